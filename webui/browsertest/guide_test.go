@@ -42,7 +42,7 @@ type guidePage struct {
 func guidePages(slow topology.ForwarderID, finding, plan string, job topology.JobID) []guidePage {
 	then := time.Now().Add(-45 * time.Second).UTC().Format(time.RFC3339)
 	return []guidePage{
-		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Hottest", "Needs you"},
+		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Slowest first", "Needs you"},
 			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
 		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"},
 			"document.querySelectorAll('.chart canvas').length >= 4", true, ""},

@@ -100,7 +100,7 @@ func TestGoBoxInTheBrowser(t *testing.T) {
 	b.key(escape)
 	first("metric", "on this page")
 	b.key(enter)
-	b.until("the metric is the next one", "location.search.includes('metric=bw')")
+	b.until("the metric is the next one", "location.search.includes('metric=occ')")
 	first("F-0001", "fairway findings F-0001")
 	b.key(enter)
 	b.says("Life")

@@ -119,7 +119,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.key("L")
 	b.until("it is live again", "!document.documentElement.hasAttribute('data-past')")
 	b.key("1")
-	b.says("Hottest")
+	b.says("Slowest first")
 	b.key("H")
 	b.says("live is 1m ahead")
 	b.open("http://" + s.TCP + "/history?at=" + at(0) + "&speed=10")
