@@ -141,7 +141,7 @@ func load(t *testing.T, table *bars) {
 		before := b.work()
 		b.open("http://" + s.TCP + "/overview?metric=bw")
 		b.until("the first picture is painted",
-			"window.firstData && document.querySelector('canvas')?.dataset.redrawMs && "+
+			"window.firstData && document.querySelector('.gridbox canvas')?.dataset.redrawMs && "+
 				"performance.getEntriesByName('first-contentful-paint').length")
 		now := b.work()
 		each.all, each.script, each.layout = each.all+now.all-before.all, each.script+now.script-before.script,

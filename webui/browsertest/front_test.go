@@ -16,12 +16,15 @@ import (
 // and on a phone, light and dark.
 func TestTheFirstPageAnswers(t *testing.T) {
 	s, slow := simsite.NewSlow(t, simsite.Options{})
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		for t.Context().Err() == nil {
 			s.Second()
 			time.Sleep(time.Second)
 		}
 	}()
+	t.Cleanup(func() { <-ended }) // before the site is taken down
 	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
 		for _, scheme := range []string{"light", "dark"} {
 			t.Run(fmt.Sprint(size[0], scheme), func(t *testing.T) {
@@ -35,10 +38,12 @@ func TestTheFirstPageAnswers(t *testing.T) {
 				b.until("the charts are drawn", "document.querySelectorAll('.strip4 canvas').length === 4")
 				b.until("what is slow, and how much, is the first need",
 					fmt.Sprintf(`document.querySelector('.need.first .what')?.textContent.startsWith(%q)`, slow))
-				b.until("who suffers is there", `/wait/.test(document.querySelector('.need.first .victim')?.textContent)`)
+				b.until("who suffers is there",
+					`/wait/.test(document.querySelector('.need.first .victim')?.textContent)`)
 				b.until("what to press is there", `document.querySelector('.need.first .remedy kbd')`)
 				b.until("the slow one is the first row",
-					fmt.Sprintf(`document.querySelector('section[aria-label=hottest] tbody td').textContent.startsWith(%q)`,
+					fmt.Sprintf(
+						`document.querySelector('section[aria-label=hottest] tbody td').textContent.startsWith(%q)`,
 						slow))
 				b.until("its minutes are drawn", `document.querySelector('section[aria-label=hottest] svg.spark .own')`)
 				if js[bool](b, "document.documentElement.scrollWidth > innerWidth") {

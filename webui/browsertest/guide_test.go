@@ -42,8 +42,9 @@ type guidePage struct {
 func guidePages(slow topology.ForwarderID, finding, plan string, job topology.JobID) []guidePage {
 	then := time.Now().Add(-45 * time.Second).UTC().Format(time.RFC3339)
 	return []guidePage{
-		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Slowest first", "Needs you"},
-			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Slowest first",
+			"Needs you"},
+			"document.querySelector('.gridbox canvas')?.dataset.redrawMs", true, ""},
 		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"},
 			"document.querySelectorAll('.chart canvas').length >= 4", true, ""},
 		{"finding", "/findings/" + finding, []string{"Life", "Evidence as it was"}, "", false, ""},
@@ -56,7 +57,7 @@ func guidePages(slow topology.ForwarderID, finding, plan string, job topology.Jo
 		{"matrix", "/overview?view=matrix", []string{"Pairs", "PRESSURE"},
 			"document.querySelectorAll('.matrix rect').length > 0", false, ""},
 		{"replay", "/overview?metric=bw&at=" + then, []string{"REPLAY", "Actions are off"},
-			"document.querySelector('canvas')?.dataset.redrawMs", true, ""},
+			"document.querySelector('.gridbox canvas')?.dataset.redrawMs", true, ""},
 		{"compute", "/overview?view=compute", []string{"1024 compute nodes"},
 			"document.querySelector('canvas[data-cells=\"1024\"]')", false, ""},
 		{"table", "/overview?view=table", []string{"SRVms"}, "", false, ""},

@@ -162,7 +162,7 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.frames(2)
 	b.table("forwarders.csv", "forwarders")
 	b.key("g")
-	b.until("the grid is drawn", "document.querySelector('canvas')?.dataset.redrawMs")
+	b.until("the grid is drawn", "document.querySelector('.gridbox canvas')?.dataset.redrawMs")
 	b.png("forwarders.png")
 	b.open("http://" + s.TCP + "/overview?view=compute")
 	b.until("the grid is drawn", "document.querySelector('canvas[data-cells=\"256\"]')")
