@@ -83,7 +83,7 @@ func (f *face) column(id string, nth int, title string) string {
 			" "+title+" "); at >= 0 {
 			head, heads = at, []rune(title)
 		}
-		if fields := strings.Fields(line); head >= 0 && len(fields) > 0 && strings.TrimRight(fields[0], "!x?>d") == id {
+		if fields := strings.Fields(line); head >= 0 && len(fields) > 0 && strings.TrimLeft(strings.TrimRight(fields[0], "!x?>d"), "!?>") == id {
 			if nth--; nth >= 0 {
 				continue
 			}
@@ -117,8 +117,7 @@ var twoFaces = []struct {
 	rows                    int    // at least
 	columns                 [][2]string
 }{
-	{"overview", "/overview", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
-		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDms", "MDms"}}},
+	{"overview", "/overview", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"QUEUE", "QUEUE"}}},
 	{"table", "/overview?view=table", "/overview?view=table", "NODE", 8, [][2]string{{"OCC", "OCC"}, {"READ", "READ"},
 		{"WRITE", "WRITE"}, {"QUEUE", "QUEUE"}, {"MDms", "MDms"},
 		{"SRVms", "SRVms"}, {"MD/s", "MD/s"}, {"ERR/s", "ERR/s"}, {"CLIENTS", "CN"}}},
@@ -197,8 +196,6 @@ func compareRow(t *testing.T, f *face, page, name string, nth int, row map[strin
 func sameSentences(t *testing.T, b *tab, s *simsite.Site) {
 	t.Helper()
 	for _, c := range []struct{ path, words string }{
-		{"/overview", `[\d.]+ of [\d.]+ [MG]B/s`},
-		{"/overview", `\d+ busy`},
 		{"/plans/P-000001", `c00004 +fwd001 -> fwd000`},
 		{"/jobs/9/why", `I/O took [^.]*%\)`},
 		{"/jobs/9/why", `[\d.]+ GB in [\d.]+ s of I/O, [\d.]+ [kMG]B/s`},

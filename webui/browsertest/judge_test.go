@@ -83,7 +83,7 @@ func TestGoBoxInTheBrowser(t *testing.T) {
 	s.Run(60)
 	s.AccuseInThePast()
 	b.open("http://" + s.TCP + "/overview")
-	b.says("F-0001")
+	b.says("3 findings (1)")
 	first := func(typed, says string) {
 		t.Helper()
 		b.key(":")

@@ -36,7 +36,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 			fmt.Sprintf(
 				"document.documentElement.hasAttribute('data-past') && "+
 					"[...document.querySelectorAll('tbody tr')].some(tr => "+
-					"tr.children[0].textContent.startsWith('fwd002') && [3,4].map(i => "+
+					"tr.children[0].textContent.startsWith('fwd002') && [6,7].map(i => "+
 					"tr.children[i]?.textContent).join(' ') === %q)", row(when)))
 		b.until("the address of "+when, fmt.Sprintf("decodeURIComponent(location.search).includes('at=%s')", when))
 	}
@@ -112,7 +112,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 			"(history.pushState(null, '', '/overview?at=%s'), dispatchEvent(new PopStateEvent('popstate')),"+
 				" dispatchEvent(new PopStateEvent('popstate')))", at(0)))
 	b.says("Actions are off")
-	b.says("F-0001")
+	b.says("REPLAY")
 	if n := js[int](b, "document.querySelectorAll('#replay').length"); n != 1 {
 		t.Errorf("%d banners", n)
 	}

@@ -338,6 +338,14 @@ function forwardersPage(app, q, asTable) {
     },
     keys: {
       Enter: ['open', () => here() && app.go(`/forwarders/${here()}`)],
+      A: [
+        'plan that waits',
+        () => {
+          const n = (o?.needs ?? []).find((/** @type {any} */ x) => x.remedy?.plan || x.plan);
+          if (n) app.go(`/plans/${n.remedy?.plan ?? n.plan}`);
+          else app.note('No plan waits for you.');
+        },
+      ],
       p: ['propose', () => here() && app.go(`/propose?from=${here()}`)],
       m: [
         'metric',
