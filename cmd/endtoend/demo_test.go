@@ -204,7 +204,7 @@ func TestOperatorMovesNodes(t *testing.T) {
 func TestSimulatedMachine(t *testing.T) {
 	need(t, missingTools("tmux", "chromium")...)
 	d := startDemo(t, "--sim")
-	d.shows("240 forwarders:", "SIMULATED")
+	d.shows("machine, 15 min", "SIMULATED")
 	page := openBrowser(t, d.url+"/overview?view=fwd")
 	page.says("240 forwarders", "simulated")
 	page.close()
