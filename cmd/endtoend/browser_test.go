@@ -87,6 +87,6 @@ func (p *page) seesBandwidth(listed int, busy ...string) {
 	p.t.Helper()
 	seen := map[string]bool{}
 	p.await("bandwidth "+strings.Join(busy, " "), func(s string) bool {
-		return bandwidth(row.FindAllStringSubmatch(s, -1), listed, seen, busy)
+		return bandwidth(moved(s), listed, seen, busy)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,8 +114,33 @@ func (x *terminal) log(re *regexp.Regexp) (found []string) {
 	return found
 }
 
-// row is a forwarder's row of a list: occupancy, read and write in MB/s.
-var row = regexp.MustCompile(`(?m)^\s*(fwd\d+)\s+(\S+)\s+(\S+)\s+(\S+)`)
+// forwarderName begins a forwarder's row of a list.
+var forwarderName = regexp.MustCompile(`^\W*(fwd\d+)`)
+
+// moved reads the column MB/s of a list of forwarders: of a screen, where it stands under its title, or of a page's
+// text, where tabs part the cells.
+func moved(text string) map[string]string {
+	out, cell, end := map[string]string{}, -1, -1
+	text = strings.ReplaceAll(text, "\t\n\t", "\t\t") // a cell with a drawing is a line of its own
+	for _, line := range strings.Split(text, "\n") {
+		cells, runes := strings.Split(line, "\t"), []rune(line)
+		if at := strings.Index(line, "MB/s"); at >= 0 && strings.Contains(line[:at], "NODE") {
+			cell, end = slices.Index(cells, "MB/s"), len([]rune(line[:at]))+len("MB/s")
+			continue
+		}
+		m := forwarderName.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+		case cell >= 0 && cell < len(cells):
+			out[m[1]] = strings.TrimSpace(cells[cell])
+		case cell < 0 && end > 0 && end <= len(runes):
+			if words := strings.Fields(string(runes[:end])); len(words) > 1 {
+				out[m[1]] = words[len(words)-1]
+			}
+		}
+	}
+	return out
+}
 
 // seesBandwidth waits until so many forwarders are listed with numbers and each of the busy ones has
 // been seen moving data.
@@ -122,22 +148,21 @@ func (x *terminal) seesBandwidth(listed int, busy ...string) {
 	x.t.Helper()
 	seen := map[string]bool{}
 	x.await("the bandwidth of "+strings.Join(busy, " "), func() bool {
-		rows := row.FindAllStringSubmatch(x.screen(), -1)
-		return bandwidth(rows, listed, seen, busy)
+		return bandwidth(moved(x.screen()), listed, seen, busy)
 	})
 }
 
 // bandwidth adds the forwarders that move data to seen and reports whether all busy ones, at least one, are
 // there.
-func bandwidth(rows [][]string, listed int, seen map[string]bool, busy []string) bool {
+func bandwidth(moved map[string]string, listed int, seen map[string]bool, busy []string) bool {
 	known := 0
-	for _, r := range rows {
-		if r[3] == "-" || r[4] == "-" {
+	for id, rate := range moved {
+		if rate == "-" {
 			continue
 		}
 		known++
-		if r[3] != "0" || r[4] != "0" {
-			seen[r[1]] = true
+		if rate != "0" {
+			seen[id] = true
 		}
 	}
 	for _, id := range busy {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,11 +146,29 @@ type hanging struct{ let chan struct{} }
 
 func (h hanging) Append(context.Context, []collector.Frame) error { <-h.let; return nil }
 
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // TestASlowStoreIsNoticed lets the store take a quarter of a minute: the log says so meanwhile, and for how long
 // nothing was made durable is known.
 func TestASlowStoreIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		store := hanging{make(chan struct{})}
 		h := New(Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		if h.Stalled() != 0 {
@@ -159,7 +178,7 @@ func TestASlowStoreIsNoticed(t *testing.T) {
 		go func() { done <- h.append(t.Context(), []collector.Frame{{Node: "cn1"}}) }()
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
-		if log.Len() > 0 || h.Stalled() != 4*time.Second {
+		if log.String() != "" || h.Stalled() != 4*time.Second {
 			t.Errorf("after 4 s: stalled for %s, %s", h.Stalled(), log.String())
 		}
 		time.Sleep(11 * time.Second)

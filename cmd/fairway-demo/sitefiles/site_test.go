@@ -2,11 +2,13 @@ package sitefiles
 
 import (
 	"context"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -66,7 +68,7 @@ func TestSourcesReadEveryRelease(t *testing.T) {
 				at := s.model.Now() + time.Second
 				routed = n.LNet.RoutedBytes
 				s.model.Run(at)
-				current.MapFS = treeOf(s, n, at)
+				current.set(treeOf(s, n, at))
 				r = collector.Reading{Now: time.Unix(int64(i), 0)}
 				if err := lnetSource.Read(t.Context(), &r); err != nil {
 					t.Fatalf("%s of %s: %v", name, release, err)
@@ -93,7 +95,29 @@ func TestSourcesReadEveryRelease(t *testing.T) {
 }
 
 // swapped is a tree whose files change.
-type swapped struct{ fstest.MapFS }
+type swapped struct {
+	mu    sync.Mutex
+	files fstest.MapFS // never changed, replaced
+}
+
+func (s *swapped) Open(name string) (fs.File, error) {
+	s.mu.Lock()
+	files := s.files
+	s.mu.Unlock()
+	return files.Open(name)
+}
+
+// set replaces the files that are given.
+func (s *swapped) set(files fstest.MapFS) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.files)
+	if all == nil {
+		all = fstest.MapFS{}
+	}
+	maps.Copy(all, files)
+	s.files = all
+}
 
 // TestOneSeedOneTree: two sites of one seed write the same bytes.
 func TestOneSeedOneTree(t *testing.T) {

@@ -240,7 +240,7 @@ func (a *testAgent) second(t *testing.T, ms int64, value float64) {
 	t.Helper()
 	f := collector.Frame{Node: a.node, Role: a.role, TimeMillis: ms, RoutesComplete: true,
 		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: value},
-			{Metric: collector.WriteBytes, Value: 2 * value}}}
+			{Metric: collector.WriteBytes, Value: 2 * value}, {Metric: collector.MetaOps, Value: 0}}}
 	a.mu.Lock()
 	if a.role == topology.Compute {
 		f.Routes = []collector.Route{{Client: a.node, Forwarder: a.at, Generation: a.gen + 1}}

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -75,10 +76,28 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// changing is a tree that is replaced while it is read.
+type changing struct {
+	mu    sync.Mutex
+	files fstest.MapFS
+}
+
+func (c *changing) set(files fstest.MapFS) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files = files
+}
+
+func (c *changing) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.Open(name)
+}
+
 // A router's gauges are means of what was sampled; its load is what it routes.
 func TestRouter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fsys := router("5 28 0 10 10 10 0 100 200 1000 0", peers)
+		fsys := &changing{files: router("5 28 0 10 10 10 0 100 200 1000 0", peers)}
 		s := New(fsys)
 		defer s.Close()
 		var r collector.Reading
@@ -87,7 +106,7 @@ func TestRouter(t *testing.T) {
 			if err := s.Read(t.Context(), &r); err != nil {
 				t.Fatal(err)
 			}
-			fsys["sys/kernel/debug/lnet/stats"] = &fstest.MapFile{Data: []byte("5 28 0 10 10 1010 0 100 200 51000 0")}
+			fsys.set(router("5 28 0 10 10 1010 0 100 200 51000 0", peers))
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
