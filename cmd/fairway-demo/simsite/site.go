@@ -36,6 +36,7 @@ import (
 	"fairway/tsdb/window"
 	"fairway/webui"
 	"fairway/webui/access"
+	"fairway/webui/access/budget"
 	"fairway/webui/live"
 )
 
@@ -175,7 +176,9 @@ func New(t testing.TB, o Options) *Site {
 		Journal: s.Desk.Since, JobsKnown: s.History.Known, JobsAt: s.jobsAt, Canary: s.newestCanary,
 		Detectors: func() *watch.Detectors { return s.Says.real }})
 	s.Ingest = ingest.New(ingest.Config{Store: s.Store, Observe: s.Take})
-	people := access.Config{Anonymous: remap.Viewer, Tokens: []access.Token{
+	crowd := budget.Defaults()
+	crowd.FeedsEach = crowd.Feeds // tests have hundreds of listeners at one address
+	people := access.Config{Limits: crowd, Anonymous: remap.Viewer, Tokens: []access.Token{
 		{Name: "agents", Role: access.RoleAgent, SHA256: access.HashToken(AgentSecret)},
 		{Name: "vic", Role: remap.Viewer, SHA256: access.HashToken(ViewerSecret)},
 		{Name: "slurm", Role: access.RoleScheduler, SHA256: access.HashToken(HookSecret)},
