@@ -72,7 +72,8 @@ func (g *gateways) run(seconds int) {
 				cn := topology.NodeID(fmt.Sprintf("cn%d", 2*i+k))
 				own := g.times(cn) // it waits for each request before the next
 				wait := g.took((3e-3 + 1.2e-3*g.times(behind)) * g.times(id) * own)
-				add(cn, topology.Compute, samples(collector.WriteOps, perNode/own, collector.WriteBytes, perNode*size/own,
+				add(cn, topology.Compute, samples(collector.WriteOps, perNode/own, collector.WriteBytes,
+					perNode*size/own,
 					collector.ClientWrite, wait))
 			}
 		}

@@ -83,7 +83,8 @@ func (f *face) column(id string, nth int, title string) string {
 			" "+title+" "); at >= 0 {
 			head, heads = at, []rune(title)
 		}
-		if fields := strings.Fields(line); head >= 0 && len(fields) > 0 && strings.TrimLeft(strings.TrimRight(fields[0], "!x?>d"), "!?>") == id {
+		if fields := strings.Fields(line); head >= 0 && len(fields) > 0 &&
+			strings.TrimLeft(strings.TrimRight(fields[0], "!x?>d"), "!?>") == id {
 			if nth--; nth >= 0 {
 				continue
 			}

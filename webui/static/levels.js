@@ -23,7 +23,11 @@ export const IDLE = -1,
 export const metrics = [
   { name: 'slow', title: 'slowness', full: '50 times as slow as its peers, in steps of the logarithm' },
   { name: 'occ', title: 'occupancy', full: 'busy all of the last hour' },
-  ...scalesOf('forwarder').map(s => ({ name: s.name, title: s.title, full: s.peak ? 'its peak' : s.full(undefined) })),
+  ...scalesOf('forwarder').map(s => ({
+    name: s.name,
+    title: s.title,
+    full: s.peak ? 'its peak' : s.full(undefined),
+  })),
 ];
 
 /** What the compute grid can show: the feed's name and how its full scale is written. */
@@ -41,7 +45,9 @@ function signOf(r, metric) {
 
 /** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
 export const rank = r =>
-  (r.state === 'suspect' ? 1e4 : 0) + (r.finding_state === 'confirmed' ? 1e4 : 0) + (r.slow ?? (r.state === 'idle' ? -1 : 0));
+  (r.state === 'suspect' ? 1e4 : 0) +
+  (r.finding_state === 'confirmed' ? 1e4 : 0) +
+  (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
 /** The level of a row. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {

@@ -25,12 +25,22 @@ export class Needs {
   update(o) {
     const needs = o.needs ?? [],
       shown = needs.slice(0, MOST);
-    const key = JSON.stringify(shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]));
+    const key = JSON.stringify(
+      shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
+    );
     if (key !== this.key) {
       this.key = key;
-      this.list.replaceChildren(...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0)));
+      this.list.replaceChildren(
+        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0)),
+      );
       if (needs.length > MOST)
-        this.list.append(h('p', null, h('a', { href: '/findings' }, `${counted(needs.length - MOST, 'more')}`.replace('mores', 'more'))));
+        this.list.append(
+          h(
+            'p',
+            null,
+            h('a', { href: '/findings' }, `${counted(needs.length - MOST, 'more')}`.replace('mores', 'more')),
+          ),
+        );
     }
     if (!needs.length) return this.calm(o);
     // Numbers change in place: a button keeps the focus.
@@ -39,7 +49,9 @@ export class Needs {
       setText(/** @type {Element} */ (el.querySelector('.what')), n.what);
       setText(/** @type {Element} */ (el.querySelector('.for')), this.since(n));
       el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
-      el.querySelectorAll('.victim meter').forEach((t, k) => t.setAttribute('value', String(n.victims[k]?.share ?? 0)));
+      el.querySelectorAll('.victim meter').forEach((t, k) =>
+        t.setAttribute('value', String(n.victims[k]?.share ?? 0)),
+      );
     });
   }
 
@@ -57,7 +69,10 @@ export class Needs {
       `Nothing needs you. ${counted(busy, 'busy forwarder')} compared with each other in the last ten seconds.`,
       stale.length
         ? `${counted(stale.length, 'forwarder')} ${stale.length === 1 ? 'does' : 'do'} not report: ` +
-          stale.slice(0, 6).map((/** @type {any} */ r) => r.id).join(', ')
+          stale
+            .slice(0, 6)
+            .map((/** @type {any} */ r) => r.id)
+            .join(', ')
         : '',
     ].filter(Boolean);
     if (this.list.querySelectorAll('p.calm').length !== texts.length)
@@ -68,28 +83,49 @@ export class Needs {
   /** @param {any} n @param {boolean} first */
   card(n, first) {
     const to = n.finding ? `/findings/${n.finding}` : `/plans/${n.plan}`;
-    const victims = n.victims.slice(0, 4).map((/** @type {any} */ v) =>
-      h(
-        'div.victim',
-        null,
-        h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
-        h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-      ),
-    );
+    const victims = n.victims
+      .slice(0, 4)
+      .map((/** @type {any} */ v) =>
+        h(
+          'div.victim',
+          null,
+          h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
+          h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+        ),
+      );
     if (n.victims.length > 4) victims.push(h('div.dim', null, `and ${n.victims.length - 4} more`));
     const buttons = [];
-    if (n.remedy?.plan) buttons.push(h('a.button.primary', { href: `/plans/${n.remedy.plan}` }, 'Look at the plan, approve'));
+    if (n.remedy?.plan)
+      buttons.push(h('a.button.primary', { href: `/plans/${n.remedy.plan}` }, 'Look at the plan, approve'));
     else if (n.remedy?.action === 'propose' && n.node)
-      buttons.push(h('a.button.primary', { href: `/propose?from=${encodeURIComponent(n.node)}` }, 'Propose a move'));
+      buttons.push(
+        h('a.button.primary', { href: `/propose?from=${encodeURIComponent(n.node)}` }, 'Propose a move'),
+      );
     if (n.finding) buttons.push(h('a.button', { href: to }, 'Evidence'));
-    if (n.state === 'slow' && n.node) buttons.push(h('a.button', { href: `/forwarders/${encodeURIComponent(n.node)}` }, n.node));
+    if (n.state === 'slow' && n.node)
+      buttons.push(h('a.button', { href: `/forwarders/${encodeURIComponent(n.node)}` }, n.node));
     return h(
       `article.need.${n.state.replace(' ', '-')}${first ? '.first' : ''}`,
       null,
-      h('div.head', null, h('span.badge', null, words[n.state] ?? n.state), h('a.id', { href: to }, n.finding ?? n.plan), h('span.for.dim')),
+      h(
+        'div.head',
+        null,
+        h('span.badge', null, words[n.state] ?? n.state),
+        h('a.id', { href: to }, n.finding ?? n.plan),
+        h('span.for.dim'),
+      ),
       h('p.what'),
       ...victims,
-      n.remedy ? h('p.remedy', null, h('span.arrow', { 'aria-hidden': 'true' }, '→ '), n.remedy.text, ' ', h('kbd', null, n.remedy.key)) : null,
+      n.remedy
+        ? h(
+            'p.remedy',
+            null,
+            h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
+            n.remedy.text,
+            ' ',
+            h('kbd', null, n.remedy.key),
+          )
+        : null,
       h('div.buttons', null, ...buttons),
     );
   }

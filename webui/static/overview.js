@@ -30,7 +30,8 @@ export const columns = [
     head: 'TOP JOB',
     text: r =>
       r.top_job
-        ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
+        ? r.top_job +
+          (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
         : '-',
     value: r => r.top_job,
   },
@@ -39,7 +40,8 @@ export const columns = [
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
 /** How many times as long as its peers, as both faces write it. @param {any} r */
-const times = r => (r.slow === null || r.slow === undefined ? (r.state === 'idle' ? 'idle' : '-') : `${number(r.slow)}x`);
+const times = r =>
+  r.slow === null || r.slow === undefined ? (r.state === 'idle' ? 'idle' : '-') : `${number(r.slow)}x`;
 /** @type {import('./table.js').Column[]} */
 const slowness = [
   {
@@ -312,7 +314,9 @@ function forwardersPage(app, q, asTable) {
       o = next;
       const accused = new Map(
         o.findings
-          .filter((/** @type {any} */ f) => f.state === 'confirmed' && (f.kind === 'fail_slow' || f.kind === 'silent'))
+          .filter(
+            (/** @type {any} */ f) => f.state === 'confirmed' && (f.kind === 'fail_slow' || f.kind === 'silent'),
+          )
           .map((/** @type {any} */ f) => [f.node, f.state]),
       );
       for (const r of o.forwarders) r.finding_state = accused.get(r.id);

@@ -79,7 +79,12 @@ export class Strip {
     const css = getComputedStyle(document.documentElement),
       of = (/** @type {string} */ n) => css.getPropertyValue(n).trim();
     const strokes = [of('--series1'), of('--series2')],
-      axis = { stroke: of('--dim'), grid: { stroke: of('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
+      axis = {
+        stroke: of('--dim'),
+        grid: { stroke: of('--line'), width: 1 },
+        ticks: { show: false },
+        font: '11px system-ui',
+      };
     this.plots = this.cards.map(
       c =>
         new uPlot(
@@ -94,11 +99,27 @@ export class Strip {
               draw: [(/** @type {any} */ u) => this.flags(u, of('--dim'))],
             },
             scales: {
-              y: { range: (/** @type {any} */ _u, /** @type {any} */ _l, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.15 : 1] },
+              y: {
+                range: (/** @type {any} */ _u, /** @type {any} */ _l, /** @type {number} */ hi) => [
+                  0,
+                  hi > 0 ? hi * 1.15 : 1,
+                ],
+              },
             },
             axes: [
-              { ...axis, size: 22, space: 70, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000).slice(0, 5)) },
-              { ...axis, size: 42, space: 28, values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(short) },
+              {
+                ...axis,
+                size: 22,
+                space: 70,
+                values: (/** @type {any} */ _u, /** @type {number[]} */ v) =>
+                  v.map(t => clock(t * 1000).slice(0, 5)),
+              },
+              {
+                ...axis,
+                size: 42,
+                space: 28,
+                values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(short),
+              },
             ],
             series: [
               {},
@@ -177,7 +198,10 @@ export class Strip {
   /** @param {any} o @param {boolean} stepped */
   update(o, stepped) {
     this.now = o.now;
-    this.peak = o.forwarders.reduce((/** @type {number} */ s, /** @type {any} */ r) => s + (r.peak_bytes_per_sec || 0), 0);
+    this.peak = o.forwarders.reduce(
+      (/** @type {number} */ s, /** @type {any} */ r) => s + (r.peak_bytes_per_sec || 0),
+      0,
+    );
     const first = o.needs?.find((/** @type {any} */ n) => n.state === 'slow' || n.state === 'silent');
     this.since = first ? Date.parse(first.since) : 0;
     if (stepped) this.plots.forEach((p, i) => p.setData(this.data(this.cards[i])));
