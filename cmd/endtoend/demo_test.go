@@ -167,6 +167,8 @@ func TestOperatorMovesNodes(t *testing.T) {
 	page := openBrowser(t, d.url+"/overview?view=fwd")
 	page.seesBandwidth(8)
 
+	d.keys(":")
+	d.types("fwd000")
 	d.keys("Enter")
 	d.shows("fwd000", "serves 2 compute nodes", "cn000", "cn001")
 	d.keys("p")
