@@ -102,12 +102,15 @@ func (o *options) dispatch(ctx context.Context, cl *client.Client, g *given, out
 	begun := time.Now()
 	a, err := cl.Dispatch(ctx, r)
 	for err == nil && slices.Contains([]remap.PlanState{remap.Approved, remap.Applying}, a.State) {
+		plan, state := a.Plan, a.State
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("job %s: plan %s is still %s", r.Job, a.Plan, a.State)
 		case <-time.After(hookAsks):
+			a, err = cl.Dispatch(ctx, r)
 		}
-		a, err = cl.Dispatch(ctx, r)
+		if ctx.Err() != nil && (err != nil || a.State == state) { // the last known state is the answer
+			return fmt.Errorf("job %s: plan %s is still %s", r.Job, plan, state)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("job %s: %w", r.Job, err)
