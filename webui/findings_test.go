@@ -94,7 +94,7 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 	}
 	defer ws.Close()
 	await := func(topic string) {
-		ws.SetReadDeadline(time.Now().Add(15 * time.Second))
+		ws.SetReadDeadline(time.Now().Add(90 * time.Second))
 		for {
 			var m api.LiveMessage
 			if err := ws.ReadJSON(&m); err != nil {

@@ -53,7 +53,7 @@ func (a *agentConn) send(m wire.Message, cut int) {
 // next is the next message, or the error that ended the connection.
 func (a *agentConn) next() (wire.Message, error) {
 	a.t.Helper()
-	a.ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+	a.ws.SetReadDeadline(time.Now().Add(90 * time.Second))
 	_, b, err := a.ws.ReadMessage()
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 		t.Fatalf("signing out: %d %s", res.StatusCode, b)
 	}
 	for name, ws := range map[string]*websocket.Conn{"the feed": here, "a hidden tab's feed": hidden} {
-		ws.SetReadDeadline(time.Now().Add(10 * time.Second))
+		ws.SetReadDeadline(time.Now().Add(90 * time.Second))
 		var err error
 		for err == nil {
 			_, _, err = ws.ReadMessage()
@@ -52,7 +52,7 @@ func TestSigningOutEndsTheFeeds(t *testing.T) {
 			t.Errorf("%s after signing out: %v", name, err)
 		}
 	}
-	there.SetReadDeadline(time.Now().Add(10 * time.Second))
+	there.SetReadDeadline(time.Now().Add(90 * time.Second))
 	for range 3 {
 		if _, _, err := there.ReadMessage(); err != nil {
 			t.Fatalf("another's feed: %v", err)

@@ -108,10 +108,13 @@ func js[T any](b *tab, expression string) T {
 	return v
 }
 
+// patience is how long a test waits for what must come: a machine with other work takes its time.
+const patience = 90 * time.Second
+
 // until waits for an expression to become true.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if js[bool](b, "!!("+expression+")") {
 			return
 		}

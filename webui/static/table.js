@@ -156,13 +156,16 @@ export class Table {
     return this.shown.find(r => this.o.id(r) === this.selected) ?? this.shown[0];
   }
 
-  /** The heads and every row that passes the filter, in the order shown, as texts; an unknown value is empty. */
+  /**
+   * The heads and every row that passes the filter, in the order shown, as texts; an unknown value is empty. A row on
+   * screen is given as it stands there: an age would be another one by now.
+   */
   all() {
     return [
       this.columns.map(c => c.head),
-      ...this.passed.map(r =>
-        this.columns.map(c => {
-          const t = c.text(r);
+      ...this.passed.map((r, i) =>
+        this.columns.map((c, k) => {
+          const t = c.draw ? c.text(r) : (this.body.children[i]?.children[k].textContent ?? c.text(r));
           return t === missing ? '' : t;
         }),
       ),

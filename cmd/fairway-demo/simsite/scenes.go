@@ -75,7 +75,7 @@ func (s *Site) PeriodicRuns() {
 // until waits until ok says yes.
 func (s *Site) until(what string, ok func() bool) {
 	s.T.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
