@@ -25,11 +25,11 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	if stopMover != nil {
 		defer stopMover.Close()
 	}
-	client, err := newClient(ctx, c, log)
+	client, spool, err := newClient(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	defer client.Spool.Close()
+	defer spool.Close()
 	client.Orders = handlers(c, moves)
 	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStream()
@@ -40,7 +40,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.Orders.Enabled && c.Orders.By != byMount9p { // the mount's own source says its route
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
-	runner.Emit = spooler(client, log)
+	runner.Emit = spooler(client, spool, log)
 	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources",
 		len(runner.Sources))
 	runCtx, stopRunner := context.WithCancel(ctx)
@@ -60,7 +60,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 		log.Info("stopped with seconds in the spool", "err", derr)
 	}
 	stopStream()
-	return errors.Join(err, <-streamed, client.Spool.Close())
+	return errors.Join(err, <-streamed, spool.Close())
 }
 
 func newRunner(c Config, log *slog.Logger) *collector.Runner {
@@ -70,17 +70,17 @@ func newRunner(c Config, log *slog.Logger) *collector.Runner {
 }
 
 // spooler keeps frames for the daemon, each with a word on the stream itself.
-func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
+func spooler(client *stream.Client, spool *stream.Spool, log *slog.Logger) func(*collector.Frame) {
 	shown := ""
 	one := make([]collector.Frame, 1)
 	return func(f *collector.Frame) {
 		state := client.State()
 		f.Sources = append(f.Sources, collector.SourceStatus{
-			Name: "stream", Err: state.Err, Failures: client.Spool.Dropped() + state.Refused,
+			Name: "stream", Err: state.Err, Failures: spool.Dropped() + state.Refused,
 			Duration: time.Since(time.UnixMilli(f.TimeMillis).Add(collector.DefaultInterval)), // the frame's lag
 		})
 		one[0] = *f
-		err := client.Spool.Append(one)
+		err := spool.Append(one)
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -92,22 +92,22 @@ func spooler(client *stream.Client, log *slog.Logger) func(*collector.Frame) {
 	}
 }
 
-func newClient(ctx context.Context, c Config, log *slog.Logger) (*stream.Client, error) {
+func newClient(ctx context.Context, c Config, log *slog.Logger) (*stream.Client, *stream.Spool, error) {
 	role, _ := topology.ParseRole(c.Role) // validated
 	client := &stream.Client{
 		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log,
 	}
 	var err error
 	if client.TLS, err = c.Daemon.tlsConfig(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if client.Token, err = c.token(ctx, client.TLS); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	client.Spool = spool
-	return client, nil
+	return client, spool, nil
 }

@@ -90,9 +90,9 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 		}
 		fmt.Fprintf(t, "source %s\t%v\t%s\n", s.Name, s.Duration.Round(10*time.Microsecond), state)
 	}
-	client, err := newClient(ctx, c, quiet)
+	client, spool, err := newClient(ctx, c, quiet)
 	if err == nil {
-		defer client.Spool.Close()
+		defer spool.Close()
 		begun := time.Now()
 		err = client.Probe(ctx)
 		fmt.Fprintf(t, "daemon %s\t%v\t%s\n", c.Daemon.URL, time.Since(begun).Round(10*time.Microsecond), outcome(err))

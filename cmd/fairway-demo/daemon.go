@@ -101,6 +101,9 @@ func (d *demo) startDaemon(ctx context.Context) (err error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := c.Start()
+		if err == nil {
+			d.pid = c.Process.Pid
+		}
 		if started <- err; err == nil {
 			d.whyFailed = c.Wait()
 			close(d.failed)

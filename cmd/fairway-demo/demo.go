@@ -39,6 +39,7 @@ type demo struct {
 	dir      string           // of the daemon's files
 	socket   string           // of the daemon
 	token    string           // of the agents
+	pid      int              // of the daemon
 	password string           // of demoPerson
 	self     string           // this program: it is the jobs' too
 	tb       *testbed.Testbed // nil for a simulated machine

@@ -40,6 +40,21 @@ const (
 	maxInFlight = 256
 )
 
+// Queue is what waits to be sent: messages (wire.Frames, encoded) numbered from 1, kept until they are acknowledged.
+// A Spool is one.
+type Queue interface {
+	// Instance names the numbering.
+	Instance() string
+	// Acked is the last acknowledged number, Ack moves it on, Pending counts what is behind it.
+	Acked() uint64
+	Ack(seq uint64)
+	Pending() uint64
+	// Next returns the first message after a number, in buf grown as needed; ok is false when none has come yet.
+	Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool)
+	// More receives when messages may have come since the last receive.
+	More() <-chan struct{}
+}
+
 // Client is an agent's side of the stream. Set the fields, then Run.
 type Client struct {
 	// URL is ws://HOST:PORT, wss://HOST:PORT (either with a path, else /api/v1/ingest) or
@@ -49,7 +64,7 @@ type Client struct {
 	TLS   *tls.Config // for wss; nil is the system's
 	Node  topology.NodeID
 	Role  topology.Role
-	Spool *Spool
+	Spool Queue
 	// Orders has a handler for every kind of order this agent carries out; any other is refused.
 	Orders map[string]OrderHandler
 	Log    *slog.Logger // nil is slog.Default
@@ -67,6 +82,7 @@ type State struct {
 	Connected bool
 	Err       string // why not connected, or the last refusal
 	Refused   uint64 // messages the daemon will never take
+	Breaks    uint64 // connections that ended before the client did
 }
 
 // State returns how the stream is doing now.
@@ -234,6 +250,9 @@ func (c *Client) lost(err error) {
 	text := "the connection ended"
 	if err != nil && !errors.Is(err, context.Canceled) {
 		text = err.Error()
+	}
+	if c.state.Connected {
+		c.state.Breaks++
 	}
 	if c.state.Connected || c.state.Err != text { // a lasting absence is logged once
 		c.Log.Warn("the daemon is away; seconds go to the spool", "err", text)

@@ -225,7 +225,7 @@ func TestRefusedMessageBehindAGapDoesNotBlockTheStream(t *testing.T) {
 			d := newTestDaemon(1, 0)
 			d.reject = func(m *wire.Frames) bool { return m.Seq == kept[0] }
 			d.start()
-			a := startAgent(t, d, t.TempDir(), func(c *Client) { c.Spool.Close(); c.Spool = sp })
+			a := startAgent(t, d, t.TempDir(), func(c *Client) { _ = c.Spool.(*Spool).Close(); c.Spool = sp })
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := a.client.Drain(ctx); err != nil {
