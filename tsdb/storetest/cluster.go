@@ -19,7 +19,7 @@ import (
 
 // Cluster is two VictoriaMetrics behind a vmauth that has the addresses of a VictoriaMetrics cluster. A vmagent in the
 // place of vminsert writes every sample to both, and vmauth spreads the reads over them, so that a reader that relies
-// on one of them is found. There is no vmselect: a merge of halves is not tested.
+// on one of them is found. A merge of halves, as vmselect makes it, is not tested.
 type Cluster struct {
 	// WriteURL, ReadURL and Token are what a victoria.Config wants.
 	WriteURL, ReadURL, Token string
