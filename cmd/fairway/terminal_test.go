@@ -191,6 +191,9 @@ func TestAMuteTerminalIsNotAsked(t *testing.T) {
 }
 
 func TestWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of a terminal's traffic")
+	}
 	machine := simmachine.TaihuLight(1)
 	machine.Compute = 3840
 	for _, c := range []struct {

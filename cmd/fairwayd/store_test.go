@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,13 +61,17 @@ func TestMigrateThereAndBack(t *testing.T) {
 		from, to := "embedded", "victoria"
 		if i == 0 {
 			want = withStore(t, dirs[i], func(db *engine.DB) {
+				var frames []collector.Frame
 				for s := range int64(5000) {
-					f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (base + s) * 1000,
-						Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(s * 1e6)}}}
 					if s%100 > 0 {
-						if err := db.Append(t.Context(), []collector.Frame{f}); err != nil {
-							t.Fatal(err)
-						}
+						frames = append(frames, collector.Frame{Node: "f1", Role: topology.Forwarder,
+							TimeMillis: (base + s) * 1000,
+							Samples:    []collector.Sample{{Metric: collector.ReadBytes, Value: float64(s * 1e6)}}})
+					}
+				}
+				for some := range slices.Chunk(frames, 99) { // each append waits for the disk
+					if err := db.Append(t.Context(), some); err != nil {
+						t.Fatal(err)
 					}
 				}
 			})

@@ -197,6 +197,9 @@ func kills(t *testing.T, seed uint64, rounds int) {
 // TestKills ends the store 300 times, with FAIRWAY_LONG 500 times; FAIRWAY_KILLS=SEED,ROUNDS chooses others.
 func TestKills(t *testing.T) {
 	seed, rounds := uint64(0), 300
+	if testing.Short() {
+		rounds = 60
+	}
 	if os.Getenv("FAIRWAY_LONG") != "" {
 		rounds = 500
 	}
