@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/cmd/fairway-demo/daemon"
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/program"
 	"fairway/collector"
@@ -35,11 +36,10 @@ type options struct {
 // demo is a daemon and what it watches. Its parts end in the reverse order of their start.
 type demo struct {
 	options
-	conf     settings
+	conf     daemon.Settings
 	dir      string           // of the daemon's files
 	socket   string           // of the daemon
 	token    string           // of the agents
-	pid      int              // of the daemon
 	password string           // of demoPerson
 	self     string           // this program: it is the jobs' too
 	tb       *testbed.Testbed // nil for a simulated machine
@@ -47,14 +47,12 @@ type demo struct {
 	tasks    sync.WaitGroup
 	ends     []func() error
 	// senses start, once the daemon listens, what sends frames and what keeps the machine busy.
-	senses []func(context.Context) error
-	// failed is closed when the daemon has ended, whyFailed is then how.
-	failed    chan struct{}
-	whyFailed error
+	senses   []func(context.Context) error
+	fairwayd *daemon.Daemon
 }
 
 func newDemo(o options) (d *demo, err error) {
-	d = &demo{options: o, conf: settings{}, failed: make(chan struct{})}
+	d = &demo{options: o, conf: daemon.Settings{}}
 	d.self, err = os.Executable()
 	return d, err
 }
@@ -106,8 +104,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-d.failed:
-			return d.daemonEnded()
+		case <-d.fairwayd.Ended:
+			return d.fairwayd.Err()
 		}
 	}
 	return interrupted(ctx, d.runConsole(ctx))

@@ -184,7 +184,7 @@ func newFaultDemo(t *testing.T, layer testbed.Layer) *faultDemo {
 		t.Fatal(err)
 	}
 	d.self = program
-	d.conf.table("findings")["trial"] = "1m" // else the return takes ten
+	d.conf.Table("findings")["trial"] = "1m" // else the return takes ten
 	keep := os.Getenv("FAIRWAY_KEEP")        // a folder in which the store and the journal remain
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(func() {

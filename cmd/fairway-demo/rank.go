@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 func newRank() *cobra.Command {
 	s := workload.Spec{Ranks: 1}
 	var dir, mode string
+	var report bool
 	c := &cobra.Command{
 		Use:    "rank",
 		Short:  "Be one rank of a program that does I/O (rank and size from SLURM_PROCID and SLURM_NTASKS)",
@@ -32,6 +34,10 @@ func newRank() *cobra.Command {
 					*field = n
 				}
 			}
+			if report {
+				out := json.NewEncoder(c.OutOrStdout())
+				s.Report = func(b workload.Burst) { _ = out.Encode(b) } // a job's output may be lost
+			}
 			return workload.Run(c.Context(), s, workload.Dir(dir))
 		},
 	}
@@ -47,5 +53,8 @@ func newRank() *cobra.Command {
 	f.Float64Var(&s.FilesPerSec, "files-rate", 0, "files/s of a rank in a burst; 0: as fast as it goes")
 	f.DurationVar(&s.Period, "period", 10*time.Second, "from the start of one burst to that of the next")
 	f.DurationVar(&s.Duration, "for", time.Hour, "how long to run")
+	f.IntVar(&s.Bursts, "bursts", 0, "after how many bursts to end before that; 0: never")
+	f.BoolVar(&s.Keep, "keep", false, "leave the files")
+	f.BoolVar(&report, "report", false, "print a line of JSON after each burst")
 	return c
 }

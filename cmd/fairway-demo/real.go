@@ -86,21 +86,21 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		return "", err
 	}
 	d.conf["name"], d.conf["node"], d.conf["default_mapping"] = "demo", m.Nodes, m.Default
-	d.conf.table("desk")["healthy_floor"] = 1
-	limits := d.conf.table("dispatch") // a job of the demo is a large one there
+	d.conf.Table("desk")["healthy_floor"] = 1
+	limits := d.conf.Table("dispatch") // a job of the demo is a large one there
 	limits["fwd_peak_bw"], limits["cn_peak_bw"] = demoLinkBytesPerSec, demoNodeBytesPerSec
 	limits["v_min_bytes"], limits["n_min"] = 200e6, 2
-	d.conf.table("probe")["export"], d.conf.table("probe")["uid"] = tb.Attach(), os.Geteuid()
+	d.conf.Table("probe")["export"], d.conf.Table("probe")["uid"] = tb.Attach(), os.Geteuid()
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}
 	if err := os.WriteFile(agents.TokenFile, []byte(d.token+"\n"), 0o600); err != nil {
 		return "", err
 	}
 	if tb.Root() {
-		d.conf.table("driver")["kind"] = "agents"
-		d.conf.table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
+		d.conf.Table("driver")["kind"] = "agents"
+		d.conf.Table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
 		addr := net.JoinHostPort(tb.HostAddr().String(), "7118")
-		d.conf.table("listen")["agents"] = addr
-		d.conf.table("listen")["clear_text"] = true // the bridge is the demo's own
+		d.conf.Table("listen")["agents"] = addr
+		d.conf.Table("listen")["clear_text"] = true // the bridge is the demo's own
 		agents.DaemonURL = "ws://" + addr
 		what = fmt.Sprintf("%d forwarders and %d compute nodes run%s", d.forwarders, d.computeNodes, scheduler)
 		if servers, _ := tb.BackEnds(); len(servers) > 0 {

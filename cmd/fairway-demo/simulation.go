@@ -46,10 +46,10 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	d.conf["name"], d.conf["node"], d.conf["default_mapping"], d.conf["simulated"] = topo.Name, topo.Nodes,
 		topo.Default,
 		true
-	d.conf.table("driver")["kind"] = "agents"
-	limits := d.conf.table("dispatch")
+	d.conf.Table("driver")["kind"] = "agents"
+	limits := d.conf.Table("dispatch")
 	limits["fwd_peak_bw"], limits["cn_peak_bw"] = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
-	d.conf.table("slurm")["jobs"] = []string{"cat", filepath.Join(dir, jobsFile)}
+	d.conf.Table("slurm")["jobs"] = []string{"cat", filepath.Join(dir, jobsFile)}
 	if err := importPast(filepath.Join(dir, "state"), m.Past(now, simPastRuns)); err != nil {
 		return "", err
 	}

@@ -239,9 +239,9 @@ func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
 		return err
 	}
 	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()
-	d.conf.table("driver")["kind"], d.conf.table("driver")["drain"] = "agents", d.site.orders
+	d.conf.Table("driver")["kind"], d.conf.Table("driver")["drain"] = "agents", d.site.orders
 	if d.site.auto {
-		d.conf.table("findings")["mode"] = "auto"
+		d.conf.Table("findings")["mode"] = "auto"
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (d *demo) siteAgents(ctx context.Context, site *sitefiles.Site) error {
 		c.Env = append(os.Environ(), "PATH="+site.PathOf(n.Name)+":"+os.Getenv("PATH"))
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
-		c.WaitDelay = endWithin
+		c.WaitDelay = 10 * time.Second
 		if err := errors.Join(c.Start(), log.Close()); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func runSwarm(ctx context.Context, o swarmOptions, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		o.URL, o.Token, o.PID, o.Watch = "ws://"+d.http, d.token, d.pid, "unix:"+d.socket
+		o.URL, o.Token, o.PID, o.Watch = "ws://"+d.http, d.token, d.fairwayd.PID(), "unix:"+d.socket
 		return swarm.Run(ctx, o.Options, out)
 	}
 	if o.PID == 0 || o.tokenFile == "" {
@@ -94,6 +94,6 @@ func swarmDaemon(ctx context.Context, o swarmOptions) (*demo, error) {
 		return d, err
 	}
 	d.conf["name"], d.conf["simulated"] = fmt.Sprintf("a swarm of %d", o.Agents), true
-	d.conf.table("driver")["kind"] = "agents"
+	d.conf.Table("driver")["kind"] = "agents"
 	return d, d.startDaemon(ctx)
 }

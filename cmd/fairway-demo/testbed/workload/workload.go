@@ -46,8 +46,22 @@ type Spec struct {
 	BurstFiles  int
 	// Period is the time from the start of one burst to the next; the rest of it is computing.
 	Period time.Duration
-	// Duration is how long the program runs.
+	// Duration is how long the program runs, Bursts after how many bursts it ends before that; 0: never.
 	Duration time.Duration
+	Bursts   int
+	// Keep leaves the files where they are, for Verify.
+	Keep bool
+	// Report, if any, is called after each burst.
+	Report func(Burst)
+}
+
+// Burst is what a rank did in one phase of I/O.
+type Burst struct {
+	Name       string
+	Rank       int
+	Start, End time.Time
+	Bytes      int64 // written and read
+	Files      int   // made, looked at and removed
 }
 
 // The bounds of a program, so that a slip of the pen fills no file system.
@@ -74,8 +88,8 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("workload: bursts of %d files; 1 to %d are possible", s.BurstFiles, maxBurstFiles)
 	case s.BytesPerSec < 0 || s.FilesPerSec < 0 || math.IsNaN(s.BytesPerSec) || math.IsNaN(s.FilesPerSec):
 		return errors.New("workload: a speed is negative")
-	case s.Period <= 0 || s.Duration <= 0:
-		return errors.New("workload: period and duration must be positive")
+	case s.Period <= 0 || s.Duration <= 0 || s.Bursts < 0:
+		return errors.New("workload: period, duration and number of bursts must be positive")
 	}
 	return nil
 }
@@ -103,7 +117,7 @@ func Run(ctx context.Context, s Spec, fs FS) error {
 	}
 	over, cancel := context.WithTimeout(ctx, s.Duration)
 	defer cancel()
-	for burst := 0; ; burst++ {
+	for burst := 0; s.Bursts == 0 || burst < s.Bursts; burst++ {
 		if burst > 0 { // computing, until all ranks start the next burst together
 			if !wait(over, time.Until(time.Now().Truncate(s.Period).Add(s.Period))) {
 				break
@@ -116,31 +130,82 @@ func Run(ctx context.Context, s Spec, fs FS) error {
 			break
 		}
 	}
+	if s.Keep {
+		return nil
+	}
 	return s.cleanUp(context.WithoutCancel(ctx), fs)
 }
 
 // burst is one phase of I/O.
 func (s *Spec) burst(ctx context.Context, fs FS) error {
-	switch s.Mode {
-	case MetadataStorm:
-		return s.storm(ctx, fs)
-	case OneWriter:
-		if s.Rank != 0 {
-			return nil
+	b := Burst{Name: s.Name, Rank: s.Rank, Start: time.Now()}
+	if s.Mode == OneWriter && s.Rank != 0 {
+		return nil
+	}
+	var err error
+	if s.Mode == MetadataStorm {
+		b.Files, err = s.BurstFiles, s.storm(ctx, fs)
+	} else {
+		b.Bytes, err = s.BurstBytes, s.write(ctx, fs)
+		if s.ReadBack {
+			b.Bytes *= 2
 		}
+	}
+	if b.End = time.Now(); err == nil && s.Report != nil {
+		s.Report(b)
+	}
+	return err
+}
+
+// write is a burst of bytes.
+func (s *Spec) write(ctx context.Context, fs FS) error {
+	f, err := fs.Open(ctx, s.file())
+	if err != nil {
+		return err
+	}
+	err = s.transfer(ctx, func(p []byte, off int64) (int, error) {
+		fill(p, off, s.Rank)
+		return f.WriteAt(p, off)
+	})
+	if err == nil && s.ReadBack {
+		err = s.transfer(ctx, f.ReadAt)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// fill writes what a rank writes at an offset: bytes that are of no other place nearby, and of no other rank.
+func fill(p []byte, off int64, rank int) {
+	for i := range p {
+		at := uint64(off) + uint64(i)
+		p[i] = byte((at>>3+uint64(rank)*0x1000193+1)*0x9E3779B97F4A7C15>>(8*(at&7))) | 1 // never what a hole has
+	}
+}
+
+// Verify reads what a rank's bursts wrote, which Keep left, and names the first byte that is not as written.
+func (s *Spec) Verify(ctx context.Context, fs FS) error {
+	if s.Mode == MetadataStorm || s.Mode == OneWriter && s.Rank != 0 {
+		return nil
 	}
 	f, err := fs.Open(ctx, s.file())
 	if err != nil {
 		return err
 	}
-	block := make([]byte, s.BlockBytes)
-	for i := range block {
-		block[i] = byte(i*7 + s.Rank)
-	}
-	err = s.transfer(ctx, f.WriteAt, block)
-	if err == nil && s.ReadBack {
-		err = s.transfer(ctx, f.ReadAt, block)
-	}
+	want := make([]byte, s.BlockBytes)
+	rate := s.BytesPerSec
+	s.BytesPerSec = 0
+	defer func() { s.BytesPerSec = rate }()
+	err = s.transfer(ctx, func(p []byte, off int64) (int, error) {
+		if n, err := f.ReadAt(p, off); err != nil {
+			return n, fmt.Errorf("%s: %d bytes at %d: %w", s.file(), len(p), off, err)
+		}
+		fill(want[:len(p)], off, s.Rank)
+		for i := range p {
+			if p[i] != want[i] {
+				return i, fmt.Errorf("%s: byte %d is %#x, written was %#x", s.file(), off+int64(i), p[i], want[i])
+			}
+		}
+		return len(p), nil
+	})
 	return errors.Join(err, f.Close())
 }
 
@@ -154,7 +219,8 @@ func (s *Spec) file() string {
 
 // transfer moves a burst's bytes, in blocks: the rank's own in a row, or every Ranks-th block of a
 // shared file.
-func (s *Spec) transfer(ctx context.Context, at func([]byte, int64) (int, error), block []byte) error {
+func (s *Spec) transfer(ctx context.Context, at func([]byte, int64) (int, error)) error {
+	block := make([]byte, s.BlockBytes)
 	stride, first := int64(len(block)), int64(0)
 	if s.Mode == SharedFile {
 		stride, first = stride*int64(s.Ranks), stride*int64(s.Rank)
@@ -230,9 +296,22 @@ func (s *Spec) Argv(fairwayDemo string) []string {
 	argv := []string{fairwayDemo, "rank", "--mode", string(s.Mode), "--name", s.Name,
 		"--burst", fmt.Sprint(s.BurstBytes), "--block", fmt.Sprint(s.BlockBytes), "--rate", fmt.Sprint(s.BytesPerSec),
 		"--files", fmt.Sprint(s.BurstFiles), "--files-rate", fmt.Sprint(s.FilesPerSec),
-		"--period", s.Period.String(), "--for", s.Duration.String()}
+		"--period", s.Period.String(), "--for", s.Duration.String(), "--bursts", fmt.Sprint(s.Bursts)}
 	if s.ReadBack {
 		argv = append(argv, "--read-back")
 	}
+	if s.Keep {
+		argv = append(argv, "--keep")
+	}
 	return argv
+}
+
+// Remove removes the files that Keep left, of all ranks.
+func (s *Spec) Remove(ctx context.Context, fs FS) error {
+	var errs []error
+	for r := range s.Ranks {
+		s.Rank = r
+		errs = append(errs, s.cleanUp(ctx, fs))
+	}
+	return errors.Join(errs...)
 }

@@ -1,8 +1,9 @@
 package workload
 
 import (
+	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,8 +160,13 @@ func TestSharedFileBlocksAreInterleaved(t *testing.T) {
 		}
 	}
 	b, err := os.ReadFile(filepath.Join(string(dir), "app.shared"))
-	if want := fmt.Sprint([]byte{0, 7, 1, 8, 0, 7, 1, 8}); err != nil || fmt.Sprint(b) != want {
-		t.Errorf("file holds %v, %v; want %s: rank 0's and rank 1's blocks in turn", b, err, want)
+	want := make([]byte, 8)
+	for i := range 4 {
+		fill(want[2*i:2*i+2], int64(2*i), i%2)
+	}
+	other := make([]byte, 8)
+	if fill(other, 0, 0); err != nil || !bytes.Equal(b, want) || bytes.Equal(want, other) {
+		t.Errorf("file holds %v, %v; want %v: rank 0's and rank 1's blocks in turn", b, err, want)
 	}
 }
 
@@ -180,6 +186,53 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 		c.change(&s)
 		if err := Run(t.Context(), s, Dir(t.TempDir())); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one that says %s", err, c.want)
+		}
+	}
+}
+
+// TestVerify: what a program keeps is as it wrote it, in each mode, and a byte that has changed is found; so is a hole.
+func TestVerify(t *testing.T) {
+	for _, mode := range []Mode{FilePerProcess, SharedFile, OneWriter} {
+		dir, bursts := Dir(t.TempDir()), 0
+		s := Spec{Mode: mode, Name: "p", Ranks: 3, BurstBytes: 100_000, BlockBytes: 4096, BurstFiles: 1,
+			Period: time.Millisecond, Duration: time.Hour, Bursts: 2, Keep: true,
+			Report: func(b Burst) { bursts++ }}
+		for s.Rank = range s.Ranks {
+			if err := Run(t.Context(), s, dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := map[Mode]int{FilePerProcess: 6, SharedFile: 6, OneWriter: 2}[mode]; bursts != want {
+			t.Errorf("%s: %d bursts were reported, expected %d", mode, bursts, want)
+		}
+		check := func() (errs error) {
+			for s.Rank = range s.Ranks {
+				errs = errors.Join(errs, s.Verify(t.Context(), dir))
+			}
+			return errs
+		}
+		if err := check(); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+		for _, damage := range []byte{0, 4} {
+			s.Rank = 0
+			f, err := dir.Open(t.Context(), s.file())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt([]byte{damage}, 50); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			if err := check(); err == nil || !strings.Contains(err.Error(), "byte 50") {
+				t.Errorf("%s: byte 50 is %d: %v", mode, damage, err)
+			}
+		}
+		if err := s.Remove(t.Context(), dir); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(string(dir)); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", mode, left, err)
 		}
 	}
 }
