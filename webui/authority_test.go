@@ -77,7 +77,8 @@ func callers(s *simsite.Site) []caller {
 	cookie := func(role remap.Role) func(*http.Request) {
 		value := signIn(s, "carl", role)
 		return func(r *http.Request) {
-			r.AddCookie(&http.Cookie{Name: access.CookieName, Value: value})
+			r.AddCookie(&http.Cookie{Name: access.CookieName, Value: value.cookie})
+			r.Header.Set(access.SecretHeader, value.secret)
 			r.Header.Set("Origin", "http://"+r.Host)
 		}
 	}

@@ -176,8 +176,8 @@ func personMembers(p remap.Person) ([]byte, error) {
 
 var liveUpgrader = websocket.Upgrader{
 	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10,
-	WriteBufferPool: &sync.Pool{},
-	CheckOrigin:     func(*http.Request) bool { return true }, // the gate has checked it, with who asks
+	WriteBufferPool: &sync.Pool{}, Subprotocols: []string{access.FeedProtocol},
+	CheckOrigin: func(*http.Request) bool { return true }, // the gate has checked it, with who asks
 }
 
 // serve serves one listener until it goes.

@@ -47,21 +47,30 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// signIn signs a person in by a one-time code and returns the session's cookie.
-func signIn(s *simsite.Site, name string, role remap.Role) (cookie string) {
+// signed is a session: the value of its cookie, and its secret.
+type signed struct{ cookie, secret string }
+
+// headers are what a page of this server sends: the cookie, the secret and its origin.
+func (v signed) headers(s *simsite.Site) []string {
+	return []string{"Cookie", access.CookieName + "=" + v.cookie, access.SecretHeader, v.secret,
+		"Origin", "http://" + s.TCP}
+}
+
+// signIn signs a person in by a one-time code.
+func signIn(s *simsite.Site, name string, role remap.Role) signed {
 	s.T.Helper()
 	_, code, _ := strings.Cut(s.SignInPath(name, role), "=")
 	res, b := s.Ask("POST", "/api/v1/session", "", api.SignIn{Code: code}, "Origin", "http://"+s.TCP)
 	for _, c := range res.Cookies() {
 		if c.Name == access.CookieName {
-			return c.Value
+			return signed{c.Value, decode[api.Session](s.T, b).Secret}
 		}
 	}
 	s.T.Fatalf("%s is not signed in: %d %s", name, res.StatusCode, b)
-	return ""
+	return signed{}
 }
 
-func decode[T any](t *testing.T, b []byte) (v T) {
+func decode[T any](t testing.TB, b []byte) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatalf("%v in %.500q", err, b)

@@ -65,8 +65,9 @@ func describe(routes []access.Route, version string) object {
 		"components": object{"schemas": k.named, "securitySchemes": object{
 			"bearer": object{"type": "http", "scheme": "bearer"},
 			"cookie": object{"type": "apiKey", "in": "cookie", "name": access.CookieName},
+			"secret": object{"type": "apiKey", "in": "header", "name": access.SecretHeader},
 		}},
-		"security": []object{{}, {"bearer": []string{}}, {"cookie": []string{}}},
+		"security": []object{{}, {"bearer": []string{}}, {"cookie": []string{}, "secret": []string{}}},
 	}
 }
 

@@ -225,6 +225,36 @@ func TestAttackSignIn(t *testing.T) {
 	})
 }
 
+// TestAttackCookie replays what a browser sends to another port of the host: the session's cookie.
+func TestAttackCookie(t *testing.T) {
+	s := newSite(t, "[[access.account]]\nname = \"olga\"\nrole = \"operator\"\nhash = \""+quickHash+"\"\n")
+	code, cookies := s.signIn("127.0.0.1", "olga", "right")
+	if code != 200 {
+		t.Fatal(code)
+	}
+	var pairs []string
+	for _, c := range cookies {
+		pairs = append(pairs, c.Name+"="+c.Value)
+	}
+	attack(t, s, "a stolen session cookie on every write, with 100 guessed secrets", func() string {
+		codes := map[int]int{}
+		for i := range 100 {
+			for _, c := range []struct{ method, path string }{{"POST", "/api/v1/plans"}, {"PUT", "/api/v1/exclusions/fwd1"},
+				{"DELETE", "/api/v1/exclusions/fwd1"}, {"POST", "/api/v1/standing"}, {"GET", "/api/v1/checks"}} {
+				h := []string{"Cookie", strings.Join(pairs, "; "), "Origin", "http://" + s.addr, "Idempotency-Key", "k"}
+				if i > 0 {
+					h = append(h, "X-Fairway-Session", fmt.Sprint("guess", i))
+				}
+				codes[s.ask(c.method, c.path, "", "", h...).code]++
+			}
+		}
+		if codes[401] != 500 {
+			t.Errorf("answers %v", codes)
+		}
+		return fmt.Sprint(codes)
+	})
+}
+
 // TestAttackAddresses asks for what is not there, and slowly.
 func TestAttackAddresses(t *testing.T) {
 	s := newSite(t, "")

@@ -4,6 +4,7 @@ package access
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -84,6 +85,7 @@ type Caller struct {
 	Speaker *ingest.Speaker // of an agent's token
 	Expires time.Time       // of the session
 	Session string          // its cookie
+	Locked  bool            // there is a session's cookie, without the session's secret: nobody
 	Join    string          // the nodes that a join token is for, as a pattern
 	cookie  bool            // the browser sends the proof by itself, so its origin must be checked
 }
@@ -180,7 +182,8 @@ func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 			return p.identify(w, r)
 		}
 		if c, err := r.Cookie(id.cookieName()); err == nil {
-			if s, ok := id.sessions.find(c.Value); ok {
+			s, ok := id.sessions.find(c.Value)
+			if w.Locked = ok && subtle.ConstantTimeCompare([]byte(secretOf(r)), []byte(s.secret)) != 1; ok && !w.Locked {
 				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
 				w.cookie, w.Expires, w.Session = true, s.expires, c.Value
 				return w, nil

@@ -216,6 +216,9 @@ func mayUse(by Caller, t *Route) error {
 	switch {
 	case allowed:
 		return nil
+	case by.Locked:
+		return fmt.Errorf("%w: the session's cookie came without the session's secret (header %s); sign in again in "+
+			"this tab", api.ErrSignIn, SecretHeader)
 	case by.Name == "":
 		return fmt.Errorf("%w: %s %s needs the role %s; sign in, use a bearer token, or use the unix socket on the "+
 			"server's host", api.ErrSignIn, t.Method, t.Path, t.Need)

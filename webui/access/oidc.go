@@ -187,8 +187,9 @@ func (s *SignIn) OIDCBack(w http.ResponseWriter, r *http.Request, by Caller) err
 		s.Log.Warn("a sign-in was refused", "issuer", p.conf.Issuer, "remote", by.Remote, "err", err)
 		return s.notSignedIn(w, r, err)
 	}
-	s.opened(w, by, cookie)
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	_, secret := s.opened(w, by, cookie)
+	// Behind the #, so that no proxy or log sees it.
+	http.Redirect(w, r, "/#session="+secret, http.StatusSeeOther)
 	return nil
 }
 

@@ -8,7 +8,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +32,13 @@ const (
 	CookieName = "fairway_session"
 	// SecureCookieName is its name where there is TLS: a browser takes it from this server alone, over TLS alone.
 	SecureCookieName = "__Host-" + CookieName
+	// SecretHeader carries the session's other half. A browser sends the cookie to every port of a host; the page
+	// alone, of one port, knows this.
+	SecretHeader = "X-Fairway-Session"
+	// FeedProtocol is what a WebSocket of the page speaks. Pages cannot set its headers: there the secret comes as a
+	// second protocol, after secretProtocol.
+	FeedProtocol   = "fairway"
+	secretProtocol = "session."
 
 	sessionLife = 12 * time.Hour
 	codeLife    = 10 * time.Minute
@@ -39,6 +48,7 @@ const (
 
 // session is one signed-in browser.
 type session struct {
+	secret  string // what SecretHeader must say besides the cookie
 	name    string
 	role    remap.Role
 	by      string // password, link or provider
@@ -136,6 +146,7 @@ func (s *sessions) signIn(ctx context.Context, name, password, from, device stri
 func (s *sessions) start(n session) (cookie string) {
 	n.begun = time.Now()
 	n.expires = n.begun.Add(sessionLife)
+	n.secret = rand.Text() + rand.Text()
 	cookie = rand.Text() + rand.Text()
 	s.mu.Lock()
 	maps.DeleteFunc(s.open, func(_ string, old session) bool { return n.begun.After(old.expires) })
@@ -169,6 +180,21 @@ func (s *sessions) oldest(of func(session) bool) (cookie string) {
 		}
 	}
 	return cookie
+}
+
+// secretOf is the session's secret that a request shows; "" without one.
+func secretOf(r *http.Request) string {
+	if secret := r.Header.Get(SecretHeader); secret != "" {
+		return secret
+	}
+	for _, list := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for p := range strings.SplitSeq(list, ",") {
+			if secret, ok := strings.CutPrefix(strings.TrimSpace(p), secretProtocol); ok {
+				return secret
+			}
+		}
+	}
+	return ""
 }
 
 func (s *sessions) end(cookie string) {

@@ -28,7 +28,7 @@ type SignIn struct {
 func (s *SignIn) session(by Caller) api.Session {
 	v := api.Session{ReasonLetters: remap.ReasonLetters, Name: by.Name, Role: by.Role, Via: by.Via,
 		Machine: s.Machine(), Version: s.Version,
-		CanSignIn: len(s.Gate.sessions.accounts) > 0,
+		Locked: by.Locked, CanSignIn: len(s.Gate.sessions.accounts) > 0,
 		HowTo: "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to " +
 			"sign in here; or ask an administrator for an account."}
 	if s.Gate.oidc != nil {
@@ -68,18 +68,22 @@ func (s *SignIn) Post(w http.ResponseWriter, r *http.Request, by Caller) error {
 		s.Log.Warn("a sign-in was refused", "name", in.Name, "remote", by.Remote, "err", err)
 		return err
 	}
-	return api.WriteJSON(w, s.session(s.opened(w, by, cookie)))
+	opened, secret := s.opened(w, by, cookie)
+	v := s.session(opened)
+	v.Secret = secret
+	return api.WriteJSON(w, v)
 }
 
-// opened hands a new session's cookie to the browser.
-func (s *SignIn) opened(w http.ResponseWriter, by Caller, cookie string) Caller {
+// opened hands a new session's cookie to the browser; its secret is for the page.
+func (s *SignIn) opened(w http.ResponseWriter, by Caller, cookie string) (opened Caller, secret string) {
 	found, _ := s.Gate.sessions.find(cookie)
 	http.SetCookie(w, s.cookie(cookie, found.expires))
 	device := s.cookie(newDevice(found.name), time.Now().Add(deviceLife))
 	device.Name, device.Path = deviceCookie, "/api/v1/session"
 	http.SetCookie(w, device)
 	s.Log.Info("signed in", "name", found.name, "role", found.role, "remote", by.Remote)
-	return Caller{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, Expires: found.expires}
+	return Caller{Person: remap.Person{Name: found.name, Role: found.role, Via: "session"}, Expires: found.expires},
+		found.secret
 }
 
 // PostLink lets a person known at the unix socket act in the browser, under the same name and role.
@@ -119,11 +123,11 @@ func (s *SignIn) cookie(value string, expires time.Time) *http.Cookie {
 		SameSite: http.SameSiteStrictMode, Secure: s.Gate.conf.SecureCookie}
 }
 
-// Delete signs out.
-func (s *SignIn) Delete(w http.ResponseWriter, r *http.Request, by Caller) error {
-	if c, err := r.Cookie(s.Gate.cookieName()); err == nil {
-		s.Gate.sessions.end(c.Value)
-		s.Ended(c.Value)
+// Delete signs out. A cookie without the session's secret is taken from the browser; the session stays.
+func (s *SignIn) Delete(w http.ResponseWriter, _ *http.Request, by Caller) error {
+	if by.Session != "" {
+		s.Gate.sessions.end(by.Session)
+		s.Ended(by.Session)
 	}
 	http.SetCookie(w, s.cookie("", time.Unix(1, 0)))
 	return api.WriteJSON(w, s.session(Caller{Person: remap.Person{Role: s.Gate.conf.Anonymous, Via: "anonymous"},

@@ -19,6 +19,10 @@ type Session struct {
 	// SignInAt is the host of the OpenID Connect provider; empty without one.
 	SignInAt string `json:"sign_in_at,omitempty"`
 	HowTo    string `json:"how_to"`
+	// Secret is what the header X-Fairway-Session must say besides the cookie; in the answer to a sign-in alone.
+	Secret string `json:"secret,omitempty"`
+	// Locked says that the browser has a session's cookie, and this request not its secret.
+	Locked bool `json:"locked,omitempty"`
 	// ReasonLetters is the shortest reason where one is required.
 	ReasonLetters int `json:"reason_letters"`
 }

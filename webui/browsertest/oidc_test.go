@@ -130,7 +130,7 @@ func oidcSiteAt(t *testing.T, issuer string) *simsite.Site {
 }
 
 // browse goes where the server sends it, as a browser does, and returns where that ends.
-func browse(t *testing.T, jar http.CookieJar, address string) (*http.Response, string) {
+func browse(t *testing.T, jar *visitor, address string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequest("GET", address, nil)
 	if err != nil {
@@ -146,22 +146,36 @@ func browse(t *testing.T, jar http.CookieJar, address string) (*http.Response, s
 	if err != nil {
 		t.Fatal(err)
 	}
+	if secret, ok := strings.CutPrefix(res.Request.URL.Fragment, "session="); ok {
+		jar.secret = secret
+	}
 	return res, string(b)
 }
 
-func newJar(t *testing.T) http.CookieJar {
+// visitor is a browser: its cookies, and the session's secret that its page keeps.
+type visitor struct {
+	http.CookieJar
+	secret string
+}
+
+func newJar(t *testing.T) *visitor {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return jar
+	return &visitor{CookieJar: jar}
 }
 
-// who reads the session that a jar's cookies give.
-func who(s *simsite.Site, jar http.CookieJar) (v api.Session) {
+// who reads the session that a browser has.
+func who(s *simsite.Site, jar *visitor) (v api.Session) {
 	s.T.Helper()
-	res, err := (&http.Client{Jar: jar}).Get("http://" + s.TCP + "/api/v1/session")
+	r, err := http.NewRequest("GET", "http://"+s.TCP+"/api/v1/session", nil)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r.Header.Set(access.SecretHeader, jar.secret)
+	res, err := (&http.Client{Jar: jar}).Do(r)
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -258,7 +272,7 @@ func TestAnswersOfOtherSignIns(t *testing.T) {
 	mine, other := newJar(t), newJar(t)
 	back := step(mine, step(mine, "http://"+s.TCP+access.OIDCStartPath).String()).String()
 	for name, c := range map[string]struct {
-		jar  http.CookieJar
+		jar  *visitor
 		says string
 	}{"a browser that asked for nothing": {newJar(t), "did not begin a sign-in"},
 		"a browser that asked for something else": {other, "(state)"}} {

@@ -13,6 +13,40 @@ export class Refused extends Error {
   }
 }
 
+// A session has two halves: its cookie, which a browser sends to every port of the host, and a secret that the
+// console's pages alone know. A tab has it from its sign-in or from another tab; it is gone with the last of them.
+const kept = 'fairway.session';
+const tabs = new BroadcastChannel(kept);
+const question = '?'; // asks the other tabs for it
+/** @type {(got: boolean) => void} */
+let told = () => {};
+tabs.onmessage = (/** @type {MessageEvent<string>} */ e) => {
+  if (e.data !== question) {
+    sessionStorage.setItem(kept, e.data);
+    told(true);
+  } else if (secret()) tabs.postMessage(secret());
+};
+
+export const secret = () => sessionStorage.getItem(kept) ?? '';
+
+/** @param {string} s */
+export function keepSecret(s) {
+  sessionStorage.setItem(kept, s);
+  tabs.postMessage(s); // the cookie is theirs, too
+}
+
+/** Who this tab is. One that has only the cookie asks the other tabs for the secret. */
+export async function session() {
+  const s = await get('/api/v1/session');
+  if (!s.locked) return s;
+  const got = await new Promise(done => {
+    told = done;
+    tabs.postMessage(question);
+    setTimeout(() => done(false), 500);
+  });
+  return got ? get('/api/v1/session') : s;
+}
+
 /**
  * @param {string} method @param {string} path @param {any} [body] @param {string} [key]
  * @returns {Promise<any>}
@@ -23,6 +57,7 @@ async function ask(method, path, body, key) {
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (key) headers['Idempotency-Key'] = key;
+  if (secret()) headers['X-Fairway-Session'] = secret();
   const line = { at: new Date(), method, path, status: 0, ms: 0, text: '' };
   log.push(line);
   if (log.length > 200) log.shift();
@@ -76,5 +111,8 @@ export async function write(method, path, body) {
 }
 
 /** @param {any} body */
-export const signIn = body => ask('POST', '/api/v1/session', body);
+export async function signIn(body) {
+  const s = await ask('POST', '/api/v1/session', body);
+  keepSecret(s.secret);
+}
 export const signOut = () => ask('DELETE', '/api/v1/session');

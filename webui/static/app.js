@@ -522,7 +522,7 @@ async function dialog(which) {
 
 async function refresh() {
   try {
-    app.session = await api.get('/api/v1/session');
+    app.session = await api.session();
   } catch (err) {
     note(/** @type {Error} */ (err).message);
   }
@@ -531,11 +531,13 @@ async function refresh() {
   show();
 }
 
-// A link that signs in is used once and leaves no trace in the address.
+// A link that signs in is used once and leaves no trace in the address, nor does the secret that comes back from the
+// provider's page.
 async function signInByLink() {
-  const code = /^#signin=(\w+)$/.exec(location.hash)?.[1];
+  const [, what, code] = /^#(signin|session)=(\w+)$/.exec(location.hash) ?? [];
   if (!code) return;
   history.replaceState(null, '', location.pathname + location.search);
+  if (what === 'session') return api.keepSecret(code);
   try {
     await api.signIn({ code });
   } catch (err) {
@@ -566,7 +568,7 @@ show();
 refreshSession();
 async function refreshSession() {
   try {
-    const s = await api.get('/api/v1/session');
+    const s = await api.session();
     const changed = s.role !== app.session.role || s.name !== app.session.name;
     app.session = s;
     drawBar();

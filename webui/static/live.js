@@ -1,6 +1,8 @@
 // The one connection over which the picture comes. It reconnects with jitter, and a hidden tab
 // asks for a frame every five seconds only.
 
+import { secret } from './api.js';
+
 export class Live {
   /** @param {{message: (m: any) => void, grid: (g: Grid) => void, state: (connected: boolean) => void}} on */
   constructor(on) {
@@ -40,7 +42,7 @@ export class Live {
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     url.searchParams.set('topics', this.topics.join());
     if (this.background) url.searchParams.set('background', '1');
-    const ws = new WebSocket(url);
+    const ws = secret() ? new WebSocket(url, ['fairway', `session.${secret()}`]) : new WebSocket(url);
     ws.binaryType = 'arraybuffer';
     this.ws = ws;
     this.seen = performance.now();

@@ -1,0 +1,73 @@
+package browsertest_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/remap"
+	"fairway/webui/access"
+)
+
+// beside opens another tab of the same browser: it has the first one's cookies, and no storage of it.
+func (b *tab) beside() *tab {
+	b.t.Helper()
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(cancel)
+	return &tab{t: b.t, ctx: ctx}
+}
+
+// TestTheCookieGoesToEveryPortAndOpensNothing signs in, and lets the same browser visit another port of the host, which
+// gets the session's cookie. A second tab of the console is signed in by the first, and a sign-in in one tab is one in
+// both.
+func TestTheCookieGoesToEveryPortAndOpensNothing(t *testing.T) {
+	s := simsite.New(t, simsite.Options{Access: func(a *access.Config) { a.Anonymous = "" }})
+	s.Run(3)
+	stolen := make(chan string, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if c := r.Header.Get("Cookie"); c != "" {
+			stolen <- c
+		}
+	}))
+	defer other.Close()
+
+	b := newTab(t, 1000, 700)
+	b.expect = []string{"401"} // before the page is signed in
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
+	b.frames(1)
+	b.says("olga (operator)")
+	second := b.beside()
+	second.open("http://" + s.TCP + "/overview")
+	second.says("olga (operator)")
+	second.frames(1)
+
+	thief := b.beside()
+	thief.open(other.URL)
+	var cookie string
+	select {
+	case cookie = <-stolen:
+	default:
+		t.Fatal("the other port got no cookie: the test shows nothing")
+	}
+	if !strings.Contains(cookie, access.CookieName) {
+		t.Fatalf("the other port got %q", cookie)
+	}
+	for _, c := range []struct{ method, path string }{{"GET", "/api/v1/overview"}, {"POST", "/api/v1/plans"}} {
+		if res, body := s.Ask(c.method, c.path, "", nil, "Cookie", cookie, "Origin", "http://"+s.TCP,
+			"Idempotency-Key", "k"); res.StatusCode != 401 {
+			t.Errorf("%s %s with the cookie: %d %s", c.method, c.path, res.StatusCode, body)
+		}
+	}
+
+	second.open("http://" + s.TCP + s.SignInPath("sam", remap.Operator))
+	second.says("sam (operator)")
+	js[bool](b, "(fetch('/api/v1/session', {headers: {'X-Fairway-Session': sessionStorage.getItem('fairway.session')}})"+
+		".then(r => r.json()).then(v => window.who = v.name), true)")
+	b.until("the first tab is sam, too", "window.who === 'sam'")
+	b.do(chromedp.Reload())
+	b.says("sam (operator)")
+}
