@@ -239,7 +239,8 @@ func TestAttackCookie(t *testing.T) {
 	attack(t, s, "a stolen session cookie on every write, with 100 guessed secrets", func() string {
 		codes := map[int]int{}
 		for i := range 100 {
-			for _, c := range []struct{ method, path string }{{"POST", "/api/v1/plans"}, {"PUT", "/api/v1/exclusions/fwd1"},
+			for _, c := range []struct{ method, path string }{{"POST", "/api/v1/plans"},
+				{"PUT", "/api/v1/exclusions/fwd1"},
 				{"DELETE", "/api/v1/exclusions/fwd1"}, {"POST", "/api/v1/standing"}, {"GET", "/api/v1/checks"}} {
 				h := []string{"Cookie", strings.Join(pairs, "; "), "Origin", "http://" + s.addr, "Idempotency-Key", "k"}
 				if i > 0 {

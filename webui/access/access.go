@@ -183,7 +183,8 @@ func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 		}
 		if c, err := r.Cookie(id.cookieName()); err == nil {
 			s, ok := id.sessions.find(c.Value)
-			if w.Locked = ok && subtle.ConstantTimeCompare([]byte(secretOf(r)), []byte(s.secret)) != 1; ok && !w.Locked {
+			if w.Locked = ok && subtle.ConstantTimeCompare([]byte(secretOf(r)), []byte(s.secret)) != 1; ok &&
+				!w.Locked {
 				w.Person = remap.Person{Name: s.name, Role: s.role, Via: "session"}
 				w.cookie, w.Expires, w.Session = true, s.expires, c.Value
 				return w, nil

@@ -65,8 +65,9 @@ func TestTheCookieGoesToEveryPortAndOpensNothing(t *testing.T) {
 
 	second.open("http://" + s.TCP + s.SignInPath("sam", remap.Operator))
 	second.says("sam (operator)")
-	js[bool](b, "(fetch('/api/v1/session', {headers: {'X-Fairway-Session': sessionStorage.getItem('fairway.session')}})"+
-		".then(r => r.json()).then(v => window.who = v.name), true)")
+	js[bool](b,
+		"(fetch('/api/v1/session', {headers: {'X-Fairway-Session': sessionStorage.getItem('fairway.session')}})"+
+			".then(r => r.json()).then(v => window.who = v.name), true)")
 	b.until("the first tab is sam, too", "window.who === 'sam'")
 	b.do(chromedp.Reload())
 	b.says("sam (operator)")

@@ -19,11 +19,11 @@ const kept = 'fairway.session';
 const tabs = new BroadcastChannel(kept);
 const question = '?'; // asks the other tabs for it
 /** @type {(got: boolean) => void} */
-let told = () => {};
+let received = () => {};
 tabs.onmessage = (/** @type {MessageEvent<string>} */ e) => {
   if (e.data !== question) {
     sessionStorage.setItem(kept, e.data);
-    told(true);
+    received(true);
   } else if (secret()) tabs.postMessage(secret());
 };
 
@@ -40,7 +40,7 @@ export async function session() {
   const s = await get('/api/v1/session');
   if (!s.locked) return s;
   const got = await new Promise(done => {
-    told = done;
+    received = done;
     tabs.postMessage(question);
     setTimeout(() => done(false), 500);
   });
