@@ -11,7 +11,7 @@ import (
 // speakerFor is how long a second speaker that was refused counts as present: longer than an agent waits between tries.
 const speakerFor = time.Minute
 
-// speakerVerdicts report whoever spoke for a node whose own agent is connected. Nothing of what he brought was taken.
+// speakerVerdicts report whoever spoke for a node that has another speaker. Nothing of what he brought was taken.
 func (s *silence) speakerVerdicts(now time.Time) (out []anomaly.Verdict) {
 	if s.intruders == nil {
 		return nil
@@ -22,7 +22,7 @@ func (s *silence) speakerVerdicts(now time.Time) (out []anomaly.Verdict) {
 			Confidence: 1, Score: float64(i.Times), Model: "speaker-1",
 			Evidence: map[string]float64{"refused": float64(i.Times)},
 			Sentence: fmt.Sprintf(
-				"%s with the token %q says it is %s, whose own agent is connected from %s; refused %s",
+				"%s with the token %q speaks for %s, which has a speaker already, at %s; refused %s",
 				i.Remote, i.Token, i.Node, i.Owner, counted(int(i.Times), "time", "times"))})
 	}
 	return out

@@ -328,7 +328,7 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 		return code, why
 	}
 	if owner := c.hub.ownerBeside(c, f.Node); owner != nil {
-		c.hub.intruded(c, owner, f.Node)
+		c.hub.intruded(&c.by, c.remote, owner.remote, f.Node)
 		return wire.RejectForbidden, fmt.Sprintf("node %s: its own agent is connected, from %s", f.Node, owner.remote)
 	}
 	c.nodes[f.Node] = struct{}{}

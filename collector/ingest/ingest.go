@@ -103,6 +103,7 @@ type Hub struct {
 	open      map[*connection]struct{}
 	senders   map[string]*sender // by the token's name
 	intruders map[topology.NodeID]*Intruder
+	writers   map[topology.NodeID]lineWriter // of nodes that lines were brought of
 	closed    bool
 	wait      sync.WaitGroup
 }
@@ -119,7 +120,8 @@ func New(cfg Config) *Hub {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
-		senders: map[string]*sender{}, intruders: map[topology.NodeID]*Intruder{}, stopping: make(chan struct{})}
+		senders: map[string]*sender{}, intruders: map[topology.NodeID]*Intruder{},
+		writers: map[topology.NodeID]lineWriter{}, stopping: make(chan struct{})}
 	for _, r := range cfg.Roles {
 		h.forwarders = h.forwarders || r == topology.Forwarder
 	}

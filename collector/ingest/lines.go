@@ -57,7 +57,7 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 		return h.refusePost(&by, r, wire.Reject{Code: wire.RejectLimit, Text: err.Error()})
 	}
 	h.stats.frames.Add(uint64(len(frames)))
-	frames, err = p.check(frames, &by, time.Now())
+	frames, err = h.checkLines(frames, &by, r.RemoteAddr, time.Now())
 	var busy Busy
 	if errors.As(err, &busy) {
 		return h.refusePost(&by, r, busy)
@@ -75,7 +75,7 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 	return nil
 }
 
-// keep shows and stores the frames of lines. A node with an agent of its own is shown as that says.
+// keep shows and stores the frames of lines. A node that an agent brings is shown as that says.
 func (h *Hub) keep(r *http.Request, frames []collector.Frame) error {
 	if len(frames) == 0 {
 		return nil
@@ -138,9 +138,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// check takes out the frames that this token may not bring; the error says why of the first. All of
+// checkLines takes out the frames that this token may not bring; the error says why of the first. All of
 // them are refused, with Busy, when the token brings them too fast.
-func (p *sender) check(frames []collector.Frame, by *Speaker, now time.Time) ([]collector.Frame, error) {
+func (h *Hub) checkLines(frames []collector.Frame, by *Speaker, remote string, now time.Time) ([]collector.Frame,
+	error) {
+	p := h.sender(by)
 	if wait, ok := p.reserve(len(frames), now, 0); !ok {
 		return nil, p.busy(wait)
 	}
@@ -148,6 +150,9 @@ func (p *sender) check(frames []collector.Frame, by *Speaker, now time.Time) ([]
 	var first wire.Reject
 	frames = slices.DeleteFunc(frames, func(f collector.Frame) bool {
 		code, why := p.refuses(&f, by, now)
+		if why == "" {
+			code, why = wire.RejectForbidden, h.writes(by, remote, f.Node, now)
+		}
 		if why != "" && first.Code == 0 {
 			first.Code, first.Text = code, why
 		}

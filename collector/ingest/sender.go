@@ -13,6 +13,9 @@ import (
 const (
 	forgetSilent = time.Hour // a node not seen for so long gives its place to another
 	sweepEvery   = time.Minute
+	// namesAnode is how many different names a token may bring for each node that it may speak for at a time. The store
+	// never forgets a name, so that one hour's new names after the other would fill its dictionary.
+	namesAnode = 2
 	// maxPause is how long a connection is left unread because its token brings too much; who would have
 	// to wait longer is sent away.
 	maxPause = 10 * time.Second
@@ -29,8 +32,10 @@ type sender struct {
 	nodes members
 	// clients are those that its forwarders list.
 	clients members
-	tokens  float64 // frames that may still come; below 0 they are promised to who waits
-	filled  time.Time
+	// named are the names that it ever brought: the store keeps a name for good.
+	named  map[topology.NodeID]struct{}
+	tokens float64 // frames that may still come; below 0 they are promised to who waits
+	filled time.Time
 }
 
 // sender finds a token's state, which lives as long as the hub.
@@ -41,6 +46,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
 			nodes: newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
+			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p
 	}
@@ -81,10 +87,17 @@ func (p *sender) admits(n topology.NodeID, by *Speaker, now time.Time) (code wir
 	if _, known := p.nodes.seen[n]; !known && !by.mayBe(n) {
 		return wire.RejectForbidden, fmt.Sprintf("token %q may not speak for node %q", by.Name, n)
 	}
+	if _, known := p.named[n]; !known && len(p.named) >= namesAnode*p.limits.Nodes {
+		return wire.RejectLimit,
+			fmt.Sprintf("node %s: token %q has brought %d names since the daemon's start, and speaks "+
+				"for at most %d nodes; raise its limits.nodes, or restart the daemon", n, by.Name, len(p.named),
+				p.limits.Nodes)
+	}
 	if !p.nodes.take(n, now) {
 		return wire.RejectLimit, fmt.Sprintf("node %s: token %q speaks for %d nodes already", n, by.Name,
 			len(p.nodes.seen))
 	}
+	p.named[n] = struct{}{}
 	return 0, ""
 }
 

@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -60,5 +62,60 @@ func TestNodesArePerToken(t *testing.T) {
 	}
 	if len(p.nodes.seen) != 2 {
 		t.Errorf("%d nodes are kept", len(p.nodes.seen))
+	}
+}
+
+// A token's names are bounded over the life of the daemon: silent ones are forgotten, and the store keeps them.
+func TestNamesOfATokenAreBounded(t *testing.T) {
+	_, by, p := testSender(Limits{Nodes: 3, FramesPerSec: 1})
+	now, taken := time.Unix(1e9, 0), 0
+	for hour := range 100 {
+		for i := range 3 {
+			n := topology.NodeID(fmt.Sprint("x", hour, "-", i))
+			if code, _ := p.admits(n, by, now.Add(time.Duration(hour)*2*time.Hour)); code == 0 {
+				taken++
+			} else if code != wire.RejectLimit {
+				t.Fatalf("%s: %v", n, code)
+			}
+		}
+	}
+	if taken != 6 || len(p.named) != 6 {
+		t.Errorf("%d names of 300 were taken, want 6", taken)
+	}
+	if code, why := p.admits("x0-0", by, now.Add(300*time.Hour)); code != 0 {
+		t.Errorf("a name of the beginning: %v %s", code, why)
+	}
+}
+
+// Lines of a node with an agent are refused, whatever their token, and of two tokens' lines those of the second. Each
+// try is kept as one of a second speaker.
+func TestLinesHaveOneSpeaker(t *testing.T) {
+	h := New(Config{})
+	now := time.Now()
+	h.routes["cn1"] = &connection{hello: wire.Hello{Node: "cn1"}, by: Speaker{Name: "agents"}, remote: "10.0.0.1:1"}
+	h.routes["cn2"] = &connection{hello: wire.Hello{Node: "head"}, by: Speaker{Name: "agents"}, remote: "10.0.0.1:1"}
+	for i, c := range []struct {
+		token string
+		node  topology.NodeID
+		at    time.Duration
+		taken bool
+	}{
+		{"agents", "cn1", 0, false}, {"telegraf", "cn1", 0, false},
+		{"agents", "cn2", 0, true}, {"telegraf", "cn2", 0, false}, // brought among others by an agent of that token
+		{"telegraf", "cn3", 0, true}, {"other", "cn3", 59 * time.Second, false}, {"telegraf", "cn3", time.Minute, true},
+		{"other", "cn3", 110 * time.Second, false}, {"other", "cn3", 121 * time.Second, true},
+		{"telegraf", "cn3", 122 * time.Second, false},
+	} {
+		by := &Speaker{Name: c.token, Limits: DefaultLimits()}
+		at := now.Add(c.at)
+		left, err := h.checkLines([]collector.Frame{{Node: c.node, TimeMillis: at.UnixMilli()}}, by, "10.9.9.9:9", at)
+		if (len(left) == 1) != c.taken || (err == nil) != c.taken {
+			t.Errorf("%d: lines of %s by %s: %d taken, %v", i, c.node, c.token, len(left), err)
+		}
+	}
+	list := h.Intruders(now)
+	if len(list) != 3 || list[0].Times != 2 || list[0].Owner != "10.0.0.1:1" || list[2].Times != 3 ||
+		list[2].Remote != "10.9.9.9:9" {
+		t.Errorf("%+v", list)
 	}
 }

@@ -13,21 +13,24 @@ import (
 )
 
 // A node has one agent. While that is connected nobody else speaks for the node: neither a second connection that says
-// it is the node, nor one that brings frames of it among others'.
+// it is the node, nor one that brings frames of it among others', nor lines of other collectors. Where lines alone
+// come, they come by one token.
 
 const (
 	// aliveWithin is how long an agent that is connected has to answer when another one says it is the same node.
 	aliveWithin = 5 * time.Second
 	aliveLook   = 20 * time.Millisecond
+	// writerQuiet is how long a token that brought lines of a node keeps other tokens from doing so.
+	writerQuiet = time.Minute
 	// maxIntruders bounds the nodes for which it is kept who else spoke for them.
 	maxIntruders = 1024
 )
 
-// Intruder is who spoke for a node whose own agent is connected, and was refused.
+// Intruder is who spoke for a node that has another speaker, and was refused.
 type Intruder struct {
 	Node          topology.NodeID
 	Token, Remote string // whose, and from where, the newest time
-	Owner         string // from where the node's own agent is connected
+	Owner         string // from where the node's speaker comes
 	First, Last   time.Time
 	Times         uint64
 }
@@ -42,7 +45,7 @@ func (h *Hub) claim(c *connection) error {
 	}
 	same := old.by.Name == c.by.Name && old.hello.Instance != "" && old.hello.Instance == c.hello.Instance
 	if !same && old.alive() {
-		h.intruded(c, old, node)
+		h.intruded(&c.by, c.remote, old.remote, node)
 		return wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf(
 			"node %s: its agent is connected already, from %s; stop one of the two", node, old.remote)}
 	}
@@ -84,8 +87,39 @@ func (c *connection) alive() bool {
 	return false
 }
 
+// writes says why a token may not bring lines of a node; empty when it may. A node with an agent has no other speaker,
+// and one token alone brings the lines of a node, until it has been silent for a while.
+func (h *Hub) writes(by *Speaker, remote string, n topology.NodeID, now time.Time) (why string) {
+	h.mu.Lock()
+	agent, writer := h.routes[n], h.writers[n]
+	var owner string
+	switch {
+	case agent != nil && agent.hello.Node == n:
+		owner, why = agent.remote, fmt.Sprintf("node %s: its own agent is connected, from %s", n, agent.remote)
+	case agent != nil && agent.by.Name != by.Name:
+		owner, why = agent.remote, fmt.Sprintf("node %s: an agent with another token brings it, from %s", n,
+			agent.remote)
+	case writer.token != "" && writer.token != by.Name && now.Sub(writer.last) < writerQuiet:
+		owner, why = writer.remote, fmt.Sprintf("node %s: another token brought its lines %s ago, from %s", n,
+			now.Sub(writer.last).Round(time.Second), writer.remote)
+	default:
+		h.writers[n] = lineWriter{by.Name, remote, now}
+	}
+	h.mu.Unlock()
+	if why != "" {
+		h.intruded(by, remote, owner, n)
+	}
+	return why
+}
+
+// lineWriter is who brought a node's newest lines.
+type lineWriter struct {
+	token, remote string
+	last          time.Time
+}
+
 // intruded notes who spoke for another's node. Where all places are taken the one whose last time is longest ago goes.
-func (h *Hub) intruded(c, owner *connection, n topology.NodeID) {
+func (h *Hub) intruded(by *Speaker, remote, owner string, n topology.NodeID) {
 	h.stats.secondSpeakers.Add(1)
 	now := time.Now()
 	h.mu.Lock()
@@ -104,7 +138,7 @@ func (h *Hub) intruded(c, owner *connection, n topology.NodeID) {
 		i = &Intruder{Node: n, First: now}
 		h.intruders[n] = i
 	}
-	i.Token, i.Remote, i.Owner, i.Last = c.by.Name, c.remote, owner.remote, now
+	i.Token, i.Remote, i.Owner, i.Last = by.Name, remote, owner, now
 	i.Times++
 }
 
