@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +48,7 @@ type site struct {
 	pid    atomic.Int64
 	ended  chan struct{}
 	log    *os.File
+	enter  []string // what starts the daemon elsewhere, with its command as further arguments
 	local  http.Client // by the unix socket, as the daemon's own user
 	wait   sync.WaitGroup
 }
@@ -84,7 +86,16 @@ func binary(t *testing.T, name string) string {
 	return p
 }
 
+// newSite starts a daemon with more settings.
 func newSite(t *testing.T, more string) *site {
+	t.Helper()
+	s := prepare(t, more)
+	s.start()
+	return s
+}
+
+// prepare is a site whose daemon is not started yet.
+func prepare(t *testing.T, more string) *site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "attack") // short, for the socket
 	if err != nil {
@@ -129,13 +140,14 @@ func newSite(t *testing.T, more string) *site {
 	t.Cleanup(func() {
 		s.kill()
 		s.wait.Wait()
-		s.log.Close()
-		if t.Failed() {
-			t.Logf("the daemon's log ends:\n%s", tail(s.log.Name(), 4000))
+		if s.log != nil {
+			s.log.Close()
+			if t.Failed() {
+				t.Logf("the daemon's log ends:\n%s", tail(s.log.Name(), 4000))
+			}
 		}
 		os.RemoveAll(dir)
 	})
-	s.start()
 	return s
 }
 
@@ -165,7 +177,9 @@ func (s *site) launch() {
 	if s.log, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
 		s.t.Fatal(err)
 	}
-	s.cmd = exec.Command(binary(s.t, "fairwayd"), "run", "--config", filepath.Join(s.dir, "fairwayd.toml"))
+	args := slices.Concat(s.enter, []string{binary(s.t, "fairwayd"), "run", "--config",
+		filepath.Join(s.dir, "fairwayd.toml")})
+	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Stderr = s.log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
