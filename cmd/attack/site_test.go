@@ -48,7 +48,7 @@ type site struct {
 	pid    atomic.Int64
 	ended  chan struct{}
 	log    *os.File
-	enter  []string // what starts the daemon elsewhere, with its command as further arguments
+	enter  []string    // what starts the daemon elsewhere, with its command as further arguments
 	local  http.Client // by the unix socket, as the daemon's own user
 	wait   sync.WaitGroup
 }
