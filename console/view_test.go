@@ -131,6 +131,13 @@ func TestScreens(t *testing.T) {
 		s.blocks()
 		s.look()
 		golden(t, "overview-blocks-160x48", s.screen())
+		plain := ansi.Strip(s.view())
+		s.show(layout{w: 160, h: 48, colors: chart.TrueColor})
+		s.blocks()
+		s.look()
+		if text := ansi.Strip(s.view()); text != plain {
+			t.Errorf("colours change the text of a list with graphs:\n%s", text)
+		}
 		s.show(layout{w: 120, h: 36, open: screen.Address{Page: "findings"}})
 		s.look()
 		s.press("s", "its array rebuilds", "enter")

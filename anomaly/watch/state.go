@@ -50,6 +50,7 @@ type savedState struct {
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
+	Trend    savedTrend // a restart does not empty what people look at
 }
 
 // State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
@@ -69,7 +70,8 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := savedState{SavedAt: now.UTC(), Clock: d.ownClock, Heard: d.silence.last, Quiet: d.silence.quiet}
+	s := savedState{SavedAt: now.UTC(), Clock: d.ownClock, Heard: d.silence.last, Quiet: d.silence.quiet,
+		Trend: d.trend.save()}
 	var err error
 	if s.FailSlow, err = d.slow.MarshalBinary(); err != nil {
 		return nil, err
@@ -122,6 +124,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		d.silence.last[n] = at
 	}
 	maps.Copy(d.silence.quiet, s.Quiet)
+	d.trend.load(s.Trend)
 	d.silence.order = slices.Sorted(maps.Keys(d.silence.last))
 	return age, nil
 }

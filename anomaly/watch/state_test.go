@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -140,5 +141,40 @@ func TestOwnClockSetBack(t *testing.T) {
 	e.now = e.now.Add(-time.Hour)
 	if at := e.live(60, 10e-3); at == 0 {
 		t.Error("no alarm within a minute, an hour after the clock was set back by one")
+	}
+}
+
+// The minutes that people look at outlive a restart, and the seconds of the restart are a gap.
+func TestRestartKeepsTheTrend(t *testing.T) {
+	before := newDiods(t, time.Unix(1_800_000_000, 0))
+	before.live(120, 4e-3)
+	saved, err := before.State(before.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := newDiods(t, before.now.Add(20*time.Second))
+	if _, err := after.LoadState(bytes.NewReader(saved), after.now, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	after.live(10, 4e-3)
+	steps, _, end := after.Trend()
+	was, _, wasEnd := before.Trend()
+	known, gaps := 0, 0
+	shift := int(end.Sub(wasEnd).Seconds()) / TrendStep
+	for i := range steps {
+		switch {
+		case math.IsNaN(steps[i].Write) && i > len(steps)-8:
+			gaps++
+		case i+shift < len(was) && was[i+shift].Write > 0 && steps[i].Write != was[i+shift].Write:
+			t.Errorf("step %d is %v, was %v", i, steps[i].Write, was[i+shift].Write)
+		case steps[i].Write > 0:
+			known++
+		}
+	}
+	if known < 22 || gaps < 3 {
+		t.Errorf("%d steps are known and %d are missing", known, gaps)
+	}
+	if w := after.Waits()["f2"]; len(w) != waitSeconds/TrendStep || math.IsNaN(w[len(w)-12].Took) {
+		t.Errorf("waits %v", w)
 	}
 }

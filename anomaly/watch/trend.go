@@ -89,6 +89,61 @@ func (t *trend) advance(now int64) {
 	t.newest = max(t.newest, now)
 }
 
+// savedTrend is a trend that outlives a restart: the layer's seconds, and each forwarder's in steps of TrendStep.
+type savedTrend struct {
+	Newest  int64
+	Seconds []Second // trendSeconds of them up to the newest one
+	Waits   map[topology.ForwarderID]savedWaits
+}
+
+// savedWaits are the steps of a forwarder up to that of the newest second.
+type savedWaits struct{ Took, Slow []float32 }
+
+func (t *trend) save() savedTrend {
+	s := savedTrend{Newest: t.newest, Waits: make(map[topology.ForwarderID]savedWaits, len(t.waits))}
+	for i := t.newest - trendSeconds + 1; i <= t.newest; i++ {
+		s.Seconds = append(s.Seconds, t.seconds[max(i, 0)%trendSeconds])
+	}
+	for id, w := range t.waits {
+		var v savedWaits
+		for from := t.newest - waitSeconds + 1; from <= t.newest; from += TrendStep {
+			m := meanWait(w, from, from+TrendStep-1)
+			v.Took, v.Slow = append(v.Took, float32(m.Took)), append(v.Slow, float32(m.Slow))
+		}
+		s.Waits[id] = v
+	}
+	return s
+}
+
+// load goes on from a saved trend; one that was not saved, or not as this one is, changes nothing.
+func (t *trend) load(s savedTrend) {
+	if s.Newest <= t.newest || len(s.Seconds) != trendSeconds {
+		return
+	}
+	t.advance(s.Newest)
+	for i, v := range s.Seconds {
+		t.seconds[max(s.Newest-trendSeconds+1+int64(i), 0)%trendSeconds] = v
+	}
+	for id, v := range s.Waits {
+		w := noWaits()
+		t.waits[id] = w
+		for i := range min(len(v.Took), len(v.Slow), waitSeconds/TrendStep) {
+			from := s.Newest - waitSeconds + 1 + int64(i)*TrendStep
+			for at := from; at < from+TrendStep; at++ {
+				w[max(at, 0)%waitSeconds] = Wait{Took: float64(v.Took[i]), Slow: float64(v.Slow[i])}
+			}
+		}
+	}
+}
+
+func noWaits() *[waitSeconds]Wait {
+	w := new([waitSeconds]Wait)
+	for k := range w {
+		w[k] = Wait{Took: math.NaN(), Slow: math.NaN()}
+	}
+	return w
+}
+
 // takeTrend adds the newest second to the past; called after the detectors have judged it.
 func (d *Detectors) takeTrend(now time.Time) {
 	t := &d.trend
@@ -112,10 +167,7 @@ func (d *Detectors) takeTrend(now time.Time) {
 		id := topology.ForwarderID(o.Node)
 		w := t.waits[id]
 		if w == nil {
-			w = new([waitSeconds]Wait)
-			for k := range w {
-				w[k] = Wait{Took: math.NaN(), Slow: math.NaN()}
-			}
+			w = noWaits()
 			t.waits[id] = w
 		}
 		w[at%waitSeconds] = d.wait(id)

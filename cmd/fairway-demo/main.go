@@ -34,6 +34,9 @@ func newRoot() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			// A closed terminal must end the demo as an interrupt does.
+			if o.simulated && !c.Flags().Changed("slow-after") {
+				o.slowAfter = simSlowAfter
+			}
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGHUP)
 			defer stop()
 			return run(ctx, o, c.OutOrStdout())
@@ -50,7 +53,8 @@ func newRoot() *cobra.Command {
 	f.StringVar(&o.http, "http", "127.0.0.1:7117",
 		"where browsers reach the demo; another port is taken if this one is in use")
 	f.DurationVar(&o.slowAfter, "slow-after", time.Minute,
-		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never")
+		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never; with --sim, "+
+			"which has a past, 10s is the default")
 	f.StringVar(&o.fault, "fault", "", fmt.Sprintf("how which node becomes slow, such as slow-data@be000 or "+
 		"slow-link@fwd001; kinds: %v (default: one of the layer's own)", testbed.FaultKinds()))
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")

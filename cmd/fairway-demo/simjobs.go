@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,54 +13,11 @@ import (
 	"fairway/cmd/fairway-demo/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
-	"fairway/tsdb/history"
 	"fairway/webui/client"
 )
 
-// simPastRuns is how often each program of the simulated machine has run before, at each of its sizes.
-const simPastRuns = 8
-
 // jobsFile holds what the simulated machine's batch system answers when it is asked which jobs there are.
 const jobsFile = "jobs.json"
-
-// importPast writes the history of a machine that has been watched for two days into the daemon's folder, before
-// the daemon starts.
-func importPast(stateDir string, past []simmachine.PastRun) (err error) {
-	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return err
-	}
-	h, _, err := history.Open(filepath.Join(stateDir, "history"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	sum, err := h.Import(context.Background(), func(yield func(history.Run, error) bool) {
-		for i := range past {
-			if !yield(simRun(&past[i]), nil) {
-				return
-			}
-		}
-	})
-	if err == nil && sum.Refused > 0 {
-		err = fmt.Errorf("BUG: %d simulated runs were refused: %w", sum.Refused, sum.Errors[0])
-	}
-	return err
-}
-
-func simRun(p *simmachine.PastRun) history.Run {
-	mode := history.Mode(p.Mode)
-	if p.Mode == simmachine.MetaStorm { // how its processes share files is not known
-		mode = ""
-	}
-	return history.Run{Job: p.ID, User: p.User, App: p.App, Nodes: p.NodeCount, Start: p.Start, End: p.End,
-		Profile: &history.Profile{
-			ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, Mode: mode, IONodes: p.IONodes,
-			PeakBytesPerSec:     p.PeakBytesPerSec,
-			PeakNodeBytesPerSec: p.PeakNodeBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec, MetaOps: p.MetaOps,
-			MetaQueue: &p.MetaQueue,
-			IOSeconds: p.IOSeconds, StepSeconds: 1, Coverage: 1, From: "simulation",
-		}}
-}
 
 // batch is the simulated machine's batch system: it lists the running jobs in a file, as squeue does, and reports
 // each start and end to the daemon, as the prolog and the epilog do.

@@ -16,22 +16,21 @@ import (
 const (
 	// simSpoolBytes holds some seconds of the whole machine.
 	simSpoolBytes = 256 << 20
-	// simWarmUp is lived through before anybody looks: every job starts by computing.
-	simWarmUp = 3 * time.Minute
+	// simPast is how long the machine has worked before anybody looks, with nothing kept but the jobs that ended;
+	// simSeen what the store and the detectors have of it.
+	simPast = 24 * time.Hour
+	simSeen = 15 * time.Minute
+	// simSlowAfter is when a forwarder becomes slow: the detectors know the machine already.
+	simSlowAfter = 10 * time.Second
 )
 
 // startSimulation makes a machine of TaihuLight's published size. It speaks to the daemon as an
 // agent does, for all its nodes over one stream.
-func (d *demo) startSimulation(context.Context) (what string, err error) {
-	size := simmachine.TaihuLight(1)
-	size.RepeatSizes = true
+func (d *demo) startSimulation(ctx context.Context) (what string, err error) {
+	size := simmachine.WorkingDay(1)
 	m, err := simmachine.New(size)
 	if err != nil {
 		return "", err
-	}
-	now := time.Now().Truncate(time.Second)
-	for t := now.Add(-simWarmUp); t.Before(now); t = t.Add(time.Second) {
-		m.Step(t)
 	}
 	dir, err := os.MkdirTemp("", "fairway-demo")
 	if err != nil {
@@ -50,7 +49,7 @@ func (d *demo) startSimulation(context.Context) (what string, err error) {
 	limits := d.conf.Table("dispatch")
 	limits["fwd_peak_bw"], limits["cn_peak_bw"] = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
 	d.conf.Table("slurm")["jobs"] = []string{"cat", filepath.Join(dir, jobsFile)}
-	if err := importPast(filepath.Join(dir, "state"), m.Past(now, simPastRuns)); err != nil {
+	if err := livePast(ctx, m, filepath.Join(dir, "state")); err != nil {
 		return "", err
 	}
 	d.senses = []func(context.Context) error{func(ctx context.Context) error { return d.simulate(ctx, m, dir) }}
@@ -66,11 +65,7 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 	runner := simmachine.NewRunner(m, spool.Append)
 	runner.Log = d.log
 	if d.slowAfter > 0 {
-		slow := topology.ForwarderID(m.Machine().ByRole(topology.Forwarder)[1].ID) // one that is in service
-		start := time.Now().Add(d.slowAfter)
-		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: start}); err != nil {
-			return err
-		}
+		runner.Before = slowOne(d.slowAfter)
 	}
 	agent := stream.Client{
 		URL: "unix://" + d.socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -101,8 +100,7 @@ func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.Forwar
 		return line
 	}
 	// The state's colour ends where the graph begins.
-	head := ansi.Truncate(line, signed, "")
-	return s.Palette.Paint(look, head) + strings.TrimPrefix(line, head)
+	return s.Palette.Paint(look, ansi.Strip(ansi.Truncate(line, signed, ""))) + ansi.TruncateLeft(line, signed, "")
 }
 
 // slowText is how slow a forwarder is, or why that is not known.

@@ -35,12 +35,13 @@ type jobDemand struct {
 
 func (d *demand) reset() { *d = demand{byJob: d.byJob[:0]} }
 
-// add puts one node's wish down. A job's nodes come one after the other.
-func (d *demand) add(j *job, w wish) {
+// add puts the wish of each of n nodes down. A job's nodes come one after the other.
+func (d *demand) add(j *job, w wish, n float64) {
 	exec := baseExec + j.app.request/threadBytes*j.app.backCost
 	if j.app.mode == ModeN1 {
 		exec *= lockFactor
 	}
+	w = wish{n * w.read, n * w.write, n * w.meta}
 	d.read += w.read
 	d.write += w.write
 	d.meta += w.meta
@@ -48,10 +49,10 @@ func (d *demand) add(j *job, w wish) {
 	d.writeOps += w.write / j.app.request
 	d.readHold += w.read / j.app.request * exec
 	d.writeHold += w.write / j.app.request * exec
-	d.clients++
-	if n := len(d.byJob); n > 0 && d.byJob[n-1].j == j {
-		d.byJob[n-1].read += w.read
-		d.byJob[n-1].write += w.write
+	d.clients += n
+	if k := len(d.byJob); k > 0 && d.byJob[k-1].j == j {
+		d.byJob[k-1].read += w.read
+		d.byJob[k-1].write += w.write
 		return
 	}
 	d.byJob = append(d.byJob, jobDemand{j, w.read, w.write})

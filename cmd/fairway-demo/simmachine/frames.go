@@ -1,6 +1,8 @@
 package simmachine
 
 import (
+	"math"
+
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -102,17 +104,18 @@ func (c *computeNode) show(m *Machine, i int, f *collector.Frame) {
 	}
 	add(collector.ReadBytes, whole(c.read))
 	add(collector.WriteBytes, whole(c.write))
-	add(collector.ReadOps, whole(c.readOps))
-	add(collector.WriteOps, whole(c.writeOps))
-	add(collector.MetaOps, whole(c.metaOps))
+	reads, writes, metas := c.ended(0, c.readOps), c.ended(1, c.writeOps), c.ended(2, c.metaOps)
+	add(collector.ReadOps, reads)
+	add(collector.WriteOps, writes)
+	add(collector.MetaOps, metas)
 	bytes := s[:2]
-	if c.readOps >= 0.5 {
+	if reads > 0 {
 		add(collector.ClientRead, c.latRead)
 	}
-	if c.writeOps >= 0.5 {
+	if writes > 0 {
 		add(collector.ClientWrite, c.latWrite)
 	}
-	if c.metaOps >= 0.5 {
+	if metas > 0 {
 		add(collector.ClientMeta, c.latMeta)
 	}
 	f.Samples = s
@@ -120,4 +123,15 @@ func (c *computeNode) show(m *Machine, i int, f *collector.Frame) {
 		c.share[0] = collector.JobSamples{Job: c.job.id, Samples: bytes}
 		f.Jobs = c.share[:]
 	}
+}
+
+// ended counts the operations of a class that end in this second. One that takes seconds ends in one of them.
+func (c *computeNode) ended(class int, ops float64) float64 {
+	if ops == 0 || ops >= 0.5 {
+		c.begun[class] = 0
+		return whole(ops)
+	}
+	n, rest := math.Modf(c.begun[class] + ops)
+	c.begun[class] = rest
+	return n
 }

@@ -53,6 +53,9 @@ var apps = []app{
 	{"BUILD", "dev", 8, MetaStorm, 30, 2e6, 3e6, 16 << 10, 40, 1},
 }
 
+// largeRequest is the least request, bytes, of programs that move much.
+const largeRequest = 64 << 10
+
 // job is one run.
 type job struct {
 	id    topology.JobID
@@ -66,6 +69,20 @@ type job struct {
 	wait float64
 	// Left of this phase over all nodes doing I/O: bytes, and seconds of metadata operations.
 	left phase
+	// did is what it has done so far.
+	did PastRun
+	// had is what each of its nodes asked for in this second, unless it was idle; quiet that its nodes show nothing.
+	had         wish
+	idle, quiet bool
+	// ways are the forwarders of its nodes that do I/O, as of the machine's moves.
+	ways    []way
+	waysFor int
+}
+
+// way is how many of a job's nodes that do I/O use a forwarder.
+type way struct {
+	fwd int
+	n   float64
 }
 
 // phase is what is left to do of an I/O phase, summed over the nodes that do I/O.
@@ -179,6 +196,7 @@ func (m *Machine) endJobs() {
 		if m.now.Before(j.end) || !j.left.over() {
 			return false
 		}
+		m.ended = append(m.ended, m.past(j))
 		for _, n := range j.nodes {
 			m.free[n] = true
 			m.compute[n].job = nil
@@ -195,13 +213,36 @@ func (m *Machine) ask(j *job) {
 			return
 		}
 		n, a := float64(j.io), j.app
-		j.left = phase{read: n * a.readBytes, write: n * a.writeBytes, meta: n * a.metaPerNode * 10}
+		volume := n
+		if a.request >= largeRequest {
+			volume *= m.cfg.Volume
+		}
+		j.left = phase{read: volume * a.readBytes, write: volume * a.writeBytes, meta: n * a.metaPerNode * 10}
 		j.wait = a.period * (0.9 + 0.2*m.rng.Float64())
 	}
 	w := m.wish(j)
-	for _, n := range j.nodes[:j.io] {
-		m.demand[m.compute[n].fwd].add(j, w)
+	for _, v := range m.waysOf(j) {
+		m.demand[v.fwd].add(j, w, v.n)
 	}
+}
+
+// waysOf counts a job's nodes by forwarder, anew after a move.
+func (m *Machine) waysOf(j *job) []way {
+	if j.waysFor == m.moves && len(j.ways) > 0 {
+		return j.ways
+	}
+	j.ways, j.waysFor = j.ways[:0], m.moves
+	at := make(map[int]int, 8)
+	for _, n := range j.nodes[:j.io] {
+		f := m.compute[n].fwd
+		i, ok := at[f]
+		if !ok {
+			i = len(j.ways)
+			at[f], j.ways = i, append(j.ways, way{fwd: f})
+		}
+		j.ways[i].n++
+	}
+	return j.ways
 }
 
 // wish is what one node doing I/O wants this second.
@@ -209,9 +250,15 @@ type wish struct{ read, write, meta float64 }
 
 func (m *Machine) wish(j *job) wish {
 	n, peak := float64(j.io), m.cfg.ComputeBytesPerSec
-	if j.app.mode == Mode11 {
+	ops := m.cfg.NodeOpsPerSec
+	switch j.app.mode {
+	case Mode11:
 		peak *= 8 // one process streaming, not limited by its neighbours on the node
+		ops *= 8
+	case ModeN1:
+		ops /= 4
 	}
+	peak = min(peak, ops*j.app.request)
 	w := wish{read: max(0, j.left.read/n), write: max(0, j.left.write/n),
 		meta: max(0, min(j.left.meta/n, 2*j.app.metaPerNode))}
 	if all := w.read + w.write; all > peak {
@@ -221,26 +268,21 @@ func (m *Machine) wish(j *job) wish {
 	return w
 }
 
-// deliver gives each node of a job its part of what its forwarder served and counts the phase down.
+// deliver counts a job's phase down by what its forwarders served.
 func (m *Machine) deliver(j *job) {
-	for _, n := range j.nodes {
-		c := &m.compute[n]
-		c.read, c.write, c.readOps, c.writeOps, c.metaOps, c.latRead, c.latWrite, c.latMeta = 0, 0, 0, 0, 0, 0, 0, 0
-	}
-	if j.left.over() {
+	if j.idle = j.left.over(); j.idle {
 		return
 	}
-	w := m.wish(j)
-	for _, n := range j.nodes[:j.io] {
-		c := &m.compute[n]
-		f := &m.fwds[c.fwd]
-		c.read, c.write, c.metaOps = w.read*f.granted.read, w.write*f.granted.write, w.meta*f.granted.meta
-		c.readOps, c.writeOps = c.read/j.app.request, c.write/j.app.request
-		c.latRead, c.latWrite, c.latMeta = f.readWait+f.readExec, f.writeWait+f.writeExec, f.metaWait+f.metaExec
-		j.left.read -= c.read
-		j.left.write -= c.write
-		j.left.meta -= c.metaOps
+	j.had = m.wish(j)
+	var read, write, meta, most, queue float64
+	for _, v := range j.ways {
+		f := &m.fwds[v.fwd]
+		r, w := j.had.read*f.granted.read, j.had.write*f.granted.write
+		read, write, meta = read+v.n*r, write+v.n*w, meta+v.n*j.had.meta*f.granted.meta
+		most, queue = max(most, r+w), queue+v.n*f.metaQueue
 	}
+	j.left.read, j.left.write, j.left.meta = j.left.read-read, j.left.write-write, j.left.meta-meta
+	j.did.count(read, write, meta, (read+write)/j.app.request, most, queue/float64(j.io))
 	// What is left of a phase below a request and an operation is done.
 	if j.left.read < j.app.request {
 		j.left.read = 0
@@ -250,6 +292,28 @@ func (m *Machine) deliver(j *job) {
 	}
 	if j.left.meta < 1 {
 		j.left.meta = 0
+	}
+}
+
+// fill gives each node of a job its part of what its forwarder served, for those who watch.
+func (m *Machine) fill(j *job) {
+	if j.idle && j.quiet {
+		return
+	}
+	for _, n := range j.nodes {
+		c := &m.compute[n]
+		c.read, c.write, c.readOps, c.writeOps, c.metaOps, c.latRead, c.latWrite, c.latMeta = 0, 0, 0, 0, 0, 0, 0, 0
+	}
+	if j.quiet = j.idle; j.quiet {
+		return
+	}
+	w := j.had
+	for _, n := range j.nodes[:j.io] {
+		c := &m.compute[n]
+		f := &m.fwds[c.fwd]
+		c.read, c.write, c.metaOps = w.read*f.granted.read, w.write*f.granted.write, w.meta*f.granted.meta
+		c.readOps, c.writeOps = c.read/j.app.request, c.write/j.app.request
+		c.latRead, c.latWrite, c.latMeta = f.readWait+f.readExec, f.writeWait+f.writeExec, f.metaWait+f.metaExec
 	}
 }
 

@@ -1,7 +1,6 @@
 package simmachine
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"fairway/collector/topology"
@@ -25,11 +24,9 @@ func (m *Machine) Changes() (began []Job, ended []topology.JobID) {
 	return began, ended
 }
 
-// PastRun is a run of before the machine's first second, as its accounting and its I/O logs would show
-// of it. Volumes are bytes, peaks 1/s.
+// PastRun is a run that has ended, as its accounting and its I/O logs show it. Volumes are bytes, peaks 1/s.
 type PastRun struct {
 	Job
-	NodeCount           int // Nodes is empty: where it ran is forgotten
 	End                 time.Time
 	IONodes             int
 	ReadBytes           float64
@@ -38,51 +35,57 @@ type PastRun struct {
 	PeakNodeBytesPerSec float64
 	PeakOpsPerSec       float64
 	MetaOps             float64
-	MetaQueue           float64 // metadata operations waiting at a forwarder, mean
+	MetaQueue           float64 // metadata operations waiting at its forwarders, mean of the seconds with I/O
 	IOSeconds           float64
 }
 
-// metaSeconds is what a metadata operation takes on an idle forwarder.
-const metaSeconds = 2e-4
-
-// Past makes up as many runs of every program at every size as are asked for, the newest ending before
-// now, on a machine that repeats sizes: what the model does without waiting, and volumes that differ by some percent
-// from run to run.
-func (m *Machine) Past(now time.Time, each int) []PastRun {
-	rng := rand.New(rand.NewPCG(m.cfg.Seed, 2))
-	var out []PastRun
-	for i := range each {
-		for k := range apps {
-			a := &apps[k]
-			for _, nodes := range a.sizes(m.scale()) {
-				r := m.pastRun(a, nodes, rng)
-				r.End = now.Add(-time.Duration(each-i)*6*time.Hour + time.Duration(rng.Float64()*float64(time.Hour)))
-				r.Start = r.End.Add(-time.Duration(m.cfg.JobSeconds * (0.8 + 0.4*rng.Float64()) * float64(time.Second)))
-				r.ID = topology.JobID("past-" + r.App + "-" + r.End.UTC().Format("0102-150405"))
-				out = append(out, r)
-			}
-		}
-	}
+// Ended are the runs that ended since the last call.
+func (m *Machine) Ended() []PastRun {
+	out := m.ended
+	m.ended = nil
 	return out
 }
 
-func (m *Machine) pastRun(a *app, nodes int, rng *rand.Rand) PastRun {
-	r := PastRun{Job: Job{User: a.user, App: a.name, Mode: a.mode}, NodeCount: nodes, IONodes: nodes}
-	if a.mode == Mode11 {
-		r.IONodes = 1
-	}
-	io, phases := float64(r.IONodes), max(1, m.cfg.JobSeconds/a.period)*(0.97+0.06*rng.Float64())
-	r.ReadBytes, r.WriteBytes = io*a.readBytes*phases, io*a.writeBytes*phases
-	w := m.wish(&job{app: a, io: r.IONodes, left: phase{read: io * a.readBytes, write: io * a.writeBytes,
-		meta: io * a.metaPerNode}})
-	r.PeakNodeBytesPerSec = w.read + w.write
-	r.PeakBytesPerSec = io * r.PeakNodeBytesPerSec
-	r.PeakOpsPerSec = r.PeakBytesPerSec / a.request
-	r.MetaOps = io * a.metaPerNode * 10 * phases
-	perForwarder := min(io, float64(m.cfg.Compute)/float64(m.cfg.InService))
-	r.MetaQueue = perForwarder * a.metaPerNode * metaSeconds
-	if r.PeakNodeBytesPerSec > 0 {
-		r.IOSeconds = phases * max(1, (a.readBytes+a.writeBytes)/r.PeakNodeBytesPerSec)
-	}
+// count adds a job's second of I/O to what it has done.
+func (r *PastRun) count(read, write, meta, ops, node, queue float64) {
+	r.ReadBytes, r.WriteBytes, r.MetaOps = r.ReadBytes+read, r.WriteBytes+write, r.MetaOps+meta
+	r.PeakBytesPerSec, r.PeakOpsPerSec = max(r.PeakBytesPerSec, read+write), max(r.PeakOpsPerSec, ops)
+	r.PeakNodeBytesPerSec = max(r.PeakNodeBytesPerSec, node)
+	r.MetaQueue = (r.MetaQueue*r.IOSeconds + queue) / (r.IOSeconds + 1)
+	r.IOSeconds++
+}
+
+// past is a job that has just ended.
+func (m *Machine) past(j *job) PastRun {
+	r := j.did
+	r.Job, r.End, r.IONodes = m.describe(j), m.now, j.io
 	return r
+}
+
+// Busiest is the forwarder with the most I/O before it, among those whose clients all run one job that has more of them
+// elsewhere; false while nobody does I/O.
+func (m *Machine) Busiest() (id topology.ForwarderID, ok bool) {
+	one := make(map[int]*job, len(m.fwds)) // nil: several
+	for i := range m.compute {
+		c := &m.compute[i]
+		if c.job == nil {
+			continue
+		}
+		if j, seen := one[c.fwd]; seen && j != c.job {
+			one[c.fwd] = nil
+		} else if !seen {
+			one[c.fwd] = c.job
+		}
+	}
+	most := 0.0
+	for i := range m.fwds {
+		j := one[i]
+		if j == nil || j.app.mode != ModeNN || j.io <= m.fwds[i].clients {
+			continue
+		}
+		if left := (j.left.read + j.left.write) / float64(j.io); left > most {
+			most, id, ok = left, m.fwds[i].id, true
+		}
+	}
+	return id, ok
 }

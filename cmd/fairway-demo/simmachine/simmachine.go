@@ -9,6 +9,7 @@ package simmachine
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -38,8 +39,12 @@ type Config struct {
 	// JobSeconds is the mean length of a job.
 	JobSeconds float64
 	// RepeatSizes makes a program's jobs come in three sizes, as people repeat them: then a job has had runs
-	// like it, which Past makes up. Without it every job has a size of its own.
+	// like it. Without it every job has a size of its own.
 	RepeatSizes bool
+	// Volume multiplies what the programs with large requests move in a phase; 0 is 1.
+	Volume float64
+	// NodeOpsPerSec bounds the requests of one node, and four nodes that write one file to those of one; 0: no bound.
+	NodeOpsPerSec float64
 }
 
 // TaihuLight is the published size of Sunway TaihuLight: 40,960 compute nodes, 240 forwarders of which
@@ -49,6 +54,15 @@ func TaihuLight(seed uint64) Config {
 		Threads:              16,
 		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9, MetaOpsPerSec: 300e3,
 		Busy: 0.8, JobSeconds: 1800}
+}
+
+// WorkingDay is the same machine under load: its forwarders in service move a third to two thirds of what they can. A
+// program's nodes write more slowly and longer than the published peak allows, so that they do not fill their forwarder by
+// themselves, and repeat the sizes of their jobs.
+func WorkingDay(seed uint64) Config {
+	c := TaihuLight(seed)
+	c.ComputeBytesPerSec, c.Volume, c.NodeOpsPerSec, c.RepeatSizes = 4.2e6, 60, 16, true
+	return c
 }
 
 // Small is a machine of the same proportions for a quick look.
@@ -73,6 +87,8 @@ type Machine struct {
 	compute []computeNode
 	fwds    []forwarder
 	jobs    []*job
+	ended   []PastRun // since Ended was called
+	moves   int       // remaps so far
 	nextJob int
 	listed  map[topology.JobID]bool // by Changes
 	free    []bool                  // compute nodes without a job
@@ -96,6 +112,7 @@ type computeNode struct {
 	// The second's result.
 	read, write, readOps, writeOps, metaOps float64
 	latRead, latWrite, latMeta              float64
+	begun                                   [3]float64 // parts of operations that are under way: read, write, metadata
 	samples                                 [8]collector.Sample
 	route                                   [1]collector.Route
 	share                                   [1]collector.JobSamples
@@ -110,6 +127,12 @@ func New(cfg Config) (*Machine, error) {
 				"simulated machine %q: %d compute nodes, %d of %d forwarders in service, %d threads, %d storage "+
 					"nodes is not a machine",
 				cfg.Name, cfg.Compute, cfg.InService, cfg.Forwarders, cfg.Threads, cfg.Storage)
+	}
+	if cfg.Volume == 0 {
+		cfg.Volume = 1
+	}
+	if cfg.NodeOpsPerSec == 0 {
+		cfg.NodeOpsPerSec = math.Inf(1)
 	}
 	m := &Machine{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)),
 		index:  make(map[topology.NodeID]int, cfg.Compute),
@@ -171,6 +194,7 @@ func (m *Machine) Remap(n topology.NodeID, f topology.ForwarderID) error {
 	}
 	if c := &m.compute[m.index[n]]; c.fwd != to {
 		c.fwd, c.changed = to, true
+		m.moves++
 		c.gen++
 	}
 	return nil
@@ -179,6 +203,24 @@ func (m *Machine) Remap(n topology.NodeID, f topology.ForwarderID) error {
 // Step lives through one second and answers its frames, one a node, for the second that ended at now.
 // The frames and all they hold are good until the next Step.
 func (m *Machine) Step(now time.Time) []collector.Frame {
+	m.pass(now)
+	for _, j := range m.jobs {
+		m.fill(j)
+	}
+	m.endJobs()
+	m.show()
+	m.second++
+	return m.frames
+}
+
+// Pass lives through one second that nobody watches.
+func (m *Machine) Pass(now time.Time) {
+	m.pass(now)
+	m.endJobs()
+	m.second++
+}
+
+func (m *Machine) pass(now time.Time) {
 	m.now = now
 	m.startJobs()
 	m.backEnd()
@@ -194,8 +236,4 @@ func (m *Machine) Step(now time.Time) []collector.Frame {
 	for _, j := range m.jobs {
 		m.deliver(j)
 	}
-	m.endJobs()
-	m.show()
-	m.second++
-	return m.frames
 }
