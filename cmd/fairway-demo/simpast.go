@@ -109,8 +109,8 @@ func (p *past) second(t time.Time) []collector.Frame {
 	return keep
 }
 
-// slowOne makes one forwarder slow some time after the runner's start: that whose one job has the most I/O left, so that
-// somebody suffers from it.
+// slowOne makes one forwarder slow some time after the runner's start: that whose one job has the most I/O left, so
+// that somebody suffers from it.
 func slowOne(after time.Duration) func(*simmachine.Machine, time.Time) {
 	var start time.Time
 	done := false

@@ -38,6 +38,11 @@ type Config struct {
 	Busy float64
 	// JobSeconds is the mean length of a job.
 	JobSeconds float64
+	Habits
+}
+
+// Habits are how people use the machine.
+type Habits struct {
 	// RepeatSizes makes a program's jobs come in three sizes, as people repeat them: then a job has had runs
 	// like it. Without it every job has a size of its own.
 	RepeatSizes bool
@@ -57,11 +62,12 @@ func TaihuLight(seed uint64) Config {
 }
 
 // WorkingDay is the same machine under load: its forwarders in service move a third to two thirds of what they can. A
-// program's nodes write more slowly and longer than the published peak allows, so that they do not fill their forwarder by
-// themselves, and repeat the sizes of their jobs.
+// program's nodes write more slowly and longer than the published peak allows, so that they do not fill their forwarder
+// by themselves, and repeat the sizes of their jobs.
 func WorkingDay(seed uint64) Config {
 	c := TaihuLight(seed)
-	c.ComputeBytesPerSec, c.Volume, c.NodeOpsPerSec, c.RepeatSizes = 4.2e6, 60, 16, true
+	c.ComputeBytesPerSec = 4.2e6
+	c.Habits = Habits{RepeatSizes: true, Volume: 60, NodeOpsPerSec: 16}
 	return c
 }
 
