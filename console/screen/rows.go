@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -149,13 +148,8 @@ func moved(r *api.ForwarderRow) *float64 {
 
 // SortForwarders puts them in an order; those alike in it by what they move.
 func SortForwarders(s *State, rows []*api.ForwarderRow, o table.Sorting) {
-	known := func(r *api.ForwarderRow) float64 {
-		if v := moved(r); v != nil {
-			return *v
-		}
-		return -1
-	}
-	slices.SortStableFunc(rows, func(a, b *api.ForwarderRow) int { return cmp.Compare(known(b), known(a)) })
+	by := table.Column[api.ForwarderRow]{Name: "moved", Number: moved}
+	table.Sort(rows, []table.Column[api.ForwarderRow]{by}, table.Sorting{Column: by.Name})
 	table.Sort(rows, ForwarderColumns(s), o)
 }
 

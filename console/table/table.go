@@ -68,27 +68,39 @@ func Sort[R any](rows []*R, all []Column[R], o Sorting) {
 		return
 	}
 	by := all[i]
-	slices.SortStableFunc(rows, func(a, b *R) int {
-		order := 0
+	// Each row's key is worked out once and not at each comparison.
+	type keyed struct {
+		row    *R
+		text   string
+		number *float64
+	}
+	keys := make([]keyed, len(rows))
+	for i, r := range rows {
+		keys[i].row = r
 		if by.Number == nil {
-			order = strings.Compare(by.Text(a), by.Text(b))
+			keys[i].text = by.Text(r)
 		} else {
-			x, y := by.Number(a), by.Number(b)
-			switch {
-			case x == nil && y == nil:
-				return 0
-			case x == nil:
-				return 1
-			case y == nil:
-				return -1
-			}
-			order = cmp.Compare(*y, *x)
+			keys[i].number = by.Number(r)
+		}
+	}
+	slices.SortStableFunc(keys, func(a, b keyed) int {
+		order := strings.Compare(a.text, b.text)
+		switch {
+		case a.number != nil && b.number != nil:
+			order = cmp.Compare(*b.number, *a.number)
+		case a.number != nil:
+			return -1
+		case b.number != nil:
+			return 1
 		}
 		if o.Reverse {
 			return -order
 		}
 		return order
 	})
+	for i, k := range keys {
+		rows[i] = k.row
+	}
 }
 
 // Heading is a list's column titles, the sorted one marked v or ^.
