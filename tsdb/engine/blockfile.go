@@ -121,14 +121,12 @@ func walkFrames(f io.ReaderAt, path string, size int64) (list []*frame, end int6
 		if errors.Is(err, ErrNewerFormat) {
 			return nil, 0, nil, err
 		}
-		if size > fileHeader {
-			damages = append(damages, Damage{path, 0, err.Error(), "nothing, when the blocks after it are intact"})
+		if size <= fileHeader {
+			return nil, 0, nil, nil // a power cut within the header: the next block writes it anew
 		}
+		damages = append(damages, Damage{path, 0, err.Error(), "nothing, when the blocks after it are intact"})
 	}
 	at := int64(fileHeader)
-	if size < fileHeader {
-		return nil, 0, nil, nil
-	}
 	end = at
 	for {
 		fr, err := readFrame(f, path, at, size)
@@ -254,23 +252,27 @@ func (b *blockFile) write(w file, block []byte) error {
 		}
 	}
 	if b.end == 0 {
-		if _, err := w.Write(newFileHeader()); err != nil {
+		// On the device before any block is written: a header that is damaged before others' bytes is damage, and not a
+		// power cut within the file's first write.
+		if err := b.writeHeader(w); err != nil {
 			return err
 		}
+		b.end = fileHeader
 	}
 	if _, err := w.Write(block); err != nil {
+		return err
+	}
+	return w.Sync()
+}
+
+func (b *blockFile) writeHeader(w file) error {
+	if _, err := w.Write(newFileHeader()); err != nil {
 		return err
 	}
 	if err := w.Sync(); err != nil {
 		return err
 	}
-	if b.end == 0 {
-		if err := b.fs.SyncDir(filepath.Dir(b.path)); err != nil {
-			return err
-		}
-		b.end = fileHeader
-	}
-	return nil
+	return b.fs.SyncDir(filepath.Dir(b.path))
 }
 
 // drop forgets a block at the file's end that a crash kept from being whole; the next one takes

@@ -211,6 +211,56 @@ func TestKills(t *testing.T) {
 	kills(t, seed, rounds)
 }
 
+// TestAPowerCutInTheFirstBlockOfAFile cuts the power while an hour's first block is being written. Nothing was sealed,
+// so nothing is damaged, now or when the next block is in the file.
+func TestAPowerCutInTheFirstBlockOfAFile(t *testing.T) {
+	for seed := range uint64(60) {
+		dir, fsys := t.TempDir(), newFaultyFiles(seed)
+		open := func() *DB {
+			db, err := Open(dir, Options{SyncInterval: time.Nanosecond, Log: slog.New(slog.DiscardHandler), fs: fsys})
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			return db
+		}
+		db, syncs := open(), 0
+		if err := db.Append(t.Context(), []collector.Frame{{Node: "n1", TimeMillis: killStart * 1000,
+			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 7}}}}); err != nil {
+			t.Fatal(err)
+		}
+		fsys.breakOff(func(op, path string) bool { // the header is on the device, or it is not
+			if filepath.Ext(path) != ".blk" {
+				return false
+			}
+			if op == "sync" {
+				syncs++
+			}
+			return op == "truncate" || syncs > int(seed%2)
+		})
+		if db.Flush(t.Context()) == nil && seed%2 == 0 {
+			t.Fatal("the block was sealed: the test shows nothing")
+		}
+		db.abandon()
+		fsys.powerCut(t)
+		fsys.breakOff(nil)
+		for range 2 {
+			db = open()
+			if err := db.Flush(t.Context()); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			out, err := db.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"n1"}, Metric: collector.ReadBytes,
+				ToMillis: 1 << 50})
+			if err != nil || len(out) != 1 || len(out[0].Points) != 1 || out[0].Points[0].Value != 7 {
+				t.Errorf("seed %d: an answered value is gone: %v %v", seed, out, err)
+			}
+			if d := db.Damages(); len(d) > 0 {
+				t.Errorf("seed %d: %v", seed, d)
+			}
+			db.abandon()
+		}
+	}
+}
+
 // TestABlocksNumberIsNotGivenAgain seals a block that the log says nothing of, where the store can be made to, and
 // ends the process. The next one must not take rows of another block for that one's.
 func TestABlocksNumberIsNotGivenAgain(t *testing.T) {
