@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ func newRank() *cobra.Command {
 	s := workload.Spec{Ranks: 1}
 	var dir, mode string
 	var report bool
+	var streams int
 	c := &cobra.Command{
 		Use:    "rank",
 		Short:  "Be one rank of a program that does I/O (rank and size from SLURM_PROCID and SLURM_NTASKS)",
@@ -34,11 +37,27 @@ func newRank() *cobra.Command {
 					*field = n
 				}
 			}
+			var mu sync.Mutex // guards the output
 			if report {
 				out := json.NewEncoder(c.OutOrStdout())
-				s.Report = func(b workload.Burst) { _ = out.Encode(b) } // a job's output may be lost
+				s.Report = func(b workload.Burst) {
+					mu.Lock()
+					defer mu.Unlock()
+					_ = out.Encode(b) // a job's output may be lost
+				}
 			}
-			return workload.Run(c.Context(), s, workload.Dir(dir))
+			first := s.Rank * streams
+			s.Ranks *= streams
+			ended := make(chan error, streams)
+			for i := range streams {
+				s.Rank = first + i
+				go func(s workload.Spec) { ended <- workload.Run(c.Context(), s, workload.Dir(dir)) }(s)
+			}
+			var err error
+			for range streams {
+				err = errors.Join(err, <-ended)
+			}
+			return err
 		},
 	}
 	f := c.Flags()
@@ -54,6 +73,7 @@ func newRank() *cobra.Command {
 	f.DurationVar(&s.Period, "period", 10*time.Second, "from the start of one burst to that of the next")
 	f.DurationVar(&s.Duration, "for", time.Hour, "how long to run")
 	f.IntVar(&s.Bursts, "bursts", 0, "after how many bursts to end before that; 0: never")
+	f.IntVar(&streams, "streams", 1, "how many ranks this process is")
 	f.BoolVar(&s.Keep, "keep", false, "leave the files")
 	f.BoolVar(&report, "report", false, "print a line of JSON after each burst")
 	return c

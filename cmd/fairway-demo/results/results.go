@@ -26,6 +26,7 @@ type Experiment struct {
 // Experiments are all of them, in the order of the page.
 var Experiments = []Experiment{
 	{"dfra", "DFRA: forwarders by a job's needs (Ji et al., FAST '19)", dfraResults},
+	{"themisio", "ThemisIO: shares of a forwarder (section numbers of the paper)", themisResults},
 }
 
 // Row is one effect: what the paper reports, and what was measured here, once a repetition.
@@ -68,7 +69,7 @@ func Run(ctx context.Context, l *Lab, names []string, page string) error {
 			return fmt.Errorf("results %s: %w", e.Name, err)
 		}
 		took := time.Since(began)
-		text := section(&e, rows, condition{at: began, took: took, busy: share(busySeconds()-busy, took)})
+		text := section(&e, rows, condition{at: began, took: took, busy: partOf(busySeconds()-busy, took)})
 		fmt.Fprintln(l.Out, text)
 		if page == "" || l.Quick {
 			continue

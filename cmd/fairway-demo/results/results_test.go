@@ -51,6 +51,7 @@ func TestExperiments(t *testing.T) {
 	}
 	for _, e := range Experiments {
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel() // they mostly wait for links
 			if err := build(); err != nil {
 				t.Fatal(err)
 			}

@@ -114,8 +114,8 @@ func busySeconds() float64 {
 	return sum / ticksPerSecond
 }
 
-// share is that of the processors' time in a span; below 0: not known.
-func share(seconds float64, span time.Duration) float64 {
+// partOf is that of the processors' time in a span; below 0: not known.
+func partOf(seconds float64, span time.Duration) float64 {
 	if seconds < 0 || span <= 0 {
 		return -1
 	}

@@ -79,8 +79,13 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 		role = topology.Forwarder
 		sources["diod"] = table{
 			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
-			"workers": tb.cfg.Threads, "skip_clients": []string{hostName},
-			"pid_file": tb.pidFile(n.id),
+			"workers":      tb.cfg.Threads,
+			"skip_clients": []string{hostName, string(queueNode(topology.ForwarderID(n.id)))},
+			"pid_file":     tb.pidFile(n.id),
+		}
+		if tb.cfg.QueueProgram != "" {
+			sources["queue"] = table{"enabled": true, "tables": true,
+				"control": tb.QueueSocket(topology.ForwarderID(n.id))}
 		}
 	case mounted:
 		sources["mount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}

@@ -49,6 +49,9 @@ type Config struct {
 	// MountProgram is the fairway-mount to start on each compute node; without it /pfs is an
 	// empty directory.
 	MountProgram string
+	// QueueProgram is the fairway-queue to start in front of each forwarder, on a node of its own: what lies behind it
+	// is then the forwarder's service and its link. Needs root.
+	QueueProgram string
 	// Slurm adds a scheduler node with slurmctld and a slurmd on each compute node. Needs root.
 	Slurm bool
 	// Hooks are the controller's own programs, an argv each under its key of slurm.conf (PrologSlurmctld,
@@ -114,6 +117,8 @@ func (c *Config) fill() error {
 		return fmt.Errorf("testbed: Slurm needs root (a node is a set of namespaces)")
 	case c.LinkBytesPerSec != 0 && !c.Root:
 		return fmt.Errorf("testbed: a link's speed needs root (a link is a veth pair)")
+	case c.QueueProgram != "" && !c.Root:
+		return fmt.Errorf("testbed: a queue needs root (it has a node of its own)")
 	case c.MountProgram != "" && !c.Root:
 		return fmt.Errorf("testbed: a mount needs root (a node is a set of namespaces)")
 	case c.Dir != "" && !filepath.IsAbs(c.Dir):
@@ -191,7 +196,7 @@ func (c *Config) compute(i int) topology.NodeID {
 // hostBits is the number of address bits the nodes, the host and the scheduler need.
 func (c *Config) hostBits() int {
 	bits := 8
-	for 1<<bits < c.Forwarders+c.ComputeNodes+c.BackEnds+firstNodeAddr+1 {
+	for 1<<bits < 2*c.Forwarders+c.ComputeNodes+c.BackEnds+firstNodeAddr+1 {
 		bits++
 	}
 	return bits

@@ -49,6 +49,11 @@ func (tb *Testbed) startNodes(context.Context) error {
 	for i := range tb.cfg.BackEnds {
 		names = append(names, tb.cfg.backEnd(i))
 	}
+	if tb.cfg.QueueProgram != "" {
+		for i := range tb.cfg.Forwarders {
+			names = append(names, queueNode(tb.cfg.forwarder(i)))
+		}
+	}
 	if tb.cfg.Slurm {
 		names = append(names, schedulerName)
 	}

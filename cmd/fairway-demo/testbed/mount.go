@@ -23,7 +23,7 @@ func (tb *Testbed) startMounts(ctx context.Context) error {
 func (tb *Testbed) startMount(ctx context.Context, n *node) error {
 	f := tb.cfg.Mapping[n.id]
 	p, err := tb.launch(n, "fairway-mount", tb.cfg.MountProgram, "mount", "--forwarder", string(f),
-		"--control", tb.MountSocket(n.id), tb.ForwarderAddr(f), tb.Attach(), MountPoint)
+		"--control", tb.MountSocket(n.id), tb.entryAddr(f), tb.Attach(), MountPoint)
 	if err != nil {
 		return err
 	}

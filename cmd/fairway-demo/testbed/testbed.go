@@ -86,6 +86,7 @@ func (tb *Testbed) up(ctx context.Context) error {
 		{"fabric", tb.startFabric},
 		{"back ends", tb.startBackEnds},
 		{"forwarders", tb.startForwarders},
+		{"queues", tb.startQueues},
 		{"mounts", tb.startMounts},
 		{"scheduler", tb.startSlurm},
 	}
@@ -151,14 +152,14 @@ func (tb *Testbed) Root() bool { return tb.cfg.Root }
 // HasSlurm says whether jobs can be submitted.
 func (tb *Testbed) HasSlurm() bool { return tb.slurm != nil }
 
-// Machine describes the cluster: its nodes and its default mapping. A forwarder's Addr can be
-// reached from every node and from this process.
+// Machine describes the cluster: its nodes and its default mapping. A forwarder's Addr, that of its queue if it has
+// one, can be reached from every node and from this process.
 func (tb *Testbed) Machine() topology.Machine {
 	m := topology.Machine{Name: tb.inst.name, Default: tb.cfg.Mapping.Clone()}
 	for i := range tb.cfg.Forwarders {
 		id := tb.cfg.forwarder(i)
 		m.Nodes = append(m.Nodes, topology.Node{
-			ID: id.Node(), Role: topology.Forwarder, Addr: tb.ForwarderAddr(id),
+			ID: id.Node(), Role: topology.Forwarder, Addr: tb.entryAddr(id),
 			PeakBytesPerSec: tb.cfg.LinkBytesPerSec,
 		})
 	}
