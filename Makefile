@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install lint fuzz clean bench-detect attack soak results
+.PHONY: demo test quick build man install packages lint fuzz clean bench-detect attack soak results
 
 # The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
 # where there is a C++ compiler.
@@ -70,10 +70,11 @@ soak:
 # Man pages, from the programs' own commands.
 man:
 	@rm -rf $(BIN)/man && mkdir -p $(BIN)/man
-	@FAIRWAY_MAN=$(CURDIR)/$(BIN)/man $(GO) test -count=1 -run '^TestManual$$' $(addprefix ./cmd/,$(PROGS)) >/dev/null && ls $(BIN)/man | wc -l | xargs printf '%s pages in $(BIN)/man\n'
+	@FAIRWAY_MAN=$(abspath $(BIN))/man $(GO) test -count=1 -run '^TestManual$$' $(addprefix ./cmd/,$(PROGS)) >/dev/null && ls $(BIN)/man | wc -l | xargs printf '%s pages in $(BIN)/man\n'
 
-# Programs, man pages and shell completion below DESTDIR and PREFIX.
+# Programs, units, man pages, shell completion and the agent's settings below DESTDIR and PREFIX.
 PREFIX ?= /usr/local
+UNITS  := fairwayd.service fairway-agent.service fairway-mount@.service fairway-queue.service
 install: build man
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man8
 	install -m 755 $(addprefix $(BIN)/,$(PROGS)) $(DESTDIR)$(PREFIX)/bin
@@ -84,6 +85,26 @@ install: build man
 	  $(BIN)/$$p completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; \
 	  $(BIN)/$$p completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$p; \
 	  $(BIN)/$$p completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$p.fish; done
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/share/doc/fairway-agent
+	for u in $(UNITS); do sed 's|=/usr/bin/|=$(PREFIX)/bin/|' packaging/$$u >$(DESTDIR)$(PREFIX)/lib/systemd/system/$$u; done
+	install -m 644 packaging/fairwayd.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/fairwayd.conf
+	for p in fairwayd fairway-agent; do install -m 644 packaging/$$p.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/$$p.conf; done
+	env -i $(BIN)/fairway-agent config -c /dev/null | sed 's/^node = .*/node = ""/' >$(DESTDIR)$(PREFIX)/share/doc/fairway-agent/fairway-agent.toml
+
+# Three packages in two kinds below OUT: fairway (the command), fairwayd (the daemon), fairway-agent (for the nodes).
+# packaging/Containerfile makes an image of the daemon's.
+OUT     ?= $(BIN)/packages
+NFPM    := $(shell command -v nfpm || echo $${XDG_CACHE_HOME:-$$HOME/.cache}/fairway/bin/nfpm)
+# 0.1.0+90.gabcdef is later than 0.1.0 for dpkg and for rpm. Without a tag: the newest release of the changelog, plus the number of commits.
+PACKAGE_VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g'),$(shell sed -n 's/^## v//p' CHANGELOG.md | head -n 1)+$(or $(shell git rev-list --count HEAD 2>/dev/null),0))
+packages:
+	@.ci/deps packages
+	rm -rf $(OUT)/root && mkdir -p $(OUT) && rm -f $(OUT)/*.deb $(OUT)/*.rpm
+	@$(MAKE) --no-print-directory install DESTDIR=$(OUT)/root PREFIX=/usr
+	for p in fairway fairwayd fairway-agent; do for kind in deb rpm; do \
+	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) $(NFPM) package -f packaging/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
+	rm -r $(OUT)/root
+	cp packaging/Containerfile $(OUT)
 
 # A minute of fuzzing for every fuzz target; FUZZTIME=10m for the long run.
 FUZZTIME ?= 60s

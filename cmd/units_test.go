@@ -32,6 +32,7 @@ func TestUnitsLeaveNoPowerOver(t *testing.T) {
 		"fairwayd.service": {"User": "fairway", "PrivateUsers": "no", "PrivateDevices": "yes",
 			"AmbientCapabilities": ""},
 		"fairway-agent.service": {},
+		"fairway-queue.service": {"CapabilityBoundingSet": "CAP_NET_BIND_SERVICE", "PrivateDevices": "yes"},
 	} {
 		got := unit(t, name)
 		for _, yes := range []string{"NoNewPrivileges", "ProtectHome", "PrivateTmp", "RestrictNamespaces",
@@ -39,7 +40,10 @@ func TestUnitsLeaveNoPowerOver(t *testing.T) {
 			"ProtectKernelModules", "LockPersonality"} {
 			want[yes] = "yes"
 		}
-		want["ProtectSystem"], want["CapabilityBoundingSet"] = "strict", ""
+		want["ProtectSystem"] = "strict"
+		if _, some := want["CapabilityBoundingSet"]; !some {
+			want["CapabilityBoundingSet"] = ""
+		}
 		for key, value := range want {
 			if is, set := got[key]; !set || is != value {
 				t.Errorf("%s: %s = %q, want %q", name, key, is, value)
@@ -53,12 +57,33 @@ func TestUnitsLeaveNoPowerOver(t *testing.T) {
 	}
 }
 
+// TestMountUnitIsSeenByTheNode: what gives a unit a mount namespace of its own would hide the mount from jobs, and
+// a stop of the mount by a stop of all its processes at once would cut off those that use it.
+func TestMountUnitIsSeenByTheNode(t *testing.T) {
+	got := unit(t, "fairway-mount@.service")
+	for _, hides := range []string{"ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "PrivateMounts",
+		"ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock",
+		"ProtectProc", "ReadWritePaths", "ReadOnlyPaths", "InaccessiblePaths", "BindPaths", "RootDirectory",
+		"TemporaryFileSystem", "DynamicUser"} {
+		if v, set := got[hides]; set {
+			t.Errorf("%s = %s: nobody else would see the mount", hides, v)
+		}
+	}
+	for key, want := range map[string]string{"NoNewPrivileges": "yes", "RestrictSUIDSGID": "yes",
+		"CapabilityBoundingSet": "CAP_SYS_ADMIN CAP_SYS_PTRACE CAP_DAC_READ_SEARCH", "KillMode": "mixed"} {
+		if got[key] != want {
+			t.Errorf("%s = %q, want %q", key, got[key], want)
+		}
+	}
+}
+
 // TestUnitsAreRatedSafe has systemd rate the units: 0 is the best, 10 the worst.
 func TestUnitsAreRatedSafe(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("no systemd-analyze on this machine (Debian package systemd)")
 	}
-	for name, most := range map[string]float64{"fairwayd.service": 2, "fairway-agent.service": 5} {
+	for name, most := range map[string]float64{"fairwayd.service": 2, "fairway-agent.service": 5,
+		"fairway-queue.service": 3} {
 		out, err := exec.Command("systemd-analyze", "security", "--offline=yes", "--no-pager",
 			filepath.Join("..", "packaging", name)).CombinedOutput()
 		m := regexp.MustCompile(`exposure level for \S+: ([0-9.]+)`).FindSubmatch(out)
