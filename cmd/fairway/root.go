@@ -117,6 +117,7 @@ func newRoot() *cobra.Command {
 		newQuery(o),
 		newImport(o),
 		newPeriodic(o),
+		newWindow(),
 		newShares(),
 		newLustre(),
 		newLwfs(),

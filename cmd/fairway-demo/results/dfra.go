@@ -35,11 +35,7 @@ func dfraResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 			return nil, err
 		}
 	}
-	if l.Quick {
-		return d.rows(), nil
-	}
-	mix, err := l.mixResults(ctx)
-	return append(d.rows(), mix...), err
+	return d.rows(), nil
 }
 
 // dfraSettings scale the policy's thresholds down with the machine: one compute node fills a forwarder.

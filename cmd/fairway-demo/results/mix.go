@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"fairway/cmd/fairway-demo/daemon"
@@ -32,7 +33,7 @@ var mixJobs = []struct {
 var mixPolicies = []string{"fixed", "dfra", "mckp", "avoid"}
 
 // mixResults runs the mix under each policy in turn, on one history.
-func (l *Lab) mixResults(ctx context.Context) (rows []Row, err error) {
+func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 	m := topology.Mapping{}
 	for i, n := range nodes(0, 16) {
 		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/4))
@@ -104,7 +105,8 @@ func (s *site) mix(ctx context.Context, policy string) (seconds []float64, moved
 	ids := make([]topology.JobID, len(mixJobs))
 	specs := make([]workload.Spec, len(mixJobs))
 	for i, j := range mixJobs {
-		specs[i] = workload.Spec{Name: j.name, Mode: j.mode, BurstBytes: j.bytes, Keep: true, Bursts: 1}
+		specs[i] = workload.Spec{Name: j.name, Mode: j.mode, BurstBytes: j.bytes / pick[int64](s.Lab, 1, 4), Keep: true,
+			Bursts: 1}
 		if ids[i], err = s.submit(ctx, &specs[i], nodes(j.first, j.nodes), 1); err != nil {
 			return nil, 0, err
 		}
@@ -118,7 +120,11 @@ func (s *site) mix(ctx context.Context, policy string) (seconds []float64, moved
 			return nil, 0, err
 		}
 		seconds = append(seconds, o.seconds())
-		if o.decision != nil && o.decision.Plan != "" && policy != mixPolicies[0] {
+		what, _, err := s.decided(id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if strings.Contains(what, "plan P-") && policy != mixPolicies[0] {
 			moved += mixJobs[i].nodes
 		}
 	}

@@ -26,7 +26,9 @@ type Experiment struct {
 // Experiments are all of them, in the order of the page.
 var Experiments = []Experiment{
 	{"dfra", "DFRA: forwarders by a job's needs (Ji et al., FAST '19)", dfraResults},
+	{"mix", "A mix of jobs under each policy", mixResults},
 	{"themisio", "ThemisIO: shares of a forwarder (section numbers of the paper)", themisResults},
+	{"persched", "PerSched: windows for periodic I/O (Aupy, Gainaru, Le Fèvre)", perschedResults},
 }
 
 // Row is one effect: what the paper reports, and what was measured here, once a repetition.

@@ -18,6 +18,7 @@ import (
 	"fairway/cmd/fairway-demo/daemon"
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/access"
@@ -129,7 +130,7 @@ func (s *site) close() error {
 	return errors.Join(append(errs, s.tb.Close())...)
 }
 
-// awaitNodes waits until the daemon sees every compute node on its default forwarder.
+// awaitNodes waits until the daemon sees every compute node on its default forwarder, and what every forwarder does.
 func (s *site) awaitNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -142,7 +143,16 @@ func (s *site) awaitNodes(ctx context.Context) error {
 				at++
 			}
 		}
-		return at == want, err
+		if at < want || err != nil {
+			return false, err
+		}
+		o, err := s.api.Overview(ctx)
+		for _, f := range o.Forwarders {
+			if f.Value(collector.WriteBytes) == nil {
+				return false, err
+			}
+		}
+		return len(o.Forwarders) > 0, err
 	})
 }
 

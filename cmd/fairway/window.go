@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
+	"fairway/remap/window"
+)
+
+// newWindow keeps a job's I/O to its window.
+func newWindow() *cobra.Command {
+	var text string
+	var most time.Duration
+	c := &cobra.Command{
+		Use: "window", Short: "Keep a job's I/O to the window that it was given",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	wait := &cobra.Command{
+		Use: "wait", Short: "Return when the job's I/O window is open; at once if it has none",
+		Long: "A script calls it before its I/O. The window is in " + window.Env +
+			", which the job's prologue sets where " +
+			"the\nsite gives windows (docs/periodic.md): the pattern's length, when one began, and the open " +
+			"intervals.\n" +
+			"It returns at once while half or more of an interval is left, otherwise when the next one opens. A " +
+			"window\n" +
+			"that cannot be read is named on standard error, and the job goes on without it.",
+		Example: "  sleep 60; fairway window wait; cp checkpoint /scratch",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if text == "" {
+				return nil
+			}
+			w, err := window.Parse(text)
+			if err != nil {
+				fmt.Fprintf(c.ErrOrStderr(), "fairway window wait: %v (the job goes on without it)\n", err)
+				return nil
+			}
+			select {
+			case <-c.Context().Done():
+				return c.Context().Err()
+			case <-time.After(min(most, w.Wait(time.Now()))):
+				return nil
+			}
+		},
+	}
+	f := wait.Flags()
+	f.StringVar(&text, "window", os.Getenv(window.Env), "the window; the environment's without it")
+	f.DurationVar(&most, "at-most", time.Hour, "longest that the job waits")
+	show := &cobra.Command{
+		Use: "show", Short: "Print the job's I/O window in words, and how long until it is open",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			w, err := window.Parse(os.Getenv(window.Env))
+			if err != nil {
+				return program.BadUsage(err)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s; open in %.1f s\n", w.Words(), w.Wait(time.Now()).Seconds())
+			return err
+		},
+	}
+	c.AddCommand(wait, show)
+	return c
+}
