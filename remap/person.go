@@ -61,6 +61,7 @@ var (
 	ErrInvalid    = errors.New("invalid request")
 	ErrConflict   = errors.New("idempotency key was used for another request")
 	ErrClosed     = errors.New("the desk is closed")
+	ErrNotLeading = errors.New("this daemon does not lead its cluster")
 )
 
 // May returns why p may not do what needs a role; nil where p may.

@@ -44,7 +44,10 @@ type Config struct {
 	RoleOf func(name, via string) (role remap.Role, known bool)
 	// Drain says what became of an excluded forwarder's traffic; nil: nobody makes nodes avoid it.
 	Drain func(topology.ForwarderID) *remap.Drain
-	Log   *slog.Logger // nil: discard
+	// Together is the log that several daemons keep the journal by; nil: this daemon is alone. A desk that is not
+	// alone only shows until Lead.
+	Together Together
+	Log      *slog.Logger // nil: discard
 }
 
 // tickEvery is how often expiry, waiting plans and observations are looked at.
@@ -69,6 +72,7 @@ func start(cfg Config, s *state, j *journal.Journal) *Desk {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	rec := newRecorder(s, j, cfg.Log)
+	rec.together.log = cfg.Together
 	d := &Desk{cfg: &cfg, recorder: rec, plans: &plans{rec: rec}, exclusions: &exclusions{cfg: &cfg, rec: rec},
 		runs: newRuns(&cfg, rec)}
 	d.findings = &findings{cfg: &cfg, rec: rec}

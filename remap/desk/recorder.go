@@ -29,12 +29,17 @@ type recorder struct {
 	writing    atomic.Pointer[time.Time] // since when the journal is being written; nil: it is not
 	records    atomic.Uint64
 	broken     atomic.Bool
+
+	together sharing
 }
 
 func newRecorder(s *state, j *journal.Journal, log *slog.Logger) *recorder {
 	r := &recorder{state: s, journal: j, log: log, calls: make(chan func()), quit: make(chan struct{}),
 		done: make(chan struct{})}
 	r.records.Store(j.Records())
+	head := j.Head()
+	r.together.head.Store(&head)
+	r.together.delivered = make(chan delivery)
 	return r
 }
 
@@ -44,7 +49,7 @@ func (r *recorder) own(runs *runs, tick func(time.Time)) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for now := time.Now(); ; {
-		if !now.IsZero() && r.journal.Broken() == nil { // what cannot be recorded may not be done
+		if !now.IsZero() && r.journal.Broken() == nil && r.Leads() { // what cannot be recorded may not be done
 			r.state.keys.forget(now)
 			tick(now)
 		}
@@ -57,6 +62,8 @@ func (r *recorder) own(runs *runs, tick func(time.Time)) {
 			f()
 		case e := <-runs.events:
 			runs.take(e)
+		case d := <-r.together.delivered:
+			d.answer <- r.takeLines(d.lines)
 		case now = <-ticker.C:
 		}
 	}
@@ -85,7 +92,7 @@ func (r *recorder) record(recs ...*journal.Record) error {
 	}
 	begun := time.Now()
 	r.writing.Store(&begun)
-	err := r.journal.Append(recs...)
+	err := r.write(recs)
 	r.writing.Store(nil)
 	r.records.Store(r.journal.Records())
 	r.broken.Store(r.journal.Broken() != nil)
@@ -100,10 +107,26 @@ func (r *recorder) record(recs ...*journal.Record) error {
 	if r.unrecorded.Swap(nil) != nil {
 		r.log.Info("the journal takes records again")
 	}
+	if r.together.log != nil {
+		return nil // they were delivered
+	}
 	for _, rec := range recs {
 		r.state.take(rec)
 		r.recorded(rec)
 	}
+	return nil
+}
+
+// write has the journal take records: this one, or by way of the other daemons each one's.
+func (r *recorder) write(recs []*journal.Record) error {
+	if r.together.log != nil {
+		return r.propose(recs)
+	}
+	if err := r.journal.Append(recs...); err != nil {
+		return err
+	}
+	head := r.journal.Head()
+	r.together.head.Store(&head)
 	return nil
 }
 

@@ -300,6 +300,7 @@ func (d *runs) stop() {
 		e := <-d.events
 		if e.end {
 			delete(d.of, e.plan)
+			d.count.Store(int32(len(d.of)))
 			continue
 		}
 		if !e.result.OK {

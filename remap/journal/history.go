@@ -132,6 +132,27 @@ func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
 	return n, nil
 }
 
+// records counts the records.
+func (x *catalog) records() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return uint64(len(x.starts))
+}
+
+// lines reads the first n records' lines.
+func (x *catalog) lines(n uint64) (io.Reader, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	end := x.end
+	switch {
+	case n > uint64(len(x.starts)):
+		return nil, fmt.Errorf("journal: it has no record %d", n)
+	case n < uint64(len(x.starts)):
+		end = x.starts[n]
+	}
+	return io.NewSectionReader(x.file, 0, end), nil
+}
+
 // errNoFile is of a journal that cannot be read back.
 var errNoFile = errors.New("journal: it cannot be read back")
 

@@ -124,6 +124,24 @@ func (j *Journal) Append(recs ...*Record) error {
 	if err := j.Broken(); err != nil {
 		return err
 	}
+	lines, prev, err := j.encode(recs)
+	if err != nil {
+		return err
+	}
+	if err := j.file.Append(lines); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.seq, j.prev = j.seq+uint64(len(recs)), prev
+	if j.catalog != nil {
+		for _, r := range recs {
+			j.catalog.add(r, r.end)
+		}
+	}
+	return nil
+}
+
+// encode numbers the records as the next batch and returns its lines and the hash of the last one.
+func (j *Journal) encode(recs []*Record) (lines []byte, prev [sha256.Size]byte, err error) {
 	var buf bytes.Buffer
 	seq, prev := j.seq, j.prev
 	for i, r := range recs {
@@ -134,22 +152,13 @@ func (j *Journal) Append(recs ...*Record) error {
 		}
 		line, hash, err := encodeRecord(r, prev)
 		if err != nil {
-			return err
+			return nil, prev, err
 		}
 		prev = hash
 		buf.Write(line)
 		r.end = j.file.Size() + int64(buf.Len())
 	}
-	if err := j.file.Append(buf.Bytes()); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	j.seq, j.prev = seq, prev
-	if j.catalog != nil {
-		for _, r := range recs {
-			j.catalog.add(r, r.end)
-		}
-	}
-	return nil
+	return buf.Bytes(), prev, nil
 }
 
 // Records returns the number of records.

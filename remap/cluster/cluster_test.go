@@ -1,0 +1,309 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/desk"
+	"fairway/remap/driver"
+	"fairway/remap/journal"
+)
+
+const patience = time.Minute
+
+// notes remembers what it took.
+type notes struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (n *notes) Take(b []byte) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all = append(n.all, string(b))
+	return nil
+}
+
+func (n *notes) Standing() [][]byte { return nil }
+
+// daemon is a desk and its node, in a directory that outlives them.
+type daemon struct {
+	dir   string
+	conf  Settings
+	desk  *desk.Desk
+	node  *Node
+	notes *notes
+}
+
+// three lists daemons on free ports, each with its directory.
+func three(t *testing.T) (all []*daemon) {
+	t.Helper()
+	var list []Daemon
+	for _, name := range []string{"a", "b", "c"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, Daemon{Name: name, Addr: l.Addr().String()})
+		l.Close()
+	}
+	for _, d := range list {
+		conf := Settings{Name: d.Name, SecretFile: "s", Daemons: list}
+		if err := conf.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &daemon{dir: t.TempDir(), conf: conf})
+	}
+	return all
+}
+
+func (d *daemon) journal() string { return filepath.Join(d.dir, "journal") }
+
+func testLog() *slog.Logger {
+	if os.Getenv("FAIRWAY_TEST_LOG") != "" {
+		return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+func (d *daemon) open(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", d.conf.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.node = New(Config{Settings: d.conf, Dir: filepath.Join(d.dir, "cluster"), Secret: "secret", Listener: l,
+		Log: testLog().With("daemon", d.conf.Name)})
+	if d.desk, err = openDesk(d.journal(), d.node); err != nil {
+		t.Fatal(err)
+	}
+	d.notes = &notes{}
+	if err := d.node.Start(d.desk, d.notes); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openDesk(path string, t desk.Together) (*desk.Desk, error) {
+	s := &remap.Situation{Machine: &topology.Machine{}, Index: topology.NewIndex(&topology.Machine{})}
+	d, _, err := desk.Open(desk.Config{Settings: desk.DefaultSettings(), Path: path, Driver: driver.Unassigned{},
+		Situation: func() *remap.Situation { return s }, Together: t, Log: testLog()})
+	return d, err
+}
+
+func (d *daemon) close(t *testing.T) {
+	t.Helper()
+	if d.node == nil {
+		return
+	}
+	if err := errors.Join(d.node.Close(), d.desk.Close()); err != nil {
+		t.Error(err)
+	}
+	d.node = nil
+}
+
+func finding(i int) []anomaly.Change {
+	return []anomaly.Change{{At: time.Now().UTC(), Why: "test",
+		Finding: anomaly.Finding{ID: fmt.Sprintf("F-%d", i), Node: "fwd1", State: anomaly.Confirmed}}}
+}
+
+// leader waits until one of the daemons leads.
+func leader(t *testing.T, all []*daemon) *daemon {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for _, d := range all {
+			if d.node != nil && d.node.Term() > 0 && d.desk.Leads() {
+				return d
+			}
+		}
+	}
+	t.Fatal("no daemon leads")
+	return nil
+}
+
+// record records finding i on whoever leads; one that may or may not have been taken is recorded again.
+func record(t *testing.T, all []*daemon, i int) {
+	t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if err := leader(t, all).desk.RecordFindings(context.Background(), finding(i)); err == nil {
+			return
+		}
+	}
+	t.Fatal("nobody records")
+}
+
+// agree waits until every open daemon's journal ends alike, and compares the files.
+func agree(t *testing.T, all []*daemon) journal.Head {
+	t.Helper()
+	want := leader(t, all).desk.Head()
+	for _, d := range all {
+		for end := time.Now().Add(patience); d.node != nil && d.desk.Head() != want; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s ends at %+v, the leader at %+v; %+v", d.conf.Name, d.desk.Head(), want, d.node.Status())
+			}
+		}
+	}
+	var text string
+	for _, d := range all {
+		if d.node == nil {
+			continue
+		}
+		b, err := os.ReadFile(d.journal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text == "" {
+			text = string(b)
+		}
+		if string(b) != text {
+			t.Errorf("the journal of %s differs", d.conf.Name)
+		}
+		if _, err := journal.Verify(d.journal()); err != nil {
+			t.Error(err)
+		}
+	}
+	return want
+}
+
+// TestAJournalOfThree: the first daemon's journal becomes everybody's, each leader that goes is followed by another,
+// and one that was away has everything afterwards.
+func TestAJournalOfThree(t *testing.T) {
+	t.Parallel()
+	all := three(t)
+	before, err := openDesk(all[0].journal(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		if err := before.RecordFindings(t.Context(), finding(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		d.open(t)
+		defer d.close(t)
+	}
+	if l := leader(t, all); l != all[0] {
+		t.Errorf("%s leads first, not the daemon whose journal it is", l.conf.Name)
+	}
+	n := 5
+	for range 4 {
+		record(t, all, n)
+		record(t, all, n+1)
+		n += 2
+		gone := leader(t, all)
+		gone.close(t)
+		record(t, all, n)
+		n++
+		agree(t, all)
+		gone.open(t)
+		agree(t, all)
+	}
+	if got := agree(t, all).Records; got < uint64(n) {
+		t.Errorf("%d records, want at least %d", got, n)
+	}
+	follower := all[0]
+	if follower == leader(t, all) {
+		follower = all[1]
+	}
+	if err := follower.desk.RecordFindings(t.Context(), finding(99)); !errors.Is(err, remap.ErrNotLeading) {
+		t.Errorf("a follower records: %v", err)
+	}
+}
+
+// TestAnotherHistoryIsRefusedByName: a daemon whose journal is not the cluster's takes no part, and both sides name it.
+func TestAnotherHistoryIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	all := three(t)
+	other, err := openDesk(all[2].journal(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.RecordFindings(t.Context(), finding(77)); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		d.open(t)
+		defer d.close(t)
+	}
+	for i := range 3 {
+		record(t, all, i)
+	}
+	agree(t, all[:2])
+	says := func(d *daemon) {
+		t.Helper()
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			s := d.node.Status()
+			text := s.Notice(time.Now())
+			if strings.Contains(text, "another journal's history") && strings.Contains(text, "c has") {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s says only %q", d.conf.Name, text)
+			}
+		}
+	}
+	says(leader(t, all))
+	if got := all[2].desk.Head().Records; got != 1 {
+		t.Errorf("the other journal has %d records, want its 1", got)
+	}
+}
+
+// TestAMinorityChangesNothing: a daemon that reaches no other records nothing and says so.
+func TestAMinorityChangesNothing(t *testing.T) {
+	t.Parallel()
+	all := three(t)
+	for _, d := range all {
+		d.open(t)
+		defer d.close(t)
+	}
+	record(t, all, 1)
+	last := leader(t, all)
+	for _, d := range all {
+		if d != last {
+			d.close(t)
+		}
+	}
+	if err := last.desk.RecordFindings(t.Context(), finding(2)); !errors.Is(err, remap.ErrNotLeading) {
+		t.Errorf("a minority records: %v", err)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		s := last.node.Status()
+		if text := s.Notice(time.Now()); strings.Contains(text, "no leader") && strings.Contains(text, "nothing can be changed") {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("it says %q", text)
+		}
+	}
+}
+
+// TestAStrangerIsNotADaemon: without the secret nobody gets in.
+func TestAStrangerIsNotADaemon(t *testing.T) {
+	t.Parallel()
+	all := three(t)
+	all[0].open(t)
+	defer all[0].close(t)
+	d := &door{secret: []byte("guessed"), self: func() hello { return hello{Name: "b"} },
+		known: func(string) bool { return true }, fits: func(*hello) error { return nil },
+		noted: func(string, error) {}}
+	if _, err := d.dial(t.Context(), all[0].conf.Addr(), forHTTP); err == nil || !strings.Contains(err.Error(), "secret") {
+		t.Errorf("a stranger is told %v", err)
+	}
+}
