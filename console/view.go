@@ -91,6 +91,12 @@ func (m *Model) banners() (lines []string) {
 			lines = append(lines, s.Bold(l))
 		}
 	}
+	if s.Shown.Notice != "" {
+		text := chart.Paragraphs(w, " "+chart.Clean(s.Shown.Notice))
+		for _, l := range text[:min(2, len(text))] {
+			lines = append(lines, s.Bold(l))
+		}
+	}
 	if !s.Replays() {
 		return lines
 	}

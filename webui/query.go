@@ -104,6 +104,7 @@ var deskErrors = []struct{ desk, api error }{
 	{remap.ErrConflict, api.ErrConflict},
 	{remap.ErrInvalid, api.ErrInvalid},
 	{remap.ErrClosed, api.ErrUnreachable},
+	{remap.ErrNotLeading, api.ErrUnreachable},
 	{context.DeadlineExceeded, api.ErrUnreachable},
 }
 

@@ -28,6 +28,7 @@ const (
 	query     = access.Query
 	archived  = access.Archived
 	seconds   = access.Past
+	led       = access.Led
 )
 
 // row is an access.Route whose fields the table writes without their names.
@@ -74,7 +75,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},
 		{get, "/api/v1/nodes/{id}", viewer, every, h.layer.node, 0},
 		{get, "/api/v1/forwarders/{id}", viewer, every, h.forwarders.get, 0},
-		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, 0},
+		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, led},
 		{get, "/api/v1/flow", viewer, every, h.layer.flow, 0},
 		{get, "/api/v1/interference", viewer, every, h.layer.interference, 0},
 		{get, "/api/v1/series", viewer, every, h.series.get, seconds},
@@ -85,19 +86,19 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 
 		{get, "/api/v1/findings", viewer, every, h.findings.list, 0},
 		{get, "/api/v1/findings/{id}", viewer, every, h.findings.get, 0},
-		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, 0},
-		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, 0},
-		{post, "/api/v1/findings/{id}/dismiss", operator, every, h.findings.dismiss, 0},
+		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
+		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
+		{post, "/api/v1/findings/{id}/dismiss", operator, every, h.findings.dismiss, led},
 		{get, "/api/v1/exclusions", viewer, every, h.exclusions.get, long},
-		{put, "/api/v1/exclusions/{node}", operator, every, h.exclusions.put, 0},
-		{del, "/api/v1/exclusions/{node}", operator, every, h.exclusions.remove, 0},
+		{put, "/api/v1/exclusions/{node}", operator, every, h.exclusions.put, led},
+		{del, "/api/v1/exclusions/{node}", operator, every, h.exclusions.remove, led},
 
 		{get, "/api/v1/jobs", viewer, every, h.jobs.list, 0},
 		{get, "/api/v1/jobs/{id}", viewer, every, h.jobs.get, 0},
 		{get, "/api/v1/jobs/{id}/runs", viewer, every, h.jobs.runs, seconds},
 		{get, "/api/v1/jobs/{id}/profile", viewer, every, h.jobs.profile, seconds},
-		{post, "/api/v1/dispatch", scheduler, every, h.jobs.dispatch, 0},
-		{post, "/api/v1/jobs/{id}/end", scheduler, every, h.jobs.end, 0},
+		{post, "/api/v1/dispatch", scheduler, every, h.jobs.dispatch, led},
+		{post, "/api/v1/jobs/{id}/end", scheduler, every, h.jobs.end, led},
 		{get, "/api/v1/jobs/{id}/rootcause", viewer, every, s.archived(h.archives.rootCause), archived},
 		{get, "/api/v1/jobs/{id}/domains", viewer, every, h.domains.get, archived},
 		{get, "/api/v1/archive", viewer, every, listAnalyses, 0},
@@ -108,19 +109,19 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/periodic", viewer, every, h.whatif.periodic, 0},
 
 		{get, "/api/v1/plans", viewer, every, h.plans.list, 0},
-		{post, "/api/v1/plans", operator, every, h.plans.propose, 0},
-		{get, "/api/v1/plans/{id}", viewer, every, h.plans.get, 0},
-		{get, "/api/v1/plans/{id}/preview", viewer, every, h.plans.get, 0},
-		{post, "/api/v1/plans/{id}/approve", operator, every, h.plans.decide((*desk.Desk).Approve), 0},
-		{post, "/api/v1/plans/{id}/reject", operator, every, h.plans.decide((*desk.Desk).Reject), 0},
-		{post, "/api/v1/plans/{id}/rollback", operator, every, h.plans.decide((*desk.Desk).RollBack), 0},
-		{post, "/api/v1/plans/{id}/stop", operator, every, h.plans.decide((*desk.Desk).Stop), 0},
-		{post, "/api/v1/plans/{id}/complete", operator, every, h.plans.decide((*desk.Desk).Complete), 0},
+		{post, "/api/v1/plans", operator, every, h.plans.propose, led},
+		{get, "/api/v1/plans/{id}", viewer, every, h.plans.get, led},
+		{get, "/api/v1/plans/{id}/preview", viewer, every, h.plans.get, led},
+		{post, "/api/v1/plans/{id}/approve", operator, every, h.plans.decide((*desk.Desk).Approve), led},
+		{post, "/api/v1/plans/{id}/reject", operator, every, h.plans.decide((*desk.Desk).Reject), led},
+		{post, "/api/v1/plans/{id}/rollback", operator, every, h.plans.decide((*desk.Desk).RollBack), led},
+		{post, "/api/v1/plans/{id}/stop", operator, every, h.plans.decide((*desk.Desk).Stop), led},
+		{post, "/api/v1/plans/{id}/complete", operator, every, h.plans.decide((*desk.Desk).Complete), led},
 		{get, "/api/v1/standing", viewer, every, h.standing.list, 0},
-		{post, "/api/v1/standing", operator, every, h.standing.allow, 0},
-		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, 0},
+		{post, "/api/v1/standing", operator, every, h.standing.allow, led},
+		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, led},
 		{get, "/api/v1/alerts", viewer, every, h.health.alerts.get, 0},
-		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, 0},
+		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, led},
 		{get, "/api/v1/report", viewer, every, h.audits.report.get, seconds},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
 	} {

@@ -66,6 +66,8 @@ type Options struct {
 	Alerts *alert.Sender
 	// Encryption says what is in clear text; nil: it is not known.
 	Encryption func() api.Check
+	// Leader is access.Site.Leader.
+	Leader func(w http.ResponseWriter, r *http.Request, by access.Caller) (done bool, err error)
 	// Metrics write further counters to /metrics.
 	Metrics []MetricsWriter
 	Version string
@@ -137,8 +139,8 @@ func New(cfg Config) (*Server, error) {
 		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log}
 	gate.OnEnded(s.feed.ended)
 	s.nouns = newHandlers(&cfg, gate, grids)
-	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Answered: stats.answered,
-		Log: cfg.Log}
+	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Leader: cfg.Leader,
+		Answered: stats.answered, Log: cfg.Log}
 	return s, nil
 }
 

@@ -143,6 +143,9 @@ func (c *Canaries) Run(ctx context.Context) {
 // step sends what is due at now. Suspects are the nodes with a finding, and those that the detectors lean towards
 // without one.
 func (c *Canaries) step(ctx context.Context, now time.Time) {
+	if a := c.loop.cfg.Acting; a != nil && !a() {
+		return
+	}
 	suspects, idle := c.detectors.Due(now)
 	c.detectors.Asked(now, c.runner.Step(ctx, now, append(suspects, c.loop.Suspected()...), idle))
 }

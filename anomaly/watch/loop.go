@@ -56,9 +56,12 @@ type Config struct {
 	Settings anomaly.Settings
 	Machine  func() *Machine
 	Recorder Recorder
-	Detector Detector     // nil: findings are kept and none is made
-	Store    Series       // for the frozen evidence; nil: none is kept
-	Log      *slog.Logger // nil: discard
+	Detector Detector // nil: findings are kept and none is made
+	Store    Series   // for the frozen evidence; nil: none is kept
+	// Acting says whether this loop records what it finds; nil: it does. A loop that does not keeps its detectors'
+	// evidence up to date and shows what is recorded.
+	Acting func() bool
+	Log    *slog.Logger // nil: discard
 }
 
 // Loop owns the tracker. Step is called from one goroutine; the other methods may be called concurrently and
@@ -209,6 +212,11 @@ func (l *Loop) Step(ctx context.Context, now time.Time) error {
 		}
 	}
 	l.takeInbox()
+	if l.cfg.Acting != nil && !l.cfg.Acting() {
+		l.publish(now)
+		l.behind = true // another daemon records
+		return nil
+	}
 	changes := l.tracker.Step(now, verdicts, anomaly.Pool{Forwarders: len(m.Forwarders), Healthy: m.Healthy,
 		Excluded: maps.Clone(m.Excluded)})
 	if len(changes) > 0 {

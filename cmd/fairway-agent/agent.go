@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"fairway/collector"
@@ -25,23 +27,26 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	if stopMover != nil {
 		defer stopMover.Close()
 	}
-	client, spool, err := newClient(ctx, c, log)
+	clients, spool, err := newClients(ctx, c, log)
 	if err != nil {
 		return err
 	}
 	defer spool.Close()
-	client.Orders = handlers(c, moves)
+	for _, one := range clients {
+		one.Orders = handlers(c, moves)
+	}
 	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStream()
 	streamed := make(chan error, 1)
-	go func() { streamed <- client.Run(streamCtx) }()
+	go func() { streamed <- clients.run(streamCtx) }()
 
 	runner := newRunner(c, log)
 	if c.Orders.Enabled && c.Orders.By != byMount9p { // the mount's own source says its route
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
-	runner.Emit = spooler(client, spool, log)
-	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon", c.Daemon.URL, "sources",
+	runner.Emit = spooler(clients, spool, log)
+	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon",
+		strings.Join(c.Daemon.addresses(), " "), "sources",
 		len(runner.Sources))
 	runCtx, stopRunner := context.WithCancel(ctx)
 	defer stopRunner()
@@ -56,7 +61,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	drainCtx, cancel := context.WithTimeout(streamCtx, drainGrace)
 	defer cancel()
-	if derr := client.Drain(drainCtx); derr != nil {
+	if derr := clients.drain(drainCtx); derr != nil {
 		log.Info("stopped with seconds in the spool", "err", derr)
 	}
 	stopStream()
@@ -70,11 +75,11 @@ func newRunner(c Config, log *slog.Logger) *collector.Runner {
 }
 
 // spooler keeps frames for the daemon, each with a word on the stream itself.
-func spooler(client *stream.Client, spool *stream.Spool, log *slog.Logger) func(*collector.Frame) {
+func spooler(clients streams, spool *stream.Spool, log *slog.Logger) func(*collector.Frame) {
 	shown := ""
 	one := make([]collector.Frame, 1)
 	return func(f *collector.Frame) {
-		state := client.State()
+		state := clients.state()
 		f.Sources = append(f.Sources, collector.SourceStatus{
 			Name: "stream", Err: state.Err, Failures: spool.Dropped() + state.Refused,
 			Duration: time.Since(time.UnixMilli(f.TimeMillis).Add(collector.DefaultInterval)), // the frame's lag
@@ -92,22 +97,82 @@ func spooler(client *stream.Client, spool *stream.Spool, log *slog.Logger) func(
 	}
 }
 
-func newClient(ctx context.Context, c Config, log *slog.Logger) (*stream.Client, *stream.Spool, error) {
+// streams are the ways to the daemons, one each.
+type streams []*stream.Client
+
+// newClients opens the spool and makes a client of each daemon.
+func newClients(ctx context.Context, c Config, log *slog.Logger) (streams, *stream.Spool, error) {
 	role, _ := topology.ParseRole(c.Role) // validated
-	client := &stream.Client{
-		URL: c.Daemon.URL, Node: topology.NodeID(c.Node), Role: role, Log: log,
-	}
-	var err error
-	if client.TLS, err = c.Daemon.tlsConfig(); err != nil {
+	tls, err := c.Daemon.tlsConfig()
+	if err != nil {
 		return nil, nil, err
 	}
-	if client.Token, err = c.token(ctx, client.TLS); err != nil {
+	token, err := c.token(ctx, tls)
+	if err != nil {
 		return nil, nil, err
 	}
 	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
 	if err != nil {
 		return nil, nil, err
 	}
-	client.Spool = spool
-	return client, spool, nil
+	queues := []stream.Queue{spool}
+	if len(c.Daemon.URLs) > 0 {
+		positions, err := stream.Positions(spool, c.Daemon.URLs)
+		if err != nil {
+			return nil, nil, errors.Join(err, spool.Close())
+		}
+		queues = queues[:0]
+		for _, p := range positions {
+			queues = append(queues, p)
+		}
+	}
+	fence, err := stream.OpenFence(filepath.Join(c.Spool.Dir, "term"), log)
+	if err != nil {
+		return nil, nil, errors.Join(err, spool.Close())
+	}
+	var all streams
+	for i, at := range c.Daemon.addresses() {
+		all = append(all, &stream.Client{URL: at, Node: topology.NodeID(c.Node), Role: role, Log: log, TLS: tls,
+			Token: token, Spool: queues[i], Fence: fence})
+	}
+	return all, spool, nil
+}
+
+// run keeps every stream up until ctx ends, or one of them cannot run at all.
+func (s streams) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, len(s))
+	for _, one := range s {
+		go func() { ended <- one.Run(ctx) }()
+	}
+	var errs []error
+	for range s {
+		errs = append(errs, <-ended)
+		stop()
+	}
+	return errors.Join(errs...)
+}
+
+// state is how the streams are doing together: connected where all are.
+func (s streams) state() (out stream.State) {
+	out.Connected = true
+	for _, one := range s {
+		st := one.State()
+		out.Connected = out.Connected && st.Connected
+		out.Refused += st.Refused
+		if out.Err == "" {
+			out.Err = st.Err
+		}
+	}
+	return out
+}
+
+// drain waits until every daemon has taken what is spooled, or ctx is done.
+func (s streams) drain(ctx context.Context) error {
+	var errs []error
+	for _, one := range s {
+		errs = append(errs, one.Drain(ctx))
+	}
+	return errors.Join(errs...)
 }

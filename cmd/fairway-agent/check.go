@@ -90,12 +90,15 @@ func check(ctx context.Context, c Config, w io.Writer) error {
 		}
 		fmt.Fprintf(t, "source %s\t%v\t%s\n", s.Name, s.Duration.Round(10*time.Microsecond), state)
 	}
-	client, spool, err := newClient(ctx, c, quiet)
+	clients, spool, err := newClients(ctx, c, quiet)
 	if err == nil {
 		defer spool.Close()
-		begun := time.Now()
-		err = client.Probe(ctx)
-		fmt.Fprintf(t, "daemon %s\t%v\t%s\n", c.Daemon.URL, time.Since(begun).Round(10*time.Microsecond), outcome(err))
+		for _, one := range clients {
+			begun := time.Now()
+			perr := one.Probe(ctx)
+			fmt.Fprintf(t, "daemon %s\t%v\t%s\n", one.URL, time.Since(begun).Round(10*time.Microsecond), outcome(perr))
+			err = errors.Join(err, perr)
+		}
 	} else {
 		fmt.Fprintf(t, "stream\t\t%s\n", outcome(err))
 	}

@@ -30,12 +30,13 @@ type Config struct {
 
 // Daemon says where frames go.
 type Daemon struct {
-	URL       string `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
-	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: no token."`
-	JoinFile  string `toml:"join_file" help:"File with a join token, by which a missing token_file is made; or empty."`
-	CAFile    string `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
+	URL       string   `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
+	URLs      []string `toml:"urls" help:"A cluster's daemons, instead of url: each gets every second."`
+	TokenFile string   `toml:"token_file" help:"File with this agent's token; empty: no token."`
+	JoinFile  string   `toml:"join_file" help:"File with a join token, by which a missing token_file is made."`
+	CAFile    string   `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
 
-	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: it has a token."`
+	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: a token."`
 	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
 	ClearText   bool   `toml:"clear_text" help:"Whether ws:// may lead beyond this host."`
 }
@@ -124,7 +125,7 @@ type LWFS struct {
 func defaultConfig() Config {
 	return Config{
 		Role: topology.Compute.String(), LogLevel: "info",
-		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
+		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
 			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{}, Forwarders: map[string]string{}},

@@ -51,7 +51,7 @@ func (c *Config) token(ctx context.Context, tlsConf *tls.Config) (string, error)
 	if err != nil {
 		return "", err
 	}
-	token, err := stream.Enroll(ctx, d.URL, tlsConf, join, topology.NodeID(c.Node))
+	token, err := enroll(ctx, d.addresses(), tlsConf, join, topology.NodeID(c.Node))
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +105,24 @@ func (d *Daemon) validate() error {
 	if (d.Certificate == "") != (d.Key == "") {
 		return errors.New("daemon.certificate and daemon.key belong together")
 	}
-	u, err := url.Parse(d.URL)
+	for _, at := range d.addresses() {
+		if err := d.validateURL(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addresses are those of all daemons.
+func (d *Daemon) addresses() []string {
+	if len(d.URLs) > 0 {
+		return d.URLs
+	}
+	return []string{d.URL}
+}
+
+func (d *Daemon) validateURL(at string) error {
+	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "ws" || d.ClearText {
 		return nil // what cannot be parsed is refused where it is dialled
 	}
@@ -114,5 +131,18 @@ func (d *Daemon) validate() error {
 	}
 	return fmt.Errorf(
 		"daemon.url = %q: the token and the orders would cross the network in clear text; use wss://, or set "+
-			"daemon.clear_text = true on a network that is trusted", d.URL)
+			"daemon.clear_text = true on a network that is trusted", at)
+}
+
+// enroll gets the node's token from the first daemon that answers.
+func enroll(ctx context.Context, daemons []string, conf *tls.Config, join string, n topology.NodeID) (token string,
+	err error) {
+	for _, at := range daemons {
+		var one error
+		if token, one = stream.Enroll(ctx, at, conf, join, n); one == nil {
+			return token, nil
+		}
+		err = errors.Join(err, one)
+	}
+	return "", err
 }

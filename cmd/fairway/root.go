@@ -78,7 +78,8 @@ func newRoot() *cobra.Command {
 		addr = "unix:/run/fairway/fairwayd.sock"
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&o.addr, "addr", addr, "the daemon: unix:/path or http(s)://host:port (or FAIRWAY_ADDR)")
+	f.StringVar(&o.addr, "addr", addr,
+		"the daemon: unix:/path or http(s)://host:port; a cluster's by commas (or FAIRWAY_ADDR)")
 	f.StringVar(&o.tokenFile, "token-file", os.Getenv("FAIRWAY_TOKEN_FILE"),
 		"file holding a bearer token (or FAIRWAY_TOKEN_FILE)")
 	f.BoolVar(&o.json, "json", false, "answer as JSON")

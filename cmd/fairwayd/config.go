@@ -16,6 +16,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap/alert"
+	"fairway/remap/cluster"
 	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/remap/policy/dfra"
@@ -36,6 +37,7 @@ type Config struct {
 	Listen       Listen                `toml:"listen"`
 	Access       Access                `toml:"access"`
 	Limits       budget.Settings       `toml:"limits" help:"What callers may take; refusals are counted in /metrics."`
+	Cluster      cluster.Settings      `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
 	Store        Store                 `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
 	Archive      Archive               `toml:"archive"`
 	Forwarder    Forwarder             `toml:"forwarder"`
@@ -184,6 +186,9 @@ func (c *Config) validate() error {
 	}
 	if err := c.Store.validate(); err != nil {
 		return err
+	}
+	if err := c.validateCluster(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return fmt.Errorf("%w: limits.%w", program.ErrSettings, err)

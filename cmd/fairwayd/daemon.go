@@ -17,6 +17,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/alert"
+	"fairway/remap/cluster"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
@@ -45,6 +46,7 @@ type daemon struct {
 	situation *situation.Builder
 	agents    *ingest.Hub
 	driver    remap.Driver
+	cluster   *cluster.Node // nil: this daemon is alone
 	desk      *desk.Desk
 	history   *history.Store
 	jobs      *dispatch.Dispatcher
@@ -84,6 +86,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.listen(); err != nil {
 		return d, err
 	}
+	if err := d.openCluster(); err != nil {
+		return d, err
+	}
 	store, err := openStore(conf, conf.Store.Kind, log)
 	if err != nil {
 		return d, err
@@ -94,11 +99,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
-		Simulated: conf.Simulated,
-		Journal:   d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
+		Simulated: conf.Simulated, Notice: d.notice,
+		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
 		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
-		Oldest: conf.Store.Oldest,
+		Oldest: conf.Store.Oldest, Term: d.term,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()
@@ -114,6 +119,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics}
+	if d.cluster != nil {
+		meters = append(meters, d.cluster.WriteMetrics)
+	}
 	sharing := tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
 		Log: log})
 	if conf.Queue.Policy != "" {
@@ -126,7 +134,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		meters = append(meters, store.writeMetrics)
 	}
 	calls, err := alert.New(alert.Config{Settings: conf.Alert, Journal: d.desk, Site: conf.Name,
-		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Log: log})
+		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Acting: d.leads,
+		Log: log})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
@@ -139,23 +148,26 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
 			Encryption: func() api.Check { return encryptionCheck(&conf.Listen, d.keys, time.Now()) },
-			Alerts:     calls, Runs: d.history.Each,
+			Alerts:     calls, Runs: d.history.Each, Leader: d.leader(),
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
-	d.tasks.Go(func() { sharing.Run(ctx) })
+	d.tasks.Go(func() { d.whileLeading(ctx, sharing.Run) })
 	if drains != nil {
-		d.tasks.Go(func() { drains.Run(ctx) })
+		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
 	}
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
-	d.tasks.Go(func() { d.keepJobs(ctx) })
+	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
 	d.runFindings(ctx)
 	d.tasks.Go(func() { calls.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
+	if err := d.joinCluster(); err != nil {
+		return d, err
+	}
 	d.serve()
 	if !conf.Access.anyOperator() {
 		log.Info(
@@ -174,7 +186,7 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drai
 	path := d.journal()
 	desk, sum, err := desk.Open(desk.Config{
 		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.situation.Situation, RoleOf: roleOf,
-		Drain: drainOf(drains), Log: d.log,
+		Drain: drainOf(drains), Together: d.together(), Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -241,6 +253,10 @@ func (d *daemon) Close() error {
 	var errs []error
 	for _, o := range d.listeners {
 		_ = o.listener.Close() // its server closes it a second time
+	}
+	if d.cluster != nil {
+		d.cluster.Leave()
+		errs = append(errs, d.cluster.Close())
 	}
 	// The desk goes before the agents: an order that is cut off then stays open, and the next start
 	// takes it up, instead of counting as failed.

@@ -83,7 +83,7 @@ func (d *daemon) openFindings(ctx context.Context) (err error) {
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(d.situation.Situation(), d.desk.Feed().Exclusions)
 		},
-		Recorder: d.desk, Detector: d.detectors, Store: d.store, Log: d.log}, time.Now())
+		Recorder: d.desk, Detector: d.detectors, Store: d.store, Acting: d.leads, Log: d.log}, time.Now())
 	if err != nil {
 		return err
 	}

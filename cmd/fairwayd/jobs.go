@@ -57,8 +57,9 @@ func (d *daemon) openJobs() error {
 		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	}
 	d.jobs = dispatch.New(dispatch.Config{
-		Desk: d.desk, History: h, Situation: d.situation.Situation, Frames: d.board.Visit, Seconds: d.store,
-		Name: d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
+		Desk: d.desk, History: h, Runs: d.runs(), Situation: d.situation.Situation, Frames: d.board.Visit,
+		Seconds: d.store,
+		Name:    d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
 		LiveAfter: d.conf.Dispatch.LiveAfter, Log: d.log,
 	})
 	d.situation.SetJobs(d.jobs.Running)

@@ -85,7 +85,9 @@ type Config struct {
 	Roles map[topology.NodeID]topology.Role
 	// Oldest is the age from which frames are refused; 0: none is too old.
 	Oldest time.Duration
-	Log    *slog.Logger // nil: discard
+	// Term is Order.Term of what is sent now; nil: 0.
+	Term func() uint64
+	Log  *slog.Logger // nil: discard
 }
 
 // Hub holds the agents' connections. All methods may be called concurrently.
@@ -183,6 +185,9 @@ func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wi
 		return wire.OrderResult{}, fmt.Errorf("order %s to %s: %w", o.ID, node, ErrNoAgent)
 	}
 	h.stats.orders.Add(1)
+	if h.cfg.Term != nil {
+		o.Term = h.cfg.Term()
+	}
 	res, err := c.order(ctx, o)
 	if err != nil {
 		h.stats.ordersFailed.Add(1)

@@ -24,6 +24,7 @@ const (
 // desk takes orders, does each id once, and remembers the results.
 type desk struct {
 	handlers map[string]OrderHandler
+	fence    *Fence // nil: orders have no term
 	results  chan wire.OrderResult
 	running  sync.WaitGroup
 
@@ -33,8 +34,8 @@ type desk struct {
 	busy  int
 }
 
-func (d *desk) open(handlers map[string]OrderHandler) {
-	d.handlers = handlers
+func (d *desk) open(handlers map[string]OrderHandler, fence *Fence) {
+	d.handlers, d.fence = handlers, fence
 	d.results = make(chan wire.OrderResult, 2*maxOrdersAtOnce)
 	d.known = make(map[string]*wire.OrderResult)
 }
@@ -58,6 +59,9 @@ func (d *desk) take(ctx context.Context, o wire.Order) {
 		return
 	case !o.Deadline.IsZero() && !time.Now().Before(o.Deadline):
 		d.answer(refusal(o, "the deadline %s had passed when the order came", o.Deadline.Format(time.RFC3339Nano)))
+		return
+	case d.fence != nil && !wire.Asks(o.Kind) && !d.fence.admits(o.Term):
+		d.answer(refusal(o, "%s", d.fence.words(o.Term)))
 		return
 	case d.busy >= maxOrdersAtOnce:
 		d.answer(refusal(o, "%d orders are in progress already", d.busy))

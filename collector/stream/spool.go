@@ -37,17 +37,24 @@ type Spool struct {
 	instance string
 	log      *slog.Logger
 	lock     io.Closer
-	ackFile  *os.File
-	more     chan struct{} // holds one token when something was appended
+	reader   // the only one, or what all positions have in common
 
 	mu       sync.Mutex // guards everything that follows
 	segments []*segment // oldest first; the last one is being written
 	last     uint64     // newest sequence number given out
-	acked    uint64
 	dropped  uint64
-	cursor   cursor
 	buf      []byte
 	closed   bool
+	// positions are of several readers; none: there is one.
+	positions []*Position
+}
+
+// reader is how far the messages are sent. The spool's mu guards acked and cursor.
+type reader struct {
+	ackFile *os.File
+	more    chan struct{} // holds one token when something was appended
+	acked   uint64
+	cursor  cursor
 }
 
 // cursor is where the next read goes on: the record with sequence number seq is at off of seg.
@@ -68,7 +75,7 @@ func OpenSpool(dir string, maxBytes int64, log *slog.Logger) (*Spool, error) {
 		return nil, fmt.Errorf("spool %s: size of %d bytes is less than %d", dir, maxBytes, MinSpoolBytes)
 	}
 	s := &Spool{
-		dir: dir, maxBytes: maxBytes, log: log, more: make(chan struct{}, 1),
+		dir: dir, maxBytes: maxBytes, log: log, reader: reader{more: make(chan struct{}, 1)},
 	}
 	if err := s.open(); err != nil {
 		s.closeFiles()
@@ -126,11 +133,18 @@ func (s *Spool) Append(frames []collector.Frame) error {
 		s.dropped++
 		return fmt.Errorf("spool %s: %w", s.dir, err)
 	}
-	select {
-	case s.more <- struct{}{}:
-	default:
+	signal(s.more)
+	for _, p := range s.positions {
+		signal(p.more)
 	}
 	return nil
+}
+
+func signal(more chan struct{}) {
+	select {
+	case more <- struct{}{}:
+	default:
+	}
 }
 
 func (s *Spool) append(frames []collector.Frame) error {
@@ -200,6 +214,11 @@ func (s *Spool) remove(old *segment) {
 	if s.cursor.seg == old {
 		s.cursor = cursor{}
 	}
+	for _, p := range s.positions {
+		if p.cursor.seg == old {
+			p.cursor = cursor{}
+		}
+	}
 	if err := old.remove(); err != nil {
 		s.log.Warn("removing a spool segment failed", "err", err)
 	}
@@ -210,14 +229,18 @@ func (s *Spool) remove(old *segment) {
 func (s *Spool) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.cursor.next(s, after, buf)
+}
+
+// next is Spool.Next of one reader; the spool's mu is held.
+func (c *cursor) next(s *Spool, after uint64, buf []byte) (seq uint64, msg []byte, ok bool) {
 	if s.closed {
 		return 0, buf, false
 	}
-	if s.cursor.seg == nil || s.cursor.seq != after+1 {
-		s.seek(after + 1)
+	if c.seg == nil || c.seq != after+1 {
+		*c = s.seek(after + 1)
 	}
 	for {
-		c := &s.cursor
 		if c.off >= c.seg.size {
 			next := s.after(c.seg)
 			if next == nil {
@@ -243,15 +266,15 @@ func (s *Spool) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool)
 	}
 }
 
-// seek puts the cursor at the beginning of the segment that holds seq, or of the first after it.
-func (s *Spool) seek(seq uint64) {
+// seek returns a cursor at the beginning of the segment that holds seq, or of the first after it.
+func (s *Spool) seek(seq uint64) cursor {
 	at := s.segments[0]
 	for _, g := range s.segments[1:] {
 		if g.first <= seq {
 			at = g
 		}
 	}
-	s.cursor = cursor{seg: at, seq: at.first}
+	return cursor{seg: at, seq: at.first}
 }
 
 func (s *Spool) after(seg *segment) *segment {
@@ -267,6 +290,11 @@ func (s *Spool) after(seg *segment) *segment {
 func (s *Spool) Ack(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	forget(s, seq)
+}
+
+// forget is Ack; the spool's mu is held.
+func forget(s *Spool, seq uint64) {
 	if seq <= s.acked || s.closed {
 		return
 	}
@@ -298,10 +326,13 @@ func (s *Spool) Pending() uint64 {
 	return s.pending()
 }
 
-func (s *Spool) pending() (n uint64) {
-	for _, g := range s.segments {
-		if g.last >= g.first && g.last > s.acked {
-			n += g.last - max(s.acked, g.first-1)
+func (s *Spool) pending() uint64 { return behind(s.segments, s.acked) }
+
+// behind counts the messages after a number.
+func behind(segments []*segment, acked uint64) (n uint64) {
+	for _, g := range segments {
+		if g.last >= g.first && g.last > acked {
+			n += g.last - max(acked, g.first-1)
 		}
 	}
 	return n
@@ -378,6 +409,9 @@ func (s *Spool) Close() error {
 func (s *Spool) closeFiles() {
 	for _, g := range s.segments {
 		g.file.Close()
+	}
+	for _, p := range s.positions {
+		p.ackFile.Close()
 	}
 	s.ackFile.Close() // a nil *os.File answers an error, nothing more
 	if s.lock != nil {

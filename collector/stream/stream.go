@@ -67,7 +67,9 @@ type Client struct {
 	Spool Queue
 	// Orders has a handler for every kind of order this agent carries out; any other is refused.
 	Orders map[string]OrderHandler
-	Log    *slog.Logger // nil is slog.Default
+	// Fence refuses orders of daemons that lead no more; nil: orders have no term.
+	Fence *Fence
+	Log   *slog.Logger // nil is slog.Default
 	// Dial replaces the network, for tests; nil is net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
@@ -102,7 +104,7 @@ func (c *Client) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.desk.open(c.Orders)
+	c.desk.open(c.Orders, c.Fence)
 	defer c.desk.wait()
 	backoff := minBackoff
 	for {

@@ -67,10 +67,16 @@ func (r *reader) message(kind Kind) Message {
 	case KindAck:
 		return Ack{Seq: r.uvarint("sequence")}
 	case KindOrder:
-		return Order{
+		o := Order{
 			ID: r.name("order id"), Kind: r.name("order kind"),
 			Deadline: timeOf(r.varint("deadline")), Body: r.body("order body"),
 		}
+		if r.err == nil && r.at < len(r.b) {
+			if o.Term = r.uvarint("term"); o.Term == 0 {
+				r.fail("term", "0 is not written", ErrMalformed)
+			}
+		}
+		return o
 	case KindOrderResult:
 		return OrderResult{
 			ID: r.name("order id"), OK: r.flag("ok"), Err: r.text("error"),

@@ -28,6 +28,9 @@ func Append(dst []byte, m Message) ([]byte, error) {
 		e.name("order kind", m.Kind)
 		e.varint(unixMilli(m.Deadline))
 		e.str("order body", string(m.Body), MaxBodyBytes)
+		if m.Term > 0 {
+			e.uvarint(m.Term)
+		}
 	case OrderResult:
 		e.name("order id", m.ID)
 		ok := byte(0)

@@ -22,6 +22,11 @@ const (
 // nobody keeps its answer.
 func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlobal }
 
+// Asks says whether an order of a kind only asks: it changes nothing, so that any daemon may give it.
+func Asks(kind string) bool {
+	return kind == OrderRoute || kind == OrderReport || kind == OrderLook || kind == OrderTraffic
+}
+
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount
 // that does already answers OK and changes nothing.
 type RemapOrder struct {

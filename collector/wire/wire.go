@@ -21,7 +21,7 @@
 //	Hello        string node, byte role, uvarint first unacknowledged sequence, string instance
 //	Frames       uvarint sequence, varint base time (Unix ms), uvarint count, then count frames
 //	Ack          uvarint sequence
-//	Order        string id, string kind, varint deadline (Unix ms), string body (JSON)
+//	Order        string id, string kind, varint deadline (Unix ms), string body (JSON), uvarint term unless it is 0
 //	OrderResult  string id, byte ok (0, 1), string error, varint took (ns), string body (JSON)
 //	Reject       uvarint code, uvarint sequence, string text
 //
@@ -141,6 +141,8 @@ type Order struct {
 	Kind     string // e.g. "remap"
 	Deadline time.Time
 	Body     json.RawMessage
+	// Term is of the daemon's lead of its cluster; 0: it is alone. An agent refuses acts of a term that is over.
+	Term uint64
 }
 
 // OrderResult answers an Order.

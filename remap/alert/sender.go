@@ -43,7 +43,9 @@ type Config struct {
 	BaseURL string
 	// User returns the user of a job; empty: unknown. It may be called from any goroutine.
 	User func(topology.JobID) string
-	Log  *slog.Logger
+	// Acting says whether this daemon calls people; nil: it does.
+	Acting func() bool
+	Log    *slog.Logger
 }
 
 // Sender delivers alerts. Its methods may be called concurrently.
@@ -239,11 +241,15 @@ func (l *loop) link(r *journal.Record) {
 
 // hand gives each idle receiver what is pending.
 func (l *loop) hand(now time.Time) {
+	acting := l.cfg.Acting == nil || l.cfg.Acting()
+	if !acting {
+		l.settle(now) // another daemon calls
+	}
 	status := make([]Status, 0, len(l.targets))
 	for _, g := range l.targets {
 		g.status.Waiting = len(l.table.news(g.Receiver, now))
 		status = append(status, g.status)
-		if g.busy || now.Before(g.next) {
+		if !acting || g.busy || now.Before(g.next) {
 			continue
 		}
 		m := l.table.next(g.Receiver, l.cfg.Site, now)

@@ -37,9 +37,9 @@ func (n *Node) Serve(s *http.Server) {
 			if err != nil {
 				return nil, err
 			}
-			return n.door.dial(ctx, n.cfg.of(host).Addr, forHTTP)
+			return n.peers.dial(ctx, n.cfg.of(host).Addr, forHTTP)
 		}}
-	n.tasks.Go(func() { _ = s.Serve(httpListener{n.door}) })
+	n.tasks.Go(func() { _ = s.Serve(httpListener{n.peers}) })
 }
 
 // awaitLeader is how long a request waits for a leader: an election takes two to three seconds.
@@ -52,9 +52,7 @@ func (n *Node) AwaitLeader(ctx context.Context) (name string, self bool, err err
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		n.mu.Lock()
-		watch := n.watch
-		n.mu.Unlock()
+		watch := n.lead.awaited()
 		if name = n.Leader(); name != "" {
 			return name, name == n.cfg.Name, nil
 		}
@@ -76,8 +74,9 @@ func (n *Node) Forward(w http.ResponseWriter, r *http.Request, to string, prepar
 			prepare(q.Out)
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, cause error) {
-			err = fmt.Errorf("%w: daemon %s, which leads, did not answer; it is not known whether this was done: repeat "+
-				"it under the same key: %w", remap.ErrNotLeading, to, cause)
+			err = fmt.Errorf(
+				"%w: daemon %s, which leads, did not answer; it is not known whether this was done: repeat "+
+					"it under the same key: %w", remap.ErrNotLeading, to, cause)
 		}}
 	p.ServeHTTP(w, r)
 	return err

@@ -27,8 +27,8 @@ type Journal interface {
 	Lines(n uint64) (io.Reader, error)
 }
 
-// Notes are what the daemons tell each other beside the journal, each a few bytes, such as a job's start and end. They
-// are taken in one order everywhere, after a restart possibly again.
+// Notes are what the daemons let each other know beside the journal, each a few bytes, such as a job's start and end.
+// They are taken in one order everywhere, after a restart possibly again.
 type Notes interface {
 	Take(note []byte) error
 	// Standing returns the notes that a daemon needs that has missed all of them.
@@ -40,7 +40,7 @@ type machine struct{ n *Node }
 
 // Apply implements raft.FSM. What cannot be written ends this daemon's part: it must not go on behind a gap.
 func (m machine) Apply(l *raft.Log) any {
-	if err := m.n.dead(); err != nil {
+	if err := m.n.trouble.dead(); err != nil {
 		return err
 	}
 	if len(l.Data) == 0 {
@@ -82,7 +82,7 @@ type snapshot struct {
 
 // Snapshot implements raft.FSM.
 func (m machine) Snapshot() (raft.FSMSnapshot, error) {
-	if err := m.n.dead(); err != nil {
+	if err := m.n.trouble.dead(); err != nil {
 		return nil, err
 	}
 	s := &snapshot{head: snapHead{Head: m.n.journal.Head(), Founded: m.n.founded.Load()}}

@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,34 +46,57 @@ type Desk interface {
 // Node is this daemon's part in the cluster. Its methods may be called concurrently.
 type Node struct {
 	cfg     Config
-	door    *door
+	peers   *peers
 	http    httpSide
 	journal Journal
 	desk    Desk
 	notes   Notes
 	raft    *raft.Raft
 	store   *raftboltdb.BoltStore
-	quick   quick
-
+	ready   atomic.Bool // raft is there
 	founded atomic.Bool
-	leading atomic.Uint64 // the term in which this daemon leads; 0: it does not
-	poke    chan struct{}
+	lead    leadership
+	trouble trouble
 	stop    context.CancelFunc
 	tasks   sync.WaitGroup
-
-	mu      sync.Mutex // guards everything that follows
-	fatal   error
-	refused map[string]string // by daemon: why it and this one do not speak
-	alone   time.Time         // since when no leader is known; zero: one is
-	ended   context.CancelFunc
-	watch   chan struct{} // closed and made anew when leadership changes
 }
 
-// quick are Raft's times; tests on slow machines have longer ones.
-type quick struct{ heartbeat, election, lease time.Duration }
+// leadership is whether this daemon leads.
+type leadership struct {
+	term    atomic.Uint64 // in which it does; 0: it does not
+	leaving atomic.Bool
+	poke    chan struct{} // look again
 
-// The times after which a daemon that is not heard of is not waited for. An election takes one to two of them.
-var usual = quick{heartbeat: time.Second, election: time.Second, lease: 500 * time.Millisecond}
+	mu      sync.Mutex    // guards changed
+	changed chan struct{} // closed and made anew when it begins or ends
+}
+
+func (l *leadership) kick() {
+	select {
+	case l.poke <- struct{}{}:
+	default:
+	}
+}
+
+// wake wakes those who wait for a leader.
+func (l *leadership) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *leadership) awaited() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// The times after which a daemon that does not answer is not waited for. An election takes one to two of them.
+const (
+	heartbeat = time.Second
+	lease     = 500 * time.Millisecond
+)
 
 const (
 	dialTimeout     = 2 * time.Second
@@ -90,11 +111,12 @@ func New(cfg Config) *Node {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, quick: usual, poke: make(chan struct{}, 1), refused: map[string]string{},
-		watch: make(chan struct{}), alone: time.Now()}
-	n.door = &door{listener: cfg.Listener, client: cfg.Client, server: cfg.Server, secret: []byte(cfg.Secret),
-		self: n.hello, known: func(name string) bool { return name != cfg.Name && cfg.of(name).Name != "" }, fits: n.fits,
-		noted: n.noted, raft: make(chan net.Conn), http: make(chan net.Conn), done: make(chan struct{})}
+	n := &Node{cfg: cfg, lead: leadership{poke: make(chan struct{}, 1), changed: make(chan struct{})},
+		trouble: trouble{refused: map[string]string{}, alone: time.Now(), log: cfg.Log}}
+	n.peers = &peers{listener: cfg.Listener, client: cfg.Client, server: cfg.Server, secret: []byte(cfg.Secret),
+		self: n.hello, known: func(name string) bool { return name != cfg.Name && cfg.of(name).Name != "" },
+		fits:  n.fits,
+		noted: n.trouble.noted, raft: make(chan net.Conn), http: make(chan net.Conn), done: make(chan struct{})}
 	return n
 }
 
@@ -122,40 +144,30 @@ func (n *Node) Start(d Desk, notes Notes) (err error) {
 	if err != nil {
 		return err
 	}
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: n.door, MaxPool: 3,
+	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: n.peers, MaxPool: 3,
 		Timeout: dialTimeout, Logger: logger, ServerAddressProvider: addresses{&n.cfg.Settings}})
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = raft.ServerID(n.cfg.Name), logger
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = n.quick.heartbeat, n.quick.election,
-		n.quick.lease
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = heartbeat, heartbeat, lease
 	conf.TrailingLogs, conf.SnapshotThreshold, conf.NoLegacyTelemetry = keepEntries, snapshotEntries, true
 	started, err := raft.HasExistingState(n.store, n.store, snaps)
 	if err != nil {
 		return err
 	}
-	if !started && n.founder() {
-		if err := raft.BootstrapCluster(conf, n.store, n.store, snaps, transport, n.servers()); err != nil {
+	if !started && n.cfg.founder() {
+		if err := raft.BootstrapCluster(conf, n.store, n.store, snaps, transport, n.cfg.servers()); err != nil {
 			return err
 		}
 	}
-	n.door.wait.Go(n.door.run)
+	n.peers.wait.Go(n.peers.run)
 	if n.raft, err = raft.NewRaft(conf, machine{n}, n.store, n.store, snaps, transport); err != nil {
-		return errors.Join(err, n.dead())
+		return errors.Join(err, n.trouble.dead())
 	}
+	n.ready.Store(true)
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	n.tasks.Go(func() { n.run(ctx) })
 	return nil
-}
-
-// founder says whether this daemon's journal is what the cluster's begins with.
-func (n *Node) founder() bool { return n.cfg.Daemons[0].Name == n.cfg.Name }
-
-func (n *Node) servers() (c raft.Configuration) {
-	for _, d := range n.cfg.Daemons {
-		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(d.Name), Address: raft.ServerAddress(d.Addr)})
-	}
-	return c
 }
 
 // addresses gives each daemon's address as this daemon's own file has it.
@@ -186,7 +198,7 @@ func (n *Node) run(ctx context.Context) {
 		case <-ctx.Done():
 			n.follow()
 			return
-		case <-n.poke:
+		case <-n.lead.poke:
 		case <-n.raft.LeaderCh():
 		case <-tick.C:
 		}
@@ -195,33 +207,34 @@ func (n *Node) run(ctx context.Context) {
 
 // look compares what this daemon does with what Raft says.
 func (n *Node) look(ctx context.Context) {
-	term := n.leading.Load()
-	leader := n.raft.State() == raft.Leader && n.dead() == nil
+	term := n.lead.term.Load()
+	leader := n.raft.State() == raft.Leader && n.trouble.dead() == nil && !n.lead.leaving.Load()
 	if term > 0 && (!leader || n.raft.CurrentTerm() != term || !n.desk.Leads()) {
 		n.follow()
 		term = 0
 	}
-	n.noteLeader()
+	n.trouble.noteLeader(n.Leader())
 	if leader && term == 0 && ctx.Err() == nil {
-		if err := n.lead(ctx); err != nil {
+		if err := n.takeLead(ctx); err != nil {
 			n.cfg.Log.Warn("this daemon was elected and does not lead yet", "err", err)
 		}
 	}
 }
 
-// lead has the desk act once everything is applied that earlier leaders recorded.
-func (n *Node) lead(ctx context.Context) error {
+// takeLead has the desk act once everything is applied that earlier leaders recorded.
+func (n *Node) takeLead(ctx context.Context) error {
 	term := n.raft.CurrentTerm()
 	if err := n.raft.Barrier(barrierTimeout).Error(); err != nil {
 		return err
 	}
-	if err := n.dead(); err != nil {
+	if err := n.trouble.dead(); err != nil {
 		return err
 	}
 	if !n.founded.Load() {
-		if !n.founder() {
+		if !n.cfg.founder() {
 			first := n.cfg.Daemons[0]
-			n.cfg.Log.Info("the cluster's journal begins with another daemon's: the lead is handed over", "to", first.Name)
+			n.cfg.Log.Info("the cluster's journal begins with another daemon's: the lead is handed over", "to",
+				first.Name)
 			return n.raft.LeadershipTransferToServer(raft.ServerID(first.Name), raft.ServerAddress(first.Addr)).Error()
 		}
 		if err := n.begin(); err != nil {
@@ -231,25 +244,25 @@ func (n *Node) lead(ctx context.Context) error {
 	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
 		return errors.New("another one was elected meanwhile")
 	}
-	n.leading.Store(term)
+	n.lead.term.Store(term)
 	if err := n.desk.Lead(ctx); err != nil {
-		n.leading.Store(0)
+		n.lead.term.Store(0)
 		return err
 	}
 	n.cfg.Log.Info("this daemon leads", "daemon", n.cfg.Name, "term", term)
-	n.changed()
+	n.lead.wake()
 	return nil
 }
 
 func (n *Node) follow() {
-	if n.leading.Swap(0) == 0 {
+	if n.lead.term.Swap(0) == 0 {
 		return
 	}
 	if err := n.desk.Follow(context.Background()); err != nil && !errors.Is(err, remap.ErrClosed) {
 		n.cfg.Log.Error("BUG: the desk does not follow", "err", err)
 	}
 	n.cfg.Log.Info("this daemon follows", "daemon", n.cfg.Name)
-	n.changed()
+	n.lead.wake()
 }
 
 // basePiece is how many bytes of the founder's journal go into one entry.
@@ -298,7 +311,7 @@ func (n *Node) Propose(lines []byte) <-chan error {
 		}
 		done <- err
 		if err != nil {
-			n.kick()
+			n.lead.kick()
 		}
 	})
 	return done
@@ -306,7 +319,7 @@ func (n *Node) Propose(lines []byte) <-chan error {
 
 // Note has every daemon take a note. An error says that it is not known whether they will.
 func (n *Node) Note(b []byte) error {
-	if n.leading.Load() == 0 {
+	if n.lead.term.Load() == 0 {
 		return remap.ErrNotLeading
 	}
 	if err := n.apply(entryNote, b); err != nil {
@@ -315,38 +328,22 @@ func (n *Node) Note(b []byte) error {
 	return nil
 }
 
-func (n *Node) kick() {
-	select {
-	case n.poke <- struct{}{}:
-	default:
-	}
-}
-
 // die ends this daemon's part; it goes on at the next start.
 func (n *Node) die(err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.fatal == nil {
-		n.fatal = err
-		n.cfg.Log.Error("this daemon takes no further part in the cluster until it is started again", "err", err)
-		n.kick()
-		go func() { // Raft waits for its state machine, which has called this
-			if n.raft != nil {
-				n.raft.Shutdown()
-			}
-		}()
+	if !n.trouble.set(err) {
+		return
 	}
-}
-
-func (n *Node) dead() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.fatal
+	n.lead.kick()
+	go func() { // Raft waits for its state machine, which has called this
+		if n.ready.Load() {
+			n.raft.Shutdown()
+		}
+	}()
 }
 
 // hello is what this daemon says of itself.
 func (n *Node) hello() hello {
-	return hello{Name: n.cfg.Name, Head: n.journal.Head(), Founded: n.founded.Load(), Founder: n.founder()}
+	return hello{Name: n.cfg.Name, Head: n.journal.Head(), Founded: n.founded.Load(), Founder: n.cfg.founder()}
 }
 
 // fits says why another daemon's journal does not fit this one.
@@ -375,50 +372,15 @@ func (n *Node) fits(h *hello) error {
 	return nil
 }
 
-// noted keeps why another daemon is not spoken with.
-func (n *Node) noted(name string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err == nil {
-		delete(n.refused, name)
-		return
-	}
-	if n.refused[name] != err.Error() {
-		n.cfg.Log.Error("a daemon of the cluster is refused", "daemon", name, "err", err)
-	}
-	n.refused[name] = err.Error()
-}
-
-// noteLeader keeps since when no leader is known.
-func (n *Node) noteLeader() {
-	_, id := n.raft.LeaderWithID()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch {
-	case id != "":
-		n.alone = time.Time{}
-	case n.alone.IsZero():
-		n.alone = time.Now()
-	}
-}
-
-// changed wakes those who wait for a leader.
-func (n *Node) changed() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	close(n.watch)
-	n.watch = make(chan struct{})
-}
-
 // Term is the term in which this daemon leads; 0: it does not.
-func (n *Node) Term() uint64 { return n.leading.Load() }
+func (n *Node) Term() uint64 { return n.lead.term.Load() }
 
 // Leader is the daemon that leads, as far as this one knows; empty: none is known.
 func (n *Node) Leader() string {
-	if n.leading.Load() > 0 {
+	if n.lead.term.Load() > 0 {
 		return n.cfg.Name
 	}
-	if n.raft == nil || n.dead() != nil {
+	if !n.ready.Load() || n.trouble.dead() != nil {
 		return ""
 	}
 	_, id := n.raft.LeaderWithID()
@@ -428,45 +390,14 @@ func (n *Node) Leader() string {
 	return string(id)
 }
 
-// Status is what the screens say of this daemon's part.
-type Status struct {
-	Name, Leader string
-	Term         uint64
-	Since        time.Time // since when no leader is known
-	Daemons      int
-	Refused      []string // by daemon, why it is not spoken with
-	Fatal        error
-}
-
 // Status returns this daemon's part as it is now.
 func (n *Node) Status() Status {
 	s := Status{Name: n.cfg.Name, Leader: n.Leader(), Daemons: len(n.cfg.Daemons)}
-	if n.raft != nil {
+	if n.ready.Load() {
 		s.Term = n.raft.CurrentTerm()
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	s.Since, s.Fatal = n.alone, n.fatal
-	for _, name := range slices.Sorted(maps.Keys(n.refused)) {
-		s.Refused = append(s.Refused, n.refused[name])
-	}
+	n.trouble.show(&s)
 	return s
-}
-
-// Notice is Status in a sentence for every screen; empty while all is well on the leader.
-func (s *Status) Notice(now time.Time) string {
-	var words []string
-	switch {
-	case s.Fatal != nil:
-		words = append(words, fmt.Sprintf("daemon %s takes no part in its cluster: %v; start it again", s.Name, s.Fatal))
-	case s.Leader == "":
-		words = append(words, fmt.Sprintf("daemon %s knows no leader for %s: fewer than %d of %d daemons reach each "+
-			"other; what is shown is this daemon's own, and nothing can be changed here", s.Name,
-			now.Sub(s.Since).Round(time.Second), s.Daemons/2+1, s.Daemons))
-	case s.Leader != s.Name:
-		words = append(words, fmt.Sprintf("daemon %s follows %s, which decides and acts", s.Name, s.Leader))
-	}
-	return strings.Join(append(words, s.Refused...), "; ")
 }
 
 // WriteMetrics writes this daemon's part in Prometheus text format.
@@ -482,7 +413,8 @@ func (n *Node) WriteMetrics(w io.Writer) {
 
 // Leave hands the lead over, if this daemon has it: a planned end costs no election. The desk is still open.
 func (n *Node) Leave() {
-	if n.raft == nil || n.leading.Load() == 0 {
+	n.lead.leaving.Store(true)
+	if n.lead.term.Load() == 0 {
 		return
 	}
 	n.follow()
@@ -501,7 +433,7 @@ func (n *Node) Close() error {
 		errs = append(errs, n.raft.Shutdown().Error())
 	}
 	n.tasks.Wait()
-	errs = append(errs, n.http.close(), n.door.Close())
+	errs = append(errs, n.http.close(), n.peers.Close())
 	if n.store != nil {
 		errs = append(errs, n.store.Close())
 	}

@@ -10,11 +10,13 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+
+	"github.com/hashicorp/raft"
 )
 
 // Settings are the daemons that keep one journal; without a name this daemon is alone.
 type Settings struct {
-	Name       string   `toml:"name" help:"This daemon's name in the list; empty: it is alone, and keeps its own journal."`
+	Name       string   `toml:"name" help:"This daemon's name in the list; empty: it is alone."`
 	SecretFile string   `toml:"secret_file" help:"File (0600) with the secret that the daemons share; fairwayd token."`
 	CAFile     string   `toml:"ca_file" help:"Certificates (PEM) to trust for the others' TLS; empty: the system's."`
 	Daemons    []Daemon `toml:"daemon" help:"All daemons, the same in each file. The first one's journal begins."`
@@ -36,7 +38,8 @@ const maxDaemons = 7
 func (s *Settings) Validate() error {
 	if !s.On() {
 		if len(s.Daemons) > 0 {
-			return fmt.Errorf("cluster.name is empty and %d daemons are listed: want this daemon's name", len(s.Daemons))
+			return fmt.Errorf("cluster.name is empty and %d daemons are listed: want this daemon's name",
+				len(s.Daemons))
 		}
 		return nil
 	}
@@ -74,4 +77,14 @@ func (s *Settings) of(name string) (d Daemon) {
 		}
 	}
 	return d
+}
+
+// founder says whether this daemon's journal is what the cluster's begins with.
+func (s *Settings) founder() bool { return s.Daemons[0].Name == s.Name }
+
+func (s *Settings) servers() (c raft.Configuration) {
+	for _, d := range s.Daemons {
+		c.Servers = append(c.Servers, raft.Server{ID: raft.ServerID(d.Name), Address: raft.ServerAddress(d.Addr)})
+	}
+	return c
 }

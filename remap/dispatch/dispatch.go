@@ -25,6 +25,8 @@ import (
 type Config struct {
 	Desk    *desk.Desk
 	History *history.Store
+	// Runs keeps the jobs' starts and ends; nil: History does.
+	Runs Runs
 	// Situation returns the present situation.
 	Situation func() *remap.Situation
 	// Frames shows the newest frame of every node; a frame is valid only during the call.
@@ -38,6 +40,12 @@ type Config struct {
 	// LiveAfter is how long a neighbour must have been watched before its live data override its history.
 	LiveAfter time.Duration
 	Log       *slog.Logger // nil: discard
+}
+
+// Runs keeps when jobs start and end, by every daemon that must know.
+type Runs interface {
+	Begin(history.Run) error
+	Stop(history.Run) error
 }
 
 // Request is a job that is about to start.
@@ -105,6 +113,9 @@ func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
 		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
 		contenders: contenders{arrived: map[topology.JobID]*Request{}}}
+	if cfg.Runs == nil {
+		d.cfg.Runs = cfg.History
+	}
 	for _, r := range cfg.History.Running() {
 		j := &job{run: r}
 		if p, ok := cfg.History.Predict(r.Key()); ok {
@@ -269,7 +280,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if len(moves) > 0 {
 		j.run.Forwarders = a.Decision.Forwarders
 	}
-	if err := d.cfg.History.Begin(j.run); err != nil {
+	if err := d.cfg.Runs.Begin(j.run); err != nil {
 		return Answer{}, err
 	}
 	if len(moves) > 0 {
@@ -382,7 +393,7 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 	if j != nil {
 		run := j.run
 		run.End = at
-		if err := d.cfg.History.Stop(run); err != nil {
+		if err := d.cfg.Runs.Stop(run); err != nil {
 			return e, err
 		}
 		d.mu.Lock()

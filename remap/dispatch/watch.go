@@ -250,7 +250,9 @@ func (d profiler) finish(ctx context.Context, r history.Run) error {
 	plans, err := d.cfg.Desk.OfJob(ctx, r.Job)
 	for i := range plans {
 		if pl := &plans[i]; pl.Ledger != nil && pl.Ledger.Measured == nil && !pl.Created.Before(r.Start) {
-			err = errors.Join(err, d.cfg.Desk.Measure(ctx, pl.ID, figures(&r)))
+			if merr := d.cfg.Desk.Measure(ctx, pl.ID, figures(&r)); !errors.Is(merr, remap.ErrNotLeading) {
+				err = errors.Join(err, merr) // the daemon that leads records it
+			}
 		}
 	}
 	return err

@@ -249,6 +249,24 @@ func (s *Store) End(r Run) error {
 	return s.append(r)
 }
 
+// Knows says whether the start of a run, or of one with an end its end, is in the history.
+func (s *Store) Knows(r *Run) bool {
+	s.mu.RLock()
+	same := func(o Run, ok bool) bool { return ok && o.Start.Equal(r.Start) }
+	running, isRunning := s.running[r.Job]
+	pending, isPending := s.pending[r.Job]
+	at, hasEnded := s.at[r.Job]
+	s.mu.RUnlock()
+	if same(pending, isPending) || r.End.IsZero() && same(running, isRunning) {
+		return true
+	}
+	if !hasEnded {
+		return false
+	}
+	ended, err := s.read(at)
+	return err == nil && same(ended, true)
+}
+
 // append writes runs in one go.
 func (s *Store) append(runs ...Run) error {
 	if len(runs) == 0 {

@@ -164,6 +164,9 @@ func groupID(name string) (uint32, error) {
 // A proof that is wrong is refused even where none would be needed.
 func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 	w := Caller{Remote: r.RemoteAddr}
+	if d == Peer {
+		return passedOn(r)
+	}
 	if d == UnixSocket {
 		w.Remote = "unix"
 	}

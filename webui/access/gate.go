@@ -46,6 +46,9 @@ const (
 	Archived
 	Past
 	Feed
+	// Led is answered by the daemon that leads a cluster: what changes plans, findings and exclusions, and what
+	// such a change refers to.
+	Led
 )
 
 // takes is what a route takes a place of; false where it takes none.
@@ -101,6 +104,8 @@ type Site struct {
 	Routes []Route
 	// Pages answers what no route takes outside of /api, for browsers.
 	Pages http.HandlerFunc
+	// Leader passes a request on to the daemon that leads; done is false where this one answers. nil: it always does.
+	Leader func(w http.ResponseWriter, r *http.Request, by Caller) (done bool, err error)
 	// Answered hears of each answered request, for the counters.
 	Answered func(t *Route, status int, took time.Duration)
 	Log      *slog.Logger
@@ -111,12 +116,12 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 	mux := http.NewServeMux()
 	for i := range s.Routes {
 		t := &s.Routes[i]
-		if t.On&l == 0 {
+		if t.On&l == 0 && (l != Peer || t.Kind&Led == 0) {
 			continue
 		}
 		mux.HandleFunc(t.Method+" "+t.Path, func(w http.ResponseWriter, r *http.Request) {
 			begun, rec := time.Now(), w.(*statusRecorder)
-			if err := g.pass(rec, r, l, t); err != nil {
+			if err := g.pass(rec, r, l, t, s); err != nil {
 				if api.Status(err) == http.StatusInternalServerError {
 					s.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 				}
@@ -142,7 +147,7 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 }
 
 // pass lets a request through to its handler, or says why not.
-func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route) error {
+func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route, s *Site) error {
 	by, err := g.identify(r, l)
 	if err != nil && t.Need != "" {
 		return err
@@ -157,6 +162,11 @@ func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route
 		if k := r.Header.Get("Idempotency-Key"); k == "" || len(k) > 200 {
 			return fmt.Errorf("%w: %s %s needs an Idempotency-Key header of 1 to 200 letters", api.ErrInvalid,
 				t.Method, t.Path)
+		}
+	}
+	if t.Kind&Led != 0 && l != Peer && s.Leader != nil {
+		if done, err := s.Leader(w, r, by); done || err != nil {
+			return err
 		}
 	}
 	if kind, takes := t.takes(); takes {

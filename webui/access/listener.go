@@ -19,6 +19,7 @@ const (
 	UnixSocket Listener = 1 << iota // the socket on this host, by peer credentials
 	TCP                             // browsers, terminals and machines
 	IngestPort                      // agents alone
+	Peer                            // the other daemons of a cluster, which say who asks
 
 	Everywhere = UnixSocket | TCP // but where agents alone are
 )
@@ -41,6 +42,8 @@ func (l Listener) String() string {
 		return "tcp"
 	case IngestPort:
 		return "ingest"
+	case Peer:
+		return "peer"
 	}
 	return "none"
 }

@@ -9,6 +9,15 @@ import (
 	"fairway/remap"
 )
 
+// Banner is what every screen says of the numbers and of the daemon that shows them.
+type Banner struct {
+	// Simulated is true when the frames come from simmachine.
+	Simulated bool `json:"simulated"`
+	// Notice says that the daemon follows another one of its cluster, reaches too few of them, or is a view. Empty:
+	// nothing.
+	Notice string `json:"notice,omitempty"`
+}
+
 // Overview is the newest second of the whole forwarding layer.
 type Overview struct {
 	Machine string    `json:"machine"`
@@ -18,8 +27,7 @@ type Overview struct {
 	SentAt time.Time `json:"-"`
 	User   string    `json:"user"`
 	Role   string    `json:"role"` // viewer, operator, admin
-	// Simulated is true when the frames come from simmachine: every screen then says so.
-	Simulated bool `json:"simulated"`
+	Banner
 	// LateAfter and StaleAfter are the ages at which a second is called late and its numbers are not shown any more.
 	LateAfter    float64           `json:"late_after_seconds"`
 	StaleAfter   float64           `json:"stale_after_seconds"`

@@ -34,57 +34,74 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Client talks to one daemon. Its methods may be called concurrently.
+// Client talks to one daemon, or to those of a cluster. Its methods may be called concurrently.
 type Client struct {
-	base   url.URL
-	name   string // of the daemon, in errors
-	token  string
-	http   *http.Client
-	dialer *websocket.Dialer
+	to    *several
+	name  string // of the daemon, in errors
+	token string
+	http  *http.Client
 }
 
-// New makes a client of addr, which is unix:/path or http(s)://host:port. Nothing is sent before
-// the first call. Token is a bearer token, "" for none; it is refused for plain http off loopback.
+// New makes a client of addr, which is unix:/path or http(s)://host:port, or of the daemons of a cluster, separated by
+// commas: the first that answers is asked. Nothing is sent before the first call. Token is a bearer token, "" for none;
+// it is refused for plain http off loopback.
 func New(addr, token string) (*Client, error) {
-	c := &Client{name: addr, token: token}
+	c := &Client{name: addr, token: token, to: &several{}}
+	for one := range strings.SplitSeq(addr, ",") {
+		p, err := newPlace(strings.TrimSpace(one), token)
+		if err != nil {
+			return nil, err
+		}
+		c.to.places = append(c.to.places, p)
+	}
+	c.connect()
+	return c, nil
+}
+
+func newPlace(addr, token string) (*place, error) {
+	p := &place{}
 	net := &net.Dialer{Timeout: dialTimeout}
-	dial := net.DialContext
+	p.dial = net.DialContext
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if path = strings.TrimPrefix(path, "//"); path == "" {
 			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, api.ErrInvalid)
 		}
-		c.base = url.URL{Scheme: "http", Host: "localhost"}
-		dial = unixDial(net, path)
-	} else {
-		u, err := url.Parse(addr)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, api.ErrInvalid)
-		}
-		if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
-			return nil,
-				fmt.Errorf(
-					"address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr,
-					api.ErrInvalid)
-		}
-		c.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
+		p.base = url.URL{Scheme: "http", Host: "localhost"}
+		p.dial = unixDial(net, path)
+		return p, nil
 	}
-	c.connect(dial)
-	return c, nil
+	u, err := url.Parse(addr)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, api.ErrInvalid)
+	}
+	if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
+		return nil,
+			fmt.Errorf(
+				"address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr,
+				api.ErrInvalid)
+	}
+	p.base = url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
+	return p, nil
 }
 
 // Over makes a client of the daemon that dial connects to, as to one in the same process.
 func Over(dial func(context.Context) (net.Conn, error), token string) *Client {
-	c := &Client{name: "in this process", token: token, base: url.URL{Scheme: "http", Host: "localhost"}}
-	c.connect(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) })
+	p := &place{base: url.URL{Scheme: "http", Host: "localhost"},
+		dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	c := &Client{name: "in this process", token: token, to: &several{places: []*place{p}}}
+	c.connect()
 	return c
 }
 
-func (c *Client) connect(dial func(context.Context, string, string) (net.Conn, error)) {
-	c.http = &http.Client{Transport: &http.Transport{
-		DialContext: dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
-		ForceAttemptHTTP2: c.base.Scheme == "https",
-	}}
-	c.dialer = &websocket.Dialer{NetDialContext: dial, HandshakeTimeout: dialTimeout}
+func (c *Client) connect() {
+	for _, p := range c.to.places {
+		p.rt = &http.Transport{
+			DialContext: p.dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
+			ForceAttemptHTTP2: p.base.Scheme == "https",
+		}
+		p.dialer = &websocket.Dialer{NetDialContext: p.dial, HandshakeTimeout: dialTimeout}
+	}
+	c.http = &http.Client{Transport: c.to}
 }
 
 func unixDial(d *net.Dialer, path string) func(context.Context, string, string) (net.Conn, error) {
@@ -101,7 +118,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // url is the address of an API resource; each part is one element of the path.
 func (c *Client) url(query url.Values, parts ...string) *url.URL {
-	u := c.base.JoinPath("api", "v1")
+	u := c.to.places[0].base.JoinPath("api", "v1")
 	for _, p := range parts {
 		u = u.JoinPath(url.PathEscape(p))
 	}

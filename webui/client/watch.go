@@ -54,8 +54,7 @@ func (c *Client) Watch(ctx context.Context, update func(api.Overview, error)) {
 // follow reads one connection until it ends; the error says why and is never nil.
 func (c *Client) follow(ctx context.Context, update func(api.Overview)) error {
 	u := c.url(url.Values{"topics": {"overview"}}, "live")
-	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
-	conn, resp, err := c.dialer.DialContext(ctx, u.String(), c.header())
+	conn, resp, err := c.to.dialWS(ctx, u, c.header())
 	if err != nil {
 		return c.dialError(resp, err)
 	}

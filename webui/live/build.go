@@ -38,6 +38,14 @@ func (w work) plus(o work) work { return work{w.bytes + o.bytes, w.ops + o.ops} 
 // more says which of two does more: bytes count, and where none move, metadata operations.
 func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes && w.ops > o.ops }
 
+func (c *Config) banner() api.Banner {
+	b := api.Banner{Simulated: c.Simulated}
+	if c.Notice != nil {
+		b.Notice = c.Notice()
+	}
+	return b
+}
+
 // build makes the snapshot that follows old.
 func (p *Picture) build(old *Snapshot) *Snapshot {
 	sit := p.cfg.Situation()
@@ -54,7 +62,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		p.forwarders, p.compute = newPlaces(s.Machine, topology.Forwarder), len(s.Machine.ByRole(topology.Compute))
 	}
 	o := api.Overview{LateAfter: remap.LateAfter.Seconds(), StaleAfter: remap.StaleAfter.Seconds(),
-		Machine: s.Machine.Name, Simulated: p.cfg.Simulated, ComputeNodes: p.compute,
+		Machine: s.Machine.Name, Banner: p.cfg.banner(), ComputeNodes: p.compute,
 		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings,
 		Todo: api.Todo{Waiting: []api.PlanRow{}},
 	}

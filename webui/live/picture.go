@@ -30,6 +30,8 @@ type Config struct {
 	Situation func() *remap.Situation
 	Store     tsdb.Store // for the series of a forwarder's page
 	Simulated bool
+	// Notice is api.Overview.Notice as it is now; nil: no notice.
+	Notice func() string
 	// JobsKnown says that the batch system reports jobs, so that an empty list means no job; JobsAt lists those that
 	// ran in a past second, with their nodes. nil: not known.
 	JobsKnown func() bool

@@ -306,6 +306,7 @@ function drawBar() {
   const banner = [
     lost,
     o?.simulated && 'SIMULATED machine: no number here was measured.',
+    o?.notice,
     app.paused && 'PAUSED: press space or L for live.',
     document.hidden && 'Hidden tab: a frame every 5 s.',
   ]

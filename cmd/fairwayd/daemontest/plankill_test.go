@@ -55,7 +55,7 @@ addr = "127.0.0.1:2"
 	stopFrames := everySecond(t, all)
 	defer stopFrames()
 	r := rand.New(rand.NewPCG(1, 2))
-	p := &planner{d: d, to: "fwd2", from: "fwd1"}
+	p := &planner{ask: d.ask, to: "fwd2", from: "fwd1"}
 	for i := range cns {
 		p.nodes = append(p.nodes, cns[i].node)
 	}
@@ -112,7 +112,7 @@ func everySecond(t *testing.T, agents []*testAgent) (stop func()) {
 
 // planner drives one plan after the other through its life over the API: to and fro.
 type planner struct {
-	d        *realDaemon
+	ask      func(path, key string, body, into any) error
 	nodes    []topology.NodeID
 	from, to topology.ForwarderID
 	id       string
@@ -130,28 +130,28 @@ func (p *planner) step(round int) {
 	time.Sleep(5 * time.Millisecond)
 	if p.id == "" {
 		var v api.PlanView
-		if p.d.ask("/api/v1/plans", key, api.ManualRemap{Nodes: p.nodes, To: p.to, Reason: planReason}, &v) == nil {
+		if p.ask("/api/v1/plans", key, api.ManualRemap{Nodes: p.nodes, To: p.to, Reason: planReason}, &v) == nil {
 			p.id = v.ID
 			p.made++
 		}
 		return
 	}
 	var v api.PlanView
-	if p.d.ask("/api/v1/plans/"+p.id, "", nil, &v) != nil {
+	if p.ask("/api/v1/plans/"+p.id, "", nil, &v) != nil {
 		return
 	}
 	switch v.State {
 	case remap.Proposed:
-		_ = p.d.ask("/api/v1/plans/"+p.id+"/approve", key,
+		_ = p.ask("/api/v1/plans/"+p.id+"/approve", key,
 			api.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
 	case remap.Verified:
-		_ = p.d.ask("/api/v1/plans/"+p.id+"/rollback", key, api.Decision{Reason: planReason}, nil)
+		_ = p.ask("/api/v1/plans/"+p.id+"/rollback", key, api.Decision{Reason: planReason}, nil)
 	case remap.Partial, remap.Failed:
 		verb := "/complete"
 		if v.Goal != "" {
 			verb = "/rollback"
 		}
-		_ = p.d.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{Reason: planReason}, nil)
+		_ = p.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{Reason: planReason}, nil)
 	case remap.RolledBack, remap.Expired, remap.Rejected:
 		p.id = ""
 	}
@@ -163,7 +163,7 @@ func (p *planner) settle(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); p.id != ""; {
 		if p.step(1 << 20); time.Now().After(end) {
 			var v api.PlanView
-			err := p.d.ask("/api/v1/plans/"+p.id, "", nil, &v)
+			err := p.ask("/api/v1/plans/"+p.id, "", nil, &v)
 			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks,
 				err)
 		}

@@ -83,6 +83,14 @@ func newRealDaemon(t *testing.T, more string) *realDaemon {
 // newRealDaemonAt is newRealDaemon with a further listener for agents.
 func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 	t.Helper()
+	d := configuredDaemon(t, agents, more)
+	d.start()
+	return d
+}
+
+// configuredDaemon writes a configuration, with more at its end.
+func configuredDaemon(t *testing.T, agents, more string) *realDaemon {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "fairwayd") // short, for the socket
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +123,6 @@ func newRealDaemonAt(t *testing.T, agents, more string) *realDaemon {
 		}
 		os.RemoveAll(dir)
 	})
-	d.start()
 	return d
 }
 
@@ -192,6 +199,7 @@ type testAgent struct {
 	at      topology.ForwarderID
 	gen     uint64
 	changes int
+	seconds map[int64]bool // that were spooled
 }
 
 // newAgent starts a node's stream to the daemon; it ends with the test.
@@ -242,6 +250,10 @@ func (a *testAgent) second(t *testing.T, ms int64, value float64) {
 		Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: value},
 			{Metric: collector.WriteBytes, Value: 2 * value}, {Metric: collector.MetaOps, Value: 0}}}
 	a.mu.Lock()
+	if a.seconds == nil {
+		a.seconds = map[int64]bool{}
+	}
+	a.seconds[ms/1000] = true
 	if a.role == topology.Compute {
 		f.Routes = []collector.Route{{Client: a.node, Forwarder: a.at, Generation: a.gen + 1}}
 	}

@@ -50,8 +50,8 @@ type hello struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// door takes and makes the connections between daemons.
-type door struct {
+// peers takes and makes the connections between daemons.
+type peers struct {
 	listener net.Listener
 	client   *tls.Config // nil: clear text
 	server   *tls.Config
@@ -69,9 +69,9 @@ type door struct {
 }
 
 // Accept implements raft.StreamLayer.
-func (d *door) Accept() (net.Conn, error) { return d.take(d.raft) }
+func (d *peers) Accept() (net.Conn, error) { return d.take(d.raft) }
 
-func (d *door) take(from chan net.Conn) (net.Conn, error) {
+func (d *peers) take(from chan net.Conn) (net.Conn, error) {
 	select {
 	case c := <-from:
 		return c, nil
@@ -81,7 +81,7 @@ func (d *door) take(from chan net.Conn) (net.Conn, error) {
 }
 
 // Close implements raft.StreamLayer.
-func (d *door) Close() (err error) {
+func (d *peers) Close() (err error) {
 	d.once.Do(func() {
 		close(d.done)
 		err = d.listener.Close()
@@ -91,23 +91,23 @@ func (d *door) Close() (err error) {
 }
 
 // Addr implements raft.StreamLayer.
-func (d *door) Addr() net.Addr { return d.listener.Addr() }
+func (d *peers) Addr() net.Addr { return d.listener.Addr() }
 
 // Dial implements raft.StreamLayer.
-func (d *door) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (d *peers) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.dial(ctx, string(address), forRaft)
 }
 
-// httpListener is the door's listener of HTTP requests from the other daemons.
-type httpListener struct{ *door }
+// httpListener takes HTTP requests from the other daemons.
+type httpListener struct{ *peers }
 
 func (l httpListener) Accept() (net.Conn, error) { return l.take(l.http) }
-func (l httpListener) Close() error              { return nil } // the door is closed by its owner
+func (l httpListener) Close() error              { return nil } // the listener is closed by its owner
 
-// run accepts until the door is closed.
-func (d *door) run() {
+// run accepts until the listener is closed.
+func (d *peers) run() {
 	for {
 		c, err := d.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -126,7 +126,7 @@ func (d *door) run() {
 }
 
 // welcome hears who has come and hands the connection on.
-func (d *door) welcome(c net.Conn) {
+func (d *peers) welcome(c net.Conn) {
 	if d.server != nil {
 		c = tls.Server(c, d.server)
 	}
@@ -146,7 +146,7 @@ func (d *door) welcome(c net.Conn) {
 	}
 }
 
-func (d *door) mac(words ...string) string {
+func (d *peers) mac(words ...string) string {
 	h := hmac.New(sha256.New, d.secret)
 	h.Write([]byte(strings.Join(words, "\n")))
 	return hex.EncodeToString(h.Sum(nil))
@@ -155,7 +155,7 @@ func (d *door) mac(words ...string) string {
 func nonce() string { return rand.Text() }
 
 // answer is the hello of the end that was called.
-func (d *door) answer(c net.Conn) (use string, err error) {
+func (d *peers) answer(c net.Conn) (use string, err error) {
 	if err := c.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
@@ -188,7 +188,7 @@ func (d *door) answer(c net.Conn) (use string, err error) {
 }
 
 // judge says why another daemon, which has proved the secret, is refused; nil where it is not.
-func (d *door) judge(h *hello) error {
+func (d *peers) judge(h *hello) error {
 	err := fmt.Errorf("%q is not in the list of daemons here", h.Name)
 	if d.known(h.Name) {
 		err = d.fits(h)
@@ -198,7 +198,7 @@ func (d *door) judge(h *hello) error {
 }
 
 // dial is the hello of the end that calls.
-func (d *door) dial(ctx context.Context, address, use string) (_ net.Conn, err error) {
+func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, err error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,84 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"fairway/collector/appendlog"
+)
+
+// Fence refuses the orders of daemons that lead their cluster no more: it knows the newest term that an order came in,
+// and keeps it in a file, so that an agent's restart does not open it.
+type Fence struct {
+	path string
+	log  *slog.Logger
+
+	mu   sync.Mutex // guards what follows
+	term uint64
+}
+
+// OpenFence reads the fence at path; without a file no order has had a term.
+func OpenFence(path string, log *slog.Logger) (*Fence, error) {
+	f := &Fence{path: path, log: log}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err == nil {
+		f.term, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("newest term of orders: %s: %w; remove the file if no cluster of daemons gives orders",
+			path, err)
+	}
+	return f, nil
+}
+
+// admits says whether an act of a term may be done, and remembers the term.
+func (f *Fence) admits(term uint64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if term < f.term {
+		return false
+	}
+	if term > f.term {
+		f.term = term
+		if err := f.save(); err != nil {
+			f.log.Warn("the newest term of orders was not saved; after a restart an older order may be taken", "file",
+				f.path, "err", err)
+		}
+	}
+	return true
+}
+
+func (f *Fence) save() error {
+	tmp := f.path + ".new"
+	to, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(to, f.term)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, f.path); err != nil {
+		return err
+	}
+	return appendlog.SyncDir(filepath.Dir(f.path))
+}
+
+// words say why an order of a term is refused.
+func (f *Fence) words(term uint64) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprintf(
+		"an order of term %d, and one of term %d has come: the daemon that gave it leads no more (where "+
+			"no cluster of daemons is left, remove %s)", term, f.term, f.path)
+}
