@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -176,5 +178,60 @@ func TestAttackNames(t *testing.T) {
 			}
 		}
 		return fmt.Sprintf("%d of 4 refused", refused)
+	})
+}
+
+// TestAttackFlood brings frames as fast as the daemon takes them. An acknowledgement waits for the sync that everybody
+// shares, at most store.sync; beside the flood there is a neighbour who makes it so before the attack as well.
+func TestAttackFlood(t *testing.T) {
+	s := newSite(t, "")
+	neighbour := s.agent(t, manySecret, "cn3", topology.Compute)
+	done := make(chan struct{})
+	s.wait.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				_, _ = neighbour.send(frames("cn3", topology.Compute, time.Now().UnixMilli()), 30*time.Second)
+			}
+		}
+	})
+	defer close(done)
+	evil := s.agent(t, oneSecret, "cn1", topology.Compute)
+	length := 2 * time.Second
+	if long {
+		length = 20 * time.Second
+	}
+	attack(t, s, "frames of one node as fast as they are taken, 60 messages under way", func() string {
+		var msgs [][]byte
+		for i := range 60 {
+			var times []int64
+			for j := range 3000 {
+				times = append(times, time.Now().UnixMilli()-int64(i*10_000+j)*10)
+			}
+			msg, err := wire.Append(nil,
+				&wire.Frames{Seq: uint64(i + 1), Frames: frames("cn1", topology.Compute, times...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			msgs = append(msgs, msg)
+		}
+		go func() { // acknowledgements are read, so that the daemon goes on
+			for {
+				if _, _, err := evil.ws.ReadMessage(); err != nil {
+					return
+				}
+			}
+		}()
+		sent := 0
+		for end := time.Now().Add(length); time.Now().Before(end); sent++ {
+			if err := evil.ws.WriteMessage(websocket.BinaryMessage, msgs[sent%len(msgs)]); err != nil {
+				break // it brought too much
+			}
+		}
+		return fmt.Sprintf("%d messages of 3,000 frames", sent)
 	})
 }
