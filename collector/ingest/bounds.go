@@ -148,10 +148,35 @@ func (h *Hub) Stalled() time.Duration {
 	return max(time.Since(time.Unix(0, h.appends.since.Load())), 0)
 }
 
-// append has the store keep frames and notes whether it does.
-func (h *Hub) append(ctx context.Context, frames []collector.Frame) error {
+// enterer is a store that takes frames before they are durable (engine.DB).
+type enterer interface {
+	Enter(ctx context.Context, frames []collector.Frame) (durable func(context.Context) error, err error)
+}
+
+// keep has the store keep frames. Those of one token enter one message at a time: a message of another one waits for at
+// most one of each, and not for all that a flood has under way.
+func (p *sender) keep(ctx context.Context, store Appender, frames []collector.Frame) error {
+	e, ok := store.(enterer)
+	if !ok {
+		return store.Append(ctx, frames)
+	}
+	select {
+	case p.entering <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	durable, err := e.Enter(ctx, frames)
+	<-p.entering
+	if err != nil {
+		return err
+	}
+	return durable(ctx)
+}
+
+// append has the store keep a token's frames and notes whether it does.
+func (h *Hub) append(ctx context.Context, p *sender, frames []collector.Frame) error {
 	done := h.watch(frames)
-	err := h.cfg.Store.Append(ctx, frames)
+	err := p.keep(ctx, h.cfg.Store, frames)
 	done(err)
 	switch {
 	case err == nil:

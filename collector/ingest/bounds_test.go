@@ -175,7 +175,9 @@ func TestASlowStoreIsNoticed(t *testing.T) {
 			t.Error("stalled without a message")
 		}
 		done := make(chan error)
-		go func() { done <- h.append(t.Context(), []collector.Frame{{Node: "cn1"}}) }()
+		go func() {
+			done <- h.append(t.Context(), h.sender(&Speaker{Name: "agents"}), []collector.Frame{{Node: "cn1"}})
+		}()
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		if log.String() != "" || h.Stalled() != 4*time.Second {

@@ -233,7 +233,7 @@ func (c *connection) take(ctx context.Context, wait *sync.WaitGroup, m *wire.Fra
 	}
 	f := &inFlight{seq: m.Seq, done: make(chan error, 1)}
 	wait.Go(func() {
-		err := c.hub.append(ctx, m.Frames)
+		err := c.hub.append(ctx, c.sender, m.Frames)
 		c.release(d, size)
 		f.done <- err
 	})

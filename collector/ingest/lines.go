@@ -66,7 +66,7 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 		err = wire.Reject{Code: wire.RejectMalformed,
 			Text: fmt.Sprintf("%d of %d lines cannot be read, the others are kept; %v", rep.Bad, rep.Lines, rep.Err)}
 	}
-	if stored := h.keep(r, frames); stored != nil {
+	if stored := h.keep(r, p, frames); stored != nil {
 		return stored
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func (h *Hub) Post(w http.ResponseWriter, r *http.Request, by Speaker) error {
 }
 
 // keep shows and stores the frames of lines. A node that an agent brings is shown as that says.
-func (h *Hub) keep(r *http.Request, frames []collector.Frame) error {
+func (h *Hub) keep(r *http.Request, p *sender, frames []collector.Frame) error {
 	if len(frames) == 0 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (h *Hub) keep(r *http.Request, frames []collector.Frame) error {
 	if h.cfg.Observe != nil && len(shown) > 0 {
 		h.cfg.Observe(shown, time.Now())
 	}
-	if err := h.append(r.Context(), frames); err != nil {
+	if err := h.append(r.Context(), p, frames); err != nil {
 		return fmt.Errorf("the lines were not stored; send them again: %w", err)
 	}
 	return nil

@@ -27,6 +27,8 @@ type sender struct {
 	name   string
 	limits Limits
 	room   chan struct{} // a place per request under way
+	// entering is held while a message of the token enters the store.
+	entering chan struct{}
 
 	mu    sync.Mutex // guards everything that follows
 	nodes members
@@ -45,7 +47,8 @@ func (h *Hub) sender(by *Speaker) *sender {
 	p := h.senders[by.Name]
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
-			nodes: newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
+			entering: make(chan struct{}, 1),
+			nodes:    newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p

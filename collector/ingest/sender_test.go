@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector"
@@ -118,4 +120,46 @@ func TestLinesHaveOneSpeaker(t *testing.T) {
 		list[2].Remote != "10.9.9.9:9" {
 		t.Errorf("%+v", list)
 	}
+}
+
+// oneAtATime is a store that takes a message whenever the test lets it, in the order in which they came.
+type oneAtATime struct {
+	let     chan struct{}
+	entered chan topology.NodeID
+}
+
+func (s oneAtATime) Append(context.Context, []collector.Frame) error { panic("it has Enter") }
+
+func (s oneAtATime) Enter(_ context.Context, frames []collector.Frame) (func(context.Context) error, error) {
+	<-s.let
+	s.entered <- frames[0].Node
+	return func(context.Context) error { return nil }, nil
+}
+
+// A message waits for one message of each other token, and not for all of a flood's.
+func TestAFloodEntersInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := oneAtATime{make(chan struct{}), make(chan topology.NodeID, 100)}
+		h := New(Config{Store: store})
+		limits := DefaultLimits()
+		flood, honest := h.sender(&Speaker{Name: "flood", Limits: limits}),
+			h.sender(&Speaker{Name: "a", Limits: limits})
+		for range 60 {
+			go h.append(t.Context(), flood, []collector.Frame{{Node: "cn1"}})
+		}
+		synctest.Wait()
+		go h.append(t.Context(), honest, []collector.Frame{{Node: "cn2"}})
+		synctest.Wait()
+		store.let <- struct{}{}
+		store.let <- struct{}{}
+		synctest.Wait()
+		if first, second := <-store.entered, <-store.entered; first != "cn2" && second != "cn2" {
+			t.Errorf("%s and %s entered before the honest message", first, second)
+		}
+		close(store.let)
+		synctest.Wait()
+		if len(store.entered) != 59 {
+			t.Errorf("%d of 59 messages of the flood were taken", len(store.entered))
+		}
+	})
 }

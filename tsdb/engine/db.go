@@ -133,28 +133,46 @@ func (db *DB) Damages() []Damage { return db.damages.all() }
 // before that. A frame without a usable name or time is refused with an error that names it; the
 // others of the same call are stored.
 func (db *DB) Append(ctx context.Context, frames []collector.Frame) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	db.head.mu.Lock()
-	if db.closed.Load() {
-		db.head.mu.Unlock()
-		return tsdb.ErrClosed
-	}
-	if db.head.pending.unsynced+len(db.head.pending.rec.buf) > maxUnsynced {
-		db.head.mu.Unlock()
-		return fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
-			maxUnsynced>>20)
-	}
-	refused, err := db.write(ctx, frames)
-	r := db.head.round
-	db.head.mu.Unlock()
+	r, refused, err := db.enter(ctx, frames)
 	if err != nil {
 		return err
 	}
 	if ctx.Done() == nil && db.commits.tryNow() {
 		return errors.Join(refused, r.err)
 	}
+	return db.durable(ctx, r, refused)
+}
+
+// Enter is the first half of Append: readers see the samples when it returns, which needs no disk. What it returns is
+// the second half, the wait for the fsync.
+func (db *DB) Enter(ctx context.Context, frames []collector.Frame) (durable func(context.Context) error, err error) {
+	r, refused, err := db.enter(ctx, frames)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return db.durable(ctx, r, refused) }, nil
+}
+
+// enter takes frames into memory; they are durable when the round is done. refused names those left out.
+func (db *DB) enter(ctx context.Context, frames []collector.Frame) (r *round, refused, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	db.head.mu.Lock()
+	defer db.head.mu.Unlock()
+	if db.closed.Load() {
+		return nil, nil, tsdb.ErrClosed
+	}
+	if db.head.pending.unsynced+len(db.head.pending.rec.buf) > maxUnsynced {
+		return nil, nil,
+			fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
+				maxUnsynced>>20)
+	}
+	refused, err = db.write(ctx, frames)
+	return db.head.round, refused, err
+}
+
+func (db *DB) durable(ctx context.Context, r *round, refused error) error {
 	nudge(db.commits.kick)
 	select {
 	case <-r.done:
