@@ -23,10 +23,10 @@ var periodicApps = []struct {
 	compute time.Duration
 	bytes   int64
 }{
-	{"turbulence", 3 * time.Second, 8 << 20},
-	{"plasma", 4 * time.Second, 16 << 20},
-	{"combustion", 5 * time.Second, 12 << 20},
-	{"astro", 6 * time.Second, 8 << 20},
+	{"turbulence", 8 * time.Second, 20 << 20},
+	{"plasma", 7 * time.Second, 28 << 20},
+	{"combustion", 9 * time.Second, 12 << 20},
+	{"astro", 8 * time.Second, 20 << 20},
 }
 
 // starting is what a script's instance takes beside its computation and its I/O: the start of two programs.
@@ -105,7 +105,7 @@ type periodicRuns struct{ efficiency, dilation []float64 }
 // add runs the applications once, by a pattern or as they come.
 func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set periodic.Set,
 	p *periodic.Pattern) error {
-	span, begin := pick(l, time.Minute, 15*time.Second), time.Now().Add(time.Second)
+	span, begin := pick(l, 90*time.Second, 15*time.Second), time.Now().Add(time.Second)
 	type ran struct {
 		bursts []workload.Burst
 		err    error

@@ -28,6 +28,7 @@ var Experiments = []Experiment{
 	{"dfra", "DFRA: forwarders by a job's needs (Ji et al., FAST '19)", dfraResults},
 	{"mix", "A mix of jobs under each policy", mixResults},
 	{"themisio", "ThemisIO: shares of a forwarder (section numbers of the paper)", themisResults},
+	{"overhead", "Beacon: what collection costs a job (Ji et al., FAST '19)", overheadResults},
 	{"persched", "PerSched: windows for periodic I/O (Aupy, Gainaru, Le Fèvre)", perschedResults},
 }
 

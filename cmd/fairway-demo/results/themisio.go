@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -360,4 +361,32 @@ func (c *contention) once(ctx context.Context, w workload.Spec, n topology.NodeI
 		return 0, fmt.Errorf("%s printed %q: %w", w.Name, out, err)
 	}
 	return b.End.Sub(b.Start).Seconds(), verify(ctx, c.tb, &w)
+}
+
+// spread runs a program's ranks on nodes at the same time, each with further words on its command line.
+func (c *contention) spread(ctx context.Context, w *workload.Spec, on []topology.NodeID,
+	more ...string) (bursts []workload.Burst, err error) {
+	outs, errs := make([][]byte, len(on)), make([]error, len(on))
+	var all sync.WaitGroup
+	for rank, n := range on {
+		all.Go(func() {
+			argv := slices.Concat([]string{"env", fmt.Sprint("SLURM_PROCID=", rank),
+				fmt.Sprint("SLURM_NTASKS=", len(on))}, w.Argv(c.Self), []string{"--report"}, more)
+			outs[rank], errs[rank] = c.tb.Exec(ctx, n, argv...)
+		})
+	}
+	all.Wait()
+	for _, out := range outs {
+		for line := range bytes.Lines(out) {
+			var b workload.Burst
+			if err := json.Unmarshal(line, &b); err != nil {
+				return nil, fmt.Errorf("%s printed %q: %w", w.Name, line, err)
+			}
+			bursts = append(bursts, b)
+		}
+	}
+	if err := errors.Join(errs...); err != nil || len(bursts) == 0 {
+		return nil, fmt.Errorf("%s reported %d times: %w", w.Name, len(bursts), err)
+	}
+	return bursts, nil
 }

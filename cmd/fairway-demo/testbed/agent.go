@@ -3,11 +3,13 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -50,11 +52,25 @@ func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
 		if err != nil {
 			return err
 		}
+		tb.mu.Lock()
+		tb.agents = append(tb.agents, p)
+		tb.mu.Unlock()
 		return p.awaitReady(ctx, func(context.Context) error {
 			_, err := os.Stat(tb.spoolDir(n.id))
 			return err
 		})
 	})
+}
+
+// SignalAgents sends every agent a signal, such as SIGSTOP to have them do nothing for a while.
+func (tb *Testbed) SignalAgents(s syscall.Signal) error {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	var errs []error
+	for _, p := range tb.agents {
+		errs = append(errs, p.signal(s))
+	}
+	return errors.Join(errs...)
 }
 
 func (tb *Testbed) spoolDir(id topology.NodeID) string { return filepath.Join(tb.NodeDir(id), "spool") }

@@ -46,6 +46,7 @@ type Testbed struct {
 	mu sync.Mutex // guards everything that follows
 	// services are the newest file service of every forwarder and back end.
 	services map[topology.NodeID]*process
+	agents   []*process
 	closed   bool
 
 	faultMu sync.Mutex // guards faults, and lets one fault at a time be switched
