@@ -49,6 +49,11 @@ type Route struct {
 	// Lost says that the client's mount is set to that forwarder and gets no answer from it: the
 	// client has no forwarder until it is back or the mount is moved.
 	Lost bool `json:"lost,omitempty"`
+	// Share is the part of the client's traffic that goes this way, where the client spreads it over several
+	// forwarders and reports them all; 0: all of it.
+	Share float64 `json:"share,omitempty"`
+	// Assumed says that the share was not measured: the client may use all of its forwarders alike.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // SourceStatus is what the agent says of one of its own sources in the frame's second.
@@ -73,8 +78,8 @@ type Frame struct {
 	Targets []TargetSamples `json:"targets,omitempty"`
 	Routes  []Route         `json:"routes,omitempty"`
 	Sources []SourceStatus  `json:"sources,omitempty"`
-	// RoutesComplete says that Routes lists every client of the node (a forwarder) or the node's
-	// only route (a compute node), so that an absent route is known to be gone.
+	// RoutesComplete says that Routes lists every client of the node (a forwarder) or all that the node
+	// itself uses (a compute node), so that an absent route is known to be gone.
 	RoutesComplete bool `json:"routes_complete,omitempty"`
 }
 

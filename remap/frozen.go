@@ -31,7 +31,7 @@ func (s *Situation) Freeze(moves []Move) Frozen {
 	f.Healthy, f.Idle = s.Healthy()
 	f.Unknown = s.Unknown()
 	for _, m := range moves {
-		for _, id := range []topology.ForwarderID{m.From, m.To} {
+		for _, id := range append(m.Sources(), m.To) {
 			if _, done := f.Forwarders[id]; !done && id != "" {
 				load := s.Load[id]
 				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Busy: load.Busy(), Load: load,

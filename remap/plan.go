@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // Move is one compute node's change of forwarder.
@@ -14,6 +15,41 @@ type Move struct {
 	Node topology.NodeID      `json:"node"`
 	From topology.ForwarderID `json:"from"`
 	To   topology.ForwarderID `json:"to"`
+	// Spread are the forwarders that the node spread its traffic over, where From is not one of them: names with a
+	// comma between, by name. A roll back has the node use them all again.
+	Spread string `json:"spread,omitempty"`
+}
+
+// Sources are the forwarders that a node comes from: one, several, or none where that is not known.
+func (m *Move) Sources() (out []topology.ForwarderID) {
+	if m.From != "" {
+		return []topology.ForwarderID{m.From}
+	}
+	for name := range strings.SplitSeq(m.Spread, ",") {
+		if name != "" {
+			out = append(out, topology.ForwarderID(name))
+		}
+	}
+	return out
+}
+
+// From fills in where the situation has a move's node: on one forwarder, or spread over several.
+func (s *Situation) From(m *Move) {
+	m.From, m.Spread = s.Observed[m.Node], ""
+	var names []string
+	for _, over := range s.SpreadOf(m.Node) {
+		names = append(names, string(over.Forwarder))
+	}
+	m.Spread = strings.Join(names, ",")
+}
+
+// Over says whether a route is what a move wants: one forwarder, or, of a roll back, the same several.
+func (m *Move) Over(r *window.Route) bool {
+	if m.To != "" {
+		return r.Forwarder == m.To
+	}
+	return r.Forwarder == "" && len(r.Shares) > 0 && slices.EqualFunc(r.Shares, m.Sources(),
+		func(s topology.Share, f topology.ForwarderID) bool { return s.Forwarder == f })
 }
 
 // MoveAll asks that every node use one forwarder; the desk fills in where they come from.

@@ -19,9 +19,11 @@ type Situation struct {
 	Index    *topology.Index   `json:"-"`        // of Machine
 	Observed topology.Mapping  `json:"observed"` // fresh routes only
 	// Used is Observed and, of nodes that nothing was ever observed of, the default mapping: for what is shown and
-	// judged. Nothing is moved by it. Clients counts the observed nodes of each forwarder, Assumed those by default.
+	// judged. Nothing is moved by it. Clients counts the observed nodes of each forwarder, Assumed those by default,
+	// Sharing those that spread their traffic over several: they are in neither mapping, see Over.
 	Used             topology.Mapping                        `json:"-"`
 	Clients, Assumed map[topology.ForwarderID]int            `json:"-"`
+	Sharing          map[topology.ForwarderID]int            `json:"-"`
 	Routes           map[topology.NodeID]window.Route        `json:"-"` // with age and generation
 	Load             map[topology.ForwarderID]Load           `json:"load"`
 	Findings         []anomaly.Finding                       `json:"findings,omitempty"`

@@ -69,7 +69,44 @@ func BuildSituation(p SituationParts) *Situation {
 	for _, f := range s.Observed {
 		s.Clients[f]++
 	}
+	s.Sharing = map[topology.ForwarderID]int{}
+	for _, r := range s.Routes {
+		if r.Stale {
+			continue
+		}
+		for _, v := range r.Shares {
+			s.Sharing[v.Forwarder]++
+		}
+	}
 	return s
+}
+
+// Over is what a node's traffic goes over: one forwarder whole, or its share vector; nothing where that is not known.
+// What only the default mapping says counts too.
+func (s *Situation) Over(n topology.NodeID) []topology.Share {
+	if f, ok := s.Used[n]; ok {
+		return []topology.Share{{Forwarder: f, Part: 1}}
+	}
+	return s.SpreadOf(n)
+}
+
+// SpreadOf is the share vector of a node that uses several forwarders; nil of any other.
+func (s *Situation) SpreadOf(n topology.NodeID) []topology.Share {
+	if r, ok := s.Routes[n]; ok && !r.Stale {
+		return r.Shares
+	}
+	return nil
+}
+
+// SpreadNodes are the nodes that use several forwarders, by name.
+func (s *Situation) SpreadNodes() (nodes []topology.NodeID) {
+	for n, r := range s.Routes {
+		if !r.Stale && len(r.Shares) > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
 }
 
 // assume puts the nodes that nothing was observed of where the site's fixed mapping has them.

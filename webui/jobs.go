@@ -84,7 +84,7 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) erro
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
 		sit := h.picture.Snapshot().Situation
 		for _, n := range v.Nodes {
-			if f, ok := sit.Observed[n]; ok {
+			for _, f := range observedOf(sit, n) {
 				v.Forwarders[f]++
 			}
 		}
@@ -141,9 +141,22 @@ func (h *jobs) end(w http.ResponseWriter, r *http.Request, _ access.Caller) erro
 func (h *jobs) observedForwarders(nodes []topology.NodeID) (out []topology.ForwarderID) {
 	sit := h.picture.Snapshot().Situation
 	for _, n := range nodes {
-		if f, ok := sit.Observed[n]; ok && !slices.Contains(out, f) {
-			out = append(out, f)
+		for _, f := range observedOf(sit, n) {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
 		}
+	}
+	return out
+}
+
+// observedOf are the forwarders that a node was seen to use: one, or those that it spreads its traffic over.
+func observedOf(sit *remap.Situation, n topology.NodeID) (out []topology.ForwarderID) {
+	if f, ok := sit.Observed[n]; ok {
+		return []topology.ForwarderID{f}
+	}
+	for _, over := range sit.SpreadOf(n) {
+		out = append(out, over.Forwarder)
 	}
 	return out
 }

@@ -68,7 +68,8 @@ func (h *whatif) shares(w http.ResponseWriter, r *http.Request, _ access.Caller)
 // jobsOn are the running jobs with a node that uses a forwarder; all of them for none.
 func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 	for _, j := range s.Jobs {
-		if f == "" || slices.ContainsFunc(j.Nodes, func(n topology.NodeID) bool { return s.Observed[n] == f }) {
+		if f == "" || slices.ContainsFunc(j.Nodes,
+			func(n topology.NodeID) bool { return slices.Contains(observedOf(s, n), f) }) {
 			on = append(on, j)
 		}
 	}

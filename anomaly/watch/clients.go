@@ -30,7 +30,7 @@ type clientSums struct {
 // jobSums are one job's nodes behind one forwarder.
 type jobSums struct {
 	took  [3]float64
-	nodes int
+	nodes float64 // of one that uses several forwarders its part here
 }
 
 // sumClients adds up the compute nodes' seconds by the forwarder that each of them uses.
@@ -42,17 +42,22 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 		if f.TimeMillis < oldest {
 			return
 		}
-		fwd, ok := m.Mapping[f.Node]
-		if !ok {
-			return
+		known := false
+		m.over(f.Node, func(fwd topology.ForwarderID, part float64) {
+			sums := d.clients.of[fwd]
+			if sums == nil {
+				sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
+				d.clients.of[fwd] = sums
+			}
+			if known = true; part == 1 {
+				sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
+			} else {
+				sums.addPart(&f.Frame, part)
+			}
+		})
+		if known {
+			d.trend.counted(&f.Frame)
 		}
-		sums := d.clients.of[fwd]
-		if sums == nil {
-			sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
-			d.clients.of[fwd] = sums
-		}
-		sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
-		d.trend.counted(&f.Frame)
 	})
 	d.clients.slow.compare()
 }
@@ -80,6 +85,23 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 			c.took[i] += t
 		}
 	}
+	c.addJobs(f, took, 1)
+}
+
+// addPart takes the second of a compute node that spreads its traffic over several forwarders. Its times say nothing of
+// any one of them; its jobs wait here by its part.
+func (c *clientSums) addPart(f *collector.Frame, part float64) {
+	var took [3]float64
+	for i, m := range classOf {
+		if _, t, ok := spent(f.Samples, m.ops, m.client); ok {
+			took[i] = t
+		}
+	}
+	c.addJobs(f, took, part)
+}
+
+// addJobs adds a part of what a node's jobs waited; took is of all of them together.
+func (c *clientSums) addJobs(f *collector.Frame, took [3]float64, part float64) {
 	for k := range f.Jobs {
 		j := &f.Jobs[k]
 		job := c.jobs[j.Job]
@@ -87,12 +109,12 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 			job = &jobSums{}
 			c.jobs[j.Job] = job
 		}
-		job.nodes++
+		job.nodes += part
 		for i, m := range classOf {
 			if _, t, ok := spent(j.Samples, m.ops, m.client); ok {
-				job.took[i] += t
+				job.took[i] += part * t
 			} else {
-				job.took[i] += took[i] * shareOf(f.Jobs, k, m.bytes)
+				job.took[i] += part * took[i] * shareOf(f.Jobs, k, m.bytes)
 			}
 		}
 	}
@@ -156,7 +178,7 @@ func (d *Detectors) addImpact(v *anomaly.Verdict) {
 				seconds += j.took[c] * (1 - 1/r)
 			}
 		}
-		share := min(1, seconds/float64(j.nodes))
+		share := min(1, seconds/j.nodes)
 		lost[job] += smooth * (share - lost[job])
 	}
 	for job, share := range lost {

@@ -141,3 +141,30 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 		}
 	}
 }
+
+// TestSharesWaitByTheirPart: what a node of several forwarders waits is each one's by its part, and accuses none of
+// them; they all serve its job.
+func TestSharesWaitByTheirPart(t *testing.T) {
+	now := time.Unix(1795000000, 0)
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d.board.Take([]collector.Frame{{Node: "cn1", Role: topology.Compute, TimeMillis: now.UnixMilli() - 1000,
+		Samples: samples(collector.WriteOps, 10.0, collector.ClientWrite, 0.1),
+		Jobs:    []collector.JobSamples{{Job: "a"}}}},
+		now)
+	m := &Machine{Mapping: topology.Mapping{}, Jobs: []Job{{ID: "a", Nodes: []topology.NodeID{"cn1"}}},
+		Spread: map[topology.NodeID][]topology.Share{"cn1": {{Forwarder: "r1", Part: 0.75},
+			{Forwarder: "r2", Part: 0.25}}}}
+	d.sumClients(now, m)
+	for f, part := range map[topology.ForwarderID]float64{"r1": 0.75, "r2": 0.25} {
+		sums := d.clients.of[f]
+		if sums == nil || sums.ops[failslow.Write] != 0 || sums.jobs["a"].nodes != part ||
+			math.Abs(sums.jobs["a"].took[failslow.Write]-part) > 1e-9 {
+			t.Fatalf("%s: %+v", f, sums)
+		}
+	}
+	served := 0
+	m.over("cn1", func(topology.ForwarderID, float64) { served++ })
+	if served != 2 {
+		t.Errorf("%d forwarders serve it", served)
+	}
+}

@@ -134,6 +134,13 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 				used++
 			}
 		}
+		for _, shares := range m.Spread {
+			for _, s := range shares {
+				if s.Forwarder.Node() == n {
+					used++
+				}
+			}
+		}
 		return used
 	})...)
 	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
@@ -287,10 +294,12 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 		at := map[topology.NodeID]bool{}
 		one := failslow.Job{ID: j.ID}
 		for _, n := range j.Nodes {
-			if f, ok := m.Mapping[n]; ok && !at[f.Node()] {
-				at[f.Node()] = true
-				one.Nodes = append(one.Nodes, f.Node())
-			}
+			m.over(n, func(f topology.ForwarderID, _ float64) {
+				if !at[f.Node()] {
+					at[f.Node()] = true
+					one.Nodes = append(one.Nodes, f.Node())
+				}
+			})
 		}
 		jobs = append(jobs, one)
 	}

@@ -28,7 +28,20 @@ type Machine struct {
 	Excluded map[topology.NodeID]string
 	// Mapping is the forwarder that each compute node was observed to use.
 	Mapping topology.Mapping
-	Jobs    []Job
+	// Spread are the shares of nodes that use several forwarders; they are not in Mapping.
+	Spread map[topology.NodeID][]topology.Share
+	Jobs   []Job
+}
+
+// over visits the forwarders that a compute node uses, with their parts of its traffic.
+func (m *Machine) over(n topology.NodeID, visit func(f topology.ForwarderID, part float64)) {
+	if f, ok := m.Mapping[n]; ok {
+		visit(f, 1)
+		return
+	}
+	for _, s := range m.Spread[n] {
+		visit(s.Forwarder, s.Part)
+	}
 }
 
 // Job is a running job and its compute nodes.

@@ -41,7 +41,8 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	go func() { streamed <- clients.run(streamCtx) }()
 
 	runner := newRunner(c, log)
-	if c.Orders.Enabled && c.Orders.By != byMount9p { // the mount's own source says its route
+	// The mount's own source says its route, and so does [routes], which may measure it.
+	if c.Orders.Enabled && c.Orders.By != byMount9p && c.Routes.By == "" {
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
 	runner.Emit = spooler(clients, spool, log)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/ganesha"
+	"fairway/collector/source/routes"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
@@ -24,8 +26,18 @@ type Config struct {
 	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
 	Daemon   Daemon        `toml:"daemon"`
 	Spool    SpoolConfig   `toml:"spool"`
+	Routes   Routes        `toml:"routes"`
 	Orders   Orders        `toml:"orders"`
 	Source   Sources       `toml:"source"`
+}
+
+// Routes says where this compute node's way to storage can be looked at. Looking needs no right to move.
+type Routes struct {
+	By   string `toml:"by" help:"Observe which forwarders this node uses: lnet, nfs or dvs; empty: others do."`
+	Root string `toml:"root" help:"The directory that holds proc and sys."`
+	Net  string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
+	// Forwarders are named in the layer's own words.
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its NID, address or DVS name."`
 }
 
 // Daemon says where frames go.
@@ -127,6 +139,7 @@ func defaultConfig() Config {
 		Role: topology.Compute.String(), LogLevel: "info",
 		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
+		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
 			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{}, Forwarders: map[string]string{}},
 		Source: Sources{
@@ -204,7 +217,25 @@ func (c *Config) validate() error {
 	if err := c.Daemon.validate(); err != nil {
 		return err
 	}
+	if err := c.validateRoutes(); err != nil {
+		return err
+	}
 	return c.validateOrders()
+}
+
+func (c *Config) validateRoutes() error {
+	r := &c.Routes
+	switch {
+	case r.By == "":
+		return nil
+	case !slices.Contains(routes.Kinds(), r.By):
+		return fmt.Errorf("routes.by = %q: want %s", r.By, strings.Join(routes.Kinds(), ", "))
+	case len(r.Forwarders) == 0:
+		return errors.New("routes.forwarders is empty: want each forwarder's NID, address or DVS name")
+	case r.By == routes.LNet && r.Net == "":
+		return errors.New("routes.net is empty: want the file system's LNet network, such as o2ib1")
+	}
+	return nil
 }
 
 // Renamed returns the new name of settings that have had another one.

@@ -97,9 +97,11 @@ func (c *Config) validateOrders() error {
 	return nil
 }
 
-func (o *Orders) forwarders() map[topology.ForwarderID]string {
+func (o *Orders) forwarders() map[topology.ForwarderID]string { return byForwarder(o.Forwarders) }
+
+func byForwarder(names map[string]string) map[topology.ForwarderID]string {
 	out := map[topology.ForwarderID]string{}
-	for f, a := range o.Forwarders {
+	for f, a := range names {
 		out[topology.ForwarderID(f)] = a
 	}
 	return out

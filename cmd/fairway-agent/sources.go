@@ -16,7 +16,9 @@ import (
 	"fairway/collector/source/mount"
 	"fairway/collector/source/procfs"
 	"fairway/collector/source/queue"
+	"fairway/collector/source/routes"
 	"fairway/collector/topology"
+	"fairway/remap/node"
 )
 
 // newSources makes the sources that are switched on. The order counts: of a metric that two of them
@@ -46,6 +48,11 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if s := c.Source.LNet; s.Enabled {
 		out = append(out, lnet.New(os.DirFS(s.Root)))
+	}
+	if r := c.Routes; r.By != "" {
+		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: os.DirFS(r.Root), Net: r.Net,
+			Forwarders: byForwarder(r.Forwarders), Run: node.Exec}
+		out = append(out, routes.New(opt))
 	}
 	if s := c.Source.LWFS; s.Enabled {
 		// The trace has local times, and every machine with LWFS stands in China.

@@ -97,6 +97,15 @@ func (m Mapping) Clients(f ForwarderID) []NodeID {
 	return out
 }
 
+// Share is one forwarder's part of a compute node's traffic, above 0 and at most 1.
+type Share struct {
+	Forwarder ForwarderID `json:"forwarder"`
+	Part      float64     `json:"part"`
+}
+
+// OneFrom is the part from which a node counts as using that forwarder and no other.
+const OneFrom = 0.9
+
 // Machine is the static description of a site: its nodes and its fixed (default) mapping.
 type Machine struct {
 	Name    string  `json:"name"`

@@ -253,7 +253,14 @@ func (r *reader) readRoutes(own string) []collector.Route {
 			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own)),
 			Generation: r.uvarint("generation"),
 		}
-		route.Lost, route.Generation = route.Generation&flagLost != 0, route.Generation&^flagLost
+		if route.Generation&flagShare != 0 {
+			part := r.uvarint("share")
+			if part>>1 > wholeShare {
+				r.fail("share", fmt.Sprintf("%d of %d", part>>1, wholeShare), ErrMalformed)
+			}
+			route.Share, route.Assumed = float64(part>>1)/wholeShare, part&1 != 0
+		}
+		route.Lost, route.Generation = route.Generation&flagLost != 0, route.Generation&^(flagLost|flagShare)
 		r.d.routes = append(r.d.routes, route)
 	}
 	return r.d.routes[from:len(r.d.routes):len(r.d.routes)]

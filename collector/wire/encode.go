@@ -139,11 +139,20 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			r := &f.Routes[i]
 			e.ownName("client", string(r.Client), string(f.Node))
 			e.ownName("forwarder", string(r.Forwarder), string(f.Node))
-			generation := r.Generation &^ flagLost
+			generation := r.Generation &^ (flagLost | flagShare)
 			if r.Lost {
 				generation |= flagLost
 			}
-			e.uvarint(generation)
+			if r.Share <= 0 {
+				e.uvarint(generation)
+				continue
+			}
+			e.uvarint(generation | flagShare)
+			part := 2 * uint64(math.Round(wholeShare*min(r.Share, 1)))
+			if r.Assumed {
+				part++
+			}
+			e.uvarint(part)
 		}
 	}
 	if flags&flagSources != 0 {

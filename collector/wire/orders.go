@@ -35,6 +35,9 @@ type RemapOrder struct {
 	Addr      string               `json:"addr"` // HOST:PORT of its file service
 	// Force cuts off a dead or hung forwarder instead of draining it first.
 	Force bool `json:"force,omitempty"`
+	// Spread asks for something else: that the node spreads its traffic over all of these again, as it did before it
+	// was moved. Then Forwarder and Addr are empty. A node that has one way at a time refuses it.
+	Spread []topology.ForwarderID `json:"spread,omitempty"`
 }
 
 // RouteOrder asks which forwarder a node's mount uses.
@@ -46,6 +49,8 @@ type RouteOrder struct {
 type RouteAnswer struct {
 	Forwarder  topology.ForwarderID `json:"forwarder"`
 	Generation uint64               `json:"generation"` // remaps since the mount's start
+	// Spread are the forwarders of a node that uses several alike, by name; then Forwarder is empty.
+	Spread []topology.ForwarderID `json:"spread,omitempty"`
 	// Way is how the node is moved; empty: an agent that does not say.
 	Way string `json:"way,omitempty"`
 }

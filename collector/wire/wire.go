@@ -34,7 +34,8 @@
 //	uvarint  number of samples, then the samples
 //	[jobs    uvarint count, then for each: string job, uvarint number of samples, samples]
 //	[routes  uvarint count, then for each: name client, name forwarder, uvarint generation
-//	         plus 2^63 where the forwarder does not answer its client]
+//	         plus 2^63 where the forwarder does not answer its client; plus 2^62 where a uvarint
+//	         follows: twice the client's share in ten thousandths, plus 1 where it is assumed]
 //	[states  uvarint count, then for each: string name, varint duration (ns), uvarint failures,
 //	         uvarint resets, string error]
 //	[targets uvarint count, then for each: string target, uvarint number of samples, samples]
@@ -199,7 +200,9 @@ const (
 	flagSources    = 0x80
 	flagWhole      = 0x80
 	flagLost       = 1 << 63
+	flagShare      = 1 << 62
 	metricMask     = 0x7f
 	maxWhole       = 1 << 53
+	wholeShare     = 10000
 	minSampleBytes = 2
 )

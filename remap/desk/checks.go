@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -82,11 +83,11 @@ func checkBackEnds(targets []topology.ForwarderID, p remap.Plan, s *remap.Situat
 		c := remap.Check{Name: "back end of " + string(id), Level: remap.Amber,
 			Text: fmt.Sprintf("%s is behind %s: %s", f.Node, id, remap.Accusation(&f))}
 		for _, m := range p.Moves {
-			if m.To == id && m.From != "" && s.Load[m.From].BackEnd == f.Node {
+			if from := m.Sources(); m.To == id && len(from) > 0 && !slices.ContainsFunc(from,
+				func(g topology.ForwarderID) bool { return s.Load[g].BackEnd != f.Node }) {
 				c.Level = remap.Red
 				c.Text = fmt.Sprintf("%s is behind %s and %s alike: %s; a move between them helps nobody", f.Node,
-					m.From,
-					id, remap.Accusation(&f))
+					fromText(m), id, remap.Accusation(&f))
 				break
 			}
 		}
@@ -106,7 +107,7 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 	}
 	wanted := map[topology.ForwarderID]bool{} // those that serve anybody
 	for _, f := range targets {
-		if s.Clients[f]+s.Assumed[f] > 0 {
+		if s.Clients[f]+s.Assumed[f]+s.Sharing[f] > 0 {
 			wanted[f] = true
 		}
 	}
@@ -115,9 +116,11 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 			continue
 		}
 		for _, n := range j.Nodes {
-			if f := s.Used[n]; wanted[f] {
-				return oneCheck("alone", remap.Red, fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n,
-					j.ID))
+			for _, over := range s.Over(n) {
+				if f := over.Forwarder; wanted[f] {
+					return oneCheck("alone", remap.Red,
+						fmt.Sprintf("%s serves %s of job %s and cannot be dedicated", f, n, j.ID))
+				}
 			}
 		}
 	}
@@ -126,9 +129,11 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 
 // checkSources asks that every node's present forwarder is known, since it is the way back.
 func checkSources(p remap.Plan, s *remap.Situation) []remap.Check {
-	var unknown, stay, lingering []string
+	var unknown, stay, lingering, spread []string
 	for _, m := range p.Moves {
 		switch r := s.Routes[m.Node]; {
+		case m.Spread != "":
+			spread = append(spread, string(m.Node))
 		case m.From == "":
 			unknown = append(unknown, string(m.Node))
 		case m.From == m.To:
@@ -144,6 +149,9 @@ func checkSources(p remap.Plan, s *remap.Situation) []remap.Check {
 		return oneCheck("source", remap.Red, "nothing to do: every node is there already")
 	case len(stay) > 0:
 		return oneCheck("source", remap.Green, "already there: "+shorten(stay))
+	case len(spread) > 0:
+		return oneCheck("source", remap.Green,
+			"over several forwarders now, and over all of them again after a roll back: "+shorten(spread))
 	case len(lingering) > 0:
 		return oneCheck("source", remap.Green, "old connections remain: "+shorten(lingering))
 	}

@@ -3,11 +3,14 @@ package desk
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/window"
 )
 
 func TestChecksSayWhatATargetIsAccusedOf(t *testing.T) {
@@ -72,5 +75,45 @@ func TestMovesInWords(t *testing.T) {
 		"login1  stay on fwd009", "a,b (2)  fwd001 -> fwd002"}
 	if got := moveLines(moves); !slices.Equal(got, want) {
 		t.Errorf("%q\nwant\n%q", got, want)
+	}
+}
+
+// TestNodesOverSeveralForwardersCanBeMoved: such a node's way back are all of them; the plan says so, keeps what is
+// known of each, is green, and its roll back wants exactly those.
+func TestNodesOverSeveralForwardersCanBeMoved(t *testing.T) {
+	shares := []topology.Share{{Forwarder: "r1", Part: 0.6}, {Forwarder: "r2", Part: 0.4}}
+	now := time.Unix(1795000000, 0)
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "c1", Role: topology.Compute},
+		{ID: "r1", Role: topology.Forwarder},
+		{ID: "r2", Role: topology.Forwarder}, {ID: "r3", Role: topology.Forwarder}}}
+	s := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
+		Routes: map[topology.NodeID]window.Route{"c1": {Shares: shares, At: now}}})
+	moves, err := checkRequest(remap.Request{Moves: remap.MoveAll([]topology.NodeID{"c1"}, "r3")}, s)
+	if err != nil || moves[0].Spread != "r1,r2" || moves[0].From != "" {
+		t.Fatalf("%+v, %v", moves, err)
+	}
+	p := remap.Plan{Moves: moves}
+	if c := checkSources(p, s); c[0].Level != remap.Green || !strings.Contains(c[0].Text, "over several forwarders") {
+		t.Errorf("%+v", c)
+	}
+	if lines := moveLines(moves); len(lines) != 1 || lines[0] != "c1  r1 + r2 -> r3" {
+		t.Errorf("%q", lines)
+	}
+	if f := s.Freeze(moves); len(f.Forwarders) != 3 {
+		t.Errorf("frozen: %+v", f)
+	}
+	back := remap.Move{Node: "c1", Spread: moves[0].Spread}
+	for _, r := range []struct {
+		route window.Route
+		is    bool
+	}{{s.Routes["c1"], true}, {window.Route{Forwarder: "r3"}, false}, {window.Route{Shares: shares[:1]}, false}} {
+		if got := back.Over(&r.route); got != r.is {
+			t.Errorf("back over %+v: %v", r.route, got)
+		}
+	}
+	p.Dedicated, p.Job = true, "7"
+	s.Jobs = []remap.Job{{ID: "8", Nodes: []topology.NodeID{"c1"}}}
+	if c := checkAlone([]topology.ForwarderID{"r2"}, p, s); c[0].Level != remap.Red {
+		t.Errorf("a forwarder that carries a share of another job: %+v", c)
 	}
 }

@@ -39,8 +39,8 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 	s, set := d.cfg.Situation(), &d.cfg.Settings
 	p.Moves = slices.Clone(p.Moves)
 	if p.State == remap.Proposed {
-		for i, m := range p.Moves {
-			p.Moves[i].From = s.Observed[m.Node]
+		for i := range p.Moves {
+			s.From(&p.Moves[i])
 		}
 	}
 	v := remap.Preview{Plan: p, Title: remap.Title(&p)}

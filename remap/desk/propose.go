@@ -106,7 +106,7 @@ func checkRequest(r remap.Request, s *remap.Situation) ([]remap.Move, error) {
 				m.From)
 		}
 		seen[m.Node] = true
-		moves[i].From = s.Observed[m.Node]
+		s.From(&moves[i])
 	}
 	return moves, nil
 }

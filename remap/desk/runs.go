@@ -251,13 +251,13 @@ func (d *runs) observe(e *entry, now time.Time) {
 		s := d.cfg.Situation()
 		var seen []topology.NodeID
 		waiting = slices.DeleteFunc(waiting, func(m remap.Move) bool {
-			want := m.To
+			want := remap.Move{Node: m.Node, To: m.To}
 			if e.Goal != "" {
-				want = m.From
+				want.To, want.Spread = m.From, m.Spread
 			}
 			r, _ := e.result(m.Node)
 			route, ok := s.Routes[m.Node]
-			if !ok || route.Stale || route.Lost || route.Forwarder != want || route.At.Before(r.At) {
+			if !ok || route.Stale || route.Lost || !want.Over(&route) || route.At.Before(r.At) {
 				return false
 			}
 			seen = append(seen, m.Node)

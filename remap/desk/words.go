@@ -10,11 +10,14 @@ import (
 
 // moveLines groups moves of the same way, in the order of their first node.
 func moveLines(moves []remap.Move) []string {
-	type way struct{ from, to topology.ForwarderID }
+	type way struct {
+		from string
+		to   topology.ForwarderID
+	}
 	var order []way
 	nodes := map[way][]topology.NodeID{}
 	for _, m := range moves {
-		w := way{m.From, m.To}
+		w := way{fromText(m), m.To}
 		if nodes[w] == nil {
 			order = append(order, w)
 		}
@@ -22,8 +25,8 @@ func moveLines(moves []remap.Move) []string {
 	}
 	lines := make([]string, 0, len(order))
 	for _, w := range order {
-		verb := fmt.Sprintf("  %s -> %s", orUnknown(w.from), w.to)
-		if w.from == w.to {
+		verb := fmt.Sprintf("  %s -> %s", w.from, w.to)
+		if w.from == string(w.to) {
 			verb = fmt.Sprintf("  stay on %s", w.to)
 		}
 		lines = append(lines, foldNodes(nodes[w])+verb)
@@ -53,6 +56,14 @@ func shorten(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
 }
 
+// fromText says where a node comes from: one forwarder, or all that it spreads its traffic over.
+func fromText(m remap.Move) string {
+	if m.Spread != "" {
+		return strings.ReplaceAll(m.Spread, ",", " + ")
+	}
+	return orUnknown(m.From)
+}
+
 func orUnknown(f topology.ForwarderID) string {
 	if f == "" {
 		return "(not known)"
@@ -65,8 +76,8 @@ func diff(v, old *remap.Preview) string {
 	var out []string
 	for i, m := range v.Plan.Moves {
 		if i < len(old.Plan.Moves) && old.Plan.Moves[i] != m {
-			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, orUnknown(old.Plan.Moves[i].From),
-				orUnknown(m.From)))
+			out = append(out, fmt.Sprintf("%s was on %s and is on %s", m.Node, fromText(old.Plan.Moves[i]),
+				fromText(m)))
 		}
 		if len(out) == 5 {
 			out = append(out, "and more")

@@ -100,13 +100,17 @@ func (d *Dispatcher) watch(now time.Time) {
 func defaultOrObserved(s *remap.Situation, nodes []topology.NodeID) (out []topology.ForwarderID) {
 	have := map[topology.ForwarderID]bool{}
 	for _, n := range nodes {
-		f, ok := s.Observed[n]
-		if !ok {
-			f = s.Machine.Default[n]
+		on := s.SpreadOf(n)
+		if f, ok := s.Observed[n]; ok {
+			on = []topology.Share{{Forwarder: f}}
+		} else if f := s.Machine.Default[n]; f != "" && len(on) == 0 {
+			on = []topology.Share{{Forwarder: f}}
 		}
-		if f != "" && !have[f] {
-			have[f] = true
-			out = append(out, f)
+		for _, over := range on {
+			if !have[over.Forwarder] {
+				have[over.Forwarder] = true
+				out = append(out, over.Forwarder)
+			}
 		}
 	}
 	return out

@@ -98,7 +98,7 @@ func (f Fan) once(ctx context.Context, m remap.Move, one func(context.Context, r
 func Back(moves []remap.Move) []remap.Move {
 	back := make([]remap.Move, len(moves))
 	for i, m := range moves {
-		back[i] = remap.Move{Node: m.Node, From: m.To, To: m.From}
+		back[i] = remap.Move{Node: m.Node, From: m.To, To: m.From, Spread: m.Spread}
 	}
 	return back
 }

@@ -140,7 +140,7 @@ func (p *planLife) take(q *remap.Plan) {
 	seen := map[topology.ForwarderID]bool{"": true}
 	for _, m := range q.Moves {
 		p.ways[m.Node] = m
-		for _, f := range []topology.ForwarderID{m.From, m.To} {
+		for _, f := range append(m.Sources(), m.To) {
 			if !seen[f] {
 				seen[f] = true
 				p.touch = append(p.touch, f)

@@ -27,6 +27,12 @@ type Mover interface {
 	Route(ctx context.Context) (wire.RouteAnswer, error)
 }
 
+// Spreader is a mover of nodes that can use several forwarders at a time.
+type Spreader interface {
+	// Spread has the node use all of these again, as it did before it was moved.
+	Spread(ctx context.Context, over []topology.ForwarderID) (wire.RouteAnswer, error)
+}
+
 // Handlers are the orders that a mover carries out; without mayMove it only says the route. A mover with a method Way
 // answers with the way in which it moves nodes, which plans show.
 func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
@@ -58,6 +64,13 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 		var r wire.RemapOrder
 		if err := json.Unmarshal(o.Body, &r); err != nil {
 			return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+		}
+		if len(r.Spread) > 0 {
+			s, ok := m.(Spreader)
+			if !ok {
+				return nil, fmt.Errorf("order %s: this node is moved in a way that knows one forwarder at a time", o.ID)
+			}
+			return call(ctx, func(ctx context.Context) (wire.RouteAnswer, error) { return s.Spread(ctx, r.Spread) })
 		}
 		if r.Forwarder == "" || r.Addr == "" {
 			return nil, fmt.Errorf("order %s: forwarder %q at %q: both are required", o.ID, r.Forwarder, r.Addr)
@@ -96,8 +109,15 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err != nil {
 		return err
 	}
-	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: a.Forwarder, Generation: a.Generation})
 	into.RoutesComplete = true
+	for _, f := range a.Spread {
+		into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: f,
+			Share: 1 / float64(len(a.Spread)), Assumed: true})
+	}
+	if len(a.Spread) > 0 {
+		return nil
+	}
+	into.Routes = append(into.Routes, collector.Route{Client: s.node, Forwarder: a.Forwarder, Generation: a.Generation})
 	return nil
 }
 

@@ -268,6 +268,12 @@ func (b *Builder) countOccupancy(ctx context.Context, now time.Time) error {
 // situation's may be a moment old.
 func ForWatch(s *remap.Situation, exclusions []remap.Exclusion) *watch.Machine {
 	m := &watch.Machine{Forwarders: s.Index.Forwarders(), Excluded: map[topology.NodeID]string{}, Mapping: s.Used}
+	for _, n := range s.SpreadNodes() {
+		if m.Spread == nil {
+			m.Spread = map[topology.NodeID][]topology.Share{}
+		}
+		m.Spread[n] = s.SpreadOf(n)
+	}
 	m.Healthy, _ = s.Healthy()
 	for _, e := range exclusions {
 		m.Excluded[e.Forwarder.Node()] = e.By

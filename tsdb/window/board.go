@@ -206,7 +206,12 @@ func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Mach
 	b.mu.RLock()
 	b.tracker.routes(now, func(n topology.NodeID, r Route) {
 		add(n, topology.Compute)
-		add(r.Forwarder.Node(), topology.Forwarder)
+		if r.Forwarder != "" {
+			add(r.Forwarder.Node(), topology.Forwarder)
+		}
+		for _, s := range r.Shares {
+			add(s.Forwarder.Node(), topology.Forwarder)
+		}
 	})
 	b.mu.RUnlock()
 	slices.SortFunc(m.Nodes[len(configured.Nodes):],

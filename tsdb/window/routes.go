@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -13,7 +14,12 @@ const DefaultStaleAfter = 10 * time.Second
 
 // Route is what is known of one compute node's way to storage.
 type Route struct {
+	// Forwarder is the one that the node uses; empty where it spreads its traffic over several.
 	Forwarder topology.ForwarderID `json:"forwarder"`
+	// Shares are those of a node that uses several forwarders, by name; no part reaches topology.OneFrom. Assumed says
+	// that they were not measured: the node may use all of them alike.
+	Shares  []topology.Share `json:"shares,omitempty"`
+	Assumed bool             `json:"assumed,omitempty"`
 	// Generation counts the remaps of the node's mount; 0 where only forwarders report it.
 	Generation uint64    `json:"generation,omitempty"`
 	At         time.Time `json:"at"`    // of the newest evidence
@@ -85,6 +91,8 @@ func (e *evidence) by(f topology.ForwarderID) int {
 // claim is one observer's newest report; a zero at means that it never reported.
 type claim struct {
 	forwarder  topology.ForwarderID
+	shares     []topology.Share // of a node that uses several; then without a forwarder
+	assumed    bool
 	generation uint64
 	lost       bool
 	first, at  time.Time
@@ -106,22 +114,24 @@ func (t *tracker) observe(f *collector.Frame, now time.Time) {
 	if at.After(now) {
 		at = now
 	}
+	if f.Role != topology.Forwarder {
+		if c, ok := ownClaim(f.Routes); ok {
+			t.of(f.Routes[0].Client).report(c, at, now)
+		}
+		return
+	}
 	for _, r := range f.Routes {
 		if r.Client == "" || r.Forwarder == "" {
 			continue
 		}
 		e := t.of(r.Client)
-		if f.Role == topology.Forwarder {
-			e.list(r.Forwarder, at, now)
-			if t.clients[r.Forwarder] == nil {
-				t.clients[r.Forwarder] = map[topology.NodeID]*evidence{}
-			}
-			t.clients[r.Forwarder][r.Client] = e
-		} else {
-			e.report(r, at, now)
+		e.list(r.Forwarder, at, now)
+		if t.clients[r.Forwarder] == nil {
+			t.clients[r.Forwarder] = map[topology.NodeID]*evidence{}
 		}
+		t.clients[r.Forwarder][r.Client] = e
 	}
-	if f.RoutesComplete && f.Role == topology.Forwarder {
+	if f.RoutesComplete {
 		t.dropUnlisted(f, at, now)
 	}
 }
@@ -144,17 +154,35 @@ func (t *tracker) forget(e *evidence) {
 	delete(t.nodes, e.node)
 }
 
-// report takes the mount's own report. An older second changes nothing. A lower generation is a mount
+// ownClaim is what a compute node's own frame says of its way: one forwarder, or shares of several. Of several sources
+// that name one each the last one counts.
+func ownClaim(routes []collector.Route) (c claim, ok bool) {
+	for _, r := range routes {
+		if r.Client == "" || r.Client != routes[0].Client || r.Forwarder == "" {
+			continue
+		}
+		if r.Share <= 0 || r.Share >= topology.OneFrom {
+			return claim{forwarder: r.Forwarder, generation: r.Generation, lost: r.Lost}, true
+		}
+		c.shares = append(c.shares, topology.Share{Forwarder: r.Forwarder, Part: r.Share})
+		c.assumed, ok = c.assumed || r.Assumed, true
+	}
+	slices.SortFunc(c.shares, func(a, b topology.Share) int { return cmp.Compare(a.Forwarder, b.Forwarder) })
+	return c, ok
+}
+
+// report takes the node's own report. An older second changes nothing. A lower generation is a mount
 // that was started anew, which its newer second proves.
-func (e *evidence) report(r collector.Route, at, now time.Time) {
-	if at.Before(e.mount.at) && !e.mount.at.After(now) || at.Equal(e.mount.at) && r.Generation < e.mount.generation {
+func (e *evidence) report(c claim, at, now time.Time) {
+	if at.Before(e.mount.at) && !e.mount.at.After(now) || at.Equal(e.mount.at) && c.generation < e.mount.generation {
 		return
 	}
-	first := e.mount.first
-	if e.mount.forwarder != r.Forwarder || first.IsZero() {
-		first = at
+	c.first, c.at = e.mount.first, at
+	same := func(a, b topology.Share) bool { return a.Forwarder == b.Forwarder }
+	if e.mount.forwarder != c.forwarder || !slices.EqualFunc(e.mount.shares, c.shares, same) || c.first.IsZero() {
+		c.first = at
 	}
-	e.mount = claim{forwarder: r.Forwarder, generation: r.Generation, lost: r.Lost, first: first, at: at}
+	e.mount = c
 }
 
 func (e *evidence) list(f topology.ForwarderID, at, now time.Time) {
@@ -202,12 +230,15 @@ func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool
 		return Route{}, false
 	}
 	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
+		Shares: best.shares, Assumed: best.assumed,
 		ByMount: byMount, Lost: best.lost, Stale: now.Sub(best.at) > staleAfter}
 	for i := range e.listed {
 		c := &e.listed[i]
 		switch {
 		case now.Sub(c.at) > staleAfter:
-		case c.forwarder == best.forwarder:
+		case c.forwarder == best.forwarder, slices.ContainsFunc(best.shares, func(s topology.Share) bool {
+			return s.Forwarder == c.forwarder
+		}):
 			r.ByForwarder = true
 			if c.at.After(r.At) {
 				r.At = c.at
@@ -244,11 +275,11 @@ func (e *evidence) newestConnection(now time.Time, staleAfter time.Duration) (cl
 	return best, !best.at.IsZero()
 }
 
-// Mapping reduces routes to the fresh ones' forwarders.
+// Mapping reduces routes to the fresh ones' forwarders. A node that uses several has none.
 func Mapping(routes map[topology.NodeID]Route) topology.Mapping {
 	m := make(topology.Mapping, len(routes))
 	for n, r := range routes {
-		if !r.Stale {
+		if !r.Stale && r.Forwarder != "" {
 			m[n] = r.Forwarder
 		}
 	}

@@ -193,3 +193,46 @@ func TestRoutesAreForgotten(t *testing.T) {
 		t.Errorf("%d nodes and %d forwarders' lists are kept", n, f)
 	}
 }
+
+// TestAShareVector: a node that reports shares of several forwarders is on none of them whole; nine tenths are whole; a
+// forwarder of the vector that lists the node does not linger; an older frame changes nothing.
+func TestAShareVector(t *testing.T) {
+	now := time.Unix(1795000000, 0)
+	b := NewBoard(0)
+	frame := func(at time.Time, routes ...collector.Route) collector.Frame {
+		for i := range routes {
+			routes[i].Client = "cn1"
+		}
+		return collector.Frame{Node: "cn1", Role: topology.Compute, TimeMillis: at.UnixMilli() - 1000,
+			RoutesComplete: true, Routes: routes}
+	}
+	lists := collector.Frame{Node: "r1", Role: topology.Forwarder, TimeMillis: now.UnixMilli() - 1000,
+		Routes: []collector.Route{{Client: "cn1", Forwarder: "r1"}}}
+	take := func(f collector.Frame) Route {
+		b.Take([]collector.Frame{f, lists}, now)
+		return b.Routes(now)["cn1"]
+	}
+	r := take(frame(now, collector.Route{Forwarder: "r2", Share: 0.25, Assumed: true},
+		collector.Route{Forwarder: "r1", Share: 0.75}))
+	want := []topology.Share{{Forwarder: "r1", Part: 0.75}, {Forwarder: "r2", Part: 0.25}}
+	if r.Forwarder != "" || !slices.Equal(r.Shares, want) || !r.Assumed || len(r.Lingering) != 0 || !r.ByForwarder {
+		t.Errorf("%+v", r)
+	}
+	if m := Mapping(b.Routes(now)); len(m) != 0 {
+		t.Errorf("the mapping has %v", m)
+	}
+	machine := b.Learn(topology.Machine{}, now)
+	if len(machine.ByRole(topology.Forwarder)) != 2 {
+		t.Errorf("known nodes: %+v", machine.Nodes)
+	}
+	if r = take(frame(now.Add(-5*time.Second), collector.Route{Forwarder: "r3"})); r.Forwarder != "" {
+		t.Errorf("an older frame made it %+v", r)
+	}
+	if r = take(frame(now.Add(time.Second/2), collector.Route{Forwarder: "r1", Share: 0.95},
+		collector.Route{Forwarder: "r2", Share: 0.05})); r.Forwarder != "r1" || len(r.Shares) != 0 {
+		t.Errorf("nearly all over one: %+v", r)
+	}
+	if r = b.Routes(now.Add(time.Minute))["cn1"]; !r.Stale {
+		t.Errorf("a minute later: %+v", r)
+	}
+}

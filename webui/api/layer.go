@@ -81,7 +81,9 @@ type ForwarderRow struct {
 	SlowOp  string   `json:"slow_op,omitempty"`
 	Clients int      `json:"clients"`
 	// Assumed counts further clients, of which nothing was observed: the default mapping has them here.
-	Assumed     int            `json:"assumed_clients,omitempty"`
+	Assumed int `json:"assumed_clients,omitempty"`
+	// Sharing counts further clients that spread their traffic over this forwarder and others.
+	Sharing     int            `json:"sharing_clients,omitempty"`
 	TopJob      topology.JobID `json:"top_job,omitempty"`
 	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
 	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
@@ -158,13 +160,17 @@ type Point struct {
 
 // ClientRow is one compute node behind a forwarder.
 type ClientRow struct {
-	ID               topology.NodeID `json:"id"`
-	Assumed          bool            `json:"assumed,omitempty"` // by the default mapping, not observed
-	Job              topology.JobID  `json:"job,omitempty"`
-	ReadBytesPerSec  *float64        `json:"read_bytes_per_sec"`
-	WriteBytesPerSec *float64        `json:"write_bytes_per_sec"`
-	MetaOpsPerSec    *float64        `json:"meta_ops_per_sec"`
-	LatencySeconds   *float64        `json:"latency_seconds"` // mean of reads and writes
+	ID      topology.NodeID `json:"id"`
+	Assumed bool            `json:"assumed,omitempty"` // by the default mapping, not observed
+	// Share is this forwarder's part of the node's traffic, of a node that spreads it over several; absent of any
+	// other. ShareAssumed: it was not measured, the node may use all of them alike.
+	Share            *float64       `json:"share,omitempty"`
+	ShareAssumed     bool           `json:"share_assumed,omitempty"`
+	Job              topology.JobID `json:"job,omitempty"`
+	ReadBytesPerSec  *float64       `json:"read_bytes_per_sec"`
+	WriteBytesPerSec *float64       `json:"write_bytes_per_sec"`
+	MetaOpsPerSec    *float64       `json:"meta_ops_per_sec"`
+	LatencySeconds   *float64       `json:"latency_seconds"` // mean of reads and writes
 }
 
 // NodeRow is one node of any layer in a list: its newest second.
@@ -177,6 +183,10 @@ type NodeRow struct {
 	// Forwarder is the observed one of a compute node, Generation the remaps of its mount so far.
 	Forwarder  topology.ForwarderID `json:"forwarder,omitempty"`
 	Generation uint64               `json:"generation,omitempty"`
+	// Shares are of a compute node that spreads its traffic over several forwarders: then it has no one Forwarder.
+	// SharesAssumed: they were not measured.
+	Shares        []topology.Share `json:"shares,omitempty"`
+	SharesAssumed bool             `json:"shares_assumed,omitempty"`
 	// Lost says that the node's mount gets no answer from that forwarder: it has none now.
 	Lost bool `json:"lost,omitempty"`
 	// Values are the samples of that second by metric name; an unknown value is absent.

@@ -35,6 +35,8 @@ type work struct{ bytes, ops float64 }
 
 func (w work) plus(o work) work { return work{w.bytes + o.bytes, w.ops + o.ops} }
 
+func (w work) part(p float64) work { return work{p * w.bytes, p * w.ops} }
+
 // more says which of two does more: bytes count, and where none move, metadata operations.
 func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes && w.ops > o.ops }
 
@@ -109,7 +111,7 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	load, seen := sit.Load[id]
 	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
 		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(), Clients: sit.Clients[id],
-		Assumed: sit.Assumed[id]}
+		Assumed: sit.Assumed[id], Sharing: sit.Sharing[id]}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
@@ -197,7 +199,7 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 		q := &p.plans[i]
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
-			for _, id := range []topology.ForwarderID{m.From, m.To} {
+			for _, id := range append(m.Sources(), m.To) {
 				if row := rows[id.Node()]; row != nil {
 					row.Plan = q.ID
 				}
@@ -219,14 +221,13 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 		if n.Role == topology.Forwarder {
 			own[n.Node] = top.job
 		}
-		f, ok := s.Situation.Used[n.Node]
-		if !ok {
-			return
+		for _, over := range s.Situation.Over(n.Node) {
+			f := over.Forwarder
+			if did[f] == nil {
+				did[f] = map[topology.JobID]work{}
+			}
+			did[f][top.job] = did[f][top.job].plus(top.did.part(over.Part))
 		}
-		if did[f] == nil {
-			did[f] = map[topology.JobID]work{}
-		}
-		did[f][top.job] = did[f][top.job].plus(top.did)
 	})
 	for n, row := range rows {
 		if row.State == api.StateStale {

@@ -63,7 +63,8 @@ func points(in []tsdb.Point) []api.Point {
 	return out
 }
 
-// clients lists the compute nodes that are observed on a forwarder, and those that have it by default.
+// clients lists the compute nodes that are observed on a forwarder and those that have it by default, then those that
+// spread their traffic over it and others. Traffic is a node's whole.
 func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow {
 	ids, oldest := s.Situation.Used.Clients(id), oldestShown(s.Made)
 	rows := make([]api.ClientRow, len(ids))
@@ -71,6 +72,15 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow 
 		rows[i].ID = n
 		_, observed := s.Situation.Observed[n]
 		rows[i].Assumed = !observed
+	}
+	for _, n := range s.Situation.SpreadNodes() {
+		for _, over := range s.Situation.SpreadOf(n) {
+			if over.Forwarder == id {
+				ids = append(ids, n)
+				rows = append(rows, api.ClientRow{ID: n, Share: &over.Part,
+					ShareAssumed: s.Situation.Routes[n].Assumed})
+			}
+		}
 	}
 	p.cfg.Board.Nodes(ids, func(i int, n *window.Node) {
 		if n.TimeMillis >= oldest {
@@ -174,6 +184,7 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 				Values: map[string]float64{}}
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
 				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
+				row.Shares, row.SharesAssumed = r.Shares, r.Assumed
 			}
 			rows, ids = append(rows, row), append(ids, n.ID)
 		}

@@ -29,7 +29,8 @@ type Link struct {
 	Forwarder        topology.ForwarderID `json:"forwarder"`
 	ReadBytesPerSec  float64              `json:"read_bytes_per_sec"`
 	WriteBytesPerSec float64              `json:"write_bytes_per_sec"`
-	// Nodes are the job's compute nodes observed there, where the batch system reported the job.
+	// Nodes are the job's compute nodes observed there, where the batch system reported the job; one that uses several
+	// forwarders is at each.
 	Nodes int `json:"nodes"`
 	// By is who counted the bytes: the compute nodes, or the forwarder where they count no jobs.
 	By string `json:"by,omitempty"`
@@ -80,8 +81,8 @@ func (p *Picture) countFlow(s *Snapshot) Flow {
 	}
 	for _, j := range s.Situation.Jobs {
 		for _, n := range j.Nodes {
-			if f, ok := s.Situation.Used[n]; ok {
-				c.link(j.ID, f).Nodes++
+			for _, over := range s.Situation.Over(n) {
+				c.link(j.ID, over.Forwarder).Nodes++
 			}
 		}
 	}
@@ -137,11 +138,11 @@ func (c *flowCount) frame(f *collector.Frame) {
 		read, write := bytesOf(j.Samples)
 		switch f.Role {
 		case topology.Compute:
-			if on, ok := c.situation.Used[f.Node]; ok {
-				l := c.link(j.Job, on)
-				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+read, l.WriteBytesPerSec+write,
-					byClients
-				c.byNodes[on] = true
+			for _, over := range c.situation.Over(f.Node) {
+				l := c.link(j.Job, over.Forwarder)
+				l.ReadBytesPerSec, l.WriteBytesPerSec, l.By = l.ReadBytesPerSec+over.Part*read,
+					l.WriteBytesPerSec+over.Part*write, byClients
+				c.byNodes[over.Forwarder] = true
 			}
 		case topology.Forwarder:
 			on := topology.ForwarderID(f.Node)

@@ -69,7 +69,8 @@ func urgent(f *anomaly.Finding, sit *remap.Situation, now time.Time) bool {
 	case f.State != anomaly.Suspect && f.State != anomaly.Confirmed, f.Owner != "", f.Silent(now):
 		return false
 	case f.Kind == anomaly.ForwarderSilent:
-		return sit.Clients[topology.ForwarderID(f.Node)] > 0
+		id := topology.ForwarderID(f.Node)
+		return sit.Clients[id]+sit.Sharing[id] > 0
 	}
 	return slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
 }
@@ -89,19 +90,17 @@ func gravity(n *api.Need) float64 {
 	return sum
 }
 
-// clientsByJob counts the nodes of each job behind each forwarder.
+// clientsByJob counts the nodes of each job behind each forwarder; one that uses several counts at each.
 func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.JobID]int {
 	out := map[topology.ForwarderID]map[topology.JobID]int{}
 	for i := range sit.Jobs {
 		for _, n := range sit.Jobs[i].Nodes {
-			id, ok := sit.Observed[n]
-			if !ok {
-				continue
+			for _, over := range sit.Over(n) {
+				if id := over.Forwarder; out[id] == nil {
+					out[id] = map[topology.JobID]int{}
+				}
+				out[over.Forwarder][sit.Jobs[i].ID]++
 			}
-			if out[id] == nil {
-				out[id] = map[topology.JobID]int{}
-			}
-			out[id][sit.Jobs[i].ID]++
 		}
 	}
 	return out
@@ -111,7 +110,10 @@ func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.Jo
 func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.Remedy {
 	for i := range plans {
 		p := &plans[i]
-		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.From.Node() == f.Node }) {
+		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
+			return slices.Contains(m.Sources(),
+				topology.ForwarderID(f.Node))
+		}) {
 			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, sit)}
 		}
 	}

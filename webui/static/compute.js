@@ -52,7 +52,9 @@ export function computePage(app, q) {
     const n = names[cursor];
     if (!n) return;
     const node = await get(`/api/v1/nodes/${encodeURIComponent(n)}`);
-    if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
+    const most = [...(node.shares ?? [])].sort((a, b) => b.part - a.part)[0];
+    if (most) app.go(`/forwarders/${most.forwarder}?client=${encodeURIComponent(n)}`);
+    else if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
     else app.note(`${n}: its forwarder is not known`);
   }
   function report() {

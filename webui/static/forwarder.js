@@ -227,6 +227,7 @@ export async function forwarderPage(app, id) {
       [
         'serves',
         `${counted(d.client_nodes.length, 'compute node')}` +
+          `${d.sharing_clients ? ` (${d.sharing_clients} of them through other forwarders, too)` : ''}` +
           `${d.assumed_clients ? ` (${d.assumed_clients} of them assumed by the default mapping)` : ''}` +
           `${d.rack ? `, rack ${d.rack}` : ''}` +
           `${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}` +
@@ -267,7 +268,12 @@ export async function forwarderPage(app, id) {
     noClients.hidden = d.client_nodes.length > 0;
     clients.update(d.client_nodes.map((/** @type {any} */ r) => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
     clients.shown.forEach((r, i) =>
-      setText(/** @type {any} */ (clients.body.children[i]).children[0], (chosen.has(r.id) ? '* ' : '  ') + r.id),
+      setText(
+        /** @type {any} */ (clients.body.children[i]).children[0],
+        (chosen.has(r.id) ? '* ' : '  ') +
+          r.id +
+          (r.share ? ` ${r.share_assumed ? 'about ' : ''}${ratio(r.share)} % here` : ''),
+      ),
     );
   }
 

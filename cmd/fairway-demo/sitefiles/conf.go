@@ -78,15 +78,18 @@ func (s *Site) agent(n *model.Node, a Agents) table {
 		"spool":  table{"dir": filepath.Join(s.opt.Dir, "spool", n.Name)},
 		"source": source,
 	}
+	net, side := model.ServerNet, 0
+	if n.Role != model.Client {
+		net, side = model.ClientNet, 1
+	}
+	gateways := table{}
+	for _, r := range s.model.Of(model.Router) {
+		gateways[r.Name] = r.NIs[side].NID
+	}
+	if n.Role == model.Client {
+		c["routes"] = table{"by": "lnet", "root": root, "net": net, "forwarders": gateways}
+	}
 	if a.Orders && n.Role != model.Router {
-		net, side := model.ServerNet, 0
-		if n.Role != model.Client {
-			net, side = model.ClientNet, 1
-		}
-		gateways := table{}
-		for _, r := range s.model.Of(model.Router) {
-			gateways[r.Name] = r.NIs[side].NID
-		}
 		c["orders"] = table{"enabled": true, "by": "lnet", "lnet": table{"net": net}, "forwarders": gateways}
 	}
 	return c

@@ -200,6 +200,9 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 	if r.Assumed > 0 {
 		title += fmt.Sprintf(" (%d more assumed by the default mapping)", r.Assumed)
 	}
+	if r.Sharing > 0 {
+		title += fmt.Sprintf(" and shares of %d more", r.Sharing)
+	}
 	if nodes := p.detail.Value.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {

@@ -176,6 +176,17 @@ func listed(s *screen.State, head string, n, at, w, h int, cursor bool, more scr
 }
 
 // clients lists the compute nodes with their rates.
+// shareText says which part of a node's traffic goes here, of one that uses several forwarders.
+func shareText(c *api.ClientRow) string {
+	switch {
+	case c.Share == nil:
+		return ""
+	case c.ShareAssumed:
+		return fmt.Sprintf("  (about %.0f %% of it here)", 100**c.Share)
+	}
+	return fmt.Sprintf("  (%.0f %% of it here)", 100**c.Share)
+}
+
 func (p *Screen) clients(s *screen.State, w, h int) []string {
 	all := p.detail.Value.ClientNodes
 	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
@@ -200,6 +211,6 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 			chart.Right(chart.Mega(hide(c.WriteBytesPerSec)), 8) +
 			chart.Right(chart.Count(hide(c.MetaOpsPerSec)), 8) + chart.Right(chart.Millis(hide(c.LatencySeconds)), 7) +
 			"  " +
-			chart.OrMissing(string(c.Job))
+			chart.OrMissing(string(c.Job)) + shareText(c)
 	})...)
 }

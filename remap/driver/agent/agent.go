@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,8 +57,12 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 			return nil, fmt.Errorf("%s -> %s: no agent of %s is connected", m.Node, m.To, m.Node)
 		}
 	}
+	ways, err := d.ways(ctx, p.Moves)
+	if err != nil {
+		return nil, err
+	}
 	var how []string
-	for _, way := range d.ways(ctx, p.Moves) {
+	for _, way := range ways {
 		how = append(how, sentenceOf(way, p.Force))
 	}
 	return how, nil
@@ -104,6 +109,14 @@ func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Re
 func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result),
 	answered func(topology.NodeID, string)) error {
 	return d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
+		if m.To == "" && m.Spread != "" {
+			over := (&remap.Move{Spread: m.Spread}).Sources()
+			got, err := d.order(ctx, m.Node, wire.OrderRemap, p.ID, wire.RemapOrder{Node: m.Node, Spread: over})
+			if err == nil && !slices.Equal(got.Spread, over) {
+				err = fmt.Errorf("%s says that it spreads over %v, not over %v", m.Node, got.Spread, over)
+			}
+			return err
+		}
 		addr, ok := d.addr(m.To)
 		if !ok {
 			return fmt.Errorf("%w: the address of %s is not configured", driver.ErrPermanent, m.To)

@@ -34,10 +34,13 @@ var sentences = map[string][2]string{
 // previewed is how many of a plan's nodes are asked how they would be moved.
 const previewed = 64
 
-// ways lists how nodes are moved, by asking the first of them; an agent that does not say is taken for a mount's.
-func (d *Driver) ways(ctx context.Context, moves []remap.Move) []string {
+// ways lists how nodes are moved, by asking the first of them; an agent that does not say is taken for a mount's. A
+// node that uses several forwarders and is moved in a way that knows one at a time cannot be moved: there would be no
+// way back.
+func (d *Driver) ways(ctx context.Context, moves []remap.Move) ([]string, error) {
 	moves = moves[:min(len(moves), previewed)]
 	var mu sync.Mutex
+	var cannot error
 	seen := map[string]bool{}
 	once := d.fan
 	once.Tries = 1
@@ -49,7 +52,11 @@ func (d *Driver) ways(ctx context.Context, moves []remap.Move) []string {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		seen[way] = true
+		if seen[way] = true; m.Spread != "" && way != wire.WayLNet && cannot == nil {
+			cannot = fmt.Errorf("%s uses %s, and is moved in a way that could not give them back (%s)", m.Node,
+				m.Spread,
+				way)
+		}
 		return nil
 	}, func(remap.Result) {})
 	var out []string
@@ -58,7 +65,7 @@ func (d *Driver) ways(ctx context.Context, moves []remap.Move) []string {
 			out = append(out, way)
 		}
 	}
-	return out
+	return out, cannot
 }
 
 func sentenceOf(way string, force bool) string {

@@ -148,6 +148,12 @@ func (h *head) Write(p []byte) (int, error) {
 
 // Preview asks the command; a line with an error names what cannot be done.
 func (d *Driver) Preview(ctx context.Context, p remap.Plan) (texts []string, err error) {
+	for _, m := range p.Moves {
+		if m.Spread != "" {
+			return nil, fmt.Errorf("%s: it spreads its traffic over %s, which the command could not give back", m.Node,
+				m.Spread)
+		}
+	}
 	var cannot error
 	err = d.run(ctx, request{Verb: "preview", Plan: p.ID, Force: p.Force, Moves: p.Moves}, func(a answer) {
 		if a.Error != "" && cannot == nil {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/remap/node"
 )
 
 // away is how far behind the site's own routes those of a router are put that is to be avoided.
@@ -23,29 +25,111 @@ func (m *Mover) Avoid(ctx context.Context, o wire.AvoidOrder) (wire.AvoidAnswer,
 	if err := m.open(); err != nil {
 		return wire.AvoidAnswer{}, err
 	}
-	routes, err := m.table(ctx)
-	if err != nil {
+	if err := m.keep(func(k *kept) { k.Avoid = slices.Sorted(slices.Values(o.Forwarders)) }); err != nil {
 		return wire.AvoidAnswer{}, err
 	}
-	var errs []error
-	for _, f := range m.named() {
-		gateway := m.Gateways[f]
-		if slices.Contains(o.Forwarders, f) {
-			err = m.lower(ctx, routes, gateway, o.Forwarders)
-		} else {
-			err = m.raise(ctx, routes, gateway)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", f, err))
+	err := m.settle(ctx)
+	return avoided(m.Gateways, &m.kept), err
+}
+
+// settle makes the table what was ordered: the routers to avoid behind the others, and, of a node that was moved, all
+// that it was not moved to. A router that is to be avoided is, whoever was moved to it. Routes rise before others fall.
+func (m *Mover) settle(ctx context.Context) error {
+	low := slices.Clone(m.kept.Avoid)
+	if to := m.kept.To; to != "" && !slices.Contains(low, to) {
+		for _, f := range named(m.Gateways) {
+			if f != to && !slices.Contains(low, f) {
+				low = append(low, f)
+			}
 		}
 	}
-	return m.avoided(), errors.Join(errs...)
+	routes, err := m.table(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	each := func(in bool, do func(gateway string) error) {
+		for _, f := range named(m.Gateways) {
+			if slices.Contains(low, f) == in {
+				if err := do(m.Gateways[f]); err != nil {
+					errs = append(errs, fmt.Errorf("%s: %w", f, err))
+				}
+			}
+		}
+	}
+	each(false, func(gateway string) error { return m.raise(ctx, routes, gateway) })
+	each(true, func(gateway string) error { return m.lower(ctx, routes, gateway, low) })
+	return errors.Join(errs...)
+}
+
+// prefer has the node use these routers: by its own table where that does so, else, of one, by putting the others
+// behind.
+func (m *Mover) prefer(ctx context.Context, want []topology.ForwarderID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.open(); err != nil {
+		return err
+	}
+	routes, err := m.table(ctx)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(routes), func(r route) bool { return m.kept.Added[r.gateway] })
+	for i := range own {
+		if was, ours := m.kept.Routes[own[i].gateway]; ours {
+			own[i].priority = was.Priority
+		}
+	}
+	var added []string
+	to := want[0]
+	switch _, there := find(routes, m.Gateways[to]); {
+	case slices.Equal(overOf(m.Gateways, own), want):
+		to, added = "", slices.Sorted(maps.Keys(m.kept.Added))
+	case len(want) > 1:
+		return fmt.Errorf("its own table has it use %v, not %v: somebody else changed it, and it stays so",
+			overOf(m.Gateways, own),
+			want)
+	case !there:
+		if err := m.addRoute(ctx, routes, m.Gateways[to]); err != nil {
+			return err
+		}
+	}
+	if err := m.keep(func(k *kept) { k.To = to }); err != nil {
+		return err
+	}
+	if err := m.settle(ctx); err != nil {
+		return err
+	}
+	for _, gateway := range added { // the node's own routes are what they were
+		if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", gateway); err != nil {
+			return err
+		}
+		if err := m.keep(func(k *kept) { delete(k.Added, gateway) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addRoute adds a route over a router that the node has none over, as good as its best one.
+func (m *Mover) addRoute(ctx context.Context, routes []route, gateway string) error {
+	like := route{}
+	if best := used(routes); len(best) > 0 {
+		like = best[0]
+	}
+	if err := m.keep(func(k *kept) { k.Added[gateway] = true }); err != nil {
+		return err
+	}
+	if err := m.add(ctx, gateway, like.hops, like.priority); err != nil {
+		return errors.Join(err, m.keep(func(k *kept) { delete(k.Added, gateway) }))
+	}
+	return nil
 }
 
 // named lists the forwarders of the table by name.
-func (m *Mover) named() []topology.ForwarderID {
+func named(gateways map[topology.ForwarderID]string) []topology.ForwarderID {
 	var out []topology.ForwarderID
-	for f := range m.Gateways {
+	for f := range gateways {
 		out = append(out, f)
 	}
 	slices.Sort(out)
@@ -53,10 +137,10 @@ func (m *Mover) named() []topology.ForwarderID {
 }
 
 // avoided is what the journal has.
-func (m *Mover) avoided() wire.AvoidAnswer {
+func avoided(gateways map[topology.ForwarderID]string, k *kept) wire.AvoidAnswer {
 	a := wire.AvoidAnswer{Forwarders: []topology.ForwarderID{}}
-	for _, f := range m.named() {
-		if _, ok := m.kept.Routes[m.Gateways[f]]; ok {
+	for _, f := range named(gateways) {
+		if _, ok := k.Routes[gateways[f]]; ok && slices.Contains(k.Avoid, f) {
 			a.Forwarders = append(a.Forwarders, f)
 		}
 	}
@@ -87,7 +171,7 @@ func (m *Mover) lower(ctx context.Context, routes []route, gateway string, avoid
 	}
 	low, another := 0, false
 	for _, r := range routes {
-		f, _ := m.forwarderOf(r.gateway)
+		f, _ := node.ByAddress(m.Gateways, r.gateway)
 		if r.gateway != gateway && !r.down && !slices.Contains(avoid, f) {
 			another = true
 			low = max(low, r.priority)
@@ -96,7 +180,7 @@ func (m *Mover) lower(ctx context.Context, routes []route, gateway string, avoid
 	if !another {
 		return fmt.Errorf("the route over %s stays: the node has no other usable router to %s", gateway, m.Net)
 	}
-	drops, err := m.dropsAsymmetric(ctx)
+	drops, err := dropsAsymmetric(ctx, m.lnetctl)
 	if err != nil {
 		return err
 	}

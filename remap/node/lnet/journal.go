@@ -4,14 +4,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+
+	"fairway/collector/topology"
 )
 
 // kept is what the mover has changed and has to give back.
 type kept struct {
 	// Routes are the routes whose priority was lowered, by gateway.
 	Routes map[string]keptRoute `json:"routes"`
+	// Avoid are the routers that the node was ordered to avoid, To the one that it was moved to; empty: none.
+	Avoid []topology.ForwarderID `json:"avoid,omitempty"`
+	To    topology.ForwarderID   `json:"to,omitempty"`
+	// Added are the gateways of routes that were not there before.
+	Added map[string]bool `json:"added"`
 	// Rules are the rules that were added, by their destination; the value is the router's.
 	Rules map[string]string `json:"rules"`
 }
@@ -28,7 +36,7 @@ func (m *Mover) open() error {
 	if m.kept.Routes != nil {
 		return nil
 	}
-	k := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}}
+	k := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}, Added: map[string]bool{}}
 	if m.Journal != "" {
 		b, err := os.ReadFile(m.Journal)
 		switch {
@@ -41,6 +49,14 @@ func (m *Mover) open() error {
 					"%s: %w; it says which routes were changed: compare it with lnetctl route show, then "+
 						"remove it", m.Journal, err)
 			}
+			if k.Added == nil { // written before nodes were moved by it
+				k.Added = map[string]bool{}
+				for _, f := range named(m.Gateways) {
+					if _, lowered := k.Routes[m.Gateways[f]]; lowered {
+						k.Avoid = append(k.Avoid, f)
+					}
+				}
+			}
 		}
 	}
 	m.kept = k
@@ -49,13 +65,8 @@ func (m *Mover) open() error {
 
 // keep changes the journal, on disk first.
 func (m *Mover) keep(change func(*kept)) error {
-	next := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}}
-	for g, r := range m.kept.Routes {
-		next.Routes[g] = r
-	}
-	for d, r := range m.kept.Rules {
-		next.Rules[d] = r
-	}
+	next := m.kept
+	next.Routes, next.Rules, next.Added = maps.Clone(next.Routes), maps.Clone(next.Rules), maps.Clone(next.Added)
 	change(&next)
 	if m.Journal != "" {
 		if err := writeFile(m.Journal, next); err != nil {

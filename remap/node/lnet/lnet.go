@@ -3,16 +3,17 @@
 //
 //   - Avoid puts the routes over a router behind the others, on every node that has one: the router drains.
 //   - Steer prefers one router for what goes to single nodes or a net, by a rule (udsp, Lustre 2.15 and later).
-//   - Move without rules replaces the node's own route. On a client that moves its requests and what rides in them (up
-//     to 16 KiB); the servers still choose the router of the data.
+//   - Move without rules puts the node's own routes over other routers behind the one that it is moved to. On a client
+//     that moves its requests and what rides in them (up to 16 KiB); the servers still choose the router of the data.
 //
 // It speaks to the kernel through lnetctl, and keeps a journal of what it changed, so that exactly that is undone.
 package lnet
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,13 +53,9 @@ func (m *Mover) lnetctl(ctx context.Context, args ...string) ([]byte, error) {
 	return run(ctx, append([]string{"lnetctl"}, args...)...)
 }
 
-func (m *Mover) forwarderOf(gateway string) (topology.ForwarderID, bool) {
-	return node.ByAddress(m.Gateways, gateway)
-}
-
 // dropsAsymmetric says whether the node drops what comes over a router that it has no route over.
-func (m *Mover) dropsAsymmetric(ctx context.Context) (bool, error) {
-	out, err := m.lnetctl(ctx, "global", "show")
+func dropsAsymmetric(ctx context.Context, lnetctl node.Command) (bool, error) {
+	out, err := lnetctl(ctx, "global", "show")
 	if err != nil {
 		return false, err
 	}
@@ -122,72 +119,83 @@ func parseRoutes(text string) (routes []route, err error) {
 	return routes, nil
 }
 
-// best is the route that LNet prefers: up before down, then the lowest priority, then the first.
-func best(routes []route) (b route, ok bool) {
+// far is how far a route's other end is: a route that says nothing is direct.
+func (r *route) far() int { return max(1, r.hops) }
+
+// used are the routes that LNet chooses among: of those that are up, or, where none is, of all, those of the lowest
+// priority and, of these, the fewest hops.
+func used(routes []route) (best []route) {
 	for _, r := range routes {
-		if !ok || b.down && !r.down || b.down == r.down && r.priority < b.priority {
-			b, ok = r, true
+		if len(best) > 0 {
+			b := &best[0]
+			order := cmp.Or(cmp.Compare(boolInt(r.down), boolInt(b.down)), cmp.Compare(r.priority, b.priority),
+				cmp.Compare(r.far(), b.far()))
+			if order > 0 {
+				continue
+			}
+			if order < 0 {
+				best = best[:0]
+			}
 		}
+		best = append(best, r)
 	}
-	return b, ok
+	return best
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Way is how it moves the node.
 func (*Mover) Way() string { return wire.WayLNet }
 
-// Route says over which forwarder the net is reached.
+// Route says over which forwarder the net is reached, or over which several alike.
 func (m *Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
 	routes, err := m.table(ctx)
 	if err != nil {
 		return wire.RouteAnswer{}, err
 	}
-	b, ok := best(routes)
-	if !ok {
+	over := overOf(m.Gateways, routes)
+	switch len(over) {
+	case 0:
 		return wire.RouteAnswer{}, fmt.Errorf("%w: no route to %s over a known gateway", node.ErrNoRoute, m.Net)
+	case 1:
+		return wire.RouteAnswer{Forwarder: over[0]}, nil
 	}
-	f, _ := node.ByAddress(m.Gateways, b.gateway)
-	return wire.RouteAnswer{Forwarder: f}, nil
+	return wire.RouteAnswer{Spread: over}, nil
 }
 
-// Move adds the route over o.Forwarder at the best priority and then removes the other known ones. If
-// the new one cannot be added the old ones stay.
+// overOf names the forwarders of the routes that LNet chooses among, by name.
+func overOf(gateways map[topology.ForwarderID]string, routes []route) (out []topology.ForwarderID) {
+	for _, r := range used(routes) {
+		f, _ := node.ByAddress(gateways, r.gateway)
+		out = append(out, f)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Move has the node prefer o.Forwarder: the routes over its other routers go behind it and stay, so that the node loses
+// no way. Where it has no route over o.Forwarder one is added. A node that would use it anyway, without what was
+// changed here, has its own table back.
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
-	want, ok := m.Gateways[o.Forwarder]
-	if !ok {
+	if m.Gateways[o.Forwarder] == "" {
 		return wire.RouteAnswer{},
 			fmt.Errorf("no gateway for %s: set it in [orders.forwarders]", o.Forwarder)
 	}
-	routes, err := m.table(ctx)
-	if err != nil {
+	if err := m.prefer(ctx, []topology.ForwarderID{o.Forwarder}); err != nil {
 		return wire.RouteAnswer{}, err
 	}
-	there := false
-	for _, r := range routes {
-		there = there || r.gateway == want && r.priority == 0
-	}
-	if !there {
-		// A route's priority cannot be changed: one over the same gateway goes first.
-		for _, r := range routes {
-			if r.gateway == want {
-				if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", want); err != nil {
-					return wire.RouteAnswer{}, err
-				}
-			}
-		}
-		if _, err := m.lnetctl(ctx, "route", "add", "--net", m.Net, "--gateway", want, "--priority", "0"); err != nil {
-			return wire.RouteAnswer{}, err
-		}
-	}
-	var errs []error
-	for _, r := range routes {
-		if r.gateway != want {
-			if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", r.gateway); err != nil {
-				errs = append(errs, err)
-			}
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return wire.RouteAnswer{}, fmt.Errorf("the new route is there, and an old one stays: %w", err)
+	return m.Route(ctx)
+}
+
+// Spread has the node use all of these routers again, which it did before it was moved.
+func (m *Mover) Spread(ctx context.Context, over []topology.ForwarderID) (wire.RouteAnswer, error) {
+	if err := m.prefer(ctx, over); err != nil {
+		return wire.RouteAnswer{}, err
 	}
 	return m.Route(ctx)
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -45,6 +47,8 @@ func (k *kernel) lnetctl(ctx context.Context, argv ...string) ([]byte, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case line == "lnetctl global show":
+		return []byte("global:\n    drop_asym_route: 0\n"), nil
 	case argv[0] != "lnetctl" || argv[1] != "route" || flags["--net"] != "o2ib1":
 		return nil, fmt.Errorf("%s: no such command", line)
 	case k.refuse != "" && strings.Contains(line, k.refuse):
@@ -102,10 +106,11 @@ func TestConformance(t *testing.T) {
 			At: func(t *testing.T) topology.Mapping {
 				at := topology.Mapping{}
 				for n, k := range kernels {
-					if len(k.routes) != 1 {
+					best := used(k.routes)
+					if len(best) != 1 {
 						t.Errorf("%s has routes %+v", n, k.routes)
 					}
-					at[n], _ = node.ByAddress(gateways, k.routes[0].gateway)
+					at[n], _ = node.ByAddress(gateways, best[0].gateway)
 				}
 				return at
 			},
@@ -138,6 +143,8 @@ func TestCommands(t *testing.T) {
 		{"a router that is not ours stays", []route{{gateway: "10.9.9.9@tcp"}, {gateway: gateways["fwd1"]}}, "fwd2",
 			""},
 		{"the new route is refused", []route{{gateway: gateways["fwd1"]}}, "fwd2", "add"},
+		{"one of several alike", []route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"]},
+			{gateway: gateways["fwd3"]}}, "fwd2", ""},
 		{"the old route is refused to go", []route{{gateway: gateways["fwd1"]}}, "fwd2", "del"},
 		{"an unknown forwarder", []route{{gateway: gateways["fwd1"]}}, "fwd9", ""},
 	} {
@@ -163,6 +170,66 @@ func TestCommands(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	if err != nil || string(want) != text.String() {
 		t.Errorf("%v; it says\n%s", err, text.String())
+	}
+}
+
+// TestTheWayBack: a node that spread over several routers does so again after a move there and back, one with a single
+// route has that one, and every table is as it was; a new mover goes on with what the journal of the old one says.
+func TestTheWayBack(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		routes []route
+		from   []topology.ForwarderID
+	}{
+		{"spread", []route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"]}, {gateway: gateways["fwd3"]}},
+			[]topology.ForwarderID{"fwd1", "fwd2", "fwd3"}},
+		{"two of three", []route{{gateway: gateways["fwd1"]}, {gateway: gateways["fwd2"], priority: 7},
+			{gateway: gateways["fwd3"]}}, []topology.ForwarderID{"fwd1", "fwd3"}},
+		{"one", []route{{gateway: gateways["fwd1"], priority: 3}}, []topology.ForwarderID{"fwd1"}},
+	} {
+		k := &kernel{routes: slices.Clone(c.routes)}
+		journal := filepath.Join(t.TempDir(), "lnet-changes.json")
+		mover := func() *Mover { return &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl, Journal: journal} }
+		if a, err := mover().Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2"}); err != nil ||
+			a.Forwarder != "fwd2" {
+			t.Fatalf("%s: moved: %+v, %v", c.name, a, err)
+		}
+		// A drain in between is of others, and its end leaves the node where it was moved to.
+		for _, o := range [][]topology.ForwarderID{{"fwd3"}, nil} {
+			if _, err := mover().Avoid(t.Context(), wire.AvoidOrder{Forwarders: o}); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		if a, err := mover().Route(t.Context()); err != nil || a.Forwarder != "fwd2" {
+			t.Errorf("%s: after a drain: %+v, %v", c.name, a, err)
+		}
+		var err error
+		if len(c.from) > 1 {
+			_, err = mover().Spread(t.Context(), c.from)
+		} else {
+			_, err = mover().Move(t.Context(), wire.RemapOrder{Forwarder: c.from[0]})
+		}
+		byGateway := func(a, b route) int { return strings.Compare(a.gateway, b.gateway) }
+		slices.SortFunc(k.routes, byGateway)
+		if err != nil || !slices.Equal(k.routes, c.routes) {
+			t.Errorf("%s: there and back: %+v, were %+v; %v", c.name, k.routes, c.routes, err)
+		}
+	}
+}
+
+// TestEqualRoutesAreAVector: a node that may use several routers alike reports them all.
+func TestEqualRoutesAreAVector(t *testing.T) {
+	k := &kernel{routes: []route{{gateway: gateways["fwd3"]}, {gateway: gateways["fwd1"]},
+		{gateway: gateways["fwd2"], priority: 1}}}
+	r := collector.Reading{}
+	m := &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl}
+	if err := node.NewSource("lnet", "cn1", m).Read(t.Context(), &r); err != nil {
+		t.Fatal(err)
+	}
+	want := []collector.Route{{Client: "cn1", Forwarder: "fwd1", Share: 0.5, Assumed: true},
+		{Client: "cn1", Forwarder: "fwd3", Share: 0.5, Assumed: true}}
+	if !slices.Equal(r.Routes, want) || !r.RoutesComplete {
+		t.Errorf("%+v", r.Routes)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestOrders(t *testing.T) {
 	})
 	m := Mover{Socket: socket}
 	a, err := m.Move(t.Context(), wire.RemapOrder{Node: "cn01", Forwarder: "fwd2", Addr: "h:1", Force: true})
-	if err != nil || a != (wire.RouteAnswer{Forwarder: "fwd2", Generation: 4}) || got.Op != "force" ||
+	if err != nil || !reflect.DeepEqual(a, wire.RouteAnswer{Forwarder: "fwd2", Generation: 4}) || got.Op != "force" ||
 		got.Addr != "h:1" {
 		t.Errorf("answer %+v, %v to %+v", a, err, got)
 	}

@@ -1,0 +1,220 @@
+package routes
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"fairway/collector/source/lnet"
+	"fairway/collector/topology"
+)
+
+// lnetRoots are where releases put LNet's files: up to 2.10, and later.
+var lnetRoots = []string{"proc/sys/lnet", "sys/kernel/debug/lnet"}
+
+// lnet are the routers that LNet chooses among: of those that are up the best priority, of these the fewest hops.
+func (s *Source) lnet() (map[topology.ForwarderID]bool, error) {
+	var refused error
+	for _, root := range lnetRoots {
+		name := path.Join(root, "routes")
+		b, err := fs.ReadFile(s.opt.Root, name)
+		if err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				refused = fmt.Errorf("%w; run the agent as root, from Lustre 2.12 on it is for root only", err)
+			}
+			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			continue
+		}
+		_, routes, err := lnet.ParseRoutes(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return s.best(routes), nil
+	}
+	return nil, refused
+}
+
+func (s *Source) best(routes []lnet.Route) map[topology.ForwarderID]bool {
+	over := map[topology.ForwarderID]bool{}
+	best := [2]uint32{math.MaxUint32, math.MaxUint32}
+	for _, r := range routes {
+		f, known := s.names[r.Router]
+		if !known || r.State != "up" || s.opt.Net != "" && r.Net != s.opt.Net {
+			continue
+		}
+		at := [2]uint32{r.Priority, r.Hops}
+		if r.Hops == math.MaxUint32 { // not set: direct
+			at[1] = 1
+		}
+		switch c := order(at, best); {
+		case c < 0:
+			best = at
+			clear(over)
+			over[f] = true
+		case c == 0:
+			over[f] = true
+		}
+	}
+	return over
+}
+
+// messages counts what went to and came from each router, both ways: servers send data by routers of their own choice.
+func (s *Source) messages(ctx context.Context, over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64,
+	error) {
+	counts := map[topology.ForwarderID]uint64{}
+	for f := range over {
+		out, err := s.opt.Run(ctx, "lnetctl", "peer", "show", "--nid", s.opt.Forwarders[f], "-v", "1")
+		if err != nil {
+			return nil, err
+		}
+		n, ok, err := parseCounts(string(out))
+		if err != nil {
+			return nil, fmt.Errorf("lnetctl peer show of %s: %w", f, err)
+		}
+		if ok {
+			counts[f] = n
+		}
+	}
+	return counts, nil
+}
+
+// parseCounts sums send_count and recv_count of a peer's network interfaces.
+func parseCounts(text string) (sum uint64, ok bool, err error) {
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if key != "send_count" && key != "recv_count" {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+		if err != nil {
+			return 0, false, fmt.Errorf("%s: %.40q is not a count", key, value)
+		}
+		sum, ok = sum+n, true
+	}
+	return sum, ok, nil
+}
+
+// nfs are the servers of the node's NFS mounts, by their addresses: the name before the colon need not be one.
+func (s *Source) nfs() (map[topology.ForwarderID]bool, error) {
+	servers, err := s.nfsServers()
+	over := map[topology.ForwarderID]bool{}
+	for _, f := range servers {
+		over[f] = true
+	}
+	return over, err
+}
+
+// nfsServers are the forwarders of the mount points.
+func (s *Source) nfsServers() (map[string]topology.ForwarderID, error) {
+	b, err := s.ofSelf("mounts")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]topology.ForwarderID{}
+	for line := range bytes.Lines(b) {
+		f := strings.Fields(string(line))
+		if len(f) < 4 || f[2] != "nfs" && f[2] != "nfs4" {
+			continue
+		}
+		server, _, _ := strings.Cut(f[0], ":/")
+		for o := range strings.SplitSeq(f[3], ",") {
+			if addr, ok := strings.CutPrefix(o, "addr="); ok {
+				server = addr
+			}
+		}
+		if on, known := s.names[server]; known {
+			out[f[1]] = on
+		}
+	}
+	return out, nil
+}
+
+// ofSelf reads a file of this process, or, where proc is another PID namespace's, of the first one.
+func (s *Source) ofSelf(name string) ([]byte, error) {
+	b, err := fs.ReadFile(s.opt.Root, "proc/self/"+name)
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = fs.ReadFile(s.opt.Root, "proc/1/"+name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// nfsBytes sums what the mounts exchanged with each server: the 5th and 6th number of the line "bytes:".
+func (s *Source) nfsBytes(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
+	servers, err := s.nfsServers()
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.ofSelf("mountstats")
+	if err != nil {
+		return nil, err
+	}
+	counts := map[topology.ForwarderID]uint64{}
+	for f := range over {
+		counts[f] = 0
+	}
+	on := topology.ForwarderID("")
+	in := bufio.NewScanner(bytes.NewReader(b))
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		f := strings.Fields(in.Text())
+		switch {
+		case len(f) > 4 && f[0] == "device" && f[2] == "mounted" && f[3] == "on":
+			on = servers[f[4]]
+		case len(f) > 6 && f[0] == "bytes:" && on != "":
+			for _, text := range f[5:7] {
+				n, err := strconv.ParseUint(text, 10, 64)
+				if err != nil {
+					return nil, fmt.Errorf("mountstats: bytes: %.40q is not a count", text)
+				}
+				counts[on] += n
+			}
+		}
+	}
+	return counts, in.Err()
+}
+
+// dvs are the servers that the node's DVS mounts use now. Which of several serves a request is the mount's choice by
+// file, or by offset: how much goes where is not counted.
+func (s *Source) dvs() (map[topology.ForwarderID]bool, error) {
+	const dir = "proc/fs/dvs/mounts"
+	mounts, err := fs.ReadDir(s.opt.Root, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	over := map[topology.ForwarderID]bool{}
+	for _, m := range mounts {
+		b, err := fs.ReadFile(s.opt.Root, path.Join(dir, m.Name(), "mount"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // unmounted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		for line := range bytes.Lines(b) {
+			f := strings.Fields(string(line))
+			if len(f) == 0 || f[0] != "active_nodes" {
+				continue
+			}
+			for _, name := range f[1:] {
+				for part := range strings.SplitSeq(name, ",") {
+					if on, known := s.names[part]; known {
+						over[on] = true
+					}
+				}
+			}
+		}
+	}
+	return over, nil
+}

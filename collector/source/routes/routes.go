@@ -1,0 +1,179 @@
+// Package routes observes which forwarders a compute node uses, on layers where the node itself can be asked: LNet's
+// routes, NFS's mounts, DVS's mounts. It reads only; to look needs no right to move.
+//
+// It fills the frame's routes. A node that may use several forwarders reports all of them with their shares: those of
+// LNet as its messages went, where lnetctl counts them by peer (2.10 and later), those of NFS as its mounts' bytes
+// went. Where neither was counted yet the shares are even and marked as assumed; those of DVS always are.
+//
+// A tick reads one or two files of a few kB. On LNet with several routers lnetctl is run for each of them every ten
+// seconds.
+package routes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// The kinds of layer.
+const (
+	LNet = "lnet"
+	NFS  = "nfs"
+	DVS  = "dvs"
+)
+
+// Kinds lists them.
+func Kinds() []string { return []string{LNet, NFS, DVS} }
+
+// Options say what to look at.
+type Options struct {
+	Kind string
+	Node topology.NodeID
+	Root fs.FS // holds proc and sys
+	// Forwarders are by name what the layer calls them: a gateway's NID, a server's address, a DVS server's name.
+	Forwarders map[topology.ForwarderID]string
+	Net        string // of LNet, the file system's
+	// Run runs a program and returns what it printed; nil: LNet's shares are not measured.
+	Run func(ctx context.Context, argv ...string) ([]byte, error)
+}
+
+// Source reports the node's way to storage once a second.
+type Source struct {
+	opt   Options
+	names map[string]topology.ForwarderID
+	shares
+}
+
+var _ collector.Source = (*Source)(nil)
+
+// New makes a source.
+func New(opt Options) *Source {
+	s := &Source{opt: opt, names: map[string]topology.ForwarderID{}}
+	for f, name := range opt.Forwarders {
+		s.names[name] = f
+	}
+	return s
+}
+
+// Name is "routes".
+func (*Source) Name() string { return "routes" }
+
+// Close has nothing to release.
+func (*Source) Close() error { return nil }
+
+// Read reports the forwarders that the node may use now. A node that uses none reports that.
+func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var over map[topology.ForwarderID]bool
+	var count func() (map[topology.ForwarderID]uint64, error)
+	var err error
+	switch s.opt.Kind {
+	case LNet:
+		over, err = s.lnet()
+		count = func() (map[topology.ForwarderID]uint64, error) { return s.messages(ctx, over) }
+		if s.opt.Run == nil {
+			count = nil
+		}
+	case NFS:
+		over, err = s.nfs()
+		count = func() (map[topology.ForwarderID]uint64, error) { return s.nfsBytes(over) }
+	case DVS:
+		over, err = s.dvs()
+	}
+	if err != nil {
+		return err
+	}
+	into.RoutesComplete = true
+	if len(over) == 0 {
+		return fmt.Errorf("%w: none of the forwarders of [routes.forwarders] is in use", collector.ErrNoData)
+	}
+	parts, measured := s.divide(over, count, into.Now.Unix())
+	for _, f := range slices.Sorted(maps.Keys(over)) {
+		r := collector.Route{Client: s.opt.Node, Forwarder: f}
+		if len(over) > 1 {
+			if r.Share, r.Assumed = parts[f], !measured; r.Share <= 0 {
+				continue // it may, and does not
+			}
+		}
+		into.Routes = append(into.Routes, r)
+	}
+	return nil
+}
+
+// shares measures by which of several forwarders a node's traffic goes.
+type shares struct {
+	at     int64 // of the newest count
+	counts map[topology.ForwarderID]uint64
+	parts  map[topology.ForwarderID]float64 // measured; nil: never, or of other forwarders
+	of     int64                            // when they were measured
+}
+
+const (
+	// countEvery seconds the counts are taken, and fewest of them in between say where the traffic goes.
+	countEvery, fewest = 10, 50
+	// keepFor seconds a measured division stands while the node is quiet.
+	keepFor = 600
+)
+
+// divide returns the forwarders' parts: measured, or even.
+func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[topology.ForwarderID]uint64, error),
+	now int64) (parts map[topology.ForwarderID]float64, measured bool) {
+	if len(over) < 2 {
+		*s = shares{}
+		return nil, false
+	}
+	if count != nil && (now-s.at >= countEvery || now < s.at) {
+		s.at = now
+		s.measure(count, now)
+	}
+	sum := 0.0
+	for f := range over {
+		sum += s.parts[f]
+	}
+	parts = map[topology.ForwarderID]float64{}
+	measured = sum > 0.5 && now-s.of <= keepFor && now >= s.of
+	for f := range over {
+		if parts[f] = 1 / float64(len(over)); measured {
+			parts[f] = s.parts[f] / sum
+		}
+	}
+	return parts, measured
+}
+
+func (s *shares) measure(count func() (map[topology.ForwarderID]uint64, error), now int64) {
+	counts, err := count()
+	if err != nil {
+		s.counts = nil // the shares of before stand for a while
+		return
+	}
+	was := s.counts
+	s.counts = counts
+	if was == nil {
+		return
+	}
+	parts, sum := map[topology.ForwarderID]float64{}, 0.0
+	for f, n := range counts {
+		if b, ok := was[f]; ok && n >= b {
+			parts[f] = float64(n - b)
+			sum += parts[f]
+		}
+	}
+	if sum < fewest {
+		return
+	}
+	for f := range parts {
+		parts[f] /= sum
+	}
+	s.parts, s.of = parts, now
+}
+
+// order compares ways as their kernels choose among them, the better first.
+func order(a, b [2]uint32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }

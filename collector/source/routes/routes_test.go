@@ -1,0 +1,151 @@
+package routes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+const lnetRoutes = `Routing disabled
+net      hops prio   state router
+o2ib1    4294967295    0      up 10.0.0.1@tcp
+o2ib1    4294967295    0      up 10.0.0.2@tcp
+o2ib1    4294967295    0    down 10.0.0.3@tcp
+o2ib1    4294967295   10      up 10.0.0.4@tcp
+o2ib9    4294967295    0      up 10.0.0.4@tcp
+`
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+var gateways = map[topology.ForwarderID]string{"r1": "10.0.0.1@tcp", "r2": "10.0.0.2@tcp", "r3": "10.0.0.3@tcp",
+	"r4": "10.0.0.4@tcp"}
+
+// read takes one second.
+func read(t *testing.T, s *Source, second int) []collector.Route {
+	t.Helper()
+	r := collector.Reading{Now: time.Unix(1795000000+int64(second), 0)}
+	if err := s.Read(t.Context(), &r); err != nil && !errors.Is(err, collector.ErrNoData) {
+		t.Fatal(err)
+	}
+	if !r.RoutesComplete {
+		t.Error("it does not say that these are all")
+	}
+	return r.Routes
+}
+
+// TestLNet: the routers that are up and best are the node's; its shares are even until its messages were counted, and
+// then as these went.
+func TestLNet(t *testing.T) {
+	tree := fstest.MapFS{"sys/kernel/debug/lnet/routes": file(lnetRoutes)}
+	sent := map[string]int{"10.0.0.1@tcp": 1000, "10.0.0.2@tcp": 5000}
+	calls := 0
+	s := New(Options{Kind: LNet, Node: "cn1", Root: tree, Forwarders: gateways, Net: "o2ib1",
+		Run: func(_ context.Context, argv ...string) ([]byte, error) {
+			calls++
+			nid := argv[4]
+			return fmt.Appendf(nil, "peer:\n    - primary nid: %s\n      peer ni:\n        - nid: %s\n          "+
+				"statistics:\n              send_count: %d\n              recv_count: 7\n", nid, nid, sent[nid]), nil
+		}})
+	even := []collector.Route{{Client: "cn1", Forwarder: "r1", Share: 0.5, Assumed: true},
+		{Client: "cn1", Forwarder: "r2", Share: 0.5, Assumed: true}}
+	if got := read(t, s, 0); !slices.Equal(got, even) {
+		t.Errorf("before anything was counted: %+v", got)
+	}
+	for second := 1; second <= 10; second++ {
+		sent["10.0.0.1@tcp"] += 30
+		sent["10.0.0.2@tcp"] += 10
+		got := read(t, s, second)
+		if second < 10 && !slices.Equal(got, even) {
+			t.Errorf("after %d s: %+v", second, got)
+		}
+		if second == 10 && (len(got) != 2 || math.Abs(got[0].Share-0.75) > 1e-9 || got[0].Assumed) {
+			t.Errorf("measured: %+v", got)
+		}
+	}
+	if calls != 4 {
+		t.Errorf("lnetctl was run %d times in 10 s, want 4", calls)
+	}
+	for second := 11; second <= 10+keepFor+countEvery; second += countEvery { // the node is quiet
+		got := read(t, s, second)
+		if want := second > 10+keepFor; got[0].Assumed != want {
+			t.Errorf("after %d s of silence: %+v", second-10, got)
+		}
+	}
+	tree["sys/kernel/debug/lnet/routes"] = file(strings.Replace(lnetRoutes, "  up 10.0.0.1", "down 10.0.0.1", 1))
+	if got := read(t, s, 700); len(got) != 1 || got[0].Forwarder != "r2" || got[0].Share != 0 {
+		t.Errorf("with one router left: %+v", got)
+	}
+}
+
+// TestNFS: a node with mounts of two gateways uses both, as their bytes went; one that is named by a host name is known
+// by its address.
+func TestNFS(t *testing.T) {
+	stats := func(a, b int) *fstest.MapFile {
+		one := "device %s mounted on %s with fstype nfs4 statvers=1.1\n\tbytes:\t1 2 3 4 %d 600 7 8\n"
+		return file("device sysfs mounted on /sys with fstype sysfs\n" + fmt.Sprintf(one, "gw1:/pfs", "/pfs1", a) +
+			fmt.Sprintf(one, "gw2:/pfs", "/pfs2", b))
+	}
+	tree := fstest.MapFS{"proc/self/mounts": file("sysfs /sys sysfs rw 0 0\n" +
+		"gw1:/pfs /pfs1 nfs4 rw,vers=4.1,clientaddr=10.9.0.1,addr=10.9.0.11 0 0\n" +
+		"10.9.0.12:/pfs /pfs2 nfs rw,vers=3 0 0\nother:/home /home nfs rw,addr=10.9.0.99 0 0\n"),
+		"proc/self/mountstats": stats(1000, 1000)}
+	s := New(Options{Kind: NFS, Node: "cn1", Root: tree,
+		Forwarders: map[topology.ForwarderID]string{"gw1": "10.9.0.11", "gw2": "10.9.0.12"}})
+	if got := read(t, s, 0); len(got) != 2 || got[0].Share != 0.5 || !got[0].Assumed {
+		t.Errorf("at first: %+v", got)
+	}
+	tree["proc/self/mountstats"] = stats(1900, 1100)
+	if got := read(t, s, 10); len(got) != 2 || math.Abs(got[0].Share-0.9) > 1e-9 || got[0].Assumed {
+		t.Errorf("measured: %+v", got)
+	}
+	delete(tree, "proc/self/mounts")
+	if got := read(t, s, 20); len(got) != 0 {
+		t.Errorf("without a mount: %+v", got)
+	}
+}
+
+// TestDVS: the active servers of a mount are the node's.
+func TestDVS(t *testing.T) {
+	tree := fstest.MapFS{"proc/fs/dvs/mounts/0/mount": file("local-mount /pfs\nactive_nodes c0-0c0s0n2 c0-0c0s1n2\n" +
+		"inactive_nodes c0-0c0s2n2\nloadbalance_node c0-0c0s0n2\n")}
+	s := New(Options{Kind: DVS, Node: "cn1", Root: tree, Forwarders: map[topology.ForwarderID]string{
+		"d1": "c0-0c0s0n2", "d2": "c0-0c0s1n2", "d3": "c0-0c0s2n2"}})
+	want := []collector.Route{{Client: "cn1", Forwarder: "d1", Share: 0.5, Assumed: true},
+		{Client: "cn1", Forwarder: "d2", Share: 0.5, Assumed: true}}
+	if got := read(t, s, 0); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func FuzzRoutes(f *testing.F) {
+	f.Add(lnetRoutes, "send_count: 4\nrecv_count: 5\n")
+	f.Add("gw:/p /p nfs rw,addr=10.0.0.1@tcp 0 0\n", "device gw:/p mounted on /p with fstype nfs\nbytes: 1 2 3 4 5 6")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		tree := fstest.MapFS{"sys/kernel/debug/lnet/routes": file(a), "proc/self/mounts": file(a),
+			"proc/self/mountstats": file(b), "proc/fs/dvs/mounts/1/mount": file(a)}
+		for _, kind := range Kinds() {
+			s := New(Options{Kind: kind, Node: "cn1", Root: tree, Forwarders: gateways,
+				Run: func(context.Context, ...string) ([]byte, error) { return []byte(b), nil }})
+			for second := range 2 {
+				r := collector.Reading{Now: time.Unix(int64(10*second), 0)}
+				_ = s.Read(t.Context(), &r)
+				sum := 0.0
+				for _, one := range r.Routes {
+					sum += one.Share
+				}
+				if sum > 1+1e-9 {
+					t.Errorf("shares of %g together: %+v", sum, r.Routes)
+				}
+			}
+		}
+	})
+}
