@@ -80,7 +80,7 @@ type Mount struct {
 // Diod is the 9P server of a forwarding node.
 type Diod struct {
 	Enabled     bool     `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
-	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT. It must export ctl (-e ctl)."`
+	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT; no HOST: this node. It must export ctl."`
 	Workers     int      `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024."`
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
 	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`

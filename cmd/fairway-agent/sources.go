@@ -28,7 +28,7 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: s.Addr, Node: topology.NodeID(c.Node), UID: s.UID, Workers: s.Workers,
+		opt := diod.Options{Addr: atNode(s.Addr, c.Node), Node: topology.NodeID(c.Node), UID: s.UID, Workers: s.Workers,
 			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Queue.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
@@ -67,6 +67,14 @@ func newSources(c Config) (out []collector.Source) {
 		}))
 	}
 	return out
+}
+
+// atNode is HOST:PORT of an address that may leave the host out: then it is at the node's own name.
+func atNode(addr, node string) string {
+	if strings.HasPrefix(addr, ":") {
+		return node + addr
+	}
+	return addr
 }
 
 func nodeIDs(names []string) []topology.NodeID {

@@ -38,6 +38,7 @@ func newRoot() *cobra.Command {
 	root.PersistentFlags().StringVarP(&path, "config", "c", "",
 		"configuration file (default "+defaultPath+" if it exists)")
 	root.AddCommand(
+		newInit(),
 		newRun(&path),
 		newConfig(&path),
 		newBackup(&path),
