@@ -88,6 +88,8 @@ type Plan struct {
 	Frozen Frozen `json:"frozen"`
 	// Ledger is of plans that a policy made for a job.
 	Ledger *Ledger `json:"ledger,omitempty"`
+	// Effect is what the moves were measured to bring; nil before that and where nobody measured it.
+	Effect *Effect `json:"effect,omitempty"`
 	// Goal is the state that a roll back under way ends in: RolledBack or Restored.
 	Goal PlanState `json:"goal,omitempty"`
 

@@ -78,6 +78,9 @@ func auditEntry(rec *journal.Record) api.AuditEntry {
 	if rec.Approval != nil {
 		e.Reason = rec.Approval.Reason
 	}
+	if rec.Effect != nil {
+		e.Result = rec.Effect.Text()
+	}
 	if rec.Error != "" {
 		e.Result += ": " + rec.Error
 	}

@@ -12,7 +12,11 @@ import (
 )
 
 // plans answers plans and takes decisions on them.
-type plans struct{ desk *desk.Desk }
+type plans struct {
+	desk *desk.Desk
+	// effect is what a plan under measurement has brought so far; nil: nobody measures.
+	effect func(plan string) *remap.Effect
+}
 
 func (h *plans) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	limit, err := parseLimit(r)
@@ -40,8 +44,12 @@ func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, 
 	if err != nil {
 		return fromDesk(err)
 	}
-	p := api.PlanView{Plan: v.Plan, Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines, Checks: v.Checks,
-		Needs: v.Needs, MayApprove: v.MayApprove, Options: v.Options,
+	if v.Plan.Effect == nil && h.effect != nil {
+		v.Plan.Effect = h.effect(id)
+	}
+	p := api.PlanView{Plan: v.Plan, Brought: v.Plan.Effect.Text(), Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines,
+		Checks: v.Checks,
+		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return api.WriteJSON(w, p)
 }

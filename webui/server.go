@@ -62,6 +62,8 @@ type Options struct {
 	Canaries *desk.Canaries
 	// Runs shows every ended run of the history, for reports; nil without a history.
 	Runs func(visit func(history.Run) error) error
+	// Effect returns what a plan under measurement has brought so far, else nil; nil: nobody measures.
+	Effect func(plan string) *remap.Effect
 	// Alerts calls people; nil: nobody is called.
 	Alerts *alert.Sender
 	// Encryption says what is in clear text; nil: it is not known.
@@ -162,7 +164,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		archives:   archives{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
 		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
 			gathering: cfg.Gathering},
-		plans:    plans{cfg.Desk},
+		plans:    plans{cfg.Desk, cfg.Effect},
 		standing: standing{cfg.Desk},
 		audits: audits{records: cfg.Desk.History, report: reports{picture: cfg.Picture, store: cfg.Store,
 			desk: cfg.Desk,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,6 +159,13 @@ func printPlan(w io.Writer, v api.PlanView) error {
 	}
 	if v.Outcome != "" {
 		fmt.Fprintln(w, "measured:", v.Outcome)
+	}
+	if v.Brought != "" {
+		fmt.Fprint(w, "effect: ", v.Brought)
+		if v.Effect.InVain() && slices.Contains(v.Can, remap.ActRollBack) {
+			fmt.Fprintf(w, ": 'fairway plan rollback %s' takes it back", v.ID)
+		}
+		fmt.Fprintln(w)
 	}
 	for _, l := range v.Lines {
 		fmt.Fprintln(w, " ", l)

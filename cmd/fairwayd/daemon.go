@@ -24,6 +24,7 @@ import (
 	"fairway/remap/driver/agent"
 	"fairway/remap/driver/drain"
 	"fairway/remap/driver/exec"
+	"fairway/remap/effect"
 	"fairway/remap/journal"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
@@ -50,6 +51,7 @@ type daemon struct {
 	desk      *desk.Desk
 	history   *history.Store
 	jobs      *dispatch.Dispatcher
+	effects   *effect.Meter
 	detectors *watch.Detectors
 	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
 	findings  *watch.Loop
@@ -148,13 +150,14 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
 			Encryption: func() api.Check { return encryptionCheck(&conf.Listen, d.keys, time.Now()) },
-			Alerts:     calls, Runs: d.history.Each, Leader: d.leader(),
+			Alerts:     calls, Runs: d.history.Each, Leader: d.leader(), Effect: d.effects.Newest,
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
 	d.tasks.Go(func() { d.jobs.Run(ctx) })
+	d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
 	d.tasks.Go(func() { d.whileLeading(ctx, sharing.Run) })
 	if drains != nil {
 		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })

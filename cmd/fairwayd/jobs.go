@@ -8,6 +8,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/remap/effect"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
@@ -63,6 +64,8 @@ func (d *daemon) openJobs() error {
 		LiveAfter: d.conf.Dispatch.LiveAfter, Log: d.log,
 	})
 	d.situation.SetJobs(d.jobs.Running)
+	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,
+		Log: d.log})
 	return nil
 }
 

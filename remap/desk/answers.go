@@ -142,3 +142,18 @@ func (d *answers) Measure(ctx context.Context, id string, m remap.IOFigures) err
 		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepMeasure, Plan: id, Measured: &m})
 	})
 }
+
+// RecordEffect records what a plan's moves were measured to bring. Errors: ErrNotFound, ErrState of a plan that has
+// moved nothing.
+func (d *answers) RecordEffect(ctx context.Context, id string, e *remap.Effect) error {
+	return d.rec.do(ctx, func() error {
+		p, err := d.rec.state.plans.get(id)
+		if err != nil {
+			return err
+		}
+		if !p.State.Moved() {
+			return fmt.Errorf("plan %s: %w: it has moved nothing", id, remap.ErrState)
+		}
+		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepEffect, Plan: id, Effect: e})
+	})
+}

@@ -49,11 +49,14 @@ func (e *entry) step(r *journal.Record) {
 	case journal.StepReject, journal.StepRollBack:
 		e.Ended = &remap.Ended{By: r.Actor, At: r.At, Reason: r.Reason}
 	case journal.StepComplete:
-		e.Ended = nil
+		e.Ended, e.Effect = nil, nil
 	}
 	switch r.Kind {
 	case journal.StepMeasure:
 		e.measured(r)
+		return
+	case journal.StepEffect:
+		e.Effect = r.Effect
 		return
 	case journal.StepRollBack:
 		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}

@@ -74,6 +74,7 @@ type Record struct {
 	Goal     remap.PlanState   `json:"goal,omitempty"`
 	Standing *remap.Standing   `json:"standing,omitempty"`
 	Measured *remap.IOFigures  `json:"measured,omitempty"`
+	Effect   *remap.Effect     `json:"effect,omitempty"`
 	// Exclusion is of the steps that are about a forwarder instead of a plan.
 	Exclusion *remap.Exclusion `json:"exclusion,omitempty"`
 	// Finding is of the steps in a finding's life; Plan then holds its id.
@@ -106,6 +107,9 @@ const (
 
 // StepMeasure puts what was measured into a plan's ledger; the plan may be over by then.
 const StepMeasure RecordKind = "measure"
+
+// StepEffect says what a plan's moves were measured to bring.
+const StepEffect RecordKind = "effect"
 
 // The steps of a standing approval.
 const (

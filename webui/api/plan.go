@@ -29,7 +29,9 @@ type PlanView struct {
 	// made it, and before the job has ended.
 	Expected string `json:"expected,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
-	Needs    int    `json:"needs"` // approvals, those given included
+	// Brought says in words what the moves were measured to bring, while it is measured what so far (Effect).
+	Brought string `json:"brought,omitempty"`
+	Needs   int    `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
 }

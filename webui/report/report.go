@@ -116,6 +116,8 @@ type Moved struct {
 	// Expected and Outcome are the ledger's words; empty without one.
 	Expected string `json:"expected,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
+	// Brought is what the moves were measured to bring, in words.
+	Brought string `json:"brought,omitempty"`
 }
 
 // Record is how the detectors did, as the people on duty saw it.

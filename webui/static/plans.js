@@ -5,6 +5,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
+import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 import { moved } from './metrics.js?v=__V__';
 
@@ -185,6 +186,7 @@ export async function planPage(app, id) {
         ['reason', p.reason || '-'],
         ...(p.expected ? [['expected', p.expected]] : []),
         ...(p.outcome ? [['measured', p.outcome]] : []),
+        ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
         p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
         ['undo', 'B at any time'],
         [
@@ -343,7 +345,9 @@ export async function planPage(app, id) {
     },
     // Checks age while the plan waits, so they are asked for again now and then.
     update() {
-      if (p.state === 'proposed' && ++ticks % 5 === 0) load().catch(() => {});
+      // An effect under measurement grows by the second.
+      const often = p.effect?.verdict === 'measuring' ? 2 : p.state === 'proposed' ? 5 : 0;
+      if (often && ++ticks % often === 0) load().catch(() => {});
       else draw();
     },
     // Only what works now.

@@ -314,6 +314,13 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	if v.Outcome != "" {
 		say("MEASURED", v.Outcome)
 	}
+	if v.Brought != "" {
+		text := v.Brought
+		if v.Effect.InVain() && slices.Contains(v.Can, remap.ActRollBack) {
+			text += ": " + s.Key(screen.ActRollBack) + " takes it back"
+		}
+		say("EFFECT", text)
+	}
 	checks := v.Checks
 	if v.State != remap.Proposed {
 		checks = nil // they are of this second, not of the one in which it was approved

@@ -1,0 +1,179 @@
+package effect_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/effect"
+	"fairway/tsdb/engine"
+)
+
+// moment is the instant of the first order.
+var moment = time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+
+// node is what one compute node does in a second.
+type node struct {
+	writes, took, bytes float64
+	metas, metaTook     float64
+}
+
+// store holds two minutes of nodes c1 and c2, the second half after the move; 0 is not reported.
+func store(t *testing.T, before, after node, role topology.Role, names ...topology.NodeID) *engine.DB {
+	t.Helper()
+	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	var frames []collector.Frame
+	for s := -60; s < 70; s++ {
+		does := before
+		if s >= 0 {
+			does = after
+		}
+		for _, n := range names {
+			f := collector.Frame{Node: n, Role: role,
+				TimeMillis: moment.Add(time.Duration(s) * time.Second).UnixMilli()}
+			add := func(m collector.Metric, v float64) {
+				if v != 0 {
+					f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: v})
+				}
+			}
+			add(collector.WriteOps, does.writes)
+			add(collector.WriteBytes, does.bytes)
+			add(collector.MetaOps, does.metas)
+			if role == topology.Compute {
+				add(collector.ClientWrite, does.took)
+				add(collector.ClientMeta, does.metaTook)
+			} else {
+				add(collector.WriteWait, does.took/2)
+				add(collector.WriteExec, does.took/2)
+			}
+			frames = append(frames, f)
+		}
+	}
+	if err := db.Append(t.Context(), frames); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func ask() effect.Ask {
+	results := []remap.Result{{Node: "c1", OK: true, At: moment.Add(10 * time.Millisecond),
+		Took: 10 * time.Millisecond}}
+	return effect.Ask{Now: moment.Add(2 * time.Minute), JobNodes: []topology.NodeID{"c1", "c2"},
+		Plan: remap.Plan{ID: "P-1", Job: "5", State: remap.Verified, Changed: moment.Add(time.Second), Results: results,
+			Moves: []remap.Move{{Node: "c1", From: "f1", To: "f2"}}}}
+}
+
+func TestEffectOfAMove(t *testing.T) {
+	slow := node{writes: 100, took: 0.036, bytes: 4.5e6, metas: 500, metaTook: 0.001}
+	for name, c := range map[string]struct {
+		before, after node
+		verdict       remap.Verdict
+		text          string
+	}{
+		"it helped": {slow, node{writes: 300, took: 0.0041, bytes: 11e6, metas: 500, metaTook: 0.001}, remap.Helped,
+			"helped: its nodes' write latency 36 -> 4.1 ms, 8.8x as fast; job 5 9 -> 22 MB/s"},
+		"it changed nothing": {slow, slow, remap.NoEffect,
+			"no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
+		"it did harm": {slow, node{writes: 50, took: 0.072, bytes: 2e6}, remap.Worse,
+			"worse than before: its nodes' write latency 36 -> 72 ms; job 5 9 -> 4 MB/s"},
+		"more cheap requests are no help": {slow, node{writes: 100, took: 0.036, bytes: 4.5e6, metas: 90000,
+			metaTook: 0.001}, remap.NoEffect, "no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
+		"it did nothing afterwards": {slow, node{}, remap.EffectUnknown,
+			"not known whether it helped: too little I/O before or after the move to compare"},
+		"nobody times requests": {node{bytes: 5e6}, node{bytes: 10e6}, remap.Helped, "helped: job 5 10 -> 20 MB/s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := store(t, c.before, c.after, topology.Compute, "c1", "c2")
+			e, err := effect.Measure(t.Context(), db, ask())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Verdict != c.verdict || e.Text() != c.text {
+				t.Errorf("%s: %s", e.Verdict, e.Text())
+			}
+		})
+	}
+}
+
+// Where compute nodes time nothing, the old and the new forwarder are compared.
+func TestEffectByForwarders(t *testing.T) {
+	db := store(t, node{writes: 10, took: 0.5}, node{writes: 10, took: 0.5}, topology.Forwarder, "f1")
+	more := store(t, node{writes: 10, took: 0.05}, node{writes: 10, took: 0.05}, topology.Forwarder, "f2")
+	for s := range 130 {
+		at := moment.Add(time.Duration(s-60) * time.Second).UnixMilli()
+		_ = more.Append(t.Context(), []collector.Frame{{Node: "f1", Role: topology.Forwarder, TimeMillis: at,
+			Samples: []collector.Sample{{Metric: collector.WriteOps, Value: 10},
+				{Metric: collector.WriteExec, Value: 0.5}}}})
+	}
+	for want, store := range map[string]effect.Selector{
+		"not known whether it helped: too little I/O before or after the move to compare": db,
+		"helped: its forwarders' write latency 500 -> 50 ms, 10x as fast":                 more,
+	} {
+		if e, err := effect.Measure(t.Context(), store, ask()); err != nil || e.Text() != want || e.ByClients {
+			t.Errorf("%v, %v", e.Text(), err)
+		}
+	}
+}
+
+// Until the minute is over the figures are those of the seconds so far, and the beginning of the trouble bounds
+// what counts as before.
+func TestEffectGrows(t *testing.T) {
+	db := store(t, node{writes: 100, took: 0.036, bytes: 1e6}, node{writes: 100, took: 0.004, bytes: 1e6},
+		topology.Compute, "c1")
+	a := ask()
+	a.NotBefore = moment.Add(-20 * time.Second)
+	for at, want := range map[time.Duration]string{
+		0:                "measuring for 0 s",
+		12 * time.Second: "measuring for 10 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
+		64 * time.Second: "measuring for 60 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
+		65 * time.Second: "helped: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
+	} {
+		a.Now = moment.Add(at)
+		e, err := effect.Measure(t.Context(), db, a)
+		if err != nil || e.Text() != want && at > 0 {
+			t.Errorf("after %s: %s, %v", at, e.Text(), err)
+		}
+		if at == 0 && e.Verdict != remap.Measuring {
+			t.Errorf("at once: %s", e.Verdict)
+		}
+		if got := e.BeforeTo.Sub(e.BeforeFrom); got != 20*time.Second {
+			t.Errorf("before is %s long", got)
+		}
+	}
+	// The job's end is the end of what there is to measure.
+	a.Now, a.Ended = moment.Add(30*time.Second), true
+	if e, err := effect.Measure(t.Context(), db, a); err != nil || e.Verdict != remap.Helped {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// A plan of many nodes is judged by some of them, and its rate stands for all.
+func TestEffectOfManyNodes(t *testing.T) {
+	a := ask()
+	a.Plan.Moves, a.JobNodes = nil, nil
+	var nodes []topology.NodeID
+	for i := range 1200 {
+		n := topology.NodeID(fmt.Sprintf("c%04d", i))
+		nodes = append(nodes, n)
+		a.Plan.Moves = append(a.Plan.Moves, remap.Move{Node: n, From: "f1", To: "f2"})
+	}
+	db := store(t, node{writes: 1, took: 0.1, bytes: 1e5}, node{writes: 2, took: 0.05, bytes: 2e5}, topology.Compute,
+		nodes...)
+	e, err := effect.Measure(t.Context(), db, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast; its nodes 120 -> 240 MB/s"
+	if e.Text() != want {
+		t.Errorf("%s", e.Text())
+	}
+}
