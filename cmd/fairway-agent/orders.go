@@ -138,6 +138,9 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 		if move := out[wire.OrderRemap]; move != nil {
 			out[wire.OrderRemap] = c.Orders.checked(move)
 		}
+		for kind, do := range out {
+			out[kind] = c.forThisNode(do)
+		}
 	}
 	router, _ := moves.(*lnet.Mover)
 	if router == nil && c.Source.LNet.Enabled {
@@ -162,6 +165,25 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 		}
 	}
 	return out
+}
+
+// forThisNode refuses orders that are for another node: a mover knows no other than its own, and would move that.
+func (c *Config) forThisNode(do stream.OrderHandler) stream.OrderHandler {
+	own := topology.NodeID(c.Node)
+	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
+		var r wire.RouteOrder // a RemapOrder names its node alike
+		if len(order.Body) > 0 {
+			if err := json.Unmarshal(order.Body, &r); err != nil {
+				return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
+			}
+		}
+		if r.Node != "" && r.Node != own {
+			return nil, fmt.Errorf("order %s: it is for node %q, and this agent is of %q; start an agent there",
+				order.ID,
+				topology.Clean(string(r.Node)), own)
+		}
+		return do(ctx, order)
+	}
 }
 
 // checked refuses orders to addresses that are not forwarders of this node's. LNet's gateways and exports to mount are

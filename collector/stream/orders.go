@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,10 @@ type OrderHandler func(ctx context.Context, o wire.Order) (json.RawMessage, erro
 const (
 	maxOrdersAtOnce = 2 * wire.MaxOrders // one that the daemon has given up may still be at work
 	rememberResults = 1024
+	rememberBytes   = 4 << 20
 	defaultPatience = 30 * time.Second // for an order without a deadline
+	// maxPatience ends an order whatever its deadline: one that hangs must not keep its place for ever.
+	maxPatience = 15 * time.Minute
 )
 
 // desk takes orders, does each id once, and remembers the results.
@@ -31,6 +35,7 @@ type desk struct {
 	mu    sync.Mutex                   // guards everything that follows
 	known map[string]*wire.OrderResult // nil while in progress
 	order []string                     // the known ids that are done, oldest first
+	held  int                          // bytes of their results
 	busy  int
 }
 
@@ -81,13 +86,15 @@ func (d *desk) do(ctx context.Context, h OrderHandler, o wire.Order) {
 	deadline := o.Deadline
 	if deadline.IsZero() {
 		deadline = begun.Add(defaultPatience)
+	} else if last := begun.Add(maxPatience); deadline.After(last) {
+		deadline = last
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	body, err := fenced(ctx, h, o)
 	r := wire.OrderResult{ID: o.ID, OK: err == nil, Took: time.Since(begun), Body: body}
 	if err != nil {
-		r.Err = err.Error()
+		r.Err = clipped(err.Error())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,10 +111,23 @@ func (d *desk) remember(o wire.Order, r *wire.OrderResult) {
 	}
 	d.known[o.ID] = r
 	d.order = append(d.order, o.ID)
-	if len(d.order) > rememberResults {
+	d.held += sizeOf(r)
+	for len(d.order) > rememberResults || d.held > rememberBytes && len(d.order) > 1 {
+		d.held -= sizeOf(d.known[d.order[0]])
 		delete(d.known, d.order[0])
 		d.order = slices.Delete(d.order, 0, 1)
 	}
+}
+
+func sizeOf(r *wire.OrderResult) int { return len(r.ID) + len(r.Err) + len(r.Body) }
+
+// clipped is an error's text as far as the wire takes it: it may quote an order of a megabyte.
+func clipped(text string) string {
+	if len(text) <= wire.MaxTextBytes {
+		return text
+	}
+	const cut = " [...]"
+	return strings.ToValidUTF8(strings.Clone(text[:wire.MaxTextBytes-len(cut)]), "") + cut
 }
 
 // answer never waits: where nobody sends, the daemon asks again and is answered from memory.

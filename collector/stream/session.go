@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
 
@@ -89,7 +90,7 @@ func (s *session) sendBytes(b []byte) error {
 // read takes acknowledgements, orders and refusals until the connection ends. Orders live as long
 // as life, not as the connection that brought them: half a remap is worse than a late answer.
 func (s *session) read(life context.Context) error {
-	s.conn.SetReadLimit(wire.MaxMessageBytes)
+	s.conn.SetReadLimit(maxFromDaemon)
 	alive := func(string) error { return s.conn.SetReadDeadline(time.Now().Add(pongWait)) }
 	s.conn.SetPongHandler(alive)
 	var d wire.Decoder
@@ -115,12 +116,19 @@ func (s *session) read(life context.Context) error {
 		case wire.Order:
 			s.c.desk.take(life, m)
 		case wire.Reject:
-			if m.Seq == 0 {
+			m.Text = topology.Clean(m.Text)
+			acked := s.c.Spool.Acked()
+			switch {
+			case m.Seq == 0:
 				return m
+			case m.Seq > acked+maxInFlight:
+				return fmt.Errorf("daemon %s refuses message %d, which was not sent: not a fairway daemon", s.c.URL,
+					m.Seq)
+			case m.Seq > acked && !s.rejected[m.Seq]:
+				s.c.refused(m)
+				s.rejected[m.Seq] = true
+				s.ack(acked)
 			}
-			s.c.refused(m)
-			s.rejected[m.Seq] = true
-			s.ack(s.c.Spool.Acked())
 		default:
 			return fmt.Errorf("daemon %s sent a message of a kind that only agents send", s.c.URL)
 		}

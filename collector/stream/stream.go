@@ -14,12 +14,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -38,6 +40,10 @@ const (
 	pongWait     = 30 * time.Second
 	// maxInFlight bounds the messages sent and not acknowledged: a slow daemon is not flooded.
 	maxInFlight = 256
+	// maxFromDaemon bounds a message of the daemon, bytes: an order is the largest.
+	maxFromDaemon = wire.MaxBodyBytes + 64<<10
+	// maxHandshake bounds what the other end may say before the stream is up: certificates and a response.
+	maxHandshake = 1 << 20
 )
 
 // Queue is what waits to be sent: messages (wire.Frames, encoded) numbered from 1, kept until they are acknowledged.
@@ -179,13 +185,20 @@ func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
 	if dialNet == nil {
 		dialNet = (&net.Dialer{Timeout: dialTimeout}).DialContext
 	}
+	var early *handshaking
 	d := websocket.Dialer{
 		HandshakeTimeout: dialTimeout, TLSClientConfig: c.TLS, ReadBufferSize: 4096, WriteBufferSize: 4096,
 		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if t.network != "" {
 				network, addr = t.network, t.addr
 			}
-			return dialNet(ctx, network, addr)
+			conn, err := dialNet(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			early = &handshaking{Conn: conn}
+			early.left.Store(maxHandshake)
+			return early, nil
 		},
 	}
 	head := http.Header{}
@@ -194,6 +207,7 @@ func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
 	}
 	conn, resp, err := d.DialContext(ctx, t.url, head)
 	if err == nil {
+		early.left.Store(math.MaxInt64)
 		return conn, nil
 	}
 	if resp == nil {
@@ -214,7 +228,24 @@ func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
 	if json.Unmarshal(why, &problem) == nil && problem.Detail != "" {
 		why = []byte(problem.Detail)
 	}
-	return nil, fmt.Errorf("daemon %s %s: %s: %s", c.URL, what, resp.Status, strings.TrimSpace(string(why)))
+	return nil, fmt.Errorf("daemon %s %s: %s: %s", c.URL, what, resp.Status,
+		topology.Clean(strings.TrimSpace(string(why))))
+}
+
+// handshaking is a connection whose other end has not shown yet what it is: the response to a handshake has no bound of
+// its own.
+type handshaking struct {
+	net.Conn
+	left atomic.Int64
+}
+
+func (h *handshaking) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if err == nil && h.left.Add(-int64(n)) < 0 {
+		return 0, fmt.Errorf("the other end sent %d bytes and no answer to the handshake: not a fairway daemon",
+			maxHandshake)
+	}
+	return n, err
 }
 
 // session is one connection's life. worked says that the daemon acknowledged something.
