@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"fairway/console/screen"
 	"fairway/console/screen/whatif"
 	"fairway/console/table"
+	"fairway/webui/api"
 )
 
 // goPage is the go box: type a part of a name, enter opens the first hit.
@@ -20,16 +23,23 @@ type goPage struct {
 	model *Model
 	under screen.Screen // the screen below
 	query *screen.Input
+	jobs  screen.Load[[]api.JobRow] // those that run and those that ended last
 }
 
 func newGoPage(m *Model) *goPage {
 	return &goPage{model: m, under: m.top(), query: &screen.Input{Label: ":"}}
 }
 
-func (p *goPage) Name() string                             { return screen.OnGo }
-func (p *goPage) Address(*screen.State) screen.Address     { return screen.Address{Page: "overview"} }
-func (p *goPage) Refresh(*screen.State) tea.Cmd            { return nil }
-func (p *goPage) Answer(*screen.State, tea.Msg) tea.Cmd    { return nil }
+func (p *goPage) Name() string                         { return screen.OnGo }
+func (p *goPage) Address(*screen.State) screen.Address { return screen.Address{Page: "overview"} }
+func (p *goPage) Answer(_ *screen.State, msg tea.Msg) tea.Cmd {
+	p.jobs.Take(msg)
+	return nil
+}
+func (p *goPage) Refresh(s *screen.State) tea.Cmd {
+	return p.jobs.Refresh(s, "the jobs",
+		func(ctx context.Context) ([]api.JobRow, error) { return s.Server.Jobs(ctx) })
+}
 func (p *goPage) Act(*screen.State, screen.Action) tea.Cmd { return nil }
 func (p *goPage) Title(*screen.State, int) string {
 	return " go to a forwarder, job, plan, screen or action"
@@ -117,6 +127,11 @@ func (p *goPage) known(s *screen.State) []hit {
 			key:  s.Key(screen.ActWhatIf) + " " + p.model.keys.name(screen.OnShares, screen.ActPanel),
 			twin: "fairway periodic", at: screen.Address{Page: "whatif",
 				WhatIf: screen.WhatIf{Set: whatif.ExamplePattern}}},
+		{name: "slow", about: "the slowest forwarders first", key: s.Key(screen.ActOverview),
+			twin: "fairway nodes --role forwarder", at: screen.Address{Page: "overview", View: "table",
+				Sort: screen.BySlowness}},
+		{name: "who waits", about: "jobs, those that wait the most first", key: s.Key(screen.ActJobs),
+			twin: "fairway jobs", at: screen.Address{Page: "jobs"}},
 		place("requests", "what this console sent", screen.ActRequests, ""),
 		place("help", "all keys of the overview", screen.ActHelp, "fairway --help"),
 	}
@@ -130,6 +145,26 @@ func (p *goPage) known(s *screen.State) []hit {
 			at:   screen.AtPlan(w.ID)})
 	}
 	jobs := map[topology.JobID]bool{}
+	people := map[string]bool{}
+	list := func(what, name string) {
+		if name = chart.Clean(name); name != "" && !people[what+name] {
+			people[what+name] = true
+			all = append(all, hit{name: name, about: what + ": its jobs", twin: "fairway jobs",
+				at: screen.Address{Page: "jobs", Filter: name}})
+		}
+	}
+	for i := range p.jobs.Value {
+		r := &p.jobs.Value[i]
+		jobs[r.ID] = true
+		about := strings.TrimSpace("job of " + chart.OrMissing(r.User) + "  " + chart.Clean(r.App))
+		if !r.End.IsZero() {
+			about += ", ended"
+		}
+		all = append(all, hit{name: chart.Clean(string(r.ID)), about: about,
+			twin: "fairway job " + chart.Clean(string(r.ID)), at: screen.AtJob(r.ID, "")})
+		list("user", r.User)
+		list("application", r.App)
+	}
 	for i := range s.Shown.Forwarders {
 		r := &s.Shown.Forwarders[i]
 		id := chart.Clean(string(r.ID))
@@ -197,7 +232,8 @@ func (p *goPage) Body(s *screen.State, w, h int) []string {
 		chart.Clip(" "+chart.Left("NAME", 18)+chart.Left("", about)+chart.Left("KEY", 7)+"COMMAND", w))}
 	hits := p.hits(s)
 	if len(hits) == 0 {
-		return append(lines, " Nothing has these letters in its name; escape goes back.")
+		return append(lines, chart.Clip(fmt.Sprintf(" Nothing called %q. Try a job, user, application, forwarder, "+
+			"F- or P- number; escape goes back.", p.query.Text), w))
 	}
 	for i, one := range hits {
 		if len(lines) == h-1 && len(hits) > i+1 {

@@ -81,7 +81,7 @@ func screenOf(a screen.Address) screen.Screen {
 	case a.Page == "plans" && a.ID != "":
 		return plan.New(a.ID)
 	case a.Page == "plans":
-		return screen.NewList(plan.List)
+		return screen.NewList(plan.List).Filtered(a.Filter)
 	case a.Page == "findings" && a.ID != "":
 		return finding.New(a.ID)
 	case a.Page == "findings":
@@ -95,7 +95,7 @@ func screenOf(a screen.Address) screen.Screen {
 	case a.Page == "jobs" && a.ID != "":
 		return job.New(a.ID)
 	case a.Page == "jobs":
-		return screen.NewList(job.List)
+		return screen.NewList(job.List).Filtered(a.Filter)
 	case a.Page == "audit":
 		return audit.New(a)
 	case a.Page == "occupancy":
@@ -315,6 +315,9 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		if cmd, done := m.replay.Act(s, m.keys.inReplay(k.String())); done {
 			return cmd
 		}
+	}
+	if f, ok := m.top().(screen.Filterer); ok && k.Type == tea.KeyEsc && f.Unfilter() {
+		return nil
 	}
 	a := m.keys.actionOf(m.top().Name(), k.String())
 	if q, ok := m.top().(screen.Questioner); ok {

@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
@@ -125,7 +128,7 @@ func TestTheGoBoxKnowsWhatHasEnded(t *testing.T) {
 		s.press("1", ":", "p-000001", "enter")
 		s.sees("P-000001  REJECTED")
 		s.press(":", "nosuch", "enter")
-		s.sees("Nothing has these letters", ": nosuch")
+		s.sees(`Nothing called "nosuch". Try a job, user`, ": nosuch")
 	})
 }
 
@@ -173,5 +176,34 @@ func TestAViewerIsNotAskedWhyToMove(t *testing.T) {
 		s := asViewer(t, 80, 24)
 		s.press("p", "enter")
 		s.sees("Choose where to", "refused: it needs the role operator; you are viewer")
+	})
+}
+
+// Jobs are filtered by any of their words, and escape shows all again before it goes back.
+func TestAListIsFiltered(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := newScript(t, 8, 120, 36)
+		for job, user := range map[topology.JobID]string{"8": "wei", "9": "ann"} {
+			if _, err := s.site.Jobs.Dispatch(t.Context(), dispatch.Request{Job: job, User: user,
+				App: map[string]string{"wei": "ROMS", "ann": "WRF"}[user], Nodes: []topology.NodeID{"c0000" +
+					topology.NodeID(job)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.second()
+		s.press("2")
+		s.sees("ROMS", "WRF")
+		s.press("/", "an", "enter")
+		s.sees(`with "an" (esc clears)`, "WRF")
+		s.lacks("ROMS")
+		s.press("esc")
+		s.sees("ROMS", "WRF", "jobs   2 running")
+		s.press("/", "nobody", "enter")
+		s.sees("None of 2 jobs has that")
+		s.press("esc", "esc")
+		s.sees("NEEDS YOU")
+		s.press(":", "ann", "enter")
+		s.sees(`with "ann"`, "WRF")
+		s.lacks("ROMS")
 	})
 }

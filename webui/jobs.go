@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,10 +41,14 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 	switch state := r.URL.Query().Get("state"); state {
 	case "", "running", "ended", "all":
 		if state != "ended" {
-			jobs := h.picture.Snapshot().Situation.Jobs
-			for _, j := range jobs[:min(limit, len(jobs))] {
-				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes)})
+			now := h.picture.JobsNow()
+			for _, j := range h.picture.Snapshot().Situation.Jobs {
+				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes), Now: now[j.ID]})
 			}
+			slices.SortStableFunc(rows, func(a, b api.JobRow) int {
+				return cmp.Or(cmp.Compare(waitOf(&b), waitOf(&a)), cmp.Compare(b.NodeCount, a.NodeCount))
+			})
+			rows = rows[:min(limit, len(rows))]
 		}
 		if state == "ended" || state == "all" {
 			if rows, err = h.ended(rows, limit); err != nil {
@@ -54,6 +59,14 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 		return fmt.Errorf("%w: state=%q; there are running, ended and all", api.ErrInvalid, state)
 	}
 	return api.WriteJSON(w, rows)
+}
+
+// waitOf orders jobs by how much they wait; less than 1 % counts as 0.
+func waitOf(r *api.JobRow) float64 {
+	if r.Now == nil || r.Now.Wait == nil || *r.Now.Wait < 0.01 {
+		return 0
+	}
+	return *r.Now.Wait
 }
 
 // ended adds those that ended last, the newest first, up to limit rows.
@@ -80,6 +93,7 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) erro
 	v.Decision = h.known.Decided(id)
 	if run.End.IsZero() {
 		v.SoFar, v.WatchedSince = h.known.SoFar(id)
+		v.Waits = h.picture.JobWaits(id)
 		v.Neighbours = neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id)
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
 		sit := h.picture.Snapshot().Situation

@@ -30,6 +30,7 @@ type clientSums struct {
 // jobSums are one job's nodes behind one forwarder.
 type jobSums struct {
 	took  [3]float64
+	bytes float64
 	nodes float64 // of one that uses several forwarders its part here
 }
 
@@ -110,6 +111,9 @@ func (c *clientSums) addJobs(f *collector.Frame, took [3]float64, part float64) 
 			c.jobs[j.Job] = job
 		}
 		job.nodes += part
+		read, _ := collector.SampleOf(j.Samples, collector.ReadBytes)
+		write, _ := collector.SampleOf(j.Samples, collector.WriteBytes)
+		job.bytes += part * (read + write)
 		for i, m := range classOf {
 			if _, t, ok := spent(j.Samples, m.ops, m.client); ok {
 				job.took[i] += part * t

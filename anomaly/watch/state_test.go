@@ -22,6 +22,7 @@ type diods struct {
 	board *window.Board
 	m     *Machine
 	now   time.Time
+	job   map[topology.NodeID]topology.JobID // what clients run
 }
 
 func newDiods(t *testing.T, now time.Time) *diods {
@@ -46,9 +47,12 @@ func (e *diods) live(seconds int, slow float64) int {
 			}
 			cn, fwd := topology.NodeID("cn"+n), topology.ForwarderID("f"+n)
 			e.m.Mapping[cn] = fwd
-			e.board.Take([]collector.Frame{
-				{Node: cn, Role: topology.Compute, TimeMillis: at,
-					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)},
+			client := collector.Frame{Node: cn, Role: topology.Compute, TimeMillis: at,
+				Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7, collector.ClientWrite, took)}
+			if j := e.job[cn]; j != "" {
+				client.Jobs = []collector.JobSamples{{Job: j, Samples: client.Samples}}
+			}
+			e.board.Take([]collector.Frame{client,
 				{Node: fwd.Node(), Role: topology.Forwarder, TimeMillis: at,
 					Samples: samples(collector.WriteOps, 40.0, collector.WriteBytes, 1e7)},
 			}, e.now)

@@ -40,6 +40,7 @@ type trend struct {
 	seconds [trendSeconds]Second
 	waits   map[topology.ForwarderID]*[waitSeconds]Wait
 	took    [tookSteps]float64 // operations of this second by how long they took
+	jobs    map[topology.JobID]*jobTrend
 }
 
 // The steps of the distribution of how long operations take: 10 us and 8 % more a step reach 100 s.
@@ -49,7 +50,9 @@ const (
 	tookStep  = 0.077 // log
 )
 
-func newTrend() trend { return trend{waits: map[topology.ForwarderID]*[waitSeconds]Wait{}} }
+func newTrend() trend {
+	return trend{waits: map[topology.ForwarderID]*[waitSeconds]Wait{}, jobs: map[topology.JobID]*jobTrend{}}
+}
 
 // count takes operations of a client.
 func (t *trend) count(ops, seconds float64) {

@@ -36,11 +36,18 @@ func newJobs(o *options) *cobra.Command {
 func printJobs(w io.Writer, jobs []api.JobRow) error {
 	rows := make([][]string, 0, len(jobs))
 	for _, j := range jobs {
+		moved, wait, cause, fwds := chart.Missing, chart.Missing, "", chart.Missing
+		if n := j.Now; n != nil {
+			moved, wait, cause = chart.Mega(n.MovedBytesPerSec), chart.Ratio(n.Wait), n.Cause
+			fwds = strconv.Itoa(n.Forwarders)
+		}
 		rows = append(rows, []string{string(j.ID), chart.OrMissing(j.App), chart.OrMissing(j.User),
-			strconv.Itoa(j.NodeCount),
+			strconv.Itoa(j.NodeCount), moved, wait, cause, fwds,
 			stamp(j.Start), stamp(j.End)})
 	}
-	return printTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "STARTED", "ENDED"}, rows)
+	return printTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "MB/s", "WAIT %", "FOR", "FORWARDERS",
+		"STARTED",
+		"ENDED"}, rows)
 }
 
 // stamp is a time as tables show it; "-" for none.

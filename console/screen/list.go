@@ -2,11 +2,16 @@ package screen
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/console/chart"
 	"fairway/console/table"
+	"fairway/webui/api"
 )
 
 // Listing is what a list shows: its objects and how a line of them looks.
@@ -24,9 +29,11 @@ type Listing[T any] struct {
 
 // List is one list: the rows in the server's order, a cursor, enter opens.
 type List[T any] struct {
-	of     *Listing[T]
-	rows   Load[[]T]
-	cursor int
+	of        *Listing[T]
+	rows      Load[[]T]
+	cursor    int
+	filter    string
+	filtering *Input
 }
 
 // NewList makes the screen of a list.
@@ -34,8 +41,56 @@ func NewList[T any](of *Listing[T]) *List[T] {
 	return &List[T]{of: of, rows: Load[[]T]{Again: EverySecond}}
 }
 
-func (p *List[T]) Name() string           { return p.of.Screen }
-func (p *List[T]) Address(*State) Address { return p.of.At }
+func (p *List[T]) Name() string  { return p.of.Screen }
+func (p *List[T]) Field() *Input { return p.filtering }
+
+func (p *List[T]) Address(*State) Address {
+	at := p.of.At
+	at.Filter = p.filter
+	return at
+}
+
+// Filtered is the list with a filter.
+func (p *List[T]) Filtered(filter string) *List[T] {
+	p.filter = filter
+	return p
+}
+
+// Typed ends the filter: enter keeps it, escape takes it away.
+func (p *List[T]) Typed(_ *State, ok bool) tea.Cmd {
+	p.filter = ""
+	if ok {
+		p.filter = strings.TrimSpace(p.filtering.Text)
+	}
+	p.filtering, p.cursor = nil, 0
+	return nil
+}
+
+// Unfilter takes the filter away; false without one.
+func (p *List[T]) Unfilter() bool {
+	had := p.filter != ""
+	p.filter, p.cursor = "", 0
+	return had
+}
+
+// shown are the rows whose lines have every word of the filter.
+func (p *List[T]) shown(s *State) []T {
+	words := strings.Fields(strings.ToLower(p.filter))
+	if p.filtering != nil {
+		words = strings.Fields(strings.ToLower(p.filtering.Text))
+	}
+	if len(words) == 0 {
+		return p.rows.Value
+	}
+	var out []T
+	for i := range p.rows.Value {
+		line := strings.ToLower(ansi.Strip(p.of.Line(s, &p.rows.Value[i])))
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			out = append(out, p.rows.Value[i])
+		}
+	}
+	return out
+}
 
 func (p *List[T]) Refresh(s *State) tea.Cmd {
 	return p.rows.Refresh(s, p.of.Noun+"s",
@@ -49,13 +104,16 @@ func (p *List[T]) Answer(_ *State, msg tea.Msg) tea.Cmd {
 }
 
 func (p *List[T]) Act(s *State, a Action) tea.Cmd {
+	rows := p.shown(s)
 	switch {
-	case a == ActOpen && p.cursor < len(p.rows.Value):
-		return s.Host.Open(p.of.Open(&p.rows.Value[p.cursor]))
+	case a == ActFilter:
+		p.filtering = &Input{Label: "filter:", Text: p.filter}
+	case a == ActOpen && p.cursor < len(rows):
+		return s.Host.Open(p.of.Open(&rows[p.cursor]))
 	case a == ActOpen:
 		s.Note = "no " + p.of.Noun + " to open"
 	default:
-		p.cursor = a.Moved(p.cursor, len(p.rows.Value))
+		p.cursor = a.Moved(p.cursor, len(rows))
 	}
 	return nil
 }
@@ -64,18 +122,25 @@ func (p *List[T]) Title(s *State, _ int) string {
 	if !p.rows.Have {
 		return " " + p.of.Noun + "s" // how many is not known
 	}
-	return p.of.Title(s, p.rows.Value)
+	title := p.of.Title(s, p.rows.Value)
+	if p.filter != "" {
+		title += fmt.Sprintf("   with %q (esc clears)", p.filter)
+	}
+	return title
 }
 
 func (p *List[T]) Body(s *State, w, h int) []string {
-	rows := p.rows.Value
+	rows := p.shown(s)
 	switch {
 	case !p.rows.Have:
 		return p.rows.Missing(s, "the "+p.of.Noun+"s", w)
-	case len(rows) == 0:
+	case len(p.rows.Value) == 0:
 		return append([]string{""}, chart.Paragraphs(w, p.of.Empty)...)
+	case len(rows) == 0:
+		return append([]string{""}, chart.Paragraphs(w, fmt.Sprintf("None of %s has that. Escape shows all again.",
+			api.Counted(len(p.rows.Value), p.of.Noun)))...)
 	}
 	return append([]string{s.Bold(chart.Clip(p.of.Head, w))},
-		table.Lines(s.Palette, len(rows), p.cursor, w, h-1, "",
+		table.Lines(s.Palette, len(rows), min(p.cursor, len(rows)-1), w, h-1, "",
 			func(i int) string { return p.of.Line(s, &rows[i]) })...)
 }

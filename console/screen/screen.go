@@ -33,6 +33,9 @@ type Typist interface {
 	Typed(s *State, ok bool) tea.Cmd
 }
 
+// Filterer is a screen with a filter, which escape takes away before it goes back.
+type Filterer interface{ Unfilter() bool }
+
 // Questioner is a screen that asks once before it changes the machine.
 type Questioner interface {
 	// Unask takes the question back unless a answers it. It gets every key, also those that lead to other

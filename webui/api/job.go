@@ -14,6 +14,8 @@ type JobRow struct {
 	remap.Job
 	NodeCount int       `json:"node_count"`
 	End       time.Time `json:"end,omitzero"`
+	// Now is what a running job does; absent of one that is not followed.
+	Now *JobNow `json:"now,omitempty"`
 }
 
 // JobView is one job: where its nodes are, what they do, what was decided for it, and what it did.
@@ -33,6 +35,8 @@ type JobView struct {
 	WatchedSince time.Time        `json:"watched_since,omitzero"`
 	// Neighbours are the jobs on a running job's forwarders that move bytes there now, the most first.
 	Neighbours []Neighbour `json:"neighbours"`
+	// Waits is a running job's last quarter of an hour; nil of one that is not followed.
+	Waits *JobWaits `json:"waits,omitempty"`
 	// Decision is what the policy decided at the job's start; nil when it was not asked since the
 	// daemon's own start.
 	Decision *dispatch.Answer `json:"decision"`

@@ -84,8 +84,10 @@ const pages = {
   overview: (_, q) => overviewPage(app, q),
   forwarders: async id => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
   propose: async (_, q) => (await import('./plans.js?v=__V__')).proposePage(app, q),
-  plans: async id =>
-    id ? (await import('./plans.js?v=__V__')).planPage(app, id) : (await import('./plans.js?v=__V__')).plansPage(app),
+  plans: async (id, q) =>
+    id
+      ? (await import('./plans.js?v=__V__')).planPage(app, id)
+      : (await import('./plans.js?v=__V__')).plansPage(app, q),
   audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
   findings: async id =>
     id
@@ -100,7 +102,7 @@ const pages = {
           ? (await import('./job.js?v=__V__')).jobPage(app, id.slice(0, -5), true)
           : id
             ? (await import('./job.js?v=__V__')).jobPage(app, id)
-            : (await import('./lists.js?v=__V__')).jobsPage(app),
+            : (await import('./lists.js?v=__V__')).jobsPage(app, q),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
   whatif: async (_, q) => (await import('./whatif.js?v=__V__')).whatIfPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),

@@ -1,7 +1,7 @@
 // What opens over a page: help, go box, request log, signing in.
 import { h, setText } from './h.js?v=__V__';
 import { clock, kindWords } from './format.js?v=__V__';
-import { signIn, signOut } from './api.js?v=__V__';
+import { get, signIn, signOut } from './api.js?v=__V__';
 
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
@@ -23,6 +23,8 @@ const pagesOf = [
   ['flow of jobs', 'over forwarders to storage', 'f', '', '/overview?view=flow'],
   ['interference of jobs', 'who stands in whose way', 'f f', '', '/overview?view=matrix'],
   ['history, replay', 'as it was a minute ago', 'H', 'fairway replay', '/history'],
+  ['slow', 'the slowest forwarders first', '1', 'fairway nodes --role forwarder', '/overview?view=table&sort=slow'],
+  ['who waits', 'jobs, those that wait the most first', '2', 'fairway jobs', '/jobs'],
   ['jobs', 'running and ended jobs', '2', 'fairway jobs', '/jobs'],
   ['findings', 'what is wrong', '3', 'fairway findings', '/findings'],
   ['plans', 'all plans', '4', 'fairway plans', '/plans'],
@@ -126,7 +128,34 @@ export const dialogs = {
         `/forwarders/${r.id}`,
       ]),
     ];
+    /** All jobs come a moment later. @type {typeof targets} */
+    const jobs = [];
+    get('/api/v1/jobs?state=all')
+      .then((/** @type {any[]} */ rows) => {
+        const met = new Set();
+        for (const r of rows) {
+          const ended = Date.parse(r.end ?? '') > 0 ? ', ended' : '';
+          jobs.push([
+            r.id,
+            `job of ${r.user || '-'}  ${r.app || ''}${ended}`,
+            '',
+            `fairway job ${r.id}`,
+            `/jobs/${encodeURIComponent(r.id)}`,
+          ]);
+          for (const [what, name] of [
+            ['user', r.user],
+            ['application', r.app],
+          ])
+            if (name && !met.has(what + name)) {
+              met.add(what + name);
+              jobs.push([name, `${what}: its jobs`, '', 'fairway jobs', `/jobs?filter=${encodeURIComponent(name)}`]);
+            }
+        }
+        draw();
+      })
+      .catch(() => {}); // what the overview names is there all the same
     const list = h('tbody');
+    const nothing = h('p.empty', { role: 'status', hidden: true });
     const follow = (/** @type {string|(() => void)} */ to) => {
       d.close();
       typeof to === 'string' ? app.go(to) : to();
@@ -135,7 +164,7 @@ export const dialogs = {
       h('input', {
         type: 'search',
         'aria-label': 'go to',
-        placeholder: 'forwarder, job, finding, plan, page or key',
+        placeholder: 'job, user, application, forwarder, finding, plan, page or key',
         input: draw,
         keydown: (/** @type {KeyboardEvent} */ e) => {
           if (e.key === 'Enter') {
@@ -148,8 +177,9 @@ export const dialogs = {
     );
     // A colon in front says nothing: it is the key that opened the box, typed twice or late.
     const hits = () => {
-      const want = box.value.toLowerCase().replace(/^[\s:]+/, ''),
-        is = targets.filter(([name]) => fuzzy(name.toLowerCase(), want));
+      const known = new Set(jobs.map(([name]) => name)),
+        want = box.value.toLowerCase().replace(/^[\s:]+/, ''),
+        is = [...targets.filter(t => !known.has(t[0])), ...jobs].filter(([name]) => fuzzy(name.toLowerCase(), want));
       // What starts with it comes first, as in the terminal.
       return [
         ...is.filter(([name]) => name.toLowerCase().startsWith(want)),
@@ -157,8 +187,14 @@ export const dialogs = {
       ].slice(0, 14);
     };
     function draw() {
+      const found = hits();
+      nothing.hidden = found.length > 0;
+      setText(
+        nothing,
+        `Nothing called "${box.value}". Try a job, user, application, forwarder, F- or P- number.`,
+      );
       list.replaceChildren(
-        ...hits().map(([name, what, key, cli, to], i) =>
+        ...found.map(([name, what, key, cli, to], i) =>
           h(
             i ? 'tr' : 'tr.sel',
             typeof to === 'string'
@@ -172,7 +208,7 @@ export const dialogs = {
         ),
       );
     }
-    const d = open('Go to', box, h('div.scroll', null, h('table', null, list)));
+    const d = open('Go to', box, nothing, h('div.scroll', null, h('table', null, list)));
     box.value = x.typed;
     draw();
     box.focus();

@@ -9,6 +9,7 @@ import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { sparkline } from './sparks.js?v=__V__';
 import { valueOf } from './metrics.js?v=__V__';
 
 /**
@@ -27,7 +28,8 @@ export async function jobPage(app, id, toRuns) {
     facts = h('dl.facts'),
     card = h('section.card', { 'aria-label': 'decision' }),
     way = h('div'),
-    did = h('div');
+    did = h('div'),
+    waits = h('section', { 'aria-label': 'what it waits for' });
   const rowOf = (/** @type {string} */ f) => app.overview?.forwarders.find((/** @type {any} */ r) => r.id === f);
   const forwarders = new Table(
     [
@@ -103,7 +105,7 @@ export async function jobPage(app, id, toRuns) {
     neighbours.el,
   );
   const runs = runsPart(id);
-  const el = h('div', null, title, facts, card, did, runs.el, way, here);
+  const el = h('div', null, title, facts, waits, card, did, runs.el, way, here);
 
   function draw() {
     const run = ended()
@@ -141,6 +143,7 @@ export async function jobPage(app, id, toRuns) {
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
     card.replaceChildren(...decision(j.decision, ended()));
     did.replaceChildren(...(ended() ? profile(j) : []));
+    waits.replaceChildren(...(ended() || !j.waits ? [] : waitsOf(j.waits)));
     here.hidden = way.hidden = ended();
     drawTables();
   }
@@ -259,6 +262,59 @@ function soFar(j, now) {
     `${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ` +
     `${counted((p.phases ?? []).length, 'phase')} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`
   );
+}
+
+/**
+ * What a running job moved and waited for in the last quarter of an hour, by cause.
+ * @param {any} w
+ */
+function waitsOf(w) {
+  const causes = w.causes.filter((/** @type {any} */ c) => c.waits.some((/** @type {any} */ v) => v >= 0.005));
+  const row = (
+    /** @type {string} */ name,
+    /** @type {Node} */ picture,
+    /** @type {string} */ value,
+    /** @type {string} */ about,
+    /** @type {boolean} */ hot,
+  ) =>
+    h(
+      'tr',
+      { 'data-state': hot ? 'waits' : '' },
+      h('th', { scope: 'row' }, name),
+      h('td', null, picture),
+      h('td.num', null, value),
+      h('td.wrap.dim', null, about),
+    );
+  const known = w.moved.filter((/** @type {any} */ v) => v !== null);
+  return [
+    h('h2', null, 'What it waits for, 15 min'),
+    causes.length
+      ? ''
+      : h('p.dim', null, 'Nothing: its operations take as long as those of the jobs beside it (last 15 min).'),
+    h(
+      'div.scroll',
+      null,
+      h(
+        'table',
+        null,
+        h('caption.sr', null, 'what the job moved and waited for, by cause'),
+        h(
+          'tbody',
+          null,
+          row(
+            'moves',
+            sparkline(w.moved, Math.max(1, ...known)),
+            `${mega(known.at(-1))} MB/s`,
+            'read and written by all its nodes',
+            false,
+          ),
+          ...causes.map((/** @type {any} */ c) =>
+            row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05),
+          ),
+        ),
+      ),
+    ),
+  ];
 }
 
 /** What the policy decided at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */

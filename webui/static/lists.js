@@ -1,6 +1,7 @@
 // The plain lists: jobs, audit.
-import { h } from './h.js?v=__V__';
-import { age, clock } from './format.js?v=__V__';
+import { h, setText } from './h.js?v=__V__';
+import { age, clock, mega, ratio } from './format.js?v=__V__';
+import { sparkline } from './sparks.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
@@ -36,8 +37,11 @@ export function listPage(title, table, empty, update, message) {
   };
 }
 
-/** @param {import('./app.js').App} app */
-export async function jobsPage(app) {
+/** What a running job does now; nothing of another. @param {any} r */
+const now = r => r.now ?? {};
+
+/** @param {import('./app.js').App} app @param {URLSearchParams} q */
+export async function jobsPage(app, q) {
   const over = (/** @type {any} */ r) => Date.parse(r.end ?? '') > 0;
   const ran = (/** @type {any} */ r) => (over(r) ? Date.parse(r.end) : app.now()) - Date.parse(r.start);
   const table = new Table(
@@ -47,13 +51,47 @@ export async function jobsPage(app) {
       { name: 'user', head: 'USER', text: r => r.user || '-' },
       { name: 'nodes', head: 'NODES', num: true, text: r => String(r.node_count), value: r => r.node_count },
       {
+        name: 'moved',
+        head: 'MB/s',
+        title: 'read and written, mean of the last 10 s',
+        num: true,
+        text: r => (over(r) ? '' : mega(now(r).moved_bytes_per_sec)),
+        value: r => now(r).moved_bytes_per_sec,
+      },
+      {
+        name: 'wait',
+        head: 'WAIT %',
+        title: 'of the time of its nodes behind the forwarder where they wait the most, last minute',
+        num: true,
+        text: r => (over(r) ? '' : ratio(now(r).wait)),
+        value: r => (now(r).wait >= 0.01 ? now(r).wait : over(r) ? undefined : 0),
+      },
+      { name: 'for', head: 'FOR', text: r => now(r).cause ?? '' },
+      {
+        name: 'forwarders',
+        head: 'FORWARDERS',
+        num: true,
+        text: r => (over(r) || !r.now ? '' : String(r.now.forwarders)),
+        value: r => now(r).forwarders,
+      },
+      {
+        name: 'minutes',
+        head: 'MB/s, 5 min',
+        text: () => '',
+        value: r => now(r).moved_bytes_per_sec,
+        draw: (cell, r) => {
+          const steps = now(r).moved ?? [];
+          cell.replaceChildren(...(over(r) || !steps.length ? [] : [sparkline(steps, Math.max(1, ...steps))]));
+        },
+      },
+      { name: 'ran', head: 'RAN', num: true, text: r => age(ran(r)), value: ran },
+      {
         name: 'started',
         head: 'STARTED',
         num: true,
         text: r => when(r.start, app.now()),
         value: r => Date.parse(r.start),
       },
-      { name: 'ran', head: 'RAN', num: true, text: r => age(ran(r)), value: ran },
       {
         name: 'ended',
         head: 'ENDED',
@@ -65,10 +103,12 @@ export async function jobsPage(app) {
     {
       id: r => r.id,
       go: r => `/jobs/${encodeURIComponent(r.id)}`,
-      sort: 'ended',
+      sort: 'wait',
+      tie: r => (over(r) ? Date.parse(r.end) / 1e13 : 1 + r.node_count),
       caption: 'jobs that run, and those that ended last',
     },
   );
+  table.filter = q.get('filter') ?? '';
   const empty = h(
     'p.empty',
     null,
@@ -77,15 +117,63 @@ export async function jobsPage(app) {
   );
   const load = async () => {
     const rows = await get('/api/v1/jobs?state=all');
+    for (const r of rows) r.state = r.now?.waiting ? 'waits' : '';
     empty.hidden = rows.length > 0;
     table.update(rows);
   };
+  const filter = listFilter(table, 'filter by user, application, job, cause', text =>
+    app.go(`/jobs${text ? `?filter=${encodeURIComponent(text)}` : ''}`, true),
+  );
   await load();
   let ticks = 0;
-  return listPage('jobs', table, empty, () => {
+  const page = listPage('jobs', table, empty, () => {
     if (++ticks % 5) table.update(table.rows);
     else load().catch(e => app.note(e.message));
   });
+  page.el.insertBefore(filter.el, empty);
+  return { ...page, keys: { ...page.keys, ...filter.keys } };
+}
+
+/**
+ * A filter of a list: / opens it, and Escape clears it.
+ * @param {Table} table @param {string} about @param {(text: string) => void} changed
+ */
+export function listFilter(table, about, changed) {
+  const set = (/** @type {string} */ text) => {
+    table.filter = text;
+    table.update(table.rows);
+    box.hidden = false;
+    shown.hidden = !text;
+    setText(shown, `${table.passed.length} of ${table.rows.length} shown`);
+    changed(text);
+  };
+  const shown = h('span.dim', { role: 'status', hidden: !table.filter });
+  const box = /** @type {HTMLInputElement} */ (
+    h('input', {
+      type: 'search',
+      'aria-label': about,
+      placeholder: about,
+      value: table.filter,
+      input: () => set(box.value),
+      keydown: (/** @type {KeyboardEvent} */ e) => {
+        if (e.key === 'Escape' || e.key === 'Enter') box.blur();
+        if (e.key === 'Escape') set((box.value = ''));
+      },
+    })
+  );
+  return {
+    el: h('div.filter', null, box, shown),
+    /** @type {Record<string, [string, () => void]>} */
+    keys: {
+      '/': ['filter', () => box.focus()],
+      Escape: [
+        '',
+        () => {
+          if (table.filter) set((box.value = ''));
+        },
+      ],
+    },
+  };
 }
 
 /** With its day where that is another one. @param {string} t @param {number} now */

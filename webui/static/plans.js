@@ -4,6 +4,7 @@ import { age, clock, counted, mega, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { listFilter } from './lists.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
@@ -26,8 +27,11 @@ function reasonRule(app, field, least) {
   };
 }
 
-/** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
-export async function plansPage(app) {
+/**
+ * @param {import('./app.js').App} app @param {URLSearchParams} q
+ * @returns {Promise<import('./app.js').Page>}
+ */
+export async function plansPage(app, q) {
   const table = new Table(
     [
       { name: 'id', head: 'PLAN', text: r => r.id },
@@ -59,11 +63,15 @@ export async function plansPage(app) {
     empty.hidden = rows.length > 0;
     table.update(rows);
   };
+  table.filter = q.get('filter') ?? '';
+  const filter = listFilter(table, 'filter by number, state, words', text =>
+    app.go(`/plans${text ? `?filter=${encodeURIComponent(text)}` : ''}`, true),
+  );
   await load();
   return {
     title: 'plans',
     timeless: true,
-    el: h('div', null, h('h1', null, 'Plans'), empty, table.el),
+    el: h('div', null, h('h1', null, 'Plans'), filter.el, empty, table.el),
     message(m) {
       if (m.topic === 'plans') load().catch(e => app.note(e.message));
     },
@@ -76,6 +84,7 @@ export async function plansPage(app) {
       '<': ['', () => table.stepSort(-1)],
       '>': ['sort', () => table.stepSort(1)],
       r: ['reverse', () => table.sortBy(table.sort)],
+      ...filter.keys,
       ...exportKeys('plans', () => table.all()),
     },
   };

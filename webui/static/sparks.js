@@ -122,3 +122,32 @@ export class Waits {
     cell.replaceChildren(svg);
   }
 }
+
+/**
+ * A line of steps from 0 to a top, the newest at the right; a missing one is a gap.
+ * @param {Steps} values @param {number} top @param {string} [cls]
+ */
+export function sparkline(values, top, cls = 'own') {
+  const svg = document.createElementNS(NS, 'svg');
+  svg.setAttribute('viewBox', `0 0 ${WIDE} ${HIGH}`);
+  svg.setAttribute('class', 'spark');
+  svg.setAttribute('aria-hidden', 'true'); // the number beside it says the newest
+  let d = '',
+    pen = false;
+  values.forEach((v, i) => {
+    if (v === null || v === undefined) {
+      pen = false;
+      return;
+    }
+    const x = (i * WIDE) / Math.max(1, values.length - 1),
+      y = HIGH - 2 - (Math.min(v, top) / (top || 1)) * (HIGH - 4);
+    d += `${pen ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
+    if (!pen) d += 'h.01';
+    pen = true;
+  });
+  const p = document.createElementNS(NS, 'path');
+  p.setAttribute('class', cls);
+  p.setAttribute('d', d || 'M0 0');
+  svg.append(p);
+  return svg;
+}

@@ -94,6 +94,15 @@ func (s *Site) Judge(at time.Time) {
 	s.FindMu.Unlock()
 }
 
+// Later lives through a second at once: the one after the newest.
+func (s *Site) Later() {
+	f, _ := s.Board.Frame(s.Machine.Topo.ByRole(topology.Forwarder)[0].ID)
+	at := time.UnixMilli(f.TimeMillis).Add(time.Second)
+	s.second(at, map[topology.ForwarderID]float64{})
+	s.Past.Store(nil)
+	s.Picture.Arrived()
+}
+
 // Second waits for the next whole second, in which the machine's newest one arrives, is stored and judged.
 func (s *Site) Second() {
 	now := time.Now().Truncate(time.Second).Add(time.Second)

@@ -112,6 +112,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 			chart.Count(j.MetaOpsPerSec))
 	}
 	lines = append(lines, p.did(s, w)...)
+	lines = append(lines, waitLines(s, j.Waits, w)...)
 	lines = append(lines, p.like(w)...)
 	if j.End.IsZero() {
 		lines = append(lines, neighbourLines(j.Neighbours, w)...)
@@ -365,4 +366,28 @@ func (p *Screen) where(s *screen.State, w, h int) []string {
 		}
 		return line
 	})...)
+}
+
+// waitLines are what a running job waited for in the last quarter of an hour, a line for each cause that it waited for.
+func waitLines(s *screen.State, waits *api.JobWaits, w int) (lines []string) {
+	if waits == nil {
+		return nil
+	}
+	label := "WAITS FOR"
+	for i := range waits.Causes {
+		c := &waits.Causes[i]
+		if mostOf(c.Waits) < 0.005 {
+			continue
+		}
+		graph := s.Palette.Graph(c.Waits, 1, min(45, max(10, w-60)))
+		lines = append(lines, chart.Clip(fmt.Sprintf(" %-9s %-11s %s %5s %% now, 15 min", label, chart.Clean(c.Cause),
+			graph, chart.Ratio(c.Now)), w))
+		label = ""
+	}
+	if lines == nil {
+		return chart.Labelled(label,
+			"nothing: its operations take as long as those of the jobs beside it (last 15 min)",
+			w)
+	}
+	return lines
 }

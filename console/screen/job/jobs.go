@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -14,7 +15,8 @@ import (
 var List = &screen.Listing[api.JobRow]{
 	Screen: screen.OnJobs, At: screen.Address{Page: "jobs"},
 	Ask: func(ctx context.Context, b screen.Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
-	Head: " JOB        APPLICATION    USER       NODES       STARTED     RAN  ENDED",
+	Head: " JOB        APPLICATION  USER     NODES    MB/s  WAIT FOR          FWDS    RAN 5 MIN        STARTED      " +
+		"ENDED",
 	Empty: "No job is known. The batch system reports jobs by 'fairway hook dispatch' and 'fairway hook end' in its " +
 		"prolog " +
 		"and epilog.",
@@ -36,10 +38,43 @@ var List = &screen.Listing[api.JobRow]{
 		if !r.End.IsZero() {
 			ended, ran = chart.Moment(r.End, s.Now), r.End.Sub(r.Start)
 		}
-		return " " + chart.Left(chart.Clean(string(r.ID)), 10) + " " + chart.Left(chart.Clean(r.App), 14) + " " +
-			chart.Left(chart.Clean(r.User), 8) +
-			chart.Right(strconv.Itoa(r.NodeCount), 8) +
-			chart.Right(chart.Moment(r.Start, s.Now), 14) + chart.Right(chart.Age(ran), 8) + "  " + ended
+		head := " " + chart.Left(chart.Clean(string(r.ID)), 10) + " " + chart.Left(chart.Clean(r.App), 12) + " " +
+			chart.Left(chart.Clean(r.User), 7) + chart.Right(strconv.Itoa(r.NodeCount), 7)
+		graph := strings.Repeat(" ", graphWidth)
+		now := r.Now
+		if now == nil || !r.End.IsZero() {
+			head += strings.Repeat(" ", 8+6+14+5)
+		} else {
+			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 8) + waitText(now) +
+				chart.Right(strconv.Itoa(now.Forwarders), 5)
+			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth)
+			if now.Waiting {
+				head = s.Palette.Paint(s.Palette.Suspect, head)
+			}
+		}
+		return head + chart.Right(chart.Age(ran), 7) + " " + graph + chart.Right(chart.Moment(r.Start, s.Now), 12) +
+			"  " + ended
 	},
 	Open: func(r *api.JobRow) screen.Address { return screen.AtJob(r.ID, "") },
+}
+
+// graphWidth is how wide the last five minutes of a job are.
+const graphWidth = 10
+
+// waitText is how much a job waits, and for what, in 20 columns.
+func waitText(now *api.JobNow) string {
+	if now.Wait == nil {
+		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 14)
+	}
+	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 13)
+}
+
+// mostOf is the largest of the known values: the top of a graph.
+func mostOf(values []*float64) (most float64) {
+	for _, v := range values {
+		if v != nil {
+			most = max(most, *v)
+		}
+	}
+	return most
 }

@@ -90,6 +90,13 @@ func (p *Screen) Typed(s *screen.State, ok bool) tea.Cmd {
 	return nil
 }
 
+// Unfilter takes the filter away; false without one.
+func (p *Screen) Unfilter() bool {
+	had := p.filter != ""
+	p.filter = ""
+	return had
+}
+
 func (p *Screen) cursorRow(s *screen.State) api.ForwarderRow {
 	if r := s.Forwarder(p.cursor); r != nil {
 		return *r

@@ -1,0 +1,229 @@
+package watch
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Cause is what a job waits for.
+type Cause int
+
+// The causes: a forwarder that is slower than its peers, another job on it, the storage behind all of them, and what
+// the job does itself.
+const (
+	ByForwarder Cause = iota
+	ByNeighbour
+	ByBackEnd
+	ByItself
+	Causes // how many there are
+)
+
+const (
+	// jobSteps of TrendStep seconds are kept of a job: a quarter of an hour.
+	jobSteps = 15 * 60 / TrendStep
+	// mostJobs bounds how many jobs are followed.
+	mostJobs = 4096
+	// leastNodes keeps a part of a node from counting more than it is.
+	leastNodes = 0.1
+	// commonFrom is from which factor on the whole layer counts as slower than it was: less is noise.
+	commonFrom = 1.1
+)
+
+// JobStep is a job over one step, or the mean of some. What was not reported is NaN.
+type JobStep struct {
+	Moved float32 // bytes/s of all its nodes
+	// Waits are the parts of the time that its nodes behind one forwarder waited, those that waited the most: a
+	// parallel program is as slow as its slowest node. 0..1 by cause.
+	Waits [Causes]float32
+}
+
+// jobTrend is the newest past of one job.
+type jobTrend struct {
+	steps  [jobSteps]JobStep
+	newest int64 // step: Unix seconds / TrendStep
+	sum    JobStep
+	n      float32
+	seen   int64 // Unix second when it last ran
+}
+
+func (t *jobTrend) add(at int64, s JobStep) {
+	step := at / TrendStep
+	if step != t.newest {
+		t.close()
+		nan := float32(math.NaN())
+		for i := max(t.newest+1, step-jobSteps+1); i <= step; i++ {
+			t.steps[i%jobSteps] = JobStep{Moved: nan, Waits: [Causes]float32{nan, nan, nan, nan}}
+		}
+		t.newest, t.sum, t.n = step, JobStep{}, 0
+	}
+	t.sum.Moved += s.Moved
+	for c := range s.Waits {
+		t.sum.Waits[c] += s.Waits[c]
+	}
+	t.n++
+	t.close()
+}
+
+// close writes the mean of the newest step's seconds so far.
+func (t *jobTrend) close() {
+	if t.n == 0 {
+		return
+	}
+	m := JobStep{Moved: t.sum.Moved / t.n}
+	for c := range m.Waits {
+		m.Waits[c] = t.sum.Waits[c] / t.n
+	}
+	t.steps[t.newest%jobSteps] = m
+}
+
+// takeJobTrends adds the newest second of each running job; called after all detectors have judged it.
+func (d *Detectors) takeJobTrends(now time.Time, m *Machine) {
+	at := now.Unix()
+	seconds := map[topology.JobID]*JobStep{}
+	read, write := d.slow.Common()
+	common := [3]float64{failslow.Read: read, failslow.Write: write, failslow.Meta: 1}
+	for id, sums := range d.clients.of {
+		var ratios [3]float64
+		for c, r := range d.byClient.Ratio(id.Node()) {
+			ratios[c] = r
+		}
+		if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
+			ratios = node.Ratio
+		}
+		for job, j := range sums.jobs {
+			s := seconds[job]
+			if s == nil {
+				s = &JobStep{}
+				seconds[job] = s
+			}
+			s.Moved += float32(j.bytes)
+			cause := d.causeOf(id.Node(), job)
+			own, behind := 0.0, 0.0
+			for c, r := range ratios {
+				took := j.took[c]
+				if r > 1 {
+					own += took * (1 - 1/r)
+					took /= r
+				}
+				if common[c] > commonFrom {
+					behind += took * (1 - 1/common[c])
+				}
+			}
+			nodes := max(leastNodes, j.nodes)
+			s.Waits[cause] = max(s.Waits[cause], float32(min(1, own/nodes)))
+			s.Waits[ByBackEnd] = max(s.Waits[ByBackEnd], float32(min(1, behind/nodes)))
+		}
+	}
+	for _, j := range m.Jobs {
+		t := d.trend.jobs[j.ID]
+		if t == nil {
+			if len(d.trend.jobs) >= mostJobs {
+				continue
+			}
+			t = &jobTrend{newest: at/TrendStep - jobSteps}
+			d.trend.jobs[j.ID] = t
+		}
+		t.seen = at
+		if s := seconds[j.ID]; s != nil {
+			t.add(at, *s)
+		} else {
+			t.add(at, JobStep{})
+		}
+	}
+	for id, t := range d.trend.jobs {
+		if at-t.seen > jobSteps*TrendStep {
+			delete(d.trend.jobs, id)
+		}
+	}
+}
+
+// causeOf is why a job waits at a node, by what the detectors say of the node in this second.
+func (d *Detectors) causeOf(node topology.NodeID, job topology.JobID) Cause {
+	cause := ByForwarder
+	for i := range d.second.verdicts {
+		v := &d.second.verdicts[i]
+		if v.Level < anomaly.Doubt || v.Node != node && v.Node != anomaly.Everywhere {
+			continue
+		}
+		switch {
+		case v.Kind.Accuses() && v.Node == node && v.Level == anomaly.Alarm:
+			return ByForwarder
+		case slices.Contains(v.Culprits, job):
+			cause = ByItself
+		case len(v.Culprits) > 0 && cause != ByItself:
+			cause = ByNeighbour
+		case (v.Kind == anomaly.BrownoutAll || v.Kind == anomaly.BrownoutPool) && cause == ByForwarder:
+			cause = ByBackEnd
+		}
+	}
+	return cause
+}
+
+// JobTrend is a job's last quarter of an hour in steps, the oldest first, and when the newest ended; nothing of a job
+// that is not followed.
+func (d *Detectors) JobTrend(id topology.JobID) (steps []JobStep, end time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.trend.jobs[id]
+	if t == nil {
+		return nil, time.Time{}
+	}
+	return t.last(jobSteps), time.Unix((t.newest+1)*TrendStep, 0)
+}
+
+// JobMinutes is the last five minutes of each job that is followed.
+func (d *Detectors) JobMinutes() map[topology.JobID][]JobStep {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[topology.JobID][]JobStep, len(d.trend.jobs))
+	for id, t := range d.trend.jobs {
+		out[id] = t.last(waitSeconds / TrendStep)
+	}
+	return out
+}
+
+// last are the newest n steps, the oldest first.
+func (t *jobTrend) last(n int64) []JobStep {
+	out := make([]JobStep, 0, n)
+	for i := t.newest - n + 1; i <= t.newest; i++ {
+		out = append(out, t.steps[i%jobSteps])
+	}
+	return out
+}
+
+// MeanOf is the mean of the steps that are known, and how many these are.
+func MeanOf(steps []JobStep) (m JobStep, known int) {
+	for _, s := range steps {
+		if s.Moved != s.Moved {
+			continue
+		}
+		known++
+		m.Moved += s.Moved
+		for c := range s.Waits {
+			m.Waits[c] += s.Waits[c]
+		}
+	}
+	if known > 0 {
+		m.Moved /= float32(known)
+		for c := range m.Waits {
+			m.Waits[c] /= float32(known)
+		}
+	}
+	return m, known
+}
+
+// Worst is the largest cause and how much it is.
+func (s *JobStep) Worst() (Cause, float32) {
+	worst := ByForwarder
+	for c := range s.Waits {
+		if s.Waits[c] > s.Waits[worst] {
+			worst = Cause(c)
+		}
+	}
+	return worst, s.Waits[worst]
+}

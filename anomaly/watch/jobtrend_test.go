@@ -1,0 +1,68 @@
+package watch
+
+import (
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector/topology"
+	"fairway/tsdb/window"
+)
+
+// A job is as slow as its slowest nodes: those behind the slow forwarder wait, and the forwarder is why.
+func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
+	e := newDiods(t, time.Unix(1_800_000_000, 0))
+	e.m.Jobs = []Job{{ID: "7", Nodes: []topology.NodeID{"cn1", "cn2"}}, {ID: "8", Nodes: []topology.NodeID{"cn5"}}}
+	e.job = map[topology.NodeID]topology.JobID{"cn1": "7", "cn2": "7", "cn5": "8"}
+	e.live(200, 4e-3)
+	for range 40 {
+		e.live(1, 40e-3)
+	}
+	steps, end := e.JobTrend("7")
+	if len(steps) != jobSteps || end.Unix() <= e.now.Unix()-TrendStep {
+		t.Fatalf("%d steps to %s", len(steps), end)
+	}
+	now, known := MeanOf(steps[len(steps)-4:])
+	cause, wait := now.Worst()
+	if known != 4 || cause != ByForwarder || wait < 0.5 || wait > 1 || now.Moved < 1.9e7 || now.Moved > 2.1e7 {
+		t.Errorf("job 7 in %d steps: %+v", known, now)
+	}
+	before, _ := MeanOf(steps[len(steps)-40 : len(steps)-30])
+	if _, wait := before.Worst(); wait > 0.05 {
+		t.Errorf("it waited before: %+v", before)
+	}
+	other, _ := MeanOf(e.JobMinutes()["8"])
+	if _, wait := other.Worst(); wait > 0.05 || other.Moved < 0.9e7 {
+		t.Errorf("job 8 has no node there: %+v", other)
+	}
+	if _, known := MeanOf(steps[:10]); known != 0 {
+		t.Errorf("%d steps are known of before the first second", known)
+	}
+}
+
+// Who is why a job waits: by the verdicts of the other detectors.
+func TestWhyAJobWaits(t *testing.T) {
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	storm := anomaly.Verdict{Node: "f1", Kind: anomaly.MetaStorm, Level: anomaly.Alarm,
+		Culprits: []topology.JobID{"9"}}
+	slow := anomaly.Verdict{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm}
+	storage := anomaly.Verdict{Node: anomaly.Everywhere, Kind: anomaly.BrownoutAll, Level: anomaly.Alarm}
+	for name, c := range map[string]struct {
+		verdicts []anomaly.Verdict
+		job      topology.JobID
+		want     Cause
+	}{
+		"no verdict":                 {nil, "7", ByForwarder},
+		"a neighbour":                {[]anomaly.Verdict{storm}, "7", ByNeighbour},
+		"itself":                     {[]anomaly.Verdict{storage, storm}, "9", ByItself},
+		"the storage":                {[]anomaly.Verdict{storage}, "7", ByBackEnd},
+		"a slow node beside a storm": {[]anomaly.Verdict{storm, slow}, "7", ByForwarder},
+	} {
+		d.second.verdicts = c.verdicts
+		if got := d.causeOf("f1", c.job); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
