@@ -41,7 +41,7 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 	switch state := r.URL.Query().Get("state"); state {
 	case "", "running", "ended", "all":
 		if state != "ended" {
-			now := h.picture.JobsNow()
+			now := live.JobsNow(h.picture)
 			for _, j := range h.picture.Snapshot().Situation.Jobs {
 				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes), Now: now[j.ID]})
 			}
@@ -93,7 +93,7 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) erro
 	v.Decision = h.known.Decided(id)
 	if run.End.IsZero() {
 		v.SoFar, v.WatchedSince = h.known.SoFar(id)
-		v.Waits = h.picture.JobWaits(id)
+		v.Waits = live.JobWaits(h.picture, id)
 		v.Neighbours = neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id)
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
 		sit := h.picture.Snapshot().Situation

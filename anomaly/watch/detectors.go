@@ -122,7 +122,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 			d.addImpact(&d.second.verdicts[i])
 		}
 	}
-	d.takeJobTrends(now, m)
+	takeJobTrends(d, now, m)
 	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
 	if len(d.second.servers) > 0 {
 		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())

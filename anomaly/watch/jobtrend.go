@@ -82,7 +82,7 @@ func (t *jobTrend) close() {
 }
 
 // takeJobTrends adds the newest second of each running job; called after all detectors have judged it.
-func (d *Detectors) takeJobTrends(now time.Time, m *Machine) {
+func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 	at := now.Unix()
 	seconds := map[topology.JobID]*JobStep{}
 	read, write := d.slow.Common()
@@ -102,7 +102,7 @@ func (d *Detectors) takeJobTrends(now time.Time, m *Machine) {
 				seconds[job] = s
 			}
 			s.Moved += float32(j.bytes)
-			cause := d.causeOf(id.Node(), job)
+			cause := causeOf(d.second.verdicts, id.Node(), job)
 			own, behind := 0.0, 0.0
 			for c, r := range ratios {
 				took := j.took[c]
@@ -143,10 +143,10 @@ func (d *Detectors) takeJobTrends(now time.Time, m *Machine) {
 }
 
 // causeOf is why a job waits at a node, by what the detectors say of the node in this second.
-func (d *Detectors) causeOf(node topology.NodeID, job topology.JobID) Cause {
+func causeOf(verdicts []anomaly.Verdict, node topology.NodeID, job topology.JobID) Cause {
 	cause := ByForwarder
-	for i := range d.second.verdicts {
-		v := &d.second.verdicts[i]
+	for i := range verdicts {
+		v := &verdicts[i]
 		if v.Level < anomaly.Doubt || v.Node != node && v.Node != anomaly.Everywhere {
 			continue
 		}
@@ -164,9 +164,16 @@ func (d *Detectors) causeOf(node topology.NodeID, job topology.JobID) Cause {
 	return cause
 }
 
-// JobTrend is a job's last quarter of an hour in steps, the oldest first, and when the newest ended; nothing of a job
+// JobTrends are the newest past of the jobs that are followed.
+type JobTrends struct{ d *Detectors }
+
+// Jobs are the jobs that run.
+func (d *Detectors) Jobs() JobTrends { return JobTrends{d} }
+
+// Of is a job's last quarter of an hour in steps, the oldest first, and when the newest ended; nothing of a job
 // that is not followed.
-func (d *Detectors) JobTrend(id topology.JobID) (steps []JobStep, end time.Time) {
+func (j JobTrends) Of(id topology.JobID) (steps []JobStep, end time.Time) {
+	d := j.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.trend.jobs[id]
@@ -176,8 +183,9 @@ func (d *Detectors) JobTrend(id topology.JobID) (steps []JobStep, end time.Time)
 	return t.last(jobSteps), time.Unix((t.newest+1)*TrendStep, 0)
 }
 
-// JobMinutes is the last five minutes of each job that is followed.
-func (d *Detectors) JobMinutes() map[topology.JobID][]JobStep {
+// Minutes are the last five minutes of each job that is followed.
+func (j JobTrends) Minutes() map[topology.JobID][]JobStep {
+	d := j.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make(map[topology.JobID][]JobStep, len(d.trend.jobs))

@@ -5,10 +5,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector/topology"
-	"fairway/tsdb/window"
 )
 
 // A job is as slow as its slowest nodes: those behind the slow forwarder wait, and the forwarder is why.
@@ -20,7 +17,7 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	for range 40 {
 		e.live(1, 40e-3)
 	}
-	steps, end := e.JobTrend("7")
+	steps, end := e.Jobs().Of("7")
 	if len(steps) != jobSteps || end.Unix() <= e.now.Unix()-TrendStep {
 		t.Fatalf("%d steps to %s", len(steps), end)
 	}
@@ -33,7 +30,7 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	if _, wait := before.Worst(); wait > 0.05 {
 		t.Errorf("it waited before: %+v", before)
 	}
-	other, _ := MeanOf(e.JobMinutes()["8"])
+	other, _ := MeanOf(e.Jobs().Minutes()["8"])
 	if _, wait := other.Worst(); wait > 0.05 || other.Moved < 0.9e7 {
 		t.Errorf("job 8 has no node there: %+v", other)
 	}
@@ -44,7 +41,6 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 
 // Who is why a job waits: by the verdicts of the other detectors.
 func TestWhyAJobWaits(t *testing.T) {
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
 	storm := anomaly.Verdict{Node: "f1", Kind: anomaly.MetaStorm, Level: anomaly.Alarm,
 		Culprits: []topology.JobID{"9"}}
 	slow := anomaly.Verdict{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm}
@@ -60,8 +56,7 @@ func TestWhyAJobWaits(t *testing.T) {
 		"the storage":                {[]anomaly.Verdict{storage}, "7", ByBackEnd},
 		"a slow node beside a storm": {[]anomaly.Verdict{storm, slow}, "7", ByForwarder},
 	} {
-		d.second.verdicts = c.verdicts
-		if got := d.causeOf("f1", c.job); got != c.want {
+		if got := causeOf(c.verdicts, "f1", c.job); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -20,13 +20,13 @@ const (
 )
 
 // JobsNow is what each running job does that the detectors follow.
-func (p *Picture) JobsNow() map[topology.JobID]*api.JobNow {
+func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 	d := p.cfg.detectors()
 	if d == nil {
 		return nil
 	}
 	out := map[topology.JobID]*api.JobNow{}
-	for id, steps := range d.JobMinutes() {
+	for id, steps := range d.Jobs().Minutes() {
 		out[id] = jobNow(steps)
 	}
 	for _, jobs := range clientsByJob(p.Snapshot().Situation) {
@@ -60,12 +60,12 @@ func jobNow(steps []watch.JobStep) *api.JobNow {
 func newest(steps []watch.JobStep, n int) []watch.JobStep { return steps[max(0, len(steps)-n):] }
 
 // JobWaits is a running job's last quarter of an hour; nil of one that is not followed.
-func (p *Picture) JobWaits(id topology.JobID) *api.JobWaits {
+func JobWaits(p *Picture, id topology.JobID) *api.JobWaits {
 	d := p.cfg.detectors()
 	if d == nil {
 		return nil
 	}
-	steps, end := d.JobTrend(id)
+	steps, end := d.Jobs().Of(id)
 	if steps == nil {
 		return nil
 	}

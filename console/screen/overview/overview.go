@@ -125,9 +125,9 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActReverse:
 		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActSortPrev:
-		table.StepSort(&p.sort, p.columns(s), -1)
+		table.StepSort(&p.sort, screen.ForwarderColumns(s), -1)
 	case screen.ActSortNext:
-		table.StepSort(&p.sort, p.columns(s), 1)
+		table.StepSort(&p.sort, screen.ForwarderColumns(s), 1)
 	case screen.ActOpen:
 		if p.panel == panelNeeds && !p.asTable {
 			return p.openNeed(s)
@@ -139,10 +139,6 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.move(s, a)
 	}
 	return nil
-}
-
-func (p *Screen) columns(s *screen.State) []table.Column[api.ForwarderRow] {
-	return screen.ForwarderColumns(s)
 }
 
 // rows are the forwarders of the list: filtered and in order.
