@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,10 +23,9 @@ type health struct {
 		StoreErr() error
 		Stalled() time.Duration
 	}
-	desk   interface{ Unrecorded() error }
-	alerts alerts
-	// encryption says what is in clear text; nil: it is not known.
-	encryption func() api.Check
+	desk    interface{ Unrecorded() error }
+	alerts  alerts
+	further []func(context.Context) api.Check
 }
 
 func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
@@ -49,8 +49,8 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) 
 
 func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	all := append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called())
-	if h.encryption != nil {
-		all = append(all, h.encryption())
+	for _, check := range h.further {
+		all = append(all, check(r.Context()))
 	}
 	return api.WriteJSON(w, all)
 }

@@ -66,8 +66,8 @@ type Options struct {
 	Effect func(plan string) *remap.Effect
 	// Alerts calls people; nil: nobody is called.
 	Alerts *alert.Sender
-	// Encryption says what is in clear text; nil: it is not known.
-	Encryption func() api.Check
+	// Checks are what the doctor asks of the daemon besides: what is in clear text, how its cluster stands.
+	Checks []func(context.Context) api.Check
 	// Leader is access.Site.Leader.
 	Leader func(w http.ResponseWriter, r *http.Request, by access.Caller) (done bool, err error)
 	// Metrics write further counters to /metrics.
@@ -150,7 +150,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
-			alerts: alerts{cfg.Alerts}, encryption: cfg.Encryption},
+			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
 		agents: agents{cfg.Ingest, gate, cfg.Log},
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,

@@ -7,9 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"fairway/cmd/program"
@@ -120,10 +122,13 @@ func (d *daemon) term() uint64 {
 }
 
 // leads says whether this daemon decides and acts.
-func (d *daemon) leads() bool { return d.cluster == nil || d.cluster.Term() > 0 }
+func (d *daemon) leads() bool { return !d.conf.view && (d.cluster == nil || d.cluster.Term() > 0) }
 
 // notice is what every screen says of this daemon.
 func (d *daemon) notice() string {
+	if d.conf.view {
+		return viewNotice
+	}
 	if d.cluster == nil {
 		return ""
 	}
@@ -131,31 +136,72 @@ func (d *daemon) notice() string {
 	return s.Notice(time.Now())
 }
 
+// checks are what the doctor asks besides.
+func (d *daemon) checks() []func(context.Context) api.Check {
+	all := []func(context.Context) api.Check{func(context.Context) api.Check {
+		return encryptionCheck(&d.conf.Listen, d.keys, time.Now())
+	}}
+	if d.cluster != nil {
+		all = append(all, d.clusterCheck)
+	}
+	return all
+}
+
+// clusterCheck says how the daemons of the cluster stand.
+func (d *daemon) clusterCheck(ctx context.Context) api.Check {
+	s, own := d.cluster.Status(), d.desk.Head().Records
+	c := api.Check{Name: "cluster", Level: api.CheckOK}
+	words := []string{fmt.Sprintf("%s leads in term %d; the journal of %s has %d records", s.Leader, s.Term, s.Name,
+		own)}
+	if s.Leader == "" || s.Fatal != nil {
+		c.Level, words[0] = api.CheckFailed, s.Notice(time.Now())
+		c.Fix = "start the daemons that do not answer, or mend the network between them (docs/cluster.md)"
+	}
+	for _, o := range d.cluster.Others(ctx) {
+		if o.Err == nil {
+			words = append(words, fmt.Sprintf("%s has %d", o.Name, o.Records))
+			continue
+		}
+		words = append(words, fmt.Sprintf("%s is not there: %v", o.Name, o.Err))
+		if c.Level == api.CheckOK {
+			c.Level, c.Fix = api.CheckWarned, "start "+o.Name+", or mend what it says (docs/cluster.md)"
+		}
+	}
+	c.Text = strings.Join(words, "; ")
+	return c
+}
+
 // leader passes a request on to the daemon that leads.
 func (d *daemon) leader() func(http.ResponseWriter, *http.Request, access.Caller) (bool, error) {
+	if d.conf.view {
+		return viewOnly
+	}
 	if d.cluster == nil {
 		return nil
 	}
 	return func(w http.ResponseWriter, r *http.Request, by access.Caller) (done bool, err error) {
 		to := d.cluster.Leader()
-		switch {
-		case to == d.conf.Cluster.Name, to == "" && r.Method == http.MethodGet:
+		if to == d.conf.Cluster.Name || to == "" && r.Method == http.MethodGet {
 			return false, nil // as this daemon has it
-		case to == "":
-			var self bool
-			if to, self, err = d.cluster.AwaitLeader(r.Context()); self {
-				return false, nil
-			}
 		}
-		if err == nil {
-			err = d.cluster.Forward(w, r, to, func(q *http.Request) { access.PassOn(q, by) })
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPassedOn))
+		if err != nil {
+			return true, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
+		self, err := d.cluster.AtLeader(r.Context(), func(to string) error {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			return d.cluster.Forward(w, r, to, func(q *http.Request) { access.PassOn(q, by) })
+		})
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		if err != nil {
 			err = fmt.Errorf("%w: %w", api.ErrUnreachable, err)
 		}
-		return true, err
+		return !self, err
 	}
 }
+
+// maxPassedOn bounds the body of a request that is passed on: a job or a plan of 41,000 nodes is a tenth of it.
+const maxPassedOn = 16 << 20
 
 // jobNotes are the jobs' starts and ends, which every daemon of a cluster knows.
 type jobNotes struct {

@@ -55,6 +55,8 @@ type Config struct {
 	Mounts       rootcause.Mounts      `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
 	Nodes        []topology.Node       `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
 	Default      topology.Mapping      `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
+
+	view bool // fairwayd view: it shows another daemon's store
 }
 
 // Listen says where the daemon can be reached.

@@ -33,7 +33,6 @@ import (
 	"fairway/tsdb/promapi"
 	"fairway/tsdb/window"
 	"fairway/webui"
-	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -96,6 +95,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.store = store.Source
+	if conf.view {
+		d.store = seen{store.Source}
+	}
 	d.board = window.NewBoard(0)
 	d.situation = situation.New(situation.Config{Machine: conf.machine(),
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
@@ -110,6 +112,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			d.board.Take(frames, now)
 			shown.Arrived()
 		}})
+	if conf.view {
+		d.agents.Close()
+	}
 	drains := d.newDrains()
 	if err := d.openDesk(people.RoleNow, drains); err != nil {
 		return d, err
@@ -149,15 +154,22 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(), Mounts: conf.Mounts,
 			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
-			Encryption: func() api.Check { return encryptionCheck(&conf.Listen, d.keys, time.Now()) },
-			Alerts:     calls, Runs: d.history.Each, Leader: d.leader(), Effect: d.effects.Newest,
+			Checks: d.checks(),
+			Effect: d.effects.Newest,
+			Alerts: calls, Runs: d.history.Each, Leader: d.leader(),
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
-	d.tasks.Go(func() { d.jobs.Run(ctx) })
-	d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
+	if conf.view {
+		d.tasks.Go(func() { d.keepView(ctx, shown.Arrived) })
+	} else {
+		d.tasks.Go(func() { d.jobs.Run(ctx) })
+		d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
+		d.runFindings(ctx)
+		d.tasks.Go(func() { calls.Run(ctx) })
+	}
 	d.tasks.Go(func() { d.whileLeading(ctx, sharing.Run) })
 	if drains != nil {
 		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
@@ -165,8 +177,6 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
-	d.runFindings(ctx)
-	d.tasks.Go(func() { calls.Run(ctx) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	if err := d.joinCluster(); err != nil {
 		return d, err

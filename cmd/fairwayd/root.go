@@ -40,6 +40,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newInit(),
 		newRun(&path),
+		newView(&path),
 		newConfig(&path),
 		newBackup(&path),
 		newRestore(&path),

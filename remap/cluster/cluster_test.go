@@ -136,7 +136,10 @@ func leader(t *testing.T, all []*daemon) *daemon {
 func record(t *testing.T, all []*daemon, i int) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if err := leader(t, all).desk.RecordFindings(context.Background(), finding(i)); err == nil {
+		l := leader(t, all)
+		f := finding(i)
+		f[0].At = f[0].At.Add(time.Duration(l.conf.Name[0]-'b') * time.Minute) // the daemons' clocks are a minute apart
+		if err := l.desk.RecordFindings(context.Background(), f); err == nil {
 			return
 		}
 	}
@@ -301,8 +304,52 @@ func TestAStrangerIsNotADaemon(t *testing.T) {
 	d := &peers{secret: []byte("guessed"), self: func() hello { return hello{Name: "b"} },
 		known: func(string) bool { return true }, fits: func(*hello) error { return nil },
 		noted: func(string, error) {}}
-	if _, err := d.dial(t.Context(), all[0].conf.Addr(), forHTTP); err == nil ||
+	if _, _, err := d.dial(t.Context(), all[0].conf.Addr(), forHTTP); err == nil ||
 		!strings.Contains(err.Error(), "secret") {
 		t.Errorf("a stranger gets %v", err)
 	}
+}
+
+// TestADaemonThatWasAwayGetsASnapshot: what the log keeps no more comes as a snapshot, onto a journal that has the
+// beginning, onto one that has nothing, and after a restart onto one that has all.
+func TestADaemonThatWasAwayGetsASnapshot(t *testing.T) {
+	t.Parallel()
+	all := three(t)
+	for _, d := range all[:2] {
+		d.open(t)
+		defer d.close(t)
+	}
+	away := all[2]
+	for round, lost := range []bool{false, false, true} {
+		for i := range 20 {
+			record(t, all, 100*round+i)
+		}
+		agree(t, all[:2])
+		for _, d := range all[:2] {
+			conf := d.node.raft.ReloadableConfig()
+			conf.TrailingLogs = 0
+			if err := d.node.raft.ReloadConfig(conf); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.node.raft.Snapshot().Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lost {
+			for _, path := range []string{away.journal(), filepath.Join(away.dir, "cluster")} {
+				if err := os.RemoveAll(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		away.open(t)
+		agree(t, all)
+		away.close(t)
+	}
+	for _, d := range all[:2] { // they begin with their own snapshots
+		d.close(t)
+		d.open(t)
+	}
+	record(t, all, 999)
+	agree(t, all[:2])
 }

@@ -37,7 +37,8 @@ func (n *Node) Serve(s *http.Server) {
 			if err != nil {
 				return nil, err
 			}
-			return n.peers.dial(ctx, n.cfg.of(host).Addr, forHTTP)
+			c, _, err := n.peers.dial(ctx, n.cfg.of(host).Addr, forHTTP)
+			return c, err
 		}}
 	n.tasks.Go(func() { _ = s.Serve(httpListener{n.peers}) })
 }
@@ -45,21 +46,29 @@ func (n *Node) Serve(s *http.Server) {
 // awaitLeader is how long a request waits for a leader: an election takes two to three seconds.
 const awaitLeader = 8 * time.Second
 
-// AwaitLeader waits for a leader and returns its name; self says that it is this daemon.
-func (n *Node) AwaitLeader(ctx context.Context) (name string, self bool, err error) {
+// AtLeader has ask ask the daemon that leads; self says that it is this one, which is not asked. It waits for a leader,
+// and where the one it knew has died for the next: what is asked must be safe to repeat.
+func (n *Node) AtLeader(ctx context.Context, ask func(name string) error) (self bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awaitLeader)
 	defer cancel()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		watch := n.lead.awaited()
-		if name = n.Leader(); name != "" {
-			return name, name == n.cfg.Name, nil
+		switch name := n.Leader(); name {
+		case n.cfg.Name:
+			return true, nil
+		case "":
+			s := n.Status()
+			err = fmt.Errorf("%w: %s", remap.ErrNotLeading, s.Notice(time.Now()))
+		default:
+			if err = ask(name); err == nil {
+				return false, nil
+			}
 		}
 		select {
 		case <-ctx.Done():
-			s := n.Status()
-			return "", false, fmt.Errorf("%w: %s", remap.ErrNotLeading, s.Notice(time.Now()))
+			return false, err
 		case <-watch:
 		case <-tick.C:
 		}

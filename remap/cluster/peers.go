@@ -97,7 +97,8 @@ func (d *peers) Addr() net.Addr { return d.listener.Addr() }
 func (d *peers) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return d.dial(ctx, string(address), forRaft)
+	c, _, err := d.dial(ctx, string(address), forRaft)
+	return c, err
 }
 
 // httpListener takes HTTP requests from the other daemons.
@@ -198,10 +199,10 @@ func (d *peers) judge(h *hello) error {
 }
 
 // dial is the hello of the end that calls.
-func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, err error) {
+func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, back hello, err error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, back, err
 	}
 	raw := c
 	defer func() {
@@ -214,7 +215,7 @@ func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, err 
 		deadline = at
 	}
 	if err := c.SetDeadline(deadline); err != nil {
-		return nil, err
+		return nil, back, err
 	}
 	if d.client != nil {
 		conf := d.client.Clone()
@@ -225,21 +226,20 @@ func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, err 
 	}
 	line, err := readLine(c)
 	if err != nil {
-		return nil, fmt.Errorf("daemon at %s: %w", address, err)
+		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
 	}
 	theirs, ok := strings.CutPrefix(line, helloLine)
 	if !ok {
-		return nil, fmt.Errorf("daemon at %s: %.40q is not a fairway daemon's hello", address, line)
+		return nil, back, fmt.Errorf("daemon at %s: %.40q is not a fairway daemon's hello", address, line)
 	}
 	h := d.self()
 	h.Use, h.Nonce = use, nonce()
 	h.MAC = d.mac("call", theirs, h.Nonce, h.Name, h.Use)
 	if err := writeHello(c, &h); err != nil {
-		return nil, err
+		return nil, back, err
 	}
-	var back hello
 	if err := readHello(c, &back); err != nil {
-		return nil, fmt.Errorf("daemon at %s: %w", address, err)
+		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
 	}
 	switch {
 	case back.Refused != "" && d.known(back.Name):
@@ -251,9 +251,9 @@ func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, err 
 		err = d.judge(&back)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("daemon at %s: %w", address, err)
+		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
 	}
-	return c, c.SetDeadline(time.Time{})
+	return c, back, c.SetDeadline(time.Time{})
 }
 
 func writeHello(c net.Conn, h *hello) error {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -100,4 +101,38 @@ func (s *Status) Notice(now time.Time) string {
 		words = append(words, fmt.Sprintf("daemon %s follows %s, which decides and acts", s.Name, s.Leader))
 	}
 	return strings.Join(append(words, s.Refused...), "; ")
+}
+
+// Other is what another daemon answers.
+type Other struct {
+	Name    string
+	Records uint64 // of its journal
+	Err     error  // why it is not spoken with
+}
+
+// Others asks every other daemon where its journal ends.
+func (n *Node) Others(ctx context.Context) (out []Other) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var wait sync.WaitGroup
+	all := make([]Other, len(n.cfg.Daemons))
+	for i, d := range n.cfg.Daemons {
+		if d.Name == n.cfg.Name {
+			continue
+		}
+		wait.Go(func() {
+			c, h, err := n.peers.dial(ctx, d.Addr, forHTTP)
+			if err == nil {
+				c.Close()
+			}
+			all[i] = Other{Name: d.Name, Records: h.Head.Records, Err: err}
+		})
+	}
+	wait.Wait()
+	for _, o := range all {
+		if o.Name != "" {
+			out = append(out, o)
+		}
+	}
+	return out
 }

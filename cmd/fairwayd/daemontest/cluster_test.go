@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,14 +43,16 @@ func newSite(t *testing.T, more string, reach func(i, j int, listens string) str
 	t.Helper()
 	s := &site{t: t}
 	var listens [3]string
+	var free []net.Listener
 	for i := range listens {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		free = append(free, l)
 		listens[i] = l.Addr().String()
 	}
+	var texts []string
 	for i := range listens {
 		secret := filepath.Join(t.TempDir(), "secret")
 		write(t, secret, "a-secret-of-three-daemons-in-a-test\n")
@@ -60,7 +63,13 @@ func newSite(t *testing.T, more string, reach func(i, j int, listens string) str
 			}
 			text += fmt.Sprintf("[[cluster.daemon]]\nname = \"d%d\"\naddr = %q\n", j, at)
 		}
+		texts = append(texts, text)
+	}
+	for _, text := range texts { // what listens for good has its ports by now
 		s.daemons = append(s.daemons, configuredDaemon(t, "", text))
+	}
+	for _, l := range free {
+		l.Close()
 	}
 	return s
 }
@@ -322,6 +331,216 @@ func (s *site) nothingIsMissing(from, to time.Time) {
 			if missing > 0 || len(have) == 0 {
 				t.Errorf("daemon %d lacks %d seconds of %s and has %d", i, missing, a.node, len(have))
 			}
+		}
+	}
+}
+
+// link is the way from one daemon to another, which can be cut.
+type link struct {
+	from, to int
+	listener net.Listener
+	target   string
+
+	mu    sync.Mutex // guards what follows
+	cut   bool
+	conns []net.Conn
+}
+
+// newLink listens for daemon from and leads to where daemon to listens.
+func newLink(t *testing.T, from, to int, target string) *link {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{from: from, to: to, listener: listener, target: target}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			wait.Go(func() { l.carry(c) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		l.set(true)
+		wait.Wait()
+	})
+	return l
+}
+
+func (l *link) carry(c net.Conn) {
+	defer c.Close()
+	out, err := net.Dial("tcp", l.target)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	l.mu.Lock()
+	if l.cut {
+		l.mu.Unlock()
+		return
+	}
+	l.conns = append(l.conns, c, out)
+	l.mu.Unlock()
+	go func() { _, _ = io.Copy(out, c); out.Close() }()
+	_, _ = io.Copy(c, out)
+}
+
+// set cuts the link, or mends it.
+func (l *link) set(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns = nil
+}
+
+// TestALeaderThatIsCutOffChangesNothing: the two others elect another leader and go on; the one that is cut off says so
+// on its screens and in the doctor, refuses changes, and has the same journal once it is back.
+func TestALeaderThatIsCutOffChangesNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
+	var links []*link
+	s := newSite(t, clusterPlans, func(i, j int, listens string) string {
+		links = append(links, newLink(t, i, j, listens))
+		return links[len(links)-1].listener.Addr().String()
+	})
+	s.start()
+	for _, f := range []topology.NodeID{"fwd1", "fwd2"} {
+		s.newAgent(f, topology.Forwarder, "")
+	}
+	cn := s.newAgent("cn1", topology.Compute, "fwd1")
+	stopFrames := sync.OnceFunc(everySecond(t, s.agents))
+	defer stopFrames()
+	s.connected()
+	alone := s.leader()
+	p := &planner{ask: s.ask, to: "fwd2", from: "fwd1", nodes: []topology.NodeID{cn.node}}
+	moves := func(what string, until func() bool) {
+		t.Helper()
+		for end := time.Now().Add(aWhile); !until(); {
+			if p.step(0); time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	cn.on(t, "fwd2", moves)
+	cutting := func(cut bool) {
+		for _, l := range links {
+			if s.daemons[l.from] == alone || s.daemons[l.to] == alone {
+				l.set(cut)
+			}
+		}
+	}
+	cutting(true)
+	waitFor(t, "the one that is cut off says so", func() bool {
+		var o api.Overview
+		return alone.ask("/api/v1/overview", "", nil, &o) == nil && strings.Contains(o.Notice, "no leader") &&
+			strings.Contains(o.Notice, "nothing can be changed here")
+	})
+	var checks []api.Check
+	if err := alone.ask("/api/v1/checks", "", nil, &checks); err != nil ||
+		!strings.Contains(fmt.Sprint(checks), "knows no leader") {
+		t.Errorf("the doctor says %v, %v", checks, err)
+	}
+	before, err := alone.reads("fairway_journal_records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := alone.ask("/api/v1/plans", "alone", api.ManualRemap{Nodes: p.nodes, To: "fwd1", Reason: planReason}, nil)
+	if refused == nil || !strings.Contains(refused.Error(), "503") {
+		t.Errorf("the one that is cut off answers %v", refused)
+	}
+	var others []*realDaemon
+	for _, d := range s.daemons {
+		if d != alone {
+			others = append(others, d)
+		}
+	}
+	p.ask = others[0].ask // which leads, or passes on to the other
+	p.id = ""
+	cn.on(t, "fwd1", func(what string, until func() bool) {
+		p.to = "fwd1"
+		moves(what, until)
+	})
+	if after, err := alone.reads("fairway_journal_records"); err != nil || after != before {
+		t.Errorf("the one that is cut off had %v records and has %v, %v", before, after, err)
+	}
+	cutting(false)
+	waitFor(t, "it has a leader again", func() bool {
+		var o api.Overview
+		return alone.ask("/api/v1/overview", "", nil, &o) == nil && !strings.Contains(o.Notice, "no leader")
+	})
+	stopFrames()
+	s.agree()
+}
+
+// on drives plans until the node is on a forwarder.
+func (a *testAgent) on(t *testing.T, f topology.ForwarderID, drive func(string, func() bool)) {
+	t.Helper()
+	drive(fmt.Sprintf("%s does not come to %s", a.node, f), func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.at == f
+	})
+}
+
+func waitFor(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(aWhile); !so(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not so: " + what)
+		}
+	}
+}
+
+// TestTheHookAnswersWhileLeadersDie: the real hook, with the list of the daemons, answers or lets the job go on within
+// its limit, and always exits with 0; a job that it reported is known to whoever leads next.
+func TestTheHookAnswersWhileLeadersDie(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := newSite(t, clusterPlans, nil)
+	s.start()
+	for _, f := range []topology.NodeID{"fwd1", "fwd2"} {
+		s.newAgent(f, topology.Forwarder, "")
+	}
+	s.newAgent("cn1", topology.Compute, "fwd1")
+	defer everySecond(t, s.agents)()
+	s.connected()
+	var addrs []string
+	for _, d := range s.daemons {
+		addrs = append(addrs, "unix:"+d.socket)
+	}
+	hook := binary(t, "fairway")
+	report := func(job int) (answer string) {
+		t.Helper()
+		begun := time.Now()
+		cmd := exec.Command(hook, "--addr", strings.Join(addrs, ","), "hook", "dispatch", "--within", "10s", "--job",
+			strconv.Itoa(job), "--user", "u", "--name", "n", "--nodes", "cn1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("job %d: the hook ends with %v: %s", job, err, out)
+		}
+		t.Logf("job %d after %s: %s", job, time.Since(begun).Round(time.Millisecond), out)
+		return string(out)
+	}
+	waitFor(t, "the nodes are known", func() bool { return strings.Contains(report(1), "keeps its default") })
+	for job := 2; job < 5; job++ {
+		leads := s.leader()
+		leads.kill()
+		known := strings.Contains(report(job), "keeps its default")
+		s.leader()
+		leads.start()
+		if !known {
+			continue // it was let go on, and the hook printed so
+		}
+		for i, d := range s.daemons {
+			waitFor(t, fmt.Sprintf("daemon %d knows job %d", i, job), func() bool {
+				return d.ask(fmt.Sprintf("/api/v1/jobs/%d", job), "", nil, nil) == nil
+			})
 		}
 	}
 }
