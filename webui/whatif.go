@@ -87,7 +87,7 @@ func (h *whatif) cycles(w http.ResponseWriter, r *http.Request, _ access.Caller)
 	if err != nil {
 		return err
 	}
-	m := shared(h.picture.Snapshot().Situation.Machine)
+	m := cycles.Shared(h.picture.Snapshot().Situation.Machine)
 	for name, to := range map[string]*float64{"B": &m.BytesPerSec, "b": &m.NodeBytesPerSec} {
 		text := r.URL.Query().Get(name)
 		if text == "" {
@@ -107,20 +107,6 @@ func (h *whatif) cycles(w http.ResponseWriter, r *http.Request, _ access.Caller)
 		v.Set = &set
 	}
 	return api.WriteJSON(w, v)
-}
-
-// shared is what the machine's jobs share, as far as it is configured.
-func shared(m *topology.Machine) (out cycles.Machine) {
-	for _, n := range m.Nodes {
-		switch n.Role {
-		case topology.Compute:
-			out.Nodes++
-			out.NodeBytesPerSec = max(out.NodeBytesPerSec, n.PeakBytesPerSec)
-		case topology.Forwarder:
-			out.BytesPerSec += n.PeakBytesPerSec
-		}
-	}
-	return out
 }
 
 // maxPatternWork bounds the instances that one question may place, over all pattern lengths: about a

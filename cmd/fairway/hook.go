@@ -68,7 +68,11 @@ func newHook(o *options) *cobra.Command {
 	f.StringVar(&g.name, "name", "", "its name; the environment's without it")
 	f.StringVar(&g.account, "account", "", "its account or project; the environment's without it")
 	f.StringVar(&g.nodes, "nodes", "", "its nodes, such as cn[001-004],cn007; the environment's without it")
-	c.AddCommand(start, verb("end", "A job has ended: have its nodes moved back", o.end))
+	f.StringVar(&g.envDir, "env-dir", "",
+		"folder that the nodes see, too: what a job's environment is to have is written there, for hook env")
+	end := verb("end", "A job has ended: have its nodes moved back", o.end)
+	end.Flags().StringVar(&g.envDir, "env-dir", "", "folder of hook dispatch: what is there of the job is removed")
+	c.AddCommand(start, end, newHookEnv(&g))
 	return c
 }
 
@@ -115,11 +119,17 @@ func (o *options) dispatch(ctx context.Context, cl *client.Client, g *given, out
 	if err != nil {
 		return fmt.Errorf("job %s: %w", r.Job, err)
 	}
+	if err := g.writeEnv(&a); err != nil {
+		return err
+	}
 	if o.json {
 		return printJSON(out, a)
 	}
-	_, err = fmt.Fprintf(out, "fairway: job %s: %s, %.0f ms\n", r.Job, decided(&a), time.Since(begun).Seconds()*1000)
-	return err
+	if w := a.Window; w != nil {
+		_, err = fmt.Fprintf(out, "fairway: job %s: %s, best started in %.0f s\n", r.Job, w.Words, w.StartInSeconds)
+	}
+	_, err2 := fmt.Fprintf(out, "fairway: job %s: %s, %.0f ms\n", r.Job, decided(&a), time.Since(begun).Seconds()*1000)
+	return errors.Join(err, err2)
 }
 
 // decided is the answer in a line of the controller's log.
@@ -143,7 +153,7 @@ func (o *options) end(ctx context.Context, cl *client.Client, g *given, out io.W
 		return errNoJob
 	}
 	e, err := cl.EndJob(ctx, id)
-	if err != nil {
+	if err = errors.Join(err, g.removeEnv(id)); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	if o.json {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,5 +146,40 @@ func TestHookTellsTheJobAndWaitsForItsMove(t *testing.T) {
 	})
 	if out, _ := hook(t, slurmEnv, "end", "--addr", end); out != "fairway: job 12 has ended; plans taken back: 1\n" {
 		t.Errorf("%q", out)
+	}
+}
+
+// TestHookPassesTheWindow: the window of the daemon's answer reaches the job's environment and goes with it.
+func TestHookPassesTheWindow(t *testing.T) {
+	var given atomic.Bool
+	given.Store(true)
+	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/end") {
+			_ = json.NewEncoder(w).Encode(dispatch.Ended{Job: "12", Known: true})
+			return
+		}
+		a := dispatch.Answer{Job: "12"}
+		if given.Load() {
+			a.Window = &dispatch.IOWindow{Text: "90.000@1795430000.000 0.000-12.000",
+				Words: "I/O window 12 s every 90 s", StartInSeconds: 41}
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	dir := t.TempDir()
+	out, _ := hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)
+	if !strings.Contains(out, "fairway: job 12: I/O window 12 s every 90 s, best started in 41 s") {
+		t.Errorf("dispatch says %q", out)
+	}
+	const want = "export FAIRWAY_IO_WINDOW=90.000@1795430000.000 0.000-12.000\n"
+	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != want {
+		t.Errorf("the environment is %q, expected %q", out, want)
+	}
+	if out, _ := hook(t, slurmEnv, "end", "--addr", addr, "--env-dir", dir); !strings.Contains(out, "has ended") {
+		t.Errorf("end says %q", out)
+	}
+	given.Store(false)
+	hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)
+	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != "" {
+		t.Errorf("a job without a window gets %q", out)
 	}
 }

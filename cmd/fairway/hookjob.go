@@ -43,7 +43,7 @@ func jobOf(name string) func(func(string) string) topology.JobID {
 }
 
 // given are the parts of a job that the command line says, for batch systems that pass arguments instead.
-type given struct{ job, user, name, account, nodes string }
+type given struct{ job, user, name, account, nodes, envDir string }
 
 // jobOfHook reads a job from the command line and the environment; what the command line says comes first.
 func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error) {

@@ -39,7 +39,9 @@ type Config struct {
 	Limits dfra.Config
 	// LiveAfter is how long a neighbour must have been watched before its live data override its history.
 	LiveAfter time.Duration
-	Log       *slog.Logger // nil: discard
+	// Windows says whether jobs of periodic applications get windows for their I/O.
+	Windows bool
+	Log     *slog.Logger // nil: discard
 }
 
 // Runs keeps when jobs start and end, by every daemon that must know.
@@ -65,10 +67,12 @@ type Answer struct {
 	// Prediction is absent for a job without history.
 	Prediction *history.Prediction `json:"prediction,omitempty"`
 	// Plan is empty where nothing is to be moved; Refused says why a wanted plan was not made.
-	Plan        string          `json:"plan,omitempty"`
-	State       remap.PlanState `json:"state,omitempty"`
-	Refused     string          `json:"refused,omitempty"`
-	TookSeconds float64         `json:"took_seconds"`
+	Plan    string          `json:"plan,omitempty"`
+	State   remap.PlanState `json:"state,omitempty"`
+	Refused string          `json:"refused,omitempty"`
+	// Window is when it may do its I/O, of a periodic application where the site gives windows.
+	Window      *IOWindow `json:"window,omitempty"`
+	TookSeconds float64   `json:"took_seconds"`
 }
 
 // Dispatcher knows the running jobs. All methods may be called concurrently.
@@ -79,6 +83,7 @@ type Dispatcher struct {
 	due chan struct{} // a profile is due
 
 	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
+	windows  windows
 
 	again map[topology.JobID]again // Reconcile's own
 
@@ -112,7 +117,7 @@ func New(cfg Config) *Dispatcher {
 	}
 	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
 		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
-		contenders: contenders{arrived: map[topology.JobID]*Request{}}}
+		contenders: contenders{arrived: map[topology.JobID]*Request{}}, windows: windows{begun: time.Now()}}
 	if cfg.Runs == nil {
 		d.cfg.Runs = cfg.History
 	}
@@ -285,6 +290,12 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	}
 	if len(moves) > 0 {
 		d.propose(ctx, &r, j, moves, &p, &a)
+	}
+	if d.cfg.Windows {
+		var err error
+		if a.Window, err = d.windows.give(d, s, j, begun); err != nil {
+			d.log.Warn("a job starts without a window", "job", r.Job, "err", err)
+		}
 	}
 	a.TookSeconds = time.Since(begun).Seconds()
 	j.answer = &a

@@ -167,6 +167,20 @@ type Machine struct {
 	BytesPerSec     float64 // of the I/O system
 }
 
+// Shared is what the machine's jobs share, as far as it is configured.
+func Shared(m *topology.Machine) (out Machine) {
+	for _, n := range m.Nodes {
+		switch n.Role {
+		case topology.Compute:
+			out.Nodes++
+			out.NodeBytesPerSec = max(out.NodeBytesPerSec, n.PeakBytesPerSec)
+		case topology.Forwarder:
+			out.BytesPerSec += n.PeakBytesPerSec
+		}
+	}
+	return out
+}
+
 // Set makes the set of the periodic applications, each running once, the first ones as long as they fit
 // the machine's nodes together; the others are named. Its error says what is missing.
 func Set(cs []Cycle, m Machine) (s periodic.Set, leftOut []string, err error) {
