@@ -156,7 +156,7 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 	if p, ok := d.cfg.History.Predict(j.run.Key()); ok {
 		j.past = Past(&p.Run)
 	}
-	if err := d.cfg.History.Begin(j.run); err != nil {
+	if err := d.cfg.Runs.Begin(j.run); err != nil {
 		return false, err
 	}
 	d.mu.Lock()

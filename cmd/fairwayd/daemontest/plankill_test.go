@@ -160,11 +160,11 @@ func (p *planner) step(round int) {
 // settle lets the last plan end.
 func (p *planner) settle(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); p.id != ""; {
+	for end := time.Now().Add(aWhile); p.id != ""; {
 		if p.step(1 << 20); time.Now().After(end) {
 			var v api.PlanView
 			err := p.ask("/api/v1/plans/"+p.id, "", nil, &v)
-			t.Fatalf("30 s after the last kill plan %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks,
+			t.Fatalf("long after the last kill %s is %s (%s), checks %v, %v", p.id, v.State, v.Error, v.Checks,
 				err)
 		}
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap/cluster"
+	"fairway/webui/api"
+	"fairway/webui/client"
+)
+
+// TestThreeDaemonsOverTLS: what a person does at a daemon that follows is done by the one that leads, in that person's
+// name, and every daemon shows and records it; the doctor says how they stand.
+func TestThreeDaemonsOverTLS(t *testing.T) {
+	t.Parallel() // it mostly waits
+	dir := certificates(t, time.Now())
+	secret := filepath.Join(dir, "secret")
+	write(t, secret, "a-secret-of-three-daemons-in-a-test\n")
+	var list []cluster.Daemon
+	for _, name := range []string{"a", "b", "c"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		list = append(list, cluster.Daemon{Name: name, Addr: l.Addr().String()})
+		l.Close()
+	}
+	var all []*daemon
+	var faces []*client.Client
+	for _, one := range list {
+		c := encrypted(t, dir)
+		c.Cluster = cluster.Settings{Name: one.Name, SecretFile: secret, CAFile: filepath.Join(dir, "ca.pem"),
+			Daemons: list}
+		c.Nodes = []topology.Node{{ID: "fwd1", Role: topology.Forwarder}, {ID: "fwd2", Role: topology.Forwarder}}
+		c.Desk.HealthyFloor = 0
+		if err := c.validate(); err != nil {
+			t.Fatal(err)
+		}
+		d := start(t, c)
+		defer d.Close()
+		f, err := client.New("unix:"+c.Listen.Socket, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		all, faces = append(all, d), append(faces, f)
+	}
+	follower := all[0]
+	waits := func(what string, so func() error) {
+		t.Helper()
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			err := so()
+			if err == nil {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+	}
+	at := 0
+	waits("one leads", func() error {
+		for i, d := range all {
+			if leads := d.cluster.Leader(); leads != "" && leads != d.conf.Cluster.Name {
+				follower, at = d, i
+				return nil
+			}
+		}
+		return errors.New("nobody follows")
+	})
+	const why = "it is slow, and a test says so"
+	waits("the follower passes an exclusion on", func() error {
+		_, err := faces[at].Exclude(t.Context(), "fwd1", time.Hour, why)
+		return err
+	})
+	for i, f := range faces {
+		waits("every daemon has the exclusion", func() error {
+			feed, err := f.Exclusions(t.Context())
+			if err != nil || len(feed.Exclusions) != 1 || feed.Exclusions[0].Reason != why {
+				return fmt.Errorf("daemon %d: %+v, %w", i, feed, err)
+			}
+			return nil
+		})
+		entries, err := f.Audit(t.Context(), api.AuditQuery{})
+		if text := fmt.Sprintf("%+v", entries); err != nil || !strings.Contains(text, "From:unix") {
+			t.Errorf("the audit of daemon %d does not say who asked: %s, %v", i, text, err)
+		}
+	}
+	waits("the follower's screens and doctor say who leads", func() error {
+		o, err := faces[at].Overview(t.Context())
+		checks, cerr := faces[at].Checks(t.Context())
+		if text := fmt.Sprintf("%+v", checks); err != nil || cerr != nil ||
+			!strings.Contains(o.Notice, follower.conf.Cluster.Name+" follows ") ||
+			!strings.Contains(text, "leads in term") || strings.Contains(text, "is not there") {
+			return fmt.Errorf("%q, %s, %w, %w", o.Notice, text, err, cerr)
+		}
+		return nil
+	})
+}
+
+// TestClusterSettingsAreChecked: a list that cannot work is refused by what is wrong with it, and without one nothing
+// of a cluster is there.
+func TestClusterSettingsAreChecked(t *testing.T) {
+	daemons := func(n int, addr string) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("[[cluster.daemon]]\nname = \"d%d\"\naddr = %q\n", i,
+				strings.ReplaceAll(addr, "N", strconv.Itoa(i)))
+		}
+		return text
+	}
+	for text, words := range map[string][]string{
+		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(2, "127.0.0.N:1"): {"3, 5 or 7"},
+		"[cluster]\nname = \"x\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.N:1"):  {"cluster.name", "x"},
+		"[cluster]\nname = \"d0\"\n" + daemons(3, "127.0.0.N:1"):                      {"secret_file"},
+		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.1:1"): {"twice"},
+		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "10.0.0.N:1"):  {"TLS", "clear_text"},
+		"[cluster]\n" + daemons(3, "127.0.0.N:1"):                                     {"cluster.name"},
+	} {
+		_, _, err := parseConfig("f.toml", []byte(text))
+		for _, w := range words {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: error %v does not say %q", text, err, w)
+			}
+		}
+	}
+	c := testConf(t)
+	d, err := openDaemon(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := os.Stat(filepath.Join(c.StateDir, "cluster")); err == nil || d.cluster != nil {
+		t.Error("a daemon that is alone has a cluster's files")
+	}
+}
