@@ -20,6 +20,8 @@ type exclusions struct {
 		AwaitFeed(ctx context.Context, known uint64) (remap.Feed, error)
 		Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
 			a remap.Answer) (remap.Exclusion, error)
+		Maintain(ctx context.Context, by remap.Person, f topology.ForwarderID, from time.Time, ttl time.Duration,
+			a remap.Answer) (remap.Exclusion, error)
 		Return(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error
 	}
 }
@@ -58,7 +60,16 @@ func (h *exclusions) put(w http.ResponseWriter, r *http.Request, by access.Calle
 		return fmt.Errorf("%w: ttl %q; want how long, such as 4h", api.ErrInvalid, in.TTL)
 	}
 	a := answerOf(r, in.Reason)
-	e, err := h.desk.Exclude(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), ttl, a)
+	f := topology.ForwarderID(r.PathValue("node"))
+	var e remap.Exclusion
+	switch {
+	case in.Maintenance:
+		e, err = h.desk.Maintain(r.Context(), by.Person, f, in.From, ttl, a)
+	case !in.From.IsZero():
+		err = fmt.Errorf("%w: from: only maintenance is planned ahead", api.ErrInvalid)
+	default:
+		e, err = h.desk.Exclude(r.Context(), by.Person, f, ttl, a)
+	}
 	if err != nil {
 		return fromDesk(err)
 	}

@@ -26,6 +26,8 @@ type Machine struct {
 	Healthy int
 	// Excluded names who excluded each excluded forwarder; anomaly.ByPolicy is the loop itself.
 	Excluded map[topology.NodeID]string
+	// Quiet are the nodes that somebody works on: nothing is found of them.
+	Quiet map[topology.NodeID]bool
 	// Mapping is the forwarder that each compute node was observed to use.
 	Mapping topology.Mapping
 	// Spread are the shares of nodes that use several forwarders; they are not in Mapping.
@@ -219,6 +221,9 @@ func (l *Loop) Step(ctx context.Context, now time.Time) error {
 	m := l.cfg.Machine()
 	verdicts, took := l.detect(now, m)
 	l.cost.take(took, verdicts)
+	if len(m.Quiet) > 0 { // the detectors' own list stays as it is
+		verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v anomaly.Verdict) bool { return m.Quiet[v.Node] })
+	}
 	if l.behind {
 		if err := l.reload(ctx); err != nil {
 			return err

@@ -327,3 +327,35 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 }
+
+// TestMaintenanceIsQuiet: nothing is found of a node that somebody works on, and its neighbours are judged as ever.
+func TestMaintenanceIsQuiet(t *testing.T) {
+	rec, now := &memory{}, time.Now()
+	machine := &Machine{Forwarders: []topology.ForwarderID{"fwd1", "fwd2"}, Healthy: 2,
+		Quiet: map[topology.NodeID]bool{"fwd1": true}}
+	verdicts := &script{verdicts: []anomaly.Verdict{alarm("fwd1"), alarm("fwd2")}}
+	l, err := New(t.Context(), Config{Settings: anomaly.DefaultSettings(), Recorder: rec, Detector: verdicts,
+		Machine: func() *Machine { return machine }}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func() {
+		now = now.Add(time.Second)
+		if err := l.Step(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		step()
+	}
+	if all := l.Findings(); len(all) != 1 || all[0].Node != "fwd2" {
+		t.Fatalf("found %+v, want fwd2 alone", all)
+	}
+	machine = &Machine{Forwarders: machine.Forwarders, Healthy: 2}
+	for range 20 {
+		step()
+	}
+	if all := l.Findings(); len(all) != 2 {
+		t.Errorf("after the maintenance: found %+v, want both", all)
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,9 +30,7 @@ func newDoctor(o *options) *cobra.Command {
 			checks, err := cl.Checks(c.Context())
 			switch {
 			case errors.Is(err, api.ErrUnreachable):
-				return fmt.Errorf(
-					"%w\n  is fairwayd running? is --addr (now %s) its address, and may you open the socket?", err,
-					o.addr)
+				return fmt.Errorf("%w\nnext: %s", err, notThere(o.addr))
 			case err != nil:
 				return err
 			}
@@ -50,6 +51,34 @@ func newDoctor(o *options) *cobra.Command {
 	}
 }
 
+// settingsFile is where the daemon of this host has its settings.
+const settingsFile = "/etc/fairway/fairwayd.toml"
+
+// notThere is the next step where no daemon answers.
+func notThere(addr string) string {
+	const check = "is --addr (now %s) its address, and may you open the socket?"
+	if _, local := strings.CutPrefix(addr, "unix:"); local {
+		if _, err := os.Stat(settingsFile); errors.Is(err, fs.ErrNotExist) {
+			return "fairwayd init, which writes the settings of a new site; if fairwayd runs elsewhere: " +
+				fmt.Sprintf(check, addr)
+		}
+		return "systemctl enable --now fairwayd; if it runs: " + fmt.Sprintf(check, addr)
+	}
+	return "start fairwayd there; if it runs: " + fmt.Sprintf(check, addr)
+}
+
+// nextStep is what to do first: mend what failed, then what is warned of.
+func nextStep(checks []api.Check) string {
+	for _, level := range []api.CheckLevel{api.CheckFailed, api.CheckWarned} {
+		for _, c := range checks {
+			if c.Level == level && c.Fix != "" {
+				return c.Fix
+			}
+		}
+	}
+	return "nothing: all is well"
+}
+
 func printChecks(w io.Writer, checks []api.Check) error {
 	mark := map[api.CheckLevel]string{api.CheckOK: "ok", api.CheckWarned: "!",
 		api.CheckFailed: "FAILED", api.CheckUnknown: "?"}
@@ -63,5 +92,6 @@ func printChecks(w io.Writer, checks []api.Check) error {
 			}
 		}
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "next: %s\n", nextStep(checks))
+	return err
 }

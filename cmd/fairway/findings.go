@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly"
+	"fairway/cmd/program"
 	"fairway/collector/topology"
+	"fairway/remap"
 
 	"fairway/console/screen"
 	"fairway/webui/api"
@@ -166,17 +169,43 @@ func printFinding(w io.Writer, v api.FindingView) error {
 }
 
 func newExclude(o *options) *cobra.Command {
-	var reason string
+	var reason, from string
 	var ttl time.Duration
+	var maintenance bool
 	c := &cobra.Command{
 		Use:   "exclude FORWARDER --reason TEXT",
-		Short: "Exclude a forwarder from allocation; nobody is moved",
-		Args:  cobra.ExactArgs(1),
+		Short: "Exclude a forwarder from allocation, also for maintenance; nobody is moved",
+		Long: "With --maintenance the forwarder is worked on: nothing is found of it and nobody is called about it\n" +
+			"until the lease ends or 'fairway return'. --from plans that ahead; 'fairway exclusions' lists it.",
+		Example: "  fairway exclude fwd3 --maintenance --from 2026-11-28T08:00:00+01:00 --for 6h --reason 'new " +
+			"firmware'",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				e, err := cl.Exclude(ctx, topology.ForwarderID(args[0]), ttl, reason)
+				f := topology.ForwarderID(args[0])
+				var at time.Time
+				var e remap.Exclusion
+				var err error
+				switch {
+				case from != "" && !maintenance:
+					return program.BadUsage(errors.New("--from needs --maintenance: only that is planned ahead"))
+				case from != "":
+					if at, err = time.Parse(time.RFC3339, from); err != nil {
+						return program.BadUsage(fmt.Errorf("--from %q: want a time such as 2026-11-28T08:00:00Z", from))
+					}
+				}
+				if maintenance {
+					e, err = cl.Maintain(ctx, f, at, ttl, reason)
+				} else {
+					e, err = cl.Exclude(ctx, f, ttl, reason)
+				}
 				if err != nil || o.json {
 					return orJSON(c.OutOrStdout(), e, err)
+				}
+				if e.Since.After(time.Now()) {
+					_, err = fmt.Fprintf(c.OutOrStdout(), "%s will be excluded from %s until %s\n", e.Forwarder,
+						e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"))
+					return err
 				}
 				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is excluded from allocation until %s\n", e.Forwarder,
 					e.Until.Local().Format("2006-01-02 15:04:05"))
@@ -186,6 +215,8 @@ func newExclude(o *options) *cobra.Command {
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
 	c.Flags().DurationVar(&ttl, "for", 4*time.Hour, "lease; the forwarder returns by itself when it is over")
+	c.Flags().BoolVar(&maintenance, "maintenance", false, "it is worked on: nothing is found of it meanwhile")
+	c.Flags().StringVar(&from, "from", "", "when its maintenance begins, RFC 3339 (default: now)")
 	must(c.MarkFlagRequired("reason"))
 	return c
 }
@@ -194,7 +225,7 @@ func newExclude(o *options) *cobra.Command {
 func newExclusions(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exclusions",
-		Short: "List the excluded forwarders, and what became of their traffic",
+		Short: "List the excluded forwarders, what became of their traffic, and maintenance to come",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
@@ -207,11 +238,20 @@ func newExclusions(o *options) *cobra.Command {
 					fmt.Fprintln(w, "no forwarder is excluded")
 				}
 				for _, e := range f.Exclusions {
-					fmt.Fprintf(w, "%s  by %s until %s: %s\n", e.Forwarder, e.By,
+					what := ""
+					if e.Maintenance {
+						what = "maintenance "
+					}
+					fmt.Fprintf(w, "%s  %sby %s until %s: %s\n", e.Forwarder, what, e.By,
 						e.Until.Local().Format("2006-01-02 15:04:05"), e.Reason)
 					if e.Drain != nil {
 						fmt.Fprintf(w, "  %s\n", e.Drain)
 					}
+				}
+				for _, e := range f.Planned {
+					fmt.Fprintf(w, "%s  planned maintenance by %s from %s until %s: %s\n", e.Forwarder, e.By,
+						e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"),
+						e.Reason)
 				}
 				return nil
 			})

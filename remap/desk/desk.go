@@ -83,7 +83,7 @@ func start(cfg Config, s *state, j *journal.Journal) *Desk {
 	d.plans.publish()
 	d.exclusions.publish()
 	go rec.own(d.runs, func(now time.Time) {
-		d.exclusions.endLeases(now)
+		d.exclusions.keepLeases(now)
 		d.runs.tick(now)
 		d.answers.forget()
 	})

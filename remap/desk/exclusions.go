@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,7 +17,13 @@ import (
 // exclusionTable is the state of exclusions.
 type exclusionTable struct {
 	of         map[topology.ForwarderID]remap.Exclusion
+	planned    map[topology.ForwarderID]remap.Exclusion // maintenance to come
 	generation uint64
+}
+
+func newExclusionTable() exclusionTable {
+	return exclusionTable{of: map[topology.ForwarderID]remap.Exclusion{},
+		planned: map[topology.ForwarderID]remap.Exclusion{}}
 }
 
 // check says why a record does not follow from the state and a draft of the batch before it.
@@ -27,7 +34,9 @@ func (x *exclusionTable) check(r *journal.Record, d *draft) error {
 	f := r.Exclusion.Forwarder
 	excluded, drafted := d.excluded[f]
 	if !drafted {
-		_, excluded = x.of[f]
+		if _, excluded = x.of[f]; !excluded {
+			_, excluded = x.planned[f]
+		}
 	}
 	if r.Kind == journal.StepReturn && !excluded {
 		return fmt.Errorf("%s is returned and was not excluded", f)
@@ -38,10 +47,22 @@ func (x *exclusionTable) check(r *journal.Record, d *draft) error {
 // take makes a checked record part of the state.
 func (x *exclusionTable) take(r *journal.Record) {
 	x.generation++
-	if r.Kind == journal.StepReturn {
-		delete(x.of, r.Exclusion.Forwarder)
-	} else {
-		x.of[r.Exclusion.Forwarder] = *r.Exclusion
+	f := r.Exclusion.Forwarder
+	switch r.Kind {
+	case journal.StepMaintenance:
+		x.planned[f] = *r.Exclusion
+	case journal.StepReturn:
+		// What is in force ends first; what is planned stays then.
+		if _, inForce := x.of[f]; inForce {
+			delete(x.of, f)
+		} else {
+			delete(x.planned, f)
+		}
+	default:
+		x.of[f] = *r.Exclusion
+		if p, ok := x.planned[f]; ok && p.Since.Equal(r.Exclusion.Since) {
+			delete(x.planned, f)
+		}
 	}
 }
 
@@ -69,20 +90,17 @@ func (d *exclusions) Feed() remap.Feed {
 func (d *exclusions) Excluded() map[topology.ForwarderID]string {
 	out := map[topology.ForwarderID]string{}
 	for _, e := range d.feed.Load().Exclusions {
-		out[e.Forwarder] = e.Reason
+		out[e.Forwarder] = e.Words()
 	}
 	return out
 }
 
 func (d *exclusions) publish() {
 	x := &d.rec.state.exclusions
-	f := remap.Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]remap.Exclusion{}, maps.Values(x.of))}
-	slices.SortFunc(f.Exclusions, func(a, b remap.Exclusion) int {
-		if a.Forwarder < b.Forwarder {
-			return -1
-		}
-		return 1
-	})
+	byName := func(a, b remap.Exclusion) int { return cmp.Compare(a.Forwarder, b.Forwarder) }
+	f := remap.Feed{Generation: x.generation, Exclusions: slices.AppendSeq([]remap.Exclusion{}, maps.Values(x.of)),
+		Planned: slices.SortedFunc(maps.Values(x.planned), byName)}
+	slices.SortFunc(f.Exclusions, byName)
 	d.feed.Store(&f)
 }
 
@@ -90,8 +108,24 @@ func (d *exclusions) publish() {
 // Errors: ErrNotAllowed, ErrInvalid (forwarder, reason, ttl), ErrState when too few forwarders
 // would be left, ErrConflict.
 func (d *exclusions) Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
-	a remap.Answer) (remap.Exclusion,
-	error) {
+	a remap.Answer) (remap.Exclusion, error) {
+	return d.keepOut(ctx, by, remap.Exclusion{Forwarder: f}, ttl, a)
+}
+
+// Maintain excludes a forwarder that is worked on, now (from is zero) or at a time to come. Errors: those of Exclude.
+func (d *exclusions) Maintain(ctx context.Context, by remap.Person, f topology.ForwarderID, from time.Time,
+	ttl time.Duration, a remap.Answer) (remap.Exclusion, error) {
+	if ahead := time.Until(from); !from.IsZero() && ahead > remap.MaxAhead {
+		return remap.Exclusion{}, fmt.Errorf("%w: maintenance from %s: want within %s", remap.ErrInvalid,
+			from.UTC().Format(time.RFC3339), remap.MaxAhead)
+	}
+	return d.keepOut(ctx, by, remap.Exclusion{Forwarder: f, Since: from.UTC(), Maintenance: true}, ttl, a)
+}
+
+// keepOut is Exclude and Maintain.
+func (d *exclusions) keepOut(ctx context.Context, by remap.Person, e remap.Exclusion, ttl time.Duration,
+	a remap.Answer) (remap.Exclusion, error) {
+	f := e.Forwarder
 	if err := by.May(remap.Operator, "excluding a forwarder"); err != nil {
 		return remap.Exclusion{}, err
 	}
@@ -109,9 +143,18 @@ func (d *exclusions) Exclude(ctx context.Context, by remap.Person, f topology.Fo
 	}
 	var out remap.Exclusion
 	body := digest("exclude "+string(f), []any{ttl, a.Reason})
+	if e.Maintenance {
+		body = digest("maintain "+string(f), []any{e.Since, ttl, a.Reason})
+	}
 	err := d.rec.do(ctx, func() error {
 		_, again, err := d.rec.state.keys.used(by, a.Key, body)
-		old, renewed := d.rec.state.exclusions.of[f]
+		now := time.Now().UTC()
+		later := e.Since.After(now)
+		table := &d.rec.state.exclusions
+		old, renewed := table.of[f]
+		if later {
+			old, renewed = table.planned[f]
+		}
 		if err != nil || again {
 			out = old
 			return err
@@ -121,12 +164,16 @@ func (d *exclusions) Exclude(ctx context.Context, by remap.Person, f topology.Fo
 				return err
 			}
 		}
-		now := time.Now().UTC()
-		out = remap.Exclusion{Forwarder: f, Reason: a.Reason, By: by.Name, Since: now, Until: now.Add(ttl)}
-		if renewed {
+		out = remap.Exclusion{Forwarder: f, Reason: a.Reason, By: by.Name, Since: now, Until: now.Add(ttl),
+			Maintenance: e.Maintenance}
+		kind := journal.StepExclude
+		switch {
+		case later:
+			kind, out.Since, out.Until = journal.StepMaintenance, e.Since, e.Since.Add(ttl)
+		case renewed:
 			out.Since = old.Since
 		}
-		return d.rec.recordFor(by, a, body, &journal.Record{At: now, Kind: journal.StepExclude, Exclusion: &out})
+		return d.rec.recordFor(by, a, body, &journal.Record{At: now, Kind: kind, Exclusion: &out})
 	})
 	return out, err
 }
@@ -214,6 +261,9 @@ func (d *exclusions) Return(ctx context.Context, by remap.Person, f topology.For
 			return err
 		}
 		e, ok := d.rec.state.exclusions.of[f]
+		if !ok { // maintenance to come is called off
+			e, ok = d.rec.state.exclusions.planned[f]
+		}
 		if !ok {
 			return fmt.Errorf("exclusion of %q: %w", f, remap.ErrNotFound)
 		}
@@ -224,8 +274,14 @@ func (d *exclusions) Return(ctx context.Context, by remap.Person, f topology.For
 	})
 }
 
-// endLeases returns the forwarders whose lease is over.
-func (d *exclusions) endLeases(now time.Time) {
+// keepLeases begins the maintenance whose time has come and returns the forwarders whose lease is over.
+func (d *exclusions) keepLeases(now time.Time) {
+	for _, e := range d.feed.Load().Planned {
+		if !now.Before(e.Since) {
+			_ = d.rec.record(&journal.Record{At: now.UTC(), Kind: journal.StepExclude, Reason: "its maintenance begins",
+				Exclusion: &e})
+		}
+	}
 	for _, e := range d.feed.Load().Exclusions {
 		if !now.Before(e.Until) {
 			_ = d.rec.record(&journal.Record{At: now.UTC(), Kind: journal.StepReturn, Reason: "its lease ended",

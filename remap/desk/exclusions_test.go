@@ -72,6 +72,63 @@ func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {
 	})
 }
 
+// Maintenance is planned ahead, begins and ends by itself also after restarts, and can be called off.
+func TestMaintenance(t *testing.T) {
+	m := newTestMachine(8, 8)
+	k := &journaltest.Disk{Left: -1, Syncs: -1}
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		d := restart(t, k, m, nil)
+		in := func(hours int) time.Time { return time.Now().Add(time.Duration(hours) * time.Hour) }
+		for _, c := range []struct {
+			err  error
+			want error
+			word string
+		}{
+			{errOf(d.Maintain(ctx, vera, "fwd1", in(1), time.Hour, remap.Answer{Reason: why})), remap.ErrNotAllowed,
+				"vera"},
+			{errOf(d.Maintain(ctx, olga, "fwd1", in(24*91), time.Hour, remap.Answer{Reason: why})), remap.ErrInvalid,
+				"maintenance from"},
+			{errOf(d.Maintain(ctx, olga, "fwd1", in(1), 0, remap.Answer{Reason: why})), remap.ErrInvalid,
+				"lease of 0s"},
+		} {
+			wantErr(t, c.err, c.want, c.word)
+		}
+		from := in(2)
+		for f, at := range map[topology.ForwarderID]time.Time{"fwd1": from, "fwd2": in(3)} {
+			if _, err := d.Maintain(ctx, olga, f, at, time.Hour, remap.Answer{Reason: why}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f := d.Feed()
+		if len(f.Exclusions) != 0 || len(f.Planned) != 2 || f.Planned[0].Forwarder != "fwd1" ||
+			f.Planned[0].By != olga.Name {
+			t.Fatalf("planned: %+v", f)
+		}
+		d.Close()
+		d = restart(t, k, m, nil)
+		defer func() { d.Close() }()
+		if err := d.Return(ctx, sam, "fwd2", remap.Answer{Reason: why}); err != nil || len(d.Feed().Planned) != 1 {
+			t.Fatalf("called off: %v, %+v", err, d.Feed())
+		}
+		time.Sleep(2*time.Hour + time.Second)
+		f = d.Feed()
+		if len(f.Exclusions) != 1 || len(f.Planned) != 0 || !f.Exclusions[0].Maintenance ||
+			!f.Exclusions[0].Since.Equal(from) || !f.Exclusions[0].Until.Equal(from.Add(time.Hour)) {
+			t.Fatalf("begun: %+v", f)
+		}
+		if words := d.Excluded()["fwd1"]; !strings.Contains(words, "maintenance by "+olga.Name) {
+			t.Errorf("the reason is %q", words)
+		}
+		d.Close()
+		d = restart(t, k, m, nil)
+		time.Sleep(time.Hour)
+		if f = d.Feed(); len(f.Exclusions)+len(f.Planned) != 0 {
+			t.Fatalf("ended: %+v", f)
+		}
+	})
+}
+
 func TestHealthyFloor(t *testing.T) {
 	m := newTestMachine(4, 4)
 	inDesk(t, m, func(s *Settings) { s.HealthyFloor, s.MaxExcluded = 3, 1 }, func(t *testing.T, d *Desk, _ string) {

@@ -19,7 +19,7 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{plans: newPlanTable(), exclusions: exclusionTable{of: map[topology.ForwarderID]remap.Exclusion{}},
+	return &state{plans: newPlanTable(), exclusions: newExclusionTable(),
 		findings: findingTable{at: map[string]int{}}, keys: keyTable{}}
 }
 
@@ -39,7 +39,7 @@ func (d *draft) note(r *journal.Record) {
 	}
 	switch {
 	case r.Exclusion != nil:
-		d.excluded[r.Exclusion.Forwarder] = r.Kind == journal.StepExclude
+		d.excluded[r.Exclusion.Forwarder] = r.Kind != journal.StepReturn
 	case r.Standing != nil:
 		d.standing[r.Standing.ID] = r.Kind == journal.StepAllow
 	case r.Kind == journal.StepPropose:
@@ -56,7 +56,7 @@ func (s *state) check(recs []*journal.Record) error {
 	for i, r := range recs {
 		var err error
 		switch r.Kind {
-		case journal.StepExclude, journal.StepReturn:
+		case journal.StepExclude, journal.StepReturn, journal.StepMaintenance:
 			err = s.exclusions.check(r, &d)
 		case journal.StepFinding:
 			err = s.findings.check(r)
@@ -80,7 +80,7 @@ func (s *state) check(recs []*journal.Record) error {
 func (s *state) take(r *journal.Record) {
 	s.keys.take(r)
 	switch r.Kind {
-	case journal.StepExclude, journal.StepReturn:
+	case journal.StepExclude, journal.StepReturn, journal.StepMaintenance:
 		s.exclusions.take(r)
 	case journal.StepFinding:
 		s.findings.take(r)

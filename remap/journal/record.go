@@ -27,6 +27,8 @@ func (r *Record) first() uint64 {
 const (
 	StepExclude RecordKind = "exclude"
 	StepReturn  RecordKind = "return"
+	// StepMaintenance plans maintenance for later; StepExclude begins it, and StepReturn ends it or calls it off.
+	StepMaintenance RecordKind = "maintenance"
 )
 
 // StepFinding is one change in the life of a finding.

@@ -277,6 +277,12 @@ func ForWatch(s *remap.Situation, exclusions []remap.Exclusion) *watch.Machine {
 	m.Healthy, _ = s.Healthy()
 	for _, e := range exclusions {
 		m.Excluded[e.Forwarder.Node()] = e.By
+		if e.Maintenance {
+			if m.Quiet == nil {
+				m.Quiet = map[topology.NodeID]bool{}
+			}
+			m.Quiet[e.Forwarder.Node()] = true
+		}
 	}
 	for i := range s.Jobs {
 		m.Jobs = append(m.Jobs, watch.Job{ID: s.Jobs[i].ID, Nodes: s.Jobs[i].Nodes})

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"fairway/anomaly"
 	"fairway/remap"
 )
@@ -16,6 +18,10 @@ type FindingView struct {
 type Exclude struct {
 	Reason string `json:"reason"`
 	TTL    string `json:"ttl"` // how long, such as "4h"
+	// Maintenance says that the forwarder is worked on: nothing is found of it meanwhile. From is when that begins;
+	// absent: now.
+	Maintenance bool      `json:"maintenance,omitempty"`
+	From        time.Time `json:"from,omitzero"`
 }
 
 // Silence asks that a finding does not alert for a while; "0s" ends that.

@@ -102,6 +102,8 @@ type ForwarderDetail struct {
 	PeersMedian map[string]*float64 `json:"peers_median"`
 	// Storage is where the forwarder's requests go.
 	Storage StorageView `json:"storage"`
+	// Drained is why it is excluded from allocation; of maintenance with who works on it until when.
+	Drained string `json:"drained,omitempty"`
 	// Life is what is known of its findings; nil where nobody keeps any.
 	Life *ForwarderLife `json:"life,omitempty"`
 	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.

@@ -50,6 +50,13 @@ func (c *Client) Exclude(ctx context.Context, f topology.ForwarderID, ttl time.D
 		"exclusions", string(f))
 }
 
+// Maintain excludes a forwarder that is worked on, from now (the zero time) or later. Errors: those of Exclude.
+func (c *Client) Maintain(ctx context.Context, f topology.ForwarderID, from time.Time, ttl time.Duration,
+	reason string) (remap.Exclusion, error) {
+	return write[remap.Exclusion](ctx, c, http.MethodPut, api.Exclude{Reason: reason, TTL: ttl.String(), From: from,
+		Maintenance: true}, nil, "exclusions", string(f))
+}
+
 // Return takes a forwarder back into allocation. Errors: ErrNotAllowed, ErrNotFound.
 func (c *Client) Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error) {
 	return write[remap.Feed](ctx, c, http.MethodDelete, nil, url.Values{"reason": {reason}}, "exclusions", string(f))

@@ -92,8 +92,8 @@ func agentsCheck(s *Snapshot, h health) api.Check {
 	switch {
 	case len(h.reports) == 0:
 		c.Level, c.Fix = api.CheckFailed,
-			"start fairway-agent on the forwarding nodes; 'fairway-agent check' says what keeps one from reaching "+
-				"the daemon"
+			"give the nodes their settings and start fairway-agent there (docs/install.md); 'fairway-agent check' "+
+				"says what keeps one from reaching the daemon"
 	case len(silent) > 0:
 		c.Level, c.Text = api.CheckWarned, c.Text+"; silent: "+some(silent)
 		c.Fix = "run 'fairway-agent check' there, or take the nodes out of the machine's configuration"

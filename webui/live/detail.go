@@ -34,6 +34,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 		ClientNodes:  p.clients(s, id),
 		Series:       map[string][]api.Point{},
 		PeersMedian:  peersMedian(s.Overview.Forwarders, id),
+		Drained:      s.Situation.Excluded[id],
 	}
 	if p.cfg.Canary != nil {
 		d.Canary = p.cfg.Canary(id)

@@ -247,6 +247,7 @@ export async function forwarderPage(app, id) {
           ? `since ${clock(d.last_seen)}. Check fairway-agent on ${id}; values are not shown because they are old.`
           : `never seen. Is fairway-agent running on ${id}?`,
       ]);
+    if (d.drained) lines.push(['drained', d.drained]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     for (const f of openFindings())
       lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);

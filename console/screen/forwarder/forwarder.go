@@ -219,6 +219,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	lines := p.load(s, w)
 	lines = append(lines, findings(s, p.id, w)...)
+	if why := p.detail.Value.Drained; why != "" {
+		lines = append(lines, chart.Paragraphs(w, "drained: "+chart.Clean(why))...)
+	}
 	lines = append(lines, life(s, p.detail.Value.Life, w)...)
 	lines = append(lines, canary(s, p.detail.Value.Canary, w)...)
 	lines = append(lines, chart.Rule(w))
