@@ -109,9 +109,17 @@ func (r *reference) Backend(worst, mean float64) {
 	r.backend, r.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
 }
 
-// Unjudged is the share of the seconds with reads or writes, a class of a node each, for which nobody had shown what
-// such requests need: the detector could not judge them.
-func (r *reference) Unjudged() float64 { return float64(r.unknown) / float64(max(r.served, 1)) }
+// Busy is what a node moved in its newest second as a share of the peak; 0 of one that was never seen.
+func (r *roster) Busy(id topology.NodeID) float64 {
+	if n := r.nodes[id]; n != nil {
+		return n.Load
+	}
+	return 0
+}
+
+// Served counts the seconds with reads or writes so far, a class of a node each, and those of them for which nobody had
+// shown what such requests need: the detector could not judge them.
+func (r *reference) Served() (served, unknown uint64) { return r.served, r.unknown }
 
 // Common returns the factor by which the whole layer is slower in the newest second than the model
 // expects, of reads and writes, as the background of four nodes or more shows it.
@@ -175,7 +183,7 @@ func (r *roster) need() int { return min(teachers, max(1, len(r.order))) }
 
 // read turns a row into residuals against the fleet.
 func (d *comparison) read(n *node, o *Observation, gap float64) {
-	if o.Spans > 1 {
+	if o.Spans > 0 {
 		gap = o.Spans
 	}
 	for c := range o.Class {

@@ -51,8 +51,8 @@ type Observation struct {
 	// classes whose second that server explains: they say nothing of the node.
 	Behind  topology.NodeID
 	Excused [classes]bool
-	// Spans is how many seconds the counters cover; 0 and 1 mean one. A reader that knows of a gap
-	// says so here, the detector finds out by itself what is out of all proportion.
+	// Spans is how many seconds the counters cover: 1 for rates by the second, however long ago the detector was last
+	// called. 0 is not known: then they cover what passed since the second before.
 	Spans float64
 }
 

@@ -127,6 +127,15 @@ type block struct {
 // habit is a slow mean over N blocks.
 type habit struct{ Mean, N float64 }
 
+// Habit is by how much longer than its peers' a router's messages usually take, log; not known before it was compared.
+func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
+	r := g.routers[id]
+	if r == nil || r.habit.N == 0 {
+		return 0, false
+	}
+	return r.habit.Mean, true
+}
+
 func (h *habit) teach(x, most float64) {
 	h.N++
 	n := h.N
@@ -175,14 +184,20 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 	return g.verdicts
 }
 
-func (g *Group) take(o *Router) {
-	r := g.routers[o.Node]
+// router finds or adds a router.
+func (g *Group) router(id topology.NodeID) *router {
+	r := g.routers[id]
 	if r == nil {
-		r = &router{id: o.Node}
-		g.routers[o.Node] = r
+		r = &router{id: id}
+		g.routers[id] = r
 		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.id, b.id) })
 		g.order = slices.Insert(g.order, at, r)
 	}
+	return r
+}
+
+func (g *Group) take(o *Router) {
+	r := g.router(o.Node)
 	r.group, r.seen = o.Group, g.now
 	if o.Senders >= hungSenders && o.Messages < 1 {
 		r.hung++

@@ -34,9 +34,9 @@ type Detectors struct {
 	silence  silence                  // forwarders that report nothing
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
-	seen     map[topology.NodeID]int64 // newest second taken, Unix ms
 	second   second
 	trend    trend
+	tally    tally
 }
 
 // second is what was read of the newest second. Its memory is used again in the next one.
@@ -57,10 +57,11 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
-		ownClock: map[topology.NodeID]bool{}, seen: map[topology.NodeID]int64{},
+		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
 			lost: map[topology.NodeID]map[topology.JobID]float64{}},
-		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend()}
+		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend(),
+		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
 
 // fresh is how old a frame may be and still belong to the present second.
@@ -86,8 +87,10 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.sumClients(now, m)
 	d.second.rows, d.second.points = d.second.rows[:0], d.second.points[:0]
 	clear(d.second.inside)
+	d.tally.begin(now)
 	d.board.Layer(topology.Forwarder, func(n *window.Node) {
-		if d.isNew(n, now) {
+		taken := d.tally.isNew(n, now)
+		if d.tally.note(n, taken); taken {
 			d.silence.take(&n.Frame, now.Unix())
 			if d.routers.is(&n.Frame) {
 				d.routers.take(&n.Frame)
@@ -99,7 +102,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	})
 	for _, servers := range []topology.Role{topology.Storage, topology.Metadata} {
 		d.board.Layer(servers, func(n *window.Node) {
-			if d.isNew(n, now) {
+			if d.tally.isNew(n, now) {
 				d.second.points = appendPoints(d.second.points, &n.Frame)
 			}
 		})
@@ -109,6 +112,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.slow.Backend(d.others.Pools())
 	d.takeBackEnds(now)
 	d.second.verdicts = d.failSlow(now)
+	d.tally.noteClasses(d.slow.Served())
 	for i := range d.second.verdicts {
 		d.addImpact(&d.second.verdicts[i])
 	}
@@ -149,14 +153,14 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 }
 
 // isNew reports whether a node's newest second was not taken yet and is fresh; from then on it is taken.
-func (d *Detectors) isNew(n *window.Node, now time.Time) bool {
-	if d.seen[n.Node] > now.Add(fresh).UnixMilli() {
-		delete(d.seen, n.Node) // seen before this clock was set back
+func (t *tally) isNew(n *window.Node, now time.Time) bool {
+	if t.seen[n.Node] > now.Add(fresh).UnixMilli() {
+		delete(t.seen, n.Node) // seen before this clock was set back
 	}
-	if n.TimeMillis <= d.seen[n.Node] || now.UnixMilli()-n.TimeMillis > fresh.Milliseconds() {
+	if n.TimeMillis <= t.seen[n.Node] || now.UnixMilli()-n.TimeMillis > fresh.Milliseconds() {
 		return false
 	}
-	d.seen[n.Node] = n.TimeMillis
+	t.seen[n.Node] = n.TimeMillis
 	return true
 }
 
@@ -205,7 +209,8 @@ const (
 func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	inFlight := valueOr(f, collector.InFlight, math.NaN())
 	// A source that does not count the waiting requests alone bounds them by all that are in flight.
-	o := failslow.Observation{Node: f.Node, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
+	// Its rates are by the second, however long ago the detectors last looked.
+	o := failslow.Observation{Node: f.Node, Spans: 1, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
 	sums := d.clients.of[topology.ForwarderID(f.Node)]
 	if t, ok := f.Value(collector.ServerTime); ok {
 		d.second.inside[f.Node] = t

@@ -55,6 +55,14 @@ func (l *Loop) WriteMetrics(w io.Writer) {
 	for _, k := range slices.Sorted(maps.Keys(alarms)) {
 		fmt.Fprintf(w, "fairway_detector_alarm_seconds_total{kind=%q} %d\n", k, alarms[k])
 	}
+	if d, ok := l.cfg.Detector.(interface{ Judged() (lately, all Judged) }); ok {
+		_, all := d.Judged()
+		fmt.Fprintf(w, "fairway_detector_forwarder_seconds_total{outcome=\"judged\"} %d\n", all.Judged)
+		fmt.Fprintf(w, "fairway_detector_forwarder_seconds_total{outcome=\"late\"} %d\n", all.Late)
+		fmt.Fprintf(w, "fairway_detector_forwarder_seconds_total{outcome=\"skipped\"} %d\n", all.Skipped)
+		fmt.Fprintf(w, "fairway_detector_class_seconds_total %d\n", all.Served)
+		fmt.Fprintf(w, "fairway_detector_class_seconds_unknown_total %d\n", all.Unknown)
+	}
 	type key struct {
 		kind  anomaly.Kind
 		state anomaly.State

@@ -47,10 +47,21 @@ type savedState struct {
 	Clients  []byte
 	Targets  []byte
 	BackEnds []byte
+	Routers  []byte
+	Back     []byte // of forwarders that are clients of storage
+	Nets     map[topology.NodeID][]string
+	Accused  map[topology.NodeID]bool
+	Alone    map[topology.NodeID][3]savedClient // clients that are slow by themselves
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
 	Trend    savedTrend // a restart does not empty what people look at
+}
+
+// savedClient is habitOfClient by the names of the file.
+type savedClient struct {
+	Longer  float64
+	Seconds int
 }
 
 // State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
@@ -85,6 +96,20 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	if s.BackEnds, err = d.backEnds.MarshalBinary(); err != nil {
 		return nil, err
 	}
+	if s.Routers, err = d.routers.group.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if s.Back, err = d.routers.back.group.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	s.Nets, s.Accused, s.Alone = d.routers.nets, d.routers.back.accused, map[topology.NodeID][3]savedClient{}
+	for n, of := range d.clients.slow.of {
+		var saved [3]savedClient
+		for c := range of {
+			saved[c] = savedClient{of[c].longer, of[c].seconds}
+		}
+		s.Alone[n] = saved
+	}
 	var b bytes.Buffer
 	err = gob.NewEncoder(&b).Encode(s)
 	return b.Bytes(), err
@@ -111,11 +136,23 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	slow, seenBy, targets := failslow.New(d.set), clientslow.New(d.set.FalseAlarmEvery),
 		targetslow.New(d.set.FalseAlarmEvery, time.Second)
 	backEnds := backend.New(d.set.FalseAlarmEvery)
-	if err := errors.Join(slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
+	routers := newRouters(d.set.FalseAlarmEvery)
+	if err := errors.Join(routers.group.UnmarshalBinary(s.Routers), routers.back.group.UnmarshalBinary(s.Back),
+		slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
 		targets.UnmarshalBinary(s.Targets), backEnds.UnmarshalBinary(s.BackEnds)); err != nil {
 		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
-	d.slow, d.byClient, d.targets, d.backEnds = slow, seenBy, targets, backEnds
+	d.slow, d.byClient, d.targets, d.backEnds, d.routers = slow, seenBy, targets, backEnds, routers
+	maps.Copy(d.routers.nets, s.Nets)
+	maps.Copy(d.routers.back.accused, s.Accused)
+	d.clients.slow.begin()
+	for n, saved := range s.Alone {
+		of := &[3]habitOfClient{}
+		for c := range saved {
+			of[c] = habitOfClient{saved[c].Longer, saved[c].Seconds}
+		}
+		d.clients.slow.of[n] = of
+	}
 	maps.Copy(d.ownClock, s.Clock)
 	for n, at := range s.Heard {
 		if s.SavedAt.Unix()-at <= silentAfter {

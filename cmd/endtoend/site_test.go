@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // site is a running site in files with the programs of a release on it.
@@ -263,4 +264,37 @@ func TestSlowRouterIsFoundByItself(t *testing.T) {
 	s.demo("mend", "rtr2")
 	s.fairway("return", "rtr2", "--reason", "its link is well again")
 	s.restored(was)
+}
+
+// TestMappingNeedsNoRightToMove: agents without orders report that every client spreads over all routers, and measure
+// by which of them its messages go.
+func TestMappingNeedsNoRightToMove(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t, "--orders=false")
+	var rows []api.NodeRow
+	complete := func() bool {
+		rows = nil
+		if err := json.Unmarshal(s.fairway("--json", "nodes", "--role", "compute"), &rows); err != nil {
+			t.Fatal(err)
+		}
+		measured := 0
+		for _, r := range rows {
+			sum := 0.0
+			for _, one := range r.Shares {
+				sum += one.Part
+			}
+			if len(r.Shares) != 4 || sum < 0.99 || sum > 1.01 {
+				return false
+			}
+			if !r.SharesAssumed {
+				measured++
+			}
+		}
+		return len(rows) == 8 && measured > 0
+	}
+	for end := time.Now().Add(patience); !complete(); time.Sleep(300 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("want 8 clients, each over 4 routers, measured where it does I/O: %+v", rows)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,16 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 func forwarderOf(n api.NodeRow) string {
 	if n.Lost {
 		return fmt.Sprintf("none (%s lost)", n.Forwarder)
+	}
+	if len(n.Shares) > 0 {
+		parts := make([]string, len(n.Shares))
+		for i, s := range n.Shares {
+			parts[i] = fmt.Sprintf("%s %.0f%%", s.Forwarder, 100*s.Part)
+		}
+		if n.SharesAssumed {
+			parts[0] = "about " + parts[0]
+		}
+		return strings.Join(parts, " ")
 	}
 	return chart.OrMissing(string(n.Forwarder))
 }

@@ -38,6 +38,8 @@ type Node struct {
 	place  int32 // in its layer
 	collector.Frame
 	Arrived time.Time
+	// Came counts the frames that arrived, older ones than the newest included.
+	Came uint64
 	// Ahead is how far the end of the frame's second, by the node's own clock, was ahead of its arrival.
 	Ahead time.Duration
 }
@@ -63,6 +65,9 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 		n := b.byName[f.Node]
 		if n == nil {
 			n = b.add(f)
+		}
+		if f.TimeMillis != n.TimeMillis || n.Came == 0 { // the same second again counts once
+			n.Came++
 		}
 		if f.TimeMillis < n.TimeMillis && n.TimeMillis <= now.Add(maxAhead).UnixMilli() {
 			continue

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/window"
@@ -25,6 +26,8 @@ const (
 	// askNodes compute nodes are asked through the driver where they are.
 	askNodes = 8
 	askFor   = 5 * time.Second
+	// mostlyJudged percent of the seconds must be judged: one in ten may be late.
+	mostlyJudged = 90
 	// nameAtMost nodes are listed by name.
 	nameAtMost = 6
 )
@@ -36,6 +39,12 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	r := readHealth(p, now)
 	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), layerCheck(p.cfg.Board, now),
 		peaksCheck(s), mappingCheck(s)}
+	if p.cfg.Detectors != nil {
+		if d := p.cfg.Detectors(); d != nil {
+			lately, _ := d.Judged()
+			checks = append(checks, judgedCheck(lately))
+		}
+	}
 	if len(r.behind) > 0 {
 		checks = append(checks, backEndsCheck(r))
 	}
@@ -221,6 +230,32 @@ func backEndsCheck(h health) api.Check {
 			"back ends of gateways do not report, so a slow one is taken for its gateways: "+
 				some(silent)
 		c.Fix = `run fairway-agent there, with role = "storage" and [source.ganesha]`
+	}
+	return c
+}
+
+// judgedCheck says how much of what came the detectors judged.
+func judgedCheck(j watch.Judged) api.Check {
+	c := api.Check{Name: "detection", Level: api.CheckOK}
+	came := j.Judged + j.Late + j.Skipped
+	if came == 0 {
+		c.Level, c.Text = api.CheckUnknown, "no second of a forwarder came in the last ten minutes"
+		return c
+	}
+	share := func(part, of uint64) float64 { return 100 * float64(part) / float64(max(of, 1)) }
+	c.Text = fmt.Sprintf("%.1f %% of the forwarders' seconds of the last ten minutes were judged",
+		share(j.Judged, came))
+	if j.Late+j.Skipped > 0 {
+		c.Text += fmt.Sprintf("; %d came too late, %d came while the daemon was busy", j.Late, j.Skipped)
+	}
+	if j.Unknown > 0 {
+		c.Text += fmt.Sprintf("; of %.1f %% of the seconds of reads or writes it is not known yet what they need",
+			share(j.Unknown, j.Served))
+	}
+	if share(j.Judged, came) < mostlyJudged {
+		c.Level = api.CheckWarned
+		c.Fix = "a slow forwarder is found late: give the daemon's host more processor time, or look at the network " +
+			"of the agents"
 	}
 	return c
 }

@@ -95,7 +95,11 @@ func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.Jo
 	out := map[topology.ForwarderID]map[topology.JobID]int{}
 	for i := range sit.Jobs {
 		for _, n := range sit.Jobs[i].Nodes {
-			for _, over := range sit.Over(n) {
+			on := sit.SpreadOf(n)
+			if f, ok := sit.Observed[n]; ok {
+				on = []topology.Share{{Forwarder: f, Part: 1}}
+			}
+			for _, over := range on {
 				if id := over.Forwarder; out[id] == nil {
 					out[id] = map[topology.JobID]int{}
 				}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
@@ -67,40 +68,47 @@ func (s *Source) best(routes []lnet.Route) map[topology.ForwarderID]bool {
 	return over
 }
 
+// countFor bounds one run of lnetctl.
+const countFor = 5 * time.Second
+
 // messages counts what went to and came from each router, both ways: servers send data by routers of their own choice.
-func (s *Source) messages(ctx context.Context, over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64,
-	error) {
+func (s *Source) messages(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
+	ctx, stop := context.WithTimeout(context.Background(), countFor)
+	defer stop()
+	out, err := s.opt.Run(ctx, "lnetctl", "peer", "show", "-v", "1")
+	if err != nil {
+		return nil, err
+	}
+	all, err := parseCounts(string(out))
+	if err != nil {
+		return nil, fmt.Errorf("lnetctl peer show: %w", err)
+	}
 	counts := map[topology.ForwarderID]uint64{}
 	for f := range over {
-		out, err := s.opt.Run(ctx, "lnetctl", "peer", "show", "--nid", s.opt.Forwarders[f], "-v", "1")
-		if err != nil {
-			return nil, err
-		}
-		n, ok, err := parseCounts(string(out))
-		if err != nil {
-			return nil, fmt.Errorf("lnetctl peer show of %s: %w", f, err)
-		}
-		if ok {
+		if n, ok := all[s.opt.Forwarders[f]]; ok {
 			counts[f] = n
 		}
 	}
 	return counts, nil
 }
 
-// parseCounts sums send_count and recv_count of a peer's network interfaces.
-func parseCounts(text string) (sum uint64, ok bool, err error) {
+// parseCounts sums send_count and recv_count of each network interface of peers.
+func parseCounts(text string) (map[string]uint64, error) {
+	out, nid := map[string]uint64{}, ""
 	for line := range strings.Lines(text) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if key != "send_count" && key != "recv_count" {
-			continue
+		switch value = strings.TrimSpace(value); key {
+		case "- nid":
+			nid = value
+		case "send_count", "recv_count":
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%s of %.80q: %.40q is not a count", key, nid, value)
+			}
+			out[nid] += n
 		}
-		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
-		if err != nil {
-			return 0, false, fmt.Errorf("%s: %.40q is not a count", key, value)
-		}
-		sum, ok = sum+n, true
 	}
-	return sum, ok, nil
+	return out, nil
 }
 
 // nfs are the servers of the node's NFS mounts, by their addresses: the name before the colon need not be one.

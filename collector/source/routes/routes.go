@@ -5,8 +5,8 @@
 // LNet as its messages went, where lnetctl counts them by peer (2.10 and later), those of NFS as its mounts' bytes
 // went. Where neither was counted yet the shares are even and marked as assumed; those of DVS always are.
 //
-// A tick reads one or two files of a few kB. On LNet with several routers lnetctl is run for each of them every ten
-// seconds.
+// A tick reads one or two files of a few kB. On LNet with several routers lnetctl is run every ten seconds, beside the
+// ticks.
 package routes
 
 import (
@@ -78,7 +78,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	switch s.opt.Kind {
 	case LNet:
 		over, err = s.lnet()
-		count = func() (map[topology.ForwarderID]uint64, error) { return s.messages(ctx, over) }
+		count = func() (map[topology.ForwarderID]uint64, error) { return s.messages(over) }
 		if s.opt.Run == nil {
 			count = nil
 		}
@@ -114,6 +114,7 @@ type shares struct {
 	counts map[topology.ForwarderID]uint64
 	parts  map[topology.ForwarderID]float64 // measured; nil: never, or of other forwarders
 	of     int64                            // when they were measured
+	under  chan counted                     // the count under way
 }
 
 const (
@@ -127,12 +128,16 @@ const (
 func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[topology.ForwarderID]uint64, error),
 	now int64) (parts map[topology.ForwarderID]float64, measured bool) {
 	if len(over) < 2 {
-		*s = shares{}
+		*s = shares{under: s.under}
 		return nil, false
 	}
-	if count != nil && (now-s.at >= countEvery || now < s.at) {
-		s.at = now
-		s.measure(count, now)
+	s.collect()
+	if count != nil && s.under == nil && (now-s.at >= countEvery || now < s.at) {
+		s.at, s.under = now, make(chan counted, 1)
+		go func(to chan<- counted) { // a program may take longer than a tick
+			counts, err := count()
+			to <- counted{now, counts, err}
+		}(s.under)
 	}
 	sum := 0.0
 	for f := range over {
@@ -148,19 +153,28 @@ func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[to
 	return parts, measured
 }
 
-func (s *shares) measure(count func() (map[topology.ForwarderID]uint64, error), now int64) {
-	counts, err := count()
-	if err != nil {
-		s.counts = nil // the shares of before stand for a while
+// counted is the outcome of one count.
+type counted struct {
+	at     int64
+	counts map[topology.ForwarderID]uint64
+	err    error
+}
+
+// collect takes the outcome of the count under way, if it has ended.
+func (s *shares) collect() {
+	var c counted
+	select {
+	case c = <-s.under:
+		s.under = nil
+	default:
 		return
 	}
 	was := s.counts
-	s.counts = counts
-	if was == nil {
-		return
+	if s.counts = c.counts; c.err != nil || was == nil {
+		return // after a failure the shares of before stand for a while
 	}
 	parts, sum := map[topology.ForwarderID]float64{}, 0.0
-	for f, n := range counts {
+	for f, n := range c.counts {
 		if b, ok := was[f]; ok && n >= b {
 			parts[f] = float64(n - b)
 			sum += parts[f]
@@ -172,7 +186,7 @@ func (s *shares) measure(count func() (map[topology.ForwarderID]uint64, error), 
 	for f := range parts {
 		parts[f] /= sum
 	}
-	s.parts, s.of = parts, now
+	s.parts, s.of = parts, c.at
 }
 
 // order compares ways as their kernels choose among them, the better first.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector"
@@ -39,42 +40,50 @@ func read(t *testing.T, s *Source, second int) []collector.Route {
 	if !r.RoutesComplete {
 		t.Error("it does not say that these are all")
 	}
+	if s.under != nil {
+		synctest.Wait() // for the count under way
+	}
 	return r.Routes
 }
 
 // TestLNet: the routers that are up and best are the node's; its shares are even until its messages were counted, and
 // then as these went.
-func TestLNet(t *testing.T) {
+func TestLNet(t *testing.T) { synctest.Test(t, testLNet) }
+
+func testLNet(t *testing.T) {
 	tree := fstest.MapFS{"sys/kernel/debug/lnet/routes": file(lnetRoutes)}
 	sent := map[string]int{"10.0.0.1@tcp": 1000, "10.0.0.2@tcp": 5000}
 	calls := 0
 	s := New(Options{Kind: LNet, Node: "cn1", Root: tree, Forwarders: gateways, Net: "o2ib1",
-		Run: func(_ context.Context, argv ...string) ([]byte, error) {
+		Run: func(context.Context, ...string) ([]byte, error) {
 			calls++
-			nid := argv[4]
-			return fmt.Appendf(nil, "peer:\n    - primary nid: %s\n      peer ni:\n        - nid: %s\n          "+
-				"statistics:\n              send_count: %d\n              recv_count: 7\n", nid, nid, sent[nid]), nil
+			out := []byte("peer:\n")
+			for nid, n := range sent {
+				out = fmt.Appendf(out, "    - primary nid: %s\n      peer ni:\n        - nid: %s\n          "+
+					"statistics:\n              send_count: %d\n              recv_count: 7\n", nid, nid, n)
+			}
+			return out, nil
 		}})
 	even := []collector.Route{{Client: "cn1", Forwarder: "r1", Share: 0.5, Assumed: true},
 		{Client: "cn1", Forwarder: "r2", Share: 0.5, Assumed: true}}
 	if got := read(t, s, 0); !slices.Equal(got, even) {
 		t.Errorf("before anything was counted: %+v", got)
 	}
-	for second := 1; second <= 10; second++ {
+	for second := 1; second <= 11; second++ {
 		sent["10.0.0.1@tcp"] += 30
 		sent["10.0.0.2@tcp"] += 10
 		got := read(t, s, second)
-		if second < 10 && !slices.Equal(got, even) {
+		if second < 11 && !slices.Equal(got, even) {
 			t.Errorf("after %d s: %+v", second, got)
 		}
-		if second == 10 && (len(got) != 2 || math.Abs(got[0].Share-0.75) > 1e-9 || got[0].Assumed) {
+		if second == 11 && (len(got) != 2 || math.Abs(got[0].Share-0.75) > 1e-9 || got[0].Assumed) {
 			t.Errorf("measured: %+v", got)
 		}
 	}
-	if calls != 4 {
-		t.Errorf("lnetctl was run %d times in 10 s, want 4", calls)
+	if calls != 2 {
+		t.Errorf("lnetctl was run %d times in 11 s, want 2", calls)
 	}
-	for second := 11; second <= 10+keepFor+countEvery; second += countEvery { // the node is quiet
+	for second := 12; second <= 12+keepFor+2*countEvery; second += countEvery { // the node is quiet
 		got := read(t, s, second)
 		if want := second > 10+keepFor; got[0].Assumed != want {
 			t.Errorf("after %d s of silence: %+v", second-10, got)
@@ -88,7 +97,9 @@ func TestLNet(t *testing.T) {
 
 // TestNFS: a node with mounts of two gateways uses both, as their bytes went; one that is named by a host name is known
 // by its address.
-func TestNFS(t *testing.T) {
+func TestNFS(t *testing.T) { synctest.Test(t, testNFS) }
+
+func testNFS(t *testing.T) {
 	stats := func(a, b int) *fstest.MapFile {
 		one := "device %s mounted on %s with fstype nfs4 statvers=1.1\n\tbytes:\t1 2 3 4 %d 600 7 8\n"
 		return file("device sysfs mounted on /sys with fstype sysfs\n" + fmt.Sprintf(one, "gw1:/pfs", "/pfs1", a) +
@@ -104,7 +115,8 @@ func TestNFS(t *testing.T) {
 		t.Errorf("at first: %+v", got)
 	}
 	tree["proc/self/mountstats"] = stats(1900, 1100)
-	if got := read(t, s, 10); len(got) != 2 || math.Abs(got[0].Share-0.9) > 1e-9 || got[0].Assumed {
+	read(t, s, 10)
+	if got := read(t, s, 11); len(got) != 2 || math.Abs(got[0].Share-0.9) > 1e-9 || got[0].Assumed {
 		t.Errorf("measured: %+v", got)
 	}
 	delete(tree, "proc/self/mounts")

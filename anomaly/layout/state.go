@@ -1,0 +1,85 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"math"
+
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// ErrState says that a saved state cannot be taken up.
+var ErrState = errors.New("saved state of the routers' detector")
+
+const stateVersion = 1
+
+// state is what was learnt, and the evidence so far, by the names of the file. What is gathered over a block, and who
+// holds routers up, shows itself again in seconds.
+type state struct {
+	Version int
+	Routers []savedRouter
+	Usual   []savedLoad
+	Noise   habit
+}
+
+type savedRouter struct {
+	ID     topology.NodeID
+	Group  string
+	Habit  habit
+	Wealth failslow.SequentialTest
+	Alarm  bool
+	Since  int64
+	Ratio  float64
+	// Stopped routers forward nothing while senders wait.
+	Stopped bool
+	Hung    int
+}
+
+type savedLoad struct {
+	Group        string
+	Size, Amount int
+	Habit        habit
+}
+
+// MarshalBinary saves what was learnt and the evidence so far.
+func (g *Group) MarshalBinary() ([]byte, error) {
+	s := state{Version: stateVersion, Noise: g.noise}
+	for _, r := range g.order {
+		s.Routers = append(s.Routers, savedRouter{ID: r.id, Group: r.group, Habit: r.habit, Wealth: r.wealth,
+			Alarm: r.alarm, Since: r.since, Ratio: r.ratio, Stopped: r.stopped, Hung: r.hung})
+	}
+	for l, h := range g.usual {
+		s.Usual = append(s.Usual, savedLoad{l.group, l.size, l.amount, *h})
+	}
+	var b bytes.Buffer
+	err := gob.NewEncoder(&b).Encode(s)
+	return b.Bytes(), err
+}
+
+// UnmarshalBinary takes up a saved state; none at all is an empty one. On an error the group is as it was.
+func (g *Group) UnmarshalBinary(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	var s state
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	if s.Version != stateVersion {
+		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	}
+	g.routers, g.order, g.usual, g.noise = map[topology.NodeID]*router{}, nil, map[load]*habit{}, s.Noise
+	for _, k := range s.Routers {
+		r := g.router(k.ID)
+		r.group, r.habit, r.wealth, r.alarm, r.since, r.ratio = k.Group, k.Habit, k.Wealth, k.Alarm, k.Since, k.Ratio
+		r.stopped, r.hung = k.Stopped, k.Hung
+		r.newest.x = math.NaN()
+	}
+	for _, l := range s.Usual {
+		g.usual[load{l.Group, l.Size, l.Amount}] = &habit{Mean: l.Habit.Mean, N: l.Habit.N}
+	}
+	return nil
+}

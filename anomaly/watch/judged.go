@@ -1,0 +1,96 @@
+package watch
+
+import (
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/tsdb/window"
+)
+
+// Judged counts the seconds of forwarders that came, by what became of them.
+type Judged struct {
+	// Judged were taken by the detectors. Late came when they were older than three seconds, or after a newer one;
+	// Skipped were followed by a newer one before the detectors looked: the daemon was busy.
+	Judged, Late, Skipped uint64
+	// Served are seconds of one class of operations that forwarders with a clock of their own had, Unknown those of
+	// them for which nobody had shown what such requests need.
+	Served, Unknown uint64
+}
+
+func (j *Judged) add(o Judged) {
+	j.Judged, j.Late, j.Skipped = j.Judged+o.Judged, j.Late+o.Late, j.Skipped+o.Skipped
+	j.Served, j.Unknown = j.Served+o.Served, j.Unknown+o.Unknown
+}
+
+// judgedMinutes is how far back Judged looks.
+const judgedMinutes = 10
+
+// tally keeps the count by minute, and since the start. It is guarded by the detectors' mutex.
+type tally struct {
+	seen    map[topology.NodeID]int64  // newest second taken, Unix ms
+	came    map[topology.NodeID]uint64 // frames of each forwarder that were seen to have come
+	minutes [judgedMinutes]Judged
+	newest  int64 // minute
+	last    int64 // second of the newest look
+	gap     int64 // seconds between it and the one before
+	all     Judged
+	classes [2]uint64 // served and unknown at the newest look
+}
+
+// begin moves on to the second at now.
+func (t *tally) begin(now time.Time) {
+	if t.gap = now.Unix() - t.last; t.last == 0 {
+		t.gap = 1
+	}
+	t.last = now.Unix()
+	minute := t.last / 60
+	for m := max(t.newest+1, minute-judgedMinutes+1); m <= minute; m++ {
+		t.minutes[m%judgedMinutes] = Judged{}
+	}
+	t.newest = minute
+}
+
+// note counts what came of a node since the newest look; taken says that its newest second is judged now.
+func (t *tally) note(n *window.Node, taken bool) {
+	was, known := t.came[n.Node]
+	t.came[n.Node] = n.Came
+	var j Judged
+	rest := n.Came - was
+	if taken {
+		j.Judged = 1
+	}
+	if !known || n.Came < was || rest < j.Judged {
+		rest = j.Judged
+	}
+	switch rest -= j.Judged; {
+	case taken && t.gap > 1: // no more than passed meanwhile
+		j.Skipped = min(rest, uint64(t.gap-1))
+		j.Late = rest - j.Skipped
+	default:
+		j.Late = rest
+	}
+	t.count(j)
+}
+
+func (t *tally) count(j Judged) {
+	t.all.add(j)
+	t.minutes[t.newest%judgedMinutes].add(j)
+}
+
+// noteClasses counts the seconds of classes, from the sums since the detector's start.
+func (t *tally) noteClasses(s, u uint64) {
+	if s >= t.classes[0] && u >= t.classes[1] {
+		t.count(Judged{Served: s - t.classes[0], Unknown: u - t.classes[1]})
+	}
+	t.classes = [2]uint64{s, u}
+}
+
+// Judged returns what became of the forwarders' seconds in the last ten minutes, and since the start.
+func (d *Detectors) Judged() (lately, all Judged) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range d.tally.minutes {
+		lately.add(j)
+	}
+	return lately, d.tally.all
+}
