@@ -55,6 +55,7 @@ type Model struct {
 	// drawn is the newest view; it is drawn again only after something that it shows has changed.
 	drawn string
 	same  bool
+	tour  tour
 }
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on

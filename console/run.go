@@ -20,8 +20,10 @@ import (
 	"fairway/webui/api"
 )
 
-// Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys.
-func Run(ctx context.Context, b screen.Backend, first screen.Address, colors chart.Colors, keys *Keys) (err error) {
+// Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys. A guided one leads
+// through an incident.
+func Run(ctx context.Context, b screen.Backend, first screen.Address, colors chart.Colors, keys *Keys,
+	guided bool) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, err := openTerminal()
@@ -33,6 +35,9 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	palette.Blocks = chart.BlocksOf(os.Getenv)
 	c := &canvas{Model: NewModel(ctx, b, first, palette, time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)
+	if guided {
+		Guide(c.Model)
+	}
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to
 	// draw, which costs more than everything else that the console does; canvas draws when there is.

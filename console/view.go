@@ -80,6 +80,7 @@ func (m *Model) freshness() (text, look string) {
 // the past is shown.
 func (m *Model) banners() (lines []string) {
 	s, w := m.state, m.w
+	lines = m.tour.lines(s, m.keys, m.top(), w)
 	if s.Lost != nil {
 		what := "No connection"
 		if errors.Is(s.Lost, api.ErrNotAllowed) {

@@ -125,7 +125,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/report", viewer, every, h.audits.report.get, seconds},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
 	} {
-		all = append(all, access.Route(r))
+		all = append(all, access.Route(zipped(r)))
 	}
 	return all
 }

@@ -86,6 +86,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		newTop(o),
 		newOpen(o),
+		newTour(o),
 		newReplay(o),
 		newNodes(o),
 		newNode(o),

@@ -25,6 +25,17 @@ func newTop(o *options) *cobra.Command {
 	}
 }
 
+func newTour(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "tour",
+		Short: "Show the console with a guide: six steps from \"something is slow\" to \"it helped\"",
+		Long: "Show the console with a guide: six steps from \"something is slow\" to \"it helped\", the next key named " +
+			"on each screen. It changes nothing by itself. Best seen beside a demo (make demo, or make demo SIM=1).",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.open(c, screen.Address{Page: "overview"}, true) },
+	}
+}
+
 func newOpen(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:     "open ADDRESS",
@@ -78,7 +89,9 @@ func pastMoment(args []string, now time.Time) (time.Time, error) {
 }
 
 // show runs the console on the terminal; with --json it prints the overview instead.
-func (o *options) show(c *cobra.Command, a screen.Address) error {
+func (o *options) show(c *cobra.Command, a screen.Address) error { return o.open(c, a, false) }
+
+func (o *options) open(c *cobra.Command, a screen.Address, guided bool) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
@@ -103,5 +116,5 @@ func (o *options) show(c *cobra.Command, a screen.Address) error {
 	if err != nil {
 		return err
 	}
-	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys)
+	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys, guided)
 }

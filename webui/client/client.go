@@ -67,7 +67,7 @@ func newPlace(addr, token string) (*place, error) {
 			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, api.ErrInvalid)
 		}
 		p.base = url.URL{Scheme: "http", Host: "localhost"}
-		p.dial = unixDial(net, path)
+		p.dial, p.near = unixDial(net, path), true
 		return p, nil
 	}
 	u, err := url.Parse(addr)
@@ -86,7 +86,7 @@ func newPlace(addr, token string) (*place, error) {
 
 // Over makes a client of the daemon that dial connects to, as to one in the same process.
 func Over(dial func(context.Context) (net.Conn, error), token string) *Client {
-	p := &place{base: url.URL{Scheme: "http", Host: "localhost"},
+	p := &place{base: url.URL{Scheme: "http", Host: "localhost"}, near: true,
 		dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
 	c := &Client{name: "in this process", token: token, to: &several{places: []*place{p}}}
 	c.connect()
@@ -97,7 +97,7 @@ func (c *Client) connect() {
 	for _, p := range c.to.places {
 		p.rt = &http.Transport{
 			DialContext: p.dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
-			ForceAttemptHTTP2: p.base.Scheme == "https",
+			ForceAttemptHTTP2: p.base.Scheme == "https", DisableCompression: p.near,
 		}
 		p.dialer = &websocket.Dialer{NetDialContext: p.dial, HandshakeTimeout: dialTimeout}
 	}

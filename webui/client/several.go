@@ -13,6 +13,7 @@ import (
 
 // place is one address of a daemon.
 type place struct {
+	near   bool // on this host: nothing is compressed for it
 	base   url.URL
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 	dialer *websocket.Dialer

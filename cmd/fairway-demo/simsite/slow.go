@@ -35,7 +35,13 @@ func NewSlow(t testing.TB, o Options) (s *Site, slow topology.ForwarderID) {
 		t.Fatal(err)
 	}
 	o.Sim, o.Simulated = m, true
-	o.Desk = func(set *desk.Settings) { set.HealthyFloor = 4 }
+	more := o.Desk
+	o.Desk = func(set *desk.Settings) {
+		set.HealthyFloor = 4
+		if more != nil {
+			more(set)
+		}
+	}
 	s = New(t, o)
 	s.Says.Detector = s.Says.real
 	now := time.Now().Truncate(time.Second)

@@ -71,6 +71,9 @@ func hurts(f *anomaly.Finding) bool {
 	return f.Kind.Accuses() || len(f.Impact) > 0 && f.State != anomaly.Suspect
 }
 
+// confirmedFirst puts a forwarder that is slow for certain before everything that only hurts for a while.
+const confirmedFirst = 1000
+
 func ofFinding(s *screen.State, f *anomaly.Finding) need {
 	what, numbers := sentence(s, f)
 	n := need{sign: " !", what: what, numbers: numbers, tail: "for " + chart.Age(s.AsOf().Sub(f.Since)),
@@ -80,6 +83,9 @@ func ofFinding(s *screen.State, f *anomaly.Finding) need {
 	}
 	for i := range f.Impact {
 		n.hurts = max(n.hurts, f.Impact[i].Share)
+	}
+	if f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed {
+		n.hurts += confirmedFirst
 	}
 	n.victims = victims(f)
 	row := s.Forwarder(topology.ForwarderID(f.Node))

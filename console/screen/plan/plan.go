@@ -44,6 +44,14 @@ func New(id string) *Screen {
 		reason: screen.Input{Label: "Reason:"}}
 }
 
+// Shown is the plan that a screen shows; nil of another screen, and before the plan is known.
+func Shown(p screen.Screen) *api.PlanView {
+	if one, ok := p.(*Screen); ok && one.plan.Have {
+		return &one.plan.Value
+	}
+	return nil
+}
+
 func (p *Screen) Name() string { return screen.OnPlan }
 func (p *Screen) Address(*screen.State) screen.Address {
 	return screen.Address{Page: "plans", ID: p.id}
