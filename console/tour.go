@@ -120,8 +120,10 @@ func (t *tour) text(s *screen.State, keys *Keys, top screen.Screen) string {
 		if v := plan.Shown(top); v != nil && v.State != remap.Proposed {
 			return "Its nodes are being moved, and each is observed where it went."
 		}
-		return fmt.Sprintf("What would change, and its checks. Nothing has happened yet. Say why (%s, text, enter), then "+
-			"approve: %s, and %s once more", key(screen.ActPanel, screen.OnPlan), key(screen.ActApprove, screen.OnPlan),
+		return fmt.Sprintf(
+			"What would change, and its checks. Nothing has happened yet. Say why (%s, text, enter), then "+
+				"approve: %s, and %s once more", key(screen.ActPanel, screen.OnPlan),
+			key(screen.ActApprove, screen.OnPlan),
 			key(screen.ActApprove, screen.OnPlan))
 	}
 	v := plan.Shown(top)

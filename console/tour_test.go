@@ -41,8 +41,8 @@ func (r *recording) types(keys ...string) {
 	}
 }
 
-// The tour leads from what is slow to what helped, and each step names a key that leads to the next one. With -update its
-// recording in docs is made anew.
+// The tour leads from what is slow to what helped, and each step names a key that leads to the next one. With -update
+// its recording in docs is made anew.
 func TestTheTour(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		l := layout{slow: true, w: 120, h: 36, colors: chart.Colors256}

@@ -10,8 +10,8 @@ import (
 	"fairway/cmd/fairway-demo/simsite"
 )
 
-// Long answers of the API are compressed for who asks for that and are the same; short ones, refusals, and the session's
-// are not.
+// Long answers of the API are compressed for who asks for that and are the same; short ones, refusals, and the
+// session's are not.
 func TestAnswersAreCompressed(t *testing.T) {
 	s := simsite.New(t, simsite.Options{Forwarders: 64, Compute: 256, Steady: true})
 	s.Run(3)
@@ -22,7 +22,8 @@ func TestAnswersAreCompressed(t *testing.T) {
 		_, b := asked("/api/v1/overview", "identity")
 		return len(b) > 10_000
 	})
-	for _, path := range []string{"/api/v1/overview", "/api/v1/forwarders/fwd001", "/api/v1/metrics", "/api/v1/openapi.json"} {
+	for _, path := range []string{"/api/v1/overview", "/api/v1/forwarders/fwd001", "/api/v1/metrics",
+		"/api/v1/openapi.json"} {
 		res, b := asked(path, "gzip")
 		if res.Header.Get("Content-Encoding") != "gzip" || res.Header.Get("Vary") == "" {
 			t.Errorf("%s: %v", path, res.Header)
@@ -38,8 +39,9 @@ func TestAnswersAreCompressed(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes, %d compressed", path, len(plain), len(b))
 	}
-	for path, code := range map[string]int{"/api/v1/plans": 200, "/api/v1/session": 200, "/api/v1/forwarders/nosuch": 404,
-		"/api/v1/series?node=": 400} {
+	for path, code := range map[string]int{"/api/v1/plans": 200, "/api/v1/session": 200,
+		"/api/v1/forwarders/nosuch": 404,
+		"/api/v1/series?node=":      400} {
 		if res, _ := asked(path, "gzip"); res.Header.Get("Content-Encoding") != "" || res.StatusCode != code {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
 		}

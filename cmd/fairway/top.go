@@ -29,7 +29,8 @@ func newTour(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "tour",
 		Short: "Show the console with a guide: six steps from \"something is slow\" to \"it helped\"",
-		Long: "Show the console with a guide: six steps from \"something is slow\" to \"it helped\", the next key named " +
+		Long: "Show the console with a guide: six steps from \"something is slow\" to \"it helped\", the next key " +
+			"named " +
 			"on each screen. It changes nothing by itself. Best seen beside a demo (make demo, or make demo SIM=1).",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.open(c, screen.Address{Page: "overview"}, true) },
