@@ -24,7 +24,7 @@ func (l *Lab) gathered(ctx context.Context) (_ []Row, err error) {
 		"fwd001"} {
 		m[nodes(i, 1)[0]] = f
 	}
-	s, err := l.newSite(ctx, testbed.Config{Forwarders: 2, ComputeNodes: 8, LinkBytesPerSec: dfraLink, Mapping: m,
+	s, err := l.newSite(ctx, testbed.Config{Forwarders: 2, ComputeNodes: 8, LinkBytesPerSec: l.link(), Mapping: m,
 		QueueProgram: l.program("fairway-queue")}, func(c daemon.Settings) {
 		c.Table("queue")["policy"], c.Table("dispatch")["policy"] = "size-fair", "avoid"
 	})

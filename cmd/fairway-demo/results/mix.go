@@ -38,9 +38,9 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 	for i, n := range nodes(0, 16) {
 		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/4))
 	}
-	s, err := l.newSite(ctx, testbed.Config{Forwarders: 8, ComputeNodes: 16, LinkBytesPerSec: dfraLink, Mapping: m},
+	s, err := l.newSite(ctx, testbed.Config{Forwarders: 8, ComputeNodes: 16, LinkBytesPerSec: l.link(), Mapping: m},
 		func(c daemon.Settings) {
-			dfraSettings(c)
+			l.dfraSettings(c)
 			c.Table("dispatch")["n_min"], c.Table("dispatch")["harm_bound"] = 2.0, 0.05
 			c.Table("desk")["max_applying"] = len(mixJobs)
 		})
@@ -49,7 +49,7 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if err := s.tb.Inject(ctx, testbed.Fault{Kind: testbed.SlowLink, Node: "fwd001",
-		Amount: dfraLink / 10}); err != nil {
+		Amount: l.link() / 10}); err != nil {
 		return nil, err
 	}
 	if _, err := s.api.Exclude(ctx, "fwd001", 2*time.Hour, "a tenth of its speed"); err != nil {
@@ -105,7 +105,8 @@ func (s *site) mix(ctx context.Context, policy string) (seconds []float64, moved
 	ids := make([]topology.JobID, len(mixJobs))
 	specs := make([]workload.Spec, len(mixJobs))
 	for i, j := range mixJobs {
-		specs[i] = workload.Spec{Name: j.name, Mode: j.mode, BurstBytes: j.bytes / pick[int64](s.Lab, 1, 4), Keep: true,
+		specs[i] = workload.Spec{Name: j.name, Mode: j.mode, BurstBytes: j.bytes / pick[int64](s.Lab, 1, 16),
+			Keep:   true,
 			Bursts: 1}
 		if ids[i], err = s.submit(ctx, &specs[i], nodes(j.first, j.nodes), 1); err != nil {
 			return nil, 0, err

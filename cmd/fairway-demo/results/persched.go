@@ -38,7 +38,7 @@ const starting = 100 * time.Millisecond
 // perschedResults runs the applications with and without the pattern's windows.
 func perschedResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 	tb, err := l.newTestbed(ctx, testbed.Config{Forwarders: 1, ComputeNodes: len(periodicApps),
-		LinkBytesPerSec: dfraLink})
+		LinkBytesPerSec: l.link()})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func perschedResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 // periodicSet measures what one application alone moves, and describes all of them by it.
 func (l *Lab) periodicSet(ctx context.Context, tb *testbed.Testbed) (periodic.Set, error) {
 	c := &contention{l, tb}
-	alone := workload.Spec{Name: "alone", Mode: workload.FilePerProcess, BurstBytes: 24 << 20}
+	alone := workload.Spec{Name: "alone", Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 24, 2) << 20}
 	took, err := c.once(ctx, alone, nodes(0, 1)[0])
 	if err != nil {
 		return periodic.Set{}, err
@@ -101,8 +101,9 @@ func (l *Lab) periodicSet(ctx context.Context, tb *testbed.Testbed) (periodic.Se
 	set := periodic.Set{Procs: float64(len(periodicApps)), Link: rate, Bandwidth: rate,
 		KPrime: 4} // two patterns and more in a run
 	for _, a := range periodicApps {
-		set.Apps = append(set.Apps, periodic.App{Name: a.name, Work: (a.compute + starting).Seconds(),
-			Volume: float64(a.bytes) / 1e9, Procs: 1})
+		set.Apps = append(set.Apps, periodic.App{Name: a.name,
+			Work:   (a.compute/pick[time.Duration](l, 1, 4) + starting).Seconds(),
+			Volume: float64(a.bytes/pick[int64](l, 1, 16)) / 1e9, Procs: 1})
 	}
 	return periodic.Complete(set)
 }
@@ -113,7 +114,7 @@ type periodicRuns struct{ efficiency, dilation []float64 }
 // add runs the applications once, by a pattern or as they come.
 func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set periodic.Set,
 	p *periodic.Pattern) error {
-	span, begin := pick(l, 90*time.Second, 15*time.Second), time.Now().Add(time.Second)
+	span, begin := pick(l, 90*time.Second, 8*time.Second), time.Now().Add(time.Second)
 	type ran struct {
 		bursts []workload.Burst
 		err    error
@@ -121,7 +122,8 @@ func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set
 	runs := make([]ran, len(periodicApps))
 	var all sync.WaitGroup
 	for i, a := range periodicApps {
-		w := workload.Spec{Name: a.name, Mode: workload.FilePerProcess, BurstBytes: a.bytes, Bursts: 1}
+		w := workload.Spec{Name: a.name, Mode: workload.FilePerProcess, BurstBytes: a.bytes / pick[int64](l, 1, 16),
+			Bursts: 1}
 		fillSpec(&w, 1)
 		env := ""
 		if p != nil {
@@ -131,8 +133,10 @@ func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set
 			}
 			env = win.String()
 		}
-		script := fmt.Sprintf(`end=$(($(date +%%s)+%d)); while [ $(date +%%s) -lt $end ]; do sleep %g; `+
-			`%s window wait || exit 1; %s --report || exit 1; done`, int(span.Seconds()), a.compute.Seconds(),
+		script := fmt.Sprintf(
+			`end=$(($(date +%%s)+%d)); n=0; while [ $n -lt 3 ] || [ $(date +%%s) -lt $end ]; do sleep %g; `+
+				`%s window wait || exit 1; %s --report || exit 1; n=$((n+1)); done`, int(span.Seconds()),
+			(a.compute / pick[time.Duration](l, 1, 4)).Seconds(),
 			l.program("fairway"), strings.Join(w.Argv(l.Self), " "))
 		all.Go(func() {
 			out, err := tb.Exec(ctx, nodes(i, 1)[0], "env", window.Env+"="+env, "sh", "-c", script)

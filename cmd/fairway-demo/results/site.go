@@ -132,7 +132,7 @@ func (s *site) close() error {
 
 // awaitNodes waits until the daemon sees every compute node on its default forwarder, and what every forwarder does.
 func (s *site) awaitNodes(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	want := len(s.tb.Machine().Default)
 	return until(ctx, "the daemon sees every node", func() (bool, error) {
@@ -270,7 +270,7 @@ func (s *site) wait(ctx context.Context, id topology.JobID) (*outcome, error) {
 
 // awaitProfile waits until what an ended job did is known.
 func (s *site) awaitProfile(ctx context.Context, id topology.JobID) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	return until(ctx, fmt.Sprintf("job %s has a profile", id), func() (bool, error) {
 		v, err := s.api.Job(ctx, id)

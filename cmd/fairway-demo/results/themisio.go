@@ -20,9 +20,6 @@ import (
 	"fairway/remap/queue"
 )
 
-// themisLink is the speed of the forwarder behind the queue, bytes/s.
-const themisLink = 12e6
-
 // contender is a job that asks for more than the forwarder gives: so many writers on each of its nodes.
 type contender struct {
 	name, user string
@@ -44,7 +41,7 @@ type contention struct {
 }
 
 func themisResults(ctx context.Context, l *Lab) (rows []Row, err error) {
-	tb, err := l.newTestbed(ctx, testbed.Config{Forwarders: 1, ComputeNodes: 8, LinkBytesPerSec: themisLink,
+	tb, err := l.newTestbed(ctx, testbed.Config{Forwarders: 1, ComputeNodes: 8, LinkBytesPerSec: pick(l, 12e6, 3e6),
 		QueueProgram: l.program("fairway-queue")})
 	if err != nil {
 		return nil, err
@@ -125,7 +122,7 @@ func (c *contention) load(ctx context.Context, jobs []contender) (stop func()) {
 
 // busy waits until every job has had requests waiting three times in a row.
 func (c *contention) busy(ctx context.Context, jobs []contender) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	seen := 0
 	return until(ctx, "every job asks for more than it gets", func() (bool, error) {
@@ -263,7 +260,7 @@ func (c *contention) join(ctx context.Context) (seconds float64, err error) {
 	stop := c.load(ctx, twoJobs[1:])
 	defer stop()
 	var looks []look
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		s, err := stats(ctx, c.tb, "fwd000")
@@ -324,7 +321,7 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 		{Effect: "the same, size-fair (its share is a fifth: 5x at most)", Paper: "+0.1 %, +4.6 %, +12.9 %", Unit: "x",
 			Bar: "<= 5x", Why: "as above"},
 	}
-	job := workload.Spec{Name: "little", Mode: workload.FilePerProcess, BurstBytes: pick[int64](c.Lab, 4, 2) << 20}
+	job := workload.Spec{Name: "little", Mode: workload.FilePerProcess, BurstBytes: pick[int64](c.Lab, 4096, 512) << 10}
 	little := contender{"small", "bob", nodes(4, 1), 1}
 	for range c.repeat(3) {
 		alone, err := c.once(ctx, job, little.nodes[0])
