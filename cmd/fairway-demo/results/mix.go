@@ -66,12 +66,13 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 			if policy == mixPolicies[0] {
 				fixed = seconds
 			}
-			worst := 0.0
+			worst, each := 0.0, ""
 			for i, t := range seconds {
 				worst = max(worst, t/fixed[i])
+				each += fmt.Sprintf(" %s %.1f", mixJobs[i].name, t)
 			}
-			l.say("mix under %-5s: mean I/O time %.1f s, worst %.2fx of its fixed mapping's, %d nodes moved", policy,
-				mean(seconds), worst, nodesMoved)
+			l.say("mix under %-5s: mean I/O time %.1f s, worst %.2fx of its fixed mapping's, %d nodes moved;%s", policy,
+				mean(seconds), worst, nodesMoved, each)
 			faster[policy] = append(faster[policy], mean(fixed)/mean(seconds))
 			loser[policy] = append(loser[policy], 100*(worst-1))
 			moved[policy] = append(moved[policy], float64(nodesMoved))
@@ -87,7 +88,7 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 					"(section 5.2, DFRA)", Values: faster[p], Unit: "x",
 				Why: "the paper's run one after the other; here they compete for the idle forwarders"},
 			Row{Effect: "worst loser of the mix under " + p, Values: loser[p], Unit: " %", Bar: "<= 5 % slower",
-				Why: "a job on its default forwarder shares it as before"},
+				Why: "a grant takes an idle forwarder from another job, whose nodes then join one in use"},
 			Row{Effect: "compute nodes moved for the mix by " + p, Values: moved[p]})
 	}
 	return rows, nil
