@@ -9,21 +9,26 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector/topology"
 )
 
-// The bounds of a connection: the largest message, how many of its requests wait here (more stay with
-// the client), how many of them are taken at once, and how long a client may take to accept a reply
+// The bounds of a connection: the largest message, how many of its requests and bytes of them wait here (more stay
+// with the client), how many of them are taken at once, and how long a client may take to accept a reply
 // before it is cut off, so that it does not hold places at the forwarder for ever.
 const (
 	maxFrame    = 4 << 20
 	maxWaiting  = 128
+	maxBytes    = 16 << 20
 	maxTogether = 32
 	replyWithin = 30 * time.Second
 	readAhead   = 4 << 10 // small: large messages go straight into their buffers
 )
+
+// maxEach is how many connections an address may have: a node's mounts need a few.
+const maxEach = 256
 
 // conn is one client's connection and the one to the forwarder behind it.
 type conn struct {
@@ -35,11 +40,15 @@ type conn struct {
 	room       chan struct{}   // held is below maxWaiting again
 
 	replyBy time.Time // the deadline that client has; fromForwarder's own
+	// largest is how long a message of the client may be: what it and the forwarder have agreed on (Rversion). Before
+	// that it has nothing large to say.
+	largest atomic.Uint32
 
 	// Guarded by Queue.mu.
 	lane    int
 	waiting int      // in the queue
 	held    int      // waiting, and chosen but not written yet
+	bytes   int      // of those
 	out     [][]byte // chosen, to be written in this order
 	flights map[uint16]flight
 }
@@ -49,9 +58,18 @@ type flight struct{ old uint16 }
 
 func newConn(r *Queue, client, up net.Conn) *conn {
 	from := clientAddr(client)
-	return &conn{
+	c := &conn{
 		queue: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), flights: map[uint16]flight{},
+	}
+	c.largest.Store(usualFrame)
+	return c
+}
+
+// agreed notes what a reply of the forwarder says of messages' length.
+func (c *conn) agreed(reply []byte) {
+	if reply[4] == rVersion && binary.LittleEndian.Uint32(reply) >= headerBytes+4 {
+		c.largest.Store(min(max(binary.LittleEndian.Uint32(reply[headerBytes:]), headerBytes), maxFrame))
 	}
 }
 
@@ -82,21 +100,21 @@ func giveBack(b []byte) {
 }
 
 // next is the length of the message that r is at, once its head has been read.
-func next(r *bufio.Reader) (int, error) {
+func next(r *bufio.Reader, largest uint32) (int, error) {
 	head, err := r.Peek(headerBytes)
 	if err != nil {
 		return 0, err
 	}
 	n := binary.LittleEndian.Uint32(head)
-	if n < headerBytes || n > maxFrame {
-		return 0, fmt.Errorf("a message of %d bytes is not 9P (want %d to %d)", n, headerBytes, maxFrame)
+	if n < headerBytes || n > largest {
+		return 0, fmt.Errorf("a message of %d bytes is not 9P (want %d to %d)", n, headerBytes, largest)
 	}
 	return int(n), nil
 }
 
 // readFrame reads one whole message.
-func readFrame(r *bufio.Reader) ([]byte, error) {
-	n, err := next(r)
+func readFrame(r *bufio.Reader, largest uint32) ([]byte, error) {
+	n, err := next(r, largest)
 	if err != nil {
 		return nil, err
 	}
@@ -108,11 +126,11 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 }
 
 // atHand says that a whole message has been read ahead.
-func atHand(r *bufio.Reader) bool {
+func atHand(r *bufio.Reader, largest uint32) bool {
 	if r.Buffered() < headerBytes {
 		return false
 	}
-	n, err := next(r)
+	n, err := next(r, largest)
 	return err != nil || n <= r.Buffered() // reading it returns what is wrong with it
 }
 
@@ -122,8 +140,15 @@ func (c *conn) fromClient(ctx context.Context) error {
 	var together [][]byte
 	for {
 		together = together[:0]
-		for len(together) == 0 || len(together) < maxTogether && atHand(in) {
-			frame, err := readFrame(in)
+		largest := c.largest.Load()
+		for len(together) == 0 || len(together) < maxTogether && atHand(in, largest) {
+			if len(together) == 0 { // it may have been waited for, and agreed on meanwhile
+				if _, err := in.Peek(headerBytes); err != nil {
+					return err
+				}
+				largest = c.largest.Load()
+			}
+			frame, err := readFrame(in, largest)
 			if err != nil {
 				return err
 			}
@@ -166,15 +191,15 @@ func (c *conn) toForwarder(ctx context.Context) error {
 func (c *conn) fromForwarder(context.Context) error {
 	in := bufio.NewReaderSize(c.up, readAhead)
 	for {
-		if _, err := next(in); err != nil {
+		if _, err := next(in, maxFrame); err != nil {
 			return fmt.Errorf("the forwarder ended it: %w", err)
 		}
 		var replies, frame []byte
-		if atHand(in) {
+		if atHand(in, maxFrame) {
 			replies = wholeMessages(in)
 		} else {
 			var err error
-			if frame, err = readFrame(in); err != nil {
+			if frame, err = readFrame(in, maxFrame); err != nil {
 				return fmt.Errorf("the forwarder ended it: %w", err)
 			}
 			replies = frame

@@ -36,6 +36,7 @@ const (
 // 9P2000.L: size[4] type[1] tag[2], then the fields of the type.
 const (
 	headerBytes = 7
+	rVersion    = 101
 	tFlush      = 108
 	rFlush      = tFlush + 1
 	tRead       = 116

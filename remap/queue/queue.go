@@ -60,6 +60,7 @@ type Queue struct {
 	inFlight int
 	arrived  uint64
 	conns    map[*conn]bool
+	from     map[netip.Addr]int // how many of them an address has
 	served   map[string]*Served // by job
 	byLane   []*Served          // the same by lane
 	begun    time.Time
@@ -89,6 +90,7 @@ func New(cfg Config) *Queue {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{},
+		from:   map[netip.Addr]int{},
 		served: map[string]*Served{}, begun: time.Now()}
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
@@ -254,10 +256,9 @@ func (r *Queue) pass(ctx context.Context, client net.Conn) error {
 			c.name = name
 		}
 	}
-	r.mu.Lock()
-	c.lane = r.sharing.of(c)
-	r.conns[c] = true
-	r.mu.Unlock()
+	if !r.admit(c) {
+		return fmt.Errorf("%s has %d connections already", c.from, maxEach)
+	}
 	defer r.forget(c)
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -275,11 +276,27 @@ func (r *Queue) pass(ctx context.Context, client net.Conn) error {
 	return nil
 }
 
+// admit counts a connection in; false where its address has as many as it may.
+func (r *Queue) admit(c *conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.from[c.from] >= maxEach {
+		return false
+	}
+	r.from[c.from]++
+	c.lane = r.sharing.of(c)
+	r.conns[c] = true
+	return true
+}
+
 // forget drops what waits of a connection that ended and frees its places at the forwarder.
 func (r *Queue) forget(c *conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.conns, c)
+	if r.from[c.from]--; r.from[c.from] == 0 {
+		delete(r.from, c.from)
+	}
 	r.queue.drop(func(q request) bool { return q.conn == c })
 	r.inFlight -= len(c.flights)
 	c.flights = nil
@@ -296,15 +313,26 @@ func (r *Queue) enqueue(c *conn, together [][]byte) (full bool) {
 	}
 	c.waiting += len(together)
 	c.held += len(together)
+	c.bytes += total(together)
 	r.pump()
-	return c.held >= maxWaiting
+	return c.full()
+}
+
+// full says that a client has as many requests, or bytes of them, here as it may have. Queue.mu is held.
+func (c *conn) full() bool { return c.held >= maxWaiting || c.bytes >= maxBytes }
+
+func total(frames [][]byte) (n int) {
+	for _, f := range frames {
+		n += len(f)
+	}
+	return n
 }
 
 // full says that a client has as many requests here as it may have.
 func (r *Queue) full(c *conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return c.held >= maxWaiting
+	return c.full()
 }
 
 // chosen takes what is to be written to c's forwarder, and the room of what was written before, which
@@ -312,7 +340,10 @@ func (r *Queue) full(c *conn) bool {
 func (r *Queue) chosen(c *conn, written [][]byte) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.held -= len(written); c.held < maxWaiting && c.held+len(written) >= maxWaiting {
+	was := c.full()
+	c.held -= len(written)
+	c.bytes -= total(written)
+	if was && !c.full() {
 		notify(c.room)
 	}
 	out := c.out
@@ -326,6 +357,7 @@ func (r *Queue) answered(c *conn, replies []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for ; len(replies) > 0; replies = replies[binary.LittleEndian.Uint32(replies):] {
+		c.agreed(replies)
 		tag := binary.LittleEndian.Uint16(replies[5:])
 		f, found := c.flights[tag]
 		if !found {
