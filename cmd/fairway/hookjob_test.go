@@ -88,3 +88,41 @@ func TestHookOfPBS(t *testing.T) {
 		t.Errorf("sent %+v: %s", got, out)
 	}
 }
+
+// FuzzHookEnvironment: whatever a user has put into a job's environment and a node file holds, the hook reads a job or
+// says why not, and no node is there twice.
+func FuzzHookEnvironment(f *testing.F) {
+	for _, env := range []string{strings.Join(slurmEnv, "|"), "PBS_JOBID=12[3].server|PBS_NODEFILE=x",
+		"LSB_JOBID=7|LSB_MCPU_HOSTS=cn1 2 cn2 2", "LSB_JOBID=7|LSB_DJOB_HOSTFILE=x",
+		"FLUX_JOB_ID=f12|FLUX_JOB_USERID=0"} {
+		f.Add(env, "cn2\ncn2\ncn1\n", "")
+		f.Add(env, "", "cn[1-3,7]")
+	}
+	file := filepath.Join(f.TempDir(), "nodes")
+	f.Fuzz(func(t *testing.T, text, nodes, flag string) {
+		env := map[string]string{}
+		for pair := range strings.SplitSeq(text, "|") {
+			name, value, _ := strings.Cut(pair, "=")
+			env[name] = value
+		}
+		for _, name := range []string{"PBS_NODEFILE", "LSB_DJOB_HOSTFILE"} { // no other file is read
+			if env[name] != "" {
+				env[name] = file
+			}
+		}
+		if err := os.WriteFile(file, []byte(nodes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := jobOfHook(func(name string) string { return env[name] }, &given{nodes: flag})
+		seen := map[topology.NodeID]bool{}
+		for _, n := range r.Nodes {
+			if err == nil && flag == "" && env["SLURM_JOB_ID"] == "" && seen[n] {
+				t.Errorf("node %q is there twice", n)
+			}
+			seen[n] = true
+		}
+		if err == nil && r.Job == "" {
+			t.Errorf("a job without an ID: %+v", r)
+		}
+	})
+}

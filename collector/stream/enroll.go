@@ -68,7 +68,7 @@ func enrolled(daemon, status string, code int, text []byte) (token string, err e
 	err = json.Unmarshal(text, &answer)
 	switch {
 	case code != http.StatusOK:
-		return "", fmt.Errorf("enrolling at %s: %s: %s", daemon, status, topology.Clean(answer.Detail))
+		return "", fmt.Errorf("enrolling at %s: %s", daemon, topology.Clean(status+": "+answer.Detail))
 	case err != nil:
 		return "", fmt.Errorf("enrolling at %s: %w", daemon, err)
 	case answer.Token == "" || strings.ContainsAny(answer.Token, "\r\n"):

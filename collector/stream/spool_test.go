@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
 
@@ -277,4 +278,20 @@ func TestSpoolOfEarlierAgent(t *testing.T) {
 		}
 		after = seq
 	}
+}
+
+// FuzzEnrolled: whatever answers the request for a token, what is kept is one line, and an error is fit for a terminal.
+func FuzzEnrolled(f *testing.F) {
+	f.Add(200, []byte(`{"token":"fwn1.cn1.1.x"}`))
+	f.Add(200, []byte(`{"token":"a\nb"}`))
+	f.Add(403, []byte(`{"detail":"\u001b[2J"}`))
+	f.Fuzz(func(t *testing.T, code int, body []byte) {
+		token, err := enrolled("wss://fairway.site", "403 \x1b[2J", code, body)
+		if err == nil && (token == "" || strings.ContainsAny(token, "\r\n") || code != 200) {
+			t.Errorf("token %q of an answer %d", token, code)
+		}
+		if err != nil && !topology.CleanName(err.Error()) {
+			t.Errorf("the error %q", err)
+		}
+	})
 }

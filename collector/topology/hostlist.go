@@ -10,6 +10,9 @@ import (
 // MaxHosts bounds what one host list may stand for: no machine has more nodes.
 const MaxHosts = 1 << 20
 
+// maxHostBytes bounds the names that one entry stands for, all in all: a short list may stand for long names.
+const maxHostBytes = 64 << 20
+
 // ErrHostList is wrapped by every error of ParseHostList.
 var ErrHostList = errors.New("bad host list")
 
@@ -79,6 +82,9 @@ func expand(s string) ([]string, error) {
 		}
 		if len(out)+len(numbers)*len(tails) > MaxHosts {
 			return nil, fmt.Errorf("more than %d hosts", MaxHosts)
+		}
+		if each := open + len(numbers[0]) + len(tails[0]); (len(out)+len(numbers)*len(tails))*each > maxHostBytes {
+			return nil, fmt.Errorf("names of more than %d bytes", maxHostBytes)
 		}
 		for _, n := range numbers {
 			for _, t := range tails {

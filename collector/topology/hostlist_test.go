@@ -46,3 +46,21 @@ func FuzzParseHostList(f *testing.F) {
 		}
 	})
 }
+
+// A few bytes stand for as many names as the largest machine has, or for names as long as the list, and not for both.
+func TestHostListsStandForBoundedNames(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	for list, want := range map[string]string{
+		long + "[1-1000]":                "",
+		"cn[0-1000000]":                  "",
+		long + "[0-1000000]":             "bytes",
+		"cn[0-1000000]" + long:           "bytes",
+		"cn[0-1000]" + long + "[0-1000]": "bytes",
+		"cn[0-9999999]":                  "hosts",
+	} {
+		if _, err := ParseHostList(list); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%.30s...: %v, want %q", list, err, want)
+		}
+	}
+}

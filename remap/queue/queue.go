@@ -59,12 +59,17 @@ type Queue struct {
 	queue    *laneQueue
 	inFlight int
 	arrived  uint64
-	conns    map[*conn]bool
-	from     map[netip.Addr]int // how many of them an address has
-	served   map[string]*Served // by job
-	byLane   []*Served          // the same by lane
-	begun    time.Time
-	waited   time.Duration // with something waiting, in queues before this one
+	clients
+	served map[string]*Served // by job
+	byLane []*Served          // the same by lane
+	begun  time.Time
+	waited time.Duration // with something waiting, in queues before this one
+}
+
+// clients are who is connected.
+type clients struct {
+	conns map[*conn]bool
+	from  map[netip.Addr]int // how many of them an address has
 }
 
 // Served is what a queue has done for a job.
@@ -89,9 +94,9 @@ func New(cfg Config) *Queue {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)), conns: map[*conn]bool{},
-		from:   map[netip.Addr]int{},
-		served: map[string]*Served{}, begun: time.Now()}
+	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
+		clients: clients{map[*conn]bool{}, map[netip.Addr]int{}},
+		served:  map[string]*Served{}, begun: time.Now()}
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
