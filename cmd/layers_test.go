@@ -1,0 +1,121 @@
+package cmd
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var updateLayers = flag.Bool("update", false, "write docs/layers.md's table anew")
+
+// proof is the test of a capability, and on what it is tried: a real system, a model that writes the system's files,
+// files of a real system, files made for the test. A capability without a test is left out.
+type proof struct{ on, dir, test string }
+
+// layerProofs are what fairway does on each kind of forwarding layer: reads its load, knows who uses which forwarder,
+// names a slow one, moves nodes, and sees by traffic that they are moved.
+var layerProofs = []struct {
+	layer string
+	cells [5]proof
+}{
+	{"diod with fairway-mount", [5]proof{
+		{"real", "collector/source/diod", "TestRealDiod"},
+		{"real", "collector/source/diod", "TestRealDiod"},
+		{"real", "cmd/fairway-demo", "TestRealFaultsAreFound"},
+		{"real", "cmd/fairwayd/daemontest", "TestRemapOnTheRealForwardingLayer"},
+		{"real", "cmd/fairwayd/daemontest", "TestRemapOnTheRealForwardingLayer"}}},
+	{"nfs-ganesha gateways with fairway-mount", [5]proof{
+		{"real", "collector/source/ganesha", "TestRealGaneshaIsCounted"},
+		{"real", "collector/source/ganesha", "TestRealGaneshaIsCounted"},
+		{"real", "cmd/fairway-demo", "TestRealGatewayFaultsAreFound"},
+		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
+		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"}}},
+	{"LNet routers", [5]proof{
+		{"model", "cmd/fairway-demo/sitefiles", "TestSourcesReadEveryRelease"},
+		{"model", "cmd/endtoend", "TestMappingNeedsNoRightToMove"},
+		{"model", "cmd/endtoend", "TestSlowRouterIsFoundByItself"},
+		{"model", "cmd/endtoend", "TestSlowRouterIsDrained"},
+		{"model", "cmd/endtoend", "TestLyingLnetctlIsNotBelieved"}}},
+	{"Lustre clients as gateways", [5]proof{
+		{"files of real systems", "collector/source/lustre", "TestFiles"}, {},
+		{"made", "anomaly/layout", "TestARowIsToldFromAColumn"}, {}, {}}},
+	{"LWFS servers", [5]proof{{"files of real systems", "collector/source/lwfs", "TestWholeTrace"}, {}, {}, {}, {}}},
+	{"kernel NFS", [5]proof{
+		{"made", "collector/source/procfs", "TestValues"},
+		{"made", "collector/source/routes", "TestNFS"}, {},
+		{"made", "remap/node/remount", "TestConformance"}, {}}},
+	{"Cray DVS", [5]proof{{}, {"made", "collector/source/routes", "TestDVS"}, {},
+		{"made", "remap/node/remount", "TestConformance"}, {}}},
+	{"GPFS protocol nodes", [5]proof{}},
+}
+
+// layersTable writes the table of docs/layers.md from the tests that are in the tree.
+func layersTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| forwarders | load read | clients known | slow one named | nodes moved | seen by traffic |\n" +
+		"|---|---|---|---|---|---|\n")
+	for _, row := range layerProofs {
+		b.WriteString("| " + row.layer)
+		for _, p := range row.cells {
+			if p.test == "" {
+				b.WriteString(" | -")
+				continue
+			}
+			if !hasTest(t, p.dir, p.test) {
+				t.Errorf("%s: %s has no %s", row.layer, p.dir, p.test)
+			}
+			fmt.Fprintf(&b, " | %s", p.on)
+		}
+		b.WriteString(" |\n")
+	}
+	return b.String()
+}
+
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := regexp.MustCompile(`(?m)^func ` + name + `\(t \*testing\.T\)`)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is.Match(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLayersTable: docs/layers.md promises of each layer what a test shows, and on what.
+func TestLayersTable(t *testing.T) {
+	const begin, end = "<!-- written by go test ./cmd -run LayersTable -update -->\n", "<!-- end -->\n"
+	name := filepath.Join("..", "docs", "layers.md")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(text), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s: no table between %q and %q", name, begin, end)
+	}
+	want := head + begin + layersTable(t) + end + tail
+	if *updateLayers {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Errorf("%s is not what the tests show; run with -update", name)
+	}
+}
