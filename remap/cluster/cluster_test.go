@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -52,12 +53,7 @@ func three(t *testing.T) (all []*daemon) {
 	t.Helper()
 	var list []Daemon
 	for _, name := range []string{"a", "b", "c"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, Daemon{Name: name, Addr: l.Addr().String()})
-		l.Close()
+		list = append(list, Daemon{Name: name, Addr: freePort(t)})
 	}
 	for _, d := range list {
 		conf := Settings{Name: d.Name, SecretFile: "s", Daemons: list}
@@ -67,6 +63,21 @@ func three(t *testing.T) (all []*daemon) {
 		all = append(all, &daemon{dir: t.TempDir(), conf: conf})
 	}
 	return all
+}
+
+// freePort is an address of this host that nobody listens at, below the ports that outgoing connections take: a daemon
+// that is started again finds it free.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 func (d *daemon) journal() string { return filepath.Join(d.dir, "journal") }

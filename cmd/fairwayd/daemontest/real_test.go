@@ -95,13 +95,8 @@ func configuredDaemon(t *testing.T, agents, more string) *realDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &realDaemon{t: t, conf: filepath.Join(dir, "fairwayd.toml"), addr: l.Addr().String(),
+	d := &realDaemon{t: t, conf: filepath.Join(dir, "fairwayd.toml"), addr: freePort(t),
 		socket: filepath.Join(dir, "sock")}
-	l.Close()
 	d.http.Transport = &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", d.socket)
