@@ -320,7 +320,7 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 		{
 			Effect: "I/O time of a job of one node and one writer beside 4 nodes with 16 writers, over alone: order " +
 				"of arrival",
-			Paper: "NAMD +60.6 %, WRF +45.3 %, asynchronous ResNet-50 2.7x (Figure 13)", Unit: "x",
+			Paper: "+60.6 %, +45.3 % (molecular dynamics, weather), 2.7x (asynchronous training; Figure 13)", Unit: "x",
 			Why: "this job does nothing but I/O; the paper's compute as well"},
 		{Effect: "the same, size-fair (its share is a fifth: 5x at most)", Paper: "+0.1 %, +4.6 %, +12.9 %", Unit: "x",
 			Bar: "<= 5x", Why: "as above"},
