@@ -283,7 +283,8 @@ func TestLeadersKilledAtRandomPointsOfPlans(t *testing.T) {
 		s.connected()
 		leads := s.leader()
 		after := time.Duration(r.IntN(1500)) * time.Millisecond
-		killed := time.AfterFunc(after, func() { leads.cmd.Process.Kill() })
+		process := leads.cmd.Process
+		killed := time.AfterFunc(after, func() { process.Kill() })
 		for end := time.Now().Add(after); time.Now().Before(end); {
 			p.step(k)
 		}
