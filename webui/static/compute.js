@@ -34,7 +34,7 @@ export function computePage(app, q) {
     open: openNode,
     tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
-  const el = h('div', null, line, grid.el, legend, where);
+  const el = h('div', null, h('h1.sr', null, 'Compute nodes'), line, grid.el, legend, where);
   const textOf = (/** @type {number} */ i) => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;

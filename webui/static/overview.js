@@ -199,10 +199,11 @@ function forwardersPage(app, q, asTable) {
     })
   );
   const el = asTable
-    ? h('div', null, line, empty, filter, table.el, reader)
+    ? h('div', null, h('h1.sr', null, 'All forwarders'), line, empty, filter, table.el, reader)
     : h(
         'div',
         null,
+        h('h1.sr', null, 'Overview'),
         line,
         empty,
         strip.el,

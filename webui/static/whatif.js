@@ -152,7 +152,7 @@ function bars(jobs, force) {
           ...['JOB', 'USER', 'GROUP'].map(t => h('th', { scope: 'col' }, t)),
           ...[weight(jobs).toUpperCase(), 'SHARE %'].map(t => h('th.num', { scope: 'col' }, t)),
           ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)),
-          h('th', null),
+          h('td', null), // no head: what is below is a picture or a button
         ),
       ),
       h(
@@ -277,7 +277,7 @@ function pattern(v) {
         h(
           'tr',
           null,
-          h('th', null),
+          h('td', null), // no head: what is below is a picture or a button
           h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'),
           h('th.num', { scope: 'col' }, 'DILATION'),
         ),

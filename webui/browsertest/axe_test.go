@@ -1,0 +1,59 @@
+package browsertest_test
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"testing"
+
+	"fairway/cmd/fairway-demo/simsite"
+	"fairway/remap"
+	"fairway/webui/api"
+)
+
+// axe is axe-core 4.10.3 (testdata/axe/LICENSE), which looks for what keeps people with disabilities from using a page.
+// It is for tests alone.
+//
+//go:embed testdata/axe/axe.min.js
+var axe string
+
+const axeSum = "880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb"
+
+// Every page has no fault of any level that axe-core finds, and enough contrast in both themes.
+func TestPagesAreAccessible(t *testing.T) {
+	if sum := sha256.Sum256([]byte(axe)); hex.EncodeToString(sum[:]) != axeSum {
+		t.Fatalf("testdata/axe/axe.min.js is not the pinned one: %x", sum)
+	}
+	b := newTab(t, 1280, 900)
+	s := simsite.New(t, simsite.Options{Forwarders: 24, Compute: 96, Steady: true})
+	s.Run(60)
+	s.AccuseInThePast()
+	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
+		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
+			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
+	b.says("olga (operator)")
+	for _, path := range []string{"/overview", "/overview?view=table", "/overview?view=compute", "/overview?view=flow",
+		"/overview?view=matrix", "/forwarders/fwd001", "/findings", "/findings/F-0001", "/plans", "/plans/P-000001",
+		"/jobs", "/jobs/9/why", "/jobs/9/domains", "/audit", "/occupancy", "/logs", "/whatif", "/propose?from=fwd001"} {
+		b.open("http://" + s.TCP + path)
+		b.frames(1)
+		b.until(path+" is there", "document.querySelector('#page').textContent.length > 20 && "+
+			"document.querySelector('#keys').textContent.includes('help')")
+		js[bool](b, axe+"\n;true")
+		// The theme changes colours alone.
+		for theme, rules := range map[string]string{"light": "{}", "dark": "{ runOnly: ['color-contrast'] }"} {
+			js[bool](b, fmt.Sprintf("(document.documentElement.dataset.theme = %q, dispatchEvent(new "+
+				"Event('fairway-theme')), window.faults = null, axe.run(%s).then((r) => { window.faults = "+
+				"r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ' (' + v.impact + '): ' + "+
+				"n.html.slice(0, 160))); }), true)", theme, rules))
+			b.until("axe has looked at "+path, "window.faults")
+			for _, f := range js[[]string](b, "window.faults") {
+				t.Errorf("%s, %s: %s", path, theme, f)
+			}
+		}
+	}
+}
