@@ -73,6 +73,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
+	raiseOpenFiles(log)
 	people, err := conf.Access.forWeb()
 	if err != nil {
 		return d, err

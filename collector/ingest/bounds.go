@@ -117,20 +117,20 @@ type appends struct {
 }
 
 // watch begins an append; what it returns ends it. One that takes long is logged while it does.
-func (h *Hub) watch(frames []collector.Frame) (done func(err error)) {
-	a := &h.appends
+func (q *intake) watch(frames int) (done func(err error)) {
+	a := &q.appends
 	if a.waiting.Add(1) == 1 {
 		a.since.Store(time.Now().UnixNano())
 	}
 	begun := time.Now()
 	line := time.AfterFunc(slowAppend, func() {
 		a.slow.Add(1)
-		h.cfg.Log.Warn("the store is slow: a message has not been made durable yet; agents keep theirs meanwhile",
-			"waiting_for", slowAppend, "frames", len(frames), "messages_waiting", a.waiting.Load())
+		q.cfg.Log.Warn("the store is slow: a message has not been made durable yet; agents keep theirs meanwhile",
+			"waiting_for", slowAppend, "frames", frames, "messages_waiting", a.waiting.Load())
 	})
 	return func(err error) {
 		if !line.Stop() {
-			h.cfg.Log.Warn("the slow message was answered", "took", time.Since(begun).Round(time.Millisecond), "err",
+			q.cfg.Log.Warn("the slow message was answered", "took", time.Since(begun).Round(time.Millisecond), "err",
 				err)
 		}
 		if err == nil {
@@ -141,11 +141,11 @@ func (h *Hub) watch(frames []collector.Frame) (done func(err error)) {
 }
 
 // Stalled is how long messages have been waiting for the store without any being made durable; 0 when none waits.
-func (h *Hub) Stalled() time.Duration {
-	if h.appends.waiting.Load() == 0 {
+func (q *intake) Stalled() time.Duration {
+	if q.appends.waiting.Load() == 0 {
 		return 0
 	}
-	return max(time.Since(time.Unix(0, h.appends.since.Load())), 0)
+	return max(time.Since(time.Unix(0, q.appends.since.Load())), 0)
 }
 
 // enterer is a store that takes frames before they are durable (engine.DB).
@@ -174,18 +174,23 @@ func (p *sender) keep(ctx context.Context, store Appender, frames []collector.Fr
 }
 
 // append has the store keep a token's frames and notes whether it does.
-func (h *Hub) append(ctx context.Context, p *sender, frames []collector.Frame) error {
-	done := h.watch(frames)
-	err := p.keep(ctx, h.cfg.Store, frames)
+func (q *intake) append(ctx context.Context, p *sender, frames []collector.Frame) error {
+	done := q.watch(len(frames))
+	err := p.keep(ctx, q.cfg.Store, frames)
 	done(err)
+	q.keeps(ctx, err)
+	return err
+}
+
+// keeps notes whether the store keeps what it gets.
+func (q *intake) keeps(ctx context.Context, err error) {
 	switch {
 	case err == nil:
-		h.refusing.Store(nil)
+		q.refusing.Store(nil)
 	case ctx.Err() == nil: // else it is the sender who went
-		h.stats.storeErrors.Add(1)
-		h.refusing.Store(&err)
+		q.stats.storeErrors.Add(1)
+		q.refusing.Store(&err)
 	}
-	return err
 }
 
 // admitsClients says why a forwarder's list is too long for its token: its clients are counted apart from the nodes

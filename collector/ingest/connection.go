@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"fairway/collector"
+	"fairway/collector/socket"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -19,89 +18,107 @@ const (
 	helloWithin  = 10 * time.Second
 	silentAfter  = 60 * time.Second // no message, no pong: the agent is gone
 	pingEvery    = 20 * time.Second
-	writeWithin  = 10 * time.Second
 	maxInFlight  = 64       // messages waiting to be durable, per connection
 	inFlightSize = 32 << 20 // bytes of them; one message may always wait
 	maxAhead     = time.Hour
 )
 
-// connection is one agent. Its reader decodes and hands messages to the store, its writer sends
-// acknowledgements and orders, and each waits for nobody but the agent.
+// link is the way to an agent.
+type link interface {
+	// Send queues a message; false when the agent does not take what is queued.
+	Send(msg []byte) bool
+	// Finish ends the link when what is queued is written, Close at once.
+	Finish()
+	Close()
+	// Alive asks for a sign of life, which Lives counts; false when the agent is gone.
+	Alive() bool
+	Lives() uint32
+}
+
+// connection is one agent. Its reader decodes and checks messages and hands them to the hub, which stores and
+// acknowledges those of all connections together.
 type connection struct {
 	hub    *Hub
-	ws     *websocket.Conn
+	link   link
 	by     Speaker
 	remote string
 	hello  wire.Hello // set before the connection is in any table
+	sender *sender    // of its token
 
-	sender *sender                      // of its token
-	nodes  map[topology.NodeID]struct{} // reader's, then forget's
+	nodes map[topology.NodeID]struct{} // besides its own; reader's, then forget's
+	ended chan struct{}
+	busy  atomic.Bool // a message is being taken
 
-	out    chan []byte
-	ended  chan struct{}
-	lives  atomic.Uint64  // messages and pongs
-	busy   atomic.Bool    // a message is being taken
-	stored chan *inFlight // in the order of arrival
-	room   chan struct{}  // a place per message in flight
-	orders chan struct{}  // a place per order that the agent has
-
-	mu      sync.Mutex // guards everything that follows
-	size    int        // bytes in flight
-	free    []*wire.Decoder
+	mu      sync.Mutex  // guards everything that follows
+	flight  []*inFlight // not acknowledged yet, in the order of arrival
+	size    int         // bytes of them
+	freed   chan struct{}
+	failed  bool // the store has refused one: nothing more is acknowledged
 	answers map[string]chan wire.OrderResult
+	orders  chan struct{} // a place per order that the agent has
 }
 
 // inFlight is a message that is on its way to the disk.
 type inFlight struct {
-	seq  uint64
-	done chan error
+	conn   *connection
+	seq    uint64
+	size   int
+	frames []collector.Frame
+	memory *wire.Decoder // of the frames
+	done   bool
+	err    error
 }
 
-func newConnection(h *Hub, ws *websocket.Conn, by Speaker, remote string) *connection {
-	return &connection{
-		hub: h, ws: ws, by: by, remote: remote, sender: h.sender(&by), nodes: map[topology.NodeID]struct{}{},
-		out: make(chan []byte, 256), ended: make(chan struct{}),
-		stored: make(chan *inFlight, maxInFlight), room: make(chan struct{}, maxInFlight),
-		orders:  make(chan struct{}, wire.MaxOrders),
-		answers: map[string]chan wire.OrderResult{},
-	}
+func newConnection(h *Hub, l link, by Speaker, remote string) *connection {
+	return &connection{hub: h, link: l, by: by, remote: remote, sender: h.sender(&by), ended: make(chan struct{})}
 }
 
-// run serves the agent until its connection ends and every goroutine of it has ended.
-func (c *connection) run() {
-	defer c.ws.Close()
-	c.ws.SetReadLimit(c.by.Limits.MessageBytes)
-	if err := c.greet(); err != nil {
-		c.refused(err)
-		return
+// run serves an agent until its connection ends.
+func (c *connection) run(ws *socket.Conn) {
+	err := c.greet(ws)
+	for err == nil {
+		c.busy.Store(false)
+		var msg []byte
+		if msg, err = ws.Read(); err == nil {
+			c.busy.Store(true)
+			err = c.message(msg)
+		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wait sync.WaitGroup
-	written := make(chan struct{})
-	go func() { defer close(written); c.write() }()
-	wait.Go(c.acknowledge)
-	err := c.read(ctx, &wait)
-	if refusal := (wire.Reject{}); errors.As(err, &refusal) {
+	ws.Release()
+	c.end(err)
+}
+
+// end says why the connection ends, where that is the agent's fault, and ends it.
+func (c *connection) end(err error) {
+	switch refusal := (wire.Reject{}); {
+	case errors.Is(err, socket.ErrTooLarge):
+		c.refused(wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes",
+			c.by.Limits.MessageBytes)})
+	case errors.Is(err, socket.ErrText):
+		c.refused(wire.Reject{Code: wire.RejectMalformed, Text: err.Error()})
+	case errors.As(err, &refusal) || c.hello.Node == "":
 		c.refused(err)
 	}
-	cancel()
-	close(c.stored)
 	close(c.ended)
-	<-written // the last word is the reason
-	c.ws.Close()
-	wait.Wait()
+	c.link.Finish()
 }
 
 // greet reads the Hello that every connection begins with.
-func (c *connection) greet() error {
-	c.ws.SetReadDeadline(time.Now().Add(helloWithin))
-	kind, msg, err := c.ws.ReadMessage()
+func (c *connection) greet(ws *socket.Conn) error {
+	ws.SetSilent(helloWithin)
+	msg, err := ws.Read()
 	if err != nil {
 		return fmt.Errorf("no hello: %w", err)
 	}
-	if kind != websocket.BinaryMessage {
-		return wire.Reject{Code: wire.RejectMalformed, Text: "text message, want a binary hello"}
+	if err := c.welcome(msg); err != nil {
+		return err
 	}
+	ws.SetSilent(silentAfter)
+	return nil
+}
+
+// welcome takes the Hello.
+func (c *connection) welcome(msg []byte) error {
 	m, err := new(wire.Decoder).Decode(msg)
 	if err != nil {
 		return wire.Reject{Code: codeOf(err), Text: err.Error()}
@@ -119,10 +136,8 @@ func (c *connection) greet() error {
 	}
 	c.hello = hello
 	if err := c.hub.claim(c); err != nil {
-		c.hello.Node = "" // the writer has not started: the refusal is written at once
 		return err
 	}
-	c.nodes[hello.Node] = struct{}{}
 	c.hub.cfg.Log.Info("agent connected", "node", hello.Node, "role", hello.Role, "token", c.by.Name, "remote",
 		c.remote, "first_seq", hello.FirstSeq)
 	return nil
@@ -135,85 +150,50 @@ func codeOf(err error) wire.RejectCode {
 	return wire.RejectMalformed
 }
 
-// refused sends the agent the reason and keeps it for the log. The writer may still be at work, so the
-// close message carries the reason's short form and the Reject goes first where it can.
+// refused sends the agent the reason and keeps it for the log.
 func (c *connection) refused(err error) {
 	c.hub.stats.rejected.Add(1)
 	c.hub.cfg.Log.Warn("an agent's connection was refused", "node", c.hello.Node, "token", c.by.Name, "remote",
 		c.remote, "err", err)
 	if r := (wire.Reject{}); errors.As(err, &r) {
-		c.refuse(r.Code, r.Seq, r.Text)
+		if msg, err := wire.Append(nil, r); err == nil {
+			c.link.Send(msg)
+		}
 	}
 }
 
-// refuse queues a Reject; before the writer runs it is written at once.
-func (c *connection) refuse(code wire.RejectCode, seq uint64, text string) {
-	msg, err := wire.Append(nil, wire.Reject{Code: code, Seq: seq, Text: text})
+// message takes one message; a wire.Reject says why the agent is refused. It waits for nobody but the agent's own
+// limits.
+func (c *connection) message(msg []byte) error {
+	d := c.hub.decoder()
+	m, err := c.decode(d, msg)
 	if err != nil {
-		return
+		return err
 	}
-	if c.hello.Node != "" {
-		c.send(msg)
-		return
-	}
-	c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
-	_ = c.ws.WriteMessage(websocket.BinaryMessage, msg) // the connection ends either way
-}
-
-// send queues a message for the writer; false when the agent does not take what is queued.
-func (c *connection) send(msg []byte) bool {
-	select {
-	case c.out <- msg:
-		return true
+	switch m := m.(type) {
+	case *wire.Frames:
+		return c.take(m, d, len(msg))
+	case wire.OrderResult:
+		c.answered(m)
 	default:
-		return false
+		err = wire.Reject{Code: wire.RejectVersion, Text: fmt.Sprintf("%T is not for the daemon", m)}
 	}
+	c.hub.release(d)
+	return err
 }
 
-// read takes messages until the connection ends; a wire.Reject says why the agent is refused.
-func (c *connection) read(ctx context.Context, wait *sync.WaitGroup) error {
-	c.ws.SetPongHandler(func(string) error {
-		c.lives.Add(1)
-		return c.ws.SetReadDeadline(time.Now().Add(silentAfter))
-	})
-	for {
-		c.busy.Store(false)
-		c.ws.SetReadDeadline(time.Now().Add(silentAfter))
-		_, msg, err := c.ws.ReadMessage()
-		if errors.Is(err, websocket.ErrReadLimit) {
-			return wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes",
-				c.by.Limits.MessageBytes)}
-		}
-		if err != nil {
-			return err
-		}
-		c.lives.Add(1)
-		c.busy.Store(true)
-		d := c.decoder()
-		before := d.Dropped
-		m, err := d.Decode(msg)
-		if err != nil {
-			return wire.Reject{Code: codeOf(err), Text: err.Error()}
-		}
-		c.hub.stats.droppedSamples.Add(d.Dropped - before)
-		switch m := m.(type) {
-		case *wire.Frames:
-			err = c.take(ctx, wait, m, d, len(msg))
-		case wire.OrderResult:
-			c.answered(m)
-			c.release(d, 0)
-		default:
-			err = wire.Reject{Code: wire.RejectVersion, Text: fmt.Sprintf("%T is not for the daemon", m)}
-		}
-		if err != nil {
-			return err
-		}
+func (c *connection) decode(d *wire.Decoder, msg []byte) (wire.Message, error) {
+	before := d.Dropped
+	m, err := d.Decode(msg)
+	if err != nil {
+		return nil, wire.Reject{Code: codeOf(err), Text: err.Error()}
 	}
+	c.hub.stats.droppedSamples.Add(d.Dropped - before)
+	return m, nil
 }
 
-// take hands a message to the picture and the store. The decoder's memory belongs to the message
-// until the store has answered, so each message in flight has its own decoder.
-func (c *connection) take(ctx context.Context, wait *sync.WaitGroup, m *wire.Frames, d *wire.Decoder, size int) error {
+// take hands a message to the hub. The decoder's memory belongs to the message until the store has it.
+func (c *connection) take(m *wire.Frames, d *wire.Decoder, size int) error {
 	c.hub.stats.messages.Add(1)
 	c.hub.stats.frames.Add(uint64(len(m.Frames)))
 	c.hub.stats.bytes.Add(uint64(size))
@@ -222,45 +202,90 @@ func (c *connection) take(ctx context.Context, wait *sync.WaitGroup, m *wire.Fra
 			return err
 		}
 		c.refused(err)
-		c.release(d, 0)
+		c.hub.release(d)
 		return nil
 	}
-	if c.hub.cfg.Observe != nil {
-		c.hub.cfg.Observe(m.Frames, time.Now())
-	}
-	if err := c.makeRoom(ctx, size); err != nil {
+	f := &inFlight{conn: c, seq: m.Seq, size: size, frames: m.Frames, memory: d}
+	if err := c.makeRoom(f); err != nil {
 		return err
 	}
-	f := &inFlight{seq: m.Seq, done: make(chan error, 1)}
-	wait.Go(func() {
-		err := c.hub.append(ctx, c.sender, m.Frames)
-		c.release(d, size)
-		f.done <- err
-	})
-	c.stored <- f
+	c.hub.hand(f)
 	return nil
 }
 
-// makeRoom waits until the store has answered enough of what came before.
-func (c *connection) makeRoom(ctx context.Context, size int) error {
-	select {
-	case c.room <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// makeRoom waits until enough of what came before is durable.
+func (c *connection) makeRoom(f *inFlight) error {
 	for {
 		c.mu.Lock()
-		if c.size == 0 || c.size+size <= inFlightSize {
-			c.size += size
+		if len(c.flight) == 0 || len(c.flight) < maxInFlight && c.size+f.size <= inFlightSize {
+			c.flight = append(c.flight, f)
+			c.size += f.size
 			c.mu.Unlock()
 			return nil
 		}
+		if c.freed == nil {
+			c.freed = make(chan struct{})
+		}
+		freed := c.freed
 		c.mu.Unlock()
 		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-freed:
+		case <-c.hub.stopping:
+			return ErrClosed
 		}
+	}
+}
+
+// stored notes what became of a message; acknowledge answers it.
+func (c *connection) stored(f *inFlight, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f.done, f.err = true, err
+}
+
+// acknowledge answers messages in order once they are durable. After the store failed once nothing
+// more is acknowledged: the agent reconnects and sends again.
+func (c *connection) acknowledge() {
+	var last uint64
+	var broken *inFlight
+	c.mu.Lock()
+	n := 0
+	for ; n < len(c.flight) && c.flight[n].done; n++ {
+		f := c.flight[n]
+		c.size -= f.size
+		switch {
+		case c.failed:
+		case f.err != nil:
+			c.failed, broken = true, f
+		default:
+			last = f.seq
+		}
+	}
+	if n > 0 {
+		rest := copy(c.flight, c.flight[n:])
+		clear(c.flight[rest:])
+		c.flight = c.flight[:rest]
+		if rest == 0 && cap(c.flight) > 4 {
+			c.flight = nil
+		}
+		if c.freed != nil {
+			close(c.freed)
+			c.freed = nil
+		}
+	}
+	c.mu.Unlock()
+	if last > 0 {
+		// Ack covers all before it; one that finds no room is made good by the next.
+		if msg, err := wire.Append(nil, wire.Ack{Seq: last}); err == nil {
+			c.link.Send(msg)
+		}
+	}
+	if broken != nil {
+		if !errors.Is(broken.err, context.Canceled) {
+			c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", broken.seq,
+				"err", broken.err)
+		}
+		c.link.Close()
 	}
 }
 
@@ -331,7 +356,12 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 		c.hub.intruded(&c.by, c.remote, owner.remote, f.Node)
 		return wire.RejectForbidden, fmt.Sprintf("node %s: its own agent is connected, from %s", f.Node, owner.remote)
 	}
-	c.nodes[f.Node] = struct{}{}
+	if f.Node != c.hello.Node {
+		if c.nodes == nil {
+			c.nodes = map[topology.NodeID]struct{}{}
+		}
+		c.nodes[f.Node] = struct{}{}
+	}
 	return 0, ""
 }
 
@@ -350,94 +380,5 @@ func (c *connection) pause(n int) error {
 		return nil
 	case <-c.hub.stopping:
 		return ErrClosed
-	}
-}
-
-func (c *connection) decoder() *wire.Decoder {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n := len(c.free); n > 0 {
-		d := c.free[n-1]
-		c.free = c.free[:n-1]
-		return d
-	}
-	return new(wire.Decoder)
-}
-
-func (c *connection) release(d *wire.Decoder, size int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.size -= size
-	if len(c.free) < 4 {
-		c.free = append(c.free, d)
-	}
-}
-
-// acknowledge answers messages in order once they are durable. After the store failed once nothing
-// more is acknowledged: the agent reconnects and sends again.
-func (c *connection) acknowledge() {
-	failed := false
-	for f := range c.stored {
-		err := <-f.done
-		<-c.room
-		if failed {
-			continue
-		}
-		if err != nil {
-			failed = true
-			if !errors.Is(err, context.Canceled) {
-				c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", f.seq,
-					"err", err)
-			}
-			c.ws.Close()
-			continue
-		}
-		// Ack covers all before it; one that finds no room is made good by the next.
-		if msg, err := wire.Append(nil, wire.Ack{Seq: f.seq}); err == nil {
-			c.send(msg)
-		}
-	}
-}
-
-// write sends what is queued, and pings.
-func (c *connection) write() {
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
-	for {
-		var err error
-		select {
-		case msg := <-c.out:
-			c.ws.SetWriteDeadline(time.Now().Add(writeWithin))
-			err = c.ws.WriteMessage(websocket.BinaryMessage, msg)
-		case <-ping.C:
-			if c.by.Valid != nil && !c.by.Valid() {
-				err = errNoLongerValid
-				break
-			}
-			err = c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin))
-		case <-c.ended:
-			c.flush()
-			return
-		}
-		if err != nil {
-			c.ws.Close() // ends the reader, which ends this connection
-			<-c.ended
-			return
-		}
-	}
-}
-
-// flush sends the last words, such as the reason for a refusal.
-func (c *connection) flush() {
-	for {
-		select {
-		case msg := <-c.out:
-			c.ws.SetWriteDeadline(time.Now().Add(time.Second))
-			if c.ws.WriteMessage(websocket.BinaryMessage, msg) != nil {
-				return
-			}
-		default:
-			return
-		}
 	}
 }

@@ -14,12 +14,10 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"fairway/collector"
+	"fairway/collector/socket"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -92,13 +90,11 @@ type Config struct {
 
 // Hub holds the agents' connections. All methods may be called concurrently.
 type Hub struct {
-	cfg   Config
-	stats Stats
-	// refusing is why the store did not keep the newest frames; nil when it did.
-	refusing   atomic.Pointer[error]
-	appends    appends
-	stopping   chan struct{} // closed by Close
-	forwarders bool          // some are configured, so that no other node is one
+	intake
+	cfg        Config
+	stats      Stats
+	sockets    *socket.Set
+	forwarders bool // some are configured, so that no other node is one
 
 	mu        sync.Mutex                      // guards everything that follows
 	routes    map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
@@ -107,7 +103,6 @@ type Hub struct {
 	intruders map[topology.NodeID]*Intruder
 	writers   map[topology.NodeID]lineWriter // of nodes that lines were brought of
 	closed    bool
-	wait      sync.WaitGroup
 }
 
 // ErrNoAgent says that no agent of the node is connected.
@@ -123,41 +118,52 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
 		senders: map[string]*sender{}, intruders: map[topology.NodeID]*Intruder{},
-		writers: map[topology.NodeID]lineWriter{}, stopping: make(chan struct{})}
+		writers: map[topology.NodeID]lineWriter{}}
+	h.intake.open(&h.cfg, &h.stats)
+	h.sockets = socket.NewSet(socket.Settings{SilentAfter: silentAfter, PingEvery: pingEvery})
 	for _, r := range cfg.Roles {
 		h.forwarders = h.forwarders || r == topology.Forwarder
 	}
 	return h
 }
 
-// An agent proves itself by a token, which no browser sends by itself; a page never speaks here.
-var upgrader = websocket.Upgrader{
-	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 64 << 10, WriteBufferSize: 4 << 10,
-	CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" },
-}
-
-// Serve takes over the request of an agent that was let in, until its connection ends.
+// Serve takes over the request of an agent that was let in. It returns when the connection is up or refused.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
-	ws, err := upgrader.Upgrade(w, r, nil)
+	ws, err := h.sockets.Upgrade(w, r)
 	if err != nil {
 		h.cfg.Log.Warn("an agent's connection was not a WebSocket", "token", by.Name, "remote", r.RemoteAddr, "err",
 			err)
 		return
 	}
 	c := newConnection(h, ws, by, r.RemoteAddr)
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		c.refuse(wire.RejectBusy, 0, "the daemon is stopping")
-		ws.Close()
+	ws.SetLimits(by.Limits.MessageBytes, socket.DefaultQueue)
+	ws.SetValid(by.Valid)
+	if !h.enter(c) {
+		c.refused(wire.Reject{Code: wire.RejectBusy, Text: "the daemon is stopping"})
+		ws.Finish()
 		return
+	}
+	go func() { // net/http's own goroutine, and what it holds, ends with the request
+		defer h.wait.Done()
+		c.run(ws)
+		h.leave(c)
+	}()
+}
+
+// enter lists a connection, which leave takes out again; false when the hub is closed.
+func (h *Hub) enter(c *connection) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
 	}
 	h.open[c] = struct{}{}
 	h.wait.Add(1)
-	h.mu.Unlock()
-	defer h.wait.Done()
 	h.stats.connections.Add(1)
-	c.run()
+	return true
+}
+
+func (h *Hub) leave(c *connection) {
 	h.stats.connections.Add(-1)
 	h.forget(c)
 }
@@ -166,6 +172,9 @@ func (h *Hub) forget(c *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.open, c)
+	if h.routes[c.hello.Node] == c {
+		delete(h.routes, c.hello.Node)
+	}
 	for n := range c.nodes {
 		if h.routes[n] == c {
 			delete(h.routes, n)
@@ -196,15 +205,6 @@ func (h *Hub) Order(ctx context.Context, node topology.NodeID, o wire.Order) (wi
 	return res, nil
 }
 
-// StoreErr returns why the store did not keep the newest frames; nil when all is well. Agents keep
-// theirs meanwhile.
-func (h *Hub) StoreErr() error {
-	if err := h.refusing.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 // Connected says whether an order to the node could be sent.
 func (h *Hub) Connected(node topology.NodeID) bool {
 	h.mu.Lock()
@@ -228,8 +228,10 @@ func (h *Hub) Close() {
 	}
 	h.closed = true
 	for c := range h.open {
-		c.ws.Close()
+		c.link.Close()
 	}
 	h.mu.Unlock()
+	h.stop()
+	h.sockets.Close()
 	h.wait.Wait()
 }

@@ -7,8 +7,6 @@ import (
 	"fairway/collector/wire"
 )
 
-var errNoLongerValid = errors.New("the agent's token or certificate has ended")
-
 var errLost = errors.New("the connection was lost before the answer")
 
 func (c *connection) order(ctx context.Context, o wire.Order) (wire.OrderResult, error) {
@@ -19,6 +17,11 @@ func (c *connection) order(ctx context.Context, o wire.Order) (wire.OrderResult,
 	if err != nil {
 		return wire.OrderResult{}, err
 	}
+	c.mu.Lock()
+	if c.orders == nil {
+		c.orders, c.answers = make(chan struct{}, wire.MaxOrders), map[string]chan wire.OrderResult{}
+	}
+	c.mu.Unlock()
 	select { // one agent may speak for many nodes; what it cannot take yet waits here
 	case c.orders <- struct{}{}:
 		defer func() { <-c.orders }()
@@ -42,7 +45,7 @@ func (c *connection) order(ctx context.Context, o wire.Order) (wire.OrderResult,
 		delete(c.answers, o.ID)
 		c.mu.Unlock()
 	}()
-	if !c.send(msg) {
+	if !c.link.Send(msg) {
 		return wire.OrderResult{}, errors.New("the agent does not take what is sent to it")
 	}
 	select {

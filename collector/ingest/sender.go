@@ -29,6 +29,7 @@ type sender struct {
 	room   chan struct{} // a place per request under way
 	// entering is held while a message of the token enters the store.
 	entering chan struct{}
+	waiting  []*inFlight // not shown yet; the intake's mu guards it
 
 	mu    sync.Mutex // guards everything that follows
 	nodes members

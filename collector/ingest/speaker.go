@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gorilla/websocket"
-
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -49,7 +47,7 @@ func (h *Hub) claim(c *connection) error {
 		return wire.Reject{Code: wire.RejectBusy, Text: fmt.Sprintf(
 			"node %s: its agent is connected already, from %s; stop one of the two", node, old.remote)}
 	}
-	old.ws.Close()
+	old.link.Close()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.routes[node] = c
@@ -70,12 +68,12 @@ func (h *Hub) ownerBeside(c *connection, n topology.NodeID) *connection {
 
 // alive reports whether the agent at the other end answers, or is being listened to.
 func (c *connection) alive() bool {
-	before := c.lives.Load()
-	if c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin)) != nil {
+	before := c.link.Lives()
+	if !c.link.Alive() {
 		return false
 	}
 	for end := time.Now().Add(aliveWithin); time.Now().Before(end); time.Sleep(aliveLook) {
-		if c.lives.Load() != before || c.busy.Load() {
+		if c.link.Lives() != before || c.busy.Load() {
 			return true
 		}
 		select {

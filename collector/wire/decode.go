@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"fairway/collector"
@@ -21,6 +22,8 @@ type Decoder struct {
 	// Dropped counts the samples left out because their metric is unknown here or their value
 	// is not a value (collector.IsValue).
 	Dropped uint64
+	// Names are those that several decoders share; nil: this one keeps its own.
+	Names *Names
 
 	names   map[string]string
 	out     Frames
@@ -296,3 +299,32 @@ func (r *reader) body(what string) json.RawMessage {
 	}
 	return json.RawMessage(append([]byte(nil), b...))
 }
+
+// Names are strings that several decoders keep once. The zero value is ready.
+type Names struct {
+	mu  sync.RWMutex
+	all map[string]string
+}
+
+func (n *Names) of(b []byte) string {
+	n.mu.RLock()
+	s, ok := n.all[string(b)]
+	n.mu.RUnlock()
+	if ok {
+		return s
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all == nil || len(n.all) >= maxInterned {
+		n.all = make(map[string]string)
+	}
+	s = string(b)
+	n.all[s] = s
+	return s
+}
+
+// smallFrames and smallSamples are what a decoder of few nodes' messages has memory for.
+const smallFrames, smallSamples = 64, 1024
+
+// Small says that a decoder holds no more memory than a message of few nodes needs.
+func (d *Decoder) Small() bool { return cap(d.frames) <= smallFrames && cap(d.samples) <= smallSamples }

@@ -138,6 +138,9 @@ func (r *reader) ownName(what, own string) string {
 
 // intern returns b as a string that is allocated once per name, not once per second.
 func (d *Decoder) intern(b []byte) string {
+	if d.Names != nil {
+		return d.Names.of(b)
+	}
 	if s, ok := d.names[string(b)]; ok {
 		return s
 	}

@@ -1,0 +1,452 @@
+// Package socket is the server's end of very many WebSockets: of each it keeps one goroutine, which reads, and little
+// memory. Buffers are taken from a pool while a message is read or written, what waits to be written is written by a
+// few goroutines for all, and one clock looks after all of them instead of timers for each.
+package socket
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	// tick is the clock's: deadlines are that coarse.
+	tick = time.Second
+	// writeWithin is how long a write may take before its connection is given up.
+	writeWithin = 10 * time.Second
+	// writers write for all connections; the clock adds one for each second in which all of them wait for slow peers.
+	writers = 4
+	// readBuffer takes the header and the body of a usual message in one read; larger bodies pass it by.
+	readBuffer  = 512
+	writeBuffer = 1 << 10
+	// keepBuffer is the largest buffer that goes back to the pool.
+	keepBuffer = 64 << 10
+	// DefaultQueue is how many messages may wait to be written.
+	DefaultQueue = 256
+)
+
+// ErrTooLarge says that a message has more bytes than SetLimits allows.
+var ErrTooLarge = websocket.ErrReadLimit
+
+// ErrText says that a peer has sent a text message.
+var ErrText = errors.New("text message, want a binary one")
+
+// Settings are those of a set's connections.
+type Settings struct {
+	// SilentAfter is after how long without a message or pong a peer is gone, PingEvery how often it is asked.
+	SilentAfter, PingEvery time.Duration
+}
+
+// Set is connections with one clock and one list of what is to be written.
+type Set struct {
+	settings Settings
+	upgrader websocket.Upgrader
+	now      atomic.Int64 // the clock's, seconds
+	stop     chan struct{}
+
+	mu      sync.Mutex // guards everything that follows
+	all     map[*Conn]struct{}
+	listed  []*Conn // those with something to write
+	next    int     // in listed
+	popped  uint64
+	last    uint64 // popped at the clock's last look
+	writing int    // goroutines
+	ticking bool
+	closed  bool
+	running sync.WaitGroup
+}
+
+// NewSet returns a set without connections, which needs no end while it has none.
+func NewSet(s Settings) *Set {
+	return &Set{settings: s, stop: make(chan struct{}), all: map[*Conn]struct{}{}, upgrader: websocket.Upgrader{
+		HandshakeTimeout: writeWithin, ReadBufferSize: readBuffer, WriteBufferSize: writeBuffer,
+		WriteBufferPool: &sync.Pool{},
+		// A peer proves itself by a token, which no browser sends by itself; a page never speaks here.
+		CheckOrigin: func(r *http.Request) bool { return r.Header.Get("Origin") == "" },
+	}}
+}
+
+// buffers hold messages while they are read.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+
+// Conn is one connection. Read and Release are for one goroutine, everything else for any.
+type Conn struct {
+	set *Set
+	ws  *websocket.Conn
+	// More returns further messages to write, nil when there are none; see Kick. It is set before the first Kick.
+	More  func() []byte
+	lives atomic.Uint32 // messages and pongs
+
+	seen   atomic.Int64 // seconds of the set's clock
+	silent atomic.Int64 // seconds without a word after which it is closed
+	buffer *[]byte      // of the message being read
+	pinged int64        // the clock's
+
+	mu    sync.Mutex // guards everything that follows
+	valid func() bool
+	outbox
+	closed bool
+}
+
+// outbox is what waits to be written.
+type outbox struct {
+	queue  [][]byte // nil is a ping
+	most   int
+	listed bool
+	kicked bool  // since More was asked
+	since  int64 // when the write under way began; 0: none is
+	ending bool  // when the queue is empty
+}
+
+// Upgrade makes a connection of a request; the caller returns from its handler, and reads.
+func (s *Set) Upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
+	ws, err := s.upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	// net/http's own deadlines would go on.
+	if err := ws.NetConn().SetDeadline(time.Time{}); err != nil {
+		ws.Close()
+		return nil, err
+	}
+	c := &Conn{set: s, ws: ws, outbox: outbox{most: DefaultQueue}}
+	ws.SetPongHandler(func(string) error { c.live(); return nil })
+	ws.SetPingHandler(func(data string) error { c.live(); c.write(websocket.PongMessage, []byte(data)); return nil })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		ws.Close()
+		return nil, http.ErrServerClosed
+	}
+	if !s.ticking {
+		s.ticking = true
+		s.now.Store(time.Now().Unix())
+		s.running.Go(s.clock)
+	}
+	c.seen.Store(s.now.Load())
+	c.pinged = s.now.Load()
+	c.silent.Store(int64(s.settings.SilentAfter / time.Second))
+	s.all[c] = struct{}{}
+	return c, nil
+}
+
+func (c *Conn) live() {
+	c.lives.Add(1)
+	c.seen.Store(c.set.now.Load())
+}
+
+// SetLimits bounds a message's bytes and the messages that wait to be written.
+func (c *Conn) SetLimits(bytes int64, queue int) {
+	c.ws.SetReadLimit(bytes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most = queue
+}
+
+// SetValid has valid say, as often as the peer is asked for a sign of life, whether the connection may go on.
+func (c *Conn) SetValid(valid func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.valid = valid
+}
+
+func (c *Conn) isValid() bool {
+	c.mu.Lock()
+	valid := c.valid
+	c.mu.Unlock()
+	return valid == nil || valid()
+}
+
+// SetSilent bounds how long the peer may say nothing.
+func (c *Conn) SetSilent(d time.Duration) { c.silent.Store(int64(max(d/time.Second, 1))) }
+
+// Read returns the next message, which is valid until Release or the next Read.
+func (c *Conn) Read() ([]byte, error) {
+	c.Release()
+	kind, r, err := c.ws.NextReader()
+	if err != nil {
+		return nil, err
+	}
+	if kind != websocket.BinaryMessage {
+		return nil, ErrText
+	}
+	c.buffer = buffers.Get().(*[]byte)
+	b := (*c.buffer)[:0]
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		*c.buffer = b
+		if errors.Is(err, io.EOF) {
+			c.live()
+			return b, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Release gives the memory of the message back.
+func (c *Conn) Release() {
+	if c.buffer != nil && cap(*c.buffer) <= keepBuffer {
+		buffers.Put(c.buffer)
+	}
+	c.buffer = nil
+}
+
+// Alive asks the peer for a sign of life, which Lives counts; false when nothing can be sent to it.
+func (c *Conn) Alive() bool { return c.Send(nil) }
+
+// Lives counts the peer's messages and pongs.
+func (c *Conn) Lives() uint32 { return c.lives.Load() }
+
+// Send queues a message; false when the peer does not take what is queued, or has gone.
+func (c *Conn) Send(msg []byte) bool {
+	c.mu.Lock()
+	if c.closed || c.ending || len(c.queue) >= c.most {
+		c.mu.Unlock()
+		return false
+	}
+	c.queue = append(c.queue, msg)
+	c.list()
+	return true
+}
+
+// Kick has More asked.
+func (c *Conn) Kick() {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return
+	}
+	c.kicked = true
+	c.list()
+}
+
+// list puts c among those with something to write; it is called with c.mu held, and lets go of it.
+func (c *Conn) list() {
+	was := c.listed
+	c.listed = true
+	c.mu.Unlock()
+	if !was {
+		c.set.push(c)
+	}
+}
+
+// Finish closes the connection when what is queued has been written.
+func (c *Conn) Finish() {
+	c.mu.Lock()
+	c.ending = true
+	idle := !c.listed
+	c.mu.Unlock()
+	if idle {
+		c.Close()
+	}
+}
+
+// Close ends the connection, and so its Read.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	was := c.closed
+	c.closed, c.queue = true, nil
+	c.mu.Unlock()
+	if was {
+		return
+	}
+	c.ws.Close()
+	c.set.mu.Lock()
+	delete(c.set.all, c)
+	c.set.mu.Unlock()
+}
+
+// push lists a connection and sees to it that somebody writes.
+func (s *Set) push(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed = append(s.listed, c)
+	if s.writing < writers && !s.closed {
+		s.startWriter()
+	}
+}
+
+func (s *Set) startWriter() {
+	s.writing++
+	s.running.Go(s.write)
+}
+
+// write writes what is listed until nothing is.
+func (s *Set) write() {
+	for {
+		s.mu.Lock()
+		if s.next == len(s.listed) {
+			clear(s.listed)
+			s.listed, s.next = s.listed[:0], 0
+			s.writing--
+			s.mu.Unlock()
+			return
+		}
+		c := s.listed[s.next]
+		s.next++
+		s.popped++
+		s.mu.Unlock()
+		c.flush()
+	}
+}
+
+// flush writes everything that waits.
+func (c *Conn) flush() {
+	var mine [][]byte
+	for {
+		c.mu.Lock()
+		c.since = 0
+		if len(c.queue) == 0 && c.kicked && !c.closed {
+			c.kicked = false
+			c.mu.Unlock()
+			more := c.More()
+			c.mu.Lock()
+			if more != nil && !c.closed {
+				c.queue = append(c.queue, more)
+				c.kicked = true
+			}
+		}
+		if len(c.queue) == 0 && c.kicked && !c.closed {
+			c.mu.Unlock()
+			continue
+		}
+		if len(c.queue) == 0 || c.closed {
+			c.listed = false
+			ending := c.ending
+			if mine != nil && c.queue == nil {
+				c.queue = mine[:0]
+			}
+			c.mu.Unlock()
+			if ending {
+				c.Close()
+			}
+			return
+		}
+		mine, c.queue = c.queue, nil
+		c.since = c.set.now.Load()
+		c.mu.Unlock()
+		for i, msg := range mine {
+			kind := websocket.BinaryMessage
+			if msg == nil {
+				kind = websocket.PingMessage
+			}
+			c.write(kind, msg)
+			mine[i] = nil
+		}
+		if cap(mine) > 4 { // one message at a time is the rule
+			mine = nil
+		}
+	}
+}
+
+// write has no deadline of its own: the clock closes a connection whose write takes too long.
+func (c *Conn) write(kind int, msg []byte) {
+	var err error
+	if kind == websocket.BinaryMessage {
+		err = c.ws.WriteMessage(kind, msg)
+	} else {
+		err = c.ws.WriteControl(kind, msg, time.Time{})
+	}
+	if err != nil {
+		c.Close()
+	}
+}
+
+// clock looks after every connection until the set is closed, or has none.
+func (s *Set) clock() {
+	beat := time.NewTicker(tick)
+	defer beat.Stop()
+	for {
+		var now int64
+		select {
+		case at := <-beat.C:
+			now = at.Unix()
+		case <-s.stop:
+			return
+		}
+		s.now.Store(now)
+		var due, gone []*Conn
+		s.mu.Lock()
+		if len(s.all) == 0 {
+			s.ticking = false
+			s.mu.Unlock()
+			return
+		}
+		for c := range s.all {
+			switch {
+			case now-c.seen.Load() > c.silent.Load():
+				gone = append(gone, c)
+			case now-c.pinged >= int64(s.settings.PingEvery/time.Second):
+				c.pinged = now
+				due = append(due, c)
+			}
+		}
+		if s.next < len(s.listed) && s.popped == s.last && !s.closed { // every writer waits for a slow peer
+			s.startWriter()
+		}
+		s.last = s.popped
+		s.mu.Unlock()
+		for _, c := range due {
+			if !c.isValid() || !c.Alive() {
+				gone = append(gone, c)
+			}
+		}
+		gone = append(gone, s.stuck(now)...)
+		for _, c := range gone {
+			c.Close()
+		}
+	}
+}
+
+// stuck returns the connections whose write takes too long.
+func (s *Set) stuck(now int64) (out []*Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writing == 0 {
+		return nil
+	}
+	for c := range s.all {
+		c.mu.Lock()
+		if c.since > 0 && now-c.since > int64(writeWithin/time.Second) {
+			out = append(out, c)
+		}
+		c.mu.Unlock()
+	}
+	return out
+}
+
+// Len is the number of connections.
+func (s *Set) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
+
+// Close ends every connection and waits for the set's goroutines; the readers end by themselves.
+func (s *Set) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		close(s.stop)
+	}
+	s.closed = true
+	all := make([]*Conn, 0, len(s.all))
+	for c := range s.all {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		c.Close()
+	}
+	s.running.Wait()
+}

@@ -1,0 +1,148 @@
+package socket
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// served starts a set and returns the server's ends of the connections that dial makes.
+func served(t *testing.T, s Settings) (set *Set, dial func() (*websocket.Conn, *Conn)) {
+	set = NewSet(s)
+	ends := make(chan *Conn, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := set.Upgrade(w, r)
+		if err != nil {
+			t.Error(err)
+		}
+		ends <- c
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(set.Close)
+	return set, func() (*websocket.Conn, *Conn) {
+		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ws.Close() })
+		return ws, <-ends
+	}
+}
+
+func patient() Settings { return Settings{SilentAfter: time.Hour, PingEvery: time.Hour} }
+
+// TestMessagesGoBothWays sends small and large ones, and a last word before the end.
+func TestMessagesGoBothWays(t *testing.T) {
+	set, dial := served(t, patient())
+	ws, c := dial()
+	for _, size := range []int{1, 100, readBuffer, 3 * keepBuffer} {
+		msg := bytes.Repeat([]byte{7}, size)
+		if err := ws.WriteMessage(websocket.BinaryMessage, msg); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Read()
+		if err != nil || !bytes.Equal(got, msg) {
+			t.Fatalf("%d bytes came as %d, %v", size, len(got), err)
+		}
+		if !c.Send(bytes.Clone(got)) {
+			t.Fatal("the message was not queued")
+		}
+		if _, back, err := ws.ReadMessage(); err != nil || !bytes.Equal(back, msg) {
+			t.Fatalf("%d bytes came back as %d, %v", size, len(back), err)
+		}
+	}
+	if c.Lives() != 4 || set.Len() != 1 {
+		t.Errorf("%d signs of life, %d connections", c.Lives(), set.Len())
+	}
+	c.Send([]byte("the last word"))
+	c.Finish()
+	if _, word, err := ws.ReadMessage(); err != nil || string(word) != "the last word" {
+		t.Errorf("%q, %v", word, err)
+	}
+	if _, _, err := ws.ReadMessage(); err == nil {
+		t.Error("the connection goes on after its end")
+	}
+	if c.Send([]byte("more")) {
+		t.Error("an ended connection takes a message")
+	}
+}
+
+func TestMoreIsAskedAfterEachKick(t *testing.T) {
+	_, dial := served(t, patient())
+	ws, c := dial()
+	left := make(chan []byte, 100)
+	c.More = func() []byte {
+		select {
+		case m := <-left:
+			return m
+		default:
+			return nil
+		}
+	}
+	for i := range 100 {
+		left <- []byte{byte(i)}
+		c.Kick()
+	}
+	for i := range 100 {
+		if _, m, err := ws.ReadMessage(); err != nil || len(m) != 1 || m[0] != byte(i) {
+			t.Fatalf("%d: %v, %v", i, m, err)
+		}
+	}
+}
+
+func TestBadMessagesAreNamed(t *testing.T) {
+	_, dial := served(t, patient())
+	ws, c := dial()
+	c.SetLimits(10, DefaultQueue)
+	if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 11)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a message over the limit: %v", err)
+	}
+	ws, c = dial()
+	if err := ws.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(); !errors.Is(err, ErrText) {
+		t.Errorf("a text: %v", err)
+	}
+}
+
+// TestSlowPeersSlowNobody: more peers than there are writers read nothing of what is sent to them.
+func TestSlowPeersSlowNobody(t *testing.T) {
+	_, dial := served(t, patient())
+	for range 2 * writers {
+		_, c := dial()
+		c.SetLimits(0, 1)
+		c.Send(make([]byte, 64<<20))
+	}
+	ws, c := dial()
+	if !c.Send([]byte("past them")) {
+		t.Fatal("the message was not queued")
+	}
+	if _, m, err := ws.ReadMessage(); err != nil || string(m) != "past them" {
+		t.Errorf("%q, %v", m, err)
+	}
+}
+
+// TestSilentPeersAreGone: nobody reads for the first one, so nothing answers; the second one's proof ends.
+func TestSilentPeersAreGone(t *testing.T) {
+	_, dial := served(t, Settings{SilentAfter: 2 * time.Second, PingEvery: time.Second})
+	_, silent := dial()
+	if _, err := silent.Read(); err == nil {
+		t.Error("a silent peer sent something")
+	}
+	_, invalid := dial()
+	invalid.SetSilent(time.Hour)
+	invalid.SetValid(func() bool { return false })
+	if _, err := invalid.Read(); err == nil {
+		t.Error("a peer that may not stay sent something")
+	}
+}
