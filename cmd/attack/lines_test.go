@@ -47,6 +47,13 @@ func TestAttackLines(t *testing.T) {
 		err) != "taken" {
 		t.Fatal(m, err)
 	}
+	go func() { // an agent reads, and so answers pings
+		for {
+			if _, _, err := own.ws.ReadMessage(); err != nil {
+				return
+			}
+		}
+	}()
 	attack(t, s, "lines of a node whose agent is connected, 50 times", func() string {
 		codes := map[int]int{}
 		for range 50 {

@@ -161,7 +161,7 @@ func (s *site) start() time.Duration {
 	s.t.Helper()
 	begun := time.Now()
 	s.launch()
-	if ready, log := s.ready(30 * time.Second); !ready {
+	if ready, log := s.ready(2 * time.Minute); !ready {
 		s.t.Fatalf("the daemon is not ready after %s: %s", time.Since(begun), log[max(0, len(log)-2000):])
 	}
 	return time.Since(begun)
