@@ -68,8 +68,8 @@ func (s *Source) best(routes []lnet.Route) map[topology.ForwarderID]bool {
 	return over
 }
 
-// countFor bounds one run of lnetctl.
-const countFor = 5 * time.Second
+// countFor bounds one run of lnetctl: it runs beside the ticks, and a busy node takes seconds to start a program.
+const countFor = time.Minute
 
 // messages counts what went to and came from each router, both ways: servers send data by routers of their own choice.
 func (s *Source) messages(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
