@@ -102,6 +102,7 @@ type handlers struct {
 	replay     replay
 	series     series
 	findings   findings
+	incidents  incidents
 	exclusions exclusions
 	jobs       *jobs
 	domains    domains
@@ -148,6 +149,7 @@ func New(cfg Config) (*Server, error) {
 
 func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
+	found := findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review}
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
 			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
@@ -155,9 +157,11 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},
-		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
-		series:     series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
-		findings:   findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review},
+		replay:   replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
+		series:   series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
+		findings: found,
+		incidents: incidents{findings: &found, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk, effect: cfg.Effect,
+			version: cfg.Version},
 		exclusions: exclusions{cfg.Desk},
 		jobs:       jobs,
 		domains:    domains{archive: cfg.Archive, jobs: jobs},

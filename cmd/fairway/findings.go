@@ -56,7 +56,8 @@ func newFindings(o *options) *cobra.Command {
 	c.AddCommand(newFindingVerb(o, "ack", "Say that you look after a finding", (*client.Client).Acknowledge),
 		newSilence(o),
 		newFindingVerb(o, "dismiss", "Say that a finding is not a fault; it is not made again for a day",
-			(*client.Client).Dismiss))
+			(*client.Client).Dismiss),
+		newFindingExport(o))
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
+	"fairway/webui/incident"
 )
 
 // Findings lists the open findings and those closed within an hour.
@@ -20,6 +21,16 @@ func (c *Client) Findings(ctx context.Context) ([]anomaly.Finding, error) {
 // Finding returns one finding with its life; ErrNotFound.
 func (c *Client) Finding(ctx context.Context, id string) (api.FindingView, error) {
 	return get[api.FindingView](ctx, c, nil, "findings", id)
+}
+
+// Incident returns a finding with all that belongs to it; with standIns no name in it is a real one. Errors:
+// ErrNotFound.
+func (c *Client) Incident(ctx context.Context, id string, standIns bool) (*incident.Incident, error) {
+	q := url.Values{}
+	if standIns {
+		q.Set("stand_ins", "true")
+	}
+	return get[*incident.Incident](ctx, c, q, "findings", id, "incident")
 }
 
 // Acknowledge says that the caller looks after a finding. Errors: ErrNotAllowed, ErrNotFound.

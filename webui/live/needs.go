@@ -27,24 +27,11 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 		if !urgent(f, sit, now) {
 			continue
 		}
-		n := api.Need{Finding: f.ID, Node: f.Node, State: api.NeedState(f), What: f.Sentence, Times: f.Times,
-			Since: f.Since.UTC(), Victims: []api.Victim{}}
 		if clients == nil {
 			clients = clientsByJob(sit)
 		}
-		on := clients[topology.ForwarderID(f.Node)]
-		for _, hurt := range f.Impact {
-			v := api.Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
-			if j := jobs[hurt.Job]; j != nil {
-				v.App, v.User, v.Nodes = j.App, j.User, len(j.Nodes)
-			} else if v.Share == 0 {
-				continue // it has ended
-			}
-			v.Write()
-			n.Victims = append(n.Victims, v)
-		}
-		n.Remedy = remedy(f, plans, sit)
-		if n.Plan = n.Remedy.Plan; n.Plan != "" {
+		n := need(f, jobs, clients[topology.ForwarderID(f.Node)], plans, sit)
+		if n.Plan != "" {
 			used[n.Plan] = true
 		}
 		out = append(out, n)
@@ -61,6 +48,35 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 		}
 	}
 	return out
+}
+
+// NeedOf is one finding as a need, also where it needs nobody; plans are those that wait.
+func NeedOf(f *anomaly.Finding, sit *remap.Situation, plans []remap.Plan) api.Need {
+	jobs := map[topology.JobID]*remap.Job{}
+	for i := range sit.Jobs {
+		jobs[sit.Jobs[i].ID] = &sit.Jobs[i]
+	}
+	return need(f, jobs, clientsByJob(sit)[topology.ForwarderID(f.Node)], plans, sit)
+}
+
+// need is a finding as a need; on counts the nodes of each job behind its node.
+func need(f *anomaly.Finding, jobs map[topology.JobID]*remap.Job, on map[topology.JobID]int, plans []remap.Plan,
+	sit *remap.Situation) api.Need {
+	n := api.Need{Finding: f.ID, Node: f.Node, State: api.NeedState(f), What: f.Sentence, Times: f.Times,
+		Since: f.Since.UTC(), Victims: []api.Victim{}}
+	for _, hurt := range f.Impact {
+		v := api.Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
+		if j := jobs[hurt.Job]; j != nil {
+			v.App, v.User, v.Nodes = j.App, j.User, len(j.Nodes)
+		} else if v.Share == 0 {
+			continue // it has ended
+		}
+		v.Write()
+		n.Victims = append(n.Victims, v)
+	}
+	n.Remedy = remedy(f, plans, sit)
+	n.Plan = n.Remedy.Plan
+	return n
 }
 
 // urgent says that a finding hurts somebody and nobody does anything about it yet.

@@ -43,6 +43,7 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 			hurt("F-2", "fwd2", anomaly.Confirmed, "", .2), hurt("F-3", "fwd3", anomaly.Confirmed, "", .77),
 			hurt("F-4", "fwd4", anomaly.Confirmed, "", 0), hurt("F-5", "fwd5", anomaly.Confirmed, "olga", .9)}})
 	sit.Observed = topology.Mapping{"cn1": "fwd3", "cn2": "fwd3", "cn3": "fwd2"}
+	sit.Used = sit.Observed
 	plans := []remap.Plan{{ID: "P-9", Moves: []remap.Move{{Node: "cn1", From: "fwd3", To: "fwd7"},
 		{Node: "cn2", From: "fwd3", To: "fwd7"}}}, {ID: "P-10"}}
 	got := needs(sit, plans, now)

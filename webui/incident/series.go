@@ -1,0 +1,307 @@
+package incident
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb"
+	"fairway/webui/api"
+)
+
+const (
+	// before and after are shown around an incident, at most over its newest longest.
+	before  = 5 * time.Minute
+	after   = 2 * time.Minute
+	longest = time.Hour
+	// steps is about how many points a chart has.
+	steps = 240
+	// mostPeers and mostClients bound what is read: of more, every n-th stands for the others.
+	mostPeers   = 32
+	mostClients = 16
+	// instant is what a wait counts at least as: of the peers' microseconds there is no ratio to speak of.
+	instant = 1e-4
+	// saturated is the ratio from which charts are alike: what clients see stays in front of what explains it.
+	saturated = 100
+	// speaks is the least ratio of a chart that accuses; below it is what differs among healthy nodes.
+	speaks = 1.25
+)
+
+// Selector reads the seconds that were collected; a tsdb.Store is one.
+type Selector interface {
+	Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error)
+}
+
+// Compared says what is to be read.
+type Compared struct {
+	Node    topology.NodeID
+	Class   string // of the finding: read, write or meta, or empty
+	Accused Span
+	Now     time.Time
+	// Clients are the compute nodes of the node and of each of its peers.
+	Clients map[topology.NodeID][]topology.NodeID
+}
+
+// timed are the kinds of requests that compute nodes count and time.
+var timed = []struct {
+	class     string
+	ops, took collector.Metric
+}{
+	{"read", collector.ReadOps, collector.ClientRead},
+	{"write", collector.WriteOps, collector.ClientWrite},
+	{"meta", collector.MetaOps, collector.ClientMeta},
+}
+
+// Read compares a forwarder with its peers around the accused span.
+func Read(ctx context.Context, store Selector, c Compared) (Series, error) {
+	s := Series{Span: Span{c.Accused.From.Add(-before), c.Accused.To.Add(after)}, Charts: []Chart{}, Peers: []Peer{}}
+	if s.To.After(c.Now) {
+		s.To = c.Now
+	}
+	if s.To.Sub(s.From) > longest {
+		s.From = s.To.Add(-longest)
+	}
+	s.StepSeconds = max(1, int(math.Ceil(s.To.Sub(s.From).Seconds()/steps)))
+	step := time.Duration(s.StepSeconds) * time.Second
+	s.From, s.To = s.From.Truncate(step), s.To.Truncate(step)
+	r := reader{store: store, series: &s, asked: c, nodes: compared(c)}
+	for _, t := range timed {
+		rows, err := r.latency(ctx, t.ops, t.took)
+		if err != nil {
+			return s, err
+		}
+		chart := r.chart(t.took, rows)
+		if chart == nil {
+			continue
+		}
+		s.Charts = append(s.Charts, *chart)
+		if t.class == c.Class || len(s.Peers) == 0 {
+			s.Peers = peers(r.nodes, rows)
+		}
+	}
+	for m := range collector.Metrics() {
+		if m.Info().Forwarder&collector.Evidence == 0 {
+			continue
+		}
+		rows, err := r.own(ctx, m)
+		if err != nil {
+			return s, err
+		}
+		if chart := r.chart(m, rows); chart != nil {
+			s.Charts = append(s.Charts, *chart)
+		}
+	}
+	slices.SortStableFunc(s.Charts, func(a, b Chart) int { return cmp.Compare(weight(b), weight(a)) })
+	return s, nil
+}
+
+// weight orders charts: those that accuse by how much, then the others as they come.
+func weight(c Chart) float64 {
+	if c.Ratio == nil || *c.Ratio < speaks {
+		return 0
+	}
+	return min(*c.Ratio, saturated)
+}
+
+// compared are the node and some of its peers.
+func compared(c Compared) []topology.NodeID {
+	var others []topology.NodeID
+	for n := range c.Clients {
+		if n != c.Node {
+			others = append(others, n)
+		}
+	}
+	slices.Sort(others)
+	return append([]topology.NodeID{c.Node}, some(others, mostPeers)...)
+}
+
+// some are at most most nodes, spread over the list.
+func some(nodes []topology.NodeID, most int) (out []topology.NodeID) {
+	step := max(1, (len(nodes)+most-1)/most)
+	for i := 0; i < len(nodes); i += step {
+		out = append(out, nodes[i])
+	}
+	return out
+}
+
+type reader struct {
+	store  Selector
+	series *Series
+	asked  Compared
+	nodes  []topology.NodeID // the accused one first
+}
+
+func (r *reader) len() int {
+	return int(r.series.To.Sub(r.series.From).Seconds()) / r.series.StepSeconds
+}
+
+// each visits the values of a metric by step.
+func (r *reader) each(ctx context.Context, nodes []topology.NodeID, m collector.Metric,
+	visit func(n topology.NodeID, step int, v float64)) error {
+	s := r.series
+	if len(nodes) == 0 {
+		return nil
+	}
+	got, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, FromMillis: s.From.UnixMilli(),
+		ToMillis: s.To.UnixMilli(), StepMillis: int64(s.StepSeconds) * 1000})
+	for _, one := range got {
+		for _, p := range one.Points {
+			i := int((p.TimeMillis - s.From.UnixMilli()) / int64(s.StepSeconds) / 1000)
+			if i >= 0 && i < r.len() {
+				visit(one.Node, i, p.Value)
+			}
+		}
+	}
+	return err
+}
+
+// unknown is a row of steps of which nothing is known.
+func (r *reader) unknown() []float64 {
+	row := make([]float64, r.len())
+	for i := range row {
+		row[i] = math.NaN()
+	}
+	return row
+}
+
+// own are the values that the nodes report of themselves.
+func (r *reader) own(ctx context.Context, m collector.Metric) (map[topology.NodeID][]float64, error) {
+	rows := map[topology.NodeID][]float64{}
+	err := r.each(ctx, r.nodes, m, func(n topology.NodeID, i int, v float64) {
+		if rows[n] == nil {
+			rows[n] = r.unknown()
+		}
+		rows[n][i] = v
+	})
+	return rows, err
+}
+
+// latency is what a request took the clients of each node, in the mean over the requests of a step.
+func (r *reader) latency(ctx context.Context, ops, took collector.Metric) (map[topology.NodeID][]float64, error) {
+	of := map[topology.NodeID]topology.NodeID{} // the forwarder of a compute node
+	var clients []topology.NodeID
+	for _, n := range r.nodes {
+		for _, c := range some(r.asked.Clients[n], mostClients) {
+			of[c] = n
+			clients = append(clients, c)
+		}
+	}
+	type sum struct{ ops, waited float64 }
+	counts := map[topology.NodeID][]float64{}
+	err := r.each(ctx, clients, ops, func(n topology.NodeID, i int, v float64) {
+		if counts[n] == nil {
+			counts[n] = make([]float64, r.len())
+		}
+		counts[n][i] = v
+	})
+	if err != nil {
+		return nil, err
+	}
+	sums := map[topology.NodeID][]sum{}
+	err = r.each(ctx, clients, took, func(n topology.NodeID, i int, v float64) {
+		if counts[n] == nil || counts[n][i] <= 0 {
+			return
+		}
+		f := of[n]
+		if sums[f] == nil {
+			sums[f] = make([]sum, r.len())
+		}
+		sums[f][i].ops += counts[n][i]
+		sums[f][i].waited += counts[n][i] * v
+	})
+	rows := map[topology.NodeID][]float64{}
+	for f, s := range sums {
+		rows[f] = r.unknown()
+		for i := range s {
+			if s[i].ops > 0 {
+				rows[f][i] = s[i].waited / s[i].ops
+			}
+		}
+	}
+	return rows, err
+}
+
+// chart draws the node's row beside its peers'; nil where the node has none.
+func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *Chart {
+	node := rows[r.asked.Node]
+	if node == nil {
+		return nil
+	}
+	info := m.Info()
+	c := &Chart{Metric: info.Name, Label: info.Label, Unit: info.Unit.Info().Shown, Scale: info.Unit.Info().Scale}
+	var means []float64
+	first, end := r.step(r.asked.Accused.From), r.step(r.asked.Accused.To)
+	for n, row := range rows {
+		if n != r.asked.Node {
+			if v := mean(row[first:end]); !math.IsNaN(v) {
+				means = append(means, v)
+			}
+		}
+	}
+	if own := mean(node[first:end]); info.MoreIsWorse && len(means) > 0 {
+		mid := percentile(means, 0.5)
+		if info.Unit == collector.Seconds {
+			mid = max(mid, instant)
+		}
+		if mid > 0 {
+			c.Ratio = api.Known(own / mid)
+		}
+	}
+	for i := range node {
+		var at []float64
+		for n, row := range rows {
+			if n != r.asked.Node && !math.IsNaN(row[i]) {
+				at = append(at, row[i])
+			}
+		}
+		c.Node = append(c.Node, api.Known(node[i]))
+		for p, to := range map[float64]*[]*float64{0.1: &c.Low, 0.5: &c.Mid, 0.9: &c.High} {
+			*to = append(*to, api.Known(percentile(at, p)))
+		}
+	}
+	return c
+}
+
+// step is the step of an instant, within what is shown.
+func (r *reader) step(t time.Time) int {
+	return min(max(int(t.Sub(r.series.From).Seconds())/r.series.StepSeconds, 0), r.len())
+}
+
+// mean is NaN where nothing is known.
+func mean(row []float64) float64 {
+	sum, n := 0.0, 0
+	for _, v := range row {
+		if !math.IsNaN(v) {
+			sum += v
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
+// percentile is NaN of no values. It sorts them.
+func percentile(values []float64, p float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[int(p*float64(len(values)-1)+0.5)]
+}
+
+func peers(nodes []topology.NodeID, rows map[topology.NodeID][]float64) []Peer {
+	out := []Peer{}
+	for _, n := range nodes {
+		if row := rows[n]; row != nil {
+			p := Peer{Node: n}
+			for _, v := range row {
+				p.Latency = append(p.Latency, api.Known(v))
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}
