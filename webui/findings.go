@@ -17,9 +17,10 @@ import (
 
 // findings answers what the detectors found, and takes what persons say of it.
 type findings struct {
-	picture interface{ Snapshot() *live.Snapshot }
-	records records
-	review  interface {
+	picture   interface{ Snapshot() *live.Snapshot }
+	records   records
+	incidents incidents
+	review    interface {
 		Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
 		Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
 		Silence(ctx context.Context, by remap.Person, id string, d time.Duration, a remap.Answer) (anomaly.Finding,

@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -18,17 +19,17 @@ import (
 
 // incidents answers a finding with all that belongs to it.
 type incidents struct {
-	findings *findings
-	picture  *live.Picture
-	store    tsdb.Store
-	desk     *desk.Desk
-	effect   func(plan string) *remap.Effect
-	version  string
+	finding func(ctx context.Context, id string) (api.FindingView, error)
+	picture *live.Picture
+	store   tsdb.Store
+	desk    *desk.Desk
+	effect  func(plan string) *remap.Effect
+	version string
 }
 
 // get answers JSON, or with format=html a page for outsiders; stand_ins=true leaves every name out.
 func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	v, err := h.findings.finding(r.Context(), r.PathValue("id"))
+	v, err := h.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,8 @@ func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller)
 	}
 	snap := h.picture.Snapshot()
 	inc, err := incident.Make(r.Context(), incident.Sources{Site: snap.Machine.Name, Version: h.version,
-		Situation: snap.Situation, Need: live.NeedOf(&v.Finding, snap.Situation, waiting), Plan: h.desk.Plan, Brought: h.effect, Records: h.desk.History,
+		Situation: snap.Situation, Need: live.NeedOf(&v.Finding, snap.Situation, waiting), Plan: h.desk.Plan,
+		Brought: h.effect, Records: h.desk.History,
 		Entry: auditEntry, Store: h.store}, &v, time.Now())
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 
 		{get, "/api/v1/findings", viewer, every, h.findings.list, 0},
 		{get, "/api/v1/findings/{id}", viewer, every, h.findings.get, 0},
-		{get, "/api/v1/findings/{id}/incident", viewer, every, h.incidents.get, seconds},
+		{get, "/api/v1/findings/{id}/incident", viewer, every, h.findings.incidents.get, seconds},
 		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
 		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
 		{post, "/api/v1/findings/{id}/dismiss", operator, every, h.findings.dismiss, led},

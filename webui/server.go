@@ -101,8 +101,7 @@ type handlers struct {
 	forwarders forwarders
 	replay     replay
 	series     series
-	findings   findings
-	incidents  incidents
+	findings   *findings
 	exclusions exclusions
 	jobs       *jobs
 	domains    domains
@@ -149,7 +148,9 @@ func New(cfg Config) (*Server, error) {
 
 func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk}
-	found := findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review}
+	found := &findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review}
+	found.incidents = incidents{finding: found.finding, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk,
+		effect: cfg.Effect, version: cfg.Version}
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
 			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
@@ -157,11 +158,9 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		layer:  layer{cfg.Picture},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},
-		replay:   replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
-		series:   series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
-		findings: found,
-		incidents: incidents{findings: &found, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk, effect: cfg.Effect,
-			version: cfg.Version},
+		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
+		series:     series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
+		findings:   found,
 		exclusions: exclusions{cfg.Desk},
 		jobs:       jobs,
 		domains:    domains{archive: cfg.Archive, jobs: jobs},

@@ -20,8 +20,10 @@ func newFindingExport(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export ID",
 		Short: "Write a finding with its evidence, moves and audit into one HTML file",
-		Long: "The file opens without a network: what is wrong, whom it hurts, the series beside those of the peers, what was\n" +
-			"moved and what that brought, who did what, and a replay of the minutes around it. With --stand-ins no node, job,\n" +
+		Long: "The file opens without a network: what is wrong, whom it hurts, the series beside those of the peers, " +
+			"what was\n" +
+			"moved and what that brought, who did what, and a replay of the minutes around it. With --stand-ins no " +
+			"node, job,\n" +
 			"user, application or site is named and no typed reason is kept: for a vendor's ticket.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"fairway/console/screen"
 	"fairway/webui/api"
 	"fairway/webui/client"
+	"fairway/webui/incident"
 )
 
 func newFindings(o *options) *cobra.Command {
@@ -33,7 +33,11 @@ func newFindings(o *options) *cobra.Command {
 					if err != nil || o.json {
 						return orJSON(c.OutOrStdout(), v, err)
 					}
-					return printFinding(c.OutOrStdout(), v)
+					inc, err := cl.Incident(ctx, args[0], false)
+					if err != nil {
+						return err
+					}
+					return printFinding(c.OutOrStdout(), v, inc)
 				}
 				list, err := cl.Findings(ctx)
 				if err != nil {
@@ -136,15 +140,23 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
 
-func printFinding(w io.Writer, v api.FindingView) error {
+func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
 	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State,
 		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
-	if len(v.Impact) > 0 {
-		var jobs []string
-		for _, i := range v.Impact {
-			jobs = append(jobs, fmt.Sprintf("%s (%.0f%% of its nodes' time)", i.Job, 100*i.Share))
+	for _, hurt := range inc.Victims {
+		fmt.Fprintln(w, "hurts", hurt.Text)
+	}
+	for _, c := range inc.Series.Charts {
+		if c.Ratio != nil && *c.Ratio >= 1.25 {
+			fmt.Fprintf(w, "beside its peers: %s %sx\n", c.Label, anomaly.Digits(*c.Ratio))
 		}
-		fmt.Fprintln(w, "jobs hit:", strings.Join(jobs, ", "))
+	}
+	for _, p := range inc.Plans {
+		fmt.Fprintf(w, "plan %s %s: %s", p.ID, p.State, p.Title)
+		if p.Brought != "" {
+			fmt.Fprint(w, "; ", p.Brought)
+		}
+		fmt.Fprintln(w)
 	}
 	if v.Open() && v.Silent(time.Now()) {
 		fmt.Fprintln(w, "silent until:", v.Silenced.Local().Format("2006-01-02 15:04:05"))

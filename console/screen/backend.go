@@ -8,6 +8,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
+	"fairway/webui/incident"
 )
 
 // Viewer is what pages read with. Errors wrap those of webui/api.
@@ -56,7 +57,9 @@ type Records interface {
 
 // Judge is what pages say of findings with.
 type Judge interface {
-	Finding(ctx context.Context, id string) (api.FindingView, error)             // GET /api/v1/findings/{id}
+	Finding(ctx context.Context, id string) (api.FindingView, error) // GET /api/v1/findings/{id}
+	// GET /api/v1/findings/{id}/incident
+	Incident(ctx context.Context, id string, standIns bool) (*incident.Incident, error)
 	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
 	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
 	// Silence keeps a finding from calling anybody for so long; 0 ends that.

@@ -45,7 +45,8 @@ func TestIncidentOfASlowForwarder(t *testing.T) {
 	if label := inc.Series.Charts[0].Label; label == inc.Series.Charts[0].Metric || strings.Contains(label, "_") {
 		t.Errorf("a chart is called %q", label)
 	}
-	if len(inc.Victims) == 0 || len(inc.Life) == 0 || len(inc.Series.Peers) < 3 || inc.Series.Peers[0].Node != inc.Node {
+	if len(inc.Victims) == 0 || len(inc.Life) == 0 || len(inc.Series.Peers) < 3 ||
+		inc.Series.Peers[0].Node != inc.Node {
 		t.Errorf("victims %d, life %d, peers %d", len(inc.Victims), len(inc.Life), len(inc.Series.Peers))
 	}
 	clock := regexp.MustCompile(`\d\d:\d\d`)
@@ -92,7 +93,8 @@ func TestIncidentOfASlowForwarder(t *testing.T) {
 func noNames(t *testing.T, text string, sit *remap.Situation, site string) {
 	t.Helper()
 	has := func(name string) bool {
-		return name != "" && regexp.MustCompile(`(^|[^A-Za-z0-9_-])`+regexp.QuoteMeta(name)+`($|[^A-Za-z0-9_-])`).MatchString(text)
+		return name != "" && regexp.MustCompile(`(^|[^A-Za-z0-9_-])`+regexp.QuoteMeta(name)+
+			`($|[^A-Za-z0-9_-])`).MatchString(text)
 	}
 	if has(site) {
 		t.Errorf("it names the site %q", site)

@@ -68,7 +68,10 @@ func chartSVG(inc *Incident, c Chart) template.HTML {
 	}
 	for k := range 5 {
 		i := k * (n - 1) / 4
-		anchor := [...]string{"start", "middle", "middle", "middle", "end"}[k]
+		anchor := "start"
+		if k == 4 {
+			anchor = "end"
+		}
 		at := inc.Series.From.Add(time.Duration(i*inc.Series.StepSeconds) * time.Second)
 		fmt.Fprintf(&b, `<text x="%.1f" y="%g" text-anchor="%s">%s</text>`, x(i), height-3, anchor,
 			at.UTC().Format("15:04:05"))

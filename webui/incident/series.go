@@ -23,7 +23,7 @@ const (
 	// mostPeers and mostClients bound what is read: of more, every n-th stands for the others.
 	mostPeers   = 32
 	mostClients = 16
-	// instant is what a wait counts at least as: of the peers' microseconds there is no ratio to speak of.
+	// instant is what a wait counts at least as: a ratio to microseconds would say nothing.
 	instant = 1e-4
 	// saturated is the ratio from which charts are alike: what clients see stays in front of what explains it.
 	saturated = 100

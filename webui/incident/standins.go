@@ -102,7 +102,8 @@ var (
 
 // kept are the values that are words of fairway's own, whatever a site's names are.
 var kept = map[string]bool{"state": true, "action": true, "key": true, "class": true, "metric": true, "label": true,
-	"unit": true, "verdict": true, "version": true, "model": true, "id": true, "finding": true, "plan": true, "hash": true}
+	"unit": true, "verdict": true, "version": true, "model": true, "id": true, "finding": true, "plan": true,
+	"hash": true}
 
 // walk replaces the names in every string of a tree.
 func (r replacer) walk(field string, v any) any {

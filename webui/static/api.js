@@ -70,6 +70,7 @@ async function ask(method, path, body, key) {
     });
     line.status = res.status;
     if (res.ok && res.headers.get('Content-Type') === 'application/octet-stream') return await res.arrayBuffer();
+    if (res.ok && res.headers.get('Content-Type')?.startsWith('text/html')) return await res.text();
     const value = await res.json();
     if (!res.ok) throw new Refused(res.status, value.code ?? '', value.detail ?? res.statusText);
     return value;
@@ -91,6 +92,9 @@ export const get = path => ask('GET', path);
 
 /** @param {string} path @returns {Promise<ArrayBuffer>} */
 export const getBytes = path => ask('GET', path);
+
+/** @param {string} path @returns {Promise<string>} */
+export const getText = path => ask('GET', path);
 
 /** @param {string} path @param {any} body */
 export const post = (path, body) => write('POST', path, body);

@@ -19,6 +19,9 @@ function cell(v) {
 /** @param {any[][]} rows the first one is the head */
 export const csv = rows => rows.map(r => r.map(cell).join()).join('\n') + '\n';
 
+/** @param {string} name @param {string} type @param {string} text */
+export const saveFile = (name, type, text) => download(new Blob([text], { type }), name);
+
 /** @param {string} name without ending @param {any[][]} rows */
 export const saveCSV = (name, rows) => download(new Blob([csv(rows)], { type: 'text/csv' }), `${name}.csv`);
 

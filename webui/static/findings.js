@@ -5,6 +5,8 @@ import { Table } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
+import { Incident } from './incident.js?v=__V__';
+import { metricOf } from './metrics.js?v=__V__';
 
 /** @param {any} f */
 const what = f => f.sentence || kindWords(f.kind);
@@ -70,7 +72,9 @@ export async function findingPage(app, id) {
     if (!app.at()) return all;
     const changes = all.changes.filter((/** @type {any} */ c) => Date.parse(c.at) < app.now());
     if (!changes.length)
-      throw new Error(`${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`);
+      throw new Error(
+        `${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`,
+      );
     return { ...changes[changes.length - 1].finding, changes };
   }
   const head = h('h1'),
@@ -78,11 +82,17 @@ export async function findingPage(app, id) {
     facts = h('p.dim'),
     life = h('tbody'),
     evidence = h('tbody'),
-    at = h('h2');
+    at = h('span');
   const act = actions(app, () => v, load);
+  const incident = new Incident(app, id);
+  const around = () => incident.load().catch(err => app.note(err.message));
+  const save = (/** @type {boolean} */ standIns) =>
+    incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
+  let ticks = 0;
   async function load() {
     v = await read();
     draw();
+    await around();
   }
   function draw() {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
@@ -93,7 +103,6 @@ export async function findingPage(app, id) {
         `confidence ${v.confidence.toFixed(2)}`,
         `model ${v.model || '-'}`,
         `since ${clock(v.since)}`,
-        `jobs hit: ${impact(v)}`,
         v.held ? `not excluded: ${v.held}` : '',
       ]
         .filter(Boolean)
@@ -111,7 +120,9 @@ export async function findingPage(app, id) {
         ),
       ),
     );
-    const last = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length);
+    const last = v.changes.findLast(
+      (/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length,
+    );
     const missing = v.changes.at(-1)?.frozen?.missing ?? [];
     const kept = last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept';
     setText(at, missing.length ? `${kept}. The store did not answer in time for ${missing.join(', ')}.` : kept);
@@ -122,15 +133,22 @@ export async function findingPage(app, id) {
           h(
             'tr',
             null,
-            h('td', null, name),
+            h('td', null, metricOf[name]?.label ?? name),
             h('td', null, spark(points)),
             h('td.num', null, amount(name, points.at(-1).v)),
-            h('td.num', null, last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])),
+            h(
+              'td.num',
+              null,
+              last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name]),
+            ),
           ),
         ),
     );
   }
   draw();
+  await around();
+  const button = (/** @type {string} */ text, /** @type {boolean} */ standIns) =>
+    h('button', { type: 'button', click: () => save(standIns) }, text);
   const th = (/** @type {string[]} */ ...names) =>
     h(
       'thead',
@@ -146,10 +164,16 @@ export async function findingPage(app, id) {
       sentence,
       facts,
       act.form,
+      incident.el,
+      h('div.buttons', null, button('Save as one file', false), button('The same without names', true)),
       h('h2', null, 'Life'),
       h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)),
-      at,
-      h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
+      h(
+        'details',
+        null,
+        h('summary', null, at),
+        h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
+      ),
     ),
     past: load,
     update(o) {
@@ -158,6 +182,7 @@ export async function findingPage(app, id) {
       if (!f) return;
       const moved = f.changed !== v.changed;
       v = { ...v, ...f };
+      if (++ticks % 5 === 0) around();
       if (moved) load().catch(err => app.note(err.message));
       else draw();
     },
@@ -185,7 +210,9 @@ export async function findingPage(app, id) {
  * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
  */
 export function reasonForm(app, done) {
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', maxlength: 500, autocomplete: 'off' }));
+  const reason = /** @type {HTMLInputElement} */ (
+    h('input', { type: 'text', maxlength: 500, autocomplete: 'off' })
+  );
   const label = h('label', null, ''),
     form = h(
       'form.field.reason',

@@ -18,6 +18,7 @@ import (
 	"fairway/console/table"
 	"fairway/remap"
 	"fairway/webui/api"
+	"fairway/webui/incident"
 )
 
 // Screen is one finding: its sentence, its life, whom it hits, and the evidence as it was
@@ -26,6 +27,7 @@ type Screen struct {
 	screen.Judging
 	id   string
 	view screen.Load[api.FindingView]
+	inc  screen.Load[*incident.Incident]
 	top  int // first line shown
 }
 
@@ -41,9 +43,15 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 	if f := p.shown(s); p.view.Have && !p.view.Asking() && f != nil && !f.Changed.Equal(p.view.Value.Changed) {
 		p.view.Expire()
 	}
-	return p.view.Refresh(s, "finding "+p.id,
-		func(ctx context.Context) (api.FindingView, error) { return s.Server.Finding(ctx, p.id) })
+	p.inc.Again = again
+	return tea.Batch(p.view.Refresh(s, "finding "+p.id,
+		func(ctx context.Context) (api.FindingView, error) { return s.Server.Finding(ctx, p.id) }),
+		p.inc.Refresh(s, "what belongs to finding "+p.id,
+			func(ctx context.Context) (*incident.Incident, error) { return s.Server.Incident(ctx, p.id, false) }))
 }
+
+// again is how often the series around the finding are read.
+const again = 5 * time.Second
 
 // shown is the finding in the shown second; nil once it has left the list.
 func (p *Screen) shown(s *screen.State) *anomaly.Finding {
@@ -63,6 +71,7 @@ func (p *Screen) newest(s *screen.State) *anomaly.Finding {
 
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	p.view.Take(msg)
+	p.inc.Take(msg)
 	p.Judging.Answer(s, msg)
 	if _, ok := msg.(screen.Answer[screen.Judged]); ok {
 		p.view.Expire()
@@ -112,11 +121,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	lines = append(lines, "", chart.Clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s",
 		f.Confidence,
 		f.Score, chart.OrMissing(f.Model), chart.Clock(f.Since)), w))
-	for _, i := range f.Impact {
-		lines = append(lines, chart.Clip(fmt.Sprintf(" job %s waits here for %s of its nodes' time",
-			chart.Clean(string(i.Job)),
-			screen.EstimatedShare(i.Share)), w))
-	}
+	lines = append(lines, p.victims(w)...)
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines,
 			chart.Paragraphs(w,
@@ -134,6 +139,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	lines = append(lines, chart.Rule(w))
 	lines = append(lines, p.life(s, w)...)
 	lines = append(lines, chart.Rule(w))
+	if inc := p.inc.Value; p.inc.Have && len(inc.Series.Charts) > 0 {
+		return table.Scroll(append(lines, beside(inc, w)...), &p.top, h)
+	}
 	return table.Scroll(append(lines, p.evidence(w)...), &p.top, h)
 }
 

@@ -1,0 +1,154 @@
+// What belongs to a finding beside its life: whom it hurts, the series that accuse beside the peers', and the moves
+// with what they brought.
+import { h } from './h.js?v=__V__';
+import { clock, number } from './format.js?v=__V__';
+import { effectMeter } from './effect.js?v=__V__';
+import { get, getText } from './api.js?v=__V__';
+import { saveFile } from './export.js?v=__V__';
+
+const NS = 'http://www.w3.org/2000/svg';
+const WIDTH = 900,
+  HEIGHT = 120,
+  LEFT = 70,
+  BOTTOM = 18;
+const SHOWN = 4; // charts before the others are folded away
+
+/** @param {string} tag @param {Record<string, any>} attrs @param {string} [text] */
+function s(tag, attrs, text) {
+  const el = document.createElementNS(NS, tag);
+  for (const [k, v] of Object.entries(attrs)) el.setAttribute(k, String(v));
+  if (text) el.textContent = text;
+  return el;
+}
+
+/** @param {any} inc @param {any} c one of its charts */
+function chart(inc, c) {
+  const n = c.node.length,
+    from = Date.parse(inc.series.from),
+    step = inc.series.step_seconds * 1000;
+  const top = Math.max(...c.node, ...c.high, 0) || 1;
+  const x = (/** @type {number} */ i) => LEFT + ((WIDTH - LEFT) * i) / Math.max(1, n - 1),
+    y = (/** @type {number} */ v) => 4 + (HEIGHT - BOTTOM - 8) * (1 - v / top);
+  const ratio = c.ratio >= 1.25 ? `${c.ratio >= 10 ? Math.round(c.ratio) : number(c.ratio)}x its peers` : '';
+  const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
+  const at = (/** @type {string} */ t) => Math.min(n - 1, Math.max(0, (Date.parse(t) - from) / step));
+  const a = at(inc.accused.from),
+    z = at(inc.accused.to);
+  if (z > a)
+    svg.append(s('rect', { class: 'accused', x: x(a), y: 4, width: x(z) - x(a), height: HEIGHT - BOTTOM - 4 }));
+  /** Stretches that are known. @param {(number|null)[]} row */
+  const runs = row => {
+    /** @type {[number, number][]} */
+    const out = [];
+    row.forEach((v, i) => {
+      if (v === null) return;
+      if (i && row[i - 1] !== null) out[out.length - 1][1] = i;
+      else out.push([i, i]);
+    });
+    return out;
+  };
+  const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>
+    row.slice(i, k + 1).map((v, j) => `${x(i + j).toFixed(1)} ${y(v).toFixed(1)}`);
+  for (const r of runs(c.low)) {
+    const path = [...points(c.high, r), ...points(c.low, r).reverse()];
+    svg.append(s('path', { class: 'band', d: `M${path.join('L')}Z` }));
+  }
+  for (const [name, row] of /** @type {[string, any][]} */ ([
+    ['mid', c.mid],
+    ['own', c.node],
+  ]))
+    svg.append(
+      s('path', {
+        class: name,
+        d: runs(row)
+          .map(r => `M${points(row, r).join('L')}h.8`)
+          .join(''),
+      }),
+    );
+  for (const v of [0, top / 2, top])
+    svg.append(s('text', { x: 0, y: y(v) + 4 }, `${number(v * c.scale)} ${c.unit}`.trim()));
+  for (let k = 0; k < 5; k++) {
+    const i = Math.round((k * (n - 1)) / 4);
+    const anchor = k === 4 ? 'end' : 'start';
+    svg.append(s('text', { x: x(i), y: HEIGHT - 3, 'text-anchor': anchor }, clock(from + i * step)));
+  }
+  return h(
+    'figure',
+    null,
+    h('figcaption', null, c.label, ratio && h('strong', null, ` ${ratio}`)),
+    /** @type {any} */ (svg),
+  );
+}
+
+export class Incident {
+  /** @param {import('./app.js').App} app @param {string} id of the finding */
+  constructor(app, id) {
+    this.app = app;
+    this.id = id;
+    this.el = h('div.incident');
+    this.key = '';
+  }
+
+  async load() {
+    const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident`);
+    const open = this.el.querySelector('details')?.open ?? false;
+    const charts = inc.series.charts.map((/** @type {any} */ c) => chart(inc, c));
+    this.el.replaceChildren(
+      h('h2', null, 'Who suffers'),
+      inc.victims.length
+        ? h(
+            'div',
+            null,
+            ...inc.victims
+              .slice(0, 8)
+              .map((/** @type {any} */ v) =>
+                h(
+                  'div.victim',
+                  null,
+                  h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
+                  h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+                ),
+              ),
+            inc.victims.length > 8 && h('p.dim', null, `and ${inc.victims.length - 8} more`),
+          )
+        : h('p', null, 'No job is known to wait for it.'),
+      inc.plans.length ? h('h2', null, 'Moves') : this.remedy(inc),
+      ...inc.plans.map((/** @type {any} */ p) =>
+        h(
+          'div.move',
+          null,
+          h('a', { href: `/plans/${p.id}` }, `${p.id}  ${p.title}`),
+          `  ${p.state.replaceAll('_', ' ')}`,
+          p.state === 'proposed' && h('a.button.primary', { href: `/plans/${p.id}` }, 'Look at it, approve'),
+          p.effect && effectMeter(p, false),
+        ),
+      ),
+      h('h2', null, 'Evidence beside its peers'),
+      charts.length
+        ? h('p.dim', null, 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
+        : h('p', null, 'No series of this node is kept from that time.'),
+      ...charts.slice(0, SHOWN),
+      charts.length > SHOWN
+        ? h(
+            'details',
+            open ? { open } : null,
+            h('summary', null, `${charts.length - SHOWN} more`),
+            ...charts.slice(SHOWN),
+          )
+        : '',
+    );
+  }
+
+  /** @param {any} inc */
+  remedy(inc) {
+    if (!inc.remedy || inc.remedy.action === 'look') return '';
+    return h('p.remedy', null, `→ ${inc.remedy.text} `, h('kbd', null, inc.remedy.key));
+  }
+
+  /** One file that needs no network. @param {boolean} standIns without a real name */
+  async save(standIns) {
+    const path = `/api/v1/findings/${encodeURIComponent(this.id)}/incident?format=html`;
+    const text = await getText(path + (standIns ? '&stand_ins=true' : ''));
+    saveFile(standIns ? `${this.id}-stand-ins.html` : `${this.id}.html`, 'text/html', text);
+  }
+}
