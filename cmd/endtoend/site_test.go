@@ -292,7 +292,7 @@ func TestMappingNeedsNoRightToMove(t *testing.T) {
 		}
 		return len(rows) == 8 && measured > 0
 	}
-	for end := time.Now().Add(patience); !complete(); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(5 * patience); !complete(); time.Sleep(300 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("want 8 clients, each over 4 routers, measured where it does I/O: %+v", rows)
 		}
