@@ -66,7 +66,7 @@ func (l *Lab) pairs(ctx context.Context, what string, link float64, w workload.S
 	at, half := confidence(percent)
 	return Row{
 		Effect: fmt.Sprintf("I/O time with collection, more than without: %s; mean %+.2f %% +- %.2f (95 %% confidence)",
-			what, at, half), Paper: "below 1 % (Beacon; section 3)", Values: percent, Unit: " %", Bar: "mean <= 1 %",
+			what, at, half), Paper: "", Values: percent, Unit: " %", Bar: "mean <= 1 %",
 		Why: "agents, forwarders and jobs share two processors"}, s.tb.SignalAgents(syscall.SIGCONT)
 }
 
