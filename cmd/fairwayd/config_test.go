@@ -84,7 +84,7 @@ func TestEverySettingHasHelp(t *testing.T) {
 		for _, f := range reflect.VisibleFields(typ) {
 			key := prefix + f.Tag.Get("toml")
 			switch {
-			case f.Anonymous: // its fields follow
+			case f.Anonymous, !f.IsExported(): // its fields follow; what no file sets
 			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, key+".")
 			case f.Tag.Get("help") == "" || f.Tag.Get("toml") == "":
