@@ -15,6 +15,9 @@ import (
 
 // connect makes the client of the daemon that the flags name.
 func (o *options) connect() (*client.Client, error) {
+	if err := o.choose(); err != nil {
+		return nil, err
+	}
 	token := ""
 	if o.tokenFile != "" {
 		b, err := os.ReadFile(o.tokenFile)

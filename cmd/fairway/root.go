@@ -54,6 +54,8 @@ func exitCode(err error) int {
 type options struct {
 	addr      string
 	tokenFile string
+	site      string
+	addrGiven func() bool // on the command line
 	json      bool
 }
 
@@ -82,6 +84,9 @@ func newRoot() *cobra.Command {
 		"the daemon: unix:/path or http(s)://host:port; a cluster's by commas (or FAIRWAY_ADDR)")
 	f.StringVar(&o.tokenFile, "token-file", os.Getenv("FAIRWAY_TOKEN_FILE"),
 		"file holding a bearer token (or FAIRWAY_TOKEN_FILE)")
+	f.StringVar(&o.site, "site", os.Getenv("FAIRWAY_SITE"),
+		"a machine of 'fairway sites' instead of --addr (or FAIRWAY_SITE)")
+	o.addrGiven = func() bool { return f.Changed("addr") }
 	f.BoolVar(&o.json, "json", false, "answer as JSON")
 	root.AddCommand(
 		newTop(o),
@@ -107,6 +112,7 @@ func newRoot() *cobra.Command {
 		newOccupancy(o),
 		newSignInLink(o),
 		newSessions(o),
+		newSites(),
 		newDoctor(o),
 		newHook(o),
 		newKeys(o),
