@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -70,11 +71,14 @@ func (m *Model) freshness() (text, look string) {
 	case a > s.StaleAfter():
 		return "NO DATA since " + chart.Clock(s.Shown.At), p.Bad
 	case a > s.LateAfter():
-		return fmt.Sprintf("LIVE %s late %s", chart.Clock(s.Shown.At), chart.Age(a)), p.Reverse
+		return fmt.Sprintf("LIVE %s late %s", zoned(s.Shown.At), chart.Age(a)), p.Reverse
 	default:
-		return fmt.Sprintf("LIVE %s age %.1fs", chart.Clock(s.Shown.At), a.Seconds()), ""
+		return fmt.Sprintf("LIVE %s %.1fs", zoned(s.Shown.At), a.Seconds()), ""
 	}
 }
+
+// zoned is a time of day with the zone that all times on the screens are in.
+func zoned(t time.Time) string { return chart.Clock(t) + " " + t.Local().Format("MST") }
 
 // banners are the lines between the title and the screen: what is wrong with the connection, and which second of
 // the past is shown.

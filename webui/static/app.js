@@ -1,7 +1,7 @@
 // The console's frame: address, header, keys and the one state that all pages show. Pages are
 // functions of the address; each gives its element, its keys, and what it does with a new picture.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock } from './format.js?v=__V__';
+import { age, clock, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
@@ -339,8 +339,9 @@ function ageOf(o) {
   if (ms > o.stale_after_seconds * 1000) return { kind: 'nodata', text: `${name}NO DATA since ${clock(end)}${lost}` };
   const word = app.paused ? 'PAUSED' : 'LIVE';
   if (ms > o.late_after_seconds * 1000)
-    return { kind: 'late', text: `${name}${word} ${clock(at)}  late ${age(ms)}${lost}` };
-  return { kind: connected ? '' : 'late', text: `${name}${word} ${clock(at)}  age ${(ms / 1000).toFixed(1)}s${lost}` };
+    return { kind: 'late', text: `${name}${word} ${clock(at)} ${zone}  late ${age(ms)}${lost}` };
+  const old = `age ${(ms / 1000).toFixed(1)}s${lost}`;
+  return { kind: connected ? '' : 'late', text: `${name}${word} ${clock(at)} ${zone}  ${old}` };
 }
 
 // Keys: the page's first, then everybody's. A lower-case key never changes the machine.

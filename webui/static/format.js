@@ -54,6 +54,11 @@ export function clock(t) {
   return [d.getHours(), d.getMinutes(), d.getSeconds()].map(n => String(n).padStart(2, '0')).join(':');
 }
 
+/** The zone of all times on the pages, such as GMT+8. */
+export const zone =
+  new Intl.DateTimeFormat('en', { timeZoneName: 'short' }).formatToParts().find(p => p.type === 'timeZoneName')
+    ?.value ?? '';
+
 /** @param {number|null|undefined} a @param {number|null|undefined} b sum of what is known */
 export function sum(a, b) {
   if (a === null || a === undefined) return b ?? null;
