@@ -296,11 +296,15 @@ function forwardersPage(app, q, asTable) {
     if (app.at()) return void (strip.el.hidden = true);
     requestAnimationFrame(() =>
       setTimeout(async () => {
-        await waits.load();
-        waits.compare(o.forwarders);
-        table.update(o.forwarders);
-        await strip.open();
-        strip.update(o, true);
+        try {
+          await waits.load();
+          waits.compare(o.forwarders);
+          table.update(o.forwarders);
+          await strip.open();
+          strip.update(o, true);
+        } catch {
+          opened = false; // the server is away: the next picture that comes tries again
+        }
       }),
     );
   }
