@@ -10,6 +10,8 @@ type Role string
 
 // The roles.
 const (
+	// User sees what belongs to the own jobs, and nothing of others.
+	User     Role = "user"
 	Viewer   Role = "viewer"
 	Operator Role = "operator"
 	Admin    Role = "admin"
@@ -18,7 +20,7 @@ const (
 // Includes says whether a person of role r may do what needs the role need. An unknown role may
 // do nothing.
 func (r Role) Includes(need Role) bool {
-	rank := map[Role]int{Viewer: 1, Operator: 2, Admin: 3}
+	rank := map[Role]int{User: 1, Viewer: 2, Operator: 3, Admin: 4}
 	return rank[r] > 0 && rank[r] >= rank[need]
 }
 

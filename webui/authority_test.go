@@ -40,7 +40,8 @@ func authorityTable(routes []access.Route) string {
 
 // allowedRoles is the meaning of the table's third column, written out once more.
 var allowedRoles = map[string][]string{
-	"anybody":   {"", "viewer", "operator", "admin", "agent", "scheduler", "join"},
+	"anybody":   {"", "user", "viewer", "operator", "admin", "agent", "scheduler", "join"},
+	"user":      {"user", "viewer", "operator", "admin"},
 	"viewer":    {"viewer", "operator", "admin"},
 	"operator":  {"operator", "admin"},
 	"admin":     {"admin"},
@@ -99,6 +100,8 @@ func callers(s *simsite.Site) []caller {
 		{"nobody by unix", "", access.UnixSocket, func(*http.Request) {}},
 		{"proxy's operator", "operator", access.TCP, proxied("pia", "staff, hpc-ops")},
 		{"proxy's guest", "viewer", access.TCP, proxied("gus", "staff")},
+		{"session of a user", "user", access.TCP, cookie(remap.User)},
+		{"member of users", "user", access.UnixSocket, peerOf(4242, 7003)},
 		{"session of a viewer", "viewer", access.TCP, cookie(remap.Viewer)},
 		{"session of an operator", "operator", access.TCP, cookie(remap.Operator)},
 	}
@@ -107,7 +110,7 @@ func callers(s *simsite.Site) []caller {
 func authoritySite(t *testing.T) *simsite.Site {
 	return simsite.New(t, simsite.Options{Access: func(a *access.Config) {
 		a.Anonymous = ""
-		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": access.RoleScheduler}
+		a.Groups = map[string]remap.Role{"7001": remap.Operator, "7002": access.RoleScheduler, "7003": remap.User}
 		a.Proxy = &access.Proxy{From: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")},
 			UserHeader:   "X-Remote-User",
 			GroupsHeader: "X-Remote-Groups",
@@ -196,7 +199,7 @@ func tryRoute(t *testing.T, s *simsite.Site, c caller, method, path, need, on st
 // What another site's page sends in a visitor's name is refused, whatever the visitor may do.
 func TestForeignOrigins(t *testing.T) {
 	s := authoritySite(t)
-	session := callers(s)[17]
+	session := callers(s)[19]
 	for _, c := range []struct {
 		name, method, path, origin, site string
 		want                             int

@@ -26,14 +26,18 @@ const (
 	shownStripes = 256
 )
 
-func (h *domains) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *domains) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	q, err := api.ParseDomainsQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	id := topology.JobID(r.PathValue("id"))
-	run, err := h.jobs.run(id)
+	mine := asking(by, h.jobs.picture)
+	run, err := h.jobs.run(id, mine)
 	known := err == nil
+	if err != nil && mine != nil {
+		return err // whose it was is not known
+	}
 	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/access"
@@ -31,6 +32,7 @@ const (
 	topicBeat      = "beat"
 	topicFindings  = "findings"   // the list, with each picture
 	topicExclude   = "exclusions" // the feed, when it changes and before half its lease is over
+	topicOwn       = "own:"       // + name, a zero byte and one of the topics: what a user sees of it
 )
 
 const (
@@ -74,13 +76,13 @@ func (h *feed) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
 	frames := h.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
 	if len(h.wanted(topicOverview)) > 0 {
-		frames = h.overview(frames, snap, begun)
+		frames = h.overview(frames, &snap.Overview, begun)
 	}
 	if plansChanged {
 		frames = h.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
 	}
 	if len(h.wanted(topicFindings)) > 0 {
-		frames = h.messages(frames, findingsMessage(snap, begun))
+		frames = h.messages(frames, findingsMessage(snap.Overview.Findings, begun))
 	}
 	frames = h.exclusionFrames(frames, begun)
 	for _, id := range h.wanted(topicForwarder) {
@@ -89,6 +91,9 @@ func (h *feed) publish(snap *live.Snapshot, plansChanged bool) {
 			frames = h.messages(frames, api.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
 				Forwarder: &d})
 		}
+	}
+	for _, key := range h.wanted(topicOwn) {
+		frames = h.ownFrames(frames, key, snap, begun)
 	}
 	for _, name := range h.wanted(topicGrid) {
 		if i := gridMetric(name); i >= 0 {
@@ -112,8 +117,8 @@ func (h *feed) exclusionFrames(frames []liveFrame, now time.Time) []liveFrame {
 	return h.messages(frames, feedMessage(f, now))
 }
 
-func findingsMessage(snap *live.Snapshot, now time.Time) api.LiveMessage {
-	return api.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: snap.Overview.Findings}
+func findingsMessage(all []anomaly.Finding, now time.Time) api.LiveMessage {
+	return api.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: all}
 }
 
 func feedMessage(f remap.Feed, now time.Time) api.LiveMessage {
@@ -138,7 +143,7 @@ func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
 // overview adds the overview, which each client gets with its own name and role: JSON objects that are encoded
 // apart, the message around the overview, the person (once a connection) and the rest of the overview, are joined
 // member by member.
-func (h *feed) overview(frames []liveFrame, snap *live.Snapshot, now time.Time) []liveFrame {
+func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []liveFrame {
 	around, err := json.Marshal(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
 	if err != nil {
 		h.unencoded(topicOverview, err)
@@ -148,7 +153,7 @@ func (h *feed) overview(frames []liveFrame, snap *live.Snapshot, now time.Time) 
 		*api.Overview
 		User string `json:"user,omitempty"` // these two hide the overview's own
 		Role string `json:"role,omitempty"`
-	}{Overview: &snap.Overview})
+	}{Overview: o})
 	if err != nil {
 		h.unencoded(topicOverview, err)
 		return frames
@@ -185,6 +190,11 @@ func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) e
 	topics, err := parseTopics(r.URL.Query().Get("topics"))
 	if err != nil {
 		return err
+	}
+	if !by.Role.Includes(viewer) {
+		if topics, err = ownTopics(by.Person, topics); err != nil {
+			return err
+		}
 	}
 	ws, err := liveUpgrader.Upgrade(w, r, nil)
 	if err != nil {
@@ -235,11 +245,14 @@ func (h *feed) first(c *liveClient) {
 	var frames []liveFrame
 	for _, t := range c.topics {
 		name, isGrid := strings.CutPrefix(t, topicGrid)
+		mine, isOwn := strings.CutPrefix(t, topicOwn)
 		switch {
+		case isOwn:
+			frames = h.ownFrames(frames, mine, snap, now)
 		case t == topicOverview:
-			frames = h.overview(frames, snap, now)
+			frames = h.overview(frames, &snap.Overview, now)
 		case t == topicFindings:
-			frames = h.messages(frames, findingsMessage(snap, now))
+			frames = h.messages(frames, findingsMessage(snap.Overview.Findings, now))
 		case t == topicExclude:
 			frames = h.messages(frames, feedMessage(h.desk.Feed(), now))
 		case isGrid:

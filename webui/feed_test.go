@@ -29,7 +29,7 @@ func TestOverviewWithHostileNames(t *testing.T) {
 	h := &feed{hub: newHub(), log: slog.New(slog.DiscardHandler)}
 	snap := &live.Snapshot{Overview: api.Overview{Machine: hostile, User: "somebody else", Role: "admin",
 		Forwarders: []api.ForwarderRow{{ID: hostile}}}}
-	frames := h.overview(nil, snap, time.Now())
+	frames := h.overview(nil, &snap.Overview, time.Now())
 	if len(frames) != 1 {
 		t.Fatalf("%d frames", len(frames))
 	}

@@ -28,8 +28,9 @@ type findings struct {
 	}
 }
 
-func (h *findings) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	all := slices.Clone(h.picture.Snapshot().Overview.Findings)
+func (h *findings) list(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	snap := h.picture.Snapshot()
+	all := ownOf(by.Person, snap.Situation).findings(slices.Clone(snap.Overview.Findings))
 	switch state := r.URL.Query().Get("state"); state {
 	case "":
 	case "open":
@@ -48,6 +49,13 @@ func (h *findings) get(w http.ResponseWriter, r *http.Request, by access.Caller)
 	v, err := h.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	if mine := ownOf(by.Person, h.picture.Snapshot().Situation); mine != nil {
+		seen := mine.findings([]anomaly.Finding{v.Finding})
+		if len(seen) == 0 {
+			return fmt.Errorf("finding %q: %w", v.ID, api.ErrNotFound)
+		}
+		v = api.FindingView{Finding: seen[0], Changes: []anomaly.Change{}}
 	}
 	v.Options = remap.FindingOptions(by.Person, &v.Finding)
 	return api.WriteJSON(w, v)

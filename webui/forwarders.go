@@ -23,6 +23,10 @@ type forwarders struct {
 }
 
 func (h *forwarders) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	mine := asking(by, h.picture)
+	if err := mine.onlyNow(r); err != nil {
+		return err
+	}
 	at, err := past(r)
 	if err != nil {
 		return err
@@ -43,6 +47,9 @@ func (h *forwarders) get(w http.ResponseWriter, r *http.Request, by access.Calle
 	if at.IsZero() {
 		o := h.desk.ForwarderOptions(by.Person, h.picture.Snapshot().Situation, h.noCanary)(id)
 		d.Options = &o
+	}
+	if d, err = mine.forwarder(d); err != nil {
+		return err
 	}
 	return api.WriteJSON(w, d)
 }

@@ -32,7 +32,8 @@ func jobRow(r *history.Run) api.JobRow {
 		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
-func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *jobs) list(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	mine := asking(by, h.picture)
 	limit, err := parseLimit(r)
 	if err != nil {
 		return err
@@ -43,7 +44,9 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 		if state != "ended" {
 			now := live.JobsNow(h.picture)
 			for _, j := range h.picture.Snapshot().Situation.Jobs {
-				rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes), Now: now[j.ID]})
+				if mine.has(j.User) {
+					rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes), Now: now[j.ID]})
+				}
 			}
 			slices.SortStableFunc(rows, func(a, b api.JobRow) int {
 				return cmp.Or(cmp.Compare(waitOf(&b), waitOf(&a)), cmp.Compare(b.NodeCount, a.NodeCount))
@@ -51,7 +54,7 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 			rows = rows[:min(limit, len(rows))]
 		}
 		if state == "ended" || state == "all" {
-			if rows, err = h.ended(rows, limit); err != nil {
+			if rows, err = h.ended(rows, limit, mine); err != nil {
 				return err
 			}
 		}
@@ -70,31 +73,37 @@ func waitOf(r *api.JobRow) float64 {
 }
 
 // ended adds those that ended last, the newest first, up to limit rows.
-func (h *jobs) ended(rows []api.JobRow, limit int) ([]api.JobRow, error) {
-	runs, err := h.known.Ended(limit)
+func (h *jobs) ended(rows []api.JobRow, limit int, mine *own) ([]api.JobRow, error) {
+	looked := limit
+	if mine != nil {
+		looked = max(limit, ownAmong)
+	}
+	runs, err := h.known.Ended(looked)
 	if err != nil {
 		return nil, err
 	}
-	for i := range runs[:min(len(runs), max(0, limit-len(rows)))] {
+	runs = mine.runs(runs, max(0, limit-len(rows)))
+	for i := range runs {
 		rows = append(rows, jobRow(&runs[i]))
 	}
 	return rows, nil
 }
 
-func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	mine := asking(by, h.picture)
 	id := topology.JobID(r.PathValue("id"))
 	v := api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
 		Neighbours: []api.Neighbour{}}
-	run, err := h.run(id)
+	run, err := h.run(id, mine)
 	if err != nil {
 		return err
 	}
 	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
-	v.Decision = h.known.Decided(id)
+	v.Decision = mine.decision(h.known.Decided(id))
 	if run.End.IsZero() {
 		v.SoFar, v.WatchedSince = h.known.SoFar(id)
 		v.Waits = live.JobWaits(h.picture, id)
-		v.Neighbours = neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id)
+		v.Neighbours = mine.neighbours(neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id))
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
 		sit := h.picture.Snapshot().Situation
 		for _, n := range v.Nodes {
@@ -113,17 +122,23 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, _ access.Caller) erro
 	return api.WriteJSON(w, v)
 }
 
-// run finds a job that runs, or its newest ended run.
-func (h *jobs) run(id topology.JobID) (history.Run, error) {
+// ownAmong is how many ended runs are looked at for a user's own.
+const ownAmong = 2000
+
+// run finds a job that runs, or its newest ended run; of a job that may not be seen it is as if there were none.
+func (h *jobs) run(id topology.JobID, mine *own) (history.Run, error) {
 	run, ok, err := h.known.Job(id)
+	if ok && !mine.has(run.User) {
+		run, ok = history.Run{}, false
+	}
 	if err == nil && !ok {
 		err = fmt.Errorf("job %q: %w; neither runs nor is in the history", id, api.ErrNotFound)
 	}
 	return run, err
 }
 
-func (h *jobs) profile(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	run, err := h.run(topology.JobID(r.PathValue("id")))
+func (h *jobs) profile(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	run, err := h.run(topology.JobID(r.PathValue("id")), asking(by, h.picture))
 	if err != nil {
 		return err
 	}

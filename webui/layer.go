@@ -29,6 +29,10 @@ func (h *layer) machine(w http.ResponseWriter, _ *http.Request, _ access.Caller)
 }
 
 func (h *layer) overview(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	mine := asking(by, h.picture)
+	if err := mine.onlyNow(r); err != nil {
+		return err
+	}
 	at, err := past(r)
 	if err != nil {
 		return err
@@ -39,13 +43,14 @@ func (h *layer) overview(w http.ResponseWriter, r *http.Request, by access.Calle
 			return err
 		}
 	}
+	o = mine.overview(o)
 	o.User, o.Role = by.Name, string(by.Role)
 	return api.WriteJSON(w, o)
 }
 
 // trend is the layer's last minutes.
-func (h *layer) trend(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, h.picture.Trend())
+func (h *layer) trend(w http.ResponseWriter, _ *http.Request, by access.Caller) error {
+	return api.WriteJSON(w, asking(by, h.picture).trend(h.picture.Trend()))
 }
 
 func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) error {

@@ -19,18 +19,22 @@ import (
 )
 
 // rootCause explains a job's I/O time from its logs.
-func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
 	defer cancel()
 	id := topology.JobID(r.PathValue("id"))
-	logs, err := h.archive.JobLogs(ctx, id)
-	if err != nil {
-		return err
+	mine := asking(by, h.jobs.picture)
+	run, err := h.jobs.run(id, mine)
+	if err != nil && mine != nil {
+		return err // whose it was is not known
+	}
+	logs, logsErr := h.archive.JobLogs(ctx, id)
+	if logsErr != nil {
+		return logsErr
 	}
 	if len(logs) == 0 {
 		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
 	}
-	run, err := h.jobs.run(id)
 	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
 		return err
 	}
@@ -39,7 +43,7 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, _ access.Ca
 	}
 	v := api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
 	for i := range logs {
-		cause, err := h.explain(ctx, &logs[i], &run)
+		cause, err := h.explain(ctx, &logs[i], &run, mine)
 		if err != nil {
 			return err
 		}
@@ -48,7 +52,7 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, _ access.Ca
 	return api.WriteJSON(w, v)
 }
 
-func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run) (api.LogCause, error) {
+func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
 	j := &l.Jobs[0]
 	records, err := h.troubles(ctx, run.Forwarders, j.Start, j.End)
 	if err != nil {
@@ -70,6 +74,7 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run) 
 		}
 		job.Records, job.Mounts = records, h.mounts
 		job.FromAround(l, around)
+		mine.withoutOthers(&job)
 		answer := rootcause.Explain(job, rootcause.Defaults())
 		answer.Keep(maxCritical)
 		*to = &answer

@@ -10,6 +10,7 @@ import (
 
 const (
 	nobody    remap.Role = ""
+	user                 = remap.User
 	viewer               = remap.Viewer
 	operator             = remap.Operator
 	admin                = remap.Admin
@@ -55,26 +56,26 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/session", nobody, every, s.signIn.Get, 0},
 		{post, "/api/v1/session", nobody, web, s.signIn.Post, again},
 		{del, "/api/v1/session", nobody, web, s.signIn.Delete, again},
-		{get, "/api/v1/sessions", viewer, every, s.signIn.List, 0},
-		{del, "/api/v1/sessions/{id}", viewer, every, s.signIn.Revoke, again},
-		{post, "/api/v1/sign-in-link", viewer, here, s.signIn.PostLink, 0},
+		{get, "/api/v1/sessions", user, every, s.signIn.List, 0},
+		{del, "/api/v1/sessions/{id}", user, every, s.signIn.Revoke, again},
+		{post, "/api/v1/sign-in-link", user, here, s.signIn.PostLink, 0},
 		{get, access.OIDCStartPath, nobody, web, s.signIn.OIDCStart, 0},
 		{get, access.OIDCBackPath, nobody, web, s.signIn.OIDCBack, 0},
 
-		{get, "/api/v1/live", viewer, every, s.feed.serve, socket | access.Feed},
+		{get, "/api/v1/live", user, every, s.feed.serve, socket | access.Feed},
 		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
 		{post, "/api/v1/enroll", access.RoleJoin, everyPort, h.agents.enrol, again},
 		{post, "/api/v2/write", agent, everyPort, h.agents.lines, again | long},
 
 		{get, "/api/v1/machine", viewer, every, h.layer.machine, 0},
 		{get, "/api/v1/checks", operator, every, h.health.checks, 0},
-		{get, "/api/v1/overview", viewer, every, h.layer.overview, 0},
-		{get, "/api/v1/trend", viewer, every, h.layer.trend, 0},
+		{get, "/api/v1/overview", user, every, h.layer.overview, 0},
+		{get, "/api/v1/trend", user, every, h.layer.trend, 0},
 		{get, "/api/v1/marks", viewer, every, h.replay.marks, seconds},
 		{get, "/api/v1/grid", viewer, every, h.replay.grid, seconds},
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},
 		{get, "/api/v1/nodes/{id}", viewer, every, h.layer.node, 0},
-		{get, "/api/v1/forwarders/{id}", viewer, every, h.forwarders.get, 0},
+		{get, "/api/v1/forwarders/{id}", user, every, h.forwarders.get, 0},
 		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, led},
 		{get, "/api/v1/flow", viewer, every, h.layer.flow, 0},
 		{get, "/api/v1/interference", viewer, every, h.layer.interference, 0},
@@ -84,8 +85,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		// asks as its GET does
 		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again | query},
 
-		{get, "/api/v1/findings", viewer, every, h.findings.list, 0},
-		{get, "/api/v1/findings/{id}", viewer, every, h.findings.get, 0},
+		{get, "/api/v1/findings", user, every, h.findings.list, 0},
+		{get, "/api/v1/findings/{id}", user, every, h.findings.get, 0},
 		{get, "/api/v1/findings/{id}/incident", viewer, every, h.findings.incidents.get, seconds},
 		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
 		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
@@ -94,14 +95,14 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{put, "/api/v1/exclusions/{node}", operator, every, h.exclusions.put, led},
 		{del, "/api/v1/exclusions/{node}", operator, every, h.exclusions.remove, led},
 
-		{get, "/api/v1/jobs", viewer, every, h.jobs.list, 0},
-		{get, "/api/v1/jobs/{id}", viewer, every, h.jobs.get, 0},
-		{get, "/api/v1/jobs/{id}/runs", viewer, every, h.jobs.runs, seconds},
-		{get, "/api/v1/jobs/{id}/profile", viewer, every, h.jobs.profile, seconds},
+		{get, "/api/v1/jobs", user, every, h.jobs.list, 0},
+		{get, "/api/v1/jobs/{id}", user, every, h.jobs.get, 0},
+		{get, "/api/v1/jobs/{id}/runs", user, every, h.jobs.runs, seconds},
+		{get, "/api/v1/jobs/{id}/profile", user, every, h.jobs.profile, seconds},
 		{post, "/api/v1/dispatch", scheduler, every, h.jobs.dispatch, led},
 		{post, "/api/v1/jobs/{id}/end", scheduler, every, h.jobs.end, led},
-		{get, "/api/v1/jobs/{id}/rootcause", viewer, every, s.archived(h.archives.rootCause), archived},
-		{get, "/api/v1/jobs/{id}/domains", viewer, every, h.domains.get, archived},
+		{get, "/api/v1/jobs/{id}/rootcause", user, every, s.archived(h.archives.rootCause), archived},
+		{get, "/api/v1/jobs/{id}/domains", user, every, h.domains.get, archived},
 		{get, "/api/v1/archive", viewer, every, listAnalyses, 0},
 		{get, "/api/v1/archive/sql", operator, every, s.archived(h.archives.sql), archived},
 		{get, "/api/v1/archive/{name}", viewer, every, s.archived(h.archives.named), archived},

@@ -22,7 +22,7 @@ const (
 	maxRuns     = 500
 )
 
-func (h *jobs) runs(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h *jobs) runs(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	limit := defaultRuns
 	if text := r.URL.Query().Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -31,7 +31,7 @@ func (h *jobs) runs(w http.ResponseWriter, r *http.Request, _ access.Caller) err
 		}
 		limit = n
 	}
-	run, err := h.run(topology.JobID(r.PathValue("id")))
+	run, err := h.run(topology.JobID(r.PathValue("id")), asking(by, h.picture))
 	if err != nil {
 		return err
 	}

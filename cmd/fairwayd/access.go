@@ -60,7 +60,7 @@ func (o *OIDC) forWeb() (*access.OIDC, error) {
 // Token is a machine's or an agent's key.
 type Token struct {
 	Name   string     `toml:"name" help:"Its name in the journal."`
-	Role   remap.Role `toml:"role" help:"viewer, operator, admin, agent or scheduler (reports jobs only)."`
+	Role   remap.Role `toml:"role" help:"user (own jobs), viewer, operator, admin, agent or scheduler (reports jobs)."`
 	SHA256 string     `toml:"sha256,omitempty" help:"SHA-256 of the secret, hex; or:"`
 	File   string     `toml:"file,omitempty" help:"File (0600) with the secret."`
 	Nodes  []string   `toml:"nodes,omitempty" help:"Patterns of the nodes an agent may speak for; empty: all."`
@@ -71,7 +71,7 @@ type Token struct {
 // Account is a person who signs in with a password.
 type Account struct {
 	Name string     `toml:"name" help:"The person's name."`
-	Role remap.Role `toml:"role" help:"viewer, operator or admin."`
+	Role remap.Role `toml:"role" help:"user (own jobs only), viewer, operator or admin."`
 	Hash string     `toml:"hash" help:"Hash of the password, by fairwayd hash-password."`
 }
 

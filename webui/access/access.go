@@ -55,7 +55,7 @@ const RoleScheduler remap.Role = "scheduler"
 // Token is a bearer token. Only its SHA-256 is kept.
 type Token struct {
 	Name   string
-	Role   remap.Role // viewer, operator, admin, RoleAgent or RoleScheduler
+	Role   remap.Role // user, viewer, operator, admin, RoleAgent or RoleScheduler
 	SHA256 string     // hex
 	// Nodes and Limits bound an agent's token; see ingest.Speaker.
 	Nodes  []string
@@ -111,8 +111,9 @@ func newIdentities(a Config, limits *budget.Budget) (*identities, error) {
 		if err != nil {
 			return nil, err
 		}
-		if role != RoleScheduler && !role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("access.groups.%s = %q: want viewer, operator, admin or scheduler", name, role)
+		if role != RoleScheduler && !role.Includes(remap.User) {
+			return nil, fmt.Errorf("access.groups.%s = %q: want user, viewer, operator, admin or scheduler", name,
+				role)
 		}
 		id.groups[gid] = role
 	}
@@ -128,9 +129,9 @@ func newIdentities(a Config, limits *budget.Budget) (*identities, error) {
 		if err != nil || len(sum) != sha256.Size {
 			return nil, fmt.Errorf("token %q: sha256 is not 64 hex digits", t.Name)
 		}
-		if t.Name == "" || t.Role != RoleAgent && t.Role != RoleScheduler && !t.Role.Includes(remap.Viewer) {
+		if t.Name == "" || t.Role != RoleAgent && t.Role != RoleScheduler && !t.Role.Includes(remap.User) {
 			return nil,
-				fmt.Errorf("token %q with role %q: want a name, and viewer, operator, admin, agent or scheduler",
+				fmt.Errorf("token %q with role %q: want a name, and user, viewer, operator, admin, agent or scheduler",
 					t.Name, t.Role)
 		}
 		if t.Limits == (ingest.Limits{}) {
@@ -251,12 +252,12 @@ func userName(uid uint32) string {
 
 // validate refuses roles that a person cannot have: a wrong word must not be found out at a sign-in.
 func (p *Proxy) validate() error {
-	if p.Default != "" && !p.Default.Includes(remap.Viewer) {
-		return fmt.Errorf("access.proxy.default = %q: want viewer, operator, admin or nothing", p.Default)
+	if p.Default != "" && !p.Default.Includes(remap.User) {
+		return fmt.Errorf("access.proxy.default = %q: want user, viewer, operator, admin or nothing", p.Default)
 	}
 	for group, role := range p.Roles {
-		if !role.Includes(remap.Viewer) {
-			return fmt.Errorf("access.proxy.roles.%s = %q: want viewer, operator or admin", group, role)
+		if !role.Includes(remap.User) {
+			return fmt.Errorf("access.proxy.roles.%s = %q: want user, viewer, operator or admin", group, role)
 		}
 	}
 	return nil

@@ -85,12 +85,12 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 		return nil, errors.New("access.oidc: client_id and name_claim are needed")
 	}
 	for group, role := range conf.Roles {
-		if !role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("access.oidc.roles.%s = %q: want viewer, operator or admin", group, role)
+		if !role.Includes(remap.User) {
+			return nil, fmt.Errorf("access.oidc.roles.%s = %q: want user, viewer, operator or admin", group, role)
 		}
 	}
-	if conf.Default != "" && !conf.Default.Includes(remap.Viewer) {
-		return nil, fmt.Errorf("access.oidc.default = %q: want viewer, operator, admin, or \"\" to refuse",
+	if conf.Default != "" && !conf.Default.Includes(remap.User) {
+		return nil, fmt.Errorf("access.oidc.default = %q: want user, viewer, operator, admin, or \"\" to refuse",
 			conf.Default)
 	}
 	if conf.Default == "" && len(conf.Roles) == 0 {

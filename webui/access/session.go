@@ -92,8 +92,8 @@ func newSessions(accounts []Account, limits *budget.Budget) (*sessions, error) {
 		if err != nil {
 			return nil, fmt.Errorf("account %q: hash: %w", a.Name, err)
 		}
-		if a.Name == "" || !a.Role.Includes(remap.Viewer) {
-			return nil, fmt.Errorf("account %q with role %q: want a name, and viewer, operator or admin", a.Name,
+		if a.Name == "" || !a.Role.Includes(remap.User) {
+			return nil, fmt.Errorf("account %q with role %q: want a name, and user, viewer, operator or admin", a.Name,
 				a.Role)
 		}
 		s.accounts[a.Name] = account{a.Role, h}

@@ -26,7 +26,7 @@ type Overview struct {
 	// reader's clock. Zero where it is not known.
 	SentAt time.Time `json:"-"`
 	User   string    `json:"user"`
-	Role   string    `json:"role"` // viewer, operator, admin
+	Role   string    `json:"role"` // user, viewer, operator, admin
 	Banner
 	// LateAfter and StaleAfter are the ages at which a second is called late and its numbers are not shown any more.
 	LateAfter    float64           `json:"late_after_seconds"`

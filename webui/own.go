@@ -1,0 +1,322 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/rootcause"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
+	"fairway/webui/access"
+	"fairway/webui/api"
+	"fairway/webui/live"
+)
+
+// unnamed stands where the name of another user's job would.
+const unnamed = "unnamed"
+
+// own is what a person of the role user may see: the own jobs, their compute nodes, and the forwarders that these use.
+// Answers are made of what belongs to it, with no text that a detector or a person wrote: such a text may name others.
+// nil is somebody who may see everything.
+type own struct {
+	name       string
+	jobs       map[topology.JobID]bool
+	nodes      map[topology.NodeID]bool
+	forwarders map[topology.ForwarderID]bool
+}
+
+func ownOf(by remap.Person, sit *remap.Situation) *own {
+	if by.Role.Includes(viewer) {
+		return nil
+	}
+	o := &own{name: by.Name, jobs: map[topology.JobID]bool{}, nodes: map[topology.NodeID]bool{},
+		forwarders: map[topology.ForwarderID]bool{}}
+	for i := range sit.Jobs {
+		if j := &sit.Jobs[i]; o.has(j.User) {
+			o.jobs[j.ID] = true
+			for _, n := range j.Nodes {
+				o.nodes[n] = true
+				for _, f := range observedOf(sit, n) {
+					o.forwarders[f] = true
+				}
+			}
+		}
+	}
+	return o
+}
+
+// has says whether what belongs to a user may be seen.
+func (o *own) has(user string) bool { return o == nil || user != "" && user == o.name }
+
+// onlyNow refuses a user the past: whose job was where then is not kept with a second.
+func (o *own) onlyNow(r *http.Request) error {
+	if at, err := past(r); o == nil || err == nil && at.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w: the past of the layer needs the role %s", api.ErrNotAllowed, viewer)
+}
+
+func (o *own) row(r api.ForwarderRow) api.ForwarderRow {
+	r.Plan = ""
+	if !o.jobs[r.TopJob] {
+		r.TopJob, r.TopJobShare = "", nil
+	}
+	return r
+}
+
+// overview is that of the own forwarders.
+func (o *own) overview(v api.Overview) api.Overview {
+	if o == nil {
+		return v
+	}
+	if v.Jobs != nil {
+		n := len(o.jobs)
+		v.Jobs = &n
+	}
+	rows := []api.ForwarderRow{}
+	for _, r := range v.Forwarders {
+		if o.forwarders[r.ID] {
+			rows = append(rows, o.row(r))
+		}
+	}
+	found := o.findings(v.Findings)
+	v.Forwarders, v.Findings, v.Now, v.Waiting, v.Needs = rows, found, nil, []api.PlanRow{}, o.needs(v.Needs, found)
+	return v
+}
+
+// needs are those of findings that delay an own job.
+func (o *own) needs(all []api.Need, found []anomaly.Finding) []api.Need {
+	out := []api.Need{}
+	for _, n := range all {
+		i := slices.IndexFunc(found, func(f anomaly.Finding) bool { return f.ID == n.Finding })
+		victims := slices.DeleteFunc(slices.Clone(n.Victims), func(v api.Victim) bool { return !o.jobs[v.Job] })
+		if i >= 0 && len(victims) > 0 {
+			out = append(out, api.Need{Finding: n.Finding, Node: n.Node, State: n.State, What: found[i].Sentence,
+				Times: n.Times, Since: n.Since, Victims: victims})
+		}
+	}
+	return out
+}
+
+// findings are those about own nodes, own forwarders and the back end.
+func (o *own) findings(all []anomaly.Finding) []anomaly.Finding {
+	if o == nil {
+		return all
+	}
+	out := []anomaly.Finding{}
+	for i := range all {
+		if f := &all[i]; o.nodes[f.Node] || o.forwarders[topology.ForwarderID(f.Node)] ||
+			f.Node == anomaly.Everywhere && len(o.jobs) > 0 {
+			out = append(out, o.finding(f))
+		}
+	}
+	return out
+}
+
+// finding is what a finding says without what it says of others.
+func (o *own) finding(f *anomaly.Finding) anomaly.Finding {
+	v := anomaly.Finding{ID: f.ID, Node: f.Node, Kind: f.Kind, State: f.State, Since: f.Since, Changed: f.Changed,
+		Confidence: f.Confidence, Times: f.Times, Again: f.Again, Class: f.Class, Steps: f.Steps, Stage: f.Stage,
+		Relapses: f.Relapses}
+	for _, j := range f.Jobs {
+		if o.jobs[j] {
+			v.Jobs = append(v.Jobs, j)
+		}
+	}
+	for _, i := range f.Impact {
+		if o.jobs[i.Job] {
+			v.Impact = append(v.Impact, i)
+		}
+	}
+	for _, n := range f.Nodes {
+		if o.nodes[n] || o.forwarders[topology.ForwarderID(n)] {
+			v.Nodes = append(v.Nodes, n)
+		}
+	}
+	v.Sentence = o.sentence(&v)
+	return v
+}
+
+// sentence says a finding in words that are of its kind alone; f has no names but the own ones.
+func (o *own) sentence(f *anomaly.Finding) string {
+	switch {
+	case f.Kind == anomaly.ForwarderSilent:
+		return fmt.Sprintf("%s does not report", f.Node)
+	case f.Kind == anomaly.FailSlow && f.Class != "":
+		return fmt.Sprintf("%s is slow (%s)", f.Node, f.Class)
+	case f.Kind == anomaly.FailSlow:
+		return fmt.Sprintf("%s is slow", f.Node)
+	case f.Kind.OfJob() && len(f.Jobs) > 0:
+		return fmt.Sprintf("job %s keeps %s busy (%s)", f.Jobs[0], f.Node, f.Kind)
+	case f.Kind.OfJob():
+		return fmt.Sprintf("another user's job keeps %s busy (%s)", f.Node, f.Kind)
+	case f.Node == anomaly.Everywhere:
+		return fmt.Sprintf("the storage behind the forwarders is slow (%s)", f.Kind)
+	}
+	return fmt.Sprintf("%s: %s", f.Node, f.Kind)
+}
+
+// forwarder is the page of an own forwarder: its health, and the own clients behind it.
+func (o *own) forwarder(d api.ForwarderDetail) (api.ForwarderDetail, error) {
+	switch {
+	case o == nil:
+		return d, nil
+	case !o.forwarders[d.ID]:
+		return api.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w among those that your jobs use", d.ID,
+			api.ErrNotFound)
+	}
+	d.ForwarderRow, d.Options = o.row(d.ForwarderRow), nil
+	clients := []api.ClientRow{}
+	for _, c := range d.ClientNodes {
+		if o.nodes[c.ID] {
+			if !o.jobs[c.Job] {
+				c.Job = ""
+			}
+			clients = append(clients, c)
+		}
+	}
+	d.ClientNodes = clients
+	if d.Drained != "" {
+		d.Drained = "drained"
+	}
+	if d.Life != nil {
+		life := *d.Life
+		life.Next = ""
+		if life.Last != nil {
+			last := o.finding(life.Last)
+			life.Last = &last
+		}
+		d.Life = &life
+	}
+	if d.Canary != nil {
+		c := *d.Canary
+		c.By = ""
+		d.Canary = &c
+	}
+	return d, nil
+}
+
+// neighbours are the jobs beside an own one, of which only the effect is shown.
+func (o *own) neighbours(all []api.Neighbour) []api.Neighbour {
+	for i := range all {
+		if n := &all[i]; o != nil && !o.jobs[n.Job] {
+			n.Job, n.App, n.Finding = unnamed, "", ""
+		}
+	}
+	return all
+}
+
+// decision is what was decided for an own job.
+func (o *own) decision(a *dispatch.Answer) *dispatch.Answer {
+	if o == nil || a == nil {
+		return a
+	}
+	v := *a
+	v.Refused = ""
+	if a.Refused != "" {
+		v.Refused = "the plan was not made"
+	}
+	v.Decision.Interference = slices.Clone(a.Decision.Interference)
+	for i := range v.Decision.Interference {
+		if n := &v.Decision.Interference[i]; !o.jobs[n.Job] {
+			n.Job = unnamed
+		}
+	}
+	return &v
+}
+
+// withoutOthers leaves out of what explains a job whose the other load was.
+func (o *own) withoutOthers(j *rootcause.Job) {
+	if o == nil {
+		return
+	}
+	j.Records = slices.Clone(j.Records)
+	for i := range j.Records {
+		r := &j.Records[i]
+		if r.Neighbour != "" && !o.jobs[r.Neighbour] {
+			r.Neighbour = unnamed
+		}
+		if r.Text != "" {
+			r.Text = o.sentence(&anomaly.Finding{Node: topology.NodeID(r.Node), Kind: r.What})
+		}
+	}
+	for i := range j.Storage.Neighbours {
+		if n := &j.Storage.Neighbours[i]; !o.jobs[n.Job] {
+			n.Job, n.App = unnamed, "of another user"
+		}
+	}
+}
+
+// trend is that of the own forwarders' clients.
+func (o *own) trend(t api.Trend) api.Trend {
+	if o == nil {
+		return t
+	}
+	waits := map[topology.ForwarderID]api.WaitTrend{}
+	for id, w := range t.Waits {
+		if o.forwarders[id] {
+			waits[id] = w
+		}
+	}
+	t.Layer, t.Waits = []api.LayerNow{}, waits
+	return t
+}
+
+// asking is the own of who asks, by the newest picture.
+func asking(by access.Caller, p *live.Picture) *own { return ownOf(by.Person, p.Snapshot().Situation) }
+
+// runs are the ended runs that may be seen, at most limit of them, of the newest.
+func (o *own) runs(runs []history.Run, limit int) []history.Run {
+	if o != nil {
+		runs = slices.DeleteFunc(runs, func(r history.Run) bool { return !o.has(r.User) })
+	}
+	return runs[:min(limit, len(runs))]
+}
+
+// ownTopics are what the feed has for a user instead of the topics that everybody else shares.
+func ownTopics(by remap.Person, topics []string) (out []string, err error) {
+	for _, t := range topics {
+		switch {
+		case t == topicBeat, t == topicPlans: // say that something is new, and not what
+			out = append(out, t)
+		case t == topicOverview, t == topicFindings, strings.HasPrefix(t, topicForwarder):
+			out = append(out, topicOwn+by.Name+"\x00"+t)
+		default:
+			return nil, fmt.Errorf("%w: topic %q needs the role %s", api.ErrNotAllowed, t, viewer)
+		}
+	}
+	return out, nil
+}
+
+// ownFrames makes one of a user's topics: key is topicOwn's rest.
+func (h *feed) ownFrames(frames []liveFrame, key string, snap *live.Snapshot, now time.Time) []liveFrame {
+	name, topic, _ := strings.Cut(key, "\x00")
+	mine := ownOf(remap.Person{Name: name, Role: user}, snap.Situation)
+	var made []liveFrame
+	switch id, isForwarder := strings.CutPrefix(topic, topicForwarder); {
+	case topic == topicOverview:
+		o := mine.overview(snap.Overview)
+		made = h.overview(nil, &o, now)
+	case topic == topicFindings:
+		made = h.messages(nil, findingsMessage(mine.findings(snap.Overview.Findings), now))
+	case isForwarder && mine.forwarders[topology.ForwarderID(id)]:
+		d, err := h.picture.Forwarder(context.Background(), topology.ForwarderID(id), false)
+		if err == nil {
+			d, err = mine.forwarder(d)
+		}
+		if err == nil {
+			made = h.messages(nil, api.LiveMessage{Topic: topic, Now: now.UTC(), Forwarder: &d})
+		}
+	}
+	for i := range made {
+		made[i].topic = topicOwn + key
+	}
+	return append(frames, made...)
+}
