@@ -44,7 +44,7 @@ lint:
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
-	$(GO) test ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles # the scores, which take minutes under the race detector
+	$(GO) test ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine # the scores, which take minutes under the race detector
 	@.ci/suite -race -timeout 15m ./...
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.

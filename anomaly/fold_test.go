@@ -28,6 +28,11 @@ func TestOneFindingForWhatAJobDoes(t *testing.T) {
 	if i := all[0].Impact; len(i) != 1 || i[0].CostSeconds != 4 || i[0].Share != 0.5 {
 		t.Errorf("eight seconds at a half cost four, on two nodes as on one: %+v", i)
 	}
+	other := storm("fwd1")
+	other.Culprits, other.Sentence = []topology.JobID{"9"}, "9 floods"
+	if b.say(1, other); b.Findings(b.now)[0].Sentence != "7 floods" {
+		t.Errorf("the finding of job 7 says: %s", b.Findings(b.now)[0].Sentence)
+	}
 	b.say(40)
 	if b.Findings(b.now.Add(-time.Hour))[0].Open() {
 		t.Fatal("it is over")
@@ -35,7 +40,7 @@ func TestOneFindingForWhatAJobDoes(t *testing.T) {
 	b.say(3, storm("fwd3"))
 	all = b.Findings(b.now.Add(-time.Hour))
 	if len(all) != 1 || all[0].ID != "F-0001" || all[0].Times != 2 || all[0].State != Suspect ||
-		all[0].Impact[0].CostSeconds != 5.5 {
+		all[0].Impact[0].CostSeconds != 6 {
 		t.Errorf("the same again: %+v", all)
 	}
 	b.say(40)

@@ -296,7 +296,9 @@ func (k *track) take(now time.Time, v *Verdict) {
 		k.Nodes = append(slices.Clip(k.Nodes), v.Node)
 		slices.Sort(k.Nodes)
 	}
-	if v.Node == k.Node || k.Sentence == "" {
+	// another job may do the same on that node for a while
+	ofIt := k.about.job == "" || slices.Contains(v.Culprits, k.about.job)
+	if v.Node == k.Node && ofIt || k.Sentence == "" {
 		k.Sentence, k.Evidence = v.Sentence, v.Evidence
 	}
 }

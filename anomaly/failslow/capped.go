@@ -1,6 +1,9 @@
 package failslow
 
-import "math"
+import (
+	"iter"
+	"math"
+)
 
 // capCertain is the size from which requests that wait are the link's doing: of reads, bandwidth and not the cost of a
 // request decides how long it takes; writes cannot be those of jobs that write one file in small pieces from
@@ -82,7 +85,11 @@ func (d *comparison) shortOf(n *node, c Class) float64 {
 	plain := s.size[c] >= capCertain(c)
 	// Of small or random requests the peers can say that it is not the job: they serve its others freely.
 	// One file may be written through one node alone, so that of writes the node's own past must say it too.
-	peers := float64(n.burst.length) > capSettled && float64(d.freePeers(n, c)) >= amongLeast
+	free := 0.0
+	for range d.freePeers(n, c, min(shownFor, float64(n.burst.length))) {
+		free++
+	}
+	peers := float64(n.burst.length) > capSettled && free >= amongLeast
 	past := s.util*capMore < n.Habit.Freely[c][octave(s.size[c])]
 	all, some := d.jobWaits(n, c)
 	if s.util < capLeast || all || !plain && !(peers && (c == Read || past)) {
@@ -114,13 +121,23 @@ func octave(size float64) int {
 	return max(0, min(octaves-1, int(math.Log2(max(size, 1))+0.5)-15))
 }
 
-// stretched says that the streamed requests themselves take longer than on a full but healthy node; byPast
-// that the fleet does not show: what it needs for small writes has its shared files in it.
+// stretched says that the streamed requests themselves take longer than on a full but healthy node, and longer than
+// through the job's forwarders on which nothing waits: what they need there, too, is the job's locks and not this link.
+// byPast says that the fleet does not show it: what it needs for small writes has its shared files in it.
 func (d *comparison) stretched(n *node, c Class, byPast bool) bool {
 	s := &n.now
 	full := s.size[c] * d.set.Threads / d.peak.value()
 	took := math.Exp(s.log[c] - max(0, d.common[c]))
-	return took > capStretch*full && (byPast || !s.known[c] || s.residual[c]-d.common[c] > capSlow)
+	if took <= capStretch*full || byPast || !s.known[c] {
+		return took > capStretch*full
+	}
+	level := 0.0
+	for p := range d.freePeers(n, c, shownFor) {
+		if was := &p.shown[c][s.regime[c]]; float64(d.now-was.at) < shownFor {
+			level = max(level, was.mean-s.expected[c]-d.common[c])
+		}
+	}
+	return spared(s.residual[c]-d.common[c], level) > capSlow
 }
 
 // jobWaits says that the other forwarders of one of the node's jobs wait like it, for reads like its or for any
@@ -146,17 +163,17 @@ func (d *comparison) jobWaits(n *node, c Class) (all, some bool) {
 	return all, some
 }
 
-// freePeers counts the other forwarders of the node's jobs that stream requests of that size without waiting,
-// during this burst.
-func (d *comparison) freePeers(n *node, c Class) (free int) {
-	window := min(shownFor, float64(n.burst.length))
-	for p := range d.peers(n) {
-		if f := p.flow[c]; float64(d.now-f.free) < window && f.free > f.saturated &&
-			math.Abs(math.Log(f.freeSize/n.now.size[c])) < amongNear {
-			free++
+// freePeers are the other forwarders of the node's jobs that stream requests of that size without waiting, within so
+// many seconds.
+func (d *comparison) freePeers(n *node, c Class, within float64) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for p := range d.peers(n) {
+			if f := p.flow[c]; float64(d.now-f.free) < within && f.free > f.saturated &&
+				math.Abs(math.Log(f.freeSize/n.now.size[c])) < amongNear && !yield(p) {
+				return
+			}
 		}
 	}
-	return free
 }
 
 func (d *comparison) closeCap(n *node) {

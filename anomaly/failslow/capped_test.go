@@ -68,3 +68,44 @@ func TestPeersAreEachOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatAJobsLocksHoldBack: six forwarders write a job's file in pieces of 1 MB that hold their threads twice as long
+// as those of other jobs; the one with most of the job's nodes is full at six tenths of the peak. Where the same pieces
+// take no longer through the others it is the link.
+func TestWhatAJobsLocksHoldBack(t *testing.T) {
+	const from, every, lasts, size, full = 400, 60, 40, 1 << 20, 2
+	set := DefaultSettings()
+	set.PeakBytesPerSec = 2.5e9
+	free := set.Threads * size / set.PeakBytesPerSec / 3 // seconds that others need
+	for _, c := range []struct {
+		name    string
+		took    float64 // through the job's others, seconds
+		accused int
+	}{{"locks", 6 * free, 0}, {"a link", free, 1}} {
+		l, d := newLayer(12), New(set)
+		job := Job{ID: "1"}
+		for n := range 6 {
+			job.Nodes = append(job.Nodes, l.rows[n].Node)
+		}
+		d.Jobs([]Job{job})
+		got := l.alarms(d, 2000, func(s, n int, o *Observation) {
+			k := &o.Class[Write]
+			if s%every >= lasts || n < 6 && s < from {
+				return
+			}
+			moves, took := 0.2, free
+			if n < 6 {
+				took = c.took
+			}
+			if n == full {
+				took = 6 * free
+				moves, k.Wait, o.QueueLen = set.Threads*size/took/set.PeakBytesPerSec, 0.5, 600
+			}
+			k.Bytes, k.Exec = moves*set.PeakBytesPerSec, took*(0.95+0.1*l.random.Float64())
+			k.Ops = k.Bytes / size
+		})
+		if _, found := got[l.rows[full].Node]; len(got) != c.accused || found != (c.accused == 1) {
+			t.Errorf("%s: accused %v, want %d", c.name, got, c.accused)
+		}
+	}
+}

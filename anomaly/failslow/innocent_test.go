@@ -1,6 +1,7 @@
 package failslow
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,41 @@ func TestWhatAJobDoesIsNotTheNodes(t *testing.T) {
 		if len(got) > 0 {
 			t.Errorf("%s: accused %v", c.name, got)
 		}
+	}
+}
+
+// TestOneClassOfAJobIsNoSuspect: requests of one class that jobs stream have a canary sent and nothing more; no
+// sentence speaks of canaries where there were none.
+func TestOneClassOfAJobIsNoSuspect(t *testing.T) {
+	set := DefaultSettings()
+	set.PeakBytesPerSec = 2.5e9
+	l, d := newLayer(13), New(set)
+	due := false
+	for s := range 2100 {
+		rows := l.next(func(n int, o *Observation) {
+			if n == 3 && s >= 600 {
+				stream(o, Read, 1.8)
+			} else if n > 3 && n < 10 {
+				stream(o, Read, 1)
+			}
+		})
+		now := time.Unix(l.now, 0)
+		for _, v := range d.Second(now, rows) {
+			if v.Level >= anomaly.Doubt {
+				t.Fatalf("second %d: %s, score %.2f", s, v.Sentence, v.Score)
+			}
+		}
+		suspects, _ := d.Due(now)
+		due = due || len(suspects) == 1 && suspects[0] == rows[3].Node
+	}
+	if !due {
+		t.Error("no canary was asked for")
+	}
+	n := d.nodes[l.rows[3].Node]
+	n.ratio[Read] = 0
+	var v anomaly.Verdict
+	if d.explain(n, readSlow, &v); strings.Contains(v.Sentence, "canary") {
+		t.Errorf("without any canary: %s", v.Sentence)
 	}
 }
 

@@ -21,11 +21,14 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	v.Confidence = min(0.99, v.Score/1.3)
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
-	switch {
-	case top == readSlow && n.ratio[Read] < visible, top == writeSlow && n.ratio[Write] < visible:
-		v.Class = Class(top - readSlow).String()
-		v.Sentence = fmt.Sprintf(
-			"%s is slow at canary %ss, those of the other class take as long as through its peers", n.ID, v.Class)
+	if c := Class(top - readSlow); (top == readSlow || top == writeSlow) && n.ratio[c] < visible {
+		v.Class = c.String()
+		v.Sentence = fmt.Sprintf("%s was slow at %s, for its load; it is not now", n.ID,
+			[]string{"reading", "writing"}[c])
+		if n.through[c] >= visible {
+			v.Sentence = fmt.Sprintf(
+				"%s is slow at canary %ss, those of the other class take as long as through its peers", n.ID, v.Class)
+		}
 		return
 	}
 	switch top {

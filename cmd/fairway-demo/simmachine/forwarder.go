@@ -12,7 +12,7 @@ const (
 	baseExec    = 0.4e-3 // s, of any data request
 	threadBytes = 600e6  // bytes/s, one thread's streaming
 	metaExec    = 0.25e-3
-	// lockFactor is how much longer requests to one shared file hold a thread (N-1 mode).
+	// lockFactor is how much longer requests to one shared file hold a thread (N-1 mode), where Habits.LockHold is 0.
 	lockFactor = 6
 	// depth is how many requests a client keeps outstanding.
 	depth = 2
@@ -35,12 +35,21 @@ type jobDemand struct {
 
 func (d *demand) reset() { *d = demand{byJob: d.byJob[:0]} }
 
-// add puts the wish of each of n nodes down. A job's nodes come one after the other.
-func (d *demand) add(j *job, w wish, n float64) {
-	exec := baseExec + j.app.request/threadBytes*j.app.backCost
-	if j.app.mode == ModeN1 {
-		exec *= lockFactor
+// hold is for how long a request of a program holds a thread of a healthy forwarder, seconds.
+func (c *Config) hold(a *app) float64 {
+	exec := baseExec + a.request/threadBytes*a.backCost
+	switch {
+	case a.mode != ModeN1:
+		return exec
+	case c.LockHold > 0:
+		return exec + c.LockHold
 	}
+	return exec * lockFactor
+}
+
+// add puts the wish of each of n nodes down, whose requests hold a thread for so many seconds. A job's nodes come one
+// after the other.
+func (d *demand) add(j *job, w wish, n, exec float64) {
 	w = wish{n * w.read, n * w.write, n * w.meta}
 	d.read += w.read
 	d.write += w.write

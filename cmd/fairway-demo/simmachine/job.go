@@ -220,9 +220,9 @@ func (m *Machine) ask(j *job) {
 		j.left = phase{read: volume * a.readBytes, write: volume * a.writeBytes, meta: n * a.metaPerNode * 10}
 		j.wait = a.period * (0.9 + 0.2*m.rng.Float64())
 	}
-	w := m.wish(j)
+	w, hold := m.wish(j), m.cfg.hold(j.app)
 	for _, v := range m.waysOf(j) {
-		m.demand[v.fwd].add(j, w, v.n)
+		m.demand[v.fwd].add(j, w, v.n, hold)
 	}
 }
 

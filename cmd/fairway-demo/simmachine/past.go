@@ -62,30 +62,38 @@ func (m *Machine) past(j *job) PastRun {
 	return r
 }
 
-// Busiest is the forwarder with the most I/O before it, among those whose clients all run one job that has more of them
-// elsewhere; false while nobody does I/O.
+// Busiest is the forwarder whose slowness somebody notices at once and can be helped: most of its clients run one job
+// that has much I/O before it and nodes elsewhere. Of those with one job alone, or else of the others, it is the one
+// with the most I/O; false while nobody does I/O.
 func (m *Machine) Busiest() (id topology.ForwarderID, ok bool) {
-	one := make(map[int]*job, len(m.fwds)) // nil: several
+	clients := make([]int, len(m.fwds)) // with a job
 	for i := range m.compute {
-		c := &m.compute[i]
-		if c.job == nil {
-			continue
-		}
-		if j, seen := one[c.fwd]; seen && j != c.job {
-			one[c.fwd] = nil
-		} else if !seen {
-			one[c.fwd] = c.job
+		if m.compute[i].job != nil {
+			clients[m.compute[i].fwd]++
 		}
 	}
 	most := 0.0
-	for i := range m.fwds {
-		j := one[i]
-		if j == nil || j.app.mode != ModeNN || j.io <= m.fwds[i].clients {
+	for _, j := range m.jobs {
+		left := (j.left.read + j.left.write) / float64(j.io)
+		if j.app.mode != ModeNN || left <= 0 {
 			continue
 		}
-		if left := (j.left.read + j.left.write) / float64(j.io); left > most {
-			most, id, ok = left, m.fwds[i].id, true
+		for _, w := range m.waysOf(j) {
+			part := w.n / float64(clients[w.fwd])
+			if part < mostly || int(w.n) == j.io {
+				continue
+			}
+			worth := left * part
+			if part == 1 { // one victim is the clearest story
+				worth *= 1e3
+			}
+			if worth > most {
+				most, id, ok = worth, m.fwds[w.fwd].id, true
+			}
 		}
 	}
 	return id, ok
 }
+
+// mostly is the least share of a forwarder's clients that run its main job.
+const mostly = 0.6

@@ -50,6 +50,9 @@ type Habits struct {
 	Volume float64
 	// NodeOpsPerSec bounds the requests of one node, and four nodes that write one file to those of one; 0: no bound.
 	NodeOpsPerSec float64
+	// LockHold is for how many seconds longer a request to one file of many nodes holds a thread: the lock changes
+	// hands, whatever the size of the request. 0: every such request takes lockFactor times as long.
+	LockHold float64
 }
 
 // TaihuLight is the published size of Sunway TaihuLight: 40,960 compute nodes, 240 forwarders of which
@@ -67,7 +70,7 @@ func TaihuLight(seed uint64) Config {
 func WorkingDay(seed uint64) Config {
 	c := TaihuLight(seed)
 	c.ComputeBytesPerSec = 4.2e6
-	c.Habits = Habits{RepeatSizes: true, Volume: 60, NodeOpsPerSec: 16}
+	c.Habits = Habits{RepeatSizes: true, Volume: 60, NodeOpsPerSec: 16, LockHold: 4e-3}
 	return c
 }
 
