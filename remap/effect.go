@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -101,7 +102,7 @@ func (e *Effect) Text() string {
 		text += fmt.Sprintf("%s%s %s latency %s", sep, whose, e.Class, fromTo(*l, milliseconds))
 		sep = "; "
 		if by := l.Before / l.After; by >= helpedFrom {
-			text += fmt.Sprintf(", %.2gx as fast", by)
+			text += ", " + anomaly.Digits(by) + "x as fast"
 		}
 	}
 	if r := e.Rate; r != nil {

@@ -28,6 +28,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
+	"fairway/remap/effect"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
@@ -158,6 +159,8 @@ func New(t testing.TB, o Options) *Site {
 	s.Jobs = dispatch.New(dispatch.Config{Desk: s.Desk, History: s.History, Situation: s.Situation,
 		Frames: s.Board.Visit, Seconds: s.Store,
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
+	meter := effect.NewMeter(effect.Config{Desk: s.Desk, Situation: s.Situation, Seconds: s.Store,
+		Log: slog.Default()})
 	s.Says = &Detector{real: watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())}
 	if s.Loop, err = watch.New(context.Background(), watch.Config{Settings: anomaly.DefaultSettings(), Recorder: s.Desk,
 		Machine: func() *watch.Machine {
@@ -203,7 +206,7 @@ func New(t testing.TB, o Options) *Site {
 	}
 	options := webui.Options{Canaries: desk.NewCanaries(s.Desk, s.Canary), Archive: archive{s.LogStart},
 		Version: "test",
-		Log:     o.Log}
+		Log:     o.Log, Effect: meter.Newest}
 	if o.NoArchive {
 		options.Archive = nil
 	}
@@ -214,18 +217,19 @@ func New(t testing.TB, o Options) *Site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.open(dir, tcp, o.Wrap)
+	s.open(dir, tcp, o.Wrap, meter.Run)
 	return s
 }
 
 // open serves the listeners and ends everything with the test, in the daemon's order.
-func (s *Site) open(dir string, tcp net.Listener, wrap func(http.Handler) http.Handler) {
+func (s *Site) open(dir string, tcp net.Listener, wrap func(http.Handler) http.Handler, meter func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.Stop = cancel
 	var wait sync.WaitGroup
 	wait.Go(func() { s.Server.Run(ctx) })
 	wait.Go(func() { s.Jobs.Run(ctx) })
 	wait.Go(func() { s.Canary.Run(ctx) })
+	wait.Go(func() { meter(ctx) })
 	s.HTTP, s.pipes = s.Server.HTTP(access.TCP), pipes(make(chan net.Conn))
 	if wrap != nil {
 		s.HTTP.Handler = wrap(s.HTTP.Handler)
