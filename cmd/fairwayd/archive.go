@@ -97,7 +97,7 @@ func (d *daemon) learn(ctx context.Context, before string) string {
 	if now == before {
 		return before
 	}
-	sum, err := d.history.Import(ctx, archive.Runs(ctx, dir, d.forwardersOf))
+	sum, err := d.history.Import(ctx, d.conf.Keep.remembered(archive.Runs(ctx, dir, d.forwardersOf), time.Now()))
 	if err != nil {
 		if ctx.Err() == nil {
 			d.log.Warn("the history did not take all runs of the archive; it is tried again", "err", err)

@@ -39,7 +39,7 @@ type backup struct {
 
 // appended are files of state_dir that only grow, in the order of copying: what an earlier one refers to is in the
 // later ones.
-var appended = []string{"alerts", "detectors", "history", "journal"}
+var appended = []string{formatFile, "alerts", "detectors", "history", "journal"}
 
 func newBackup(path *string) *cobra.Command {
 	return &cobra.Command{
@@ -90,15 +90,30 @@ func (c *Config) backUp(ctx context.Context, dir string, now time.Time) (*backup
 	if err := archive.Backup(ctx, filepath.Join(c.StateDir, "archive"), filepath.Join(dir, "archive")); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
-	for _, name := range appended {
+	copied := func(name string) error {
 		n, err := copyPrefix(filepath.Join(c.StateDir, name), filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("backup: %w", err)
+			return fmt.Errorf("backup: %w", err)
 		}
 		note.Files[name] = n
+		return nil
+	}
+	for _, name := range appended {
+		if err := copied(name); err != nil {
+			return nil, err
+		}
+	}
+	segments, err := filepath.Glob(filepath.Join(c.StateDir, "journal.*.gz"))
+	if err != nil {
+		return nil, fmt.Errorf("backup: BUG: %w", err)
+	}
+	for _, path := range segments {
+		if err := copied(filepath.Base(path)); err != nil {
+			return nil, err
+		}
 	}
 	if c.Store.Kind == storeEmbedded {
 		if err := engine.Backup(ctx, filepath.Join(c.StateDir, "store"), filepath.Join(dir, "store")); err != nil {

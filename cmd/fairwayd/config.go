@@ -40,6 +40,7 @@ type Config struct {
 	Cluster      cluster.Settings      `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
 	Store        Store                 `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
 	Archive      Archive               `toml:"archive"`
+	Keep         Keep                  `toml:"keep" help:"What is kept how long; docs/store.md."`
 	Forwarder    Forwarder             `toml:"forwarder"`
 	Desk         desk.Settings         `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
 	Detector     failslow.Settings     `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
@@ -111,6 +112,7 @@ func defaultConfig() Config {
 		Store: Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, Oldest: ingest.DefaultOldest,
 			SpoolBytes: remote.DefaultSpoolBytes},
 		Archive: Archive{Forwarders: true, History: true},
+		Keep:    defaultKeep(),
 		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Limits:       budget.Defaults(),
@@ -187,6 +189,9 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Store.validate(); err != nil {
+		return err
+	}
+	if err := c.Keep.validate(); err != nil {
 		return err
 	}
 	if err := c.validateCluster(); err != nil {

@@ -88,6 +88,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.listen(); err != nil {
 		return d, err
 	}
+	if err := checkFormat(conf.StateDir); err != nil {
+		return d, err
+	}
 	if err := d.openCluster(); err != nil {
 		return d, err
 	}
@@ -96,6 +99,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.store = store.Source
+	if err := d.forget(time.Now()); err != nil {
+		return d, err
+	}
 	if conf.view {
 		d.store = seen{store.Source}
 	}
@@ -177,6 +183,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
+	d.tasks.Go(func() { d.forgetArchive(ctx) })
 	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	if err := d.joinCluster(); err != nil {

@@ -26,12 +26,8 @@ func (f Feed) validate() error {
 	return nil
 }
 
-const (
-	// saveDetectorsEvery bounds the evidence that a kill costs; a save takes milliseconds.
-	saveDetectorsEvery = time.Minute
-	// detectorsMaxAge is how old a saved state may be at a start: what is usual changes with the jobs.
-	detectorsMaxAge = time.Hour
-)
+// saveDetectorsEvery bounds the evidence that a kill costs; a save takes milliseconds.
+const saveDetectorsEvery = time.Minute
 
 func (d *daemon) detectorState() string { return filepath.Join(d.conf.StateDir, "detectors") }
 
@@ -44,7 +40,7 @@ func (d *daemon) loadDetectors() {
 	var age time.Duration
 	if err == nil {
 		defer f.Close()
-		age, err = d.detectors.LoadState(f, time.Now(), detectorsMaxAge)
+		age, err = d.detectors.LoadState(f, time.Now(), d.conf.Keep.Memory)
 	}
 	if err != nil {
 		d.log.Warn("the detectors begin anew: their saved state cannot be used", "file", d.detectorState(), "err", err)

@@ -12,6 +12,7 @@ import (
 type planTable struct {
 	of    map[string]*entry
 	order []string // by age
+	first int      // counts those before order: they are in segments of the journal
 	open  []string // those of order that can still change: what looks at every plan looks at these
 	count map[remap.PlanState]int
 	packer
@@ -24,12 +25,24 @@ func newPlanTable() planTable {
 func planID(n int) string { return fmt.Sprintf("P-%06d", n) }
 
 // nextID names the next plan.
-func (t *planTable) nextID() string { return planID(len(t.order) + 1) }
+func (t *planTable) nextID() string { return planID(t.first + len(t.order) + 1) }
+
+// before counts the plans before the first one of a journal.
+func before(id string) int {
+	n := 1
+	if _, err := fmt.Sscanf(id, "P-%d", &n); err != nil || n < 1 {
+		return 0
+	}
+	return n - 1
+}
 
 // check says why a record does not follow from the state and a draft of the batch before it.
 func (t *planTable) check(r *journal.Record, d *draft) error {
 	if r.Kind == journal.StepPropose {
-		n := len(t.order) + d.proposed
+		n := t.first + len(t.order) + d.proposed
+		if len(t.order)+d.proposed == 0 {
+			n = before(r.Plan)
+		}
 		if r.Proposed == nil || r.Proposed.ID != r.Plan || r.Plan != planID(n+1) {
 			return fmt.Errorf("proposal %q does not follow plan %d", r.Plan, n)
 		}
@@ -54,6 +67,9 @@ func (t *planTable) take(r *journal.Record) {
 	if r.Kind == journal.StepPropose {
 		e := newEntry(r.Proposed)
 		t.of[r.Plan] = e
+		if len(t.order) == 0 {
+			t.first = before(r.Plan)
+		}
 		t.order = append(t.order, r.Plan)
 		t.open = append(t.open, r.Plan)
 		t.count[e.State]++

@@ -44,6 +44,10 @@ func (s *standingTable) take(r *journal.Record) {
 		return
 	}
 	s.made++
+	var n int
+	if _, err := fmt.Sscanf(r.Standing.ID, "S-%d", &n); err == nil {
+		s.made = max(s.made, n) // earlier ones may be in segments of the journal
+	}
 	o := *r.Standing
 	o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
 	s.of = append(s.of, o)

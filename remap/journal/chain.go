@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"fairway/collector/appendlog"
@@ -21,13 +20,15 @@ func Verify(path string) (Summary, error) { return Read(path, nil) }
 
 // Read is Verify that shows each good record to visit, which may stop it by an error.
 func Read(path string, visit func(*Record) error) (Summary, error) {
-	f, err := os.Open(path)
+	f, err := openAny(path)
 	if err != nil {
 		return Summary{}, fmt.Errorf("open journal: %w", err)
 	}
 	defer f.Close()
 	c := chain{name: path}
-	err = c.read(f, visit)
+	if err = c.read(f, visit); err == nil {
+		err = c.verifyArchived(path)
+	}
 	return c.summary(), err
 }
 
@@ -38,6 +39,9 @@ type chain struct {
 	first time.Time
 	torn  int64 // bytes of an unfinished last batch
 	why   error // what is wrong with it
+	// archive is the segment with the records before the first line, head their end; empty: there are none.
+	archive string
+	head    link
 }
 
 // link is a place between two records.
@@ -50,7 +54,8 @@ type link struct {
 }
 
 func (c *chain) summary() Summary {
-	s := Summary{Records: c.seq, First: c.first, Last: c.last, TornBytes: c.torn}
+	s := Summary{Records: c.seq, Archived: c.head.seq, Segment: c.archive, First: c.first, Last: c.last,
+		TornBytes: c.torn}
 	if c.seq > 0 {
 		s.LastHash = hex.EncodeToString(c.prev[:])
 	}
@@ -77,6 +82,12 @@ func (c *chain) read(src io.Reader, visit func(*Record) error) error {
 			c.torn, c.why = at.size-c.size, fmt.Errorf("record %d is missing", at.seq+1)
 			return nil
 		}
+		if c.size == 0 && at.size == 0 && err == nil {
+			if segment, ok := at.resume(line); ok {
+				c.archive, c.head, c.link = segment, at, at
+				continue
+			}
+		}
 		rec, bad := (*Record)(nil), fmt.Errorf("%w: line has no end", ErrDamaged)
 		if err == nil {
 			rec, bad = at.next(line)
@@ -87,7 +98,7 @@ func (c *chain) read(src io.Reader, visit func(*Record) error) error {
 		if batch = append(batch, rec); at.more > 0 {
 			continue
 		}
-		if c.seq == 0 {
+		if c.seq == c.head.seq {
 			c.first = batch[0].At
 		}
 		c.link = at

@@ -18,7 +18,8 @@ type catalog struct {
 	file io.ReaderAt
 
 	mu     sync.RWMutex // guards everything that follows
-	starts []int64      // by record number less 1
+	base   uint64       // records before the file's first, which are in segments
+	starts []int64      // by record number less 1 and base
 	end    int64        // of the last
 	before []uint64     // the number of the same subject's record before; 0: none
 	newest map[string]uint64
@@ -29,6 +30,13 @@ type catalog struct {
 type span struct{ first, last time.Time }
 
 func newCatalog(file io.ReaderAt) *catalog { return &catalog{file: file, newest: map[string]uint64{}} }
+
+// begin says where the file's records begin; there are none yet.
+func (x *catalog) begin(head link) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.base, x.end = head.seq, head.size
+}
 
 // add takes the next record, which ends at a byte of the file.
 func (x *catalog) add(r *Record, end int64) {
@@ -56,7 +64,7 @@ func (x *catalog) last(w *Wanted) uint64 {
 	if w.Subject != "" {
 		return x.skip(w, x.newest[w.Subject])
 	}
-	return x.skip(w, uint64(len(x.starts)))
+	return x.skip(w, x.base+uint64(len(x.starts)))
 }
 
 // previous is last among the records before number n.
@@ -64,25 +72,25 @@ func (x *catalog) previous(w *Wanted, n uint64) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	if w.Subject != "" {
-		return x.skip(w, x.before[n-1])
+		return x.skip(w, x.before[n-1-x.base])
 	}
 	return x.skip(w, n-1)
 }
 
 // skip steps over spans of which no record is wanted; x.mu is held.
 func (x *catalog) skip(w *Wanted, n uint64) uint64 {
-	for n > 0 {
-		i := (n - 1) / spanRecords
+	for n > x.base {
+		i := (n - 1 - x.base) / spanRecords
 		s := x.spans[i]
 		if !s.last.Before(w.From) && (w.To.IsZero() || s.first.Before(w.To)) {
 			return n
 		}
-		for first := i * spanRecords; n > first; {
+		for first := x.base + i*spanRecords; n > first; {
 			if w.Subject == "" {
 				n = first
 				break
 			}
-			n = x.before[n-1]
+			n = x.before[n-1-x.base]
 		}
 	}
 	return 0
@@ -91,9 +99,14 @@ func (x *catalog) skip(w *Wanted, n uint64) uint64 {
 // read reads one record from the file.
 func (x *catalog) read(n uint64) (*Record, error) {
 	x.mu.RLock()
-	start, end := x.starts[n-1], x.end
-	if n < uint64(len(x.starts)) {
-		end = x.starts[n]
+	if n <= x.base {
+		x.mu.RUnlock()
+		return nil, fmt.Errorf("journal: record %d is in a segment beside it", n)
+	}
+	i := n - x.base
+	start, end := x.starts[i-1], x.end
+	if i < uint64(len(x.starts)) {
+		end = x.starts[i]
 	}
 	x.mu.RUnlock()
 	line := make([]byte, end-start)
@@ -110,9 +123,10 @@ func (x *catalog) read(n uint64) (*Record, error) {
 // since shows the records after number n, the oldest first, and says the number of the last that visit took.
 func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
 	x.mu.RLock()
-	last, end, start := uint64(len(x.starts)), x.end, x.end
+	n = max(n, x.base)
+	last, end, start := x.base+uint64(len(x.starts)), x.end, x.end
 	if n < last {
-		start = x.starts[n]
+		start = x.starts[n-x.base]
 	}
 	x.mu.RUnlock()
 	in := bufio.NewReaderSize(io.NewSectionReader(x.file, start, end-start), 1<<20)
@@ -136,7 +150,7 @@ func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
 func (x *catalog) records() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return uint64(len(x.starts))
+	return x.base + uint64(len(x.starts))
 }
 
 // lines reads the first n records' lines.
@@ -145,10 +159,12 @@ func (x *catalog) lines(n uint64) (io.Reader, error) {
 	defer x.mu.RUnlock()
 	end := x.end
 	switch {
-	case n > uint64(len(x.starts)):
+	case n > x.base+uint64(len(x.starts)):
 		return nil, fmt.Errorf("journal: it has no record %d", n)
-	case n < uint64(len(x.starts)):
-		end = x.starts[n]
+	case n < x.base:
+		return nil, fmt.Errorf("journal: record %d is in a segment beside it", n)
+	case n < x.base+uint64(len(x.starts)):
+		end = x.starts[n-x.base]
 	}
 	return io.NewSectionReader(x.file, 0, end), nil
 }

@@ -33,7 +33,9 @@ type Journal struct {
 
 // Summary is what reading a whole journal found.
 type Summary struct {
-	Records   uint64    `json:"records"`
+	Records   uint64    `json:"records"`            // with those of segments
+	Archived  uint64    `json:"archived,omitempty"` // of them, in Segment and those before it
+	Segment   string    `json:"segment,omitempty"`
 	First     time.Time `json:"first"`
 	Last      time.Time `json:"last"`
 	LastHash  string    `json:"last_hash"`
@@ -84,10 +86,16 @@ func startJournal(file *appendlog.File, f *os.File, path string, replay func(*Re
 	c := chain{name: path}
 	x := newCatalog(f)
 	if err := c.read(f, func(r *Record) error {
+		if x.records() == 0 {
+			x.begin(c.head)
+		}
 		x.add(r, r.end)
 		return replay(r)
 	}); err != nil {
 		return nil, c.summary(), err
+	}
+	if x.records() == 0 {
+		x.begin(c.head)
 	}
 	sum := c.summary()
 	if c.torn > 0 {

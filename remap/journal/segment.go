@@ -1,0 +1,258 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"fairway/collector/appendlog"
+	"fairway/remap"
+)
+
+// StepArchived is the first line of a journal whose older records lie in a segment beside it. It has the number and the
+// hash of the last of them, so that the chain goes on, and the segment's name as its reason. Its own number is
+// that of the record before it.
+const StepArchived RecordKind = "archived"
+
+// Archive moves the records before a time to a compressed segment beside the journal, as the bytes that they are, and
+// returns its path; "" where there is nothing to move, or fewer than least records. What can still change keeps its
+// records and all later ones in the journal: an exclusion that was not returned, an open finding, a plan that moves
+// nodes, a standing approval in force; and so do the newest plan and finding, from which the next are numbered. The
+// journal must not be open. After a kill at any point the journal is the old one or the new one.
+func Archive(path string, before time.Time, least uint64) (segment string, n uint64, err error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return "", 0, nil
+	}
+	held, f, err := appendlog.OpenFile(path)
+	if err != nil {
+		return "", 0, fmt.Errorf("archive journal: %w", err)
+	}
+	defer held.Close()
+	c, o := chain{name: path}, old{before: before, subjects: map[string]*reach{}}
+	if err := c.read(f, o.take); err != nil {
+		return "", 0, err
+	}
+	cut := o.cut()
+	if cut < max(least, 1) {
+		return "", 0, nil
+	}
+	last := &o.records[cut-1]
+	segment = fmt.Sprintf("%s.%d-%d.gz", path, o.first, last.seq)
+	if err := moveSegment(f, path, segment, last); err != nil {
+		return "", 0, fmt.Errorf("archive journal: %w", err)
+	}
+	return segment, cut, nil
+}
+
+// moveSegment writes the segment, and then the journal without it, each under another name first.
+func moveSegment(f *os.File, path, segment string, last *place) error {
+	fresh := func(path string, write func(io.Writer) error) error {
+		to, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		err = write(to)
+		if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
+			return err
+		}
+		return errors.Join(os.Rename(path+".new", path), appendlog.SyncDir(filepath.Dir(path)))
+	}
+	if err := fresh(segment, func(w io.Writer) error {
+		z := gzip.NewWriter(w)
+		_, err := io.Copy(z, io.NewSectionReader(f, 0, last.end))
+		return errors.Join(err, z.Close())
+	}); err != nil {
+		return err
+	}
+	head, err := json.Marshal(&Record{Seq: last.seq, At: last.at, Kind: StepArchived, Reason: filepath.Base(segment)})
+	if err != nil {
+		return fmt.Errorf("BUG: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return fresh(path, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, lineStart+`%s","hash":"%s","record":%s}`+"\n", crcOf(head), last.hash, head)
+		if err == nil {
+			_, err = io.Copy(w, io.NewSectionReader(f, last.end, info.Size()-last.end))
+		}
+		return err
+	})
+}
+
+// place is one record of a journal that is looked through.
+type place struct {
+	seq  uint64
+	end  int64
+	at   time.Time
+	hash string
+}
+
+// reach are the places of the first and the last record of something that must stay together.
+type reach struct {
+	first, last int
+	open        bool
+}
+
+// old looks through a journal for what may be moved out of it.
+type old struct {
+	before   time.Time
+	first    uint64
+	records  []place
+	recent   int // the first record that is not before; len(records) without one
+	found    bool
+	subjects map[string]*reach
+	over     []reach // subjects that ended and may begin again
+	newest   map[string]string
+}
+
+func (o *old) take(r *Record) error {
+	i := len(o.records)
+	if i == 0 {
+		o.first, o.newest = r.Seq, map[string]string{}
+	}
+	o.records = append(o.records, place{r.Seq, r.end, r.At, r.Hash})
+	if !o.found && !r.At.Before(o.before) {
+		o.recent, o.found = i, true
+	}
+	o.reach(fmt.Sprintf("batch %d", r.first()), i, false, false)
+	switch {
+	case r.Exclusion != nil:
+		o.reach("exclusion "+string(r.Exclusion.Forwarder), i, r.Kind != StepReturn, r.Kind == StepReturn)
+	case r.Finding != nil:
+		o.reach("finding "+r.Plan, i, r.Finding.Finding.Open(), false)
+		o.newest["finding"] = "finding " + r.Plan
+	case r.Standing != nil:
+		o.reach("standing "+r.Standing.ID, i, r.Kind == StepAllow && r.Standing.Until.After(o.before), false)
+		o.newest["standing"] = "standing " + r.Standing.ID
+	case r.Plan != "" && r.Canary == nil:
+		s := o.reach("plan "+r.Plan, i, false, false)
+		if r.Proposed != nil {
+			s.open = r.Proposed.State.Moving() || r.Proposed.State == remap.Proposed
+			o.newest["plan"] = "plan " + r.Plan
+		}
+		if r.State != "" {
+			s.open = r.State.Moving() || r.State == remap.Proposed
+		}
+	}
+	return nil
+}
+
+// reach takes one more record of a subject; ends says that what comes of it later is another one.
+func (o *old) reach(subject string, i int, open, ends bool) *reach {
+	s := o.subjects[subject]
+	if s == nil {
+		s = &reach{first: i}
+		o.subjects[subject] = s
+	}
+	if s.last, s.open = i, open; ends {
+		o.over = append(o.over, *s)
+		delete(o.subjects, subject)
+	}
+	return s
+}
+
+// cut is how many records may go: nothing that must stay together lies on both sides.
+func (o *old) cut() uint64 {
+	if len(o.records) == 0 {
+		return 0
+	}
+	cut := o.recent
+	if !o.found {
+		cut = len(o.records)
+	}
+	for _, name := range o.newest {
+		o.subjects[name].open = true
+	}
+	begins := make([]int, len(o.records)+2) // by the place where something ends, the least at which such a thing begins
+	for i := range begins {
+		begins[i] = i
+	}
+	across := func(s *reach) {
+		end := s.last + 1
+		if s.open {
+			end = len(o.records) + 1
+		}
+		begins[end] = min(begins[end], s.first)
+	}
+	for _, s := range o.subjects {
+		across(s)
+	}
+	for i := range o.over {
+		across(&o.over[i])
+	}
+	// A place p may be cut at where nothing that ends behind it begins before it.
+	least := begins[len(o.records)+1]
+	may := make([]bool, len(o.records)+1)
+	for p := len(o.records); p >= 0; p-- {
+		may[p] = least >= p
+		least = min(least, begins[p])
+	}
+	for cut > 0 && !may[cut] {
+		cut--
+	}
+	return uint64(cut)
+}
+
+// resume makes the line at the head of a journal with archived records the place before its first record.
+func (c *link) resume(line []byte) (segment string, ok bool) {
+	var l journalLine
+	rec, n := intact(line)
+	if rec == nil || rec.Kind != StepArchived || n != len(bytes.TrimSuffix(line, []byte("\n"))) ||
+		json.Unmarshal(line, &l) != nil {
+		return "", false
+	}
+	hash, err := hex.DecodeString(l.Hash)
+	if err != nil || len(hash) != len(c.prev) {
+		return "", false
+	}
+	c.seq, c.last, c.size = rec.Seq, rec.At, int64(len(line))
+	copy(c.prev[:], hash)
+	return rec.Reason, true
+}
+
+// verifyArchived follows the segments before a journal to its first record; what is not there any more is not missed.
+func (c *chain) verifyArchived(path string) error {
+	if c.archive == "" {
+		return nil
+	}
+	segment := filepath.Join(filepath.Dir(path), filepath.Base(c.archive))
+	sum, err := Read(segment, nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if head := hex.EncodeToString(c.head.prev[:]); sum.Records != c.head.seq || sum.LastHash != head {
+		return fmt.Errorf(
+			"%s: %w: it ends with record %d and the hash %.12s, the journal goes on from record %d and %.12s",
+			segment, ErrDamaged, sum.Records, sum.LastHash, c.head.seq, head)
+	}
+	return nil
+}
+
+// openAny opens a journal, or a segment of one.
+func openAny(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil || filepath.Ext(path) != ".gz" {
+		return f, err
+	}
+	z, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w: %w", path, ErrDamaged, err), f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, f}, nil
+}
