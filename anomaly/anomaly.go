@@ -26,6 +26,7 @@ const (
 	// A node that routers wait for, and a router with too few buffers.
 	ReceiverSlow     Kind = "receiver_slow"
 	BuffersExhausted Kind = "buffers_exhausted"
+	ClientSlow       Kind = "client_slow" // a compute node, to all targets that others ask, too
 )
 
 // State is the state of a finding.

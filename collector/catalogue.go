@@ -246,6 +246,10 @@ var catalogue = []Info{
 		MoreIsWorse: true, Chart: "answer", Forwarder: Kept | Evidence, Storage: Kept},
 	{Metric: CPUSeconds, Name: "cpu_seconds", Unit: CPUs, Label: "CPU",
 		Help: "CPU time of the node's file service.", Forwarder: Kept, Storage: Kept},
+	{Metric: CPUWait, Name: "cpu_wait", Unit: CPUs, Label: "waited for a CPU", Chart: "cpu",
+		Help: "Time in which threads of the network drivers and of the file service could have run and had no " +
+			"processor, all of them together.",
+		MoreIsWorse: true, Forwarder: Kept | Evidence, Storage: Kept, Metadata: Kept},
 }
 
 // ofJobs are the rows of the metrics of a job's share alone, from FilesRead down.

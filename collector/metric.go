@@ -55,6 +55,7 @@ const (
 	TransitTime
 	BuffersFreeRatio
 	TxWaiting
+	CPUWait
 	metricEnd
 )
 

@@ -16,6 +16,7 @@ func KindWords(k anomaly.Kind) string {
 		anomaly.SecondSpeaker:   "a second agent speaks for it",
 		anomaly.TargetSlow:      "slower than its peers",
 		anomaly.ReceiverSlow:    "routers wait for it", anomaly.BuffersExhausted: "too few router buffers",
+		anomaly.ClientSlow: "slow by itself",
 	}
 	if w := words[k]; w != "" {
 		return w

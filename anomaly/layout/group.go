@@ -35,21 +35,29 @@ type Router struct {
 	// Held is what senders have on their way through it, and Senders how many of them have anything.
 	Held    float64
 	Senders int
+	// Starved are the threads of its network drivers that had no processor, mean over the second; 0 where nobody
+	// counts them. A message that waits for such a thread is not yet, or not any more, counted as inside.
+	Starved float64
+	// NoBuffer are the messages in it that wait for a buffer.
+	NoBuffer float64
 }
 
 const (
 	blockSeconds = 5
-	// fewMessages in a block say nothing of it.
-	fewMessages = 100
+	// fewMessages in a block say nothing of it; of a client fewRequests.
+	fewMessages, fewRequests = 100, 10
 	// alike is by how much mean message sizes of routers that are compared may differ, log: a factor of two.
 	alike = 0.7
 	// busyAlike is the least load of a router that is compared with: one with less has shorter queues.
 	busyAlike = 0.5
 	// busier is how much more than its peers a router may forward before its queues may be longer, too.
 	busier = 1.15
-	// margin is what a router may be slower than its peers, and slowBy what is bet on beyond that, log; aloneMargin
-	// is the margin where one peer speaks alone.
-	margin, slowBy, aloneMargin = 0.15, 0.2, 0.4
+	// routerMargin is what a router may be slower than its peers, and slowBy what is bet on beyond that, log: evidence
+	// grows from half of slowBy above the margin on. storageMargin is that of forwarders to storage targets, and
+	// aloneMargin that where one peer speaks alone.
+	routerMargin, storageMargin, slowBy, aloneMargin = 0.08, 0.15, 0.2, 0.4
+	// clientMargin is that of clients, whose own depth of requests makes their times longer.
+	clientMargin = 0.35
 	// A habit is learnt over habitFast blocks, later over habitSlow of them, and is at most mostHabit: what is more is
 	// a fault.
 	habitFast, habitSlow, mostHabit = 24, 1080, 0.25
@@ -75,6 +83,8 @@ const (
 // Group compares routers. It has no clock; its methods must not be called concurrently.
 type Group struct {
 	limit    float64
+	margin   float64
+	few      float64 // messages in a block that say nothing of it
 	words    words
 	routers  map[topology.NodeID]*router
 	order    []*router // by name
@@ -115,11 +125,13 @@ type measured struct {
 	rate    float64 // messages a second
 	own     bool    // only the past spoke
 	blocked bool    // what waits, waits for one peer
+	starved float64 // share of x in which messages waited for a processor
 }
 
 // block gathers seconds.
 type block struct {
 	seconds, inside, messages, bytes float64
+	starved, noBuffer                float64
 	free, freeSeconds                float64
 	sending, waiting                 map[topology.TargetID]float64
 }
@@ -147,20 +159,31 @@ func (h *habit) teach(x, most float64) {
 
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
-	return &Group{words: words{"messages", "the other routers between its nets", "messages a second"},
-		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), usual: map[load]*habit{},
+	return &Group{words: words{"messages", "through", "the other routers between its nets"},
+		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages,
+		usual:   map[load]*habit{},
 		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
 }
 
 // NewForwarders makes one of forwarders by what Rows leaves of their requests to storage.
 func NewForwarders(every time.Duration) *Group {
 	g := NewGroup(every)
-	g.words = words{"requests to storage", "the other forwarders to the same targets", "requests a second"}
+	g.words = words{"requests to storage", "through", "the other forwarders to the same targets"}
+	g.margin = storageMargin
+	return g
+}
+
+// NewClients makes one of clients by what Rows leaves of their requests to storage. A client that is slow to all of its
+// targets, which answer the other clients, is slow by itself.
+func NewClients(every time.Duration) *Group {
+	g := NewGroup(every)
+	g.words = words{"requests to storage", "from", "the other clients of the same targets"}
+	g.margin, g.few = clientMargin, fewRequests
 	return g
 }
 
 // words are what a group's sentences speak of.
-type words struct{ what, peers, rate string }
+type words struct{ what, through, peers string }
 
 // Second takes one second of the routers and returns the verdicts on those that were seen, and on what holds them
 // up. The slice is used again by the next call.
@@ -211,6 +234,7 @@ func (g *Group) take(o *Router) {
 	b := &r.sum
 	b.seconds++
 	b.inside, b.messages = b.inside+o.Inside, b.messages+o.Messages
+	b.starved, b.noBuffer = b.starved+o.Starved, b.noBuffer+o.NoBuffer
 	if o.Bytes > 0 {
 		b.bytes += o.Bytes
 	}
@@ -231,7 +255,7 @@ func (g *Group) take(o *Router) {
 // closeBlock compares the routers over the last seconds. What a block teaches is not used in it.
 func (g *Group) closeBlock() {
 	for _, r := range g.order {
-		r.measure()
+		r.measure(g.few)
 	}
 	g.findPeers()
 	opinions := make([]opinion, len(g.order))
@@ -245,13 +269,14 @@ func (g *Group) closeBlock() {
 }
 
 // measure sums the block up.
-func (r *router) measure() {
+func (r *router) measure(few float64) {
 	b := &r.sum
 	r.newest.x, r.newest.own, r.newest.blocked = math.NaN(), false, false
-	if b.seconds == 0 || b.messages < fewMessages || b.inside <= 0 {
+	if b.seconds == 0 || b.messages < few || b.inside <= 0 {
 		return
 	}
-	r.newest.x = math.Log(b.inside / b.messages)
+	r.newest.x = math.Log((b.inside + b.starved) / b.messages)
+	r.newest.starved = b.starved / (b.inside + b.starved)
 	r.newest.size, r.newest.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
 }
 
@@ -265,6 +290,7 @@ type opinion struct {
 	known  bool
 	apart  float64 // from its peers, log, its habit left in
 	peers  bool
+	alike  bool    // they forward messages about as large
 	excess float64 // beyond what peers, past and habit explain, log
 	sigma  float64
 	margin float64
@@ -275,16 +301,17 @@ func (g *Group) judge(r *router) (o opinion) {
 	if math.IsNaN(r.newest.x) {
 		return o
 	}
-	times, rates := g.peersOf(r)
+	times, rates, sizes := g.peersOf(r)
 	own := r.habit.Mean * r.habit.N / (r.habit.N + habitFast)
-	o.margin, o.sigma = margin, g.sigma(r)
+	o.margin, o.sigma = g.margin, g.sigma(r)
 	if len(times) == 1 {
-		o.margin = aloneMargin
+		o.margin = max(aloneMargin, g.margin)
 	}
 	usual, known := g.expect(r.load())
 	switch o.peers = len(times) > 0; {
 	case o.peers:
 		o.known, o.apart = true, r.newest.x-median(times)
+		o.alike = median(sizes)-r.newest.size <= alike
 		o.excess = o.apart - own
 		if r.newest.rate > busier*median(rates) { // its queues may be longer for its load
 			if !known {
@@ -299,17 +326,19 @@ func (g *Group) judge(r *router) (o opinion) {
 	return o
 }
 
-// peersOf are the transit times and the loads of the routers that a router may be compared with: of its group, with
-// messages about as large and at least half as many.
-func (g *Group) peersOf(r *router) (times, rates []float64) {
+// peersOf are the transit times, the loads and the message sizes of the routers that a router may be compared with: of
+// its group, with messages about as large or larger, and at least half as many. Larger ones take longer: a slow router
+// at full load forwards smaller messages than its peers, because senders give their bulk to the others.
+func (g *Group) peersOf(r *router) (times, rates, sizes []float64) {
 	for _, p := range g.order {
 		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.newest.x) &&
-			math.Abs(p.newest.size-r.newest.size) <= alike &&
+			p.newest.size >= r.newest.size-alike &&
 			p.newest.rate >= busyAlike*r.newest.rate {
 			times, rates = append(times, p.newest.x), append(rates, p.newest.rate)
+			sizes = append(sizes, p.newest.size)
 		}
 	}
-	return times, rates
+	return times, rates, sizes
 }
 
 // expect is what healthy routers took at a load; where none has shown that, at a higher one: it takes as long there, or
@@ -352,7 +381,7 @@ func (g *Group) apply(r *router, o *opinion) {
 	if r.alarm || before >= teachBelow*g.limit {
 		return
 	}
-	if o.peers {
+	if o.peers && o.alike {
 		r.habit.teach(o.apart, mostHabit)
 		g.noise.teach(min(math.Abs(o.excess), 1), 1)
 	}

@@ -138,3 +138,40 @@ func TestARouterThatStandsStill(t *testing.T) {
 		t.Errorf("an idle router: %v", first)
 	}
 }
+
+// A slow router at full load forwards smaller messages than its peers, because senders give their bulk to the others:
+// it is accused all the same. One whose messages are larger than its peers' is not compared with them.
+func TestSmallerMessagesTakeNoLonger(t *testing.T) {
+	l := newLayer(4)
+	l.run(300)
+	l.took[1], l.rows[1].Bytes, l.rows[1].Messages = 4*l.took[1], 20e6, 300
+	if first := l.run(30); len(first) != 1 || first["fail_slow r2"] == 0 {
+		t.Errorf("smaller messages: accused %v", first)
+	}
+	l = newLayer(4)
+	l.run(300)
+	l.took[1], l.rows[1].Bytes = 4*l.took[1], 8*l.rows[1].Bytes
+	if first := l.run(120); len(first) != 0 {
+		t.Errorf("larger messages: accused %v", first)
+	}
+}
+
+// Messages wait for a processor before LNet counts them: that time is the router's, too, and the sentence says so.
+func TestARouterShortOfCPU(t *testing.T) {
+	l := newLayer(4)
+	l.run(300)
+	l.rows[2].Starved = 2
+	if first := l.run(45); len(first) != 1 || first["fail_slow r3"] == 0 {
+		t.Errorf("accused %v", first)
+	}
+	if s := l.last["fail_slow r3"].Sentence; !strings.Contains(s, "short of CPU") {
+		t.Errorf("%q", s)
+	}
+	l = newLayer(4)
+	for i := range l.rows { // all of them are alike
+		l.rows[i].Starved = 2
+	}
+	if first := l.run(300); len(first) != 0 {
+		t.Errorf("accused %v", first)
+	}
+}

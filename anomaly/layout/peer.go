@@ -19,8 +19,13 @@ const (
 	// exhausted is the mean share of free buffers below which messages wait for one; creditWaits is the share of the
 	// messages inside that may wait for a credit before the receivers, and not the buffers, hold them up.
 	exhausted, creditWaits = 0.05, 0.1
+	// bufferWaits is the share of the messages inside that wait for a buffer from which there are too few.
+	bufferWaits = 0.15
 	// freely is how many times as long as its peers' a router's messages may be on their way out.
 	freely = 2
+	// starvedShare is the share of a slow router's time in which its threads wait for a processor that makes that the
+	// cause.
+	starvedShare = 0.15
 	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before it is named.
 	namedBlocks = 3
 )
@@ -48,7 +53,8 @@ func (g *Group) findPeers() {
 			p.routers, p.share = p.routers+1, max(p.share, most/total)
 		}
 		b := &r.sum
-		if b.freeSeconds > 0 && b.free < exhausted*b.freeSeconds && total <= creditWaits*b.inside && g.sendsFreely(r) {
+		dry := b.freeSeconds > 0 && b.free < exhausted*b.freeSeconds || b.noBuffer > bufferWaits*b.inside
+		if dry && total <= creditWaits*b.inside && g.sendsFreely(r) {
 			r.dry++
 		} else {
 			r.dry = 0
@@ -201,19 +207,26 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	}
 	if math.IsNaN(r.newest.x) {
 		v.Sentence = fmt.Sprintf(
-			"%s took longer through %s than through its peers; now there are too few to judge by", g.words.what, r.id)
+			"%s took longer %s %s than %s its peers; now there are too few to judge by", g.words.what, g.words.through,
+			r.id, g.words.through)
 		return
 	}
 	took := math.Exp(r.newest.x)
 	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.newest.rate}
 	if r.newest.own {
 		v.Sentence = fmt.Sprintf(
-			"%s take %s ms through %s, longer than ever at this load; no peer does the same now, "+
-				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), r.id)
+			"%s take %s ms %s %s, longer than ever at this load; no peer does the same now, "+
+				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), g.words.through, r.id)
 		return
 	}
 	v.Evidence["peers_seconds"] = took / math.Exp(r.ratio)
-	v.Sentence = fmt.Sprintf("%s is %sx slow: %s take %s ms through it, %s ms through %s", r.id,
-		anomaly.Digits(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took),
-		anomaly.Digits(1000*took/math.Exp(r.ratio)), g.words.peers)
+	why := ""
+	if r.newest.starved >= starvedShare {
+		v.Evidence["cpu_wait_share"] = r.newest.starved
+		why = fmt.Sprintf("; %.0f %% of that its network threads wait for a processor: it is short of CPU",
+			100*r.newest.starved)
+	}
+	v.Sentence = fmt.Sprintf("%s is %sx slow: %s take %s ms %s it, %s ms %s %s%s", r.id,
+		anomaly.Digits(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
+		anomaly.Digits(1000*took/math.Exp(r.ratio)), g.words.through, g.words.peers, why)
 }

@@ -118,6 +118,8 @@ func sentence(r Record, shared, share float64) string {
 		s.WriteString("was waited for by routers")
 	case anomaly.BuffersExhausted:
 		s.WriteString("had too few router buffers")
+	case anomaly.ClientSlow:
+		s.WriteString("was slow by itself")
 	default:
 		fmt.Fprintf(&s, "had trouble (%s)", r.What)
 	}

@@ -19,10 +19,12 @@ type routers struct {
 	group *layout.Group
 	rows  []layout.Router
 	// nets are those that each router was seen to have neighbours on, and own whose network interface each is.
-	nets map[topology.NodeID][]string
-	own  map[topology.TargetID]topology.NodeID
-	held map[topology.NodeID]*held
-	back backHalf // of the forwarders that do know files
+	nets  map[topology.NodeID][]string
+	own   map[topology.TargetID]topology.NodeID
+	held  map[topology.NodeID]*held
+	taken map[topology.NodeID]int64 // the newest second of each client that was taken
+	back  backHalf                  // of the forwarders that do know files
+	front backHalf                  // of the clients
 }
 
 // held is what senders have on their way through a router.
@@ -33,8 +35,8 @@ type held struct {
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every),
-		held: map[topology.NodeID]*held{}}
+		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every), front: newFrontHalf(every),
+		held: map[topology.NodeID]*held{}, taken: map[topology.NodeID]int64{}}
 }
 
 // is says whether a forwarder's second is a router's.
@@ -47,9 +49,11 @@ func (r *routers) is(f *collector.Frame) bool {
 func (r *routers) take(f *collector.Frame) {
 	row := layout.Router{Node: f.Node, Inside: valueOr(f, collector.InFlight, math.NaN()),
 		Messages: valueOr(f, collector.RoutedOps, math.NaN()), Bytes: valueOr(f, collector.RoutedBytes, math.NaN()),
+		Starved:     valueOr(f, collector.CPUWait, 0),
 		BuffersFree: valueOr(f, collector.BuffersFreeRatio, math.NaN()), Waiting: map[topology.TargetID]float64{},
 		Sending: map[topology.TargetID]float64{}}
 	nets := r.nets[f.Node]
+	waits := valueOr(f, collector.QueueLen, 0) - valueOr(f, collector.TxWaiting, 0)
 	for _, t := range f.Targets {
 		_, net, nid := strings.Cut(string(t.Target), "@")
 		if !nid {
@@ -57,6 +61,8 @@ func (r *routers) take(f *collector.Frame) {
 		}
 		if _, own := collector.SampleOf(t.Samples, collector.RoutedOps); own {
 			r.own[t.Target] = f.Node
+			n, _ := collector.SampleOf(t.Samples, collector.TxWaiting)
+			waits -= n
 			if !slices.Contains(nets, net) && net != "lo" {
 				nets = append(nets, net)
 			}
@@ -67,6 +73,7 @@ func (r *routers) take(f *collector.Frame) {
 			row.Waiting[t.Target] = n
 		}
 	}
+	row.NoBuffer = max(0, waits)
 	slices.Sort(nets)
 	r.nets[f.Node] = nets
 	row.Group = strings.Join(nets, " ")
@@ -85,6 +92,10 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 			if n.TimeMillis >= oldest {
 				r.addSender(&n.Frame)
 			}
+			if layer == topology.Compute && n.TimeMillis >= oldest && n.TimeMillis != r.taken[n.Node] {
+				r.taken[n.Node] = n.TimeMillis
+				r.front.take(&n.Frame)
+			}
 		})
 	}
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
@@ -93,7 +104,7 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 			r.rows[i].Held, r.rows[i].Senders = h.messages, h.senders
 		}
 	}
-	out := r.group.Second(now, r.rows)
+	out := append(r.group.Second(now, r.rows), r.front.judge(now)...)
 	r.rows = r.rows[:0]
 	return out
 }

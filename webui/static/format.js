@@ -78,4 +78,5 @@ export const kindWords = kind =>
     second_speaker: 'a second agent speaks for it',
     receiver_slow: 'routers wait for it',
     buffers_exhausted: 'too few router buffers',
+    client_slow: 'slow by itself',
   })[kind] ?? kind.replaceAll('_', ' ');

@@ -2,6 +2,7 @@ package sitefiles
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,6 +17,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/source/lnet"
 	"fairway/collector/source/lustre"
+	"fairway/collector/source/procfs"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
 )
@@ -44,12 +46,23 @@ func watchSite(t *testing.T, c model.Config) *watched {
 		w.trees[n.Name] = tree
 		w.sources[n.Name] = []collector.Source{lnet.New(tree)}
 		if n.Role == model.Router {
+			w.sources[n.Name] = append(w.sources[n.Name], procOf(tree))
+		}
+		if n.Role == model.Router {
 			w.machine.Forwarders = append(w.machine.Forwarders, topology.ForwarderID(n.Name))
 		} else {
 			w.sources[n.Name] = append(w.sources[n.Name], lustre.New(tree))
 		}
 	}
 	return w
+}
+
+func procOf(tree fs.FS) collector.Source {
+	files, err := fs.Sub(tree, "proc")
+	if err != nil {
+		panic(err)
+	}
+	return procfs.New(procfs.Options{Root: "proc", Files: files})
 }
 
 func (w *watched) close() {
@@ -113,22 +126,30 @@ func (w *watched) frame(t *testing.T, n *model.Node, now time.Time) collector.Fr
 		Samples: r.Samples, Targets: r.Targets, Jobs: r.Jobs}
 }
 
-// The daemon's detectors, fed by the agents' sources, name the router that is slow or stands still, and no router where
-// a server's disk is slow.
+// The daemon's detectors, fed by the agents' sources, name the router that is slow, short of CPU or of buffers, or
+// stands still, the client that is slow by itself, and no router where it is something else.
 func TestASlowRouterIsFound(t *testing.T) {
 	if underRace {
 		t.Skip("minutes of a simulated site")
 	}
 	for _, c := range []struct {
 		fault  model.Fault
+		load   float64
 		within int    // seconds
-		who    string // "": no router
-	}{{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 45, "rtr2"},
-		{model.Fault{Kind: model.FaultHung, Node: "rtr3"}, 15, "rtr3"},
-		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, 45, ""}} {
+		what   string // the finding; "": none
+		says   string
+	}{{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 0.6, 45, "fail_slow rtr2", "x slow"},
+		{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.1}, 1, 30, "fail_slow rtr2", "x slow"},
+		{model.Fault{Kind: model.FaultCPU, Node: "rtr2", Value: 0.05}, 0.6, 45, "fail_slow rtr2", "short of CPU"},
+		{model.Fault{Kind: model.FaultHung, Node: "rtr3"}, 0.6, 15, "fail_slow rtr3", "forwards nothing"},
+		{model.Fault{Kind: model.FaultBuffers, Node: "rtr2", Value: 2}, 0.6, 45, "buffers_exhausted rtr2", "too few"},
+		{model.Fault{Kind: model.FaultLink, Node: "cn3", Value: 0.02}, 0.6, 45, "client_slow cn3", "from it"},
+		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, 0.6, 45, "", ""}} {
 		t.Run(fmt.Sprintf("%s %g", c.fault.Kind, c.fault.Value), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := watchSite(t, model.Small(5))
+				site := model.Small(5)
+				site.Load = c.load
+				w := watchSite(t, site)
 				defer w.close()
 				w.run(t, 60)
 				if err := w.model.Break(c.fault); err != nil {
@@ -136,12 +157,12 @@ func TestASlowRouterIsFound(t *testing.T) {
 				}
 				w.run(t, c.within)
 				for what := range w.first {
-					if kind, who, _ := strings.Cut(what, " "); kind == string(anomaly.FailSlow) && who != c.who {
-						t.Errorf("%s is accused: %s", who, w.says[what])
+					if kind, _, _ := strings.Cut(what, " "); what != c.what && kind != string(anomaly.TargetSlow) {
+						t.Errorf("%s is found: %s", what, w.says[what])
 					}
 				}
-				if at := w.first["fail_slow "+c.who]; c.who != "" && at <= 60 {
-					t.Errorf("%s was not found in %d s: %v", c.who, c.within, w.says)
+				if at := w.first[c.what]; c.what != "" && (at <= 60 || !strings.Contains(w.says[c.what], c.says)) {
+					t.Errorf("%s was not found in %d s, with %q: %v", c.what, c.within, c.says, w.says)
 				}
 			})
 		})
