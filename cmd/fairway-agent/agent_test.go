@@ -154,11 +154,11 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"-c", file}, &out, &errs); code != program.Usage ||
+	if code := execute(t.Context(), []string{"-c", file}, &out, &errs, keepAll); code != program.Usage ||
 		!strings.Contains(errs.String(), file+":1") {
 		t.Errorf("exit code %d, %s", code, &errs)
 	}
-	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs); code != program.Usage {
+	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs, keepAll); code != program.Usage {
 		t.Errorf("a file that is not there: exit code %d", code)
 	}
 }
@@ -169,7 +169,7 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	file := writeConfig(t, "wss://h:1", "x",
 		"[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs); code != program.Done {
+	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs, keepAll); code != program.Done {
 		t.Fatal(code, errs.String())
 	}
 	want, err := loadConfig(file)
@@ -243,7 +243,7 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 	defer d.Close()
 	file := writeConfig(t, d.url(), "wrong", "[source.diod]\nenabled = true\naddr = \"127.0.0.1:1\"\n")
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs); code != program.Failed {
+	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs, keepAll); code != program.Failed {
 		t.Errorf("check: exit code %d", code)
 	}
 	for _, want := range []string{"127.0.0.1:1", "connection refused", "refused the token", "401", "source procfs"} {
@@ -252,7 +252,7 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs); code != program.Done {
+	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs, keepAll); code != program.Done {
 		t.Errorf("--once: exit code %d, %s", code, &errs)
 	}
 	var f collector.Frame

@@ -55,7 +55,7 @@ func printOnce(ctx context.Context, c Config, log *slog.Logger, w io.Writer) err
 	return e.Encode(f)
 }
 
-func newCheck(path *string) *cobra.Command {
+func newCheck(path *string, privileges drop) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Read every source twice, dial the daemon, and say what works",
@@ -64,6 +64,13 @@ func newCheck(path *string) *cobra.Command {
 			conf, err := loadConfig(*path)
 			if err != nil {
 				return err
+			}
+			log, err := newLog(c.ErrOrStderr(), conf.LogLevel)
+			if err != nil {
+				return err
+			}
+			if err := privileges(&conf, log); err != nil {
+				return err // what works with more power than the agent's would not be true
 			}
 			return check(c.Context(), conf, c.OutOrStdout())
 		},

@@ -31,18 +31,21 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // handing a few microseconds of work between threads costs more than the work
 	}
-	program.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr) })
+	program.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr, dropPrivileges) })
 }
 
-// execute is main without the process, so that tests can call it.
-func execute(ctx context.Context, args []string, out, errs io.Writer) int {
-	root := newRoot()
+// drop gives up what the settings do not need.
+type drop func(*Config, *slog.Logger) error
+
+// execute is main without the process, so that tests can call it; they keep their privileges.
+func execute(ctx context.Context, args []string, out, errs io.Writer, privileges drop) int {
+	root := newRoot(privileges)
 	root.SetOut(out)
 	root.SetErr(errs)
 	return program.Code(program.Run(ctx, root, args))
 }
 
-func newRoot() *cobra.Command {
+func newRoot(privileges drop) *cobra.Command {
 	var path string
 	root := &cobra.Command{
 		Use:     "fairway-agent",
@@ -62,12 +65,15 @@ func newRoot() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if err := privileges(&conf, log); err != nil {
+			return err
+		}
 		if *once {
 			return printOnce(c.Context(), conf, log, c.OutOrStdout())
 		}
 		return run(c.Context(), conf, log)
 	}
-	root.AddCommand(newConfig(&path), newCheck(&path))
+	root.AddCommand(newConfig(&path), newCheck(&path, privileges))
 	return program.Strict(root)
 }
 

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"kernel.org/pub/linux/libs/security/libcap/cap"
+)
+
+// need is a capability (capabilities(7)) that a setting cannot do without. Root's files need none: they are root's to
+// read.
+type need struct {
+	cap cap.Value
+	by  string // the setting
+}
+
+// needs are those of this node's settings; most nodes have none.
+func (c *Config) needs() []need {
+	var out []need
+	if s := c.Source.Diod; s.Enabled && s.PIDFile != "" {
+		out = append(out, need{cap.SYS_PTRACE, "source.diod.pid_file"}) // /proc/PID/io of another user's diod
+	}
+	if !c.Orders.Enabled {
+		return out
+	}
+	by := fmt.Sprintf("orders.by = %q", c.Orders.By)
+	switch c.Orders.By {
+	case byTCPProxy:
+		out = append(out, need{cap.NET_BIND_SERVICE, by}) // a port below 1024
+	case byLNet:
+		out = append(out, need{cap.NET_ADMIN, by}, need{cap.SYS_ADMIN, by}) // lnetctl
+	case byRemount:
+		// mount(8), and NFS servers that take requests of ports below 1024 alone.
+		out = append(out, need{cap.SYS_ADMIN, by}, need{cap.NET_BIND_SERVICE, by})
+	}
+	return out
+}
+
+// dropPrivileges gives up every capability that no setting needs, for this process and those that it starts. An agent
+// without capabilities, as under another user, has nothing to give up.
+func dropPrivileges(c *Config, log *slog.Logger) error {
+	had := cap.GetProc()
+	keep := cap.NewSet()
+	var kept []string
+	for _, n := range c.needs() {
+		if ok, err := had.GetFlag(cap.Permitted, n.cap); err != nil || !ok {
+			log.Warn("a capability is missing", "capability", n.cap, "for", n.by, "do",
+				"name it in CapabilityBoundingSet= of a drop-in: systemctl edit fairway-agent")
+			continue
+		}
+		if err := keep.SetFlag(cap.Permitted, true, n.cap); err != nil {
+			return fmt.Errorf("capability %v: %w", n.cap, err)
+		}
+		kept = append(kept, fmt.Sprintf("%v (%s)", n.cap, n.by))
+	}
+	if err := keep.Fill(cap.Effective, cap.Permitted); err != nil {
+		return fmt.Errorf("capabilities: %w", err)
+	}
+	if err := bound(keep, had); err != nil {
+		return err
+	}
+	if err := keep.SetProc(); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
+	}
+	if len(kept) == 0 {
+		kept = []string{"none"}
+	}
+	log.Info("capabilities kept", "kept", strings.Join(slices.Compact(kept), ", "))
+	return nil
+}
+
+// bound keeps programs that root's agent starts from getting back what the agent gave up. Only who may set
+// capabilities may lower the bound; who may not has been bounded by whoever started the agent.
+func bound(keep, had *cap.Set) error {
+	if may, err := had.GetFlag(cap.Effective, cap.SETPCAP); err != nil || !may {
+		return nil
+	}
+	for v := cap.Value(0); v < cap.MaxBits(); v++ {
+		if ok, err := keep.GetFlag(cap.Permitted, v); err == nil && ok {
+			continue
+		}
+		if err := cap.DropBound(v); err != nil {
+			return fmt.Errorf("give up capability %v for programs: %w", v, err)
+		}
+	}
+	return nil
+}
