@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,22 @@ func (f *Fid) GetAttr(ctx context.Context) (Attr, error) {
 		e.u32(f.id)
 		e.u64(attrBasic)
 	}, func(d *decoder) { a = d.attr() })
+	if err == nil && !a.possible() {
+		err = fmt.Errorf("getattr: mode %o, %d bytes: no file has these: %w", a.Mode, a.Size, syscall.EIO)
+	}
 	return a, err
+}
+
+// possible reports whether a file can have these attributes. A kernel that is shown others gives the file up for good.
+func (a *Attr) possible() bool {
+	switch a.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG, syscall.S_IFDIR, syscall.S_IFLNK, syscall.S_IFCHR, syscall.S_IFBLK, syscall.S_IFIFO,
+		syscall.S_IFSOCK:
+	default:
+		return false
+	}
+	const second = 1e9
+	return a.Size <= math.MaxInt64 && max(a.AtimeNsec, a.MtimeNsec, a.CtimeNsec) < second
 }
 
 // SetAttr changes the file's attributes.

@@ -229,9 +229,16 @@ func outHeader(unique uint64, errno syscall.Errno, size int) (b [outHeaderBytes]
 // nobodyWaits says that an answer had come too late: the request, or the mount, has been given up.
 func nobodyWaits(err error) bool { return err == unix.ENOENT || err == unix.ENODEV }
 
-// write sends one answer.
+// write sends one answer. Of one that the kernel refuses, such as an error number that Linux does not have, it hears that
+// the operation failed: a program would wait for it for ever.
 func (d *device) write(parts ...[]byte) {
-	if _, err := unix.Writev(d.fd, parts); err != nil && !nobodyWaits(err) {
+	_, err := unix.Writev(d.fd, parts)
+	if err == nil || nobodyWaits(err) {
+		return
+	}
+	d.log.Warn("answering the kernel", "err", err)
+	failed := outHeader((*fuse.OutHeader)(unsafe.Pointer(&parts[0][0])).Unique, syscall.EIO, 0)
+	if _, err := unix.Write(d.fd, failed[:]); err != nil && !nobodyWaits(err) {
 		d.log.Warn("answering the kernel", "err", err)
 	}
 }

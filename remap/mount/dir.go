@@ -63,6 +63,11 @@ func (l *listing) fetch(ctx context.Context) syscall.Errno {
 		if err == nil {
 			l.list, err = fid.ReadDir(ctx, l.next)
 		}
+		if last := len(l.list) - 1; err == nil && last >= 0 && l.list[last].Offset == l.next {
+			l.list = nil
+			// The entries lead back to where they began: a listing without an end.
+			return &p9.Error{Op: "readdir", Errno: syscall.EIO}
+		}
 		return err
 	})
 	if errno != 0 {

@@ -223,6 +223,9 @@ func (m *Mount) transfer(ctx context.Context, op opKind, n *int,
 	return errno
 }
 
+// errnoMost is the largest error number that the kernel takes as an answer.
+const errnoMost = 511
+
 // errnoOf is what a program gets: the server's errno, EINTR for an operation whose caller was killed, ENOTCONN
 // when the mount is ending, EIO for everything that should not happen.
 func errnoOf(err error) syscall.Errno {
@@ -231,6 +234,9 @@ func errnoOf(err error) syscall.Errno {
 	case err == nil:
 		return 0
 	case errors.As(err, &refused):
+		if refused.Errno == 0 || refused.Errno > errnoMost {
+			return syscall.EIO
+		}
 		return refused.Errno
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return syscall.EINTR

@@ -75,8 +75,7 @@ func startDiodWith(t testing.TB, dir, name string, table bool, more ...string) d
 	return d
 }
 
-// startMount mounts a fresh directory through the first of n forwarders.
-func startMount(t testing.TB, n int) (m *Mount, dir string, fwd []diod) {
+func needFUSE(t testing.TB) {
 	t.Helper()
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skipf("no FUSE here: %v", err)
@@ -86,6 +85,12 @@ func startMount(t testing.TB, n int) (m *Mount, dir string, fwd []diod) {
 	if _, err := exec.LookPath("fusermount3"); err != nil && os.Getuid() != 0 {
 		t.Skip("mounting without root needs fusermount3 (Debian package fuse3)")
 	}
+}
+
+// startMount mounts a fresh directory through the first of n forwarders.
+func startMount(t testing.TB, n int) (m *Mount, dir string, fwd []diod) {
+	t.Helper()
+	needFUSE(t)
 	dir = t.TempDir()
 	for i := range n {
 		fwd = append(fwd, startDiod(t, dir, fmt.Sprintf("fwd%03d", i)))

@@ -278,6 +278,10 @@ func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) e
 	if err != nil {
 		return err
 	}
+	if a.Mode&syscall.S_IFMT != n.StableAttr().Mode {
+		// Another file by now; of a changed kind the kernel would give the inode up for good.
+		return &p9.Error{Op: "getattr", Errno: syscall.ESTALE}
+	}
 	n.mu.Lock()
 	if n.spare != nil && a.Nlink > 0 {
 		a.Nlink--
