@@ -31,7 +31,9 @@ func main() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // handing a few microseconds of work between threads costs more than the work
 	}
-	program.Main(func(ctx context.Context, args []string) int { return execute(ctx, args, os.Stdout, os.Stderr, dropPrivileges) })
+	program.Main(func(ctx context.Context, args []string) int {
+		return execute(ctx, args, os.Stdout, os.Stderr, dropPrivileges)
+	})
 }
 
 // drop gives up what the settings do not need.
