@@ -229,8 +229,8 @@ func outHeader(unique uint64, errno syscall.Errno, size int) (b [outHeaderBytes]
 // nobodyWaits says that an answer had come too late: the request, or the mount, has been given up.
 func nobodyWaits(err error) bool { return err == unix.ENOENT || err == unix.ENODEV }
 
-// write sends one answer. Of one that the kernel refuses, such as an error number that Linux does not have, it hears that
-// the operation failed: a program would wait for it for ever.
+// write sends one answer. Of one that the kernel refuses, such as an error number that Linux does not have, it hears
+// that the operation failed: a program would wait for it for ever.
 func (d *device) write(parts ...[]byte) {
 	_, err := unix.Writev(d.fd, parts)
 	if err == nil || nobodyWaits(err) {
