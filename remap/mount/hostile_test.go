@@ -28,7 +28,7 @@ type hostile struct {
 	tamper func(reply []byte) []byte // one message, with its size; nil: the connection ends
 }
 
-// startHostile leads to a true forwarder, and tells the truth until it is switched on.
+// startHostile leads to a true forwarder, and passes its answers on as they are until it is switched on.
 func startHostile(t *testing.T, behind string, tamper func(reply []byte) []byte) *hostile {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -105,7 +105,7 @@ func mountHostile(t *testing.T, tamper func([]byte) []byte) (h *hostile, m *Moun
 }
 
 // TestHostileForwarder damages replies in every way that a connection can carry. What programs get meanwhile may be
-// wrong or an error; the mount lives, keeps no memory, and serves again when the forwarder tells the truth.
+// wrong or an error; the mount lives, keeps no memory, and serves again when the forwarder answers truly.
 func TestHostileForwarder(t *testing.T) {
 	var mu sync.Mutex // guards everything of the tampering; a lost connection may still be answered
 	rng := rand.New(rand.NewPCG(7, 16))
