@@ -30,14 +30,14 @@ func TestAgentKeepsWhatItsSettingsNeed(t *testing.T) {
 	} {
 		file := writeConfig(t, "ws://127.0.0.1:1", strings.Repeat("x", 32), more)
 		agent := exec.CommandContext(t.Context(), bin, "-c", file)
-		said, err := agent.StderrPipe()
+		printed, err := agent.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := agent.Start(); err != nil {
 			t.Fatal(err)
 		}
-		lines := bufio.NewScanner(said)
+		lines := bufio.NewScanner(printed)
 		for lines.Scan() && !strings.Contains(lines.Text(), "agent started") {
 		}
 		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", agent.Process.Pid))
