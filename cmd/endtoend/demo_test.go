@@ -39,7 +39,8 @@ var bin string
 
 // programs builds what a release holds, once.
 var programs = sync.OnceValue(func() error {
-	for _, p := range []string{"fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairwayd"} {
+	for _, p := range []string{"fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue",
+		"fairwayd"} {
 		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "fairway/cmd/"+p)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", p, err, out)

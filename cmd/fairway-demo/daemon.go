@@ -27,6 +27,9 @@ func (d *demo) prepare(dir string) error {
 	d.log = newLog(log)
 	d.dir, d.socket, d.token = dir, filepath.Join(dir, "fairwayd.sock"), rand.Text()
 	d.password = strings.ToLower(rand.Text()[:10])
+	if err := os.Mkdir(d.logs(), 0o700); err != nil {
+		return err
+	}
 	d.conf["state_dir"] = filepath.Join(dir, "state")
 	d.conf.Table("listen")["socket"] = d.socket
 	d.conf.Table("access")["anonymous"] = "viewer" // whoever can reach this host's loopback may look at the demo

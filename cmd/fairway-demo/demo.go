@@ -130,7 +130,7 @@ func (d *demo) findPrograms() error {
 	if d.programs, err = filepath.Abs(d.programs); err != nil {
 		return err
 	}
-	for _, name := range []string{"fairwayd", "fairway", "fairway-agent", "fairway-mount"} {
+	for _, name := range []string{"fairwayd", "fairway", "fairway-agent", "fairway-mount", "fairway-queue"} {
 		if _, err := os.Stat(d.program(name)); err != nil {
 			return fmt.Errorf(
 				"the demo needs %s beside fairway-demo: run make build (or name its folder by --programs): %w", name,

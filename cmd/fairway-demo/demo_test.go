@@ -42,7 +42,8 @@ func TestMain(m *testing.M) {
 // build makes what the demo runs, once.
 var build = sync.OnceValue(func() error {
 	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "fairway/cmd/fairway",
-		"fairway/cmd/fairway-agent", "fairway/cmd/fairway-mount", "fairway/cmd/fairwayd", "fairway/cmd/fairway-demo").
+		"fairway/cmd/fairway-agent", "fairway/cmd/fairway-mount", "fairway/cmd/fairwayd", "fairway/cmd/fairway-demo",
+		"fairway/cmd/fairway-queue").
 		CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,14 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/fairway-demo/darshanlog"
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/collector/topology"
 )
 
 // newRank is one rank of a demo job: what sbatch and srun start on a compute node.
 func newRank() *cobra.Command {
 	s := workload.Spec{Ranks: 1}
-	var dir, mode string
+	var dir, mode, profile string
 	var report bool
 	var streams int
 	c := &cobra.Command{
@@ -51,7 +54,7 @@ func newRank() *cobra.Command {
 			ended := make(chan error, streams)
 			for i := range streams {
 				s.Rank = first + i
-				go func(s workload.Spec) { ended <- workload.Run(c.Context(), s, workload.Dir(dir)) }(s)
+				go func(s workload.Spec) { ended <- runRank(c.Context(), s, workload.Dir(dir), profile) }(s)
 			}
 			var err error
 			for range streams {
@@ -62,6 +65,7 @@ func newRank() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&dir, "dir", testbed.MountPoint, "where the files are")
+	f.StringVar(&profile, "profile", "", "folder to leave the rank's part of the job's Darshan log in")
 	f.StringVar(&mode, "mode", string(workload.FilePerProcess), fmt.Sprintf("one of %v", workload.Modes))
 	f.StringVar(&s.Name, "name", "demo", "name of the files")
 	f.Int64Var(&s.BurstBytes, "burst", 32<<20, "bytes a rank moves in a burst")
@@ -77,4 +81,13 @@ func newRank() *cobra.Command {
 	f.BoolVar(&s.Keep, "keep", false, "leave the files")
 	f.BoolVar(&report, "report", false, "print a line of JSON after each burst")
 	return c
+}
+
+// runRank runs one rank, and leaves what it did where profile says, for the job's Darshan log.
+func runRank(ctx context.Context, s workload.Spec, fs workload.FS, profile string) error {
+	if profile == "" {
+		return workload.Run(ctx, s, fs)
+	}
+	r := darshanlog.NewRecorder(fs, s.Rank, s.Ranks)
+	return errors.Join(workload.Run(ctx, s, r), r.Leave(profile, topology.JobID(os.Getenv("SLURM_JOB_ID"))))
 }

@@ -6,17 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairway-demo/darshanlog"
 	"fairway/cmd/fairway-demo/testbed/workload"
 )
 
 func TestRankArgvSaysTheWholeSpec(t *testing.T) {
-	dir := t.TempDir()
+	dir, profile := t.TempDir(), t.TempDir()
 	s := workload.Spec{Mode: workload.FilePerProcess, Name: "app", BurstBytes: 3000, BlockBytes: 1000, BytesPerSec: 1e9,
 		BurstFiles: 7, FilesPerSec: 2.5, ReadBack: true, Period: time.Minute, Duration: 300 * time.Millisecond}
 	t.Setenv("SLURM_PROCID", "1")
 	t.Setenv("SLURM_NTASKS", "2")
+	t.Setenv("SLURM_JOB_ID", "4711")
 	c := newRank()
-	c.SetArgs(append(s.Argv("fairway-demo")[2:], "--dir", dir))
+	c.SetArgs(append(s.Argv("fairway-demo")[2:], "--dir", dir, "--profile", profile))
 	c.SetContext(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Execute() }()
@@ -36,5 +38,10 @@ func TestRankArgvSaysTheWholeSpec(t *testing.T) {
 	}
 	if largest != s.BurstBytes {
 		t.Errorf("rank 1's file grew to %d bytes, want %d", largest, s.BurstBytes)
+	}
+	left, err := darshanlog.Gather(profile, "4711")
+	if err != nil || len(left) != 1 || left[0].Rank != 1 || left[0].Ranks != 2 ||
+		left[0].Files["app.0001"].Write.Bytes < s.BurstBytes {
+		t.Errorf("for the job's Darshan log it left %+v, %v", left, err)
 	}
 }

@@ -56,6 +56,9 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
 		cfg.Hooks = demoHooks(d.program("fairway"))
+		if cfg.Queued = queuedForwarders(&cfg); len(cfg.Queued) > 0 {
+			cfg.QueueProgram = d.program("fairway-queue")
+		}
 	}
 	scheduler := ""
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
@@ -97,6 +100,9 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 	}
 	if tb.Root() {
 		d.conf.Table("driver")["kind"] = "agents"
+		if len(cfg.Queued) > 0 {
+			d.conf.Table("queue")["policy"], d.conf.Table("queue")["forwarders"] = "size-fair", cfg.Queued
+		}
 		d.conf.Table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")
 		addr := net.JoinHostPort(tb.HostAddr().String(), "7118")
 		d.conf.Table("listen")["agents"] = addr
@@ -147,8 +153,12 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			ids = append(ids, topology.NodeID(fmt.Sprintf("cn%03d", first+i)))
 		}
 		first += nodes
+		argv := s.Argv(d.self)
+		if tb.HasSlurm() {
+			argv = append(argv, "--profile", d.logs())
+		}
 		if err := d.startJob(ctx, tb, s, testbed.Job{Name: s.Name, Nodes: nodes, NodeList: ids,
-			Argv: s.Argv(d.self)}); err != nil {
+			Argv: argv}); err != nil {
 			return err
 		}
 	}
@@ -192,6 +202,17 @@ func demoMapping(forwarders, computeNodes int) topology.Mapping {
 	return m
 }
 
+// queuedForwarders have a fairness queue: the last ones in service, on which a program of the demo has one for itself
+// and shares the other. There are none where the testbed is too small or has gateways.
+func queuedForwarders(c *testbed.Config) []topology.ForwarderID {
+	if c.Mapping == nil || c.Layer == testbed.NFS {
+		return nil
+	}
+	return []topology.ForwarderID{
+		topology.ForwarderID(fmt.Sprintf("fwd%03d", c.Forwarders-3)),
+		topology.ForwarderID(fmt.Sprintf("fwd%03d", c.Forwarders-2))}
+}
+
 // demoHooks report each job's start and end to the demo's daemon, whose socket is in the testbed's directory.
 func demoHooks(fairway string) map[string][]string {
 	report := func(verb string) []string {
@@ -211,8 +232,12 @@ func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology
 		case <-time.After(run):
 		}
 		_, err := tb.WaitJob(ctx, id)
+		ended := id
 		if err == nil {
 			id, err = tb.Submit(ctx, j)
+		}
+		if e := d.keepLog(ctx, ended, j); e != nil && ctx.Err() == nil {
+			d.log.Error("the Darshan log of a job was not kept", "job", ended, "err", e)
 		}
 		if err != nil {
 			if ctx.Err() == nil {

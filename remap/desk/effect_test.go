@@ -84,7 +84,30 @@ func TestTheEffectOfAPlanIsOnRecord(t *testing.T) {
 	})
 }
 
-// A plan that is taken back before its minute is over has no effect on record.
+// What a plan brought whose job ends before the minute is over is on record: nothing else will come.
+func TestTheEffectUntilTheJobsEnd(t *testing.T) {
+	m := newTestMachine(4, 2)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now()},
+			Log: slog.New(slog.DiscardHandler)})
+		go meter.Run(ctx)
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
+		approve(t, d, sam, p.ID)
+		time.Sleep(20 * time.Second)
+		if _, err := d.Restore(t.Context(), olga, p.ID, remap.Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		const want = "helped: its nodes' write latency 50 -> 5 ms, 10x as fast; its nodes 1 -> 10 MB/s"
+		if p = wantState(t, d, p.ID, remap.Restored); p.Effect == nil || p.Effect.Text() != want {
+			t.Errorf("%+v", p.Effect)
+		}
+	})
+}
+
+// A plan that a person takes back before its minute is over has no effect on record.
 func TestAPlanTakenBackEarlyIsNotMeasured(t *testing.T) {
 	m := newTestMachine(4, 2)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {

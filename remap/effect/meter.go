@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -113,6 +114,10 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		p.Goal == "") &&
 		time.Since(p.Changed) < tooLate
 	if !wanted {
+		if f := followed[id]; f != nil && err == nil && p.Effect == nil &&
+			(p.Goal == remap.Restored || p.State == remap.Restored) {
+			m.end(ctx, f)
+		}
 		delete(followed, id)
 		m.set(id, nil)
 		return
@@ -133,6 +138,18 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		}
 	}
 	followed[id] = f
+}
+
+// end records what was measured of a plan whose job ended before the time was over.
+func (m *Meter) end(ctx context.Context, f *following) {
+	e, err := Measure(ctx, m.cfg.Seconds, Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: time.Now(),
+		Ended: true})
+	if err == nil {
+		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
+	}
+	if err != nil && !errors.Is(err, remap.ErrState) && ctx.Err() == nil {
+		m.cfg.Log.Warn("the effect of a plan could not be measured", "plan", f.plan.ID, "err", err)
+	}
 }
 
 // measure reads the effect so far; done says that it is on record or cannot be.

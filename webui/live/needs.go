@@ -68,7 +68,7 @@ func need(f *anomaly.Finding, jobs map[topology.JobID]*remap.Job, on map[topolog
 		v := api.Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
 		if j := jobs[hurt.Job]; j != nil {
 			v.App, v.User, v.Nodes = j.App, j.User, len(j.Nodes)
-		} else if v.Share == 0 {
+		} else if v.Share == 0 || len(jobs) > 0 {
 			continue // it has ended
 		}
 		v.Write()
@@ -131,8 +131,8 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 	for i := range plans {
 		p := &plans[i]
 		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
-			return slices.Contains(m.Sources(),
-				topology.ForwarderID(f.Node))
+			return leaves(&m, topology.ForwarderID(f.Node),
+				sit)
 		}) {
 			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, sit)}
 		}
@@ -144,6 +144,15 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move the nodes that wait elsewhere"}
 	}
 	return &api.Remedy{Action: api.ActLook, Key: "enter", Text: "look at its evidence"}
+}
+
+// leaves says that a waiting plan's move takes its node off a forwarder: where the node is now counts, and not where it
+// was when the plan was proposed, perhaps while the plan of the job before was still being taken back.
+func leaves(m *remap.Move, f topology.ForwarderID, sit *remap.Situation) bool {
+	if at, ok := sit.Observed[m.Node]; ok {
+		return at == f
+	}
+	return slices.Contains(m.Sources(), f)
 }
 
 // moveText says what a plan moves where, and what is known of where.

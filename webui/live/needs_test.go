@@ -44,8 +44,10 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 			hurt("F-4", "fwd4", anomaly.Confirmed, "", 0), hurt("F-5", "fwd5", anomaly.Confirmed, "olga", .9)}})
 	sit.Observed = topology.Mapping{"cn1": "fwd3", "cn2": "fwd3", "cn3": "fwd2"}
 	sit.Used = sit.Observed
-	plans := []remap.Plan{{ID: "P-9", Moves: []remap.Move{{Node: "cn1", From: "fwd3", To: "fwd7"},
-		{Node: "cn2", From: "fwd3", To: "fwd7"}}}, {ID: "P-10"}}
+	// job 6 has ended, and the first node was on its way back when the plan was proposed
+	sit.Findings[2].Impact = append(sit.Findings[2].Impact, anomaly.Impact{Job: "6", Share: .4})
+	plans := []remap.Plan{{ID: "P-9", Moves: []remap.Move{{Node: "cn1", From: "fwd7", To: "fwd7"},
+		{Node: "cn2", From: "fwd7", To: "fwd7"}}}, {ID: "P-10"}}
 	got := needs(sit, plans, now)
 	var order []string
 	for _, n := range got {
@@ -56,6 +58,9 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 		t.Fatalf("%v, want %s", order, want)
 	}
 	first := got[0]
+	if len(first.Victims) != 1 {
+		t.Errorf("%+v", first.Victims)
+	}
 	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, cost so far 18 s" ||
 		first.Remedy.Text != "move cn[1-2] to fwd7 (stale)" || first.Remedy.Key != "A" {
 		t.Errorf("%+v %+v", first, first.Remedy)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,7 +100,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 			"skip_clients": []string{hostName, string(queueNode(topology.ForwarderID(n.id)))},
 			"pid_file":     tb.pidFile(n.id),
 		}
-		if tb.cfg.QueueProgram != "" {
+		if slices.Contains(tb.cfg.queued(), topology.ForwarderID(n.id)) {
 			sources["queue"] = table{"enabled": true, "tables": true,
 				"control": tb.QueueSocket(topology.ForwarderID(n.id))}
 		}

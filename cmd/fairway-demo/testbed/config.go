@@ -52,6 +52,8 @@ type Config struct {
 	// QueueProgram is the fairway-queue to start in front of each forwarder, on a node of its own: what lies behind it
 	// is then the forwarder's service and its link. Needs root.
 	QueueProgram string
+	// Queued are the forwarders with a queue; none: all, where there is a QueueProgram.
+	Queued []topology.ForwarderID
 	// Slurm adds a scheduler node with slurmctld and a slurmd on each compute node. Needs root.
 	Slurm bool
 	// Hooks are the controller's own programs, an argv each under its key of slurm.conf (PrologSlurmctld,
@@ -187,6 +189,18 @@ func (c *Config) hasFiles(id topology.NodeID) bool {
 		}
 	}
 	return false
+}
+
+// queued are the forwarders with a queue.
+func (c *Config) queued() []topology.ForwarderID {
+	if c.QueueProgram == "" || len(c.Queued) > 0 {
+		return c.Queued
+	}
+	all := make([]topology.ForwarderID, c.Forwarders)
+	for i := range all {
+		all[i] = c.forwarder(i)
+	}
+	return all
 }
 
 func (c *Config) compute(i int) topology.NodeID {

@@ -49,10 +49,8 @@ func (tb *Testbed) startNodes(context.Context) error {
 	for i := range tb.cfg.BackEnds {
 		names = append(names, tb.cfg.backEnd(i))
 	}
-	if tb.cfg.QueueProgram != "" {
-		for i := range tb.cfg.Forwarders {
-			names = append(names, queueNode(tb.cfg.forwarder(i)))
-		}
+	for _, f := range tb.cfg.queued() {
+		names = append(names, queueNode(f))
 	}
 	if tb.cfg.Slurm {
 		names = append(names, schedulerName)

@@ -25,13 +25,9 @@ func (tb *Testbed) entryAddr(f topology.ForwarderID) string {
 	return tb.ForwarderAddr(f)
 }
 
-// startQueues starts the queue in front of every forwarder.
+// startQueues starts the queues in front of forwarders.
 func (tb *Testbed) startQueues(ctx context.Context) error {
-	if tb.cfg.QueueProgram == "" {
-		return nil
-	}
-	for i := range tb.cfg.Forwarders {
-		f := tb.cfg.forwarder(i)
+	for _, f := range tb.cfg.queued() {
 		n, err := tb.find(queueNode(f))
 		if err != nil {
 			return err
