@@ -242,6 +242,14 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 			}
 			return out
 		})
+		a.SetServers(func() (out []topology.NodeID) {
+			for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
+				for _, n := range d.situation.Situation().Machine.ByRole(role) {
+					out = append(out, n.ID)
+				}
+			}
+			return out
+		})
 		return a, nil
 	case driverSim:
 		// A simulated machine takes the orders of real agents; its forwarders have no address.

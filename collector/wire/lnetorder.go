@@ -25,6 +25,8 @@ type AvoidAnswer struct {
 type SteerOrder struct {
 	To        []string             `json:"to"`
 	Forwarder topology.ForwarderID `json:"forwarder"`
+	// Back has the node prefer again what it preferred before its newest order.
+	Back bool `json:"back,omitempty"`
 }
 
 // LookAnswer is a node's LNet as far as plans need it.

@@ -102,15 +102,15 @@ func TestRealGaneshaIsCounted(t *testing.T) {
 	}
 	begun := time.Now()
 	work()
-	atGateway, err := tick(gateway)
 	took := time.Since(begun).Seconds()
+	atGateway, err := tick(gateway)
 	atServer, also := tick(server)
 	if err := errors.Join(err, also); err != nil {
 		t.Fatal(err)
 	}
-	// The reading's interval is a little longer than the work's.
+	// The reading's interval is longer than the work's, and the agent's own requests may be in it.
 	near := func(where map[string]float64, name string, want float64) {
-		if v, ok := where[name]; !ok || v*took > 1.01*want || v*took < 0.5*want {
+		if v, ok := where[name]; !ok || v*took > 1.1*want || v*took < 0.5*want {
 			t.Errorf("%s: %v in %.3f s (known: %v), want about %v", name, v*took, took, ok, want)
 		}
 	}

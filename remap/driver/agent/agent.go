@@ -37,6 +37,8 @@ type Driver struct {
 	next atomic.Uint64 // of the order ids
 	// routers are those whose messages verify the moves of nodes with LNet; nil: they are not verified here.
 	routers func() []topology.NodeID
+	// servers are those that choose the routers of such nodes' data; nil: they are left alone.
+	servers func() []topology.NodeID
 }
 
 var _ remap.Driver = (*Driver)(nil)
@@ -64,6 +66,11 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 	var how []string
 	for _, way := range ways {
 		how = append(how, sentenceOf(way, p.Force))
+		if way == wire.WayLNet {
+			if s := d.steerSentence(ctx); s != "" {
+				how[len(how)-1] = s
+			}
+		}
 	}
 	return how, nil
 }
@@ -80,6 +87,7 @@ func (d *Driver) Apply(ctx context.Context, p remap.Plan, report func(remap.Resu
 		to[m.Node] = m
 	}
 	ways := map[topology.NodeID]string{}
+	alone := spread(d.steer(ctx, p.Moves, false))
 	err := d.each(ctx, p, p.Moves, func(r remap.Result) {
 		mu.Lock()
 		if r.OK && ways[r.Node] == wire.WayLNet {
@@ -95,14 +103,25 @@ func (d *Driver) Apply(ctx context.Context, p remap.Plan, report func(remap.Resu
 		ways[n] = way
 	})
 	if len(lnet) > 0 {
-		d.verify(ctx, lnet, report)
+		d.verify(ctx, lnet, func(r remap.Result) {
+			if !r.OK {
+				r.Error += alone
+			}
+			report(r)
+		})
 	}
 	return err
 }
 
 // Restore orders every node of p back to its old forwarder.
 func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
-	return d.each(ctx, p, driver.Back(p.Moves), report, nil)
+	alone := spread(d.steer(ctx, p.Moves, true))
+	return d.each(ctx, p, driver.Back(p.Moves), func(r remap.Result) {
+		if r.OK && alone != "" {
+			r.OK, r.Error = false, "the node is back"+alone
+		}
+		report(r)
+	}, nil)
 }
 
 // each orders nodes; answered, unless nil, gets the way in which each was moved.

@@ -195,7 +195,12 @@ func judge(m *moved, before, after byRouter, last bool) (known bool) {
 
 // ask sends an order that has an answer of its own kind.
 func (d *Driver) ask(ctx context.Context, n topology.NodeID, kind string, body any) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(d.fan.Timeout, time.Second))
+	return d.askWithin(ctx, max(d.fan.Timeout, time.Second), n, kind, body)
+}
+
+func (d *Driver) askWithin(ctx context.Context, within time.Duration, n topology.NodeID, kind string,
+	body any) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, d.seed, d.next.Add(1)), Kind: kind}
 	o.Deadline, _ = ctx.Deadline()

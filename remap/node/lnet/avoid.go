@@ -28,8 +28,36 @@ func (m *Mover) Avoid(ctx context.Context, o wire.AvoidOrder) (wire.AvoidAnswer,
 	if err := m.keep(func(k *kept) { k.Avoid = slices.Sorted(slices.Values(o.Forwarders)) }); err != nil {
 		return wire.AvoidAnswer{}, err
 	}
-	err := m.settle(ctx)
+	err := errors.Join(m.settle(ctx), unsteer(ctx, m, o.Forwarders))
 	return avoided(m.Gateways, &m.kept), err
+}
+
+// unsteer takes rules of ours for these routers away: LNet would prefer a router by a rule whatever its priority.
+func unsteer(ctx context.Context, m *Mover, from []topology.ForwarderID) error {
+	if len(m.kept.Rules) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, f := range from {
+		rte, err := m.primary(ctx, m.Gateways[f])
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", f, err))
+			continue
+		}
+		for _, dst := range slices.Sorted(maps.Keys(m.kept.Rules)) {
+			if m.kept.Rules[dst] != rte {
+				continue
+			}
+			rules, err := m.rules(ctx)
+			if err == nil {
+				_, err = m.steerOne(ctx, rules, dst, "")
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", dst, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // settle makes the table what was ordered: the routers to avoid behind the others, and, of a node that was moved, all

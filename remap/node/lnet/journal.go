@@ -22,6 +22,8 @@ type kept struct {
 	Added map[string]bool `json:"added"`
 	// Rules are the rules that were added, by their destination; the value is the router's.
 	Rules map[string]string `json:"rules"`
+	// Was are the routers that rules of ours named before the newest order; empty: none did.
+	Was map[string]string `json:"was,omitempty"`
 }
 
 // keptRoute is a route as it was, and its priority since.
@@ -67,6 +69,9 @@ func (m *Mover) open() error {
 func (m *Mover) keep(change func(*kept)) error {
 	next := m.kept
 	next.Routes, next.Rules, next.Added = maps.Clone(next.Routes), maps.Clone(next.Rules), maps.Clone(next.Added)
+	if next.Was = maps.Clone(next.Was); next.Was == nil {
+		next.Was = map[string]string{}
+	}
 	change(&next)
 	if m.Journal != "" {
 		if err := writeFile(m.Journal, next); err != nil {

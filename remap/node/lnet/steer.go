@@ -73,19 +73,47 @@ func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
 			return err
 		}
 	}
+	rules, err := m.rules(ctx)
+	if err != nil {
+		return err
+	}
 	for _, dst := range o.To {
-		if err := m.steerOne(ctx, dst, rte); err != nil {
+		to := rte
+		if o.Back {
+			to = m.kept.Was[dst]
+		} else if have := m.kept.Rules[dst]; have != rte {
+			if err := m.keep(func(k *kept) { k.Was[dst] = have }); err != nil {
+				return err
+			}
+		}
+		again, err := m.steerOne(ctx, rules, dst, to)
+		if err == nil && again {
+			rules, err = m.rules(ctx)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", dst, err)
+		}
+		if _, has := m.kept.Was[dst]; has && o.Back {
+			if err := m.keep(func(k *kept) { delete(k.Was, dst) }); err != nil {
+				return err
+			}
+		}
+	}
+	if rules, err = m.rules(ctx); err != nil {
+		return err
+	}
+	for _, dst := range o.To {
+		if rte := m.kept.Rules[dst]; rte != "" &&
+			!slices.ContainsFunc(rules, func(r rule) bool { return r.dst == dst && r.rte == rte }) {
+			return fmt.Errorf("lnetctl reported success, but a rule for %s over %s is missing", dst, rte)
 		}
 	}
 	return nil
 }
 
-func (m *Mover) steerOne(ctx context.Context, dst, rte string) error {
-	rules, err := m.rules(ctx)
-	if err != nil {
-		return err
-	}
+// steerOne gives a destination its rule; rules are those of the kernel before, and again says that they are not any
+// more.
+func (m *Mover) steerOne(ctx context.Context, rules []rule, dst, rte string) (again bool, err error) {
 	have := m.kept.Rules[dst]
 	there := false
 	for _, r := range rules {
@@ -94,34 +122,29 @@ func (m *Mover) steerOne(ctx context.Context, dst, rte string) error {
 			there = true
 		case ours:
 			if _, err := m.lnetctl(ctx, "udsp", "del", "--idx", strconv.Itoa(r.index)); err != nil {
-				return err
+				return true, err
 			}
+			again = true
 		case covers(r.dst, dst) && rte != "":
-			return fmt.Errorf("rule %d (%s over %s) is somebody else's and covers it: nothing was changed", r.index,
+			return again, fmt.Errorf("rule %d (%s over %s) is somebody else's and covers it: nothing was changed",
+				r.index,
 				r.dst,
 				r.rte)
 		}
 	}
 	if there {
-		return nil
+		return again, nil
 	}
 	if rte == "" {
-		return m.keep(func(k *kept) { delete(k.Rules, dst) })
+		return again, m.keep(func(k *kept) { delete(k.Rules, dst) })
 	}
 	if err := m.keep(func(k *kept) { k.Rules[dst] = rte }); err != nil {
-		return err
+		return again, err
 	}
 	if _, err := m.lnetctl(ctx, "udsp", "add", "--dst", dst, "--rte", rte); err != nil {
-		return errors.Join(err, m.keep(func(k *kept) { delete(k.Rules, dst) }))
+		return again, errors.Join(err, m.keep(func(k *kept) { delete(k.Rules, dst) }))
 	}
-	rules, err = m.rules(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(rules, func(r rule) bool { return r.dst == dst && r.rte == rte }) {
-		return fmt.Errorf("lnetctl reported success, but a rule for %s over %s is missing", dst, rte)
-	}
-	return nil
+	return again, nil
 }
 
 // covers says whether a rule's destination could stand for one of ours: the same, its whole net, or a pattern of its
