@@ -44,13 +44,20 @@ type Config struct {
 	Options
 }
 
-// Options are the parts that a daemon may lack.
-type Options struct {
+// Addresses are where browsers reach this daemon and others.
+type Addresses struct {
 	// Hosts are further names under which browsers may reach the TCP listener (localhost and loopback
 	// addresses always count).
 	Hosts []string
 	// BrowserURL is where browsers reach the TCP listener, for the links that sign in; "" without one.
 	BrowserURL string
+	// Sites are the consoles of a site's machines, for the switcher of the browser.
+	Sites []api.Site
+}
+
+// Options are the parts that a daemon may lack.
+type Options struct {
+	Addresses
 	// Mounts join the paths of I/O logs with file systems and forwarders.
 	Mounts rootcause.Mounts
 	// Priority is a running job's for policies that divide by it; nil: it is not known.
@@ -138,7 +145,7 @@ func New(cfg Config) (*Server, error) {
 		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
 			took: stats.publish, log: cfg.Log}}
 	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
-		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Ended: s.feed.ended, Log: cfg.Log}
+		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: s.feed.ended, Log: cfg.Log}
 	gate.OnEnded(s.feed.ended)
 	s.nouns = newHandlers(&cfg, gate, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Leader: cfg.Leader,

@@ -140,7 +140,7 @@ func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
 
 // pages are the first words of the console's addresses, as app.js has them.
 var pages = []string{"", "overview", "forwarders", "propose", "plans", "audit", "findings", "jobs", "logs", "whatif",
-	"occupancy", "history"}
+	"occupancy", "report", "history"}
 
 func isPage(address string) bool {
 	word, _, _ := strings.Cut(strings.Trim(path.Clean("/"+address), "/"), "/")

@@ -26,6 +26,9 @@ func newQuery(o *options) *cobra.Command {
 			"the archive in that directory, by the fairwayd installed beside it.",
 		Example: "  fairway query top-apps op=write n=5\n  fairway query 'SELECT app, count(*) FROM job GROUP BY app'",
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 && o.json {
+				return printJSON(c.OutOrStdout(), iolog.Analyses)
+			}
 			if len(args) == 0 {
 				return iolog.WriteAnalyses(c.OutOrStdout())
 			}

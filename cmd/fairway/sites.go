@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,45 +12,6 @@ import (
 
 	"fairway/cmd/program"
 )
-
-// siteFile lists the machines of a site that has several, each with a daemon of its own.
-const siteFile = "/etc/fairway/sites.toml"
-
-// sites is what the file holds.
-type sites struct {
-	Site map[string]siteEntry `toml:"site"`
-}
-
-type siteEntry struct {
-	Addr      string `toml:"addr"`
-	TokenFile string `toml:"token_file"`
-}
-
-// sitesPath is where the file is looked for.
-func sitesPath() string {
-	if path := os.Getenv("FAIRWAY_SITES"); path != "" {
-		return path
-	}
-	return siteFile
-}
-
-func readSites(path string) (sites, error) {
-	var s sites
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return s, program.BadUsage(fmt.Errorf("sites: %w; each [site.NAME] in it has addr and token_file", err))
-	}
-	if _, err := program.ParseSettings(path, b, &s, []string{"site", "addr", "token_file"},
-		"'fairway sites --help'"); err != nil {
-		return s, program.BadUsage(err)
-	}
-	for name, e := range s.Site {
-		if e.Addr == "" {
-			return s, program.BadUsage(fmt.Errorf("%s: site.%s has no addr", path, name))
-		}
-	}
-	return s, nil
-}
 
 // choose puts the address and the token of --site in place.
 func (o *options) choose() error {
@@ -61,15 +21,15 @@ func (o *options) choose() error {
 	if o.addrGiven() {
 		return program.BadUsage(errors.New("--site and --addr both name a daemon: leave one out"))
 	}
-	path := sitesPath()
-	s, err := readSites(path)
+	path := program.SitesPath()
+	s, err := program.ReadSites(path)
 	if err != nil {
 		return err
 	}
-	e, ok := s.Site[o.site]
+	e, ok := s[o.site]
 	if !ok {
 		return program.BadUsage(fmt.Errorf("%s has no site %q; it has %s", path, o.site,
-			strings.Join(slices.Sorted(maps.Keys(s.Site)), ", ")))
+			strings.Join(slices.Sorted(maps.Keys(s)), ", ")))
 	}
 	o.addr, o.site = e.Addr, ""
 	if e.TokenFile != "" {
@@ -78,28 +38,32 @@ func (o *options) choose() error {
 	return nil
 }
 
-func newSites() *cobra.Command {
+func newSites(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sites",
 		Short: "List the machines that --site NAME chooses from",
-		Long: "They are in " + siteFile + " (or the file of FAIRWAY_SITES), each with the address of its daemon:\n\n" +
+		Long: "They are in " + program.SiteFile + " (or the file of FAIRWAY_SITES), each with the address of its " +
+			"daemon:\n\n" +
 			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7071\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
 			"Nothing of several machines is merged: one command asks one daemon.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := readSites(sitesPath())
+			s, err := program.ReadSites(program.SitesPath())
 			if err != nil {
 				return err
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), s)
 			}
 			return printSites(c.OutOrStdout(), s)
 		},
 	}
 }
 
-func printSites(w io.Writer, s sites) error {
+func printSites(w io.Writer, s map[string]program.Site) error {
 	var rows [][]string
-	for _, name := range slices.Sorted(maps.Keys(s.Site)) {
-		e := s.Site[name]
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		e := s[name]
 		rows = append(rows, []string{name, e.Addr, e.TokenFile})
 	}
 	return printTable(w, []string{"SITE", "ADDRESS", "TOKEN FILE"}, rows)

@@ -12,7 +12,7 @@ import (
 )
 
 // newWindow keeps a job's I/O to its window.
-func newWindow() *cobra.Command {
+func newWindow(o *options) *cobra.Command {
 	var text string
 	var most time.Duration
 	c := &cobra.Command{
@@ -58,6 +58,10 @@ func newWindow() *cobra.Command {
 			w, err := window.Parse(os.Getenv(window.Env))
 			if err != nil {
 				return program.BadUsage(err)
+			}
+			if o.json {
+				return printJSON(c.OutOrStdout(), map[string]any{"window": os.Getenv(window.Env), "words": w.Words(),
+					"open_in_seconds": w.Wait(time.Now()).Seconds()})
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s; open in %.1f s\n", w.Words(), w.Wait(time.Now()).Seconds())
 			return err

@@ -20,6 +20,8 @@ type SignIn struct {
 	Version string
 	// BrowserURL is where browsers reach this server, for the links that sign in; "" without an address.
 	BrowserURL string
+	// Sites are those of api.Session.
+	Sites []api.Site
 	// Ended hears of the cookie of a session that has ended.
 	Ended func(cookie string)
 	Log   *slog.Logger
@@ -31,6 +33,9 @@ func (s *SignIn) session(by Caller) api.Session {
 		Locked: by.Locked, CanSignIn: len(s.Gate.sessions.accounts) > 0,
 		HowTo: "On the server's host run 'fairway' (its unix socket knows you), or 'fairway sign-in-link' to " +
 			"sign in here; or ask an administrator for an account."}
+	if by.Role != "" {
+		v.Sites = s.Sites
+	}
 	if s.Gate.oidc != nil {
 		v.SignInAt = s.Gate.oidc.host()
 	}

@@ -25,6 +25,14 @@ type Session struct {
 	Locked bool `json:"locked,omitempty"`
 	// ReasonLetters is the shortest reason where one is required.
 	ReasonLetters int `json:"reason_letters"`
+	// Sites are the machines whose consoles a page can go to, of a site that has several; for who may read.
+	Sites []Site `json:"sites,omitempty"`
+}
+
+// Site is another machine: nothing of it is in this one's answers.
+type Site struct {
+	Name string `json:"name"`
+	Addr string `json:"addr"` // http(s)://host:port
 }
 
 // OpenSession is one signed-in browser.

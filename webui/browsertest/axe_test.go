@@ -38,7 +38,8 @@ func TestPagesAreAccessible(t *testing.T) {
 	b.says("olga (operator)")
 	for _, path := range []string{"/overview", "/overview?view=table", "/overview?view=compute", "/overview?view=flow",
 		"/overview?view=matrix", "/forwarders/fwd001", "/findings", "/findings/F-0001", "/plans", "/plans/P-000001",
-		"/jobs", "/jobs/9/why", "/jobs/9/domains", "/audit", "/occupancy", "/logs", "/whatif", "/propose?from=fwd001"} {
+		"/jobs", "/jobs/9/why", "/jobs/9/domains", "/audit", "/report", "/occupancy", "/logs", "/whatif",
+		"/propose?from=fwd001"} {
 		b.open("http://" + s.TCP + path)
 		b.frames(1)
 		b.until(path+" is there", "document.querySelector('#page').textContent.length > 20 && "+

@@ -187,6 +187,15 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	if _, _, body := b.exported("E"); !strings.Contains(string(body), "fwd007 %") {
 		t.Errorf("the calendar is saved as %.200s", body)
 	}
+	b.open("http://" + s.TCP + "/report")
+	b.until("the report is there",
+		"document.querySelector('#page div div')?.shadowRoot?.querySelectorAll('h2').length > 3")
+	if _, _, body := b.exported("E"); !strings.Contains(string(body), "<!doctype html>") {
+		t.Errorf("the report is saved as %.200s", body)
+	}
+	if margin := js[string](b, "getComputedStyle(document.body).maxWidth"); margin == "1080px" {
+		t.Error("the report's styles are the console's, too")
+	}
 	b.open("http://" + s.TCP + "/whatif")
 	b.until("the pattern is drawn", "document.querySelector('.gantt')")
 	b.png("pattern.png")

@@ -11,6 +11,7 @@ import (
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap"
 	"fairway/webui/access"
+	"fairway/webui/api"
 )
 
 // beside opens another tab of the same browser: it has the first one's cookies, and no storage of it.
@@ -19,6 +20,21 @@ func (b *tab) beside() *tab {
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(cancel)
 	return &tab{t: b.t, ctx: ctx}
+}
+
+// TestOtherMachinesInTheHeader: choosing one opens the same list there; nothing of it is on this page.
+func TestOtherMachinesInTheHeader(t *testing.T) {
+	other := simsite.New(t, simsite.Options{})
+	other.Run(3)
+	s := simsite.New(t, simsite.Options{Sites: []api.Site{{Name: "hpc2", Addr: "http://" + other.TCP}}})
+	s.Run(3)
+	b := newTab(t, 1000, 700)
+	b.open("http://" + s.TCP + "/findings")
+	b.until("the other one is offered", "document.querySelectorAll('#bar select option').length === 2")
+	js[bool](b, "(c => (c.value = c.options[1].value, c.dispatchEvent(new Event('change'))))("+
+		"document.querySelector('#bar select'))")
+	b.until("the same list of the other machine is open", "location.origin === 'http://"+other.TCP+
+		"' && location.pathname === '/findings' && !document.querySelector('#bar select')")
 }
 
 // TestTheCookieGoesToEveryPortAndOpensNothing signs in, and lets the same browser visit another port of the host, which

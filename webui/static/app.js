@@ -105,6 +105,7 @@ const pages = {
             : (await import('./lists.js?v=__V__')).jobsPage(app, q),
   logs: async (_, q) => (await import('./logs.js?v=__V__')).logsPage(app, q),
   whatif: async (_, q) => (await import('./whatif.js?v=__V__')).whatIfPage(app, q),
+  report: async (_, q) => (await import('./report.js?v=__V__')).reportPage(app, q),
   occupancy: async (_, q) => (await import('./calendar.js?v=__V__')).calendarPage(app, q),
 };
 
@@ -263,7 +264,13 @@ function brokenPage(err) {
 }
 
 // The header: what, how old, who.
-const bar = { kind: '', state: h('span'), who: h('span.right'), nav: h('nav', { 'aria-label': 'Pages' }) };
+const bar = {
+  kind: '',
+  state: h('span'),
+  sites: h('span'),
+  who: h('span.right'),
+  nav: h('nav', { 'aria-label': 'Pages' }),
+};
 const navLinks = /** @type {const} */ ([
   ['overview', '1 overview'],
   ['jobs', '2 jobs'],
@@ -316,6 +323,20 @@ function drawBar() {
     .join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');
+}
+
+/** The machines of the site: choosing one opens the same list there. Nothing of it is shown here. */
+function drawSites() {
+  const sites = /** @type {{name: string, addr: string}[]} */ (app.session.sites ?? []),
+    here = sites.find(s => s.addr === location.origin);
+  if (sites.length < (here ? 2 : 1)) return bar.sites.replaceChildren();
+  const options = sites.map(s => h('option', { value: s.addr, selected: s === here }, s.name));
+  if (!here) options.unshift(h('option', { value: '', selected: true }, app.session.machine));
+  const choice = /** @type {HTMLSelectElement} */ (h('select', { 'aria-label': 'machine' }, ...options));
+  choice.addEventListener('change', () => {
+    if (choice.value) location.assign(`${choice.value}/${location.pathname.split('/')[1] ?? ''}`);
+  });
+  bar.sites.replaceChildren(choice);
 }
 
 /** A finding that calls somebody: open, and not silent. @param {any} f @param {number} now */
@@ -566,7 +587,7 @@ document.addEventListener('click', e => {
 });
 setInterval(drawBar, 250);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
-el('bar').replaceChildren(h('strong', null, 'fairway'), bar.state, bar.nav, bar.who);
+el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.nav, bar.who);
 await signInByLink();
 show();
 refreshSession();
@@ -575,6 +596,7 @@ async function refreshSession() {
     const s = await api.session();
     const changed = s.role !== app.session.role || s.name !== app.session.name;
     app.session = s;
+    drawSites();
     drawBar();
     if (s.role === '') return (go('/overview', true), dialog('session'));
     if (changed && s.name) {

@@ -30,6 +30,7 @@ const pagesOf = [
   ['plans', 'all plans', '4', 'fairway plans', '/plans'],
   ['audit', 'who did what', '5', 'fairway audit', '/audit'],
   ['calendar', 'how busy the forwarders were', '6', 'fairway occupancy', '/occupancy'],
+  ['report', 'a week on one page', '', 'fairway report', '/report'],
   ['logs', 'jobs of low bandwidth', '7', 'fairway query low-bandwidth', '/logs'],
   ['what if', 'shares, staggered I/O', '8', 'fairway shares, fairway periodic', '/whatif'],
 ];

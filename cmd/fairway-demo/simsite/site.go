@@ -38,6 +38,7 @@ import (
 	"fairway/webui"
 	"fairway/webui/access"
 	"fairway/webui/access/budget"
+	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -117,6 +118,7 @@ type Options struct {
 	Steady     bool // every second has the same numbers
 	Gathering  func() (tables.Gathering, bool)
 	NoArchive  bool
+	Sites      []api.Site
 	Mute       topology.NodeID                 // never reports
 	Wrap       func(http.Handler) http.Handler // around what the server answers by TCP and Dial
 	// nothing listens: Dial alone reaches the server, as in a bubble of synctest
@@ -205,8 +207,8 @@ func New(t testing.TB, o Options) *Site {
 		o.Gathering = func() (v tables.Gathering, ok bool) { return v, false }
 	}
 	options := webui.Options{Canaries: desk.NewCanaries(s.Desk, s.Canary), Archive: archive{s.LogStart},
-		Version: "test",
-		Log:     o.Log, Effect: meter.Newest}
+		Version: "test", Addresses: webui.Addresses{Sites: o.Sites},
+		Log: o.Log, Effect: meter.Newest}
 	if o.NoArchive {
 		options.Archive = nil
 	}
