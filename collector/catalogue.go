@@ -250,6 +250,12 @@ var catalogue = []Info{
 		Help: "Time in which threads of the network drivers and of the file service could have run and had no " +
 			"processor, all of them together.",
 		MoreIsWorse: true, Forwarder: Kept | Evidence, Storage: Kept, Metadata: Kept},
+	{Metric: GatheredNodes, Name: "gathered_nodes", Label: "nodes gathered",
+		Help:      "Nodes whose agents' streams this node's agent carries to the daemon.",
+		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: GatheredBytes, Name: "gathered_bytes", Unit: BytesPerSec, Label: "gathered",
+		Help:      "What it carries for them.",
+		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
 }
 
 // ofJobs are the rows of the metrics of a job's share alone, from FilesRead down.

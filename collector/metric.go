@@ -56,6 +56,8 @@ const (
 	BuffersFreeRatio
 	TxWaiting
 	CPUWait
+	GatheredNodes
+	GatheredBytes
 	metricEnd
 )
 

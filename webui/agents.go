@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"fairway/collector/ingest"
+	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -21,6 +22,15 @@ type agents struct {
 
 func (h *agents) stream(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	h.ingest.Serve(w, r, *by.Speaker)
+	return nil
+}
+
+// gather takes the streams of a gatherer's nodes.
+func (h *agents) gather(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	err := h.ingest.Gather(w, r, *by.Speaker, topology.NodeID(r.URL.Query().Get("node")), h.gate.Gathered)
+	if err != nil {
+		return fmt.Errorf("%w: %w", api.ErrNotAllowed, err)
+	}
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"fairway/collector"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -13,7 +14,10 @@ import (
 )
 
 // layer answers the machine and its newest second.
-type layer struct{ picture *live.Picture }
+type layer struct {
+	picture *live.Picture
+	ingest  *ingest.Hub
+}
 
 func (h *layer) machine(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 	snap := h.picture.Snapshot()
@@ -73,16 +77,27 @@ func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) e
 		}
 		return api.WriteJSON(w, names)
 	}
-	rows := h.picture.Nodes(keep)
+	rows := h.nodesBy(keep)
 	if health := q.Get("health"); health != "" {
 		rows = slices.DeleteFunc(rows, func(n api.NodeRow) bool { return string(n.State) != health })
 	}
 	return api.WriteJSON(w, rows)
 }
 
+// nodesBy are the nodes that pass keep, with the way that each comes.
+func (h *layer) nodesBy(keep func(topology.Node) bool) []api.NodeRow {
+	rows := h.picture.Nodes(keep)
+	for i := range rows {
+		if way, ok := h.ingest.Way(rows[i].ID); ok {
+			rows[i].Way = &api.NodeWay{Gatherer: way.Gatherer, Address: way.Address, LateSeconds: way.Late.Seconds()}
+		}
+	}
+	return rows
+}
+
 func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	id := topology.NodeID(r.PathValue("id"))
-	rows := h.picture.Nodes(func(n topology.Node) bool { return n.ID == id })
+	rows := h.nodesBy(func(n topology.Node) bool { return n.ID == id })
 	if len(rows) == 0 {
 		return fmt.Errorf("node %q: %w", id, api.ErrNotFound)
 	}

@@ -162,7 +162,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
 			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
 		agents: agents{cfg.Ingest, gate, cfg.Log},
-		layer:  layer{cfg.Picture},
+		layer:  layer{cfg.Picture, cfg.Ingest},
 		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},
 		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},

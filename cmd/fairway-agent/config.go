@@ -11,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"fairway/cmd/program"
+	"fairway/collector/gather"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/ganesha"
 	"fairway/collector/source/routes"
@@ -26,6 +27,7 @@ type Config struct {
 	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
 	Daemon   Daemon        `toml:"daemon"`
 	Spool    SpoolConfig   `toml:"spool"`
+	Gather   Gather        `toml:"gather"`
 	Routes   Routes        `toml:"routes"`
 	Orders   Orders        `toml:"orders"`
 	Source   Sources       `toml:"source"`
@@ -44,6 +46,7 @@ type Routes struct {
 type Daemon struct {
 	URL       string   `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
 	URLs      []string `toml:"urls" help:"A cluster's daemons, instead of url: each gets every second."`
+	Gatherers []string `toml:"gatherers" help:"Agents with [gather] to go through, as url, best first; else direct."`
 	TokenFile string   `toml:"token_file" help:"File with this agent's token; empty: no token."`
 	JoinFile  string   `toml:"join_file" help:"File with a join token, by which a missing token_file is made."`
 	CAFile    string   `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
@@ -51,6 +54,14 @@ type Daemon struct {
 	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: a token."`
 	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
 	ClearText   bool   `toml:"clear_text" help:"Whether ws:// may lead beyond this host."`
+}
+
+// Gather has this agent carry its neighbours' streams.
+type Gather struct {
+	Listen      string `toml:"listen" help:"HOST:PORT where neighbours' agents connect; empty: no gathering."`
+	MaxNodes    int    `toml:"max_nodes" help:"How many nodes it takes; further ones go another way."`
+	Certificate string `toml:"certificate" help:"Certificate (PEM) for wss; empty: ws. Streams are sealed either way."`
+	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
 }
 
 // SpoolConfig says where seconds wait while the daemon is away.
@@ -137,7 +148,8 @@ type LWFS struct {
 func defaultConfig() Config {
 	return Config{
 		Role: topology.Compute.String(), LogLevel: "info",
-		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}},
+		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}, Gatherers: []string{}},
+		Gather: Gather{MaxNodes: gather.DefaultNodes},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
 		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
@@ -215,6 +227,9 @@ func (c *Config) validate() error {
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
 	if err := c.Daemon.validate(); err != nil {
+		return err
+	}
+	if err := c.Gather.validate(); err != nil {
 		return err
 	}
 	if err := c.validateRoutes(); err != nil {

@@ -58,6 +58,11 @@ func (c *Config) token(ctx context.Context, tlsConf *tls.Config) (string, error)
 	return token, os.WriteFile(d.TokenFile, []byte(token+"\n"), 0o600)
 }
 
+// stampedToken says whether a token is a node's own: FORM.NODE.ISSUED.PROOF.
+func stampedToken(token string) bool {
+	return strings.HasPrefix(token, "fwn1.") && strings.Count(token, ".") == 3
+}
+
 // tlsConfig is what wss is spoken by; nil is the system's.
 func (d *Daemon) tlsConfig() (*tls.Config, error) {
 	if d.CAFile == "" && d.Certificate == "" {
@@ -108,6 +113,11 @@ func (d *Daemon) validate() error {
 	for _, at := range d.addresses() {
 		if err := d.validateURL(at); err != nil {
 			return err
+		}
+	}
+	for _, at := range d.Gatherers { // clear text shows who speaks, no more: streams through gatherers are sealed
+		if !strings.HasPrefix(at, "ws://") && !strings.HasPrefix(at, "wss://") {
+			return fmt.Errorf("daemon.gatherers: %q: want ws://HOST:PORT or wss://HOST:PORT", at)
 		}
 	}
 	return nil

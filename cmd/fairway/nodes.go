@@ -45,6 +45,18 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 		rows)
 }
 
+// wayOf says how a node's frames come, and how late the newest second was; empty where its agent is not connected.
+func wayOf(n api.NodeRow) string {
+	if n.Way == nil {
+		return ""
+	}
+	late := fmt.Sprintf("newest second %.1f s after its end", n.Way.LateSeconds)
+	if n.Way.Gatherer == "" {
+		return "speaks with the daemon itself; " + late
+	}
+	return fmt.Sprintf("speaks through gatherer %s (%s); %s", n.Way.Gatherer, n.Way.Address, late)
+}
+
 func forwarderOf(n api.NodeRow) string {
 	if n.Lost {
 		return fmt.Sprintf("none (%s lost)", n.Forwarder)
@@ -93,6 +105,9 @@ func printNode(w io.Writer, n api.NodeView) error {
 			n.Forwarder, n.Generation)
 	case n.Forwarder != "":
 		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
+	}
+	if way := wayOf(n.NodeRow); way != "" {
+		fmt.Fprintln(w, way)
 	}
 	for _, src := range n.Sources {
 		if src.Err != "" {

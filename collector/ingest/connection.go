@@ -33,6 +33,45 @@ type link interface {
 	// Alive asks for a sign of life, which Lives counts; false when the agent is gone.
 	Alive() bool
 	Lives() uint32
+	// Hold keeps what the agent sends next waiting for d.
+	Hold(d time.Duration) error
+	// Freed reports that messages have become durable, so that there may be room for others.
+	Freed()
+}
+
+// direct is the link to an agent with a WebSocket of its own. What Hold or a lack of room keeps waiting, waits in it.
+type direct struct {
+	*socket.Conn
+	hub   *Hub
+	freed chan struct{} // holds a token
+}
+
+func (d *direct) Hold(wait time.Duration) error {
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-d.hub.stopping:
+		return ErrClosed
+	}
+}
+
+func (d *direct) Freed() {
+	select {
+	case d.freed <- struct{}{}:
+	default:
+	}
+}
+
+// room waits until a message of a size may be taken.
+func (d *direct) room(c *connection, size int) error {
+	for !c.hasRoom(size) {
+		select {
+		case <-d.freed:
+		case <-d.hub.stopping:
+			return ErrClosed
+		}
+	}
+	return nil
 }
 
 // connection is one agent. Its reader decodes and checks messages and hands them to the hub, which stores and
@@ -47,13 +86,13 @@ type connection struct {
 
 	nodes map[topology.NodeID]struct{} // besides its own; reader's, then forget's
 	ended chan struct{}
-	busy  atomic.Bool // a message is being taken
+	busy  atomic.Bool  // a message is being taken
+	late  atomic.Int64 // milliseconds from the end of the newest second that came until it came
 
 	mu      sync.Mutex  // guards everything that follows
 	flight  []*inFlight // not acknowledged yet, in the order of arrival
 	size    int         // bytes of them
-	freed   chan struct{}
-	failed  bool // the store has refused one: nothing more is acknowledged
+	failed  bool        // the store has refused one: nothing more is acknowledged
 	answers map[string]chan wire.OrderResult
 	orders  chan struct{} // a place per order that the agent has
 }
@@ -73,23 +112,27 @@ func newConnection(h *Hub, l link, by Speaker, remote string) *connection {
 	return &connection{hub: h, link: l, by: by, remote: remote, sender: h.sender(&by), ended: make(chan struct{})}
 }
 
-// run serves an agent until its connection ends.
-func (c *connection) run(ws *socket.Conn) {
-	err := c.greet(ws)
+// run serves an agent with a connection of its own until that ends.
+func (c *connection) run(d *direct) {
+	err := c.greet(d.Conn)
 	for err == nil {
 		c.busy.Store(false)
 		var msg []byte
-		if msg, err = ws.Read(); err == nil {
+		if msg, err = d.Read(); err == nil {
 			c.busy.Store(true)
-			err = c.message(msg)
+			if err = d.room(c, len(msg)); err == nil {
+				err = c.message(msg)
+			}
 		}
 	}
-	ws.Release()
-	c.end(err)
+	d.Release()
+	c.explain(err)
+	close(c.ended)
+	d.Finish()
 }
 
-// end says why the connection ends, where that is the agent's fault, and ends it.
-func (c *connection) end(err error) {
+// explain sends why the connection ends, where that is the agent's fault.
+func (c *connection) explain(err error) {
 	switch refusal := (wire.Reject{}); {
 	case errors.Is(err, socket.ErrTooLarge):
 		c.refused(wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes",
@@ -99,8 +142,6 @@ func (c *connection) end(err error) {
 	case errors.As(err, &refusal) || c.hello.Node == "":
 		c.refused(err)
 	}
-	close(c.ended)
-	c.link.Finish()
 }
 
 // greet reads the Hello that every connection begins with.
@@ -163,7 +204,7 @@ func (c *connection) refused(err error) {
 }
 
 // message takes one message; a wire.Reject says why the agent is refused. It waits for nobody but the agent's own
-// limits.
+// limits, where the agent has a connection of its own.
 func (c *connection) message(msg []byte) error {
 	d := c.hub.decoder()
 	m, err := c.decode(d, msg)
@@ -206,34 +247,29 @@ func (c *connection) take(m *wire.Frames, d *wire.Decoder, size int) error {
 		return nil
 	}
 	f := &inFlight{conn: c, seq: m.Seq, size: size, frames: m.Frames, memory: d}
-	if err := c.makeRoom(f); err != nil {
-		return err
-	}
+	c.mu.Lock()
+	c.flight = append(c.flight, f)
+	c.size += f.size
+	c.mu.Unlock()
+	c.late.Store(lateOf(m.Frames, time.Now()))
 	c.hub.hand(f)
 	return nil
 }
 
-// makeRoom waits until enough of what came before is durable.
-func (c *connection) makeRoom(f *inFlight) error {
-	for {
-		c.mu.Lock()
-		if len(c.flight) == 0 || len(c.flight) < maxInFlight && c.size+f.size <= inFlightSize {
-			c.flight = append(c.flight, f)
-			c.size += f.size
-			c.mu.Unlock()
-			return nil
-		}
-		if c.freed == nil {
-			c.freed = make(chan struct{})
-		}
-		freed := c.freed
-		c.mu.Unlock()
-		select {
-		case <-freed:
-		case <-c.hub.stopping:
-			return ErrClosed
-		}
+// lateOf is how many milliseconds after its end the newest second of frames came.
+func lateOf(frames []collector.Frame, now time.Time) int64 {
+	newest := int64(0)
+	for i := range frames {
+		newest = max(newest, frames[i].TimeMillis)
 	}
+	return max(now.UnixMilli()-newest-collector.DefaultInterval.Milliseconds(), 0)
+}
+
+// hasRoom says whether a message of a size may be taken before more of what came is durable.
+func (c *connection) hasRoom(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.flight) == 0 || len(c.flight) < maxInFlight && c.size+size <= inFlightSize
 }
 
 // stored notes what became of a message; acknowledge answers it.
@@ -268,12 +304,11 @@ func (c *connection) acknowledge() {
 		if rest == 0 && cap(c.flight) > 4 {
 			c.flight = nil
 		}
-		if c.freed != nil {
-			close(c.freed)
-			c.freed = nil
-		}
 	}
 	c.mu.Unlock()
+	if n > 0 {
+		c.link.Freed()
+	}
 	if last > 0 {
 		// Ack covers all before it; one that finds no room is made good by the next.
 		if msg, err := wire.Append(nil, wire.Ack{Seq: last}); err == nil {
@@ -375,10 +410,5 @@ func (c *connection) pause(n int) error {
 	if wait == 0 {
 		return nil
 	}
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-c.hub.stopping:
-		return ErrClosed
-	}
+	return c.link.Hold(wait)
 }

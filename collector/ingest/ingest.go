@@ -135,7 +135,8 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
 			err)
 		return
 	}
-	c := newConnection(h, ws, by, r.RemoteAddr)
+	link := &direct{Conn: ws, hub: h, freed: make(chan struct{}, 1)}
+	c := newConnection(h, link, by, r.RemoteAddr)
 	ws.SetLimits(by.Limits.MessageBytes, socket.DefaultQueue)
 	ws.SetValid(by.Valid)
 	if !h.enter(c) {
@@ -145,7 +146,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
 	}
 	go func() { // net/http's own goroutine, and what it holds, ends with the request
 		defer h.wait.Done()
-		c.run(ws)
+		c.run(link)
 		h.leave(c)
 	}()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,6 +102,7 @@ type outbox struct {
 	kicked bool  // since More was asked
 	since  int64 // when the write under way began; 0: none is
 	ending bool  // when the queue is empty
+	reason string
 }
 
 // Upgrade makes a connection of a request; the caller returns from its handler, and reads.
@@ -242,9 +244,15 @@ func (c *Conn) list() {
 }
 
 // Finish closes the connection when what is queued has been written.
-func (c *Conn) Finish() {
+func (c *Conn) Finish() { c.FinishWith("") }
+
+// FinishWith is Finish with a reason for the peer.
+func (c *Conn) FinishWith(reason string) {
 	c.mu.Lock()
 	c.ending = true
+	if reason != "" {
+		c.reason = reason
+	}
 	idle := !c.listed
 	c.mu.Unlock()
 	if idle {
@@ -323,11 +331,16 @@ func (c *Conn) flush() {
 		}
 		if len(c.queue) == 0 || c.closed {
 			c.listed = false
-			ending := c.ending
+			ending, reason := c.ending, c.reason
 			if mine != nil && c.queue == nil {
 				c.queue = mine[:0]
 			}
 			c.mu.Unlock()
+			if ending && reason != "" {
+				const most = 123 // of a close message
+				reason = strings.ToValidUTF8(reason[:min(len(reason), most)], "")
+				c.write(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseTryAgainLater, reason))
+			}
 			if ending {
 				c.Close()
 			}

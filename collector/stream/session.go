@@ -11,11 +11,76 @@ import (
 	"fairway/collector/wire"
 )
 
-// session is one connection. The writer owns conn's write side, sent and the buffers; the reader
+// link is the way to the daemon. Its writes and its reads have a goroutine each.
+type link interface {
+	send(msg []byte) error
+	// read returns the daemon's next message. The end of a daemon that is silent for too long is an error.
+	read() ([]byte, error)
+	// ping asks for a sign of life; pingEvery is how often that is needed.
+	ping() error
+	pingEvery() time.Duration
+	// bye says that the agent stops.
+	bye() error
+	Close() error
+}
+
+// direct is a WebSocket to the daemon.
+type direct struct {
+	*websocket.Conn
+	url string
+}
+
+func newDirect(conn *websocket.Conn, url string) *direct {
+	conn.SetReadLimit(maxFromDaemon)
+	d := &direct{conn, url}
+	conn.SetPongHandler(d.alive)
+	return d
+}
+
+func (d *direct) alive(string) error { return d.SetReadDeadline(time.Now().Add(pongWait)) }
+
+func (d *direct) send(b []byte) error { return sendTo(d.Conn, b) }
+
+func sendTo(conn *websocket.Conn, b []byte) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return conn.WriteMessage(websocket.BinaryMessage, b)
+}
+
+func (d *direct) read() ([]byte, error) {
+	if err := d.alive(""); err != nil {
+		return nil, err
+	}
+	kind, b, err := d.ReadMessage()
+	if err != nil {
+		return nil, fmt.Errorf("daemon %s: %w", d.url, err)
+	}
+	if kind != websocket.BinaryMessage {
+		return nil, fmt.Errorf("daemon %s sent a text message: not a fairway daemon", d.url)
+	}
+	return b, nil
+}
+
+func (d *direct) ping() error {
+	return d.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout))
+}
+
+func (d *direct) pingEvery() time.Duration { return pingPeriod }
+
+// bye sends a close message, which distinguishes a stop from a crash.
+func (d *direct) bye() error { return goodbye(d.Conn) }
+
+func goodbye(conn *websocket.Conn) error {
+	text := websocket.FormatCloseMessage(websocket.CloseGoingAway, "agent stops")
+	return conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(time.Second))
+}
+
+// session is one connection. The writer owns the link's write side, sent and the buffers; the reader
 // owns the read side, worked and rejected.
 type session struct {
 	c    *Client
-	conn *websocket.Conn
+	link link
 	sent uint64 // last sequence number written
 	out  []byte
 	msg  []byte
@@ -32,7 +97,7 @@ func (s *session) write(ctx context.Context) error {
 		return err
 	}
 	s.c.up()
-	ping := time.NewTicker(pingPeriod)
+	ping := time.NewTicker(s.link.pingEvery())
 	defer ping.Stop()
 	for {
 		if err := s.sendSpooled(ctx); err != nil {
@@ -40,9 +105,7 @@ func (s *session) write(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			// A close message distinguishes a stop from a crash.
-			bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "agent stops")
-			return s.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
+			return s.link.bye()
 		case <-s.c.Spool.More():
 		case <-s.acks:
 		case r := <-s.c.desk.results:
@@ -50,7 +113,7 @@ func (s *session) write(ctx context.Context) error {
 				return err
 			}
 		case <-ping.C:
-			if err := s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout)); err != nil {
+			if err := s.link.ping(); err != nil {
 				return err
 			}
 		}
@@ -65,7 +128,7 @@ func (s *session) sendSpooled(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if err := s.sendBytes(msg); err != nil {
+		if err := s.link.send(msg); err != nil {
 			return err
 		}
 		s.sent = seq
@@ -77,33 +140,17 @@ func (s *session) send(m wire.Message) (err error) {
 	if s.out, err = wire.Append(s.out[:0], m); err != nil {
 		return err
 	}
-	return s.sendBytes(s.out)
-}
-
-func (s *session) sendBytes(b []byte) error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
-	return s.conn.WriteMessage(websocket.BinaryMessage, b)
+	return s.link.send(s.out)
 }
 
 // read takes acknowledgements, orders and refusals until the connection ends. Orders live as long
 // as life, not as the connection that brought them: half a remap is worse than a late answer.
 func (s *session) read(life context.Context) error {
-	s.conn.SetReadLimit(maxFromDaemon)
-	alive := func(string) error { return s.conn.SetReadDeadline(time.Now().Add(pongWait)) }
-	s.conn.SetPongHandler(alive)
 	var d wire.Decoder
 	for {
-		if err := alive(""); err != nil {
-			return err
-		}
-		kind, b, err := s.conn.ReadMessage()
+		b, err := s.link.read()
 		if err != nil {
-			return fmt.Errorf("daemon %s: %w", s.c.URL, err)
-		}
-		if kind != websocket.BinaryMessage {
-			return fmt.Errorf("daemon %s sent a text message: not a fairway daemon", s.c.URL)
+			return err
 		}
 		m, err := d.Decode(b)
 		if err != nil {

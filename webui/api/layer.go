@@ -191,8 +191,20 @@ type NodeRow struct {
 	SharesAssumed bool             `json:"shares_assumed,omitempty"`
 	// Lost says that the node's mount gets no answer from that forwarder: it has none now.
 	Lost bool `json:"lost,omitempty"`
+	// Way is how the frames of the node's own agent come; nil where that is not connected.
+	Way *NodeWay `json:"way,omitempty"`
 	// Values are the samples of that second by metric name; an unknown value is absent.
 	Values map[string]float64 `json:"values"`
+}
+
+// NodeWay is how a node's frames come to the daemon.
+type NodeWay struct {
+	// Gatherer is the node whose agent carries them, Address that agent's as this node has it; empty: the node's agent
+	// has a connection of its own.
+	Gatherer topology.NodeID `json:"gatherer,omitempty"`
+	Address  string          `json:"address,omitempty"`
+	// LateSeconds is how long after its end the newest second came.
+	LateSeconds float64 `json:"late_seconds"`
 }
 
 // NodeView is one node with what its agent says of its own sources.
