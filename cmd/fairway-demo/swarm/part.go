@@ -17,6 +17,7 @@ import (
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/webui/access"
 )
 
 // Part is the agents of one process: the limits on open files and on ports are a process's and an address's.
@@ -24,8 +25,12 @@ type Part struct {
 	First, Count int
 	URL          string
 	Token        string
-	Spread       time.Duration // over which the agents' seconds are spread
-	From         string        // the address they connect from; "" is the system's choice
+	// Secret is behind the nodes' own tokens; empty: all have Token. Gatherers are addresses: each takes a run of nodes.
+	Secret    string
+	Gatherers []string
+	Agents    int           // of all parts
+	Spread    time.Duration // over which the agents' seconds are spread
+	From      string        // the address they connect from; "" is the system's choice
 
 	patience time.Duration // at the end; 0 is drainFor
 }
@@ -46,6 +51,7 @@ type Result struct {
 	Sent      uint64         `json:"sent"`      // seconds since the measuring began
 	Lost      uint64         `json:"lost"`      // not acknowledged, at the end or when it is asked
 	Breaks    uint64         `json:"breaks"`    // connections that were lost
+	Astray    int            `json:"astray"`    // agents that do not go through their gatherer, at the end
 	Lags      map[int]uint64 `json:"lags"`
 	Err       string         `json:"err,omitempty"`
 }
@@ -83,7 +89,11 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		n, role := nodeOf(p.First + i)
 		a := &agent{queue: newQueue(string(n), l), number: p.First + i}
 		a.frame = collector.Frame{Node: n, Role: role}
-		a.client = &stream.Client{URL: p.URL, Token: p.Token, Node: n, Role: role, Spool: a.queue,
+		token, gatherers, err := p.way(p.First+i, n)
+		if err != nil {
+			return err
+		}
+		a.client = &stream.Client{URL: p.URL, Token: token, Gatherers: gatherers, Node: n, Role: role, Spool: a.queue,
 			Log: slog.New(slog.DiscardHandler), Orders: map[string]stream.OrderHandler{wire.OrderRemap: remapped,
 				wire.OrderRoute: remapped},
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -116,6 +126,19 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return words.Err()
 }
 
+// way is a node's token, and the gatherer that it goes through.
+func (p *Part) way(number int, n topology.NodeID) (token string, gatherers []string, err error) {
+	if p.Secret == "" {
+		return p.Token, nil, nil
+	}
+	e := access.Enrolment{Secrets: func() ([]string, error) { return []string{p.Secret}, nil }}
+	if token, err = e.NodeToken(n, time.Now().Add(-time.Minute)); err == nil && len(p.Gatherers) > 0 {
+		i := number * len(p.Gatherers) / max(p.Agents, 1)
+		gatherers = p.Gatherers[i : i+1]
+	}
+	return token, gatherers, err
+}
+
 func remapped(_ context.Context, o wire.Order) (json.RawMessage, error) {
 	var q wire.RemapOrder
 	if err := json.Unmarshal(o.Body, &q); err != nil {
@@ -126,7 +149,7 @@ func remapped(_ context.Context, o wire.Order) (json.RawMessage, error) {
 
 func connected(agents []*agent) (n int) {
 	for _, a := range agents {
-		if a.client.State().Connected {
+		if s := a.client.State(); s.Connected && (len(a.client.Gatherers) == 0 || s.Via != "") {
 			n++
 		}
 	}
@@ -214,6 +237,9 @@ func (p *Part) end(agents []*agent, l *lags, base uint64) Result {
 	for _, a := range agents {
 		s := a.client.State()
 		r.Breaks += s.Breaks
+		if len(a.client.Gatherers) > 0 && s.Via == "" {
+			r.Astray++
+		}
 		if !s.Connected && r.Err == "" {
 			r.Err = s.Err
 		}

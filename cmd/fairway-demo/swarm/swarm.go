@@ -24,14 +24,17 @@ import (
 
 // Options are what is measured.
 type Options struct {
-	Agents   int
-	URL      string // the daemon's, for agents
-	Token    string
-	PID      int           // the daemon's
-	For      time.Duration // the time that is measured
-	Spread   time.Duration // over which the agents' seconds are spread
-	Watch    string        // address of the API, for watchers
-	Watchers int           // of the live feed
+	Agents    int
+	Gatherers int    // that the agents go through; 0: directly
+	Agent     string // the program of a gatherer
+	URL       string // the daemon's, for agents
+	Token     string
+	Secret    string        // behind nodes' own tokens
+	PID       int           // the daemon's
+	For       time.Duration // the time that is measured
+	Spread    time.Duration // over which the agents' seconds are spread
+	Watch     string        // address of the API, for watchers
+	Watchers  int           // of the live feed
 }
 
 const (
@@ -68,7 +71,12 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	children, err := o.start(ctx)
+	through, err := o.startGatherers(ctx)
+	defer func() { err = errors.Join(err, through.close()) }()
+	if err != nil {
+		return err
+	}
+	children, err := o.start(ctx, through.urls)
 	defer func() {
 		for _, c := range children {
 			_ = c.in.Close()
@@ -98,10 +106,18 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	gatheredFirst, err := through.usage()
+	if err != nil {
+		return err
+	}
 	if err := pause(ctx, o.For); err != nil {
 		return err
 	}
 	last, err := usageOf(o.PID)
+	if err != nil {
+		return err
+	}
+	gatheredLast, err := through.usage()
 	if err != nil {
 		return err
 	}
@@ -117,6 +133,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return err
 		}
 		sum.Sent, sum.Lost, sum.Breaks = sum.Sent+r.Sent, sum.Lost+r.Lost, sum.Breaks+r.Breaks
+		sum.Astray += r.Astray
 		if sum.Err == "" {
 			sum.Err = r.Err
 		}
@@ -128,6 +145,10 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	fmt.Fprintf(out, "node-second %4.1f us\nconnection %5.1f kB\n",
 		1e6*(last.cpu-first.cpu)/(float64(o.Agents)*took.Seconds()),
 		float64(last.resident-before.resident)/float64(o.Agents)/1000)
+	fmt.Fprint(out, summary(gatheredFirst, gatheredLast, o.Agents))
+	if sum.Astray > 0 {
+		fmt.Fprintf(out, "astray     %d agents do not go through their gatherer\n", sum.Astray)
+	}
 	fmt.Fprintf(out, "seconds    %d sent, %d lost, %d late (over %s), %d connections lost\n", sum.Sent, sum.Lost,
 		all.above(late), late, sum.Breaks)
 	fmt.Fprintf(out, "to the acknowledgement  median %s, p99 %s, all %s\n", all.quantile(0.5), all.quantile(0.99),
@@ -143,14 +164,14 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 }
 
 // start starts the processes of the agents, each with an address of loopback of its own: an address has 28,000 ports.
-func (o *Options) start(ctx context.Context) (children []*child, err error) {
+func (o *Options) start(ctx context.Context, gatherers []string) (children []*child, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	for first := 0; first < o.Agents; first += perPart {
 		part, err := json.Marshal(Part{First: first, Count: min(perPart, o.Agents-first), URL: o.URL, Token: o.Token,
-			Spread: o.Spread, From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
+			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread, From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
 		if err != nil {
 			return children, err
 		}
