@@ -27,6 +27,8 @@ const (
 	// maxOpens is how many channels a gatherer may open between two looks at it (pingEvery), maxBroken how many of its
 	// messages in that time may be such that their nodes have not sealed them.
 	maxOpens, maxBroken = 4 * MaxChannels, 256
+	// maxLogged is how many refusals of a gatherer's nodes the log has in that time; all are counted.
+	maxLogged = 16
 	// maxOut bounds what waits to be sent to a gatherer, bytes.
 	maxOut = 8 << 20
 	// bundleFor is how long a bundle waits for what else there is.
@@ -50,8 +52,9 @@ type gathering struct {
 	out      []byte // bundles of at most wire.MaxBundle each
 	cuts     []int  // where each begins in out
 	kicked   bool   // the next bundle is about to be written
-	opens    int
+	opens    int    // since the last look, like the next two
 	broken   int
+	refused  int
 	closed   bool
 }
 
@@ -209,9 +212,11 @@ func (g *gathering) accept(id uint64, body []byte) (*channel, []byte, error) {
 // refuse answers a channel that does not begin.
 func (g *gathering) refuse(id uint64, why string) {
 	g.hub.stats.gatheredRefused.Add(1)
-	g.hub.cfg.Log.Warn("a node's stream through a gatherer was refused", "gatherer", g.node, "err", why)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.refused++; g.refused <= maxLogged {
+		g.hub.cfg.Log.Warn("a node's stream through a gatherer was refused", "gatherer", g.node, "err", why)
+	}
 	g.put(id, wire.OpClose, []byte(why))
 }
 
@@ -260,7 +265,7 @@ func (g *gathering) look() bool {
 		return false
 	}
 	g.mu.Lock()
-	g.opens, g.broken = 0, 0
+	g.opens, g.broken, g.refused = 0, 0, 0
 	all := make([]*channel, 0, len(g.channels))
 	for _, ch := range g.channels {
 		all = append(all, ch)

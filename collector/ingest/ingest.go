@@ -96,7 +96,7 @@ type Hub struct {
 	sockets    *socket.Set
 	forwarders bool // some are configured, so that no other node is one
 
-	mu        sync.Mutex                      // guards everything that follows
+	mu        sync.RWMutex                    // guards everything that follows
 	routes    map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
 	open      map[*connection]struct{}
 	senders   map[string]*sender // by the token's name

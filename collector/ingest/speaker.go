@@ -56,6 +56,12 @@ func (h *Hub) claim(c *connection) error {
 
 // ownerBeside makes c the way to a node unless the node's own agent has another connection, which it returns.
 func (h *Hub) ownerBeside(c *connection, n topology.NodeID) *connection {
+	h.mu.RLock() // the rule: each frame asks, and nearly none changes anything
+	known := h.routes[n] == c
+	h.mu.RUnlock()
+	if known {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	old := h.routes[n]

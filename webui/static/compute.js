@@ -48,6 +48,8 @@ export function computePage(app, q) {
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
     grid.canvas.dataset.cells = String(cells.length);
   }
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let asking;
   async function openNode() {
     const n = names[cursor];
     if (!n) return;
@@ -58,7 +60,18 @@ export function computePage(app, q) {
     else app.note(`${n}: its forwarder is not known`);
   }
   function report() {
-    setText(where, `${names[cursor] ?? ''}  ${textOf(cursor)}  (enter opens its forwarder)`);
+    const n = names[cursor],
+      text = `${n ?? ''}  ${textOf(cursor)}  (enter opens its forwarder)`;
+    setText(where, text);
+    clearTimeout(asking);
+    if (n) asking = setTimeout(() => showWay(n, text), 300);
+  }
+  /** How the node's seconds come, once the cursor rests on it. @param {string} n @param {string} text */
+  async function showWay(n, text) {
+    const { way } = await get(`/api/v1/nodes/${encodeURIComponent(n)}`).catch(() => ({}));
+    if (!way || names[cursor] !== n) return;
+    const by = way.gatherer ? `through gatherer ${way.gatherer}` : 'directly';
+    setText(where, `${text}  speaks ${by}, ${way.late_seconds.toFixed(1)} s late`);
   }
   /** @param {number} by */
   const move = by => {
