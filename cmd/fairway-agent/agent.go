@@ -149,7 +149,8 @@ func newClients(ctx context.Context, c Config, log *slog.Logger) (streams, *stre
 		if len(c.Daemon.URLs) > 0 {
 			name = at
 		}
-		all = append(all, &stream.Client{URL: at, Gatherers: c.Daemon.Gatherers, Daemon: name, Node: topology.NodeID(c.Node), Role: role, Log: log, TLS: tls,
+		all = append(all, &stream.Client{URL: at, Gatherers: c.Daemon.Gatherers, Daemon: name,
+			Node: topology.NodeID(c.Node), Role: role, Log: log, TLS: tls,
 			Token: token, Spool: queues[i], Fence: fence})
 	}
 	return all, spool, nil

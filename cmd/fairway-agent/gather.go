@@ -18,7 +18,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// gatherMemory is the memory limit of an agent that gathers; what waits for the daemon and for nodes is bounded besides.
+// gatherMemory is the memory limit of an agent that gathers; what waits is bounded besides.
 const gatherMemory = 40 << 20
 
 func (g *Gather) validate() error {

@@ -92,7 +92,7 @@ func (g *Gatherer) upstreamOf(name string) (*upstream, error) {
 			return up, nil
 		}
 	}
-	return nil, fmt.Errorf("this gatherer does not carry to daemon %q but to %s; list the same addresses in daemon.urls",
+	return nil, fmt.Errorf("this gatherer carries to %[2]s, not to daemon %[1]q; list the same addresses in daemon.urls",
 		topology.Clean(name), strings.Join(g.conf.Daemons, ", "))
 }
 

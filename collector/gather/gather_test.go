@@ -202,7 +202,8 @@ func TestThroughAGatherer(t *testing.T) {
 			t.Errorf("%s: %+v, %v, and it says %q", n.name, way, ok, n.State().Via)
 		}
 	}
-	if all := m.hub.Gatherers(); len(all) != 1 || all[0].Node != "rack1" || all[0].Nodes != 3 || all[0].Late < time.Minute {
+	if all := m.hub.Gatherers(); len(all) != 1 || all[0].Node != "rack1" || all[0].Nodes != 3 ||
+		all[0].Late < time.Minute {
 		t.Errorf("gatherers are %+v", all)
 	}
 	for _, n := range nodes { // each order reaches its node, and large ones come whole

@@ -253,7 +253,8 @@ func (ch *channel) fail(err error) {
 	h := ch.g.hub
 	if !errors.Is(err, ErrClosed) {
 		h.stats.rejected.Add(1)
-		h.cfg.Log.Warn("a node's stream through a gatherer ends", "by", ch.conn.by.Name, "gatherer", ch.g.node, "err", err)
+		h.cfg.Log.Warn("a node's stream through a gatherer ends", "by", ch.conn.by.Name, "gatherer", ch.g.node,
+			"err", err)
 	}
 	if r := (wire.Reject{}); errors.As(err, &r) {
 		if msg, err := wire.Append(nil, r); err == nil {

@@ -66,8 +66,8 @@ type Client struct {
 	// URL is ws://HOST:PORT, wss://HOST:PORT (either with a path, else /api/v1/ingest) or
 	// unix:///PATH of the daemon's socket.
 	URL string
-	// Gatherers are addresses as in URL of gathering agents that the stream goes through, the first that can be reached;
-	// when none can, it goes to the daemon itself. They need a Token of the node's own. Daemon is the daemon's name
+	// Gatherers are addresses as in URL of gathering agents that the stream goes through, the first that can be
+	// reached; when none can, it goes to the daemon itself. They need a Token of the node's own. Daemon is the daemon's name
 	// among theirs; empty: they have only one.
 	Gatherers []string
 	Daemon    string

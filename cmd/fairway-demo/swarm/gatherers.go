@@ -72,8 +72,8 @@ func (g *gatherers) ready(ctx context.Context) error {
 	defer cancel()
 	for _, at := range g.urls {
 		for {
-			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(at, "ws")+stream.GatherPath,
-				nil)
+			q, err := http.NewRequestWithContext(ctx, http.MethodGet,
+				"http"+strings.TrimPrefix(at, "ws")+stream.GatherPath, nil)
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func summary(first, last []usage, agents int) string {
 		peak = max(peak, last[i].peak)
 	}
 	n := float64(len(first))
-	return fmt.Sprintf("gatherers  %d of %d nodes each: %.2f %% of a core in the mean, at most %.2f %%; %.0f MB resident in "+
-		"the mean, at most %d MB\n", len(first), agents/len(first), 100*cpu/n, 100*most, float64(resident)/n/(1<<20),
+	return fmt.Sprintf("gatherers  %d of %d nodes each: %.2f %% of a core in the mean, at most %.2f %%; %.0f MB "+
+		"resident in the mean, at most %d MB\n", len(first), agents/len(first), 100*cpu/n, 100*most, float64(resident)/n/(1<<20),
 		peak>>20)
 }

@@ -171,7 +171,8 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 	}
 	for first := 0; first < o.Agents; first += perPart {
 		part, err := json.Marshal(Part{First: first, Count: min(perPart, o.Agents-first), URL: o.URL, Token: o.Token,
-			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread, From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
+			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread,
+			From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
 		if err != nil {
 			return children, err
 		}

@@ -36,7 +36,8 @@ func newGatheredSite(t *testing.T) *gatheredSite {
 	s.e.Secrets = func() ([]string, error) { return []string{nodeSecret}, nil }
 	secret := filepath.Join(s.dir, "secret")
 	write(t, secret, nodeSecret)
-	s.d = newRealDaemon(t, fmt.Sprintf("[access]\nanonymous = \"viewer\"\n[access.enrolment]\nsecret_file = %q\n", secret))
+	s.d = newRealDaemon(t, fmt.Sprintf("[access]\nanonymous = \"viewer\"\n[access.enrolment]\nsecret_file = %q\n",
+		secret))
 	return s
 }
 
