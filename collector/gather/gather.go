@@ -92,8 +92,8 @@ func (g *Gatherer) upstreamOf(name string) (*upstream, error) {
 			return up, nil
 		}
 	}
-	return nil, fmt.Errorf("this gatherer carries to %[2]s, not to daemon %[1]q; list the same addresses in daemon.urls",
-		topology.Clean(name), strings.Join(g.conf.Daemons, ", "))
+	return nil, fmt.Errorf("this gatherer carries to %s, not to daemon %q; list the same addresses in daemon.urls",
+		strings.Join(g.conf.Daemons, ", "), topology.Clean(name))
 }
 
 // ServeHTTP takes a node's stream.

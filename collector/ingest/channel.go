@@ -298,6 +298,6 @@ func (ch *channel) rest() {
 // leave is the connection's end, when it is closed and nobody takes messages.
 func (ch *channel) leave() {
 	ch.g.hub.leave(ch.conn)
-	ch.g.hub.stats.gathered.Add(-1)
+	ch.g.hub.gathers.nodes.Add(-1)
 	ch.g.hub.wait.Done()
 }

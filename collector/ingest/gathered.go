@@ -82,11 +82,11 @@ func (h *Hub) Gather(w http.ResponseWriter, r *http.Request, by Speaker, node to
 		return nil
 	}
 	h.wait.Add(1)
-	h.stats.gatherers.Add(1)
+	h.gathers.connections.Add(1)
 	go func() {
 		defer h.wait.Done()
 		g.run()
-		h.stats.gatherers.Add(-1)
+		h.gathers.connections.Add(-1)
 	}()
 	return nil
 }
@@ -99,7 +99,7 @@ func (g *gathering) run() {
 	for err == nil {
 		var msg []byte
 		if msg, err = g.ws.Read(); err == nil {
-			g.hub.stats.gatheredBytes.Add(uint64(len(msg)))
+			g.hub.gathers.bytes.Add(uint64(len(msg)))
 			err = wire.Records(msg, g.record)
 		}
 	}
@@ -139,7 +139,7 @@ func (g *gathering) record(id uint64, op wire.Op, body []byte) error {
 	}
 	err := ch.data(body)
 	if errors.Is(err, seal.ErrBroken) {
-		g.hub.stats.gatheredBroken.Add(1)
+		g.hub.gathers.broken.Add(1)
 		if g.misbehaves(&g.broken, maxBroken) {
 			return fmt.Errorf("%d messages within %s that their nodes have not sealed", maxBroken, pingEvery)
 		}
@@ -182,7 +182,7 @@ func (g *gathering) open(id uint64, body []byte) error {
 	if !g.hub.enter(ch.conn) {
 		return ErrClosed
 	}
-	g.hub.stats.gathered.Add(1)
+	g.hub.gathers.nodes.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.channels[id] = ch
@@ -211,7 +211,7 @@ func (g *gathering) accept(id uint64, body []byte) (*channel, []byte, error) {
 
 // refuse answers a channel that does not begin.
 func (g *gathering) refuse(id uint64, why string) {
-	g.hub.stats.gatheredRefused.Add(1)
+	g.hub.gathers.refused.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.refused++; g.refused <= maxLogged {

@@ -67,8 +67,8 @@ type Client struct {
 	// unix:///PATH of the daemon's socket.
 	URL string
 	// Gatherers are addresses as in URL of gathering agents that the stream goes through, the first that can be
-	// reached; when none can, it goes to the daemon itself. They need a Token of the node's own. Daemon is the daemon's name
-	// among theirs; empty: they have only one.
+	// reached; when none can, it goes to the daemon itself. They need a Token of the node's own.
+	// Daemon is the daemon's name among theirs; empty: they have only one.
 	Gatherers []string
 	Daemon    string
 	Token     string      // bearer token; never logged

@@ -132,6 +132,6 @@ func summary(first, last []usage, agents int) string {
 	}
 	n := float64(len(first))
 	return fmt.Sprintf("gatherers  %d of %d nodes each: %.2f %% of a core in the mean, at most %.2f %%; %.0f MB "+
-		"resident in the mean, at most %d MB\n", len(first), agents/len(first), 100*cpu/n, 100*most, float64(resident)/n/(1<<20),
-		peak>>20)
+		"resident in the mean, at most %d MB\n", len(first), agents/len(first), 100*cpu/n, 100*most,
+		float64(resident)/n/(1<<20), peak>>20)
 }

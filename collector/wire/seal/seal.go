@@ -33,14 +33,14 @@ const (
 // ErrBroken says that a message was not sealed by the other end, or not as the next one.
 var ErrBroken = errors.New("a message that the other end has not sealed, or not as its next one")
 
-// Offer is how a node begins. It names the node's token by its part that is no secret.
+// Offer is how a node begins. It names the node's token by its part that anybody may see.
 type Offer struct {
 	Head  string // the token without its proof: FORM.NODE.ISSUED
 	check [checkSize]byte
 	bytes []byte
 }
 
-// checkOf tells the tokens of one head apart that were made with different secrets.
+// checkOf is by what tokens of one head differ that were made with different secrets.
 func checkOf(token string) (c [checkSize]byte) {
 	sum := sha256.Sum256([]byte("fairway gathered " + token))
 	copy(c[:], sum[:])
