@@ -264,18 +264,16 @@ var largeTypes = map[string]string{
 	"anomaly.Finding":              "a finding as data",
 	"remap/mount.node":             "a method for each operation of the kernel on a file",
 	"console.Address":              "what an address may hold",
-	// still to be divided
-	"cmd/fairway-demo/testbed.Testbed": "", "cmd/fairwayd.daemon": "",
-	"collector/p9.Client":                     "",
-	"console.forwarderPage":                   "",
-	"console.overviewPage":                    "",
-	"anomaly/recorded.Trace":                  "",
-	"cmd/fairway-demo/simmachine.Machine":     "",
-	"cmd/fairway-demo/simmachine.computeNode": "",
-	"cmd/fairway-demo/simmachine.forwarder":   "",
-	"cmd/fairway-demo/testbed.Config":         "",
-	"collector/ingest.connection":             "",
-	"collector/p9.call":                       "",
+	"cmd/fairway-demo/testbed.Testbed": "a machine of many parts, each started and ended by a file of its own; 77 " +
+		"methods are " +
+		"too many",
+	"cmd/fairway-demo/testbed.Config":     "what a testbed is made of, a setting each",
+	"cmd/fairway-demo/simmachine.Machine": "the state of a model that every part of a second changes",
+	"cmd/fairwayd.daemon":                 "the daemon's parts, in the order of their start; nothing but wiring",
+	"collector/p9.Client":                 "a method for each message of 9P2000.L, and the connection's bookkeeping",
+	"collector/p9.call":                   "a message's fields before they are encoded: only some are set",
+	"collector/ingest.connection":         "the state of one agent's stream, of one goroutine each",
+	"anomaly/recorded.Trace":              "a folder's files, each optional, with what is known of each",
 }
 
 func TestTypesAreOneThing(t *testing.T) {

@@ -284,9 +284,15 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 	defer cancel()
 	says, err := driver.Observe(ctx, ask)
 	if err != nil {
-		c.Level, c.Text, c.Fix = api.CheckFailed,
-			fmt.Sprintf("asked %s: %v", api.Counted(len(ask), "compute node"), err),
-			"such nodes cannot be moved; orders.enabled in the agent's configuration lets them"
+		quiet := slices.DeleteFunc(slices.Clone(ask), func(n topology.NodeID) bool { return says[n] != "" })
+		if c.Level = api.CheckWarned; len(quiet) == len(ask) {
+			c.Level = api.CheckFailed
+		}
+		c.Text = fmt.Sprintf("%d of %s cannot be asked where they are, nor moved: %s (%v)", len(quiet),
+			api.Counted(len(ask), "compute node"), some(quiet), err)
+		c.Fix = "run fairway-agent on such nodes with orders.enabled = true, or set driver.kind = \"exec\" and a " +
+			"command " +
+			"of the site that moves them; what is seen of them comes from their forwarders and goes on"
 		return c
 	}
 	for _, n := range ask {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,31 @@ func TestMappingCheck(t *testing.T) {
 		placed{"cn1": "fwd1"}).Text; got != "asked 1 compute node, and it says what is observed" {
 		t.Errorf("one node asked: %s", got)
 	}
+}
+
+// A compute node without an agent is seen by its forwarder and cannot be moved by agents: the check says so of it, and
+// what to do.
+func TestANodeWithoutAnAgentIsNamed(t *testing.T) {
+	well := window.Route{Forwarder: "fwd1"}
+	s := &Snapshot{Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": well, "cn2": well}}}
+	for answers, want := range map[string]api.Check{
+		"cn1": {Level: api.CheckWarned, Text: "1 of 2 compute nodes cannot be asked where they are, nor moved: cn2 " +
+			"(cn2: no agent connected)"},
+		"": {Level: api.CheckFailed, Text: "2 of 2 compute nodes cannot be asked where they are, nor moved: cn1 cn2 " +
+			"(cn2: no agent connected)"},
+	} {
+		got := driverCheck(t.Context(), s, agentless{topology.NodeID(answers): "fwd1"})
+		if got.Level != want.Level || got.Text != want.Text || !strings.Contains(got.Fix, "orders.enabled = true") {
+			t.Errorf("%q answers: %+v", answers, got)
+		}
+	}
+}
+
+// agentless is a driver that reaches some nodes and not cn2.
+type agentless topology.Mapping
+
+func (d agentless) Observe(context.Context, []topology.NodeID) (topology.Mapping, error) {
+	return topology.Mapping(d), errors.New("cn2: no agent connected")
 }
 
 // placed is a driver whose nodes report where they are.

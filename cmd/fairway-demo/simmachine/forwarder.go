@@ -70,6 +70,16 @@ func (d *demand) add(j *job, w wish, n, exec float64) {
 // forwarder is one forwarding node and its last second.
 type forwarder struct {
 	id topology.ForwarderID
+	served
+	clients int
+
+	samples []collector.Sample
+	shares  []collector.JobSamples
+	bytes   []collector.Sample // backing of shares
+}
+
+// served is what a forwarder did in a second; times are of one operation, in seconds.
+type served struct {
 	// granted is the share of each wish that was served, 0..1.
 	granted wish
 
@@ -77,11 +87,6 @@ type forwarder struct {
 	readWait, writeWait, metaWait           float64
 	readExec, writeExec, metaExec           float64
 	queue, metaQueue, busy                  float64
-	clients                                 int
-
-	samples []collector.Sample
-	shares  []collector.JobSamples
-	bytes   []collector.Sample // backing of shares
 }
 
 func newForwarder(id topology.ForwarderID) forwarder { return forwarder{id: id} }

@@ -100,7 +100,7 @@ func (c *computeNode) show(m *Machine, i int, f *collector.Frame) {
 	s := c.samples[:0]
 	add := func(metric collector.Metric, v float64) { s = append(s, collector.Sample{Metric: metric, Value: v}) }
 	if c.job == nil {
-		c.read, c.write, c.readOps, c.writeOps, c.metaOps = 0, 0, 0, 0, 0
+		c.moved = moved{}
 	}
 	add(collector.ReadBytes, whole(c.read))
 	add(collector.WriteBytes, whole(c.write))

@@ -301,8 +301,7 @@ func (m *Machine) fill(j *job) {
 		return
 	}
 	for _, n := range j.nodes {
-		c := &m.compute[n]
-		c.read, c.write, c.readOps, c.writeOps, c.metaOps, c.latRead, c.latWrite, c.latMeta = 0, 0, 0, 0, 0, 0, 0, 0
+		m.compute[n].moved = moved{}
 	}
 	if j.quiet = j.idle; j.quiet {
 		return

@@ -118,13 +118,17 @@ type computeNode struct {
 	changed bool
 	job     *job
 
-	// The second's result.
+	moved
+	begun   [3]float64 // parts of operations that are under way: read, write, metadata
+	samples [8]collector.Sample
+	route   [1]collector.Route
+	share   [1]collector.JobSamples
+}
+
+// moved is what a compute node did in a second, and how long an operation took, seconds.
+type moved struct {
 	read, write, readOps, writeOps, metaOps float64
 	latRead, latWrite, latMeta              float64
-	begun                                   [3]float64 // parts of operations that are under way: read, write, metadata
-	samples                                 [8]collector.Sample
-	route                                   [1]collector.Route
-	share                                   [1]collector.JobSamples
 }
 
 // New builds a machine at rest; its first steps fill it with jobs.
