@@ -144,7 +144,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case exportedMsg:
 		s.Note = msg.words()
 	case replay.MarksMsg:
-		m.replay.TakeMarks(s, msg)
+		return m, m.replay.TakeMarks(s, msg)
 	case replay.PastMsg:
 		return m, m.replay.Take(s, msg)
 	case tea.MouseMsg:
@@ -362,6 +362,10 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 		return m.Open(at)
 	case screen.ActHistory:
 		return m.replay.Start(s, time.Time{})
+	case screen.ActMarkBack:
+		return m.replay.StartAtMark(s)
+	case screen.ActMarkOn:
+		s.Note = "this is live: " + m.Key(screen.ActMarkBack) + " goes to the mark before"
 	case screen.ActNext:
 		return m.overview.Next(s, len(m.screens) > 1)
 	case screen.ActHelp:

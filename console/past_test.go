@@ -17,6 +17,12 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 		s.accuse()
 		s.seconds(90)
 		s.wire.calls = nil
+		s.press("]")
+		s.sees("this is live: [ goes to the mark before")
+		s.press("[")
+		s.sees("REPLAY 12:04:38", "F-0001 confirmed: the alarm held for 5 s")
+		s.press("L")
+		s.lacks("REPLAY")
 		s.press("H")
 		s.sees("REPLAY 12:05:08", "live is 1m ahead")
 		s.press("?", "/", "mark", "enter")

@@ -54,6 +54,9 @@ type liveFrame struct {
 	whole  []byte
 	before []byte // of a personal message: up to the overview's {
 	after  []byte // the overview's other members, and the end
+	// changes is what a listener needs who has the frame before, the one with a seq less by one.
+	changes *websocket.PreparedMessage
+	seq     uint64
 }
 
 // feed is the live feed: it makes frames of each snapshot and serves the clients that listen.
@@ -69,6 +72,7 @@ type feed struct {
 	// Of the goroutine that publishes: which exclusions the listeners have, and until when that is enough.
 	fedGeneration uint64
 	feedAgain     time.Time
+	shown         changes // the overview that listeners of changes have
 }
 
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
@@ -76,7 +80,7 @@ func (h *feed) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
 	frames := h.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
 	if len(h.wanted(topicOverview)) > 0 {
-		frames = h.overview(frames, &snap.Overview, begun)
+		frames = h.withChanges(h.overview(frames, &snap.Overview, begun), begun)
 	}
 	if plansChanged {
 		frames = h.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
@@ -163,6 +167,29 @@ func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []li
 		after:  append(rest[1:], '}')})
 }
 
+// withChanges gives the newest frame, the overview's, what of it changed since the one before. It is compressed once
+// for all listeners; nothing in it is secret to one of them.
+func (h *feed) withChanges(frames []liveFrame, now time.Time) []liveFrame {
+	f := &frames[len(frames)-1]
+	if f.topic != topicOverview || h.patched.Load() == 0 {
+		return frames
+	}
+	// The members after the overview's {, up to its }.
+	patch, err := h.shown.next(append([]byte{'{'}, f.after[:len(f.after)-1]...))
+	f.seq = h.shown.seq
+	if err == nil && patch != nil {
+		var b []byte
+		b, err = json.Marshal(api.LiveMessage{Topic: topicOverview, Now: now.UTC(), Changes: patch})
+		if err == nil {
+			f.changes, err = websocket.NewPreparedMessage(websocket.TextMessage, b)
+		}
+	}
+	if err != nil {
+		h.unencoded(topicOverview, err)
+	}
+	return frames
+}
+
 func (h *feed) unencoded(topic string, err error) {
 	h.log.Error("BUG: a message of the live feed cannot be encoded and is left out", "topic", topic, "err", err)
 }
@@ -180,7 +207,7 @@ func personMembers(p remap.Person) ([]byte, error) {
 }
 
 var liveUpgrader = websocket.Upgrader{
-	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10,
+	HandshakeTimeout: 10 * time.Second, ReadBufferSize: 1 << 10, WriteBufferSize: 32 << 10, EnableCompression: true,
 	WriteBufferPool: &sync.Pool{}, Subprotocols: []string{access.FeedProtocol},
 	CheckOrigin: func(*http.Request) bool { return true }, // the gate has checked it, with who asks
 }
@@ -201,11 +228,16 @@ func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) e
 		return nil // answered by the upgrader
 	}
 	defer ws.Close()
+	ws.EnableWriteCompression(false) // but for what is made once for all
 	if b, ok := ws.NetConn().(interface{ SetWriteBuffer(int) error }); ok {
 		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
 	}
 	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1),
 		session: by.Session, signedOut: make(chan struct{})}
+	if c.patches = r.URL.Query().Get("changes") == "1"; c.patches {
+		h.patched.Add(1)
+		defer h.patched.Add(-1)
+	}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
 	}

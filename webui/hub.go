@@ -25,6 +25,7 @@ type hub struct {
 	sent        atomic.Uint64
 	dropped     atomic.Uint64
 	stalled     atomic.Uint64 // listeners let go because they did not read
+	patched     atomic.Int64  // listeners that want changes alone
 }
 
 func newHub() *hub {
@@ -120,6 +121,10 @@ type liveClient struct {
 	topics []string
 	person []byte // personMembers of who listens
 	gap    time.Duration
+	// patches says that the listener wants what changed where it has the frame before, seq is that which it has; of
+	// the goroutine that writes.
+	patches bool
+	seq     uint64
 	// session is the cookie that the listener came with, signedOut is closed when that session ends.
 	session   string
 	signedOut chan struct{}
@@ -223,6 +228,13 @@ func (c *liveClient) send(f *liveFrame) error {
 	}
 	if f.before == nil {
 		return c.ws.WriteMessage(kind, f.whole)
+	}
+	has := c.seq
+	c.seq = f.seq
+	if c.patches && f.changes != nil && has == f.seq-1 {
+		c.ws.EnableWriteCompression(true)
+		defer c.ws.EnableWriteCompression(false)
+		return c.ws.WritePreparedMessage(f.changes)
 	}
 	w, err := c.ws.NextWriter(kind)
 	if err != nil {

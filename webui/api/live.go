@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"fairway/anomaly"
@@ -16,6 +17,9 @@ type LiveMessage struct {
 	// reader's own clock, which may be wrong.
 	Now      time.Time `json:"now"`
 	Overview *Overview `json:"overview,omitempty"` // with topic "overview"
+	// Changes are with topic "overview" in place of it, where the listener asked for changes=1 and has the one before:
+	// a merge patch (RFC 7396). A list of objects has the patches of those that changed as the member "[]", by place.
+	Changes json.RawMessage `json:"changes,omitempty"`
 	// with topic "forwarder:ID"; each series has its newest second only
 	Forwarder *ForwarderDetail  `json:"forwarder,omitempty"`
 	Findings  []anomaly.Finding `json:"findings,omitempty"`

@@ -5,13 +5,15 @@ import { age, clock, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
+import { RangePicker, rangeOf, shifted, spans, withRange } from './range.js?v=__V__';
 
 /**
  * @typedef {{el: HTMLElement, topics?: string[], update?: (o: any) => void, grid?: (g: any) => void, message?: (m: any)
  * => void,
  *   keys: Record<string, [string, (e: KeyboardEvent) => void]>, close?: () => void, title: string, focus?: () => void,
- *   past?: () => void|Promise<void>, timeless?: boolean, stale?: () => void}} Page
- * Its stale() takes old numbers away when no data come any more.
+ *   past?: () => void|Promise<void>, timeless?: boolean, stale?: () => void, range?: string}} Page
+ * Its stale() takes old numbers away when no data come any more. One with a time axis has the range of time that it
+ * shows where the address names none.
  * A page that has past can show another second than now: app.overview is of that second, app.at() says
  * which, and past() reads again what the page reads itself. A timeless one does not grow old when no
  * data come.
@@ -30,6 +32,14 @@ export const app = {
   /** @type {any} */ session: { name: '', role: '', via: '' },
   now: () => (replay ? replay.at + 1000 : serverNow()),
   go,
+  /** What the charts cover; usual is the page's own span. @param {string} usual */
+  range: usual => {
+    const q = new URLSearchParams(location.search);
+    if (replay) (q.delete('from'), q.delete('to'));
+    return rangeOf(q, usual, app.now());
+  },
+  setRange,
+  zoomOut,
   note,
   unnote,
   ask: confirmOnce,
@@ -141,6 +151,7 @@ async function show() {
   unnote(opening);
   page?.close?.();
   page = next;
+  picker.show(replay || !next.range ? null : app.range(next.range));
   document.title = `${next.title} - fairway`;
   el('page').replaceChildren(next.el);
   live.want(['overview', 'plans', ...(replay ? [] : (next.topics ?? []))]);
@@ -216,14 +227,67 @@ function presentPage(title) {
   };
 }
 
+/** The pages whose charts follow the range of the page before. */
+const timed = /^\/(overview|(forwarders|findings|jobs)\/)/;
+
 /** @param {string} address @param {boolean} [replace] */
 function go(address, replace) {
   if (replay && !/[?&]at=/.test(address)) address = replay.stamp(address);
-  if (replace) history.replaceState(null, '', address);
+  if (!replay && page?.range && timed.test(address) && !/[?&](span|from|to)=/.test(address)) {
+    const q = new URLSearchParams(location.search);
+    const kept = ['span', 'from', 'to'].flatMap(k => (q.get(k) ? [[k, /** @type {string} */ (q.get(k))]] : []));
+    if (kept.length) address = withRange(new URL(address, location.href), Object.fromEntries(kept));
+  }
+  if (replace) history.replaceState(history.state, '', address);
   else {
     history.pushState(null, '', address);
     show();
   }
+}
+
+/** Shows another range of time on all charts of the page. @param {Record<string, string>} range none: the page's own
+ * @param {boolean} [zoomed] what was shown before comes back */
+function setRange(range, zoomed = false) {
+  history.pushState({ zoomed }, '', withRange(new URL(location.href), range));
+  show();
+}
+
+const fixed = () => Boolean(page?.range && app.range(page.range).fixed);
+
+/** Back to what was shown before the stretch was chosen. */
+function zoomOut() {
+  if (history.state?.zoomed) history.back();
+  else if (fixed()) setRange({});
+}
+
+/** One length of the range back (-1) or on (1). @param {number} by */
+function shift(by) {
+  const r = app.range(page?.range ?? ''),
+    to = r.to + by * r.seconds * 1000;
+  if (!r.fixed && by > 0) return note('This is live.');
+  if (by > 0 && to > app.now()) return setRange({});
+  setRange(shifted(r, by));
+}
+
+function longer() {
+  const all = spans.map(([s]) => s);
+  setRange({ span: all[(all.indexOf(app.range(page?.range ?? '').span) + 1) % all.length] });
+}
+
+/** The newest mark of the last day, as the replay shows it. */
+async function toMark() {
+  const now = app.now();
+  for (const span of ['1h', '24h']) {
+    const marks = await api.get(`/api/v1/marks?from=-${span}&limit=1000`).catch(() => []);
+    const m = marks.findLast((/** @type {any} */ x) => x.kind !== 'job' && Date.parse(x.at) < now - 3000);
+    if (!m) continue;
+    note(`${m.id} ${m.text}`);
+    const url = new URL(location.href);
+    withRange(url, {});
+    url.searchParams.set('at', new Date(m.at).toISOString().slice(0, 19) + 'Z');
+    return go(url.pathname + url.search.replaceAll('%3A', ':'));
+  }
+  note('Nothing is marked in the last day. H replays the last minute.');
 }
 
 /** @param {string} path @returns {Page} */
@@ -282,6 +346,7 @@ const navLinks = /** @type {const} */ ([
   ['whatif', '8 what if'],
 ]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
+const picker = new RangePicker({ set: setRange, now: serverNow });
 
 function drawBar() {
   const o = app.overview,
@@ -379,8 +444,10 @@ const everywhere = {
   ':': ['go to', () => dialog('go')],
   n: ['next that needs you', nextNeed],
   ' ': ['pause', () => pause(!app.paused)],
-  L: ['live', () => pause(false)],
+  L: ['live', () => (fixed() ? setRange({}) : pause(false))],
   H: ['replay', toPast],
+  '[': ['replay from the mark before', toMark],
+  ']': ['', () => note('This is live: [ goes to the mark before.')],
   y: ['copy address', copyAddress],
   '@': ['request log', () => dialog('log')],
   '?': ['help', () => dialog('help')],
@@ -410,6 +477,14 @@ addEventListener('keydown', e => {
   hit[1](e);
 });
 
+/** The keys of a page with a time axis. @type {Record<string, [string, () => void]>} */
+const rangeKeys = {
+  z: ['longer, shorter', longer],
+  '{': ['earlier', () => shift(-1)],
+  '}': ['later', () => shift(1)],
+  Escape: ['', zoomOut],
+};
+
 /** @param {string} k */
 const keyName = k =>
   ({
@@ -424,12 +499,14 @@ const keyName = k =>
 
 /** What works now: a replay's keys, the page's, everybody's. */
 function keysNow() {
-  const own = { ...everywhere, ...(page?.keys ?? {}) };
+  const own = { ...everywhere, ...(page?.range ? rangeKeys : {}), ...(page?.keys ?? {}) };
   return replay ? { ...replay.harmless(own), ...replay.keys } : own;
 }
 
 function drawKeys() {
-  const own = replay ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) } : (page?.keys ?? {});
+  const own = replay
+    ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) }
+    : { ...(page?.range ? rangeKeys : {}), ...(page?.keys ?? {}) };
   const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
   const common = (replay ? ['n', ':', '?'] : ['n', ':', ' ', 'H', '?']).map(
     k => /** @type {[string, any]} */ ([k, everywhere[k]]),
@@ -587,7 +664,7 @@ document.addEventListener('click', e => {
 });
 setInterval(drawBar, 250);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
-el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.nav, bar.who);
+el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.nav, picker.el, bar.who);
 await signInByLink();
 show();
 refreshSession();

@@ -4,6 +4,7 @@ import { h } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { charted, metricOf } from './metrics.js?v=__V__';
+import { sharedCursor } from './range.js?v=__V__';
 
 const HIGH = 150;
 
@@ -29,10 +30,13 @@ export function uPlotReady() {
  */
 
 export class Charts {
-  /** @param {any} uPlot @param {string} empty what to say without any series */
-  constructor(uPlot, empty) {
+  /** @param {any} uPlot @param {string} empty what to say without any series @param {import('./app.js').App} app */
+  constructor(uPlot, empty, app) {
     this.uPlot = uPlot;
     this.empty = empty;
+    this.app = app;
+    /** @type {Record<string, {low: Map<number, number>, mid: Map<number, number>, high: Map<number, number>}>} */
+    this.peers = {};
     this.el = h('div.charts');
     /** @type {{plot: any, names: string[]}[]} */
     this.drawn = [];
@@ -52,8 +56,8 @@ export class Charts {
     addEventListener('fairway-theme', this.themed);
   }
 
-  static async ready(/** @type {string} */ empty) {
-    return new Charts(await uPlotReady(), empty);
+  static async ready(/** @type {string} */ empty, /** @type {import('./app.js').App} */ app) {
+    return new Charts(await uPlotReady(), empty, app);
   }
 
   /** Every step of the range; one that is missing is null, which the plot leaves open. @param {string[]} names */
@@ -62,16 +66,27 @@ export class Charts {
     /** @type {number[]} */
     const xs = [];
     for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
-    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) =>
+    const line = (/** @type {string} */ n, /** @type {Map<number, number|null>|undefined} */ points) =>
       xs.map(t => {
-        const v = this.series[n]?.[k]?.get(t);
+        const v = points?.get(t);
         return v === undefined || v === null ? null : v * metricOf[n].factor;
       });
+    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => line(n, this.series[n]?.[k]);
     return [
       xs,
       ...names.map(n => column(n, 'mean')),
       ...(this.step > 1 ? names.flatMap(n => [column(n, 'max'), column(n, 'min')]) : []),
+      ...this.compared(names).flatMap(n => [
+        line(n, this.peers[n].high),
+        line(n, this.peers[n].low),
+        line(n, this.peers[n].mid),
+      ]),
     ];
+  }
+
+  /** Those of which the peers' band is known. @param {string[]} names */
+  compared(names) {
+    return names.filter(n => this.peers[n]);
   }
 
   /** Draws anew; for other metrics, another range or other colours. */
@@ -105,6 +120,8 @@ export class Charts {
       this.el.append(box);
       const edges =
         this.step > 1 ? names.flatMap(n => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
+      const compared = this.compared(names),
+        firstPeer = 1 + names.length + edges.length;
       const value = (
         /** @type {any} */ u,
         /** @type {number} */ v,
@@ -112,17 +129,27 @@ export class Charts {
         /** @type {number|null} */ k,
       ) => {
         const most = names.length + 2 * i - 1; // the place of its edges
-        return edges.length && k !== null && v !== null
-          ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})`
-          : number(v);
+        const own =
+          edges.length && k !== null && v !== null
+            ? `${number(v)} (${number(u.data[most + 1][k])} to ${number(u.data[most][k])})`
+            : number(v);
+        const p = compared.indexOf(names[i - 1]);
+        if (k === null || v === null || p < 0) return own;
+        const [high, low, mid] = [0, 1, 2].map(j => u.data[firstPeer + 3 * p + j][k]);
+        const unit = metricOf[names[i - 1]].shown_unit;
+        return `${own} ${unit}, peers ${number(mid)} (${number(low)} to ${number(high)})`;
       };
+      const shared = sharedCursor(this.app);
       const plot = new this.uPlot(
         {
           width: Math.max(240, box.clientWidth),
           height: HIGH,
-          cursor: { y: false },
+          cursor: shared.cursor,
           legend: { live: true },
-          hooks: { draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))] },
+          hooks: {
+            draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))],
+            setSelect: [shared.setSelect],
+          },
           scales: {
             y: {
               range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [
@@ -161,13 +188,26 @@ export class Charts {
               spanGaps: false,
               points: { show: false },
             })),
+            ...compared.flatMap(n =>
+              ['high', 'low', 'mid'].map(k => ({
+                label: `peers ${k} ${metricOf[n].label}`,
+                class: 'edge',
+                stroke: k === 'mid' ? dim : 'transparent',
+                width: k === 'mid' ? 1 : 0,
+                spanGaps: false,
+                points: { show: false },
+              })),
+            ),
           ],
-          bands: edges.length
-            ? names.map((_, i) => ({
-                series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i],
-                fill: `${strokes[i % strokes.length]}33`,
-              }))
-            : undefined,
+          bands: [
+            ...(edges.length
+              ? names.map((_, i) => ({
+                  series: [names.length + 1 + 2 * i, names.length + 2 + 2 * i],
+                  fill: `${strokes[i % strokes.length]}33`,
+                }))
+              : []),
+            ...compared.map((_, p) => ({ series: [firstPeer + 3 * p, firstPeer + 1 + 3 * p], fill: `${dim}2e` })),
+          ],
         },
         this.data(names),
         box,

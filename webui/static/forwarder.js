@@ -8,10 +8,13 @@ import { isOpen } from './app.js?v=__V__';
 import { exclude, reasonForm } from './findings.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
+import { stepOf, words } from './range.js?v=__V__';
 import { metricOf, shownAs } from './metrics.js?v=__V__';
 
-/** How much of the past is shown, and how many seconds a point stands for. @type {Record<string, [number, number]>} */
-const spans = { '5m': [300, 1], '1h': [3600, 15], '6h': [6 * 3600, 60], '24h': [24 * 3600, 300] };
+const USUAL = '5m', // of the past that is shown
+  LIVE = 300, // seconds that come with the live feed
+  MOST = 360, // points of a chart
+  COMPARED = 250_000; // samples of a metric that one question for the peers' band may read
 
 /** @type {import('./table.js').Column[]} */
 const clientColumns = [
@@ -63,12 +66,16 @@ const storageColumns = [
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
-  const span = new URLSearchParams(location.search).get('span') ?? '5m',
-    [seconds, step] = spans[span] ?? spans['5m'],
-    live = step === 1;
+  const range = app.range(USUAL),
+    { seconds, fixed } = range,
+    live = !fixed && seconds <= LIVE,
+    step = live ? 1 : stepOf(range, MOST);
   const [detail, charts] = await Promise.all([
     get(address()),
-    Charts.ready(`No series of ${id} in the last ${span}. They begin with the first second its agent sends.`),
+    Charts.ready(
+      `No series of ${id} is kept of ${words(range)}. They begin with the first second its agent sends.`,
+      app,
+    ),
   ]);
   charts.span = seconds;
   charts.step = step;
@@ -79,9 +86,10 @@ export async function forwarderPage(app, id) {
   const now = () => Math.floor((Date.parse(app.overview?.at ?? '') || app.now()) / 1000);
   /** What is drawn: of the last minutes every second, of longer what the store keeps of each step. */
   async function begin() {
-    charts.end = now();
+    charts.end = fixed ? Math.floor(range.to / 1000) : now();
     const from = (charts.end - seconds) * 1000,
       to = (charts.end + 1) * 1000;
+    const peers = compare(from / 1000, charts.end);
     const marks =
       from < 0
         ? []
@@ -104,13 +112,46 @@ export async function forwarderPage(app, id) {
       charts.series = Object.fromEntries(
         await Promise.all(
           names.map(async n => {
-            const [mean, min, max] = await Promise.all(['mean', 'min', 'max'].map(k => one(n, k)));
+            const kinds = step > 1 ? ['mean', 'min', 'max'] : ['mean'];
+            const [mean, min, max] = await Promise.all(kinds.map(k => one(n, k)));
             return [n, { mean, min, max }];
           }),
         ),
       );
     }
     charts.marks = await marks;
+    charts.peers = await peers;
+  }
+  /**
+   * The median and the band of the other forwarders, where the question costs the server little.
+   * @param {number} from
+   * @param {number} to s
+   */
+  async function compare(from, to) {
+    const others = (app.overview?.forwarders.length ?? 0) - 1;
+    /** @type {typeof charts.peers} */
+    const out = {};
+    if (others < 3 || others * seconds > COMPARED) return out;
+    const first = Math.ceil(from / step) * step;
+    await Promise.all(
+      Object.keys(d.series)
+        .filter(n => metricOf[n]?.chart)
+        .map(async n => {
+          // PromQL's name has the unit at its end.
+          const all = `{__name__=~"fairway_${n}(_per_second|_seconds|)",role="forwarder",node!=${JSON.stringify(id)}}`;
+          const part = (/** @type {string} */ k, /** @type {number} */ q) =>
+            `label_replace(quantile(${q}, ${all}), "part", "${k}", "", "")`;
+          const query = `${part('low', 0.1)} or ${part('mid', 0.5)} or ${part('high', 0.9)}`;
+          const a = await get(
+            `/prometheus/api/v1/query_range?query=${encodeURIComponent(query)}&start=${first}&end=${to}&step=${step}`,
+          ).catch(() => null); // the charts stand without it
+          for (const s of a?.data.result ?? []) {
+            out[n] ??= { low: new Map(), mid: new Map(), high: new Map() };
+            for (const [t, v] of s.values) out[n][/** @type {'low'} */ (s.metric.part)].set(t, Number(v));
+          }
+        }),
+    );
+    return out;
   }
   await begin();
   const title = h('h1'),
@@ -279,11 +320,13 @@ export async function forwarderPage(app, id) {
   }
 
   function drawMarks() {
-    const shown = live
-      ? 'the last five minutes, every second'
-      : `the last ${span}; a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
+    const points =
+      step === 1
+        ? 'every second'
+        : `a point is the mean of ${step} s, the band reaches from the least to the most second in it`;
+    const grey = Object.keys(charts.peers).length ? ' Grey: median of its peers, 10th to 90th percentile.' : '';
     what.replaceChildren(
-      `Shown: ${shown} (z for ${next()}).`,
+      `Shown: ${words(range)}, ${points}.${grey}`,
       ...charts.marks
         .slice(-6)
         .flatMap(m => [
@@ -308,11 +351,6 @@ export async function forwarderPage(app, id) {
       charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }
-  function next() {
-    const all = Object.keys(spans);
-    return all[(all.indexOf(span) + 1) % all.length];
-  }
-
   function toggle() {
     const r = clients.current();
     if (!r) return;
@@ -344,6 +382,7 @@ export async function forwarderPage(app, id) {
   return {
     title: id,
     el,
+    range: USUAL,
     topics: [`forwarder:${id}`],
     async past() {
       d = await get(address());
@@ -370,7 +409,8 @@ export async function forwarderPage(app, id) {
       }
       // After a silence agents send what they kept meanwhile: read it when it has come.
       if (live && now() - charts.end > staleAfter()) ticks = 60 - 6;
-      if (++ticks % 60 === 0 || (!live && ticks % step === 0)) {
+      if (fixed) return;
+      if (++ticks % 60 === 0 || (!live && ticks % Math.max(15, step) === 0)) {
         get(address())
           .then(all => {
             d = all;
@@ -423,7 +463,6 @@ export async function forwarderPage(app, id) {
       C: ['canary probe', canary],
       s: ['choose client', toggle],
       ...rowKeys(step => clients.move(step)),
-      z: ['longer, shorter', () => app.go(`/forwarders/${encodeURIComponent(id)}?span=${next()}`)],
       ...exportKeys(
         id,
         () => charts.rows(),

@@ -1,6 +1,6 @@
 // What belongs to a finding beside its life: whom it hurts, the series that accuse beside the peers', and the moves
 // with what they brought.
-import { h } from './h.js?v=__V__';
+import { h, setText } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { get, getText } from './api.js?v=__V__';
@@ -72,12 +72,44 @@ function chart(inc, c) {
     const anchor = k === 4 ? 'end' : 'start';
     svg.append(s('text', { x: x(i), y: HEIGHT - 3, 'text-anchor': anchor }, clock(from + i * step)));
   }
-  return h(
+  const line = s('line', { class: 'cursor', y1: 4, y2: HEIGHT - BOTTOM, visibility: 'hidden' }),
+    value = h('span.dim');
+  svg.append(line);
+  const figure = h(
     'figure',
     null,
-    h('figcaption', null, c.label, ratio && h('strong', null, ` ${ratio}`)),
+    h('figcaption', null, c.label, ratio && h('strong', null, ` ${ratio}`), ' ', value),
     /** @type {any} */ (svg),
   );
+  const show = (/** @type {number|null} */ i) => {
+    line.setAttribute('visibility', i === null ? 'hidden' : 'visible');
+    if (i === null) return setText(value, '');
+    line.setAttribute('x1', String(x(i)));
+    line.setAttribute('x2', String(x(i)));
+    const of = (/** @type {number|null} */ v) => number(v === null ? null : v * c.scale);
+    const peers = c.mid[i] === null ? 'peers not known' : `peers ${of(c.mid[i])} (${of(c.low[i])} to ${of(c.high[i])})`;
+    setText(value, ` ${of(c.node[i])} ${c.unit}, ${peers}  ${clock(from + i * step)}`);
+  };
+  /** The step under the pointer. @param {PointerEvent} e */
+  const under = e => {
+    const box = svg.getBoundingClientRect(),
+      part = (((e.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT);
+    return part < 0 || part > 1 ? null : Math.round(part * (n - 1));
+  };
+  return { figure, show, under, svg };
+}
+
+/** One cursor over all charts. @param {ReturnType<typeof chart>[]} charts */
+function shareCursor(charts) {
+  for (const c of charts) {
+    const svg = /** @type {any} */ (c.svg);
+    svg.addEventListener('pointermove', (/** @type {PointerEvent} */ e) => {
+      const i = c.under(e);
+      charts.forEach(one => one.show(i));
+    });
+    svg.addEventListener('pointerleave', () => charts.forEach(one => one.show(null)));
+  }
+  return charts.map(c => c.figure);
 }
 
 export class Incident {
@@ -92,7 +124,7 @@ export class Incident {
   async load() {
     const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident`);
     const open = this.el.querySelector('details')?.open ?? false;
-    const charts = inc.series.charts.map((/** @type {any} */ c) => chart(inc, c));
+    const charts = shareCursor(inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
     this.el.replaceChildren(
       h('h2', null, 'Who suffers'),
       inc.victims.length

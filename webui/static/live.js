@@ -14,6 +14,8 @@ export class Live {
     this.tries = 0;
     this.timer = 0;
     this.seen = 0;
+    /** @type {any} the overview that changes come to */
+    this.overview = null;
     this.background = document.hidden;
     document.addEventListener('visibilitychange', () => {
       this.background = document.hidden;
@@ -41,6 +43,7 @@ export class Live {
     const url = new URL('/api/v1/live', location.href);
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:';
     url.searchParams.set('topics', this.topics.join());
+    url.searchParams.set('changes', '1');
     if (this.background) url.searchParams.set('background', '1');
     const ws = secret() ? new WebSocket(url, ['fairway', `session.${secret()}`]) : new WebSocket(url);
     ws.binaryType = 'arraybuffer';
@@ -54,7 +57,12 @@ export class Live {
       if (e.data instanceof ArrayBuffer) {
         const g = parseGrid(e.data);
         if (g) this.on.grid(g);
-      } else this.on.message(JSON.parse(e.data));
+      } else {
+        const m = JSON.parse(e.data);
+        if (m.changes) m.overview = patched(this.overview, m.changes);
+        if (m.overview) this.overview = m.overview;
+        this.on.message(m);
+      }
     };
     ws.onclose = () => {
       if (ws !== this.ws) return;
@@ -69,6 +77,25 @@ export class Live {
       old.close();
     }
   }
+}
+
+/**
+ * A value with what changed of it, as webui/changes.go says it. What did not change is shared with the earlier one.
+ * @param {any} have @param {any} patch @returns {any}
+ */
+export function patched(have, patch) {
+  if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch;
+  if (Array.isArray(have)) {
+    const out = [...have];
+    for (const [i, p] of Object.entries(patch['[]'])) out[Number(i)] = patched(out[Number(i)], p);
+    return out;
+  }
+  const out = { ...have };
+  for (const [k, p] of Object.entries(patch)) {
+    if (p === null) delete out[k];
+    else out[k] = patched(out[k], p);
+  }
+  return out;
 }
 
 /** @typedef {{metric: number, generation: number, time: number, full: number, cells: Uint8Array}} Grid */

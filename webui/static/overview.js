@@ -156,7 +156,7 @@ function forwardersPage(app, q, asTable) {
   });
   const waits = new Waits(),
     needs = new Needs(app),
-    strip = new Strip(waits);
+    strip = new Strip(waits, app);
   /** Jobs that wait, by forwarder, as the needs have them. @type {Map<string, string>} */
   let waiting = new Map();
   /** @type {import('./table.js').Column[]} */
@@ -218,13 +218,15 @@ function forwardersPage(app, q, asTable) {
       );
 
   function remember() {
-    const a = new URLSearchParams();
+    const a = new URLSearchParams(),
+      kept = new URLSearchParams(location.search);
     if (asTable) a.set('view', 'table');
     if (metrics[m].name !== 'slow') a.set('metric', metrics[m].name);
     const sort = (table.reverse ? '-' : '') + table.sort;
     if (sort !== (asTable ? '-node' : 'slow')) a.set('sort', sort);
     if (table.filter) a.set('filter', table.filter);
     if (cursor) a.set('sel', cursor);
+    for (const k of ['span', 'from', 'to']) if (kept.get(k)) a.set(k, /** @type {string} */ (kept.get(k)));
     app.go(`/overview${a.size ? `?${a}` : ''}`, true);
   }
 
@@ -315,6 +317,7 @@ function forwardersPage(app, q, asTable) {
   return {
     title: 'overview',
     el,
+    range: asTable ? undefined : '15m',
     update(next) {
       o = next;
       const accused = new Map(

@@ -1,9 +1,11 @@
 // The machine in four charts on one time axis with one cursor: bandwidth, metadata, clients' latency, requests waiting.
+// The last quarter of an hour comes with the live feed, another range of time from the store.
 import { h, setText } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
+import { sharedCursor, stepOf, words } from './range.js?v=__V__';
 
 const HIGH = 112;
 
@@ -32,18 +34,92 @@ const charts = [
   { title: 'waiting', unit: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
 ];
 const mega = (/** @type {any} */ v) => (v === null || v === undefined ? null : v / 1e6);
+/** @param {(number|null)[]} line */
+const mean = line => {
+  const known = /** @type {number[]} */ (line.filter(v => v !== null));
+  return known.length ? known.reduce((a, b) => a + b) / known.length : null;
+};
 const milli = (/** @type {any} */ v) => (v === null || v === undefined ? null : v * 1e3);
 
+const USUAL = '15m',
+  LIVE = 900, // seconds that the live feed covers
+  MOST = 120; // points of a chart
+
+/**
+ * The layer's steps over a range as the store has them, like those of the live feed; a chart without an answer has why.
+ * @param {import('./range.js').Range} r @param {string[]} nodes
+ */
+async function layerOver(r, nodes) {
+  const step = stepOf(r, MOST),
+    first = Math.ceil(r.from / 1000 / step) * step,
+    last = Math.floor(r.to / 1000 / step) * step;
+  /** @type {any[]} */
+  const layer = [];
+  /** @type {Record<string, string>} */
+  const failed = {};
+  for (let t = first; t <= last; t += step) layer.push({});
+  const at = (/** @type {number} */ t) => layer[Math.round((t - first) / step)];
+  const sum = async (/** @type {string} */ title, /** @type {string} */ metric, /** @type {string} */ into) => {
+    try {
+      const a = await get(
+        `/api/v1/series?metric=${metric}&node=${encodeURIComponent(nodes.join())}&step=${step}s` +
+          `&from=${first * 1000}&to=${(last + step) * 1000}`,
+      );
+      for (const s of a.series)
+        for (const p of s.points) {
+          const to = p.v === null || p.v === undefined ? undefined : at(p.t / 1000);
+          if (to) to[into] = (to[into] ?? 0) + p.v;
+        }
+    } catch (err) {
+      failed[title] = /** @type {Error} */ (err).message;
+    }
+  };
+  const clients = '{__name__=~"fairway_client_(read|write)_seconds",role="compute"}',
+    part = (/** @type {number} */ q) => `label_replace(quantile(0.${q}, ${clients}), "q", "p${q}", "", "")`;
+  const latency = async () => {
+    try {
+      const a = await get(
+        `/prometheus/api/v1/query_range?query=${encodeURIComponent(`${part(50)} or ${part(95)}`)}` +
+          `&start=${first}&end=${last}&step=${step}`,
+      );
+      for (const s of a.data.result)
+        for (const [t, v] of s.values) {
+          const to = at(t);
+          if (to) to[`latency_${s.metric.q}_seconds`] = Number(v);
+        }
+    } catch (err) {
+      failed['client latency'] = /** @type {Error} */ (err).message;
+    }
+  };
+  if (nodes.length)
+    await Promise.all([
+      sum('bandwidth', 'write_bytes', 'write_bytes_per_sec'),
+      sum('bandwidth', 'read_bytes', 'read_bytes_per_sec'),
+      sum('metadata', 'meta_ops', 'meta_ops_per_sec'),
+      sum('waiting', 'queue_len', 'waiting'),
+      latency(),
+    ]);
+  return { layer, step, end: last, failed };
+}
+
 export class Strip {
-  /** @param {import('./sparks.js').Waits} waits */
-  constructor(waits) {
+  /** @param {import('./sparks.js').Waits} waits @param {import('./app.js').App} app */
+  constructor(waits, app) {
     this.waits = waits;
+    this.app = app;
+    this.range = app.range(USUAL);
+    /** What the store has of the range; null while it comes with the live feed. @type {any} */
+    this.past = null;
+    this.reads = this.range.fixed || this.range.seconds > LIVE;
+    this.readAt = -Infinity;
+    /** @type {string[]} */
+    this.nodes = [];
     this.cards = charts.map(c => {
       const value = h('span.value'),
         box = h('div.plot');
       return { ...c, value, box, el: h('section.card.mini', null, h('h2', null, c.title, value), box) };
     });
-    this.el = h('div.strip4', { 'aria-label': 'the machine, last 15 minutes' }, ...this.cards.map(c => c.el));
+    this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
     /** @type {any[]} */
     this.plots = [];
     /** @type {any[]} */
@@ -59,23 +135,44 @@ export class Strip {
   /** Loads the library and the marks after the first paint. */
   async open() {
     /** @type {any} */ (this).uPlot = await uPlotReady();
-    this.marks = await get('/api/v1/marks?from=-15m').catch(() => []);
+    const { from, to, fixed } = this.range;
+    this.marks = await get(
+      `/api/v1/marks?from=${Math.floor(from)}${fixed ? `&to=${to}` : ''}&limit=1000`,
+    ).catch(() => []);
+    if (this.reads) await this.read();
     this.build();
   }
 
+  /** What the store has of the range. */
+  async read() {
+    this.readAt = performance.now();
+    this.range = this.app.range(USUAL);
+    this.past = await layerOver(this.range, this.nodes);
+  }
+
   data(/** @type {Chart} */ c) {
-    const { trend, step, end } = this.waits,
-      n = trend?.layer.length ?? 0;
+    const { step, end, layer: all = [] } = this.past ?? { ...this.waits, layer: this.waits.trend?.layer },
+      layer = this.past ? all : all.slice(-Math.round(this.range.seconds / step)),
+      n = layer.length;
     return [
       Array.from({ length: n }, (_, i) => end - (n - 1 - i) * step),
-      ...c.lines.map(l => (trend?.layer ?? []).map((/** @type {any} */ s) => l.of(s ?? {}) ?? null)),
+      ...c.lines.map(l => layer.map((/** @type {any} */ s) => l.of(s ?? {}) ?? null)),
     ];
+  }
+
+  /** Why a chart has nothing to draw; empty where it has. @param {Chart} c @param {any[][]} data */
+  why(c, data) {
+    if (data.slice(1).some(line => line.some(v => v !== null))) return '';
+    const failed = this.past?.failed[c.title];
+    return failed
+      ? `Of ${words(this.range)} this could not be read: ${failed}`
+      : `No ${c.title} is known of ${words(this.range)}.`;
   }
 
   build() {
     const { uPlot } = /** @type {any} */ (this);
     if (!uPlot || !this.el.isConnected) return;
-    this.plots.forEach(p => p.destroy());
+    this.plots.forEach(p => p?.destroy());
     const css = getComputedStyle(document.documentElement),
       of = (/** @type {string} */ n) => css.getPropertyValue(n).trim();
     const strokes = [of('--series1'), of('--series2')],
@@ -85,20 +182,29 @@ export class Strip {
         ticks: { show: false },
         font: '11px system-ui',
       };
-    this.plots = this.cards.map(
-      c =>
-        new uPlot(
+    const shared = sharedCursor(this.app);
+    this.plots = this.cards.map(c => {
+        const data = this.data(c),
+          why = this.why(c, data);
+        c.box.replaceChildren(...(why ? [h('p.empty', null, why)] : []));
+        if (why) return null;
+        return new uPlot(
           {
             width: Math.max(120, c.box.clientWidth),
             height: HIGH,
             legend: { show: false },
-            cursor: { y: false, sync: { key: 'strip' }, drag: { x: false, y: false } },
+            cursor: shared.cursor,
             hooks: {
               setCursor: [(/** @type {any} */ u) => this.say(c, u)],
+              setSelect: [shared.setSelect],
               drawClear: [(/** @type {any} */ u) => this.shade(u, of('--slow'))],
               draw: [(/** @type {any} */ u) => this.flags(u, of('--dim'))],
             },
             scales: {
+              x: {
+                range: (/** @type {any} */ _u, /** @type {number} */ lo, /** @type {number} */ hi) =>
+                  this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi],
+              },
               y: {
                 range: (/** @type {any} */ _u, /** @type {any} */ _l, /** @type {number} */ hi) => [
                   0,
@@ -134,15 +240,15 @@ export class Strip {
               })),
             ],
           },
-          this.data(c),
+          data,
           c.box,
-        ),
-    );
+        );
+    });
     this.cards.forEach((c, i) => this.say(c, this.plots[i]));
   }
 
   size() {
-    this.plots.forEach((p, i) => p.setSize({ width: Math.max(120, this.cards[i].box.clientWidth), height: HIGH }));
+    this.plots.forEach((p, i) => p?.setSize({ width: Math.max(120, this.cards[i].box.clientWidth), height: HIGH }));
   }
 
   /** The numbers: those under the cursor, else the mean of the last ten seconds. @param {any} c @param {any} u */
@@ -150,11 +256,13 @@ export class Strip {
     const at = u?.cursor?.idx;
     const now = this.now ?? {};
     const texts = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) => {
-      const v = at === null || at === undefined ? l.of(now) : u.data[i + 1][at];
+      const v =
+        at !== null && at !== undefined ? u.data[i + 1][at] : this.range.fixed ? mean(u?.data[i + 1] ?? []) : l.of(now);
       return `${c.lines.length > 1 ? `${l.name} ` : ''}${v === null || v === undefined ? '-' : short(v)}`;
     });
-    const peak = c.title === 'bandwidth' && this.peak ? ` of ${short(this.peak / 1e6)}` : '';
-    const when = at === null || at === undefined ? '' : `  ${clock(u.data[0][at] * 1000)}`;
+    const peak = c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / 1e6)}` : '';
+    const when =
+      at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
     setText(c.value, `${texts.join('  ')}${peak} ${c.unit}${when}`);
   }
 
@@ -204,12 +312,28 @@ export class Strip {
     );
     const first = o.needs?.find((/** @type {any} */ n) => n.state === 'slow' || n.state === 'silent');
     this.since = first ? Date.parse(first.since) : 0;
-    if (stepped) this.plots.forEach((p, i) => p.setData(this.data(this.cards[i])));
+    this.nodes = o.forwarders.map((/** @type {any} */ r) => r.id);
+    if (this.reads) this.again();
+    else if (stepped) this.move();
     this.cards.forEach((c, i) => this.say(c, this.plots[i]));
   }
 
+  /** New points; a chart that had none may have some now. */
+  move() {
+    const all = this.cards.map(c => this.data(c));
+    if (this.plots.some((p, i) => !p === !this.why(this.cards[i], all[i]))) return this.build();
+    this.plots.forEach((p, i) => p?.setData(all[i]));
+  }
+
+  /** Reads a range that lives on again, once a step. */
+  async again() {
+    if (this.range.fixed || performance.now() - this.readAt < 1000 * Math.max(10, this.past?.step ?? 10)) return;
+    await this.read();
+    if (this.plots.length) this.move();
+  }
+
   close() {
-    this.plots.forEach(p => p.destroy());
+    this.plots.forEach(p => p?.destroy());
     removeEventListener('resize', this.resized);
     removeEventListener('fairway-theme', this.themed);
   }

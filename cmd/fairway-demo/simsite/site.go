@@ -34,6 +34,7 @@ import (
 	"fairway/remap/situation"
 	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
+	"fairway/tsdb/promapi"
 	"fairway/tsdb/window"
 	"fairway/webui"
 	"fairway/webui/access"
@@ -215,7 +216,7 @@ func New(t testing.TB, o Options) *Site {
 	s.Server, err = webui.New(webui.Config{Access: people, Picture: s.Picture, Store: s.Store, Desk: s.Desk,
 		Ingest: s.Ingest,
 		Jobs:   s.Jobs, Findings: s.Loop.Settings(), Review: desk.NewReview(s.Desk, s.Loop), Gathering: o.Gathering,
-		PromQL: http.NotFoundHandler(), Options: options})
+		PromQL: promapi.New(promapi.Config{Store: s.Store}), Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}

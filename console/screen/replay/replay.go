@@ -21,6 +21,7 @@ type Replay struct {
 	asking  bool
 	wanted  time.Time // asked for next, once the answer under way is here
 	missing error
+	toMark  bool // begins with the newest mark, which is not known yet
 	strip   strip
 }
 
@@ -58,6 +59,13 @@ func (r *Replay) Start(s *screen.State, at time.Time) tea.Cmd {
 	*r = Replay{}
 	s.Paused = true
 	return r.GoTo(s, at)
+}
+
+// StartAtMark leaves the live screen for the newest mark, once it is known.
+func (r *Replay) StartAtMark(s *screen.State) tea.Cmd {
+	cmd := r.Start(s, s.Newest.At.Add(-2*time.Second))
+	r.toMark = cmd != nil
+	return cmd
 }
 
 // GoTo shows another second of the past; a second that is still to come is live.

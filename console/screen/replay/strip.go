@@ -63,13 +63,18 @@ func (r *Replay) readMarks(s *screen.State) tea.Cmd {
 }
 
 // TakeMarks keeps them. Starts and ends of jobs are left out: there are too many to jump along.
-func (r *Replay) TakeMarks(s *screen.State, m MarksMsg) {
+func (r *Replay) TakeMarks(s *screen.State, m MarksMsg) tea.Cmd {
 	if !s.Replays() {
-		return
+		return nil
 	}
 	t := &r.strip
 	t.asking, t.from, t.to, t.err = false, m.from, m.to, m.Err
 	t.marks = slices.DeleteFunc(slices.Clone(m.Value), func(m remap.Mark) bool { return markSign(&m) == 0 })
+	if !r.toMark {
+		return nil
+	}
+	r.toMark = false
+	return r.goToMark(s, false)
 }
 
 // markSign is how a mark looks on the line; 0 for one that is not shown.

@@ -1,0 +1,180 @@
+// The stretch of time that the pages with a time axis show, and its picker in the header. The address has it: span=1h
+// lives on with the present, from=...&to=... stands still.
+import { h, setText } from './h.js?v=__V__';
+import { clock } from './format.js?v=__V__';
+
+/** @type {[string, string][]} */
+export const spans = [
+  ['5m', 'last 5 min'],
+  ['15m', 'last 15 min'],
+  ['1h', 'last hour'],
+  ['6h', 'last 6 hours'],
+  ['24h', 'last day'],
+];
+const CUSTOM = 'custom';
+/** Seconds that a point of a chart can stand for. */
+const steps = [1, 5, 15, 30, 60, 180, 300, 720, 1800, 3600, 4 * 3600];
+const LEAST = 10; // seconds; a shorter stretch shows nothing that a second does not
+
+/**
+ * @typedef {{span: string, seconds: number, from: number, to: number, fixed: boolean}} Range
+ * From and to are ms; a range that is not fixed ends now.
+ */
+
+/** What an address asks for; usual is the page's own span. @param {URLSearchParams} q @param {string} usual @param
+ * {number} now @returns {Range} */
+export function rangeOf(q, usual, now) {
+  const from = Date.parse(q.get('from') ?? ''),
+    to = Date.parse(q.get('to') ?? '');
+  if (from < to) return { span: CUSTOM, seconds: Math.round((to - from) / 1000), from, to, fixed: true };
+  const span = seconds(q.get('span') ?? '') ? /** @type {string} */ (q.get('span')) : usual,
+    n = seconds(span);
+  return { span, seconds: n, from: now - n * 1000, to: now, fixed: false };
+}
+
+/** @param {string} span such as 15m; 0 of anything else */
+function seconds(span) {
+  const m = /^(\d{1,4})([mhd])$/.exec(span);
+  return m ? Number(m[1]) * { m: 60, h: 3600, d: 86400 }[/** @type {'m'} */ (m[2])] : 0;
+}
+
+/** Seconds of a step, so that a chart has at most so many points. @param {Range} r @param {number} most */
+export const stepOf = (r, most) => steps.find(s => r.seconds / s <= most) ?? /** @type {number} */ (steps.at(-1));
+
+/** A range in words, in the reader's zone. @param {Range} r */
+export function words(r) {
+  if (!r.fixed) return `the ${spans.find(([s]) => s === r.span)?.[1] ?? `last ${r.span}`}`;
+  return `${moment(r.from)} to ${moment(r.to)}`;
+}
+
+/** @param {number} ms */
+const moment = ms =>
+  (new Date(ms).toDateString() === new Date().toDateString() ? '' : `${new Date(ms).toLocaleDateString('sv')} `) +
+  clock(ms);
+/** @param {number} ms */
+const iso = ms => new Date(ms).toISOString().slice(0, 19) + 'Z';
+
+/** An address with a range, or with the page's own. @param {URL} url @param {Record<string, string>} range */
+export function withRange(url, range) {
+  for (const k of ['span', 'from', 'to']) url.searchParams.delete(k);
+  for (const [k, v] of Object.entries(range)) url.searchParams.set(k, v);
+  return url.pathname + url.search.replaceAll('%3A', ':');
+}
+
+/** The query of a fixed range. @param {number} from @param {number} to ms */
+export const fixedRange = (from, to) => {
+  const mid = (from + to) / 2,
+    half = Math.max(to - from, LEAST * 1000) / 2;
+  return { from: iso(Math.floor((mid - half) / 1000) * 1000), to: iso(Math.ceil((mid + half) / 1000) * 1000) };
+};
+
+/** The range that lies the length of this one by further back (-1) or on (1). @param {Range} r @param {number} by */
+export const shifted = (r, by) => fixedRange(r.from + by * r.seconds * 1000, r.to + by * r.seconds * 1000);
+
+/** The picker in the header. */
+export class RangePicker {
+  /** @param {{set: (range: Record<string, string>) => void, now: () => number}} on */
+  constructor(on) {
+    this.on = on;
+    /** @type {Range|null} */
+    this.range = null;
+    this.select = /** @type {HTMLSelectElement} */ (
+      h(
+        'select',
+        { 'aria-label': 'range of time', change: () => this.chosen() },
+        ...spans.map(([value, text]) => h('option', { value }, text)),
+        h('option', { value: CUSTOM }, 'from - to'),
+      )
+    );
+    this.text = h('button', { type: 'button', title: 'change from and to', click: () => this.ask() });
+    this.live = h('button', { type: 'button', click: () => this.on.set({}) }, 'L live');
+    this.el = h('span', { id: 'range', hidden: true }, this.select, this.text, this.live);
+  }
+
+  /** @param {Range|null} range null where a page has no time axis */
+  show(range) {
+    this.range = range;
+    this.el.hidden = !range;
+    if (!range) return;
+    this.select.value = spans.some(([s]) => s === range.span) ? range.span : CUSTOM;
+    setText(this.text, range.fixed ? words(range) : '');
+    this.text.hidden = !range.fixed;
+    this.live.hidden = !range.fixed;
+  }
+
+  chosen() {
+    if (this.select.value === CUSTOM) this.ask();
+    else this.on.set({ span: this.select.value });
+    this.select.blur(); // so that keys are the page's again
+  }
+
+  /** Asks for from and to. */
+  ask() {
+    const r = this.range ?? { from: this.on.now() - 900_000, to: this.on.now() };
+    // A field of the reader's zone; sv writes as such a field wants it.
+    const local = (/** @type {number} */ ms) => new Date(ms).toLocaleString('sv').replace(' ', 'T');
+    const field = (/** @type {string} */ name, /** @type {number} */ ms) =>
+      /** @type {HTMLInputElement} */ (
+        h('input', { type: 'datetime-local', step: 1, value: local(ms), 'aria-label': name, required: true })
+      );
+    const from = field('from', r.from),
+      to = field('to', r.to),
+      error = h('p.error', { role: 'alert' }),
+      cancel = h('button', { type: 'button', click: () => close() }, 'Cancel');
+    const d = /** @type {HTMLDialogElement} */ (
+      h(
+        'dialog',
+        { 'aria-label': 'range of time' },
+        h(
+          'form',
+          {
+            submit: (/** @type {Event} */ e) => {
+              e.preventDefault();
+              const a = Date.parse(from.value),
+                b = Date.parse(to.value);
+              if (!(a < b)) return setText(error, 'From is not before to.');
+              if (a > this.on.now()) return setText(error, 'From is still to come: nothing is known of it.');
+              close();
+              this.on.set(fixedRange(a, Math.min(b, this.on.now())));
+            },
+          },
+          h('p', null, h('label', null, 'From ', from), ' ', h('label', null, 'to ', to)),
+          error,
+          h('div.actions', null, cancel, h('button', { type: 'submit' }, 'Show')),
+        ),
+      )
+    );
+    const close = () => {
+      d.close();
+      d.remove();
+      this.show(this.range);
+    };
+    d.addEventListener('cancel', close);
+    document.body.append(d);
+    d.showModal();
+    from.focus();
+  }
+}
+
+/**
+ * The options of a plot whose cursor is that of all charts of the page, and where dragging chooses a range.
+ * @param {import('./app.js').App} app
+ */
+export function sharedCursor(app) {
+  let over = 0;
+  return {
+    cursor: {
+      y: false,
+      sync: { key: 'page' },
+      drag: { x: true, y: false, setScale: false },
+      bind: { dblclick: () => () => (app.zoomOut(), null) },
+    },
+    /** @param {any} u */
+    setSelect: u => {
+      if (!(u.select.width > 4) || performance.now() - over < 300) return; // the other charts get the same one
+      over = performance.now();
+      const at = (/** @type {number} */ x) => u.posToVal(x, 'x') * 1000;
+      app.setRange(fixedRange(at(u.select.left), at(u.select.left + u.select.width)), true);
+    },
+  };
+}
