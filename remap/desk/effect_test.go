@@ -95,7 +95,7 @@ func TestTheEffectUntilTheJobsEnd(t *testing.T) {
 		go meter.Run(ctx)
 		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
 		approve(t, d, sam, p.ID)
-		time.Sleep(20 * time.Second)
+		time.Sleep(40 * time.Second)
 		if _, err := d.Restore(t.Context(), olga, p.ID, remap.Answer{Reason: why}); err != nil {
 			t.Fatal(err)
 		}

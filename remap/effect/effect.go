@@ -19,6 +19,8 @@ const (
 	settle = time.Second
 	// late is how long seconds may be under way to the store.
 	late = 3 * time.Second
+	// shortest is how long the time after must be.
+	shortest = Window / 3
 	// least is how many seconds with requests of the class each side must have.
 	least = 5
 	// most bounds the nodes that are read: of larger plans every n-th node stands for the others.
@@ -85,8 +87,11 @@ func Measure(ctx context.Context, store Selector, a Ask) (*remap.Effect, error) 
 		return nil, err
 	}
 	e.Judge()
-	if !over {
+	switch {
+	case !over:
 		e.Verdict = remap.Measuring
+	case e.AfterTo.Sub(e.AfterFrom) < shortest: // the job ended: part of a burst says nothing
+		e.Verdict = remap.EffectUnknown
 	}
 	return e, nil
 }

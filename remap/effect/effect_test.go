@@ -152,7 +152,11 @@ func TestEffectGrows(t *testing.T) {
 			t.Errorf("before is %s long", got)
 		}
 	}
-	// The job's end is the end of what there is to measure.
+	// The job's end is the end of what there is to measure: soon after the move nothing is known.
+	a.Now, a.Ended = moment.Add(18*time.Second), true
+	if e, err := effect.Measure(t.Context(), db, a); err != nil || e.Verdict != remap.EffectUnknown {
+		t.Errorf("%+v, %v", e, err)
+	}
 	a.Now, a.Ended = moment.Add(30*time.Second), true
 	if e, err := effect.Measure(t.Context(), db, a); err != nil || e.Verdict != remap.Helped {
 		t.Errorf("%+v, %v", e, err)
