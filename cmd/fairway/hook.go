@@ -70,6 +70,8 @@ func newHook(o *options) *cobra.Command {
 	f.StringVar(&g.nodes, "nodes", "", "its nodes, such as cn[001-004],cn007; the environment's without it")
 	f.StringVar(&g.envDir, "env-dir", "",
 		"folder that the nodes see, too: what a job's environment is to have is written there, for hook env")
+	f.BoolVar(&g.hints, "hints", false,
+		"its user asks for ROMIO hints; with Slurm the word hints=romio in the job's comment does so")
 	end := verb("end", "A job has ended: have its nodes moved back", o.end)
 	end.Flags().StringVar(&g.envDir, "env-dir", "", "folder of hook dispatch: what is there of the job is removed")
 	c.AddCommand(start, end, newHookEnv(&g))
@@ -125,11 +127,11 @@ func (o *options) dispatch(ctx context.Context, cl *client.Client, g *given, out
 	if o.json {
 		return printJSON(out, a)
 	}
-	if w := a.Window; w != nil {
-		_, err = fmt.Fprintf(out, "fairway: job %s: %s, best started in %.0f s\n", r.Job, w.Words, w.StartInSeconds)
+	for _, words := range a.Given {
+		fmt.Fprintf(out, "fairway: job %s: %s\n", r.Job, words)
 	}
-	_, err2 := fmt.Fprintf(out, "fairway: job %s: %s, %.0f ms\n", r.Job, decided(&a), time.Since(begun).Seconds()*1000)
-	return errors.Join(err, err2)
+	_, err = fmt.Fprintf(out, "fairway: job %s: %s, %.0f ms\n", r.Job, decided(&a), time.Since(begun).Seconds()*1000)
+	return err
 }
 
 // decided is the answer in a line of the controller's log.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -162,6 +163,7 @@ func TestHookPassesTheWindow(t *testing.T) {
 		if given.Load() {
 			a.Window = &dispatch.IOWindow{Text: "90.000@1795430000.000 0.000-12.000",
 				Words: "I/O window 12 s every 90 s", StartInSeconds: 41}
+			a.Given = []string{"I/O window 12 s every 90 s, best started in 41 s"}
 		}
 		_ = json.NewEncoder(w).Encode(a)
 	})
@@ -181,5 +183,58 @@ func TestHookPassesTheWindow(t *testing.T) {
 	hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)
 	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != "" {
 		t.Errorf("a job without a window gets %q", out)
+	}
+}
+
+// TestHookPassesHints: a user who asks gets a file of hints and the variable that names it, both go with the job, and
+// whoever has set the variable keeps the own file.
+func TestHookPassesHints(t *testing.T) {
+	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/end") {
+			_ = json.NewEncoder(w).Encode(dispatch.Ended{Job: "12", Known: true})
+			return
+		}
+		var q dispatch.Request
+		a := dispatch.Answer{Job: "12"}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		} else if q.Hints {
+			a.Hints = &dispatch.ROMIOHints{Run: "7", Hints: map[string]string{"cb_nodes": "4", "striping_unit": "65536"}}
+			a.Given = []string{"ROMIO hints from job 7: cb_nodes 4, striping_unit 65536"}
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	dir := t.TempDir()
+	asks := append([]string{"SLURM_JOB_COMMENT=app=ROMS,hints=romio"}, slurmEnv[:len(slurmEnv)-1]...)
+	for _, c := range []struct {
+		env  []string
+		args []string
+		want bool
+	}{{slurmEnv, nil, false}, {asks, nil, true}, {slurmEnv, []string{"--hints"}, true}} {
+		out, _ := hook(t, c.env, append([]string{"dispatch", "--within", "1m", "--addr", addr, "--env-dir", dir},
+			c.args...)...)
+		if strings.Contains(out, "ROMIO hints from job 7: cb_nodes 4, striping_unit 65536\n") != c.want {
+			t.Errorf("dispatch says %q", out)
+		}
+		file := filepath.Join(dir, "job.12.romio")
+		text, err := os.ReadFile(file)
+		if c.want && (err != nil || string(text) != "cb_nodes 4\nstriping_unit 65536\n") || !c.want && err == nil {
+			t.Errorf("the file is %q, %v", text, err)
+		}
+		env, want := slurmEnv, ""
+		if c.want {
+			want = "export ROMIO_HINTS=" + file + "\n"
+		}
+		if out, _ := hook(t, env, "env", "--env-dir", dir); out != want {
+			t.Errorf("the environment is %q, expected %q", out, want)
+		}
+		if out, _ := hook(t, append(env[:len(env):len(env)], "ROMIO_HINTS=/home/wei/h"), "env", "--env-dir",
+			dir); out != "" {
+			t.Errorf("who has hints gets %q", out)
+		}
+		hook(t, slurmEnv, "end", "--within", "1m", "--addr", addr, "--env-dir", dir)
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("after its end there are %v", left)
+		}
 	}
 }

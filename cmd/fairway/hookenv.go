@@ -32,6 +32,9 @@ func newHookEnv(g *given) *cobra.Command {
 				return nil
 			}
 			for line := range strings.Lines(string(text)) {
+				if name, _, _ := strings.Cut(line, "="); name == hintsEnv && os.Getenv(name) != "" {
+					continue // the user's own count
+				}
 				fmt.Fprintf(c.OutOrStdout(), "export %s\n", strings.TrimSpace(line))
 			}
 			return nil
@@ -46,14 +49,39 @@ func (g *given) envFile(id topology.JobID) string {
 	return filepath.Join(g.envDir, "job."+strings.ReplaceAll(string(id), "/", "_")+".env")
 }
 
+// hintsEnv is where ROMIO looks for the name of a file with hints; an application's own hints count before it.
+const hintsEnv = "ROMIO_HINTS"
+
+// hintsFile is where a job's hints are.
+func (g *given) hintsFile(id topology.JobID) string {
+	return strings.TrimSuffix(g.envFile(id), ".env") + ".romio"
+}
+
 // writeEnv leaves what a job's environment is to have, if there is something and a folder for it.
 func (g *given) writeEnv(a *dispatch.Answer) error {
-	if g.envDir == "" || a.Window == nil {
+	if g.envDir == "" {
+		return nil
+	}
+	text := ""
+	if a.Window != nil {
+		text = window.Env + "=" + a.Window.Text + "\n"
+	}
+	if a.Hints != nil && len(a.Hints.Hints) > 0 {
+		file, err := filepath.Abs(g.hintsFile(a.Job))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(a.Hints.File()), 0o644); err != nil {
+			return fmt.Errorf("job %s: its ROMIO hints: %w", a.Job, err)
+		}
+		text += hintsEnv + "=" + file + "\n"
+	}
+	if text == "" {
 		return nil
 	}
 	file := g.envFile(a.Job)
 	// A node reads all of it or nothing.
-	if err := os.WriteFile(file+".new", []byte(window.Env+"="+a.Window.Text+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
 		return fmt.Errorf("job %s: its environment: %w", a.Job, err)
 	}
 	return os.Rename(file+".new", file)
@@ -64,8 +92,11 @@ func (g *given) removeEnv(id topology.JobID) error {
 	if g.envDir == "" {
 		return nil
 	}
-	if err := os.Remove(g.envFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	var errs []error
+	for _, file := range []string{g.envFile(id), g.hintsFile(id)} {
+		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -43,7 +43,10 @@ func jobOf(name string) func(func(string) string) topology.JobID {
 }
 
 // given are the parts of a job that the command line says, for batch systems that pass arguments instead.
-type given struct{ job, user, name, account, nodes, envDir string }
+type given struct {
+	job, user, name, account, nodes, envDir string
+	hints                                   bool
+}
 
 // jobOfHook reads a job from the command line and the environment; what the command line says comes first.
 func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error) {
@@ -65,6 +68,7 @@ func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error
 	if g.name != "" {
 		r.App = slurm.Application(g.name, "")
 	}
+	r.Hints = r.Hints || g.hints
 	from := "--nodes"
 	switch {
 	case g.nodes != "":
@@ -98,9 +102,10 @@ func knownJob(env func(string) string, g *given) (dispatch.Request, *batchSystem
 }
 
 // aboutSlurm reads what Slurm's controller puts into the environment of its prolog. The application is the job's
-// name, or what "app=..." in its comment says.
+// name, or what "app=..." in its comment says; "hints=romio" there asks for ROMIO hints.
 func aboutSlurm(env func(string) string, r *dispatch.Request) {
 	r.User, r.App = env("SLURM_JOB_USER"), slurm.Application(env("SLURM_JOB_NAME"), env("SLURM_JOB_COMMENT"))
+	r.Hints = slices.Contains(strings.FieldsFunc(env("SLURM_JOB_COMMENT"), slurm.BetweenWords), "hints=romio")
 	if r.Project = env("SLURM_JOB_ACCOUNT"); r.Project == "(null)" { // as Slurm writes a job without an account
 		r.Project = ""
 	}

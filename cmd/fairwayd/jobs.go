@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"fairway/remap/effect"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
 )
 
 // Dispatch says how a job's forwarders are decided.
@@ -58,11 +60,15 @@ func (d *daemon) openJobs() error {
 	if limits.FwdPeakBW == 0 {
 		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	}
+	var logs func(context.Context, topology.JobID) ([]iolog.Log, error)
+	if a := archiveOf(d.conf); a != nil {
+		logs = a.JobLogs
+	}
 	d.jobs = dispatch.New(dispatch.Config{
 		Desk: d.desk, History: h, Runs: d.runs(), Situation: d.situation.Situation, Frames: d.board.Visit,
 		Seconds: d.store,
 		Name:    d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
-		LiveAfter: d.conf.Dispatch.LiveAfter, Windows: d.conf.Dispatch.Windows, Log: d.log,
+		LiveAfter: d.conf.Dispatch.LiveAfter, Windows: d.conf.Dispatch.Windows, Logs: logs, Log: d.log,
 	})
 	d.situation.SetJobs(d.jobs.Running)
 	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,

@@ -19,6 +19,7 @@ import (
 	"fairway/remap/desk"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
 )
 
 // Config is what a dispatcher works with.
@@ -41,7 +42,9 @@ type Config struct {
 	LiveAfter time.Duration
 	// Windows says whether jobs of periodic applications get windows for their I/O.
 	Windows bool
-	Log     *slog.Logger // nil: discard
+	// Logs reads the I/O logs of a job; nil: there are none.
+	Logs func(context.Context, topology.JobID) ([]iolog.Log, error)
+	Log  *slog.Logger // nil: discard
 }
 
 // Runs keeps when jobs start and end, by every daemon that must know.
@@ -57,6 +60,8 @@ type Request struct {
 	App     string            `json:"app"`
 	Project string            `json:"project,omitempty"`
 	Nodes   []topology.NodeID `json:"nodes"`
+	// Hints says that its user wants ROMIO hints for it.
+	Hints bool `json:"hints,omitempty"`
 }
 
 // Answer is what was decided for a job.
@@ -71,8 +76,12 @@ type Answer struct {
 	State   remap.PlanState `json:"state,omitempty"`
 	Refused string          `json:"refused,omitempty"`
 	// Window is when it may do its I/O, of a periodic application where the site gives windows.
-	Window      *IOWindow `json:"window,omitempty"`
-	TookSeconds float64   `json:"took_seconds"`
+	Window *IOWindow `json:"window,omitempty"`
+	// Hints are those of a job whose user asked for them.
+	Hints *ROMIOHints `json:"hints,omitempty"`
+	// Given says in words what its environment gets, and why it does not get what was asked for.
+	Given       []string `json:"given,omitempty"`
+	TookSeconds float64  `json:"took_seconds"`
 }
 
 // Dispatcher knows the running jobs. All methods may be called concurrently.
@@ -260,6 +269,10 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	// Users choose these: a job that is named so still starts.
 	r.User, r.App, r.Project = topology.Clean(r.User), topology.Clean(r.App), topology.Clean(r.Project)
 	defer d.arrive(&r)()
+	var hints *ROMIOHints
+	if _, again := d.same(&r); r.Hints && !again { // reads logs: no other job waits for that
+		hints = d.hints(ctx, s, &r)
+	}
 	d.deciding.Lock()
 	defer d.deciding.Unlock()
 	if a, again := d.same(&r); again {
@@ -276,7 +289,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if known {
 		j.past = Past(&p.Run)
 	}
-	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: d.cfg.Policy(d.caseOf(s, j, &p))}
+	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: d.cfg.Policy(d.caseOf(s, j, &p)), Hints: hints}
 	if known {
 		p.Run.Profile.Phases = nil // shown with the job, not with each decision
 		a.Prediction = &p
@@ -285,17 +298,27 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if len(moves) > 0 {
 		j.run.Forwarders = a.Decision.Forwarders
 	}
-	if err := d.cfg.Runs.Begin(j.run); err != nil {
-		return Answer{}, err
-	}
-	if len(moves) > 0 {
-		d.propose(ctx, &r, j, moves, &p, &a)
-	}
 	if d.cfg.Windows {
 		var err error
 		if a.Window, err = d.windows.give(d, s, j, begun); err != nil {
 			d.log.Warn("a job starts without a window", "job", r.Job, "err", err)
 		}
+	}
+	if w := a.Window; w != nil {
+		j.run.Given = append(j.run.Given, history.GivenWindow)
+		a.Given = append(a.Given, fmt.Sprintf("%s, best started in %.0f s", w.Words, w.StartInSeconds))
+	}
+	if hints != nil {
+		if len(hints.Hints) > 0 {
+			j.run.Given = append(j.run.Given, history.GivenHints)
+		}
+		a.Given = append(a.Given, hints.words())
+	}
+	if err := d.cfg.Runs.Begin(j.run); err != nil {
+		return Answer{}, err
+	}
+	if len(moves) > 0 {
+		d.propose(ctx, &r, j, moves, &p, &a)
 	}
 	a.TookSeconds = time.Since(begun).Seconds()
 	j.answer = &a

@@ -372,6 +372,7 @@ function decision(a, ended) {
       a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : '',
     ),
     out ? h('p', null, out) : '',
+    ...(a.given ?? []).map((/** @type {string} */ words) => h('p', null, words)),
     h(
       'div.scroll',
       null,

@@ -249,10 +249,13 @@ func (j *Job) ended() bool {
 	return true
 }
 
+// BetweenWords says what separates the words of a job's comment.
+func BetweenWords(c rune) bool { return c == ' ' || c == ',' || c == ';' }
+
 // Application is what a job is called in a site's history: its name, or what "app=NAME" in its comment
 // says, which a job_submit plug-in can set.
 func Application(name, comment string) string {
-	for word := range strings.FieldsFuncSeq(comment, func(c rune) bool { return c == ' ' || c == ',' || c == ';' }) {
+	for word := range strings.FieldsFuncSeq(comment, BetweenWords) {
 		if app, ok := strings.CutPrefix(word, "app="); ok {
 			name = app
 		}

@@ -335,6 +335,9 @@ func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 			chart.Clean(string(n.Job)),
 			chart.Clean(strings.Join(n.Why, ", "))), w)...)
 	}
+	for _, words := range a.Given {
+		lines = append(lines, chart.Labelled("GIVEN", chart.Clean(words), w)...)
+	}
 	if q := a.Prediction; q != nil {
 		text := fmt.Sprintf("from the newest of %s", api.Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {

@@ -1,0 +1,98 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/policy/filedomain"
+	"fairway/remap/policy/sharedfiles"
+	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
+)
+
+// ROMIOHints are for the file that the last run like a job wrote together and that moved the most bytes.
+type ROMIOHints struct {
+	Hints map[string]string `json:"hints,omitempty"`
+	// Run is the job that they follow from; empty: there was none.
+	Run topology.JobID `json:"run,omitempty"`
+	Why string         `json:"why"`
+	// Assumed is what the records do not have.
+	Assumed []string `json:"assumed,omitempty"`
+}
+
+// File is how ROMIO reads them from the file that ROMIO_HINTS names: a key and a value a line.
+func (h *ROMIOHints) File() string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(h.Hints)) {
+		fmt.Fprintf(&b, "%s %s\n", k, h.Hints[k])
+	}
+	return b.String()
+}
+
+// words say the hints in a line, or why there are none.
+func (h *ROMIOHints) words() string {
+	if len(h.Hints) == 0 {
+		return "no ROMIO hints: " + h.Why
+	}
+	return fmt.Sprintf("ROMIO hints from job %s: %s", h.Run, strings.ReplaceAll(strings.TrimSpace(h.File()), "\n", ", "))
+}
+
+// logsWithin bounds the question for the logs of the last run: the job waits for it.
+const logsWithin = time.Second
+
+// hints advises a job that asked for it; without hints the answer says why there are none.
+func (d *Dispatcher) hints(ctx context.Context, s *remap.Situation, r *Request) *ROMIOHints {
+	p, ok := d.cfg.History.Predict(history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
+	if !ok {
+		return &ROMIOHints{Why: "no run like this one was measured"}
+	}
+	h := &ROMIOHints{Run: p.Run.Job}
+	f, err := d.sharedFile(ctx, &p.Run)
+	if err != nil {
+		h.Why = err.Error()
+		return h
+	}
+	c, assumed, err := sharedfiles.Case(f, sharedfiles.Given{Nodes: len(r.Nodes),
+		MachineServers: len(s.Machine.ByRole(topology.Storage))})
+	if err != nil {
+		h.Why = err.Error()
+		return h
+	}
+	advice := filedomain.Advise(c)
+	h.Hints, h.Why, h.Assumed = advice.Hints, advice.Why, assumed
+	return h
+}
+
+// sharedFile is the file of a run that hints may act on; that of a profile may have been written by POSIX calls, on
+// which they do nothing.
+func (d *Dispatcher) sharedFile(ctx context.Context, run *history.Run) (*sharedfiles.File, error) {
+	var logs []iolog.Log
+	if d.cfg.Logs != nil {
+		ctx, cancel := context.WithTimeout(ctx, logsWithin)
+		defer cancel()
+		var err error
+		if logs, err = d.cfg.Logs(ctx, run.Job); err != nil {
+			d.log.Warn("hints without the last run's logs", "job", run.Job, "err", err)
+		}
+	}
+	files := sharedfiles.FromProfile(run)
+	if len(logs) > 0 {
+		files = sharedfiles.FromLogs(logs)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("the last run wrote no file by several processes")
+	}
+	for i := range files {
+		if f := &files[i]; f.Through == sharedfiles.Collective || f.Through == sharedfiles.NotKnown {
+			return f, nil
+		}
+	}
+	return nil, errors.New(sharedfiles.Caveat(&files[0]))
+}

@@ -1,0 +1,93 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/policy/dfra"
+	"fairway/tsdb/history"
+	"fairway/tsdb/history/iolog"
+)
+
+// TestHintsForWhoAsks: a job whose user asks gets hints that follow from the last run's log, else from its profile; the
+// answer says why one gets none, and the history that one got some.
+func TestHintsForWhoAsks(t *testing.T) {
+	h, _, err := history.Open(t.TempDir() + "/history")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	shared := periodicRun("mesh", 1)
+	shared.Profile.Mode = history.ModeN1
+	ran(t, h, shared)
+	ran(t, h, periodicRun("ocean", 1)) // a file per process
+	ran(t, h, periodicRun("posix", 1))
+	m := newMachine(8, 2, 2)
+	stripe, servers := int64(1<<20), int64(2)
+	var logged error
+	d := New(Config{History: h, Situation: m.situation, Limits: dfra.Config{FwdPeakBW: 5e8, CNPeakBW: 1e9},
+		Logs: func(_ context.Context, id topology.JobID) ([]iolog.Log, error) {
+			l := iolog.Log{JobFiles: []iolog.JobFile{{File: 1, Procs: 8, BytesWritten: 64 << 20, StripeSize: &stripe,
+				StripeCount: &servers}}}
+			switch {
+			case logged != nil:
+				return nil, logged
+			case id == "mesh1":
+				l.JobFiles[0].UsesMPIIO, l.JobFiles[0].UsesCollective = true, true
+			case id != "posix1":
+				return nil, nil
+			}
+			return []iolog.Log{l}, nil
+		}})
+	ask := func(app string) *ROMIOHints {
+		return d.hints(t.Context(), m.situation(), &Request{Job: "9", User: "wei", App: app,
+			Nodes: []topology.NodeID{cn(0), cn(1)}})
+	}
+	got := ask("mesh")
+	if got.Run != "mesh1" || got.Hints["striping_unit"] != "1048576" || got.Hints["striping_factor"] != "2" ||
+		got.Hints["cb_nodes"] != "2" || !strings.Contains(got.File(), "cb_nodes 2\nromio_cb_write enable\n") {
+		t.Errorf("%+v\n%s", got, got.File())
+	}
+	for app, why := range map[string]string{"nobody": "no run like this one", "ocean": "no file by several processes",
+		"posix": "POSIX calls"} {
+		if got := ask(app); len(got.Hints) > 0 || !strings.Contains(got.Why, why) {
+			t.Errorf("%s: %+v, expected no hints because of %q", app, got, why)
+		}
+	}
+	// Without the log its profile has no servers to divide the file over, and this machine has none configured.
+	logged = errors.New("the archive is busy")
+	if got := ask("mesh"); len(got.Hints) > 0 || !strings.Contains(got.Why, "number of servers") {
+		t.Errorf("without a log: %+v", got)
+	}
+}
+
+// TestHintsAreAskedFor: nobody gets hints unasked; of who gets some the history says so.
+func TestHintsAreAskedFor(t *testing.T) {
+	s := newSite(t, newMachine(8, 2, 2), remap.ModeAuto)
+	s.topo.Nodes = append(s.topo.Nodes, topology.Node{ID: "ost1", Role: topology.Storage})
+	s.past(t, "mesh", 4, func(p *history.Profile) { p.Mode, p.WriteBytes = history.ModeN1, 1e9 })
+	for job, asked := range map[topology.JobID]bool{"1": false, "2": true} {
+		nodes := cns(0, 4)
+		if asked {
+			nodes = cns(4, 8)
+		}
+		for range 2 { // the hook asks until the nodes have moved
+			a, err := s.d.Dispatch(t.Context(), Request{Job: job, User: "wei", App: "mesh", Nodes: nodes, Hints: asked})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := a.Hints != nil && len(a.Hints.Hints) > 0; got != asked {
+				t.Errorf("job %s asked %t and got %+v", job, asked, a.Hints)
+			}
+		}
+		run, _, err := s.d.Job(job)
+		if err != nil || slices.Contains(run.Given, history.GivenHints) != asked {
+			t.Errorf("job %s: the history has %v, %v", job, run.Given, err)
+		}
+	}
+}
