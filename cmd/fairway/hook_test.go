@@ -199,7 +199,8 @@ func TestHookPassesHints(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 			t.Error(err)
 		} else if q.Hints {
-			a.Hints = &dispatch.ROMIOHints{Run: "7", Hints: map[string]string{"cb_nodes": "4", "striping_unit": "65536"}}
+			a.Hints = &dispatch.ROMIOHints{Run: "7",
+				Hints: map[string]string{"cb_nodes": "4", "striping_unit": "65536"}}
 			a.Given = []string{"ROMIO hints from job 7: cb_nodes 4, striping_unit 65536"}
 		}
 		_ = json.NewEncoder(w).Encode(a)

@@ -41,7 +41,8 @@ func (h *ROMIOHints) words() string {
 	if len(h.Hints) == 0 {
 		return "no ROMIO hints: " + h.Why
 	}
-	return fmt.Sprintf("ROMIO hints from job %s: %s", h.Run, strings.ReplaceAll(strings.TrimSpace(h.File()), "\n", ", "))
+	return fmt.Sprintf("ROMIO hints from job %s: %s", h.Run, strings.ReplaceAll(strings.TrimSpace(h.File()), "\n",
+		", "))
 }
 
 // logsWithin bounds the question for the logs of the last run: the job waits for it.
