@@ -271,7 +271,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	defer d.arrive(&r)()
 	var hints *ROMIOHints
 	if _, again := d.same(&r); r.Hints && !again { // reads logs: no other job waits for that
-		hints = d.hints(ctx, s, &r)
+		hints = hintsFor(ctx, &d.cfg, s, &r)
 	}
 	d.deciding.Lock()
 	defer d.deciding.Unlock()

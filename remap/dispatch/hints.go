@@ -48,14 +48,14 @@ func (h *ROMIOHints) words() string {
 // logsWithin bounds the question for the logs of the last run: the job waits for it.
 const logsWithin = time.Second
 
-// hints advises a job that asked for it; without hints the answer says why there are none.
-func (d *Dispatcher) hints(ctx context.Context, s *remap.Situation, r *Request) *ROMIOHints {
-	p, ok := d.cfg.History.Predict(history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
+// hintsFor advises a job that asked for it; without hints the answer says why there are none.
+func hintsFor(ctx context.Context, cfg *Config, s *remap.Situation, r *Request) *ROMIOHints {
+	p, ok := cfg.History.Predict(history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
 	if !ok {
 		return &ROMIOHints{Why: "no run like this one was measured"}
 	}
 	h := &ROMIOHints{Run: p.Run.Job}
-	f, err := d.sharedFile(ctx, &p.Run)
+	f, err := lastShared(ctx, cfg, &p.Run)
 	if err != nil {
 		h.Why = err.Error()
 		return h
@@ -71,16 +71,16 @@ func (d *Dispatcher) hints(ctx context.Context, s *remap.Situation, r *Request) 
 	return h
 }
 
-// sharedFile is the file of a run that hints may act on; that of a profile may have been written by POSIX calls, on
+// lastShared is the file of a run that hints may act on; that of a profile may have been written by POSIX calls, on
 // which they do nothing.
-func (d *Dispatcher) sharedFile(ctx context.Context, run *history.Run) (*sharedfiles.File, error) {
+func lastShared(ctx context.Context, cfg *Config, run *history.Run) (*sharedfiles.File, error) {
 	var logs []iolog.Log
-	if d.cfg.Logs != nil {
+	if cfg.Logs != nil {
 		ctx, cancel := context.WithTimeout(ctx, logsWithin)
 		defer cancel()
 		var err error
-		if logs, err = d.cfg.Logs(ctx, run.Job); err != nil {
-			d.log.Warn("hints without the last run's logs", "job", run.Job, "err", err)
+		if logs, err = cfg.Logs(ctx, run.Job); err != nil {
+			cfg.Log.Warn("hints without the last run's logs", "job", run.Job, "err", err)
 		}
 	}
 	files := sharedfiles.FromProfile(run)

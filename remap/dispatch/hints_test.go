@@ -45,7 +45,7 @@ func TestHintsForWhoAsks(t *testing.T) {
 			return []iolog.Log{l}, nil
 		}})
 	ask := func(app string) *ROMIOHints {
-		return d.hints(t.Context(), m.situation(), &Request{Job: "9", User: "wei", App: app,
+		return hintsFor(t.Context(), &d.cfg, m.situation(), &Request{Job: "9", User: "wei", App: app,
 			Nodes: []topology.NodeID{cn(0), cn(1)}})
 	}
 	got := ask("mesh")
