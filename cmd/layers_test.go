@@ -38,7 +38,7 @@ var layerProofs = []struct {
 		{"model", "cmd/fairway-demo/sitefiles", "TestSourcesReadEveryRelease"},
 		{"model", "cmd/endtoend", "TestMappingNeedsNoRightToMove"},
 		{"model", "cmd/endtoend", "TestSlowRouterIsFoundByItself"},
-		{"model", "cmd/endtoend", "TestSlowRouterIsDrained"},
+		{"model", "cmd/endtoend", "TestJobIsSteered"},
 		{"model", "cmd/endtoend", "TestLyingLnetctlIsNotBelieved"}}},
 	{"Lustre clients as gateways", [5]proof{
 		{"files of real systems", "collector/source/lustre", "TestFiles"}, {},

@@ -42,7 +42,16 @@ type Config struct {
 	LowBW   float64 `json:"low_bw" toml:"low_bw" help:"A neighbour is quiet up to so many bytes/s,"`
 	LowIOPS float64 `json:"low_iops" toml:"low_iops" help:"so many reads and writes a second,"`
 	LowMeta float64 `json:"low_meta" toml:"low_meta" help:"and so many metadata operations waiting."`
+	// UnknownMetadata says what a run is whose metadata queue nobody measured: UnknownRefuse or empty, not shown to be
+	// light enough for more forwarders, or UnknownLight, light.
+	UnknownMetadata string `json:"unknown_metadata,omitempty" toml:"unknown_metadata" help:"Unknown: refuse or light."`
 }
+
+// What a run counts as whose metadata queue is not known.
+const (
+	UnknownRefuse = "refuse"
+	UnknownLight  = "light"
+)
 
 // Mode is how a job's processes share files (DFRA section 2.1).
 type Mode string
@@ -159,6 +168,9 @@ func (c *Case) check() error {
 			return fmt.Errorf("config.%s: %v is negative", f.name, f.v)
 		}
 	}
+	if err := c.Config.checkWords(); err != nil {
+		return fmt.Errorf("config.%w", err)
+	}
 	c.Config = c.Config.withDefaults()
 	if c.Job.Nodes < 1 {
 		return fmt.Errorf("job.nodes: a job has at least one compute node, not %d", c.Job.Nodes)
@@ -241,7 +253,8 @@ func (c Config) fields() []namedValue {
 // Defaults are the paper's values, as far as it has them. F and NMin follow from the bandwidths where
 // both are given.
 func Defaults() Config {
-	return Config{VMinBytes: defaultVMinBytes, WMetadata: defaultWMetadata, DefaultRatio: defaultRatio}
+	return Config{VMinBytes: defaultVMinBytes, WMetadata: defaultWMetadata, DefaultRatio: defaultRatio,
+		UnknownMetadata: UnknownRefuse}
 }
 
 // IOSeconds is the least time in which a run's volume passes so many forwarders of its own, by their
@@ -251,8 +264,18 @@ func (c Config) IOSeconds(volumeBytes, ioNodes float64, forwarders int) (seconds
 	return volumeBytes / bw, bw > 0
 }
 
+func (c Config) checkWords() error {
+	if !slices.Contains([]string{"", UnknownRefuse, UnknownLight}, c.UnknownMetadata) {
+		return fmt.Errorf("unknown_metadata = %q: want %s or %s", c.UnknownMetadata, UnknownRefuse, UnknownLight)
+	}
+	return nil
+}
+
 // Validate names the setting that cannot be.
 func (c Config) Validate() error {
+	if err := c.checkWords(); err != nil {
+		return err
+	}
 	for _, f := range c.fields() {
 		if f.v < 0 || math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return fmt.Errorf("%s = %v: want 0 or more", f.name, f.v)

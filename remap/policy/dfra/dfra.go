@@ -154,10 +154,14 @@ func (s *decider) eligible(r Run) bool {
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
 		"%s did I/O (at least %g needed)", counted(r.IONodes, "compute node"), c.NMin)
 	waited := fmt.Sprintf("%.4g", r.MetaQueue)
+	light := r.MetaQueue < c.WMetadata
 	if r.MetaUnknown {
-		waited = "it is not known how many"
+		waited, light = "it is not known how many", c.UnknownMetadata == UnknownLight
+		if light {
+			waited += " (unknown_metadata takes them for few):"
+		}
 	}
-	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, !r.MetaUnknown && r.MetaQueue < c.WMetadata,
+	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, light,
 		"%s metadata operations waited on average (fewer than %g needed)", waited, c.WMetadata)
 	switch {
 	case !volume:

@@ -203,6 +203,31 @@ func TestReadCaseNamesTheField(t *testing.T) {
 	}
 }
 
+// TestAnUnknownMetadataQueue: a run whose metadata queue nobody measured gets no more forwarders, unless the site takes
+// such a queue for a short one; the reason says which.
+func TestAnUnknownMetadataQueue(t *testing.T) {
+	for word, want := range map[string]Action{"": Default, UnknownRefuse: Default, UnknownLight: Upgrade} {
+		c := Case{Config: Config{F: 4, UnknownMetadata: word}, Job: Job{App: "a", Nodes: 16,
+			DefaultForwarders: []topology.ForwarderID{"f1"}},
+			History:    []Run{{App: "a", Nodes: 16, End: 1, VolumeBytes: 1e12, IONodes: 16, MetaUnknown: true}},
+			Forwarders: Pool{Idle: []topology.ForwarderID{"f2", "f3", "f4", "f5"}}}
+		d := Decide(c)
+		if d.Action != want {
+			t.Errorf("unknown_metadata = %q: %s, want %s: %+v", word, d.Action, want, d.Reasons)
+		}
+		named := false
+		for _, r := range d.Reasons {
+			named = named || strings.Contains(r.Text, "unknown_metadata takes them for few")
+		}
+		if named != (want == Upgrade) {
+			t.Errorf("unknown_metadata = %q: the reasons are %+v", word, d.Reasons)
+		}
+	}
+	if err := (Config{UnknownMetadata: "maybe"}).Validate(); err == nil || !strings.Contains(err.Error(), "maybe") {
+		t.Errorf("a word that nobody knows: %v", err)
+	}
+}
+
 func FuzzReadCase(f *testing.F) {
 	f.Add(
 		`{"job":{"app":"a","nodes":4,"default_forwarders":["f1"]},` +
