@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -16,8 +17,13 @@ import (
 )
 
 const (
-	// bundleFor is how long a bundle waits for what else comes: nodes tick together.
-	bundleFor   = 20 * time.Millisecond
+	// bundleFor is how long a bundle waits for what else comes: each costs both ends a wake-up. For answersFor after
+	// something larger than an acknowledgement came for a node it is quickFor: that may be an order.
+	bundleFor  = 50 * time.Millisecond
+	quickFor   = 5 * time.Millisecond
+	answersFor = time.Second
+	ackSize    = 64
+
 	upPing      = 5 * time.Second
 	upSilent    = 15 * time.Second
 	writeWithin = 10 * time.Second
@@ -29,6 +35,8 @@ type upstream struct {
 	g   *Gatherer
 	at  string
 	log *slog.Logger
+	// ordered is when something larger than an acknowledgement came; Unix nanoseconds.
+	ordered atomic.Int64
 
 	mu    sync.Mutex // guards everything that follows
 	life  *life      // nil while the daemon is away
@@ -127,10 +135,14 @@ func (u *upstream) write(ctx context.Context, conn *websocket.Conn, l *life) err
 			continue
 		case <-l.wake:
 		}
+		wait := bundleFor
+		if time.Since(time.Unix(0, u.ordered.Load())) < answersFor {
+			wait = quickFor
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(bundleFor):
+		case <-time.After(wait):
 		}
 		u.mu.Lock()
 		mine, l.bundles = l.bundles, mine[:0]
@@ -265,6 +277,9 @@ func (u *upstream) record(id uint64, op wire.Op, body []byte) error {
 	switch {
 	case n == nil || op == wire.OpCredit:
 	case op == wire.OpData:
+		if len(body) > ackSize {
+			u.ordered.Store(time.Now().UnixNano())
+		}
 		n.deliver(body)
 	case op == wire.OpClose:
 		why := string(body)

@@ -32,7 +32,9 @@ const (
 	// maxOut bounds what waits to be sent to a gatherer, bytes.
 	maxOut = 8 << 20
 	// bundleFor is how long a bundle waits for what else there is.
-	bundleFor = 5 * time.Millisecond
+	bundleFor = 20 * time.Millisecond
+	// ackSize is larger than a sealed acknowledgement; what is larger than it does not wait.
+	ackSize = 64
 )
 
 // Prove returns whose offer it is: the node's token and what it may bring.
@@ -229,7 +231,10 @@ func (g *gathering) put(id uint64, op wire.Op, body []byte) bool {
 		g.cuts = append(g.cuts, len(g.out))
 	}
 	g.out = wire.AppendRecord(g.out, id, op, body)
-	if !g.kicked { // acknowledgements of one commit go together
+	switch {
+	case len(body) > ackSize:
+		g.ws.Kick()
+	case !g.kicked: // acknowledgements of one commit go together
 		g.kicked = true
 		time.AfterFunc(bundleFor, g.ws.Kick)
 	}
