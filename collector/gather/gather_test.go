@@ -73,7 +73,9 @@ type machine struct {
 	daemon   string // addresses
 	gatherer string
 	ends     func() // of the gatherer
-	log      *slog.Logger
+	// gathering is the newest gatherer.
+	gathering *gather.Gatherer
+	log       *slog.Logger
 }
 
 func ws(s *httptest.Server) string { return "ws" + strings.TrimPrefix(s.URL, "http") }
@@ -104,7 +106,11 @@ func newMachine(t *testing.T) *machine {
 }
 
 func speaker(n topology.NodeID) ingest.Speaker {
-	return ingest.Speaker{Name: "node " + string(n), Nodes: []string{string(n)}, Limits: ingest.DefaultLimits()}
+	s := ingest.Speaker{Name: "node " + string(n), Nodes: []string{string(n)}, Limits: ingest.DefaultLimits()}
+	if n == "eager" {
+		s.Limits.FramesPerSec, s.Limits.BurstSeconds = 1, 20
+	}
+	return s
 }
 
 func prove(o *seal.Offer) (string, ingest.Speaker, error) {
@@ -120,6 +126,7 @@ func (m *machine) gather(most int) (at string, ends func()) {
 	m.t.Helper()
 	g := gather.New(gather.Config{Node: "rack1", Daemons: []string{m.daemon}, Token: tokenOf("rack1"), Nodes: most,
 		Log: m.log})
+	m.gathering = g
 	ctx, cancel := context.WithCancel(context.Background())
 	server := httptest.NewServer(g)
 	var running sync.WaitGroup
@@ -227,5 +234,64 @@ func TestThroughAGatherer(t *testing.T) {
 		if way, ok := m.hub.Way(n.name); !ok || way.Gatherer != "" || m.store.has(n.name) != 400 {
 			t.Errorf("%s: %+v, %v; %d seconds", n.name, way, ok, m.store.has(n.name))
 		}
+	}
+}
+
+// large appends seconds of some kilobytes each.
+func (n *node) large(t *testing.T, many int) {
+	t.Helper()
+	samples := make([]collector.Sample, 200)
+	for i := range samples {
+		samples[i] = collector.Sample{Metric: collector.ReadBytes, Value: float64(i) + 0.3}
+	}
+	for range many {
+		if err := n.spool.Append([]collector.Frame{{Node: n.name, Role: topology.Compute, TimeMillis: n.next,
+			Samples: samples}}); err != nil {
+			t.Fatal(err)
+		}
+		n.next += 1000
+	}
+}
+
+// TestASlowDaemonHoldsNodesBack has a store that keeps nothing for a while: what is on its way is bounded, the rest
+// stays in the spools, and everything arrives afterwards.
+func TestASlowDaemonHoldsNodesBack(t *testing.T) {
+	m := newMachine(t)
+	hold := make(chan struct{})
+	m.store.hold = hold
+	nodes := []*node{m.node("cn1", nil), m.node("cn2", nil)}
+	for _, n := range nodes {
+		until(t, "the node is connected", func() bool { _, ok := m.hub.Way(n.name); return ok })
+		n.large(t, 1000)
+	}
+	// The daemon takes 64 messages of each, and parks what the window lets through.
+	until(t, "the gatherer waits for the daemon", func() bool { return m.gathering.State().Bytes > 2*100<<10 })
+	for range 20 {
+		if s := m.gathering.State(); s.Waiting > 1<<20 || s.Bytes > 2*(64*2000+4*wire.Window) {
+			t.Fatalf("%d bytes wait in the gatherer, %d have passed", s.Waiting, s.Bytes)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(hold)
+	for _, n := range nodes {
+		until(t, "all seconds are acknowledged", func() bool { return n.spool.Pending() == 0 })
+		if way, _ := m.hub.Way(n.name); m.store.has(n.name) != 1000 || n.spool.Dropped() > 0 || way.Gatherer == "" {
+			t.Errorf("%s: %d seconds, %d dropped, %+v", n.name, m.store.has(n.name), n.spool.Dropped(), way)
+		}
+	}
+}
+
+// TestOneNodeHoldsUpNoOther has a node that brings more than its token may: only its own seconds wait.
+func TestOneNodeHoldsUpNoOther(t *testing.T) {
+	m := newMachine(t)
+	eager, other := m.node("eager", nil), m.node("cn1", nil)
+	eager.seconds(t, 400)
+	for _, n := range []*node{eager, other} {
+		until(t, "the node is connected", func() bool { _, ok := m.hub.Way(n.name); return ok })
+	}
+	other.seconds(t, 100)
+	until(t, "the other's seconds are acknowledged", func() bool { return other.spool.Pending() == 0 })
+	if eager.spool.Pending() == 0 {
+		t.Error("the eager node was not held up: the test shows nothing")
 	}
 }
