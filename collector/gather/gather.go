@@ -24,8 +24,8 @@ import (
 
 const (
 	offerWithin = 10 * time.Second
-	silentAfter = 30 * time.Second // a node's WebSocket
-	pingEvery   = 10 * time.Second
+	silentAfter = 60 * time.Second // a node's WebSocket
+	pingEvery   = 20 * time.Second
 	minBackoff  = 500 * time.Millisecond
 	maxBackoff  = 15 * time.Second
 	// maxUp bounds what waits for the daemon, of all nodes; maxDown what waits for one node, maxDowns for all. Each may

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -92,6 +93,8 @@ type gathered struct {
 	at   string // the gatherer
 	in   *seal.Half
 	got  seal.Whole
+	// last is when something of the daemon last came; Unix nanoseconds.
+	last atomic.Int64
 
 	mu  sync.Mutex // guards what follows: the reader answers the daemon's pings
 	out *seal.Half
@@ -184,6 +187,7 @@ func (g *gathered) read() ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gatherer %s: %w", g.at, err)
 		}
+		g.last.Store(time.Now().UnixNano())
 		switch kind {
 		case seal.Ping:
 			if err := g.sealed(seal.Pong, nil); err != nil {
@@ -197,7 +201,14 @@ func (g *gathered) read() ([]byte, error) {
 	}
 }
 
-func (g *gathered) ping() error              { return g.sealed(seal.Ping, nil) }
+// ping asks only where no acknowledgement has shown lately that the way is whole.
+func (g *gathered) ping() error {
+	if time.Since(time.Unix(0, g.last.Load())) < gatheredPing {
+		return nil
+	}
+	return g.sealed(seal.Ping, nil)
+}
+
 func (g *gathered) pingEvery() time.Duration { return gatheredPing }
 func (g *gathered) bye() error               { return goodbye(g.conn) }
 func (g *gathered) Close() error             { return g.conn.Close() }
