@@ -48,6 +48,17 @@ func (silence) Pending() uint64                                { return 0 }
 func (silence) Next(_ uint64, b []byte) (uint64, []byte, bool) { return 0, b, false }
 func (silence) More() <-chan struct{}                          { return nil }
 
+// remapped carries out the orders of one node.
+func remapped(i int) stream.OrderHandler {
+	return func(_ context.Context, o wire.Order) (json.RawMessage, error) {
+		var q wire.RemapOrder
+		if err := json.Unmarshal(o.Body, &q); err != nil || refuses(i) {
+			return nil, errors.Join(err, errors.New("mount: connection refused"))
+		}
+		return json.Marshal(wire.RouteAnswer{Forwarder: q.Forwarder, Generation: 2})
+	}
+}
+
 // beNodes connects nodes and carries orders out until standard input ends.
 func beNodes(n int, daemon string, gatherers []string) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,14 +66,7 @@ func beNodes(n int, daemon string, gatherers []string) {
 	for i := range n {
 		c := &stream.Client{URL: daemon, Gatherers: []string{gatherers[i*len(gatherers)/n], gatherers[0]},
 			Token: tokenOf(nodeOf(i)), Node: nodeOf(i), Role: topology.Compute, Spool: silence{}, Log: quiet,
-			Orders: map[string]stream.OrderHandler{wire.OrderRemap: func(_ context.Context, o wire.Order) (json.RawMessage,
-				error) {
-				var q wire.RemapOrder
-				if err := json.Unmarshal(o.Body, &q); err != nil || refuses(i) {
-					return nil, errors.Join(err, errors.New("mount: connection refused"))
-				}
-				return json.Marshal(wire.RouteAnswer{Forwarder: q.Forwarder, Generation: 2})
-			}}}
+			Orders: map[string]stream.OrderHandler{wire.OrderRemap: remapped(i)}}
 		all.Go(func() { _ = c.Run(ctx) })
 		if i%64 == 63 { // handshakes come a few at a time
 			time.Sleep(10 * time.Millisecond)
