@@ -88,13 +88,14 @@ export class RangePicker {
     );
     this.text = h('button', { type: 'button', title: 'change from and to', click: () => this.ask() });
     this.live = h('button', { type: 'button', click: () => this.on.set({}) }, 'L live');
-    this.el = h('span', { id: 'range', hidden: true }, this.select, this.text, this.live);
+    this.el = h('span', { id: 'range', hidden: true });
   }
 
   /** @param {Range|null} range null where a page has no time axis */
   show(range) {
     this.range = range;
     this.el.hidden = !range;
+    this.el.replaceChildren(...(range ? [this.select, this.text, this.live] : []));
     if (!range) return;
     this.select.value = spans.some(([s]) => s === range.span) ? range.span : CUSTOM;
     setText(this.text, range.fixed ? words(range) : '');
