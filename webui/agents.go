@@ -27,7 +27,11 @@ func (h *agents) stream(w http.ResponseWriter, r *http.Request, by access.Caller
 
 // gather takes the streams of a gatherer's nodes.
 func (h *agents) gather(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	err := h.ingest.Gather(w, r, *by.Speaker, topology.NodeID(r.URL.Query().Get("node")), h.gate.Gathered)
+	node := topology.NodeID(r.URL.Query().Get("node"))
+	if node == "" {
+		return fmt.Errorf("%w: node is missing: want the node that gathers", api.ErrInvalid)
+	}
+	err := h.ingest.Gather(w, r, *by.Speaker, node, h.gate.Gathered)
 	if err != nil {
 		return fmt.Errorf("%w: %w", api.ErrNotAllowed, err)
 	}
