@@ -121,7 +121,7 @@ func defaultConfig() Config {
 		Interference: interference.DefaultSettings(),
 		Probe:        defaultProbe(),
 		Findings:     anomaly.DefaultSettings(),
-		Dispatch:     Dispatch{Policy: "dfra", LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Dispatch:     Dispatch{Policy: "dfra", Lend: true, LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Queue:        tables.Defaults(),
 		Slurm:        Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,

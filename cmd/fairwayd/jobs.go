@@ -21,6 +21,7 @@ type Dispatch struct {
 	HarmBound float64       `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
 	LiveAfter time.Duration `toml:"live_after" help:"How long a neighbour is watched before that counts."`
 	Windows   bool          `toml:"windows" help:"Whether periodic jobs get windows for their I/O; docs/periodic.md."`
+	Lend      bool          `toml:"lend" help:"Whether forwarders that free nodes have by default may be granted; docs/decide.md."`
 	dfra.Config
 }
 
@@ -68,7 +69,8 @@ func (d *daemon) openJobs() error {
 		Desk: d.desk, History: h, Runs: d.runs(), Situation: d.situation.Situation, Frames: d.board.Visit,
 		Seconds: d.store,
 		Name:    d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
-		LiveAfter: d.conf.Dispatch.LiveAfter, Windows: d.conf.Dispatch.Windows, Logs: logs, Log: d.log,
+		LiveAfter: d.conf.Dispatch.LiveAfter, Lend: d.conf.Dispatch.Lend, Windows: d.conf.Dispatch.Windows, Logs: logs,
+		Log: d.log,
 	})
 	d.situation.SetJobs(d.jobs.Running)
 	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,

@@ -73,8 +73,32 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 	}
 	slices.SortFunc(c.Neighbours, func(a, b dfra.Neighbour) int { return cmp.Compare(a.Job, b.Job) })
 	c.Rivals = d.rivals(s, r.Job)
+	for _, f := range d.awaited(s, r.Job) {
+		used[f] = true
+	}
 	c.Forwarders = pool(s, r.Job, j.on, used, claims)
 	return c
+}
+
+// decide asks the policy. Where the site does not lend them, a forwarder that nodes without a job reach by default is
+// granted to nobody: the next job there would find it dedicated, and join one in use. It may still stand in
+// for an anomalous one, for that makes nobody leave it.
+func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
+	got := cfg.Policy(c)
+	if cfg.Lend || got.Action == dfra.Default || !slices.ContainsFunc(got.Forwarders, s.Index.InService) {
+		return got
+	}
+	all := c.Forwarders.Idle
+	c.Forwarders.Idle = slices.DeleteFunc(slices.Clone(all), s.Index.InService)
+	got = cfg.Policy(c)
+	got.Reasons = append(got.Reasons, dfra.Reason{Rule: "lend", Value: float64(len(all) - len(c.Forwarders.Idle)),
+		Text: "idle forwarders that nodes without a job reach by default; they are kept for the jobs that start there"})
+	if got.Action == dfra.Default && !got.Remap {
+		c.Forwarders.Idle = all
+		kept := dfra.KeepDefault(c)
+		got.Forwarders, got.Count, got.Remap = kept.Forwarders, kept.Count, kept.Remap
+	}
+	return got
 }
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without

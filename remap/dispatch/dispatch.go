@@ -40,6 +40,8 @@ type Config struct {
 	Limits dfra.Config
 	// LiveAfter is how long a neighbour must have been watched before its live data override its history.
 	LiveAfter time.Duration
+	// Lend says whether a forwarder that serves nodes without a job by default may be granted to another one.
+	Lend bool
 	// Windows says whether jobs of periodic applications get windows for their I/O.
 	Windows bool
 	// Logs reads the I/O logs of a job; nil: there are none.
@@ -289,7 +291,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if known {
 		j.past = Past(&p.Run)
 	}
-	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: d.cfg.Policy(d.caseOf(s, j, &p)), Hints: hints}
+	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: decide(&d.cfg, s, d.caseOf(s, j, &p)), Hints: hints}
 	if known {
 		p.Run.Profile.Phases = nil // shown with the job, not with each decision
 		a.Prediction = &p

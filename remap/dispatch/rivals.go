@@ -59,6 +59,18 @@ func (c *contenders) arrive(r *Request) (leave func()) {
 	}
 }
 
+// awaited are the default forwarders of the jobs whose requests wait for this decision: they start at this moment.
+func (c *contenders) awaited(s *remap.Situation, own topology.JobID) (out []topology.ForwarderID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.arrived {
+		if r.Job != own {
+			out = append(out, defaultForwarders(s, r.Nodes)...)
+		}
+	}
+	return out
+}
+
 // rivals are the other jobs that want forwarders at the same time: those whose requests wait for this
 // decision, and those that are to start within a minute. Only those with a history claim any. The
 // caller holds d.mu.

@@ -1,10 +1,12 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/policy/mckp"
@@ -71,5 +73,52 @@ func TestMCKPSeesWhoWaitsForItsDecision(t *testing.T) {
 	}
 	if len(s.d.arrived) != 0 {
 		t.Errorf("%d requests wait", len(s.d.arrived))
+	}
+}
+
+// TestNobodyIsGrantedWhatAStartingJobHas: f1 serves c4 to c7 by default. While a job there waits for its decision, or
+// where the site does not lend it, another job gets the spare forwarder alone, and a job that starts there later stays
+// on f1. Lent, f1 is dedicated to the first job and the second one has to leave it.
+func TestNobodyIsGrantedWhatAStartingJobHas(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		lend, arrived  bool
+		granted, stays bool
+	}{
+		{"lent", true, false, true, false},
+		{"lent, and a job starts there", true, true, false, true},
+		{"kept", false, false, false, true},
+	} {
+		s := newSite(t, newMachine(8, 2, 1), remap.ModeAuto)
+		s.d.cfg.Lend = c.lend
+		s.past(t, "ROMS", 4, nil) // wants two forwarders
+		if c.arrived {
+			defer s.d.arrive(&Request{Job: "2", User: "wei", App: "NEW", Nodes: cns(4, 8)})()
+		}
+		a := s.dispatch(t, "1", "ROMS", cns(0, 4))
+		if slices.Contains(a.Decision.Forwarders, "f1") != c.granted || a.Decision.Action != dfra.Upgrade {
+			t.Errorf("%s: job 1 gets %v by %s: %+v", c.name, a.Decision.Forwarders, a.Decision.Action,
+				a.Decision.Reasons)
+		}
+		b := s.dispatch(t, "2", "NEW", cns(4, 8))
+		if slices.Equal(b.Decision.Forwarders, []topology.ForwarderID{"f1"}) != c.stays {
+			t.Errorf("%s: job 2 is on %v", c.name, b.Decision.Forwarders)
+		}
+	}
+}
+
+// TestWhatIsNotLentStillStandsIn: a job whose default forwarder is excluded gets the other one in service, where there
+// is no spare one, although its grant is refused.
+func TestWhatIsNotLentStillStandsIn(t *testing.T) {
+	s := newSite(t, newMachine(8, 2, 0), remap.ModeAuto)
+	s.past(t, "ROMS", 4, nil)
+	c := s.d.caseOf(s.situation(), &job{run: history.Run{Job: "1", App: "ROMS", User: "wei", Nodes: 4},
+		on: []topology.ForwarderID{"f0"}, past: &dfra.Run{App: "ROMS", User: "wei", Nodes: 4, VolumeBytes: 1e12,
+			IONodes:   4,
+			MetaQueue: 1}}, &history.Prediction{Depth: 1})
+	c.Forwarders.Anomalous = []topology.ForwarderID{"f0"}
+	got := decide(&s.d.cfg, s.situation(), c)
+	if got.Action != dfra.Default || !got.Remap || !slices.Equal(got.Forwarders, []topology.ForwarderID{"f1"}) {
+		t.Errorf("%+v", got)
 	}
 }
