@@ -31,6 +31,12 @@ var words = texttemplate.FuncMap{
 	"bytes": bytesText, "count": countText, "span": spanText, "percent": func(x float64) string {
 		return fmt.Sprintf("%.1f %%", 100*x)
 	},
+	"ratio": func(x *float64) string {
+		if x == nil {
+			return "not known"
+		}
+		return fmt.Sprintf("%.2fx", *x)
+	},
 	"day": func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
 	"kind": func(k anomaly.Kind) string {
 		return remap.KindWords(k)

@@ -28,15 +28,19 @@ type Report struct {
 	To      time.Time `json:"to"`
 	Made    time.Time `json:"made"`
 
-	Total    Use      `json:"total"`
-	Projects []Use    `json:"projects"`
-	Users    []Use    `json:"users"`
-	Apps     []Use    `json:"apps"`
-	Layer    Layer    `json:"layer"`
-	Findings []Slow   `json:"findings"`
-	Plans    []Moved  `json:"plans"`
-	Record   Record   `json:"detectors"`
-	Missing  []string `json:"missing,omitempty"` // what could not be known, in sentences
+	Total    Use     `json:"total"`
+	Projects []Use   `json:"projects"`
+	Users    []Use   `json:"users"`
+	Apps     []Use   `json:"apps"`
+	Layer    Layer   `json:"layer"`
+	Findings []Slow  `json:"findings"`
+	Plans    []Moved `json:"plans"`
+	// Brought is what the policies brought, by application.
+	Brought []Brought `json:"brought"`
+	Record  Record    `json:"detectors"`
+	Missing []string  `json:"missing,omitempty"` // what could not be known, in sentences
+
+	brought brought
 }
 
 // Use is what the runs that ended in the period did to the file systems, of one project, user or application.
@@ -161,6 +165,7 @@ func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, err
 			r.Missing = append(r.Missing, fmt.Sprintf("%s could not be read: %v", part.what, err))
 		}
 	}
+	r.Brought = r.brought.list()
 	return r, nil
 }
 
@@ -175,6 +180,7 @@ func (r *Report) use(ctx context.Context, s Sources) error {
 			return nil
 		}
 		r.Total.add(&run)
+		r.brought.run(&run)
 		for i, name := range [3]string{run.Project, run.User, run.App} {
 			u := by[i][name]
 			if u == nil {
