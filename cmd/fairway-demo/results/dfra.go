@@ -59,7 +59,7 @@ func (d *dfraRuns) rows() []Row {
 		"cache"
 	return []Row{
 		{"I/O time of 4 writers, file per process, behind 1 forwarder over that with S = 4",
-			"4.8x on average, up to 18.9x (scaling group, section 5.2)", d.scale, "x", ">= 3.2x", shared},
+			"4.8x on average, up to 18.9x (scaling group, beside Table 5)", d.scale, "x", ">= 3.2x", shared},
 		{"slowdown of a bandwidth-bound job beside 3 nodes writing one file (N-1), default mapping",
 			"2x to 100x (Figure 11a)", d.hurt[neighbourShared], "x", "", shared},
 		{"slowdown of the same job beside a metadata storm, default mapping", "2.4x to 33.3x (Table 3, DNDC)",
@@ -68,7 +68,7 @@ func (d *dfraRuns) rows() []Row {
 			" %", ">= 90 %", ""},
 		{"I/O time behind a forwarder at a tenth of its speed over that when it is avoided",
 			"20x slower (Figure 15)", d.avoid, "x", ">= 5x", "the speed is a tenth here; the paper's was not measured"},
-		{"decision", "< 100 ms (section 5.4)", d.decide, " ms", "< 100 ms", "a smaller machine"},
+		{"decision", "< 100 ms (beside Figure 16)", d.decide, " ms", "< 100 ms", "a smaller machine"},
 		{"job start held up by decision and remap of its nodes, verified", "seconds at 16,384 nodes (Figure 16)",
 			d.remap, " ms", "", "1 to 4 nodes here; remap by fairway-mount with the observation awaited"},
 	}

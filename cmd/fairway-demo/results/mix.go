@@ -103,7 +103,7 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 					"mix of %d jobs, 16 nodes, 8 forwarders, one at a tenth: mean I/O time of the fixed "+
 						"mapping over that of %s", len(mixJobs), p),
 				Paper: "3.5x on average over 11 applications, alone " +
-					"(section 5.2, DFRA)", Values: faster[p], Unit: "x",
+					"(DFRA, beside Table 5)", Values: faster[p], Unit: "x",
 				Why: "the paper's run one after the other; here they compete for the idle forwarders"},
 			Row{Effect: "worst loser of the mix under " + p, Values: loser, Unit: " %", Bar: "<= 5 % slower",
 				Why: "jobs that share a link take turns: what one loses another gains, under the fixed mapping too"},

@@ -21,9 +21,9 @@ func overheadResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 		w    workload.Spec
 	}{
 		{"4 nodes writing through one forwarder of 40 MB/s", pick(l, 40e6, 8e6),
-			workload.Spec{Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 32, 2) << 20}},
+			workload.Spec{Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 16, 2) << 20}},
 		{"4 nodes making and removing files at a forwarder as fast as two processors can", 0,
-			workload.Spec{Mode: workload.MetadataStorm, BurstFiles: pick(l, 3000, 100)}},
+			workload.Spec{Mode: workload.MetadataStorm, BurstFiles: pick(l, 1500, 100)}},
 	} {
 		row, err := l.pairs(ctx, c.what, c.link, c.w)
 		if err != nil {
@@ -44,9 +44,10 @@ func (l *Lab) pairs(ctx context.Context, what string, link float64, w workload.S
 	defer func() { err = errors.Join(err, s.close()) }()
 	c := &contention{l, s.tb}
 	var percent []float64
-	for i := range pick(l, 12, 2) {
-		var seconds [2]float64 // without, with
-		for k := range 2 {
+	for i := range pick(l, 10, 2) {
+		var seconds [2]float64 // without, with; each twice
+		// In the order ABBA, then BAAB, so that a machine that becomes slower or faster meanwhile is so for both.
+		for _, k := range [4]int{0, 1, 1, 0} {
 			with := (i + k) % 2
 			signal := syscall.SIGSTOP
 			if with == 1 {
@@ -55,10 +56,12 @@ func (l *Lab) pairs(ctx context.Context, what string, link float64, w workload.S
 			if err := s.tb.SignalAgents(signal); err != nil {
 				return Row{}, err
 			}
-			time.Sleep(pick(l, 2*time.Second, 100*time.Millisecond)) // agents that go on send what they missed
-			if seconds[with], err = c.together(ctx, w, 4); err != nil {
+			time.Sleep(pick(l, 1200*time.Millisecond, 100*time.Millisecond)) // agents that go on send what they missed
+			took, err := c.together(ctx, w, 4)
+			if err != nil {
 				return Row{}, err
 			}
+			seconds[with] += took
 		}
 		percent = append(percent, 100*(seconds[1]/seconds[0]-1))
 		l.say("%.2f s with agents, %.2f s without: %+.2f %%", seconds[1], seconds[0], percent[i])

@@ -75,7 +75,7 @@ func perschedResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 		Paper: "within 3.8 % (Figure 5)", Unit: " %", Bar: "95 % to 105 %",
 		Why: "programs start and sleep on a machine " +
 			"of two processors"},
-		Row{Effect: "SysEfficiency with windows over greedy", Paper: "7 % to 18 % more under congestion (section 4.3)",
+		Row{Effect: "SysEfficiency with windows over greedy", Paper: "7 % to 18 % more under congestion (section 4.4)",
 			Unit: "x", Bar: "> 1", Why: "the paper's disks lose bandwidth under congestion; a capped link does not"}
 	for i, e := range with.efficiency {
 		off.Values = append(off.Values, 100*e/pattern.SysEfficiency)
