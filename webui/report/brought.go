@@ -94,21 +94,21 @@ func (b *brought) list() []Brought {
 	for _, g := range b.given {
 		t := b.row(g.key.App, g.by)
 		t.runs++
-		if plain := middle(b.plain[g.key]); plain != nil {
+		if plain := median(b.plain[g.key]); plain != nil {
 			t.measured = append(t.measured, g.cost / *plain)
 		}
 	}
 	out := make([]Brought, 0, len(b.rows))
 	for k, t := range b.rows {
-		out = append(out, Brought{App: k[0], By: k[1], Runs: t.runs, Expected: middle(t.expected),
-			Measured: middle(t.measured)})
+		out = append(out, Brought{App: k[0], By: k[1], Runs: t.runs, Expected: median(t.expected),
+			Measured: median(t.measured)})
 	}
 	slices.SortFunc(out, func(x, y Brought) int { return cmp.Or(cmp.Compare(x.App, y.App), cmp.Compare(x.By, y.By)) })
 	return out
 }
 
-// middle is the median; nil of nothing.
-func middle(v []float64) *float64 {
+// median is the median; nil of nothing.
+func median(v []float64) *float64 {
 	if len(v) == 0 {
 		return nil
 	}
