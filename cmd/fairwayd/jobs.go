@@ -21,7 +21,7 @@ type Dispatch struct {
 	HarmBound float64       `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
 	LiveAfter time.Duration `toml:"live_after" help:"How long a neighbour is watched before that counts."`
 	Windows   bool          `toml:"windows" help:"Whether periodic jobs get windows for their I/O; docs/periodic.md."`
-	Lend      bool          `toml:"lend" help:"Whether forwarders that free nodes have by default may be granted; docs/decide.md."`
+	Lend      bool          `toml:"lend" help:"Whether forwarders of free nodes may be granted; docs/decide.md."`
 	dfra.Config
 }
 

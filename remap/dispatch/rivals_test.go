@@ -107,8 +107,8 @@ func TestNobodyIsGrantedWhatAStartingJobHas(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotLentStillStandsIn: a job whose default forwarder is excluded gets the other one in service, where there
-// is no spare one, although its grant is refused.
+// TestWhatIsNotLentStillStandsIn: a job whose default forwarder is excluded gets the other one in service, where all
+// are, although its grant is refused.
 func TestWhatIsNotLentStillStandsIn(t *testing.T) {
 	s := newSite(t, newMachine(8, 2, 0), remap.ModeAuto)
 	s.past(t, "ROMS", 4, nil)

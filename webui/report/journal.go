@@ -52,7 +52,7 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 			return err
 		}
 		r.Plans = append(r.Plans, movedBy(&p))
-		r.brought.plan(&p)
+		s.brought.plan(&p)
 	}
 	return nil
 }

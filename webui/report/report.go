@@ -39,8 +39,6 @@ type Report struct {
 	Brought []Brought `json:"brought"`
 	Record  Record    `json:"detectors"`
 	Missing []string  `json:"missing,omitempty"` // what could not be known, in sentences
-
-	brought brought
 }
 
 // Use is what the runs that ended in the period did to the file systems, of one project, user or application.
@@ -148,12 +146,15 @@ type Sources struct {
 	Store tsdb.Store
 	// Forwarders are those whose seconds count.
 	Forwarders []topology.NodeID
+
+	brought *brought // Make's own
 }
 
 // Make makes the report of [from, to). What cannot be read is named in Missing; only ctx ends it early.
 func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, error) {
 	r := &Report{Site: s.Site, Version: s.Version, From: from, To: to, Made: now, Total: Use{Name: "all"},
 		Findings: []Slow{}, Plans: []Moved{}}
+	s.brought = &brought{}
 	for _, part := range []struct {
 		what string
 		make func(context.Context, Sources) error
@@ -165,7 +166,7 @@ func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, err
 			r.Missing = append(r.Missing, fmt.Sprintf("%s could not be read: %v", part.what, err))
 		}
 	}
-	r.Brought = r.brought.list()
+	r.Brought = s.brought.list()
 	return r, nil
 }
 
@@ -180,7 +181,7 @@ func (r *Report) use(ctx context.Context, s Sources) error {
 			return nil
 		}
 		r.Total.add(&run)
-		r.brought.run(&run)
+		s.brought.run(&run)
 		for i, name := range [3]string{run.Project, run.User, run.App} {
 			u := by[i][name]
 			if u == nil {
