@@ -89,9 +89,9 @@ func (p *helpPage) Body(s *screen.State, w, h int) []string {
 			}
 		}
 	}
-	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x excluded, d " +
-		"dedicated, > touched by a waiting plan, ? stale. " +
-		"A stale or excluded cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s " +
+	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x drained, d " +
+		"dedicated, > touched by a waiting plan, ? silent. " +
+		"A silent or drained cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s " +
 		"(1e6). " +
 		"A lower-case key never changes the machine, except " + p.keys.name(screen.OnPlan, screen.ActStop) +
 		", which stops an apply."

@@ -30,7 +30,7 @@ func TestReplayShowsThePastAndActsOnNothing(t *testing.T) {
 		s.press("q")
 		s.press("left", "[")
 		s.sees("REPLAY 12:04:38", "F-0001 confirmed: the alarm held for 5 s")
-		s.sees("x", "! finding  P plan  x excluded  > here")
+		s.sees("x", "! finding  P plan  x drained  > here")
 		s.press("[", "[")
 		s.sees("fwd000 excluded: disk errors")
 		s.press("[")

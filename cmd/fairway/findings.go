@@ -162,7 +162,7 @@ func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error 
 		fmt.Fprintln(w, "silent until:", v.Silenced.Local().Format("2006-01-02 15:04:05"))
 	}
 	if v.Held != "" {
-		fmt.Fprintln(w, "not excluded:", v.Held)
+		fmt.Fprintln(w, "still in use:", v.Held)
 	}
 	for _, c := range v.Changes {
 		by := c.By

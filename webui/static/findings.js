@@ -103,7 +103,7 @@ export async function findingPage(app, id) {
         `confidence ${v.confidence.toFixed(2)}`,
         `model ${v.model || '-'}`,
         `since ${clock(v.since)}`,
-        v.held ? `not excluded: ${v.held}` : '',
+        v.held ? `still in use: ${v.held}` : '',
       ]
         .filter(Boolean)
         .join('   '),

@@ -99,7 +99,9 @@ export async function forwarderPage(app, id) {
     if (live) {
       charts.series = {};
       for (const [name, points] of Object.entries(d.series))
-        charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [Math.floor(p.t / 1000), p.v])) };
+        charts.series[name] = {
+          mean: new Map(/** @type {any[]} */ (points).map(p => [Math.floor(p.t / 1000), p.v])),
+        };
     } else {
       const one = async (/** @type {string} */ metric, /** @type {string} */ agg) => {
         const a = await get(
@@ -216,7 +218,9 @@ export async function forwarderPage(app, id) {
     return (app.overview?.findings ?? []).filter((/** @type {any} */ f) => f.node === id && isOpen(f));
   }
   function openFinding() {
-    return openFindings()[0];
+    // The one that the state is of: a storm may be confirmed where slowness is suspect.
+    const open = openFindings();
+    return open.find((/** @type {any} */ f) => f.state === d.state) ?? open[0];
   }
 
   /** What changes what may be done here. */
@@ -327,27 +331,25 @@ export async function forwarderPage(app, id) {
     const grey = Object.keys(charts.peers).length ? ' Grey: median of its peers, 10th to 90th percentile.' : '';
     what.replaceChildren(
       `Shown: ${words(range)}, ${points}.${grey}`,
-      ...charts.marks
-        .slice(-6)
-        .flatMap(m => [
-          h('br'),
-          `${glyph(m)} ${clock(m.at)} `,
-          h(
-            'a',
-            {
-              href:
-                m.kind === 'finding'
-                  ? `/findings/${m.id}`
-                  : m.kind === 'plan'
-                    ? `/plans/${m.id}`
-                    : m.kind === 'job'
-                      ? `/jobs/${encodeURIComponent(m.id)}`
-                      : '/findings',
-            },
-            m.id,
-          ),
-          ` ${m.text}`,
-        ]),
+      ...charts.marks.slice(-6).flatMap(m => [
+        h('br'),
+        `${glyph(m)} ${clock(m.at)} `,
+        h(
+          'a',
+          {
+            href:
+              m.kind === 'finding'
+                ? `/findings/${m.id}`
+                : m.kind === 'plan'
+                  ? `/plans/${m.id}`
+                  : m.kind === 'job'
+                    ? `/jobs/${encodeURIComponent(m.id)}`
+                    : '/findings',
+          },
+          m.id,
+        ),
+        ` ${m.text}`,
+      ]),
       charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }

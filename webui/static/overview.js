@@ -70,8 +70,8 @@ export function summary(o) {
     ['busy', n('ok') + n('dedicated')],
     ['idle', n('idle')],
     ['suspect', n('suspect')],
-    ['excluded', n('excluded')],
-    ['stale', n('stale')],
+    ['drained', n('excluded')],
+    ['silent', n('stale')],
     ['unknown', n('unknown')],
   ]
     .filter(([w, k]) => k || w === 'busy')
@@ -413,7 +413,7 @@ function forwardersPage(app, q, asTable) {
       h('span', null, '. idle'),
       h('span', null, '0-9 tenths of ', metrics[m].full, ' '),
       rampCanvas(),
-      ...['! suspect', 'x excluded', 'd dedicated', '> plan waiting', '? stale', '- not known'].map(t =>
+      ...['! suspect', 'x drained', 'd dedicated', '> plan waiting', '? silent', '- not known'].map(t =>
         h('span', null, t),
       ),
     );

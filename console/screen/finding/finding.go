@@ -129,7 +129,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 					chart.Moment(f.Silenced, s.Now)))...)
 	}
 	if f.Held != "" {
-		lines = append(lines, chart.Paragraphs(w, "not excluded: "+chart.Clean(f.Held))...)
+		lines = append(lines, chart.Paragraphs(w, "still in use: "+chart.Clean(f.Held))...)
 	}
 	if next := screen.NextCommand(f); next != "" {
 		for _, l := range chart.Paragraphs(w, "next: "+screen.NextKey(s, f)+"   or "+next) {

@@ -133,7 +133,7 @@ func (r *Replay) Line(s *screen.State, w int) string {
 	}
 	from, to, legend := "  "+chart.Moment(t.from, live)+" |", "| "+chart.Clock(t.to), ""
 	if w >= 110 {
-		legend = "   ! finding  P plan  x excluded  > here"
+		legend = "   ! finding  P plan  x drained  > here"
 	}
 	cells := w - 1 - ansi.StringWidth(text+from+to+legend)
 	if cells < 10 {
