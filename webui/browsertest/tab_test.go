@@ -314,7 +314,7 @@ func TestBrowserAtFullSize(t *testing.T) {
 	b.open("http://" + s.TCP + "/overview?metric=bw")
 	b.frames(3)
 	b.says("240 forwarders:")
-	b.says("2 stale")
+	b.says("2 silent")
 	b.says("SIMULATED")
 	b.shot("overview-240")
 	b.key("t")

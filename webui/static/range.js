@@ -162,7 +162,7 @@ export class RangePicker {
  * @param {import('./app.js').App} app
  */
 export function sharedCursor(app) {
-  let over = 0;
+  let over = -Infinity;
   return {
     cursor: {
       y: false,

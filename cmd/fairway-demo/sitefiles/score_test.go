@@ -69,3 +69,39 @@ func accuses(what string) bool {
 	_, _ = fmt.Sscan(what, &kind, &node)
 	return kind == "fail_slow" || kind == "silent"
 }
+
+// TestSoakHealthy counts routers that are accused while none is sick: nothing is, a server's disk or a server's link.
+func TestSoakHealthy(t *testing.T) {
+	soak(t)
+	const warm, after = 120, 480
+	for _, fault := range []model.Fault{{}, {Kind: model.FaultDisk, Node: "oss1", Value: 0.1},
+		{Kind: model.FaultLink, Node: "oss1", Value: 0.1}} {
+		for _, load := range []float64{0.3, 0.6, 1} {
+			hours, accused := 0.0, 0
+			for seed := uint64(301); seed <= 303; seed++ {
+				synctest.Test(t, func(t *testing.T) {
+					site := model.Small(seed)
+					site.Load = load
+					w := watchSite(t, site)
+					defer w.close()
+					w.run(t, warm)
+					if fault.Kind != "" {
+						if err := w.model.Break(fault); err != nil {
+							t.Fatal(err)
+						}
+					}
+					w.run(t, after)
+					hours += float64(len(w.machine.Forwarders)*(warm+after)) / 3600
+					for what, at := range w.first {
+						if accuses(what) {
+							accused++
+							t.Errorf("%+v, load %g, seed %d: %s is found after %d s: %s", fault, load, seed, what, at,
+								w.says[what])
+						}
+					}
+				})
+			}
+			t.Logf("| %s %s | %g | %d in %.1f router-hours |", fault.Kind, fault.Node, load, accused, hours)
+		}
+	}
+}
