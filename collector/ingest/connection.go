@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -89,10 +88,8 @@ type connection struct {
 	busy  atomic.Bool  // a message is being taken
 	late  atomic.Int64 // milliseconds from the end of the newest second that came until it came
 
-	mu      sync.Mutex  // guards everything that follows
-	flight  []*inFlight // not acknowledged yet, in the order of arrival
-	size    int         // bytes of them
-	failed  bool        // the store has refused one: nothing more is acknowledged
+	mu sync.Mutex // guards everything that follows
+	unanswered
 	answers map[string]chan wire.OrderResult
 	orders  chan struct{} // a place per order that the agent has
 }
@@ -225,6 +222,7 @@ func (c *connection) message(msg []byte) error {
 
 func (c *connection) decode(d *wire.Decoder, msg []byte) (wire.Message, error) {
 	before := d.Dropped
+	d.Own = c.hello.Node
 	m, err := d.Decode(msg)
 	if err != nil {
 		return nil, wire.Reject{Code: codeOf(err), Text: err.Error()}
@@ -277,51 +275,6 @@ func (c *connection) stored(f *inFlight, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f.done, f.err = true, err
-}
-
-// acknowledge answers messages in order once they are durable. After the store failed once nothing
-// more is acknowledged: the agent reconnects and sends again.
-func (c *connection) acknowledge() {
-	var last uint64
-	var broken *inFlight
-	c.mu.Lock()
-	n := 0
-	for ; n < len(c.flight) && c.flight[n].done; n++ {
-		f := c.flight[n]
-		c.size -= f.size
-		switch {
-		case c.failed:
-		case f.err != nil:
-			c.failed, broken = true, f
-		default:
-			last = f.seq
-		}
-	}
-	if n > 0 {
-		rest := copy(c.flight, c.flight[n:])
-		clear(c.flight[rest:])
-		c.flight = c.flight[:rest]
-		if rest == 0 && cap(c.flight) > 4 {
-			c.flight = nil
-		}
-	}
-	c.mu.Unlock()
-	if n > 0 {
-		c.link.Freed()
-	}
-	if last > 0 {
-		// Ack covers all before it; one that finds no room is made good by the next.
-		if msg, err := wire.Append(nil, wire.Ack{Seq: last}); err == nil {
-			c.link.Send(msg)
-		}
-	}
-	if broken != nil {
-		if !errors.Is(broken.err, context.Canceled) {
-			c.hub.cfg.Log.Error("frames were not stored; the agent keeps them", "node", c.hello.Node, "seq", broken.seq,
-				"err", broken.err)
-		}
-		c.link.Close()
-	}
 }
 
 // check takes out of a message the frames that this token may not bring or that no store could

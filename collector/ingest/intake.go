@@ -36,6 +36,7 @@ type intake struct {
 	stop     context.CancelFunc
 	names    wire.Names
 	decoders sync.Pool // of *wire.Decoder
+	owes     owes
 	wait     sync.WaitGroup
 
 	mu      sync.Mutex // guards ready and running
@@ -151,7 +152,7 @@ func (q *intake) store(batch []*inFlight, before <-chan struct{}, entered chan<-
 		for _, f := range batch {
 			all.Go(func() {
 				f.finish(q.append(q.ctx, f.conn.sender, f.frames))
-				f.conn.acknowledge()
+				f.conn.acknowledge(time.Now())
 			})
 		}
 		all.Wait()
@@ -185,8 +186,9 @@ func (q *intake) store(batch []*inFlight, before <-chan struct{}, entered chan<-
 	}
 	done(failed)
 	q.keeps(q.ctx, failed)
+	now := time.Now()
 	for _, f := range batch {
-		f.conn.acknowledge()
+		f.conn.acknowledge(now)
 	}
 }
 

@@ -129,3 +129,23 @@ func TestSecondSpeakerIsRefused(t *testing.T) {
 		t.Errorf("the node started anew and got %+v", a)
 	}
 }
+
+// TestTheLastMessageIsAnswered: whatever waits to be answered with others is, when no others come.
+func TestTheLastMessageIsAnswered(t *testing.T) {
+	_, url := hubServer(t)
+	s := speak(t, url, wire.Hello{Node: "cn1", FirstSeq: 1, Instance: "a"})
+	const last = 40 // more than are answered one by one
+	second := time.Now().Add(-time.Minute).UnixMilli()
+	for seq := range uint64(last) {
+		s.send(&wire.Frames{Seq: seq + 1, Frames: []collector.Frame{{Node: "cn1", TimeMillis: second + int64(seq)*1000}}})
+	}
+	for {
+		a, ok := s.next().(wire.Ack)
+		if !ok {
+			t.Fatal("the message was not acknowledged")
+		}
+		if a.Seq == last {
+			break
+		}
+	}
+}

@@ -39,7 +39,7 @@ var ErrText = errors.New("text message, want a binary one")
 
 // Settings are those of a set's connections.
 type Settings struct {
-	// SilentAfter is after how long without a message or pong a peer is gone, PingEvery how often it is asked.
+	// SilentAfter is after how long without a message or pong a peer is gone, PingEvery after how long it is asked.
 	SilentAfter, PingEvery time.Duration
 }
 
@@ -411,7 +411,8 @@ func (s *Set) clock() {
 		s.last = s.popped
 		s.mu.Unlock()
 		for _, c := range due {
-			if !c.isValid() || !c.Alive() {
+			quiet := now-c.seen.Load() >= int64(s.settings.PingEvery/time.Second)
+			if !c.isValid() || quiet && !c.Alive() {
 				gone = append(gone, c)
 			}
 		}

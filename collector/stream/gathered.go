@@ -20,8 +20,9 @@ import (
 
 const (
 	// A gatherer that is frozen takes what is sent to it and passes nothing on: the daemon itself is asked for signs of
-	// life, often.
-	gatheredPing = 3 * time.Second
+	// life, where it has sent nothing for longer than its acknowledgements of a steady stream are apart.
+	gatheredLook = time.Second
+	gatheredPing = 5 * time.Second
 	gatheredWait = 10 * time.Second
 	// homeAfter is after how long a stream that goes another way looks for the first gatherer again; up to as long
 	// again is added at random.
@@ -209,6 +210,6 @@ func (g *gathered) ping() error {
 	return g.sealed(seal.Ping, nil)
 }
 
-func (g *gathered) pingEvery() time.Duration { return gatheredPing }
+func (g *gathered) pingEvery() time.Duration { return gatheredLook }
 func (g *gathered) bye() error               { return goodbye(g.conn) }
 func (g *gathered) Close() error             { return g.conn.Close() }

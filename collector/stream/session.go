@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -28,16 +29,21 @@ type link interface {
 type direct struct {
 	*websocket.Conn
 	url string
+	// last is when something of the daemon last came; Unix nanoseconds.
+	last atomic.Int64
 }
 
 func newDirect(conn *websocket.Conn, url string) *direct {
 	conn.SetReadLimit(maxFromDaemon)
-	d := &direct{conn, url}
+	d := &direct{Conn: conn, url: url}
 	conn.SetPongHandler(d.alive)
 	return d
 }
 
-func (d *direct) alive(string) error { return d.SetReadDeadline(time.Now().Add(pongWait)) }
+func (d *direct) alive(string) error {
+	d.last.Store(time.Now().UnixNano())
+	return d.SetReadDeadline(time.Now().Add(pongWait))
+}
 
 func (d *direct) send(b []byte) error { return sendTo(d.Conn, b) }
 
@@ -62,7 +68,11 @@ func (d *direct) read() ([]byte, error) {
 	return b, nil
 }
 
+// ping asks only where nothing of the daemon has come lately.
 func (d *direct) ping() error {
+	if time.Since(time.Unix(0, d.last.Load())) < pingPeriod {
+		return nil
+	}
 	return d.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout))
 }
 

@@ -24,6 +24,8 @@ type Decoder struct {
 	Dropped uint64
 	// Names are those that several decoders share; nil: this one keeps its own.
 	Names *Names
+	// Own is the node that a message of one frame is expected to be of; empty: the one before.
+	Own topology.NodeID
 
 	names   map[string]string
 	out     Frames
@@ -108,6 +110,9 @@ func (r *reader) readFrames() *Frames {
 		d.frames = make([]collector.Frame, n)
 	}
 	d.frames = d.frames[:cap(d.frames)]
+	if n == 1 && d.Own != "" {
+		d.frames[0].Node = d.Own
+	}
 	for i := range n {
 		r.frame(&d.frames[i], base)
 		if r.err != nil {
@@ -251,9 +256,10 @@ func (r *reader) readRoutes(own string) []collector.Route {
 	}
 	from := len(r.d.routes)
 	for i := 0; i < n && r.err == nil; i++ {
+		before := next(r.d.routes)
 		route := collector.Route{
-			Client:     topology.NodeID(r.ownName("client", own)),
-			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own)),
+			Client:     topology.NodeID(r.ownName("client", own, string(before.Client))),
+			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own, string(before.Forwarder))),
 			Generation: r.uvarint("generation"),
 		}
 		if route.Generation&flagShare != 0 {
@@ -277,12 +283,21 @@ func (r *reader) readSources() []collector.SourceStatus {
 	}
 	from := len(r.d.sources)
 	for i := 0; i < n && r.err == nil; i++ {
+		before := next(r.d.sources)
 		r.d.sources = append(r.d.sources, collector.SourceStatus{
-			Name: r.name("source"), Duration: time.Duration(r.varint("duration")),
+			Name: r.expectedName("source", before.Name), Duration: time.Duration(r.varint("duration")),
 			Failures: r.uvarint("failures"), Resets: r.uvarint("resets"), Err: r.text("error"),
 		})
 	}
 	return r.d.sources[from:len(r.d.sources):len(r.d.sources)]
+}
+
+// next is what stood where the next element of a list will: messages are much alike.
+func next[T any](list []T) (before T) {
+	if len(list) < cap(list) {
+		before = list[:len(list)+1][len(list)]
+	}
+	return before
 }
 
 func timeOf(ms int64) time.Time {

@@ -120,20 +120,24 @@ func (r *reader) text(what string) string { return string(r.bytes(what, MaxTextB
 
 func (r *reader) name(what string) string { return r.d.intern(r.bytes(what, MaxNameBytes)) }
 
+// expectedName saves the look into the table where the name is the one expected.
 func (r *reader) expectedName(what, expected string) string {
-	b := r.bytes(what, MaxNameBytes)
-	if string(b) == expected {
-		return expected
-	}
-	return r.d.intern(b)
+	return r.d.expected(r.bytes(what, MaxNameBytes), expected)
 }
 
-func (r *reader) ownName(what, own string) string {
+func (r *reader) ownName(what, own, expected string) string {
 	n := r.uvarint(what)
 	if n == 0 {
 		return own
 	}
-	return r.d.intern(r.take(what, n-1, MaxNameBytes))
+	return r.d.expected(r.take(what, n-1, MaxNameBytes), expected)
+}
+
+func (d *Decoder) expected(b []byte, expected string) string {
+	if string(b) == expected {
+		return expected
+	}
+	return d.intern(b)
 }
 
 // intern returns b as a string that is allocated once per name, not once per second.
