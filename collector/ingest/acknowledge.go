@@ -16,7 +16,8 @@ import (
 const (
 	// ackEvery makes it each fourth message of a stream with one a second.
 	ackEvery = 3500 * time.Millisecond
-	// promptAcks is how many of a connection's first acknowledgements do not wait, manyUnsaid how many messages never do.
+	// promptAcks is how many of a connection's first acknowledgements do not wait, manyUnsaid how many messages never
+	// do.
 	promptAcks, manyUnsaid = 16, 16
 	// pauseAfter is after how long without a message a stream pauses: agents send every second.
 	pauseAfter = 1500 * time.Millisecond

@@ -137,7 +137,8 @@ func TestTheLastMessageIsAnswered(t *testing.T) {
 	const last = 40 // more than are answered one by one
 	second := time.Now().Add(-time.Minute).UnixMilli()
 	for seq := range uint64(last) {
-		s.send(&wire.Frames{Seq: seq + 1, Frames: []collector.Frame{{Node: "cn1", TimeMillis: second + int64(seq)*1000}}})
+		s.send(&wire.Frames{Seq: seq + 1,
+			Frames: []collector.Frame{{Node: "cn1", TimeMillis: second + int64(seq)*1000}}})
 	}
 	for {
 		a, ok := s.next().(wire.Ack)
