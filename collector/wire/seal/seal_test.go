@@ -151,3 +151,47 @@ func TestOnlyWhoHasTheTokenAnswers(t *testing.T) {
 		t.Errorf("a short answer: %v", err)
 	}
 }
+
+// FuzzParseOffer: what parses is a head and the bytes that came, of no more than MaxOffer, and of no token but its own.
+func FuzzParseOffer(f *testing.F) {
+	o, err := NewOffer(token)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(o.Bytes())
+	f.Add(o.Bytes()[:1+nonceSize+checkSize])
+	f.Add(make([]byte, MaxOffer+1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		o, err := ParseOffer(b)
+		if err != nil {
+			return
+		}
+		if len(b) > MaxOffer || o.Head == "" || !bytes.Equal(o.Bytes(), before) ||
+			!strings.HasSuffix(string(b), o.Head) {
+			t.Fatalf("an offer of %d bytes has the head %q", len(b), o.Head)
+		}
+		clear(b) // it belongs to the caller
+		if !bytes.Equal(o.Bytes(), before) {
+			t.Fatal("the offer changes with the buffer that it was read from")
+		}
+		if o.Of(token) && !strings.HasPrefix(token, o.Head+".") {
+			t.Fatalf("the offer of %q is of another token", o.Head)
+		}
+		answer, in, _, err := o.Accept(o.Head + ".a-proof")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := o.Take(o.Head+".another-proof", answer); !errors.Is(err, ErrBroken) {
+			t.Fatalf("another token's answer is taken: %v", err)
+		}
+		nodeIn, out, err := o.Take(o.Head+".a-proof", answer)
+		if err != nil || nodeIn == nil {
+			t.Fatal(err)
+		}
+		if kind, text, err := in.Open(out.Seal(nil, Message, before)); err != nil || kind != Message ||
+			!bytes.Equal(text, before) {
+			t.Fatalf("the ends do not understand each other: %v", err)
+		}
+	})
+}
