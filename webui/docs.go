@@ -83,6 +83,9 @@ var docs = map[string]doc{
 			{"health", "ok, idle, suspect, excluded, dedicated or stale"},
 			{"names", "1: only the names, in the order of the grid's cells"}}},
 	"GET /api/v1/nodes/{id}": {summary: "one node with its sources", out: api.NodeView{}},
+	"GET /api/v1/gatherers": {
+		summary: "the agents through which nodes speak, with their nodes and how late the latest of these is",
+		out:     []api.Gatherer{}},
 	"GET /api/v1/forwarders/{id}": {summary: "one forwarder, its clients and last five minutes, or as it was",
 		out: api.ForwarderDetail{}, params: atParam},
 	"POST /api/v1/forwarders/{id}/canary": {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/webui/access"
@@ -17,6 +18,7 @@ import (
 // forwarders answers one forwarder's page.
 type forwarders struct {
 	picture  *live.Picture
+	ingest   *ingest.Hub
 	desk     *desk.Desk
 	rules    anomaly.Settings // of a finding's life
 	canaries *desk.Canaries   // nil: no way to send any
@@ -45,6 +47,9 @@ func (h *forwarders) get(w http.ResponseWriter, r *http.Request, by access.Calle
 		return err
 	}
 	if at.IsZero() {
+		for i := range d.ClientNodes {
+			d.ClientNodes[i].Way = wayOf(h.ingest, d.ClientNodes[i].ID)
+		}
 		o := h.desk.ForwarderOptions(by.Person, h.picture.Snapshot().Situation, h.noCanary)(id)
 		d.Options = &o
 	}

@@ -88,11 +88,27 @@ func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) e
 func (h *layer) nodesBy(keep func(topology.Node) bool) []api.NodeRow {
 	rows := h.picture.Nodes(keep)
 	for i := range rows {
-		if way, ok := h.ingest.Way(rows[i].ID); ok {
-			rows[i].Way = &api.NodeWay{Gatherer: way.Gatherer, Address: way.Address, LateSeconds: way.Late.Seconds()}
-		}
+		rows[i].Way = wayOf(h.ingest, rows[i].ID)
 	}
 	return rows
+}
+
+// wayOf is how a node's frames come; nil where its own agent is not connected.
+func wayOf(hub *ingest.Hub, n topology.NodeID) *api.NodeWay {
+	way, ok := hub.Way(n)
+	if !ok {
+		return nil
+	}
+	return &api.NodeWay{Gatherer: way.Gatherer, Address: way.Address, LateSeconds: way.Late.Seconds()}
+}
+
+// gatherers lists the agents through which nodes speak.
+func (h *layer) gatherers(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	rows := []api.Gatherer{}
+	for _, g := range h.ingest.Gatherers() {
+		rows = append(rows, api.Gatherer{Node: g.Node, Remote: g.Remote, Nodes: g.Nodes, LateSeconds: g.Late.Seconds()})
+	}
+	return api.WriteJSON(w, rows)
 }
 
 func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {

@@ -76,6 +76,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/grid", viewer, every, h.replay.grid, seconds},
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},
 		{get, "/api/v1/nodes/{id}", viewer, every, h.layer.node, 0},
+		{get, "/api/v1/gatherers", viewer, every, h.layer.gatherers, 0},
 		{get, "/api/v1/forwarders/{id}", user, every, h.forwarders.get, 0},
 		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, led},
 		{get, "/api/v1/flow", viewer, every, h.layer.flow, 0},

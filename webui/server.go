@@ -163,7 +163,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
 		agents: agents{cfg.Ingest, gate, cfg.Log},
 		layer:  layer{cfg.Picture, cfg.Ingest},
-		forwarders: forwarders{picture: cfg.Picture, desk: cfg.Desk, rules: cfg.Findings,
+		forwarders: forwarders{picture: cfg.Picture, ingest: cfg.Ingest, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},
 		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
 		series:     series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},

@@ -95,6 +95,7 @@ func newRoot() *cobra.Command {
 		newReplay(o),
 		newNodes(o),
 		newNode(o),
+		newGatherers(o),
 		newJobs(o),
 		newJob(o),
 		newPlans(o),

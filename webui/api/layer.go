@@ -173,6 +173,18 @@ type ClientRow struct {
 	WriteBytesPerSec *float64       `json:"write_bytes_per_sec"`
 	MetaOpsPerSec    *float64       `json:"meta_ops_per_sec"`
 	LatencySeconds   *float64       `json:"latency_seconds"` // mean of reads and writes
+	// Way is how the frames of the node's own agent come; nil where that is not connected, and for the past.
+	Way *NodeWay `json:"way,omitempty"`
+}
+
+// Gatherer is an agent through which nodes speak.
+type Gatherer struct {
+	Node topology.NodeID `json:"node"`
+	// Remote is the address that it comes from.
+	Remote string `json:"remote"`
+	Nodes  int    `json:"nodes"` // that speak through it
+	// LateSeconds is how long after its end the newest second of its latest node came.
+	LateSeconds float64 `json:"late_seconds"`
 }
 
 // NodeRow is one node of any layer in a list: its newest second.

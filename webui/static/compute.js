@@ -7,6 +7,24 @@ import { cellKeys } from './overview.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+
+const EVERY = 5000; // ms
+
+/** Agents through which nodes speak. @type {import('./table.js').Column[]} */
+const gathererColumns = [
+  { name: 'gatherer', head: 'GATHERER', text: r => r.node },
+  { name: 'from', head: 'FROM', text: r => r.remote },
+  { name: 'nodes', head: 'NODES', num: true, text: r => String(r.nodes), value: r => r.nodes },
+  {
+    name: 'late',
+    head: 'LATE s',
+    num: true,
+    title: 'how long after its end the newest second of its latest node came',
+    text: r => r.late_seconds.toFixed(1),
+    value: r => r.late_seconds,
+  },
+];
 
 /** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
 export function computePage(app, q) {
@@ -21,9 +39,17 @@ export function computePage(app, q) {
   /** @type {any} */
   let frame = null;
   let cursor = 0;
+  let gathered = 0; // when it was last asked for
   const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'),
     legend = h('div.legend');
   const where = h('p', { 'aria-live': 'polite' });
+  const gatherers = new Table(gathererColumns, {
+    id: r => r.node,
+    sort: 'gatherer',
+    reverse: true,
+    caption: 'gatherers',
+  });
+  const through = h('section.gatherers', { hidden: true }, h('h2', null, 'Gatherers'), gatherers.el);
   const grid = new GridView({
     label: 'compute nodes, one cell each',
     pick: i => {
@@ -34,7 +60,7 @@ export function computePage(app, q) {
     open: openNode,
     tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
-  const el = h('div', null, h('h1.sr', null, 'Compute nodes'), line, grid.el, legend, where);
+  const el = h('div', null, h('h1.sr', null, 'Compute nodes'), line, grid.el, legend, where, through);
   const textOf = (/** @type {number} */ i) => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
@@ -73,6 +99,14 @@ export function computePage(app, q) {
     const by = way.gatherer ? `through gatherer ${way.gatherer}` : 'directly';
     setText(where, `${text}  speaks ${by}, ${way.late_seconds.toFixed(1)} s late`);
   }
+  /** Those through whom nodes speak, asked for now and then. */
+  async function showGatherers() {
+    if (Date.now() - gathered < EVERY) return;
+    gathered = Date.now();
+    const all = await get('/api/v1/gatherers').catch(() => []);
+    through.hidden = all.length === 0;
+    gatherers.update(all);
+  }
   /** @param {number} by */
   const move = by => {
     cursor = Math.max(0, Math.min((frame?.cells.length ?? 1) - 1, cursor + by));
@@ -94,6 +128,7 @@ export function computePage(app, q) {
       if (g.metric !== k) return;
       frame = g;
       draw();
+      showGatherers();
       let busy = 0,
         unknown = 0;
       for (const c of g.cells) {

@@ -42,6 +42,14 @@ const clientColumns = [
     text: r => millis(r.latency_seconds),
     value: r => r.latency_seconds,
   },
+  {
+    name: 'through',
+    head: 'SPEAKS THROUGH',
+    rare: true,
+    title: 'the gatherer that carries its seconds, and how late they come',
+    text: r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
+    value: r => r.way?.gatherer,
+  },
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */

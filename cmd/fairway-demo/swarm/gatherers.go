@@ -36,6 +36,9 @@ func (o *Options) startGatherers(ctx context.Context) (g *gatherers, err error) 
 	if o.Secret == "" {
 		return g, errors.New("--gatherers need the secret behind nodes' own tokens (--secret-file)")
 	}
+	if o.Inside {
+		return g, nil
+	}
 	if g.dir, err = os.MkdirTemp("", "fairway-gatherers"); err != nil {
 		return g, err
 	}

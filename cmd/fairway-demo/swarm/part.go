@@ -29,9 +29,11 @@ type Part struct {
 	// nodes.
 	Secret    string
 	Gatherers []string
-	Agents    int           // of all parts
-	Spread    time.Duration // over which the agents' seconds are spread
-	From      string        // the address they connect from; "" is the system's choice
+	// Inside is how many gatherers the part is itself, instead of those; FirstInside is the number of the first.
+	Inside, FirstInside int
+	Agents              int           // of all parts
+	Spread              time.Duration // over which the agents' seconds are spread
+	From                string        // the address they connect from; "" is the system's choice
 
 	patience time.Duration // at the end; 0 is drainFor
 }
@@ -85,12 +87,20 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
+	memory := &inside{stop: func() {}}
+	if p.Inside > 0 {
+		var err error
+		if memory, err = startInside(ctx, p.Secret, p.URL, p.FirstInside, p.Inside); err != nil {
+			return err
+		}
+	}
+	defer memory.stop()
 	room := make(chan struct{}, 64) // handshakes under way
 	for i := range agents {
 		n, role := nodeOf(p.First + i)
 		a := &agent{queue: newQueue(string(n), l), number: p.First + i}
 		a.frame = collector.Frame{Node: n, Role: role}
-		token, gatherers, err := p.way(p.First+i, n)
+		token, gatherers, err := p.way(p.First+i, n, memory.urls)
 		if err != nil {
 			return err
 		}
@@ -100,10 +110,20 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				room <- struct{}{}
 				defer func() { <-room }()
+				if c, ok, err := memory.dial(ctx, addr); ok {
+					return c, err
+				}
 				return dialer.DialContext(ctx, network, addr)
 			}}
 		agents[i] = a
 		running.Go(func() { _ = a.client.Run(ctx) })
+		if i%64 == 63 { // all at once would wait for each other, and go other ways than theirs
+			for until := time.Now().Add(settle); connected(agents[:i+1]) <= i-64 && time.Now().Before(until); {
+				if pause(ctx, 10*time.Millisecond) != nil {
+					return ctx.Err()
+				}
+			}
+		}
 	}
 	running.Go(func() { p.tick(ctx, agents) })
 	base, words := uint64(0), bufio.NewScanner(in)
@@ -128,12 +148,19 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // way is a node's token, and the gatherer that it goes through.
-func (p *Part) way(number int, n topology.NodeID) (token string, gatherers []string, err error) {
+func (p *Part) way(number int, n topology.NodeID, inside []string) (token string, gatherers []string, err error) {
 	if p.Secret == "" {
 		return p.Token, nil, nil
 	}
 	e := access.Enrolment{Secrets: func() ([]string, error) { return []string{p.Secret}, nil }}
-	if token, err = e.NodeToken(n, time.Now().Add(-time.Minute)); err == nil && len(p.Gatherers) > 0 {
+	if token, err = e.NodeToken(n, time.Now().Add(-time.Minute)); err != nil {
+		return "", nil, err
+	}
+	switch {
+	case len(inside) > 0:
+		i := (number - p.First) * len(inside) / max(p.Count, 1)
+		gatherers = inside[i : i+1]
+	case len(p.Gatherers) > 0:
 		i := number * len(p.Gatherers) / max(p.Agents, 1)
 		gatherers = p.Gatherers[i : i+1]
 	}

@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Agents    int
 	Gatherers int    // that the agents go through; 0: directly
+	Inside    bool   // the gatherers are in the agents' processes
 	Agent     string // the program of a gatherer
 	URL       string // the daemon's, for agents
 	Token     string
@@ -43,7 +44,7 @@ const (
 	// settle is how long everything goes on before the measuring begins.
 	settle = 15 * time.Second
 	// connectWithin bounds how long all agents may take to connect.
-	connectWithin = 3 * time.Minute
+	connectWithin = 10 * time.Minute
 	// late is the time to the acknowledgement from which a second is late.
 	late = 5 * time.Second
 )
@@ -172,6 +173,7 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 	for first := 0; first < o.Agents; first += perPart {
 		part, err := json.Marshal(Part{First: first, Count: min(perPart, o.Agents-first), URL: o.URL, Token: o.Token,
 			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread,
+			Inside: o.inside(first+perPart) - o.inside(first), FirstInside: o.inside(first),
 			From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
 		if err != nil {
 			return children, err
@@ -194,6 +196,14 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 		children = append(children, &child{in: in, out: json.NewDecoder(bufio.NewReader(answers)), cmd: cmd})
 	}
 	return children, nil
+}
+
+// inside is how many of the gatherers are of the agents before one of them.
+func (o *Options) inside(agent int) int {
+	if !o.Inside {
+		return 0
+	}
+	return o.Gatherers * min(agent, o.Agents) / max(o.Agents, 1)
 }
 
 // partVariable has the Part, which holds the token: a command line can be read by everybody.

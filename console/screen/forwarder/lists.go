@@ -187,6 +187,22 @@ func shareText(c *api.ClientRow) string {
 	return fmt.Sprintf("  (%.0f %% of it here)", 100**c.Share)
 }
 
+// wayText says through whom a client speaks, and that it is late.
+func wayText(c *api.ClientRow) string {
+	switch way := c.Way; {
+	case way == nil:
+		return ""
+	case way.Gatherer != "":
+		return fmt.Sprintf("  by %s, %.1f s late", chart.Clean(string(way.Gatherer)), way.LateSeconds)
+	case way.LateSeconds > lateClient:
+		return fmt.Sprintf("  %.1f s late", way.LateSeconds)
+	}
+	return ""
+}
+
+// lateClient is from where on it is worth the room that a client's seconds come late.
+const lateClient = 5
+
 func (p *Screen) clients(s *screen.State, w, h int) []string {
 	all := p.detail.Value.ClientNodes
 	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
@@ -211,6 +227,6 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 			chart.Right(chart.Mega(hide(c.WriteBytesPerSec)), 8) +
 			chart.Right(chart.Count(hide(c.MetaOpsPerSec)), 8) + chart.Right(chart.Millis(hide(c.LatencySeconds)), 7) +
 			"  " +
-			chart.OrMissing(string(c.Job)) + shareText(c)
+			chart.OrMissing(string(c.Job)) + shareText(c) + wayText(c)
 	})...)
 }
