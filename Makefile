@@ -40,12 +40,16 @@ lint:
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
+# The packages that take longest begin first, so that none of them is left running alone at the end. Three run at once on
+# two processors: many wait for programs that they have started.
+LONGEST := ./webui/browsertest ./tsdb/engine ./cmd/fairwayd/daemontest ./cmd/endtoend ./console ./webui ./tsdb/victoria ./remap/mount
+
 # Everything: what is skipped, and why, is printed at the end.
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
 	$(GO) test ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine # the scores, which take minutes under the race detector
-	@.ci/suite -race -timeout 15m ./...
+	@.ci/suite -race -p 3 -timeout 15m $(LONGEST) ./...
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick:
