@@ -29,6 +29,7 @@ var Experiments = []Experiment{
 	{"mix", "A mix of jobs under each policy", mixResults},
 	{"themisio", "ThemisIO: shares of a forwarder (section numbers of the paper)", themisResults},
 	{"overhead", "Beacon: what collection costs a job (Ji et al., FAST '19)", overheadResults},
+	{"filedomain", "File domains of collective MPI-IO (Northwestern, OCI-0724599)", domainResults},
 	{"persched", "PerSched: windows for periodic I/O (Aupy, Gainaru, Le Fèvre)", perschedResults},
 }
 

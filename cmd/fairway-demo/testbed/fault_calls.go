@@ -45,6 +45,16 @@ func (tb *Testbed) slowSend(ctx context.Context, n *node, p *process, seconds fl
 // of the program changes, and the end of strace ends it.
 func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls string,
 	seconds float64) (func(context.Context) error, error) {
+	tracer, err := tb.trace(ctx, n, p, "-o", "/dev/null", "-e", "trace="+calls,
+		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6))
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return tracer.terminate() }, nil
+}
+
+// trace attaches strace with some arguments to every thread of a file service.
+func (tb *Testbed) trace(ctx context.Context, n *node, p *process, argv ...string) (*process, error) {
 	by, err := traced(p.pid())
 	if err != nil {
 		return nil, err
@@ -56,13 +66,11 @@ func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls str
 	if _, err := lookProgram("strace"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
 	}
-	tracer, err := tb.launch(tb.local(), "strace."+string(n.id), "strace", "-f", "-q", "-o", "/dev/null", "-e",
-		"trace="+calls,
-		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6), "-p", strconv.Itoa(p.pid()))
+	argv = append([]string{"strace", "-f", "-q", "-p", strconv.Itoa(p.pid())}, argv...)
+	tracer, err := tb.launch(tb.local(), "strace."+string(n.id), argv...)
 	if err != nil {
 		return nil, err
 	}
-	off := func(context.Context) error { return tracer.terminate() }
 	err = tracer.awaitReady(ctx, func(context.Context) error {
 		by, err := traced(p.pid())
 		if err == nil && by == 0 {
@@ -71,9 +79,9 @@ func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls str
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), off(ctx))
+		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), tracer.terminate())
 	}
-	return off, nil
+	return tracer, nil
 }
 
 // traced returns the process that traces every thread of pid, 0 if one thread is not traced.

@@ -1,0 +1,52 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"fairway/collector/topology"
+)
+
+// MPIRun runs an MPI program (MPICH), a rank on each of the compute nodes in order, and returns what it printed. What
+// ranks say to each other stays on the machine and crosses no link of the testbed.
+func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...string) ([]byte, error) {
+	// Without -launcher it looks for a batch system, and for ssh.
+	run := []string{"mpiexec.hydra", "-launcher", "fork"}
+	for i, id := range on {
+		n, err := tb.find(id)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			run = append(run, ":")
+		}
+		run = append(run, "-n", "1")
+		if n.root {
+			// The libraries look their own process up in /proc, which is the node's; and processes of several nodes may
+			// have the same number.
+			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount",
+				"unshare", "--mount", "sh", "-c", `mount -t proc proc /proc && exec "$0" "$@"`)
+		}
+		run = append(run, argv...)
+	}
+	return tb.local().exec(ctx, run...)
+}
+
+// TraceWrites has every write of a forwarder's file service printed into a file, as strace does, until stop is called.
+func (tb *Testbed) TraceWrites(ctx context.Context, f topology.ForwarderID, path string) (stop func() error,
+	err error) {
+	n, err := tb.find(f.Node())
+	if err != nil {
+		return nil, err
+	}
+	p := tb.service(n.id)
+	if p == nil {
+		return nil, fmt.Errorf("forwarder %s serves nothing", f)
+	}
+	tracer, err := tb.trace(ctx, n, p, "-s", "0", "-o", path, "-e", "trace=pwrite64,pwritev")
+	if err != nil {
+		return nil, err
+	}
+	return tracer.terminate, nil
+}
