@@ -268,6 +268,10 @@ var ofJobs = [...]Info{
 		Help: "The least hash of the files read; nodes that share a file have the same."},
 	{Metric: LeastFileWritten, Name: "least_file_written", Unit: Hash,
 		Help: "The least hash of the files written; nodes that share a file have the same."},
+	{Metric: FilesCreated, Name: "files_created", Unit: OpsPerSec,
+		Help: "Files that the job created at this metadata server."},
+	{Metric: FilesOpened, Name: "files_opened", Unit: OpsPerSec,
+		Help: "Opens by the job at this metadata server, those that create included."},
 }
 
 var (

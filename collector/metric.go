@@ -61,14 +61,16 @@ const (
 	metricEnd
 )
 
-// The metrics of a job's share of a node alone. They show which nodes share files, are no series and
+// The metrics of a job's share of a node alone. They show how its nodes share files, are no series and
 // have no place in the store: their numbers come from the other end of the wire's range, 1 to 127.
 const (
 	FilesRead Metric = 127 - iota
 	FilesWritten
 	LeastFileRead
 	LeastFileWritten
-	firstOfJobs = LeastFileWritten
+	FilesCreated
+	FilesOpened
+	firstOfJobs = FilesOpened
 )
 
 // MetricCount is one more than the largest metric number in use.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -32,6 +33,8 @@ type Suite struct {
 	Want []collector.Metric
 	// Tolerated lists the files whose garbage is rightly ignored (free text, optional lists).
 	Tolerated []string
+	// NoCounters says that nothing is counted which could begin anew.
+	NoCounters bool
 }
 
 // tree is a file system whose content can be swapped between ticks.
@@ -63,6 +66,7 @@ func Run(t *testing.T, s Suite) {
 		{"a gap is not smeared", gap},
 		{"what is absent stays absent", absent},
 		{"garbage is named and does not stop it", garbage},
+		{"a file that cannot be read costs its own values", unreadable},
 		{"honours its context", contextual},
 		{"Close twice, at once and during Read", closing},
 	} {
@@ -188,6 +192,9 @@ func missing(t *testing.T, s Suite) {
 }
 
 func reset(t *testing.T, s Suite) {
+	if s.NoCounters {
+		return
+	}
 	tr := newTree(s.Second)
 	src := s.New(tr)
 	defer closeIt(t, src)
@@ -273,6 +280,74 @@ func garbage(t *testing.T, s Suite) {
 			closeIt(t, src)
 		}
 	}
+}
+
+// unreadable tries each file that is there and cannot be read: a disk's error, a table that changed each time while it
+// was read, a right that is missing. Nothing appears that is not known without it, and once it can be read again the
+// source goes on.
+func unreadable(t *testing.T, s Suite) {
+	tr := newTree(s.First)
+	whole := s.New(tr)
+	full, _ := twoTicks(t, whole, tr, s.Second)
+	closeIt(t, whole)
+	for file := range s.First {
+		for _, reason := range []error{syscall.EIO, syscall.ESTALE, fs.ErrPermission} {
+			tr := newTree(s.First)
+			refusing := &refusing{tree: tr, name: file, reason: reason}
+			src := s.New(refusing)
+			if _, err := read(t, src); err != nil {
+				t.Errorf("before %s cannot be read: %v", file, err)
+			}
+			time.Sleep(time.Second)
+			refusing.now.Store(true)
+			tr.set(s.Second)
+			r, err := read(t, src)
+			if reason == syscall.EIO && !slices.Contains(s.Tolerated, file) &&
+				(err == nil || !strings.Contains(err.Error(), path.Base(file))) {
+				t.Errorf("%s: %v: error %v, want one that names the file", file, reason, err)
+			}
+			for _, m := range metrics(r) {
+				if !slices.Contains(metrics(full), m) {
+					t.Errorf("%s: %v: %v appeared from nothing", file, reason, m)
+				}
+			}
+			refusing.now.Store(false)
+			time.Sleep(time.Second)
+			if _, err := read(t, src); err != nil {
+				t.Errorf("after %s can be read again: %v", file, err)
+			}
+			closeIt(t, src)
+		}
+	}
+}
+
+// refusing is a tree of which one file cannot be read for a while.
+type refusing struct {
+	*tree
+	name   string
+	reason error
+	now    atomic.Bool
+}
+
+func (f *refusing) refuses(name string) error {
+	if name == f.name && f.now.Load() {
+		return &fs.PathError{Op: "read", Path: name, Err: f.reason}
+	}
+	return nil
+}
+
+func (f *refusing) Open(name string) (fs.File, error) {
+	if err := f.refuses(name); err != nil {
+		return nil, err
+	}
+	return f.tree.Open(name)
+}
+
+func (f *refusing) ReadFile(name string) ([]byte, error) {
+	if err := f.refuses(name); err != nil {
+		return nil, err
+	}
+	return f.tree.ReadFile(name)
 }
 
 // cut ends a text in the middle of its last line.

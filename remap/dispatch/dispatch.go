@@ -116,7 +116,8 @@ type job struct {
 	meter   *history.Meter
 	on      []topology.ForwarderID
 	files   map[topology.NodeID]nodeFiles // of the nodes that reported them
-	answer  *Answer                       // nil after a restart
+	opens   opens
+	answer  *Answer // nil after a restart
 
 	standing Standing // as the batch system listed it last
 }
@@ -196,7 +197,8 @@ func (d *Dispatcher) Decided(id topology.JobID) *Answer {
 }
 
 // SoFar returns what a running job has done since it is watched, and since when that is; nil where it
-// is not, or not yet. Its I/O mode is known only where the files of most of its nodes are known.
+// is not, or not yet. Its I/O mode is known only where the files of most of its nodes are known, or what
+// it created and opened at the metadata servers.
 func (d *Dispatcher) SoFar(id topology.JobID) (*history.Profile, time.Time) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -207,7 +209,7 @@ func (d *Dispatcher) SoFar(id topology.JobID) (*history.Profile, time.Time) {
 	p := j.meter.Profile()
 	asked := *p
 	asked.IONodes = j.run.Nodes
-	p.Mode = modeOf(j.files, &asked)
+	p.Mode = j.mode(&asked)
 	return p, j.meter.Since()
 }
 

@@ -65,6 +65,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		for i := range f.Jobs {
 			if s := all[f.Jobs[i].Job]; s != nil {
 				s.addFiles(f.Node, f.Jobs[i].Samples)
+				s.addOpens(f, f.Jobs[i].Samples)
 			}
 		}
 	})
@@ -78,6 +79,7 @@ func (d *Dispatcher) watch(now time.Time) {
 	for id, j := range d.ended {
 		if v := all[id]; v != nil {
 			j.noteFiles(v)
+			j.opens.note(v.opens, j.run.Nodes)
 		}
 	}
 	for id, j := range d.jobs {
@@ -86,6 +88,7 @@ func (d *Dispatcher) watch(now time.Time) {
 			continue
 		}
 		j.noteFiles(v)
+		j.opens.note(v.opens, j.run.Nodes)
 		if len(v.on) > 0 {
 			j.on = v.on
 		}
@@ -123,6 +126,7 @@ type seen struct {
 	tick     history.Tick
 	metaWait float64 // metadata operations under way
 	files    map[topology.NodeID]nodeFiles
+	opens    map[topology.NodeID]opened
 }
 
 // add counts a node's newest second. A node that reports how long its operations took waits for its
@@ -232,7 +236,7 @@ func (d profiler) finish(ctx context.Context, r history.Run) error {
 	}
 	d.mu.RLock()
 	if j := d.ended[r.Job]; j != nil && p != nil {
-		if mode := modeOf(j.files, p); mode != "" {
+		if mode := j.mode(p); mode != "" {
 			p.Mode = mode
 		}
 		if j.meter != nil {

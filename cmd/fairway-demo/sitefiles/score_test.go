@@ -2,6 +2,7 @@ package sitefiles
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -30,7 +31,7 @@ func TestSoakFaults(t *testing.T) {
 		{model.Fault{Kind: model.FaultLink, Node: "oss1", Value: 0.1}, "receiver_slow 10.1.0.1@o2ib", false},
 		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, "", false},
 	} {
-		for _, load := range []float64{0.3, 0.6, 1} {
+		atLoads(t, c.fault, func(t *testing.T, load float64) {
 			found, runs, latest := 0, 0, 0
 			for seed := uint64(201); seed <= 204; seed++ {
 				synctest.Test(t, func(t *testing.T) {
@@ -59,7 +60,19 @@ func TestSoakFaults(t *testing.T) {
 			if c.sure && found < runs {
 				t.Errorf("%+v, load %g: found in %d of %d", c.fault, load, found, runs)
 			}
-		}
+		})
+	}
+}
+
+// atLoads runs a test of a fault at three loads, each a test that -run can name: seconds and minutes of CPU.
+func atLoads(t *testing.T, f model.Fault, run func(t *testing.T, load float64)) {
+	t.Helper()
+	name := strings.TrimSpace(fmt.Sprintf("%s %g %s", f.Kind, f.Value, f.Node))
+	if f.Kind == "" {
+		name = "no fault"
+	}
+	for _, load := range []float64{0.3, 0.6, 1} {
+		t.Run(fmt.Sprintf("%s/load %g", name, load), func(t *testing.T) { run(t, load) })
 	}
 }
 
@@ -76,7 +89,7 @@ func TestSoakHealthy(t *testing.T) {
 	const warm, after = 120, 480
 	for _, fault := range []model.Fault{{}, {Kind: model.FaultDisk, Node: "oss1", Value: 0.1},
 		{Kind: model.FaultLink, Node: "oss1", Value: 0.1}} {
-		for _, load := range []float64{0.3, 0.6, 1} {
+		atLoads(t, fault, func(t *testing.T, load float64) {
 			hours, accused := 0.0, 0
 			for seed := uint64(301); seed <= 303; seed++ {
 				synctest.Test(t, func(t *testing.T) {
@@ -102,6 +115,6 @@ func TestSoakHealthy(t *testing.T) {
 				})
 			}
 			t.Logf("| %s %s | %g | %d in %.1f router-hours |", fault.Kind, fault.Node, load, accused, hours)
-		}
+		})
 	}
 }

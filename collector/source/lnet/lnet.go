@@ -79,17 +79,18 @@ func (s *Source) Close() error {
 // retries is how often a table is read again that changed while it was read.
 const retries = 2
 
-// read reads a whole file. A table from which a line was taken while it was read gives ESTALE.
-func (s *Source) read(name string) (b []byte, err error) {
+// ReadTable reads a whole file of LNet. A table from which a line was taken while it was read gives ESTALE.
+func ReadTable(root fs.FS, name string) (b []byte, err error) {
 	for range 1 + retries {
-		if b, err = fs.ReadFile(s.fsys, name); !errors.Is(err, syscall.ESTALE) {
+		if b, err = fs.ReadFile(root, name); !errors.Is(err, syscall.ESTALE) {
 			return b, err
 		}
 	}
 	return nil, fmt.Errorf("%s: the table changed each time while it was read; it is not known in this second: %w",
-		name,
-		err)
+		name, err)
 }
+
+func (s *Source) read(name string) ([]byte, error) { return ReadTable(s.fsys, name) }
 
 // Read reads the counters and, where it may, the peers. What one file does not give costs its own values.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {

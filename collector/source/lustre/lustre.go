@@ -8,7 +8,7 @@
 // operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
 // service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
 // meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
-// share (job_stats). A tick reads a file for each target and service: about 20 microseconds each.
+// share (job_stats), a metadata server with files_created and files_opened. A tick reads a file for each target and service: about 20 microseconds each.
 package lustre
 
 import (
@@ -61,7 +61,7 @@ type Source struct {
 }
 
 // shares are one job's rates over all targets of the node.
-type shares struct{ readBytes, writeBytes, readOps, writeOps, metaOps collector.Total }
+type shares struct{ readBytes, writeBytes, readOps, writeOps, metaOps, created, opened collector.Total }
 
 var _ collector.Source = (*Source)(nil)
 
@@ -396,6 +396,12 @@ func (s *Source) jobStats(pattern string) {
 				case metaOps[op]:
 					add(&v.metaOps, op, false, st.Samples)
 				}
+				switch op {
+				case "mknod": // an open that creates is counted as this, too
+					add(&v.created, op, false, st.Samples)
+				case "open":
+					add(&v.opened, op, false, st.Samples)
+				}
 			}
 		}
 	}
@@ -409,6 +415,8 @@ func (s *Source) emitJobs() {
 		r.AddTotal(collector.ReadOps, &v.readOps)
 		r.AddTotal(collector.WriteOps, &v.writeOps)
 		r.AddTotal(collector.MetaOps, &v.metaOps)
+		r.AddTotal(collector.FilesCreated, &v.created)
+		r.AddTotal(collector.FilesOpened, &v.opened)
 		if len(r.Samples) > 0 {
 			s.into.Jobs = append(s.into.Jobs, collector.JobSamples{Job: id, Samples: r.Samples})
 		}

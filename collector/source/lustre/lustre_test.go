@@ -187,6 +187,25 @@ func TestServers(t *testing.T) {
 		collector.MetaOps: 3})
 }
 
+// A job's creations and opens are counted where the metadata is; one that begins is counted from nothing.
+func TestJobsOfAMetadataServer(t *testing.T) {
+	tree := func(opens int, more string) fstest.MapFS {
+		return fstest.MapFS{"sys/kernel/debug/lustre/mdt/fs-MDT0000/md_stats": file("open 17 samples [reqs]\n"),
+			"sys/kernel/debug/lustre/mdt/fs-MDT0000/job_stats": file(fmt.Sprintf("job_stats:\n- job_id:          31\n"+
+				"  snapshot_time:   2\n  open:            { samples: %d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
+				"  mknod:           { samples: 8, unit: usecs, min: 1, max: 9, sum: 99 }\n", opens) + more)}
+	}
+	r := two(t, [2]fstest.MapFS{tree(100, ""), tree(116, "- job_id: SLURM_JOB32\n  snapshot_time: 3\n  open: { samples: "+
+		"4, unit: usecs, min: 1, max: 9, sum: 9 }\n  mknod: { samples: 1, unit: usecs, min: 1, max: 9, sum: 9 }\n")})
+	if len(r.Jobs) != 2 {
+		t.Fatalf("jobs %+v", r.Jobs)
+	}
+	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.MetaOps: 16, collector.FilesCreated: 0,
+		collector.FilesOpened: 16})
+	expect(t, r.Jobs[1].Samples, map[collector.Metric]float64{collector.MetaOps: 5, collector.FilesCreated: 1,
+		collector.FilesOpened: 4})
+}
+
 func TestConformance(t *testing.T) {
 	sourcetest.Run(t, sourcetest.Suite{
 		New:   func(fsys fs.FS) collector.Source { return New(fsys) },

@@ -25,7 +25,7 @@ func (s *Source) lnet() (map[topology.ForwarderID]bool, error) {
 	var refused error
 	for _, root := range lnetRoots {
 		name := path.Join(root, "routes")
-		b, err := fs.ReadFile(s.opt.Root, name)
+		b, err := lnet.ReadTable(s.opt.Root, name)
 		if err != nil {
 			if errors.Is(err, fs.ErrPermission) {
 				refused = fmt.Errorf("%w; run the agent as root, from Lustre 2.12 on it is for root only", err)

@@ -12,9 +12,11 @@ package routes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os/exec"
 	"slices"
 
 	"fairway/collector"
@@ -67,7 +69,8 @@ func (*Source) Name() string { return "routes" }
 // Close has nothing to release.
 func (*Source) Close() error { return nil }
 
-// Read reports the forwarders that the node may use now. A node that uses none reports that.
+// Read reports the forwarders that the node may use now. A node that uses none reports that. An error beside routes is
+// that of the newest count.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,7 +108,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		}
 		into.Routes = append(into.Routes, r)
 	}
-	return nil
+	return s.bad
 }
 
 // shares measures by which of several forwarders a node's traffic goes.
@@ -115,6 +118,7 @@ type shares struct {
 	parts  map[topology.ForwarderID]float64 // measured; nil: never, or of other forwarders
 	of     int64                            // when they were measured
 	under  chan counted                     // the count under way
+	bad    error                            // why the newest count failed
 }
 
 const (
@@ -170,8 +174,16 @@ func (s *shares) collect() {
 		return
 	}
 	was := s.counts
-	if s.counts = c.counts; c.err != nil || was == nil {
-		return // after a failure the shares of before stand for a while
+	if s.counts, s.bad = c.counts, nil; errors.Is(c.err, exec.ErrNotFound) {
+		return // a release without the tool: the shares are marked as assumed
+	}
+	if c.err != nil {
+		s.bad = fmt.Errorf("what goes by each forwarder was not counted; the shares of before stand for %d s, then even "+
+			"ones: %w", keepFor, c.err)
+		return
+	}
+	if was == nil {
+		return
 	}
 	parts, sum := map[topology.ForwarderID]float64{}, 0.0
 	for f, n := range c.counts {

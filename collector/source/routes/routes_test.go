@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/sourcetest"
 	"fairway/collector/topology"
 )
 
@@ -135,6 +139,95 @@ func TestDVS(t *testing.T) {
 		{Client: "cn1", Forwarder: "d2", Share: 0.5, Assumed: true}}
 	if got := read(t, s, 0); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestConformance: what each kind looks at keeps the rules of every source.
+func TestConformance(t *testing.T) {
+	const dvsMount = "local-mount /pfs\nactive_nodes c0-0c0s0n2\n"
+	for kind, tree := range map[string]fstest.MapFS{
+		LNet: {"sys/kernel/debug/lnet/routes": file(lnetRoutes)},
+		NFS: {"proc/self/mounts": file("gw1:/pfs /pfs1 nfs4 rw,addr=10.0.0.1@tcp 0 0\n" +
+			"gw2:/pfs /pfs2 nfs4 rw,addr=10.0.0.2@tcp 0 0\n")},
+		DVS: {"proc/fs/dvs/mounts/0/mount": file(dvsMount)},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			names := maps.Clone(gateways)
+			names["r5"] = "c0-0c0s0n2"
+			sourcetest.Run(t, sourcetest.Suite{
+				New: func(root fs.FS) collector.Source {
+					return New(Options{Kind: kind, Node: "cn1", Root: root, Forwarders: names})
+				},
+				First: tree, Second: tree, NoCounters: true,
+				// Lists of mounts of any kind: what is not of NFS or DVS is passed over.
+				Tolerated: []string{"proc/self/mounts", "proc/fs/dvs/mounts/0/mount"},
+			})
+		})
+	}
+}
+
+// TestToolThatFails: an lnetctl that fails, or prints what is not a count, leaves the routes with even shares that are
+// marked, and says so in the status until a count has ended well. Where there is no lnetctl, nothing has failed.
+func TestToolThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		out  string
+		err  error
+		want string
+	}{
+		"fails":   {err: errors.New("lnetctl: timed out"), want: "lnetctl: timed out"},
+		"lies":    {out: "    - nid: 10.0.0.1@tcp\n      send_count: -3\n", want: "is not a count"},
+		"missing": {err: &exec.Error{Name: "lnetctl", Err: exec.ErrNotFound}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				out, failed := c.out, c.err
+				s := New(Options{Kind: LNet, Node: "cn1", Forwarders: gateways, Net: "o2ib1",
+					Root: fstest.MapFS{"sys/kernel/debug/lnet/routes": file(lnetRoutes)},
+					Run:  func(context.Context, ...string) ([]byte, error) { return []byte(out), failed }})
+				second := func() (collector.Reading, error) {
+					r := collector.Reading{Now: time.Now()}
+					err := s.Read(t.Context(), &r)
+					time.Sleep(countEvery * time.Second)
+					synctest.Wait()
+					return r, err
+				}
+				if _, err := second(); err != nil {
+					t.Errorf("before anything was counted: %v", err)
+				}
+				r, err := second()
+				if len(r.Routes) != 2 || !r.Routes[0].Assumed || r.Routes[0].Share != 0.5 || !r.RoutesComplete {
+					t.Errorf("routes %+v", r.Routes)
+				}
+				if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) && err != nil {
+					t.Errorf("the status is %q, want %q", got, c.want)
+				}
+				out, failed = "    - nid: 10.0.0.1@tcp\n      send_count: 3\n", nil
+				_, _ = second()
+				if _, err := second(); err != nil {
+					t.Errorf("after a count that ended well: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestTableThatChanges: LNet's routes are read again when a line was taken meanwhile, and a table that never stands
+// still is named.
+func TestTableThatChanges(t *testing.T) {
+	changes := 0
+	kernel := sourcetest.Kernel{FS: fstest.MapFS{"sys/kernel/debug/lnet/routes": file(lnetRoutes)},
+		Changes: func(string) bool { changes--; return changes >= 0 }}
+	s := New(Options{Kind: LNet, Node: "cn1", Root: kernel, Forwarders: gateways, Net: "o2ib1"})
+	for _, c := range []struct{ changes, routes int }{{0, 2}, {1, 2}, {2, 2}, {1000, 0}, {0, 2}} {
+		changes = c.changes
+		var r collector.Reading
+		err := s.Read(t.Context(), &r)
+		if len(r.Routes) != c.routes || (err != nil) != (c.routes == 0) {
+			t.Errorf("after %d changes: %+v, %v", c.changes, r.Routes, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "changed each time") {
+			t.Errorf("the status is %v", err)
+		}
 	}
 }
 
