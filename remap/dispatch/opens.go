@@ -101,8 +101,8 @@ func (o *opens) mode(nodes int) history.Mode {
 	return best
 }
 
-// mode is how the run's nodes shared files: by what their mounts report, else by what the metadata servers counted where
-// at least half of the nodes did I/O.
+// mode is how the run's nodes shared files: by what their mounts report, else by what the metadata servers counted
+// where at least half of the nodes did I/O.
 func (j *job) mode(p *history.Profile) history.Mode {
 	if m := modeOf(j.files, p); m != "" {
 		return m

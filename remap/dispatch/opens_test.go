@@ -60,7 +60,8 @@ func TestProfileHasTheModeThatMetadataServersSaw(t *testing.T) {
 		nodes   int // that do I/O
 		want    history.Mode
 	}{
-		"each its own": {4, 4, history.ModeNN}, "one for all": {1, 4, history.ModeN1}, "one node": {1, 1, history.Mode11},
+		"each its own": {4, 4, history.ModeNN}, "one for all": {1, 4, history.ModeN1},
+		"one node": {1, 1, history.Mode11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -70,17 +71,22 @@ func TestProfileHasTheModeThatMetadataServersSaw(t *testing.T) {
 				go func() { defer close(done); s.d.Run(ctx) }()
 				defer func() { stop(); <-done }()
 				s.dispatch(t, "1", "ROMS", cns(0, 4))
+				time.Sleep(300 * time.Millisecond) // frames do not come when the dispatcher looks
 				for second := range 5 {
 					counts := []collector.Sample{{Metric: collector.FilesCreated}, {Metric: collector.FilesOpened}}
 					if second == 2 {
 						counts[0].Value, counts[1].Value = c.created, 4
 					}
-					frames := []collector.Frame{{Node: "mds1", Role: topology.Metadata, TimeMillis: time.Now().UnixMilli(),
-						Jobs: []collector.JobSamples{{Job: "1", Samples: counts}, {Job: "2", Samples: []collector.Sample{
-							{Metric: collector.FilesCreated, Value: 99}, {Metric: collector.FilesOpened, Value: 99}}}}}}
+					frames := []collector.Frame{{Node: "mds1", Role: topology.Metadata,
+						TimeMillis: time.Now().UnixMilli(),
+						Jobs: []collector.JobSamples{{Job: "1", Samples: counts},
+							{Job: "2", Samples: []collector.Sample{
+								{Metric: collector.FilesCreated, Value: 99},
+								{Metric: collector.FilesOpened, Value: 99}}}}}}
 					for i := range c.nodes {
 						frames = append(frames, collector.Frame{Node: topology.NodeID(fmt.Sprintf("c%d", i)),
-							TimeMillis: time.Now().UnixMilli(), Samples: []collector.Sample{{Metric: collector.ReadBytes},
+							TimeMillis: time.Now().UnixMilli(),
+							Samples: []collector.Sample{{Metric: collector.ReadBytes},
 								{Metric: collector.WriteBytes, Value: 5e8}}})
 					}
 					s.mu.Lock()

@@ -8,7 +8,8 @@
 // operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
 // service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
 // meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
-// share (job_stats), a metadata server with files_created and files_opened. A tick reads a file for each target and service: about 20 microseconds each.
+// share (job_stats), a metadata server with files_created and files_opened. A tick reads a file for each target and
+// service: about 20 microseconds each.
 package lustre
 
 import (

@@ -195,8 +195,9 @@ func TestJobsOfAMetadataServer(t *testing.T) {
 				"  snapshot_time:   2\n  open:            { samples: %d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
 				"  mknod:           { samples: 8, unit: usecs, min: 1, max: 9, sum: 99 }\n", opens) + more)}
 	}
-	r := two(t, [2]fstest.MapFS{tree(100, ""), tree(116, "- job_id: SLURM_JOB32\n  snapshot_time: 3\n  open: { samples: "+
-		"4, unit: usecs, min: 1, max: 9, sum: 9 }\n  mknod: { samples: 1, unit: usecs, min: 1, max: 9, sum: 9 }\n")})
+	r := two(t, [2]fstest.MapFS{tree(100, ""),
+		tree(116, "- job_id: SLURM_JOB32\n  snapshot_time: 3\n  open: { samples: 4, unit: usecs, min: 1, max: 9, "+
+			"sum: 9 }\n  mknod: { samples: 1, unit: usecs, min: 1, max: 9, sum: 9 }\n")})
 	if len(r.Jobs) != 2 {
 		t.Fatalf("jobs %+v", r.Jobs)
 	}

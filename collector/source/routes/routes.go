@@ -178,8 +178,9 @@ func (s *shares) collect() {
 		return // a release without the tool: the shares are marked as assumed
 	}
 	if c.err != nil {
-		s.bad = fmt.Errorf("what goes by each forwarder was not counted; the shares of before stand for %d s, then even "+
-			"ones: %w", keepFor, c.err)
+		s.bad = fmt.Errorf(
+			"what goes by each forwarder was not counted; the shares of before stand for %d s, then even "+
+				"ones: %w", keepFor, c.err)
 		return
 	}
 	if was == nil {

@@ -198,7 +198,8 @@ func TestToolThatFails(t *testing.T) {
 				if len(r.Routes) != 2 || !r.Routes[0].Assumed || r.Routes[0].Share != 0.5 || !r.RoutesComplete {
 					t.Errorf("routes %+v", r.Routes)
 				}
-				if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) && err != nil {
+				if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) &&
+					err != nil {
 					t.Errorf("the status is %q, want %q", got, c.want)
 				}
 				out, failed = "    - nid: 10.0.0.1@tcp\n      send_count: 3\n", nil
