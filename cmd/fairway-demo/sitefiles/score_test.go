@@ -28,6 +28,7 @@ func TestSoakFaults(t *testing.T) {
 		{model.Fault{Kind: model.FaultCPU, Node: "rtr2", Value: 0.1}, "fail_slow rtr2", false},
 		{model.Fault{Kind: model.FaultBuffers, Node: "rtr2", Value: 2}, "buffers_exhausted rtr2", false},
 		{model.Fault{Kind: model.FaultLink, Node: "cn3", Value: 0.02}, "client_slow cn3", false},
+		{model.Fault{Kind: model.FaultLink, Node: "cn3", Value: 0.2}, "client_slow cn3", false},
 		{model.Fault{Kind: model.FaultLink, Node: "oss1", Value: 0.1}, "receiver_slow 10.1.0.1@o2ib", false},
 		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, "", false},
 	} {

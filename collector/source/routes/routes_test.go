@@ -167,7 +167,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestToolThatFails: an lnetctl that fails, or prints what is not a count, leaves the routes with even shares that are
-// marked, and says so in the status until a count has ended well. Where there is no lnetctl, nothing has failed.
+// marked, and says so in the status until a count has ended well. Without the tool nothing has failed.
 func TestToolThatFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		out  string
