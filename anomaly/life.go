@@ -142,7 +142,7 @@ func (t *Tracker) held(pool *Pool) string {
 	}
 	switch {
 	case t.set.Mode != ModeAuto:
-		return "still in use: you decide (e drains it)"
+		return "you decide (e drains it)"
 	case out+1 > most:
 		return fmt.Sprintf("%d of %d forwarders are excluded, at most %d may be (findings.max_excluded)", out,
 			pool.Forwarders, most)

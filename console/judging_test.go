@@ -96,7 +96,7 @@ func TestAFindingIsSilencedForATimeThatIsAsked(t *testing.T) {
 		s.second()
 		s.sees("1 open, 1 silent", "silent 1d")
 		s.press("1", "n") // it does not alert
-		s.sees(" fwd005   STALE")
+		s.sees(" fwd005   SILENT")
 		s.press("1", "3", "s", "esc")
 		s.asked("silence F-0001")
 		s.press("1", "H", "3", "s")

@@ -103,6 +103,6 @@ func TestForwarderThatWasNeverHeardOfSaysSo(t *testing.T) {
 		s := layout{Options: simsite.Options{Forwarders: 8, Compute: 32, Mute: "fwd000"}, w: 120, h: 36}.start(t)
 		s.second()
 		s.press(":", "fwd000", "enter")
-		s.sees(" fwd000   STALE, never seen")
+		s.sees(" fwd000   SILENT, never seen")
 	})
 }

@@ -338,7 +338,7 @@ func TestGoBoxOpensTheFirstHit(t *testing.T) {
 		s.machine(func(m *simsite.Machine) { m.Silent["fwd005"] = true })
 		s.seconds(12)
 		s.press("n")
-		s.sees(" fwd005   STALE")
+		s.sees(" fwd005   SILENT")
 		s.press("q", "q")
 		if s.quit {
 			t.Fatal("q quits before the first screen")
@@ -374,12 +374,12 @@ func TestExportIsATableAndOverwritesNothing(t *testing.T) {
 		s.second()
 		s.machine(func(m *simsite.Machine) { m.Silent["fwd005"] = true })
 		s.seconds(12)
-		s.press("/", "stale", "enter", "E")
+		s.press("/", "silent", "enter", "E")
 		const file = "fairway-overview-20261121T120442Z.csv"
 		s.sees("wrote 1 row to " + file)
 		b, err := os.ReadFile(file)
 		if lines := strings.Split(string(b), "\n"); err != nil || len(lines) != 3 ||
-			lines[1] != "fwd005,stale,silent,,,,,,,,,,,4," {
+			lines[1] != "fwd005,silent,silent,,,,,,,,,,,4," {
 			t.Errorf("%v %q", err, b)
 		}
 		s.press("E")

@@ -20,15 +20,20 @@ const (
 	ForwarderOK        ForwarderState = "ok"
 	ForwarderUnknown   ForwarderState = "unknown" // it reports, but not what it moves
 	ForwarderDedicated ForwarderState = "dedicated"
+	ForwarderTrial     ForwarderState = "trial" // in use again, and watched
 	ForwarderSuspect   ForwarderState = "suspect"
-	ForwarderExcluded  ForwarderState = "excluded"
-	ForwarderStale     ForwarderState = "stale" // no news: whatever was known is old
+	ForwarderSlow      ForwarderState = "slow" // confirmed
+	ForwarderExcluded  ForwarderState = "drained"
+	ForwarderStale     ForwarderState = "silent" // no news: whatever was known is old
 )
 
 // Text is the standing as screens write it: of one that carries work how much of its peak, where that is known.
 func (s ForwarderState) Text(busy *float64) string {
-	if s == ForwarderOK && busy != nil {
+	switch {
+	case s == ForwarderOK && busy != nil:
 		return fmt.Sprintf("busy %.0f %%", 100**busy)
+	case s == ForwarderOK:
+		return "busy"
 	}
 	return string(s)
 }
@@ -136,8 +141,14 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	case s.Excluded[id] != "":
 		return ForwarderExcluded
 	}
-	if _, ok := s.Accused(id); ok {
-		return ForwarderSuspect
+	if f, ok := s.Accused(id); ok {
+		switch f.State {
+		case anomaly.Suspect:
+			return ForwarderSuspect
+		case anomaly.Probation:
+			return ForwarderTrial
+		}
+		return ForwarderSlow
 	}
 	if _, ok := s.Owner[id]; ok {
 		return ForwarderDedicated

@@ -32,10 +32,10 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s.FindMu.Lock()
 	s.Find = s.Loop.Findings()
 	s.FindMu.Unlock()
-	eventually(t, "the overview shows the finding and its forwarder as suspect", func() bool {
+	eventually(t, "the overview shows the finding and its forwarder as slow", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
-			o.Forwarders[1].State == api.StateSuspect && o.Forwarders[2].State != api.StateSuspect
+			o.Forwarders[1].State == api.StateSlow && o.Forwarders[2].State != api.StateSlow
 	})
 	v := get[api.FindingView](s, "/api/v1/findings/F-0001")
 	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {

@@ -88,6 +88,7 @@ func (o *own) overview(v api.Overview) api.Overview {
 	}
 	found := o.findings(v.Findings)
 	v.Forwarders, v.Findings, v.Now, v.Waiting, v.Needs = rows, found, nil, []api.PlanRow{}, o.needs(v.Needs, found)
+	v.Quiet()
 	return v
 }
 

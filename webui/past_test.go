@@ -92,7 +92,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		finding anomaly.State
 		state   api.ForwarderState
 	}{{-10 * time.Second, "", api.StateOK}, {time.Second, anomaly.Suspect, api.StateSuspect},
-		{20 * time.Second, anomaly.Confirmed, api.StateSuspect}} {
+		{20 * time.Second, anomaly.Confirmed, api.StateSlow}} {
 		o := get[api.Overview](s, at("/api/v1/overview", since.Add(c.after)))
 		got := anomaly.State("")
 		if len(o.Findings) > 0 {

@@ -31,7 +31,8 @@ func newNodes(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&role, "role", "forwarder", "compute, forwarder, storage, metadata or \"\" for all")
-	c.Flags().StringVar(&health, "health", "", "only this state: ok, idle, suspect, excluded, dedicated, stale")
+	c.Flags().StringVar(&health, "health", "",
+		"only this state: ok, idle, suspect, slow, trial, drained, dedicated, silent")
 	return c
 }
 

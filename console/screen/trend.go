@@ -121,12 +121,10 @@ func (s *State) Sign(r *api.ForwarderRow) string {
 		return " x"
 	case remap.ForwarderDedicated:
 		return " d"
-	}
-	if f := s.Accused(r.ID); f != nil {
-		if f.State == anomaly.Suspect {
-			return "?!"
-		}
+	case remap.ForwarderSlow:
 		return " !"
+	case remap.ForwarderSuspect, remap.ForwarderTrial:
+		return "?!"
 	}
 	return "  "
 }
@@ -146,12 +144,15 @@ func (s *State) SignLook(sign string) string {
 
 // slowness is by what lists are ordered: what is confirmed, then what is suspected, then the slowest.
 func slowness(s *State, r *api.ForwarderRow) *float64 {
-	v := s.Value(r, r.Slow)
-	f := s.Accused(r.ID)
-	if f == nil {
+	v, by := s.Value(r, r.Slow), 0.0
+	switch r.State {
+	case remap.ForwarderSlow:
+		by = 2000
+	case remap.ForwarderSuspect, remap.ForwarderTrial:
+		by = 1000
+	default:
 		return v
 	}
-	by := 1000 * float64(rank(f))
 	if v != nil {
 		by += *v
 	}

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -37,9 +38,9 @@ func FindingTitle(f *anomaly.Finding) string {
 	return chart.Clean(remap.KindWords(f.Kind))
 }
 
-// At says at which operations something is slow.
-func At(op string) string {
-	return map[string]string{"read": " at reading", "write": " at writing", "meta": " at metadata"}[op]
+// Says is a finding in a sentence.
+func Says(f *anomaly.Finding) string {
+	return cmp.Or(chart.Clean(f.Sentence), Subject(f.Node)+": "+FindingTitle(f))
 }
 
 // EstimatedShare is an estimated share in percent: a little is not nothing.

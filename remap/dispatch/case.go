@@ -122,7 +122,7 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 			}
 		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
 			p.Anomalous = append(p.Anomalous, f)
-		case sick || state == remap.ForwarderSuspect && !s.MayCarry(f):
+		case sick || !s.MayCarry(f):
 			p.Anomalous = append(p.Anomalous, f)
 		}
 	}

@@ -47,6 +47,8 @@ type Todo struct {
 	Waiting []PlanRow `json:"waiting"` // plans
 	// Needs are the findings that hurt somebody, who suffers most first, and the plans.
 	Needs []Need `json:"needs"`
+	// Calm says what was compared, and what is open although it hurts nobody, where nothing needs a person.
+	Calm string `json:"calm,omitempty"`
 }
 
 // ForwarderState is a forwarder's standing.
@@ -56,7 +58,9 @@ type ForwarderState = remap.ForwarderState
 const (
 	StateStale     = remap.ForwarderStale
 	StateExcluded  = remap.ForwarderExcluded
+	StateTrial     = remap.ForwarderTrial
 	StateSuspect   = remap.ForwarderSuspect
+	StateSlow      = remap.ForwarderSlow
 	StateDedicated = remap.ForwarderDedicated
 	StateIdle      = remap.ForwarderIdle
 	StateOK        = remap.ForwarderOK
@@ -87,7 +91,7 @@ type ForwarderRow struct {
 	TopJob      topology.JobID `json:"top_job,omitempty"`
 	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
 	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
-	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it,
+	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it or idle,
 	// '-' without a value.
 	Levels string `json:"levels"`
 }

@@ -84,15 +84,18 @@ func (s *Scale) FullText() string {
 
 var forwarderScales = ScalesOf(topology.Forwarder)
 
-// ForwarderScales names what the cells of forwarders can show, in the order of ForwarderRow.Levels: occupancy, then
-// the scales of the catalogue.
+// ForwarderScales names what the cells of forwarders can show, in the order of ForwarderRow.Levels: slowness,
+// occupancy, then the scales of the catalogue.
 var ForwarderScales = func() []string {
-	names := []string{"occ"}
+	names := []string{"slow", "occ"}
 	for _, s := range forwarderScales {
 		names = append(names, s.Name)
 	}
 	return names
 }()
+
+// MostSlow is the slowness, in times the peers', of a cell's highest level; the scale is logarithmic.
+const MostSlow = 50
 
 // SetLevels gives a row its levels, as they follow the shown ones; "" where none are shown yet.
 func (r *ForwarderRow) SetLevels(shown string) {
@@ -103,6 +106,14 @@ func (r *ForwarderRow) SetLevels(shown string) {
 			before = levelOf(shown[i])
 		}
 		next = append(next, levelSign(NextLevel(before, share)))
+	}
+	switch {
+	case r.Slow != nil: // one that works is not idle, however fast it is
+		add(max(0.02, math.Log(max(1, *r.Slow))/math.Log(MostSlow)))
+	case r.State == StateUnknown || r.State == StateSlow || r.State == StateSuspect:
+		add(math.NaN())
+	default:
+		add(0)
 	}
 	if r.Occupancy == nil {
 		add(math.NaN())

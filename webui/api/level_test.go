@@ -32,14 +32,19 @@ func TestARowHasALevelForEachScale(t *testing.T) {
 	r.Values.Set(collector.WriteBytes, v(0.52e9))
 	r.Values.Set(collector.QueueLen, v(640))
 	r.Values.Set(collector.MetaWait, v(0.05))
-	if r.SetLevels(""); r.Levels != ".595-" || len(r.Levels) != len(ForwarderScales) {
+	if r.SetLevels(""); r.Levels != "..595-" || len(r.Levels) != len(ForwarderScales) {
 		t.Errorf("levels %q", r.Levels)
 	}
 	r.Values.Set(collector.ReadBytes, v(0.06e9))
 	r.Values.Set(collector.Errors, v(1))
 	r.Values.Set(collector.MetaWait, v(0.049))
-	if r.SetLevels(r.Levels); r.Levels != ".5951" {
+	r.Slow = v(1) // it works, as fast as its peers
+	if r.SetLevels(r.Levels); r.Levels != "0.5951" {
 		t.Errorf("a second later: levels %q", r.Levels)
+	}
+	r.Slow = v(10)
+	if r.SetLevels(r.Levels); r.Levels != "5.5951" {
+		t.Errorf("10 times as slow: levels %q", r.Levels)
 	}
 	if got := fmt.Sprint(levelOf('.'), levelOf('7'), levelOf('-')); got != "10 7 255" {
 		t.Errorf("read back: %s", got)

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +48,7 @@ type Remedy struct {
 	Action remap.Action `json:"action"`
 	Key    string       `json:"key"`
 	Text   string       `json:"text"` // such as: move cn[002-003] to fwd007 (idle)
+	Else   *Remedy      `json:"else,omitempty"`
 }
 
 // What is done about a finding without a plan.
@@ -106,4 +109,42 @@ func NeedState(f *anomaly.Finding) string {
 		return "suspect"
 	}
 	return "slow"
+}
+
+// Quiet writes Calm.
+func (o *Overview) Quiet() {
+	o.Calm = ""
+	if len(o.Needs) > 0 {
+		return
+	}
+	compared := 0
+	for i := range o.Forwarders {
+		if o.Forwarders[i].Slow != nil {
+			compared++
+		}
+	}
+	text := "Nothing needs you"
+	open := slices.DeleteFunc(slices.Clone(o.Findings), func(f anomaly.Finding) bool {
+		return !f.Open() || !f.Kind.Accuses()
+	})
+	if len(open) == 0 {
+		text = "Nothing is slow"
+	}
+	for i := range open[:min(2, len(open))] {
+		f := &open[i]
+		text += fmt.Sprintf(". %s (%s)", cmp.Or(f.Sentence, string(f.Node)+" is "+NeedState(f)), f.ID)
+		switch {
+		case f.ExcludedBy != "":
+			text += " and is drained"
+		case f.Owner != "":
+			text += "; " + f.Owner + " looks after it"
+		default:
+			text += "; no job waits for it"
+		}
+	}
+	if more := len(open) - 2; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	o.Calm = fmt.Sprintf("%s. %d of %s do I/O now and were compared.", text, compared,
+		Counted(len(o.Forwarders), "forwarder"))
 }

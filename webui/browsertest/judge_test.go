@@ -65,7 +65,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.until("it asks again", "document.querySelector('dialog[open]')")
 	b.key("A")
 	eventually(t, "it is excluded", excluded)
-	b.says("fwd001  EXCLUDED")
+	b.says("fwd001  DRAINED")
 	b.key("w")
 	b.says("Life")
 

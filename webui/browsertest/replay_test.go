@@ -82,7 +82,7 @@ func TestReplayInTheBrowser(t *testing.T) {
 	b.says("not known of that time")
 	b.shot("replay-overview")
 	b.open("http://" + s.TCP + "/forwarders/fwd001?at=" + at(20*time.Second))
-	b.says("fwd001  SUSPECT")
+	b.says("fwd001  SLOW")
 	b.until("its metadata is in operations",
 		`/METADATA OPERATIONS\s*[\d.]+ ops\/s/i.test(document.querySelector('#page').innerText)`)
 	b.key("n")

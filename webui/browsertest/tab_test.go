@@ -414,7 +414,7 @@ func TestBrowserHearsNothing(t *testing.T) {
 	b.says("disconnected, trying again")
 	b.says("NO DATA since")
 	b.until("no number is shown", read+".startsWith('-')")
-	b.says("fwd001  stale")
+	b.says("fwd001  silent")
 	// It comes back by itself, and reads what it has missed.
 	const asked = "performance.getEntriesByType('resource').filter((e) => " +
 		"e.name.includes('/api/v1/forwarders/')).length"

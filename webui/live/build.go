@@ -83,9 +83,11 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
-	o.Needs = needs(sit, p.plans, now)
+	o.Needs = append(needs(sit, p.plans, now), silent(o.Forwarders)...)
+	o.Findings = bySuffering(o.Findings, o.Needs)
 	addWaits(p.cfg.detectors(), &o)
 	setLevels(old, o.Forwarders)
+	o.Quiet()
 	s.Overview = o
 	return s
 }

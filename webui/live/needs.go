@@ -50,6 +50,80 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 	return out
 }
 
+// needsThen are the needs of a past second, of which no moves of plans and no jobs are at hand.
+func needsThen(o *api.Overview, sit *remap.Situation, end time.Time) []api.Need {
+	out, used := needs(sit, nil, end), map[string]bool{}
+	for i := range out {
+		n := &out[i]
+		k := slices.IndexFunc(o.Forwarders, func(r api.ForwarderRow) bool { return r.ID.Node() == n.Node })
+		if k < 0 || o.Forwarders[k].Plan == "" {
+			continue
+		}
+		n.Plan = o.Forwarders[k].Plan
+		used[n.Plan] = true
+		n.Remedy = &api.Remedy{Plan: n.Plan, Action: remap.ActApprove, Key: "A", Text: "look at the plan that waited"}
+	}
+	for _, p := range o.Waiting {
+		if !used[p.ID] {
+			out = append(out, api.Need{Plan: p.ID, State: "plan", What: p.Title, Since: p.Created,
+				Victims: []api.Victim{}, Remedy: &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A",
+					Text: "look at the plan that waited"}})
+		}
+	}
+	return append(out, silent(o.Forwarders)...)
+}
+
+// silent is the need of the forwarders that report nothing and of which no finding says so: their numbers are missing
+// from all that is shown.
+func silent(rows []api.ForwarderRow) []api.Need {
+	n := api.Need{State: "silent", Victims: []api.Victim{},
+		Remedy: &api.Remedy{Action: api.ActLook, Key: "n", Text: "see whether its agent runs"}}
+	var names []string
+	for i := range rows {
+		r := &rows[i]
+		if r.State != api.StateStale {
+			continue
+		}
+		if n.Node == "" {
+			n.Node = r.ID.Node()
+		}
+		names = append(names, string(r.ID))
+		if !r.LastSeen.IsZero() && (n.Since.IsZero() || r.LastSeen.Before(n.Since)) {
+			n.Since = r.LastSeen
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	n.What = fmt.Sprintf("%s silent: %s", api.Counted(len(names), "forwarder"), shortNodes(names))
+	return []api.Need{n}
+}
+
+// bySuffering orders findings as the needs that they are, then what else is open, then what is over; of equals the
+// newest first.
+func bySuffering(all []anomaly.Finding, needs []api.Need) []anomaly.Finding {
+	place := make(map[string]int, len(needs))
+	for i := range needs {
+		place[needs[i].Finding] = i - len(needs)
+	}
+	rank := func(f *anomaly.Finding) int {
+		switch at, ok := place[f.ID]; {
+		case ok:
+			return at
+		case !f.Open():
+			return 2
+		case !f.Kind.Accuses():
+			return 1
+		}
+		return 0
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b anomaly.Finding) int {
+		return cmp.Or(rank(&a)-rank(&b), b.Since.Compare(a.Since))
+	})
+	return all
+}
+
 // NeedOf is one finding as a need, also where it needs nobody; plans are those that wait.
 func NeedOf(f *anomaly.Finding, sit *remap.Situation, plans []remap.Plan) api.Need {
 	jobs := map[topology.JobID]*remap.Job{}
@@ -62,8 +136,9 @@ func NeedOf(f *anomaly.Finding, sit *remap.Situation, plans []remap.Plan) api.Ne
 // need is a finding as a need; on counts the nodes of each job behind its node.
 func need(f *anomaly.Finding, jobs map[topology.JobID]*remap.Job, on map[topology.JobID]int, plans []remap.Plan,
 	sit *remap.Situation) api.Need {
-	n := api.Need{Finding: f.ID, Node: f.Node, State: api.NeedState(f), What: f.Sentence, Times: f.Times,
-		Since: f.Since.UTC(), Victims: []api.Victim{}}
+	n := api.Need{Finding: f.ID, Node: f.Node, State: api.NeedState(f), Times: f.Times,
+		What: cmp.Or(f.Sentence, string(f.Node)+": "+remap.KindWords(f.Kind)), Since: f.Since.UTC(),
+		Victims: []api.Victim{}}
 	for _, hurt := range f.Impact {
 		v := api.Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
 		if j := jobs[hurt.Job]; j != nil {
@@ -139,11 +214,12 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 	}
 	switch {
 	case f.Kind.Accuses() && f.State == anomaly.Confirmed:
-		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move its nodes elsewhere, or drain it (e)"}
+		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move its nodes elsewhere",
+			Else: &api.Remedy{Action: remap.ActExclude, Key: "e", Text: "drain it"}}
 	case f.Kind.OfJob():
 		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move the nodes that wait elsewhere"}
 	}
-	return &api.Remedy{Action: api.ActLook, Key: "enter", Text: "look at its evidence"}
+	return &api.Remedy{Action: api.ActLook, Key: "n", Text: "look at its evidence"}
 }
 
 // leaves says that a waiting plan's move takes its node off a forwarder: where the node is now counts, and not where it

@@ -62,7 +62,7 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 		t.Errorf("%+v", first.Victims)
 	}
 	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, cost so far 18 s" ||
-		first.Remedy.Text != "move cn[1-2] to fwd7 (stale)" || first.Remedy.Key != "A" {
+		first.Remedy.Text != "move cn[1-2] to fwd7 (silent)" || first.Remedy.Key != "A" {
 		t.Errorf("%+v %+v", first, first.Remedy)
 	}
 }

@@ -132,7 +132,6 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 			row.Occupancy = &share
 		}
 	}
-	setLevels(nil, rows)
 	return rows, nil
 }
 
@@ -202,6 +201,9 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		r := &o.Forwarders[i]
 		r.State, r.Plan, r.Clients = sit.State(r.ID), waits[r.ID], clients[r.ID]
 	}
+	setLevels(nil, o.Forwarders)
+	o.Needs = needsThen(o, sit, end)
+	o.Quiet()
 	return mapping
 }
 

@@ -5,6 +5,7 @@ import { age, clock, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
+import { needAt } from './needs.js?v=__V__';
 import { RangePicker, rangeOf, shifted, spans, withRange } from './range.js?v=__V__';
 
 /**
@@ -404,8 +405,6 @@ function drawSites() {
   bar.sites.replaceChildren(choice);
 }
 
-/** A finding that calls somebody: open, and not silent. @param {any} f @param {number} now */
-export const calls = (f, now) => isOpen(f) && !(Date.parse(f.silenced_until) > now);
 /** @param {any} f */
 export const isOpen = f => !['returned', 'dismissed'].includes(f.state);
 
@@ -523,14 +522,11 @@ function pause(on) {
   drawBar();
 }
 
+/** The first thing that needs a person; from its page the one after it. */
 function nextNeed() {
-  const o = app.overview;
-  if (o?.waiting.length) return go(`/plans/${o.waiting[0].id}`);
-  const f = o?.findings.find((/** @type {any} */ x) => calls(x, app.now()));
-  if (f) return go(`/findings/${f.id}`);
-  const stale = o?.forwarders.find((/** @type {any} */ r) => r.state === 'stale');
-  if (stale) return go(`/forwarders/${stale.id}`);
-  note('Nothing needs you now.');
+  const all = (app.overview?.needs ?? []).map(needAt);
+  if (all.length) go(all[(all.indexOf(location.pathname) + 1) % all.length]);
+  else note('Nothing needs you now.');
 }
 
 async function copyAddress() {

@@ -243,18 +243,18 @@ export async function forwarderPage(app, id) {
       med = d.peers_median;
     setText(
       title,
-      `${id}  ${silent() ? 'STALE' : standing(d.state, d.busy).toUpperCase()}` +
+      `${id}  ${silent() ? 'SILENT' : standing(d.state, d.busy).toUpperCase()}` +
         `${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`,
     );
     const busy = app.overview?.forwarders.some(
       (/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'),
     );
     const lonely = app.overview?.forwarders.length === 1;
-    const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'stale');
+    const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'silent');
     const newest = (/** @type {string} */ m) => {
       const { shown_unit: unit, factor: k } = metricOf[m];
       const p = d.series[m]?.at(-1);
-      return d.state === 'stale' || silent() || !p || p.t / 1000 < now() - staleAfter()
+      return d.state === 'silent' || silent() || !p || p.t / 1000 < now() - staleAfter()
         ? '-'
         : `${number(p.v * k)} ${unit}`;
     };
@@ -293,7 +293,7 @@ export async function forwarderPage(app, id) {
       ),
     ];
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
-    if (d.state === 'stale')
+    if (d.state === 'silent')
       lines.unshift([
         'no data',
         Date.parse(d.last_seen) > 0

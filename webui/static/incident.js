@@ -5,6 +5,7 @@ import { clock, number } from './format.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { get, getText } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
+import { remedyWords } from './needs.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
 const WIDTH = 900,
@@ -174,7 +175,7 @@ export class Incident {
   /** @param {any} inc */
   remedy(inc) {
     if (!inc.remedy || inc.remedy.action === 'look') return '';
-    return h('p.remedy', null, `→ ${inc.remedy.text} `, h('kbd', null, inc.remedy.key));
+    return h('p.remedy', null, '→ ', ...remedyWords(inc.remedy));
   }
 
   /** One file that needs no network. @param {boolean} standIns without a real name */

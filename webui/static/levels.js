@@ -33,20 +33,12 @@ export const metrics = [
 /** What the compute grid can show: the feed's name and how its full scale is written. */
 export const computeMetrics = scalesOf('compute');
 
-/** A slowness on the fixed scale from 1 to 50. @param {number} slow */
-const slowLevel = slow => Math.max(0, Math.min(9, Math.floor((Math.log(Math.max(1, slow)) / Math.log(50)) * 10)));
-
 /** The sign of a row's level. @param {any} r @param {number} metric */
-function signOf(r, metric) {
-  if (metric > 0) return r.levels?.[metric - 1] ?? '-';
-  if (r.slow === null || r.slow === undefined) return r.state === 'unknown' ? '-' : '.';
-  return String(slowLevel(r.slow));
-}
+const signOf = (r, metric) => r.levels?.[metric] ?? '-';
 
 /** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
 export const rank = r =>
-  (r.state === 'suspect' ? 1e4 : 0) +
-  (r.finding_state === 'confirmed' ? 1e4 : 0) +
+  ({ slow: 2e4, suspect: 1e4, trial: 1e4 }[/** @type {'slow'} */ (r.state)] ?? 0) +
   (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
 /** The level of a row. @param {any} r @param {number} metric */
@@ -60,24 +52,31 @@ export function levelOf(r, metric) {
  * @param {string} state @param {number|null|undefined} busy
  */
 export const standing = (state, busy) =>
-  state === 'ok' && busy !== null && busy !== undefined ? `busy ${(100 * busy).toFixed(0)} %` : state;
+  state !== 'ok' ? state : busy === null || busy === undefined ? 'busy' : `busy ${(100 * busy).toFixed(0)} %`;
 
 /** The second column of a cell. @param {any} r */
 export function mark(r) {
   switch (r.state) {
-    case 'stale':
+    case 'silent':
       return '?';
-    case 'excluded':
+    case 'drained':
       return 'x';
-    case 'suspect':
+    case 'slow':
       return '!';
+    case 'suspect':
+    case 'trial':
+      return '?!';
   }
   if (r.plan) return '>';
   return r.state === 'dedicated' ? 'd' : '';
 }
 
-/** The first column; a stale or excluded cell shows none: old numbers lie. @param {any} r @param {number} metric */
-export const digit = (r, metric) => (r.state === 'stale' || r.state === 'excluded' ? ' ' : signOf(r, metric));
+/** Old numbers lie: a silent or drained cell shows none. @param {any} r */
+export const hidden = r => r.state === 'silent' || r.state === 'drained';
+
+/** The first column; of a suspect the first half of its mark. @param {any} r @param {number} metric */
+export const digit = (r, metric) =>
+  hidden(r) ? ' ' : r.state === 'suspect' || r.state === 'trial' ? '?' : signOf(r, metric);
 
 /** The letter of what happened at a time. @param {any} m */
 export const glyph = m =>

@@ -1,6 +1,6 @@
 // What needs you: each as a card with what is wrong, who suffers, and what to do.
 import { h, setText } from './h.js?v=__V__';
-import { age, counted } from './format.js?v=__V__';
+import { age } from './format.js?v=__V__';
 
 const words = /** @type {Record<string, string>} */ ({
   slow: 'Slow',
@@ -11,6 +11,17 @@ const words = /** @type {Record<string, string>} */ ({
   plan: 'Plan waits',
 });
 const MOST = 6;
+
+/** Where what needs a person is read. @param {any} n */
+export const needAt = n =>
+  n.finding ? `/findings/${n.finding}` : n.plan ? `/plans/${n.plan}` : `/forwarders/${encodeURIComponent(n.node)}`;
+
+/** What helps, with its keys. @param {any} r @returns {(string|HTMLElement)[]} */
+export const remedyWords = r => [
+  `${r.text} `,
+  h('kbd', null, r.key),
+  ...(r.else ? [', or ', ...remedyWords(r.else)] : []),
+];
 
 export class Needs {
   /** @param {import('./app.js').App} app */
@@ -38,7 +49,7 @@ export class Needs {
           h(
             'p',
             null,
-            h('a', { href: '/findings' }, `${counted(needs.length - MOST, 'more')}`.replace('mores', 'more')),
+            h('a', { href: '/findings' }, `${needs.length - MOST} more`),
           ),
         );
     }
@@ -58,33 +69,20 @@ export class Needs {
   /** @param {any} n */
   since(n) {
     const times = n.times > 1 ? `${n.times} times in ` : n.plan && !n.finding ? 'waits ' : 'for ';
-    return times + age(this.app.now() - Date.parse(n.since));
+    return Date.parse(n.since) > 0 ? times + age(this.app.now() - Date.parse(n.since)) : 'never seen';
   }
 
   /** What was compared, when nothing is wrong. @param {any} o */
   calm(o) {
-    const busy = o.forwarders.filter((/** @type {any} */ r) => r.slow !== null && r.slow !== undefined).length;
-    const stale = o.forwarders.filter((/** @type {any} */ r) => r.state === 'stale');
-    const texts = [
-      `Nothing needs you. ${counted(busy, 'busy forwarder')} compared with each other in the last ten seconds.`,
-      stale.length
-        ? `${counted(stale.length, 'forwarder')} ${stale.length === 1 ? 'does' : 'do'} not report: ` +
-          stale
-            .slice(0, 6)
-            .map((/** @type {any} */ r) => r.id)
-            .join(', ')
-        : '',
-    ].filter(Boolean);
-    if (this.list.querySelectorAll('p.calm').length !== texts.length)
-      this.list.replaceChildren(...texts.map(() => h('p.calm')));
-    texts.forEach((t, i) => setText(this.list.children[i], t));
+    if (!this.list.querySelector('p.calm')) this.list.replaceChildren(h('p.calm'));
+    setText(this.list.children[0], o.calm ?? '');
   }
 
   /** @param {any} n @param {boolean} first */
   card(n, first) {
-    const to = n.finding ? `/findings/${n.finding}` : `/plans/${n.plan}`;
+    const to = needAt(n);
     const victims = n.victims
-      .slice(0, 4)
+      .slice(0, first ? 3 : 1)
       .map((/** @type {any} */ v) =>
         h(
           'div.victim',
@@ -93,7 +91,8 @@ export class Needs {
           h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
         ),
       );
-    if (n.victims.length > 4) victims.push(h('div.dim', null, `and ${n.victims.length - 4} more`));
+    if (n.victims.length > victims.length)
+      victims.push(h('div.dim', null, `and ${n.victims.length - victims.length} more`));
     const buttons = [];
     if (n.remedy?.plan)
       buttons.push(h('a.button.primary', { href: `/plans/${n.remedy.plan}` }, 'Look at the plan, approve'));
@@ -111,7 +110,7 @@ export class Needs {
         'div.head',
         null,
         h('span.badge', null, words[n.state] ?? n.state),
-        h('a.id', { href: to }, n.finding ?? n.plan),
+        h('a.id', { href: to }, n.finding ?? n.plan ?? n.node),
         h('span.for.dim'),
       ),
       h('p.what'),
@@ -121,9 +120,7 @@ export class Needs {
             'p.remedy',
             null,
             h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
-            n.remedy.text,
-            ' ',
-            h('kbd', null, n.remedy.key),
+            ...remedyWords(n.remedy),
           )
         : null,
       h('div.buttons', null, ...buttons),

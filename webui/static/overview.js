@@ -2,7 +2,7 @@
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum } from './format.js?v=__V__';
-import { UNKNOWN, digit, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
+import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { Needs } from './needs.js?v=__V__';
@@ -69,10 +69,7 @@ export function summary(o) {
   const parts = [
     ['busy', n('ok') + n('dedicated')],
     ['idle', n('idle')],
-    ['suspect', n('suspect')],
-    ['drained', n('excluded')],
-    ['silent', n('stale')],
-    ['unknown', n('unknown')],
+    ...['slow', 'suspect', 'trial', 'drained', 'silent', 'unknown'].map(s => [s, n(s)]),
   ]
     .filter(([w, k]) => k || w === 'busy')
     .map(([w, k]) => `${k} ${w}`);
@@ -210,10 +207,14 @@ function forwardersPage(app, q, asTable) {
         h(
           'div.cols',
           null,
-          needs.el,
+          h(
+            'div',
+            null,
+            needs.el,
+            h('section.card.slowest', { 'aria-label': 'hottest' }, h('h2', null, 'Slowest first'), filter, table.el),
+          ),
           h('section.card', { 'aria-label': 'map' }, h('h2', null, 'Forwarders'), grid.el, legend),
         ),
-        h('section.card', { 'aria-label': 'hottest' }, h('h2', null, 'Slowest first'), filter, table.el),
         reader,
       );
 
@@ -260,10 +261,14 @@ function forwardersPage(app, q, asTable) {
     if (!o || asTable) return;
     grid.layout(o.forwarders.length, Math.max(280, grid.el.clientWidth || width / 2), 0, false);
     const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) =>
-      r.state === 'stale' || r.state === 'excluded' ? UNKNOWN : levelOf(r, m),
+      hidden(r) ? UNKNOWN : levelOf(r, m),
     );
     grid.draw(
-      { levels, digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)), marks: o.forwarders.map(mark) },
+      {
+        levels,
+        digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)),
+        marks: o.forwarders.map((/** @type {any} */ r) => mark(r).slice(-1)),
+      },
       o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)),
     );
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
@@ -320,14 +325,6 @@ function forwardersPage(app, q, asTable) {
     range: asTable ? undefined : '15m',
     update(next) {
       o = next;
-      const accused = new Map(
-        o.findings
-          .filter(
-            (/** @type {any} */ f) => f.state === 'confirmed' && (f.kind === 'fail_slow' || f.kind === 'silent'),
-          )
-          .map((/** @type {any} */ f) => [f.node, f.state]),
-      );
-      for (const r of o.forwarders) r.finding_state = accused.get(r.id);
       const width = el.clientWidth; // before anything changes, so that nothing has to be laid out for it
       drawLine();
       empty.hidden = o.forwarders.length > 0;
@@ -413,7 +410,7 @@ function forwardersPage(app, q, asTable) {
       h('span', null, '. idle'),
       h('span', null, '0-9 tenths of ', metrics[m].full, ' '),
       rampCanvas(),
-      ...['! suspect', 'x drained', 'd dedicated', '> plan waiting', '? silent', '- not known'].map(t =>
+      ...['! slow', '?! suspect', 'x drained', 'd dedicated', '> plan waiting', '? silent', '- not known'].map(t =>
         h('span', null, t),
       ),
     );

@@ -538,7 +538,7 @@ export async function proposePage(app, q) {
     el,
     update(o) {
       targets.update(
-        o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['excluded', 'stale'].includes(r.state)),
+        o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['drained', 'silent'].includes(r.state)),
       );
       draw();
     },

@@ -55,7 +55,9 @@ export class Waits {
 
   /** Computes the peers' band and the scale. @param {any[]} rows */
   compare(rows) {
-    const peers = rows.filter(r => r.state !== 'suspect' && r.state !== 'excluded').map(r => this.took.get(r.id) ?? []);
+    const peers = rows
+      .filter(r => !['slow', 'suspect', 'drained'].includes(r.state))
+      .map(r => this.took.get(r.id) ?? []);
     let least = Infinity,
       most = 0;
     for (const w of this.took.values())

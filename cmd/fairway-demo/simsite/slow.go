@@ -80,13 +80,14 @@ func (s *Site) second(t0 time.Time, work map[topology.ForwarderID]float64) {
 	s.Judge(at)
 }
 
-// Accuse is a detector that accuses one forwarder of slow writes.
+// Accuse is a detector that accuses one forwarder of slow writes, for which a job waits.
 type Accuse topology.NodeID
 
 // Verdicts are watch.Detector's.
 func (a Accuse) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict {
 	return []anomaly.Verdict{{Node: topology.NodeID(a), Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.9,
-		Class: "write", Model: "m1", Sentence: "writes take 9.8 times as long as on its peers"}}
+		Class: "write", Model: "m1", Sentence: string(a) + " is 9.8x slow at writing: 36 ms, peers 3.7",
+		Impact: []anomaly.Impact{{Job: "88200", Share: 0.77}}}}
 }
 
 // Judge lets the loop look at the newest second.

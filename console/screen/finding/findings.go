@@ -170,9 +170,9 @@ func impact(f *anomaly.Finding) string {
 		most = max(most, i.Share)
 	}
 	if len(f.Impact) == 1 {
-		return fmt.Sprintf("1 job, %s of its time", screen.EstimatedShare(most))
+		return fmt.Sprintf("1 job waits %s", screen.EstimatedShare(most))
 	}
-	return fmt.Sprintf("%d jobs, %s of run time", len(f.Impact), screen.EstimatedShare(most))
+	return fmt.Sprintf("%d jobs wait %s", len(f.Impact), screen.EstimatedShare(most))
 }
 
 func (p *List) Twin(s *screen.State, a screen.Action) string {

@@ -110,7 +110,7 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 		r := &s.Shown.Forwarders[i]
 		flush(i == cursor)
 		sign := s.Sign(r)
-		symbol, m := level(s, r, p.metric), sign[1]
+		symbol, m := level(r, p.metric), sign[1]
 		switch {
 		case sign[0] == '?':
 			symbol = '?' // suspect: its level is in its line

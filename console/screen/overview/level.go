@@ -1,8 +1,6 @@
 package overview
 
 import (
-	"math"
-
 	"fairway/collector/topology"
 	"fairway/console/screen"
 	"fairway/webui/api"
@@ -29,17 +27,8 @@ var columns = map[string]string{"slow": screen.BySlowness, "occ": "occ", "bw": "
 	"mdwait": "mdwait", "err": "errors"}
 
 // level is the level of a forwarder's cell: a digit, '.' or '-'.
-func level(s *screen.State, r *api.ForwarderRow, metric int) byte {
-	if metric == 0 {
-		switch v := s.Value(r, r.Slow); {
-		case v != nil:
-			return '0' + byte(max(0, min(9, math.Round(9*math.Log(max(1, *v))/math.Log(50)))))
-		case s.Accused(r.ID) != nil:
-			return '-'
-		}
-		return '.'
-	}
-	if metric--; metric < len(r.Levels) {
+func level(r *api.ForwarderRow, metric int) byte {
+	if metric < len(r.Levels) {
 		return r.Levels[metric]
 	}
 	return '-' // of a server that does not send it

@@ -2,15 +2,11 @@ package overview
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -21,167 +17,116 @@ import (
 // need is what waits for a person: what is wrong, who suffers by it, and which key does what about it.
 type need struct {
 	sign, what, tail string
-	numbers          string // of it, where there is room
-	victims, remedy  string
+	victims          []string // in words, the shortest last
+	remedy           string
 	at               screen.Address
-	plan             string  // that would help
-	hurts            float64 // the share of time that its victims lose
+	plan             string // that would help
 }
 
-// needs lists what waits for a person, who suffers most first: slow forwarders, what else hurts jobs, waiting plans,
-// silent forwarders. What hurts nobody is among the findings only.
+// needs are what waits for a person, as the server lists it, in this console's keys.
 func needs(s *screen.State) []need {
-	var out []need
-	planned, about := map[string]bool{}, map[topology.NodeID]bool{}
-	open := screen.OpenFindings(s.Shown.Findings)
-	slices.SortStableFunc(open, func(a, b anomaly.Finding) int { // what accuses comes before what only explains
-		return map[bool]int{true: 0, false: 1}[a.Kind.Accuses()] - map[bool]int{true: 0, false: 1}[b.Kind.Accuses()]
-	})
-	for i := range open {
-		f := &open[i]
-		if f.Silent(s.AsOf()) || about[f.Node] && f.Node != anomaly.Everywhere || f.ExcludedBy != "" || !hurts(f) {
-			continue
+	out := make([]need, len(s.Shown.Needs))
+	for i := range s.Shown.Needs {
+		n := &s.Shown.Needs[i]
+		out[i] = need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n), victims: victims(n.Victims),
+			remedy: remedy(s, n.Remedy), plan: n.Plan}
+		if out[i].sign == "" {
+			out[i].sign = " !"
 		}
-		about[f.Node] = true
-		n := ofFinding(s, f)
-		planned[n.plan] = true
-		out = append(out, n)
-	}
-	slices.SortStableFunc(out, func(a, b need) int {
 		switch {
-		case a.hurts > b.hurts:
-			return -1
-		case a.hurts < b.hurts:
-			return 1
-		}
-		return 0
-	})
-	for _, w := range s.Shown.Waiting {
-		if !planned[w.ID] {
-			out = append(out, need{sign: "  ", what: chart.Clean(w.ID) + ": " + chart.Clean(w.Title),
-				tail: "waits " + chart.Age(s.AsOf().Sub(w.Created)), plan: w.ID, at: screen.AtPlan(w.ID),
-				remedy: "read and approve it: " + s.Key(screen.ActApprove)})
+		case n.Finding != "":
+			out[i].at = screen.AtFinding(n.Finding)
+		case n.Plan != "":
+			out[i].at = screen.AtPlan(n.Plan)
+		default:
+			out[i].at = screen.AtForwarder(topology.ForwarderID(n.Node))
 		}
 	}
-	return append(out, silent(s)...)
+	return out
 }
 
-// hurts says that a person should look: a node is accused, or a job loses time.
-func hurts(f *anomaly.Finding) bool {
-	return f.Kind.Accuses() || len(f.Impact) > 0 && f.State != anomaly.Suspect
+// signs are how loud the states of needs are.
+var signs = map[string]string{"suspect": "?!", "plan": "  ", "silent": " ?"}
+
+// since says for how long something waits.
+func since(s *screen.State, n *api.Need) string {
+	word := "for "
+	switch {
+	case n.Since.IsZero():
+		return "never seen"
+	case n.Times > 1:
+		word = fmt.Sprintf("%d times in ", n.Times)
+	case n.Finding == "" && n.Plan != "":
+		word = "waits "
+	}
+	return word + chart.Age(s.AsOf().Sub(n.Since))
 }
 
-// confirmedFirst puts a forwarder that is slow for certain before everything that only hurts for a while.
-const confirmedFirst = 1000
-
-func ofFinding(s *screen.State, f *anomaly.Finding) need {
-	what, numbers := sentence(s, f)
-	n := need{sign: " !", what: what, numbers: numbers, tail: "for " + chart.Age(s.AsOf().Sub(f.Since)),
-		at: screen.AtFinding(f.ID)}
-	if f.State == anomaly.Suspect {
-		n.sign = "?!"
+// remedy is what helps and the key that does it.
+func remedy(s *screen.State, r *api.Remedy) string {
+	if r == nil {
+		return ""
 	}
-	for i := range f.Impact {
-		n.hurts = max(n.hurts, f.Impact[i].Share)
+	text := chart.Clean(r.Text)
+	if act, ok := keyOf[r.Action]; ok {
+		text += ": " + s.Key(act)
 	}
-	if f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed {
-		n.hurts += confirmedFirst
-	}
-	n.victims = victims(f)
-	row := s.Forwarder(topology.ForwarderID(f.Node))
-	if row == nil {
-		return n
-	}
-	for _, w := range s.Shown.Waiting {
-		if w.ID == row.Plan {
-			n.plan, n.remedy = w.ID, chart.Clean(w.Title)+": "+s.Key(screen.ActApprove)
-			return n
-		}
-	}
-	if f.Kind.Accuses() {
-		n.remedy = fmt.Sprintf("%s moves its jobs, %s drains it", s.Key(screen.ActPropose), s.Key(screen.ActExclude))
-	}
-	return n
-}
-
-// sentence is a finding in one line, in the numbers of now where they are known.
-func sentence(s *screen.State, f *anomaly.Finding) (text, numbers string) {
-	node := screen.Subject(f.Node)
-	row := s.Forwarder(topology.ForwarderID(f.Node))
-	if f.Kind != anomaly.FailSlow {
-		return node + ": " + screen.FindingTitle(f), ""
-	}
-	slow, op := worst(f)
-	if row != nil && row.Slow != nil && *row.Slow >= 1.5 {
-		slow, op = *row.Slow, row.SlowOp
-	}
-	if slow < 1.5 {
-		return node + " is slow" + screen.At(f.Class), ""
-	}
-	text = fmt.Sprintf("%s is %s slow%s", node, chart.Times(&slow), screen.At(op))
-	if row != nil && row.Latency != nil && row.Slow != nil {
-		peers := *row.Latency / slow
-		numbers = fmt.Sprintf(": %s ms, peers %s", chart.Millis(row.Latency), chart.Millis(&peers))
-	}
-	return text, numbers
-}
-
-// worst is the largest ratio that a finding names.
-func worst(f *anomaly.Finding) (slow float64, op string) {
-	for _, c := range []string{"read", "write", "meta"} {
-		if v := f.Evidence[c+"_ratio"]; v > slow {
-			slow, op = v, c
-		}
-	}
-	if v := f.Evidence["took_seconds"] / f.Evidence["peers_seconds"]; slow == 0 && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		slow, op = v, f.Class
-	}
-	return slow, op
-}
-
-// victims says who waits, the job that loses most first.
-func victims(f *anomaly.Finding) string {
-	if len(f.Impact) == 0 {
-		return "no job waits for it now"
-	}
-	text := fmt.Sprintf("job %s waits %s", chart.Clean(string(f.Impact[0].Job)),
-		strings.TrimPrefix(screen.EstimatedShare(f.Impact[0].Share), "~"))
-	if more := len(f.Impact) - 1; more > 0 {
-		text += ", " + api.Counted(more, "more job")
+	if r.Else != nil {
+		text += ", or " + remedy(s, r.Else)
 	}
 	return text
 }
 
-// silent names the forwarders that do not report.
-func silent(s *screen.State) []need {
-	var names []string
-	since, never := time.Time{}, 0
-	first := ""
-	for i := range s.Shown.Forwarders {
-		r := &s.Shown.Forwarders[i]
-		if r.State != remap.ForwarderStale {
-			continue
-		}
-		if first == "" {
-			first = string(r.ID)
-		}
-		names = append(names, chart.Clean(string(r.ID)))
-		if r.LastSeen.IsZero() {
-			never++
-		} else if since.IsZero() || r.LastSeen.Before(since) {
-			since = r.LastSeen
-		}
-	}
-	if len(names) == 0 {
+var keyOf = map[remap.Action]screen.Action{remap.ActApprove: screen.ActApprove, api.ActPropose: screen.ActPropose,
+	remap.ActExclude: screen.ActExclude, api.ActLook: screen.ActNext}
+
+// victims says who waits, the job that loses most first, in words that get shorter: how much it waits stays.
+func victims(all []api.Victim) []string {
+	if len(all) == 0 {
 		return nil
 	}
-	tail := "for " + chart.Age(s.AsOf().Sub(since))
-	if never == len(names) {
-		tail = "never seen"
+	v, more := &all[0], ""
+	if n := len(all) - 1; n > 0 {
+		more = ", " + api.Counted(n, "more job")
 	}
-	what := fmt.Sprintf("%s silent: %s", api.Counted(len(names), "forwarder"), strings.Join(names, " "))
-	return []need{{sign: " ?", what: what, tail: tail, at: screen.AtForwarder(topology.ForwarderID(first)),
-		remedy: "does its agent run?"}}
+	name := "job " + string(v.Job)
+	if v.App != "" {
+		name = fmt.Sprintf("%s (%s)", v.App, name)
+	}
+	short := *v
+	short.CostSeconds = 0
+	short.Write()
+	out := []string{v.Text + more, short.Text + more}
+	if v.Share >= 0.005 {
+		out = append(out, fmt.Sprintf("%s waits %.0f %%%s", name, 100*v.Share, more))
+	}
+	for i := range out {
+		out[i] = chart.Clean(out[i])
+	}
+	return out
+}
+
+// fitting is the first of some words that fits w columns, else the last.
+func fitting(words []string, w int) string {
+	for _, text := range words {
+		if ansi.StringWidth(text) <= w {
+			return text
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// needOf is what waits because of a finding.
+func needOf(s *screen.State, id string) *api.Need {
+	for i := range s.Shown.Needs {
+		if s.Shown.Needs[i].Finding == id {
+			return &s.Shown.Needs[i]
+		}
+	}
+	return nil
 }
 
 // look is how loud a need is.
@@ -190,19 +135,16 @@ func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 // lines draws a need in w columns: what, for how long; who suffers; what to press.
 func (n *need) lines(s *screen.State, w int) []string {
 	p := s.Palette
-	what := n.sign + " " + n.what
-	if ansi.StringWidth(what+n.numbers+n.tail)+1 <= w {
-		what += n.numbers
-	}
-	out := []string{p.Paint(n.look(s), chart.Ends(what, " "+n.tail, w))}
+	out := []string{p.Paint(n.look(s), chart.Ends(n.sign+" "+n.what, " "+n.tail, w))}
+	who := fitting(n.victims, w-3)
 	switch {
-	case n.victims == "" && n.remedy == "":
-	case n.victims == "":
+	case who == "" && n.remedy == "":
+	case who == "":
 		out = append(out, chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
-	case ansi.StringWidth(n.victims)+ansi.StringWidth(n.remedy)+6 <= w:
-		out = append(out, "   "+n.victims+" · "+p.Paint(p.Accent, n.remedy))
+	case ansi.StringWidth(who)+ansi.StringWidth(n.remedy)+6 <= w:
+		out = append(out, "   "+who+" · "+p.Paint(p.Accent, n.remedy))
 	default:
-		out = append(out, chart.Clip("   "+n.victims, w), chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
+		out = append(out, chart.Clip("   "+who, w), chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
 	}
 	if !p.Blocks {
 		for i := range out {
@@ -236,17 +178,10 @@ func (p *Screen) needLines(s *screen.State, w, h int) []string {
 
 // calm says what was compared, where nothing is wrong.
 func calm(s *screen.State) string {
-	compared := 0
-	for i := range s.Shown.Forwarders {
-		if s.Shown.Forwarders[i].Slow != nil {
-			compared++
-		}
-	}
 	if s.Stale() {
 		return "What is wrong is not known: the data is too old."
 	}
-	return fmt.Sprintf("Nothing is slow. %d of %s do I/O now and were compared; last check %.1f s ago.", compared,
-		api.Counted(len(s.Shown.Forwarders), "forwarder"), s.Age().Seconds())
+	return fmt.Sprintf("%s Last check %.1f s ago.", chart.Clean(s.Shown.Calm), s.Age().Seconds())
 }
 
 func (p *Screen) openNeed(s *screen.State) tea.Cmd {

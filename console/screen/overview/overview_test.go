@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/webui/api"
@@ -19,9 +18,8 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
 	s := &screen.State{Now: then.Add(time.Hour), Past: then, Palette: chart.NewPalette(chart.NoAttributes),
 		Host: console{}}
-	s.Shown.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd001", Kind: anomaly.FailSlow,
-		State: anomaly.Confirmed, Since: then.Add(-4 * time.Minute)}}
-	s.Shown.Waiting = []api.PlanRow{{ID: "P-000001", Created: then.Add(-time.Minute)}}
+	s.Shown.Needs = []api.Need{{Finding: "F-0001", Node: "fwd001", State: "slow", Since: then.Add(-4 * time.Minute)},
+		{Plan: "P-000001", State: "plan", Since: then.Add(-time.Minute)}}
 	if got := needs(s); got[0].tail != "for 4m" || got[1].tail != "waits 1m" {
 		t.Errorf("%q, %q", got[0].tail, got[1].tail)
 	}

@@ -150,10 +150,7 @@ func (p *Screen) detail(s *screen.State, w, h int) []string {
 	f := s.Accused(r.ID)
 	head := chart.Clean(string(r.ID)) + "  " + s.StandingText(&r)
 	if f != nil {
-		what, numbers := sentence(s, f)
-		if head = what + numbers; len(head)+3 > w {
-			head = what
-		}
+		head = screen.Says(f)
 	}
 	out := []string{pal.Paint(s.SignLook(sign), chart.Clip(sign+" "+head, w))}
 	add := func(label, text string) {
@@ -162,16 +159,17 @@ func (p *Screen) detail(s *screen.State, w, h int) []string {
 	if f != nil {
 		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
 			chart.Age(s.AsOf().Sub(f.Since)), api.Counted(r.Clients, "node")))
-		add("victims", victims(f))
+		if n := needOf(s, f.ID); n != nil && len(n.Victims) > 0 {
+			add("victims", fitting(victims(n.Victims), w-10))
+		}
 	} else {
 		add("serves", api.Counted(r.Clients, "compute node"))
 	}
 	add("slow", pal.SlowGraph(screen.SlowMinutes(s, &r), max(8, w-24), s.SignLook(" !"))+" "+
 		chart.Times(s.Value(&r, r.Slow))+
 		", 5 min")
-	if l := s.Value(&r, r.Latency); l != nil && r.Slow != nil {
-		peers := *l / *r.Slow
-		add("latency", fmt.Sprintf("%s ms; peers take %s ms", chart.Millis(l), chart.Millis(&peers)))
+	if l := s.Value(&r, r.Latency); l != nil {
+		add("latency", fmt.Sprintf("%s ms; median of all clients %s ms", chart.Millis(l), chart.Millis(now(s).P50)))
 	} else {
 		add("latency", "no client does I/O through it now")
 	}
