@@ -173,7 +173,8 @@ func TestAUserSeesTheOwn(t *testing.T) {
 	// A busy machine may miss seconds, and shows the forwarder as stale meanwhile.
 	eventually(t, "the own forwarder is suspected", func() bool {
 		d := decode[api.ForwarderDetail](t, ask("/api/v1/forwarders/"+string(slow), 200))
-		return (d.State == api.StateSuspect || d.State == api.StateSlow || d.State == api.StateExcluded) && len(d.ClientNodes) > 0 &&
+		return (d.State == api.StateSuspect || d.State == api.StateSlow ||
+			d.State == api.StateExcluded) && len(d.ClientNodes) > 0 &&
 			len(d.Series) > 0
 	})
 	for _, n := range s.Machine.Topo.ByRole(topology.Forwarder) {
