@@ -2,15 +2,12 @@ package lnet
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"math"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -140,68 +137,15 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// kernel reads as the kernel's tables are read: one line each time, EINVAL for a buffer that is too short, and ESTALE
-// where the table changed between two lines.
-type kernel struct {
-	fstest.MapFS
-	stale int // readings that fail yet
-}
-
-type oneLine struct {
-	fs.File
-	k    *kernel
-	text string
-}
-
-func (k *kernel) Open(name string) (fs.File, error) {
-	f, err := k.MapFS.Open(name)
-	if err != nil || path.Base(name) != "peers" {
-		return f, err
-	}
-	b, err := fs.ReadFile(k.MapFS, name)
-	return &oneLine{f, k, string(b)}, err
-}
-
-// ReadFile reads as os.ReadFile does of a file of size 0: with at least 512 bytes of room.
-func (k *kernel) ReadFile(name string) ([]byte, error) {
-	f, err := k.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	var all []byte
-	room := make([]byte, 512)
-	for {
-		n, err := f.Read(room)
-		all = append(all, room[:n]...)
-		if err == io.EOF {
-			return all, nil
-		}
-		if err != nil {
-			return all, &fs.PathError{Op: "read", Path: name, Err: err}
-		}
-	}
-}
-
-func (f *oneLine) Read(b []byte) (int, error) {
-	line, rest, _ := strings.Cut(f.text, "\n")
-	switch {
-	case line == "":
-		return 0, io.EOF
-	case f.k.stale > 0 && !strings.HasPrefix(line, "nid"):
-		f.k.stale--
-		return 0, syscall.ESTALE
-	case len(b) <= len(line):
-		return 0, syscall.EINVAL
-	}
-	f.text = rest
-	return copy(b, line+"\n"), nil
-}
-
 // A table that changed while it was read is read again; one that never holds still costs the peers alone, and says so.
 func TestATableThatChanges(t *testing.T) {
 	for stale, want := range map[int]bool{0: true, 2: true, 3: false} {
 		var r collector.Reading
-		err := New(&kernel{tree("0 28 0 1 1 0 2 100 200 0 0", peers), stale}).Read(t.Context(), &r)
+		left := stale
+		err := New(sourcetest.Kernel{FS: tree("0 28 0 1 1 0 2 100 200 0 0", peers), Changes: func(string) bool {
+			left--
+			return left >= 0
+		}}).Read(t.Context(), &r)
 		f := collector.Frame{Samples: r.Samples}
 		if _, known := f.Value(collector.QueueLen); known != want || want != (err == nil) ||
 			!want && !strings.Contains(err.Error(), "changed each time") {
