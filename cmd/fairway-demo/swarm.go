@@ -39,8 +39,7 @@ func newSwarm() *cobra.Command {
 	f.IntVar(&o.Agents, "agents", 1000, "nodes, each with an agent")
 	f.IntVar(&o.Gatherers, "gatherers", 0, "fairway-agents with [gather] that they go through; 0: directly")
 	f.BoolVar(&o.Inside, "inside", false,
-		"run the gatherers within the agents' processes: the daemon's cost alone, where the machine has no room for "+
-			"more")
+		"the agents' processes are the gatherers as well, without sockets between: for the daemon's cost alone")
 	f.StringVar(&o.secretFile, "secret-file", "", "file of that daemon's access.enrolment.secret_file, for --gatherers")
 	f.StringVar(&o.URL, "daemon", "", "address of a running daemon for agents, such as ws://127.0.0.1:7117")
 	f.IntVar(&o.PID, "pid", 0, "process of that daemon")

@@ -29,11 +29,11 @@ type Part struct {
 	// nodes.
 	Secret    string
 	Gatherers []string
-	// Inside is how many gatherers the part is itself, instead of those; FirstInside is the number of the first.
-	Inside, FirstInside int
-	Agents              int           // of all parts
-	Spread              time.Duration // over which the agents' seconds are spread
-	From                string        // the address they connect from; "" is the system's choice
+	// Racks is how many gatherers the part is itself, instead of those; FirstRack is the number of the first.
+	Racks, FirstRack int
+	Agents           int           // of all parts
+	Spread           time.Duration // over which the agents' seconds are spread
+	From             string        // the address they connect from; "" is the system's choice
 
 	patience time.Duration // at the end; 0 is drainFor
 }
@@ -61,7 +61,8 @@ type Result struct {
 
 type agent struct {
 	queue  *queue
-	client *stream.Client
+	client *stream.Client // nil where a rack speaks for it
+	racked *racked
 	frame  collector.Frame
 	number int
 }
@@ -87,20 +88,16 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	memory := &inside{stop: func() {}}
-	if p.Inside > 0 {
-		var err error
-		if memory, err = startInside(ctx, p.Secret, p.URL, p.FirstInside, p.Inside); err != nil {
-			return err
-		}
-	}
-	defer memory.stop()
 	room := make(chan struct{}, 64) // handshakes under way
 	for i := range agents {
 		n, role := nodeOf(p.First + i)
 		a := &agent{queue: newQueue(string(n), l), number: p.First + i}
 		a.frame = collector.Frame{Node: n, Role: role}
-		token, gatherers, err := p.way(p.First+i, n, memory.urls)
+		agents[i] = a
+		if p.Racks > 0 {
+			continue
+		}
+		token, gatherers, err := p.way(p.First+i, n)
 		if err != nil {
 			return err
 		}
@@ -110,12 +107,8 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				room <- struct{}{}
 				defer func() { <-room }()
-				if c, ok, err := memory.dial(ctx, addr); ok {
-					return c, err
-				}
 				return dialer.DialContext(ctx, network, addr)
 			}}
-		agents[i] = a
 		running.Go(func() { _ = a.client.Run(ctx) })
 		if i%64 == 63 { // all at once would wait for each other, and go other ways than theirs
 			for until := time.Now().Add(settle); connected(agents[:i+1]) <= i-64 && time.Now().Before(until); {
@@ -124,6 +117,13 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 				}
 			}
 		}
+	}
+	for i := range p.Racks {
+		r, err := newRack(ctx, p, p.FirstRack+i, agents[i*len(agents)/p.Racks:(i+1)*len(agents)/p.Racks])
+		if err != nil {
+			return err
+		}
+		running.Go(func() { r.run(ctx) })
 	}
 	running.Go(func() { p.tick(ctx, agents) })
 	base, words := uint64(0), bufio.NewScanner(in)
@@ -148,7 +148,7 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 // way is a node's token, and the gatherer that it goes through.
-func (p *Part) way(number int, n topology.NodeID, inside []string) (token string, gatherers []string, err error) {
+func (p *Part) way(number int, n topology.NodeID) (token string, gatherers []string, err error) {
 	if p.Secret == "" {
 		return p.Token, nil, nil
 	}
@@ -156,11 +156,7 @@ func (p *Part) way(number int, n topology.NodeID, inside []string) (token string
 	if token, err = e.NodeToken(n, time.Now().Add(-time.Minute)); err != nil {
 		return "", nil, err
 	}
-	switch {
-	case len(inside) > 0:
-		i := (number - p.First) * len(inside) / max(p.Count, 1)
-		gatherers = inside[i : i+1]
-	case len(p.Gatherers) > 0:
+	if len(p.Gatherers) > 0 {
 		i := number * len(p.Gatherers) / max(p.Agents, 1)
 		gatherers = p.Gatherers[i : i+1]
 	}
@@ -177,6 +173,12 @@ func remapped(_ context.Context, o wire.Order) (json.RawMessage, error) {
 
 func connected(agents []*agent) (n int) {
 	for _, a := range agents {
+		if a.client == nil {
+			if a.racked.state() == nil {
+				n++
+			}
+			continue
+		}
 		if s := a.client.State(); s.Connected && (len(a.client.Gatherers) == 0 || s.Via != "") {
 			n++
 		}
@@ -205,7 +207,11 @@ func (p *Part) tick(ctx context.Context, agents []*agent) {
 		for i := slot; i < len(agents) && slot < places; i += places {
 			now := time.Now()
 			agents[i].second(now)
-			_ = agents[i].queue.put(now, &agents[i].frame)
+			if a := agents[i]; a.racked != nil {
+				a.racked.send(now)
+			} else {
+				_, _ = a.queue.put(now, &a.frame)
+			}
 		}
 	}
 }
@@ -263,6 +269,13 @@ func (p *Part) end(agents []*agent, l *lags, base uint64) Result {
 		}
 	}
 	for _, a := range agents {
+		if a.client == nil {
+			if err := a.racked.state(); err != nil {
+				r.Breaks++
+				r.Err = err.Error()
+			}
+			continue
+		}
 		s := a.client.State()
 		r.Breaks += s.Breaks
 		if len(a.client.Gatherers) > 0 && s.Via == "" {

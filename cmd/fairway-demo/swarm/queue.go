@@ -56,7 +56,7 @@ func (q *queue) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool)
 }
 
 // put appends a second.
-func (q *queue) put(now time.Time, f *collector.Frame) error {
+func (q *queue) put(now time.Time, f *collector.Frame) ([]byte, error) {
 	q.mu.Lock()
 	b, err := wire.Append(nil, &wire.Frames{Seq: q.acked + uint64(len(q.sent)) + 1, Frames: []collector.Frame{*f}})
 	if err == nil {
@@ -67,7 +67,7 @@ func (q *queue) put(now time.Time, f *collector.Frame) error {
 	case q.more <- struct{}{}:
 	default:
 	}
-	return err
+	return b, err
 }
 
 func (q *queue) Ack(seq uint64) {

@@ -173,7 +173,7 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 	for first := 0; first < o.Agents; first += perPart {
 		part, err := json.Marshal(Part{First: first, Count: min(perPart, o.Agents-first), URL: o.URL, Token: o.Token,
 			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread,
-			Inside: o.inside(first+perPart) - o.inside(first), FirstInside: o.inside(first),
+			Racks: o.racks(first+perPart) - o.racks(first), FirstRack: o.racks(first),
 			From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
 		if err != nil {
 			return children, err
@@ -198,8 +198,8 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 	return children, nil
 }
 
-// inside is how many of the gatherers are of the agents before one of them.
-func (o *Options) inside(agent int) int {
+// racks is how many of the gatherers are of the agents before one of them.
+func (o *Options) racks(agent int) int {
 	if !o.Inside {
 		return 0
 	}
