@@ -12,6 +12,7 @@ import (
 	"fairway/collector/gather"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
+	"fairway/collector/wire"
 	"fairway/remap/node"
 )
 
@@ -38,8 +39,13 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer spool.Close()
+	keepsShares, stopTBF := startTBF(ctx, &c, log)
+	defer stopTBF()
 	for _, one := range clients {
 		one.Orders = handlers(c, moves)
+		if keepsShares != nil {
+			one.Orders[wire.OrderShare] = keepsShares
+		}
 	}
 	streamCtx, stopStream := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopStream()

@@ -30,6 +30,7 @@ type Config struct {
 	Gather   Gather        `toml:"gather"`
 	Routes   Routes        `toml:"routes"`
 	Orders   Orders        `toml:"orders"`
+	TBF      TBF           `toml:"tbf"`
 	Source   Sources       `toml:"source"`
 }
 
@@ -154,6 +155,7 @@ func defaultConfig() Config {
 		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
 			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{}, Forwarders: map[string]string{}},
+		TBF: TBF{Partitions: 1},
 		Source: Sources{
 			Mount: Mount{Control: "/run/fairway-mount/control"},
 			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,
@@ -233,6 +235,9 @@ func (c *Config) validate() error {
 		return err
 	}
 	if err := c.validateRoutes(); err != nil {
+		return err
+	}
+	if err := c.validateTBF(); err != nil {
 		return err
 	}
 	return c.validateOrders()

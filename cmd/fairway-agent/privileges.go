@@ -22,6 +22,9 @@ func (c *Config) needs() []need {
 	if s := c.Source.Diod; s.Enabled && s.PIDFile != "" {
 		out = append(out, need{cap.SYS_PTRACE, "source.diod.pid_file"}) // /proc/PID/io of another user's diod
 	}
+	if c.TBF.RPCsPerSecond > 0 {
+		out = append(out, need{cap.SYS_ADMIN, "tbf.rpcs_per_second"}) // lctl
+	}
 	if !c.Orders.Enabled {
 		return out
 	}

@@ -58,6 +58,22 @@ type sharing struct {
 // maxLease bounds a lease, seconds: a year is as good as for ever.
 const maxLease = 366 * 24 * 3600
 
+// Shares are what the policy gives each job of the whole, 0..1, by its name; without a policy nobody has a share.
+func (t Table) Shares() (map[string]float64, error) {
+	s, err := t.compile()
+	if err != nil || s.policy == nil {
+		return nil, err
+	}
+	rows := share.Table{}
+	for _, j := range t.Jobs {
+		rows.Jobs = append(rows.Jobs, j.Row)
+	}
+	if len(rows.Jobs) == 0 {
+		return nil, nil
+	}
+	return rows.Answer(s.policy, s.idle).Shares, nil
+}
+
 func (t Table) compile() (*sharing, error) {
 	s := &sharing{idle: t.Idle, lane: map[netip.Addr]int{}, named: map[topology.NodeID]int{}}
 	if !(t.LeaseSeconds >= 0 && t.LeaseSeconds <= maxLease) {

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
 // lctl stands in for the program: a service with its rules, one CPU partition.
 type lctl struct {
+	mu    sync.Mutex
 	tbf   bool
 	rules map[string]Rule
 	calls int
@@ -22,6 +24,8 @@ type lctl struct {
 }
 
 func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.calls++; l.calls == l.fail {
 		return nil, errors.New("lctl: no such device")
 	}

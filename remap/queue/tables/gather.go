@@ -112,7 +112,7 @@ type answer struct {
 func (s *Sender) askAll(ctx context.Context, names []topology.ForwarderID) map[topology.ForwarderID]answer {
 	out := make([]answer, len(names))
 	each(len(names), func(i int) {
-		body, err := s.order(ctx, names[i], wire.OrderReport, []byte("{}"), answerWithin(s.cfg.Lambda))
+		body, err := s.order(ctx, names[i].Node(), wire.OrderReport, []byte("{}"), answerWithin(s.cfg.Lambda))
 		if err == nil {
 			err = json.Unmarshal(body, &out[i].report)
 		}
@@ -135,7 +135,7 @@ func (s *Sender) tellAll(ctx context.Context, names []topology.ForwarderID, repo
 		if err != nil {
 			panic(err) // it is numbers and text
 		}
-		if _, err := s.order(ctx, names[i], wire.OrderGlobal, body, answerWithin(s.cfg.Lambda)); err != nil {
+		if _, err := s.order(ctx, names[i].Node(), wire.OrderGlobal, body, answerWithin(s.cfg.Lambda)); err != nil {
 			s.gather.missedOne() // it keeps what it has until that is too old; the next round says whether it answers
 		}
 	})

@@ -31,8 +31,8 @@ type Config struct {
 // calls Run.
 type Sender struct {
 	cfg        Config
-	queues     map[topology.ForwarderID]*sent
-	seed       int64 // keeps the order ids of two lives of the daemon apart
+	queues     map[topology.NodeID]*sent // and object servers
+	seed       int64                     // keeps the order ids of two lives of the daemon apart
 	next       atomic.Uint64
 	sent, lost atomic.Uint64
 	gather     gatherer
@@ -50,7 +50,7 @@ func New(cfg Config) *Sender {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Sender{cfg: cfg, queues: map[topology.ForwarderID]*sent{}, seed: time.Now().UnixNano(),
+	return &Sender{cfg: cfg, queues: map[topology.NodeID]*sent{}, seed: time.Now().UnixNano(),
 		gather: newGatherer(&cfg)}
 }
 
@@ -86,19 +86,30 @@ func (s *Sender) Run(ctx context.Context) {
 
 // look sends the tables that are due at now, and waits for their answers.
 func (s *Sender) look(ctx context.Context, now time.Time) {
-	tables := Of(s.cfg.Situation(), &s.cfg.Settings)
-	for f := range s.queues {
-		if _, still := tables[f]; !still {
-			delete(s.queues, f)
+	situation := s.cfg.Situation()
+	queues := Of(situation, &s.cfg.Settings)
+	tables := map[topology.NodeID]queue.Table{}
+	if len(s.cfg.Servers) > 0 {
+		all := OfServers(situation, &s.cfg.Settings)
+		for _, n := range s.cfg.Servers {
+			tables[topology.NodeID(n)] = all
+		}
+	}
+	for f, t := range queues {
+		tables[f.Node()] = t
+	}
+	for n := range s.queues {
+		if _, still := tables[n]; !still {
+			delete(s.queues, n)
 		}
 	}
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
-	for f, t := range tables {
-		r := s.queues[f]
+	for n, t := range tables {
+		r := s.queues[n]
 		if r == nil {
 			r = &sent{}
-			s.queues[f] = r
+			s.queues[n] = r
 		}
 		body, err := json.Marshal(t)
 		if err != nil {
@@ -111,14 +122,14 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			s.send(ctx, f, r, t, body)
+			s.send(ctx, n, r, t, body)
 		})
 	}
 	all.Wait()
 	taken := map[topology.ForwarderID]queue.Table{}
-	for f, r := range s.queues {
-		if r.table != nil {
-			taken[f] = tables[f]
+	for f, t := range queues {
+		if s.queues[f.Node()].table != nil {
+			taken[f] = t
 		}
 	}
 	s.gather.knows(taken)
@@ -136,36 +147,36 @@ func (r *sent) due(table []byte, now time.Time, renew time.Duration) bool {
 	return now.Sub(r.tried) >= renew // never tried is long ago
 }
 
-func (s *Sender) send(ctx context.Context, f topology.ForwarderID, r *sent, t queue.Table, body []byte) {
-	if _, err := s.order(ctx, f, wire.OrderShare, body, orderWithin); err != nil {
+func (s *Sender) send(ctx context.Context, n topology.NodeID, r *sent, t queue.Table, body []byte) {
+	if _, err := s.order(ctx, n, wire.OrderShare, body, orderWithin); err != nil {
 		s.lost.Add(1)
 		if !r.failed {
 			r.failed = true
 			s.cfg.Log.Warn(
 				"a queue did not take its table; it keeps the one before until the lease ends, then serves in the "+
 					"order of "+
-					"arrival", "forwarder", f, "err", err)
+					"arrival", "node", n, "err", err)
 		}
 		return
 	}
 	s.sent.Add(1)
 	if r.table == nil || r.failed {
-		s.cfg.Log.Info("queue took its table", "forwarder", f, "policy", t.Policy, "jobs", len(t.Jobs))
+		s.cfg.Log.Info("queue took its table", "node", n, "policy", t.Policy, "jobs", len(t.Jobs))
 	}
 	r.table, r.failed = body, false
 }
 
-// order has the agent of a forwarder do something, and waits no longer than within for the answer.
-func (s *Sender) order(ctx context.Context, f topology.ForwarderID, kind string, body []byte,
+// order has the agent of a node do something, and waits no longer than within for the answer.
+func (s *Sender) order(ctx context.Context, n topology.NodeID, kind string, body []byte,
 	within time.Duration) ([]byte, error) {
 	// The agent's clock may differ by more than an interval: by its clock there is more time.
 	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, s.seed, s.next.Add(1)), Kind: kind, Body: body,
 		Deadline: time.Now().Add(max(within, orderWithin))}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	res, err := s.cfg.Order(ctx, f.Node(), o)
+	res, err := s.cfg.Order(ctx, n, o)
 	if err == nil && !res.OK {
-		err = fmt.Errorf("agent of %s: %s", f, res.Err)
+		err = fmt.Errorf("agent of %s: %s", n, res.Err)
 	}
 	return res.Body, err
 }

@@ -23,7 +23,8 @@ type Settings struct {
 	Idle       share.Idle    `toml:"idle" help:"Who uses what idle jobs leave: inside (user, then group) or flat."`
 	Lease      time.Duration `toml:"lease" help:"How long a queue keeps the policy without a newer table."`
 	Lambda     time.Duration `toml:"lambda" help:"How often global shares are divided, 50ms to 1m; 0: local shares."`
-	Forwarders []string      `toml:"forwarders" help:"Patterns of the forwarders that have a queue; empty: all."`
+	Forwarders []string      `toml:"forwarders" help:"Forwarders with a queue, patterns; empty: all, or only servers."`
+	Servers    []string      `toml:"servers" help:"Lustre object servers whose agents keep the shares ([tbf] there)."`
 	Priorities
 }
 
@@ -79,6 +80,7 @@ func (s *Settings) ByPriority() bool {
 // Defaults give no queue a table.
 func Defaults() Settings {
 	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Lambda: time.Second, Forwarders: []string{},
+		Servers:    []string{},
 		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
 }
 
@@ -112,11 +114,16 @@ func (s *Settings) Validate() error {
 			return errors.Join(fmt.Errorf("forwarders: %q is not a pattern", p), err)
 		}
 	}
+	for i, n := range s.Servers {
+		if n == "" || slices.Contains(s.Servers[:i], n) {
+			return fmt.Errorf("servers: %q is empty or there twice", n)
+		}
+	}
 	return nil
 }
 
 func (s *Settings) has(f topology.ForwarderID) bool {
-	return len(s.Forwarders) == 0 || slices.ContainsFunc(s.Forwarders, func(p string) bool {
+	return len(s.Forwarders)+len(s.Servers) == 0 || slices.ContainsFunc(s.Forwarders, func(p string) bool {
 		ok, err := path.Match(p, string(f))
 		return ok && err == nil
 	})
@@ -132,14 +139,8 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
 			out[f] = queue.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
 		}
 	}
-	jobs := slices.Clone(s.Jobs)
-	slices.SortStableFunc(jobs, func(a, b remap.Job) int {
-		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
-	})
-	var priorities *Priorities
-	if c.ByPriority() {
-		priorities = &c.Priorities
-	}
+	jobs := oldestFirst(s.Jobs)
+	priorities := c.dividedBy()
 	taken := map[topology.NodeID]bool{}
 	for i := range jobs {
 		on := map[topology.ForwarderID][]topology.NodeID{}
@@ -162,6 +163,31 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
 		}
 	}
 	return out
+}
+
+// OfServers is the table of every object server: all running jobs, for a server may hold files of any of them. It names
+// jobs as the clients' requests do, and no nodes.
+func OfServers(s *remap.Situation, c *Settings) queue.Table {
+	t := queue.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
+	priorities := c.dividedBy()
+	for _, j := range oldestFirst(s.Jobs) {
+		t.Jobs = append(t.Jobs, queue.Job{Row: row(&j, priorities)})
+	}
+	return t
+}
+
+func oldestFirst(jobs []remap.Job) []remap.Job {
+	return slices.SortedStableFunc(slices.Values(jobs), func(a, b remap.Job) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// dividedBy are the priorities where the policy divides by them.
+func (s *Settings) dividedBy() *Priorities {
+	if s.ByPriority() {
+		return &s.Priorities
+	}
+	return nil
 }
 
 // row is a job as a policy sees it; priorities are nil where the policy does not divide by them: they move by

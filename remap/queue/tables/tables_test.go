@@ -134,6 +134,35 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// An object server gets all running jobs, without their nodes; a site that names servers has no queues unless it names
+// those, too.
+func TestTablesOfServers(t *testing.T) {
+	c := Defaults()
+	c.Policy, c.Servers = "size-fair", []string{"oss1", "oss2"}
+	here := site(job("2", 20, "c4"), job("1", 10, "c0", "c1"))
+	if got := text(OfServers(here, &c)); got != "1/2[] 2/1[]" {
+		t.Error(got)
+	}
+	if got := Of(here, &c); len(got) != 0 {
+		t.Errorf("queues: %v", got)
+	}
+	var got []string
+	s := New(Config{Settings: c, Situation: func() *remap.Situation { return here },
+		Order: func(_ context.Context, n topology.NodeID, o wire.Order) (wire.OrderResult, error) {
+			got = append(got, fmt.Sprint(n, " ", o.Kind))
+			return wire.OrderResult{OK: true}, nil
+		}})
+	s.cfg.Servers = s.cfg.Servers[:1] // orders go out together
+	s.look(t.Context(), time.Now())
+	if fmt.Sprint(got) != "[oss1 share]" {
+		t.Errorf("orders %v", got)
+	}
+	c.Servers = []string{"oss1", "oss1"}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "servers") {
+		t.Error(err)
+	}
+}
+
 // A queue hears of a change within a second, of none three times in a lease, and soon again after an order
 // that failed; one without an agent does not keep the others waiting.
 func TestSender(t *testing.T) {

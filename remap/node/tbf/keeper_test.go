@@ -1,0 +1,89 @@
+package tbf
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Rules are made, changed and removed as shares come; they end with the shares' time, and with the keeper. What an
+// earlier agent left is gone before the first shares.
+func TestKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lctl{tbf: true, rules: map[string]Rule{"default": {"*", 10000}, "fw_7": {"7", 5}, "site": {"cp.*", 5}}}
+		k := NewKeeper(Runner{Server: Server{RPCsPerSec: 1000}, Run: l.run}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.Run(ctx) }()
+		has := func(when string, want map[string]Rule) {
+			t.Helper()
+			synctest.Wait()
+			all := map[string]Rule{"default": {"*", 10000}, "site": {"cp.*", 5}}
+			maps.Copy(all, want)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if !maps.Equal(l.rules, all) {
+				t.Errorf("%s: %v, want %v", when, l.rules, all)
+			}
+		}
+		keep := func(shares map[string]float64) {
+			t.Helper()
+			if err := k.Keep(t.Context(), shares, time.Minute); err != nil {
+				t.Error(err)
+			}
+		}
+		has("begin", nil)
+		keep(map[string]float64{"1": 0.75, "2": 0.25})
+		has("two jobs", map[string]Rule{"fw_1": {"1", 750}, "fw_2": {"2", 250}})
+		time.Sleep(50 * time.Second)
+		keep(map[string]float64{"1": 1})
+		has("one has ended", map[string]Rule{"fw_1": {"1", 1000}})
+		time.Sleep(50 * time.Second)
+		has("renewed 50 s ago", map[string]Rule{"fw_1": {"1", 1000}})
+		time.Sleep(20 * time.Second)
+		has("nobody renewed it", nil)
+		keep(map[string]float64{"3": 1})
+		has("the daemon is back", map[string]Rule{"fw_3": {"3", 1000}})
+		stop()
+		<-ended
+		has("the agent has ended", nil)
+	})
+}
+
+// A server that takes commands and does not do them is found when the rules are read back; one that fails is named.
+func TestKeeperReadsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lctl{tbf: true, rules: map[string]Rule{"default": {"*", 10000}}}
+		deaf := false
+		k := NewKeeper(Runner{Server: Server{RPCsPerSec: 1000}, Run: func(ctx context.Context, argv ...string) ([]byte,
+			error) {
+			if deaf && argv[1] == "set_param" {
+				return nil, nil
+			}
+			return l.run(ctx, argv...)
+		}}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.Run(ctx) }()
+		synctest.Wait()
+		deaf = true
+		if err := k.Keep(t.Context(), map[string]float64{"1": 1}, 0); err == nil ||
+			!strings.Contains(err.Error(), "still lacks 2") {
+			t.Errorf("a server that ignores commands: %v", err)
+		}
+		deaf, l.fail = false, l.calls+1
+		if err := k.Keep(t.Context(), map[string]float64{"1": 1}, 0); err == nil ||
+			!strings.Contains(err.Error(), "no such device") {
+			t.Errorf("an lctl that fails: %v", err)
+		}
+		stop()
+		<-ended
+		if err := k.Keep(ctx, nil, 0); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end: %v", err)
+		}
+	})
+}
