@@ -24,7 +24,7 @@ const impact = f =>
   (f.impact ?? [])
     .map(
       (/** @type {any} */ i) =>
-        `${i.job} (${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} % of its time)`,
+        `${i.job} waits ${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} %`,
     )
     .join(', ') || '-';
 
@@ -49,6 +49,18 @@ export function findingsPage(app) {
     ],
     { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'since', caption: 'findings' },
   );
+  const filter = /** @type {HTMLInputElement} */ (
+    h('input', {
+      type: 'search',
+      'aria-label': 'filter the findings',
+      placeholder: 'filter by number, forwarder, words, job, state',
+      hidden: true,
+      input: () => {
+        table.filter = filter.value;
+        table.update(app.overview?.findings ?? []);
+      },
+    })
+  );
   const empty = h(
     'p.empty',
     null,
@@ -60,7 +72,10 @@ export function findingsPage(app) {
     table.update(o.findings);
   });
   const act = actions(app, () => table.current());
-  return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...act.keys } };
+  /** @type {Record<string, [string, () => void]>} */
+  const keys = { '/': ['filter', () => ((filter.hidden = false), filter.focus())] };
+  page.el.querySelector('h1')?.after(filter);
+  return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...keys, ...act.keys } };
 }
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */

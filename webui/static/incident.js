@@ -8,8 +8,9 @@ import { saveFile } from './export.js?v=__V__';
 import { remedyWords } from './needs.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
-const WIDTH = 900,
-  HEIGHT = 120,
+const WIDEST = 900;
+let WIDTH = WIDEST; // of what is there: a narrower page has narrower charts, and letters of the same size
+const HEIGHT = 120,
   LEFT = 70,
   BOTTOM = 18;
 const SHOWN = 4; // charts before the others are folded away
@@ -30,7 +31,8 @@ function chart(inc, c) {
   const top = Math.max(...c.node, ...c.high, 0) || 1;
   const x = (/** @type {number} */ i) => LEFT + ((WIDTH - LEFT) * i) / Math.max(1, n - 1),
     y = (/** @type {number} */ v) => 4 + (HEIGHT - BOTTOM - 8) * (1 - v / top);
-  const ratio = c.ratio >= 1.25 ? `${c.ratio >= 10 ? Math.round(c.ratio) : number(c.ratio)}x its peers` : '';
+  const times = c.ratio > 100 ? 'over 100' : c.ratio >= 10 ? Math.round(c.ratio) : number(c.ratio); // of almost nothing
+  const ratio = c.ratio >= 1.25 ? `${times}x its peers` : '';
   const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   const at = (/** @type {string} */ t) => Math.min(n - 1, Math.max(0, (Date.parse(t) - from) / step));
   const a = at(inc.accused.from),
@@ -125,6 +127,8 @@ export class Incident {
   async load() {
     const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident`);
     const open = this.el.querySelector('details')?.open ?? false;
+    const room = document.getElementById('page')?.clientWidth ?? WIDEST;
+    WIDTH = Math.max(320, Math.min(WIDEST, room - 16));
     const charts = shareCursor(inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
     this.el.replaceChildren(
       h('h2', null, 'Who suffers'),
