@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,20 @@ import (
 	"strings"
 	"testing"
 )
+
+// TestTopLevelFiles: a program that was built at the top is not kept by mistake.
+func TestTopLevelFiles(t *testing.T) {
+	out, err := exec.Command("git", "-C", "..", "ls-files").Output()
+	if err != nil {
+		t.Skipf("skipped: not a git checkout: %v", err)
+	}
+	want := strings.Fields(".gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md go.mod go.sum")
+	for file := range strings.Lines(string(out)) {
+		if file = strings.TrimSpace(file); !strings.Contains(file, "/") && !slices.Contains(want, file) {
+			t.Errorf("%s stands at the top of the tree", file)
+		}
+	}
+}
 
 // rooms lists the top-level rooms in the direction of the data; a room may import only itself and
 // rooms before it.

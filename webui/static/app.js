@@ -345,6 +345,7 @@ const navLinks = /** @type {const} */ ([
   ['occupancy', '6 calendar'],
   ['logs', '7 logs'],
   ['whatif', '8 what if'],
+  ['report', 'report'],
 ]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
 const picker = new RangePicker({ set: setRange, now: serverNow });

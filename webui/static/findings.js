@@ -30,6 +30,8 @@ const impact = f =>
 
 /** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
 export function findingsPage(app) {
+  /** The server's order: what hurts most is the largest number. @type {Map<string, number>} */
+  let rank = new Map();
   const table = new Table(
     [
       { name: 'id', head: 'ID', text: r => r.id },
@@ -43,12 +45,16 @@ export function findingsPage(app) {
         value: r => Date.parse(r.since),
       },
       { name: 'conf', head: 'CONF', num: true, text: r => r.confidence.toFixed(2), value: r => r.confidence },
-      { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true },
+      { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true, value: r => rank.get(r.id) ?? 0 },
       { name: 'state', head: 'STATE', text: state },
       { name: 'owner', head: 'OWNER', text: r => r.owner || '-' },
     ],
-    { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'since', caption: 'findings' },
+    { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings' },
   );
+  const update = (/** @type {any[]} */ rows) => {
+    rank = new Map(rows.map((r, i) => [r.id, rows.length - i]));
+    table.update(rows);
+  };
   const filter = /** @type {HTMLInputElement} */ (
     h('input', {
       type: 'search',
@@ -57,7 +63,7 @@ export function findingsPage(app) {
       hidden: true,
       input: () => {
         table.filter = filter.value;
-        table.update(app.overview?.findings ?? []);
+        update(app.overview?.findings ?? []);
       },
     })
   );
@@ -69,7 +75,7 @@ export function findingsPage(app) {
   );
   const page = listPage('findings', table, empty, o => {
     empty.hidden = o.findings.length > 0;
-    table.update(o.findings);
+    update(o.findings);
   });
   const act = actions(app, () => table.current());
   /** @type {Record<string, [string, () => void]>} */
