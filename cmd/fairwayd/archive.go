@@ -26,7 +26,7 @@ func archiveDir(named, config string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	c, _, err := loadConfig(config)
+	c, err := settings.Load(config)
 	if err != nil {
 		return "", err
 	}

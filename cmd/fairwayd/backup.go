@@ -52,7 +52,7 @@ func newBackup(path *string) *cobra.Command {
 			"makes a state directory of it. Seconds on a server (store.kind) are backed up there.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
@@ -159,7 +159,7 @@ func newRestore(path *string) *cobra.Command {
 			"nothing is changed where it is broken. Start the daemon afterwards.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}

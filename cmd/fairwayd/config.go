@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -129,18 +130,7 @@ func defaultConfig() Config {
 	}
 }
 
-// loadConfig reads the file at path over the defaults. Without a path it reads defaultPath if that
-// exists. It returns which keys the file set.
-func loadConfig(path string) (Config, toml.MetaData, error) {
-	path, text, err := program.ReadSettings(path, defaultPath)
-	if err != nil {
-		return Config{}, toml.MetaData{}, err
-	}
-	return parseConfig(path, text)
-}
-
-// defaultPath is read when no file is named.
-const defaultPath = "/etc/fairway/fairwayd.toml"
+var settings = program.File[Config]{Path: "/etc/fairway/fairwayd.toml", Parse: parseConfig, Defaults: defaultConfig}
 
 func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	c := defaultConfig()
@@ -182,8 +172,8 @@ func (c *Config) validate() error {
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
-	if _, err := c.logLevel(); err != nil {
-		return bad("%v", err)
+	if _, err := program.Log(io.Discard, c.LogLevel); err != nil {
+		return err
 	}
 	if err := c.Listen.validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)

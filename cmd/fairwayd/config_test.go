@@ -72,7 +72,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := loadConfig("/nonexistent/f.toml"); err == nil ||
+	if _, err := settings.Load("/nonexistent/f.toml"); err == nil ||
 		!strings.Contains(err.Error(), "/nonexistent/f.toml") {
 		t.Errorf("a missing file: %v", err)
 	}

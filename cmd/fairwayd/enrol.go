@@ -120,7 +120,7 @@ func newEnroll(path *string) *cobra.Command {
 		Short: "Make the tokens of nodes' agents, each good for its node alone, or a join token by which agents get " +
 			"theirs",
 		RunE: func(c *cobra.Command, nodes []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
@@ -215,7 +215,7 @@ func newTokens(path *string) *cobra.Command {
 		Short: "List the tokens of the configuration and the nodes whose own tokens are revoked",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
@@ -227,7 +227,7 @@ func newTokens(path *string) *cobra.Command {
 		Short: "Refuse the tokens that these nodes have been given until now; the daemon notices within 20 s",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, nodes []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func newFsck(path *string) *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			} else {
-				conf, _, err := loadConfig(*path)
+				conf, err := settings.Load(*path)
 				if err != nil {
 					return err
 				}

@@ -141,7 +141,7 @@ func TestInitAsksTheMachine(t *testing.T) {
 // and no secret can be read by others.
 func checkKeys(t *testing.T, o *initOptions, found *site) {
 	t.Helper()
-	conf, _, err := loadConfig(filepath.Join(o.dir, "fairwayd.toml"))
+	conf, err := settings.Load(filepath.Join(o.dir, "fairwayd.toml"))
 	if err != nil {
 		t.Fatal(err)
 	}

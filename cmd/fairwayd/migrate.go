@@ -32,7 +32,7 @@ func newMigrate(path *string) *cobra.Command {
 				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from,
 					to))
 			}
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}

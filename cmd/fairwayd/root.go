@@ -27,7 +27,6 @@ func execute(ctx context.Context, args []string) int {
 }
 
 func newRoot() *cobra.Command {
-	var path string
 	root := &cobra.Command{
 		Use:     "fairwayd",
 		Short:   "The daemon: takes frames in, keeps them, shows the machine, and remaps",
@@ -35,24 +34,23 @@ func newRoot() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.PersistentFlags().StringVarP(&path, "config", "c", "",
-		"configuration file (default "+defaultPath+" if it exists)")
+	path := settings.Flag(root)
 	root.AddCommand(
 		newInit(),
-		newRun(&path),
-		newView(&path),
-		newConfig(&path),
-		newBackup(&path),
-		newRestore(&path),
-		newFsck(&path),
-		newMigrate(&path),
-		newImport(&path),
-		newQuery(&path),
+		newRun(path),
+		newView(path),
+		settings.Command(path),
+		newBackup(path),
+		newRestore(path),
+		newFsck(path),
+		newMigrate(path),
+		newImport(path),
+		newQuery(path),
 		newAnswer(),
 		newToken(),
 		newCertificate(),
-		newTokens(&path),
-		newEnroll(&path),
+		newTokens(path),
+		newEnroll(path),
 		newHashPassword(),
 	)
 	return program.Strict(root)

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"fairway/cmd/program"
 	"log/slog"
 	"os"
 	"time"
@@ -17,15 +17,15 @@ func newRun(path *string) *cobra.Command {
 		Short: "Run the daemon until SIGINT or SIGTERM",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
-			level, err := conf.logLevel()
+			log, err := program.Log(os.Stderr, conf.LogLevel)
 			if err != nil {
 				return err
 			}
-			return run(c.Context(), &conf, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+			return run(c.Context(), &conf, log)
 		},
 	}
 }
@@ -45,11 +45,4 @@ func run(ctx context.Context, conf *Config, log *slog.Logger) error {
 	case err = <-d.failed:
 	}
 	return errors.Join(err, d.Close())
-}
-
-func (c *Config) logLevel() (l slog.Level, err error) {
-	if err := l.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return l, fmt.Errorf("log_level = %q: want debug, info, warn or error", c.LogLevel)
-	}
-	return l, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"slices"
@@ -31,11 +30,11 @@ func newView(path *string) *cobra.Command {
 			"frames, judges nothing and changes nothing; findings, plans and jobs are at the daemon itself.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, _, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
-			level, err := conf.logLevel()
+			log, err := program.Log(os.Stderr, conf.LogLevel)
 			if err != nil {
 				return err
 			}
@@ -46,7 +45,7 @@ func newView(path *string) *cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(conf.StateDir)
-			return run(c.Context(), &conf, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+			return run(c.Context(), &conf, log)
 		},
 	}
 	c.Flags().StringVar(&at, "http", "127.0.0.1:7119", "HOST:PORT for browsers and terminals")

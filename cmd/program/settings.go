@@ -3,15 +3,69 @@ package program
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/spf13/cobra"
 )
 
 // ErrSettings is wrapped by every error about a program's settings; it is a usage error.
 var ErrSettings = BadUsage(errors.New("configuration"))
+
+// File is a program's settings file: what is read where none is named, if that exists, and how.
+type File[C any] struct {
+	Path     string
+	Parse    func(path string, text []byte) (C, toml.MetaData, error)
+	Defaults func() C
+}
+
+// Flag adds the flag that names another file.
+func (f File[C]) Flag(root *cobra.Command) (path *string) {
+	return root.PersistentFlags().StringP("config", "c", "", "configuration file (default "+f.Path+" if it exists)")
+}
+
+// Load reads the file at path over the defaults.
+func (f File[C]) Load(path string) (c C, err error) {
+	path, text, err := ReadSettings(path, f.Path)
+	if err == nil {
+		c, _, err = f.Parse(path, text)
+	}
+	return c, err
+}
+
+// Command prints the settings.
+func (f File[C]) Command(path *string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config",
+		Short: "Print the effective configuration, every setting explained",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			file, text, err := ReadSettings(*path, f.Path)
+			if err != nil {
+				return err
+			}
+			conf, meta, err := f.Parse(file, text)
+			if err != nil {
+				return err
+			}
+			def := f.Defaults()
+			return PrintSettings(c.OutOrStdout(), &conf, &def, text, meta)
+		},
+	}
+}
+
+// Log writes to w what is at least of a level of the settings.
+func Log(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", ErrSettings, level)
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}
 
 // ReadSettings reads the text of the settings file at path; without a path, of the one at fallback if
 // that exists. It returns the path that was read.
