@@ -51,7 +51,7 @@ func TestFileDomains(t *testing.T) {
 func TestFileDomainsOfARunWithoutALog(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	end := time.Now().Add(-time.Minute).Truncate(time.Second)
-	for job, mode := range map[topology.JobID]history.Mode{"21": history.ModeN1, "22": history.ModeNN} {
+	for job, mode := range map[topology.JobID]topology.Mode{"21": topology.ModeN1, "22": topology.ModeNN} {
 		err := s.History.End(history.Run{Job: job, User: "wei", App: "wrf", Nodes: 8, Start: end.Add(-time.Hour),
 			End: end,
 			Profile: &history.Profile{Mode: mode, WriteBytes: 6e9, IONodes: 8, IOSeconds: 60, Coverage: 1,

@@ -153,7 +153,7 @@ func importPast(stateDir string, past []simmachine.PastRun) (err error) {
 }
 
 func simRun(p *simmachine.PastRun) history.Run {
-	mode := history.Mode(p.Mode)
+	mode := p.Mode
 	if p.Mode == simmachine.MetaStorm { // how its processes share files is not known
 		mode = ""
 	}

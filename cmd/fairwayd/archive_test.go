@@ -98,7 +98,7 @@ func TestDaemonLearnsFromTheArchive(t *testing.T) {
 		t.Errorf("%q, then %q, %d runs", learned, again, d.history.Count())
 	}
 	p, ok := d.history.Predict(history.Key{User: "wei", App: "ROMS", Nodes: 2})
-	if !ok || p.Run.Profile.Mode != history.ModeN1 || p.Run.Profile.WriteBytes != 80e9 ||
+	if !ok || p.Run.Profile.Mode != topology.ModeN1 || p.Run.Profile.WriteBytes != 80e9 ||
 		*p.Run.Profile.MetaQueue != 2 {
 		t.Errorf("%+v", p)
 	}

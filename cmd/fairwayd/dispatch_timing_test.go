@@ -119,7 +119,7 @@ func bigSite(b *testing.B, compute int) (*Config, []collector.Frame) {
 	}
 	queue, end := 1.0, time.Now().Add(-time.Hour)
 	err = h.End(history.Run{Job: "old", User: "wei", App: "ROMS", Nodes: 512, Start: end.Add(-time.Hour), End: end,
-		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256, MetaQueue: &queue, Mode: history.ModeNN, Coverage: 1,
+		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256, MetaQueue: &queue, Mode: topology.ModeNN, Coverage: 1,
 			From: "test"}})
 	if err != nil {
 		b.Fatal(err)

@@ -27,7 +27,7 @@ var limits = dfra.Config{VMinBytes: 1000, NMin: 2}
 
 func run(id int, app string, nodes int, from, to float64, volume float64, change func(*history.Profile)) history.Run {
 	q := 0.0
-	p := &history.Profile{WriteBytes: volume, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &q, Coverage: 1,
+	p := &history.Profile{WriteBytes: volume, IONodes: nodes, Mode: topology.ModeNN, MetaQueue: &q, Coverage: 1,
 		From: "test"}
 	if change != nil {
 		change(p)
@@ -121,15 +121,15 @@ func manyRuns(n int) []history.Run {
 	type kind struct {
 		nodes   int
 		volume  float64
-		mode    history.Mode
+		mode    topology.Mode
 		seconds float64
 	}
 	kinds := make([]kind, 400)
 	for i := range kinds {
-		k := kind{nodes: 1 << r.IntN(11), volume: math.Exp(r.NormFloat64()*3 + 23), mode: history.ModeNN,
+		k := kind{nodes: 1 << r.IntN(11), volume: math.Exp(r.NormFloat64()*3 + 23), mode: topology.ModeNN,
 			seconds: 600 + 7200*r.ExpFloat64()}
 		if r.IntN(5) == 0 {
-			k.mode = history.ModeN1
+			k.mode = topology.ModeN1
 		}
 		kinds[i] = k
 	}

@@ -108,13 +108,13 @@ func (s *Summary) profile(nodes int) *history.Profile {
 	p.IONodes = int(max(1, min(float64(nodes), s.Procs)))
 	switch {
 	case s.BusiestBytes > 0.99*max(s.ReadBytes, s.WriteBytes) || s.Procs == 1:
-		p.Mode, p.IONodes = history.Mode11, 1
+		p.Mode, p.IONodes = topology.Mode11, 1
 	case s.Files <= 1:
-		p.Mode = history.ModeN1
+		p.Mode = topology.ModeN1
 	case s.Files >= s.Procs:
-		p.Mode = history.ModeNN
+		p.Mode = topology.ModeNN
 	default:
-		p.Mode = history.ModeNM
+		p.Mode = topology.ModeNM
 	}
 	queue := metaSeconds * p.MetaOps / max(1, s.Seconds)
 	p.MetaQueue = &queue

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector/topology"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
@@ -33,9 +34,9 @@ func TestReadSummaries(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	for i, want := range []history.Profile{
-		{WriteBytes: 6.4e10, Mode: history.ModeNN, IONodes: 16, MetaOps: 128},
-		{WriteBytes: 6.4e10, Mode: history.ModeN1, IONodes: 16, MetaOps: 128},
-		{ReadBytes: 1e9, Mode: history.Mode11, IONodes: 1, MetaOps: 1},
+		{WriteBytes: 6.4e10, Mode: topology.ModeNN, IONodes: 16, MetaOps: 128},
+		{WriteBytes: 6.4e10, Mode: topology.ModeN1, IONodes: 16, MetaOps: 128},
+		{ReadBytes: 1e9, Mode: topology.Mode11, IONodes: 1, MetaOps: 1},
 	} {
 		p := s[i].profile(16)
 		if p.WriteBytes != want.WriteBytes || p.ReadBytes != want.ReadBytes || p.Mode != want.Mode ||
@@ -49,8 +50,8 @@ func TestReadSummaries(t *testing.T) {
 func TestTaihuLightListGetsTheSummariesIO(t *testing.T) {
 	s, _ := ReadSummaries("s.csv", strings.NewReader(summarySample))
 	runs, err := TaihuLight2018("t.csv", strings.NewReader(taihuSample), s[:2], 1)
-	if err != nil || len(runs) != 2 || runs[0].App != "q/16" || runs[0].Profile.Mode != history.ModeNN ||
-		runs[1].Profile.Mode != history.ModeN1 || runs[1].Seconds() != 3600 {
+	if err != nil || len(runs) != 2 || runs[0].App != "q/16" || runs[0].Profile.Mode != topology.ModeNN ||
+		runs[1].Profile.Mode != topology.ModeN1 || runs[1].Seconds() != 3600 {
 		t.Errorf("%+v, %v", runs, err)
 	}
 	for text, want := range map[string]string{

@@ -35,7 +35,7 @@ func BenchmarkDecision(b *testing.B) {
 			if !yield(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: fmt.Sprint("u", i%500),
 				App: fmt.Sprint("app", i%20000), Nodes: 512, Start: end.Add(-time.Hour), End: end,
 				Profile: &history.Profile{WriteBytes: 1e12, IONodes: 256 * (i % 2), MetaQueue: &queue,
-					Mode: history.ModeN1, Coverage: 1, From: "test"}}, nil) {
+					Mode: topology.ModeN1, Coverage: 1, From: "test"}}, nil) {
 				return
 			}
 		}

@@ -15,7 +15,7 @@ func Past(r *history.Run) *dfra.Run {
 	f := r.Profile
 	past := &dfra.Run{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes),
 		End:         float64(r.End.Unix()),
-		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: dfra.Mode(f.Mode), BW: f.PeakBytesPerSec,
+		VolumeBytes: f.VolumeBytes(), IONodes: float64(f.IONodes), Mode: f.Mode, BW: f.PeakBytesPerSec,
 		IOPS: f.PeakOpsPerSec}
 	if f.MetaQueue == nil {
 		past.MetaUnknown = true

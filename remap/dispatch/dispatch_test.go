@@ -213,7 +213,7 @@ func newSite(t *testing.T, m *machine, mode remap.Mode, change ...func(*desk.Set
 func (s *site) past(t *testing.T, app string, nodes int, change func(*history.Profile)) {
 	t.Helper()
 	queue := 1.0
-	p := &history.Profile{WriteBytes: 1e12, IONodes: nodes, Mode: history.ModeNN, MetaQueue: &queue, Coverage: 1,
+	p := &history.Profile{WriteBytes: 1e12, IONodes: nodes, Mode: topology.ModeNN, MetaQueue: &queue, Coverage: 1,
 		From: "test"}
 	if change != nil {
 		change(p)
@@ -387,7 +387,7 @@ func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
 func TestLiveDataOverrideHistoryOfANeighbour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, newMachine(8, 1, 2), remap.ModeApprove)
-		s.past(t, "LOUD", 4, func(p *history.Profile) { p.Mode = history.ModeN1 })
+		s.past(t, "LOUD", 4, func(p *history.Profile) { p.Mode = topology.ModeN1 })
 		s.past(t, "SMALL", 2, func(p *history.Profile) { p.WriteBytes = 1 })
 		s.dispatch(t, "1", "LOUD", cns(0, 4))
 		if _, err := s.d.End(t.Context(), "1"); err != nil { // its plan goes, it stays on f0

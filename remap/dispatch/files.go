@@ -49,7 +49,7 @@ func (j *job) noteFiles(v *seen) {
 // modeOf is how a run's nodes shared the files of its main direction; "" where fewer than half of those
 // that did I/O report files, or only one does. Nodes that share a file have the same least one, nodes
 // with files of their own have not; of nodes that share some only part may have it, which is N-M too.
-func modeOf(files map[topology.NodeID]nodeFiles, p *history.Profile) history.Mode {
+func modeOf(files map[topology.NodeID]nodeFiles, p *history.Profile) topology.Mode {
 	nodes, most := 0, 0.0
 	least := map[float64]bool{}
 	for _, f := range files {
@@ -67,9 +67,9 @@ func modeOf(files map[topology.NodeID]nodeFiles, p *history.Profile) history.Mod
 	case nodes < 2 || 2*nodes < p.IONodes:
 		return ""
 	case len(least) == 1 && most == 1:
-		return history.ModeN1
+		return topology.ModeN1
 	case len(least) == nodes:
-		return history.ModeNN
+		return topology.ModeNN
 	}
-	return history.ModeNM
+	return topology.ModeNM
 }

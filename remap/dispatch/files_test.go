@@ -18,21 +18,21 @@ func TestModeIsHowNodesShareFiles(t *testing.T) {
 		name  string
 		files []nodeFiles
 		p     history.Profile
-		want  history.Mode
+		want  topology.Mode
 	}{
 		{"one file on all nodes", []nodeFiles{w(1, 7), w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 3},
-			history.ModeN1},
+			topology.ModeN1},
 		{"files of their own", []nodeFiles{w(1, 7), w(3, 8), w(1, 9)}, history.Profile{WriteBytes: 1, IONodes: 3},
-			history.ModeNN},
+			topology.ModeNN},
 		{"two groups", []nodeFiles{w(1, 7), w(1, 7), w(1, 8), w(1, 8)}, history.Profile{WriteBytes: 1, IONodes: 4},
-			history.ModeNM},
+			topology.ModeNM},
 		{"the same several files", []nodeFiles{w(4, 7), w(4, 7)}, history.Profile{WriteBytes: 1, IONodes: 2},
-			history.ModeNM},
+			topology.ModeNM},
 		{"one shared file and some of their own", []nodeFiles{w(2, 3), w(2, 7), w(2, 7)},
-			history.Profile{WriteBytes: 1, IONodes: 3}, history.ModeNM},
+			history.Profile{WriteBytes: 1, IONodes: 3}, topology.ModeNM},
 		{"mostly read", []nodeFiles{{read: fileUse{1, 5}, written: fileUse{1, 1}},
 			{read: fileUse{1, 5}, written: fileUse{1, 2}}}, history.Profile{ReadBytes: 9, WriteBytes: 1, IONodes: 2},
-			history.ModeN1},
+			topology.ModeN1},
 		{"one node", []nodeFiles{w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 1}, ""},
 		{"most nodes have no mount", []nodeFiles{w(1, 7), w(1, 7)}, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
 		{"no report", nil, history.Profile{WriteBytes: 1, IONodes: 5}, ""},
@@ -75,7 +75,7 @@ func TestProfileHasTheModeThatTheMountsSaw(t *testing.T) {
 		says("c1", "1", 77)
 		time.Sleep(10 * time.Second)
 		r, ok, err := s.d.Job("1")
-		if err != nil || !ok || r.Profile == nil || r.Profile.Mode != history.ModeN1 {
+		if err != nil || !ok || r.Profile == nil || r.Profile.Mode != topology.ModeN1 {
 			t.Fatalf("%+v %+v %v", r, r.Profile, err)
 		}
 		s.d.mu.RLock()

@@ -23,7 +23,7 @@ func TestHintsForWhoAsks(t *testing.T) {
 	}
 	defer h.Close()
 	shared := periodicRun("mesh", 1)
-	shared.Profile.Mode = history.ModeN1
+	shared.Profile.Mode = topology.ModeN1
 	ran(t, h, shared)
 	ran(t, h, periodicRun("ocean", 1)) // a file per process
 	ran(t, h, periodicRun("posix", 1))
@@ -70,7 +70,7 @@ func TestHintsForWhoAsks(t *testing.T) {
 func TestHintsAreAskedFor(t *testing.T) {
 	s := newSite(t, newMachine(8, 2, 2), remap.ModeAuto)
 	s.topo.Nodes = append(s.topo.Nodes, topology.Node{ID: "ost1", Role: topology.Storage})
-	s.past(t, "mesh", 4, func(p *history.Profile) { p.Mode, p.WriteBytes = history.ModeN1, 1e9 })
+	s.past(t, "mesh", 4, func(p *history.Profile) { p.Mode, p.WriteBytes = topology.ModeN1, 1e9 })
 	for job, asked := range map[topology.JobID]bool{"1": false, "2": true} {
 		nodes := cns(0, 4)
 		if asked {

@@ -18,7 +18,7 @@ type opens struct {
 	read   map[topology.NodeID]int64 // the newest second taken of each server, ms
 	newest int64                     // of any with something in it
 	phase  counted
-	votes  map[history.Mode]int // of the phases that have ended
+	votes  map[topology.Mode]int // of the phases that have ended
 }
 
 // counted are files created and opened.
@@ -50,7 +50,7 @@ func (o *opens) note(seconds map[topology.NodeID]opened, nodes int) {
 			continue
 		}
 		if o.read == nil {
-			o.read, o.votes = map[topology.NodeID]int64{}, map[history.Mode]int{}
+			o.read, o.votes = map[topology.NodeID]int64{}, map[topology.Mode]int{}
 		}
 		o.read[n] = one.at
 		if one.created+one.opened == 0 {
@@ -69,23 +69,23 @@ func (o *opens) note(seconds map[topology.NodeID]opened, nodes int) {
 
 // mode is how one phase shared files. Opens of what is there already may be of one file or of many, and a few creations
 // of anything: then it is not known.
-func (c counted) mode(nodes int) history.Mode {
+func (c counted) mode(nodes int) topology.Mode {
 	created, all := math.Round(c.created), float64(nodes)
 	switch {
 	case nodes < 2:
 	case created == 1 && math.Round(c.opened) >= all:
-		return history.ModeN1
+		return topology.ModeN1
 	case created > 1 && created >= all/2:
-		return history.ModeNN
+		return topology.ModeNN
 	}
 	return ""
 }
 
 // mode is that of more than half of the phases of which it is known.
-func (o *opens) mode(nodes int) history.Mode {
+func (o *opens) mode(nodes int) topology.Mode {
 	last := o.phase.mode(nodes)
-	all, most, best := 0, 0, history.Mode("")
-	for _, m := range []history.Mode{history.ModeN1, history.ModeNN} {
+	all, most, best := 0, 0, topology.Mode("")
+	for _, m := range []topology.Mode{topology.ModeN1, topology.ModeNN} {
 		n := o.votes[m]
 		if m == last {
 			n++
@@ -103,7 +103,7 @@ func (o *opens) mode(nodes int) history.Mode {
 
 // mode is how the run's nodes shared files: by what their mounts report, else by what the metadata servers counted
 // where at least half of the nodes did I/O.
-func (j *job) mode(p *history.Profile) history.Mode {
+func (j *job) mode(p *history.Profile) topology.Mode {
 	if m := modeOf(j.files, p); m != "" {
 		return m
 	}

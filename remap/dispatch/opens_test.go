@@ -10,7 +10,6 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/tsdb/history"
 )
 
 // TestModeIsWhatPhasesCreateAndOpen: how a job's nodes share files by what a metadata server counts, phase by phase.
@@ -19,17 +18,17 @@ func TestModeIsWhatPhasesCreateAndOpen(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		phases []counted
-		want   history.Mode
+		want   topology.Mode
 	}{
-		{"a file for each node", []counted{{8, 8}, {8, 8}}, history.ModeNN},
-		{"a file for each process, on half of the nodes", []counted{{4, 4}}, history.ModeNN},
-		{"a shared file for each phase", []counted{{1, 8}, {1, 256}, {1, 8}}, history.ModeN1},
-		{"input that all read, then a shared file", []counted{{0, 400}, {1, 8}}, history.ModeN1},
+		{"a file for each node", []counted{{8, 8}, {8, 8}}, topology.ModeNN},
+		{"a file for each process, on half of the nodes", []counted{{4, 4}}, topology.ModeNN},
+		{"a shared file for each phase", []counted{{1, 8}, {1, 256}, {1, 8}}, topology.ModeN1},
+		{"input that all read, then a shared file", []counted{{0, 400}, {1, 8}}, topology.ModeN1},
 		{"only input that all read", []counted{{0, 8}}, ""},
 		{"one node writes", []counted{{1, 1}, {1, 2}}, ""},
 		{"logs and a shared file", []counted{{3, 11}}, ""},
 		{"both, as often", []counted{{1, 8}, {8, 8}}, ""},
-		{"mostly shared files", []counted{{1, 8}, {8, 8}, {1, 8}}, history.ModeN1},
+		{"mostly shared files", []counted{{1, 8}, {8, 8}, {1, 8}}, topology.ModeN1},
 		{"nothing", nil, ""},
 	} {
 		var o opens
@@ -58,10 +57,10 @@ func TestProfileHasTheModeThatMetadataServersSaw(t *testing.T) {
 	for name, c := range map[string]struct {
 		created float64
 		nodes   int // that do I/O
-		want    history.Mode
+		want    topology.Mode
 	}{
-		"each its own": {4, 4, history.ModeNN}, "one for all": {1, 4, history.ModeN1},
-		"one node": {1, 1, history.Mode11},
+		"each its own": {4, 4, topology.ModeNN}, "one for all": {1, 4, topology.ModeN1},
+		"one node": {1, 1, topology.Mode11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -160,7 +160,7 @@ func TestAnyLifeOfASiteIsLawful(t *testing.T) {
 			done := make(chan struct{})
 			go func() { defer close(done); s.d.Run(ctx) }()
 			s.past(t, "ROMS", 4, nil)
-			s.past(t, "WRF", 2, func(p *history.Profile) { p.Mode = history.ModeN1 })
+			s.past(t, "WRF", 2, func(p *history.Profile) { p.Mode = topology.ModeN1 })
 			s.past(t, "POST", 3, func(p *history.Profile) { p.WriteBytes = 1 })
 			l := &life{site: s, t: t, r: rand.New(rand.NewPCG(uint64(seed), 5)), free: cns(0, 16),
 				jobs: map[topology.JobID][]topology.NodeID{}}

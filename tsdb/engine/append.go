@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"fairway/collector"
+	"fairway/tsdb"
 )
 
 // rowBuffer is one row on its way into a block.
@@ -56,7 +57,7 @@ func (h *head) write(frames []collector.Frame) error {
 	for i := range frames {
 		f := &frames[i]
 		if f.TimeMillis != millis {
-			millis, sec = f.TimeMillis, floorDiv(f.TimeMillis, 1000)
+			millis, sec = f.TimeMillis, tsdb.FloorDiv(f.TimeMillis, 1000)
 		}
 		node, err := h.nodes.of(f, sec)
 		if err != nil {
@@ -67,7 +68,7 @@ func (h *head) write(frames []collector.Frame) error {
 			if !slices.ContainsFunc(f.Samples, named) {
 				continue // a block without a row would have a number that the log does not know
 			}
-			b = h.blockFor(floorDiv(sec, BlockSeconds) * BlockSeconds)
+			b = h.blockFor(tsdb.FloorDiv(sec, BlockSeconds) * BlockSeconds)
 			h.useCount++
 			b.last, b.used, b.round = now, h.useCount, h.round
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"fairway/tsdb"
 	"fmt"
 	"io/fs"
 	"math"
@@ -55,7 +56,7 @@ func (bs *blocks) drop(b *openBlock) {
 
 // file returns the file that a second belongs to, adding it to the view where it is new.
 func (bs *blocks) file(sec int64) (f *blockFile) {
-	hour := floorDiv(sec, fileSeconds) * fileSeconds
+	hour := tsdb.FloorDiv(sec, fileSeconds) * fileSeconds
 	bs.change(func(v *view) {
 		i, found := slices.BinarySearchFunc(v.files, hour,
 			func(f *blockFile, hour int64) int { return int(f.hour - hour) })

@@ -208,7 +208,7 @@ func spanLength(frames []collector.Frame) int {
 		return 0
 	}
 	const span = BlockSeconds * 1000
-	from := floorDiv(frames[0].TimeMillis, span) * span
+	from := tsdb.FloorDiv(frames[0].TimeMillis, span) * span
 	for i := range frames {
 		if t := frames[i].TimeMillis; t < from || t >= from+span {
 			return i
@@ -263,7 +263,7 @@ func (db *DB) Hours(ctx context.Context) ([]int64, error) {
 		out = append(out, f.hour)
 	}
 	for _, b := range v.open {
-		out = append(out, floorDiv(b.start, fileSeconds)*fileSeconds)
+		out = append(out, tsdb.FloorDiv(b.start, fileSeconds)*fileSeconds)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

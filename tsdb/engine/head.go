@@ -6,6 +6,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb"
 )
 
 // head is the newest part of a store, where rows are taken in: the numbers of the nodes, the open blocks, and the log
@@ -58,7 +59,7 @@ func (h *head) blockFor(start int64) *openBlock {
 
 // takes says whether a block is open that takes rows of a time.
 func (h *head) takes(millis int64) bool {
-	start := floorDiv(millis, BlockSeconds*1000) * BlockSeconds
+	start := tsdb.FloorDiv(millis, BlockSeconds*1000) * BlockSeconds
 	return slices.ContainsFunc(h.blocks.view.Load().open, func(b *openBlock) bool {
 		return b.start == start &&
 			!b.closed
@@ -134,12 +135,4 @@ func asBytes(metrics []collector.Metric) []byte {
 		out[i] = byte(m)
 	}
 	return out
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -12,6 +12,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/appendlog"
+	"fairway/tsdb"
 	"fairway/tsdb/engine/column"
 )
 
@@ -415,7 +416,7 @@ func (p *replayer) sealedThrough(start int64) (uint64, error) {
 	v := p.head.blocks.view.Load()
 	through := uint64(0)
 	for _, s := range v.files {
-		if s.hour != floorDiv(start, fileSeconds)*fileSeconds {
+		if s.hour != tsdb.FloorDiv(start, fileSeconds)*fileSeconds {
 			continue
 		}
 		frames, err := s.frames()

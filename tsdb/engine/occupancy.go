@@ -34,10 +34,11 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 	}
 	nodes := make([]occupancyOf, len(q.Nodes))
 	for i, name := range q.Nodes {
-		nodes[i] = occupancyOf{node: db.head.nodes.number(name), from: from, to: to, step: stepSeconds(q.BucketMillis),
+		nodes[i] = occupancyOf{node: db.head.nodes.number(name), from: from, to: to,
+			step:  tsdb.CeilSecond(q.BucketMillis),
 			limit: q.Threshold * q.PeakBytesPerSec[name]}
 	}
-	parts, err := db.tiers.parts(from, to, stepSeconds(q.BucketMillis))
+	parts, err := db.tiers.parts(from, to, tsdb.CeilSecond(q.BucketMillis))
 	if err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
@@ -76,7 +77,7 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 func (o *occupancyOf) add(r *reader, s *span) {
 	lo, hi := s.window(o.from, o.to)
 	first, last := s.start+int64(lo), s.start+int64(hi)-1
-	if hi-lo == BlockSeconds && (o.step == 0 || floorDiv(first, o.step) == floorDiv(last, o.step)) {
+	if hi-lo == BlockSeconds && (o.step == 0 || tsdb.FloorDiv(first, o.step) == tsdb.FloorDiv(last, o.step)) {
 		read, isRead := r.only(s, o.node, collector.ReadBytes)
 		if isRead == foundEntry && read.stats.Count == BlockSeconds && read.limit == o.limit && read.occupied >= 0 &&
 			len(s.frames)+len(s.open) == 1 {
@@ -147,12 +148,7 @@ func (o *occupancyOf) fromIndex(read, write *entry) (occupied, seconds int64, ok
 func (o *occupancyOf) count(sec, seconds, occupied int64) {
 	start := o.from
 	if o.step > 0 {
-		start = floorDiv(sec, o.step) * o.step
+		start = tsdb.FloorDiv(sec, o.step) * o.step
 	}
-	if k := len(o.buckets); k == 0 || o.buckets[k-1].TimeMillis != start*1000 {
-		o.buckets = append(o.buckets, tsdb.OccupancyBucket{TimeMillis: start * 1000})
-	}
-	b := &o.buckets[len(o.buckets)-1]
-	b.Seconds += seconds
-	b.Occupied += occupied
+	o.buckets = tsdb.AddOccupied(o.buckets, start, seconds, occupied)
 }

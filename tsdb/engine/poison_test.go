@@ -49,7 +49,7 @@ func TestAPoisonedLogOpens(t *testing.T) {
 		id := first + uint64(i)
 		start := i * 3600
 		if i == hours-1 {
-			start = floorDiv(now+600, BlockSeconds) * BlockSeconds
+			start = tsdb.FloorDiv(now+600, BlockSeconds) * BlockSeconds
 		}
 		w.namedRow(&openBlock{id: id, start: start}, 7, 0, []collector.Metric{collector.ReadBytes},
 			[]uint64{floatBits(float64(i))})

@@ -190,8 +190,5 @@ func (s *span) window(from, to int64) (lo, hi int) {
 
 // secondRange turns [from, to) in milliseconds into seconds.
 func secondRange(fromMillis, toMillis int64) (from, to int64) {
-	return -floorDiv(-fromMillis, 1000), -floorDiv(-toMillis, 1000)
+	return tsdb.CeilSecond(fromMillis), tsdb.CeilSecond(toMillis)
 }
-
-// stepSeconds rounds a step up to whole seconds.
-func stepSeconds(millis int64) int64 { return -floorDiv(-millis, 1000) }

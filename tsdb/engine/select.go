@@ -11,42 +11,12 @@ import (
 	"fairway/tsdb/engine/column"
 )
 
-// stats are the figures that survive any down-sampling.
-type stats struct {
-	count         int64
-	sum, min, max float64
-}
-
-func (a *stats) merge(b stats) {
-	if a.count == 0 {
-		*a = b
-		return
-	}
-	a.count += b.count
-	a.sum += b.sum
-	a.min, a.max = min(a.min, b.min), max(a.max, b.max)
-}
-
-func (a *stats) value(agg tsdb.Agg) float64 {
-	switch agg {
-	case tsdb.AggSum:
-		return a.sum
-	case tsdb.AggMin:
-		return a.min
-	case tsdb.AggMax:
-		return a.max
-	case tsdb.AggCount:
-		return float64(a.count)
-	}
-	return a.sum / float64(a.count)
-}
-
 // nodeSelection is one node's part of a Select.
 type nodeSelection struct {
 	node   int
 	points []tsdb.Point
-	acc    stats // of the bucket that is being filled
-	bucket int64 // its start, Unix seconds
+	acc    tsdb.Figures // of the bucket that is being filled
+	bucket int64        // its start, Unix seconds
 }
 
 // selection answers a Select span by span.
@@ -63,11 +33,8 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 	if err := db.check(ctx); err != nil {
 		return nil, err
 	}
-	if q.Agg == "" {
-		q.Agg = tsdb.AggMean
-	}
-	if !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg) {
-		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
+	if err := q.Check(); err != nil {
+		return nil, err
 	}
 	from, to := secondRange(q.FromMillis, q.ToMillis)
 	spans, err := db.head.blocks.view.Load().spans(from, to)
@@ -81,7 +48,8 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 	const few = 8 // nodes, whose columns leave room for those of others
 	r := db.head.reader()
 	r.fr.keep = len(q.Nodes) <= few
-	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(stepSeconds(q.StepMillis), 1), agg: q.Agg}
+	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(tsdb.CeilSecond(q.StepMillis), 1),
+		agg: q.Agg}
 	parts, err := db.tiers.parts(from, to, sel.step)
 	if err != nil {
 		sel.r.release()
@@ -123,12 +91,13 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 func (s *selection) add(sp *span, n *nodeSelection) {
 	lo, hi := sp.window(s.from, s.to)
 	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
-	if s.step > 1 && hi-lo == BlockSeconds && floorDiv(first, s.step) == floorDiv(last, s.step) {
+	if s.step > 1 && hi-lo == BlockSeconds && tsdb.FloorDiv(first, s.step) == tsdb.FloorDiv(last, s.step) {
 		switch e, is := s.only(sp, n.node); is {
 		case foundNothing:
 			return
 		case foundEntry:
-			s.put(n, first, stats{int64(e.stats.Count), e.stats.Sum, e.stats.Min, e.stats.Max})
+			s.put(n, first, tsdb.Figures{Count: int64(e.stats.Count), Sum: e.stats.Sum, Min: e.stats.Min,
+				Max: e.stats.Max})
 			return
 		}
 	}
@@ -153,7 +122,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 				n.points = append(n.points, tsdb.Point{TimeMillis: sec * 1000, Value: v})
 				continue
 			}
-			s.put(n, sec, stats{1, v, v, v})
+			s.put(n, sec, tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v})
 		}
 	}
 }
@@ -169,20 +138,20 @@ func appendPoints(points []tsdb.Point, start int64, c *column.Column) []tsdb.Poi
 }
 
 // put adds figures to the bucket of a second.
-func (s *selection) put(n *nodeSelection, sec int64, figures stats) {
-	if n.acc.count == 0 || sec >= n.bucket+s.step {
+func (s *selection) put(n *nodeSelection, sec int64, figures tsdb.Figures) {
+	if n.acc.Count == 0 || sec >= n.bucket+s.step {
 		s.finish(n)
-		n.bucket = floorDiv(sec, s.step) * s.step
+		n.bucket = tsdb.FloorDiv(sec, s.step) * s.step
 	}
-	n.acc.merge(figures)
+	n.acc.Merge(figures)
 }
 
 // finish ends the bucket that is being filled.
 func (s *selection) finish(n *nodeSelection) {
-	if n.acc.count > 0 {
-		v := n.acc.value(s.agg)
+	if n.acc.Count > 0 {
+		v := n.acc.Value(s.agg)
 		n.points = append(n.points, tsdb.Point{TimeMillis: n.bucket * 1000, Value: v})
-		n.acc = stats{}
+		n.acc = tsdb.Figures{}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/tsdb"
 	"fairway/tsdb/engine/column"
 )
 
@@ -172,7 +173,8 @@ func (ts *tierSet) dropTorn() error {
 			list := t.views[f].Load().files
 			for i, file := range list {
 				again := func(s lateSpan) bool {
-					return s.seconds == t.seconds && floorDiv(s.start/t.seconds, fileSeconds)*fileSeconds == file.hour
+					return s.seconds == t.seconds &&
+						tsdb.FloorDiv(s.start/t.seconds, fileSeconds)*fileSeconds == file.hour
 				}
 				if i < len(list)-1 && !slices.ContainsFunc(slices.Collect(maps.Keys(ts.late)), again) {
 					continue
@@ -209,7 +211,7 @@ func (ts *tierSet) spansOf(t *tier, level int) (out []int64) {
 		files, unit = ts.levels[level-1].views[figSum].Load().files, ts.levels[level-1].seconds
 	}
 	for _, f := range files {
-		from := floorDiv(f.hour*unit, t.blockSpan()) * t.blockSpan()
+		from := tsdb.FloorDiv(f.hour*unit, t.blockSpan()) * t.blockSpan()
 		for at := from; at < (f.hour+fileSeconds)*unit; at += t.blockSpan() {
 			out = append(out, at)
 		}
@@ -268,7 +270,7 @@ func (ts *tierSet) makeSpan(t *tier, level int, start int64, id uint64) error {
 
 // addBlock appends a block to the file it belongs to, adding that to the view where it is new.
 func (ts *tierSet) addBlock(t *tier, f figure, start int64, block []byte) error {
-	at := floorDiv(start, fileSeconds) * fileSeconds
+	at := tsdb.FloorDiv(start, fileSeconds) * fileSeconds
 	v := t.views[f].Load()
 	i, found := slices.BinarySearchFunc(v.files, at, func(b *blockFile, at int64) int { return int(b.hour - at) })
 	if found {

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"fairway/tsdb"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -38,7 +39,7 @@ func (l lateSpans) without(t *tier, start int64) lateSpans {
 func (ts *tierSet) noteLate(second int64) error {
 	next := lateSpans{}
 	for _, t := range ts.levels {
-		start := floorDiv(second, t.blockSpan()) * t.blockSpan()
+		start := tsdb.FloorDiv(second, t.blockSpan()) * t.blockSpan()
 		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !ts.late.has(t, start) {
 			next[lateSpan{t.seconds, start}] = true
 		}
@@ -53,13 +54,13 @@ func (ts *tierSet) noteLate(second int64) error {
 // removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
 // not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
 func (ts *tierSet) removed(second int64) (bool, error) {
-	hour := floorDiv(second, fileSeconds) * fileSeconds
+	hour := tsdb.FloorDiv(second, fileSeconds) * fileSeconds
 	if len(ts.levels) == 0 || slices.ContainsFunc(ts.head.blocks.view.Load().files,
 		func(f *blockFile) bool { return f.hour == hour }) {
 		return false, nil
 	}
 	t := ts.levels[0]
-	n, err := t.made(floorDiv(second, t.blockSpan()) * BlockSeconds)
+	n, err := t.made(tsdb.FloorDiv(second, t.blockSpan()) * BlockSeconds)
 	return n > 0, err
 }
 

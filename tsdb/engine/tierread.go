@@ -26,7 +26,7 @@ func (ts *tierSet) parts(from, to, step int64) (out []tierPart, err error) {
 		}
 		first := max(from, files[0].hour*t.seconds)
 		if first < to && step%t.seconds == 0 {
-			p := tierPart{tier: t, from: -floorDiv(-first, t.seconds), to: floorDiv(to, t.seconds)}
+			p := tierPart{tier: t, from: -tsdb.FloorDiv(-first, t.seconds), to: tsdb.FloorDiv(to, t.seconds)}
 			for f := range figures {
 				if p.spans[f], err = t.views[f].Load().spans(p.from, p.to); err != nil {
 					return nil, err
@@ -71,9 +71,9 @@ func (s *selection) addTier(p *tierPart, n *nodeSelection) {
 			if bucket < p.from || bucket >= p.to {
 				return
 			}
-			s.put(n, bucket*p.tier.seconds, stats{
-				count: p.tier.seconds - int64(cols[figAbsent].V[k]), sum: cols[figSum].V[k], min: cols[figMin].V[k],
-				max: cols[figMax].V[k],
+			s.put(n, bucket*p.tier.seconds, tsdb.Figures{
+				Count: p.tier.seconds - int64(cols[figAbsent].V[k]), Sum: cols[figSum].V[k], Min: cols[figMin].V[k],
+				Max: cols[figMax].V[k],
 			})
 		})
 	}

@@ -60,7 +60,7 @@ func Build(ctx context.Context, store Selector, r Run) (*Profile, error) {
 	}
 	p.MetaQueue = queue
 	if p.IONodes == 1 {
-		p.Mode = Mode11
+		p.Mode = topology.Mode11
 	}
 	return p, nil
 }

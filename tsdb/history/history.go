@@ -15,19 +15,6 @@ import (
 	"fairway/collector/topology"
 )
 
-// Mode is how a job's processes share files ("Automatic, Application-Aware I/O Forwarding Resource
-// Allocation", FAST'19, section 2.1).
-type Mode string
-
-// The I/O modes; the empty mode is unknown. Counters of nodes cannot distinguish N-N from N-1: that comes
-// from mounts and logs, which know files.
-const (
-	ModeNN Mode = "N-N"
-	ModeN1 Mode = "N-1"
-	Mode11 Mode = "1-1"
-	ModeNM Mode = "N-M"
-)
-
 // Run is one job's run on a set of compute nodes. A run with a zero End is running.
 type Run struct {
 	Job     topology.JobID `json:"job"`
@@ -56,9 +43,9 @@ const (
 
 // Profile is what a run did to the file system. Unknown values are absent.
 type Profile struct {
-	ReadBytes  float64 `json:"read_bytes"`
-	WriteBytes float64 `json:"write_bytes"`
-	Mode       Mode    `json:"mode,omitempty"`
+	ReadBytes  float64       `json:"read_bytes"`
+	WriteBytes float64       `json:"write_bytes"`
+	Mode       topology.Mode `json:"mode,omitempty"`
 	// IONodes counts the compute nodes that moved at least IONodeBytes.
 	IONodes int `json:"io_nodes"`
 	// The peaks are of means over StepSeconds: of all nodes together, and of the busiest one.
@@ -137,7 +124,8 @@ func (r *Run) check() error {
 			return bad("profile.%s = %v: want 0 or more", f.name, f.v)
 		}
 	}
-	if !slices.Contains([]Mode{"", ModeNN, ModeN1, Mode11, ModeNM}, p.Mode) {
+	if !slices.Contains([]topology.Mode{"", topology.ModeNN, topology.ModeN1, topology.Mode11, topology.ModeNM},
+		p.Mode) {
 		return bad("profile.mode = %q: want N-N, N-1, 1-1 or N-M", p.Mode)
 	}
 	return nil

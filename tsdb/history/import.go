@@ -218,7 +218,7 @@ func (c csvRow) run() (r Run, err error) {
 	if c.text("volume_bytes") == "" {
 		return r, r.check()
 	}
-	p := &Profile{Mode: Mode(c.text("mode")), Coverage: 1, From: "csv"}
+	p := &Profile{Mode: topology.Mode(c.text("mode")), Coverage: 1, From: "csv"}
 	var ioNodes, queue float64
 	for _, f := range []struct {
 		column string

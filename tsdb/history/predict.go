@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fairway/collector/topology"
 	"math"
 	"slices"
 	"sort"
@@ -56,7 +57,7 @@ type outcome struct {
 	at     int64 // of its record in the file
 	end    int64 // Unix nanoseconds
 	volume float64
-	mode   Mode
+	mode   topology.Mode
 }
 
 func outcomeOf(p *Profile) outcome { return outcome{volume: p.VolumeBytes(), mode: p.Mode} }

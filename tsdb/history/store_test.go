@@ -24,7 +24,7 @@ func run(i int, app string, volume float64) Run {
 	start := epoch.Add(time.Duration(i) * time.Hour)
 	return Run{Job: topology.JobID(fmt.Sprint(1000 + i)), User: "wei", App: app, Nodes: 64, Start: start,
 		End:     start.Add(30 * time.Minute),
-		Profile: &Profile{WriteBytes: volume, IONodes: 64, Mode: ModeNN, Coverage: 1, From: "test"}}
+		Profile: &Profile{WriteBytes: volume, IONodes: 64, Mode: topology.ModeNN, Coverage: 1, From: "test"}}
 }
 
 func open(t *testing.T, path string) (*Store, Summary) {
@@ -199,7 +199,7 @@ func TestPredictionIsTheLatestRunWithTheSitesOwnError(t *testing.T) {
 	for i, v := range []float64{100e9, 110e9, 200e9, 240e9, 239e9} {
 		r := run(i, "ROMS", v)
 		if i == 4 {
-			r.Profile.Mode = ModeN1
+			r.Profile.Mode = topology.ModeN1
 		}
 		must(t, s.End(r))
 	}
@@ -236,7 +236,7 @@ func TestAccuracyDoesNotDependOnTheOrderOfLearning(t *testing.T) {
 	runs := make([]Run, 60)
 	for i := range runs {
 		runs[i] = run(i, "A", 100e9+float64(rnd.IntN(60))*1e9)
-		runs[i].Profile.Mode = []Mode{"", ModeNN, ModeN1}[rnd.IntN(3)]
+		runs[i].Profile.Mode = []topology.Mode{"", topology.ModeNN, topology.ModeN1}[rnd.IntN(3)]
 	}
 	learned := func() *index {
 		x := &index{series: map[Key]*series{}}

@@ -72,62 +72,24 @@ func asks(nodes []topology.NodeID) (out [][]topology.NodeID) {
 	return out
 }
 
-// ceilSecond rounds milliseconds up to seconds, as a range of whole seconds includes them.
-func ceilSecond(millis int64) int64 { return -floorDiv(-millis, 1000) }
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
 // bounded cuts a range to the times that a server can have: 1970 to 2262.
 func bounded(fromMillis, toMillis int64) (from, to int64) {
 	const latest = 9_223_372_036
-	return min(max(ceilSecond(fromMillis), 0), latest), min(max(ceilSecond(toMillis), 0), latest)
+	return min(max(tsdb.CeilSecond(fromMillis), 0), latest), min(max(tsdb.CeilSecond(toMillis), 0), latest)
 }
 
 // bucket is what the seconds of one step come to.
 type bucket struct {
-	start         int64
-	count         int64
-	sum, min, max float64
-}
-
-func (b *bucket) add(v float64) {
-	if b.count == 0 {
-		b.min, b.max = v, v
-	}
-	b.count++
-	b.sum += v
-	b.min, b.max = min(b.min, v), max(b.max, v)
-}
-
-func (b *bucket) value(agg tsdb.Agg) float64 {
-	switch agg {
-	case tsdb.AggSum:
-		return b.sum
-	case tsdb.AggMin:
-		return b.min
-	case tsdb.AggMax:
-		return b.max
-	case tsdb.AggCount:
-		return float64(b.count)
-	}
-	return b.sum / float64(b.count)
+	start int64
+	tsdb.Figures
 }
 
 // Select answers tsdb.Store's Select from raw seconds, hour by hour.
 func (r *Reader) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
-	if q.Agg == "" {
-		q.Agg = tsdb.AggMean
+	if err := q.Check(); err != nil {
+		return nil, err
 	}
-	if !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg) {
-		return nil, fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
-	}
-	step := max(ceilSecond(q.StepMillis), 1)
+	step := max(tsdb.CeilSecond(q.StepMillis), 1)
 	buckets := map[topology.NodeID][]bucket{}
 	for _, nodes := range asks(q.Nodes) {
 		from, to, err := r.clip(ctx, nodes, q.FromMillis, q.ToMillis, q.Metric)
@@ -152,7 +114,7 @@ func (r *Reader) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error
 		}
 		s := tsdb.Series{Node: node, Points: make([]tsdb.Point, len(list))}
 		for i := range list {
-			s.Points[i] = tsdb.Point{TimeMillis: list[i].start * 1000, Value: list[i].value(q.Agg)}
+			s.Points[i] = tsdb.Point{TimeMillis: list[i].start * 1000, Value: list[i].Value(q.Agg)}
 		}
 		out = append(out, s)
 	}
@@ -173,7 +135,7 @@ func (r *Reader) clip(ctx context.Context, nodes []topology.NodeID, fromMillis, 
 			return 0, 0, err
 		}
 		if ok {
-			start, end = min(start, floorDiv(first, 1000)), max(end, floorDiv(last, 1000)+1)
+			start, end = min(start, tsdb.FloorDiv(first, 1000)), max(end, tsdb.FloorDiv(last, 1000)+1)
 		}
 	}
 	return max(from, start), min(to, end), nil
@@ -195,11 +157,11 @@ func (r *Reader) Hours(ctx context.Context, list []tsdb.NodeInfo) (hours []int64
 				return nil, err
 			}
 			if ok {
-				first, last = min(first, floorDiv(from, 1000)), max(last, floorDiv(to, 1000))
+				first, last = min(first, tsdb.FloorDiv(from, 1000)), max(last, tsdb.FloorDiv(to, 1000))
 			}
 		}
 	}
-	for hour := floorDiv(first, secondsPerAsk) * secondsPerAsk; hour <= last; hour += secondsPerAsk {
+	for hour := tsdb.FloorDiv(first, secondsPerAsk) * secondsPerAsk; hour <= last; hour += secondsPerAsk {
 		hours = append(hours, hour)
 	}
 	return hours, nil
@@ -213,11 +175,12 @@ func fold(list []bucket, s seconds, step int64) []bucket {
 	}
 	slices.Sort(order)
 	for _, second := range order {
-		start := floorDiv(second, step) * step
+		start := tsdb.FloorDiv(second, step) * step
 		if n := len(list); n == 0 || list[n-1].start != start {
 			list = append(list, bucket{start: start})
 		}
-		list[len(list)-1].add(s[second])
+		v := s[second]
+		list[len(list)-1].Merge(tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v})
 	}
 	return list
 }
@@ -233,7 +196,7 @@ func (r *Reader) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.N
 			known = append(known, node)
 		}
 	}
-	c := counter{first: ceilSecond(q.FromMillis), step: ceilSecond(q.BucketMillis),
+	c := counter{first: tsdb.CeilSecond(q.FromMillis), step: tsdb.CeilSecond(q.BucketMillis),
 		found: map[topology.NodeID][]tsdb.OccupancyBucket{}}
 	for _, nodes := range asks(known) {
 		from, to, err := r.clip(ctx, nodes, q.FromMillis, q.ToMillis, collector.ReadBytes, collector.WriteBytes)
@@ -284,17 +247,12 @@ func (c *counter) count(node topology.NodeID, read, write seconds, limit float64
 	for _, second := range order {
 		start := c.first
 		if c.step > 0 {
-			start = floorDiv(second, c.step) * c.step
+			start = tsdb.FloorDiv(second, c.step) * c.step
 		}
-		list := c.found[node]
-		if n := len(list); n == 0 || list[n-1].TimeMillis != start*1000 {
-			list = append(list, tsdb.OccupancyBucket{TimeMillis: start * 1000})
-		}
-		b := &list[len(list)-1]
-		b.Seconds++
+		occupied := int64(0)
 		if read[second]+write[second] >= limit {
-			b.Occupied++
+			occupied = 1
 		}
-		c.found[node] = list
+		c.found[node] = tsdb.AddOccupied(c.found[node], start, 1, occupied)
 	}
 }

@@ -70,7 +70,7 @@ type RunRow struct {
 	ReadBytes  float64        `json:"read_bytes"`
 	WriteBytes float64        `json:"write_bytes"`
 	MetaOps    float64        `json:"meta_ops"`
-	Mode       history.Mode   `json:"mode,omitempty"`
+	Mode       topology.Mode  `json:"mode,omitempty"`
 	// IOSeconds is the time in which it did I/O, BytesPerSec its mean bandwidth and MetaOpsPerSec its
 	// mean metadata operations in that time; nil without I/O.
 	IOSeconds     float64                `json:"io_seconds"`

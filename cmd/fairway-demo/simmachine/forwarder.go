@@ -39,7 +39,7 @@ func (d *demand) reset() { *d = demand{byJob: d.byJob[:0]} }
 func (c *Config) hold(a *app) float64 {
 	exec := baseExec + a.request/threadBytes*a.backCost
 	switch {
-	case a.mode != ModeN1:
+	case a.mode != topology.ModeN1:
 		return exec
 	case c.LockHold > 0:
 		return exec + c.LockHold

@@ -4,28 +4,19 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"fairway/collector/topology"
 )
 
-// Mode is how a job's processes share files (FAST'19, section 2.1).
-type Mode string
-
-// The modes; MetaStorm is a job that makes little but metadata requests.
-const (
-	ModeNN    Mode = "N-N"
-	ModeN1    Mode = "N-1"
-	Mode11    Mode = "1-1"
-	MetaStorm Mode = "metadata"
-)
+// MetaStorm is the mode of a job that makes little but metadata requests.
+const MetaStorm topology.Mode = "metadata"
 
 // app is a kind of program that users run again and again.
 type app struct {
 	name, user  string
 	nodes       int // of a large machine; scaled down on a small one
-	mode        Mode
+	mode        topology.Mode
 	period      float64 // seconds of computing between two I/O phases
 	writeBytes  float64 // per node doing I/O and phase
 	readBytes   float64
@@ -38,18 +29,18 @@ type app struct {
 
 // apps are programs of the kinds of the paper's Table 2, with volumes and sizes of their order.
 var apps = []app{
-	{"ROMS", "wei", 480, ModeNN, 180, 40e6, 0, 1 << 20, 2, 1},
-	{"XCFD", "lin", 1024, ModeNN, 240, 120e6, 10e6, 1 << 20, 1, 1},
-	{"WRF", "zhao", 512, ModeN1, 300, 8e6, 0, 256 << 10, 1, 1},
-	{"CAM", "olsen", 256, ModeNN, 120, 2e6, 1e6, 128 << 10, 4, 1},
-	{"AWP", "mika", 1024, ModeN1, 360, 12e6, 0, 1 << 20, 1, 1},
-	{"LAMMPS", "ravi", 256, Mode11, 90, 400e6, 0, 1 << 20, 0.2, 1},
+	{"ROMS", "wei", 480, topology.ModeNN, 180, 40e6, 0, 1 << 20, 2, 1},
+	{"XCFD", "lin", 1024, topology.ModeNN, 240, 120e6, 10e6, 1 << 20, 1, 1},
+	{"WRF", "zhao", 512, topology.ModeN1, 300, 8e6, 0, 256 << 10, 1, 1},
+	{"CAM", "olsen", 256, topology.ModeNN, 120, 2e6, 1e6, 128 << 10, 4, 1},
+	{"AWP", "mika", 1024, topology.ModeN1, 360, 12e6, 0, 1 << 20, 1, 1},
+	{"LAMMPS", "ravi", 256, topology.Mode11, 90, 400e6, 0, 1 << 20, 0.2, 1},
 	{"DNDC", "sara", 64, MetaStorm, 60, 1e5, 2e5, 4 << 10, 150, 1},
-	{"APT", "tom", 512, ModeNN, 100, 3e6, 1e6, 1 << 10, 1, 1},
-	{"swDNN", "yu", 512, ModeNN, 40, 0, 25e6, 256 << 10, 1, 4},
-	{"NWCHEM", "ana", 128, ModeNN, 80, 15e6, 15e6, 64 << 10, 3, 3},
-	{"MACDRP", "gao", 2048, ModeNN, 420, 60e6, 0, 4 << 20, 1, 1},
-	{"POST", "kim", 16, ModeNN, 20, 150e6, 300e6, 1 << 20, 1, 1},
+	{"APT", "tom", 512, topology.ModeNN, 100, 3e6, 1e6, 1 << 10, 1, 1},
+	{"swDNN", "yu", 512, topology.ModeNN, 40, 0, 25e6, 256 << 10, 1, 4},
+	{"NWCHEM", "ana", 128, topology.ModeNN, 80, 15e6, 15e6, 64 << 10, 3, 3},
+	{"MACDRP", "gao", 2048, topology.ModeNN, 420, 60e6, 0, 4 << 20, 1, 1},
+	{"POST", "kim", 16, topology.ModeNN, 20, 150e6, 300e6, 1 << 20, 1, 1},
 	{"BUILD", "dev", 8, MetaStorm, 30, 2e6, 3e6, 16 << 10, 40, 1},
 }
 
@@ -95,7 +86,7 @@ type Job struct {
 	ID    topology.JobID
 	User  string
 	App   string
-	Mode  Mode
+	Mode  topology.Mode
 	Nodes []topology.NodeID
 	Start time.Time
 }
@@ -177,7 +168,7 @@ func (m *Machine) launch(a *app, nodes []int) {
 		wait: a.period * m.rng.Float64()}
 	j.start = m.now.Add(-time.Duration(past * float64(time.Second)))
 	j.end = j.start.Add(time.Duration(length * float64(time.Second)))
-	if a.mode == Mode11 {
+	if a.mode == topology.Mode11 {
 		j.io = 1
 	}
 	for _, n := range nodes {
@@ -252,10 +243,10 @@ func (m *Machine) wish(j *job) wish {
 	n, peak := float64(j.io), m.cfg.ComputeBytesPerSec
 	ops := m.cfg.NodeOpsPerSec
 	switch j.app.mode {
-	case Mode11:
+	case topology.Mode11:
 		peak *= 8 // one process streaming, not limited by its neighbours on the node
 		ops *= 8
-	case ModeN1:
+	case topology.ModeN1:
 		ops /= 4
 	}
 	peak = min(peak, ops*j.app.request)
@@ -314,9 +305,4 @@ func (m *Machine) fill(j *job) {
 		c.readOps, c.writeOps = c.read/j.app.request, c.write/j.app.request
 		c.latRead, c.latWrite, c.latMeta = f.readWait+f.readExec, f.writeWait+f.writeExec, f.metaWait+f.metaExec
 	}
-}
-
-// String names a job for messages.
-func (j Job) String() string {
-	return strings.Join([]string{string(j.ID), j.App, j.User, string(j.Mode)}, " ")
 }

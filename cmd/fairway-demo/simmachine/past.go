@@ -75,7 +75,7 @@ func (m *Machine) Busiest() (id topology.ForwarderID, ok bool) {
 	most := 0.0
 	for _, j := range m.jobs {
 		left := (j.left.read + j.left.write) / float64(j.io)
-		if j.app.mode != ModeNN || left <= 0 {
+		if j.app.mode != topology.ModeNN || left <= 0 {
 			continue
 		}
 		for _, w := range m.waysOf(j) {

@@ -9,7 +9,6 @@ import (
 	"fairway/cmd/fairway-demo/testbed/workload"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
-	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -21,9 +20,9 @@ func TestModesOfRealPrograms(t *testing.T) {
 	wantObserved(t, d, tb.Machine().Default)
 	for i, c := range []struct {
 		mode workload.Mode
-		want history.Mode
-	}{{workload.FilePerProcess, history.ModeNN}, {workload.SharedFile, history.ModeN1},
-		{workload.OneWriter, history.Mode11}, {workload.MetadataStorm, ""}} {
+		want topology.Mode
+	}{{workload.FilePerProcess, topology.ModeNN}, {workload.SharedFile, topology.ModeN1},
+		{workload.OneWriter, topology.Mode11}, {workload.MetadataStorm, ""}} {
 		id := fmt.Sprint(1001 + i)
 		nodes := []topology.NodeID{"cn000", "cn002"} // of different forwarders
 		var a dispatch.Answer

@@ -53,17 +53,6 @@ const (
 	UnknownLight  = "light"
 )
 
-// Mode is how a job's processes share files (DFRA section 2.1).
-type Mode string
-
-// The I/O modes; the empty mode is not known.
-const (
-	ModeNN Mode = "N-N"
-	ModeN1 Mode = "N-1"
-	Mode11 Mode = "1-1"
-	ModeNM Mode = "N-M"
-)
-
 // Job is the job about to start.
 type Job struct {
 	App               string                 `json:"app"`
@@ -93,17 +82,17 @@ func (c *NodeCount) UnmarshalJSON(b []byte) error {
 
 // Run is what is kept of one past run.
 type Run struct {
-	App         string    `json:"app"`
-	User        string    `json:"user"`
-	Project     string    `json:"project"`
-	Nodes       NodeCount `json:"nodes"`
-	End         float64   `json:"end"` // Unix seconds
-	VolumeBytes float64   `json:"volume_bytes"`
-	IONodes     float64   `json:"io_nodes"`
-	Mode        Mode      `json:"mode"`
-	MetaQueue   float64   `json:"meta_queue"` // mean metadata operations waiting at a forwarder
-	BW          float64   `json:"bw"`         // peak, bytes/s
-	IOPS        float64   `json:"iops"`       // peak, 1/s
+	App         string        `json:"app"`
+	User        string        `json:"user"`
+	Project     string        `json:"project"`
+	Nodes       NodeCount     `json:"nodes"`
+	End         float64       `json:"end"` // Unix seconds
+	VolumeBytes float64       `json:"volume_bytes"`
+	IONodes     float64       `json:"io_nodes"`
+	Mode        topology.Mode `json:"mode"`
+	MetaQueue   float64       `json:"meta_queue"` // mean metadata operations waiting at a forwarder
+	BW          float64       `json:"bw"`         // peak, bytes/s
+	IOPS        float64       `json:"iops"`       // peak, 1/s
 	// MetaUnknown says that nobody measured MetaQueue: the run is then neither shown to be light enough
 	// for more forwarders nor heavy.
 	MetaUnknown bool `json:"-"`
@@ -216,7 +205,8 @@ func (r Run) check() error {
 			return fmt.Errorf("%s: %v is negative", f.name, f.v)
 		}
 	}
-	if !slices.Contains([]Mode{"", ModeNN, ModeN1, Mode11, ModeNM}, r.Mode) {
+	if !slices.Contains([]topology.Mode{"", topology.ModeNN, topology.ModeN1, topology.Mode11, topology.ModeNM},
+		r.Mode) {
 		return fmt.Errorf("mode: %q is not one of N-N, N-1, 1-1, N-M", r.Mode)
 	}
 	return nil

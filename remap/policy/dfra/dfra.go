@@ -231,7 +231,7 @@ func (s *decider) avoidInterference(r Run) {
 // flags, a louder one counts with the larger value of each dimension.
 func (s *decider) flags(r *Run, live *Live) []string {
 	c := s.c.Config
-	var mode Mode
+	var mode topology.Mode
 	var now Live
 	if r != nil {
 		mode, now = r.Mode, Live{BW: r.BW, IOPS: r.IOPS, MetaQueue: r.MetaQueue}
@@ -244,7 +244,7 @@ func (s *decider) flags(r *Run, live *Live) []string {
 			MetaQueue: max(now.MetaQueue, live.MetaQueue)}
 	}
 	var out []string
-	if mode == ModeN1 {
+	if mode == topology.ModeN1 {
 		out = append(out, "N-1")
 	}
 	if now.MetaQueue > c.WMetadata {

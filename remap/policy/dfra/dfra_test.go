@@ -12,7 +12,7 @@ import (
 // big is a job that meets every eligibility rule and wants 15 forwarders, with one by default.
 func big() Case {
 	run := Run{App: "roms", User: "wei", Project: "sea", Nodes: 480, End: 100, VolumeBytes: 58e9, IONodes: 480,
-		Mode: ModeNN, MetaQueue: 0.9, BW: 1e9, IOPS: 100}
+		Mode: topology.ModeNN, MetaQueue: 0.9, BW: 1e9, IOPS: 100}
 	c := Case{
 		Config:     Config{HighBW: 2e9, HighIOPS: 50_000, LowBW: 1e6, LowIOPS: 10, LowMeta: 1},
 		Job:        Job{App: "roms", User: "wei", Project: "sea", Nodes: 480, DefaultForwarders: ids("fwd", 113, 1)},
@@ -67,41 +67,45 @@ func TestDecide(t *testing.T) {
 			"history volume io-nodes! metadata interference"},
 		{"queue exactly W: not eligible, not heavy", func(c *Case) {
 			c.History[0].MetaQueue = 32
-			c.Neighbours = neighbour(&Run{Mode: ModeNN}, nil)
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeNN}, nil)
 		}, Default, 1, "metadata", "history volume io-nodes metadata! interference"},
 		{"above W: heavy, so isolated from any neighbour", func(c *Case) {
 			c.History[0].MetaQueue = 32.1
-			c.Neighbours = neighbour(&Run{Mode: ModeNN}, nil)
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeNN}, nil)
 		}, Isolate, 1, "metadata", "history volume io-nodes metadata! interference! isolation"},
-		{"an N-1 neighbour isolates", func(c *Case) { small(c); c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil) },
+		{"an N-1 neighbour isolates", func(c *Case) {
+			small(c)
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeN1},
+				nil)
+		},
 			Isolate, 1, "volume", "history volume! io-nodes metadata interference! isolation"},
 		{"a quiet N-1 neighbour does not", func(c *Case) {
 			small(c)
-			c.Neighbours = neighbour(&Run{Mode: ModeN1, BW: 9e9}, &Live{BW: 1e6, IOPS: 10, MetaQueue: 1})
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeN1, BW: 9e9}, &Live{BW: 1e6, IOPS: 10, MetaQueue: 1})
 		}, Default, 1, "volume", "history volume! io-nodes metadata interference"},
 		{"a quiet neighbour does not clear the job's own flags", func(c *Case) {
 			small(c)
-			c.History[0].Mode = ModeN1
-			c.Neighbours = neighbour(&Run{Mode: ModeNN}, &Live{})
+			c.History[0].Mode = topology.ModeN1
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeNN}, &Live{})
 		}, Isolate, 1, "volume", "history volume! io-nodes metadata interference! isolation"},
 		{"louder than its history", func(c *Case) {
 			small(c)
-			c.Neighbours = neighbour(&Run{Mode: ModeNN, IOPS: 5}, &Live{IOPS: 80_000})
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeNN, IOPS: 5}, &Live{IOPS: 80_000})
 		}, Isolate, 1, "volume", "history volume! io-nodes metadata interference! isolation"},
 		{"a neighbour nobody knows is ignored", func(c *Case) {
 			small(c)
-			c.History[0].Mode = ModeN1
+			c.History[0].Mode = topology.ModeN1
 			c.Neighbours = neighbour(nil, nil)
 		}, Default, 1, "volume", "history volume! io-nodes metadata interference"},
 		{"a job elsewhere is not a neighbour", func(c *Case) {
 			small(c)
-			c.Neighbours = []Neighbour{{Job: "1", Forwarders: ids("fwd", 1, 1), History: &Run{Mode: ModeN1}}}
+			c.Neighbours = []Neighbour{{Job: "1", Forwarders: ids("fwd", 1, 1), History: &Run{Mode: topology.ModeN1}}}
 		}, Default, 1, "volume", "history volume! io-nodes metadata interference"},
 		{"isolation needs as many idle as the default", func(c *Case) {
 			small(c)
 			c.Job.DefaultForwarders = ids("fwd", 112, 2)
 			c.Forwarders.Idle = ids("fwd", 200, 1)
-			c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil)
+			c.Neighbours = neighbour(&Run{Mode: topology.ModeN1}, nil)
 		}, Default, 2, "volume", "history volume! io-nodes metadata interference! isolation!"},
 		{"an anomalous default is replaced without history", func(c *Case) {
 			c.History = nil
@@ -148,7 +152,7 @@ func TestReasonsCountOneAsOne(t *testing.T) {
 	c := big()
 	c.Config.NMin, c.Config.F = 1, 1
 	c.History[0].IONodes, c.Forwarders.Idle = 1, ids("fwd", 200, 1)
-	c.Neighbours = neighbour(&Run{Mode: ModeN1}, nil)
+	c.Neighbours = neighbour(&Run{Mode: topology.ModeN1}, nil)
 	reasons := Decide(c).Reasons
 	c.Job.DefaultForwarders, c.Job.Nodes, c.History[0].Nodes = []topology.ForwarderID{}, 1, 1
 	reasons = append(reasons, Decide(c).Reasons...)

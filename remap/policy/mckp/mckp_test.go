@@ -62,7 +62,7 @@ func TestSolveTakesNoForwarderForNothing(t *testing.T) {
 
 func run(app string, nodes, ioNodes int, volume float64) dfra.Run {
 	return dfra.Run{App: app, User: "u", Nodes: dfra.NodeCount(nodes), VolumeBytes: volume, IONodes: float64(ioNodes),
-		Mode: dfra.ModeNN}
+		Mode: topology.ModeNN}
 }
 
 func job(app string, nodes int) dfra.Job {
@@ -107,7 +107,7 @@ func TestIsolationAndNothing(t *testing.T) {
 	c := dfra.Case{Job: job("A", 64), History: []dfra.Run{run("A", 64, 16, 1e9)},
 		Forwarders: dfra.Pool{Idle: idle(3), Anomalous: []topology.ForwarderID{"i0"}},
 		Neighbours: []dfra.Neighbour{{Job: "n", Forwarders: []topology.ForwarderID{"d1"},
-			History: &dfra.Run{Mode: dfra.ModeN1}}}}
+			History: &dfra.Run{Mode: topology.ModeN1}}}}
 	// Its 16 nodes need half a forwarder: sharing it with one neighbour costs nothing by bandwidth.
 	if d := Policy(0)(c); d.Remap {
 		t.Errorf("%+v", d)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/collector/topology"
 	"fairway/remap/policy/filedomain"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
@@ -82,7 +83,7 @@ func fromLog(r *iolog.JobFile, app, name string) File {
 // run goes on nobody has counted which of its nodes write: all of them are taken.
 func FromProfile(r *history.Run) []File {
 	p := r.Profile
-	if p == nil || p.Mode != history.ModeN1 && p.Mode != history.ModeNM || p.WriteBytes < 1 {
+	if p == nil || p.Mode != topology.ModeN1 && p.Mode != topology.ModeNM || p.WriteBytes < 1 {
 		return []File{}
 	}
 	writers := p.IONodes

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector/topology"
 	"fairway/remap/policy/filedomain"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
@@ -36,7 +37,7 @@ func TestFromLogsKeepsWhatSeveralProcessesWrote(t *testing.T) {
 }
 
 func TestFromProfileNeedsASharedMode(t *testing.T) {
-	r := history.Run{App: "wrf", Profile: &history.Profile{Mode: history.ModeN1, WriteBytes: 1e9, IONodes: 12}}
+	r := history.Run{App: "wrf", Profile: &history.Profile{Mode: topology.ModeN1, WriteBytes: 1e9, IONodes: 12}}
 	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 12 || got[0].Bytes != 1e9 ||
 		got[0].Through != NotKnown {
 		t.Errorf("%+v", got)
@@ -46,7 +47,7 @@ func TestFromProfileNeedsASharedMode(t *testing.T) {
 	if got := FromProfile(&r); len(got) != 1 || got[0].Procs != 16 {
 		t.Errorf("while it runs: %+v", got)
 	}
-	r.Profile.Mode = history.ModeNN
+	r.Profile.Mode = topology.ModeNN
 	if got := FromProfile(&r); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -142,19 +142,19 @@ func readRunLog(row []any) (l runLog) {
 }
 
 // mode is how the larger part of the bytes was shared (N-N, N-1 and N-M as IOMiner, section III-D).
-func (l *runLog) mode() history.Mode {
+func (l *runLog) mode() topology.Mode {
 	half := (l.read + l.written) / 2
 	switch {
 	case half == 0:
 		return ""
 	case l.procs <= 1 || l.ownBytes > half && l.ownFiles <= 1:
-		return history.Mode11
+		return topology.Mode11
 	case l.everybodysBytes > half:
-		return history.ModeN1
+		return topology.ModeN1
 	case l.ownBytes > half && l.ownFiles >= l.procs:
-		return history.ModeNN
+		return topology.ModeNN
 	}
-	return history.ModeNM
+	return topology.ModeNM
 }
 
 // batchRun adds the logs of a batch job up.

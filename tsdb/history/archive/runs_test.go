@@ -83,17 +83,17 @@ func TestRunsOfTheJoin(t *testing.T) {
 		wrf.Seconds() != 3600 || wrf.NodeList != nil {
 		t.Errorf("%+v", wrf)
 	}
-	if p.Mode != history.ModeN1 || p.ReadBytes != 1e9 || p.WriteBytes != 80e9 || p.IONodes != 4 || p.MetaOps != 100 ||
+	if p.Mode != topology.ModeN1 || p.ReadBytes != 1e9 || p.WriteBytes != 80e9 || p.IONodes != 4 || p.MetaOps != 100 ||
 		p.IOSeconds != 200 ||
 		p.PeakBytesPerSec != 8e8 || p.PeakNodeBytesPerSec != 2e8 || p.PeakOpsPerSec != 1 ||
 		p.From != history.FromDarshan || *p.MetaQueue != 800.0/200/2 {
 		t.Errorf("%+v, queue %g", p, *p.MetaQueue)
 	}
-	if first.App != "run.sh" || first.Profile.Mode != history.ModeNN || first.Profile.WriteBytes != 8e9 ||
+	if first.App != "run.sh" || first.Profile.Mode != topology.ModeNN || first.Profile.WriteBytes != 8e9 ||
 		first.Profile.IONodes != 4 || !first.Start.Equal(testDay) {
 		t.Errorf("%+v %+v", first, first.Profile)
 	}
-	if again.Profile.Mode != history.ModeNM || again.Profile.WriteBytes != 4e9 || again.Profile.IONodes != 2 ||
+	if again.Profile.Mode != topology.ModeNM || again.Profile.WriteBytes != 4e9 || again.Profile.IONodes != 2 ||
 		!again.Start.Equal(testDay.Add(2*hour)) {
 		t.Errorf("%+v %+v", again, again.Profile)
 	}
@@ -123,15 +123,15 @@ func learned(t *testing.T, dir string, want int) *history.Store {
 func TestModeIsThatOfTheLargerPart(t *testing.T) {
 	for _, c := range []struct {
 		l    runLog
-		want history.Mode
+		want topology.Mode
 	}{
 		{runLog{procs: 4}, ""},
-		{runLog{procs: 1, written: 10, ownBytes: 10, ownFiles: 5}, history.Mode11},
-		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 1}, history.Mode11},
-		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 4}, history.ModeNN},
-		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 3}, history.ModeNM},
-		{runLog{procs: 4, written: 8, read: 2, ownBytes: 4, ownFiles: 4, everybodysBytes: 6}, history.ModeN1},
-		{runLog{procs: 4, written: 10, ownBytes: 2, ownFiles: 4, everybodysBytes: 2}, history.ModeNM},
+		{runLog{procs: 1, written: 10, ownBytes: 10, ownFiles: 5}, topology.Mode11},
+		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 1}, topology.Mode11},
+		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 4}, topology.ModeNN},
+		{runLog{procs: 4, written: 10, ownBytes: 10, ownFiles: 3}, topology.ModeNM},
+		{runLog{procs: 4, written: 8, read: 2, ownBytes: 4, ownFiles: 4, everybodysBytes: 6}, topology.ModeN1},
+		{runLog{procs: 4, written: 10, ownBytes: 2, ownFiles: 4, everybodysBytes: 2}, topology.ModeNM},
 	} {
 		if got := c.l.mode(); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.l, got, c.want)
@@ -164,7 +164,7 @@ func TestRunOfALoggedJob(t *testing.T) {
 	}
 	r, p := runs[0], runs[0].Profile
 	t.Logf("%+v\n%+v", r, p)
-	if r.Job != "7700001" || r.Nodes != 8 || r.App != "wave_mpi" || p.Mode != history.ModeN1 ||
+	if r.Job != "7700001" || r.Nodes != 8 || r.App != "wave_mpi" || p.Mode != topology.ModeN1 ||
 		p.WriteBytes != 64<<30+600 || p.IONodes != 8 {
 		t.Errorf("%+v %+v", r, p)
 	}

@@ -1,0 +1,72 @@
+package tsdb
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Figures are what the seconds of a bucket come to.
+type Figures struct {
+	Count         int64
+	Sum, Min, Max float64
+}
+
+// Merge adds other seconds of the same bucket.
+func (a *Figures) Merge(b Figures) {
+	if a.Count == 0 {
+		*a = b
+		return
+	}
+	a.Count += b.Count
+	a.Sum += b.Sum
+	a.Min, a.Max = min(a.Min, b.Min), max(a.Max, b.Max)
+}
+
+// Value is the bucket's point.
+func (a *Figures) Value(agg Agg) float64 {
+	switch agg {
+	case AggSum:
+		return a.Sum
+	case AggMin:
+		return a.Min
+	case AggMax:
+		return a.Max
+	case AggCount:
+		return float64(a.Count)
+	}
+	return a.Sum / float64(a.Count)
+}
+
+// Check gives a query its default aggregation and refuses one that no store has.
+func (q *Query) Check() error {
+	if q.Agg == "" {
+		q.Agg = AggMean
+	}
+	if !slices.Contains([]Agg{AggMean, AggSum, AggMin, AggMax, AggCount}, q.Agg) {
+		return fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
+	}
+	return nil
+}
+
+// AddOccupied adds seconds to the bucket that begins at a second, the last one of a list or a new one.
+func AddOccupied(list []OccupancyBucket, start, seconds, occupied int64) []OccupancyBucket {
+	if n := len(list); n == 0 || list[n-1].TimeMillis != start*1000 {
+		list = append(list, OccupancyBucket{TimeMillis: start * 1000})
+	}
+	b := &list[len(list)-1]
+	b.Seconds += seconds
+	b.Occupied += occupied
+	return list
+}
+
+// FloorDiv divides and rounds down, for times before 1970 as well.
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// CeilSecond rounds milliseconds up to seconds, as ranges and steps of whole seconds do.
+func CeilSecond(millis int64) int64 { return -FloorDiv(-millis, 1000) }
