@@ -3,7 +3,11 @@
 package anomaly
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"fairway/collector/topology"
@@ -186,6 +190,35 @@ func Digits(x float64) string {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// Counted is a number of things as people say it: 1 node, 2 nodes, 1 process, 2 processes.
+func Counted[T int | int64 | float64](n T, thing string) string {
+	switch {
+	case n == 1:
+		return "1 " + thing
+	case strings.HasSuffix(thing, "s"):
+		thing += "e"
+	}
+	return fmt.Sprintf("%v %ss", n, thing)
+}
+
+// Median of the values; not a number of none.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// KnownMedian is the median of the values; nil where it is not a finite number.
+func KnownMedian(v []float64) *float64 {
+	m := Median(v)
+	if math.IsNaN(m) || math.IsInf(m, 0) {
+		return nil
+	}
+	return &m
 }
 
 // ClassWords says what a forwarder is slow at, by a finding's class.

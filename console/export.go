@@ -9,8 +9,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/console/screen"
-	"fairway/webui/api"
 )
 
 // exportedMsg says what became of an export.
@@ -72,5 +72,5 @@ func (m exportedMsg) words() string {
 	if m.err != nil {
 		return "not exported: " + m.err.Error()
 	}
-	return fmt.Sprintf("wrote %s to %s", api.Counted(m.rows, "row"), m.file)
+	return fmt.Sprintf("wrote %s to %s", anomaly.Counted(m.rows, "row"), m.file)
 }

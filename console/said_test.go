@@ -4,20 +4,21 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/remap"
-	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
 func TestOneThingIsNotSaidAsMany(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		for want, got := range map[string]string{
-			"0 jobs": api.Counted(0, "job"), "1 job": api.Counted(1, "job"), "2 jobs": api.Counted(2, "job"),
-			"1 process": api.Counted(int64(1), "process"), "512 processes": api.Counted(int64(512), "process"),
+			"0 jobs": anomaly.Counted(0, "job"), "1 job": anomaly.Counted(1, "job"),
+			"2 jobs":    anomaly.Counted(2, "job"),
+			"1 process": anomaly.Counted(int64(1), "process"), "512 processes": anomaly.Counted(int64(512), "process"),
 		} {
 			if got != want {
 				t.Errorf("%q, want %q", got, want)

@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"fairway/anomaly"
 	"fmt"
 	"time"
 )
@@ -52,7 +53,7 @@ func (l *Ledger) Expected() string {
 		return "not known: no run like this one was measured"
 	}
 	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes),
-		Counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
+		anomaly.Counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
 		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
 		if ratio > 0.995 && ratio < 1.005 { // as many forwarders as before: others, not more
@@ -64,7 +65,7 @@ func (l *Ledger) Expected() string {
 	}
 	if l.Own.Checked > 0 {
 		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right,
-			Counted(l.Own.Checked, "time"))
+			anomaly.Counted(l.Own.Checked, "time"))
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
 )
@@ -179,7 +180,7 @@ func Title(p *Plan) string {
 	if p.Short != "" {
 		return p.Short
 	}
-	nodes := Counted(len(p.Moves), "node")
+	nodes := anomaly.Counted(len(p.Moves), "node")
 	if len(p.Moves) == 1 {
 		nodes = string(p.Moves[0].Node)
 	}
@@ -187,7 +188,7 @@ func Title(p *Plan) string {
 		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
 	}
 	targets := Targets(p.Moves)
-	to := Counted(len(targets), "forwarder")
+	to := anomaly.Counted(len(targets), "forwarder")
 	if len(targets) == 1 {
 		to = string(targets[0])
 	}
@@ -195,14 +196,6 @@ func Title(p *Plan) string {
 		to += ", dedicated"
 	}
 	return nodes + " -> " + to
-}
-
-// Counted is a number of things as people say it: 1 node, 2 nodes.
-func Counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Targets returns the forwarders that moves go to, each once.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/ingest"
 	"fairway/remap/alert"
 	"fairway/webui/access"
@@ -78,11 +79,11 @@ func gatherersCheck(all []ingest.Gatherer) api.Check {
 		}
 	}
 	c.Text = fmt.Sprintf("%d nodes speak through %s, seconds come within %s of their end",
-		nodes, api.Counted(int64(len(all)), "gatherer"), worst.Late.Round(100*time.Millisecond))
+		nodes, anomaly.Counted(int64(len(all)), "gatherer"), worst.Late.Round(100*time.Millisecond))
 	if len(late) > 0 {
 		c.Level = api.CheckWarned
 		c.Text = fmt.Sprintf("%d nodes speak through %s; late are nodes of %s: up to %s through %s", nodes,
-			api.Counted(int64(len(all)), "gatherer"), strings.Join(late[:min(len(late), 6)], ", "),
+			anomaly.Counted(int64(len(all)), "gatherer"), strings.Join(late[:min(len(late), 6)], ", "),
 			worst.Late.Round(100*time.Millisecond), worst.Node)
 		c.Fix = "look at the gatherers' load and log; stop one that holds its nodes back, they go another way"
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/history"
@@ -70,7 +71,7 @@ func (h *replay) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
 		for at, what := range map[time.Time]string{r.Start: "starts", r.End: "ends"} {
 			if !at.IsZero() && !at.Before(from) && at.Before(to) {
 				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job),
-					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, api.Counted(r.Nodes, "node")),
+					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, anomaly.Counted(r.Nodes, "node")),
 					Forwarders: r.Forwarders})
 			}
 		}

@@ -1,18 +1,13 @@
 package backend
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
-
-// ErrState says that a saved state cannot be taken up.
-var ErrState = errors.New("saved state of the back ends' detector")
 
 const stateVersion = 1
 
@@ -24,9 +19,7 @@ type state struct {
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.nodes})
-	return b.Bytes(), err
+	return anomaly.Save(state{stateVersion, d.nodes})
 }
 
 // UnmarshalBinary takes up a saved state; none at all is an empty one. On an error the detector is as it was.
@@ -35,18 +28,15 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		return nil
 	}
 	var s state
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+		return err
 	}
 	if s.Nodes == nil {
 		s.Nodes = map[topology.NodeID]*node{}
 	}
 	for id, n := range s.Nodes {
 		if n == nil {
-			return fmt.Errorf("%w: nothing of %s", ErrState, id)
+			return fmt.Errorf("%w: nothing of %s", anomaly.ErrState, id)
 		}
 		for c := range n.Usual {
 			if n.Usual[c] == nil {

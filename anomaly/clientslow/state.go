@@ -1,18 +1,13 @@
 package clientslow
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
-
-// ErrState says that a saved state cannot be taken up.
-var ErrState = errors.New("saved state of the clients' detector")
 
 const stateVersion = 3
 
@@ -27,24 +22,19 @@ type state struct {
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.noise, d.swings, d.nodes})
-	return b.Bytes(), err
+	return anomaly.Save(state{stateVersion, d.now, d.noise, d.swings, d.nodes})
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. On an error the detector is as
 // it was.
 func (d *Detector) UnmarshalBinary(b []byte) error {
 	var s state
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+		return err
 	}
 	for id, n := range s.Nodes {
 		if n == nil {
-			return fmt.Errorf("%w: node %s is damaged", ErrState, id)
+			return fmt.Errorf("%w: node %s is damaged", anomaly.ErrState, id)
 		}
 	}
 	if s.Nodes == nil {

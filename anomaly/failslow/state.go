@@ -1,16 +1,11 @@
 package failslow
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"fmt"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
-
-// ErrState says that a saved state cannot be taken up.
-var ErrState = errors.New("saved detector state")
 
 const stateVersion = 4
 
@@ -28,30 +23,25 @@ type state struct {
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
-	var b bytes.Buffer
 	nodes := make([]kept, len(d.order))
 	for i, n := range d.order {
 		nodes[i] = n.kept
 	}
-	err := gob.NewEncoder(&b).Encode(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
-	return b.Bytes(), err
+	return anomaly.Save(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. Evidence and habits go on from
 // where they were; a pause counts as a gap of the whole layer. On an error the detector is as it was.
 func (d *Detector) UnmarshalBinary(b []byte) error {
 	var s state
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+		return err
 	}
 	nodes, order := map[topology.NodeID]*node{}, make([]*node, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &node{kept: s.Nodes[i], index: i}
 		if nodes[n.ID] != nil {
-			return fmt.Errorf("%w: node %d is listed twice", ErrState, i)
+			return fmt.Errorf("%w: node %d is listed twice", anomaly.ErrState, i)
 		}
 		nodes[n.ID], order[i] = n, n
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
@@ -47,7 +48,7 @@ func Rows(pairs []Pair) []Router {
 		if len(times) < fewForwarders {
 			continue
 		}
-		b := median(times)
+		b := anomaly.Median(times)
 		all = append(all, b)
 		s := sums[p.Forwarder]
 		if s == nil {
@@ -59,7 +60,7 @@ func Rows(pairs []Pair) []Router {
 	if len(all) == 0 {
 		return nil
 	}
-	usual := median(all)
+	usual := anomaly.Median(all)
 	var rows []Router
 	for id, s := range maps.All(sums) {
 		rows = append(rows, Router{Node: id, Group: "storage", Messages: s.ops, Bytes: s.bytes, BuffersFree: math.NaN(),

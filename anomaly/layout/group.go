@@ -310,10 +310,10 @@ func (g *Group) judge(r *router) (o opinion) {
 	usual, known := g.expect(r.load())
 	switch o.peers = len(times) > 0; {
 	case o.peers:
-		o.known, o.apart = true, r.newest.x-median(times)
-		o.alike = median(sizes)-r.newest.size <= alike
+		o.known, o.apart = true, r.newest.x-anomaly.Median(times)
+		o.alike = anomaly.Median(sizes)-r.newest.size <= alike
 		o.excess = o.apart - own
-		if r.newest.rate > busier*median(rates) { // its queues may be longer for its load
+		if r.newest.rate > busier*anomaly.Median(rates) { // its queues may be longer for its load
 			if !known {
 				o.excess = min(o.excess, 0)
 			} else {
@@ -390,10 +390,4 @@ func (g *Group) apply(r *router, o *opinion) {
 		g.usual[at] = &habit{}
 	}
 	g.usual[at].teach(r.newest.x, math.Inf(1))
-}
-
-func median(v []float64) float64 {
-	v = slices.Clone(v)
-	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

@@ -104,7 +104,7 @@ func (g *Group) sendsFreely(r *router) bool {
 			others = append(others, leaves(p))
 		}
 	}
-	return len(others) == 0 || leaves(r) <= freely*median(others)
+	return len(others) == 0 || leaves(r) <= freely*anomaly.Median(others)
 }
 
 // waits sums what waits for credits over the block: all of it, and the most that waits for one peer.

@@ -1,18 +1,12 @@
 package layout
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
-	"fmt"
 	"math"
 
+	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
-
-// ErrState says that a saved state cannot be taken up.
-var ErrState = errors.New("saved state of the routers' detector")
 
 const stateVersion = 1
 
@@ -54,9 +48,7 @@ func (g *Group) MarshalBinary() ([]byte, error) {
 	for l, h := range g.usual {
 		s.Usual = append(s.Usual, savedLoad{l.group, l.size, l.amount, *h})
 	}
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(s)
-	return b.Bytes(), err
+	return anomaly.Save(s)
 }
 
 // UnmarshalBinary takes up a saved state; none at all is an empty one. On an error the group is as it was.
@@ -65,11 +57,8 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 		return nil
 	}
 	var s state
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+		return err
 	}
 	g.routers, g.order, g.usual, g.noise = map[topology.NodeID]*router{}, nil, map[load]*habit{}, s.Noise
 	for _, k := range s.Routers {

@@ -1,17 +1,12 @@
 package targetslow
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
 	"fmt"
 
+	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
-
-// ErrState says that a saved state cannot be taken up.
-var ErrState = errors.New("saved state of the targets' detector")
 
 const stateVersion = 1
 
@@ -37,20 +32,15 @@ func (d *Detector) MarshalBinary() ([]byte, error) {
 		t := d.targets[k]
 		s.Targets = append(s.Targets, saved{k.group, k.id, t.tests, t.alarm, t.since, t.ratio})
 	}
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(s)
-	return b.Bytes(), err
+	return anomaly.Save(s)
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. On an error the detector is as
 // it was.
 func (d *Detector) UnmarshalBinary(b []byte) error {
 	var s state
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&s); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, s.Version, stateVersion)
+	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+		return err
 	}
 	targets, order := map[subject]*target{}, make([]subject, 0, len(s.Targets))
 	for _, t := range s.Targets {
@@ -59,7 +49,7 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		order = append(order, k)
 	}
 	if len(targets) != len(order) {
-		return fmt.Errorf("%w: a target is listed twice", ErrState)
+		return fmt.Errorf("%w: a target is listed twice", anomaly.ErrState)
 	}
 	d.targets, d.order = targets, order
 	return nil

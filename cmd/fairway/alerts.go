@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -32,7 +33,7 @@ func newAlerts(o *options) *cobra.Command {
 				return cl.TestAlerts(ctx)
 			}, func(w io.Writer, a api.Alerts) error {
 				_, err := fmt.Fprintf(w, "a test alert goes to %s; 'fairway alerts' shows who took it\n",
-					api.Counted(len(a.Receivers), "receiver"))
+					anomaly.Counted(len(a.Receivers), "receiver"))
 				return err
 			})
 		},

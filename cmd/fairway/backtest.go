@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/cmd/program"
 	"fairway/remap/backtest"
 	"fairway/remap/policy/avoid"
@@ -19,7 +20,6 @@ import (
 	"fairway/remap/policy/mckp"
 	"fairway/remap/policy/strictjson"
 	"fairway/tsdb/history"
-	"fairway/webui/api"
 )
 
 // backtestFlags are where the jobs come from and what they run on.
@@ -192,13 +192,13 @@ func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
 
 func printBacktest(w io.Writer, results []*backtest.Result) error {
 	first := results[0]
-	fmt.Fprintf(w, "%s replayed", api.Counted(first.Jobs, "job"))
+	fmt.Fprintf(w, "%s replayed", anomaly.Counted(first.Jobs, "job"))
 	if first.Unplaced > 0 {
 		fmt.Fprintf(w, "; left out for want of free compute nodes: %d more", first.Unplaced)
 	}
 	if first.Checked > 0 {
 		fmt.Fprintf(w, "; the last run predicted the next one within 20 %% in %.1f %% of %s",
-			100*float64(first.Right)/float64(first.Checked), api.Counted(first.Checked, "case"))
+			100*float64(first.Right)/float64(first.Checked), anomaly.Counted(first.Checked, "case"))
 	}
 	fmt.Fprint(w, "\n\n")
 	head := []string{"POLICY", "GRANTED", "SHARE", "CORE-H", "MORE", "ALONE", "STEERED", "IN USE", "PEAK"}
@@ -237,7 +237,7 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		fmt.Fprintf(w, "\nwho loses most under %s:\n", r.Policy)
 		for _, l := range r.Against.Worst {
 			fmt.Fprintf(w, "  job %s (%s of %s, %s): ~%.4g s of I/O instead of ~%.4g s\n", l.Job, l.App, l.User,
-				api.Counted(l.Nodes, "node"), l.Seconds, l.DefaultSecond)
+				anomaly.Counted(l.Nodes, "node"), l.Seconds, l.DefaultSecond)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -48,7 +47,7 @@ func printCanary(w io.Writer, c anomaly.Canary) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"),
-		api.Counted(c.PeersOf, "forwarder"))
+		anomaly.Counted(c.PeersOf, "forwarder"))
 	return err
 }
 

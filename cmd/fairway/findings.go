@@ -285,7 +285,7 @@ func newReturn(o *options) *cobra.Command {
 					return orJSON(c.OutOrStdout(), f, err)
 				}
 				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0],
-					api.Counted(len(f.Exclusions), "forwarder"))
+					anomaly.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})
 		},

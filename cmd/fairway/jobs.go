@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/tsdb/history"
@@ -87,9 +88,9 @@ type jobAndRuns struct {
 func printJob(w io.Writer, j jobAndRuns) error {
 	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, chart.OrMissing(j.App),
 		chart.OrMissing(j.User),
-		api.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
+		anomaly.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
 	for _, f := range slices.Sorted(maps.Keys(j.Forwarders)) {
-		fmt.Fprintf(w, "%s on %s\n", api.Counted(j.Forwarders[f], "node"), f)
+		fmt.Fprintf(w, "%s on %s\n", anomaly.Counted(j.Forwarders[f], "node"), f)
 	}
 	if len(j.Plans) > 0 {
 		fmt.Fprintf(w, "plans %s\n", strings.Join(j.Plans, " "))
@@ -127,14 +128,14 @@ func printJob(w io.Writer, j jobAndRuns) error {
 func printProfile(w io.Writer, when string, f *history.Profile) {
 	who := "I/O"
 	if f.IONodes > 0 {
-		who = api.Counted(f.IONodes, "node") + " did I/O"
+		who = anomaly.Counted(f.IONodes, "node") + " did I/O"
 	}
 	fmt.Fprintf(w,
 		"%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% "+
 			"reported\n",
 		when, f.ReadBytes, f.WriteBytes, f.MetaOps, chart.OrMissing(string(f.Mode)), who, f.IOSeconds,
 		f.PeakBytesPerSec,
-		api.Counted(len(f.Phases), "phase"), 100*f.Coverage)
+		anomaly.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
 			fmt.Fprintf(w, "waited for %s %.0f %% of its nodes' time\n", one.Forwarder, 100*one.Share)
@@ -144,7 +145,7 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 
 // printComparison says where a job stands among the runs like it.
 func printComparison(w io.Writer, v *api.JobRuns) {
-	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", api.Counted(v.All, "ended run"))
+	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", anomaly.Counted(v.All, "ended run"))
 	type spread struct {
 		name, unit string
 		of         *api.Spread

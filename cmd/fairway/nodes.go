@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/webui/api"
@@ -147,7 +148,7 @@ func printNode(w io.Writer, n api.NodeView) error {
 	for _, src := range n.Sources {
 		if src.Err != "" {
 			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name,
-				api.Counted(int64(src.Failures), "time"), src.Err)
+				anomaly.Counted(int64(src.Failures), "time"), src.Err)
 		}
 	}
 	rows := [][]string{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/cmd/program"
 
 	"fairway/console/screen/replay"
@@ -61,7 +62,7 @@ func printOccupancy(w io.Writer, v api.OccupancyView) error {
 	}
 	if len(v.NoPeak) > 0 {
 		_, err := fmt.Fprintf(w, "not counted, their peak is not known (peak_bytes_per_sec in fairwayd.toml): %s\n",
-			api.Counted(len(v.NoPeak), "forwarder"))
+			anomaly.Counted(len(v.NoPeak), "forwarder"))
 		return err
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/cmd/program"
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
@@ -134,7 +135,7 @@ func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart boo
 	}
 	for _, c := range v.Cycles {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", c.App, c.User,
-			api.Counted(c.Nodes, "node"), c.Why)
+			anomaly.Counted(c.Nodes, "node"), c.Why)
 	}
 	for _, name := range v.LeftOut {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n",

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/remap"
-	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -95,7 +95,7 @@ func newRevoke(o *options) *cobra.Command {
 					verb = "is"
 				}
 				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0],
-					api.Counted(len(left), "standing approval"), verb)
+					anomaly.Counted(len(left), "standing approval"), verb)
 				return err
 			})
 		},

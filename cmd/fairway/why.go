@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 
@@ -44,7 +45,7 @@ func printCause(w io.Writer, v api.JobCause) error {
 		fmt.Fprintf(w, "forwarders: %v\n", v.Forwarders)
 	}
 	for _, l := range v.Logs {
-		fmt.Fprintf(w, "%s  %s  %s\n", l.App, api.Counted(l.Procs, "process"), stamp(l.Start))
+		fmt.Fprintf(w, "%s  %s  %s\n", l.App, anomaly.Counted(l.Procs, "process"), stamp(l.Start))
 		for _, d := range []struct {
 			name string
 			a    *rootcause.Answer

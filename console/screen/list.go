@@ -9,9 +9,9 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/table"
-	"fairway/webui/api"
 )
 
 // Listing is what a list shows: its objects and how a line of them looks.
@@ -138,7 +138,7 @@ func (p *List[T]) Body(s *State, w, h int) []string {
 		return append([]string{""}, chart.Paragraphs(w, p.of.Empty)...)
 	case len(rows) == 0:
 		return append([]string{""}, chart.Paragraphs(w, fmt.Sprintf("None of %s has that. Escape shows all again.",
-			api.Counted(len(p.rows.Value), p.of.Noun)))...)
+			anomaly.Counted(len(p.rows.Value), p.of.Noun)))...)
 	}
 	return append([]string{s.Bold(chart.Clip(p.of.Head, w))},
 		table.Lines(s.Palette, len(rows), min(p.cursor, len(rows)-1), w, h-1, "",

@@ -9,8 +9,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
-	"fairway/webui/api"
 )
 
 // Column is one column of a list of rows R. Width holds the space before it.
@@ -199,7 +199,7 @@ func Scroll(lines []string, top *int, h int) []string {
 	*top = max(0, min(*top, len(lines)-h+1))
 	lines = lines[*top:]
 	if len(lines) > h {
-		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %s; move down", api.Counted(len(lines)-h+1, "more line")))
+		lines = append(lines[:h-1:h-1], fmt.Sprintf(" : %s; move down", anomaly.Counted(len(lines)-h+1, "more line")))
 	}
 	return lines
 }

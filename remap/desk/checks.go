@@ -160,7 +160,7 @@ func checkSources(p remap.Plan, s *remap.Situation) []remap.Check {
 
 func checkFloor(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation, set *Settings) []remap.Check {
 	left := s.ForEverybody(s.Owner, nil)
-	text := fmt.Sprintf("%s for everybody (floor %d)", remap.Counted(left, "healthy forwarder"), set.HealthyFloor)
+	text := fmt.Sprintf("%s for everybody (floor %d)", anomaly.Counted(left, "healthy forwarder"), set.HealthyFloor)
 	if p.Dedicated {
 		now := left
 		left = s.ForEverybody(s.Owner, targets)

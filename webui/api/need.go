@@ -74,7 +74,7 @@ func (v *Victim) Write() {
 	case v.Share < 0.005:
 		b.WriteString("waits no more")
 	case v.Nodes > 0 && v.Waiting > 0:
-		fmt.Fprintf(&b, "%d of %s wait %.0f %%", v.Waiting, Counted(v.Nodes, "node"), 100*v.Share)
+		fmt.Fprintf(&b, "%d of %s wait %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), 100*v.Share)
 	default:
 		fmt.Fprintf(&b, "waits %.0f %%", 100*v.Share)
 	}
@@ -146,5 +146,5 @@ func (o *Overview) Quiet() {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	o.Calm = fmt.Sprintf("%s. %d of %s do I/O now and were compared.", text, compared,
-		Counted(len(o.Forwarders), "forwarder"))
+		anomaly.Counted(len(o.Forwarders), "forwarder"))
 }

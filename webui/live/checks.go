@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -133,7 +134,7 @@ func clocksCheck(h health) api.Check {
 		word = "behind, or its seconds come late"
 	}
 	c.Level, c.Text = api.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
-		api.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
+		anomaly.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
 	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
 	return c
 }
@@ -224,7 +225,7 @@ func backEndsCheck(h health) api.Check {
 		}
 	}
 	c := api.Check{Name: "back ends", Level: api.CheckOK, Text: fmt.Sprintf("%s in front of %s; every back end reports",
-		api.Counted(gateways, "gateway"), api.Counted(len(h.behind), "back end"))}
+		anomaly.Counted(gateways, "gateway"), anomaly.Counted(len(h.behind), "back end"))}
 	if len(silent) > 0 {
 		c.Level, c.Text = api.CheckWarned,
 			"back ends of gateways do not report, so a slow one is taken for its gateways: "+
@@ -289,7 +290,7 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 			c.Level = api.CheckFailed
 		}
 		c.Text = fmt.Sprintf("%d of %s cannot be asked where they are, nor moved: %s (%v)", len(quiet),
-			api.Counted(len(ask), "compute node"), some(quiet), err)
+			anomaly.Counted(len(ask), "compute node"), some(quiet), err)
 		c.Fix = "run fairway-agent on such nodes with orders.enabled = true, or set driver.kind = \"exec\" and a " +
 			"command " +
 			"of the site that moves them; what is seen of them comes from their forwarders and goes on"
@@ -307,7 +308,7 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 	if len(ask) == 1 {
 		say = "it says"
 	}
-	c.Text = fmt.Sprintf("asked %s, and %s what is observed", api.Counted(len(ask), "compute node"), say)
+	c.Text = fmt.Sprintf("asked %s, and %s what is observed", anomaly.Counted(len(ask), "compute node"), say)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -158,21 +159,9 @@ func peersMedian(rows []api.ForwarderRow, me topology.ForwarderID) map[string]*f
 				all = append(all, *v)
 			}
 		}
-		out[m.String()] = median(all)
+		out[m.String()] = anomaly.KnownMedian(all)
 	}
 	return out
-}
-
-func median(v []float64) *float64 {
-	if len(v) == 0 {
-		return nil
-	}
-	slices.Sort(v)
-	m := v[len(v)/2]
-	if len(v)%2 == 0 {
-		m = (m + v[len(v)/2-1]) / 2
-	}
-	return &m
 }
 
 // Nodes returns the newest second of the nodes that pass keep, in the machine's order.

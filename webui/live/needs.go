@@ -95,7 +95,7 @@ func silent(rows []api.ForwarderRow) []api.Need {
 	if len(names) == 0 {
 		return nil
 	}
-	n.What = fmt.Sprintf("%s silent: %s", api.Counted(len(names), "forwarder"), shortNodes(names))
+	n.What = fmt.Sprintf("%s silent: %s", anomaly.Counted(len(names), "forwarder"), shortNodes(names))
 	return []api.Need{n}
 }
 
@@ -238,7 +238,7 @@ func moveText(p *remap.Plan, sit *remap.Situation) string {
 		nodes[i] = string(m.Node)
 	}
 	targets := remap.Targets(p.Moves)
-	to := api.Counted(len(targets), "forwarder")
+	to := anomaly.Counted(len(targets), "forwarder")
 	if len(targets) == 1 {
 		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]))
 	}

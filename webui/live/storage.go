@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -61,7 +62,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 			ReadBytesPerSec:  sumOf(t.Samples, collector.ReadBytes),
 			WriteBytesPerSec: sumOf(t.Samples, collector.WriteBytes),
 			LatencySeconds:   latencyOf(t.Samples, collector.ClientRead, collector.ClientWrite),
-			PeersLatency:     median(others[t.Target])}
+			PeersLatency:     anomaly.KnownMedian(others[t.Target])}
 		if here, ok := served[topology.NodeID(t.Target)]; ok && row.LatencySeconds == nil { // it reports itself
 			row.LatencySeconds, row.PeersLatency = &here, othersLatency(served, topology.NodeID(t.Target))
 		}
@@ -135,7 +136,7 @@ func othersLatency(latency map[topology.NodeID]float64, n topology.NodeID) *floa
 			others = append(others, t)
 		}
 	}
-	return median(others)
+	return anomaly.KnownMedian(others)
 }
 
 // slowTimes is how many times as long as for its peers a target's answers take when it comes first.
@@ -201,6 +202,6 @@ func (p *Picture) addPeers(s *Snapshot, d *api.ForwarderDetail) {
 		}
 	})
 	for m, v := range all {
-		d.PeersMedian[m.String()] = median(v)
+		d.PeersMedian[m.String()] = anomaly.KnownMedian(v)
 	}
 }

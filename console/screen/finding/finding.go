@@ -152,7 +152,7 @@ func (p *Screen) life(_ *screen.State, w int) []string {
 	var lines []string
 	if over := len(changes) - shown; over > 0 {
 		lines = append(lines, chart.Clip(fmt.Sprintf(" : %s; fairway findings %s shows all",
-			api.Counted(over, "earlier change"),
+			anomaly.Counted(over, "earlier change"),
 			chart.Clean(p.id)), w))
 		changes = changes[over:]
 	}

@@ -79,7 +79,7 @@ func canary(s *screen.State, c *anomaly.Canary, w int) []string {
 	case c.PeersOf == 0:
 		parts = append(parts, "no other forwarder has had a canary yet")
 	default:
-		parts = append(parts, api.Counted(c.PeersOf, "peer"))
+		parts = append(parts, anomaly.Counted(c.PeersOf, "peer"))
 	}
 	return chart.LabelledLines("CANARY", chart.WrapItems(parts, max(1, w-12)), w)
 }

@@ -196,7 +196,7 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 	if r.Rack != "" {
 		title += "   rack " + chart.Clean(r.Rack)
 	}
-	title += fmt.Sprintf("   serves %s", api.Counted(r.Clients, "compute node"))
+	title += fmt.Sprintf("   serves %s", anomaly.Counted(r.Clients, "compute node"))
 	if r.Assumed > 0 {
 		title += fmt.Sprintf(" (%d more assumed by the default mapping)", r.Assumed)
 	}

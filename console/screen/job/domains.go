@@ -12,6 +12,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -147,7 +148,7 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 	lines = append(lines, chart.Labelled("FILE", chart.OrMissing(f.Name)+which, w)...)
 	lines = append(lines, chart.Labelled("WRITTEN",
 		fmt.Sprintf("%s by %s of %s, through %s", chart.Volume(float64(f.Bytes)),
-			api.Counted(f.Procs, "process"), chart.OrMissing(f.App), throughWords(f.Through)), w)...)
+			anomaly.Counted(f.Procs, "process"), chart.OrMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
 		return append(append(lines, chart.Labelled("MISSING", chart.Clean(v.Problem), w)...),
 			chart.Labelled("", "press e and type servers=N", w)...)

@@ -13,6 +13,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
@@ -92,7 +93,7 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 	}
 	j := &p.job.Value
 	title += fmt.Sprintf("  %s  user %s  %s", chart.OrMissing(j.App), chart.OrMissing(j.User),
-		api.Counted(j.NodeCount, "node"))
+		anomaly.Counted(j.NodeCount, "node"))
 	if j.End.IsZero() {
 		return title + "  running " + chart.Age(s.Now.Sub(j.Start))
 	}
@@ -123,7 +124,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 			more := len(decided) - room + 1
 			decided = append(decided[:room-1],
 				chart.Clip(fmt.Sprintf("           : %s; a higher terminal or 'fairway job %s' shows all",
-					api.Counted(more, "more line"), chart.Clean(string(j.ID))), w))
+					anomaly.Counted(more, "more line"), chart.Clean(string(j.ID))), w))
 		}
 		lines = append(lines, decided...)
 	}
@@ -208,7 +209,7 @@ func neighbourLines(list []api.Neighbour, w int) (lines []string) {
 		label = ""
 	}
 	if more := len(list) - mostNeighbours; more > 0 {
-		lines = append(lines, chart.Clip("           : "+api.Counted(more, "more job")+" with bytes there", w))
+		lines = append(lines, chart.Clip("           : "+anomaly.Counted(more, "more job")+" with bytes there", w))
 	}
 	return lines
 }
@@ -265,7 +266,7 @@ func (p *Screen) did(s *screen.State, w int) []string {
 			"%s ops/s; md queue %s; "+
 			"%.0f %% of node-seconds reported, by %s", chart.Volume(f.ReadBytes), chart.Volume(f.WriteBytes),
 		chart.Number(f.MetaOps),
-		chart.OrMissing(string(f.Mode)), api.Counted(f.IONodes, "node"),
+		chart.OrMissing(string(f.Mode)), anomaly.Counted(f.IONodes, "node"),
 		chart.Age(time.Duration(f.IOSeconds*float64(time.Second))), chart.Mega(&f.PeakBytesPerSec),
 		chart.Mega(&f.PeakNodeBytesPerSec),
 		chart.Number(f.PeakOpsPerSec), queue, 100*f.Coverage, chart.Clean(f.From))
@@ -310,7 +311,7 @@ func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 	d := &a.Decision
 	head := fmt.Sprintf("%s by policy %s", d.Action, chart.Clean(a.Policy))
 	if d.Remap {
-		head += fmt.Sprintf(": %s, %d wanted", api.Counted(d.Count, "forwarder"), d.Wanted)
+		head += fmt.Sprintf(": %s, %d wanted", anomaly.Counted(d.Count, "forwarder"), d.Wanted)
 	}
 	switch {
 	case a.Refused != "":
@@ -339,10 +340,10 @@ func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 		lines = append(lines, chart.Labelled("GIVEN", chart.Clean(words), w)...)
 	}
 	if q := a.Prediction; q != nil {
-		text := fmt.Sprintf("from the newest of %s", api.Counted(q.Depth, "earlier run"))
+		text := fmt.Sprintf("from the newest of %s", anomaly.Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {
 			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share,
-				api.Counted(q.Own.Predicted, "time"))
+				anomaly.Counted(q.Own.Predicted, "time"))
 		}
 		lines = append(lines, chart.Labelled("", text, w)...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
@@ -147,7 +148,7 @@ func (p *Logs) Body(s *screen.State, w, h int) []string {
 	if p.all {
 		which = "all in the archive (" + s.Key(screen.ActAll) + " only slow ones)"
 	}
-	lines := chart.Paragraphs(w, fmt.Sprintf("%s: %s", api.Counted(len(rows), "job"), which))
+	lines := chart.Paragraphs(w, fmt.Sprintf("%s: %s", anomaly.Counted(len(rows), "job"), which))
 	lines = append(lines, p.jobs.Old(s, "as they were", w)...)
 	if len(rows) == 0 {
 		return append(lines,

@@ -10,6 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -195,9 +196,9 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 	if len(rows) == 0 {
 		return append([]string{""}, chart.Paragraphs(w, noRunsLike(v))...)
 	}
-	head := fmt.Sprintf("%s of %s by %s on %s", api.Counted(v.All, "ended run"), chart.OrMissing(v.App),
+	head := fmt.Sprintf("%s of %s by %s on %s", anomaly.Counted(v.All, "ended run"), chart.OrMissing(v.App),
 		chart.OrMissing(v.User),
-		api.Counted(v.Nodes, "node"))
+		anomaly.Counted(v.Nodes, "node"))
 	if v.All > len(v.Runs) {
 		head += fmt.Sprintf(", the newest %d of them", len(v.Runs))
 	}
@@ -218,7 +219,7 @@ func noRunsLike(v *api.JobRuns) string {
 	return fmt.Sprintf(
 		"No other ended run of %s by %s on %s is in the history with a profile, so there is nothing to compare with "+
 			"yet. The batch system's hooks report runs; 'fairway import' brings older ones from their logs.",
-		chart.OrMissing(v.App), chart.OrMissing(v.User), api.Counted(v.Nodes, "node"))
+		chart.OrMissing(v.App), chart.OrMissing(v.User), anomaly.Counted(v.Nodes, "node"))
 }
 
 // comparison is where a job stands among the runs like it: its I/O time, and its bandwidth or, where
@@ -230,7 +231,7 @@ func comparison(v *api.JobRuns, w int) []string {
 	}
 	line := func(label string, of *api.Spread, less, more string, text func(float64) string, unit string) string {
 		if of == nil {
-			return chart.Clip(" "+chart.Left(label, 10)+"no I/O in "+api.Counted(len(v.Runs), "run")+" like it", w)
+			return chart.Clip(" "+chart.Left(label, 10)+"no I/O in "+anomaly.Counted(len(v.Runs), "run")+" like it", w)
 		}
 		return chart.Clip(" "+chart.Left(label, 10)+chart.BoxPlot(of, cells)+"  "+standing(of, less, more, like, text,
 			unit), w)

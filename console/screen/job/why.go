@@ -10,6 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/console/chart"
@@ -77,7 +78,7 @@ func (p *Why) Body(s *screen.State, w, h int) []string {
 	}
 	for i := range v.Logs {
 		l := &v.Logs[i]
-		head := fmt.Sprintf(" %s  %s  %s, %s long", chart.OrMissing(l.App), api.Counted(l.Procs, "process"),
+		head := fmt.Sprintf(" %s  %s  %s, %s long", chart.OrMissing(l.App), anomaly.Counted(l.Procs, "process"),
 			chart.Moment(l.Start, s.Now), chart.Age(l.End.Sub(l.Start)))
 		lines = append(lines, s.Bold(chart.Clip(head, w)))
 		lines = append(lines, direction(s, "reads", l.Read, w)...)

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -87,7 +88,7 @@ func victims(all []api.Victim) []string {
 	}
 	v, more := &all[0], ""
 	if n := len(all) - 1; n > 0 {
-		more = ", " + api.Counted(n, "more job")
+		more = ", " + anomaly.Counted(n, "more job")
 	}
 	name := "job " + string(v.Job)
 	if v.App != "" {

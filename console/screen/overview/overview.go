@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -248,7 +249,7 @@ func state(s *screen.State) (text, look string) {
 			look = c.look
 		}
 		if len(words) == 0 {
-			words = append(words, fmt.Sprintf("%s %s", api.Counted(c.n, "forwarder"), c.what))
+			words = append(words, fmt.Sprintf("%s %s", anomaly.Counted(c.n, "forwarder"), c.what))
 		} else {
 			words = append(words, fmt.Sprintf("%d %s", c.n, c.what))
 		}
@@ -272,7 +273,7 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	// The look ends before the rest, which is bold again.
 	title += s.Palette.Paint(look, text) + s.Palette.Bold
 	if n := len(o.Waiting); n > 0 {
-		title += "  " + api.Counted(n, "plan") + " " + map[bool]string{true: "waits", false: "wait"}[n == 1]
+		title += "  " + anomaly.Counted(n, "plan") + " " + map[bool]string{true: "waits", false: "wait"}[n == 1]
 		if w >= 110 {
 			title += " for you"
 		}

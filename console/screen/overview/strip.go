@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -158,12 +159,12 @@ func (p *Screen) detail(s *screen.State, w, h int) []string {
 	}
 	if f != nil {
 		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
-			chart.Age(s.AsOf().Sub(f.Since)), api.Counted(r.Clients, "node")))
+			chart.Age(s.AsOf().Sub(f.Since)), anomaly.Counted(r.Clients, "node")))
 		if n := needOf(s, f.ID); n != nil && len(n.Victims) > 0 {
 			add("victims", fitting(victims(n.Victims), w-10))
 		}
 	} else {
-		add("serves", api.Counted(r.Clients, "compute node"))
+		add("serves", anomaly.Counted(r.Clients, "compute node"))
 	}
 	add("slow", pal.SlowGraph(screen.SlowMinutes(s, &r), max(8, w-24), s.SignLook(" !"))+" "+
 		chart.Times(s.Value(&r, r.Slow))+

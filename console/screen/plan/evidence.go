@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
-	"fairway/webui/api"
 )
 
 // evidenceLines are what the desk knew when the plan was proposed, or last approved: the forwarders that
@@ -26,7 +26,7 @@ func (p *Screen) evidenceLines(s *screen.State, w int) []string {
 		when = "last approved"
 	}
 	text := fmt.Sprintf("as it was at %s, when the plan was %s: %s healthy, %d of them idle",
-		chart.Moment(f.At, s.Now), when, api.Counted(f.Healthy, "forwarder"), f.Idle)
+		chart.Moment(f.At, s.Now), when, anomaly.Counted(f.Healthy, "forwarder"), f.Idle)
 	if f.Unknown > 0 {
 		text += fmt.Sprintf(", %d of unknown load", f.Unknown)
 	}

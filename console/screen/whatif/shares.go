@@ -10,6 +10,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -104,7 +105,7 @@ func (p *Shares) Body(s *screen.State, w, h int) []string {
 	}
 	v := &p.shares.Value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
-	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", api.Counted(len(v.Jobs), "running job"),
+	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", anomaly.Counted(len(v.Jobs), "running job"),
 		chart.Clean(v.Policy))
 	lines := []string{chart.Clip(about, w)}
 	lines = append(lines, p.shares.Old(s, "as they were", w)...)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -152,7 +153,7 @@ func (s *decider) eligible(r Run) bool {
 	volume := s.tried("volume", r.VolumeBytes, c.VMinBytes, r.VolumeBytes > c.VMinBytes,
 		"last run moved %.4g GB (more than %.4g GB needed)", r.VolumeBytes/1e9, c.VMinBytes/1e9)
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
-		"%s did I/O (at least %g needed)", counted(r.IONodes, "compute node"), c.NMin)
+		"%s did I/O (at least %g needed)", anomaly.Counted(r.IONodes, "compute node"), c.NMin)
 	waited := fmt.Sprintf("%.4g", r.MetaQueue)
 	light := r.MetaQueue < c.WMetadata
 	if r.MetaUnknown {
@@ -181,23 +182,15 @@ func (s *decider) scale(r Run) bool {
 	f := s.c.Config.F
 	s.d.Wanted = int(math.Ceil(min(r.IONodes/f, math.MaxInt32)))
 	if !s.tried("scale", float64(s.d.Wanted), float64(s.base), s.d.Wanted > s.base,
-		"S = ceil(%s / F %g) = %s (more than the default %d needed)", counted(r.IONodes, "I/O node"), f,
-		counted(s.d.Wanted, "forwarder"), s.base) {
+		"S = ceil(%s / F %g) = %s (more than the default %d needed)", anomaly.Counted(r.IONodes, "I/O node"), f,
+		anomaly.Counted(s.d.Wanted, "forwarder"), s.base) {
 		return false
 	}
 	if s.tried("idle", float64(len(s.idle)), 1, len(s.idle) > 0,
-		"%s (%d wanted, at least 1 needed)", counted(len(s.idle), "idle healthy forwarder"), s.d.Wanted) {
+		"%s (%d wanted, at least 1 needed)", anomaly.Counted(len(s.idle), "idle healthy forwarder"), s.d.Wanted) {
 		s.grant(Upgrade, min(s.d.Wanted, len(s.idle)))
 	}
 	return true
-}
-
-// counted is a number of things as people say it: 1 forwarder, 2 forwarders.
-func counted[T int | float64](n T, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%v %ss", n, thing)
 }
 
 // avoidInterference isolates the job on as many dedicated forwarders as it has by default, when any
@@ -222,7 +215,7 @@ func (s *decider) avoidInterference(r Run) {
 		return
 	}
 	if s.tried("isolation", float64(len(s.idle)), float64(s.base), len(s.idle) >= s.base,
-		"%s (%d needed to isolate the job)", counted(len(s.idle), "idle healthy forwarder"), s.base) {
+		"%s (%d needed to isolate the job)", anomaly.Counted(len(s.idle), "idle healthy forwarder"), s.base) {
 		s.grant(Isolate, s.base)
 	}
 }
