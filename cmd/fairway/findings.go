@@ -27,33 +27,25 @@ func newFindings(o *options) *cobra.Command {
 		Short: "List what is wrong, or one finding with its life",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				if len(args) == 1 {
-					v, err := cl.Finding(ctx, args[0])
-					if err != nil || o.json {
-						return orJSON(c.OutOrStdout(), v, err)
+			if len(args) == 1 {
+				var inc *incident.Incident
+				return show(o, c, func(ctx context.Context, cl *client.Client) (v api.FindingView, err error) {
+					if v, err = cl.Finding(ctx, args[0]); err == nil && !o.json {
+						inc, err = cl.Incident(ctx, args[0], false)
 					}
-					inc, err := cl.Incident(ctx, args[0], false)
-					if err != nil {
-						return err
-					}
-					return printFinding(c.OutOrStdout(), v, inc)
-				}
+					return v, err
+				}, func(w io.Writer, v api.FindingView) error { return printFinding(w, v, inc) })
+			}
+			return show(o, c, func(ctx context.Context, cl *client.Client) ([]anomaly.Finding, error) {
 				list, err := cl.Findings(ctx)
-				if err != nil {
-					return err
-				}
 				shown := []anomaly.Finding{}
 				for _, f := range list {
 					if all || f.Open() {
 						shown = append(shown, f)
 					}
 				}
-				if o.json {
-					return printJSON(c.OutOrStdout(), shown)
-				}
-				return printFindings(c.OutOrStdout(), shown)
-			})
+				return shown, err
+			}, printFindings)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
@@ -65,36 +57,15 @@ func newFindings(o *options) *cobra.Command {
 	return c
 }
 
-// ask runs one call to the daemon.
-func (o *options) ask(c *cobra.Command, call func(context.Context, *client.Client) error) error {
-	cl, err := o.connect()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	return call(c.Context(), cl)
-}
-
-func orJSON(w io.Writer, v any, err error) error {
-	if err != nil {
-		return err
-	}
-	return printJSON(w, v)
-}
-
 func newFindingVerb(o *options, verb, short string, call func(*client.Client, context.Context, string,
 	string) (anomaly.Finding, error)) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				f, err := call(cl, ctx, args[0], reason)
-				if err != nil || o.json {
-					return orJSON(c.OutOrStdout(), f, err)
-				}
-				return printFindings(c.OutOrStdout(), []anomaly.Finding{f})
-			})
+			return show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Finding, error) {
+				return call(cl, ctx, args[0], reason)
+			}, func(w io.Writer, f anomaly.Finding) error { return printFindings(w, []anomaly.Finding{f}) })
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
@@ -194,36 +165,22 @@ func newExclude(o *options) *cobra.Command {
 			"firmware'",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				f := topology.ForwarderID(args[0])
-				var at time.Time
-				var e remap.Exclusion
-				var err error
-				switch {
-				case from != "" && !maintenance:
+			var at time.Time
+			if from != "" {
+				if !maintenance {
 					return program.BadUsage(errors.New("--from needs --maintenance: only that is planned ahead"))
-				case from != "":
-					if at, err = time.Parse(time.RFC3339, from); err != nil {
-						return program.BadUsage(fmt.Errorf("--from %q: want a time such as 2026-11-28T08:00:00Z", from))
-					}
 				}
+				var err error
+				if at, err = time.Parse(time.RFC3339, from); err != nil {
+					return program.BadUsage(fmt.Errorf("--from %q: want a time such as 2026-11-28T08:00:00Z", from))
+				}
+			}
+			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Exclusion, error) {
 				if maintenance {
-					e, err = cl.Maintain(ctx, f, at, ttl, reason)
-				} else {
-					e, err = cl.Exclude(ctx, f, ttl, reason)
+					return cl.Maintain(ctx, topology.ForwarderID(args[0]), at, ttl, reason)
 				}
-				if err != nil || o.json {
-					return orJSON(c.OutOrStdout(), e, err)
-				}
-				if e.Since.After(time.Now()) {
-					_, err = fmt.Fprintf(c.OutOrStdout(), "%s will be excluded from %s until %s\n", e.Forwarder,
-						e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"))
-					return err
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is excluded from allocation until %s\n", e.Forwarder,
-					e.Until.Local().Format("2006-01-02 15:04:05"))
-				return err
-			})
+				return cl.Exclude(ctx, topology.ForwarderID(args[0]), ttl, reason)
+			}, printExclusion)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
@@ -234,6 +191,17 @@ func newExclude(o *options) *cobra.Command {
 	return c
 }
 
+func printExclusion(w io.Writer, e remap.Exclusion) error {
+	if e.Since.After(time.Now()) {
+		_, err := fmt.Fprintf(w, "%s will be excluded from %s until %s\n", e.Forwarder,
+			e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s is excluded from allocation until %s\n", e.Forwarder,
+		e.Until.Local().Format("2006-01-02 15:04:05"))
+	return err
+}
+
 // newExclusions lists the forwarders that are excluded, and what became of their traffic.
 func newExclusions(o *options) *cobra.Command {
 	return &cobra.Command{
@@ -241,12 +209,9 @@ func newExclusions(o *options) *cobra.Command {
 		Short: "List the excluded forwarders, what became of their traffic, and maintenance to come",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				f, err := cl.Exclusions(ctx)
-				if err != nil || o.json {
-					return orJSON(c.OutOrStdout(), f, err)
-				}
-				w := c.OutOrStdout()
+			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
+				return cl.Exclusions(ctx)
+			}, func(w io.Writer, f remap.Feed) error {
 				if len(f.Exclusions) == 0 {
 					fmt.Fprintln(w, "no forwarder is excluded")
 				}
@@ -279,12 +244,10 @@ func newReturn(o *options) *cobra.Command {
 		Short: "Take an excluded forwarder back into allocation",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.ask(c, func(ctx context.Context, cl *client.Client) error {
-				f, err := cl.Return(ctx, topology.ForwarderID(args[0]), reason)
-				if err != nil || o.json {
-					return orJSON(c.OutOrStdout(), f, err)
-				}
-				_, err = fmt.Fprintf(c.OutOrStdout(), "%s is in allocation again; excluded still: %s\n", args[0],
+			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
+				return cl.Return(ctx, topology.ForwarderID(args[0]), reason)
+			}, func(w io.Writer, f remap.Feed) error {
+				_, err := fmt.Fprintf(w, "%s is in allocation again; excluded still: %s\n", args[0],
 					anomaly.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/program"
 	"fairway/collector/source/lnet"
 	"fairway/collector/source/lustre"
 	"fairway/collector/source/lwfs"
@@ -21,37 +18,18 @@ import (
 // maxFileBytes bounds one file given to an offline reader.
 const maxFileBytes = 256 << 20
 
-// eachInput reads the named files one after the other and hands each to read; bad ones are named and do
-// not stop the rest.
-func eachInput(cmd *cobra.Command, names []string, read func(name string, b []byte) error) error {
-	failed := 0
-	for _, name := range names {
-		if err := oneInput(cmd, name, read); err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: %v\n", name, err)
-			failed++
-		}
-	}
-	if failed > 0 {
-		return program.BadUsage(fmt.Errorf(
-			"%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
-	}
-	return nil
-}
-
-func oneInput(cmd *cobra.Command, name string, read func(name string, b []byte) error) error {
+// whole reads a file named on the command line.
+func whole(cmd *cobra.Command, name string) ([]byte, error) {
 	in, err := openInput(cmd, name)
 	if err != nil {
-		return bare(err)
+		return nil, bare(err)
 	}
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
-	if err != nil {
-		return err
+	if err == nil && len(b) > maxFileBytes {
+		err = fmt.Errorf("more than %d bytes", maxFileBytes)
 	}
-	if len(b) > maxFileBytes {
-		return fmt.Errorf("more than %d bytes", maxFileBytes)
-	}
-	return read(name, b)
+	return b, err
 }
 
 // lustreKinds are what `fairway lustre` reads.
@@ -68,13 +46,16 @@ func newLustre() *cobra.Command {
 		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e := json.NewEncoder(raw(cmd.OutOrStdout()))
-			return eachInput(cmd, args, func(name string, b []byte) error {
+			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+				b, err := whole(cmd, name)
+				if err != nil {
+					return err
+				}
 				params := lustre.ParseParams(b)
 				if len(params) == 0 {
-					return lustreFile(e, lustreLine{File: name}, b)
+					return lustreFile(print, lustreLine{File: name}, b)
 				}
-				return lustreParams(e, name, params)
+				return lustreParams(print, name, params)
 			})
 		},
 	}
@@ -95,11 +76,11 @@ type lustreLine struct {
 }
 
 // lustreParams prints the parameters of an lctl output; a bad one does not stop the rest.
-func lustreParams(e *json.Encoder, name string, params []lustre.Param) error {
+func lustreParams(print func(any) error, name string, params []lustre.Param) error {
 	var bad []error
 	read := 0
 	for _, p := range params {
-		err := lustreFile(e, lustreLine{File: name, Param: p.Path}, p.Value)
+		err := lustreFile(print, lustreLine{File: name, Param: p.Path}, p.Value)
 		if errors.Is(err, errKind) {
 			continue
 		}
@@ -115,36 +96,36 @@ func lustreParams(e *json.Encoder, name string, params []lustre.Param) error {
 }
 
 // lustreFile prints one file or parameter, recognized by its content.
-func lustreFile(e *json.Encoder, line lustreLine, b []byte) error {
+func lustreFile(print func(any) error, line lustreLine, b []byte) error {
 	start := bytes.TrimSpace(b)
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	switch words := bytes.Fields(first); {
 	case bytes.HasPrefix(start, []byte("job_stats:")):
 		jobs, bad := lustre.ParseJobStats(b)
-		return printEach(e, jobs, bad, func(j *lustre.JobStat) any { line.Job = j; return line })
+		return printEach(print, jobs, bad, func(j *lustre.JobStat) any { line.Job = j; return line })
 	case bytes.Contains(b, []byte("% cum %")):
 		r, bad := lustre.ParseRPCStats(b)
-		return printEach(e, []lustre.RPCStats{r}, bad, func(r *lustre.RPCStats) any { line.RPC = r; return line })
+		return printEach(print, []lustre.RPCStats{r}, bad, func(r *lustre.RPCStats) any { line.RPC = r; return line })
 	case bytes.HasPrefix(start, []byte("snapshot_time")), bytes.Contains(b, []byte(" samples [")):
 		stats, bad := lustre.ParseStats(b)
-		return printEach(e, stats, bad, func(s *lustre.Stat) any { line.Stat = s; return line })
+		return printEach(print, stats, bad, func(s *lustre.Stat) any { line.Stat = s; return line })
 	case len(words) == 11 && len(first) == len(start):
 		s, bad := lnet.ParseStats(b)
 		if bad != nil {
 			return errKind
 		}
-		return printEach(e, []lnet.Stats{s}, nil, func(s *lnet.Stats) any { line.LNet = s; return line })
+		return printEach(print, []lnet.Stats{s}, nil, func(s *lnet.Stats) any { line.LNet = s; return line })
 	case len(words) == 10 && string(words[0]) == "nid":
 		peers, bad := lnet.ParsePeers(b)
-		return printEach(e, peers, bad, func(p *lnet.Peer) any { line.Peer = p; return line })
+		return printEach(print, peers, bad, func(p *lnet.Peer) any { line.Peer = p; return line })
 	}
 	return errKind
 }
 
 // printEach prints what was read, then says what could not be.
-func printEach[T any](e *json.Encoder, all []T, bad error, line func(*T) any) error {
+func printEach[T any](print func(any) error, all []T, bad error, line func(*T) any) error {
 	for i := range all {
-		if err := e.Encode(line(&all[i])); err != nil {
+		if err := print(line(&all[i])); err != nil {
 			return err
 		}
 	}
@@ -163,21 +144,19 @@ func newLwfs() *cobra.Command {
 		Example: "  fairway lwfs --utc-offset 8h dev_hosts.txt",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			w := bufio.NewWriter(raw(cmd.OutOrStdout()))
-			e := json.NewEncoder(w)
 			at := time.FixedZone("", int(zone.Seconds()))
-			err := eachInput(cmd, args, func(_ string, b []byte) error {
-				return lwfsFile(e, b, func(line []byte) (any, bool, error) {
+			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+				b, err := whole(cmd, name)
+				if err != nil {
+					return err
+				}
+				return lwfsFile(print, b, func(line []byte) (any, bool, error) {
 					if client {
 						return asAny(lwfs.ParseClientLine(line, at))
 					}
 					return asAny(lwfs.ParseLine(line, at))
 				})
 			})
-			if flushErr := w.Flush(); err == nil {
-				err = flushErr
-			}
-			return err
 		},
 	}
 	c.Flags().BoolVar(&client, "client", false, "the files are compute nodes' client traces")
@@ -187,7 +166,7 @@ func newLwfs() *cobra.Command {
 
 func asAny[T any](v T, ok bool, err error) (any, bool, error) { return v, ok, err }
 
-func lwfsFile(e *json.Encoder, b []byte, parse func([]byte) (any, bool, error)) error {
+func lwfsFile(print func(any) error, b []byte, parse func([]byte) (any, bool, error)) error {
 	var bad error
 	n, understood := 0, 0
 	for line := range strings.Lines(string(b)) {
@@ -200,7 +179,7 @@ func lwfsFile(e *json.Encoder, b []byte, parse func([]byte) (any, bool, error)) 
 			continue
 		}
 		understood++
-		if err := e.Encode(v); err != nil {
+		if err := print(v); err != nil {
 			return err
 		}
 	}

@@ -74,14 +74,6 @@ func WorkingDay(seed uint64) Config {
 	return c
 }
 
-// Small is a machine of the same proportions for a quick look.
-func Small(seed uint64) Config {
-	c := TaihuLight(seed)
-	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage = "small-sim", 512, 8, 4, 4
-	c.StorageBytesPerSec, c.MetaOpsPerSec, c.JobSeconds = 8e9, 40e3, 300
-	return c
-}
-
 // Machine is the model's state. Its methods must not be called concurrently.
 type Machine struct {
 	cfg     Config

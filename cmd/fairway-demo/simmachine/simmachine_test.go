@@ -214,3 +214,11 @@ func BenchmarkSecond(b *testing.B) {
 		s++
 	}
 }
+
+// Small is a machine of the same proportions for a quick look.
+func Small(seed uint64) Config {
+	c := TaihuLight(seed)
+	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage = "small-sim", 512, 8, 4, 4
+	c.StorageBytesPerSec, c.MetaOpsPerSec, c.JobSeconds = 8e9, 40e3, 300
+	return c
+}

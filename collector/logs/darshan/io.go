@@ -79,20 +79,6 @@ func small(bins *[10]int64) int64 {
 	return sum
 }
 
-// Interval is the time from the first read or write to the end of the last, seconds since job start; ok
-// is false where nothing was read or written.
-func (o *IO) Interval() (start, end float64, ok bool) {
-	switch {
-	case o.Read.Known() && o.Write.Known():
-		return min(o.Read.Start, o.Write.Start), max(o.Read.End, o.Write.End), true
-	case o.Read.Known():
-		return o.Read.Start, o.Read.End, true
-	case o.Write.Known():
-		return o.Write.Start, o.Write.End, true
-	}
-	return 0, 0, false
-}
-
 // merge adds the figures of another rank of the same file.
 func (o *IO) merge(n *IO) {
 	o.Ranks += n.Ranks

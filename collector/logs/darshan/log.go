@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 )
 
@@ -76,24 +75,6 @@ func Read(in io.ReaderAt, size int64) (*Log, error) {
 		}
 	}
 	return g.log, err
-}
-
-// ReadFile is Read for a named file.
-func ReadFile(name string) (*Log, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	log, err := Read(f, info.Size())
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return log, err
 }
 
 // gatherer puts the records of one file together.

@@ -100,24 +100,6 @@ type RPCStats struct {
 	Tables []Table           `json:"tables"`
 }
 
-// pageBytes is what Lustre counts in.
-const pageBytes = 4096
-
-// BytesAtMost is the upper bound of the bytes that the "pages per" table stands for: a bucket holds
-// requests of more than half its key, up to the key.
-func (r RPCStats) BytesAtMost() (read, write uint64) {
-	for _, t := range r.Tables {
-		if !bytes.HasPrefix([]byte(t.Title), []byte("pages per")) {
-			continue
-		}
-		for _, row := range t.Rows {
-			read += row.Key * pageBytes * row.Read
-			write += row.Key * pageBytes * row.Write
-		}
-	}
-	return read, write
-}
-
 // ParseRPCStats reads an rpc_stats or brw_stats file; tables may be absent or empty. With a bad line
 // it returns the others and an error that names it.
 func ParseRPCStats(b []byte) (RPCStats, error) {

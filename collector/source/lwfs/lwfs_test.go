@@ -188,30 +188,15 @@ func TestClientTrace(t *testing.T) {
 	}
 }
 
-const compID = "CABID=`/bin/cal_cabid`\necho \"cabid: $CABID\"\n" +
-	"if [ $CABID -eq 0 ] && [ $MIDPID -eq 0 ]; then\n\tln -s /etc/lwfs/lwfs_gio001.vol /etc/lwfs/lwfs.vol\n" +
-	"if [ $CABID -eq 0 ] && [ $MIDPID -eq 1 ]; then\n\tln -s /etc/lwfs/lwfs_gio001.vol /etc/lwfs/lwfs.vol\n" +
-	"if [ $CABID -eq 1 ] && [ $MIDPID -eq 3 ]; then\n\tln -s /etc/lwfs/lwfs_gio002.vol /etc/lwfs/lwfs.vol\n"
-
-// TestWholeTrace reads every line of a trace and of the text that says which forwarder serves which cabinet, and of
-// real ones where these lie beside the repository; there the samples have the shape of the real lines.
+// TestWholeTrace reads every line of a trace, and of a real one where that lies beside the repository; there the
+// samples have the shape of the real lines.
 func TestWholeTrace(t *testing.T) {
 	ours := []byte(sample(1, 100, 2, 30, 4) + sample(2, 0, 0, 0, 0))
 	if lines := readTrace(t, ours); lines != 14 {
 		t.Errorf("%d lines of trace", lines)
 	}
-	m, err := ParseCompID([]byte(compID))
-	if err != nil || len(m) != 3 || m[Quarter{0, 1}] != "gio001" || m[Quarter{1, 3}] != "gio002" {
-		t.Errorf("quarters %v, %v", m, err)
-	}
-	if q := QuarterOf(1023); q != (Quarter{0, 3}) {
-		t.Errorf("node 1023 stands in %v", q)
-	}
-	if id, ok := ComputeID("172.1.2.3"); !ok || id != 1024+16+3 {
-		t.Errorf("172.1.2.3 is node %d", id)
-	}
-	dir := filepath.Join("..", "..", "..", "shared", "data", "beacon")
-	real, err := os.ReadFile(filepath.Join(dir, "LWFS_server_data_example.dev_hosts.txt"))
+	real, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "beacon",
+		"LWFS_server_data_example.dev_hosts.txt"))
 	if err != nil {
 		return
 	}
@@ -224,18 +209,6 @@ func TestWholeTrace(t *testing.T) {
 		if !strings.Contains(known, string(line)) {
 			t.Errorf("the real trace has no line such as %q", line)
 		}
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "COMPID_CabinetID"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err = ParseCompID(b)
-	names := map[string]int{}
-	for _, f := range m {
-		names[string(f)]++
-	}
-	if err != nil || len(m) != 165 || len(names) != 83 || m[Quarter{0, 0}] != "gio081" {
-		t.Errorf("%d quarters on %d forwarders, %v", len(m), len(names), err)
 	}
 }
 
@@ -261,11 +234,9 @@ func readTrace(t *testing.T, b []byte) (lines int) {
 func FuzzLine(f *testing.F) {
 	f.Add([]byte(sample(1, 1, 1, 1, 1)))
 	f.Add([]byte("[2018-09-10 14:16:52] T READ 0xFD size=100 offset=900 count=10"))
-	f.Add([]byte("if [ $CABID -eq 0 ] && [ $MIDPID -eq 1 ]; then\nln -s /etc/lwfs/lwfs_gio081.vol x\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		ParseLine(b, time.UTC)
 		ParseClientLine(b, time.UTC)
-		ParseCompID(b)
 	})
 }
 

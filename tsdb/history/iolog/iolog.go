@@ -107,7 +107,8 @@ type JobFile struct {
 	SeqWrites    int64 `col:"seq_writes"`
 	ConsecReads  int64 `col:"consec_reads"`
 	ConsecWrites int64 `col:"consec_writes"`
-	// SmallReads and SmallWrites are below SmallBytes; POSIX only.
+	// SmallReads and SmallWrites are below 1 MiB, a Lustre stripe and RPC by default: the first five bins; POSIX
+	// only.
 	SmallReads  int64 `col:"small_reads"`
 	SmallWrites int64 `col:"small_writes"`
 
@@ -127,10 +128,6 @@ type JobFile struct {
 	// OSTs are the indices of the targets that the file is striped over.
 	OSTs []int32 `col:"osts"`
 }
-
-// SmallBytes is the size below which a request counts as small: a Lustre default stripe and RPC. Darshan
-// counts requests in bins, of which the first five lie below it.
-const SmallBytes = 1 << 20
 
 // File is a file's name.
 type File struct {
