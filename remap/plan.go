@@ -167,14 +167,6 @@ func ClonePlan(p *Plan) Plan {
 	return c
 }
 
-// ApprovedAt returns when the newest approval was given.
-func (p *Plan) ApprovedAt() time.Time {
-	if n := len(p.Approvals); n > 0 {
-		return p.Approvals[n-1].At
-	}
-	return time.Time{}
-}
-
 // Title is the plan in one line.
 func Title(p *Plan) string {
 	if p.Short != "" {

@@ -160,6 +160,13 @@ func (d *daemon) clusterCheck(ctx context.Context) api.Check {
 	for _, o := range d.cluster.Others(ctx) {
 		if o.Err == nil {
 			words = append(words, fmt.Sprintf("%s has %d", o.Name, o.Records))
+			if o.Ahead.Abs() >= clocksApart {
+				words = append(words, clockWords(&o))
+				if c.Level == api.CheckOK {
+					c.Level, c.Fix = api.CheckWarned,
+						"set the clocks of the daemons by NTP: leases and expiries go by them"
+				}
+			}
 			continue
 		}
 		words = append(words, fmt.Sprintf("%s is not there: %v", o.Name, o.Err))
@@ -169,6 +176,17 @@ func (d *daemon) clusterCheck(ctx context.Context) api.Check {
 	}
 	c.Text = strings.Join(words, "; ")
 	return c
+}
+
+// clocksApart is from when on clocks of daemons that differ are a warning.
+const clocksApart = 2 * time.Second
+
+func clockWords(o *cluster.Other) string {
+	side := "ahead of"
+	if o.Ahead < 0 {
+		side = "behind"
+	}
+	return fmt.Sprintf("the clock of %s is %s %s this daemon's", o.Name, o.Ahead.Abs().Round(time.Second), side)
 }
 
 // leader passes a request on to the daemon that leads.

@@ -80,6 +80,9 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
+// ahead is by how much the daemon's clock is wrong: they are a minute apart.
+func (d *daemon) ahead() time.Duration { return time.Duration(int(d.conf.Name[0])-'b') * time.Minute }
+
 func (d *daemon) journal() string { return filepath.Join(d.dir, "journal") }
 
 func testLog() *slog.Logger {
@@ -96,7 +99,7 @@ func (d *daemon) open(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.node = New(Config{Settings: d.conf, Dir: filepath.Join(d.dir, "cluster"), Secret: "secret", Listener: l,
-		Log: testLog().With("daemon", d.conf.Name)})
+		Log: testLog().With("daemon", d.conf.Name), Now: func() time.Time { return time.Now().Add(d.ahead()) }})
 	if d.desk, err = openDesk(d.journal(), d.node); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +152,7 @@ func record(t *testing.T, all []*daemon, i int) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		l := leader(t, all)
 		f := finding(i)
-		f[0].At = f[0].At.Add(time.Duration(l.conf.Name[0]-'b') * time.Minute) // the daemons' clocks are a minute apart
+		f[0].At = f[0].At.Add(l.ahead())
 		if err := l.desk.RecordFindings(context.Background(), f); err == nil {
 			return
 		}
@@ -363,4 +366,34 @@ func TestADaemonThatWasAwayGetsASnapshot(t *testing.T) {
 	}
 	record(t, all, 999)
 	agree(t, all[:2])
+}
+
+// TestClocksApartAreSeen: each daemon says by how much the others' clocks differ from its own.
+func TestClocksApartAreSeen(t *testing.T) {
+	all := three(t)
+	for _, d := range all {
+		d.open(t)
+		defer d.close(t)
+	}
+	record(t, all, 1)
+	agree(t, all)
+	for _, d := range all {
+		seen := map[string]time.Duration{}
+		for end := time.Now().Add(patience); len(seen) < 2 && time.Now().Before(end); {
+			for _, o := range d.node.Others(t.Context()) {
+				if o.Err == nil {
+					seen[o.Name] = o.Ahead
+				}
+			}
+		}
+		if len(seen) < 2 {
+			t.Fatalf("%s reaches %v", d.conf.Name, seen)
+		}
+		for name, ahead := range seen {
+			want := time.Duration(int(name[0])-int(d.conf.Name[0])) * time.Minute
+			if (ahead - want).Abs() > 20*time.Second {
+				t.Errorf("%s: the clock of %s is %s ahead, expected %s", d.conf.Name, name, ahead, want)
+			}
+		}
+	}
 }

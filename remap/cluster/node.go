@@ -33,6 +33,14 @@ type Config struct {
 	// Server and Client are for TLS between the daemons; nil: clear text.
 	Server, Client *tls.Config
 	Log            *slog.Logger
+	Now            func() time.Time // nil: time.Now
+}
+
+func (c *Config) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
 }
 
 // Desk is the desk of this daemon.
@@ -343,7 +351,8 @@ func (n *Node) die(err error) {
 
 // hello is what this daemon says of itself.
 func (n *Node) hello() hello {
-	return hello{Name: n.cfg.Name, Head: n.journal.Head(), Founded: n.founded.Load(), Founder: n.cfg.founder()}
+	return hello{Name: n.cfg.Name, Head: n.journal.Head(), At: n.cfg.now(), Founded: n.founded.Load(),
+		Founder: n.cfg.founder()}
 }
 
 // fits says why another daemon's journal does not fit this one.

@@ -44,6 +44,7 @@ type hello struct {
 	Nonce string       `json:"nonce,omitempty"`
 	MAC   string       `json:"mac"`
 	Head  journal.Head `json:"head"`
+	At    time.Time    `json:"at,omitzero"` // by its clock
 	// Founded says that its journal is the cluster's, Founder that it will be.
 	Founded bool   `json:"founded,omitempty"`
 	Founder bool   `json:"founder,omitempty"`

@@ -107,7 +107,9 @@ func (s *Status) Notice(now time.Time) string {
 type Other struct {
 	Name    string
 	Records uint64 // of its journal
-	Err     error  // why it is not spoken with
+	// Ahead is by how much its clock is before this daemon's, below 0 behind it; 0 where it does not say.
+	Ahead time.Duration
+	Err   error // why it is not spoken with
 }
 
 // Others asks every other daemon where its journal ends.
@@ -121,11 +123,15 @@ func (n *Node) Others(ctx context.Context) (out []Other) {
 			continue
 		}
 		wait.Go(func() {
+			begun := n.cfg.now()
 			c, h, err := n.peers.dial(ctx, d.Addr, forHTTP)
 			if err == nil {
 				c.Close()
 			}
 			all[i] = Other{Name: d.Name, Records: h.Head.Records, Err: err}
+			if took := n.cfg.now().Sub(begun); !h.At.IsZero() {
+				all[i].Ahead = h.At.Sub(begun.Add(took / 2))
+			}
 		})
 	}
 	wait.Wait()

@@ -9,14 +9,15 @@ import (
 	"fairway/remap"
 )
 
-// movedOn finds a later plan that holds a node of e.
+// movedOn finds a plan that was approved later and holds a node of e. What is later says the journal, and not a clock:
+// the daemons that lead one after the other have their own.
 func (t *planTable) movedOn(e *entry) (plan string, node topology.NodeID) {
 	mine := map[topology.NodeID]bool{}
 	for _, m := range e.Moves {
 		mine[m.Node] = true
 	}
 	for o := range t.unfinished {
-		if o.ID == e.ID || !o.State.Holds() || !o.ApprovedAt().After(e.ApprovedAt()) {
+		if o.ID == e.ID || !o.State.Holds() || o.approved <= e.approved {
 			continue
 		}
 		for _, m := range o.Moves {

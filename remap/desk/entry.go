@@ -15,6 +15,7 @@ type entry struct {
 	remap.Plan
 	results, undo map[topology.NodeID]int
 	packed        []byte
+	approved      int // which of the journal's approvals was its last; 0: none
 }
 
 func newEntry(p *remap.Plan) *entry {

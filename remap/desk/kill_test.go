@@ -347,7 +347,13 @@ func takeAllBack(t *testing.T, d *Desk) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.SortStableFunc(plans, func(a, b remap.Plan) int { return b.ApprovedAt().Compare(a.ApprovedAt()) })
+		approved := func(p *remap.Plan) (at time.Time) {
+			for _, a := range p.Approvals {
+				at = a.At
+			}
+			return at
+		}
+		slices.SortStableFunc(plans, func(a, b remap.Plan) int { return approved(&b).Compare(approved(&a)) })
 		i := slices.IndexFunc(plans, func(p remap.Plan) bool { return p.State.Holds() })
 		if i < 0 {
 			return

@@ -15,6 +15,7 @@ type planTable struct {
 	first int      // counts those before order: they are in segments of the journal
 	open  []string // those of order that can still change: what looks at every plan looks at these
 	count map[remap.PlanState]int
+	given int // approvals
 	packer
 }
 
@@ -78,6 +79,10 @@ func (t *planTable) take(r *journal.Record) {
 	e := t.of[r.Plan]
 	was := e.State
 	e.step(r)
+	if r.Approval != nil {
+		t.given++
+		e.approved = t.given
+	}
 	t.count[was]--
 	t.count[e.State]++
 	if e.State.Final() && !was.Final() {
