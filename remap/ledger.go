@@ -84,6 +84,31 @@ func (l *Ledger) Outcome() string {
 	return text
 }
 
+// harmFrom is the I/O time for each byte, as a multiple of the last run's, from which a plan counts as having done harm
+// to its job: as much as an effect that is measured while a job runs.
+const harmFrom = helpedFrom
+
+// Harm says in words by how much a job that a plan moved was slower than its last run; empty where it was not, or where
+// that is not known.
+func (p *Plan) Harm() string {
+	if e := p.Effect; e != nil && e.Verdict == Worse {
+		return e.Text()
+	}
+	l := p.Ledger
+	if l == nil || l.Measured == nil || l.Predicted == nil {
+		return ""
+	}
+	before, after := l.Predicted, l.Measured
+	if !(before.VolumeBytes > 0 && before.IOSeconds > 0 && after.VolumeBytes > 0) {
+		return ""
+	}
+	ratio := after.IOSeconds / after.VolumeBytes * before.VolumeBytes / before.IOSeconds
+	if !(ratio >= harmFrom) {
+		return ""
+	}
+	return fmt.Sprintf("its I/O took %.2fx of the last run's time for each byte", ratio)
+}
+
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g GB", bytes/1e9) }
 
 // spell writes seconds with the precision that a person reads.

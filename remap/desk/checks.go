@@ -187,3 +187,17 @@ func age(d time.Duration) string {
 	}
 	return fmt.Sprintf("%.0fm", d.Minutes())
 }
+
+// checkHarm is the bound of harm: while the newest plan of this kind that was judged had made its job slower, the next
+// one waits for a person.
+func checkHarm(last *remap.Plan) []remap.Check {
+	if last == nil {
+		return nil
+	}
+	harm := last.Harm()
+	if harm == "" {
+		return oneCheck("harm", remap.Green, fmt.Sprintf("%s, the last plan of this kind, did no harm", last.ID))
+	}
+	return oneCheck("harm", remap.Amber, fmt.Sprintf(
+		"%s, the last plan of %s for this program, did harm: %s", last.ID, last.Proposer, harm))
+}

@@ -16,11 +16,34 @@ type planTable struct {
 	open  []string // those of order that can still change: what looks at every plan looks at these
 	count map[remap.PlanState]int
 	given int // approvals
+	// judged are the newest plans of each kind that moved a job and of which it is known what that brought.
+	judged map[planKind]string
 	packer
 }
 
+// planKind is what a proposer's plans for the runs of a program have in common.
+type planKind struct{ proposer, app, user string }
+
+func kindOf(p *remap.Plan) planKind { return planKind{p.Proposer, p.App, p.User} }
+
+// judge notes that it is known what a plan brought.
+func (t *planTable) judge(e *entry) {
+	if k := kindOf(&e.Plan); e.State.Moved() && e.App != "" && e.ID >= t.judged[k] {
+		t.judged[k] = e.ID
+	}
+}
+
+// lastJudged is the newest judged plan of a plan's kind; nil without one.
+func (t *planTable) lastJudged(p *remap.Plan) *remap.Plan {
+	if e := t.of[t.judged[kindOf(p)]]; e != nil && e.ID != p.ID {
+		return &e.Plan
+	}
+	return nil
+}
+
 func newPlanTable() planTable {
-	return planTable{of: map[string]*entry{}, count: map[remap.PlanState]int{}, packer: newPacker()}
+	return planTable{of: map[string]*entry{}, count: map[remap.PlanState]int{}, judged: map[planKind]string{},
+		packer: newPacker()}
 }
 
 func planID(n int) string { return fmt.Sprintf("P-%06d", n) }
@@ -82,6 +105,9 @@ func (t *planTable) take(r *journal.Record) {
 	if r.Approval != nil {
 		t.given++
 		e.approved = t.given
+	}
+	if r.Kind == journal.StepMeasure || r.Kind == journal.StepEffect {
+		t.judge(e)
 	}
 	t.count[was]--
 	t.count[e.State]++

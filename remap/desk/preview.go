@@ -25,11 +25,12 @@ func (d *answers) Preview(ctx context.Context, by remap.Person, id string) (rema
 func (d *answers) preview(ctx context.Context, by remap.Person, id string) (remap.Preview, error) {
 	var p remap.Plan
 	var others []remap.Plan
+	var harm []remap.Check
 	err := d.rec.do(ctx, func() error {
 		t := &d.rec.state.plans
 		e, err := t.get(id)
 		if err == nil {
-			p, others = t.whole(e), t.moving()
+			p, others, harm = t.whole(e), t.moving(), checkHarm(t.lastJudged(&e.Plan))
 		}
 		return err
 	})
@@ -54,6 +55,7 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 		checkSources(p, s),
 		checkFloor(targets, p, s, set),
 		checkOthers(p, others),
+		harm,
 	)
 	v.Frozen = s.Freeze(p.Moves)
 	v.Needs = approvalsNeeded(v, set)

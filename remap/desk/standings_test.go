@@ -223,3 +223,51 @@ func TestAStandingApprovalHoldsWhileItsGiverHasTheRole(t *testing.T) {
 		}
 	})
 }
+
+// TestAPolicyThatDidHarmIsStopped: after a plan that made its job slower the next one for the program waits for a
+// person, and after one of the person's that did no harm the rule holds again. Other programs are not touched.
+func TestAPolicyThatDidHarmIsStopped(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, func(s *Settings) { s.Mode, s.PlansPerMinute, s.TwoPersons = remap.ModeAuto, 100, false },
+		func(t *testing.T, d *Desk, _ string) {
+			run := func(i int, app string, seconds float64, approve bool) remap.PlanState {
+				r := ask(i, app)
+				r.Ledger = &remap.Ledger{Policy: "dfra", Predicted: &remap.IOFigures{VolumeBytes: 1e9, IOSeconds: 10}}
+				p := propose(t, d, policy, r)
+				state := p.State
+				if approve {
+					v, err := d.Preview(t.Context(), olga, p.ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !slices.ContainsFunc(v.Checks, func(c remap.Check) bool {
+						return c.Name == "harm" && c.Level == remap.Amber && strings.Contains(c.Text, "6.00x")
+					}) {
+						t.Errorf("no check says which harm was done: %+v", v.Checks)
+					}
+					if _, err := d.Approve(t.Context(), olga, p.ID,
+						remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Minute)
+				if err := d.Measure(t.Context(), p.ID,
+					remap.IOFigures{VolumeBytes: 2e9, IOSeconds: 2 * seconds}); err != nil {
+					t.Fatal(err)
+				}
+				return state
+			}
+			for i, s := range []struct {
+				app     string
+				seconds float64
+				waits   bool
+				approve bool
+			}{{"ROMS", 10, false, false}, {"ROMS", 60, false, false}, {"ROMS", 5, true, false},
+				{"WRF", 10, false, false},
+				{"ROMS", 11, true, true}, {"ROMS", 10, false, false}} {
+				if state := run(i, s.app, s.seconds, s.approve); (state == remap.Proposed) != s.waits {
+					t.Errorf("run %d of %s is %s", i, s.app, state)
+				}
+			}
+		})
+}
