@@ -70,7 +70,8 @@ func (d *daemon) openJobs() error {
 		Seconds: d.store,
 		Name:    d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
 		LiveAfter: d.conf.Dispatch.LiveAfter, Lend: d.conf.Dispatch.Lend, Windows: d.conf.Dispatch.Windows, Logs: logs,
-		Log: d.log,
+		Shares: d.conf.Queue.Policy,
+		Log:    d.log,
 	})
 	d.situation.SetJobs(d.jobs.Running)
 	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,

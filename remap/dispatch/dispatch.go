@@ -44,6 +44,8 @@ type Config struct {
 	Lend bool
 	// Windows says whether jobs of periodic applications get windows for their I/O.
 	Windows bool
+	// Shares is the policy by which forwarders are shared; empty: they are not.
+	Shares string
 	// Logs reads the I/O logs of a job; nil: there are none.
 	Logs func(context.Context, topology.JobID) ([]iolog.Log, error)
 	Log  *slog.Logger // nil: discard
@@ -317,6 +319,9 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 			j.run.Given = append(j.run.Given, history.GivenHints)
 		}
 		a.Given = append(a.Given, hints.words())
+	}
+	if d.cfg.Shares != "" {
+		j.run.Given = append(j.run.Given, history.GivenShares+d.cfg.Shares)
 	}
 	if err := d.cfg.Runs.Begin(j.run); err != nil {
 		return Answer{}, err

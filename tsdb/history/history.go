@@ -30,15 +30,17 @@ type Run struct {
 	Pending bool `json:"pending,omitempty"`
 	// Forwarders served the run; the policy's decision and plan stand in the desk's journal.
 	Forwarders []topology.ForwarderID `json:"forwarders,omitempty"`
-	// Given is what the run's environment got beside forwarders.
+	// Given is what the run got beside forwarders.
 	Given   []string `json:"given,omitempty"`
 	Profile *Profile `json:"profile,omitempty"` // nil: nothing is known of its I/O
 }
 
-// What a run's environment may have got.
+// What a run may have got.
 const (
 	GivenWindow = "window" // for its I/O
 	GivenHints  = "hints"  // of ROMIO
+	// GivenShares comes before the name of the policy by which forwarders were shared.
+	GivenShares = "shares: "
 )
 
 // Profile is what a run did to the file system. Unknown values are absent.

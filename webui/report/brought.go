@@ -2,9 +2,10 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
+	"strings"
 
+	"fairway/anomaly"
 	"fairway/remap"
 	"fairway/tsdb/history"
 )
@@ -13,22 +14,32 @@ import (
 // runs of different volume compare.
 type Brought struct {
 	App string `json:"app"`
-	// By is a policy with its action, or what the runs' environment got: "window", "hints".
+	// By is a policy with its action, or what the runs got besides: "window", "hints", "shares: size-fair".
 	By string `json:"by"`
 	// Runs are those that were measured with it.
 	Runs int `json:"runs"`
 	// Expected is the I/O time with it over that without, by the plans' prediction (median); absent: none was made.
 	Expected *float64 `json:"expected,omitempty"`
 	// Measured is the same as it came to (median): of a plan against the last run like it before, of the others
-	// against the median of the application's runs that got nothing; absent: there was none to compare with.
+	// against the median of the application's runs that got all but that; absent: there was none to compare with.
 	Measured *float64 `json:"measured,omitempty"`
 }
 
 // brought collects them.
 type brought struct {
 	rows  map[[2]string]*tries
-	plain map[history.Key][]float64 // seconds a byte of the runs that got nothing
+	cost  map[likeRuns][]float64 // seconds a byte
 	given []givenRun
+}
+
+// likeRuns are an application's runs that got the same.
+type likeRuns struct {
+	key history.Key
+	got string
+}
+
+func runsThatGot(k history.Key, got []string) likeRuns {
+	return likeRuns{k, strings.Join(slices.Sorted(slices.Values(got)), "+")}
 }
 
 type tries struct {
@@ -37,9 +48,9 @@ type tries struct {
 }
 
 type givenRun struct {
-	key  history.Key
-	by   string
-	cost float64
+	by      string
+	without likeRuns
+	cost    float64
 }
 
 func (b *brought) row(app, by string) *tries {
@@ -61,15 +72,15 @@ func (b *brought) run(r *history.Run) {
 		return
 	}
 	cost := p.IOSeconds / p.VolumeBytes()
-	for _, by := range r.Given {
-		b.given = append(b.given, givenRun{r.Key(), by, cost})
+	for i, by := range r.Given {
+		others := slices.Delete(slices.Clone(r.Given), i, i+1)
+		b.given = append(b.given, givenRun{by, runsThatGot(r.Key(), others), cost})
 	}
-	if len(r.Given) == 0 {
-		if b.plain == nil {
-			b.plain = map[history.Key][]float64{}
-		}
-		b.plain[r.Key()] = append(b.plain[r.Key()], cost)
+	if b.cost == nil {
+		b.cost = map[likeRuns][]float64{}
 	}
+	k := runsThatGot(r.Key(), r.Given)
+	b.cost[k] = append(b.cost[k], cost)
 }
 
 // plan takes a policy's plan whose job was measured.
@@ -92,30 +103,17 @@ func (b *brought) plan(p *remap.Plan) {
 // list is the table, by application.
 func (b *brought) list() []Brought {
 	for _, g := range b.given {
-		t := b.row(g.key.App, g.by)
+		t := b.row(g.without.key.App, g.by)
 		t.runs++
-		if plain := median(b.plain[g.key]); plain != nil {
-			t.measured = append(t.measured, g.cost / *plain)
+		if without := anomaly.KnownMedian(b.cost[g.without]); without != nil {
+			t.measured = append(t.measured, g.cost / *without)
 		}
 	}
 	out := make([]Brought, 0, len(b.rows))
 	for k, t := range b.rows {
-		out = append(out, Brought{App: k[0], By: k[1], Runs: t.runs, Expected: median(t.expected),
-			Measured: median(t.measured)})
+		out = append(out, Brought{App: k[0], By: k[1], Runs: t.runs, Expected: anomaly.KnownMedian(t.expected),
+			Measured: anomaly.KnownMedian(t.measured)})
 	}
 	slices.SortFunc(out, func(x, y Brought) int { return cmp.Or(cmp.Compare(x.App, y.App), cmp.Compare(x.By, y.By)) })
 	return out
-}
-
-// median is the median; nil of nothing.
-func median(v []float64) *float64 {
-	if len(v) == 0 {
-		return nil
-	}
-	v = slices.Sorted(slices.Values(v))
-	m := (v[(len(v)-1)/2] + v[len(v)/2]) / 2
-	if math.IsInf(m, 0) {
-		return nil
-	}
-	return &m
 }

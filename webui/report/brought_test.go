@@ -8,7 +8,8 @@ import (
 	"fairway/tsdb/history"
 )
 
-// TestBrought: a policy's plans count against the last run before them, runs with hints against those without; a plan
+// TestBrought: a policy's plans count against the last run before them, runs with hints or shares against those that
+// got all but these; a plan
 // that was not measured and a run whose I/O is not known count nowhere.
 func TestBrought(t *testing.T) {
 	var b brought
@@ -20,7 +21,10 @@ func TestBrought(t *testing.T) {
 	run("mesh", 100, 12)
 	run("mesh", 100, 30)
 	run("mesh", 200, 12, history.GivenHints) // half of the median's time a byte
-	run("new", 200, 12, history.GivenWindow) // nothing to compare with
+	const shares = history.GivenShares + "size-fair"
+	run("mesh", 100, 24, shares)                    // twice that of those that got nothing
+	run("mesh", 100, 6, history.GivenHints, shares) // a quarter of the one with shares; as much as the one with hints
+	run("new", 200, 12, history.GivenWindow)        // nothing to compare with
 	b.run(&history.Run{App: "dark", Given: []string{history.GivenHints}})
 	for _, seconds := range []float64{50, 20, 26} {
 		b.plan(&remap.Plan{App: "ocean", Ledger: &remap.Ledger{Policy: "dfra", Action: "upgrade",
@@ -31,7 +35,8 @@ func TestBrought(t *testing.T) {
 	b.plan(&remap.Plan{App: "ocean", Ledger: &remap.Ledger{Policy: "mckp", Action: "upgrade"}})
 	b.plan(&remap.Plan{App: "ocean"})
 	want := []Brought{
-		{App: "mesh", By: "hints", Runs: 1, Measured: new(0.5)},
+		{App: "mesh", By: "hints", Runs: 2, Measured: new(0.375)},
+		{App: "mesh", By: shares, Runs: 2, Measured: new(1.5)},
 		{App: "new", By: "window", Runs: 1},
 		{App: "ocean", By: "dfra: upgrade", Runs: 3, Expected: new(0.25), Measured: new(0.26)},
 	}
