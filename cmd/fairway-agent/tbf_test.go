@@ -32,6 +32,7 @@ case "$1 $2" in
 	stop) grep -q "^$2 " rules || exit 2
 		sed -i "/^$2 /d" rules ;;
 	esac ;;
+"get_param -n") echo job_stats:; printf -- '- job_id: 72\n  read_bytes: { samples: 5, unit: bytes }\n' ;;
 *) echo "lctl: $*" >&2; exit 1 ;;
 esac
 `

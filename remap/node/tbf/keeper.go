@@ -16,6 +16,7 @@ type Keeper struct {
 	Log *slog.Logger
 
 	given chan given
+	held  ceilings // Run owns it
 }
 
 // given are shares, how long they hold without newer ones, and where the answer goes.
@@ -73,20 +74,43 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// keep applies shares and looks whether the server has them then.
+// keep applies shares and looks whether the server has them then, and from time to time whether jobs keep to them.
 func (k *Keeper) keep(ctx context.Context, shares map[string]float64) error {
 	done, err := k.Apply(ctx, shares)
 	if len(done) > 0 && k.Log != nil {
 		k.Log.Info("token bucket filter: shares", "jobs", len(shares), "commands", len(done))
 	}
-	if err != nil || len(done) == 0 {
+	if err != nil {
 		return err
 	}
-	left, err := k.Preview(ctx, shares)
-	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("the server took %d commands and still lacks %d, the first: %q", len(done), len(left), left[0])
+	if len(done) > 0 {
+		left, err := k.Preview(ctx, shares)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("the server took %d commands and still lacks %d, the first: %q", len(done), len(left),
+				left[0])
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return k.measure(ctx, shares)
+}
+
+// measure looks whether jobs keep to the rules since the last time.
+func (k *Keeper) measure(ctx context.Context, shares map[string]float64) error {
+	rules, err := k.Server.Rates(shares)
+	if err != nil {
+		return err
+	}
+	defer func() { k.held.allow(rules) }()
+	if now := time.Now(); k.held.due(now) {
+		requests, err := k.Requests(ctx)
+		if err != nil {
+			return fmt.Errorf("what jobs did is not known: %w", err)
+		}
+		return k.held.measure(now, requests, k.Server)
+	}
+	return nil
 }
 
 // free takes the rules away. Where that fails the next shares, or the next start, do it.

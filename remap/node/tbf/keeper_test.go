@@ -87,3 +87,50 @@ func TestKeeperReadsBack(t *testing.T) {
 		}
 	})
 }
+
+// Jobs are held to their rules by what the server counted: one that the rule does not hold is named, and so is a job
+// whose requests come under an id that no rule takes.
+func TestKeeperMeasuresRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lctl{tbf: true, rules: map[string]Rule{"default": {"*", 10000}}, did: map[string]int{}}
+		k := NewKeeper(Runner{Server: Server{RPCsPerSec: 1000, Partitions: 2}, Run: l.run}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.Run(ctx) }()
+		for i, c := range []struct {
+			shares map[string]float64
+			did    map[string]int // requests/s before these shares, under those of the line above
+			want   string
+		}{
+			{map[string]float64{"1": 0.75, "2": 0.25}, map[string]int{"1": 750, "2": 250, "3": 5000}, ""},
+			{map[string]float64{"1": 0.75, "2": 0.25}, map[string]int{"1": 740, "2": 900}, "job 2 did 900 requests/s"},
+			{map[string]float64{"1": 0.75, "2": 0.25}, map[string]int{"2": 700}, "its rule allows 250"},
+			{map[string]float64{"1": 0.25, "2": 0.75}, map[string]int{"1": 700}, ""},
+			{map[string]float64{"1": 0.25, "2": 0.75}, map[string]int{"2": 700}, ""},
+			{map[string]float64{"1": 1}, map[string]int{"1:0:c1": 3}, `come as "1:0:c1"`},
+			{map[string]float64{"1": 1}, map[string]int{"1": -2000}, ""},
+			{nil, map[string]int{"1": 900}, ""},
+			{nil, map[string]int{"1": 5000}, ""},
+		} {
+			if i == 0 {
+				if err := k.Keep(t.Context(), c.shares, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 11 {
+				time.Sleep(time.Second)
+				l.mu.Lock()
+				for id, n := range c.did {
+					l.did[id] = max(0, l.did[id]+n)
+				}
+				l.mu.Unlock()
+			}
+			err := k.Keep(t.Context(), c.shares, 0)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%d: %v, want %q", i, err, c.want)
+			}
+		}
+		stop()
+		<-ended
+	})
+}

@@ -20,7 +20,8 @@ type lctl struct {
 	tbf   bool
 	rules map[string]Rule
 	calls int
-	fail  int // the call that fails; 0: none
+	fail  int            // the call that fails; 0: none
+	did   map[string]int // requests by job id
 }
 
 func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
@@ -28,6 +29,17 @@ func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
 	defer l.mu.Unlock()
 	if l.calls++; l.calls == l.fail {
 		return nil, errors.New("lctl: no such device")
+	}
+	if slices.Equal(argv, []string{"lctl", "get_param", "-n", "obdfilter.*.job_stats"}) {
+		out := "job_stats:\n"
+		for _, id := range slices.Sorted(maps.Keys(l.did)) {
+			out += fmt.Sprintf(
+				"- job_id:          %s\n  snapshot_time:   1537070542\n  read_bytes:      { samples: %d, unit: bytes, "+
+					"min: 4096, max: 4096, sum: 0 }\n  write_bytes:     { samples: 0, unit: bytes, min: 0, max: 0, "+
+					"sum: 0 }\n",
+				id, l.did[id])
+		}
+		return []byte(out + "job_stats:\n"), nil
 	}
 	if len(argv) != 3 || argv[0] != "lctl" {
 		return nil, fmt.Errorf("argv %q", argv)
