@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,35 @@ func TestOneFindingForWhatAJobDoes(t *testing.T) {
 	b.say(3, storm("fwd1"))
 	if all = b.Findings(b.now.Add(-time.Minute)); len(all) != 1 || all[0].ID != "F-0002" || all[0].Times != 0 {
 		t.Errorf("a storm of another hour: %+v", all)
+	}
+}
+
+// A second in which another job is named more makes no other finding. One that goes on where the first has gone has its
+// own: nobody is blamed for what another does after him.
+func TestAnotherJobTakesOver(t *testing.T) {
+	b := newBench(t, quick())
+	fill := func(job topology.JobID) Verdict {
+		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: []topology.JobID{job},
+			Sentence: "fwd1 is filled by " + string(job)}
+	}
+	for range 6 {
+		b.say(5, fill("7"))
+		b.say(3, fill("9"))
+	}
+	if all := b.Findings(b.now); len(all) != 1 || all[0].Jobs[0] != "7" {
+		t.Fatalf("now one and now the other: %+v", all)
+	}
+	b.say(30, fill("9"))
+	var of []topology.JobID
+	for _, f := range b.Findings(b.now.Add(-time.Hour)) {
+		of = append(of, f.Jobs...)
+		if f.Jobs[0] == "9" && f.State != Confirmed {
+			t.Errorf("job 9 fills it for half a minute: %+v", f)
+		}
+	}
+	slices.Sort(of)
+	if !slices.Equal(of, []topology.JobID{"7", "9"}) {
+		t.Errorf("findings of %v", of)
 	}
 }
 

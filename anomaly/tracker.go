@@ -49,6 +49,7 @@ type track struct {
 	probed       bool      // since the newest change
 	about        subject
 	took         time.Time // newest second taken
+	named        time.Time // newest second in which the job that it is about was named
 	// What jobs had lost before the second at hurtAt.
 	hurtAt time.Time
 	costs  map[topology.JobID]float64
@@ -145,7 +146,7 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 	var changes []Change
 	for i := range verdicts {
 		v := &verdicts[i]
-		s := t.subject(v)
+		s := t.subject(now, v)
 		if k := t.open[s]; k != nil {
 			k.take(now, v)
 		} else if t.suspicious(now, s, v) {
@@ -197,15 +198,20 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 	return true
 }
 
-// subject is what a verdict is about: of a node that the open finding of a job lists already it is that job, so that a
+// takesOver is how long a job is not named for its node before what goes on there is another one's: for less a
 // second in which another is suspected more makes no other finding.
-func (t *Tracker) subject(v *Verdict) subject {
+const takesOver = 10 * time.Second
+
+// subject is what a verdict is about: of a node that the open finding of a job lists already it is that job, while it
+// is among those that are named.
+func (t *Tracker) subject(now time.Time, v *Verdict) subject {
 	s := subjectOf(v.Node, v.Kind, v.Culprits)
 	if t.open[s] != nil || !v.Kind.OfJob() {
 		return s
 	}
 	for other, k := range t.open {
-		if other.kind == v.Kind && (k.Node == v.Node || slices.Contains(k.Nodes, v.Node)) {
+		if other.kind == v.Kind && (k.Node == v.Node || slices.Contains(k.Nodes, v.Node)) &&
+			(slices.Contains(v.Culprits, other.job) || now.Sub(k.named) <= takesOver) {
 			return other
 		}
 	}
@@ -298,6 +304,9 @@ func (k *track) take(now time.Time, v *Verdict) {
 	}
 	// another job may do the same on that node for a while
 	ofIt := k.about.job == "" || slices.Contains(v.Culprits, k.about.job)
+	if ofIt {
+		k.named = now
+	}
 	if v.Node == k.Node && ofIt || k.Sentence == "" {
 		k.Sentence, k.Evidence = v.Sentence, v.Evidence
 	}

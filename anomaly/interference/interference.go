@@ -66,6 +66,7 @@ type Detector struct {
 	nodes    map[topology.NodeID]*node
 	order    []*node
 	jobs     map[topology.NodeID][]failslow.Job
+	moves    func(topology.NodeID, topology.JobID) float64
 	now      int64
 	gap      int64
 	verdicts []anomaly.Verdict
@@ -86,6 +87,10 @@ func (d *Detector) Jobs(jobs []failslow.Job) {
 		}
 	}
 }
+
+// Moves sets how to learn how many bytes/s a job moves through a node: jobs that fill a node differ in it from those
+// that wait there. It need not be called.
+func (d *Detector) Moves(of func(topology.NodeID, topology.JobID) float64) { d.moves = of }
 
 // Second takes what arrived in one second and returns one verdict for each interference that goes on.
 // The slice is used again by the next call.
@@ -129,6 +134,7 @@ type node struct {
 	streaks [kinds]streak
 	newest  [kinds]float64 // what the sentence says
 	held    stormHold
+	moved   map[topology.JobID]int64 // when a job last moved bytes through it
 }
 
 // stormHold is what a metadata storm does to its forwarder: the share of its threads' time, and how long
@@ -193,7 +199,33 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 	}
 	// A peak that was learnt may only be the most that was asked for: a full node makes requests wait.
 	waits := o.QueueLen > waiting || wait > noticed
+	if o.Peak > 0 {
+		share = max(o.Class[failslow.Read].Bytes, o.Class[failslow.Write].Bytes) / o.Peak
+		waits = waits || d.shared(n)
+	}
 	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
+}
+
+// pause is for how many seconds a job counts as at work on a node after it moved bytes there: programs compute between
+// their writes.
+const pause = 10
+
+// shared says whether several jobs are at work on a node: at its known peak they then wait for each other, also where
+// the queue is in the network and nobody sees it.
+func (d *Detector) shared(n *node) bool {
+	if d.moves == nil {
+		return false
+	}
+	moved := map[topology.JobID]int64{}
+	for _, j := range d.jobs[n.id] {
+		if d.moves(n.id, j.ID) > 0 {
+			moved[j.ID] = d.now
+		} else if last := n.moved[j.ID]; d.now-last <= pause {
+			moved[j.ID] = last
+		}
+	}
+	n.moved = moved
+	return len(moved) > 1
 }
 
 // step counts one second of a kind. The number that the sentence says is that of the newest second in
@@ -288,6 +320,13 @@ func (d *Detector) culprits(n *node, k int) []topology.JobID {
 		case s > share:
 			best, share = []topology.JobID{j.ID}, s
 		}
+	}
+	if k == full && d.moves != nil && len(best) > 1 {
+		most := 0.0
+		for _, j := range best {
+			most = max(most, d.moves(n.id, j))
+		}
+		best = slices.DeleteFunc(best, func(j topology.JobID) bool { return d.moves(n.id, j) < most/2 })
 	}
 	slices.Sort(best)
 	return best[:min(len(best), 3)]

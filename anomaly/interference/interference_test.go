@@ -2,6 +2,8 @@ package interference
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +176,46 @@ func TestBackendRatioIsItsBound(t *testing.T) {
 		verdicts(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
 		if got := verdicts(d, 40, healthy, Layer{Pools: []float64{9e-4, p, 9e-4}}); len(got) != c.want {
 			t.Errorf("one pool takes %g times as long: %v", c.times, got)
+		}
+	}
+}
+
+// TestWhoFillsAForwarder: at a known peak two jobs wait for each other though nothing waits in the server; the one that
+// moves the most is named. A job that has the forwarder for itself is left alone.
+func TestWhoFillsAForwarder(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		moves  map[topology.JobID]float64
+		pauses bool // job 1 moves nothing in every fifth second
+		want   []topology.JobID
+	}{
+		{"a neighbour", map[topology.JobID]float64{"1": 20, "2": 75}, false, []topology.JobID{"2"}},
+		{"of one that pauses", map[topology.JobID]float64{"1": 20, "2": 75}, true, []topology.JobID{"2"}},
+		{"both", map[topology.JobID]float64{"1": 45, "2": 50}, false, []topology.JobID{"1", "2"}},
+		{"alone", map[topology.JobID]float64{"1": 95}, false, nil},
+	} {
+		d := New(DefaultSettings())
+		d.Jobs([]failslow.Job{{ID: "1", Nodes: []topology.NodeID{"fwd"}}, {ID: "2", Nodes: []topology.NodeID{"fwd"}}})
+		var named []topology.JobID
+		second := 0
+		d.Moves(func(_ topology.NodeID, j topology.JobID) float64 {
+			if c.pauses && j == "1" && second%5 == 0 {
+				return 0
+			}
+			return c.moves[j]
+		})
+		for s := range 40 {
+			second = s
+			o := failslow.Observation{Node: "fwd", QueueLen: math.NaN(), Peak: 100}
+			o.Class[failslow.Write] = failslow.ClassSecond{Ops: 10, Bytes: 95, Wait: math.NaN(), Exec: math.NaN()}
+			for _, v := range d.Second(time.Unix(int64(1e9+s), 0), []failslow.Observation{o}, Layer{}) {
+				if v.Kind == anomaly.HighBandwidth {
+					named = v.Culprits
+				}
+			}
+		}
+		if !slices.Equal(named, c.want) {
+			t.Errorf("%s: %v is named, expected %v", c.name, named, c.want)
 		}
 	}
 }

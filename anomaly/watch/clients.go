@@ -17,6 +17,7 @@ type clients struct {
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
 	lost   map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
+	full   full                                           // forwarders at their peak
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.

@@ -59,7 +59,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
-			lost: map[topology.NodeID]map[topology.JobID]float64{}},
+			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
@@ -111,6 +111,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
 	d.takeBackEnds(now)
+	d.clients.full.excuse(d.second.rows, m.Peaks)
 	d.second.verdicts = d.failSlow(now)
 	d.tally.noteClasses(d.slow.Served())
 	for i := range d.second.verdicts {
@@ -311,6 +312,12 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 	}
 	d.slow.Jobs(jobs)
 	d.others.Jobs(jobs)
+	d.others.Moves(func(n topology.NodeID, job topology.JobID) float64 {
+		if sums := d.clients.of[topology.ForwarderID(n)]; sums != nil && sums.jobs[job] != nil {
+			return sums.jobs[job].bytes
+		}
+		return 0
+	})
 }
 
 // Due lists the nodes that are due for a canary probe, those under suspicion and the others.

@@ -32,7 +32,9 @@ type Machine struct {
 	Mapping topology.Mapping
 	// Spread are the shares of nodes that use several forwarders; they are not in Mapping.
 	Spread map[topology.NodeID][]topology.Share
-	Jobs   []Job
+	// Peaks is what forwarders can move in a direction, bytes/s, where that is known.
+	Peaks map[topology.NodeID]float64
+	Jobs  []Job
 }
 
 // over visits the forwarders that a compute node uses, with their parts of its traffic.

@@ -275,6 +275,10 @@ func ForWatch(s *remap.Situation, exclusions []remap.Exclusion) *watch.Machine {
 		m.Spread[n] = s.SpreadOf(n)
 	}
 	m.Healthy, _ = s.Healthy()
+	m.Peaks = make(map[topology.NodeID]float64, len(s.Load))
+	for f, l := range s.Load {
+		m.Peaks[f.Node()] = l.PeakBytesPerSec
+	}
 	for _, e := range exclusions {
 		m.Excluded[e.Forwarder.Node()] = e.By
 		if e.Maintenance {

@@ -1,0 +1,29 @@
+package watch
+
+import (
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// fullFrom is the share of its known peak, in one direction, at which a forwarder moves what it can: what its clients
+// then wait for is each other. The peak of a link in a configuration file counts headers that nobody counts as bytes.
+const fullFrom = 0.85
+
+// full are the forwarders that were at their peak in the second before.
+type full map[topology.NodeID]bool
+
+// excuse keeps what clients of a forwarder at its peak wait for from counting against it, and for a second longer: what
+// was sent then is still on its way. A forwarder that became slow no longer reaches its peak.
+func (f full) excuse(rows []failslow.Observation, peaks map[topology.NodeID]float64) {
+	for i := range rows {
+		o := &rows[i]
+		o.Peak = peaks[o.Node]
+		now := o.Peak > 0 && max(o.Class[failslow.Read].Bytes, o.Class[failslow.Write].Bytes) >= fullFrom*o.Peak
+		if now || f[o.Node] {
+			for c := range o.Excused {
+				o.Excused[c] = true
+			}
+		}
+		f[o.Node] = now
+	}
+}

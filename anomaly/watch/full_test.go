@@ -1,0 +1,34 @@
+package watch
+
+import (
+	"testing"
+
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// TestAFullForwarderIsNotSlow: what clients of a forwarder at its known peak wait for says nothing of it, nor in the
+// second after; one that reaches no peak, or whose peak is not known, is judged.
+func TestAFullForwarderIsNotSlow(t *testing.T) {
+	f, peaks := full{}, map[topology.NodeID]float64{"a": 100, "b": 100}
+	second := func(a, b, c float64) []failslow.Observation {
+		rows := []failslow.Observation{{Node: "a"}, {Node: "b"}, {Node: "c"}}
+		for i, v := range []float64{a, b, c} {
+			rows[i].Class[failslow.Write].Bytes = v
+		}
+		f.excuse(rows, peaks)
+		return rows
+	}
+	for i, s := range []struct{ moved, excused []float64 }{
+		{[]float64{90, 50, 1000}, []float64{1, 0, 0}},
+		{[]float64{10, 50, 1000}, []float64{1, 0, 0}},
+		{[]float64{10, 84, 1000}, []float64{0, 0, 0}},
+		{[]float64{10, 85, 1000}, []float64{0, 1, 0}},
+	} {
+		for k, o := range second(s.moved[0], s.moved[1], s.moved[2]) {
+			if got := o.Excused[failslow.Write]; got != (s.excused[k] == 1) || o.Excused[failslow.Meta] != got {
+				t.Errorf("second %d, %s: excused %v", i, o.Node, o.Excused)
+			}
+		}
+	}
+}
