@@ -25,7 +25,7 @@ demo:
 	@$(BIN)/fairway-demo $(if $(SIM),--sim) $(if $(LAYER),--layer $(LAYER)) $(DEMO_FLAGS)
 
 # What the papers behind the policies report, measured on this machine's own forwarding layer, into docs/results.md
-# (as root). RESULTS names the parts, such as "dfra themisio"; without it all of them, within 50 minutes.
+# (as root). RESULTS names the parts, such as "dfra themisio"; without it all of them, within 45 minutes.
 results:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory build

@@ -54,7 +54,7 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.C
 
 func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
 	j := &l.Jobs[0]
-	records, err := h.troubles(ctx, run.Forwarders, j.Start, j.End)
+	records, err := h.troubles(ctx, run, j.Start, j.End)
 	if err != nil {
 		return api.LogCause{}, err
 	}
@@ -66,10 +66,11 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 	for _, f := range l.Files {
 		names[f.ID] = f.Path
 	}
+	moved := len(rootcause.FromLog(j, l.JobFiles, nil, rootcause.Both).Files)
 	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
 	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
 		job := rootcause.FromLog(j, l.JobFiles, names, op)
-		if len(job.Files) == 0 {
+		if len(job.Files) == 0 && !(op == rootcause.Write && moved == 0) {
 			continue
 		}
 		job.Records, job.Mounts = records, h.mounts
@@ -79,14 +80,14 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 		answer.Keep(maxCritical)
 		*to = &answer
 	}
+	c.Main = rootcause.Main(c.Read, c.Write)
 	return c, nil
 }
 
 // troubles are what is known against the job's forwarders while it ran, on the job's own clock.
-func (h *archives) troubles(ctx context.Context, forwarders []topology.ForwarderID, start,
-	end time.Time) ([]rootcause.Record, error) {
+func (h *archives) troubles(ctx context.Context, run *history.Run, start, end time.Time) ([]rootcause.Record, error) {
 	used := map[topology.NodeID]bool{}
-	for _, f := range forwarders {
+	for _, f := range run.Forwarders {
 		used[f.Node()] = true
 	}
 	if len(used) == 0 {
@@ -97,7 +98,10 @@ func (h *archives) troubles(ctx context.Context, forwarders []topology.Forwarder
 	if err != nil {
 		return nil, fromDesk(err)
 	}
-	out := rootcause.FromFindings(findings, used, start, now)
+	out := rootcause.FromFindings(findings, run.Job, used, start, now)
+	if err := h.untilTheirEnd(out, start); err != nil {
+		return nil, err
+	}
 	for n := range used {
 		spans, err := h.excluded(ctx, topology.ForwarderID(n), start, end, now)
 		if err != nil {
@@ -106,6 +110,24 @@ func (h *archives) troubles(ctx context.Context, forwarders []topology.Forwarder
 		out = append(out, spans...)
 	}
 	return out, nil
+}
+
+// untilTheirEnd ends what neighbours are blamed for when they ended: a finding stays open for a while after.
+func (h *archives) untilTheirEnd(records []rootcause.Record, start time.Time) error {
+	for i := range records {
+		r := &records[i]
+		if r.Neighbour == "" {
+			continue
+		}
+		run, ok, err := h.jobs.known.Job(r.Neighbour)
+		if err != nil {
+			return err
+		}
+		if ok && !run.End.IsZero() {
+			r.End = max(r.Start, min(r.End, run.End.Sub(start).Seconds()))
+		}
+	}
+	return nil
 }
 
 // excluded are the times between start and end for which a forwarder was excluded. A renewal is not a

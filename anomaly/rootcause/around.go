@@ -19,10 +19,11 @@ func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
 		node      string
 		what      anomaly.Kind
 		neighbour topology.JobID
+		own       bool
 	}
 	groups := map[key][]Record{}
 	for _, r := range j.Records {
-		k := key{r.Layer, r.Node, r.What, r.Neighbour}
+		k := key{r.Layer, r.Node, r.What, r.Neighbour, r.Own}
 		groups[k] = append(groups[k], r)
 	}
 	out := []Clause{}
@@ -40,8 +41,8 @@ func onTheWay(j *Job, a *Answer, lim Limits) []Clause {
 		share := shared / a.IOTime
 		out = append(out, Clause{
 			Rule: string(k.what), Value: Known(share), Limit: Known(lim.Shadow),
-			Cause: share >= lim.Shadow && k.what != Excluded,
-			Text:  sentence(records[0], shared, share),
+			Cause: share >= lim.Shadow && k.what != Excluded, outside: !k.own,
+			Text: sentence(records[0], shared, share),
 		})
 	}
 	slices.SortFunc(out, func(a, b Clause) int {
@@ -132,7 +133,10 @@ func sentence(r Record, shared, share float64) string {
 
 func pinned(r Record) string {
 	by := "a neighbour"
-	if r.Neighbour != "" {
+	switch {
+	case r.Own:
+		by = "the job itself"
+	case r.Neighbour != "":
 		by = "job " + string(r.Neighbour)
 	}
 	switch r.What {
@@ -145,9 +149,10 @@ func pinned(r Record) string {
 }
 
 // FromFindings makes records of the findings about the forwarders that the job used, and about the back
-// end as a whole. start is the job's; a finding that still stands at now lasts until then. Suspicions
+// end as a whole. start is the job's, own its name; a finding that still stands at now lasts until then. Suspicions
 // and what a person dismissed blame nobody.
-func FromFindings(findings []anomaly.Finding, used map[topology.NodeID]bool, start, now time.Time) []Record {
+func FromFindings(findings []anomaly.Finding, own topology.JobID, used map[topology.NodeID]bool, start,
+	now time.Time) []Record {
 	var out []Record
 	for _, f := range findings {
 		if f.State == anomaly.Suspect || f.State == anomaly.Dismissed || !used[f.Node] && f.Node != anomaly.Everywhere {
@@ -166,7 +171,10 @@ func FromFindings(findings []anomaly.Finding, used map[topology.NodeID]bool, sta
 			r.Layer = topology.Storage
 		}
 		if !f.Kind.Accuses() && len(f.Jobs) > 0 {
-			r.Neighbour = f.Jobs[0]
+			others := slices.DeleteFunc(slices.Clone(f.Jobs), func(id topology.JobID) bool { return id == own })
+			if r.Own = len(others) == 0; !r.Own {
+				r.Neighbour = others[0]
+			}
 		}
 		out = append(out, r)
 	}

@@ -169,3 +169,28 @@ func distinctTargets(files []File) Known {
 	}
 	return Known(len(seen))
 }
+
+// filesInIO returns the mean number of files that are in I/O between two times.
+func filesInIO(files []File) func(from, to float64) float64 {
+	starts, ends := make([]float64, len(files)), make([]float64, len(files))
+	for i := range files {
+		starts[i], ends[i] = files[i].Start, files[i].End
+	}
+	begun, ended := sumsUpTo(starts), sumsUpTo(ends)
+	return func(from, to float64) float64 {
+		return (begun(to) - ended(to) - begun(from) + ended(from)) / (to - from)
+	}
+}
+
+// sumsUpTo returns the time that has passed at t since each of the events before it, summed. It sorts them.
+func sumsUpTo(events []float64) func(t float64) float64 {
+	slices.Sort(events)
+	sums := make([]float64, len(events)+1)
+	for i, e := range events {
+		sums[i+1] = sums[i] + e
+	}
+	return func(t float64) float64 {
+		n, _ := slices.BinarySearch(events, t)
+		return float64(n)*t - sums[n]
+	}
+}

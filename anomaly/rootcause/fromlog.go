@@ -23,6 +23,7 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 	out := Job{Procs: Known(j.Procs)}
 	for i := range rows {
 		r := &rows[i]
+		out.Metadata.add(r)
 		name := names[r.File]
 		if name == "" {
 			name = fmt.Sprintf("file %016x", uint64(r.File))
@@ -38,6 +39,7 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 		}
 		if op != Read && r.WriteEnd >= r.WriteStart {
 			f := common(r, name)
+			f.Written = true
 			f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
 			f.Small, f.Nonconsec = share(r.SmallWrites, r.PosixWrites),
 				share(r.PosixWrites-r.ConsecWrites, r.PosixWrites)
@@ -48,6 +50,13 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 		}
 	}
 	return out
+}
+
+// add counts a file of which the log has times.
+func (m *Metadata) add(r *iolog.JobFile) {
+	m.Files, m.Opens = m.Files+1, m.Opens+r.Opens
+	m.Seconds += Known(r.MetaSeconds).or0()
+	m.DataSeconds += Known(r.ReadSeconds).or0() + Known(r.WriteSeconds).or0()
 }
 
 // common is what a file has in both directions.

@@ -62,6 +62,8 @@ type File struct {
 	OSTs Known
 	// Targets names them, where that is known.
 	Targets []topology.TargetID
+	// Written is true where the interval is known to be one of writes.
+	Written bool
 }
 
 // seconds is how long the file's own I/O lasted.
@@ -80,6 +82,8 @@ type Record struct {
 	End   float64 `json:"end"`
 	// Neighbour is the job that pinned the node, where one is known by name.
 	Neighbour topology.JobID `json:"neighbour,omitempty"`
+	// Own is true where the job itself did it.
+	Own bool `json:"own,omitempty"`
 	// Text is the finding's own sentence.
 	Text string `json:"text,omitempty"`
 }
@@ -94,10 +98,19 @@ type Job struct {
 	Procs Known
 	// Records are the troubles known of the forwarders and targets that the job used.
 	Records []Record
+	// Metadata is what its processes spent on opening, closing and looking at files.
+	Metadata Metadata
 	// Storage is what the storage servers recorded meanwhile; empty where they keep no record.
 	Storage Storage
 	// Mounts are the site's.
 	Mounts Mounts
+}
+
+// Metadata is the time of a job's calls that moved no bytes. The zero value is not known.
+type Metadata struct {
+	// Seconds were spent on metadata, DataSeconds on reads and writes, summed over the processes.
+	Seconds, DataSeconds float64
+	Opens, Files         int64
 }
 
 // Limits are the thresholds of the verdict. All are settings; Defaults are the paper's where it has one.
@@ -108,9 +121,11 @@ type Limits struct {
 	Small, Nonconsec float64
 	// ProcsPerOST is the contention above which a target counts as crowded (III-F).
 	ProcsPerOST float64
-	// Dominant is the share of the I/O time that makes one file the bottleneck, 0..1; ours.
+	// Dominant is the share of the I/O time that makes one file, one process, a shared file or metadata the
+	// bottleneck, 0..1; ours.
 	Dominant float64
-	// Overlap is the mean number of files in I/O at a time below which the job's files run one after another; ours.
+	// Overlap is the mean number of files in I/O at a time below which the job's files run one after another, and one
+	// of them counts as alone; ours.
 	Overlap float64
 	// SerialFiles is the least number of critical files for which lacking overlap is worth saying; ours.
 	SerialFiles int
@@ -169,6 +184,8 @@ type Clause struct {
 	// Cause is true where the clause names a cause of low bandwidth.
 	Cause bool   `json:"cause"`
 	Text  string `json:"text"`
+	// outside is true of what is not the job's own doing.
+	outside bool
 }
 
 // Answer is the explanation of one job.

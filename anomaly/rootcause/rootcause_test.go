@@ -251,7 +251,7 @@ func TestFindingsBecomeRecords(t *testing.T) {
 		{Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Dismissed, Since: at(0)},
 		{Node: "fwd2", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: at(0)},
 		{Node: anomaly.Everywhere, Kind: anomaly.BrownoutAll, State: anomaly.Confirmed, Since: at(5)},
-	}, map[topology.NodeID]bool{"fwd1": true}, start, at(20))
+	}, "7", map[topology.NodeID]bool{"fwd1": true}, start, at(20))
 	if len(got) != 3 || got[0].Start != -60 || got[0].End != 20 || got[0].Neighbour != "" || got[1].End != 9 ||
 		got[1].Neighbour != "8" || got[2].Layer != topology.Storage {
 		t.Fatalf("%+v", got)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 )
@@ -183,8 +184,8 @@ func onTargets(j *Job, a *Answer, lim Limits) []Clause {
 		worst := slices.MaxFunc(uses, func(a, b *use) int { return cmp.Compare(k.seconds(a), k.seconds(b)) })
 		if s := k.seconds(worst); s > 0 {
 			out = append(out, Clause{Rule: k.rule, Value: Known(s / a.IOTime), Limit: Known(lim.Shadow),
-				Cause: s/a.IOTime >= lim.Shadow,
-				Text:  k.text(worst) + t.alike(k.seconds) + "."})
+				Cause: s/a.IOTime >= lim.Shadow, outside: true,
+				Text: k.text(worst) + t.alike(k.seconds) + "."})
 		}
 	}
 	return append(out, t.summary())
@@ -269,7 +270,7 @@ func (t *targets) summary() Clause {
 	busiest := slices.MaxFunc(t.uses, func(a, b *use) int { return cmp.Compare(a.rate, b.rate) })
 	c := Clause{Rule: "osts", Value: Unknown(), Limit: Known(t.lim.Saturated)}
 	c.Text = fmt.Sprintf("The servers' record knows %s of the job; the busiest, %s, moved its bytes at %s/s on average",
-		count(len(t.uses), "storage target"), busiest.target, size(busiest.rate))
+		anomaly.Counted(len(t.uses), "storage target"), busiest.target, size(busiest.rate))
 	if t.peak > 0 {
 		c.Value = Known(busiest.rate / t.peak)
 		c.Text += fmt.Sprintf(", %s of the most seen", percent(busiest.rate/t.peak))
@@ -426,6 +427,5 @@ func median(uses []*use, of func(*use) float64) float64 {
 	for i, u := range uses {
 		values[i] = of(u)
 	}
-	slices.Sort(values)
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	return anomaly.Median(values)
 }

@@ -1,6 +1,7 @@
 package rootcause
 
 import (
+	"fairway/anomaly"
 	"fmt"
 	"strconv"
 )
@@ -8,19 +9,25 @@ import (
 // judge says the verdict clause by clause: time and bandwidth, where the time went, how the critical
 // files were used, and what was the matter on the way.
 func judge(j *Job, a *Answer, lim Limits) []Clause {
-	if a.IOTime == 0 {
-		return []Clause{{Rule: "io-time", Value: 0, Limit: Unknown(),
-			Text: fmt.Sprintf("No I/O time: none of the %d files was in I/O for any length of time.", len(j.Files))}}
-	}
-	out := []Clause{ioTime(a, lim), bandwidth(a, lim)}
+	var out []Clause
 	add := func(c Clause, holds bool) {
 		if holds {
 			out = append(out, c)
 		}
 	}
+	if a.IOTime == 0 {
+		add(Clause{Rule: "io-time", Value: 0, Limit: Unknown(),
+			Text: fmt.Sprintf("No I/O time: none of the %d files was in I/O for any length of time.",
+				len(j.Files))}, true)
+		add(metadata(j, lim))
+		return out
+	}
+	out = append(out, ioTime(a, lim), bandwidth(a, lim))
 	add(oneFile(j, a, lim))
 	add(oneProcess(j, a, lim))
+	add(sharedFile(j, a, lim))
 	add(serial(j, a, lim))
+	add(metadata(j, lim))
 	out = append(out, pattern(a, lim)...)
 	add(contention(a, lim))
 	out = append(out, onTheWay(j, a, lim)...)
@@ -34,7 +41,7 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 		Text: fmt.Sprintf(
 			"No factor passes its limit and nothing is recorded of the forwarders and targets: look at the %s "+
 				"themselves.",
-			count(len(a.Critical), "critical file"))})
+			anomaly.Counted(len(a.Critical), "critical file"))})
 }
 
 func ioTime(a *Answer, lim Limits) Clause {
@@ -69,14 +76,23 @@ func longest(a *Answer) Critical {
 	return best
 }
 
+// oneFile is a cause only where the file is in I/O alone: of files that all processes use at the same time, one that
+// lasts a little longer than the others covers them all.
 func oneFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	top := longest(a)
 	share := top.Exclusive / a.IOTime
-	c := Clause{Rule: "one-file", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant}
+	c := Clause{Rule: "one-file", Value: Known(share), Limit: Known(lim.Dominant)}
 	c.Text = fmt.Sprintf("The critical path takes %d of %s; %s is %s of it (%s)",
-		len(a.Critical), count(len(j.Files), "file"), top.Name, percent(share), secs(top.Exclusive))
+		len(a.Critical), anomaly.Counted(len(j.Files), "file"), top.Name, percent(share), secs(top.Exclusive))
+	if share > lim.Dominant {
+		meanwhile := filesInIO(j.Files)(top.Start, top.End)
+		c.Cause = meanwhile < lim.Overlap
+		if !c.Cause {
+			c.Text += fmt.Sprintf(", with %s files in I/O at a time", short(meanwhile))
+		}
+	}
 	if f := &j.Files[top.File]; c.Cause && f.Procs.OK() && f.OSTs.OK() {
-		c.Text += fmt.Sprintf(": %s on %s", count(int(f.Procs), "process"), count(int(f.OSTs), "OST"))
+		c.Text += fmt.Sprintf(": %s on %s", processes(float64(f.Procs)), anomaly.Counted(int(f.OSTs), "OST"))
 	}
 	c.Text += "."
 	return c, true
@@ -84,9 +100,13 @@ func oneFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 
 // oneProcess is IOMiner's Physics1.2 and Chemistry1: the root process moves what all could.
 func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	if !(j.Procs > 1) {
+		return Clause{}, false
+	}
 	var single float64
+	inIO := filesInIO(j.Files)
 	for _, c := range a.Critical {
-		if j.Files[c.File].Procs == 1 {
+		if j.Files[c.File].Procs == 1 && inIO(c.Start, c.End) < lim.Overlap {
 			single += c.Exclusive
 		}
 	}
@@ -94,7 +114,48 @@ func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	return Clause{Rule: "one-process", Value: Known(share), Limit: Known(lim.Dominant), Cause: true,
 		Text: fmt.Sprintf("For %s of the I/O time the critical file was used by one process alone, of the job's %.0f.",
 			percent(share), float64(j.Procs)),
-	}, j.Procs > 1 && share > lim.Dominant
+	}, share > lim.Dominant
+}
+
+// sharedFile is N-1: several processes write one file, each by itself, and wait for each other's locks on its stripes.
+// Collective I/O leaves the writing to few.
+func sharedFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	var shared float64
+	top := Critical{}
+	for _, c := range a.Critical {
+		if f := &j.Files[c.File]; f.Written && f.Procs > 1 && !(f.Collective > 0) {
+			if shared += c.Exclusive; c.Exclusive > top.Exclusive {
+				top = c
+			}
+		}
+	}
+	share := shared / a.IOTime
+	if !(share > lim.Dominant) {
+		return Clause{}, false
+	}
+	return Clause{Rule: "shared-file", Value: Known(share), Limit: Known(lim.Dominant), Cause: true,
+		Text: fmt.Sprintf(
+			"For %s of the I/O time %s wrote one shared file without collective I/O (N-1), the longest %s.",
+			percent(share), processes(float64(j.Files[top.File].Procs)), top.Name)}, true
+}
+
+// metadata compares what the processes spent on opening, closing and looking at files with what they spent on bytes.
+func metadata(j *Job, lim Limits) (Clause, bool) {
+	m := &j.Metadata
+	all := m.Seconds + m.DataSeconds
+	if !(all > 0) {
+		return Clause{}, false
+	}
+	share := m.Seconds / all
+	c := Clause{Rule: "metadata", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant}
+	c.Text = fmt.Sprintf("Of the time that the processes spent in calls on files %s was metadata (%s)", percent(share),
+		secs(m.Seconds))
+	if c.Cause {
+		c.Text += fmt.Sprintf(": %s of %s", anomaly.Counted(int(m.Opens), "open"),
+			anomaly.Counted(int(m.Files), "file"))
+	}
+	c.Text += "."
+	return c, true
 }
 
 // serial is IOMiner's App1: files used now and then, their times hardly overlapping.
@@ -107,7 +168,7 @@ func serial(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	return Clause{Rule: "serial", Value: Known(overlap), Limit: Known(lim.Overlap), Cause: true,
 		Text: fmt.Sprintf(
 			"The files were used one after another: %.1f at a time on average, %s in turn on the critical path.",
-			overlap, count(len(a.Critical), "file")),
+			overlap, anomaly.Counted(len(a.Critical), "file")),
 	}, len(a.Critical) >= lim.SerialFiles && overlap < lim.Overlap
 }
 
@@ -184,16 +245,6 @@ func size(v float64) string {
 		}
 	}
 	return short(v) + " B"
-}
-
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case noun == "process":
-		return strconv.Itoa(n) + " processes"
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // processes is a mean number of them.

@@ -23,17 +23,9 @@ var importing sync.Mutex
 // keepLog makes the Darshan log of a job that has ended and has the daemon's archive read it, as a site's cron job
 // does with the folder that Darshan's runtime writes to.
 func (d *demo) keepLog(ctx context.Context, id topology.JobID, j testbed.Job) error {
-	ranks, err := darshanlog.Gather(d.logs(), id)
-	if err != nil || len(ranks) == 0 {
-		return err
-	}
-	of := darshanlog.Job{ID: id, UID: os.Geteuid(), Exe: j.Name, FS: "fuse", MountPoint: testbed.MountPoint}
-	var text bytes.Buffer
-	if err := darshanlog.Write(&text, &of, ranks); err != nil {
-		return err
-	}
-	file := filepath.Join(d.logs(), of.FileName("root", j.Name, darshanlog.Began(ranks)))
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	file, err := darshanlog.Collect(d.logs(), darshanlog.Job{ID: id, UID: os.Geteuid(), Exe: j.Name, FS: "fuse",
+		MountPoint: testbed.MountPoint})
+	if err != nil || file == "" {
 		return err
 	}
 	importing.Lock()

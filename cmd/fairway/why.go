@@ -46,6 +46,9 @@ func printCause(w io.Writer, v api.JobCause) error {
 	}
 	for _, l := range v.Logs {
 		fmt.Fprintf(w, "%s  %s  %s\n", l.App, anomaly.Counted(l.Procs, "process"), stamp(l.Start))
+		if l.Main != nil {
+			fmt.Fprintf(w, "main cause: %s\n", l.Main.Text)
+		}
 		for _, d := range []struct {
 			name string
 			a    *rootcause.Answer

@@ -48,7 +48,8 @@ type JobCause struct {
 	Logs []LogCause `json:"logs"`
 }
 
-// LogCause explains one program run; a direction without I/O is nil.
+// LogCause explains one program run; a direction without I/O is nil, but of one that moved no bytes at all Write has
+// the verdict on its metadata.
 type LogCause struct {
 	Log   string            `json:"log"` // the archive's column log, which is too large for JavaScript's numbers
 	App   string            `json:"app"`
@@ -57,4 +58,6 @@ type LogCause struct {
 	End   time.Time         `json:"end"`
 	Read  *rootcause.Answer `json:"read"`
 	Write *rootcause.Answer `json:"write"`
+	// Main is the first of the causes of both directions: what acted on the job from outside, then what it did itself.
+	Main *rootcause.Clause `json:"main"`
 }

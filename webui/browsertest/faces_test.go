@@ -198,7 +198,7 @@ func sameSentences(t *testing.T, b *tab, s *simsite.Site) {
 	t.Helper()
 	for _, c := range []struct{ path, words string }{
 		{"/plans/P-000001", `c00004 +fwd001 -> fwd000`},
-		{"/jobs/9/why", `I/O took [^.]*%\)`},
+		{"/jobs/9/why", `I/O took \d[^.]*%\)`},
 		{"/jobs/9/why", `[\d.]+ GB in [\d.]+ s of I/O, [\d.]+ [kMG]B/s`},
 		{"/whatif", `no schedule computes more than \d+ % of the machine here, and \d+ % if`},
 	} {

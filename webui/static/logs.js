@@ -181,6 +181,7 @@ export async function whyPage(app, id) {
   }
   const parts = v.logs.flatMap((/** @type {any} */ l) => [
     h('h2', null, `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
+    l.main ? h('p', null, h('strong', null, 'main cause: '), l.main.text) : null,
     .../** @type {const} */ (['read', 'write']).map(op =>
       l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`),
     ),

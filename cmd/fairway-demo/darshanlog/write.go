@@ -11,7 +11,9 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -177,4 +179,18 @@ func appendCommon(b []byte, counts map[int64]int64) []byte {
 		value[i], often[i] = values[i], counts[values[i]]
 	}
 	return appendInts(appendInts(b, value[:]...), often[:]...)
+}
+
+// Collect makes the log of a job from what its ranks left in a folder, in that folder; "" where they left nothing.
+func Collect(dir string, of Job) (file string, err error) {
+	ranks, err := Gather(dir, of.ID)
+	if err != nil || len(ranks) == 0 {
+		return "", err
+	}
+	var text bytes.Buffer
+	if err := Write(&text, &of, ranks); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, of.FileName("root", of.Exe, Began(ranks)))
+	return file, os.WriteFile(file, text.Bytes(), 0o600)
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/collector/topology"
 	"fairway/remap/policy/filedomain"
@@ -103,7 +104,7 @@ func domainResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 		if w.arrived, err = d.count(ctx, dir, w); err != nil {
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
-		l.say("%s: %.2f s, %+v", w.name, median(w.seconds), w.arrived)
+		l.say("%s: %.2f s, %+v", w.name, anomaly.Median(w.seconds), w.arrived)
 	}
 	return d.rows(ways), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/daemon"
 	"fairway/cmd/fairway-demo/testbed"
 	"fairway/cmd/fairway-demo/testbed/workload"
@@ -86,7 +87,7 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 				all = append(all, round[i])
 			}
 		}
-		usual[i] = median(all)
+		usual[i] = anomaly.Median(all)
 	}
 	for _, p := range mixPolicies[1:] {
 		var loser []float64

@@ -114,7 +114,7 @@ type periodicRuns struct{ efficiency, dilation []float64 }
 // add runs the applications once, by a pattern or as they come.
 func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set periodic.Set,
 	p *periodic.Pattern) error {
-	span, begin := pick(l, 90*time.Second, 8*time.Second), time.Now().Add(time.Second)
+	span, begin := pick(l, time.Minute, 8*time.Second), time.Now().Add(time.Second)
 	type ran struct {
 		bursts []workload.Burst
 		err    error

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fairway/anomaly"
 	"fmt"
 	"os"
 	"runtime"
@@ -55,20 +56,11 @@ func (r *Row) measured() string {
 		}
 		return strconv.FormatFloat(x, 'f', 2, 64)
 	}
-	text := digits(median(v)) + r.Unit
+	text := digits(anomaly.Median(v)) + r.Unit
 	if len(v) > 1 {
 		text += fmt.Sprintf(" (%s to %s, %d)", digits(v[0]), digits(v[len(v)-1]), len(v))
 	}
 	return text
-}
-
-// median of sorted or unsorted values; there is at least one.
-func median(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	if n := len(v); n%2 == 0 {
-		return (v[n/2-1] + v[n/2]) / 2
-	}
-	return v[len(v)/2]
 }
 
 func mean(v []float64) float64 {

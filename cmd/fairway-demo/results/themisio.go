@@ -176,7 +176,7 @@ func (c *contention) shares(ctx context.Context) (rows []Row, err error) {
 		}
 		off, parts := map[string][]float64{}, map[string][]string{}
 		for range c.repeat(3) {
-			_, fifo, err := c.moved(ctx, "", set, span)
+			_, fifo, err := c.moved(ctx, "", set, span/2)
 			if err != nil {
 				return nil, err
 			}
@@ -237,7 +237,7 @@ func (c *contention) reaction(ctx context.Context) ([]Row, error) {
 	if err := errors.Join(c.table(ctx, "job-fair", twoJobs), c.busy(ctx, twoJobs[:1])); err != nil {
 		return nil, err
 	}
-	for range c.repeat(5) {
+	for range c.repeat(3) {
 		took, err := c.join(ctx)
 		if err != nil && c.Quick && ctx.Err() == nil { // a machine too busy for the job to ask for its share
 			c.say("the reaction is not measured: %v", err)
@@ -299,7 +299,7 @@ func (c *contention) opportunity(ctx context.Context) ([]Row, error) {
 	if err := errors.Join(c.table(ctx, "", twoJobs), c.busy(ctx, twoJobs[:1])); err != nil {
 		return nil, err
 	}
-	span := pick(c.Lab, 10*time.Second, time.Second)
+	span := pick(c.Lab, 5*time.Second, time.Second)
 	for range c.repeat(3) {
 		_, fifo, err := c.moved(ctx, "", twoJobs, span)
 		if err != nil {

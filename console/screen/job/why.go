@@ -81,6 +81,9 @@ func (p *Why) Body(s *screen.State, w, h int) []string {
 		head := fmt.Sprintf(" %s  %s  %s, %s long", chart.OrMissing(l.App), anomaly.Counted(l.Procs, "process"),
 			chart.Moment(l.Start, s.Now), chart.Age(l.End.Sub(l.Start)))
 		lines = append(lines, s.Bold(chart.Clip(head, w)))
+		if l.Main != nil {
+			lines = append(lines, chart.Labelled("CAUSE", chart.Clean(l.Main.Text), w)...)
+		}
 		lines = append(lines, direction(s, "reads", l.Read, w)...)
 		lines = append(lines, direction(s, "writes", l.Write, w)...)
 	}

@@ -18,14 +18,15 @@ type Mode string
 
 // The modes.
 const (
-	FilePerProcess Mode = "n-n"  // every rank writes a file of its own
-	SharedFile     Mode = "n-1"  // all ranks write blocks of one file, in turn
-	OneWriter      Mode = "1-1"  // rank 0 writes one file, the others compute
-	MetadataStorm  Mode = "meta" // every rank makes, looks at and removes small files
+	FilePerProcess Mode = "n-n"      // every rank writes a file of its own
+	Backwards      Mode = "n-n-back" // the same from the last block to the first: none follows on the one before
+	SharedFile     Mode = "n-1"      // all ranks write blocks of one file, in turn
+	OneWriter      Mode = "1-1"      // rank 0 writes one file, the others compute
+	MetadataStorm  Mode = "meta"     // every rank makes, looks at and removes small files
 )
 
 // Modes lists every mode.
-var Modes = []Mode{FilePerProcess, SharedFile, OneWriter, MetadataStorm}
+var Modes = []Mode{FilePerProcess, Backwards, SharedFile, OneWriter, MetadataStorm}
 
 // Spec is one program.
 type Spec struct {
@@ -209,9 +210,12 @@ func (s *Spec) Verify(ctx context.Context, fs FS) error {
 	return errors.Join(err, f.Close())
 }
 
+// perProcess says that every rank has a file of its own.
+func (s *Spec) perProcess() bool { return s.Mode == FilePerProcess || s.Mode == Backwards }
+
 // file is the name of the file this rank uses.
 func (s *Spec) file() string {
-	if s.Mode == FilePerProcess {
+	if s.perProcess() {
 		return fmt.Sprintf("%s.%04d", s.Name, s.Rank)
 	}
 	return s.Name + ".shared"
@@ -226,9 +230,15 @@ func (s *Spec) transfer(ctx context.Context, at func([]byte, int64) (int, error)
 		stride, first = stride*int64(s.Ranks), stride*int64(s.Rank)
 	}
 	began := time.Now()
-	for done := int64(0); done < s.BurstBytes; done += int64(len(block)) {
-		part := block[:min(int64(len(block)), s.BurstBytes-done)]
-		if _, err := at(part, first+done/int64(len(block))*stride); err != nil {
+	size := int64(len(block))
+	blocks := (s.BurstBytes + size - 1) / size
+	for done := int64(0); done < s.BurstBytes; done += size {
+		i := done / size
+		if s.Mode == Backwards {
+			i = blocks - 1 - i
+		}
+		part := block[:min(size, s.BurstBytes-i*size)]
+		if _, err := at(part, first+i*stride); err != nil {
 			return err
 		}
 		if !pace(ctx, began, float64(done)+float64(len(part)), s.BytesPerSec) {
@@ -262,7 +272,7 @@ func (s *Spec) small(i int) string { return fmt.Sprintf("%s.%04d.%06d", s.Name, 
 
 // cleanUp removes the rank's files; those of a shared file are its first rank's.
 func (s *Spec) cleanUp(ctx context.Context, fs FS) error {
-	if s.Mode == MetadataStorm || (s.Mode != FilePerProcess && s.Rank != 0) {
+	if s.Mode == MetadataStorm || (!s.perProcess() && s.Rank != 0) {
 		return nil // a storm removes as it goes
 	}
 	return fs.Remove(ctx, s.file())

@@ -192,7 +192,7 @@ func TestWrongSpecsAreRefused(t *testing.T) {
 
 // TestVerify: what a program keeps is as it wrote it, in each mode, and a byte that has changed is found; so is a hole.
 func TestVerify(t *testing.T) {
-	for _, mode := range []Mode{FilePerProcess, SharedFile, OneWriter} {
+	for _, mode := range []Mode{FilePerProcess, Backwards, SharedFile, OneWriter} {
 		dir, bursts := Dir(t.TempDir()), 0
 		s := Spec{Mode: mode, Name: "p", Ranks: 3, BurstBytes: 100_000, BlockBytes: 4096, BurstFiles: 1,
 			Period: time.Millisecond, Duration: time.Hour, Bursts: 2, Keep: true,
@@ -202,7 +202,7 @@ func TestVerify(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if want := map[Mode]int{FilePerProcess: 6, SharedFile: 6, OneWriter: 2}[mode]; bursts != want {
+		if want := map[Mode]int{FilePerProcess: 6, Backwards: 6, SharedFile: 6, OneWriter: 2}[mode]; bursts != want {
 			t.Errorf("%s: %d bursts were reported, expected %d", mode, bursts, want)
 		}
 		check := func() (errs error) {
