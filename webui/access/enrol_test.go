@@ -20,7 +20,7 @@ func enrolment(secrets ...string) (*Enrolment, map[topology.NodeID]time.Time) {
 // speaks says as whom a token speaks; "" when it is refused.
 func speaks(t *testing.T, e *Enrolment, token string) string {
 	t.Helper()
-	id, err := newIdentities(Config{Enrolment: e}, budget.New(budget.Defaults()))
+	id, err := newIdentities(Config{Enrolment: e}, budget.New(budget.Defaults(), 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestJoinToken(t *testing.T) {
 func TestTokenNamesAreOnes(t *testing.T) {
 	two := []Token{{Name: "a", Role: RoleAgent, SHA256: HashToken("1")},
 		{Name: "a", Role: RoleAgent, SHA256: HashToken("2")}}
-	if _, err := newIdentities(Config{Tokens: two}, budget.New(budget.Defaults())); err == nil ||
+	if _, err := newIdentities(Config{Tokens: two}, budget.New(budget.Defaults(), 2)); err == nil ||
 		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("two tokens of one name: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +88,7 @@ func NewGate(c Config, hosts []string) (*Gate, error) {
 	if err := c.Limits.Validate(); err != nil {
 		return nil, fmt.Errorf("limits.%w", err)
 	}
-	limits := budget.New(c.Limits)
+	limits := budget.New(c.Limits, runtime.GOMAXPROCS(0))
 	id, err := newIdentities(c, limits)
 	if err != nil {
 		return nil, err

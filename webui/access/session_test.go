@@ -20,7 +20,7 @@ func testSessions(t *testing.T) *sessions {
 	t.Helper()
 	limits := budget.Defaults()
 	limits.Sessions = 20
-	s, err := newSessions([]Account{{Name: "olga", Role: remap.Operator, Hash: quickHash}}, budget.New(limits))
+	s, err := newSessions([]Account{{Name: "olga", Role: remap.Operator, Hash: quickHash}}, budget.New(limits, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestKnownDevices(t *testing.T) {
 func TestProxyRolesArePeoples(t *testing.T) {
 	for _, p := range []Proxy{{Default: RoleAgent}, {Default: "oprator"},
 		{Roles: map[string]remap.Role{"ops": RoleAgent}}} {
-		if _, err := newIdentities(Config{Proxy: &p}, budget.New(budget.Defaults())); err == nil ||
+		if _, err := newIdentities(Config{Proxy: &p}, budget.New(budget.Defaults(), 2)); err == nil ||
 			!strings.Contains(err.Error(), "proxy") {
 			t.Errorf("%+v: %v", p, err)
 		}

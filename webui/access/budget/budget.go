@@ -19,7 +19,7 @@ import (
 
 // Settings are the limits; every refusal by one of them is counted.
 type Settings struct {
-	Queries      int           `toml:"queries" help:"PromQL queries under way together; one place is the operators'."`
+	Queries      int           `toml:"queries" help:"PromQL queries under way, at most one a processor; one is kept."`
 	QuerySamples int           `toml:"query_samples" help:"Samples that all of them together may hold in memory."`
 	Archive      int           `toml:"archive_queries" help:"Questions to the I/O-log archive under way together."`
 	ArchiveBytes int64         `toml:"archive_bytes" help:"Memory of one such question, bytes."`
@@ -122,14 +122,16 @@ type waiter struct {
 	turn chan struct{} // closed when it has its place
 }
 
-// New returns a budget of which nothing is taken.
-func New(s Settings) *Budget {
+// New returns a budget of which nothing is taken, on a machine with so many processors for it.
+func New(s Settings, processors int) *Budget {
 	b := &Budget{settings: s}
 	places := func(all, each, kept, queue int) pool {
 		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{}}
 	}
-	// Half of what works for everybody is the most for one; a dashboard asks for all of its panels at once.
-	b.pools[Queries] = places(s.Queries, s.Queries/2, 1, 16*s.Queries)
+	// Half of what works for everybody is the most for one; a dashboard asks for all of its panels at once. A query
+	// keeps a processor busy: one is left for everybody else.
+	queries := min(s.Queries, max(2, processors))
+	b.pools[Queries] = places(queries, queries/2, 1, 16*s.Queries)
 	b.pools[Archive] = places(s.Archive, s.Archive-1, 1, 8*s.Archive)
 	b.pools[Reads] = places(s.Reads, s.Reads/2, max(s.Reads/8, 1), 16*s.Reads)
 	b.pools[Feeds] = places(s.Feeds, s.FeedsEach, s.FeedsKept, 0)
@@ -239,7 +241,8 @@ func (p *pool) full(kind Kind, who Who) string {
 		return fmt.Sprintf("%s has %d %s under way already, the most for one caller", who.Key, p.by[who.Key],
 			kindNames[kind])
 	}
-	return fmt.Sprintf("%d %s are under way already (limits.%s = %d)", p.taken, kindNames[kind], kindNames[kind], p.all)
+	return fmt.Sprintf("%d %s are under way already, of at most %d (limits.%s)", p.taken, kindNames[kind], p.all,
+		kindNames[kind])
 }
 
 // Refuse counts a refusal and words it; the caller may come back after a time.

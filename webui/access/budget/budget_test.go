@@ -17,7 +17,7 @@ import (
 func TestACrowdLeavesPlaces(t *testing.T) {
 	s := Defaults()
 	s.Feeds, s.FeedsEach, s.FeedsKept = 100, 20, 10
-	b := New(s)
+	b := New(s, 4)
 	take := func(key string, rank Rank) error {
 		_, err := b.Take(context.Background(), Feeds, Who{key, rank})
 		return err
@@ -61,7 +61,7 @@ func TestACrowdLeavesPlaces(t *testing.T) {
 // TestQueriesWaitTheirTurn lets queries wait, an operator's come first, and refuses what waits too long.
 func TestQueriesWaitTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(Defaults())
+		b := New(Defaults(), 4)
 		bg := context.Background()
 		hold := func(who Who) func() {
 			release, err := b.Take(bg, Queries, who)
@@ -105,4 +105,21 @@ func TestQueriesWaitTheirTurn(t *testing.T) {
 			t.Errorf("%d still wait", n)
 		}
 	})
+}
+
+// On two processors one query of people runs at a time, so that everybody else has the other one.
+func TestQueriesLeaveAProcessor(t *testing.T) {
+	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 64: 3} {
+		b := New(Defaults(), processors)
+		b.settings.Wait = 0
+		n := 0
+		for i := range 10 {
+			if _, err := b.Take(t.Context(), Queries, Who{fmt.Sprint(i), Others}); err == nil {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d processors: %d queries, expected %d", processors, n, want)
+		}
+	}
 }
