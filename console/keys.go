@@ -125,7 +125,7 @@ var keyTable = []binding{
 		hint: "filter", on: []string{screen.OnOverview}},
 	{act: screen.ActFilter, keys: []string{"/"}, show: "/",
 		does: "filter the list by any words of its lines, such as a user; escape clears it", hint: "filter",
-		on: []string{screen.OnJobs, screen.OnPlans}},
+		on: []string{screen.OnJobs, screen.OnPlans, screen.OnFindings}},
 	{act: screen.ActFilter, keys: []string{"/"}, show: "/",
 		does: "filter by actor, subject and time, such as actor=sam from=-2h", hint: "filter",
 		on: []string{screen.OnAudit}},

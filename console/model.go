@@ -86,7 +86,7 @@ func screenOf(a screen.Address) screen.Screen {
 	case a.Page == "findings" && a.ID != "":
 		return finding.New(a.ID)
 	case a.Page == "findings":
-		return &finding.List{}
+		return finding.NewList(a.Filter)
 	case a.Page == "jobs" && a.Part == screen.PartWhy:
 		return job.NewWhy(a.ID)
 	case a.Page == "jobs" && a.Part == screen.PartDomains:

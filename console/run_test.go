@@ -18,7 +18,7 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	if first != "\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1H"+full {
 		t.Errorf("the first frame is %q", first)
 	}
-	if next := string(frame([]string{"b", full}, []string{"a", full}, 10)); next != "\x1b[1;1Hb\x1b[K" {
+	if next := string(frame([]string{"b", full}, []string{"a", full}, 10)); next != "\x1b[1;1Hb" {
 		t.Errorf("one changed line is %q", next)
 	}
 	if higher := string(frame([]string{"a", full, ""}, []string{"a", full}, 10)); !strings.HasPrefix(higher,

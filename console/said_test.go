@@ -180,6 +180,24 @@ func TestAViewerIsNotAskedWhyToMove(t *testing.T) {
 	})
 }
 
+// Findings are filtered by what their lines and sentences say, of what is shown now.
+func TestFindingsAreFiltered(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := newScript(t, 8, 120, 36)
+		s.site.AccuseInThePast()
+		s.second()
+		s.press("3")
+		s.sees("F-0001")
+		s.press("/", "fwd001", "enter")
+		s.sees(`with "fwd001" (esc clears)`, "F-0001")
+		s.press("/", "ctrl+u", "fwd002", "enter")
+		s.sees("No finding has that")
+		s.lacks("F-0001")
+		s.press("esc")
+		s.sees("F-0001")
+	})
+}
+
 // Jobs are filtered by any of their words, and escape shows all again before it goes back.
 func TestAListIsFiltered(t *testing.T) {
 	atNoon(t, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"sync"
@@ -69,25 +68,6 @@ func (t *terminal) Write(b []byte) (int, error) {
 func (t *terminal) Paint(lines, shown []string, w int) {
 	// A terminal that is gone ends the program by its signal; until then nobody reads it.
 	_, _ = t.Write(frame(lines, shown, w))
-}
-
-// frame is what has to be written for the lines that differ.
-func frame(lines, shown []string, w int) []byte {
-	var b bytes.Buffer
-	if len(lines) != len(shown) {
-		shown = nil
-		b.WriteString(ansi.EraseEntireScreen)
-	}
-	for i, l := range lines {
-		if shown != nil && l == shown[i] {
-			continue
-		}
-		fmt.Fprintf(&b, "\x1b[%d;1H%s", i+1, l)
-		if ansi.StringWidth(l) < w { // after a full line this would erase its last column
-			b.WriteString(ansi.EraseLineRight)
-		}
-	}
-	return b.Bytes()
 }
 
 // copy puts text on the operator's own clipboard, through ssh and tmux.

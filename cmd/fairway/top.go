@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -116,6 +117,9 @@ func (o *options) open(c *cobra.Command, a screen.Address, guided bool) error {
 	keys, _, err := readKeys()
 	if err != nil {
 		return err
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1) // a screen a second is a few milliseconds of work, which threads would only hand around
 	}
 	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys, guided)
 }

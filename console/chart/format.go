@@ -5,12 +5,12 @@ package chart
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -23,40 +23,60 @@ const Missing = "-"
 // Clean makes text that came from outside safe for a terminal: no control character survives, so
 // no finding, reason or job name can move the cursor or change the title.
 func Clean(s string) string {
-	s = ansi.Strip(s)
+	if plain(s) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, s)
+	}, ansi.Strip(s))
 }
 
-// looks are the only control sequences that a screen holds.
-var looks = regexp.MustCompile("\x1b\\[[0-9;]*m")
+// plain says that text has only characters to show.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) })
+}
+
+// lookAt is the length of the look that a text begins with; looks are the only control sequences that a screen holds.
+func lookAt(s string) int {
+	if !strings.HasPrefix(s, "\x1b[") {
+		return 0
+	}
+	end := 2 + len(s[2:]) - len(strings.TrimLeft(s[2:], "0123456789;"))
+	if end == len(s) || s[end] != 'm' {
+		return 0
+	}
+	return end + 1
+}
 
 // Harmless is the last gate before the terminal: should a page have forgotten to clean a text from
 // outside, nothing but looks gets through.
 func Harmless(line string) string {
-	suspicious := false
-	for i := 0; i < len(line) && !suspicious; i++ {
-		b := line[i]
-		suspicious = b >= 0x7f || b < ' ' && (b != '\x1b' || i+1 == len(line) || line[i+1] != '[')
-	}
-	if !suspicious {
-		return line
-	}
 	var out strings.Builder
-	for len(line) > 0 {
-		at := looks.FindStringIndex(line)
-		if at == nil {
-			at = []int{len(line), len(line)}
+	text := 0 // where what is not yet written begins
+	for at := 0; at < len(line); {
+		n := lookAt(line[at:])
+		if n > 0 {
+			out.WriteString(Clean(line[text:at]))
+			out.WriteString(line[at : at+n])
+			text = at + n
 		}
-		out.WriteString(Clean(line[:at[0]]))
-		out.WriteString(line[at[0]:at[1]])
-		line = line[at[1]:]
+		at += max(1, n)
 	}
+	out.WriteString(Clean(line[text:]))
 	return out.String()
+}
+
+// width is how wide text is. Most of a screen is ASCII, whose characters need not be looked up.
+func width(s string) int {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return ansi.StringWidth(s)
+		}
+	}
+	return len(s)
 }
 
 // Clip shortens text to w columns and says so with two dots.
@@ -64,7 +84,7 @@ func Clip(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	if ansi.StringWidth(s) <= w {
+	if width(s) <= w {
 		return s
 	}
 	if w <= 2 {
@@ -76,13 +96,13 @@ func Clip(s string, w int) string {
 // Left pads or clips text to exactly w columns.
 func Left(s string, w int) string {
 	s = Clip(s, w)
-	return s + strings.Repeat(" ", max(0, w-ansi.StringWidth(s)))
+	return s + strings.Repeat(" ", max(0, w-width(s)))
 }
 
 // Right is left, aligned to the right.
 func Right(s string, w int) string {
 	s = Clip(s, w)
-	return strings.Repeat(" ", max(0, w-ansi.StringWidth(s))) + s
+	return strings.Repeat(" ", max(0, w-width(s))) + s
 }
 
 // Ends puts a at the left and b at the right end of a line of w columns; a gives way.

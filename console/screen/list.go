@@ -3,11 +3,8 @@ package screen
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
 	"fairway/console/chart"
@@ -29,11 +26,10 @@ type Listing[T any] struct {
 
 // List is one list: the rows in the server's order, a cursor, enter opens.
 type List[T any] struct {
-	of        *Listing[T]
-	rows      Load[[]T]
-	cursor    int
-	filter    string
-	filtering *Input
+	Filter
+	of     *Listing[T]
+	rows   Load[[]T]
+	cursor int
 }
 
 // NewList makes the screen of a list.
@@ -41,55 +37,35 @@ func NewList[T any](of *Listing[T]) *List[T] {
 	return &List[T]{of: of, rows: Load[[]T]{Again: EverySecond}}
 }
 
-func (p *List[T]) Name() string  { return p.of.Screen }
-func (p *List[T]) Field() *Input { return p.filtering }
+func (p *List[T]) Name() string { return p.of.Screen }
 
 func (p *List[T]) Address(*State) Address {
 	at := p.of.At
-	at.Filter = p.filter
+	at.Filter = p.Text
 	return at
 }
 
 // Filtered is the list with a filter.
 func (p *List[T]) Filtered(filter string) *List[T] {
-	p.filter = filter
+	p.Text = filter
 	return p
 }
 
-// Typed ends the filter: enter keeps it, escape takes it away.
-func (p *List[T]) Typed(_ *State, ok bool) tea.Cmd {
-	p.filter = ""
-	if ok {
-		p.filter = strings.TrimSpace(p.filtering.Text)
-	}
-	p.filtering, p.cursor = nil, 0
-	return nil
+// Typed ends the filter; the cursor is on the first line that is left.
+func (p *List[T]) Typed(s *State, ok bool) tea.Cmd {
+	p.cursor = 0
+	return p.Filter.Typed(s, ok)
 }
 
 // Unfilter takes the filter away; false without one.
 func (p *List[T]) Unfilter() bool {
-	had := p.filter != ""
-	p.filter, p.cursor = "", 0
-	return had
+	p.cursor = 0
+	return p.Filter.Unfilter()
 }
 
-// shown are the rows whose lines have every word of the filter.
+// shown are the rows that the filter leaves.
 func (p *List[T]) shown(s *State) []T {
-	words := strings.Fields(strings.ToLower(p.filter))
-	if p.filtering != nil {
-		words = strings.Fields(strings.ToLower(p.filtering.Text))
-	}
-	if len(words) == 0 {
-		return p.rows.Value
-	}
-	var out []T
-	for i := range p.rows.Value {
-		line := strings.ToLower(ansi.Strip(p.of.Line(s, &p.rows.Value[i])))
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
-			out = append(out, p.rows.Value[i])
-		}
-	}
-	return out
+	return Left(&p.Filter, p.rows.Value, func(row *T) string { return p.of.Line(s, row) })
 }
 
 func (p *List[T]) Refresh(s *State) tea.Cmd {
@@ -107,7 +83,7 @@ func (p *List[T]) Act(s *State, a Action) tea.Cmd {
 	rows := p.shown(s)
 	switch {
 	case a == ActFilter:
-		p.filtering = &Input{Label: "filter:", Text: p.filter}
+		p.Begin()
 	case a == ActOpen && p.cursor < len(rows):
 		return s.Host.Open(p.of.Open(&rows[p.cursor]))
 	case a == ActOpen:
@@ -122,11 +98,7 @@ func (p *List[T]) Title(s *State, _ int) string {
 	if !p.rows.Have {
 		return " " + p.of.Noun + "s" // how many is not known
 	}
-	title := p.of.Title(s, p.rows.Value)
-	if p.filter != "" {
-		title += fmt.Sprintf("   with %q (esc clears)", p.filter)
-	}
-	return title
+	return p.of.Title(s, p.rows.Value) + p.Filter.Title()
 }
 
 func (p *List[T]) Body(s *State, w, h int) []string {

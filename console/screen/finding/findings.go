@@ -15,13 +15,39 @@ import (
 // List lists what is wrong, out of the shown second: it is as fresh as the overview.
 type List struct {
 	screen.Judging
+	filter screen.Filter
 	all    bool // also those closed within an hour
 	cursor string
 }
 
-func (p *List) Name() string                         { return screen.OnFindings }
-func (p *List) Address(*screen.State) screen.Address { return screen.Address{Page: "findings"} }
-func (p *List) Refresh(*screen.State) tea.Cmd        { return nil }
+func (p *List) Name() string { return screen.OnFindings }
+func (p *List) Address(*screen.State) screen.Address {
+	return screen.Address{Page: "findings", Filter: p.filter.Text}
+}
+
+// NewList is the list of findings with a filter.
+func NewList(filter string) *List { return &List{filter: screen.Filter{Text: filter}} }
+
+// Field is the filter's or a reason's: only one of them is typed at a time.
+func (p *List) Field() *screen.Input {
+	if f := p.filter.Field(); f != nil {
+		return f
+	}
+	return p.Judging.Field()
+}
+
+// Typed ends the field that is open.
+func (p *List) Typed(s *screen.State, ok bool) tea.Cmd {
+	if p.filter.Field() != nil {
+		return p.filter.Typed(s, ok)
+	}
+	return p.Judging.Typed(s, ok)
+}
+
+// Unfilter takes the filter away; false without one.
+func (p *List) Unfilter() bool { return p.filter.Unfilter() }
+
+func (p *List) Refresh(*screen.State) tea.Cmd { return nil }
 
 func (p *List) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	p.Judging.Answer(s, msg)
@@ -29,10 +55,13 @@ func (p *List) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 }
 
 func (p *List) rows(s *screen.State) []anomaly.Finding {
-	if p.all {
-		return s.Shown.Findings
+	rows := s.Shown.Findings
+	if !p.all {
+		rows = screen.OpenFindings(rows)
 	}
-	return screen.OpenFindings(s.Shown.Findings)
+	return screen.Left(&p.filter, rows, func(f *anomaly.Finding) string {
+		return findingLine(s, f, wideFindings) + " " + f.Sentence
+	})
 }
 
 // at is the cursor's row; 0 when its finding is gone from the list.
@@ -49,6 +78,10 @@ func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
 	rows := p.rows(s)
 	if a == screen.ActPanel {
 		p.all = !p.all
+		return nil
+	}
+	if a == screen.ActFilter {
+		p.filter.Begin()
 		return nil
 	}
 	if len(rows) == 0 {
@@ -75,7 +108,7 @@ func (p *List) Title(s *screen.State, _ int) string {
 	if p.all {
 		title += fmt.Sprintf(", %d closed within an hour", len(s.Shown.Findings)-open)
 	}
-	return title
+	return title + p.filter.Title()
 }
 
 // silent counts the open findings that do not alert.
@@ -92,6 +125,9 @@ func (p *List) Body(s *screen.State, w, h int) []string {
 	rows := p.rows(s)
 	if s.Received.IsZero() {
 		return []string{"", chart.Clip(" Nothing is known yet: no second has come from the server.", w)}
+	}
+	if len(rows) == 0 && p.filter.Narrows() {
+		return append([]string{""}, chart.Paragraphs(w, "No finding has that. Escape shows all again.")...)
 	}
 	if len(rows) == 0 {
 		text := "No finding is open. Detectors speak when a forwarder is slow for what it is asked to do; they need " +

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
+	"fairway/webui/api"
 )
 
 // gridLabel is the width of a row's number with its spaces.
@@ -23,14 +25,13 @@ func cellsPerRow(w int) int {
 }
 
 // grid draws the cells of all forwarders, at most h rows, the cursor's row among them.
-func (p *Screen) grid(s *screen.State, w, h int) []string {
+func (p *Screen) grid(s *screen.State, selected topology.ForwarderID, w, h int) []string {
 	rows := s.Shown.Forwarders
 	p.perRow = cellsPerRow(w)
 	n := (len(rows) + p.perRow - 1) / p.perRow
 	cursor := -1
-	id := p.selected(s)
 	for i := range rows {
-		if rows[i].ID == id {
+		if rows[i].ID == selected {
 			cursor = i
 		}
 	}
@@ -55,9 +56,9 @@ func (p *Screen) grid(s *screen.State, w, h int) []string {
 
 // chosenPlan is the plan whose forwarders are marked: that of the first thing that needs a person.
 func chosenPlan(s *screen.State) string {
-	for _, n := range needs(s) {
-		if n.plan != "" {
-			return n.plan
+	for i := range s.Shown.Needs {
+		if id := s.Shown.Needs[i].Plan; id != "" {
+			return id
 		}
 	}
 	return ""
@@ -147,11 +148,10 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 }
 
 // legend explains the cells and names the one under the cursor.
-func (p *Screen) legend(s *screen.State, w int) string {
-	r := p.cursorRow(s)
+func (p *Screen) legend(s *screen.State, r *api.ForwarderRow, w int) string {
 	at := ""
 	if r.ID != "" {
-		at = "[ ] " + chart.Clean(string(r.ID)) + " " + s.StandingText(&r)
+		at = "[ ] " + chart.Clean(string(r.ID)) + " " + s.StandingText(r)
 	}
 	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
 		"  ! slow  ?! suspect  x drained  d dedicated  > plan  ? silent"

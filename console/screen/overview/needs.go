@@ -20,30 +20,28 @@ type need struct {
 	sign, what, tail string
 	victims          []string // in words, the shortest last
 	remedy           string
-	at               screen.Address
-	plan             string // that would help
 }
 
-// needs are what waits for a person, as the server lists it, in this console's keys.
-func needs(s *screen.State) []need {
-	out := make([]need, len(s.Shown.Needs))
-	for i := range s.Shown.Needs {
-		n := &s.Shown.Needs[i]
-		out[i] = need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n), victims: victims(n.Victims),
-			remedy: remedy(s, n.Remedy), plan: n.Plan}
-		if out[i].sign == "" {
-			out[i].sign = " !"
-		}
-		switch {
-		case n.Finding != "":
-			out[i].at = screen.AtFinding(n.Finding)
-		case n.Plan != "":
-			out[i].at = screen.AtPlan(n.Plan)
-		default:
-			out[i].at = screen.AtForwarder(topology.ForwarderID(n.Node))
-		}
+// needOn is the nth of what waits for a person, as the server lists it, in this console's keys.
+func needOn(s *screen.State, nth int) need {
+	n := &s.Shown.Needs[nth]
+	out := need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n), victims: victims(n.Victims),
+		remedy: remedy(s, n.Remedy)}
+	if out.sign == "" {
+		out.sign = " !"
 	}
 	return out
+}
+
+// whereOf is the page of what waits.
+func whereOf(n *api.Need) screen.Address {
+	switch {
+	case n.Finding != "":
+		return screen.AtFinding(n.Finding)
+	case n.Plan != "":
+		return screen.AtPlan(n.Plan)
+	}
+	return screen.AtForwarder(topology.ForwarderID(n.Node))
 }
 
 // signs are how loud the states of needs are.
@@ -157,14 +155,14 @@ func (n *need) lines(s *screen.State, w int) []string {
 
 // needLines draws as many needs as fit h lines, and counts the others.
 func (p *Screen) needLines(s *screen.State, w, h int) []string {
-	all := needs(s)
-	if len(all) == 0 {
+	all := len(s.Shown.Needs)
+	if all == 0 {
 		return chart.Wrap(calm(s), w)
 	}
 	var out []string
 	for i := range all {
-		lines := all[i].lines(s, w)
-		left := len(all) - i - 1
+		n := needOn(s, i)
+		lines, left := n.lines(s, w), all-i-1
 		if i > 0 && (len(out)+len(lines) > h || left > 0 && len(out)+len(lines) > h-1) {
 			out = append(out, chart.Clip(fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext)), w))
 			break
@@ -186,20 +184,17 @@ func calm(s *screen.State) string {
 }
 
 func (p *Screen) openNeed(s *screen.State) tea.Cmd {
-	all := needs(s)
-	if p.need < 0 || p.need >= len(all) {
+	if p.need < 0 || p.need >= len(s.Shown.Needs) {
 		s.Note = "nothing needs you"
 		return nil
 	}
-	return s.Host.Open(all[p.need].at)
+	return s.Host.Open(whereOf(&s.Shown.Needs[p.need]))
 }
 
 // openPlan opens the plan that the first need waits for: it is read and approved there.
 func openPlan(s *screen.State) tea.Cmd {
-	for _, n := range needs(s) {
-		if n.plan != "" {
-			return s.Host.Open(screen.AtPlan(n.plan))
-		}
+	if id := chosenPlan(s); id != "" {
+		return s.Host.Open(screen.AtPlan(id))
 	}
 	s.Note = "no plan waits; " + s.Key(screen.ActPropose) + " proposes one"
 	return nil
@@ -208,9 +203,9 @@ func openPlan(s *screen.State) tea.Cmd {
 // Next opens the next thing that needs a person, on says one further than the last.
 func (p *Screen) Next(s *screen.State, on bool) tea.Cmd {
 	if on {
-		p.need = (p.need + 1) % max(1, len(needs(s)))
+		p.need = (p.need + 1) % max(1, len(s.Shown.Needs))
 	} else {
-		p.need = min(p.need, max(0, len(needs(s))-1))
+		p.need = min(p.need, max(0, len(s.Shown.Needs)-1))
 	}
 	return p.openNeed(s)
 }

@@ -28,14 +28,13 @@ const (
 // Screen is the whole layer at a glance: the grid with the hottest forwarders and what needs
 // a person, or one table.
 type Screen struct {
-	metric    int
-	sort      table.Sorting
-	filter    string
-	asTable   bool
-	panel     int
-	cursor    topology.ForwarderID // "" is the first forwarder
-	need      int
-	filtering *screen.Input
+	screen.Filter
+	metric  int
+	sort    table.Sorting
+	asTable bool
+	panel   int
+	cursor  topology.ForwarderID // "" is the first forwarder
+	need    int
 	// perRow and small are what the last drawn size allows; moving up and down needs them.
 	perRow int
 	small  bool
@@ -44,8 +43,8 @@ type Screen struct {
 }
 
 func New(a screen.Address) *Screen {
-	p := &Screen{sort: table.Sorting{Column: screen.BySlowness}, filter: a.Filter, asTable: a.View == "table",
-		cursor: topology.ForwarderID(a.Sel)}
+	p := &Screen{sort: table.Sorting{Column: screen.BySlowness}, Filter: screen.Filter{Text: a.Filter},
+		asTable: a.View == "table", cursor: topology.ForwarderID(a.Sel)}
 	p.metric = max(0, slices.IndexFunc(metrics, func(m metric) bool { return m.name == a.Metric }))
 	if c := columns[metrics[p.metric].name]; c != "" {
 		p.sort.Column = c
@@ -56,8 +55,7 @@ func New(a screen.Address) *Screen {
 
 func (p *Screen) Name() string                                  { return screen.OnOverview }
 func (p *Screen) Refresh(s *screen.State) tea.Cmd               { return s.Trend.Refresh(s) }
-func (p *Screen) Field() *screen.Input                          { return p.filtering }
-func (p *Screen) selected(s *screen.State) topology.ForwarderID { return p.cursorRow(s).ID }
+func (p *Screen) selected(s *screen.State) topology.ForwarderID { return p.under(s, p.rows(s)).ID }
 
 // Answer takes the minutes before.
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
@@ -73,7 +71,7 @@ func (p *Screen) Table(s *screen.State) [][]string {
 }
 
 func (p *Screen) Address(s *screen.State) screen.Address {
-	a := screen.Address{Page: "overview", Metric: metrics[p.metric].name, Sort: p.sort.String(), Filter: p.filter,
+	a := screen.Address{Page: "overview", Metric: metrics[p.metric].name, Sort: p.sort.String(), Filter: p.Text,
 		Sel: string(p.cursor)}
 	if p.asTable {
 		a.View = "table"
@@ -81,31 +79,15 @@ func (p *Screen) Address(s *screen.State) screen.Address {
 	return a
 }
 
-// Typed ends the filter: enter keeps it, escape takes it away.
-func (p *Screen) Typed(s *screen.State, ok bool) tea.Cmd {
-	p.filter = ""
-	if ok {
-		p.filter = strings.TrimSpace(p.filtering.Text)
-	}
-	p.filtering = nil
-	return nil
-}
-
-// Unfilter takes the filter away; false without one.
-func (p *Screen) Unfilter() bool {
-	had := p.filter != ""
-	p.filter = ""
-	return had
-}
-
-func (p *Screen) cursorRow(s *screen.State) api.ForwarderRow {
+// under is the forwarder under the cursor, the first of the list until it has been moved.
+func (p *Screen) under(s *screen.State, rows []*api.ForwarderRow) *api.ForwarderRow {
 	if r := s.Forwarder(p.cursor); r != nil {
-		return *r
+		return r
 	}
-	if rows := p.rows(s); len(rows) > 0 {
-		return *rows[0]
+	if len(rows) > 0 {
+		return rows[0]
 	}
-	return api.ForwarderRow{}
+	return &api.ForwarderRow{}
 }
 
 func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
@@ -122,7 +104,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActPanel:
 		p.panel = (p.panel + 1) % panelCount
 	case screen.ActFilter:
-		p.filtering = &screen.Input{Label: "filter:", Text: p.filter}
+		p.Begin()
 	case screen.ActReverse:
 		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActSortPrev:
@@ -146,7 +128,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 func (p *Screen) rows(s *screen.State) []*api.ForwarderRow {
 	rows := make([]*api.ForwarderRow, 0, len(s.Shown.Forwarders))
 	for i := range s.Shown.Forwarders {
-		if r := &s.Shown.Forwarders[i]; matches(r, p.filter) {
+		if r := &s.Shown.Forwarders[i]; matches(r, p.Text) {
 			rows = append(rows, r)
 		}
 	}
@@ -166,13 +148,12 @@ func matches(r *api.ForwarderRow, filter string) bool {
 
 // lines draws at most h lines of the list; selected is the forwarder under the cursor, "" for none. What does not
 // fit is counted in the last line.
-func (p *Screen) lines(s *screen.State, cols []table.Column[api.ForwarderRow], w, h int,
+func (p *Screen) lines(s *screen.State, cols []table.Column[api.ForwarderRow], rows []*api.ForwarderRow, w, h int,
 	selected topology.ForwarderID) []string {
-	rows := p.rows(s)
 	if len(rows) == 0 && h > 0 {
 		text := " No forwarder is known yet: does an agent run on each of them?"
-		if p.filter != "" {
-			text = " No forwarder matches \"" + p.filter + "\"; press " + s.Key(screen.ActFilter) +
+		if p.Text != "" {
+			text = " No forwarder matches \"" + p.Text + "\"; press " + s.Key(screen.ActFilter) +
 				" to change the filter."
 		}
 		return []string{chart.Clip(text, w)}
@@ -196,7 +177,7 @@ func (p *Screen) onSelected(s *screen.State, open func(topology.ForwarderID) tea
 func (p *Screen) move(s *screen.State, a screen.Action) {
 	step := a.Step()
 	if p.panel == panelNeeds && !p.asTable {
-		p.need = max(0, min(p.need+step, len(needs(s))-1))
+		p.need = max(0, min(p.need+step, len(s.Shown.Needs)-1))
 		return
 	}
 	ids := make([]topology.ForwarderID, 0, len(s.Shown.Forwarders))
@@ -333,10 +314,12 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, chart.Clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, height, gridWidth,
 			gridHeight), w))
 	}
+	rows := p.rows(s)
+	selected := p.under(s, rows)
 	if !p.asTable && !p.small && len(s.Shown.Forwarders) >= gridFrom {
 		p.gridAt = len(lines)
-		lines = append(lines, p.grid(s, w, h/3)...)
-		lines = append(lines, p.legend(s, w))
+		lines = append(lines, p.grid(s, selected.ID, w, h/3)...)
+		lines = append(lines, p.legend(s, selected, w))
 	}
 	cols := screen.ForwarderColumnsIn(s, w)
 	tw := w
@@ -348,11 +331,11 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	head := s.Bold(chart.Clip("  "+table.Heading(cols, p.sort), tw))
 	p.rowsAt = len(lines) + 1
-	rows := append([]string{head}, p.lines(s, cols, tw, h-len(lines)-1, p.selected(s))...)
+	list := append([]string{head}, p.lines(s, cols, rows, tw, h-len(lines)-1, selected.ID)...)
 	if !beside {
-		return append(lines, rows...)
+		return append(lines, list...)
 	}
-	side := p.detail(s, w-tw-3, h-len(lines))
+	side := p.detail(s, selected, w-tw-3, h-len(lines))
 	edge := " | "
 	if s.Palette.Blocks {
 		edge = " │ "
@@ -360,7 +343,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	for i := range side {
 		side[i] = s.Palette.Paint(s.Palette.Frame, edge) + side[i]
 	}
-	return append(lines, chart.Beside(rows, tw, side)...)
+	return append(lines, chart.Beside(list, tw, side)...)
 }
 
 // Click selects what lies under the mouse; once more opens it.

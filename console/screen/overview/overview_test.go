@@ -20,7 +20,9 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 		Host: console{}}
 	s.Shown.Needs = []api.Need{{Finding: "F-0001", Node: "fwd001", State: "slow", Since: then.Add(-4 * time.Minute)},
 		{Plan: "P-000001", State: "plan", Since: then.Add(-time.Minute)}}
-	if got := needs(s); got[0].tail != "for 4m" || got[1].tail != "waits 1m" {
-		t.Errorf("%q, %q", got[0].tail, got[1].tail)
+	for i, want := range []string{"for 4m", "waits 1m"} {
+		if got := needOn(s, i).tail; got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }

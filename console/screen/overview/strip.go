@@ -141,15 +141,14 @@ func rate(moved *float64, peak float64) string {
 }
 
 // detail draws the forwarder under the cursor in w columns.
-func (p *Screen) detail(s *screen.State, w, h int) []string {
-	r := p.cursorRow(s)
+func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string {
 	if r.ID == "" || h < 4 {
 		return nil
 	}
 	pal := s.Palette
-	sign := s.Sign(&r)
+	sign := s.Sign(r)
 	f := s.Accused(r.ID)
-	head := chart.Clean(string(r.ID)) + "  " + s.StandingText(&r)
+	head := chart.Clean(string(r.ID)) + "  " + s.StandingText(r)
 	if f != nil {
 		head = screen.Says(f)
 	}
@@ -166,19 +165,19 @@ func (p *Screen) detail(s *screen.State, w, h int) []string {
 	} else {
 		add("serves", anomaly.Counted(r.Clients, "compute node"))
 	}
-	add("slow", pal.SlowGraph(screen.SlowMinutes(s, &r), max(8, w-24), s.SignLook(" !"))+" "+
-		chart.Times(s.Value(&r, r.Slow))+
+	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-24), s.SignLook(" !"))+" "+
+		chart.Times(s.Value(r, r.Slow))+
 		", 5 min")
-	if l := s.Value(&r, r.Latency); l != nil {
+	if l := s.Value(r, r.Latency); l != nil {
 		add("latency", fmt.Sprintf("%s ms; median of all clients %s ms", chart.Millis(l), chart.Millis(now(s).P50)))
 	} else {
 		add("latency", "no client does I/O through it now")
 	}
-	value := func(m collector.Metric) string { return chart.Metric(m, s.Value(&r, r.Value(m))) }
+	value := func(m collector.Metric) string { return chart.Metric(m, s.Value(r, r.Value(m))) }
 	add("moves", fmt.Sprintf("read %s, write %s MB/s; queue %s; occupancy %s %%", value(collector.ReadBytes),
-		value(collector.WriteBytes), value(collector.QueueLen), chart.Ratio(s.Value(&r, r.Occupancy))))
+		value(collector.WriteBytes), value(collector.QueueLen), chart.Ratio(s.Value(r, r.Occupancy))))
 	if r.TopJob != "" {
-		add("top job", s.TopJob(&r))
+		add("top job", s.TopJob(r))
 	}
 	if r.Plan != "" {
 		add("plan", chart.Clean(r.Plan)+" waits: "+s.Key(screen.ActApprove))

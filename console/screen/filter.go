@@ -1,0 +1,73 @@
+package screen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Filter leaves of a list the lines that have every word of it. While it is typed its field holds it.
+type Filter struct {
+	Text  string
+	field *Input
+}
+
+func (f *Filter) Field() *Input { return f.field }
+
+// Begin opens the field.
+func (f *Filter) Begin() { f.field = &Input{Label: "filter:", Text: f.Text} }
+
+// Typed ends the filter: enter keeps it, escape takes it away.
+func (f *Filter) Typed(_ *State, ok bool) tea.Cmd {
+	f.Text = ""
+	if ok {
+		f.Text = strings.TrimSpace(f.field.Text)
+	}
+	f.field = nil
+	return nil
+}
+
+// Unfilter takes the filter away; false without one.
+func (f *Filter) Unfilter() bool {
+	had := f.Text != ""
+	f.Text = ""
+	return had
+}
+
+// words are what lines must have now; nil: all stay.
+func (f *Filter) words() []string {
+	if f.field != nil {
+		return strings.Fields(strings.ToLower(f.field.Text))
+	}
+	return strings.Fields(strings.ToLower(f.Text))
+}
+
+// Narrows says whether lines may be left out.
+func (f *Filter) Narrows() bool { return len(f.words()) > 0 }
+
+// Left are the rows whose lines have every word.
+func Left[T any](f *Filter, rows []T, line func(*T) string) []T {
+	words := f.words()
+	if len(words) == 0 {
+		return rows
+	}
+	var out []T
+	for i := range rows {
+		text := strings.ToLower(ansi.Strip(line(&rows[i])))
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+			out = append(out, rows[i])
+		}
+	}
+	return out
+}
+
+// Title is the filter as titles have it.
+func (f *Filter) Title() string {
+	if f.Text == "" {
+		return ""
+	}
+	return fmt.Sprintf("   with %q (esc clears)", f.Text)
+}
