@@ -27,11 +27,18 @@ type incidents struct {
 	version string
 }
 
-// get answers JSON, or with format=html a page for outsiders; stand_ins=true leaves every name out.
+// get answers JSON, or with format=html a page for outsiders; stand_ins=true leaves every name out. With from or to the
+// charts cover these instead of the time around the finding, at most a day.
 func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	v, err := h.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	var shown incident.Span
+	if q := r.URL.Query(); q.Has("from") || q.Has("to") {
+		if shown.From, shown.To, err = parseRange(r, time.Hour); err != nil {
+			return err
+		}
 	}
 	waiting, err := h.desk.Waiting(r.Context())
 	if err != nil {
@@ -41,7 +48,7 @@ func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller)
 	inc, err := incident.Make(r.Context(), incident.Sources{Site: snap.Machine.Name, Version: h.version,
 		Situation: snap.Situation, Need: live.NeedOf(&v.Finding, snap.Situation, waiting), Plan: h.desk.Plan,
 		Brought: h.effect, Records: h.desk.History,
-		Entry: auditEntry, Store: h.store}, &v, time.Now())
+		Entry: auditEntry, Store: h.store, Shown: shown}, &v, time.Now())
 	if err != nil {
 		return err
 	}

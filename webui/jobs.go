@@ -10,6 +10,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
+	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -21,6 +22,7 @@ type jobs struct {
 	known   *dispatch.Dispatcher
 	picture *live.Picture
 	desk    *desk.Desk
+	store   tsdb.Store
 }
 
 func jobRow(r *history.Run) api.JobRow {

@@ -1,11 +1,14 @@
 package webui_test
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
 	"fairway/cmd/fairway-demo/simsite"
+	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/api"
 )
@@ -51,5 +54,43 @@ func TestJobsThatWaitComeFirst(t *testing.T) {
 	if at < 0 || v.Waits.Causes[at].Now == nil || *v.Waits.Causes[at].Now < 0.3 ||
 		len(v.Waits.Causes[at].Waits) != 180 {
 		t.Errorf("by cause: %+v", v.Waits.Causes)
+	}
+}
+
+// What a job did over time is the sum over its nodes, as far as it ran in the range. An unknown job has no series.
+func TestSeriesOfAJob(t *testing.T) {
+	s, _ := simsite.NewSlow(t, simsite.Options{})
+	j := s.Machine.Sim.Jobs()[0]
+	if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
+		Nodes: j.Nodes}); err != nil {
+		t.Fatal(err)
+	}
+	for range 30 {
+		s.Later()
+	}
+	f, _ := s.Board.Frame(s.Machine.Topo.ByRole(topology.Forwarder)[0].ID)
+	span := fmt.Sprintf("?from=%d&to=%d", f.TimeMillis-20_000, f.TimeMillis)
+	a := get[api.JobSeries](s, "/api/v1/jobs/"+string(j.ID)+"/series"+span)
+	sum := map[int64]float64{}
+	for _, n := range j.Nodes {
+		one := get[api.SeriesAnswer](s, "/api/v1/series"+span+"&metric=write_bytes&node="+string(n))
+		for _, of := range one.Series {
+			for _, p := range of.Points {
+				if p.Value != nil {
+					sum[p.TimeMillis] += *p.Value
+				}
+			}
+		}
+	}
+	if len(sum) < 5 || len(a.Series["write_bytes"]) != len(sum) {
+		t.Fatalf("%d seconds of its nodes, of the job %+v", len(sum), a)
+	}
+	for _, p := range a.Series["write_bytes"] {
+		if math.Abs(*p.Value-sum[p.TimeMillis]) > 1e-6*sum[p.TimeMillis] {
+			t.Errorf("at %d its nodes wrote %g, the job %g", p.TimeMillis, sum[p.TimeMillis], *p.Value)
+		}
+	}
+	if res, body := s.Ask("GET", "/api/v1/jobs/none/series", simsite.ViewerSecret, nil); res.StatusCode != 404 {
+		t.Errorf("%d %s", res.StatusCode, body)
 	}
 }

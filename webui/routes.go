@@ -100,6 +100,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/jobs", user, every, h.jobs.list, 0},
 		{get, "/api/v1/jobs/{id}", user, every, h.jobs.get, 0},
 		{get, "/api/v1/jobs/{id}/runs", user, every, h.jobs.runs, seconds},
+		{get, "/api/v1/jobs/{id}/series", user, every, h.jobs.series, seconds},
 		{get, "/api/v1/jobs/{id}/profile", user, every, h.jobs.profile, seconds},
 		{post, "/api/v1/dispatch", scheduler, every, h.jobs.dispatch, led},
 		{post, "/api/v1/jobs/{id}/end", scheduler, every, h.jobs.end, led},

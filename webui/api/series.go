@@ -1,6 +1,11 @@
 package api
 
-import "fairway/collector/topology"
+import (
+	"maps"
+	"slices"
+
+	"fairway/collector/topology"
+)
 
 // SeriesAnswer is one metric of some nodes. A gap is one point without a value, at the first
 // missing step; a node without data in the range has no series.
@@ -23,4 +28,21 @@ type NodeSeries struct {
 type GapPoint struct {
 	TimeMillis int64    `json:"t"`
 	Value      *float64 `json:"v"`
+}
+
+// JobSeries is what the compute nodes of a job did together: rates are sums, times are means over their requests. Steps
+// of which nothing is known are missing.
+type JobSeries struct {
+	Job        topology.JobID        `json:"job"`
+	FromMillis int64                 `json:"from_ms"`
+	ToMillis   int64                 `json:"to_ms"`
+	StepMillis int64                 `json:"step_ms"`
+	Series     map[string][]GapPoint `json:"series"` // by metric
+}
+
+// Put adds the steps of a metric; one without any is left out.
+func (s *JobSeries) Put(metric string, steps map[int64]float64) {
+	for _, t := range slices.Sorted(maps.Keys(steps)) {
+		s.Series[metric] = append(s.Series[metric], GapPoint{TimeMillis: t, Value: Known(steps[t])})
+	}
 }

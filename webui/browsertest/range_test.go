@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/simsite"
+	"fairway/collector/topology"
+	"fairway/remap/dispatch"
+	"fairway/webui/client"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -90,4 +94,52 @@ func TestTheRangeOfTimeInTheBrowser(t *testing.T) {
 	b.until("no chart is empty", "document.querySelectorAll('.strip4 canvas').length === 0")
 	b.open("http://" + s.TCP + "/forwarders/" + string(slow) + "?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
 	b.says("is kept of 2020-01-01")
+
+	j := s.Machine.Sim.Jobs()[0]
+	if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
+		Nodes: j.Nodes}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.Second()
+	}
+	b.open("http://" + s.TCP + "/jobs/" + string(j.ID))
+	b.until("a job has charts", "document.querySelectorAll('.charts canvas').length > 0")
+	b.shot("range-job")
+	// The finding: the time around it, a stretch that is dragged over, and the picker.
+	b.open("http://" + s.TCP + "/findings/" + findingOf(t, s, slow))
+	around := "document.querySelector('#range select')?.value === 'around' && document.querySelector('.incident svg " +
+		".accused')"
+	b.until("the time around it", around)
+	whole := js[string](b, "document.querySelector('.incident svg').lastElementChild.previousElementSibling."+
+		"previousElementSibling.textContent")
+	b.until("it is on the screen",
+		"(document.querySelector('.incident svg').scrollIntoView({ block: 'center' }), true)")
+	b.drag(".incident svg", 0.5, 0.8)
+	b.until("the stretch is in the address", fixed)
+	b.until("the charts show it", fmt.Sprintf("document.querySelector('.incident svg .own') && "+
+		"![...document.querySelectorAll('.incident svg text')].some(x => x.textContent === %q)", whole))
+	b.shot("range-finding")
+	b.key(escape)
+	b.until("Escape goes back to the time around it", around)
+	b.open("http://" + s.TCP + "/findings/" + findingOf(t, s, slow) +
+		"?from=2020-01-01T00:00:00Z&to=2020-01-01T01:00:00Z")
+	b.says("No series of this node is kept of 2020-01-01")
+}
+
+// findingOf is the number of the finding about a forwarder.
+func findingOf(t *testing.T, s *simsite.Site, of topology.ForwarderID) string {
+	c := client.Over(s.Dial, simsite.OperatorSecret)
+	defer c.Close()
+	list, err := c.Findings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		if f.Node == of.Node() && f.Kind == anomaly.FailSlow {
+			return f.ID
+		}
+	}
+	t.Fatalf("no finding about %s in %+v", of, list)
+	return ""
 }

@@ -111,12 +111,17 @@ func js[T any](b *tab, expression string) T {
 // patience is how long a test waits for what must come: a machine with other work takes its time.
 const patience = 90 * time.Second
 
-// until waits for an expression to become true.
+// until waits for an expression to become true. A page that is just left for another one cannot answer, and is asked
+// again when the other one is there.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if js[bool](b, "!!("+expression+")") {
+		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		switch {
+		case is:
 			return
+		case err != nil && !strings.Contains(err.Error(), "navigated or closed"):
+			b.t.Fatalf("%s: %s: %v", what, expression, err)
 		}
 	}
 	b.shot("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))

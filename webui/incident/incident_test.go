@@ -7,12 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/client"
+	"fairway/webui/incident"
 )
 
 // TestIncidentOfASlowForwarder: what accuses is on the page before all else, the file opens alone, and the one with
@@ -114,6 +116,33 @@ func noNames(t *testing.T, text string, sit *remap.Situation, site string) {
 				t.Errorf("it names %s", n)
 				return
 			}
+		}
+	}
+}
+
+// TestIncidentOfAnotherTime: what is asked for is what the charts cover, at most a day and not past now.
+func TestIncidentOfAnotherTime(t *testing.T) {
+	s, slow := simsite.NewSlow(t, simsite.Options{})
+	s.Tick(s.Situation().At)
+	now := s.Situation().At
+	for _, c := range []struct {
+		from, to   time.Duration // from now
+		first, end time.Duration
+	}{
+		{-3 * time.Minute, -time.Minute, -3 * time.Minute, -time.Minute},
+		{-3 * time.Minute, time.Hour, -3 * time.Minute, 0},
+		{-90 * time.Hour, -time.Minute, -24*time.Hour - time.Minute, -time.Minute},
+	} {
+		got, err := incident.Read(t.Context(), s.Store, incident.Compared{Node: slow.Node(), Now: now,
+			Accused: incident.Span{From: now.Add(-time.Hour), To: now},
+			Shown:   incident.Span{From: now.Add(c.from), To: now.Add(c.to)},
+			Clients: map[topology.NodeID][]topology.NodeID{slow.Node(): nil}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := time.Duration(got.StepSeconds) * time.Second
+		if f, e := got.From.Sub(now.Add(c.first)).Abs(), got.To.Sub(now.Add(c.end)).Abs(); f > step || e > step {
+			t.Errorf("asked for %s to %s, got %s to %s", c.from, c.to, got.From.Sub(now), got.To.Sub(now))
 		}
 	}
 }

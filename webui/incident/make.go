@@ -28,6 +28,8 @@ type Sources struct {
 	Records func(journal.Wanted) iter.Seq2[*journal.Record, error]
 	Entry   func(*journal.Record) api.AuditEntry
 	Store   Selector
+	// Shown is what the charts cover; zero: the time around the finding.
+	Shown Span
 }
 
 const (
@@ -54,7 +56,8 @@ func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*I
 	aerr := inc.audit(ctx, s)
 	var serr error
 	if s.Situation.IsForwarder(topology.ForwarderID(f.Node)) {
-		c := Compared{Node: f.Node, Class: f.Class, Accused: inc.Accused, Now: now, Clients: clients(s.Situation)}
+		c := Compared{Node: f.Node, Class: f.Class, Accused: inc.Accused, Shown: s.Shown, Now: now,
+			Clients: clients(s.Situation)}
 		c.Clients[f.Node] = append(c.Clients[f.Node], moved...)
 		inc.Series, serr = Read(ctx, s.Store, c)
 	} else {

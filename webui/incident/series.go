@@ -18,6 +18,8 @@ const (
 	before  = 5 * time.Minute
 	after   = 2 * time.Minute
 	longest = time.Hour
+	// mostShown bounds what may be asked for instead.
+	mostShown = 24 * time.Hour
 	// steps is about how many points a chart has.
 	steps = 240
 	// mostPeers and mostClients bound what is read: of more, every n-th stands for the others.
@@ -41,7 +43,9 @@ type Compared struct {
 	Node    topology.NodeID
 	Class   string // of the finding: read, write or meta, or empty
 	Accused Span
-	Now     time.Time
+	// Shown is what the charts cover; zero: the accused span and some minutes on either side.
+	Shown Span
+	Now   time.Time
 	// Clients are the compute nodes of the node and of each of its peers.
 	Clients map[topology.NodeID][]topology.NodeID
 }
@@ -58,13 +62,7 @@ var timed = []struct {
 
 // Read compares a forwarder with its peers around the accused span.
 func Read(ctx context.Context, store Selector, c Compared) (Series, error) {
-	s := Series{Span: Span{c.Accused.From.Add(-before), c.Accused.To.Add(after)}, Charts: []Chart{}, Peers: []Peer{}}
-	if s.To.After(c.Now) {
-		s.To = c.Now
-	}
-	if s.To.Sub(s.From) > longest {
-		s.From = s.To.Add(-longest)
-	}
+	s := Series{Span: c.span(), Charts: []Chart{}, Peers: []Peer{}}
 	s.StepSeconds = max(1, int(math.Ceil(s.To.Sub(s.From).Seconds()/steps)))
 	step := time.Duration(s.StepSeconds) * time.Second
 	s.From, s.To = s.From.Truncate(step), s.To.Truncate(step)
@@ -97,6 +95,21 @@ func Read(ctx context.Context, store Selector, c Compared) (Series, error) {
 	}
 	slices.SortStableFunc(s.Charts, func(a, b Chart) int { return cmp.Compare(weight(b), weight(a)) })
 	return s, nil
+}
+
+// span is what the charts cover, not past now.
+func (c *Compared) span() Span {
+	s, most := Span{c.Accused.From.Add(-before), c.Accused.To.Add(after)}, longest
+	if c.Shown.To.After(c.Shown.From) {
+		s, most = c.Shown, mostShown
+	}
+	if s.To.After(c.Now) {
+		s.To = c.Now
+	}
+	if s.To.Sub(s.From) > most || s.From.After(s.To) {
+		s.From = s.To.Add(-most)
+	}
+	return s
 }
 
 // weight orders charts: those that accuse by how much, then the others as they come.

@@ -152,7 +152,7 @@ async function show() {
   unnote(opening);
   page?.close?.();
   page = next;
-  picker.show(replay || !next.range ? null : app.range(next.range));
+  picker.show(replay || !next.range ? null : app.range(next.range), next.range);
   document.title = `${next.title} - fairway`;
   el('page').replaceChildren(next.el);
   live.want(['overview', 'plans', ...(replay ? [] : (next.topics ?? []))]);
@@ -265,6 +265,7 @@ function zoomOut() {
 function shift(by) {
   const r = app.range(page?.range ?? ''),
     to = r.to + by * r.seconds * 1000;
+  if (!r.seconds) return note('Choose a range first: drag over a chart, or take one above.');
   if (!r.fixed && by > 0) return note('This is live.');
   if (by > 0 && to > app.now()) return setRange({});
   setRange(shifted(r, by));

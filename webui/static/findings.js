@@ -5,7 +5,7 @@ import { Table } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
-import { Incident } from './incident.js?v=__V__';
+import { AROUND, Incident } from './incident.js?v=__V__';
 import { metricOf } from './metrics.js?v=__V__';
 
 /** @param {any} f */
@@ -178,6 +178,7 @@ export async function findingPage(app, id) {
     );
   return {
     title: id,
+    range: AROUND,
     el: h(
       'div',
       null,

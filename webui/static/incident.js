@@ -6,6 +6,7 @@ import { effectMeter } from './effect.js?v=__V__';
 import { get, getText } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
 import { remedyWords } from './needs.js?v=__V__';
+import { fixedRange, words } from './range.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
 const WIDEST = 900;
@@ -13,6 +14,8 @@ let WIDTH = WIDEST; // of what is there: a narrower page has narrower charts, an
 const HEIGHT = 120,
   LEFT = 70,
   BOTTOM = 18;
+/** The range of a page that shows the time around its finding. */
+export const AROUND = 'around';
 const SHOWN = 4; // charts before the others are folded away
 
 /** @param {string} tag @param {Record<string, any>} attrs @param {string} [text] */
@@ -70,14 +73,16 @@ function chart(inc, c) {
     );
   for (const v of [0, top / 2, top])
     svg.append(s('text', { x: 0, y: y(v) + 4 }, `${number(v * c.scale)} ${c.unit}`.trim()));
-  for (let k = 0; k < 5; k++) {
-    const i = Math.round((k * (n - 1)) / 4);
-    const anchor = k === 4 ? 'end' : 'start';
+  const last = WIDTH < 600 ? 2 : 4; // times that fit beside each other
+  for (let k = 0; k <= last; k++) {
+    const i = Math.round((k * (n - 1)) / last);
+    const anchor = k === last ? 'end' : k ? 'middle' : 'start';
     svg.append(s('text', { x: x(i), y: HEIGHT - 3, 'text-anchor': anchor }, clock(from + i * step)));
   }
+  const picked = s('rect', { class: 'picked', y: 4, height: HEIGHT - BOTTOM - 4, visibility: 'hidden' });
   const line = s('line', { class: 'cursor', y1: 4, y2: HEIGHT - BOTTOM, visibility: 'hidden' }),
     value = h('span.dim');
-  svg.append(line);
+  svg.append(picked, line);
   const figure = h(
     'figure',
     null,
@@ -99,18 +104,49 @@ function chart(inc, c) {
       part = (((e.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT);
     return part < 0 || part > 1 ? null : Math.round(part * (n - 1));
   };
-  return { figure, show, under, svg };
+  /** Marks the steps from a to b, or none. @param {number|null} a @param {number} [b] */
+  const pick = (a, b = 0) => {
+    picked.setAttribute('visibility', a === null ? 'hidden' : 'visible');
+    if (a === null) return;
+    picked.setAttribute('x', String(x(Math.min(a, b))));
+    picked.setAttribute('width', String(Math.abs(x(b) - x(a))));
+  };
+  /** When a step began. @param {number} i */
+  const time = i => from + i * step;
+  return { figure, show, under, pick, time, svg };
 }
 
-/** One cursor over all charts. @param {ReturnType<typeof chart>[]} charts */
-function shareCursor(charts) {
+/** One cursor over all charts, and one stretch that is dragged over.
+ * @param {import('./app.js').App} app @param {ReturnType<typeof chart>[]} charts */
+function shareCursor(app, charts) {
+  /** @type {number|null} */
+  let begun = null;
+  const drop = () => {
+    begun = null;
+    charts.forEach(one => one.pick(null));
+  };
   for (const c of charts) {
     const svg = /** @type {any} */ (c.svg);
+    svg.addEventListener('pointerdown', (/** @type {PointerEvent} */ e) => {
+      if (e.pointerType !== 'touch') begun = c.under(e); // a finger scrolls the page
+    });
     svg.addEventListener('pointermove', (/** @type {PointerEvent} */ e) => {
       const i = c.under(e);
       charts.forEach(one => one.show(i));
+      if (begun !== null && i !== null) charts.forEach(one => one.pick(begun, i));
     });
-    svg.addEventListener('pointerleave', () => charts.forEach(one => one.show(null)));
+    svg.addEventListener('pointerup', (/** @type {PointerEvent} */ e) => {
+      const a = begun,
+        b = c.under(e);
+      drop();
+      if (a === null || b === null || Math.abs(a - b) < 2) return;
+      app.setRange(fixedRange(c.time(Math.min(a, b)), c.time(Math.max(a, b))), true);
+    });
+    svg.addEventListener('dblclick', () => app.zoomOut());
+    svg.addEventListener('pointerleave', () => {
+      drop();
+      charts.forEach(one => one.show(null));
+    });
   }
   return charts.map(c => c.figure);
 }
@@ -125,11 +161,14 @@ export class Incident {
   }
 
   async load() {
-    const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident`);
+    const r = this.app.range(AROUND),
+      of = (/** @type {number} */ ms) => new Date(ms).toISOString(),
+      shown = r.span === AROUND ? '' : `?from=${of(r.from)}&to=${of(r.to)}`;
+    const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident${shown}`);
     const open = this.el.querySelector('details')?.open ?? false;
     const room = document.getElementById('page')?.clientWidth ?? WIDEST;
     WIDTH = Math.max(320, Math.min(WIDEST, room - 16));
-    const charts = shareCursor(inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
+    const charts = shareCursor(this.app, inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
     this.el.replaceChildren(
       h('h2', null, 'Who suffers'),
       inc.victims.length
@@ -163,7 +202,7 @@ export class Incident {
       h('h2', null, 'Evidence beside its peers'),
       charts.length
         ? h('p.dim', null, 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
-        : h('p', null, 'No series of this node is kept from that time.'),
+        : h('p', null, `No series of this node is kept of ${r.span === AROUND ? 'that time' : words(r)}.`),
       ...charts.slice(0, SHOWN),
       charts.length > SHOWN
         ? h(

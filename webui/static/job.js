@@ -2,7 +2,7 @@
 // whom it meets there, and what it did when it has ended.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, counted, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
-import { mark } from './levels.js?v=__V__';
+import { mark, standing } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
@@ -10,7 +10,12 @@ import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
-import { valueOf } from './metrics.js?v=__V__';
+import { metricOf, valueOf } from './metrics.js?v=__V__';
+import { Charts } from './charts.js?v=__V__';
+import { stepOf, words } from './range.js?v=__V__';
+
+const USUAL = '15m', // of the past that is charted
+  MOST = 300; // points of a chart
 
 /**
  * @param {import('./app.js').App} app
@@ -34,7 +39,7 @@ export async function jobPage(app, id, toRuns) {
   const forwarders = new Table(
     [
       { name: 'node', head: 'FORWARDER', text: r => r.id + (r.row ? mark(r.row) : '') },
-      { name: 'state', head: 'STATE', text: r => r.row?.state ?? missing },
+      { name: 'state', head: 'STATE', text: r => (r.row ? standing(r.row.state, r.row.busy) : missing) },
       { name: 'nodes', head: 'ITS NODES', num: true, text: r => String(r.nodes), value: r => r.nodes },
       { name: 'its', head: 'ITS MB/s', num: true, text: r => mega(r.its), value: r => r.its },
       {
@@ -105,7 +110,34 @@ export async function jobPage(app, id, toRuns) {
     neighbours.el,
   );
   const runs = runsPart(id);
-  const el = h('div', null, title, facts, waits, card, did, runs.el, way, here);
+  const range = app.range(USUAL);
+  const charts = await Charts.ready(
+    `No series of this job is kept of ${words(range)}: its compute nodes have no agents, or it did not run then.`,
+    app,
+  );
+  charts.span = range.seconds;
+  charts.step = stepOf(range, MOST);
+  const seriesOf = h('p.dim'),
+    series = h('section', { 'aria-label': 'over time' }, h('h2', null, 'Over time'), seriesOf, charts.el);
+  const el = h('div', null, title, facts, waits, card, did, series, runs.el, way, here);
+
+  /** What its nodes did together in the range. */
+  async function chart() {
+    const to = range.fixed ? range.to : app.now();
+    charts.end = Math.floor(to / 1000);
+    const from = (charts.end - range.seconds) * 1000;
+    const got = await get(`/api/v1/jobs/${path}/series?from=${from}&to=${to}&step=${charts.step}s`);
+    charts.series = {};
+    for (const [name, points] of Object.entries(got.series))
+      if (metricOf[name])
+        charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [p.t / 1000, p.v])) };
+    setText(
+      seriesOf,
+      `All its compute nodes together, ${words(range)}` +
+        `${charts.step > 1 ? `, a point is the mean of ${charts.step} s` : ''}. Times are the mean over its requests.`,
+    );
+    charts.draw();
+  }
 
   function draw() {
     const run = ended()
@@ -184,13 +216,17 @@ export async function jobPage(app, id, toRuns) {
   draw();
   let turns = 0;
   await Promise.all([load(), runs.load()]);
+  requestAnimationFrame(() => chart().catch(err => app.note(err.message)));
   const reload = async () => {
     await load();
     if (++turns % 10 === 0) await runs.load();
+    if (!range.fixed && !ended() && turns % 5 === 0) await chart();
   };
   return {
     title: `job ${id}`,
     el,
+    range: USUAL,
+    close: () => charts.close(),
     update: everyOther(reload, app),
     focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
     keys: {

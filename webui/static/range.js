@@ -86,18 +86,24 @@ export class RangePicker {
         h('option', { value: CUSTOM }, 'from - to'),
       )
     );
+    /** For pages that show by themselves the time around what they are about. */
+    this.around = h('option', { value: 'around' }, 'around it');
     this.text = h('button', { type: 'button', title: 'change from and to', click: () => this.ask() });
     this.live = h('button', { type: 'button', click: () => this.on.set({}) }, 'L live');
     this.el = h('span', { id: 'range', hidden: true });
   }
 
-  /** @param {Range|null} range null where a page has no time axis */
-  show(range) {
+  /** @param {Range|null} range null where a page has no time axis @param {string} [usual] the page's own span */
+  show(range, usual) {
     this.range = range;
+    this.usual = usual;
     this.el.hidden = !range;
     this.el.replaceChildren(...(range ? [this.select, this.text, this.live] : []));
     if (!range) return;
-    this.select.value = spans.some(([s]) => s === range.span) ? range.span : CUSTOM;
+    if (usual === 'around') this.select.prepend(this.around);
+    else this.around.remove();
+    this.select.value = range.span;
+    if (this.select.value !== range.span) this.select.value = CUSTOM;
     setText(this.text, range.fixed ? words(range) : '');
     this.text.hidden = !range.fixed;
     this.live.hidden = !range.fixed;
@@ -105,7 +111,7 @@ export class RangePicker {
 
   chosen() {
     if (this.select.value === CUSTOM) this.ask();
-    else this.on.set({ span: this.select.value });
+    else this.on.set(this.select.value === 'around' ? {} : { span: this.select.value });
     this.select.blur(); // so that keys are the page's again
   }
 
@@ -148,7 +154,7 @@ export class RangePicker {
     const close = () => {
       d.close();
       d.remove();
-      this.show(this.range);
+      this.show(this.range, this.usual);
     };
     d.addEventListener('cancel', close);
     document.body.append(d);
