@@ -256,6 +256,9 @@ var catalogue = []Info{
 	{Metric: GatheredBytes, Name: "gathered_bytes", Unit: BytesPerSec, Label: "gathered",
 		Help:      "What it carries for them.",
 		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: LockCallbacks, Name: "lock_callbacks", Unit: OpsPerSec, Label: "locks called back",
+		Help:        "Locks of the file system that servers took back because another node asked for the same.",
+		MoreIsWorse: true, Forwarder: Kept, Compute: Kept},
 }
 
 // ofJobs are the rows of the metrics of a job's share alone, from FilesRead down.

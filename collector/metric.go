@@ -58,6 +58,7 @@ const (
 	CPUWait
 	GatheredNodes
 	GatheredBytes
+	LockCallbacks
 	metricEnd
 )
 

@@ -119,6 +119,7 @@ type job struct {
 	on      []topology.ForwarderID
 	files   map[topology.NodeID]nodeFiles // of the nodes that reported them
 	opens   opens
+	locks   callbacks
 	answer  *Answer // nil after a restart
 
 	standing Standing // as the batch system listed it last

@@ -101,8 +101,52 @@ func (o *opens) mode(nodes int) topology.Mode {
 	return best
 }
 
+// callbacks are the seconds in which at least half of a job's nodes wrote, as far as their locks of the file system are
+// counted, and those of them in which half of all nodes had locks taken back: others asked for the same files.
+type callbacks struct{ writing, shared int }
+
+const (
+	// calledBack locks a second are more than a node loses by itself.
+	calledBack = 1
+	// fewWriting seconds of writing say nothing.
+	fewWriting = 10
+)
+
+// lockSecond are the nodes that wrote in a second and report their locks, and those that had some taken back.
+type lockSecond struct{ wrote, lost int }
+
+// add takes a node's second.
+func (l *lockSecond) add(f *collector.Frame) {
+	wrote, _ := f.Value(collector.WriteBytes)
+	lost, known := f.Value(collector.LockCallbacks)
+	if !known || wrote <= 0 {
+		return
+	}
+	if l.wrote++; lost > calledBack {
+		l.lost++
+	}
+}
+
+func (c *callbacks) note(l lockSecond, nodes int) {
+	if nodes < 2 || 2*l.wrote < nodes {
+		return
+	}
+	if c.writing++; 2*l.lost >= nodes {
+		c.shared++
+	}
+}
+
+// mode is N-1 where that was so in most seconds of writing. Without callbacks nothing is known: nodes that write parts
+// of a file that are far apart keep their locks.
+func (c *callbacks) mode() topology.Mode {
+	if c.writing >= fewWriting && 2*c.shared > c.writing {
+		return topology.ModeN1
+	}
+	return ""
+}
+
 // mode is how the run's nodes shared files: by what their mounts report, else by what the metadata servers counted
-// where at least half of the nodes did I/O.
+// where at least half of the nodes did I/O, else by the locks that the nodes took from each other.
 func (j *job) mode(p *history.Profile) topology.Mode {
 	if m := modeOf(j.files, p); m != "" {
 		return m
@@ -110,5 +154,8 @@ func (j *job) mode(p *history.Profile) topology.Mode {
 	if 2*p.IONodes < j.run.Nodes {
 		return ""
 	}
-	return j.opens.mode(j.run.Nodes)
+	if m := j.opens.mode(j.run.Nodes); m != "" {
+		return m
+	}
+	return j.locks.mode()
 }

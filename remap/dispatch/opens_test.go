@@ -105,3 +105,45 @@ func TestProfileHasTheModeThatMetadataServersSaw(t *testing.T) {
 		})
 	}
 }
+
+// TestNodesThatTakeLocksFromEachOtherShareAFile: where most seconds of writing cost half of the nodes locks; a few such
+// seconds, one node's, and nodes that do not report their locks say nothing.
+func TestNodesThatTakeLocksFromEachOtherShareAFile(t *testing.T) {
+	const nodes = 8
+	for _, c := range []struct {
+		name                   string
+		seconds, wrote, losing int
+		silent                 bool
+		want                   topology.Mode
+	}{
+		{"all", 20, 8, 8, false, topology.ModeN1},
+		{"half of them", 20, 8, 4, false, topology.ModeN1},
+		{"too few of them", 20, 8, 3, false, ""},
+		{"too few seconds", 9, 8, 8, false, ""},
+		{"few write", 20, 3, 3, false, ""},
+		{"locks are not reported", 20, 8, 8, true, ""},
+	} {
+		var all callbacks
+		for range c.seconds {
+			var l lockSecond
+			for i := range nodes {
+				f := collector.Frame{Node: topology.NodeID(fmt.Sprintf("c%d", i)),
+					Samples: []collector.Sample{{Metric: collector.WriteBytes}, {Metric: collector.LockCallbacks}}}
+				if i < c.wrote {
+					f.Samples[0].Value = 1e8
+				}
+				if i < c.losing {
+					f.Samples[1].Value = 40
+				}
+				if c.silent {
+					f.Samples = f.Samples[:1]
+				}
+				l.add(&f)
+			}
+			all.note(l, nodes)
+		}
+		if got := all.mode(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -61,6 +61,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		}
 		if s := of[f.Node]; s != nil {
 			s.add(f, observed[f.Node])
+			s.locks.add(f)
 		}
 		for i := range f.Jobs {
 			if s := all[f.Jobs[i].Job]; s != nil {
@@ -80,6 +81,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		if v := all[id]; v != nil {
 			j.noteFiles(v)
 			j.opens.note(v.opens, j.run.Nodes)
+			j.locks.note(v.locks, j.run.Nodes)
 		}
 	}
 	for id, j := range d.jobs {
@@ -89,6 +91,7 @@ func (d *Dispatcher) watch(now time.Time) {
 		}
 		j.noteFiles(v)
 		j.opens.note(v.opens, j.run.Nodes)
+		j.locks.note(v.locks, j.run.Nodes)
 		if len(v.on) > 0 {
 			j.on = v.on
 		}
@@ -127,6 +130,7 @@ type seen struct {
 	metaWait float64 // metadata operations under way
 	files    map[topology.NodeID]nodeFiles
 	opens    map[topology.NodeID]opened
+	locks    lockSecond
 }
 
 // add counts a node's newest second. A node that reports how long its operations took waits for its

@@ -4,7 +4,8 @@
 // On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and
 // cache_hit_ratio (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write
 // returns from the cache), and for each storage target bytes, requests, the time from a request's sending to its reply,
-// and the mean number of requests in flight (osc stats: exact, without pings). On an object server: the same bytes and
+// and the mean number of requests in flight (osc stats: exact, without pings), and lock_callbacks (ldlm_cbd, by root).
+// On an object server: the same bytes and
 // operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
 // service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
 // meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
@@ -231,6 +232,13 @@ func (s *Source) client(context.Context) {
 	s.into.AddTotal(collector.MetaOps, &t.metaOps)
 	s.emitTimes(&seen)
 	s.targets()
+	var callbacks collector.Total
+	s.each("ldlm/services/*_cbd/stats", func(file string, st Stat) {
+		if st.Name == "ldlm_bl_callback" {
+			s.addSamples(&callbacks, file, st)
+		}
+	})
+	s.into.AddTotal(collector.LockCallbacks, &callbacks)
 	var hits, misses collector.Total
 	s.each("llite/*/read_ahead_stats", func(file string, st Stat) {
 		switch st.Name {

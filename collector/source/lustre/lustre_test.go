@@ -26,6 +26,7 @@ const (
 	llite = "sys/kernel/debug/lustre/llite/fs-ff01/stats"
 	ostIO = "sys/kernel/debug/lustre/ost/OSS/ost_io/stats"
 	mdt   = "proc/fs/lustre/mds/MDS/mdt/stats"
+	cbd   = "sys/kernel/debug/lustre/ldlm/services/ldlm_cbd/stats"
 )
 
 var client = [2]fstest.MapFS{
@@ -34,14 +35,16 @@ var client = [2]fstest.MapFS{
 			"snapshot_time 10.000000001 secs.nsecs\nread_bytes 5 samples [bytes] 1 9 1000\nwrite_bytes 10 samples " +
 				"[bytes] 1 9 2000 77\nopen 3 samples [regs]\nopencount 9 samples [reqs] 1 1 9 9\n"),
 		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file(
-			"snapshot_time 10.1 secs.nsecs\nhits 10 samples [pages]\nmisses 10 samples [pages]\n")},
+			"snapshot_time 10.1 secs.nsecs\nhits 10 samples [pages]\nmisses 10 samples [pages]\n"),
+		cbd: file("req_waittime 9 samples [usecs] 1 3 9 9\nldlm_bl_callback 9 samples [usecs] 1 3 9 9\n")},
 	{
 		llite: file(
 			"snapshot_time 11.000000001 secs.nsecs\nread_bytes 9 samples [bytes] 1 9 5000\nwrite_bytes 12 samples " +
 				"[bytes] 1 9 2500 18446744073709551615\nopen 5 samples [regs]\ngetattr 4 samples [usecs] 1 2 8 " +
 				"20\nopencount 19 samples [reqs] 1 1 9 9\n"),
 		"sys/kernel/debug/lustre/llite/fs-ff01/read_ahead_stats": file(
-			"snapshot_time 11.1 secs.nsecs\nhits 40 samples [pages]\nmisses 20 samples [pages]\n")},
+			"snapshot_time 11.1 secs.nsecs\nhits 40 samples [pages]\nmisses 20 samples [pages]\n"),
+		cbd: file("req_waittime 49 samples [usecs] 1 3 9 9\nldlm_bl_callback 39 samples [usecs] 1 3 9 9\n")},
 }
 
 var server = [2]fstest.MapFS{
@@ -115,7 +118,8 @@ func expect(t *testing.T, got []collector.Sample, want map[collector.Metric]floa
 func TestClient(t *testing.T) {
 	expect(t, two(t, client).Samples, map[collector.Metric]float64{collector.ReadBytes: 4000, collector.WriteBytes: 500,
 		collector.ReadOps:  4,
-		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.ClientMeta: 2e-6, collector.CacheHitRatio: 0.75})
+		collector.WriteOps: 2, collector.MetaOps: 2 + 4, collector.ClientMeta: 2e-6, collector.CacheHitRatio: 0.75,
+		collector.LockCallbacks: 30})
 }
 
 // What never happened has no line and is known to be nothing; from 2.14 on programs' times are counted.
