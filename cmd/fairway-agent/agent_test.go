@@ -172,7 +172,7 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs, keepAll); code != program.Done {
 		t.Fatal(code, errs.String())
 	}
-	want, err := loadConfig(file)
+	want, err := settings.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestLustreNodeByConfiguration(t *testing.T) {
 		"[source.procfs]\nenabled = false\n[source.lustre]\nenabled = true\nroot = %q\n[source.lnet]\nenabled = "+
 			"true\nroot = %q\n"+
 			"[source.lwfs]\nenabled = true\ntrace = %q\n", root, root, filepath.Join(root, "trace"))
-	c, err := loadConfig(writeConfig(t, "ws://127.0.0.1:1", "t0ken", more))
+	c, err := settings.Load(writeConfig(t, "ws://127.0.0.1:1", "t0ken", more))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/collector"
 )
 
@@ -61,11 +62,11 @@ func newCheck(path *string, privileges drop) *cobra.Command {
 		Short: "Read every source twice, dial the daemon, and say what works",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := loadConfig(*path)
+			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
-			log, err := newLog(c.ErrOrStderr(), conf.LogLevel)
+			log, err := program.Log(c.ErrOrStderr(), conf.LogLevel)
 			if err != nil {
 				return err
 			}

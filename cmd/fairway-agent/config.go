@@ -14,6 +14,7 @@ import (
 	"fairway/collector/gather"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/ganesha"
+	"fairway/collector/source/gpfs"
 	"fairway/collector/source/routes"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -36,11 +37,12 @@ type Config struct {
 
 // Routes says where this compute node's way to storage can be looked at. Looking needs no right to move.
 type Routes struct {
-	By   string `toml:"by" help:"Observe which forwarders this node uses: lnet, nfs or dvs; empty: others do."`
-	Root string `toml:"root" help:"The directory that holds proc and sys."`
-	Net  string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
+	By     string `toml:"by" help:"Observe which forwarders this node uses: lnet, nfs, dvs or lwfs; empty: others do."`
+	Root   string `toml:"root" help:"The directory that holds proc and sys."`
+	Net    string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
+	Volume string `toml:"volume" help:"For lwfs, the link to the volume file that is in use."`
 	// Forwarders are named in the layer's own words.
-	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its NID, address or DVS name."`
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its NID, address, DVS name or volume file."`
 }
 
 // Daemon says where frames go.
@@ -81,6 +83,8 @@ type Sources struct {
 	Lustre  Lustre  `toml:"lustre"`
 	LNet    LNet    `toml:"lnet"`
 	LWFS    LWFS    `toml:"lwfs"`
+	DVS     DVS     `toml:"dvs"`
+	GPFS    GPFS    `toml:"gpfs"`
 }
 
 // Mount is the fairway-mount of a compute node.
@@ -146,6 +150,18 @@ type LWFS struct {
 	Host    string `toml:"host" help:"The server's address in the trace; empty: every line counts."`
 }
 
+// DVS is a client or server of Cray's Data Virtualization Service.
+type DVS struct {
+	Enabled bool   `toml:"enabled" help:"Read DVS's counts of requests, as a client or, on a forwarder, as a server."`
+	Root    string `toml:"root" help:"The directory that holds proc."`
+}
+
+// GPFS is a node of IBM Storage Scale.
+type GPFS struct {
+	Enabled bool   `toml:"enabled" help:"Read GPFS's counts by mmpmon, as root: a protocol node's bytes and calls."`
+	Command string `toml:"command" help:"The mmpmon program."`
+}
+
 func defaultConfig() Config {
 	return Config{
 		Role: topology.Compute.String(), LogLevel: "info",
@@ -154,7 +170,8 @@ func defaultConfig() Config {
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
 		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
-			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{}, Forwarders: map[string]string{}},
+			Remount: RemountOpt{Point: "/pfs", Type: "nfs", Root: "/"}, Allow: []string{},
+			Forwarders: map[string]string{}},
 		TBF: TBF{Partitions: 1},
 		Source: Sources{
 			Mount: Mount{Control: "/run/fairway-mount/control"},
@@ -167,23 +184,14 @@ func defaultConfig() Config {
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
 				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*"},
 			},
-			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"},
+			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"}, DVS: DVS{Root: "/"},
+			GPFS: GPFS{Command: gpfs.DefaultCommand},
 		},
 	}
 }
 
-// defaultPath is read when no file is named.
-const defaultPath = "/etc/fairway/fairway-agent.toml"
-
-// loadConfig reads the file at path over the defaults; without a path defaultPath, if that exists.
-func loadConfig(path string) (Config, error) {
-	path, text, err := program.ReadSettings(path, defaultPath)
-	if err != nil {
-		return Config{}, err
-	}
-	c, _, err := parseConfig(path, text)
-	return c, err
-}
+var settings = program.File[Config]{Path: "/etc/fairway/fairway-agent.toml", Parse: parseConfig,
+	Defaults: defaultConfig}
 
 func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
 	c := defaultConfig()
@@ -251,9 +259,11 @@ func (c *Config) validateRoutes() error {
 	case !slices.Contains(routes.Kinds(), r.By):
 		return fmt.Errorf("routes.by = %q: want %s", r.By, strings.Join(routes.Kinds(), ", "))
 	case len(r.Forwarders) == 0:
-		return errors.New("routes.forwarders is empty: want each forwarder's NID, address or DVS name")
+		return errors.New("routes.forwarders is empty: want each forwarder's NID, address, DVS name or volume file")
 	case r.By == routes.LNet && r.Net == "":
 		return errors.New("routes.net is empty: want the file system's LNet network, such as o2ib1")
+	case r.By == routes.LWFS && strings.TrimPrefix(r.Volume, "/") == "":
+		return errors.New("routes.volume is empty: want the link to LWFS's volume file in use")
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -48,22 +47,20 @@ func execute(ctx context.Context, args []string, out, errs io.Writer, privileges
 }
 
 func newRoot(privileges drop) *cobra.Command {
-	var path string
 	root := &cobra.Command{
 		Use:     "fairway-agent",
 		Short:   "Reads a node's I/O once a second and streams it to fairwayd",
 		Version: version,
 		Args:    cobra.NoArgs,
 	}
-	root.PersistentFlags().StringVarP(&path, "config", "c", "",
-		"configuration file (default "+defaultPath+" if it exists)")
+	path := settings.Flag(root)
 	once := root.Flags().Bool("once", false, "print one frame as JSON and end; nothing is sent")
 	root.RunE = func(c *cobra.Command, _ []string) error {
-		conf, err := loadConfig(path)
+		conf, err := settings.Load(*path)
 		if err != nil {
 			return err
 		}
-		log, err := newLog(c.ErrOrStderr(), conf.LogLevel)
+		log, err := program.Log(c.ErrOrStderr(), conf.LogLevel)
 		if err != nil {
 			return err
 		}
@@ -75,14 +72,6 @@ func newRoot(privileges drop) *cobra.Command {
 		}
 		return run(c.Context(), conf, log)
 	}
-	root.AddCommand(newConfig(&path), newCheck(&path, privileges))
+	root.AddCommand(settings.Command(path), newCheck(path, privileges))
 	return program.Strict(root)
-}
-
-func newLog(w io.Writer, level string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", program.ErrSettings, level)
-	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
 }

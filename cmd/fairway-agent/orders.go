@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 
 	"fairway/collector/source/queue"
@@ -59,6 +60,8 @@ type RemountOpt struct {
 	Point   string `toml:"point" help:"Where the file system is mounted."`
 	Type    string `toml:"type" help:"Type of the file system for mount -t: nfs, nfs4, 9p, dvs."`
 	Options string `toml:"options" help:"Options for mount -o; empty: none."`
+	Path    string `toml:"path" help:"For dvs, the servers' path; forwarders are their names."`
+	Root    string `toml:"root" help:"The directory that holds proc."`
 }
 
 func (c *Config) validateOrders() error {
@@ -84,6 +87,9 @@ func (c *Config) validateOrders() error {
 			return errors.New("orders.lnet.net and orders.forwarders are required")
 		}
 	case byRemount:
+		if o.Remount.Type == remount.DVS && o.Remount.Path == "" {
+			return errors.New("orders.remount.path is empty: want the path on the DVS servers")
+		}
 		if o.Remount.Point == "" || o.Remount.Type == "" || len(o.Forwarders) == 0 {
 			return errors.New("orders.remount.point, orders.remount.type and orders.forwarders are required")
 		}
@@ -123,7 +129,7 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
-			Sources: o.forwarders()}, nil, nil
+			Path: o.Remount.Path, Root: os.DirFS(o.Remount.Root), Sources: o.forwarders()}, nil, nil
 	case c.Source.Mount.Enabled:
 		return mount9p.Mover{Socket: c.Source.Mount.Control}, nil, nil
 	}

@@ -9,7 +9,9 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/source/diod"
+	"fairway/collector/source/dvs"
 	"fairway/collector/source/ganesha"
+	"fairway/collector/source/gpfs"
 	"fairway/collector/source/lnet"
 	"fairway/collector/source/lustre"
 	"fairway/collector/source/lwfs"
@@ -51,7 +53,7 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if r := c.Routes; r.By != "" {
 		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: os.DirFS(r.Root), Net: r.Net,
-			Forwarders: byForwarder(r.Forwarders), Run: node.Exec}
+			Forwarders: byForwarder(r.Forwarders), Run: node.Exec, Volume: strings.TrimPrefix(r.Volume, "/")}
 		out = append(out, routes.New(opt))
 	}
 	if s := c.Source.LWFS; s.Enabled {
@@ -59,6 +61,12 @@ func newSources(c Config) (out []collector.Source) {
 		zone := time.FixedZone("CST", 8*60*60)
 		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
 			Host: s.Host, Zone: zone}))
+	}
+	if s := c.Source.DVS; s.Enabled {
+		out = append(out, dvs.New(os.DirFS(s.Root), c.Role == topology.Forwarder.String()))
+	}
+	if s := c.Source.GPFS; s.Enabled {
+		out = append(out, gpfs.New(s.Command))
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{

@@ -51,6 +51,12 @@ var siteLayers = []layer{
 	{name: "lwfs",
 		forwarder: "# The trace of the node's LWFS server: set trace to its path, then enable it.\n" +
 			"[source.lwfs]\nenabled = false\ntrace = \"\"\n" + lustreToo},
+	{name: "dvs",
+		forwarder: "# The node's DVS server.\n[source.dvs]\nenabled = true\n" + lustreToo,
+		compute:   "# The node's DVS mounts.\n[source.dvs]\nenabled = true\n"},
+	{name: "gpfs",
+		forwarder: "# The node's GPFS by mmpmon, as root.\n[source.gpfs]\nenabled = true\n",
+		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n"},
 }
 
 // How compute nodes are moved, in the agents' words.

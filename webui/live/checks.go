@@ -210,7 +210,8 @@ func mappingCheck(s *Snapshot) api.Check {
 	case len(unseen) > 0:
 		c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
 			len(unseen), len(compute), some(unseen))
-		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's"
+		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's; " +
+			"on LNet, NFS, DVS and LWFS its agent needs [routes] (docs/agent.md)"
 	}
 	return c
 }

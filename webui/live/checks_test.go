@@ -136,18 +136,27 @@ func TestLayerCheck(t *testing.T) {
 		c.Text != "LNet router (1): bytes, operations, queue, time [no metadata: a router knows no files]" {
 		t.Errorf("a whole router: %+v", c)
 	}
+	board.Take([]collector.Frame{frame("d1", "diod", samples(collector.WriteBytes, collector.WriteOps,
+		collector.QueueLen, collector.MetaOps))}, now)
+	if c := layerCheck(board, now); c.Level != api.CheckOK || !strings.Contains(c.Text, "no time: diod keeps none") {
+		t.Errorf("what diod keeps none of is asked for: %+v", c)
+	}
 	board.Take([]collector.Frame{frame("r2", "lnet", router[:2]),
 		frame("io1", "lwfs", samples(collector.WriteOps, collector.QueueLen, collector.WriteExec, collector.MetaOps)),
+		frame("ces1", "gpfs", samples(collector.WriteBytes, collector.WriteOps, collector.MetaOps)),
+		frame("dvs1", "dvs", samples(collector.WriteOps, collector.MetaOps)),
 		frame("gw1", "procfs", nil)}, now)
 	c := layerCheck(board, now)
 	for _, want := range []string{"no queue on r2", "LWFS server (1): operations, queue, time, metadata [no bytes]",
+		"GPFS node (1): bytes, operations, metadata [no queue: its servers'; no time: ",
+		"DVS server (1): operations, metadata [no bytes; no queue: ",
 		"no source reports what a forwarder moves: gw1"} {
 		if !strings.Contains(c.Text, want) {
 			t.Errorf("no %q in %q", want, c.Text)
 		}
 	}
 	for _, want := range []string{"LNet router, time: run the agent as root",
-		"switch source.lustre on beside source.lwfs",
+		"switch source.lustre on beside source.lwfs", "switch source.lustre on beside source.dvs",
 		"switch on the source of your layer"} {
 		if c.Level != api.CheckWarned || !strings.Contains(c.Fix, want) {
 			t.Errorf("no %q in %q", want, c.Fix)

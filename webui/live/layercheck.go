@@ -45,11 +45,20 @@ var layerKinds = []layerKind{
 	}, fix: map[string]string{"queue": "run the agent as root: it reads stats, peers, nis and buffers of LNet",
 		"time": "run the agent as root: it samples stats of LNet"},
 		never: map[string]string{"metadata": "a router knows no files"}},
-	{name: "diod", is: func(_ *collector.Frame, s map[string]bool) bool { return s["diod"] }},
+	{name: "diod", is: func(_ *collector.Frame, s map[string]bool) bool { return s["diod"] },
+		never: map[string]string{"time": "diod keeps none; its clients' times stand in"}},
 	{name: "nfs-ganesha", is: func(_ *collector.Frame, s map[string]bool) bool { return s["ganesha"] },
 		fix: map[string]string{"bytes": "keep Enable_NFS_Stats on, its default"}},
 	{name: "LWFS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lwfs"] },
 		fix: map[string]string{"bytes": "switch source.lustre on beside source.lwfs: the trace has no bytes"}},
+	{name: "DVS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["dvs"] },
+		fix: map[string]string{"bytes": "switch source.lustre on beside source.dvs: DVS counts no bytes"},
+		never: map[string]string{"queue": "DVS shows it on clients alone, and it is not read",
+			"time": "DVS keeps the last and the longest; the storage targets' times stand in, by source.lustre"}},
+	{name: "GPFS node", is: func(_ *collector.Frame, s map[string]bool) bool { return s["gpfs"] },
+		fix: map[string]string{"bytes": "run the agent as root, and GPFS: mmpmon prints nothing else"},
+		never: map[string]string{"queue": "its servers'",
+			"time": "mmpmon's histograms cost the file system something; its clients' times stand in"}},
 	{name: "Lustre client", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lustre"] },
 		fix:   map[string]string{"bytes": "mount the file system, or set source.lustre.root"},
 		never: map[string]string{"queue": "its front server's", "time": "its storage targets' times stand in"}},
@@ -100,7 +109,7 @@ func layerCheck(board *window.Board, now time.Time) api.Check {
 		slices.Sort(nothing)
 		texts = append(texts, fmt.Sprintf("no source reports what %s: %s", counted(len(nothing)), some(nothing)))
 		fixes = append(fixes, "switch on the source of your layer there (source.lnet, source.lustre, source.lwfs, "+
-			"source.diod; docs/layers.md)")
+			"source.dvs, source.gpfs, source.diod; docs/layers.md)")
 	}
 	switch {
 	case len(texts) == 0:

@@ -226,3 +226,19 @@ func (s *Source) dvs() (map[topology.ForwarderID]bool, error) {
 	}
 	return over, nil
 }
+
+// lwfs is the server that the link to the node's volume file leads to.
+func (s *Source) lwfs() (map[topology.ForwarderID]bool, error) {
+	file, err := fs.ReadLink(s.opt.Root, s.opt.Volume)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; want a link to the volume file in use", err)
+	}
+	over := map[topology.ForwarderID]bool{}
+	if on, known := s.names[path.Base(file)]; known {
+		over[on] = true
+	}
+	return over, nil
+}

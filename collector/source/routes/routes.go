@@ -1,5 +1,5 @@
 // Package routes observes which forwarders a compute node uses, on layers where the node itself can be asked: LNet's
-// routes, NFS's mounts, DVS's mounts. It reads only; to look needs no right to move.
+// routes, NFS's mounts, DVS's mounts, LWFS's volume files. It reads only; to look needs no right to move.
 //
 // It fills the frame's routes. A node that may use several forwarders reports all of them with their shares: those of
 // LNet as its messages went, where lnetctl counts them by peer (2.10 and later), those of NFS as its mounts' bytes
@@ -28,19 +28,22 @@ const (
 	LNet = "lnet"
 	NFS  = "nfs"
 	DVS  = "dvs"
+	LWFS = "lwfs"
 )
 
 // Kinds lists them.
-func Kinds() []string { return []string{LNet, NFS, DVS} }
+func Kinds() []string { return []string{LNet, NFS, DVS, LWFS} }
 
 // Options say what to look at.
 type Options struct {
 	Kind string
 	Node topology.NodeID
 	Root fs.FS // holds proc and sys
-	// Forwarders are by name what the layer calls them: a gateway's NID, a server's address, a DVS server's name.
+	// Forwarders are by name what the layer calls them: a gateway's NID, a server's address, a DVS server's
+	// name, the name of LWFS's volume file.
 	Forwarders map[topology.ForwarderID]string
 	Net        string // of LNet, the file system's
+	Volume     string // of LWFS, the link to the volume file in use, below Root
 	// Run runs a program and returns what it printed; nil: LNet's shares are not measured.
 	Run func(ctx context.Context, argv ...string) ([]byte, error)
 }
@@ -90,6 +93,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		count = func() (map[topology.ForwarderID]uint64, error) { return s.nfsBytes(over) }
 	case DVS:
 		over, err = s.dvs()
+	case LWFS:
+		over, err = s.lwfs()
 	}
 	if err != nil {
 		return err

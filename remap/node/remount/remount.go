@@ -3,6 +3,7 @@
 //
 //	umount /pfs
 //	mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs
+//	mount -t dvs -o path=/lustre,nodename=c0-0c0s0n2 /lustre /pfs
 //
 // Programs that use the mount keep it busy, so a move succeeds before a job starts and after it has
 // ended; a forced one detaches the old mount at once (umount -l), and programs with open files keep
@@ -13,7 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
+	"path"
 	"strings"
 	"time"
 
@@ -27,12 +29,15 @@ type Mover struct {
 	Point   string // where it is mounted
 	Type    string // nfs, nfs4, 9p, dvs, ...
 	Options string // of mount -o; empty: none
-	// Sources are what is mounted from each forwarder, such as 10.0.0.1:/export.
+	Path    string // of DVS, on its servers
+	// Sources are what is mounted from each forwarder, such as 10.0.0.1:/export; of DVS its servers' names.
 	Sources map[topology.ForwarderID]string
 	Run     node.Command // nil: mover.Exec
-	// Mounts returns the text of /proc/self/mounts; nil: reads it.
-	Mounts func() (string, error)
+	Root    fs.FS        // holds proc
 }
+
+// DVS is the type of Cray's Data Virtualization Service. Its servers are an option of the mount.
+const DVS = "dvs"
 
 var _ node.Mover = (*Mover)(nil)
 
@@ -47,21 +52,55 @@ func (m *Mover) run(ctx context.Context, argv ...string) error {
 
 // mounted returns what is mounted at the point, the topmost if there are several; "" for nothing.
 func (m *Mover) mounted() (string, error) {
-	read := m.Mounts
-	if read == nil {
-		read = func() (string, error) { b, err := os.ReadFile("/proc/self/mounts"); return string(b), err }
+	if m.Type == DVS {
+		return m.mountedDVS()
 	}
-	text, err := read()
+	text, err := fs.ReadFile(m.Root, "proc/self/mounts")
+	if errors.Is(err, fs.ErrNotExist) { // proc is another PID namespace's
+		text, err = fs.ReadFile(m.Root, "proc/1/mounts")
+	}
 	if err != nil {
 		return "", err
 	}
 	source := ""
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) >= 2 && unescape.Replace(f[1]) == m.Point {
 			source = unescape.Replace(f[0])
 		}
 	}
 	return source, nil
+}
+
+// mountedDVS returns the servers that DVS uses for the mount, which are several where it balances load.
+func (m *Mover) mountedDVS() (string, error) {
+	const dir = "proc/fs/dvs/mounts"
+	mounts, err := fs.ReadDir(m.Root, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	servers := ""
+	for _, one := range mounts {
+		text, err := fs.ReadFile(m.Root, path.Join(dir, one.Name(), "mount"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // unmounted meanwhile
+		}
+		if err != nil {
+			return "", err
+		}
+		at, active := "", ""
+		for line := range strings.Lines(string(text)) {
+			switch key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key {
+			case "local-mount":
+				at = value
+			case "active_nodes":
+				active = value
+			}
+		}
+		if at == m.Point {
+			servers = active
+		}
+	}
+	return servers, nil
 }
 
 // unescape reads the kernel's way of writing blanks in names.
@@ -138,9 +177,13 @@ func (m *Mover) back(ctx context.Context, was string) error {
 }
 
 func (m *Mover) mount(ctx context.Context, source string) error {
-	argv := []string{"mount", "-t", m.Type}
-	if m.Options != "" {
-		argv = append(argv, "-o", m.Options)
+	options, from := m.Options, source
+	if m.Type == DVS {
+		options, from = strings.TrimPrefix(options+",path="+m.Path+",nodename="+source, ","), m.Path
 	}
-	return m.run(ctx, append(argv, source, m.Point)...)
+	argv := []string{"mount", "-t", m.Type}
+	if options != "" {
+		argv = append(argv, "-o", options)
+	}
+	return m.run(ctx, append(argv, from, m.Point)...)
 }

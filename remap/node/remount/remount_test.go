@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -51,18 +53,19 @@ func (k *kernel) run(ctx context.Context, argv ...string) ([]byte, error) {
 	return nil, nil
 }
 
-func (k *kernel) mounts() (string, error) {
+// Open makes it the root of a file system with proc.
+func (k *kernel) Open(name string) (fs.File, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	text := "proc /proc proc rw 0 0\n"
 	if k.source != "" {
 		text += k.source + " /pfs nfs rw 0 0\n"
 	}
-	return text, nil
+	return fstest.MapFS{"proc/self/mounts": {Data: []byte(text)}}.Open(name)
 }
 
 func (k *kernel) mover() *Mover {
-	return &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Run: k.run, Mounts: k.mounts}
+	return &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Run: k.run, Root: k}
 }
 
 // The new server refuses and the old one does not answer either: the order ends, and says what is mounted.
@@ -170,6 +173,41 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// The server of a DVS mount is one of its options, and the kernel's table names the path alone.
+func TestDVS(t *testing.T) {
+	root := fstest.MapFS{"proc/fs/dvs/mounts/0/mount": {Data: []byte("local-mount /other\nactive_nodes c0-0c0s0n9\n")}}
+	var orders []string
+	m := &Mover{Point: "/pfs", Type: DVS, Path: "/lustre", Options: "ro", Root: root,
+		Sources: map[topology.ForwarderID]string{"dvs1": "c0-0c0s0n1", "dvs2": "c0-0c0s0n2"},
+		Run: func(_ context.Context, argv ...string) ([]byte, error) {
+			orders = append(orders, strings.Join(argv, " "))
+			delete(root, "proc/fs/dvs/mounts/1/mount")
+			if argv[0] == "mount" {
+				_, server, _ := strings.Cut(argv[4], "nodename=")
+				root["proc/fs/dvs/mounts/1/mount"] = &fstest.MapFile{
+					Data: []byte("local-mount /pfs\nactive_nodes " + server + "\ninactive_nodes\n")}
+			}
+			return nil, nil
+		}}
+	if _, err := m.Route(t.Context()); !errors.Is(err, node.ErrNoRoute) {
+		t.Errorf("nothing mounted: %v", err)
+	}
+	for _, f := range []topology.ForwarderID{"dvs1", "dvs2"} {
+		if a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: f}); err != nil || a.Forwarder != f {
+			t.Errorf("%+v, %v", a, err)
+		}
+	}
+	want := "mount -t dvs -o ro,path=/lustre,nodename=c0-0c0s0n1 /lustre /pfs; umount /pfs; " +
+		"mount -t dvs -o ro,path=/lustre,nodename=c0-0c0s0n2 /lustre /pfs"
+	if got := strings.Join(orders, "; "); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	root["proc/fs/dvs/mounts/1/mount"].Data = []byte("local-mount /pfs\nactive_nodes c0-0c0s0n1 c0-0c0s0n2\n")
+	if _, err := m.Route(t.Context()); err == nil || !strings.Contains(err.Error(), "c0-0c0s0n1 c0-0c0s0n2") {
+		t.Errorf("a mount over two servers: %v", err)
+	}
+}
+
 // TestRealMount moves a real mount: a tmpfs, whose source may be any name.
 func TestRealMount(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -179,7 +217,7 @@ func TestRealMount(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m := &Mover{Point: dir, Type: "tmpfs", Options: "size=1m", Sources: sources}
+	m := &Mover{Point: dir, Type: "tmpfs", Options: "size=1m", Sources: sources, Root: os.DirFS("/")}
 	t.Cleanup(func() {
 		for unix.Unmount(dir, unix.MNT_DETACH) == nil {
 		}
