@@ -41,16 +41,30 @@ var layerProofs = []struct {
 		{"model", "cmd/endtoend", "TestJobIsSteered"},
 		{"model", "cmd/endtoend", "TestLyingLnetctlIsNotBelieved"}}},
 	{"Lustre clients as gateways", [5]proof{
-		{"files of real systems", "collector/source/lustre", "TestFiles"}, {},
-		{"made", "anomaly/layout", "TestARowIsToldFromAColumn"}, {}, {}}},
-	{"LWFS servers", [5]proof{{"files of real systems", "collector/source/lwfs", "TestWholeTrace"}, {}, {}, {}, {}}},
+		{"files of real systems", "collector/source/lustre", "TestFiles"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"}}},
+	{"LWFS servers", [5]proof{
+		{"files of real systems", "collector/source/lwfs", "TestWholeTrace"},
+		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"}}},
 	{"kernel NFS", [5]proof{
-		{"made", "collector/source/procfs", "TestValues"},
-		{"made", "collector/source/routes", "TestNFS"}, {},
-		{"made", "remap/node/remount", "TestConformance"}, {}}},
-	{"Cray DVS", [5]proof{{}, {"made", "collector/source/routes", "TestDVS"}, {},
-		{"made", "remap/node/remount", "TestConformance"}, {}}},
-	{"GPFS protocol nodes", [5]proof{}},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"}}},
+	{"Cray DVS", [5]proof{
+		{"files of real systems", "collector/source/dvs", "TestFiles"},
+		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"}}},
+	{"GPFS protocol nodes", [5]proof{{"files of real systems", "collector/source/gpfs", "TestFiles"}, {}, {}, {}, {}}},
 }
 
 // layersTable writes the table of docs/layers.md from the tests that are in the tree.

@@ -111,7 +111,10 @@ func (s *site) demo(verb string, args ...string) []byte {
 type truth struct {
 	Seconds float64
 	Dropped uint64
-	Routers map[string]struct{ Bytes float64 }
+	Routers map[string]struct {
+		Bytes    float64
+		ByClient map[string]float64 `json:"bytes_by_client"`
+	}
 }
 
 func (s *site) truth() (t truth) {

@@ -17,6 +17,7 @@ import (
 
 	"fairway/cmd/fairway-demo/sitefiles"
 	"fairway/cmd/fairway-demo/sitefiles/format"
+	"fairway/cmd/fairway-demo/sitefiles/gateways"
 	"fairway/cmd/fairway-demo/sitefiles/model"
 )
 
@@ -31,6 +32,18 @@ type siteOptions struct {
 	orders  bool
 	auto    bool
 	alone   bool
+	layer   string
+}
+
+// fileSite is a site in files, of routers or of gateways.
+type fileSite interface {
+	Run(context.Context) error
+	Serve(context.Context) error
+	Configure(sitefiles.Agents) error
+	Nodes() []string
+	Machine() []map[string]any
+	Forwarders() int
+	What() string
 }
 
 // newSite is the command that runs a site in files, and those that change it while it runs.
@@ -38,9 +51,10 @@ func newSite() *cobra.Command {
 	o := options{}
 	s := siteOptions{}
 	c := &cobra.Command{
-		Use:   "site",
-		Short: "A site with LNet routers, modelled in files that fairway reads as a real one's; opens the console",
-		Args:  cobra.NoArgs,
+		Use: "site",
+		Short: "A site with LNet routers or gateways, modelled in files that fairway reads as a real one's; opens " +
+			"the console",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.site = &s
 			if s.alone {
@@ -58,11 +72,13 @@ func newSite() *cobra.Command {
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
 	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
+	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers), or nfs, dvs or lwfs: gateways with Lustre behind them")
 	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
-	c.AddCommand(newSiteLnetctl(), newSiteFault(), newSiteMend(), newSiteTrick(), newSiteTruth())
+	c.AddCommand(newSiteLnetctl(), newSiteFault(), newSiteMend(), newSiteTrick(), newSiteTruth(), newSiteTool(),
+		newSiteRelink())
 	return c
 }
 
@@ -82,6 +98,37 @@ func newSiteLnetctl() *cobra.Command {
 				os.Exit(a.Code)
 			}
 			return nil
+		},
+	}
+}
+
+// newSiteTool is a program of a node: mount or umount.
+func newSiteTool() *cobra.Command {
+	return &cobra.Command{
+		Use: "tool DIR NODE PROGRAM ...", Short: "A program of a node", Hidden: true, DisableFlagParsing: true,
+		Args: cobra.MinimumNArgs(3),
+		RunE: func(c *cobra.Command, args []string) error {
+			return gateways.Tool(c.Context(), args[0], args[1], args[2:])
+		},
+	}
+}
+
+// newSiteRelink is the site's own command to move LWFS's clients.
+func newSiteRelink() *cobra.Command {
+	return &cobra.Command{
+		Use: "relink DIR", Short: "Move LWFS clients by their volume files, as the driver exec asks", Hidden: true,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			order, err := io.ReadAll(c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			answers, err := gateways.Command(c.Context(), args[0], order)
+			out := json.NewEncoder(c.OutOrStdout())
+			for _, a := range answers {
+				err = errors.Join(err, out.Encode(a))
+			}
+			return err
 		},
 	}
 }
@@ -170,23 +217,20 @@ func (d *demo) startSite(context.Context) (what string, err error) {
 	if err := d.configureSite(site, dir); err != nil {
 		return "", err
 	}
-	d.forwarders = site.Model().Routers
+	d.forwarders = site.Forwarders()
 	d.senses = []func(context.Context) error{func(ctx context.Context) error {
 		d.tasks.Go(func() { d.keep(ctx, "the site", site.Run(ctx)) })
 		d.tasks.Go(func() { d.keep(ctx, "the site's socket", site.Serve(ctx)) })
-		return d.siteAgents(ctx, site)
+		return d.siteAgents(ctx, site, dir)
 	}}
-	return o.what(site, dir), nil
-}
-
-func (o *siteOptions) what(site *sitefiles.Site, dir string) string {
-	m := site.Model()
-	return fmt.Sprintf("a MODELLED site of %d clients, %d routers and %d servers lives in %s", m.Clients, m.Routers,
-		m.OSS+m.MDS, dir)
+	return site.What(), nil
 }
 
 // build builds the site that the flags describe.
-func (o *siteOptions) build(dir string) (*sitefiles.Site, error) {
+func (o *siteOptions) build(dir string) (fileSite, error) {
+	if o.layer != "lnet" {
+		return gateways.New(gateways.Layer(o.layer), o.seed, dir)
+	}
 	opt := sitefiles.Options{Model: model.Small(o.seed), Dir: dir}
 	if o.large {
 		const withFiles = 8
@@ -212,7 +256,7 @@ func runSiteAlone(ctx context.Context, o siteOptions, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out, o.what(site, o.dir))
+	fmt.Fprintln(out, site.What())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
@@ -229,17 +273,27 @@ func (d *demo) keep(ctx context.Context, what string, err error) {
 }
 
 // configureSite writes the agents' configurations and what the daemon knows of the machine.
-func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
+func (d *demo) configureSite(site fileSite, dir string) error {
 	token := filepath.Join(dir, "agents.token")
 	if err := os.WriteFile(token, []byte(d.token+"\n"), 0o600); err != nil {
 		return err
 	}
+	kind, tool := "agents", "lnetctl"
+	if g, ok := site.(*gateways.Site); ok {
+		tool = "tool"
+		var command []string
+		if kind, command = g.Driver([]string{d.self, "site", "relink", dir}); command != nil {
+			d.conf.Table("driver")["command"] = command
+		}
+	} else {
+		d.conf.Table("driver")["drain"] = d.site.orders
+	}
 	if err := site.Configure(sitefiles.Agents{URL: "unix://" + d.socket, TokenFile: token, Orders: d.site.orders,
-		Lnetctl: []string{d.self, "site", "lnetctl", dir}}); err != nil {
+		Lnetctl: []string{d.self, "site", tool, dir}}); err != nil {
 		return err
 	}
 	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()
-	d.conf.Table("driver")["kind"], d.conf.Table("driver")["drain"] = "agents", d.site.orders
+	d.conf.Table("driver")["kind"] = kind
 	if d.site.auto {
 		d.conf.Table("findings")["mode"] = "auto"
 	}
@@ -247,23 +301,23 @@ func (d *demo) configureSite(site *sitefiles.Site, dir string) error {
 }
 
 // siteAgents starts an agent a node.
-func (d *demo) siteAgents(ctx context.Context, site *sitefiles.Site) error {
+func (d *demo) siteAgents(ctx context.Context, site fileSite, dir string) error {
 	for _, n := range site.Nodes() {
-		log, err := os.OpenFile(filepath.Join(d.dir, "agent-"+n.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND,
+		log, err := os.OpenFile(filepath.Join(d.dir, "agent-"+n+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND,
 			0o600)
 		if err != nil {
 			return err
 		}
-		c := exec.CommandContext(ctx, d.program("fairway-agent"), "--config", site.ConfigOf(n.Name))
+		c := exec.CommandContext(ctx, d.program("fairway-agent"), "--config", sitefiles.ConfigIn(dir, n))
 		c.Stdout, c.Stderr = log, log
-		c.Env = append(os.Environ(), "PATH="+site.PathOf(n.Name)+":"+os.Getenv("PATH"))
+		c.Env = append(os.Environ(), "PATH="+sitefiles.PathIn(dir, n)+":"+os.Getenv("PATH"))
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 		c.WaitDelay = 10 * time.Second
 		if err := errors.Join(c.Start(), log.Close()); err != nil {
 			return err
 		}
-		d.tasks.Go(func() { d.keep(ctx, "the agent of "+n.Name, c.Wait()) })
+		d.tasks.Go(func() { d.keep(ctx, "the agent of "+n, c.Wait()) })
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package sitefiles
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -20,42 +22,49 @@ type Agents struct {
 	Orders bool
 }
 
-// PathOf is the folder with a node's own programs, first in its agent's PATH.
-func (s *Site) PathOf(node string) string { return filepath.Join(s.opt.Dir, "bin", node) }
+// PathIn is the folder with a node's own programs, first in its agent's PATH, of a site in a folder.
+func PathIn(dir, node string) string { return filepath.Join(dir, "bin", node) }
 
-// ConfigOf is a node's agent's configuration.
-func (s *Site) ConfigOf(node string) string { return filepath.Join(s.opt.Dir, "etc", node+".toml") }
+// ConfigIn is a node's agent's configuration.
+func ConfigIn(dir, node string) string { return filepath.Join(dir, "etc", node+".toml") }
 
 // Configure writes the agents' configurations and the nodes' lnetctl.
 func (s *Site) Configure(a Agents) error {
-	for _, n := range s.Nodes() {
-		bin := s.PathOf(n.Name)
-		for _, dir := range []string{bin, filepath.Dir(s.ConfigOf(n.Name))} {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-		}
-		var words []string
-		for _, w := range append(a.Lnetctl, n.Name) {
-			words = append(words, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
-		}
-		script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", strings.Join(words, " "))
-		if err := os.WriteFile(filepath.Join(bin, "lnetctl"), []byte(script), 0o755); err != nil {
-			return err
-		}
-		f, err := os.OpenFile(s.ConfigOf(n.Name), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := toml.NewEncoder(f).Encode(s.agent(n, a)); err != nil {
-			f.Close()
-			return err
-		}
-		if err := f.Close(); err != nil {
+	for _, n := range s.shown() {
+		if err := WriteAgent(s.opt.Dir, n.Name, s.agent(n, a), a.Lnetctl, "lnetctl"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// WriteAgent writes the configuration of a node's agent, and the node's own programs: each is the command with the
+// words NODE and, of several, its name.
+func WriteAgent(dir, node string, conf map[string]any, command []string, programs ...string) error {
+	file, bin := ConfigIn(dir, node), PathIn(dir, node)
+	for _, d := range []string{bin, filepath.Dir(file)} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, program := range programs {
+		words := append(slices.Clone(command), node)
+		if len(programs) > 1 {
+			words = append(words, program)
+		}
+		for i, w := range words {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", strings.Join(words, " "))
+		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(toml.NewEncoder(f).Encode(conf), f.Close())
 }
 
 type table = map[string]any

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +35,7 @@ type Site struct {
 	mu      sync.Mutex // guards everything that follows
 	model   *model.Site
 	writer  format.Writer
-	written map[string]string // text by file
+	files   *Files
 	shadows map[string]*shadow
 	tricks  []Trick
 }
@@ -51,7 +53,7 @@ func New(o Options, start time.Time) (*Site, error) {
 		o.Speed = 1
 	}
 	return &Site{opt: o, model: m, writer: format.Writer{Release: o.Release, Start: start},
-		written: map[string]string{}, shadows: map[string]*shadow{}}, nil
+		files: NewFiles(o.Dir), shadows: map[string]*shadow{}}, nil
 }
 
 // Model is what the site was built from.
@@ -69,8 +71,25 @@ func (s *Site) hasFiles(n *model.Node) bool {
 	return n.Role != model.Client || s.opt.Clients == 0 || n.Index < s.opt.Clients
 }
 
-// Nodes are the nodes that have files.
-func (s *Site) Nodes() []*model.Node {
+// Forwarders is how many routers it has.
+func (s *Site) Forwarders() int { return s.opt.Model.Routers }
+
+// What says what the site is.
+func (s *Site) What() string {
+	m := s.opt.Model
+	return fmt.Sprintf("a MODELLED site of %d clients, %d routers and %d servers lives in %s", m.Clients, m.Routers,
+		m.OSS+m.MDS, s.opt.Dir)
+}
+
+// Nodes are the names of the nodes that have files.
+func (s *Site) Nodes() (names []string) {
+	for _, n := range s.shown() {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+func (s *Site) shown() []*model.Node {
 	var out []*model.Node
 	for _, n := range s.model.Nodes {
 		if s.hasFiles(n) {
@@ -89,7 +108,7 @@ func (s *Site) Step(t time.Duration, slow bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.model.Run(t)
-	for _, n := range s.Nodes() {
+	for _, n := range s.shown() {
 		switch {
 		case slow:
 			if err := s.write(n, s.writer.All(n, t)); err != nil {
@@ -104,12 +123,22 @@ func (s *Site) Step(t time.Duration, slow bool) error {
 	return nil
 }
 
-// write writes what changed, each file in one step: a reader has the old text or the new one.
-func (s *Site) write(n *model.Node, t format.Tree) error {
-	root := s.Root(n.Name)
+func (s *Site) write(n *model.Node, t format.Tree) error { return s.files.Write(s.Root(n.Name), t) }
+
+// Files writes the files of a site's nodes.
+type Files struct {
+	dir     string            // for files that are not complete yet
+	written map[string]string // text by file
+}
+
+// NewFiles makes one for a site in a folder.
+func NewFiles(dir string) *Files { return &Files{dir, map[string]string{}} }
+
+// Write writes what changed, each file in one step: a reader has the old text or the new one.
+func (f *Files) Write(root string, t format.Tree) error {
 	for name, text := range t {
 		file := filepath.Join(root, filepath.FromSlash(name))
-		was, known := s.written[file]
+		was, known := f.written[file]
 		if known && was == text {
 			continue
 		}
@@ -118,16 +147,25 @@ func (s *Site) write(n *model.Node, t format.Tree) error {
 				return err
 			}
 		}
-		part := filepath.Join(s.opt.Dir, ".part")
+		part := filepath.Join(f.dir, ".part")
 		if err := os.WriteFile(part, []byte(text), 0o644); err != nil {
 			return err
 		}
 		if err := os.Rename(part, file); err != nil {
 			return err
 		}
-		s.written[file] = text
+		f.written[file] = text
 	}
 	return nil
+}
+
+// Remove removes a folder of a node.
+func (f *Files) Remove(dir string) error {
+	maps.DeleteFunc(f.written, func(name, _ string) bool {
+		return strings.HasPrefix(name,
+			dir+string(filepath.Separator))
+	})
+	return os.RemoveAll(dir)
 }
 
 // Every so often the routers' fast files are written, and at the whole seconds all files.
@@ -142,11 +180,11 @@ func (s *Site) Run(ctx context.Context) error {
 	if err := os.MkdirAll(s.opt.Dir, 0o755); err != nil {
 		return err
 	}
-	begun := time.Now()
 	tick := time.NewTicker(fastEvery)
 	defer tick.Stop()
+	pace := NewPace(s.opt.Speed, 2*fastEvery)
 	for last := time.Duration(-1); ; {
-		now := time.Duration(float64(time.Since(begun)) * s.opt.Speed)
+		now := pace.Now()
 		if err := s.Step(now, last < 0 || now/slowEvery != last/slowEvery); err != nil {
 			return fmt.Errorf("write the site's files: %w", err)
 		}
@@ -160,4 +198,26 @@ func (s *Site) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Pace is the clock of a site: the wall's at a speed, and slower where the site cannot keep up. It never makes up for
+// lost time: a reader would see nothing happen in some seconds and too much in others.
+type Pace struct {
+	speed float64
+	most  time.Duration // of the wall's time between two looks that counts
+	now   time.Duration
+	wall  time.Time
+}
+
+// NewPace starts one.
+func NewPace(speed float64, most time.Duration) *Pace {
+	return &Pace{speed: speed, most: most, wall: time.Now()}
+}
+
+// Now is the site's time from its start on.
+func (p *Pace) Now() time.Duration {
+	wall := time.Now()
+	p.now += time.Duration(float64(min(wall.Sub(p.wall), p.most)) * p.speed)
+	p.wall = wall
+	return p.now
 }

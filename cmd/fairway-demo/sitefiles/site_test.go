@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"fairway/cmd/fairway-demo/sitefiles/format"
@@ -230,9 +231,9 @@ func TestSocketAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, n := range s.Nodes() {
+	for _, n := range s.shown() {
 		names = append(names, n.Name)
-		if _, err := os.Stat(s.ConfigOf(n.Name)); err != nil {
+		if _, err := os.Stat(ConfigIn(s.opt.Dir, n.Name)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -271,4 +272,18 @@ func TestSocketAndFiles(t *testing.T) {
 		!slices.ContainsFunc(truth.Nodes["oss1"], func(r model.Route) bool { return r.Net == model.ClientNet }) {
 		t.Errorf("%+v, %v", truth, err)
 	}
+}
+
+// A site that could not keep up goes on from where it was: it does not make up for the time.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPace(2, 100*time.Millisecond)
+		for _, c := range []struct{ sleep, want time.Duration }{{50 * time.Millisecond, 100 * time.Millisecond},
+			{5 * time.Second, 300 * time.Millisecond}, {50 * time.Millisecond, 400 * time.Millisecond}} {
+			time.Sleep(c.sleep)
+			if now := p.Now(); now != c.want {
+				t.Errorf("after %s it is %s, want %s", c.sleep, now, c.want)
+			}
+		}
+	})
 }

@@ -20,8 +20,11 @@ import (
 func Socket(dir string) string { return filepath.Join(dir, "site.sock") }
 
 // Serve takes orders at the site's socket until ctx ends.
-func (s *Site) Serve(ctx context.Context) error {
-	name := Socket(s.opt.Dir)
+func (s *Site) Serve(ctx context.Context) error { return ServeAt(ctx, s.opt.Dir, s.handler()) }
+
+// ServeAt answers at the socket of a site in a folder until ctx ends.
+func ServeAt(ctx context.Context, dir string, h http.Handler) error {
+	name := Socket(dir)
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -29,7 +32,7 @@ func (s *Site) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: s.handler(), ReadHeaderTimeout: time.Second}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -99,30 +102,30 @@ func (s *Site) handler() http.Handler {
 		}
 		_ = json.NewEncoder(w).Encode(a)
 	})
-	m.HandleFunc("POST /fault", order(func(f model.Fault) error {
+	m.HandleFunc("POST /fault", Order(func(f model.Fault) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.model.Break(f)
 	}))
-	m.HandleFunc("POST /mend", order(func(f model.Fault) error {
+	m.HandleFunc("POST /mend", Order(func(f model.Fault) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.model.Mend(f.Node)
 	}))
-	m.HandleFunc("POST /reboot", order(func(f model.Fault) error {
+	m.HandleFunc("POST /reboot", Order(func(f model.Fault) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.model.Reboot(f.Node)
 	}))
-	m.HandleFunc("POST /trick", order(s.Trick))
+	m.HandleFunc("POST /trick", Order(s.Trick))
 	m.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.Truth())
 	})
 	return m
 }
 
-// order reads a body, carries it out, and answers with what went wrong.
-func order[T any](do func(T) error) http.HandlerFunc {
+// Order reads a body, carries it out, and answers with what went wrong.
+func Order[T any](do func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body T
 		err := json.NewDecoder(r.Body).Decode(&body)

@@ -1,0 +1,188 @@
+package gateways
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/cmd/fairway-demo/sitefiles/format"
+	"fairway/cmd/fairway-demo/sitefiles/model"
+)
+
+// Layer is how the compute nodes reach their gateways.
+type Layer string
+
+// The layers.
+const (
+	NFS  Layer = "nfs"
+	DVS  Layer = "dvs"
+	LWFS Layer = "lwfs"
+)
+
+// Layers lists them.
+func Layers() []Layer { return []Layer{NFS, DVS, LWFS} }
+
+const (
+	mountPoint = "/pfs"
+	export     = "/lustre"
+	traceFile  = "var/log/lwfs/trace"
+	volume     = "etc/lwfs/lwfs.vol"
+	release    = format.Release(15)
+)
+
+// nodename is what DVS calls a gateway.
+func nodename(g *Gateway) string { return "c0-0c0s0n" + g.Addr[strings.LastIndexByte(g.Addr, '.')+1:] }
+
+// volumeOf is the LWFS volume file that leads to a gateway.
+func volumeOf(g *Gateway) string { return "lwfs_" + g.Name + ".vol" }
+
+// linux writes what every node has.
+func linux(t format.Tree, up time.Duration, start time.Time) {
+	t["proc/net/dev"] = format.NetDev(nil)
+	t["proc/stat"] = format.CPUStat(model.CPU{Cores: 4}, up, start)
+	t["proc/pressure/io"] = format.Pressure(0, 0, true)
+}
+
+// clientFiles are a compute node's.
+func clientFiles(l Layer, c *Client, now time.Duration, start time.Time) format.Tree {
+	t := format.Tree{}
+	linux(t, now, start)
+	switch l {
+	case NFS:
+		t["proc/1/mounts"], t["proc/1/mountstats"] = "proc /proc proc rw 0 0\n",
+			"device proc mounted on /proc with fstype proc\n"
+		if c.on != nil {
+			t["proc/1/mounts"] += fmt.Sprintf("%s:%s %s nfs rw,relatime,vers=3,proto=tcp,addr=%[1]s 0 0\n", c.on.Addr,
+				export, mountPoint)
+			t["proc/1/mountstats"] += mountStats(c, now)
+		}
+	case DVS:
+		t["proc/1/mounts"] = "proc /proc proc rw 0 0\n"
+		if c.on != nil {
+			t["proc/1/mounts"] += fmt.Sprintf("%s %s dvs rw,relatime,nodename=%s 0 0\n", export, mountPoint,
+				nodename(c.on))
+			t["proc/fs/dvs/mounts/0/mount"] = dvsMount(c.on)
+			t["proc/fs/dvs/mounts/0/stats"] = dvsStats(c.mount, false)
+		}
+	}
+	return t
+}
+
+// gatewayFiles are a gateway's, but for LWFS's trace.
+func gatewayFiles(l Layer, g *Gateway, now time.Duration, start time.Time) format.Tree {
+	t := format.Tree{}
+	linux(t, now, start)
+	at := format.Times{Now: start.Add(now), Since: start}
+	const lustre, instance = "sys/kernel/debug/lustre/", "-ffff9a005db50000"
+	t["sys/fs/lustre/version"] = release.String() + ".1\n"
+	t[lustre+"llite/fw01"+instance+"/stats"] = release.Llite(at, &g.llite)
+	for i := range g.osc {
+		var lines []format.Line
+		for _, s := range g.osc[i].List {
+			lines = append(lines, format.Line{Stat: *s})
+		}
+		t[lustre+fmt.Sprintf("osc/fw01-OST%04x-osc%s/stats", i, instance)] = release.StatsFile(at, lines)
+	}
+	switch l {
+	case NFS:
+		t["proc/net/rpc/nfsd"] = nfsd(g)
+	case DVS:
+		t["proc/fs/dvs/stats"] = dvsStats(g.calls, true)
+	}
+	return t
+}
+
+// mountStats is an NFS mount's part of mountstats.
+func mountStats(c *Client, now time.Duration) string {
+	var b strings.Builder
+	r, w := &c.mount[Read], &c.mount[Write]
+	fmt.Fprintf(&b, "device %s:%s mounted on %s with fstype nfs statvers=1.1\n", c.on.Addr, export, mountPoint)
+	b.WriteString(
+		"\topts:\trw,vers=3,rsize=524288,wsize=524288,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys," +
+			"mountaddr=" + c.on.Addr + ",mountvers=3,local_lock=none\n")
+	fmt.Fprintf(&b, "\t"+"age:\t%d\n\tcaps:\tcaps=0x3fc7,wtmult=512,dtsize=65536,bsize=0,namlen=255\n",
+		int((now - c.mounted).Seconds()))
+	b.WriteString("\tsec:\tflavor=1,pseudoflavor=1\n\tevents:\t0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+	fmt.Fprintf(&b, "\tbytes:\t%d %d 0 0 %d %d %d %d\n", r.bytes, w.bytes, r.bytes, w.bytes, r.bytes/4096,
+		w.bytes/4096)
+	n := r.n + w.n + c.mount[Meta].n
+	fmt.Fprintf(&b, "\tRPC iostats version: 1.1  p/v: 100003/3 (nfs)\n\txprt:\ttcp 832 1 1 0 0 %d %d 0 %d 0 4 0 0\n", n,
+		n, n)
+	b.WriteString("\tper-op statistics\n")
+	for i, name := range []string{"READ", "WRITE", "GETATTR"} {
+		o := &c.mount[i]
+		fmt.Fprintf(&b, "\t%12s: %d %d 0 %d %d 0 %d %d 0\n", name, o.n, o.n, 120*o.n, 120*o.n+o.bytes,
+			o.took.Milliseconds(), o.took.Milliseconds())
+	}
+	return b.String() + "\n"
+}
+
+// nfsd is a kernel NFS server's net/rpc/nfsd. The counts of bytes are 32 bits wide, as on older kernels.
+func nfsd(g *Gateway) string {
+	r, w, m := &g.calls[Read], &g.calls[Write], &g.calls[Meta]
+	n := r.n + w.n + m.n
+	proc := make([]uint64, 22)
+	proc[1], proc[6], proc[7] = m.n, r.n, w.n
+	return fmt.Sprintf("rc 0 0 %d\nfh 0 0 0 0 0\nio %d %d\nth %d 0 0.000 0.000 0.000 0.000 0.000 0.000 0.000 0.000 "+
+		"0.000 0.000\nra 32 0 0 0 0 0 0 0 0 0 0 0\nnet %d 0 %d 8\nrpc %d 0 0 0 0\nproc3 22 %s\nproc4 2 0 0\n"+
+		"proc4ops 72 %s\n", n, uint32(r.bytes), uint32(w.bytes), threads, n, n, n, row(proc), row(make([]uint64, 72)))
+}
+
+func row(n []uint64) string { return strings.Trim(fmt.Sprint(n), "[]") }
+
+// dvsMount is a DVS client's file of one mount.
+func dvsMount(g *Gateway) string {
+	n := nodename(g)
+	return fmt.Sprintf(
+		"local-mount %s\nremote-path %s\noptions (rw,blksize=524288,statsfile=/proc/fs/dvs/mounts/0/stats,"+
+			"attrcache_timeout=14400,nodwfs,nodwcfs,noparallelwrite,nomultifsync,nocache,nodatasync,noclosesync,retry,"+
+			"failover,userenv,noclusterfs,killprocess,noatomic,nodeferopens,no_distribute_create_ops,no_ro_cache,"+
+			"noloadbalance,maxnodes=1,nnodes=1,nomagic,nohash_on_nid,hash=fnv-1a,"+
+			"nodefile=/proc/fs/dvs/mounts/0/nodenames,nodename=%s)\nactive_nodes %[3]s\ninactive_nodes\n"+
+			"loadbalance_node\nremote-magic 0xbd00bd0\n", mountPoint, export, n)
+}
+
+// dvsKinds are the requests that DVS counts.
+var dvsKinds = strings.Fields(
+	"LOOKUP OPEN CLOSE READDIR CREATE UNLINK IOCTL FLUSH FSYNC FASYNC LOCK LINK SYMLINK MKDIR " +
+		"RMDIR MKNOD RENAME READLINK TRUNCATE SETATTR GETATTR PARALLEL_READ PARALLEL_WRITE STATFS READPAGE_ASYNC " +
+		"READPAGE_DATA GETEOI SETXATTR GETXATTR LISTXATTR REMOVEXATTR VERIFYFS RO_CACHE_DISABLE PERMISSION " +
+		"SYNC_UPDATE READPAGES_RQ READPAGES_RP WRITEPAGES_RQ WRITEPAGES_RP")
+
+// dvsStats is a DVS file of statistics: of each kind what a client asked and what a server answered, well and not.
+func dvsStats(calls [classes]counted, server bool) string {
+	n := map[string]uint64{"PARALLEL_READ": calls[Read].n, "PARALLEL_WRITE": calls[Write].n, "GETATTR": calls[Meta].n}
+	var b strings.Builder
+	for _, k := range dvsKinds {
+		if server {
+			fmt.Fprintf(&b, "RQ_%s: 0 0 %d 0 0.000 0.000\n", k, n[k])
+		} else {
+			fmt.Fprintf(&b, "RQ_%s: %d 0 0 0 0.000 0.000\n", k, n[k])
+		}
+	}
+	fmt.Fprintf(&b, "llseek: 0 0 0.000 0.000\nread: %d 0 0.000 0.004\nwrite: %d 0 0.000 0.004\n", calls[Read].n,
+		calls[Write].n)
+	return b.String()
+}
+
+// trace are the lines that an LWFS server has written since the last time: one sample a thousand calls.
+func trace(g *Gateway, at time.Time) string {
+	const every = 1000
+	n := g.calls[Read].n + g.calls[Write].n + g.calls[Meta].n
+	if n/every == g.traced/every && g.traced > 0 {
+		return ""
+	}
+	g.traced = n
+	head := fmt.Sprintf("%s [%s]  [Trace]: ", g.Addr, at.In(time.FixedZone("CST", 8*60*60)).Format(time.DateTime))
+	tail := at.UTC().Format(" 2006-01-02T15:04:05.000Z\n")
+	var b strings.Builder
+	for _, k := range []struct {
+		name    string
+		buckets *[8]uint64
+	}{{"Meta exe", &g.exec[Meta]}, {"Meta wait", &g.wait[Meta]}, {"Read exe", &g.exec[Read]},
+		{"Read wait", &g.wait[Read]}, {"Write exe", &g.exec[Write]}, {"Write wait", &g.wait[Write]}} {
+		b.WriteString(head + k.name + ": " + row(k.buckets[:]) + tail)
+	}
+	fmt.Fprintf(&b, "%squeue length: %d%s", head, len(g.waiting), tail)
+	return b.String()
+}

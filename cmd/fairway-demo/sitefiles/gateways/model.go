@@ -1,0 +1,313 @@
+// Package gateways is a site in files whose compute nodes reach Lustre through gateways: NFS servers, DVS servers,
+// LWFS servers. A small model writes what such nodes have in /proc and /sys, so that fairway's programs run on it
+// unchanged, and orders reach it by the programs that a real node has: mount, umount, a site's own command.
+package gateways
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"fairway/cmd/fairway-demo/sitefiles/model"
+)
+
+// Op is a class of operations.
+type Op int
+
+// The classes.
+const (
+	Read Op = iota
+	Write
+	Meta
+	classes
+)
+
+// What the model is made of. Clients wait for each answer, so that a slow gateway is asked for less.
+const (
+	depth     = 4 // calls that a client keeps under way
+	think     = 12 * time.Millisecond
+	metadata  = 0.1     // of all calls
+	callBytes = 1 << 19 // of a data call
+	threads   = 6       // of a gateway
+	callCPU   = 300 * time.Microsecond
+	linkRate  = 1e9 // of a gateway to its storage, bytes a second
+	diskMean  = 6 * time.Millisecond
+	diskSigma = 0.3 // of the logarithm
+	metaMean  = 700 * time.Microsecond
+)
+
+// counted are calls of one class: how many, their bytes, and their time.
+type counted struct {
+	n, bytes uint64
+	took     time.Duration
+}
+
+// Client is a compute node.
+type Client struct {
+	Name, Addr string
+	on         *Gateway // nil: nothing is mounted
+	mounted    time.Duration
+	mount      [classes]counted // since then
+	ever       [classes]counted
+	parked     int // calls that wait for a mount
+}
+
+// Gateway is a forwarding node.
+type Gateway struct {
+	Name, Addr string
+	calls      [classes]counted
+	wait, exec [classes][8]uint64 // by decades from 10 microseconds on
+	llite      model.Stats
+	osc        []model.Stats // a row a storage target
+	waiting    []func()
+	free       int
+	link, cpu  share
+	bytesOf    map[string]uint64 // by client
+	traced     uint64            // calls at the newest line of its trace
+}
+
+// share is something that does one thing after another, at a part of its speed.
+type share struct {
+	left float64
+	busy time.Duration // until then
+}
+
+// use returns when work that needs some time of it is done.
+func (s *share) use(now, need time.Duration) time.Duration {
+	s.busy = max(s.busy, now) + time.Duration(float64(need)/s.left)
+	return s.busy
+}
+
+// Model is the site at one moment.
+type Model struct {
+	now      time.Duration
+	rng      *rand.Rand
+	events   queue
+	count    int
+	Clients  []*Client
+	Gateways []*Gateway
+	disks    []float64 // the share of its speed that each storage target has
+}
+
+// NewModel builds a site of 8 clients, 4 gateways and 4 storage targets.
+func NewModel(seed uint64) *Model {
+	const clients, gateways, targets = 8, 4, 4
+	m := &Model{rng: rand.New(rand.NewPCG(seed, 16))}
+	for range targets {
+		m.disks = append(m.disks, 1)
+	}
+	for i := range gateways {
+		m.Gateways = append(m.Gateways, &Gateway{Name: fmt.Sprintf("gw%d", i+1), Addr: fmt.Sprintf("10.2.0.%d", i+1),
+			osc: make([]model.Stats, targets), free: threads, link: share{left: 1}, cpu: share{left: 1},
+			bytesOf: map[string]uint64{}})
+	}
+	for i := range clients {
+		c := &Client{Name: fmt.Sprintf("cn%d", i+1), Addr: fmt.Sprintf("10.2.1.%d", i+1), on: m.Gateways[i%gateways]}
+		m.Clients = append(m.Clients, c)
+		for range depth {
+			m.think(c)
+		}
+	}
+	return m
+}
+
+// event is something that happens at a time.
+type event struct {
+	at    time.Duration
+	order int
+	do    func()
+}
+
+type queue []event
+
+func (q queue) Len() int      { return len(q) }
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q queue) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].order, q[j].order)) < 0
+}
+
+// Push and Pop are heap.Interface's.
+func (q *queue) Push(x any) { *q = append(*q, x.(event)) }
+
+// Pop takes the last one.
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+func (m *Model) at(t time.Duration, do func()) {
+	m.count++
+	heap.Push(&m.events, event{t, m.count, do})
+}
+
+// Run lets the site live until a time after its start.
+func (m *Model) Run(until time.Duration) {
+	for len(m.events) > 0 && m.events[0].at <= until {
+		e := heap.Pop(&m.events).(event)
+		m.now = e.at
+		e.do()
+	}
+	m.now = until
+}
+
+func (m *Model) think(c *Client) {
+	m.at(m.now+time.Duration(m.rng.ExpFloat64()*float64(think)), func() { m.call(c) })
+}
+
+// call is one call of a client: it waits for a thread of its gateway, which asks the storage.
+func (m *Model) call(c *Client) {
+	if c.on == nil {
+		c.parked++
+		return
+	}
+	op := Meta
+	if r := m.rng.Float64(); r >= metadata {
+		op = Op(m.rng.IntN(2))
+	}
+	g, asked, mounted := c.on, m.now, c.mounted
+	start := func() { m.serve(g, c, op, asked, mounted) }
+	if g.free == 0 {
+		g.waiting = append(g.waiting, start)
+		return
+	}
+	g.free--
+	start()
+}
+
+func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration) {
+	begun := m.now
+	count(&g.wait[op], begun-asked)
+	sent := g.cpu.use(begun, callCPU)
+	back, target, bytes := sent+metaMean, 0, uint64(0)
+	if op != Meta {
+		target, bytes = m.rng.IntN(len(m.disks)), callBytes
+		disk := float64(diskMean) * math.Exp(m.rng.NormFloat64()*diskSigma-diskSigma*diskSigma/2) / m.disks[target]
+		back = g.link.use(sent, time.Duration(callBytes/linkRate*float64(time.Second))) + time.Duration(disk)
+	}
+	m.at(back, func() {
+		g.note(op, c, target, bytes, m.now-sent, m.now-begun)
+		c.ever[op].add(bytes, m.now-asked)
+		if c.on == g && c.mounted == mounted {
+			c.mount[op].add(bytes, m.now-asked)
+		}
+		m.think(c)
+		if len(g.waiting) > 0 {
+			next := g.waiting[0]
+			g.waiting = g.waiting[1:]
+			next()
+		} else {
+			g.free++
+		}
+	})
+}
+
+func (c *counted) add(bytes uint64, took time.Duration) {
+	c.n, c.bytes, c.took = c.n+1, c.bytes+bytes, c.took+took
+}
+
+func count(buckets *[8]uint64, took time.Duration) {
+	i := 0
+	for edge := 10 * time.Microsecond; i < len(buckets)-1 && took >= edge; edge *= 10 {
+		i++
+	}
+	buckets[i]++
+}
+
+// note counts an answered call at the gateway.
+func (g *Gateway) note(op Op, c *Client, target int, bytes uint64, back, took time.Duration) {
+	g.calls[op].add(bytes, took)
+	count(&g.exec[op], took)
+	g.bytesOf[c.Name] += bytes
+	name := [...]string{"read", "write", "getattr"}[op]
+	g.llite.Of(name, "usec").Add(uint64(took.Microseconds()))
+	if op == Meta {
+		return
+	}
+	g.llite.Of(name+"_bytes", "bytes").Add(bytes)
+	osc := &g.osc[target]
+	osc.Of("req_waittime", "usec").Add(uint64(back.Microseconds()))
+	osc.Of(name+"_bytes", "bytes").Add(bytes)
+	osc.Of("ost_"+name, "usec").Add(uint64(back.Microseconds()))
+}
+
+// use has a client use a gateway from now on; nil: none. A client that uses one refuses without force: its programs
+// always have files open. What is under way ends where it began.
+func (m *Model) use(c *Client, g *Gateway, force bool) error {
+	if c.on != nil && !force {
+		return fmt.Errorf("target is busy")
+	}
+	c.on = g
+	if g == nil {
+		return nil
+	}
+	c.mounted, c.mount = m.now, [classes]counted{}
+	for ; c.parked > 0; c.parked-- {
+		m.think(c)
+	}
+	return nil
+}
+
+// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed.
+func (m *Model) Break(f model.Fault) error {
+	if f.Value <= 0 || f.Value > 1 {
+		return fmt.Errorf("fault %s of %s: %g is left: want more than 0, up to 1", f.Kind, f.Node, f.Value)
+	}
+	for i := range m.disks {
+		if f.Kind == model.FaultDisk && f.Node == fmt.Sprintf("ost%d", i) {
+			m.disks[i] = f.Value
+			return nil
+		}
+	}
+	for _, g := range m.Gateways {
+		switch {
+		case g.Name != f.Node:
+		case f.Kind == model.FaultLink:
+			g.link.left = f.Value
+			return nil
+		case f.Kind == model.FaultCPU:
+			g.cpu.left = f.Value
+			return nil
+		}
+	}
+	return fmt.Errorf("fault %s of %q: want %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind, f.Node,
+		model.FaultLink, model.FaultCPU, model.FaultDisk, len(m.disks)-1)
+}
+
+// Mend ends every fault of a node.
+func (m *Model) Mend(node string) error {
+	for i := range m.disks {
+		if node == fmt.Sprintf("ost%d", i) {
+			m.disks[i] = 1
+			return nil
+		}
+	}
+	for _, g := range m.Gateways {
+		if g.Name == node {
+			g.link.left, g.cpu.left = 1, 1
+			return nil
+		}
+	}
+	return fmt.Errorf("no node %q", node)
+}
+
+func (m *Model) client(name string) *Client {
+	for _, c := range m.Clients {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *Model) gateway(is func(*Gateway) bool) *Gateway {
+	for _, g := range m.Gateways {
+		if is(g) {
+			return g
+		}
+	}
+	return nil
+}
