@@ -202,7 +202,8 @@ func (s *Source) rates(st Stats, router bool, into *collector.Reading) (perSecon
 	return perSecond
 }
 
-// readPeers reports who waits for whom: waiting are the messages that wait for a peer's credit.
+// readPeers reports who waits for whom: waiting are the messages that wait for a peer's credit. With a bad line in the
+// table the other peers are reported, and the sum over all of them is not known.
 func (s *Source) readPeers(root string, router bool, into *collector.Reading) (waiting float64, known bool, err error) {
 	if s.skip > 0 {
 		s.skip--
@@ -214,7 +215,7 @@ func (s *Source) readPeers(root string, router bool, into *collector.Reading) (w
 		return 0, false, unlessAbsent(err)
 	}
 	if s.peers, err = ParsePeers(b); err != nil {
-		return 0, false, fmt.Errorf("%s: %w", name, err)
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	if len(s.peers) > manyPeers {
 		s.skip = manyEvery - 1
@@ -222,9 +223,11 @@ func (s *Source) readPeers(root string, router bool, into *collector.Reading) (w
 	for i := range s.peers {
 		waiting += float64(s.peers[i].Waiting())
 	}
-	into.Add(collector.TxWaiting, waiting)
+	if err == nil {
+		into.Add(collector.TxWaiting, waiting)
+	}
 	s.targets(router, into)
-	return waiting, true, nil
+	return waiting, err == nil, err
 }
 
 // targets reports the peers that something is on its way to or waits for; of a node that is not a router its routers,

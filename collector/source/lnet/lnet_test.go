@@ -137,6 +137,23 @@ func TestSender(t *testing.T) {
 	}
 }
 
+// A bad line among the peers costs the sum over them, not the others.
+func TestABadPeer(t *testing.T) {
+	fsys := tree("0 28 0 1 1 0 0 100 200 0 0", peers+"10.0.0.3@o2ib 1 up -1 8 8 8 many 1 0\n")
+	fsys["sys/kernel/debug/lnet/routes"] = &fstest.MapFile{
+		Data: []byte("Routing disabled\nnet hops prio state router\n" +
+			"tcp     4294967295     0      up 10.0.0.2@o2ib\n")}
+	var r collector.Reading
+	err := New(fsys).Read(t.Context(), &r)
+	if err == nil || !strings.Contains(err.Error(), "peers") || len(r.Targets) != 1 {
+		t.Errorf("%+v, %v", r.Targets, err)
+	}
+	f := collector.Frame{Samples: r.Samples}
+	if v, ok := f.Value(collector.TxWaiting); ok {
+		t.Errorf("%g wait in all, of which one is not known", v)
+	}
+}
+
 // A table that changed while it was read is read again; one that never holds still costs the peers alone, and says so.
 func TestATableThatChanges(t *testing.T) {
 	for stale, want := range map[int]bool{0: true, 2: true, 3: false} {
@@ -180,7 +197,9 @@ func TestBadInputIsNamed(t *testing.T) {
 
 // TestStats reads the line that two generations of Lustre have, and those of real systems beside the repository.
 func TestStats(t *testing.T) {
-	lines := map[string]uint64{"0 28 0 101 102 0 0 2120 5302 0 0\n": 0, "0 28 5 101 102 77 0 2120 5302 139 3\n": 139}
+	lines := map[string]uint64{"0 28 0 101 102 0 0 2120 5302 0 0\n": 0,
+		"0 28 5 101 102 77 0 2120 5302 139 3 8\n": 139, // a column of a release to come
+		"0 28 5 101 102 77 0 2120 5302 139 3\n":   139}
 	for dir, routed := range map[string]uint64{"hpe_2.10": 0, "llnl_lmt/1.8.3": 1391108595264} {
 		b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "lustre", dir, "proc/sys/lnet/stats"))
 		if err == nil {

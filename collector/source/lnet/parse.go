@@ -28,10 +28,10 @@ type Stats struct {
 func ParseStats(b []byte) (Stats, error) {
 	f := bytes.Fields(b)
 	var n [11]uint64
-	if len(f) != len(n) {
+	if len(f) < len(n) {
 		return Stats{}, fmt.Errorf("%d numbers, not %d", len(f), len(n))
 	}
-	for i := range f {
+	for i := range n { // a newer release may append further ones
 		var err error
 		if n[i], err = strconv.ParseUint(string(f[i]), 10, 64); err != nil {
 			return Stats{}, fmt.Errorf("number %d: %w", i+1, err)
