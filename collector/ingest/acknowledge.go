@@ -9,9 +9,10 @@ import (
 	"fairway/collector/wire"
 )
 
-// An acknowledgement costs both ends a system call, and as much again on the way there. It covers all that came before,
-// so that one is enough for several seconds of a stream that goes on steadily. A stream that has just begun, replays
-// its spool or pauses is answered at once: its agent waits for the answer.
+// An acknowledgement costs both ends a system call, and as much again on the way there. It covers all that came
+// before, so that one is enough for several seconds of a stream that goes on steadily. A stream that has just
+// begun, replays its spool or pauses is answered at once: its agent waits for the answer. So is one that sends
+// nothing before it has the answer, which shows when a single message is followed by a pause.
 
 const (
 	// ackEvery makes it each fourth message of a stream with one a second.
@@ -19,6 +20,8 @@ const (
 	// promptAcks is how many of a connection's first acknowledgements do not wait, manyUnsaid how many messages never
 	// do.
 	promptAcks, manyUnsaid = 16, 16
+	// promptForOne is how many do not wait after a pause that followed a single message.
+	promptForOne = 256
 	// pauseAfter is after how long without a message a stream pauses: agents send every second.
 	pauseAfter = 1500 * time.Millisecond
 	owedEvery  = 500 * time.Millisecond
@@ -56,8 +59,11 @@ func (a *owedAck) due(now time.Time) bool {
 
 // take returns the number to send.
 func (a *owedAck) take(now time.Time) (seq uint64) {
-	seq, a.seq, a.count, a.sent = a.seq, 0, 0, now
 	a.early = min(a.early+1, promptAcks)
+	if a.count == 1 && now.Sub(a.came) >= pauseAfter {
+		a.early = promptAcks - promptForOne
+	}
+	seq, a.seq, a.count, a.sent = a.seq, 0, 0, now
 	return seq
 }
 

@@ -52,3 +52,22 @@ func TestSteadyStreamsAreAnsweredInPasses(t *testing.T) {
 		t.Error("nothing is owed, and yet due")
 	}
 }
+
+// TestWhoWaitsForEachAnswerGetsItAtOnce: an agent that sends nothing before it was answered waits once, not each time.
+func TestWhoWaitsForEachAnswerGetsItAtOnce(t *testing.T) {
+	var a owedAck
+	now, waited := time.Unix(1e9, 0), 0
+	for seq := range uint64(1000) {
+		now = now.Add(10 * time.Millisecond)
+		if !a.add(seq+1, 1, now) {
+			waited++
+			if now = now.Add(pauseAfter); !a.due(now) {
+				t.Fatalf("message %d is never answered", seq+1)
+			}
+		}
+		a.take(now)
+	}
+	if waited > 4 {
+		t.Errorf("of 1,000 messages sent one by one %d waited for others, want 4 at most", waited)
+	}
+}
