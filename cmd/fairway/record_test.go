@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly/recorded"
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -124,8 +125,42 @@ func TestRecordedSiteIsJudged(t *testing.T) {
 	if code != program.Done || !strings.Contains(out, "fail_slow,fwd3,") || strings.Count(out, "fail_slow") != 1 {
 		t.Errorf("%d %s", code, out)
 	}
+	detectedInJSON(t, dir, out)
 	jobs, err := os.ReadFile(filepath.Join(dir, "jobs.csv"))
 	if err != nil || !strings.Contains(string(jobs), "\n77,wrf,") || !strings.HasSuffix(string(jobs), ",fwd2;fwd3\n") {
 		t.Errorf("%v %s", err, jobs)
+	}
+}
+
+// detectedInJSON: each event of the CSV is an object of --json with the same fields, and what CSV has no column for.
+func detectedInJSON(t *testing.T, dir, csv string) {
+	t.Helper()
+	out, code := command(t, "--json", "detect", dir)
+	if code != program.Done {
+		t.Fatalf("%d %s", code, out)
+	}
+	days := 0
+	for line := range strings.Lines(out) {
+		var e recorded.Event
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if e.Occupancy != nil {
+			days++
+			continue
+		}
+		if row := fmt.Sprintf("%s,%s,%d,", e.Type, e.Node, e.Start); !strings.Contains(csv, row) {
+			t.Errorf("%s is not among\n%s", row, csv)
+		}
+		if e.Type == "fail_slow" && (e.Node != "fwd3" || !strings.Contains(e.Sentence, "fwd3") || e.Confidence <= 0 ||
+			e.Confidence > 1) {
+			t.Errorf("%s", line)
+		}
+	}
+	if events := strings.Count(strings.TrimSpace(out), "\n") + 1 - days; days == 0 ||
+		events != strings.Count(csv, "\n")-1 {
+		t.Errorf("%d events and %d of occupancy, want the events of\n%s", events, days, csv)
 	}
 }

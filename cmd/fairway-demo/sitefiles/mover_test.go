@@ -232,6 +232,53 @@ func TestDrainSurvivesACrash(t *testing.T) {
 	}
 }
 
+// TestNothingIsDroppedWhereAsymmetricRoutesAre: where nodes drop what comes over a router that they have no route over,
+// no route is taken away, which says why, and a job is steered all the same; no message is lost by either.
+func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
+	s := newSite(t, Options{})
+	s.model.Run(time.Second)
+	for _, n := range s.model.Nodes {
+		n.Table.DropAsym = true
+	}
+	dropped := func() (n uint32) {
+		for _, node := range s.model.Nodes {
+			n += node.LNet.Dropped
+		}
+		return n
+	}
+	before, was := dropped(), rowsOf(s, "cn1")
+	for _, n := range s.model.Nodes {
+		if n.Role == model.Router {
+			continue
+		}
+		a, err := moverOf(s, n.Name, "").Avoid(t.Context(), avoid("rtr2"))
+		if text := fmt.Sprint(a, err); !strings.Contains(text, "drop_asym_route is 1") {
+			t.Fatalf("%s: %s", n.Name, text)
+		}
+	}
+	if now := rowsOf(s, "cn1"); now != was {
+		t.Errorf("routes of cn1 are\n%s\nthey were\n%s", now, was)
+	}
+	client, to := moverOf(s, "cn1", ""), s.model.Node("cn1").NID()
+	look, err := client.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range []string{"oss1", "oss2", "mds1"} {
+		order := wire.SteerOrder{To: []string{to}, Forwarder: "rtr3"}
+		if err := moverOf(s, server, "").Steer(t.Context(), order); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.Steer(t.Context(), wire.SteerOrder{To: []string{look.Net}, Forwarder: "rtr3"}); err != nil {
+		t.Fatal(err)
+	}
+	s.model.Run(s.model.Now() + 5*time.Second)
+	if n := dropped() - before; n != 0 {
+		t.Errorf("%d messages were dropped", n)
+	}
+}
+
 // TestSteer: a client's data crosses one router once the servers prefer it for the client, and by the traffic at the
 // routers that can be seen; a lie of lnetctl shows there too.
 func TestSteer(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -44,6 +45,12 @@ func newGatheredSite(t *testing.T) *gatheredSite {
 // agent starts a node's agent with more settings, and with gatherers to go through.
 func (s *gatheredSite) agent(n topology.NodeID, daemon, more string, gatherers ...string) *exec.Cmd {
 	s.t.Helper()
+	return s.agentOf(n, fmt.Sprintf("url = \"ws://%s\"", daemon), more, gatherers...)
+}
+
+// agentOf is agent with the daemons as the settings have them.
+func (s *gatheredSite) agentOf(n topology.NodeID, daemons, more string, gatherers ...string) *exec.Cmd {
+	s.t.Helper()
 	token, err := s.e.NodeToken(n, time.Now())
 	if err != nil {
 		s.t.Fatal(err)
@@ -54,8 +61,8 @@ func (s *gatheredSite) agent(n topology.NodeID, daemon, more string, gatherers .
 	}
 	write(s.t, filepath.Join(dir, "token"), token)
 	conf := filepath.Join(dir, "agent.toml")
-	write(s.t, conf, fmt.Sprintf("node = %q\n[spool]\ndir = %q\n%s\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n"+
-		"gatherers = [%s]\n", n, filepath.Join(dir, "spool"), more, daemon, filepath.Join(dir, "token"),
+	write(s.t, conf, fmt.Sprintf("node = %q\n[spool]\ndir = %q\n%s\n[daemon]\n%s\ntoken_file = %q\n"+
+		"gatherers = [%s]\n", n, filepath.Join(dir, "spool"), more, daemons, filepath.Join(dir, "token"),
 		strings.Join(gatherers, ", ")))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
@@ -163,7 +170,7 @@ func TestGatherersMayDie(t *testing.T) {
 		}
 		gatherers[i] = s.agent(topology.NodeID(fmt.Sprintf("rack%d", i+1)), daemon,
 			fmt.Sprintf("[gather]\nlisten = %q", at[i]))
-		takesNodes(t, at[i])
+		takesNodes(t, http.DefaultClient, "http://"+at[i]+stream.GatherPath)
 	}
 	first := time.Now()
 	// Each node has a gatherer of its own first; the killed one's has another one behind it.
@@ -201,10 +208,10 @@ func TestGatherersMayDie(t *testing.T) {
 }
 
 // takesNodes waits until a gatherer takes nodes.
-func takesNodes(t *testing.T, addr string) {
+func takesNodes(t *testing.T, client *http.Client, url string) {
 	t.Helper()
 	for end := time.Now().Add(aWhile); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		res, err := http.Get("http://" + addr + "/api/v1/gather")
+		res, err := client.Get(url)
 		if err != nil {
 			continue
 		}
@@ -213,7 +220,7 @@ func takesNodes(t *testing.T, addr string) {
 			return
 		}
 	}
-	t.Fatalf("no gatherer at %s", addr)
+	t.Fatalf("no gatherer at %s", url)
 }
 
 // cut is a way to an address that can be cut off: what is sent then goes nowhere, and nothing ends.
