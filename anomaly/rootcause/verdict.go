@@ -1,9 +1,10 @@
 package rootcause
 
 import (
-	"fairway/anomaly"
 	"fmt"
 	"strconv"
+
+	"fairway/anomaly"
 )
 
 // judge says the verdict clause by clause: time and bandwidth, where the time went, how the critical
