@@ -1,9 +1,10 @@
 package remap
 
 import (
-	"fairway/anomaly"
 	"fmt"
 	"time"
+
+	"fairway/anomaly"
 )
 
 // Ledger says what was expected of a job when its plan was made, and what was measured when it had

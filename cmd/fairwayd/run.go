@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fairway/cmd/program"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
 )
 
 func newRun(path *string) *cobra.Command {

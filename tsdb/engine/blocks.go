@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"errors"
-	"fairway/tsdb"
 	"fmt"
 	"io/fs"
 	"math"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"fairway/tsdb"
 )
 
 // blocks are the seconds' blocks: the open ones in memory and the files of the sealed ones. Readers take the view

@@ -3,13 +3,14 @@ package engine
 import (
 	"bytes"
 	"errors"
-	"fairway/tsdb"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"fairway/tsdb"
 )
 
 // The file of spans whose tiers must be made again: a line with magic and version, then a line per span with

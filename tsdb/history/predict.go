@@ -1,10 +1,11 @@
 package history
 
 import (
-	"fairway/collector/topology"
 	"math"
 	"slices"
 	"sort"
+
+	"fairway/collector/topology"
 )
 
 // Deviation is how far a prediction may be off to count as right: 20 % (FAST'19, section 6.1).

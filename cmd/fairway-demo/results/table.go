@@ -1,7 +1,6 @@
 package results
 
 import (
-	"fairway/anomaly"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/anomaly"
 )
 
 // condition is what a section was measured under.
