@@ -105,28 +105,12 @@ func TestWordsOfTheGlossary(t *testing.T) {
 const columns = 120
 
 func TestLinesFitTheScreen(t *testing.T) {
-	wide := map[string]int{}
-	narrow := []string{"remap", "webui/static", "cmd/fairway-queue", "cmd/fairway-mount"} // rooms without an allowance
 	lines(t, func(file string, n int, line string) {
 		if filepath.Ext(file) == ".md" {
 			return // tables
 		}
 		if w := len([]rune(line)) + 3*strings.Count(line, "\t"); w > columns {
-			wide[file]++
-			for _, room := range narrow {
-				if within(file, room) {
-					t.Errorf("%s:%d has %d columns, more than %d", file, n, w, columns)
-				}
-			}
+			t.Errorf("%s:%d has %d columns, more than %d", file, n, w, columns)
 		}
 	})
-	for file, n := range wide {
-		t.Logf("%s has %d lines over %d columns", file, n, columns)
-	}
-	if len(wide) > wideFiles {
-		t.Errorf("%d files have lines over %d columns, more than %d", len(wide), columns, wideFiles)
-	}
 }
-
-// wideFiles is how many files may still have such lines.
-const wideFiles = 4

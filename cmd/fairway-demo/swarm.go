@@ -30,7 +30,8 @@ func newSwarm() *cobra.Command {
 		Short: "Connect many agents to a daemon and print what they cost it",
 		Long: "Connects agents with sockets, frames and code of their own to a daemon, and prints the CPU and memory " +
 			"of " +
-			"the daemon by the kernel's count, seconds that were late or lost, and the memory of a connection. Without " +
+			"the daemon by the kernel's count, seconds that were late or lost, and the memory of a connection. " +
+			"Without " +
 			"--daemon it starts one for itself.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return runSwarm(c.Context(), o, c.OutOrStdout()) },

@@ -126,11 +126,14 @@ func TestSacctAndLMTLines(t *testing.T) {
 // TestLustreTellsFilesByTheirContent: and says so of a file that it does not read.
 func TestLustreTellsFilesByTheirContent(t *testing.T) {
 	for text, want := range map[string]string{
-		"snapshot_time 1.5 secs.nsecs\nopen 4 samples [reqs]\n":                                            "\"stat\":{\"name\":\"open\"",
-		"job_stats:\n- job_id: 24\n  snapshot_time: 7.25 secs.nsecs\n  sync: { samples: 1, unit: reqs }\n": `"snapshot":"7.25"`,
-		"pages per rpc  rpcs % cum % | rpcs % cum %\n1: 5 0 0 | 7 0 0\n":                                   `"rpc":{"tables":[{"title":"pages per rpc"`,
-		"0 28 0 5 6 7 0 100 200 300 0\n":                                                                   `"routed":7,"dropped":0,"sent_bytes":100`,
-		"mdt.fs-MDT0000.uuid=abc\nmdt.fs-MDT0000.md_stats=\nopen 4 samples [reqs]\n":                       `"param":"mdt.fs-MDT0000.md_stats","stat"`,
+		"snapshot_time 1.5 secs.nsecs\nopen 4 samples [reqs]\n": `"stat":{"name":"open"`,
+		"job_stats:\n- job_id: 24\n  snapshot_time: 7.25 secs.nsecs\n" +
+			"  sync: { samples: 1, unit: reqs }\n": `"snapshot":"7.25"`,
+		"pages per rpc  rpcs % cum % | rpcs % cum %\n" +
+			"1: 5 0 0 | 7 0 0\n": `"rpc":{"tables":[{"title":"pages per rpc"`,
+		"0 28 0 5 6 7 0 100 200 300 0\n": `"routed":7,"dropped":0,"sent_bytes":100`,
+		"mdt.fs-MDT0000.uuid=abc\nmdt.fs-MDT0000.md_stats=\n" +
+			"open 4 samples [reqs]\n": `"param":"mdt.fs-MDT0000.md_stats","stat"`,
 	} {
 		out, bad, code := runWith(t, text, "lustre", "-")
 		if code != program.Done || bad != "" || !strings.Contains(out, want) {

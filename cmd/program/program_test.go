@@ -71,9 +71,10 @@ func TestSettingsNameTheLine(t *testing.T) {
 			"mean \"store.keep\"?)",
 		"\nentirely_different = 1\n": "configuration: f.toml:2: unknown setting \"entirely_different\" " +
 			"(tool config lists the known ones)",
-		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml: toml: line 3 (last key "store.keep"): incompatible types`,
-		"name = \n":                             "configuration: f.toml:1: ",
-		"[other]\nx = 1\n":                      `configuration: f.toml:`,
+		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml: toml: line 3 (last key "store.keep"): ` +
+			`incompatible types`,
+		"name = \n":        "configuration: f.toml:1: ",
+		"[other]\nx = 1\n": `configuration: f.toml:`,
 	} {
 		var c conf
 		_, err := program.ParseSettings("f.toml", []byte(text), &c, known, "tool config")

@@ -52,7 +52,7 @@ func TestTheCookieGoesToEveryPortAndOpensNothing(t *testing.T) {
 	defer other.Close()
 
 	b := newTab(t, 1000, 700)
-	b.expect = []string{"401"} // before the page is signed in
+	b.expect = append(b.expect, "401") // before the page is signed in
 	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	b.frames(1)
 	b.says("olga (operator)")
@@ -87,4 +87,23 @@ func TestTheCookieGoesToEveryPortAndOpensNothing(t *testing.T) {
 	b.until("the first tab is sam, too", "window.who === 'sam'")
 	b.do(chromedp.Reload())
 	b.says("sam (operator)")
+}
+
+// A page that could not be fetched because the server was away is fetched again without a hand.
+func TestPageComesBackByItself(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(60)
+	b.open("http://" + s.TCP + "/overview")
+	b.frames(1)
+	js[bool](b, `(() => {
+		const real = window.fetch;
+		window.back = () => { window.fetch = real; };
+		window.fetch = () => Promise.reject(new TypeError('Failed to fetch'));
+		return true;
+	})()`)
+	b.key("2")
+	b.says("This page could not be shown")
+	js[bool](b, "window.back(), true")
+	b.until("the jobs are shown", "document.title.startsWith('jobs')")
 }

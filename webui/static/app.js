@@ -316,9 +316,13 @@ function lostPage(path) {
 
 /** @param {Error} err @returns {Page} */
 function brokenPage(err) {
+  // A server that is away comes back; what it refused it would refuse again.
+  const away = err instanceof api.Refused && err.status === 0,
+    again = away ? setTimeout(show, 3000) : 0;
   return {
     title: 'error',
     keys: { r: ['try again', show] },
+    close: () => clearTimeout(again),
     el: h(
       'div',
       null,

@@ -88,7 +88,8 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 		}
 		loser := []float64{100 * (worst - 1)}
 		if p == mixPolicies[1] {
-			rows = append(rows, Row{Effect: "worst loser of the fixed mapping measured again, by each job's median: the noise",
+			rows = append(rows, Row{
+				Effect: "worst loser of the fixed mapping measured again, by each job's median: the noise",
 				Values: loser, Unit: " %", Why: "jobs that share a link take turns: what one loses another gains"})
 			continue
 		}
@@ -100,15 +101,15 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 				Paper: "3.5x on average over 11 applications, alone " +
 					"(DFRA, beside Table 5)", Values: faster[p], Unit: "x",
 				Why: "the paper's run one after the other; here they compete for the idle forwarders"},
-			Row{Effect: "worst loser of the mix under " + p + ", by each job's median", Values: loser, Unit: " %", Bar: "<= 5 % slower",
-				Why: "as above"},
+			Row{Effect: "worst loser of the mix under " + p + ", by each job's median", Values: loser, Unit: " %",
+				Bar: "<= 5 % slower", Why: "as above"},
 			Row{Effect: "compute nodes moved for the mix by " + p, Values: moved[p]})
 	}
 	return rows, nil
 }
 
-// eachJobs is the median over rounds of each job's seconds: in a single round it is chance which of two jobs that share a
-// link is served first.
+// eachJobs is the median over rounds of each job's seconds: in a single round it is chance which of two jobs that share
+// a link is served first.
 func eachJobs(rounds [][]float64) []float64 {
 	out := make([]float64, len(mixJobs))
 	for i := range out {

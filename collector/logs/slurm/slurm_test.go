@@ -43,7 +43,8 @@ func summary(j *Job) string {
 		at(j.Start), at(j.End), n(j.ElapsedSeconds), n(j.LimitSeconds), n(j.NodeCount), len(j.Nodes), n(j.ExitCode))
 }
 
-const line = "%s|1234|cl|p|q|acc|grp|100|ann|1000|2024-05-01T10:00:00|2024-05-01T10:00:00|2024-05-01T10:00:05|%s|%s|%s|" +
+const line = "%s|1234|cl|p|q|acc|grp|100|ann|1000|2024-05-01T10:00:00|2024-05-01T10:00:00|" +
+	"2024-05-01T10:00:05|%s|%s|%s|" +
 	"%s|3|36|36|%s||%s|%s|%s|%s\n"
 
 func TestSacctWithoutHeader(t *testing.T) {
@@ -83,7 +84,8 @@ func TestSacctWithHeader(t *testing.T) {
 	zone := time.FixedZone("", -7*3600)
 	got,
 		err := readAll(t,
-		"JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n", Options{zone})
+		"JobID|Start|End|State|Extra|NodeList|\n"+
+			"7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n", Options{zone})
 	if err != nil || len(got) != 1 || got[0].Start.Unix() != 1490000342 || got[0].Nodes[1] != "nid05399" ||
 		got[0].Step != "0" {
 		t.Errorf("%+v %v", got, err)
@@ -96,7 +98,8 @@ func TestSacctWithHeader(t *testing.T) {
 
 // TestBadLinesDoNotStopTheRest: each is reported with line, job and field.
 func TestBadLinesDoNotStopTheRest(t *testing.T) {
-	text := "JobID|Start|NodeList|User\n1|yesterday|n1|ann\n2|2024-05-01T10:00:05|n[1-|bob\nthree|||\n4|\n5|2024-05-01T10:00:05|n5|eve\n"
+	text := "JobID|Start|NodeList|User\n1|yesterday|n1|ann\n2|2024-05-01T10:00:05|n[1-|bob\nthree|||\n4|\n" +
+		"5|2024-05-01T10:00:05|n5|eve\n"
 	got, err := readAll(t, text, Options{})
 	if len(got) != 3 || got[0].User != "ann" || got[1].User != "bob" || got[2].User != "eve" {
 		t.Errorf("%+v", got)
@@ -117,21 +120,29 @@ func TestJSONShapes(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		// 21.08: plain numbers, the end is a plan while the job runs.
 		{
-			`{"meta":{},"errors":[],"jobs":[{"job_id":5000000000,"array_job_id":0,"array_task_id":null,"user_name":"ann","job_state":"RUNNING",
-		  "start_time":1684114921,"end_time":1686633833,"time_limit":30,"nodes":"cs[75-76]","node_count":2,"exit_code":0,
+			`{"meta":{},"errors":[],"jobs":[{"job_id":5000000000,"array_job_id":0,"array_task_id":null,
+			 "user_name":"ann","job_state":"RUNNING",
+		  "start_time":1684114921,"end_time":1686633833,"time_limit":30,"nodes":"cs[75-76]","node_count":2,
+		 "exit_code":0,
 		  "job_resources":{"nodes":"cs[75-76]"}}]}`,
 			"5000000000/5000000000// RUNNING ann 05-15T01:42:01..- el=- lim=1800 n=2 nodes=2 exit=0"},
 		// 24.05: set, infinite, number; lists.
 		{
-			`{"jobs":[{"job_id":9,"array_job_id":{"set":true,"infinite":false,"number":7},"array_task_id":{"set":true,"infinite":false,"number":0},
-		  "user_name":"bob","job_state":["COMPLETED","REQUEUED"],"start_time":{"set":true,"infinite":false,"number":1747754478},
-		  "end_time":{"set":true,"infinite":false,"number":1747754598},"time_limit":{"set":true,"infinite":true,"number":0},"nodes":"",
-		  "node_count":{"set":false,"infinite":false,"number":3},"exit_code":{"status":["SUCCESS"],"return_code":{"set":true,"infinite":false,"number":2}}}]}`,
+			`{"jobs":[{"job_id":9,"array_job_id":{"set":true,"infinite":false,"number":7},
+			 "array_task_id":{"set":true,"infinite":false,"number":0},
+		  "user_name":"bob","job_state":["COMPLETED","REQUEUED"],"start_time":{"set":true,"infinite":false,
+		 "number":1747754478},
+		  "end_time":{"set":true,"infinite":false,"number":1747754598},"time_limit":{"set":true,
+		 "infinite":true,"number":0},"nodes":"",
+		  "node_count":{"set":false,"infinite":false,"number":3},"exit_code":{"status":["SUCCESS"],
+		 "return_code":{"set":true,"infinite":false,"number":2}}}]}`,
 			"7_0/9/0/ COMPLETED bob 05-20T15:21:18..05-20T15:23:18 el=- lim=- n=- nodes=0 exit=2"},
 		// slurmdb.
 		{
-			`{"jobs":[{"job_id":649718,"user":"eve","allocation_nodes":1,"nodes":"cn001","state":{"current":["TIMEOUT"],"reason":"None"},
-		  "time":{"elapsed":61,"start":1747754469,"end":0,"submission":1747754468,"limit":{"set":true,"infinite":false,"number":1}},
+			`{"jobs":[{"job_id":649718,"user":"eve","allocation_nodes":1,"nodes":"cn001",
+			 "state":{"current":["TIMEOUT"],"reason":"None"},
+		  "time":{"elapsed":61,"start":1747754469,"end":0,"submission":1747754468,"limit":{"set":true,
+		 "infinite":false,"number":1}},
 		  "exit_code":{"return_code":{"set":true,"number":0},"signal":{"id":{"set":true,"number":15}}}}]}`,
 			"649718/649718// TIMEOUT eve 05-20T15:21:09..- el=61 lim=60 n=1 nodes=1 exit=0"},
 	} {
@@ -148,10 +159,14 @@ func TestJSONShapes(t *testing.T) {
 func TestJSONSteps(t *testing.T) {
 	got,
 		err := readAll(t,
-		`{"jobs":[{"job_id":1,"nodes":"a[1-2]","state":{"current":"COMPLETED"},"tres":{"allocated":[{"type":"cpu","count":4},
-	 {"type":"energy","count":-2},{"type":"gres","name":"gpu","count":1}]},"steps":[{"step":{"id":"1.batch","name":"batch"},"nodes":{"count":1,"range":"a1","list":["a1"]},
-	 "state":["COMPLETED"],"time":{"elapsed":1,"start":{"set":true,"number":1747754469},"end":{"set":true,"number":1747754470}}},
-	 {"step":{"id":{"job_id":1,"step_id":"0"},"name":"app"},"nodes":{"list":["a1","a2"]},"state":"RUNNING","time":{"start":1747754469,"end":1747754470}}]}]}`, Options{})
+		`{"jobs":[{"job_id":1,"nodes":"a[1-2]","state":{"current":"COMPLETED"},
+		 "tres":{"allocated":[{"type":"cpu","count":4},
+	 {"type":"energy","count":-2},{"type":"gres","name":"gpu","count":1}]},"steps":[{"step":{"id":"1.batch",
+	 "name":"batch"},"nodes":{"count":1,"range":"a1","list":["a1"]},
+	 "state":["COMPLETED"],"time":{"elapsed":1,"start":{"set":true,"number":1747754469},"end":{"set":true,
+	 "number":1747754470}}},
+	 {"step":{"id":{"job_id":1,"step_id":"0"},"name":"app"},"nodes":{"list":["a1","a2"]},"state":"RUNNING",
+	 "time":{"start":1747754469,"end":1747754470}}]}]}`, Options{})
 	if err != nil || len(got) != 3 {
 		t.Fatal(err, got)
 	}
@@ -189,7 +204,8 @@ func TestScontrol(t *testing.T) {
    NumNodes=2 NumCPUs=256
      Nodes=inti[6015,6019] CPU_IDs=0-255 Mem=240000
    Command=/x Y=JobId=3 NodeList=z
-JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-01-28T16:47:16 MidplaneList=(null) NodeList=(null)
+JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-01-28T16:47:16
+   MidplaneList=(null) NodeList=(null)
 `, Options{})
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%v %+v", err, got)
@@ -210,7 +226,8 @@ JobId=13 Name=old JobState=COMPLETED StartTime=2025-01-21T16:47:16 EndTime=2025-
 func TestScontrolOneLine(t *testing.T) {
 	got,
 		err := readAll(t,
-		`JobId=7 JobName=run UserId=ann(1000) JobState=RUNNING NodeList=cn[1-2] Command=/x NodeList=z JobId=9 WorkDir=/home/a b UserId=root(0) `+
+		`JobId=7 JobName=run UserId=ann(1000) JobState=RUNNING NodeList=cn[1-2] Command=/x NodeList=z JobId=9 `+
+			`WorkDir=/home/a b UserId=root(0) `+
 			`Comment=app=ROMS, NodeList=y StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= MailUser=ann
 JobId=8 JobName=next JobState=PENDING Command=(null) WorkDir=/ Comment=(null)
 `, Options{})
@@ -350,10 +367,12 @@ func FuzzRead(f *testing.F) {
 		"Partition_Limit", "n[1-3]", "x")))
 	f.Add(
 		[]byte(
-			"JobID|Start|End|State|Extra|NodeList|\n7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n"))
+			"JobID|Start|End|State|Extra|NodeList|\n" +
+				"7.0|2017-03-20T01:59:02|2017-03-20T02:11:39|FAILED|?|nid[05398-05399]|\n"))
 	f.Add(
 		[]byte(
-			`{"jobs":[{"job_id":{"set":true,"number":1},"nodes":{"list":["a1"]},"state":{"current":["X"]},"steps":[{"step":{"id":{"step_id":"0"}}}]}]}`))
+			`{"jobs":[{"job_id":{"set":true,"number":1},"nodes":{"list":["a1"]},"state":{"current":["X"]},
+			 "steps":[{"step":{"id":{"step_id":"0"}}}]}]}`))
 	f.Add(
 		[]byte("JobId=12 ArrayJobId=10 ArrayTaskId=2 JobName=a b=c\n   UserId=ann(1000) TRES=cpu=1 NodeList=a[1-2]\n"))
 	f.Add([]byte(`{"1.0":{"jobidraw":"1.0","start":"2017-03-20T01:59:02","nodelist":["a"]}}`))
