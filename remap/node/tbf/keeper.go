@@ -113,8 +113,10 @@ func (k *Keeper) measure(ctx context.Context, shares map[string]float64) error {
 	return nil
 }
 
-// free takes the rules away. Where that fails the next shares, or the next start, do it.
+// free takes the rules away. Where that fails the next shares, or the next start, do it. What jobs do from then on is
+// held to nothing.
 func (k *Keeper) free(ctx context.Context, why string) {
+	k.held = ceilings{}
 	done, err := k.Apply(ctx, nil)
 	if k.Log == nil || len(done) == 0 && (err == nil || errors.Is(err, context.Canceled)) {
 		return

@@ -134,3 +134,43 @@ func TestKeeperMeasuresRates(t *testing.T) {
 		<-ended
 	})
 }
+
+// Only time under a rule is measured: not what a job did before its first rule, nor after shares expired.
+func TestKeeperMeasuresOnlyRuledTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lctl{tbf: true, rules: map[string]Rule{"default": {"*", 10000}}, did: map[string]int{}}
+		k := NewKeeper(Runner{Server: Server{RPCsPerSec: 1000}, Run: l.run}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); k.Run(ctx) }()
+		one, both := map[string]float64{"1": 1}, map[string]float64{"1": .5, "2": .5}
+		for _, c := range []struct {
+			when    string
+			shares  map[string]float64
+			did     int // requests/s of job 2 in the seconds before these shares
+			seconds int
+			want    string
+		}{
+			{"begin", one, 0, 1, ""},
+			{"job 2 had no rule so far", both, 5000, 6, ""},
+			{"it had none in a part of the span", both, 5000, 6, ""},
+			{"a span under its rule", both, 5000, 11, "job 2 did 5000 requests/s in 11 s"},
+			{"the shares expired in between", both, 5000, 30, ""},
+			{"it is held again", both, 500, 11, ""},
+		} {
+			for range c.seconds {
+				time.Sleep(time.Second)
+				l.mu.Lock()
+				l.did["2"] += c.did
+				l.mu.Unlock()
+			}
+			synctest.Wait()
+			err := k.Keep(t.Context(), c.shares, 20*time.Second)
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.when, err, c.want)
+			}
+		}
+		stop()
+		<-ended
+	})
+}

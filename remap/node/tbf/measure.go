@@ -22,7 +22,7 @@ const above = 1.25
 type ceilings struct {
 	since    time.Time
 	requests map[string]uint64 // by job id, at since
-	rates    map[string]int    // the highest of each job since then, RPC/s in each partition; ids without a rule: none
+	rates    map[string]int    // the highest of each job ruled all the time since then, RPC/s in each partition
 }
 
 // Requests reads how many reads and writes each job id has done on this server's targets.
@@ -42,11 +42,14 @@ func (r *Runner) Requests(ctx context.Context) (map[string]uint64, error) {
 	return out, nil
 }
 
-// allow notes rules that are in force from now on.
+// allow notes rules that are in force from now on. A job that gets its first rule within a span is measured from the
+// next one on: what it did before was not limited.
 func (c *ceilings) allow(rules map[string]Rule) {
 	rates := map[string]int{}
 	for _, r := range rules {
-		rates[r.JobID] = max(r.Rate, c.rates[r.JobID])
+		if before, ruled := c.rates[r.JobID]; ruled || c.rates == nil {
+			rates[r.JobID] = max(r.Rate, before)
+		}
 	}
 	c.rates = rates
 }
