@@ -201,7 +201,8 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 	waits := o.QueueLen > waiting || wait > noticed
 	if o.Peak > 0 {
 		share = max(o.Class[failslow.Read].Bytes, o.Class[failslow.Write].Bytes) / o.Peak
-		waits = waits || d.shared(n)
+		several := d.shared(n) // also in a second that needs no more: it notes who moves bytes
+		waits = waits || several
 	}
 	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
 }

@@ -186,27 +186,34 @@ func TestWhoFillsAForwarder(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		moves  map[topology.JobID]float64
-		pauses bool // job 1 moves nothing in every fifth second
+		works  []float64 // parts of what job 1 moves, second by second in turn
+		queues bool      // while job 1 moves bytes a queue is seen
 		want   []topology.JobID
 	}{
-		{"a neighbour", map[topology.JobID]float64{"1": 20, "2": 75}, false, []topology.JobID{"2"}},
-		{"of one that pauses", map[topology.JobID]float64{"1": 20, "2": 75}, true, []topology.JobID{"2"}},
-		{"both", map[topology.JobID]float64{"1": 45, "2": 50}, false, []topology.JobID{"1", "2"}},
-		{"alone", map[topology.JobID]float64{"1": 95}, false, nil},
+		{"a neighbour", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{1}, false, []topology.JobID{"2"}},
+		{"of one that pauses", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{0, 1, 1, 1, 1}, false,
+			[]topology.JobID{"2"}},
+		{"of one that is seen to wait and pauses", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{1, 0, 0}, true,
+			[]topology.JobID{"2"}},
+		{"both", map[topology.JobID]float64{"1": 45, "2": 50}, []float64{1}, false, []topology.JobID{"1", "2"}},
+		{"alone", map[topology.JobID]float64{"1": 95}, []float64{1}, false, nil},
 	} {
 		d := New(DefaultSettings())
 		d.Jobs([]failslow.Job{{ID: "1", Nodes: []topology.NodeID{"fwd"}}, {ID: "2", Nodes: []topology.NodeID{"fwd"}}})
 		var named []topology.JobID
 		second := 0
 		d.Moves(func(_ topology.NodeID, j topology.JobID) float64 {
-			if c.pauses && j == "1" && second%5 == 0 {
-				return 0
+			if j == "1" {
+				return c.moves[j] * c.works[second%len(c.works)]
 			}
 			return c.moves[j]
 		})
 		for s := range 40 {
 			second = s
 			o := failslow.Observation{Node: "fwd", QueueLen: math.NaN(), Peak: 100}
+			if c.queues && c.works[s%len(c.works)] > 0 {
+				o.QueueLen = 2 * waiting
+			}
 			o.Class[failslow.Write] = failslow.ClassSecond{Ops: 10, Bytes: 95, Wait: math.NaN(), Exec: math.NaN()}
 			for _, v := range d.Second(time.Unix(int64(1e9+s), 0), []failslow.Observation{o}, Layer{}) {
 				if v.Kind == anomaly.HighBandwidth {
