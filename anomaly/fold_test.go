@@ -81,6 +81,63 @@ func TestAnotherJobTakesOver(t *testing.T) {
 	}
 }
 
+// Where findings of several jobs are open on a node, what a third one does there for a moment counts for the one that is
+// named beside it, else for the one that was named last.
+func TestAThirdJobBesideTwoFindings(t *testing.T) {
+	fill := func(jobs ...topology.JobID) Verdict {
+		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: jobs, Sentence: "it is filled",
+			Impact: []Impact{{Job: "5", Share: 1}}}
+	}
+	lost := func(b *bench, of topology.JobID) float64 {
+		for _, f := range b.Findings(b.now) {
+			if slices.Equal(f.Jobs, []topology.JobID{of}) {
+				return f.Impact[0].CostSeconds
+			}
+		}
+		b.Errorf("no finding of job %s in %+v", of, b.Findings(b.now))
+		return 0
+	}
+	for range 50 { // whichever comes first in a map
+		set := quick()
+		set.ClearSeconds = 60
+		b := newBench(t, set)
+		b.say(6, fill("7"))
+		b.say(16, fill("9"))
+		b.say(1, fill("7"))
+		was7, was9 := lost(b, "7"), lost(b, "9")
+		b.say(1, fill("3", "9"))
+		b.say(1, fill("7"))
+		b.say(2, fill("3"))
+		if now7, now9 := lost(b, "7"), lost(b, "9"); now7 != was7+3 || now9 != was9+1 || len(b.Findings(b.now)) != 2 {
+			t.Fatalf("finding of job 7 went from %g s lost to %g, of job 9 from %g to %g; findings: %d", was7, now7, was9,
+				now9, len(b.Findings(b.now)))
+		}
+	}
+}
+
+// A finding that is taken up after a restart counts from there on: it is not over because nobody looked, and a second
+// in which another job is named makes no other finding.
+func TestARestartEndsNoFindingOfAJob(t *testing.T) {
+	b := newBench(t, quick())
+	fill := func(job topology.JobID) Verdict {
+		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: []topology.JobID{job}, Sentence: "full"}
+	}
+	b.say(60, fill("7"))
+	b.Tracker = NewTracker(quick(), b.Findings(time.Time{}))
+	b.now = b.now.Add(time.Minute)
+	if got := b.say(5); len(got) != 0 {
+		t.Errorf("until the detectors see anything: %+v", got)
+	}
+	b.say(3, fill("9"))
+	b.say(5, fill("7"))
+	if all := b.Findings(time.Time{}); len(all) != 1 || all[0].State != Confirmed || all[0].Jobs[0] != "7" {
+		t.Errorf("findings: %+v", all)
+	}
+	if got := b.say(quick().ClearSeconds); len(got) != 1 || got[0].Finding.State != Returned {
+		t.Errorf("it is over: %+v", got)
+	}
+}
+
 // clockTime is a time of day as text.
 var clockTime = regexp.MustCompile(`\b\d{1,2}:\d{2}\b`)
 

@@ -85,7 +85,7 @@ func NewTracker(set Settings, findings []Finding) *Tracker {
 		s := subjectOf(f.Node, f.Kind, f.Jobs)
 		switch {
 		case f.Open():
-			t.open[s] = &track{Finding: f, seen: f.Changed, about: s}
+			t.open[s] = &track{Finding: f, about: s}
 		case f.State == Dismissed:
 			t.muted[s] = f.Changed.Add(set.Mute)
 			t.close(f)
@@ -143,6 +143,11 @@ func (k *track) copy() Finding {
 // Step takes one second: its verdicts, at most one for a node and kind, and the pool as it is. It returns what
 // changed, in order.
 func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
+	for _, k := range t.open {
+		if k.named.IsZero() { // taken up from a journal: nobody looked until now
+			k.seen, k.named = now, now
+		}
+	}
 	var changes []Change
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -209,13 +214,29 @@ func (t *Tracker) subject(now time.Time, v *Verdict) subject {
 	if t.open[s] != nil || !v.Kind.OfJob() {
 		return s
 	}
-	for other, k := range t.open {
-		if other.kind == v.Kind && (k.Node == v.Node || slices.Contains(k.Nodes, v.Node)) &&
-			(slices.Contains(v.Culprits, other.job) || now.Sub(k.named) <= takesOver) {
-			return other
+	var best *track
+	for _, k := range t.open {
+		if k.about.kind == v.Kind && (k.Node == v.Node || slices.Contains(k.Nodes, v.Node)) &&
+			(names(v, k) || now.Sub(k.named) <= takesOver) && (best == nil || nearer(v, k, best)) {
+			best = k
 		}
 	}
+	if best != nil {
+		return best.about
+	}
 	return s
+}
+
+// names says whether the job of a finding is among those that a verdict names.
+func names(v *Verdict, k *track) bool { return slices.Contains(v.Culprits, k.about.job) }
+
+// nearer says whether a verdict is about a rather than about b: that whose job it names, else that whose job was named
+// last, else the older one.
+func nearer(v *Verdict, a, b *track) bool {
+	if x, y := names(v, a), names(v, b); x != y {
+		return x
+	}
+	return cmp.Or(b.named.Compare(a.named), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) < 0
 }
 
 // returnsWithin is the longest pause after which what a job does is the same finding again: bursts of I/O are minutes
