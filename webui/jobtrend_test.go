@@ -10,6 +10,7 @@ import (
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
+	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -92,5 +93,34 @@ func TestSeriesOfAJob(t *testing.T) {
 	}
 	if res, body := s.Ask("GET", "/api/v1/jobs/none/series", simsite.ViewerSecret, nil); res.StatusCode != 404 {
 		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}
+
+// Of a job with more nodes than one answer may read, some are read in equal steps, and the answer says how many.
+func TestSeriesOfAVeryLargeJob(t *testing.T) {
+	s := simsite.New(t, simsite.Options{Steady: true})
+	s.Run(60)
+	real := s.Machine.Topo.Default.Clients("fwd001")
+	const nodes = 3 * 4096
+	begin := func(job topology.JobID, at func(i int) int) {
+		r := history.Run{Job: job, User: "wei", App: "ROMS", Nodes: nodes, Start: time.Now().Add(-time.Hour)}
+		for i := range nodes {
+			r.NodeList = append(r.NodeList, topology.NodeID(fmt.Sprintf("far%05d", i)))
+		}
+		for i, n := range real {
+			r.NodeList[at(i)] = n
+		}
+		if err := s.History.Begin(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("51", func(i int) int { return nodes / 4 * i }) // among those that are read
+	begin("52", func(i int) int { return nodes/4*i + 1 }) // beside them
+	begin("53", func(i int) int { return 3 * (4096 - 1 - i) })
+	for job, want := range map[string]bool{"51": true, "52": false, "53": true} {
+		a := get[api.JobSeries](s, "/api/v1/jobs/"+job+"/series?step=30s&from=-5m")
+		if a.Nodes != 4096 || a.OfNodes != nodes || (len(a.Series["write_bytes"]) > 0) != want {
+			t.Errorf("job %s: of %d of %d nodes %v, want any: %v", job, a.Nodes, a.OfNodes, a.Series, want)
+		}
 	}
 }

@@ -31,13 +31,16 @@ type GapPoint struct {
 }
 
 // JobSeries is what the compute nodes of a job did together: rates are sums, times are means over their requests. Steps
-// of which nothing is known are missing.
+// of which nothing is known are missing. Of a very large job it is what some of its nodes did, in equal steps through
+// their list. Their sum is not scaled to the job: where few of its nodes do the I/O, that would be wrong by factors.
 type JobSeries struct {
 	Job        topology.JobID        `json:"job"`
 	FromMillis int64                 `json:"from_ms"`
 	ToMillis   int64                 `json:"to_ms"`
 	StepMillis int64                 `json:"step_ms"`
-	Series     map[string][]GapPoint `json:"series"` // by metric
+	Nodes      int                   `json:"nodes"`    // whose sums and means these are
+	OfNodes    int                   `json:"of_nodes"` // so many the job has
+	Series     map[string][]GapPoint `json:"series"`   // by metric
 }
 
 // Put adds the steps of a metric; one without any is left out.

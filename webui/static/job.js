@@ -133,7 +133,10 @@ export async function jobPage(app, id, toRuns) {
         charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [p.t / 1000, p.v])) };
     setText(
       seriesOf,
-      `All its compute nodes together, ${words(range)}` +
+      (got.nodes < got.of_nodes
+        ? `${got.nodes} of its ${counted(got.of_nodes, 'compute node')} together (spread evenly, their sum is not scaled)`
+        : 'All its compute nodes together') +
+        `, ${words(range)}` +
         `${charts.step > 1 ? `, a point is the mean of ${charts.step} s` : ''}. Times are the mean over its requests.`,
     );
     charts.draw();
