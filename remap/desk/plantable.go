@@ -28,7 +28,7 @@ func kindOf(p *remap.Plan) planKind { return planKind{p.Proposer, p.App, p.User}
 
 // judge notes that it is known what a plan brought.
 func (t *planTable) judge(e *entry) {
-	if k := kindOf(&e.Plan); e.State.Moved() && e.App != "" && e.ID >= t.judged[k] {
+	if k := kindOf(&e.Plan); e.State.Moved() && e.App != "" && before(e.ID) >= before(t.judged[k]) {
 		t.judged[k] = e.ID
 	}
 }
@@ -51,7 +51,8 @@ func planID(n int) string { return fmt.Sprintf("P-%06d", n) }
 // nextID names the next plan.
 func (t *planTable) nextID() string { return planID(t.first + len(t.order) + 1) }
 
-// before counts the plans before the first one of a journal.
+// before counts the plans that were made before one, by its number: the names of a million and of fewer differ in
+// length, and do not sort as text. It is 0 without a plan.
 func before(id string) int {
 	n := 1
 	if _, err := fmt.Sscanf(id, "P-%d", &n); err != nil || n < 1 {

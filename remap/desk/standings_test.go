@@ -271,3 +271,19 @@ func TestAPolicyThatDidHarmIsStopped(t *testing.T) {
 			}
 		})
 }
+
+// Names of plans do not sort as text from the millionth on; the newest judged one is still the newest.
+func TestTheNewestJudgedPlanOfAMillion(t *testing.T) {
+	table := newPlanTable()
+	plan := func(n int) *remap.Plan {
+		return &remap.Plan{ID: planID(n), App: "ROMS", Proposer: "dfra", State: remap.Verified}
+	}
+	for _, n := range []int{999_998, 999_999, 1_000_000, 999_997} { // in the order in which they were measured
+		e := newEntry(plan(n))
+		table.of[e.ID] = e
+		table.judge(e)
+	}
+	if last := table.lastJudged(plan(1_000_001)); last == nil || last.ID != "P-1000000" {
+		t.Errorf("the newest judged plan is %+v", last)
+	}
+}
