@@ -34,6 +34,8 @@ const (
 	lateAfter = 3 * time.Second
 	// again is when an mmpmon that has ended is started anew.
 	again = 30 * time.Second
+	// endWithin is how long an mmpmon that is asked to end may take before it is killed.
+	endWithin = 2 * time.Second
 	// maxLine bounds a line of it, bytes, and maxSystems the file systems of a node.
 	maxLine, maxSystems = 8 << 10, 256
 )
@@ -45,10 +47,11 @@ type Source struct {
 	stop  chan struct{}
 	done  sync.WaitGroup
 
-	mu      sync.Mutex // guards everything that follows
-	out     io.Closer  // of the mmpmon that runs
-	systems map[string]IO
-	came    time.Time // when it printed last
+	mu      sync.Mutex    // guards everything that follows
+	out     io.Closer     // of the mmpmon that runs
+	systems map[string]IO // its newest whole answer
+	answer  map[string]IO // that which it prints now
+	came    time.Time     // when it printed last
 	bad     error
 	rates   collector.Rates[key]
 	seen    time.Time // mmpmon's time of the newest counts in rates
@@ -68,7 +71,7 @@ func New(command string) *Source {
 }
 
 func newSource(start func() (io.ReadCloser, error)) *Source {
-	return &Source{start: start, stop: make(chan struct{}), systems: map[string]IO{}}
+	return &Source{start: start, stop: make(chan struct{})}
 }
 
 // Name is "gpfs".
@@ -83,10 +86,11 @@ func (s *Source) Close() error {
 	default:
 		close(s.stop)
 	}
-	if s.out != nil {
-		_ = s.out.Close()
-	}
+	out := s.out
 	s.mu.Unlock()
+	if out != nil {
+		_ = out.Close()
+	}
 	s.done.Wait()
 	return nil
 }
@@ -154,9 +158,11 @@ func (s *Source) follow() {
 			select {
 			case <-s.stop: // closed meanwhile
 			default:
-				s.lines(out)
+				err = s.lines(out)
 			}
-			err = out.Close()
+			if ended := out.Close(); err == nil {
+				err = ended
+			}
 		}
 		s.mu.Lock()
 		if err == nil {
@@ -174,20 +180,44 @@ func (s *Source) follow() {
 	}
 }
 
-func (s *Source) lines(out io.Reader) {
+// lines notes what an mmpmon prints until it ends.
+func (s *Source) lines(out io.Reader) error {
 	in := bufio.NewScanner(out)
 	in.Buffer(nil, maxLine)
+	s.mu.Lock()
+	s.answer = map[string]IO{}
+	s.mu.Unlock()
 	for in.Scan() {
 		c, ok, err := ParseLine(in.Text())
 		s.mu.Lock()
-		switch _, known := s.systems[c.System]; {
+		switch {
 		case err != nil:
 			s.bad = fmt.Errorf("mmpmon: %w", err)
-		case ok && (known || len(s.systems) < maxSystems):
-			s.systems[c.System], s.came, s.bad = c, time.Now(), nil
+		case ok:
+			s.take(c)
 		}
 		s.mu.Unlock()
 	}
+	if errors.Is(in.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("it printed a line of more than %d bytes, as mmpmon never does: look at source.gpfs.command",
+			maxLine)
+	}
+	return nil
+}
+
+// take notes a line. An answer has one of each file system, and counts when it is whole: when it has as many as the one
+// before, or the next one begins. A tick between two lines would else put the increase of two seconds into one.
+func (s *Source) take(c IO) {
+	if _, next := s.answer[c.System]; next {
+		s.systems, s.answer = s.answer, map[string]IO{}
+	}
+	if len(s.answer) < maxSystems {
+		s.answer[c.System] = c
+	}
+	if len(s.systems) > 0 && len(s.answer) >= len(s.systems) {
+		s.systems = s.answer
+	}
+	s.came, s.bad = time.Now(), nil
 }
 
 // IO are the counts of one file system since it was mounted.
@@ -266,12 +296,14 @@ type running struct {
 	err  error
 }
 
-// Close ends it.
+// Close ends it; one that does not end when it is asked to is killed.
 func (r *running) Close() error {
 	r.once.Do(func() {
 		_ = syscall.Kill(-r.c.Process.Pid, syscall.SIGTERM)
 		_ = r.ReadCloser.Close()
+		kill := time.AfterFunc(endWithin, func() { _ = syscall.Kill(-r.c.Process.Pid, syscall.SIGKILL) })
 		r.err = r.c.Wait()
+		kill.Stop()
 	})
 	return r.err
 }

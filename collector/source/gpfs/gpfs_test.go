@@ -19,8 +19,8 @@ func line(at int64, system string, bytes, calls uint64) string {
 			"_bw_ %d _oc_ %d _cc_ %[5]d _rdc_ %[5]d _wc_ %[5]d _dir_ 0 _iu_ 0\n", at, system, bytes, 2*bytes, calls)
 }
 
-// What mmpmon prints in a second is that second's rates; what it does not print is not known, and an end of it is
-// named and followed by a new start.
+// What mmpmon prints in a second is that second's rates, also where a tick comes between the lines of two file systems;
+// what it does not print is not known. An end of it, and a line without end, is named and followed by a new start.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to *io.PipeWriter
@@ -41,9 +41,9 @@ func TestRates(t *testing.T) {
 			t.Errorf("before its first line: %v", err)
 		}
 		synctest.Wait()
-		for i := range int64(3) {
-			fmt.Fprint(to, line(100+i, "scratch", uint64(1000+500*i), uint64(10+5*i))+
-				line(100+i, "project", uint64(100*i), uint64(i))+"_other_ line\n")
+		prints := func(second int64, known bool, text string) {
+			t.Helper()
+			fmt.Fprint(to, text)
 			synctest.Wait()
 			f, err := read()
 			if err != nil {
@@ -51,10 +51,26 @@ func TestRates(t *testing.T) {
 			}
 			for m, want := range map[collector.Metric]float64{collector.ReadBytes: 600, collector.WriteBytes: 1200,
 				collector.ReadOps: 6, collector.WriteOps: 6, collector.MetaOps: 12} {
-				if v, ok := f.Value(m); i > 0 && v != want || ok != (i > 0) {
-					t.Errorf("second %d: %v = %v, want %v", i, m, v, want)
+				if v, ok := f.Value(m); known && v != want || ok != known {
+					t.Errorf("second %d: %v = %v, want %v", second, m, v, want)
 				}
 			}
+		}
+		for i := range int64(6) {
+			scratch := line(100+i, "scratch", uint64(1000+500*i), uint64(10+5*i))
+			project := line(100+i, "project", uint64(100*i), uint64(i)) + "_other_ line\n"
+			if i > 3 {
+				prints(i, true, scratch)
+				prints(i, true, project)
+				continue
+			}
+			prints(i, i > 1, scratch+project) // the first answer is known to be whole when the second one begins
+		}
+		prints(6, true, line(106, "scratch", 4100, 41)) // the other one is mounted no more
+		fmt.Fprint(to, line(107, "scratch", 4700, 47))
+		synctest.Wait()
+		if f, err := read(); err != nil || len(f.Samples) == 0 || f.Samples[0].Value != 600 {
+			t.Errorf("one file system is left: %+v %v", f.Samples, err)
 		}
 		fmt.Fprint(to, "_fs_io_s_ _n_ 10.0.0.1 _nn_ ces1 _rc_ 1 _t_ 104 _tu_ 0 _cl_ - _fs_ -\n")
 		synctest.Wait()
@@ -70,6 +86,11 @@ func TestRates(t *testing.T) {
 		synctest.Wait()
 		if starts != 2 {
 			t.Errorf("%d starts, want 2", starts)
+		}
+		go fmt.Fprint(to, strings.Repeat("x", 2*maxLine))
+		synctest.Wait()
+		if _, err := read(); err == nil || !strings.Contains(err.Error(), "a line of more than 8192 bytes") {
+			t.Errorf("a line without end: %v", err)
 		}
 	})
 }
@@ -118,6 +139,19 @@ func TestProgram(t *testing.T) {
 	}
 	if err := out.Close(); err == nil {
 		t.Error("it ended by itself")
+	}
+	if err := os.WriteFile(name, []byte("#!/bin/sh\ntrap '' TERM\necho begun\nwhile :; do sleep 1; done\n"),
+		0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = startMmpmon(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("one that does not end when it is asked to: %v", err)
 	}
 	if _, err := startMmpmon(name + "-absent"); err == nil {
 		t.Error("a program that is not there was started")
