@@ -31,9 +31,9 @@ func (o *options) connect() (*client.Client, error) {
 	return client.New(o.addr, token)
 }
 
-// show asks the daemon and prints its answer: as JSON where that is wanted, else by print.
+// show asks the daemon and prints its answer: as JSON where that is wanted, else by write.
 func show[T any](o *options, c *cobra.Command, ask func(context.Context, *client.Client) (T, error),
-	print func(io.Writer, T) error) error {
+	write func(io.Writer, T) error) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
@@ -46,5 +46,5 @@ func show[T any](o *options, c *cobra.Command, ask func(context.Context, *client
 	if o.json {
 		return printJSON(c.OutOrStdout(), v)
 	}
-	return print(c.OutOrStdout(), v)
+	return write(c.OutOrStdout(), v)
 }

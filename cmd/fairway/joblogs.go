@@ -50,13 +50,13 @@ func newSacct() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				in, err := openInput(cmd, name)
 				if err != nil {
 					return bare(err)
 				}
 				defer in.Close()
-				return slurm.Read(in, slurm.Options{Zone: at}, func(j *slurm.Job) error { return print(j) })
+				return slurm.Read(in, slurm.Options{Zone: at}, func(j *slurm.Job) error { return emit(j) })
 			})
 		},
 	}
@@ -89,14 +89,14 @@ func newLMT() *cobra.Command {
 			if interval <= 0 {
 				return program.BadUsage(fmt.Errorf("--interval %s is not a time between readings", interval))
 			}
-			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				in, size, done, err := openSeekable(cmd, name)
 				if err != nil {
 					return bare(err)
 				}
 				defer done()
 				return lmt.Read(in, size, lmt.Options{Zone: at, Interval: interval},
-					func(r *lmt.Reading) error { return print(r) })
+					func(r *lmt.Reading) error { return emit(r) })
 			})
 		},
 	}
@@ -108,7 +108,7 @@ func newLMT() *cobra.Command {
 
 // jsonLines reads the named files one after the other and prints what read gives it. Bad files and lines
 // are reported on standard error and do not stop the rest; the error at the end has the code for bad input.
-func jsonLines(cmd *cobra.Command, names []string, read func(name string, print func(any) error) error) error {
+func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit func(any) error) error) error {
 	w := bufio.NewWriterSize(raw(cmd.OutOrStdout()), 64<<10)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -131,7 +131,8 @@ func TestLustreTellsFilesByTheirContent(t *testing.T) {
 			"  sync: { samples: 1, unit: reqs }\n": `"snapshot":"7.25"`,
 		"pages per rpc  rpcs % cum % | rpcs % cum %\n" +
 			"1: 5 0 0 | 7 0 0\n": `"rpc":{"tables":[{"title":"pages per rpc"`,
-		"0 28 0 5 6 7 0 100 200 300 0\n": `"routed":7,"dropped":0,"sent_bytes":100`,
+		"0 28 0 5 6 7 0 100 200 300 0\n":     `"routed":7,"dropped":0,"sent_bytes":100`,
+		"0 28 0 5 6 7 0 100 200 300 0 8 9\n": `"routed":7,"dropped":0,"sent_bytes":100`,
 		"mdt.fs-MDT0000.uuid=abc\nmdt.fs-MDT0000.md_stats=\n" +
 			"open 4 samples [reqs]\n": `"param":"mdt.fs-MDT0000.md_stats","stat"`,
 	} {

@@ -46,20 +46,23 @@ func newLustre() *cobra.Command {
 		Example: "  lctl get_param '*.*.job_stats' | fairway lustre -",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				b, err := whole(cmd, name)
 				if err != nil {
 					return err
 				}
 				params := lustre.ParseParams(b)
 				if len(params) == 0 {
-					return lustreFile(print, lustreLine{File: name}, b)
+					return lustreFile(emit, lustreLine{File: name}, b)
 				}
-				return lustreParams(print, name, params)
+				return lustreParams(emit, name, params)
 			})
 		},
 	}
 }
+
+// lnetNumbers are at least in LNet's stats; releases append further ones.
+const lnetNumbers = 11
 
 // errKind says that a file or parameter is of no kind that is read.
 var errKind = errors.New("not of a kind that is read: " + lustreKinds)
@@ -76,11 +79,11 @@ type lustreLine struct {
 }
 
 // lustreParams prints the parameters of an lctl output; a bad one does not stop the rest.
-func lustreParams(print func(any) error, name string, params []lustre.Param) error {
+func lustreParams(emit func(any) error, name string, params []lustre.Param) error {
 	var bad []error
 	read := 0
 	for _, p := range params {
-		err := lustreFile(print, lustreLine{File: name, Param: p.Path}, p.Value)
+		err := lustreFile(emit, lustreLine{File: name, Param: p.Path}, p.Value)
 		if errors.Is(err, errKind) {
 			continue
 		}
@@ -96,36 +99,36 @@ func lustreParams(print func(any) error, name string, params []lustre.Param) err
 }
 
 // lustreFile prints one file or parameter, recognized by its content.
-func lustreFile(print func(any) error, line lustreLine, b []byte) error {
+func lustreFile(emit func(any) error, line lustreLine, b []byte) error {
 	start := bytes.TrimSpace(b)
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	switch words := bytes.Fields(first); {
 	case bytes.HasPrefix(start, []byte("job_stats:")):
 		jobs, bad := lustre.ParseJobStats(b)
-		return printEach(print, jobs, bad, func(j *lustre.JobStat) any { line.Job = j; return line })
+		return printEach(emit, jobs, bad, func(j *lustre.JobStat) any { line.Job = j; return line })
 	case bytes.Contains(b, []byte("% cum %")):
 		r, bad := lustre.ParseRPCStats(b)
-		return printEach(print, []lustre.RPCStats{r}, bad, func(r *lustre.RPCStats) any { line.RPC = r; return line })
+		return printEach(emit, []lustre.RPCStats{r}, bad, func(r *lustre.RPCStats) any { line.RPC = r; return line })
 	case bytes.HasPrefix(start, []byte("snapshot_time")), bytes.Contains(b, []byte(" samples [")):
 		stats, bad := lustre.ParseStats(b)
-		return printEach(print, stats, bad, func(s *lustre.Stat) any { line.Stat = s; return line })
-	case len(words) == 11 && len(first) == len(start):
+		return printEach(emit, stats, bad, func(s *lustre.Stat) any { line.Stat = s; return line })
+	case len(words) >= lnetNumbers && len(first) == len(start):
 		s, bad := lnet.ParseStats(b)
 		if bad != nil {
 			return errKind
 		}
-		return printEach(print, []lnet.Stats{s}, nil, func(s *lnet.Stats) any { line.LNet = s; return line })
+		return printEach(emit, []lnet.Stats{s}, nil, func(s *lnet.Stats) any { line.LNet = s; return line })
 	case len(words) == 10 && string(words[0]) == "nid":
 		peers, bad := lnet.ParsePeers(b)
-		return printEach(print, peers, bad, func(p *lnet.Peer) any { line.Peer = p; return line })
+		return printEach(emit, peers, bad, func(p *lnet.Peer) any { line.Peer = p; return line })
 	}
 	return errKind
 }
 
 // printEach prints what was read, then says what could not be.
-func printEach[T any](print func(any) error, all []T, bad error, line func(*T) any) error {
+func printEach[T any](emit func(any) error, all []T, bad error, line func(*T) any) error {
 	for i := range all {
-		if err := print(line(&all[i])); err != nil {
+		if err := emit(line(&all[i])); err != nil {
 			return err
 		}
 	}
@@ -145,12 +148,12 @@ func newLwfs() *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at := time.FixedZone("", int(zone.Seconds()))
-			return jsonLines(cmd, args, func(name string, print func(any) error) error {
+			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				b, err := whole(cmd, name)
 				if err != nil {
 					return err
 				}
-				return lwfsFile(print, b, func(line []byte) (any, bool, error) {
+				return lwfsFile(emit, b, func(line []byte) (any, bool, error) {
 					if client {
 						return asAny(lwfs.ParseClientLine(line, at))
 					}
@@ -166,7 +169,7 @@ func newLwfs() *cobra.Command {
 
 func asAny[T any](v T, ok bool, err error) (any, bool, error) { return v, ok, err }
 
-func lwfsFile(print func(any) error, b []byte, parse func([]byte) (any, bool, error)) error {
+func lwfsFile(emit func(any) error, b []byte, parse func([]byte) (any, bool, error)) error {
 	var bad error
 	n, understood := 0, 0
 	for line := range strings.Lines(string(b)) {
@@ -179,7 +182,7 @@ func lwfsFile(print func(any) error, b []byte, parse func([]byte) (any, bool, er
 			continue
 		}
 		understood++
-		if err := print(v); err != nil {
+		if err := emit(v); err != nil {
 			return err
 		}
 	}
