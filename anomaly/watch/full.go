@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"maps"
+
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
@@ -13,17 +15,23 @@ const fullFrom = 0.85
 type full map[topology.NodeID]bool
 
 // excuse keeps what clients of a forwarder at its peak wait for from counting against it, and for a second longer: what
-// was sent then is still on its way. A forwarder that became slow no longer reaches its peak.
+// was sent then is still on its way. That is so for every class of operations, whichever direction is full: each crosses
+// both, a read's request behind the bytes of writes and a write's answer behind those of reads. What the forwarder's own
+// clock says is judged as ever. A forwarder that became slow no longer reaches its peak.
 func (f full) excuse(rows []failslow.Observation, peaks map[topology.NodeID]float64) {
+	before := maps.Clone(f)
+	clear(f)
 	for i := range rows {
 		o := &rows[i]
 		o.Peak = peaks[o.Node]
 		now := o.Peak > 0 && max(o.Class[failslow.Read].Bytes, o.Class[failslow.Write].Bytes) >= fullFrom*o.Peak
-		if now || f[o.Node] {
+		if now || before[o.Node] {
 			for c := range o.Excused {
 				o.Excused[c] = true
 			}
 		}
-		f[o.Node] = now
+		if now {
+			f[o.Node] = true
+		}
 	}
 }

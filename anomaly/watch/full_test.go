@@ -31,4 +31,13 @@ func TestAFullForwarderIsNotSlow(t *testing.T) {
 			}
 		}
 	}
+	// One that was full and says nothing for a second is judged when it is back, and one that is gone is forgotten.
+	second(90, 10, 10)
+	f.excuse(nil, peaks)
+	if len(f) != 0 {
+		t.Errorf("kept of forwarders that are gone: %v", f)
+	}
+	if rows := second(10, 10, 10); rows[0].Excused[failslow.Write] {
+		t.Error("it is excused for what was before it was gone")
+	}
 }
