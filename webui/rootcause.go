@@ -66,19 +66,21 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 	for _, f := range l.Files {
 		names[f.ID] = f.Path
 	}
-	moved := len(rootcause.FromLog(j, l.JobFiles, nil, rootcause.Both).Files)
 	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
-	for op, to := range map[rootcause.Op]**rootcause.Answer{rootcause.Read: &c.Read, rootcause.Write: &c.Write} {
-		job := rootcause.FromLog(j, l.JobFiles, names, op)
-		if len(job.Files) == 0 && !(op == rootcause.Write && moved == 0) {
-			continue
-		}
+	read, write := rootcause.ByDirection(j, l.JobFiles, names)
+	answer := func(job *rootcause.Job) *rootcause.Answer {
 		job.Records, job.Mounts = records, h.mounts
 		job.FromAround(l, around)
-		mine.withoutOthers(&job)
-		answer := rootcause.Explain(job, rootcause.Defaults())
-		answer.Keep(maxCritical)
-		*to = &answer
+		mine.withoutOthers(job)
+		a := rootcause.Explain(*job, rootcause.Defaults())
+		a.Keep(maxCritical)
+		return &a
+	}
+	if len(read.Files) > 0 {
+		c.Read = answer(&read)
+	}
+	if len(write.Files) > 0 || c.Read == nil { // of a job that did metadata alone something is said, too
+		c.Write = answer(&write)
 	}
 	c.Main = rootcause.Main(c.Read, c.Write)
 	return c, nil

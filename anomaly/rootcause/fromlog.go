@@ -52,6 +52,16 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 	return out
 }
 
+// ByDirection are the reads of a log's job and its writes, each for itself. Metadata is of no direction: it is with the
+// writes, where there are some, so that it is said once.
+func ByDirection(j *iolog.Job, rows []iolog.JobFile, names map[int64]string) (read, write Job) {
+	read, write = FromLog(j, rows, names, Read), FromLog(j, rows, names, Write)
+	if len(write.Files) > 0 {
+		read.Metadata = Metadata{}
+	}
+	return read, write
+}
+
 // add counts a file of which the log has times.
 func (m *Metadata) add(r *iolog.JobFile) {
 	m.Files, m.Opens = m.Files+1, m.Opens+r.Opens

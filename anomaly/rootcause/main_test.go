@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,4 +66,34 @@ func TestMainCause(t *testing.T) {
 				strings.Join(a.Verdict, "\n"))
 		}
 	}
+	j := FromLog(&iolog.Job{Procs: 3}, storm, nil, Write)
+	if a := Explain(j, Defaults()); len(j.Files) > 0 || a.Verdict[0] != "No I/O time: no file was read or written." {
+		t.Errorf("metadata alone: %d files, %q", len(j.Files), a.Verdict)
+	}
+}
+
+// Of a job that read and wrote the time in metadata is said once.
+func TestMetadataIsSaidOnce(t *testing.T) {
+	row := logRow(1, 3, 100, 0, 99, 0, 10)
+	row.ReadStart, row.ReadEnd, row.BytesRead, row.MetaSeconds = 0, 5, 1e9, 2
+	for _, c := range []struct {
+		rows    []iolog.JobFile
+		written bool
+	}{{[]iolog.JobFile{row}, true}, {[]iolog.JobFile{onlyRead(row)}, false}} {
+		read, write := ByDirection(&iolog.Job{Procs: 3}, c.rows, nil)
+		if len(read.Files) != 1 || (len(write.Files) == 1) != c.written {
+			t.Fatalf("%d files read, %d written", len(read.Files), len(write.Files))
+		}
+		said := func(j Job) bool {
+			return slices.ContainsFunc(Explain(j, Defaults()).Reasons, func(c Clause) bool { return c.Rule == "metadata" })
+		}
+		if said(read) == c.written || c.written && !said(write) {
+			t.Errorf("of metadata: beside the reads %v, beside the writes %v", said(read), said(write))
+		}
+	}
+}
+
+func onlyRead(r iolog.JobFile) iolog.JobFile {
+	r.WriteStart, r.WriteEnd, r.BytesWritten = math.NaN(), math.NaN(), 0
+	return r
 }

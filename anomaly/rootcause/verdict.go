@@ -17,9 +17,11 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 		}
 	}
 	if a.IOTime == 0 {
-		add(Clause{Rule: "io-time", Value: 0, Limit: Unknown(),
-			Text: fmt.Sprintf("No I/O time: none of the %d files was in I/O for any length of time.",
-				len(j.Files))}, true)
+		text := "No I/O time: no file was read or written."
+		if n := len(j.Files); n > 0 {
+			text = fmt.Sprintf("No I/O time: none of %s was in I/O for any length of time.", anomaly.Counted(n, "file"))
+		}
+		add(Clause{Rule: "io-time", Value: 0, Limit: Unknown(), Text: text}, true)
 		add(metadata(j, lim))
 		return out
 	}
@@ -118,7 +120,8 @@ func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	}, share > lim.Dominant
 }
 
-// sharedFile is N-1: several processes write one file, each by itself, and wait for each other's locks on its stripes.
+// sharedFile is N-1: several processes write one file, each by itself. Where the file system takes locks on stripes they
+// wait for each other's; a log does not say whether they did, so that the clause names a pattern, and no time lost by it.
 // Collective I/O leaves the writing to few.
 func sharedFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	var shared float64
