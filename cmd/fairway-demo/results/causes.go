@@ -22,7 +22,7 @@ import (
 	"fairway/webui/api"
 )
 
-// causeRanks are the processes of the job that is made slow, behind one forwarder.
+// causeRanks are the processes of the job that is to be explained, behind one forwarder.
 const causeRanks = 3
 
 // slowBackEnd is what a write takes in the storage behind the one slow forwarder, seconds.
@@ -32,7 +32,8 @@ const slowBackEnd = 0.2
 // 20 s.
 const neighbourSeconds = 40
 
-// madeCause is one way of making a job slow, and what must be named for it.
+// madeCause is one thing that makes jobs slow, and what must be named for it. N-1 costs nothing on the testbed, whose
+// servers take no locks: there it is the pattern that must be named.
 type madeCause struct {
 	effect string
 	want   []string // rules, of which one must be the main cause
@@ -61,8 +62,8 @@ type causeRuns struct {
 	count int
 }
 
-// causeResults makes a job slow in known ways and asks fairway why it was: from the job's Darshan log and from what was
-// found of its forwarder meanwhile.
+// causeResults runs a job with known causes of slow I/O and asks fairway why it took as long as it did: from the job's
+// Darshan log and from what was found of its forwarder meanwhile.
 func causeResults(ctx context.Context, l *Lab) (_ []Row, err error) {
 	m := topology.Mapping{}
 	for i, n := range nodes(0, 16) {
@@ -260,8 +261,11 @@ func (c *causeRuns) logs() string { return filepath.Join(c.dir, "darshan") }
 func (c *causeRuns) why(ctx context.Context, id topology.JobID, app string) (*explained, error) {
 	file, err := darshanlog.Collect(c.logs(), darshanlog.Job{ID: id, UID: os.Geteuid(), Exe: app, FS: "fuse",
 		MountPoint: testbed.MountPoint})
-	if err != nil || file == "" {
-		return nil, fmt.Errorf("the ranks of job %s left no log: %w", id, err)
+	if err != nil {
+		return nil, fmt.Errorf("the log of job %s: %w", id, err)
+	}
+	if file == "" {
+		return nil, fmt.Errorf("job %s: its ranks left no log in %s", id, c.logs())
 	}
 	out, err := exec.CommandContext(ctx, c.program("fairwayd"), "import", "--dir",
 		filepath.Join(c.dir, "state", "archive"), file).CombinedOutput()
