@@ -22,6 +22,7 @@ type Brought struct {
 	Expected *float64 `json:"expected,omitempty"`
 	// Measured is the same as it came to (median): of a plan against the last run like it before, of the others
 	// against the median of the application's runs that got all but that; absent: there was none to compare with.
+	// Every run has shares once there are any, so that theirs compares two times.
 	Measured *float64 `json:"measured,omitempty"`
 }
 
