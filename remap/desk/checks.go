@@ -189,7 +189,7 @@ func age(d time.Duration) string {
 }
 
 // checkHarm is the bound of harm: while the newest plan of this kind that was judged had made its job slower, the next
-// one waits for a person.
+// one waits for people: it is amber.
 func checkHarm(last *remap.Plan) []remap.Check {
 	if last == nil {
 		return nil
