@@ -15,6 +15,7 @@ type Filter struct {
 	field *Input
 }
 
+// Field is where the filter is typed; nil while it is not.
 func (f *Filter) Field() *Input { return f.field }
 
 // Begin opens the field.
