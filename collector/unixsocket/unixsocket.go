@@ -1,4 +1,4 @@
-// Package unixsocket opens the unix sockets that fairway's programs are asked by. It is below all of them, and so in
+// Package unixsocket opens the Unix sockets on which fairway's programs answer. All of them use it, so it is in
 // collector.
 package unixsocket
 
