@@ -16,15 +16,13 @@ import (
 type Second struct {
 	RX   int64 // Unix seconds of the collector's clock
 	Rows []failslow.Observation
-	// Backend is the mean service time in seconds of each storage pool, then of the metadata server;
-	// empty where the trace does not say.
+	// Pools are the mean service times in seconds of the storage pools; empty where the trace does not say.
 	Pools []float64
-	MDS   float64
 }
 
 // Job is one row of the job table.
 type Job struct {
-	ID, App    string
+	ID         string
 	Start, End int64
 	Nodes      []topology.NodeID
 }
@@ -76,7 +74,7 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 	}{
 		{&t.hist, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s"},
 		{&t.backend, "backend.csv",
-			"rx,mds_us?,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
+			"rx,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
 		{&t.probe, "probe.csv", "rx,node,read1m_us?,write1m_us?,stat_us?"},
 	} {
 		if *o.into, err = openTable(dir, o.name, strings.Split(o.columns, ","), bad); err != nil &&
@@ -121,7 +119,7 @@ func (t *Trace) readNodes(dir string) error {
 }
 
 func (t *Trace) readJobs(dir string) error {
-	f, err := openTable(dir, "jobs.csv", []string{"job", "app?", "start", "end", "nodes"}, t.bad)
+	f, err := openTable(dir, "jobs.csv", []string{"job", "start", "end", "nodes"}, t.bad)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -129,12 +127,12 @@ func (t *Trace) readJobs(dir string) error {
 		return err
 	}
 	for err = f.next(); err == nil; err = f.next() {
-		start, bad := f.seconds(2)
+		start, bad := f.seconds(1)
 		if bad == nil {
 			var end int64
-			if end, bad = f.seconds(3); bad == nil {
-				j := Job{ID: string(f.text(0)), App: string(f.text(1)), Start: start, End: end}
-				for n := range strings.SplitSeq(string(f.text(4)), ";") {
+			if end, bad = f.seconds(2); bad == nil {
+				j := Job{ID: string(f.text(0)), Start: start, End: end}
+				for n := range strings.SplitSeq(string(f.text(3)), ";") {
 					j.Nodes = append(j.Nodes, t.id([]byte(n)))
 				}
 				t.Jobs = append(t.Jobs, j)
@@ -167,7 +165,7 @@ func (t *Trace) id(b []byte) topology.NodeID {
 // next call.
 func (t *Trace) Next() (*Second, error) {
 	s := &t.second
-	s.Rows, s.Pools, s.MDS = s.Rows[:0], s.Pools[:0], math.NaN()
+	s.Rows, s.Pools = s.Rows[:0], s.Pools[:0]
 	rx, err := t.peek(t.samples)
 	if err != nil {
 		return nil, err
@@ -308,7 +306,7 @@ func (t *Trace) backendRow() *RowError {
 	s := &t.second
 	s.Pools = s.Pools[:0]
 	for i := range poolCount {
-		v, bad := f.number(i + 2)
+		v, bad := f.number(i + 1)
 		if bad != nil {
 			return bad
 		}
@@ -316,9 +314,7 @@ func (t *Trace) backendRow() *RowError {
 			s.Pools = append(s.Pools, v*1e-6)
 		}
 	}
-	v, bad := f.number(1)
-	s.MDS = v * 1e-6
-	return bad
+	return nil
 }
 
 func (t *Trace) probeRow() *RowError {

@@ -97,7 +97,7 @@ func (s *simSite) busiest() (most topology.ForwarderID) {
 func simConfig(seed uint64) simmachine.Config {
 	c := simmachine.TaihuLight(seed)
 	c.Compute, c.Forwarders, c.InService, c.Storage, c.JobSeconds = 1024, 24, 16, 16, 300
-	c.StorageBytesPerSec, c.MetaOpsPerSec = 40e9, 100e3
+	c.StorageBytesPerSec = 40e9
 	return c
 }
 

@@ -21,7 +21,6 @@ var ErrNewerFormat = errors.New("written by a newer version")
 
 // segment is a log segment that is read.
 type segment struct {
-	path    string
 	version int
 	r       *bufio.Reader
 	at      int64 // of the next record
@@ -38,7 +37,7 @@ func readSegment(path string, header func(version int, first, block uint64),
 		return 0, false, err
 	}
 	defer f.Close()
-	s := segment{path: path, r: bufio.NewReaderSize(f, 1<<20), at: logHeaderSize}
+	s := segment{r: bufio.NewReaderSize(f, 1<<20), at: logHeaderSize}
 	head := make([]byte, logHeaderSize)
 	if _, err := io.ReadFull(s.r, head); err != nil {
 		return 0, true, nil // the file was made and its header not yet written
@@ -88,7 +87,7 @@ func replay(h *head, wal *writeLog) error {
 		return fmt.Errorf("list the write-ahead log: %w", err)
 	}
 	next, known := uint64(0), false
-	rep := replayer{head: h, wal: wal, open: map[uint64]*openBlock{}, broken: map[*openBlock]bool{},
+	rep := replayer{head: h, open: map[uint64]*openBlock{}, broken: map[*openBlock]bool{},
 		checked: map[*frame]*[]Damage{}}
 	for i, number := range numbers {
 		path := filepath.Join(wal.dir, segmentName(number))
@@ -171,7 +170,6 @@ var errCannotReplay = errors.New("the write-ahead log cannot be replayed")
 // replayer applies records to the head's open blocks.
 type replayer struct {
 	head *head
-	wal  *writeLog
 	open map[uint64]*openBlock // by id; nil for one whose rows are in a sealed block
 	path string                // of this segment
 	seen []uint64              // ids in this segment

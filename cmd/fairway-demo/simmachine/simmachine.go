@@ -29,11 +29,10 @@ type Config struct {
 	// Threads is the pool of one forwarder.
 	Threads int
 	// ForwarderBytesPerSec and ComputeBytesPerSec are peak bandwidths; StorageBytesPerSec is that of the
-	// whole back end; MetaOpsPerSec what its metadata server answers.
+	// whole back end.
 	ForwarderBytesPerSec float64
 	ComputeBytesPerSec   float64
 	StorageBytesPerSec   float64
-	MetaOpsPerSec        float64
 	// Busy is the share of compute nodes that jobs keep, 0..1.
 	Busy float64
 	// JobSeconds is the mean length of a job.
@@ -60,7 +59,7 @@ type Habits struct {
 func TaihuLight(seed uint64) Config {
 	return Config{Name: "taihulight-sim", Seed: seed, Compute: 40960, Forwarders: 240, InService: 80, Storage: 288,
 		Threads:              16,
-		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9, MetaOpsPerSec: 300e3,
+		ForwarderBytesPerSec: 2.5e9, ComputeBytesPerSec: 2.5e9 / 32, StorageBytesPerSec: 240e9,
 		Busy: 0.8, JobSeconds: 1800}
 }
 
@@ -105,7 +104,6 @@ type Machine struct {
 // computeNode is one client.
 type computeNode struct {
 	fwd     int // its forwarder
-	home    int // its default one
 	gen     uint64
 	changed bool
 	job     *job
@@ -159,7 +157,7 @@ func New(cfg Config) (*Machine, error) {
 	for i := range m.compute {
 		id := topology.NodeID(fmt.Sprintf("c%05d", i))
 		f := i / perFwd
-		m.compute[i] = computeNode{fwd: f, home: f, gen: 1}
+		m.compute[i] = computeNode{fwd: f, gen: 1}
 		m.free[i] = true
 		m.index[id] = i
 		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id, Role: topology.Compute,

@@ -219,6 +219,6 @@ func BenchmarkSecond(b *testing.B) {
 func Small(seed uint64) Config {
 	c := TaihuLight(seed)
 	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage = "small-sim", 512, 8, 4, 4
-	c.StorageBytesPerSec, c.MetaOpsPerSec, c.JobSeconds = 8e9, 40e3, 300
+	c.StorageBytesPerSec, c.JobSeconds = 8e9, 300
 	return c
 }

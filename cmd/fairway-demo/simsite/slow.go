@@ -28,7 +28,7 @@ func NewSlow(t testing.TB, o Options) (s *Site, slow topology.ForwarderID) {
 	t.Helper()
 	c := simmachine.TaihuLight(1)
 	c.Name, c.Compute, c.Forwarders, c.InService, c.Storage, c.JobSeconds = "hpc1", 1024, 24, 16, 16, 3600
-	c.StorageBytesPerSec, c.MetaOpsPerSec = 2e9, 100e3
+	c.StorageBytesPerSec = 2e9
 	c.ForwarderBytesPerSec, c.ComputeBytesPerSec, c.Busy = 9e7, 1e6, 0.95 // I/O takes its time and fills no forwarder
 	m, err := simmachine.New(c)
 	if err != nil {

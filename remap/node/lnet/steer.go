@@ -13,8 +13,8 @@ import (
 
 // rule is one selection policy of the user, as lnetctl shows it.
 type rule struct {
-	index         int
-	src, dst, rte string
+	index    int
+	dst, rte string
 }
 
 // rules reads the kernel's list.
@@ -38,8 +38,6 @@ func (m *Mover) rules(ctx context.Context) ([]rule, error) {
 			continue
 		}
 		switch r := &all[len(all)-1]; key {
-		case "src":
-			r.src = value
 		case "dst":
 			r.dst = value
 		case "rte":

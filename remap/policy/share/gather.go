@@ -44,8 +44,8 @@ func (w *Work) most() float64 {
 type Round struct {
 	Jobs []Job // those with work, a job's name only once
 	// Shares are what the policy gives to each job of all servers together, when jobs that want less leave
-	// the rest to others, Reached what the servers can do of it and Most what the job asks for.
-	Shares, Reached, Most []float64
+	// the rest to others, and Reached what the servers can do of it.
+	Shares, Reached []float64
 	// Server holds by which weights each server serves the jobs of its report, in their order: its shares of
 	// itself, and for jobs without work what they would have locally, so that one that begins is served at once.
 	Server [][]float64
@@ -93,7 +93,7 @@ func Gather(p Policy, idle Idle, reports []Report) Round {
 	}
 	target := Allocate(p, r.Jobs, wants, total, idle)
 	split := Divide(target, places)
-	r.Shares, r.Reached, r.Most = parts(target, total), parts(split.Reached, total), parts(wants, total)
+	r.Shares, r.Reached = parts(target, total), parts(split.Reached, total)
 	for i := range reports {
 		r.Server[i] = reports[i].shares(p, split.Server[i])
 	}
