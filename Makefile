@@ -42,14 +42,18 @@ lint:
 
 # The packages that take longest begin first, so that none of them is left running alone at the end. Three run at once on
 # two processors: many wait for programs that they have started.
-LONGEST := ./webui/browsertest ./tsdb/engine ./cmd/fairwayd/daemontest ./cmd/endtoend ./console ./webui ./tsdb/victoria ./remap/mount
+LONGEST := ./tsdb/engine ./cmd/fairwayd/daemontest ./cmd/endtoend ./console ./webui ./tsdb/victoria ./remap/mount
+# What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
+# are webui's tests') and the scores of the detectors.
+PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine
 
 # Everything: what is skipped, and why, is printed at the end.
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
-	$(GO) test ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine # the scores, which take minutes under the race detector
-	@.ci/suite -race -p 3 -timeout 15m $(LONGEST) ./...
+	@.ci/suite -p 3 -timeout 15m $(PLAIN)
+	$(GO) test -run TestKills ./tsdb/engine
+	@.ci/suite -race -p 3 -timeout 15m $(LONGEST) $$($(GO) list ./... | grep -vx fairway/webui/browsertest)
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick:
