@@ -2,10 +2,13 @@ package sitefiles
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/sitefiles/model"
 )
 
@@ -79,9 +82,8 @@ func atLoads(t *testing.T, f model.Fault, run func(t *testing.T, load float64)) 
 
 // accuses says whether a finding holds a router responsible.
 func accuses(what string) bool {
-	var kind, node string
-	_, _ = fmt.Sscan(what, &kind, &node)
-	return kind == "fail_slow" || kind == "silent"
+	kind, _, _ := strings.Cut(what, " ")
+	return anomaly.Kind(kind).Accuses()
 }
 
 // TestSoakHealthy counts routers that are accused while none is sick: nothing is, a server's disk or a server's link.
@@ -117,5 +119,84 @@ func TestSoakHealthy(t *testing.T) {
 			}
 			t.Logf("| %s %s | %g | %d in %.1f router-hours |", fault.Kind, fault.Node, load, accused, hours)
 		})
+	}
+}
+
+// unrestful is a site of its own kind for each seed: how much is asked for, whether routes are static, whether a router
+// has older hardware, whether its jobs pause between phases.
+func unrestful(t *testing.T, seed uint64, rng *rand.Rand) *watched {
+	c := model.Small(seed)
+	c.Load = 0.2 + 0.8*rng.Float64()
+	if rng.IntN(3) == 0 {
+		c.Groups = 2
+	}
+	c.Older = rng.IntN(3) / 2
+	w := watchSite(t, c)
+	for _, j := range w.model.Jobs {
+		if rng.IntN(2) == 0 {
+			j.Mix.On, j.Mix.Off = time.Duration(5+rng.IntN(60))*time.Second, time.Duration(5+rng.IntN(60))*time.Second
+		}
+		if rng.IntN(4) == 0 {
+			j.Mix.Metadata = 0.8
+		}
+	}
+	return w
+}
+
+// unrest are things that happen on a site without any router being at fault: a server's disk or link, a compute node's
+// link, a router that starts its counters anew, a program that ends and one that begins. Each lasts a while and ends.
+func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lasts, f := 20+rng.IntN(160), model.Fault{Value: 0.05 + 0.6*rng.Float64()}
+	switch rng.IntN(5) {
+	case 0:
+		f.Kind, f.Node = model.FaultDisk, fmt.Sprintf("oss%d", 1+rng.IntN(2))
+	case 1:
+		f.Kind, f.Node = model.FaultLink, fmt.Sprintf("oss%d", 1+rng.IntN(2))
+	case 2:
+		f.Kind, f.Node = model.FaultLink, fmt.Sprintf("cn%d", 1+rng.IntN(8))
+	case 3:
+		must(w.model.Reboot(fmt.Sprintf("rtr%d", 1+rng.IntN(4))))
+	default:
+		j, mix := w.model.Jobs[rng.IntN(4)], model.Mixes()[rng.IntN(len(model.Mixes()))]
+		mix.Think = w.model.Think(mix)
+		must(w.model.Start(model.Job{ID: fmt.Sprint(2000 + w.seconds), Clients: j.Clients, Mix: mix}))
+	}
+	if f.Kind != "" {
+		must(w.model.Break(f))
+		w.run(t, lasts)
+		must(w.model.Mend(f.Node))
+	}
+	w.run(t, 40+rng.IntN(80))
+}
+
+// TestSoakRouters counts routers that are accused while none is sick, over courses of half an hour of unrest: the
+// figures of docs/layers.md.
+func TestSoakRouters(t *testing.T) {
+	n := seeds(t)
+	const warm, whole = 120, 1800
+	hours, accused := 0.0, 0
+	for seed := uint64(1); seed <= n; seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 17))
+			w := unrestful(t, 2000+seed, rng)
+			defer w.close()
+			for w.run(t, warm); w.seconds < whole; {
+				w.unrest(t, rng)
+			}
+			hours += float64(len(w.machine.Forwarders)*w.seconds) / time.Hour.Seconds()
+			for what, at := range w.first {
+				if accuses(what) {
+					accused++
+					t.Errorf("seed %d, %+v: %s is found after %d s: %s", seed, w.Model(), what, at, w.says[what])
+				}
+			}
+		})
+		t.Logf("| %d courses | %d in %.1f router-hours |", seed, accused, hours)
 	}
 }

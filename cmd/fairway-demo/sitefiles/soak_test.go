@@ -2,6 +2,7 @@ package sitefiles
 
 import (
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,18 @@ func soak(t *testing.T) {
 	if os.Getenv("FAIRWAY_SOAK") == "" {
 		t.Skip("skipped: takes minutes; make soak runs it")
 	}
+}
+
+// seeds is how many courses a soak takes of each kind.
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	soak(t)
+	const few = 3
+	n, err := strconv.ParseUint(os.Getenv("FAIRWAY_SEEDS"), 10, 32)
+	if err != nil || n == 0 {
+		return few
+	}
+	return n
 }
 
 // TestSoakLargeSite drains a router of 1,000 clients and 32 servers, and gives every table back.

@@ -1,0 +1,215 @@
+package gateways
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/anomaly/watch"
+	"fairway/cmd/fairway-demo/sitefiles/format"
+	"fairway/cmd/fairway-demo/sitefiles/model"
+	"fairway/collector"
+	"fairway/collector/source/dvs"
+	"fairway/collector/source/lustre"
+	"fairway/collector/source/lwfs"
+	"fairway/collector/source/procfs"
+	"fairway/collector/topology"
+	"fairway/tsdb/window"
+)
+
+// watched is a site whose nodes are read by the agents' own sources and judged by the daemon's own detectors, in
+// memory and in a bubble of synctest: as fast as it goes.
+type watched struct {
+	*Model
+	layer     Layer
+	start     time.Time
+	nodes     []*watchedNode
+	board     *window.Board
+	detectors *watch.Detectors
+	machine   watch.Machine
+	frames    []collector.Frame // of the newest second
+	second    int
+	first     map[string]int    // when each node was first accused of each kind
+	says      map[string]string // the sentence of that
+}
+
+// watchedNode is a client or a gateway of it.
+type watchedNode struct {
+	role    topology.Role
+	id      topology.NodeID
+	client  *Client
+	gateway *Gateway
+	tree    *tree
+	sources []collector.Source
+}
+
+// tree is a node's files. Its trace grows, as a file that is appended to; all other files are replaced.
+type tree struct {
+	files fstest.MapFS
+	trace []byte
+}
+
+func (t *tree) Open(name string) (fs.File, error) {
+	if name == traceFile {
+		return &grown{t}, nil
+	}
+	return t.files.Open(name)
+}
+
+// grown is an open trace: it is read from where the reader was.
+type grown struct{ t *tree }
+
+func (g *grown) Stat() (fs.FileInfo, error) {
+	return fs.Stat(fstest.MapFS{"trace": {Data: g.t.trace}}, "trace")
+}
+
+func (g *grown) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(g.t.trace).ReadAt(p, at)
+}
+
+func (g *grown) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+func (g *grown) Close() error { return nil }
+
+func watchGateways(l Layer, seed uint64) *watched {
+	w := &watched{Model: NewModel(seed), layer: l, start: time.Now(), board: window.NewBoard(0),
+		first: map[string]int{}, says: map[string]string{}}
+	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	w.machine.Mapping, w.machine.Peaks = topology.Mapping{}, map[topology.NodeID]float64{}
+	for _, c := range w.Clients {
+		n := &watchedNode{role: topology.Compute, id: topology.NodeID(c.Name), client: c, tree: &tree{}}
+		n.sources = []collector.Source{procOf(n.tree)}
+		if l == DVS {
+			n.sources = append(n.sources, dvs.New(n.tree, false))
+		}
+		w.nodes = append(w.nodes, n)
+	}
+	for _, g := range w.Gateways {
+		n := &watchedNode{role: topology.Forwarder, id: topology.NodeID(g.Name), gateway: g, tree: &tree{}}
+		n.sources = []collector.Source{procOf(n.tree), lustre.New(n.tree)}
+		switch l {
+		case DVS:
+			n.sources = append(n.sources, dvs.New(n.tree, true))
+		case LWFS:
+			n.sources = append(n.sources, lwfs.New(lwfs.Options{Root: n.tree, Path: traceFile}))
+		}
+		w.nodes = append(w.nodes, n)
+		w.machine.Forwarders = append(w.machine.Forwarders, topology.ForwarderID(g.Name))
+		w.machine.Peaks[n.id] = linkRate
+	}
+	return w
+}
+
+func procOf(t *tree) collector.Source {
+	files, err := fs.Sub(t, "proc")
+	if err != nil {
+		panic(err)
+	}
+	return procfs.New(procfs.Options{Root: "proc", Files: files, NFSClient: true, NFSServer: true})
+}
+
+// run lets the site live for some seconds and judges each.
+func (w *watched) run(t *testing.T, seconds int) {
+	t.Helper()
+	for range seconds {
+		w.second++
+		at := time.Duration(w.second) * time.Second
+		time.Sleep(time.Until(w.start.Add(at)))
+		w.Run(at)
+		now := time.Now()
+		w.frames = w.frames[:0]
+		for _, n := range w.nodes {
+			w.frames = append(w.frames, w.read(t, n, at))
+		}
+		clear(w.machine.Mapping)
+		for _, c := range w.Clients {
+			if c.on != nil {
+				w.machine.Mapping[topology.NodeID(c.Name)] = topology.ForwarderID(c.on.Name)
+			}
+		}
+		w.board.Take(w.frames, now)
+		for _, v := range w.detectors.Verdicts(now, &w.machine) {
+			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.says[key] == "" {
+				w.first[key], w.says[key] = w.second, v.Sentence
+			}
+		}
+	}
+}
+
+// read writes a node's files of the second and has its agent's sources read them.
+func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector.Frame {
+	var files format.Tree
+	if n.client != nil {
+		files = clientFiles(w.layer, n.client, at, w.start)
+	} else {
+		files = gatewayFiles(w.layer, n.gateway, at, w.start)
+		if w.layer == LWFS {
+			n.tree.trace = append(n.tree.trace, trace(n.gateway, w.start.Add(at))...)
+		}
+	}
+	n.tree.files = fstest.MapFS{}
+	for name, text := range files {
+		n.tree.files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	now := time.Now()
+	r := collector.Reading{Now: now}
+	for _, s := range n.sources {
+		if err := s.Read(t.Context(), &r); err != nil && !errors.Is(err, collector.ErrNoData) {
+			t.Fatalf("%s, %s: %v", n.id, s.Name(), err)
+		}
+	}
+	return collector.Frame{Node: n.id, Role: n.role, TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: r.Samples,
+		Targets: r.Targets, Jobs: r.Jobs}
+}
+
+// accused are the findings that hold a gateway responsible.
+func (w *watched) accused() map[string]string {
+	out := maps.Clone(w.says)
+	maps.DeleteFunc(out, func(what, _ string) bool {
+		kind, _, _ := strings.Cut(what, " ")
+		return !anomaly.Kind(kind).Accuses()
+	})
+	return out
+}
+
+// A gateway whose link has a tenth of its speed is accused and no other; a storage target at a tenth of its speed
+// accuses none, whatever its gateways' clients mount.
+func TestASlowTargetAccusesNoGateway(t *testing.T) {
+	const healthy, within = 60, 120
+	for _, l := range Layers() {
+		for _, c := range []struct {
+			fault model.Fault
+			want  string
+		}{{model.Fault{Kind: model.FaultLink, Node: "gw2", Value: 0.1}, "fail_slow gw2"},
+			{model.Fault{Kind: model.FaultDisk, Node: "ost1", Value: 0.1}, ""}} {
+			t.Run(fmt.Sprintf("%s %s", l, c.fault.Kind), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := watchGateways(l, 7)
+					w.run(t, healthy)
+					if err := w.Break(c.fault); err != nil {
+						t.Fatal(err)
+					}
+					w.run(t, within)
+					for what, says := range w.accused() {
+						if what != c.want {
+							t.Errorf("%s is found: %s", what, says)
+						}
+					}
+					if c.want != "" && w.first[c.want] <= healthy {
+						t.Errorf("%s: found at %d, want after %d: %v", c.want, w.first[c.want], healthy, w.says)
+					}
+				})
+			})
+		}
+	}
+}

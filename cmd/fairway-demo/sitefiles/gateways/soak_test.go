@@ -1,0 +1,98 @@
+package gateways
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/cmd/fairway-demo/sitefiles/model"
+)
+
+// seeds is how many courses a soak takes of each kind.
+func seeds(t *testing.T) uint64 {
+	t.Helper()
+	if os.Getenv("FAIRWAY_SOAK") == "" {
+		t.Skip("skipped: takes minutes; make soak runs it")
+	}
+	const few = 3
+	n, err := strconv.ParseUint(os.Getenv("FAIRWAY_SEEDS"), 10, 32)
+	if err != nil || n == 0 {
+		return few
+	}
+	return n
+}
+
+// unrest are things that happen on a site without any gateway being at fault: a storage target or all of them become
+// slow, a program's nodes stop and start again, nodes gather on one gateway. Each lasts a while and ends.
+func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lasts := 20 + rng.IntN(180)
+	switch rng.IntN(4) {
+	case 0:
+		name := fmt.Sprintf("ost%d", rng.IntN(len(w.disks)))
+		must(w.Break(model.Fault{Kind: model.FaultDisk, Node: name, Value: 0.1 + 0.5*rng.Float64()}))
+		w.run(t, lasts)
+		must(w.Mend(name))
+	case 1:
+		left := 0.1 + 0.5*rng.Float64()
+		for i := range w.disks {
+			w.disks[i] = left
+		}
+		w.run(t, lasts)
+		for i := range w.disks {
+			w.disks[i] = 1
+		}
+	default:
+		was := make([]*Gateway, len(w.Clients))
+		var to *Gateway // nil: the program has ended
+		if rng.IntN(2) == 0 {
+			to = w.Gateways[rng.IntN(len(w.Gateways))]
+		}
+		for i, c := range w.Clients {
+			if was[i] = c.on; rng.IntN(2) == 0 {
+				must(w.use(c, to, true))
+			}
+		}
+		w.run(t, lasts)
+		for i, c := range w.Clients {
+			must(w.use(c, was[i], true))
+		}
+	}
+	w.run(t, 60+rng.IntN(120))
+}
+
+// TestSoakGateways counts gateways that are accused while none is sick, over courses of an hour of unrest: the figures
+// of docs/layers.md.
+func TestSoakGateways(t *testing.T) {
+	n := seeds(t)
+	const warm, hour = 120, 3600
+	for _, l := range Layers() {
+		t.Run(string(l), func(t *testing.T) {
+			hours, accused := 0.0, 0
+			for seed := uint64(1); seed <= n; seed++ {
+				synctest.Test(t, func(t *testing.T) {
+					w := watchGateways(l, 1000+seed)
+					rng := rand.New(rand.NewPCG(seed, 17))
+					for w.run(t, warm); w.second < hour; {
+						w.unrest(t, rng)
+					}
+					hours += float64(len(w.Gateways)*w.second) / time.Hour.Seconds()
+					for what, says := range w.accused() {
+						accused++
+						t.Errorf("%s, seed %d: %s is found after %d s: %s", l, seed, what, w.first[what], says)
+					}
+				})
+				t.Logf("| %s | %d courses | %d in %.1f gateway-hours |", l, seed, accused, hours)
+			}
+		})
+	}
+}
