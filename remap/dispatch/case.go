@@ -20,7 +20,7 @@ func Past(r *history.Run) *dfra.Run {
 	if f.MetaQueue == nil {
 		past.MetaUnknown = true
 	} else {
-		past.MetaQueue = *f.MetaQueue
+		past.MetaQueue, past.MetaWithin = *f.MetaQueue, f.MetaQueueWithin
 	}
 	return past
 }

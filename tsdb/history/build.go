@@ -54,11 +54,9 @@ func Build(ctx context.Context, store Selector, r Run) (*Profile, error) {
 		return nil, nil
 	}
 	p := b.profile(len(r.NodeList))
-	queue, err := b.metaQueue(ctx, r.Forwarders)
-	if err != nil {
+	if err := b.metaQueue(ctx, r.Forwarders, p); err != nil {
 		return nil, fmt.Errorf("profile of job %s: %w", r.Job, err)
 	}
-	p.MetaQueue = queue
 	if p.IONodes == 1 {
 		p.Mode = topology.Mode11
 	}
@@ -232,8 +230,8 @@ func (b *builder) phases(gap int64) (phases []Phase) {
 
 // metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which
 // the run did I/O: as the forwarders reported it, else by Little's law from the compute nodes'
-// rates and durations, shared over the forwarders; nil where neither is known.
-func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID) (*float64, error) {
+// rates and durations, shared over the forwarders, else from the forwarders' own rates and waits.
+func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID, p *Profile) error {
 	nodes := make([]topology.NodeID, len(forwarders))
 	for i, f := range forwarders {
 		nodes[i] = f.Node()
@@ -246,7 +244,7 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 		}
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if count == 0 {
 		timed := false
@@ -258,11 +256,45 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 			}
 		}
 		if !timed {
-			return nil, nil
+			if sum, count, err = b.metaWaits(ctx, nodes); err != nil || count == 0 {
+				return err
+			}
+			p.MetaQueueWithin = estimated
 		}
 	}
 	mean := sum / count
-	return &mean, nil
+	p.MetaQueue = &mean
+	return nil
+}
+
+// estimated is the factor to which forwarders that keep histograms in decades (LWFS) know their waits.
+const estimated = 2
+
+// metaWaits adds up the metadata operations that waited at forwarders while the run did I/O, by Little's law.
+func (b *builder) metaWaits(ctx context.Context, forwarders []topology.NodeID) (sum, seconds float64, err error) {
+	type place struct {
+		node topology.NodeID
+		step int
+	}
+	rate := map[place]float64{}
+	err = b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, known float64) {
+		if b.sum[i].active() {
+			rate[place{n, i}] = perSecond
+			if perSecond == 0 {
+				seconds += known
+			}
+		}
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	err = b.rates(ctx, forwarders, collector.MetaWait, func(n topology.NodeID, i int, wait, known float64) {
+		if perSecond := rate[place{n, i}]; perSecond > 0 {
+			sum += perSecond * wait * known
+			seconds += known
+		}
+	})
+	return sum, seconds, err
 }
 
 // Seconds is how long the run took.

@@ -103,6 +103,38 @@ func TestProfilePrefersTheForwardersQueue(t *testing.T) {
 	}
 }
 
+// Where nobody counts the queue and no node knows how long its metadata took, the forwarders' own rates and waits say
+// how many operations waited, to a factor of two.
+func TestProfileEstimatesTheQueueByForwardersWaits(t *testing.T) {
+	db, err := engine.Open(t.TempDir(), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	frame := func(n topology.NodeID, r topology.Role, sec int, v ...collector.Sample) collector.Frame {
+		return collector.Frame{Node: n, Role: r, TimeMillis: epoch.UnixMilli() + int64(sec)*1000, Samples: v}
+	}
+	var frames []collector.Frame
+	for sec := range 60 {
+		frames = append(frames, frame("c0", topology.Compute, sec, collector.Sample{Metric: collector.ReadBytes, Value: 1e6},
+			collector.Sample{Metric: collector.WriteBytes, Value: float64(sec)}),
+			frame("f2", topology.Forwarder, sec, collector.Sample{Metric: collector.MetaOps, Value: 0}))
+		if sec%2 == 0 { // a second without a sample says nothing
+			frames = append(frames, frame("f1", topology.Forwarder, sec,
+				collector.Sample{Metric: collector.MetaOps, Value: 600},
+				collector.Sample{Metric: collector.MetaWait, Value: 0.02}))
+		}
+	}
+	if err := db.Append(t.Context(), frames); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Build(t.Context(), db, theRun(epoch))
+	if err != nil || p == nil || p.MetaQueue == nil || p.MetaQueueWithin != 2 {
+		t.Fatalf("profile %+v, %v", p, err)
+	}
+	near(t, "metadata queue", *p.MetaQueue, 12*30.0/90) // 12 at one forwarder in 30 seconds, 0 at the other in 60
+}
+
 func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
 	db := collected(t, epoch, false)
 	r := theRun(epoch)

@@ -58,6 +58,8 @@ type Profile struct {
 	// MetaQueue is the mean number of metadata operations waiting at a forwarder of the run while it
 	// did I/O; nil: not known.
 	MetaQueue *float64 `json:"meta_queue,omitempty"`
+	// MetaQueueWithin is the factor to which MetaQueue is known, 0 where it was measured.
+	MetaQueueWithin float64 `json:"meta_queue_within,omitempty"`
 	// IOSeconds is the time in which the run read, wrote or asked for metadata.
 	IOSeconds float64 `json:"io_seconds"`
 	Phases    []Phase `json:"phases,omitempty"`
@@ -121,7 +123,8 @@ func (r *Run) check() error {
 		{"peak_bytes_per_sec", p.PeakBytesPerSec},
 		{"peak_node_bytes_per_sec", p.PeakNodeBytesPerSec}, {"peak_ops_per_sec", p.PeakOpsPerSec},
 		{"meta_ops", p.MetaOps},
-		{"meta_queue", orZero(p.MetaQueue)}, {"io_seconds", p.IOSeconds}, {"coverage", p.Coverage}} {
+		{"meta_queue", orZero(p.MetaQueue)},
+		{"meta_queue_within", p.MetaQueueWithin}, {"io_seconds", p.IOSeconds}, {"coverage", p.Coverage}} {
 		if f.v < 0 || math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return bad("profile.%s = %v: want 0 or more", f.name, f.v)
 		}

@@ -96,6 +96,8 @@ type Run struct {
 	// MetaUnknown says that nobody measured MetaQueue: the run is then neither shown to be light enough
 	// for more forwarders nor heavy.
 	MetaUnknown bool `json:"-"`
+	// MetaWithin is the factor to which MetaQueue is known: so many times as much must not be too much. 0: measured.
+	MetaWithin float64 `json:"-"`
 }
 
 // Live is what a running neighbour does now, its peak so far on the forwarders concerned.

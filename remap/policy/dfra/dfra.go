@@ -155,7 +155,10 @@ func (s *decider) eligible(r Run) bool {
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
 		"%s did I/O (at least %g needed)", anomaly.Counted(r.IONodes, "compute node"), c.NMin)
 	waited := fmt.Sprintf("%.4g", r.MetaQueue)
-	light := r.MetaQueue < c.WMetadata
+	light := max(1, r.MetaWithin)*r.MetaQueue < c.WMetadata
+	if r.MetaWithin > 1 {
+		waited = fmt.Sprintf("about %s (known to a factor of %g)", waited, r.MetaWithin)
+	}
 	if r.MetaUnknown {
 		waited, light = "it is not known how many", c.UnknownMetadata == UnknownLight
 		if light {

@@ -53,6 +53,12 @@ func TestDecide(t *testing.T) {
 			"history volume io-nodes metadata scale idle!"},
 		{"idle but anomalous is not idle", func(c *Case) { c.Forwarders.Anomalous = c.Forwarders.Idle }, Default, 1, "",
 			"history volume io-nodes metadata scale idle!"},
+		{"metadata known to a factor of two, and twice as much is light", func(c *Case) {
+			c.History[0].MetaQueue, c.History[0].MetaWithin = 15.9, 2
+		}, Upgrade, 15, "", "history volume io-nodes metadata scale idle"},
+		{"metadata known to a factor of two, and twice as much is not light", func(c *Case) {
+			c.History[0].MetaQueue, c.History[0].MetaWithin = 16, 2
+		}, Default, 1, "metadata", "history volume io-nodes metadata! interference"},
 		{"no history: no change", func(c *Case) { c.History = nil }, Default, 1, "history", "history!"},
 		{"another node count is another history", func(c *Case) { c.History[0].Nodes = 479 }, Default, 1, "history",
 			"history!"},

@@ -182,6 +182,40 @@ func (w *watched) accused() map[string]string {
 	return out
 }
 
+// How many metadata operations wait at an LWFS server, by its trace's rates and waits, is the model's number to a factor
+// of two.
+func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
+	const seconds = 120
+	for _, disk := range []float64{0.5, 0.2} { // slow ones: at full speed no call waits for a thread
+		synctest.Test(t, func(t *testing.T) {
+			w := watchGateways(LWFS, 3)
+			for i := range w.disks {
+				w.disks[i] = disk
+			}
+			sum, n := map[topology.NodeID]float64{}, map[topology.NodeID]float64{}
+			for range seconds {
+				w.run(t, 1)
+				for i := range w.frames {
+					f := &w.frames[i]
+					ops, known := f.Value(collector.MetaOps)
+					wait, timed := f.Value(collector.MetaWait)
+					if f.Role == topology.Forwarder && known && timed {
+						sum[f.Node], n[f.Node] = sum[f.Node]+ops*wait, n[f.Node]+1
+					}
+				}
+			}
+			for _, g := range w.Gateways {
+				id := topology.NodeID(g.Name)
+				got, want := sum[id]/n[id], g.waited[Meta].Seconds()/seconds
+				t.Logf("disks at %g: %s: %.3f metadata operations wait, the model has %.3f", disk, id, got, want)
+				if got < want/2 || got > 2*want {
+					t.Errorf("disks at %g: %s: %.3f metadata operations wait, the model has %.3f", disk, id, got, want)
+				}
+			}
+		})
+	}
+}
+
 // A gateway whose link has a tenth of its speed is accused and no other; a storage target at a tenth of its speed
 // accuses none, whatever its gateways' clients mount.
 func TestASlowTargetAccusesNoGateway(t *testing.T) {

@@ -59,7 +59,8 @@ type Client struct {
 type Gateway struct {
 	Name, Addr string
 	calls      [classes]counted
-	wait, exec [classes][8]uint64 // by decades from 10 microseconds on
+	wait, exec [classes][8]uint64     // by decades from 10 microseconds on
+	waited     [classes]time.Duration // sum over the calls, which no file shows
 	llite      model.Stats
 	osc        []model.Stats // a row a storage target
 	waiting    []func()
@@ -181,6 +182,7 @@ func (m *Model) call(c *Client) {
 func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration) {
 	begun := m.now
 	count(&g.wait[op], begun-asked)
+	g.waited[op] += begun - asked
 	sent := g.cpu.use(begun, callCPU)
 	back, target, bytes := sent+metaMean, 0, uint64(0)
 	if op != Meta {
