@@ -115,3 +115,32 @@ func TestHabitsOfRoutersOutliveARestart(t *testing.T) {
 		t.Errorf("its habit was %.3f and is %.3f (%v)", was, is, known)
 	}
 }
+
+// What routers pass on is the layer's bandwidth, and how long messages are in one, against the others, is how slow it is
+// shown: they know no clients' operations.
+func TestRoutersHaveATrend(t *testing.T) {
+	now := time.Unix(1795000000, 0)
+	b := window.NewBoard(0)
+	d := NewDetectors(b, failslow.DefaultSettings(), interference.DefaultSettings())
+	for s := range 30 {
+		at := now.Add(time.Duration(s) * time.Second)
+		var frames []collector.Frame
+		for i, r := range []topology.NodeID{"r1", "r2", "r3", "r4"} {
+			frames = append(frames, collector.Frame{Node: r, Role: topology.Forwarder, TimeMillis: at.UnixMilli() - 1000,
+				Samples: samples(collector.RoutedOps, 1000.0, collector.RoutedBytes, 1e8, collector.InFlight,
+					2+3*float64(i/3))})
+		}
+		b.Take(frames, at)
+		d.Verdicts(at, &Machine{})
+	}
+	_, layer, _ := d.Trend()
+	if layer.Routed != 4e8 || !math.IsNaN(layer.Read) || layer.Waiting != 0 {
+		t.Errorf("the layer is %+v, want 400 MB/s routed and nothing read", layer)
+	}
+	for r, want := range map[topology.ForwarderID]Wait{"r1": {Took: 0.002, Slow: 1}, "r4": {Took: 0.005, Slow: 2.5}} {
+		got := d.Now()[r]
+		if math.Abs(got.Took-want.Took) > 1e-9 || math.Abs(got.Slow-want.Slow) > 1e-9 || !got.Routed {
+			t.Errorf("%s: %+v, want %+v", r, got, want)
+		}
+	}
+}

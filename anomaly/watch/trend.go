@@ -2,9 +2,11 @@ package watch
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/layout"
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -20,18 +22,21 @@ const (
 // Second is the layer in one second, or the mean of some. What was not reported is NaN.
 type Second struct {
 	Read, Write float64 // bytes/s through all forwarders
+	Routed      float64 // bytes/s through routers, which know no direction
 	Meta        float64 // metadata operations/s
 	Waiting     float64 // requests that wait at forwarders
 	P50, P95    float64 // of the time that an operation took its client, s
 }
 
-// Wait is how long the clients of a forwarder wait.
+// Wait is how long the clients of a forwarder wait, or messages are in a router.
 type Wait struct {
 	Took float64 // mean of their operations, s; NaN without one
 	// Slow is how many times as long that is as for the peers' clients, by the slowest class of operations, lately;
 	// NaN where nothing can be compared.
 	Slow  float64
 	Class failslow.Class // the slowest
+	// Routed says that Took is of messages through a router, which knows no clients' operations.
+	Routed bool
 }
 
 // trend is the newest past of the layer. It is guarded by the detectors' mutex.
@@ -84,7 +89,7 @@ func (t *trend) part(share float64) float64 {
 func (t *trend) advance(now int64) {
 	nan := math.NaN()
 	for s := max(t.newest+1, now-trendSeconds+1); s <= now; s++ {
-		t.seconds[s%trendSeconds] = Second{nan, nan, nan, nan, nan, nan}
+		t.seconds[s%trendSeconds] = Second{nan, nan, nan, nan, nan, nan, nan}
 		for _, w := range t.waits {
 			w[s%waitSeconds] = Wait{Took: nan, Slow: nan}
 		}
@@ -175,8 +180,49 @@ func (d *Detectors) takeTrend(now time.Time) {
 		}
 		w[at%waitSeconds] = d.wait(id)
 	}
+	for i := range d.routers.rows {
+		r := &d.routers.rows[i]
+		add(&sec.Routed, r.Bytes)
+		add(&sec.Waiting, r.NoBuffer)
+		for _, n := range r.Waiting {
+			add(&sec.Waiting, n)
+		}
+	}
+	t.transit(d.routers.rows, at)
 	sec.P50, sec.P95 = t.part(0.5), t.part(0.95)
 	clear(t.took[:])
+}
+
+// transit notes how long messages took through each router, and how many times as long lately as through its group's.
+func (t *trend) transit(rows []layout.Router, at int64) {
+	lasts := make([]float64, len(rows))
+	for i := range rows {
+		id := topology.ForwarderID(rows[i].Node)
+		w := t.waits[id]
+		if w == nil {
+			w = noWaits()
+			t.waits[id] = w
+		}
+		one := Wait{Took: rows[i].Inside / rows[i].Messages, Slow: math.NaN(), Routed: true}
+		if math.IsInf(one.Took, 0) {
+			one.Took = math.NaN() // messages are inside and none left
+		}
+		w[at%waitSeconds] = one
+		lasts[i] = meanWait(w, at-lately+1, at).Took
+	}
+	var others []float64
+	for i := range rows {
+		others = others[:0]
+		for k := range rows {
+			if k != i && rows[k].Group == rows[i].Group && lasts[k] > 0 {
+				others = append(others, lasts[k])
+			}
+		}
+		if len(others) > 0 && lasts[i] > 0 {
+			slices.Sort(others)
+			t.waits[topology.ForwarderID(rows[i].Node)][at%waitSeconds].Slow = lasts[i] / others[len(others)/2]
+		}
+	}
 }
 
 // wait is how long the clients of a forwarder waited in the newest second.
@@ -224,10 +270,10 @@ func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
 
 // mean is that of the known seconds from..to.
 func (t *trend) mean(from, to int64) Second {
-	var sum, n [6]float64
+	var sum, n [7]float64
 	for s := max(from, 0); s <= to; s++ {
 		v := &t.seconds[s%trendSeconds]
-		for i, x := range [...]float64{v.Read, v.Write, v.Meta, v.Waiting, v.P50, v.P95} {
+		for i, x := range [...]float64{v.Read, v.Write, v.Routed, v.Meta, v.Waiting, v.P50, v.P95} {
 			if !math.IsNaN(x) {
 				sum[i] += x
 				n[i]++
@@ -235,7 +281,7 @@ func (t *trend) mean(from, to int64) Second {
 		}
 	}
 	m := func(i int) float64 { return sum[i] / n[i] } // NaN of none
-	return Second{m(0), m(1), m(2), m(3), m(4), m(5)}
+	return Second{m(0), m(1), m(2), m(3), m(4), m(5), m(6)}
 }
 
 // Waits are each forwarder's last minutes in steps, the oldest first, with the mean of the last ten seconds at the end.
@@ -279,6 +325,7 @@ func meanWait(w *[waitSeconds]Wait, from, to int64) Wait {
 		if !math.IsNaN(v.Slow) {
 			m.Slow, m.Class = v.Slow, v.Class
 		}
+		m.Routed = m.Routed || v.Routed
 	}
 	if n > 0 {
 		m.Took = sum / n

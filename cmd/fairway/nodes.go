@@ -70,15 +70,25 @@ func throughOf(n api.NodeRow) (through, lateness string) {
 }
 
 func printNodes(w io.Writer, nodes []api.NodeRow) error {
+	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "THROUGH",
+		"LATE s"}
+	const afterWrites = 6
+	routers := slices.ContainsFunc(nodes, func(n api.NodeRow) bool { _, routes := n.Values["routed_bytes"]; return routes })
+	if routers {
+		heads = slices.Insert(heads, afterWrites, "ROUTED MB/s")
+	}
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
 		through, lateness := throughOf(n)
-		rows = append(rows, []string{string(n.ID), n.Role.String(), string(n.State), forwarderOf(n),
+		row := []string{string(n.ID), n.Role.String(), string(n.State), forwarderOf(n),
 			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1),
-			rate(n.Values, "queue_len", 1), through, lateness})
+			rate(n.Values, "queue_len", 1), through, lateness}
+		if routers {
+			row = slices.Insert(row, afterWrites, rate(n.Values, "routed_bytes", 1e6))
+		}
+		rows = append(rows, row)
 	}
-	return printTable(w, []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE",
-		"THROUGH", "LATE s"}, rows)
+	return printTable(w, heads, rows)
 }
 
 // wayOf says how a node's frames come, and how late the newest second was; empty where its agent is not connected.

@@ -1,8 +1,10 @@
 package screen
 
 import (
+	"fmt"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/remap"
@@ -140,6 +142,20 @@ func (s *State) Standing(r *api.ForwarderRow) remap.ForwarderState {
 
 // StandingText is the standing as lists write it.
 func (s *State) StandingText(r *api.ForwarderRow) string { return s.Standing(r).Text(r.Busy) }
+
+// Serves says how many compute nodes use a forwarder.
+func Serves(r *api.ForwarderRow) string {
+	text := anomaly.Counted(r.Clients, "compute node")
+	if r.Clients == 0 && r.Sharing > 0 {
+		text = "shares of " + anomaly.Counted(r.Sharing, "compute node")
+	} else if r.Sharing > 0 {
+		text += fmt.Sprintf(" and shares of %d more", r.Sharing)
+	}
+	if r.Assumed > 0 {
+		text += fmt.Sprintf(" (%d more assumed by the default mapping)", r.Assumed)
+	}
+	return text
+}
 
 // Value hides a number that is too old: a stale forwarder's, or everybody's once the data stops.
 func (s *State) Value(r *api.ForwarderRow, v *float64) *float64 {

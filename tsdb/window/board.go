@@ -185,7 +185,11 @@ func (b *Board) Routes(now time.Time) map[topology.NodeID]Route {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	out := make(map[topology.NodeID]Route, len(b.tracker.list))
-	b.tracker.routes(now, func(n topology.NodeID, r Route) { out[n] = r })
+	b.tracker.routes(now, func(n topology.NodeID, r Route) {
+		if at := b.byName[n]; at == nil || at.Role != topology.Storage && at.Role != topology.Metadata {
+			out[n] = r // servers choose routers, too, and are nobody's clients
+		}
+	})
 	return out
 }
 

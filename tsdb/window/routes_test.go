@@ -236,3 +236,19 @@ func TestAShareVector(t *testing.T) {
 		t.Errorf("a minute later: %+v", r)
 	}
 }
+
+// Servers choose routers as clients do, and are no clients of theirs.
+func TestServersAreNobodysClients(t *testing.T) {
+	b, now := NewBoard(0), time.Unix(1795000000, 0)
+	var frames []collector.Frame
+	for n, role := range map[topology.NodeID]topology.Role{"cn1": topology.Compute, "oss1": topology.Storage,
+		"mds1": topology.Metadata} {
+		frames = append(frames, collector.Frame{Node: n, Role: role, TimeMillis: now.UnixMilli() - 1000,
+			RoutesComplete: true, Routes: []collector.Route{{Client: n, Forwarder: "r1", Share: 0.5},
+				{Client: n, Forwarder: "r2", Share: 0.5}}})
+	}
+	b.Take(frames, now)
+	if got := b.Routes(now); len(got) != 1 || len(got["cn1"].Shares) != 2 {
+		t.Errorf("routes are %v, want those of cn1", got)
+	}
+}

@@ -23,8 +23,10 @@ type Trend struct {
 type LayerNow struct {
 	ReadBytesPerSec  *float64 `json:"read_bytes_per_sec"`
 	WriteBytesPerSec *float64 `json:"write_bytes_per_sec"`
-	MetaOpsPerSec    *float64 `json:"meta_ops_per_sec"`
-	Waiting          *float64 `json:"waiting"` // requests that wait at forwarders
+	// RoutedBytesPerSec is what routers pass on, which know no direction.
+	RoutedBytesPerSec *float64 `json:"routed_bytes_per_sec,omitempty"`
+	MetaOpsPerSec     *float64 `json:"meta_ops_per_sec"`
+	Waiting           *float64 `json:"waiting"` // requests that wait at forwarders
 	// P50 and P95 are of the time that an operation took its client.
 	P50 *float64 `json:"latency_p50_seconds"`
 	P95 *float64 `json:"latency_p95_seconds"`

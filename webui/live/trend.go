@@ -32,7 +32,8 @@ func (p *Picture) Trend() api.Trend {
 
 func layerNow(s watch.Second) api.LayerNow {
 	return api.LayerNow{ReadBytesPerSec: api.Known(s.Read), WriteBytesPerSec: api.Known(s.Write),
-		MetaOpsPerSec: api.Known(s.Meta), Waiting: api.Known(s.Waiting), P50: api.Known(s.P50), P95: api.Known(s.P95)}
+		RoutedBytesPerSec: api.Known(s.Routed),
+		MetaOpsPerSec:     api.Known(s.Meta), Waiting: api.Known(s.Waiting), P50: api.Known(s.P50), P95: api.Known(s.P95)}
 }
 
 func (c *Config) detectors() *watch.Detectors {
@@ -58,7 +59,7 @@ func addWaits(d *watch.Detectors, o *api.Overview) {
 			continue
 		}
 		r.Latency, r.Slow = api.Known(w.Took), api.Known(w.Slow)
-		if r.Slow != nil {
+		if r.Slow != nil && !w.Routed {
 			r.SlowOp = w.Class.String()
 		}
 	}

@@ -258,6 +258,7 @@ export async function forwarderPage(app, id) {
         ? '-'
         : `${number(p.v * k)} ${unit}`;
     };
+    const came = (/** @type {string} */ m) => Boolean(d.series[m]?.length);
     const threads = (/** @type {string} */ m) =>
       newest(m)
         .replace(/\.0? *$/, '')
@@ -288,10 +289,17 @@ export async function forwarderPage(app, id) {
       ],
       .../** @type {[string, string][]} */ (
         shownAs('forwarder', 'list')
-          .filter(m => !m.layers.forwarder?.includes('rare') || d.series[m.name])
+          .filter(m => came(m.name))
           .map(m => [m.label, newest(m.name) + peers(m.name)])
       ),
     ];
+    const never = shownAs('forwarder', 'list').filter(m => !came(m.name) && !m.layers.forwarder?.includes('rare'));
+    if (never.length && d.state !== 'silent')
+      lines.push([
+        'not reported',
+        `${never.map(m => m.label).join(', ')}: ` +
+          (came('routed_bytes') ? 'a router knows no files and no direction' : 'fairway doctor says what to switch on'),
+      ]);
     if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
     if (d.state === 'silent')
       lines.unshift([

@@ -20,6 +20,7 @@ const charts = [
     lines: [
       { name: 'write', of: s => mega(s.write_bytes_per_sec) },
       { name: 'read', of: s => mega(s.read_bytes_per_sec) },
+      { name: 'routed', of: s => mega(s.routed_bytes_per_sec) },
     ],
   },
   { title: 'metadata', unit: 'ops/s', lines: [{ name: 'operations', of: s => s.meta_ops_per_sec }] },
@@ -95,6 +96,7 @@ async function layerOver(r, nodes) {
     await Promise.all([
       sum('bandwidth', 'write_bytes', 'write_bytes_per_sec'),
       sum('bandwidth', 'read_bytes', 'read_bytes_per_sec'),
+      sum('bandwidth', 'routed_bytes', 'routed_bytes_per_sec'),
       sum('metadata', 'meta_ops', 'meta_ops_per_sec'),
       sum('waiting', 'queue_len', 'waiting'),
       latency(),
@@ -175,7 +177,7 @@ export class Strip {
     this.plots.forEach(p => p?.destroy());
     const css = getComputedStyle(document.documentElement),
       of = (/** @type {string} */ n) => css.getPropertyValue(n).trim();
-    const strokes = [of('--series1'), of('--series2')],
+    const strokes = [of('--series1'), of('--series2'), of('--dim')],
       axis = {
         stroke: of('--dim'),
         grid: { stroke: of('--line'), width: 1 },
@@ -255,11 +257,15 @@ export class Strip {
   say(c, u) {
     const at = u?.cursor?.idx;
     const now = this.now ?? {};
-    const texts = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) => {
-      const v =
-        at !== null && at !== undefined ? u.data[i + 1][at] : this.range.fixed ? mean(u?.data[i + 1] ?? []) : l.of(now);
-      return `${c.lines.length > 1 ? `${l.name} ` : ''}${v === null || v === undefined ? '-' : short(v)}`;
-    });
+    const values = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) =>
+      at !== null && at !== undefined ? u.data[i + 1][at] : this.range.fixed ? mean(u?.data[i + 1] ?? []) : l.of(now),
+    );
+    const known = values.map((/** @type {any} */ v) => v !== null && v !== undefined);
+    /** @type {string[]} */
+    const texts = c.lines.flatMap((/** @type {any} */ l, /** @type {number} */ i) =>
+      known[i] ? [`${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}`] : [],
+    );
+    if (!texts.length) texts.push('-');
     const peak = c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / 1e6)}` : '';
     const when =
       at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';

@@ -3,7 +3,6 @@ package forwarder
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -196,13 +195,7 @@ func (p *Screen) Title(s *screen.State, _ int) string {
 	if r.Rack != "" {
 		title += "   rack " + chart.Clean(r.Rack)
 	}
-	title += fmt.Sprintf("   serves %s", anomaly.Counted(r.Clients, "compute node"))
-	if r.Assumed > 0 {
-		title += fmt.Sprintf(" (%d more assumed by the default mapping)", r.Assumed)
-	}
-	if r.Sharing > 0 {
-		title += fmt.Sprintf(" and shares of %d more", r.Sharing)
-	}
+	title += "   serves " + screen.Serves(r)
 	if nodes := p.detail.Value.ClientNodes; len(nodes) > 0 {
 		ids := make([]topology.NodeID, len(nodes))
 		for i := range nodes {

@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"fairway/collector"
@@ -19,12 +20,14 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	if r == nil {
 		r = &d.ForwarderRow
 	}
-	var lines []string
-	var items []string
+	var lines, items, never []string
 	for _, m := range api.ListedMetrics {
 		row, now := m.Info(), s.Value(r, r.Value(m))
 		points := d.Series[m.String()]
-		if row.Forwarder&collector.Rare != 0 && now == nil && len(points) == 0 {
+		if now == nil && len(points) == 0 {
+			if row.Forwarder&collector.Rare == 0 {
+				never = append(never, row.Label)
+			}
 			continue
 		}
 		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
@@ -46,8 +49,9 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		lines = append(lines, chart.Clip(head+chart.Sparkline(points, end, sparkSpan, top,
 			min(60, w-1-len(head)-len(foot)))+foot, w))
 	}
-	items = append(items,
-		"occupancy "+chart.Ratio(s.Value(r, r.Occupancy))+"%")
+	if v := s.Value(r, r.Occupancy); v != nil {
+		items = append(items, "occupancy "+chart.Ratio(v)+"%")
+	}
 	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
 		s.Standing(r) != remap.ForwarderStale {
 		items = append(items, fmt.Sprintf("threads %s/%s busy", chart.Count(busy), chart.Count(all)))
@@ -55,7 +59,21 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	for _, l := range chart.WrapItems(append(items, p.waiting(s, r)...), w-1) {
 		lines = append(lines, " "+l)
 	}
+	if len(never) > 0 && s.Standing(r) != remap.ForwarderStale {
+		for _, l := range chart.Wrap(unreported(d, never), w-1) {
+			lines = append(lines, " "+l)
+		}
+	}
 	return lines
+}
+
+// unreported says what has not come for minutes, and why where that is known.
+func unreported(d *api.ForwarderDetail, what []string) string {
+	why := "fairway doctor says what to switch on"
+	if len(d.Series[collector.RoutedBytes.String()]) > 0 {
+		why = "a router knows no files and no direction"
+	}
+	return fmt.Sprintf("not reported: %s (%s)", strings.Join(what, ", "), why)
 }
 
 // waiting says how many times as long as in service requests wait, where the forwarder reports both.

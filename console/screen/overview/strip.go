@@ -29,7 +29,7 @@ func bandwidth(v *float64) string {
 
 // gauges are the machine strip's: what moves, metadata, how long clients wait, what waits.
 func gauges(now *api.LayerNow) []gauge {
-	return []gauge{
+	all := []gauge{
 		{"write", bandwidth(now.WriteBytesPerSec), func(n *api.LayerNow) *float64 { return n.WriteBytesPerSec }},
 		{"read", bandwidth(now.ReadBytesPerSec), func(n *api.LayerNow) *float64 { return n.ReadBytesPerSec }},
 		{"metadata", chart.Thousands(now.MetaOpsPerSec) + "/s",
@@ -38,6 +38,17 @@ func gauges(now *api.LayerNow) []gauge {
 		{"wait p50", chart.Millis(now.P50) + " ms", func(n *api.LayerNow) *float64 { return n.P50 }},
 		{"wait p95", chart.Millis(now.P95) + " ms", func(n *api.LayerNow) *float64 { return n.P95 }},
 	}
+	if now.RoutedBytesPerSec != nil && now.ReadBytesPerSec == nil && now.WriteBytesPerSec == nil {
+		all[0] = gauge{"routed", bandwidth(now.RoutedBytesPerSec),
+			func(n *api.LayerNow) *float64 { return n.RoutedBytesPerSec }}
+		all = slices.Delete(all, 1, 3) // routers know neither reads nor metadata
+	}
+	return all
+}
+
+// moves is what all forwarders move.
+func moves(n *api.LayerNow) *float64 {
+	return screen.Sum(screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec), n.RoutedBytesPerSec)
 }
 
 // now is the mean of the last ten seconds; nothing of data that is too old.
@@ -107,13 +118,11 @@ func shortStrip(s *screen.State, w int) string {
 	for i := range s.Shown.Forwarders {
 		peak += s.Shown.Forwarders[i].PeakBytesPerSec
 	}
-	moves := screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec)
-	texts := []string{"moves ", " " + rate(moves, peak), "  md ", " " + chart.Thousands(n.MetaOpsPerSec), "  p95 ",
+	texts := []string{"moves ", " " + rate(moves(n), peak), "  md ", " " + chart.Thousands(n.MetaOpsPerSec), "  p95 ",
 		" " + chart.Millis(n.P95) + " ms"}
 	room := w - 1 - len(strings.Join(texts, ""))
-	parts := []gauge{{"moves", "", func(n *api.LayerNow) *float64 {
-		return screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec)
-	}}, all[2], all[5]}
+	parts := []gauge{{"moves", "", moves},
+		{"metadata", "", func(n *api.LayerNow) *float64 { return n.MetaOpsPerSec }}, all[len(all)-1]}
 	line := " "
 	for i := range parts {
 		wide := room / 3
@@ -163,19 +172,27 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 			add("victims", fitting(victims(n.Victims), w-10))
 		}
 	} else {
-		add("serves", anomaly.Counted(r.Clients, "compute node"))
+		add("serves", screen.Serves(r))
 	}
 	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-24), s.SignLook(" !"))+" "+
 		chart.Times(s.Value(r, r.Slow))+
 		", 5 min")
-	if l := s.Value(r, r.Latency); l != nil {
+	routed, l := s.Value(r, r.Value(collector.RoutedBytes)), s.Value(r, r.Latency)
+	switch {
+	case routed != nil && l != nil:
+		add("transit", chart.Millis(l)+" ms that a message is in it")
+	case l != nil:
 		add("latency", fmt.Sprintf("%s ms; median of all clients %s ms", chart.Millis(l), chart.Millis(now(s).P50)))
-	} else {
+	default:
 		add("latency", "no client does I/O through it now")
 	}
 	value := func(m collector.Metric) string { return chart.Metric(m, s.Value(r, r.Value(m))) }
-	add("moves", fmt.Sprintf("read %s, write %s MB/s; queue %s; occupancy %s %%", value(collector.ReadBytes),
-		value(collector.WriteBytes), value(collector.QueueLen), chart.Ratio(s.Value(r, r.Occupancy))))
+	data := fmt.Sprintf("read %s, write %s MB/s", value(collector.ReadBytes), value(collector.WriteBytes))
+	if routed != nil {
+		data = value(collector.RoutedBytes) + " MB/s in both directions"
+	}
+	add("moves", fmt.Sprintf("%s; queue %s; occupancy %s %%", data, value(collector.QueueLen),
+		chart.Ratio(s.Value(r, r.Occupancy))))
 	if r.TopJob != "" {
 		add("top job", s.TopJob(r))
 	}
