@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,8 +20,9 @@ import (
 
 // site is a running site in files with the programs of a release on it.
 type site struct {
-	t   *testing.T
-	dir string
+	t       *testing.T
+	dir     string
+	browser string // where browsers reach it
 }
 
 // startSite starts the site, the daemon and an agent a node, and waits for the first second.
@@ -66,6 +68,9 @@ func startSite(t *testing.T, flags ...string) *site {
 	})
 	var printed []string
 	for line := range lines {
+		if at, ok := strings.CutPrefix(line, "browser: "); ok {
+			s.browser, _, _ = strings.Cut(at, " ")
+		}
 		if printed = append(printed, line); strings.HasPrefix(line, "first second shown") {
 			go func() {
 				for range lines { // so that it never waits for a reader
@@ -310,11 +315,15 @@ func TestMappingNeedsNoRightToMove(t *testing.T) {
 }
 
 // TestJobIsSteered: a person moves a job's nodes to one router; the servers prefer it for their data, the plan is
-// verified by the messages that cross it, and the roll back gives every node the routers that it had.
+// verified by the messages that cross it, and the roll back gives every node the routers that it had. Every node drops
+// what comes over a router that it has no route over: no route is taken away meanwhile, and nothing is dropped.
 func TestJobIsSteered(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t)
-	was := s.tables()
+	for _, n := range []string{"cn1", "cn2", "cn3", "cn4", "cn5", "cn6", "cn7", "cn8", "oss1", "oss2", "mds1"} {
+		s.demo("lnetctl", n, "set", "drop_asym_route", "1")
+	}
+	was, dropped := s.tables(), s.truth().Dropped
 	s.fairway("remap", "cn1,cn2", "--to", "rtr3", "--reason", "the job gets a router of its own")
 	if text := string(s.fairway("plan", "show", "P-000001")); !strings.Contains(text, "3 of 3 servers get a rule") {
 		t.Errorf("the preview is\n%s", text)
@@ -340,4 +349,82 @@ func TestJobIsSteered(t *testing.T) {
 		t.Errorf("the roll back ended with %v:\n%s", err, text)
 	}
 	s.restored(was)
+
+	// A drain would have to take routes away: it is not done, and says why.
+	s.fairway("exclude", "rtr2", "--reason", "to be looked at")
+	s.until("the drain says what keeps it", func() bool {
+		return strings.Contains(string(s.fairway("exclusions")), "drop_asym_route is 1")
+	})
+	if now := s.tables(); now != was {
+		t.Errorf("a drain that is not done changed\n%s\nto\n%s", was, now)
+	}
+	if now := s.truth().Dropped; now != dropped {
+		t.Errorf("%d messages were dropped", now-dropped)
+	}
+}
+
+// TestBusyIsNotSlow: how busy a router is reads the same in the API, in both faces, in a plan's evidence and in the
+// journal; one without its source is unknown, and null in the evidence; and a storage target at a tenth of its speed
+// accuses no router.
+func TestBusyIsNotSlow(t *testing.T) {
+	t.Parallel() // it mostly waits
+	need(t, missingTools("tmux", "chromium")...)
+	s := startSite(t, "--blind", "rtr4")
+	s.traffic("rtr2")
+	s.until("rtr3 is ok and rtr4 unknown", func() bool {
+		at := s.nodes("forwarder")
+		return at["rtr3"].State == "ok" && at["rtr4"].State == "unknown"
+	})
+	s.fairway("remap", "cn1", "--to", "rtr3", "--reason", "to have its load kept")
+	s.fairway("remap", "cn2", "--to", "rtr4", "--reason", "to have it kept that its load is not known")
+	type kept struct {
+		State remap.ForwarderState
+		Busy  *float64
+		Load  struct {
+			Routed *float64 `json:"routed_bytes_per_sec"`
+		}
+	}
+	frozen := func(plan, router string) kept {
+		var p struct {
+			Frozen struct{ Forwarders map[string]kept }
+		}
+		if err := json.Unmarshal(s.fairway("--json", "plan", "show", plan), &p); err != nil {
+			t.Fatal(err)
+		}
+		return p.Frozen.Forwarders[router]
+	}
+	const peak = 300e6 // of each of the model's routers, bytes/s
+	rtr3 := frozen("P-000001", "rtr3")
+	if rtr3.State != remap.ForwarderOK || rtr3.Busy == nil || rtr3.Load.Routed == nil ||
+		math.Abs(*rtr3.Busy-*rtr3.Load.Routed/peak) > 1e-6 || *rtr3.Busy < 0.05 {
+		t.Fatalf("kept of rtr3: %+v", rtr3)
+	}
+	if rtr4 := frozen("P-000002", "rtr4"); rtr4.State != remap.ForwarderUnknown || rtr4.Busy != nil ||
+		rtr4.Load.Routed != nil {
+		t.Errorf("kept of rtr4, whose agent has no source: %+v", rtr4)
+	}
+	busy := rtr3.State.Text(rtr3.Busy) // busy 67 %
+	x := openTerminal(t)
+	x.run(filepath.Join(bin, "fairway") + " --addr " + s.socket() + " top")
+	x.shows("rtr3", "rtr4")
+	x.keys("4")
+	x.shows("P-000001")
+	x.types(":P-000001")
+	x.keys("Enter")
+	x.shows("rtr3", busy)
+	p := openBrowser(t, s.browser+"plans/P-000001")
+	p.says("rtr3", busy)
+	p.open(s.browser + "forwarders/rtr4")
+	p.says("rtr4", "unknown", "not reported")
+
+	s.demo("fault", "disk", "oss1", "0.1")
+	from := s.truth().Seconds
+	const watched = 60
+	s.until("a minute of the site has passed", func() bool { return s.truth().Seconds > from+watched })
+	for line := range strings.Lines(string(s.fairway("findings"))) {
+		if f := strings.Fields(line); len(f) > 3 && strings.HasPrefix(f[1], "rtr") && f[3] == "confirmed" {
+			t.Errorf("a slow target, and a router is accused: %s", line)
+		}
+	}
+	s.demo("mend", "oss1")
 }

@@ -78,6 +78,9 @@ func (s *Site) agent(n *model.Node, a Agents) table {
 		"lnet":   table{"enabled": true, "root": root},
 		"procfs": table{"enabled": true, "root": filepath.Join(root, "proc")},
 	}
+	if n.Name == s.opt.Blind {
+		delete(source, "lnet")
+	}
 	if n.Role != model.Router {
 		source["lustre"] = table{"enabled": true, "root": root}
 	}

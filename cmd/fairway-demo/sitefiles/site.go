@@ -25,6 +25,8 @@ type Options struct {
 	Dir     string // the nodes' folders and the socket
 	// Clients is how many clients have files; 0: all. The others live in the model only.
 	Clients int
+	// Blind is a router whose agent has no source for LNet; empty: none.
+	Blind string
 	// Speed is how fast the site's clock goes; 0: as the wall's.
 	Speed float64
 }
@@ -52,6 +54,9 @@ func New(o Options, start time.Time) (*Site, error) {
 	if o.Speed == 0 {
 		o.Speed = 1
 	}
+	if n := m.Node(o.Blind); o.Blind != "" && (n == nil || n.Role != model.Router) {
+		return nil, fmt.Errorf("blind: %q is not a router of this site", o.Blind)
+	}
 	return &Site{opt: o, model: m, writer: format.Writer{Release: o.Release, Start: start},
 		files: NewFiles(o.Dir), shadows: map[string]*shadow{}}, nil
 }
@@ -71,8 +76,14 @@ func (s *Site) hasFiles(n *model.Node) bool {
 	return n.Role != model.Client || s.opt.Clients == 0 || n.Index < s.opt.Clients
 }
 
-// Forwarders is how many routers it has.
-func (s *Site) Forwarders() int { return s.opt.Model.Routers }
+// Forwarders is how many of its routers report what they move.
+func (s *Site) Forwarders() int {
+	n := s.opt.Model.Routers
+	if s.opt.Blind != "" {
+		n--
+	}
+	return n
+}
 
 // What says what the site is.
 func (s *Site) What() string {
