@@ -71,9 +71,9 @@ bench-detect:
 	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops' ./anomaly/scenariotest
 	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
 
-# The modelled site with LNet routers, large and over many seeds: minutes.
+# The modelled sites of routers and of gateways, large and over many seeds (FAIRWAY_SEEDS): an hour at most.
 soak:
-	FAIRWAY_SOAK=1 $(GO) test -count=1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles
+	FAIRWAY_SOAK=1 GOGC=400 $(GO) test -count=1 -p 1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles/...
 
 # Man pages, from the programs' own commands.
 man:

@@ -33,9 +33,7 @@ type siteOptions struct {
 	auto    bool
 	alone   bool
 	layer   string
-	spare   int
 	blind   string
-	idle    bool
 }
 
 // fileSite is a site in files, of routers or of gateways.
@@ -76,9 +74,7 @@ func newSite() *cobra.Command {
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
 	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
 	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers), or nfs, dvs or lwfs: gateways with Lustre behind them")
-	f.IntVar(&s.spare, "spare", 0, "routers in reserve: every node prefers the others")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
-	f.BoolVar(&s.idle, "idle", false, "no program runs until 'site job' starts one")
 	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
@@ -242,10 +238,7 @@ func (o *siteOptions) build(dir string) (fileSite, error) {
 		const withFiles = 8
 		opt.Model, opt.Clients = model.Large(o.seed), withFiles
 	}
-	opt.Model.Load, opt.Model.Groups, opt.Model.Spare, opt.Blind = o.load, o.groups, o.spare, o.blind
-	if o.idle {
-		opt.Model.Jobs = []model.Job{}
-	}
+	opt.Model.Load, opt.Model.Groups, opt.Blind = o.load, o.groups, o.blind
 	var err error
 	if opt.Release, err = format.ParseRelease(o.release); err != nil {
 		return nil, err

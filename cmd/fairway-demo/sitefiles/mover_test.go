@@ -260,22 +260,54 @@ func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
 		t.Errorf("routes of cn1 are\n%s\nthey were\n%s", now, was)
 	}
 	client, to := moverOf(s, "cn1", ""), s.model.Node("cn1").NID()
-	look, err := client.Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, server := range []string{"oss1", "oss2", "mds1"} {
 		order := wire.SteerOrder{To: []string{to}, Forwarder: "rtr3"}
 		if err := moverOf(s, server, "").Steer(t.Context(), order); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := client.Steer(t.Context(), wire.SteerOrder{To: []string{look.Net}, Forwarder: "rtr3"}); err != nil {
-		t.Fatal(err)
+	if a, err := client.Move(t.Context(), wire.RemapOrder{Node: "cn1", Forwarder: "rtr3"}); err != nil ||
+		a.Forwarder != "rtr3" || len(s.model.Node("cn1").Table.Rules) != 1 {
+		t.Errorf("%+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
 	}
 	s.model.Run(s.model.Now() + 5*time.Second)
+	all := []topology.ForwarderID{"rtr1", "rtr2", "rtr3", "rtr4"}
+	if a, err := client.Spread(t.Context(), all); err != nil || !slices.Equal(a.Spread, all) ||
+		len(s.model.Node("cn1").Table.Rules) != 0 {
+		t.Errorf("back: %+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
+	}
+	if now := rowsOf(s, "cn1"); now != was {
+		t.Errorf("routes of cn1 are\n%s\nthey were\n%s", now, was)
+	}
 	if n := dropped() - before; n != 0 {
 		t.Errorf("%d messages were dropped", n)
+	}
+}
+
+// TestARuleThatCameTooLateIsOurs: an order that ran out of time while lnetctl added its rule is given again, finds the
+// rule and takes it for its own.
+func TestARuleThatCameTooLateIsOurs(t *testing.T) {
+	s := newSite(t, Options{})
+	s.model.Node("cn1").Table.DropAsym = true
+	m := moverOf(s, "cn1", "")
+	run := m.Run
+	ctx, end := context.WithCancel(t.Context())
+	m.Run = func(c context.Context, argv ...string) ([]byte, error) {
+		out, err := run(c, argv...)
+		if slices.Contains(argv, "udsp") && slices.Contains(argv, "add") {
+			end()
+			return nil, errors.New("killed")
+		}
+		return out, err
+	}
+	to := wire.RemapOrder{Node: "cn1", Forwarder: "rtr3"}
+	if _, err := m.Move(ctx, to); err == nil {
+		t.Fatal("an order whose time is over was carried out")
+	}
+	m.Run = run
+	if a, err := m.Move(t.Context(), to); err != nil || a.Forwarder != "rtr3" ||
+		len(s.model.Node("cn1").Table.Rules) != 1 {
+		t.Errorf("%+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
 	}
 }
 

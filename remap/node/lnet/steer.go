@@ -139,7 +139,11 @@ func (m *Mover) steerOne(ctx context.Context, rules []rule, dst, rte string) (ag
 	if err := m.keep(func(k *kept) { k.Rules[dst] = rte }); err != nil {
 		return again, err
 	}
-	if _, err := m.lnetctl(ctx, "udsp", "add", "--dst", dst, "--rte", rte); err != nil {
+	_, err = m.lnetctl(ctx, "udsp", "add", "--dst", dst, "--rte", rte)
+	if err != nil && ctx.Err() != nil {
+		return again, err // lnetctl may have done it: the rule stays known as ours, and the next order looks
+	}
+	if err != nil {
 		return again, errors.Join(err, m.keep(func(k *kept) { delete(k.Rules, dst) }))
 	}
 	return again, nil

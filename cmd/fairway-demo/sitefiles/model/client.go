@@ -12,7 +12,6 @@ type Front struct {
 	Imports []*Import // a row a target; the metadata target is the last
 	Ops     Stats     // llite's
 	Job     *Job      // that runs on the node; nil: no job
-	index   int       // of the client
 	rng     *rand.Rand
 }
 
@@ -42,27 +41,6 @@ type Mix struct {
 	Metadata float64       // share of all calls that are metadata
 	Sizes    []Size        // of the data calls
 	On, Off  time.Duration // it works for On, then not for Off; Off 0: always
-	Files    Files         // that it opens at the begin of each time of work
-}
-
-// Files is what a program's nodes open when it begins to work.
-type Files string
-
-// What is opened.
-const (
-	OneFile  Files = "one"  // the first node creates a file and all open it
-	EachFile Files = "each" // each node creates a file of its own
-)
-
-// opens is what a node does at the begin of a time of work.
-func (j *Job) opens(client int) []Op {
-	switch {
-	case j.Mix.Files == "":
-		return nil
-	case j.Mix.Files == EachFile || client == j.Clients[0]:
-		return []Op{Create, Open} // an open that creates is counted as both
-	}
-	return []Op{Open}
 }
 
 // Size is a size of calls and how often it is drawn.
@@ -97,15 +75,6 @@ func (s *Site) Start(j Job) error {
 	return nil
 }
 
-// Stop ends a job now.
-func (s *Site) Stop(id string) {
-	for _, j := range s.Jobs {
-		if j.ID == id {
-			j.End = min(s.now, endOf(j))
-		}
-	}
-}
-
 // start begins a job on its clients.
 func (s *Site) start(j *Job) {
 	for _, i := range j.Clients {
@@ -114,7 +83,6 @@ func (s *Site) start(j *Job) {
 			c.Front.Job.End = min(s.now, endOf(c.Front.Job)) // one job a node
 		}
 		c.Front.Job = j
-		s.open(c, j)
 		for range j.Mix.Depth {
 			s.after(draw(c.Front.rng, j.Mix.Think+10*time.Millisecond), func() { s.slot(c, j) })
 		}
@@ -128,25 +96,6 @@ func endOf(j *Job) time.Duration {
 	return j.End
 }
 
-// next is when a job's next time of work begins.
-func (j *Job) next(now time.Duration) time.Duration {
-	every := j.Mix.On + j.Mix.Off
-	return j.Begin + ((now-j.Begin)/every+1)*every
-}
-
-// open opens a job's files on a client, at the begin of each time of work.
-func (s *Site) open(c *Node, j *Job) {
-	if j.Mix.Files == "" || c.Front.Job != j || s.now >= endOf(j) {
-		return
-	}
-	for _, op := range j.opens(c.Front.index) {
-		calls{s}.call(&RPC{Op: op, client: c, job: j, import_: c.Front.Imports[len(c.Front.Imports)-1], done: func() {}})
-	}
-	if j.Mix.Off > 0 {
-		s.at(j.next(s.now), func() { s.open(c, j) })
-	}
-}
-
 // slot makes one of a client's calls and comes back for the next.
 func (s *Site) slot(c *Node, j *Job) {
 	if c.Front.Job != j || s.now >= endOf(j) {
@@ -156,7 +105,8 @@ func (s *Site) slot(c *Node, j *Job) {
 		return
 	}
 	if on := j.Mix.On; j.Mix.Off > 0 && (s.now-j.Begin)%(on+j.Mix.Off) >= on {
-		s.at(j.next(s.now), func() { s.slot(c, j) })
+		next := j.Begin + ((s.now-j.Begin)/(on+j.Mix.Off)+1)*(on+j.Mix.Off)
+		s.at(next, func() { s.slot(c, j) })
 		return
 	}
 	f := c.Front

@@ -25,7 +25,6 @@ type Config struct {
 	Groups     int     // static routes: the clients in this many groups, each with its part of the routers; 0: all
 	Discovery  bool    // nodes know a router by its far identifier
 	Older      int     // this many routers have older hardware: a fifth slower
-	Spare      int     // this many routers are in reserve: every node prefers the others
 	Jobs       []Job   // nil: four jobs share the clients
 }
 
@@ -79,8 +78,6 @@ func New(cfg Config) (*Site, error) {
 		return nil, fmt.Errorf("rates and load must be above 0: %+v", cfg)
 	case cfg.Groups < 0 || cfg.Groups > cfg.Routers:
 		return nil, fmt.Errorf("%d groups for %d routers", cfg.Groups, cfg.Routers)
-	case cfg.Spare < 0 || cfg.Spare >= cfg.Routers:
-		return nil, fmt.Errorf("%d of %d routers in reserve: want at least one that is not", cfg.Spare, cfg.Routers)
 	}
 	s := &Site{cfg: cfg, peers: map[peerKey]*Peer{}, byNID: map[string]*Node{}, byName: map[string]*Node{},
 		rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
@@ -194,28 +191,19 @@ func (n *Node) buffers(cpts int) {
 	}
 }
 
-// priority is that of the routes over a router.
-func (s *Site) priority(router int) int {
-	const reserve = 10
-	if router >= len(s.routers)-s.cfg.Spare {
-		return reserve
-	}
-	return 0
-}
-
 // routes gives every client the routers of its group, and every server all of them.
 func (s *Site) routes() {
 	for i, c := range s.clients {
 		for k, r := range s.routers {
 			if g := s.cfg.Groups; g == 0 || k*g/len(s.routers) == i*g/len(s.clients) {
-				s.must(c.AddRoute(ServerNet, r.NIs[0].NID, -1, s.priority(k)))
+				s.must(c.AddRoute(ServerNet, r.NIs[0].NID, -1, 0))
 				c.peerOf(r, ClientNet)
 			}
 		}
 	}
 	for _, o := range s.servers {
-		for k, r := range s.routers {
-			s.must(o.AddRoute(ClientNet, r.NIs[1].NID, -1, s.priority(k)))
+		for _, r := range s.routers {
+			s.must(o.AddRoute(ClientNet, r.NIs[1].NID, -1, 0))
 			o.peerOf(r, ServerNet)
 		}
 	}
@@ -238,7 +226,7 @@ func (s *Site) must(err error) {
 
 func (s *Site) imports() {
 	for i, c := range s.clients {
-		c.Front = &Front{index: i, rng: rand.New(rand.NewPCG(s.cfg.Seed, 100000+uint64(i)))}
+		c.Front = &Front{rng: rand.New(rand.NewPCG(s.cfg.Seed, 100000+uint64(i)))}
 		var mdt *Target
 		for _, o := range s.servers {
 			if o.Role == MDS {
