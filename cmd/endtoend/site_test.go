@@ -341,14 +341,21 @@ func TestJobIsSteered(t *testing.T) {
 		(err != nil || !strings.Contains(string(text), "verified")) {
 		t.Errorf("the plan ended with %v:\n%s", err, text)
 	}
-	if s.tables() == was {
-		t.Error("no node's routes have changed")
+	if rules := string(s.demo("lnetctl", "cn1", "udsp", "show")); !strings.Contains(rules, "10.0.255.3@tcp") {
+		t.Errorf("cn1 does not prefer rtr3; its rules are\n%s", rules)
+	}
+	if now := s.tables(); now != was {
+		t.Errorf("routes were replaced where that drops messages:\n%s\nthey were\n%s", now, was)
 	}
 	if text, err := s.try(5*patience, "fairway", "--addr", s.socket(), "plan", "rollback", "P-000001", "--reason",
 		"the job has ended"); err != nil {
 		t.Errorf("the roll back ended with %v:\n%s", err, text)
 	}
-	s.restored(was)
+	for _, n := range []string{"cn1", "cn2", "oss1", "oss2", "mds1"} {
+		s.until("the roll back takes the rules of "+n+" away", func() bool {
+			return !strings.Contains(string(s.demo("lnetctl", n, "udsp", "show")), "rte:")
+		})
+	}
 
 	// A drain would have to take routes away: it is not done, and says why.
 	s.fairway("exclude", "rtr2", "--reason", "to be looked at")
