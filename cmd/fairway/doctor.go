@@ -83,11 +83,11 @@ func printChecks(w io.Writer, checks []api.Check) error {
 	mark := map[api.CheckLevel]string{api.CheckOK: "ok", api.CheckWarned: "!",
 		api.CheckFailed: "FAILED", api.CheckUnknown: "?"}
 	for _, c := range checks {
-		if _, err := fmt.Fprintf(w, "%-6s  %-8s  %s\n", mark[c.Level], c.Name, c.Text); err != nil {
+		if _, err := fmt.Fprintf(w, "%-6s  %-10s  %s\n", mark[c.Level], c.Name, c.Text); err != nil {
 			return err
 		}
 		if c.Fix != "" {
-			if _, err := fmt.Fprintf(w, "%18s-> %s\n", "", c.Fix); err != nil {
+			if _, err := fmt.Fprintf(w, "%20s-> %s\n", "", c.Fix); err != nil {
 				return err
 			}
 		}

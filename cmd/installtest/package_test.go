@@ -237,34 +237,3 @@ func debFiles(t *testing.T, deb string) (files []string) {
 	slices.Sort(files)
 	return files
 }
-
-// TestContainerfile: what it copies are packages that are made, and it runs what the daemon's unit runs.
-func TestContainerfile(t *testing.T) {
-	b, err := os.ReadFile("../../packaging/Containerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unit, err := os.ReadFile("../../packaging/fairwayd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`ENTRYPOINT ["/usr/bin/fairwayd"]`, `CMD ["run"]`, "\nUSER fairway\n"} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("no %q", want)
-		}
-	}
-	if !strings.Contains(string(unit), "ExecStart=/usr/bin/fairwayd run") {
-		t.Error("the unit runs something else")
-	}
-	need(t, "dpkg", "make")
-	packages(t, "deb")
-	copied := regexp.MustCompile(`(?m)^COPY (.*) /tmp/$`).FindSubmatch(b)
-	if copied == nil {
-		t.Fatal("no COPY")
-	}
-	for _, pattern := range strings.Fields(string(copied[1])) {
-		if found, err := filepath.Glob(filepath.Join(made, "packages", pattern)); err != nil || len(found) != 1 {
-			t.Errorf("COPY %s is %v, %v", pattern, found, err)
-		}
-	}
-}

@@ -28,7 +28,7 @@ var walk = []step{
 		}
 	}},
 	{begins: "systemctl enable --now fairwayd", doctor: "next: systemctl enable --now fairwayd",
-		after: func(s *site, _ string) { s.until(head, "fairway doctor", "daemon    answers at") }},
+		after: func(s *site, _ string) { s.until(head, "fairway doctor", "daemon      answers at") }},
 	{begins: "for n in forwarder/fwd0", doctor: "next: give the nodes their settings and start fairway-agent",
 		after: func(s *site, _ string) {
 			// The first second: forwarders and all four compute nodes report.
