@@ -99,9 +99,6 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.store = store.Source
-	if err := d.forget(time.Now()); err != nil {
-		return d, err
-	}
 	if conf.view {
 		d.store = seen{store.Source}
 	}
@@ -186,6 +183,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.keepForwarders(ctx) })
 	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.forgetArchive(ctx) })
+	d.tasks.Go(func() { d.forgetOld(ctx) })
 	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	if err := d.joinCluster(); err != nil {

@@ -13,7 +13,6 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/remap/desk"
-	"fairway/remap/journal"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/archive"
 )
@@ -48,29 +47,42 @@ func (k *Keep) validate() error {
 // leastSegment is how many records of the journal are worth a segment.
 const leastSegment = 1000
 
-// forget takes out of journal and history what is older than it is kept, before they are opened.
-func (d *daemon) forget(now time.Time) error {
-	k := &d.conf.Keep
-	// The journal of a cluster is equal in all daemons: none of them shortens it alone.
-	if k.Journal > 0 && d.cluster == nil && !d.conf.view {
-		segment, n, err := journal.Archive(d.journal(), now.Add(-k.Journal), leastSegment)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			d.log.Info("old records of the journal are in a segment", "file", segment, "records", n)
+// forgetOld takes out of journal and history what is older than it is kept, once a day, until ctx ends.
+func (d *daemon) forgetOld(ctx context.Context) {
+	for wait := time.NewTimer(time.Minute); ; wait.Reset(24 * time.Hour) {
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case now := <-wait.C:
+			if err := d.forget(ctx, now); err != nil && ctx.Err() == nil {
+				d.log.Warn("what is old is still in the journal or the history; the next try is in a day", "err", err)
+			}
 		}
 	}
-	if k.History > 0 && !d.conf.view {
-		n, err := history.Forget(filepath.Join(d.conf.StateDir, "history"), now.Add(-k.History))
-		if err != nil {
-			return err
+}
+
+// forget takes out of journal and history what is older than it is kept.
+func (d *daemon) forget(ctx context.Context, now time.Time) error {
+	k := &d.conf.Keep
+	if d.conf.view {
+		return nil
+	}
+	var failed error
+	// The journal of a cluster is equal in all daemons: none of them shortens it alone.
+	if k.Journal > 0 && d.cluster == nil {
+		old, err := d.desk.Archive(ctx, now.Add(-k.Journal), leastSegment)
+		if failed = err; old != nil && err == nil {
+			d.log.Info("old records of the journal are in a segment", "file", old.Segment, "records", old.Records)
 		}
-		if n > 0 {
+	}
+	if k.History > 0 {
+		n, err := d.history.Forget(now.Add(-k.History))
+		if failed = errors.Join(failed, err); n > 0 {
 			d.log.Info("old runs of the history are forgotten", "runs", n)
 		}
 	}
-	return nil
+	return failed
 }
 
 // forgetArchive takes old days out of the archive once an hour, until ctx ends.

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/journal"
 	"fairway/tsdb/history"
 )
@@ -51,26 +56,46 @@ func TestStateOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestWhatIsOldIsForgotten at the start, of a state directory of the version before, by the settings of each.
+// TestWhatIsOldIsForgotten while the daemon runs, of a state directory of the version before, by the settings of each.
 func TestWhatIsOldIsForgotten(t *testing.T) {
 	c := stateOf(t)
-	runs := func() int {
-		h, sum, err := history.Open(filepath.Join(c.StateDir, "history"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close()
-		return sum.Runs
+	h, _, err := history.Open(filepath.Join(c.StateDir, "history"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	was := runs()
-	d := &daemon{conf: c, log: slog.New(slog.DiscardHandler)}
-	later := time.Now().AddDate(20, 0, 0)
-	if err := d.forget(later); err != nil || runs() != was || was == 0 {
-		t.Errorf("by default %d of %d runs are kept, %v", runs(), was, err)
+	defer h.Close()
+	path := filepath.Join(c.StateDir, "journal")
+	before, err := journal.Verify(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := desk.DefaultSettings()
+	k, _, err := desk.Open(desk.Config{Settings: rules, Path: path, Situation: func() *remap.Situation {
+		return &remap.Situation{}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	d := &daemon{conf: c, log: slog.New(slog.DiscardHandler), history: h, desk: k}
+	was, later := h.Count(), time.Now().AddDate(20, 0, 0)
+	if err := d.forget(t.Context(), later); err != nil || h.Count() != was || was == 0 {
+		t.Errorf("by default %d of %d runs are kept, %v", h.Count(), was, err)
+	}
+	if sum, err := journal.Verify(path); err != nil || sum.Archived != 0 {
+		t.Errorf("%d records are not worth a segment: %+v %v", before.Records, sum, err)
 	}
 	c.Keep.History = 24 * time.Hour
-	if err := d.forget(later); err != nil || runs() != 0 {
-		t.Errorf("%d runs are kept, %v", runs(), err)
+	if err := d.forget(t.Context(), later); err != nil || h.Count() != 0 {
+		t.Errorf("%d runs are kept, %v", h.Count(), err)
+	}
+	old, err := k.Archive(t.Context(), later, 1)
+	if err != nil || old == nil {
+		t.Fatalf("the desk's journal gives %+v, %v", old, err)
+	}
+	sum, err := journal.Verify(path)
+	if err != nil || sum.Archived != old.Records || sum.Records < before.Records {
+		t.Errorf("the chain is %+v, %v; it was %+v, and %+v went", sum, err, before, old)
 	}
 	for name, long := range map[string]*time.Duration{"journal": &c.Keep.Journal, "history": &c.Keep.History,
 		"archive": &c.Keep.Archive} {
@@ -91,9 +116,16 @@ func TestSegmentsOfTheJournalAreBackedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	segment, _, err := journal.Archive(path, time.Now().AddDate(20, 0, 0), 0)
-	if err != nil || segment == "" {
-		t.Fatal(segment, err)
+	j, _, err := journal.Open(path, func(*journal.Record) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := j.Old(time.Now().AddDate(20, 0, 0), 0)
+	if err != nil || old == nil {
+		t.Fatal(old, err)
+	}
+	if err := errors.Join(j.CutOff(old), j.Close()); err != nil {
+		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "copy")
 	if _, err := c.backUp(t.Context(), dir, time.Now()); err != nil {
@@ -105,7 +137,41 @@ func TestSegmentsOfTheJournalAreBackedUp(t *testing.T) {
 	if err != nil || sum.Records != was.Records || sum.LastHash != was.LastHash || sum.Archived == 0 {
 		t.Errorf("%+v %v, was %+v", sum, err, was)
 	}
-	if _, err := os.Stat(filepath.Join(other.StateDir, filepath.Base(segment))); err != nil {
+	if _, err := os.Stat(filepath.Join(other.StateDir, filepath.Base(old.Segment))); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestADaemonForgetsEachDay, without being started again.
+func TestADaemonForgetsEachDay(t *testing.T) {
+	h, _, err := history.Open(filepath.Join(t.TempDir(), "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	synctest.Test(t, func(t *testing.T) {
+		r := history.Run{Job: "1", User: "wei", App: "wrf", Nodes: 1, Start: time.Now()}
+		if err := h.Begin(r); err != nil {
+			t.Fatal(err)
+		}
+		r.End = r.Start.Add(time.Hour)
+		if err := h.End(r); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		d := &daemon{conf: &Config{Keep: Keep{History: 24 * time.Hour}}, log: slog.New(slog.DiscardHandler), history: h}
+		go d.forgetOld(ctx)
+		for _, c := range []struct {
+			after time.Duration
+			want  int
+		}{{24 * time.Hour, 1}, {25 * time.Hour, 0}} {
+			time.Sleep(c.after)
+			synctest.Wait()
+			if h.Count() != c.want {
+				t.Errorf("at %s there are %d runs, want %d", time.Since(r.Start), h.Count(), c.want)
+			}
+		}
+		stop()
+		synctest.Wait()
+	})
 }

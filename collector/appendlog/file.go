@@ -1,6 +1,7 @@
 package appendlog
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,42 @@ func OpenFile(path string) (*File, *os.File, error) {
 		return nil, nil, errors.Join(err, f.Close())
 	}
 	return &File{handle: f}, f, nil
+}
+
+// Rewrite writes a file anew that the caller has open, from the old one's content, and returns what is at path then,
+// locked and to be read from its begin. After a kill at any point there is the old file or the new one. Those who read
+// the old one go on; the runtime closes it when nobody does. A
+// file that comes with an error is in the place of the old one, and takes nothing more.
+func Rewrite(path string, write func(io.Writer) error) (*File, *os.File, error) {
+	f, file, err := OpenFile(path + ".new")
+	if err != nil {
+		return nil, nil, err
+	}
+	err = file.Truncate(0) // what an attempt before left
+	out := bufio.NewWriterSize(file, 1<<20)
+	if err == nil {
+		err = write(out)
+	}
+	if err = errors.Join(err, out.Flush()); err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		f.size, err = file.Seek(0, io.SeekEnd)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close(), os.Remove(path+".new"))
+	}
+	if err := SyncDir(filepath.Dir(path)); err != nil {
+		// After a crash the name may be the old file's again: nothing that comes now would be in it.
+		return f, file, f.breakOff("fsync", err)
+	}
+	return f, file, nil
 }
 
 // On continues a file of size whole bytes, which the caller has locked and settled.

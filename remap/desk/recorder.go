@@ -157,6 +157,20 @@ func (r *recorder) History(w journal.Wanted) iter.Seq2[*journal.Record, error] {
 // Records returns the number of records in the journal.
 func (r *recorder) Records() uint64 { return r.records.Load() }
 
+// Archive moves the journal's records of before a time to a segment beside it, as journal.Journal.Old says; nil: there
+// are too few. Steps wait only while the rest of the journal is copied.
+func (r *recorder) Archive(ctx context.Context, before time.Time, least uint64) (*journal.Old, error) {
+	old, err := r.journal.Old(before, least)
+	if err != nil || old == nil {
+		return nil, err
+	}
+	return old, r.do(ctx, func() error {
+		err := r.journal.CutOff(old)
+		r.broken.Store(r.journal.Broken() != nil)
+		return err
+	})
+}
+
 // Since is journal.Journal.Since of the desk's journal.
 func (r *recorder) Since(n uint64, visit func(*journal.Record) error) (uint64, error) {
 	return r.journal.Since(n, visit)

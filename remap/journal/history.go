@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,15 +17,15 @@ const spanRecords = 1024
 
 // catalog knows where in the journal each record is: 16 bytes a record, and the newest of each subject.
 type catalog struct {
-	file io.ReaderAt
-
 	mu     sync.RWMutex // guards everything that follows
-	base   uint64       // records before the file's first, which are in segments
-	starts []int64      // by record number less 1 and base
-	end    int64        // of the last
-	before []uint64     // the number of the same subject's record before; 0: none
+	file   io.ReaderAt
+	base   uint64   // records before the file's first, which are in segments
+	starts []int64  // by record number less 1 and base
+	end    int64    // of the last
+	before []uint64 // the number of the same subject's record before; 0: none
 	newest map[string]uint64
 	spans  []span
+	lead   uint64 // how many of the first span's records were cut off
 }
 
 // span is the times of spanRecords records: clocks are set back, so they are not in order.
@@ -38,11 +40,33 @@ func (x *catalog) begin(head link) {
 	x.base, x.end = head.seq, head.size
 }
 
+// whole is the file up to the last record's end.
+func (x *catalog) whole() *io.SectionReader {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return io.NewSectionReader(x.file, 0, x.end)
+}
+
+// cutOff goes on with a file that has a head of some bytes in the place of old records.
+func (x *catalog) cutOff(file io.ReaderAt, o *Old, head int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.file, x.base, x.end = file, o.last.seq, x.end-o.last.end+head
+	// Copies: what was cut off is not to stay in memory.
+	x.starts, x.before = slices.Clone(x.starts[o.Records:]), slices.Clone(x.before[o.Records:])
+	for i := range x.starts {
+		x.starts[i] += head - o.last.end
+	}
+	gone := x.lead + o.Records
+	x.spans, x.lead = slices.Clone(x.spans[gone/spanRecords:]), gone%spanRecords
+	maps.DeleteFunc(x.newest, func(_ string, n uint64) bool { return n <= x.base })
+}
+
 // add takes the next record, which ends at a byte of the file.
 func (x *catalog) add(r *Record, end int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.starts)%spanRecords == 0 {
+	if (uint64(len(x.starts))+x.lead)%spanRecords == 0 {
 		x.spans = append(x.spans, span{r.At, r.At})
 	}
 	s := &x.spans[len(x.spans)-1]
@@ -71,6 +95,9 @@ func (x *catalog) last(w *Wanted) uint64 {
 func (x *catalog) previous(w *Wanted, n uint64) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+	if n <= x.base { // it has been cut off since
+		return 0
+	}
 	if w.Subject != "" {
 		return x.skip(w, x.before[n-1-x.base])
 	}
@@ -80,12 +107,16 @@ func (x *catalog) previous(w *Wanted, n uint64) uint64 {
 // skip steps over spans of which no record is wanted; x.mu is held.
 func (x *catalog) skip(w *Wanted, n uint64) uint64 {
 	for n > x.base {
-		i := (n - 1 - x.base) / spanRecords
+		i := (n - 1 - x.base + x.lead) / spanRecords
 		s := x.spans[i]
 		if !s.last.Before(w.From) && (w.To.IsZero() || s.first.Before(w.To)) {
 			return n
 		}
-		for first := x.base + i*spanRecords; n > first; {
+		first := x.base
+		if i > 0 {
+			first += i*spanRecords - x.lead
+		}
+		for n > first {
 			if w.Subject == "" {
 				n = first
 				break
@@ -101,16 +132,16 @@ func (x *catalog) read(n uint64) (*Record, error) {
 	x.mu.RLock()
 	if n <= x.base {
 		x.mu.RUnlock()
-		return nil, fmt.Errorf("journal: record %d is in a segment beside it", n)
+		return nil, fmt.Errorf("journal: record %d %w", n, errArchived)
 	}
-	i := n - x.base
+	file, i := x.file, n-x.base
 	start, end := x.starts[i-1], x.end
 	if i < uint64(len(x.starts)) {
 		end = x.starts[i]
 	}
 	x.mu.RUnlock()
 	line := make([]byte, end-start)
-	if _, err := x.file.ReadAt(line, start); err != nil {
+	if _, err := file.ReadAt(line, start); err != nil {
 		return nil, fmt.Errorf("journal: record %d at byte %d: %w", n, start, err)
 	}
 	rec, _ := intact(line)
@@ -124,12 +155,12 @@ func (x *catalog) read(n uint64) (*Record, error) {
 func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
 	x.mu.RLock()
 	n = max(n, x.base)
-	last, end, start := x.base+uint64(len(x.starts)), x.end, x.end
+	file, last, end, start := x.file, x.base+uint64(len(x.starts)), x.end, x.end
 	if n < last {
 		start = x.starts[n-x.base]
 	}
 	x.mu.RUnlock()
-	in := bufio.NewReaderSize(io.NewSectionReader(x.file, start, end-start), 1<<20)
+	in := bufio.NewReaderSize(io.NewSectionReader(file, start, end-start), 1<<20)
 	for ; n < last; n++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil {
@@ -162,12 +193,15 @@ func (x *catalog) lines(n uint64) (io.Reader, error) {
 	case n > x.base+uint64(len(x.starts)):
 		return nil, fmt.Errorf("journal: it has no record %d", n)
 	case n < x.base:
-		return nil, fmt.Errorf("journal: record %d is in a segment beside it", n)
+		return nil, fmt.Errorf("journal: record %d %w", n, errArchived)
 	case n < x.base+uint64(len(x.starts)):
 		end = x.starts[n-x.base]
 	}
 	return io.NewSectionReader(x.file, 0, end), nil
 }
+
+// errArchived is of a record that is not in the journal any more.
+var errArchived = errors.New("is in a segment beside it")
 
 // errNoFile is of a journal that cannot be read back.
 var errNoFile = errors.New("journal: it cannot be read back")
@@ -183,6 +217,9 @@ func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
 		}
 		for n := x.last(&w); n > 0; n = x.previous(&w, n) {
 			rec, err := x.read(n)
+			if errors.Is(err, errArchived) {
+				return // it has been cut off since, with all before it
+			}
 			if err == nil && (rec.At.Before(w.From) || !w.To.IsZero() && !rec.At.Before(w.To)) {
 				continue
 			}

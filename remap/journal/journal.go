@@ -25,6 +25,7 @@ import (
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
+	path    string
 	file    *appendlog.File
 	seq     uint64
 	prev    [sha256.Size]byte
@@ -107,7 +108,7 @@ func startJournal(file *appendlog.File, f *os.File, path string, replay func(*Re
 	if err := file.Settle(path, c.size, c.torn > 0); err != nil {
 		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
 	}
-	return &Journal{file: file, seq: c.seq, prev: c.prev, catalog: x}, sum, nil
+	return &Journal{path: path, file: file, seq: c.seq, prev: c.prev, catalog: x}, sum, nil
 }
 
 // keep copies what is to be cut off to a file and returns its path. The name follows from the content:

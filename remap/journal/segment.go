@@ -22,71 +22,79 @@ import (
 // that of the record before it.
 const StepArchived RecordKind = "archived"
 
-// Archive moves the records before a time to a compressed segment beside the journal, as the bytes that they are, and
-// returns its path; "" where there is nothing to move, or fewer than least records. What can still change keeps its
+// Old are the first records of a journal, which a segment has as well.
+type Old struct {
+	Segment string // its path
+	Records uint64
+	last    place
+}
+
+// Old writes the records before a time to a compressed segment beside the journal, as the bytes that they are, for
+// CutOff to take them out of it; nil where there are none, or fewer than least. What can still change keeps its
 // records and all later ones in the journal: an exclusion that was not returned, an open finding, a plan that moves
-// nodes, a standing approval in force; and so do the newest plan and finding, from which the next are numbered. The
-// journal must not be open. After a kill at any point the journal is the old one or the new one.
-func Archive(path string, before time.Time, least uint64) (segment string, n uint64, err error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return "", 0, nil
+// nodes, a standing approval in force; and so do the newest plan and finding, from which the next are numbered. It may
+// be called beside a writer, for records that come later change nothing of it.
+func (j *Journal) Old(before time.Time, least uint64) (*Old, error) {
+	if j.catalog == nil {
+		return nil, errNoFile
 	}
-	held, f, err := appendlog.OpenFile(path)
-	if err != nil {
-		return "", 0, fmt.Errorf("archive journal: %w", err)
-	}
-	defer held.Close()
-	c, o := chain{name: path}, old{before: before, subjects: map[string]*reach{}}
-	if err := c.read(f, o.take); err != nil {
-		return "", 0, err
+	whole := j.catalog.whole()
+	c, o := chain{name: j.path}, old{before: before, subjects: map[string]*reach{}}
+	if err := c.read(io.NewSectionReader(whole, 0, whole.Size()), o.take); err != nil {
+		return nil, err
 	}
 	cut := o.cut()
 	if cut < max(least, 1) {
-		return "", 0, nil
+		return nil, nil
 	}
-	last := &o.records[cut-1]
-	segment = fmt.Sprintf("%s.%d-%d.gz", path, o.first, last.seq)
-	if err := moveSegment(f, path, segment, last); err != nil {
-		return "", 0, fmt.Errorf("archive journal: %w", err)
+	last := o.records[cut-1]
+	found := &Old{fmt.Sprintf("%s.%d-%d.gz", j.path, o.first, last.seq), cut, last}
+	if err := writeSegment(found.Segment, io.NewSectionReader(whole, 0, last.end)); err != nil {
+		return nil, fmt.Errorf("journal: write a segment of old records: %w", err)
 	}
-	return segment, cut, nil
+	return found, nil
 }
 
-// moveSegment writes the segment, and then the journal without it, each under another name first.
-func moveSegment(f *os.File, path, segment string, last *place) error {
-	fresh := func(path string, write func(io.Writer) error) error {
-		to, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-		if err != nil {
-			return err
-		}
-		err = write(to)
-		if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
-			return err
-		}
-		return errors.Join(os.Rename(path+".new", path), appendlog.SyncDir(filepath.Dir(path)))
-	}
-	if err := fresh(segment, func(w io.Writer) error {
-		z := gzip.NewWriter(w)
-		_, err := io.Copy(z, io.NewSectionReader(f, 0, last.end))
-		return errors.Join(err, z.Close())
-	}); err != nil {
-		return err
-	}
-	head, err := json.Marshal(&Record{Seq: last.seq, At: last.at, Kind: StepArchived, Reason: filepath.Base(segment)})
-	if err != nil {
-		return fmt.Errorf("BUG: %w", err)
-	}
-	info, err := f.Stat()
+func writeSegment(path string, records io.Reader) error {
+	to, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	return fresh(path, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, lineStart+`%s","hash":"%s","record":%s}`+"\n", crcOf(head), last.hash, head)
-		if err == nil {
-			_, err = io.Copy(w, io.NewSectionReader(f, last.end, info.Size()-last.end))
+	z := gzip.NewWriter(to)
+	_, err = io.Copy(z, records)
+	if err := errors.Join(err, z.Close(), to.Sync(), to.Close()); err != nil {
+		return errors.Join(err, os.Remove(path+".new"))
+	}
+	return errors.Join(os.Rename(path+".new", path), appendlog.SyncDir(filepath.Dir(path)))
+}
+
+// CutOff takes old records out of the journal. After a kill at any point the journal is the old one or the new one.
+func (j *Journal) CutOff(o *Old) error {
+	if err := j.Broken(); err != nil {
+		return err
+	}
+	head, err := json.Marshal(&Record{Seq: o.last.seq, At: o.last.at, Kind: StepArchived,
+		Reason: filepath.Base(o.Segment)})
+	if err != nil {
+		return fmt.Errorf("journal: BUG: %w", err)
+	}
+	line := fmt.Appendf(nil, lineStart+`%s","hash":"%s","record":%s}`+"\n", crcOf(head), o.last.hash, head)
+	whole := j.catalog.whole()
+	file, f, err := appendlog.Rewrite(j.path, func(w io.Writer) error {
+		if _, err := w.Write(line); err != nil {
+			return err
 		}
+		_, err := io.Copy(w, io.NewSectionReader(whole, o.last.end, whole.Size()-o.last.end))
 		return err
 	})
+	if file != nil {
+		j.file = file
+		j.catalog.cutOff(f, o, int64(len(line)))
+	}
+	if err != nil {
+		return fmt.Errorf("journal: cut off old records: %w", err)
+	}
+	return nil
 }
 
 // place is one record of a journal that is looked through.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +35,19 @@ func written(t *testing.T, batches ...[]*Record) (path string, day0 time.Time) {
 		t.Fatal(err)
 	}
 	return path, day0
+}
+
+// archive opens a journal, moves its records before a time to a segment, and closes it.
+func archive(path string, before time.Time, least uint64) (segment string, n uint64, err error) {
+	j, _, err := Open(path, func(*Record) error { return nil })
+	if err != nil {
+		return "", 0, err
+	}
+	old, err := j.Old(before, least)
+	if err == nil && old != nil {
+		segment, n, err = old.Segment, old.Records, j.CutOff(old)
+	}
+	return segment, n, errors.Join(err, j.Close())
 }
 
 func plan(n int, state remap.PlanState) []*Record {
@@ -71,7 +85,7 @@ func TestOldRecordsGoToASegment(t *testing.T) {
 		day  int
 		want uint64 // records that went
 	}{{0, 0}, {2, 2}, {3, 0}, {8, 6}, {100, 0}} { // day 3 cuts the exclusion, day 100 the newest finding
-		segment, n, err := Archive(path, day0.AddDate(0, 0, c.day), 0)
+		segment, n, err := archive(path, day0.AddDate(0, 0, c.day), 0)
 		if err != nil || n != c.want || (segment != "") != (n > 0) {
 			t.Errorf("before day %d: %d records to %q, %v, want %d", c.day, n, segment, err, c.want)
 		}
@@ -136,7 +150,7 @@ func TestASegmentThatWasChangedIsNamed(t *testing.T) {
 	var segment string
 	for _, p := range []string{path, other} {
 		var err error
-		if segment, _, err = Archive(p, day0.AddDate(0, 0, 1), 0); err != nil || segment == "" {
+		if segment, _, err = archive(p, day0.AddDate(0, 0, 1), 0); err != nil || segment == "" {
 			t.Fatal(segment, err)
 		}
 	}
@@ -187,11 +201,115 @@ func TestWhatIsNotOverStays(t *testing.T) {
 		if c.want == 3 { // up to the newest plan
 			c.want = 5
 		}
-		if _, n, err := Archive(path, day0.AddDate(0, 0, 9), 100); n != 0 || err != nil {
+		if _, n, err := archive(path, day0.AddDate(0, 0, 9), 100); n != 0 || err != nil {
 			t.Errorf("%s: fewer than 100 records: %d went, %v", name, n, err)
 		}
-		if _, n, err := Archive(path, day0.AddDate(0, 0, 9), 0); n != c.want || err != nil {
+		if _, n, err := archive(path, day0.AddDate(0, 0, 9), 0); n != c.want || err != nil {
 			t.Errorf("%s: %d records went, want %d: %v", name, n, c.want, err)
+		}
+	}
+}
+
+// TestOldRecordsGoWhileItIsWritten: a journal that is open, written and read goes on beside it, and shows afterwards
+// what one shows that is opened anew.
+func TestOldRecordsGoWhileItIsWritten(t *testing.T) {
+	var batches [][]*Record
+	const days, aDay = 48, 32 // of two records
+	for i := range days {
+		var b []*Record
+		for k := range aDay {
+			b = append(b, plan(i*aDay+k, remap.Rejected)...)
+		}
+		batches = append(batches, b)
+	}
+	path, day0 := written(t, batches...)
+	j, _, err := Open(path, func(*Record) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	ends, ended := make(chan bool), make(chan error)
+	go func() {
+		for {
+			for r, err := range j.History(Wanted{To: day0.AddDate(0, 0, 1)}) { // the first that go
+				if err != nil || r == nil {
+					ended <- err
+					return
+				}
+			}
+			if _, err := j.Since(0, func(*Record) error { return nil }); err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case <-ends:
+				ended <- nil
+				return
+			default:
+			}
+		}
+	}()
+	next := days * aDay
+	more := func() []*Record {
+		out := plan(next, remap.Rejected)
+		for _, r := range out {
+			r.At = day0.AddDate(0, 0, next)
+		}
+		next++
+		return out
+	}
+	for _, day := range []int{days / 4, days / 2, days - 1} {
+		old, err := j.Old(day0.AddDate(0, 0, day), 0)
+		if err != nil || old == nil {
+			t.Fatalf("before day %d: %v, %v", day, old, err)
+		}
+		if err := j.Append(more()...); err != nil { // between the two
+			t.Fatal(err)
+		}
+		if err := j.CutOff(old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(ends)
+	if err := <-ended; err != nil {
+		t.Errorf("a reader beside it: %v", err)
+	}
+	last := more()
+	if err := j.Append(last...); err != nil {
+		t.Fatal(err)
+	}
+	history := func(j *Journal, w Wanted) (out []string) {
+		for r, err := range j.History(w) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, r.Hash)
+		}
+		return out
+	}
+	wants := []Wanted{{}, {Subject: "P-000001"}, {Subject: last[0].Plan}, {From: day0.AddDate(0, 0, days+1)},
+		{To: day0.AddDate(0, 0, days)}}
+	var was [][]string
+	for _, w := range wants {
+		was = append(was, history(j, w))
+	}
+	if n := len(was[0]); n != 2*aDay+8 {
+		t.Errorf("%d records are left, want those of the last day and 8", n)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := Verify(path); err != nil || sum.Records != uint64(2*next) {
+		t.Errorf("%+v, %v: want %d records in one chain", sum, err, 2*next)
+	}
+	again, _, err := Open(path, func(*Record) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for i, w := range wants {
+		if now := history(again, w); !slices.Equal(now, was[i]) {
+			t.Errorf("%+v: opened anew it shows %d records, before %d", w, len(now), len(was[i]))
 		}
 	}
 }

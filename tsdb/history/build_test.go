@@ -171,7 +171,7 @@ func TestPhasesAreBounded(t *testing.T) {
 
 // BenchmarkPredict asks a history of a million runs.
 func BenchmarkPredict(b *testing.B) {
-	s := &Store{idx: index{series: map[Key]*series{}}}
+	s := &Store{memory: memory{idx: index{series: map[Key]*series{}}}}
 	for i := range 1_000_000 {
 		r := Run{User: fmt.Sprint("u", i%500), App: fmt.Sprint("app", i%20000), Nodes: 64,
 			End: epoch.Add(time.Duration(i) * time.Second), Profile: &Profile{WriteBytes: float64(i)}}

@@ -88,12 +88,13 @@ func (s *Store) knows(r *Run) bool {
 	if at, ok := s.at[r.Job]; ok {
 		places = append(places, at)
 	}
+	file := s.file
 	s.mu.RUnlock()
 	if here && live.overlaps(r) {
 		return true
 	}
 	return slices.ContainsFunc(places, func(at int64) bool {
-		have, err := s.read(at)
+		have, err := read(file, at)
 		return err == nil && have.overlaps(r) && (have.Profile != nil || r.Profile == nil)
 	})
 }

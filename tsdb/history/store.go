@@ -25,11 +25,17 @@ import (
 //
 // All methods may be called concurrently. Predictions never wait for the disk.
 type Store struct {
+	path  string
 	write sync.Mutex // held while appending; guards log
 	log   *appendlog.File
-	file  *os.File // of log, for reading
 
-	mu      sync.RWMutex // guards everything that follows
+	mu     sync.RWMutex // guards memory
+	memory              // of what is in the file
+}
+
+// memory is what a store knows without its file, and where in it the rest is.
+type memory struct {
+	file    *os.File // of the store's log, for reading; places are of this one
 	idx     index
 	running map[topology.JobID]Run
 	pending map[topology.JobID]Run
@@ -62,6 +68,8 @@ type Summary struct {
 	TornBytes int64 `json:"torn_bytes"`
 	// Damaged lists the records that were skipped, with their line; they stay in the file.
 	Damaged []error `json:"-"`
+
+	whole int64 // bytes of whole records
 }
 
 // maxRecordBytes bounds a line: a run over 40,960 nodes needs about half a megabyte.
@@ -80,18 +88,26 @@ func Open(path string) (*Store, Summary, error) {
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open history: %w", err)
 	}
-	s := &Store{log: log, file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
-		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{},
-		earlier: map[topology.JobID][]int64{}}
+	s := &Store{path: path, log: log, memory: remember(f)}
 	sum, err := s.load(path)
+	if err == nil {
+		err = s.settle(&sum)
+	}
 	if err != nil {
 		return nil, sum, errors.Join(err, log.Close())
 	}
 	return s, sum, nil
 }
 
-func (s *Store) load(path string) (sum Summary, err error) {
-	whole, torn, err := scan(s.file, func(line int, at int64, b []byte) error {
+func remember(f *os.File) memory {
+	return memory{file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
+		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{},
+		earlier: map[topology.JobID][]int64{}}
+}
+
+// load reads the file from its begin.
+func (s *memory) load(path string) (sum Summary, err error) {
+	sum.whole, sum.TornBytes, err = scan(s.file, func(line int, at int64, b []byte) error {
 		r, err := decode(b)
 		if err != nil {
 			if len(sum.Damaged) < maxDamaged {
@@ -105,12 +121,15 @@ func (s *Store) load(path string) (sum Summary, err error) {
 	if err != nil {
 		return sum, fmt.Errorf("read history %s: %w", path, err)
 	}
-	sum.TornBytes = torn
-	if err := s.log.Settle(path, whole, torn > 0); err != nil {
-		return sum, fmt.Errorf("open history %s: %w", path, err)
-	}
 	sum.Runs, sum.Running = len(s.ended), len(s.running)
 	return sum, nil
+}
+
+func (s *Store) settle(sum *Summary) error {
+	if err := s.log.Settle(s.path, sum.whole, sum.TornBytes > 0); err != nil {
+		return fmt.Errorf("open history %s: %w", s.path, err)
+	}
+	return nil
 }
 
 // scan shows every whole line with its number and place, and says where the last one ends and how
@@ -181,7 +200,7 @@ func decode(line []byte) (r Run, err error) {
 }
 
 // take makes one record true; at is its place in the file.
-func (s *Store) take(r *Run, at int64) {
+func (s *memory) take(r *Run, at int64) {
 	if r.End.IsZero() {
 		s.running[r.Job], s.begun[beginningOf(r)] = *r, at
 		return
@@ -256,6 +275,7 @@ func (s *Store) Knows(r *Run) bool {
 	running, isRunning := s.running[r.Job]
 	pending, isPending := s.pending[r.Job]
 	at, hasEnded := s.at[r.Job]
+	file := s.file
 	s.mu.RUnlock()
 	if same(pending, isPending) || r.End.IsZero() && same(running, isRunning) {
 		return true
@@ -263,7 +283,7 @@ func (s *Store) Knows(r *Run) bool {
 	if !hasEnded {
 		return false
 	}
-	ended, err := s.read(at)
+	ended, err := read(file, at)
 	return err == nil && same(ended, true)
 }
 
@@ -326,9 +346,10 @@ func (s *Store) Like(k Key, limit int) (runs []Run, all int, err error) {
 		all = len(found.past)
 		past = slices.Clone(found.past[max(0, all-limit):])
 	}
+	file := s.file
 	s.mu.RUnlock()
 	for _, o := range slices.Backward(past) {
-		r, err := s.read(o.at)
+		r, err := read(file, o.at)
 		if err != nil {
 			return runs, all, err
 		}
@@ -375,11 +396,12 @@ func (s *Store) Job(id topology.JobID) (r Run, ok bool, err error) {
 		r, here = s.pending[id]
 	}
 	at, known := s.at[id]
+	file := s.file
 	s.mu.RUnlock()
 	if here || !known {
 		return r, here, nil
 	}
-	r, err = s.read(at)
+	r, err = read(file, at)
 	return r, err == nil, err
 }
 
@@ -405,9 +427,10 @@ func (s *Store) At(t time.Time) ([]Run, error) {
 			then = append(then, p)
 		}
 	}
+	file := s.file
 	s.mu.RUnlock()
 	for _, p := range then {
-		r, err := s.read(p.start)
+		r, err := read(file, p.start)
 		if err != nil {
 			return runs, err
 		}
@@ -427,12 +450,12 @@ func (s *Store) Known() bool {
 // Recent returns the newest ended runs, the newest first, at most limit.
 func (s *Store) Recent(limit int) ([]Run, error) {
 	s.mu.RLock()
-	places := slices.Clone(s.ended[max(0, len(s.ended)-limit):])
+	places, file := slices.Clone(s.ended[max(0, len(s.ended)-limit):]), s.file
 	s.mu.RUnlock()
 	slices.Reverse(places)
 	runs := make([]Run, 0, len(places))
 	for _, at := range places {
-		r, err := s.read(at)
+		r, err := read(file, at)
 		if err != nil {
 			return runs, err
 		}
@@ -444,9 +467,9 @@ func (s *Store) Recent(limit int) ([]Run, error) {
 // Each shows every ended run in the order of the file, until visit returns an error.
 func (s *Store) Each(visit func(Run) error) error {
 	s.write.Lock()
-	size := s.log.Size()
+	file, size := s.file, s.log.Size()
 	s.write.Unlock()
-	_, _, err := scan(io.NewSectionReader(s.file, 0, size), func(_ int, _ int64, b []byte) error {
+	_, _, err := scan(io.NewSectionReader(file, 0, size), func(_ int, _ int64, b []byte) error {
 		r, err := decode(b)
 		if err != nil || r.End.IsZero() || r.Pending {
 			return nil // damaged ones were named when the store was opened
@@ -456,8 +479,9 @@ func (s *Store) Each(visit func(Run) error) error {
 	return err
 }
 
-func (s *Store) read(at int64) (Run, error) {
-	line, err := bufio.NewReaderSize(io.NewSectionReader(s.file, at, maxRecordBytes+64), 4<<10).ReadBytes('\n')
+// read reads the run at a place of the file that the place is of: the store may have another one by now.
+func read(file *os.File, at int64) (Run, error) {
+	line, err := bufio.NewReaderSize(io.NewSectionReader(file, at, maxRecordBytes+64), 4<<10).ReadBytes('\n')
 	if err != nil {
 		return Run{}, fmt.Errorf("history: record at byte %d: %w", at, err)
 	}
