@@ -3,7 +3,6 @@ package cmd
 import (
 	"go/ast"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -34,35 +33,6 @@ func TestDesignNamesEveryPackage(t *testing.T) {
 		if !packages[name] && name != "webui/static" {
 			t.Errorf("docs/design.md names %s, which is not a package", name)
 		}
-	}
-}
-
-// TestAlertRules: promtool takes the rules for Prometheus, and every counter they name is written somewhere.
-func TestAlertRules(t *testing.T) {
-	const rules = "../docs/grafana/alerts.yml"
-	text, err := os.ReadFile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var code strings.Builder
-	goFiles(t, func(dir, file string, _ int, _ *ast.File) {
-		b, err := os.ReadFile(filepath.Join("..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		code.Write(b)
-	})
-	for _, name := range regexp.MustCompile(`fairway_[a-z_]+`).FindAllString(string(text), -1) {
-		if !strings.Contains(code.String(), name) {
-			t.Errorf("%s: no code writes %s", rules, name)
-		}
-	}
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed")
-	}
-	if out, err := exec.Command(tool, "check", "rules", rules).CombinedOutput(); err != nil {
-		t.Errorf("promtool: %v\n%s", err, out)
 	}
 }
 
