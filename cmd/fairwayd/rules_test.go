@@ -101,7 +101,8 @@ func TestRulesForPrometheus(t *testing.T) {
 		t.Error(err)
 	}
 	values := map[string][]string{"kind": constants(t, "anomaly/anomaly.go", "Kind"),
-		"state": append(constants(t, "anomaly/anomaly.go", "State"), constants(t, "remap/planstate.go", "PlanState")...)}
+		"state": append(constants(t, "anomaly/anomaly.go", "State"),
+			constants(t, "remap/planstate.go", "PlanState")...)}
 	var covered []string
 	matcher := regexp.MustCompile(`(\w+)(=|=~|!=|!~)"([^"]*)"`)
 	for _, m := range regexp.MustCompile(`(fairway_\w+)(\{[^}]*\})?`).FindAllStringSubmatch(string(rules), -1) {
