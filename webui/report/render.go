@@ -47,6 +47,7 @@ var words = texttemplate.FuncMap{
 		}
 		return s
 	},
+	"ended": endWords, "became": planWords, "hurt": hurtWords,
 	"top":  func(all []Use) []Use { return all[:min(len(all), shown)] },
 	"more": func(all []Use) int { return max(0, len(all)-shown) },
 	"line": func(s string) string { // in a table of Markdown

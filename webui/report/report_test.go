@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,12 @@ func TestReport(t *testing.T) {
 	if len(r.Plans) != 1 || r.Plans[0].ID != "P-1" || len(r.Missing) != 1 {
 		t.Errorf("plans %+v, missing %q", r.Plans, r.Missing)
 	}
+	wantShort := []string{fmt.Sprintf("The forwarders read 120 MB and wrote 240 MB; %d jobs ended.", want.Runs),
+		"2 nodes were slow, for 7.0 days in all; 1 job lost time by it; 1 finding not ended yet.",
+		"1 proposal to move compute nodes to other forwarders; 1 carried out, whole or in part."}
+	if got := r.InShort(); !slices.Equal(got, wantShort) {
+		t.Errorf("in short: %q\nwant %q", got, wantShort)
+	}
 	var page, text bytes.Buffer
 	if err := r.HTML(&page); err != nil {
 		t.Fatal(err)
@@ -163,7 +170,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page asks for %q", want)
 		}
 	}
-	for _, want := range []string{"F-1", "fwd1", "60.0 min", "P-1", "verified", "<svg", "120 MB"} {
+	for _, want := range []string{"F-1", "fwd1", "60.0 min", "P-1", "moved, and observed", "<svg", "120 MB"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not have %q", want)
 		}
