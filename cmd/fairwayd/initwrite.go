@@ -21,6 +21,8 @@ type layer struct {
 	forwarder, compute, storage string
 	// orders is how a compute node's agent changes its forwarder; "" where it cannot.
 	orders string
+	// routes is how it observes which one it uses; "" where forwarders or the mount report it, or a path is missing.
+	routes string
 }
 
 const lustreToo = "\n# Lustre's counters; only root reads what is below debugfs.\n[source.lustre]\nenabled = true\n"
@@ -40,11 +42,11 @@ var siteLayers = []layer{
 	{name: "nfs", mount: "nfs",
 		forwarder: "# The node's NFS server, disks and links.\n[source.procfs]\nenabled = true\nnfs_server = true\n",
 		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n",
-		orders:    byRemount},
+		orders:    byRemount, routes: "nfs"},
 	{name: "lnet",
 		forwarder: "# LNet's counters, as root: it samples stats, peers and buffers.\n[source.lnet]\nenabled = true\n",
 		compute:   "# LNet's counters, as root.\n[source.lnet]\nenabled = true\n" + lustreToo,
-		storage:   "# LNet's counters, as root.\n[source.lnet]\nenabled = true\n" + lustreToo, orders: byRoutes},
+		storage:   "# LNet's counters, as root.\n[source.lnet]\nenabled = true\n" + lustreToo, orders: byRoutes, routes: byRoutes},
 	{name: "lustre",
 		forwarder: "# The node's Lustre mounts.\n[source.lustre]\nenabled = true\n",
 		storage:   "# The node's Lustre targets.\n[source.lustre]\nenabled = true\n"},
@@ -53,10 +55,11 @@ var siteLayers = []layer{
 			"[source.lwfs]\nenabled = false\ntrace = \"\"\n" + lustreToo},
 	{name: "dvs",
 		forwarder: "# The node's DVS server.\n[source.dvs]\nenabled = true\n" + lustreToo,
-		compute:   "# The node's DVS mounts.\n[source.dvs]\nenabled = true\n"},
+		compute:   "# The node's DVS mounts.\n[source.dvs]\nenabled = true\n", routes: "dvs"},
 	{name: "gpfs",
 		forwarder: "# The node's GPFS by mmpmon, as root.\n[source.gpfs]\nenabled = true\n",
-		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n"},
+		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n",
+		routes:    "nfs"},
 }
 
 // How compute nodes are moved, in the agents' words.
@@ -255,6 +258,13 @@ func (s *site) agentSettings(o *initOptions, a agents, now time.Time) string {
 	if a.sources != "" {
 		b.WriteString("\n" + a.sources)
 	}
+	if a.role == topology.Compute.String() && s.layer.routes != "" {
+		fmt.Fprintf(&b, "\n[routes]\n# Which forwarder this node uses is looked at here.\nby = %q\n", s.layer.routes)
+		if s.layer.routes == byRoutes {
+			fmt.Fprintf(&b, "net = %q\n", cmp.Or(s.net, "o2ib"))
+		}
+		b.WriteString("\n[routes.forwarders]\n" + s.addresses())
+	}
 	if a.role == topology.Compute.String() && s.layer.orders != "" {
 		b.WriteString(s.orders(o.orders))
 	}
@@ -281,7 +291,13 @@ func (s *site) orders(leave bool) string {
 	case byRemount:
 		fmt.Fprintf(&b, "\n[orders.remount]\npoint = %q\ntype = \"nfs\"\n", cmp.Or(s.mounted.point, "/scratch"))
 	}
-	b.WriteString("\n# Each forwarder in the words of the command that moves.\n[orders.forwarders]\n")
+	b.WriteString("\n# Each forwarder in the words of the command that moves.\n[orders.forwarders]\n" + s.addresses())
+	return b.String()
+}
+
+// addresses has a line a forwarder.
+func (s *site) addresses() string {
+	var b strings.Builder
 	for _, f := range s.forwarders {
 		fmt.Fprintf(&b, "%q = %q\n", f.id, f.addr)
 	}
