@@ -259,7 +259,8 @@ func (s *site) agentSettings(o *initOptions, a agents, now time.Time) string {
 		b.WriteString("\n" + a.sources)
 	}
 	if a.role == topology.Compute.String() && s.layer.routes != "" {
-		fmt.Fprintf(&b, "\n[routes]\n# Which forwarder this node uses is looked at here.\nby = %q\n", s.layer.routes)
+		fmt.Fprintf(&b, "\n[routes]\n# Which forwarder this node uses is looked at here.\nby = %q\n",
+			s.layer.routes)
 		if s.layer.routes == byRoutes {
 			fmt.Fprintf(&b, "net = %q\n", cmp.Or(s.net, "o2ib"))
 		}
