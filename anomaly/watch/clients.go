@@ -170,7 +170,7 @@ func (d *Detectors) addImpact(v *anomaly.Verdict) {
 		ratios = node.Ratio
 	}
 	if sums == nil {
-		return
+		sums = &clientSums{} // frames that are late do not say that nobody waits any more: what was known fades
 	}
 	if d.clients.lost[v.Node] == nil {
 		d.clients.lost[v.Node] = map[topology.JobID]float64{}

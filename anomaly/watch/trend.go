@@ -31,8 +31,8 @@ type Second struct {
 // Wait is how long the clients of a forwarder wait, or messages are in a router.
 type Wait struct {
 	Took float64 // mean of their operations, s; NaN without one
-	// Slow is how many times as long that is as for the peers' clients, by the slowest class of operations, lately;
-	// NaN where nothing can be compared.
+	// Slow is how many times as long as on its peers at the same load operations take, by the slowest class, lately: by
+	// the forwarder's own clock where it reports one, else by its clients'. NaN where nothing can be compared.
 	Slow  float64
 	Class failslow.Class // the slowest
 	// Routed says that Took is of messages through a router, which knows no clients' operations.
@@ -225,7 +225,7 @@ func (t *trend) transit(rows []layout.Router, at int64) {
 	}
 }
 
-// wait is how long the clients of a forwarder waited in the newest second.
+// wait is how long the clients of a forwarder waited in the newest second, and how slow it was for its load.
 func (d *Detectors) wait(id topology.ForwarderID) Wait {
 	w := Wait{Took: math.NaN(), Slow: math.NaN()}
 	sums := d.clients.of[id]
