@@ -173,8 +173,8 @@ func (p *goPage) known(s *screen.State) []hit {
 			all = append(all, hit{name: chart.Clean(string(j)), about: "job, the largest on " + id,
 				twin: "fairway job " + chart.Clean(string(j)), at: screen.AtJob(j, "")})
 		}
-		all = append(all, hit{name: id, about: string(r.State), key: s.Key(screen.ActOpen), twin: "fairway node " + id,
-			at: screen.AtForwarder(r.ID)})
+		all = append(all, hit{name: id, about: s.StandingText(r), key: s.Key(screen.ActOpen),
+			twin: "fairway node " + id, at: screen.AtForwarder(r.ID)})
 	}
 	return all
 }

@@ -105,21 +105,21 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 		if f.Open() && f.Silent(time.Now()) {
 			state += ", silent until " + f.Silenced.Local().Format("15:04")
 		}
-		rows = append(rows, []string{f.ID, string(f.Node), string(f.Kind), state, f.Since.Local().Format("15:04:05"),
+		rows = append(rows, []string{f.ID, string(f.Node), remap.KindWords(f.Kind), state, f.Since.Local().Format("15:04:05"),
 			fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
 	}
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
 
 func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
-	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, v.Kind, v.State,
+	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.KindWords(v.Kind), v.State,
 		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
 	for _, hurt := range inc.Victims {
 		fmt.Fprintln(w, "hurts", hurt.Text)
 	}
 	for _, c := range inc.Series.Charts {
-		if c.Ratio != nil && *c.Ratio >= 1.25 {
-			fmt.Fprintf(w, "beside its peers: %s %sx\n", c.Label, anomaly.Digits(*c.Ratio))
+		if c.Says != "" {
+			fmt.Fprintf(w, "beside its peers: %s %s\n", c.Label, c.Says)
 		}
 	}
 	for _, p := range inc.Plans {
@@ -138,7 +138,7 @@ func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error 
 	for _, c := range v.Changes {
 		by := c.By
 		if by == "" {
-			by = "tracker"
+			by = "detectors"
 		}
 		state := string(c.Finding.State)
 		if c.Finding.Stage != "" {

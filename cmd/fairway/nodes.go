@@ -80,7 +80,11 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
 		through, lateness := throughOf(n)
-		row := []string{string(n.ID), n.Role.String(), string(n.State), forwarderOf(n),
+		state := string(n.State)
+		if n.Role == topology.Forwarder {
+			state = n.State.Text(nil) // as both faces write it
+		}
+		row := []string{string(n.ID), n.Role.String(), state, forwarderOf(n),
 			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1),
 			rate(n.Values, "queue_len", 1), through, lateness}
 		if routers {

@@ -301,7 +301,13 @@ func OrMissing(s string) string {
 }
 
 // Rule is a line across the screen.
-func Rule(w int) string { return " " + strings.Repeat("-", max(0, w-2)) }
+func (p *Palette) Rule(w int) string {
+	line := "-"
+	if p.Blocks {
+		line = "─"
+	}
+	return " " + p.Paint(p.Frame, strings.Repeat(line, max(0, w-2)))
+}
 
 // Volume is bytes in the largest decimal unit that leaves a digit before the point.
 func Volume(v float64) string {

@@ -20,22 +20,30 @@ func (p *Palette) steps() []rune {
 	return asciiSteps
 }
 
-// Graph draws values on a scale from 0 to top in w columns, the newest at the right; a column has the largest of its
-// values. A missing one is a gap.
-func (p *Palette) Graph(values []*float64, top float64, w int) string {
+// Graph draws values on a scale from 0 to top in w columns and some lines, the newest at the right; a column has the
+// largest of its values. A missing one is a gap.
+func (p *Palette) Graph(values []*float64, top float64, w, high int) []string {
 	steps := p.steps()
+	all := len(steps) * high
+	lines := make([]string, high)
 	var b strings.Builder
-	for _, v := range columns(values, w) {
-		switch {
-		case math.IsNaN(v):
-			b.WriteByte(' ')
-		case top <= 0:
-			b.WriteRune(steps[0])
-		default:
-			b.WriteRune(steps[max(0, min(len(steps)-1, int(v/top*float64(len(steps)))))])
+	for row := range high {
+		b.Reset()
+		under := all - len(steps)*(row+1) // steps in the lines below this one
+		for _, v := range columns(values, w) {
+			step := 0
+			if top > 0 {
+				step = max(0, min(all-1, int(v/top*float64(all))))
+			}
+			if step -= under; math.IsNaN(v) || step < 0 {
+				b.WriteByte(' ')
+			} else {
+				b.WriteRune(steps[min(step, len(steps)-1)])
+			}
 		}
+		lines[row] = b.String()
 	}
-	return b.String()
+	return lines
 }
 
 // columns puts values into w columns, the newest at the right; NaN is a gap. Each column but those of a short past has

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -75,6 +76,20 @@ func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 				t.Errorf("%s: %s has a colour, %q, that nobody has looked at on a light ground", name, what,
 					fmt.Sprintf("%q", seq))
 			}
+		}
+	}
+}
+
+// A graph of several lines has as many steps in each: what is under the newest column's top is filled.
+func TestGraphOfSeveralLines(t *testing.T) {
+	p := NewPalette(NoAttributes)
+	v := func(x float64) *float64 { return &x }
+	for high, want := range map[int][]string{
+		1: {"_+ #"},
+		2: {" : #", "_# #"},
+	} {
+		if got := p.Graph([]*float64{v(0), v(0.63), nil, v(1)}, 1, 4, high); !slices.Equal(got, want) {
+			t.Errorf("%d lines: %q, want %q", high, got, want)
 		}
 	}
 }

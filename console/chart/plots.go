@@ -21,11 +21,11 @@ func RangeBar(least, mean, most float64, w int) string {
 }
 
 // sparkSteps are the heights of a sparkline in characters every terminal has.
-const sparkSteps = "_.-=*#"
+var sparkSteps = []rune("_.-=*#")
 
 // Sparkline draws the last w seconds before end, one column a bucket holding the largest value of
 // its seconds; a second without a point leaves a gap.
-func Sparkline(points []api.Point, end time.Time, span time.Duration, top float64, w int) string {
+func (p *Palette) Sparkline(points []api.Point, end time.Time, span time.Duration, top float64, w int) string {
 	if w <= 0 || top <= 0 {
 		return strings.Repeat(" ", max(0, w))
 	}
@@ -34,17 +34,21 @@ func Sparkline(points []api.Point, end time.Time, span time.Duration, top float6
 		peak[i] = -1
 	}
 	start, width := end.Add(-span).UnixMilli(), float64(span.Milliseconds())/float64(w)
-	for _, p := range points {
-		i := int(math.Floor(float64(p.TimeMillis-start) / width))
-		if i >= 0 && i < w && p.Value > peak[i] {
-			peak[i] = p.Value
+	for _, one := range points {
+		i := int(math.Floor(float64(one.TimeMillis-start) / width))
+		if i >= 0 && i < w && one.Value > peak[i] {
+			peak[i] = one.Value
 		}
 	}
-	line := make([]byte, w)
+	steps := sparkSteps
+	if p.Blocks {
+		steps = blockSteps
+	}
+	line := make([]rune, w)
 	for i, v := range peak {
 		line[i] = ' '
 		if v >= 0 {
-			line[i] = sparkSteps[min(len(sparkSteps)-1, int(v/top*float64(len(sparkSteps))))]
+			line[i] = steps[min(len(steps)-1, int(v/top*float64(len(steps))))]
 		}
 	}
 	return string(line)

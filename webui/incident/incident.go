@@ -54,8 +54,10 @@ type Chart struct {
 	Unit   string  `json:"unit"`
 	Scale  float64 `json:"scale"` // from a value to what is shown with the unit
 	// Ratio is the node's mean in the accused span by the median of its peers' means; null where that says nothing.
-	Ratio *float64   `json:"ratio"`
-	Node  []*float64 `json:"node"`
+	Ratio *float64 `json:"ratio"`
+	// Says is the ratio as all faces write it, where it accuses: 10x.
+	Says string     `json:"says,omitempty"`
+	Node []*float64 `json:"node"`
 	// Low, Mid and High are the peers' 10th, 50th and 90th percentile.
 	Low  []*float64 `json:"low"`
 	Mid  []*float64 `json:"mid"`

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"fairway/anomaly"
 	"fairway/webui/api"
 )
 
@@ -20,7 +19,6 @@ var htmlText string
 var page = template.Must(template.New("incident").Funcs(template.FuncMap{
 	"at":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"span":  func(s Span) string { return api.Span(s.To.Sub(s.From).Seconds()) },
-	"ratio": func(r *float64) string { return anomaly.Digits(*r) },
 	"chart": chartSVG,
 }).Parse(htmlText))
 

@@ -3,10 +3,12 @@ package incident
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
@@ -25,8 +27,10 @@ const (
 	// mostPeers and mostClients bound what is read: of more, every n-th stands for the others.
 	mostPeers   = 32
 	mostClients = 16
-	// instant is what a wait counts at least as: a ratio to microseconds would say nothing.
+	// instant is what a wait counts at least as, one what a number of requests does: a ratio to microseconds, or to a
+	// queue that is empty most of the time, would say nothing.
 	instant = 1e-4
+	one     = 1
 	// saturated is the ratio from which charts are alike: what clients see stays in front of what explains it.
 	saturated = 100
 	// speaks is the least ratio of a chart that accuses; below it is what differs among healthy nodes.
@@ -257,11 +261,15 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 	}
 	if own := mean(node[first:end]); info.MoreIsWorse && len(means) > 0 {
 		mid := percentile(means, 0.5)
-		if info.Unit == collector.Seconds {
+		switch info.Unit {
+		case collector.Seconds:
 			mid = max(mid, instant)
+		case collector.Requests:
+			mid = max(mid, one)
 		}
 		if mid > 0 {
 			c.Ratio = api.Known(own / mid)
+			c.Says = says(*c.Ratio)
 		}
 	}
 	for i := range node {
@@ -277,6 +285,17 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 		}
 	}
 	return c
+}
+
+// says is how many times its peers' a value was, in the words of all faces; nothing of what differs among healthy nodes.
+func says(ratio float64) string {
+	switch {
+	case ratio < speaks:
+		return ""
+	case ratio > saturated: // of almost nothing
+		return fmt.Sprintf("over %dx", saturated)
+	}
+	return anomaly.Digits(ratio) + "x"
 }
 
 // step is the step of an instant, within what is shown.

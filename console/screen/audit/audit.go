@@ -165,7 +165,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	var under []string
 	if reason := chart.Clean(rows[p.cursor].Reason); reason != "" && h-len(lines) > 6 {
-		under = append([]string{chart.Rule(w)}, chart.Paragraphs(w, reason)...)
+		under = append([]string{s.Palette.Rule(w)}, chart.Paragraphs(w, reason)...)
 	}
 	lines = append(lines, table.Lines(s.Palette, len(rows), p.cursor, w, h-len(lines)-len(under), "",
 		func(i int) string {

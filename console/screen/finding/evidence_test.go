@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/anomaly"
+	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/webui/api"
 )
@@ -13,12 +14,13 @@ import (
 func TestMissingEvidenceIsNamed(t *testing.T) {
 	p := &Screen{view: screen.Load[api.FindingView]{Value: api.FindingView{Changes: []anomaly.Change{{
 		Frozen: &anomaly.Frozen{Missing: []string{"read_bytes", "write_exec"}}}}}}}
+	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes)}
 	want := "the store did not answer in time for read_bytes, write_exec"
-	if got := p.evidence(120); len(got) != 1 || !strings.Contains(got[0], want) {
+	if got := p.evidence(s, 120); len(got) != 1 || !strings.Contains(got[0], want) {
 		t.Errorf("without any series: %q", got)
 	}
 	p.view.Value.Changes[0].Frozen.Series = map[string][]anomaly.Value{"write_bytes": {{TimeMillis: 1000, Value: 1}}}
-	if got := p.evidence(120); len(got) != 3 || !strings.Contains(got[2], want) {
+	if got := p.evidence(s, 120); len(got) != 3 || !strings.Contains(got[2], want) {
 		t.Errorf("with one series: %q", got)
 	}
 }

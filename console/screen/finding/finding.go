@@ -118,9 +118,8 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	f := p.newest(s)
 	lines := append([]string{""}, chart.Paragraphs(w, chart.Clean(f.Sentence))...)
-	lines = append(lines, "", chart.Clip(fmt.Sprintf(" confidence %.2f   score %.2g   model %s   since %s",
-		f.Confidence,
-		f.Score, chart.OrMissing(f.Model), chart.Clock(f.Since)), w))
+	lines = append(lines, "", chart.Clip(fmt.Sprintf(" confidence %.2f   since %s", f.Confidence, chart.Clock(f.Since)),
+		w))
 	lines = append(lines, p.victims(w)...)
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines,
@@ -136,13 +135,13 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 			lines = append(lines, s.Bold(l))
 		}
 	}
-	lines = append(lines, chart.Rule(w))
+	lines = append(lines, s.Palette.Rule(w))
 	lines = append(lines, p.life(s, w)...)
-	lines = append(lines, chart.Rule(w))
+	lines = append(lines, s.Palette.Rule(w))
 	if inc := p.inc.Value; p.inc.Have && len(inc.Series.Charts) > 0 {
-		return table.Scroll(append(lines, beside(inc, w)...), &p.top, h)
+		return table.Scroll(append(lines, beside(s, inc, w)...), &p.top, h)
 	}
-	return table.Scroll(append(lines, p.evidence(w)...), &p.top, h)
+	return table.Scroll(append(lines, p.evidence(s, w)...), &p.top, h)
 }
 
 // life are the newest changes.
@@ -158,7 +157,7 @@ func (p *Screen) life(_ *screen.State, w int) []string {
 	}
 	for i := range changes {
 		c := &changes[i]
-		by := "tracker"
+		by := "detectors"
 		if c.By != "" {
 			by = chart.Clean(c.By)
 		}
@@ -170,7 +169,7 @@ func (p *Screen) life(_ *screen.State, w int) []string {
 }
 
 // evidence draws the newest frozen series, with the peers' median beside them.
-func (p *Screen) evidence(w int) []string {
+func (p *Screen) evidence(s *screen.State, w int) []string {
 	var frozen *anomaly.Frozen
 	var at time.Time
 	var missing []string
@@ -220,7 +219,7 @@ func (p *Screen) evidence(w int) []string {
 			top = max(top, v.Value)
 		}
 		head := " " + chart.Left(labels[n], labelled)
-		lines = append(lines, chart.Clip(head+chart.Sparkline(points, at, 2*time.Minute, top,
+		lines = append(lines, chart.Clip(head+s.Palette.Sparkline(points, at, 2*time.Minute, top,
 			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
 	return append(lines, missing...)

@@ -139,7 +139,7 @@ func (p *List) Body(s *screen.State, w, h int) []string {
 	under := chart.Paragraphs(w, chart.Clean(rows[at].Sentence))
 	lines = append(lines, table.Lines(s.Palette, len(rows), at, w, max(1, h-len(under)-2), "",
 		func(i int) string { return findingLine(s, &rows[i], w) })...)
-	return append(append(lines, chart.Rule(w)), under...)
+	return append(append(lines, s.Palette.Rule(w)), under...)
 }
 
 // wideFindings is the width from which a line has room for its impact, planFindings for its plan.

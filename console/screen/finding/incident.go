@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"fairway/anomaly"
 	"fairway/console/chart"
+	"fairway/console/screen"
 	"fairway/webui/api"
 	"fairway/webui/incident"
 )
@@ -35,21 +35,20 @@ func (p *Screen) victims(w int) (lines []string) {
 }
 
 // beside draws the series beside the peers', those that differ most first.
-func beside(inc *incident.Incident, w int) []string {
-	s := &inc.Series
+func beside(s *screen.State, inc *incident.Incident, w int) []string {
+	of := &inc.Series
 	lines := []string{chart.Clip(fmt.Sprintf(" EVIDENCE of %s, beside the median of its peers",
-		api.Span(s.To.Sub(s.From).Seconds())),
-		w)}
+		api.Span(of.To.Sub(of.From).Seconds())), w)}
 	labelled := 12
-	for _, c := range s.Charts {
+	for _, c := range of.Charts {
 		labelled = max(labelled, len(c.Label)+1)
 	}
-	for _, c := range s.Charts {
+	for _, c := range of.Charts {
 		var points []api.Point
 		top, last, peers := 0.0, "-", "-"
 		for i, v := range c.Node {
 			if v != nil {
-				at := s.From.Add(time.Duration(i*s.StepSeconds) * time.Second)
+				at := of.From.Add(time.Duration(i*of.StepSeconds) * time.Second)
 				points = append(points, api.Point{TimeMillis: at.UnixMilli(), Value: *v})
 				top, last = max(top, *v), chart.Number(*v*c.Scale)
 			}
@@ -58,12 +57,15 @@ func beside(inc *incident.Incident, w int) []string {
 			}
 		}
 		tail := fmt.Sprintf("  %s %s, peers %s", strings.TrimSpace(last), c.Unit, strings.TrimSpace(peers))
-		if c.Ratio != nil && *c.Ratio >= 1.25 {
-			tail += fmt.Sprintf(": %sx", anomaly.Digits(*c.Ratio))
+		look := ""
+		if c.Says != "" {
+			tail += ": " + c.Says
+			look = s.SignLook(" !")
 		}
 		head := " " + chart.Left(c.Label, labelled)
 		width := max(1, min(60, w-2-len(head)-34))
-		lines = append(lines, chart.Clip(head+chart.Sparkline(points, s.To, s.To.Sub(s.From), top, width)+tail, w))
+		graph := s.Palette.Sparkline(points, of.To, of.To.Sub(of.From), top, width)
+		lines = append(lines, chart.Clip(head+s.Palette.Paint(look, graph)+tail, w))
 	}
 	return lines
 }

@@ -217,7 +217,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	lines = append(lines, life(s, p.detail.Value.Life, w)...)
 	lines = append(lines, canary(s, p.detail.Value.Canary, w)...)
-	lines = append(lines, chart.Rule(w))
+	lines = append(lines, s.Palette.Rule(w))
 	room := h - len(lines)
 	switch p.panel {
 	case panelJobs:

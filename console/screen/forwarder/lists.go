@@ -83,7 +83,7 @@ func (p *Screen) behind(s *screen.State, w, room int) []string {
 			}
 			lines[i] = chart.Left(a, leftBehind) + " |" + b
 		}
-		return append(lines, chart.Rule(w))
+		return append(lines, s.Palette.Rule(w))
 	}
 	short := 2 // a heading and the first row
 	if room >= 14 {
@@ -93,7 +93,7 @@ func (p *Screen) behind(s *screen.State, w, room int) []string {
 	if all, _ := p.jobsHere(); len(all) > 1 && room >= 12 { // of one job the clients say it
 		lines = append(p.jobs(s, w, short, false), lines...)
 	}
-	return append(lines, chart.Rule(w))
+	return append(lines, s.Palette.Rule(w))
 }
 
 // jobs lists the jobs here in h lines; with the cursor it is the list that has the keys.

@@ -46,7 +46,7 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		head := fmt.Sprintf(" %-5s %s  ", row.Column.Title, chart.Right(chart.Metric(m, now)+unit, 11))
 		end := s.Shown.At.Add(time.Second)
 		foot := fmt.Sprintf("  5 min, top %s%s", chart.Metric(m, &top), peers)
-		lines = append(lines, chart.Clip(head+chart.Sparkline(points, end, sparkSpan, top,
+		lines = append(lines, chart.Clip(head+s.Palette.Sparkline(points, end, sparkSpan, top,
 			min(60, w-1-len(head)-len(foot)))+foot, w))
 	}
 	if v := s.Value(r, r.Occupancy); v != nil {

@@ -132,7 +132,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		add(" PLANS     %s", chart.Clean(strings.Join(j.Plans, " ")))
 	}
 	if j.End.IsZero() {
-		lines = append(lines, chart.Rule(w))
+		lines = append(lines, s.Palette.Rule(w))
 		return append(lines, p.where(s, w, h-len(lines))...)
 	}
 	served := make([]string, len(j.Served))
@@ -383,7 +383,7 @@ func waitLines(s *screen.State, waits *api.JobWaits, w int) (lines []string) {
 		if mostOf(c.Waits) < 0.005 {
 			continue
 		}
-		graph := s.Palette.Graph(c.Waits, 1, min(45, max(10, w-60)))
+		graph := s.Palette.Graph(c.Waits, 1, min(45, max(10, w-60)), 1)[0]
 		lines = append(lines, chart.Clip(fmt.Sprintf(" %-9s %-11s %s %5s %% now, 15 min", label, chart.Clean(c.Cause),
 			graph, chart.Ratio(c.Now)), w))
 		label = ""

@@ -47,7 +47,7 @@ var List = &screen.Listing[api.JobRow]{
 		} else {
 			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 8) + waitText(now) +
 				chart.Right(strconv.Itoa(now.Forwarders), 5)
-			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth)
+			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
 			if now.Waiting {
 				head = s.Palette.Paint(s.Palette.Suspect, head)
 			}

@@ -273,11 +273,21 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	return title
 }
 
-// The heights of the boxes at the top, frames included, and from how many forwarders on the grid is drawn.
 const (
-	boxHeight = 5
-	gridFrom  = 16
+	frame      = 2  // lines of a box
+	gaugeLines = 3  // of the machine's gauges, two beside each other
+	gridFrom   = 16 // forwarders from which on the grid is drawn
+	tallest    = 4  // lines of a gauge
 )
+
+// stripHeight is how many lines each of the machine's gauges has: more where the list leaves some of h free.
+func stripHeight(forwarders, h int) int {
+	free := h - frame - gaugeLines - 1 - forwarders
+	if forwarders >= gridFrom {
+		free -= h / 3 // the grid's
+	}
+	return max(1, min(tallest, 1+free/gaugeLines/2))
+}
 
 func (p *Screen) Body(s *screen.State, w, h int) []string {
 	if s.Received.IsZero() && errors.Is(s.Lost, api.ErrNotAllowed) {
@@ -296,10 +306,13 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	p.small = w < gridWidth || height < gridHeight
 	p.rowsAt, p.gridAt = 0, 0
 	var lines []string
+	rows := p.rows(s)
 	if w >= 120 && height >= 30 {
 		left := w * 56 / 100
-		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2), left, boxHeight), left,
-			s.Palette.Box("NEEDS YOU", p.needLines(s, w-left-2, boxHeight-2), w-left, boxHeight))...)
+		high := stripHeight(len(s.Shown.Forwarders), h)
+		box := frame + gaugeLines*high
+		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2, high), left, box), left,
+			s.Palette.Box("NEEDS YOU", p.needLines(s, w-left-2, box-frame), w-left, box))...)
 	} else {
 		lines = append(lines, shortStrip(s, w))
 		most := 3
@@ -314,7 +327,6 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, chart.Clip(fmt.Sprintf(" Terminal is %dx%d; the grid needs %dx%d.", w, height, gridWidth,
 			gridHeight), w))
 	}
-	rows := p.rows(s)
 	selected := p.under(s, rows)
 	if !p.asTable && !p.small && len(s.Shown.Forwarders) >= gridFrom {
 		p.gridAt = len(lines)
@@ -358,7 +370,7 @@ func (p *Screen) Click(s *screen.State, x, y int) tea.Cmd {
 		if i := (y-p.gridAt)*p.perRow + (x-gridLabel)/2; i < len(s.Shown.Forwarders) {
 			id = s.Shown.Forwarders[i].ID
 		}
-	case y < 4 || p.gridAt > 0 && y < p.gridAt:
+	case p.gridAt == 0 && y < p.rowsAt-1, y < p.gridAt:
 		return p.openNeed(s)
 	}
 	if id == "" {

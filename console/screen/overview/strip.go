@@ -59,10 +59,10 @@ func now(s *screen.State) *api.LayerNow {
 	return s.Shown.Now
 }
 
-// graph is the last fifteen minutes of one; latencies are drawn on a log scale.
-func (g *gauge) graph(s *screen.State, w int) string {
-	if s.Replays() {
-		return strings.Repeat(" ", max(0, w)) // those minutes are of now
+// graph is the last fifteen minutes of one in so many lines; latencies are drawn on a log scale.
+func (g *gauge) graph(s *screen.State, w, high int) []string {
+	if s.Replays() { // those minutes are of now
+		return slices.Repeat([]string{strings.Repeat(" ", max(0, w))}, high)
 	}
 	values := s.Trend.Layer(g.of)
 	top := 0.0
@@ -87,16 +87,21 @@ func (g *gauge) graph(s *screen.State, w int) string {
 		}
 		top = math.Log(top/least) + 0.4
 	}
-	return s.Palette.Graph(values, top*1.001, w)
+	return s.Palette.Graph(values, top*1.001, w, high)
 }
 
-// strip draws the machine in a box of w columns and three lines, on one time axis.
-func strip(s *screen.State, w int) []string {
+// strip draws the machine in a box of w columns and three times high lines, on one time axis.
+func strip(s *screen.State, w, high int) []string {
 	all := gauges(now(s))
 	half := (w - 5) / 2
-	cell := func(g *gauge, w int) string {
+	cell := func(g *gauge, w int) []string {
 		label := fmt.Sprintf("%s %s ", chart.Left(g.name, 8), chart.Right(g.value, 9))
-		return label + s.Palette.Paint(s.Palette.Accent, g.graph(s, w-len(label)))
+		lines := g.graph(s, w-len(label), high)
+		for i := range lines {
+			lines[i] = label + s.Palette.Paint(s.Palette.Accent, lines[i])
+			label = strings.Repeat(" ", len(label))
+		}
+		return lines
 	}
 	side := " | "
 	if s.Palette.Blocks {
@@ -105,7 +110,10 @@ func strip(s *screen.State, w int) []string {
 	side = s.Palette.Paint(s.Palette.Frame, side)
 	var out []string
 	for i := 0; i < len(all); i += 2 {
-		out = append(out, " "+chart.Left(cell(&all[i], half), half)+side+cell(&all[i+1], half))
+		left, right := cell(&all[i], half), cell(&all[i+1], half)
+		for k := range left {
+			out = append(out, " "+chart.Left(left[k], half)+side+right[k])
+		}
 	}
 	return out
 }
@@ -129,7 +137,7 @@ func shortStrip(s *screen.State, w int) string {
 		if i == 0 {
 			wide += room % 3
 		}
-		line += texts[2*i] + s.Palette.Paint(s.Palette.Accent, parts[i].graph(s, max(4, wide))) + texts[2*i+1]
+		line += texts[2*i] + s.Palette.Paint(s.Palette.Accent, parts[i].graph(s, max(4, wide), 1)[0]) + texts[2*i+1]
 	}
 	return chart.Clip(line, w)
 }

@@ -452,7 +452,7 @@ func (p *Screen) buttons(s *screen.State, w int) []string {
 				moves = moves || one.act != screen.ActStop
 			}
 		}
-		lines := []string{chart.Rule(w), " " + pal.Paint(pal.Reverse, "[ Close ]") + chart.Clip(can, w-11)}
+		lines := []string{s.Palette.Rule(w), " " + pal.Paint(pal.Reverse, "[ Close ]") + chart.Clip(can, w-11)}
 		if moves {
 			lines = slices.Insert(lines, 1,
 				p.reasonLine(fmt.Sprintf(" Reason (kept in the audit; %s): ", s.Key(screen.ActPanel)), w))
@@ -460,7 +460,7 @@ func (p *Screen) buttons(s *screen.State, w int) []string {
 		return lines
 	}
 	return []string{
-		chart.Rule(w),
+		s.Palette.Rule(w),
 		p.reasonLine(fmt.Sprintf(" Reason (kept in the audit, %d letters or more; %s): ", remap.ReasonLetters,
 			s.Key(screen.ActPanel)), w),
 		" " + pal.Paint(pal.Reverse, "[ Cancel ]") +
