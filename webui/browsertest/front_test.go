@@ -36,6 +36,8 @@ func TestTheFirstPageAnswers(t *testing.T) {
 				b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 				b.frames(3)
 				b.until("the charts are drawn", "document.querySelectorAll('.strip4 canvas').length === 4")
+				b.until("how the layer is stands in the header",
+					`/^1 forwarder (slow|suspect)$/.test(document.querySelector('#bar .health').textContent)`)
 				b.until("what is slow, and how much, is the first need",
 					fmt.Sprintf(`document.querySelector('.need.first .what')?.textContent.startsWith(%q)`, slow))
 				b.until("who suffers is there",

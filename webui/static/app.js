@@ -1,7 +1,7 @@
 // The console's frame: address, header, keys and the one state that all pages show. Pages are
 // functions of the address; each gives its element, its keys, and what it does with a new picture.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, zone } from './format.js?v=__V__';
+import { age, clock, counted, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
@@ -336,6 +336,7 @@ function brokenPage(err) {
 // The header: what, how old, who.
 const bar = {
   kind: '',
+  health: h('a.health', { href: '/overview', hidden: true }),
   state: h('span'),
   sites: h('span'),
   who: h('span.right'),
@@ -367,6 +368,10 @@ function drawBar() {
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
   if (bar.state.className !== s.kind) bar.state.className = s.kind;
   setText(bar.state, s.text);
+  const [word, look] = healthOf(o, s.kind === 'nodata');
+  if (bar.health.className !== `health ${look}`) bar.health.className = `health ${look}`;
+  setText(bar.health, word);
+  bar.health.hidden = !word;
   const who = app.session.name
     ? `${app.session.name} (${app.session.role})`
     : app.session.role
@@ -395,6 +400,8 @@ function drawBar() {
     .join('  ');
   setText(el('banner'), banner);
   el('banner').classList.toggle('on', banner !== '');
+  // Of a simulated machine there is nothing to do.
+  el('banner').classList.toggle('calm', banner.startsWith('SIMULATED') && banner.endsWith('measured.'));
 }
 
 /** The machines of the site: choosing one opens the same list there. Nothing of it is shown here. */
@@ -409,6 +416,24 @@ function drawSites() {
     if (choice.value) location.assign(`${choice.value}/${location.pathname.split('/')[1] ?? ''}`);
   });
   bar.sites.replaceChildren(choice);
+}
+
+/**
+ * The layer's health in the terminal's words, and its look.
+ * @param {any} o @param {boolean} old @returns {[string, string]}
+ */
+function healthOf(o, old) {
+  if (!o?.forwarders.length) return ['', ''];
+  if (old) return ['not known', ''];
+  const n = (/** @type {string[]} */ ...states) =>
+    o.forwarders.filter((/** @type {any} */ r) => states.includes(r.state)).length;
+  const all = /** @type {[number, string][]} */ ([
+    [n('slow'), 'slow'],
+    [n('suspect', 'trial'), 'suspect'],
+    [n('silent'), 'silent'],
+  ]).filter(([k]) => k);
+  if (!all.length) return ['healthy', 'well'];
+  return [all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`).join(', '), all[0][1]];
 }
 
 /** @param {any} f */
@@ -455,7 +480,7 @@ const everywhere = {
   ']': ['', () => note('This is live: [ goes to the mark before.')],
   y: ['copy address', copyAddress],
   '@': ['request log', () => dialog('log')],
-  '?': ['help', () => dialog('help')],
+  '?': ['help: all keys', () => dialog('help')],
   t: ['theme', theme],
   Backspace: ['back', () => history.back()],
   q: ['back', () => go('/overview')],
@@ -513,11 +538,14 @@ function drawKeys() {
     ? { ...replay.keys, ...replay.harmless(page?.keys ?? {}) }
     : { ...(page?.range ? rangeKeys : {}), ...(page?.keys ?? {}) };
   const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
-  const common = (replay ? ['n', ':', '?'] : ['n', ':', ' ', 'H', '?']).map(
+  // Of a bar that is too narrow the last ones are missing; help has all of them.
+  const common = (replay ? ['?', 'n', ':'] : ['?', 'n', ':', ' ', 'H']).map(
     k => /** @type {[string, any]} */ ([k, everywhere[k]]),
   );
   el('keys').replaceChildren(
-    ...[...shown, ...common].map(([k, v]) => h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`)),
+    ...[common[0], ...shown, ...common.slice(1)].map(([k, v]) =>
+      h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`),
+    ),
   );
 }
 
@@ -666,7 +694,7 @@ document.addEventListener('click', e => {
 });
 setInterval(drawBar, 250);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
-el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.nav, picker.el, bar.who);
+el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
 await signInByLink();
 show();
 refreshSession();

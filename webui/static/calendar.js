@@ -33,13 +33,14 @@ export async function calendarPage(app, q) {
     })
   );
   canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
-  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
+  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')),
+    colours = ramp();
   a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) =>
     n.buckets.forEach((/** @type {any} */ b) => {
       const x = Math.floor((b.t - first) / a.bucket_ms),
         share = b.occupied / b.seconds;
       if (x < 0 || x >= cols) return;
-      g.fillStyle = `rgb(${ramp[Math.min(9, Math.floor(share * 10))].join()})`;
+      g.fillStyle = `rgb(${colours[Math.min(9, Math.floor(share * 10))].join()})`;
       g.fillRect(x, y, 1, 1);
     }),
   );

@@ -8,6 +8,12 @@ import { sharedCursor } from './range.js?v=__V__';
 
 const HIGH = 150;
 
+/** The width that a box has for a chart. @param {HTMLElement} box */
+const inside = box => {
+  const s = getComputedStyle(box);
+  return Math.max(200, box.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight));
+};
+
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
 export function uPlotReady() {
   const w = /** @type {any} */ (window);
@@ -48,9 +54,7 @@ export class Charts {
     this.span = 300;
     this.step = 1;
     this.resized = () =>
-      this.drawn.forEach(p =>
-        p.plot.setSize({ width: Math.max(240, p.plot.root.parentElement.clientWidth), height: HIGH }),
-      );
+      this.drawn.forEach(p => p.plot.setSize({ width: inside(p.plot.root.parentElement), height: HIGH }));
     this.themed = () => this.draw();
     addEventListener('resize', this.resized);
     addEventListener('fairway-theme', this.themed);
@@ -96,13 +100,12 @@ export class Charts {
     this.el.replaceChildren();
     const css = getComputedStyle(document.documentElement),
       of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
-    const [fg, dim, line] = ['--fg', '--dim', '--line'].map(of),
-      strokes = [fg, of('--focus'), of('--warn'), dim];
+    const [dim, line, ...strokes] = ['--dim', '--line', '--series1', '--series2', '--series3', '--series4'].map(of);
     const axis = {
       stroke: dim,
       grid: { stroke: line, width: 1 },
       ticks: { stroke: line, width: 1 },
-      font: '11px ui-monospace, monospace',
+      font: '11px system-ui',
     };
     for (const group of charted) {
       const names = group.filter(n => this.series[n]?.mean.size);
@@ -142,8 +145,9 @@ export class Charts {
       const shared = sharedCursor(this.app);
       const plot = new this.uPlot(
         {
-          width: Math.max(240, box.clientWidth),
+          width: inside(box),
           height: HIGH,
+          padding: [8, 8, 0, 0],
           cursor: shared.cursor,
           legend: { live: true },
           hooks: {
@@ -162,9 +166,10 @@ export class Charts {
             {
               ...axis,
               values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000)),
-              space: 80,
+              space: 66,
+              size: 26,
             },
-            { ...axis, size: 56 },
+            { ...axis, size: 46 },
           ],
           series: [
             {

@@ -2,6 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { clock, kindWords } from './format.js?v=__V__';
 import { get, signIn, signOut } from './api.js?v=__V__';
+import { standing } from './levels.js?v=__V__';
 
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
@@ -123,7 +124,7 @@ export const dialogs = {
       ),
       ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [
         r.id,
-        r.state,
+        standing(r.state, r.busy),
         'enter',
         `fairway node ${r.id}`,
         `/forwarders/${r.id}`,

@@ -22,10 +22,8 @@ const state = f =>
 /** @param {any} f */
 const impact = f =>
   (f.impact ?? [])
-    .map(
-      (/** @type {any} */ i) =>
-        `${i.job} waits ${i.share > 0 && i.share < 0.005 ? '<1' : `~${(100 * i.share).toFixed(0)}`} %`,
-    )
+    .filter((/** @type {any} */ i) => i.share >= 0.005)
+    .map((/** @type {any} */ i) => `${i.job} ${(100 * i.share).toFixed(0)} %`)
     .join(', ') || '-';
 
 /** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
@@ -45,7 +43,7 @@ export function findingsPage(app) {
         value: r => Date.parse(r.since),
       },
       { name: 'conf', head: 'CONF', num: true, text: r => r.confidence.toFixed(2), value: r => r.confidence },
-      { name: 'impact', head: 'JOBS HIT', text: impact, wrap: true, value: r => rank.get(r.id) ?? 0 },
+      { name: 'impact', head: 'JOBS THAT WAIT', text: impact, wrap: true, value: r => rank.get(r.id) ?? 0 },
       { name: 'state', head: 'STATE', text: state },
       { name: 'owner', head: 'OWNER', text: r => r.owner || '-' },
     ],
@@ -99,7 +97,8 @@ export async function findingPage(app, id) {
     return { ...changes[changes.length - 1].finding, changes };
   }
   const head = h('h1'),
-    sentence = h('p'),
+    sentence = h('p.sentence'),
+    about = h('section.card.about', null, head, sentence),
     facts = h('p.dim'),
     life = h('tbody'),
     evidence = h('tbody'),
@@ -117,12 +116,13 @@ export async function findingPage(app, id) {
   }
   function draw() {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
+    const look = { confirmed: 'slow', suspect: 'suspect' }[/** @type {'suspect'} */ (v.state)] ?? '';
+    about.className = `card about ${look}`;
     setText(sentence, what(v));
     setText(
       facts,
       [
         `confidence ${v.confidence.toFixed(2)}`,
-        `model ${v.model || '-'}`,
         `since ${clock(v.since)}`,
         v.held ? `still in use: ${v.held}` : '',
       ]
@@ -136,7 +136,7 @@ export async function findingPage(app, id) {
           null,
           h('td', null, clock(c.at)),
           h('td', null, state(c.finding)),
-          h('td', null, c.by || 'tracker'),
+          h('td', null, c.by || 'detectors'),
           h('td.wrap', null, c.why),
         ),
       ),
@@ -166,6 +166,7 @@ export async function findingPage(app, id) {
         ),
     );
   }
+  about.append(facts, actButtons(app, act.keys));
   draw();
   await around();
   const button = (/** @type {string} */ text, /** @type {boolean} */ standIns) =>
@@ -182,9 +183,7 @@ export async function findingPage(app, id) {
     el: h(
       'div',
       null,
-      head,
-      sentence,
-      facts,
+      about,
       act.form,
       incident.el,
       h('div.buttons', null, button('Save as one file', false), button('The same without names', true)),
@@ -226,6 +225,19 @@ export async function findingPage(app, id) {
     },
   };
 }
+
+/**
+ * What can be done here, for whoever has no keys at hand. Nothing of it is there for one who may only look.
+ * @param {import('./app.js').App} app @param {Record<string, [string, (e: any) => void]>} keys
+ */
+export const actButtons = (app, keys) =>
+  h(
+    'div.buttons',
+    { hidden: !app.may() || Boolean(app.at()) },
+    ...Object.entries(keys).map(([key, [text, act]]) =>
+      h('button', { type: 'button', click: act }, `${text} `, h('kbd', null, key)),
+    ),
+  );
 
 /**
  * A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.

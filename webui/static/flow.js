@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, missing, ratio } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { ramp, darkSteps } from './levels.js?v=__V__';
+import { inkOn, ramp } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -309,7 +309,8 @@ export async function matrixPage(app, q) {
 /** @param {any} m @param {(c: any) => number|null} value */
 function matrix(m, value) {
   const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])),
-    n = m.jobs.length;
+    n = m.jobs.length,
+    colours = ramp();
   const cells = m.cells.map((/** @type {any} */ c) => {
     const i = at.get(c.job),
       k = at.get(c.by),
@@ -328,7 +329,7 @@ function matrix(m, value) {
           y,
           width: CELL - 1,
           height: CELL - 1,
-          fill: lev >= 0 ? `rgb(${ramp[lev].join()})` : 'none',
+          fill: lev >= 0 ? `rgb(${colours[lev].join()})` : 'none',
           class: i === k ? 'self' : 'pair',
         },
         s(
@@ -344,7 +345,7 @@ function matrix(m, value) {
           x: x + CELL / 2 - 0.5,
           y: y + CELL / 2 + 4,
           'text-anchor': 'middle',
-          ...(lev >= 0 ? { fill: lev < darkSteps ? '#fff' : '#000', class: 'on' } : {}),
+          ...(lev >= 0 ? { fill: inkOn(colours[lev]), class: 'on' } : {}),
         },
         c.finding ? `${digit}!` : digit,
       ),

@@ -5,7 +5,7 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { exclude, reasonForm } from './findings.js?v=__V__';
+import { actButtons, exclude, reasonForm } from './findings.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
@@ -165,7 +165,9 @@ export async function forwarderPage(app, id) {
   }
   await begin();
   const title = h('h1'),
+    stats = h('dl.stats'),
     facts = h('dl.facts'),
+    about = h('section', null, title, facts),
     chosen = new Set();
   const clients = new Table(clientColumns, {
     id: r => r.id,
@@ -174,7 +176,7 @@ export async function forwarderPage(app, id) {
     caption: `compute nodes on ${id}`,
   });
   const heading = h('h2'),
-    what = h('p.dim');
+    what = h('p.dim.marks');
   const noClients = h(
     'p.empty',
     null,
@@ -208,9 +210,9 @@ export async function forwarderPage(app, id) {
   const el = h(
     'div',
     null,
-    title,
-    facts,
+    about,
     why.form,
+    stats,
     what,
     charts.el,
     h('h2', null, 'Back end'),
@@ -241,6 +243,8 @@ export async function forwarderPage(app, id) {
     const finding = openFinding();
     const plan = d.plan,
       med = d.peers_median;
+    const look = { slow: 'slow', silent: 'slow', suspect: 'suspect' }[/** @type {'slow'} */ (d.state)] ?? '';
+    about.className = `card about named ${look}`;
     setText(
       title,
       `${id}  ${silent() ? 'SILENT' : standing(d.state, d.busy).toUpperCase()}` +
@@ -287,12 +291,10 @@ export async function forwarderPage(app, id) {
           `${d.peak_bytes_per_sec ? `, peak ${number(d.peak_bytes_per_sec / 1e6)} MB/s` : ''}` +
           `${d.occupancy === null ? '' : `, near peak ${ratio(d.occupancy)} % of the last hour`}`,
       ],
-      .../** @type {[string, string][]} */ (
-        shownAs('forwarder', 'list')
-          .filter(m => came(m.name))
-          .map(m => [m.label, newest(m.name) + peers(m.name)])
-      ),
     ];
+    const tiles = shownAs('forwarder', 'list')
+      .filter(m => came(m.name))
+      .map(m => [m.label, newest(m.name), peers(m.name)]);
     const never = shownAs('forwarder', 'list').filter(m => !came(m.name) && !m.layers.forwarder?.includes('rare'));
     if (never.length && d.state !== 'silent')
       lines.push([
@@ -300,7 +302,12 @@ export async function forwarderPage(app, id) {
         `${never.map(m => m.label).join(', ')}: ` +
           (came('routed_bytes') ? 'a router knows no files and no direction' : 'fairway doctor says what to switch on'),
       ]);
-    if (d.series.threads) lines.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`]);
+    if (d.series.threads) tiles.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`, '']);
+    stats.replaceChildren(
+      ...tiles.map(([label, value, beside]) =>
+        h('div', null, h('dt', null, label), h('dd', null, value, h('span.dim', null, beside))),
+      ),
+    );
     if (d.state === 'silent')
       lines.unshift([
         'no data',
@@ -348,25 +355,29 @@ export async function forwarderPage(app, id) {
     what.replaceChildren(
       `Shown: ${words(range)}, ${points}.${grey}`,
       ...charts.marks.slice(-6).flatMap(m => [
-        h('br'),
-        `${glyph(m)} ${clock(m.at)} `,
+        ' ',
         h(
-          'a',
-          {
-            href:
-              m.kind === 'finding'
-                ? `/findings/${m.id}`
-                : m.kind === 'plan'
-                  ? `/plans/${m.id}`
-                  : m.kind === 'job'
-                    ? `/jobs/${encodeURIComponent(m.id)}`
-                    : '/findings',
-          },
-          m.id,
+          'span',
+          null,
+          `${glyph(m)} ${clock(m.at)} `,
+          h(
+            'a',
+            {
+              href:
+                m.kind === 'finding'
+                  ? `/findings/${m.id}`
+                  : m.kind === 'plan'
+                    ? `/plans/${m.id}`
+                    : m.kind === 'job'
+                      ? `/jobs/${encodeURIComponent(m.id)}`
+                      : '/findings',
+            },
+            m.id,
+          ),
+          ` ${m.text}`,
         ),
-        ` ${m.text}`,
       ]),
-      charts.marks.length > 6 ? h('div', null, `and ${charts.marks.length - 6} earlier marks`) : '',
+      charts.marks.length > 6 ? h('span', null, `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }
   function toggle() {
@@ -392,6 +403,19 @@ export async function forwarderPage(app, id) {
       app.note(`Refused: ${/** @type {Error} */ (err).message}`);
     }
   }
+  const acts = /** @type {Record<string, [string, () => void]>} */ ({
+    p: [
+      'propose',
+      () =>
+        app.go(
+          `/propose?from=${encodeURIComponent(id)}` +
+            `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
+        ),
+    ],
+    e: ['exclude...', () => exclude(app, why, id, d)],
+    C: ['canary probe', canary],
+  });
+  about.append(actButtons(app, acts));
   drawFacts();
   drawMarks();
   requestAnimationFrame(() => charts.draw());
@@ -453,15 +477,7 @@ export async function forwarderPage(app, id) {
       else charts.move();
     },
     keys: {
-      p: [
-        'propose',
-        () =>
-          app.go(
-            `/propose?from=${encodeURIComponent(id)}` +
-              `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
-          ),
-      ],
-      e: ['exclude...', () => exclude(app, why, id, d)],
+      ...acts,
       w: [
         'why',
         () => {
@@ -478,7 +494,6 @@ export async function forwarderPage(app, id) {
           else app.note(r ? 'What this node runs is not known.' : 'No client is selected: the arrows choose one.');
         },
       ],
-      C: ['canary probe', canary],
       s: ['choose client', toggle],
       ...rowKeys(step => clients.move(step)),
       ...exportKeys(

@@ -1,7 +1,7 @@
 // A grid of cells on a canvas: one pixel a cell in an ImageData, scaled once without smoothing.
 // Labels are drawn only where a cell is at least 24 px wide.
 import { h } from './h.js?v=__V__';
-import { darkSteps, ramp } from './levels.js?v=__V__';
+import { inkOn, ramp } from './levels.js?v=__V__';
 
 /**
  * What a grid shows: levels as in levels.js, and of each cell a digit and a mark where cells are large
@@ -24,7 +24,11 @@ function colours() {
     bg: of('--bg'),
     fg: of('--fg'),
     dim: of('--dim'),
-    table: Uint32Array.from([pixel(parse(of('--line'))), pixel(parse(of('--panel'))), ...ramp.map(pixel)]),
+    table: Uint32Array.from([
+      ...['--line', '--panel'].map(name => pixel(parse(of(name)))),
+      ...ramp().map(pixel),
+      ...['--warn', '--slow'].map(name => pixel(parse(of(name)))),
+    ]),
   };
   return known;
 }
@@ -98,7 +102,7 @@ export class GridView {
       this.cols = Math.max(1, Math.floor(width / this.size));
     } else {
       this.gutter = 40;
-      const fit = Math.floor((width - this.gutter) / 26);
+      const fit = Math.floor((width - this.gutter) / labelSize);
       const choices = [48, 36, 24, 16, 12, 8];
       this.cols = Math.max(1, Math.min(count || 1, choices.find(c => c <= fit) ?? 8));
       this.size = Math.max(12, Math.min(40, Math.floor((width - this.gutter) / this.cols)));
@@ -238,12 +242,13 @@ export class GridView {
         top = Math.floor(i / this.cols) * this.size,
         x = left + this.size / 2,
         y = top + this.size / 2 + 1;
+      const p = c.table[lev + 2],
+        rgb = [p & 255, (p >> 8) & 255, (p >> 16) & 255];
       if (!all) {
-        const p = c.table[lev + 2];
-        g.fillStyle = `rgb(${p & 255},${(p >> 8) & 255},${(p >> 16) & 255})`;
+        g.fillStyle = `rgb(${rgb.join()})`;
         g.fillRect(left, top, this.size - 1, this.size - 1);
       }
-      g.fillStyle = digit === ' ' || lev < 0 ? c.fg : lev < darkSteps ? '#fff' : '#000';
+      g.fillStyle = lev === -1 ? c.dim : lev < 0 ? c.fg : inkOn(rgb);
       if (digit !== ' ') {
         g.font = `13px ${mono}`;
         g.textAlign = mark ? 'right' : 'center';
@@ -281,10 +286,10 @@ function parse(hex) {
 /** The ramp as a small picture for the legend. */
 export function rampCanvas() {
   const c = /** @type {HTMLCanvasElement} */ (
-    h('canvas', { width: 10, height: 1, role: 'img', 'aria-label': 'dark is low, light is high' })
+    h('canvas', { width: 10, height: 1, role: 'img', 'aria-label': 'what stands out most from the page is high' })
   );
   const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
-  ramp.forEach((rgb, i) => {
+  ramp().forEach((rgb, i) => {
     g.fillStyle = `rgb(${rgb.join()})`;
     g.fillRect(i, 0, 1, 1);
   });

@@ -10,6 +10,9 @@ import { fixedRange, words } from './range.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
 const WIDEST = 900;
+const PADDING = 66, // of the page and of the card that the charts are in, both sides
+  GAP = 19, // between two charts beside each other
+  COLUMN = 448; // the least width of a chart where two are beside each other
 let WIDTH = WIDEST; // of what is there: a narrower page has narrower charts, and letters of the same size
 const HEIGHT = 120,
   LEFT = 70,
@@ -34,8 +37,7 @@ function chart(inc, c) {
   const top = Math.max(...c.node, ...c.high, 0) || 1;
   const x = (/** @type {number} */ i) => LEFT + ((WIDTH - LEFT) * i) / Math.max(1, n - 1),
     y = (/** @type {number} */ v) => 4 + (HEIGHT - BOTTOM - 8) * (1 - v / top);
-  const times = c.ratio > 100 ? 'over 100' : c.ratio >= 10 ? Math.round(c.ratio) : number(c.ratio); // of almost nothing
-  const ratio = c.ratio >= 1.25 ? `${times}x its peers` : '';
+  const ratio = c.says ? `${c.says} its peers` : '';
   const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   const at = (/** @type {string} */ t) => Math.min(n - 1, Math.max(0, (Date.parse(t) - from) / step));
   const a = at(inc.accused.from),
@@ -72,7 +74,7 @@ function chart(inc, c) {
       }),
     );
   for (const v of [0, top / 2, top])
-    svg.append(s('text', { x: 0, y: y(v) + 4 }, `${number(v * c.scale)} ${c.unit}`.trim()));
+    svg.append(s('text', { x: 0, y: Math.max(11, y(v) + 4) }, `${number(v * c.scale)} ${c.unit}`.trim()));
   const last = WIDTH < 600 ? 2 : 4; // times that fit beside each other
   for (let k = 0; k <= last; k++) {
     const i = Math.round((k * (n - 1)) / last);
@@ -167,9 +169,13 @@ export class Incident {
     const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident${shown}`);
     const open = this.el.querySelector('details')?.open ?? false;
     const room = document.getElementById('page')?.clientWidth ?? WIDEST;
-    WIDTH = Math.max(320, Math.min(WIDEST, room - 16));
+    const across = Math.max(1, Math.floor((room - PADDING + GAP) / (COLUMN + GAP)));
+    WIDTH = Math.max(280, Math.floor((room - PADDING + GAP) / across) - GAP);
     const charts = shareCursor(this.app, inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
-    this.el.replaceChildren(
+    const remedy = this.remedy(inc);
+    const suffers = h(
+      'section.card',
+      null,
       h('h2', null, 'Who suffers'),
       inc.victims.length
         ? h(
@@ -181,14 +187,19 @@ export class Incident {
                 h(
                   'div.victim',
                   null,
-                  h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
                   h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+                  h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
                 ),
               ),
             inc.victims.length > 8 && h('p.dim', null, `and ${inc.victims.length - 8} more`),
           )
         : h('p', null, 'No job is known to wait for it.'),
-      inc.plans.length ? h('h2', null, 'Moves') : this.remedy(inc),
+    );
+    const moves = h(
+      'section.card',
+      null,
+      h('h2', null, inc.plans.length ? 'Moves' : 'What helps'),
+      remedy,
       ...inc.plans.map((/** @type {any} */ p) =>
         h(
           'div.move',
@@ -199,25 +210,33 @@ export class Incident {
           p.effect && effectMeter(p, false),
         ),
       ),
+    );
+    const evidence = h(
+      'section.card',
+      null,
       h('h2', null, 'Evidence beside its peers'),
       charts.length
         ? h('p.dim', null, 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
         : h('p', null, `No series of this node is kept of ${r.span === AROUND ? 'that time' : words(r)}.`),
-      ...charts.slice(0, SHOWN),
+      h('div.figures', null, ...charts.slice(0, SHOWN)),
       charts.length > SHOWN
         ? h(
             'details',
             open ? { open } : null,
             h('summary', null, `${charts.length - SHOWN} more`),
-            ...charts.slice(SHOWN),
+            h('div.figures', null, ...charts.slice(SHOWN)),
           )
         : '',
+    );
+    this.el.replaceChildren(
+      h('div.pair', null, suffers, ...(remedy || inc.plans.length ? [moves] : [])),
+      evidence,
     );
   }
 
   /** @param {any} inc */
   remedy(inc) {
-    if (!inc.remedy || inc.remedy.action === 'look') return '';
+    if (inc.plans.length || !inc.remedy || inc.remedy.action === 'look') return '';
     return h('p.remedy', null, '→ ', ...remedyWords(inc.remedy));
   }
 

@@ -119,7 +119,8 @@ export async function jobPage(app, id, toRuns) {
   charts.step = stepOf(range, MOST);
   const seriesOf = h('p.dim'),
     series = h('section', { 'aria-label': 'over time' }, h('h2', null, 'Over time'), seriesOf, charts.el);
-  const el = h('div', null, title, facts, waits, card, did, series, runs.el, way, here);
+  const about = h('section.card.about.named', null, title, facts);
+  const el = h('div', null, about, waits, card, did, series, runs.el, way, here);
 
   /** What its nodes did together in the range. */
   async function chart() {

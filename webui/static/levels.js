@@ -2,7 +2,7 @@
 import { scalesOf } from './metrics.js?v=__V__';
 
 /** Ten even steps of cividis, dark to light. @type {[number, number, number][]} */
-export const ramp = [
+const cividis = [
   [0, 34, 78],
   [18, 53, 112],
   [59, 73, 108],
@@ -14,10 +14,20 @@ export const ramp = [
   [225, 204, 85],
   [254, 232, 56],
 ];
-/** Steps below this one need white digits. */
-export const darkSteps = 5;
+const NAVY = [0, 34, 78];
+/** The same ends on a light page: what does little is as light as the page. @type {number[][]} */
+const onLight = cividis.map((_, i) =>
+  NAVY.map((dark, k) => Math.round([234, 238, 244][k] * (1 - i / 9) + (dark * i) / 9)),
+);
+/** Ten steps from the page's colour to what stands out most from it. */
+export const ramp = () =>
+  getComputedStyle(document.documentElement).getPropertyValue('--ramp').trim() === 'light' ? onLight : cividis;
+/** What can be read on a colour. @param {number[]} rgb */
+export const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b > 110 ? '#000' : '#fff');
 export const IDLE = -1,
-  UNKNOWN = -2;
+  UNKNOWN = -2,
+  SUSPECT = 10, // what detectors accuse has the colour of its state at any level
+  SLOW = 11;
 
 /** What the grid of forwarders can show, in the order of a row's levels. */
 export const metrics = [
@@ -43,6 +53,8 @@ export const rank = r =>
 
 /** The level of a row. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {
+  if (r.state === 'slow') return SLOW;
+  if (r.state === 'suspect') return SUSPECT;
   const sign = signOf(r, metric);
   return sign === '.' ? IDLE : sign === '-' ? UNKNOWN : Number(sign);
 }

@@ -87,15 +87,21 @@ export class Needs {
         h(
           'div.victim',
           null,
-          h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
           h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+          h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
         ),
       );
     if (n.victims.length > victims.length)
       victims.push(h('div.dim', null, `and ${n.victims.length - victims.length} more`));
     const buttons = [];
     if (n.remedy?.plan)
-      buttons.push(h('a.button.primary', { href: `/plans/${n.remedy.plan}` }, 'Look at the plan, approve'));
+      buttons.push(
+        h(
+          'a.button.primary',
+          { href: `/plans/${n.remedy.plan}` },
+          this.app.at() ? 'Look at the plan' : 'Look at the plan, approve',
+        ),
+      );
     else if (n.remedy?.action === 'propose' && n.node)
       buttons.push(
         h('a.button.primary', { href: `/propose?from=${encodeURIComponent(n.node)}` }, 'Propose a move'),
@@ -115,15 +121,19 @@ export class Needs {
       ),
       h('p.what'),
       ...victims,
-      n.remedy
-        ? h(
-            'p.remedy',
-            null,
-            h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
-            ...remedyWords(n.remedy),
-          )
-        : null,
-      h('div.buttons', null, ...buttons),
+      h(
+        'div.act',
+        null,
+        n.remedy
+          ? h(
+              'p.remedy',
+              null,
+              h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
+              ...remedyWords(n.remedy),
+            )
+          : null,
+        h('div.buttons', null, ...buttons),
+      ),
     );
   }
 }

@@ -47,7 +47,7 @@ const slowness = [
   {
     name: 'slow',
     head: 'SLOW',
-    title: 'how many times as long its clients wait as those of its peers; confirmed first',
+    title: 'how many times as long operations take as on its peers at the same load; confirmed first',
     num: true,
     text: times,
     value: r => rank(r),
@@ -269,7 +269,7 @@ function forwardersPage(app, q, asTable) {
         digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)),
         marks: o.forwarders.map((/** @type {any} */ r) => mark(r).slice(-1)),
       },
-      o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0]?.id)),
+      o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()),
     );
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
@@ -283,8 +283,10 @@ function forwardersPage(app, q, asTable) {
           n.node,
           n.victims
             .filter((/** @type {any} */ v) => v.share >= 0.005)
+            .map((/** @type {any} */ v, /** @type {number} */ i, /** @type {any[]} */ all) =>
+              i < 2 ? `${v.app || v.job} ${(100 * v.share).toFixed(0)} %` : `${all.length - 2} more`,
+            )
             .slice(0, 3)
-            .map((/** @type {any} */ v) => `${v.app || v.job} ${(100 * v.share).toFixed(0)} %`)
             .join(', '),
         );
   }
@@ -293,7 +295,7 @@ function forwardersPage(app, q, asTable) {
   function move(step) {
     if (!o?.forwarders.length) return;
     if (asTable) return select(table.move(step > 0 ? 1 : -1)?.id ?? '');
-    const at = o.forwarders.findIndex((/** @type {any} */ r) => r.id === (cursor || o.forwarders[0].id)) + step;
+    const at = o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()) + step;
     if (at >= 0 && at < o.forwarders.length) select(o.forwarders[at].id);
   }
   let opened = false;
@@ -315,10 +317,12 @@ function forwardersPage(app, q, asTable) {
       }),
     );
   }
-  const here = () => cursor || (asTable ? table.current()?.id : o?.forwarders[0]?.id);
-  const resized = () => draw();
+  /** What keys act on: as in the terminal the first of the list until another is chosen. */
+  const here = () => cursor || table.current()?.id;
+  const resized = () => draw(),
+    themed = () => (drawLegend(), draw());
   addEventListener('resize', resized);
-  addEventListener('fairway-theme', resized);
+  addEventListener('fairway-theme', themed);
   return {
     title: 'overview',
     el,
@@ -390,7 +394,7 @@ function forwardersPage(app, q, asTable) {
     close() {
       strip.close();
       removeEventListener('resize', resized);
-      removeEventListener('fairway-theme', resized);
+      removeEventListener('fairway-theme', themed);
     },
   };
   /** The grid as numbers: every forwarder with its level as shown and what the table says of it. */

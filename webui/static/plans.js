@@ -146,6 +146,7 @@ export async function planPage(app, id) {
     back = button('B roll back (shift)', rollBack),
     stop = button('s stop after this batch', stopIt),
     more = button('c complete: move the rest', complete);
+  yes.classList.add('primary');
   const actions = h('div.actions', null, cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
     picture = h('div');
@@ -154,9 +155,7 @@ export async function planPage(app, id) {
   const el = h(
     'div',
     null,
-    title,
-    meta,
-    facts,
+    h('section.card.about.named.plan', null, title, meta, facts),
     checks,
     progress,
     error,

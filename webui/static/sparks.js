@@ -2,8 +2,8 @@
 import { get } from './api.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
-const WIDE = 180,
-  HIGH = 26;
+const WIDE = 160,
+  HIGH = 22;
 
 /** @typedef {(number|null)[]} Steps */
 

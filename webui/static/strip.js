@@ -7,20 +7,21 @@ import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
 import { sharedCursor, stepOf, words } from './range.js?v=__V__';
 
-const HIGH = 112;
+const HIGH = 104;
 
 /**
- * @typedef {{title: string, unit: string, lines: {name: string, of: (s: any) => number|null|undefined}[]}} Chart
+ * @typedef {{name: string, of: (s: any, scale: number) => number|null|undefined}} Line
+ * @typedef {{title: string, unit: string, lines: Line[]}} Chart
  * @type {Chart[]}
  */
 const charts = [
   {
     title: 'bandwidth',
-    unit: 'MB/s',
+    unit: '', // by the layer's peak
     lines: [
-      { name: 'write', of: s => mega(s.write_bytes_per_sec) },
-      { name: 'read', of: s => mega(s.read_bytes_per_sec) },
-      { name: 'routed', of: s => mega(s.routed_bytes_per_sec) },
+      { name: 'write', of: (s, scale) => over(s.write_bytes_per_sec, scale) },
+      { name: 'read', of: (s, scale) => over(s.read_bytes_per_sec, scale) },
+      { name: 'routed', of: (s, scale) => over(s.routed_bytes_per_sec, scale) },
     ],
   },
   { title: 'metadata', unit: 'ops/s', lines: [{ name: 'operations', of: s => s.meta_ops_per_sec }] },
@@ -34,13 +35,13 @@ const charts = [
   },
   { title: 'waiting', unit: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
 ];
-const mega = (/** @type {any} */ v) => (v === null || v === undefined ? null : v / 1e6);
+const over = (/** @type {any} */ v, /** @type {number} */ scale) => (v === null || v === undefined ? null : v / scale);
 /** @param {(number|null)[]} line */
 const mean = line => {
   const known = /** @type {number[]} */ (line.filter(v => v !== null));
   return known.length ? known.reduce((a, b) => a + b) / known.length : null;
 };
-const milli = (/** @type {any} */ v) => (v === null || v === undefined ? null : v * 1e3);
+const milli = (/** @type {any} */ v) => over(v, 1e-3);
 
 const USUAL = '15m',
   LIVE = 900, // seconds that the live feed covers
@@ -117,9 +118,10 @@ export class Strip {
     /** @type {string[]} */
     this.nodes = [];
     this.cards = charts.map(c => {
-      const value = h('span.value'),
+      const parts = [...c.lines.map((_, i) => h(`span.line${i + 1}`)), h('span.unit')],
         box = h('div.plot');
-      return { ...c, value, box, el: h('section.card.mini', null, h('h2', null, c.title, value), box) };
+      const el = h('section.card.mini', null, h('h2', null, c.title), h('p.value', null, ...parts), box);
+      return { ...c, parts, box, el };
     });
     this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
     /** @type {any[]} */
@@ -132,6 +134,11 @@ export class Strip {
     this.themed = () => this.build();
     addEventListener('resize', this.resized);
     addEventListener('fairway-theme', this.themed);
+  }
+
+  /** As the line above the charts and the terminal choose. */
+  bytes() {
+    return this.peak < 1e10 ? { unit: 'MB/s', scale: 1e6 } : { unit: 'GB/s', scale: 1e9 };
   }
 
   /** Loads the library and the marks after the first paint. */
@@ -158,7 +165,7 @@ export class Strip {
       n = layer.length;
     return [
       Array.from({ length: n }, (_, i) => end - (n - 1 - i) * step),
-      ...c.lines.map(l => layer.map((/** @type {any} */ s) => l.of(s ?? {}) ?? null)),
+      ...c.lines.map(l => layer.map((/** @type {any} */ s) => l.of(s ?? {}, this.bytes().scale) ?? null)),
     ];
   }
 
@@ -194,6 +201,7 @@ export class Strip {
           {
             width: Math.max(120, c.box.clientWidth),
             height: HIGH,
+            padding: [6, 6, 0, 0],
             legend: { show: false },
             cursor: shared.cursor,
             hooks: {
@@ -224,7 +232,7 @@ export class Strip {
               },
               {
                 ...axis,
-                size: 42,
+                size: 38,
                 space: 28,
                 values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(short),
               },
@@ -258,18 +266,24 @@ export class Strip {
     const at = u?.cursor?.idx;
     const now = this.now ?? {};
     const values = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) =>
-      at !== null && at !== undefined ? u.data[i + 1][at] : this.range.fixed ? mean(u?.data[i + 1] ?? []) : l.of(now),
+      at !== null && at !== undefined
+        ? u.data[i + 1][at]
+        : this.range.fixed
+          ? mean(u?.data[i + 1] ?? [])
+          : l.of(now, this.bytes().scale),
     );
-    const known = values.map((/** @type {any} */ v) => v !== null && v !== undefined);
-    /** @type {string[]} */
-    const texts = c.lines.flatMap((/** @type {any} */ l, /** @type {number} */ i) =>
-      known[i] ? [`${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}`] : [],
-    );
-    if (!texts.length) texts.push('-');
-    const peak = c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / 1e6)}` : '';
+    const known = values.map((/** @type {any} */ v) => v !== null && v !== undefined),
+      last = known.lastIndexOf(true);
+    const texts = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) => {
+      if (!known[i]) return last < 0 && i === 0 ? '-' : '';
+      return `${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}${i === last ? '' : '  '}`;
+    });
+    const peak =
+      c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / this.bytes().scale)}` : '';
     const when =
       at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
-    setText(c.value, `${texts.join('  ')}${peak} ${c.unit}${when}`);
+    texts.forEach((/** @type {string} */ text, /** @type {number} */ i) => setText(c.parts[i], text));
+    setText(c.parts[texts.length], `${peak} ${c.title === 'bandwidth' ? this.bytes().unit : c.unit}${when}`);
   }
 
   /** The incident's time. @param {any} u @param {string} colour */
