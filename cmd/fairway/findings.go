@@ -105,8 +105,8 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 		if f.Open() && f.Silent(time.Now()) {
 			state += ", silent until " + f.Silenced.Local().Format("15:04")
 		}
-		rows = append(rows, []string{f.ID, string(f.Node), remap.KindWords(f.Kind), state, f.Since.Local().Format("15:04:05"),
-			fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
+		rows = append(rows, []string{f.ID, string(f.Node), remap.KindWords(f.Kind), state,
+			f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
 	}
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }

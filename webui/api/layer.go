@@ -80,7 +80,8 @@ type ForwarderRow struct {
 	Values Values   `json:"values"`
 	// Latency is how long an operation took its clients in the last ten seconds. Slow is how many times as long as on
 	// its peers at the same load operations took, by the slowest kind, SlowOp: read, write or meta. A forwarder that
-	// reports its own service times is compared by these, without the wait for a thread; any other by its clients' times.
+	// reports its own service times is compared by these, without the wait for a thread; any other by its clients'
+	// times.
 	Latency *float64 `json:"latency_seconds"`
 	Slow    *float64 `json:"slow"`
 	SlowOp  string   `json:"slow_op,omitempty"`

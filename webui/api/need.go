@@ -111,6 +111,10 @@ func NeedState(f *anomaly.Finding) string {
 	return "slow"
 }
 
+// remarkable is from how many times as long as its peers a forwarder is named that no detector accuses: below it is
+// what differs among healthy ones from second to second.
+const remarkable = 5
+
 // Quiet writes Calm.
 func (o *Overview) Quiet() {
 	o.Calm = ""
@@ -147,4 +151,15 @@ func (o *Overview) Quiet() {
 	}
 	o.Calm = fmt.Sprintf("%s. %d of %s do I/O now and were compared.", text, compared,
 		anomaly.Counted(len(o.Forwarders), "forwarder"))
+	// The list of forwarders shows this one at its top, and must not seem to contradict.
+	var most *ForwarderRow
+	for i := range o.Forwarders {
+		if r := &o.Forwarders[i]; r.Slow != nil && *r.Slow >= remarkable && (most == nil || *r.Slow > *most.Slow) {
+			most = r
+		}
+	}
+	if len(open) == 0 && most != nil {
+		o.Calm += fmt.Sprintf(" %s takes %sx as long as its peers now, not for long enough to accuse it.", most.ID,
+			anomaly.Digits(*most.Slow))
+	}
 }

@@ -287,7 +287,7 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 	return c
 }
 
-// says is how many times its peers' a value was, in the words of all faces; nothing of what differs among healthy nodes.
+// says is how many times its peers' a value was, as all faces write it; nothing of what differs among healthy nodes.
 func says(ratio float64) string {
 	switch {
 	case ratio < speaks:
