@@ -27,6 +27,7 @@ type Detectors struct {
 	mu       sync.Mutex               // guards everything that follows
 	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
 	byClient *clientslow.Detector     // the other forwarders
+	links    links                    // between clients and forwarders that report their own execution times
 	targets  *targetslow.Detector     // storage and metadata servers
 	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
@@ -55,7 +56,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
-		routers:  newRouters(slow.FalseAlarmEvery),
+		routers:  newRouters(slow.FalseAlarmEvery), links: newLinks(slow.FalseAlarmEvery),
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{},
@@ -171,6 +172,9 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 	d.second.clocked, d.second.byClients = d.second.clocked[:0], d.second.byClients[:0]
 	unclocked := map[topology.NodeID]bool{}
 	for _, o := range d.second.rows {
+		if sums := d.clients.of[topology.ForwarderID(o.Node)]; d.ownClock[o.Node] && sums != nil {
+			d.links.take(o, sums)
+		}
 		if !d.ownClock[o.Node] {
 			d.second.byClients = append(d.second.byClients, o)
 			unclocked[o.Node] = true
@@ -198,7 +202,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v
 		}
 	}
-	return out
+	return worst(out, d.links.judge(now))
 }
 
 // A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.

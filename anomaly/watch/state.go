@@ -45,6 +45,7 @@ type savedState struct {
 	SavedAt  time.Time
 	FailSlow []byte
 	Clients  []byte
+	Links    []byte // absent in states of before
 	Targets  []byte
 	BackEnds []byte
 	Routers  []byte
@@ -88,6 +89,9 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 		return nil, err
 	}
 	if s.Clients, err = d.byClient.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if s.Links, err = d.links.test.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if s.Targets, err = d.targets.MarshalBinary(); err != nil {
@@ -136,13 +140,19 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	slow, seenBy, targets := failslow.New(d.set), clientslow.New(d.set.FalseAlarmEvery),
 		targetslow.New(d.set.FalseAlarmEvery, time.Second)
 	backEnds := backend.New(d.set.FalseAlarmEvery)
-	routers := newRouters(d.set.FalseAlarmEvery)
+	routers, links := newRouters(d.set.FalseAlarmEvery), newLinks(d.set.FalseAlarmEvery)
+	if len(s.Links) > 0 {
+		if err := links.test.UnmarshalBinary(s.Links); err != nil {
+			return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
+		}
+	}
 	if err := errors.Join(routers.group.UnmarshalBinary(s.Routers), routers.back.group.UnmarshalBinary(s.Back),
 		slow.UnmarshalBinary(s.FailSlow), seenBy.UnmarshalBinary(s.Clients),
 		targets.UnmarshalBinary(s.Targets), backEnds.UnmarshalBinary(s.BackEnds)); err != nil {
 		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	d.slow, d.byClient, d.targets, d.backEnds, d.routers = slow, seenBy, targets, backEnds, routers
+	d.links = links
 	maps.Copy(d.routers.nets, s.Nets)
 	maps.Copy(d.routers.back.accused, s.Accused)
 	d.clients.slow.begin()

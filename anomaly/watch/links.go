@@ -1,0 +1,51 @@
+package watch
+
+import (
+	"math"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/clientslow"
+	"fairway/anomaly/failslow"
+)
+
+// links judges the way between clients and those forwarders that time their own requests: what a capped link costs
+// shows in no time of the server. It compares what clients waited beyond the time in the server, by the test that
+// judges forwarders without a clock.
+type links struct {
+	test *clientslow.Detector
+	rows []failslow.Observation
+}
+
+func newLinks(every time.Duration) links { return links{test: clientslow.New(every)} }
+
+// take notes a second of a forwarder with a clock beside what its clients saw. Sums are compared, for an operation of a
+// client may be several requests; where not all clients report, too much is taken off, which accuses nobody.
+func (l *links) take(o failslow.Observation, sums *clientSums) {
+	for c := range o.Class {
+		k := &o.Class[c]
+		inside := k.Ops * (k.Wait + k.Exec)
+		k.Exec, k.Wait = math.NaN(), math.NaN()
+		if sums.ops[c] > 0 && inside >= 0 {
+			k.Exec = max(sums.took[c]-inside, math.SmallestNonzeroFloat64) / sums.ops[c]
+			k.Ops = sums.ops[c]
+		}
+	}
+	o.InFlight, o.Completed = 0, 0 // its queue is judged by its own clock
+	l.rows = append(l.rows, o)
+}
+
+// judge returns the forwarders whose way to their clients is in doubt, or worse.
+func (l *links) judge(now time.Time) (out []anomaly.Verdict) {
+	for _, v := range l.test.Second(now, l.rows) {
+		if v.Level < anomaly.Doubt {
+			continue
+		}
+		if _, lossy := v.Evidence["lost"]; !lossy {
+			v.Sentence += "; the time in the forwarder is taken off: it is the way between it and its clients"
+		}
+		out = append(out, v)
+	}
+	l.rows = l.rows[:0]
+	return out
+}
