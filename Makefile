@@ -68,7 +68,8 @@ attack:
 
 # How well slow forwarders are found (docs/benchmark.md).
 bench-detect:
-	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops' ./anomaly/scenariotest
+	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops|ScoreOfLinks' ./anomaly/scenariotest
+	FAIRWAY_TRACES=$(abspath $(or $(TRACES),$(BIN)/traces)) $(GO) test -count=1 -v -run 'ScoreOfClosedTraces' ./anomaly/scenariotest
 	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
 
 # The modelled sites of routers and of gateways, large and over many seeds (FAIRWAY_SEEDS): an hour at most.

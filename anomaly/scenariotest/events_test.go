@@ -43,8 +43,8 @@ func readEvents(t *testing.T, file string) (out []recorded.Event) {
 	return out
 }
 
-// TestScoreOfEvents scores another detector: FAIRWAY_EVENTS is its events.csv for the public trace FAIRWAY_TRACE
-// (pub-a).
+// TestScoreOfEvents scores another detector: FAIRWAY_EVENTS is its events.csv for FAIRWAY_TRACE, a public trace (pub-a)
+// or a directory.
 func TestScoreOfEvents(t *testing.T) {
 	file, trace := os.Getenv("FAIRWAY_EVENTS"), os.Getenv("FAIRWAY_TRACE")
 	if file == "" {
@@ -62,7 +62,10 @@ func TestScoreOfEvents(t *testing.T) {
 	if trace == "" {
 		trace = "pub-a"
 	}
-	dir := publicDir(t, trace)
+	dir := trace
+	if !filepath.IsAbs(dir) {
+		dir = publicDir(t, trace)
+	}
 	from, to, nodes, _ := naive(t, dir)
 	var s Score
 	s.Add(trace, readLabels(t, dir), readEvents(t, file), nodes, from, to)

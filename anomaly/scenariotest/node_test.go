@@ -2,6 +2,7 @@ package scenariotest
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"fairway/anomaly/failslow"
 )
@@ -245,9 +246,11 @@ func (l *Layer) metaRow(n int) failslow.ClassSecond {
 	return failslow.ClassSecond{Ops: ops, Wait: 20e-6, Exec: sum / drawn, Hist: h}
 }
 
-// Canary is what a probe of the node would have seen in this second.
+// Canary is what a probe of the node would have seen in this second. Its chance is its own, so that a layer is the same
+// whatever a detector asks of it.
 func (l *Layer) Canary(n int) failslow.Probe {
 	st := l.state(n)
+	random := rand.New(rand.NewPCG(l.Scenario.Seed, uint64(n)<<32|uint64(l.now)))
 	p := failslow.Probe{Node: l.names[n]}
 	mean := 0.0
 	for _, f := range l.pools {
@@ -256,12 +259,12 @@ func (l *Layer) Canary(n int) failslow.Probe {
 	for c := range 2 {
 		back, node := service(c, 1e6)
 		q := part{class: c, back: back * mean, node: node}
-		p.Took[c] = q.took(st, false) * math.Exp(0.07*l.random.NormFloat64())
+		p.Took[c] = q.took(st, false) * math.Exp(0.07*random.NormFloat64())
 		if l.loads[n].queue > 0 {
 			p.Took[c] += l.loads[n].wait[c]
 		}
 		p.Took[c] += (l.pressed[n].stretch + l.pressed[n].outside + (1/st.outside-1)/peak) * 1e6
 	}
-	p.Took[failslow.Meta] = 310e-6 * st.meta * math.Exp(0.1*l.random.NormFloat64())
+	p.Took[failslow.Meta] = 310e-6 * st.meta * math.Exp(0.1*random.NormFloat64())
 	return p
 }

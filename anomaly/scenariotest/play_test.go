@@ -1,6 +1,8 @@
 package scenariotest
 
 import (
+	"slices"
+
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/recorded"
 	"fairway/collector/topology"
@@ -8,29 +10,76 @@ import (
 
 // Play plays a scenario to the detectors and returns what they reported and what was true.
 func Play(s *Scenario, set recorded.Settings) (events []recorded.Event, labels []Label) {
+	r := Record(s)
+	return r.Play(set), r.Labels()
+}
+
+// Recording is a layer that was played once, for any number of detectors: no detector changes what the layer does.
+type Recording struct {
+	Scenario *Scenario
+	Seconds  []recorded.Second
+	Jobs     []recorded.Job
+	names    []topology.NodeID
+	canaries []failslow.Probe // of each second, by forwarder
+	ways     []float64        // the same: seconds a byte between the clients and the forwarder
+	labels   []Label
+}
+
+// Record plays a scenario to its end.
+func Record(s *Scenario) *Recording {
 	l := NewLayer(s)
-	index := map[topology.NodeID]int{}
-	for i, n := range l.names {
-		index[n] = i
-	}
-	r := recorded.NewReplay(set, recorded.Site{
-		Forwarders: s.Nodes, Jobs: l.Jobs(),
-		Canary: func(n topology.NodeID) (failslow.Probe, bool) { return l.Canary(index[n]), true },
-	}, func(e recorded.Event) error {
-		events = append(events, e)
-		return nil
-	})
+	r := &Recording{Scenario: s, Jobs: l.Jobs(), names: l.names}
 	for {
 		second, ok := l.Next()
 		if !ok {
 			break
 		}
-		if len(second.Rows) > 0 {
-			_ = r.Second(second) // emit does not fail
+		kept := *second
+		kept.Rows, kept.Pools = slices.Clone(second.Rows), slices.Clone(second.Pools)
+		for i := range kept.Rows {
+			for c := range kept.Rows[i].Class {
+				if h := &kept.Rows[i].Class[c].Hist; *h != nil {
+					was := **h
+					*h = &was
+				}
+			}
+		}
+		r.Seconds = append(r.Seconds, kept)
+		for n := range s.Nodes {
+			r.canaries = append(r.canaries, l.Canary(n))
+			r.ways = append(r.ways, l.pressed[n].outside)
 		}
 	}
-	_ = r.Finish()
-	return events, l.labels()
+	r.labels = l.labels()
+	return r
+}
+
+// Labels are what is true of the layer; the scorer writes into them.
+func (r *Recording) Labels() []Label { return slices.Clone(r.labels) }
+
+// Play gives the layer to the detectors and returns what they reported.
+func (r *Recording) Play(set recorded.Settings) (events []recorded.Event) {
+	index := map[topology.NodeID]int{}
+	for i, n := range r.names {
+		index[n] = i
+	}
+	now := 0
+	replay := recorded.NewReplay(set, recorded.Site{
+		Forwarders: r.Scenario.Nodes, Jobs: slices.Clone(r.Jobs),
+		Canary: func(n topology.NodeID) (failslow.Probe, bool) {
+			return r.canaries[now*r.Scenario.Nodes+index[n]], true
+		},
+	}, func(e recorded.Event) error {
+		events = append(events, e)
+		return nil
+	})
+	for now = range r.Seconds {
+		if len(r.Seconds[now].Rows) > 0 {
+			_ = replay.Second(&r.Seconds[now]) // emit does not fail
+		}
+	}
+	_ = replay.Finish()
+	return events
 }
 
 // labels are the truth as the scorer wants it.

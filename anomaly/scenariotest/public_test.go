@@ -1,7 +1,6 @@
 package scenariotest
 
 import (
-	"context"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -29,21 +28,7 @@ func publicDir(t *testing.T, trace string) string {
 func TestScoreOfPublicTraces(t *testing.T) {
 	var own, fixed, peers Score
 	for _, trace := range publicTraces {
-		dir := publicDir(t, trace)
-		var events []recorded.Event
-		sum, err := recorded.Detect(context.Background(), dir, recorded.DefaultSettings(),
-			func(e recorded.Event) error {
-				events = append(events, e)
-				return nil
-			}, func(e *recorded.RowError) { t.Error(e) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		from, to, nodes, rules := naive(t, dir)
-		t.Logf("%s: %d rows in %d seconds", trace, sum.Rows, sum.Seconds)
-		own.Add(trace, readLabels(t, dir), events, nodes, from, to)
-		fixed.Add(trace, readLabels(t, dir), rules[0], nodes, from, to)
-		peers.Add(trace, readLabels(t, dir), rules[1], nodes, from, to)
+		score(t, publicDir(t, trace), &own, &fixed, &peers)
 	}
 	t.Log("built in:        ", own.String())
 	t.Log("fixed threshold: ", fixed.String())
