@@ -63,13 +63,15 @@ func TestAnAccusationLosesBelowHalfOfWellDelta(t *testing.T) {
 	}
 }
 
-// TestCanariesOfACrowdAccuseNobody: while more than a quarter of the layer is under suspicion, it is not they.
+// TestCanariesOfACrowdAccuseNobody: while more than a quarter of the layer is under suspicion, it is not they, unless
+// canaries through others were as fast as ever just now.
 func TestCanariesOfACrowdAccuseNobody(t *testing.T) {
 	const nodes = 16
 	for _, c := range []struct {
 		suspects int
+		others   float64 // how many times as long as usual canaries through others took just now; 0: none was sent
 		accuses  bool
-	}{{0, true}, {nodes / 4, true}, {nodes/4 + 1, false}} {
+	}{{0, 0, true}, {nodes / 4, 0, true}, {nodes/4 + 1, 0, false}, {nodes/4 + 1, 4, false}, {nodes/4 + 1, 1, true}} {
 		l, d := newLayer(nodes), New(DefaultSettings())
 		probe := func(n topology.NodeID, times float64) {
 			d.Probe(time.Unix(l.now, 0), Probe{n, [3]float64{4e-3 * times, 5e-3 * times, 1e-3 * times}})
@@ -78,13 +80,19 @@ func TestCanariesOfACrowdAccuseNobody(t *testing.T) {
 			d.Second(time.Unix(l.now, 0), l.next(nil))
 			probe(l.rows[s%nodes].Node, 1)
 		}
+		for range int(besideFor) + 1 {
+			d.Second(time.Unix(l.now, 0), l.next(nil))
+		}
 		for i := range c.suspects {
 			d.node(l.rows[i].Node).level = anomaly.Doubt
+			if c.others > 0 {
+				probe(l.rows[i].Node, c.others)
+			}
 		}
 		d.Due(time.Unix(l.now, 0))
 		probe(l.rows[nodes-1].Node, 4)
 		if got := d.node(l.rows[nodes-1].Node).Tests[canary].Log > 0; got != c.accuses {
-			t.Errorf("%d suspects: a slow canary counts: %v", c.suspects, got)
+			t.Errorf("%+v: a slow canary counts: %v", c, got)
 		}
 	}
 }
@@ -142,5 +150,79 @@ func TestACappedNodeIsSaidByItsCap(t *testing.T) {
 	d.explain(n, capped, &v)
 	if !strings.Contains(v.Sentence, "moves only 12% of a forwarder's peak") {
 		t.Error(v.Sentence)
+	}
+}
+
+// TestCanariesWhileThePoolsAreSlow: no past says what a canary takes then. A node is accused by those that went through
+// others meanwhile, if these met storage as slow as it is now.
+func TestCanariesWhileThePoolsAreSlow(t *testing.T) {
+	const nodes, slow = 16, 3
+	for _, c := range []struct {
+		times   float64
+		before  bool // the others' canaries went before the pools were slow
+		accuses bool
+	}{{slow, false, false}, {2 * slow, false, true}, {slow, true, false}} {
+		l, d := newLayer(nodes), New(DefaultSettings())
+		second := func() { d.Second(time.Unix(l.now, 0), l.next(nil)) }
+		probe := func(n int, times float64) {
+			d.Probe(time.Unix(l.now, 0), Probe{l.rows[n].Node, [3]float64{4e-3 * times, 5e-3 * times, 1e-3}})
+		}
+		for s := range 200 {
+			second()
+			probe(s%nodes, 1)
+		}
+		if !c.before {
+			d.Backend(slow, slow)
+			for n := range nodes - 1 {
+				second()
+				probe(n, slow)
+			}
+		}
+		d.Backend(slow, slow)
+		for range 3 {
+			second()
+			probe(nodes-1, c.times)
+		}
+		if got := d.order[nodes-1].Tests[canary].Log > 0; got != c.accuses {
+			t.Errorf("%+v: accused: %v", c, got)
+		}
+	}
+}
+
+// TestOthersOfAJobServeNoMore: a forwarder with many more requests in service has another job's among them, and makes
+// nobody sure what the job needs. One with more completions alone is what a slow node's peers look like.
+func TestOthersOfAJobServeNoMore(t *testing.T) {
+	for _, c := range []struct {
+		ops, took float64 // of the peers
+		sure      bool
+	}{{100, 1e-3, true}, {1000, 1e-4, true}, {1000, 1e-3, false}} {
+		d := New(DefaultSettings())
+		d.now = 1000
+		d.Jobs([]Job{{ID: "j", Nodes: []topology.NodeID{"a", "b", "c"}}})
+		for _, id := range []topology.NodeID{"b", "c"} {
+			d.node(id).shown[Read][large] = shown{at: d.now, mean: math.Log(c.took), size: 1e6, ops: c.ops}
+		}
+		n := d.node("a")
+		n.now.regime[Read], n.now.size[Read], n.now.ops[Read], n.now.log[Read] = large, 1e6, 100, math.Log(1e-3)
+		if _, sure, _ := d.jobLevel(n, Read); sure != c.sure {
+			t.Errorf("%+v: sure %v", c, sure)
+		}
+	}
+}
+
+// TestBackgroundThatMayBeAJobs: small requests of a node that was never seen without its job, which no other forwarder
+// serves, make it a suspect and accuse it of nothing; a node that had them without a job is accused.
+func TestBackgroundThatMayBeAJobs(t *testing.T) {
+	for _, bare := range []bool{true, false} {
+		d, n := quiet()
+		n.Bare[Write], n.unlike[Write] = bare, !bare
+		for range 60 {
+			d.now += longSeconds
+			n.long[Read][background], n.long[Write][background] = long(0), long(0.5)
+			d.closeLong(n)
+		}
+		if accused := n.Tests[writeSlow].Log >= d.limit; accused != bare {
+			t.Errorf("seen without jobs %v: accused %v", bare, accused)
+		}
 	}
 }

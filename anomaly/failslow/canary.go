@@ -26,6 +26,7 @@ type canaryLayer struct {
 	Level [levels]canaryLevel
 
 	suspects int // nodes under suspicion in the newest second
+	newest   beside
 }
 
 // canaryLevel is in log seconds.
@@ -158,26 +159,41 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		return
 	}
 	n.Probed = now.Unix()
-	// when so many are slow at once it is not they
+	// when so many are slow at once, and nobody to compare with, it is not they
 	crowd := float64(d.canaries.suspects) > max(crowdLeast, crowdShare*float64(len(d.order)))
-	if max(math.Abs(d.common[Read]), math.Abs(d.common[Write])) > calmCommon {
-		return // the whole layer is slow: nothing to compare with
+	at := d.level(n)
+	over, all := d.over(n, at, p)
+	others, some := d.canaries.newest.of(n, now.Unix(), &d.reference)
+	if all && !n.Alarm {
+		d.canaries.newest.note(n, now.Unix(), &d.reference, over)
 	}
-	var r [classes]float64
-	all, at := true, d.level(n)
+	layer := max(math.Abs(d.common[Read]), math.Abs(d.common[Write])) > calmCommon
+	if layer && !(all && some) {
+		return // the whole layer is slow, and there is nothing to compare with
+	}
 	// canaries are spread over all pools, what shows how slow the back end is may not be
 	blind := d.pools > calmPools
+	var r [classes]float64
 	for c := range classes {
+		if !known(p.Took[c]) {
+			continue
+		}
 		u := &at.Usual[c]
-		if !known(p.Took[c]) || u.Count < judgeAfter {
-			all = false
-		} else {
+		switch {
+		case u.Count < judgeAfter:
+		case (layer || blind) && some:
+			r[c] = over[c] - others[c]
+		default:
 			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.commonOf(c)) - n.habit(c)
 			if blind && c != int(Meta) {
 				r[c] = d.forgiven(r[c], d.commonOf(c))
 			}
+			if some {
+				r[c] = spared(r[c], others[c])
+			}
 		}
-		if known(p.Took[c]) && !blind && (crowd || !n.doubted() && n.top() <= noExample) {
+		// a crowd teaches only what nobody has shown yet: else a healed one could not be cleared
+		if !layer && !blind && (crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
 				h := &n.Habit.Canary[c]
@@ -187,7 +203,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 	}
 	if all {
-		d.betCanary(n, at, r, crowd)
+		d.betCanary(n, at, r, crowd && !some)
 	}
 }
 

@@ -210,6 +210,7 @@ func (d *comparison) read(n *node, o *Observation, gap float64) {
 			continue
 		}
 		s := &n.now
+		n.Bare[c] = n.Bare[c] || len(d.jobs[n]) == 0
 		s.seen[c], s.ops[c], s.size[c], s.log[c] = true, k.Ops, k.Bytes/k.Ops, math.Log(k.Exec)
 		if s.size[c] > smallRequest || !d.model.Sizes[c].usual(s.size[c], s.ops[c]) {
 			s.regime[c] = large

@@ -63,10 +63,11 @@ func (d *Detector) collect(n *node, o *Observation) {
 func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	s := &n.now
 	r = s.residual[c] - d.common[c]
+	level, sure, alone := d.jobLevel(n, c)
+	n.unlike[c] = alone && !sure && !n.Bare[c]
 	if s.quiet[c] && d.witnessed[c] && !s.guess[c] {
 		return d.forgiven(r, d.common[c]), background // every node has it, whatever its jobs do
 	}
-	level, sure, alone := d.jobLevel(n, c)
 	if sure {
 		n.sure[c] = d.now
 	}
@@ -213,7 +214,7 @@ func (d *comparison) closeLong(n *node) {
 		other := 1 - c
 		switch {
 		// a job's habit or the node's: enough for a canary, not for an accusation
-		case b.streamed[c] || n.kind[c] == past:
+		case b.streamed[c] || n.kind[c] == past || n.unlike[c]:
 			d.oneClass(n, c, b.mean, loneCeiling*d.limit)
 		case n.age[c] == d.now && (b.streamed[other] || float64(d.now-n.age[other]) <= carryFor):
 			d.oneClass(n, c, b.mean, d.limit+overThreshold)

@@ -103,12 +103,14 @@ type kept struct {
 	Probed int64 // newest canary
 	Asked  int64 // newest canary asked for
 	Waited int64 // newest second in which requests waited
-	Load   float64
-	Habit  habit
-	Tests  [testCount]SequentialTest
-	Alarm  bool
-	Since  int64 // of the alarm's first evidence
-	Cause  int   // the test that declared
+	// Bare says that the class was seen while no job used the node: then its quiet rate is no job's.
+	Bare  [2]bool
+	Load  float64
+	Habit habit
+	Tests [testCount]SequentialTest
+	Alarm bool
+	Since int64 // of the alarm's first evidence
+	Cause int   // the test that declared
 }
 
 // habit is what a node is like while it is healthy.
@@ -128,6 +130,7 @@ type company struct {
 	visited            int64 // see roster.peers
 	shown              [2][regimes]shown
 	sure               [2]int64 // newest second compared with enough forwarders of its jobs
+	unlike             [2]bool  // what looks like its background may be those of a job that nobody else serves
 	flow               [2]flow
 }
 

@@ -23,6 +23,12 @@ func (s *shown) add(now int64, log, size, ops float64) {
 	s.at, s.size = now, size
 }
 
+// serving is how many requests were in service in the mean (Little's law). Clients that wait for answers keep it the
+// same, or raise it, however slow a forwarder is: who serves many more has another job's among them.
+func (s *shown) serving() float64 { return s.ops * math.Exp(s.mean) }
+
+func (s *second) serving(c Class) float64 { return s.ops[c] * math.Exp(s.log[c]) }
+
 // jobLevel is by how much requests like the node's are slower than the fleet needs them through the other forwarders
 // of its jobs, log: of the slowest of them, for what two of them share is the job. It is sure where each job has
 // enough of them, and alone says that a job has none.
@@ -42,7 +48,8 @@ func (d *comparison) jobLevel(n *node, c Class) (level float64, sure, alone bool
 				math.Abs(math.Log(s.size/size)) > excuseNear {
 				continue
 			}
-			if math.Abs(math.Log(s.size/size)) <= amongNear && s.ops >= busyAlike*n.now.ops[c] {
+			if math.Abs(math.Log(s.size/size)) <= amongNear && s.ops >= busyAlike*n.now.ops[c] &&
+				s.serving() <= servingAlike*n.now.serving(c) {
 				near++
 			}
 			// Not at its own utilisation: few may have taught what is usual there, and those may be its job's.

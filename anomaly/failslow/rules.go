@@ -26,8 +26,8 @@ var (
 	streamCeiling, jointCeiling, loneCeiling, overThreshold                                        float64
 	doubtFrom, releaseBelow                                                                        float64
 
-	carryFor, shownFor, amongLeast, amongNear, excuseNear, busyAlike           float64
-	pastJobs, pastHabit, pastNear, poolWins, plainSlow, comparedMargin, atPeak float64
+	carryFor, shownFor, amongLeast, amongNear, excuseNear, busyAlike, servingAlike float64
+	pastJobs, pastHabit, pastNear, poolWins, plainSlow, comparedMargin, atPeak     float64
 
 	quietMost, opsWide, opsFar, calmCommon, calmPools, witnesses, coldFor float64
 
@@ -39,7 +39,7 @@ var (
 
 	metaQuiet, metaQuick, metaBlock, metaMemory, metaUsual, metaWell, metaSick, metaMost float64
 
-	idleLoad, canaryLoad, calmFor, calmBacklog, suspicion, readyAfter, judgeAfter, mostNoise, wideTail,
+	idleLoad, canaryLoad, besideFor, besideLeast, calmFor, calmBacklog, suspicion, readyAfter, judgeAfter, mostNoise, wideTail,
 	tailedWins float64
 	canaryWins, canaryLoses, canaryOne, canaryOneWins, canaryOneLoses, oneOfBoth float64
 	canaryMeta, canaryMetaDoubt, canaryMetaWins, leastSigma                      float64
