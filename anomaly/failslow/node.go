@@ -103,7 +103,7 @@ type kept struct {
 	Probed int64 // newest canary
 	Asked  int64 // newest canary asked for
 	Waited int64 // newest second in which requests waited
-	// Bare says that the class was seen while no job used the node: then its quiet rate is no job's.
+	// Bare says that the class was seen while no job used the node: then no job made its quiet rate.
 	Bare  [2]bool
 	Load  float64
 	Habit habit

@@ -39,7 +39,9 @@ var (
 
 	metaQuiet, metaQuick, metaBlock, metaMemory, metaUsual, metaWell, metaSick, metaMost float64
 
-	idleLoad, canaryLoad, besideFor, besideLeast, calmFor, calmBacklog, suspicion, readyAfter, judgeAfter, mostNoise, wideTail,
+	besideFor, besideLeast float64
+
+	idleLoad, canaryLoad, calmFor, calmBacklog, suspicion, readyAfter, judgeAfter, mostNoise, wideTail,
 	tailedWins float64
 	canaryWins, canaryLoses, canaryOne, canaryOneWins, canaryOneLoses, oneOfBoth float64
 	canaryMeta, canaryMetaDoubt, canaryMetaWins, leastSigma                      float64

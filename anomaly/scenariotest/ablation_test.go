@@ -1,63 +1,63 @@
 package scenariotest
 
 import (
-	"math"
 	"os"
+	"runtime"
 	"testing"
 
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/recorded"
 )
 
-// sample is the score over a few layers, closed and open, from a seed on.
-func sample(first, few, many int) Score {
-	var s Score
-	add := func(c *Scenario) {
-		events, labels := Play(c, recorded.DefaultSettings())
-		s.Add("", labels, events, c.Nodes, epoch, epoch+int64(c.Seconds))
-	}
-	for seed := first; seed < first+few; seed++ {
-		add(DrawLoops(uint64(seed), 80))
-		add(DrawSized(uint64(seed), 80, Usual))
-	}
+// sample is a few layers, drawn once for all rules: closed loops of 24 and of 8 forwarders, and open ones of each mix.
+func sample(first, many int) (out []*Recording) {
 	for seed := first; seed < first+many; seed++ {
-		add(DrawLoops(uint64(seed), 8))
+		out = append(out, Record(DrawLoops(uint64(seed), 24)), Record(DrawLoops(uint64(seed), 8)))
+	}
+	for i, mix := range []Mix{Usual, Shared, Storms, Dear} {
+		if i < many {
+			out = append(out, Record(DrawSized(uint64(first), 24, mix)))
+		}
+	}
+	return out
+}
+
+// scoreAll is the score over those layers with the rules as they are.
+func scoreAll(layers []*Recording) (s Score) {
+	for _, r := range layers {
+		s.Add("", r.Labels(), r.Play(recorded.DefaultSettings()), r.Scenario.Nodes, epoch,
+			epoch+int64(r.Scenario.Seconds))
 	}
 	return s
 }
 
-// TestAblation prints what each threshold is for: recall, precision and false alarms with all of them, and without
-// each. FAIRWAY_ABLATION=1 tries all, on layers of FAIRWAY_SEEDS (2) seeds from FAIRWAY_FIRST (201); else a few, on one
-// layer.
+// TestAblation prints, as a table for the documentation, what each threshold is for: recall, delay and false alarms
+// with all of them, and without each. FAIRWAY_ABLATION=1 tries all, on layers of FAIRWAY_SEEDS (6) seeds from FAIRWAY_FIRST
+// (2001); else a few, on one.
 func TestAblation(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
 	}
-	all, few := os.Getenv("FAIRWAY_ABLATION") != "", number("FAIRWAY_SEEDS", 2)
-	first, many := number("FAIRWAY_FIRST", 201), 12*few
-	if !all {
-		few, many = 0, 6
+	every, many := 1, number("FAIRWAY_SEEDS", 6)
+	if os.Getenv("FAIRWAY_ABLATION") == "" {
+		every, many = 8, 1
 	}
-	with := sample(first, few, many)
-	t.Logf("%-22s %9s %-16s recall %.3f, delay %d s, false alarms %d", "all rules", "", "", with.Recall(),
-		with.Delay(.5),
-		with.False)
+	layers := sample(number("FAIRWAY_FIRST", 2001), many)
+	runtime.GC() // of what drawing left
+	with := scoreAll(layers)
+	t.Logf("%d layers, %d faults, %.1f healthy node-days: recall %.3f, mean delay %.0f s, false alarms %d", len(layers),
+		with.Observable, with.NodeDays, with.Recall(), with.MeanDelay(), with.False)
+	t.Log("| rule | value | found | mean delay | false alarms | fault time excluded |")
 	for i, r := range failslow.Rules() {
-		if !all && i%8 != 0 {
+		if i%every != 0 || !r.Ablate() {
 			continue
 		}
-		if !r.Ablate() {
-			continue
-		}
-		got := sample(first, few, many)
+		got := scoreAll(layers)
 		r.Restore()
-		t.Logf("%-22s %9.4g %-16s recall %+.3f, delay %+d s, false alarms %+d: %s", r.Name, r.Value, r.Unit,
-			got.Recall()-with.Recall(), got.Delay(.5)-with.Delay(.5), got.False-with.False, r.Why)
-		if math.IsNaN(got.Recall()) {
-			t.Error(r.Name, "scores nothing")
-		}
+		t.Logf("| %s | %.4g %s | %+d | %+.0f s | %+d | %+.3f |", r.Name, r.Value, r.Unit, got.Found-with.Found,
+			got.MeanDelay()-with.MeanDelay(), got.False-with.False, got.Coverage()-with.Coverage())
 	}
-	if again := sample(first, few, many); again.Recall() != with.Recall() || again.False != with.False {
+	if again := scoreAll(layers); again.Found != with.Found || again.False != with.False {
 		t.Error("a rule was not restored")
 	}
 }

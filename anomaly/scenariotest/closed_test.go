@@ -42,7 +42,8 @@ func writeTrace(dir string, r *Recording) error {
 		{"samples.csv.gz", "rx,ts,node,r_bytes,w_bytes,r_ops,w_ops,m_ops,qlen,r_wait_us,w_wait_us,m_wait_us,r_exe_us," +
 			"w_exe_us,m_exe_us", r.samples},
 		{"hist.csv.gz", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s", r.hists},
-		{"backend.csv.gz", "rx,pool0_us,pool1_us,pool2_us,pool3_us,pool4_us,pool5_us,pool6_us,pool7_us,mds_us", r.backend},
+		{"backend.csv.gz", "rx,pool0_us,pool1_us,pool2_us,pool3_us,pool4_us,pool5_us,pool6_us,pool7_us,mds_us",
+			r.backend},
 		{"probe.csv.gz", "rx,node,read1m_us,write1m_us,stat_us", r.probes},
 		{"nodes.csv", "node,group,rack,default_service", r.nodes},
 		{"jobs.csv", "job,app,start,end,nodes", r.jobs},
@@ -147,8 +148,8 @@ func (r *Recording) truth(w io.Writer) {
 		if l.Seconds > 0 {
 			first = fmt.Sprint(l.First)
 		}
-		fmt.Fprintf(w, "fault,%s,%d,%d,%s,%.3g,%.1f,0,%d,0,%s\n", l.Node, l.Start, l.End, l.Kind, faults[i].Severity, l.Info,
-			l.Seconds, first)
+		fmt.Fprintf(w, "fault,%s,%d,%d,%s,%.3g,%.1f,0,%d,0,%s\n", l.Node, l.Start, l.End, l.Kind, faults[i].Severity,
+			l.Info, l.Seconds, first)
 	}
 }
 
@@ -219,8 +220,9 @@ func TestTraceIsTheLayer(t *testing.T) {
 			a, b := &got.Rows[k], &want.Rows[k]
 			for c := range a.Class {
 				x, y := a.Class[c], b.Class[c]
-				if a.Node != b.Node || x.Ops != y.Ops || math.Abs(x.Bytes-y.Bytes) > 0.5 || math.Abs(x.Exec-y.Exec) > near ||
-					(x.Hist == nil) != (y.Hist == nil) || x.Hist != nil && *x.Hist != *y.Hist {
+				if a.Node != b.Node || x.Ops != y.Ops || math.Abs(x.Bytes-y.Bytes) > 0.5 ||
+					math.Abs(x.Exec-y.Exec) > near || (x.Hist == nil) != (y.Hist == nil) ||
+					x.Hist != nil && *x.Hist != *y.Hist {
 					t.Fatalf("second %d: %s, class %d: %+v, want %+v", i, a.Node, c, x, y)
 				}
 			}

@@ -13,8 +13,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// way is a capped link of a forwarder and when it showed: from then on requests took a quarter of the least that is
-// compared longer.
+// way is a capped link of a forwarder and when it first showed.
 type way struct {
 	fault          *Fault
 	seconds, first int
@@ -25,6 +24,7 @@ type way struct {
 // time their own requests. Every fault of the layer is a capped link.
 func playLinks(r *Recording) (ways []*way, wrong []topology.NodeID) {
 	const network = 0.4e-3 // s that a message takes
+	const shows = 2e-3     // s on the way that are compared at least
 	s := r.Scenario
 	random := rand.New(rand.NewPCG(s.Seed, 0x11c5))
 	by := map[topology.NodeID]*way{}
@@ -46,8 +46,9 @@ func playLinks(r *Recording) (ways []*way, wrong []topology.NodeID) {
 				ops, bytes := o.Class[c].Ops, o.Class[c].Bytes
 				held := perByte * bytes / max(ops, 1)
 				scatter := math.Exp(0.3 * random.NormFloat64())
-				o.Class[c] = failslow.ClassSecond{Ops: ops, Bytes: bytes, Exec: network*scatter + held, Wait: math.NaN()}
-				seen = seen || ops >= 2 && held >= 2e-3
+				o.Class[c] = failslow.ClassSecond{Ops: ops, Bytes: bytes, Exec: network*scatter + held,
+					Wait: math.NaN()}
+				seen = seen || ops >= 2 && held >= shows
 			}
 			if w := by[o.Node]; w != nil && seen {
 				if w.seconds++; w.first == 0 {
@@ -72,8 +73,8 @@ func playLinks(r *Recording) (ways []*way, wrong []topology.NodeID) {
 	return ways, wrong
 }
 
-// TestScoreOfLinks plays closed loops in which links between clients and forwarders are capped, and judges these by what
-// the clients waited on the way. Arguments as of ScoreOfLoops.
+// TestScoreOfLinks plays closed loops in which links between clients and forwarders are capped, and judges these by
+// what the clients waited on the way. Arguments as of ScoreOfLoops.
 func TestScoreOfLinks(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
@@ -110,7 +111,7 @@ func TestScoreOfLinks(t *testing.T) {
 	if observable == 0 || found == 0 {
 		t.Fatal("no link showed")
 	}
-	t.Logf("%d forwarders: %d of %d capped links found, after %d s (p95 %d), %d false alarms in %.1f healthy node-days %v",
+	t.Logf("%d forwarders: %d of %d capped links found, after %d s (p95 %d), false alarms %d in %.1f node-days %v",
 		nodes, found, observable, delays[len(delays)/2], delays[len(delays)*19/20], len(wrongly), days, wrongly)
 	if missed*5 > observable || len(wrongly) > 0 {
 		t.Errorf("%d of %d missed, falsely accused %v", missed, observable, wrongly)

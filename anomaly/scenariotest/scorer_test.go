@@ -37,6 +37,7 @@ type Score struct {
 	Strong, FoundStrong   int
 	NodeDays              float64
 	Delays                []int64 // from the first evidence
+	Waited                int64   // the sum of those, and of the rest of each fault that was not found
 	PerKind               map[string][2]int
 	FaultSeconds, Covered int64
 	HealthyMost           int // healthy forwarders excluded at once
@@ -111,7 +112,9 @@ func (s *Score) countFault(trace string, l *Label, from int64) {
 			s.FoundStrong++
 		}
 		s.Delays = append(s.Delays, max(0, l.found-l.First))
+		s.Waited += max(0, l.found-l.First)
 	} else {
+		s.Waited += l.End - l.First
 		s.NotFound = append(s.NotFound, fmt.Sprintf("%s: %s %s from %d to %d, information %.0f in %d s", trace, l.Node,
 			l.Kind, l.Start-from, l.End-from, l.Info, l.Seconds))
 	}
@@ -227,6 +230,9 @@ func (s *Score) Delay(p float64) int64 {
 	}
 	return d[int(p*float64(len(d)-1)+0.5)]
 }
+
+// MeanDelay is the mean from the first evidence to the alarm, or to the fault's end where none came, seconds.
+func (s *Score) MeanDelay() float64 { return float64(s.Waited) / float64(max(s.Observable, 1)) }
 
 // NamingShares are how much of what was labelled was named, and how much of what was named was right.
 func (s *Score) NamingShares() (recall, precision float64) {

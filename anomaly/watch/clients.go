@@ -18,6 +18,7 @@ type clients struct {
 	slow   slowClients
 	lost   map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
 	full   full                                           // forwarders at their peak
+	links  links                                          // to forwarders that report their own execution times
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.

@@ -27,7 +27,6 @@ type Detectors struct {
 	mu       sync.Mutex               // guards everything that follows
 	slow     *failslow.Detector       // forwarders that report their own execution times, and all canaries
 	byClient *clientslow.Detector     // the other forwarders
-	links    links                    // between clients and forwarders that report their own execution times
 	targets  *targetslow.Detector     // storage and metadata servers
 	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
@@ -56,10 +55,10 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
-		routers:  newRouters(slow.FalseAlarmEvery), links: newLinks(slow.FalseAlarmEvery),
+		routers:  newRouters(slow.FalseAlarmEvery),
 		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
 		ownClock: map[topology.NodeID]bool{},
-		clients: clients{of: map[topology.ForwarderID]*clientSums{},
+		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
 			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
@@ -173,7 +172,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 	unclocked := map[topology.NodeID]bool{}
 	for _, o := range d.second.rows {
 		if sums := d.clients.of[topology.ForwarderID(o.Node)]; d.ownClock[o.Node] && sums != nil {
-			d.links.take(o, sums)
+			d.clients.links.take(o, sums)
 		}
 		if !d.ownClock[o.Node] {
 			d.second.byClients = append(d.second.byClients, o)
@@ -202,7 +201,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v
 		}
 	}
-	return worst(out, d.links.judge(now))
+	return worst(out, d.clients.links.judge(now))
 }
 
 // A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.

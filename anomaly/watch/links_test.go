@@ -62,7 +62,7 @@ func (c *clocked) live(seconds int, server, outside float64) (alarms []string) {
 }
 
 // TestSlowWayToAForwarderWithAClock: a link that is capped shows in no time of the server's, and is found by what the
-// clients wait beyond it; a slow server is no slow link. Evidence outlives a restart.
+// clients wait beyond it; a slow server does not count as a slow link. Evidence outlives a restart.
 func TestSlowWayToAForwarderWithAClock(t *testing.T) {
 	c := newClocked()
 	if a := c.live(120, 1e-3, 1e-3); len(a) > 0 {

@@ -91,7 +91,7 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	if s.Clients, err = d.byClient.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	if s.Links, err = d.links.test.MarshalBinary(); err != nil {
+	if s.Links, err = d.clients.links.test.MarshalBinary(); err != nil {
 		return nil, err
 	}
 	if s.Targets, err = d.targets.MarshalBinary(); err != nil {
@@ -152,7 +152,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	d.slow, d.byClient, d.targets, d.backEnds, d.routers = slow, seenBy, targets, backEnds, routers
-	d.links = links
+	d.clients.links = links
 	maps.Copy(d.routers.nets, s.Nets)
 	maps.Copy(d.routers.back.accused, s.Accused)
 	d.clients.slow.begin()
