@@ -32,8 +32,8 @@ func scoreAll(layers []*Recording) (s Score) {
 }
 
 // TestAblation prints, as a table for the documentation, what each threshold is for: recall, delay and false alarms
-// with all of them, and without each. FAIRWAY_ABLATION=1 tries all, on layers of FAIRWAY_SEEDS (6) seeds from FAIRWAY_FIRST
-// (2001); else a few, on one.
+// with all of them, and without each. FAIRWAY_ABLATION=1 tries all, on layers of FAIRWAY_SEEDS (6) seeds from
+// FAIRWAY_FIRST (2001); else a few, on one.
 func TestAblation(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
