@@ -81,8 +81,8 @@ func TestAnotherJobTakesOver(t *testing.T) {
 	}
 }
 
-// Where findings of several jobs are open on a node, what a third one does there for a moment counts for the one that is
-// named beside it, else for the one that was named last.
+// Where findings of several jobs are open on a node, what a third one does there for a moment counts for the one that
+// is named beside it, else for the one that was named last.
 func TestAThirdJobBesideTwoFindings(t *testing.T) {
 	fill := func(jobs ...topology.JobID) Verdict {
 		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: jobs, Sentence: "it is filled",
@@ -109,8 +109,8 @@ func TestAThirdJobBesideTwoFindings(t *testing.T) {
 		b.say(1, fill("7"))
 		b.say(2, fill("3"))
 		if now7, now9 := lost(b, "7"), lost(b, "9"); now7 != was7+3 || now9 != was9+1 || len(b.Findings(b.now)) != 2 {
-			t.Fatalf("finding of job 7 went from %g s lost to %g, of job 9 from %g to %g; findings: %d", was7, now7, was9,
-				now9, len(b.Findings(b.now)))
+			t.Fatalf("finding of job 7 went from %g s lost to %g, of job 9 from %g to %g; findings: %d", was7, now7,
+				was9, now9, len(b.Findings(b.now)))
 		}
 	}
 }
@@ -120,7 +120,8 @@ func TestAThirdJobBesideTwoFindings(t *testing.T) {
 func TestARestartEndsNoFindingOfAJob(t *testing.T) {
 	b := newBench(t, quick())
 	fill := func(job topology.JobID) Verdict {
-		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: []topology.JobID{job}, Sentence: "full"}
+		return Verdict{Node: "fwd1", Kind: HighBandwidth, Level: Alarm, Culprits: []topology.JobID{job},
+			Sentence: "full"}
 	}
 	b.say(60, fill("7"))
 	b.Tracker = NewTracker(quick(), b.Findings(time.Time{}))

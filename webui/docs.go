@@ -130,7 +130,7 @@ var docs = map[string]doc{
 		summary: "a job beside the ended runs like it: of the same user, application, project and number of nodes",
 		out:     api.JobRuns{}, params: []param{{"limit",
 			"compare with the newest so many, at most 500; 50 without it"}}},
-	"GET /api/v1/jobs/{id}/series": {summary: "what a job's compute nodes did together, by time (at most 4,096 of them)",
+	"GET /api/v1/jobs/{id}/series": {summary: "what a job's nodes did together, by time (at most 4,096 of them)",
 		out: api.JobSeries{}, params: append([]param{{"step", "such as 10s; 1s without it"}}, rangeParams...)},
 	"GET /api/v1/jobs/{id}/profile": {summary: "what a job did to the file system", out: api.ProfileView{}},
 	"POST /api/v1/dispatch": {summary: "a job is about to start: decide, and propose its plan",

@@ -79,7 +79,7 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 	if len(read.Files) > 0 {
 		c.Read = answer(&read)
 	}
-	if len(write.Files) > 0 || c.Read == nil { // of a job that did metadata alone something is said, too
+	if len(write.Files) > 0 || c.Read == nil { // a job that did metadata alone has an answer, too
 		c.Write = answer(&write)
 	}
 	c.Main = rootcause.Main(c.Read, c.Write)

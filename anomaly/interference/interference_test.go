@@ -193,8 +193,8 @@ func TestWhoFillsAForwarder(t *testing.T) {
 		{"a neighbour", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{1}, false, []topology.JobID{"2"}},
 		{"of one that pauses", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{0, 1, 1, 1, 1}, false,
 			[]topology.JobID{"2"}},
-		{"of one that is seen to wait and pauses", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{1, 0, 0}, true,
-			[]topology.JobID{"2"}},
+		{"of one that is seen to wait and pauses", map[topology.JobID]float64{"1": 20, "2": 75}, []float64{1, 0, 0},
+			true, []topology.JobID{"2"}},
 		{"both", map[topology.JobID]float64{"1": 45, "2": 50}, []float64{1}, false, []topology.JobID{"1", "2"}},
 		{"alone", map[topology.JobID]float64{"1": 95}, []float64{1}, false, nil},
 	} {

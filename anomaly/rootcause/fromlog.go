@@ -53,7 +53,7 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 }
 
 // ByDirection are the reads of a log's job and its writes, each for itself. Metadata is of no direction: it is with the
-// writes, where there are some, so that it is said once.
+// writes, where there are some, and not in both.
 func ByDirection(j *iolog.Job, rows []iolog.JobFile, names map[int64]string) (read, write Job) {
 	read, write = FromLog(j, rows, names, Read), FromLog(j, rows, names, Write)
 	if len(write.Files) > 0 {

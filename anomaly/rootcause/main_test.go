@@ -72,8 +72,8 @@ func TestMainCause(t *testing.T) {
 	}
 }
 
-// Of a job that read and wrote the time in metadata is said once.
-func TestMetadataIsSaidOnce(t *testing.T) {
+// A job that read and wrote has one clause about metadata.
+func TestMetadataIsNamedOnce(t *testing.T) {
 	row := logRow(1, 3, 100, 0, 99, 0, 10)
 	row.ReadStart, row.ReadEnd, row.BytesRead, row.MetaSeconds = 0, 5, 1e9, 2
 	for _, c := range []struct {
@@ -84,11 +84,12 @@ func TestMetadataIsSaidOnce(t *testing.T) {
 		if len(read.Files) != 1 || (len(write.Files) == 1) != c.written {
 			t.Fatalf("%d files read, %d written", len(read.Files), len(write.Files))
 		}
-		said := func(j Job) bool {
-			return slices.ContainsFunc(Explain(j, Defaults()).Reasons, func(c Clause) bool { return c.Rule == "metadata" })
+		named := func(j Job) bool {
+			return slices.ContainsFunc(Explain(j, Defaults()).Reasons,
+				func(c Clause) bool { return c.Rule == "metadata" })
 		}
-		if said(read) == c.written || c.written && !said(write) {
-			t.Errorf("of metadata: beside the reads %v, beside the writes %v", said(read), said(write))
+		if named(read) == c.written || c.written && !named(write) {
+			t.Errorf("metadata beside the reads: %v, beside the writes: %v", named(read), named(write))
 		}
 	}
 }

@@ -120,8 +120,8 @@ func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	}, share > lim.Dominant
 }
 
-// sharedFile is N-1: several processes write one file, each by itself. Where the file system takes locks on stripes they
-// wait for each other's; a log does not say whether they did, so that the clause names a pattern, and no time lost by it.
+// sharedFile is N-1: several processes write one file, each by itself. Where the file system takes locks on stripes
+// they wait for each other's; a log does not show whether they did: the clause names a pattern, and no time lost by it.
 // Collective I/O leaves the writing to few.
 func sharedFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	var shared float64

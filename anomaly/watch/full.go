@@ -15,9 +15,9 @@ const fullFrom = 0.85
 type full map[topology.NodeID]bool
 
 // excuse keeps what clients of a forwarder at its peak wait for from counting against it, and for a second longer: what
-// was sent then is still on its way. That is so for every class of operations, whichever direction is full: each crosses
-// both, a read's request behind the bytes of writes and a write's answer behind those of reads. What the forwarder's own
-// clock says is judged as ever. A forwarder that became slow no longer reaches its peak.
+// was sent then is still on its way. That is so for every class of operations, whichever direction is full: each
+// crosses both, a read's request behind the bytes of writes and a write's answer behind those of reads. The forwarder's
+// own service times are judged as ever. A forwarder that became slow no longer reaches its peak.
 func (f full) excuse(rows []failslow.Observation, peaks map[topology.NodeID]float64) {
 	before := maps.Clone(f)
 	clear(f)

@@ -135,7 +135,7 @@ export async function jobPage(app, id, toRuns) {
     setText(
       seriesOf,
       (got.nodes < got.of_nodes
-        ? `${got.nodes} of its ${counted(got.of_nodes, 'compute node')} together (spread evenly, their sum is not scaled)`
+        ? `${got.nodes} of its ${counted(got.of_nodes, 'compute node')} together (spread evenly, sum not scaled)`
         : 'All its compute nodes together') +
         `, ${words(range)}` +
         `${charts.step > 1 ? `, a point is the mean of ${charts.step} s` : ''}. Times are the mean over its requests.`,
