@@ -185,6 +185,9 @@ func (w *watched) accused() map[string]string {
 // How many metadata operations wait at an LWFS server, by its trace's rates and waits, is the model's number to a factor
 // of two.
 func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
+	if underRace {
+		t.Skip("minutes of a simulated site")
+	}
 	const seconds = 120
 	for _, disk := range []float64{0.5, 0.2} { // slow ones: at full speed no call waits for a thread
 		synctest.Test(t, func(t *testing.T) {
@@ -219,6 +222,9 @@ func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
 // A gateway whose link has a tenth of its speed is accused and no other; a storage target at a tenth of its speed
 // accuses none, whatever its gateways' clients mount.
 func TestASlowTargetAccusesNoGateway(t *testing.T) {
+	if underRace {
+		t.Skip("minutes of a simulated site")
+	}
 	const healthy, within = 60, 120
 	for _, l := range Layers() {
 		for _, c := range []struct {
