@@ -91,6 +91,28 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
+// TestDepsBuildsWhatIsMissing: a function of .ci/deps with the name of a program that it looks for would be found in
+// the program's place, and the program never be built.
+func TestDepsBuildsWhatIsMissing(t *testing.T) {
+	text, err := os.ReadFile("../../.ci/deps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sought := map[string]bool{}
+	for _, m := range regexp.MustCompile(`command -v (\w+)`).FindAllSubmatch(text, -1) {
+		sought[string(m[1])] = true
+	}
+	functions := regexp.MustCompile(`(?m)^(\w+)\(\) \{`).FindAllSubmatch(text, -1)
+	if !sought["nfpm"] || len(functions) == 0 {
+		t.Fatalf("sought are %v, functions %q", sought, functions)
+	}
+	for _, m := range functions {
+		if sought[string(m[1])] {
+			t.Errorf("the function %s hides the program of that name", m[1])
+		}
+	}
+}
+
 // installed are files that the packages must bring, with their modes.
 var installed = map[string]fs.FileMode{
 	"/usr/bin/fairway": 0o755, "/usr/bin/fairwayd": 0o755, "/usr/bin/fairway-agent": 0o755,
