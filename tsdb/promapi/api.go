@@ -65,6 +65,9 @@ type API struct {
 // maxSteps is Prometheus's own limit on the points of one series in an answer.
 const maxSteps = 11_000
 
+// maxSelectors bounds the series selectors of one request: each is a walk over all nodes and metrics.
+const maxSelectors = 64
+
 // New makes the API; it serves paths from /api/v1 on, so a prefix must be stripped before it.
 func New(cfg Config) *API {
 	if cfg.Log == nil {
@@ -94,7 +97,11 @@ func New(cfg Config) *API {
 		"format_query": a.formatQuery,
 	} {
 		for _, method := range []string{"GET ", "POST "} {
-			a.mux.HandleFunc(method+"/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) { answer(w, r, h) })
+			a.mux.HandleFunc(method+"/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
+				ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
+				defer cancel()
+				answer(w, r.WithContext(ctx), h)
+			})
 		}
 	}
 	return a
@@ -174,8 +181,9 @@ type queryData struct {
 }
 
 func (a *API) run(r *http.Request, start, end time.Time,
-	make func(opts promql.QueryOpts) (promql.Query, error)) (any, error) {
-	if err := a.check(r.FormValue("query"), start, end); err != nil {
+	make func(from storage.Queryable, opts promql.QueryOpts) (promql.Query, error)) (any, error) {
+	made, err := a.check(r.FormValue("query"), start, end)
+	if err != nil {
 		return nil, err
 	}
 	lookback, err := duration(r, "lookback_delta", 0)
@@ -188,7 +196,7 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(timeout, a.cfg.Timeout))
 	defer cancel()
-	q, err := make(promql.NewPrometheusQueryOpts(false, lookback))
+	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, lookback))
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
 	}
@@ -205,9 +213,9 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	return evaluated{json.RawMessage(data), warnings, infos}, err
 }
 
-// storage is what one query reads from.
-func (a *API) storage() storage.Queryable {
-	return queryable{store: a.cfg.Store, cfg: &a.cfg, room: new(atomic.Int64)}
+// storage is what one query reads from; made is of check.
+func (a *API) storage(made func(longest int64) int64) storage.Queryable {
+	return queryable{store: a.cfg.Store, cfg: &a.cfg, room: new(atomic.Int64), made: made}
 }
 
 func (a *API) query(r *http.Request) (any, error) {
@@ -215,8 +223,8 @@ func (a *API) query(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.run(r, at, at, func(opts promql.QueryOpts) (promql.Query, error) {
-		return a.engine.NewInstantQuery(r.Context(), a.storage(), opts, r.FormValue("query"), at)
+	return a.run(r, at, at, func(from storage.Queryable, opts promql.QueryOpts) (promql.Query, error) {
+		return a.engine.NewInstantQuery(r.Context(), from, opts, r.FormValue("query"), at)
 	})
 }
 
@@ -248,13 +256,21 @@ func (a *API) queryRange(r *http.Request) (any, error) {
 					"exceeded maximum resolution of %d points per timeseries. Try decreasing the query resolution "+
 						"(?step=XX)", maxSteps)}
 	}
-	return a.run(r, start, end, func(opts promql.QueryOpts) (promql.Query, error) {
-		return a.engine.NewRangeQuery(r.Context(), a.storage(), opts, r.FormValue("query"), start, end, step)
+	return a.run(r, start, end, func(from storage.Queryable, opts promql.QueryOpts) (promql.Query, error) {
+		return a.engine.NewRangeQuery(r.Context(), from, opts, r.FormValue("query"), start, end, step)
 	})
 }
 
 // selectors parses the match[] parameters; none at all is one selector that matches everything.
 func (a *API) selectors(r *http.Request) ([][]*labels.Matcher, error) {
+	if texts := r.Form["match[]"]; len(texts) > maxSelectors {
+		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %d of them, at most %d", len(texts), maxSelectors)}
+	}
+	for _, text := range r.Form["match[]"] {
+		if err := tokens(text); err != nil {
+			return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %w", err)}
+		}
+	}
 	sets, err := a.parser.ParseMetricSelectors(r.Form["match[]"])
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %w", err)}
@@ -339,6 +355,9 @@ func (a *API) metadata(r *http.Request) (any, error) {
 }
 
 func (a *API) formatQuery(r *http.Request) (any, error) {
+	if err := tokens(r.FormValue("query")); err != nil {
+		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
+	}
 	expr, err := a.parser.ParseExpr(r.FormValue("query"))
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}

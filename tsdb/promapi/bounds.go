@@ -18,17 +18,26 @@ const (
 	defaultStep = time.Second
 )
 
-// check refuses an expression whose evaluation makes room for more points than a query may hold.
-func (a *API) check(text string, start, end time.Time) error {
-	if len(text) > maxQuery {
-		return badRequest{fmt.Errorf("invalid parameter \"query\": %d bytes, at most %d", len(text), maxQuery)}
+// check refuses an expression whose evaluation makes room for more points than a query may hold, longer labels, or
+// takes too long where nobody looks at the time. It returns how many bytes of labels the expression makes for one series
+// whose own labels have at most longest bytes.
+func (a *API) check(text string, start, end time.Time) (made func(longest int64) int64, err error) {
+	if err := tokens(text); err != nil {
+		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
 	}
 	expr, err := a.parser.ParseExpr(text)
 	if err != nil {
-		return nil // the engine words it
+		return nil, nil // the engine words it
 	}
-	most := time.Duration(0)
+	made = func(longest int64) int64 { return widthsOf(expr, longest).all() }
+	if own := made(0); own > maxMade {
+		return nil, fmt.Errorf("the expression makes labels of %d bytes, at most %d", own, maxMade)
+	}
+	most, tooCostly := time.Duration(0), error(nil)
 	parser.Inspect(expr, func(n parser.Node, path []parser.Node) error {
+		if tooCostly == nil {
+			tooCostly = costly(n)
+		}
 		sub, ok := n.(*parser.SubqueryExpr)
 		if !ok {
 			return nil
@@ -49,10 +58,10 @@ func (a *API) check(text string, start, end time.Time) error {
 		return nil
 	})
 	if most > maxSubSteps {
-		return fmt.Errorf("a subquery has %d steps, at most %d: choose a longer step, such as [1h:10s]", most,
+		return nil, fmt.Errorf("a subquery has %d steps, at most %d: choose a longer step, such as [1h:10s]", most,
 			maxSubSteps)
 	}
-	return nil
+	return made, tooCostly
 }
 
 // The least bytes of a point and of a label in an answer.

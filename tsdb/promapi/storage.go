@@ -31,6 +31,8 @@ type queryable struct {
 	store tsdb.Store
 	cfg   *Config
 	room  *atomic.Int64 // the samples that the query has read so far; nil where none are
+	// made is how many bytes of labels the query makes for a series whose own have at most longest; nil: none.
+	made func(longest int64) int64
 }
 
 // A sample as it is read takes 16 bytes, one that the engine holds five times as much (measured).
@@ -69,9 +71,6 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 	if err != nil {
 		return nil, err
 	}
-	accepts := func(l labels.Labels) bool {
-		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) })
-	}
 	named := func(name string) bool {
 		return !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
 			return m.Name == model.MetricNameLabel &&
@@ -79,6 +78,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 		})
 	}
 	peaks, racks := q.cfg.peaks(), q.cfg.racks()
+	nodes, err = accepted(ctx, nodes, matchers, racks)
 	var out []group
 	b := labels.NewScratchBuilder(4)
 	for metric := range collector.Metric(collector.MetricCount) {
@@ -103,15 +103,65 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 				b.Add("rack", rack)
 			}
 			b.Add("role", n.Role.String())
-			if l := b.Labels(); accepts(l) {
-				g.series = append(g.series, wanted{n.Node, l})
-			}
+			g.series = append(g.series, wanted{n.Node, b.Labels()})
 		}
 		if len(g.series) > 0 {
 			out = append(out, g)
 		}
 	}
+	return out, err
+}
+
+// lookEvery is after how many nodes it is looked whether the asker still waits: a regular expression may be slow.
+const lookEvery = 64
+
+// accepted are the nodes whose labels all matchers accept, but for the metric's name.
+func accepted(ctx context.Context, nodes []tsdb.NodeInfo, matchers []*labels.Matcher,
+	racks map[topology.NodeID]string) (out []tsdb.NodeInfo, err error) {
+	for i := range nodes {
+		if i%lookEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		n := &nodes[i]
+		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
+			switch m.Name {
+			case model.MetricNameLabel:
+				return false
+			case "node":
+				return !m.Matches(string(n.Node))
+			case "rack":
+				return !m.Matches(racks[n.Node])
+			case "role":
+				return !m.Matches(n.Role.String())
+			}
+			return !m.Matches("")
+		}) {
+			out = append(out, *n)
+		}
+	}
 	return out, nil
+}
+
+// makes counts the labels that the query makes of its series among what it reads; an error says that they are too many.
+func (q *querier) makes(groups []group) error {
+	if q.made == nil || q.room == nil {
+		return nil
+	}
+	longest, series := 0, int64(0)
+	for _, g := range groups {
+		series += int64(len(g.series))
+		for _, w := range g.series {
+			w.labels.Range(func(l labels.Label) { longest = max(longest, len(l.Value)) })
+		}
+	}
+	const sample = 16 // bytes
+	if q.room.Add(series*q.made(int64(longest))/sample) > q.allowed() {
+		return fmt.Errorf("the query makes labels of %d bytes for each of %d series: choose fewer series or shorter labels",
+			q.made(int64(longest)), series)
+	}
+	return nil
 }
 
 // Select implements storage.Querier.
@@ -123,6 +173,9 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 	}
 	groups, err := q.match(ctx, matchers)
 	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	if err := q.makes(groups); err != nil {
 		return storage.ErrSeriesSet(err)
 	}
 	if hints != nil && hints.Func == "series" { // the series endpoint needs no samples
