@@ -133,7 +133,7 @@ func (ch *channel) work(msg []byte, size int) {
 			return
 		}
 		ch.conn.busy.Store(true)
-		err := ch.conn.message(msg)
+		err := ch.conn.message(msg, 0) // one connection of its token, with hasRoom for it
 		ch.conn.busy.Store(false)
 		if err != nil {
 			ch.stop(err)

@@ -43,6 +43,31 @@ type direct struct {
 	*socket.Conn
 	hub   *Hub
 	freed chan struct{} // holds a token
+	late  *time.Timer   // of the large message that is being read or taken; nil: it is not large
+	by    *sender
+}
+
+// largeWithin is how long a large message may take to come: others of its token wait.
+const largeWithin = time.Minute
+
+// large waits for the place of a large message that has begun to come.
+func (d *direct) large() error {
+	select {
+	case d.by.large <- struct{}{}:
+	case <-d.hub.stopping:
+		return ErrClosed
+	}
+	d.late = time.AfterFunc(largeWithin, d.Close)
+	return nil
+}
+
+// leave gives the place back.
+func (d *direct) leave() {
+	if d.late != nil {
+		d.late.Stop()
+		d.late = nil
+		<-d.by.large
+	}
 }
 
 func (d *direct) Hold(wait time.Duration) error {
@@ -69,6 +94,9 @@ func (d *direct) room(c *connection, size int) error {
 		case <-d.hub.stopping:
 			return ErrClosed
 		}
+	}
+	if !c.sender.held.take(mostHeld(size), d.hub.stopping) {
+		return ErrClosed
 	}
 	return nil
 }
@@ -101,6 +129,7 @@ type inFlight struct {
 	size   int
 	frames []collector.Frame
 	memory *wire.Decoder // of the frames
+	held   int           // bytes, of the token's
 	done   bool
 	err    error
 }
@@ -117,12 +146,16 @@ func (c *connection) run(d *direct) {
 		var msg []byte
 		if msg, err = d.Read(); err == nil {
 			c.busy.Store(true)
+			if d.late != nil {
+				d.late.Stop()
+			}
 			if err = d.room(c, len(msg)); err == nil {
-				err = c.message(msg)
+				err = c.message(msg, mostHeld(len(msg)))
 			}
 		}
+		d.Release()
+		d.leave()
 	}
-	d.Release()
 	c.explain(err)
 	close(c.ended)
 	d.Finish()
@@ -144,6 +177,7 @@ func (c *connection) explain(err error) {
 // greet reads the Hello that every connection begins with.
 func (c *connection) greet(ws *socket.Conn) error {
 	ws.SetSilent(helloWithin)
+	ws.SetLimits(maxHello, socket.DefaultQueue)
 	msg, err := ws.Read()
 	if err != nil {
 		return fmt.Errorf("no hello: %w", err)
@@ -151,6 +185,7 @@ func (c *connection) greet(ws *socket.Conn) error {
 	if err := c.welcome(msg); err != nil {
 		return err
 	}
+	ws.SetLimits(c.by.Limits.MessageBytes, socket.DefaultQueue)
 	ws.SetSilent(silentAfter)
 	return nil
 }
@@ -201,21 +236,25 @@ func (c *connection) refused(err error) {
 }
 
 // message takes one message; a wire.Reject says why the agent is refused. It waits for nobody but the agent's own
-// limits, where the agent has a connection of its own.
-func (c *connection) message(msg []byte) error {
+// limits, where the agent has a connection of its own. held is what it has taken of what its token may hold.
+func (c *connection) message(msg []byte, held int) error {
 	d := c.hub.decoder()
 	m, err := c.decode(d, msg)
 	if err != nil {
+		c.sender.held.give(held)
 		return err
 	}
 	switch m := m.(type) {
 	case *wire.Frames:
-		return c.take(m, d, len(msg))
+		now := min(d.Held(), held)
+		c.sender.held.give(held - now)
+		return c.take(m, d, len(msg), now)
 	case wire.OrderResult:
 		c.answered(m)
 	default:
 		err = wire.Reject{Code: wire.RejectVersion, Text: fmt.Sprintf("%T is not for the daemon", m)}
 	}
+	c.sender.held.give(held)
 	c.hub.release(d)
 	return err
 }
@@ -232,11 +271,12 @@ func (c *connection) decode(d *wire.Decoder, msg []byte) (wire.Message, error) {
 }
 
 // take hands a message to the hub. The decoder's memory belongs to the message until the store has it.
-func (c *connection) take(m *wire.Frames, d *wire.Decoder, size int) error {
+func (c *connection) take(m *wire.Frames, d *wire.Decoder, size, held int) error {
 	c.hub.stats.messages.Add(1)
 	c.hub.stats.frames.Add(uint64(len(m.Frames)))
 	c.hub.stats.bytes.Add(uint64(size))
 	if err := c.check(m); err != nil {
+		c.sender.held.give(held)
 		if r := (wire.Reject{}); !errors.As(err, &r) || r.Seq == 0 {
 			return err
 		}
@@ -244,7 +284,7 @@ func (c *connection) take(m *wire.Frames, d *wire.Decoder, size int) error {
 		c.hub.release(d)
 		return nil
 	}
-	f := &inFlight{conn: c, seq: m.Seq, size: size, frames: m.Frames, memory: d}
+	f := &inFlight{conn: c, seq: m.Seq, size: size, frames: m.Frames, memory: d, held: held}
 	c.mu.Lock()
 	c.flight = append(c.flight, f)
 	c.size += f.size
@@ -338,6 +378,9 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 		return code, why
 	}
 	if code, why = c.sender.admitsClients(f, now); why != "" {
+		return code, why
+	}
+	if code, why = c.sender.admitsLists(f); why != "" {
 		return code, why
 	}
 	if owner := c.hub.ownerBeside(c, f.Node); owner != nil {

@@ -138,7 +138,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, by Speaker) {
 	}
 	link := &direct{Conn: ws, hub: h, freed: make(chan struct{}, 1)}
 	c := newConnection(h, link, by, r.RemoteAddr)
-	ws.SetLimits(by.Limits.MessageBytes, socket.DefaultQueue)
+	link.by, ws.Large = c.sender, link.large
 	ws.SetValid(by.Valid)
 	if !h.enter(c) {
 		c.refused(wire.Reject{Code: wire.RejectBusy, Text: "the daemon is stopping"})

@@ -202,6 +202,7 @@ func (f *inFlight) free() {
 	if f.memory != nil {
 		f.conn.hub.release(f.memory)
 		f.memory, f.frames = nil, nil
+		f.conn.sender.held.give(f.held)
 	}
 }
 

@@ -31,10 +31,15 @@ type sender struct {
 	entering chan struct{}
 	waiting  []*inFlight // not shown yet; the intake's mu guards it
 
+	// large is a place for each large message that is read or taken.
+	large chan struct{}
+	held  held // by messages on their way to the store
+
 	mu    sync.Mutex // guards everything that follows
 	nodes members
 	// clients are those that its forwarders list.
 	clients members
+	lists   lists
 	// named are the names that it ever brought: the store keeps a name for good.
 	named  map[topology.NodeID]struct{}
 	tokens float64 // frames that may still come; below 0 they are promised to who waits
@@ -48,8 +53,8 @@ func (h *Hub) sender(by *Speaker) *sender {
 	p := h.senders[by.Name]
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
-			entering: make(chan struct{}, 1),
-			nodes:    newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
+			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
+			nodes: newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p

@@ -25,7 +25,7 @@ const (
 	// readBuffer takes the header and the body of a usual message in one read; larger bodies pass it by.
 	readBuffer  = 512
 	writeBuffer = 1 << 10
-	// keepBuffer is the largest buffer that goes back to the pool.
+	// keepBuffer is the largest buffer that goes back to the pool; what is longer is a large message.
 	keepBuffer = 64 << 10
 	// DefaultQueue is how many messages may wait to be written.
 	DefaultQueue = 256
@@ -80,7 +80,9 @@ type Conn struct {
 	set *Set
 	ws  *websocket.Conn
 	// More returns further messages to write, nil when there are none; see Kick. It is set before the first Kick.
-	More  func() []byte
+	More func() []byte
+	// Large is asked when a message turns out to have more bytes than a usual one, before these are read; nil: it may.
+	Large func() error
 	lives atomic.Uint32 // messages and pongs
 
 	seen   atomic.Int64 // seconds of the set's clock
@@ -178,9 +180,15 @@ func (c *Conn) Read() ([]byte, error) {
 		return nil, ErrText
 	}
 	c.buffer = buffers.Get().(*[]byte)
-	b := (*c.buffer)[:0]
+	b, large := (*c.buffer)[:0], false
 	for {
 		if len(b) == cap(b) {
+			if !large && len(b) >= keepBuffer/2 && c.Large != nil {
+				if err := c.Large(); err != nil {
+					return nil, err
+				}
+				large = true
+			}
 			b = append(b, 0)[:len(b)]
 		}
 		n, err := r.Read(b[len(b):cap(b)])

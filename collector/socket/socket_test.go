@@ -115,6 +115,30 @@ func TestBadMessagesAreNamed(t *testing.T) {
 	}
 }
 
+// TestLargeMessagesAreAskedFor: before most of a large message is read, and once; a refusal ends the connection.
+func TestLargeMessagesAreAskedFor(t *testing.T) {
+	_, dial := served(t, patient())
+	ws, c := dial()
+	asked := 0
+	c.Large = func() error { asked++; return nil }
+	for i, size := range []int{keepBuffer / 4, 10 * keepBuffer, keepBuffer / 4, 3 * keepBuffer} {
+		if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Read(); err != nil || len(got) != size || asked != (i+1)/2 {
+			t.Fatalf("%d bytes: %d, %v; asked %d times", size, len(got), err, asked)
+		}
+	}
+	no := errors.New("no room")
+	c.Large = func() error { return no }
+	if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 10*keepBuffer)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(); !errors.Is(err, no) {
+		t.Error(err)
+	}
+}
+
 // TestSlowPeersSlowNobody: more peers than there are writers read nothing of what is sent to them.
 func TestSlowPeersSlowNobody(t *testing.T) {
 	_, dial := served(t, patient())

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 	"time"
+	"unsafe"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -28,6 +29,7 @@ type Decoder struct {
 	Own topology.NodeID
 
 	names   map[string]string
+	held    int
 	out     Frames
 	frames  []collector.Frame
 	samples []collector.Sample
@@ -105,7 +107,8 @@ func (r *reader) readFrames() *Frames {
 	d.out.Seq = r.uvarint("sequence")
 	base := r.varint("base time")
 	const minFrameBytes = 4
-	n := r.count("frames", MaxFrames, minFrameBytes)
+	d.held = 0
+	n := r.list("frames", MaxFrames, minFrameBytes, int(unsafe.Sizeof(collector.Frame{})))
 	if cap(d.frames) < n {
 		d.frames = make([]collector.Frame, n)
 	}
@@ -176,7 +179,7 @@ func renameQueues(f *collector.Frame) {
 }
 
 func (r *reader) readSamples(ofJob bool) []collector.Sample {
-	n := r.count("samples", MaxSamplesPerFrame, minSampleBytes)
+	n := r.list("samples", MaxSamplesPerFrame, minSampleBytes, int(unsafe.Sizeof(collector.Sample{})))
 	all := r.d.samples
 	from := len(all)
 	b, at := r.b, r.at
@@ -222,7 +225,7 @@ func (r *reader) readSamples(ofJob bool) []collector.Sample {
 
 func (r *reader) readJobs() []collector.JobSamples {
 	const minJobBytes = 2
-	n := r.count("jobs", MaxJobsPerFrame, minJobBytes)
+	n := r.list("jobs", MaxJobsPerFrame, minJobBytes, int(unsafe.Sizeof(collector.JobSamples{})))
 	if n == 0 {
 		return nil
 	}
@@ -236,7 +239,7 @@ func (r *reader) readJobs() []collector.JobSamples {
 
 func (r *reader) readTargets() []collector.TargetSamples {
 	const minTargetBytes = 2
-	n := r.count("targets", MaxTargetsPerFrame, minTargetBytes)
+	n := r.list("targets", MaxTargetsPerFrame, minTargetBytes, int(unsafe.Sizeof(collector.TargetSamples{})))
 	if n == 0 {
 		return nil
 	}
@@ -250,7 +253,7 @@ func (r *reader) readTargets() []collector.TargetSamples {
 
 func (r *reader) readRoutes(own string) []collector.Route {
 	const minRouteBytes = 3
-	n := r.count("routes", MaxRoutesPerFrame, minRouteBytes)
+	n := r.list("routes", MaxRoutesPerFrame, minRouteBytes, int(unsafe.Sizeof(collector.Route{})))
 	if n == 0 {
 		return nil
 	}
@@ -277,7 +280,7 @@ func (r *reader) readRoutes(own string) []collector.Route {
 
 func (r *reader) readSources() []collector.SourceStatus {
 	const minSourceBytes = 5
-	n := r.count("sources", MaxSourcesPerFrame, minSourceBytes)
+	n := r.list("sources", MaxSourcesPerFrame, minSourceBytes, int(unsafe.Sizeof(collector.SourceStatus{})))
 	if n == 0 {
 		return nil
 	}
@@ -338,8 +341,14 @@ func (n *Names) of(b []byte) string {
 	return s
 }
 
-// smallFrames and smallSamples are what a decoder of few nodes' messages has memory for.
-const smallFrames, smallSamples = 64, 1024
+// smallFrames and smallLists are what a decoder of few nodes' messages has memory for.
+const smallFrames, smallLists = 64, 1024
 
 // Small says that a decoder holds no more memory than a message of few nodes needs.
-func (d *Decoder) Small() bool { return cap(d.frames) <= smallFrames && cap(d.samples) <= smallSamples }
+func (d *Decoder) Small() bool {
+	return cap(d.frames) <= smallFrames && cap(d.samples) <= smallLists && cap(d.jobs) <= smallLists &&
+		cap(d.routes) <= smallLists && cap(d.sources) <= smallLists && cap(d.targets) <= smallLists
+}
+
+// Held is how many bytes the newest Frames message takes in memory, without its names.
+func (d *Decoder) Held() int { return d.held }

@@ -93,6 +93,16 @@ func (r *reader) count(what string, limit, minBytes int) int {
 	return int(n)
 }
 
+// list is count for a list whose items take so many bytes in memory.
+func (r *reader) list(what string, limit, minBytes, size int) int {
+	n := r.count(what, limit, minBytes)
+	if r.d.held += n * size; r.d.held > MaxHeldBytes {
+		r.fail(what, fmt.Sprintf("the message takes more than %d bytes in memory; send several", MaxHeldBytes), ErrLimit)
+		return 0
+	}
+	return n
+}
+
 // bytes reads a string without copying it.
 func (r *reader) bytes(what string, limit int) []byte {
 	n := r.uvarint(what)

@@ -94,6 +94,7 @@ func (k Kind) String() string {
 // an error that wraps ErrLimit and names it.
 const (
 	MaxMessageBytes    = 16 << 20 // a message, all in all; a WebSocket's read limit
+	MaxHeldBytes       = 64 << 20 // what a reader holds of a message in memory: two bytes may stand for forty
 	MaxFrames          = 65536    // frames (nodes) in a Frames message
 	MaxSamplesPerFrame = 1024     // samples of a frame, and of each job in it
 	MaxJobsPerFrame    = 8192     // jobs of a frame

@@ -391,3 +391,41 @@ func TestQueueOfOlderAgent(t *testing.T) {
 		t.Errorf("%d samples dropped", d.Dropped)
 	}
 }
+
+// TestAMessageHoldsLittle sends lists whose items take two to five bytes, and forty to sixty in memory.
+func TestAMessageHoldsLittle(t *testing.T) {
+	for name, frame := range map[string]func(b []byte) []byte{
+		"jobs": func(b []byte) []byte {
+			b = binary.AppendUvarint(append(b, flagJobs, 0, 0), MaxJobsPerFrame)
+			return append(b, make([]byte, 2*MaxJobsPerFrame)...)
+		},
+		"targets": func(b []byte) []byte {
+			b = binary.AppendUvarint(append(b, flagTargets, 0, 0), MaxTargetsPerFrame)
+			return append(b, make([]byte, 2*MaxTargetsPerFrame)...)
+		},
+		"routes": func(b []byte) []byte {
+			b = binary.AppendUvarint(append(b, flagRoutes, 0, 0), MaxRoutesPerFrame)
+			return append(b, make([]byte, 3*MaxRoutesPerFrame)...)
+		},
+		"sources": func(b []byte) []byte {
+			b = binary.AppendUvarint(append(b, flagSources, 0, 0), MaxSourcesPerFrame)
+			return append(b, make([]byte, 5*MaxSourcesPerFrame)...)
+		},
+	} {
+		one := frame([]byte{1, 'n'})
+		n := min(MaxMessageBytes/len(one)-1, MaxFrames)
+		msg := binary.AppendUvarint([]byte{Version, byte(KindFrames), 1, 0}, uint64(n))
+		msg = append(msg, bytes.Repeat(one, n)...)
+		var d Decoder
+		if _, err := d.Decode(msg); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "in memory") {
+			t.Errorf("%d bytes of %s: %v", len(msg), name, err)
+		}
+		if d.Small() {
+			t.Errorf("after %s a decoder is kept that holds %d bytes", name, d.Held())
+		}
+		few := binary.AppendUvarint([]byte{Version, byte(KindFrames), 1, 0}, 1)
+		if _, err := new(Decoder).Decode(append(few, one...)); err != nil {
+			t.Errorf("one frame's %s: %v", name, err)
+		}
+	}
+}

@@ -193,13 +193,17 @@ func exactly(n topology.NodeID) string {
 func ofNode(w Caller, n topology.NodeID, via string, valid func() bool) Caller {
 	w.Person = remap.Person{Name: "node " + string(n), Role: RoleAgent, Via: via}
 	limits := ingest.DefaultLimits()
-	limits.FramesPerSec = nodeFrames
+	limits.FramesPerSec, limits.MessageBytes = nodeFrames, nodeMessage
 	w.Speaker = &ingest.Speaker{Name: w.Name, Nodes: []string{exactly(n)}, Limits: limits, Valid: valid}
 	return w
 }
 
 // nodeFrames is how many frames a second one node may bring: its spool is replayed as fast as that.
 const nodeFrames = 1024
+
+// nodeMessage is how many bytes a message of one node may have: a forwarder's list of all clients of the largest machine
+// has less.
+const nodeMessage = 1 << 20
 
 // byNodeToken is the agent of a node with a token of its own, or whoever has a join token.
 func (id *identities) byNodeToken(w Caller, token string) (Caller, error) {
