@@ -139,6 +139,10 @@ func answer(w http.ResponseWriter, r *http.Request, h func(*http.Request) (any, 
 	if err != nil {
 		out = response{Status: "error", Error: err.Error()}
 		out.ErrorType, code = classify(err)
+		// Somebody ended it who says why.
+		if cause := context.Cause(r.Context()); cause != nil && !errors.Is(cause, r.Context().Err()) {
+			out.Error, out.ErrorType, code = cause.Error(), "timeout", http.StatusServiceUnavailable
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	body, err := json.Marshal(out)

@@ -5,16 +5,21 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
 // writeWithin is how long one piece of an answer may wait for its reader.
 const writeWithin = 5 * time.Minute
 
+// hurryWithin is how long it may wait once others have waited for the place of its request.
+const hurryWithin = time.Second
+
 // statusRecorder remembers the status for the metrics, and ends an answer that nobody reads.
 type statusRecorder struct {
 	http.ResponseWriter
-	status int
+	status  int
+	hurried atomic.Bool
 }
 
 func (s *statusRecorder) WriteHeader(code int) {
@@ -30,7 +35,17 @@ func (s *statusRecorder) Write(b []byte) (int, error) {
 
 // patience begins the wait anew. Only a test's writer has no deadlines.
 func (s *statusRecorder) patience() {
-	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(writeWithin))
+	within := writeWithin
+	if s.hurried.Load() {
+		within = hurryWithin
+	}
+	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(within))
+}
+
+// hurry ends an answer that is not read at once. It may be called beside a write.
+func (s *statusRecorder) hurry() {
+	s.hurried.Store(true)
+	s.patience()
 }
 
 // Hijack hands the connection to a WebSocket.

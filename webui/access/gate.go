@@ -1,6 +1,8 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -148,7 +150,7 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 }
 
 // pass lets a request through to its handler, or says why not.
-func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route, s *Site) error {
+func (g *Gate) pass(w *statusRecorder, r *http.Request, l Listener, t *Route, s *Site) error {
 	by, err := g.identify(r, l)
 	if err != nil && t.Need != "" {
 		return err
@@ -171,13 +173,31 @@ func (g *Gate) pass(w http.ResponseWriter, r *http.Request, l Listener, t *Route
 		}
 	}
 	if kind, takes := t.takes(); takes {
-		release, err := g.Budget.Take(r.Context(), kind, whoAsks(by, l))
+		held, release, err := g.Budget.Take(r.Context(), kind, whoAsks(by, l))
 		if err != nil {
 			return err
 		}
 		defer release()
+		if kind != budget.Feeds {
+			return holding(held, w, r, by, t)
+		}
 	}
 	return t.Handle(w, r, by)
+}
+
+// holding answers a request that has a place which it may have to give back: then the answer ends as well, should nobody
+// read it.
+func holding(held context.Context, w *statusRecorder, r *http.Request, by Caller, t *Route) error {
+	defer context.AfterFunc(held, func() {
+		if errors.Is(context.Cause(held), budget.ErrGaveWay) {
+			w.hurry()
+		}
+	})()
+	err := t.Handle(w, r.WithContext(held), by)
+	if cause := context.Cause(held); err != nil && errors.Is(cause, budget.ErrGaveWay) {
+		return api.Later{Err: fmt.Errorf("%w: %w", api.ErrTooOften, cause), After: time.Second}
+	}
+	return err
 }
 
 // whoAsks is whose budget a request is of: a person's or token's, else the address's that it came from.

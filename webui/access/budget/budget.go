@@ -115,6 +115,11 @@ type pool struct {
 	taken           int
 	by              map[string]int
 	waiting         []*waiter // in order of their coming
+	// turns counts the places that were given, served has the last one's number by caller: of those who
+	// wait, the one who had a place longest ago is next.
+	turns   int
+	served  map[string]int
+	holders map[*holder]struct{}
 }
 
 type waiter struct {
@@ -122,11 +127,22 @@ type waiter struct {
 	turn chan struct{} // closed when it has its place
 }
 
+// holder has a place since then; end takes it away.
+type holder struct {
+	who   Who
+	since time.Time
+	end   context.CancelCauseFunc
+}
+
+// ErrGaveWay is why a place ends for whose caller others have waited.
+var ErrGaveWay = errors.New("others have waited for the place of this request, which took long; come back, or ask for less")
+
 // New returns a budget of which nothing is taken, on a machine with so many processors for it.
 func New(s Settings, processors int) *Budget {
 	b := &Budget{settings: s}
 	places := func(all, each, kept, queue int) pool {
-		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{}}
+		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{}, served: map[string]int{},
+			holders: map[*holder]struct{}{}}
 	}
 	// Half of what works for everybody is the most for one; a dashboard asks for all of its panels at once. A query
 	// keeps a processor busy: one is left for everybody else.
@@ -142,74 +158,124 @@ func New(s Settings, processors int) *Budget {
 func (b *Budget) Settings() Settings { return b.settings }
 
 // Take takes a place, waiting for it where the kind has a queue; release gives it back. An error is a refusal for the
-// caller, or that of ctx.
-func (b *Budget) Take(ctx context.Context, kind Kind, who Who) (release func(), err error) {
+// caller, or that of ctx. held ends with the cause ErrGaveWay when somebody else has waited for half of the wait, and
+// the place was taken for as long.
+func (b *Budget) Take(ctx context.Context, kind Kind, who Who) (held context.Context, release func(), err error) {
 	b.mu.Lock()
 	p := &b.pools[kind]
 	if p.fits(who) {
 		p.take(who)
 		b.mu.Unlock()
-		return b.release(kind, who), nil
+		held, release = b.hold(ctx, kind, who)
+		return held, release, nil
 	}
 	if len(p.waiting) >= p.queue || p.queued(who) >= max(p.queue/2, 1) || b.settings.Wait <= 0 {
 		err := b.refuse(kind, p.full(kind, who), time.Second)
 		b.mu.Unlock()
-		return nil, err
+		return nil, nil, err
 	}
 	w := &waiter{who: who, turn: make(chan struct{})}
 	p.waiting = append(p.waiting, w)
 	b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, b.settings.Wait)
+	patience := time.AfterFunc(b.settings.Wait/2, func() { b.giveWay(kind, w) })
+	defer patience.Stop()
+	waits, cancel := context.WithTimeout(ctx, b.settings.Wait)
 	defer cancel()
 	select {
 	case <-w.turn:
-		return b.release(kind, who), nil
-	case <-ctx.Done():
+	case <-waits.Done():
+		b.mu.Lock()
+		if i := slices.Index(p.waiting, w); i >= 0 { // else its turn came meanwhile
+			p.waiting = slices.Delete(p.waiting, i, i+1)
+			p.forget(who)
+			defer b.mu.Unlock()
+			if !errors.Is(waits.Err(), context.DeadlineExceeded) || ctx.Err() != nil {
+				return nil, nil, waits.Err()
+			}
+			return nil, nil, b.refuse(kind, p.full(kind, who), b.settings.Wait)
+		}
+		b.mu.Unlock()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	i := slices.Index(p.waiting, w)
-	if i < 0 { // its turn came meanwhile
-		return b.release(kind, who), nil
-	}
-	p.waiting = slices.Delete(p.waiting, i, i+1)
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return nil, ctx.Err()
-	}
-	return nil, b.refuse(kind, p.full(kind, who), b.settings.Wait)
+	held, release = b.hold(ctx, kind, who)
+	return held, release, nil
 }
 
-// release returns the function that gives a place back, once.
-func (b *Budget) release(kind Kind, who Who) func() {
-	return sync.OnceFunc(func() {
+// giveWay ends the place that was taken longest ago, for a waiter that would get it.
+func (b *Budget) giveWay(kind Kind, w *waiter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &b.pools[kind]
+	if !slices.Contains(p.waiting, w) || p.by[w.who.Key] >= p.each {
+		return
+	}
+	var oldest *holder
+	for h := range p.holders {
+		if h.who.Rank <= w.who.Rank && h.who.Key != w.who.Key && (oldest == nil || h.since.Before(oldest.since)) {
+			oldest = h
+		}
+	}
+	if oldest != nil && time.Since(oldest.since) >= b.settings.Wait/2 {
+		oldest.end(ErrGaveWay)
+	}
+}
+
+// hold notes who has a place that was taken; release gives it back, once.
+func (b *Budget) hold(ctx context.Context, kind Kind, who Who) (held context.Context, release func()) {
+	held, end := context.WithCancelCause(ctx)
+	h := &holder{who, time.Now(), end}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := &b.pools[kind]
+	p.holders[h] = struct{}{}
+	return held, sync.OnceFunc(func() {
+		end(nil)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		p := &b.pools[kind]
+		delete(p.holders, h)
 		p.taken--
 		if p.by[who.Key]--; p.by[who.Key] <= 0 {
 			delete(p.by, who.Key)
 		}
+		p.forget(who)
 		p.next()
 	})
 }
 
-// next gives free places to who waits, higher ranks first.
+// forget drops when a caller was served who neither has nor waits for a place.
+func (p *pool) forget(who Who) {
+	if p.by[who.Key] == 0 && p.queued(who) == 0 {
+		delete(p.served, who.Key)
+	}
+}
+
+// next gives free places to who waits, higher ranks first, and of one rank in turn.
 func (p *pool) next() {
-	for rank := Operators; rank >= Others; rank-- {
-		p.waiting = slices.DeleteFunc(p.waiting, func(w *waiter) bool {
-			if w.who.Rank != rank || !p.fits(w.who) {
-				return false
+	for {
+		at := -1
+		for i, w := range p.waiting {
+			if !p.fits(w.who) {
+				continue
 			}
-			p.take(w.who)
-			close(w.turn)
-			return true
-		})
+			if at < 0 || w.who.Rank > p.waiting[at].who.Rank || w.who.Rank == p.waiting[at].who.Rank &&
+				p.served[w.who.Key] < p.served[p.waiting[at].who.Key] {
+				at = i
+			}
+		}
+		if at < 0 {
+			return
+		}
+		w := p.waiting[at]
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+		p.take(w.who)
+		close(w.turn)
 	}
 }
 
 func (p *pool) take(who Who) {
 	p.taken++
 	p.by[who.Key]++
+	p.turns++
+	p.served[who.Key] = p.turns
 }
 
 // fits says whether a caller gets a place now.

@@ -19,7 +19,7 @@ func TestACrowdLeavesPlaces(t *testing.T) {
 	s.Feeds, s.FeedsEach, s.FeedsKept = 100, 20, 10
 	b := New(s, 4)
 	take := func(key string, rank Rank) error {
-		_, err := b.Take(context.Background(), Feeds, Who{key, rank})
+		_, _, err := b.Take(context.Background(), Feeds, Who{key, rank})
 		return err
 	}
 	for i := range 20 {
@@ -64,7 +64,7 @@ func TestQueriesWaitTheirTurn(t *testing.T) {
 		b := New(Defaults(), 4)
 		bg := context.Background()
 		hold := func(who Who) func() {
-			release, err := b.Take(bg, Queries, who)
+			_, release, err := b.Take(bg, Queries, who)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestQueriesWaitTheirTurn(t *testing.T) {
 		var order []string
 		for _, w := range []Who{{"c", Others}, {"olga", Operators}} {
 			go func() {
-				release, err := b.Take(bg, Queries, w)
+				_, release, err := b.Take(bg, Queries, w)
 				if err != nil {
 					t.Error(err)
 					return
@@ -94,15 +94,62 @@ func TestQueriesWaitTheirTurn(t *testing.T) {
 		}
 		hold(Who{"d", Others})
 		begun := time.Now()
-		if _, err := b.Take(bg, Queries, Who{"e", Others}); !errors.Is(err, api.ErrTooOften) ||
+		if _, _, err := b.Take(bg, Queries, Who{"e", Others}); !errors.Is(err, api.ErrTooOften) ||
 			time.Since(begun) != 10*time.Second {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		_, _ = b.Take(ctx, Queries, Who{"e", Others})
+		_, _, _ = b.Take(ctx, Queries, Who{"e", Others})
 		if n := len(b.pools[Queries].waiting); n != 0 {
 			t.Errorf("%d still wait", n)
+		}
+	})
+}
+
+// TestCallersTakeTurns: one who has as many queries waiting as may, each as long as it may be, does not keep the only
+// place from others.
+func TestCallersTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Defaults(), 2)
+		long := func() {
+			held, release, err := b.Take(t.Context(), Queries, Who{"evil", Others})
+			if err != nil {
+				return
+			}
+			select {
+			case <-time.After(30 * time.Second):
+			case <-held.Done():
+				if !errors.Is(context.Cause(held), ErrGaveWay) {
+					t.Error(context.Cause(held))
+				}
+			}
+			release()
+		}
+		for range 20 {
+			go func() {
+				for range 10 {
+					long()
+				}
+			}()
+		}
+		synctest.Wait()
+		for i := range 5 {
+			begun := time.Now()
+			held, release, err := b.Take(t.Context(), Queries, Who{"dashboard", Others})
+			if took := time.Since(begun); err != nil || took > 6*time.Second {
+				t.Fatalf("query %d: after %s: %v", i, took, err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if held.Err() != nil {
+				t.Error("a short query gave way")
+			}
+			release()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Hour)
+		if p := &b.pools[Queries]; len(p.served)+len(p.holders)+len(p.waiting)+p.taken > 0 {
+			t.Errorf("left: %+v", p)
 		}
 	})
 }
@@ -114,7 +161,7 @@ func TestQueriesLeaveAProcessor(t *testing.T) {
 		b.settings.Wait = 0
 		n := 0
 		for i := range 10 {
-			if _, err := b.Take(t.Context(), Queries, Who{fmt.Sprint(i), Others}); err == nil {
+			if _, _, err := b.Take(t.Context(), Queries, Who{fmt.Sprint(i), Others}); err == nil {
 				n++
 			}
 		}
