@@ -61,10 +61,57 @@ func TestAttackQueries(t *testing.T) {
 		if a := s.askLocal("GET", "/prometheus/api/v1/query?query=1", ""); a.code != 200 {
 			t.Errorf("an operator's query: %d %s", a.code, a.body)
 		}
+		// So has another viewer's, for whom one of the slow ones gives way.
+		other := answer{}
+		for range 5 {
+			if other = s.ask("GET", "/prometheus/api/v1/query?query=1", viewerSecret, ""); other.code != 429 {
+				break
+			}
+		}
+		if other.code != 200 {
+			t.Errorf("another viewer's query: %d %s", other.code, other.body)
+		}
 		wait.Wait()
 		if codes[429] < 50 || noRetry > 0 {
 			t.Errorf("answers %v, %d refusals without Retry-After", codes, noRetry)
 		}
+		return fmt.Sprint(codes)
+	})
+}
+
+// TestAttackExpressions asks what grows by itself: labels made longer by each call, expressions that are deep, regular
+// expressions that keep hundreds of groups.
+func TestAttackExpressions(t *testing.T) {
+	s := newSite(t, "")
+	grow := func(of, from string, times int) string {
+		return `label_replace(` + of + `,"x","` + strings.Repeat("$1", times) + `","` + from + `","(.*)")`
+	}
+	const all = `fairway_read_bytes_per_second`
+	attack(t, s, "long labels, deep expressions and slow regular expressions, 4 at a time", func() string {
+		codes := map[int]int{}
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for _, c := range []struct{ call, q string }{
+					{"query", `count(label_join(` + all + `,"x","` + strings.Repeat("s", 30_000) + `"` +
+						strings.Repeat(`,"node"`, 100) + `))`},
+					{"query", `count(` + grow(grow(grow(all, "node", 1000), "x", 1000), "x", 30) + `)`},
+					{"query", `label_replace(` + all + `,"x","$1","node","` + strings.Repeat("(.*.*.*)", 500) + `")`},
+					{"query", strings.Repeat("1+", 30_000) + "1"},
+					{"format_query", strings.Repeat("1+", 200_000) + "1"},
+				} {
+					a := s.ask("POST", "/prometheus/api/v1/"+c.call, "", url.Values{"query": {c.q}}.Encode())
+					if a.code != 400 && a.code != 422 && a.code != 429 {
+						t.Errorf("%s %.60s: %d %.200s", c.call, c.q, a.code, a.body)
+					}
+					mu.Lock()
+					codes[a.code]++
+					mu.Unlock()
+				}
+			})
+		}
+		wait.Wait()
 		return fmt.Sprint(codes)
 	})
 }

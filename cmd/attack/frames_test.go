@@ -2,6 +2,7 @@ package attack
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -132,6 +133,112 @@ func TestAttackRoutes(t *testing.T) {
 			t.Errorf("%d of %d lists were refused, want all but one", refused, lists)
 		}
 		return fmt.Sprintf("%d of %d refused", refused, lists)
+	})
+}
+
+// TestAttackMemory sends what is small on its way and large in memory: 8 million jobs of two bytes each in a message, one
+// node's newest jobs after the other's, and messages before any hello that never end.
+func TestAttackMemory(t *testing.T) {
+	s := newSite(t, "")
+	jobs := func(node string, n, frames int) (out []collector.Frame) {
+		for i := range frames {
+			f := collector.Frame{Node: topology.NodeID(node), Role: topology.Compute, TimeMillis: time.Now().UnixMilli(),
+				Jobs: make([]collector.JobSamples, n)}
+			if node == "" {
+				f.Node = topology.NodeID(fmt.Sprint("jobs", i))
+			}
+			out = append(out, f)
+		}
+		return out
+	}
+	messages := 2
+	if long {
+		messages = 8
+	}
+	attack(t, s, "messages of 8 million jobs by the token of one node", func() string {
+		refused := 0
+		for range messages {
+			m, err := s.agent(t, oneSecret, "cn1", topology.Compute).send(jobs("cn1", 8192, 1000), 30*time.Second)
+			if got(m, err) == "taken" {
+				t.Error("8 million jobs were taken")
+			}
+			refused++
+		}
+		return fmt.Sprintf("%d refused", refused)
+	})
+	attack(t, s, "8,192 jobs of each of 1,000 nodes by the token of all", func() string {
+		evil := s.agent(t, manySecret, "evil", topology.Compute)
+		all, left := jobs("", 8192, 1000), 0
+		for at := 0; at < len(all); at += 100 {
+			m, err := evil.send(all[at:at+100], 30*time.Second)
+			if r, ok := m.(wire.Reject); ok && strings.Contains(r.Text, "at most") {
+				left++
+			} else if err != nil {
+				t.Error(err)
+				break
+			}
+		}
+		if left == 0 {
+			t.Error("all of them are kept")
+		}
+		return fmt.Sprintf("%d of 10 refused", left)
+	})
+	attack(t, s, "60 messages of 15 MB that never end, without a hello", func() string {
+		open := 0
+		for range 60 {
+			h := http.Header{"Authorization": {"Bearer " + oneSecret}}
+			ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/api/v1/ingest", h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ws.Close()
+			w, err := ws.NextWriter(websocket.BinaryMessage)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Write(make([]byte, 15<<20)); err == nil {
+				open++
+			}
+		}
+		return fmt.Sprintf("%d taken", open)
+	})
+}
+
+// TestAttackLog has messages refused as fast as they come, each of which is worth a line in the daemon's log.
+func TestAttackLog(t *testing.T) {
+	s := newSite(t, "")
+	n := 10_000
+	if long {
+		n = 200_000
+	}
+	attack(t, s, "messages of another node, each refused", func() string {
+		evil := s.agent(t, oneSecret, "cn1", topology.Compute)
+		go func() { // what is answered is read
+			for {
+				if _, _, err := evil.ws.ReadMessage(); err != nil {
+					return
+				}
+			}
+		}()
+		sent := 0
+		for ; sent < n; sent++ {
+			msg, err := wire.Append(nil, &wire.Frames{Seq: uint64(sent + 1),
+				Frames: frames("cn2", topology.Compute, time.Now().UnixMilli())})
+			if err == nil {
+				err = evil.ws.WriteMessage(websocket.BinaryMessage, msg)
+			}
+			if err != nil {
+				break
+			}
+		}
+		info, err := os.Stat(s.log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent < n/10 || info.Size() > int64(n)*50 {
+			t.Errorf("%d messages made %d bytes of log", sent, info.Size())
+		}
+		return fmt.Sprintf("%d messages, %d kB of log", sent, info.Size()>>10)
 	})
 }
 
