@@ -205,9 +205,24 @@ func (f *Fid) beginRead(ctx context.Context, w *call, off int64, size int) error
 }
 
 // WriteAt writes p at an offset, in as many requests in flight as it takes. With an error the number
-// of bytes is how much is surely written from the beginning.
+// of bytes is how much is surely written from the beginning. What the server wrote in part is asked for
+// again from there: only then does it say why, such as that a quota is used up.
 func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
-	n, err := f.transfer(ctx, len(p), func(w *call, done, size int) error {
+	for total := 0; ; {
+		n, err := f.writeAt(ctx, p[total:], off+int64(total))
+		total += n
+		switch {
+		case err != io.EOF:
+			return total, err
+		case n == 0:
+			return total, io.ErrShortWrite
+		}
+	}
+}
+
+// writeAt is WriteAt up to the first piece that is written in part, which is io.EOF.
+func (f *Fid) writeAt(ctx context.Context, p []byte, off int64) (int, error) {
+	return f.transfer(ctx, len(p), func(w *call, done, size int) error {
 		w.op, w.want, w.size = "write", tWrite+1, size
 		e := f.c.request()
 		e.u32(f.id)
@@ -215,10 +230,6 @@ func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 		e.u32(uint32(size))
 		return f.c.begin(ctx, w, e.b, p[done:done+size])
 	}, nil)
-	if err == io.EOF {
-		return n, io.ErrShortWrite
-	}
-	return n, err
 }
 
 // transfer cuts size bytes into pieces, keeps a window of them in flight and adds up what was moved

@@ -205,3 +205,30 @@ func TestALateAnswerIsLeftOut(t *testing.T) {
 		}
 	})
 }
+
+// A server whose file system is full, or whose user has used up a quota, writes a part first and says why at the next
+// request: what is left is asked for, so that the program hears the reason.
+func TestAWriteInPartSaysWhy(t *testing.T) {
+	near, far := net.Pipe()
+	c, got := scriptedOver(t, near, far)
+	defer c.Close()
+	f := &Fid{c: c, id: c.newFid(), chunk: c.IOUnit()}
+	answers := [][]byte{{10, 0, 0, 0}, {byte(syscall.EDQUOT), 0, 0, 0}, {10, 0, 0, 0}, {0, 0, 0, 0}}
+	go func() {
+		for i, body := range answers {
+			kind := uint8(tWrite + 1)
+			if i == 1 {
+				kind = rLerror
+			}
+			far.Write(answered(kind, (<-got).tag, body...))
+		}
+	}()
+	n, err := f.WriteAt(t.Context(), make([]byte, 100), 0)
+	var refused *Error
+	if n != 10 || !errors.As(err, &refused) || refused.Errno != syscall.EDQUOT {
+		t.Errorf("%d bytes, %v, want 10 and EDQUOT", n, err)
+	}
+	if n, err := f.WriteAt(t.Context(), make([]byte, 100), 0); n != 10 || !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a server that writes no more and does not say why: %d bytes, %v", n, err)
+	}
+}
