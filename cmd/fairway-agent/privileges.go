@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"kernel.org/pub/linux/libs/security/libcap/cap"
 )
@@ -21,6 +23,9 @@ func (c *Config) needs() []need {
 	var out []need
 	if s := c.Source.Diod; s.Enabled && s.PIDFile != "" {
 		out = append(out, need{cap.SYS_PTRACE, "source.diod.pid_file"}) // /proc/PID/io of another user's diod
+	}
+	if s := c.Source.LWFS; s.Enabled && othersAlone(s.Trace) {
+		out = append(out, need{cap.DAC_READ_SEARCH, "source.lwfs.trace"})
 	}
 	if c.TBF.RPCsPerSecond > 0 {
 		out = append(out, need{cap.SYS_ADMIN, "tbf.rpcs_per_second"}) // lctl
@@ -39,6 +44,17 @@ func (c *Config) needs() []need {
 		out = append(out, need{cap.SYS_ADMIN, by}, need{cap.NET_BIND_SERVICE, by})
 	}
 	return out
+}
+
+// othersAlone says whether a file is another user's, and neither root's nor everybody's to read.
+func othersAlone(path string) bool {
+	const everybody = 0o004
+	info, err := os.Stat(path)
+	if err != nil {
+		return false // it is not there yet, or cannot be looked for either way
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && owner.Uid != 0 && owner.Gid != 0 && info.Mode().Perm()&everybody == 0
 }
 
 // dropPrivileges gives up every capability that no setting needs, for this process and those that it starts. An agent

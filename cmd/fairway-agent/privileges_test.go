@@ -23,7 +23,20 @@ func TestAgentKeepsWhatItsSettingsNeed(t *testing.T) {
 	}
 	bin := binary(t)
 	lnet := "[orders]\nenabled = true\nby = \"lnet\"\nlnet.net = \"o2ib1\"\nforwarders = {f1 = \"1@o2ib\"}\n"
+	trace := func(owner int) string {
+		path := filepath.Join(t.TempDir(), "trace")
+		if err := os.WriteFile(path, nil, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("[source.lwfs]\nenabled = true\ntrace = %q\n", path)
+	}
+	const somebody = 60001
 	for more, want := range map[string]uint64{
+		trace(0):                            0,
+		trace(somebody):                     1 << cap.DAC_READ_SEARCH,
 		"[source.procfs]\nenabled = true\n": 0,
 		lnet:                                1<<cap.NET_ADMIN | 1<<cap.SYS_ADMIN,
 		"[source.diod]\nenabled = true\npid_file = \"/run/diod.pid\"\n": 1 << cap.SYS_PTRACE,
