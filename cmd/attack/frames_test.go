@@ -136,14 +136,14 @@ func TestAttackRoutes(t *testing.T) {
 	})
 }
 
-// TestAttackMemory sends what is small on its way and large in memory: 8 million jobs of two bytes each in a message, one
-// node's newest jobs after the other's, and messages before any hello that never end.
+// TestAttackMemory sends what is small on its way and large in memory: 8 million jobs of two bytes each in a message,
+// one node's newest jobs after the other's, and messages before any hello that never end.
 func TestAttackMemory(t *testing.T) {
 	s := newSite(t, "")
 	jobs := func(node string, n, frames int) (out []collector.Frame) {
 		for i := range frames {
-			f := collector.Frame{Node: topology.NodeID(node), Role: topology.Compute, TimeMillis: time.Now().UnixMilli(),
-				Jobs: make([]collector.JobSamples, n)}
+			f := collector.Frame{Node: topology.NodeID(node), Role: topology.Compute,
+				TimeMillis: time.Now().UnixMilli(), Jobs: make([]collector.JobSamples, n)}
 			if node == "" {
 				f.Node = topology.NodeID(fmt.Sprint("jobs", i))
 			}

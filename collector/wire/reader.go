@@ -97,7 +97,8 @@ func (r *reader) count(what string, limit, minBytes int) int {
 func (r *reader) list(what string, limit, minBytes, size int) int {
 	n := r.count(what, limit, minBytes)
 	if r.d.held += n * size; r.d.held > MaxHeldBytes {
-		r.fail(what, fmt.Sprintf("the message takes more than %d bytes in memory; send several", MaxHeldBytes), ErrLimit)
+		r.fail(what, fmt.Sprintf("the message takes more than %d bytes in memory; send several", MaxHeldBytes),
+			ErrLimit)
 		return 0
 	}
 	return n

@@ -268,7 +268,8 @@ func (a *API) queryRange(r *http.Request) (any, error) {
 // selectors parses the match[] parameters; none at all is one selector that matches everything.
 func (a *API) selectors(r *http.Request) ([][]*labels.Matcher, error) {
 	if texts := r.Form["match[]"]; len(texts) > maxSelectors {
-		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %d of them, at most %d", len(texts), maxSelectors)}
+		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %d of them, at most %d", len(texts),
+			maxSelectors)}
 	}
 	for _, text := range r.Form["match[]"] {
 		if err := tokens(text); err != nil {

@@ -19,8 +19,8 @@ const (
 )
 
 // check refuses an expression whose evaluation makes room for more points than a query may hold, longer labels, or
-// takes too long where nobody looks at the time. It returns how many bytes of labels the expression makes for one series
-// whose own labels have at most longest bytes.
+// takes too long where nobody looks at the time. It returns how many bytes of labels the expression makes for one
+// series whose own labels have at most longest bytes.
 func (a *API) check(text string, start, end time.Time) (made func(longest int64) int64, err error) {
 	if err := tokens(text); err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}

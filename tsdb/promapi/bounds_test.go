@@ -31,8 +31,8 @@ func TestLongExpressions(t *testing.T) {
 		{"series", many}, {"labels", many}, {"label/node/values", many},
 		{"series", url.Values{"match[]": {`{` + strings.Repeat(`a="b",`, 5_000) + `}`}}},
 	} {
-		if code, body := ask(t, s, c.path, c.form); code != http.StatusBadRequest || !strings.Contains(body, "at most") &&
-			!strings.Contains(body, "more than") {
+		if code, body := ask(t, s, c.path, c.form); code != http.StatusBadRequest ||
+			!strings.Contains(body, "at most") && !strings.Contains(body, "more than") {
 			t.Errorf("%s: %d %.200s", c.path, code, body)
 		}
 	}

@@ -158,8 +158,8 @@ func (q *querier) makes(groups []group) error {
 	}
 	const sample = 16 // bytes
 	if q.room.Add(series*q.made(int64(longest))/sample) > q.allowed() {
-		return fmt.Errorf("the query makes labels of %d bytes for each of %d series: choose fewer series or shorter labels",
-			q.made(int64(longest)), series)
+		return fmt.Errorf("the query makes labels of %d bytes for each of %d series: choose fewer series or shorter "+
+			"labels", q.made(int64(longest)), series)
 	}
 	return nil
 }

@@ -107,8 +107,8 @@ func costly(n parser.Node) error {
 	groups := re.MaxCap() + 1
 	prog, err := syntax.Compile(re.Simplify())
 	if err == nil && len(prog.Inst)*groups > maxRegex {
-		return fmt.Errorf("a regular expression of label_replace has %d steps and %d groups, at most %d when multiplied: "+
-			"choose a simpler one", len(prog.Inst), groups, maxRegex)
+		return fmt.Errorf("a regular expression of label_replace has %d steps and %d groups, at most %d when "+
+			"multiplied: choose a simpler one", len(prog.Inst), groups, maxRegex)
 	}
 	return nil
 }

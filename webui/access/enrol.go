@@ -201,8 +201,8 @@ func ofNode(w Caller, n topology.NodeID, via string, valid func() bool) Caller {
 // nodeFrames is how many frames a second one node may bring: its spool is replayed as fast as that.
 const nodeFrames = 1024
 
-// nodeMessage is how many bytes a message of one node may have: a forwarder's list of all clients of the largest machine
-// has less.
+// nodeMessage is how many bytes a message of one node may have: a forwarder's list of all clients of the largest
+// machine has less.
 const nodeMessage = 1 << 20
 
 // byNodeToken is the agent of a node with a token of its own, or whoever has a join token.

@@ -185,8 +185,8 @@ func (g *Gate) pass(w *statusRecorder, r *http.Request, l Listener, t *Route, s 
 	return t.Handle(w, r, by)
 }
 
-// holding answers a request that has a place which it may have to give back: then the answer ends as well, should nobody
-// read it.
+// holding answers a request that has a place which it may have to give back: then the answer ends as well, should
+// nobody read it.
 func holding(held context.Context, w *statusRecorder, r *http.Request, by Caller, t *Route) error {
 	defer context.AfterFunc(held, func() {
 		if errors.Is(context.Cause(held), budget.ErrGaveWay) {

@@ -12,7 +12,8 @@ import (
 	"fairway/webui/access/budget"
 )
 
-// TestWhoDoesNotReadGivesWay: the answer of a query that nobody reads keeps the only place; whoever waits for it gets it.
+// TestWhoDoesNotReadGivesWay: the answer of a query that nobody reads keeps the only place; whoever waits for it gets
+// it.
 func TestWhoDoesNotReadGivesWay(t *testing.T) {
 	limits := budget.Defaults()
 	limits.Queries, limits.Wait = 2, 8*time.Second // one of two is an operator's

@@ -135,14 +135,15 @@ type holder struct {
 }
 
 // ErrGaveWay is why a place ends for whose caller others have waited.
-var ErrGaveWay = errors.New("others have waited for the place of this request, which took long; come back, or ask for less")
+var ErrGaveWay = errors.New("others have waited for the place of this request, which took long; come back, or " +
+	"ask for less")
 
 // New returns a budget of which nothing is taken, on a machine with so many processors for it.
 func New(s Settings, processors int) *Budget {
 	b := &Budget{settings: s}
 	places := func(all, each, kept, queue int) pool {
-		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{}, served: map[string]int{},
-			holders: map[*holder]struct{}{}}
+		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{},
+			served: map[string]int{}, holders: map[*holder]struct{}{}}
 	}
 	// Half of what works for everybody is the most for one; a dashboard asks for all of its panels at once. A query
 	// keeps a processor busy: one is left for everybody else.
