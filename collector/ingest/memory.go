@@ -27,7 +27,7 @@ const (
 	maxLists, fewBytes = 128 << 20, 4 << 10
 )
 
-// held counts bytes, and has those wait for whom there is no room.
+// held counts bytes, and has those wait who find no room.
 type held struct {
 	mu    sync.Mutex
 	bytes int

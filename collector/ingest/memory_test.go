@@ -26,7 +26,7 @@ func TestBytesOfATokenAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(came) != 0 {
-			t.Fatal("a message was taken where there is no room")
+			t.Fatal("a message was taken without room")
 		}
 		h.give(2 * maxHeld)
 		synctest.Wait()
@@ -41,15 +41,15 @@ func TestBytesOfATokenAreBounded(t *testing.T) {
 	})
 }
 
-// TestListsOfATokenAreBounded: the jobs that a token's nodes show stay in memory until their next second, so that all of
-// them together are bounded; an older second does not make room.
+// TestListsOfATokenAreBounded: the jobs that a token's nodes show stay in memory until their next second, so that all
+// of them together are bounded; an older second does not make room.
 func TestListsOfATokenAreBounded(t *testing.T) {
 	h := New(Config{})
 	defer h.Close()
 	p := h.sender(&Speaker{Name: "many", Limits: DefaultLimits()})
 	frame := func(node int, millis int64, jobs int) *collector.Frame {
-		return &collector.Frame{Node: topology.NodeID(fmt.Sprint("cn", node)), Role: topology.Compute, TimeMillis: millis,
-			Jobs: make([]collector.JobSamples, jobs)}
+		return &collector.Frame{Node: topology.NodeID(fmt.Sprint("cn", node)), Role: topology.Compute,
+			TimeMillis: millis, Jobs: make([]collector.JobSamples, jobs)}
 	}
 	refused := 0
 	for refused < 10_000 {

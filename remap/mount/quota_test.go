@@ -48,8 +48,8 @@ func quotaDir(t *testing.T) string {
 }
 
 // TestQuotaIsTheServers: a user who has used up what the server's file system grants is told so in the words of a
-// quota, by the write or by its fsync; what was written before stays, and room that is made is there. It is the same after a
-// move to another forwarder.
+// quota, by the write or by its fsync; what was written before stays, and room that is made is there. It is the same
+// after a move to another forwarder.
 func TestQuotaIsTheServers(t *testing.T) {
 	dir := quotaDir(t)
 	needFUSE(t)
