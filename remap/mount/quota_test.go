@@ -47,7 +47,7 @@ func quotaDir(t *testing.T) string {
 	return dir
 }
 
-// TestQuotaIsTheServers: a user who has used up what the server's file system grants is told so in the words of a
+// TestQuotaIsTheServers: a user who has used up what the server's file system grants gets the error of a
 // quota, by the write or by its fsync; what was written before stays, and room that is made is there. It is the same
 // after a move to another forwarder.
 func TestQuotaIsTheServers(t *testing.T) {
@@ -72,8 +72,8 @@ func TestQuotaIsTheServers(t *testing.T) {
 			}
 		}
 		const script = `cd $1; echo before > kept
-			! said=$(dd if=/dev/zero of=f bs=1M count=16 conv=fsync 2>&1)
-			case $said in *"quota exceeded"*) ;; *) echo "$said"; exit 1;; esac
+			! got=$(dd if=/dev/zero of=f bs=1M count=16 conv=fsync 2>&1)
+			case $got in *"quota exceeded"*) ;; *) echo "$got"; exit 1;; esac
 			test "$(cat kept)" = before; rm f`
 		if err := as(60001, nil, script, at); err != nil {
 			t.Errorf("%s: %v", forwarder, err)
