@@ -13,7 +13,7 @@ const (
 	// linesAlike is how many lines with one message are written within linesWithin.
 	linesAlike  = 200
 	linesWithin = 10 * time.Second
-	// mostMessages bounds the messages that are told apart: they are constants of the programs.
+	// mostMessages bounds the messages that are counted: they are constants of the programs.
 	mostMessages = 1000
 )
 
