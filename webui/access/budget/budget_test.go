@@ -148,6 +148,8 @@ func TestCallersTakeTurns(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Hour)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if p := &b.pools[Queries]; len(p.served)+len(p.holders)+len(p.waiting)+p.taken > 0 {
 			t.Errorf("left: %+v", p)
 		}
