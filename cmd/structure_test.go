@@ -288,6 +288,8 @@ var largeTypes = map[string]string{
 	"collector/p9.Client":                 "a method for each message of 9P2000.L, and the connection's bookkeeping",
 	"collector/p9.call":                   "a message's fields before they are encoded: only some are set",
 	"collector/ingest.connection":         "the state of one agent's stream, of one goroutine each",
+	"remap/node/lnet.Mover":               "one node's routes and rules: a method for each order and step",
+	"tsdb/history.Profile":                "what is kept of a run, a field of its record each",
 	"anomaly/recorded.Trace":              "a folder's files, each optional, with what is known of each",
 }
 

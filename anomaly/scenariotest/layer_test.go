@@ -85,7 +85,7 @@ func (l *Layer) Next() (*recorded.Second, bool) {
 		return nil, false
 	}
 	s := &l.second
-	*s = recorded.Second{RX: epoch + int64(l.now), Rows: s.Rows[:0], Pools: s.Pools[:0], MDS: 190e-6}
+	*s = recorded.Second{RX: epoch + int64(l.now), Rows: s.Rows[:0], Pools: s.Pools[:0]}
 	l.hists = l.hists[:0]
 	if cap(l.hists) < 3*l.Scenario.Nodes {
 		l.hists = make([][8]uint32, 0, 3*l.Scenario.Nodes)

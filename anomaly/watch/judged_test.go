@@ -116,8 +116,8 @@ func TestHabitsOfRoutersOutliveARestart(t *testing.T) {
 	}
 }
 
-// What routers pass on is the layer's bandwidth, and how long messages are in one, against the others, is how slow it is
-// shown: they know no clients' operations.
+// What routers pass on is the layer's bandwidth, and how long messages are in one, against the others, is how slow it
+// is shown: they know no clients' operations.
 func TestRoutersHaveATrend(t *testing.T) {
 	now := time.Unix(1795000000, 0)
 	b := window.NewBoard(0)
@@ -126,7 +126,8 @@ func TestRoutersHaveATrend(t *testing.T) {
 		at := now.Add(time.Duration(s) * time.Second)
 		var frames []collector.Frame
 		for i, r := range []topology.NodeID{"r1", "r2", "r3", "r4"} {
-			frames = append(frames, collector.Frame{Node: r, Role: topology.Forwarder, TimeMillis: at.UnixMilli() - 1000,
+			frames = append(frames, collector.Frame{Node: r, Role: topology.Forwarder,
+				TimeMillis: at.UnixMilli() - 1000,
 				Samples: samples(collector.RoutedOps, 1000.0, collector.RoutedBytes, 1e8, collector.InFlight,
 					2+3*float64(i/3))})
 		}

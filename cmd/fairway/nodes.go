@@ -73,7 +73,10 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "THROUGH",
 		"LATE s"}
 	const afterWrites = 6
-	routers := slices.ContainsFunc(nodes, func(n api.NodeRow) bool { _, routes := n.Values["routed_bytes"]; return routes })
+	routers := slices.ContainsFunc(nodes, func(n api.NodeRow) bool {
+		_, routes := n.Values["routed_bytes"]
+		return routes
+	})
 	if routers {
 		heads = slices.Insert(heads, afterWrites, "ROUTED MB/s")
 	}

@@ -116,7 +116,8 @@ func TestProfileEstimatesTheQueueByForwardersWaits(t *testing.T) {
 	}
 	var frames []collector.Frame
 	for sec := range 60 {
-		frames = append(frames, frame("c0", topology.Compute, sec, collector.Sample{Metric: collector.ReadBytes, Value: 1e6},
+		frames = append(frames, frame("c0", topology.Compute, sec,
+			collector.Sample{Metric: collector.ReadBytes, Value: 1e6},
 			collector.Sample{Metric: collector.WriteBytes, Value: float64(sec)}),
 			frame("f2", topology.Forwarder, sec, collector.Sample{Metric: collector.MetaOps, Value: 0}))
 		if sec%2 == 0 { // a second without a sample says nothing

@@ -33,7 +33,8 @@ func (p *Picture) Trend() api.Trend {
 func layerNow(s watch.Second) api.LayerNow {
 	return api.LayerNow{ReadBytesPerSec: api.Known(s.Read), WriteBytesPerSec: api.Known(s.Write),
 		RoutedBytesPerSec: api.Known(s.Routed),
-		MetaOpsPerSec:     api.Known(s.Meta), Waiting: api.Known(s.Waiting), P50: api.Known(s.P50), P95: api.Known(s.P95)}
+		MetaOpsPerSec:     api.Known(s.Meta), Waiting: api.Known(s.Waiting),
+		P50: api.Known(s.P50), P95: api.Known(s.P95)}
 }
 
 func (c *Config) detectors() *watch.Detectors {

@@ -147,8 +147,8 @@ func (m *Mover) prefer(ctx context.Context, want []topology.ForwarderID) error {
 }
 
 // rule has a node that drops what comes over a router that it has no route over prefer one router by a rule for the
-// whole net: a route that is replaced is missing for a moment, and what comes over it then would be lost. Elsewhere, and
-// with to empty, the node has no such rule.
+// whole net: a route that is replaced is missing for a moment, and what comes over it then would be lost. Elsewhere,
+// and with to empty, the node has no such rule.
 func (m *Mover) rule(ctx context.Context, to topology.ForwarderID) (ruled bool, err error) {
 	if to != "" {
 		if ruled, err = dropsAsymmetric(ctx, m.lnetctl); err != nil {
@@ -167,8 +167,8 @@ func (m *Mover) rule(ctx context.Context, to topology.ForwarderID) (ruled bool, 
 	return ruled, m.keep(func(k *kept) { k.Ruled = order.Forwarder })
 }
 
-// byRule is the router that a rule of ours has the node use, empty where none does: the rule is there, and its router is
-// not down.
+// byRule is the router that a rule of ours has the node use, empty where none does: the rule is there, and its router
+// is not down.
 func (m *Mover) byRule(ctx context.Context, routes []route) (topology.ForwarderID, error) {
 	if m.mu.TryLock() { // an order under way does not delay a second's report
 		err := m.open()

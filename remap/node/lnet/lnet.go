@@ -196,8 +196,8 @@ func overOf(gateways map[topology.ForwarderID]string, routes []route) (out []top
 }
 
 // Move has the node prefer o.Forwarder: the routes over its other routers go behind it and stay, so that the node loses
-// no way; where no route may be replaced, a rule for the net does it. Where it has no route over o.Forwarder one is added. A node that would use it anyway, without what was
-// changed here, has its own table back.
+// no way; where no route may be replaced, a rule for the net does it. Where it has no route over o.Forwarder one is
+// added. A node that would use it anyway, without what was changed here, has its own table back.
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
 	if m.Gateways[o.Forwarder] == "" {
 		return wire.RouteAnswer{},

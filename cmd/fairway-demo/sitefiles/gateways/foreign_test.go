@@ -130,7 +130,8 @@ func TestTreesOfAnotherWriterAreJudged(t *testing.T) {
 					if err := s.Read(t.Context(), &r); err != nil {
 						t.Fatal(err)
 					}
-					frames = append(frames, collector.Frame{Node: machine.Forwarders[i].Node(), Role: topology.Forwarder,
+					frames = append(frames, collector.Frame{Node: machine.Forwarders[i].Node(),
+						Role:       topology.Forwarder,
 						TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: r.Samples, Targets: r.Targets})
 				}
 				board.Take(frames, now)

@@ -182,8 +182,8 @@ func (w *watched) accused() map[string]string {
 	return out
 }
 
-// How many metadata operations wait at an LWFS server, by its trace's rates and waits, is the model's number to a factor
-// of two.
+// How many metadata operations wait at an LWFS server, by its trace's rates and waits, is the model's number to a
+// factor of two.
 func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
 	if underRace {
 		t.Skip("minutes of a simulated site")
