@@ -51,9 +51,10 @@ PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefil
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
-	@.ci/suite -p 3 -timeout 15m $(PLAIN)
-	$(GO) test -run TestKills ./tsdb/engine
-	@.ci/suite -race -p 3 -timeout 15m $(LONGEST) $$($(GO) list ./... | grep -vx fairway/webui/browsertest)
+	@failed=; .ci/suite -p 3 -timeout 15m $(PLAIN) || failed=yes; \
+	  $(GO) test -run TestKills ./tsdb/engine || failed=yes; \
+	  .ci/suite -race -p 3 -timeout 15m $(LONGEST) $$($(GO) list ./... | grep -vx fairway/webui/browsertest) || failed=yes; \
+	  [ -z "$$failed" ]
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick:

@@ -27,7 +27,7 @@ import (
 const (
 	guideDoc    = "../../docs/guide.md"
 	guideImages = "../../docs/img"
-	maxPicture  = 150 << 10 // bytes
+	maxPicture  = 160 << 10 // bytes
 )
 
 // guidePage is one picture of the guide, or a page that is looked at only.
@@ -42,7 +42,7 @@ type guidePage struct {
 func guidePages(slow topology.ForwarderID, finding, plan string, job topology.JobID) []guidePage {
 	then := time.Now().Add(-45 * time.Second).UTC().Format(time.RFC3339)
 	return []guidePage{
-		{"overview", "/overview?metric=bw", []string{"24 forwarders:", "SIMULATED", finding, "Slowest first",
+		{"overview", "/overview", []string{"24 forwarders:", "SIMULATED", finding, "Slowest first",
 			"Needs you"},
 			"document.querySelector('.gridbox canvas')?.dataset.redrawMs", true, ""},
 		{"forwarder", "/forwarders/" + string(slow), []string{string(slow) + "  SUSPECT", finding, "peers"},

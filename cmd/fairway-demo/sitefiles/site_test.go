@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -249,8 +250,9 @@ func TestSocketAndFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for {
-		if _, err := os.Stat(Socket(dir)); err == nil {
+	for { // its file is there before anybody listens
+		if c, err := net.Dial("unix", Socket(dir)); err == nil {
+			c.Close()
 			break
 		}
 		time.Sleep(time.Millisecond)
