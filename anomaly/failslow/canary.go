@@ -155,7 +155,7 @@ func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 // is in it.
 func (d *Detector) Probe(now time.Time, p Probe) {
 	n := d.nodes[p.Node]
-	if n == nil || float64(now.Unix()-n.Waited) < calmFor {
+	if n == nil || float64(now.Unix()-n.Waited) < calmFor || d.full(n) {
 		return
 	}
 	n.Probed = now.Unix()

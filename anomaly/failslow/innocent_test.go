@@ -158,3 +158,35 @@ func TestACanaryThatWaitedSaysNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestFullIsNotSlow: a node that moves what a forwarder is known to be able to takes longer for each request, though none
+// waits in it: its link is full. Where the peak is not known it may be slow.
+func TestFullIsNotSlow(t *testing.T) {
+	for _, peak := range []float64{5.4e6, 0} {
+		set := DefaultSettings()
+		set.PeakBytesPerSec = peak
+		l, d := newLayer(12), New(set)
+		accused := false
+		for s := range 1800 {
+			rows := l.next(func(n int, o *Observation) {
+				for c := range Meta {
+					if k := &o.Class[c]; n == 3 {
+						k.Ops, k.Bytes = 2*k.Ops, 2*k.Bytes
+						if s >= 900 {
+							slower(o, c, 1.7)
+						}
+					}
+				}
+			})
+			for _, v := range d.Second(time.Unix(l.now, 0), rows) {
+				accused = accused || v.Level == anomaly.Alarm
+			}
+			if now := time.Unix(l.now, 0); s%10 == 0 {
+				d.Probe(now, Probe{rows[3].Node, [3]float64{8e-3, 9e-3, 1e-3}})
+			}
+		}
+		if accused != (peak == 0) {
+			t.Errorf("a peak of %g bytes/s: accused %v", peak, accused)
+		}
+	}
+}

@@ -65,8 +65,11 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	r = s.residual[c] - d.common[c]
 	level, sure, alone := d.jobLevel(n, c)
 	n.unlike[c] = alone && !sure && !n.Bare[c]
-	if s.quiet[c] && d.witnessed[c] && !s.guess[c] {
-		return d.forgiven(r, d.common[c]), background // every node has it, whatever its jobs do
+	if s.quiet[c] && d.witnessed[c] && !s.guess[c] { // every node has it, whatever its jobs do
+		if r = d.forgiven(r, d.common[c]); d.full(n) {
+			r = min(r, 0)
+		}
+		return r, background
 	}
 	if sure {
 		n.sure[c] = d.now
@@ -75,7 +78,7 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 		level = max(level, d.backend-max(0, d.common[c]))
 	}
 	r = spared(r, level)
-	if s.util >= atPeak && n.Waited == d.now { // it moves what a forwarder can
+	if d.full(n) || s.util >= atPeak && n.Waited == d.now {
 		r = min(r, 0)
 	}
 	if s.regime[c] == small {
@@ -93,6 +96,10 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	}
 	return r, streamed
 }
+
+// full says that a node moves what a forwarder is known to be able to, not what was learnt from what was asked for. Then
+// requests take long also where none waits in the server: the queue is in the network.
+func (d *comparison) full(n *node) bool { return d.peak.fixed > 0 && n.now.util >= atPeak }
 
 // forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
 // the common factor: both are spread over all pools, what jobs stream is not.
