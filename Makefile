@@ -45,7 +45,8 @@ lint:
 LONGEST := ./tsdb/engine ./cmd/fairwayd/daemontest ./cmd/endtoend ./console ./webui ./tsdb/victoria ./remap/mount
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests') and the scores of the detectors.
-PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine
+PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/sitefiles/gateways \
+  ./cmd/fairway-demo/simmachine
 
 # Everything: what is skipped, and why, is printed at the end.
 test:

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/webui/api"
 )
 
@@ -21,6 +22,21 @@ func TestSlowNFSGatewayIsLeft(t *testing.T) { leaveSlowGateway(t, "nfs", "proc/1
 func TestSlowDVSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "dvs", "proc/fs/dvs/mounts/0/mount") }
 
 func TestSlowLWFSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "lwfs", "etc/lwfs/lwfs.vol") }
+
+// accused are the confirmed findings of slow forwarders.
+func (s *site) accused() (confirmed []anomaly.Finding) {
+	s.t.Helper()
+	var all []anomaly.Finding
+	if err := json.Unmarshal(s.fairway("--json", "findings"), &all); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed {
+			confirmed = append(confirmed, f)
+		}
+	}
+	return confirmed
+}
 
 // until waits for something of the running site; what says what it is.
 func (s *site) until(what string, is func() bool) {
@@ -100,18 +116,13 @@ func leaveSlowGateway(t *testing.T, layer, mount string) {
 	s.traffic("gw2") // the detector has seen the site healthy
 	s.demo("fault", "link", "gw2", "0.1")
 	s.until("gw2 is found", func() bool {
-		found := false
-		for line := range strings.Lines(string(s.fairway("findings"))) {
-			f := strings.Fields(line)
-			if len(f) < 4 || f[2] != "fail_slow" || f[3] != "confirmed" {
-				continue
+		all := s.accused()
+		for _, f := range all {
+			if f.Node != "gw2" {
+				t.Errorf("accused is %s: %s", f.Node, f.Sentence)
 			}
-			if f[1] != "gw2" {
-				t.Errorf("accused is %s", line)
-			}
-			found = true
 		}
-		return found
+		return len(all) > 0
 	})
 
 	if text, err := s.move("P-000001"); err == nil || !strings.Contains(text, "target is busy") {
