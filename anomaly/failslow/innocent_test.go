@@ -159,8 +159,8 @@ func TestACanaryThatWaitedSaysNothing(t *testing.T) {
 	}
 }
 
-// TestFullIsNotSlow: a node that moves what a forwarder is known to be able to takes longer for each request, though none
-// waits in it: its link is full. Where the peak is not known it may be slow.
+// TestFullIsNotSlow: a node that moves what a forwarder is known to be able to takes longer for each request, though
+// none waits in it: its link is full. Where the peak is not known it may be slow.
 func TestFullIsNotSlow(t *testing.T) {
 	for _, peak := range []float64{5.4e6, 0} {
 		set := DefaultSettings()

@@ -97,8 +97,8 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	return r, streamed
 }
 
-// full says that a node moves what a forwarder is known to be able to, not what was learnt from what was asked for. Then
-// requests take long also where none waits in the server: the queue is in the network.
+// full says that a node moves what a forwarder is known to be able to, not what was learnt from what was asked for.
+// Then requests take long also where none waits in the server: the queue is in the network.
 func (d *comparison) full(n *node) bool { return d.peak.fixed > 0 && n.now.util >= atPeak }
 
 // forgiven is the residual of a background, or of a canary, without what slow storage pools may add to it beyond
