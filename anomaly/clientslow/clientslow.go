@@ -57,6 +57,7 @@ type node struct {
 type class struct {
 	At        int64   // newest second seen
 	excused   bool    // that second says nothing of the node
+	full      bool    // nor against it, for its link was full
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64 // and how many there were
 	Usual     [levels]habit
@@ -163,12 +164,12 @@ func (d *Detector) read(o *failslow.Observation) {
 		}
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
-		s.Ops, s.Now, s.excused = k.Ops, levelOf(all-k.Ops), o.Excused[c]
+		s.Ops, s.Now, s.excused, s.full = k.Ops, levelOf(all-k.Ops), o.Excused[c], o.Full
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
 		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
-		s.excused = o.Excused[failslow.Meta]
+		s.excused, s.full = o.Excused[failslow.Meta], o.Full
 	}
 	d.readInside(n, o)
 	if o.Packets >= fewPackets {
@@ -233,6 +234,9 @@ func (d *Detector) bet(n *node, c int) bool {
 	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
 	s.Slower += slowerRate * (x - s.Slower)
 	bet := max(lowest, min(failslow.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
+	if s.full { // it teaches what is usual: of a forwarder that is full in each burst nothing else is known
+		bet = min(bet, 0)
+	}
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
 		s.Ratio, s.Took = s.Log-peers, s.Log

@@ -20,6 +20,7 @@ type layer struct {
 	now   time.Time
 	slow  func(node, class int) float64 // factor on what clients see
 	loses func(node int) float64        // share of packets that a link loses besides the usual
+	full  func(node int) bool           // at its peak; nil: nobody
 	alarm map[topology.NodeID]time.Time
 	last  map[topology.NodeID]anomaly.Verdict
 }
@@ -48,6 +49,7 @@ func (l *layer) live(seconds int) {
 					k.Bytes = 40 * 256e3
 				}
 			}
+			o.Full = l.full != nil && l.full(i)
 			if busy {
 				o.Packets = 8000
 				o.Lost = 8000 * (0.001*l.rng.ExpFloat64() + l.loses(i)*(0.5+l.rng.Float64()))
@@ -220,5 +222,29 @@ func BenchmarkSecond(b *testing.B) {
 				d.Second(time.Unix(1.8e9+40+int64(i), 0), obs)
 			}
 		})
+	}
+}
+
+// TestFullInEachBurst: forwarders whose bursts fill their links are compared, and what is usual of them is known: one that
+// becomes slow, and no longer reaches its peak, is found; one whose clients wait while it is full is not accused.
+func TestFullInEachBurst(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		l := newLayer(1)
+		slow := false
+		l.full = func(n int) bool { return n != 2 || !slow || stays }
+		l.live(300)
+		begun := l.now
+		slow = true
+		l.slow = func(n, _ int) float64 {
+			if n == 2 {
+				return 8
+			}
+			return 1
+		}
+		l.live(300)
+		at, found := l.alarm["fwd2"]
+		if found == stays || found && at.Sub(begun) > time.Minute || len(l.alarm) > 1 {
+			t.Errorf("full while it is slow: %v; accused %v, slow since %v", stays, l.alarm, begun)
+		}
 	}
 }

@@ -51,8 +51,10 @@ type Observation struct {
 	// classes whose second that server explains: they say nothing of the node.
 	Behind  topology.NodeID
 	Excused [classes]bool
-	// Peak is what the node can move in a direction, bytes/s; 0 where not known.
+	// Peak is what the node can move in a direction, bytes/s; 0 where not known. Full says that it moves that, or did a
+	// second ago: that its clients wait then does not speak against it.
 	Peak float64
+	Full bool
 	// Spans is how many seconds the counters cover: 1 for rates by the second, however long ago the detector was last
 	// called. 0 is not known: then they cover what passed since the second before.
 	Spans float64

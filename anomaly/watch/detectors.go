@@ -111,7 +111,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
 	d.takeBackEnds(now)
-	d.clients.full.excuse(d.second.rows, m.Peaks)
+	d.clients.full.mark(d.second.rows, m.Peaks)
 	d.second.verdicts = d.failSlow(now)
 	d.tally.noteClasses(d.slow.Served())
 	for i := range d.second.verdicts {
