@@ -225,8 +225,8 @@ func BenchmarkSecond(b *testing.B) {
 	}
 }
 
-// TestFullInEachBurst: forwarders whose bursts fill their links are compared, and what is usual of them is known: one that
-// becomes slow, and no longer reaches its peak, is found; one whose clients wait while it is full is not accused.
+// TestFullInEachBurst: forwarders whose bursts fill their links are compared, and what is usual of them is known: one
+// that becomes slow, and no longer reaches its peak, is found; one whose clients wait while it is full is not accused.
 func TestFullInEachBurst(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		l := newLayer(1)
