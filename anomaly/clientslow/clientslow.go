@@ -56,8 +56,7 @@ type node struct {
 // class is one operation class of a forwarder.
 type class struct {
 	At        int64   // newest second seen
-	excused   bool    // that second says nothing of the node
-	full      bool    // nor against it, for its link was full
+	counts    counts  // what that second may say of the node
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64 // and how many there were
 	Usual     [levels]habit
@@ -164,12 +163,12 @@ func (d *Detector) read(o *failslow.Observation) {
 		}
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
-		s.Ops, s.Now, s.excused, s.full = k.Ops, levelOf(all-k.Ops), o.Excused[c], o.Full
+		s.Ops, s.Now, s.counts = k.Ops, levelOf(all-k.Ops), countsOf(o, failslow.Class(c))
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
 		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
-		s.excused, s.full = o.Excused[failslow.Meta], o.Full
+		s.counts = countsOf(o, failslow.Meta)
 	}
 	d.readInside(n, o)
 	if o.Packets >= fewPackets {
@@ -193,7 +192,27 @@ func (d *Detector) readInside(n *node, o *failslow.Observation) {
 	}
 	s := &n.Class[inside]
 	s.At, s.Log = d.now, math.Log(max(min(o.InFlight, threads)/o.Completed, leastInside))
-	s.Size, s.Ops, s.excused = math.Log(max(1, o.Moved/o.Completed)), o.Completed, o.Excused[failslow.Meta]
+	s.Size, s.Ops = math.Log(max(1, o.Moved/o.Completed)), o.Completed
+	s.counts = countsOf(o, failslow.Meta)
+}
+
+// counts is what a second of a class may say of its node.
+type counts uint8
+
+const (
+	either     counts = iota
+	notAgainst        // the node was full
+	nothing           // the server behind it explains the second
+)
+
+func countsOf(o *failslow.Observation, c failslow.Class) counts {
+	switch {
+	case o.Excused[c]:
+		return nothing
+	case o.Full:
+		return notAgainst
+	}
+	return either
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
@@ -201,7 +220,7 @@ func (d *Detector) readInside(n *node, o *failslow.Observation) {
 func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
 	peers, some := d.views[c].peers(s)
-	if !some || s.excused {
+	if !some || s.counts == nothing {
 		return false
 	}
 	x := s.Log - peers
@@ -234,7 +253,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
 	s.Slower += slowerRate * (x - s.Slower)
 	bet := max(lowest, min(failslow.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
-	if s.full { // it teaches what is usual: of a forwarder that is full in each burst nothing else is known
+	if s.counts == notAgainst { // it teaches what is usual: of a forwarder that fills its link nothing else is known
 		bet = min(bet, 0)
 	}
 	if s.Capital < 1 && bet > 0 { // below that it is noise

@@ -16,8 +16,8 @@ type full map[topology.NodeID]bool
 
 // mark says of each row whether its forwarder is at its peak, or was a second ago: what was sent then is still on its
 // way. Then nothing that its clients wait for counts against it, whichever direction is full and whatever they wait
-// for: each operation crosses both, a read's request behind the bytes of writes and a write's answer behind those of reads. The
-// forwarder's own service times are judged as ever. A forwarder that became slow no longer reaches its peak.
+// for: each operation crosses both, a read's request behind the bytes of writes and a write's answer behind those of
+// reads. The forwarder's own service times are judged as ever. A forwarder that became slow no longer reaches its peak.
 func (f full) mark(rows []failslow.Observation, peaks map[topology.NodeID]float64) {
 	before := maps.Clone(f)
 	clear(f)
