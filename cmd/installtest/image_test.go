@@ -2,6 +2,7 @@ package installtest
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -19,13 +20,15 @@ import (
 
 // makeImage builds the image on a base of Debian's own packages under the name that the file for images wants, writes
 // settings in a container of it as the file says, prints the authority's certificate and runs what the image starts,
-// until its input ends. All of it is in a mount namespace of its own, where buildah leaves what it has mounted.
+// until its input ends: none of buildah's programs has that input, they leave it in a state in which a read fails. All of
+// it is in a mount namespace of its own, where buildah leaves what it has mounted.
 const makeImage = `set -e
 work=$1 packages=$2 base=$3 port=$4
 b="buildah --root $work/store --runroot $work/run"
 export BUILDAH_ISOLATION=chroot TMPDIR=$work
-exec 3>&1 >$work/log 2>&1
-mmdebstrap --mode=root --variant=minbase bookworm $work/base.tar
+exec 3>&1 4<&0 >$work/log 2>&1 </dev/null
+# mmdebstrap gives its shell the number of the next free file, which must have one digit.
+mmdebstrap --mode=root --variant=minbase bookworm $work/base.tar 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 c=$($b from scratch)
 $b add $c $work/base.tar /
 $b commit $c $base
@@ -35,9 +38,9 @@ start=$($b inspect --type image --format '{{index .OCIv1.Config.Entrypoint 0}}' 
 with=$($b inspect --type image --format '{{index .OCIv1.Config.Cmd 0}}' localhost/fairwayd)
 $b run --user root $c -- $start init --layer diod --forwarders fwd0 --compute 'cn[0-1]' --port $port
 $b run $c -- cat /etc/fairway/tls/ca.pem >&3
-$b run $c -- $start $with &
-exec 3>&-
-read until_the_test_ends || true
+exec 3>&- # before the daemon has it, too
+$b run $c -- $start $with 4<&- &
+read until_the_test_ends <&4 || true
 $b run --user root $c -- fairway doctor || true
 kill $!
 wait $! || true # a signal ended it
@@ -45,10 +48,7 @@ wait $! || true # a signal ended it
 
 // TestImage builds the image and asks a daemon that runs in it. It fetches some 100 MB of Debian's packages.
 func TestImage(t *testing.T) {
-	for _, p := range []string{"buildah", "mmdebstrap"} {
-		tool(t, p)
-	}
-	need(t, "dpkg", "make", "unshare")
+	need(t, "buildah", "mmdebstrap", "dpkg", "make", "unshare")
 	packages(t, "deb")
 	text, err := os.ReadFile("../../packaging/Containerfile")
 	if err != nil {
@@ -80,13 +80,18 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ended, end := context.WithCancel(t.Context())
+	go func() {
+		defer end()
+		err = c.Wait()
+	}()
 	trusted := x509.NewCertPool()
 	answer := "the image's daemon was not started"
 	if trusted.AppendCertsFromPEM(pem) {
-		answer = askUntil("https://127.0.0.1:"+port+"/readyz", trusted)
+		answer = askUntil(ended, "https://127.0.0.1:"+port+"/readyz", trusted)
 	}
 	in.Close()
-	err = c.Wait()
+	<-ended.Done()
 	log, _ := os.ReadFile(filepath.Join(work, "log"))
 	if !strings.Contains(answer, `"ready":true`) || err != nil {
 		t.Errorf("the daemon answers %s; the script ended with %v:\n%s", answer, err, log[max(0, len(log)-4000):])
@@ -96,11 +101,12 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// askUntil asks a page until it answers, for as long as a busy machine may take, and returns the answer or what was
-// wrong at last.
-func askUntil(url string, trusted *x509.CertPool) (answer string) {
+// askUntil asks a page until it answers or who answers has ended, for as long as a busy machine may take, and returns the
+// answer or what was wrong at last.
+func askUntil(ctx context.Context, url string, trusted *x509.CertPool) (answer string) {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ctx.Err() == nil && time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
 		res, err := client.Get(url)
 		if err != nil {
 			answer = err.Error()
