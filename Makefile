@@ -9,13 +9,16 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: demo test quick build man install packages lint fuzz clean bench-detect attack soak results
 
-# The agent, the mount and the operator's command are static; only fairwayd links C, the archive's DuckDB,
-# where there is a C++ compiler.
+# Static programs, so that one build runs on every Linux. Only fairwayd links C, the archive's DuckDB, where there is a C++
+# compiler; glibc and libstdc++ as archives make it static (Debian's g++ has them; elsewhere glibc-static, libstdc++-static),
+# else it is built against this system's. Newer linkers need not warn of functions of DuckDB's that nothing calls.
+STATIC = $(shell for f in '-static -Wl,--no-warnings' -static; do \
+  echo 'int main(){}' | c++ -x c++ $$f -o /dev/null - 2>/dev/null && echo "$$f" && break; done)
 build:
 	@mkdir -p $(BIN)
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out fairwayd,$(PROGS)) $(DEMO))
 	@CGO_ENABLED=$$(if command -v c++ >/dev/null; then echo 1; else echo 0; fi) \
-	  $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/fairwayd
+	  $(GO) build -trimpath -tags netgo,osusergo -ldflags '$(LDFLAGS) -extldflags "$(STATIC)"' -o $(BIN)/ ./cmd/fairwayd
 
 # SIM=1 shows a simulated machine of TaihuLight's size, LAYER=nfs nfs-ganesha gateways in front of back ends instead of
 # diod forwarders; DEMO_FLAGS are further ones of fairway-demo.
@@ -112,6 +115,8 @@ packages:
 	@.ci/deps packages
 	rm -rf $(OUT)/root && mkdir -p $(OUT) && rm -f $(OUT)/*.deb $(OUT)/*.rpm
 	@$(MAKE) --no-print-directory install DESTDIR=$(OUT)/root PREFIX=/usr
+	@! ldd $(OUT)/root/usr/bin/fairwayd >/dev/null 2>&1 || { echo "fairwayd is linked with this system's C library: a package of it \
+	  would fail where that is older; install glibc and libstdc++ as archives (glibc-static, libstdc++-static)"; exit 1; }
 	for p in fairway fairwayd fairway-agent; do for kind in deb rpm; do \
 	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) $(NFPM) package -f packaging/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
 	rm -r $(OUT)/root

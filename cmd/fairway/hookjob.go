@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 
 	"fairway/collector/logs/slurm"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
+	"fairway/webui/access/hostuser"
 )
 
 // batchSystem reads a job from the environment that a batch system gives its prologue and epilogue.
@@ -195,9 +196,11 @@ func lsfNodes(env func(string) string) ([]topology.NodeID, string, error) {
 // aboutFlux resolves the user: Flux's prolog has the number alone.
 func aboutFlux(env func(string) string, r *dispatch.Request) {
 	id := env("FLUX_JOB_USERID")
-	if u, err := user.LookupId(id); err == nil {
-		r.User = u.Username
-		return
+	if uid, err := strconv.ParseUint(id, 10, 32); err == nil {
+		if u, err := hostuser.UserOf(uint32(uid)); err == nil {
+			r.User = u.Username
+			return
+		}
 	}
 	r.User = id
 }

@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
+	"fairway/webui/access/hostuser"
 )
 
 const (
@@ -69,7 +69,7 @@ func thisMachine(root string) *machine {
 			}
 			return ips
 		},
-		group: func(name string) bool { _, err := user.LookupGroup(name); return err == nil }}
+		group: func(name string) bool { _, err := hostuser.Group(name); return err == nil }}
 }
 
 // forwarder is one of the layer in question.
@@ -382,7 +382,7 @@ func (s *site) findJobs(ctx context.Context) {
 
 // giveTo gives a file to a user, where root has made it and there is such a user.
 func giveTo(name, path string) error {
-	u, err := user.Lookup(name)
+	u, err := hostuser.User(name)
 	if err != nil || os.Geteuid() != 0 {
 		return nil
 	}

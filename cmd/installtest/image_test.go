@@ -20,8 +20,8 @@ import (
 
 // makeImage builds the image on a base of Debian's own packages under the name that the file for images wants, writes
 // settings in a container of it as the file says, prints the authority's certificate and runs what the image starts,
-// until its input ends: none of buildah's programs has that input, they leave it in a state in which a read fails. All of
-// it is in a mount namespace of its own, where buildah leaves what it has mounted.
+// until its input ends: none of buildah's programs has that input, they leave it in a state in which a read fails. All
+// of it is in a mount namespace of its own, where buildah leaves what it has mounted.
 const makeImage = `set -e
 work=$1 packages=$2 base=$3 port=$4
 b="buildah --root $work/store --runroot $work/run"
@@ -56,13 +56,7 @@ func TestImage(t *testing.T) {
 	}
 	_, base, _ := strings.Cut(string(text), "\nFROM ")
 	base, _, _ = strings.Cut(base, "\n")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	free.Close()
-	work := t.TempDir()
+	work, port := t.TempDir(), freePort(t)
 	c := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-c", makeImage, "sh", work,
 		filepath.Join(made, "packages"), base, port)
 	in, err := c.StdinPipe()
@@ -101,8 +95,20 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// askUntil asks a page until it answers or who answers has ended, for as long as a busy machine may take, and returns the
-// answer or what was wrong at last.
+// freePort is a port of this host that nobody has now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	return port
+}
+
+// askUntil asks a page until it answers or who answers has ended, for as long as a busy machine may take, and returns
+// the answer or what was wrong at last.
 func askUntil(ctx context.Context, url string, trusted *x509.CertPool) (answer string) {
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}}
 	for end := time.Now().Add(5 * time.Minute); ctx.Err() == nil && time.Now().Before(end); {

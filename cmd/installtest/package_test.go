@@ -1,6 +1,7 @@
 package installtest
 
 import (
+	"debug/elf"
 	"errors"
 	"io/fs"
 	"os"
@@ -156,7 +157,24 @@ func wantInstalled(t *testing.T, root string) {
 			t.Error(err)
 		case info.Mode().Perm() != mode:
 			t.Errorf("%s has the mode %v, want %v", name, info.Mode().Perm(), mode)
+		case mode == 0o755:
+			wantStatic(t, root+name)
 		}
+	}
+}
+
+// wantStatic: a program that needs this system's libraries fails where they are older, or not there.
+func wantStatic(t *testing.T, path string) {
+	t.Helper()
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		libs, err := f.ImportedLibraries()
+		t.Errorf("%s needs %v (%v), want a static program", path, libs, err)
 	}
 }
 

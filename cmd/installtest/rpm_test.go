@@ -1,6 +1,9 @@
 package installtest
 
 import (
+	"bytes"
+	"context"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +18,8 @@ import (
 // systemctlCalls stands in for systemctl in a root, and writes down what the packages' scripts want of it.
 const systemctlCalls = "#!/bin/sh\necho \"$*\" >>/calls\n"
 
-// rpmRoot is a root with what the scripts use and no more: programs of this system with their libraries.
+// rpmRoot is a system whose packages are rpm's, with what the scripts use and no more: programs of this one with their
+// libraries, none that fairway's programs would need, in a package that provides the shell.
 func rpmRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -65,7 +69,50 @@ func rpmRoot(t *testing.T) string {
 			put("/bin/sh", text, 0o755)
 		}
 	}
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "nfpm.yaml")
+	if err := os.WriteFile(conf, []byte("name: system\narch: all\nversion: 1.0.0\nprovides: [/bin/sh]\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nfpm(), "package", "-f", conf, "-p", "rpm", "-t", filepath.Join(dir, "system.rpm"))
+	run(t, "rpm", "--root", root, "-i", filepath.Join(dir, "system.rpm"))
 	return root
+}
+
+// startIn starts the daemon of a root as its user, asks it, and ends it.
+func startIn(t *testing.T, root, user, port string) {
+	t.Helper()
+	pem, err := os.ReadFile(filepath.Join(root, "etc/fairway/tls/ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(pem)
+	var log bytes.Buffer
+	ended, end := context.WithCancel(t.Context())
+	daemon := exec.Command("chroot", "--userspec="+user, root, "/usr/bin/fairwayd", "run")
+	daemon.Stdout, daemon.Stderr = &log, &log
+	if err := daemon.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer end()
+		err = daemon.Wait()
+	}()
+	answer := askUntil(ended, "https://127.0.0.1:"+port+"/readyz", trusted)
+	_ = daemon.Process.Signal(os.Interrupt)
+	<-ended.Done()
+	if !strings.Contains(answer, `"ready":true`) || err != nil {
+		t.Fatalf("the daemon answers %s; it ended with %v:\n%s", answer, err, &log)
+	}
+}
+
+// state is every file that init, the daemon and an agent have written below a root, with owner, mode and content.
+func state(t *testing.T, root string) string {
+	return run(t, "sh", "-c", `cd "$1" && find etc/fairway var/lib/fairway var/lib/fairway-agent -type f |
+		sort | xargs stat -c '%n %U:%G %a' && find etc/fairway var/lib/fairway var/lib/fairway-agent -type f |
+		sort | xargs sha256sum`, "sh", root)
 }
 
 // laterRPMs are the packages of a version after all others, with the same files.
@@ -91,14 +138,14 @@ func laterRPMs(t *testing.T, debs []string) (rpms []string) {
 	return rpms
 }
 
-// TestRPMPackages installs the packages of the other kind into a root of their own, updates and removes them, each with
-// its scripts: they bring the same files and leave as much behind.
+// TestRPMPackages installs the packages of the other kind on a system of its own, starts the daemon, updates and
+// removes them, each with its scripts: they bring the same files, need nothing but a shell, and leave as much behind.
 func TestRPMPackages(t *testing.T) {
 	need(t, "rpm", "dpkg", "make")
 	rpms, debs := packages(t, "rpm"), packages(t, "deb")
 	root := rpmRoot(t)
 	rpm := func(args ...string) {
-		out := run(t, "rpm", append([]string{"--root", root, "--nodeps"}, args...)...)
+		out := run(t, "rpm", append([]string{"--root", root}, args...)...)
 		if strings.Contains(out, "scriptlet failed") { // rpm exits with 0 nevertheless
 			t.Errorf("rpm %s says:\n%s", strings.Join(args, " "), out)
 		}
@@ -140,14 +187,32 @@ func TestRPMPackages(t *testing.T) {
 			t.Errorf("%s has owner, group and mode %s, want %s", dir, got, want)
 		}
 	}
-	writeKept(t, root)
+	owner, port := fmt.Sprintf("%s:%s", m[1], m[2]), freePort(t)
+	run(t, "chroot", root, "/usr/bin/fairwayd", "init", "--layer", "diod", "--forwarders", "fwd0", "--compute",
+		"cn[0-1]", "--port", port)
+	run(t, "install", "-d", "-o", string(m[1]), root+"/run/fairway") // as systemd does
+	startIn(t, root, owner, port)
+	for _, name := range []string{"token", "spool"} {
+		if err := os.WriteFile(filepath.Join(root, "var/lib/fairway-agent", name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was := state(t, root)
+	unchanged := func(after string) {
+		t.Helper()
+		if now := state(t, root); now != was || !strings.Contains(was, "var/lib/fairway/journal") {
+			t.Errorf("after %s the state is\n%swas\n%s", after, now, was)
+		}
+	}
 	rpm(append([]string{"-U"}, laterRPMs(t, debs)...)...)
 	wantInstalled(t, root)
-	wantKept(t, root, "an update")
+	unchanged("an update")
 	calls("an update", restarts...)
+	startIn(t, root, owner, port)
+	was = state(t, root)
 	rpm("-e", "fairway", "fairwayd", "fairway-agent")
 	wantGone(t, root, "the removal")
-	wantKept(t, root, "the removal")
+	unchanged("the removal")
 	calls("the removal", "disable --now fairway-agent.service", "disable --now fairwayd.service")
 	for i := range rpms {
 		inRPM := strings.Fields(run(t, "rpm", "-qlp", rpms[i]))

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"fairway/collector/ingest"
 	"fairway/remap"
 	"fairway/webui/access/budget"
+	"fairway/webui/access/hostuser"
 	"fairway/webui/api"
 )
 
@@ -153,12 +153,11 @@ func groupID(name string) (uint32, error) {
 	if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		return uint32(n), nil
 	}
-	g, err := user.LookupGroup(name)
+	gid, err := hostuser.Group(name)
 	if err != nil {
 		return 0, fmt.Errorf("access.groups.%s: %w (make the group, or give its number)", name, err)
 	}
-	n, err := strconv.ParseUint(g.Gid, 10, 32)
-	return uint32(n), err
+	return gid, nil
 }
 
 // identify says who a request is from; the proof that is hardest to send by mistake counts first.
@@ -225,7 +224,7 @@ func (id *identities) byPeer(w Caller, r *http.Request) (Caller, error) {
 	if !ok {
 		return w, fmt.Errorf("%w: the kernel did not say who is at the other end of the socket", api.ErrSignIn)
 	}
-	w.Person = remap.Person{Name: userName(p.uid), Role: id.conf.Anonymous, Via: "unix"}
+	w.Person = remap.Person{Name: p.name(), Role: id.conf.Anonymous, Via: "unix"}
 	if p.uid == 0 || p.uid == id.own {
 		w.Role = remap.Admin
 		return w, nil
@@ -244,7 +243,7 @@ func (id *identities) byPeer(w Caller, r *http.Request) (Caller, error) {
 }
 
 func userName(uid uint32) string {
-	if u, err := user.LookupId(strconv.Itoa(int(uid))); err == nil {
+	if u, err := hostuser.UserOf(uid); err == nil {
 		return u.Username
 	}
 	return "uid" + strconv.Itoa(int(uid))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -52,6 +53,8 @@ func (l Listener) String() string {
 type peer struct {
 	uid, gid uint32
 	groups   []uint32 // supplementary
+	// name is asked once for a connection: a directory service may take a while.
+	name func() string
 }
 
 type peerKey struct{}
@@ -71,7 +74,8 @@ func WithPeer(ctx context.Context, c net.Conn) context.Context {
 
 // WithCredentials notes who is at the other end of the unix socket.
 func WithCredentials(ctx context.Context, uid, gid uint32, groups ...uint32) context.Context {
-	return context.WithValue(ctx, peerKey{}, &peer{uid: uid, gid: gid, groups: groups})
+	return context.WithValue(ctx, peerKey{}, &peer{uid: uid, gid: gid, groups: groups,
+		name: sync.OnceValue(func() string { return userName(uid) })})
 }
 
 func peerOf(c *net.UnixConn) (*peer, error) {
@@ -96,8 +100,8 @@ func peerOf(c *net.UnixConn) (*peer, error) {
 	return p, nil
 }
 
-// peerGroups asks the kernel (SO_PEERGROUPS): os/user without CGO does not know the supplementary
-// groups of a directory service.
+// peerGroups asks the kernel (SO_PEERGROUPS): what the process has may differ from what the
+// directory service has by now.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	groups := make([]uint32, 64)
 	for {

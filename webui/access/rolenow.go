@@ -3,12 +3,12 @@ package access
 import (
 	"errors"
 	"os"
-	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
 
 	"fairway/remap"
+	"fairway/webui/access/hostuser"
 )
 
 // RoleNow is the role that a person who came by a way (remap.Person.Via) has at present, "" without
@@ -40,14 +40,14 @@ func (a *Config) RoleNow(name, via string) (role remap.Role, known bool) {
 // unixRole is what a user of this host may on the unix socket; not known while the directory does not answer, nor of
 // a user whom it has no name for.
 func (a *Config) unixRole(name string) (role remap.Role, known bool) {
-	u, err := user.Lookup(name)
+	u, err := hostuser.User(name)
 	if err != nil {
-		return "", errors.As(err, new(user.UnknownUserError)) && !nameless.MatchString(name)
+		return "", errors.Is(err, hostuser.ErrUnknown) && !nameless.MatchString(name)
 	}
 	if u.Uid == "0" || u.Uid == strconv.Itoa(os.Geteuid()) {
 		return remap.Admin, true
 	}
-	ids, err := u.GroupIds()
+	ids, err := hostuser.GroupsOf(u)
 	if err != nil {
 		return "", false
 	}
@@ -57,7 +57,7 @@ func (a *Config) unixRole(name string) (role remap.Role, known bool) {
 		if err != nil {
 			return "", false
 		}
-		if slices.Contains(ids, strconv.Itoa(int(gid))) && !role.Includes(gives) {
+		if slices.Contains(ids, gid) && !role.Includes(gives) {
 			role = gives
 		}
 	}
