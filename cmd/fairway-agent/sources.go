@@ -39,8 +39,8 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if s := c.Source.Ganesha; s.Enabled {
 		out = append(out, ganesha.New(ganesha.Options{Bus: s.Bus, Node: topology.NodeID(c.Node),
-			Forwarder: c.Role == topology.Forwarder.String(), Skip: nodeIDs(s.SkipClients), Addr: s.Addr,
-			Export: s.Export, UID: s.UID}))
+			Forwarder: c.Role == topology.Forwarder.String(), Skip: nodeIDs(s.SkipClients),
+			Addr: atNode(s.Addr, c.Node), Export: s.Export, UID: s.UID}))
 	}
 	if s := c.Source.Queue; s.Enabled {
 		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))

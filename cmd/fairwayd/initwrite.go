@@ -35,7 +35,9 @@ var siteLayers = []layer{
 			"[source.mount]\nenabled = true\ncontrol = \"/run/fairway-mount/control\"\n",
 		orders: byMount},
 	{name: "ganesha", mount: "9p", port: "564",
-		forwarder: "# The node's nfs-ganesha, by D-Bus; the agent must be root.\n[source.ganesha]\nenabled = true\n",
+		forwarder: "# The node's nfs-ganesha, by D-Bus; the agent must be root.\n[source.ganesha]\nenabled = true\n" +
+			"# The tag of its 9P export has the agent time a getattr each second: metadata wait.\n" +
+			"# addr = \":564\"\n# export = \"TAG\"\n",
 		compute: "# The node's fairway-mount: fairway-mount@.service has it here.\n" +
 			"[source.mount]\nenabled = true\ncontrol = \"/run/fairway-mount/control\"\n",
 		storage: "[source.ganesha]\nenabled = true\n", orders: byMount},

@@ -158,9 +158,9 @@ type site struct {
 
 // startSite starts two forwarders, four compute nodes and the daemon's host, with an Alertmanager and a mail server
 // there.
-func startSite(t *testing.T) *site {
+func startSite(t *testing.T, layer testbed.Layer) *site {
 	t.Helper()
-	cfg := testbed.Config{Forwarders: 2, ComputeNodes: 5, ForwarderName: "fwd%d", ComputeName: "cn%d",
+	cfg := testbed.Config{Layer: layer, Forwarders: 2, ComputeNodes: 5, ForwarderName: "fwd%d", ComputeName: "cn%d",
 		MountProgram: "../../bin/fairway-mount",
 		Mapping:      topology.Mapping{"cn0": "fwd0", "cn1": "fwd0", "cn2": "fwd1", "cn3": "fwd1", head: "fwd0"}}
 	var err error
@@ -205,6 +205,8 @@ func startSite(t *testing.T) *site {
 		s.on(n.ID, ownRoot)
 		if n.Role == topology.Compute {
 			s.on(n.ID, "ln -s "+s.tb.MountSocket(n.ID)+" /run/fairway-mount/control")
+		} else if layer == testbed.NFS {
+			s.on(n.ID, "mkdir /run/dbus && ln -s "+s.tb.BusSocket(n.ID)+" /run/dbus/system_bus_socket")
 		}
 	}
 	s.serveSSH()
