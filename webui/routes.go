@@ -26,6 +26,7 @@ const (
 	again     = access.Repeatable
 	socket    = access.WebSocket
 	long      = access.Long
+	probe     = access.Probe
 	query     = access.Query
 	archived  = access.Archived
 	seconds   = access.Past
@@ -46,8 +47,8 @@ type row struct {
 func (s *Server) routes(h *handlers) (all []access.Route) {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	for _, r := range []row{
-		{get, "/healthz", nobody, everyPort, alive, 0},
-		{get, "/readyz", nobody, everyPort, h.health.ready, 0},
+		{get, "/healthz", nobody, everyPort, alive, probe},
+		{get, "/readyz", nobody, everyPort, h.health.ready, probe},
 		{get, "/metrics", viewer, every, s.counters, 0},
 		{get, "/debug/pprof/{profile}", admin, here, profile, 0},
 

@@ -42,10 +42,11 @@ func (s *statusRecorder) patience() {
 	_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Now().Add(within))
 }
 
-// hurry ends an answer that is not read at once. It may be called beside a write.
+// hurry ends an answer that is not read at once, and a request that has not come. It may be called beside a write.
 func (s *statusRecorder) hurry() {
 	s.hurried.Store(true)
 	s.patience()
+	_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Now().Add(hurryWithin))
 }
 
 // Hijack hands the connection to a WebSocket.

@@ -33,7 +33,7 @@ type Route struct {
 }
 
 // RouteKind is a set of properties of a route.
-type RouteKind uint8
+type RouteKind uint16
 
 // The kinds of routes.
 const (
@@ -41,10 +41,13 @@ const (
 	Repeatable RouteKind = 1 << iota
 	// WebSocket is an upgrade: a browser sends it cookies from any page.
 	WebSocket
-	// Long is a request that waits on purpose: its time says nothing about the server.
+	// Long is a request that waits on purpose: its time says nothing about the server, and it takes no place.
 	Long
+	// Probe is asked by what supervises the daemon, and answered whatever else goes on.
+	Probe
 	// Query is answered by PromQL, Archived from the I/O-log archive, Past from the store's seconds, Feed for as long
-	// as the caller listens: each takes a place of the caller's budget.
+	// as the caller listens: each takes a place of the caller's budget, and what is none of them one of a plain
+	// request.
 	Query
 	Archived
 	Past
@@ -65,8 +68,10 @@ func (t *Route) takes() (budget.Kind, bool) {
 		return budget.Reads, true
 	case t.Kind&Feed != 0:
 		return budget.Feeds, true
+	case t.Kind&(Long|Probe) != 0:
+		return 0, false
 	}
-	return 0, false
+	return budget.Requests, true
 }
 
 // Keyed says that a route changes something, so that it needs an idempotency key.
@@ -178,7 +183,7 @@ func (g *Gate) pass(w *statusRecorder, r *http.Request, l Listener, t *Route, s 
 			return err
 		}
 		defer release()
-		if kind != budget.Feeds {
+		if kind != budget.Feeds && !t.Keyed() { // a change that has begun is not ended for others
 			return holding(held, w, r, by, t)
 		}
 	}
@@ -204,12 +209,12 @@ func holding(held context.Context, w *statusRecorder, r *http.Request, by Caller
 func whoAsks(by Caller, l Listener) budget.Who {
 	who := budget.Who{Key: by.Name, Rank: budget.Others}
 	switch {
-	case by.Role.Includes(remap.Operator):
+	case by.Role.Includes(remap.Operator) || by.Role == RoleScheduler: // jobs start by the latter
 		who.Rank = budget.Operators
 	case l == UnixSocket:
 		who.Rank = budget.Socket
 	}
-	if who.Key == "" {
+	if who.Key == "" || by.Role == RoleJoin { // many nodes have one join token
 		who.Key = addressOf(by.Remote)
 	}
 	return who

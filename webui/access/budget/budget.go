@@ -1,6 +1,6 @@
-// Package budget accounts for what one caller takes: queries and reads of the past under way, live feeds, sessions and
-// tries to sign in. Each has a number for everybody, a number for one caller, and places that only operators and the
-// unix socket get, so that a crowd at the other listeners never keeps out those who have to act.
+// Package budget accounts for what one caller takes: queries, reads of the past and plain requests under way, live
+// feeds, sessions and tries to sign in. Each has a number for everybody, a number for one caller, and places that only
+// operators and the unix socket get, so that a crowd at the other listeners never keeps out those who have to act.
 package budget
 
 import (
@@ -24,7 +24,8 @@ type Settings struct {
 	Archive      int           `toml:"archive_queries" help:"Questions to the I/O-log archive under way together."`
 	ArchiveBytes int64         `toml:"archive_bytes" help:"Memory of one such question, bytes."`
 	Reads        int           `toml:"reads" help:"Requests for past seconds under way together."`
-	Wait         time.Duration `toml:"wait" help:"Longest wait of a query or read for its turn; then it is refused."`
+	Requests     int           `toml:"requests" help:"Other requests under way together, of one caller an eighth."`
+	Wait         time.Duration `toml:"wait" help:"Longest wait of a request for its turn; then it is refused."`
 	AnswerBytes  int64         `toml:"answer_bytes" help:"Bytes of one answer to a query."`
 	Feeds        int           `toml:"feeds" help:"Live feeds open together."`
 	FeedsEach    int           `toml:"feeds_each" help:"Live feeds of one caller: a name, or an address without one."`
@@ -38,8 +39,8 @@ type Settings struct {
 // Defaults suit a site of some hundred people.
 func Defaults() Settings {
 	return Settings{Queries: 4, QuerySamples: 5_000_000, Archive: 2, ArchiveBytes: 512 << 20, Reads: 16,
-		Wait: 10 * time.Second, AnswerBytes: 32 << 20, Feeds: 1024, FeedsEach: 64, FeedsKept: 64, Sessions: 4096,
-		SessionsEach: 8, SignIns: 5, SignInsFrom: 20}
+		Requests: 64, Wait: 10 * time.Second, AnswerBytes: 32 << 20, Feeds: 1024, FeedsEach: 64, FeedsKept: 64,
+		Sessions: 4096, SessionsEach: 8, SignIns: 5, SignInsFrom: 20}
 }
 
 // Validate names the setting that is wrong.
@@ -50,7 +51,8 @@ func (s *Settings) Validate() error {
 	}{
 		{"queries", int64(s.Queries), 2}, {"query_samples", int64(s.QuerySamples), 10_000},
 		{"archive_queries", int64(s.Archive), 2}, {"archive_bytes", s.ArchiveBytes, 64 << 20},
-		{"reads", int64(s.Reads), 2}, {"wait", int64(s.Wait), 0}, {"answer_bytes", s.AnswerBytes, 1 << 10},
+		{"reads", int64(s.Reads), 2}, {"requests", int64(s.Requests), 8}, {"wait", int64(s.Wait), 0},
+		{"answer_bytes", s.AnswerBytes, 1 << 10},
 		{"feeds", int64(s.Feeds), 2}, {"feeds_each", int64(s.FeedsEach), 1}, {"feeds_kept", int64(s.FeedsKept), 1},
 		{"sessions", int64(s.Sessions), 1}, {"sessions_each", int64(s.SessionsEach), 1},
 		{"sign_ins", int64(s.SignIns), 1}, {"sign_ins_from", int64(s.SignInsFrom), 1},
@@ -73,6 +75,7 @@ const (
 	Queries Kind = iota
 	Archive
 	Reads
+	Requests // what is none of the others
 	Feeds
 	Sessions
 	SignIns
@@ -80,7 +83,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"queries", "archive_queries", "reads", "feeds", "sessions", "sign_ins", "answer_bytes"}
+var kindNames = [kinds]string{"queries", "archive_queries", "reads", "requests", "feeds", "sessions",
+	"sign_ins", "answer_bytes"}
 
 // Rank is who gets a place before others.
 type Rank int
@@ -151,6 +155,9 @@ func New(s Settings, processors int) *Budget {
 	b.pools[Queries] = places(queries, queries/2, 1, 16*s.Queries)
 	b.pools[Archive] = places(s.Archive, s.Archive-1, 1, 8*s.Archive)
 	b.pools[Reads] = places(s.Reads, s.Reads/2, max(s.Reads/8, 1), 16*s.Reads)
+	// A list keeps a processor busy too, for milliseconds: of several processors a caller has half, and of what works
+	// the second goes on while the first waits for its reader.
+	b.pools[Requests] = places(s.Requests, min(s.Requests/8, max(2, processors/2)), s.Requests/8, 16*s.Requests)
 	b.pools[Feeds] = places(s.Feeds, s.FeedsEach, s.FeedsKept, 0)
 	return b
 }
