@@ -43,12 +43,9 @@ type direct struct {
 	*socket.Conn
 	hub   *Hub
 	freed chan struct{} // holds a token
-	late  *time.Timer   // of the large message that is being read or taken; nil: it is not large
+	place bool          // of a large message, which is being read or taken
 	by    *sender
 }
-
-// largeWithin is how long a large message may take to come: others of its token wait.
-const largeWithin = time.Minute
 
 // large waits for the place of a large message that has begun to come.
 func (d *direct) large() error {
@@ -57,15 +54,14 @@ func (d *direct) large() error {
 	case <-d.hub.stopping:
 		return ErrClosed
 	}
-	d.late = time.AfterFunc(largeWithin, d.Close)
+	d.place = true
 	return nil
 }
 
 // leave gives the place back.
 func (d *direct) leave() {
-	if d.late != nil {
-		d.late.Stop()
-		d.late = nil
+	if d.place {
+		d.place = false
 		<-d.by.large
 	}
 }
@@ -146,9 +142,6 @@ func (c *connection) run(d *direct) {
 		var msg []byte
 		if msg, err = d.Read(); err == nil {
 			c.busy.Store(true)
-			if d.late != nil {
-				d.late.Stop()
-			}
 			if err = d.room(c, len(msg)); err == nil {
 				err = c.message(msg, mostHeld(len(msg)))
 			}
@@ -167,6 +160,8 @@ func (c *connection) explain(err error) {
 	case errors.Is(err, socket.ErrTooLarge):
 		c.refused(wire.Reject{Code: wire.RejectLimit, Text: fmt.Sprintf("message of more than %d bytes",
 			c.by.Limits.MessageBytes)})
+	case errors.Is(err, socket.ErrSlow):
+		c.refused(wire.Reject{Code: wire.RejectLimit, Text: err.Error()})
 	case errors.Is(err, socket.ErrText):
 		c.refused(wire.Reject{Code: wire.RejectMalformed, Text: err.Error()})
 	case errors.As(err, &refusal) || c.hello.Node == "":

@@ -5,8 +5,10 @@ package socket
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,10 @@ const (
 	writeBuffer = 1 << 10
 	// keepBuffer is the largest buffer that goes back to the pool; what is longer is a large message.
 	keepBuffer = 64 << 10
+	// largeBegins and largeRate are how a large message has to come, since others wait for its place: what is there at
+	// any time allows the time that it takes at that rate (bytes a second), and the former.
+	largeBegins = 5 * time.Second
+	largeRate   = 256 << 10
 	// DefaultQueue is how many messages may wait to be written.
 	DefaultQueue = 256
 )
@@ -36,6 +42,10 @@ var ErrTooLarge = websocket.ErrReadLimit
 
 // ErrText says that a peer has sent a text message.
 var ErrText = errors.New("text message, want a binary one")
+
+// ErrSlow says that a large message came too slowly.
+var ErrSlow = fmt.Errorf("a message of more than %d bytes came more slowly than %d bytes a second", keepBuffer/2,
+	largeRate)
 
 // Settings are those of a set's connections.
 type Settings struct {
@@ -180,23 +190,32 @@ func (c *Conn) Read() ([]byte, error) {
 		return nil, ErrText
 	}
 	c.buffer = buffers.Get().(*[]byte)
-	b, large := (*c.buffer)[:0], false
+	b, large := (*c.buffer)[:0], time.Time{}
 	for {
 		if len(b) == cap(b) {
-			if !large && len(b) >= keepBuffer/2 && c.Large != nil {
+			if large.IsZero() && len(b) >= keepBuffer/2 && c.Large != nil {
 				if err := c.Large(); err != nil {
 					return nil, err
 				}
-				large = true
+				large = time.Now()
 			}
 			b = append(b, 0)[:len(b)]
+		}
+		if !large.IsZero() {
+			due := large.Add(largeBegins + time.Duration(len(b))*time.Second/largeRate)
+			if err := c.ws.SetReadDeadline(due); err != nil {
+				return nil, err
+			}
 		}
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		*c.buffer = b
 		if errors.Is(err, io.EOF) {
 			c.live()
-			return b, nil
+			return b, c.ws.SetReadDeadline(time.Time{})
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, ErrSlow
 		}
 		if err != nil {
 			return nil, err

@@ -2,11 +2,16 @@ package socket
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -137,6 +142,95 @@ func TestLargeMessagesAreAskedFor(t *testing.T) {
 	if _, err := c.Read(); !errors.Is(err, no) {
 		t.Error(err)
 	}
+}
+
+// pipes is a listener whose connections a test hands in.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// TestLargeMessagesKeepUp: who trickles a large message is sent away after seconds, however steadily he does; one that
+// comes as slowly as it may is read, and the connection is as patient afterwards as before.
+func TestLargeMessagesKeepUp(t *testing.T) {
+	const least = keepBuffer / 2 // of a large message
+	for _, c := range []struct {
+		name               string
+		size, first, piece int // bytes in all, at once, and each second
+		want               error
+		takes              time.Duration
+	}{
+		{"nothing more", 8 * keepBuffer, keepBuffer, 0, ErrSlow, largeBegins + time.Second},
+		{"a byte a second", 8 * keepBuffer, keepBuffer, 1, ErrSlow, largeBegins + time.Second},
+		{"half of the rate", 10 * largeRate, 0, largeRate / 2, ErrSlow, 2*largeBegins + time.Second},
+		{"the rate", 40 * largeRate, 0, largeRate, nil, 41 * time.Second},
+		{"a small one, slowly", least - 1, 0, least / 100, nil, 101 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				set, l, ends := NewSet(patient()), make(pipes), make(chan *Conn, 1)
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					end, err := set.Upgrade(w, r)
+					if err != nil {
+						t.Error(err)
+					}
+					ends <- end
+				})}
+				go server.Serve(l)
+				client, other := net.Pipe()
+				l <- other
+				if _, _, err := websocket.NewClient(client, &url.URL{Scheme: "ws", Host: "x"}, nil, 0, 0); err != nil {
+					t.Fatal(err)
+				}
+				end := <-ends
+				end.Large = func() error { return nil }
+				go trickle(client, c.size, c.first, c.piece)
+				begun := time.Now()
+				msg, err := end.Read()
+				if took := time.Since(begun); !errors.Is(err, c.want) || err == nil && len(msg) != c.size || took > c.takes {
+					t.Errorf("after %s: %d bytes, %v", took, len(msg), err)
+				}
+				if c.want == nil {
+					if msg, err := end.Read(); err != nil || len(msg) != 1 {
+						t.Errorf("half an hour later: %d bytes, %v", len(msg), err)
+					}
+				}
+				client.Close()
+				end.Close()
+				set.Close()
+				close(l)
+				time.Sleep(2 * time.Hour) // who trickles has ended
+			})
+		})
+	}
+}
+
+// trickle sends a message, and half an hour later one of a byte.
+func trickle(to io.Writer, size, first, piece int) {
+	send := func(n int) bool { _, err := to.Write(make([]byte, n)); return err == nil }
+	begin := func(size int) { // a masked frame whose key is 0
+		head := binary.BigEndian.AppendUint64([]byte{0x82, 0x80 | 127}, uint64(size))
+		_, _ = to.Write(append(head, 0, 0, 0, 0))
+	}
+	begin(size)
+	for n := max(first, piece); size > 0; n = piece {
+		n = min(n, size)
+		if n == 0 || !send(n) {
+			return
+		}
+		size -= n
+		time.Sleep(time.Second)
+	}
+	time.Sleep(30 * time.Minute)
+	to.Write([]byte{0x82, 0x80 | 1, 0, 0, 0, 0, 0})
 }
 
 // TestSlowPeersSlowNobody: more peers than there are writers read nothing of what is sent to them.
