@@ -2,6 +2,7 @@ package attack
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ type site struct {
 	pid    atomic.Int64
 	ended  chan struct{}
 	log    *os.File
+	tls    *tls.Config // of who trusts the daemon; nil: it speaks clear text
 	enter  []string    // what starts the daemon elsewhere, with its command as further arguments
 	local  http.Client // by the unix socket, as the daemon's own user
 	wait   sync.WaitGroup
@@ -300,8 +302,11 @@ type agent struct {
 
 func (s *site) agent(t *testing.T, token string, node topology.NodeID, role topology.Role) *agent {
 	t.Helper()
-	ws, _, err := websocket.DefaultDialer.Dial("ws://"+s.addr+"/api/v1/ingest",
-		http.Header{"Authorization": {"Bearer " + token}})
+	d, scheme := websocket.Dialer{TLSClientConfig: s.tls}, "ws"
+	if s.tls != nil {
+		scheme = "wss"
+	}
+	ws, _, err := d.Dial(scheme+"://"+s.addr+"/api/v1/ingest", http.Header{"Authorization": {"Bearer " + token}})
 	if err != nil {
 		t.Fatal(err)
 	}
