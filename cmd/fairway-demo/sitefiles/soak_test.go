@@ -19,16 +19,19 @@ func soak(t *testing.T) {
 	}
 }
 
-// seeds is how many courses a soak takes of each kind.
-func seeds(t *testing.T) uint64 {
+// seeds are those of the courses that a soak takes: FAIRWAY_SEEDS of them (3) from FAIRWAY_FIRST (1) on.
+func seeds(t *testing.T) (first, last uint64) {
 	t.Helper()
 	soak(t)
-	const few = 3
-	n, err := strconv.ParseUint(os.Getenv("FAIRWAY_SEEDS"), 10, 32)
-	if err != nil || n == 0 {
-		return few
+	number := func(name string, otherwise uint64) uint64 {
+		n, err := strconv.ParseUint(os.Getenv(name), 10, 32)
+		if err != nil || n == 0 {
+			return otherwise
+		}
+		return n
 	}
-	return n
+	first = number("FAIRWAY_FIRST", 1)
+	return first, first + number("FAIRWAY_SEEDS", 3) - 1
 }
 
 // TestSoakLargeSite drains a router of 1,000 clients and 32 servers, and gives every table back.
