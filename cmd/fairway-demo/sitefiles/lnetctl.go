@@ -85,7 +85,7 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 	if args[0] == "ping" || args[0] == "discover" {
 		c.verb, args = "", append([]string{args[0], ""}, args[1:]...)
 	}
-	changes := c.verb == "add" || c.verb == "del" || c.verb == "set"
+	changes := c.verb == "add" || c.verb == "del" || c.verb == "set" || c.object == "set"
 	switch mode := s.trickOn(node, args); {
 	case mode == TrickHang:
 		return Answer{Hang: true}

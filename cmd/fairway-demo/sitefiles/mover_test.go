@@ -158,7 +158,19 @@ func TestDrainKeepsOut(t *testing.T) {
 	}
 	refused("all routers", avoid("rtr1", "rtr2", "rtr3", "rtr4"), "no other usable router")
 	s.model.Node("oss1").Table.DropAsym = true
-	refused("drop_asym_route", avoid("rtr2"), "drop_asym_route is 1")
+	for mode, words := range map[string]string{TrickBusy: "errno: -16", TrickIgnore: "reported success"} {
+		if err := s.Trick(Trick{Node: "oss1", Mode: mode, Command: "set drop_asym_route"}); err != nil {
+			t.Fatal(err)
+		}
+		refused("drop_asym_route cannot be changed", avoid("rtr2"), "drop_asym_route is 1")
+		refused("drop_asym_route cannot be changed", avoid("rtr2"), words)
+		if got := rowsOf(s, "oss1"); got != was || !s.model.Node("oss1").Table.DropAsym {
+			t.Errorf("drop_asym_route cannot be changed, and the table is\n%s\nit was\n%s", got, was)
+		}
+		if err := s.Trick(Trick{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	s.model.Node("oss1").Table.DropAsym = false
 	for mode, words := range map[string]string{TrickBusy: "errno: -16", TrickIgnore: "reported success"} {
 		if err := s.Trick(Trick{Node: "oss1", Mode: mode, Command: "route add"}); err != nil {
@@ -223,6 +235,24 @@ func TestDrainSurvivesACrash(t *testing.T) {
 	if _, err := m.Avoid(t.Context(), avoid()); err != nil || rowsOf(s, "cn1") != was {
 		t.Errorf("%v\n%s", err, rowsOf(s, "cn1"))
 	}
+	// One that died while the node accepted everything has it drop again what it did.
+	s.model.Node("cn1").Table.DropAsym = true
+	dead = false
+	m = moverOf(s, "cn1", journal)
+	m.Run = func(ctx context.Context, argv ...string) ([]byte, error) {
+		if dead = dead || argv[2] == "del"; dead {
+			return nil, errors.New("killed")
+		}
+		return run(ctx, argv...)
+	}
+	if _, err := m.Avoid(t.Context(), avoid("rtr4")); err == nil || s.model.Node("cn1").Table.DropAsym {
+		t.Fatal(err, "it survived")
+	}
+	m = moverOf(s, "cn1", journal)
+	if _, err := m.Avoid(t.Context(), avoid()); err != nil || rowsOf(s, "cn1") != was ||
+		!s.model.Node("cn1").Table.DropAsym {
+		t.Errorf("%v\n%s", err, rowsOf(s, "cn1"))
+	}
 	if err := os.WriteFile(journal, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -233,12 +263,24 @@ func TestDrainSurvivesACrash(t *testing.T) {
 }
 
 // TestNothingIsDroppedWhereAsymmetricRoutesAre: where nodes drop what comes over a router that they have no route over,
-// no route is taken away, which says why, and a job is steered all the same; no message is lost by either.
+// a router is drained and returned and a job is steered while messages cross it between any two commands; none is lost,
+// and every node drops again what it did.
 func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
 	s := newSite(t, Options{})
 	s.model.Run(time.Second)
+	movers := map[string]*lnet.Mover{}
 	for _, n := range s.model.Nodes {
 		n.Table.DropAsym = true
+		if n.Role == model.Router {
+			continue
+		}
+		m := moverOf(s, n.Name, "")
+		run := m.Run
+		m.Run = func(ctx context.Context, argv ...string) ([]byte, error) {
+			s.model.Run(s.model.Now() + 20*time.Millisecond)
+			return run(ctx, argv...)
+		}
+		movers[n.Name] = m
 	}
 	dropped := func() (n uint32) {
 		for _, node := range s.model.Nodes {
@@ -247,17 +289,28 @@ func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
 		return n
 	}
 	before, was := dropped(), rowsOf(s, "cn1")
-	for _, n := range s.model.Nodes {
-		if n.Role == model.Router {
-			continue
+	drain := func(routers ...topology.ForwarderID) {
+		t.Helper()
+		for name, m := range movers {
+			if a, err := m.Avoid(t.Context(), avoid(routers...)); err != nil || !slices.Equal(a.Forwarders, routers) {
+				t.Fatalf("%s: %v, %v", name, a, err)
+			}
+			if !s.model.Node(name).Table.DropAsym {
+				t.Errorf("%s accepts everything now", name)
+			}
 		}
-		a, err := moverOf(s, n.Name, "").Avoid(t.Context(), avoid("rtr2"))
-		if text := fmt.Sprint(a, err); !strings.Contains(text, "drop_asym_route is 1") {
-			t.Fatalf("%s: %s", n.Name, text)
-		}
+		s.model.Run(s.model.Now() + time.Second)
 	}
+	drain("rtr2")
+	if got := shares(s, 5*time.Second)["rtr2"]; got > 0.001 {
+		t.Errorf("%.3f of the bytes cross the drained router", got)
+	}
+	drain([]topology.ForwarderID{}...)
 	if now := rowsOf(s, "cn1"); now != was {
 		t.Errorf("routes of cn1 are\n%s\nthey were\n%s", now, was)
+	}
+	if n := dropped() - before; n != 0 {
+		t.Errorf("the drain dropped %d messages", n)
 	}
 	client, to := moverOf(s, "cn1", ""), s.model.Node("cn1").NID()
 	for _, server := range []string{"oss1", "oss2", "mds1"} {

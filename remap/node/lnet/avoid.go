@@ -71,6 +71,9 @@ func (m *Mover) settle(ctx context.Context) error {
 			}
 		}
 	}
+	if err := m.dropAgain(ctx); err != nil { // a crash while a route was replaced
+		return err
+	}
 	routes, err := m.table(ctx)
 	if err != nil {
 		return err
@@ -260,20 +263,13 @@ func (m *Mover) lower(ctx context.Context, routes []route, gateway string, avoid
 	if !another {
 		return fmt.Errorf("the route over %s stays: the node has no other usable router to %s", gateway, m.Net)
 	}
-	drops, err := dropsAsymmetric(ctx, m.lnetctl)
-	if err != nil {
-		return err
-	}
-	if drops {
-		return fmt.Errorf(
-			"the route over %s stays: drop_asym_route is 1, so that messages that come over it while it is "+
-				"replaced would be dropped; set it to 0 first", gateway)
-	}
 	entry := keptRoute{Hops: now.hops, Priority: now.priority, Lowered: low + away}
-	if err := m.keep(func(k *kept) { k.Routes[gateway] = entry }); err != nil {
-		return err
-	}
-	return m.replace(ctx, now, entry.Lowered)
+	return m.accepting(ctx, gateway, func() error {
+		if err := m.keep(func(k *kept) { k.Routes[gateway] = entry }); err != nil {
+			return err
+		}
+		return m.replace(ctx, now, entry.Lowered)
+	})
 }
 
 // raise gives the route over a gateway its own priority back.
@@ -288,7 +284,7 @@ func (m *Mover) raise(ctx context.Context, routes []route, gateway string) error
 	case !there:
 		err = m.add(ctx, gateway, was.Hops, was.Priority)
 	case now.priority == was.Lowered:
-		err = m.replace(ctx, now, was.Priority)
+		err = m.accepting(ctx, gateway, func() error { return m.replace(ctx, now, was.Priority) })
 	case now.priority != was.Priority:
 		err = m.foreign(gateway, was, now)
 	}
@@ -306,6 +302,55 @@ func (m *Mover) foreign(gateway string, was keptRoute, now route) error {
 	return fmt.Errorf(
 		"the route over %s has priority %d, not the %d that it was given: somebody else changed it, and it "+
 			"stays so", gateway, now.priority, was.Lowered)
+}
+
+// accepting does what leaves the node without a route over a gateway for a moment. A node that drops what comes over a
+// router that it has no route over accepts everything meanwhile, so that nothing is lost.
+func (m *Mover) accepting(ctx context.Context, gateway string, do func() error) error {
+	drops, err := dropsAsymmetric(ctx, m.lnetctl)
+	if err != nil {
+		return err
+	}
+	if !drops {
+		return do()
+	}
+	if err := m.keep(func(k *kept) { k.Accepts = true }); err != nil {
+		return err
+	}
+	if err = m.dropAsymmetric(ctx, false); err != nil {
+		err = fmt.Errorf("the route over %s stays: drop_asym_route is 1, so that messages that come over it while it "+
+			"is replaced would be dropped, and it cannot be set to 0: %w", gateway, err)
+	} else {
+		err = do()
+	}
+	return errors.Join(err, m.dropAgain(context.WithoutCancel(ctx)))
+}
+
+// dropAgain has the node drop what it dropped before, if it accepts everything by us.
+func (m *Mover) dropAgain(ctx context.Context) error {
+	if !m.kept.Accepts {
+		return nil
+	}
+	if err := m.dropAsymmetric(ctx, true); err != nil {
+		return fmt.Errorf("drop_asym_route is not 1 again, as it was: %w; the next order tries again", err)
+	}
+	return m.keep(func(k *kept) { k.Accepts = false })
+}
+
+// dropAsymmetric sets drop_asym_route and looks whether it is set.
+func (m *Mover) dropAsymmetric(ctx context.Context, drop bool) error {
+	value := "0"
+	if drop {
+		value = "1"
+	}
+	if _, err := m.lnetctl(ctx, "set", "drop_asym_route", value); err != nil {
+		return err
+	}
+	is, err := dropsAsymmetric(ctx, m.lnetctl)
+	if err == nil && is != drop {
+		err = fmt.Errorf("lnetctl reported success, but drop_asym_route is not %s", value)
+	}
+	return err
 }
 
 // replace gives a route another priority. The kernel has no command for that: it is deleted and added, and added as it

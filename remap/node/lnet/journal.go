@@ -24,6 +24,8 @@ type kept struct {
 	Added map[string]bool `json:"added"`
 	// Rules are the rules that were added, by their destination; the value is the router's.
 	Rules map[string]string `json:"rules"`
+	// Accepts says that drop_asym_route is 0 by us while a route is replaced, and was 1.
+	Accepts bool `json:"accepts,omitempty"`
 	// Was are the routers that rules of ours named before the newest order; empty: none did.
 	Was map[string]string `json:"was,omitempty"`
 }
