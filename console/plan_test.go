@@ -27,8 +27,19 @@ func TestAPlanThatEndedSaysByWhomAndWhy(t *testing.T) {
 		s.sees("CHECKS", "A approve")
 		s.press("x")
 		s.press("backspace", "enter")
-		s.sees("REJECTED", "ENDED     by olga at ")
+		s.sees("REJECTED", "REJECTED  by olga at ")
 		s.lacks("CHECKS", "A approve")
+	})
+}
+
+// TestAPlanThatNobodyAnsweredIsWithdrawn: the page says who withdrew it and why; nobody rejected it.
+func TestAPlanThatNobodyAnsweredIsWithdrawn(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := atPlan(t)
+		s.seconds(15*60 + 2)
+		s.press("backspace", "enter")
+		s.sees("P-000001  WITHDRAWN", "WITHDRAWN by desk at ", "nobody approved it in time")
+		s.lacks("REJECTED", "A approve")
 	})
 }
 

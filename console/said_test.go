@@ -66,7 +66,7 @@ func TestAReasonIsSaidOfOneStep(t *testing.T) {
 		s.press("B", "wait", "B")
 		s.asked("approve P-000001", "roll back P-000001")
 		s.seconds(4)
-		s.sees("by olga at 12:04:33: because it is slow", "ENDED     by olga at 12:04:38: -")
+		s.sees("by olga at 12:04:33: because it is slow", "ROLL BACK by olga at 12:04:38: -")
 
 		s = atPlan(t)
 		s.approve()

@@ -23,6 +23,8 @@ const (
 	ActRollBack Action = "rollback"
 	// ActRestore is ActRollBack at the end of a job, by the program that ends it.
 	ActRestore Action = "restore"
+	// ActWithdraw is the end of a plan that nobody answered, by the program that finds it pointless.
+	ActWithdraw Action = "withdraw"
 
 	ActAcknowledge Action = "acknowledge"
 	ActDismiss     Action = "dismiss"

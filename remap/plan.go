@@ -83,7 +83,7 @@ type Plan struct {
 	Results   []Result   `json:"results,omitempty"`
 	Undo      []Result   `json:"undo,omitempty"` // of the roll back, node by node
 	Error     string     `json:"error,omitempty"`
-	// Ended is who rejected the plan or took it back, and why; nil while nobody has.
+	// Ended is who rejected the plan, withdrew it or took it back, and why; nil while nobody has.
 	Ended *Ended `json:"ended,omitempty"`
 	// Frozen is what the desk knew when the plan was proposed, then when it was last approved.
 	Frozen Frozen `json:"frozen"`
@@ -107,8 +107,9 @@ type Approval struct {
 	Reason string    `json:"reason"`
 }
 
-// Ended is one person's or policy's end of a plan.
+// Ended is the end of a plan.
 type Ended struct {
+	// By is a person, a policy, "findings" for the detectors, or "desk" for the desk itself.
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
@@ -156,6 +157,14 @@ func (p *Plan) Describe() string {
 		parts = append(parts, fmt.Sprintf("verified %d", verified))
 	}
 	return strings.Join(parts, "  ")
+}
+
+// Why says why a plan ended or failed; empty where there is nothing to say.
+func (p *Plan) Why() string {
+	if p.Error == "" && p.Ended != nil {
+		return p.Ended.Reason
+	}
+	return p.Error
 }
 
 // ClonePlan copies what can still change; moves, approvals and the frozen part are never changed

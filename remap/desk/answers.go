@@ -29,6 +29,13 @@ func (d *answers) Reject(ctx context.Context, by remap.Person, id string, a rema
 	})
 }
 
+// Withdraw ends a plan that has not begun and that nobody has to answer any more. Errors: those of Reject.
+func (d *answers) Withdraw(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	return d.act(ctx, by, remap.ActWithdraw, id, a, func(_ *entry, now time.Time) (*journal.Record, error) {
+		return withdrawal(now, a.Reason), nil
+	})
+}
+
 // RollBack moves every node of the plan back to where it came from, also while the plan is being
 // applied. Errors: ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node
 // on), ErrConflict.

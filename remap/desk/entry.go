@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -47,8 +48,8 @@ func (e *entry) step(r *journal.Record) {
 		e.Expires = *r.Expires
 	}
 	switch r.Kind {
-	case journal.StepReject, journal.StepRollBack:
-		e.Ended = &remap.Ended{By: r.Actor, At: r.At, Reason: r.Reason}
+	case journal.StepReject, journal.StepWithdraw, journal.StepRollBack:
+		e.Ended = &remap.Ended{By: cmp.Or(r.Actor, "desk"), At: r.At, Reason: r.Reason}
 	case journal.StepComplete:
 		e.Ended, e.Effect = nil, nil
 	}

@@ -155,8 +155,9 @@ func (d *findings) judgeFinding(ctx context.Context, by remap.Person, verb remap
 	return out, err
 }
 
-// stepsOf turns changes into records: each itself, then the exclusion that it begins or ends. Only the
-// finding that had a forwarder excluded ends that: another one on the same node has no say in it.
+// stepsOf turns changes into records: each itself, then the exclusion that it begins or ends, then the plans that
+// nobody needs any more. Only the finding that had a forwarder excluded ends that: another one on the same node has no
+// say in it.
 func (d *findings) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*journal.Record, error) {
 	var recs []*journal.Record
 	out := maps.Clone(d.rec.state.exclusions.of)
@@ -189,5 +190,5 @@ func (d *findings) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*jou
 				Exclusion: &e})
 		}
 	}
-	return recs, nil
+	return append(recs, d.outlived(changes)...), nil
 }

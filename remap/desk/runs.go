@@ -101,14 +101,12 @@ func (d *runs) advance(e *entry, now time.Time) {
 	switch e.State {
 	case remap.Proposed:
 		if !now.Before(e.Expires) {
-			d.step(e, &journal.Record{At: now, Kind: journal.StepExpire, State: remap.Expired,
-				Error: "nobody approved it in time"})
+			d.step(e, withdrawal(now, "nobody approved it in time"))
 		}
 	case remap.Approved:
 		switch {
 		case !now.Before(e.Expires):
-			d.step(e, &journal.Record{At: now, Kind: journal.StepExpire, State: remap.Expired,
-				Error: "it could not start in time after its approval"})
+			d.step(e, withdrawal(now, "it could not start in time after its approval"))
 		case len(d.of) < d.cfg.Settings.MaxApplying:
 			if d.step(e, &journal.Record{At: now, Kind: journal.StepStart, State: remap.Applying}) {
 				d.start(e)
@@ -276,7 +274,7 @@ func (d *runs) observe(e *entry, now time.Time) {
 	}
 	switch late := now.Sub(since) > d.cfg.Settings.VerifyWithin; {
 	case len(waiting) == 0 && e.State == remap.Applied:
-		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Verified})
+		d.verified(e, now)
 	case len(waiting) == 0:
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: e.Goal})
 	case late:

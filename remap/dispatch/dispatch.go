@@ -478,7 +478,7 @@ func takeBack(s remap.PlanState) func(*desk.Desk, context.Context, remap.Person,
 	error) {
 	switch s {
 	case remap.Proposed, remap.Approved:
-		return (*desk.Desk).Reject
+		return (*desk.Desk).Withdraw
 	case remap.Applying, remap.Applied, remap.Verified, remap.Partial, remap.Failed:
 		return (*desk.Desk).Restore
 	}

@@ -235,12 +235,13 @@ func (s *site) dispatch(t *testing.T, id topology.JobID, app string, nodes []top
 	return a
 }
 
-func (s *site) wantState(t *testing.T, plan string, want remap.PlanState) {
+func (s *site) wantState(t *testing.T, plan string, want remap.PlanState) remap.Plan {
 	t.Helper()
 	p, err := s.desk.Plan(t.Context(), plan)
 	if err != nil || p.State != want {
 		t.Fatalf("plan %s is %s (%s), %v, want %s", plan, p.State, p.Error, err, want)
 	}
+	return p
 }
 
 func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
@@ -323,7 +324,10 @@ func TestApproveModeOnlyProposesAndTheEndWithdraws(t *testing.T) {
 		if _, err := s.d.End(t.Context(), "1"); err != nil {
 			t.Fatal(err)
 		}
-		s.wantState(t, a.Plan, remap.Rejected)
+		p := s.wantState(t, a.Plan, remap.Withdrawn)
+		if e := p.Ended; e == nil || !strings.HasPrefix(e.By, "policy ") || e.Reason != "job 1 has ended" {
+			t.Errorf("who withdrew it and why: %+v", e)
+		}
 		if c := s.dispatch(t, "3", "ROMS", cns(0, 4)); c.State != remap.Proposed {
 			t.Errorf("the withdrawn forwarders are not free: %+v", c)
 		}
@@ -431,7 +435,7 @@ func TestAnEndThatWasNeverToldIsFoundAtTheNextStart(t *testing.T) {
 	s.past(t, "ROMS", 4, nil)
 	a := s.dispatch(t, "1", "ROMS", cns(0, 4))
 	s.dispatch(t, "2", "OTHER", cns(3, 5))
-	s.wantState(t, a.Plan, remap.Rejected)
+	s.wantState(t, a.Plan, remap.Withdrawn)
 	if r := s.d.Running(); len(r) != 1 || r[0].ID != "2" {
 		t.Errorf("running %+v", r)
 	}

@@ -96,7 +96,7 @@ const (
 	StepPropose  RecordKind = "propose"
 	StepApprove  RecordKind = "approve"
 	StepReject   RecordKind = "reject"
-	StepExpire   RecordKind = "expire"
+	StepWithdraw RecordKind = "withdraw"
 	StepStart    RecordKind = "start"
 	StepResults  RecordKind = "results"
 	StepFinish   RecordKind = "finish"

@@ -59,7 +59,8 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 
 func movedBy(p *remap.Plan) Moved {
 	return Moved{ID: p.ID, Title: remap.Title(p), Job: p.Job, User: p.User, Proposer: p.Proposer, Created: p.Created,
-		State: p.State, Expected: p.Ledger.Expected(), Outcome: p.Ledger.Outcome(), Brought: p.Effect.Text()}
+		State: p.State, Why: p.Why(), Expected: p.Ledger.Expected(),
+		Outcome: p.Ledger.Outcome(), Brought: p.Effect.Text()}
 }
 
 // take counts a finding as it last was in the period. It returns how long its confirmation took, if that was in the

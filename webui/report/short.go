@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -89,15 +90,16 @@ func endWords(s anomaly.State) string {
 }
 
 // planWords say what became of a proposal.
-func planWords(s remap.PlanState) string {
+func planWords(p Moved) string {
 	words := map[remap.PlanState]string{remap.Proposed: "waits for a person", remap.Approved: "approved",
-		remap.Expired: "expired: nobody answered in time", remap.Applied: "moved, not yet observed",
+		remap.Applied:  "moved, not yet observed",
 		remap.Verified: "moved, and observed", remap.Partial: "moved in part", remap.RollingBack: "being undone",
 		remap.Restored: "undone at the job's end", remap.RolledBack: "undone"}
-	if w := words[s]; w != "" {
-		return w
+	w := cmp.Or(words[p.State], string(p.State))
+	if p.State == remap.Withdrawn && p.Why != "" {
+		w += ": " + p.Why
 	}
-	return string(s)
+	return w
 }
 
 // hurtWords names the jobs that a slow node held up, and what they lost.

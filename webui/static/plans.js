@@ -205,7 +205,7 @@ export async function planPage(app, id) {
         ],
         p.ended
           ? [
-              ['rolling_back', 'partial'].includes(p.state) ? 'roll back' : 'ended',
+              ['rejected', 'withdrawn'].includes(p.state) ? p.state : 'roll back',
               `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`,
             ]
           : null,
@@ -268,8 +268,8 @@ export async function planPage(app, id) {
       failed: `failed: ${p.error || `${failed} of ${n}`}`,
       rolling_back: `rolling back ${results.length}/${n}  ok ${ok}  failed ${failed}`,
       rolled_back: `rolled back ${seen || ok} of ${n} at ${clock(p.changed)}`,
-      rejected: `rejected at ${clock(p.changed)}`,
-      expired: 'expired: nobody approved it in time; propose it again',
+      rejected: 'rejected: nothing was moved',
+      withdrawn: 'withdrawn: nothing was moved; if it is still wanted, propose it again',
       restored: "taken back at the job's end",
     };
     const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';

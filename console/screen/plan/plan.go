@@ -356,9 +356,9 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		say(label, fmt.Sprintf("by %s at %s: %s", a.By, chart.Clock(a.At), a.Reason))
 	}
 	if e := v.Ended; e != nil {
-		label := "ENDED"
-		if v.State == remap.RollingBack || v.State == remap.Partial {
-			label = "ROLL BACK" // asked for; it ends when every node has followed
+		label := "ROLL BACK" // asked for; it ends when every node has followed
+		if !v.State.Moved() {
+			label = strings.ToUpper(words(v.State))
 		}
 		say(label, fmt.Sprintf("by %s at %s: %s", e.By, chart.Clock(e.At), chart.OrMissing(e.Reason)))
 	}
@@ -395,7 +395,7 @@ func (p *Screen) needs() string {
 // progress is what the moves came to, in a line, and every failure in its own.
 func (p *Screen) progress(s *screen.State, w int) []string {
 	v := &p.plan.Value
-	if slices.Contains([]remap.PlanState{remap.Proposed, remap.Rejected, remap.Expired}, v.State) {
+	if slices.Contains([]remap.PlanState{remap.Proposed, remap.Rejected, remap.Withdrawn}, v.State) {
 		return nil
 	}
 	n, ok, failed, verified := v.Plan.Progress()
