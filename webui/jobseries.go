@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"fairway/collector"
@@ -109,13 +108,17 @@ func (h *jobs) together(ctx context.Context, q tsdb.Query, a *api.JobSeries) err
 // meanOver is the mean of a value over the requests of all nodes, by step.
 func meanOver(took, counts []tsdb.Series) map[int64]float64 {
 	ops, waited := map[int64]float64{}, map[int64]float64{}
+	node := map[topology.NodeID]*tsdb.Series{}
+	for i := range counts {
+		node[counts[i].Node] = &counts[i]
+	}
 	for i := range took {
-		n := slices.IndexFunc(counts, func(c tsdb.Series) bool { return c.Node == took[i].Node })
-		if n < 0 {
+		count := node[took[i].Node]
+		if count == nil {
 			continue
 		}
 		of := map[int64]float64{}
-		for _, p := range counts[n].Points {
+		for _, p := range count.Points {
 			of[p.TimeMillis] = p.Value
 		}
 		for _, p := range took[i].Points {

@@ -180,9 +180,11 @@ func (d *Detectors) addImpact(v *anomaly.Verdict) {
 	for job, j := range sums.jobs {
 		seconds := 0.0
 		for c, r := range ratios {
+			part := d.clients.links.lost(v.Node, c)
 			if r > 1 {
-				seconds += j.took[c] * (1 - 1/r)
+				part = max(part, 1-1/r)
 			}
+			seconds += j.took[c] * part
 		}
 		share := min(1, seconds/j.nodes)
 		lost[job] += smooth * (share - lost[job])

@@ -15,6 +15,8 @@ type Judged struct {
 	// Served are seconds of one class of operations that forwarders with a clock of their own had, Unknown those of
 	// them for which nobody had shown what such requests need.
 	Served, Unknown uint64
+	// Starting says that the daemon began a moment ago: agents still send what they kept meanwhile, which is late.
+	Starting bool
 }
 
 func (j *Judged) add(o Judged) {
@@ -25,12 +27,17 @@ func (j *Judged) add(o Judged) {
 // judgedMinutes is how far back Judged looks.
 const judgedMinutes = 10
 
+// settling is how many minutes after a start are not counted among the last ones: what came late then says nothing of
+// the host.
+const settling = 2
+
 // tally keeps the count by minute, and since the start. It is guarded by the detectors' mutex.
 type tally struct {
 	seen    map[topology.NodeID]int64  // newest second taken, Unix ms
 	came    map[topology.NodeID]uint64 // frames of each forwarder that were seen to have come
 	minutes [judgedMinutes]Judged
 	newest  int64 // minute
+	settled int64 // minute in which the count of the last ones begins; 0 before the first look
 	last    int64 // second of the newest look
 	gap     int64 // seconds between it and the one before
 	all     Judged
@@ -46,6 +53,12 @@ func (t *tally) begin(now time.Time) {
 	minute := t.last / 60
 	for m := max(t.newest+1, minute-judgedMinutes+1); m <= minute; m++ {
 		t.minutes[m%judgedMinutes] = Judged{}
+	}
+	if t.settled == 0 {
+		t.settled = minute + settling
+	}
+	if t.newest < t.settled && minute >= t.settled {
+		t.minutes = [judgedMinutes]Judged{}
 	}
 	t.newest = minute
 }
@@ -92,5 +105,6 @@ func (d *Detectors) Judged() (lately, all Judged) {
 	for _, j := range d.tally.minutes {
 		lately.add(j)
 	}
+	lately.Starting = d.tally.newest < d.tally.settled
 	return lately, d.tally.all
 }

@@ -43,12 +43,37 @@ func TestNoSecondIsLostUncounted(t *testing.T) {
 	d.Verdicts(at(26), &Machine{})
 	lately, all := d.Judged()
 	want := Judged{Judged: 11, Skipped: 3, Late: 3}
+	if !lately.Starting {
+		t.Error("the daemon began half a minute ago")
+	}
+	lately.Starting = false
 	if all != want || lately != want || all.Judged+all.Skipped+all.Late != uint64(came) {
 		t.Errorf("of %d seconds: %+v, lately %+v, want %+v", came, all, lately, want)
 	}
 	d.Verdicts(at(26+judgedMinutes*60), &Machine{})
 	if lately, _ := d.Judged(); lately != (Judged{}) {
 		t.Errorf("ten minutes later: %+v", lately)
+	}
+}
+
+// TestWhatComesLateAfterAStartIsOfTheStart: a minute that agents kept says nothing of the host that starts again.
+func TestWhatComesLateAfterAStartIsOfTheStart(t *testing.T) {
+	begin := time.Unix(1795000020, 0) // a minute's start
+	var y tally
+	for s := range 10 * 60 {
+		y.begin(begin.Add(time.Duration(s) * time.Second))
+		if s < 60 {
+			y.count(Judged{Late: 1})
+		}
+		y.count(Judged{Judged: 1})
+	}
+	d := &Detectors{tally: y}
+	lately, all := d.Judged()
+	if want := (Judged{Judged: 8 * 60}); lately != want {
+		t.Errorf("lately %+v, want %+v", lately, want)
+	}
+	if want := (Judged{Judged: 10 * 60, Late: 60}); all != want {
+		t.Errorf("since the start %+v, want %+v", all, want)
 	}
 }
 

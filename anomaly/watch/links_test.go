@@ -18,9 +18,10 @@ import (
 // clocked are four forwarders that time their own requests, with a client each.
 type clocked struct {
 	*Detectors
-	board *window.Board
-	m     *Machine
-	now   time.Time
+	board  *window.Board
+	m      *Machine
+	now    time.Time
+	impact []anomaly.Impact // of the alarms of the last second
 }
 
 func newClocked() *clocked {
@@ -45,16 +46,19 @@ func (c *clocked) live(seconds int, server, outside float64) (alarms []string) {
 			c.m.Mapping[cn] = topology.ForwarderID(fwd)
 			c.board.Take([]collector.Frame{
 				// an operation of a client is two requests
-				{Node: cn, Role: topology.Compute, TimeMillis: at, Samples: samples(collector.WriteOps, 40.0,
-					collector.WriteBytes, 1e7, collector.ClientWrite, way+2*(exec+1e-4))},
+				{Node: cn, Role: topology.Compute, TimeMillis: at,
+					Jobs: []collector.JobSamples{{Job: topology.JobID(fmt.Sprint("j", i))}}, Samples: samples(
+						collector.WriteOps, 40.0,
+						collector.WriteBytes, 1e7, collector.ClientWrite, way+2*(exec+1e-4))},
 				{Node: fwd, Role: topology.Forwarder, TimeMillis: at, Samples: samples(collector.WriteOps, 80.0,
 					collector.WriteBytes, 1e7, collector.WriteWait, 1e-4, collector.WriteExec, exec)},
 			}, c.now)
 		}
-		alarms = nil
+		alarms, c.impact = nil, nil
 		for _, v := range c.Verdicts(c.now, c.m) {
 			if v.Level == anomaly.Alarm {
 				alarms = append(alarms, string(v.Node)+": "+v.Sentence)
+				c.impact = append(c.impact, v.Impact...)
 			}
 		}
 	}
@@ -71,6 +75,10 @@ func TestSlowWayToAForwarderWithAClock(t *testing.T) {
 	a := c.live(60, 1e-3, 30e-3)
 	if len(a) != 1 || !strings.HasPrefix(a[0], "f1:") || !strings.Contains(a[0], "the way between it and its clients") {
 		t.Fatalf("a minute of a slow link: %v", a)
+	}
+	// Nearly all that its clients wait for is the way, of which its own clock knows nothing.
+	if i := c.impact; len(i) != 1 || i[0].Job != "j1" || i[0].Share < 0.9 {
+		t.Errorf("who suffers from a slow link: %+v", i)
 	}
 	state, err := c.State(c.now)
 	if err != nil {

@@ -56,8 +56,10 @@ type Chart struct {
 	// Ratio is the node's mean in the accused span by the median of its peers' means; null where that says nothing.
 	Ratio *float64 `json:"ratio"`
 	// Says is the ratio as all faces write it, where it accuses: 10x.
-	Says string     `json:"says,omitempty"`
-	Node []*float64 `json:"node"`
+	Says string `json:"says,omitempty"`
+	// Means are the two means that Says compares, as all faces write them: 36 ms, peers 3.5.
+	Means string     `json:"means,omitempty"`
+	Node  []*float64 `json:"node"`
 	// Low, Mid and High are the peers' 10th, 50th and 90th percentile.
 	Low  []*float64 `json:"low"`
 	Mid  []*float64 `json:"mid"`

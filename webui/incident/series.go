@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/anomaly"
@@ -260,16 +261,18 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 		}
 	}
 	if own := mean(node[first:end]); info.MoreIsWorse && len(means) > 0 {
-		mid := percentile(means, 0.5)
+		mid, least := percentile(means, 0.5), 0.0
 		switch info.Unit {
 		case collector.Seconds:
-			mid = max(mid, instant)
+			least = instant
 		case collector.Requests:
-			mid = max(mid, one)
+			least = one
 		}
-		if mid > 0 {
-			c.Ratio = api.Known(own / mid)
-			c.Says = says(*c.Ratio)
+		if by := max(mid, least); by > 0 {
+			c.Ratio = api.Known(own / by)
+			if c.Says = says(*c.Ratio); c.Says != "" {
+				c.Means = c.means(own, by, by > mid)
+			}
 		}
 	}
 	for i := range node {
@@ -285,6 +288,16 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 		}
 	}
 	return c
+}
+
+// means are a node's mean and that of its peers, with the unit; below says that theirs is less.
+func (c *Chart) means(own, peers float64, below bool) string {
+	than := ""
+	if below {
+		than = "below "
+	}
+	return fmt.Sprintf("%s, peers %s%s", strings.TrimSpace(anomaly.Digits(own*c.Scale)+" "+c.Unit), than,
+		anomaly.Digits(peers*c.Scale))
 }
 
 // says is how many times its peers' a value was, as all faces write it; nothing of what differs among healthy nodes.

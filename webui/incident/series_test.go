@@ -18,21 +18,22 @@ func TestRatiosToAlmostNothing(t *testing.T) {
 	for _, c := range []struct {
 		metric      collector.Metric
 		node, peers float64
-		want        string
+		want, means string
 	}{
-		{collector.QueueLen, 8, 0.01, "8x"},
-		{collector.QueueLen, 0.5, 0.001, ""},
-		{collector.QueueLen, 40, 4, "10x"},
-		{collector.ClientWrite, 0.036, 0.0036, "10x"},
-		{collector.ClientWrite, 0.0001, 1e-9, ""},
-		{collector.ClientWrite, 1, 1e-6, "over 100x"},
-		{collector.WriteBytes, 1e8, 1, ""}, // work done
-		{collector.QueueLen, 8, math.NaN(), ""},
+		{collector.QueueLen, 8, 0.01, "8x", "8 requests, peers below 1"},
+		{collector.QueueLen, 0.5, 0.001, "", ""},
+		{collector.QueueLen, 40, 4, "10x", "40 requests, peers 4"},
+		{collector.ClientWrite, 0.036, 0.0036, "10x", "36 ms, peers 3.6"},
+		{collector.ClientWrite, 0.0001, 1e-9, "", ""},
+		{collector.ClientWrite, 1, 1e-6, "over 100x", "1000 ms, peers below 0.1"},
+		{collector.WriteBytes, 1e8, 1, "", ""}, // work done
+		{collector.QueueLen, 8, math.NaN(), "", ""},
 	} {
 		got := r.chart(c.metric, map[topology.NodeID][]float64{"f0": {c.node, c.node}, "f1": {c.peers, c.peers},
 			"f2": {c.peers, c.peers}})
-		if got.Says != c.want {
-			t.Errorf("%v: %g beside %g says %q, want %q", c.metric, c.node, c.peers, got.Says, c.want)
+		if got.Says != c.want || got.Means != c.means {
+			t.Errorf("%v: %g beside %g says %q (%s), want %q (%s)", c.metric, c.node, c.peers, got.Says, got.Means,
+				c.want, c.means)
 		}
 	}
 }

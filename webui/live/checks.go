@@ -254,7 +254,10 @@ func judgedCheck(j watch.Judged) api.Check {
 		c.Text += fmt.Sprintf("; of %.1f %% of the seconds of reads or writes it is not known yet what they need",
 			share(j.Unknown, j.Served))
 	}
-	if share(j.Judged, came) < mostlyJudged {
+	switch {
+	case j.Starting:
+		c.Text += "; the daemon began a moment ago, and agents send what they kept meanwhile"
+	case share(j.Judged, came) < mostlyJudged:
 		c.Level = api.CheckWarned
 		c.Fix = "a slow forwarder is found late: give the daemon's host more processor time, or look at the network " +
 			"of the agents"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -160,6 +161,16 @@ func TestLayerCheck(t *testing.T) {
 		"switch on the source of your layer"} {
 		if c.Level != api.CheckWarned || !strings.Contains(c.Fix, want) {
 			t.Errorf("no %q in %q", want, c.Fix)
+		}
+	}
+}
+
+// A few late seconds after a start are those that agents kept; later they say that the host or the network is slow.
+func TestLateSecondsOfAStartAskForNothing(t *testing.T) {
+	for starting, want := range map[bool]api.CheckLevel{true: api.CheckOK, false: api.CheckWarned} {
+		got := judgedCheck(watch.Judged{Judged: 10, Late: 90, Starting: starting})
+		if got.Level != want || (got.Fix == "") != starting {
+			t.Errorf("starting %v: %+v, want %s", starting, got, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ function chart(inc, c) {
   const top = Math.max(...c.node, ...c.high, 0) || 1;
   const x = (/** @type {number} */ i) => LEFT + ((WIDTH - LEFT) * i) / Math.max(1, n - 1),
     y = (/** @type {number} */ v) => 4 + (HEIGHT - BOTTOM - 8) * (1 - v / top);
-  const ratio = c.says ? `${c.says} its peers` : '';
+  const ratio = c.says ? `${c.says} its peers (${c.means})` : '';
   const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   const at = (/** @type {string} */ t) => Math.min(n - 1, Math.max(0, (Date.parse(t) - from) / step));
   const a = at(inc.accused.from),
