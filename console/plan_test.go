@@ -32,13 +32,13 @@ func TestAPlanThatEndedSaysByWhomAndWhy(t *testing.T) {
 	})
 }
 
-// TestAPlanThatNobodyAnsweredIsWithdrawn: the page says who withdrew it and why; nobody rejected it.
-func TestAPlanThatNobodyAnsweredIsWithdrawn(t *testing.T) {
+// TestAPlanThatNobodyAnsweredExpires: the page says so; nobody rejected it.
+func TestAPlanThatNobodyAnsweredExpires(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		s := atPlan(t)
 		s.seconds(15*60 + 2)
 		s.press("backspace", "enter")
-		s.sees("P-000001  WITHDRAWN", "WITHDRAWN by desk at ", "nobody approved it in time")
+		s.sees("P-000001  EXPIRED", "EXPIRED   by desk at ", "nobody approved it in time")
 		s.lacks("REJECTED", "A approve")
 	})
 }

@@ -17,15 +17,15 @@ func TestTheStepsOfAPlan(t *testing.T) {
 		next []PlanState
 		can  []Action
 	}{
-		Proposed:    {[]PlanState{Approved, Rejected, Withdrawn}, []Action{ActApprove, ActReject}},
-		Approved:    {[]PlanState{Rejected, Withdrawn, Applying}, []Action{ActReject}},
+		Proposed:    {[]PlanState{Approved, Rejected, Withdrawn, Expired}, []Action{ActApprove, ActReject}},
+		Approved:    {[]PlanState{Rejected, Withdrawn, Expired, Applying}, []Action{ActReject}},
 		Applying:    {[]PlanState{RollingBack, Applied, Partial, Failed}, []Action{ActStop, ActRollBack}},
 		Applied:     {[]PlanState{RollingBack, Verified, Partial}, []Action{ActRollBack}},
 		Verified:    {[]PlanState{RollingBack}, []Action{ActRollBack}},
 		Partial:     {[]PlanState{Applying, RollingBack}, []Action{ActComplete, ActRollBack}},
 		Failed:      {[]PlanState{Applying, RollingBack}, []Action{ActComplete, ActRollBack}},
 		RollingBack: {[]PlanState{RolledBack, Restored, Partial}, nil},
-		Rejected:    {}, Withdrawn: {}, RolledBack: {}, Restored: {},
+		Rejected:    {}, Withdrawn: {}, Expired: {}, RolledBack: {}, Restored: {},
 	}
 	for from, w := range want {
 		for to := range want {

@@ -25,6 +25,7 @@ var life = []step{
 		instead: "nothing was moved"},
 	{by: ActWithdraw, from: []PlanState{Proposed, Approved}, to: []PlanState{Withdrawn},
 		instead: "roll it back instead"},
+	{from: []PlanState{Proposed, Approved}, to: []PlanState{Expired}},
 	{from: []PlanState{Approved}, to: []PlanState{Applying}},
 	{from: []PlanState{Applying}, to: []PlanState{Applied, Partial, Failed}},
 	{from: []PlanState{Applied}, to: []PlanState{Verified, Partial}},

@@ -5,13 +5,14 @@ import "slices"
 // PlanState is where a plan is in its life.
 type PlanState string
 
-// The states of a plan. Rejected, Withdrawn, RolledBack and Restored are final; a Partial or Failed
+// The states of a plan. Rejected, Withdrawn, Expired, RolledBack and Restored are final; a Partial or Failed
 // plan can be completed or rolled back.
 const (
 	Proposed    PlanState = "proposed"
 	Approved    PlanState = "approved"  // waits for its turn
 	Rejected    PlanState = "rejected"  // by a person
-	Withdrawn   PlanState = "withdrawn" // nobody answered before it was pointless or its time was over
+	Withdrawn   PlanState = "withdrawn" // of no use any more before anybody answered
+	Expired     PlanState = "expired"   // nobody answered in time, or it could not start in time
 	Applying    PlanState = "applying"
 	Applied     PlanState = "applied"  // the driver reports it, the collector has not observed it yet
 	Verified    PlanState = "verified" // the collector observed every move
@@ -33,5 +34,5 @@ func (s PlanState) Moving() bool { return s == Approved || s == Applying || s ==
 
 // Moved says whether a plan in this state has moved nodes, or may have.
 func (s PlanState) Moved() bool {
-	return !slices.Contains([]PlanState{Proposed, Approved, Rejected, Withdrawn}, s)
+	return !slices.Contains([]PlanState{Proposed, Approved, Rejected, Withdrawn, Expired}, s)
 }

@@ -132,7 +132,7 @@ func settled(ctx context.Context, cl *client.Client, v api.PlanView, wait time.D
 				fmt.Errorf(
 					"plan %s: %w: %d of %d compute nodes moved, %d failed; 'fairway plan rollback %s' takes it back",
 					v.ID, api.ErrPartial, ok, n, failed, v.ID)
-		case remap.Failed, remap.Rejected, remap.Withdrawn, remap.RolledBack, remap.Restored:
+		case remap.Failed, remap.Rejected, remap.Withdrawn, remap.Expired, remap.RolledBack, remap.Restored:
 			return v, fmt.Errorf("plan %s is %s: %s", v.ID, v.State, v.Why())
 		case remap.Proposed:
 			return v, nil // it needs a second approval

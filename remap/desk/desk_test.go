@@ -150,18 +150,18 @@ func TestVerifiedOnlyWhenObserved(t *testing.T) {
 	})
 }
 
-func TestProposalsThatNobodyAnswersAreWithdrawn(t *testing.T) {
+func TestProposalsExpire(t *testing.T) {
 	inDesk(t, newTestMachine(4, 2), nil, func(t *testing.T, d *Desk, _ string) {
 		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
 		time.Sleep(14*time.Minute + 59*time.Second)
 		wantState(t, d, p.ID, remap.Proposed)
 		time.Sleep(2 * time.Second)
-		p = wantState(t, d, p.ID, remap.Withdrawn)
+		p = wantState(t, d, p.ID, remap.Expired)
 		if e := p.Ended; e == nil || e.By != "desk" || e.Reason != "nobody approved it in time" {
 			t.Errorf("who withdrew it and why: %+v", e)
 		}
 		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: "x", Reason: why})
-		wantErr(t, err, remap.ErrState, "withdrawn", p.ID)
+		wantErr(t, err, remap.ErrState, "expired", p.ID)
 	})
 }
 
@@ -177,7 +177,7 @@ func TestApprovalMustStartInTime(t *testing.T) {
 		wantState(t, d, first.ID, remap.Applying)
 		wantState(t, d, second.ID, remap.Approved)
 		time.Sleep(2 * time.Minute)
-		p := wantState(t, d, second.ID, remap.Withdrawn)
+		p := wantState(t, d, second.ID, remap.Expired)
 		if p.Ended == nil || !strings.Contains(p.Ended.Reason, "could not start") {
 			t.Errorf("ended %+v", p.Ended)
 		}
@@ -185,7 +185,7 @@ func TestApprovalMustStartInTime(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wantState(t, d, first.ID, remap.Verified)
 		if m.where("cn1") != "fwd0" {
-			t.Error("a withdrawn plan moved a node")
+			t.Error("an expired plan moved a node")
 		}
 	})
 }

@@ -80,7 +80,7 @@ func TestAFullDiskIsReportedOnce(t *testing.T) {
 		}
 		set(false)
 		time.Sleep(time.Second)
-		wantState(t, d, p.ID, remap.Withdrawn)
+		wantState(t, d, p.ID, remap.Expired)
 		if err := d.Unrecorded(); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
@@ -112,7 +112,7 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 			remap.Title(&newest[0]) != "cn3 -> fwd3" {
 			t.Errorf("the newest two are %+v, %v", newest, err)
 		}
-		p := wantState(t, d, "P-000004", remap.Withdrawn)
+		p := wantState(t, d, "P-000004", remap.Expired)
 		if len(p.Moves) != 1 || p.Moves[0] != (remap.Move{Node: node(3), From: forwarder(1), To: "fwd3"}) ||
 			p.Frozen.Healthy != 4 ||
 			remap.Title(&p) != "cn3 -> fwd3" {
@@ -120,7 +120,7 @@ func TestWhatHasEndedIsLookedAtNoMore(t *testing.T) {
 		}
 		var text strings.Builder
 		d.WriteMetrics(&text)
-		if text := text.String(); !strings.Contains(text, `state="withdrawn"} 3`) ||
+		if text := text.String(); !strings.Contains(text, `state="expired"} 3`) ||
 			!strings.Contains(text, `state="rejected"} 1`) || strings.Contains(text, "proposed") {
 			t.Errorf("counted are\n%s", text)
 		}

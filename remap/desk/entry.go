@@ -48,7 +48,7 @@ func (e *entry) step(r *journal.Record) {
 		e.Expires = *r.Expires
 	}
 	switch r.Kind {
-	case journal.StepReject, journal.StepWithdraw, journal.StepRollBack:
+	case journal.StepReject, journal.StepWithdraw, journal.StepExpire, journal.StepRollBack:
 		e.Ended = &remap.Ended{By: cmp.Or(r.Actor, "desk"), At: r.At, Reason: r.Reason}
 	case journal.StepComplete:
 		e.Ended, e.Effect = nil, nil

@@ -150,7 +150,7 @@ func checkLegal(t *testing.T, m *testMachine, p remap.Plan, answered remap.PlanS
 	if p.State.Moving() || p.State == remap.Applied {
 		t.Errorf("an hour after the restart the plan is still %s", p.State)
 	}
-	want := map[remap.PlanState][]int{remap.Withdrawn: {0}, remap.Proposed: {0}, remap.Verified: {3},
+	want := map[remap.PlanState][]int{remap.Expired: {0}, remap.Proposed: {0}, remap.Verified: {3},
 		remap.RolledBack: {0}, remap.Partial: {2, 3},
 		remap.Failed: {0}}[p.State]
 	if !slices.Contains(want, moved) {
@@ -159,7 +159,7 @@ func checkLegal(t *testing.T, m *testMachine, p remap.Plan, answered remap.PlanS
 	if moved > 0 && len(p.Approvals) == 0 {
 		t.Error("nodes were moved without an approval on record")
 	}
-	rank := []remap.PlanState{"", remap.Proposed, remap.Withdrawn, remap.Approved, remap.Applying, remap.Partial,
+	rank := []remap.PlanState{"", remap.Proposed, remap.Expired, remap.Approved, remap.Applying, remap.Partial,
 		remap.Applied, remap.Verified, remap.RollingBack, remap.RolledBack}
 	if slices.Index(rank, p.State) < slices.Index(rank, answered) {
 		t.Errorf("%s was answered, after the restart the plan is %s", answered, p.State)

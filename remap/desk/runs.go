@@ -101,12 +101,12 @@ func (d *runs) advance(e *entry, now time.Time) {
 	switch e.State {
 	case remap.Proposed:
 		if !now.Before(e.Expires) {
-			d.step(e, withdrawal(now, "nobody approved it in time"))
+			d.step(e, expiry(now, "nobody approved it in time"))
 		}
 	case remap.Approved:
 		switch {
 		case !now.Before(e.Expires):
-			d.step(e, withdrawal(now, "it could not start in time after its approval"))
+			d.step(e, expiry(now, "it could not start in time after its approval"))
 		case len(d.of) < d.cfg.Settings.MaxApplying:
 			if d.step(e, &journal.Record{At: now, Kind: journal.StepStart, State: remap.Applying}) {
 				d.start(e)

@@ -12,10 +12,15 @@ import (
 	"fairway/remap/journal"
 )
 
-// withdrawal is the step that ends a plan which nobody answered.
+// withdrawal is the step that ends a plan which is of no use before anybody has answered.
 func withdrawal(at time.Time, why string) *journal.Record {
 	return &journal.Record{At: at.UTC(), Kind: journal.StepWithdraw, State: remap.Withdrawn,
 		Reason: remap.ShortenReason(why)}
+}
+
+// expiry is the step that ends a plan whose time is over.
+func expiry(at time.Time, why string) *journal.Record {
+	return &journal.Record{At: at.UTC(), Kind: journal.StepExpire, State: remap.Expired, Reason: why}
 }
 
 // verified records that a plan's moves were observed, and withdraws the waiting plans of which it moved every node:

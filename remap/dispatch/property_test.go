@@ -118,7 +118,8 @@ func (l *life) check() {
 	}
 	owner := map[topology.ForwarderID]topology.JobID{}
 	for _, p := range plans {
-		under := p.State != remap.Proposed && p.State != remap.Rejected && p.State != remap.Withdrawn
+		under := p.State != remap.Proposed && p.State != remap.Rejected && p.State != remap.Withdrawn &&
+			p.State != remap.Expired
 		if under && len(p.Approvals) == 0 {
 			l.t.Fatalf("plan %s is %s without an approval", p.ID, p.State)
 		}

@@ -6,10 +6,10 @@ import (
 	"fairway/remap"
 )
 
-// TestJournalsFromBeforeWithdrawnAreRead: what expired and what a policy rejected was withdrawn; a person's no stays.
+// TestJournalsFromBeforeWithdrawnAreRead: what a policy rejected was withdrawn; a person's no stays.
 func TestJournalsFromBeforeWithdrawnAreRead(t *testing.T) {
 	path, _ := written(t,
-		[]*Record{{Kind: "expire", State: "expired", Error: "nobody approved it in time", Plan: "P-000001"}},
+		[]*Record{{Kind: StepExpire, State: remap.Expired, Error: "nobody approved it in time", Plan: "P-000001"}},
 		[]*Record{{Kind: StepReject, State: remap.Rejected, Via: remap.ViaPolicy, Actor: "policy dfra",
 			Reason: "job 5 has ended", Plan: "P-000002"}},
 		[]*Record{{Kind: StepReject, State: remap.Rejected, Via: "unix", Actor: "olga", Reason: "no",
@@ -22,7 +22,7 @@ func TestJournalsFromBeforeWithdrawnAreRead(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := []Record{{Kind: StepWithdraw, State: remap.Withdrawn, Reason: "nobody approved it in time"},
+	want := []Record{{Kind: StepExpire, State: remap.Expired, Reason: "nobody approved it in time"},
 		{Kind: StepWithdraw, State: remap.Withdrawn, Actor: "policy dfra", Reason: "job 5 has ended"},
 		{Kind: StepReject, State: remap.Rejected, Actor: "olga", Reason: "no"}}
 	if len(got) != len(want) {

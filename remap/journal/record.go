@@ -97,6 +97,7 @@ const (
 	StepApprove  RecordKind = "approve"
 	StepReject   RecordKind = "reject"
 	StepWithdraw RecordKind = "withdraw"
+	StepExpire   RecordKind = "expire"
 	StepStart    RecordKind = "start"
 	StepResults  RecordKind = "results"
 	StepFinish   RecordKind = "finish"

@@ -146,7 +146,7 @@ func TestOldRecordsGoToASegment(t *testing.T) {
 // TestASegmentThatWasChangedIsNamed: the head in the journal shows it; a segment that was taken away is not missed.
 func TestASegmentThatWasChangedIsNamed(t *testing.T) {
 	path, day0 := written(t, plan(1, remap.Rejected), plan(2, remap.Rejected), plan(3, remap.Rejected))
-	other, _ := written(t, plan(1, remap.Withdrawn), plan(2, remap.Rejected), plan(3, remap.Rejected))
+	other, _ := written(t, plan(1, remap.Expired), plan(2, remap.Rejected), plan(3, remap.Rejected))
 	var segment string
 	for _, p := range []string{path, other} {
 		var err error

@@ -115,7 +115,7 @@ type Moved struct {
 	Proposer string          `json:"proposer"`
 	Created  time.Time       `json:"created"`
 	State    remap.PlanState `json:"state"`
-	Why      string          `json:"why,omitempty"` // of its end, where it was rejected, withdrawn or taken back
+	Why      string          `json:"why,omitempty"` // of its end, where it was not carried out or taken back
 	// Expected and Outcome are the ledger's words; empty without one.
 	Expected string `json:"expected,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`

@@ -96,7 +96,7 @@ func planWords(p Moved) string {
 		remap.Verified: "moved, and observed", remap.Partial: "moved in part", remap.RollingBack: "being undone",
 		remap.Restored: "undone at the job's end", remap.RolledBack: "undone"}
 	w := cmp.Or(words[p.State], string(p.State))
-	if p.State == remap.Withdrawn && p.Why != "" {
+	if (p.State == remap.Withdrawn || p.State == remap.Expired) && p.Why != "" {
 		w += ": " + p.Why
 	}
 	return w

@@ -205,7 +205,7 @@ export async function planPage(app, id) {
         ],
         p.ended
           ? [
-              ['rejected', 'withdrawn'].includes(p.state) ? p.state : 'roll back',
+              ['rejected', 'withdrawn', 'expired'].includes(p.state) ? p.state : 'roll back',
               `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`,
             ]
           : null,
@@ -270,6 +270,7 @@ export async function planPage(app, id) {
       rolled_back: `rolled back ${seen || ok} of ${n} at ${clock(p.changed)}`,
       rejected: 'rejected: nothing was moved',
       withdrawn: 'withdrawn: nothing was moved; if it is still wanted, propose it again',
+      expired: 'expired: nothing was moved; propose it again',
       restored: "taken back at the job's end",
     };
     const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';

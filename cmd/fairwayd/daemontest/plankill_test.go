@@ -152,7 +152,7 @@ func (p *planner) step(round int) {
 			verb = "/rollback"
 		}
 		_ = p.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{Reason: planReason}, nil)
-	case remap.RolledBack, remap.Withdrawn, remap.Rejected:
+	case remap.RolledBack, remap.Withdrawn, remap.Expired, remap.Rejected:
 		p.id = ""
 	}
 }

@@ -395,7 +395,7 @@ func (p *Screen) needs() string {
 // progress is what the moves came to, in a line, and every failure in its own.
 func (p *Screen) progress(s *screen.State, w int) []string {
 	v := &p.plan.Value
-	if slices.Contains([]remap.PlanState{remap.Proposed, remap.Rejected, remap.Withdrawn}, v.State) {
+	if slices.Contains([]remap.PlanState{remap.Proposed, remap.Rejected, remap.Withdrawn, remap.Expired}, v.State) {
 		return nil
 	}
 	n, ok, failed, verified := v.Plan.Progress()
