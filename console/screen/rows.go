@@ -61,7 +61,7 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 	return append(columns, table.Column[api.ForwarderRow]{Name: "clients", Title: "CN", Width: 6,
 		Text:   func(r *api.ForwarderRow) string { return strconv.Itoa(r.Clients) },
 		Number: func(r *api.ForwarderRow) *float64 { c := float64(r.Clients); return &c }},
-		table.Column[api.ForwarderRow]{Name: "job", Title: "TOP JOB (share)", Width: 20,
+		table.Column[api.ForwarderRow]{Name: "job", Title: "TOP JOB (%)", Width: 20,
 			Text: func(r *api.ForwarderRow) string { return s.TopJob(r) }})
 }
 

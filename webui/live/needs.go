@@ -231,6 +231,10 @@ func leaves(m *remap.Move, f topology.ForwarderID, sit *remap.Situation) bool {
 	return slices.Contains(m.Sources(), f)
 }
 
+// namedNodes is how many letters the names of a plan's nodes may take, for where to and the key to be seen behind them
+// in the narrowest place of a face; of more nodes their number stands there.
+const namedNodes = 24
+
 // moveText says what a plan moves where, and what is known of where.
 func moveText(p *remap.Plan, sit *remap.Situation) string {
 	nodes := make([]string, len(p.Moves))
@@ -242,7 +246,11 @@ func moveText(p *remap.Plan, sit *remap.Situation) string {
 	if len(targets) == 1 {
 		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]))
 	}
-	return fmt.Sprintf("move %s to %s", shortNodes(nodes), to)
+	which := shortNodes(nodes)
+	if len(which) > namedNodes {
+		which = anomaly.Counted(len(nodes), "node")
+	}
+	return fmt.Sprintf("move %s to %s", which, to)
 }
 
 // shortNodes lists nodes as batch systems do: cn[002-003,007].

@@ -25,6 +25,23 @@ func TestNodesAreListedAsBatchSystemsDo(t *testing.T) {
 	}
 }
 
+// A plan of many nodes names their number: where to and the key behind it must be seen in a terminal of 80 columns.
+func TestAMoveIsShort(t *testing.T) {
+	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{}})
+	for want, nodes := range map[string][]topology.NodeID{
+		"move cn[002-003] to 2 forwarders": {"cn002", "cn003"},
+		"move 4 nodes to 4 forwarders":     {"c00001", "c00017", "c00033", "c00049"},
+	} {
+		var p remap.Plan
+		for _, n := range nodes {
+			p.Moves = append(p.Moves, remap.Move{Node: n, To: topology.ForwarderID("to-" + n)})
+		}
+		if got := moveText(&p, sit); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // Who suffers most comes first; a finding that hurts nobody waits for nobody, nor does one that has an owner.
 func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 	now := time.Unix(1.8e9, 0)

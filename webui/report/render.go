@@ -111,6 +111,7 @@ func spanText(seconds float64) string {
 const (
 	chartWidth, chartHeight = 960.0, 160.0
 	chartLeft, chartBottom  = 60.0, 18.0
+	dayWidth                = 60.0 // of "Wed 25 Nov" at the chart's type
 )
 
 // volumeChart draws read and written bytes a second, step by step.
@@ -193,9 +194,12 @@ func (r *Report) axis() string {
 			continue
 		}
 		x := chartLeft + t.Sub(r.From).Seconds()/r.To.Sub(r.From).Seconds()*chartWidth
-		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text x="%.1f" y="%g">%s</text>`, x, x, chartHeight,
-			x+3,
-			chartHeight+13, t.Format("Mon 2 Jan"))
+		at, anchor := x+3, "start"
+		if x+dayWidth > chartLeft+chartWidth { // the newest day has only begun
+			at, anchor = x-3, "end"
+		}
+		fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="0" y2="%g"/><text x="%.1f" y="%g" text-anchor="%s">%s</text>`,
+			x, x, chartHeight, at, chartHeight+13, anchor, t.Format("Mon 2 Jan"))
 	}
 	return b.String()
 }

@@ -190,7 +190,7 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 	case routed != nil && l != nil:
 		add("transit", chart.Millis(l)+" ms that a message is in it")
 	case l != nil:
-		add("latency", fmt.Sprintf("%s ms; median of all clients %s ms", chart.Millis(l), chart.Millis(now(s).P50)))
+		add("latency", fmt.Sprintf("%s ms; median of all %s", chart.Millis(l), chart.Millis(now(s).P50)))
 	default:
 		add("latency", "no client does I/O through it now")
 	}
@@ -199,8 +199,8 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 	if routed != nil {
 		data = value(collector.RoutedBytes) + " MB/s in both directions"
 	}
-	add("moves", fmt.Sprintf("%s; queue %s; occupancy %s %%", data, value(collector.QueueLen),
-		chart.Ratio(s.Value(r, r.Occupancy))))
+	add("moves", data)
+	add("queue", fmt.Sprintf("%s; occupancy %s %%", value(collector.QueueLen), chart.Ratio(s.Value(r, r.Occupancy))))
 	if r.TopJob != "" {
 		add("top job", s.TopJob(r))
 	}
