@@ -107,7 +107,7 @@ type Diod struct {
 type Ganesha struct {
 	Enabled     bool     `toml:"enabled" help:"Read an nfs-ganesha by D-Bus: a gateway, or the server behind them."`
 	Bus         string   `toml:"bus" help:"Socket of the D-Bus that it is on."`
-	Addr        string   `toml:"addr" help:"Where it serves 9P, :PORT on this node, to time a getattr each second; empty: none."`
+	Addr        string   `toml:"addr" help:"Its 9P, HOST:PORT or :PORT; a getattr a second is timed. Empty: none."`
 	Export      string   `toml:"export" help:"Tag or path of the export whose root is asked."`
 	UID         uint32   `toml:"uid" help:"User number to attach as."`
 	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
