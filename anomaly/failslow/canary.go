@@ -73,8 +73,9 @@ func (d *Detector) level(n *node) *canaryLevel {
 
 // recent is a node's load of one of its newest seconds.
 type recent struct {
-	at   int64
-	load float64
+	at       int64
+	load     float64
+	streamed float64 // of the peak, in requests that are not small
 }
 
 // noteLoad keeps how much of what any node was seen to do the node does now.
@@ -88,7 +89,18 @@ func (d *comparison) noteLoad(n *node, o *Observation) {
 	if most := d.peakOps.value(); most > 0 {
 		load = max(load, ops/most)
 	}
-	n.loads[d.now%loadedFor] = recent{d.now, load}
+	r := recent{at: d.now, load: load}
+	if io := &o.Class; io[Read].Bytes+io[Write].Bytes > smallRequest*(io[Read].Ops+io[Write].Ops) {
+		r.streamed = n.now.util
+	}
+	n.loads[d.now%loadedFor] = r
+}
+
+// filled says that a node streamed what it can lately. A peak that was learnt of small requests alone is none.
+func (n *node) filled(now int64) bool {
+	return slices.ContainsFunc(n.loads[:], func(r recent) bool {
+		return now-r.at < loadedFor && r.streamed >= atPeak
+	})
 }
 
 func (n *node) loadLately(now int64) (most float64) {
@@ -173,6 +185,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	// canaries are spread over all pools, what shows how slow the back end is may not be
 	blind := d.pools > calmPools
+	// of two at more than half of the peak the one whose link is full takes longer, and nothing waits in the server
+	filled := n.filled(now.Unix())
 	var r [classes]float64
 	for c := range classes {
 		if !known(p.Took[c]) {
@@ -192,8 +206,11 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 				r[c] = spared(r[c], others[c])
 			}
 		}
+		if filled {
+			r[c] = min(r[c], 0)
+		}
 		// a crowd teaches only what nobody has shown yet: else a healed one could not be cleared
-		if !layer && !blind && (crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
+		if !layer && !blind && !filled && (crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
 				h := &n.Habit.Canary[c]
@@ -203,6 +220,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 	}
 	if all {
+		n.compared = now.Unix()
 		d.betCanary(n, at, r, crowd && !some)
 	}
 }
@@ -265,8 +283,9 @@ func (d *Detector) suspect(n *node) bool {
 	return n.doubted() || n.top() > suspicion
 }
 
-// Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, and those without load
-// (Settings.ProbeBusy: all others) every IdleProbeEvery. A node is listed again until Asked reports that one was sent.
+// Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, as those through which it
+// is to be learnt what a canary takes, and those without load (Settings.ProbeBusy: all others) every IdleProbeEvery. A
+// node is listed again until Asked reports that one was sent.
 func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	t := now.Unix()
 	d.canaries.suspects = 0
@@ -279,13 +298,22 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 			continue
 		}
 		switch {
-		case doubt && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
+		case (doubt || d.teaches(n)) && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
 			suspects = append(suspects, n.ID)
 		case !doubt && (d.set.ProbeBusy || n.Load < idleLoad) && t-n.Asked >= int64(d.set.IdleProbeEvery.Seconds()):
 			idle = append(idle, n.ID)
 		}
 	}
 	return suspects, idle
+}
+
+// teaches says that a canary through the node would show what canaries usually take, which too few have shown yet: few
+// forwarders that are each asked once a minute would need hours, and nobody could be judged until then. Where canaries
+// are not answered none is sent sooner.
+func (d *Detector) teaches(n *node) bool {
+	answered := n.Probed != 0 && n.Asked-n.Probed < int64(d.set.SuspectProbeEvery.Seconds())
+	return answered && (d.set.ProbeBusy || n.Load < idleLoad) && d.level(n).Usual[Write].Count < judgeAfter &&
+		d.calm(Read) && d.calm(Write)
 }
 
 // Asked records that a canary was sent to a node, whatever its outcome. Probe takes the outcome.

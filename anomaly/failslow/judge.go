@@ -124,6 +124,7 @@ func (d *Detector) judge(n *node) {
 	}
 	if phase%longSeconds == 0 {
 		d.closeLong(n)
+		d.closeStorm(n)
 	}
 	if phase%metaSeconds == 0 {
 		d.closeMeta(n)
@@ -217,6 +218,9 @@ func (d *comparison) closeLong(n *node) {
 		n.spent[c] += max(0, bet)
 	}
 	n.Tests[mild].Bet(d.now, bet, d.limit+overThreshold)
+	if float64(d.now-n.compared) > canarySilent { // where requests wait, canaries cannot clear whom they accused
+		n.Tests[canary].Bet(d.now, min(bet, 0), d.limit+overThreshold)
+	}
 	for c := range Meta {
 		other := 1 - c
 		switch {

@@ -1,5 +1,7 @@
 package failslow
 
+import "math"
+
 // Metadata operations have a tail so heavy that their mean says nothing: most are answered from memory
 // within microseconds, a few wait for the metadata server. What distinguishes a slow node from a slow server is
 // the share of quick answers, counted in seconds with few operations, in which no job floods it.
@@ -17,7 +19,11 @@ func (l *metaLayer) share() float64 { return (l.Quick + 5) / (l.All + 10) }
 // collectMeta counts a second. Without a histogram a lone operation is its own.
 func (d *Detector) collectMeta(n *node, o *Observation) {
 	k := &o.Class[Meta]
-	if !(k.Ops >= 1) || k.Ops > metaQuiet {
+	if !(k.Ops >= 1) {
+		return
+	}
+	if k.Ops > metaQuiet {
+		d.collectStorm(n, k)
 		return
 	}
 	switch {
@@ -36,6 +42,60 @@ func (d *Detector) collectMeta(n *node, o *Observation) {
 	}
 }
 
+// collectStorm compares what a job's metadata operations took with those of the slowest of its other forwarders.
+func (d *Detector) collectStorm(n *node, k *ClassSecond) {
+	if !known(k.Exec) {
+		return
+	}
+	log := math.Log(k.Exec)
+	n.storms.add(d.now, log, 0, k.Ops)
+	if level, ok := d.stormLevel(n, k.Ops); ok {
+		n.storm.add(log-level, stormScatter, 0)
+	}
+}
+
+// stormLevel is what metadata operations take at the slowest of the other forwarders of the node's jobs, log; each job
+// must have enough of them, that serve as many.
+func (d *comparison) stormLevel(n *node, ops float64) (level float64, ok bool) {
+	level, ok = math.Inf(-1), len(d.jobs[n]) > 0
+	for _, job := range d.jobs[n] {
+		found := 0
+		for _, p := range job {
+			s := &p.storms
+			if p == n || p.Alarm || s.at == 0 || float64(d.now-s.at) > shownFor || s.ops < busyAlike*ops {
+				continue
+			}
+			level = max(level, s.mean)
+			if found++; found == amongMost {
+				break
+			}
+		}
+		ok = ok && float64(found) >= amongLeast
+	}
+	return level, ok
+}
+
+// closeStorm bets on what was compared. Ranks of a job may ask for different operations: that accuses nobody without a
+// canary's stat.
+func (d *Detector) closeStorm(n *node) {
+	if n.storm.Weight > 0 {
+		bet := Against(n.storm.mean(), n.storm.variance()+canaryMetaDoubt*canaryMetaDoubt, canaryMeta)
+		n.Tests[metaSlow].Bet(d.now, clip(bet, -oneMost, oneMost), streamCeiling*d.limit)
+	}
+	n.storm = estimate{}
+}
+
+// jobShare is the least share of quick answers at other forwarders of the node's jobs, at most usual: a job that asks
+// now and then for what no memory holds does so on all of them.
+func (d *comparison) jobShare(n *node, usual float64) float64 {
+	for p := range d.peers(n) {
+		if p != n && !p.Alarm && p.quickAt != 0 && float64(d.now-p.quickAt) <= carryFor {
+			usual = min(usual, p.quick)
+		}
+	}
+	return usual
+}
+
 func (d *Detector) closeMeta(n *node) {
 	m := &n.Habit.Meta
 	if m.All < metaBlock {
@@ -50,8 +110,12 @@ func (d *Detector) closeMeta(n *node) {
 			d.meta.All /= 2
 		}
 	}
+	if float64(d.now-n.quickAt) > carryFor {
+		n.quick = share
+	}
+	n.quick, n.quickAt = n.quick+(share-n.quick)/3, d.now
 	if d.meta.All > metaMuch {
-		usual := min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10))
+		usual := d.jobShare(n, min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10)))
 		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -metaMost, metaMost), d.limit+overThreshold)
 	}
 	if n.Tests[metaSlow].Log < noExample {

@@ -129,6 +129,9 @@ type company struct {
 	jobsSince, jobsKey int64
 	visited            int64 // see roster.peers
 	shown              [2][regimes]shown
+	storms             shown   // metadata operations that jobs make
+	quick              float64 // share of quick answers to the others, lately
+	quickAt            int64
 	sure               [2]int64 // newest second compared with enough forwarders of its jobs
 	unlike             [2]bool  // what looks like its background may be those of a job that nobody else serves
 	flow               [2]flow
@@ -136,14 +139,16 @@ type company struct {
 
 // blocks gather what a node showed for the next bets.
 type blocks struct {
-	short   [2][kinds]estimate // of this block
-	long    [2][kinds]estimate // of this long block
-	carried [2]estimate        // the newest long block with something in it
-	age     [2]int64           // of carried
-	kind    [2]int             // of carried
-	spent   [2]float64         // log wealth that was won with carried after its block
-	cap     estimate
-	burst   burst
+	short    [2][kinds]estimate // of this block
+	long     [2][kinds]estimate // of this long block
+	carried  [2]estimate        // the newest long block with something in it
+	age      [2]int64           // of carried
+	kind     [2]int             // of carried
+	spent    [2]float64         // log wealth that was won with carried after its block
+	cap      estimate
+	burst    burst
+	storm    estimate // metadata operations against those of the job's other forwarders
+	compared int64    // newest canary that was judged
 }
 
 // second is what was made of a node's newest row.

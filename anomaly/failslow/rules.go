@@ -31,13 +31,13 @@ var (
 
 	quietMost, opsWide, opsFar, calmCommon, calmPools, witnesses, coldFor float64
 
-	crowdShare, crowdLeast, canaryBusy, noExample float64
+	crowdShare, crowdLeast, canaryBusy, noExample, canarySilent float64
 
 	capFrom, capRead, capWrite, capOther, capLeast, capPast, capBelow, capNear, capMore, capSettled, capByPeers float64
 	capStretch, capSlow, capFree, capAlike, capDoubt, capWins, capLoses, capGone, capDoubted, capMoved          float64
 	burstGap, burstEdge, lockFrom, lockSlow, slowPool, waits                                                    float64
 
-	metaQuiet, metaQuick, metaBlock, metaMemory, metaUsual, metaWell, metaSick, metaMost float64
+	metaQuiet, metaQuick, metaBlock, metaMemory, metaUsual, metaWell, metaSick, metaMost, stormScatter float64
 
 	besideFor, besideLeast float64
 

@@ -93,6 +93,8 @@ func Rules() []Rule {
 		{"canary_busy", 0.5, "of the peak", "load from which canaries are compared with canaries at as much load",
 			never,
 			&canaryBusy},
+		{"canary_silent", 120, "s", "without a canary that was judged, after which load clears whom canaries accused",
+			never, &canarySilent},
 		{"no_example", 2, "log wealth", "above which a node's canaries teach nobody", never, &noExample},
 		{"cap_from", 48 << 10, "bytes", "requests that show what a link moves", none, &capFrom},
 		{"cap_read", 192 << 10, "bytes", "reads of that size wait for bandwidth, not for the cost of a request", none,
@@ -137,6 +139,7 @@ func Rules() []Rule {
 		{"meta_well", 0.6, "times", "the usual share of quick answers that a healthy node has at least", none,
 			&metaWell},
 		{"meta_sick", 0.25, "times", "and that a slow one is bet to have", none, &metaSick},
+		{"storm_scatter", 0.5, "log", "of a second's mean of metadata operations that jobs make", none, &stormScatter},
 		{"meta_most", 4, "log wealth", "most that a block of metadata operations wins or loses", never, &metaMost},
 
 		{"idle_load", 0.02, "of the peak", "below it a node is idle", none, &idleLoad},

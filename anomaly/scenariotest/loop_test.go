@@ -137,7 +137,7 @@ func TestSlowForwarderHoldsBackItsJob(t *testing.T) {
 }
 
 // TestScoreOfLoops plays closed loops: layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (20) from seed
-// FAIRWAY_FIRST (101) on.
+// FAIRWAY_FIRST (101) on. FAIRWAY_FAULT makes all faults of one class: read_slow, write_slow or meta_slow.
 func TestScoreOfLoops(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")
@@ -146,6 +146,9 @@ func TestScoreOfLoops(t *testing.T) {
 	var all Score
 	for seed := first; seed < first+count; seed++ {
 		s := DrawLoops(uint64(seed), nodes)
+		if kind := os.Getenv("FAIRWAY_FAULT"); kind != "" {
+			s.oneClass(kind)
+		}
 		events, labels := Play(s, recorded.DefaultSettings())
 		all.Add(fmt.Sprintf("seed %d", seed), labels, events, nodes, epoch, epoch+int64(s.Seconds))
 	}
@@ -161,9 +164,27 @@ func TestScoreOfLoops(t *testing.T) {
 	}
 }
 
+// oneClass makes all faults of a layer of one kind, and a third of its loops ask for metadata, too, where that is slow.
+func (s *Scenario) oneClass(kind string) {
+	r := rand.New(rand.NewPCG(s.Seed, 0x01c1a55))
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		f.Kind, f.Severity = kind, 0.1+0.2*r.Float64() // a third to a tenth of the speed
+		if kind == "meta_slow" {
+			f.Severity = 1 / f.Severity
+		}
+	}
+	for i := range s.Loops {
+		if j := &s.Loops[i]; kind == "meta_slow" && r.IntN(3) == 0 {
+			j.Meta = 0.05 + 0.95*r.Float64()
+		}
+	}
+}
+
 // steady is a layer under steady load of closed loops, one forwarder of which becomes k times as slow.
 func steady(nodes int, k float64, size float64, underWay float64, reads float64) *Scenario {
-	s := &Scenario{Seed: uint64(nodes) + uint64(k) + uint64(size), Nodes: nodes, Seconds: 2400, Quiet: 0.999,
+	seed := uint64(nodes) + uint64(k) + uint64(size) + uint64(number("FAIRWAY_FIRST", 0))
+	s := &Scenario{Seed: seed, Nodes: nodes, Seconds: 2400, Quiet: 0.999,
 		Faults: []Fault{{Node: 3 % nodes, Kind: "times", Start: 1200, End: 2400, Severity: k}}}
 	for first := 0; first < nodes; first += 4 {
 		s.Loops = append(s.Loops, Loop{ID: fmt.Sprint("c", first), End: s.Seconds, First: first,
@@ -175,6 +196,7 @@ func steady(nodes int, k float64, size float64, underWay float64, reads float64)
 }
 
 // TestSteadyLoops: one forwarder of a layer under steady load, k times as slow, is found; no other is accused.
+// FAIRWAY_NODES are the sizes of the layers, FAIRWAY_FIRST draws other seconds.
 func TestSteadyLoops(t *testing.T) {
 	if testing.Short() || underRace {
 		t.Skip("minutes of simulated forwarders")

@@ -23,6 +23,7 @@ type Loop struct {
 	Compute int // seconds between two phases
 	// Lockstep has all processes wait for the slowest after every round of requests.
 	Lockstep bool
+	Meta     float64 // metadata operations beside each request, which wait for each other, too
 	Cost     float64 // times the usual, at the back end
 	Pools    []int   // that its files lie on
 }
@@ -143,7 +144,8 @@ func (l *Layer) crowds(n int, parts []part, st state) (out []crowd) {
 			j.Bytes > 0 && s.left[n-j.First] <= 0 {
 			continue
 		}
-		c := crowd{underWay: j.UnderWay, limit: math.Inf(1), think: j.Think, reads: j.Reads, size: j.Size, loop: i,
+		think := j.Think + j.Meta*metaTook*st.meta
+		c := crowd{underWay: j.UnderWay, limit: math.Inf(1), think: think, reads: j.Reads, size: j.Size, loop: i,
 			part: 1}
 		if j.Lockstep {
 			c.limit = s.limit
@@ -176,6 +178,7 @@ func (l *Layer) playLoops(n int, st state, parts []part) {
 		rate := c.rate(p)
 		if c.loop >= 0 {
 			rate *= l.advance(c, n, p, rate)
+			w.ops[2] += math.Floor(rate*l.Scenario.Loops[c.loop].Meta + 0.5)
 		}
 		for class, share := range [2]float64{c.reads, 1 - c.reads} {
 			ops := math.Floor(rate*share + l.random.Float64())

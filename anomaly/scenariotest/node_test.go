@@ -142,6 +142,9 @@ func (l *Layer) demand(n int, st state) []part {
 	return parts
 }
 
+// metaTook is the median time of a job's metadata operation, s.
+const metaTook = 300e-6
+
 // mix turns the streams into the means that the node reports.
 func (l *Layer) mix(n int, parts []part, exec, healthy []float64, scale, busy float64) {
 	storm := l.loads[n].ops[2]
@@ -235,7 +238,7 @@ func (l *Layer) metaRow(n int) failslow.ClassSecond {
 	for range int(drawn) {
 		t := 6e-6
 		if storm {
-			t = 300e-6 * math.Exp(0.8*l.random.NormFloat64())
+			t = metaTook * math.Exp(0.8*l.random.NormFloat64())
 		} else if l.random.Float64() > 0.58 {
 			t = 200e-6 * math.Exp(1.4*l.random.NormFloat64())
 		}

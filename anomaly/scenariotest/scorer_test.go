@@ -40,7 +40,8 @@ type Score struct {
 	Waited                int64   // the sum of those, and of the rest of each fault that was not found
 	PerKind               map[string][2]int
 	FaultSeconds, Covered int64
-	HealthyMost           int // healthy forwarders excluded at once
+	HealthyMost           int     // healthy forwarders excluded at once
+	Cleared               []int64 // seconds from the end of each found fault to that of its accusation
 	Named, Names          map[string][2]int
 	Probes                int
 	FalseAlarms, NotFound []string
@@ -72,6 +73,7 @@ func (s *Score) Add(trace string, labels []Label, events []recorded.Event, nodes
 		}
 	}
 	s.countNamed(labels, events, to)
+	s.clear(labels, events, to)
 	s.HealthyMost = max(s.HealthyMost, healthyExcluded(labels, events, to))
 	for i := range labels {
 		s.countFault(trace, &labels[i], from)
@@ -119,6 +121,24 @@ func (s *Score) countFault(trace string, l *Label, from int64) {
 			l.Kind, l.Start-from, l.End-from, l.Info, l.Seconds))
 	}
 	s.PerKind[l.Kind] = k
+}
+
+// clear notes how long a healed forwarder remained accused. A fault that ends with the trace shows nothing of it.
+func (s *Score) clear(labels []Label, events []recorded.Event, to int64) {
+	for i := range labels {
+		l := &labels[i]
+		if l.found == 0 || to-l.End < 60 {
+			continue
+		}
+		stood := int64(0)
+		for k := range events {
+			e := &events[k]
+			if e.Type == "fail_slow" && string(e.Node) == l.Node && e.Start <= l.End+grace && until(e, to) > l.End {
+				stood = max(stood, until(e, to)-l.End)
+			}
+		}
+		s.Cleared = append(s.Cleared, stood)
+	}
 }
 
 func until(e *recorded.Event, to int64) int64 {
@@ -223,8 +243,11 @@ func (s *Score) Coverage() float64     { return float64(s.Covered) / float64(max
 func (s *Score) FalsePerNodeDay() float64 { return float64(s.False) / s.NodeDays }
 
 // Delay is the p-th part of the delays from the first evidence to the alarm, seconds.
-func (s *Score) Delay(p float64) int64 {
-	d := slices.Sorted(slices.Values(s.Delays))
+func (s *Score) Delay(p float64) int64 { return quantile(s.Delays, p) }
+
+// quantile is 0 of nothing.
+func quantile(of []int64, p float64) int64 {
+	d := slices.Sorted(slices.Values(of))
 	if len(d) == 0 {
 		return 0
 	}
@@ -258,7 +281,8 @@ func (s *Score) String() string {
 	return fmt.Sprintf(
 		"precision %.3f recall %.3f (strong %.3f) false alarms %.4f a node-day (%d in %.1f) delay %d s (p95 %d) "+
 			"excluded %.2f of fault time, healthy at once %d; naming recall %.2f precision %.2f; %d probes\n  "+
-			"found%s\n  named%s",
+			"found%s\n  named%s\n  healed ones cleared after %d s (worst %d, of %d)",
 		s.Precision(), s.Recall(), s.StrongRecall(), s.FalsePerNodeDay(), s.False, s.NodeDays, s.Delay(.5),
-		s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, list(s.PerKind), list(s.Named))
+		s.Delay(.95), s.Coverage(), s.HealthyMost, nr, np, s.Probes, list(s.PerKind), list(s.Named),
+		quantile(s.Cleared, .5), quantile(s.Cleared, 1), len(s.Cleared))
 }
