@@ -96,7 +96,7 @@ func (d *comparison) noteLoad(n *node, o *Observation) {
 	n.loads[d.now%loadedFor] = r
 }
 
-// filled says that a node streamed what it can lately. A peak that was learnt of small requests alone is none.
+// filled says that a node streamed what it can lately. A peak that small requests alone have shown does not count.
 func (n *node) filled(now int64) bool {
 	return slices.ContainsFunc(n.loads[:], func(r recent) bool {
 		return now-r.at < loadedFor && r.streamed >= atPeak
