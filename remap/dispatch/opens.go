@@ -18,16 +18,18 @@ type opens struct {
 	read   map[topology.NodeID]int64 // the newest second taken of each server, ms
 	newest int64                     // of any with something in it
 	phase  counted
+	served float64               // operation-seconds in service of metadata servers
 	votes  map[topology.Mode]int // of the phases that have ended
 }
 
 // counted are files created and opened.
 type counted struct{ created, opened float64 }
 
-// opened is one server's second of a job, at ms.
+// opened is one server's second of a job, at ms: what was opened, and how many of its operations were in service.
 type opened struct {
 	at int64
 	counted
+	served float64
 }
 
 // addOpens takes what a metadata server counted of the job.
@@ -40,7 +42,9 @@ func (s *seen) addOpens(f *collector.Frame, samples []collector.Sample) {
 	if s.opens == nil {
 		s.opens = map[topology.NodeID]opened{}
 	}
-	s.opens[f.Node] = opened{f.TimeMillis, counted{created, n}}
+	ops, _ := collector.SampleOf(samples, collector.MetaOps)
+	took, _ := collector.SampleOf(samples, collector.MetaExec) // absent: it is not known what is in service
+	s.opens[f.Node] = opened{f.TimeMillis, counted{created, n}, ops * took}
 }
 
 // note takes each server's second once. Seconds come in order, but for those that arrived late.
@@ -53,6 +57,7 @@ func (o *opens) note(seconds map[topology.NodeID]opened, nodes int) {
 			o.read, o.votes = map[topology.NodeID]int64{}, map[topology.Mode]int{}
 		}
 		o.read[n] = one.at
+		o.served += one.served // a frame's rates stand for a second
 		if one.created+one.opened == 0 {
 			continue
 		}

@@ -35,7 +35,7 @@ func TestModeIsWhatPhasesCreateAndOpen(t *testing.T) {
 		at := int64(1_795_000_000_000)
 		for _, p := range c.phases {
 			for range 4 { // each phase in four seconds, each seen twice, with rates that are not whole
-				one := map[topology.NodeID]opened{"mds1": {at, counted{p.created * 0.26, p.opened * 0.2501}}}
+				one := map[topology.NodeID]opened{"mds1": {at, counted{p.created * 0.26, p.opened * 0.2501}, 0}}
 				o.note(one, nodes)
 				o.note(one, nodes)
 				at += 1000

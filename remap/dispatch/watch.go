@@ -191,11 +191,15 @@ func (j *job) note(v *seen, now time.Time) {
 		j.since, j.watched = now, now.Add(-watchEvery)
 		j.meter = history.NewMeter(j.run.Start, j.run.Nodes)
 	}
+	under := v.metaWait
+	for _, one := range v.opens {
+		under -= one.served
+	}
 	v.tick.At, v.tick.Seconds = now, min(freshFor, max(0, now.Sub(j.watched))).Seconds()
 	j.watched = now
 	j.meter.Add(&v.tick)
 	j.live = dfra.Live{BW: max(j.live.BW, v.tick.Read+v.tick.Write), IOPS: max(j.live.IOPS, v.tick.Ops),
-		MetaQueue: max(j.live.MetaQueue, v.metaWait/float64(max(1, len(j.on))))}
+		MetaQueue: max(j.live.MetaQueue, under/float64(max(1, len(j.on))))}
 }
 
 // profiler builds the profiles of jobs that have ended.
@@ -234,7 +238,13 @@ func (d profiler) buildDue(ctx context.Context) time.Duration {
 
 // finish builds one profile and puts it into the ledgers of the job's plans.
 func (d profiler) finish(ctx context.Context, r history.Run) error {
-	p, err := history.Build(ctx, d.cfg.Seconds, r)
+	served := 0.0
+	d.mu.RLock()
+	if j := d.ended[r.Job]; j != nil {
+		served = j.opens.served
+	}
+	d.mu.RUnlock()
+	p, err := history.Build(ctx, d.cfg.Seconds, r, served)
 	if err != nil {
 		return err
 	}

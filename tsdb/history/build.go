@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -36,8 +37,9 @@ type Selector interface {
 
 // Build makes the profile of an ended run from what the collectors saw on its compute nodes
 // (r.NodeList) and on its forwarders. A compute node's counters are taken for the job's own, so nodes
-// must not be shared by jobs. It returns nil where nothing was collected of any node.
-func Build(ctx context.Context, store Selector, r Run) (*Profile, error) {
+// must not be shared by jobs. It returns nil where nothing was collected of any node. served are the operation-seconds
+// that the run's metadata operations were in service of metadata servers; 0: not known.
+func Build(ctx context.Context, store Selector, r Run, served float64) (*Profile, error) {
 	from, to := r.Start.Unix(), r.End.Unix()+1
 	step := max(1, (to-from+longest-1)/longest)
 	// Buckets of the store begin at multiples of the step.
@@ -54,7 +56,7 @@ func Build(ctx context.Context, store Selector, r Run) (*Profile, error) {
 		return nil, nil
 	}
 	p := b.profile(len(r.NodeList))
-	if err := b.metaQueue(ctx, r.Forwarders, p); err != nil {
+	if err := b.metaQueue(ctx, r.Forwarders, p, served); err != nil {
 		return nil, fmt.Errorf("profile of job %s: %w", r.Job, err)
 	}
 	if p.IONodes == 1 {
@@ -230,8 +232,10 @@ func (b *builder) phases(gap int64) (phases []Phase) {
 
 // metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which
 // the run did I/O: as the forwarders reported it, else by Little's law from the compute nodes'
-// rates and durations, shared over the forwarders, else from the forwarders' own rates and waits.
-func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID, p *Profile) error {
+// rates and durations, less what was in service, shared over the forwarders, else from the forwarders' own rates and
+// waits.
+func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID, p *Profile,
+	served float64) error {
 	nodes := make([]topology.NodeID, len(forwarders))
 	for i, f := range forwarders {
 		nodes[i] = f.Node()
@@ -248,18 +252,27 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 	}
 	if count == 0 {
 		timed := false
+		inService, err := b.metaService(ctx, nodes)
+		if err != nil {
+			return err
+		}
 		for i := range b.sum {
 			if s := &b.sum[i]; s.active() {
-				sum += s.waiting / float64(max(1, len(forwarders)))
+				sum += max(0, s.waiting-s.meta*inService[i]) / float64(max(1, len(forwarders)))
 				count++
 				timed = timed || s.timed
 			}
+		}
+		if len(inService) > 0 { // forwarders that serve operations: what is on its way to them counts as waiting
+			p.MetaQueueWithin = estimated
 		}
 		if !timed {
 			if sum, count, err = b.metaWaits(ctx, nodes); err != nil || count == 0 {
 				return err
 			}
 			p.MetaQueueWithin = estimated
+		} else {
+			sum = max(0, sum-served/float64(b.step)/float64(max(1, len(forwarders))))
 		}
 	}
 	mean := sum / count
@@ -270,18 +283,46 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 // estimated is the factor to which forwarders that keep histograms in decades (LWFS) know their waits.
 const estimated = 2
 
-// metaWaits adds up the metadata operations that waited at forwarders while the run did I/O, by Little's law.
+// metaService is the mean time in service of metadata operations at forwarders by step, as they report it themselves or
+// as clients of what is behind them. Routers serve none.
+func (b *builder) metaService(ctx context.Context, forwarders []topology.NodeID) (map[int]float64, error) {
+	type place struct {
+		node topology.NodeID
+		step int
+	}
+	rate, took, ops := map[place]float64{}, map[int]float64{}, map[int]float64{}
+	err := b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, _ float64) {
+		rate[place{n, i}] = perSecond
+	})
+	for _, m := range []collector.Metric{collector.MetaExec, collector.ClientMeta} {
+		err = errors.Join(err, b.rates(ctx, forwarders, m, func(n topology.NodeID, i int, mean, _ float64) {
+			if at := (place{n, i}); rate[at] > 0 {
+				took[i], ops[i] = took[i]+mean*rate[at], ops[i]+rate[at]
+				delete(rate, at)
+			}
+		}))
+	}
+	for i := range took {
+		took[i] /= ops[i]
+	}
+	return took, err
+}
+
+// metaWaits adds up the metadata operations that waited at forwarders while the run did I/O, by Little's law. Seconds
+// without any operation say that none waited only of forwarders that report how long some did.
 func (b *builder) metaWaits(ctx context.Context, forwarders []topology.NodeID) (sum, seconds float64, err error) {
 	type place struct {
 		node topology.NodeID
 		step int
 	}
-	rate := map[place]float64{}
+	rate, idle, busy, timed := map[place]float64{}, 0.0, false, false
 	err = b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, known float64) {
 		if b.sum[i].active() {
 			rate[place{n, i}] = perSecond
 			if perSecond == 0 {
-				seconds += known
+				idle += known
+			} else {
+				busy = true
 			}
 		}
 	})
@@ -292,8 +333,12 @@ func (b *builder) metaWaits(ctx context.Context, forwarders []topology.NodeID) (
 		if perSecond := rate[place{n, i}]; perSecond > 0 {
 			sum += perSecond * wait * known
 			seconds += known
+			timed = true
 		}
 	})
+	if timed || !busy {
+		seconds += idle
+	}
 	return sum, seconds, err
 }
 

@@ -69,7 +69,7 @@ func near(t *testing.T, what string, got, want float64) {
 
 func TestProfileFromWhatWasCollected(t *testing.T) {
 	db := collected(t, epoch, false)
-	p, err := Build(t.Context(), db, theRun(epoch))
+	p, err := Build(t.Context(), db, theRun(epoch), 0)
 	if err != nil || p == nil {
 		t.Fatal(p, err)
 	}
@@ -94,10 +94,16 @@ func TestProfileFromWhatWasCollected(t *testing.T) {
 		t.Fatal("the metadata queue is not known")
 	}
 	near(t, "metadata queue", *p.MetaQueue, 38.0/2*2/25)
+	for served, want := range map[float64]float64{26: (38.0*2 - 26) / 2 / 25, 100: 0} {
+		if p, err = Build(t.Context(), db, theRun(epoch), served); err != nil || p.MetaQueue == nil {
+			t.Fatal(p, err)
+		}
+		near(t, "metadata queue less what is in service", *p.MetaQueue, want)
+	}
 }
 
 func TestProfilePrefersTheForwardersQueue(t *testing.T) {
-	p, err := Build(t.Context(), collected(t, epoch, true), theRun(epoch))
+	p, err := Build(t.Context(), collected(t, epoch, true), theRun(epoch), 30)
 	if err != nil || p.MetaQueue == nil || *p.MetaQueue != 7 {
 		t.Errorf("profile %+v, %v", p, err)
 	}
@@ -129,18 +135,54 @@ func TestProfileEstimatesTheQueueByForwardersWaits(t *testing.T) {
 	if err := db.Append(t.Context(), frames); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Build(t.Context(), db, theRun(epoch))
+	p, err := Build(t.Context(), db, theRun(epoch), 0)
 	if err != nil || p == nil || p.MetaQueue == nil || p.MetaQueueWithin != 2 {
 		t.Fatalf("profile %+v, %v", p, err)
 	}
 	near(t, "metadata queue", *p.MetaQueue, 12*30.0/90) // 12 at one forwarder in 30 seconds, 0 at the other in 60
 }
 
+// Forwarders that report how many operations they got and not how long these waited have said nothing of the queue in
+// seconds without any; what they have in service does not wait.
+func TestProfileOfForwardersWithoutWaits(t *testing.T) {
+	for _, timed := range []bool{false, true} {
+		db, err := engine.Open(t.TempDir(), engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		var frames []collector.Frame
+		for sec := range 60 {
+			client := collector.Frame{Node: "c0", TimeMillis: epoch.UnixMilli() + int64(sec)*1000,
+				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 1e6}}}
+			gateway := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: client.TimeMillis,
+				Samples: []collector.Sample{{Metric: collector.MetaOps, Value: 600 * float64(sec%2)}}}
+			if timed {
+				client.Samples = append(client.Samples, collector.Sample{Metric: collector.MetaOps, Value: 100},
+					collector.Sample{Metric: collector.ClientMeta, Value: 0.02})
+				gateway.Samples = append(gateway.Samples, collector.Sample{Metric: collector.ClientMeta, Value: 0.005})
+			}
+			frames = append(frames, client, gateway)
+		}
+		if err := db.Append(t.Context(), frames); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Build(t.Context(), db, theRun(epoch), 0)
+		if err != nil || p == nil || (p.MetaQueue != nil) != timed {
+			t.Fatalf("timed %v: profile %+v, %v", timed, p, err)
+		}
+		if timed { // 2 under way; of 100 a second 0.5 are in service in the seconds in which the gateway had some
+			near(t, "metadata queue", *p.MetaQueue, (2-0.25)/2)
+			near(t, "its factor", p.MetaQueueWithin, 2)
+		}
+	}
+}
+
 func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
 	db := collected(t, epoch, false)
 	r := theRun(epoch)
 	r.End = epoch.Add(30 * time.Hour)
-	p, err := Build(t.Context(), db, r)
+	p, err := Build(t.Context(), db, r, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +195,7 @@ func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
 }
 
 func TestNothingCollectedIsNoProfile(t *testing.T) {
-	p, err := Build(t.Context(), collected(t, epoch, false), theRun(epoch.Add(5*time.Hour)))
+	p, err := Build(t.Context(), collected(t, epoch, false), theRun(epoch.Add(5*time.Hour)), 0)
 	if p != nil || err != nil {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -30,6 +30,7 @@ type watched struct {
 	machine   watch.Machine
 	trees     map[string]*swapped
 	sources   map[string][]collector.Source
+	frames    []collector.Frame // of the newest second
 	seconds   int
 	// first is when each node was first accused of each kind, in seconds of the site.
 	first map[string]int
@@ -92,11 +93,11 @@ func (w *watched) run(t *testing.T, seconds int) {
 		}
 		w.seconds++
 		now := time.Now()
-		var frames []collector.Frame
+		w.frames = nil
 		for _, n := range w.model.Nodes {
-			frames = append(frames, w.frame(t, n, now))
+			w.frames = append(w.frames, w.frame(t, n, now))
 		}
-		w.board.Take(frames, now)
+		w.board.Take(w.frames, now)
 		for _, v := range w.detectors.Verdicts(now, &w.machine) {
 			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.says[key] == "" {
 				w.first[key], w.says[key] = w.seconds, v.Sentence

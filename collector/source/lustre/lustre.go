@@ -63,7 +63,9 @@ type Source struct {
 }
 
 // shares are one job's rates over all targets of the node.
-type shares struct{ readBytes, writeBytes, readOps, writeOps, metaOps, created, opened collector.Total }
+type shares struct {
+	readBytes, writeBytes, readOps, writeOps, metaOps, metaTook, created, opened collector.Total
+}
 
 var _ collector.Source = (*Source)(nil)
 
@@ -402,13 +404,15 @@ func (s *Source) jobStats(pattern string) {
 				case op == "write_bytes":
 					add(&v.writeBytes, op, true, st.Sum)
 					add(&v.writeOps, op, false, st.Samples)
+				case op == "mknod": // an open that creates is counted as this, too: not another operation
+					add(&v.created, op, false, st.Samples)
 				case metaOps[op]:
 					add(&v.metaOps, op, false, st.Samples)
+					if st.HasSum && strings.HasPrefix(st.Unit, "usec") { // from 2.14 on
+						add(&v.metaTook, op, true, st.Sum)
+					}
 				}
-				switch op {
-				case "mknod": // an open that creates is counted as this, too
-					add(&v.created, op, false, st.Samples)
-				case "open":
+				if op == "open" {
 					add(&v.opened, op, false, st.Samples)
 				}
 			}
@@ -424,6 +428,10 @@ func (s *Source) emitJobs() {
 		r.AddTotal(collector.ReadOps, &v.readOps)
 		r.AddTotal(collector.WriteOps, &v.writeOps)
 		r.AddTotal(collector.MetaOps, &v.metaOps)
+		n, ok := v.metaOps.Value()
+		if took, known := v.metaTook.Value(); ok && known && n > 0 {
+			r.Add(collector.MetaExec, took/n*microsecond)
+		}
 		r.AddTotal(collector.FilesCreated, &v.created)
 		r.AddTotal(collector.FilesOpened, &v.opened)
 		if len(r.Samples) > 0 {

@@ -191,7 +191,8 @@ func TestServers(t *testing.T) {
 		collector.MetaOps: 3})
 }
 
-// A job's creations and opens are counted where the metadata is; one that begins is counted from nothing.
+// A job's creations, opens and time in service are counted where the metadata is; one that begins is counted from
+// nothing, and a creation is a part of its open.
 func TestJobsOfAMetadataServer(t *testing.T) {
 	tree := func(opens int, more string) fstest.MapFS {
 		return fstest.MapFS{"sys/kernel/debug/lustre/mdt/fs-MDT0000/md_stats": file("open 17 samples [reqs]\n"),
@@ -206,9 +207,9 @@ func TestJobsOfAMetadataServer(t *testing.T) {
 		t.Fatalf("jobs %+v", r.Jobs)
 	}
 	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.MetaOps: 16, collector.FilesCreated: 0,
-		collector.FilesOpened: 16})
-	expect(t, r.Jobs[1].Samples, map[collector.Metric]float64{collector.MetaOps: 5, collector.FilesCreated: 1,
-		collector.FilesOpened: 4})
+		collector.FilesOpened: 16, collector.MetaExec: 0})
+	expect(t, r.Jobs[1].Samples, map[collector.Metric]float64{collector.MetaOps: 4, collector.FilesCreated: 1,
+		collector.FilesOpened: 4, collector.MetaExec: 9e-6 / 4})
 }
 
 func TestConformance(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -50,6 +52,7 @@ type watchedNode struct {
 	client  *Client
 	gateway *Gateway
 	tree    *tree
+	disk    string // NFS: a folder with its files, too
 	sources []collector.Source
 }
 
@@ -81,14 +84,20 @@ func (g *grown) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 func (g *grown) Close() error { return nil }
 
-func watchGateways(l Layer, seed uint64) *watched {
+func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 	w := &watched{Model: NewModel(seed), layer: l, start: time.Now(), board: window.NewBoard(0),
 		first: map[string]int{}, says: map[string]string{}}
 	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	proc := func(n *watchedNode) collector.Source {
+		if l == NFS {
+			n.disk = t.TempDir()
+		}
+		return procOf(n)
+	}
 	w.machine.Mapping, w.machine.Peaks = topology.Mapping{}, map[topology.NodeID]float64{}
 	for _, c := range w.Clients {
 		n := &watchedNode{role: topology.Compute, id: topology.NodeID(c.Name), client: c, tree: &tree{}}
-		n.sources = []collector.Source{procOf(n.tree)}
+		n.sources = []collector.Source{proc(n)}
 		if l == DVS {
 			n.sources = append(n.sources, dvs.New(n.tree, false))
 		}
@@ -96,7 +105,7 @@ func watchGateways(l Layer, seed uint64) *watched {
 	}
 	for _, g := range w.Gateways {
 		n := &watchedNode{role: topology.Forwarder, id: topology.NodeID(g.Name), gateway: g, tree: &tree{}}
-		n.sources = []collector.Source{procOf(n.tree), lustre.New(n.tree)}
+		n.sources = []collector.Source{proc(n), lustre.New(n.tree)}
 		switch l {
 		case DVS:
 			n.sources = append(n.sources, dvs.New(n.tree, true))
@@ -110,12 +119,15 @@ func watchGateways(l Layer, seed uint64) *watched {
 	return w
 }
 
-func procOf(t *tree) collector.Source {
-	files, err := fs.Sub(t, "proc")
+// procOf reads a node's proc. What the kernel counts of NFS is read by a library that wants a real folder.
+func procOf(n *watchedNode) collector.Source {
+	files, err := fs.Sub(n.tree, "proc")
 	if err != nil {
 		panic(err)
 	}
-	return procfs.New(procfs.Options{Root: "proc", Files: files, NFSClient: true, NFSServer: true})
+	nfs := n.disk != ""
+	return procfs.New(procfs.Options{Root: filepath.Join(n.disk, "proc"), Files: files,
+		NFSClient: nfs && n.client != nil, NFSServer: nfs && n.client == nil})
 }
 
 // run lets the site live for some seconds and judges each.
@@ -157,6 +169,9 @@ func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector
 			n.tree.trace = append(n.tree.trace, trace(n.gateway, w.start.Add(at))...)
 		}
 	}
+	if n.disk != "" {
+		w.writeNFS(t, n, files)
+	}
 	n.tree.files = fstest.MapFS{}
 	for name, text := range files {
 		n.tree.files[name] = &fstest.MapFile{Data: []byte(text)}
@@ -170,6 +185,21 @@ func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector
 	}
 	return collector.Frame{Node: n.id, Role: n.role, TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: r.Samples,
 		Targets: r.Targets, Jobs: r.Jobs}
+}
+
+// writeNFS writes what the library reads.
+func (w *watched) writeNFS(t *testing.T, n *watchedNode, files format.Tree) {
+	t.Helper()
+	for _, name := range []string{"proc/1/mountstats", "proc/net/rpc/nfsd"} {
+		text, ok := files[name]
+		if !ok {
+			continue
+		}
+		file := filepath.Join(n.disk, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // accused are the findings that hold a gateway responsible.
@@ -191,7 +221,7 @@ func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
 	const seconds = 120
 	for _, disk := range []float64{0.5, 0.2} { // slow ones: at full speed no call waits for a thread
 		synctest.Test(t, func(t *testing.T) {
-			w := watchGateways(LWFS, 3)
+			w := watchGateways(t, LWFS, 3)
 			for i := range w.disks {
 				w.disks[i] = disk
 			}
@@ -234,7 +264,7 @@ func TestASlowTargetAccusesNoGateway(t *testing.T) {
 			{model.Fault{Kind: model.FaultDisk, Node: "ost1", Value: 0.1}, ""}} {
 			t.Run(fmt.Sprintf("%s %s", l, c.fault.Kind), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := watchGateways(l, 7)
+					w := watchGateways(t, l, 7)
 					w.run(t, healthy)
 					if err := w.Break(c.fault); err != nil {
 						t.Fatal(err)

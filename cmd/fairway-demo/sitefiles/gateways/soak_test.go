@@ -83,7 +83,7 @@ func TestSoakGateways(t *testing.T) {
 			hours, accused := 0.0, 0
 			for seed := first; seed <= last; seed++ {
 				synctest.Test(t, func(t *testing.T) {
-					w := watchGateways(l, 1000+seed)
+					w := watchGateways(t, l, 1000+seed)
 					rng := rand.New(rand.NewPCG(seed, 17))
 					for w.run(t, warm); w.second < hour; {
 						w.unrest(t, rng)

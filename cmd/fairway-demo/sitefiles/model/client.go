@@ -31,6 +31,9 @@ type Job struct {
 	Begin   time.Duration
 	End     time.Duration // 0: never
 	Mix     Mix
+	// MetaWaited is how long its metadata calls that have been answered were under way and not in service, which no
+	// file shows.
+	MetaWaited time.Duration
 }
 
 // Mix is what a job asks for.
@@ -175,6 +178,9 @@ func (s calls) answered(r *RPC) {
 		im.Stats.Of(name, unit).Add(took)
 	}
 	ops.Of(r.Op.String(), "usecs").Add(took)
+	if !r.Op.Data() {
+		r.job.MetaWaited += s.now - r.sent - r.served
+	}
 	r.done()
 }
 

@@ -72,7 +72,8 @@ type RPC struct {
 	sent    time.Duration
 	arrived time.Duration
 	begun   time.Duration
-	left    int // bulk messages that are not over
+	served  time.Duration // in service
+	left    int           // bulk messages that are not over
 	done    func()
 }
 
@@ -215,12 +216,16 @@ func (s calls) answer(r *RPC) {
 	} else {
 		v.Stats.Of(name, unit).Add(1)
 	}
-	took := micros(s.now - r.begun)
+	r.served = s.now - r.begun
+	took := micros(r.served)
 	for _, st := range []*Stats{&t.Stats, t.ofJob(s.Site, r)} {
 		if r.Op.Data() {
 			st.Of(r.Op.String()+"_bytes", "bytes").Add(uint64(r.Size))
 		}
 		st.Of(r.Op.String(), "usecs").Add(took)
+		if r.Op == Create { // an open that creates
+			st.Of(Open.String(), "usecs").Add(took)
+		}
 	}
 	s.serve(t.node)
 	s.reply(r)
