@@ -9,6 +9,7 @@ package layout
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -76,6 +77,8 @@ const (
 	samplesPerSecond = 20
 	// loneCeiling bounds the wealth of a router that only its own past speaks against, of the threshold.
 	loneCeiling = 0.9
+	// peerSeconds after it sent to a peer a router still serves it: a second lists those with something under way.
+	peerSeconds = 60
 	// hungSeconds in which hungSenders wait for a router that forwards nothing accuse it.
 	hungSeconds, hungSenders = 5, 2
 )
@@ -84,6 +87,7 @@ const (
 type Group struct {
 	limit    float64
 	margin   float64
+	bySize   bool    // what is as large takes as long; larger ones take longer
 	few      float64 // messages in a block that say nothing of it
 	words    words
 	routers  map[topology.NodeID]*router
@@ -116,6 +120,7 @@ type router struct {
 	stopped bool    // hung for long enough
 	dry     int     // blocks in a row in which its buffers were exhausted
 	newest  measured
+	peers   map[topology.TargetID]int64 // that it sends to, and when it last did
 }
 
 // measured is what a router's newest block was.
@@ -160,7 +165,7 @@ func (h *habit) teach(x, most float64) {
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
 	return &Group{words: words{"messages", "through", "the other routers between its nets"},
-		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages,
+		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages, bySize: true,
 		usual:   map[load]*habit{},
 		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
 }
@@ -169,7 +174,7 @@ func NewGroup(every time.Duration) *Group {
 func NewForwarders(every time.Duration) *Group {
 	g := NewGroup(every)
 	g.words = words{"requests to storage", "through", "the other forwarders to the same targets"}
-	g.margin = storageMargin
+	g.margin, g.bySize = storageMargin, false // Rows compares what is about as large
 	return g
 }
 
@@ -178,7 +183,7 @@ func NewForwarders(every time.Duration) *Group {
 func NewClients(every time.Duration) *Group {
 	g := NewGroup(every)
 	g.words = words{"requests to storage", "from", "the other clients of the same targets"}
-	g.margin, g.few = clientMargin, fewRequests
+	g.margin, g.few, g.bySize = clientMargin, fewRequests, false
 	return g
 }
 
@@ -211,7 +216,7 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 func (g *Group) router(id topology.NodeID) *router {
 	r := g.routers[id]
 	if r == nil {
-		r = &router{id: id}
+		r = &router{id: id, peers: map[topology.TargetID]int64{}}
 		g.routers[id] = r
 		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.id, b.id) })
 		g.order = slices.Insert(g.order, at, r)
@@ -246,6 +251,7 @@ func (g *Group) take(o *Router) {
 	}
 	for id, n := range o.Sending {
 		b.sending[id] += n
+		r.peers[id] = g.now
 	}
 	for id, n := range o.Waiting {
 		b.waiting[id] += n
@@ -265,6 +271,7 @@ func (g *Group) closeBlock() {
 	for i, r := range g.order {
 		g.apply(r, &opinions[i])
 		r.sum = block{}
+		maps.DeleteFunc(r.peers, func(_ topology.TargetID, at int64) bool { return g.now-at > peerSeconds })
 	}
 }
 
@@ -301,7 +308,7 @@ func (g *Group) judge(r *router) (o opinion) {
 	if math.IsNaN(r.newest.x) {
 		return o
 	}
-	times, rates, sizes := g.peersOf(r)
+	times, rates, sizes := g.peersOf(r, g.order)
 	own := r.habit.Mean * r.habit.N / (r.habit.N + habitFast)
 	o.margin, o.sigma = g.margin, g.sigma(r)
 	if len(times) == 1 {
@@ -320,6 +327,11 @@ func (g *Group) judge(r *router) (o opinion) {
 				o.excess = min(o.excess, r.newest.x-usual-own)
 			}
 		}
+		if o.excess > o.margin { // which is rare: to look at all peers of all routers takes long
+			if near, _, _ := g.peersOf(r, g.near(r)); len(near) > 0 {
+				o.excess = min(o.excess, r.newest.x-anomaly.Median(near))
+			}
+		}
 	case known:
 		o.known, o.excess, r.newest.own = true, r.newest.x-usual-own, true
 	}
@@ -329,16 +341,47 @@ func (g *Group) judge(r *router) (o opinion) {
 // peersOf are the transit times, the loads and the message sizes of the routers that a router may be compared with: of
 // its group, with messages about as large or larger, and at least half as many. Larger ones take longer: a slow router
 // at full load forwards smaller messages than its peers, because senders give their bulk to the others.
-func (g *Group) peersOf(r *router) (times, rates, sizes []float64) {
-	for _, p := range g.order {
+func (g *Group) peersOf(r *router, of []*router) (times, rates, sizes []float64) {
+	for _, p := range of {
 		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.newest.x) &&
 			p.newest.size >= r.newest.size-alike &&
 			p.newest.rate >= busyAlike*r.newest.rate {
-			times, rates = append(times, p.newest.x), append(rates, p.newest.rate)
+			x := p.newest.x
+			if g.bySize { // at most by as much as they are larger
+				x += max(0, r.newest.size-p.newest.size)
+			}
+			times, rates = append(times, x), append(rates, p.newest.rate)
 			sizes = append(sizes, p.newest.size)
 		}
 	}
 	return times, rates, sizes
+}
+
+// near are the routers with the same clients and servers, where some have others: with static routes each group of
+// clients has routers of its own, and a slow server holds up those most whose clients write to it most. A router that
+// is no slower than these has what its clients have.
+func (g *Group) near(r *router) (near []*router) {
+	others := false
+	for _, p := range g.order {
+		if p == r || p.group != r.group || len(p.peers) == 0 {
+			continue
+		}
+		same := 0
+		for id := range r.peers {
+			if _, ok := p.peers[id]; ok {
+				same++
+			}
+		}
+		if 2*same > len(r.peers)+len(p.peers)-same {
+			near = append(near, p)
+		} else {
+			others = true
+		}
+	}
+	if !others {
+		return nil
+	}
+	return near
 }
 
 // expect is what healthy routers took at a load; where none has shown that, at a higher one: it takes as long there, or

@@ -156,6 +156,46 @@ func TestSmallerMessagesTakeNoLonger(t *testing.T) {
 	}
 }
 
+// Where routes are static, the programs behind some routers may send larger messages than those behind the others: these
+// take longer by as much, which is no fault. One that takes longer than that is found.
+func TestLargerMessagesTakeLonger(t *testing.T) {
+	l := newLayer(4)
+	l.run(300)
+	for i := range l.rows[:2] {
+		l.rows[i].Bytes, l.took[i] = 1.5*l.rows[i].Bytes, 1.45*l.took[i]
+	}
+	if first := l.run(600); len(first) != 0 {
+		t.Errorf("larger messages: accused %v: %v", first, l.last)
+	}
+	l.took[1] *= 2
+	if first := l.run(45); len(first) != 1 || first["fail_slow r2"] == 0 {
+		t.Errorf("larger messages and a slow router: accused %v", first)
+	}
+}
+
+// Where routes are static, what slows the routers of some clients alike is what these clients do, or a server that they
+// send to most; one that is slower than the other of the same clients is found.
+func TestRoutersOfTheSameClientsAreCompared(t *testing.T) {
+	l := newLayer(4)
+	for i := range l.rows {
+		l.rows[i].Sending = map[topology.TargetID]float64{"s1": 1, "s2": 0, "s3": 0}
+		for c := range 4 {
+			l.rows[i].Sending[topology.TargetID(fmt.Sprintf("c%d", 4*(i/2)+c))] = 1
+		}
+	}
+	l.run(300)
+	for i := range l.rows[:2] {
+		l.took[i] *= 1.5
+	}
+	if first := l.run(600); len(first) != 0 {
+		t.Errorf("clients with other messages: accused %v: %v", first, l.last)
+	}
+	l.took[1] *= 2
+	if first := l.run(45); len(first) != 1 || first["fail_slow r2"] == 0 {
+		t.Errorf("a slow router: accused %v: %v", first, l.last)
+	}
+}
+
 // Messages wait for a processor before LNet counts them: that time is the router's, too, and the sentence says so.
 func TestARouterShortOfCPU(t *testing.T) {
 	l := newLayer(4)

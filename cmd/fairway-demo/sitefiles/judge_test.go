@@ -32,6 +32,7 @@ type watched struct {
 	sources   map[string][]collector.Source
 	frames    []collector.Frame // of the newest second
 	seconds   int
+	events    []string // what was done to it
 	// first is when each node was first accused of each kind, in seconds of the site.
 	first map[string]int
 	says  map[string]string

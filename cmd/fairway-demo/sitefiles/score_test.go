@@ -161,13 +161,18 @@ func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
 	case 2:
 		f.Kind, f.Node = model.FaultLink, fmt.Sprintf("cn%d", 1+rng.IntN(8))
 	case 3:
-		must(w.model.Reboot(fmt.Sprintf("rtr%d", 1+rng.IntN(4))))
+		r := fmt.Sprintf("rtr%d", 1+rng.IntN(4))
+		w.events = append(w.events, fmt.Sprintf("at %d s %s is started anew", w.seconds, r))
+		must(w.model.Reboot(r))
 	default:
 		j, mix := w.model.Jobs[rng.IntN(4)], model.Mixes()[rng.IntN(len(model.Mixes()))]
 		mix.Think = w.model.Think(mix)
+		w.events = append(w.events, fmt.Sprintf("at %d s clients %v begin %+v", w.seconds, j.Clients, mix))
 		must(w.model.Start(model.Job{ID: fmt.Sprint(2000 + w.seconds), Clients: j.Clients, Mix: mix}))
 	}
 	if f.Kind != "" {
+		w.events = append(w.events, fmt.Sprintf("at %d s %s of %s at %.2f for %d s", w.seconds, f.Kind, f.Node, f.Value,
+			lasts))
 		must(w.model.Break(f))
 		w.run(t, lasts)
 		must(w.model.Mend(f.Node))
@@ -193,7 +198,8 @@ func TestSoakRouters(t *testing.T) {
 			for what, at := range w.first {
 				if accuses(what) {
 					accused++
-					t.Errorf("seed %d, %+v: %s is found after %d s: %s", seed, w.Model(), what, at, w.says[what])
+					t.Errorf("seed %d, %+v: %s is found after %d s: %s; before that:\n%s", seed, w.Model(), what, at,
+						w.says[what], strings.Join(w.events, "\n"))
 				}
 			}
 		})
