@@ -140,17 +140,20 @@ func TestASlowRouterIsFound(t *testing.T) {
 		within int    // seconds
 		what   string // the finding; "": none
 		says   string
-	}{{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 0.6, 45, "fail_slow rtr2", "x slow"},
-		{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.1}, 1, 30, "fail_slow rtr2", "x slow"},
-		{model.Fault{Kind: model.FaultCPU, Node: "rtr2", Value: 0.05}, 0.6, 45, "fail_slow rtr2", "short of CPU"},
-		{model.Fault{Kind: model.FaultHung, Node: "rtr3"}, 0.6, 15, "fail_slow rtr3", "forwards nothing"},
-		{model.Fault{Kind: model.FaultBuffers, Node: "rtr2", Value: 2}, 0.6, 45, "buffers_exhausted rtr2", "too few"},
-		{model.Fault{Kind: model.FaultLink, Node: "cn3", Value: 0.02}, 0.6, 45, "client_slow cn3", "from it"},
-		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, 0.6, 45, "", ""}} {
-		t.Run(fmt.Sprintf("%s %g", c.fault.Kind, c.fault.Value), func(t *testing.T) {
+		groups int // of clients with routers of their own; 0: all use all
+	}{{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 0.6, 45, "fail_slow rtr2", "x slow", 0},
+		{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.1}, 1, 30, "fail_slow rtr2", "x slow", 0},
+		{model.Fault{Kind: model.FaultCPU, Node: "rtr2", Value: 0.05}, 0.6, 45, "fail_slow rtr2", "short of CPU", 0},
+		{model.Fault{Kind: model.FaultHung, Node: "rtr3"}, 0.6, 15, "fail_slow rtr3", "forwards nothing", 0},
+		{model.Fault{Kind: model.FaultBuffers, Node: "rtr2", Value: 2}, 0.6, 45, "buffers_exhausted rtr2", "too few", 0},
+		{model.Fault{Kind: model.FaultLink, Node: "cn3", Value: 0.02}, 0.6, 45, "client_slow cn3", "from it", 0},
+		{model.Fault{Kind: model.FaultDisk, Node: "oss1", Value: 0.1}, 0.6, 45, "", "", 0},
+		{model.Fault{Kind: model.FaultLink, Node: "rtr2", Value: 0.5}, 0.4, 45, "fail_slow rtr2", "x slow", 2},
+		{model.Fault{Kind: model.FaultLink, Node: "rtr3", Value: 0.1}, 0.4, 30, "fail_slow rtr3", "x slow", 2}} {
+		t.Run(fmt.Sprintf("%s %g of %d groups", c.fault.Kind, c.fault.Value, c.groups), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				site := model.Small(5)
-				site.Load = c.load
+				site.Load, site.Groups = c.load, c.groups
 				w := watchSite(t, site)
 				defer w.close()
 				w.run(t, 60)
