@@ -120,7 +120,8 @@ type router struct {
 	stopped bool    // hung for long enough
 	dry     int     // blocks in a row in which its buffers were exhausted
 	newest  measured
-	peers   map[topology.TargetID]int64 // that it sends to, and when it last did
+	// peers are what it sends to, and when it last did.
+	peers map[topology.TargetID]int64
 }
 
 // measured is what a router's newest block was.
@@ -165,8 +166,8 @@ func (h *habit) teach(x, most float64) {
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
 	return &Group{words: words{"messages", "through", "the other routers between its nets"},
-		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages, bySize: true,
-		usual:   map[load]*habit{},
+		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages,
+		bySize: true, usual: map[load]*habit{},
 		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
 }
 
@@ -358,8 +359,8 @@ func (g *Group) peersOf(r *router, of []*router) (times, rates, sizes []float64)
 }
 
 // near are the routers with the same clients and servers, where some have others: with static routes each group of
-// clients has routers of its own, and a slow server holds up those most whose clients write to it most. A router that
-// is no slower than these has what its clients have.
+// clients has routers of its own, and a slow server holds up those most whose clients write to it most. A router as
+// slow as these has what its clients have.
 func (g *Group) near(r *router) (near []*router) {
 	others := false
 	for _, p := range g.order {

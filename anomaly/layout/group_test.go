@@ -156,8 +156,8 @@ func TestSmallerMessagesTakeNoLonger(t *testing.T) {
 	}
 }
 
-// Where routes are static, the programs behind some routers may send larger messages than those behind the others: these
-// take longer by as much, which is no fault. One that takes longer than that is found.
+// Where routes are static, the programs behind some routers may send larger messages than those behind others. They
+// take longer by as much, and nobody is accused. A router that takes longer than that is found.
 func TestLargerMessagesTakeLonger(t *testing.T) {
 	l := newLayer(4)
 	l.run(300)

@@ -142,7 +142,7 @@ func TestProfileEstimatesTheQueueByForwardersWaits(t *testing.T) {
 	near(t, "metadata queue", *p.MetaQueue, 12*30.0/90) // 12 at one forwarder in 30 seconds, 0 at the other in 60
 }
 
-// Forwarders that report how many operations they got and not how long these waited have said nothing of the queue in
+// Forwarders that report how many operations they got and not how long these waited leave the queue unknown in
 // seconds without any; what they have in service does not wait.
 func TestProfileOfForwardersWithoutWaits(t *testing.T) {
 	for _, timed := range []bool{false, true} {

@@ -196,7 +196,8 @@ func (w *watched) writeNFS(t *testing.T, n *watchedNode, files format.Tree) {
 			continue
 		}
 		file := filepath.Join(n.disk, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
