@@ -205,6 +205,9 @@ func (s *Server) HTTP(kind access.Listener) *http.Server {
 	}
 }
 
+// Crowd bounds the connections of all listeners together.
+func (s *Server) Crowd(all int) *access.Crowd { return s.gate.Crowd(all, s.log) }
+
 // SignInPath is an address that signs a person in, once.
 func (s *Server) SignInPath(name string, role remap.Role) (string, error) {
 	return s.gate.SignInPath(name, role)

@@ -1,7 +1,9 @@
 package attack
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -53,5 +55,37 @@ func TestAttackPlain(t *testing.T) {
 			t.Errorf("answers %v, %d refusals without Retry-After", codes, noRetry)
 		}
 		return fmt.Sprint(codes)
+	})
+}
+
+// TestAttackConnections holds more connections open than the daemon has files for.
+func TestAttackConnections(t *testing.T) {
+	s := prepare(t, "")
+	s.enter = []string{"sh", "-c", `ulimit -n 2000 && exec "$@"`, "sh"}
+	s.start()
+	from := func(addr string) net.Dialer { return net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}} }
+	attack(t, s, "2,500 idle connections from one address, where the daemon has 2,000 files", func() string {
+		d := from("127.0.6.1")
+		for range 2500 {
+			c, err := d.Dial("tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		other := from("127.0.6.2")
+		client := http.Client{Transport: &http.Transport{DialContext: other.DialContext, DisableKeepAlives: true},
+			Timeout: 30 * time.Second}
+		if a := s.askBy(&client, "http://"+s.addr, "GET", "/api/v1/overview", viewerSecret, ""); a.code != 200 {
+			t.Errorf("a viewer elsewhere: %d %s", a.code, a.body)
+		}
+		fresh := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+			}}, Timeout: 30 * time.Second}
+		if a := s.askBy(&fresh, "http://unix", "GET", "/api/v1/checks", "", ""); a.code != 200 {
+			t.Errorf("an operator on the socket: %d %s", a.code, a.body)
+		}
+		return "three quarters of the places"
 	})
 }

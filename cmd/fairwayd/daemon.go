@@ -73,7 +73,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	raiseOpenFiles(log)
+	connections := raiseOpenFiles(log)
 	people, err := conf.Access.forWeb()
 	if err != nil {
 		return d, err
@@ -189,7 +189,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.joinCluster(); err != nil {
 		return d, err
 	}
-	d.serve()
+	d.serve(d.web.Crowd(connections))
 	if !conf.Access.anyOperator() {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+

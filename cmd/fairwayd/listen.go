@@ -97,8 +97,9 @@ func listenSocket(path string) (net.Listener, error) {
 }
 
 // serve answers on every address that was taken.
-func (d *daemon) serve() {
+func (d *daemon) serve(crowd *access.Crowd) {
 	for _, o := range d.listeners {
+		o.listener = crowd.Bound(o.listener)
 		o.server = d.web.HTTP(o.kind)
 		d.tasks.Go(func() {
 			if err := d.serveOn(o); !errors.Is(err, http.ErrServerClosed) &&

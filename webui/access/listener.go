@@ -61,6 +61,9 @@ type peerKey struct{}
 
 // WithPeer notes the peer's credentials once per connection (http.Server.ConnContext).
 func WithPeer(ctx context.Context, c net.Conn) context.Context {
+	if of, ok := c.(*counted); ok {
+		c = of.Conn
+	}
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return ctx

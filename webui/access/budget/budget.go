@@ -80,11 +80,12 @@ const (
 	Sessions
 	SignIns
 	Answers
+	Connections
 	kinds
 )
 
 var kindNames = [kinds]string{"queries", "archive_queries", "reads", "requests", "feeds", "sessions",
-	"sign_ins", "answer_bytes"}
+	"sign_ins", "answer_bytes", "connections"}
 
 // Rank is who gets a place before others.
 type Rank int
