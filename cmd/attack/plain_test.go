@@ -72,6 +72,7 @@ func TestAttackConnections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
+			fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") // then it may be idle for minutes
 		}
 		other := from("127.0.6.2")
 		client := http.Client{Transport: &http.Transport{DialContext: other.DialContext, DisableKeepAlives: true},
