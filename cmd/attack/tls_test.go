@@ -72,7 +72,7 @@ func (s *site) peer(t *testing.T, settings ...http2.Setting) *peer {
 		for {
 			f, err := p.ReadFrame()
 			if away, ok := f.(*http2.GoAwayFrame); ok {
-				err = fmt.Errorf("told to go away: %s", away.ErrCode)
+				err = fmt.Errorf("asked to go away: %s", away.ErrCode)
 			}
 			if err != nil {
 				p.end <- err

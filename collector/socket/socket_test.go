@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,7 +186,8 @@ func TestLargeMessagesKeepUp(t *testing.T) {
 				go server.Serve(l)
 				client, other := net.Pipe()
 				l <- other
-				if _, _, err := websocket.NewClient(client, &url.URL{Scheme: "ws", Host: "x"}, nil, 0, 0); err != nil {
+				d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return client, nil }}
+				if _, _, err := d.Dial("ws://x", nil); err != nil {
 					t.Fatal(err)
 				}
 				end := <-ends
@@ -195,7 +195,8 @@ func TestLargeMessagesKeepUp(t *testing.T) {
 				go trickle(client, c.size, c.first, c.piece)
 				begun := time.Now()
 				msg, err := end.Read()
-				if took := time.Since(begun); !errors.Is(err, c.want) || err == nil && len(msg) != c.size || took > c.takes {
+				took := time.Since(begun)
+				if !errors.Is(err, c.want) || err == nil && len(msg) != c.size || took > c.takes {
 					t.Errorf("after %s: %d bytes, %v", took, len(msg), err)
 				}
 				if c.want == nil {

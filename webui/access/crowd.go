@@ -32,7 +32,7 @@ func (g *Gate) Crowd(all int, log *slog.Logger) *Crowd {
 // Bound closes what a listener accepts beyond the bounds.
 func (c *Crowd) Bound(l net.Listener) net.Listener { return &crowded{l, c} }
 
-// enter counts a connection of somebody; false where there is no place. Chosen are those who have no bound of their own
+// enter counts a connection of somebody; false without a free place. Chosen are those who have no bound of their own
 // and the last places.
 func (c *Crowd) enter(who string, chosen bool) bool {
 	c.mu.Lock()

@@ -89,8 +89,8 @@ func TestPlainRequestsOfACallerAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhoseBudget: jobs start by the scheduler's token, which goes before viewers; nodes that join by one token are
-// told apart by their addresses.
+// TestWhoseBudget: jobs start by the scheduler's token, which goes before viewers; nodes that join by one token
+// count by their addresses.
 func TestWhoseBudget(t *testing.T) {
 	for _, c := range []struct {
 		by   Caller

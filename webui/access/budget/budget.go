@@ -75,7 +75,7 @@ const (
 	Queries Kind = iota
 	Archive
 	Reads
-	Requests // what is none of the others
+	Requests // all but the others
 	Feeds
 	Sessions
 	SignIns
