@@ -113,23 +113,24 @@ func (d *answers) act(ctx context.Context, by remap.Person, verb remap.Action, i
 			return err
 		}
 		_, again, err := st.keys.used(by, a.Key, body)
-		if err != nil || again {
-			p = st.plans.whole(e)
-			return err
-		}
-		if why := e.State.Refuses(verb); why != "" {
-			return fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, why)
-		}
-		now := time.Now().UTC()
-		r, err := rule(e, now)
 		if err != nil {
 			return err
 		}
-		r.At, r.Plan = now, id
-		if err := d.rec.recordFor(by, a, body, r); err != nil {
-			return err
+		if !again {
+			if why := e.State.Refuses(verb); why != "" {
+				return fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, why)
+			}
+			now := time.Now().UTC()
+			r, err := rule(e, now)
+			if err != nil {
+				return err
+			}
+			r.At, r.Plan = now, id
+			if err := d.rec.recordFor(by, a, body, r); err != nil {
+				return err
+			}
+			d.runs.follow(e)
 		}
-		d.runs.follow(e)
 		p = st.plans.whole(e)
 		return nil
 	})

@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -72,10 +71,7 @@ func (e *entry) step(r *journal.Record) {
 	default:
 		e.Results = merge(e.Results, e.results, r.Results)
 	}
-	seen, at := e.Results, e.results
-	if e.Goal != "" {
-		seen, at = e.Undo, e.undo
-	}
+	seen, at := e.underWay()
 	for _, n := range r.Observed {
 		if i, ok := at[n]; ok {
 			seen[i].Verified = true
@@ -112,63 +108,4 @@ func (e *entry) measured(r *journal.Record) {
 	l := *e.Ledger
 	l.Measured, l.MeasuredAt = r.Measured, r.At
 	e.Ledger = &l
-}
-
-// open returns the moves that a run still has to make: those without a good result, or for a roll
-// back those not yet taken back.
-func (e *entry) open() []remap.Move {
-	results, at := e.Results, e.results
-	if e.Goal != "" {
-		results, at = e.Undo, e.undo
-	}
-	var moves []remap.Move
-	for _, m := range e.Moves {
-		if i, ok := at[m.Node]; !ok || !results[i].OK {
-			moves = append(moves, m)
-		}
-	}
-	return moves
-}
-
-// unseen returns the moves that the driver reports as done and that are not yet observed.
-func (e *entry) unseen() []remap.Move {
-	results, at := e.Results, e.results
-	if e.Goal != "" {
-		results, at = e.Undo, e.undo
-	}
-	var moves []remap.Move
-	for _, m := range e.Moves {
-		if i, ok := at[m.Node]; ok && results[i].OK && !results[i].Verified {
-			moves = append(moves, m)
-		}
-	}
-	return moves
-}
-
-// result returns the newest result of a node in the direction the plan is going.
-func (e *entry) result(n topology.NodeID) (remap.Result, bool) {
-	results, at := e.Results, e.results
-	if e.Goal != "" {
-		results, at = e.Undo, e.undo
-	}
-	i, ok := at[n]
-	if !ok {
-		return remap.Result{}, false
-	}
-	return results[i], true
-}
-
-// lastResult is when the newest result came, in the direction the plan is going.
-func (e *entry) lastResult() time.Time {
-	t := e.Changed
-	results := e.Results
-	if e.Goal != "" {
-		results = e.Undo
-	}
-	for _, r := range results {
-		if r.At.After(t) {
-			t = r.At
-		}
-	}
-	return t
 }

@@ -287,6 +287,59 @@ func (d *runs) observe(e *entry, now time.Time) {
 	}
 }
 
+// underWay returns the results, and where each node's are, in the direction that the plan is going: there, or back.
+func (e *entry) underWay() (results []remap.Result, at map[topology.NodeID]int) {
+	if e.Goal != "" {
+		return e.Undo, e.undo
+	}
+	return e.Results, e.results
+}
+
+// open returns the moves that a run still has to make: those without a good result, or for a roll back those not yet
+// taken back.
+func (e *entry) open() (moves []remap.Move) {
+	results, at := e.underWay()
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; !ok || !results[i].OK {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// unseen returns the moves that the driver reports as done and that are not yet observed.
+func (e *entry) unseen() (moves []remap.Move) {
+	results, at := e.underWay()
+	for _, m := range e.Moves {
+		if i, ok := at[m.Node]; ok && results[i].OK && !results[i].Verified {
+			moves = append(moves, m)
+		}
+	}
+	return moves
+}
+
+// result returns the newest result of a node; ok is false without one.
+func (e *entry) result(n topology.NodeID) (r remap.Result, ok bool) {
+	results, at := e.underWay()
+	i, ok := at[n]
+	if ok {
+		r = results[i]
+	}
+	return r, ok
+}
+
+// lastResult is when the newest result came, or, without one, when the plan's state changed.
+func (e *entry) lastResult() time.Time {
+	t := e.Changed
+	results, _ := e.underWay()
+	for _, r := range results {
+		if r.At.After(t) {
+			t = r.At
+		}
+	}
+	return t
+}
+
 // stop ends every run and waits for it. Good results are still recorded; the rest is taken up
 // at the next start.
 func (d *runs) stop() {
