@@ -24,7 +24,7 @@ func TestADaemonThatWasAwayCatchesUp(t *testing.T) {
 		}
 		plans = away / 60
 	}
-	s := newSite(t, clusterPlans, nil)
+	s := newSite(t, selfApproved, nil)
 	s.start()
 	p := &planner{ask: s.ask, to: "fwd2", from: "fwd1"}
 	for i := range 4 {

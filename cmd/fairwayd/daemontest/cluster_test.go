@@ -236,7 +236,8 @@ func (s *site) agree() journal.Summary {
 	return first
 }
 
-const clusterPlans = `[desk]
+// selfApproved lets one person propose and approve, and gives the machine two forwarders.
+const selfApproved = `[desk]
 self_approval = true
 two_persons = false
 verify_within = "8s"
@@ -273,7 +274,7 @@ func kills(t *testing.T, few int) int {
 func TestLeadersKilledAtRandomPointsOfPlans(t *testing.T) {
 	t.Parallel() // it mostly waits
 	kills := kills(t, 3)
-	s := newSite(t, clusterPlans, nil)
+	s := newSite(t, selfApproved, nil)
 	s.start()
 	p := &planner{ask: s.ask, to: "fwd2", from: "fwd1"}
 	var cns []*testAgent
@@ -422,7 +423,7 @@ func (l *link) set(cut bool) {
 func TestALeaderThatIsCutOffChangesNothing(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var links []*link
-	s := newSite(t, clusterPlans, func(i, j int, listens string) string {
+	s := newSite(t, selfApproved, func(i, j int, listens string) string {
 		links = append(links, newLink(t, i, j, listens))
 		return links[len(links)-1].listener.Addr().String()
 	})
@@ -519,7 +520,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 // long run.
 func TestTheHookAnswersWhileLeadersDie(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newSite(t, clusterPlans, nil)
+	s := newSite(t, selfApproved, nil)
 	s.start()
 	for _, f := range []topology.NodeID{"fwd1", "fwd2"} {
 		s.newAgent(f, topology.Forwarder, "")

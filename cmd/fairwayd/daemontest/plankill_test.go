@@ -28,22 +28,7 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := newRealDaemon(t, `[desk]
-self_approval = true
-two_persons = false
-verify_within = "8s"
-[driver]
-kind = "agents"
-timeout = "1s"
-[[node]]
-id = "fwd1"
-role = "forwarder"
-addr = "127.0.0.1:1"
-[[node]]
-id = "fwd2"
-role = "forwarder"
-addr = "127.0.0.1:2"
-`)
+	d := newRealDaemon(t, selfApproved)
 	var cns, all []*testAgent
 	for i := range 8 {
 		cns = append(cns, newAgent(t, d, topology.NodeID(fmt.Sprintf("cn%d", i)), topology.Compute, "fwd1"))

@@ -60,7 +60,7 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	d := newRealDaemon(t,
 		fmt.Sprintf("[queue]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s",
 			policy, nodes, mapping))
-	socket, listen := filepath.Join(dir, "queue"), freeAddr(t)
+	socket, listen := filepath.Join(dir, "queue"), freePort(t)
 	// A window of one: the next request is always chosen here and never by diod.
 	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen,
 		tb.ForwarderAddr("fwd000"))
@@ -156,16 +156,6 @@ func background(t *testing.T, name string, args ...string) string {
 		log.Close()
 	})
 	return log.Name()
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // wait gives up after a minute, so that a busy machine is not a failure.

@@ -64,7 +64,7 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 	for i := range 2 {
 		name := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
 		w.sockets[i] = filepath.Join(dir, string(name))
-		listen := freeAddr(t)
+		listen := freePort(t)
 		// A window of one: the next request is always chosen here and never by diod.
 		background(t, "fairway-queue", "serve", "--control", w.sockets[i], "--window", "1", listen,
 			tb.ForwarderAddr(name))
