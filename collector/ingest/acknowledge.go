@@ -45,7 +45,7 @@ type owedAck struct {
 	listed bool
 }
 
-// add notes that everything up to a number is durable and says whether the agent should hear of it now.
+// add notes that everything up to a number is durable and says whether the agent should get an answer now.
 func (a *owedAck) add(seq uint64, messages int, now time.Time) (send bool) {
 	a.seq, a.came = seq, now
 	a.count += messages

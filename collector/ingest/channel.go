@@ -144,7 +144,7 @@ func (ch *channel) work(msg []byte, size int) {
 	}
 }
 
-// stop is fail, by whom takes messages.
+// stop is fail, called by the goroutine that takes messages.
 func (ch *channel) stop(err error) {
 	ch.fail(err)
 	ch.mu.Lock()

@@ -365,7 +365,7 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 	case len(f.Samples) > c.by.Limits.SamplesPerFrame:
 		return wire.RejectLimit, fmt.Sprintf("node %s: %d samples in one second, at most %d", f.Node, len(f.Samples),
 			c.by.Limits.SamplesPerFrame)
-	case !c.by.mayTell(f):
+	case !c.by.mayReport(f):
 		return wire.RejectForbidden, fmt.Sprintf("node %s: token %q may not say which forwarder other nodes use",
 			f.Node, c.by.Name)
 	}

@@ -152,7 +152,7 @@ func (g *gathering) record(id uint64, op wire.Op, body []byte) error {
 	return nil
 }
 
-// misbehaves counts one of what must not come often.
+// misbehaves counts a fault that a sound gatherer makes rarely, and is true once there are too many.
 func (g *gathering) misbehaves(count *int, most int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

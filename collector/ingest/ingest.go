@@ -55,9 +55,9 @@ func (s *Speaker) mayBe(n topology.NodeID) bool {
 	})
 }
 
-// mayTell says whether the routes of a frame are of nodes that the token may speak for: of a forwarder
+// mayReport says whether the routes of a frame are of nodes that the token may speak for: of a forwarder
 // its own clients, of any other node its own route.
-func (s *Speaker) mayTell(f *collector.Frame) bool {
+func (s *Speaker) mayReport(f *collector.Frame) bool {
 	return len(s.Nodes) == 0 || !slices.ContainsFunc(f.Routes, func(r collector.Route) bool {
 		subject := r.Client
 		if f.Role == topology.Forwarder {

@@ -76,7 +76,7 @@ type lists struct {
 	sum int
 }
 
-// list is of a node: what is older than its newest frame changes nothing.
+// list is what one node's newest frame holds; an older frame changes nothing.
 type list struct {
 	bytes  int
 	millis int64

@@ -80,7 +80,7 @@ func (p *sender) reserve(n int, now time.Time, most time.Duration) (wait time.Du
 	return wait, true
 }
 
-// busy is the refusal of who would have to wait too long.
+// busy is the refusal of a sender that would have to wait too long.
 func (p *sender) busy(wait time.Duration) Busy {
 	return Busy{wire.Reject{Code: wire.RejectBusy,
 		Text: fmt.Sprintf(

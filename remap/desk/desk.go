@@ -50,7 +50,7 @@ type Config struct {
 	Log      *slog.Logger // nil: discard
 }
 
-// tickEvery is how often expiry, waiting plans and observations are looked at.
+// tickEvery is how often the desk checks plans that expire, wait for their start or wait to be observed.
 const tickEvery = 500 * time.Millisecond
 
 // Open replays the journal at cfg.Path, takes up what was under way and starts the desk. Errors are those of

@@ -72,7 +72,7 @@ func (d *findings) FindingsOf(ctx context.Context, node topology.NodeID) (out []
 	return out, err
 }
 
-// detectors is who the loop of the detectors is at the desk.
+// detectors is the name under which the desk records what the detectors do.
 var detectors = remap.Person{Name: "findings", Role: remap.Operator, Via: remap.ViaPolicy}
 
 // RecordFindings keeps changes that the detectors made, and with them the exclusions by policy that

@@ -35,7 +35,7 @@ func newPacker() packer {
 	return packer{in, out}
 }
 
-// pack puts the bulk of a plan that has ended away.
+// pack compresses the bulk of a plan that has ended.
 func (p packer) pack(e *entry) {
 	text, err := json.Marshal(bulk{e.Moves, e.Results, e.Undo, e.Frozen})
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *standingTable) take(r *journal.Record) {
 		s.made = max(s.made, n) // earlier ones may be in segments of the journal
 	}
 	o := *r.Standing
-	o.Via = cmp.Or(o.Via, r.Via) // older journals say it beside
+	o.Via = cmp.Or(o.Via, r.Via) // older journals have it in the record alone
 	s.of = append(s.of, o)
 }
 

@@ -13,7 +13,7 @@ import (
 	"fairway/webui/api"
 )
 
-// Snapshot is one immutable picture of the machine.
+// Snapshot is the machine at one instant; it never changes.
 type Snapshot struct {
 	Made    time.Time
 	Machine *topology.Machine
@@ -153,7 +153,7 @@ func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Ti
 	return time.UnixMilli(newest).UTC()
 }
 
-// rowValues is where the numbers of forwarders' lines lie.
+// rowValues holds the memory that the numbers of forwarders' rows point into.
 type rowValues []float64
 
 func newRowValues(rows int) rowValues { return make(rowValues, rows*len(api.ListedMetrics)) }

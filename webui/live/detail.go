@@ -21,7 +21,7 @@ const detailSpan = 5 * time.Minute
 
 // Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of
 // every metric that it reports; without, only the newest second of each. Errors wrap
-// console.ErrNotFound.
+// api.ErrNotFound.
 func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (api.ForwarderDetail,
 	error) {
 	s := p.Snapshot()

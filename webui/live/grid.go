@@ -62,7 +62,7 @@ type grid struct {
 	next  []float64 // share of full scale; NaN is not known
 }
 
-// NewGrids returns the grids of a picture.
+// NewGrids returns the grids of a Picture.
 func NewGrids(p *Picture) *Grids { return &Grids{p: p, of: map[int]*grid{}} }
 
 // Frame makes the frame of one metric (an index of GridMetrics) of snapshot s.

@@ -22,7 +22,7 @@ var pastMetrics = api.ListedMetrics
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
 
-// past is what a picture shows of seconds that are over, out of the store and the journal.
+// past answers what a second that is over looked like, out of the store and the journal.
 type past struct {
 	cfg *Config
 
@@ -65,7 +65,7 @@ type moment struct {
 
 // OverviewAt is the layer as it was in the second that began at at: numbers out of the store,
 // findings, exclusions and plans out of the journal, and the mapping of now less what plans have moved
-// since. NotKept lists what is missing of that second. Errors wrap console.ErrInvalid for a time to
+// since. NotKept lists what is missing of that second. Errors wrap api.ErrInvalid for a time to
 // come.
 func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
 	m, err := p.past.at(ctx, p.Snapshot(), at)
@@ -209,7 +209,7 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before
 // and the clients that it then had as far as that is known. Errors are those of OverviewAt and
-// console.ErrNotFound.
+// api.ErrNotFound.
 func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
 	m, err := p.past.at(ctx, p.Snapshot(), at)

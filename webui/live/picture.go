@@ -1,8 +1,8 @@
-// Package live owns the picture that both faces show: the newest second of every node and what
-// follows from it, made into immutable snapshots.
+// Package live makes what both faces show, the newest second of every node and what follows from it, into immutable
+// snapshots.
 //
-// Frames lie on the board; Run turns them into snapshots, at most two a second, at least one.
-// Everything that reads takes the newest snapshot and waits for nobody.
+// Frames arrive on the board (tsdb/window); Run turns them into snapshots, one to two a second. A reader takes the
+// newest snapshot and waits for nobody.
 package live
 
 import (
@@ -23,10 +23,10 @@ import (
 	"fairway/webui/api"
 )
 
-// Config is what a picture is made from.
+// Config is what snapshots are made from.
 type Config struct {
 	Board *window.Board
-	// Situation is the picture that the desk decides on; it may be shared and must not block.
+	// Situation returns the snapshot that the desk decides on; it may be shared and must not block.
 	Situation func() *remap.Situation
 	Store     tsdb.Store // for the series of a forwarder's page
 	Simulated bool
@@ -70,7 +70,7 @@ type Picture struct {
 	compute    int          // how many compute nodes that has
 }
 
-// New returns a picture of what the board shows now.
+// New returns a Picture whose first snapshot is of what the board has now.
 func New(cfg Config) *Picture {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -89,7 +89,7 @@ func (p *Picture) Arrived() {
 	}
 }
 
-// Snapshot returns the newest picture; never nil.
+// Snapshot returns the newest snapshot; never nil.
 func (p *Picture) Snapshot() *Snapshot { return p.snap.Load() }
 
 // Run makes snapshots until ctx ends and hands each to publish, and whether plans changed. publish is
@@ -116,7 +116,7 @@ func (p *Picture) Run(ctx context.Context, desk *desk.Desk, publish func(s *Snap
 				changes = nil
 				continue
 			}
-			// A plan that is applied changes many times a second; the picture follows ten times.
+			// A plan that is applied changes many times a second; at most ten snapshots a second follow it.
 			plansChanged = true
 			next.Reset(100 * time.Millisecond)
 			continue
