@@ -4,8 +4,6 @@
 package gateways
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -84,10 +82,8 @@ func (s *share) use(now, need time.Duration) time.Duration {
 
 // Model is the site at one moment.
 type Model struct {
-	now      time.Duration
+	model.Engine
 	rng      *rand.Rand
-	events   queue
-	count    int
 	Clients  []*Client
 	Gateways []*Gateway
 	disks    []float64 // the share of its speed that each storage target has
@@ -115,48 +111,8 @@ func NewModel(seed uint64) *Model {
 	return m
 }
 
-// event is something that happens at a time.
-type event struct {
-	at    time.Duration
-	order int
-	do    func()
-}
-
-type queue []event
-
-func (q queue) Len() int      { return len(q) }
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q queue) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].order, q[j].order)) < 0
-}
-
-// Push and Pop are heap.Interface's.
-func (q *queue) Push(x any) { *q = append(*q, x.(event)) }
-
-// Pop takes the last one.
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
-}
-
-func (m *Model) at(t time.Duration, do func()) {
-	m.count++
-	heap.Push(&m.events, event{t, m.count, do})
-}
-
-// Run lets the site live until a time after its start.
-func (m *Model) Run(until time.Duration) {
-	for len(m.events) > 0 && m.events[0].at <= until {
-		e := heap.Pop(&m.events).(event)
-		m.now = e.at
-		e.do()
-	}
-	m.now = until
-}
-
 func (m *Model) think(c *Client) {
-	m.at(m.now+time.Duration(m.rng.ExpFloat64()*float64(think)), func() { m.call(c) })
+	m.After(time.Duration(m.rng.ExpFloat64()*float64(think)), func() { m.call(c) })
 }
 
 // call is one call of a client: it waits for a thread of its gateway, which asks the storage.
@@ -169,7 +125,7 @@ func (m *Model) call(c *Client) {
 	if r := m.rng.Float64(); r >= metadata {
 		op = Op(m.rng.IntN(2))
 	}
-	g, asked, mounted := c.on, m.now, c.mounted
+	g, asked, mounted := c.on, m.Now(), c.mounted
 	start := func() { m.serve(g, c, op, asked, mounted) }
 	if g.free == 0 {
 		g.waiting = append(g.waiting, start)
@@ -180,7 +136,7 @@ func (m *Model) call(c *Client) {
 }
 
 func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration) {
-	begun := m.now
+	begun := m.Now()
 	count(&g.wait[op], begun-asked)
 	g.waited[op] += begun - asked
 	sent := g.cpu.use(begun, callCPU)
@@ -190,11 +146,11 @@ func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration
 		disk := float64(diskMean) * math.Exp(m.rng.NormFloat64()*diskSigma-diskSigma*diskSigma/2) / m.disks[target]
 		back = g.link.use(sent, time.Duration(callBytes/linkRate*float64(time.Second))) + time.Duration(disk)
 	}
-	m.at(back, func() {
-		g.note(op, c, target, bytes, m.now-sent, m.now-begun)
-		c.ever[op].add(bytes, m.now-asked)
+	m.At(back, func() {
+		g.note(op, c, target, bytes, m.Now()-sent, m.Now()-begun)
+		c.ever[op].add(bytes, m.Now()-asked)
 		if c.on == g && c.mounted == mounted {
-			c.mount[op].add(bytes, m.now-asked)
+			c.mount[op].add(bytes, m.Now()-asked)
 		}
 		m.think(c)
 		if len(g.waiting) > 0 {
@@ -246,7 +202,7 @@ func (m *Model) use(c *Client, g *Gateway, force bool) error {
 	if g == nil {
 		return nil
 	}
-	c.mounted, c.mount = m.now, [classes]counted{}
+	c.mounted, c.mount = m.Now(), [classes]counted{}
 	for ; c.parked > 0; c.parked-- {
 		m.think(c)
 	}

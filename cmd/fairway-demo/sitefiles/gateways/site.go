@@ -88,7 +88,7 @@ func (s *Site) writeClient(c *Client) error {
 			return err
 		}
 	}
-	if err := s.files.Write(root, clientFiles(s.layer, c, s.model.now, s.start)); err != nil || s.layer != LWFS {
+	if err := s.files.Write(root, clientFiles(s.layer, c, s.model.Now(), s.start)); err != nil || s.layer != LWFS {
 		return err
 	}
 	link := filepath.Join(root, filepath.FromSlash(volume))
@@ -164,7 +164,7 @@ func (s *Site) Serve(ctx context.Context) error {
 func (s *Site) Truth() sitefiles.Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := sitefiles.Truth{Seconds: s.model.now.Seconds(), Routers: map[string]sitefiles.RouterTruth{}}
+	t := sitefiles.Truth{Seconds: s.model.Now().Seconds(), Routers: map[string]sitefiles.RouterTruth{}}
 	for _, g := range s.model.Gateways {
 		r := sitefiles.RouterTruth{ByClient: map[string]uint64{}}
 		for c, b := range g.bytesOf {

@@ -87,7 +87,7 @@ func (s *Site) start(j *Job) {
 		}
 		c.Front.Job = j
 		for range j.Mix.Depth {
-			s.after(draw(c.Front.rng, j.Mix.Think+10*time.Millisecond), func() { s.slot(c, j) })
+			s.After(draw(c.Front.rng, j.Mix.Think+10*time.Millisecond), func() { s.slot(c, j) })
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (s *Site) slot(c *Node, j *Job) {
 	}
 	if on := j.Mix.On; j.Mix.Off > 0 && (s.now-j.Begin)%(on+j.Mix.Off) >= on {
 		next := j.Begin + ((s.now-j.Begin)/(on+j.Mix.Off)+1)*(on+j.Mix.Off)
-		s.at(next, func() { s.slot(c, j) })
+		s.At(next, func() { s.slot(c, j) })
 		return
 	}
 	f := c.Front
@@ -126,7 +126,7 @@ func (s *Site) slot(c *Node, j *Job) {
 		r.Size = pick(f.rng, j.Mix.Sizes)
 		r.import_ = f.Imports[f.rng.IntN(mdt)]
 	}
-	r.done = func() { s.after(draw(f.rng, j.Mix.Think), func() { s.slot(c, j) }) }
+	r.done = func() { s.After(draw(f.rng, j.Mix.Think), func() { s.slot(c, j) }) }
 	calls{s}.call(r)
 }
 
@@ -187,6 +187,6 @@ func (s calls) answered(r *RPC) {
 // ping keeps an import that is not used from being taken for dead.
 func (s calls) ping(c *Node, im *Import) {
 	const every = 25 * time.Second
-	s.after(every, func() { s.ping(c, im) })
+	s.After(every, func() { s.ping(c, im) })
 	s.call(&RPC{Op: Ping, client: c, import_: im, job: &Job{}})
 }

@@ -2,8 +2,8 @@ package model
 
 import "time"
 
-// engine is the order of what happens: a heap of events by time, then by the order they were asked for.
-type engine struct {
+// Engine is the order of what happens in a model: a heap of events by time, then by the order they were asked for.
+type Engine struct {
 	now time.Duration // since the site's start
 	seq uint64
 	q   []event
@@ -17,10 +17,14 @@ type event struct {
 
 func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// after calls do when d has passed.
-func (e *engine) after(d time.Duration, do func()) { e.at(e.now+max(d, 0), do) }
+// Now returns the time since the start.
+func (e *Engine) Now() time.Duration { return e.now }
 
-func (e *engine) at(t time.Duration, do func()) {
+// After calls do when d has passed.
+func (e *Engine) After(d time.Duration, do func()) { e.At(e.now+max(d, 0), do) }
+
+// At calls do at a time, at once where that is past.
+func (e *Engine) At(t time.Duration, do func()) {
 	e.seq++
 	e.q = append(e.q, event{max(t, e.now), e.seq, do})
 	i := len(e.q) - 1
@@ -34,7 +38,7 @@ func (e *engine) at(t time.Duration, do func()) {
 	}
 }
 
-func (e *engine) pop() event {
+func (e *Engine) pop() event {
 	first := e.q[0]
 	last := len(e.q) - 1
 	e.q[0] = e.q[last]
@@ -55,8 +59,8 @@ func (e *engine) pop() event {
 	}
 }
 
-// run lets everything happen that is due until t.
-func (e *engine) run(t time.Duration) {
+// Run lets everything happen that is due until t.
+func (e *Engine) Run(t time.Duration) {
 	for len(e.q) > 0 && e.q[0].at <= t {
 		next := e.pop()
 		e.now = next.at

@@ -164,7 +164,7 @@ func (s *Site) Mend(name string) error {
 		calls{s}.serve(n)
 	}
 	for _, do := range was.held {
-		s.after(0, do)
+		s.After(0, do)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (s *Site) Mend(name string) error {
 // pinger marks the routes over a router that has not answered for long as down, at every node, and up again.
 func (s *Site) pinger() {
 	const every, dead = 10 * time.Second, 110 * time.Second
-	s.after(every, s.pinger)
+	s.After(every, s.pinger)
 	for _, n := range s.Nodes {
 		for _, r := range n.Table.Routes {
 			b := r.router.broken

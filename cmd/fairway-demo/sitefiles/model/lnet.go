@@ -38,7 +38,7 @@ func (s fabric) send(m *message) {
 	if !m.pinned {
 		if m.via = n.choose(m.dst); m.via == nil {
 			n.LNet.Errors++
-			s.after(noRoute, func() { s.send(m) })
+			s.After(noRoute, func() { s.send(m) })
 			return
 		}
 	}
@@ -78,7 +78,7 @@ func (s fabric) transmit(m *message, p *Peer) {
 	n.LNet.Alloc++
 	n.LNet.AllocMax = max(n.LNet.AllocMax, n.LNet.Alloc)
 	done := p.ni.out.serve(s.now, took(m.size, p.ni.rate))
-	s.at(done+wire, func() { s.atRouter(m, p) })
+	s.At(done+wire, func() { s.atRouter(m, p) })
 }
 
 // release gives a peer's and an interface's credit back: the other end has the message.
@@ -153,7 +153,7 @@ func (s fabric) receive(m *message) {
 	r := m.via
 	p := r.peerOf(m.src, m.src.NIs[0].Net)
 	d := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.in(p.ni))
-	s.at(p.ni.in.serve(s.now, d)+r.broken.delay(s.Site), func() {
+	s.At(p.ni.in.serve(s.now, d)+r.broken.delay(s.Site), func() {
 		p.Received[m.kind]++
 		p.ni.Received[m.kind]++
 		p.ni.InBytes += uint64(m.size + headerBytes)
@@ -179,10 +179,10 @@ func (s fabric) lastHop(m *message, p *Peer) {
 		return
 	}
 	out := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.out(p.ni))
-	s.at(p.ni.out.serve(s.now, out)+r.broken.delay(s.Site), func() {
+	s.At(p.ni.out.serve(s.now, out)+r.broken.delay(s.Site), func() {
 		ni := d.NIs[0]
 		in := time.Duration(float64(took(m.size, ni.rate)) / d.broken.in(ni))
-		s.at(ni.in.serve(s.now, in)+wire, func() {
+		s.At(ni.in.serve(s.now, in)+wire, func() {
 			ni.InBytes += uint64(m.size + headerBytes)
 			s.left(m, p)
 			s.arrive(m)
@@ -230,7 +230,7 @@ func (s fabric) arrive(m *message) {
 		d.LNet.DroppedBytes += uint64(m.size)
 		again := *m
 		again.arrived, again.pool, again.pinned = 0, nil, false
-		s.after(noRoute, func() { again.src.LNet.Resent++; s.send(&again) })
+		s.After(noRoute, func() { again.src.LNet.Resent++; s.send(&again) })
 		return
 	}
 	d.LNet.Received++
@@ -248,5 +248,5 @@ func (n *Node) work(size int, next func()) {
 	c.Waited += begins - n.site.now + d - need
 	c.Stalls += d - need
 	c.Slices++
-	n.site.at(ends, next)
+	n.site.At(ends, next)
 }

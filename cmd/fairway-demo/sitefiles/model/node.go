@@ -171,8 +171,5 @@ func (n *Node) peerOf(other *Node, net string) *Peer {
 // Alive is for how long the node has been up.
 func (n *Node) Alive() time.Duration { return n.site.now - n.Since }
 
-// Now is the site's clock, from its start.
-func (s *Site) Now() time.Duration { return s.now }
-
 // Node is the neighbour itself.
 func (p *Peer) Node() *Node { return p.node }

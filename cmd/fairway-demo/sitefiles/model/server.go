@@ -107,11 +107,11 @@ func (s calls) request(r *RPC) {
 	r.arrived = s.now
 	t := r.import_.Target
 	if r.Op == Ping { // not of the service that moves data
-		s.after(50*time.Microsecond, func() { s.reply(r) })
+		s.After(50*time.Microsecond, func() { s.reply(r) })
 		return
 	}
 	const wakeUp = 15 * time.Microsecond // until a thread has seen it
-	s.after(draw(t.rng, wakeUp), func() {
+	s.After(draw(t.rng, wakeUp), func() {
 		v := &t.node.Server.Service
 		v.Waiting = append(v.Waiting, r)
 		s.serve(t.node)
@@ -202,7 +202,7 @@ func (t *Target) disk(s *Site, r *RPC, done func()) {
 		}
 		t.Took[r.Op][bucket]++
 	}
-	s.at(ends, done)
+	s.At(ends, done)
 }
 
 // answer ends a call at the server: its thread is free, the reply goes.

@@ -30,7 +30,7 @@ type Config struct {
 
 // Site is the model of one. It is not safe for concurrent use.
 type Site struct {
-	engine
+	Engine
 	Nodes   []*Node
 	Jobs    []*Job
 	cfg     Config
@@ -83,14 +83,11 @@ func New(cfg Config) (*Site, error) {
 		rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
 	s.build()
 	for _, j := range s.Jobs {
-		s.at(j.Begin, func() { s.start(j) })
+		s.At(j.Begin, func() { s.start(j) })
 	}
-	s.after(0, s.pinger)
+	s.After(0, s.pinger)
 	return s, nil
 }
-
-// Run lets the site live until t after its start.
-func (s *Site) Run(t time.Duration) { s.run(t) }
 
 // Config is what the site was built from.
 func (s *Site) Config() Config { return s.cfg }
@@ -241,7 +238,7 @@ func (s *Site) imports() {
 		}
 		c.Front.Imports = append(c.Front.Imports, &Import{Target: mdt})
 		for k, im := range c.Front.Imports {
-			s.after(time.Duration(i*131+k*977)*time.Millisecond%(25*time.Second), func() { calls{s}.ping(c, im) })
+			s.After(time.Duration(i*131+k*977)*time.Millisecond%(25*time.Second), func() { calls{s}.ping(c, im) })
 		}
 	}
 }
