@@ -107,3 +107,11 @@ func (c *counted) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
 }
+
+// SetWriteBuffer bounds what the kernel keeps for who does not read, as of the connection itself.
+func (c *counted) SetWriteBuffer(bytes int) error {
+	if b, ok := c.Conn.(interface{ SetWriteBuffer(int) error }); ok {
+		return b.SetWriteBuffer(bytes)
+	}
+	return nil
+}

@@ -75,6 +75,9 @@ func TestClosedConnectionsGiveTheirPlace(t *testing.T) {
 		}()
 		dial()
 		first := <-accepted
+		if b, ok := first.(interface{ SetWriteBuffer(int) error }); !ok || b.SetWriteBuffer(1<<16) != nil {
+			t.Errorf("%s: what the kernel keeps for a feed's reader is not bounded", network)
+		}
 		if n, err := dial().Read(make([]byte, 1)); n > 0 || err == nil {
 			t.Errorf("%s: a second connection was let in", network)
 		}
