@@ -1,7 +1,6 @@
 package sitefiles
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -10,28 +9,9 @@ import (
 	"fairway/cmd/fairway-demo/sitefiles/model"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
 	"fairway/tsdb/history"
+	"fairway/tsdb/storetest"
 )
-
-// remembered are the seconds of a site, as a store would have them.
-type remembered []collector.Frame
-
-// Select is history.Selector's.
-func (r remembered) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, _ error) {
-	for _, n := range q.Nodes {
-		s := tsdb.Series{Node: n}
-		for i := range r {
-			if f := &r[i]; f.Node == n && f.TimeMillis >= q.FromMillis && f.TimeMillis < q.ToMillis {
-				if v, ok := f.Value(q.Metric); ok {
-					s.Points = append(s.Points, tsdb.Point{TimeMillis: f.TimeMillis, Value: v})
-				}
-			}
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
 
 // How many metadata operations of a job wait, by its clients' and its metadata server's files, is the model's number
 // to 15 %, whether they wait for a router or for the server's disks.
@@ -56,7 +36,7 @@ func TestMetadataQueueBehindRoutersIsTheModels(t *testing.T) {
 			for _, j := range w.model.Jobs {
 				before[j.ID] = j.MetaWaited
 			}
-			var store remembered
+			var store storetest.Frames
 			for range seconds {
 				w.run(t, 1)
 				store = append(store, w.frames...)

@@ -1,35 +1,15 @@
 package gateways
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
 	"fairway/tsdb/history"
+	"fairway/tsdb/storetest"
 )
-
-// remembered are the seconds of a site, as a store would have them.
-type remembered []collector.Frame
-
-// Select is history.Selector's.
-func (r remembered) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, _ error) {
-	for _, n := range q.Nodes {
-		s := tsdb.Series{Node: n}
-		for i := range r {
-			if f := &r[i]; f.Node == n && f.TimeMillis >= q.FromMillis && f.TimeMillis < q.ToMillis {
-				if v, ok := f.Value(q.Metric); ok {
-					s.Points = append(s.Points, tsdb.Point{TimeMillis: f.TimeMillis, Value: v})
-				}
-			}
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
 
 // How many metadata operations of a run wait at NFS servers on Lustre, by what its clients and the servers count, is
 // the model's number to a factor of two; of DVS it is not known, and is not taken for none.
@@ -57,7 +37,7 @@ func TestMetadataQueueOfNFSIsTheModels(t *testing.T) {
 			for _, g := range w.Gateways {
 				before += g.waited[Meta]
 			}
-			var store remembered
+			var store storetest.Frames
 			for range seconds {
 				w.run(t, 1)
 				for _, f := range w.frames {
