@@ -15,6 +15,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -79,6 +80,34 @@ func TestRemapFromProposalToVerified(t *testing.T) {
 	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject="+p.ID)
 	if len(audit) < 4 || audit[len(audit)-1].Action != "propose" || audit[len(audit)-1].Actor != "olga" {
 		t.Errorf("audit: %+v", audit)
+	}
+}
+
+// A driver's preview asks every node: an approval takes one, though the plan still waits for a second person and the
+// answer has everything that the first one saw.
+func TestAnApprovalPreviewsOnce(t *testing.T) {
+	s := simsite.New(t, simsite.Options{Desk: func(set *desk.Settings) { set.TwoPersons, set.BigPlan = true, 1 }})
+	s.Run(0)
+	eventually(t, "every forwarder reports", func() bool {
+		return len(get[api.Overview](s, "/api/v1/overview").Forwarders) == 8
+	})
+	res, b := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+		Nodes: s.Machine.Topo.Default.Clients("fwd001"), To: "fwd002", Reason: "fwd001 is slow today"})
+	p := decode[api.PlanView](t, b)
+	if res.StatusCode != 200 || p.Needs != 2 {
+		t.Fatalf("proposal: %d %s", res.StatusCode, b)
+	}
+	before := s.Machine.Previews.Load()
+	res, b = post(s, "/api/v1/plans/"+p.ID+"/approve", simsite.AdminSecret,
+		api.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"})
+	got := decode[api.PlanView](t, b)
+	if res.StatusCode != 200 || got.State != remap.Proposed || len(got.Approvals) != 1 ||
+		got.PreviewHash != p.PreviewHash || len(got.Lines) != len(p.Lines) ||
+		got.MayApprove != "you approved it already; somebody else must too" || got.Options.Permits(remap.ActApprove) {
+		t.Errorf("approve: %d %s", res.StatusCode, b)
+	}
+	if n := s.Machine.Previews.Load() - before; n != 1 {
+		t.Errorf("the driver was asked for %d previews", n)
 	}
 }
 

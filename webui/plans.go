@@ -44,8 +44,12 @@ func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, 
 	if err != nil {
 		return fromDesk(err)
 	}
+	return h.show(w, &v)
+}
+
+func (h *plans) show(w http.ResponseWriter, v *remap.Preview) error {
 	if v.Plan.Effect == nil && h.effect != nil {
-		v.Plan.Effect = h.effect(id)
+		v.Plan.Effect = h.effect(v.Plan.ID)
 	}
 	p := api.PlanView{Plan: v.Plan, Brought: v.Plan.Effect.Text(), Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines,
 		Checks: v.Checks,
@@ -69,21 +73,42 @@ func (h *plans) propose(w http.ResponseWriter, r *http.Request, by access.Caller
 	return h.write(w, r, by, p.ID)
 }
 
-// decision is one of the desk's methods that answer a plan.
+// approve answers with the preview that was approved: another one would ask every node again.
+func (h *plans) approve(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	a, err := readDecision(w, r)
+	if err != nil {
+		return err
+	}
+	v, err := h.desk.Approve(r.Context(), by.Person, r.PathValue("id"), a)
+	if err != nil {
+		return fromDesk(err)
+	}
+	return h.show(w, &v)
+}
+
+// decision is one of the desk's methods that answer a plan which is not approved by it.
 type decision func(d *desk.Desk, ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 
 func (h *plans) decide(say decision) access.Handler {
 	return func(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-		var in api.Decision
-		if err := api.ReadJSON(w, r, &in); err != nil {
+		a, err := readDecision(w, r)
+		if err != nil {
 			return err
 		}
 		id := r.PathValue("id")
-		a := answerOf(r, in.Reason)
-		a.Hash = in.PreviewHash
 		if _, err := say(h.desk, r.Context(), by.Person, id, a); err != nil {
 			return fromDesk(err)
 		}
 		return h.write(w, r, by, id)
 	}
+}
+
+func readDecision(w http.ResponseWriter, r *http.Request) (remap.Answer, error) {
+	var in api.Decision
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return remap.Answer{}, err
+	}
+	a := answerOf(r, in.Reason)
+	a.Hash = in.PreviewHash
+	return a, nil
 }

@@ -118,7 +118,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{post, "/api/v1/plans", operator, every, h.plans.propose, led},
 		{get, "/api/v1/plans/{id}", viewer, every, h.plans.get, led},
 		{get, "/api/v1/plans/{id}/preview", viewer, every, h.plans.get, led},
-		{post, "/api/v1/plans/{id}/approve", operator, every, h.plans.decide((*desk.Desk).Approve), led},
+		{post, "/api/v1/plans/{id}/approve", operator, every, h.plans.approve, led},
 		{post, "/api/v1/plans/{id}/reject", operator, every, h.plans.decide((*desk.Desk).Reject), led},
 		{post, "/api/v1/plans/{id}/rollback", operator, every, h.plans.decide((*desk.Desk).RollBack), led},
 		{post, "/api/v1/plans/{id}/stop", operator, every, h.plans.decide((*desk.Desk).Stop), led},

@@ -10,25 +10,30 @@ import (
 )
 
 // Approve approves the preview behind a.Hash. With the last approval that the plan needs it is
-// applied. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed, ErrState,
-// ErrInvalid (reason), ErrConflict.
-func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
-	return d.approve(ctx, by, id, a, nil)
+// applied. The answer is the preview that was approved, of the plan as it is now: a driver's preview asks every
+// node, so that nobody needs another one. Errors: ErrNotFound, ErrChanged (with what changed), ErrNotAllowed,
+// ErrState, ErrInvalid (reason), ErrConflict.
+func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Preview, error) {
+	if err := mayAsk(by, remap.ActApprove, id, a); err != nil {
+		return remap.Preview{}, err
+	}
+	v, err := d.preview(ctx, by, id)
+	if err != nil {
+		return remap.Preview{}, err
+	}
+	p, err := d.approve(ctx, by, id, a, &v)
+	if err != nil {
+		return remap.Preview{}, err
+	}
+	v.Plan = p
+	v.MayApprove = mayApprove(by, &v, &d.cfg.Settings)
+	v.Options = remap.PlanOptions(by, p.State, v.MayApprove)
+	return v, nil
 }
 
-// approve is Approve of a preview that was made just now, or of a new one where shown is nil.
+// approve approves a preview that was made just now.
 func (d *answers) approve(ctx context.Context, by remap.Person, id string, a remap.Answer,
 	shown *remap.Preview) (remap.Plan, error) {
-	if err := mayAsk(by, remap.ActApprove, id, a); err != nil {
-		return remap.Plan{}, err
-	}
-	if shown == nil {
-		v, err := d.preview(ctx, by, id)
-		if err != nil {
-			return remap.Plan{}, err
-		}
-		shown = &v
-	}
 	return d.act(ctx, by, remap.ActApprove, id, a, func(e *entry, now time.Time) (*journal.Record, error) {
 		given := approvals(e, a.Hash)
 		if err := d.mayApproveNow(by, e, shown, a.Hash, now); err != nil {

@@ -67,11 +67,11 @@ func approve(t *testing.T, d *Desk, by remap.Person, id string) remap.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := d.Approve(t.Context(), by, id, remap.Answer{Hash: v.Hash, Reason: why})
+	v, err = d.Approve(t.Context(), by, id, remap.Answer{Hash: v.Hash, Reason: why})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return v.Plan
 }
 
 func wantState(t *testing.T, d *Desk, id string, want remap.PlanState) remap.Plan {

@@ -57,7 +57,8 @@ func story(t *testing.T, d *Desk, m *testMachine) (answered remap.PlanState) {
 			if err != nil {
 				return remap.Plan{}, err
 			}
-			return d.Approve(t.Context(), sam, p.ID, remap.Answer{Key: "a", Hash: v.Hash, Reason: why})
+			v, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Key: "a", Hash: v.Hash, Reason: why})
+			return v.Plan, err
 		},
 		func() (remap.Plan, error) {
 			return d.Complete(t.Context(), sam, p.ID, remap.Answer{Key: "c", Reason: why})

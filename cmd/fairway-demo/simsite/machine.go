@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/cmd/fairway-demo/simmachine"
@@ -29,6 +30,8 @@ type Machine struct {
 	// Typical is a busy client's bytes/s.
 	Typical float64
 	Sim     *simmachine.Machine // lives instead, where it is not nil
+	// Previews is how many the driver was asked for; not guarded.
+	Previews atomic.Int32
 }
 
 // ForwarderPeak is what every forwarder can move, bytes/s.
@@ -120,7 +123,10 @@ func cloneFrames(frames []collector.Frame) []collector.Frame {
 }
 
 // Preview is remap.Driver's.
-func (m *Machine) Preview(context.Context, remap.Plan) ([]string, error) { return nil, nil }
+func (m *Machine) Preview(context.Context, remap.Plan) ([]string, error) {
+	m.Previews.Add(1)
+	return nil, nil
+}
 
 // Apply is remap.Driver's.
 func (m *Machine) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
