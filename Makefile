@@ -43,22 +43,21 @@ lint:
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
-# The packages that take longest begin first, so that none of them is left running alone at the end. Three run at once on
-# two processors: many wait for programs that they have started.
-LONGEST := ./tsdb/engine ./cmd/fairwayd/daemontest ./cmd/endtoend ./console ./webui ./tsdb/victoria ./remap/mount
+# The packages that take longest begin first, so that none of them is left running alone at the end.
+LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/attack ./cmd/fairway-demo/results ./tsdb/victoria \
+  ./remap/mount ./tsdb/engine ./console ./cmd ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
-# are webui's tests') and the scores of the detectors.
-PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/sitefiles/gateways \
-  ./cmd/fairway-demo/simmachine
+# are webui's tests'), and the scores of the detectors and the sites of files, which nothing but the clock runs beside.
+PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine \
+  ./cmd/fairway-demo/sitefiles/gateways
 
-# Everything: what is skipped, and why, is printed at the end.
+# Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
+# processors, and four tests of one that says so: most of those wait for programs that they have started.
 test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory lint build
-	@failed=; .ci/suite -p 3 -timeout 15m $(PLAIN) || failed=yes; \
-	  $(GO) test -run TestKills ./tsdb/engine || failed=yes; \
-	  .ci/suite -race -p 3 -timeout 15m $(LONGEST) $$($(GO) list ./... | grep -vx fairway/webui/browsertest) || failed=yes; \
-	  [ -z "$$failed" ]
+	@.ci/suite -p 1 -timeout 15m $(PLAIN) and -run TestKills ./tsdb/engine and -race -p 2 -parallel 4 -timeout 15m \
+	  $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick:
