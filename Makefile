@@ -45,7 +45,7 @@ lint:
 
 # The packages that take longest begin first, so that none of them is left running alone at the end.
 LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/attack ./cmd/fairway-demo/results ./tsdb/victoria \
-  ./remap/mount ./tsdb/engine ./console ./cmd ./cmd/installtest
+  ./remap/mount ./tsdb/engine ./console ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests'), and the scores of the detectors and the sites of files, which nothing but the clock runs beside.
 PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine \

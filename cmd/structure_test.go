@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -98,12 +99,18 @@ func programOf(pkg string) string {
 	return name
 }
 
-// set holds the positions of what goFiles parsed.
-var set = token.NewFileSet()
+// goFile is a Go file of the module, by its folder and its path below the root.
+type goFile struct {
+	dir, path string
+	lines     int
+	parsed    *ast.File
+}
 
-// goFiles parses every Go file of the module and calls visit with its folder below the root.
-func goFiles(t *testing.T, visit func(dir, file string, lines int, f *ast.File)) {
-	t.Helper()
+// positions are those of what parseAll parsed.
+var positions = token.NewFileSet()
+
+// parseAll parses every Go file of the module, once for all tests.
+var parseAll = sync.OnceValues(func() (files []goFile, _ error) {
 	err := filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -114,16 +121,26 @@ func goFiles(t *testing.T, visit func(dir, file string, lines int, f *ast.File))
 		if d.IsDir() || !strings.HasSuffix(p, ".go") {
 			return nil
 		}
-		f, err := parser.ParseFile(set, p, nil, parser.ParseComments|parser.SkipObjectResolution)
+		f, err := parser.ParseFile(positions, p, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
 		file := filepath.ToSlash(strings.TrimPrefix(p, ".."+string(filepath.Separator)))
-		visit(path.Dir(file), file, set.File(f.Pos()).LineCount(), f)
+		files = append(files, goFile{path.Dir(file), file, positions.File(f.Pos()).LineCount(), f})
 		return nil
 	})
+	return files, err
+})
+
+// goFiles calls visit with every Go file of the module.
+func goFiles(t *testing.T, visit func(dir, file string, lines int, f *ast.File)) {
+	t.Helper()
+	files, err := parseAll()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range files {
+		visit(f.dir, f.path, f.lines, f.parsed)
 	}
 }
 
