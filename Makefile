@@ -47,9 +47,9 @@ lint:
 LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/attack ./cmd/fairway-demo/results ./tsdb/victoria \
   ./remap/mount ./tsdb/engine ./console ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
-# are webui's tests'), and the scores of the detectors and the sites of files, which nothing but the clock runs beside.
+# are webui's tests'), and the scores of detectors and simulated sites, which nothing but the clock runs beside.
 PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine \
-  ./cmd/fairway-demo/sitefiles/gateways
+  ./webui/incident ./anomaly/clientslow ./cmd/fairway-demo/sitefiles/gateways ./cmd
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
 # processors, and four tests of one that says so: most of those wait for programs that they have started.
