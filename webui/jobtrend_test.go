@@ -14,7 +14,8 @@ import (
 	"fairway/webui/api"
 )
 
-// The help desk sees which jobs wait, how much, and for what; those that wait the most come first.
+// The help desk sees which jobs wait, how much, and for what; those that wait the most come first, and each has its
+// series.
 func TestJobsThatWaitComeFirst(t *testing.T) {
 	s, slow := simsite.NewSlow(t, simsite.Options{})
 	jobs := s.Machine.Sim.Jobs()
@@ -56,24 +57,17 @@ func TestJobsThatWaitComeFirst(t *testing.T) {
 		len(v.Waits.Causes[at].Waits) != 180 {
 		t.Errorf("by cause: %+v", v.Waits.Causes)
 	}
+	seriesOfAJob(t, s, jobs[0].ID, jobs[0].Nodes)
 }
 
-// What a job did over time is the sum over its nodes, as far as it ran in the range. An unknown job has no series.
-func TestSeriesOfAJob(t *testing.T) {
-	s, _ := simsite.NewSlow(t, simsite.Options{})
-	j := s.Machine.Sim.Jobs()[0]
-	if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,
-		Nodes: j.Nodes}); err != nil {
-		t.Fatal(err)
-	}
-	for range 30 {
-		s.Later()
-	}
+// seriesOfAJob: what a job did over time is the sum over its nodes, as far as it ran in the range. An unknown job has
+// no series.
+func seriesOfAJob(t *testing.T, s *simsite.Site, job topology.JobID, nodes []topology.NodeID) {
 	f, _ := s.Board.Frame(s.Machine.Topo.ByRole(topology.Forwarder)[0].ID)
 	span := fmt.Sprintf("?from=%d&to=%d", f.TimeMillis-20_000, f.TimeMillis)
-	a := get[api.JobSeries](s, "/api/v1/jobs/"+string(j.ID)+"/series"+span)
+	a := get[api.JobSeries](s, "/api/v1/jobs/"+string(job)+"/series"+span)
 	sum := map[int64]float64{}
-	for _, n := range j.Nodes {
+	for _, n := range nodes {
 		one := get[api.SeriesAnswer](s, "/api/v1/series"+span+"&metric=write_bytes&node="+string(n))
 		for _, of := range one.Series {
 			for _, p := range of.Points {

@@ -68,10 +68,17 @@ func ownSite(t *testing.T) (s *simsite.Site, slow topology.ForwarderID, mine rem
 	return s, slow, mine, regexp.MustCompile(`\b(` + strings.Join(words, "|") + `)\b`)
 }
 
-// TestAUserSeesTheOwnAlone makes every call of the table that reads, with every name that a path may have, as a user:
-// no answer names another user's job, its user, application or nodes; and no call changes anything.
+// TestAUserSeesTheOwnAlone asks one site, because a site with a past takes seconds.
 func TestAUserSeesTheOwnAlone(t *testing.T) {
 	s, slow, mine, secret := ownSite(t)
+	t.Run("calls", func(t *testing.T) { callsOfAUser(t, s, slow, mine, secret) })
+	t.Run("own", func(t *testing.T) { ownOfAUser(t, s, slow, mine) })
+	t.Run("feed", func(t *testing.T) { feedOfAUser(t, s, slow, mine, secret) })
+}
+
+// callsOfAUser makes every call of the table that reads, with every name that a path may have, as a user: no answer
+// names another user's job, its user, application or nodes; and no call changes anything.
+func callsOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine remap.Job, secret *regexp.Regexp) {
 	headers := signIn(s, mine.User, remap.User).headers(s)
 	viewer := func(path string) []byte {
 		_, b := s.Ask("GET", path, simsite.ViewerSecret, nil)
@@ -137,9 +144,8 @@ func TestAUserSeesTheOwnAlone(t *testing.T) {
 	}
 }
 
-// TestAUserSeesTheOwn: jobs, how the forwarders that they use are, and what is found of these.
-func TestAUserSeesTheOwn(t *testing.T) {
-	s, slow, mine, _ := ownSite(t)
+// ownOfAUser: jobs, how the forwarders that they use are, and what is found of these.
+func ownOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine remap.Job) {
 	headers := signIn(s, mine.User, remap.User).headers(s)
 	ask := func(path string, want int) []byte {
 		t.Helper()
@@ -195,9 +201,8 @@ func forwardersOf(rows []api.JobRow, s *simsite.Site) (out []topology.ForwarderI
 	return out
 }
 
-// TestTheFeedOfAUser: the same words are in no message of the live feed, which brings the own seconds.
-func TestTheFeedOfAUser(t *testing.T) {
-	s, slow, mine, secret := ownSite(t)
+// feedOfAUser: the same words are in no message of the live feed, which brings the own seconds.
+func feedOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine remap.Job, secret *regexp.Regexp) {
 	v := signIn(s, mine.User, remap.User)
 	h := http.Header{}
 	for pair := range slices.Chunk(v.headers(s), 2) {

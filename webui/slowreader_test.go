@@ -130,7 +130,7 @@ func TestOneThatStopsReading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes until a write has waited for its limit")
 	}
-	const n, alone = 400, 15
+	const n, alone = 400, 5
 	const everything = "overview,plans,grid:bw,grid:mdops,grid:latency,grid:err"
 	logged := &logLines{}
 	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 2400,
