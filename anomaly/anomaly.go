@@ -192,6 +192,17 @@ func Digits(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
+// Saturated is the ratio from which on ratios say the same: beyond it the peers' time is next to nothing, and chance.
+const Saturated = 100
+
+// Times writes how many times its peers' a value is, the same in every sentence, heading and list.
+func Times(ratio float64) string {
+	if ratio > Saturated {
+		return fmt.Sprintf("over %dx", Saturated)
+	}
+	return Digits(ratio) + "x"
+}
+
 // Counted is a number of things as people say it: 1 node, 2 nodes, 1 process, 2 processes.
 func Counted[T int | int64 | float64](n T, thing string) string {
 	switch {

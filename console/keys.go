@@ -65,7 +65,7 @@ var keyTable = []binding{
 	{act: screen.ActApprove, keys: []string{"A"}, show: "A", does: "open the plan that waits, to read and approve it",
 		hint: "", on: []string{screen.OnOverview}, changes: true},
 	{act: screen.ActApprove, keys: []string{"A"}, show: "A",
-		does: "do what e has asked about: exclude the forwarder, or return it",
+		does: "do what e has asked about (exclude the forwarder, or return it); else open the plan that waits",
 		on:   []string{screen.OnForwarder, screen.OnFindings, screen.OnFinding}, changes: true},
 	{act: screen.ActReject, keys: []string{"x"}, show: "x", does: "reject this plan; nothing moves", hint: "reject",
 		on: []string{screen.OnPlan}},

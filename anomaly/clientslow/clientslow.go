@@ -364,16 +364,16 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = math.Exp(s.Took), math.Exp(s.Took-s.Ratio)
 	if worst == int(inside) {
 		v.Sentence = fmt.Sprintf(
-			"%s is %sx slow: a request is in service for %s ms (peers %s), by its queue and completions",
-			id, anomaly.Digits(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+			"%s is %s slow: a request is in service for %s ms (peers %s), by its queue and completions",
+			id, anomaly.Times(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
 		return
 	}
 	ratios := d.Ratio(id)
 	if worst == int(own) {
 		v.Class = failslow.Meta.String()
 		v.Sentence = fmt.Sprintf(
-			"%s is %sx slow at metadata: a stat takes %s ms, peers %s, though hardly a request is before it",
-			id, anomaly.Digits(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+			"%s is %s slow at metadata: a stat takes %s ms, peers %s, though hardly a request is before it",
+			id, anomaly.Times(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
 		return
 	}
 	v.Class = failslow.Class(worst).String()
@@ -394,7 +394,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 		v.Class = ""
 	}
 	v.Sentence = fmt.Sprintf(
-		"%s is %sx slow at %s: %s ms, peers %s%s", id, anomaly.Digits(ratios[worst]),
+		"%s is %s slow at %s: %s ms, peers %s%s", id, anomaly.Times(ratios[worst]),
 		anomaly.ClassWords(failslow.Class(worst).String()), milliseconds(s.Took), milliseconds(s.Took-s.Ratio), others)
 }
 

@@ -34,10 +34,10 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	switch top {
 	case readSlow:
 		v.Class = Read.String()
-		v.Sentence = fmt.Sprintf("%s is %sx slow at reading, for its load; writing is normal", n.ID, anomaly.Digits(r))
+		v.Sentence = fmt.Sprintf("%s is %s slow at reading, for its load; writing is normal", n.ID, anomaly.Times(r))
 	case writeSlow:
 		v.Class = Write.String()
-		v.Sentence = fmt.Sprintf("%s is %sx slow at writing, for its load; reading is normal", n.ID, anomaly.Digits(w))
+		v.Sentence = fmt.Sprintf("%s is %s slow at writing, for its load; reading is normal", n.ID, anomaly.Times(w))
 	case metaSlow:
 		v.Class = Meta.String()
 		v.Sentence = fmt.Sprintf("%s is slow at metadata: it seldom answers at once, unlike its peers", n.ID)
@@ -47,14 +47,14 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	case canary:
 		if min(n.ratio[Read], n.ratio[Write]) < visible {
 			v.Sentence = fmt.Sprintf(
-				"%s is slow at canaries: reads %sx and writes %sx as long as through its peers", n.ID,
-				anomaly.Digits(math.Exp(n.through[Read])), anomaly.Digits(math.Exp(n.through[Write])))
+				"%s is slow at canaries: reads %s and writes %s as long as through its peers", n.ID,
+				anomaly.Times(math.Exp(n.through[Read])), anomaly.Times(math.Exp(n.through[Write])))
 			return
 		}
 		fallthrough // what its load shows says more
 	default:
-		v.Sentence = fmt.Sprintf("%s is %sx slow at reading and %sx at writing, for its load", n.ID, anomaly.Digits(r),
-			anomaly.Digits(w))
+		v.Sentence = fmt.Sprintf("%s is %s slow at reading and %s at writing, for its load", n.ID, anomaly.Times(r),
+			anomaly.Times(w))
 	}
 }
 

@@ -226,7 +226,7 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 		why = fmt.Sprintf("; %.0f %% of that its network threads wait for a processor: it is short of CPU",
 			100*r.newest.starved)
 	}
-	v.Sentence = fmt.Sprintf("%s is %sx slow: %s take %s ms %s it, %s ms %s %s%s", r.id,
-		anomaly.Digits(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s take %s ms %s it, %s ms %s %s%s", r.id,
+		anomaly.Times(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
 		anomaly.Digits(1000*took/math.Exp(r.ratio)), g.words.through, g.words.peers, why)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/layout"
 	"fairway/collector"
@@ -244,12 +245,24 @@ func (d *Detectors) wait(id topology.ForwarderID) Wait {
 	if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
 		ratios = node.Ratio
 	}
+	only := accused(d.second.verdicts, id.Node())
 	for c, r := range ratios {
-		if r > 0 && sums.ops[c] > 0 && !(w.Slow >= r) {
+		if r > 0 && sums.ops[c] > 0 && !(w.Slow >= r) && (only == "" || only == failslow.Class(c).String()) {
 			w.Slow, w.Class = r, failslow.Class(c)
 		}
 	}
 	return w
+}
+
+// accused is the class of operations at which a forwarder is judged slow in the newest second; "" of none or several.
+// How slow it is shown beside that sentence must not be of others.
+func accused(verdicts []anomaly.Verdict, id topology.NodeID) string {
+	for i := range verdicts {
+		if v := &verdicts[i]; v.Node == id && v.Kind == anomaly.FailSlow && v.Level >= anomaly.Doubt {
+			return v.Class
+		}
+	}
+	return ""
 }
 
 // lately is over how many seconds the numbers beside a trend are meant: I/O comes in bursts.

@@ -78,8 +78,11 @@ func (c *confirmed) ask(s *State) {
 	s.Note = fmt.Sprintf("%s %s does it, any other key does not.", c.text, s.Key(ActApprove))
 }
 
-// Approve does what waits for it.
-func (j *Judging) Approve(s *State) tea.Cmd {
+// Approve does what waits for it; else it opens the plan that waits because of a finding or a node.
+func (j *Judging) Approve(s *State, about string) tea.Cmd {
+	if n := NeedOf(s, about); j.waits == nil && n != nil && n.Plan != "" {
+		return s.Host.Open(AtPlan(n.Plan))
+	}
 	switch why := RefusesForwarder(s, ActExclude, nil, nil); {
 	case j.waits == nil:
 		s.Note = "refused: nothing waits for it; " + s.Key(ActExclude) + " says first what, and why"
@@ -209,7 +212,7 @@ func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding, sent *remap.Opti
 	}
 	switch a {
 	case ActApprove:
-		return j.Approve(s)
+		return j.Approve(s, f.ID)
 	case ActAck:
 		return say(s, "acknowledge "+f.ID, func(ctx context.Context) error {
 			_, err := s.Server.Acknowledge(ctx, f.ID, "")

@@ -22,6 +22,9 @@ func (q *Question) Again(s *State, a Action) bool {
 	return false
 }
 
+// Asked is the key that was asked about and not answered; ActNone of no question.
+func (q *Question) Asked() Action { return q.act }
+
 // Unask takes the question back unless a answers it.
 func (q *Question) Unask(a Action) {
 	if a != q.act {

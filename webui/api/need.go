@@ -159,7 +159,7 @@ func (o *Overview) Quiet() {
 		}
 	}
 	if len(open) == 0 && most != nil {
-		o.Calm += fmt.Sprintf(" %s takes %sx as long as its peers now, not for long enough to accuse it.", most.ID,
-			anomaly.Digits(*most.Slow))
+		o.Calm += fmt.Sprintf(" %s takes %s as long as its peers now, not for long enough to accuse it.", most.ID,
+			anomaly.Times(*most.Slow))
 	}
 }

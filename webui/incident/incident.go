@@ -49,6 +49,8 @@ type Series struct {
 
 // Chart is one metric of the node beside its peers'; a step of which nothing is known is null.
 type Chart struct {
+	class string // of the operations that the metric belongs to; "" of several
+
 	Metric string  `json:"metric"`
 	Label  string  `json:"label"`
 	Unit   string  `json:"unit"`

@@ -32,8 +32,6 @@ const (
 	// queue that is empty most of the time, would say nothing.
 	instant = 1e-4
 	one     = 1
-	// saturated is the ratio from which charts are alike: what clients see stays in front of what explains it.
-	saturated = 100
 	// speaks is the least ratio of a chart that accuses; below it is what differs among healthy nodes.
 	speaks = 1.25
 )
@@ -98,7 +96,7 @@ func Read(ctx context.Context, store Selector, c Compared) (Series, error) {
 			s.Charts = append(s.Charts, *chart)
 		}
 	}
-	slices.SortStableFunc(s.Charts, func(a, b Chart) int { return cmp.Compare(weight(b), weight(a)) })
+	slices.SortStableFunc(s.Charts, func(a, b Chart) int { return cmp.Compare(c.weight(&b), c.weight(&a)) })
 	return s, nil
 }
 
@@ -117,12 +115,17 @@ func (c *Compared) span() Span {
 	return s
 }
 
-// weight orders charts: those that accuse by how much, then the others as they come.
-func weight(c Chart) float64 {
-	if c.Ratio == nil || *c.Ratio < speaks {
+// weight orders charts: those of the operations that the finding names, those that accuse by how much, then the others
+// as they come.
+func (c *Compared) weight(one *Chart) float64 {
+	if one.Ratio == nil || *one.Ratio < speaks {
 		return 0
 	}
-	return min(*c.Ratio, saturated)
+	w := min(*one.Ratio, anomaly.Saturated) // of these, what clients see stays in front of what explains it
+	if c.Class != "" && one.class == c.Class {
+		w += anomaly.Saturated
+	}
+	return w
 }
 
 // compared are the node and some of its peers.
@@ -250,7 +253,8 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 		return nil
 	}
 	info := m.Info()
-	c := &Chart{Metric: info.Name, Label: info.Label, Unit: info.Unit.Info().Shown, Scale: info.Unit.Info().Scale}
+	c := &Chart{class: classOf(info.Of), Metric: info.Name,
+		Label: info.Label, Unit: info.Unit.Info().Shown, Scale: info.Unit.Info().Scale}
 	var means []float64
 	first, end := r.step(r.asked.Accused.From), r.step(r.asked.Accused.To)
 	for n, row := range rows {
@@ -290,6 +294,16 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 	return c
 }
 
+// classOf is the class of the operations that a metric belongs to; "" of several.
+func classOf(of [2]collector.Metric) string {
+	for _, t := range timed {
+		if of == [2]collector.Metric{t.ops} {
+			return t.class
+		}
+	}
+	return ""
+}
+
 // means are a node's mean and that of its peers, with the unit; below says that theirs is less.
 func (c *Chart) means(own, peers float64, below bool) string {
 	than := ""
@@ -302,13 +316,10 @@ func (c *Chart) means(own, peers float64, below bool) string {
 
 // says is how many times its peers' a value was, as all faces write it; nothing of what differs among healthy nodes.
 func says(ratio float64) string {
-	switch {
-	case ratio < speaks:
+	if ratio < speaks {
 		return ""
-	case ratio > saturated: // of almost nothing
-		return fmt.Sprintf("over %dx", saturated)
 	}
-	return anomaly.Digits(ratio) + "x"
+	return anomaly.Times(ratio)
 }
 
 // step is the step of an instant, within what is shown.

@@ -49,7 +49,14 @@ export async function jobsPage(app, q) {
       { name: 'id', head: 'JOB', text: r => r.id },
       { name: 'app', head: 'APP', text: r => r.app || '-' },
       { name: 'user', head: 'USER', text: r => r.user || '-' },
-      { name: 'nodes', head: 'NODES', num: true, text: r => String(r.node_count), value: r => r.node_count },
+      {
+        name: 'nodes',
+        head: 'NODES',
+        wide: true,
+        num: true,
+        text: r => String(r.node_count),
+        value: r => r.node_count,
+      },
       {
         name: 'moved',
         head: 'MB/s',
@@ -70,6 +77,7 @@ export async function jobsPage(app, q) {
       {
         name: 'forwarders',
         head: 'FORWARDERS',
+        wide: true,
         num: true,
         text: r => (over(r) || !r.now ? '' : String(r.now.forwarders)),
         value: r => now(r).forwarders,
@@ -77,6 +85,7 @@ export async function jobsPage(app, q) {
       {
         name: 'minutes',
         head: 'MB/s, 5 min',
+        wide: true,
         text: () => '',
         value: r => now(r).moved_bytes_per_sec,
         draw: (cell, r) => {
@@ -84,10 +93,11 @@ export async function jobsPage(app, q) {
           cell.replaceChildren(...(over(r) || !steps.length ? [] : [sparkline(steps, Math.max(1, ...steps))]));
         },
       },
-      { name: 'ran', head: 'RAN', num: true, text: r => age(ran(r)), value: ran },
+      { name: 'ran', head: 'RAN', wide: true, num: true, text: r => age(ran(r)), value: ran },
       {
         name: 'started',
         head: 'STARTED',
+        wide: true,
         num: true,
         text: r => when(r.start, app.now()),
         value: r => Date.parse(r.start),
@@ -95,6 +105,7 @@ export async function jobsPage(app, q) {
       {
         name: 'ended',
         head: 'ENDED',
+        wide: true,
         num: true,
         text: r => (over(r) ? when(r.end, app.now()) : 'running'),
         value: r => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count),
@@ -188,7 +199,7 @@ export async function auditPage(app, q) {
       { name: 'seq', head: '#', num: true, text: r => String(r.seq), value: r => r.seq },
       { name: 'at', head: 'TIME', text: r => when(r.at, app.now()), value: r => Date.parse(r.at) },
       { name: 'actor', head: 'WHO', text: r => r.actor },
-      { name: 'from', head: 'BY', text: r => r.from ?? '' },
+      { name: 'from', head: 'BY', wide: true, text: r => r.from ?? '' },
       { name: 'action', head: 'DID', text: r => r.action.replaceAll('_', ' ') },
       { name: 'subject', head: 'TO', text: r => r.subject },
       { name: 'result', head: 'RESULT', text: r => r.result ?? '' },

@@ -4,8 +4,8 @@ import { missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
- * boolean, title?: string, rare?: boolean, draw?: (cell: HTMLElement, r: any) => void}} Column
- * A rare column is shown only while a row has a value there.
+ * boolean, title?: string, rare?: boolean, wide?: boolean, draw?: (cell: HTMLElement, r: any) => void}} Column
+ * A rare column is shown only while a row has a value there, a wide one not on a phone.
  */
 export class Table {
   /**
@@ -41,7 +41,7 @@ export class Table {
     this.head.replaceChildren(
       ...this.columns.map(c =>
         h(
-          c.num ? 'th.num' : 'th',
+          (c.num ? 'th.num' : 'th') + (c.wide ? '.wide' : ''),
           {
             scope: 'col',
             title: c.title,
@@ -121,7 +121,11 @@ export class Table {
   drawRow(r, i) {
     let tr = /** @type {HTMLElement|undefined} */ (this.body.children[i]);
     if (!tr) {
-      tr = h('tr', null, ...this.columns.map(c => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : ''))));
+      tr = h(
+        'tr',
+        null,
+        ...this.columns.map(c => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : '') + (c.wide ? '.wide' : ''))),
+      );
       this.body.append(tr);
     }
     this.columns.forEach((c, k) => {

@@ -136,7 +136,8 @@ func (p *List) Body(s *screen.State, w, h int) []string {
 	}
 	lines := []string{s.Bold(chart.Clip(findingHead(w), w))}
 	at := p.at(rows)
-	under := chart.Paragraphs(w, chart.Clean(rows[at].Sentence))
+	under := append(chart.Paragraphs(w, chart.Clean(rows[at].Sentence)),
+		screen.NeedLines(s, screen.NeedOf(s, rows[at].ID), w)...)
 	lines = append(lines, table.Lines(s.Palette, len(rows), at, w, max(1, h-len(under)-2), "",
 		func(i int) string { return findingLine(s, &rows[i], w) })...)
 	return append(append(lines, s.Palette.Rule(w)), under...)

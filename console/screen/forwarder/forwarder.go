@@ -82,7 +82,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActCanary:
 		return p.askCanary(s)
 	case screen.ActApprove:
-		return p.Approve(s)
+		return p.Approve(s, string(p.id))
 	case screen.ActExclude:
 		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why

@@ -140,6 +140,9 @@ func findings(s *screen.State, id topology.ForwarderID, w int) []string {
 			lines = append(lines, " "+l)
 		}
 	}
+	if n := screen.NeedOf(s, string(id)); n != nil {
+		return append(lines, screen.NeedLines(s, n, w)...)
+	}
 	if r := s.Forwarder(id); r != nil && r.Plan != "" {
 		lines = append(lines, chart.Clip(" Plan "+chart.Clean(r.Plan)+" touches it ("+s.Key(screen.ActPlans)+
 			" lists the plans).", w))

@@ -7,11 +7,9 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -25,8 +23,8 @@ type need struct {
 // needOn is the nth of what waits for a person, as the server lists it, in this console's keys.
 func needOn(s *screen.State, nth int) need {
 	n := &s.Shown.Needs[nth]
-	out := need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n), victims: victims(n.Victims),
-		remedy: remedy(s, n.Remedy)}
+	out := need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n),
+		victims: screen.VictimWords(n.Victims), remedy: screen.RemedyWords(s, n.Remedy)}
 	if out.sign == "" {
 		out.sign = " !"
 	}
@@ -61,81 +59,23 @@ func since(s *screen.State, n *api.Need) string {
 	return word + chart.Age(s.AsOf().Sub(n.Since))
 }
 
-// remedy is what helps and the key that does it.
-func remedy(s *screen.State, r *api.Remedy) string {
-	if r == nil {
-		return ""
-	}
-	text := chart.Clean(r.Text)
-	if act, ok := keyOf[r.Action]; ok {
-		text += ": " + s.Key(act)
-	}
-	if r.Else != nil {
-		text += ", or " + remedy(s, r.Else)
-	}
-	return text
-}
-
-var keyOf = map[remap.Action]screen.Action{remap.ActApprove: screen.ActApprove, api.ActPropose: screen.ActPropose,
-	remap.ActExclude: screen.ActExclude, api.ActLook: screen.ActNext}
-
-// victims says who waits, the job that loses most first, in words that get shorter: how much it waits stays.
-func victims(all []api.Victim) []string {
-	if len(all) == 0 {
-		return nil
-	}
-	v, more := &all[0], ""
-	if n := len(all) - 1; n > 0 {
-		more = ", " + anomaly.Counted(n, "more job")
-	}
-	name := "job " + string(v.Job)
-	if v.App != "" {
-		name = fmt.Sprintf("%s (%s)", v.App, name)
-	}
-	short := *v
-	short.CostSeconds = 0
-	short.Write()
-	out := []string{v.Text + more, short.Text + more}
-	if v.Share >= 0.005 {
-		out = append(out, fmt.Sprintf("%s waits %.0f %%%s", name, 100*v.Share, more))
-	}
-	for i := range out {
-		out[i] = chart.Clean(out[i])
-	}
-	return out
-}
-
-// fitting is the first of some words that fits w columns, else the last.
-func fitting(words []string, w int) string {
-	for _, text := range words {
-		if ansi.StringWidth(text) <= w {
-			return text
-		}
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	return words[len(words)-1]
-}
-
-// needOf is what waits because of a finding.
-func needOf(s *screen.State, id string) *api.Need {
-	for i := range s.Shown.Needs {
-		if s.Shown.Needs[i].Finding == id {
-			return &s.Shown.Needs[i]
-		}
-	}
-	return nil
-}
-
 // look is how loud a need is.
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
-// lines draws a need in w columns: what, for how long; who suffers; what to press.
-func (n *need) lines(s *screen.State, w int) []string {
+// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
+// has a second line rather than an end that is missing.
+func (n *need) lines(s *screen.State, w int, room bool) []string {
 	p := s.Palette
-	out := []string{p.Paint(n.look(s), chart.Ends(n.sign+" "+n.what, " "+n.tail, w))}
-	who := fitting(n.victims, w-3)
+	what, rest := n.what, ""
+	if wide := w - ansi.StringWidth(n.sign+"  "+n.tail); room && ansi.StringWidth(what) > wide {
+		wrapped := chart.Wrap(what, wide)
+		what, rest = wrapped[0], strings.Join(wrapped[1:], " ")
+	}
+	out := []string{p.Paint(n.look(s), chart.Ends(n.sign+" "+what, " "+n.tail, w))}
+	if rest != "" {
+		out = append(out, p.Paint(n.look(s), chart.Clip("   "+rest, w)))
+	}
+	who := screen.Fitting(n.victims, w-3)
 	switch {
 	case who == "" && n.remedy == "":
 	case who == "":
@@ -153,6 +93,9 @@ func (n *need) lines(s *screen.State, w int) []string {
 	return out
 }
 
+// roomy is how many lines the list of needs has where the first may take one more.
+const roomy = 4
+
 // needLines draws as many needs as fit h lines, and counts the others.
 func (p *Screen) needLines(s *screen.State, w, h int) []string {
 	all := len(s.Shown.Needs)
@@ -162,7 +105,7 @@ func (p *Screen) needLines(s *screen.State, w, h int) []string {
 	var out []string
 	for i := range all {
 		n := needOn(s, i)
-		lines, left := n.lines(s, w), all-i-1
+		lines, left := n.lines(s, w, h >= roomy), all-i-1
 		if i > 0 && (len(out)+len(lines) > h || left > 0 && len(out)+len(lines) > h-1) {
 			out = append(out, chart.Clip(fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext)), w))
 			break

@@ -170,14 +170,17 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 		head = screen.Says(f)
 	}
 	out := []string{pal.Paint(s.SignLook(sign), chart.Clip(sign+" "+head, w))}
+	if whole := chart.Wrap(head, w-3); len(whole) == 2 {
+		out = []string{pal.Paint(s.SignLook(sign), sign+" "+whole[0]), pal.Paint(s.SignLook(sign), "   "+whole[1])}
+	}
 	add := func(label, text string) {
 		out = append(out, chart.Clip(" "+chart.Left(label, 9)+text, w))
 	}
 	if f != nil {
 		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
 			chart.Age(s.AsOf().Sub(f.Since)), anomaly.Counted(r.Clients, "node")))
-		if n := needOf(s, f.ID); n != nil && len(n.Victims) > 0 {
-			add("victims", fitting(victims(n.Victims), w-10))
+		if n := screen.NeedOf(s, f.ID); n != nil && len(n.Victims) > 0 {
+			add("victims", screen.Fitting(screen.VictimWords(n.Victims), w-10))
 		}
 	} else {
 		add("serves", screen.Serves(r))

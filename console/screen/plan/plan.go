@@ -115,30 +115,6 @@ func (p *Screen) decided(s *screen.State, a screen.Answer[decided]) tea.Cmd {
 	return p.Refresh(s)
 }
 
-func previewLines(v *api.PlanView) []string {
-	lines := slices.Clone(v.Lines)
-	for _, c := range v.Checks {
-		lines = append(lines, string(c.Level)+" "+c.Name)
-	}
-	return lines
-}
-
-// diff lists what is only in was and only in is; the order of a preview carries no meaning.
-func diff(was, is []string) []string {
-	var out []string
-	for _, l := range was {
-		if !slices.Contains(is, l) {
-			out = append(out, "- "+l)
-		}
-	}
-	for _, l := range is {
-		if !slices.Contains(was, l) {
-			out = append(out, "+ "+l)
-		}
-	}
-	return out
-}
-
 func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	switch a {
 	case screen.ActOpen:
@@ -160,7 +136,6 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 			return nil
 		}
 		if !p.asked.Again(s, a) {
-			s.Note = p.question(s, a)
 			return nil
 		}
 		return p.send(s, a)
@@ -315,6 +290,10 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	if n < len(v.Lines) {
 		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.Key(screen.ActAll)))
 	}
+	if n := screen.NeedOf(s, v.ID); n != nil && n.Finding != "" {
+		say("BECAUSE", fmt.Sprintf("%s (%s)", n.What, n.Finding))
+		say("SUFFERS", screen.Fitting(screen.VictimWords(n.Victims), w-12))
+	}
 	say("WHY", v.Reason)
 	if v.Expected != "" {
 		say("EXPECTED", v.Expected)
@@ -437,9 +416,17 @@ func (p *Screen) progress(s *screen.State, w int) []string {
 	return lines
 }
 
-// buttons are the reason and what can be pressed; Cancel is where the focus is.
+// buttons are the reason and what can be pressed; Cancel is where the focus is. A question stands in their place: there
+// the eye is.
 func (p *Screen) buttons(s *screen.State, w int) []string {
 	pal := s.Palette
+	if a := p.asked.Asked(); a != screen.ActNone {
+		lines := []string{pal.Rule(w)}
+		for _, l := range chart.Paragraphs(w, p.question(s, a)) {
+			lines = append(lines, pal.Paint(pal.Reverse, chart.Left(l, w)))
+		}
+		return append(lines, chart.Clip(" reason: "+chart.OrMissing(strings.TrimSpace(p.reason.Text)), w))
+	}
 	if p.plan.Value.State != remap.Proposed {
 		can, moves := "", false
 		for _, one := range []struct {
