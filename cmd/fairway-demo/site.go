@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ type siteOptions struct {
 	seed    uint64
 	load    float64
 	groups  int
+	spares  int
 	large   bool
 	release string
 	dir     string
@@ -34,6 +36,7 @@ type siteOptions struct {
 	alone   bool
 	layer   string
 	blind   string
+	named   bool
 }
 
 // fileSite is a site in files, of routers or of gateways.
@@ -44,8 +47,12 @@ type fileSite interface {
 	Nodes() []string
 	Machine() []map[string]any
 	Forwarders() int
+	Rates() (client, forwarder float64) // bytes a second
 	What() string
 }
+
+// jobOfSeconds is the volume above which a job of such a site may have more forwarders: its jobs last seconds.
+const jobOfSeconds = 1e9
 
 // newSite is the command that runs a site in files, and those that change it while it runs.
 func newSite() *cobra.Command {
@@ -69,18 +76,20 @@ func newSite() *cobra.Command {
 	f.Uint64Var(&s.seed, "seed", 1, "draws what happens")
 	f.Float64Var(&s.load, "load", 0.6, "data asked for, as a share of what the routers pass")
 	f.IntVar(&s.groups, "groups", 0, "static routes: groups of clients with routers of their own; 0: all use all")
+	f.IntVar(&s.spares, "spares", 0, "routers that nobody's traffic uses by itself")
 	f.BoolVar(&s.large, "large", false, "1,000 clients, 16 routers, 32 servers; 8 of the clients have files")
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
 	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
 	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers), or nfs, dvs or lwfs: gateways with Lustre behind them")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
+	f.BoolVar(&s.named, "named-jobs", false, "nothing runs but what \"site job\" starts; DFRA decides on such jobs")
 	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
 	c.AddCommand(newSiteLnetctl(), newSiteFault(), newSiteMend(), newSiteTrick(), newSiteTruth(), newSiteTool(),
-		newSiteRelink())
+		newSiteRelink(), newSiteJob(), newSiteEnd())
 	return c
 }
 
@@ -149,6 +158,35 @@ func newSiteFault() *cobra.Command {
 				}
 			}
 			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/fault", f, nil)
+		},
+	}
+}
+
+// newSiteJob starts a job on the site's nodes; the batch system's part, fairway's hooks, is the caller's.
+func newSiteJob() *cobra.Command {
+	return &cobra.Command{
+		Use:   "job DIR ID NODE,NODE.. N-1|N-N LOAD",
+		Short: "Start a job: all its nodes open one file, or each its own; LOAD of 1 would fill its part of the routers",
+		Args:  cobra.ExactArgs(5),
+		RunE: func(c *cobra.Command, args []string) error {
+			o := sitefiles.JobOrder{ID: args[1], Nodes: strings.Split(args[2], ","), Files: model.Sharing(args[3])}
+			if o.Files != model.OneFile && o.Files != model.FileEach {
+				return fmt.Errorf("%q: want %s or %s", args[3], model.OneFile, model.FileEach)
+			}
+			var err error
+			if o.Load, err = strconv.ParseFloat(args[4], 64); err != nil {
+				return err
+			}
+			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/job", o, nil)
+		},
+	}
+}
+
+func newSiteEnd() *cobra.Command {
+	return &cobra.Command{
+		Use: "end DIR ID", Short: "End a job of a running site", Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/end", sitefiles.JobOrder{ID: args[1]}, nil)
 		},
 	}
 }
@@ -238,7 +276,10 @@ func (o *siteOptions) build(dir string) (fileSite, error) {
 		const withFiles = 8
 		opt.Model, opt.Clients = model.Large(o.seed), withFiles
 	}
-	opt.Model.Load, opt.Model.Groups, opt.Blind = o.load, o.groups, o.blind
+	opt.Model.Load, opt.Model.Groups, opt.Model.Spares, opt.Blind = o.load, o.groups, o.spares, o.blind
+	if o.named {
+		opt.Model.Jobs = []model.Job{}
+	}
 	var err error
 	if opt.Release, err = format.ParseRelease(o.release); err != nil {
 		return nil, err
@@ -298,6 +339,12 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 	d.conf.Table("driver")["kind"] = kind
 	if d.site.auto {
 		d.conf.Table("findings")["mode"] = "auto"
+	}
+	if d.site.named {
+		d.conf.Table("desk")["mode"], d.conf.Table("desk")["healthy_floor"] = "auto", 1
+		limits := d.conf.Table("dispatch")
+		limits["policy"], limits["v_min_bytes"] = "dfra", jobOfSeconds
+		limits["cn_peak_bw"], limits["fwd_peak_bw"] = site.Rates()
 	}
 	return nil
 }

@@ -26,23 +26,31 @@ func Past(r *history.Run) *dfra.Run {
 }
 
 // defaultForwarders are those of the nodes' default mapping, in the order of the nodes; where the
-// site has none for a node, the one it is seen on.
+// site has none for a node, the one it is seen on, or all that it spreads its traffic over.
 func defaultForwarders(s *remap.Situation, nodes []topology.NodeID) (out []topology.ForwarderID) {
 	seen := map[topology.ForwarderID]bool{}
 	for _, n := range nodes {
-		if f := defaultOf(s, n); f != "" && !seen[f] {
-			seen[f] = true
-			out = append(out, f)
+		for _, f := range defaultsOf(s, n) {
+			if !seen[f] {
+				seen[f] = true
+				out = append(out, f)
+			}
 		}
 	}
 	return out
 }
 
-func defaultOf(s *remap.Situation, n topology.NodeID) topology.ForwarderID {
-	if f, ok := s.Machine.Default[n]; ok {
-		return f
+func defaultsOf(s *remap.Situation, n topology.NodeID) (out []topology.ForwarderID) {
+	if f := s.Machine.Default[n]; f != "" {
+		return []topology.ForwarderID{f}
 	}
-	return s.Observed[n]
+	if f := s.Observed[n]; f != "" {
+		return []topology.ForwarderID{f}
+	}
+	for _, over := range s.SpreadOf(n) {
+		out = append(out, over.Forwarder)
+	}
+	return out
 }
 
 // caseOf is everything the policy's decision depends on.
@@ -131,7 +139,8 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 }
 
 // assign turns a decision into moves: a default forwarder that was replaced sends its nodes to the
-// one in its place; granted forwarders share the nodes in even blocks.
+// one in its place; granted forwarders share the nodes in even blocks. Nodes that spread their traffic over a
+// forwarder that was replaced go, each to one, to those that the job has now: nobody else can have them avoid it.
 //
 // A default forwarder that is dedicated to another job and could not be replaced by an idle one
 // sends its nodes to the healthy forwarder with the fewest clients: two jobs never share a dedicated
@@ -155,10 +164,10 @@ func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision,
 		}
 		place[f] = to
 	}
-	for _, n := range nodes {
-		f := defaultOf(s, n)
-		if to := place[f]; to != "" && to != f {
-			moves = append(moves, remap.Move{Node: n, To: to})
+	for i, n := range nodes {
+		from := defaultsOf(s, n)
+		if slices.ContainsFunc(from, func(f topology.ForwarderID) bool { return place[f] != f }) {
+			moves = append(moves, remap.Move{Node: n, To: place[from[i%len(from)]]})
 		}
 	}
 	return moves

@@ -166,7 +166,7 @@ func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
 		must(w.model.Reboot(r))
 	default:
 		j, mix := w.model.Jobs[rng.IntN(4)], model.Mixes()[rng.IntN(len(model.Mixes()))]
-		mix.Think = w.model.Think(mix)
+		mix.Think = w.model.Think(mix, w.Model().Load)
 		w.events = append(w.events, fmt.Sprintf("at %d s clients %v begin %+v", w.seconds, j.Clients, mix))
 		must(w.model.Start(model.Job{ID: fmt.Sprint(2000 + w.seconds), Clients: j.Clients, Mix: mix}))
 	}

@@ -85,6 +85,11 @@ func (s *Site) Forwarders() int {
 	return n
 }
 
+// Rates are what a client's and a router's link pass in one direction, bytes a second.
+func (s *Site) Rates() (client, router float64) {
+	return s.opt.Model.ClientRate, s.opt.Model.RouterRate
+}
+
 // What says what the site is.
 func (s *Site) What() string {
 	m := s.opt.Model

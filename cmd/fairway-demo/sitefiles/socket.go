@@ -118,10 +118,47 @@ func (s *Site) handler() http.Handler {
 		return s.model.Reboot(f.Node)
 	}))
 	m.HandleFunc("POST /trick", Order(s.Trick))
+	m.HandleFunc("POST /job", Order(s.StartJob))
+	m.HandleFunc("POST /end", Order(s.StopJob))
 	m.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.Truth())
 	})
 	return m
+}
+
+// JobOrder starts a job by its name, as its batch system does.
+type JobOrder struct {
+	ID    string        `json:"id"`
+	Nodes []string      `json:"nodes"`
+	Files model.Sharing `json:"files"`
+	// Load is how much it asks for, as a share of what its nodes' part of the routers would pass.
+	Load float64 `json:"load"`
+}
+
+// StartJob starts a job.
+func (s *Site) StartJob(o JobOrder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := model.Job{ID: o.ID, Files: o.Files, Mix: model.Mixes()[1]}
+	for _, name := range o.Nodes {
+		n := s.model.Node(name)
+		if n == nil || n.Role != model.Client {
+			return fmt.Errorf("job %s: %q is not a client of this site", o.ID, name)
+		}
+		j.Clients = append(j.Clients, n.Index)
+	}
+	if o.Load <= 0 || o.Load > 1 {
+		return fmt.Errorf("job %s: load %g: want more than 0, up to 1", o.ID, o.Load)
+	}
+	j.Mix.Think = s.model.Think(j.Mix, o.Load)
+	return s.model.Start(j)
+}
+
+// StopJob ends a job.
+func (s *Site) StopJob(o JobOrder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Stop(o.ID)
 }
 
 // Order reads a body, carries it out, and answers with what went wrong.

@@ -39,6 +39,10 @@ func New(l Layer, seed uint64, dir string) (*Site, error) {
 // Forwarders is how many gateways it has.
 func (s *Site) Forwarders() int { return len(s.model.Gateways) }
 
+// Rates are what a client and a gateway's link can move, bytes a second: a client waits for each answer, and is not
+// bound by a link of its own.
+func (s *Site) Rates() (client, gateway float64) { return linkRate, linkRate }
+
 // What says what the site is.
 func (s *Site) What() string {
 	return fmt.Sprintf("a MODELLED site of %d clients and %d gateways (%s) lives in %s", len(s.model.Clients),

@@ -24,6 +24,16 @@ type Import struct {
 	Pages [2][11]uint64
 }
 
+// Sharing is how a job's processes share its files.
+type Sharing string
+
+// The ways.
+const (
+	Anyhow   Sharing = ""    // its metadata calls open and create as they are drawn
+	OneFile  Sharing = "N-1" // one of its clients creates a file, and all open it
+	FileEach Sharing = "N-N" // each of its clients creates a file
+)
+
 // Job is a program on several clients.
 type Job struct {
 	ID      string
@@ -31,6 +41,8 @@ type Job struct {
 	Begin   time.Duration
 	End     time.Duration // 0: never
 	Mix     Mix
+	// Files is what it opens when it begins and at the beginning of each of its phases.
+	Files Sharing
 	// MetaWaited is how long its metadata calls that have been answered were under way and not in service, which no
 	// file shows.
 	MetaWaited time.Duration
@@ -78,6 +90,17 @@ func (s *Site) Start(j Job) error {
 	return nil
 }
 
+// Stop ends a running job now.
+func (s *Site) Stop(id string) error {
+	for _, j := range s.Jobs {
+		if j.ID == id && s.now < endOf(j) {
+			j.End = s.now
+			return nil
+		}
+	}
+	return fmt.Errorf("no job %q runs", id)
+}
+
 // start begins a job on its clients.
 func (s *Site) start(j *Job) {
 	for _, i := range j.Clients {
@@ -89,6 +112,27 @@ func (s *Site) start(j *Job) {
 		for range j.Mix.Depth {
 			s.After(draw(c.Front.rng, j.Mix.Think+10*time.Millisecond), func() { s.slot(c, j) })
 		}
+	}
+	if j.Files != Anyhow {
+		s.open(j)
+	}
+}
+
+// open opens a job's files, and comes back for its next phase.
+func (s *Site) open(j *Job) {
+	if s.now >= endOf(j) {
+		return
+	}
+	for k, i := range j.Clients {
+		f := s.clients[i].Front
+		r := &RPC{Op: Create, client: s.clients[i], job: j, import_: f.Imports[len(f.Imports)-1], done: func() {}}
+		if k > 0 && j.Files == OneFile {
+			r.Op = Open
+		}
+		calls{s}.call(r)
+	}
+	if j.Mix.Off > 0 {
+		s.After(j.Mix.On+j.Mix.Off, func() { s.open(j) })
 	}
 }
 
@@ -117,6 +161,9 @@ func (s *Site) slot(c *Node, j *Job) {
 	mdt := len(f.Imports) - 1
 	if f.rng.Float64() < j.Mix.Metadata {
 		r.Op = [...]Op{Open, Close, Getattr, Getattr, Create, Unlink}[f.rng.IntN(6)]
+		if j.Files != Anyhow {
+			r.Op = Getattr
+		}
 		r.import_ = f.Imports[mdt]
 	} else {
 		r.Op = Write

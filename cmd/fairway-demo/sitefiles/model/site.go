@@ -23,9 +23,10 @@ type Config struct {
 	ServerRate float64
 	Load       float64 // data asked for, as a share of what the routers pass in one direction; 1: no pauses
 	Groups     int     // static routes: the clients in this many groups, each with its part of the routers; 0: all
+	Spares     int     // the last routers, which everybody has routes over, behind the others
 	Discovery  bool    // nodes know a router by its far identifier
 	Older      int     // this many routers have older hardware: a fifth slower
-	Jobs       []Job   // nil: four jobs share the clients
+	Jobs       []Job   // nil: four jobs share the clients; empty: none runs until one is started
 }
 
 // Site is the model of one. It is not safe for concurrent use.
@@ -78,6 +79,8 @@ func New(cfg Config) (*Site, error) {
 		return nil, fmt.Errorf("rates and load must be above 0: %+v", cfg)
 	case cfg.Groups < 0 || cfg.Groups > cfg.Routers:
 		return nil, fmt.Errorf("%d groups for %d routers", cfg.Groups, cfg.Routers)
+	case cfg.Spares < 0 || cfg.Spares >= cfg.Routers:
+		return nil, fmt.Errorf("%d of %d routers are spare: want one at least that is not", cfg.Spares, cfg.Routers)
 	}
 	s := &Site{cfg: cfg, peers: map[peerKey]*Peer{}, byNID: map[string]*Node{}, byName: map[string]*Node{},
 		rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
@@ -190,17 +193,23 @@ func (n *Node) buffers(cpts int) {
 
 // routes gives every client the routers of its group, and every server all of them.
 func (s *Site) routes() {
+	behind := func(k int) int { // a route's priority: the lower the sooner
+		if k >= len(s.routers)-s.cfg.Spares {
+			return 1
+		}
+		return 0
+	}
 	for i, c := range s.clients {
 		for k, r := range s.routers {
 			if g := s.cfg.Groups; g == 0 || k*g/len(s.routers) == i*g/len(s.clients) {
-				s.must(c.AddRoute(ServerNet, r.NIs[0].NID, -1, 0))
+				s.must(c.AddRoute(ServerNet, r.NIs[0].NID, -1, behind(k)))
 				c.peerOf(r, ClientNet)
 			}
 		}
 	}
 	for _, o := range s.servers {
-		for _, r := range s.routers {
-			s.must(o.AddRoute(ClientNet, r.NIs[1].NID, -1, 0))
+		for k, r := range s.routers {
+			s.must(o.AddRoute(ClientNet, r.NIs[1].NID, -1, behind(k)))
 			o.peerOf(r, ServerNet)
 		}
 	}
@@ -272,17 +281,17 @@ func (s *Site) jobs() {
 			}
 		}
 		if s.cfg.Load < 1 {
-			j.Mix.Think = s.Think(j.Mix)
+			j.Mix.Think = s.Think(j.Mix, s.cfg.Load)
 		}
 		s.Jobs = append(s.Jobs, j)
 	}
 }
 
-// Think is the pause with which a mix, on all clients, asks for the load of the site.
-func (s *Site) Think(m Mix) time.Duration {
+// Think is the pause with which a mix, on all clients, asks for a share of what the routers pass in one direction.
+func (s *Site) Think(m Mix, load float64) time.Duration {
 	const answer = 0.012 // s that a call takes about
 	perCall := m.mean() * (1 - m.Metadata)
-	rate := s.cfg.Load * float64(s.cfg.Routers) * s.cfg.RouterRate
+	rate := load * float64(s.cfg.Routers) * s.cfg.RouterRate
 	pause := float64(s.cfg.Clients*m.Depth)*perCall/rate - answer
 	return max(time.Millisecond, time.Duration(pause*float64(time.Second)))
 }
