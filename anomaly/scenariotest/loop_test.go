@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/anomaly/recorded"
 )
 
 // queueSim plays single requests: clients with one request under way each, one queue, threads that are held while a
@@ -149,7 +148,7 @@ func TestScoreOfLoops(t *testing.T) {
 		if kind := os.Getenv("FAIRWAY_FAULT"); kind != "" {
 			s.oneClass(kind)
 		}
-		events, labels := Play(s, recorded.DefaultSettings())
+		events, labels := Play(s, asDaemon())
 		all.Add(fmt.Sprintf("seed %d", seed), labels, events, nodes, epoch, epoch+int64(s.Seconds))
 	}
 	t.Logf("%d forwarders in closed loops: %s", nodes, all.String())
@@ -215,7 +214,7 @@ func TestSteadyLoops(t *testing.T) {
 			for _, c := range []struct{ size, underWay, reads float64 }{
 				{16e3, 4, 0.5}, {256e3, 16, 0.5}, {1e6, 64, 0.5}, {1e6, 4, 1}, {64e3, 16, 0}, {1e6, 16, 0}} {
 				s := steady(nodes, k, c.size, c.underWay, c.reads)
-				events, _ := Play(s, recorded.DefaultSettings())
+				events, _ := Play(s, asDaemon())
 				delay := s.Seconds
 				for _, e := range events {
 					switch {

@@ -8,6 +8,14 @@ import (
 	"fairway/collector/topology"
 )
 
+// asDaemon are the settings that a drawn layer is scored with: the daemon's own, whose canaries go through nodes with load
+// as well. A recorded trace answers for idle nodes and suspects alone: FAIRWAY_PROBE_BUSY=0 scores drawn layers so.
+func asDaemon() recorded.Settings {
+	set := recorded.DefaultSettings()
+	set.FailSlow.ProbeBusy = number("FAIRWAY_PROBE_BUSY", 1) != 0
+	return set
+}
+
 // Play plays a scenario to the detectors and returns what they reported and what was true.
 func Play(s *Scenario, set recorded.Settings) (events []recorded.Event, labels []Label) {
 	r := Record(s)

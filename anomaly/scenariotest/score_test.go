@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/anomaly/recorded"
 )
 
 // seeds is how many drawn scenarios are scored; FAIRWAY_SEEDS asks for more.
@@ -29,7 +28,7 @@ func TestScoreOfDrawnLayers(t *testing.T) {
 	var total Score
 	for seed := range seeds(t) {
 		s := Draw(seed + 1)
-		events, labels := Play(s, recorded.DefaultSettings())
+		events, labels := Play(s, asDaemon())
 		total.Add(fmt.Sprintf("seed %d", seed+1), labels, events, s.Nodes, epoch, epoch+int64(s.Seconds))
 	}
 	t.Log(total.String())
@@ -52,7 +51,7 @@ func TestCappedLinkAmongItsJobsForwarders(t *testing.T) {
 	}
 	for seed, node := range map[uint64]string{104: "fwd037", 108: "fwd056"} {
 		s := Draw(seed)
-		events, labels := Play(s, recorded.DefaultSettings())
+		events, labels := Play(s, asDaemon())
 		var total Score
 		total.Add("", labels, events, s.Nodes, epoch, epoch+int64(s.Seconds))
 		if len(total.FalseAlarms) > 0 {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"fairway/anomaly/recorded"
 )
 
 // number reads an environment variable; usual where it is not set.
@@ -34,7 +33,7 @@ func TestScoreOfSizes(t *testing.T) {
 		var one Score
 		for seed := first; seed < first+count; seed++ {
 			s := DrawSized(uint64(seed), nodes, mix)
-			events, labels := Play(s, recorded.DefaultSettings())
+			events, labels := Play(s, asDaemon())
 			name := fmt.Sprintf("%s, seed %d", mix, seed)
 			one.Add(name, slices.Clone(labels), slices.Clone(events), nodes, epoch, epoch+int64(s.Seconds))
 			all.Add(name, labels, events, nodes, epoch, epoch+int64(s.Seconds))
