@@ -252,6 +252,17 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 		}
 	}
 	out.Reset()
+	var found checked
+	asked := []string{"check", "--json", "-c", file}
+	if code := execute(t.Context(), asked, &out, &errs, keepAll); code != program.Failed {
+		t.Errorf("check --json: exit code %d", code)
+	}
+	if err := json.Unmarshal(out.Bytes(), &found); err != nil || len(found.Sources) != 2 || len(found.Daemons) != 1 ||
+		!found.Sources[0].Failed || found.Sources[1].Failed || !strings.Contains(found.Daemons[0].Error, "401") ||
+		len(found.Metrics) == 0 {
+		t.Errorf("check --json: %v: %s", err, &out)
+	}
+	out.Reset()
 	if code := execute(t.Context(), []string{"--once", "-c", file}, &out, &errs, keepAll); code != program.Done {
 		t.Errorf("--once: exit code %d, %s", code, &errs)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,13 +52,18 @@ func printOnce(ctx context.Context, c Config, log *slog.Logger, w io.Writer) err
 	if err != nil {
 		return err
 	}
+	return printJSON(w, f)
+}
+
+func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(f)
+	return e.Encode(v)
 }
 
 func newCheck(path *string, privileges drop) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "check",
 		Short: "Read every source twice, dial the daemon, and say what works",
 		Args:  cobra.NoArgs,
@@ -73,63 +79,112 @@ func newCheck(path *string, privileges drop) *cobra.Command {
 			if err := privileges(&conf, log); err != nil {
 				return err // what works with more power than the agent's would not be true
 			}
-			return check(c.Context(), conf, c.OutOrStdout())
+			found, err := check(c.Context(), conf)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(c.OutOrStdout(), found)
+			} else {
+				err = found.print(c.OutOrStdout())
+			}
+			return errors.Join(err, found.failed())
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
+	return c
 }
 
-// check prints a line for each source and one for the daemon; it fails when one of them does.
-func check(ctx context.Context, c Config, w io.Writer) error {
+// checked is what the agent's sources and its daemons answered.
+type checked struct {
+	Sources []sourceCheck `json:"sources"`
+	Daemons []daemonCheck `json:"daemons"`
+	Metrics []string      `json:"metrics"`
+}
+
+type sourceCheck struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Failed  bool    `json:"failed"`
+	// Text is why it failed, or why it has nothing to report.
+	Text string `json:"text,omitempty"`
+}
+
+type daemonCheck struct {
+	URL     string  `json:"url,omitempty"` // empty: the stream to any of them could not be made ready
+	Seconds float64 `json:"seconds"`
+	Error   string  `json:"error,omitempty"`
+}
+
+// check asks each source twice and each daemon once.
+func check(ctx context.Context, c Config) (*checked, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	f, err := secondFrame(ctx, c, quiet)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var failed []string
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	found := &checked{Sources: []sourceCheck{}, Metrics: []string{}}
 	for _, s := range f.Sources {
-		state := "ok"
-		switch {
-		case s.Failures > 0:
-			state = "FAILED: " + s.Err
-			failed = append(failed, s.Name)
-		case s.Err != "":
-			state = s.Err
-		}
-		fmt.Fprintf(t, "source %s\t%v\t%s\n", s.Name, s.Duration.Round(10*time.Microsecond), state)
+		found.Sources = append(found.Sources, sourceCheck{s.Name, s.Duration.Seconds(), s.Failures > 0, s.Err})
+	}
+	for _, s := range f.Samples {
+		found.Metrics = append(found.Metrics, s.Metric.String())
 	}
 	clients, spool, err := newClients(ctx, c, quiet)
-	if err == nil {
-		defer spool.Close()
-		for _, one := range clients {
-			begun := time.Now()
-			perr := one.Probe(ctx)
-			fmt.Fprintf(t, "daemon %s\t%v\t%s\n", one.URL, time.Since(begun).Round(10*time.Microsecond), outcome(perr))
-			err = errors.Join(err, perr)
-		}
-	} else {
-		fmt.Fprintf(t, "stream\t\t%s\n", outcome(err))
-	}
 	if err != nil {
-		failed = append(failed, "daemon")
+		found.Daemons = []daemonCheck{{Error: err.Error()}}
+		return found, nil
 	}
-	names := make([]string, len(f.Samples))
-	for i, s := range f.Samples {
-		names[i] = s.Metric.String()
+	defer spool.Close()
+	for _, one := range clients {
+		d := daemonCheck{URL: one.URL}
+		begun := time.Now()
+		if err := one.Probe(ctx); err != nil {
+			d.Error = err.Error()
+		}
+		d.Seconds = time.Since(begun).Seconds()
+		found.Daemons = append(found.Daemons, d)
 	}
-	fmt.Fprintf(t, "metrics\t%d\t%s\n", len(names), strings.Join(names, " "))
-	if err := t.Flush(); err != nil {
-		return err
+	return found, nil
+}
+
+// failed names what does not work.
+func (k *checked) failed() error {
+	var names []string
+	for _, s := range k.Sources {
+		if s.Failed {
+			names = append(names, s.Name)
+		}
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%s failed", strings.Join(failed, ", "))
+	if slices.ContainsFunc(k.Daemons, func(d daemonCheck) bool { return d.Error != "" }) {
+		names = append(names, "daemon")
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("%s failed", strings.Join(names, ", "))
 	}
 	return nil
 }
 
-func outcome(err error) string {
-	if err != nil {
-		return "FAILED: " + err.Error()
+// print writes a line for each source and each daemon.
+func (k *checked) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what string, seconds float64, failed bool, text string) {
+		took := time.Duration(seconds * float64(time.Second)).Round(10 * time.Microsecond)
+		if failed {
+			text = "FAILED: " + text
+		}
+		fmt.Fprintf(t, "%s\t%v\t%s\n", what, took, cmp.Or(text, "ok"))
 	}
-	return "ok"
+	for _, s := range k.Sources {
+		line("source "+s.Name, s.Seconds, s.Failed, s.Text)
+	}
+	for _, d := range k.Daemons {
+		what := "daemon " + d.URL
+		if d.URL == "" {
+			what = "stream"
+		}
+		line(what, d.Seconds, d.Error != "", d.Error)
+	}
+	fmt.Fprintf(t, "metrics\t%d\t%s\n", len(k.Metrics), strings.Join(k.Metrics, " "))
+	return t.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/webui/access"
 )
 
@@ -210,6 +212,7 @@ func enrol(w io.Writer, e *access.Enrolment, n topology.NodeID, dir string) erro
 }
 
 func newTokens(path *string) *cobra.Command {
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "tokens",
 		Short: "List the tokens of the configuration and the nodes whose own tokens are revoked",
@@ -219,9 +222,17 @@ func newTokens(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return conf.listTokens(c.OutOrStdout())
+			all, err := conf.listTokens()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(all)
+			}
+			return all.print(c.OutOrStdout())
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
 	c.AddCommand(&cobra.Command{
 		Use:   "revoke NODE...",
 		Short: "Refuse the tokens that these nodes have been given until now; the daemon notices within 20 s",
@@ -237,27 +248,57 @@ func newTokens(path *string) *cobra.Command {
 	return c
 }
 
-func (c *Config) listTokens(w io.Writer) error {
+// tokenList is who may speak to the daemon by a token; the secrets themselves are not in it.
+type tokenList struct {
+	Tokens []listedToken `json:"tokens"`
+	// NodesSecret is the file of the secret behind the nodes' own tokens; empty: they have none.
+	NodesSecret string        `json:"nodes_secret_file,omitempty"`
+	Revoked     []revokedNode `json:"revoked"`
+}
+
+type listedToken struct {
+	Name  string     `json:"name"`
+	Role  remap.Role `json:"role"`
+	Nodes []string   `json:"nodes,omitempty"` // an agent's token without any speaks for every node
+}
+
+type revokedNode struct {
+	Node        topology.NodeID `json:"node"`
+	IssuedUntil time.Time       `json:"issued_until"`
+}
+
+func (c *Config) listTokens() (*tokenList, error) {
 	revoked, err := readRevoked(c.revoked())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TOKEN\tROLE\tNODES")
+	all := &tokenList{Tokens: []listedToken{}, NodesSecret: c.Access.Enrolment.SecretFile, Revoked: []revokedNode{}}
 	for i := range c.Access.Tokens {
 		k := &c.Access.Tokens[i]
+		all.Tokens = append(all.Tokens, listedToken{k.Name, k.Role, k.Nodes})
+	}
+	for _, n := range slices.Sorted(maps.Keys(revoked)) {
+		all.Revoked = append(all.Revoked, revokedNode{n, revoked[n].UTC()})
+	}
+	return all, nil
+}
+
+func (l *tokenList) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOKEN\tROLE\tNODES")
+	for _, k := range l.Tokens {
 		nodes := strings.Join(k.Nodes, " ")
 		if nodes == "" && k.Role == access.RoleAgent {
 			nodes = "every node"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\n", topology.Clean(k.Name), k.Role, topology.Clean(nodes))
 	}
-	if f := c.Access.Enrolment.SecretFile; f != "" {
-		fmt.Fprintf(t, "nodes' own\tagent\teach its node (secret in %s)\n", topology.Clean(f))
+	if l.NodesSecret != "" {
+		fmt.Fprintf(t, "nodes' own\tagent\teach its node (secret in %s)\n", topology.Clean(l.NodesSecret))
 	}
-	for _, n := range slices.Sorted(maps.Keys(revoked)) {
-		fmt.Fprintf(t, "node %s\trevoked\tissued until %s\n", topology.Clean(string(n)),
-			revoked[n].UTC().Format(time.RFC3339))
+	for _, n := range l.Revoked {
+		fmt.Fprintf(t, "node %s\trevoked\tissued until %s\n", topology.Clean(string(n.Node)),
+			n.IssuedUntil.Format(time.RFC3339))
 	}
 	return t.Flush()
 }

@@ -50,8 +50,12 @@ func TestEnrolAndRevoke(t *testing.T) {
 		t.Errorf("revoked %v, %v", got, err)
 	}
 	out.Reset()
-	if err := c.listTokens(&out); err != nil || !strings.Contains(out.String(), "node cn5") {
-		t.Errorf("listed %q, %v", out.String(), err)
+	listed, err := c.listTokens()
+	if err != nil || len(listed.Revoked) != 1 || listed.Revoked[0] != (revokedNode{"cn5", now.UTC()}) {
+		t.Fatalf("listed %+v, %v", listed, err)
+	}
+	if err := listed.print(&out); err != nil || !strings.Contains(out.String(), "node cn5") {
+		t.Errorf("printed %q, %v", out.String(), err)
 	}
 	before, err := readSecrets(c.Access.Enrolment.SecretFile)
 	if err != nil {

@@ -4,6 +4,7 @@ package manual
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,5 +76,34 @@ func Completions(t *testing.T, newRoot func() *cobra.Command) {
 		if err := root.Execute(); err != nil || !strings.Contains(out.String(), root.Name()) {
 			t.Error(fmt.Errorf("%s completion %s: %w: %.80q", root.Name(), shell, err, out.String()))
 		}
+	}
+}
+
+// JSON checks that every command that prints a table or a state can do so as JSON: it has a flag --json, or the table
+// says why not. Commands without an act of their own, help and completion aside.
+func JSON(t *testing.T, root *cobra.Command, without map[string]string) {
+	t.Helper()
+	left := maps.Clone(without)
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			if !sub.Hidden && sub.Name() != "completion" && sub.Name() != "help" {
+				walk(sub)
+			}
+		}
+		path := c.CommandPath()
+		why := left[path]
+		delete(left, path)
+		has := c.Flag("json") != nil
+		switch {
+		case has && why != "":
+			t.Errorf("%s has --json, and the table says %q", path, why)
+		case !has && why == "" && c.Runnable():
+			t.Errorf("%s has no --json, and no reason why not", path)
+		}
+	}
+	walk(root)
+	for path := range left {
+		t.Errorf("%s is in the table and no command", path)
 	}
 }
