@@ -3,97 +3,196 @@
 package report
 
 import (
-	"database/sql"
+	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
-	_ "github.com/duckdb/duckdb-go/v2"
-
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
+	"fairway/tsdb/history/archive"
+	"fairway/tsdb/history/iolog"
 )
 
-// TestReportAgreesWithSQL: a database that is given the same runs has the same sums for every project, user and
-// application, up to the order of addition.
-func TestReportAgreesWithSQL(t *testing.T) {
-	db, err := sql.Open("duckdb", "")
+// archivedWeek is a site's archive with what a report is made from: jobs of the batch system with the logs of their
+// programs, which the history learns from there, and the forwarders' seconds of the days.
+type archivedWeek struct {
+	dir string
+	Sources
+}
+
+func archiveWeek(t *testing.T) archivedWeek {
+	t.Helper()
+	w := archivedWeek{dir: filepath.Join(t.TempDir(), "archive"), Sources: Sources{Records: records(),
+		Forwarders: []topology.NodeID{"fwd0", "fwd1", "fwd2"}}}
+	rnd := rand.New(rand.NewPCG(3, 1))
+	w.importJobs(t, rnd)
+	jobs, _, err := history.Open(filepath.Join(t.TempDir(), "history"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE runs (project TEXT, person TEXT, app TEXT, nodes BIGINT, started DOUBLE,
-		ended DOUBLE, forwarders BIGINT, read DOUBLE, write DOUBLE, meta DOUBLE, io DOUBLE)`); err != nil {
+	t.Cleanup(func() { jobs.Close() })
+	sum, err := jobs.Import(t.Context(), archive.Runs(t.Context(), w.dir, func([]topology.NodeID) int { return 2 }))
+	if err != nil || sum.Runs < 100 || sum.Refused > 0 {
+		t.Fatalf("the history learned %+v, %v", sum, err)
+	}
+	w.Runs = jobs.Each
+	store, err := engine.Open(filepath.Join(t.TempDir(), "store"), engine.Options{SyncInterval: time.Millisecond})
+	if err != nil {
 		t.Fatal(err)
 	}
-	s, runs := sources(t, 3)
-	insert(t, db, runs)
+	t.Cleanup(func() { store.Close() })
+	w.Store = store
+	w.storeSeconds(t, rnd)
+	now := monday.AddDate(0, 0, 8)
+	if days, err := archive.KeepForwarders(t.Context(), w.dir, store, now, 9); err != nil || days < 7 {
+		t.Fatalf("%d days of forwarders in the archive, %v", days, err)
+	}
+	return w
+}
+
+// importJobs reads the accounts of 300 jobs, over a day more than the week at both ends, with one or two logs each.
+func (w *archivedWeek) importJobs(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
+	none := math.NaN()
+	unknown := iolog.Factors{IOSeconds: none, BytesPerSec: none, LongestShare: none, Small: none, Nonconsec: none,
+		Collective: none, OSTs: none, ProcsPerOST: none}
+	all, log := &iolog.Log{Kind: "drawn"}, int64(0)
+	for i := range 300 {
+		id, nodes := fmt.Sprint(1000+i), int64(1+rnd.IntN(64))
+		end := monday.Add(time.Duration(rnd.IntN(9*24*3600)-24*3600) * time.Second)
+		start := end.Add(-time.Duration(600+rnd.IntN(7200)) * time.Second)
+		all.Slurm = append(all.Slurm, iolog.Slurm{JobID: id, SlurmID: id, Name: "run.sh",
+			App: fmt.Sprint("app", rnd.IntN(12)), User: fmt.Sprint("u", rnd.IntN(30)),
+			Account: []string{"", "sea", "air"}[rnd.IntN(3)], Start: start, End: end, NodeCount: &nodes})
+		for range 1 + rnd.IntN(2) {
+			log++
+			written := unknown
+			written.IOSeconds, written.BytesPerSec = 6000*rnd.Float64(), 1e9
+			all.Jobs = append(all.Jobs, iolog.Job{Log: log, JobID: id, Procs: 8, Start: start, End: end,
+				BytesRead: rnd.Int64N(1e12), BytesWritten: rnd.Int64N(1e12), MetaOps: rnd.Int64N(1e5),
+				MetaSeconds: none, Write: written, Read: unknown})
+			all.JobFiles = append(all.JobFiles, iolog.JobFile{Log: log, File: log, Procs: 8, BytesWritten: 1})
+		}
+	}
+	file := filepath.Join(t.TempDir(), "logs")
+	if err := os.WriteFile(file, []byte("stands for the logs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	im := archive.Importer{Dir: w.dir, Read: func(context.Context, archive.Input) (*iolog.Log, error) {
+		return all, nil
+	}}
+	if r, err := im.Import(t.Context(), file); err != nil || r.Imported != 1 {
+		t.Fatalf("%+v %v", r, err)
+	}
+}
+
+// storeSeconds stores two hours of the forwarders on each day, from before midnight to after it.
+func (w *archivedWeek) storeSeconds(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
+	for day := range 8 {
+		var frames []collector.Frame
+		for sec := range 7200 {
+			at := monday.AddDate(0, 0, day).Add(time.Duration(sec-3600) * time.Second)
+			for _, f := range w.Forwarders {
+				frames = append(frames, collector.Frame{Node: f, Role: topology.Forwarder, TimeMillis: at.UnixMilli(),
+					Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: float64(rnd.IntN(1e9))},
+						{Metric: collector.WriteBytes, Value: float64(rnd.IntN(3) * 1e6)},
+						{Metric: collector.MetaOps, Value: float64(rnd.IntN(100))}}})
+			}
+		}
+		if err := w.Store.Append(t.Context(), frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ask answers SQL over the archive's Parquet files.
+func (w *archivedWeek) ask(t *testing.T, query string) [][]any {
+	t.Helper()
 	to := monday.AddDate(0, 0, 7)
-	r, err := Make(t.Context(), s, monday, to, to)
-	if err != nil {
-		t.Fatal(err)
+	res, err := archive.Query(t.Context(), w.dir, query, map[string]any{"from": monday, "to": to}, 0)
+	if err != nil || len(res.Rows) == 0 {
+		t.Fatalf("%s: %v, %d rows", query, err, len(res.Rows))
 	}
-	for column, uses := range map[string][]Use{"project": r.Projects, "person": r.Users, "app": r.Apps,
+	return res.Rows
+}
+
+// TestReportAgreesWithSQL: SQL over the archive's files has the report's sums for every project, user and application,
+// and for every step of the forwarders', up to the order of addition.
+func TestReportAgreesWithSQL(t *testing.T) {
+	w := archiveWeek(t)
+	to := monday.AddDate(0, 0, 7)
+	r, err := Make(t.Context(), w.Sources, monday, to, to)
+	if err != nil || len(r.Missing) > 0 {
+		t.Fatalf("%v, missing %q", err, r.Missing)
+	}
+	for column, uses := range map[string][]Use{"s.account": r.Projects, "s.user": r.Users, "s.app": r.Apps,
 		"'all'": {r.Total}} {
-		compare(t, db, column, uses, monday.Unix(), to.Unix())
+		t.Run(column, func(t *testing.T) { w.compareUse(t, column, uses) })
+	}
+	steps := w.ask(t, fmt.Sprintf(`SELECT time_bucket(INTERVAL %d SECOND, time), sum(read_bytes), sum(write_bytes),
+		sum(meta_ops) FROM forwarder WHERE time >= $from AND time < $to GROUP BY 1`, r.Layer.StepSeconds))
+	want := map[time.Time]Step{}
+	for _, row := range steps {
+		at := row[0].(time.Time).UTC()
+		want[at] = Step{at, row[1].(float64), row[2].(float64), row[3].(float64)}
+	}
+	sums := Step{}
+	for _, got := range r.Layer.Steps {
+		s := want[got.At.UTC()]
+		delete(want, got.At.UTC())
+		if !near(got.ReadBytes, s.ReadBytes) || !near(got.WriteBytes, s.WriteBytes) || !near(got.MetaOps, s.MetaOps) {
+			t.Errorf("the step of %s: the report has %+v, the archive %+v", got.At, got, s)
+		}
+		sums.ReadBytes, sums.WriteBytes, sums.MetaOps = sums.ReadBytes+s.ReadBytes, sums.WriteBytes+s.WriteBytes,
+			sums.MetaOps+s.MetaOps
+	}
+	if len(want) > 0 || len(steps) < 2*7 {
+		t.Errorf("the archive has %d steps, of which the report lacks %v", len(steps), want)
+	}
+	if l := &r.Layer; !near(l.ReadBytes, sums.ReadBytes) || !near(l.WriteBytes, sums.WriteBytes) ||
+		!near(l.MetaOps, sums.MetaOps) || l.ReadBytes == 0 {
+		t.Errorf("in all the report has %g, %g and %g, the archive %+v", l.ReadBytes, l.WriteBytes, l.MetaOps, sums)
 	}
 }
 
-func insert(t *testing.T, db *sql.DB, runs []history.Run) {
-	t.Helper()
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range runs {
-		var read, write, meta, io any // absent where the I/O of the run is not known
-		if p := r.Profile; p != nil {
-			read, write, meta, io = p.ReadBytes, p.WriteBytes, p.MetaOps, p.IOSeconds
-		}
-		if _, err := tx.Exec("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", r.Project, r.User, r.App,
-			r.Nodes, float64(r.Start.UnixMilli())/1000, float64(r.End.UnixMilli())/1000, len(r.Forwarders), read,
-			write, meta, io); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-}
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// compare wants the sums of the uses to be those of the database, a row for each name and no other.
-func compare(t *testing.T, db *sql.DB, column string, uses []Use, from, to int64) {
+// compareUse wants the sums of the uses to be those of the archive, a row for each name and no other. A run is not
+// longer in I/O than it is in all.
+func (w *archivedWeek) compareUse(t *testing.T, column string, uses []Use) {
 	t.Helper()
-	rows, err := db.Query("SELECT "+column+`, count(*), count(read), sum((ended - started) / 3600 * nodes),
-		coalesce(sum(read), 0), coalesce(sum(write), 0), coalesce(sum(meta), 0), coalesce(sum(io), 0),
-		coalesce(sum(io * forwarders), 0) FROM runs WHERE ended >= ? AND ended < ? GROUP BY 1`, from, to)
-	if err != nil {
-		t.Fatal(err)
+	rows := w.ask(t, `SELECT `+column+`, count(*), sum(epoch(s.end_time - s.start_time) / 3600 * s.node_count),
+		sum(j.read)::DOUBLE, sum(j.write)::DOUBLE, sum(j.meta)::DOUBLE,
+		sum(least(j.io, epoch(s.end_time - s.start_time)))
+		FROM slurm s JOIN (SELECT job_id, sum(bytes_read) AS read, sum(bytes_written) AS write, sum(meta_ops) AS meta,
+			sum(write_io_seconds) AS io FROM job GROUP BY job_id) j USING (job_id)
+		WHERE s.end_time >= $from AND s.end_time < $to GROUP BY 1`)
+	want := map[string][]any{}
+	for _, row := range rows {
+		name, _ := row[0].(string) // an account that is not known is NULL
+		want[name] = row
 	}
-	defer rows.Close()
-	want := map[string]Use{}
-	for rows.Next() {
-		var u Use
-		if err := rows.Scan(&u.Name, &u.Runs, &u.Measured, &u.NodeHours, &u.ReadBytes, &u.WriteBytes, &u.MetaOps,
-			&u.IOSeconds, &u.ForwarderSeconds); err != nil {
-			t.Fatal(err)
-		}
-		want[u.Name] = u
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if len(want) != len(uses) || len(uses) == 0 {
-		t.Errorf("by %s the report has %d rows, the database %d", column, len(uses), len(want))
+	if len(want) != len(uses) {
+		t.Errorf("the report has %d rows, the archive %d", len(uses), len(want))
 	}
 	for _, got := range uses {
-		w := want[got.Name]
-		near := got.Runs == w.Runs && got.Measured == w.Measured
-		for _, pair := range [][2]float64{{got.NodeHours, w.NodeHours}, {got.ReadBytes, w.ReadBytes},
-			{got.WriteBytes, w.WriteBytes}, {got.MetaOps, w.MetaOps}, {got.IOSeconds, w.IOSeconds},
-			{got.ForwarderSeconds, w.ForwarderSeconds}} {
-			near = near && math.Abs(pair[0]-pair[1]) <= 1e-9*math.Abs(pair[1])
+		row := want[got.Name]
+		if row == nil || row[1] != int64(got.Runs) || got.Measured != got.Runs {
+			t.Errorf("the report has %+v, the archive %v", got, row)
+			continue
 		}
-		if !near {
-			t.Errorf("by %s: the report has %+v, the database %+v", column, got, w)
+		for i, v := range []float64{got.NodeHours, got.ReadBytes, got.WriteBytes, got.MetaOps, got.IOSeconds} {
+			if !near(v, row[2+i].(float64)) {
+				t.Errorf("the report has %+v, the archive %v", got, row)
+			}
 		}
 	}
 }
