@@ -289,7 +289,7 @@ func (g *Gate) knownHost(host string) bool {
 	})
 }
 
-// noRoute says why there is no answer to what no route takes; nil: it is for the pages of the console.
+// noRoute refuses what no route takes; nil: it is for the pages of the console.
 func (s *Site) noRoute(r *http.Request, l Listener) error {
 	other := slices.ContainsFunc(s.Routes, func(t Route) bool {
 		return t.On&l != 0 && t.Method != r.Method && pathFits(t.Path, r.URL.Path)

@@ -54,7 +54,7 @@ func (b *Budget) stopwatch() (worked func() time.Duration) {
 	}
 }
 
-// threadTime is 0 where the system does not tell; then nobody rests.
+// threadTime is 0 where the system has no such clock; then nobody rests.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
