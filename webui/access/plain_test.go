@@ -100,20 +100,27 @@ func TestPagesTakeAPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		underWay, most := 0, 0
-		h := gate.Handler(TCP, &Site{Pages: func(w http.ResponseWriter, r *http.Request) {
-			underWay++
+		var mu sync.Mutex // guards what follows
+		underWay, most, codes := 0, 0, map[int]int{}
+		count := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			underWay += by
 			most = max(most, underWay)
+		}
+		h := gate.Handler(TCP, &Site{Pages: func(w http.ResponseWriter, r *http.Request) {
+			count(1)
 			time.Sleep(time.Millisecond)
-			underWay--
+			count(-1)
 		}})
-		codes := map[int]int{}
 		for i := range 100 {
 			go func() {
 				r := httptest.NewRequest("GET", "http://127.0.0.1/static/app.js", nil)
 				r.RemoteAddr = fmt.Sprint("192.0.2.1:", 1000+i)
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
+				mu.Lock()
+				defer mu.Unlock()
 				codes[w.Code]++
 			}()
 			synctest.Wait()
