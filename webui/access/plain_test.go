@@ -126,6 +126,8 @@ func TestPagesTakeAPlace(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if most != 1 || codes[http.StatusOK] != 65 || codes[http.StatusTooManyRequests] != 35 {
 			t.Errorf("%d under way together, answers %v", most, codes)
 		}
