@@ -1,10 +1,13 @@
 package webui_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
@@ -111,6 +115,40 @@ func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 	await(webui.TopicBeat)
 	accuse()
 	await(webui.TopicFindings)
+}
+
+// TestWaitsForExclusionsAreBounded: who waits for another list has a place of a live feed.
+func TestWaitsForExclusionsAreBounded(t *testing.T) {
+	const each = 4
+	s := simsite.New(t, simsite.Options{Access: func(c *access.Config) { c.Limits.FeedsEach = each }})
+	s.Run(0)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range each {
+		all.Go(func() {
+			r, err := http.NewRequestWithContext(ctx, "GET", "http://"+s.TCP+"/api/v1/exclusions?generation=0", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				res.Body.Close()
+				t.Errorf("a wait ended: %d", res.StatusCode)
+			}
+		})
+	}
+	eventually(t, "all wait", func() bool {
+		_, b := s.Ask("GET", "/metrics", simsite.ViewerSecret, nil)
+		return strings.Contains(string(b), fmt.Sprintf("fairway_limit_in_use{limit=\"feeds\"} %d\n", each))
+	})
+	if res, b := s.Ask("GET", "/api/v1/exclusions?generation=0", "", nil); res.StatusCode != 429 {
+		t.Errorf("one more: %d %s", res.StatusCode, b)
+	}
+	if res, b := s.Ask("GET", "/api/v1/exclusions", simsite.ViewerSecret, nil); res.StatusCode != 200 {
+		t.Errorf("another caller: %d %s", res.StatusCode, b)
+	}
 }
 
 func TestExclusionsFeed(t *testing.T) {

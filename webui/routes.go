@@ -94,7 +94,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
 		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
 		{post, "/api/v1/findings/{id}/dismiss", operator, every, h.findings.dismiss, led},
-		{get, "/api/v1/exclusions", viewer, every, h.exclusions.get, long},
+		{get, "/api/v1/exclusions", viewer, every, h.exclusions.get, long | access.Feed},
 		{put, "/api/v1/exclusions/{node}", operator, every, h.exclusions.put, led},
 		{del, "/api/v1/exclusions/{node}", operator, every, h.exclusions.remove, led},
 

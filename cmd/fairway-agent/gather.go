@@ -11,10 +11,12 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"fairway/cmd/program"
 	"fairway/collector/gather"
+	"fairway/collector/socket"
 	"fairway/collector/topology"
 )
 
@@ -53,6 +55,7 @@ func startGatherer(ctx context.Context, c Config, log *slog.Logger) (g *gather.G
 	if err != nil {
 		return nil, nil, fmt.Errorf("gather.listen: %w", err)
 	}
+	l = boundNeighbours(l, c.Gather.MaxNodes, log)
 	if c.Gather.Certificate != "" {
 		own := &Daemon{Certificate: c.Gather.Certificate, Key: c.Gather.Key}
 		if _, err := own.pair(); err != nil {
@@ -69,6 +72,7 @@ func startGatherer(ctx context.Context, c Config, log *slog.Logger) (g *gather.G
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)}
+	server.SetKeepAlivesEnabled(false) // a request becomes a stream, or is refused
 	var running sync.WaitGroup
 	running.Go(func() { g.Run(ctx) })
 	running.Go(func() {
@@ -78,6 +82,25 @@ func startGatherer(ctx context.Context, c Config, log *slog.Logger) (g *gather.G
 	})
 	log.Info("gathering neighbours' streams", "listen", l.Addr().String(), "max_nodes", c.Gather.MaxNodes)
 	return g, func() { cancel(); server.Close(); running.Wait() }, nil
+}
+
+// ownFiles are those that an agent needs for itself: its sources, its spool, its own connections.
+const ownFiles = 256
+
+// boundNeighbours lets twice as many connections in as nodes, because one that comes again may do so before its old
+// connection is gone, and at most as many as there are files for.
+func boundNeighbours(l net.Listener, nodes int, log *slog.Logger) net.Listener {
+	all := 2 * nodes
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < uint64(all+ownFiles) {
+		all = max(int(files.Cur)-ownFiles, 1)
+		log.Warn("this process has fewer files than gather.max_nodes may need; more by LimitNOFILE= of the unit",
+			"files", files.Cur, "connections_at_most", all)
+	}
+	of := func(c net.Conn) (string, bool) { return socket.AddressOf(c.RemoteAddr().String()), false }
+	return socket.NewPlaces(all).Bound(l, of, func(who string) {
+		log.Warn("a connection was closed at once: its address has too many, or all together have", "from", who)
+	})
 }
 
 // checkGatherers refuses settings of which no stream comes: a gatherer carries a node by the node's own token.

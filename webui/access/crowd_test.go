@@ -19,7 +19,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	c := gate.Crowd(32, slog.New(slog.DiscardHandler))
 	most := func(who func(i int) (string, bool)) (n int) {
-		for c.enter(who(n)) {
+		for c.places.Enter(who(n)) {
 			n++
 		}
 		return n
@@ -35,7 +35,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("root has %d more, want 2", n)
 	}
 	for range 4 {
-		c.leave("192.0.2.1")
+		c.places.Leave("192.0.2.1")
 	}
 	if n := most(one); n != 2 {
 		t.Errorf("of 4 places that are free again one address has %d, want those 2 that are not kept", n)

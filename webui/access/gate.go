@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"fairway/collector/socket"
 	"fairway/remap"
 	"fairway/webui/access/budget"
 	"fairway/webui/api"
@@ -41,7 +41,8 @@ const (
 	Repeatable RouteKind = 1 << iota
 	// WebSocket is an upgrade: a browser sends it cookies from any page.
 	WebSocket
-	// Long is a request that waits on purpose: its time says nothing about the server, and it takes no place.
+	// Long is a request that waits on purpose: its time says nothing about the server, and unless it is a Feed it takes
+	// no place.
 	Long
 	// Probe is asked by what supervises the daemon, and answered whatever else goes on.
 	Probe
@@ -138,6 +139,11 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 			s.Answered(t, rec.status, time.Since(begun))
 		})
 	}
+	pages := &Route{Method: http.MethodGet, Path: "/"}
+	pages.Handle = func(w http.ResponseWriter, r *http.Request, _ Caller) error {
+		s.Pages(w, r)
+		return nil
+	}
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
 		securityHeaders(w.Header())
@@ -147,7 +153,13 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
-			s.noRoute(w, r, l)
+			err := s.noRoute(r, l)
+			if err == nil {
+				err = g.pass(w, r, l, pages, s)
+			}
+			if err != nil {
+				api.WriteProblem(w, r, err)
+			}
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -215,27 +227,9 @@ func whoAsks(by Caller, l Listener) budget.Who {
 		who.Rank = budget.Socket
 	}
 	if who.Key == "" || by.Role == RoleJoin { // many nodes have one join token
-		who.Key = addressOf(by.Remote)
+		who.Key = socket.AddressOf(by.Remote)
 	}
 	return who
-}
-
-// addressOf is a remote address without its port; of IPv6 the network of one site's host, which has as many addresses
-// as it likes.
-func addressOf(remote string) string {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return remote
-	}
-	ip := a.Addr().Unmap().WithZone("")
-	if ip.Is4() || ip.IsLoopback() {
-		return ip.String()
-	}
-	p, err := ip.Prefix(64)
-	if err != nil {
-		return ip.String()
-	}
-	return p.String()
 }
 
 // mayUse compares roles; nothing else in the program does.
@@ -295,20 +289,18 @@ func (g *Gate) knownHost(host string) bool {
 	})
 }
 
-// noRoute answers what no route takes: pages of the console by their address, or a problem.
-func (s *Site) noRoute(w http.ResponseWriter, r *http.Request, l Listener) {
+// noRoute refuses what no route takes; nil: it is for the pages of the console.
+func (s *Site) noRoute(r *http.Request, l Listener) error {
 	other := slices.ContainsFunc(s.Routes, func(t Route) bool {
 		return t.On&l != 0 && t.Method != r.Method && pathFits(t.Path, r.URL.Path)
 	})
 	switch {
 	case other:
-		api.WriteProblem(w, r, fmt.Errorf("%w: %s %s", api.ErrMethod, r.Method, r.URL.Path))
+		return fmt.Errorf("%w: %s %s", api.ErrMethod, r.Method, r.URL.Path)
 	case l == TCP && r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/"):
-		s.Pages(w, r)
-	default:
-		api.WriteProblem(w, r, fmt.Errorf("%s %s: %w on this listener; see /api/v1/openapi.json", r.Method, r.URL.Path,
-			api.ErrNotFound))
+		return nil
 	}
+	return fmt.Errorf("%s %s: %w on this listener; see /api/v1/openapi.json", r.Method, r.URL.Path, api.ErrNotFound)
 }
 
 // pathFits compares a path with a pattern of net/http without its wildcards' names.

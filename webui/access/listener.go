@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/collector/socket"
 )
 
 // Listener is where a request came in, or a set of listeners.
@@ -61,7 +63,7 @@ type peerKey struct{}
 
 // WithPeer notes the peer's credentials once per connection (http.Server.ConnContext).
 func WithPeer(ctx context.Context, c net.Conn) context.Context {
-	if of, ok := c.(*counted); ok {
+	if of, ok := c.(*socket.Placed); ok {
 		c = of.Conn
 	}
 	u, ok := c.(*net.UnixConn)

@@ -21,6 +21,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"fairway/collector/socket"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -180,7 +181,7 @@ func (s *SignIn) OIDCBack(w http.ResponseWriter, r *http.Request, by Caller) err
 	found, err := s.byOIDC(p, r)
 	var cookie string
 	if err == nil {
-		found.by, found.from = "provider", addressOf(by.Remote)
+		found.by, found.from = "provider", socket.AddressOf(by.Remote)
 		cookie = s.Gate.sessions.start(found)
 	}
 	if err != nil {
@@ -211,7 +212,7 @@ func (s *SignIn) byOIDC(p *provider, r *http.Request) (session, error) {
 		return session{}, fmt.Errorf("%w: %s answered %.100q: %.300q", api.ErrSignIn, p.host(), e,
 			q.Get("error_description"))
 	}
-	if err := s.Gate.sessions.tries.provider(addressOf(r.RemoteAddr)); err != nil {
+	if err := s.Gate.sessions.tries.provider(socket.AddressOf(r.RemoteAddr)); err != nil {
 		return session{}, err
 	}
 	ctx := oidc.ClientContext(r.Context(), p.client)

@@ -1,11 +1,13 @@
 package access
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/remap"
@@ -87,6 +89,49 @@ func TestPlainRequestsOfACallerAreBounded(t *testing.T) {
 			t.Errorf("one that waited got %d", res.StatusCode)
 		}
 	}
+}
+
+// TestPagesTakeAPlace: of a hundred requests of one address for the console's pages one is under way.
+func TestPagesTakeAPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := budget.Defaults()
+		limits.Requests = 8 // one each
+		gate, err := NewGate(Config{Limits: limits}, []string{"127.0.0.1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex // guards what follows
+		underWay, most, codes := 0, 0, map[int]int{}
+		count := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			underWay += by
+			most = max(most, underWay)
+		}
+		h := gate.Handler(TCP, &Site{Pages: func(w http.ResponseWriter, r *http.Request) {
+			count(1)
+			time.Sleep(time.Millisecond)
+			count(-1)
+		}})
+		for i := range 100 {
+			go func() {
+				r := httptest.NewRequest("GET", "http://127.0.0.1/static/app.js", nil)
+				r.RemoteAddr = fmt.Sprint("192.0.2.1:", 1000+i)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				mu.Lock()
+				defer mu.Unlock()
+				codes[w.Code]++
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if most != 1 || codes[http.StatusOK] != 65 || codes[http.StatusTooManyRequests] != 35 {
+			t.Errorf("%d under way together, answers %v", most, codes)
+		}
+	})
 }
 
 // TestWhoseBudget: jobs start by the scheduler's token, which goes before viewers; nodes that join by one token

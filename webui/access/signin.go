@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"fairway/collector/socket"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -64,9 +65,9 @@ func (s *SignIn) Post(w http.ResponseWriter, r *http.Request, by Caller) error {
 	var cookie string
 	var err error
 	if in.Code != "" {
-		cookie, err = s.Gate.sessions.redeem(in.Code, addressOf(by.Remote))
+		cookie, err = s.Gate.sessions.redeem(in.Code, socket.AddressOf(by.Remote))
 	} else {
-		cookie, err = s.Gate.sessions.signIn(r.Context(), in.Name, in.Password, addressOf(by.Remote),
+		cookie, err = s.Gate.sessions.signIn(r.Context(), in.Name, in.Password, socket.AddressOf(by.Remote),
 			knownDevice(r, in.Name))
 	}
 	if err != nil {

@@ -107,6 +107,9 @@ type Who struct {
 type Budget struct {
 	settings Settings
 
+	// used is how long the calling thread has worked since its start.
+	used func() time.Duration
+
 	mu    sync.Mutex // guards everything that follows
 	pools [Feeds + 1]pool
 	// refused counts refusals by kind.
@@ -125,6 +128,7 @@ type pool struct {
 	turns   int
 	served  map[string]int
 	holders map[*holder]struct{}
+	pace    pace
 }
 
 type waiter struct {
@@ -145,7 +149,7 @@ var ErrGaveWay = errors.New("others have waited for the place of this request, w
 
 // New returns a budget of which nothing is taken, on a machine with so many processors for it.
 func New(s Settings, processors int) *Budget {
-	b := &Budget{settings: s}
+	b := &Budget{settings: s, used: threadTime}
 	places := func(all, each, kept, queue int) pool {
 		return pool{all: all, each: max(each, 1), kept: kept, queue: queue, by: map[string]int{},
 			served: map[string]int{}, holders: map[*holder]struct{}{}}
@@ -157,8 +161,9 @@ func New(s Settings, processors int) *Budget {
 	b.pools[Archive] = places(s.Archive, s.Archive-1, 1, 8*s.Archive)
 	b.pools[Reads] = places(s.Reads, s.Reads/2, max(s.Reads/8, 1), 16*s.Reads)
 	// A list keeps a processor busy too, for milliseconds: of several processors a caller has half, and of what works
-	// the second goes on while the first waits for its reader.
+	// the second goes on while the first waits for its reader. Who asks without a pause rests in between.
 	b.pools[Requests] = places(s.Requests, min(s.Requests/8, max(2, processors/2)), s.Requests/8, 16*s.Requests)
+	b.pools[Requests].pace = pace{share: float64(processors) / 8, atMost: s.Wait / 2, paid: map[string]time.Time{}}
 	b.pools[Feeds] = places(s.Feeds, s.FeedsEach, s.FeedsKept, 0)
 	return b
 }
@@ -166,9 +171,9 @@ func New(s Settings, processors int) *Budget {
 // Settings returns the limits.
 func (b *Budget) Settings() Settings { return b.settings }
 
-// Take takes a place, waiting for it where the kind has a queue; release gives it back. An error is a refusal for the
-// caller, or that of ctx. held ends with the cause ErrGaveWay when somebody else has waited for half of the wait, and
-// the place was taken for as long.
+// Take takes a place, waiting for it where the kind has a queue; release, in the same goroutine, gives it back. An
+// error is a refusal for the caller, or that of ctx. held ends with the cause ErrGaveWay when somebody else has waited
+// for half of the wait, and the place was taken for as long.
 func (b *Budget) Take(ctx context.Context, kind Kind, who Who) (held context.Context, release func(), err error) {
 	b.mu.Lock()
 	p := &b.pools[kind]
@@ -236,18 +241,40 @@ func (b *Budget) hold(ctx context.Context, kind Kind, who Who) (held context.Con
 	defer b.mu.Unlock()
 	p := &b.pools[kind]
 	p.holders[h] = struct{}{}
+	worked := func() time.Duration { return 0 }
+	if p.pace.share > 0 && who.Rank != Operators {
+		worked = b.stopwatch()
+	}
 	return held, sync.OnceFunc(func() {
 		end(nil)
+		rest := worked()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		delete(p.holders, h)
 		p.taken--
-		if p.by[who.Key]--; p.by[who.Key] <= 0 {
-			delete(p.by, who.Key)
+		if rest > 0 {
+			rest = p.pace.rest(who.Key, rest, time.Now())
 		}
-		p.forget(who)
+		if rest <= 0 {
+			p.leave(who)
+		} else {
+			time.AfterFunc(rest, func() {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				p.leave(who)
+			})
+		}
 		p.next()
 	})
+}
+
+// leave gives a caller's own place back.
+func (p *pool) leave(who Who) {
+	if p.by[who.Key]--; p.by[who.Key] <= 0 {
+		delete(p.by, who.Key)
+	}
+	p.forget(who)
+	p.next()
 }
 
 // forget drops when a caller was served who neither has nor waits for a place.
@@ -313,8 +340,8 @@ func (p *pool) queued(who Who) (n int) {
 // full says which limit is reached.
 func (p *pool) full(kind Kind, who Who) string {
 	if p.by[who.Key] >= p.each {
-		return fmt.Sprintf("%s has %d %s under way already, the most for one caller", who.Key, p.by[who.Key],
-			kindNames[kind])
+		return fmt.Sprintf("%s has %d %s under way already, or rests after them, the most for one caller", who.Key,
+			p.by[who.Key], kindNames[kind])
 	}
 	return fmt.Sprintf("%d %s are under way already, of at most %d (limits.%s)", p.taken, kindNames[kind], p.all,
 		kindNames[kind])
