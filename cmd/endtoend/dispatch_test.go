@@ -58,8 +58,13 @@ func (s *site) decided(j batchJob) (text string) {
 // planned waits until a plan is in a state.
 func (s *site) planned(plan string, want remap.PlanState) {
 	s.t.Helper()
+	var p struct{ State remap.PlanState }
+	defer func() {
+		if p.State != want {
+			s.t.Logf("%s is %s:\n%s", plan, p.State, s.fairway("plan", "show", plan))
+		}
+	}()
 	s.until(fmt.Sprintf("%s is %s", plan, want), func() bool {
-		var p struct{ State remap.PlanState }
 		if err := json.Unmarshal(s.fairway("--json", "plan", "show", plan), &p); err != nil {
 			s.t.Fatal(err)
 		}

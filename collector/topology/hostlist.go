@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // MaxHosts bounds what one host list may stand for: no machine has more nodes.
@@ -57,10 +58,14 @@ func cutOutside(s string) (before, after string) {
 // expand writes out the brackets of one entry, the last one fastest.
 func expand(s string) ([]string, error) {
 	open := strings.IndexByte(s, '[')
+	head := s
+	if open >= 0 {
+		head = s[:open]
+	}
+	if s == "" || strings.ContainsFunc(head, func(r rune) bool { return r == ']' || unicode.IsSpace(r) }) {
+		return nil, errors.New("not a host name")
+	}
 	if open < 0 {
-		if s == "" || strings.ContainsAny(s, "] \t") {
-			return nil, errors.New("not a host name")
-		}
 		return []string{s}, nil
 	}
 	inside, tail, ok := strings.Cut(s[open+1:], "]")
