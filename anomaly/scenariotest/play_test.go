@@ -8,8 +8,8 @@ import (
 	"fairway/collector/topology"
 )
 
-// asDaemon are the settings that a drawn layer is scored with: the daemon's own, whose canaries go through nodes with load
-// as well. A recorded trace answers for idle nodes and suspects alone: FAIRWAY_PROBE_BUSY=0 scores drawn layers so.
+// asDaemon are the settings that a drawn layer is scored with: the daemon's own, whose canaries go through nodes with
+// load as well. A recorded trace answers for idle nodes and suspects alone: FAIRWAY_PROBE_BUSY=0 scores layers so.
 func asDaemon() recorded.Settings {
 	set := recorded.DefaultSettings()
 	set.FailSlow.ProbeBusy = number("FAIRWAY_PROBE_BUSY", 1) != 0

@@ -99,7 +99,7 @@ func (s *site) onlyOver(client, forwarder string, from truth) {
 }
 
 // TestJobsOnLustreAreDispatched: compute nodes that are Lustre clients behind routers. Of the first runs the metadata
-// servers' statistics tell how each job shares its files, and nothing is granted. The second run of a large one is
+// servers' statistics show how each job shares its files, and nothing is granted. The second run of a large one is
 // granted the routers that nobody uses, its data crosses these alone, and at its end every node has its routes back.
 // A job of one file that starts beside another is given routers of its own.
 func TestJobsOnLustreAreDispatched(t *testing.T) {

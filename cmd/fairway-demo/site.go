@@ -166,7 +166,7 @@ func newSiteFault() *cobra.Command {
 func newSiteJob() *cobra.Command {
 	return &cobra.Command{
 		Use:   "job DIR ID NODE,NODE.. N-1|N-N LOAD",
-		Short: "Start a job: all its nodes open one file, or each its own; LOAD of 1 would fill its part of the routers",
+		Short: "Start a job: its nodes open one file, or each its own; LOAD of 1 would fill its part of the routers",
 		Args:  cobra.ExactArgs(5),
 		RunE: func(c *cobra.Command, args []string) error {
 			o := sitefiles.JobOrder{ID: args[1], Nodes: strings.Split(args[2], ","), Files: model.Sharing(args[3])}
