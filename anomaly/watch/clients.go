@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/failslow"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -89,6 +90,24 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 		}
 	}
 	c.addJobs(f, took, 1)
+}
+
+// shortestExec is the mean of a class whose operations waited less than the others', by chance, seconds.
+const shortestExec = 1e-6
+
+// execOf is what an operation of a class took, without its wait for one of the forwarder's threads. By Little's law the
+// seconds that all operations took are how many of them were under way, and those beyond the threads were not in
+// service. A thread takes whatever came first, so that each operation waits as long as any other: a stat many times
+// its own time, where a write hardly differs. Clients that gather at a healthy forwarder make each other wait; a slow
+// one ends fewer operations with as many threads, and that time stays.
+func (c *clientSums) execOf(class failslow.Class, threads float64) float64 {
+	ops, underway := 0.0, 0.0
+	for i := range c.ops {
+		ops += c.ops[i]
+		underway += c.took[i]
+	}
+	waited := max(0, underway-threads) / ops
+	return max(c.took[class]/c.ops[class]-waited, shortestExec)
 }
 
 // addPart takes the second of a compute node that spreads its traffic over several forwarders. Its times say nothing of

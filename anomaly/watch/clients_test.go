@@ -142,6 +142,59 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 	}
 }
 
+// TestClientsThatGatherAccuseNobody: where a forwarder's threads are known, what its clients wait for a thread is
+// their number and not its fault, whichever class suffers most. One that needs longer for an operation is accused
+// however many wait there.
+func TestClientsThatGatherAccuseNobody(t *testing.T) {
+	type load struct{ writes, write, metas, meta float64 }
+	calm := load{400, 7e-3, 45, 1e-3}
+	gathered := load{850, 14.2e-3, 95, 8.2e-3} // 12.8 under way
+	for _, tc := range []struct {
+		name    string
+		now     load
+		threads float64
+		accused bool
+	}{
+		{"gathered", gathered, 6, false},
+		{"gathered, as many threads as calls", gathered, 16, true}, // then none waits
+		{"gathered, threads not reported", gathered, 0, true},
+		{"slow at all", load{210, 36e-3, 23, 29e-3}, 6, true},
+		{"gathered, and slow", load{210, 75e-3, 23, 68e-3}, 6, true},
+	} {
+		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+		m := &Machine{Mapping: topology.Mapping{"cn1": "f1", "cn2": "f2", "cn3": "f3", "cn4": "f4"}}
+		now, accused := time.Unix(1_800_000_000, 0), false
+		const healthy, watched = 120, 60
+		for second := range healthy + watched {
+			now = now.Add(time.Second)
+			for cn, f := range m.Mapping {
+				l := calm
+				if f == "f1" && second >= healthy {
+					l = tc.now
+				}
+				served := samples(collector.WriteOps, l.writes, collector.WriteBytes, 5e5*l.writes,
+					collector.MetaOps, l.metas)
+				at, client := now.Add(-time.Second).UnixMilli(), append(samples(collector.ClientWrite, l.write,
+					collector.ClientMeta, l.meta), served...)
+				if tc.threads > 0 {
+					served = append(served, samples(collector.Threads, tc.threads)...)
+				}
+				d.board.Take([]collector.Frame{{Node: cn, Role: topology.Compute, TimeMillis: at, Samples: client},
+					{Node: f.Node(), Role: topology.Forwarder, TimeMillis: at, Samples: served}}, now)
+			}
+			for _, v := range d.Verdicts(now, m) {
+				if v.Level == anomaly.Alarm && (v.Node != "f1" || second < healthy) {
+					t.Errorf("%s: second %d: %s", tc.name, second, v.Sentence)
+				}
+				accused = accused || v.Level == anomaly.Alarm
+			}
+		}
+		if accused != tc.accused {
+			t.Errorf("%s: accused %v, want %v", tc.name, accused, tc.accused)
+		}
+	}
+}
+
 // TestSharesWaitByTheirPart: what a node of several forwarders waits is each one's by its part, and accuses none of
 // them; they all serve its job.
 func TestSharesWaitByTheirPart(t *testing.T) {

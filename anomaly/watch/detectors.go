@@ -230,7 +230,7 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 		if !math.IsNaN(k.Exec) {
 			d.ownClock[f.Node] = true
 		} else if !d.ownClock[f.Node] && sums != nil && sums.ops[c] > 0 {
-			k.Exec = sums.took[c] / sums.ops[c]
+			k.Exec = sums.execOf(failslow.Class(c), valueOr(f, collector.Threads, math.Inf(1)))
 		}
 	}
 	for c := range o.Class {
