@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
 )
 
 // queueSim plays single requests: clients with one request under way each, one queue, threads that are held while a

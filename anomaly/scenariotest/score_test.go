@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
 )
 
 // seeds is how many drawn scenarios are scored; FAIRWAY_SEEDS asks for more.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-
 )
 
 // number reads an environment variable; usual where it is not set.
