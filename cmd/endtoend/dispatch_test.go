@@ -151,6 +151,7 @@ func TestJobsOnLustreAreDispatched(t *testing.T) {
 		at := s.nodes("forwarder")
 		return at["rtr3"].State == "idle" && at["rtr4"].State == "idle"
 	})
+	shared.load = "0.4" // what few messages cross in half a minute verifies nothing
 	s.begin(shared)
 	const want = "isolate [rtr3 rtr4], not volume, not interference, job 13: this job is N-1"
 	if got := s.decided(shared); got != want {
