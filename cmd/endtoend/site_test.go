@@ -316,7 +316,7 @@ func TestMappingNeedsNoRightToMove(t *testing.T) {
 
 // TestJobIsSteered: a person moves a job's nodes to one router; the servers prefer it for their data, the plan is
 // verified by the messages that cross it, and the roll back gives every node the routers that it had. Every node drops
-// what comes over a router that it has no route over, and accepts all while one is replaced: nothing is dropped.
+// what comes over a router that it has no route over: the plan takes no route away, a drain drops nothing either.
 func TestJobIsSteered(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t)
@@ -341,20 +341,23 @@ func TestJobIsSteered(t *testing.T) {
 		(err != nil || !strings.Contains(string(text), "verified")) {
 		t.Errorf("the plan ended with %v:\n%s", err, text)
 	}
-	if now := s.tables(); now == was {
-		t.Errorf("the routes are what they were:\n%s", now)
+	if rules := string(s.demo("lnetctl", "cn1", "udsp", "show")); !strings.Contains(rules, "10.0.255.3@tcp") {
+		t.Errorf("cn1 does not prefer rtr3; its rules are\n%s", rules)
+	}
+	if now := s.tables(); now != was {
+		t.Errorf("routes were replaced where that drops messages:\n%s\nthey were\n%s", now, was)
 	}
 	if text, err := s.try(5*patience, "fairway", "--addr", s.socket(), "plan", "rollback", "P-000001", "--reason",
 		"the job has ended"); err != nil {
 		t.Errorf("the roll back ended with %v:\n%s", err, text)
 	}
-	s.restored(was)
-	for _, n := range []string{"oss1", "oss2", "mds1"} {
+	for _, n := range []string{"cn1", "cn2", "oss1", "oss2", "mds1"} {
 		s.until("the roll back takes the rules of "+n+" away", func() bool {
 			return !strings.Contains(string(s.demo("lnetctl", n, "udsp", "show")), "rte:")
 		})
 	}
 
+	// A drain replaces routes: each node accepts what comes over any router meanwhile, and drops again afterwards.
 	s.fairway("exclude", "rtr2", "--reason", "to be looked at")
 	if d := s.drain(remap.Drained); d.Done != 11 {
 		t.Errorf("%d of %d nodes avoid it, want 11 of 11", d.Done, d.Nodes)

@@ -312,22 +312,22 @@ func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
 	if n := dropped() - before; n != 0 {
 		t.Errorf("the drain dropped %d messages", n)
 	}
-	client, to := movers["cn1"], s.model.Node("cn1").NID()
+	client, to := moverOf(s, "cn1", ""), s.model.Node("cn1").NID()
 	for _, server := range []string{"oss1", "oss2", "mds1"} {
 		order := wire.SteerOrder{To: []string{to}, Forwarder: "rtr3"}
-		if err := movers[server].Steer(t.Context(), order); err != nil {
+		if err := moverOf(s, server, "").Steer(t.Context(), order); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if a, err := client.Move(t.Context(), wire.RemapOrder{Node: "cn1", Forwarder: "rtr3"}); err != nil ||
-		a.Forwarder != "rtr3" || !s.model.Node("cn1").Table.DropAsym {
-		t.Errorf("%+v, %v; drops %v", a, err, s.model.Node("cn1").Table.DropAsym)
+		a.Forwarder != "rtr3" || len(s.model.Node("cn1").Table.Rules) != 1 {
+		t.Errorf("%+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
 	}
 	s.model.Run(s.model.Now() + 5*time.Second)
 	all := []topology.ForwarderID{"rtr1", "rtr2", "rtr3", "rtr4"}
 	if a, err := client.Spread(t.Context(), all); err != nil || !slices.Equal(a.Spread, all) ||
-		!s.model.Node("cn1").Table.DropAsym {
-		t.Errorf("back: %+v, %v; drops %v", a, err, s.model.Node("cn1").Table.DropAsym)
+		len(s.model.Node("cn1").Table.Rules) != 0 {
+		t.Errorf("back: %+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
 	}
 	if now := rowsOf(s, "cn1"); now != was {
 		t.Errorf("routes of cn1 are\n%s\nthey were\n%s", now, was)
@@ -341,7 +341,8 @@ func TestNothingIsDroppedWhereAsymmetricRoutesAre(t *testing.T) {
 // rule and takes it for its own.
 func TestARuleThatCameTooLateIsOurs(t *testing.T) {
 	s := newSite(t, Options{})
-	m := moverOf(s, "oss1", "")
+	s.model.Node("cn1").Table.DropAsym = true
+	m := moverOf(s, "cn1", "")
 	run := m.Run
 	ctx, end := context.WithCancel(t.Context())
 	m.Run = func(c context.Context, argv ...string) ([]byte, error) {
@@ -352,13 +353,14 @@ func TestARuleThatCameTooLateIsOurs(t *testing.T) {
 		}
 		return out, err
 	}
-	to := wire.SteerOrder{To: []string{s.model.Node("cn1").NID()}, Forwarder: "rtr3"}
-	if err := m.Steer(ctx, to); err == nil {
+	to := wire.RemapOrder{Node: "cn1", Forwarder: "rtr3"}
+	if _, err := m.Move(ctx, to); err == nil {
 		t.Fatal("an order whose time is over was carried out")
 	}
 	m.Run = run
-	if err := m.Steer(t.Context(), to); err != nil || len(s.model.Node("oss1").Table.Rules) != 1 {
-		t.Errorf("%v; rules %+v", err, s.model.Node("oss1").Table.Rules)
+	if a, err := m.Move(t.Context(), to); err != nil || a.Forwarder != "rtr3" ||
+		len(s.model.Node("cn1").Table.Rules) != 1 {
+		t.Errorf("%+v, %v; rules %+v", a, err, s.model.Node("cn1").Table.Rules)
 	}
 }
 

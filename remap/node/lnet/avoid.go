@@ -125,6 +125,13 @@ func (m *Mover) prefer(ctx context.Context, want []topology.ForwarderID) error {
 			return err
 		}
 	}
+	ruled, err := m.rule(ctx, to)
+	if err != nil {
+		return err
+	}
+	if ruled {
+		to = "" // no route is lowered
+	}
 	if err := m.keep(func(k *kept) { k.To = to }); err != nil {
 		return err
 	}
@@ -140,6 +147,51 @@ func (m *Mover) prefer(ctx context.Context, want []topology.ForwarderID) error {
 		}
 	}
 	return nil
+}
+
+// rule has a node that drops what comes over a router that it has no route over prefer one router by a rule for the
+// whole net: a route that is replaced is missing for a moment, and what comes over it then would be lost. Elsewhere,
+// and with to empty, the node has no such rule.
+func (m *Mover) rule(ctx context.Context, to topology.ForwarderID) (ruled bool, err error) {
+	if to != "" {
+		if ruled, err = dropsAsymmetric(ctx, m.lnetctl); err != nil {
+			return false, err
+		}
+	}
+	order := wire.SteerOrder{To: []string{m.Net}}
+	if ruled {
+		order.Forwarder = to
+	} else if m.kept.Ruled == "" {
+		return false, nil
+	}
+	if err := m.steer(ctx, order); err != nil {
+		return false, fmt.Errorf("no route may be replaced while drop_asym_route is 1, and no rule stands in: %w", err)
+	}
+	return ruled, m.keep(func(k *kept) { k.Ruled = order.Forwarder })
+}
+
+// byRule is the router that a rule of ours has the node use, empty where none does: the rule is there, and its router
+// is not down.
+func (m *Mover) byRule(ctx context.Context, routes []route) (topology.ForwarderID, error) {
+	if m.mu.TryLock() { // an order under way does not delay a second's report
+		err := m.open()
+		m.mu.Unlock()
+		if err != nil {
+			return "", err
+		}
+	}
+	by := m.ruled.Load()
+	if by == nil || by.to == "" {
+		return "", nil
+	}
+	if r, there := find(routes, m.Gateways[by.to]); !there || r.down {
+		return "", nil
+	}
+	rules, err := m.rules(ctx)
+	if !slices.ContainsFunc(rules, func(r rule) bool { return r.dst == m.Net && r.rte == by.rte }) {
+		return "", err
+	}
+	return by.to, err
 }
 
 // addRoute adds a route over a router that the node has none over, as good as its best one.

@@ -18,6 +18,8 @@ type kept struct {
 	// Avoid are the routers that the node was ordered to avoid, To the one that it was moved to; empty: none.
 	Avoid []topology.ForwarderID `json:"avoid,omitempty"`
 	To    topology.ForwarderID   `json:"to,omitempty"`
+	// Ruled is the router that the node was moved to by a rule, where routes must not be replaced; empty: none.
+	Ruled topology.ForwarderID `json:"ruled,omitempty"`
 	// Added are the gateways of routes that were not there before.
 	Added map[string]bool `json:"added"`
 	// Rules are the rules that were added, by their destination; the value is the router's.
@@ -63,7 +65,7 @@ func (m *Mover) open() error {
 			}
 		}
 	}
-	m.kept = k
+	m.set(&k)
 	return nil
 }
 
@@ -80,7 +82,7 @@ func (m *Mover) keep(change func(*kept)) error {
 			return fmt.Errorf("the journal of changed routes: %w; nothing was changed", err)
 		}
 	}
-	m.kept = next
+	m.set(&next)
 	return nil
 }
 

@@ -2,7 +2,7 @@
 // which choose the router of all bulk data. There are three ways:
 //
 //   - Avoid puts the routes over a router behind the others, on every node that has one: the router drains.
-//   - Steer prefers one router for what goes to single nodes, by a rule (udsp, Lustre 2.15 and later).
+//   - Steer prefers one router for what goes to single nodes or a net, by a rule (udsp, Lustre 2.15 and later).
 //   - Move without rules puts the node's own routes over other routers behind the one that it is moved to. On a client
 //     that moves its requests and what rides in them (up to 16 KiB); the servers still choose the router of the data.
 //
@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -31,8 +32,21 @@ type Mover struct {
 	Run      node.Command // nil: mover.Exec
 	Journal  string       // the file that says what was changed; empty: it is not kept
 
-	mu   sync.Mutex // guards the kernel's tables and kept
-	kept kept
+	mu    sync.Mutex // guards the kernel's tables and kept
+	kept  kept
+	ruled atomic.Pointer[ruled] // of kept, for who does not wait for an order; nil: the journal was not read yet
+}
+
+// ruled is the router that the node was moved to by a rule, and what the rule calls it.
+type ruled struct {
+	to  topology.ForwarderID
+	rte string
+}
+
+// set makes something what is kept.
+func (m *Mover) set(k *kept) {
+	m.kept = *k
+	m.ruled.Store(&ruled{k.Ruled, k.Rules[m.Net]})
 }
 
 var _ node.Mover = (*Mover)(nil)
@@ -158,6 +172,9 @@ func (m *Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
 	if err != nil {
 		return wire.RouteAnswer{}, err
 	}
+	if to, err := m.byRule(ctx, routes); err != nil || to != "" {
+		return wire.RouteAnswer{Forwarder: to}, err
+	}
 	over := overOf(m.Gateways, routes)
 	switch len(over) {
 	case 0:
@@ -179,8 +196,8 @@ func overOf(gateways map[topology.ForwarderID]string, routes []route) (out []top
 }
 
 // Move has the node prefer o.Forwarder: the routes over its other routers go behind it and stay, so that the node loses
-// no way. Where it has no route over o.Forwarder one is added. A node that would use it anyway, without what was
-// changed here, has its own table back.
+// no way; where no route may be replaced, a rule for the net does it. Where it has no route over o.Forwarder one is
+// added. A node that would use it anyway, without what was changed here, has its own table back.
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
 	if m.Gateways[o.Forwarder] == "" {
 		return wire.RouteAnswer{},

@@ -53,6 +53,10 @@ func (m *Mover) rules(ctx context.Context) ([]rule, error) {
 func (m *Mover) Steer(ctx context.Context, o wire.SteerOrder) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.steer(ctx, o)
+}
+
+func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
 	if err := m.open(); err != nil {
 		return err
 	}
