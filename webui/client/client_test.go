@@ -125,13 +125,17 @@ func TestAPlanFromProposalToRollBack(t *testing.T) {
 // A connection that breaks before the answer says nothing of the write: it is repeated under the
 // same key, once.
 func TestABrokenConnectionRepeatsTheSameKey(t *testing.T) {
+	var mu sync.Mutex // the second request comes before the first one's handler has ended
 	var keys []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		keys = append(keys, r.Header.Get("Idempotency-Key"))
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if len(keys) == 1 {
+		mu.Lock()
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		first := len(keys) == 1
+		mu.Unlock()
+		if first {
 			panic(http.ErrAbortHandler)
 		}
 		fmt.Fprint(w, `{"id":"P-1","state":"proposed"}`)
