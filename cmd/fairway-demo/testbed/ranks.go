@@ -13,6 +13,7 @@ import (
 func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...string) ([]byte, error) {
 	// Without -launcher it looks for a batch system, and for ssh.
 	run := []string{"mpiexec.hydra", "-launcher", "fork"}
+	var network string // of all ranks: the first node's
 	for i, id := range on {
 		n, err := tb.find(id)
 		if err != nil {
@@ -23,10 +24,14 @@ func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...str
 		}
 		run = append(run, "-n", "1")
 		if n.root {
+			if network == "" {
+				network = fmt.Sprintf("--net=/proc/%d/ns/net", n.pid())
+			}
 			// The libraries look their own process up in /proc, which is the node's; and processes of several nodes may
-			// have the same number.
-			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount",
-				"unshare", "--mount", "sh", "-c", `mount -t proc proc /proc && exec "$0" "$@"`)
+			// have the same number. They list the network's devices in /sys, too, and give up if one goes meanwhile, as
+			// the host's do when another testbed ends.
+			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount", network, "unshare",
+				"--mount", "sh", "-c", `mount -t proc proc /proc && mount -t sysfs sysfs /sys && exec "$0" "$@"`)
 		}
 		run = append(run, argv...)
 	}
