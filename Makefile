@@ -38,7 +38,7 @@ lint:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	@dead=$$($(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
+	@dead=$$(GOGC=400 $(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
 	@if command -v codespell >/dev/null; then codespell -q 3 -L tread,inflight --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
@@ -55,7 +55,7 @@ PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefil
 # processors, and four tests of one that says so: most of those wait for programs that they have started.
 test:
 	@.ci/deps test
-	@$(MAKE) --no-print-directory lint build
+	@$(MAKE) --no-print-directory -j2 lint build
 	@.ci/suite -p 1 -timeout 15m $(PLAIN) and -run TestKills ./tsdb/engine and -race -p 2 -parallel 4 -timeout 15m \
 	  $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 

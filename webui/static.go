@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed static
@@ -35,7 +36,8 @@ type staticFiles struct {
 // versionMark stands in the sources where the hash goes.
 const versionMark = "__V__"
 
-func loadStatic() (*staticFiles, error) {
+// loadStatic reads and compresses them once: what is embedded never changes.
+var loadStatic = sync.OnceValues(func() (*staticFiles, error) {
 	s := &staticFiles{files: map[string]*staticFile{}}
 	raw := map[string][]byte{}
 	sum := sha256.New()
@@ -67,7 +69,7 @@ func loadStatic() (*staticFiles, error) {
 		return nil, fmt.Errorf("the embedded pages have no index.html")
 	}
 	return s, nil
-}
+})
 
 func newStaticFile(name string, b []byte) (*staticFile, error) {
 	f := &staticFile{plain: b, kind: mime.TypeByExtension(path.Ext(name))}
