@@ -34,15 +34,20 @@ func (w Writer) Fast(n *model.Node) Tree {
 	}
 }
 
-// Slow are the others.
-func (w Writer) Slow(n *model.Node, now time.Duration) Tree {
+// Net are those of the network: LNet's and Linux's.
+func (w Writer) Net(n *model.Node, now time.Duration) Tree {
 	dir := w.Release.LNetDir()
-	t := Tree{
-		dir + "routes":  Routes(n.Role == model.Router, n.Table.Routes),
-		dir + "routers": w.Release.Routers(n.Table.Routes),
-		dir + "peers":   Peers(n.Peers),
-	}
+	t := w.Fast(n)
+	t[dir+"routes"] = Routes(n.Role == model.Router, n.Table.Routes)
+	t[dir+"routers"] = w.Release.Routers(n.Table.Routes)
+	t[dir+"peers"] = Peers(n.Peers)
 	w.linux(n, now, t)
+	return t
+}
+
+// All is the whole tree.
+func (w Writer) All(n *model.Node, now time.Duration) Tree {
+	t := w.Net(n, now)
 	at := Times{Now: w.Start.Add(now), Since: w.Start.Add(n.Since)}
 	switch n.Role {
 	case model.Client:
@@ -52,13 +57,6 @@ func (w Writer) Slow(n *model.Node, now time.Duration) Tree {
 	case model.MDS:
 		w.metadata(n, at, t)
 	}
-	return t
-}
-
-// All is the whole tree.
-func (w Writer) All(n *model.Node, now time.Duration) Tree {
-	t := w.Slow(n, now)
-	t.add("", w.Fast(n))
 	return t
 }
 
