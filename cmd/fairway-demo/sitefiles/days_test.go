@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/fairway-demo/sitefiles/format"
 	"fairway/cmd/fairway-demo/sitefiles/model"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -186,9 +187,15 @@ func TestSoakCoastingFaults(t *testing.T) {
 	}
 }
 
-// routersOnly leaves the files out that say nothing of routers: Lustre's, of which other nodes are judged.
+// routersOnly leaves the files out that say nothing of routers: Lustre's, by which other nodes are judged.
 func (w *watched) routersOnly() {
-	w.files = w.writer.Net
+	w.files = func(n *model.Node, now time.Duration) format.Tree {
+		t := w.writer.LNet(n)
+		if n.Role == model.Router {
+			w.writer.Linux(n, now, t)
+		}
+		return t
+	}
 	for name, all := range w.sources {
 		w.sources[name] = slices.DeleteFunc(all, func(s collector.Source) bool { return s.Name() == "lustre" })
 	}

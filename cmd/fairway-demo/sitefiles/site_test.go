@@ -95,10 +95,25 @@ type swapped struct {
 }
 
 func (s *swapped) Open(name string) (fs.File, error) {
-	if b, err := s.ReadFile(name); err == nil {
+	b, err := s.ReadFile(name)
+	if err == nil {
 		return fstest.MapFS{name: {Data: b}}.Open(name)
 	}
+	if name != "." && !s.hasDir(name+"/") {
+		return nil, err
+	}
 	return s.whole().Open(name)
+}
+
+func (s *swapped) hasDir(prefix string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.files {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // ReadFile reads what has been opened, read and closed otherwise: a soak reads files some thousand times a second.
