@@ -328,6 +328,8 @@ func (g *Group) judge(r *router) (o opinion) {
 				o.excess = min(o.excess, r.newest.x-usual-own)
 			}
 		}
+		// How much longer a router always takes is not known when it is first seen: it may have older hardware.
+		o.margin += mostHabit * max(0, 1-r.habit.N/habitFast)
 		if o.excess > o.margin { // which is rare: to look at all peers of all routers takes long
 			if near, _, _ := g.peersOf(r, g.near(r)); len(near) > 0 {
 				o.excess = min(o.excess, r.newest.x-anomaly.Median(near))

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
+	"fairway/cmd/fairway-demo/sitefiles/format"
 	"fairway/cmd/fairway-demo/sitefiles/model"
 	"fairway/collector"
 	"fairway/collector/source/lnet"
@@ -32,7 +32,10 @@ type watched struct {
 	sources   map[string][]collector.Source
 	frames    []collector.Frame // of the newest second
 	seconds   int
+	coasted   int      // of them
 	events    []string // what was done to it
+	// files are those of a node at a whole second.
+	files func(n *model.Node, now time.Duration) format.Tree
 	// first is when each node was first accused of each kind, in seconds of the site.
 	first map[string]int
 	says  map[string]string
@@ -42,7 +45,7 @@ func watchSite(t *testing.T, c model.Config) *watched {
 	w := &watched{Site: newSite(t, Options{Model: c}), board: window.NewBoard(0), trees: map[string]*swapped{},
 		sources: map[string][]collector.Source{}, first: map[string]int{}, says: map[string]string{}}
 	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
-	w.machine.Mapping = topology.Mapping{}
+	w.machine.Mapping, w.files = topology.Mapping{}, w.writer.All
 	for _, n := range w.model.Nodes {
 		tree := &swapped{}
 		w.trees[n.Name] = tree
@@ -85,9 +88,9 @@ func (w *watched) run(t *testing.T, seconds int) {
 			for _, n := range w.model.Nodes {
 				switch {
 				case i == 19:
-					w.put(n, w.writer.All(n, w.model.Now()))
+					w.trees[n.Name].set(w.files(n, w.model.Now()))
 				case n.Role == model.Router:
-					w.put(n, w.writer.Fast(n))
+					w.trees[n.Name].set(w.writer.Fast(n))
 				}
 			}
 			time.Sleep(25 * time.Millisecond)
@@ -105,14 +108,6 @@ func (w *watched) run(t *testing.T, seconds int) {
 			}
 		}
 	}
-}
-
-func (w *watched) put(n *model.Node, files map[string]string) {
-	tree := fstest.MapFS{}
-	for name, text := range files {
-		tree[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	w.trees[n.Name].set(tree)
 }
 
 func (w *watched) frame(t *testing.T, n *model.Node, now time.Time) collector.Frame {

@@ -60,7 +60,7 @@ func judgeShares(t *testing.T, s *Site) {
 	for range 22 { // counts are taken every ten seconds: two of them, and the tick that takes the second
 		newest = newest[:0]
 		for i, n := range clients {
-			trees[n.Name].set(treeOf(s, n, s.model.Now()))
+			trees[n.Name].set(s.writer.All(n, s.model.Now()))
 			r := collector.Reading{Now: time.Now()}
 			if err := sources[i].Read(t.Context(), &r); err != nil {
 				t.Fatal(err)

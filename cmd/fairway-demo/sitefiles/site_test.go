@@ -37,15 +37,6 @@ func newSite(t *testing.T, o Options) *Site {
 	return s
 }
 
-// treeOf is a node's files as a file system in memory.
-func treeOf(s *Site, n *model.Node, at time.Duration) fstest.MapFS {
-	out := fstest.MapFS{}
-	for name, text := range s.writer.All(n, at) {
-		out[name] = &fstest.MapFile{Data: []byte(text)}
-	}
-	return out
-}
-
 // TestSourcesReadEveryRelease: what the sources make of a node's files is what the node did, in every release.
 func TestSourcesReadEveryRelease(t *testing.T) {
 	for _, release := range format.Releases {
@@ -70,7 +61,7 @@ func TestSourcesReadEveryRelease(t *testing.T) {
 				at := s.model.Now() + time.Second
 				routed = n.LNet.RoutedBytes
 				s.model.Run(at)
-				current.set(treeOf(s, n, at))
+				current.set(s.writer.All(n, at))
 				r = collector.Reading{Now: time.Unix(int64(i), 0)}
 				if err := lnetSource.Read(t.Context(), &r); err != nil {
 					t.Fatalf("%s of %s: %v", name, release, err)
@@ -98,27 +89,82 @@ func TestSourcesReadEveryRelease(t *testing.T) {
 
 // swapped is a tree whose files change.
 type swapped struct {
-	mu    sync.Mutex
-	files fstest.MapFS // never changed, replaced
+	mu    sync.Mutex // guards what follows
+	files map[string]string
+	globs map[string][]string // until a file comes
 }
 
 func (s *swapped) Open(name string) (fs.File, error) {
+	b, err := s.ReadFile(name)
+	if err == nil {
+		return fstest.MapFS{name: {Data: b}}.Open(name)
+	}
+	if name != "." && !s.hasDir(name+"/") {
+		return nil, err
+	}
+	return s.whole().Open(name)
+}
+
+func (s *swapped) hasDir(prefix string) bool {
 	s.mu.Lock()
-	files := s.files
+	defer s.mu.Unlock()
+	for name := range s.files {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadFile reads what has been opened, read and closed otherwise: a soak reads files some thousand times a second.
+func (s *swapped) ReadFile(name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, ok := s.files[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return []byte(text), nil
+}
+
+// Glob remembers what matched.
+func (s *swapped) Glob(pattern string) ([]string, error) {
+	s.mu.Lock()
+	names, known := s.globs[pattern]
 	s.mu.Unlock()
-	return files.Open(name)
+	if known {
+		return names, nil
+	}
+	names, err := fs.Glob(s.whole(), pattern)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.globs[pattern] = names
+	return names, err
+}
+
+// whole is the tree as it is now.
+func (s *swapped) whole() fstest.MapFS {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := fstest.MapFS{}
+	for name, text := range s.files {
+		out[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return out
 }
 
 // set replaces the files that are given.
-func (s *swapped) set(files fstest.MapFS) {
+func (s *swapped) set(files map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := maps.Clone(s.files)
-	if all == nil {
-		all = fstest.MapFS{}
+	if s.files == nil {
+		s.files = map[string]string{}
 	}
-	maps.Copy(all, files)
-	s.files = all
+	had := len(s.files)
+	maps.Copy(s.files, files)
+	if len(s.files) > had {
+		s.globs = map[string][]string{}
+	}
 }
 
 // TestOneSeedOneTree: two sites of one seed write the same bytes.

@@ -26,7 +26,8 @@ type Stats struct {
 
 // ParseStats reads the stats file: one line of eleven numbers.
 func ParseStats(b []byte) (Stats, error) {
-	f := bytes.Fields(b)
+	var row [16][]byte
+	f := fields(b, row[:0])
 	var n [11]uint64
 	if len(f) < len(n) {
 		return Stats{}, fmt.Errorf("%d numbers, not %d", len(f), len(n))
@@ -56,20 +57,34 @@ func (p *Peer) InFlight() int { return max(0, p.Max-p.Credits) }
 // Waiting is how many messages wait for a credit to be sent to the peer with.
 func (p *Peer) Waiting() int { return max(0, -p.Credits) }
 
+// fields appends the words of a line: a router's tables are read twenty times a second, into the same words.
+func fields(line []byte, to [][]byte) [][]byte {
+	for f := range bytes.FieldsSeq(line) {
+		to = append(to, f)
+	}
+	return to
+}
+
+// rows is how many rows a table has at most.
+func rows(b []byte) int { return bytes.Count(b, []byte("\n")) }
+
 // table visits the lines of a table below its heading, which begins with a word. With a bad line it goes on
 // and returns an error that names the first one.
 func table(b []byte, heading string, columns func(n int) bool, visit func(f [][]byte) error) error {
 	var bad error
+	var row [16][]byte
 	for n := 1; len(b) > 0; n++ {
 		var line []byte
 		line, b, _ = bytes.Cut(b, []byte("\n"))
-		f := bytes.Fields(line)
+		f := fields(line, row[:0])
 		if len(f) == 0 || string(f[0]) == heading {
 			continue
 		}
-		err := fmt.Errorf("%d columns", len(f))
+		var err error
 		if columns(len(f)) {
 			err = visit(f)
+		} else {
+			err = fmt.Errorf("%d columns", len(f))
 		}
 		if err != nil && bad == nil {
 			bad = fmt.Errorf("line %d: %w", n, err)
@@ -81,14 +96,20 @@ func table(b []byte, heading string, columns func(n int) bool, visit func(f [][]
 // exactly says that a table has that many columns.
 func exactly(want int) func(int) bool { return func(n int) bool { return n == want } }
 
+// column is a number of a row, and where it goes.
+type column struct {
+	at int
+	to *int
+}
+
 // numbers reads columns into ints.
-func numbers(f [][]byte, into map[int]*int) error {
-	for i, to := range into {
-		n, err := strconv.Atoi(string(f[i]))
+func numbers(f [][]byte, into ...column) error {
+	for _, c := range into {
+		n, err := strconv.Atoi(string(f[c.at]))
 		if err != nil {
-			return fmt.Errorf("column %d: %w", i+1, err)
+			return fmt.Errorf("column %d: %w", c.at+1, err)
 		}
-		*to = n
+		*c.to = n
 	}
 	return nil
 }
@@ -96,9 +117,10 @@ func numbers(f [][]byte, into map[int]*int) error {
 // ParsePeers reads the peers file: a heading, then nid refs state last max rtr min tx min queue. With a
 // bad line it returns the others and an error that names it.
 func ParsePeers(b []byte) (out []Peer, err error) {
+	out = make([]Peer, 0, rows(b))
 	err = table(b, "nid", exactly(10), func(f [][]byte) error {
 		p := Peer{NID: string(f[0]), State: string(f[2])}
-		if err := numbers(f, map[int]*int{4: &p.Max, 5: &p.RtrCredits, 7: &p.Credits}); err != nil {
+		if err := numbers(f, column{4, &p.Max}, column{5, &p.RtrCredits}, column{7, &p.Credits}); err != nil {
 			return err
 		}
 		queued, err := strconv.ParseUint(string(f[9]), 10, 64)
@@ -123,13 +145,14 @@ type NI struct {
 // ParseNIs reads the nis file: a heading, then nid status alive refs peer rtr max tx min; old releases have no
 // status, alive and rtr.
 func ParseNIs(b []byte) (out []NI, err error) {
+	out = make([]NI, 0, rows(b))
 	err = table(b, "nid", func(n int) bool { return n == 9 || n == 6 }, func(f [][]byte) error {
 		ni := NI{NID: string(f[0])}
 		at := 3
 		if len(f) == 9 {
 			ni.Status, at = string(f[1]), 6
 		}
-		if err := numbers(f, map[int]*int{at: &ni.Max, at + 1: &ni.Credits}); err != nil {
+		if err := numbers(f, column{at, &ni.Max}, column{at + 1, &ni.Credits}); err != nil {
 			return err
 		}
 		out = append(out, ni)
@@ -148,9 +171,10 @@ type Pool struct {
 // ParseBuffers reads the buffers file: a heading, then pages count credits min. A node that routes nothing has the
 // heading alone.
 func ParseBuffers(b []byte) (out []Pool, err error) {
+	out = make([]Pool, 0, rows(b))
 	err = table(b, "pages", exactly(4), func(f [][]byte) error {
 		var p Pool
-		if err := numbers(f, map[int]*int{0: &p.Pages, 1: &p.Count, 2: &p.Credits}); err != nil {
+		if err := numbers(f, column{0, &p.Pages}, column{1, &p.Count}, column{2, &p.Credits}); err != nil {
 			return err
 		}
 		out = append(out, p)

@@ -24,8 +24,10 @@ type gauges struct {
 type sampler struct {
 	source *Source
 	root   string
-	stop   chan struct{}
-	done   chan struct{}
+	// The files that are read each time.
+	stats, buffers, nis string
+	stop                chan struct{}
+	done                chan struct{}
 
 	mu  sync.Mutex // guards what follows
 	sum gauges
@@ -33,7 +35,8 @@ type sampler struct {
 }
 
 func newSampler(s *Source, root string) *sampler {
-	p := &sampler{source: s, root: root, stop: make(chan struct{}), done: make(chan struct{})}
+	p := &sampler{source: s, root: root, stats: path.Join(root, "stats"), buffers: path.Join(root, "buffers"),
+		nis: path.Join(root, "nis"), stop: make(chan struct{}), done: make(chan struct{})}
 	go p.run()
 	return p
 }
@@ -61,7 +64,7 @@ func (p *sampler) end() {
 // sample reads stats, buffers and nis once. The first two take LNet's exclusive lock for some microseconds.
 func (p *sampler) sample() {
 	var one gauges
-	b, err := p.source.read(path.Join(p.root, "stats"))
+	b, err := p.source.read(p.stats)
 	var st Stats
 	if err == nil {
 		st, err = ParseStats(b)
@@ -69,11 +72,11 @@ func (p *sampler) sample() {
 	if err == nil {
 		one.samples, one.inside = 1, float64(st.MsgsAlloc)
 	}
-	if b, bad := p.source.read(path.Join(p.root, "buffers")); bad == nil {
+	if b, bad := p.source.read(p.buffers); bad == nil {
 		pools, _ := ParseBuffers(b)
 		one.addPools(pools)
 	}
-	if b, bad := p.source.read(path.Join(p.root, "nis")); bad == nil {
+	if b, bad := p.source.read(p.nis); bad == nil {
 		nis, _ := ParseNIs(b)
 		one.addNIs(nis)
 	}

@@ -25,13 +25,20 @@ func Pressure(some time.Duration, rate float64, full bool) string {
 
 // NetDev is /proc/net/dev.
 func NetDev(links []*model.NI) string {
-	var b strings.Builder
-	b.WriteString("Inter-|   Receive                                                |  Transmit\n")
-	b.WriteString(" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo " +
+	var b text
+	b.add("Inter-|   Receive                                                |  Transmit\n")
+	b.add(" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo " +
 		"colls carrier compressed\n")
 	row := func(name string, in, out uint64) {
-		fmt.Fprintf(&b, "%6s: %7d %7d %4d %4d %4d %5d %10d %9d %8d %7d %4d %4d %4d %5d %7d %10d\n", name, in, in/1400,
-			0, 0, 0, 0, 0, 0, out, out/1400, 0, 0, 0, 0, 0, 0)
+		b.right(6, name)
+		b.add(": ")
+		for i, n := range [...]uint64{in, in / 1400, 0, 0, 0, 0, 0, 0, out, out / 1400, 0, 0, 0, 0, 0, 0} {
+			if i > 0 {
+				b.add(" ")
+			}
+			b.unsigned([...]int{7, 7, 4, 4, 4, 5, 10, 9, 8, 7, 4, 4, 4, 5, 7, 10}[i], n)
+		}
+		b.add("\n")
 	}
 	row("lo", 1664039, 1664039)
 	for _, ni := range links {

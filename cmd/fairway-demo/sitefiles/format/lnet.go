@@ -9,8 +9,17 @@ import (
 
 // LNetStats is LNet's stats.
 func LNetStats(c model.Counters) string {
-	return fmt.Sprintf("%d %d %d %d %d %d %d %d %d %d %d\n", c.Alloc, c.AllocMax, c.Errors, c.Sent, c.Received,
-		c.Routed, c.Dropped, c.SentBytes, c.ReceivedBytes, c.RoutedBytes, c.DroppedBytes)
+	b := make(text, 0, 160)
+	for i, n := range [...]uint64{uint64(c.Alloc), uint64(c.AllocMax), uint64(c.Errors), uint64(c.Sent),
+		uint64(c.Received), uint64(c.Routed), uint64(c.Dropped), c.SentBytes, c.ReceivedBytes, c.RoutedBytes,
+		c.DroppedBytes} {
+		if i > 0 {
+			b.add(" ")
+		}
+		b.unsigned(0, n)
+	}
+	b.add("\n")
+	return b.String()
 }
 
 // Routes is the table of routes.
@@ -58,23 +67,38 @@ func (r Release) Routers(rows []*model.Route) string {
 
 // Peers is the table of neighbours with their credits. The column of the last sign of life is not filled in.
 func Peers(peers []*model.Peer) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-24s %4s %5s %5s %5s %5s %5s %5s %5s %s\n", "nid", "refs", "state", "last", "max", "rtr", "min",
-		"tx", "min", "queue")
+	b := make(text, 0, 100*(1+len(peers)))
+	b.add("nid                      refs state  last   max   rtr   min    tx   min queue\n")
 	for _, p := range peers {
-		fmt.Fprintf(&b, "%-24s %4d %5s %5d %5d %5d %5d %5d %5d %d\n", p.NID, 1+p.Tx.Max-p.Tx.Now, "NA", -1, p.Tx.Max,
-			p.Rtr.Now, p.Rtr.Min, p.Tx.Now, p.Tx.Min, p.Queued)
+		b.left(24, p.NID)
+		b.add(" ")
+		b.num(4, int64(1+p.Tx.Max-p.Tx.Now))
+		b.add("    NA    -1")
+		for _, n := range [...]int{p.Tx.Max, p.Rtr.Now, p.Rtr.Min, p.Tx.Now, p.Tx.Min} {
+			b.add(" ")
+			b.num(5, int64(n))
+		}
+		b.add(" ")
+		b.num(0, int64(p.Queued))
+		b.add("\n")
 	}
 	return b.String()
 }
 
 // Buffers is the table of a router's buffers: three sizes, a row a partition; only the heading on other nodes.
 func Buffers(pools [3][]*model.Pool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%5s %5s %7s %7s\n", "pages", "count", "credits", "min")
+	b := make(text, 0, 256)
+	b.add("pages count credits     min\n")
 	for _, size := range pools {
 		for _, p := range size {
-			fmt.Fprintf(&b, "%5d %5d %7d %7d\n", p.Pages, p.Count, p.Credits, p.Min)
+			b.num(5, int64(p.Pages))
+			b.add(" ")
+			b.num(5, int64(p.Count))
+			b.add(" ")
+			b.num(7, int64(p.Credits))
+			b.add(" ")
+			b.num(7, int64(p.Min))
+			b.add("\n")
 		}
 	}
 	return b.String()
@@ -82,13 +106,23 @@ func Buffers(pools [3][]*model.Pool) string {
 
 // NIs is the table of interfaces, a row an interface and partition. Release 2.10 and later have these columns.
 func NIs(nis []*model.NI) string {
-	const row = "%-24s %6s %5v %4v %4v %4v %5v %5v %5v\n"
-	var b strings.Builder
-	fmt.Fprintf(&b, row, "nid", "status", "alive", "refs", "peer", "rtr", "max", "tx", "min")
-	fmt.Fprintf(&b, row, "0@lo", "up", 0, 2, 0, 0, 0, 0, 0)
+	b := make(text, 0, 80*(2+2*len(nis)))
+	b.add("nid                      status alive refs peer  rtr   max    tx   min\n",
+		"0@lo                         up     0    2    0    0     0     0     0\n")
 	for _, ni := range nis {
 		for _, c := range ni.Tx {
-			fmt.Fprintf(&b, row, ni.NID, "up", 0, 1+c.Max-c.Now, ni.PeerTx, ni.PeerRtr, c.Max, c.Now, c.Min)
+			b.left(24, ni.NID)
+			b.add("     up     0 ")
+			b.num(4, int64(1+c.Max-c.Now))
+			b.add(" ")
+			b.num(4, int64(ni.PeerTx))
+			b.add(" ")
+			b.num(4, int64(ni.PeerRtr))
+			for _, n := range [...]int{c.Max, c.Now, c.Min} {
+				b.add(" ")
+				b.num(5, int64(n))
+			}
+			b.add("\n")
 		}
 	}
 	return b.String()

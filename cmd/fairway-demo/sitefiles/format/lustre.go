@@ -29,21 +29,28 @@ const (
 
 // StatsFile is a file of statistics.
 func (r Release) StatsFile(t Times, lines []Line) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-25s %s secs.nsecs\n", "snapshot_time", stamp(t.Now))
+	b := make(text, 0, 100*(3+len(lines)))
+	b.add("snapshot_time             ", stamp(t.Now), " secs.nsecs\n")
 	if r >= 15 {
-		fmt.Fprintf(&b, "%-25s %s secs.nsecs\n", "start_time", stamp(t.Since))
-		fmt.Fprintf(&b, "%-25s %s secs.nsecs\n", "elapsed_time", span(t.Now.Sub(t.Since)))
+		b.add("start_time                ", stamp(t.Since), " secs.nsecs\n")
+		b.add("elapsed_time              ", span(t.Now.Sub(t.Since)), " secs.nsecs\n")
 	}
 	for _, l := range lines {
-		fmt.Fprintf(&b, "%-25s %d samples [%s]", l.Name, l.N, r.unit(l.Unit))
+		b.left(25, l.Name)
+		b.add(" ")
+		b.unsigned(0, l.N)
+		b.add(" samples [", r.unit(l.Unit), "]")
 		if l.Only < onlyCount {
-			fmt.Fprintf(&b, " %d %d %d", l.Min, l.Max, l.Sum)
+			for _, n := range [...]uint64{l.Min, l.Max, l.Sum} {
+				b.add(" ")
+				b.unsigned(0, n)
+			}
 		}
 		if l.Only == all {
-			fmt.Fprintf(&b, " %d", l.SquareS)
+			b.add(" ")
+			b.unsigned(0, l.SquareS)
 		}
-		b.WriteByte('\n')
+		b.add("\n")
 	}
 	return b.String()
 }
@@ -112,20 +119,22 @@ func (r Release) Target(t Times, ops *model.Stats) string {
 
 // JobStats is a target's job_stats.
 func (r Release) JobStats(t Times, base time.Time, jobs []*model.JobStats, names []string) string {
-	var b strings.Builder
-	b.WriteString("job_stats:\n")
+	b := make(text, 0, 20+130*(4+len(names))*len(jobs))
+	b.add("job_stats:\n")
 	for _, j := range jobs {
-		fmt.Fprintf(&b, "- job_id:          %s\n", j.Job)
+		b.add("- job_id:          ", j.Job, "\n")
 		at := base.Add(j.Last)
 		if r >= 14 {
-			fmt.Fprintf(&b, "  snapshot_time:   %s secs.nsecs\n", stamp(at))
-			fmt.Fprintf(&b, "  start_time:      %s secs.nsecs\n", stamp(t.Since))
-			fmt.Fprintf(&b, "  elapsed_time:    %s secs.nsecs\n", span(at.Sub(t.Since)))
+			b.add("  snapshot_time:   ", stamp(at), " secs.nsecs\n")
+			b.add("  start_time:      ", stamp(t.Since), " secs.nsecs\n")
+			b.add("  elapsed_time:    ", span(at.Sub(t.Since)), " secs.nsecs\n")
 		} else {
-			fmt.Fprintf(&b, "  snapshot_time:   %d\n", at.Unix())
+			b.add("  snapshot_time:   ")
+			b.num(0, at.Unix())
+			b.add("\n")
 		}
 		for _, name := range names {
-			b.WriteString(r.jobLine(name, j.Stats.Get(name)))
+			b.add(r.jobLine(name, j.Stats.Get(name)))
 		}
 	}
 	return b.String()
@@ -133,21 +142,35 @@ func (r Release) JobStats(t Times, base time.Time, jobs []*model.JobStats, names
 
 func (r Release) jobLine(name string, st model.Stat) string {
 	isBytes := strings.HasSuffix(name, "_bytes")
-	switch {
-	case r < 14 && isBytes:
-		return fmt.Sprintf("  %-16s { samples: %11d, unit: %5s, min: %7d, max: %7d, sum: %15d }\n", name+":", st.N,
-			"bytes", st.Min, st.Max, st.Sum)
-	case r < 14 && (name == "read" || name == "write"):
+	if r < 14 && (name == "read" || name == "write") {
 		return ""
-	case r < 14:
-		return fmt.Sprintf("  %-16s { samples: %11d, unit: %5s }\n", name+":", st.N, "reqs")
 	}
-	unit, tail := "usecs", ""
-	if isBytes {
+	b := make(text, 0, 200)
+	b.add("  ", name, ":")
+	b.pad(16 - len(name) - len(":"))
+	b.add(" { samples: ")
+	b.unsigned(11, st.N)
+	unit, widths, tail := "usecs", [...]int{8, 8, 16}, ""
+	switch {
+	case isBytes && r < 14:
+		unit, widths = "bytes", [...]int{7, 7, 15}
+	case isBytes:
 		unit, tail = "bytes", ", hist: {  }"
+	case r < 14:
+		b.add(", unit:  reqs }\n")
+		return b.String()
 	}
-	return fmt.Sprintf("  %-16s { samples: %11d, unit: %5s, min: %8d, max: %8d, sum: %16d, sumsq: %18d%s }\n", name+":",
-		st.N, unit, st.Min, st.Max, st.Sum, st.SquareS, tail)
+	b.add(", unit: ", unit)
+	for i, n := range [...]uint64{st.Min, st.Max, st.Sum} {
+		b.add([...]string{", min: ", ", max: ", ", sum: "}[i])
+		b.unsigned(widths[i], n)
+	}
+	if r >= 14 {
+		b.add(", sumsq: ")
+		b.unsigned(18, st.SquareS)
+	}
+	b.add(tail, " }\n")
+	return b.String()
 }
 
 // Names of the operations in a target's job_stats.

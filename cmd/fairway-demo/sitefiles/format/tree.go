@@ -34,15 +34,20 @@ func (w Writer) Fast(n *model.Node) Tree {
 	}
 }
 
-// Slow are the others.
-func (w Writer) Slow(n *model.Node, now time.Duration) Tree {
+// LNet are all files of LNet.
+func (w Writer) LNet(n *model.Node) Tree {
 	dir := w.Release.LNetDir()
-	t := Tree{
-		dir + "routes":  Routes(n.Role == model.Router, n.Table.Routes),
-		dir + "routers": w.Release.Routers(n.Table.Routes),
-		dir + "peers":   Peers(n.Peers),
-	}
-	w.linux(n, now, t)
+	t := w.Fast(n)
+	t[dir+"routes"] = Routes(n.Role == model.Router, n.Table.Routes)
+	t[dir+"routers"] = w.Release.Routers(n.Table.Routes)
+	t[dir+"peers"] = Peers(n.Peers)
+	return t
+}
+
+// All is the whole tree.
+func (w Writer) All(n *model.Node, now time.Duration) Tree {
+	t := w.LNet(n)
+	w.Linux(n, now, t)
 	at := Times{Now: w.Start.Add(now), Since: w.Start.Add(n.Since)}
 	switch n.Role {
 	case model.Client:
@@ -52,13 +57,6 @@ func (w Writer) Slow(n *model.Node, now time.Duration) Tree {
 	case model.MDS:
 		w.metadata(n, at, t)
 	}
-	return t
-}
-
-// All is the whole tree.
-func (w Writer) All(n *model.Node, now time.Duration) Tree {
-	t := w.Slow(n, now)
-	t.add("", w.Fast(n))
 	return t
 }
 
@@ -115,8 +113,8 @@ func (w Writer) metadata(n *model.Node, at Times, t Tree) {
 	w.service("mds/MDS/mdt", &n.Server.Service, at, t)
 }
 
-// linux writes what the kernel shows of the node: its links, its processors and the threads of the network drivers.
-func (w Writer) linux(n *model.Node, now time.Duration, t Tree) {
+// Linux adds what the kernel shows of the node: its links, its processors and the threads of the network drivers.
+func (w Writer) Linux(n *model.Node, now time.Duration, t Tree) {
 	up := now - n.Since
 	t["proc/net/dev"] = NetDev(n.NIs)
 	t["proc/stat"] = CPUStat(n.CPU, up, w.Start.Add(n.Since))

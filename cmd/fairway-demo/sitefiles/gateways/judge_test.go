@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -60,6 +61,37 @@ type watchedNode struct {
 type tree struct {
 	files fstest.MapFS
 	trace []byte
+	globs map[string][]string // while no file comes or goes
+}
+
+// ReadFile reads what has been opened, read and closed otherwise: a soak reads files some hundred times a second.
+func (t *tree) ReadFile(name string) ([]byte, error) {
+	if f, ok := t.files[name]; ok {
+		return slices.Clone(f.Data), nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// Glob remembers what matched.
+func (t *tree) Glob(pattern string) ([]string, error) {
+	names, known := t.globs[pattern]
+	if known {
+		return names, nil
+	}
+	names, err := fs.Glob(t.files, pattern)
+	t.globs[pattern] = names
+	return names, err
+}
+
+func (t *tree) set(files format.Tree) {
+	was := len(t.files)
+	t.files = fstest.MapFS{}
+	for name, text := range files {
+		t.files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	if len(t.files) != was {
+		t.globs = map[string][]string{}
+	}
 }
 
 func (t *tree) Open(name string) (fs.File, error) {
@@ -172,10 +204,7 @@ func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector
 	if n.disk != "" {
 		w.writeNFS(t, n, files)
 	}
-	n.tree.files = fstest.MapFS{}
-	for name, text := range files {
-		n.tree.files[name] = &fstest.MapFile{Data: []byte(text)}
-	}
+	n.tree.set(files)
 	now := time.Now()
 	r := collector.Reading{Now: now}
 	for _, s := range n.sources {

@@ -187,7 +187,7 @@ func (s *Site) Reboot(name string) error {
 	if n == nil {
 		return fmt.Errorf("node %q is not of this site", name)
 	}
-	n.Since = s.now
+	n.Since = s.Now()
 	n.LNet = Counters{Alloc: n.LNet.Alloc, AllocMax: n.LNet.Alloc}
 	for _, p := range n.Peers {
 		p.Sent, p.Received = Counts{}, Counts{}

@@ -123,6 +123,7 @@ type Node struct {
 	Front   *Front  // of a client: what its programs do
 	Server  *Server // of an OSS or MDS
 	Truth   Truth
+	near    []*Peer // by index of the neighbour; nil: none
 	site    *Site
 	broken  *broken // what ails it
 }
@@ -149,11 +150,10 @@ func (n *Node) NIOf(net string) *NI {
 // NID is the node's first identifier.
 func (n *Node) NID() string { return n.NIs[0].NID }
 
-// peerOf finds or makes the peer that a neighbour's interface is.
+// peerOf finds or makes the peer that a neighbour's interface is. Two neighbours have one net in common.
 func (n *Node) peerOf(other *Node, net string) *Peer {
-	key := peerKey{n.Index, other.Index, net}
-	if p := n.site.peers[key]; p != nil {
-		return p
+	if other.Index < len(n.near) && n.near[other.Index] != nil {
+		return n.near[other.Index]
 	}
 	ni, far := n.NIOf(net), other.NIOf(net)
 	p := &Peer{NID: far.NID, ni: ni, node: other, cpt: other.Index % len(ni.Tx)}
@@ -164,12 +164,15 @@ func (n *Node) peerOf(other *Node, net string) *Peer {
 	}
 	p.Rtr = Credits{rtr, rtr, rtr}
 	n.Peers = append(n.Peers, p)
-	n.site.peers[key] = p
+	for len(n.near) <= other.Index {
+		n.near = append(n.near, nil)
+	}
+	n.near[other.Index] = p
 	return p
 }
 
 // Alive is for how long the node has been up.
-func (n *Node) Alive() time.Duration { return n.site.now - n.Since }
+func (n *Node) Alive() time.Duration { return n.site.Now() - n.Since }
 
 // Node is the neighbour itself.
 func (p *Peer) Node() *Node { return p.node }

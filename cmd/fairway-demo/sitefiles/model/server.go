@@ -234,11 +234,11 @@ func (s calls) answer(r *RPC) {
 func (t *Target) ofJob(s *Site, r *RPC) *Stats {
 	for _, j := range t.Jobs {
 		if j.Job == r.job.ID {
-			j.Last = s.now
+			j.Last = s.Now()
 			return &j.Stats
 		}
 	}
-	j := &JobStats{Job: r.job.ID, Last: s.now}
+	j := &JobStats{Job: r.job.ID, Last: s.Now()}
 	t.Jobs = append(t.Jobs, j)
 	return &j.Stats
 }

@@ -38,15 +38,11 @@ type Site struct {
 	clients []*Node
 	routers []*Node
 	servers []*Node
-	peers   map[peerKey]*Peer
 	byNID   map[string]*Node
 	byName  map[string]*Node
 	rng     *rand.Rand
-}
-
-type peerKey struct {
-	of, to int
-	net    string
+	coast   *coasting     // nil: every message moves, and nothing is recorded
+	coasted time.Duration // time that has passed without events
 }
 
 // The nets of a site.
@@ -82,7 +78,7 @@ func New(cfg Config) (*Site, error) {
 	case cfg.Spares < 0 || cfg.Spares >= cfg.Routers:
 		return nil, fmt.Errorf("%d of %d routers are spare: want one at least that is not", cfg.Spares, cfg.Routers)
 	}
-	s := &Site{cfg: cfg, peers: map[peerKey]*Peer{}, byNID: map[string]*Node{}, byName: map[string]*Node{},
+	s := &Site{cfg: cfg, byNID: map[string]*Node{}, byName: map[string]*Node{},
 		rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
 	s.build()
 	for _, j := range s.Jobs {
