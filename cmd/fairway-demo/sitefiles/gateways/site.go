@@ -127,19 +127,18 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind.
+// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes in the
+// middle of seconds: agents read at their beginning, and both at once would make seconds of nothing and of double.
 func (s *Site) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	pace := sitefiles.NewPace(1, 2*time.Second)
-	for {
-		if err := s.Step(pace.Now()); err != nil {
-			return fmt.Errorf("write the site's files: %w", err)
-		}
+	for next := time.Now(); ; next = next.Truncate(time.Second).Add(3 * time.Second / 2) {
 		select {
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		case <-ctx.Done():
 			return nil
+		}
+		if err := s.Step(pace.Now()); err != nil {
+			return fmt.Errorf("write the site's files: %w", err)
 		}
 	}
 }
