@@ -428,7 +428,7 @@ func TestBusyIsNotSlow(t *testing.T) {
 	p := openBrowser(t, s.browser+"plans/P-000001")
 	p.says("rtr3", busy)
 	p.open(s.browser + "forwarders/rtr4")
-	p.says("rtr4", "unknown", "not reported")
+	p.says("rtr4", "unknown", "not known")
 
 	s.demo("fault", "disk", "oss1", "0.1")
 	from := s.truth().Seconds

@@ -37,6 +37,7 @@ type siteOptions struct {
 	layer   string
 	blind   string
 	named   bool
+	unknown string
 }
 
 // fileSite is a site in files, of routers or of gateways.
@@ -76,7 +77,7 @@ func newSite() *cobra.Command {
 	f.Uint64Var(&s.seed, "seed", 1, "draws what happens")
 	f.Float64Var(&s.load, "load", 0.6, "data asked for, as a share of what the routers pass")
 	f.IntVar(&s.groups, "groups", 0, "static routes: groups of clients with routers of their own; 0: all use all")
-	f.IntVar(&s.spares, "spares", 0, "routers that nobody's traffic uses by itself")
+	f.IntVar(&s.spares, "spares", 0, "routers or gateways that nobody's traffic uses by itself")
 	f.BoolVar(&s.large, "large", false, "1,000 clients, 16 routers, 32 servers; 8 of the clients have files")
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
@@ -84,6 +85,8 @@ func newSite() *cobra.Command {
 	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers), or nfs, dvs or lwfs: gateways with Lustre behind them")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
 	f.BoolVar(&s.named, "named-jobs", false, "nothing runs but what \"site job\" starts; DFRA decides on such jobs")
+	f.StringVar(&s.unknown, "unknown-metadata", "refuse",
+		"what DFRA takes a metadata queue for that nobody measured: refuse or light")
 	f.BoolVar(&s.alone, "alone", false, "only the site and its files, no other program")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
@@ -269,7 +272,7 @@ func (d *demo) startSite(context.Context) (what string, err error) {
 // build builds the site that the flags describe.
 func (o *siteOptions) build(dir string) (fileSite, error) {
 	if o.layer != "lnet" {
-		return gateways.New(gateways.Layer(o.layer), o.seed, dir)
+		return gateways.New(gateways.Layer(o.layer), o.seed, dir, o.named, o.spares)
 	}
 	opt := sitefiles.Options{Model: model.Small(o.seed), Dir: dir}
 	if o.large {
@@ -345,6 +348,7 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 		limits := d.conf.Table("dispatch")
 		limits["policy"], limits["v_min_bytes"] = "dfra", jobOfSeconds
 		limits["cn_peak_bw"], limits["fwd_peak_bw"] = site.Rates()
+		limits["unknown_metadata"] = d.site.unknown
 	}
 	return nil
 }

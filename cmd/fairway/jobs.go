@@ -114,7 +114,7 @@ func printJob(w io.Writer, j jobAndRuns) error {
 	case j.Pending:
 		fmt.Fprintln(w, "its profile is being made")
 	default:
-		fmt.Fprintln(w, "nothing is known of its I/O")
+		fmt.Fprintln(w, "nothing is known of its I/O: none of its nodes reported bytes")
 	}
 	printComparison(w, &j.Like)
 	for _, n := range j.Neighbours {

@@ -56,8 +56,8 @@ func defaultsOf(s *remap.Situation, n topology.NodeID) (out []topology.Forwarder
 // caseOf is everything the policy's decision depends on.
 func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) dfra.Case {
 	r := &j.run
-	c := dfra.Case{Config: d.cfg.Limits, Depth: p.Depth, Job: dfra.Job{App: r.App, User: r.User, Project: r.Project,
-		Nodes: dfra.NodeCount(r.Nodes), DefaultForwarders: j.on}}
+	c := dfra.Case{Config: d.cfg.Limits, Depth: p.Depth, Blind: p.Blind, Job: dfra.Job{App: r.App, User: r.User,
+		Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), DefaultForwarders: j.on}}
 	if j.past != nil {
 		c.History = []dfra.Run{*j.past}
 	}
@@ -93,11 +93,15 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 // for an anomalous one, for that makes nobody leave it.
 func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
 	got := cfg.Policy(c)
-	if cfg.Lend || got.Action == dfra.Default || !slices.ContainsFunc(got.Forwarders, s.Index.InService) {
+	if cfg.Lend || got.Action == dfra.Default {
+		return got
+	}
+	used := reached(s)
+	if !slices.ContainsFunc(got.Forwarders, used) {
 		return got
 	}
 	all := c.Forwarders.Idle
-	c.Forwarders.Idle = slices.DeleteFunc(slices.Clone(all), s.Index.InService)
+	c.Forwarders.Idle = slices.DeleteFunc(slices.Clone(all), used)
 	got = cfg.Policy(c)
 	got.Reasons = append(got.Reasons, dfra.Reason{Rule: "lend", Value: float64(len(all) - len(c.Forwarders.Idle)),
 		Text: "idle forwarders that nodes without a job reach by default; they are kept for the jobs that start there"})
@@ -109,6 +113,23 @@ func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
 	return got
 }
 
+// reached tells the forwarders that nodes reach by default: by the site's mapping, or, of nodes that have none in it, as
+// they are seen.
+func reached(s *remap.Situation) func(topology.ForwarderID) bool {
+	seen := map[topology.ForwarderID]bool{}
+	for n, f := range s.Observed {
+		if s.Machine.Default[n] == "" {
+			seen[f] = true
+		}
+	}
+	for _, n := range s.SpreadNodes() {
+		for _, f := range defaultsOf(s, n) {
+			seen[f] = true
+		}
+	}
+	return func(f topology.ForwarderID) bool { return s.Index.InService(f) || seen[f] }
+}
+
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
 // load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
 // are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, dedicated
@@ -116,13 +137,14 @@ func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
 func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
 	claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
 	var shared []topology.ForwarderID
+	byDefault := reached(s)
 	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
 		_, sick := s.SickBehind(f)
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
 			if state == remap.ForwarderIdle && !used[f] && !claimed && !sick {
-				if s.Index.InService(f) {
+				if byDefault(f) {
 					shared = append(shared, f)
 				} else {
 					p.Idle = append(p.Idle, f)

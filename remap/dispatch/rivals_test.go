@@ -83,13 +83,19 @@ func TestNobodyIsGrantedWhatAStartingJobHas(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		lend, arrived  bool
+		seen           bool // the site has no default mapping: nodes are seen where they are
 		granted, stays bool
 	}{
-		{"lent", true, false, true, false},
-		{"lent, and a job starts there", true, true, false, true},
-		{"kept", false, false, false, true},
+		{"lent", true, false, false, true, false},
+		{"lent, and a job starts there", true, true, false, false, true},
+		{"kept", false, false, false, false, true},
+		{"kept where nodes are seen", false, false, true, false, true},
 	} {
-		s := newSite(t, newMachine(8, 2, 1), remap.ModeAuto)
+		m := newMachine(8, 2, 1)
+		if c.seen {
+			m.topo.Default = topology.Mapping{}
+		}
+		s := newSite(t, m, remap.ModeAuto)
 		s.d.cfg.Lend = c.lend
 		s.past(t, "ROMS", 4, nil) // wants two forwarders
 		if c.arrived {

@@ -71,7 +71,6 @@ type second struct {
 	// waiting is the mean number of metadata operations that were under way, by Little's law: their
 	// rate times their mean duration.
 	waiting float64
-	timed   bool // some node reported the duration, or that it did nothing
 }
 
 type builder struct {
@@ -81,6 +80,8 @@ type builder struct {
 	seen           float64 // node-seconds that were reported
 	ioNodes        int
 	peakNode       float64
+	metaKnown      bool    // some node reported its metadata operations
+	asked, timed   float64 // metadata operations, and those whose duration was reported
 }
 
 // rates reads one metric of nodes and shows each value: node, step, mean rate over the step, and the
@@ -156,8 +157,8 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 		}},
 		{collector.MetaOps, func(n topology.NodeID, i int, rate, seconds float64) {
 			b.sum[i].meta += rate * seconds / step
-			b.sum[i].timed = b.sum[i].timed || rate == 0
-			if rate > 0 {
+			b.metaKnown = true
+			if b.asked += rate * seconds; rate > 0 {
 				if metaRate[n] == nil {
 					metaRate[n] = map[int]float64{}
 				}
@@ -167,7 +168,7 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 		{collector.ClientMeta, func(n topology.NodeID, i int, duration, _ float64) {
 			if rate, ok := metaRate[n][i]; ok {
 				b.sum[i].waiting += rate * duration
-				b.sum[i].timed = true
+				b.timed += rate * step
 			}
 		}},
 	} {
@@ -251,7 +252,6 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 		return err
 	}
 	if count == 0 {
-		timed := false
 		inService, err := b.metaService(ctx, nodes)
 		if err != nil {
 			return err
@@ -260,13 +260,13 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 			if s := &b.sum[i]; s.active() {
 				sum += max(0, s.waiting-s.meta*inService[i]) / float64(max(1, len(forwarders)))
 				count++
-				timed = timed || s.timed
 			}
 		}
 		if len(inService) > 0 { // forwarders that serve operations: what is on its way to them counts as waiting
 			p.MetaQueueWithin = estimated
 		}
-		if !timed {
+		// A run that asked for something of which nobody says how long it took has an unknown queue.
+		if !b.metaKnown || b.asked > 0 && b.timed == 0 {
 			if sum, count, err = b.metaWaits(ctx, nodes); err != nil || count == 0 {
 				return err
 			}

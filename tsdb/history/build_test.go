@@ -10,6 +10,7 @@ import (
 	"fairway/collector/topology"
 
 	"fairway/tsdb/engine"
+	"fairway/tsdb/storetest"
 )
 
 // collected is a store in which two of three nodes write 10 MB/s for 20 s, pause, and read for 5 s,
@@ -99,6 +100,32 @@ func TestProfileFromWhatWasCollected(t *testing.T) {
 			t.Fatal(p, err)
 		}
 		near(t, "metadata queue less what is in service", *p.MetaQueue, want)
+	}
+}
+
+// Metadata operations that nobody timed leave the queue unknown, also where most seconds have none.
+func TestUntimedMetadataIsNotTakenForNone(t *testing.T) {
+	for _, timed := range []bool{false, true} {
+		var store storetest.Frames
+		for sec := range 30 {
+			f := collector.Frame{Node: "c0", Role: topology.Compute, TimeMillis: epoch.UnixMilli() + int64(sec)*1000,
+				Samples: []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes, Value: 10e6}}}
+			ops := collector.Sample{Metric: collector.MetaOps}
+			if sec == 3 {
+				ops.Value = 50
+				if timed {
+					f.Samples = append(f.Samples, collector.Sample{Metric: collector.ClientMeta, Value: 0.01})
+				}
+			}
+			f.Samples = append(f.Samples, ops)
+			store = append(store, f)
+		}
+		r := theRun(epoch)
+		r.Nodes, r.NodeList, r.End = 1, r.NodeList[:1], epoch.Add(29*time.Second)
+		p, err := Build(t.Context(), store, r, 0)
+		if err != nil || p == nil || (p.MetaQueue != nil) != timed {
+			t.Errorf("timed %v: %+v, %v", timed, p, err)
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ func (a *Accuracy) count(right bool, n int) {
 type Prediction struct {
 	Run   Run `json:"run"`
 	Depth int `json:"depth"` // runs with a profile of the same key
+	Blind int `json:"blind"` // runs of the same key that ended without one
 	// Own is the accuracy over the runs of the same key, Site over all runs of all keys.
 	Own  Accuracy `json:"own"`
 	Site Accuracy `json:"site"`
@@ -77,6 +78,7 @@ func (o outcome) predictedBy(before outcome) bool {
 // index is the memory of a store: predictions, running jobs, and where each run lies in the file.
 type index struct {
 	series map[Key]*series
+	blind  map[Key]int // runs that ended without a profile
 	site   Accuracy
 }
 

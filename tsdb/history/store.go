@@ -100,7 +100,7 @@ func Open(path string) (*Store, Summary, error) {
 }
 
 func remember(f *os.File) memory {
-	return memory{file: f, idx: index{series: map[Key]*series{}}, begun: map[beginning]int64{},
+	return memory{file: f, idx: index{series: map[Key]*series{}, blind: map[Key]int{}}, begun: map[beginning]int64{},
 		running: map[topology.JobID]Run{}, pending: map[topology.JobID]Run{}, at: map[topology.JobID]int64{},
 		earlier: map[topology.JobID][]int64{}}
 }
@@ -228,8 +228,11 @@ func (s *memory) take(r *Run, at int64) {
 	}
 	s.at[r.Job] = at
 	s.ended = append(s.ended, at)
-	if r.Profile != nil {
+	switch _, again := s.earlier[r.Job]; {
+	case r.Profile != nil:
 		s.idx.learn(r, at)
+	case !again:
+		s.idx.blind[r.Key()]++
 	}
 }
 
@@ -330,7 +333,7 @@ func (s *Store) Close() error {
 func (s *Store) Predict(k Key) (p Prediction, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	p.Site = s.idx.site
+	p.Site, p.Blind = s.idx.site, s.idx.blind[k]
 	if found := s.idx.series[k]; found != nil {
 		p.Run, p.Depth, p.Own, ok = found.latest, len(found.past), found.own, true
 	}

@@ -208,6 +208,12 @@ func TestPredictionIsTheLatestRunWithTheSitesOwnError(t *testing.T) {
 	late := run(0, "ROMS", 1)
 	late.Job, late.End = "late", epoch.Add(time.Minute)
 	must(t, s.End(late))
+	unseen := run(9, "DVS", 0)
+	unseen.Profile = nil
+	must(t, s.End(unseen))
+	if p, ok := s.Predict(unseen.Key()); ok || p.Blind != 1 {
+		t.Errorf("a run of whose I/O nothing is known: %+v, %v", p, ok)
+	}
 	p, ok := s.Predict(Key{"wei", "ROMS", "", 64})
 	if !ok || p.Run.Profile.WriteBytes != 239e9 || p.Depth != 6 || p.Own != (Accuracy{5, 2}) ||
 		p.Site != (Accuracy{6, 3}) {

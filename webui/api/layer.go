@@ -106,6 +106,10 @@ type ForwarderDetail struct {
 	ClientNodes []ClientRow         `json:"client_nodes"`
 	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
 	PeersMedian map[string]*float64 `json:"peers_median"`
+	// Unreported says of numbers of such a forwarder why they are missing where they are, by metric;
+	// ClientsUnreported why none of its compute nodes reports what it reads and writes, "" where one does.
+	Unreported        map[string]string `json:"unreported,omitempty"`
+	ClientsUnreported string            `json:"clients_unreported,omitempty"`
 	// Storage is where the forwarder's requests go.
 	Storage StorageView `json:"storage"`
 	// Drained is why it is excluded from allocation; of maintenance with who works on it until when.

@@ -142,13 +142,19 @@ func TestLayerCheck(t *testing.T) {
 	if c := layerCheck(board, now); c.Level != api.CheckOK || !strings.Contains(c.Text, "no time: diod keeps none") {
 		t.Errorf("what diod keeps none of is asked for: %+v", c)
 	}
+	board.Take([]collector.Frame{frame("io2", "lwfs", samples(collector.WriteBytes, collector.WriteOps,
+		collector.MetaOps))}, now)
+	if c := layerCheck(board, now); c.Level != api.CheckOK ||
+		!strings.Contains(c.Text, "queue in some seconds: its trace has one operation in 1,000") {
+		t.Errorf("a second without a line in LWFS's trace: %+v", c)
+	}
 	board.Take([]collector.Frame{frame("r2", "lnet", router[:2]),
 		frame("io1", "lwfs", samples(collector.WriteOps, collector.QueueLen, collector.WriteExec, collector.MetaOps)),
 		frame("ces1", "gpfs", samples(collector.WriteBytes, collector.WriteOps, collector.MetaOps)),
 		frame("dvs1", "dvs", samples(collector.WriteOps, collector.MetaOps)),
 		frame("gw1", "procfs", nil)}, now)
 	c := layerCheck(board, now)
-	for _, want := range []string{"no queue on r2", "LWFS server (1): operations, queue, time, metadata [no bytes]",
+	for _, want := range []string{"no queue on r2", "LWFS server (2): operations, metadata [no bytes on io1; queue in some seconds: ",
 		"GPFS node (1): bytes, operations, metadata [no queue: its servers'; no time: ",
 		"DVS server (1): operations, metadata [no bytes; no queue: ",
 		"no source reports what a forwarder moves: gw1"} {

@@ -40,6 +40,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	if p.cfg.Canary != nil {
 		d.Canary = p.cfg.Canary(id)
 	}
+	p.unreported(&d)
 	d.Storage = p.storage(s, id)
 	p.addPeers(s, &d)
 	f, seen := p.cfg.Board.Frame(id.Node())
@@ -55,6 +56,19 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 		return d, nil
 	}
 	return d, p.addSeries(ctx, &d, s.Made.Add(maxAhead))
+}
+
+// unreported adds why numbers of a forwarder's page are missing. It goes by the newest second, also of the past: what
+// kind of forwarder a node was is not kept.
+func (p *Picture) unreported(d *api.ForwarderDetail) {
+	p.cfg.Board.Nodes([]topology.NodeID{d.ID.Node()}, func(_ int, n *window.Node) {
+		d.Unreported, d.ClientsUnreported = kindOf(n).unreported(d.ID)
+	})
+	if slices.ContainsFunc(d.ClientNodes, func(r api.ClientRow) bool {
+		return r.ReadBytesPerSec != nil || r.WriteBytesPerSec != nil
+	}) {
+		d.ClientsUnreported = ""
+	}
 }
 
 func points(in []tsdb.Point) []api.Point {
@@ -90,7 +104,30 @@ func (p *Picture) clients(s *Snapshot, id topology.ForwarderID) []api.ClientRow 
 			fillClient(&rows[i], &n.Frame)
 		}
 	})
+	nameJobs(rows, s.Situation.Jobs)
 	return rows
+}
+
+// nameJobs names, of compute nodes that report no jobs, the one that the batch system has there; of several none.
+func nameJobs(rows []api.ClientRow, jobs []remap.Job) {
+	here := map[topology.NodeID][]topology.JobID{}
+	for i := range rows {
+		if rows[i].Job == "" {
+			here[rows[i].ID] = nil
+		}
+	}
+	for i := range jobs {
+		for _, n := range jobs[i].Nodes {
+			if on, ok := here[n]; ok {
+				here[n] = append(on, jobs[i].ID)
+			}
+		}
+	}
+	for i := range rows {
+		if on := here[rows[i].ID]; len(on) == 1 {
+			rows[i].Job = on[0]
+		}
+	}
 }
 
 func fillClient(row *api.ClientRow, f *collector.Frame) {

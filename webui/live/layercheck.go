@@ -22,6 +22,10 @@ type layerKind struct {
 	fix  map[string]string // by column
 	// never are columns that such a forwarder cannot report, with the reason.
 	never map[string]string
+	// seldom are columns that come in some seconds only, with the reason.
+	seldom map[string]string
+	// clients is why its compute nodes do not report what they read and write.
+	clients string
 }
 
 // layerColumn is what a forwarder has to report: any of its metrics will do.
@@ -30,13 +34,18 @@ type layerColumn struct {
 	metrics []collector.Metric
 }
 
+// layerColumns are what the doctor asks for, then what a forwarder's page shows besides.
 var layerColumns = []layerColumn{
-	{"bytes", []collector.Metric{collector.WriteBytes, collector.RoutedBytes}},
+	{"bytes", []collector.Metric{collector.WriteBytes, collector.RoutedBytes, collector.ReadBytes}},
 	{"operations", []collector.Metric{collector.WriteOps, collector.RoutedOps}},
 	{"queue", []collector.Metric{collector.QueueLen, collector.InFlight}},
 	{"time", []collector.Metric{collector.WriteExec, collector.ServerTime, collector.TransitTime}},
 	{"metadata", []collector.Metric{collector.MetaOps}},
+	{"metadata wait", []collector.Metric{collector.MetaWait}},
+	{"errors", []collector.Metric{collector.Errors}},
 }
+
+const doctorColumns = 5
 
 var layerKinds = []layerKind{
 	{name: "LNet router", is: func(f *collector.Frame, sources map[string]bool) bool {
@@ -44,31 +53,84 @@ var layerKinds = []layerKind{
 		return routes && !sources["lustre"]
 	}, fix: map[string]string{"queue": "run the agent as root: it reads stats, peers, nis and buffers of LNet",
 		"time": "run the agent as root: it samples stats of LNet"},
-		never: map[string]string{"metadata": "a router knows no files"}},
+		never: map[string]string{"metadata": "a router knows no files", "metadata wait": "a router knows no files",
+			"bytes": "a router does not know which bytes are read", "time": "transit is the time inside a router"},
+		clients: "source.lustre on them would"},
 	{name: "diod", is: func(_ *collector.Frame, s map[string]bool) bool { return s["diod"] },
-		never: map[string]string{"time": "diod keeps none; its clients' times stand in"}},
+		never:   map[string]string{"time": "diod keeps none; its clients' times stand in"},
+		clients: "source.mount on them would"},
 	{name: "nfs-ganesha", is: func(_ *collector.Frame, s map[string]bool) bool { return s["ganesha"] },
 		fix: map[string]string{"bytes": "keep Enable_NFS_Stats on, its default"},
 		never: map[string]string{"queue": "ganesha keeps none",
-			"time": "it keeps none of 9P; its clients' and its back end's times stand in"}},
+			"time": "it keeps none of 9P; its clients' and its back end's times stand in"},
+		clients: "source.mount or source.procfs on them would"},
 	{name: "LWFS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lwfs"] },
-		fix: map[string]string{"bytes": "switch source.lustre on beside source.lwfs: the trace has no bytes"}},
+		fix: map[string]string{"bytes": "switch source.lustre on beside source.lwfs: the trace has no bytes"},
+		never: map[string]string{
+			"time": "its trace has waits and service by class, and its storage targets' times are exact"},
+		seldom:  map[string]string{"queue": seldomTraced, "time": seldomTraced, "metadata wait": seldomTraced},
+		clients: "LWFS keeps no counters on compute nodes"},
 	{name: "DVS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["dvs"] },
 		fix: map[string]string{"bytes": "switch source.lustre on beside source.dvs: DVS counts no bytes"},
 		never: map[string]string{"queue": "DVS shows it on clients alone, and it is not read",
-			"time": "DVS keeps the last and the longest; the storage targets' times stand in, by source.lustre"}},
+			"metadata wait": "DVS shows it on clients alone, and it is not read",
+			"time":          "DVS keeps the last and the longest; the storage targets' times stand in, by source.lustre"},
+		clients: "DVS counts requests on compute nodes, no bytes and no mean time"},
 	{name: "GPFS node", is: func(_ *collector.Frame, s map[string]bool) bool { return s["gpfs"] },
 		fix: map[string]string{"bytes": "run the agent as root, and GPFS: mmpmon prints nothing else"},
-		never: map[string]string{"queue": "its servers'",
-			"time": "mmpmon's histograms cost the file system something; its clients' times stand in"}},
-	{name: "Lustre client", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lustre"] },
-		fix:   map[string]string{"bytes": "mount the file system, or set source.lustre.root"},
-		never: map[string]string{"queue": "its front server's", "time": "its storage targets' times stand in"}},
-	{name: "NFS server", is: func(f *collector.Frame, _ map[string]bool) bool {
+		never: map[string]string{"queue": "its servers'", "metadata wait": "its servers'",
+			"time": "mmpmon's histograms cost the file system something; its clients' times stand in"},
+		clients: "source.procfs on them would, of their NFS mounts"},
+	{name: "NFS server", is: func(f *collector.Frame, s map[string]bool) bool {
 		_, threads := f.Value(collector.Threads)
-		return threads
-	}, never: map[string]string{"time": "nfsd has no clock; its clients' times stand in",
-		"queue": "nfsd counts it only for waiting threads"}},
+		return threads && s["procfs"]
+	}, never: map[string]string{
+		"time":          "nfsd has no clock; its clients' times stand in, and with source.lustre its storage targets'",
+		"queue":         "nfsd does not count who waits for a thread; its clients' times have it",
+		"metadata wait": "nfsd does not count who waits for a thread; its clients' times have it"},
+		clients: "source.procfs on them would, of their NFS mounts"},
+	{name: "Lustre client", is: func(_ *collector.Frame, s map[string]bool) bool { return s["lustre"] },
+		fix: map[string]string{"bytes": "mount the file system, or set source.lustre.root"},
+		never: map[string]string{"queue": "its front server's", "metadata wait": "its front server's",
+			"time": "its storage targets' times stand in"},
+		clients: "source.procfs or source.lustre on them would"},
+}
+
+// seldomTraced is why an LWFS server says something in some seconds only.
+const seldomTraced = "its trace has one operation in 1,000"
+
+// kindOf is the kind of forwarder that reports; nil: none that is known.
+func kindOf(n *window.Node) *layerKind {
+	sources := map[string]bool{}
+	for _, s := range n.Sources {
+		sources[s.Name] = true
+	}
+	i := slices.IndexFunc(layerKinds, func(k layerKind) bool { return k.is(&n.Frame, sources) })
+	if i < 0 {
+		return nil
+	}
+	return &layerKinds[i]
+}
+
+// unreported says of each number of a forwarder's page why it is missing where it never comes, and why its compute
+// nodes' bytes are. Of a kind that is not known it says nothing.
+func (k *layerKind) unreported(id topology.ForwarderID) (numbers map[string]string, clients string) {
+	if k == nil {
+		return nil, ""
+	}
+	numbers = map[string]string{}
+	for _, m := range api.ListedMetrics {
+		i := slices.IndexFunc(layerColumns, func(c layerColumn) bool { return slices.Contains(c.metrics, m) })
+		if i < 0 {
+			continue
+		}
+		col, other := layerColumns[i].name, "fairway-agent check on "+string(id)+" says why"
+		if i >= doctorColumns || m == collector.ServerTime {
+			other = "no counter of it"
+		}
+		numbers[m.String()] = cmp.Or(k.never[col], k.seldom[col], k.fix[col], other)
+	}
+	return numbers, k.clients
 }
 
 // layerCheck says, for each kind of forwarder that reports, which columns work, and what to switch on for the others.
@@ -81,20 +143,15 @@ func layerCheck(board *window.Board, now time.Time) api.Check {
 		if now.Sub(n.Arrived) > remap.StaleAfter {
 			return
 		}
-		sources := map[string]bool{}
-		for _, s := range n.Sources {
-			sources[s.Name] = true
-		}
-		i := slices.IndexFunc(layerKinds, func(k layerKind) bool { return k.is(&n.Frame, sources) })
-		if i < 0 {
+		k := kindOf(n)
+		if k == nil {
 			nothing = append(nothing, n.Node)
 			return
 		}
-		k := &layerKinds[i]
 		if count[k.name]++; missing[k.name] == nil {
 			missing[k.name] = map[string][]topology.NodeID{}
 		}
-		for _, col := range layerColumns {
+		for _, col := range layerColumns[:doctorColumns] {
 			if !slices.ContainsFunc(col.metrics, func(m collector.Metric) bool { _, ok := n.Value(m); return ok }) {
 				missing[k.name][col.name] = append(missing[k.name][col.name], n.Node)
 			}
@@ -135,22 +192,25 @@ func counted(n int) string {
 // words says what the forwarders of a kind report, and what does what is missing.
 func (k *layerKind) words(n int, missing map[string][]topology.NodeID) (text string, fixes []string) {
 	var works, lacks []string
-	for _, col := range layerColumns {
-		nodes := missing[col.name]
-		switch why := cmp.Or(k.never[col.name], k.fix[col.name]); {
+	for _, col := range layerColumns[:doctorColumns] {
+		nodes, fix := missing[col.name], k.fix[col.name]
+		switch {
 		case len(nodes) == 0:
 			works = append(works, col.name)
-		case k.never[col.name] != "":
-			lacks = append(lacks, fmt.Sprintf("no %s: %s", col.name, why))
+			continue
+		case k.seldom[col.name] != "":
+			lacks = append(lacks, fmt.Sprintf("%s in some seconds: %s", col.name, k.seldom[col.name]))
+			continue
+		case fix == "" && k.never[col.name] != "":
+			lacks = append(lacks, fmt.Sprintf("no %s: %s", col.name, k.never[col.name]))
+			continue
 		case len(nodes) == n:
 			lacks = append(lacks, "no "+col.name)
 		default:
 			lacks = append(lacks, fmt.Sprintf("no %s on %s", col.name, some(nodes)))
 		}
-		if fix := k.fix[col.name]; len(nodes) > 0 && k.never[col.name] == "" {
-			fixes = append(fixes, fmt.Sprintf("%s, %s: %s", k.name, col.name,
-				cmp.Or(fix, "run 'fairway-agent check' there")))
-		}
+		fixes = append(fixes, fmt.Sprintf("%s, %s: %s", k.name, col.name,
+			cmp.Or(fix, "run 'fairway-agent check' there")))
 	}
 	text = fmt.Sprintf("%s (%d): %s", k.name, n, strings.Join(works, ", "))
 	if len(lacks) > 0 {

@@ -35,6 +35,15 @@ export function uPlotReady() {
  * second
  */
 
+/** A value between two gaps: no line leads to it. @param {any} u @param {number} series */
+const alone = (u, series) => {
+  const v = u.data[series],
+    none = (/** @type {any} */ x) => x === null || x === undefined;
+  return v.flatMap((/** @type {any} */ y, /** @type {number} */ i) =>
+    !none(y) && none(v[i - 1]) && none(v[i + 1]) ? [i] : [],
+  );
+};
+
 export class Charts {
   /** @param {any} uPlot @param {string} empty what to say without any series @param {import('./app.js').App} app */
   constructor(uPlot, empty, app) {
@@ -182,7 +191,7 @@ export class Charts {
               width: 1.5,
               dash: [[], [6, 3], [2, 2], [8, 2, 2, 2]][i % 4],
               spanGaps: false,
-              points: { show: false },
+              points: { show: true, size: 4, filter: alone },
               value,
             })),
             ...edges.map(label => ({

@@ -14,12 +14,21 @@ import { metricOf, shownAs } from './metrics.js?v=__V__';
 const USUAL = '5m', // of the past that is shown
   LIVE = 300, // seconds that come with the live feed
   MOST = 360, // points of a chart
+  LATE = 3, // seconds from where on a number says how old it is
+  LATELY = 60, // seconds for which one that does not come each second is shown
   COMPARED = 250_000; // samples of a metric that one question for the peers' band may read
 
 /** @type {import('./table.js').Column[]} */
 const clientColumns = [
   { name: 'client', head: 'CLIENT', text: r => r.id },
   { name: 'job', head: 'JOB', text: r => r.job || '-' },
+  {
+    name: 'latency',
+    head: 'LATENCY ms',
+    num: true,
+    text: r => millis(r.latency_seconds),
+    value: r => r.latency_seconds,
+  },
   {
     name: 'read',
     head: 'READ MB/s',
@@ -36,13 +45,6 @@ const clientColumns = [
   },
   { name: 'mdops', head: 'MD/S', num: true, text: r => number(r.meta_ops_per_sec), value: r => r.meta_ops_per_sec },
   {
-    name: 'latency',
-    head: 'LATENCY ms',
-    num: true,
-    text: r => millis(r.latency_seconds),
-    value: r => r.latency_seconds,
-  },
-  {
     name: 'through',
     head: 'SPEAKS THROUGH',
     rare: true,
@@ -55,6 +57,8 @@ const clientColumns = [
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
 const storageColumns = [
   { name: 'target', head: 'BACK END', text: r => r.target },
+  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
+  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
   { name: 'requests', head: 'REQUESTS/S', num: true, text: r => number(r.requests_per_sec) },
   {
     name: 'read',
@@ -68,8 +72,6 @@ const storageColumns = [
     num: true,
     text: r => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec),
   },
-  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
-  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
 ];
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
@@ -183,6 +185,7 @@ export async function forwarderPage(app, id) {
     "No compute node is observed on this forwarder. Clients appear when their mounts or the forwarder's list of " +
       'connections report.',
   );
+  const unknown = h('p.empty');
   clients.table.addEventListener('click', e => {
     const i = [...clients.body.children].indexOf(
       /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
@@ -220,6 +223,7 @@ export async function forwarderPage(app, id) {
     storage.el,
     heading,
     noClients,
+    unknown,
     h('div.clients', null, clients.el),
   );
 
@@ -255,18 +259,21 @@ export async function forwarderPage(app, id) {
     );
     const lonely = app.overview?.forwarders.length === 1;
     const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'silent');
+    /** The newest value, and how long ago it came where it does not come each second. */
     const newest = (/** @type {string} */ m) => {
       const { shown_unit: unit, factor: k } = metricOf[m];
-      const p = d.series[m]?.at(-1);
-      return d.state === 'silent' || silent() || !p || p.t / 1000 < now() - staleAfter()
-        ? '-'
-        : `${number(p.v * k)} ${unit}`;
+      let [t, v] = [(d.series[m]?.at(-1)?.t ?? NaN) / 1000, d.series[m]?.at(-1)?.v];
+      if (v === undefined) {
+        const drawn = charts.series[m]?.mean ?? new Map();
+        t = Math.max(...drawn.keys());
+        v = drawn.get(t);
+      }
+      const old = now() - t;
+      if (d.state === 'silent' || silent() || v === undefined || v === null || !(old <= LATELY)) return '-';
+      const text = metricOf[m].unit === 'count' ? v.toFixed(0) : `${number(v * k)} ${unit}`;
+      return old > LATE ? `${text} ${Math.round(old)} s ago` : text;
     };
-    const came = (/** @type {string} */ m) => Boolean(d.series[m]?.length);
-    const threads = (/** @type {string} */ m) =>
-      newest(m)
-        .replace(/\.0? *$/, '')
-        .trim();
+    const came = (/** @type {string} */ m) => Boolean(d.series[m]?.length || charts.series[m]?.mean.size);
     const peers = (/** @type {string} */ m) => {
       const k = metricOf[m].factor;
       const v = med[m];
@@ -295,14 +302,23 @@ export async function forwarderPage(app, id) {
     const tiles = shownAs('forwarder', 'list')
       .filter(m => came(m.name))
       .map(m => [m.label, newest(m.name), peers(m.name)]);
-    const never = shownAs('forwarder', 'list').filter(m => !came(m.name) && !m.layers.forwarder?.includes('rare'));
-    if (never.length && d.state !== 'silent')
+    /** @type {Record<string, string[]>} */
+    const never = {};
+    for (const m of shownAs('forwarder', 'list'))
+      if (!came(m.name) && !m.layers.forwarder?.includes('rare'))
+        (never[d.unreported?.[m.name] ?? ''] ??= []).push(m.label);
+    if (d.state !== 'silent' && Object.keys(never).length)
       lines.push([
-        'not reported',
-        `${never.map(m => m.label).join(', ')}: ` +
-          (came('routed_bytes') ? 'a router knows no files and no direction' : 'fairway doctor says what to switch on'),
+        'not known',
+        Object.entries(never)
+          .map(([why, labels]) => labels.join(', ') + (why ? ` (${why})` : ''))
+          .join(';  '),
       ]);
-    if (d.series.threads) tiles.push(['threads', `${threads('threads_busy')} of ${threads('threads')} busy`, '']);
+    for (const m of shownAs('forwarder', 'series')) {
+      if (m.chart || m.layers.forwarder?.includes('list') || m.name.startsWith('probe_') || !came(m.name)) continue;
+      const busy = m.name === 'threads' && came('threads_busy') ? `${newest('threads_busy')} of ` : '';
+      tiles.push([m.label, `${busy}${newest(m.name)}${busy ? ' busy' : ''}`, '']);
+    }
     stats.replaceChildren(
       ...tiles.map(([label, value, beside]) =>
         h('div', null, h('dt', null, label), h('dd', null, value, h('span.dim', null, beside))),
@@ -335,6 +351,8 @@ export async function forwarderPage(app, id) {
     storage.el.hidden = targets.length === 0;
     storage.update(targets);
     noClients.hidden = d.client_nodes.length > 0;
+    setText(unknown, `No bytes or times from them: ${d.clients_unreported}.`);
+    unknown.hidden = !d.clients_unreported || !d.client_nodes.length;
     clients.update(d.client_nodes.map((/** @type {any} */ r) => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
     clients.shown.forEach((r, i) =>
       setText(

@@ -226,5 +226,6 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		return append(lines, p.storage(s, w, room, true)...)
 	}
 	lines = append(lines, p.behind(s, w, room)...)
-	return append(lines, p.clients(s, w, h-len(lines))...)
+	lines = append(lines, p.clients(s, w, h-len(lines))...)
+	return append(lines, p.others(s, w, h-len(lines))...)
 }

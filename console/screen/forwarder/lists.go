@@ -109,7 +109,11 @@ func (p *Screen) jobs(s *screen.State, w, h int, cursor bool) []string {
 		if s.Stale() {
 			l.read, l.write, l.meta, share = nil, nil, nil, nil
 		}
-		return " " + chart.Left(chart.OrMissing(string(l.job)), 14) + chart.Right(chart.Mega(l.read), 8) +
+		name := "no job known"
+		if l.job != "" {
+			name = chart.Clean(string(l.job))
+		}
+		return " " + chart.Left(name, 14) + chart.Right(chart.Mega(l.read), 8) +
 			chart.Right(chart.Mega(l.write), 8) +
 			chart.Right(chart.Count(l.meta), 8) + chart.Right(strconv.Itoa(l.nodes), 7) +
 			chart.Right(chart.Ratio(share), 8)
@@ -221,7 +225,11 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 		}
 		return v
 	}
-	return append(lines, table.Lines(s.Palette, len(all), at, w, h-1, "", func(i int) string {
+	var why []string
+	if text := p.detail.Value.ClientsUnreported; text != "" && !old {
+		why = chart.Paragraphs(w, "No bytes or times from them: "+chart.Clean(text)+".")
+	}
+	lines = append(lines, table.Lines(s.Palette, len(all), at, w, h-1-len(why), "", func(i int) string {
 		c := &all[i]
 		return " " + chart.Left(chart.Clean(string(c.ID)), 14) + chart.Right(chart.Mega(hide(c.ReadBytesPerSec)), 8) +
 			chart.Right(chart.Mega(hide(c.WriteBytesPerSec)), 8) +
@@ -229,4 +237,5 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 			"  " +
 			chart.OrMissing(string(c.Job)) + shareText(c) + wayText(c)
 	})...)
+	return append(lines, why...)
 }

@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,30 +21,28 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	if r == nil {
 		r = &d.ForwarderRow
 	}
-	var lines, items, never []string
+	var lines, items []string
+	var never []collector.Metric
 	for _, m := range api.ListedMetrics {
 		row, now := m.Info(), s.Value(r, r.Value(m))
 		points := d.Series[m.String()]
 		if now == nil && len(points) == 0 {
 			if row.Forwarder&collector.Rare == 0 {
-				never = append(never, row.Label)
+				never = append(never, m)
 			}
 			continue
 		}
-		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
-		unit := " " + row.Unit.Info().Shown
-		switch row.Unit {
-		case collector.Requests:
-			unit = ""
-		case collector.OpsPerSec, collector.PerSec:
-			unit = "/s"
+		earlier := ""
+		if now == nil && s.Standing(r) != remap.ForwarderStale {
+			now, earlier = p.lately(s, points)
 		}
+		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
 		if row.Unit != collector.BytesPerSec {
-			items = append(items, row.Column.Name+" "+chart.Metric(m, now)+unit+peers)
+			items = append(items, row.Column.Name+" "+figure(m, now)+earlier+peers)
 			continue
 		}
 		top := largest(points, d.PeakBytesPerSec/100)
-		head := fmt.Sprintf(" %-5s %s  ", row.Column.Title, chart.Right(chart.Metric(m, now)+unit, 11))
+		head := fmt.Sprintf(" %-5s %s  ", row.Column.Title, chart.Right(figure(m, now), 11))
 		end := s.Shown.At.Add(time.Second)
 		foot := fmt.Sprintf("  5 min, top %s%s", chart.Metric(m, &top), peers)
 		lines = append(lines, chart.Clip(head+s.Palette.Sparkline(points, end, sparkSpan, top,
@@ -52,28 +51,93 @@ func (p *Screen) load(s *screen.State, w int) []string {
 	if v := s.Value(r, r.Occupancy); v != nil {
 		items = append(items, "occupancy "+chart.Ratio(v)+"%")
 	}
-	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); all != nil &&
+	if busy, all := latest(d.Series["threads_busy"]), latest(d.Series["threads"]); busy != nil && all != nil &&
 		s.Standing(r) != remap.ForwarderStale {
-		items = append(items, fmt.Sprintf("threads %s/%s busy", chart.Count(busy), chart.Count(all)))
+		items = append(items, fmt.Sprintf("threads %s/%.0f busy", chart.Count(busy), *all))
 	}
 	for _, l := range chart.WrapItems(append(items, p.waiting(s, r)...), w-1) {
 		lines = append(lines, " "+l)
 	}
 	if len(never) > 0 && s.Standing(r) != remap.ForwarderStale {
-		for _, l := range chart.Wrap(unreported(d, never), w-1) {
-			lines = append(lines, " "+l)
-		}
+		lines = append(lines, chart.LabelledLines("NOT KNOWN", chart.WrapItems(unreported(d, never), max(1, w-12)), w)...)
 	}
 	return lines
 }
 
-// unreported says what has not come for minutes, and why where that is known.
-func unreported(d *api.ForwarderDetail, what []string) string {
-	why := "fairway doctor says what to switch on"
-	if len(d.Series[collector.RoutedBytes.String()]) > 0 {
-		why = "a router knows no files and no direction"
+// unreported says what has not come for minutes, and why, by reason.
+func unreported(d *api.ForwarderDetail, what []collector.Metric) (texts []string) {
+	var reasons []string
+	labels := map[string][]string{}
+	for _, m := range what {
+		why := chart.Clean(d.Unreported[m.String()])
+		if labels[why] == nil {
+			reasons = append(reasons, why)
+		}
+		labels[why] = append(labels[why], m.Info().Label)
 	}
-	return fmt.Sprintf("not reported: %s (%s)", strings.Join(what, ", "), why)
+	for _, why := range reasons {
+		text := strings.Join(labels[why], ", ")
+		if why != "" {
+			text += " (" + why + ")"
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// figure is a metric's value in its unit.
+func figure(m collector.Metric, v *float64) string {
+	u := m.Info().Unit
+	switch text := chart.Metric(m, v); {
+	case v == nil || u == collector.Requests:
+		return text
+	case u == collector.Count:
+		return fmt.Sprintf("%.0f", *v)
+	case u == collector.OpsPerSec || u == collector.PerSec:
+		return text + "/s"
+	default:
+		return text + " " + u.Info().Shown
+	}
+}
+
+// lately is the newest value of a metric that does not come each second, and how long ago it came.
+func (p *Screen) lately(s *screen.State, points []api.Point) (v *float64, ago string) {
+	const most = time.Minute
+	if len(points) == 0 {
+		return nil, ""
+	}
+	switch age := s.Shown.At.Sub(time.UnixMilli(points[len(points)-1].TimeMillis)); {
+	case age > most:
+		return nil, ""
+	case age > remap.LateAfter:
+		ago = " " + chart.Age(age) + " ago"
+	}
+	return latest(points), ago
+}
+
+// others are the numbers that the forwarder reports besides those of the lists, in at most h lines.
+func (p *Screen) others(s *screen.State, w, h int) []string {
+	r := s.Forwarder(p.id)
+	if h < 2 || r == nil || s.Standing(r) == remap.ForwarderStale {
+		return nil
+	}
+	var items []string
+	for _, m := range collector.ShownAs(topology.Forwarder, collector.Kept) {
+		points := p.detail.Value.Series[m.String()]
+		if len(points) == 0 || slices.Contains(api.ListedMetrics, m) {
+			continue
+		}
+		if v, ago := p.lately(s, points); v != nil {
+			items = append(items, m.Info().Label+" "+figure(m, v)+ago)
+		}
+	}
+	lines := []string{s.Palette.Rule(w)}
+	lines = append(lines, chart.LabelledLines("ALSO", chart.WrapItems(items, max(1, w-12)), w)...)
+	if len(lines) > h {
+		lines = lines[:h]
+		lines[h-1] = chart.Clip(lines[h-1], w-3) + " .."
+	}
+	return lines
 }
 
 // waiting says how many times as long as in service requests wait, where the forwarder reports both.

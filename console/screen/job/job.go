@@ -254,7 +254,7 @@ func (p *Screen) did(s *screen.State, w int) []string {
 	case j.Pending:
 		return []string{" DID       its profile is being made"}
 	case j.Profile == nil:
-		return []string{chart.Clip(" DID       nothing is known of its I/O: no collector saw its nodes", w)}
+		return []string{chart.Clip(" DID       nothing is known of its I/O: none of its nodes reported bytes", w)}
 	}
 	f := j.Profile
 	queue := chart.Missing

@@ -136,8 +136,10 @@ type Case struct {
 	Neighbours []Neighbour `json:"neighbours"`
 	// Rivals are jobs that are decided on at the same time; only arbitrating policies read them.
 	Rivals []Rival `json:"rivals,omitempty"`
-	// Depth is the number of earlier runs where History holds the latest one only.
+	// Depth is the number of earlier runs where History holds the latest one only, Blind that of those of whose I/O
+	// nothing is known.
 	Depth int `json:"-"`
+	Blind int `json:"-"`
 }
 
 // maxCase bounds a case, bytes.

@@ -119,8 +119,13 @@ func (s *decider) decide() {
 	if depth > 0 {
 		depth = max(depth, s.c.Depth)
 	}
+	blind := ""
+	if depth == 0 && s.c.Blind > 0 {
+		blind = fmt.Sprintf("; of %s nothing reported what the compute nodes moved",
+			anomaly.Counted(s.c.Blind, "further run"))
+	}
 	if !s.tried("history", float64(depth), 1, depth >= 1,
-		"runs known of this application, user, project and node count: %d (at least 1 needed)", depth) {
+		"runs known of this application, user, project and node count: %d (at least 1 needed)%s", depth, blind) {
 		s.fail("history")
 		return
 	}

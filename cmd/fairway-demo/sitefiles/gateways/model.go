@@ -51,6 +51,10 @@ type Client struct {
 	mount      [classes]counted // since then
 	ever       [classes]counted
 	parked     int // calls that wait for a mount
+	job        string
+	think      time.Duration // between an answer and the next call
+	run        int           // counts jobs, so that calls of one that has ended begin no further ones
+	runs       bool
 }
 
 // Gateway is a forwarding node.
@@ -104,19 +108,39 @@ func NewModel(seed uint64) *Model {
 	for i := range clients {
 		c := &Client{Name: fmt.Sprintf("cn%d", i+1), Addr: fmt.Sprintf("10.2.1.%d", i+1), on: m.Gateways[i%gateways]}
 		m.Clients = append(m.Clients, c)
-		for range depth {
-			m.think(c)
-		}
+		m.start(c, "", think)
 	}
 	return m
 }
 
-func (m *Model) think(c *Client) {
-	m.After(time.Duration(m.rng.ExpFloat64()*float64(think)), func() { m.call(c) })
+// start has a client ask.
+func (m *Model) start(c *Client, job string, think time.Duration) {
+	c.run, c.runs, c.job, c.think = c.run+1, true, job, think
+	for range depth {
+		m.ask(c, c.run)
+	}
+}
+
+// stop ends a client's job; what is under way is still answered.
+func (c *Client) stop() { c.runs, c.job, c.parked = false, "", 0 }
+
+// quiet has nothing run, and clients use all gateways but the last ones.
+func (m *Model) quiet(spares int) {
+	for i, c := range m.Clients {
+		c.stop()
+		c.on = m.Gateways[i%(len(m.Gateways)-spares)]
+	}
+}
+
+func (m *Model) ask(c *Client, run int) {
+	m.After(time.Duration(m.rng.ExpFloat64()*float64(c.think)), func() { m.call(c, run) })
 }
 
 // call is one call of a client: it waits for a thread of its gateway, which asks the storage.
-func (m *Model) call(c *Client) {
+func (m *Model) call(c *Client, run int) {
+	if !c.runs || c.run != run {
+		return
+	}
 	if c.on == nil {
 		c.parked++
 		return
@@ -126,7 +150,7 @@ func (m *Model) call(c *Client) {
 		op = Op(m.rng.IntN(2))
 	}
 	g, asked, mounted := c.on, m.Now(), c.mounted
-	start := func() { m.serve(g, c, op, asked, mounted) }
+	start := func() { m.serve(g, c, op, asked, mounted, run) }
 	if g.free == 0 {
 		g.waiting = append(g.waiting, start)
 		return
@@ -135,7 +159,7 @@ func (m *Model) call(c *Client) {
 	start()
 }
 
-func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration) {
+func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration, run int) {
 	begun := m.Now()
 	count(&g.wait[op], begun-asked)
 	g.waited[op] += begun - asked
@@ -152,7 +176,7 @@ func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration
 		if c.on == g && c.mounted == mounted {
 			c.mount[op].add(bytes, m.Now()-asked)
 		}
-		m.think(c)
+		m.ask(c, run)
 		if len(g.waiting) > 0 {
 			next := g.waiting[0]
 			g.waiting = g.waiting[1:]
@@ -192,10 +216,10 @@ func (g *Gateway) note(op Op, c *Client, target int, bytes uint64, back, took ti
 	osc.Of("ost_"+name, "usec").Add(uint64(back.Microseconds()))
 }
 
-// use has a client use a gateway from now on; nil: none. A client that uses one refuses without force: its programs
-// always have files open. What is under way ends where it began.
+// use has a client use a gateway from now on; nil: none. A client that uses one refuses without force while something
+// runs there: its programs have files open. What is under way ends where it began.
 func (m *Model) use(c *Client, g *Gateway, force bool) error {
-	if c.on != nil && !force {
+	if c.on != nil && c.runs && !force {
 		return fmt.Errorf("target is busy")
 	}
 	c.on = g
@@ -204,7 +228,7 @@ func (m *Model) use(c *Client, g *Gateway, force bool) error {
 	}
 	c.mounted, c.mount = m.Now(), [classes]counted{}
 	for ; c.parked > 0; c.parked-- {
-		m.think(c)
+		m.ask(c, c.run)
 	}
 	return nil
 }

@@ -28,12 +28,22 @@ type Site struct {
 	files *sitefiles.Files
 }
 
-// New builds a site; Run lets it live.
-func New(l Layer, seed uint64, dir string) (*Site, error) {
+// New builds a site; Run lets it live. With named nothing runs but what StartJob starts, and the last spares gateways
+// have no client.
+func New(l Layer, seed uint64, dir string, named bool, spares int) (*Site, error) {
 	if !slices.Contains(Layers(), l) {
 		return nil, fmt.Errorf("layer %q: want lnet, or one of %v", l, Layers())
 	}
-	return &Site{layer: l, dir: dir, start: time.Now(), model: NewModel(seed), files: sitefiles.NewFiles(dir)}, nil
+	m := NewModel(seed)
+	switch {
+	case spares < 0 || spares >= len(m.Gateways):
+		return nil, fmt.Errorf("%d spare gateways of %d: want 0 to %d", spares, len(m.Gateways), len(m.Gateways)-1)
+	case named:
+		m.quiet(spares)
+	case spares > 0:
+		return nil, fmt.Errorf("%d spare gateways: what runs by itself uses all; want named jobs, too", spares)
+	}
+	return &Site{layer: l, dir: dir, start: time.Now(), model: m, files: sitefiles.NewFiles(dir)}, nil
 }
 
 // Forwarders is how many gateways it has.
@@ -127,19 +137,18 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind.
+// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes in the
+// middle of seconds: agents read at their beginning, and both at once would make seconds of nothing and of double.
 func (s *Site) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	pace := sitefiles.NewPace(1, 2*time.Second)
-	for {
-		if err := s.Step(pace.Now()); err != nil {
-			return fmt.Errorf("write the site's files: %w", err)
-		}
+	for next := time.Now(); ; next = next.Truncate(time.Second).Add(3 * time.Second / 2) {
 		select {
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		case <-ctx.Done():
 			return nil
+		}
+		if err := s.Step(pace.Now()); err != nil {
+			return fmt.Errorf("write the site's files: %w", err)
 		}
 	}
 }
@@ -157,11 +166,56 @@ func (s *Site) Serve(ctx context.Context) error {
 	m.HandleFunc("POST /fault", locked(s.model.Break))
 	m.HandleFunc("POST /mend", locked(func(f model.Fault) error { return s.model.Mend(f.Node) }))
 	m.HandleFunc("POST /tool", sitefiles.Order(s.tool))
+	m.HandleFunc("POST /job", sitefiles.Order(s.StartJob))
+	m.HandleFunc("POST /end", sitefiles.Order(s.StopJob))
 	m.HandleFunc("GET /truth", func(w http.ResponseWriter,
 		_ *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.Truth())
 	})
 	return sitefiles.ServeAt(ctx, s.dir, m)
+}
+
+// StartJob starts a job. How it shares its files shows nowhere on such a site.
+func (s *Site) StartJob(o sitefiles.JobOrder) error {
+	if o.Load <= 0 || o.Load > 1 {
+		return fmt.Errorf("job %s: load %g: want more than 0, up to 1", o.ID, o.Load)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var nodes []*Client
+	for _, name := range o.Nodes {
+		c := s.model.client(name)
+		switch {
+		case c == nil:
+			return fmt.Errorf("job %s: %q is not a client of this site", o.ID, name)
+		case c.runs:
+			return fmt.Errorf("job %s: %s has another one", o.ID, name)
+		}
+		nodes = append(nodes, c)
+	}
+	// With as much between two calls as a call takes a client asks for half of what it could.
+	pause := time.Duration((1/o.Load - 1) * float64(diskMean))
+	for _, c := range nodes {
+		s.model.start(c, o.ID, pause)
+	}
+	return nil
+}
+
+// StopJob ends a job.
+func (s *Site) StopJob(o sitefiles.JobOrder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended := false
+	for _, c := range s.model.Clients {
+		if c.runs && c.job == o.ID {
+			c.stop()
+			ended = true
+		}
+	}
+	if !ended {
+		return fmt.Errorf("no job %q runs", o.ID)
+	}
+	return nil
 }
 
 // Truth is what the model knows and no file shows.
