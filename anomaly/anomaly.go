@@ -203,7 +203,7 @@ func Times(ratio float64) string {
 	return Digits(ratio) + "x"
 }
 
-// Size writes bytes with three digits and the unit that fits them; units are decimal, as bandwidths of storage are given.
+// Size writes bytes with three digits and the unit that fits them, decimal as bandwidths of storage are given.
 func Size(bytes float64) string {
 	for _, u := range []struct {
 		size float64
