@@ -203,6 +203,19 @@ func Times(ratio float64) string {
 	return Digits(ratio) + "x"
 }
 
+// Size writes bytes with three digits and the unit that fits them, decimal as bandwidths of storage are given.
+func Size(bytes float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e18, "EB"}, {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if bytes >= 0.9995*u.size { // what three digits make a whole unit of
+			return fmt.Sprintf("%.3g %s", bytes/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f B", bytes)
+}
+
 // Counted is a number of things as people say it: 1 node, 2 nodes, 1 process, 2 processes.
 func Counted[T int | int64 | float64](n T, thing string) string {
 	switch {

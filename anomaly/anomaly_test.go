@@ -10,3 +10,12 @@ func TestDigitsAreThoseOfASentence(t *testing.T) {
 		}
 	}
 }
+
+func TestSizesHaveTheUnitThatFits(t *testing.T) {
+	for bytes, want := range map[float64]string{0: "0 B", 999: "999 B", 999.6: "1 kB", 58.7e6: "58.7 MB",
+		999.4e6: "999 MB", 999.7e6: "1 GB", 24.6e9: "24.6 GB", 1.234e12: "1.23 TB"} {
+		if got := Size(bytes); got != want {
+			t.Errorf("%g: %s, want %s", bytes, got, want)
+		}
+	}
+}

@@ -53,7 +53,7 @@ func (l *Ledger) Expected() string {
 	if p == nil {
 		return "not known: no run like this one was measured"
 	}
-	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", gigabytes(p.VolumeBytes),
+	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", anomaly.Size(p.VolumeBytes),
 		anomaly.Counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)
 	if l.DefaultIOSeconds != nil && l.PlannedIOSeconds != nil && *l.DefaultIOSeconds > 0 {
 		ratio := *l.PlannedIOSeconds / *l.DefaultIOSeconds
@@ -77,8 +77,8 @@ func (l *Ledger) Outcome() string {
 		return ""
 	}
 	m := l.Measured
-	text := fmt.Sprintf("I/O time %s for %s, %s/s at its peak", spell(m.IOSeconds), gigabytes(m.VolumeBytes),
-		gigabytes(m.PeakBytesPerSec))
+	text := fmt.Sprintf("I/O time %s for %s, %s/s at its peak", spell(m.IOSeconds), anomaly.Size(m.VolumeBytes),
+		anomaly.Size(m.PeakBytesPerSec))
 	if p := l.Predicted; p != nil && p.IOSeconds > 0 && p.VolumeBytes > 0 && m.VolumeBytes > 0 {
 		text += fmt.Sprintf(": %.2fx of the last run's per byte", m.IOSeconds/m.VolumeBytes*p.VolumeBytes/p.IOSeconds)
 	}
@@ -109,8 +109,6 @@ func (p *Plan) Harm() string {
 	}
 	return fmt.Sprintf("its I/O took %.2fx of the last run's time for each byte", ratio)
 }
-
-func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g GB", bytes/1e9) }
 
 // spell writes seconds with the precision that a person reads.
 func spell(seconds float64) string {

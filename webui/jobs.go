@@ -120,6 +120,9 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 	}
 	for i := range plans {
 		v.Plans = append(v.Plans, plans[i].ID)
+		if d := v.Decision; d != nil && d.Plan == plans[i].ID {
+			d.State = plans[i].State // the answer's is that of the job's start
+		}
 	}
 	return api.WriteJSON(w, v)
 }

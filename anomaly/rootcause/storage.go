@@ -213,7 +213,7 @@ func (t *targets) saturated(u *use) string {
 	return fmt.Sprintf(
 		"Storage target %s was saturated for %s of the I/O time (%s): at least %s of %s/s, the most seen of a target "+
 			"there; %s",
-		u.target, secs(u.saturated), percent(u.saturated/t.ioTime), percent(t.lim.Saturated), size(t.peak), t.whose(u))
+		u.target, secs(u.saturated), percent(u.saturated/t.ioTime), percent(t.lim.Saturated), anomaly.Size(t.peak), t.whose(u))
 }
 
 func (t *targets) hot(u *use) string {
@@ -228,8 +228,8 @@ func (t *targets) slow(u *use) string {
 	return fmt.Sprintf(
 		"Storage target %s was slow for everybody %s: it moved %s at %s/s, the job's other targets as much at %s/s "+
 			"(median), and worked %s longer (%s of the I/O time); %s of it was this job's own",
-		u.target, t.job.Storage.when(w.from, w.to), size(w.bytes), size(w.rate),
-		size(median(t.work, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime),
+		u.target, t.job.Storage.when(w.from, w.to), anomaly.Size(w.bytes), anomaly.Size(w.rate),
+		anomaly.Size(median(t.work, func(u *use) float64 { return u.rate })), secs(u.lost), percent(u.lost/t.ioTime),
 		percent(min(1, w.own/w.bytes)))
 }
 
@@ -249,7 +249,7 @@ func (t *targets) whose(u *use) string {
 	if most == nil {
 		return text + ", and no log shows whose the rest was"
 	}
-	return fmt.Sprintf("%s, job %s (%s) moved %s there", text, most.Job, most.App, size(most.Bytes))
+	return fmt.Sprintf("%s, job %s (%s) moved %s there", text, most.Job, most.App, anomaly.Size(most.Bytes))
 }
 
 // alike counts the other targets that had it for long enough.
@@ -270,7 +270,7 @@ func (t *targets) summary() Clause {
 	busiest := slices.MaxFunc(t.uses, func(a, b *use) int { return cmp.Compare(a.rate, b.rate) })
 	c := Clause{Rule: "osts", Value: Unknown(), Limit: Known(t.lim.Saturated)}
 	c.Text = fmt.Sprintf("The servers' record knows %s of the job; the busiest, %s, moved its bytes at %s/s on average",
-		anomaly.Counted(len(t.uses), "storage target"), busiest.target, size(busiest.rate))
+		anomaly.Counted(len(t.uses), "storage target"), busiest.target, anomaly.Size(busiest.rate))
 	if t.peak > 0 {
 		c.Value = Known(busiest.rate / t.peak)
 		c.Text += fmt.Sprintf(", %s of the most seen", percent(busiest.rate/t.peak))

@@ -65,7 +65,7 @@ func bandwidth(a *Answer, lim Limits) Clause {
 	}
 	return Clause{Rule: "bandwidth", Value: a.Bandwidth, Limit: Known(lim.LowBytesPerSec),
 		Text: fmt.Sprintf("%s moved in that time is %s/s, %s the %s/s that counts as slow.",
-			size(a.Bytes), size(float64(a.Bandwidth)), word, size(lim.LowBytesPerSec))}
+			anomaly.Size(a.Bytes), anomaly.Size(float64(a.Bandwidth)), word, anomaly.Size(lim.LowBytesPerSec))}
 }
 
 // longest returns the critical file with most exclusive time; a has at least one.
@@ -236,19 +236,6 @@ func short(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 3, 64)
-}
-
-// size prints decimal units, as bandwidths of storage are given.
-func size(v float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if v >= u.size {
-			return short(v/u.size) + " " + u.name
-		}
-	}
-	return short(v) + " B"
 }
 
 // processes is a mean number of them.

@@ -29,6 +29,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	s := simsite.New(t, simsite.Options{Forwarders: 24, Compute: 96, Steady: true})
 	s.Run(60)
 	s.AccuseInThePast()
+	s.StartTwo()
 	if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret,
 		api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1], To: "fwd000",
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
@@ -38,7 +39,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	b.says("olga (operator)")
 	for _, path := range []string{"/overview", "/overview?view=table", "/overview?view=compute", "/overview?view=flow",
 		"/overview?view=matrix", "/forwarders/fwd001", "/findings", "/findings/F-0001", "/plans", "/plans/P-000001",
-		"/jobs", "/jobs/9/why", "/jobs/9/domains", "/audit", "/report", "/occupancy", "/logs", "/whatif",
+		"/jobs", "/jobs/9", "/jobs/9/why", "/jobs/9/domains", "/audit", "/report", "/occupancy", "/logs", "/whatif",
 		"/propose?from=fwd001"} {
 		b.open("http://" + s.TCP + path)
 		b.frames(1)

@@ -1,12 +1,15 @@
 package browsertest_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"fairway/cmd/fairway-demo/simsite"
+	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -55,4 +58,34 @@ func TestTheFirstPageAnswers(t *testing.T) {
 			})
 		}
 	}
+	t.Run("its pages say who suffers and what helps", func(t *testing.T) { suffering(t, s, slow) })
+}
+
+// suffering opens the page of a slow forwarder, and that of a plan against it.
+func suffering(t *testing.T, s *simsite.Site, slow topology.ForwarderID) {
+	b := newTab(t, 390, 844)
+	fact := func(name, words string) {
+		t.Helper()
+		b.until(name, fmt.Sprintf("[...document.querySelectorAll('.about dt')].some((e) => e.textContent === %q && "+
+			"/%s/.test(e.nextSibling.textContent))", name, words))
+	}
+	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
+	var to topology.ForwarderID
+	for _, r := range get[api.Overview](s, "/api/v1/overview").Forwarders {
+		if r.State == api.StateIdle {
+			to = r.ID
+		}
+	}
+	res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+		Nodes: s.Situation().Observed.Clients(slow)[:1], To: to, Reason: "its jobs wait for it"})
+	var p api.PlanView
+	if err := json.Unmarshal(body, &p); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%d %v %s", res.StatusCode, err, body)
+	}
+	b.open("http://" + s.TCP + "/forwarders/" + string(slow))
+	fact("suffers", "job [0-9]+.*wait")
+	fact("helps", "move .* to "+string(to))
+	b.open("http://" + s.TCP + "/plans/" + p.ID)
+	fact("because", string(slow)+" is .* slow")
+	fact("suffers", "job [0-9]+.*wait")
 }

@@ -44,7 +44,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.frames(3)
 	b.says("healthy -> suspect") // the feed must not take it away
 	b.key("e")
-	b.says("Why: exclude fwd001 from allocation for 4 h")
+	b.says("Why: drain fwd001 for 4 h")
 	b.key("broken" + enter)
 	b.says("(6 of 10 letters)")
 	b.key(escape)
@@ -52,7 +52,7 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.key("e")
 	b.key("its disk is dying" + enter)
 	b.until("it asks once, with the focus on Cancel",
-		"document.querySelector('dialog[open]')?.innerText.includes('Exclude fwd001') && "+
+		"document.querySelector('dialog[open]')?.innerText.includes('Drain fwd001') && "+
 			"document.activeElement.textContent === 'Cancel'")
 	b.shot("exclude")
 	b.key(enter)

@@ -28,7 +28,7 @@ var (
 
 // words are the functions that both forms use.
 var words = texttemplate.FuncMap{
-	"bytes": bytesText, "count": countText, "span": spanText, "percent": func(x float64) string {
+	"bytes": anomaly.Size, "count": countText, "span": spanText, "percent": func(x float64) string {
 		return fmt.Sprintf("%.1f %%", 100*x)
 	},
 	"ratio": func(x *float64) string {
@@ -69,18 +69,6 @@ func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
 
 // Markdown writes the report for a wiki or a terminal.
 func (r *Report) Markdown(w io.Writer) error { return markdown.Execute(w, r) }
-
-func bytesText(b float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
-		if b >= u.size {
-			return fmt.Sprintf("%.3g %s", b/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%.0f B", b)
-}
 
 func countText(x float64) string {
 	switch {
@@ -136,7 +124,7 @@ func volumeChart(r *Report) template.HTML {
 		fmt.Fprintf(&b, `<rect class="r" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w-rd,
 			math.Max(width-.5, .5), rd)
 	}
-	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, bytesText(most/seconds), chartHeight)
+	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, anomaly.Size(most/seconds), chartHeight)
 	b.WriteString(r.axis())
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String()) // numbers and this file's words only

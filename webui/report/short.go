@@ -12,8 +12,8 @@ import (
 
 // InShort is the report in sentences, for who reads nothing else of it.
 func (r *Report) InShort() []string {
-	used := fmt.Sprintf("The forwarders read %s and wrote %s; %s ended.", bytesText(r.Layer.ReadBytes),
-		bytesText(r.Layer.WriteBytes), anomaly.Counted(r.Total.Runs, "job"))
+	used := fmt.Sprintf("The forwarders read %s and wrote %s; %s ended.", anomaly.Size(r.Layer.ReadBytes),
+		anomaly.Size(r.Layer.WriteBytes), anomaly.Counted(r.Total.Runs, "job"))
 	return []string{used, r.slowInShort(), r.movedInShort()}
 }
 

@@ -99,7 +99,7 @@ const pages = {
     id
       ? (await import('./plans.js?v=__V__')).planPage(app, id)
       : (await import('./plans.js?v=__V__')).plansPage(app, q),
-  audit: async (_, q) => (await import('./lists.js?v=__V__')).auditPage(app, q),
+  audit: async (_, q) => (await import('./audit.js?v=__V__')).auditPage(app, q),
   findings: async id =>
     id
       ? (await import('./findings.js?v=__V__')).findingPage(app, id)

@@ -319,17 +319,17 @@ export function refusal(app, fresh) {
 }
 
 /**
- * Excludes a forwarder from allocation or takes it back: why, and then once whether.
+ * Drains a forwarder, which excludes it from allocation, or takes it back: why, and then once whether.
  * @param {import('./app.js').App} app @param {ReturnType<typeof reasonForm>} form @param {string} node
  * @param {any} o what may be done with it
  */
-export function exclude(app, form, node, o) {
+export function drain(app, form, node, o) {
   const no = refusal(app, true);
   if (no) return app.note(no);
   const back = o.can.includes('return'),
     path = `/api/v1/exclusions/${encodeURIComponent(node)}`;
   if (!back && !o.can.includes('exclude')) return app.note(`Refused: ${o.why_not.exclude}.`);
-  const what = back ? `back into allocation with ${node}` : `exclude ${node} from allocation for 4 h`;
+  const what = back ? `back into allocation with ${node}` : `drain ${node} for 4 h`;
   form.ask(
     `Why: ${what}`,
     async reason => {
@@ -338,7 +338,7 @@ export function exclude(app, form, node, o) {
           `${what[0].toUpperCase()}${what.slice(1)}? ` +
             `${back ? 'Jobs get it again.' : 'No job gets it, nobody is moved.'}`,
           'A',
-          back ? 'Take back' : 'Exclude',
+          back ? 'Take back' : 'Drain',
         ))
       )
         return null;
@@ -386,10 +386,10 @@ function actions(app, current, done) {
         }),
       ],
       e: [
-        'exclude...',
+        'drain...',
         to('', async f => {
-          if (f.node === '*') return app.note('The back end cannot be excluded.');
-          exclude(app, form, f.node, await get(`/api/v1/forwarders/${encodeURIComponent(f.node)}?series=0`));
+          if (f.node === '*') return app.note('The back end cannot be drained.');
+          drain(app, form, f.node, await get(`/api/v1/forwarders/${encodeURIComponent(f.node)}?series=0`));
         }),
       ],
       s: [

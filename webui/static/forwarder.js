@@ -5,11 +5,12 @@ import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { actButtons, exclude, reasonForm } from './findings.js?v=__V__';
+import { actButtons, drain, reasonForm } from './findings.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
 import { metricOf, shownAs } from './metrics.js?v=__V__';
+import { needFacts, needOf } from './needs.js?v=__V__';
 
 const USUAL = '5m', // of the past that is shown
   LIVE = 300, // seconds that come with the live feed
@@ -43,7 +44,14 @@ const clientColumns = [
     text: r => mega(r.write_bytes_per_sec),
     value: r => r.write_bytes_per_sec,
   },
-  { name: 'mdops', head: 'MD/S', num: true, text: r => number(r.meta_ops_per_sec), value: r => r.meta_ops_per_sec },
+  {
+    name: 'mdops',
+    head: 'MD/S',
+    wide: true,
+    num: true,
+    text: r => number(r.meta_ops_per_sec),
+    value: r => r.meta_ops_per_sec,
+  },
   {
     name: 'through',
     head: 'SPEAKS THROUGH',
@@ -289,6 +297,7 @@ export async function forwarderPage(app, id) {
     };
     /** @type {[string, string|Node][]} */
     const lines = [
+      ...needFacts(needOf(app.overview, id)),
       [
         'serves',
         `${counted(d.client_nodes.length, 'compute node')}` +
@@ -430,7 +439,7 @@ export async function forwarderPage(app, id) {
             `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
         ),
     ],
-    e: ['exclude...', () => exclude(app, why, id, d)],
+    e: ['drain...', () => drain(app, why, id, d)],
     C: ['canary probe', canary],
   });
   about.append(actButtons(app, acts));

@@ -5,7 +5,7 @@ import { clock, number } from './format.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { get, getText } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
-import { remedyWords } from './needs.js?v=__V__';
+import { remedyWords, victimLines } from './needs.js?v=__V__';
 import { fixedRange, words } from './range.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
@@ -178,21 +178,7 @@ export class Incident {
       null,
       h('h2', null, 'Who suffers'),
       inc.victims.length
-        ? h(
-            'div',
-            null,
-            ...inc.victims
-              .slice(0, 8)
-              .map((/** @type {any} */ v) =>
-                h(
-                  'div.victim',
-                  null,
-                  h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-                  h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
-                ),
-              ),
-            inc.victims.length > 8 && h('p.dim', null, `and ${inc.victims.length - 8} more`),
-          )
+        ? h('div', null, ...victimLines(inc.victims, 8))
         : h('p', null, 'No job is known to wait for it.'),
     );
     const moves = h(

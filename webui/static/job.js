@@ -52,6 +52,7 @@ export async function jobPage(app, id, toRuns) {
       {
         name: 'queue',
         head: 'QUEUE',
+        wide: true,
         num: true,
         text: r => number(valueOf(r.row, 'queue_len')),
         value: r => valueOf(r.row, 'queue_len'),
@@ -59,6 +60,7 @@ export async function jobPage(app, id, toRuns) {
       {
         name: 'mdwait',
         head: 'MDms',
+        wide: true,
         num: true,
         text: r => millis(valueOf(r.row, 'meta_wait')),
         value: r => valueOf(r.row, 'meta_wait'),

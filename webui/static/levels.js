@@ -31,12 +31,13 @@ export const IDLE = -1,
 
 /** What the grid of forwarders can show, in the order of a row's levels. */
 export const metrics = [
-  { name: 'slow', title: 'slowness', full: '50 times as slow as its peers, in steps of the logarithm' },
-  { name: 'occ', title: 'occupancy', full: 'busy all of the last hour' },
+  { name: 'slow', title: 'slowness', least: 'as fast as its peers', most: '50 times as slow' },
+  { name: 'occ', title: 'occupancy', least: 'never near its peak', most: 'all of the last hour' },
   ...scalesOf('forwarder').map(s => ({
     name: s.name,
     title: s.title,
-    full: s.peak ? 'its peak' : s.full(undefined),
+    least: 'next to nothing',
+    most: s.peak ? 'its peak' : s.full(undefined),
   })),
 ];
 

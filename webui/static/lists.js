@@ -1,4 +1,4 @@
-// The plain lists: jobs, audit.
+// The list of jobs, and what all plain lists share.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
@@ -73,7 +73,7 @@ export async function jobsPage(app, q) {
         text: r => (over(r) ? '' : ratio(now(r).wait)),
         value: r => (now(r).wait >= 0.01 ? now(r).wait : over(r) ? undefined : 0),
       },
-      { name: 'for', head: 'FOR', text: r => now(r).cause ?? '' },
+      { name: 'for', head: 'FOR', text: r => now(r).cause ?? '', wrap: 'phone' },
       {
         name: 'forwarders',
         head: 'FORWARDERS',
@@ -188,125 +188,6 @@ export function listFilter(table, about, changed) {
 }
 
 /** With its day where that is another one. @param {string} t @param {number} now */
-const when = (t, now) =>
+export const when = (t, now) =>
   (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) +
   clock(t);
-
-/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
-export async function auditPage(app, q) {
-  const table = new Table(
-    [
-      { name: 'seq', head: '#', num: true, text: r => String(r.seq), value: r => r.seq },
-      { name: 'at', head: 'TIME', text: r => when(r.at, app.now()), value: r => Date.parse(r.at) },
-      { name: 'actor', head: 'WHO', text: r => r.actor },
-      { name: 'from', head: 'BY', wide: true, text: r => r.from ?? '' },
-      { name: 'action', head: 'DID', text: r => r.action.replaceAll('_', ' ') },
-      { name: 'subject', head: 'TO', text: r => r.subject },
-      { name: 'result', head: 'RESULT', text: r => r.result ?? '' },
-      { name: 'reason', head: 'REASON', text: r => r.reason ?? '', wrap: true },
-    ],
-    {
-      id: r => String(r.seq),
-      go: r =>
-        r.subject.startsWith('P-') ? `/plans/${r.subject}` : r.subject.startsWith('F-') ? `/findings/${r.subject}` : '',
-      sort: 'seq',
-      caption: 'who did what',
-    },
-  );
-  const filtered = auditFields.some(([name]) => q.get(name));
-  const empty = h(
-    'p.empty',
-    null,
-    filtered
-      ? 'No entry matches. A name must be whole: press / to change the filter.'
-      : 'Nothing was done yet. Every proposal, approval and result is kept here for ever.',
-  );
-  const load = async () => {
-    const a = new URLSearchParams(q);
-    a.delete('at');
-    if (app.at()) a.set('to', new Date(app.now()).toISOString());
-    const rows = await get(`/api/v1/audit?${a}`);
-    empty.hidden = rows.length > 0;
-    table.update(rows);
-  };
-  await load();
-  const list = listPage('audit', table, empty, undefined, m => {
-    if (m.topic === 'plans') load().catch(() => {});
-  });
-  const form = auditForm(app, q);
-  list.el.insertBefore(form, empty);
-  return {
-    ...list,
-    keys: { ...list.keys, '/': ['filter', () => form.querySelector('input')?.focus()] },
-    past: load,
-    timeless: true,
-  };
-}
-
-/** name, what it takes @type {[string, string][]} */
-const auditFields = [
-  ['actor', 'a whole name'],
-  ['subject', 'P-000142, fwd113'],
-  ['from', '11:42, -2h'],
-  ['to', '2026-11-21 11:42'],
-];
-
-/** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
-function auditForm(app, q) {
-  const inputs = auditFields.map(
-    ([name, about]) =>
-      /** @type {HTMLInputElement} */ (
-        h('input', {
-          type: 'search',
-          name,
-          value: momentText(q.get(name) ?? ''),
-          placeholder: about,
-          'aria-label': `${name}: ${about}`,
-        })
-      ),
-  );
-  const status = h('span.dim', { role: 'status' });
-  return h(
-    'form.field.audit',
-    {
-      'aria-label': 'filter',
-      submit: (/** @type {Event} */ e) => {
-        e.preventDefault();
-        const next = new URLSearchParams();
-        for (const i of inputs) {
-          const text = i.value.trim(),
-            value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
-          if (value === null)
-            return void (status.textContent =
-              `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 ` + `or -2h.`);
-          if (value) next.set(i.name, value);
-        }
-        app.go(`/audit${next.size ? `?${next}` : ''}`);
-      },
-    },
-    ...inputs.flatMap(i => [h('label', null, i.name, ' ', i)]),
-    h('button', { type: 'submit' }, 'filter'),
-    status,
-  );
-}
-
-/**
- * A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them.
- * @param {string} text
- * @param {number} now
- */
-function moment(text, now) {
-  if (text === '' || /^-(\d+(\.\d+)?(h|m|s|ms))+$/.test(text)) return text;
-  let ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);
-  if (/^\d?\d:\d\d(:\d\d)?$/.test(text)) {
-    ms = Date.parse(
-      `${new Date(now).toLocaleDateString('sv')}T` +
-        `${text.padStart(text.length === 4 || text.length === 7 ? text.length + 1 : text.length, '0')}`,
-    );
-    if (ms > now) ms -= 86_400_000;
-  }
-  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}Z`;
-}
-
-/** A time of the address as it is typed. @param {string} text */
-const momentText = text => (/^\d{4}-.*Z$/.test(text) ? new Date(text).toLocaleString('sv') : text);

@@ -23,6 +23,37 @@ export const remedyWords = r => [
   ...(r.else ? [', or ', ...remedyWords(r.else)] : []),
 ];
 
+/** What waits for a person because of a forwarder, finding or plan. @param {any} o @param {string} id */
+export const needOf = (o, id) =>
+  (o?.needs ?? []).find((/** @type {any} */ n) => [n.finding, n.plan, n.node].includes(id));
+
+/** Who waits, the ones that lose most first. @param {any[]} victims @param {number} most */
+export const victimLines = (victims, most) => [
+  ...victims
+    .slice(0, most)
+    .map(v =>
+      h(
+        'div.victim',
+        null,
+        h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
+        h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
+      ),
+    ),
+  victims.length > most && h('div.dim', null, `and ${victims.length - most} more`),
+];
+
+/**
+ * Who suffers and what helps, as facts of a page about one thing; nothing where nobody waits for a person.
+ * @param {any} n
+ */
+export function needFacts(n) {
+  /** @type {[string, HTMLElement][]} */
+  const facts = [];
+  if (n?.victims.length) facts.push(['suffers', h('div', null, ...victimLines(n.victims, 3))]);
+  if (n?.remedy && n.remedy.action !== 'look') facts.push(['helps', h('span', null, ...remedyWords(n.remedy))]);
+  return facts;
+}
+
 export class Needs {
   /** @param {import('./app.js').App} app */
   constructor(app) {
@@ -81,18 +112,16 @@ export class Needs {
   /** @param {any} n @param {boolean} first */
   card(n, first) {
     const to = needAt(n);
-    const victims = n.victims
-      .slice(0, first ? 3 : 1)
-      .map((/** @type {any} */ v) =>
-        h(
-          'div.victim',
-          null,
-          h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-          h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }),
-        ),
+    if (n.state === 'plan' && !first)
+      // Of several that wait a line each, so that the list of the slow stays in sight.
+      return h(
+        'article.need.plan.brief',
+        null,
+        h('span.badge', null, words[n.state]),
+        h('a.id', { href: to }, n.plan),
+        h('span.what'),
+        h('span.for.dim'),
       );
-    if (n.victims.length > victims.length)
-      victims.push(h('div.dim', null, `and ${n.victims.length - victims.length} more`));
     const buttons = [];
     if (n.remedy?.plan)
       buttons.push(
@@ -120,7 +149,7 @@ export class Needs {
         h('span.for.dim'),
       ),
       h('p.what'),
-      ...victims,
+      ...victimLines(n.victims, first ? 3 : 1),
       h(
         'div.act',
         null,

@@ -37,6 +37,17 @@ export const columns = [
   },
   { name: 'rack', head: 'RACK', text: r => r.rack || '-' },
 ];
+/** What a cell's signs mean. @type {[string, string][]} */
+const signs = [
+  ['.', 'idle'],
+  ['!', 'slow'],
+  ['?!', 'suspect'],
+  ['x', 'drained'],
+  ['d', 'dedicated'],
+  ['>', 'plan waits'],
+  ['?', 'silent'],
+  ['-', 'not known'],
+];
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
 /** How many times as long as its peers, as both faces write it. @param {any} r */
@@ -163,13 +174,18 @@ function forwardersPage(app, q, asTable) {
     {
       name: 'latency',
       head: "LATENCY, 5 min, peers' band",
+      fill: true,
       text: () => '',
       value: r => r.latency_seconds,
       draw: (cell, r) => waits.draw(cell, r),
     },
     { name: 'waits', head: 'JOBS THAT WAIT', text: r => waiting.get(r.id) ?? '' },
   ];
-  const front = hottest.map(n => /** @type {import('./table.js').Column} */ (all.find(c => c.name === n)));
+  const front = hottest.map(n => ({
+    .../** @type {import('./table.js').Column} */ (all.find(c => c.name === n)),
+    wide: ['moved', 'queue', 'occ', 'job'].includes(n),
+    wrap: n === 'waits' ? 'phone' : false,
+  }));
   const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {
     id: r => r.id,
     go: r => `/forwarders/${r.id}`,
@@ -411,12 +427,8 @@ function forwardersPage(app, q, asTable) {
   }
   function drawLegend() {
     legend.replaceChildren(
-      h('span', null, '. idle'),
-      h('span', null, '0-9 tenths of ', metrics[m].full, ' '),
-      rampCanvas(),
-      ...['! slow', '?! suspect', 'x drained', 'd dedicated', '> plan waiting', '? silent', '- not known'].map(t =>
-        h('span', null, t),
-      ),
+      h('div.scale', null, `0 ${metrics[m].least}`, rampCanvas(), `9 ${metrics[m].most}`),
+      ...signs.map(([sign, means]) => h('span.sign', null, h(`b.${means.split(' ')[0]}`, null, sign), means)),
     );
   }
 }

@@ -2,7 +2,7 @@
 // each forwarder that it touches.
 import { h } from './h.js?v=__V__';
 import { counted, missing, ratio } from './format.js?v=__V__';
-import { largest, sankey } from './sankey.js?v=__V__';
+import { largest, room, sankey } from './sankey.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { Table } from './table.js?v=__V__';
 
@@ -53,7 +53,7 @@ export function planMap(app, p) {
       clients = col ? r?.after : r?.before;
     return (
       `${id}  ${col ? '+' : '-'}${n}` +
-      `${clients === undefined ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`
+      `${clients === undefined || room().narrow ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`
     );
   };
   const keys = [...leave]
@@ -75,7 +75,7 @@ export function planMap(app, p) {
     [
       { name: 'node', head: 'FORWARDER', text: r => r.id },
       { name: 'state', head: 'STATE', text: r => r.state ?? missing },
-      { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
+      { name: 'occ', head: 'OCC %', wide: true, num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
       {
         name: 'before',
         head: 'CLIENTS BEFORE',

@@ -9,6 +9,7 @@ import { standing } from './levels.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 import { moved } from './metrics.js?v=__V__';
+import { needOf, victimLines } from './needs.js?v=__V__';
 
 /**
  * A rule for a reason: at least so many letters, as the server says.
@@ -191,6 +192,7 @@ export async function planPage(app, id) {
             h('pre', { class: 'wrap' }, lines.join('\n')),
           ),
         ],
+        ...because(),
         ['reason', p.reason || '-'],
         ...(p.expected ? [['expected', p.expected]] : []),
         ...(p.outcome ? [['measured', p.outcome]] : []),
@@ -239,6 +241,16 @@ export async function planPage(app, id) {
           : '',
     );
     app.keysChanged();
+  }
+
+  /** What it is against, and who suffers from that. @returns {[string, HTMLElement][]} */
+  function because() {
+    const n = needOf(app.overview, id);
+    if (!n?.finding) return [];
+    return [
+      ['because', h('span', null, `${n.what} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
+      ['suffers', h('div', null, ...victimLines(n.victims, 3))],
+    ];
   }
 
   function needs() {

@@ -21,20 +21,34 @@ export function runsPart(id) {
       },
       { name: 'read', head: 'READ', num: true, text: r => volume(r.read_bytes), value: r => r.read_bytes },
       { name: 'written', head: 'WRITTEN', num: true, text: r => volume(r.write_bytes), value: r => r.write_bytes },
-      { name: 'mode', head: 'MODE', text: r => r.mode || missing },
+      { name: 'mode', head: 'MODE', wide: true, text: r => r.mode || missing },
       { name: 'io', head: 'I/O TIME', num: true, text: r => seconds(r.io_seconds), value: r => r.io_seconds },
       { name: 'bw', head: 'MB/s', num: true, text: r => mega(r.bytes_per_sec), value: r => r.bytes_per_sec },
-      { name: 'md', head: 'MD/s', num: true, text: r => number(r.meta_ops_per_sec), value: r => r.meta_ops_per_sec },
+      {
+        name: 'md',
+        head: 'MD/s',
+        wide: true,
+        num: true,
+        text: r => number(r.meta_ops_per_sec),
+        value: r => r.meta_ops_per_sec,
+      },
       {
         name: 'waited',
         head: 'WAITED MOST FOR',
+        wide: true,
         text: r => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing),
         value: r => r.waits?.[0]?.share,
       },
-      { name: 'moved', head: 'MOVED BY', text: r => (r.remapped === null ? missing : r.remapped ? r.plan : 'no') },
+      {
+        name: 'moved',
+        head: 'MOVED BY',
+        wide: true,
+        text: r => (r.remapped === null ? missing : r.remapped ? r.plan : 'no'),
+      },
       {
         name: 'forwarders',
         head: 'FORWARDERS',
+        wide: true,
         text: r => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing),
         wrap: true,
       },
@@ -128,6 +142,7 @@ export function waited(p) {
   const w = (p.waits ?? [])
     .filter((/** @type {any} */ x, /** @type {number} */ i) => i === 0 || x.share >= 0.005)
     .slice(0, 4);
+  if (w.length && w[0].share < 0.005) return "less than 1 % of its nodes' time at every forwarder";
   return w.length
     ? `for ${w.map((/** @type {any} */ x) => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`
     : 'not known: its nodes did not report how long operations took';

@@ -6,9 +6,16 @@ import { hues, s } from './parallel.js?v=__V__';
  * @typedef {{from: string, to: string, col: number, value: number, estimated?: boolean, key: string}} Band
  * from and to name boxes of the columns col and col + 1; key chooses the colour.
  */
-const W = 1100,
-  BOX = 14,
-  GAP = 6;
+const BOX = 14,
+  GAP = 6,
+  WIDE = 1100,
+  PHONE = 600;
+
+/** How wide a picture is: on a phone as wide as the page, with short labels, else what is scaled to it. */
+export function room() {
+  const there = document.getElementById('page')?.clientWidth || WIDE;
+  return { W: there < PHONE ? there : WIDE, narrow: there < PHONE };
+}
 
 /**
  * Keeps the largest and adds up the rest.
@@ -35,8 +42,9 @@ export function largest(totals, most, what) {
  * say is a box's label, amount what a value is called; without them values are bytes/s.
  */
 export function sankey(bands, heads, keys, o) {
-  const left = o.left ?? 150,
-    side = o.right ?? 190,
+  const { W, narrow } = room(),
+    left = narrow ? 92 : (o.left ?? 150),
+    side = narrow ? 92 : (o.right ?? 190),
     amount = o.amount ?? (v => `${mega(v)} MB/s`),
     say = o.say ?? ((_, id, v) => `${id}  ${mega(v)}`);
   /** @type {Map<string, {in: number, out: number, y: number, from: number, to: number}>[]} */
@@ -118,7 +126,7 @@ export function sankey(bands, heads, keys, o) {
   const tall = Math.max(H + 40, ...cols.flatMap(c => [...c.values()].map(b => b.y + size(b) * scale + 20)));
   return s(
     'svg',
-    { class: 'sankey', viewBox: `0 0 ${W} ${Math.ceil(tall)}`, role: 'img' },
+    { class: narrow ? 'sankey narrow' : 'sankey', viewBox: `0 0 ${W} ${Math.ceil(tall)}`, role: 'img' },
     s('title', {}, o.label),
     ...paths,
     ...boxes,

@@ -107,10 +107,7 @@ export class Waits {
       up += `${up ? 'L' : 'M'}${x(i).toFixed(1)} ${(this.y(v) - 1).toFixed(1)}`;
       down = `L${x(i).toFixed(1)} ${(this.y(low) + 1).toFixed(1)}${down}`;
     });
-    const svg = document.createElementNS(NS, 'svg');
-    svg.setAttribute('viewBox', `0 0 ${WIDE} ${HIGH}`);
-    svg.setAttribute('class', 'spark');
-    svg.setAttribute('aria-hidden', 'true'); // the number beside it says the newest
+    const svg = blank();
     for (const [cls, d] of [
       ['band', up && `${up}${down}Z`],
       ['own', path],
@@ -125,15 +122,22 @@ export class Waits {
   }
 }
 
+/** A picture as wide as its place. */
+function blank() {
+  const svg = document.createElementNS(NS, 'svg');
+  svg.setAttribute('viewBox', `0 0 ${WIDE} ${HIGH}`);
+  svg.setAttribute('preserveAspectRatio', 'none');
+  svg.setAttribute('class', 'spark');
+  svg.setAttribute('aria-hidden', 'true'); // the number beside it says the newest
+  return svg;
+}
+
 /**
  * A line of steps from 0 to a top, the newest at the right; a missing one is a gap.
  * @param {Steps} values @param {number} top @param {string} [cls]
  */
 export function sparkline(values, top, cls = 'own') {
-  const svg = document.createElementNS(NS, 'svg');
-  svg.setAttribute('viewBox', `0 0 ${WIDE} ${HIGH}`);
-  svg.setAttribute('class', 'spark');
-  svg.setAttribute('aria-hidden', 'true'); // the number beside it says the newest
+  const svg = blank();
   let d = '',
     pen = false;
   values.forEach((v, i) => {

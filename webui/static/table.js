@@ -4,8 +4,10 @@ import { missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
- * boolean, title?: string, rare?: boolean, wide?: boolean, draw?: (cell: HTMLElement, r: any) => void}} Column
- * A rare column is shown only while a row has a value there, a wide one not on a phone.
+ * boolean | 'phone', title?: string, rare?: boolean, wide?: boolean, fill?: boolean,
+ * draw?: (cell: HTMLElement, r: any) => void}} Column
+ * A rare column is shown only while a row has a value there, a wide one not on a phone; one that fills takes the room
+ * that others leave.
  */
 export class Table {
   /**
@@ -41,7 +43,7 @@ export class Table {
     this.head.replaceChildren(
       ...this.columns.map(c =>
         h(
-          (c.num ? 'th.num' : 'th') + (c.wide ? '.wide' : ''),
+          (c.num ? 'th.num' : 'th') + (c.wide ? '.wide' : '') + (c.fill ? '.fill' : ''),
           {
             scope: 'col',
             title: c.title,
@@ -124,7 +126,10 @@ export class Table {
       tr = h(
         'tr',
         null,
-        ...this.columns.map(c => h((c.num ? 'td.num' : 'td') + (c.wrap ? '.wrap' : '') + (c.wide ? '.wide' : ''))),
+        ...this.columns.map(c => {
+          const wrap = c.wrap === true ? '.wrap' : c.wrap ? '.narrow' : '';
+          return h((c.num ? 'td.num' : 'td') + wrap + (c.wide ? '.wide' : ''));
+        }),
       );
       this.body.append(tr);
     }

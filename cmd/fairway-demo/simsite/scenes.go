@@ -39,7 +39,7 @@ func (s *Site) AccuseInThePast() (since time.Time) {
 // StartTwo reports two jobs, of three nodes and of one.
 func (s *Site) StartTwo() {
 	s.T.Helper()
-	s.until("routes are known", func() bool { return len(s.Board.Routes(time.Now())) == 32 })
+	s.until("routes are known", func() bool { return len(s.Board.Routes(time.Now())) == len(s.Machine.Topo.Default) })
 	nodes := s.Machine.Topo.Default.Clients("fwd001")
 	for i, j := range []dispatch.Request{{Job: "8", User: "wei", App: "ROMS", Nodes: nodes[:3]},
 		{Job: "9", User: "ann", App: "WRF", Nodes: nodes[3:4]}} {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -156,13 +157,13 @@ func Predict(history []Run, j Job) (latest Run, depth int) {
 func (s *decider) eligible(r Run) bool {
 	c := s.c.Config
 	volume := s.tried("volume", r.VolumeBytes, c.VMinBytes, r.VolumeBytes > c.VMinBytes,
-		"last run moved %.4g GB (more than %.4g GB needed)", r.VolumeBytes/1e9, c.VMinBytes/1e9)
+		"last run moved %s (more than %s needed)", anomaly.Size(r.VolumeBytes), anomaly.Size(c.VMinBytes))
 	nodes := s.tried("io-nodes", r.IONodes, c.NMin, r.IONodes >= c.NMin,
-		"%s did I/O (at least %g needed)", anomaly.Counted(r.IONodes, "compute node"), c.NMin)
-	waited := fmt.Sprintf("%.4g", r.MetaQueue)
+		"%s did I/O (at least %s needed)", anomaly.Counted(r.IONodes, "compute node"), figure(c.NMin))
+	waited := figure(r.MetaQueue)
 	light := max(1, r.MetaWithin)*r.MetaQueue < c.WMetadata
 	if r.MetaWithin > 1 {
-		waited = fmt.Sprintf("about %s (known to a factor of %g)", waited, r.MetaWithin)
+		waited = fmt.Sprintf("about %s (known to a factor of %s)", waited, figure(r.MetaWithin))
 	}
 	if r.MetaUnknown {
 		waited, light = "it is not known how many", c.UnknownMetadata == UnknownLight
@@ -171,7 +172,7 @@ func (s *decider) eligible(r Run) bool {
 		}
 	}
 	meta := s.tried("metadata", r.MetaQueue, c.WMetadata, light,
-		"%s metadata operations waited on average (fewer than %g needed)", waited, c.WMetadata)
+		"%s metadata operations waited on average (fewer than %s needed)", waited, figure(c.WMetadata))
 	switch {
 	case !volume:
 		s.fail("volume")
@@ -190,8 +191,8 @@ func (s *decider) scale(r Run) bool {
 	f := s.c.Config.F
 	s.d.Wanted = int(math.Ceil(min(r.IONodes/f, math.MaxInt32)))
 	if !s.tried("scale", float64(s.d.Wanted), float64(s.base), s.d.Wanted > s.base,
-		"S = ceil(%s / F %g) = %s (more than the default %d needed)", anomaly.Counted(r.IONodes, "I/O node"), f,
-		anomaly.Counted(s.d.Wanted, "forwarder"), s.base) {
+		"S = ceil(%s / F %s) = %s (more than the default %d needed)", anomaly.Counted(r.IONodes, "I/O node"),
+		figure(f), anomaly.Counted(s.d.Wanted, "forwarder"), s.base) {
 		return false
 	}
 	if s.tried("idle", float64(len(s.idle)), 1, len(s.idle) > 0,
@@ -289,6 +290,9 @@ func (s *decider) tried(rule string, value, threshold float64, passed bool, text
 		Text: fmt.Sprintf(text, args...)})
 	return passed
 }
+
+// figure writes what is a quotient or a mean with two places at most, and never as a power of ten.
+func figure(v float64) string { return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64) }
 
 func (s *decider) fail(rule string) { s.d.FirstFailed = &rule }
 

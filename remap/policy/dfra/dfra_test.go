@@ -175,6 +175,25 @@ func TestReasonsCountOneAsOne(t *testing.T) {
 	}
 }
 
+// F and N_min are quotients of peaks, and a queue is a mean: a person reads two places of them.
+func TestReasonsHaveNumbersThatAreRead(t *testing.T) {
+	c := big()
+	c.Config.F, c.Config.NMin = 2.5e9/1.1e9, 2.5e9/1.1e9
+	c.History[0].MetaQueue, c.History[0].VolumeBytes = 1.0/3, 58.7e6
+	c.Config.VMinBytes = 1e6
+	var words []string
+	for _, r := range Decide(c).Reasons {
+		words = append(words, r.Text)
+	}
+	all := strings.Join(words, "; ")
+	for _, want := range []string{"last run moved 58.7 MB (more than 1 MB needed)", "at least 2.27 needed", "/ F 2.27)",
+		"0.33 metadata operations waited"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in %s", want, all)
+		}
+	}
+}
+
 func TestPredictTakesTheLatestRun(t *testing.T) {
 	j := Job{App: "a", User: "u", Project: "p", Nodes: 4}
 	run := func(end, volume float64) Run {

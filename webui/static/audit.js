@@ -1,0 +1,190 @@
+// Who did what. Every act of a person is a line; what the machine did meanwhile is a line a plan, or a minute where it
+// is about no plan, behind the count of its steps.
+import { h } from './h.js?v=__V__';
+import { Table } from './table.js?v=__V__';
+import { get } from './api.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
+import { listPage, when } from './lists.js?v=__V__';
+
+/** Whether nobody did it in that moment. @param {any} e */
+const byMachine = e => e.actor === 'desk' || e.from === 'policy' || e.from === 'rule';
+
+/** Distinct texts, the newest first; of many how many more. @param {string[]} all @param {number} most */
+function some(all, most) {
+  const each = [...new Set(all.filter(Boolean))];
+  return each.slice(0, most).join(', ') + (each.length > most ? ` +${each.length - most}` : '');
+}
+
+/**
+ * The lines of some entries, the newest first. A line has the words of its newest step.
+ * @param {any[]} entries
+ */
+export function folded(entries) {
+  /** @type {Map<string, any[]>} */
+  const groups = new Map();
+  for (const e of entries) {
+    const of = e.subject.startsWith('P-') ? e.subject : `${e.actor} ${e.action} ${e.at.slice(0, 16)}`,
+      key = byMachine(e) ? of : `#${e.seq}`;
+    groups.set(key, [...(groups.get(key) ?? []), e]);
+  }
+  return [...groups.values()].map(steps => {
+    const [e] = steps;
+    if (steps.length === 1) return e;
+    const plan = e.subject.startsWith('P-'),
+      from = `${e.at.slice(0, 16)}:00Z`,
+      to = new Date(Date.parse(from) + 60_000).toISOString();
+    return {
+      ...e,
+      actor: some(steps.map(s => s.actor), 2),
+      from: some(steps.map(s => s.from), 2),
+      subject: some(steps.map(s => s.subject), 1),
+      result: plan ? e.result : some(steps.map(s => s.result), 2),
+      reason: steps.find(s => s.reason)?.reason,
+      steps: steps.length,
+      all: plan
+        ? `/audit?subject=${e.subject}`
+        : `/audit?actor=${encodeURIComponent(e.actor)}&from=${from}&to=${to}`,
+    };
+  });
+}
+
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
+export async function auditPage(app, q) {
+  const table = new Table(
+    [
+      { name: 'seq', head: '#', wide: true, num: true, text: r => String(r.seq), value: r => r.seq },
+      { name: 'at', head: 'TIME', text: r => when(r.at, app.now()), value: r => Date.parse(r.at) },
+      { name: 'actor', head: 'WHO', text: r => r.actor, wrap: 'phone' },
+      { name: 'from', head: 'BY', wide: true, text: r => r.from ?? '' },
+      {
+        name: 'action',
+        head: 'DID',
+        text: r => r.action.replaceAll('_', ' '),
+        wrap: 'phone',
+        draw: (cell, r) =>
+          cell.replaceChildren(
+            r.action.replaceAll('_', ' '),
+            ...(r.steps ? [', ', h('a', { href: r.all }, `${r.steps}\u00a0steps`)] : []),
+          ),
+      },
+      { name: 'subject', head: 'TO', text: r => r.subject },
+      { name: 'result', head: 'RESULT', text: r => r.result ?? '', wrap: true },
+      { name: 'reason', head: 'REASON', wide: true, text: r => r.reason ?? '', wrap: true },
+    ],
+    {
+      id: r => String(r.seq),
+      go: r =>
+        /^[PF]-/.test(r.subject) ? `/${r.subject[0] === 'P' ? 'plans' : 'findings'}/${r.subject.split(' ')[0]}` : '',
+      sort: 'seq',
+      caption: 'who did what',
+    },
+  );
+  const filtered = auditFields.some(([name]) => q.get(name));
+  const empty = h(
+    'p.empty',
+    null,
+    filtered
+      ? 'No entry matches. A name must be whole: press / to change the filter.'
+      : 'Nothing was done yet. Every proposal, approval and result is kept here for ever.',
+  );
+  /** @type {any[]} */
+  let entries = [];
+  // Whoever asks for one plan's or one person's sees every step.
+  const whole = Boolean(q.get('subject') || q.get('actor'));
+  const load = async () => {
+    const a = new URLSearchParams(q);
+    a.delete('at');
+    if (app.at()) a.set('to', new Date(app.now()).toISOString());
+    entries = await get(`/api/v1/audit?${a}`);
+    empty.hidden = entries.length > 0;
+    table.update(whole ? entries : folded(entries));
+  };
+  await load();
+  const list = listPage('audit', table, empty, undefined, m => {
+    if (m.topic === 'plans') load().catch(() => {});
+  });
+  const form = auditForm(app, q);
+  list.el.insertBefore(form, empty);
+  return {
+    ...list,
+    keys: {
+      ...list.keys,
+      '/': ['filter', () => form.querySelector('input')?.focus()],
+      ...(whole ? {} : { d: ['its steps', () => table.current()?.steps && app.go(table.current().all)] }),
+      ...exportKeys('audit', () => [
+        table.every.map(c => c.head),
+        ...entries.map(e => table.every.map(c => c.text(e))),
+      ]),
+    },
+    past: load,
+    timeless: true,
+  };
+}
+
+/** name, what it takes @type {[string, string][]} */
+const auditFields = [
+  ['actor', 'a whole name'],
+  ['subject', 'P-000142, fwd113'],
+  ['from', '11:42, -2h'],
+  ['to', '2026-11-21 11:42'],
+];
+
+/** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
+function auditForm(app, q) {
+  const inputs = auditFields.map(
+    ([name, about]) =>
+      /** @type {HTMLInputElement} */ (
+        h('input', {
+          type: 'search',
+          name,
+          value: momentText(q.get(name) ?? ''),
+          placeholder: about,
+          'aria-label': `${name}: ${about}`,
+        })
+      ),
+  );
+  const status = h('span.dim', { role: 'status' });
+  return h(
+    'form.field.audit',
+    {
+      'aria-label': 'filter',
+      submit: (/** @type {Event} */ e) => {
+        e.preventDefault();
+        const next = new URLSearchParams();
+        for (const i of inputs) {
+          const text = i.value.trim(),
+            value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
+          if (value === null)
+            return void (status.textContent =
+              `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 ` + `or -2h.`);
+          if (value) next.set(i.name, value);
+        }
+        app.go(`/audit${next.size ? `?${next}` : ''}`);
+      },
+    },
+    ...inputs.flatMap(i => [h('label', null, i.name, ' ', i)]),
+    h('button', { type: 'submit' }, 'filter'),
+    status,
+  );
+}
+
+/**
+ * A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them.
+ * @param {string} text
+ * @param {number} now
+ */
+function moment(text, now) {
+  if (text === '' || /^-(\d+(\.\d+)?(h|m|s|ms))+$/.test(text)) return text;
+  let ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);
+  if (/^\d?\d:\d\d(:\d\d)?$/.test(text)) {
+    ms = Date.parse(
+      `${new Date(now).toLocaleDateString('sv')}T` +
+        `${text.padStart(text.length === 4 || text.length === 7 ? text.length + 1 : text.length, '0')}`,
+    );
+    if (ms > now) ms -= 86_400_000;
+  }
+  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/** A time of the address as it is typed. @param {string} text */
+const momentText = text => (/^\d{4}-.*Z$/.test(text) ? new Date(text).toLocaleString('sv') : text);
