@@ -172,7 +172,7 @@ func (s Settings) Next(f *Finding) (words string, from time.Time) {
 	case f.State == Confirmed && !f.Kind.Accuses():
 		return "until it is over", from
 	case f.State == Confirmed && s.Mode != ModeAuto:
-		return "a person excludes", from
+		return "a person drains", from
 	case f.State == Confirmed:
 		return "excluded when the floors allow", from
 	case f.State == Excluded && f.ExcludedBy != ByPolicy:

@@ -132,7 +132,7 @@ func TestTheLifeOfAForwarder(t *testing.T) {
 		t.Errorf("suspect: %+v", l)
 	}
 	step(5)
-	if l := life(); len(l.Steps) != 2 || l.Steps[1].State != anomaly.Confirmed || l.Next != "a person excludes" {
+	if l := life(); len(l.Steps) != 2 || l.Steps[1].State != anomaly.Confirmed || l.Next != "a person drains" {
 		t.Errorf("confirmed: %+v", l)
 	}
 	if res, b := post(s, "/api/v1/findings/F-0001/dismiss", simsite.OperatorSecret,
