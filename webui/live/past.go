@@ -203,7 +203,6 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 	}
 	setLevels(nil, o.Forwarders)
 	o.Needs = needsThen(o, sit, end)
-	nameSufferers(o.Forwarders, o.Needs)
 	o.Quiet()
 	return mapping
 }
