@@ -16,10 +16,10 @@ func TestAForwarderIsExcludedOnItsScreen(t *testing.T) {
 		s.press("H", "enter", "e")
 		s.sees("refused: actions are off in a replay")
 		s.press("L", "e")
-		s.sees("Why: exclude fwd000 from allocation for 4 h")
+		s.sees("Why: drain fwd000 for 4 h")
 		s.press("its disk is dying", "enter")
 		s.sees(
-			"Exclude fwd000 from allocation for 4 h? No job gets it, nobody is moved. A does it, any other key does " +
+			"Drain fwd000 for 4 h? No job gets it, nobody is moved. A does it, any other key does " +
 				"not.")
 		for _, other := range []string{"down", "enter", "a", "2"} { // any other key takes the question back
 			s.press("wait", other, "wait", "A")
@@ -30,7 +30,7 @@ func TestAForwarderIsExcludedOnItsScreen(t *testing.T) {
 		s.asked()
 		s.press("wait", "A")
 		s.asked("exclude fwd000")
-		s.sees("done: exclude fwd000")
+		s.sees("done: drain fwd000")
 		s.second()
 		s.press("wait", "A")
 		s.sees("refused: nothing waits for it; e says first what, and why")
@@ -61,7 +61,7 @@ func TestFindingsAreJudgedByKeys(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.accuse()
 		s.press("n")
-		s.sees(" F-0001   fwd001   slow writes   CONFIRMED", "next: e exclude it", "EVIDENCE")
+		s.sees(" F-0001   fwd001   slow writes   CONFIRMED", "next: e drain it", "EVIDENCE")
 		s.press("a", "x", "planned", "enter")
 		s.sees("(7 of 10 letters)")
 		s.press(" rebuild of its array", "enter")

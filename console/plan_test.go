@@ -66,10 +66,10 @@ func TestFindingsOfferNoKeysWithoutAFinding(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.accuse()
 		s.press("3")
-		s.sees("a acknowledge", "e exclude...")
+		s.sees("a acknowledge", "e drain...")
 		s.press("x", "planned work on its array", "enter")
 		s.second()
 		s.sees("No finding is open")
-		s.lacks("a acknowledge", "e exclude...", "s silence", "x not a fault", "p propose")
+		s.lacks("a acknowledge", "e drain...", "s silence", "x not a fault", "p propose")
 	})
 }

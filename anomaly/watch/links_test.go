@@ -80,6 +80,11 @@ func TestSlowWayToAForwarderWithAClock(t *testing.T) {
 	if i := c.impact; len(i) != 1 || i[0].Job != "j1" || i[0].Share < 0.9 {
 		t.Errorf("who suffers from a slow link: %+v", i)
 	}
+	// How slow it is shown is what the sentence says, not what its own clock does.
+	shown := c.Now()
+	if r := shown["f1"].Slow; !strings.Contains(a[0], anomaly.Times(r)+" slow") || !(shown["f2"].Slow < 1.5) {
+		t.Errorf("%s: shown as %.1fx, its peer as %.1fx", a[0], r, shown["f2"].Slow)
+	}
 	state, err := c.State(c.now)
 	if err != nil {
 		t.Fatal(err)

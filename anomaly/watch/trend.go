@@ -245,6 +245,11 @@ func (d *Detectors) wait(id topology.ForwarderID) Wait {
 	if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
 		ratios = node.Ratio
 	}
+	if l := &d.clients.links; l.doubted[id.Node()] {
+		for c, r := range l.test.Ratio(id.Node()) {
+			ratios[c] = max(ratios[c], r) // the sentence is of the way, of which its own clock knows nothing
+		}
+	}
 	only := accused(d.second.verdicts, id.Node())
 	for c, r := range ratios {
 		if r > 0 && sums.ops[c] > 0 && !(w.Slow >= r) && (only == "" || only == failslow.Class(c).String()) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,16 +37,28 @@ func newFindings(o *options) *cobra.Command {
 					return v, err
 				}, func(w io.Writer, v api.FindingView) error { return printFinding(w, v, inc) })
 			}
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]anomaly.Finding, error) {
-				list, err := cl.Findings(ctx)
-				shown := []anomaly.Finding{}
+			var list []anomaly.Finding
+			var calm string
+			return show(o, c, func(ctx context.Context, cl *client.Client) (shown []anomaly.Finding, err error) {
+				shown = []anomaly.Finding{}
+				list, err = cl.Findings(ctx)
 				for _, f := range list {
 					if all || f.Open() {
 						shown = append(shown, f)
 					}
 				}
+				if err == nil && len(shown) == 0 && !o.json {
+					var now api.Overview
+					now, err = cl.Overview(ctx)
+					calm = now.Calm
+				}
 				return shown, err
-			}, printFindings)
+			}, func(w io.Writer, shown []anomaly.Finding) error {
+				if len(shown) == 0 {
+					return printNoFinding(w, list, calm)
+				}
+				return printFindings(w, shown)
+			})
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "also those that were closed within an hour")
@@ -111,6 +124,21 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
 
+// printNoFinding says since when nothing is open, by the closed ones of all, and what was compared.
+func printNoFinding(w io.Writer, all []anomaly.Finding, calm string) error {
+	text := "no finding is open, and none was closed within the last hour"
+	if len(all) > 0 {
+		last := slices.MaxFunc(all, func(a, b anomaly.Finding) int { return a.Changed.Compare(b.Changed) })
+		text = fmt.Sprintf("no finding is open since %s: %s of %s was the last (--all lists it)",
+			last.Changed.Local().Format("15:04:05"), last.ID, last.Node)
+	}
+	if calm != "" {
+		text += "\n" + calm
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
+}
+
 func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
 	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.KindWords(v.Kind), v.State,
 		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
@@ -152,16 +180,17 @@ func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error 
 	return nil
 }
 
-func newExclude(o *options) *cobra.Command {
+func newDrain(o *options) *cobra.Command {
 	var reason, from string
 	var ttl time.Duration
 	var maintenance bool
 	c := &cobra.Command{
-		Use:   "exclude FORWARDER --reason TEXT",
-		Short: "Exclude a forwarder from allocation, also for maintenance; nobody is moved",
+		Use:     "drain FORWARDER --reason TEXT",
+		Aliases: []string{"exclude"}, // as it was called
+		Short:   "Drain a forwarder, also for maintenance: no job gets it, nobody is moved",
 		Long: "With --maintenance the forwarder is worked on: nothing is found of it and nobody is called about it\n" +
 			"until the lease ends or 'fairway return'. --from plans that ahead; 'fairway exclusions' lists it.",
-		Example: "  fairway exclude fwd3 --maintenance --from 2026-11-28T08:00:00+01:00 --for 6h --reason 'new " +
+		Example: "  fairway drain fwd3 --maintenance --from 2026-11-28T08:00:00+01:00 --for 6h --reason 'new " +
 			"firmware'",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -193,11 +222,11 @@ func newExclude(o *options) *cobra.Command {
 
 func printExclusion(w io.Writer, e remap.Exclusion) error {
 	if e.Since.After(time.Now()) {
-		_, err := fmt.Fprintf(w, "%s will be excluded from %s until %s\n", e.Forwarder,
+		_, err := fmt.Fprintf(w, "%s will be drained from %s until %s\n", e.Forwarder,
 			e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s is excluded from allocation until %s\n", e.Forwarder,
+	_, err := fmt.Fprintf(w, "%s is drained until %s\n", e.Forwarder,
 		e.Until.Local().Format("2006-01-02 15:04:05"))
 	return err
 }
@@ -206,14 +235,14 @@ func printExclusion(w io.Writer, e remap.Exclusion) error {
 func newExclusions(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exclusions",
-		Short: "List the excluded forwarders, what became of their traffic, and maintenance to come",
+		Short: "List the drained forwarders, what became of their traffic, and maintenance to come",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
 				return cl.Exclusions(ctx)
 			}, func(w io.Writer, f remap.Feed) error {
 				if len(f.Exclusions) == 0 {
-					fmt.Fprintln(w, "no forwarder is excluded")
+					fmt.Fprintln(w, "no forwarder is drained")
 				}
 				for _, e := range f.Exclusions {
 					what := ""
@@ -241,13 +270,13 @@ func newReturn(o *options) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:   "return FORWARDER",
-		Short: "Take an excluded forwarder back into allocation",
+		Short: "Take a drained forwarder back into allocation",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
 				return cl.Return(ctx, topology.ForwarderID(args[0]), reason)
 			}, func(w io.Writer, f remap.Feed) error {
-				_, err := fmt.Fprintf(w, "%s is in allocation again; excluded still: %s\n", args[0],
+				_, err := fmt.Fprintf(w, "%s is in allocation again; drained still: %s\n", args[0],
 					anomaly.Counted(len(f.Exclusions), "forwarder"))
 				return err
 			})

@@ -104,7 +104,7 @@ func newRoot() *cobra.Command {
 		newAlerts(o),
 		newRemap(o),
 		newFindings(o),
-		newExclude(o),
+		newDrain(o),
 		newExclusions(o),
 		newReturn(o),
 		newCanary(o),

@@ -52,3 +52,16 @@ func FuzzHarmless(f *testing.F) {
 		}
 	})
 }
+
+// A ratio reads in a list as it does in a sentence: beyond a hundred it is chance how large it is.
+func TestTimesAreThoseOfSentences(t *testing.T) {
+	for v, want := range map[float64]string{0.8: "1x", 1.4: "1x", 2.44: "2.4x", 10: "10x", 100: "100x",
+		101: "over 100x", 9e4: "over 100x"} {
+		if got := chart.Times(&v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+	if got := chart.Times(nil); got != chart.Missing {
+		t.Errorf("not known: %q", got)
+	}
+}

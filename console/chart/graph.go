@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"fairway/anomaly"
 )
 
 // The heights of a graph of one line, in block graphics and in what every terminal has.
@@ -107,13 +109,16 @@ func (p *Palette) SlowGraph(slow []*float64, w int, look string) string {
 	return b.String()
 }
 
-// Times is a ratio to peers as people say it: 1x, 2.4x, 10x.
+// Times is a ratio to peers as people say it: 1x, 2.4x, 10x, over 100x.
 func Times(v *float64) string {
 	if v == nil {
 		return Missing
 	}
 	if *v < 1.5 {
 		return "1x"
+	}
+	if *v > anomaly.Saturated {
+		return anomaly.Times(*v)
 	}
 	return Number(*v) + "x"
 }

@@ -86,9 +86,9 @@ func look(r *lipgloss.Renderer, color string, bold bool) string {
 	return before
 }
 
-// paints are the colours of the states in 256 colours; they differ on a light and on a dark background, and for
-// those who do not see red or green.
-var paints = struct{ slow, suspect, well, accent, frame string }{"203", "214", "37", "75", "245"}
+// paints are the colours of the states in 256 colours, of a middle lightness: a terminal does not say whether its ground
+// is light or dark. Signs and words say the same to those who do not see red or green.
+var paints = struct{ slow, suspect, well, accent, frame string }{"196", "166", "30", "32", "243"}
 
 // paints16 are the same in 16 colours.
 var paints16 = struct{ slow, suspect, well, accent, frame string }{"9", "3", "6", "12", "8"}

@@ -48,7 +48,7 @@ func contrast(a, b [3]uint8) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// A level is the only thing that brings its own colours; all other text is the terminal's, on its ground. So
+// A level brings its own ground; all other text is on the terminal's. So
 // light and dark terminals show the same, if each digit can be read on its step (WCAG 2.1, 1.4.3: 4.5).
 func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 	look := regexp.MustCompile(`^\x1b\[0;(\d+);(?:(4\d|10\d)|48;5;(\d+)|48;2;(\d+);(\d+);(\d+))m$`)
@@ -76,6 +76,22 @@ func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 				t.Errorf("%s: %s has a colour, %q, that nobody has looked at on a light ground", name, what,
 					fmt.Sprintf("%q", seq))
 			}
+		}
+	}
+}
+
+// The states' colours can be read on a white and on a black ground. A middle lightness has a contrast of 4.6 on both;
+// they are bold, for which WCAG 2.1 asks for 3 where letters are large.
+func TestStatesCanBeReadOnAnyGround(t *testing.T) {
+	white, black := xterm16[97], xterm16[30]
+	for what, color := range map[string]string{"slow": paints.slow, "suspect": paints.suspect, "well": paints.well,
+		"accent": paints.accent, "frame": paints.frame} {
+		n, err := strconv.Atoi(color)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := xterm256(n); contrast(c, white) < 3.5 || contrast(c, black) < 3.5 {
+			t.Errorf("%s: a contrast of %.1f on white, %.1f on black", what, contrast(c, white), contrast(c, black))
 		}
 	}
 }

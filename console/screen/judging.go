@@ -255,9 +255,9 @@ func (j *Judging) Exclude(s *State, row *api.ForwarderRow) {
 			})
 		return
 	}
-	j.askFirst(fmt.Sprintf("Exclude %s from allocation for 4 h", chart.Clean(string(fwd))),
+	j.askFirst(fmt.Sprintf("Drain %s for 4 h", chart.Clean(string(fwd))),
 		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
-			return say(s, "exclude "+string(fwd), func(ctx context.Context) error {
+			return say(s, "drain "+string(fwd), func(ctx context.Context) error {
 				_, err := s.Server.Exclude(ctx, fwd, excludeFor, why)
 				return err
 			})

@@ -37,7 +37,7 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
 		{Name: "state", Title: "STATE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return s.StandingText(r) }},
-		{Name: BySlowness, Title: "SLOW", Width: 8,
+		{Name: BySlowness, Title: "SLOW", Width: slowColumn,
 			Number: func(r *api.ForwarderRow) *float64 { return slowness(s, r) },
 			Text:   func(r *api.ForwarderRow) string { return slowText(s, r) }},
 		{Name: Graph, Title: " 5 MIN, PEERS " + lowest(s), Width: slowWidth + 3,
@@ -87,8 +87,11 @@ func ForwarderColumnsIn(s *State, w int) []table.Column[api.ForwarderRow] {
 	return table.Pick(ForwarderColumns(s), TinyForwarders...)
 }
 
+// slowColumn is how wide the column is that says how slow a forwarder is: "over 100x", and a space.
+const slowColumn = 10
+
 // signed is how much of a line of a forwarder has the colour of its state: its sign, its name and how slow it is.
-const signed = 3 + 10 + 8
+const signed = 3 + 10 + slowColumn
 
 // ForwarderLine is one forwarder as a line of a list.
 func ForwarderLine(s *State, r *api.ForwarderRow, cols []table.Column[api.ForwarderRow]) string {

@@ -74,7 +74,7 @@ func NextCommand(f *anomaly.Finding) string {
 	case f.State == anomaly.Excluded || f.State == anomaly.Probation && f.Stage == anomaly.StageCanary:
 		return fmt.Sprintf("fairway return %s, once it is repaired", node)
 	case f.State == anomaly.Confirmed:
-		return fmt.Sprintf("fairway exclude %s --reason %q", node, f.ID+" "+strings.ReplaceAll(FindingTitle(f), "\"",
+		return fmt.Sprintf("fairway drain %s --reason %q", node, f.ID+" "+strings.ReplaceAll(FindingTitle(f), "\"",
 			""))
 	}
 	return fmt.Sprintf("fairway findings ack %s", f.ID)
@@ -86,7 +86,7 @@ func NextKey(s *State, f *anomaly.Finding) string {
 		return s.Key(ActAck) + " acknowledge"
 	}
 	if f.State == anomaly.Confirmed {
-		return s.Key(ActExclude) + " exclude it"
+		return s.Key(ActExclude) + " drain it"
 	}
 	return s.Key(ActExclude) + " return it"
 }

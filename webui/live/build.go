@@ -2,6 +2,7 @@ package live
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	p.nameTopJobs(s, rows, now)
 	p.addPlans(&o, rows)
 	o.Needs = append(needs(sit, p.plans, now), silent(o.Forwarders)...)
+	nameSufferers(o.Forwarders, o.Needs)
 	o.Findings = bySuffering(o.Findings, o.Needs)
 	addWaits(p.cfg.detectors(), &o)
 	setLevels(old, o.Forwarders)
@@ -257,5 +259,20 @@ func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]work) {
 	if total > 0 {
 		part := most.bytes / total
 		row.TopJobShare = &part
+	}
+}
+
+// nameSufferers gives a row without a top job the one that waits for it the most: a slow forwarder may finish nothing
+// within a second, and its job is not "none" then.
+func nameSufferers(rows []api.ForwarderRow, needs []api.Need) {
+	for i := range rows {
+		r := &rows[i]
+		at := slices.IndexFunc(needs, func(n api.Need) bool { return n.Node == r.ID.Node() && len(n.Victims) > 0 })
+		if at < 0 || r.TopJob != "" || r.State == api.StateStale {
+			continue
+		}
+		if v := &needs[at].Victims[0]; v.Share > 0 {
+			r.TopJob = v.Job
+		}
 	}
 }

@@ -244,7 +244,7 @@ func moveText(p *remap.Plan, sit *remap.Situation) string {
 	targets := remap.Targets(p.Moves)
 	to := anomaly.Counted(len(targets), "forwarder")
 	if len(targets) == 1 {
-		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]))
+		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]).Text(nil))
 	}
 	which := shortNodes(nodes)
 	if len(which) > namedNodes {

@@ -92,7 +92,7 @@ func (p *Screen) Twin(s *screen.State, a screen.Action) string {
 	case a == screen.ActExclude && r != nil && r.State == api.StateExcluded:
 		return "fairway return " + id
 	case a == screen.ActExclude:
-		return "fairway exclude " + id
+		return "fairway drain " + id
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ import (
 var List = &screen.Listing[api.JobRow]{
 	Screen: screen.OnJobs, At: screen.Address{Page: "jobs"},
 	Ask: func(ctx context.Context, b screen.Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
-	Head: " JOB        APPLICATION  USER     NODES    MB/s  WAIT FOR          FWDS    RAN 5 MIN        STARTED      " +
+	Head: " JOB        APPLICATION  USER     NODES   MB/s  WAIT FOR         FWDS    RAN 5 MIN        STARTED      " +
 		"ENDED",
 	Empty: "No job is known. The batch system reports jobs by 'fairway hook dispatch' and 'fairway hook end' in its " +
 		"prolog " +
@@ -43,9 +43,9 @@ var List = &screen.Listing[api.JobRow]{
 		graph := strings.Repeat(" ", graphWidth)
 		now := r.Now
 		if now == nil || !r.End.IsZero() {
-			head += strings.Repeat(" ", 8+6+14+5)
+			head += strings.Repeat(" ", 7+6+13+5)
 		} else {
-			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 8) + waitText(now) +
+			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 7) + waitText(now) +
 				chart.Right(strconv.Itoa(now.Forwarders), 5)
 			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
 			if now.Waiting {
@@ -61,12 +61,12 @@ var List = &screen.Listing[api.JobRow]{
 // graphWidth is how wide the last five minutes of a job are.
 const graphWidth = 10
 
-// waitText is how much a job waits, and for what, in 20 columns.
+// waitText is how much a job waits, and for what, in 19 columns.
 func waitText(now *api.JobNow) string {
 	if now.Wait == nil {
-		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 14)
+		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 13)
 	}
-	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 13)
+	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 12)
 }
 
 // mostOf is the largest of the known values: the top of a graph.
