@@ -11,9 +11,10 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes.
+// The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes and one lane, so that
+// who tries passwords keeps one processor busy and leaves the others to people.
 const (
-	argonTime, argonMemoryKiB, argonThreads = 3, 32 << 10, 4
+	argonTime, argonMemoryKiB, argonThreads = 3, 32 << 10, 1
 	argonSalt, argonKey                     = 16, 32
 )
 
@@ -25,6 +26,12 @@ func HashPassword(password string) string {
 	b := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonThreads,
 		b.EncodeToString(salt), b.EncodeToString(key))
+}
+
+// hashOfNobody costs what the others cost, and no password that anybody knows matches it.
+func hashOfNobody() passwordHash {
+	return passwordHash{version: argon2.Version, memory: argonMemoryKiB, time: argonTime, threads: argonThreads,
+		salt: make([]byte, argonSalt), key: make([]byte, argonKey)}
 }
 
 var errHash = errors.New("not an argon2id hash as made by fairwayd hash-password")
