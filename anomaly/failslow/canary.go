@@ -289,7 +289,7 @@ func (n *node) habit(c int) float64 {
 func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, w *waiting, crowd bool) (both float64) {
 	sr, sw := l.scatter(Read, w.off[Read]), l.scatter(Write, w.off[Write])
 	for c := range 2 {
-		n.through[c] += (r[c] - n.through[c]) / 3
+		n.through[c] += (max(r[c], -1) - n.through[c]) / 3
 	}
 	both = (r[Read] + r[Write]) / 2
 	variance := (sr*sr+sw*sw)/4 + canaryDoubt*canaryDoubt
@@ -307,6 +307,9 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, w *wai
 	// What canaries show is another observation than what load does: a bet on either multiplies the same wealth.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
+	}
+	if n.Alarm { // where no load shows that it is well again, canaries do
+		n.Tests[sudden].Bet(d.now, min(bet, 0), most)
 	}
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {

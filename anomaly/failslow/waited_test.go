@@ -9,8 +9,8 @@ import (
 	"fairway/anomaly"
 )
 
-// waitingLayer plays six forwarders for 2,400 s, of which the second lets requests wait for wait seconds of each 60 from
-// 900 s on, and a canary waits so long, too. It returns the seconds in which that forwarder was accused.
+// waitingLayer plays six forwarders for 2,400 s. From 900 s on requests wait at the second for wait seconds in the mean
+// and a canary does, which without that takes timesSlow as long. It returns the seconds in which it was accused.
 func waitingLayer(t *testing.T, wait, timesSlow float64) (accused int) {
 	l, d := newLayer(6), New(DefaultSettings())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -50,8 +50,8 @@ func waitingLayer(t *testing.T, wait, timesSlow float64) (accused int) {
 	return accused
 }
 
-// TestACanaryIsJudgedWithoutItsWait: what a canary waits for a thread accuses nobody, however long; what it takes beyond
-// does, where its wait is not many times as long.
+// TestACanaryIsJudgedWithoutItsWait: what a canary waits for a thread accuses nobody, however long; what it takes
+// beyond does, where its wait is not many times as long.
 func TestACanaryIsJudgedWithoutItsWait(t *testing.T) {
 	for _, c := range []struct {
 		wait, times float64
@@ -63,8 +63,8 @@ func TestACanaryIsJudgedWithoutItsWait(t *testing.T) {
 	}
 }
 
-// TestUnsureWaitsWinNothing: however badly a wait is known, the mean of what a canary multiplies the wealth of a healthy
-// forwarder by is 1 at most.
+// TestUnsureWaitsWinNothing: however badly a wait is known, the mean of what a canary multiplies the wealth of a
+// healthy forwarder by is 1 at most.
 func TestUnsureWaitsWinNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, off := range []float64{0.2, 0.5, 1, 3, 10} {
@@ -82,8 +82,8 @@ func TestUnsureWaitsWinNothing(t *testing.T) {
 	}
 }
 
-// TestAWaitThatTheQueueDenies: a queue that would take longer than the server says that requests waited leaves both in
-// doubt.
+// TestAWaitThatTheQueueDenies: a queue that would take longer than the server says that requests waited leaves both
+// in doubt.
 func TestAWaitThatTheQueueDenies(t *testing.T) {
 	n := &node{}
 	for _, c := range []struct{ queue, off float64 }{{2, 0.25 * 10e-3}, {20, math.Hypot(0.25*10e-3, 90e-3)}} {
@@ -102,8 +102,8 @@ func TestAWaitThatTheQueueDenies(t *testing.T) {
 	}
 }
 
-// TestAStatIsKnownFromLessLoad: at a level that too few canaries have shown a stat is compared with those through less
-// loaded forwarders, and may be twice as slow.
+// TestAStatIsKnownFromLessLoad: at a level that too few canaries have shown a stat is compared with those through
+// less loaded forwarders, and may be twice as slow.
 func TestAStatIsKnownFromLessLoad(t *testing.T) {
 	for _, c := range []struct {
 		took  float64
@@ -130,6 +130,22 @@ func TestAStatThroughAFullForwarder(t *testing.T) {
 		d.Probe(time.Unix(d.now, 0), Probe{n.ID, [classes]float64{math.NaN(), math.NaN(), 8e-3}})
 		if got := n.Tests[metaSlow].Log > 0; got != (over > 0) {
 			t.Errorf("operations of jobs slower by %g: wealth %g", over, n.Tests[metaSlow].Log)
+		}
+	}
+}
+
+// TestCanariesClearWhomALoadAccused: a forwarder that has no load any more is cleared by canaries alone, also of what
+// only its load had shown.
+func TestCanariesClearWhomALoadAccused(t *testing.T) {
+	for _, accused := range []bool{true, false} {
+		d, n := quiet()
+		n.Alarm, n.Tests[sudden].Log = accused, d.limit
+		for range 100 {
+			d.now += 10
+			d.betCanary(n, &d.canaries.Level[0], [classes]float64{}, &waiting{}, false)
+		}
+		if got := n.Tests[sudden].Log; (got == 0) != accused {
+			t.Errorf("accused %v: wealth %g after 100 canaries", accused, got)
 		}
 	}
 }
