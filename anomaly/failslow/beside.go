@@ -24,12 +24,12 @@ type passed struct {
 
 // over is by how much a canary was slower than it usually is at that load, log, whatever slowed it; ok is false while
 // too few canaries have shown what is usual.
-func (d *Detector) over(n *node, at *canaryLevel, p Probe) (x [classes]float64, ok bool) {
+func (d *Detector) over(n *node, at *canaryLevel, p Probe, w *waiting) (x [classes]float64, ok bool) {
 	for c := range x {
-		if !known(p.Took[c]) || at.Usual[c].Count < judgeAfter {
+		if math.IsNaN(p.Took[c]) || at.Usual[c].Count < judgeAfter {
 			return x, false
 		}
-		x[c] = math.Log(p.Took[c]) - at.Usual[c].Mean - n.habit(c)
+		x[c] = longer(p.Took[c], at.Usual[c].Mean, at.share(c, w.off[c])) - n.habit(c)
 	}
 	return x, true
 }

@@ -76,6 +76,8 @@ type recent struct {
 	at       int64
 	load     float64
 	streamed float64 // of the peak, in requests that are not small
+	wait     [classes]float64
+	queued   float64 // see queued
 }
 
 // noteLoad keeps how much of what any node was seen to do the node does now.
@@ -89,7 +91,10 @@ func (d *comparison) noteLoad(n *node, o *Observation) {
 	if most := d.peakOps.value(); most > 0 {
 		load = max(load, ops/most)
 	}
-	r := recent{at: d.now, load: load}
+	r := recent{at: d.now, load: load, queued: queued(o)}
+	for c := range o.Class {
+		r.wait[c] = o.Class[c].Wait
+	}
 	if io := &o.Class; io[Read].Bytes+io[Write].Bytes > smallRequest*(io[Read].Ops+io[Write].Ops) {
 		r.streamed = n.now.util
 	}
@@ -163,20 +168,28 @@ func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 	return plain
 }
 
-// Probe takes what a canary saw. It says nothing of a node at which requests waited meanwhile: its own wait
-// is in it.
+// Probe takes what a canary saw. What it waited for a thread is taken off; where that is not known, it says nothing.
 func (d *Detector) Probe(now time.Time, p Probe) {
 	n := d.nodes[p.Node]
-	if n == nil || float64(now.Unix()-n.Waited) < calmFor || d.full(n) {
+	if n == nil || d.full(n) {
+		return
+	}
+	w, ok := n.waits(now.Unix())
+	if !ok {
 		return
 	}
 	n.Probed = now.Unix()
 	// when so many are slow at once, and nobody to compare with, it is not they
 	crowd := float64(d.canaries.suspects) > max(crowdLeast, crowdShare*float64(len(d.order)))
 	at := d.level(n)
-	over, all := d.over(n, at, p)
+	for c, took := range p.Took {
+		if p.Took[c] = took - w.took[c]; !known(took) {
+			p.Took[c] = math.NaN()
+		}
+	}
+	over, all := d.over(n, at, p, &w)
 	others, some := d.canaries.newest.of(n, now.Unix(), &d.reference)
-	if all && !n.Alarm {
+	if all && w.sure(p, Read, Write, Meta) && !n.Alarm {
 		d.canaries.newest.note(n, now.Unix(), &d.reference, over)
 	}
 	layer := max(math.Abs(d.common[Read]), math.Abs(d.common[Write])) > calmCommon
@@ -187,18 +200,23 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	blind := d.pools > calmPools
 	// of two at more than half of the peak the one whose link is full takes longer, and nothing waits in the server
 	filled := n.filled(now.Unix())
+	stat := d.statLevel(at)
 	var r [classes]float64
 	for c := range classes {
-		if !known(p.Took[c]) {
+		if math.IsNaN(p.Took[c]) {
 			continue
 		}
-		u := &at.Usual[c]
+		u, off := &at.Usual[c], at.share(c, w.off[c])
 		switch {
 		case u.Count < judgeAfter:
+			if c == int(Meta) && stat != nil {
+				r[c] = longer(p.Took[c], stat.Usual[c].Mean, stat.share(c, w.off[c])) - n.habit(c)
+				r[c] = spared(r[c], metaBorrowed)
+			}
 		case (layer || blind) && some:
 			r[c] = over[c] - others[c]
 		default:
-			r[c] = math.Log(p.Took[c]) - at.usual(Class(c), d.commonOf(c)) - n.habit(c)
+			r[c] = longer(p.Took[c], at.usual(Class(c), d.commonOf(c)), off) - n.habit(c)
 			if blind && c != int(Meta) {
 				r[c] = d.forgiven(r[c], d.commonOf(c))
 			}
@@ -206,11 +224,12 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 				r[c] = spared(r[c], others[c])
 			}
 		}
-		if filled {
+		if filled && c != int(Meta) {
 			r[c] = min(r[c], 0)
 		}
 		// a crowd teaches only what nobody has shown yet: else a healed one could not be cleared
-		if !layer && !blind && !filled && (crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
+		if w.sure(p, Class(c)) && !layer && !blind && !filled &&
+			(crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
 				h := &n.Habit.Canary[c]
@@ -219,10 +238,37 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 			}
 		}
 	}
+	both := 0.0
 	if all {
-		n.compared = now.Unix()
-		d.betCanary(n, at, r, crowd && !some)
+		if w.sure(p, Read, Write) {
+			n.compared = now.Unix()
+		}
+		both = d.betCanary(n, at, r, &w, crowd && !some)
 	}
+	if stat == nil || math.IsNaN(p.Took[Meta]) {
+		return
+	}
+	if filled && r[Meta] > 0 { // the answer waits in the network; what the server needs for those of jobs does not
+		if float64(d.now-n.stormed) > shownFor {
+			return
+		}
+		r[Meta] = min(r[Meta], n.stormOver)
+	}
+	d.betStat(n, stat, r[Meta]-max(0, both), w.off[Meta], crowd && !some)
+}
+
+// statLevel is where it is known what a stat takes at that load, or else at the next lower one; nil: nowhere.
+func (d *Detector) statLevel(at *canaryLevel) (known *canaryLevel) {
+	for i := range d.canaries.Level {
+		l := &d.canaries.Level[i]
+		if l.Usual[Meta].Count >= judgeAfter {
+			known = l
+		}
+		if l == at {
+			break
+		}
+	}
+	return known
 }
 
 // commonOf is the common factor that canaries of a class meet.
@@ -239,12 +285,14 @@ func (n *node) habit(c int) float64 {
 	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
 }
 
-func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd bool) {
-	sr, sw, sm := l.sigma(Read), l.sigma(Write), l.sigma(Meta)
+// betCanary bets on reads and writes, and returns by how much both took longer.
+func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, w *waiting, crowd bool) (both float64) {
+	sr, sw := l.scatter(Read, w.off[Read]), l.scatter(Write, w.off[Write])
 	for c := range 2 {
-		n.through[c] += (r[c] - n.through[c]) / 3
+		n.through[c] += (max(r[c], -1) - n.through[c]) / 3
 	}
-	both, variance := (r[Read]+r[Write])/2, (sr*sr+sw*sw)/4+canaryDoubt*canaryDoubt
+	both = (r[Read] + r[Write]) / 2
+	variance := (sr*sr+sw*sw)/4 + canaryDoubt*canaryDoubt
 	if min(r[Read], r[Write]) < oneOfBoth*both {
 		both = min(r[Read], r[Write]) // one class only: that is another question
 	}
@@ -255,24 +303,36 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, crowd 
 		}
 		return l.most(plain, of...)
 	}
-	bet := clip(Against(both, variance, canarySlow), -canaryLoses, win(canaryWins, Read, Write))
+	bet := clip(against(both, variance, canarySlow), -canaryLoses, win(canaryWins, Read, Write))
 	// What canaries show is another observation than what load does: a bet on either multiplies the same wealth.
 	for _, t := range []int{canary, joint, mild} {
 		n.Tests[t].Bet(d.now, bet, most)
+	}
+	if n.Alarm { // where no load shows that it is well again, canaries do
+		n.Tests[sudden].Bet(d.now, min(bet, 0), most)
 	}
 	one := r[Read] - r[Write]
 	if r[Write] < 0 {
 		one = r[Read] + r[Write]/2
 	}
 	variance = sr*sr + sw*sw + canaryDoubt*canaryDoubt
-	n.Tests[readSlow].Bet(d.now, clip(Against(one, variance, canaryOne), -canaryOneLoses,
+	n.Tests[readSlow].Bet(d.now, clip(against(one, variance, canaryOne), -canaryOneLoses,
 		win(canaryOneWins, Read, Write)), most)
 	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].Bet(d.now, clip(Against(one, variance, canaryOne), -canaryOneLoses,
+	n.Tests[writeSlow].Bet(d.now, clip(against(one, variance, canaryOne), -canaryOneLoses,
 		win(canaryOneWins, Read, Write)), most)
-	meta := r[Meta] - max(0, both)
-	n.Tests[metaSlow].Bet(d.now, clip(Against(meta, sm*sm+canaryMetaDoubt*canaryMetaDoubt, canaryMeta), -canaryOneLoses,
-		win(canaryMetaWins, Meta)), most)
+	return both
+}
+
+// betStat bets on metadata being slow while the rest is not.
+func (d *Detector) betStat(n *node, l *canaryLevel, r, off float64, crowd bool) {
+	wins := l.most(canaryMetaWins, Meta)
+	if crowd {
+		wins = 0
+	}
+	sm := l.scatter(Meta, off)
+	n.Tests[metaSlow].Bet(d.now, clip(against(r, sm*sm+canaryMetaDoubt*canaryMetaDoubt, canaryMeta), -canaryOneLoses,
+		wins), d.limit+overThreshold)
 }
 
 // doubted says that what a node shows is not an example for others.
@@ -294,7 +354,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 		if doubt {
 			d.canaries.suspects++
 		}
-		if t-n.Seen > blockSeconds || float64(t-n.Waited) < calmFor {
+		if t-n.Seen > blockSeconds {
 			continue
 		}
 		switch {

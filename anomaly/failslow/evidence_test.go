@@ -74,7 +74,7 @@ func TestCanariesCountBesideLoad(t *testing.T) {
 		for _, i := range []int{sudden, mild, joint} {
 			n.Tests[i].Log = 8
 		}
-		d.betCanary(n, &d.canaries.Level[0], c.took, false)
+		d.betCanary(n, &d.canaries.Level[0], c.took, &waiting{}, false)
 		if s, m, j := n.Tests[sudden].Log, n.Tests[mild].Log, n.Tests[joint].Log; s != c.sudden || m != c.mild ||
 			j != c.all {
 			t.Errorf("canaries %v: sudden %g, mild %g, joint %g, want %g, %g, %g", c.took, s, m, j, c.sudden, c.mild,
@@ -100,7 +100,7 @@ func TestLoadAndCanariesMakeOneCapital(t *testing.T) {
 					n.Alarm, n.Tests[joint].Log, n.Tests[sudden].Log, d.limit)
 			}
 			d.now += 10
-			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0}, false)
+			d.betCanary(n, &d.canaries.Level[0], [classes]float64{0.9, 0.9, 0}, &waiting{}, false)
 		}
 	}
 }

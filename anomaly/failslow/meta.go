@@ -79,6 +79,7 @@ func (d *comparison) stormLevel(n *node, ops float64) (level float64, ok bool) {
 // canary's stat.
 func (d *Detector) closeStorm(n *node) {
 	if n.storm.Weight > 0 {
+		n.stormOver, n.stormed = n.storm.mean(), d.now
 		bet := Against(n.storm.mean(), n.storm.variance()+canaryMetaDoubt*canaryMetaDoubt, canaryMeta)
 		n.Tests[metaSlow].Bet(d.now, clip(bet, -oneMost, oneMost), streamCeiling*d.limit)
 	}

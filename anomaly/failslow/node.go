@@ -69,10 +69,13 @@ func (o *offset) follow(x float64) {
 // estimate is a weighted mean of clipped residuals.
 type estimate struct{ Sum, Weight float64 }
 
+// noiseClip is how many times its noise a residual counts at most.
+const noiseClip = 2.5
+
 // add takes one residual; what is above most counts as most.
 func (e *estimate) add(r, sigma, most float64) {
 	w := 1 / (sigma * sigma)
-	e.Sum += w * max(-2.5*sigma, min(max(2.5*sigma, most), r))
+	e.Sum += w * max(-noiseClip*sigma, min(max(noiseClip*sigma, most), r))
 	e.Weight += w
 }
 
@@ -139,16 +142,18 @@ type company struct {
 
 // blocks gather what a node showed for the next bets.
 type blocks struct {
-	short    [2][kinds]estimate // of this block
-	long     [2][kinds]estimate // of this long block
-	carried  [2]estimate        // the newest long block with something in it
-	age      [2]int64           // of carried
-	kind     [2]int             // of carried
-	spent    [2]float64         // log wealth that was won with carried after its block
-	cap      estimate
-	burst    burst
-	storm    estimate // metadata operations against those of the job's other forwarders
-	compared int64    // newest canary that was judged
+	short     [2][kinds]estimate // of this block
+	long      [2][kinds]estimate // of this long block
+	carried   [2]estimate        // the newest long block with something in it
+	age       [2]int64           // of carried
+	kind      [2]int             // of carried
+	spent     [2]float64         // log wealth that was won with carried after its block
+	cap       estimate
+	burst     burst
+	storm     estimate // metadata operations against those of the job's other forwarders
+	compared  int64    // newest canary that was judged
+	stormOver float64  // mean of the newest block of storm
+	stormed   int64    // when that was
 }
 
 // second is what was made of a node's newest row.

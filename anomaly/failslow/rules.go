@@ -45,6 +45,7 @@ var (
 	tailedWins float64
 	canaryWins, canaryLoses, canaryOne, canaryOneWins, canaryOneLoses, oneOfBoth float64
 	canaryMeta, canaryMetaDoubt, canaryMetaWins, leastSigma                      float64
+	waitScatter, waitTeach, metaBorrowed                                         float64
 
 	absurdOps, absurdRate, silentFor, fewOps, commonOps, smallRequest                    float64
 	visible, cellLeast, cellReach, cellLight, cellYoung, sizesFrom, sizesNear, sizesWide float64

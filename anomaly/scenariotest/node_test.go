@@ -264,7 +264,7 @@ func (l *Layer) Canary(n int) failslow.Probe {
 		q := part{class: c, back: back * mean, node: node}
 		p.Took[c] = q.took(st, false) * math.Exp(0.07*random.NormFloat64())
 		if l.loads[n].queue > 0 {
-			p.Took[c] += l.loads[n].wait[c]
+			p.Took[c] += l.loads[n].wait[c] * math.Exp(0.2*random.NormFloat64())
 		}
 		p.Took[c] += (l.pressed[n].stretch + l.pressed[n].outside + (1/st.outside-1)/peak) * 1e6
 	}
