@@ -136,11 +136,11 @@ func TestCoastingLooksLikeMessages(t *testing.T) {
 				if i == len(seenNames)-1 { // is looked at once a second, and as often 0
 					differ, most, mostSpread = differ/wantMean, 0.25, 1.6
 				}
-				t.Logf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose, what, mean, spread,
-					wantMean, wantSpread)
+				says := fmt.Sprintf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose,
+					what, mean, spread, wantMean, wantSpread)
+				t.Log(says)
 				if x := spread / wantSpread; differ > most || x > mostSpread || x < 1/mostSpread {
-					t.Errorf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose, what, mean,
-						spread, wantMean, wantSpread)
+					t.Error(says)
 				}
 			}
 		}
@@ -225,9 +225,9 @@ func anySite(t *testing.T, seed uint64, rng *rand.Rand) *watched {
 	return w
 }
 
-// happens has something happen to the site that is no router's fault, and end: a server's disk or link is slow, those of
-// all servers' disks, a compute node's link; a program ends and another begins, or one node asks for as much as it can;
-// a router counts anew.
+// happens has something happen to the site that is no router's fault, and end: a server's disk or link is slow, all
+// servers' disks, a compute node's link; a program ends and another begins, or one node asks for as much as it can; a
+// router counts anew.
 func (w *watched) happens(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	must := func(err error) {
@@ -300,8 +300,8 @@ func TestSoakRouterDays(t *testing.T) {
 			days, coasted = days+a*float64(w.seconds), coasted+a*float64(w.coasted)
 			for what, at := range w.first {
 				if accuses(what) {
-					found = append(found, fmt.Sprintf("seed %d, %+v: %s is found after %d s: %s; before that:\n%s", seed,
-						w.Model(), what, at, w.says[what], strings.Join(w.events, "\n")))
+					found = append(found, fmt.Sprintf("seed %d, %+v: %s is found after %d s: %s; before that:\n%s",
+						seed, w.Model(), what, at, w.says[what], strings.Join(w.events, "\n")))
 				}
 			}
 		})
