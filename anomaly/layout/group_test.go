@@ -101,8 +101,8 @@ func TestNobodyIsAccusedOfWhatIsCommon(t *testing.T) {
 	}
 }
 
-// A router of older hardware, slower from the first second on, is not accused, however exactly it is compared with many;
-// one that is much slower is, and one that becomes as slow as that later.
+// A router of older hardware, slower from the first second on, is not accused, however exactly it is compared with
+// many; one that is much slower is, and one that becomes as slow as that later.
 func TestARouterMayBeSlowerFromTheBeginning(t *testing.T) {
 	const older, sick = 1.28, 2
 	l := newLayer(14)

@@ -136,11 +136,11 @@ func TestCoastingLooksLikeMessages(t *testing.T) {
 				if i == len(seenNames)-1 { // is looked at once a second, and as often 0
 					differ, most, mostSpread = differ/wantMean, 0.25, 1.6
 				}
-				t.Logf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose, what, mean, spread,
-					wantMean, wantSpread)
+				says := fmt.Sprintf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose,
+					what, mean, spread, wantMean, wantSpread)
+				t.Log(says)
 				if x := spread / wantSpread; differ > most || x > mostSpread || x < 1/mostSpread {
-					t.Errorf("link at %g, %s: %s %.3f, spread %.3f; by messages %.3f and %.3f", left, c.whose, what, mean,
-						spread, wantMean, wantSpread)
+					t.Error(says)
 				}
 			}
 		}
