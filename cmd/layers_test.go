@@ -17,62 +17,71 @@ var updateLayers = flag.Bool("update", false, "write docs/layers.md's table anew
 type proof struct{ on, dir, test string }
 
 // layerProofs are what fairway does on each kind of forwarding layer: reads its load, knows who uses which forwarder,
-// names a slow one, moves nodes, and sees by traffic that they are moved.
+// names a slow one, moves nodes, sees by traffic that they are moved, and decides on jobs: from a first run's profile
+// to the grant of forwarders that is verified and taken back at the job's end, or to a refusal that says why.
 var layerProofs = []struct {
 	layer string
-	cells [5]proof
+	cells [6]proof
 }{
-	{"diod with fairway-mount", [5]proof{
+	{"diod with fairway-mount", [6]proof{
 		{"real", "collector/source/diod", "TestRealDiod"},
 		{"real", "collector/source/diod", "TestRealDiod"},
 		{"real", "cmd/fairway-demo", "TestRealFaultsAreFound"},
 		{"real", "cmd/fairwayd/daemontest", "TestRemapOnTheRealForwardingLayer"},
-		{"real", "cmd/fairwayd/daemontest", "TestRemapOnTheRealForwardingLayer"}}},
-	{"nfs-ganesha gateways with fairway-mount", [5]proof{
+		{"real", "cmd/fairwayd/daemontest", "TestRemapOnTheRealForwardingLayer"},
+		{"real", "cmd/fairwayd/daemontest", "TestSlurmJobIsRemappedBeforeItsFirstIO"}}},
+	{"nfs-ganesha gateways with fairway-mount", [6]proof{
 		{"real", "collector/source/ganesha", "TestRealGaneshaIsCounted"},
 		{"real", "collector/source/ganesha", "TestRealGaneshaIsCounted"},
 		{"real", "cmd/fairway-demo", "TestRealGatewayFaultsAreFound"},
 		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
-		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"}}},
-	{"LNet routers", [5]proof{
+		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
+		{}}},
+	{"LNet routers", [6]proof{
 		{"model", "cmd/fairway-demo/sitefiles", "TestSourcesReadEveryRelease"},
 		{"model", "cmd/endtoend", "TestMappingNeedsNoRightToMove"},
 		{"model", "cmd/endtoend", "TestSlowRouterIsFoundByItself"},
 		{"model", "cmd/endtoend", "TestJobIsSteered"},
-		{"model", "cmd/endtoend", "TestLyingLnetctlIsNotBelieved"}}},
-	{"Lustre clients as gateways", [5]proof{
+		{"model", "cmd/endtoend", "TestLyingLnetctlIsNotBelieved"},
+		{"model", "cmd/endtoend", "TestJobsOnLustreAreDispatched"}}},
+	{"Lustre clients as gateways", [6]proof{
 		{"files of real systems", "collector/source/lustre", "TestFiles"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"}}},
-	{"LWFS servers", [5]proof{
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestJobsOnNFSAreDispatched"}}},
+	{"LWFS servers", [6]proof{
 		{"files of real systems", "collector/source/lwfs", "TestWholeTrace"},
 		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"}}},
-	{"kernel NFS", [5]proof{
+		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
+		{"refused, model", "cmd/endtoend", "TestJobsOnLWFSKeepTheirServers"}}},
+	{"kernel NFS", [6]proof{
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"}}},
-	{"Cray DVS", [5]proof{
+		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"model", "cmd/endtoend", "TestJobsOnNFSAreDispatched"}}},
+	{"Cray DVS", [6]proof{
 		{"files of real systems", "collector/source/dvs", "TestFiles"},
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"}}},
-	{"GPFS protocol nodes", [5]proof{{"files of real systems", "collector/source/gpfs", "TestFiles"}, {}, {}, {}, {}}},
+		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
+		{"refused, model", "cmd/endtoend", "TestJobsOnDVSKeepTheirServers"}}},
+	{"GPFS protocol nodes", [6]proof{
+		{"files of real systems", "collector/source/gpfs", "TestFiles"}, {}, {}, {}, {}, {}}},
 }
 
 // layersTable writes the table of docs/layers.md from the tests that are in the tree.
 func layersTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| forwarders | load read | clients known | slow one named | nodes moved | seen by traffic |\n" +
-		"|---|---|---|---|---|---|\n")
+	b.WriteString("| forwarders | load read | clients known | slow one named | nodes moved | seen by traffic | " +
+		"jobs given forwarders |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range layerProofs {
 		b.WriteString("| " + row.layer)
 		for _, p := range row.cells {

@@ -90,11 +90,15 @@ func TestJobsOnNFSAreDispatched(t *testing.T) {
 	s.end(small)
 }
 
-// TestJobsOnDVSKeepTheirServers: compute nodes with DVS report no bytes, so that nothing is known of a run, and the
-// next one like it is refused with that reason.
-func TestJobsOnDVSKeepTheirServers(t *testing.T) {
+// Compute nodes with DVS or LWFS report no bytes, so that nothing is known of a run, and the next one like it is
+// refused with that reason.
+func TestJobsOnDVSKeepTheirServers(t *testing.T) { refuseWithoutBytes(t, "dvs") }
+
+func TestJobsOnLWFSKeepTheirServers(t *testing.T) { refuseWithoutBytes(t, "lwfs") }
+
+func refuseWithoutBytes(t *testing.T, layer string) {
 	t.Parallel() // it mostly waits
-	s := startSite(t, "--layer", "dvs", "--spares", "2", "--named-jobs")
+	s := startSite(t, "--layer", layer, "--spares", "2", "--named-jobs")
 	s.until("the server of cn1 is known", func() bool { return s.nodes("compute")["cn1"].Forwarder == "gw1" })
 	large := batchJob{"1", "GRAPES", "cn1,cn3", "N-N", "0.8"}
 	s.runs(large, "cn1", 0.5e9)
@@ -113,10 +117,10 @@ func TestJobsOnDVSKeepTheirServers(t *testing.T) {
 	s.end(large)
 }
 
-// TestAnUnknownMetadataQueueIsTheSitesChoice: before Lustre 2.14 nobody counts how many metadata operations wait. A site
-// whose setting takes unknown for few has a large job granted routers, with that said; there servers have no rules for
-// clients yet, and the plan ends as failed: the job's data does not follow. Without the setting nothing is granted
-// (TestAnUnknownMetadataQueueGrantsNothing in remap/dispatch).
+// TestAnUnknownMetadataQueueIsTheSitesChoice: before Lustre 2.14 nobody counts how many metadata operations wait. A
+// site whose setting takes unknown for few has a large job granted routers, and the reason shows it; there servers have
+// no rules for clients yet, and the plan ends as failed: the job's data does not follow. Without the setting nothing is
+// granted (TestAnUnknownMetadataQueueGrantsNothing in remap/dispatch).
 func TestAnUnknownMetadataQueueIsTheSitesChoice(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--release", "2.12", "--spares", "2", "--named-jobs", "--unknown-metadata", "light")

@@ -113,7 +113,7 @@ func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
 	return got
 }
 
-// reached tells the forwarders that nodes reach by default: by the site's mapping, or, of nodes that have none in it, as
+// reached are the forwarders that nodes reach by default: by the site's mapping, or, of nodes that have none in it, as
 // they are seen.
 func reached(s *remap.Situation) func(topology.ForwarderID) bool {
 	seen := map[topology.ForwarderID]bool{}

@@ -265,7 +265,7 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 		if len(inService) > 0 { // forwarders that serve operations: what is on its way to them counts as waiting
 			p.MetaQueueWithin = estimated
 		}
-		// A run that asked for something of which nobody says how long it took has an unknown queue.
+		// A run that asked for something, none of which was timed, has an unknown queue.
 		if !b.metaKnown || b.asked > 0 && b.timed == 0 {
 			if sum, count, err = b.metaWaits(ctx, nodes); err != nil || count == 0 {
 				return err

@@ -154,7 +154,8 @@ func TestLayerCheck(t *testing.T) {
 		frame("dvs1", "dvs", samples(collector.WriteOps, collector.MetaOps)),
 		frame("gw1", "procfs", nil)}, now)
 	c := layerCheck(board, now)
-	for _, want := range []string{"no queue on r2", "LWFS server (2): operations, metadata [no bytes on io1; queue in some seconds: ",
+	for _, want := range []string{"no queue on r2",
+		"LWFS server (2): operations, metadata [no bytes on io1; queue in some seconds: ",
 		"GPFS node (1): bytes, operations, metadata [no queue: its servers'; no time: ",
 		"DVS server (1): operations, metadata [no bytes; no queue: ",
 		"no source reports what a forwarder moves: gw1"} {

@@ -40,7 +40,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	if p.cfg.Canary != nil {
 		d.Canary = p.cfg.Canary(id)
 	}
-	p.unreported(&d)
+	addUnreported(p.cfg.Board, &d)
 	d.Storage = p.storage(s, id)
 	p.addPeers(s, &d)
 	f, seen := p.cfg.Board.Frame(id.Node())
@@ -58,10 +58,10 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	return d, p.addSeries(ctx, &d, s.Made.Add(maxAhead))
 }
 
-// unreported adds why numbers of a forwarder's page are missing. It goes by the newest second, also of the past: what
-// kind of forwarder a node was is not kept.
-func (p *Picture) unreported(d *api.ForwarderDetail) {
-	p.cfg.Board.Nodes([]topology.NodeID{d.ID.Node()}, func(_ int, n *window.Node) {
+// addUnreported adds why numbers of a forwarder's page are missing. It goes by the newest second, also of the past:
+// what kind of forwarder a node was is not kept.
+func addUnreported(board *window.Board, d *api.ForwarderDetail) {
+	board.Nodes([]topology.NodeID{d.ID.Node()}, func(_ int, n *window.Node) {
 		d.Unreported, d.ClientsUnreported = kindOf(n).unreported(d.ID)
 	})
 	if slices.ContainsFunc(d.ClientNodes, func(r api.ClientRow) bool {

@@ -74,7 +74,7 @@ var layerKinds = []layerKind{
 		fix: map[string]string{"bytes": "switch source.lustre on beside source.dvs: DVS counts no bytes"},
 		never: map[string]string{"queue": "DVS shows it on clients alone, and it is not read",
 			"metadata wait": "DVS shows it on clients alone, and it is not read",
-			"time":          "DVS keeps the last and the longest; the storage targets' times stand in, by source.lustre"},
+			"time":          "DVS keeps the last and the longest; by source.lustre storage targets' times stand in"},
 		clients: "DVS counts requests on compute nodes, no bytes and no mean time"},
 	{name: "GPFS node", is: func(_ *collector.Frame, s map[string]bool) bool { return s["gpfs"] },
 		fix: map[string]string{"bytes": "run the agent as root, and GPFS: mmpmon prints nothing else"},

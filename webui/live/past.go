@@ -231,7 +231,7 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 	for i := range d.ClientNodes {
 		d.ClientNodes[i].Job = m.jobs[d.ClientNodes[i].ID]
 	}
-	p.unreported(&d)
+	addUnreported(p.cfg.Board, &d)
 	return d, p.addSeries(ctx, &d, o.At.Add(time.Second))
 }
 

@@ -34,7 +34,7 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		}
 		earlier := ""
 		if now == nil && s.Standing(r) != remap.ForwarderStale {
-			now, earlier = p.lately(s, points)
+			now, earlier = lately(s, points)
 		}
 		peers := peers(chart.Metric(m, d.PeersMedian[m.String()]))
 		if row.Unit != collector.BytesPerSec {
@@ -59,7 +59,8 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		lines = append(lines, " "+l)
 	}
 	if len(never) > 0 && s.Standing(r) != remap.ForwarderStale {
-		lines = append(lines, chart.LabelledLines("NOT KNOWN", chart.WrapItems(unreported(d, never), max(1, w-12)), w)...)
+		texts := chart.WrapItems(unreported(d, never), max(1, w-12))
+		lines = append(lines, chart.LabelledLines("NOT KNOWN", texts, w)...)
 	}
 	return lines
 }
@@ -101,7 +102,7 @@ func figure(m collector.Metric, v *float64) string {
 }
 
 // lately is the newest value of a metric that does not come each second, and how long ago it came.
-func (p *Screen) lately(s *screen.State, points []api.Point) (v *float64, ago string) {
+func lately(s *screen.State, points []api.Point) (v *float64, ago string) {
 	const most = time.Minute
 	if len(points) == 0 {
 		return nil, ""
@@ -127,7 +128,7 @@ func (p *Screen) others(s *screen.State, w, h int) []string {
 		if len(points) == 0 || slices.Contains(api.ListedMetrics, m) {
 			continue
 		}
-		if v, ago := p.lately(s, points); v != nil {
+		if v, ago := lately(s, points); v != nil {
 			items = append(items, m.Info().Label+" "+figure(m, v)+ago)
 		}
 	}

@@ -257,7 +257,7 @@ func (p *Screen) did(s *screen.State, w int) []string {
 		return []string{chart.Clip(" DID       nothing is known of its I/O: none of its nodes reported bytes", w)}
 	}
 	f := j.Profile
-	queue := chart.Missing
+	queue := "not known: nobody timed its operations"
 	if f.MetaQueue != nil {
 		queue = chart.Number(*f.MetaQueue)
 	}

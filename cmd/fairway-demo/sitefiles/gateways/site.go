@@ -137,8 +137,8 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes in the
-// middle of seconds: agents read at their beginning, and both at once would make seconds of nothing and of double.
+// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes half
+// a second after agents read: both at once would make seconds of nothing and of double.
 func (s *Site) Run(ctx context.Context) error {
 	pace := sitefiles.NewPace(1, 2*time.Second)
 	for next := time.Now(); ; next = next.Truncate(time.Second).Add(3 * time.Second / 2) {
