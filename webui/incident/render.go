@@ -28,7 +28,7 @@ func (inc *Incident) HTML(w io.Writer) error { return page.Execute(w, inc) }
 // The size of a chart, in its own units.
 const (
 	width, height = 900.0, 130.0
-	left, bottom  = 64.0, 18.0
+	left, bottom  = 84.0, 18.0
 )
 
 // chartSVG draws a metric beside its peers'.

@@ -427,7 +427,7 @@ function forwardersPage(app, q, asTable) {
   }
   function drawLegend() {
     legend.replaceChildren(
-      h('div.scale', null, `0 ${metrics[m].least}`, rampCanvas(), `9 ${metrics[m].most}`),
+      h('div.scale', null, `0: ${metrics[m].least}`, rampCanvas(), `9: ${metrics[m].most}`),
       ...signs.map(([sign, means]) => h('span.sign', null, h(`b.${means.split(' ')[0]}`, null, sign), means)),
     );
   }
