@@ -44,7 +44,7 @@ func newSites(o *options) *cobra.Command {
 		Short: "List the machines that --site NAME chooses from",
 		Long: "They are in " + program.SiteFile + " (or the file of FAIRWAY_SITES), each with the address of its " +
 			"daemon:\n\n" +
-			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7071\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
+			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7117\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
 			"Nothing of several machines is merged: one command asks one daemon.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -86,8 +86,8 @@ func look(r *lipgloss.Renderer, color string, bold bool) string {
 	return before
 }
 
-// paints are the colours of the states in 256 colours, of a middle lightness: a terminal does not say whether its ground
-// is light or dark. Signs and words say the same to those who do not see red or green.
+// paints are the colours of the states in 256 colours, neither light nor dark: a terminal does not report its ground.
+// Signs and words say the same to those who do not see red or green.
 var paints = struct{ slow, suspect, well, accent, frame string }{"196", "166", "30", "32", "243"}
 
 // paints16 are the same in 16 colours.

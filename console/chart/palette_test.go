@@ -80,8 +80,8 @@ func TestEveryDigitCanBeReadOnItsColour(t *testing.T) {
 	}
 }
 
-// The states' colours can be read on a white and on a black ground. A middle lightness has a contrast of 4.6 on both;
-// they are bold, for which WCAG 2.1 asks for 3 where letters are large.
+// The states' colours can be read on a white and on a black ground. What is neither light nor dark has a contrast of
+// 4.6 on both; they are bold, for which WCAG 2.1 asks for 3 where letters are large.
 func TestStatesCanBeReadOnAnyGround(t *testing.T) {
 	white, black := xterm16[97], xterm16[30]
 	for what, color := range map[string]string{"slow": paints.slow, "suspect": paints.suspect, "well": paints.well,
