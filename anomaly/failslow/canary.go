@@ -175,7 +175,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		return
 	}
 	w, ok := n.waits(now.Unix())
-	if !ok {
+	if !ok || d.unlevelled(n, now.Unix()) {
 		return
 	}
 	n.Probed = now.Unix()
@@ -271,6 +271,11 @@ func (d *Detector) statLevel(at *canaryLevel) (known *canaryLevel) {
 	return known
 }
 
+// unlevelled says that requests wait at a node and no canaries through others with as much load show what is usual.
+func (d *Detector) unlevelled(n *node, now int64) bool {
+	return !d.set.ProbeBusy && float64(now-n.Waited) < calmFor
+}
+
 // commonOf is the common factor that canaries of a class meet.
 func (r *reference) commonOf(c int) float64 {
 	if c >= int(Meta) || !r.witnessed[c] { // what jobs share is not what canaries meet
@@ -354,7 +359,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 		if doubt {
 			d.canaries.suspects++
 		}
-		if t-n.Seen > blockSeconds {
+		if t-n.Seen > blockSeconds || d.unlevelled(n, t) {
 			continue
 		}
 		switch {
