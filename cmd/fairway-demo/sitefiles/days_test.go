@@ -225,7 +225,7 @@ func anySite(t *testing.T, seed uint64, rng *rand.Rand) *watched {
 	return w
 }
 
-// happens has something happen to the site that is no router's fault, and end: a server's disk or link is slow, all
+// happens breaks or changes something other than a router, and mends it: a server's disk or link is slow, all
 // servers' disks, a compute node's link; a program ends and another begins, or one node asks for as much as it can; a
 // router counts anew.
 func (w *watched) happens(t *testing.T, rng *rand.Rand) {

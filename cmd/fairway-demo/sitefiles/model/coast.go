@@ -61,7 +61,7 @@ func (s *Site) Resume() {
 	s.coast = nil
 }
 
-// Now returns the time since the start. What it coasted is no time for the site's events.
+// Now returns the time since the start. The clock of the site's events stands while it coasts.
 func (s *Site) Now() time.Duration { return s.now + s.coasted }
 
 // Run lets everything happen that is due until t.

@@ -123,7 +123,6 @@ type Node struct {
 	Front   *Front  // of a client: what its programs do
 	Server  *Server // of an OSS or MDS
 	Truth   Truth
-	near    []*Peer // by index of the neighbour; nil: none
 	site    *Site
 	broken  *broken // what ails it
 }
@@ -152,8 +151,8 @@ func (n *Node) NID() string { return n.NIs[0].NID }
 
 // peerOf finds or makes the peer that a neighbour's interface is. Two neighbours have one net in common.
 func (n *Node) peerOf(other *Node, net string) *Peer {
-	if other.Index < len(n.near) && n.near[other.Index] != nil {
-		return n.near[other.Index]
+	if near := n.site.near[n.Index]; other.Index < len(near) && near[other.Index] != nil {
+		return near[other.Index]
 	}
 	ni, far := n.NIOf(net), other.NIOf(net)
 	p := &Peer{NID: far.NID, ni: ni, node: other, cpt: other.Index % len(ni.Tx)}
@@ -164,10 +163,11 @@ func (n *Node) peerOf(other *Node, net string) *Peer {
 	}
 	p.Rtr = Credits{rtr, rtr, rtr}
 	n.Peers = append(n.Peers, p)
-	for len(n.near) <= other.Index {
-		n.near = append(n.near, nil)
+	near := n.site.near[n.Index]
+	for len(near) <= other.Index {
+		near = append(near, nil)
 	}
-	n.near[other.Index] = p
+	near[other.Index], n.site.near[n.Index] = p, near
 	return p
 }
 

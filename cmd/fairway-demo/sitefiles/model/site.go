@@ -40,6 +40,7 @@ type Site struct {
 	servers []*Node
 	byNID   map[string]*Node
 	byName  map[string]*Node
+	near    [][]*Peer // of each node by its index, by that of the neighbour; nil: none
 	rng     *rand.Rand
 	coast   *coasting     // nil: every message moves, and nothing is recorded
 	coasted time.Duration // time that has passed without events
@@ -161,7 +162,7 @@ func (s *Site) add(name string, role Role) *Node {
 	n := &Node{Name: name, Index: len(s.Nodes), Role: role, site: s, broken: healthy(),
 		Table: &Table{preferred: map[string][]string{}}, Truth: Truth{From: map[string]uint64{}},
 		CPU: CPU{Cores: 2, share: 1, lane: make(lanes, 2)}}
-	s.Nodes = append(s.Nodes, n)
+	s.Nodes, s.near = append(s.Nodes, n), append(s.near, nil)
 	s.byName[name] = n
 	return n
 }
