@@ -213,7 +213,8 @@ func (t *targets) saturated(u *use) string {
 	return fmt.Sprintf(
 		"Storage target %s was saturated for %s of the I/O time (%s): at least %s of %s/s, the most seen of a target "+
 			"there; %s",
-		u.target, secs(u.saturated), percent(u.saturated/t.ioTime), percent(t.lim.Saturated), anomaly.Size(t.peak), t.whose(u))
+		u.target, secs(u.saturated), percent(u.saturated/t.ioTime), percent(t.lim.Saturated), anomaly.Size(t.peak),
+		t.whose(u))
 }
 
 func (t *targets) hot(u *use) string {

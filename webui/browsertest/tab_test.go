@@ -281,8 +281,9 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("approve")
 	b.until("what a person did is a line each, and the machine's steps one line, behind their count",
 		"(() => { const lines = [...document.querySelectorAll('main tbody tr')].map((r) => r.innerText), "+
-			"of = (who) => lines.filter((l) => l.includes('P-000001') && l.split('\\t')[2].includes(who)); return of('sam').length === 1 && "+
-			"of('olga').length === 1 && of('desk').length === 1 && /[0-9]+\\ssteps/.test(of('desk')[0]); })()")
+			"of = (who) => lines.filter((l) => l.includes('P-000001') && l.split('\\t')[2].includes(who)); "+
+			"return of('sam').length === 1 && of('olga').length === 1 && "+
+			"of('desk').length === 1 && /[0-9]+\\ssteps/.test(of('desk')[0]); })()")
 	b.shot("audit")
 	filter := func(actor, from string) {
 		js[bool](b,

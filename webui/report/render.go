@@ -124,7 +124,8 @@ func volumeChart(r *Report) template.HTML {
 		fmt.Fprintf(&b, `<rect class="r" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w-rd,
 			math.Max(width-.5, .5), rd)
 	}
-	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, anomaly.Size(most/seconds), chartHeight)
+	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, anomaly.Size(most/seconds),
+		chartHeight)
 	b.WriteString(r.axis())
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String()) // numbers and this file's words only

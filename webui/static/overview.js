@@ -181,10 +181,11 @@ function forwardersPage(app, q, asTable) {
     },
     { name: 'waits', head: 'JOBS THAT WAIT', text: r => waiting.get(r.id) ?? '' },
   ];
+  /** @type {import('./table.js').Column[]} */
   const front = hottest.map(n => ({
     .../** @type {import('./table.js').Column} */ (all.find(c => c.name === n)),
     wide: ['moved', 'queue', 'occ', 'job'].includes(n),
-    wrap: n === 'waits' ? 'phone' : false,
+    wrap: n === 'waits' ? 'phone' : undefined,
   }));
   const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {
     id: r => r.id,
