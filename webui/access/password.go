@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes and one lane, so that
-// who tries passwords keeps one processor busy and leaves the others to people.
+// The cost of argon2id: RFC 9106's second recommended option, with half its memory for login nodes and one lane, so
+// that who tries passwords keeps one processor busy and leaves the others to people.
 const (
 	argonTime, argonMemoryKiB, argonThreads = 3, 32 << 10, 1
 	argonSalt, argonKey                     = 16, 32

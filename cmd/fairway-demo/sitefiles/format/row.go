@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// text builds a file in the columns of printf's %Nd and %-Ns. A soak writes some thousand lines a second, for which
+// text builds a file in the columns of printf's %*d and %-*s. A soak writes some thousand lines a second, for which
 // printf takes the most of the time.
 type text []byte
 
@@ -17,7 +17,7 @@ func (t *text) add(words ...string) {
 	}
 }
 
-// left is %-Ns, right is %Ns.
+// left is %-*s, right is %*s.
 func (t *text) left(width int, s string) {
 	*t = append(*t, s...)
 	t.pad(width - len(s))
@@ -28,7 +28,7 @@ func (t *text) right(width int, s string) {
 	*t = append(*t, s...)
 }
 
-// num is %Nd.
+// num is %*d.
 func (t *text) num(width int, n int64) {
 	var b [20]byte
 	t.digits(width, strconv.AppendInt(b[:0], n, 10))
