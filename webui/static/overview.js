@@ -50,9 +50,12 @@ const signs = [
 ];
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
-/** How many times as long as its peers, as both faces write it. @param {any} r */
-const times = r =>
-  r.slow === null || r.slow === undefined ? (r.state === 'idle' ? 'idle' : '-') : `${number(r.slow)}x`;
+/** How many times as long as its peers, as both faces write it (console/chart Times). @param {any} r */
+function times(r) {
+  if (r.slow === null || r.slow === undefined) return r.state === 'idle' ? 'idle' : '-';
+  if (r.slow < 1.5) return '1x';
+  return r.slow > 100 ? 'over 100x' : `${number(r.slow)}x`;
+}
 /** @type {import('./table.js').Column[]} */
 const slowness = [
   {
