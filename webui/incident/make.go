@@ -56,7 +56,7 @@ func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*I
 	aerr := inc.audit(ctx, s)
 	var serr error
 	if s.Situation.IsForwarder(topology.ForwarderID(f.Node)) {
-		c := Compared{Node: f.Node, Class: f.Class, Accused: inc.Accused, Shown: s.Shown, Now: now,
+		c := Compared{Node: f.Node, Class: f.Class, Named: f.Evidence, Accused: inc.Accused, Shown: s.Shown, Now: now,
 			Clients: clients(s.Situation)}
 		c.Clients[f.Node] = append(c.Clients[f.Node], moved...)
 		inc.Series, serr = Read(ctx, s.Store, c)

@@ -44,7 +44,8 @@ type Selector interface {
 // Compared says what is to be read.
 type Compared struct {
 	Node    topology.NodeID
-	Class   string // of the finding: read, write or meta, or empty
+	Class   string             // of the finding: read, write or meta, or empty
+	Named   map[string]float64 // its evidence: a metric's name among it is what it accuses with
 	Accused Span
 	// Shown is what the charts cover; zero: the accused span and some minutes on either side.
 	Shown Span
@@ -115,9 +116,14 @@ func (c *Compared) span() Span {
 	return s
 }
 
-// weight orders charts: those of the operations that the finding names, those that accuse by how much, then the others
-// as they come.
+// weight orders charts: the metric that the finding names, those of the operations that it names, those that accuse by
+// how much, then the others as they come.
 func (c *Compared) weight(one *Chart) float64 {
+	for name := range c.Named {
+		if strings.TrimSuffix(name, "_seconds") == one.Metric {
+			return 3 * anomaly.Saturated
+		}
+	}
 	if one.Ratio == nil || *one.Ratio < speaks {
 		return 0
 	}

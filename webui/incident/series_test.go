@@ -37,3 +37,17 @@ func TestRatiosToAlmostNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestTheNamedMetricIsFirst: a storm's page begins with the metadata operations that its sentence counts, a pinned
+// forwarder's with the service of its writes, whatever else differs from the peers.
+func TestTheNamedMetricIsFirst(t *testing.T) {
+	tenfold := 10.0
+	for _, c := range []struct{ named, metric string }{{"meta_ops", "meta_ops"}, {"write_exec_seconds", "write_exec"}} {
+		asked := Compared{Class: "read", Named: map[string]float64{c.named: 1}}
+		named, of := asked.weight(&Chart{Metric: c.metric}), asked.weight(&Chart{Metric: "client_read", class: "read",
+			Ratio: &tenfold})
+		if named <= of {
+			t.Errorf("%s weighs %v, a class that is tenfold %v", c.metric, named, of)
+		}
+	}
+}
