@@ -42,7 +42,7 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 			Text:   func(r *api.ForwarderRow) string { return slowText(s, r) }},
 		{Name: Graph, Title: " 5 MIN, PEERS " + lowest(s), Width: slowWidth + 3,
 			Text: func(r *api.ForwarderRow) string {
-				return "  " + s.Palette.SlowGraph(SlowMinutes(s, r), slowWidth, s.SignLook(" !"))
+				return "  " + s.Palette.SlowGraph(SlowMinutes(s, r), slowWidth, s.SignLook(s.Sign(r)))
 			}},
 		number("took", "LATms", 6, chart.Millis, func(r *api.ForwarderRow) *float64 { return r.Latency }),
 		number("moves", "MB/s", 6, chart.Mega, func(r *api.ForwarderRow) *float64 { return moved(r) }),

@@ -185,7 +185,7 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 	} else {
 		add("serves", screen.Serves(r))
 	}
-	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-24), s.SignLook(" !"))+" "+
+	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-24), s.SignLook(sign))+" "+
 		chart.Times(s.Value(r, r.Slow))+
 		", 5 min")
 	routed, l := s.Value(r, r.Value(collector.RoutedBytes)), s.Value(r, r.Latency)
