@@ -277,6 +277,9 @@ func parseFault(text string, m topology.Machine) (testbed.Fault, error) {
 	return testbed.Fault{Kind: testbed.FaultKind(kind), Node: n.ID}, nil
 }
 
+// slowNow is what the demo's log says when it has made a node slow: tests compare what the faces say with it.
+const slowNow = "one node is slow now"
+
 // slowOne makes one node slow after a while; where the machine cannot do it in that way, by stopping it now and then.
 func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 	if d.slowAfter == 0 {
@@ -302,6 +305,6 @@ func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 			d.log.Error("nothing was made slow", "err", err)
 			return
 		}
-		d.log.Info("one node is slow now", "node", f.Node, "how", f.Kind)
+		d.log.Info(slowNow, "node", f.Node, "how", f.Kind)
 	})
 }

@@ -58,7 +58,8 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 				slow.State = api.StateSlow
 				n = api.Need{Finding: fmt.Sprint("F-", i), Node: n.Node, State: "slow", Since: now,
 					What:    string(slow.ID) + " is 9.8x slow at reading and 4.4x at writing, for its load",
-					Victims: []api.Victim{v, v}, Remedy: &api.Remedy{Action: remap.ActApprove, Text: "move 1024 nodes to 12 forwarders"}}
+					Victims: []api.Victim{v, v},
+					Remedy:  &api.Remedy{Action: remap.ActApprove, Text: "move 1024 nodes to 12 forwarders"}}
 			}
 			s.Shown.Needs = append(s.Shown.Needs, n)
 		}
