@@ -11,6 +11,8 @@ const words = /** @type {Record<string, string>} */ ({
   plan: 'Plan waits',
 });
 const MOST = 6;
+/** From so many findings on each has one line of who suffers, so that all of them are seen at once. */
+const MANY = 3;
 
 /** Where what needs a person is read. @param {any} n */
 export const needAt = n =>
@@ -67,13 +69,15 @@ export class Needs {
   update(o) {
     const needs = o.needs ?? [],
       shown = needs.slice(0, MOST);
-    const key = JSON.stringify(
-      shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
-    );
+    const many = shown.filter((/** @type {any} */ n) => n.finding).length >= MANY;
+    const key = JSON.stringify([
+      many,
+      ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
+    ]);
     if (key !== this.key) {
       this.key = key;
       this.list.replaceChildren(
-        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0)),
+        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0, many)),
       );
       if (needs.length > MOST)
         this.list.append(
@@ -109,8 +113,8 @@ export class Needs {
     setText(this.list.children[0], o.calm ?? '');
   }
 
-  /** @param {any} n @param {boolean} first */
-  card(n, first) {
+  /** @param {any} n @param {boolean} first @param {boolean} many */
+  card(n, first, many) {
     const to = needAt(n);
     if (n.state === 'plan' && !first)
       // Of several that wait a line each, so that the list of the slow stays in sight.
@@ -148,8 +152,8 @@ export class Needs {
         h('a.id', { href: to }, n.finding ?? n.plan ?? n.node),
         h('span.for.dim'),
       ),
-      h('p.what'),
-      ...victimLines(n.victims, first ? 3 : 1),
+      h('a.what', { href: to }),
+      ...victimLines(n.victims, first && !many ? 3 : 1),
       h(
         'div.act',
         null,
