@@ -71,8 +71,8 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 	for i := range 3 {
 		var jobs []anomaly.Impact
 		for k := range 4 {
-			jobs = append(jobs, anomaly.Impact{Job: topology.JobID(fmt.Sprint(88000 + 10*i + k)), Share: 0.9 - 0.1*float64(i),
-				CostSeconds: 340})
+			jobs = append(jobs, anomaly.Impact{Job: topology.JobID(fmt.Sprint(88000 + 10*i + k)),
+				Share: 0.9 - 0.1*float64(i), CostSeconds: 340})
 		}
 		id := fmt.Sprintf("fwd%03d", 20*i)
 		s.Find = append(s.Find, anomaly.Finding{ID: fmt.Sprint("F-000", i), Node: topology.NodeID(id),
@@ -81,6 +81,13 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 	}
 	s.FindMu.Unlock()
 	s.Run(0)
+	for i := range 5 { // plans that wait take two lines at most
+		if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+			Nodes: []topology.NodeID{topology.NodeID(fmt.Sprintf("c%05d", 100*i+50))}, To: "fwd239",
+			Reason: "a plan that waits"}); res.StatusCode != 200 {
+			t.Fatalf("%d %s", res.StatusCode, body)
+		}
+	}
 	b := newTab(t, 1440, 900)
 	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
@@ -96,6 +103,9 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 					t.Errorf("%d pixels wide: %q is not in sight: %q", size[0], want, text)
 				}
 			}
+		}
+		if n := strings.Count(text, "Plan waits"); size[0] == 1440 && (n != 2 || !strings.Contains(text, "3 more ")) {
+			t.Errorf("%d of 5 plans are in sight: %q", n, text)
 		}
 		if n := strings.Count(text, "move its nodes elsewhere"); n != 3 {
 			t.Errorf("%d pixels wide: %d remedies in sight: %q", size[0], n, text)

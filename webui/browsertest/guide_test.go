@@ -27,7 +27,7 @@ import (
 const (
 	guideDoc    = "../../docs/guide.md"
 	guideImages = "../../docs/img"
-	maxPicture  = 176 << 10 // bytes
+	maxPicture  = 256 << 10 // bytes
 )
 
 // guidePage is one picture of the guide, or a page that is looked at only.

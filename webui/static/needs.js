@@ -13,6 +13,8 @@ const words = /** @type {Record<string, string>} */ ({
 const MOST = 6;
 /** From so many findings on each has one line of who suffers, so that all of them are seen at once. */
 const MANY = 3;
+/** How many of the plans that wait have a line where something is wrong: they have a page of their own. */
+const PLANS = 2;
 
 /** Where what needs a person is read. @param {any} n */
 export const needAt = n =>
@@ -68,8 +70,10 @@ export class Needs {
   /** @param {any} o */
   update(o) {
     const needs = o.needs ?? [],
-      shown = needs.slice(0, MOST);
-    const many = shown.filter((/** @type {any} */ n) => n.finding).length >= MANY;
+      wrong = needs.filter((/** @type {any} */ n) => n.finding).length,
+      many = wrong >= MANY;
+    let plans = wrong ? PLANS : MOST;
+    const shown = needs.filter((/** @type {any} */ n) => n.state !== 'plan' || plans-- > 0).slice(0, MOST);
     const key = JSON.stringify([
       many,
       ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
@@ -79,12 +83,12 @@ export class Needs {
       this.list.replaceChildren(
         ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0, many)),
       );
-      if (needs.length > MOST)
+      if (needs.length > shown.length)
         this.list.append(
           h(
             'p',
             null,
-            h('a', { href: '/findings' }, `${needs.length - MOST} more`),
+            h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`),
           ),
         );
     }
