@@ -221,7 +221,7 @@ func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
 	}
 }
 
-// A run that computes and does no I/O has a profile that can be kept, with nothing said of a queue.
+// A run that computes and does no I/O has a profile that can be kept, and its queue is unknown.
 func TestARunWithoutIOHasAProfile(t *testing.T) {
 	for _, queue := range []bool{false, true} {
 		r := theRun(epoch)

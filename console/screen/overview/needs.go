@@ -63,7 +63,7 @@ func since(s *screen.State, n *api.Need) string {
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
 // lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
-// has a second line rather than an end that is missing; in brief who suffers is said in the words that fit beside what
+// has a second line rather than an end that is missing; in brief who suffers is in the words that fit beside what
 // to press, where there are any.
 func (n *need) lines(s *screen.State, w int, room, brief bool) []string {
 	p := s.Palette
