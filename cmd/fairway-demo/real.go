@@ -222,28 +222,34 @@ func demoHooks(fairway string) map[string][]string {
 	return map[string][]string{"PrologSlurmctld": report("dispatch"), "EpilogSlurmctld": report("end")}
 }
 
-// submitAgain submits a job again whenever it has ended, until ctx ends.
+// tryAgain is how long after a call that the batch system did not answer the next is made.
+const tryAgain = 5 * time.Second
+
+// submitAgain submits a job again whenever it has ended, until ctx ends. A batch system on a machine with other work
+// sometimes answers too late: the load must not end with that, for nobody would wait for the slow forwarder any more.
 func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology.JobID, run time.Duration,
 	j testbed.Job) {
+	wait := run
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(run):
+		case <-time.After(wait):
 		}
 		_, err := tb.WaitJob(ctx, id)
 		ended := id
 		if err == nil {
 			id, err = tb.Submit(ctx, j)
 		}
+		if wait = run; err != nil {
+			if ctx.Err() == nil {
+				d.log.Warn("a job is not submitted again yet", "job", j.Name, "err", err)
+			}
+			wait, id = tryAgain, ended
+			continue
+		}
 		if e := d.keepLog(ctx, ended, j); e != nil && ctx.Err() == nil {
 			d.log.Error("the Darshan log of a job was not kept", "job", ended, "err", e)
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				d.log.Error("a job is not submitted again", "job", j.Name, "err", err)
-			}
-			return
 		}
 	}
 }
