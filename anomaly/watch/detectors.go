@@ -201,7 +201,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v
 		}
 	}
-	return worst(out, d.clients.links.judge(now))
+	return worst(out, d.clients.links.judge(now, out))
 }
 
 // A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.

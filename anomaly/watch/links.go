@@ -2,6 +2,7 @@ package watch
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -48,14 +49,23 @@ func (l *links) take(o failslow.Observation, sums *clientSums) {
 	l.rows = append(l.rows, o)
 }
 
-// judge returns the forwarders whose way to their clients is in doubt, or worse.
-func (l *links) judge(now time.Time) (out []anomaly.Verdict) {
+// judge returns the forwarders whose way to their clients is in doubt, or worse; own are the verdicts by their own
+// clocks. Where one of these leans against a forwarder, too, its clients wait for it and the way is not to blame.
+func (l *links) judge(now time.Time, own []anomaly.Verdict) (out []anomaly.Verdict) {
 	clear(l.doubted)
+	accused := func(n topology.NodeID) bool {
+		return slices.ContainsFunc(own, func(o anomaly.Verdict) bool { return o.Node == n && o.Level >= anomaly.Doubt })
+	}
 	for _, v := range l.test.Second(now, l.rows) {
 		if v.Level < anomaly.Doubt {
 			continue
 		}
-		if _, lossy := v.Evidence["lost"]; !lossy {
+		_, lossy := v.Evidence["lost"]
+		switch {
+		case lossy:
+		case accused(v.Node):
+			v.Sentence += ", beyond the time in the forwarder, which is slow, too"
+		default:
 			v.Sentence += "; the time in the forwarder is taken off: it is the way between it and its clients"
 		}
 		l.doubted[v.Node] = true

@@ -134,3 +134,34 @@ func TestSimulatedFailSlowForwarder(t *testing.T) {
 		}
 	}
 }
+
+// TestASlowForwarderIsNotALink: clients of a forwarder that is slow itself wait longer than its own clock shows. No
+// sentence then blames the way between them, of which nothing is wrong.
+func TestASlowForwarderIsNotALink(t *testing.T) {
+	c := simmachine.WorkingDay(1)
+	c.Compute, c.Forwarders, c.InService, c.Storage = 4096, 24, 8, 8
+	s := newSimSite(t, c, anomaly.ModeObserve)
+	var slow topology.ForwarderID
+	s.live(5*time.Minute, nil)
+	s.live(time.Hour, func() (ok bool) { slow, ok = s.m.Busiest(); return ok })
+	if err := s.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: s.now}); err != nil {
+		t.Fatal(err)
+	}
+	beyond := 0
+	s.live(90*time.Second, func() bool {
+		for _, f := range s.Findings() {
+			if f.Node == slow.Node() && f.State == anomaly.Confirmed {
+				if strings.Contains(f.Sentence, "it is the way") {
+					t.Fatalf("%s: %s", s.now, f.Sentence)
+				}
+				if strings.Contains(f.Sentence, "beyond") {
+					beyond++
+				}
+			}
+		}
+		return false
+	})
+	if s.accused()[slow.Node()] != anomaly.Confirmed || beyond == 0 {
+		t.Errorf("accused are %v; for %d s its clients waited longer than its clock shows", s.accused(), beyond)
+	}
+}

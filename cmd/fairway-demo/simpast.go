@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,26 +110,27 @@ func (p *past) second(t time.Time) []collector.Frame {
 	return keep
 }
 
-// slowOne makes one forwarder slow some time after the runner's start: that whose one job has the most I/O left, so
-// that somebody suffers from it.
-func slowOne(after time.Duration) func(*simmachine.Machine, time.Time) {
-	var start time.Time
-	done := false
+// slowOnes makes a forwarder slow some time after the runner's start, and further ones as time goes on: each is that
+// whose one job has the most I/O left, so that somebody suffers from it.
+func slowOnes(after time.Duration, log *slog.Logger) func(*simmachine.Machine, time.Time) {
+	var next time.Time
+	var slow []topology.ForwarderID
 	return func(m *simmachine.Machine, now time.Time) {
-		if start.IsZero() {
-			start = now.Add(after)
+		if next.IsZero() {
+			next = now.Add(after)
 		}
-		if done || now.Before(start) {
+		if len(slow) == simSlowMost || now.Before(next) {
 			return
 		}
-		slow, ok := m.Busiest()
-		if !ok {
-			return // everybody computes: the next second
+		busiest, ok := m.Busiest()
+		if !ok || slices.Contains(slow, busiest) {
+			return // nobody else would notice: the next second
 		}
-		done = true
-		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: now}); err != nil {
+		slow, next = append(slow, busiest), now.Add(simSlowEvery)
+		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: busiest, Start: now}); err != nil {
 			panic(fmt.Sprintf("BUG: %v", err))
 		}
+		log.Info(slowNow, "node", busiest, "how", simmachine.Hard)
 	}
 }
 

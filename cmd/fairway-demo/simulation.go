@@ -22,6 +22,10 @@ const (
 	simSeen = 15 * time.Minute
 	// simSlowAfter is when a forwarder becomes slow: the detectors know the machine already.
 	simSlowAfter = 10 * time.Second
+	// simSlowEvery is how long after one forwarder the next becomes slow, simSlowMost how many do: nobody has looked
+	// after a machine on which that many are.
+	simSlowEvery = 20 * time.Minute
+	simSlowMost  = 3
 )
 
 // startSimulation makes a machine of TaihuLight's published size. It speaks to the daemon as an
@@ -65,7 +69,7 @@ func (d *demo) simulate(ctx context.Context, m *simmachine.Machine, dir string) 
 	runner := simmachine.NewRunner(m, spool.Append)
 	runner.Log = d.log
 	if d.slowAfter > 0 {
-		runner.Before = slowOne(d.slowAfter)
+		runner.Before = slowOnes(d.slowAfter, d.log)
 	}
 	agent := stream.Client{
 		URL: "unix://" + d.socket, Token: d.token, Node: "simulator", Role: topology.Compute, Spool: spool,

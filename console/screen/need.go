@@ -82,7 +82,8 @@ func VictimWords(all []api.Victim) []string {
 	short.Write()
 	out := []string{v.Text + more, short.Text + more}
 	if v.Share >= 0.005 {
-		out = append(out, fmt.Sprintf("%s waits %.0f %%%s", name, 100*v.Share, more))
+		waits := fmt.Sprintf(" waits %.0f %%%s", 100*v.Share, more)
+		out = append(out, name+waits, "job "+string(v.Job)+waits)
 	}
 	for i := range out {
 		out[i] = chart.Clean(out[i])

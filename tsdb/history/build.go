@@ -237,6 +237,9 @@ func (b *builder) phases(gap int64) (phases []Phase) {
 // waits.
 func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID, p *Profile,
 	served float64) error {
+	if p.IOSeconds == 0 {
+		return nil // a run without I/O: there is nothing to take the mean of
+	}
 	nodes := make([]topology.NodeID, len(forwarders))
 	for i, f := range forwarders {
 		nodes[i] = f.Node()

@@ -221,6 +221,25 @@ func TestProfileOfALongRunKeepsItsVolume(t *testing.T) {
 	}
 }
 
+// A run that computes and does no I/O has a profile that can be kept, and its queue is unknown.
+func TestARunWithoutIOHasAProfile(t *testing.T) {
+	for _, queue := range []bool{false, true} {
+		r := theRun(epoch)
+		r.Nodes, r.NodeList = 1, []topology.NodeID{"c2"}
+		p, err := Build(t.Context(), collected(t, epoch, queue), r, 0)
+		if err != nil || p == nil {
+			t.Fatal(p, err)
+		}
+		if p.MetaQueue != nil || p.IOSeconds != 0 {
+			t.Errorf("queue %v in %v s of I/O", orZero(p.MetaQueue), p.IOSeconds)
+		}
+		r.Profile = p
+		if err := r.check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestNothingCollectedIsNoProfile(t *testing.T) {
 	p, err := Build(t.Context(), collected(t, epoch, false), theRun(epoch.Add(5*time.Hour)), 0)
 	if p != nil || err != nil {

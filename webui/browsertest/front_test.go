@@ -3,9 +3,11 @@ package browsertest_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairway-demo/simsite"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -59,6 +61,56 @@ func TestTheFirstPageAnswers(t *testing.T) {
 		}
 	}
 	t.Run("its pages say who suffers and what helps", func(t *testing.T) { suffering(t, s, slow) })
+}
+
+// Of three slow forwarders of a large machine the first screen says who suffers and what helps, at the desk and on a
+// phone.
+func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 960, Simulated: true})
+	s.FindMu.Lock()
+	for i := range 3 {
+		var jobs []anomaly.Impact
+		for k := range 4 {
+			jobs = append(jobs, anomaly.Impact{Job: topology.JobID(fmt.Sprint(88000 + 10*i + k)),
+				Share: 0.9 - 0.1*float64(i), CostSeconds: 340})
+		}
+		id := fmt.Sprintf("fwd%03d", 20*i)
+		s.Find = append(s.Find, anomaly.Finding{ID: fmt.Sprint("F-000", i), Node: topology.NodeID(id),
+			Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: time.Now().Add(-4 * time.Minute), Confidence: 0.97,
+			Sentence: id + " is 9.8x slow at reading and 4.4x at writing, for its load", Impact: jobs})
+	}
+	s.FindMu.Unlock()
+	s.Run(0)
+	for i := range 5 { // plans that wait take two lines at most
+		if res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+			Nodes: []topology.NodeID{topology.NodeID(fmt.Sprintf("c%05d", 100*i+50))}, To: "fwd239",
+			Reason: "a plan that waits"}); res.StatusCode != 200 {
+			t.Fatalf("%d %s", res.StatusCode, body)
+		}
+	}
+	b := newTab(t, 1440, 900)
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
+	for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+		b.frames(2)
+		b.says("Slowest first")
+		b.shot(fmt.Sprint("three-slow-", size[0]))
+		text := js[string](b, inSight)
+		for i := range 3 {
+			for _, want := range []string{fmt.Sprintf("fwd%03d is 9.8x slow", 20*i),
+				fmt.Sprintf("job %d: waits %d %%", 88000+10*i, 90-10*i)} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%d pixels wide: %q is not in sight: %q", size[0], want, text)
+				}
+			}
+		}
+		if n := strings.Count(text, "Plan waits"); size[0] == 1440 && (n != 2 || !strings.Contains(text, "3 more ")) {
+			t.Errorf("%d of 5 plans are in sight: %q", n, text)
+		}
+		if n := strings.Count(text, "move its nodes elsewhere"); n != 3 {
+			t.Errorf("%d pixels wide: %d remedies in sight: %q", size[0], n, text)
+		}
+	}
 }
 
 // suffering opens the page of a slow forwarder, and that of a plan against it.

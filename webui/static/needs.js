@@ -11,6 +11,10 @@ const words = /** @type {Record<string, string>} */ ({
   plan: 'Plan waits',
 });
 const MOST = 6;
+/** From so many findings on each has one line of who suffers, so that all of them are seen at once. */
+const MANY = 3;
+/** How many of the plans that wait have a line where something is wrong: they have a page of their own. */
+const PLANS = 2;
 
 /** Where what needs a person is read. @param {any} n */
 export const needAt = n =>
@@ -66,21 +70,25 @@ export class Needs {
   /** @param {any} o */
   update(o) {
     const needs = o.needs ?? [],
-      shown = needs.slice(0, MOST);
-    const key = JSON.stringify(
-      shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
-    );
+      wrong = needs.filter((/** @type {any} */ n) => n.finding).length,
+      many = wrong >= MANY;
+    let plans = wrong ? PLANS : MOST;
+    const shown = needs.filter((/** @type {any} */ n) => n.state !== 'plan' || plans-- > 0).slice(0, MOST);
+    const key = JSON.stringify([
+      many,
+      ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
+    ]);
     if (key !== this.key) {
       this.key = key;
       this.list.replaceChildren(
-        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0)),
+        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0, many)),
       );
-      if (needs.length > MOST)
+      if (needs.length > shown.length)
         this.list.append(
           h(
             'p',
             null,
-            h('a', { href: '/findings' }, `${needs.length - MOST} more`),
+            h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`),
           ),
         );
     }
@@ -109,8 +117,8 @@ export class Needs {
     setText(this.list.children[0], o.calm ?? '');
   }
 
-  /** @param {any} n @param {boolean} first */
-  card(n, first) {
+  /** @param {any} n @param {boolean} first @param {boolean} many */
+  card(n, first, many) {
     const to = needAt(n);
     if (n.state === 'plan' && !first)
       // Of several that wait a line each, so that the list of the slow stays in sight.
@@ -148,8 +156,8 @@ export class Needs {
         h('a.id', { href: to }, n.finding ?? n.plan ?? n.node),
         h('span.for.dim'),
       ),
-      h('p.what'),
-      ...victimLines(n.victims, first ? 3 : 1),
+      h('a.what', { href: to }),
+      ...victimLines(n.victims, first && !many ? 3 : 1),
       h(
         'div.act',
         null,

@@ -63,8 +63,9 @@ func since(s *screen.State, n *api.Need) string {
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
 // lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
-// has a second line rather than an end that is missing.
-func (n *need) lines(s *screen.State, w int, room bool) []string {
+// has a second line rather than an end that is missing; in brief who suffers is in the words that fit beside what
+// to press, where there are any.
+func (n *need) lines(s *screen.State, w int, room, brief bool) []string {
 	p := s.Palette
 	what, rest := n.what, ""
 	if wide := w - ansi.StringWidth(n.sign+"  "+n.tail); room && ansi.StringWidth(what) > wide {
@@ -75,12 +76,16 @@ func (n *need) lines(s *screen.State, w int, room bool) []string {
 	if rest != "" {
 		out = append(out, p.Paint(n.look(s), chart.Clip("   "+rest, w)))
 	}
+	beside := w - 6 - ansi.StringWidth(n.remedy)
 	who := screen.Fitting(n.victims, w-3)
+	if short := screen.Fitting(n.victims, beside); brief && ansi.StringWidth(short) <= beside {
+		who = short
+	}
 	switch {
 	case who == "" && n.remedy == "":
 	case who == "":
 		out = append(out, chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
-	case ansi.StringWidth(who)+ansi.StringWidth(n.remedy)+6 <= w:
+	case ansi.StringWidth(who) <= beside:
 		out = append(out, "   "+who+" · "+p.Paint(p.Accent, n.remedy))
 	default:
 		out = append(out, chart.Clip("   "+who, w), chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
@@ -93,29 +98,56 @@ func (n *need) lines(s *screen.State, w int, room bool) []string {
 	return out
 }
 
-// roomy is how many lines the list of needs has where the first may take one more.
-const roomy = 4
+const (
+	needHeight = 3 // lines of a need
+	// roomy is how many lines a need has where what is wrong may take one more.
+	roomy = needHeight + 1
+	// firstNeeds is how many findings the first screen always has place for.
+	firstNeeds = 3
+)
 
-// needLines draws as many needs as fit h lines, and counts the others.
-func (p *Screen) needLines(s *screen.State, w, h int) []string {
+// needsPlace is how many lines the needs want so that the first findings among them are seen, with who suffers and what
+// helps; the lists of plans have a page of their own.
+func needsPlace(s *screen.State, w int) int {
+	lines := 0
+	for i := range min(firstNeeds, len(s.Shown.Needs)) {
+		if i == 0 || s.Shown.Needs[i].Finding != "" {
+			n := needOn(s, i)
+			lines += len(n.lines(s, w, false, i > 0))
+		}
+	}
+	return max(needHeight, lines)
+}
+
+// needLines draws as many needs as fit h lines, and counts the others where a line is left.
+func (p *Screen) needLines(s *screen.State, w, h int) (out []string, shown int) {
 	all := len(s.Shown.Needs)
 	if all == 0 {
-		return chart.Wrap(calm(s), w)
+		return chart.Wrap(calm(s), w), 0
 	}
-	var out []string
 	for i := range all {
 		n := needOn(s, i)
-		lines, left := n.lines(s, w, h >= roomy), all-i-1
-		if i > 0 && (len(out)+len(lines) > h || left > 0 && len(out)+len(lines) > h-1) {
+		lines, left := n.lines(s, w, h >= roomy*min(all, firstNeeds), i > 0), all-i-1
+		if i > 0 && len(out)+len(lines) > h {
 			out = append(out, chart.Clip(fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext)), w))
 			break
 		}
 		if p.panel == panelNeeds && i == p.need && !p.asTable {
 			lines[0] = s.Palette.Paint(s.Palette.Reverse, ansi.Strip(lines[0]))
 		}
-		out = append(out, lines...)
+		out, shown = append(out, lines...), i+1
 	}
-	return out[:min(len(out), h)]
+	return out[:min(len(out), h)], shown
+}
+
+// needsBox frames the needs; its title says how many of them it shows where that is not all.
+func (p *Screen) needsBox(s *screen.State, w, h int) []string {
+	lines, shown := p.needLines(s, w-2, h-frame)
+	title := "NEEDS YOU"
+	if all := len(s.Shown.Needs); shown < all {
+		title += fmt.Sprintf(", %d of %d", shown, all)
+	}
+	return s.Palette.Box(title, lines, w, h)
 }
 
 // calm says what was compared, where nothing is wrong.

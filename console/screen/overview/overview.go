@@ -280,13 +280,14 @@ const (
 	tallest    = 4  // lines of a gauge
 )
 
-// stripHeight is how many lines each of the machine's gauges has: more where the list leaves some of h free.
-func stripHeight(forwarders, h int) int {
+// stripHeight is how many lines each of the machine's gauges has: more where the list leaves some of h free, or where
+// the needs beside them want more lines.
+func stripHeight(forwarders, needs, h int) int {
 	free := h - frame - gaugeLines - 1 - forwarders
 	if forwarders >= gridFrom {
 		free -= h / 3 // the grid's
 	}
-	return max(1, min(tallest, 1+free/gaugeLines/2))
+	return min(tallest, max(1, 1+free/gaugeLines/2, (needs+gaugeLines-1)/gaugeLines))
 }
 
 func (p *Screen) Body(s *screen.State, w, h int) []string {
@@ -309,17 +310,18 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	rows := p.rows(s)
 	if w >= 120 && height >= 30 {
 		left := w * 56 / 100
-		high := stripHeight(len(s.Shown.Forwarders), h)
+		high := stripHeight(len(s.Shown.Forwarders), needsPlace(s, w-left-2), h)
 		box := frame + gaugeLines*high
 		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2, high), left, box), left,
-			s.Palette.Box("NEEDS YOU", p.needLines(s, w-left-2, box-frame), w-left, box))...)
+			p.needsBox(s, w-left, box))...)
 	} else {
 		lines = append(lines, shortStrip(s, w))
-		most := 3
+		most := needsPlace(s, w-1)
 		if p.small {
 			most = 2
 		}
-		for _, l := range p.needLines(s, w-1, most) {
+		needs, _ := p.needLines(s, w-1, most)
+		for _, l := range needs {
 			lines = append(lines, " "+l)
 		}
 	}

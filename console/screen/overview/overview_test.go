@@ -1,18 +1,26 @@
 package overview
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
 // console is one without screens, whose keys are all n.
-type console struct{ screen.Host }
+type console struct {
+	screen.Host
+	height int
+}
 
 func (console) Key(screen.Action) string { return "n" }
+func (c console) Height() int            { return c.height }
 
 func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
@@ -23,6 +31,65 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	for i, want := range []string{"for 4m", "waits 1m"} {
 		if got := needOn(s, i).tail; got != want {
 			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// Of three slow forwarders of a large machine the first screen says who suffers and what helps, at the desk and in the
+// smallest terminal, and the list still begins with them; what does not fit is counted.
+func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
+	now := time.Unix(10000, 0)
+	for _, size := range [][2]int{{120, 36}, {80, 24}} {
+		w, h := size[0], size[1]
+		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes),
+			Host: console{height: h}}
+		s.Shown.At = now
+		for i := range 240 {
+			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{
+				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: api.StateIdle})
+		}
+		for i := range 5 {
+			slow := &s.Shown.Forwarders[10*i]
+			v := api.Victim{Job: topology.JobID(fmt.Sprint(88000 + i)), App: "MACDRP", User: "gao", Nodes: 1024,
+				Waiting: 512, Share: 0.9, CostSeconds: 340}
+			v.Write()
+			n := api.Need{Node: slow.ID.Node(), State: "plan", What: "a plan", Plan: fmt.Sprint("P-", i), Since: now}
+			if i < 3 {
+				slow.State = api.StateSlow
+				n = api.Need{Finding: fmt.Sprint("F-", i), Node: n.Node, State: "slow", Since: now,
+					What:    string(slow.ID) + " is 9.8x slow at reading and 4.4x at writing, for its load",
+					Victims: []api.Victim{v, v},
+					Remedy:  &api.Remedy{Action: remap.ActApprove, Text: "move 1024 nodes to 12 forwarders"}}
+			}
+			s.Shown.Needs = append(s.Shown.Needs, n)
+		}
+		lines := New(screen.Address{}).Body(s, w, h-2)
+		if len(lines) > h-2 {
+			t.Errorf("%d lines at %dx%d", len(lines), w, h)
+		}
+		text := strings.Join(lines, "\n")
+		needs, list, _ := strings.Cut(text, "NODE")
+		for i := range 3 {
+			for _, want := range []string{fmt.Sprintf("! fwd%03d is 9.8x slow", 10*i), fmt.Sprintf("%d", 88000+i)} {
+				if !strings.Contains(needs, want) {
+					t.Errorf("%q is not seen at %dx%d", want, w, h)
+				}
+			}
+			if !strings.Contains(list, fmt.Sprintf("!fwd%03d", 10*i)) {
+				t.Errorf("the list of %dx%d has no fwd%03d", w, h, 10*i)
+			}
+		}
+		if n := strings.Count(needs, "waits 90 %") + strings.Count(needs, "wait 90 %"); n != 3 {
+			t.Errorf("%d victims at %dx%d", n, w, h)
+		}
+		if n := strings.Count(needs, "move 1024 nodes to 12 forwarders: n"); n != 3 {
+			t.Errorf("%d remedies at %dx%d", n, w, h)
+		}
+		if w == 120 && !strings.Contains(needs, "NEEDS YOU, 3 of 5") {
+			t.Error("what is not shown is not counted")
+		}
+		if t.Failed() {
+			t.Fatal("\n" + text)
 		}
 	}
 }
