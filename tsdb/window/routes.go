@@ -264,7 +264,7 @@ func (t *tracker) resolve(e *evidence, now time.Time) (Route, bool) {
 	}
 	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
 		Address: address,
-		Shares: best.shares, Assumed: best.assumed,
+		Shares:  best.shares, Assumed: best.assumed,
 		ByMount: byMount, Lost: best.lost, Stale: now.Sub(best.at) > staleAfter}
 	for i := range e.listed {
 		c := &e.listed[i]
