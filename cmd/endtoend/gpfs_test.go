@@ -130,10 +130,10 @@ func (s *site) preview(plan string) string {
 	return text
 }
 
-// TestJobsOnGPFSAreDispatched: protocol nodes with an address for each of cn3 to cn6, and two that cn1 and cn7, cn2 and
-// cn8 share. The second run of a large job whose nodes have addresses of their own has these moved to the two nodes that
-// nobody uses, its data crosses them alone, and at its end every address is back. For a job on shared addresses the same
-// is planned, and nobody can approve it: others would move, too.
+// TestJobsOnGPFSAreDispatched: protocol nodes with an address for each of cn3 to cn6, and two that cn1 and cn7, cn2
+// and cn8 share. The second run of a large job whose nodes have addresses of their own has these moved to the two nodes
+// that nobody uses, its data crosses them alone, and at its end every address is back. For a job on shared addresses
+// the same is planned, and nobody can approve it: others would move, too.
 func TestJobsOnGPFSAreDispatched(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--layer", "gpfs", "--spares", "2", "--named-jobs", "--unknown-metadata", "light")

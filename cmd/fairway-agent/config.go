@@ -42,7 +42,7 @@ type Routes struct {
 	Net    string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
 	Volume string `toml:"volume" help:"For lwfs, the link to the volume file that is in use."`
 	// Forwarders are named in the layer's own words.
-	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, NID, address, DVS name or volume file; nfs: or none."`
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, NID, address, DVS name or volume file."`
 }
 
 // Daemon says where frames go.

@@ -36,7 +36,7 @@ const (
 // Orders says what the daemon may have done here.
 type Orders struct {
 	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
-	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet or remount; ces: others' addresses."`
+	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet, remount; or ces."`
 	Allow   []string   `toml:"allow" help:"Networks (10.1.0.0/16) and host names of forwarders; empty: any."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
 	LNet    LNetOpt    `toml:"lnet"`

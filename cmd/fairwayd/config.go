@@ -85,7 +85,7 @@ type Forwarder struct {
 
 // Driver says how compute nodes are moved.
 type Driver struct {
-	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command), ces (addresses) or sim."`
+	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command), ces or sim."`
 	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
 	Parallel int           `toml:"parallel" help:"Orders under way together."`
 	Tries    int           `toml:"tries" help:"Tries per order."`

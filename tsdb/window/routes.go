@@ -43,7 +43,7 @@ type tracker struct {
 	nodes      map[topology.NodeID]*evidence
 	list       []*evidence                                            // those of nodes
 	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
-	holders    map[string][]claim                                     // of each floating address, the forwarders' claims
+	holders    map[string][]claim                                     // of each floating address
 	swept      time.Time
 }
 

@@ -11,8 +11,8 @@ import (
 	"fairway/cmd/fairway-demo/sitefiles/model"
 )
 
-// Trick is what the site's lnetctl or mmces does instead of its work, on a node (empty: on all), for commands whose words
-// begin with Command (empty: for all).
+// Trick is what the site's lnetctl or mmces does instead of its work, on a node (empty: on all), for commands whose
+// words begin with Command (empty: for all).
 type Trick struct {
 	Node    string `json:"node"`
 	Command string `json:"command"`

@@ -97,7 +97,8 @@ func testFloatingAddresses(t *testing.T) {
 		}
 	}
 	want(0, collector.Route{Client: "cn1", Address: "10.2.3.1"})
-	tree["proc/self/mounts"] = file(first + "ces:/home /home nfs4 rw,addr=fd00:0::2 0 0\nx:/a /a nfs rw,addr=what 0 0\n")
+	tree["proc/self/mounts"] = file(first +
+		"ces:/home /home nfs4 rw,addr=fd00:0::2 0 0\nx:/a /a nfs rw,addr=what 0 0\n")
 	got := read(t, New(Options{Kind: NFS, Node: "cn1", Root: tree}), 1)
 	if len(got) != 2 || got[1] != (collector.Route{Client: "cn1", Address: "fd00::2", Share: 0.5, Assumed: true}) ||
 		got[0].Forwarder != topology.ForwarderID("") {

@@ -244,8 +244,8 @@ func TestAQuietNodeIsCompleted(t *testing.T) {
 		c.rate["cn2"] = 0
 		d, results := c.driver("fwd2"), map[topology.NodeID]remap.Result{}
 		report := func(r remap.Result) { results[r.Node] = r }
-		if err := d.Apply(t.Context(), remap.Plan{Moves: moves("cn1", "cn2")}, report); err != nil || !results["cn1"].OK ||
-			!strings.HasPrefix(results["cn2"].Error, "quiet") {
+		err := d.Apply(t.Context(), remap.Plan{Moves: moves("cn1", "cn2")}, report)
+		if err != nil || !results["cn1"].OK || !strings.HasPrefix(results["cn2"].Error, "quiet") {
 			t.Fatalf("%v, %v", err, results)
 		}
 		c.rate["cn2"] = 1e8

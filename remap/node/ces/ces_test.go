@@ -61,7 +61,8 @@ func TestMove(t *testing.T) {
 		return a, err
 	}
 	a, err := ask(wire.OrderAddresses, struct{}{})
-	if err != nil || a.Policy != "even-coverage" || len(a.At) != 2 || a.At["10.2.3.1"] != "gw1" || a.At["10.2.3.9"] != "" {
+	if err != nil || a.Policy != "even-coverage" || len(a.At) != 2 || a.At["10.2.3.1"] != "gw1" ||
+		a.At["10.2.3.9"] != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	order := wire.MoveAddressOrder{Address: "10.2.3.1", Forwarder: "gw2"}
