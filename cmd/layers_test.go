@@ -73,7 +73,12 @@ var layerProofs = []struct {
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
 		{"refused, model", "cmd/endtoend", "TestJobsOnDVSKeepTheirServers"}}},
 	{"GPFS protocol nodes", [6]proof{
-		{"files of real systems", "collector/source/gpfs", "TestFiles"}, {}, {}, {}, {}, {}}},
+		{"files of real systems", "collector/source/gpfs", "TestFiles"},
+		{"model", "cmd/endtoend", "TestSlowProtocolNodeIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowProtocolNodeIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowProtocolNodeIsLeft"},
+		{"model", "cmd/endtoend", "TestSlowProtocolNodeIsLeft"},
+		{"model", "cmd/endtoend", "TestJobsOnGPFSAreDispatched"}}},
 }
 
 // layersTable writes the table of docs/layers.md from the tests that are in the tree.

@@ -54,6 +54,9 @@ type Route struct {
 	Share float64 `json:"share,omitempty"`
 	// Assumed says that the share was not measured: the client may use all of its forwarders alike.
 	Assumed bool `json:"assumed,omitempty"`
+	// Address is one that floats: a client reports it instead of the forwarder, which it cannot know, and a forwarder
+	// instead of the clients, of each address that it has now.
+	Address string `json:"address,omitempty"`
 }
 
 // SourceStatus is what the agent says of one of its own sources in the frame's second.

@@ -49,10 +49,11 @@ func (s *site) until(what string, is func() bool) {
 	}
 }
 
-// mounts are what all compute nodes have mounted: the texts of a file, or where a link leads.
-func (s *site) mounts(file string) string {
+// mounts are what all compute nodes have mounted: the texts of a file, or where a link leads; nodes are of another
+// layer where they are named.
+func (s *site) mounts(file string, nodes ...string) string {
 	s.t.Helper()
-	names, err := filepath.Glob(filepath.Join(s.dir, "nodes", "cn*", filepath.FromSlash(file)))
+	names, err := filepath.Glob(filepath.Join(s.dir, "nodes", append(nodes, "cn*")[0], filepath.FromSlash(file)))
 	if err != nil || len(names) == 0 {
 		s.t.Fatal(names, err)
 	}

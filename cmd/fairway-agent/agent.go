@@ -54,7 +54,7 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 
 	runner := newRunner(c, log)
 	// The mount's own source says its route, and so does [routes], which may measure it.
-	if c.Orders.Enabled && c.Orders.By != byMount9p && c.Routes.By == "" {
+	if c.Orders.Enabled && c.Orders.By != byMount9p && c.Routes.By == "" && moves != nil {
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
 	}
 	if gatherer != nil {

@@ -131,6 +131,8 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"[orders]\nenabled = true\n": "orders.enabled by mount9p needs " +
 			"source.mount.enabled",
 		"[orders]\nenabled = true\nby = \"magic\"\n": `orders.by = "magic"`,
+		"[orders]\nenabled = true\nby = \"ces\"\n":   `orders.by = "ces" is for protocol nodes`,
+		"[routes]\nby = \"addresses\"\n":             `routes.by = "addresses" is for forwarders`,
 		"[orders]\nenabled = true\nby = \"lnet\"\n":  "orders.lnet.net and orders.forwarders",
 		"[orders]\nenabled = true\nby = \"remount\"\n": "orders.remount.point, orders.remount.type and " +
 			"orders.forwarders",

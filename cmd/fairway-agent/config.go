@@ -37,12 +37,12 @@ type Config struct {
 
 // Routes says where this compute node's way to storage can be looked at. Looking needs no right to move.
 type Routes struct {
-	By     string `toml:"by" help:"Observe which forwarders this node uses: lnet, nfs, dvs or lwfs; empty: others do."`
+	By     string `toml:"by" help:"Observe this node's forwarders: lnet, nfs, dvs or lwfs; on one of them: addresses."`
 	Root   string `toml:"root" help:"The directory that holds proc and sys."`
 	Net    string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
 	Volume string `toml:"volume" help:"For lwfs, the link to the volume file that is in use."`
 	// Forwarders are named in the layer's own words.
-	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its NID, address, DVS name or volume file."`
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, NID, address, DVS name or volume file."`
 }
 
 // Daemon says where frames go.
@@ -258,7 +258,9 @@ func (c *Config) validateRoutes() error {
 		return nil
 	case !slices.Contains(routes.Kinds(), r.By):
 		return fmt.Errorf("routes.by = %q: want %s", r.By, strings.Join(routes.Kinds(), ", "))
-	case len(r.Forwarders) == 0:
+	case r.By == routes.Addresses && c.Role != topology.Forwarder.String():
+		return errors.New(`routes.by = "addresses" is for forwarders, whose addresses clients of NFS report`)
+	case len(r.Forwarders) == 0 && r.By != routes.NFS && r.By != routes.Addresses:
 		return errors.New("routes.forwarders is empty: want each forwarder's NID, address, DVS name or volume file")
 	case r.By == routes.LNet && r.Net == "":
 		return errors.New("routes.net is empty: want the file system's LNet network, such as o2ib1")

@@ -17,6 +17,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
+	"fairway/remap/node/ces"
 	"fairway/remap/node/lnet"
 	"fairway/remap/node/mount9p"
 	"fairway/remap/node/remount"
@@ -29,18 +30,19 @@ const (
 	byTCPProxy = "tcpproxy"
 	byLNet     = "lnet"
 	byRemount  = "remount"
+	byCES      = "ces"
 )
 
 // Orders says what the daemon may have done here.
 type Orders struct {
 	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
-	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet or remount."`
+	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet, remount; or ces."`
 	Allow   []string   `toml:"allow" help:"Networks (10.1.0.0/16) and host names of forwarders; empty: any."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
 	LNet    LNetOpt    `toml:"lnet"`
 	Remount RemountOpt `toml:"remount"`
 	// Forwarders are named in the mover's own words.
-	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its gateway or export."`
+	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its gateway, export or name in CES."`
 }
 
 // ProxyOpt is for by = "tcpproxy".
@@ -93,12 +95,18 @@ func (c *Config) validateOrders() error {
 		if o.Remount.Point == "" || o.Remount.Type == "" || len(o.Forwarders) == 0 {
 			return errors.New("orders.remount.point, orders.remount.type and orders.forwarders are required")
 		}
+	case byCES:
+		if c.Role != topology.Forwarder.String() || len(o.Forwarders) == 0 {
+			return errors.New("orders.by = \"ces\" is for protocol nodes (role = \"forwarder\"), and " +
+				"orders.forwarders is required: by forwarder, its name in CES")
+		}
 	default:
 		was := map[string]string{"fwdmount": byMount9p, "relay": byTCPProxy, "lnetroute": byLNet, "mount": byRemount}
 		if is := was[o.By]; is != "" {
 			return fmt.Errorf("orders.by = %q: it is called %q now", o.By, is)
 		}
-		return fmt.Errorf("orders.by = %q: want %s, %s, %s or %s", o.By, byMount9p, byTCPProxy, byLNet, byRemount)
+		return fmt.Errorf("orders.by = %q: want %s, %s, %s, %s or %s", o.By, byMount9p, byTCPProxy, byLNet, byRemount,
+			byCES)
 	}
 	return nil
 }
@@ -154,6 +162,9 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 	}
 	if router != nil {
 		maps.Copy(out, router.Handlers(c.Orders.Enabled && c.Orders.By == byLNet))
+	}
+	if c.Orders.Enabled && c.Orders.By == byCES {
+		maps.Copy(out, (&ces.Mover{Nodes: c.Orders.forwarders()}).Handlers())
 	}
 	if r := c.Source.Queue; r.Tables {
 		for kind, at := range map[string][2]string{

@@ -82,7 +82,7 @@ func newSite() *cobra.Command {
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
 	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
-	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers), or nfs, dvs or lwfs: gateways with Lustre behind them")
+	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers); nfs, dvs or lwfs: gateways to Lustre; gpfs: protocol nodes")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
 	f.BoolVar(&s.named, "named-jobs", false, "nothing runs but what \"site job\" starts; DFRA decides on such jobs")
 	f.StringVar(&s.unknown, "unknown-metadata", "refuse",
@@ -106,24 +106,45 @@ func newSiteLnetctl() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprint(os.Stdout, a.Out)
-			fmt.Fprint(os.Stderr, a.Err)
-			if a.Code != 0 {
-				os.Exit(a.Code)
-			}
+			answer(a)
 			return nil
 		},
 	}
 }
 
-// newSiteTool is a program of a node: mount or umount.
+// newSiteTool is a program of a node: mount, umount, and GPFS's.
 func newSiteTool() *cobra.Command {
 	return &cobra.Command{
 		Use: "tool DIR NODE PROGRAM ...", Short: "A program of a node", Hidden: true, DisableFlagParsing: true,
 		Args: cobra.MinimumNArgs(3),
 		RunE: func(c *cobra.Command, args []string) error {
-			return gateways.Tool(c.Context(), args[0], args[1], args[2:])
+			a, err := gateways.Tool(c.Context(), args[0], args[1], args[2:])
+			for args[2] == "mmpmon" && err == nil && a.Code == 0 { // as it does with -r 0 -d 1000
+				if _, err = fmt.Fprint(os.Stdout, a.Out); err != nil {
+					return err
+				}
+				select {
+				case <-time.After(time.Second):
+				case <-c.Context().Done():
+					return nil
+				}
+				a, err = gateways.Tool(c.Context(), args[0], args[1], args[2:])
+			}
+			if err != nil {
+				return err
+			}
+			answer(a)
+			return nil
 		},
+	}
+}
+
+// answer ends as a program of the site's that answered so.
+func answer(a sitefiles.Answer) {
+	fmt.Fprint(os.Stdout, a.Out)
+	fmt.Fprint(os.Stderr, a.Err)
+	if a.Code != 0 {
+		os.Exit(a.Code)
 	}
 }
 
@@ -206,7 +227,7 @@ func newSiteMend() *cobra.Command {
 func newSiteTrick() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trick DIR [NODE MODE [COMMAND]]",
-		Short: "Make a node's lnetctl busy, hang, ignore or lie; without NODE all are honest again",
+		Short: "Make a node's lnetctl or mmces busy, hang, ignore or lie; without NODE all are honest again",
 		Args:  cobra.RangeArgs(1, 4),
 		RunE: func(c *cobra.Command, args []string) error {
 			var t sitefiles.Trick

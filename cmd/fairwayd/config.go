@@ -85,7 +85,7 @@ type Forwarder struct {
 
 // Driver says how compute nodes are moved.
 type Driver struct {
-	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or sim."`
+	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command), ces or sim."`
 	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
 	Parallel int           `toml:"parallel" help:"Orders under way together."`
 	Tries    int           `toml:"tries" help:"Tries per order."`
@@ -99,6 +99,7 @@ const (
 	driverNone   = "none"
 	driverAgents = "agents"
 	driverExec   = "exec"
+	driverCES    = "ces"
 	driverSim    = "sim"
 )
 
@@ -155,9 +156,9 @@ func (c *Config) validate() error {
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
-	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverSim}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind, driverNone,
-			driverAgents, driverExec, driverSim)
+	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverCES, driverSim}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
+			driverNone, driverAgents, driverExec, driverCES, driverSim)
 	case c.Driver.Drain && c.Driver.Kind != driverAgents:
 		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", driverAgents)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:

@@ -22,6 +22,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
+	"fairway/remap/driver/ces"
 	"fairway/remap/driver/drain"
 	"fairway/remap/driver/exec"
 	"fairway/remap/effect"
@@ -263,6 +264,15 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 			return nil, fmt.Errorf("%w: %w", program.ErrSettings, err)
 		}
 		return e, nil
+	case driverCES:
+		return ces.New(ces.Config{Agents: d.agents, Frame: d.board.Frame, Fan: fan,
+			Routes: func() map[topology.NodeID]window.Route { return d.situation.Situation().Routes },
+			Forwarders: func() (out []topology.NodeID) {
+				for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
+					out = append(out, n.ID)
+				}
+				return out
+			}}), nil
 	}
 	return driver.Unassigned{}, nil
 }

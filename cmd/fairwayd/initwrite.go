@@ -60,9 +60,11 @@ var siteLayers = []layer{
 		forwarder: "# The node's DVS server.\n[source.dvs]\nenabled = true\n" + lustreToo,
 		compute:   "# The node's DVS mounts.\n[source.dvs]\nenabled = true\n", routes: "dvs"},
 	{name: "gpfs",
-		forwarder: "# The node's GPFS by mmpmon, as root.\n[source.gpfs]\nenabled = true\n",
-		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n",
-		routes:    "nfs"},
+		forwarder: "# The node's GPFS by mmpmon, as root.\n[source.gpfs]\nenabled = true\n\n" +
+			"# Which addresses it has; 'by = \"ces\"' below [orders] would move them (docs/drivers.md).\n" +
+			"[routes]\nby = \"addresses\"\n",
+		compute: "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n\n" +
+			"# The addresses that it has mounted; the forwarders say where these are.\n[routes]\nby = \"nfs\"\n"},
 }
 
 // How compute nodes are moved, in the agents' words.

@@ -68,6 +68,9 @@ func unclean(f *collector.Frame) string {
 		if !topology.CleanName(string(r.Forwarder)) {
 			return string(r.Forwarder)
 		}
+		if !topology.CleanName(r.Address) {
+			return r.Address
+		}
 	}
 	for i := range f.Sources {
 		if !topology.CleanName(f.Sources[i].Name) {
@@ -193,8 +196,8 @@ func (q *intake) keeps(ctx context.Context, err error) {
 	}
 }
 
-// admitsClients says why a forwarder's list is too long for its token: its clients are counted apart from the nodes
-// that the token speaks for, up to the same number.
+// admitsClients says why a forwarder's list is too long for its token: its clients and floating addresses are counted
+// apart from the nodes that the token speaks for, up to the same number.
 func (p *sender) admitsClients(f *collector.Frame, now time.Time) (code wire.RejectCode, why string) {
 	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
 		return 0, ""
@@ -202,7 +205,11 @@ func (p *sender) admitsClients(f *collector.Frame, now time.Time) (code wire.Rej
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range f.Routes {
-		if !p.clients.take(f.Routes[i].Client, now) {
+		client := f.Routes[i].Client
+		if client == "" {
+			client = topology.NodeID(f.Routes[i].Address)
+		}
+		if !p.clients.take(client, now) {
 			return wire.RejectLimit, fmt.Sprintf("forwarder %s: the lists of token %q name %d clients already",
 				f.Node, p.name, len(p.clients.seen))
 		}

@@ -78,6 +78,12 @@ func TestRolesAndListsAreBound(t *testing.T) {
 			Routes: list("x", "cn2")}, topology.RoleUnknown, 0},
 		{"a list of another forwarder", collector.Frame{Node: "fwd1", Role: topology.Forwarder,
 			Routes: list("fwd2", "cn2")}, topology.Forwarder, 0},
+		{"a forwarder's own addresses", collector.Frame{Node: "fwd1", Role: topology.Forwarder,
+			Routes: []collector.Route{{Forwarder: "fwd1", Address: "10.2.3.1"}, {Forwarder: "fwd2", Address: "10.2.3.2"}}},
+			topology.Forwarder, 1},
+		{"a client's own address", collector.Frame{Node: "cn1", Role: topology.Compute,
+			Routes: []collector.Route{{Client: "cn1", Address: "10.2.3.1"}, {Client: "cn2", Address: "10.2.3.2"}}},
+			topology.Compute, 1},
 		{"a mount's own route", collector.Frame{Node: "cn1", Role: topology.Compute,
 			Routes: list("fwd1", "cn1", "cn2")},
 			topology.Compute, 1},
@@ -102,8 +108,11 @@ func TestClientsCountAgainstTheToken(t *testing.T) {
 	for i := range 5 {
 		f := collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: time.Now().UnixMilli()}
 		for n := range 60 {
-			f.Routes = append(f.Routes, collector.Route{Client: topology.NodeID(fmt.Sprint("n", i, "-", n)),
-				Forwarder: "fwd1"})
+			r := collector.Route{Client: topology.NodeID(fmt.Sprint("n", i, "-", n)), Forwarder: "fwd1"}
+			if n%2 == 0 { // a floating address counts as a client does
+				r.Client, r.Address = "", string(r.Client)
+			}
+			f.Routes = append(f.Routes, r)
 		}
 		err := conn.check(&wire.Frames{Seq: 1, Frames: []collector.Frame{f}})
 		if (err == nil) != (i == 0) || err != nil && !strings.Contains(err.Error(), "clients") {
@@ -124,6 +133,7 @@ func TestNamesAreClean(t *testing.T) {
 			"source": {Node: "cn1", Sources: []collector.SourceStatus{{Name: name}}},
 			"forwarder": {Node: "cn1", Routes: []collector.Route{{Client: "cn1",
 				Forwarder: topology.ForwarderID(name)}}},
+			"address": {Node: "cn1", Routes: []collector.Route{{Client: "cn1", Address: name}}},
 		} {
 			_, conn := boundsHub()
 			f.TimeMillis = time.Now().UnixMilli()

@@ -272,7 +272,11 @@ func (r *reader) readRoutes(own string) []collector.Route {
 			}
 			route.Share, route.Assumed = float64(part>>1)/wholeShare, part&1 != 0
 		}
-		route.Lost, route.Generation = route.Generation&flagLost != 0, route.Generation&^(flagLost|flagShare)
+		if route.Generation&flagAddress != 0 {
+			route.Address = r.expectedName("address", before.Address)
+		}
+		route.Lost = route.Generation&flagLost != 0
+		route.Generation &^= flagLost | flagShare | flagAddress
 		r.d.routes = append(r.d.routes, route)
 	}
 	return r.d.routes[from:len(r.d.routes):len(r.d.routes)]

@@ -139,20 +139,27 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			r := &f.Routes[i]
 			e.ownName("client", string(r.Client), string(f.Node))
 			e.ownName("forwarder", string(r.Forwarder), string(f.Node))
-			generation := r.Generation &^ (flagLost | flagShare)
+			generation := r.Generation &^ (flagLost | flagShare | flagAddress)
 			if r.Lost {
 				generation |= flagLost
 			}
-			if r.Share <= 0 {
-				e.uvarint(generation)
-				continue
+			if r.Share > 0 {
+				generation |= flagShare
 			}
-			e.uvarint(generation | flagShare)
-			part := 2 * uint64(math.Round(wholeShare*min(r.Share, 1)))
-			if r.Assumed {
-				part++
+			if r.Address != "" {
+				generation |= flagAddress
 			}
-			e.uvarint(part)
+			e.uvarint(generation)
+			if r.Share > 0 {
+				part := 2 * uint64(math.Round(wholeShare*min(r.Share, 1)))
+				if r.Assumed {
+					part++
+				}
+				e.uvarint(part)
+			}
+			if r.Address != "" {
+				e.name("address", r.Address)
+			}
 		}
 	}
 	if flags&flagSources != 0 {

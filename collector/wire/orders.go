@@ -24,7 +24,8 @@ func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlob
 
 // Asks says whether an order of a kind only asks: it changes nothing, so that any daemon may give it.
 func Asks(kind string) bool {
-	return kind == OrderRoute || kind == OrderReport || kind == OrderLook || kind == OrderTraffic
+	return kind == OrderRoute || kind == OrderReport || kind == OrderLook || kind == OrderTraffic ||
+		kind == OrderAddresses
 }
 
 // RemapOrder says what must be so when it is answered: the node's mount uses Forwarder. A mount

@@ -202,6 +202,7 @@ const (
 	flagWhole      = 0x80
 	flagLost       = 1 << 63
 	flagShare      = 1 << 62
+	flagAddress    = 1 << 61
 	metricMask     = 0x7f
 	maxWhole       = 1 << 53
 	wholeShare     = 10000

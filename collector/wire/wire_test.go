@@ -44,8 +44,9 @@ func fullFrames() *Frames {
 				{Target: "fs-OST0044", Samples: []collector.Sample{}},
 			},
 			Routes: []collector.Route{{Client: "cn1", Forwarder: "fwd1"},
-				{Client: "", Forwarder: "fwd1", Generation: 1 << 61, Lost: true},
-				{Client: "cn2", Forwarder: "fwd2", Generation: 3, Share: 0.3333, Assumed: true}},
+				{Client: "", Forwarder: "fwd1", Generation: 1 << 60, Lost: true},
+				{Client: "cn2", Forwarder: "fwd2", Generation: 3, Share: 0.3333, Assumed: true},
+				{Client: "cn2", Share: 0.5, Address: "10.2.3.1"}, {Forwarder: "fwd2", Address: "10.2.3.2"}},
 			Sources: []collector.SourceStatus{
 				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1,
 					Err: "ctl: connection refused"},

@@ -31,6 +31,8 @@ type Route struct {
 	// to, so that it can be moved off it.
 	Lost  bool `json:"lost,omitempty"`
 	Stale bool `json:"stale,omitempty"`
+	// Address is the one floating address by which the node reaches its forwarder: where that moves, the node does.
+	Address string `json:"address,omitempty"`
 	// Lingering lists other forwarders that still hold a connection of the node.
 	Lingering []topology.ForwarderID `json:"lingering,omitempty"`
 }
@@ -41,6 +43,7 @@ type tracker struct {
 	nodes      map[topology.NodeID]*evidence
 	list       []*evidence                                            // those of nodes
 	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
+	holders    map[string][]claim                                     // of each floating address
 	swept      time.Time
 }
 
@@ -73,6 +76,13 @@ func (t *tracker) sweep(now time.Time) {
 			t.forget(e)
 		}
 	}
+	for address, claims := range t.holders {
+		if claims = slices.DeleteFunc(claims, func(c claim) bool { return old(&c) }); len(claims) == 0 {
+			delete(t.holders, address)
+			continue
+		}
+		t.holders[address] = claims
+	}
 }
 
 // evidence is everything that was reported of one compute node's route.
@@ -92,6 +102,7 @@ func (e *evidence) by(f topology.ForwarderID) int {
 type claim struct {
 	forwarder  topology.ForwarderID
 	shares     []topology.Share // of a node that uses several; then without a forwarder
+	vias       []via            // of a node that reports addresses instead of forwarders
 	assumed    bool
 	generation uint64
 	lost       bool
@@ -103,7 +114,7 @@ func newTracker(staleAfter time.Duration) *tracker {
 		staleAfter = DefaultStaleAfter
 	}
 	return &tracker{staleAfter: staleAfter, nodes: map[topology.NodeID]*evidence{},
-		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}}
+		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}, holders: map[string][]claim{}}
 }
 
 // observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
@@ -131,6 +142,7 @@ func (t *tracker) observe(f *collector.Frame, now time.Time) {
 		}
 		t.clients[r.Forwarder][r.Client] = e
 	}
+	t.holds(f, at, now)
 	if f.RoutesComplete {
 		t.dropUnlisted(f, at, now)
 	}
@@ -154,10 +166,19 @@ func (t *tracker) forget(e *evidence) {
 	delete(t.nodes, e.node)
 }
 
-// ownClaim is what a compute node's own frame says of its way: one forwarder, or shares of several. Of several sources
-// that name one each the last one counts.
+// ownClaim is what a compute node's own frame says of its way: one forwarder, shares of several, or addresses that
+// forwarders have. Of several sources that name one each the last one counts.
 func ownClaim(routes []collector.Route) (c claim, ok bool) {
 	for _, r := range routes {
+		if r.Client != "" && r.Client == routes[0].Client && r.Forwarder == "" && r.Address != "" {
+			v := via{r.Address, r.Share}
+			if v.part <= 0 {
+				v.part = 1
+			}
+			c.vias = append(c.vias, v)
+			c.assumed, ok = c.assumed || r.Assumed, true
+			continue
+		}
 		if r.Client == "" || r.Client != routes[0].Client || r.Forwarder == "" {
 			continue
 		}
@@ -179,7 +200,8 @@ func (e *evidence) report(c claim, at, now time.Time) {
 	}
 	c.first, c.at = e.mount.first, at
 	same := func(a, b topology.Share) bool { return a.Forwarder == b.Forwarder }
-	if e.mount.forwarder != c.forwarder || !slices.EqualFunc(e.mount.shares, c.shares, same) || c.first.IsZero() {
+	if e.mount.forwarder != c.forwarder || !slices.EqualFunc(e.mount.shares, c.shares, same) || c.first.IsZero() ||
+		!slices.EqualFunc(e.mount.vias, c.vias, func(a, b via) bool { return a.address == b.address }) {
 		c.first = at
 	}
 	e.mount = c
@@ -211,7 +233,7 @@ func (t *tracker) dropUnlisted(f *collector.Frame, at, now time.Time) {
 // routes visits the state of every compute node at now, in no order.
 func (t *tracker) routes(now time.Time, visit func(topology.NodeID, Route)) {
 	for _, e := range t.list {
-		if r, ok := e.resolve(now, t.staleAfter); ok {
+		if r, ok := t.resolve(e, now); ok {
 			visit(e.node, r)
 		}
 	}
@@ -219,8 +241,16 @@ func (t *tracker) routes(now time.Time, visit func(topology.NodeID, Route)) {
 
 // resolve decides between the observers: the mount while it is fresh, else the newest connection,
 // else the newest report of anybody, marked stale.
-func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool) {
-	best, byMount := e.mount, !e.mount.at.IsZero()
+func (t *tracker) resolve(e *evidence, now time.Time) (Route, bool) {
+	staleAfter := t.staleAfter
+	own, address := e.mount, ""
+	if len(own.vias) > 0 {
+		var known bool
+		if address, known = t.settle(&own); !known {
+			own = claim{}
+		}
+	}
+	best, byMount := own, !own.at.IsZero()
 	if !byMount || now.Sub(best.at) > staleAfter {
 		if c, ok := e.newestConnection(now, staleAfter); ok && (!byMount || now.Sub(c.at) <= staleAfter) {
 			best, byMount = c, false
@@ -229,8 +259,12 @@ func (e *evidence) resolve(now time.Time, staleAfter time.Duration) (Route, bool
 	if best.at.IsZero() {
 		return Route{}, false
 	}
+	if !byMount {
+		address = ""
+	}
 	r := Route{Forwarder: best.forwarder, Generation: best.generation, At: best.at, Since: best.first,
-		Shares: best.shares, Assumed: best.assumed,
+		Address: address,
+		Shares:  best.shares, Assumed: best.assumed,
 		ByMount: byMount, Lost: best.lost, Stale: now.Sub(best.at) > staleAfter}
 	for i := range e.listed {
 		c := &e.listed[i]

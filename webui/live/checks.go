@@ -211,7 +211,8 @@ func mappingCheck(s *Snapshot) api.Check {
 		c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
 			len(unseen), len(compute), some(unseen))
 		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's; " +
-			"on LNet, NFS, DVS and LWFS its agent needs [routes] (docs/agent.md)"
+			"on LNet, NFS, DVS and LWFS its agent needs [routes], and where the addresses of NFS's servers float " +
+			"theirs, too, by = \"addresses\" (docs/agent.md)"
 	}
 	return c
 }
@@ -295,9 +296,9 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 		}
 		c.Text = fmt.Sprintf("%d of %s cannot be asked where they are, nor moved: %s (%v)", len(quiet),
 			anomaly.Counted(len(ask), "compute node"), some(quiet), err)
-		c.Fix = "run fairway-agent on such nodes with orders.enabled = true, or set driver.kind = \"exec\" and a " +
-			"command " +
-			"of the site that moves them; what is seen of them comes from their forwarders and goes on"
+		c.Fix = "run fairway-agent on such nodes with orders.enabled = true (with driver.kind = \"ces\" on their " +
+			"protocol nodes), or set driver.kind = \"exec\" and a command of the site that moves them; what is seen " +
+			"of them comes from their forwarders and goes on"
 		return c
 	}
 	for _, n := range ask {

@@ -156,7 +156,7 @@ func TestLayerCheck(t *testing.T) {
 	c := layerCheck(board, now)
 	for _, want := range []string{"no queue on r2",
 		"LWFS server (2): operations, metadata [no bytes on io1; queue in some seconds: ",
-		"GPFS node (1): bytes, operations, metadata [no queue: its servers'; no time: ",
+		"GPFS node (1): bytes, operations, metadata [no queue: GPFS counts no requests of its NFS server; no time: ",
 		"DVS server (1): operations, metadata [no bytes; no queue: ",
 		"no source reports what a forwarder moves: gw1"} {
 		if !strings.Contains(c.Text, want) {

@@ -78,8 +78,9 @@ var layerKinds = []layerKind{
 		clients: "DVS counts requests on compute nodes, no bytes and no mean time"},
 	{name: "GPFS node", is: func(_ *collector.Frame, s map[string]bool) bool { return s["gpfs"] },
 		fix: map[string]string{"bytes": "run the agent as root, and GPFS: mmpmon prints nothing else"},
-		never: map[string]string{"queue": "its servers'", "metadata wait": "its servers'",
-			"time": "mmpmon's histograms cost the file system something; its clients' times stand in"},
+		never: map[string]string{"queue": "GPFS counts no requests of its NFS server",
+			"metadata wait": "GPFS counts no requests of its NFS server",
+			"time":          "mmpmon's histograms cost the file system something; its clients' times stand in"},
 		clients: "source.procfs on them would, of their NFS mounts"},
 	{name: "NFS server", is: func(f *collector.Frame, s map[string]bool) bool {
 		_, threads := f.Value(collector.Threads)

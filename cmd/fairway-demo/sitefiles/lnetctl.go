@@ -11,8 +11,8 @@ import (
 	"fairway/cmd/fairway-demo/sitefiles/model"
 )
 
-// Trick is what the site's lnetctl does instead of its work, on a node (empty: on all), for commands whose words
-// begin with Command (empty: for all).
+// Trick is what the site's lnetctl or mmces does instead of its work, on a node (empty: on all), for commands whose
+// words begin with Command (empty: for all).
 type Trick struct {
 	Node    string `json:"node"`
 	Command string `json:"command"`
@@ -26,6 +26,15 @@ const (
 	TrickIgnore = "ignore" // reports success and does nothing
 	TrickLie    = "lie"    // reports success, shows the change, and does nothing
 )
+
+// Check says what is wrong with a trick; an empty mode is right: it ends all.
+func (t *Trick) Check() error {
+	switch t.Mode {
+	case "", TrickBusy, TrickHang, TrickIgnore, TrickLie:
+		return nil
+	}
+	return fmt.Errorf("mode %q: want busy, hang, ignore or lie", t.Mode)
+}
 
 // shadow is what a lying lnetctl shows.
 type shadow struct {
@@ -45,13 +54,12 @@ type Answer struct {
 func (s *Site) Trick(t Trick) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch t.Mode {
-	case "":
+	if err := t.Check(); err != nil {
+		return err
+	}
+	if t.Mode == "" {
 		s.tricks, s.shadows = nil, map[string]*shadow{}
 		return nil
-	case TrickBusy, TrickHang, TrickIgnore, TrickLie:
-	default:
-		return fmt.Errorf("mode %q: want busy, hang, ignore or lie", t.Mode)
 	}
 	if t.Node != "" && s.model.Node(t.Node) == nil {
 		return fmt.Errorf("node %q is not of this site", t.Node)

@@ -67,10 +67,11 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over a command, which is mmpmon.
 func New(command string) *Source {
-	return newSource(func() (io.ReadCloser, error) { return startMmpmon(command) })
+	return Over(func() (io.ReadCloser, error) { return startMmpmon(command) })
 }
 
-func newSource(start func() (io.ReadCloser, error)) *Source {
+// Over makes a source over what start returns, which prints as mmpmon does.
+func Over(start func() (io.ReadCloser, error)) *Source {
 	return &Source{start: start, stop: make(chan struct{})}
 }
 

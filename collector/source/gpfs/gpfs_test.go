@@ -25,7 +25,7 @@ func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var to *io.PipeWriter
 		starts := 0
-		s := newSource(func() (io.ReadCloser, error) {
+		s := Over(func() (io.ReadCloser, error) {
 			from, w := io.Pipe()
 			to, starts = w, starts+1
 			return from, nil

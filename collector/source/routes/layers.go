@@ -4,15 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
+	"net/netip"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
 )
@@ -142,8 +147,58 @@ func (s *Source) nfsServers() (map[string]topology.ForwarderID, error) {
 		if on, known := s.names[server]; known {
 			out[f[1]] = on
 		}
+		if addr, err := netip.ParseAddr(server); err == nil && s.floating() {
+			out[f[1]] = topology.ForwarderID(addr.Unmap().String())
+		}
 	}
 	return out, nil
+}
+
+// floating says that the addresses of NFS's servers belong to no server for good; they stand for the forwarders then.
+func (s *Source) floating() bool { return s.opt.Kind == NFS && len(s.names) == 0 }
+
+// maxAddresses bounds what a forwarder reports; protocol nodes have a few.
+const maxAddresses = 256
+
+// ownAddresses reports the addresses that this node's kernel answers to, as its routing tables have them.
+func (s *Source) ownAddresses(into *collector.Reading) error {
+	b, err := fs.ReadFile(s.opt.Root, "proc/net/fib_trie")
+	if err != nil {
+		return fmt.Errorf("which addresses this node has: %w", err)
+	}
+	own, last := map[string]bool{}, netip.Addr{}
+	add := func(a netip.Addr) {
+		if a.IsGlobalUnicast() {
+			own[a.String()] = true
+		}
+	}
+	for line := range bytes.Lines(b) {
+		f := bytes.Fields(line)
+		switch {
+		case len(f) == 2 && string(f[0]) == "|--":
+			last, _ = netip.ParseAddr(string(f[1]))
+		case len(f) == 3 && string(f[0]) == "/32" && string(f[2]) == "LOCAL":
+			add(last)
+		}
+	}
+	if b, err = fs.ReadFile(s.opt.Root, "proc/net/if_inet6"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("which addresses this node has: %w", err)
+	}
+	for line := range bytes.Lines(b) {
+		f := bytes.Fields(line)
+		if a := [16]byte{}; len(f) > 3 && len(f[0]) == 2*len(a) {
+			if _, err := hex.Decode(a[:], f[0]); err == nil {
+				add(netip.AddrFrom16(a))
+			}
+		}
+	}
+	if len(own) == 0 || len(own) > maxAddresses {
+		return fmt.Errorf("proc/net/fib_trie: it has %d addresses of this node: want 1 to %d", len(own), maxAddresses)
+	}
+	for _, a := range slices.Sorted(maps.Keys(own)) {
+		into.Routes = append(into.Routes, collector.Route{Forwarder: topology.ForwarderID(s.opt.Node), Address: a})
+	}
+	return nil
 }
 
 // ofSelf reads a file of this process, or, where proc is another PID namespace's, of the first one.

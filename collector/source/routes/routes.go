@@ -5,6 +5,9 @@
 // LNet as its messages went, where lnetctl counts them by peer (2.10 and later), those of NFS as its mounts' bytes
 // went. Where neither was counted yet the shares are even and marked as assumed; those of DVS always are.
 //
+// Where NFS's servers have addresses that float, a client reports the address that each mount uses, and a forwarder
+// (Addresses) those that its kernel has now; the daemon puts them together.
+//
 // A tick reads one or two files of a few kB. On LNet with several routers lnetctl is run every ten seconds, beside the
 // ticks.
 package routes
@@ -29,10 +32,12 @@ const (
 	NFS  = "nfs"
 	DVS  = "dvs"
 	LWFS = "lwfs"
+	// Addresses is no layer but the other end of one: which addresses this forwarder has.
+	Addresses = "addresses"
 )
 
 // Kinds lists them.
-func Kinds() []string { return []string{LNet, NFS, DVS, LWFS} }
+func Kinds() []string { return []string{LNet, NFS, DVS, LWFS, Addresses} }
 
 // Options say what to look at.
 type Options struct {
@@ -40,7 +45,7 @@ type Options struct {
 	Node topology.NodeID
 	Root fs.FS // holds proc and sys
 	// Forwarders are by name what the layer calls them: a gateway's NID, a server's address, a DVS server's
-	// name, the name of LWFS's volume file.
+	// name, the name of LWFS's volume file. Of NFS none at all: its servers' addresses float.
 	Forwarders map[topology.ForwarderID]string
 	Net        string // of LNet, the file system's
 	Volume     string // of LWFS, the link to the volume file in use, below Root
@@ -82,6 +87,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	var count func() (map[topology.ForwarderID]uint64, error)
 	var err error
 	switch s.opt.Kind {
+	case Addresses:
+		return s.ownAddresses(into)
 	case LNet:
 		over, err = s.lnet()
 		count = func() (map[topology.ForwarderID]uint64, error) { return s.messages(over) }
@@ -100,12 +107,18 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		return err
 	}
 	into.RoutesComplete = true
+	if len(over) == 0 && s.floating() {
+		return fmt.Errorf("%w: no NFS file system is mounted", collector.ErrNoData)
+	}
 	if len(over) == 0 {
 		return fmt.Errorf("%w: none of the forwarders of [routes.forwarders] is in use", collector.ErrNoData)
 	}
 	parts, measured := s.divide(over, count, into.Now.Unix())
 	for _, f := range slices.Sorted(maps.Keys(over)) {
 		r := collector.Route{Client: s.opt.Node, Forwarder: f}
+		if s.floating() {
+			r.Forwarder, r.Address = "", string(f)
+		}
 		if len(over) > 1 {
 			if r.Share, r.Assumed = parts[f], !measured; r.Share <= 0 {
 				continue // it may, and does not

@@ -50,7 +50,7 @@ func TestRealSamples(t *testing.T) {
 	for name, check := range map[string]func(*testing.T){
 		"lnet stats": testLNetStats, "routes": testRoutes, "stats": testStatsFiles, "stats of 2.14": testSectionsOf214,
 		"nrs_policies": testPolicies, "rpc_stats": testRPCStats, "job_stats": testJobStats,
-		"linux": testPressureAndPorts, "lnetctl": testLnetctlNet,
+		"linux": testPressureAndPorts, "lnetctl": testLnetctlNet, "mmpmon": testMmpmon,
 	} {
 		t.Run(name, check)
 	}
@@ -289,4 +289,12 @@ func TestTables(t *testing.T) {
 			"4          1         1     up           21         0       NA       0 10.0.0.1@tcp\n")
 	same(t, "routers of 2.15", Release(15).Routers(rows),
 		"ref  rtr_ref alive router\n4          1    up 10.0.0.1@tcp\n")
+}
+
+func testMmpmon(t *testing.T) {
+	got := Mmpmon(FSIO{Addr: "10.22.0.106", Node: "ib-pitzer-rw02.ten", Cluster: "gpfs.domain", System: "scratch",
+		Disks: 48, Read: 205607400434, Written: 74839282351, Opens: 2377656, Closes: 2201576, Reads: 59420404,
+		Write: 18874626, Dirs: 40971, Inodes: 544768}, time.Unix(1579358234, 53212000))
+	want, _, _ := strings.Cut(sample(t, "dvs_gpfs/mmpmon_fs_io_s.txt"), "\n")
+	same(t, "mmpmon", got, want+"\n")
 }

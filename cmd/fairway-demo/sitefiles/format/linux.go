@@ -79,3 +79,14 @@ func Infiniband(in, out uint64, rateBits float64) map[string]string {
 		"state":                       "4: ACTIVE\n",
 	}
 }
+
+// FibTrie are the IPv4 addresses of a node in its table of local routes.
+func FibTrie(own []string) string {
+	var b strings.Builder
+	b.WriteString("Local:\n  +-- 0.0.0.0/0 2 0 2\n     +-- 127.0.0.0/8 2 0 2\n        |-- 127.0.0.1\n")
+	b.WriteString("           /32 host LOCAL\n")
+	for _, a := range own {
+		fmt.Fprintf(&b, "     |-- %s\n        /32 host LOCAL\n", a)
+	}
+	return b.String()
+}

@@ -17,10 +17,11 @@ const (
 	NFS  Layer = "nfs"
 	DVS  Layer = "dvs"
 	LWFS Layer = "lwfs"
+	GPFS Layer = "gpfs"
 )
 
 // Layers lists them.
-func Layers() []Layer { return []Layer{NFS, DVS, LWFS} }
+func Layers() []Layer { return []Layer{NFS, DVS, LWFS, GPFS} }
 
 const (
 	mountPoint = "/pfs"
@@ -48,13 +49,17 @@ func clientFiles(l Layer, c *Client, now time.Duration, start time.Time) format.
 	t := format.Tree{}
 	linux(t, now, start)
 	switch l {
-	case NFS:
+	case NFS, GPFS:
 		t["proc/1/mounts"], t["proc/1/mountstats"] = "proc /proc proc rw 0 0\n",
 			"device proc mounted on /proc with fstype proc\n"
-		if c.on != nil {
-			t["proc/1/mounts"] += fmt.Sprintf("%s:%s %s nfs rw,relatime,vers=3,proto=tcp,addr=%[1]s 0 0\n", c.on.Addr,
+		server := c.address
+		if server == "" && c.on != nil {
+			server = c.on.Addr
+		}
+		if server != "" {
+			t["proc/1/mounts"] += fmt.Sprintf("%s:%s %s nfs rw,relatime,vers=3,proto=tcp,addr=%[1]s 0 0\n", server,
 				export, mountPoint)
-			t["proc/1/mountstats"] += mountStats(c, now)
+			t["proc/1/mountstats"] += mountStats(c, server, now)
 		}
 	case DVS:
 		t["proc/1/mounts"] = "proc /proc proc rw 0 0\n"
@@ -68,10 +73,15 @@ func clientFiles(l Layer, c *Client, now time.Duration, start time.Time) format.
 	return t
 }
 
-// gatewayFiles are a gateway's, but for LWFS's trace.
-func gatewayFiles(l Layer, g *Gateway, now time.Duration, start time.Time) format.Tree {
+// gatewayFiles are a gateway's, but for LWFS's trace. A protocol node's own are the addresses that it has; floating are
+// those among them.
+func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, start time.Time) format.Tree {
 	t := format.Tree{}
 	linux(t, now, start)
+	if l == GPFS {
+		t["proc/net/fib_trie"] = format.FibTrie(append([]string{g.Addr}, floating...))
+		return t
+	}
 	at := format.Times{Now: start.Add(now), Since: start}
 	const lustre, instance = "sys/kernel/debug/lustre/", "-ffff9a005db50000"
 	t["sys/fs/lustre/version"] = release.String() + ".1\n"
@@ -93,13 +103,13 @@ func gatewayFiles(l Layer, g *Gateway, now time.Duration, start time.Time) forma
 }
 
 // mountStats is an NFS mount's part of mountstats.
-func mountStats(c *Client, now time.Duration) string {
+func mountStats(c *Client, server string, now time.Duration) string {
 	var b strings.Builder
 	r, w := &c.mount[Read], &c.mount[Write]
-	fmt.Fprintf(&b, "device %s:%s mounted on %s with fstype nfs statvers=1.1\n", c.on.Addr, export, mountPoint)
+	fmt.Fprintf(&b, "device %s:%s mounted on %s with fstype nfs statvers=1.1\n", server, export, mountPoint)
 	b.WriteString(
 		"\topts:\trw,vers=3,rsize=524288,wsize=524288,namlen=255,hard,proto=tcp,timeo=600,retrans=2,sec=sys," +
-			"mountaddr=" + c.on.Addr + ",mountvers=3,local_lock=none\n")
+			"mountaddr=" + server + ",mountvers=3,local_lock=none\n")
 	fmt.Fprintf(&b, "\t"+"age:\t%d\n\tcaps:\tcaps=0x3fc7,wtmult=512,dtsize=65536,bsize=0,namlen=255\n",
 		int((now - c.mounted).Seconds()))
 	b.WriteString("\tsec:\tflavor=1,pseudoflavor=1\n\tevents:\t0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n")

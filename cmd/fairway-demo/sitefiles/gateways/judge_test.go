@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"fairway/cmd/fairway-demo/sitefiles/model"
 	"fairway/collector"
 	"fairway/collector/source/dvs"
+	"fairway/collector/source/gpfs"
 	"fairway/collector/source/lustre"
 	"fairway/collector/source/lwfs"
 	"fairway/collector/source/procfs"
@@ -55,6 +57,7 @@ type watchedNode struct {
 	tree    *tree
 	disk    string // NFS: a folder with its files, too
 	sources []collector.Source
+	mmpmon  io.Writer // GPFS: what its source reads
 }
 
 // tree is a node's files. Its trace grows, as a file that is appended to; all other files are replaced.
@@ -117,11 +120,15 @@ func (g *grown) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 func (g *grown) Close() error { return nil }
 
 func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
-	w := &watched{Model: NewModel(seed), layer: l, start: time.Now(), board: window.NewBoard(0),
+	m := NewModel(seed)
+	if l == GPFS {
+		m.float(len(m.Gateways), 0)
+	}
+	w := &watched{Model: m, layer: l, start: time.Now(), board: window.NewBoard(0),
 		first: map[string]int{}, says: map[string]string{}}
 	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	proc := func(n *watchedNode) collector.Source {
-		if l == NFS {
+		if l == NFS || l == GPFS {
 			n.disk = t.TempDir()
 		}
 		return procOf(n)
@@ -137,8 +144,19 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 	}
 	for _, g := range w.Gateways {
 		n := &watchedNode{role: topology.Forwarder, id: topology.NodeID(g.Name), gateway: g, tree: &tree{}}
-		n.sources = []collector.Source{proc(n), lustre.New(n.tree)}
+		n.sources = []collector.Source{proc(n)}
+		if l != GPFS {
+			n.sources = append(n.sources, lustre.New(n.tree))
+		}
 		switch l {
+		case GPFS:
+			counts := gpfs.Over(func() (io.ReadCloser, error) {
+				r, w := io.Pipe()
+				n.mmpmon = w
+				return r, nil
+			})
+			t.Cleanup(func() { _ = counts.Close() })
+			n.sources = append(n.sources, counts)
 		case DVS:
 			n.sources = append(n.sources, dvs.New(n.tree, true))
 		case LWFS:
@@ -196,7 +214,7 @@ func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector
 	if n.client != nil {
 		files = clientFiles(w.layer, n.client, at, w.start)
 	} else {
-		files = gatewayFiles(w.layer, n.gateway, at, w.start)
+		files = gatewayFiles(w.layer, n.gateway, w.floating(n.gateway), at, w.start)
 		if w.layer == LWFS {
 			n.tree.trace = append(n.tree.trace, trace(n.gateway, w.start.Add(at))...)
 		}
@@ -206,6 +224,10 @@ func (w *watched) read(t *testing.T, n *watchedNode, at time.Duration) collector
 	}
 	n.tree.set(files)
 	now := time.Now()
+	if n.mmpmon != nil {
+		fmt.Fprint(n.mmpmon, mmpmon(n.gateway, now))
+		synctest.Wait()
+	}
 	r := collector.Reading{Now: now}
 	for _, s := range n.sources {
 		if err := s.Read(t.Context(), &r); err != nil && !errors.Is(err, collector.ErrNoData) {

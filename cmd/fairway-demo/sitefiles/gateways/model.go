@@ -46,7 +46,8 @@ type counted struct {
 // Client is a compute node.
 type Client struct {
 	Name, Addr string
-	on         *Gateway // nil: nothing is mounted
+	on         *Gateway // nil: nothing is mounted, or nobody answers at its address
+	address    string   // GPFS: what it has mounted; else its gateway's own
 	mounted    time.Duration
 	mount      [classes]counted // since then
 	ever       [classes]counted
@@ -91,6 +92,7 @@ type Model struct {
 	Clients  []*Client
 	Gateways []*Gateway
 	disks    []float64 // the share of its speed that each storage target has
+	ces      *ces      // of GPFS, else nil
 }
 
 // NewModel builds a site of 8 clients, 4 gateways and 4 storage targets.
@@ -129,6 +131,9 @@ func (m *Model) quiet(spares int) {
 	for i, c := range m.Clients {
 		c.stop()
 		c.on = m.Gateways[i%(len(m.Gateways)-spares)]
+	}
+	if m.ces != nil {
+		m.float(len(m.Clients)-2, spares) // most clients have an address of their own
 	}
 }
 
@@ -173,7 +178,7 @@ func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration
 	m.At(back, func() {
 		g.note(op, c, target, bytes, m.Now()-sent, m.Now()-begun)
 		c.ever[op].add(bytes, m.Now()-asked)
-		if c.on == g && c.mounted == mounted {
+		if (c.on == g || c.address != "") && c.mounted == mounted {
 			c.mount[op].add(bytes, m.Now()-asked)
 		}
 		m.ask(c, run)
@@ -227,10 +232,15 @@ func (m *Model) use(c *Client, g *Gateway, force bool) error {
 		return nil
 	}
 	c.mounted, c.mount = m.Now(), [classes]counted{}
+	m.unpark(c)
+	return nil
+}
+
+// unpark has the calls of a client ask that waited for a gateway.
+func (m *Model) unpark(c *Client) {
 	for ; c.parked > 0; c.parked-- {
 		m.ask(c, c.run)
 	}
-	return nil
 }
 
 // Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed.

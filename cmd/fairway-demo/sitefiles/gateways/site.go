@@ -26,6 +26,8 @@ type Site struct {
 	mu    sync.Mutex // guards everything that follows
 	model *Model
 	files *sitefiles.Files
+
+	tricks []sitefiles.Trick // of mmces
 }
 
 // New builds a site; Run lets it live. With named nothing runs but what StartJob starts, and the last spares gateways
@@ -35,6 +37,9 @@ func New(l Layer, seed uint64, dir string, named bool, spares int) (*Site, error
 		return nil, fmt.Errorf("layer %q: want lnet, or one of %v", l, Layers())
 	}
 	m := NewModel(seed)
+	if l == GPFS {
+		m.float(len(m.Gateways), 0)
+	}
 	switch {
 	case spares < 0 || spares >= len(m.Gateways):
 		return nil, fmt.Errorf("%d spare gateways of %d: want 0 to %d", spares, len(m.Gateways), len(m.Gateways)-1)
@@ -83,7 +88,8 @@ func (s *Site) Step(t time.Duration) error {
 		}
 	}
 	for _, g := range s.model.Gateways {
-		if err := s.files.Write(s.root(g.Name), gatewayFiles(s.layer, g, t, s.start)); err != nil {
+		if err := s.files.Write(s.root(g.Name), gatewayFiles(s.layer, g, s.model.floating(g), t,
+			s.start)); err != nil {
 			return err
 		}
 		if s.layer == LWFS {
@@ -165,7 +171,24 @@ func (s *Site) Serve(ctx context.Context) error {
 	}
 	m.HandleFunc("POST /fault", locked(s.model.Break))
 	m.HandleFunc("POST /mend", locked(func(f model.Fault) error { return s.model.Mend(f.Node) }))
-	m.HandleFunc("POST /tool", sitefiles.Order(s.tool))
+	m.HandleFunc("POST /tool", func(w http.ResponseWriter, r *http.Request) {
+		var c Call
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a := s.tool(c)
+		if a.Hang {
+			<-r.Context().Done()
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	m.HandleFunc("POST /trick", sitefiles.Order(func(t sitefiles.Trick) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.trick(t)
+	}))
 	m.HandleFunc("POST /job", sitefiles.Order(s.StartJob))
 	m.HandleFunc("POST /end", sitefiles.Order(s.StopJob))
 	m.HandleFunc("GET /truth", func(w http.ResponseWriter,
@@ -240,11 +263,22 @@ type Call struct {
 	Args []string `json:"args"` // the program first
 }
 
-// tool carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads to another
-// server.
-func (s *Site) tool(c Call) error {
+// tool runs a program of a node.
+func (s *Site) tool(c Call) sitefiles.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.layer == GPFS && len(c.Args) > 0 {
+		return s.cesTool(c.Node, c.Args)
+	}
+	if err := s.change(c); err != nil {
+		return sitefiles.Answer{Err: err.Error() + "\n", Code: 1}
+	}
+	return sitefiles.Answer{}
+}
+
+// change carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads to another
+// server.
+func (s *Site) change(c Call) error {
 	n := s.model.client(c.Node)
 	if n == nil || len(c.Args) < 2 {
 		return fmt.Errorf("%s: no node with %v", c.Node, c.Args)
@@ -281,14 +315,16 @@ func (s *Site) tool(c Call) error {
 }
 
 // Tool runs a program of a node of the site in a folder.
-func Tool(ctx context.Context, dir, node string, args []string) error {
-	return sitefiles.NewAsker(dir).Ask(ctx, "/tool", Call{node, args}, nil)
+func Tool(ctx context.Context, dir, node string, args []string) (a sitefiles.Answer, err error) {
+	err = sitefiles.NewAsker(dir).Ask(ctx, "/tool", Call{node, args}, &a)
+	return a, err
 }
 
 // Configure writes the agents' configurations and the nodes' programs.
 func (s *Site) Configure(a sitefiles.Agents) error {
 	for _, n := range s.Nodes() {
-		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Lnetctl, "mount", "umount"); err != nil {
+		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Lnetctl, "mount", "umount", "mmces",
+			"mmlscluster", "mmpmon"); err != nil {
 			return err
 		}
 	}
@@ -309,10 +345,26 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 	}
 	if s.model.client(node) == nil {
 		c["role"] = "forwarder"
+		if s.layer == GPFS {
+			source["gpfs"] = table{"enabled": true, "command": filepath.Join(sitefiles.PathIn(s.dir, node), "mmpmon")}
+			c["routes"] = table{"by": "addresses", "root": root}
+			if a.Orders {
+				names := table{}
+				for _, g := range s.model.Gateways {
+					names[g.Name] = cesName(g)
+				}
+				c["orders"] = table{"enabled": true, "by": "ces", "forwarders": names}
+			}
+			return c
+		}
 		source["lustre"] = table{"enabled": true, "root": root}
 		if s.layer == LWFS {
 			source["lwfs"] = table{"enabled": true, "trace": filepath.Join(root, filepath.FromSlash(traceFile))}
 		}
+		return c
+	}
+	if s.layer == GPFS {
+		c["routes"] = table{"by": "nfs", "root": root}
 		return c
 	}
 	names, mounted := table{}, table{}
@@ -356,8 +408,11 @@ func (s *Site) Machine() []table {
 
 // Driver is how the daemon moves nodes: by their agents, or by the site's command, whose words these are.
 func (s *Site) Driver(command []string) (kind string, argv []string) {
-	if s.layer == LWFS {
+	switch s.layer {
+	case LWFS:
 		return "exec", command
+	case GPFS:
+		return "ces", nil
 	}
 	return "agents", nil
 }
@@ -391,9 +446,12 @@ func Command(ctx context.Context, dir string, order []byte) (answers []map[strin
 			if o.Force {
 				args = slices.Insert(args, 1, "-l")
 			}
-			if err := Tool(ctx, dir, string(m.Node), args); err != nil {
+			switch done, err := Tool(ctx, dir, string(m.Node), args); {
+			case err != nil:
 				a["error"] = err.Error()
-			} else {
+			case done.Code != 0:
+				a["error"] = strings.TrimSpace(done.Err)
+			default:
 				a["ok"] = true
 			}
 		}
