@@ -388,6 +388,19 @@ func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
 	}
 }
 
+// Of the gateways that nobody uses a job is granted some of each back end: two in front of one carry no more than it.
+func TestGrantedGatewaysAreOfDifferentBackEnds(t *testing.T) {
+	m := newMachine(8, 2, 4)
+	m.behind = map[topology.ForwarderID]topology.NodeID{"f0": "be0", "f1": "be1", "f2": "be0", "f3": "be0", "f4": "be1",
+		"f5": "be1"}
+	s := newSite(t, m, remap.ModeApprove)
+	s.past(t, "BIG", 8, nil)
+	a := s.dispatch(t, "1", "BIG", cns(0, 8))
+	if got := fmt.Sprint(a.Decision.Forwarders); got != "[f2 f4 f3 f5]" {
+		t.Errorf("granted are %s: %+v", got, a.Decision)
+	}
+}
+
 func TestLiveDataOverrideHistoryOfANeighbour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, newMachine(8, 1, 2), remap.ModeApprove)
