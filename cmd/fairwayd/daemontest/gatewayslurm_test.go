@@ -16,8 +16,8 @@ import (
 	"fairway/webui/api"
 )
 
-// program is a job of two nodes: what each of them runs after it has printed the forwarder that its mount uses. It ends
-// when it is told to.
+// program is a job of two nodes: what each of them runs after it has printed the forwarder that its mount uses. It runs
+// on until ended is called.
 type program struct {
 	name   string
 	nodes  []topology.NodeID
