@@ -168,8 +168,8 @@ func sourcesCheck(h health) api.Check {
 		texts = append(texts[:nameAtMost], fmt.Sprintf("and %d more", len(texts)-nameAtMost))
 	}
 	c.Level, c.Text = api.CheckWarned, strings.Join(texts, "; ")
-	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has nothing " +
-		"to read"
+	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has " +
+		"nothing to read"
 	return c
 }
 
@@ -252,8 +252,9 @@ func backEndsCheck(h health) api.Check {
 	}{{h.noData, "reads and writes", "Enable_NFS_Stats"}, {h.noMeta, "metadata operations", "Enable_FULLV4_Stats"}} {
 		lack.of = slices.DeleteFunc(lack.of, func(n topology.NodeID) bool { return h.behind[n] == 0 })
 		if len(lack.of) > 0 {
-			c.Level, c.Text = api.CheckWarned, fmt.Sprintf("back ends of gateways do not count %s, so one that is slow "+
-				"at them is taken for its gateways: %s", lack.what, some(lack.of))
+			c.Level = api.CheckWarned
+			c.Text = fmt.Sprintf("back ends of gateways do not count %s, so one that is slow at them is taken for its "+
+				"gateways: %s", lack.what, some(lack.of))
 			c.Fix = "set " + lack.toHave + " = true in NFS_CORE_PARAM of their ganesha"
 		}
 	}
