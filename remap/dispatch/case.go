@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"fairway/collector/topology"
@@ -140,7 +141,7 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 	byDefault := reached(s)
 	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
-		_, sick := s.SickBehind(f)
+		finding, sick := s.SickBehind(f)
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
 			if state == remap.ForwarderIdle && !used[f] && !claimed && !sick {
@@ -152,7 +153,13 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 			}
 		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
 			p.Anomalous = append(p.Anomalous, f)
-		case sick || !s.MayCarry(f):
+		case sick:
+			p.Anomalous = append(p.Anomalous, f)
+			if p.Why == nil {
+				p.Why = map[topology.ForwarderID]string{}
+			}
+			p.Why[f] = fmt.Sprintf("waits for its back end %s, which is slow (%s)", finding.Node, finding.ID)
+		case !s.MayCarry(f):
 			p.Anomalous = append(p.Anomalous, f)
 		}
 	}

@@ -382,6 +382,10 @@ func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
 	if err != nil || len(p.Moves) != 2 || p.Moves[0] != (remap.Move{Node: "c2", From: "f0", To: "f3"}) {
 		t.Errorf("%+v, %v; %+v; want c2 and c3 on f3, which is in front of be1", p.Moves, err, a)
 	}
+	if why := a.Decision.Reasons[len(a.Decision.Reasons)-1].Text; !strings.HasPrefix(why,
+		"default forwarder f0 waits for its back end be0, which is slow (F-1); ") {
+		t.Errorf("the reason is %q", why)
+	}
 	m.busy["f3"] = true
 	if a := s.dispatch(t, "2", "NEW", cns(0, 2)); a.Plan != "" {
 		t.Errorf("moved within the sick back end: %+v", a)

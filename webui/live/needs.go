@@ -241,7 +241,7 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 	return &api.Remedy{Action: api.ActLook, Key: "n", Text: "look at its evidence"}
 }
 
-// besides are the healthy gateways in front of other back ends than a slow one; none where it is no back end.
+// besides are the healthy gateways in front of other back ends than a slow one; none for another kind of node.
 func besides(slow topology.NodeID, sit *remap.Situation) (gateways []string) {
 	is := false
 	for f, l := range sit.Load {
