@@ -36,7 +36,7 @@ var layerProofs = []struct {
 		{"real", "cmd/fairway-demo", "TestRealGatewayFaultsAreFound"},
 		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
 		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
-		{}}},
+		{"real", "cmd/fairwayd/daemontest", "TestSlurmJobsAreGrantedGateways"}}},
 	{"LNet routers", [6]proof{
 		{"model", "cmd/fairway-demo/sitefiles", "TestSourcesReadEveryRelease"},
 		{"model", "cmd/endtoend", "TestMappingNeedsNoRightToMove"},

@@ -81,6 +81,13 @@ func TestOneClassOfAJobIsNoSuspect(t *testing.T) {
 	if d.explain(n, readSlow, &v); strings.Contains(v.Sentence, "canary") {
 		t.Errorf("without any canary: %s", v.Sentence)
 	}
+	n.ratio[Write] = 0 // as of a forwarder without a clock
+	for through, want := range map[float64]string{0: "it is not now", 1: "is slow at canaries"} {
+		n.through = [2]float64{through, through}
+		if d.explain(n, joint, &v); !strings.Contains(v.Sentence, want) {
+			t.Errorf("accused by load and canaries, of which canaries alone show %g now: %s", through, v.Sentence)
+		}
+	}
 }
 
 // TestAccusationEnds: a node that is well again, or hardly slower than its peers, is not held for what it was; one that

@@ -44,15 +44,20 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	case capped:
 		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID,
 			100*n.Habit.CapAt)
-	case canary:
-		if min(n.ratio[Read], n.ratio[Write]) < visible {
+	default: // both classes, by its load, by canaries or by both: what the load shows says more
+		shown := max(n.ratio[Read], n.ratio[Write])
+		if top == canary {
+			shown = min(n.ratio[Read], n.ratio[Write])
+		}
+		if shown < visible {
 			v.Sentence = fmt.Sprintf(
 				"%s is slow at canaries: reads %s and writes %s as long as through its peers", n.ID,
 				anomaly.Times(math.Exp(n.through[Read])), anomaly.Times(math.Exp(n.through[Write])))
+			if top != canary && max(n.through[Read], n.through[Write]) < visible {
+				v.Sentence = fmt.Sprintf("%s was slow at reading and writing, for its load; it is not now", n.ID)
+			}
 			return
 		}
-		fallthrough // what its load shows says more
-	default:
 		v.Sentence = fmt.Sprintf("%s is %s slow at reading and %s at writing, for its load", n.ID, anomaly.Times(r),
 			anomaly.Times(w))
 	}

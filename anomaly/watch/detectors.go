@@ -197,8 +197,8 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 	for _, v := range d.byClient.Second(now, d.second.byClients) {
 		if i := slices.IndexFunc(out, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
 			out = append(out, v)
-		} else if v.Level > out[i].Level {
-			out[i] = v
+		} else if v.Level >= out[i].Level {
+			out[i] = v // what the load suffers says more than what canaries do
 		}
 	}
 	return worst(out, d.clients.links.judge(now, out))

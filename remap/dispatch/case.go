@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"fairway/collector/topology"
@@ -131,16 +132,16 @@ func reached(s *remap.Situation) func(topology.ForwarderID) bool {
 }
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
-// load that no other job uses or has claimed, those that nobody uses by default first. Anomalous
-// are, of the job's own, those that may not carry it: excluded, confirmed slow, without data, dedicated
-// to another job, or in front of a back end that is confirmed slow.
+// load that no other job uses or has claimed, those that nobody uses by default first, those of one back end not
+// together. Anomalous are, of the job's own, those that may not carry it: excluded, confirmed slow, without data,
+// dedicated to another job, or in front of a back end that is confirmed slow.
 func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
 	claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
 	var shared []topology.ForwarderID
 	byDefault := reached(s)
 	for _, f := range s.Index.Forwarders() {
 		owner, claimed := claims[f]
-		_, sick := s.SickBehind(f)
+		finding, sick := s.SickBehind(f)
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
 			if state == remap.ForwarderIdle && !used[f] && !claimed && !sick {
@@ -152,12 +153,32 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 			}
 		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
 			p.Anomalous = append(p.Anomalous, f)
-		case sick || !s.MayCarry(f):
+		case sick:
+			p.Anomalous = append(p.Anomalous, f)
+			if p.Why == nil {
+				p.Why = map[topology.ForwarderID]string{}
+			}
+			p.Why[f] = fmt.Sprintf("waits for its back end %s, which is slow (%s)", finding.Node, finding.ID)
+		case !s.MayCarry(f):
 			p.Anomalous = append(p.Anomalous, f)
 		}
 	}
-	p.Idle = append(p.Idle, shared...)
+	p.Idle = append(inTurns(s, p.Idle), inTurns(s, shared)...)
 	return p
+}
+
+// inTurns orders forwarders so that their back ends take turns: several in front of one back end carry no more than it
+// does. Those with several back ends, or none of their own, stay in front.
+func inTurns(s *remap.Situation, all []topology.ForwarderID) []topology.ForwarderID {
+	turns, turn := map[topology.NodeID]int{}, map[topology.ForwarderID]int{}
+	for _, f := range all {
+		if server := s.Load[f].BackEnd; server != "" {
+			turn[f] = turns[server]
+			turns[server]++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b topology.ForwarderID) int { return cmp.Compare(turn[a], turn[b]) })
+	return all
 }
 
 // assign turns a decision into moves: a default forwarder that was replaced sends its nodes to the

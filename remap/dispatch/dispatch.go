@@ -119,6 +119,7 @@ type job struct {
 	on      []topology.ForwarderID
 	files   map[topology.NodeID]nodeFiles // of the nodes that reported them
 	opens   opens
+	served  float64 // operation-seconds in service of the servers behind gateways
 	locks   callbacks
 	answer  *Answer // nil after a restart
 

@@ -382,9 +382,26 @@ func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
 	if err != nil || len(p.Moves) != 2 || p.Moves[0] != (remap.Move{Node: "c2", From: "f0", To: "f3"}) {
 		t.Errorf("%+v, %v; %+v; want c2 and c3 on f3, which is in front of be1", p.Moves, err, a)
 	}
+	if why := a.Decision.Reasons[len(a.Decision.Reasons)-1].Text; !strings.HasPrefix(why,
+		"default forwarder f0 waits for its back end be0, which is slow (F-1); ") {
+		t.Errorf("the reason is %q", why)
+	}
 	m.busy["f3"] = true
 	if a := s.dispatch(t, "2", "NEW", cns(0, 2)); a.Plan != "" {
 		t.Errorf("moved within the sick back end: %+v", a)
+	}
+}
+
+// Of the gateways that nobody uses a job is granted some of each back end: two in front of one carry no more than it.
+func TestGrantedGatewaysAreOfDifferentBackEnds(t *testing.T) {
+	m := newMachine(8, 2, 4)
+	m.behind = map[topology.ForwarderID]topology.NodeID{"f0": "be0", "f1": "be1", "f2": "be0", "f3": "be0", "f4": "be1",
+		"f5": "be1"}
+	s := newSite(t, m, remap.ModeApprove)
+	s.past(t, "BIG", 8, nil)
+	a := s.dispatch(t, "1", "BIG", cns(0, 8))
+	if got := fmt.Sprint(a.Decision.Forwarders); got != "[f2 f4 f3 f5]" {
+		t.Errorf("granted are %s: %+v", got, a.Decision)
 	}
 }
 

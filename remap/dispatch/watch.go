@@ -46,32 +46,34 @@ func (d *Dispatcher) watch(now time.Time) {
 		all[id] = &seen{list: j.run.NodeList}
 	}
 	d.mu.RUnlock()
-	of, observed := map[topology.NodeID]*seen{}, d.cfg.Situation().Observed
-	for _, s := range all {
-		for _, n := range s.list {
-			of[n] = s
+	of, s := map[topology.NodeID]*seen{}, d.cfg.Situation()
+	for _, v := range all {
+		for _, n := range v.list {
+			of[n] = v
 		}
 	}
 	if len(all) == 0 {
 		return
 	}
+	servers := behind(s)
 	d.cfg.Frames(func(f *collector.Frame) {
 		if now.UnixMilli()-f.TimeMillis >= freshFor.Milliseconds() {
 			return
 		}
-		if s := of[f.Node]; s != nil {
-			s.add(f, observed[f.Node])
-			s.locks.add(f)
+		servers.add(f, of[f.Node])
+		if v := of[f.Node]; v != nil {
+			v.add(f, s.Observed[f.Node])
+			v.locks.add(f)
 		}
 		for i := range f.Jobs {
-			if s := all[f.Jobs[i].Job]; s != nil {
-				s.addFiles(f.Node, f.Jobs[i].Samples)
-				s.addOpens(f, f.Jobs[i].Samples)
+			if v := all[f.Jobs[i].Job]; v != nil {
+				v.addFiles(f.Node, f.Jobs[i].Samples)
+				v.addOpens(f, f.Jobs[i].Samples)
 			}
 		}
 	})
+	servers.share()
 	// A job that starts waits for the lock: what takes long is done before it.
-	s := d.cfg.Situation()
 	for _, v := range all {
 		v.on = defaultOrObserved(s, v.list)
 	}
@@ -128,6 +130,7 @@ type seen struct {
 	on       []topology.ForwarderID
 	tick     history.Tick
 	metaWait float64 // metadata operations under way
+	served   float64 // and those of them in service of the servers behind gateways
 	files    map[topology.NodeID]nodeFiles
 	opens    map[topology.NodeID]opened
 	locks    lockSecond
@@ -191,13 +194,14 @@ func (j *job) note(v *seen, now time.Time) {
 		j.since, j.watched = now, now.Add(-watchEvery)
 		j.meter = history.NewMeter(j.run.Start, j.run.Nodes)
 	}
-	under := v.metaWait
+	under := v.metaWait - v.served
 	for _, one := range v.opens {
 		under -= one.served
 	}
 	v.tick.At, v.tick.Seconds = now, min(freshFor, max(0, now.Sub(j.watched))).Seconds()
 	j.watched = now
 	j.meter.Add(&v.tick)
+	j.served += v.served * v.tick.Seconds
 	j.live = dfra.Live{BW: max(j.live.BW, v.tick.Read+v.tick.Write), IOPS: max(j.live.IOPS, v.tick.Ops),
 		MetaQueue: max(j.live.MetaQueue, under/float64(max(1, len(j.on))))}
 }
@@ -241,7 +245,7 @@ func (d profiler) finish(ctx context.Context, r history.Run) error {
 	served := 0.0
 	d.mu.RLock()
 	if j := d.ended[r.Job]; j != nil {
-		served = j.opens.served
+		served = j.served + j.opens.served
 	}
 	d.mu.RUnlock()
 	p, err := history.Build(ctx, d.cfg.Seconds, r, served)

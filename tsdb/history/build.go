@@ -38,7 +38,7 @@ type Selector interface {
 // Build makes the profile of an ended run from what the collectors saw on its compute nodes
 // (r.NodeList) and on its forwarders. A compute node's counters are taken for the job's own, so nodes
 // must not be shared by jobs. It returns nil where nothing was collected of any node. served are the operation-seconds
-// that the run's metadata operations were in service of metadata servers; 0: not known.
+// that the run's metadata operations were in service of metadata servers or back ends; 0: not known.
 func Build(ctx context.Context, store Selector, r Run, served float64) (*Profile, error) {
 	from, to := r.Start.Unix(), r.End.Unix()+1
 	step := max(1, (to-from+longest-1)/longest)

@@ -55,9 +55,9 @@ func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*I
 	inc.Plans = planned
 	aerr := inc.audit(ctx, s)
 	var serr error
-	if s.Situation.IsForwarder(topology.ForwarderID(f.Node)) {
+	if beside := clients(s.Situation, f.Node); beside != nil {
 		c := Compared{Node: f.Node, Class: f.Class, Named: f.Evidence, Accused: inc.Accused, Shown: s.Shown, Now: now,
-			Clients: clients(s.Situation)}
+			Clients: beside}
 		c.Clients[f.Node] = append(c.Clients[f.Node], moved...)
 		inc.Series, serr = Read(ctx, s.Store, c)
 	} else {
@@ -88,14 +88,26 @@ func life(changes []anomaly.Change) []Step {
 	return out
 }
 
-// clients are the compute nodes of each forwarder.
-func clients(s *remap.Situation) map[topology.NodeID][]topology.NodeID {
+// clients are the compute nodes of each forwarder, or where the node is a back end of gateways, of each back end; nil
+// where it is neither.
+func clients(s *remap.Situation, node topology.NodeID) map[topology.NodeID][]topology.NodeID {
 	out := map[topology.NodeID][]topology.NodeID{}
+	at := topology.ForwarderID.Node
+	if !s.IsForwarder(topology.ForwarderID(node)) {
+		at = func(f topology.ForwarderID) topology.NodeID { return s.Load[f].BackEnd }
+	}
 	for _, f := range s.Machine.ByRole(topology.Forwarder) {
-		out[f.ID] = nil
+		if n := at(topology.ForwarderID(f.ID)); n != "" {
+			out[n] = nil
+		}
+	}
+	if _, is := out[node]; !is {
+		return nil
 	}
 	for n, f := range s.Used {
-		out[f.Node()] = append(out[f.Node()], n)
+		if of := at(f); of != "" {
+			out[of] = append(out[of], n)
+		}
 	}
 	for _, nodes := range out {
 		slices.Sort(nodes)
@@ -115,7 +127,7 @@ func plans(ctx context.Context, s Sources, f *anomaly.Finding) (out []Plan, move
 			break
 		}
 		if rec.Proposed != nil && slices.ContainsFunc(rec.Proposed.Moves, func(m remap.Move) bool {
-			return m.From.Node() == f.Node
+			return m.From.Node() == f.Node || s.Situation.Load[m.From].BackEnd == f.Node
 		}) {
 			ids = append(ids, rec.Plan)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/watch"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/window"
@@ -59,11 +60,13 @@ type health struct {
 	failing map[string][]topology.NodeID // by source and error
 	behind  map[topology.NodeID]int      // gateways of each back end
 	storage map[topology.NodeID]bool     // storage servers that report
+	// Storage servers that count reads and writes or metadata operations, and not the other.
+	noData, noMeta []topology.NodeID
 }
 
 func readHealth(p *Picture, now time.Time) health {
-	h := health{map[topology.NodeID]bool{}, map[topology.NodeID]time.Duration{}, map[string][]topology.NodeID{},
-		map[topology.NodeID]int{}, map[topology.NodeID]bool{}}
+	h := health{reports: map[topology.NodeID]bool{}, off: map[topology.NodeID]time.Duration{},
+		failing: map[string][]topology.NodeID{}, behind: map[topology.NodeID]int{}, storage: map[topology.NodeID]bool{}}
 	p.cfg.Board.All(func(f *window.Node) {
 		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
@@ -74,6 +77,14 @@ func readHealth(p *Picture, now time.Time) health {
 			h.off[f.Node] = f.Ahead
 		}
 		h.storage[f.Node] = f.Role == topology.Storage
+		_, data := f.Value(collector.WriteOps)
+		_, meta := f.Value(collector.MetaOps)
+		switch {
+		case data && !meta:
+			h.noMeta = append(h.noMeta, f.Node)
+		case meta && !data:
+			h.noData = append(h.noData, f.Node)
+		}
 		for _, src := range f.Sources {
 			if src.Name == "ganesha" && f.Role == topology.Forwarder {
 				for _, t := range f.Targets {
@@ -81,7 +92,7 @@ func readHealth(p *Picture, now time.Time) health {
 				}
 			}
 			if src.Err != "" {
-				key := src.Name + ": " + src.Err
+				key := src.Name + ": " + strings.TrimPrefix(src.Err, src.Name+": ")
 				h.failing[key] = append(h.failing[key], f.Node)
 			}
 		}
@@ -157,7 +168,8 @@ func sourcesCheck(h health) api.Check {
 		texts = append(texts[:nameAtMost], fmt.Sprintf("and %d more", len(texts)-nameAtMost))
 	}
 	c.Level, c.Text = api.CheckWarned, strings.Join(texts, "; ")
-	c.Fix = "run 'fairway-agent check' on such a node, or switch the source off there"
+	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has " +
+		"nothing to read"
 	return c
 }
 
@@ -233,6 +245,19 @@ func backEndsCheck(h health) api.Check {
 			"back ends of gateways do not report, so a slow one is taken for its gateways: "+
 				some(silent)
 		c.Fix = `run fairway-agent there, with role = "storage" and [source.ganesha]`
+		return c
+	}
+	for _, lack := range []struct {
+		of           []topology.NodeID
+		what, toHave string
+	}{{h.noData, "reads and writes", "Enable_NFS_Stats"}, {h.noMeta, "metadata operations", "Enable_FULLV4_Stats"}} {
+		lack.of = slices.DeleteFunc(lack.of, func(n topology.NodeID) bool { return h.behind[n] == 0 })
+		if len(lack.of) > 0 {
+			c.Level = api.CheckWarned
+			c.Text = fmt.Sprintf("back ends of gateways do not count %s, so one that is slow at them is taken for its "+
+				"gateways: %s", lack.what, some(lack.of))
+			c.Fix = "set " + lack.toHave + " = true in NFS_CORE_PARAM of their ganesha"
+		}
 	}
 	return c
 }

@@ -81,16 +81,24 @@ func (d placed) Observe(context.Context, []topology.NodeID) (topology.Mapping, e
 	return topology.Mapping(d), nil
 }
 
-// A back end without an agent would be taken for its gateways when it is slow.
+// A back end without an agent, or one that does not count what it serves, would be taken for its gateways when it is
+// slow.
 func TestBackEndsCheck(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		reports bool
+		counts  []collector.Metric
 		level   api.CheckLevel
 		says    string
 	}{
-		{"all report", true, api.CheckOK, "2 gateways in front of 2 back ends"},
-		{"one does not", false, api.CheckWarned, "do not report, so a slow one is taken for its gateways: be2"},
+		{"all report", true, []collector.Metric{collector.WriteOps, collector.MetaOps}, api.CheckOK,
+			"2 gateways in front of 2 back ends"},
+		{"nothing in this second", true, nil, api.CheckOK, "2 gateways in front of 2 back ends"},
+		{"one does not", false, nil, api.CheckWarned, "do not report, so a slow one is taken for its gateways: be2"},
+		{"without FULLV4", true, []collector.Metric{collector.WriteOps}, api.CheckWarned,
+			"do not count metadata operations, so one that is slow at them is taken for its gateways: be2"},
+		{"without its data", true, []collector.Metric{collector.MetaOps}, api.CheckWarned,
+			"do not count reads and writes, so one that is slow at them is taken for its gateways: be2"},
 	} {
 		b := window.NewBoard(0)
 		now := time.Now()
@@ -103,7 +111,11 @@ func TestBackEndsCheck(t *testing.T) {
 		frames := []collector.Frame{gateway("gw1", "be1"), gateway("gw2", "be2"),
 			{Node: "be1", Role: topology.Storage, TimeMillis: second}}
 		if c.reports {
-			frames = append(frames, collector.Frame{Node: "be2", Role: topology.Storage, TimeMillis: second})
+			f := collector.Frame{Node: "be2", Role: topology.Storage, TimeMillis: second}
+			for _, m := range c.counts {
+				f.Samples = append(f.Samples, collector.Sample{Metric: m})
+			}
+			frames = append(frames, f)
 		}
 		b.Take(frames, now)
 		got := backEndsCheck(readHealth(&Picture{cfg: Config{Board: b}}, now))

@@ -42,6 +42,11 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	}
 	addUnreported(p.cfg.Board, &d)
 	d.Storage = p.storage(s, id)
+	if d.BackEnd = string(s.Situation.Load[id].BackEnd); d.BackEnd != "" {
+		if f, sick := s.Situation.SickBehind(id); sick {
+			d.BackEnd = fmt.Sprintf("%s (%s: a forwarder in front of another one helps)", f.Sentence, f.ID)
+		}
+	}
 	p.addPeers(s, &d)
 	f, seen := p.cfg.Board.Frame(id.Node())
 	if !seen {

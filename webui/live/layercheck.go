@@ -213,7 +213,7 @@ func (k *layerKind) words(n int, missing map[string][]topology.NodeID) (text str
 		fixes = append(fixes, fmt.Sprintf("%s, %s: %s", k.name, col.name,
 			cmp.Or(fix, "run 'fairway-agent check' there")))
 	}
-	text = fmt.Sprintf("%s (%d): %s", k.name, n, strings.Join(works, ", "))
+	text = fmt.Sprintf("%s (%d): %s", k.name, n, cmp.Or(strings.Join(works, ", "), "nothing of all in this second"))
 	if len(lacks) > 0 {
 		text += " [" + strings.Join(lacks, "; ") + "]"
 	}

@@ -30,7 +30,7 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 		if clients == nil {
 			clients = clientsByJob(sit)
 		}
-		n := need(f, jobs, clients[topology.ForwarderID(f.Node)], plans, sit)
+		n := need(f, jobs, behind(clients, f.Node, sit), plans, sit)
 		if n.Plan != "" {
 			used[n.Plan] = true
 		}
@@ -130,7 +130,24 @@ func NeedOf(f *anomaly.Finding, sit *remap.Situation, plans []remap.Plan) api.Ne
 	for i := range sit.Jobs {
 		jobs[sit.Jobs[i].ID] = &sit.Jobs[i]
 	}
-	return need(f, jobs, clientsByJob(sit)[topology.ForwarderID(f.Node)], plans, sit)
+	return need(f, jobs, behind(clientsByJob(sit), f.Node, sit), plans, sit)
+}
+
+// behind counts the nodes of each job behind a forwarder, or behind the gateways of a back end.
+func behind(clients map[topology.ForwarderID]map[topology.JobID]int, node topology.NodeID,
+	sit *remap.Situation) map[topology.JobID]int {
+	if on := clients[topology.ForwarderID(node)]; on != nil {
+		return on
+	}
+	out := map[topology.JobID]int{}
+	for f, on := range clients {
+		if sit.Load[f].BackEnd == node {
+			for id, n := range on {
+				out[id] += n
+			}
+		}
+	}
+	return out
 }
 
 // need is a finding as a need; on counts the nodes of each job behind its node.
@@ -205,10 +222,7 @@ func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.Jo
 func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.Remedy {
 	for i := range plans {
 		p := &plans[i]
-		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
-			return leaves(&m, topology.ForwarderID(f.Node),
-				sit)
-		}) {
+		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return leaves(&m, f.Node, sit) }) {
 			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, sit)}
 		}
 	}
@@ -218,17 +232,42 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 			Else: &api.Remedy{Action: remap.ActExclude, Key: "e", Text: "drain it"}}
 	case f.Kind.OfJob():
 		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move the nodes that wait elsewhere"}
+	case f.Kind == anomaly.TargetSlow:
+		if gateways := besides(f.Node, sit); len(gateways) > 0 {
+			return &api.Remedy{Action: api.ActLook, Key: "n",
+				Text: "nodes of its gateways are better served by " + shortNodes(gateways)}
+		}
 	}
 	return &api.Remedy{Action: api.ActLook, Key: "n", Text: "look at its evidence"}
 }
 
-// leaves says that a waiting plan's move takes its node off a forwarder: where the node is now counts, and not where it
-// was when the plan was proposed, perhaps while the plan of the job before was still being taken back.
-func leaves(m *remap.Move, f topology.ForwarderID, sit *remap.Situation) bool {
-	if at, ok := sit.Observed[m.Node]; ok {
-		return at == f
+// besides are the healthy gateways in front of other back ends than a slow one; none for another kind of node.
+func besides(slow topology.NodeID, sit *remap.Situation) (gateways []string) {
+	is := false
+	for f, l := range sit.Load {
+		_, sick := sit.SickBehind(f)
+		switch {
+		case l.BackEnd == slow:
+			is = true
+		case l.BackEnd != "" && !sick && sit.State(f).Healthy():
+			gateways = append(gateways, string(f))
+		}
 	}
-	return slices.Contains(m.Sources(), f)
+	if !is {
+		return nil
+	}
+	return gateways
+}
+
+// leaves says that a waiting plan's move takes its node off a forwarder, or off the gateways of a back end: where the
+// node is now counts, and not where it was when the plan was proposed, perhaps while the plan of the job before was
+// still being taken back.
+func leaves(m *remap.Move, slow topology.NodeID, sit *remap.Situation) bool {
+	on := func(f topology.ForwarderID) bool { return f.Node() == slow || sit.Load[f].BackEnd == slow }
+	if at, ok := sit.Observed[m.Node]; ok {
+		return on(at) && !on(m.To)
+	}
+	return slices.ContainsFunc(m.Sources(), on) && !on(m.To)
 }
 
 // namedNodes is how many letters the names of a plan's nodes may take, for where to and the key to be seen behind them

@@ -83,3 +83,36 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 		t.Errorf("%+v %+v", first, first.Remedy)
 	}
 }
+
+// A slow back end's victims are behind its gateways, and only what leaves these for another back end helps.
+func TestWhatHelpsAgainstASlowBackEnd(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	m := &topology.Machine{}
+	load := map[topology.ForwarderID]remap.Load{}
+	for f, server := range map[topology.ForwarderID]topology.NodeID{"gw1": "be1", "gw2": "be2", "gw3": "be1",
+		"gw4": "be2"} {
+		m.Nodes = append(m.Nodes, topology.Node{ID: f.Node(), Role: topology.Forwarder})
+		load[f] = remap.Load{LastSeen: now, BackEnd: server, ReadBytesPerSec: new(0.0), WriteBytesPerSec: new(0.0),
+			MetaOpsPerSec: new(0.0)}
+	}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m, Load: load,
+		Jobs: []remap.Job{{ID: "5", App: "climate", User: "wei", Nodes: []topology.NodeID{"cn1", "cn2", "cn3"}}},
+		Findings: []anomaly.Finding{{ID: "F-1", Node: "be1", Kind: anomaly.TargetSlow, State: anomaly.Confirmed,
+			Impact: []anomaly.Impact{{Job: "5", Share: .5}}}}})
+	sit.Observed = topology.Mapping{"cn1": "gw1", "cn2": "gw3", "cn3": "gw2"}
+	sit.Used = sit.Observed
+	within := remap.Plan{ID: "P-1", Moves: []remap.Move{{Node: "cn1", From: "gw1", To: "gw3"}}}
+	away := remap.Plan{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "gw3", To: "gw4"}}}
+	for _, c := range []struct {
+		plans      []remap.Plan
+		plan, text string
+	}{{nil, "", "nodes of its gateways are better served by gw[2,4]"},
+		{[]remap.Plan{within}, "", "nodes of its gateways are better served by gw[2,4]"},
+		{[]remap.Plan{within, away}, "P-2", "move cn2 to gw4 (idle)"}} {
+		n := needs(sit, c.plans, now)[0]
+		if n.Finding != "F-1" || n.Plan != c.plan || n.Remedy.Text != c.text || len(n.Victims) != 1 ||
+			n.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 50 %" {
+			t.Errorf("with %d plans: %+v, %+v", len(c.plans), n, n.Remedy)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -84,6 +85,25 @@ func TestJobsOfSharedNodesAreNotGuessed(t *testing.T) {
 	for i, want := range []topology.JobID{"", "7", "9", ""} {
 		if rows[i].Job != want {
 			t.Errorf("%s: job %q, want %q", rows[i].ID, rows[i].Job, want)
+		}
+	}
+}
+
+// A gateway's page names its back end, and the finding of one that is slow.
+func TestPageNamesTheBackEnd(t *testing.T) {
+	now := time.Now()
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "gw1", Role: topology.Forwarder}}}
+	for want, finds := range map[string][]anomaly.Finding{
+		"be1": nil,
+		"be1 takes 45 ms for a read, usually 1.1 ms (F-1: a forwarder in front of another one helps)": {{ID: "F-1",
+			Node: "be1", Kind: anomaly.TargetSlow, State: anomaly.Confirmed,
+			Sentence: "be1 takes 45 ms for a read, usually 1.1 ms"}},
+	} {
+		sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m, Findings: finds,
+			Load: map[topology.ForwarderID]remap.Load{"gw1": {LastSeen: now, BackEnd: "be1"}}})
+		p := New(Config{Board: window.NewBoard(0), Situation: func() *remap.Situation { return sit }})
+		if d, err := p.Forwarder(t.Context(), "gw1", false); err != nil || d.BackEnd != want {
+			t.Errorf("%q, %v; want %q", d.BackEnd, err, want)
 		}
 	}
 }

@@ -341,6 +341,7 @@ export async function forwarderPage(app, id) {
           : `never seen. Is fairway-agent running on ${id}?`,
       ]);
     if (d.drained) lines.push(['drained', d.drained]);
+    if (d.back_end) lines.push(['back end', d.back_end]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     for (const f of openFindings())
       lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);

@@ -23,12 +23,11 @@ type slurmSite struct {
 	d  *realDaemon
 }
 
-// newSlurmSite starts two forwarders for four compute nodes, and a spare one.
-func newSlurmSite(t *testing.T) *slurmSite {
+// newSlurmSite starts a forwarding layer with four compute nodes; dispatch is that section of the configuration.
+func newSlurmSite(t *testing.T, cfg testbed.Config, dispatch string) *slurmSite {
 	t.Helper()
 	dir := t.TempDir()
-	cfg := testbed.Config{Forwarders: 3, ComputeNodes: 4, Slurm: true,
-		Mapping: topology.Mapping{"cn000": "fwd000", "cn001": "fwd000", "cn002": "fwd001", "cn003": "fwd001"}}
+	cfg.ComputeNodes, cfg.Slurm = 4, true
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
@@ -64,7 +63,7 @@ func newSlurmSite(t *testing.T) *slurmSite {
 	conf.WriteString("[desk]\nmode = \"auto\"\nplans_per_minute = 100\n[driver]\nkind = \"agents\"\n" +
 		fmt.Sprintf("[slurm]\njobs = [\"%s\"]\nevery = \"10s\"\n", strings.Join(tb.SlurmArgv("squeue", "--json"),
 			`", "`)) +
-		"[dispatch]\nv_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")
+		"[dispatch]\n" + dispatch)
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
 	}
@@ -123,7 +122,9 @@ func (s *slurmSite) profile(id topology.JobID) (v api.ProfileView) {
 // end everything is as before. A third and a fourth run find the daemon hung and dead.
 func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := newSlurmSite(t)
+	// Two forwarders for the compute nodes, and a spare one.
+	s := newSlurmSite(t, testbed.Config{Forwarders: 3, Mapping: topology.Mapping{"cn000": "fwd000", "cn001": "fwd000",
+		"cn002": "fwd001", "cn003": "fwd001"}}, "v_min_bytes = 2e7\nn_min = 1.0\nf = 1.0\n")
 	defaults := s.tb.Machine().Default
 
 	first, out := s.run("writer", 2)

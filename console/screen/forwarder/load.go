@@ -62,6 +62,10 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		texts := chart.WrapItems(unreported(d, never), max(1, w-12))
 		lines = append(lines, chart.LabelledLines("NOT KNOWN", texts, w)...)
 	}
+	if d.BackEnd != "" {
+		lines = append(lines, chart.LabelledLines("BACK END", chart.WrapItems([]string{chart.Clean(d.BackEnd)},
+			max(1, w-12)), w)...)
+	}
 	return lines
 }
 

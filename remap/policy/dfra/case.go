@@ -125,6 +125,8 @@ type Rival struct {
 type Pool struct {
 	Idle      []topology.ForwarderID `json:"idle"`
 	Anomalous []topology.ForwarderID `json:"anomalous"`
+	// Why says of anomalous ones what is the matter where it is not they themselves.
+	Why map[topology.ForwarderID]string `json:"why,omitempty"`
 }
 
 // Case is everything a decision depends on.

@@ -7,6 +7,7 @@
 package dfra
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -272,7 +273,8 @@ func (s *decider) replaceAnomalous() {
 			continue
 		}
 		if !s.tried("anomaly", float64(len(spare)), 1, len(spare) > 0,
-			"default forwarder %s is anomalous; idle healthy forwarders that can take its place: %d", f, len(spare)) {
+			"default forwarder %s %s; idle healthy forwarders that can take its place: %d", f,
+			cmp.Or(s.c.Forwarders.Why[f], "is anomalous"), len(spare)) {
 			continue
 		}
 		s.d.Forwarders[i], spare = spare[0], spare[1:]
