@@ -59,7 +59,7 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 
 func movedBy(p *remap.Plan) Moved {
 	return Moved{ID: p.ID, Title: remap.Title(p), Job: p.Job, User: p.User, Proposer: p.Proposer, Created: p.Created,
-		State: p.State, Why: p.Why(), Expected: p.Ledger.Expected(),
+		State: p.State, Why: p.Why(), Expected: p.Expected(),
 		Outcome: p.Ledger.Outcome(), Brought: p.Effect.Text()}
 }
 

@@ -1,7 +1,7 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { counted, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
@@ -51,10 +51,9 @@ const signs = [
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
 /** How many times as long as its peers, as both faces write it (console/chart Times). @param {any} r */
-function times(r) {
+function slower(r) {
   if (r.slow === null || r.slow === undefined) return r.state === 'idle' ? 'idle' : '-';
-  if (r.slow < 1.5) return '1x';
-  return r.slow > 100 ? 'over 100x' : `${number(r.slow)}x`;
+  return r.slow < 1.5 ? '1x' : times(r.slow);
 }
 /** @type {import('./table.js').Column[]} */
 const slowness = [
@@ -63,7 +62,7 @@ const slowness = [
     head: 'SLOW',
     title: 'how many times as long operations take as on its peers at the same load; confirmed first',
     num: true,
-    text: times,
+    text: slower,
     value: r => rank(r),
   },
   {
