@@ -83,8 +83,8 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
-	p.addPlans(&o, rows)
 	o.Needs = append(needs(sit, p.plans, now), silent(o.Forwarders)...)
+	p.addPlans(&o, rows)
 	nameSufferers(o.Forwarders, o.Needs)
 	o.Findings = bySuffering(o.Findings, o.Needs)
 	addWaits(p.cfg.detectors(), &o)
@@ -197,14 +197,19 @@ func topOf(f *collector.Frame) (top topJob) {
 	return top
 }
 
-// addPlans lists the plans that wait for a person and marks the forwarders that they touch.
+// addPlans lists the plans that wait for a person and marks the forwarders that they touch; one that several touch has
+// the plan that is needed first.
 func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.ForwarderRow) {
+	place := make(map[string]int, len(o.Needs))
+	for i := range o.Needs {
+		place[o.Needs[i].Plan] = i
+	}
 	for i := range p.plans {
 		q := &p.plans[i]
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
 			for _, id := range append(m.Sources(), m.To) {
-				if row := rows[id.Node()]; row != nil {
+				if row := rows[id.Node()]; row != nil && (row.Plan == "" || place[q.ID] < place[row.Plan]) {
 					row.Plan = q.ID
 				}
 			}

@@ -5,7 +5,7 @@ import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=
 import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
-import { Needs } from './needs.js?v=__V__';
+import { Needs, chosenPlan } from './needs.js?v=__V__';
 import { Strip } from './strip.js?v=__V__';
 import { Waits } from './sparks.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
@@ -286,7 +286,7 @@ function forwardersPage(app, q, asTable) {
       {
         levels,
         digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)),
-        marks: o.forwarders.map((/** @type {any} */ r) => mark(r).slice(-1)),
+        marks: o.forwarders.map((/** @type {any} */ r) => mark(r, chosenPlan(o)).slice(-1)),
       },
       o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()),
     );
@@ -373,8 +373,8 @@ function forwardersPage(app, q, asTable) {
       A: [
         'plan that waits',
         () => {
-          const n = (o?.needs ?? []).find((/** @type {any} */ x) => x.remedy?.plan || x.plan);
-          if (n) app.go(`/plans/${n.remedy?.plan ?? n.plan}`);
+          const plan = chosenPlan(o);
+          if (plan) app.go(`/plans/${plan}`);
           else app.note('No plan waits for you.');
         },
       ],
@@ -424,7 +424,7 @@ function forwardersPage(app, q, asTable) {
         r.id,
         ...columns.slice(1).map(c => c.text(r)),
         digit(r, m),
-        mark(r),
+        mark(r, chosenPlan(o)),
       ]),
     ];
   }

@@ -134,9 +134,9 @@ func (p *Screen) openNeed(s *screen.State) tea.Cmd {
 	return s.Host.Open(whereOf(&s.Shown.Needs[p.need]))
 }
 
-// openPlan opens the plan that the first need waits for: it is read and approved there.
-func openPlan(s *screen.State) tea.Cmd {
-	if id := chosenPlan(s); id != "" {
+// openPlan opens the chosen plan: it is read and approved there.
+func (p *Screen) openPlan(s *screen.State) tea.Cmd {
+	if id := p.chosenPlan(s); id != "" {
 		return s.Host.Open(screen.AtPlan(id))
 	}
 	s.Note = "no plan waits; " + s.Key(screen.ActPropose) + " proposes one"

@@ -98,7 +98,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 			p.sort = table.Sorting{Column: c}
 		}
 	case screen.ActApprove:
-		return openPlan(s)
+		return p.openPlan(s)
 	case screen.ActTable:
 		p.asTable = !p.asTable
 	case screen.ActPanel:
