@@ -18,8 +18,8 @@ export const needAt = n =>
 
 /** What helps, with its keys. @param {any} r @returns {(string|HTMLElement)[]} */
 export const remedyWords = r => [
-  `${r.text} `,
-  h('kbd', null, r.key),
+  r.text,
+  ...(r.key ? [' ', h('kbd', null, r.key)] : []),
   ...(r.else ? [', or ', ...remedyWords(r.else)] : []),
 ];
 
