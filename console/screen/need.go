@@ -82,7 +82,9 @@ func VictimWords(all []api.Victim) []string {
 	short.Write()
 	out := []string{v.Text + more, short.Text + more}
 	if v.Share >= 0.005 {
-		out = append(out, fmt.Sprintf("%s waits %.0f %%%s", name, 100*v.Share, more))
+		for _, short := range []string{name, "job " + string(v.Job)} {
+			out = append(out, fmt.Sprintf("%s waits %.0f %%%s", short, 100*v.Share, more))
+		}
 	}
 	for i := range out {
 		out[i] = chart.Clean(out[i])

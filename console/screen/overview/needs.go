@@ -62,29 +62,25 @@ func since(s *screen.State, n *api.Need) string {
 // look is how loud a need is.
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
-// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
-// has a second line rather than an end that is missing.
+// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong and
+// who suffers have a second line rather than an end that is missing; else how long it has been gives way to the next line.
 func (n *need) lines(s *screen.State, w int, room bool) []string {
 	p := s.Palette
-	what, rest := n.what, ""
-	if wide := w - ansi.StringWidth(n.sign+"  "+n.tail); room && ansi.StringWidth(what) > wide {
-		wrapped := chart.Wrap(what, wide)
-		what, rest = wrapped[0], strings.Join(wrapped[1:], " ")
-	}
-	out := []string{p.Paint(n.look(s), chart.Ends(n.sign+" "+what, " "+n.tail, w))}
-	if rest != "" {
-		out = append(out, p.Paint(n.look(s), chart.Clip("   "+rest, w)))
-	}
-	who := screen.Fitting(n.victims, w-3)
-	switch {
-	case who == "" && n.remedy == "":
-	case who == "":
-		out = append(out, chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
-	case ansi.StringWidth(who)+ansi.StringWidth(n.remedy)+6 <= w:
-		out = append(out, "   "+who+" · "+p.Paint(p.Accent, n.remedy))
+	head, tail, behind := n.sign+" "+n.what, " "+n.tail, ""
+	var out []string
+	switch wide := w - ansi.StringWidth(tail); {
+	case ansi.StringWidth(head) <= wide || len(n.victims) == 0 && !room:
+		out = []string{chart.Ends(head, tail, w)}
+	case room:
+		wrapped := chart.Wrap(n.what, wide-ansi.StringWidth(n.sign+" "))
+		out = []string{chart.Ends(n.sign+" "+wrapped[0], tail, w), chart.Clip("   "+strings.Join(wrapped[1:], " "), w)}
 	default:
-		out = append(out, chart.Clip("   "+who, w), chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
+		out, behind = []string{chart.Clip(head, w)}, tail
 	}
+	for i := range out {
+		out[i] = p.Paint(n.look(s), out[i])
+	}
+	out = append(out, n.help(s, w-3, room, behind)...)
 	if !p.Blocks {
 		for i := range out {
 			out[i] = strings.ReplaceAll(out[i], " · ", "; ")
@@ -93,8 +89,35 @@ func (n *need) lines(s *screen.State, w int, room bool) []string {
 	return out
 }
 
-// roomy is how many lines the list of needs has where the first may take one more.
-const roomy = 4
+// help is who suffers and what to press, in w columns behind an indent; behind stands at the end of its first line.
+func (n *need) help(s *screen.State, w int, room bool, behind string) []string {
+	p := s.Palette
+	wide := w - ansi.StringWidth(behind)
+	who := []string{screen.Fitting(n.victims, wide)}
+	if room && len(n.victims) > 0 && ansi.StringWidth(n.victims[0]) > wide {
+		if whole := chart.Wrap(n.victims[0], wide); len(whole) == 2 {
+			who = whole
+		}
+	}
+	remedy := p.Paint(p.Accent, n.remedy)
+	last := &who[len(who)-1]
+	switch both := *last + " · " + remedy; {
+	case *last == "":
+		*last = remedy
+	case n.remedy != "" && ansi.StringWidth(both) <= wide:
+		*last = both
+	case n.remedy != "":
+		who = append(who, remedy)
+	}
+	who[0] = chart.Ends(who[0], behind, w)
+	for i := range who {
+		who[i] = "   " + chart.Clip(who[i], w)
+	}
+	return who
+}
+
+// roomy is how many lines the list of needs has where the first may take two more.
+const roomy = 5
 
 // needLines draws as many needs as fit h lines, and counts the others.
 func (p *Screen) needLines(s *screen.State, w, h int) []string {
@@ -105,9 +128,14 @@ func (p *Screen) needLines(s *screen.State, w, h int) []string {
 	var out []string
 	for i := range all {
 		n := needOn(s, i)
-		lines, left := n.lines(s, w, h >= roomy), all-i-1
+		lines, left := n.lines(s, w, h >= roomy && i == 0), all-i-1
 		if i > 0 && (len(out)+len(lines) > h || left > 0 && len(out)+len(lines) > h-1) {
-			out = append(out, chart.Clip(fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext)), w))
+			more := fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext))
+			if last := out[len(out)-1]; len(out) < h {
+				out = append(out, chart.Clip(more, w))
+			} else if ansi.StringWidth(last+more) <= w {
+				out[len(out)-1] = chart.Ends(last, more, w)
+			}
 			break
 		}
 		if p.panel == panelNeeds && i == p.need && !p.asTable {

@@ -278,6 +278,7 @@ const (
 	gaugeLines = 3  // of the machine's gauges, two beside each other
 	gridFrom   = 16 // forwarders from which on the grid is drawn
 	tallest    = 4  // lines of a gauge
+	shortNeeds = 3  // of what needs a person, without a box: what, who suffers, what to press
 )
 
 // stripHeight is how many lines each of the machine's gauges has: more where the list leaves some of h free.
@@ -311,15 +312,11 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		left := w * 56 / 100
 		high := stripHeight(len(s.Shown.Forwarders), h)
 		box := frame + gaugeLines*high
-		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2, high), left, box), left,
+		lines = append(lines, chart.Beside(s.Palette.Box(stripTitle(s), strip(s, left-2, high), left, box), left,
 			s.Palette.Box("NEEDS YOU", p.needLines(s, w-left-2, box-frame), w-left, box))...)
 	} else {
 		lines = append(lines, shortStrip(s, w))
-		most := 3
-		if p.small {
-			most = 2
-		}
-		for _, l := range p.needLines(s, w-1, most) {
+		for _, l := range p.needLines(s, w-1, shortNeeds) {
 			lines = append(lines, " "+l)
 		}
 	}
