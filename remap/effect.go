@@ -20,6 +20,9 @@ type Effect struct {
 	// Latency is the mean time of a request of the class that its nodes waited longest for before the move.
 	Latency *Change `json:"latency,omitempty"` // seconds; absent: too few requests, or nobody reports them
 	Class   string  `json:"class,omitempty"`   // read, write or metadata
+	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0: none
+	// said so.
+	Expected float64 `json:"expected,omitempty"`
 	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all their clients
 	// together.
 	ByClients bool `json:"by_clients,omitempty"`
@@ -101,8 +104,12 @@ func (e *Effect) Text() string {
 		}
 		text += fmt.Sprintf("%s%s %s latency %s", sep, whose, e.Class, fromTo(*l, milliseconds))
 		sep = "; "
-		if by := l.Before / l.After; by >= helpedFrom {
-			text += ", " + anomaly.Digits(by) + "x as fast"
+		by := l.Before / l.After
+		if by >= helpedFrom {
+			text += ", " + anomaly.Times(by) + " as fast"
+		}
+		if e.Expected > 0 {
+			text += " (expected " + anomaly.Times(e.Expected) + ")"
 		}
 	}
 	if r := e.Rate; r != nil {

@@ -22,6 +22,8 @@ type FrozenForwarder struct {
 	Busy    *float64       `json:"busy"` // share of the peak, 0..1; null where it was not known
 	Load    Load           `json:"load"`
 	Clients int            `json:"clients"`
+	// Slow is by how much operations took longer through it than through its peers, by the findings about it.
+	Slow []Slowness `json:"slow,omitempty"`
 }
 
 // Freeze keeps what the situation says of the forwarders and nodes of moves.
@@ -35,7 +37,7 @@ func (s *Situation) Freeze(moves []Move) Frozen {
 			if _, done := f.Forwarders[id]; !done && id != "" {
 				load := s.Load[id]
 				f.Forwarders[id] = FrozenForwarder{State: s.State(id), Busy: load.Busy(), Load: load,
-					Clients: s.Clients[id]}
+					Clients: s.Clients[id], Slow: slownessOf(s.Findings, id)}
 			}
 		}
 		if g := s.Routes[m.Node].Generation; g > 0 {

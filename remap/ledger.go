@@ -50,8 +50,11 @@ func (l *Ledger) Expected() string {
 		return ""
 	}
 	p := l.Predicted
-	if p == nil {
+	switch {
+	case p == nil:
 		return "not known: no run like this one was measured"
+	case !(p.VolumeBytes > 0):
+		return "" // the last run did no I/O: it predicts nothing
 	}
 	text := fmt.Sprintf("%s by %s in %s of I/O, as the last run like it did (%d known)", anomaly.Size(p.VolumeBytes),
 		anomaly.Counted(p.IONodes, "node"), spell(p.IOSeconds), l.Runs)

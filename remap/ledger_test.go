@@ -27,7 +27,7 @@ func TestALedgerInWords(t *testing.T) {
 		{&Ledger{Measured: &IOFigures{VolumeBytes: 1e9, IOSeconds: 2, PeakBytesPerSec: 5e8}},
 			"not known: no run like this one was measured", "I/O time 2 s for 1 GB, 500 MB/s at its peak"},
 		{&Ledger{Predicted: &IOFigures{}, Measured: &IOFigures{}},
-			"0 B by 0 nodes in 0 s of I/O, as the last run like it did (0 known)",
+			"",
 			"I/O time 0 s for 0 B, 0 B/s at its peak"},
 	} {
 		if e, o := c.ledger.Expected(), c.ledger.Outcome(); e != c.expected || o != c.outcome {

@@ -54,7 +54,7 @@ func (h *plans) show(w http.ResponseWriter, v *remap.Preview) error {
 	p := api.PlanView{Plan: v.Plan, Brought: v.Plan.Effect.Text(), Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines,
 		Checks: v.Checks,
 		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
-		Expected: v.Plan.Ledger.Expected(), Outcome: v.Plan.Ledger.Outcome()}
+		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	return api.WriteJSON(w, p)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/tsdb"
@@ -44,11 +45,19 @@ func (h *reports) get(w http.ResponseWriter, r *http.Request, _ access.Caller) e
 		return fromDesk(err)
 	}
 	snap := h.picture.Snapshot()
+	now := map[string]*anomaly.Finding{} // what they cost grows between the journal's changes
+	for i := range snap.Overview.Findings {
+		now[snap.Overview.Findings[i].ID] = &snap.Overview.Findings[i]
+	}
 	s := report.Sources{Site: snap.Machine.Name, Version: h.version, Runs: h.runs, Records: h.desk.History,
 		Plan: h.desk.Plan, Store: h.store}
 	for i := range findings {
-		if findings[i].Open() {
-			s.Open = append(s.Open, findings[i])
+		f := &findings[i]
+		if newer := now[f.ID]; newer != nil && !newer.Changed.Before(f.Changed) {
+			f = newer
+		}
+		if f.Open() {
+			s.Open = append(s.Open, *f)
 		}
 	}
 	nodes, err := h.store.Nodes(r.Context())

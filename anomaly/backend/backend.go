@@ -408,9 +408,9 @@ func (d *Detector) explain(id topology.NodeID, n *node, worst int, v *anomaly.Ve
 	}
 	v.Evidence["gateways_ratio"] = math.Exp(n.slower[worst])
 	v.Sentence = fmt.Sprintf(
-		"%s through every gateway of %s takes %s times as long as before, through those of "+
+		"%s through every gateway of %s takes %s as long as before, through those of "+
 			"other back ends it does not: the server or the way to it is slow", what[c], id,
-		anomaly.Digits(math.Exp(max(0, n.slower[worst]))))
+		anomaly.Times(math.Exp(max(0, n.slower[worst]))))
 	if n.answer > stopped {
 		v.Evidence["answer_seconds"] = n.answer
 		v.Sentence += fmt.Sprintf("; its process takes %s ms to answer its agent: it is stopped or starved",

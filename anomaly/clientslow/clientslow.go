@@ -384,6 +384,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 			continue
 		}
 		v.Evidence[failslow.Class(c).String()+"_ratio"] = r
+		v.Evidence[failslow.Class(c).String()+"_seconds"] = math.Exp(n.Class[c].Took)
 		if r > visiblyBy {
 			slow++
 		} else if c != worst {

@@ -108,6 +108,12 @@ func TestOnlyTheSlowOneIsAccused(t *testing.T) {
 			if v := l.last["fwd2"]; !strings.Contains(v.Sentence, c.words) || v.Confidence < 0.5 {
 				t.Errorf("%s: %+v", c.name, v)
 			}
+			if c.class >= 0 { // what a plan expects is by the class's own times
+				took := l.last["fwd2"].Evidence[failslow.Class(c.class).String()+"_seconds"]
+				if took == 0 || took != l.last["fwd2"].Evidence["took_seconds"] {
+					t.Errorf("%s: %v", c.name, l.last["fwd2"].Evidence)
+				}
+			}
 			l.slow = func(int, int) float64 { return 1 }
 			l.live(300)
 			if v := l.last["fwd2"]; v.Level != anomaly.Clean {

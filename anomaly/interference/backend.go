@@ -84,7 +84,8 @@ func (d *Detector) sayBackend(kind anomaly.Kind, s *streak, ratio float64, what 
 	d.verdicts = append(d.verdicts, anomaly.Verdict{
 		Node: anomaly.Everywhere, Kind: kind, Level: anomaly.Alarm, Since: since,
 		Confidence: min(0.99, 0.8+0.01*float64(s.on)), Score: ratio,
-		Sentence: fmt.Sprintf("%s %.1f times as long as usual, behind every forwarder alike", what, ratio),
+		Sentence: fmt.Sprintf("%s %s as long as usual, behind every forwarder alike", what,
+			anomaly.Times(ratio)),
 		Evidence: map[string]float64{"ratio": ratio},
 	})
 }

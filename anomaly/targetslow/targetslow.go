@@ -208,8 +208,8 @@ func (d *Detector) decide(s subject, t *target) {
 		v.Since = time.Unix(since, 0).UTC()
 		v.Confidence = min(0.99, score/1.3)
 		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.ratio)}
-		v.Sentence = fmt.Sprintf("%s takes %s times as long as the other targets of %s at the same time", s.id,
-			anomaly.Digits(math.Exp(t.ratio)), s.group)
+		v.Sentence = fmt.Sprintf("%s takes %s as long as the other targets of %s at the same time", s.id,
+			anomaly.Times(math.Exp(t.ratio)), s.group)
 	}
 	d.verdicts = append(d.verdicts, v)
 }

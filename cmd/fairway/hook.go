@@ -142,7 +142,7 @@ func decided(a *dispatch.Answer) string {
 	case a.Plan == "":
 		return "keeps its default forwarders"
 	case a.Decision.Action == dfra.Default:
-		return fmt.Sprintf("away from slow forwarders, plan %s %s", a.Plan, a.State)
+		return fmt.Sprintf("off forwarders that may not carry it, plan %s %s", a.Plan, a.State)
 	}
 	return fmt.Sprintf("%s on %d forwarders, plan %s %s", a.Decision.Action, a.Decision.Count, a.Plan, a.State)
 }

@@ -117,10 +117,7 @@ func Times(v *float64) string {
 	if *v < 1.5 {
 		return "1x"
 	}
-	if *v > anomaly.Saturated {
-		return anomaly.Times(*v)
-	}
-	return Number(*v) + "x"
+	return anomaly.Times(*v)
 }
 
 // Box puts a frame of w columns and h lines around lines, with a title in its upper edge.

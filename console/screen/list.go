@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
 	"fairway/console/chart"
@@ -20,6 +21,8 @@ type Listing[T any] struct {
 	Line   func(s *State, row *T) string
 	Title  func(s *State, rows []T) string
 	Open   func(row *T) Address
+	// In a terminal of less than Whole columns the first Narrow are shown, where a column of the list ends.
+	Narrow, Whole int
 	// Noun is what the rows are; Empty says what to do while there are none.
 	Noun, Empty string
 }
@@ -112,7 +115,15 @@ func (p *List[T]) Body(s *State, w, h int) []string {
 		return append([]string{""}, chart.Paragraphs(w, fmt.Sprintf("None of %s has that. Escape shows all again.",
 			anomaly.Counted(len(p.rows.Value), p.of.Noun)))...)
 	}
-	return append([]string{s.Bold(chart.Clip(p.of.Head, w))},
+	return append([]string{s.Bold(chart.Clip(p.of.narrow(p.of.Head, w), w))},
 		table.Lines(s.Palette, len(rows), min(p.cursor, len(rows)-1), w, h-1, "",
-			func(i int) string { return p.of.Line(s, &rows[i]) })...)
+			func(i int) string { return p.of.narrow(p.of.Line(s, &rows[i]), w) })...)
+}
+
+// narrow leaves out the last columns of a line that do not fit.
+func (l *Listing[T]) narrow(line string, w int) string {
+	if w >= l.Whole {
+		return line
+	}
+	return ansi.Truncate(line, l.Narrow, "")
 }

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"context"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -84,6 +85,36 @@ func (t *Trend) Layer(of func(*api.LayerNow) *float64) []*float64 {
 		out[i] = of(&t.layer[i])
 	}
 	return out
+}
+
+// unwatched counts the steps before the first of which anything is known.
+func (t *Trend) unwatched() int {
+	for i := range t.layer {
+		if t.layer[i] != (api.LayerNow{}) {
+			return i
+		}
+	}
+	return len(t.layer)
+}
+
+// Unwatched is how many of w columns lie before anything is known.
+func (t *Trend) Unwatched(w int) int {
+	n := len(t.layer)
+	if w <= 0 || n == 0 {
+		return 0
+	}
+	each := max(1, (n+w-1)/w)
+	return max(0, w-(n-t.unwatched()+each-1)/each)
+}
+
+// Begun is when the first of the steps shown was watched; zero where all were, or none is known yet.
+func (t *Trend) Begun() time.Time {
+	before := t.unwatched()
+	n := len(t.layer) - before
+	if n == 0 || before == 0 {
+		return time.Time{}
+	}
+	return time.Unix((t.step-int64(n)+1)*stepOf, 0)
 }
 
 // Slow is how many times as long as its peers a forwarder took, the oldest first.

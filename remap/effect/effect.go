@@ -86,6 +86,7 @@ func Measure(ctx context.Context, store Selector, a Ask) (*remap.Effect, error) 
 	if err := r.rate(ctx, nodes); err != nil {
 		return nil, err
 	}
+	a.Plan.Foresee(e)
 	e.Judge()
 	switch {
 	case !over:

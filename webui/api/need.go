@@ -46,15 +46,24 @@ type Victim struct {
 type Remedy struct {
 	Plan   string       `json:"plan,omitempty"`
 	Action remap.Action `json:"action"`
-	Key    string       `json:"key"`
+	Key    string       `json:"key,omitempty"`
 	Text   string       `json:"text"` // such as: move cn[002-003] to fwd007 (idle)
 	Else   *Remedy      `json:"else,omitempty"`
 }
+
+// Waits says that some job waits for it now.
+func (n *Need) Waits() bool {
+	return slices.ContainsFunc(n.Victims, func(v Victim) bool { return v.waits() })
+}
+
+// waits says that it is more than what differs from second to second.
+func (v *Victim) waits() bool { return v.Share >= 0.005 }
 
 // What is done about a finding without a plan.
 const (
 	ActPropose remap.Action = "propose"
 	ActLook    remap.Action = "look"
+	ActNothing remap.Action = "nothing" // no job waits; without a key
 )
 
 // Write makes the victim's words.
@@ -71,7 +80,7 @@ func (v *Victim) Write() {
 	}
 	b.WriteString(": ")
 	switch {
-	case v.Share < 0.005:
+	case !v.waits():
 		b.WriteString("waits no more")
 	case v.Nodes > 0 && v.Waiting > 0:
 		fmt.Fprintf(&b, "%d of %s wait %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), 100*v.Share)

@@ -25,8 +25,8 @@ type PlanView struct {
 	PreviewHash string        `json:"preview_hash"`
 	Lines       []string      `json:"lines"` // what each move does, in words
 	Checks      []remap.Check `json:"checks"`
-	// Expected is what the plan should bring and Outcome what it brought, in words; empty where no policy
-	// made it, and before the job has ended.
+	// Expected is what the plan should bring, by the findings about what it leaves and the last run of a job that a
+	// policy moves; Outcome what that job came to once it has ended. In words; empty where that is not known.
 	Expected string `json:"expected,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
 	// Brought says in words what the moves were measured to bring, while it is measured what so far (Effect).

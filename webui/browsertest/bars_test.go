@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/cmd/fairway-demo/simsite"
+	"fairway/webui/api"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
@@ -102,6 +103,7 @@ func TestBarsInTheBrowser(t *testing.T) {
 	t.Run("load", func(t *testing.T) { load(t, table) })
 	t.Run("redraw", func(t *testing.T) { redraw(t, table) })
 	t.Run("tick to pixels", func(t *testing.T) { tickToPixels(t, table) })
+	t.Run("a finding's page", func(t *testing.T) { findingPage(t, table) })
 	table.print()
 }
 
@@ -217,6 +219,36 @@ func tickToPixels(t *testing.T, table *bars) {
 	late := js[[]float64](b, "window.late")
 	table.add("tick of the server to pixels, 240 forwarders", "100", late, b.work().since(before, len(late)))
 	b.do(chromedp.Navigate("about:blank"))
+}
+
+// findingPage stays on the page of a finding that is over, and on one that is open: how long scripts run in a second.
+func findingPage(t *testing.T, table *bars) {
+	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 480, Simulated: true})
+	s.Run(60)
+	s.AccuseInThePast()
+	for _, state := range []string{"open", "over"} {
+		if state == "over" {
+			res, body := post(s, "/api/v1/findings/F-0001/dismiss", simsite.OperatorSecret,
+				api.Decision{Reason: "the disk was replaced"})
+			if res.StatusCode != 200 {
+				t.Fatalf("%d %s", res.StatusCode, body)
+			}
+		}
+		b := measuring(t)
+		b.open("http://" + s.TCP + "/findings/F-0001")
+		b.until("it is drawn", "document.querySelectorAll('#page canvas').length > 0")
+		b.frames(3)
+		var script []float64
+		begun, first := b.work(), b.work()
+		for tick := time.NewTicker(time.Second); len(script) < 15; { // a script that waited would count as the page's
+			<-tick.C
+			now := b.work()
+			script = append(script, now.script-begun.script)
+			begun = now
+		}
+		table.add("script a second on the page of a finding that is "+state, "2", script, begun.since(first, len(script)))
+		b.do(chromedp.Navigate("about:blank"))
+	}
 }
 
 // quantile sorts v.

@@ -1,6 +1,8 @@
 package browsertest_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -122,22 +124,44 @@ func suffering(t *testing.T, s *simsite.Site, slow topology.ForwarderID) {
 			"/%s/.test(e.nextSibling.textContent))", name, words))
 	}
 	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
-	var to topology.ForwarderID
+	var idle []topology.ForwarderID
 	for _, r := range get[api.Overview](s, "/api/v1/overview").Forwarders {
 		if r.State == api.StateIdle {
-			to = r.ID
+			idle = append(idle, r.ID)
 		}
 	}
-	res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
-		Nodes: s.Situation().Observed.Clients(slow)[:1], To: to, Reason: "its jobs wait for it"})
-	var p api.PlanView
-	if err := json.Unmarshal(body, &p); err != nil || res.StatusCode != 200 {
-		t.Fatalf("%d %v %s", res.StatusCode, err, body)
+	to := idle[0]
+	propose := func(from, to topology.ForwarderID) (p api.PlanView) {
+		t.Helper()
+		res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+			Nodes: s.Situation().Observed.Clients(from)[:1], To: to, Reason: "its jobs wait for it"})
+		if err := json.Unmarshal(body, &p); err != nil || res.StatusCode != 200 {
+			t.Fatalf("%d %v %s", res.StatusCode, err, body)
+		}
+		return p
 	}
+	p := propose(slow, to)
+	propose(idle[1], idle[2])
 	b.open("http://" + s.TCP + "/forwarders/" + string(slow))
 	fact("suffers", "job [0-9]+.*wait")
 	fact("helps", "move .* to "+string(to))
 	b.open("http://" + s.TCP + "/plans/" + p.ID)
 	fact("because", string(slow)+" is .* slow")
 	fact("suffers", "job [0-9]+.*wait")
+	fact("expected", "x .*as fast as through "+string(slow))
+	// The plan that is needed first marks its forwarders, the others' plans none.
+	b.open("http://" + s.TCP + "/overview")
+	b.frames(1)
+	b.until("the plan is the first need's", fmt.Sprintf(
+		`document.querySelector('.need.first .act a')?.getAttribute('href') === '/plans/%s'`, p.ID))
+	_, _, body := b.exported("E")
+	rows, err := csv.NewReader(bytes.NewReader(body)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if marked := row[len(row)-1] == ">"; marked != (row[0] == string(to)) {
+			t.Errorf("%q", row)
+		}
+	}
 }

@@ -83,8 +83,8 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
-	p.addPlans(&o, rows)
 	o.Needs = append(needs(sit, p.plans, now), silent(o.Forwarders)...)
+	p.addPlans(&o, rows)
 	nameSufferers(o.Forwarders, o.Needs)
 	o.Findings = bySuffering(o.Findings, o.Needs)
 	addWaits(p.cfg.detectors(), &o)
@@ -181,30 +181,26 @@ func known(v float64) *float64 {
 
 func topOf(f *collector.Frame) (top topJob) {
 	for _, j := range f.Jobs {
-		var did work
-		for _, s := range j.Samples {
-			switch s.Metric {
-			case collector.ReadBytes, collector.WriteBytes:
-				did.bytes += s.Value
-			case collector.MetaOps:
-				did.ops += s.Value
-			}
-		}
-		if did.more(top.did) {
+		if did := workOf(j.Samples); did.more(top.did) {
 			top = topJob{j.Job, did}
 		}
 	}
 	return top
 }
 
-// addPlans lists the plans that wait for a person and marks the forwarders that they touch.
+// addPlans lists the plans that wait for a person and marks the forwarders that they touch; one that several touch has
+// the plan that is needed first.
 func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.ForwarderRow) {
+	place := make(map[string]int, len(o.Needs))
+	for i := range o.Needs {
+		place[o.Needs[i].Plan] = i
+	}
 	for i := range p.plans {
 		q := &p.plans[i]
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
 			for _, id := range append(m.Sources(), m.To) {
-				if row := rows[id.Node()]; row != nil {
+				if row := rows[id.Node()]; row != nil && (row.Plan == "" || place[q.ID] < place[row.Plan]) {
 					row.Plan = q.ID
 				}
 			}
@@ -212,16 +208,38 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 	}
 }
 
-// nameTopJobs finds the job that does most on each forwarder, from what the mounts and, where they
-// report no jobs, the forwarder itself say of jobs.
+// workOf is what a node did in a second.
+func workOf(samples []collector.Sample) (did work) {
+	for _, s := range samples {
+		switch s.Metric {
+		case collector.ReadBytes, collector.WriteBytes:
+			did.bytes += s.Value
+		case collector.MetaOps:
+			did.ops += s.Value
+		}
+	}
+	return did
+}
+
+// nameTopJobs finds the job that does most on each forwarder, from what the mounts say of jobs, of a compute node whose
+// counters know none from the batch system, and where neither is there from the forwarder itself.
 func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.ForwarderRow, now time.Time) {
 	did, own := map[topology.ForwarderID]map[topology.JobID]work{}, map[topology.NodeID]topology.JobID{}
 	oldest := oldestShown(now)
+	owners := sync.OnceValue(func() map[topology.NodeID]topology.JobID { return ownersOf(s.Situation.Jobs) })
 	p.cfg.Board.All(func(n *window.Node) {
-		if len(n.Jobs) == 0 || n.TimeMillis < oldest {
+		if n.TimeMillis < oldest {
 			return
 		}
 		top := topOf(&n.Frame)
+		if len(n.Jobs) == 0 {
+			if top.did = workOf(n.Samples); n.Role != topology.Compute || top.did == (work{}) {
+				return
+			}
+			if top.job = owners()[n.Node]; top.job == "" {
+				return
+			}
+		}
 		if n.Role == topology.Forwarder {
 			own[n.Node] = top.job
 		}

@@ -31,6 +31,9 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 			clients = clientsByJob(sit)
 		}
 		n := need(f, jobs, behind(clients, f.Node, sit), plans, sit)
+		if len(n.Victims) == 0 && f.Kind != anomaly.ForwarderSilent {
+			continue // whom it hurt has ended
+		}
 		if n.Plan != "" {
 			used[n.Plan] = true
 		}
@@ -50,7 +53,7 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 	return out
 }
 
-// needsThen are the needs of a past second, of which no moves of plans and no jobs are at hand.
+// needsThen are the needs of a past second, of which no moves of plans are at hand.
 func needsThen(o *api.Overview, sit *remap.Situation, end time.Time) []api.Need {
 	out, used := needs(sit, nil, end), map[string]bool{}
 	for i := range out {
@@ -166,7 +169,7 @@ func need(f *anomaly.Finding, jobs map[topology.JobID]*remap.Job, on map[topolog
 		v.Write()
 		n.Victims = append(n.Victims, v)
 	}
-	n.Remedy = remedy(f, plans, sit)
+	n.Remedy = remedy(f, n.Waits(), plans, sit)
 	n.Plan = n.Remedy.Plan
 	return n
 }
@@ -218,8 +221,9 @@ func clientsByJob(sit *remap.Situation) map[topology.ForwarderID]map[topology.Jo
 	return out
 }
 
-// remedy is what helps against a finding: a waiting plan that moves nodes away, else what a person may do.
-func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.Remedy {
+// remedy is what helps against a finding: a waiting plan that moves nodes away, else what a person may do; waits says
+// that some job waits for it now.
+func remedy(f *anomaly.Finding, waits bool, plans []remap.Plan, sit *remap.Situation) *api.Remedy {
 	for i := range plans {
 		p := &plans[i]
 		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return leaves(&m, f.Node, sit) }) {
@@ -227,6 +231,10 @@ func remedy(f *anomaly.Finding, plans []remap.Plan, sit *remap.Situation) *api.R
 		}
 	}
 	switch {
+	case f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed && !waits:
+		return &api.Remedy{Action: remap.ActExclude, Key: "e", Text: "no job waits now; drain it to keep the next one off"}
+	case f.Kind.OfJob() && !waits:
+		return &api.Remedy{Action: api.ActNothing, Text: "no job waits now: nothing to press"}
 	case f.Kind.Accuses() && f.State == anomaly.Confirmed:
 		return &api.Remedy{Action: api.ActPropose, Key: "p", Text: "move its nodes elsewhere",
 			Else: &api.Remedy{Action: remap.ActExclude, Key: "e", Text: "drain it"}}

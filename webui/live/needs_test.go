@@ -7,6 +7,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 func TestNodesAreListedAsBatchSystemsDo(t *testing.T) {
@@ -113,6 +114,48 @@ func TestWhatHelpsAgainstASlowBackEnd(t *testing.T) {
 		if n.Finding != "F-1" || n.Plan != c.plan || n.Remedy.Text != c.text || len(n.Victims) != 1 ||
 			n.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 50 %" {
 			t.Errorf("with %d plans: %+v, %+v", len(c.plans), n, n.Remedy)
+		}
+	}
+}
+
+// A finding whose victims wait no more does not ask to move anybody, and one whose victims have ended waits for nobody.
+func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}}})
+	for name, c := range map[string]struct {
+		kind       anomaly.Kind
+		state      anomaly.State
+		victim     anomaly.Impact
+		needed     bool
+		text, key  string
+		hasElse    bool
+		wantAction remap.Action
+	}{
+		"slow, and a job waits": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
+			"move its nodes elsewhere", "p", true, api.ActPropose},
+		"slow, and it waits no more": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "5", CostSeconds: 9}, true,
+			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
+		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "4", CostSeconds: 9}, false,
+			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
+		"suspect, and it waits no more": {anomaly.FailSlow, anomaly.Suspect, anomaly.Impact{Job: "5", CostSeconds: 9}, true,
+			"look at its evidence", "n", false, api.ActLook},
+		"a storm, and a job waits": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
+			"move the nodes that wait elsewhere", "p", false, api.ActPropose},
+		"a storm, and it waits no more": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", CostSeconds: 9},
+			true, "no job waits now: nothing to press", "", false, api.ActNothing},
+		"a storm, and the job has ended": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "4", CostSeconds: 9},
+			false, "no job waits now: nothing to press", "", false, api.ActNothing},
+	} {
+		f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: c.kind, State: c.state, Since: now,
+			Impact: []anomaly.Impact{c.victim}}
+		sit.Findings = []anomaly.Finding{f}
+		if got := needs(sit, nil, now); (len(got) == 1) != c.needed {
+			t.Errorf("%s: %+v", name, got)
+		}
+		n := NeedOf(&f, sit, nil)
+		if r := n.Remedy; r.Text != c.text || r.Key != c.key || (r.Else != nil) != c.hasElse || r.Action != c.wantAction {
+			t.Errorf("%s: %+v", name, n.Remedy)
 		}
 	}
 }

@@ -92,8 +92,11 @@ func (p *past) at(ctx context.Context, s *Snapshot, at time.Time) (moment, error
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
 		Todo: api.Todo{Waiting: []api.PlanRow{}, Needs: []api.Need{}}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
-	m.mapping = recall(&m.overview, s, timeline, end)
-	return m, p.recallJobs(ctx, &m)
+	sit := recall(&m, s, timeline, end)
+	err = p.recallJobs(ctx, &m, sit)
+	m.overview.Needs = needsThen(&m.overview, sit, end)
+	m.overview.Quiet()
+	return m, err
 }
 
 // rows are the forwarders' newest numbers at the end of the second, and their occupancy of the
@@ -153,8 +156,9 @@ func (p *past) newest(ctx context.Context, ids []topology.NodeID, m collector.Me
 }
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
-// what is missing. It returns the mapping of that time.
-func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Time) topology.Mapping {
+// what is missing. It returns the situation of that time, without its jobs.
+func recall(m *moment, now *Snapshot, past *journal.Timeline, end time.Time) *remap.Situation {
+	o := &m.overview
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
 		Owner: map[topology.ForwarderID]topology.JobID{}}
@@ -165,7 +169,7 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		}
 	}
 	waits := map[topology.ForwarderID]string{}
-	mapping, all := topology.Mapping{}, false
+	all := false
 	if past == nil {
 		o.NotKept = append(o.NotKept, "findings, exclusions, plans and clients: no journal is kept")
 	} else {
@@ -184,7 +188,7 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 			}
 		}
 		since := func(n topology.NodeID) time.Time { return now.Situation.Routes[n].Since }
-		mapping, all = past.Mapping(now.Situation.Observed, since, last)
+		m.mapping, all = past.Mapping(now.Situation.Observed, since, last)
 		note := "clients: those of now, less what plans have moved since; moves by other hands are not known"
 		if !all {
 			note = "clients: moves so long ago are no longer at hand, so they may be wrong"
@@ -193,8 +197,9 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 	}
 	parts.Findings = o.Findings
 	sit := remap.BuildSituation(parts)
+	sit.Observed = m.mapping
 	clients := map[topology.ForwarderID]int{}
-	for _, f := range mapping {
+	for _, f := range m.mapping {
 		clients[f]++
 	}
 	for i := range o.Forwarders {
@@ -202,9 +207,7 @@ func recall(o *api.Overview, now *Snapshot, past *journal.Timeline, end time.Tim
 		r.State, r.Plan, r.Clients = sit.State(r.ID), waits[r.ID], clients[r.ID]
 	}
 	setLevels(nil, o.Forwarders)
-	o.Needs = needsThen(o, sit, end)
-	o.Quiet()
-	return mapping
+	return sit
 }
 
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before

@@ -2,7 +2,9 @@ package live
 
 import (
 	"context"
+	"slices"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -12,7 +14,7 @@ import (
 
 // recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but what
 // each compute node did and, in the history, which job had it: a job did what its nodes did.
-func (p *past) recallJobs(ctx context.Context, m *moment) error {
+func (p *past) recallJobs(ctx context.Context, m *moment, sit *remap.Situation) error {
 	o := &m.overview
 	if p.cfg.JobsAt == nil || p.cfg.JobsKnown == nil || !p.cfg.JobsKnown() {
 		o.NotKept = append(o.NotKept, "jobs: no batch system reports them, so top jobs are not known")
@@ -23,7 +25,10 @@ func (p *past) recallJobs(ctx context.Context, m *moment) error {
 		return err
 	}
 	n := len(jobs)
-	o.Jobs = &n
+	o.Jobs, sit.Jobs = &n, jobs
+	if err := p.forgetEnded(sit); err != nil {
+		return err
+	}
 	m.jobs = ownersOf(jobs)
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
@@ -63,6 +68,27 @@ func (p *past) recallJobs(ctx context.Context, m *moment) error {
 	}
 	for i := range o.Forwarders {
 		nameTopJob(&o.Forwarders[i], did[o.Forwarders[i].ID])
+	}
+	return nil
+}
+
+// forgetEnded takes the jobs off findings that had ended by then: a finding keeps whom it hurt until it changes.
+func (p *past) forgetEnded(sit *remap.Situation) error {
+	runs := func(jobs []remap.Job, id topology.JobID) bool {
+		return slices.ContainsFunc(jobs, func(j remap.Job) bool { return j.ID == id })
+	}
+	for i := range sit.Findings {
+		f := &sit.Findings[i]
+		if !slices.ContainsFunc(f.Impact, func(hurt anomaly.Impact) bool { return !runs(sit.Jobs, hurt.Job) }) {
+			continue
+		}
+		before, err := p.cfg.JobsAt(f.Changed)
+		if err != nil {
+			return err
+		}
+		f.Impact = slices.DeleteFunc(slices.Clone(f.Impact), func(hurt anomaly.Impact) bool {
+			return runs(before, hurt.Job) && !runs(sit.Jobs, hurt.Job)
+		})
 	}
 	return nil
 }

@@ -2,9 +2,12 @@ package live
 
 import (
 	"testing"
+	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
 
@@ -54,5 +57,30 @@ func TestASlowForwarderNamesWhoWaits(t *testing.T) {
 		if rows[i].TopJob != want || rows[i].TopJobShare != nil {
 			t.Errorf("%s: %q %v, want %q", rows[i].ID, rows[i].TopJob, rows[i].TopJobShare, want)
 		}
+	}
+}
+
+// Where the counters of compute nodes know no jobs, the batch system's are named.
+func TestTopJobOfTheBatchSystem(t *testing.T) {
+	now := time.Now()
+	board := window.NewBoard(0)
+	node := func(id topology.NodeID, role topology.Role, bytes float64) collector.Frame {
+		return collector.Frame{Node: id, Role: role, TimeMillis: now.UnixMilli() - 1000,
+			Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: bytes}}}
+	}
+	board.Take([]collector.Frame{node("gw1", topology.Forwarder, 40), node("cn1", topology.Compute, 10),
+		node("cn2", topology.Compute, 30), node("cn3", topology.Compute, 90)}, now)
+	m := &topology.Machine{Default: map[topology.NodeID]topology.ForwarderID{}}
+	m.Nodes = append(m.Nodes, topology.Node{ID: "gw1", Role: topology.Forwarder})
+	for _, n := range []topology.NodeID{"cn1", "cn2", "cn3"} {
+		m.Nodes = append(m.Nodes, topology.Node{ID: n, Role: topology.Compute})
+		m.Default[n] = "gw1"
+	}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
+		Load: map[topology.ForwarderID]remap.Load{"gw1": {LastSeen: now}},
+		Jobs: []remap.Job{{ID: "7", Nodes: []topology.NodeID{"cn1"}}, {ID: "8", Nodes: []topology.NodeID{"cn2"}}}})
+	row := New(Config{Board: board, Situation: func() *remap.Situation { return sit }}).Snapshot().Overview.Forwarders[0]
+	if row.TopJob != "8" || row.TopJobShare == nil || *row.TopJobShare != 0.75 {
+		t.Errorf("%q %v", row.TopJob, row.TopJobShare)
 	}
 }

@@ -17,6 +17,14 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 	last := map[string]bool{}
 	var plans []string
 	var took []time.Duration
+	// What a finding costs grows between its changes: in a period that reaches to now, the open ones are as they are now,
+	// and say what their own pages do.
+	for i := range s.Open {
+		if f := &s.Open[i]; r.Made.Sub(r.To) < time.Minute && f.Since.Before(r.To) {
+			last[f.ID] = true
+			took = append(took, r.take(f)...)
+		}
+	}
 	for rec, err := range s.Records(journal.Wanted{From: r.From, To: r.To}) {
 		if err != nil {
 			return err
@@ -59,7 +67,7 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 
 func movedBy(p *remap.Plan) Moved {
 	return Moved{ID: p.ID, Title: remap.Title(p), Job: p.Job, User: p.User, Proposer: p.Proposer, Created: p.Created,
-		State: p.State, Why: p.Why(), Expected: p.Ledger.Expected(),
+		State: p.State, Why: p.Why(), Expected: p.Expected(),
 		Outcome: p.Ledger.Outcome(), Brought: p.Effect.Text()}
 }
 

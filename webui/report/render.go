@@ -13,6 +13,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 var (
@@ -83,16 +84,10 @@ func countText(x float64) string {
 }
 
 func spanText(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d >= 48*time.Hour:
+	if d := time.Duration(seconds * float64(time.Second)); d >= 48*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
-	case d >= 2*time.Hour:
-		return fmt.Sprintf("%.1f h", d.Hours())
-	case d >= 2*time.Minute:
-		return fmt.Sprintf("%.1f min", d.Minutes())
 	}
-	return fmt.Sprintf("%.0f s", d.Seconds())
+	return api.Span(seconds) // as on the pages
 }
 
 // The charts' size in units of their view box.

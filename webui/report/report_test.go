@@ -170,7 +170,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("the page asks for %q", want)
 		}
 	}
-	for _, want := range []string{"F-1", "fwd1", "60.0 min", "P-1", "moved, and observed", "<svg", "120 MB"} {
+	for _, want := range []string{"F-1", "fwd1", "1h00", "P-1", "moved, and observed", "<svg", "120 MB"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not have %q", want)
 		}
@@ -188,5 +188,24 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	if len(r.Findings) != 3 || !strings.Contains(strings.Join(r.Missing, ";"),
 		"the runs of jobs could not be read: the disk failed") {
 		t.Errorf("%d findings, missing %q", len(r.Findings), r.Missing)
+	}
+}
+
+// Between two changes a finding's cost grows. A report that reaches to now has what its page has; one of an earlier time
+// what was on record then.
+func TestAnOpenFindingCostsWhatItsPageSays(t *testing.T) {
+	recorded := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: monday,
+		Impact: []anomaly.Impact{{Job: "7", Share: .77, CostSeconds: 5}},
+		Steps:  []anomaly.Step{{State: anomaly.Confirmed, At: monday}}}
+	now := recorded
+	now.Impact = []anomaly.Impact{{Job: "7", Share: .77, CostSeconds: 172}}
+	s := Sources{Records: records(&journal.Record{At: monday, Kind: journal.StepFinding, Plan: "F-1",
+		Finding: &anomaly.Change{Finding: recorded}}), Open: []anomaly.Finding{now}}
+	for after, want := range map[time.Duration]string{10 * time.Millisecond: "2m52 in all", time.Hour: "5 s in all"} {
+		to := monday.Add(time.Hour)
+		r, err := Make(t.Context(), s, monday, to, to.Add(after))
+		if err != nil || len(r.Findings) != 1 || !strings.Contains(r.InShort()[1], want) {
+			t.Errorf("%s after its end: %v %q, want %s", after, err, r.InShort(), want)
+		}
 	}
 }

@@ -364,7 +364,7 @@ function drawBar() {
     if (a.hasAttribute('aria-current') !== on)
       on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
   }
-  const s = replay ? { kind: 'past', text: `${newest?.machine ?? ''}  REPLAY ${clock(replay.at)}` } : ageOf(o);
+  const s = stateOf(o);
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
   if (bar.state.className !== s.kind) bar.state.className = s.kind;
   setText(bar.state, s.text);
@@ -402,6 +402,17 @@ function drawBar() {
   el('banner').classList.toggle('on', banner !== '');
   // Of a simulated machine there is nothing to do.
   el('banner').classList.toggle('calm', banner.startsWith('SIMULATED') && banner.endsWith('measured.'));
+}
+
+/** What is shown, and how old it is. @param {any} o */
+const stateOf = o =>
+  replay ? { kind: 'past', text: `${newest?.machine ?? ''}  REPLAY ${clock(replay.at)}` } : ageOf(o);
+
+/** Between two seconds only the age of what is shown changes, until it is late. */
+function growOld() {
+  const s = stateOf(app.overview);
+  if (s.kind === bar.kind) setText(bar.state, s.text);
+  else drawBar();
 }
 
 /** The machines of the site: choosing one opens the same list there. Nothing of it is shown here. */
@@ -677,6 +688,7 @@ async function signInByLink() {
   }
 }
 
+document.addEventListener('visibilitychange', drawBar);
 addEventListener('popstate', show);
 addEventListener('hashchange', async () => {
   await signInByLink();
@@ -692,7 +704,7 @@ document.addEventListener('click', e => {
   e.preventDefault();
   go(to);
 });
-setInterval(drawBar, 250);
+setInterval(growOld, 250);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
 el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
 await signInByLink();

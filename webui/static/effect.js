@@ -3,20 +3,21 @@ import { h } from './h.js?v=__V__';
 import { mega, millis } from './format.js?v=__V__';
 
 /**
- * Two bars on one scale.
- * @param {string} what @param {{before: number, after: number}} change @param {(v: number) => string} write
+ * Bars on one scale; one that is not known is left out.
+ * @param {string} what @param {Record<string, number|undefined>} sides @param {(v: number) => string} write
  */
-function bars(what, change, write) {
-  const max = Math.max(change.before, change.after) || 1;
-  const bar = (/** @type {'before' | 'after'} */ side) =>
+function bars(what, sides, write) {
+  const known = Object.entries(sides).filter(([, v]) => v !== undefined);
+  const max = Math.max(...known.map(([, v]) => Number(v))) || 1;
+  const bar = (/** @type {string} */ side, /** @type {number} */ v) =>
     h(
       'span.side',
       null,
       h('span.dim', null, side),
-      h('meter', { min: 0, max, value: change[side], 'aria-label': `${what} ${side}` }),
-      write(change[side]),
+      h('meter', { min: 0, max, value: v, 'aria-label': `${what} ${side}` }),
+      write(v),
     );
-  return h('div', null, h('span.what', null, what), bar('before'), bar('after'));
+  return h('div', null, h('span.what', null, what), ...known.map(([side, v]) => bar(side, Number(v))));
 }
 
 /** @param {any} p a plan's view @param {boolean} mayRollBack */
@@ -27,7 +28,12 @@ export function effectMeter(p, mayRollBack) {
     'div.effect',
     null,
     h('div', null, p.brought + (vain ? ': B takes it back' : '')),
-    e.latency && bars(`${e.class} latency`, e.latency, v => `${millis(v)} ms`),
-    e.rate && bars(e.job ? `job ${e.job}` : 'its nodes', e.rate, v => `${mega(v)} MB/s`),
+    e.latency &&
+      bars(
+        `${e.class} latency`,
+        { ...e.latency, expected: e.expected ? e.latency.before / e.expected : undefined },
+        v => `${millis(v)} ms`,
+      ),
+    e.rate && bars(e.job ? `job ${e.job}` : 'its nodes', { ...e.rate }, v => `${mega(v)} MB/s`),
   );
 }

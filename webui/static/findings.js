@@ -7,6 +7,7 @@ import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
 import { metricOf } from './metrics.js?v=__V__';
+import { isOpen } from './app.js?v=__V__';
 
 /** @param {any} f */
 const what = f => f.sentence || kindWords(f.kind);
@@ -112,8 +113,10 @@ export async function findingPage(app, id) {
   async function load() {
     v = await read();
     draw();
+    drawLife();
     await around();
   }
+  /** What changes from second to second. */
   function draw() {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
     const look = { confirmed: 'slow', suspect: 'suspect' }[/** @type {'suspect'} */ (v.state)] ?? '';
@@ -129,6 +132,8 @@ export async function findingPage(app, id) {
         .filter(Boolean)
         .join('   '),
     );
+  }
+  function drawLife() {
     life.replaceChildren(
       ...v.changes.map((/** @type {any} */ c) =>
         h(
@@ -168,6 +173,7 @@ export async function findingPage(app, id) {
   }
   about.append(facts, actButtons(app, act.keys));
   draw();
+  drawLife();
   await around();
   const button = (/** @type {string} */ text, /** @type {boolean} */ standIns) =>
     h('button', { type: 'button', click: () => save(standIns) }, text);
@@ -203,9 +209,9 @@ export async function findingPage(app, id) {
       if (!f) return;
       const moved = f.changed !== v.changed;
       v = { ...v, ...f };
-      if (++ticks % 5 === 0) around();
+      if (++ticks % 5 === 0 && (isOpen(v) || incident.moves)) around();
       if (moved) load().catch(err => app.note(err.message));
-      else draw();
+      else if (isOpen(v)) draw();
     },
     keys: {
       Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)],

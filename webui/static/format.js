@@ -14,6 +14,8 @@ export function number(v) {
 export const mega = v => (v === null || v === undefined ? missing : number(v / 1e6));
 /** 0..1 as percent @param {number|null|undefined} v */
 export const ratio = v => (v === null || v === undefined ? missing : (v * 100).toFixed(0));
+/** A ratio, the same in every sentence, heading and list (anomaly.Times): two digits. @param {number} v */
+export const times = v => (v > 100 ? 'over 100x' : `${v >= 99.5 ? v.toFixed(0) : Number(v.toPrecision(2))}x`);
 /** seconds as ms @param {number|null|undefined} v */
 export const millis = v => (v === null || v === undefined ? missing : number(v * 1e3));
 

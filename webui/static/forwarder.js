@@ -1,7 +1,8 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, mega, millis, number, ratio } from './format.js?v=__V__';
+import { age, clock, counted, kindWords, number, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
+import { canaryWords, clientColumns, lifeWords, storageColumns } from './forwarderparts.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
@@ -18,69 +19,6 @@ const USUAL = '5m', // of the past that is shown
   LATE = 3, // seconds from where on a number says how old it is
   LATELY = 60, // seconds for which one that does not come each second is shown
   COMPARED = 250_000; // samples of a metric that one question for the peers' band may read
-
-/** @type {import('./table.js').Column[]} */
-const clientColumns = [
-  { name: 'client', head: 'CLIENT', text: r => r.id },
-  { name: 'job', head: 'JOB', text: r => r.job || '-' },
-  {
-    name: 'latency',
-    head: 'LATENCY ms',
-    num: true,
-    text: r => millis(r.latency_seconds),
-    value: r => r.latency_seconds,
-  },
-  {
-    name: 'read',
-    head: 'READ MB/s',
-    num: true,
-    text: r => mega(r.read_bytes_per_sec),
-    value: r => r.read_bytes_per_sec,
-  },
-  {
-    name: 'write',
-    head: 'WRITE MB/s',
-    num: true,
-    text: r => mega(r.write_bytes_per_sec),
-    value: r => r.write_bytes_per_sec,
-  },
-  {
-    name: 'mdops',
-    head: 'MD/S',
-    wide: true,
-    num: true,
-    text: r => number(r.meta_ops_per_sec),
-    value: r => r.meta_ops_per_sec,
-  },
-  {
-    name: 'through',
-    head: 'SPEAKS THROUGH',
-    rare: true,
-    title: 'the gatherer that carries its seconds, and how late they come',
-    text: r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
-    value: r => r.way?.gatherer,
-  },
-];
-
-/** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
-const storageColumns = [
-  { name: 'target', head: 'BACK END', text: r => r.target },
-  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
-  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
-  { name: 'requests', head: 'REQUESTS/S', num: true, text: r => number(r.requests_per_sec) },
-  {
-    name: 'read',
-    head: 'READ MB/s',
-    num: true,
-    text: r => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec),
-  },
-  {
-    name: 'write',
-    head: 'WRITE MB/s',
-    num: true,
-    text: r => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec),
-  },
-];
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id) {
@@ -535,42 +473,4 @@ export async function forwarderPage(app, id) {
       charts.close();
     },
   };
-}
-
-/** What a canary found, beside the median of the other forwarders'. @param {any} c */
-function canaryWords(c) {
-  const one = (/** @type {string} */ name) => {
-    const p = c.peers[`${name}_seconds`];
-    return (
-      `${name} ${millis(c.took[`${name}_seconds`])} ` +
-      `ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`
-    );
-  };
-  const rest = c.error
-    ? `FAILED: ${c.error}`
-    : c.peers_of
-      ? `peers: ${counted(c.peers_of, 'forwarder')}`
-      : 'no other forwarder was probed yet';
-  return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
-}
-
-/**
- * The steps of a forwarder's open finding, what that waits for, and the earlier ones.
- * @param {any} l
- * @param {boolean} live
- */
-function lifeWords(l, live) {
-  const steps = live
-    ? [
-        'healthy',
-        ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`),
-        ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : []),
-      ]
-    : [];
-  const f = l.last;
-  const earlier = f
-    ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ` +
-      `${age(Date.parse(f.changed) - Date.parse(f.since))}`
-    : 'no earlier finding';
-  return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');
 }

@@ -19,6 +19,7 @@ const HEIGHT = 120,
   BOTTOM = 18;
 /** The range of a page that shows the time around its finding. */
 export const AROUND = 'around';
+const MOVING = ['proposed', 'approved', 'applying', 'applied', 'rolling_back'];
 const SHOWN = 4; // charts before the others are folded away
 
 /** @param {string} tag @param {Record<string, any>} attrs @param {string} [text] */
@@ -159,7 +160,7 @@ export class Incident {
     this.app = app;
     this.id = id;
     this.el = h('div.incident');
-    this.key = '';
+    this.moves = false; // a move is under way, or its effect is being measured
   }
 
   async load() {
@@ -171,7 +172,16 @@ export class Incident {
     const room = document.getElementById('page')?.clientWidth ?? WIDEST;
     const across = Math.max(1, Math.floor((room - PADDING + GAP) / (COLUMN + GAP)));
     WIDTH = Math.max(280, Math.floor((room - PADDING + GAP) / across) - GAP);
-    const charts = shareCursor(this.app, inc.series.charts.map((/** @type {any} */ c) => chart(inc, c)));
+    this.moves = inc.plans.some(
+      (/** @type {any} */ p) => MOVING.includes(p.state) || p.effect?.verdict === 'measuring',
+    );
+    const draw = (/** @type {any[]} */ of) =>
+      shareCursor(
+        this.app,
+        of.map(c => chart(inc, c)),
+      );
+    const all = inc.series.charts,
+      charts = draw(open ? all : all.slice(0, SHOWN));
     const remedy = this.remedy(inc);
     const suffers = h(
       'section.card',
@@ -205,11 +215,18 @@ export class Incident {
         ? h('p.dim', null, 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
         : h('p', null, `No series of this node is kept of ${r.span === AROUND ? 'that time' : words(r)}.`),
       h('div.figures', null, ...charts.slice(0, SHOWN)),
-      charts.length > SHOWN
+      all.length > SHOWN
         ? h(
             'details',
-            open ? { open } : null,
-            h('summary', null, `${charts.length - SHOWN} more`),
+            {
+              open,
+              // Drawn once somebody looks: with all of them, for the cursor is one.
+              toggle: (/** @type {Event} */ e) => {
+                const el = /** @type {HTMLDetailsElement} */ (e.target);
+                if (el.open && !el.querySelector('figure')) this.load().catch(err => this.app.note(err.message));
+              },
+            },
+            h('summary', null, `${all.length - SHOWN} more`),
             h('div.figures', null, ...charts.slice(SHOWN)),
           )
         : '',

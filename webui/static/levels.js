@@ -67,8 +67,8 @@ export function levelOf(r, metric) {
 export const standing = (state, busy) =>
   state !== 'ok' ? state : busy === null || busy === undefined ? 'busy' : `busy ${(100 * busy).toFixed(0)} %`;
 
-/** The second column of a cell. @param {any} r */
-export function mark(r) {
+/** The second column of a cell. @param {any} r @param {string} [plan] whose forwarders are marked */
+export function mark(r, plan) {
   switch (r.state) {
     case 'silent':
       return '?';
@@ -80,7 +80,7 @@ export function mark(r) {
     case 'trial':
       return '?!';
   }
-  if (r.plan) return '>';
+  if (plan && r.plan === plan) return '>';
   return r.state === 'dedicated' ? 'd' : '';
 }
 

@@ -22,14 +22,17 @@ export const needAt = n =>
 
 /** What helps, with its keys. @param {any} r @returns {(string|HTMLElement)[]} */
 export const remedyWords = r => [
-  `${r.text} `,
-  h('kbd', null, r.key),
+  r.text,
+  ...(r.key ? [' ', h('kbd', null, r.key)] : []),
   ...(r.else ? [', or ', ...remedyWords(r.else)] : []),
 ];
 
 /** What waits for a person because of a forwarder, finding or plan. @param {any} o @param {string} id */
 export const needOf = (o, id) =>
   (o?.needs ?? []).find((/** @type {any} */ n) => [n.finding, n.plan, n.node].includes(id));
+
+/** The plan that the first need waits for: `A` opens it, and its forwarders are marked. @param {any} o @returns {string} */
+export const chosenPlan = o => (o?.needs ?? []).find((/** @type {any} */ n) => n.plan)?.plan ?? '';
 
 /** Who waits, the ones that lose most first. @param {any[]} victims @param {number} most */
 export const victimLines = (victims, most) => [

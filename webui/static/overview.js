@@ -1,11 +1,11 @@
 // The overview: every forwarder as a cell, the hottest ones, and what needs a person; or one
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
-import { counted, mega, millis, number, ratio, sum } from './format.js?v=__V__';
+import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
-import { Needs } from './needs.js?v=__V__';
+import { Needs, chosenPlan } from './needs.js?v=__V__';
 import { Strip } from './strip.js?v=__V__';
 import { Waits } from './sparks.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
@@ -51,10 +51,9 @@ const signs = [
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
 /** How many times as long as its peers, as both faces write it (console/chart Times). @param {any} r */
-function times(r) {
+function slower(r) {
   if (r.slow === null || r.slow === undefined) return r.state === 'idle' ? 'idle' : '-';
-  if (r.slow < 1.5) return '1x';
-  return r.slow > 100 ? 'over 100x' : `${number(r.slow)}x`;
+  return r.slow < 1.5 ? '1x' : times(r.slow);
 }
 /** @type {import('./table.js').Column[]} */
 const slowness = [
@@ -63,7 +62,7 @@ const slowness = [
     head: 'SLOW',
     title: 'how many times as long operations take as on its peers at the same load; confirmed first',
     num: true,
-    text: times,
+    text: slower,
     value: r => rank(r),
   },
   {
@@ -287,7 +286,7 @@ function forwardersPage(app, q, asTable) {
       {
         levels,
         digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)),
-        marks: o.forwarders.map((/** @type {any} */ r) => mark(r).slice(-1)),
+        marks: o.forwarders.map((/** @type {any} */ r) => mark(r, chosenPlan(o)).slice(-1)),
       },
       o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()),
     );
@@ -374,8 +373,8 @@ function forwardersPage(app, q, asTable) {
       A: [
         'plan that waits',
         () => {
-          const n = (o?.needs ?? []).find((/** @type {any} */ x) => x.remedy?.plan || x.plan);
-          if (n) app.go(`/plans/${n.remedy?.plan ?? n.plan}`);
+          const plan = chosenPlan(o);
+          if (plan) app.go(`/plans/${plan}`);
           else app.note('No plan waits for you.');
         },
       ],
@@ -425,7 +424,7 @@ function forwardersPage(app, q, asTable) {
         r.id,
         ...columns.slice(1).map(c => c.text(r)),
         digit(r, m),
-        mark(r),
+        mark(r, chosenPlan(o)),
       ]),
     ];
   }

@@ -264,7 +264,7 @@ func (d *dfraRuns) avoidance(ctx context.Context) error {
 			return err
 		}
 		w.Name += "-avoided" // no history: one forwarder, but not that one
-		second, err := d.again(ctx, w, nodes(4, 2), "away from slow forwarders")
+		second, err := d.again(ctx, w, nodes(4, 2), "off forwarders that may not carry it")
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 var List = &screen.Listing[api.JobRow]{
 	Screen: screen.OnJobs, At: screen.Address{Page: "jobs"},
 	Ask: func(ctx context.Context, b screen.Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
-	Head: " JOB        APPLICATION  USER     NODES   MB/s  WAIT FOR         FWDS    RAN 5 MIN        STARTED      " +
-		"ENDED",
+	Head:   " JOB        APPLICATION USER    NODES   MB/s  WAIT FOR            RAN 5 MIN       FWDS     STARTED  ENDED",
+	Narrow: 80, Whole: 106, // to the end of the graph
 	Empty: "No job is known. The batch system reports jobs by 'fairway hook dispatch' and 'fairway hook end' in its " +
 		"prolog " +
 		"and epilog.",
@@ -38,22 +38,22 @@ var List = &screen.Listing[api.JobRow]{
 		if !r.End.IsZero() {
 			ended, ran = chart.Moment(r.End, s.Now), r.End.Sub(r.Start)
 		}
-		head := " " + chart.Left(chart.Clean(string(r.ID)), 10) + " " + chart.Left(chart.Clean(r.App), 12) + " " +
-			chart.Left(chart.Clean(r.User), 7) + chart.Right(strconv.Itoa(r.NodeCount), 7)
-		graph := strings.Repeat(" ", graphWidth)
+		head := " " + chart.Left(chart.Clean(string(r.ID)), 10) + " " + chart.Left(chart.Clean(r.App), 11) + " " +
+			chart.Left(chart.Clean(r.User), 7) + chart.Right(strconv.Itoa(r.NodeCount), 6)
+		graph, forwarders := strings.Repeat(" ", graphWidth), ""
 		now := r.Now
 		if now == nil || !r.End.IsZero() {
-			head += strings.Repeat(" ", 7+6+13+5)
+			head += strings.Repeat(" ", 7+6+12)
 		} else {
-			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 7) + waitText(now) +
-				chart.Right(strconv.Itoa(now.Forwarders), 5)
+			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 7) + waitText(now)
+			forwarders = strconv.Itoa(now.Forwarders)
 			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
 			if now.Waiting {
 				head = s.Palette.Paint(s.Palette.Suspect, head)
 			}
 		}
-		return head + chart.Right(chart.Age(ran), 7) + " " + graph + chart.Right(chart.Moment(r.Start, s.Now), 12) +
-			"  " + ended
+		return head + chart.Right(chart.Age(ran), 7) + " " + graph + chart.Right(forwarders, 6) +
+			chart.Right(chart.Moment(r.Start, s.Now), 12) + "  " + ended
 	},
 	Open: func(r *api.JobRow) screen.Address { return screen.AtJob(r.ID, "") },
 }
@@ -61,12 +61,12 @@ var List = &screen.Listing[api.JobRow]{
 // graphWidth is how wide the last five minutes of a job are.
 const graphWidth = 10
 
-// waitText is how much a job waits, and for what, in 19 columns.
+// waitText is how much a job waits, and for what, in 18 columns.
 func waitText(now *api.JobNow) string {
 	if now.Wait == nil {
-		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 13)
+		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 12)
 	}
-	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 12)
+	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 11)
 }
 
 // mostOf is the largest of the known values: the top of a graph.

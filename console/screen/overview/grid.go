@@ -41,7 +41,7 @@ func (p *Screen) grid(s *screen.State, selected topology.ForwarderID, w, h int) 
 		shown = max(1, h-1)
 	}
 	first := table.Window(max(cursor, 0)/p.perRow, n, shown)
-	chosen := chosenPlan(s)
+	chosen := p.chosenPlan(s)
 	var out []string
 	for r := first; r < first+shown; r++ {
 		out = append(out, p.gridRow(s, chosen, r*p.perRow, min(len(rows), (r+1)*p.perRow), cursor, w))
@@ -54,8 +54,11 @@ func (p *Screen) grid(s *screen.State, selected topology.ForwarderID, w, h int) 
 	return out
 }
 
-// chosenPlan is the plan whose forwarders are marked: that of the first thing that needs a person.
-func chosenPlan(s *screen.State) string {
+// chosenPlan is the plan whose forwarders are marked: that of the need under the cursor, else of the first that has one.
+func (p *Screen) chosenPlan(s *screen.State) string {
+	if p.panel == panelNeeds && p.need < len(s.Shown.Needs) && s.Shown.Needs[p.need].Plan != "" {
+		return s.Shown.Needs[p.need].Plan
+	}
 	for i := range s.Shown.Needs {
 		if id := s.Shown.Needs[i].Plan; id != "" {
 			return id

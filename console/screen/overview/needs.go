@@ -62,34 +62,26 @@ func since(s *screen.State, n *api.Need) string {
 // look is how loud a need is.
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
-// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
-// has a second line rather than an end that is missing; in brief who suffers is in the words that fit beside what
-// to press, where there are any.
+// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong and
+// who suffers have a second line rather than an end that is missing; else how long it has been gives way to the next
+// line. In brief who suffers is in the words that fit beside what to press, where there are any.
 func (n *need) lines(s *screen.State, w int, room, brief bool) []string {
 	p := s.Palette
-	what, rest := n.what, ""
-	if wide := w - ansi.StringWidth(n.sign+"  "+n.tail); room && ansi.StringWidth(what) > wide {
-		wrapped := chart.Wrap(what, wide)
-		what, rest = wrapped[0], strings.Join(wrapped[1:], " ")
-	}
-	out := []string{p.Paint(n.look(s), chart.Ends(n.sign+" "+what, " "+n.tail, w))}
-	if rest != "" {
-		out = append(out, p.Paint(n.look(s), chart.Clip("   "+rest, w)))
-	}
-	beside := w - 6 - ansi.StringWidth(n.remedy)
-	who := screen.Fitting(n.victims, w-3)
-	if short := screen.Fitting(n.victims, beside); brief && ansi.StringWidth(short) <= beside {
-		who = short
-	}
-	switch {
-	case who == "" && n.remedy == "":
-	case who == "":
-		out = append(out, chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
-	case ansi.StringWidth(who) <= beside:
-		out = append(out, "   "+who+" · "+p.Paint(p.Accent, n.remedy))
+	head, tail, behind := n.sign+" "+n.what, " "+n.tail, ""
+	var out []string
+	switch wide := w - ansi.StringWidth(tail); {
+	case ansi.StringWidth(head) <= wide || len(n.victims) == 0 && !room:
+		out = []string{chart.Ends(head, tail, w)}
+	case room:
+		wrapped := chart.Wrap(n.what, wide-ansi.StringWidth(n.sign+" "))
+		out = []string{chart.Ends(n.sign+" "+wrapped[0], tail, w), chart.Clip("   "+strings.Join(wrapped[1:], " "), w)}
 	default:
-		out = append(out, chart.Clip("   "+who, w), chart.Clip("   "+p.Paint(p.Accent, n.remedy), w))
+		out, behind = []string{chart.Clip(head, w)}, tail
 	}
+	for i := range out {
+		out[i] = p.Paint(n.look(s), out[i])
+	}
+	out = append(out, n.help(s, w-3, room, brief, behind)...)
 	if !p.Blocks {
 		for i := range out {
 			out[i] = strings.ReplaceAll(out[i], " · ", "; ")
@@ -98,10 +90,40 @@ func (n *need) lines(s *screen.State, w int, room, brief bool) []string {
 	return out
 }
 
+// help is who suffers and what to press, in w columns behind an indent; behind stands at the end of its first line.
+func (n *need) help(s *screen.State, w int, room, brief bool, behind string) []string {
+	p := s.Palette
+	wide := w - ansi.StringWidth(behind)
+	who := []string{screen.Fitting(n.victims, wide)}
+	if room && len(n.victims) > 0 && ansi.StringWidth(n.victims[0]) > wide {
+		if whole := chart.Wrap(n.victims[0], wide); len(whole) == 2 {
+			who = whole
+		}
+	}
+	beside := wide - ansi.StringWidth(" · "+n.remedy)
+	if short := screen.Fitting(n.victims, beside); brief && ansi.StringWidth(short) <= beside {
+		who = []string{short}
+	}
+	remedy := p.Paint(p.Accent, n.remedy)
+	last := &who[len(who)-1]
+	switch both := *last + " · " + remedy; {
+	case *last == "":
+		*last = remedy
+	case n.remedy != "" && ansi.StringWidth(both) <= wide:
+		*last = both
+	case n.remedy != "":
+		who = append(who, remedy)
+	}
+	who[0] = chart.Ends(who[0], behind, w)
+	for i := range who {
+		who[i] = "   " + chart.Clip(who[i], w)
+	}
+	return who
+}
+
 const (
-	needHeight = 3 // lines of a need
-	// roomy is how many lines a need has where what is wrong may take one more.
-	roomy = needHeight + 1
+	needHeight = 3 // lines of a need: what, who suffers, what to press
+	extraLines = 2 // that the first has besides, where there is room
 	// firstNeeds is how many findings the first screen always has place for.
 	firstNeeds = 3
 )
@@ -119,17 +141,23 @@ func needsPlace(s *screen.State, w int) int {
 	return max(needHeight, lines)
 }
 
-// needLines draws as many needs as fit h lines, and counts the others where a line is left.
+// needLines draws as many needs as fit h lines, and counts the others.
 func (p *Screen) needLines(s *screen.State, w, h int) (out []string, shown int) {
 	all := len(s.Shown.Needs)
 	if all == 0 {
 		return chart.Wrap(calm(s), w), 0
 	}
+	room := h >= needsPlace(s, w)+extraLines
 	for i := range all {
 		n := needOn(s, i)
-		lines, left := n.lines(s, w, h >= roomy*min(all, firstNeeds), i > 0), all-i-1
-		if i > 0 && len(out)+len(lines) > h {
-			out = append(out, chart.Clip(fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext)), w))
+		lines, left := n.lines(s, w, room && i == 0, i > 0), all-i-1
+		if i > 0 && (len(out)+len(lines) > h || i >= firstNeeds && left > 0 && len(out)+len(lines) > h-1) {
+			more := fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext))
+			if last := out[len(out)-1]; len(out) < h {
+				out = append(out, chart.Clip(more, w))
+			} else if ansi.StringWidth(last+more) <= w {
+				out[len(out)-1] = chart.Ends(last, more, w)
+			}
 			break
 		}
 		if p.panel == panelNeeds && i == p.need && !p.asTable {
@@ -166,9 +194,9 @@ func (p *Screen) openNeed(s *screen.State) tea.Cmd {
 	return s.Host.Open(whereOf(&s.Shown.Needs[p.need]))
 }
 
-// openPlan opens the plan that the first need waits for: it is read and approved there.
-func openPlan(s *screen.State) tea.Cmd {
-	if id := chosenPlan(s); id != "" {
+// openPlan opens the chosen plan: it is read and approved there.
+func (p *Screen) openPlan(s *screen.State) tea.Cmd {
+	if id := p.chosenPlan(s); id != "" {
 		return s.Host.Open(screen.AtPlan(id))
 	}
 	s.Note = "no plan waits; " + s.Key(screen.ActPropose) + " proposes one"

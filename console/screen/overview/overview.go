@@ -98,7 +98,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 			p.sort = table.Sorting{Column: c}
 		}
 	case screen.ActApprove:
-		return openPlan(s)
+		return p.openPlan(s)
 	case screen.ActTable:
 		p.asTable = !p.asTable
 	case screen.ActPanel:
@@ -312,13 +312,13 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		left := w * 56 / 100
 		high := stripHeight(len(s.Shown.Forwarders), needsPlace(s, w-left-2), h)
 		box := frame + gaugeLines*high
-		lines = append(lines, chart.Beside(s.Palette.Box("machine, 15 min", strip(s, left-2, high), left, box), left,
+		lines = append(lines, chart.Beside(s.Palette.Box(stripTitle(s), strip(s, left-2, high), left, box), left,
 			p.needsBox(s, w-left, box))...)
 	} else {
 		lines = append(lines, shortStrip(s, w))
 		most := needsPlace(s, w-1)
 		if p.small {
-			most = 2
+			most = needHeight
 		}
 		needs, _ := p.needLines(s, w-1, most)
 		for _, l := range needs {

@@ -87,7 +87,22 @@ func (g *gauge) graph(s *screen.State, w, high int) []string {
 		}
 		top = math.Log(top/least) + 0.4
 	}
-	return s.Palette.Graph(values, top*1.001, w, high)
+	lines := s.Palette.Graph(values, top*1.001, w, high)
+	if s.Palette.Blocks { // what was not watched yet is time, too
+		last := lines[high-1]
+		blank := min(s.Trend.Unwatched(w), len(last)-len(strings.TrimLeft(last, " ")))
+		lines[high-1] = strings.Repeat("·", blank) + last[blank:]
+	}
+	return lines
+}
+
+// stripTitle says how much of the strip's time was watched, where that is not all of it.
+func stripTitle(s *screen.State) string {
+	const title = "machine, 15 min"
+	if begun := s.Trend.Begun(); !s.Replays() && !begun.IsZero() {
+		return title + ", watched for " + chart.Age(s.Now.Sub(begun))
+	}
+	return title
 }
 
 // strip draws the machine in a box of w columns and three times high lines, on one time axis.

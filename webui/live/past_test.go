@@ -1,0 +1,67 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/webui/api"
+)
+
+// A finding keeps whom it hurt until it changes: a second in which that job had ended names it no more, and one in which
+// it ran says how many of its nodes waited.
+func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
+	at := time.Unix(1.8e9, 0).UTC()
+	timeline := journal.NewTimeline()
+	timeline.Take(&journal.Record{At: at, Kind: journal.StepFinding, Plan: "F-1", Finding: &anomaly.Change{At: at,
+		Finding: anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: at,
+			Impact: []anomaly.Impact{{Job: "5", Share: .5}}}}})
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "cn1", Role: topology.Compute}}}
+	now := &Snapshot{Machine: m, Situation: remap.BuildSituation(remap.SituationParts{Machine: m})}
+	now.Situation.Observed = topology.Mapping{"cn1": "fwd1"}
+	// Job 5 runs until a minute after.
+	ran := func(others ...remap.Job) func(time.Time) ([]remap.Job, error) {
+		return func(t time.Time) ([]remap.Job, error) {
+			if t.After(at.Add(time.Minute)) {
+				return others, nil
+			}
+			return append([]remap.Job{{ID: "5", App: "climate", Nodes: []topology.NodeID{"cn1"}}}, others...), nil
+		}
+	}
+	for name, c := range map[string]struct {
+		jobsAt func(time.Time) ([]remap.Job, error)
+		after  time.Duration
+		text   string
+	}{
+		"it ran":             {ran(), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
+		"it ran beside one":  {ran(remap.Job{ID: "4"}), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
+		"it had ended":       {ran(), 2 * time.Minute, ""},
+		"another ran then":   {ran(remap.Job{ID: "6"}), 2 * time.Minute, ""},
+		"jobs are not known": {nil, time.Second, "job 5: waits 50 %"},
+		"the history does not know it": {func(time.Time) ([]remap.Job, error) { return nil, nil }, time.Second,
+			"job 5: waits 50 %"},
+	} {
+		end := at.Add(c.after)
+		rows := []api.ForwarderRow{{ID: "fwd1", LastSeen: end}}
+		newRowValues(1).fill(0, &rows[0], []collector.Sample{{Metric: collector.ReadBytes}})
+		m := moment{overview: api.Overview{At: end, Forwarders: rows}}
+		p := past{cfg: &Config{JobsAt: c.jobsAt, JobsKnown: func() bool { return true }}}
+		sit := recall(&m, now, timeline, end)
+		if err := p.recallJobs(t.Context(), &m, sit); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		needs := needsThen(&m.overview, sit, end)
+		if len(needs) == 1 && len(needs[0].Victims) == 1 {
+			got = needs[0].Victims[0].Text
+		}
+		if got != c.text || (len(needs) == 0) != (c.text == "") {
+			t.Errorf("%s: %q of %+v, want %q", name, got, needs, c.text)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+// What a forwarder's page lists and says in words: its clients, its back end, its canary, and its life.
+import { age, clock, counted, kindWords, mega, millis, number } from './format.js?v=__V__';
+
+/** @type {import('./table.js').Column[]} */
+export const clientColumns = [
+  { name: 'client', head: 'CLIENT', text: r => r.id },
+  { name: 'job', head: 'JOB', text: r => r.job || '-' },
+  {
+    name: 'latency',
+    head: 'LATENCY ms',
+    num: true,
+    text: r => millis(r.latency_seconds),
+    value: r => r.latency_seconds,
+  },
+  {
+    name: 'read',
+    head: 'READ MB/s',
+    num: true,
+    text: r => mega(r.read_bytes_per_sec),
+    value: r => r.read_bytes_per_sec,
+  },
+  {
+    name: 'write',
+    head: 'WRITE MB/s',
+    num: true,
+    text: r => mega(r.write_bytes_per_sec),
+    value: r => r.write_bytes_per_sec,
+  },
+  {
+    name: 'mdops',
+    head: 'MD/S',
+    wide: true,
+    num: true,
+    text: r => number(r.meta_ops_per_sec),
+    value: r => r.meta_ops_per_sec,
+  },
+  {
+    name: 'through',
+    head: 'SPEAKS THROUGH',
+    rare: true,
+    title: 'the gatherer that carries its seconds, and how late they come',
+    text: r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
+    value: r => r.way?.gatherer,
+  },
+];
+
+/** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
+export const storageColumns = [
+  { name: 'target', head: 'BACK END', text: r => r.target },
+  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
+  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
+  { name: 'requests', head: 'REQUESTS/S', num: true, text: r => number(r.requests_per_sec) },
+  {
+    name: 'read',
+    head: 'READ MB/s',
+    num: true,
+    text: r => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec),
+  },
+  {
+    name: 'write',
+    head: 'WRITE MB/s',
+    num: true,
+    text: r => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec),
+  },
+];
+
+/** What a canary found, beside the median of the other forwarders'. @param {any} c */
+export function canaryWords(c) {
+  const one = (/** @type {string} */ name) => {
+    const p = c.peers[`${name}_seconds`];
+    return (
+      `${name} ${millis(c.took[`${name}_seconds`])} ` +
+      `ms${p === null || p === undefined ? '' : ` (peers ${millis(p)})`}`
+    );
+  };
+  const rest = c.error
+    ? `FAILED: ${c.error}`
+    : c.peers_of
+      ? `peers: ${counted(c.peers_of, 'forwarder')}`
+      : 'no other forwarder was probed yet';
+  return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
+}
+
+/**
+ * The steps of a forwarder's open finding, what that waits for, and the earlier ones.
+ * @param {any} l
+ * @param {boolean} live
+ */
+export function lifeWords(l, live) {
+  const steps = live
+    ? [
+        'healthy',
+        ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`),
+        ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : []),
+      ]
+    : [];
+  const f = l.last;
+  const earlier = f
+    ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ` +
+      `${age(Date.parse(f.changed) - Date.parse(f.since))}`
+    : 'no earlier finding';
+  return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');
+}
