@@ -62,9 +62,9 @@ func since(s *screen.State, n *api.Need) string {
 // look is how loud a need is.
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
-// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong and
-// who suffers have a second line rather than an end that is missing; else how long it has been gives way to the next
-// line. In brief who suffers is in the words that fit beside what to press, where there are any.
+// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
+// and who suffers have a second line rather than an end that is missing; else how long it has been gives way to the
+// next line. In brief who suffers is in the words that fit beside what to press, where there are any.
 func (n *need) lines(s *screen.State, w int, room, brief bool) []string {
 	p := s.Palette
 	head, tail, behind := n.sign+" "+n.what, " "+n.tail, ""
@@ -154,9 +154,9 @@ func (p *Screen) needLines(s *screen.State, w, h int) (out []string, shown int) 
 		if i > 0 && (len(out)+len(lines) > h || i >= firstNeeds && left > 0 && len(out)+len(lines) > h-1) {
 			more := fmt.Sprintf("   and %d more: %s", left+1, s.Key(screen.ActNext))
 			if last := out[len(out)-1]; len(out) < h {
-				out = append(out, chart.Clip(more, w))
+				out, shown = append(out, chart.Clip(more, w)), all
 			} else if ansi.StringWidth(last+more) <= w {
-				out[len(out)-1] = chart.Ends(last, more, w)
+				out[len(out)-1], shown = chart.Ends(last, more, w), all
 			}
 			break
 		}
@@ -168,7 +168,7 @@ func (p *Screen) needLines(s *screen.State, w, h int) (out []string, shown int) 
 	return out[:min(len(out), h)], shown
 }
 
-// needsBox frames the needs; its title says how many of them it shows where that is not all.
+// needsBox frames the needs; its title says how many of them it shows where nothing else counts the others.
 func (p *Screen) needsBox(s *screen.State, w, h int) []string {
 	lines, shown := p.needLines(s, w-2, h-frame)
 	title := "NEEDS YOU"
