@@ -132,6 +132,9 @@ func TestFirstScreens(t *testing.T) {
 		b.until("the charts are drawn", "document.querySelectorAll('.strip4 canvas').length === 4")
 		b.until("the minutes of the slow are drawn",
 			"document.querySelector('section[aria-label=hottest] svg.spark .own')")
+		// What makes and removes network interfaces on this machine cuts the page off for a moment.
+		b.until("it is live", "/LIVE/.test(document.getElementById('bar').innerText) && "+
+			"!/disconnected/.test(document.getElementById('bar').innerText)")
 		name := fmt.Sprintf("%s-%dx%d", d.name, size[0], size[1])
 		needs := d.known(t)
 		d.answers(t, name, js[string](b, inSight), needs)
@@ -186,9 +189,10 @@ func (d *demo) answers(t *testing.T, name, text string, needs map[string]api.Nee
 		t.Errorf("%s does not say that %d forwarders are slow: %q", name, len(d.slow), text)
 	}
 	for _, slow := range d.slow {
-		if _, hurts := needs[slow]; !hurts {
-			if !strings.Contains(text, "!"+slow) && !strings.Contains(text, slow+"!") {
-				t.Errorf("%s does not list %s, for which nobody waits, as slow: %q", name, slow, text)
+		if len(needs[slow].Victims) == 0 {
+			if !strings.Contains(text, "!"+slow) && !strings.Contains(text, slow+"!") &&
+				!strings.Contains(text, slow+" is ") {
+				t.Errorf("%s does not name %s, for which nobody waits any more, as slow: %q", name, slow, text)
 			}
 			continue
 		}
