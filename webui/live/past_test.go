@@ -38,8 +38,8 @@ func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 		after  time.Duration
 		text   string
 	}{
-		"it ran":             {ran(), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
-		"it ran beside one":  {ran(remap.Job{ID: "4"}), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
+		"it ran":             {ran(), time.Second, "climate (job 5): 1 of 1 node waits 50 %"},
+		"it ran beside one":  {ran(remap.Job{ID: "4"}), time.Second, "climate (job 5): 1 of 1 node waits 50 %"},
 		"it had ended":       {ran(), 2 * time.Minute, ""},
 		"another ran then":   {ran(remap.Job{ID: "6"}), 2 * time.Minute, ""},
 		"jobs are not known": {nil, time.Second, "job 5: waits 50 %"},
