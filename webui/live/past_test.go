@@ -12,8 +12,8 @@ import (
 	"fairway/webui/api"
 )
 
-// A finding keeps whom it hurt until it changes: a second in which that job had ended names it no more, and one in which
-// it ran says how many of its nodes waited.
+// A finding keeps whom it hurt until it changes: a second in which that job had ended names it no more, and one in
+// which it ran says how many of its nodes waited.
 func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 	at := time.Unix(1.8e9, 0).UTC()
 	timeline := journal.NewTimeline()

@@ -62,8 +62,8 @@ func since(s *screen.State, n *api.Need) string {
 // look is how loud a need is.
 func (n *need) look(s *screen.State) string { return s.SignLook(n.sign) }
 
-// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong and
-// who suffers have a second line rather than an end that is missing; else how long it has been gives way to the next line.
+// lines draws a need in w columns: what, for how long; who suffers; what to press. Where there is room what is wrong
+// and who suffers have a second line rather than an end that is missing; else how long it has been stands on the next.
 func (n *need) lines(s *screen.State, w int, room bool) []string {
 	p := s.Palette
 	head, tail, behind := n.sign+" "+n.what, " "+n.tail, ""
