@@ -20,8 +20,8 @@ type Effect struct {
 	// Latency is the mean time of a request of the class that its nodes waited longest for before the move.
 	Latency *Change `json:"latency,omitempty"` // seconds; absent: too few requests, or nobody reports them
 	Class   string  `json:"class,omitempty"`   // read, write or metadata
-	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0: none
-	// said so.
+	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0:
+	// none said so.
 	Expected float64 `json:"expected,omitempty"`
 	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all their clients
 	// together.

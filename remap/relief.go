@@ -118,8 +118,8 @@ func (f *Frozen) predicts(moves []Move, class string) (least float64) {
 	return least
 }
 
-// Expected says in words what the plan should bring: by the findings about what it leaves, then by the last run of a job
-// that a policy moves; empty where neither is known.
+// Expected says in words what the plan should bring: by the findings about what it leaves, then by the last run of a
+// job that a policy moves; empty where neither is known.
 func (p *Plan) Expected() string { return p.expected(&p.Frozen) }
 
 func (p *Plan) expected(f *Frozen) string {

@@ -83,7 +83,11 @@ func (v *Victim) Write() {
 	case !v.waits():
 		b.WriteString("waits no more")
 	case v.Nodes > 0 && v.Waiting > 0:
-		fmt.Fprintf(&b, "%d of %s wait %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), 100*v.Share)
+		verb := "wait"
+		if v.Waiting == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(&b, "%d of %s %s %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), verb, 100*v.Share)
 	default:
 		fmt.Fprintf(&b, "waits %.0f %%", 100*v.Share)
 	}

@@ -246,7 +246,8 @@ func findingPage(t *testing.T, table *bars) {
 			script = append(script, now.script-begun.script)
 			begun = now
 		}
-		table.add("script a second on the page of a finding that is "+state, "2", script, begun.since(first, len(script)))
+		table.add("script a second on the page of a finding that is "+state, "2", script,
+			begun.since(first, len(script)))
 		b.do(chromedp.Navigate("about:blank"))
 	}
 }

@@ -149,6 +149,21 @@ func TestTheCalendarOpensThePastInTheBrowser(t *testing.T) {
 					"URLSearchParams(location.search).get('at')).toTimeString().startsWith('%s:00')", shown))
 		b.says("REPLAY")
 	}
+	// What does little is as light as a light page, and as dark as a dark one.
+	b.open("http://" + s.TCP + "/occupancy")
+	const cell = "(() => { const c = document.querySelector('.gridbox canvas'); if (!c) return ''; " +
+		"const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; " +
+		"const i = d.findIndex((v, k) => k % 4 === 3 && v); return i < 0 ? '' : d.slice(i - 3, i).join(); })()"
+	b.until("a cell is drawn", cell)
+	shown := map[string]string{}
+	for _, theme := range []string{"dark", "light"} {
+		b.key("t")
+		b.until("the theme is "+theme, fmt.Sprintf("document.documentElement.dataset.theme === '%s'", theme))
+		shown[theme] = js[string](b, cell)
+	}
+	if shown["dark"] == shown["light"] {
+		t.Errorf("a cell is %s in both themes", shown["dark"])
+	}
 }
 
 // One thing is not written as many, in the browser as in the terminal.

@@ -232,7 +232,8 @@ func remedy(f *anomaly.Finding, waits bool, plans []remap.Plan, sit *remap.Situa
 	}
 	switch {
 	case f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed && !waits:
-		return &api.Remedy{Action: remap.ActExclude, Key: "e", Text: "no job waits now; drain it to keep the next one off"}
+		return &api.Remedy{Action: remap.ActExclude, Key: "e",
+			Text: "no job waits now; drain it to keep the next one off"}
 	case f.Kind.OfJob() && !waits:
 		return &api.Remedy{Action: api.ActNothing, Text: "no job waits now: nothing to press"}
 	case f.Kind.Accuses() && f.State == anomaly.Confirmed:

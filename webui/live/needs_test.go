@@ -123,6 +123,7 @@ func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
 	now := time.Unix(1.8e9, 0)
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
 		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}}})
+	was, ended := anomaly.Impact{Job: "5", CostSeconds: 9}, anomaly.Impact{Job: "4", CostSeconds: 9}
 	for name, c := range map[string]struct {
 		kind       anomaly.Kind
 		state      anomaly.State
@@ -134,17 +135,17 @@ func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
 	}{
 		"slow, and a job waits": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
 			"move its nodes elsewhere", "p", true, api.ActPropose},
-		"slow, and it waits no more": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "5", CostSeconds: 9}, true,
+		"slow, and it waits no more": {anomaly.FailSlow, anomaly.Confirmed, was, true,
 			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
-		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "4", CostSeconds: 9}, false,
+		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, ended, false,
 			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
-		"suspect, and it waits no more": {anomaly.FailSlow, anomaly.Suspect, anomaly.Impact{Job: "5", CostSeconds: 9}, true,
+		"suspect, and it waits no more": {anomaly.FailSlow, anomaly.Suspect, was, true,
 			"look at its evidence", "n", false, api.ActLook},
 		"a storm, and a job waits": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
 			"move the nodes that wait elsewhere", "p", false, api.ActPropose},
-		"a storm, and it waits no more": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", CostSeconds: 9},
+		"a storm, and it waits no more": {anomaly.MetaStorm, anomaly.Confirmed, was,
 			true, "no job waits now: nothing to press", "", false, api.ActNothing},
-		"a storm, and the job has ended": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "4", CostSeconds: 9},
+		"a storm, and the job has ended": {anomaly.MetaStorm, anomaly.Confirmed, ended,
 			false, "no job waits now: nothing to press", "", false, api.ActNothing},
 	} {
 		f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: c.kind, State: c.state, Since: now,
@@ -154,7 +155,8 @@ func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		n := NeedOf(&f, sit, nil)
-		if r := n.Remedy; r.Text != c.text || r.Key != c.key || (r.Else != nil) != c.hasElse || r.Action != c.wantAction {
+		if r := n.Remedy; r.Text != c.text || r.Key != c.key || (r.Else != nil) != c.hasElse ||
+			r.Action != c.wantAction {
 			t.Errorf("%s: %+v", name, n.Remedy)
 		}
 	}

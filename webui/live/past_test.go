@@ -12,8 +12,8 @@ import (
 	"fairway/webui/api"
 )
 
-// A finding keeps whom it hurt until it changes: a second in which that job had ended names it no more, and one in which
-// it ran says how many of its nodes waited.
+// A finding keeps whom it hurt until it changes: a second in which that job had ended names it no more, and one in
+// which it ran says how many of its nodes waited.
 func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 	at := time.Unix(1.8e9, 0).UTC()
 	timeline := journal.NewTimeline()
@@ -38,8 +38,8 @@ func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 		after  time.Duration
 		text   string
 	}{
-		"it ran":             {ran(), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
-		"it ran beside one":  {ran(remap.Job{ID: "4"}), time.Second, "climate (job 5): 1 of 1 node wait 50 %"},
+		"it ran":             {ran(), time.Second, "climate (job 5): 1 of 1 node waits 50 %"},
+		"it ran beside one":  {ran(remap.Job{ID: "4"}), time.Second, "climate (job 5): 1 of 1 node waits 50 %"},
 		"it had ended":       {ran(), 2 * time.Minute, ""},
 		"another ran then":   {ran(remap.Job{ID: "6"}), 2 * time.Minute, ""},
 		"jobs are not known": {nil, time.Second, "job 5: waits 50 %"},

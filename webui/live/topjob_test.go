@@ -79,7 +79,8 @@ func TestTopJobOfTheBatchSystem(t *testing.T) {
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
 		Load: map[topology.ForwarderID]remap.Load{"gw1": {LastSeen: now}},
 		Jobs: []remap.Job{{ID: "7", Nodes: []topology.NodeID{"cn1"}}, {ID: "8", Nodes: []topology.NodeID{"cn2"}}}})
-	row := New(Config{Board: board, Situation: func() *remap.Situation { return sit }}).Snapshot().Overview.Forwarders[0]
+	p := New(Config{Board: board, Situation: func() *remap.Situation { return sit }})
+	row := p.Snapshot().Overview.Forwarders[0]
 	if row.TopJob != "8" || row.TopJobShare == nil || *row.TopJobShare != 0.75 {
 		t.Errorf("%q %v", row.TopJob, row.TopJobShare)
 	}

@@ -17,8 +17,8 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 	last := map[string]bool{}
 	var plans []string
 	var took []time.Duration
-	// What a finding costs grows between its changes: in a period that reaches to now, the open ones are as they are now,
-	// and say what their own pages do.
+	// What a finding costs grows between its changes: in a period that reaches to now, the open ones are as they are
+	// now, and say what their own pages do.
 	for i := range s.Open {
 		if f := &s.Open[i]; r.Made.Sub(r.To) < time.Minute && f.Since.Before(r.To) {
 			last[f.ID] = true

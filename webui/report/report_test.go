@@ -191,12 +191,12 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-// Between two changes a finding's cost grows. A report that reaches to now has what its page has; one of an earlier time
-// what was on record then.
+// Between two changes a finding's cost grows. A report that reaches to now has what its page has; one of an earlier
+// time what was on record then.
 func TestAnOpenFindingCostsWhatItsPageSays(t *testing.T) {
-	recorded := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: monday,
-		Impact: []anomaly.Impact{{Job: "7", Share: .77, CostSeconds: 5}},
-		Steps:  []anomaly.Step{{State: anomaly.Confirmed, At: monday}}}
+	recorded := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+		Since: monday, Impact: []anomaly.Impact{{Job: "7", Share: .77, CostSeconds: 5}},
+		Steps: []anomaly.Step{{State: anomaly.Confirmed, At: monday}}}
 	now := recorded
 	now.Impact = []anomaly.Impact{{Job: "7", Share: .77, CostSeconds: 172}}
 	s := Sources{Records: records(&journal.Record{At: monday, Kind: journal.StepFinding, Plan: "F-1",

@@ -34,16 +34,23 @@ export async function calendarPage(app, q) {
   );
   canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')),
-    colours = ramp();
-  a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) =>
-    n.buckets.forEach((/** @type {any} */ b) => {
-      const x = Math.floor((b.t - first) / a.bucket_ms),
-        share = b.occupied / b.seconds;
-      if (x < 0 || x >= cols) return;
-      g.fillStyle = `rgb(${colours[Math.min(9, Math.floor(share * 10))].join()})`;
-      g.fillRect(x, y, 1, 1);
-    }),
-  );
+    scale = h('span');
+  /** In the colours of the theme. */
+  function paint() {
+    const colours = ramp();
+    a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) =>
+      n.buckets.forEach((/** @type {any} */ b) => {
+        const x = Math.floor((b.t - first) / a.bucket_ms),
+          share = b.occupied / b.seconds;
+        if (x < 0 || x >= cols) return;
+        g.fillStyle = `rgb(${colours[Math.min(9, Math.floor(share * 10))].join()})`;
+        g.fillRect(x, y, 1, 1);
+      }),
+    );
+    scale.replaceChildren(rampCanvas());
+  }
+  paint();
+  addEventListener('fairway-theme', paint);
   /** @type {[Date, number[]][]} */
   const rows = a.layer.map((/** @type {any} */ l) => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
@@ -124,7 +131,7 @@ export async function calendarPage(app, q) {
           null,
           h('div.gridbox', null, canvas, tip),
           axis,
-          h('div.legend', null, h('span', null, '0 to 100 % '), rampCanvas(), h('span', null, 'blank: no data')),
+          h('div.legend', null, h('span', null, '0 to 100 % '), scale, h('span', null, 'blank: no data')),
           h('h2', null, 'Over all forwarders'),
           over.el,
         )
@@ -135,6 +142,7 @@ export async function calendarPage(app, q) {
     title: 'occupancy',
     el,
     timeless: true,
+    close: () => removeEventListener('fairway-theme', paint),
     keys: {
       Enter: ['replay', () => over.current() && app.go(past(over.current()[0]))],
       ...rowKeys(step => over.move(step)),

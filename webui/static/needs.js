@@ -31,7 +31,7 @@ export const remedyWords = r => [
 export const needOf = (o, id) =>
   (o?.needs ?? []).find((/** @type {any} */ n) => [n.finding, n.plan, n.node].includes(id));
 
-/** The plan that the first need waits for: `A` opens it, and its forwarders are marked. @param {any} o @returns {string} */
+/** The plan that the first need waits for: `A` opens it, its forwarders are marked. @param {any} o @returns {string} */
 export const chosenPlan = o => (o?.needs ?? []).find((/** @type {any} */ n) => n.plan)?.plan ?? '';
 
 /** Who waits, the ones that lose most first. @param {any[]} victims @param {number} most */

@@ -186,7 +186,7 @@ function forwardersPage(app, q, asTable) {
   /** @type {import('./table.js').Column[]} */
   const front = hottest.map(n => ({
     .../** @type {import('./table.js').Column} */ (all.find(c => c.name === n)),
-    wide: ['moved', 'queue', 'occ', 'job'].includes(n),
+    wide: ['moved', 'queue', 'occ', 'job', 'ms'].includes(n),
     wrap: n === 'waits' ? 'phone' : undefined,
   }));
   const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {

@@ -54,7 +54,7 @@ func (p *Screen) grid(s *screen.State, selected topology.ForwarderID, w, h int) 
 	return out
 }
 
-// chosenPlan is the plan whose forwarders are marked: that of the need under the cursor, else of the first that has one.
+// chosenPlan is the plan whose forwarders are marked: of the need under the cursor, else of the first that has one.
 func (p *Screen) chosenPlan(s *screen.State) string {
 	if p.panel == panelNeeds && p.need < len(s.Shown.Needs) && s.Shown.Needs[p.need].Plan != "" {
 		return s.Shown.Needs[p.need].Plan
