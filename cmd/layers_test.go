@@ -71,7 +71,7 @@ var layerProofs = []struct {
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowDVSServerIsLeft"},
-		{"refused, model", "cmd/endtoend", "TestJobsOnDVSKeepTheirServers"}}},
+		{"model", "cmd/endtoend", "TestJobsOnDVSAreDispatched"}}},
 	{"GPFS protocol nodes", [6]proof{
 		{"files of real systems", "collector/source/gpfs", "TestFiles"},
 		{"model", "cmd/endtoend", "TestSlowProtocolNodeIsLeft"},

@@ -59,6 +59,8 @@ const (
 	GatheredNodes
 	GatheredBytes
 	LockCallbacks
+	MetaInFlight
+	RequestAge
 	metricEnd
 )
 

@@ -25,6 +25,8 @@ type clients struct {
 // clientSums gather what the clients of one forwarder saw in their newest second.
 type clientSums struct {
 	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
+	bytes     [3]float64 // that they moved
+	waits     waits
 	// Packets on the way between the forwarder and its clients, and those of them that were lost.
 	packets, lost float64
 	jobs          map[topology.JobID]*jobSums
@@ -72,6 +74,7 @@ const segmentBytes = 1448
 // add takes one compute node's second; the times of those of its classes that are slow on this node alone say nothing
 // of the forwarder.
 func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
+	c.waits.take(f)
 	if loss, ok := f.Value(collector.PathLossRatio); ok {
 		read, write := valueOr(f, collector.ReadBytes, 0), valueOr(f, collector.WriteBytes, 0)
 		packets := (read+write)/segmentBytes + valueOr(f, collector.MetaOps, 0)
@@ -80,6 +83,7 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 	}
 	var took [3]float64
 	for i, m := range classOf {
+		c.bytes[i] += valueOr(f, m.bytes, 0)
 		if ops, t, ok := spent(f.Samples, m.ops, m.client); ok {
 			took[i] = t
 			if alone[i] {

@@ -67,10 +67,11 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 // fresh is how old a frame may be and still belong to the present second.
 const fresh = 3 * time.Second
 
-// classOf are the metrics of a class on a forwarder and on its clients.
-var classOf = [3]struct {
-	ops, bytes, wait, exec, client collector.Metric
-}{
+// classMetrics are the metrics of a class on a forwarder and on its clients.
+type classMetrics struct{ ops, bytes, wait, exec, client collector.Metric }
+
+// classOf are those of each class.
+var classOf = [3]classMetrics{
 	failslow.Read: {collector.ReadOps, collector.ReadBytes, collector.ReadWait, collector.ReadExec,
 		collector.ClientRead},
 	failslow.Write: {collector.WriteOps, collector.WriteBytes, collector.WriteWait, collector.WriteExec,
@@ -134,6 +135,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	}
 	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
+	d.second.verdicts = worst(d.second.verdicts, d.clients.hangs(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {
@@ -223,13 +225,21 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	if serving := inFlight - o.QueueLen; serving > 0 {
 		o.Serving = serving
 	}
+	_, counted := f.Value(collector.WriteBytes)
+	// Times without bytes cannot be judged by the size of a request: a DVS server's, whose clients time it as well.
+	if clientsTime := !counted && sums != nil && sums.ops != [3]float64{}; clientsTime {
+		delete(d.ownClock, f.Node)
+	} else if slices.ContainsFunc(classOf[:], func(m classMetrics) bool { _, ok := f.Value(m.exec); return ok }) {
+		d.ownClock[f.Node] = true
+	}
 	for c, m := range classOf {
 		k := &o.Class[c]
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
+		if !counted && sums != nil {
+			k.Bytes = sums.bytes[c]
+		}
 		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
-		if !math.IsNaN(k.Exec) {
-			d.ownClock[f.Node] = true
-		} else if !d.ownClock[f.Node] && sums != nil && sums.ops[c] > 0 {
+		if !d.ownClock[f.Node] && sums != nil && sums.ops[c] > 0 {
 			k.Exec = sums.execOf(failslow.Class(c), valueOr(f, collector.Threads, math.Inf(1)))
 		}
 	}

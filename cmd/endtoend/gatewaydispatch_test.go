@@ -37,13 +37,19 @@ func (s *site) runs(j batchJob, node string, bytes float64) {
 	s.until("job "+j.id+" has ended", func() bool { v := s.job(j); return !v.End.IsZero() && !v.Pending })
 }
 
-// TestJobsOnNFSAreDispatched: compute nodes with NFS mounts of four gateways, of which two serve nobody. The second run
-// of a large job has its nodes mount these two before it begins, its data crosses them alone, and at its end every node
-// has its mount back. A small job keeps its gateway.
-func TestJobsOnNFSAreDispatched(t *testing.T) {
+// Compute nodes with NFS or DVS mounts of four gateways, of which two serve nobody. The second run of a large job has
+// its nodes mount these two before it begins, its data crosses them alone, and at its end every node has its mount
+// back. A small job keeps its gateway. How many metadata operations waited is known from the clients to a factor of
+// two; DVS's servers count it.
+func TestJobsOnNFSAreDispatched(t *testing.T) { dispatchBehindGateways(t, "nfs", "proc/1/mounts", 2) }
+
+func TestJobsOnDVSAreDispatched(t *testing.T) {
+	dispatchBehindGateways(t, "dvs", "sys/kernel/debug/dvs/mounts/0/mount", 0)
+}
+
+func dispatchBehindGateways(t *testing.T, layer, mounts string, metaWithin float64) {
 	t.Parallel() // it mostly waits
-	const mounts = "proc/1/mounts"
-	s := startSite(t, "--layer", "nfs", "--spares", "2", "--named-jobs")
+	s := startSite(t, "--layer", layer, "--spares", "2", "--named-jobs")
 	s.until("every node's gateway is known", func() bool {
 		known := 0
 		for _, n := range s.nodes("compute") {
@@ -62,7 +68,7 @@ func TestJobsOnNFSAreDispatched(t *testing.T) {
 	s.end(small)
 	for _, j := range []batchJob{large, small} {
 		s.until("job "+j.id+" has a profile", func() bool { return s.job(j).Profile != nil })
-		if p := s.job(j).Profile; p.MetaQueue == nil || p.MetaQueueWithin != 2 || p.IONodes != 2 {
+		if p := s.job(j).Profile; p.MetaQueue == nil || p.MetaQueueWithin != metaWithin || p.IONodes != 2 {
 			t.Errorf("job %s: %+v", j.id, p)
 		}
 	}
@@ -90,15 +96,11 @@ func TestJobsOnNFSAreDispatched(t *testing.T) {
 	s.end(small)
 }
 
-// Compute nodes with DVS or LWFS report no bytes, so that nothing is known of a run, and the next one like it is
-// refused with that reason.
-func TestJobsOnDVSKeepTheirServers(t *testing.T) { refuseWithoutBytes(t, "dvs") }
-
-func TestJobsOnLWFSKeepTheirServers(t *testing.T) { refuseWithoutBytes(t, "lwfs") }
-
-func refuseWithoutBytes(t *testing.T, layer string) {
+// TestJobsOnLWFSKeepTheirServers: compute nodes with LWFS report no bytes, so that nothing is known of a run, and the
+// next one like it is refused with that reason.
+func TestJobsOnLWFSKeepTheirServers(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := startSite(t, "--layer", layer, "--spares", "2", "--named-jobs")
+	s := startSite(t, "--layer", "lwfs", "--spares", "2", "--named-jobs")
 	s.until("the server of cn1 is known", func() bool { return s.nodes("compute")["cn1"].Forwarder == "gw1" })
 	large := batchJob{"1", "GRAPES", "cn1,cn3", "N-N", "0.8"}
 	s.runs(large, "cn1", 0.5e9)

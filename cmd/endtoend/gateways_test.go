@@ -19,7 +19,9 @@ import (
 // the daemon's own figures have it, and after the roll back every node has the mount that it had.
 func TestSlowNFSGatewayIsLeft(t *testing.T) { leaveSlowGateway(t, "nfs", "proc/1/mounts") }
 
-func TestSlowDVSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "dvs", "proc/fs/dvs/mounts/0/mount") }
+func TestSlowDVSServerIsLeft(t *testing.T) {
+	leaveSlowGateway(t, "dvs", "sys/kernel/debug/dvs/mounts/0/mount")
+}
 
 func TestSlowLWFSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "lwfs", "etc/lwfs/lwfs.vol") }
 

@@ -82,7 +82,8 @@ func newSite() *cobra.Command {
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
 	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
-	f.StringVar(&s.layer, "layer", "lnet", "lnet (routers); nfs, dvs or lwfs: gateways to Lustre; gpfs: protocol nodes")
+	f.StringVar(&s.layer, "layer", "lnet",
+		"lnet (routers); nfs, dvs, dvs-old or lwfs: gateways to Lustre; gpfs: protocol nodes")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
 	f.BoolVar(&s.named, "named-jobs", false, "nothing runs but what \"site job\" starts; DFRA decides on such jobs")
 	f.StringVar(&s.unknown, "unknown-metadata", "refuse",

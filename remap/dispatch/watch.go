@@ -144,8 +144,8 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t.Nodes++
 	var rate, took [3]float64 // reads, writes, metadata
 	var known [3]bool
-	seen := false // of operations at all
-	bytes := 0.0
+	seen := false               // of operations at all
+	bytes, underway := 0.0, 0.0 // metadata operations
 	for _, v := range f.Samples {
 		switch v.Metric {
 		case collector.ReadBytes:
@@ -166,12 +166,17 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 			took[1], known[1] = v.Value, true
 		case collector.ClientMeta:
 			took[2], known[2] = v.Value, true
+		case collector.MetaInFlight:
+			underway = v.Value
 		}
 	}
 	t.Ops += rate[0] + rate[1]
 	t.Meta += rate[2]
 	t.PeakNode = max(t.PeakNode, bytes)
-	s.metaWait += rate[2] * took[2]
+	if known[2] {
+		underway = rate[2] * took[2]
+	}
+	s.metaWait += underway
 	waits := 0.0
 	for i := range rate {
 		if rate[i] > 0 && !known[i] {

@@ -165,6 +165,13 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 				metaRate[n][i] = rate * seconds / step
 			}
 		}},
+		{collector.MetaInFlight, func(n topology.NodeID, i int, underway, _ float64) {
+			if rate, ok := metaRate[n][i]; ok {
+				b.sum[i].waiting += underway
+				b.timed += rate * step
+				delete(metaRate[n], i) // a time of the same operations adds nothing
+			}
+		}},
 		{collector.ClientMeta, func(n topology.NodeID, i int, duration, _ float64) {
 			if rate, ok := metaRate[n][i]; ok {
 				b.sum[i].waiting += rate * duration
@@ -261,7 +268,8 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 		}
 		for i := range b.sum {
 			if s := &b.sum[i]; s.active() {
-				sum += max(0, s.waiting-s.meta*inService[i]) / float64(max(1, len(forwarders)))
+				// Not bounded by 0: what was under way is sampled where nothing times it, and chances cancel.
+				sum += (s.waiting - s.meta*inService[i]) / float64(max(1, len(forwarders)))
 				count++
 			}
 		}

@@ -169,7 +169,7 @@ func TestLayerCheck(t *testing.T) {
 	for _, want := range []string{"no queue on r2",
 		"LWFS server (2): operations, metadata [no bytes on io1; queue in some seconds: ",
 		"GPFS node (1): bytes, operations, metadata [no queue: GPFS counts no requests of its NFS server; no time: ",
-		"DVS server (1): operations, metadata [no bytes; no queue: ",
+		"DVS server (1): operations, metadata [no bytes; no queue; no time: DVS times its messages from 2019 on",
 		"no source reports what a forwarder moves: gw1"} {
 		if !strings.Contains(c.Text, want) {
 			t.Errorf("no %q in %q", want, c.Text)
@@ -177,6 +177,7 @@ func TestLayerCheck(t *testing.T) {
 	}
 	for _, want := range []string{"LNet router, time: run the agent as root",
 		"switch source.lustre on beside source.lwfs", "switch source.lustre on beside source.dvs",
+		"DVS server, queue: run the agent as root",
 		"switch on the source of your layer"} {
 		if c.Level != api.CheckWarned || !strings.Contains(c.Fix, want) {
 			t.Errorf("no %q in %q", want, c.Fix)

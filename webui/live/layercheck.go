@@ -71,11 +71,10 @@ var layerKinds = []layerKind{
 		seldom:  map[string]string{"queue": seldomTraced, "time": seldomTraced, "metadata wait": seldomTraced},
 		clients: "LWFS keeps no counters on compute nodes"},
 	{name: "DVS server", is: func(_ *collector.Frame, s map[string]bool) bool { return s["dvs"] },
-		fix: map[string]string{"bytes": "switch source.lustre on beside source.dvs: DVS counts no bytes"},
-		never: map[string]string{"queue": "DVS shows it on clients alone, and it is not read",
-			"metadata wait": "DVS shows it on clients alone, and it is not read",
-			"time":          "DVS keeps the last and the longest; by source.lustre storage targets' times stand in"},
-		clients: "DVS counts requests on compute nodes, no bytes and no mean time"},
+		fix: map[string]string{"bytes": "switch source.lustre on beside source.dvs: a DVS server counts no bytes",
+			"queue": "run the agent as root: it reads DVS's times of messages, or its transport's queue"},
+		never:   map[string]string{"metadata wait": untimedDVS, "time": untimedDVS},
+		clients: "source.dvs on them would, with DVS's counts in the format flat (dvsdebug_stat_defaults=enable,flat)"},
 	{name: "GPFS node", is: func(_ *collector.Frame, s map[string]bool) bool { return s["gpfs"] },
 		fix: map[string]string{"bytes": "run the agent as root, and GPFS: mmpmon prints nothing else"},
 		never: map[string]string{"queue": "GPFS counts no requests of its NFS server",
@@ -99,6 +98,9 @@ var layerKinds = []layerKind{
 
 // seldomTraced is why an LWFS server says something in some seconds only.
 const seldomTraced = "its trace has one operation in 1,000"
+
+// untimedDVS is why a DVS server has no times.
+const untimedDVS = "DVS times its messages from 2019 on, for root; its clients' lists of requests stand in, about"
 
 // kindOf is the kind of forwarder that reports; nil: none that is known.
 func kindOf(n *window.Node) *layerKind {

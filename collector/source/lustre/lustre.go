@@ -100,12 +100,19 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	return s.err
 }
 
-// files lists what matches a pattern below any of the roots.
+// files lists what matches a pattern below any of the roots. A plain name at its end is looked for in each folder: to
+// match it would list them all.
 func (s *Source) files(pattern string) []string {
+	dirs, file := path.Split(pattern)
 	var out []string
 	for _, r := range roots {
-		m, _ := fs.Glob(s.fsys, path.Join(r, pattern)) // the patterns are constants
-		out = append(out, m...)
+		in, _ := fs.Glob(s.fsys, path.Join(r, dirs)) // the patterns are constants
+		for _, dir := range in {
+			name := path.Join(dir, file)
+			if _, err := fs.Stat(s.fsys, name); !errors.Is(err, fs.ErrNotExist) {
+				out = append(out, name)
+			}
+		}
 	}
 	return out
 }

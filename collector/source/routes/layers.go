@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/source/dvs"
 	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
 )
@@ -251,35 +252,16 @@ func (s *Source) nfsBytes(over map[topology.ForwarderID]bool) (map[topology.Forw
 // dvs are the servers that the node's DVS mounts use now. Which of several serves a request is the mount's choice by
 // file, or by offset: how much goes where is not counted.
 func (s *Source) dvs() (map[topology.ForwarderID]bool, error) {
-	const dir = "proc/fs/dvs/mounts"
-	mounts, err := fs.ReadDir(s.opt.Root, dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
+	mounts, err := dvs.Mounts(s.opt.Root)
 	over := map[topology.ForwarderID]bool{}
 	for _, m := range mounts {
-		b, err := fs.ReadFile(s.opt.Root, path.Join(dir, m.Name(), "mount"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // unmounted meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		for line := range bytes.Lines(b) {
-			f := strings.Fields(string(line))
-			if len(f) == 0 || f[0] != "active_nodes" {
-				continue
-			}
-			for _, name := range f[1:] {
-				for part := range strings.SplitSeq(name, ",") {
-					if on, known := s.names[part]; known {
-						over[on] = true
-					}
-				}
+		for _, name := range m.Servers {
+			if on, known := s.names[name]; known {
+				over[on] = true
 			}
 		}
 	}
-	return over, nil
+	return over, err
 }
 
 // lwfs is the server that the link to the node's volume file leads to.

@@ -15,10 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 	"time"
 
+	"fairway/collector/source/dvs"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -73,34 +73,14 @@ func (m *Mover) mounted() (string, error) {
 
 // mountedDVS returns the servers that DVS uses for the mount, which are several where it balances load.
 func (m *Mover) mountedDVS() (string, error) {
-	const dir = "proc/fs/dvs/mounts"
-	mounts, err := fs.ReadDir(m.Root, dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
+	mounts, err := dvs.Mounts(m.Root)
 	servers := ""
 	for _, one := range mounts {
-		text, err := fs.ReadFile(m.Root, path.Join(dir, one.Name(), "mount"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // unmounted meanwhile
-		}
-		if err != nil {
-			return "", err
-		}
-		at, active := "", ""
-		for line := range strings.Lines(string(text)) {
-			switch key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key {
-			case "local-mount":
-				at = value
-			case "active_nodes":
-				active = value
-			}
-		}
-		if at == m.Point {
-			servers = active
+		if one.Point == m.Point {
+			servers = strings.Join(one.Servers, " ")
 		}
 	}
-	return servers, nil
+	return servers, err
 }
 
 // unescape reads the kernel's way of writing blanks in names.

@@ -175,16 +175,17 @@ func TestCommands(t *testing.T) {
 
 // The server of a DVS mount is one of its options, and the kernel's table names the path alone.
 func TestDVS(t *testing.T) {
-	root := fstest.MapFS{"proc/fs/dvs/mounts/0/mount": {Data: []byte("local-mount /other\nactive_nodes c0-0c0s0n9\n")}}
+	root := fstest.MapFS{"sys/kernel/debug/dvs/mounts/0/mount": {
+		Data: []byte("local-mount /other\nactive_nodes c0-0c0s0n9\n")}}
 	var orders []string
 	m := &Mover{Point: "/pfs", Type: DVS, Path: "/lustre", Options: "ro", Root: root,
 		Sources: map[topology.ForwarderID]string{"dvs1": "c0-0c0s0n1", "dvs2": "c0-0c0s0n2"},
 		Run: func(_ context.Context, argv ...string) ([]byte, error) {
 			orders = append(orders, strings.Join(argv, " "))
-			delete(root, "proc/fs/dvs/mounts/1/mount")
+			delete(root, "sys/kernel/debug/dvs/mounts/1/mount")
 			if argv[0] == "mount" {
 				_, server, _ := strings.Cut(argv[4], "nodename=")
-				root["proc/fs/dvs/mounts/1/mount"] = &fstest.MapFile{
+				root["sys/kernel/debug/dvs/mounts/1/mount"] = &fstest.MapFile{
 					Data: []byte("local-mount /pfs\nactive_nodes " + server + "\ninactive_nodes\n")}
 			}
 			return nil, nil
@@ -202,7 +203,7 @@ func TestDVS(t *testing.T) {
 	if got := strings.Join(orders, "; "); got != want {
 		t.Errorf("it says %q, want %q", got, want)
 	}
-	root["proc/fs/dvs/mounts/1/mount"].Data = []byte("local-mount /pfs\nactive_nodes c0-0c0s0n1 c0-0c0s0n2\n")
+	root["sys/kernel/debug/dvs/mounts/1/mount"].Data = []byte("local-mount /pfs\nactive_nodes c0-0c0s0n1 c0-0c0s0n2\n")
 	if _, err := m.Route(t.Context()); err == nil || !strings.Contains(err.Error(), "c0-0c0s0n1 c0-0c0s0n2") {
 		t.Errorf("a mount over two servers: %v", err)
 	}

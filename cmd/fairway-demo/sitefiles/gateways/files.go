@@ -15,13 +15,21 @@ type Layer string
 // The layers.
 const (
 	NFS  Layer = "nfs"
-	DVS  Layer = "dvs"
+	DVS  Layer = "dvs" // with counts in the format "flat"
 	LWFS Layer = "lwfs"
-	GPFS Layer = "gpfs"
+	// OldDVS is one of before 2019: files below /proc, no bytes and no times.
+	OldDVS Layer = "dvs-old"
+	GPFS   Layer = "gpfs"
 )
 
 // Layers lists them.
-func Layers() []Layer { return []Layer{NFS, DVS, LWFS, GPFS} }
+func Layers() []Layer { return []Layer{NFS, DVS, LWFS, OldDVS, GPFS} }
+
+// isDVS says whether the compute nodes are DVS clients.
+func (l Layer) isDVS() bool { return l == DVS || l == OldDVS }
+
+// kind is what the agents' settings call it.
+func (l Layer) kind() string { return strings.TrimSuffix(string(l), "-old") }
 
 const (
 	mountPoint = "/pfs"
@@ -61,13 +69,12 @@ func clientFiles(l Layer, c *Client, now time.Duration, start time.Time) format.
 				export, mountPoint)
 			t["proc/1/mountstats"] += mountStats(c, server, now)
 		}
-	case DVS:
+	case DVS, OldDVS:
 		t["proc/1/mounts"] = "proc /proc proc rw 0 0\n"
 		if c.on != nil {
 			t["proc/1/mounts"] += fmt.Sprintf("%s %s dvs rw,relatime,nodename=%s 0 0\n", export, mountPoint,
 				nodename(c.on))
-			t["proc/fs/dvs/mounts/0/mount"] = dvsMount(c.on)
-			t["proc/fs/dvs/mounts/0/stats"] = dvsStats(c.mount, false)
+			dvsClient(t, l, c, now)
 		}
 	}
 	return t
@@ -96,8 +103,8 @@ func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, sta
 	switch l {
 	case NFS:
 		t["proc/net/rpc/nfsd"] = nfsd(g)
-	case DVS:
-		t["proc/fs/dvs/stats"] = dvsStats(g.calls, true)
+	case DVS, OldDVS:
+		dvsServer(t, l, g)
 	}
 	return t
 }
@@ -139,41 +146,6 @@ func nfsd(g *Gateway) string {
 }
 
 func row(n []uint64) string { return strings.Trim(fmt.Sprint(n), "[]") }
-
-// dvsMount is a DVS client's file of one mount.
-func dvsMount(g *Gateway) string {
-	n := nodename(g)
-	return fmt.Sprintf(
-		"local-mount %s\nremote-path %s\noptions (rw,blksize=524288,statsfile=/proc/fs/dvs/mounts/0/stats,"+
-			"attrcache_timeout=14400,nodwfs,nodwcfs,noparallelwrite,nomultifsync,nocache,nodatasync,noclosesync,retry,"+
-			"failover,userenv,noclusterfs,killprocess,noatomic,nodeferopens,no_distribute_create_ops,no_ro_cache,"+
-			"noloadbalance,maxnodes=1,nnodes=1,nomagic,nohash_on_nid,hash=fnv-1a,"+
-			"nodefile=/proc/fs/dvs/mounts/0/nodenames,nodename=%s)\nactive_nodes %[3]s\ninactive_nodes\n"+
-			"loadbalance_node\nremote-magic 0xbd00bd0\n", mountPoint, export, n)
-}
-
-// dvsKinds are the requests that DVS counts.
-var dvsKinds = strings.Fields(
-	"LOOKUP OPEN CLOSE READDIR CREATE UNLINK IOCTL FLUSH FSYNC FASYNC LOCK LINK SYMLINK MKDIR " +
-		"RMDIR MKNOD RENAME READLINK TRUNCATE SETATTR GETATTR PARALLEL_READ PARALLEL_WRITE STATFS READPAGE_ASYNC " +
-		"READPAGE_DATA GETEOI SETXATTR GETXATTR LISTXATTR REMOVEXATTR VERIFYFS RO_CACHE_DISABLE PERMISSION " +
-		"SYNC_UPDATE READPAGES_RQ READPAGES_RP WRITEPAGES_RQ WRITEPAGES_RP")
-
-// dvsStats is a DVS file of statistics: of each kind what a client asked and what a server answered, well and not.
-func dvsStats(calls [classes]counted, server bool) string {
-	n := map[string]uint64{"PARALLEL_READ": calls[Read].n, "PARALLEL_WRITE": calls[Write].n, "GETATTR": calls[Meta].n}
-	var b strings.Builder
-	for _, k := range dvsKinds {
-		if server {
-			fmt.Fprintf(&b, "RQ_%s: 0 0 %d 0 0.000 0.000\n", k, n[k])
-		} else {
-			fmt.Fprintf(&b, "RQ_%s: %d 0 0 0 0.000 0.000\n", k, n[k])
-		}
-	}
-	fmt.Fprintf(&b, "llseek: 0 0 0.000 0.000\nread: %d 0 0.000 0.004\nwrite: %d 0 0.000 0.004\n", calls[Read].n,
-		calls[Write].n)
-	return b.String()
-}
 
 // trace are the lines that an LWFS server has written since the last time: one sample a thousand calls.
 func trace(g *Gateway, at time.Time) string {

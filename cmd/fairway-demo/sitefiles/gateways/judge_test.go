@@ -137,7 +137,7 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 	for _, c := range w.Clients {
 		n := &watchedNode{role: topology.Compute, id: topology.NodeID(c.Name), client: c, tree: &tree{}}
 		n.sources = []collector.Source{proc(n)}
-		if l == DVS {
+		if l.isDVS() {
 			n.sources = append(n.sources, dvs.New(n.tree, false))
 		}
 		w.nodes = append(w.nodes, n)
@@ -157,7 +157,7 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 			})
 			t.Cleanup(func() { _ = counts.Close() })
 			n.sources = append(n.sources, counts)
-		case DVS:
+		case DVS, OldDVS:
 			n.sources = append(n.sources, dvs.New(n.tree, true))
 		case LWFS:
 			n.sources = append(n.sources, lwfs.New(lwfs.Options{Root: n.tree, Path: traceFile}))
@@ -166,7 +166,21 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 		w.machine.Forwarders = append(w.machine.Forwarders, topology.ForwarderID(g.Name))
 		w.machine.Peaks[n.id] = linkRate
 	}
+	t.Cleanup(func() {
+		for _, n := range w.nodes {
+			for _, s := range n.sources {
+				_ = s.Close() // they hold nothing but goroutines
+			}
+		}
+	})
 	return w
+}
+
+// withoutLustre has no gateway report what it asks of its storage targets.
+func (w *watched) withoutLustre() {
+	for _, n := range w.nodes {
+		n.sources = slices.DeleteFunc(n.sources, func(s collector.Source) bool { return s.Name() == "lustre" })
+	}
 }
 
 // procOf reads a node's proc. What the kernel counts of NFS is read by a library that wants a real folder.
@@ -184,9 +198,13 @@ func procOf(n *watchedNode) collector.Source {
 func (w *watched) run(t *testing.T, seconds int) {
 	t.Helper()
 	for range seconds {
+		if w.layer.isDVS() {
+			w.lists()
+		}
 		w.second++
 		at := time.Duration(w.second) * time.Second
 		time.Sleep(time.Until(w.start.Add(at)))
+		synctest.Wait()
 		w.Run(at)
 		now := time.Now()
 		w.frames = w.frames[:0]
@@ -203,6 +221,22 @@ func (w *watched) run(t *testing.T, seconds int) {
 		for _, v := range w.detectors.Verdicts(now, &w.machine) {
 			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.says[key] == "" {
 				w.first[key], w.says[key] = w.second, v.Sentence
+			}
+		}
+	}
+}
+
+// lists writes DVS clients' lists of outstanding requests between two whole seconds, after their sources have read the
+// one before.
+func (w *watched) lists() {
+	from := time.Duration(w.second) * time.Second
+	for at := from + listEvery; at < from+time.Second; at += listEvery {
+		time.Sleep(time.Until(w.start.Add(at)))
+		synctest.Wait()
+		w.Run(at)
+		for _, n := range w.nodes {
+			if n.client != nil && n.client.on != nil && n.tree.files != nil {
+				n.tree.files[dvsListFile(w.layer)] = &fstest.MapFile{Data: []byte(dvsList(n.client, at))}
 			}
 		}
 	}
@@ -326,6 +360,9 @@ func TestASlowTargetAccusesNoGateway(t *testing.T) {
 						if what != c.want {
 							t.Errorf("%s is found: %s", what, says)
 						}
+					}
+					if c.want != "" {
+						t.Logf("found after %d s", w.first[c.want]-healthy)
 					}
 					if c.want != "" && w.first[c.want] <= healthy {
 						t.Errorf("%s: found at %d, want after %d: %v", c.want, w.first[c.want], healthy, w.says)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"fairway/cmd/fairway-demo/sitefiles/model"
@@ -41,6 +42,7 @@ const (
 type counted struct {
 	n, bytes uint64
 	took     time.Duration
+	queued   time.Duration // of a gateway's, before that
 }
 
 // Client is a compute node.
@@ -51,11 +53,19 @@ type Client struct {
 	mounted    time.Duration
 	mount      [classes]counted // since then
 	ever       [classes]counted
-	parked     int // calls that wait for a mount
+	under      []*call // calls that wait for their answers
+	parked     int     // calls that wait for a mount
 	job        string
 	think      time.Duration // between an answer and the next call
 	run        int           // counts jobs, so that calls of one that has ended begin no further ones
 	runs       bool
+}
+
+// call is a call under way.
+type call struct {
+	on             *Gateway
+	op             Op
+	asked, mounted time.Duration
 }
 
 // Gateway is a forwarding node.
@@ -63,14 +73,21 @@ type Gateway struct {
 	Name, Addr string
 	calls      [classes]counted
 	wait, exec [classes][8]uint64     // by decades from 10 microseconds on
-	waited     [classes]time.Duration // sum over the calls, which no file shows
+	waited     [classes]time.Duration // sum over the calls that have begun, which no file shows
 	llite      model.Stats
 	osc        []model.Stats // a row a storage target
 	waiting    []func()
 	free       int
 	link, cpu  share
+	hang       hang
 	bytesOf    map[string]uint64 // by client
 	traced     uint64            // calls at the newest line of its trace
+}
+
+// hang holds back the answers of a gateway that gives none.
+type hang struct {
+	on   bool
+	held []func()
 }
 
 // share is something that does one thing after another, at a part of its speed.
@@ -154,8 +171,9 @@ func (m *Model) call(c *Client, run int) {
 	if r := m.rng.Float64(); r >= metadata {
 		op = Op(m.rng.IntN(2))
 	}
-	g, asked, mounted := c.on, m.Now(), c.mounted
-	start := func() { m.serve(g, c, op, asked, mounted, run) }
+	g, one := c.on, &call{on: c.on, op: op, asked: m.Now(), mounted: c.mounted}
+	c.under = append(c.under, one)
+	start := func() { m.serve(c, one, run) }
 	if g.free == 0 {
 		g.waiting = append(g.waiting, start)
 		return
@@ -164,8 +182,8 @@ func (m *Model) call(c *Client, run int) {
 	start()
 }
 
-func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration, run int) {
-	begun := m.Now()
+func (m *Model) serve(c *Client, one *call, run int) {
+	g, op, asked, begun := one.on, one.op, one.asked, m.Now()
 	count(&g.wait[op], begun-asked)
 	g.waited[op] += begun - asked
 	sent := g.cpu.use(begun, callCPU)
@@ -175,10 +193,12 @@ func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration
 		disk := float64(diskMean) * math.Exp(m.rng.NormFloat64()*diskSigma-diskSigma*diskSigma/2) / m.disks[target]
 		back = g.link.use(sent, time.Duration(callBytes/linkRate*float64(time.Second))) + time.Duration(disk)
 	}
-	m.At(back, func() {
+	answer := func() {
 		g.note(op, c, target, bytes, m.Now()-sent, m.Now()-begun)
+		g.calls[op].queued += begun - asked
+		c.under = slices.DeleteFunc(c.under, func(o *call) bool { return o == one })
 		c.ever[op].add(bytes, m.Now()-asked)
-		if (c.on == g || c.address != "") && c.mounted == mounted {
+		if (c.on == g || c.address != "") && c.mounted == one.mounted {
 			c.mount[op].add(bytes, m.Now()-asked)
 		}
 		m.ask(c, run)
@@ -189,6 +209,13 @@ func (m *Model) serve(g *Gateway, c *Client, op Op, asked, mounted time.Duration
 		} else {
 			g.free++
 		}
+	}
+	m.At(back, func() {
+		if g.hang.on {
+			g.hang.held = append(g.hang.held, answer)
+			return
+		}
+		answer()
 	})
 }
 
@@ -243,9 +270,10 @@ func (m *Model) unpark(c *Client) {
 	}
 }
 
-// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed.
+// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed, or has a
+// gateway answer nothing.
 func (m *Model) Break(f model.Fault) error {
-	if f.Value <= 0 || f.Value > 1 {
+	if f.Kind != model.FaultHung && f.Value <= 0 || f.Value > 1 {
 		return fmt.Errorf("fault %s of %s: %g is left: want more than 0, up to 1", f.Kind, f.Node, f.Value)
 	}
 	for i := range m.disks {
@@ -263,10 +291,13 @@ func (m *Model) Break(f model.Fault) error {
 		case f.Kind == model.FaultCPU:
 			g.cpu.left = f.Value
 			return nil
+		case f.Kind == model.FaultHung:
+			g.hang.on = true
+			return nil
 		}
 	}
-	return fmt.Errorf("fault %s of %q: want %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind, f.Node,
-		model.FaultLink, model.FaultCPU, model.FaultDisk, len(m.disks)-1)
+	return fmt.Errorf("fault %s of %q: want %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
+		f.Node, model.FaultLink, model.FaultCPU, model.FaultHung, model.FaultDisk, len(m.disks)-1)
 }
 
 // Mend ends every fault of a node.
@@ -280,6 +311,10 @@ func (m *Model) Mend(node string) error {
 	for _, g := range m.Gateways {
 		if g.Name == node {
 			g.link.left, g.cpu.left = 1, 1
+			for _, answer := range g.hang.held {
+				m.After(0, answer)
+			}
+			g.hang = hang{}
 			return nil
 		}
 	}

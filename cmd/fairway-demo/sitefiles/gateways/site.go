@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/cmd/fairway-demo/sitefiles"
+	"fairway/cmd/fairway-demo/sitefiles/format"
 	"fairway/cmd/fairway-demo/sitefiles/model"
 	"fairway/remap"
 )
@@ -103,8 +104,8 @@ func (s *Site) Step(t time.Duration) error {
 
 func (s *Site) writeClient(c *Client) error {
 	root := s.root(c.Name)
-	if s.layer == DVS && c.on == nil {
-		if err := s.files.Remove(filepath.Join(root, "proc", "fs")); err != nil {
+	if s.layer.isDVS() && c.on == nil {
+		if err := s.files.Remove(filepath.Join(root, filepath.FromSlash(s.layer.dvsFiles()))); err != nil {
 			return err
 		}
 	}
@@ -147,16 +148,44 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 // a second after agents read: both at once would make seconds of nothing and of double.
 func (s *Site) Run(ctx context.Context) error {
 	pace := sitefiles.NewPace(1, 2*time.Second)
-	for next := time.Now(); ; next = next.Truncate(time.Second).Add(3 * time.Second / 2) {
+	every := time.Second
+	if s.layer.isDVS() {
+		every = listEvery
+	}
+	for next := time.Now(); ; {
 		select {
-		case <-time.After(time.Until(next)):
+		case <-time.After(min(time.Until(next), every)):
 		case <-ctx.Done():
 			return nil
 		}
-		if err := s.Step(pace.Now()); err != nil {
+		write := s.lists
+		if !time.Now().Before(next) {
+			write, next = s.Step, next.Truncate(time.Second).Add(3*time.Second/2)
+		}
+		if err := write(pace.Now()); err != nil {
 			return fmt.Errorf("write the site's files: %w", err)
 		}
 	}
+}
+
+// listEvery is how often DVS clients' lists of outstanding requests are written: a kernel makes one when it is read.
+const listEvery = 100 * time.Millisecond
+
+// lists lets the site live until t after its start, and writes these lists alone.
+func (s *Site) lists(t time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model.Run(t)
+	for _, c := range s.model.Clients {
+		if c.on == nil || !s.layer.isDVS() {
+			continue
+		}
+		list := format.Tree{dvsListFile(s.layer): dvsList(c, s.model.Now())}
+		if err := s.files.Write(s.root(c.Name), list); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Serve takes orders at the site's socket until ctx ends.
@@ -340,7 +369,7 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 	c := table{"node": node, "role": "compute", "source": source,
 		"daemon": table{"url": a.URL, "token_file": a.TokenFile},
 		"spool":  table{"dir": filepath.Join(s.dir, "spool", node)}}
-	if s.layer == DVS {
+	if s.layer.isDVS() {
 		source["dvs"] = table{"enabled": true, "root": root}
 	}
 	if s.model.client(node) == nil {
@@ -372,20 +401,20 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 		switch s.layer {
 		case NFS:
 			names[g.Name], mounted[g.Name] = g.Addr, g.Addr+":"+export
-		case DVS:
+		case DVS, OldDVS:
 			names[g.Name], mounted[g.Name] = nodename(g), nodename(g)
 		case LWFS:
 			names[g.Name] = volumeOf(g)
 		}
 	}
-	routes := table{"by": string(s.layer), "root": root, "forwarders": names}
+	routes := table{"by": s.layer.kind(), "root": root, "forwarders": names}
 	if s.layer == LWFS {
 		routes["volume"] = "/" + volume
 	}
 	c["routes"] = routes
 	if a.Orders && s.layer != LWFS {
-		remount := table{"point": mountPoint, "type": string(s.layer), "root": root}
-		if s.layer == DVS {
+		remount := table{"point": mountPoint, "type": s.layer.kind(), "root": root}
+		if s.layer.isDVS() {
 			remount["path"] = export
 		}
 		c["orders"] = table{"enabled": true, "by": "remount", "remount": remount, "forwarders": mounted}

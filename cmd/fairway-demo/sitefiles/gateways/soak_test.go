@@ -78,13 +78,28 @@ func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
 func TestSoakGateways(t *testing.T) {
 	first, last := seeds(t)
 	const warm, hour = 120, 3600
+	type course struct {
+		layer Layer
+		bare  bool // nothing of Lustre is read
+	}
+	courses := []course{{DVS, true}, {OldDVS, true}}
 	for _, l := range Layers() {
-		t.Run(string(l), func(t *testing.T) {
+		courses = append(courses, course{layer: l})
+	}
+	for _, c := range courses {
+		l, name := c.layer, string(c.layer)
+		if c.bare {
+			name += " alone"
+		}
+		t.Run(name, func(t *testing.T) {
 			hours, accused := 0.0, 0
 			for seed := first; seed <= last; seed++ {
 				var found []string // reported outside of the bubble: one that fails ends the soak
 				synctest.Test(t, func(t *testing.T) {
 					w := watchGateways(t, l, 1000+seed)
+					if c.bare {
+						w.withoutLustre()
+					}
 					rng := rand.New(rand.NewPCG(seed, 17))
 					for w.run(t, warm); w.second < hour; {
 						w.unrest(t, rng)
@@ -96,9 +111,9 @@ func TestSoakGateways(t *testing.T) {
 				})
 				accused += len(found)
 				for _, what := range found {
-					t.Errorf("%s, seed %d: %s", l, seed, what)
+					t.Errorf("%s, seed %d: %s", name, seed, what)
 				}
-				t.Logf("| %s | %d courses | %d in %.1f gateway-hours |", l, seed-first+1, accused, hours)
+				t.Logf("| %s | %d courses | %d in %.1f gateway-hours |", name, seed-first+1, accused, hours)
 			}
 		})
 	}

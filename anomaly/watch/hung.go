@@ -1,0 +1,73 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+)
+
+// Rules of forwarders that answer nothing.
+const (
+	// hangAge is the age of a request, seconds, that no queue explains while others are answered.
+	hangAge = 4.0
+	// hangNodes is how many of a forwarder's compute nodes must wait so long: one may be its own trouble.
+	hangNodes = 2
+	// answeredElsewhere is how many other forwarders must have answered in the second: else it is what is behind all.
+	answeredElsewhere = 2
+)
+
+// waits are what the compute nodes of one forwarder wait for, of those that list their outstanding requests.
+type waits struct {
+	nodes, stuck int     // that wait for something, and for something older than hangAge
+	oldest       float64 // seconds
+	ended        float64 // operations in the second
+}
+
+func (w *waits) take(f *collector.Frame) {
+	age, known := f.Value(collector.RequestAge)
+	if !known {
+		return
+	}
+	for _, m := range classOf {
+		w.ended += valueOr(f, m.ops, 0)
+	}
+	if age > 0 {
+		w.nodes++
+	}
+	if age >= hangAge {
+		w.stuck++
+	}
+	w.oldest = max(w.oldest, age)
+}
+
+// hangs accuses forwarders that answer none of their compute nodes while others answer theirs. No statistics are
+// needed: the age of a request is a fact.
+func (c *clients) hangs(now time.Time) (out []anomaly.Verdict) {
+	answered := 0
+	for _, sums := range c.of {
+		if w := &sums.waits; w.ended > 0 && w.stuck == 0 {
+			answered++
+		}
+	}
+	if answered < answeredElsewhere {
+		return nil
+	}
+	for f, sums := range c.of {
+		w := &sums.waits
+		if w.stuck < hangNodes || 2*w.stuck < w.nodes || w.ended > 0 {
+			continue
+		}
+		out = append(out, anomaly.Verdict{Node: f.Node(), Kind: anomaly.FailSlow, Level: anomaly.Alarm,
+			Since:      now.Add(-time.Duration(w.oldest * float64(time.Second))).UTC(),
+			Confidence: 0.95, Score: w.oldest, Model: "hang-1",
+			Evidence: map[string]float64{"request_age": w.oldest, "nodes_waiting": float64(w.stuck)},
+			Sentence: fmt.Sprintf("%s answers nothing: %d compute nodes wait %.0f s and longer for it, while %s", f,
+				w.stuck, hangAge, counted(answered, "other forwarder answers", "other forwarders answer"))})
+	}
+	slices.SortFunc(out, func(a, b anomaly.Verdict) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}

@@ -1,0 +1,66 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/tsdb/window"
+)
+
+// TestHungForwarder: a forwarder whose compute nodes wait for 4 s and end nothing is named at once; not one whose nodes
+// end something, not for one node, and none where all hang, which is what is behind them.
+func TestHungForwarder(t *testing.T) {
+	for name, c := range map[string]struct {
+		ages  [3][2]float64 // of the oldest request, of two nodes of three forwarders
+		ended float64       // a second, at the nodes of the first
+		want  string
+	}{
+		"hung":             {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 0, "f0"},
+		"not yet":          {[3][2]float64{{3.9, 3.9}, {0.1, 0}, {0, 0.2}}, 0, ""},
+		"one file is held": {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 3, ""},
+		"one node":         {[3][2]float64{{0, 5}, {0.1, 0}, {0, 0.2}}, 0, ""},
+		"all":              {[3][2]float64{{4.1, 5}, {5, 5}, {5, 5}}, 0, ""},
+		"most":             {[3][2]float64{{4.1, 5}, {5, 5}, {0.1, 0.1}}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
+			d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			m := &Machine{Mapping: topology.Mapping{}}
+			var frames []collector.Frame
+			for f, ages := range c.ages {
+				for n, age := range ages {
+					id := topology.NodeID(fmt.Sprintf("cn%d%d", f, n))
+					m.Mapping[id] = topology.ForwarderID(fmt.Sprint("f", f))
+					ended := 100.0
+					if f == 0 || age >= hangAge {
+						ended = c.ended
+					}
+					frames = append(frames, collector.Frame{Node: id, Role: topology.Compute,
+						TimeMillis: now.Add(-time.Second).UnixMilli(),
+						Samples:    samples(collector.RequestAge, age, collector.MetaOps, ended)})
+				}
+			}
+			board.Take(frames, now)
+			found := ""
+			for _, v := range d.Verdicts(now, m) {
+				if v.Kind == anomaly.FailSlow && v.Level == anomaly.Alarm {
+					found += string(v.Node)
+					if !strings.Contains(v.Sentence, "f0 answers nothing: 2 compute nodes wait 4 s and longer for it, "+
+						"while 2 other forwarders answer") {
+						t.Error(v.Sentence)
+					}
+				}
+			}
+			if found != c.want {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
