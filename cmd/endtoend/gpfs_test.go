@@ -136,7 +136,7 @@ func (s *site) preview(plan string) string {
 // the same is planned, and nobody can approve it: others would move, too.
 func TestJobsOnGPFSAreDispatched(t *testing.T) {
 	t.Parallel() // it mostly waits
-	s := startSite(t, "--layer", "gpfs", "--spares", "2", "--named-jobs", "--unknown-metadata", "light")
+	s := startSite(t, "--layer", "gpfs", "--spares", "2", "--named-jobs")
 	s.until("every node's protocol node is known", func() bool {
 		known := 0
 		for _, n := range s.nodes("compute") {

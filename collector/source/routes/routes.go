@@ -32,7 +32,7 @@ const (
 	NFS  = "nfs"
 	DVS  = "dvs"
 	LWFS = "lwfs"
-	// Addresses is no layer but the other end of one: which addresses this forwarder has.
+	// Addresses is the other end of such a layer: which addresses this forwarder has.
 	Addresses = "addresses"
 )
 

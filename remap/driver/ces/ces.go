@@ -157,7 +157,7 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 func policySentence(policy string) string {
 	switch policy {
 	case "none":
-		return "the distribution policy is none: the address stays until somebody moves it"
+		return "the distribution policy moves nothing (none): the address stays until somebody moves it"
 	case "node-affinity":
 		return "the distribution policy is node-affinity: the system keeps the address at its new node from now on"
 	}

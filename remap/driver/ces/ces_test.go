@@ -154,7 +154,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestPreview: an address moves with all its clients or is refused, and the policy is said.
+// TestPreview: an address moves with all its clients or is refused, and the policy is shown.
 func TestPreview(t *testing.T) {
 	c := newCluster(4, 2) // cn1 and cn3, cn2 and cn4
 	d := c.driver("fwd1")

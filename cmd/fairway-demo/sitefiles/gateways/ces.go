@@ -11,7 +11,7 @@ import (
 )
 
 // ces are the floating addresses of GPFS's protocol nodes, and the rules that they keep: a move needs a node that takes
-// addresses; what happens to a node has the system spread them again, unless the policy is none.
+// addresses; what happens to a node has the system spread them again, unless the policy says no.
 type ces struct {
 	policy    string
 	addresses []*cesAddress
@@ -136,7 +136,7 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 	me := s.model.gateway(func(g *Gateway) bool { return g.Name == node })
 	switch {
 	case me == nil || s.model.ces == nil:
-		return refuse("this is no node of the cluster")
+		return refuse("%s does not belong to the cluster", node)
 	case args[0] == "mmpmon":
 		return sitefiles.Answer{Out: mmpmon(me, s.start.Add(s.model.Now()))}
 	case line == "mmlscluster --ces":
