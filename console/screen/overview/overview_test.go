@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/webui/api"
@@ -23,6 +24,21 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	for i, want := range []string{"for 4m", "waits 1m"} {
 		if got := needOn(s, i).tail; got != want {
 			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// A confirmed back end is in the layer's health, beside its forwarders or alone.
+func TestHealthHasTheBackEnds(t *testing.T) {
+	for want, finds := range map[string][]anomaly.Finding{
+		"healthy": {{Kind: anomaly.TargetSlow, State: anomaly.Suspect}, {Kind: anomaly.TargetSlow, State: "returned"}},
+		"2 back ends slow": {{Kind: anomaly.TargetSlow, State: anomaly.Confirmed},
+			{Kind: anomaly.TargetSlow, State: anomaly.Confirmed}},
+	} {
+		s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes), Host: console{}}
+		s.Shown.Findings = finds
+		if got, _ := state(s); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
