@@ -110,8 +110,8 @@ type ForwarderDetail struct {
 	// ClientsUnreported why none of its compute nodes reports what it reads and writes, "" where one does.
 	Unreported        map[string]string `json:"unreported,omitempty"`
 	ClientsUnreported string            `json:"clients_unreported,omitempty"`
-	// Storage is where the forwarder's requests go, BackEnd the one server that a gateway is a client of, in words, with
-	// the finding of one that is slow.
+	// Storage is where the forwarder's requests go, BackEnd the one server that a gateway is a client of, in words,
+	// with the finding of one that is slow.
 	Storage StorageView `json:"storage"`
 	BackEnd string      `json:"back_end,omitempty"`
 	// Drained is why it is excluded from allocation; of maintenance with who works on it until when.

@@ -149,6 +149,11 @@ func TestLayerCheck(t *testing.T) {
 		c.Text != "LNet router (1): bytes, operations, queue, time [no metadata: a router knows no files]" {
 		t.Errorf("a whole router: %+v", c)
 	}
+	board.Take([]collector.Frame{frame("r0", "lnet", []collector.Sample{{Metric: collector.RoutedBytes},
+		{Metric: collector.RoutedOps}, {Metric: collector.QueueLen}})}, now)
+	if c := layerCheck(board, now); c.Level != api.CheckOK || strings.Contains(c.Text, "no time") {
+		t.Errorf("a router without a message to time: %+v", c)
+	}
 	board.Take([]collector.Frame{frame("d1", "diod", samples(collector.WriteBytes, collector.WriteOps,
 		collector.QueueLen, collector.MetaOps))}, now)
 	if c := layerCheck(board, now); c.Level != api.CheckOK || !strings.Contains(c.Text, "no time: diod keeps none") {

@@ -443,8 +443,12 @@ function healthOf(o, old) {
     [n('suspect', 'trial'), 'suspect'],
     [n('silent'), 'silent'],
   ]).filter(([k]) => k);
-  if (!all.length) return ['healthy', 'well'];
-  return [all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`).join(', '), all[0][1]];
+  const words = all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`);
+  const storage = o.findings.filter(
+    (/** @type {any} */ f) => f.kind === 'target_slow' && f.state === 'confirmed',
+  ).length;
+  if (storage) words.push(`${counted(storage, 'back end')} slow`);
+  return words.length ? [words.join(', '), all[0]?.[1] ?? 'suspect'] : ['healthy', 'well'];
 }
 
 /** @param {any} f */

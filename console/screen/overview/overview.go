@@ -2,6 +2,7 @@
 package overview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -206,7 +207,7 @@ func (p *Screen) move(s *screen.State, a screen.Action) {
 
 // state is the layer's health in some words, and their look.
 func state(s *screen.State) (text, look string) {
-	slow, suspect, silent := 0, 0, 0
+	slow, suspect, silent, storage := 0, 0, 0, 0
 	for i := range s.Shown.Forwarders {
 		switch s.Sign(&s.Shown.Forwarders[i]) {
 		case " !":
@@ -215,6 +216,11 @@ func state(s *screen.State) (text, look string) {
 			suspect++
 		case " ?":
 			silent++
+		}
+	}
+	for i := range s.Shown.Findings {
+		if f := &s.Shown.Findings[i]; f.Kind == anomaly.TargetSlow && f.State == anomaly.Confirmed {
+			storage++
 		}
 	}
 	pal := s.Palette
@@ -234,6 +240,10 @@ func state(s *screen.State) (text, look string) {
 		} else {
 			words = append(words, fmt.Sprintf("%d %s", c.n, c.what))
 		}
+	}
+	if storage > 0 {
+		words = append(words, anomaly.Counted(storage, "back end")+" slow")
+		look = cmp.Or(look, pal.Suspect)
 	}
 	if len(words) == 0 {
 		return "healthy", pal.Well

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -90,6 +91,21 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Fatal("\n" + text)
+		}
+	}
+}
+
+// A confirmed back end is in the layer's health, beside its forwarders or alone.
+func TestHealthHasTheBackEnds(t *testing.T) {
+	for want, finds := range map[string][]anomaly.Finding{
+		"healthy": {{Kind: anomaly.TargetSlow, State: anomaly.Suspect}, {Kind: anomaly.TargetSlow, State: "returned"}},
+		"2 back ends slow": {{Kind: anomaly.TargetSlow, State: anomaly.Confirmed},
+			{Kind: anomaly.TargetSlow, State: anomaly.Confirmed}},
+	} {
+		s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes), Host: console{}}
+		s.Shown.Findings = finds
+		if got, _ := state(s); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
