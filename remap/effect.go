@@ -21,7 +21,7 @@ type Effect struct {
 	Latency *Change `json:"latency,omitempty"` // seconds; absent: too few requests, or nobody reports them
 	Class   string  `json:"class,omitempty"`   // read, write or metadata
 	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0:
-	// none said so.
+	// not known.
 	Expected float64 `json:"expected,omitempty"`
 	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all their clients
 	// together.
