@@ -11,7 +11,7 @@ import (
 	"fairway/webui/api"
 )
 
-// In the colour of slow forwarders is only the graph of one: a healthy forwarder that took long for a moment is none.
+// Only the graph of a slow forwarder has the colour of slow ones, though a healthy one took long for a moment.
 func TestGraphsHaveTheColourOfTheirForwardersState(t *testing.T) {
 	now, slow := time.Unix(1000, 0), 9.0
 	s := &State{Now: now, Received: now, Palette: chart.NewPalette(chart.Colors256)}
