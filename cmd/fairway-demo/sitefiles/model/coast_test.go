@@ -73,3 +73,47 @@ func TestCoastingEndsWhereItBegan(t *testing.T) {
 		}
 	}
 }
+
+// A site that has coasted goes on from where it began to when more is recorded, and coasts by all that was recorded.
+func TestMoreIsRecordedAfterCoasting(t *testing.T) {
+	const recorded, more, coasted = 10, 5, 200
+	s := newTestSite(t, Small(5))
+	s.Run(3 * time.Second)
+	second := func() (routed uint64) {
+		r := &s.Node("rtr1").LNet.RoutedBytes
+		was := *r
+		s.Run(s.Now() + time.Second)
+		return *r - was
+	}
+	seconds := func(n int) map[uint64]bool {
+		all := map[uint64]bool{}
+		for range n {
+			all[second()] = true
+		}
+		return all
+	}
+	s.Record()
+	first := seconds(recorded)
+	if err := s.Coast(); err != nil {
+		t.Fatal(err)
+	}
+	alone, now := seconds(coasted), s.now
+	s.Record()
+	added := seconds(more)
+	if s.now != now+more*time.Second {
+		t.Errorf("%d s are recorded in %s of the site's messages", more, s.now-now)
+	}
+	if err := s.Coast(); err != nil {
+		t.Fatal(err)
+	}
+	both := seconds(coasted)
+	if len(first) != recorded || len(added) != more || len(alone) != recorded || len(both) != recorded+more {
+		t.Errorf("it coasts by %d of %d seconds, then by %d of these and %d more", len(alone), len(first), len(both),
+			len(added))
+	}
+	for bytes := range both {
+		if !first[bytes] && !added[bytes] {
+			t.Errorf("a second of %d bytes was never recorded", bytes)
+		}
+	}
+}
