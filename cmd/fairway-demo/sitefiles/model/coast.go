@@ -9,14 +9,15 @@ import (
 // A site whose conditions do not change need not move each message to show what its nodes would show. It coasts: its
 // counters and gauges go on as in seconds that were recorded before, which are drawn a piece at a time. Those seconds
 // were made message by message under the same conditions, so that means, spread and what the nodes have in common are
-// theirs. A piece is as long as a queue of this model remembers. The longer a site coasts by the same seconds, the more
-// often a chance of these comes again: record more of them from time to time.
+// theirs. A queue of this model remembers some seconds; a piece is longer than these and than the five seconds over
+// which detectors take means, so that most of these means are as they were recorded. The longer a site coasts by the
+// same seconds, the more often a chance of these comes again: record more of them from time to time.
 const (
 	// CoastStep is the time between two readings of a router's gauges, which each Run of a recording or coasting
 	// site takes.
 	CoastStep  = 50 * time.Millisecond
 	secondOf   = int(time.Second / CoastStep) // steps
-	coastPiece = 5                            // seconds in a row that are drawn together
+	coastPiece = 20                           // seconds in a row that are drawn together
 )
 
 // coasting is what a site has recorded, and what it plays.

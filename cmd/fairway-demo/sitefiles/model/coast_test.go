@@ -9,9 +9,9 @@ import (
 // A site that coasts moves as many bytes a second as before, for as long as its clock says; then it moves its messages
 // from where they were, and none is lost.
 func TestCoastingEndsWhereItBegan(t *testing.T) {
-	const recorded, coasted, rest = 10 * time.Second, 300 * time.Second, 20 * time.Second
+	const recorded, coasted, rest = 20 * time.Second, 300 * time.Second, 20 * time.Second
 	cfg := Small(5)
-	cfg.Jobs = []Job{{ID: "1", Clients: []int{0, 1, 2, 3}, End: 15 * time.Second, Mix: Mixes()[0]}}
+	cfg.Jobs = []Job{{ID: "1", Clients: []int{0, 1, 2, 3}, End: 25 * time.Second, Mix: Mixes()[0]}}
 	s := newTestSite(t, cfg)
 	if err := s.Coast(); err == nil {
 		t.Error("a site coasts by nothing that was recorded")
@@ -76,7 +76,7 @@ func TestCoastingEndsWhereItBegan(t *testing.T) {
 
 // A site that has coasted goes on from where it began to when more is recorded, and coasts by all that was recorded.
 func TestMoreIsRecordedAfterCoasting(t *testing.T) {
-	const recorded, more, coasted = 10, 5, 200
+	const recorded, more, coasted = 20, 5, 400
 	s := newTestSite(t, Small(5))
 	s.Run(3 * time.Second)
 	second := func() (routed uint64) {
