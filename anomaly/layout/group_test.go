@@ -101,8 +101,8 @@ func TestNobodyIsAccusedOfWhatIsCommon(t *testing.T) {
 	}
 }
 
-// Where the queue for several receivers stands that are asked for more than they take says nothing of a router; one that
-// is slow besides is found, and one at which alone messages wait for them.
+// Where a queue stands for receivers that are asked for more than they take says nothing of a router; one that is slow
+// besides is found, and one at which alone messages wait for them.
 func TestAQueueForSlowReceiversAccusesNoRouter(t *testing.T) {
 	receivers := []topology.TargetID{"c1", "c2", "c3"}
 	waits := func(l *layer, i int, n float64) {
