@@ -283,9 +283,19 @@ func (r *router) measure(few float64) {
 	if b.seconds == 0 || b.messages < few || b.inside <= 0 {
 		return
 	}
-	r.newest.x = math.Log((b.inside + b.starved) / b.messages)
+	r.newest.x = r.took(nil)
 	r.newest.starved = b.starved / (b.inside + b.starved)
 	r.newest.size, r.newest.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
+}
+
+// took is the log of the transit time of the block without what waits for some receivers.
+func (r *router) took(without []topology.TargetID) float64 {
+	b := &r.sum
+	inside := b.inside
+	for _, id := range without {
+		inside = max(inside-b.waiting[id], min(inside, fewWaiting))
+	}
+	return math.Log((inside + b.starved) / b.messages)
 }
 
 func (r *router) load() load {
@@ -309,7 +319,7 @@ func (g *Group) judge(r *router) (o opinion) {
 	if math.IsNaN(r.newest.x) {
 		return o
 	}
-	times, rates, sizes := g.peersOf(r, g.order)
+	times, rates, sizes := g.peersOf(r, g.order, nil)
 	own := r.habit.Mean * r.habit.N / (r.habit.N + habitFast)
 	o.margin, o.sigma = g.margin, g.sigma(r)
 	if len(times) == 1 {
@@ -331,8 +341,12 @@ func (g *Group) judge(r *router) (o opinion) {
 		// How much longer a router always takes is not known when it is first seen: it may have older hardware.
 		o.margin += mostHabit * max(0, 1-r.habit.N/habitFast)
 		if o.excess > o.margin { // which is rare: to look at all peers of all routers takes long
-			if near, _, _ := g.peersOf(r, g.near(r)); len(near) > 0 {
+			if near, _, _ := g.peersOf(r, g.near(r), nil); len(near) > 0 {
 				o.excess = min(o.excess, r.newest.x-anomaly.Median(near))
+			}
+			if slow := g.slowReceivers(r); len(slow) > 0 {
+				times, _, _ = g.peersOf(r, g.order, slow)
+				o.excess = min(o.excess, r.took(slow)-anomaly.Median(times)-own)
 			}
 		}
 	case known:
@@ -343,13 +357,17 @@ func (g *Group) judge(r *router) (o opinion) {
 
 // peersOf are the transit times, the loads and the message sizes of the routers that a router may be compared with: of
 // its group, with messages about as large or larger, and at least half as many. Larger ones take longer: a slow router
-// at full load forwards smaller messages than its peers, because senders give their bulk to the others.
-func (g *Group) peersOf(r *router, of []*router) (times, rates, sizes []float64) {
+// at full load forwards smaller messages than its peers, because senders give their bulk to the others. The times are
+// without what waits for some receivers.
+func (g *Group) peersOf(r *router, of []*router, without []topology.TargetID) (times, rates, sizes []float64) {
 	for _, p := range of {
 		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.newest.x) &&
 			p.newest.size >= r.newest.size-alike &&
 			p.newest.rate >= busyAlike*r.newest.rate {
 			x := p.newest.x
+			if len(without) > 0 {
+				x = p.took(without)
+			}
 			if g.bySize { // at most by as much as they are larger
 				x += max(0, r.newest.size-p.newest.size)
 			}

@@ -101,6 +101,40 @@ func TestNobodyIsAccusedOfWhatIsCommon(t *testing.T) {
 	}
 }
 
+// Where a queue stands for receivers that are asked for more than they take says nothing of a router; one that is slow
+// besides is found, and one at which alone messages wait for them.
+func TestAQueueForSlowReceiversAccusesNoRouter(t *testing.T) {
+	receivers := []topology.TargetID{"c1", "c2", "c3"}
+	waits := func(l *layer, i int, n float64) {
+		r := &l.rows[i]
+		r.Waiting = map[topology.TargetID]float64{}
+		for _, id := range receivers {
+			r.Waiting[id] = n
+		}
+		r.Sending = r.Waiting
+		l.took[i] = 2.5e-3 + n*float64(len(receivers))/r.Messages
+	}
+	for _, c := range []struct {
+		what   string
+		others float64 // messages that wait for each receiver at the other routers
+		slower float64 // the router's own time
+		found  bool
+	}{{"a queue that stands mostly at it", 0.3, 1, false}, {"slow besides", 0.3, 3, true},
+		{"a queue at it alone", 0, 1, true}} {
+		l := newLayer(4)
+		l.noise = 0.05
+		l.run(300)
+		for i := range l.rows {
+			waits(l, i, c.others)
+		}
+		waits(l, 0, 2)
+		l.took[0] += (c.slower - 1) * 2.5e-3
+		if at := l.run(300)["fail_slow r1"]; at > 0 != c.found {
+			t.Errorf("%s: accused after %d s: %q", c.what, at, l.last["fail_slow r1"].Sentence)
+		}
+	}
+}
+
 // A router of older hardware, slower from the first second on, is not accused, however exactly it is compared with
 // many; one that is much slower is, and one that becomes as slow as that later.
 func TestARouterMayBeSlowerFromTheBeginning(t *testing.T) {

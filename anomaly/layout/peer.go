@@ -43,7 +43,7 @@ func (g *Group) findPeers() {
 	at := map[topology.TargetID]*peer{}
 	for _, r := range g.order {
 		total, most, who := r.waits()
-		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who) {
+		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who, 0) {
 			r.newest.blocked = true
 			p := at[who]
 			if p == nil {
@@ -75,8 +75,9 @@ func (g *Group) findPeers() {
 	}
 }
 
-// elsewhere says that messages wait for a peer at the other routers, too, as far as these send to it.
-func (g *Group) elsewhere(r *router, who topology.TargetID) bool {
+// elsewhere says that messages wait for a peer at the other routers, too, as far as these send to it, and at some of
+// them at least.
+func (g *Group) elsewhere(r *router, who topology.TargetID, least int) bool {
 	sending, waiting := 0, 0
 	for _, p := range g.order {
 		if p == r || p.group != r.group || p.sum.sending[who] < fewWaiting {
@@ -86,7 +87,18 @@ func (g *Group) elsewhere(r *router, who topology.TargetID) bool {
 			waiting++
 		}
 	}
-	return 2*waiting >= sending
+	return waiting >= least && 2*waiting >= sending
+}
+
+// slowReceivers are those for which messages wait in a router as they do in the others. Such a receiver is asked for
+// more than it can take, and in which routers the queue for it stands is the senders' choice: it stays for minutes.
+func (g *Group) slowReceivers(r *router) (slow []topology.TargetID) {
+	for id, n := range r.sum.waiting {
+		if n >= fewWaiting && g.elsewhere(r, id, 1) {
+			slow = append(slow, id)
+		}
+	}
+	return slow
 }
 
 // sendsFreely says that messages leave a router as soon as they leave its peers: what holds them up is before that.

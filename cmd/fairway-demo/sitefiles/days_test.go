@@ -17,26 +17,36 @@ import (
 )
 
 // How a site begins whose conditions stay as they are: until its queues are as they will be, and until enough of that
-// is recorded.
-const settles, recorded = 10, 40
+// is recorded. Each time that it has coasted for some minutes more is recorded, or a chance of the first minute, as a
+// router whose queue is long for ten seconds of it, would last as long as the coasting.
+const settles, recorded, coasts, recordsMore = 10, 60, 120, 10
 
 // rest lets the site live for some seconds in which nothing happens to it: message by message, and where they are many
 // most of them by coasting.
 func (w *watched) rest(t *testing.T, seconds int) {
 	t.Helper()
-	if seconds <= settles+recorded {
-		w.run(t, seconds)
-		return
+	begins := min(settles, seconds)
+	w.run(t, begins)
+	seconds -= begins
+	for records := recorded; seconds > 0; records = recordsMore {
+		records = min(records, seconds)
+		w.model.Record()
+		w.run(t, records)
+		coast := min(coasts, seconds-records)
+		if coast > 0 {
+			w.coast(t)
+			w.run(t, coast)
+		}
+		w.coasted, seconds = w.coasted+coast, seconds-records-coast
 	}
-	w.run(t, settles)
-	w.model.Record()
-	w.run(t, recorded)
+	w.model.Resume()
+}
+
+func (w *watched) coast(t *testing.T) {
+	t.Helper()
 	if err := w.model.Coast(); err != nil {
 		t.Fatal(err)
 	}
-	w.run(t, seconds-settles-recorded)
-	w.coasted += seconds - settles - recorded
-	w.model.Resume()
 }
 
 // seen is what the detector sees of some routers, each second: the logarithms of the time in a router, of its messages
@@ -113,12 +123,12 @@ func TestCoastingLooksLikeMessages(t *testing.T) {
 					w.look(t, recorded+seconds, sick, &one, &others)
 					return
 				}
-				w.model.Record()
-				w.run(t, recorded)
-				if err := w.model.Coast(); err != nil {
-					t.Fatal(err)
+				for _, records := range []int{recorded, recordsMore} {
+					w.model.Record()
+					w.run(t, records)
+					w.coast(t)
+					w.look(t, seconds/2, sick, &one, &others)
 				}
-				w.look(t, seconds, sick, &one, &others)
 			})
 			return one, others
 		}

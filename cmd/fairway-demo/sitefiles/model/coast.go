@@ -9,13 +9,15 @@ import (
 // A site whose conditions do not change need not move each message to show what its nodes would show. It coasts: its
 // counters and gauges go on as in seconds that were recorded before, which are drawn a piece at a time. Those seconds
 // were made message by message under the same conditions, so that means, spread and what the nodes have in common are
-// theirs. A piece is as long as a queue of this model remembers.
+// theirs. A queue of this model remembers some seconds; a piece is longer than these and than the five seconds over
+// which detectors take means, so that most of these means are as they were recorded. The longer a site coasts by the
+// same seconds, the more often a chance of these comes again: record more of them from time to time.
 const (
 	// CoastStep is the time between two readings of a router's gauges, which each Run of a recording or coasting
 	// site takes.
 	CoastStep  = 50 * time.Millisecond
 	secondOf   = int(time.Second / CoastStep) // steps
-	coastPiece = 5                            // seconds in a row that are drawn together
+	coastPiece = 20                           // seconds in a row that are drawn together
 )
 
 // coasting is what a site has recorded, and what it plays.
@@ -28,9 +30,16 @@ type coasting struct {
 	was        []uint // the gauges when it began
 }
 
-// Record begins to record how the site goes on from now on. What was recorded before is forgotten.
+// Record begins to record how the site goes on from now on. A site that coasts goes on from where it began to, and what
+// it recorded is added to; any other forgets that.
 func (s *Site) Record() {
-	s.Resume()
+	if c := s.coast; c != nil && c.on {
+		c.restore()
+		c.fast.begin()
+		c.slow.begin()
+		c.on, c.steps = false, 0
+		return
+	}
 	s.coast = &coasting{rng: rand.New(rand.NewPCG(s.cfg.Seed, uint64(s.Now())))}
 	for _, n := range s.Nodes {
 		n.shown(&s.coast.fast, &s.coast.slow)
@@ -56,10 +65,13 @@ func (s *Site) Coast() error {
 // Resume has the site move its messages again, from where it was when it began to coast.
 func (s *Site) Resume() {
 	if c := s.coast; c != nil && c.on {
-		c.slow.restore(c.fast.restore(c.was))
+		c.restore()
 	}
 	s.coast = nil
 }
+
+// restore sets the gauges to what they were when the coasting began.
+func (c *coasting) restore() { c.slow.restore(c.fast.restore(c.was)) }
 
 // Now returns the time since the start. The clock of the site's events stands while it coasts.
 func (s *Site) Now() time.Duration { return s.now + s.coasted }

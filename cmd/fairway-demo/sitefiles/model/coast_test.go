@@ -9,9 +9,9 @@ import (
 // A site that coasts moves as many bytes a second as before, for as long as its clock says; then it moves its messages
 // from where they were, and none is lost.
 func TestCoastingEndsWhereItBegan(t *testing.T) {
-	const recorded, coasted, rest = 10 * time.Second, 300 * time.Second, 20 * time.Second
+	const recorded, coasted, rest = 20 * time.Second, 300 * time.Second, 20 * time.Second
 	cfg := Small(5)
-	cfg.Jobs = []Job{{ID: "1", Clients: []int{0, 1, 2, 3}, End: 15 * time.Second, Mix: Mixes()[0]}}
+	cfg.Jobs = []Job{{ID: "1", Clients: []int{0, 1, 2, 3}, End: 25 * time.Second, Mix: Mixes()[0]}}
 	s := newTestSite(t, cfg)
 	if err := s.Coast(); err == nil {
 		t.Error("a site coasts by nothing that was recorded")
@@ -70,6 +70,50 @@ func TestCoastingEndsWhereItBegan(t *testing.T) {
 			if p.Tx.Now != p.Tx.Max || p.Rtr.Now != p.Rtr.Max || p.Queued != 0 {
 				t.Errorf("%s to %s: %+v %+v, %d bytes queued", n.Name, p.NID, p.Tx, p.Rtr, p.Queued)
 			}
+		}
+	}
+}
+
+// A site that has coasted goes on from where it began to when more is recorded, and coasts by all that was recorded.
+func TestMoreIsRecordedAfterCoasting(t *testing.T) {
+	const recorded, more, coasted = 20, 5, 400
+	s := newTestSite(t, Small(5))
+	s.Run(3 * time.Second)
+	second := func() (routed uint64) {
+		r := &s.Node("rtr1").LNet.RoutedBytes
+		was := *r
+		s.Run(s.Now() + time.Second)
+		return *r - was
+	}
+	seconds := func(n int) map[uint64]bool {
+		all := map[uint64]bool{}
+		for range n {
+			all[second()] = true
+		}
+		return all
+	}
+	s.Record()
+	first := seconds(recorded)
+	if err := s.Coast(); err != nil {
+		t.Fatal(err)
+	}
+	alone, now := seconds(coasted), s.now
+	s.Record()
+	added := seconds(more)
+	if s.now != now+more*time.Second {
+		t.Errorf("%d s are recorded in %s of the site's messages", more, s.now-now)
+	}
+	if err := s.Coast(); err != nil {
+		t.Fatal(err)
+	}
+	both := seconds(coasted)
+	if len(first) != recorded || len(added) != more || len(alone) != recorded || len(both) != recorded+more {
+		t.Errorf("it coasts by %d of %d seconds, then by %d of these and %d more", len(alone), len(first), len(both),
+			len(added))
+	}
+	for bytes := range both {
+		if !first[bytes] && !added[bytes] {
+			t.Errorf("a second of %d bytes was never recorded", bytes)
 		}
 	}
 }
