@@ -42,6 +42,9 @@ func cesName(g *Gateway) string { return g.Name + ".model" }
 
 // float gives the site n floating addresses, one client after another; the last spares gateways have none.
 func (m *Model) float(n, spares int) {
+	for _, g := range m.Gateways {
+		g.free = workers
+	}
 	m.ces = &ces{policy: evenCoverage, suspended: map[*Gateway]bool{}}
 	if spares > 0 {
 		m.ces.policy = noPolicy // any other one would use them

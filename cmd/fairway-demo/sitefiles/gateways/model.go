@@ -31,6 +31,7 @@ const (
 	metadata  = 0.1     // of all calls
 	callBytes = 1 << 19 // of a data call
 	threads   = 6       // of a gateway
+	workers   = 256     // of a protocol node, whose NFS server is ganesha: its default (Nb_Worker)
 	callCPU   = 300 * time.Microsecond
 	linkRate  = 1e9 // of a gateway to its storage, bytes a second
 	diskMean  = 6 * time.Millisecond
