@@ -162,7 +162,8 @@ func TestRoutesOfBothKinds(t *testing.T) {
 		frame.Routes = append(frame.Routes, collector.Route{Client: "cn1", Forwarder: f, Share: 0.3})
 	}
 	for n := range 2 * maxVias {
-		frame.Routes = append(frame.Routes, collector.Route{Client: "cn1", Address: fmt.Sprint("10.2.3.", n), Share: 0.1})
+		frame.Routes = append(frame.Routes, collector.Route{Client: "cn1", Share: 0.1,
+			Address: fmt.Sprint("10.2.3.", n)})
 	}
 	b.Take([]collector.Frame{frame}, t0)
 	for n := range 2 {
