@@ -36,7 +36,7 @@ type Mover struct {
 
 // lookedFor is how long an answer of the cluster stands for others who ask: everybody who looks at a plan does, and
 // each look runs two commands that take seconds on a large cluster.
-const lookedFor = 3 * time.Second
+const lookedFor = 2 * time.Second
 
 // Handlers are its orders.
 func (m *Mover) Handlers() map[string]stream.OrderHandler {

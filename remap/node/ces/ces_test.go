@@ -102,7 +102,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestLooksAreShared: those who ask within 3 s have one look's answer; after a move the cluster is asked again.
+// TestLooksAreShared: those who ask within 2 s have one look's answer; after a move the cluster is asked again.
 func TestLooksAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{at: "ces1", policy: "Address distribution policy: none\n"}
