@@ -16,7 +16,7 @@ const (
 	hangAge = 4.0
 	// hangNodes is how many of a forwarder's compute nodes must wait so long: one may be its own trouble.
 	hangNodes = 2
-	// hangSince is for how long it hangs at most, in words: what a request waited before then tells nothing more.
+	// hangSince is for how long it hangs at most, in words: what a request waited before then adds nothing.
 	hangSince = time.Hour
 	// answeredElsewhere is how many other forwarders must have answered in the second: else it is what is behind all.
 	answeredElsewhere = 2
