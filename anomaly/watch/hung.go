@@ -16,24 +16,27 @@ const (
 	hangAge = 4.0
 	// hangNodes is how many of a forwarder's compute nodes must wait so long: one may be its own trouble.
 	hangNodes = 2
+	// hangSince is for how long it hangs at most, in words: what a request waited before then adds nothing.
+	hangSince = time.Hour
 	// answeredElsewhere is how many other forwarders must have answered in the second: else it is what is behind all.
 	answeredElsewhere = 2
 )
 
-// waits are what the compute nodes of one forwarder wait for, of those that list their outstanding requests.
+// waits are what the compute nodes of one forwarder wait for, of those that list their outstanding requests, and what
+// it answers all of them: two nodes' word is not enough against a forwarder that others get answers from.
 type waits struct {
 	nodes, stuck int     // that wait for something, and for something older than hangAge
 	oldest       float64 // seconds
-	ended        float64 // operations in the second
+	ended        float64 // operations in the second, of all its compute nodes
 }
 
 func (w *waits) take(f *collector.Frame) {
+	for _, m := range classOf {
+		w.ended += max(0, valueOr(f, m.ops, 0))
+	}
 	age, known := f.Value(collector.RequestAge)
 	if !known {
 		return
-	}
-	for _, m := range classOf {
-		w.ended += valueOr(f, m.ops, 0)
 	}
 	if age > 0 {
 		w.nodes++
@@ -62,7 +65,7 @@ func (c *clients) hangs(now time.Time) (out []anomaly.Verdict) {
 			continue
 		}
 		out = append(out, anomaly.Verdict{Node: f.Node(), Kind: anomaly.FailSlow, Level: anomaly.Alarm,
-			Since:      now.Add(-time.Duration(w.oldest * float64(time.Second))).UTC(),
+			Since:      now.Add(-time.Duration(min(w.oldest, hangSince.Seconds()) * float64(time.Second))).UTC(),
 			Confidence: 0.95, Score: w.oldest, Model: "hang-1",
 			Evidence: map[string]float64{"request_age": w.oldest, "nodes_waiting": float64(w.stuck)},
 			Sentence: fmt.Sprintf("%s answers nothing: %d compute nodes wait %.0f s and longer for it, while %s", f,

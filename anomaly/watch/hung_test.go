@@ -21,13 +21,17 @@ func TestHungForwarder(t *testing.T) {
 		ages  [3][2]float64 // of the oldest request, of two nodes of three forwarders
 		ended float64       // a second, at the nodes of the first
 		want  string
+		third []float64 // operations of further nodes of the first, which list no requests
 	}{
-		"hung":             {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 0, "f0"},
-		"not yet":          {[3][2]float64{{3.9, 3.9}, {0.1, 0}, {0, 0.2}}, 0, ""},
-		"one file is held": {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 3, ""},
-		"one node":         {[3][2]float64{{0, 5}, {0.1, 0}, {0, 0.2}}, 0, ""},
-		"all":              {[3][2]float64{{4.1, 5}, {5, 5}, {5, 5}}, 0, ""},
-		"most":             {[3][2]float64{{4.1, 5}, {5, 5}, {0.1, 0.1}}, 0, ""},
+		"hung":             {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 0, "f0", nil},
+		"not yet":          {[3][2]float64{{3.9, 3.9}, {0.1, 0}, {0, 0.2}}, 0, "", nil},
+		"one file is held": {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 3, "", nil},
+		"one node":         {[3][2]float64{{0, 5}, {0.1, 0}, {0, 0.2}}, 0, "", nil},
+		"all":              {[3][2]float64{{4.1, 5}, {5, 5}, {5, 5}}, 0, "", nil},
+		"for years":        {[3][2]float64{{1e30, 1e30}, {0.1, 0}, {0, 0.2}}, 0, "f0", nil},
+		"others are answered": {[3][2]float64{{4.1, 5}, {0.1, 0}, {0, 0.2}}, 0, "",
+			[]float64{100, -1e30}},
+		"most": {[3][2]float64{{4.1, 5}, {5, 5}, {0.1, 0.1}}, 0, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
@@ -47,11 +51,20 @@ func TestHungForwarder(t *testing.T) {
 						Samples:    samples(collector.RequestAge, age, collector.MetaOps, ended)})
 				}
 			}
+			for n, ended := range c.third {
+				id := topology.NodeID(fmt.Sprint("other", n))
+				m.Mapping[id] = "f0"
+				frames = append(frames, collector.Frame{Node: id, Role: topology.Compute,
+					TimeMillis: now.Add(-time.Second).UnixMilli(), Samples: samples(collector.MetaOps, ended)})
+			}
 			board.Take(frames, now)
 			found := ""
 			for _, v := range d.Verdicts(now, m) {
 				if v.Kind == anomaly.FailSlow && v.Level == anomaly.Alarm {
 					found += string(v.Node)
+					if now.Sub(v.Since) > hangSince {
+						t.Errorf("since %s", v.Since)
+					}
 					if !strings.Contains(v.Sentence, "f0 answers nothing: 2 compute nodes wait 4 s and longer for it, "+
 						"while 2 other forwarders answer") {
 						t.Error(v.Sentence)

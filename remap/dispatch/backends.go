@@ -45,6 +45,7 @@ func (b *backEnds) add(f *collector.Frame, of *seen) {
 	if !known {
 		return
 	}
+	rate = max(rate, 0) // a sender may say anything, and what others ask is divided by the sum
 	took, timed := f.Value(collector.MetaExec)
 	switch f.Role {
 	case topology.Storage:

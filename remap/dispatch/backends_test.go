@@ -26,12 +26,14 @@ func TestWhatABackEndServesDoesNotWait(t *testing.T) {
 		gateway []collector.Sample
 		exec    float64 // seconds in service of the server, 1000 a second
 		want    float64 // of three nodes with five under way each
+		further float64 // operations a second of another node at the gateway
 	}{
-		{"its part of 4", "be0", meta(500, collector.MetaWait, 1), 0.004, 15 - 3},
-		{"the server does not report its times", "be0", meta(500, collector.MetaWait, 1), 0, 15},
-		{"more than is under way", "be0", meta(500, collector.MetaWait, 1), 1, 0},
-		{"a server that the gateway is not a client of", "be1", meta(500, collector.MetaWait, 1), 0.004, 15},
-		{"a gateway with a clock", "be0", meta(500, collector.MetaExec, 0.01), 0.004, 15 - 300*0.01},
+		{"its part of 4", "be0", meta(500, collector.MetaWait, 1), 0.004, 15 - 3, 100},
+		{"the server does not report its times", "be0", meta(500, collector.MetaWait, 1), 0, 15, 100},
+		{"more than is under way", "be0", meta(500, collector.MetaWait, 1), 1, 0, 100},
+		{"a node that asks for less than nothing", "be0", meta(500, collector.MetaWait, 1), 0, 15, -300},
+		{"a server that the gateway is not a client of", "be1", meta(500, collector.MetaWait, 1), 0.004, 15, 100},
+		{"a gateway with a clock", "be0", meta(500, collector.MetaExec, 0.01), 0.004, 15 - 300*0.01, 100},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(8, 2, 0)
@@ -44,9 +46,9 @@ func TestWhatABackEndServesDoesNotWait(t *testing.T) {
 				frames := []collector.Frame{{Node: c.server, Role: topology.Storage, TimeMillis: at,
 					Samples: meta(1000, collector.MetaExec, c.exec)},
 					{Node: "f0", Role: topology.Forwarder, TimeMillis: at, Samples: c.gateway}}
-				for i := range 5 { // c3 has no job, c4 another gateway
+				for i, rate := range []float64{100, 100, 100, c.further, 100} { // the last one has another gateway
 					frames = append(frames, collector.Frame{Node: cn(i), Role: topology.Compute, TimeMillis: at,
-						Samples: meta(100, collector.ClientMeta, 0.05)})
+						Samples: meta(rate, collector.ClientMeta, 0.05)})
 				}
 				s.mu.Lock()
 				s.frames = frames

@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,33 +16,83 @@ type via struct {
 	part    float64
 }
 
+// maxVias is of how many addresses of a client the forwarders are looked up: every reader of the routes pays for it.
+const maxVias = 64
+
 // holds takes the floating addresses that a forwarder's frame lists: it lists all that it has, or none where nobody
 // looked.
 func (t *tracker) holds(f *collector.Frame, at, now time.Time) {
-	me, listed := topology.ForwarderID(f.Node), false
+	me := topology.ForwarderID(f.Node)
+	listed := map[string]bool{}
 	for _, r := range f.Routes {
 		if r.Address == "" || r.Client != "" || r.Forwarder != me {
 			continue
 		}
-		listed = true
+		listed[r.Address] = true
 		e := evidence{listed: t.holders[r.Address]}
 		e.list(me, at, now)
 		t.holders[r.Address] = e.listed
 	}
-	if !listed {
+	if len(listed) == 0 {
 		return
 	}
-	for address, claims := range t.holders {
-		t.holders[address] = slices.DeleteFunc(claims, func(c claim) bool {
+	for address := range t.held[me] {
+		t.drop(address, func(c *claim) bool {
 			return c.forwarder == me && (c.at.Before(at) || c.at.After(now))
 		})
 	}
+	if t.held[me] == nil {
+		t.held[me] = map[string]bool{}
+	}
+	maps.Copy(t.held[me], listed)
 }
 
-// settle names the forwarders that have the addresses of a client's claim: of each the one that reported it first of
-// late. The claim becomes as old as the oldest that it goes by. Where two forwarders report one address, which they do
-// when their network is split, nothing is known since the second one began. Addresses that no forwarder has ever had,
-// such as that of another file server, are left out; ok is false where none is left.
+// drop forgets claims to an address.
+func (t *tracker) drop(address string, old func(*claim) bool) {
+	claims := slices.DeleteFunc(t.holders[address], func(c claim) bool {
+		if !old(&c) {
+			return false
+		}
+		if delete(t.held[c.forwarder], address); len(t.held[c.forwarder]) == 0 {
+			delete(t.held, c.forwarder)
+		}
+		return true
+	})
+	if len(claims) == 0 {
+		delete(t.holders, address)
+		return
+	}
+	t.holders[address] = claims
+}
+
+// holder is which of the forwarders that report one address has it, and since when that is known no better: the one
+// that began last, unless another one goes on reporting it. Then their network is split, or one of them lies: who had
+// it first keeps it, and nothing is known since the last one began. Who has fallen silent meanwhile does not count.
+func (t *tracker) holder(claims []claim) (by claim, at time.Time) {
+	newest := slices.MaxFunc(claims, func(a, b claim) int { return a.at.Compare(b.at) }).at
+	reports := func(c *claim) bool { return newest.Sub(c.at) <= t.staleAfter }
+	var last claim
+	for _, c := range claims {
+		if reports(&c) && (last.at.IsZero() || c.first.After(last.first) ||
+			c.first.Equal(last.first) && c.forwarder < last.forwarder) {
+			last = c
+		}
+	}
+	by, at = last, last.at
+	for _, c := range claims {
+		if c.forwarder == last.forwarder || !reports(&c) || c.at.Before(last.first) {
+			continue
+		}
+		if at = last.first; c.first.Before(by.first) {
+			by = c
+		}
+	}
+	return by, at
+}
+
+// settle names the forwarders that have the addresses of a client's claim. The claim becomes as old as the oldest that
+// it goes by. Addresses that no forwarder has ever had, such as that of another file server, are left out; ok is false
+// where none is left.
 func (t *tracker) settle(c *claim) (address string, ok bool) {
 	parts, sum := map[topology.ForwarderID]float64{}, 0.0
 	known := 0
@@ -50,15 +101,7 @@ func (t *tracker) settle(c *claim) (address string, ok bool) {
 		if len(claims) == 0 {
 			continue
 		}
-		best := slices.MaxFunc(claims, func(a, b claim) int {
-			return cmp.Or(a.first.Compare(b.first), cmp.Compare(b.forwarder, a.forwarder))
-		})
-		at := best.at
-		for _, other := range claims {
-			if other.forwarder != best.forwarder && !other.at.Before(best.first) && best.first.Before(at) {
-				at = best.first
-			}
-		}
+		best, at := t.holder(claims)
 		if at.Before(c.at) {
 			c.at = at
 		}

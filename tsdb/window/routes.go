@@ -44,6 +44,7 @@ type tracker struct {
 	list       []*evidence                                            // those of nodes
 	clients    map[topology.ForwarderID]map[topology.NodeID]*evidence // those with a listed claim
 	holders    map[string][]claim                                     // of each floating address
+	held       map[topology.ForwarderID]map[string]bool               // the addresses among them of each forwarder
 	swept      time.Time
 }
 
@@ -76,12 +77,8 @@ func (t *tracker) sweep(now time.Time) {
 			t.forget(e)
 		}
 	}
-	for address, claims := range t.holders {
-		if claims = slices.DeleteFunc(claims, func(c claim) bool { return old(&c) }); len(claims) == 0 {
-			delete(t.holders, address)
-			continue
-		}
-		t.holders[address] = claims
+	for address := range t.holders {
+		t.drop(address, old)
 	}
 }
 
@@ -114,7 +111,8 @@ func newTracker(staleAfter time.Duration) *tracker {
 		staleAfter = DefaultStaleAfter
 	}
 	return &tracker{staleAfter: staleAfter, nodes: map[topology.NodeID]*evidence{},
-		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}, holders: map[string][]claim{}}
+		clients: map[topology.ForwarderID]map[topology.NodeID]*evidence{}, holders: map[string][]claim{},
+		held: map[topology.ForwarderID]map[string]bool{}}
 }
 
 // observe takes the routes of one frame that arrived at now. Evidence is as old as the frame's
@@ -175,7 +173,9 @@ func ownClaim(routes []collector.Route) (c claim, ok bool) {
 			if v.part <= 0 {
 				v.part = 1
 			}
-			c.vias = append(c.vias, v)
+			if len(c.vias) < maxVias {
+				c.vias = append(c.vias, v)
+			}
 			c.assumed, ok = c.assumed || r.Assumed, true
 			continue
 		}
@@ -187,6 +187,9 @@ func ownClaim(routes []collector.Route) (c claim, ok bool) {
 		}
 		c.shares = append(c.shares, topology.Share{Forwarder: r.Forwarder, Part: r.Share})
 		c.assumed, ok = c.assumed || r.Assumed, true
+	}
+	if len(c.vias) > 0 {
+		c.shares = nil // those are made anew for every reader
 	}
 	slices.SortFunc(c.shares, func(a, b topology.Share) int { return cmp.Compare(a.Forwarder, b.Forwarder) })
 	return c, ok

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"sync"
@@ -120,11 +121,16 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// read reads one file.
+// read reads one file, and of one that is too long no more than that shows.
 func (s *Source) read(name string) ([]byte, error) {
-	b, err := fs.ReadFile(s.fsys, name)
+	f, err := s.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(b) > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes, more than %d", name, len(b), maxFile)
+		return nil, fmt.Errorf("%s: it has more than %d bytes and is not read", name, maxFile)
 	}
 	return b, err
 }

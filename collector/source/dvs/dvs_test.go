@@ -280,3 +280,40 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// endless is a tree whose list of outstanding requests does not end.
+type endless struct {
+	fs.FS
+	lines atomic.Int64 // that were read
+}
+
+type endlessFile struct {
+	fs.File
+	of *endless
+}
+
+func (e *endless) Open(name string) (fs.File, error) {
+	f, err := e.FS.Open(name)
+	if err != nil || name != listFile {
+		return f, err
+	}
+	return &endlessFile{f, e}, nil
+}
+
+func (f *endlessFile) Read(b []byte) (int, error) {
+	line := entry("s1", "LOOKUP", "/a", "0.004")
+	if f.of.lines.Add(1)*int64(len(line)) > 2*maxFile {
+		return 0, errors.New("it is read on and on")
+	}
+	return copy(b, line), nil
+}
+
+// TestAListWithoutEnd: of a list that is too long no more is read than shows that it is.
+func TestAListWithoutEnd(t *testing.T) {
+	s := New(&endless{FS: tree(client)}, false)
+	defer s.Close()
+	err := s.Read(t.Context(), &collector.Reading{Now: time.Unix(1_800_000_000, 0)})
+	if err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+		t.Error(err)
+	}
+}

@@ -4,12 +4,9 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -17,24 +14,13 @@ import (
 	"fairway/remap/driver"
 )
 
-// Orderer reaches the agents of compute nodes.
-type Orderer interface {
-	// Order waits for the agent's answer. An error says that there was none: then it is not known
-	// whether the order was carried out.
-	Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
-	// Connected says whether an order to the node could be sent now.
-	Connected(node topology.NodeID) bool
-}
-
 // Driver orders agents about. It is safe to repeat: an order says which forwarder the node must
 // use, and a mount that uses it already changes nothing.
 type Driver struct {
-	agents Orderer
+	agents *driver.Orders
 	// addr returns where a forwarder's file service listens, HOST:PORT.
 	addr func(topology.ForwarderID) (string, bool)
 	fan  driver.Fan
-	seed int64         // keeps the order ids of two lives of the daemon apart
-	next atomic.Uint64 // of the order ids
 	// routers are those whose messages verify the moves of nodes with LNet; nil: they are not verified here.
 	routers func() []topology.NodeID
 	// servers are those that choose the routers of such nodes' data; nil: they are left alone.
@@ -44,8 +30,8 @@ type Driver struct {
 var _ remap.Driver = (*Driver)(nil)
 
 // New returns a driver over agents; addr returns the forwarders' addresses.
-func New(agents Orderer, addr func(topology.ForwarderID) (string, bool), fan driver.Fan) *Driver {
-	return &Driver{agents: agents, addr: addr, fan: fan, seed: time.Now().UnixNano()}
+func New(agents driver.Orderer, addr func(topology.ForwarderID) (string, bool), fan driver.Fan) *Driver {
+	return &Driver{agents: driver.NewOrders(agents), addr: addr, fan: fan}
 }
 
 // Preview fails for the first move whose node has no agent or whose target has no address.
@@ -152,26 +138,9 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 	}, report)
 }
 
-// order sends one order and reads its answer. Each has an id of its own: an agent answers a
-// repeated id with its first answer, and a retry wants a new one.
-func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (got wire.RouteAnswer,
-	err error) {
-	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", plan, d.seed, d.next.Add(1)), Kind: kind}
-	o.Deadline, _ = ctx.Deadline()
-	if o.Body, err = json.Marshal(body); err != nil {
-		return got, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
-	}
-	res, err := d.agents.Order(ctx, n, o)
-	if err != nil {
-		return got, err
-	}
-	if !res.OK {
-		return got, fmt.Errorf("agent of %s: %s", n, res.Err)
-	}
-	if err := json.Unmarshal(res.Body, &got); err != nil {
-		return got, fmt.Errorf("%w: agent of %s: answer %.80q: %w", driver.ErrPermanent, n, res.Body, err)
-	}
-	return got, nil
+// order sends one order about a route and reads its answer.
+func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string, body any) (wire.RouteAnswer, error) {
+	return driver.Ask[wire.RouteAnswer](ctx, d.agents, n, kind, plan, body)
 }
 
 // Observe asks the nodes' mounts; a node that does not answer is absent, and the error names one.

@@ -12,7 +12,6 @@ import (
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
-	"fairway/remap/driver"
 )
 
 // sentences say what a move does to what a node has under way, by the way in which its agent moves it: as it is and
@@ -202,15 +201,5 @@ func (d *Driver) askWithin(ctx context.Context, within time.Duration, n topology
 	body any) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", kind, d.seed, d.next.Add(1)), Kind: kind}
-	o.Deadline, _ = ctx.Deadline()
-	var err error
-	if o.Body, err = json.Marshal(body); err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
-	}
-	res, err := d.agents.Order(ctx, n, o)
-	if err == nil && !res.OK {
-		err = fmt.Errorf("agent of %s: %s", n, res.Err)
-	}
-	return res.Body, err
+	return d.agents.Send(ctx, n, kind, kind, body)
 }

@@ -8,14 +8,12 @@ package ces
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/collector"
@@ -26,15 +24,9 @@ import (
 	"fairway/tsdb/window"
 )
 
-// Orderer reaches the agents of protocol nodes.
-type Orderer interface {
-	Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
-	Connected(node topology.NodeID) bool
-}
-
 // Config is what the driver runs on.
 type Config struct {
-	Agents     Orderer
+	Agents     driver.Orderer
 	Routes     func() map[topology.NodeID]window.Route
 	Forwarders func() []topology.NodeID
 	// Frame is a node's newest second.
@@ -44,9 +36,8 @@ type Config struct {
 
 // Driver moves addresses. Repeating a move is harmless: an order says which node must have the address.
 type Driver struct {
-	cfg  Config
-	seed int64         // keeps the order ids of two lives of the daemon apart
-	next atomic.Uint64 // of the order ids
+	cfg    Config
+	agents *driver.Orders
 }
 
 var _ remap.Driver = (*Driver)(nil)
@@ -57,7 +48,7 @@ const moveWithin = time.Minute
 // New returns a driver.
 func New(c Config) *Driver {
 	c.Fan.Timeout = max(c.Fan.Timeout, moveWithin)
-	return &Driver{cfg: c, seed: time.Now().UnixNano()}
+	return &Driver{cfg: c, agents: driver.NewOrders(c.Agents)}
 }
 
 // unit is an address that moves, with the nodes of a plan that use it.
@@ -253,22 +244,7 @@ func (d *Driver) ask(ctx context.Context, best topology.NodeID, kind, plan strin
 		}
 		to = d.cfg.Forwarders()[i]
 	}
-	o := wire.Order{ID: fmt.Sprintf("%s/%x/%d", plan, d.seed, d.next.Add(1)), Kind: kind}
-	o.Deadline, _ = ctx.Deadline()
-	if o.Body, err = json.Marshal(body); err != nil {
-		return a, fmt.Errorf("%w: %w", driver.ErrPermanent, err)
-	}
-	res, err := d.cfg.Agents.Order(ctx, to, o)
-	if err != nil {
-		return a, err
-	}
-	if !res.OK {
-		return a, fmt.Errorf("agent of %s: %s", to, res.Err)
-	}
-	if err := json.Unmarshal(res.Body, &a); err != nil {
-		return a, fmt.Errorf("%w: agent of %s: answer %.80q: %w", driver.ErrPermanent, to, res.Body, err)
-	}
-	return a, nil
+	return driver.Ask[wire.AddressesAnswer](ctx, d.agents, to, kind, plan, body)
 }
 
 // Observe asks the cluster's table where the nodes' addresses are. A node without an address is absent, and the error

@@ -17,17 +17,12 @@ import (
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
+	"fairway/remap/driver"
 )
-
-// Orderer reaches the agents.
-type Orderer interface {
-	Order(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
-	Connected(node topology.NodeID) bool
-}
 
 // Config is what drains run on.
 type Config struct {
-	Agents Orderer
+	Agents driver.Orderer
 	// Excluded are the forwarders that are to be avoided.
 	Excluded func() map[topology.ForwarderID]string
 	// Nodes are the machine's, by role.

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -33,6 +34,10 @@ type Mover struct {
 	Run   node.Command // nil: node.Exec
 }
 
+// lookedFor is how long an answer of the cluster stands for others who ask: everybody who looks at a plan does, and
+// each look runs two commands that take seconds on a large cluster.
+const lookedFor = 2 * time.Second
+
 // Handlers are its orders.
 func (m *Mover) Handlers() map[string]stream.OrderHandler {
 	one := make(chan struct{}, 1) // held by the command under way: CES takes one change at a time
@@ -40,7 +45,7 @@ func (m *Mover) Handlers() map[string]stream.OrderHandler {
 		select {
 		case one <- struct{}{}:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("another command of mmces is under way on this node: %w", ctx.Err())
 		}
 		defer func() { <-one }()
 		a, err := do()
@@ -49,16 +54,30 @@ func (m *Mover) Handlers() map[string]stream.OrderHandler {
 		}
 		return json.Marshal(a)
 	}
+	var newest wire.AddressesAnswer // that the cluster gave, and when; who holds one has them
+	var looked time.Time
 	return map[string]stream.OrderHandler{
 		wire.OrderAddresses: func(ctx context.Context, _ wire.Order) (json.RawMessage, error) {
-			return held(ctx, func() (wire.AddressesAnswer, error) { return m.Look(ctx) })
+			return held(ctx, func() (wire.AddressesAnswer, error) {
+				if time.Since(looked) < lookedFor {
+					return newest, nil
+				}
+				a, err := m.Look(ctx)
+				if err == nil {
+					newest, looked = a, time.Now()
+				}
+				return a, err
+			})
 		},
 		wire.OrderMoveAddress: func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
 			var order wire.MoveAddressOrder
 			if err := json.Unmarshal(o.Body, &order); err != nil {
 				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
 			}
-			return held(ctx, func() (wire.AddressesAnswer, error) { return m.Move(ctx, order) })
+			return held(ctx, func() (wire.AddressesAnswer, error) {
+				looked = time.Time{}
+				return m.Move(ctx, order)
+			})
 		},
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -98,6 +100,36 @@ func TestMove(t *testing.T) {
 			t.Errorf("%v, want %q", err, bad.want)
 		}
 	}
+}
+
+// TestLooksAreShared: those who ask within 2 s have one look's answer; after a move the cluster is asked again.
+func TestLooksAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{at: "ces1", policy: "Address distribution policy: none\n"}
+		orders := newMover(c).Handlers()
+		look := func(commands int, at topology.ForwarderID) {
+			t.Helper()
+			c.ran = nil
+			b, err := orders[wire.OrderAddresses](t.Context(), wire.Order{})
+			var a wire.AddressesAnswer
+			if err == nil {
+				err = json.Unmarshal(b, &a)
+			}
+			if err != nil || a.At["10.2.3.1"] != at || len(c.ran) != commands {
+				t.Errorf("%+v, %v, ran %q, want %s after %d", a, err, c.ran, at, commands)
+			}
+		}
+		look(2, "gw1")
+		c.at = "ces2" // by another hand
+		look(0, "gw1")
+		time.Sleep(lookedFor)
+		look(2, "gw2")
+		b := []byte(`{"address":"10.2.3.1","forwarder":"gw1"}`)
+		if _, err := orders[wire.OrderMoveAddress](t.Context(), wire.Order{Body: b}); err != nil {
+			t.Fatal(err)
+		}
+		look(2, "gw1")
+	})
 }
 
 // What is not such a table, or does not name the policy, is an error and no table.
