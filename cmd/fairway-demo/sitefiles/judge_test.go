@@ -1,6 +1,7 @@
 package sitefiles
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -64,10 +65,11 @@ func watchSite(t *testing.T, c model.Config) *watched {
 
 func procOf(tree fs.FS) collector.Source {
 	files, err := fs.Sub(tree, "proc")
-	if err != nil {
-		panic(err)
+	sys, err2 := fs.Sub(tree, "sys")
+	if err != nil || err2 != nil {
+		panic(errors.Join(err, err2))
 	}
-	return procfs.New(procfs.Options{Root: "proc", Files: files})
+	return procfs.New(procfs.Options{Root: "proc", Files: files, Sys: sys})
 }
 
 func (w *watched) close() {
