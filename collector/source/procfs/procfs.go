@@ -77,8 +77,8 @@ func New(opt Options) *Source {
 	if opt.Sys == nil {
 		opt.Sys = os.DirFS(filepath.Join(opt.Root, "..", "sys"))
 	}
-	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Root), names: map[string]string{},
-		counted: map[string]bool{}}
+	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Root),
+		names: map[string]string{}, counted: map[string]bool{}}
 	s.rates32.Wrap32 = true
 	return s
 }
