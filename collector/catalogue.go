@@ -76,6 +76,7 @@ const (
 	CPUs
 	Files
 	Hash
+	BitsPerSec
 )
 
 // UnitInfo says how values of a unit are written.
@@ -99,6 +100,7 @@ var units = [...]UnitInfo{
 	CPUs:        {"s/s", "per_second", "cores", 1, 1},
 	Files:       {"files", "", "files", 1, 0},
 	Hash:        {"", "", "", 1, 0},
+	BitsPerSec:  {"bit/s", "per_second", "Gb/s", 1e-9, 1},
 }
 
 // Info returns how values of a unit are written.
@@ -223,6 +225,16 @@ var catalogue = []Info{
 	{Metric: LinkTxBytes, Name: "link_tx_bytes", Unit: BytesPerSec, Label: "link out",
 		Help: "Sent over physical network links, or LNet.", Chart: "link",
 		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: LinkRateBits, Name: "link_rate_bits", Unit: BitsPerSec, Label: "link rate",
+		Help: "Rates at which the node's physical links that are up run, added up.", Chart: "rate",
+		Forwarder: Kept | Evidence, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: LinkLanes, Name: "link_lanes", Label: "link lanes",
+		Help:      "Lanes of the InfiniBand port with the fewest of those that are up.",
+		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: LinkErrors, Name: "link_errors", Unit: PerSec, Label: "link errors",
+		Help: "Symbol errors, packets with errors and discarded ones, and losses of the link, of InfiniBand's ports " +
+			"and RDMA over Ethernet.",
+		MoreIsWorse: true, Chart: "errors", Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: DiskBusyRatio, Name: "disk_busy_ratio", Unit: Ratio, Label: "disk busy",
 		Help:        "Share of the second in which the busiest block device was busy.",
 		MoreIsWorse: true, Chart: "busy", Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},

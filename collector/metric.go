@@ -61,6 +61,9 @@ const (
 	LockCallbacks
 	MetaInFlight
 	RequestAge
+	LinkRateBits
+	LinkLanes
+	LinkErrors
 	metricEnd
 )
 

@@ -31,7 +31,7 @@ type Detectors struct {
 	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
 	routers  routers                  // forwarders that route messages
-	silence  silence                  // forwarders that report nothing
+	silence  silence                  // forwarders that report nothing, and links that are not what they were
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
 	second   second
@@ -56,7 +56,8 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
-		silence:  silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{}},
+		silence: silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{},
+			rates: linkRates{}},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
 			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
@@ -93,6 +94,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		taken := d.tally.isNew(n, now)
 		if d.tally.note(n, taken); taken {
 			d.silence.take(&n.Frame, now.Unix())
+			d.silence.rates.take(&n.Frame, now.Unix())
 			if d.routers.is(&n.Frame) {
 				d.routers.take(&n.Frame)
 				return
@@ -136,6 +138,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
 	d.second.verdicts = worst(d.second.verdicts, d.clients.hangs(now))
+	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
 			if f.Node() == n {

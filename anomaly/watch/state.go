@@ -56,13 +56,20 @@ type savedState struct {
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
-	Trend    savedTrend // a restart does not empty what people look at
+	Rates    map[topology.NodeID]savedRate // of links; absent in states of before
+	Trend    savedTrend                    // a restart does not empty what people look at
 }
 
 // savedClient is habitOfClient by the names of the file.
 type savedClient struct {
 	Longer  float64
 	Seconds int
+}
+
+// savedRate is linkRate by the names of the file.
+type savedRate struct {
+	Best        float64
+	BestAt, Low int64
 }
 
 // State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
@@ -105,6 +112,10 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	}
 	if s.Back, err = d.routers.back.group.MarshalBinary(); err != nil {
 		return nil, err
+	}
+	s.Rates = map[topology.NodeID]savedRate{}
+	for n, r := range d.silence.rates {
+		s.Rates[n] = savedRate{r.best, r.bestAt, r.low}
 	}
 	s.Nets, s.Accused, s.Alone = d.routers.nets, d.routers.back.accused, map[topology.NodeID][3]savedClient{}
 	for n, of := range d.clients.slow.of {
@@ -171,6 +182,9 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		d.silence.last[n] = at
 	}
 	maps.Copy(d.silence.quiet, s.Quiet)
+	for n, r := range s.Rates {
+		d.silence.rates[n] = &linkRate{best: r.Best, bestAt: r.BestAt, low: r.Low}
+	}
 	d.trend.load(s.Trend)
 	d.silence.order = slices.Sorted(maps.Keys(d.silence.last))
 	return age, nil

@@ -1,6 +1,7 @@
 package sitefiles
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -64,10 +65,11 @@ func watchSite(t *testing.T, c model.Config) *watched {
 
 func procOf(tree fs.FS) collector.Source {
 	files, err := fs.Sub(tree, "proc")
-	if err != nil {
-		panic(err)
+	sys, err2 := fs.Sub(tree, "sys")
+	if err != nil || err2 != nil {
+		panic(errors.Join(err, err2))
 	}
-	return procfs.New(procfs.Options{Root: "proc", Files: files})
+	return procfs.New(procfs.Options{Root: "proc", Files: files, Sys: sys})
 }
 
 func (w *watched) close() {
@@ -168,4 +170,30 @@ func TestASlowRouterIsFound(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A router whose links fall from four lanes to one is named within 10 s while next to nothing is asked for, and nobody
+// else, on a site whose routers have links of two rates by design.
+func TestALinkOnOneLaneIsFound(t *testing.T) {
+	if underRace {
+		t.Skip("minutes of a simulated site")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		site := model.Small(5)
+		site.Load, site.Older = 0.001, 2
+		w := watchSite(t, site)
+		defer w.close()
+		const healthy, within = 150, 10
+		w.run(t, healthy)
+		if len(w.first) > 0 {
+			t.Fatalf("nothing is wrong: %v", w.says)
+		}
+		if err := w.model.Break(model.Fault{Kind: model.FaultLanes, Node: "rtr4", Value: 0.25}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(t, within)
+		if len(w.first) != 1 || !strings.Contains(w.says["fail_slow rtr4"], "runs on one lane") {
+			t.Errorf("within %d s: %v", within, w.says)
+		}
+	})
 }

@@ -133,13 +133,13 @@ func (s *swapped) Glob(pattern string) ([]string, error) {
 	names, known := s.globs[pattern]
 	s.mu.Unlock()
 	if known {
-		return names, nil
+		return slices.Clone(names), nil // fs.Sub shortens what it gets
 	}
 	names, err := fs.Glob(s.whole(), pattern)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.globs[pattern] = names
-	return names, err
+	return slices.Clone(names), err
 }
 
 // whole is the tree as it is now.

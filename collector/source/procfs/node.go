@@ -65,7 +65,7 @@ func (s *Source) disks(into *collector.Reading) error {
 }
 
 // links reads net/dev: two lines of headings, then NAME: 8 receive counters, bytes first, and 8
-// transmit counters.
+// transmit counters. What goes by RDMA is not in it: it is added.
 func (s *Source) links(into *collector.Reading) error {
 	text, err := s.readFile("net/dev")
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Source) links(into *collector.Reading) error {
 			return fmt.Errorf("%d counters behind a name, want %d", len(counters), want)
 		}
 		ifname := s.intern(name)
-		if s.skip(link, ifname, s.opt.SkipLinks) {
+		if s.skip(link, ifname, s.opt.SkipLinks) || s.sys.ipoib[ifname] {
 			return nil
 		}
 		r, ok1 := decimal(counters[0])
@@ -100,6 +100,9 @@ func (s *Source) links(into *collector.Reading) error {
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if known, err := s.addPorts(&rx, &tx); !known {
 		return err
 	}
 	into.AddTotal(collector.LinkRxBytes, &rx)

@@ -2,9 +2,10 @@
 // and the NFS server.
 //
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
-// and link_tx_bytes over the physical links; psi_io_some and psi_io_full; cpu_wait, of the threads of LNet's drivers
+// and link_tx_bytes over the physical links, what goes by RDMA included; link_rate_bits, link_lanes and link_errors
+// of /sys/class; psi_io_some and psi_io_full; cpu_wait, of the threads of LNet's drivers
 // and of file services; and what package nfs does. Overhead: five small files, about 0.2 ms of CPU a second, and 5
-// microseconds for each such thread.
+// microseconds for each such thread and each file of a port or card: nine and two.
 package procfs
 
 import (
@@ -14,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"time"
 
 	"fairway/collector"
@@ -24,6 +26,7 @@ import (
 type Options struct {
 	Root      string   // where proc is mounted
 	Files     fs.FS    // nil: what is below Root
+	Sys       fs.FS    // nil: what is below sys, beside Root
 	SkipLinks []string // path.Match patterns of network links that are not counted
 	SkipDisks []string // the same of block devices; partitions never count
 	NFSClient bool
@@ -44,6 +47,7 @@ type Source struct {
 	text    []byte
 	tids    []string  // the files of the service's threads
 	listed  time.Time // when they were found
+	sys     sysClass
 }
 
 // key names one counter: a file's, of a device or link.
@@ -60,6 +64,7 @@ const (
 	link
 	pressure
 	thread
+	port
 )
 
 var _ collector.Source = (*Source)(nil)
@@ -69,8 +74,11 @@ func New(opt Options) *Source {
 	if opt.Files == nil {
 		opt.Files = os.DirFS(opt.Root)
 	}
-	s := &Source{opt: opt, files: opt.Files, nfs: nfs.New(opt.Root), names: map[string]string{},
-		counted: map[string]bool{}}
+	if opt.Sys == nil {
+		opt.Sys = os.DirFS(filepath.Join(opt.Root, "..", "sys"))
+	}
+	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Root),
+		names: map[string]string{}, counted: map[string]bool{}}
 	s.rates32.Wrap32 = true
 	return s
 }
@@ -87,6 +95,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.rates.Begin(at)
 	s.rates32.Begin(at)
 	s.nfs.Begin(at)
+	s.listLinks(at)
 	var errs []error
 	found := false
 	for _, part := range []struct {
@@ -96,6 +105,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}{
 		{true, "diskstats", s.disks},
 		{true, "net/dev", s.links},
+		{true, "../sys/class", s.linkState},
 		{true, "pressure/io", s.pressure},
 		{true, "schedstat of the service's threads", s.threads},
 		{s.opt.NFSClient, "self/mountstats", s.nfs.Client},
@@ -124,8 +134,10 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 }
 
 // readFile reads a small file of proc into the source's buffer.
-func (s *Source) readFile(name string) ([]byte, error) {
-	f, err := s.files.Open(name)
+func (s *Source) readFile(name string) ([]byte, error) { return s.readIn(s.files, name) }
+
+func (s *Source) readIn(files fs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
 	if err != nil {
 		return nil, err
 	}

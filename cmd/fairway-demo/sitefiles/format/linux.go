@@ -64,9 +64,9 @@ func CPUStat(c model.CPU, up time.Duration, booted time.Time) string {
 	return b.String()
 }
 
-// Infiniband are the files of one port: bytes are counted in words of four.
-func Infiniband(in, out uint64, rateBits float64) map[string]string {
-	const word = 4
+// Infiniband are the files of one port of which a share of its lanes is left: bytes are counted in words of four.
+func Infiniband(in, out uint64, rateBits, left float64) map[string]string {
+	const word, lanes = 4, 4
 	return map[string]string{
 		"counters/port_rcv_data":      fmt.Sprintf("%d\n", in/word),
 		"counters/port_xmit_data":     fmt.Sprintf("%d\n", out/word),
@@ -75,9 +75,20 @@ func Infiniband(in, out uint64, rateBits float64) map[string]string {
 		"counters/link_downed":        "0\n",
 		"counters/port_rcv_errors":    "0\n",
 		"counters/port_xmit_discards": "0\n",
-		"rate":                        fmt.Sprintf("%.4g Gb/sec (4X EDR)\n", rateBits/1e9),
+		"rate":                        fmt.Sprintf("%.4g Gb/sec (%.0fX EDR)\n", left*rateBits/1e9, left*lanes),
+		"link_layer":                  "InfiniBand\n",
 		"state":                       "4: ACTIVE\n",
 	}
+}
+
+// NetClass are the files of a network card; infiniband is one whose link is a port's.
+func NetClass(infiniband bool, rateBits float64) map[string]string {
+	kind := "1\n"
+	if infiniband {
+		kind = "32\n"
+	}
+	return map[string]string{"type": kind, "carrier": "1\n", "operstate": "up\n", "device/vendor": "0x15b3\n",
+		"speed": fmt.Sprintf("%.0f\n", rateBits/1e6)}
 }
 
 // FibTrie are the IPv4 addresses of a node in its table of local routes.

@@ -123,9 +123,9 @@ func (w Writer) Linux(n *model.Node, now time.Duration, t Tree) {
 	t["proc/pressure/memory"] = Pressure(0, 0, true)
 	for i, ni := range n.NIs {
 		if ni.Net == model.ServerNet {
-			t.add("sys/class/infiniband/mlx5_0/ports/1/", Infiniband(ni.InBytes, ni.OutBytes, ni.RateBits))
+			t.add("sys/class/infiniband/mlx5_0/ports/1/", Infiniband(ni.InBytes, ni.OutBytes, ni.RateBits, n.Lanes()))
 		}
-		t["sys/class/net/"+ni.Link+"/speed"] = fmt.Sprintf("%d\n", int(ni.RateBits/1e6))
+		t.add("sys/class/net/"+ni.Link+"/", NetClass(ni.Net == model.ServerNet, n.Lanes()*ni.RateBits))
 		thread := "socknal_sd%02d_00"
 		if strings.HasPrefix(ni.Net, "o2ib") {
 			thread = "kiblnd_sd_%02d_00"

@@ -85,6 +85,10 @@ func clientFiles(l Layer, c *Client, now time.Duration, start time.Time) format.
 func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, start time.Time) format.Tree {
 	t := format.Tree{}
 	linux(t, now, start)
+	read, written := g.calls[Read].bytes, g.calls[Write].bytes
+	for name, text := range format.Infiniband(read, written, 8*linkRate, g.link.lanes) {
+		t["sys/class/infiniband/mlx5_0/ports/1/"+name] = text
+	}
 	if l == GPFS {
 		t["proc/net/fib_trie"] = format.FibTrie(append([]string{g.Addr}, floating...))
 		return t

@@ -79,11 +79,11 @@ func (t *tree) ReadFile(name string) ([]byte, error) {
 func (t *tree) Glob(pattern string) ([]string, error) {
 	names, known := t.globs[pattern]
 	if known {
-		return names, nil
+		return slices.Clone(names), nil // fs.Sub shortens what it gets
 	}
 	names, err := fs.Glob(t.files, pattern)
 	t.globs[pattern] = names
-	return names, err
+	return slices.Clone(names), err
 }
 
 func (t *tree) set(files format.Tree) {
@@ -186,11 +186,12 @@ func (w *watched) withoutLustre() {
 // procOf reads a node's proc. What the kernel counts of NFS is read by a library that wants a real folder.
 func procOf(n *watchedNode) collector.Source {
 	files, err := fs.Sub(n.tree, "proc")
-	if err != nil {
-		panic(err)
+	sys, err2 := fs.Sub(n.tree, "sys")
+	if err != nil || err2 != nil {
+		panic(errors.Join(err, err2))
 	}
 	nfs := n.disk != ""
-	return procfs.New(procfs.Options{Root: filepath.Join(n.disk, "proc"), Files: files,
+	return procfs.New(procfs.Options{Root: filepath.Join(n.disk, "proc"), Files: files, Sys: sys,
 		NFSClient: nfs && n.client != nil, NFSServer: nfs && n.client == nil})
 }
 
@@ -370,5 +371,29 @@ func TestASlowTargetAccusesNoGateway(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A gateway whose link falls from four lanes to one is named within 10 s while nothing runs, and no other gateway.
+func TestALinkOnOneLaneIsFound(t *testing.T) {
+	for _, layer := range []Layer{DVS, LWFS} {
+		t.Run(string(layer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := watchGateways(t, layer, 3)
+				w.quiet(0)
+				const healthy, within = 150, 10
+				w.run(t, healthy)
+				if len(w.first) > 0 {
+					t.Fatalf("nothing is wrong: %v", w.says)
+				}
+				if err := w.Break(model.Fault{Kind: model.FaultLanes, Node: "gw2", Value: 0.25}); err != nil {
+					t.Fatal(err)
+				}
+				w.run(t, within)
+				if len(w.first) != 1 || !strings.Contains(w.says["fail_slow gw2"], "at 2 Gb/s, at 8 Gb/s before") {
+					t.Errorf("within %d s: %v", within, w.says)
+				}
+			})
+		})
 	}
 }

@@ -93,8 +93,9 @@ type hang struct {
 
 // share is something that does one thing after another, at a part of its speed.
 type share struct {
-	left float64
-	busy time.Duration // until then
+	left  float64
+	lanes float64       // of a link, the share that it says it has
+	busy  time.Duration // until then
 }
 
 // use returns when work that needs some time of it is done.
@@ -122,7 +123,7 @@ func NewModel(seed uint64) *Model {
 	}
 	for i := range gateways {
 		m.Gateways = append(m.Gateways, &Gateway{Name: fmt.Sprintf("gw%d", i+1), Addr: fmt.Sprintf("10.2.0.%d", i+1),
-			osc: make([]model.Stats, targets), free: threads, link: share{left: 1}, cpu: share{left: 1},
+			osc: make([]model.Stats, targets), free: threads, link: share{left: 1, lanes: 1}, cpu: share{left: 1},
 			bytesOf: map[string]uint64{}})
 	}
 	for i := range clients {
@@ -289,6 +290,9 @@ func (m *Model) Break(f model.Fault) error {
 		case f.Kind == model.FaultLink:
 			g.link.left = f.Value
 			return nil
+		case f.Kind == model.FaultLanes:
+			g.link.left, g.link.lanes = f.Value, f.Value
+			return nil
 		case f.Kind == model.FaultCPU:
 			g.cpu.left = f.Value
 			return nil
@@ -297,8 +301,8 @@ func (m *Model) Break(f model.Fault) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("fault %s of %q: want %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
-		f.Node, model.FaultLink, model.FaultCPU, model.FaultHung, model.FaultDisk, len(m.disks)-1)
+	return fmt.Errorf("fault %s of %q: want %s, %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
+		f.Node, model.FaultLink, model.FaultLanes, model.FaultCPU, model.FaultHung, model.FaultDisk, len(m.disks)-1)
 }
 
 // Mend ends every fault of a node.
@@ -311,7 +315,7 @@ func (m *Model) Mend(node string) error {
 	}
 	for _, g := range m.Gateways {
 		if g.Name == node {
-			g.link.left, g.cpu.left = 1, 1
+			g.link.left, g.link.lanes, g.cpu.left = 1, 1, 1
 			for _, answer := range g.hang.held {
 				m.After(0, answer)
 			}

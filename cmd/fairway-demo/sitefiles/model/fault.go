@@ -11,6 +11,7 @@ import (
 const (
 	FaultLink    = "link"    // both directions of a node's links
 	FaultLinkIn  = "link_in" // one direction, as a card in a slot too narrow
+	FaultLanes   = "lanes"   // both directions, and the links say so: ports that run on some of their four lanes
 	FaultLoss    = "loss"
 	FaultCPU     = "cpu"
 	FaultBuffers = "buffers" // a router's large buffers, in all
@@ -20,7 +21,7 @@ const (
 
 // FaultKinds lists them.
 func FaultKinds() []string {
-	return []string{FaultLink, FaultLinkIn, FaultLoss, FaultCPU, FaultBuffers, FaultHung, FaultDisk}
+	return []string{FaultLink, FaultLinkIn, FaultLanes, FaultLoss, FaultCPU, FaultBuffers, FaultHung, FaultDisk}
 }
 
 // Fault is something that ails one node.
@@ -35,6 +36,7 @@ type Fault struct {
 // broken is what ails a node.
 type broken struct {
 	linkIn, linkOut float64
+	lanes           float64
 	loss            float64
 	hung            bool
 	since           time.Duration
@@ -42,7 +44,10 @@ type broken struct {
 	buffers         []int // of each partition, before they were cut
 }
 
-func healthy() *broken { return &broken{linkIn: 1, linkOut: 1} }
+func healthy() *broken { return &broken{linkIn: 1, linkOut: 1, lanes: 1} }
+
+// Lanes is the share of its links' lanes that a node has.
+func (n *Node) Lanes() float64 { return n.broken.lanes }
 
 func (b *broken) in(*NI) float64  { return b.linkIn }
 func (b *broken) out(*NI) float64 { return b.linkOut }
@@ -79,6 +84,8 @@ func (s *Site) Break(f Fault) error {
 		b.linkIn, b.linkOut = f.Value, f.Value
 	case FaultLinkIn:
 		b.linkIn = f.Value
+	case FaultLanes:
+		b.linkIn, b.linkOut, b.lanes = f.Value, f.Value, f.Value
 	case FaultLoss:
 		b.loss = f.Value
 	case FaultCPU:

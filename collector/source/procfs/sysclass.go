@@ -1,0 +1,166 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/collector"
+)
+
+// sysClass is what /sys/class has of a node's links: it is looked for once a minute.
+type sysClass struct {
+	files  fs.FS
+	ports  []string        // folders of InfiniBand's ports, those of RDMA over Ethernet among them
+	cards  []string        // physical network cards; an InfiniBand card's link is its port's
+	ipoib  map[string]bool // links of net/dev whose bytes a port counts, too
+	listed time.Time
+}
+
+// list finds the ports and cards. What is not there is left out.
+func (s *Source) listLinks(now time.Time) {
+	c := &s.sys
+	if !c.listed.IsZero() && now.Sub(c.listed) < listEvery {
+		return
+	}
+	c.listed, c.ports, c.cards, c.ipoib = now, nil, nil, map[string]bool{}
+	counted := false
+	ports, _ := fs.Glob(c.files, "class/infiniband/*/ports/*") // the pattern is good
+	for _, p := range ports {
+		if !s.skip(link, s.intern([]byte(strings.Split(p, "/")[2])), s.opt.SkipLinks) {
+			c.ports = append(c.ports, p)
+			counted = counted || s.says(p+"/link_layer") == "InfiniBand" && s.says(p+"/counters/port_rcv_data") != ""
+		}
+	}
+	const infiniband = "32" // the kernel's number of the hardware
+	nets, _ := fs.Glob(c.files, "class/net/*")
+	for _, n := range nets {
+		name := path.Base(n)
+		if s.says(n+"/type") == infiniband {
+			c.ipoib[name] = counted
+			continue
+		}
+		_, virtual := fs.Stat(c.files, n+"/device")
+		_, whole := fs.Stat(c.files, n+"/device/physfn") // virtual functions come and go with containers
+		if virtual == nil && whole != nil && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
+			c.cards = append(c.cards, n)
+		}
+	}
+}
+
+// says is a file of one line; "" where it is not there, and where its driver does not serve it.
+func (s *Source) says(name string) string {
+	text, err := s.readIn(s.sys.files, name)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(text))
+}
+
+// number is a counter; ok is false where says has none.
+func (s *Source) number(name string) (v uint64, ok bool, err error) {
+	text := s.says(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	if v, ok = decimal([]byte(text)); !ok {
+		return 0, false, fmt.Errorf("%s of sys is %.40q, want a count", name, text)
+	}
+	return v, true, nil
+}
+
+// addPorts adds what the ports moved by RDMA. known is false where a counter of 32 bits stands at its end: it stays
+// there, and what goes on is not known.
+func (s *Source) addPorts(rx, tx *collector.Total) (known bool, err error) {
+	const word, end = 4, 1<<32 - 1
+	for _, p := range s.sys.ports {
+		for i, to := range []*collector.Total{rx, tx} {
+			name := [...]string{"port_rcv_data", "port_xmit_data"}[i]
+			words, wide, err := s.number(p + "/counters_ext/" + name + "_64")
+			there := wide
+			if err == nil && !wide {
+				words, there, err = s.number(p + "/counters/" + name)
+			}
+			switch {
+			case err != nil:
+				return false, err
+			case !there:
+				continue
+			case !wide && words == end:
+				return false, nil
+			}
+			s.rates.AddTo(to, key{kind: port, name: p, field: uint8(i)}, word*words)
+		}
+	}
+	return true, nil
+}
+
+// portErrors are the counters of link_errors. They are of 8 and 16 bits and stay at their end.
+var portErrors = [...]string{"symbol_error", "link_downed", "port_rcv_errors", "port_xmit_discards"}
+
+// linkState reads the rates of the links that are up, and the errors of ports.
+func (s *Source) linkState(into *collector.Reading) error {
+	var errs collector.Total
+	bits, fewest := 0.0, 0.0
+	for _, p := range s.sys.ports {
+		for i, name := range portErrors {
+			const behind = 2 // the fields of the port's bytes
+			n, ok, err := s.number(p + "/counters/" + name)
+			if err != nil {
+				return err
+			}
+			if ok {
+				s.rates.AddTo(&errs, key{kind: port, name: p, field: uint8(behind + i)}, n)
+			}
+		}
+		// The width of a port of RDMA over Ethernet is a way to write its rate, which its card has.
+		if s.says(p+"/link_layer") != "InfiniBand" || !strings.HasSuffix(s.says(p+"/state"), "ACTIVE") {
+			continue
+		}
+		if rate, lanes, ok := parseRate(s.says(p + "/rate")); ok {
+			bits += rate
+			if fewest == 0 || lanes < fewest {
+				fewest = lanes
+			}
+		}
+	}
+	for _, n := range s.sys.cards {
+		const mega = 1e6
+		if speed, ok := decimal([]byte(s.says(n + "/speed"))); ok && s.says(n+"/carrier") == "1" {
+			bits += mega * float64(speed) // -1 and errors: not known
+		}
+	}
+	if v, ok := errs.Value(); ok {
+		into.Add(collector.LinkErrors, v)
+	}
+	if bits > 0 {
+		into.Add(collector.LinkRateBits, bits)
+	}
+	if fewest > 0 {
+		into.Add(collector.LinkLanes, fewest)
+	}
+	if len(s.sys.ports)+len(s.sys.cards) == 0 {
+		return fs.ErrNotExist
+	}
+	return nil
+}
+
+// parseRate reads "100 Gb/sec (4X EDR)"; the name of the speed is missing at some.
+func parseRate(text string) (bits, lanes float64, ok bool) {
+	f := strings.Fields(text)
+	const fields, giga = 3, 1e9
+	if len(f) < fields || f[1] != "Gb/sec" {
+		return 0, 0, false
+	}
+	rate, err := strconv.ParseFloat(f[0], 64)
+	width, isWidth := strings.CutSuffix(strings.Trim(f[2], "()"), "X")
+	n, notNumber := strconv.ParseUint(width, 10, 8)
+	if err != nil || notNumber != nil || !isWidth || n == 0 || !(rate > 0 && rate < 1e6) {
+		return 0, 0, false
+	}
+	return rate * giga, float64(n), true
+}
