@@ -18,10 +18,11 @@ import (
 // rated are forwarders that do nothing and report what their links run at.
 type rated struct {
 	*Detectors
-	board *window.Board
-	now   time.Time
-	links []port
-	says  map[string]string // of the last second's alarms and clean verdicts
+	board   *window.Board
+	tracker *anomaly.Tracker
+	now     time.Time
+	links   []port
+	says    map[string]string // of the last second's alarms and clean verdicts
 }
 
 // port is a forwarder's link: Gb/s and lanes; none reports nothing.
@@ -29,6 +30,7 @@ type port struct{ gigabits, lanes float64 }
 
 func newRated(links ...port) *rated {
 	r := &rated{board: window.NewBoard(0), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), links: links}
+	r.tracker = anomaly.NewTracker(anomaly.DefaultSettings(), nil)
 	r.Detectors = NewDetectors(r.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	return r
 }
@@ -48,7 +50,9 @@ func (r *rated) live(seconds int) map[string]int {
 		}
 		r.board.Take(frames, r.now)
 		r.says = map[string]string{}
-		for _, v := range r.Verdicts(r.now, &Machine{}) {
+		verdicts := r.Verdicts(r.now, &Machine{})
+		r.tracker.Step(r.now, verdicts, anomaly.Pool{Forwarders: len(r.links), Healthy: len(r.links)})
+		for _, v := range verdicts {
 			if v.Kind != anomaly.FailSlow {
 				continue
 			}
@@ -75,6 +79,10 @@ func TestLinkThatFell(t *testing.T) {
 		r.says["f3"] != "falsethe links of f3 run at 25 Gb/s, at 100 Gb/s before: an InfiniBand port runs on one lane" {
 		t.Fatalf("f3 fell: %v, %v", a, r.says)
 	}
+	if found := r.tracker.Findings(r.now); len(found) != 1 || found[0].State != anomaly.Confirmed ||
+		found[0].Changed.After(r.now.Add(-2*time.Second)) {
+		t.Errorf("after 10 s: %+v", found)
+	}
 	state, err := r.State(r.now)
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +100,10 @@ func TestLinkThatFell(t *testing.T) {
 	if a := r.live(10); len(a) > 0 || !strings.HasPrefix(r.says["f3"], "true") {
 		t.Errorf("its rate is back: %v, %v", a, r.says)
 	}
+	r.live(anomaly.DefaultSettings().ClearSeconds)
+	if found := r.tracker.Findings(r.now); len(found) != 1 || found[0].State != anomaly.Probation {
+		t.Errorf("a minute after its rate is back: %+v", found)
+	}
 	r.live(afterSilence)
 	if len(r.says) > 0 {
 		t.Errorf("long after: %v", r.says)
@@ -102,7 +114,8 @@ func TestLinkThatFell(t *testing.T) {
 func TestLinkThatWasNeverWhole(t *testing.T) {
 	r := newRated(port{100, 4}, port{100, 4}, port{100, 4}, port{25, 1})
 	if a := r.live(settled + 10); len(a) != 1 || a["f3"] == 0 ||
-		!strings.Contains(r.says["f3"], "those of 3 other forwarders at 100 Gb/s: an InfiniBand port runs on one lane") {
+		!strings.Contains(r.says["f3"],
+			"those of 3 other forwarders at 100 Gb/s: an InfiniBand port runs on one lane") {
 		t.Errorf("f3 has one lane: %v, %v", a, r.says)
 	}
 }
