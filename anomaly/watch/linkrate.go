@@ -14,7 +14,7 @@ import (
 // Rules of links that run at a part of their rate.
 const (
 	// lowRate is the share of a rate below which a forwarder's links are not what they were: a card for management
-	// that is no longer counted takes less off.
+	// that is left out from then on takes less off.
 	lowRate = 0.9
 	// lowFor is for how long that must last, seconds: links are trained again and fall back at once.
 	lowFor = 3
@@ -131,7 +131,7 @@ func (r *linkRate) reports(t int64) bool {
 
 func (r *linkRate) fell() bool { return r.bits < lowRate*r.best }
 
-// peers returns the higher rate, on more lanes, that nearly all other forwarders have; 0: there is none.
+// peers returns the higher rate, on more lanes, that nearly all other forwarders have; 0: they have not.
 func (l linkRates) peers(n topology.NodeID, t int64) (rate float64, equal int) {
 	type link struct{ bits, lanes float64 }
 	of, others, own := map[link]int{}, 0, l[n]

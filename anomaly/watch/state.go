@@ -20,7 +20,7 @@ import (
 )
 
 // The file of the detectors' state: stateMagic, then little-endian the version (4 bytes), the length of
-// the body (8) and the CRC-32C of the body (4), then the body, a gob of savedState.
+// the body (8) and the CRC-32C of the body (4), then the body, gobs of savedState and of each forwarder's savedRate.
 const (
 	stateMagic   = "fairway detectors\n"
 	stateVersion = 1
@@ -56,8 +56,7 @@ type savedState struct {
 	Clock    map[topology.NodeID]bool
 	Heard    map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet    map[topology.NodeID]int64
-	Rates    map[topology.NodeID]savedRate // of links; absent in states of before
-	Trend    savedTrend                    // a restart does not empty what people look at
+	Trend    savedTrend // a restart does not empty what people look at
 }
 
 // savedClient is habitOfClient by the names of the file.
@@ -113,9 +112,9 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	if s.Back, err = d.routers.back.group.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	s.Rates = map[topology.NodeID]savedRate{}
+	rates := map[topology.NodeID]savedRate{}
 	for n, r := range d.silence.rates {
-		s.Rates[n] = savedRate{r.best, r.bestAt, r.low}
+		rates[n] = savedRate{r.best, r.bestAt, r.low}
 	}
 	s.Nets, s.Accused, s.Alone = d.routers.nets, d.routers.back.accused, map[topology.NodeID][3]savedClient{}
 	for n, of := range d.clients.slow.of {
@@ -126,7 +125,8 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 		s.Alone[n] = saved
 	}
 	var b bytes.Buffer
-	err = gob.NewEncoder(&b).Encode(s)
+	to := gob.NewEncoder(&b)
+	err = errors.Join(to.Encode(s), to.Encode(rates))
 	return b.Bytes(), err
 }
 
@@ -138,7 +138,15 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		return 0, err
 	}
 	var s savedState
-	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&s); err != nil {
+	var rates map[topology.NodeID]savedRate // absent in states of before
+	saved := gob.NewDecoder(bytes.NewReader(body))
+	err = saved.Decode(&s)
+	if err == nil {
+		if err = saved.Decode(&rates); err == io.EOF {
+			err = nil
+		}
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	age = now.Sub(s.SavedAt)
@@ -182,7 +190,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		d.silence.last[n] = at
 	}
 	maps.Copy(d.silence.quiet, s.Quiet)
-	for n, r := range s.Rates {
+	for n, r := range rates {
 		d.silence.rates[n] = &linkRate{best: r.Best, bestAt: r.BestAt, low: r.Low}
 	}
 	d.trend.load(s.Trend)

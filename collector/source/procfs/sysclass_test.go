@@ -1,7 +1,10 @@
 package procfs
 
 import (
+	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -28,7 +31,8 @@ func linksOf() map[string]string {
 		"class/net/ib0/carrier": "1\n",
 		"class/net/eth0/type":   "1\n", "class/net/eth0/device/vendor": "0x15b3\n", "class/net/eth0/speed": "25000\n",
 		"class/net/eth0/carrier": "1\n",
-		"class/net/vf0/type":     "1\n", "class/net/vf0/device/physfn/vendor": "0x15b3\n", "class/net/vf0/speed": "25000\n",
+		"class/net/vf0/type":     "1\n", "class/net/vf0/device/physfn/vendor": "0x15b3\n",
+		"class/net/vf0/speed":   "25000\n",
 		"class/net/vf0/carrier": "1\n",
 		"class/net/bond0/type":  "1\n", "class/net/bond0/speed": "25000\n", "class/net/bond0/carrier": "1\n",
 		"class/net/eth1/type": "1\n", "class/net/eth1/device/vendor": "0x15b3\n", "class/net/eth1/speed": "-1\n",
@@ -53,7 +57,8 @@ func TestLinksOfSysClass(t *testing.T) {
 			9000 + 4*600, 50e9, 1, 3, false},
 		"a rate without a name": {nil, map[string]string{ib + "rate": "2.5 Gb/sec (1X)\n"}, nil,
 			9000 + 4*600, 27.5e9, 1, 3, false},
-		"the port is down": {nil, map[string]string{ib + "state": "1: DOWN\n"}, nil, 9000 + 4*600, 25e9, none, 3, false},
+		"the port is down": {nil, map[string]string{ib + "state": "1: DOWN\n"}, nil, 9000 + 4*600, 25e9, none, 3,
+			false},
 		"a counter at its end": {map[string]string{ib + "counters/port_rcv_data": "4294967000\n"},
 			map[string]string{ib + "counters/port_rcv_data": "4294967295\n"}, nil, none, 125e9, 4, 3, false},
 		"the wider ones": {map[string]string{ib + "counters_ext/port_rcv_data_64": "5000000000\n",
@@ -94,14 +99,15 @@ func TestLinksOfSysClass(t *testing.T) {
 					time.Sleep(time.Second)
 					return collector.Frame{Samples: r.Samples}, err
 				}
-				if _, err := read("eth0: 1000 7 0 0 0 0 0 0 5 7 0 0 0 0 0 0\nib0: 500 7 0 0 0 0 0 0 5 7 0 0 0 0 0 0\n",
-					c.before); err != nil {
+				const rest = " 7 0 0 0 0 0 0 5 7 0 0 0 0 0 0\n"
+				if _, err := read("eth0: 1000"+rest+"ib0: 500"+rest, c.before); err != nil {
 					t.Fatal(err)
 				}
-				later := map[string]string{ib + "counters/port_rcv_data": "1590\n", roce + "counters/port_rcv_data": "20\n",
-					ib + "counters/symbol_error": "4\n"}
+				later := map[string]string{ib + "counters/port_rcv_data": "1590\n",
+					roce + "counters/port_rcv_data": "20\n",
+					ib + "counters/symbol_error":    "4\n"}
 				maps.Copy(later, c.after)
-				f, err := read("eth0: 10000 7 0 0 0 0 0 0 5 7 0 0 0 0 0 0\nib0: 1000 7 0 0 0 0 0 0 5 7 0 0 0 0 0 0\n", later)
+				f, err := read("eth0: 10000"+rest+"ib0: 1000"+rest, later)
 				if (err != nil) != c.wrong {
 					t.Fatal(err)
 				}
@@ -113,5 +119,31 @@ func TestLinksOfSysClass(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestSysBesideProc: the folders of a real /sys/class are links to those of the devices.
+func TestSysBesideProc(t *testing.T) {
+	root := t.TempDir()
+	device := filepath.Join(root, "sys/devices/pci0/net/eth0")
+	for name, text := range map[string]string{"type": "1\n", "speed": "25000\n", "carrier": "1\n",
+		"device/vendor": "1\n"} {
+		file := filepath.Join(device, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+			os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	class := filepath.Join(root, "sys/class/net")
+	if err := errors.Join(os.MkdirAll(class, 0o755), os.Symlink(device, filepath.Join(class, "eth0"))); err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Root: filepath.Join(root, "proc")})
+	r := collector.Reading{Now: time.Now()}
+	if err := s.Read(t.Context(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := collector.SampleOf(r.Samples, collector.LinkRateBits); !ok || v != 25e9 {
+		t.Errorf("rate %v, known %v", v, ok)
 	}
 }
