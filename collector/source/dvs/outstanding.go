@@ -26,8 +26,7 @@ type gauges struct {
 // sampler reads the list between two ticks.
 type sampler struct {
 	source *Source
-	stop   chan struct{}
-	done   chan struct{}
+	end    func() // stops it and waits for it
 
 	mu  sync.Mutex // guards what follows
 	sum gauges
@@ -35,29 +34,9 @@ type sampler struct {
 }
 
 func newSampler(s *Source) *sampler {
-	p := &sampler{source: s, stop: make(chan struct{}), done: make(chan struct{})}
-	go p.run()
+	p := &sampler{source: s}
+	p.end = collector.Every(time.Second/SampleHz, p.sample)
 	return p
-}
-
-func (p *sampler) run() {
-	defer close(p.done)
-	tick := time.NewTicker(time.Second / SampleHz)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-			p.sample()
-		}
-	}
-}
-
-// end stops the sampler and waits for it.
-func (p *sampler) end() {
-	close(p.stop)
-	<-p.done
 }
 
 // sample reads the list once.

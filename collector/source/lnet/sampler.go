@@ -4,6 +4,8 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	"fairway/collector"
 )
 
 // SampleHz is how often a router's gauges are sampled: the messages in it, its free buffers, its interfaces' credits.
@@ -26,8 +28,7 @@ type sampler struct {
 	root   string
 	// The files that are read each time.
 	stats, buffers, nis string
-	stop                chan struct{}
-	done                chan struct{}
+	end                 func() // stops it and waits for it
 
 	mu  sync.Mutex // guards what follows
 	sum gauges
@@ -36,29 +37,9 @@ type sampler struct {
 
 func newSampler(s *Source, root string) *sampler {
 	p := &sampler{source: s, root: root, stats: path.Join(root, "stats"), buffers: path.Join(root, "buffers"),
-		nis: path.Join(root, "nis"), stop: make(chan struct{}), done: make(chan struct{})}
-	go p.run()
+		nis: path.Join(root, "nis")}
+	p.end = collector.Every(time.Second/SampleHz, p.sample)
 	return p
-}
-
-func (p *sampler) run() {
-	defer close(p.done)
-	tick := time.NewTicker(time.Second / SampleHz)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-			p.sample()
-		}
-	}
-}
-
-// end stops the sampler and waits for it.
-func (p *sampler) end() {
-	close(p.stop)
-	<-p.done
 }
 
 // sample reads stats, buffers and nis once. The first two take LNet's exclusive lock for some microseconds.
