@@ -155,6 +155,7 @@ type Verdict struct {
 	Evidence   map[string]float64
 	Impact     []Impact
 	Culprits   []topology.JobID // the jobs that cause it; none for one that accuses the node
+	Fact       bool             // what was seen once, such as a link's rate: chance and peers are not asked
 }
 
 // Change is one change of a finding, with what was known at that instant.

@@ -275,7 +275,7 @@ func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
 	t.open[s] = k
 	k.take(now, v)
 	why := "it is slower than its peers for longer than chance explains"
-	if v.Kind.OfJob() || v.Kind == ForwarderSilent {
+	if v.Kind.OfJob() || v.Kind == ForwarderSilent || v.Fact {
 		why = "it is seen for the first time"
 	}
 	return t.move(now, k, Suspect, why)

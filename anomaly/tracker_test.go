@@ -113,6 +113,17 @@ func TestASilenceEndsWithWhatItWasFor(t *testing.T) {
 	}
 }
 
+// The record of a finding does not speak of chance where nothing was left to it.
+func TestTheRecordSaysHowItWasFound(t *testing.T) {
+	for fact, want := range map[bool]string{true: "it is seen for the first time",
+		false: "it is slower than its peers for longer than chance explains"} {
+		v := Verdict{Node: "fwd001", Kind: FailSlow, Level: Alarm, Fact: fact}
+		if c := newBench(t, quick()).say(1, v); len(c) != 1 || c[0].Why != want {
+			t.Errorf("%v: %+v", fact, c)
+		}
+	}
+}
+
 func TestAWholeLife(t *testing.T) {
 	set := quick()
 	set.Mode = ModeAuto
