@@ -31,7 +31,8 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 			clients = clientsByJob(sit)
 		}
 		n := need(f, jobs, behind(clients, f.Node, sit), plans, sit)
-		if len(n.Victims) == 0 && f.Kind != anomaly.ForwarderSilent {
+		slow := f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed // and hurts the next job, too
+		if len(n.Victims) == 0 && !slow && f.Kind != anomaly.ForwarderSilent {
 			continue // whom it hurt has ended
 		}
 		if n.Plan != "" {

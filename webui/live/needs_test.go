@@ -118,7 +118,8 @@ func TestWhatHelpsAgainstASlowBackEnd(t *testing.T) {
 	}
 }
 
-// A finding whose victims wait no more does not ask to move anybody, and one whose victims have ended waits for nobody.
+// A finding whose victims wait no more does not ask to move anybody. One whose victims have ended needs nobody, unless
+// it is a slow forwarder in use: the next job is on it.
 func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
 	now := time.Unix(1.8e9, 0)
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
@@ -137,8 +138,10 @@ func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
 			"move its nodes elsewhere", "p", true, api.ActPropose},
 		"slow, and it waits no more": {anomaly.FailSlow, anomaly.Confirmed, was, true,
 			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
-		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, ended, false,
+		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, ended, true,
 			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
+		"suspect, and the job has ended": {anomaly.FailSlow, anomaly.Suspect, ended, false,
+			"look at its evidence", "n", false, api.ActLook},
 		"suspect, and it waits no more": {anomaly.FailSlow, anomaly.Suspect, was, true,
 			"look at its evidence", "n", false, api.ActLook},
 		"a storm, and a job waits": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
