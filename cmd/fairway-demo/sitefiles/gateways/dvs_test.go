@@ -1,7 +1,6 @@
 package gateways
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -11,41 +10,7 @@ import (
 // A slow DVS server is found by what DVS itself reports, with nothing read of Lustre: where DVS times its messages by
 // the server's own times, else by its clients' lists of outstanding requests. A slow storage target accuses none.
 func TestSlowDVSServerIsFoundWithoutLustre(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
-	const healthy, within = 60, 120
-	for _, l := range []Layer{DVS, OldDVS} {
-		for _, c := range []struct {
-			fault model.Fault
-			want  string
-		}{{model.Fault{Kind: model.FaultLink, Node: "gw2", Value: 0.1}, "fail_slow gw2"},
-			{model.Fault{Kind: model.FaultDisk, Node: "ost1", Value: 0.1}, ""}} {
-			t.Run(fmt.Sprintf("%s %s", l, c.fault.Kind), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := watchGateways(t, l, 7)
-					w.withoutLustre()
-					w.run(t, healthy)
-					if err := w.Break(c.fault); err != nil {
-						t.Fatal(err)
-					}
-					w.run(t, within)
-					for what, says := range w.accused() {
-						if what != c.want {
-							t.Errorf("%s is found: %s", what, says)
-						}
-					}
-					if c.want == "" {
-						return
-					}
-					t.Logf("found after %d s: %s", w.first[c.want]-healthy, w.says[c.want])
-					if w.first[c.want] <= healthy {
-						t.Errorf("%s: found at %d, want after %d: %v", c.want, w.first[c.want], healthy, w.says)
-					}
-				})
-			})
-		}
-	}
+	slowLinkAndTarget(t, []Layer{DVS, OldDVS}, (*watched).withoutLustre)
 }
 
 // A DVS server that answers nothing any more is named as soon as its clients' oldest requests are 4 s old, and no
