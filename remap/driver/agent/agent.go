@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -21,6 +22,7 @@ type Driver struct {
 	// addr returns where a forwarder's file service listens, HOST:PORT.
 	addr func(topology.ForwarderID) (string, bool)
 	fan  driver.Fan
+	made time.Time
 	// routers are those whose messages verify the moves of nodes with LNet; nil: they are not verified here.
 	routers func() []topology.NodeID
 	// servers are those that choose the routers of such nodes' data; nil: they are left alone.
@@ -31,7 +33,7 @@ var _ remap.Driver = (*Driver)(nil)
 
 // New returns a driver over agents; addr returns the forwarders' addresses.
 func New(agents driver.Orderer, addr func(topology.ForwarderID) (string, bool), fan driver.Fan) *Driver {
-	return &Driver{agents: driver.NewOrders(agents), addr: addr, fan: fan}
+	return &Driver{agents: driver.NewOrders(agents), addr: addr, fan: fan, made: time.Now()}
 }
 
 // Preview fails for the first move whose node has no agent or whose target has no address.
@@ -113,6 +115,7 @@ func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Re
 // each orders nodes; answered, unless nil, gets the way in which each was moved.
 func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result),
 	answered func(topology.NodeID, string)) error {
+	d.awaitAgents(ctx, moves)
 	return d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
 		if m.To == "" && m.Spread != "" {
 			over := (&remap.Move{Spread: m.Spread}).Sources()
@@ -136,6 +139,19 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 		}
 		return err
 	}, report)
+}
+
+// awaitAgents waits until the nodes' agents are connected, if the daemon has just begun: they come back one after
+// another, and until then a gateway may have said already where a node is whose agent is still missing.
+func (d *Driver) awaitAgents(ctx context.Context, moves []remap.Move) {
+	const back, look = 30 * time.Second, 100 * time.Millisecond // an agent's longest pause between two tries is 22.5 s
+	missing := func(m remap.Move) bool { return !d.agents.Connected(m.Node) }
+	for time.Since(d.made) < back && ctx.Err() == nil && slices.ContainsFunc(moves, missing) {
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // order sends one order about a route and reads its answer.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/collector/topology"
@@ -126,6 +127,45 @@ func TestPreviewNamesWhatCannotBe(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cn77 -> fwd2: no agent of cn77 is connected") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestAgentsComeBackAfterARestart takes nodes back right after the daemon began: one agent comes after ten seconds, one
+// never, and a plan of later does not wait for it.
+func TestAgentsComeBackAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, moves := newAgents(3)
+		delete(a.at, "cn1")
+		delete(a.at, "cn2")
+		time.AfterFunc(10*time.Second, func() { a.mu.Lock(); defer a.mu.Unlock(); a.at["cn1"] = "fwd1" })
+		d := New(gone{a}, addr, driver.DefaultFan())
+		begun := time.Now()
+		var mu sync.Mutex
+		for _, within := range []time.Duration{32 * time.Second, 2 * time.Second} {
+			got := map[topology.NodeID]bool{}
+			err := d.Apply(t.Context(), remap.Plan{ID: "P-000001", Moves: moves}, func(r remap.Result) {
+				mu.Lock()
+				defer mu.Unlock()
+				got[r.Node] = r.OK
+			})
+			if err != nil || !got["cn0"] || !got["cn1"] || got["cn2"] {
+				t.Errorf("moved %v, %v", got, err)
+			}
+			if took := time.Since(begun); took > within {
+				t.Errorf("took %s, want %s at most", took, within)
+			}
+			begun = time.Now()
+		}
+	})
+}
+
+// gone has no answer of agents that are not connected.
+type gone struct{ *agents }
+
+func (g gone) Order(ctx context.Context, n topology.NodeID, o wire.Order) (wire.OrderResult, error) {
+	if !g.Connected(n) {
+		return wire.OrderResult{}, errors.New("no agent connected")
+	}
+	return g.agents.Order(ctx, n, o)
 }
 
 // TestManyNodesWithFailures orders 16,384 nodes, of which one in a hundred fails, and wants every
