@@ -142,7 +142,7 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 }
 
 // awaitAgents waits until the nodes' agents are connected, if the daemon has just begun: they come back one after
-// another, and until then a gateway may have said already where a node is whose agent is still missing.
+// another, and until then a gateway may report where a node is whose agent is still missing.
 func (d *Driver) awaitAgents(ctx context.Context, moves []remap.Move) {
 	const back, look = 30 * time.Second, 100 * time.Millisecond // an agent's longest pause between two tries is 22.5 s
 	missing := func(m remap.Move) bool { return !d.agents.Connected(m.Node) }
