@@ -2,6 +2,7 @@ package daemontest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -45,7 +46,10 @@ func remapOn(t *testing.T, cfg testbed.Config) {
 			"for i in 1 2 3 4 5 6 7 8; do dd if=/dev/urandom of=/pfs/part$i bs=256k count=40 2>&1 || exit 1; sleep "+
 				"0.5; done; cat /pfs/part* | wc -c")
 		if err == nil && !strings.Contains(string(out), fmt.Sprint(8*40*256*1024)) {
-			err = fmt.Errorf("the program read back %s", out)
+			err = errors.New("not all was read back")
+		}
+		if err != nil {
+			err = fmt.Errorf("%w; the program printed %.2000s", err, out)
 		}
 		written <- err
 	}()
