@@ -127,6 +127,15 @@ func (f *Finding) Open() bool { return f.State != Returned && f.State != Dismiss
 // Accuses reports whether a kind holds the node itself responsible; only such a node is ever excluded.
 func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
 
+// LinkBits is the evidence of a finding about the rate of a forwarder's links.
+const LinkBits = "link_rate_bits"
+
+// OfLink reports whether a finding is about the rate of links: it holds at any load, before it hurts anybody.
+func (f *Finding) OfLink() bool {
+	_, ok := f.Evidence[LinkBits]
+	return ok
+}
+
 // OfJob reports whether a kind is what a job does: on as many nodes as it does it, it is one finding.
 func (k Kind) OfJob() bool { return k == N1Pin || k == MetaStorm || k == HighBandwidth }
 

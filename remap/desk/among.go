@@ -48,6 +48,27 @@ func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
 	return oneCheck("others", remap.Green, "no other plan is moving these nodes")
 }
 
+// checkPromised warns of an earlier plan that waits and sends nodes to the same forwarder, where one of the two wants it
+// for its job alone: whichever is approved first, the other cannot be.
+func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
+	targets := remap.Targets(p.Moves)
+	for e := range t.unfinished {
+		if e.ID == p.ID {
+			break
+		}
+		if e.State != remap.Proposed || !e.Dedicated && !p.Dedicated || e.Job != "" && e.Job == p.Job {
+			continue
+		}
+		for _, m := range e.Moves {
+			if slices.Contains(targets, m.To) {
+				return oneCheck("promised", remap.Amber, fmt.Sprintf("%s waits, too, and moves nodes to %s: one of the two "+
+					"plans wants it for its job alone, so only one can be approved", e.ID, m.To))
+			}
+		}
+	}
+	return nil
+}
+
 // moving returns the plans that others may collide with.
 func (t *planTable) moving() (plans []remap.Plan) {
 	for e := range t.unfinished {

@@ -117,3 +117,39 @@ func TestNodesOverSeveralForwardersCanBeMoved(t *testing.T) {
 		t.Errorf("a forwarder that carries a share of another job: %+v", c)
 	}
 }
+
+// Of two plans that wait and exclude each other the later one says so; it is as any other when the first is no more.
+func TestAForwarderIsPromisedOnce(t *testing.T) {
+	m := newTestMachine(4, 3)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		first := propose(t, d, olga, remap.Request{Job: "1", Moves: remap.MoveAll(nodes(0, 1), "fwd2"), Reason: why,
+			Dedicated: true})
+		shared := propose(t, d, olga, remap.Request{Job: "2", Moves: remap.MoveAll(nodes(2), "fwd1"), Reason: why})
+		later := propose(t, d, olga, remap.Request{Job: "3", Moves: remap.MoveAll(nodes(3), "fwd2"), Reason: why})
+		says := func(id string) string {
+			t.Helper()
+			v, err := d.Preview(t.Context(), sam, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range v.Checks {
+				if c.Name == "promised" && c.Level == remap.Amber {
+					return c.Text
+				}
+			}
+			return ""
+		}
+		if got := says(first.ID) + says(shared.ID); got != "" {
+			t.Errorf("the first plan and one to elsewhere say %q", got)
+		}
+		if got := says(later.ID); !strings.HasPrefix(got, first.ID+" waits, too, and moves nodes to fwd2") {
+			t.Errorf("the later plan says %q", got)
+		}
+		if _, err := d.Reject(t.Context(), sam, first.ID, remap.Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		if got := says(later.ID); got != "" {
+			t.Errorf("after the first was rejected the later plan says %q", got)
+		}
+	})
+}

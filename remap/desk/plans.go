@@ -16,6 +16,7 @@ type plans struct {
 	rec *recorder
 	// What follows is published by the owner after each step.
 	owners, claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
+	promised       atomic.Pointer[map[topology.ForwarderID]string]
 	count          atomic.Pointer[map[remap.PlanState]int]
 }
 
@@ -23,7 +24,16 @@ type plans struct {
 func (p *plans) publish() {
 	t := &p.rec.state.plans
 	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
+	promised := map[topology.ForwarderID]string{}
 	for e := range t.unfinished {
+		if e.State == remap.Proposed || e.State == remap.Approved || e.State == remap.Applying {
+			last := topology.ForwarderID("") // neighbours go the same way, and there may be thousands
+			for _, m := range e.Moves {
+				if m.To != last {
+					promised[m.To], last = e.ID, m.To
+				}
+			}
+		}
 		if !e.Dedicated {
 			continue
 		}
@@ -37,6 +47,7 @@ func (p *plans) publish() {
 	count := maps.Clone(t.count)
 	p.owners.Store(&owners)
 	p.claims.Store(&claims)
+	p.promised.Store(&promised)
 	p.count.Store(&count)
 }
 
@@ -46,6 +57,10 @@ func (p *plans) Owners() map[topology.ForwarderID]topology.JobID { return *p.own
 // Claims returns Owners and the forwarders that proposed plans would dedicate: whoever looks for free
 // ones leaves both alone. The map is never changed.
 func (p *plans) Claims() map[topology.ForwarderID]topology.JobID { return *p.claims.Load() }
+
+// Promised returns the forwarders that plans send nodes to which are not there yet, with the newest such plan: they look
+// idle still. The map is never changed.
+func (p *plans) Promised() map[topology.ForwarderID]string { return *p.promised.Load() }
 
 // Plan returns one plan with its results, or ErrNotFound.
 func (p *plans) Plan(ctx context.Context, id string) (out remap.Plan, err error) {

@@ -25,12 +25,15 @@ func (d *answers) Preview(ctx context.Context, by remap.Person, id string) (rema
 func (d *answers) preview(ctx context.Context, by remap.Person, id string) (remap.Preview, error) {
 	var p remap.Plan
 	var others []remap.Plan
-	var harm []remap.Check
+	var promised, harm []remap.Check
 	err := d.rec.do(ctx, func() error {
 		t := &d.rec.state.plans
 		e, err := t.get(id)
 		if err == nil {
 			p, others, harm = t.whole(e), t.moving(), checkHarm(t.lastJudged(&e.Plan))
+			if p.State == remap.Proposed {
+				promised = t.checkPromised(&p)
+			}
 		}
 		return err
 	})
@@ -55,6 +58,7 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 		checkSources(p, s),
 		checkFloor(targets, p, s, set),
 		checkOthers(p, others),
+		promised,
 		harm,
 	)
 	v.Frozen = s.Freeze(p.Moves)

@@ -85,7 +85,7 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 	for _, f := range d.awaited(s, r.Job) {
 		used[f] = true
 	}
-	c.Forwarders = pool(s, r.Job, j.on, used, claims)
+	c.Forwarders = pool(s, r.Job, j.on, used, claims, d.cfg.Desk.Promised())
 	return c
 }
 
@@ -132,11 +132,11 @@ func reached(s *remap.Situation) func(topology.ForwarderID) bool {
 }
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
-// load that no other job uses or has claimed, those that nobody uses by default first, those of one back end not
-// together. Anomalous are, of the job's own, those that may not carry it: excluded, confirmed slow, without data,
+// load that no other job uses or has claimed and no plan sends nodes to, those that nobody uses by default first, those
+// of one back end not together. Anomalous are, of the job's own, those that may not carry it: excluded, confirmed slow, without data,
 // dedicated to another job, or in front of a back end that is confirmed slow.
 func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
-	claims map[topology.ForwarderID]topology.JobID) (p dfra.Pool) {
+	claims map[topology.ForwarderID]topology.JobID, promised map[topology.ForwarderID]string) (p dfra.Pool) {
 	var shared []topology.ForwarderID
 	byDefault := reached(s)
 	for _, f := range s.Index.Forwarders() {
@@ -144,12 +144,19 @@ func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, use
 		finding, sick := s.SickBehind(f)
 		switch state := s.State(f); {
 		case !slices.Contains(own, f):
-			if state == remap.ForwarderIdle && !used[f] && !claimed && !sick {
-				if byDefault(f) {
-					shared = append(shared, f)
-				} else {
-					p.Idle = append(p.Idle, f)
+			if state != remap.ForwarderIdle || used[f] || claimed || sick {
+				continue
+			}
+			switch plan := promised[f]; {
+			case plan != "":
+				if p.Promised == nil {
+					p.Promised = map[topology.ForwarderID]string{}
 				}
+				p.Promised[f] = plan
+			case byDefault(f):
+				shared = append(shared, f)
+			default:
+				p.Idle = append(p.Idle, f)
 			}
 		case state == remap.ForwarderExcluded || state == remap.ForwarderStale || claimed && owner != id:
 			p.Anomalous = append(p.Anomalous, f)

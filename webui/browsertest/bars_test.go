@@ -222,6 +222,7 @@ func tickToPixels(t *testing.T, table *bars) {
 }
 
 // findingPage stays on the page of a finding that is over, and on one that is open: how long scripts run in a second.
+// Of one that is over nothing is asked again.
 func findingPage(t *testing.T, table *bars) {
 	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 480, Simulated: true})
 	s.Run(60)
@@ -238,6 +239,8 @@ func findingPage(t *testing.T, table *bars) {
 		b.open("http://" + s.TCP + "/findings/F-0001")
 		b.until("it is drawn", "document.querySelectorAll('#page canvas').length > 0")
 		b.frames(3)
+		const asked = "performance.getEntriesByType('resource').filter(e => e.name.includes('/api/v1/findings')).length"
+		before := js[float64](b, asked)
 		var script []float64
 		begun, first := b.work(), b.work()
 		for tick := time.NewTicker(time.Second); len(script) < 15; { // a script that waited would count as the page's
@@ -248,6 +251,9 @@ func findingPage(t *testing.T, table *bars) {
 		}
 		table.add("script a second on the page of a finding that is "+state, "2", script,
 			begun.since(first, len(script)))
+		if n := js[float64](b, asked) - before; n > 0 && state == "over" {
+			t.Errorf("the page of a finding that is over asked the server %.0f times within 15 s", n)
+		}
 		b.do(chromedp.Navigate("about:blank"))
 	}
 }

@@ -189,18 +189,26 @@ func topOf(f *collector.Frame) (top topJob) {
 }
 
 // addPlans lists the plans that wait for a person and marks the forwarders that they touch; one that several touch has
-// the plan that is needed first.
+// the plan that is needed first. A plan that no need names comes last.
 func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.ForwarderRow) {
-	place := make(map[string]int, len(o.Needs))
+	first := make(map[string]int, len(o.Needs))
 	for i := range o.Needs {
-		place[o.Needs[i].Plan] = i
+		if _, named := first[o.Needs[i].Plan]; !named { // several needs may have one plan
+			first[o.Needs[i].Plan] = i
+		}
+	}
+	place := func(id string) int {
+		if at, needed := first[id]; needed {
+			return at
+		}
+		return len(o.Needs)
 	}
 	for i := range p.plans {
 		q := &p.plans[i]
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
 			for _, id := range append(m.Sources(), m.To) {
-				if row := rows[id.Node()]; row != nil && (row.Plan == "" || place[q.ID] < place[row.Plan]) {
+				if row := rows[id.Node()]; row != nil && (row.Plan == "" || place(q.ID) < place(row.Plan)) {
 					row.Plan = q.ID
 				}
 			}

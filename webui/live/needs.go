@@ -13,10 +13,12 @@ import (
 	"fairway/webui/api"
 )
 
-// needs are what waits for a person at now: findings that hurt somebody, who suffers most first, then the plans that
-// belong to none of them. A finding that somebody looks after or has silenced is not among them.
+// needs are what waits for a person at now: findings that hurt somebody, who suffers most first, links that are not
+// what they were and hurt nobody yet, then the plans that belong to none of them. A finding that somebody looks after or
+// has silenced is not among them.
 func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 	out, used := []api.Need{}, map[string]bool{}
+	var early []api.Need                                        // hurt nobody yet
 	var clients map[topology.ForwarderID]map[topology.JobID]int // counted once somebody asks
 	jobs := make(map[topology.JobID]*remap.Job, len(sit.Jobs))
 	for i := range sit.Jobs {
@@ -32,22 +34,29 @@ func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 		}
 		n := need(f, jobs, behind(clients, f.Node, sit), plans, sit)
 		slow := f.Kind == anomaly.FailSlow && f.State == anomaly.Confirmed // and hurts the next job, too
-		if len(n.Victims) == 0 && !slow && f.Kind != anomaly.ForwarderSilent {
+		if len(n.Victims) == 0 && !slow && !f.OfLink() && f.Kind != anomaly.ForwarderSilent {
 			continue // whom it hurt has ended
 		}
 		if n.Plan != "" {
 			used[n.Plan] = true
 		}
-		out = append(out, n)
+		if f.OfLink() && len(n.Victims) == 0 {
+			early = append(early, n)
+		} else {
+			out = append(out, n)
+		}
 	}
-	slices.SortStableFunc(out, func(a, b api.Need) int {
-		return cmp.Or(cmp.Compare(gravity(&b), gravity(&a)), a.Since.Compare(b.Since))
-	})
+	for _, all := range [][]api.Need{out, early} {
+		slices.SortStableFunc(all, func(a, b api.Need) int {
+			return cmp.Or(cmp.Compare(gravity(&b), gravity(&a)), a.Since.Compare(b.Since))
+		})
+	}
+	out = append(out, early...)
 	for i := range plans {
 		if p := &plans[i]; !used[p.ID] {
 			n := api.Need{Plan: p.ID, State: "plan", What: remap.Title(p), Since: p.Created.UTC(),
 				Victims: []api.Victim{}, Remedy: &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A",
-					Text: moveText(p, sit)}}
+					Text: moveText(p, plans, sit)}}
 			out = append(out, n)
 		}
 	}
@@ -175,7 +184,8 @@ func need(f *anomaly.Finding, jobs map[topology.JobID]*remap.Job, on map[topolog
 	return n
 }
 
-// urgent says that a finding hurts somebody and nobody does anything about it yet.
+// urgent says that a finding hurts somebody, or will hurt the next one who moves much, and nobody does anything about
+// it yet.
 func urgent(f *anomaly.Finding, sit *remap.Situation, now time.Time) bool {
 	switch {
 	case f.State != anomaly.Suspect && f.State != anomaly.Confirmed, f.Owner != "", f.Silent(now):
@@ -184,7 +194,7 @@ func urgent(f *anomaly.Finding, sit *remap.Situation, now time.Time) bool {
 		id := topology.ForwarderID(f.Node)
 		return sit.Clients[id]+sit.Sharing[id] > 0
 	}
-	return slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
+	return f.OfLink() || slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
 }
 
 // gravity orders needs: confirmed before suspected, then by the time that nodes lose in each second.
@@ -228,7 +238,7 @@ func remedy(f *anomaly.Finding, waits bool, plans []remap.Plan, sit *remap.Situa
 	for i := range plans {
 		p := &plans[i]
 		if slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return leaves(&m, f.Node, sit) }) {
-			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, sit)}
+			return &api.Remedy{Plan: p.ID, Action: remap.ActApprove, Key: "A", Text: moveText(p, plans, sit)}
 		}
 	}
 	switch {
@@ -284,22 +294,40 @@ func leaves(m *remap.Move, slow topology.NodeID, sit *remap.Situation) bool {
 // in the narrowest place of a face; of more nodes their number stands there.
 const namedNodes = 24
 
-// moveText says what a plan moves where, and what is known of where.
-func moveText(p *remap.Plan, sit *remap.Situation) string {
+// moveText says what a plan moves where, what is known of where, and which other plan that waits wants to go there.
+func moveText(p *remap.Plan, plans []remap.Plan, sit *remap.Situation) string {
 	nodes := make([]string, len(p.Moves))
 	for i, m := range p.Moves {
 		nodes[i] = string(m.Node)
 	}
 	targets := remap.Targets(p.Moves)
 	to := anomaly.Counted(len(targets), "forwarder")
-	if len(targets) == 1 {
+	rival := rivalOf(p, targets, plans)
+	switch {
+	case len(targets) == 1 && rival != "":
+		to = fmt.Sprintf("%s (%s; %s wants it, too)", targets[0], sit.State(targets[0]).Text(nil), rival)
+	case len(targets) == 1:
 		to = fmt.Sprintf("%s (%s)", targets[0], sit.State(targets[0]).Text(nil))
+	case rival != "":
+		to += " (" + rival + " wants some of them, too)"
 	}
 	which := shortNodes(nodes)
 	if len(which) > namedNodes {
 		which = anomaly.Counted(len(nodes), "node")
 	}
 	return fmt.Sprintf("move %s to %s", which, to)
+}
+
+// rivalOf is another plan that waits and goes where a plan goes: once one of them is there, the target is not idle, and
+// perhaps another job's alone.
+func rivalOf(p *remap.Plan, targets []topology.ForwarderID, plans []remap.Plan) string {
+	for i := range plans {
+		q := &plans[i]
+		if q.ID != p.ID && slices.ContainsFunc(q.Moves, func(m remap.Move) bool { return slices.Contains(targets, m.To) }) {
+			return q.ID
+		}
+	}
+	return ""
 }
 
 // shortNodes lists nodes as batch systems do: cn[002-003,007].

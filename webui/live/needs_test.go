@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestAMoveIsShort(t *testing.T) {
 		for _, n := range nodes {
 			p.Moves = append(p.Moves, remap.Move{Node: n, To: topology.ForwarderID("to-" + n)})
 		}
-		if got := moveText(&p, sit); got != want {
+		if got := moveText(&p, nil, sit); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -82,6 +83,70 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, cost so far 18 s" ||
 		first.Remedy.Text != "move cn[1-2] to fwd7 (silent)" || first.Remedy.Key != "A" {
 		t.Errorf("%+v %+v", first, first.Remedy)
+	}
+}
+
+// Links that are not what they were need somebody before they hurt anybody: after all that hurts, before the plans.
+// Nobody is called once somebody looks after it.
+func TestASlowLinkIsNeededBeforeItHurts(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	link := map[string]float64{anomaly.LinkBits: 25e9}
+	one := func(id string, state anomaly.State, evidence map[string]float64, hurt ...anomaly.Impact) anomaly.Finding {
+		return anomaly.Finding{ID: id, Node: topology.NodeID("fwd" + id), Kind: anomaly.FailSlow, State: state,
+			Since: now, Evidence: evidence, Impact: hurt}
+	}
+	hurts := anomaly.Impact{Job: "5", Share: .1}
+	owned := one("F-6", anomaly.Confirmed, link)
+	owned.Owner = "olga"
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}},
+		Findings: []anomaly.Finding{one("F-1", anomaly.Suspect, link), one("F-2", anomaly.Confirmed, link),
+			one("F-3", anomaly.Confirmed, nil), one("F-4", anomaly.Suspect, nil, hurts),
+			one("F-5", anomaly.Confirmed, link, hurts), owned}})
+	var order []string
+	all := needs(sit, []remap.Plan{{ID: "P-1"}}, now)
+	for _, n := range all {
+		order = append(order, n.Finding+n.Plan)
+	}
+	if got := fmt.Sprint(order); got != "[F-5 F-4 F-2 F-1 P-1]" {
+		t.Fatalf("%s", got)
+	}
+	if r := all[2].Remedy; r.Key != "e" || r.Text != "no job waits now; drain it to keep the next one off" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Two plans that go to one forwarder exclude each other, or share what one was promised: each says so.
+func TestPlansToOneForwarderNameEachOther(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{}})
+	plans := []remap.Plan{
+		{ID: "P-1", Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}},
+		{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "fwd1", To: "fwd7"}, {Node: "cn3", From: "fwd1", To: "fwd6"}}},
+		{ID: "P-3", Moves: []remap.Move{{Node: "cn4", From: "fwd1", To: "fwd5"}}},
+	}
+	want := []string{"move cn1 to fwd7 (silent; P-2 wants it, too)",
+		"move cn[2-3] to 2 forwarders (P-1 wants some of them, too)", "move cn4 to fwd5 (silent)"}
+	for i, n := range needs(sit, plans, now) {
+		if n.Remedy.Text != want[i] {
+			t.Errorf("%s: %q, want %q", n.Plan, n.Remedy.Text, want[i])
+		}
+	}
+}
+
+// A forwarder that several plans touch has the one that is needed first, also where two needs have one plan; a plan
+// that nothing needs comes last.
+func TestARowHasThePlanThatIsNeededFirst(t *testing.T) {
+	to := func(id string) remap.Plan {
+		return remap.Plan{ID: id, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}}
+	}
+	p := &Picture{plans: []remap.Plan{to("P-4"), to("P-3"), to("P-2"), to("P-1")}}
+	o := &api.Overview{}
+	o.Needs = []api.Need{{Plan: "P-1", Finding: "F-1"}, {Plan: "P-2"}, {Plan: "P-1", Finding: "F-2"}, {Finding: "F-3"}}
+	row := &api.ForwarderRow{ID: "fwd7"}
+	p.addPlans(o, map[topology.NodeID]*api.ForwarderRow{"fwd7": row})
+	if row.Plan != "P-1" {
+		t.Errorf("it has %s, which is not needed first", row.Plan)
 	}
 }
 

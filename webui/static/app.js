@@ -336,6 +336,8 @@ function brokenPage(err) {
 // The header: what, how old, who.
 const bar = {
   kind: '',
+  /** @type {any} the overview whose health is shown */
+  of: undefined,
   health: h('a.health', { href: '/overview', hidden: true }),
   state: h('span'),
   sites: h('span'),
@@ -354,6 +356,7 @@ const navLinks = /** @type {const} */ ([
   ['report', 'report'],
 ]).map(([to, text]) => h('a', { href: `/${to}` }, text));
 bar.nav.append(...navLinks);
+navLinks[3].title = 'in brackets: plans that wait for a person';
 const picker = new RangePicker({ set: setRange, now: serverNow });
 
 function drawBar() {
@@ -368,19 +371,14 @@ function drawBar() {
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
   if (bar.state.className !== s.kind) bar.state.className = s.kind;
   setText(bar.state, s.text);
-  const [word, look] = healthOf(o, s.kind === 'nodata');
-  if (bar.health.className !== `health ${look}`) bar.health.className = `health ${look}`;
-  setText(bar.health, word);
-  bar.health.hidden = !word;
+  if (bar.of !== o || s.kind !== bar.kind) drawHealth(o, s.kind === 'nodata');
+  bar.of = o;
   const who = app.session.name
     ? `${app.session.name} (${app.session.role})`
     : app.session.role
       ? 'not signed in (viewer)'
       : 'not signed in';
   setText(bar.who, who);
-  setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
-  setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
-  navLinks[3].title = 'in brackets: plans that wait for a person';
   if (s.kind === 'nodata' && bar.kind !== 'nodata') page?.stale?.();
   bar.kind = s.kind;
   if (s.kind !== 'past') el('page').classList.toggle('old', s.kind === 'nodata' && !page?.timeless);
@@ -402,6 +400,16 @@ function drawBar() {
   el('banner').classList.toggle('on', banner !== '');
   // Of a simulated machine there is nothing to do.
   el('banner').classList.toggle('calm', banner.startsWith('SIMULATED') && banner.endsWith('measured.'));
+}
+
+/** The layer's health, and what is open. @param {any} o @param {boolean} old */
+function drawHealth(o, old) {
+  const [word, look] = healthOf(o, old);
+  if (bar.health.className !== `health ${look}`) bar.health.className = `health ${look}`;
+  setText(bar.health, word);
+  bar.health.hidden = !word;
+  setText(navLinks[2], `3 findings${o ? ` (${o.findings.filter(isOpen).length})` : ''}`);
+  setText(navLinks[3], `4 plans${o ? ` (${o.waiting.length})` : ''}`);
 }
 
 /** What is shown, and how old it is. @param {any} o */
@@ -708,7 +716,7 @@ document.addEventListener('click', e => {
   e.preventDefault();
   go(to);
 });
-setInterval(growOld, 250);
+setInterval(growOld, 500);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
 el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
 await signInByLink();

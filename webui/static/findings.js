@@ -206,7 +206,7 @@ export async function findingPage(app, id) {
     update(o) {
       if (app.at()) return;
       const f = o.findings.find((/** @type {any} */ x) => x.id === id);
-      if (!f) return;
+      if (!f || Date.parse(f.changed) < Date.parse(v.changed)) return; // what was read is newer
       const moved = f.changed !== v.changed;
       v = { ...v, ...f };
       if (++ticks % 5 === 0 && (isOpen(v) || incident.moves)) around();

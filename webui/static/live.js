@@ -86,14 +86,17 @@ export class Live {
 export function patched(have, patch) {
   if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch;
   if (Array.isArray(have)) {
-    const out = [...have];
-    for (const [i, p] of Object.entries(patch['[]'])) out[Number(i)] = patched(out[Number(i)], p);
+    const out = have.slice(),
+      items = patch['[]'];
+    for (const i in items) out[Number(i)] = patched(out[Number(i)], items[i]);
     return out;
   }
+  // Thousands of values a second: no lists of keys, and no list for what is a value itself.
   const out = { ...have };
-  for (const [k, p] of Object.entries(patch)) {
+  for (const k in patch) {
+    const p = patch[k];
     if (p === null) delete out[k];
-    else out[k] = patched(out[k], p);
+    else out[k] = typeof p === 'object' ? patched(out[k], p) : p;
   }
   return out;
 }

@@ -453,8 +453,15 @@ export async function proposePage(app, q) {
         value: r => moved(r) ?? 0,
       },
       { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
+      { name: 'plan', head: 'PLAN THAT WAITS', text: r => r.plan ?? '' },
     ],
-    { id: r => r.id, sort: 'bw', reverse: true, caption: 'forwarders to move to, the least busy first' },
+    {
+      id: r => r.id,
+      sort: 'bw',
+      reverse: true,
+      tie: r => (r.plan ? 0 : 1), // what a plan would fill is not idle for long
+      caption: 'forwarders to move to, the least busy first',
+    },
   );
   const reason = /** @type {HTMLInputElement} */ (
     h('input', {

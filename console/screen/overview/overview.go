@@ -287,7 +287,7 @@ const (
 	frame      = 2  // lines of a box
 	gaugeLines = 3  // of the machine's gauges, two beside each other
 	gridFrom   = 16 // forwarders from which on the grid is drawn
-	tallest    = 4  // lines of a gauge
+	tallest    = 6  // lines of a gauge
 )
 
 // stripHeight is how many lines each of the machine's gauges has: more where the list leaves some of h free, or where
@@ -347,8 +347,8 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	}
 	cols := screen.ForwarderColumnsIn(s, w)
 	tw := w
-	beside := w >= 120 && !p.asTable
-	if beside {
+	detailed := w >= 120 && !p.asTable
+	if detailed {
 		cols = table.Pick(screen.ForwarderColumns(s), "node", screen.BySlowness, "graph", "took", "moves", "queue",
 			"job")
 		tw = min(w-46, 88)
@@ -356,9 +356,10 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	head := s.Bold(chart.Clip("  "+table.Heading(cols, p.sort), tw))
 	p.rowsAt = len(lines) + 1
 	list := append([]string{head}, p.lines(s, cols, rows, tw, h-len(lines)-1, selected.ID)...)
-	if !beside {
+	if !detailed {
 		return append(lines, list...)
 	}
+	list = append(list, beside(s, selected, tw-1, h-len(lines)-len(list))...)
 	side := p.detail(s, selected, w-tw-3, h-len(lines))
 	edge := " | "
 	if s.Palette.Blocks {

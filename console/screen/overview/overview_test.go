@@ -95,6 +95,40 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 	}
 }
 
+// Where few forwarders leave lines free, the one under the cursor is drawn beside its peers in them: since when it is
+// slow, on the scale of every page.
+func TestFreeLinesShowSinceWhen(t *testing.T) {
+	now := time.Unix(10000, 0)
+	for _, size := range [][2]int{{160, 48}, {120, 36}} {
+		w, h := size[0], size[1]-2
+		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes),
+			Host: console{height: size[1]}}
+		s.Shown.At = now
+		for i := range 8 {
+			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{
+				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: api.StateIdle})
+		}
+		s.Shown.Forwarders[3].State = api.StateSlow
+		lines := New(screen.Address{}).Body(s, w, h)
+		text := strings.Join(lines, "\n")
+		if len(lines) != h || strings.TrimSpace(lines[h-1]) == "" {
+			t.Errorf("%d lines of %d at %dx%d, the last %q", len(lines), h, w, size[1], lines[len(lines)-1])
+		}
+		for _, want := range []string{"fwd003 beside its peers, 5 min", "\n| 50x", "\n| 10x", "\n|  1x"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not seen at %dx%d", want, w, size[1])
+			}
+		}
+		if t.Failed() {
+			t.Fatal("\n" + text)
+		}
+		s.Past = now
+		if text := strings.Join(New(screen.Address{}).Body(s, w, h), "\n"); strings.Contains(text, "beside its peers") {
+			t.Error("the minutes before now are shown in a replay")
+		}
+	}
+}
+
 // A confirmed back end is in the layer's health, beside its forwarders or alone.
 func TestHealthHasTheBackEnds(t *testing.T) {
 	for want, finds := range map[string][]anomaly.Finding{

@@ -124,7 +124,7 @@ func (p *Proposal) Typed(s *screen.State, ok bool) tea.Cmd {
 var targetStates = []remap.ForwarderState{remap.ForwarderOK, remap.ForwarderIdle, remap.ForwarderUnknown}
 
 // targets are the forwarders that clients can go to, in the order of their load when the list was
-// first shown: a row must never change under a key that is already on its way.
+// first shown, those that a waiting plan is about last: a row must never change under a key that is already on its way.
 func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 	var out []*api.ForwarderRow
 	for i := range s.Shown.Forwarders {
@@ -134,8 +134,8 @@ func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *api.ForwarderRow) int {
-		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(shareOfPeak(a), shareOfPeak(b)),
-			cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(planned(a), planned(b)),
+			cmp.Compare(shareOfPeak(a), shareOfPeak(b)), cmp.Compare(a.ID, b.ID))
 	})
 	for _, r := range out {
 		if !slices.Contains(p.order, r.ID) {
@@ -143,6 +143,14 @@ func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 		}
 	}
 	return out
+}
+
+// planned is 1 for a forwarder that a waiting plan sends nodes to or takes them from: what it moves will not stay.
+func planned(r *api.ForwarderRow) int {
+	if r.Plan != "" {
+		return 1
+	}
+	return 0
 }
 
 // place is a forwarder's place in the list as first shown; newcomers stand behind it.
@@ -197,6 +205,10 @@ func (p *Proposal) Body(s *screen.State, w, h int) []string {
 		"clients")
 	if w < 66 {
 		cols = table.Pick(cols, screen.TinyForwarders...)
+	}
+	if slices.ContainsFunc(targets, func(r *api.ForwarderRow) bool { return r.Plan != "" }) {
+		cols = append(cols, table.Column[api.ForwarderRow]{Name: "plan", Title: "  PLAN", Width: 12,
+			Text: func(r *api.ForwarderRow) string { return "  " + chart.Clean(r.Plan) }})
 	}
 	lines = append(lines, s.Bold(chart.Clip("  "+table.Heading(cols, table.Sorting{}), w)))
 	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))

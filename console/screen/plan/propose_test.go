@@ -35,6 +35,12 @@ func TestTargetsKeepTheirOrder(t *testing.T) {
 		row("d", remap.ForwarderIdle, 0)); got != "cbd" {
 		t.Errorf("after the load changed: %q, want cb with d behind", got)
 	}
+	promised := row("e", remap.ForwarderIdle, 0)
+	promised.Plan = "P-000001"
+	p = NewProposal("a", "", nil)
+	if got := order(promised, row("b", remap.ForwarderOK, 500)); got != "be" {
+		t.Errorf("first shown as %q, want what a waiting plan would fill last", got)
+	}
 	if got := order(row("c", remap.ForwarderSuspect, 0), row("b", remap.ForwarderOK, 3)); got != "b" {
 		t.Errorf("a suspect can be chosen: %q", got)
 	}

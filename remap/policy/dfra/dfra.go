@@ -9,9 +9,11 @@ package dfra
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -273,14 +275,32 @@ func (s *decider) replaceAnomalous() {
 			continue
 		}
 		if !s.tried("anomaly", float64(len(spare)), 1, len(spare) > 0,
-			"default forwarder %s %s; idle healthy forwarders that can take its place: %d", f,
-			cmp.Or(s.c.Forwarders.Why[f], "is anomalous"), len(spare)) {
+			"default forwarder %s %s; idle healthy forwarders that can take its place: %d%s", f,
+			cmp.Or(s.c.Forwarders.Why[f], "is anomalous"), len(spare), s.promised()) {
 			continue
 		}
 		s.d.Forwarders[i], spare = spare[0], spare[1:]
 		s.d.Remap = true
 	}
 }
+
+// promised says which idle forwarders plans speak for; empty where there are none.
+func (s *decider) promised() string {
+	var out []string
+	for _, f := range slices.Sorted(maps.Keys(s.c.Forwarders.Promised)) {
+		out = append(out, fmt.Sprintf("%s to %s", f, s.c.Forwarders.Promised[f]))
+	}
+	switch n := len(out); {
+	case n == 0:
+		return ""
+	case n > shownPromises:
+		out = append(out[:shownPromises], fmt.Sprintf("%d more", n-shownPromises))
+	}
+	return "; promised: " + strings.Join(out, ", ")
+}
+
+// shownPromises is how many forwarders that plans speak for are named.
+const shownPromises = 3
 
 func (s *decider) grant(a Action, n int) {
 	s.d.Action, s.d.Remap, s.d.Forwarders = a, true, slices.Clone(s.idle[:n])
