@@ -38,7 +38,7 @@ type sampler struct {
 func newSampler(s *Source, root string) *sampler {
 	p := &sampler{source: s, root: root, stats: path.Join(root, "stats"), buffers: path.Join(root, "buffers"),
 		nis: path.Join(root, "nis")}
-	p.end = collector.Every(time.Second/SampleHz, p.sample)
+	p.end = collector.Every(time.Second/SampleHz, p.sample, p.failed)
 	return p
 }
 
@@ -89,6 +89,13 @@ func (g *gauges) addNIs(nis []NI) {
 		g.nis = 1
 		g.noCredit += float64(max(0, -n.Credits))
 	}
+}
+
+// failed notes why a sample was not taken.
+func (p *sampler) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
 }
 
 // take returns the sums since the last time.
