@@ -92,7 +92,7 @@ func newSource(opt Options, dial func(context.Context) (control, error)) *Source
 	}
 	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{},
 		clients: map[string]bool{}}
-	s.rates.NewFromZero = true
+	s.rates.FromZero = func(key) bool { return true }
 	for _, n := range opt.Skip {
 		s.skip[string(n)] = true
 	}
