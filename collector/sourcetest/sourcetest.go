@@ -67,6 +67,7 @@ func Run(t *testing.T, s Suite) {
 		{"what is absent stays absent", absent},
 		{"garbage is named and does not stop it", garbage},
 		{"a file that cannot be read costs its own values", unreadable},
+		{"whatever a file holds, it goes on", attacked},
 		{"honours its context", contextual},
 		{"Close twice, at once and during Read", closing},
 	} {

@@ -1,6 +1,7 @@
 package lnet
 
 import (
+	"fmt"
 	"path"
 	"sync"
 	"time"
@@ -48,7 +49,9 @@ func (p *sampler) sample() {
 	b, err := p.source.read(p.stats)
 	var st Stats
 	if err == nil {
-		st, err = ParseStats(b)
+		if st, err = ParseStats(b); err != nil {
+			err = fmt.Errorf("%s: %w", p.stats, err)
+		}
 	}
 	if err == nil {
 		one.samples, one.inside = 1, float64(st.MsgsAlloc)

@@ -96,7 +96,7 @@ func (s *Source) lines(name string, visit func(st Stat)) (f found) {
 	stats, err := ParseStats(b)
 	if s.fail(name, err); err != nil {
 		f.bad++
-	} else {
+	} else if len(stats) > 0 {
 		s.whole[name] = true
 	}
 	for _, st := range stats {
