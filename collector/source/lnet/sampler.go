@@ -31,14 +31,15 @@ type sampler struct {
 	stats, buffers, nis string
 	end                 func() // stops it and waits for it
 
-	mu  sync.Mutex // guards what follows
-	sum gauges
-	err error // of the newest sample
+	mu    sync.Mutex // guards what follows
+	sum   gauges
+	err   error     // of the newest sample
+	taken time.Time // the sums before these
 }
 
 func newSampler(s *Source, root string) *sampler {
 	p := &sampler{source: s, root: root, stats: path.Join(root, "stats"), buffers: path.Join(root, "buffers"),
-		nis: path.Join(root, "nis")}
+		nis: path.Join(root, "nis"), taken: time.Now()}
 	p.end = collector.Every(time.Second/SampleHz, p.sample, p.failed)
 	return p
 }
@@ -101,11 +102,17 @@ func (p *sampler) failed(err error) {
 	p.err = err
 }
 
-// take returns the sums since the last time.
+// take returns the sums since the last time. That no sample came in most of a second is an error: one that hangs is the
+// last one.
 func (p *sampler) take() (gauges, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sum, err := p.sum, p.err
-	p.sum, p.err = gauges{}, nil
+	sum, err, now := p.sum, p.err, time.Now()
+	if sum.samples == 0 && err == nil && now.Sub(p.taken) > time.Second/2 {
+		err = fmt.Errorf("no sample of %s, %s and %s in %s: a read of one of them does not end, or the node has no "+
+			"time for it; messages in the router and their time are not known", p.stats, p.buffers, p.nis,
+			now.Sub(p.taken).Round(time.Millisecond))
+	}
+	p.sum, p.err, p.taken = gauges{}, nil, now
 	return sum, err
 }
