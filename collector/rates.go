@@ -13,9 +13,10 @@ type Rates[K comparable] struct {
 	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step
 	// back of more than 2^31 is then a wrap and no reset.
 	Wrap32 bool
-	// NewFromZero says that a counter which appears between two snapshots began at 0 then (one that is
-	// made with its subject), so that its first value is an increase.
-	NewFromZero bool
+	// FromZero says of a counter which appears between two snapshots whether it began at 0 then (as one that is made
+	// with its subject), so that its first value is an increase; nil: none did. One that could not be read the time
+	// before did not.
+	FromZero func(K) bool
 	// MaxGap is the longest interval that makes rates; 0 is DefaultMaxGap.
 	MaxGap time.Duration
 	// Resets counts the counters of this snapshot that went backwards.
@@ -61,7 +62,7 @@ const (
 func (r *Rates[K]) step(key K, v uint64) (increase uint64, c change) {
 	r.cur[key] = v
 	was, ok := r.prev[key]
-	if !ok && r.NewFromZero && r.seconds > 0 {
+	if !ok && r.seconds > 0 && r.FromZero != nil && r.FromZero(key) {
 		return v, grown
 	}
 	switch {
@@ -117,6 +118,9 @@ func (t *Total) Value() (perSec float64, ok bool) {
 	}
 	return t.perSec, true
 }
+
+// Lose makes the sum unknown: a part of it could not be read.
+func (t *Total) Lose() { t.broken = true }
 
 // Add adds a rate that is known already.
 func (t *Total) Add(perSec float64) {

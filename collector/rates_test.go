@@ -107,7 +107,7 @@ func TestRatesReuseMemory(t *testing.T) {
 }
 
 func TestCountersBornBetweenSnapshots(t *testing.T) {
-	r := Rates[string]{NewFromZero: true}
+	r := Rates[string]{FromZero: func(k string) bool { return k != "unread" }}
 	at := time.Unix(0, 0)
 	r.Begin(at)
 	if _, ok := r.Rate("old", 500); ok {
@@ -116,6 +116,9 @@ func TestCountersBornBetweenSnapshots(t *testing.T) {
 	r.Begin(at.Add(time.Second))
 	if v, ok := r.Rate("new", 70); !ok || v != 70 {
 		t.Errorf("got %v, %v; want 70", v, ok)
+	}
+	if v, ok := r.Rate("unread", 70); ok {
+		t.Errorf("a counter that could not be read before made a rate of %v", v)
 	}
 	r.Begin(at.Add(time.Hour))
 	if _, ok := r.Rate("newer", 9); ok {

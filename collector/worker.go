@@ -3,9 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 )
 
@@ -59,14 +57,8 @@ func (w *worker) read(o order) {
 	r := &w.reading
 	*r = Reading{Now: o.now, Samples: r.Samples[:0], Jobs: r.Jobs[:0], Targets: r.Targets[:0], Routes: r.Routes[:0]}
 	begun := time.Now()
-	defer func() {
-		w.took = time.Since(begun)
-		if p := recover(); p != nil {
-			w.err = fmt.Errorf("BUG: panic: %v", p)
-			w.log.Error("a source panicked", "source", w.source.Name(), "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
-	w.err = w.source.Read(o.ctx, r)
+	w.err = Fenced(func() error { return w.source.Read(o.ctx, r) })
+	w.took = time.Since(begun)
 }
 
 // status says how the source did in this tick, and counts.
@@ -101,11 +93,14 @@ func (w *worker) say(state string) {
 		return
 	}
 	w.logged = state
+	var panicked *Panicked
 	switch {
 	case state == "":
 		w.log.Info("source is well again", "source", w.source.Name())
 	case w.arrived && errors.Is(w.err, ErrNoData):
 		w.log.Info("source has nothing to read on this node", "source", w.source.Name(), "why", state)
+	case w.arrived && errors.As(w.err, &panicked):
+		w.log.Warn("source failed", "source", w.source.Name(), "err", state, "stack", string(panicked.Stack))
 	default:
 		w.log.Warn("source failed", "source", w.source.Name(), "err", state)
 	}

@@ -86,7 +86,8 @@ func (d *Detectors) judgeBackEnds() []anomaly.Verdict {
 	return out
 }
 
-// worst adds verdicts to others; of two about one node and kind the graver stays.
+// worst adds verdicts to others; of two about one node and kind the graver stays. At an equal level it is the one that
+// came first: scores of different tests cross from second to second, and a finding's sentence would go to and fro.
 func worst(to, more []anomaly.Verdict) []anomaly.Verdict {
 	for i := range more {
 		v := &more[i]
@@ -94,7 +95,7 @@ func worst(to, more []anomaly.Verdict) []anomaly.Verdict {
 		switch {
 		case at < 0:
 			to = append(to, *v)
-		case v.Level > to[at].Level || v.Level == to[at].Level && v.Score > to[at].Score:
+		case v.Level > to[at].Level:
 			to[at] = *v
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 
+	"fairway/collector/rootfs"
 	"fairway/collector/source/queue"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -137,7 +137,7 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
-			Path: o.Remount.Path, Root: os.DirFS(o.Remount.Root), Sources: o.forwarders()}, nil, nil
+			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders()}, nil, nil
 	case c.Source.Mount.Enabled:
 		return mount9p.Mover{Socket: c.Source.Mount.Control}, nil, nil
 	}

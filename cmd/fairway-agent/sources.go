@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/rootfs"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/dvs"
 	"fairway/collector/source/ganesha"
@@ -46,24 +47,24 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
 	}
 	if s := c.Source.Lustre; s.Enabled {
-		out = append(out, lustre.New(os.DirFS(s.Root)))
+		out = append(out, lustre.New(rootfs.At(s.Root)))
 	}
 	if s := c.Source.LNet; s.Enabled {
-		out = append(out, lnet.New(os.DirFS(s.Root)))
+		out = append(out, lnet.New(rootfs.At(s.Root)))
 	}
 	if r := c.Routes; r.By != "" {
-		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: os.DirFS(r.Root), Net: r.Net,
+		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: rootfs.At(r.Root), Net: r.Net,
 			Forwarders: byForwarder(r.Forwarders), Run: node.Exec, Volume: strings.TrimPrefix(r.Volume, "/")}
 		out = append(out, routes.New(opt))
 	}
 	if s := c.Source.LWFS; s.Enabled {
 		// The trace has local times, and every machine with LWFS stands in China.
 		zone := time.FixedZone("CST", 8*60*60)
-		out = append(out, lwfs.New(lwfs.Options{Root: os.DirFS(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
+		out = append(out, lwfs.New(lwfs.Options{Root: rootfs.At(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
 			Host: s.Host, Zone: zone}))
 	}
 	if s := c.Source.DVS; s.Enabled {
-		out = append(out, dvs.New(os.DirFS(s.Root), c.Role == topology.Forwarder.String()))
+		out = append(out, dvs.New(rootfs.At(s.Root), c.Role == topology.Forwarder.String()))
 	}
 	if s := c.Source.GPFS; s.Enabled {
 		out = append(out, gpfs.New(s.Command))

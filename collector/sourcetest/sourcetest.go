@@ -67,6 +67,7 @@ func Run(t *testing.T, s Suite) {
 		{"what is absent stays absent", absent},
 		{"garbage is named and does not stop it", garbage},
 		{"a file that cannot be read costs its own values", unreadable},
+		{"whatever a file holds, it goes on", attacked},
 		{"honours its context", contextual},
 		{"Close twice, at once and during Read", closing},
 	} {
@@ -313,10 +314,25 @@ func unreadable(t *testing.T, s Suite) {
 			}
 			refusing.now.Store(false)
 			time.Sleep(time.Second)
-			if _, err := read(t, src); err != nil {
+			again, err := read(t, src)
+			if err != nil {
 				t.Errorf("after %s can be read again: %v", file, err)
 			}
+			noMore(t, file, again, full)
 			closeIt(t, src)
+		}
+	}
+}
+
+// noMore checks the second in which a file can be read again, in which nothing was done: what was done before the file
+// could not be read, since the node was started perhaps, is not of that second.
+func noMore(t *testing.T, file string, got, full collector.Reading) {
+	t.Helper()
+	for _, s := range got.Samples {
+		unit := s.Metric.Info().Unit
+		if most, ok := collector.SampleOf(full.Samples, s.Metric); ok && s.Value > most &&
+			(unit == collector.BytesPerSec || unit == collector.OpsPerSec || unit == collector.PerSec) {
+			t.Errorf("after %s could not be read: %v is %v, in a second of work it was %v", file, s.Metric, s.Value, most)
 		}
 	}
 }

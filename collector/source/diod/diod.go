@@ -58,6 +58,7 @@ type Source struct {
 
 	// What follows belongs to Read.
 	rates    collector.Rates[key]
+	complete bool // the newest snapshot: it had every tree
 	cpu      collector.Rates[string]
 	known    names
 	text     []byte
@@ -92,7 +93,7 @@ func newSource(opt Options, dial func(context.Context) (control, error)) *Source
 	}
 	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{},
 		clients: map[string]bool{}}
-	s.rates.NewFromZero = true
+	s.rates.FromZero = func(key) bool { return s.complete }
 	for _, n := range opt.Skip {
 		s.skip[string(n)] = true
 	}
@@ -206,7 +207,9 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 	s.rates.Begin(at)
 	var total [counters]float64
 	handles := uint64(0)
-	known := complete && s.rates.Seconds() > 0
+	complete = complete && len(s.pools) > 0 // our own attach is in one
+	known := complete && s.complete && s.rates.Seconds() > 0
+	defer func() { s.complete = complete }()
 	for i := range s.pools {
 		p := &s.pools[i]
 		if p.tree == ownPool || p.tree == "ctl" {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/p9"
 )
 
@@ -82,7 +83,13 @@ func newLink(c control, workers uint64) *link {
 		control: c, workers: workers, ctx: ctx, cancel: cancel, held: map[string]*hold{}, failed: map[string]bool{},
 		queue: queue{trees: map[string]uint64{}}, spare: queue{trees: map[string]uint64{}},
 	}
-	l.running.Go(l.sampleQueue)
+	l.running.Go(func() {
+		if err := collector.Fenced(l.sampleQueue); err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.lost = err
+		}
+	})
 	return l
 }
 
@@ -99,30 +106,32 @@ func (l *link) close() error {
 	return err
 }
 
-// sampleQueue reads the gauge until the link ends. A reading that fails gives no sample; Read says why.
-func (l *link) sampleQueue() {
+// sampleQueue reads the gauge until the link ends; an error is that of a lost connection. A reading that fails gives no
+// sample; Read says why.
+func (l *link) sampleQueue() error {
 	for l.control.Wait(l.ctx) {
 		text, ok, err := l.control.Look()
 		if lost := (*p9.TransportError)(nil); errors.As(err, &lost) {
-			l.mu.Lock()
-			l.lost = err
-			l.mu.Unlock()
-			return
+			return err
 		}
-		if !ok {
-			continue
+		if ok {
+			l.sampled(text)
 		}
-		l.mu.Lock()
-		l.queue.samples++
-		queueOf(text, func(tree []byte, queued uint64) {
-			l.queue.sum += queued
-			l.queue.waiting += queued - min(queued, l.workers)
-			if sum, ok := l.queue.trees[string(tree)]; !ok || queued > 0 { // only a new tree allocates
-				l.queue.trees[string(tree)] = sum + queued
-			}
-		})
-		l.mu.Unlock()
 	}
+	return nil
+}
+
+func (l *link) sampled(text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.samples++
+	queueOf(text, func(tree []byte, queued uint64) {
+		l.queue.sum += queued
+		l.queue.waiting += queued - min(queued, l.workers)
+		if sum, ok := l.queue.trees[string(tree)]; !ok || queued > 0 { // only a new tree allocates
+			l.queue.trees[string(tree)] = sum + queued
+		}
+	})
 }
 
 // broken says why the link is of no more use; nil while it is well.
@@ -255,7 +264,8 @@ func (l *link) letGo(ctx context.Context, p *pool) {
 func (l *link) time(h *hold) {
 	ctx, cancel := context.WithTimeout(l.ctx, getAttrTimeout)
 	defer cancel()
-	took, err := h.anchor.TimeGetAttr(ctx)
+	var took time.Duration
+	err := collector.Fenced(func() (err error) { took, err = h.anchor.TimeGetAttr(ctx); return err })
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.busy = false

@@ -186,11 +186,15 @@ func (s *Source) counts(into *collector.Reading) (perSecond [classes]float64, fo
 			found = true
 			st, err = ParseStats(b)
 		}
-		if err != nil {
+		if err != nil { // what of them is known is not all
 			bad = errors.Join(bad, fmt.Errorf("%s: %w", name, err))
-		}
-		if len(st.Counts) == 0 {
-			continue // what of them is known is not all
+			for c := range ops {
+				ops[c].Lose()
+			}
+			errs.Lose()
+			bytesRead.Lose()
+			bytesWritten.Lose()
+			continue
 		}
 		for c, n := range st.byClass(s.server) {
 			s.rates.AddTo(&ops[c], key{name, class(c), requests}, n[0]+n[1])

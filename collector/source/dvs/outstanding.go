@@ -35,7 +35,7 @@ type sampler struct {
 
 func newSampler(s *Source) *sampler {
 	p := &sampler{source: s}
-	p.end = collector.Every(time.Second/SampleHz, p.sample)
+	p.end = collector.Every(time.Second/SampleHz, p.sample, p.failed)
 	return p
 }
 
@@ -59,6 +59,13 @@ func (p *sampler) sample() {
 			p.sum.class[c]++
 		}
 	}
+}
+
+// failed notes why a sample was not taken.
+func (p *sampler) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
 }
 
 // take returns the sums since the last time.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/p9"
 )
 
@@ -69,7 +70,8 @@ func (p *probe) perSecond(seconds float64) float64 {
 func (p *probe) once() {
 	ctx, cancel := context.WithTimeout(p.ctx, probeWithin)
 	defer cancel()
-	took, err := p.time(ctx)
+	var took time.Duration
+	err := collector.Fenced(func() (err error) { took, err = p.time(ctx); return err })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy = false

@@ -159,7 +159,7 @@ func (s *Source) follow() {
 			select {
 			case <-s.stop: // closed meanwhile
 			default:
-				err = s.lines(out)
+				err = collector.Fenced(func() error { return s.lines(out) })
 			}
 			if ended := out.Close(); err == nil {
 				err = ended
@@ -189,21 +189,25 @@ func (s *Source) lines(out io.Reader) error {
 	s.answer = map[string]IO{}
 	s.mu.Unlock()
 	for in.Scan() {
-		c, ok, err := ParseLine(in.Text())
-		s.mu.Lock()
-		switch {
-		case err != nil:
-			s.bad = fmt.Errorf("mmpmon: %w", err)
-		case ok:
-			s.take(c)
-		}
-		s.mu.Unlock()
+		s.line(in.Text())
 	}
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("it printed a line of more than %d bytes, as mmpmon never does: look at source.gpfs.command",
 			maxLine)
 	}
 	return nil
+}
+
+func (s *Source) line(text string) {
+	c, ok, err := ParseLine(text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.bad = fmt.Errorf("mmpmon: %w", err)
+	case ok:
+		s.take(c)
+	}
 }
 
 // take notes a line. An answer has one of each file system, and counts when it is whole: when it has as many as the one

@@ -1,6 +1,7 @@
 package lnet
 
 import (
+	"fmt"
 	"path"
 	"sync"
 	"time"
@@ -30,15 +31,16 @@ type sampler struct {
 	stats, buffers, nis string
 	end                 func() // stops it and waits for it
 
-	mu  sync.Mutex // guards what follows
-	sum gauges
-	err error // of the newest sample
+	mu    sync.Mutex // guards what follows
+	sum   gauges
+	err   error     // of the newest sample
+	taken time.Time // the sums before these
 }
 
 func newSampler(s *Source, root string) *sampler {
 	p := &sampler{source: s, root: root, stats: path.Join(root, "stats"), buffers: path.Join(root, "buffers"),
-		nis: path.Join(root, "nis")}
-	p.end = collector.Every(time.Second/SampleHz, p.sample)
+		nis: path.Join(root, "nis"), taken: time.Now()}
+	p.end = collector.Every(time.Second/SampleHz, p.sample, p.failed)
 	return p
 }
 
@@ -48,7 +50,9 @@ func (p *sampler) sample() {
 	b, err := p.source.read(p.stats)
 	var st Stats
 	if err == nil {
-		st, err = ParseStats(b)
+		if st, err = ParseStats(b); err != nil {
+			err = fmt.Errorf("%s: %w", p.stats, err)
+		}
 	}
 	if err == nil {
 		one.samples, one.inside = 1, float64(st.MsgsAlloc)
@@ -91,11 +95,24 @@ func (g *gauges) addNIs(nis []NI) {
 	}
 }
 
-// take returns the sums since the last time.
+// failed notes why a sample was not taken.
+func (p *sampler) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+// take returns the sums since the last time. That no sample came in most of a second is an error: one that hangs is the
+// last one.
 func (p *sampler) take() (gauges, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sum, err := p.sum, p.err
-	p.sum, p.err = gauges{}, nil
+	sum, err, now := p.sum, p.err, time.Now()
+	if sum.samples == 0 && err == nil && now.Sub(p.taken) > time.Second/2 {
+		err = fmt.Errorf("no sample of %s, %s and %s in %s: a read of one of them does not end, or the node has no "+
+			"time for it; messages in the router and their time are not known", p.stats, p.buffers, p.nis,
+			now.Sub(p.taken).Round(time.Millisecond))
+	}
+	p.sum, p.err, p.taken = gauges{}, nil, now
 	return sum, err
 }

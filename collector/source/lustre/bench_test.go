@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/rootfs"
 )
 
 // BenchmarkClientSecond is what a second of a client of 64 storage targets costs.
@@ -33,7 +34,7 @@ func BenchmarkClientSecond(b *testing.B) {
 			"ost_read 9 samples [usecs] 1 2 300 400\nost_write 9 samples [usecs] 1 2 300 400\n"+
 			"obd_ping 9 samples [usecs] 1 2 300 400\n")
 	}
-	s := New(os.DirFS(dir))
+	s := New(rootfs.At(dir))
 	now := time.Unix(50, 0)
 	for b.Loop() {
 		now = now.Add(time.Second)

@@ -18,9 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fairway/collector"
@@ -39,8 +37,8 @@ var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "tru
 	"crossdir_rename": true,
 	"migrate":         true, "fallocate": true, "punch": true}
 
-// maxFile bounds one counter file, bytes.
-const maxFile = 64 << 20
+// ofJob is between a file's name and a job's in a counter's.
+const ofJob = "\x00"
 
 // key names one counter: the file and the line, and a job where the file has several.
 type key struct {
@@ -55,11 +53,15 @@ type Source struct {
 	fsys  fs.FS
 	rates collector.Rates[key]
 
+	// The files that were read whole, by this Read and by the one before.
+	whole, wasWhole map[string]bool
+
 	// Of one Read.
-	into *collector.Reading
-	err  error
-	seen bool
-	jobs map[topology.JobID]*shares
+	into    *collector.Reading
+	err     error
+	seen    bool
+	jobs    map[topology.JobID]*shares
+	lostJob bool // what a target counts of jobs could not be read
 }
 
 // shares are one job's rates over all targets of the node.
@@ -71,8 +73,11 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
-	s := &Source{fsys: root}
-	s.rates.NewFromZero = true // an operation has no line before its first time
+	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}}
+	s.rates.FromZero = func(k key) bool { // an operation has no line before its first time
+		file, _, _ := strings.Cut(k.file, ofJob)
+		return s.wasWhole[file]
+	}
 	return s
 }
 
@@ -84,7 +89,9 @@ func (s *Source) Close() error { return nil }
 
 // Read reads every file that is there. A bad line costs itself and is named in the error.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
-	s.into, s.err, s.seen, s.jobs = into, nil, false, map[topology.JobID]*shares{}
+	s.into, s.err, s.seen, s.jobs, s.lostJob = into, nil, false, map[topology.JobID]*shares{}, false
+	s.whole, s.wasWhole = s.wasWhole, s.whole
+	clear(s.whole)
 	s.rates.Begin(into.Now)
 	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer} {
 		if err := ctx.Err(); err != nil {
@@ -98,57 +105,6 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		return fmt.Errorf("%w: no Lustre below %s", collector.ErrNoData, strings.Join(roots, ", "))
 	}
 	return s.err
-}
-
-// files lists what matches a pattern below any of the roots. A plain name at its end is looked for in each folder: to
-// match it would list them all.
-func (s *Source) files(pattern string) []string {
-	dirs, file := path.Split(pattern)
-	var out []string
-	for _, r := range roots {
-		in, _ := fs.Glob(s.fsys, path.Join(r, dirs)) // the patterns are constants
-		for _, dir := range in {
-			name := path.Join(dir, file)
-			if _, err := fs.Stat(s.fsys, name); !errors.Is(err, fs.ErrNotExist) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
-}
-
-// read reads one file; one that went away is passed over.
-func (s *Source) read(name string) []byte {
-	b, err := fs.ReadFile(s.fsys, name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		s.fail(name, err)
-		return nil
-	case len(b) > maxFile:
-		s.fail(name, fmt.Errorf("%d bytes, more than %d", len(b), maxFile))
-		return nil
-	}
-	s.seen = true
-	return b
-}
-
-func (s *Source) fail(name string, err error) {
-	if err != nil {
-		s.err = firstOf(s.err, fmt.Errorf("%s: %w", name, err))
-	}
-}
-
-// each hands every line of the stats files that match to visit.
-func (s *Source) each(pattern string, visit func(file string, st Stat)) {
-	for _, name := range s.files(pattern) {
-		stats, err := ParseStats(s.read(name))
-		s.fail(name, err)
-		for _, st := range stats {
-			visit(name, st)
-		}
-	}
 }
 
 func (s *Source) addSamples(t *collector.Total, file string, st Stat) {
@@ -184,10 +140,15 @@ func (s *Source) emitData(t *traffic) {
 	s.into.AddTotal(collector.WriteOps, &t.writeOps)
 }
 
-// zero makes known that there is nothing yet to add.
-func (t *traffic) zero() {
+// as notes what was found of the files that the sums are of: where all was, an operation that never happened has no
+// line and is 0; where a file could not be read, what the others have is not the sum.
+func (t *traffic) as(f found, rates bool) {
 	for _, total := range []*collector.Total{&t.readBytes, &t.writeBytes, &t.readOps, &t.writeOps, &t.metaOps} {
-		total.Add(0)
+		if f.lost > 0 {
+			total.Lose()
+		} else if f.all() && rates {
+			total.Add(0)
+		}
 	}
 }
 
@@ -224,19 +185,16 @@ func (s *Source) emitTimes(t *clientTimes) {
 
 // client reads what a client (a forwarding node) did.
 func (s *Source) client(context.Context) {
-	if len(s.files("obdfilter/*/stats")) > 0 {
+	if s.has("obdfilter/*/stats") {
 		return // an object server that mounts its own file system: its clients' bytes count, not its own
 	}
 	var t traffic
 	var seen clientTimes
-	if len(s.files("llite/*/stats")) > 0 && s.rates.Seconds() > 0 {
-		t.zero() // an operation that never happened has no line
-	}
 	count := s.countTraffic(&t)
-	s.each("llite/*/stats", func(file string, st Stat) {
+	t.as(s.each("llite/*/stats", func(file string, st Stat) {
 		count(file, st)
 		s.countTimes(&seen, file, st)
-	})
+	}), s.rates.Seconds() > 0)
 	s.emitData(&t)
 	s.into.AddTotal(collector.MetaOps, &t.metaOps)
 	s.emitTimes(&seen)
@@ -267,7 +225,7 @@ func (s *Source) client(context.Context) {
 // objectServer reads what an object server's targets did and how its I/O service kept up.
 func (s *Source) objectServer(context.Context) {
 	var t traffic
-	s.each("obdfilter/*/stats", s.countTraffic(&t))
+	t.as(s.each("obdfilter/*/stats", s.countTraffic(&t)), false)
 	s.emitData(&t)
 	v := s.service("ost/OSS/ost_io", "ost_read", "ost_write")
 	if v.any {
@@ -282,27 +240,23 @@ func (s *Source) objectServer(context.Context) {
 		s.addKnown(collector.ThreadsBusy, v.active)
 		s.addKnown(collector.Threads, v.threads)
 	}
-	var exports uint64
-	files := s.files("obdfilter/*/num_exports")
-	for _, name := range files {
-		n, err := strconv.ParseUint(strings.TrimSpace(string(s.read(name))), 10, 32)
-		s.fail(name, err)
-		exports = max(exports, n) // a client has an export at every target
+	exports := float64(notKnown)
+	for _, name := range s.files("obdfilter/*/num_exports") {
+		if n, ok := s.number(name); ok {
+			exports = max(exports, float64(n)) // a client has an export at every target
+		}
 	}
-	if len(files) > 0 {
-		s.into.Add(collector.Connections, float64(exports))
-	}
+	s.addKnown(collector.Connections, exports)
 	s.jobStats("obdfilter/*/job_stats")
 }
 
 // metadataServer reads what a metadata server did.
 func (s *Source) metadataServer(context.Context) {
 	var t traffic
-	s.each("mdt/*/md_stats", s.countTraffic(&t))
-	s.each("mds/*-MDT*/stats", s.countTraffic(&t)) // 1.8
-	if len(s.files("mdt/*/md_stats")) > 0 || len(s.files("mds/*-MDT*/stats")) > 0 {
-		s.into.AddTotal(collector.MetaOps, &t.metaOps)
-	}
+	f := s.each("mdt/*/md_stats", s.countTraffic(&t))
+	f.add(s.each("mds/*-MDT*/stats", s.countTraffic(&t))) // 1.8
+	t.as(f, false)
+	s.into.AddTotal(collector.MetaOps, &t.metaOps)
 	v := s.service("mds/MDS/mdt", "mds_")
 	if v.any {
 		if v.exec[0] > 0 {
@@ -367,9 +321,9 @@ func (s *Source) service(dir string, ops ...string) service {
 		}
 	}
 	for _, name := range s.files(dir + "/threads_started") {
-		n, err := strconv.ParseUint(strings.TrimSpace(string(s.read(name))), 10, 32)
-		s.fail(name, err)
-		v.threads = float64(n)
+		if n, ok := s.number(name); ok {
+			v.threads = float64(n)
+		}
 	}
 	return v
 }
@@ -388,8 +342,15 @@ func (s *Source) mean(file string, st Stat, unit float64) float64 {
 // decorated id; both are the job's.
 func (s *Source) jobStats(pattern string) {
 	for _, name := range s.files(pattern) {
-		jobs, err := ParseJobStats(s.read(name))
-		s.fail(name, err)
+		b, err := s.read(name)
+		if err != nil {
+			s.lostJob = s.lostJob || !errors.Is(err, fs.ErrNotExist)
+			continue
+		}
+		jobs, err := ParseJobStats(b)
+		if s.fail(name, err); err == nil {
+			s.whole[name] = true
+		}
 		for _, j := range jobs {
 			if j.Job == "" {
 				continue
@@ -399,7 +360,7 @@ func (s *Source) jobStats(pattern string) {
 				v = &shares{}
 				s.jobs[j.Job] = v
 			}
-			file := name + "\x00" + j.ID
+			file := name + ofJob + j.ID
 			add := func(t *collector.Total, op string, sum bool, n uint64) {
 				s.rates.AddTo(t, key{file, op, j.Start, sum}, n)
 			}
@@ -428,6 +389,9 @@ func (s *Source) jobStats(pattern string) {
 }
 
 func (s *Source) emitJobs() {
+	if s.lostJob {
+		return // what the other targets have is not the jobs' shares
+	}
 	for id, v := range s.jobs {
 		var r collector.Reading
 		r.AddTotal(collector.ReadBytes, &v.readBytes)

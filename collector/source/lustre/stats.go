@@ -3,6 +3,7 @@ package lustre
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -17,8 +18,8 @@ type Stat struct {
 	HasSum bool `json:"has_sum"`
 }
 
-// maxLine bounds what is quoted of a bad line.
-const maxQuote = 80
+// maxQuote bounds what is quoted of a bad line, and maxNames the names of a file, which has some dozen.
+const maxQuote, maxNames = 80, 512
 
 func badLine(n int, line []byte, why string) error {
 	return fmt.Errorf("line %d: %q: %s", n, line[:min(len(line), maxQuote)], why)
@@ -28,9 +29,8 @@ func badLine(n int, line []byte, why string) error {
 // empty ones are passed over; a name that is listed twice is added up. With a bad line it returns
 // the others and an error that names it.
 func ParseStats(b []byte) ([]Stat, error) {
-	var out []Stat
+	out := make([]Stat, 0, min(bytes.Count(b, []byte("\n")), maxNames))
 	var bad error
-	at := map[string]int{}
 	for n := 1; len(b) > 0; n++ {
 		var line []byte
 		line, b, _ = bytes.Cut(b, []byte("\n"))
@@ -41,12 +41,14 @@ func ParseStats(b []byte) ([]Stat, error) {
 		if !ok {
 			continue
 		}
-		if i, seen := at[s.Name]; seen {
+		if len(out) == maxNames {
+			return out, badLine(n, line, fmt.Sprintf("more than %d names; the rest is not read", maxNames))
+		}
+		if i := slices.IndexFunc(out, func(o Stat) bool { return o.Name == s.Name }); i >= 0 {
 			out[i].Samples += s.Samples
 			out[i].Sum += s.Sum
 			continue
 		}
-		at[s.Name] = len(out)
 		out = append(out, s)
 	}
 	return out, bad

@@ -33,12 +33,8 @@ func (s *Source) targets() {
 		if !ok || strings.HasPrefix(rest, "-MDT") {
 			continue // a metadata server's own
 		}
-		stats, err := ParseStats(s.read(name))
-		s.fail(name, err)
 		t := &target{id: topology.TargetID(id)}
-		for _, st := range stats {
-			s.countTarget(t, name, st)
-		}
+		s.lines(name, func(st Stat) { s.countTarget(t, name, st) })
 		all = append(all, t)
 	}
 	if over := len(all) - maxTargets; over > 0 {

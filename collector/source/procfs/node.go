@@ -132,6 +132,9 @@ func (s *Source) pressure(into *collector.Reading) error {
 		if !ok || !isNumber || m == collector.MetricNone {
 			return errors.New("want some or full, averages, and total=MICROSECONDS")
 		}
+		if _, twice := collector.SampleOf(into.Samples, m); twice {
+			return fmt.Errorf("%s is there twice", f[0])
+		}
 		if perSec, ok := s.rates.Rate(key{kind: pressure, field: uint8(m)}, us); ok {
 			into.Add(m, min(1, perSec/1e6))
 		}

@@ -13,12 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/rootfs"
 	"fairway/collector/source/nfs"
 )
 
@@ -72,10 +72,10 @@ var _ collector.Source = (*Source)(nil)
 // New returns the source of the node whose proc is at opt.Root.
 func New(opt Options) *Source {
 	if opt.Files == nil {
-		opt.Files = os.DirFS(opt.Root)
+		opt.Files = rootfs.At(opt.Root)
 	}
 	if opt.Sys == nil {
-		opt.Sys = os.DirFS(filepath.Join(opt.Root, "..", "sys"))
+		opt.Sys = rootfs.At(filepath.Join(opt.Root, "..", "sys"))
 	}
 	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Root),
 		names: map[string]string{}, counted: map[string]bool{}}

@@ -60,7 +60,12 @@ func TestAddressesAreNamed(t *testing.T) {
 	tree := fstest.MapFS{"proc/net/fib_trie": file("Local:\n  |-- 127.0.0.1\n     /32 host LOCAL\n  |-- 10.2.0.0\n" +
 		"     /24 link UNICAST\n  |-- 10.2.3.1\n     /32 host LOCAL\n"),
 		"proc/net/if_inet6": file("fd000000000000000000000000000001 02 40 00 80     eth0\n" +
-			"fe800000000000000000000000000001 02 40 20 80     eth0\nwhat\n")}
+			"fe800000000000000000000000000001 02 40 20 80     eth0\nwhat\n" +
+			"fd000000000000000000000000000002 02 40 00 a0     eth0\n" + // deprecated
+			"fd000000000000000000000000000003 02 40 00 44     eth0\n" + // optimistic
+			"fd000000000000000000000000000004 02 40 00 c0     eth0\n" + // tentative
+			"fd000000000000000000000000000005 02 40 00 c8     eth0\n" + // another node has it
+			"fd000000000000000000000000000006 02 40 00 x      eth0\n")}
 	s := New(Options{Kind: Addresses, Node: "gw1", Root: tree})
 	read := func() (addresses []string, err error) {
 		r := collector.Reading{Now: time.Now()}
@@ -70,7 +75,7 @@ func TestAddressesAreNamed(t *testing.T) {
 		}
 		return addresses, err
 	}
-	if got, err := read(); err != nil || !slices.Equal(got, []string{"10.2.3.1", "fd00::1"}) {
+	if got, err := read(); err != nil || !slices.Equal(got, []string{"10.2.3.1", "fd00::1", "fd00::2", "fd00::3"}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	tree["proc/net/if_inet6"], tree["proc/net/fib_trie"] = file(""), file("Local:\n")

@@ -187,7 +187,7 @@ func (s *Source) ownAddresses(into *collector.Reading) error {
 	}
 	for line := range bytes.Lines(b) {
 		f := bytes.Fields(line)
-		if a := [16]byte{}; len(f) > 3 && len(f[0]) == 2*len(a) {
+		if a := [16]byte{}; len(f) > 4 && len(f[0]) == 2*len(a) && answers(string(f[4])) {
 			if _, err := hex.Decode(a[:], f[0]); err == nil {
 				add(netip.AddrFrom16(a))
 			}
@@ -200,6 +200,15 @@ func (s *Source) ownAddresses(into *collector.Reading) error {
 		into.Routes = append(into.Routes, collector.Route{Forwarder: topology.ForwarderID(s.opt.Node), Address: a})
 	}
 	return nil
+}
+
+// answers says by the flags of an IPv6 address whether the node answers to it: not while it looks whether another node
+// has it (tentative, unless optimistic), and not when one has (dadfailed). One that is deprecated does: so floating
+// addresses are often given, lest the node's own connections leave by them.
+func answers(flags string) bool {
+	const optimistic, failed, tentative = 0x04, 0x08, 0x40
+	is, err := strconv.ParseUint(flags, 16, 32)
+	return err == nil && is&failed == 0 && (is&tentative == 0 || is&optimistic != 0)
 }
 
 // ofSelf reads a file of this process, or, where proc is another PID namespace's, of the first one.

@@ -157,8 +157,9 @@ func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[to
 	if count != nil && s.under == nil && (now-s.at >= countEvery || now < s.at) {
 		s.at, s.under = now, make(chan counted, 1)
 		go func(to chan<- counted) { // a program may take longer than a tick
-			counts, err := count()
-			to <- counted{now, counts, err}
+			c := counted{at: now}
+			c.err = collector.Fenced(func() (err error) { c.counts, err = count(); return err })
+			to <- c
 		}(s.under)
 	}
 	sum := 0.0

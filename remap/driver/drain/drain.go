@@ -4,9 +4,6 @@ package drain
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -57,8 +54,8 @@ type node struct {
 
 // Drains keeps the nodes' preferences as the exclusions say.
 type Drains struct {
-	cfg  Config
-	next uint64
+	cfg    Config
+	agents *driver.Orders
 
 	mu     sync.Mutex // guards everything that follows
 	nodes  map[topology.NodeID]*node
@@ -68,7 +65,8 @@ type Drains struct {
 
 // New makes the drains; Run runs them.
 func New(cfg Config) *Drains {
-	return &Drains{cfg: cfg, nodes: map[topology.NodeID]*node{}, since: map[topology.ForwarderID]time.Time{}}
+	return &Drains{cfg: cfg, agents: driver.NewOrders(cfg.Agents), nodes: map[topology.NodeID]*node{},
+		since: map[topology.ForwarderID]time.Time{}}
 }
 
 // Run orders nodes until ctx ends, and returns when all orders have ended.
@@ -166,26 +164,12 @@ func (d *Drains) order(ctx context.Context, id topology.NodeID, o wire.AvoidOrde
 	}
 }
 
+// ask sends one order; its answer says no more than that it was carried out.
 func (d *Drains) ask(ctx context.Context, id topology.NodeID, o wire.AvoidOrder) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	d.mu.Lock()
-	d.next++
-	order := wire.Order{ID: fmt.Sprintf("drain/%s/%x/%d", id, time.Now().UnixNano(), d.next), Kind: wire.OrderAvoid}
-	d.mu.Unlock()
-	order.Deadline, _ = ctx.Deadline()
-	var err error
-	if order.Body, err = json.Marshal(o); err != nil {
-		return err
-	}
-	res, err := d.cfg.Agents.Order(ctx, id, order)
-	if err != nil {
-		return err
-	}
-	if !res.OK {
-		return errors.New(res.Err)
-	}
-	return nil
+	_, err := d.agents.Send(ctx, id, wire.OrderAvoid, "drain/"+string(id), o)
+	return err
 }
 
 // Of says how far a router's drain has come; nil where it is not to be drained, or no node has routes to change.
