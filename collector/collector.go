@@ -66,6 +66,8 @@ type SourceStatus struct {
 	Failures uint64        `json:"failures"` // since the agent's start
 	Resets   uint64        `json:"resets"`   // counters seen to go backwards, since start
 	Err      string        `json:"err,omitempty"`
+	// Note is what the source says in words of a value, such as what GPFS's longest waiter waits for.
+	Note string `json:"note,omitempty"`
 }
 
 // Frame is everything known of one node in one second.
@@ -114,6 +116,7 @@ type Reading struct {
 	Routes         []Route
 	RoutesComplete bool
 	Resets         int
+	Note           string // in words, of the samples
 }
 
 // Add appends one sample.

@@ -64,6 +64,8 @@ const (
 	LinkRateBits
 	LinkLanes
 	LinkErrors
+	WaiterAge
+	DiskWaiterAge
 	metricEnd
 )
 

@@ -84,6 +84,9 @@ func (w *worker) status(at time.Time) SourceStatus {
 		w.resets += uint64(w.reading.Resets)
 		w.say("")
 	}
+	if w.arrived {
+		st.Note = w.reading.Note
+	}
 	st.Failures, st.Resets = w.failures, w.resets
 	return st
 }

@@ -47,6 +47,7 @@ type second struct {
 	inside    map[topology.NodeID]float64 // mean seconds in the server, where it reports that and no more
 	points    []targetslow.Point          // of storage and metadata servers
 	servers   []backend.Second            // of back ends
+	waiters   waiters
 	verdicts  []anomaly.Verdict
 }
 
@@ -61,7 +62,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
 			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
-		second: second{inside: map[topology.NodeID]float64{}}, trend: newTrend(),
+		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
 
@@ -89,9 +90,11 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.sumClients(now, m)
 	d.second.rows, d.second.points = d.second.rows[:0], d.second.points[:0]
 	clear(d.second.inside)
+	clear(d.second.waiters)
 	d.tally.begin(now)
 	d.board.Layer(topology.Forwarder, func(n *window.Node) {
 		taken := d.tally.isNew(n, now)
+		d.second.waiters.take(&n.Frame)
 		if d.tally.note(n, taken); taken {
 			d.silence.take(&n.Frame, now.Unix())
 			d.silence.rates.take(&n.Frame, now.Unix())
@@ -155,6 +158,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		return used
 	})...)
 	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
+	d.second.waiters.explain(d.second.verdicts)
 	return d.second.verdicts
 }
 

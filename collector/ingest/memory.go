@@ -118,7 +118,8 @@ func listBytes(f *collector.Frame) (n int) {
 		n += len(f.Targets[i].Samples) * sample
 	}
 	for i := range f.Sources {
-		n += int(unsafe.Sizeof(collector.SourceStatus{})) + len(f.Sources[i].Err)
+		n += int(unsafe.Sizeof(collector.SourceStatus{})) + len(f.Sources[i].Err) +
+			len(f.Sources[i].Note)
 	}
 	return n
 }

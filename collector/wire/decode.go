@@ -295,6 +295,10 @@ func (r *reader) readSources() []collector.SourceStatus {
 			Name: r.expectedName("source", before.Name), Duration: time.Duration(r.varint("duration")),
 			Failures: r.uvarint("failures"), Resets: r.uvarint("resets"), Err: r.text("error"),
 		})
+		if s := &r.d.sources[len(r.d.sources)-1]; s.Resets&flagNote != 0 {
+			s.Resets &^= flagNote
+			s.Note = r.text("note")
+		}
 	}
 	return r.d.sources[from:len(r.d.sources):len(r.d.sources)]
 }

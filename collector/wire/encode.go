@@ -169,8 +169,15 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			e.name("source", s.Name)
 			e.varint(int64(s.Duration))
 			e.uvarint(s.Failures)
-			e.uvarint(s.Resets)
+			resets := s.Resets &^ flagNote
+			if s.Note != "" {
+				resets |= flagNote
+			}
+			e.uvarint(resets)
 			e.text(s.Err)
+			if s.Note != "" {
+				e.text(s.Note)
+			}
 		}
 	}
 	if flags&flagTargets != 0 {

@@ -203,6 +203,7 @@ const (
 	flagLost       = 1 << 63
 	flagShare      = 1 << 62
 	flagAddress    = 1 << 61
+	flagNote       = 1 << 63 // of a source's resets
 	metricMask     = 0x7f
 	maxWhole       = 1 << 53
 	wholeShare     = 10000

@@ -49,7 +49,7 @@ func fullFrames() *Frames {
 				{Client: "cn2", Share: 0.5, Address: "10.2.3.1"}, {Forwarder: "fwd2", Address: "10.2.3.2"}},
 			Sources: []collector.SourceStatus{
 				{Name: "diod", Duration: 412 * time.Microsecond, Failures: 3, Resets: 1,
-					Err: "ctl: connection refused"},
+					Err: "ctl: connection refused", Note: "for I/O completion"},
 			},
 		},
 		{Node: "cn1", Role: topology.Compute, TimeMillis: 1_794_999_999_000, Samples: []collector.Sample{}},

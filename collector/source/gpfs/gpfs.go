@@ -4,7 +4,9 @@
 // It fills read_bytes, write_bytes, read_ops, write_ops and meta_ops, summed over the file systems, from the counts of
 // fs_io_s: what programs of the node asked for, cache hits included; a protocol node's programs are its servers.
 // Latencies would need mmpmon's histograms, which cost the file system something and are one for all who ask: they are
-// left alone. One mmpmon runs as long as the agent and prints every second; a tick reads nothing else.
+// left alone. One mmpmon runs as long as the agent and prints every second. Where mmdiag lies beside it, that is run
+// every 10 s for the longest waiter of GPFS's daemon: waiter_age, disk_waiter_age, and the reason as a note. A tick
+// reads nothing itself.
 package gpfs
 
 import (
@@ -15,6 +17,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,6 +49,7 @@ type Source struct {
 	once  sync.Once
 	stop  chan struct{}
 	done  sync.WaitGroup
+	waits *looks // nil: mmdiag is not run
 
 	mu      sync.Mutex    // guards everything that follows
 	out     io.Closer     // of the mmpmon that runs
@@ -67,7 +71,9 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over a command, which is mmpmon.
 func New(command string) *Source {
-	return Over(func() (io.ReadCloser, error) { return startMmpmon(command) })
+	s := Over(func() (io.ReadCloser, error) { return startMmpmon(command) })
+	s.waits = &looks{look: lookWith(filepath.Join(filepath.Dir(command), "mmdiag"))}
+	return s
 }
 
 // Over makes a source over what start returns, which prints as mmpmon does.
@@ -101,7 +107,30 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.once.Do(func() { s.done.Go(s.follow) })
+	s.once.Do(s.begin)
+	var waits error
+	if s.waits != nil {
+		waits = s.waits.report(into)
+	}
+	return errors.Join(s.report(into), waits)
+}
+
+// begin starts what runs as long as the source.
+func (s *Source) begin() {
+	s.done.Go(s.follow)
+	if s.waits == nil {
+		return
+	}
+	ctx, end := context.WithCancel(context.Background())
+	go func() {
+		<-s.stop
+		end()
+	}()
+	s.done.Go(func() { s.waits.again(ctx) })
+}
+
+// report adds the rates of mmpmon's newest counts.
+func (s *Source) report(into *collector.Reading) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.came.IsZero() || into.Now.Sub(s.came) > lateAfter {
