@@ -52,13 +52,14 @@ func (s *Source) listLinks(now time.Time) {
 	}
 }
 
-// says is a file of one line; "" where it is not there, and where its driver does not serve it.
+// says is a file of one line; "" where it is not there, and where its driver does not serve it: a port's that counts
+// nothing (iWARP's) says so.
 func (s *Source) says(name string) string {
 	text, err := s.readIn(s.sys.files, name)
-	if err != nil {
+	if text = bytes.TrimSpace(text); err != nil || bytes.HasPrefix(text, []byte("N/A")) {
 		return ""
 	}
-	return string(bytes.TrimSpace(text))
+	return string(text)
 }
 
 // number is a counter; ok is false where says has none.

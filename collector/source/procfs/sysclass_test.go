@@ -42,6 +42,11 @@ func linksOf() map[string]string {
 	}
 }
 
+// noPMA is what ports say whose driver counts nothing.
+var noPMA = map[string]string{ib + "counters/port_rcv_data": "N/A (no PMA)\n",
+	ib + "counters/port_xmit_data": "N/A (no PMA)\n", ib + "counters/symbol_error": "N/A (no PMA)\n",
+	ib + "counters/port_rcv_errors": "N/A (no PMA)\n", roce + "counters/port_rcv_data": "N/A (no PMA)\n"}
+
 // TestLinksOfSysClass: each byte and each link counts once, by RDMA or through the kernel, and what cannot be known is
 // absent.
 func TestLinksOfSysClass(t *testing.T) {
@@ -72,6 +77,7 @@ func TestLinksOfSysClass(t *testing.T) {
 			map[string]string{ib + "counters/port_rcv_data": "", ib + "counters/symbol_error": "",
 				ib + "counters/port_rcv_errors": "", roce + "counters/port_rcv_data": ""}, nil,
 			9000 + 500, 125e9, 4, none, false},
+		"a port that counts nothing": {noPMA, noPMA, nil, 9000 + 500, 125e9, 4, none, false},
 		"left out": {nil, nil, []string{"lo", "mlx5_0"}, 9000 + 500 + 4*10, 25e9, none, none, false},
 		"not a count": {nil, map[string]string{ib + "counters/symbol_error": "many\n"}, nil, 9000 + 4*600, none, none,
 			none, true},
