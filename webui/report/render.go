@@ -97,27 +97,33 @@ const (
 	dayWidth                = 60.0 // of "Wed 25 Nov" at the chart's type
 )
 
-// volumeChart draws read and written bytes a second, step by step.
+// volumeChart draws read, written and routed bytes a second, step by step.
 func volumeChart(r *Report) template.HTML {
 	steps, seconds := r.Layer.Steps, float64(r.Layer.StepSeconds)
 	most := 0.0
 	for _, s := range steps {
-		most = max(most, s.ReadBytes+s.WriteBytes)
+		most = max(most, s.ReadBytes+s.WriteBytes+s.Routed)
 	}
 	if most == 0 {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Read and written by all forwarders">`,
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label="Moved by all forwarders">`,
 		chartLeft+chartWidth, chartHeight+chartBottom)
 	scale := (chartHeight - 10) / most
 	width := chartWidth / float64(len(steps))
 	for i, s := range steps {
-		x, w, rd := chartLeft+float64(i)*width, s.WriteBytes*scale, s.ReadBytes*scale
-		fmt.Fprintf(&b, `<rect class="w" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w,
-			math.Max(width-.5, .5), w)
-		fmt.Fprintf(&b, `<rect class="r" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, chartHeight-w-rd,
-			math.Max(width-.5, .5), rd)
+		x, y := chartLeft+float64(i)*width, chartHeight
+		for _, part := range []struct {
+			class string
+			bytes float64
+		}{{"p", s.Routed}, {"w", s.WriteBytes}, {"r", s.ReadBytes}} {
+			if high := part.bytes * scale; high > 0 {
+				y -= high
+				fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, part.class, x, y,
+					math.Max(width-.5, .5), high)
+			}
+		}
 	}
 	fmt.Fprintf(&b, `<text x="0" y="12">%s/s</text><text x="0" y="%g">0</text>`, anomaly.Size(most/seconds),
 		chartHeight)

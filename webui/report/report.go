@@ -77,6 +77,8 @@ type Layer struct {
 	Steps       []Step  `json:"steps"`
 	ReadBytes   float64 `json:"read_bytes"`
 	WriteBytes  float64 `json:"write_bytes"`
+	// RoutedBytes are those that routers passed on, which do not know what was read and what written.
+	RoutedBytes float64 `json:"routed_bytes,omitempty"`
 	MetaOps     float64 `json:"meta_ops"`
 	// Reported is the share of forwarder-seconds that were reported, 0..1.
 	Reported float64 `json:"reported"`
@@ -87,6 +89,7 @@ type Step struct {
 	At         time.Time `json:"at"`
 	ReadBytes  float64   `json:"read_bytes"`
 	WriteBytes float64   `json:"write_bytes"`
+	Routed     float64   `json:"routed_bytes,omitempty"`
 	MetaOps    float64   `json:"meta_ops"`
 }
 
@@ -233,32 +236,33 @@ func (r *Report) layer(ctx context.Context, s Sources) error {
 		at[t.UnixMilli()] = len(l.Steps)
 		l.Steps = append(l.Steps, Step{At: t})
 	}
-	read := func(m collector.Metric, agg tsdb.Agg, add func(*Step, float64)) error {
-		all, err := s.Store.Select(ctx, tsdb.Query{Nodes: s.Forwarders, Metric: m, FromMillis: r.From.UnixMilli(),
-			ToMillis: r.To.UnixMilli(), StepMillis: step.Milliseconds(), Agg: agg})
+	query := tsdb.Query{Nodes: s.Forwarders, FromMillis: r.From.UnixMilli(), ToMillis: r.To.UnixMilli(),
+		StepMillis: step.Milliseconds(), Agg: tsdb.AggSum}
+	for _, q := range []struct {
+		metric collector.Metric
+		add    func(*Step, float64)
+	}{
+		{collector.ReadBytes, func(s *Step, v float64) { s.ReadBytes += v; l.ReadBytes += v }},
+		{collector.WriteBytes, func(s *Step, v float64) { s.WriteBytes += v; l.WriteBytes += v }},
+		{collector.RoutedBytes, func(s *Step, v float64) { s.Routed += v; l.RoutedBytes += v }},
+		{collector.MetaOps, func(s *Step, v float64) { s.MetaOps += v; l.MetaOps += v }},
+	} {
+		query.Metric = q.metric
+		all, err := s.Store.Select(ctx, query)
+		if err != nil {
+			return err
+		}
 		for _, one := range all {
 			for _, p := range one.Points {
 				if i, ok := at[p.TimeMillis]; ok {
-					add(&l.Steps[i], p.Value)
+					q.add(&l.Steps[i], p.Value)
 				}
 			}
 		}
-		return err
 	}
-	seconds := 0.0
-	for _, q := range []struct {
-		metric collector.Metric
-		agg    tsdb.Agg
-		add    func(*Step, float64)
-	}{
-		{collector.ReadBytes, tsdb.AggSum, func(s *Step, v float64) { s.ReadBytes += v; l.ReadBytes += v }},
-		{collector.WriteBytes, tsdb.AggSum, func(s *Step, v float64) { s.WriteBytes += v; l.WriteBytes += v }},
-		{collector.MetaOps, tsdb.AggSum, func(s *Step, v float64) { s.MetaOps += v; l.MetaOps += v }},
-		{collector.ReadBytes, tsdb.AggCount, func(_ *Step, v float64) { seconds += v }},
-	} {
-		if err := read(q.metric, q.agg, q.add); err != nil {
-			return err
-		}
+	seconds, err := reported(ctx, s.Store, query)
+	if err != nil {
+		return err
 	}
 	end := r.To
 	if r.Made.Before(end) {
@@ -268,4 +272,28 @@ func (r *Report) layer(ctx context.Context, s Sources) error {
 		l.Reported = min(1, seconds/span)
 	}
 	return nil
+}
+
+// reported counts the seconds that forwarders reported. Each layer has one of these metrics in every second: routers
+// pass bytes on, LWFS servers count operations alone.
+func reported(ctx context.Context, store tsdb.Store, query tsdb.Query) (sum float64, err error) {
+	most := map[topology.NodeID]float64{}
+	query.Agg = tsdb.AggCount
+	for _, query.Metric = range []collector.Metric{collector.ReadBytes, collector.RoutedBytes, collector.ReadOps} {
+		all, err := store.Select(ctx, query)
+		if err != nil {
+			return 0, err
+		}
+		for _, one := range all {
+			n := 0.0
+			for _, p := range one.Points {
+				n += p.Value
+			}
+			most[one.Node] = max(most[one.Node], n)
+		}
+	}
+	for _, n := range most {
+		sum += n
+	}
+	return sum, nil
 }

@@ -12,9 +12,21 @@ import (
 
 // InShort is the report in sentences, for who reads nothing else of it.
 func (r *Report) InShort() []string {
-	used := fmt.Sprintf("The forwarders read %s and wrote %s; %s ended.", anomaly.Size(r.Layer.ReadBytes),
-		anomaly.Size(r.Layer.WriteBytes), anomaly.Counted(r.Total.Runs, "job"))
+	l := &r.Layer
+	did := fmt.Sprintf("read %s and wrote %s", anomaly.Size(l.ReadBytes), anomaly.Size(l.WriteBytes))
+	switch passed := "passed on " + anomaly.Size(l.RoutedBytes); {
+	case l.RoutedBytes > 0 && !r.Directed():
+		did = passed
+	case l.RoutedBytes > 0:
+		did += ", routers " + passed
+	}
+	used := fmt.Sprintf("The forwarders %s; %s ended.", did, anomaly.Counted(r.Total.Runs, "job"))
 	return []string{used, r.slowInShort(), r.movedInShort()}
+}
+
+// Directed says that it is known of bytes whether they were read or written: not of what routers alone pass on.
+func (r *Report) Directed() bool {
+	return r.Layer.ReadBytes+r.Layer.WriteBytes > 0 || r.Layer.RoutedBytes == 0
 }
 
 // SlowNodes counts the forwarders and back ends that were slow; what a person called wrong was not.

@@ -142,7 +142,7 @@ func TestReportAgreesWithSQL(t *testing.T) {
 	want := map[time.Time]Step{}
 	for _, row := range steps {
 		at := row[0].(time.Time).UTC()
-		want[at] = Step{at, row[1].(float64), row[2].(float64), row[3].(float64)}
+		want[at] = Step{At: at, ReadBytes: row[1].(float64), WriteBytes: row[2].(float64), MetaOps: row[3].(float64)}
 	}
 	sums := Step{}
 	for _, got := range r.Layer.Steps {
