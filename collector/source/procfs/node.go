@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"regexp"
 	"strconv"
 	"syscall"
@@ -188,24 +186,4 @@ func decimal(b []byte) (v uint64, ok bool) {
 		v = v*10 + uint64(c-'0')
 	}
 	return v, true
-}
-
-// readAll is io.ReadAll into given room; a file of proc has no size to ask for.
-func readAll(f fs.File, room []byte) ([]byte, error) {
-	const most = 64 << 20
-	for {
-		if len(room) == cap(room) {
-			room = append(room, 0)[:len(room)]
-		}
-		n, err := f.Read(room[len(room):cap(room)])
-		room = room[:len(room)+n]
-		switch {
-		case err == io.EOF:
-			return room, nil
-		case err != nil:
-			return room, err
-		case len(room) > most:
-			return room, fmt.Errorf("more than %d bytes", most)
-		}
-	}
 }

@@ -44,9 +44,8 @@ type Source struct {
 	nfs     *nfs.Reader
 	names   map[string]string
 	counted map[string]bool // whether a device or link counts, by name
-	text    []byte
-	tids    []string  // the files of the service's threads
-	listed  time.Time // when they were found
+	tids    []string        // the files of the service's threads
+	listed  time.Time       // when they were found
 	sys     sysClass
 }
 
@@ -133,22 +132,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	return errors.Join(errs...)
 }
 
-// readFile reads a small file of proc into the source's buffer.
-func (s *Source) readFile(name string) ([]byte, error) { return s.readIn(s.files, name) }
-
-func (s *Source) readIn(files fs.FS, name string) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	const atLeast = 16 << 10
-	if cap(s.text) < atLeast {
-		s.text = make([]byte, 0, atLeast)
-	}
-	s.text, err = readAll(f, s.text[:0])
-	return s.text, err
-}
+// readFile reads a file of proc.
+func (s *Source) readFile(name string) ([]byte, error) { return fs.ReadFile(s.files, name) }
 
 // intern keeps one string for each name.
 func (s *Source) intern(b []byte) string {

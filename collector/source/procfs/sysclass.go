@@ -55,7 +55,7 @@ func (s *Source) listLinks(now time.Time) {
 // says is a file of one line; "" where it is not there, and where its driver does not serve it: a port's that counts
 // nothing (iWARP's) says so.
 func (s *Source) says(name string) string {
-	text, err := s.readIn(s.sys.files, name)
+	text, err := fs.ReadFile(s.sys.files, name)
 	if text = bytes.TrimSpace(text); err != nil || bytes.HasPrefix(text, []byte("N/A")) {
 		return ""
 	}

@@ -78,7 +78,7 @@ func TestLinksOfSysClass(t *testing.T) {
 				ib + "counters/port_rcv_errors": "", roce + "counters/port_rcv_data": ""}, nil,
 			9000 + 500, 125e9, 4, none, false},
 		"a port that counts nothing": {noPMA, noPMA, nil, 9000 + 500, 125e9, 4, none, false},
-		"left out": {nil, nil, []string{"lo", "mlx5_0"}, 9000 + 500 + 4*10, 25e9, none, none, false},
+		"left out":                   {nil, nil, []string{"lo", "mlx5_0"}, 9000 + 500 + 4*10, 25e9, none, none, false},
 		"not a count": {nil, map[string]string{ib + "counters/symbol_error": "many\n"}, nil, 9000 + 4*600, none, none,
 			none, true},
 	} {
