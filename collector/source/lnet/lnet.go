@@ -125,7 +125,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 
 func (s *Source) readAll(root string, st Stats, into *collector.Reading) error {
 	routes, err := s.routes(root)
-	router := st.Routed > 0
+	router := st.RoutedBytes > 0 // some clients count a routed message without bytes
 	if routes != nil {
 		router = *routes
 	}

@@ -98,16 +98,22 @@ func parseOp(name string, b []byte) (s Stat, bad string) {
 	return s, ""
 }
 
-// JobOf finds the scheduler's job number in a Lustre job id: "24", "SLURM_JOB10" and
-// "SLURM_JOB10:0:host" (jobid_name=%j:%u:%h) hold one, "bash:0:host" does not.
+// JobOf finds the scheduler's job number in a Lustre job id: "24", "SLURM_JOB10", "SLURM_JOB10:0:host"
+// (jobid_name=%j:%u:%h) and "SLURM_JOB_host_10:0:host" hold one, "bash:0:host" does not.
 func JobOf(id string) topology.JobID {
-	id, _, _ = strings.Cut(strings.TrimPrefix(id, "SLURM_JOB"), ":")
-	id = strings.TrimPrefix(id, "_")
-	if id == "" || id[0] < '0' || id[0] > '9' {
+	id, _, _ = strings.Cut(id, ":")
+	slurms, isSlurms := strings.CutPrefix(id, "SLURM_JOB")
+	job := strings.TrimPrefix(slurms, "_")
+	if isSlurms && !beginsWithDigit(job) {
+		job = job[strings.LastIndexByte(job, '_')+1:]
+	}
+	if !beginsWithDigit(job) {
 		return ""
 	}
-	return topology.JobID(id)
+	return topology.JobID(job)
 }
+
+func beginsWithDigit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
 // Param is one parameter of `lctl get_param`: its dotted path and its value, of one or many lines.
 type Param struct {
