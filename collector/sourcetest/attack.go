@@ -11,14 +11,14 @@ import (
 	"fairway/collector"
 )
 
-var number = regexp.MustCompile(`[0-9]+`)
+var number, lastColumn = regexp.MustCompile(`[0-9]+`), regexp.MustCompile(`[ \t]+\S+\n`)
 
 // attacks are what a file may hold that its writer never meant: other programs' output, a torn write, a newer
 // release's columns, numbers of another width.
 var attacks = map[string]func(text string) string{
 	"nothing":            func(string) string { return "" },
 	"a blank":            func(string) string { return "\n \t\n" },
-	"one endless line":   func(text string) string { return strings.Repeat(strings.TrimSpace(firstLine(text))+" ", 1<<12) },
+	"one endless line":   func(text string) string { return strings.Repeat(firstLine(text)+" ", 1<<12) },
 	"many lines":         func(text string) string { return strings.Repeat(text, 1<<9) },
 	"many names":         manyNames,
 	"itself twice":       func(text string) string { return text + text },
@@ -27,7 +27,7 @@ var attacks = map[string]func(text string) string{
 	"zeros between":      func(text string) string { return strings.ReplaceAll(text, " ", "\x00") },
 	"not UTF-8":          func(text string) string { return strings.ReplaceAll(text, "a", "\xff\xfe") },
 	"one column more":    func(text string) string { return strings.ReplaceAll(text, "\n", " 7\n") },
-	"one column less":    func(text string) string { return regexp.MustCompile(`[ \t]+\S+\n`).ReplaceAllString(text, "\n") },
+	"one column less":    func(text string) string { return lastColumn.ReplaceAllString(text, "\n") },
 	"its middle":         func(text string) string { return text[len(text)/3 : 2*len(text)/3] },
 	"numbers below 0":    func(text string) string { return number.ReplaceAllString(text, "-1") },
 	"numbers of 32 bits": func(text string) string { return number.ReplaceAllString(text, "4294967295") },
@@ -40,10 +40,14 @@ var attacks = map[string]func(text string) string{
 }
 
 // mayBeCounts are the attacks that some files' formats take for lower counts than before.
-var mayBeCounts = map[string]bool{"many names": true, "many lines": true, "itself twice": true, "one column more": true,
-	"one column less": true, "fractions": true, "numbers of 32 bits": true, "its middle": true, "one endless line": true, "no line's end": true, "not UTF-8": true}
+var mayBeCounts = map[string]bool{"many names": true, "many lines": true, "itself twice": true,
+	"one column more": true, "one column less": true, "fractions": true, "numbers of 32 bits": true,
+	"its middle": true, "one endless line": true, "no line's end": true, "not UTF-8": true}
 
-func firstLine(text string) string { line, _, _ := strings.Cut(text, "\n"); return line }
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSpace(line)
+}
 
 // manyNames is the text again and again, with other numbers and names each time.
 func manyNames(text string) string {

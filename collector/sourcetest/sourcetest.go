@@ -332,7 +332,8 @@ func noMore(t *testing.T, file string, got, full collector.Reading) {
 		unit := s.Metric.Info().Unit
 		if most, ok := collector.SampleOf(full.Samples, s.Metric); ok && s.Value > most &&
 			(unit == collector.BytesPerSec || unit == collector.OpsPerSec || unit == collector.PerSec) {
-			t.Errorf("after %s could not be read: %v is %v, in a second of work it was %v", file, s.Metric, s.Value, most)
+			t.Errorf("after %s could not be read: %v is %v, in a second of work it was %v", file, s.Metric, s.Value,
+				most)
 		}
 	}
 }

@@ -33,7 +33,8 @@ func (h hangs) ReadFile(name string) ([]byte, error) {
 // A file that alone the sampler reads and that hangs costs the gauges, and the status says so.
 func TestAFileThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := hangs{router("3 28 0 1 1 100 0 100 200 1000 0", peers), "buffers", make(chan struct{}), make(chan struct{})}
+		h := hangs{router("3 28 0 1 1 100 0 100 200 1000 0", peers), "buffers", make(chan struct{}),
+			make(chan struct{})}
 		s := New(h)
 		defer s.Close()
 		defer close(h.end)
