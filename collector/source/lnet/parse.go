@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"fairway/collector"
 )
 
 // Stats are the counters since LNet was started, in the order of the file. Counts are 32 bits wide
@@ -27,7 +29,7 @@ type Stats struct {
 // ParseStats reads the stats file: one line of eleven numbers.
 func ParseStats(b []byte) (Stats, error) {
 	var row [16][]byte
-	f := fields(b, row[:0])
+	f := collector.Fields(row[:0], b)
 	var n [11]uint64
 	if len(f) < len(n) {
 		return Stats{}, fmt.Errorf("%d numbers, not %d", len(f), len(n))
@@ -57,14 +59,6 @@ func (p *Peer) InFlight() int { return max(0, p.Max-p.Credits) }
 // Waiting is how many messages wait for a credit to be sent to the peer with.
 func (p *Peer) Waiting() int { return max(0, -p.Credits) }
 
-// fields appends the words of a line: a router's tables are read twenty times a second, into the same words.
-func fields(line []byte, to [][]byte) [][]byte {
-	for f := range bytes.FieldsSeq(line) {
-		to = append(to, f)
-	}
-	return to
-}
-
 // rows is how many rows a table has at most.
 func rows(b []byte) int { return bytes.Count(b, []byte("\n")) }
 
@@ -76,7 +70,7 @@ func table(b []byte, heading string, columns func(n int) bool, visit func(f [][]
 	for n := 1; len(b) > 0; n++ {
 		var line []byte
 		line, b, _ = bytes.Cut(b, []byte("\n"))
-		f := fields(line, row[:0])
+		f := collector.Fields(row[:0], line)
 		if len(f) == 0 || string(f[0]) == heading {
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"fairway/collector"
 )
 
 // Stat is one line of a stats file: how often, and the sum of what was counted. Min, Max and SumSq
@@ -56,7 +58,8 @@ func ParseStats(b []byte) ([]Stat, error) {
 
 // parseStat reads "name N samples [unit] min max sum sumsq", the numbers behind the unit optional.
 func parseStat(line []byte) (s Stat, ok bool, bad string) {
-	f := bytes.Fields(line)
+	var row [16][]byte
+	f := collector.Fields(row[:0], line)
 	if len(f) == 0 {
 		return s, false, ""
 	}

@@ -146,7 +146,7 @@ func lines(text []byte, each func(fields [][]byte) error) error {
 	for n := 1; len(text) > 0; n++ {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
-		fields := split(room[:0], line)
+		fields := collector.Fields(room[:0], line)
 		if len(fields) == 0 {
 			continue
 		}
@@ -156,23 +156,6 @@ func lines(text []byte, each func(fields [][]byte) error) error {
 		}
 	}
 	return nil
-}
-
-// split is bytes.Fields into given room.
-func split(room [][]byte, line []byte) [][]byte {
-	for i := 0; i < len(line); {
-		if line[i] == ' ' || line[i] == '\t' {
-			i++
-			continue
-		}
-		j := i
-		for j < len(line) && line[j] != ' ' && line[j] != '\t' {
-			j++
-		}
-		room = append(room, line[i:j])
-		i = j
-	}
-	return room
 }
 
 func decimal(b []byte) (v uint64, ok bool) {

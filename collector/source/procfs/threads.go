@@ -35,7 +35,7 @@ func (s *Source) threads(into *collector.Reading) error {
 		if err != nil {
 			continue // it has ended
 		}
-		f := split(nil, text)
+		f := collector.Fields(nil, text)
 		if len(f) < 3 {
 			return errors.New(name + ": want three numbers")
 		}
