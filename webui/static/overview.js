@@ -69,7 +69,7 @@ const slowness = [
   },
   {
     name: 'ms',
-    head: 'ms 10 s',
+    head: 'ms',
     title: 'time that an operation took its clients, last 10 s',
     num: true,
     text: r => millis(r.latency_seconds),
