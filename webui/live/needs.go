@@ -324,7 +324,8 @@ func moveText(p *remap.Plan, plans []remap.Plan, sit *remap.Situation) string {
 func rivalOf(p *remap.Plan, targets []topology.ForwarderID, plans []remap.Plan) string {
 	for i := range plans {
 		q := &plans[i]
-		if q.ID != p.ID && slices.ContainsFunc(q.Moves, func(m remap.Move) bool { return slices.Contains(targets, m.To) }) {
+		goes := func(m remap.Move) bool { return slices.Contains(targets, m.To) }
+		if q.ID != p.ID && slices.ContainsFunc(q.Moves, goes) {
 			return q.ID
 		}
 	}

@@ -126,7 +126,13 @@ export class Strip {
     this.cards = charts.map(c => {
       const parts = [...c.lines.map((_, i) => h(`span.line${i + 1}`)), h('span.unit')],
         box = h('div.plot');
-      const el = h(`section.card.mini${c.trend ? '.trend' : ''}`, null, h('h2', null, c.title), h('p.value', null, ...parts), box);
+      const el = h(
+        `section.card.mini${c.trend ? '.trend' : ''}`,
+        null,
+        h('h2', null, c.title),
+        h('p.value', null, ...parts),
+        box,
+      );
       return { ...c, parts, box, el };
     });
     this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
