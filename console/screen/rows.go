@@ -37,7 +37,7 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
 		{Name: "state", Title: "STATE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return s.StandingText(r) }},
-		{Name: BySlowness, Title: "SLOW", Width: slowColumn,
+		{Name: BySlowness, Title: "SLOW 10s", Width: slowColumn,
 			Number: func(r *api.ForwarderRow) *float64 { return slowness(s, r) },
 			Text:   func(r *api.ForwarderRow) string { return slowText(s, r) }},
 		{Name: Graph, Title: " 5 MIN, PEERS " + lowest(s), Width: slowWidth + 3,

@@ -48,8 +48,8 @@ func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
 	return oneCheck("others", remap.Green, "no other plan is moving these nodes")
 }
 
-// checkPromised warns of an earlier plan that waits and sends nodes to the same forwarder, where one of the two wants it
-// for its job alone: whichever is approved first, the other cannot be.
+// checkPromised warns of an earlier plan that waits and sends nodes to the same forwarder, where one of the two wants
+// it for its job alone: whichever is approved first, the other cannot be.
 func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
 	targets := remap.Targets(p.Moves)
 	for e := range t.unfinished {
@@ -61,8 +61,9 @@ func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
 		}
 		for _, m := range e.Moves {
 			if slices.Contains(targets, m.To) {
-				return oneCheck("promised", remap.Amber, fmt.Sprintf("%s waits, too, and moves nodes to %s: one of the two "+
-					"plans wants it for its job alone, so only one can be approved", e.ID, m.To))
+				return oneCheck("promised", remap.Amber, fmt.Sprintf(
+					"%s waits, too, and moves nodes to %s: one of the two plans wants it for its job alone, so only "+
+						"one can be approved", e.ID, m.To))
 			}
 		}
 	}

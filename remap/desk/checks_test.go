@@ -118,7 +118,7 @@ func TestNodesOverSeveralForwardersCanBeMoved(t *testing.T) {
 	}
 }
 
-// Of two plans that wait and exclude each other the later one says so; it is as any other when the first is no more.
+// Of two plans that wait and exclude each other the later one says so; it is as any other once the first was rejected.
 func TestAForwarderIsPromisedOnce(t *testing.T) {
 	m := newTestMachine(4, 3)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {

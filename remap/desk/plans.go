@@ -58,8 +58,8 @@ func (p *plans) Owners() map[topology.ForwarderID]topology.JobID { return *p.own
 // ones leaves both alone. The map is never changed.
 func (p *plans) Claims() map[topology.ForwarderID]topology.JobID { return *p.claims.Load() }
 
-// Promised returns the forwarders that plans send nodes to which are not there yet, with the newest such plan: they look
-// idle still. The map is never changed.
+// Promised returns the forwarders that plans send nodes to which are not there yet, with the newest such plan: they
+// look idle still. The map is never changed.
 func (p *plans) Promised() map[topology.ForwarderID]string { return *p.promised.Load() }
 
 // Plan returns one plan with its results, or ErrNotFound.

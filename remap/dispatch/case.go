@@ -133,8 +133,8 @@ func reached(s *remap.Situation) func(topology.ForwarderID) bool {
 
 // pool is the state of the forwarding layer for one job: idle are the healthy forwarders without
 // load that no other job uses or has claimed and no plan sends nodes to, those that nobody uses by default first, those
-// of one back end not together. Anomalous are, of the job's own, those that may not carry it: excluded, confirmed slow, without data,
-// dedicated to another job, or in front of a back end that is confirmed slow.
+// of one back end not together. Anomalous are, of the job's own, those that may not carry it: excluded, confirmed slow,
+// without data, dedicated to another job, or in front of a back end that is confirmed slow.
 func pool(s *remap.Situation, id topology.JobID, own []topology.ForwarderID, used map[topology.ForwarderID]bool,
 	claims map[topology.ForwarderID]topology.JobID, promised map[topology.ForwarderID]string) (p dfra.Pool) {
 	var shared []topology.ForwarderID

@@ -372,7 +372,7 @@ func TestASlowDefaultForwarderIsReplaced(t *testing.T) {
 }
 
 // What a plan that waits would fill is not proposed to a second job, and its decision says whose it is; another idle
-// forwarder is. When the plan is no more it is free again.
+// forwarder is. Once the plan was withdrawn it is free again.
 func TestTwoJobsAreNotSentToOneIdleForwarder(t *testing.T) {
 	m := newMachine(8, 2, 2)
 	m.busy["f1"], m.busy["f3"] = true, true

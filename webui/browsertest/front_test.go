@@ -55,6 +55,10 @@ func TestTheFirstPageAnswers(t *testing.T) {
 						`document.querySelector('section[aria-label=hottest] tbody td').textContent.startsWith(%q)`,
 						slow))
 				b.until("its minutes are drawn", `document.querySelector('section[aria-label=hottest] svg.spark .own')`)
+				if !js[bool](b, "(r => r.height > 40 && r.bottom <= innerHeight)(document.querySelector("+
+					"'.strip4 .trend canvas').getBoundingClientRect())") {
+					t.Error("since when clients wait is not on the first screen")
+				}
 				if js[bool](b, "document.documentElement.scrollWidth > innerWidth") {
 					t.Error("the page is wider than the screen")
 				}

@@ -3,6 +3,7 @@ package browsertest_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"image/png"
 	"os"
@@ -116,6 +117,45 @@ func TestGuide(t *testing.T) {
 		}
 		b.fits(p.name)
 	}
+}
+
+// TestGuideShowsAnEffect takes the guide's picture of what a move has brought: before, after, and what was expected by
+// the finding.
+func TestGuideShowsAnEffect(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s, slow := simsite.NewSlow(t, simsite.Options{})
+	s.Run(0)
+	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
+	var to topology.ForwarderID
+	for _, r := range get[api.Overview](s, "/api/v1/overview").Forwarders {
+		if r.State == api.StateIdle && r.Plan == "" && to == "" {
+			to = r.ID
+		}
+	}
+	res, body := post(s, "/api/v1/plans", simsite.OperatorSecret, api.ManualRemap{
+		Nodes: s.Situation().Observed.Clients(slow), To: to, Reason: "its jobs wait for it"})
+	var p api.PlanView
+	if err := json.Unmarshal(body, &p); err != nil || res.StatusCode != 200 {
+		t.Fatalf("%d %v %s", res.StatusCode, err, body)
+	}
+	if res, body := post(s, "/api/v1/plans/"+p.ID+"/approve", simsite.AdminSecret,
+		api.Decision{PreviewHash: p.PreviewHash, Reason: "agreed with olga"}); res.StatusCode != 200 {
+		t.Fatalf("%d %s", res.StatusCode, body)
+	}
+	doc, err := os.ReadFile(guideDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
+	b.says("olga (operator)")
+	b.key("t") // dark
+	b.key("t") // light
+	b.open("http://" + s.TCP + "/plans/" + p.ID)
+	b.until("before, after and what was expected have a bar each",
+		"document.querySelectorAll('.effect > div:nth-child(2) meter').length === 3")
+	b.says("as fast (expected")
+	b.until("it is judged", "/helped|no effect|worse/.test(document.querySelector('.effect').textContent)")
+	b.picture("guide-effect.png", ".effect", doc)
 }
 
 // picture checks one picture of the guide, and keeps it with -update.

@@ -14,8 +14,8 @@ import (
 )
 
 // needs are what waits for a person at now: findings that hurt somebody, who suffers most first, links that are not
-// what they were and hurt nobody yet, then the plans that belong to none of them. A finding that somebody looks after or
-// has silenced is not among them.
+// what they were and hurt nobody yet, then the plans that belong to none of them. A finding that somebody looks after
+// or has silenced is not among them.
 func needs(sit *remap.Situation, plans []remap.Plan, now time.Time) []api.Need {
 	out, used := []api.Need{}, map[string]bool{}
 	var early []api.Need                                        // hurt nobody yet
@@ -194,7 +194,8 @@ func urgent(f *anomaly.Finding, sit *remap.Situation, now time.Time) bool {
 		id := topology.ForwarderID(f.Node)
 		return sit.Clients[id]+sit.Sharing[id] > 0
 	}
-	return f.OfLink() || slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
+	return f.OfLink() ||
+		slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
 }
 
 // gravity orders needs: confirmed before suspected, then by the time that nodes lose in each second.
@@ -323,7 +324,8 @@ func moveText(p *remap.Plan, plans []remap.Plan, sit *remap.Situation) string {
 func rivalOf(p *remap.Plan, targets []topology.ForwarderID, plans []remap.Plan) string {
 	for i := range plans {
 		q := &plans[i]
-		if q.ID != p.ID && slices.ContainsFunc(q.Moves, func(m remap.Move) bool { return slices.Contains(targets, m.To) }) {
+		goes := func(m remap.Move) bool { return slices.Contains(targets, m.To) }
+		if q.ID != p.ID && slices.ContainsFunc(q.Moves, goes) {
 			return q.ID
 		}
 	}

@@ -122,7 +122,8 @@ func TestPlansToOneForwarderNameEachOther(t *testing.T) {
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{}})
 	plans := []remap.Plan{
 		{ID: "P-1", Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}},
-		{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "fwd1", To: "fwd7"}, {Node: "cn3", From: "fwd1", To: "fwd6"}}},
+		{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "fwd1", To: "fwd7"},
+			{Node: "cn3", From: "fwd1", To: "fwd6"}}},
 		{ID: "P-3", Moves: []remap.Move{{Node: "cn4", From: "fwd1", To: "fwd5"}}},
 	}
 	want := []string{"move cn1 to fwd7 (silent; P-2 wants it, too)",

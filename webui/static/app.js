@@ -94,7 +94,7 @@ const live = new Live({
 const pages = {
   overview: (_, q) => overviewPage(app, q),
   forwarders: async id => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
-  propose: async (_, q) => (await import('./plans.js?v=__V__')).proposePage(app, q),
+  propose: async (_, q) => (await import('./propose.js?v=__V__')).proposePage(app, q),
   plans: async (id, q) =>
     id
       ? (await import('./plans.js?v=__V__')).planPage(app, id)

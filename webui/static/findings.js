@@ -7,6 +7,7 @@ import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
 import { metricOf } from './metrics.js?v=__V__';
+import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
 /** @param {any} f */
@@ -246,75 +247,6 @@ export const actButtons = (app, keys) =>
   );
 
 /**
- * A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
- * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
- */
-export function reasonForm(app, done) {
-  const reason = /** @type {HTMLInputElement} */ (
-    h('input', { type: 'text', maxlength: 500, autocomplete: 'off' })
-  );
-  const label = h('label', null, ''),
-    form = h(
-      'form.field.reason',
-      { hidden: true },
-      label,
-      reason,
-      h('button', { type: 'submit' }, 'Send'),
-      h('button', { type: 'button', click: close }, 'Cancel'),
-    );
-  /** @type {((text: string) => Promise<any>)|null} null from it: nothing was sent */
-  let send = null;
-  let least = 0,
-    what = '';
-  function close() {
-    form.hidden = true;
-    /** @type {HTMLElement} */ (document.getElementById('page')).focus({ preventScroll: true });
-  }
-  reason.addEventListener('keydown', e => {
-    if (e.key === 'Escape') {
-      e.stopPropagation();
-      close();
-    }
-  });
-  form.addEventListener('submit', async e => {
-    e.preventDefault();
-    const text = reason.value.trim(),
-      letters = [...text].length;
-    if (!send) return;
-    if (letters < least) return setText(label, `${what} (${letters} of ${least} letters)`);
-    try {
-      const sent = await send(text);
-      close();
-      if (sent === null) return app.note('Nothing was sent.');
-      app.note('Done.');
-      await done?.();
-    } catch (err) {
-      app.note(`Refused: ${/** @type {Error} */ (err).message}`);
-      reason.focus();
-    }
-  });
-  return {
-    form,
-    /**
-     * @param {string} text
-     * @param {(text: string) => Promise<any>} f
-     * @param {{least?: number, value?: string, hint?: string}} o least: letters, as the server says
-     */
-    ask(text, f, o) {
-      what = text;
-      send = f;
-      least = o.least ?? 0;
-      setText(label, `${text} (${o.hint ?? `${least ? `${least} letters or more, ` : ''}kept in the audit`})`);
-      reason.setAttribute('aria-label', text);
-      reason.value = o.value ?? '';
-      form.hidden = false;
-      form.scrollIntoView({ block: 'nearest' });
-      reason.focus();
-    },
-  };
-}
-
-/**
  * Why somebody may not act here now; empty when he may.
  * @param {import('./app.js').App} app
  * @param {boolean} [fresh] what is on screen must not be old
@@ -326,7 +258,7 @@ export function refusal(app, fresh) {
 
 /**
  * Drains a forwarder, which excludes it from allocation, or takes it back: why, and then once whether.
- * @param {import('./app.js').App} app @param {ReturnType<typeof reasonForm>} form @param {string} node
+ * @param {import('./app.js').App} app @param {import('./reason.js').ReasonForm} form @param {string} node
  * @param {any} o what may be done with it
  */
 export function drain(app, form, node, o) {

@@ -6,7 +6,8 @@ import { canaryWords, clientColumns, lifeWords, storageColumns } from './forward
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { actButtons, drain, reasonForm } from './findings.js?v=__V__';
+import { actButtons, drain } from './findings.js?v=__V__';
+import { reasonForm } from './reason.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';

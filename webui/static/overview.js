@@ -59,8 +59,10 @@ function slower(r) {
 const slowness = [
   {
     name: 'slow',
-    head: 'SLOW',
-    title: 'how many times as long operations take as on its peers at the same load; confirmed first',
+    head: 'SLOW 10 s',
+    title:
+      'how many times as long operations took as on its peers in the last 10 s; confirmed first. ' +
+      "A finding's sentence is of more seconds",
     num: true,
     text: slower,
     value: r => rank(r),

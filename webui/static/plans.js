@@ -1,32 +1,14 @@
-// Plans: the list, one plan with its preview, approval and progress, and proposing one by hand.
+// Plans: the list, and one plan with its preview, approval and progress.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, mega, ratio } from './format.js?v=__V__';
+import { age, clock, counted } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { listFilter } from './lists.js?v=__V__';
-import { standing } from './levels.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
-import { moved } from './metrics.js?v=__V__';
 import { needOf, victimLines } from './needs.js?v=__V__';
-
-/**
- * A rule for a reason: at least so many letters, as the server says.
- * @param {import('./app.js').App} app @param {HTMLInputElement} field
- * @param {() => number} least
- */
-function reasonRule(app, field, least) {
-  const write = () => `Write a reason of ${least()} letters or more first.`;
-  const enough = () => [...field.value.trim()].length >= least();
-  field.addEventListener('input', () => enough() && app.unnote(write()));
-  return () => {
-    if (enough()) return true;
-    app.note(write());
-    field.focus();
-    return false;
-  };
-}
+import { reasonRule } from './reason.js?v=__V__';
 
 /**
  * @param {import('./app.js').App} app @param {URLSearchParams} q
@@ -427,154 +409,4 @@ function checkLines(all) {
       ...other.map(line),
     ];
   });
-}
-
-/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
-export async function proposePage(app, q) {
-  const from = q.get('from') ?? '';
-  const d = await get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`);
-  const job = q.get('job');
-  const wanted = job
-    ? ((await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [])
-    : (q.get('nodes') ?? '').split(',').filter(Boolean);
-  const nodes = d.client_nodes
-    .map((/** @type {any} */ c) => c.id)
-    .filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
-  const targets = new Table(
-    [
-      { name: 'node', head: 'TO', text: r => r.id },
-      { name: 'state', head: 'STATE', text: r => standing(r.state, r.busy) },
-      { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
-      {
-        name: 'bw',
-        head: 'MB/s',
-        num: true,
-        text: r => mega(moved(r)),
-        value: r => moved(r) ?? 0,
-      },
-      { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
-      { name: 'plan', head: 'PLAN THAT WAITS', text: r => r.plan ?? '' },
-    ],
-    {
-      id: r => r.id,
-      sort: 'bw',
-      reverse: true,
-      tie: r => (r.plan ? 0 : 1), // what a plan would fill is not idle for long
-      caption: 'forwarders to move to, the least busy first',
-    },
-  );
-  const reason = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'text',
-      id: 'why',
-      maxlength: 500,
-      autocomplete: 'off',
-      keydown: (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === 'Enter') {
-          e.preventDefault();
-          if (!send.disabled) propose();
-        }
-      },
-    })
-  );
-  const hasReason = reasonRule(app, reason, () => app.session.reason_letters);
-  const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
-  const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
-  const error = h('p.error', { role: 'alert', hidden: true }),
-    chosen = h('p');
-  const el = h(
-    'div',
-    null,
-    h('h1', null, `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
-    h(
-      'p.dim',
-      null,
-      nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`,
-    ),
-    h('div.clients', null, targets.el),
-    chosen,
-    h(
-      'div.field',
-      null,
-      h('label', { for: 'why' }, `Reason (kept in the audit, ${app.session.reason_letters} letters or more):`),
-      reason,
-    ),
-    h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')),
-    error,
-    h('div.actions', null, h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
-    h(
-      'p.dim',
-      null,
-      app.may()
-        ? 'Nothing moves before somebody else approves the plan.'
-        : 'You may look, not propose: only operators do. Sign in with i.',
-    ),
-  );
-  targets.table.addEventListener('click', e => {
-    const i = [...targets.body.children].indexOf(
-      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
-    );
-    if (i >= 0) {
-      targets.select(targets.shown[i].id);
-      draw();
-    }
-  });
-  function draw() {
-    setText(
-      chosen,
-      targets.selected
-        ? `${shorten(nodes)}  ${from} -> ${targets.selected}`
-        : 'Choose the forwarder to move to: arrows or a click.',
-    );
-    send.disabled = !app.may() || !nodes.length || !targets.selected;
-  }
-  async function propose() {
-    error.hidden = true;
-    if (!hasReason()) return;
-    send.disabled = true;
-    try {
-      const p = await post('/api/v1/plans', {
-        nodes,
-        to: targets.selected,
-        reason: reason.value.trim(),
-        force: force.checked,
-      });
-      app.go(`/plans/${p.id}`);
-    } catch (err) {
-      error.hidden = false;
-      setText(error, /** @type {Error} */ (err).message);
-      draw();
-    }
-  }
-  /** @param {number} by */
-  const move = by => {
-    targets.move(by);
-    draw();
-  };
-  draw();
-  return {
-    title: 'propose',
-    el,
-    update(o) {
-      targets.update(
-        o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['drained', 'silent'].includes(r.state)),
-      );
-      draw();
-    },
-    keys: {
-      ...rowKeys(move, 'choose'),
-      Enter: ['write the reason', () => reason.focus()],
-      f: [
-        'force',
-        () => {
-          force.checked = !force.checked;
-        },
-      ],
-    },
-  };
-}
-
-/** @param {string[]} names */
-function shorten(names) {
-  return names.length <= 8 ? names.join(' ') : `${names.slice(0, 8).join(' ')} and ${names.length - 8} more`;
 }

@@ -7,11 +7,13 @@ import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
 import { sharedCursor, stepOf, words } from './range.js?v=__V__';
 
-const HIGH = 104;
+const HIGH = 104,
+  LOW = 62; // of the chart that stands before all else on a phone
+const phone = matchMedia('(max-width: 600px)');
 
 /**
  * @typedef {{name: string, of: (s: any, scale: number) => number|null|undefined}} Line
- * @typedef {{title: string, unit: string, lines: Line[]}} Chart
+ * @typedef {{title: string, unit: string, lines: Line[], trend?: boolean}} Chart trend: on a phone it is first
  * @type {Chart[]}
  */
 const charts = [
@@ -28,6 +30,7 @@ const charts = [
   {
     title: 'client latency',
     unit: 'ms',
+    trend: true,
     lines: [
       { name: 'p95', of: s => milli(s.latency_p95_seconds) },
       { name: 'p50', of: s => milli(s.latency_p50_seconds) },
@@ -42,6 +45,9 @@ const mean = line => {
   return known.length ? known.reduce((a, b) => a + b) / known.length : null;
 };
 const milli = (/** @type {any} */ v) => over(v, 1e-3);
+
+/** @param {Chart} c */
+const high = c => (c.trend && phone.matches ? LOW : HIGH);
 
 const USUAL = '15m',
   LIVE = 900, // seconds that the live feed covers
@@ -120,7 +126,13 @@ export class Strip {
     this.cards = charts.map(c => {
       const parts = [...c.lines.map((_, i) => h(`span.line${i + 1}`)), h('span.unit')],
         box = h('div.plot');
-      const el = h('section.card.mini', null, h('h2', null, c.title), h('p.value', null, ...parts), box);
+      const el = h(
+        `section.card.mini${c.trend ? '.trend' : ''}`,
+        null,
+        h('h2', null, c.title),
+        h('p.value', null, ...parts),
+        box,
+      );
       return { ...c, parts, box, el };
     });
     this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
@@ -200,7 +212,7 @@ export class Strip {
         return new uPlot(
           {
             width: Math.max(120, c.box.clientWidth),
-            height: HIGH,
+            height: high(c),
             padding: [6, 6, 0, 0],
             legend: { show: false },
             cursor: shared.cursor,
@@ -258,7 +270,10 @@ export class Strip {
   }
 
   size() {
-    this.plots.forEach((p, i) => p?.setSize({ width: Math.max(120, this.cards[i].box.clientWidth), height: HIGH }));
+    this.plots.forEach((p, i) => {
+      const c = this.cards[i];
+      p?.setSize({ width: Math.max(120, c.box.clientWidth), height: high(c) });
+    });
   }
 
   /** The numbers: those under the cursor, else the mean of the last ten seconds. @param {any} c @param {any} u */
