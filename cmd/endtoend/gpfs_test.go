@@ -46,6 +46,7 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 			if f.Node != "gw2" {
 				t.Errorf("accused is %s: %s", f.Node, f.Sentence)
 			}
+			t.Log(f.Sentence)
 		}
 		return len(all) > 0
 	})
@@ -75,6 +76,7 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.fairway("remap", "cn2,cn6", "--to", "gw3", "--reason", "looked at alone")
 	text := s.preview("P-000005")
 	for _, want := range []string{"10.2.3.2 moves from gw2 to gw3 with all its clients: cn2, cn6",
+		"gw2 has no address left, and is suspended (mmces node suspend)",
 		"with NFSv4, I/O stops for up to 90 s", "policy is even-coverage: the system may move the address back"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the preview does not say %q:\n%s", want, text)
@@ -83,6 +85,9 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.fairway("plan", "reject", "P-000005", "--reason", "looked at")
 	if text, err := s.move("P-000006"); err != nil || !strings.Contains(text, "verified 2") {
 		t.Errorf("the plan ended with %v\n%s", err, text)
+	}
+	if got := s.suspended(); got != "gw2" {
+		t.Errorf("suspended is %q, want gw2", got)
 	}
 	a := s.truth()
 	s.until("the data of the moved nodes crosses gw3", func() bool {
@@ -102,8 +107,8 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.demo("mend", "gw2")
 	s.fairway("plan", "rollback", "P-000006", "--reason", "its link is well again")
 	s.planned("P-000006", remap.RolledBack)
-	if now := s.addresses(); now != was {
-		t.Errorf("after the roll back the addresses are\n%s\nthey were\n%s", now, was)
+	if now := s.addresses(); now != was || s.suspended() != "" {
+		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now, was)
 	}
 	s.until("gw2 moves data again", func() bool { return bytesOf(s.nodes("forwarder")["gw2"]) > 0 })
 	s.demo("tool", "gw1", "mmces", "node", "suspend", "-N", "gw2.model")
@@ -111,6 +116,18 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 		f := s.nodes("compute")["cn2"].Forwarder
 		return f != "gw2" && f != ""
 	})
+}
+
+// suspended are the protocol nodes that mmces lists as suspended.
+func (s *site) suspended() string {
+	s.t.Helper()
+	var names []string
+	for line := range strings.Lines(string(s.demo("tool", "gw1", "mmces", "node", "list"))) {
+		if f := strings.Fields(line); len(f) > 2 && f[len(f)-1] == "Suspended" {
+			names = append(names, strings.TrimSuffix(f[1], ".model"))
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // preview is what a plan's preview and its checks say.
