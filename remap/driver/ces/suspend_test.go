@@ -78,7 +78,9 @@ func TestANodeIsSuspendedAndTakenBack(t *testing.T) {
 			return results
 		}
 		move := func(d *Driver, p remap.Plan, report func(remap.Result)) error { return d.Apply(t.Context(), p, report) }
-		back := func(d *Driver, p remap.Plan, report func(remap.Result)) error { return d.Restore(t.Context(), p, report) }
+		back := func(d *Driver, p remap.Plan, report func(remap.Result)) error {
+			return d.Restore(t.Context(), p, report)
+		}
 		all := remap.Plan{ID: "P-1", Moves: allMoves}
 
 		c.rate["cn4"] = 0 // 10.2.3.2 has moved, and is not verified
