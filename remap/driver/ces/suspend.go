@@ -171,8 +171,8 @@ func (d *Driver) takeBack(ctx context.Context, p *remap.Plan) (was wire.Addresse
 		return was, nil, refused // the moves themselves will say so
 	}
 	for _, f := range left {
-		if !isSuspended(was.Flags[f]) {
-			continue
+		if was.Flags[f] == "" {
+			continue // its agent knows whether it was suspended for a plan
 		}
 		if _, err := d.suspend(ctx, p, f, false); err != nil {
 			refused[f] = err

@@ -130,7 +130,8 @@ func (m *Mover) Suspend(ctx context.Context, o wire.SuspendOrder) (a wire.Addres
 		return a, err
 	}
 	flags, listed := a.Flags[o.Forwarder]
-	switch is := isSuspended(flags); {
+	// Another release may have another word: of a node that was suspended for a plan any flag is it.
+	switch is := isSuspended(flags) || plan != "" && flags != ""; {
 	case !listed:
 		return a, fmt.Errorf("mmces node list does not have %s (%s)", o.Forwarder, name)
 	case is && plan == "":
@@ -157,10 +158,11 @@ func (m *Mover) Suspend(ctx context.Context, o wire.SuspendOrder) (a wire.Addres
 	if err := m.tables(ctx, &a); err != nil {
 		return a, errors.Join(ran, err) // it may be suspended: the note stays
 	}
-	if is := isSuspended(a.Flags[o.Forwarder]); is != o.Suspended {
+	now := a.Flags[o.Forwarder]
+	if is := isSuspended(now) || o.Suspended && now != "" && now != flags; is != o.Suspended {
 		if ran == nil {
 			ran = fmt.Errorf("mmces node %s reported success, and mmces node list has %s with the flags %q", verb,
-				o.Forwarder, a.Flags[o.Forwarder])
+				o.Forwarder, now)
 		}
 		if !is {
 			err = m.hold("")

@@ -48,6 +48,9 @@ func (n *nodes) run(_ context.Context, argv ...string) ([]byte, error) {
 		if strings.HasPrefix(verb, "suspend") {
 			n.flags[0] = "Suspended"
 		}
+		if n.trick == "otherword" && n.flags[0] != "none" {
+			n.flags[0] = "Off"
+		}
 		return nil, nil
 	}
 	return nil, errors.New("usage: " + line)
@@ -100,6 +103,8 @@ func TestSuspend(t *testing.T) {
 		"by another one":             {"ces2", "", "Suspended none none none", false, true, "not by fairway", false},
 		"of another one, back":       {"ces2", "", "Failed,Suspended none none none", false, false, "not by fairway", false},
 		"ended by another one":       {"ces2", "", "none none none none", true, false, "", false},
+		"another word for it":        {"ces2", "otherword", "none none none none", false, true, "", true},
+		"another word, back":         {"ces2", "otherword", "Off none none none", true, false, "", false},
 		"it has an address":          {"ces1", "", "none none none none", false, true, "it has 10.2.3.1", false},
 		"too few others":             {"ces2", "", "none none Suspended Failed", false, true, "1 other nodes take", false},
 		"an address is not well":     {"ces4", "", "none none none Failed", false, true, `flags "Failed": mend`, false},
