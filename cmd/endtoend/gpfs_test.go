@@ -3,6 +3,8 @@ package endtoend
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -46,6 +48,7 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 			if f.Node != "gw2" {
 				t.Errorf("accused is %s: %s", f.Node, f.Sentence)
 			}
+			t.Log(f.Sentence)
 		}
 		return len(all) > 0
 	})
@@ -75,6 +78,7 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.fairway("remap", "cn2,cn6", "--to", "gw3", "--reason", "looked at alone")
 	text := s.preview("P-000005")
 	for _, want := range []string{"10.2.3.2 moves from gw2 to gw3 with all its clients: cn2, cn6",
+		"gw2 has no address left, and is suspended (mmces node suspend)",
 		"with NFSv4, I/O stops for up to 90 s", "policy is even-coverage: the system may move the address back"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the preview does not say %q:\n%s", want, text)
@@ -83,6 +87,9 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.fairway("plan", "reject", "P-000005", "--reason", "looked at")
 	if text, err := s.move("P-000006"); err != nil || !strings.Contains(text, "verified 2") {
 		t.Errorf("the plan ended with %v\n%s", err, text)
+	}
+	if got := s.suspended(); got != "gw2" {
+		t.Errorf("suspended is %q, want gw2", got)
 	}
 	a := s.truth()
 	s.until("the data of the moved nodes crosses gw3", func() bool {
@@ -102,8 +109,8 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.demo("mend", "gw2")
 	s.fairway("plan", "rollback", "P-000006", "--reason", "its link is well again")
 	s.planned("P-000006", remap.RolledBack)
-	if now := s.addresses(); now != was {
-		t.Errorf("after the roll back the addresses are\n%s\nthey were\n%s", now, was)
+	if now := s.addresses(); now != was || s.suspended() != "" {
+		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now, was)
 	}
 	s.until("gw2 moves data again", func() bool { return bytesOf(s.nodes("forwarder")["gw2"]) > 0 })
 	s.demo("tool", "gw1", "mmces", "node", "suspend", "-N", "gw2.model")
@@ -111,6 +118,18 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 		f := s.nodes("compute")["cn2"].Forwarder
 		return f != "gw2" && f != ""
 	})
+}
+
+// suspended are the protocol nodes that mmces lists as suspended.
+func (s *site) suspended() string {
+	s.t.Helper()
+	var names []string
+	for line := range strings.Lines(string(s.demo("tool", "gw1", "mmces", "node", "list"))) {
+		if f := strings.Fields(line); len(f) > 2 && f[len(f)-1] == "Suspended" {
+			names = append(names, strings.TrimSuffix(f[1], ".model"))
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // preview is what a plan's preview and its checks say.
@@ -184,5 +203,80 @@ func TestJobsOnGPFSAreDispatched(t *testing.T) {
 	s.planned("P-000002", remap.Restored)
 	if now := s.addresses(); now != was {
 		t.Errorf("the addresses are\n%s\nthey were\n%s", now, was)
+	}
+}
+
+// TestSuspendedProtocolNode: mmdiag hangs on one protocol node, prints something else on another and is not there on a
+// third, which costs nothing else of them; the slow fourth is named with what it waits for. A suspend that does nothing
+// or is refused leaves no plan verified, and the plan can be completed. What somebody else has suspended takes no
+// address, and stays suspended after the roll back.
+func TestSuspendedProtocolNode(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t, "--layer", "gpfs")
+	s.demo("trick", "gw1", "hang", "mmdiag")
+	s.demo("trick", "gw3", "lie", "mmdiag")
+	if err := os.Remove(filepath.Join(s.dir, "bin", "gw4", "mmdiag")); err != nil {
+		t.Fatal(err)
+	}
+	s.until("every client is where its address is", s.on("gw2"))
+	s.until("the detector has seen the site healthy", func() bool { return s.truth().Seconds > 45 })
+	s.demo("fault", "link", "gw2", "0.004")
+	s.until("gw2 is found, with what it waits for", func() bool {
+		for _, f := range s.accused() {
+			if f.Node != "gw2" {
+				t.Errorf("accused is %s: %s", f.Node, f.Sentence)
+			}
+			if strings.Contains(f.Sentence, "its longest waiter in GPFS waits ") &&
+				strings.Contains(f.Sentence, "'for I/O completion on disk dm-1', which is for the disks behind it") {
+				return true
+			}
+		}
+		return false
+	})
+	for name, n := range s.nodes("forwarder") {
+		if name != "gw2" && bytesOf(n) == 0 {
+			t.Errorf("beside its mmdiag the bytes of %s are missing", name)
+		}
+	}
+	s.demo("trick")
+	s.demo("tool", "gw1", "mmces", "node", "suspend", "-N", "gw4.model") // somebody else
+	s.until("10.2.3.4 has moved", func() bool { return s.nodes("compute")["cn4"].Forwarder != "gw4" })
+	was := s.addresses()
+	s.fairway("remap", "cn2,cn6", "--to", "gw4", "--reason", "looked at alone")
+	if text := s.preview("P-000001"); !strings.Contains(text, "gw4 is suspended and takes no addresses") {
+		t.Errorf("the preview is\n%s", text)
+	}
+	s.fairway("plan", "reject", "P-000001", "--reason", "looked at")
+
+	s.demo("trick", "", "ignore", "node suspend")
+	if text, err := s.move("P-000002"); err == nil || !strings.Contains(text, "may move it back: gw2: ") ||
+		!strings.Contains(text, "mmces node suspend reported success, and mmces node list has gw2 with the flags") {
+		t.Errorf("a suspend that does nothing: %v\n%s", err, text)
+	}
+	s.demo("trick")
+	if now := s.suspended(); now != "gw4" {
+		t.Errorf("suspended are %q", now)
+	}
+	s.fairway("plan", "rollback", "P-000002", "--reason", "once more")
+	s.planned("P-000002", remap.RolledBack)
+	if now := s.addresses(); now != was {
+		t.Errorf("after the first roll back the addresses are\n%s\nthey were\n%s", now, was)
+	}
+	if text, err := s.move("P-000003"); err != nil || s.suspended() != "gw2 gw4" {
+		t.Errorf("suspended are %q: %v\n%s", s.suspended(), err, text)
+	}
+	s.demo("mend", "gw2")
+	s.demo("trick", "", "busy", "node resume")
+	s.fairway("plan", "rollback", "P-000003", "--reason", "its link is well again")
+	s.until("the roll back says what keeps it", func() bool {
+		return strings.Contains(string(s.fairway("plan", "show", "P-000003")), "locked by another command")
+	})
+	s.demo("trick")
+	s.until("it is rolled back", func() bool {
+		text := string(s.fairway("plan", "show", "P-000003"))
+		return strings.Contains(text, "rolled_back") || strings.Contains(text, "rolled back")
+	})
+	if now := s.addresses(); now != was || s.suspended() != "gw4" {
+		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now, was)
 	}
 }

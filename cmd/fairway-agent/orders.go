@@ -37,7 +37,7 @@ const (
 type Orders struct {
 	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
 	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet, remount; or ces."`
-	Allow   []string   `toml:"allow" help:"Networks (10.1.0.0/16) and host names of forwarders; empty: any."`
+	Allow   []string   `toml:"allow" help:"Networks and names of forwarders, by ces networks of addresses; empty: any."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
 	LNet    LNetOpt    `toml:"lnet"`
 	Remount RemountOpt `toml:"remount"`
@@ -71,7 +71,8 @@ func (c *Config) validateOrders() error {
 	if !o.Enabled {
 		return nil
 	}
-	if _, err := topology.ParseAllowed(o.Allow); err != nil {
+	allowed, err := topology.ParseAllowed(o.Allow)
+	if err != nil {
 		return fmt.Errorf("orders.allow: %w", err)
 	}
 	switch o.By {
@@ -99,6 +100,10 @@ func (c *Config) validateOrders() error {
 		if c.Role != topology.Forwarder.String() || len(o.Forwarders) == 0 {
 			return errors.New("orders.by = \"ces\" is for protocol nodes (role = \"forwarder\"), and " +
 				"orders.forwarders is required: by forwarder, its name in CES")
+		}
+		if allowed.Names() {
+			return errors.New("orders.allow has a host name: by ces it takes networks of the addresses that may be " +
+				"moved; the nodes that they may be moved to are those of orders.forwarders")
 		}
 	default:
 		was := map[string]string{"fwdmount": byMount9p, "relay": byTCPProxy, "lnetroute": byLNet, "mount": byRemount}
@@ -164,7 +169,11 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 		maps.Copy(out, router.Handlers(c.Orders.Enabled && c.Orders.By == byLNet))
 	}
 	if c.Orders.Enabled && c.Orders.By == byCES {
-		maps.Copy(out, (&ces.Mover{Nodes: c.Orders.forwarders()}).Handlers())
+		moves := (&ces.Mover{Nodes: c.Orders.forwarders(),
+			Journal: filepath.Join(c.Spool.Dir, "ces-suspended.json")}).Handlers()
+		moves[wire.OrderMoveAddress] = c.Orders.checkedAddress(moves[wire.OrderMoveAddress])
+		moves[wire.OrderSuspend] = c.forThisNode(moves[wire.OrderSuspend])
+		maps.Copy(out, moves)
 	}
 	if r := c.Source.Queue; r.Tables {
 		for kind, at := range map[string][2]string{
@@ -217,6 +226,23 @@ func (o *Orders) checked(move stream.OrderHandler) stream.OrderHandler {
 		}
 		if err := allowed.Check(r.Addr); err != nil {
 			return nil, fmt.Errorf("order %s: %w", order.ID, err)
+		}
+		return move(ctx, order)
+	}
+}
+
+// checkedAddress refuses to move addresses that are not among those that may be: a protocol node can move each of the
+// cluster's, also those of others than fairway's clients.
+func (o *Orders) checkedAddress(move stream.OrderHandler) stream.OrderHandler {
+	allowed, _ := topology.ParseAllowed(o.Allow) // validated
+	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
+		var m wire.MoveAddressOrder
+		if err := json.Unmarshal(order.Body, &m); err != nil {
+			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
+		}
+		if err := allowed.Check(m.Address); err != nil {
+			return nil, fmt.Errorf("order %s: %.60q is not among the addresses that may be moved (orders.allow)",
+				order.ID, m.Address)
 		}
 		return move(ctx, order)
 	}

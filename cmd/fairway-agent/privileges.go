@@ -39,6 +39,9 @@ func (c *Config) needs() []need {
 		out = append(out, need{cap.NET_BIND_SERVICE, by}) // a port below 1024
 	case byLNet:
 		out = append(out, need{cap.NET_ADMIN, by}, need{cap.SYS_ADMIN, by}) // lnetctl
+	case byCES:
+		// Addresses of the node's interfaces, and files of the users that its services run as.
+		out = append(out, need{cap.NET_ADMIN, by}, need{cap.DAC_OVERRIDE, by})
 	case byRemount:
 		// mount(8), and NFS servers that take requests of ports below 1024 alone.
 		out = append(out, need{cap.SYS_ADMIN, by}, need{cap.NET_BIND_SERVICE, by})

@@ -30,6 +30,9 @@ func ParseAllowed(list []string) (a Allowed, err error) {
 	return a, nil
 }
 
+// Names says whether a host name is among them.
+func (a Allowed) Names() bool { return len(a.hosts) > 0 }
+
 // Check returns why a forwarder's HOST:PORT may not be gone to; nil when it may. A name is compared, not looked up.
 func (a Allowed) Check(addr string) error {
 	if len(a.networks) == 0 && len(a.hosts) == 0 {

@@ -122,7 +122,7 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 		return nil, err
 	}
 	var how []string
-	routes := d.cfg.Routes()
+	routes, gone := d.cfg.Routes(), map[string]bool{}
 	for _, u := range units {
 		if err := u.others(routes); err != nil {
 			return nil, err
@@ -132,12 +132,22 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 			return nil, fmt.Errorf("%s: mmces lists it at %q, and %s has it: look there before anything is moved",
 				u.address, says, from)
 		}
+		if isSuspended(table.Flags[u.to]) {
+			return nil, fmt.Errorf("%s is suspended and takes no addresses (mmces node list): roll back the plan that "+
+				"has done it, or end it by mmces node resume", u.to)
+		}
+		gone[u.address] = true
 		var names []string
 		for _, m := range u.moves {
 			names = append(names, string(m.Node))
 		}
 		how = append(how, fmt.Sprintf("%s moves from %s to %s with all its clients: %s, and any without an agent",
 			u.address, from, u.to, strings.Join(names, ", ")))
+	}
+	for _, f := range leaves(p.Moves) {
+		if _, says := d.suspends(&p, f, &table, gone); says != "" {
+			how = append(how, says)
+		}
 	}
 	return append(how, "NFSv3 clients repeat what was not answered, and go on; with NFSv4, I/O stops for up to 90 s, "+
 		"until the new node's grace period is over, and open files and locks depend on the state that the nodes share",
@@ -156,18 +166,36 @@ func policySentence(policy string) string {
 		"protocol node leaves or comes", policy)
 }
 
-// Apply moves each address and watches its clients' traffic.
+// Apply moves each address, watches its clients' traffic, and suspends a node that has no address left.
 func (d *Driver) Apply(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	report, suspend := d.keepOff(ctx, &p, report)
 	moved, err := d.each(ctx, p, p.Moves, true, report)
 	d.verify(ctx, moved, report)
+	suspend()
 	return err
 }
 
-// Restore moves each address back.
+// Restore has the nodes that were suspended take addresses again, and moves each address back.
 func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Result)) error {
+	was, again, refused := d.takeBack(ctx, &p)
+	p.Moves = slices.DeleteFunc(slices.Clone(p.Moves), func(m remap.Move) bool {
+		why := refused[m.From]
+		if why != nil {
+			report(remap.Result{Node: m.Node, Error: why.Error(), At: time.Now(), Tries: 1})
+		}
+		return why != nil
+	})
 	moved, err := d.each(ctx, p, driver.Back(p.Moves), false, report)
+	own := map[string]topology.ForwarderID{}
 	for _, u := range moved {
-		u.report(report, "")
+		own[u.address] = u.to
+	}
+	why := ""
+	if settled := d.settle(ctx, &p, &was, again, own); settled != nil {
+		why = settled.Error()
+	}
+	for _, u := range moved {
+		u.report(report, why)
 	}
 	return err
 }
@@ -244,7 +272,12 @@ func (d *Driver) ask(ctx context.Context, best topology.NodeID, kind, plan strin
 		}
 		to = d.cfg.Forwarders()[i]
 	}
-	return driver.Ask[wire.AddressesAnswer](ctx, d.agents, to, kind, plan, body)
+	return d.askOf(ctx, to, kind, plan, body)
+}
+
+func (d *Driver) askOf(ctx context.Context, n topology.NodeID, kind, plan string, body any) (wire.AddressesAnswer,
+	error) {
+	return driver.Ask[wire.AddressesAnswer](ctx, d.agents, n, kind, plan, body)
 }
 
 // Observe asks the cluster's table where the nodes' addresses are. A node without an address is absent, and the error

@@ -3,6 +3,7 @@ package ces
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ type cluster struct {
 	hung    map[string]chan struct{}
 	rate    map[topology.NodeID]float64 // bytes a second; 4,096 to an operation
 	policy  string
+	flags   map[topology.ForwarderID]string
+	resumed func() // what the system does when a node takes addresses again
+	refuses string // to suspend or to end it
 }
 
 func newCluster(clients, addresses int) *cluster {
@@ -50,7 +54,7 @@ func (c *cluster) locked(do func()) { c.mu.Lock(); defer c.mu.Unlock(); do() }
 
 func (c *cluster) handlers() map[string]stream.OrderHandler {
 	answer := func() (json.RawMessage, error) {
-		return json.Marshal(wire.AddressesAnswer{At: c.table, Policy: c.policy})
+		return json.Marshal(wire.AddressesAnswer{At: c.table, Policy: c.policy, Flags: c.flags})
 	}
 	return map[string]stream.OrderHandler{
 		wire.OrderAddresses: func(context.Context, wire.Order) (json.RawMessage, error) {
@@ -83,6 +87,23 @@ func (c *cluster) handlers() map[string]stream.OrderHandler {
 			}
 			if c.table[m.Address] = m.Forwarder; !c.lies {
 				c.kernels[m.Address] = m.Forwarder
+			}
+			return answer()
+		},
+		wire.OrderSuspend: func(_ context.Context, o wire.Order) (json.RawMessage, error) {
+			var m wire.SuspendOrder
+			if err := json.Unmarshal(o.Body, &m); err != nil {
+				return nil, err
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.refuses != "" {
+				return nil, errors.New(c.refuses)
+			}
+			if c.flags[m.Forwarder] = ""; m.Suspended {
+				c.flags[m.Forwarder] = wire.Suspended
+			} else if c.resumed != nil {
+				c.resumed()
 			}
 			return answer()
 		}}

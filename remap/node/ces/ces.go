@@ -3,6 +3,8 @@
 //
 //	mmces address list
 //	mmces address move --ces-ip 10.2.3.1 --ces-node ces2
+//	mmces node list
+//	mmces node suspend -N ces2
 //	mmlscluster --ces
 //
 // Commands and output are those of IBM's manual and of published samples; no real cluster was at hand.
@@ -32,6 +34,8 @@ type Mover struct {
 	// Nodes are by forwarder what CES calls it.
 	Nodes map[topology.ForwarderID]string
 	Run   node.Command // nil: node.Exec
+	// Journal is the file that says for which plan this node is suspended; "": it never is.
+	Journal string
 }
 
 // lookedFor is how long an answer of the cluster stands for others who ask: everybody who looks at a plan does, and
@@ -79,6 +83,16 @@ func (m *Mover) Handlers() map[string]stream.OrderHandler {
 				return m.Move(ctx, order)
 			})
 		},
+		wire.OrderSuspend: func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+			var order wire.SuspendOrder
+			if err := json.Unmarshal(o.Body, &order); err != nil {
+				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+			}
+			return held(ctx, func() (wire.AddressesAnswer, error) {
+				looked = time.Time{}
+				return m.Suspend(ctx, order)
+			})
+		},
 	}
 }
 
@@ -112,7 +126,10 @@ func (m *Mover) Look(ctx context.Context) (a wire.AddressesAnswer, err error) {
 		return a, fmt.Errorf("mmlscluster --ces: no line \"Address distribution policy\" in %.200q: "+
 			"whether the system moves addresses by itself is not known", out)
 	}
-	return a, nil
+	if a.Flags, err = m.flags(ctx); err != nil && ctx.Err() == nil {
+		err = nil // not known: nothing is suspended then, and addresses can be moved as well
+	}
+	return a, err
 }
 
 // table is what mmces lists. A node that is not among the forwarders is under its own name.

@@ -119,16 +119,16 @@ func TestLooksAreShared(t *testing.T) {
 				t.Errorf("%+v, %v, ran %q, want %s after %d", a, err, c.ran, at, commands)
 			}
 		}
-		look(2, "gw1")
+		look(3, "gw1")
 		c.at = "ces2" // by another hand
 		look(0, "gw1")
 		time.Sleep(lookedFor)
-		look(2, "gw2")
+		look(3, "gw2")
 		b := []byte(`{"address":"10.2.3.1","forwarder":"gw1"}`)
 		if _, err := orders[wire.OrderMoveAddress](t.Context(), wire.Order{Body: b}); err != nil {
 			t.Fatal(err)
 		}
-		look(2, "gw1")
+		look(3, "gw1")
 	})
 }
 

@@ -43,3 +43,37 @@ func CESCluster(cluster, policy string) string {
 		"  Shared root directory:                /gpfs/ces\n  Enabled Services:                     NFS\n"+
 		"  Log level:                            0\n  Address distribution policy:          %s\n\n", cluster, policy)
 }
+
+// CESNode is a row of "mmces node list".
+type CESNode struct{ Name, Flags string }
+
+// CESNodes is what "mmces node list" prints.
+func CESNodes(rows []CESNode) string {
+	var b strings.Builder
+	line := func(cells ...any) { fmt.Fprintf(&b, "%-13v %-11s %-13s %s\n", cells...) }
+	line("Node Number", "Node Name", "Node Groups", "Node Flags")
+	line(strings.Repeat("-", 13), strings.Repeat("-", 11), strings.Repeat("-", 13), strings.Repeat("-", 12))
+	for i, r := range rows {
+		line(i+1, r.Name, "", r.Flags)
+	}
+	return b.String()
+}
+
+// Waiter is a row of "mmdiag --waiters".
+type Waiter struct {
+	Age    time.Duration
+	Number int // of the thread
+	Thread string
+	Reason string
+}
+
+// Waiters is what "mmdiag --waiters" prints at a moment, in the shape of releases since 4.
+func Waiters(rows []Waiter, at time.Time) string {
+	var b strings.Builder
+	b.WriteString("\n=== mmdiag: waiters ===\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "Waiting %.4f sec since %s, monitored, thread %d %s: %s\n", r.Age.Seconds(),
+			at.Add(-r.Age).Format("15:04:05"), r.Number, r.Thread, r.Reason)
+	}
+	return b.String()
+}

@@ -1,6 +1,7 @@
 package gateways
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ type ces struct {
 	addresses []*cesAddress
 	suspended map[*Gateway]bool
 	shown     map[string]string // what a lying mmces lists, nil: the truth
+	flagged   map[string]string // the same of nodes' flags
 }
 
 type cesAddress struct {
@@ -130,7 +132,8 @@ func (m *Model) spread() {
 	}
 }
 
-// cesTool is mmces, mmlscluster or one print of mmpmon on a node. What they refuse with is in this model's words.
+// cesTool is mmces, mmlscluster, mmdiag or one print of mmpmon on a node. What they refuse with is in this model's
+// words.
 func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 	line := strings.Join(args, " ")
 	refuse := func(why string, a ...any) sitefiles.Answer {
@@ -144,12 +147,13 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 		return sitefiles.Answer{Out: mmpmon(me, s.start.Add(s.model.Now()))}
 	case line == "mmlscluster --ces":
 		return sitefiles.Answer{Out: format.CESCluster(cluster, s.model.ces.policy)}
-	case args[0] != "mmces":
+	case args[0] != "mmces" && line != "mmdiag --waiters":
 		return refuse("no such program")
 	}
 	mode := ""
 	for _, t := range s.tricks {
-		if (t.Node == "" || t.Node == node) && strings.HasPrefix(line, "mmces "+t.Command) {
+		if own := t.Node == "" || t.Node == node; own &&
+			strings.HasPrefix(strings.TrimPrefix(line, "mmces "), t.Command) {
 			mode = t.Mode
 		}
 	}
@@ -159,9 +163,18 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 	case sitefiles.TrickBusy:
 		return refuse("the cluster is locked by another command; try again later")
 	}
+	if args[0] == "mmdiag" {
+		if mode != "" {
+			return sitefiles.Answer{Out: "Waiting for 3 sec, monitored: nobody\n"}
+		}
+		return sitefiles.Answer{Out: format.Waiters(s.model.waiters(me), s.start.Add(s.model.Now()))}
+	}
 	words := args[1:]
 	if slices.Equal(words, []string{"address", "list"}) {
 		return sitefiles.Answer{Out: s.model.ces.list()}
+	}
+	if slices.Equal(words, []string{"node", "list"}) {
+		return sitefiles.Answer{Out: format.CESNodes(s.model.cesNodes())}
 	}
 	to := s.model.gateway(func(g *Gateway) bool { return cesName(g) == words[len(words)-1] })
 	switch {
@@ -171,8 +184,7 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 		}
 		s.model.ces.policy = words[2]
 	case len(words) == 4 && words[0] == "node" && words[2] == "-N" && to != nil:
-		s.model.ces.suspended[to] = words[1] == "suspend"
-		s.model.spread()
+		s.suspend(to, words[1] == "suspend", mode)
 	case len(words) == 6 && words[0] == "address" && words[1] == "move" && words[2] == "--ces-ip" &&
 		words[4] == "--ces-node":
 		return s.move(words[3], words[5], to, mode, refuse)
@@ -205,6 +217,60 @@ func (s *Site) move(address, name string, to *Gateway, mode string,
 	return sitefiles.Answer{}
 }
 
+// suspend is "mmces node suspend" and "resume".
+func (s *Site) suspend(g *Gateway, on bool, mode string) {
+	switch c := s.model.ces; mode {
+	case sitefiles.TrickIgnore:
+	case sitefiles.TrickLie:
+		if c.flagged == nil {
+			c.flagged = map[string]string{}
+		}
+		c.flagged[cesName(g)] = cesFlags(on)
+	default:
+		c.suspended[g] = on
+		s.model.spread()
+	}
+}
+
+func cesFlags(suspended bool) string {
+	if suspended {
+		return "Suspended"
+	}
+	return "none"
+}
+
+func (m *Model) cesNodes() (rows []format.CESNode) {
+	for _, g := range m.Gateways {
+		r := format.CESNode{Name: cesName(g), Flags: cesFlags(m.ces.suspended[g])}
+		if lie := m.ces.flagged[r.Name]; lie != "" {
+			r.Flags = lie
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// waiters are what the threads of GPFS's daemon on a protocol node wait for, the longest first: what the NFS server has
+// asked for and has not got. A hung node waits for another node's answer.
+func (m *Model) waiters(g *Gateway) (rows []format.Waiter) {
+	for _, c := range m.Clients {
+		for i, one := range c.under {
+			if one.on != g {
+				continue
+			}
+			w := format.Waiter{Age: m.Now() - one.asked, Number: 23000 + i, Thread: "NSDThread",
+				Reason: "for I/O completion on disk dm-1"}
+			if one.op == Meta || g.hang.on {
+				w.Thread, w.Reason = "SharedHashTabFetchHandlerThread", "on ThCond 0x7F138008EC10 (MsgRecordCondvar), "+
+					"reason 'RPC wait' for tmMsgTellAcquire1 on node 10.2.0.9 <c0n8>"
+			}
+			rows = append(rows, w)
+		}
+	}
+	slices.SortFunc(rows, func(a, b format.Waiter) int { return cmp.Compare(b.Age, a.Age) })
+	return rows
+}
+
 func (c *ces) list() string {
 	var rows []format.CESAddress
 	for _, a := range c.addresses {
@@ -234,7 +300,7 @@ func (s *Site) trick(t sitefiles.Trick) error {
 	}
 	if t.Mode == "" {
 		if s.tricks = nil; s.model.ces != nil {
-			s.model.ces.shown = nil
+			s.model.ces.shown, s.model.ces.flagged = nil, nil
 		}
 		return nil
 	}

@@ -49,6 +49,7 @@ func TestCESKeepsItsRules(t *testing.T) {
 		{"mmlscluster --ces", "Address distribution policy:          even-coverage", "gw1 gw2 gw3 gw4"},
 		{"mmces address move --ces-ip 10.2.3.2 --ces-node gw3.model", "", "gw1 gw3 gw3 gw4"},
 		{"mmces node suspend -N gw4.model", "", "gw1 gw3 gw3 gw2"}, // gw2 had none
+		{"mmces node list", "4             gw4.model                 Suspended", "gw1 gw3 gw3 gw2"},
 		{"mmces address move --ces-ip 10.2.3.1 --ces-node gw4.model", "does not take addresses", "gw1 gw3 gw3 gw2"},
 		{"mmces node resume -N gw4.model", "", "gw1 gw3 gw4 gw2"},
 		{"mmces address policy none", "", "gw1 gw3 gw4 gw2"},
@@ -60,6 +61,7 @@ func TestCESKeepsItsRules(t *testing.T) {
 		{"mmces address move --ces-ip 10.9.9.9 --ces-node gw1.model", "10.9.9.9 is not a CES address", "gw1 - gw4 gw1"},
 		{"mmces address policy fair", `no policy "fair"`, "gw1 - gw4 gw1"},
 		{"mmces what", "usage", "gw1 - gw4 gw1"},
+		{"mmdiag --waiters", "=== mmdiag: waiters ===", "gw1 - gw4 gw1"},
 		{"mmpmon", "_fs_io_s_ _n_ 10.2.0.1 _nn_ gw1.model _rc_ 0 ", "gw1 - gw4 gw1"},
 	} {
 		got := s.run(c.line)

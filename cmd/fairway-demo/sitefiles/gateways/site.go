@@ -353,7 +353,7 @@ func Tool(ctx context.Context, dir, node string, args []string) (a sitefiles.Ans
 func (s *Site) Configure(a sitefiles.Agents) error {
 	for _, n := range s.Nodes() {
 		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Lnetctl, "mount", "umount", "mmces",
-			"mmlscluster", "mmpmon"); err != nil {
+			"mmlscluster", "mmpmon", "mmdiag"); err != nil {
 			return err
 		}
 	}
