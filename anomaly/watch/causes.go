@@ -79,6 +79,14 @@ const (
 type causes struct {
 	nodes map[topology.NodeID]*signsOf
 	cases map[topology.NodeID]*explained
+	means map[compared][]float64 // sorted, of this second
+}
+
+// compared is what slow nodes are compared by: a sign's means since a block, over the nodes of a role.
+type compared struct {
+	role topology.Role
+	sign int
+	from int64
 }
 
 // signsOf are a node's signs by blocks of seconds, in a ring.
@@ -101,7 +109,8 @@ type explained struct {
 }
 
 func newCauses() causes {
-	return causes{nodes: map[topology.NodeID]*signsOf{}, cases: map[topology.NodeID]*explained{}}
+	return causes{nodes: map[topology.NodeID]*signsOf{}, cases: map[topology.NodeID]*explained{},
+		means: map[compared][]float64{}}
 }
 
 // take notes a node's second.
@@ -151,6 +160,7 @@ func (n *signsOf) mean(sign int, from, to int64) float64 {
 // explain adds to the sentences of slow nodes what explains them.
 func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 	t := now.Unix()
+	clear(c.means)
 	for i := range verdicts {
 		v := &verdicts[i]
 		n := c.nodes[v.Node]
@@ -189,19 +199,19 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 		from, when = oldest, "in the last two minutes"
 	}
 	seconds := float64(now - from*blockOfSigns)
-	var said []string
+	var found []string
 	throttled := false
 	for i, s := range signs {
 		own := n.mean(i, from, n.newest)
 		if !of.Rose[i] || !(own >= s.least) || s.metric == collector.ThrottleEvents && throttled {
 			continue
 		}
-		peers := c.peers(v.Node, n.role, i, from)
+		peers := c.peers(own, compared{n.role, i, from})
 		if !(own-peers >= s.least && own >= apart*peers) {
 			continue
 		}
 		throttled = throttled || s.metric == collector.ThrottledRatio
-		said = append(said, s.words(own, peers, seconds))
+		found = append(found, s.words(own, peers, seconds))
 		evidence := maps.Clone(v.Evidence)
 		if evidence == nil {
 			evidence = map[string]float64{}
@@ -209,24 +219,31 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 		evidence[s.metric.String()], evidence[s.metric.String()+"_peers"] = own, peers
 		v.Evidence = evidence
 	}
-	if len(said) > 0 {
-		v.Sentence += "; " + when + " " + strings.Join(said, ", and ")
+	if len(found) > 0 {
+		v.Sentence += "; " + when + " " + strings.Join(found, ", and ")
 	}
 }
 
-// peers is the median of a sign over the other nodes of a role; NaN where none reports it.
-func (c *causes) peers(id topology.NodeID, role topology.Role, sign int, from int64) float64 {
-	var all []float64
-	for o, n := range c.nodes {
-		if m := n.mean(sign, from, n.newest); o != id && n.role == role && !math.IsNaN(m) {
-			all = append(all, m)
+// peers is the median of a sign over the other nodes of a role than the one that has own; NaN where none reports it.
+func (c *causes) peers(own float64, by compared) float64 {
+	all, known := c.means[by]
+	if !known {
+		for _, n := range c.nodes {
+			if m := n.mean(by.sign, by.from, n.newest); n.role == by.role && !math.IsNaN(m) {
+				all = append(all, m)
+			}
 		}
+		slices.Sort(all)
+		c.means[by] = all
 	}
-	if len(all) == 0 {
+	others := len(all) - 1
+	if others < 1 {
 		return math.NaN()
 	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	if at, _ := slices.BinarySearch(all, own); at <= others/2 {
+		return all[others/2+1]
+	}
+	return all[others/2]
 }
 
 // percent writes a share for a sentence.

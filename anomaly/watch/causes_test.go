@@ -71,19 +71,20 @@ func TestCauses(t *testing.T) {
 	}{
 		"throttled": {step(collector.ThrottledRatio, 100, 1, 0.4, 0), 4,
 			"; since it became slow its processors were throttled for 40 % of the time, its peers' for 0 %"},
-		"as it warms up":          {ramp, 4, "its processors were throttled for 5"},
-		"8 s before":              {step(collector.ThrottledRatio, 92, 1, 0.4, 0), 4, "for 40 % of the time"},
-		"8 s later":               {step(collector.ThrottledRatio, 108, 1, 0.4, 0), 4, "of the time"},
-		"for long":                {step(collector.ThrottledRatio, 0, 1, 0.4, 0), 4, ""},
-		"a minute before":         {step(collector.ThrottledRatio, 40, 1, 0.4, 0), 4, ""},
-		"half a minute later":     {step(collector.ThrottledRatio, 130, 1, 0.9, 0), 4, ""},
-		"all of them":             {step(collector.ThrottledRatio, 100, 4, 0.4, 0), 4, ""},
-		"most of them":            {step(collector.ThrottledRatio, 100, 3, 0.4, 0), 4, ""},
-		"a peer, too":             {step(collector.ThrottledRatio, 100, 2, 0.4, 0), 4, "for 40 %"},
-		"less than matters":       {step(collector.ThrottledRatio, 100, 1, 0.04, 0), 4, ""},
-		"nobody to compare with":  {step(collector.ThrottledRatio, 100, 1, 0.4, 0), 1, ""},
-		"twice what is usual":     {step(collector.ThrottledRatio, 100, 1, 0.4, 0.2), 4, ""},
-		"events of an old kernel": {step(collector.ThrottleEvents, 100, 1, 0.5, 0), 4, "began to be throttled 25 times, its peers' never"},
+		"as it warms up":         {ramp, 4, "its processors were throttled for 5"},
+		"8 s before":             {step(collector.ThrottledRatio, 92, 1, 0.4, 0), 4, "for 40 % of the time"},
+		"8 s later":              {step(collector.ThrottledRatio, 108, 1, 0.4, 0), 4, "of the time"},
+		"for long":               {step(collector.ThrottledRatio, 0, 1, 0.4, 0), 4, ""},
+		"a minute before":        {step(collector.ThrottledRatio, 40, 1, 0.4, 0), 4, ""},
+		"half a minute later":    {step(collector.ThrottledRatio, 130, 1, 0.9, 0), 4, ""},
+		"all of them":            {step(collector.ThrottledRatio, 100, 4, 0.4, 0), 4, ""},
+		"most of them":           {step(collector.ThrottledRatio, 100, 3, 0.4, 0), 4, ""},
+		"a peer, too":            {step(collector.ThrottledRatio, 100, 2, 0.4, 0), 4, "for 40 %"},
+		"less than matters":      {step(collector.ThrottledRatio, 100, 1, 0.04, 0), 4, ""},
+		"nobody to compare with": {step(collector.ThrottledRatio, 100, 1, 0.4, 0), 1, ""},
+		"twice what is usual":    {step(collector.ThrottledRatio, 100, 1, 0.4, 0.2), 4, ""},
+		"events of an old kernel": {step(collector.ThrottleEvents, 100, 1, 0.5, 0), 4,
+			"began to be throttled 25 times, its peers' never"},
 		"one long throttling": {func(node, second int) []collector.Sample {
 			if node == 0 && second == 101 {
 				return samples(collector.ThrottledRatio, 0.0, collector.ThrottleEvents, 1.0)
@@ -96,8 +97,9 @@ func TestCauses(t *testing.T) {
 		}, 4, "for 0 %"},
 		"link waits": {step(collector.LinkWaitTicks, 100, 1, 4e7, 1e6), 4,
 			"had to wait before they could send, 40x as often as its peers'"},
-		"link waits as ever":    {step(collector.LinkWaitTicks, 100, 1, 4e5, 1e4), 4, ""},
-		"loss":                  {step(collector.ResentRatio, 100, 1, 0.03, 0.0001), 4, "; since it became slow 3 % of the TCP segments that it sent were sent again, 0.01 % at its peers"},
+		"link waits as ever": {step(collector.LinkWaitTicks, 100, 1, 4e5, 1e4), 4, ""},
+		"loss": {step(collector.ResentRatio, 100, 1, 0.03, 0.0001), 4, "; since it became slow 3 % of the TCP " +
+			"segments that it sent were sent again, 0.01 % at its peers"},
 		"loss of a full link":   {step(collector.ResentRatio, 100, 1, 0.001, 0), 4, ""},
 		"errors of a bad cable": {step(collector.LinkErrors, 100, 1, 12, 0), 4, "counted 12 errors a second, its peers' 0"},
 		"two causes": {func(node, second int) []collector.Sample {
@@ -187,5 +189,49 @@ func TestCausesOutliveARestart(t *testing.T) {
 	co.live(20)
 	if got := co.says(100); !strings.Contains(got, "throttled for 40 %") {
 		t.Errorf("%q", got)
+	}
+}
+
+// BenchmarkCauses is a second of 40,000 forwarders with thirty metrics each, a hundred of which are slow by all causes.
+func BenchmarkCauses(b *testing.B) {
+	c := newCauses()
+	var frames []collector.Frame
+	for n := range 40_000 {
+		f := collector.Frame{Node: topology.NodeID(fmt.Sprint("f", n)), Role: topology.Forwarder}
+		for m := range collector.Metrics() {
+			if len(f.Samples) < 25 || m >= collector.LinkErrors {
+				f.Samples = append(f.Samples, collector.Sample{Metric: m})
+			}
+		}
+		frames = append(frames, f)
+	}
+	now := courseBegan
+	take := func(seconds int, value float64) {
+		for range seconds {
+			now = now.Add(time.Second)
+			for i := range frames {
+				if i%400 == 0 {
+					for k := range frames[i].Samples {
+						frames[i].Samples[k].Value = value
+					}
+				}
+				c.take(&frames[i], now.Unix())
+			}
+		}
+	}
+	take(45, 0)
+	since := now
+	take(15, 1e8)
+	for b.Loop() {
+		take(1, 1e8)
+		var slow []anomaly.Verdict
+		for n := 0; n < 40_000; n += 400 {
+			slow = append(slow, anomaly.Verdict{Node: frames[n].Node, Kind: anomaly.FailSlow, Level: anomaly.Alarm,
+				Since: since})
+		}
+		c.explain(now, slow)
+		if slow[0].Sentence == "" {
+			b.Fatal("nothing is explained")
+		}
 	}
 }

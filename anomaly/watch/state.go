@@ -20,7 +20,8 @@ import (
 )
 
 // The file of the detectors' state: stateMagic, then little-endian the version (4 bytes), the length of
-// the body (8) and the CRC-32C of the body (4), then the body, gobs of savedState, of each forwarder's savedRate and of explained slow nodes.
+// the body (8) and the CRC-32C of the body (4), then the body, gobs of savedState, of each forwarder's savedRate and of
+// explained slow nodes.
 const (
 	stateMagic   = "fairway detectors\n"
 	stateVersion = 1

@@ -50,7 +50,8 @@ func causesCheck(board *window.Board, now time.Time) api.Check {
 	}
 	text := fmt.Sprintf("of %d forwarders report in this second what names a cause: %s", all, strings.Join(counts, ", "))
 	if len(stuck) > 0 {
-		text += fmt.Sprintf("; port_xmit_wait of %s is missing or at its end, until perfquery -R resets it", some(stuck))
+		text += fmt.Sprintf("; port_xmit_wait of %s is missing or at its end, until perfquery -R resets it",
+			some(stuck))
 	}
 	return api.Check{Name: "causes", Level: api.CheckOK, Text: text}
 }

@@ -143,8 +143,8 @@ func TestCausesCheck(t *testing.T) {
 		board.Take([]collector.Frame{f}, now)
 	}
 	const want = "of 3 forwarders report in this second what names a cause: throttling of processors 2, " +
-		"waits of InfiniBand links 1, TCP segments sent again 1; port_xmit_wait of f2 is missing or at its end, until " +
-		"perfquery -R resets it"
+		"waits of InfiniBand links 1, TCP segments sent again 1; port_xmit_wait of f2 is missing or at its end, " +
+		"until perfquery -R resets it"
 	if c := causesCheck(board, now); c.Level != api.CheckOK || c.Text != want || c.Fix != "" {
 		t.Errorf("%+v", c)
 	}

@@ -8,8 +8,8 @@ import (
 	"fairway/cmd/fairway-demo/sitefiles/model"
 )
 
-// The finding of a router that is slow since its processors were throttled, or since its links lose messages, names that
-// as its cause; a router that is throttled and not slow is not accused, and what all routers show is no cause.
+// The finding of a router that is slow since its processors were throttled, or since its links lose messages, names
+// that as its cause; a router that is throttled and not slow is not accused, and what all routers show is not named.
 func TestCausesAreNamed(t *testing.T) {
 	if underRace {
 		t.Skip("minutes of a simulated site")

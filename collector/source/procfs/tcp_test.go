@@ -66,7 +66,7 @@ func TestResentSegments(t *testing.T) {
 	}
 }
 
-// FuzzSegments: no text of net/snmp crashes the reader or makes a share that is none.
+// FuzzSegments: no text of net/snmp crashes the reader or makes a share below 0 or above 1.
 func FuzzSegments(f *testing.F) {
 	f.Add(snmp(1000, 5), snmp(2000, 10))
 	f.Add("Tcp: OutSegs OutSegs RetransSegs\nTcp: 1 2 3\n", "Tcp:\nTcp:\n")
@@ -88,7 +88,7 @@ func FuzzSegments(f *testing.F) {
 	})
 }
 
-// FuzzSys: no text of a file below /sys crashes the reader or makes a value that is none.
+// FuzzSys: no text of a file below /sys crashes the reader or makes a value below 0.
 func FuzzSys(f *testing.F) {
 	f.Add("0", "17", "100 Gb/sec (4X EDR)", "4294967295")
 	f.Add("-1", "99999999999999999999", "0 Gb/sec (0X)", "")

@@ -17,7 +17,7 @@ const (
 
 // The finding of a gateway that is slow since its processors were throttled, or since its answers are lost on the way,
 // names that as its cause. Nobody else is accused; a gateway that is throttled and not slow is not, either; and what
-// all gateways show, or one showed before, is no cause of a slow link.
+// all gateways show, or one showed before, is not named as that of a slow link.
 func TestCausesAreNamed(t *testing.T) {
 	if underRace {
 		t.Skip("minutes of a simulated site")
@@ -33,7 +33,7 @@ func TestCausesAreNamed(t *testing.T) {
 		says         string // of the cause; "": none
 	}{
 		"throttled":           {nil, []model.Fault{heat("gw2", 0.03)}, []Layer{NFS, DVS, OldDVS, GPFS}, true, saysHeat},
-		"loses answers":       {nil, []model.Fault{{Kind: model.FaultLoss, Node: "gw2", Value: 0.05}}, []Layer{NFS, DVS, GPFS}, true, saysLoss},
+		"loses answers":       {nil, []model.Fault{{Kind: model.FaultLoss, Node: "gw2", Value: 0.05}}, []Layer{NFS, DVS, OldDVS, GPFS}, true, saysLoss},
 		"throttled, not slow": {nil, []model.Fault{heat("gw2", 0.6)}, Layers(), false, ""},
 		"all are throttled": {nil, []model.Fault{slow, heat("gw1", 0.6), heat("gw2", 0.6), heat("gw3", 0.6),
 			heat("gw4", 0.6)}, Layers(), true, ""},
