@@ -241,6 +241,15 @@ var catalogue = []Info{
 		Help: "Symbol errors, packets with errors and discarded ones, and losses of the link, of InfiniBand's ports " +
 			"and RDMA over Ethernet.",
 		MoreIsWorse: true, Chart: "errors", Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: LinkWaitTicks, Name: "link_wait_ticks", Unit: PerSec, Label: "link waits",
+		Help: "Ticks in which an InfiniBand port had data to send and sent none: who receives is slow, or the way " +
+			"there. How long a tick is differs by card and is not known: compare with equal cards.",
+		MoreIsWorse: true,
+		Forwarder:   Kept | Evidence, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: ResentRatio, Name: "resent_ratio", Unit: Ratio, Label: "sent again",
+		Help:        "Share of the TCP segments of the node that were sent again; absent below 100 segments a second.",
+		MoreIsWorse: true, Chart: "signs",
+		Forwarder: Kept | Evidence, Compute: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: DiskBusyRatio, Name: "disk_busy_ratio", Unit: Ratio, Label: "disk busy",
 		Help:        "Share of the second in which the busiest block device was busy.",
 		MoreIsWorse: true, Chart: "busy", Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},
@@ -274,6 +283,13 @@ var catalogue = []Info{
 		Help: "Time in which threads of the network drivers and of the file service could have run and had no " +
 			"processor, all of them together.",
 		MoreIsWorse: true, Forwarder: Kept | Evidence, Storage: Kept, Metadata: Kept},
+	{Metric: ThrottledRatio, Name: "throttled_ratio", Unit: Ratio, Label: "throttled", Chart: "signs",
+		Help: "Share of the second in which the hottest of the node's processors was throttled; the kernel counts a " +
+			"throttling when it ends.",
+		MoreIsWorse: true, Forwarder: Kept | Evidence, Compute: Kept, Storage: Kept, Metadata: Kept},
+	{Metric: ThrottleEvents, Name: "throttle_events", Unit: PerSec, Label: "throttlings begun",
+		Help:        "How often the node's processors began to be throttled, however long.",
+		MoreIsWorse: true, Forwarder: Kept | Evidence, Compute: Kept, Storage: Kept, Metadata: Kept},
 	{Metric: GatheredNodes, Name: "gathered_nodes", Label: "nodes gathered",
 		Help:      "Nodes whose agents' streams this node's agent carries to the daemon.",
 		Forwarder: Kept, Compute: Kept, Storage: Kept, Metadata: Kept},

@@ -66,6 +66,10 @@ const (
 	LinkErrors
 	WaiterAge
 	DiskWaiterAge
+	LinkWaitTicks
+	ThrottledRatio
+	ThrottleEvents
+	ResentRatio
 	metricEnd
 )
 

@@ -31,7 +31,7 @@ type Detectors struct {
 	backEnds *backend.Detector        // servers behind gateways
 	others   *interference.Detector   // what else explains a slow second
 	routers  routers                  // forwarders that route messages
-	silence  silence                  // forwarders that report nothing, and links that are not what they were
+	silence  silence                  // what nodes report of themselves, or no longer
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
 	second   second
@@ -58,7 +58,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
 		silence: silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{},
-			rates: linkRates{}},
+			rates: linkRates{}, causes: newCauses()},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
 			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
@@ -98,6 +98,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		if d.tally.note(n, taken); taken {
 			d.silence.take(&n.Frame, now.Unix())
 			d.silence.rates.take(&n.Frame, now.Unix())
+			d.silence.causes.take(&n.Frame, now.Unix())
 			if d.routers.is(&n.Frame) {
 				d.routers.take(&n.Frame)
 				return
@@ -110,6 +111,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		d.board.Layer(servers, func(n *window.Node) {
 			if d.tally.isNew(n, now) {
 				d.second.points = appendPoints(d.second.points, &n.Frame)
+				d.silence.causes.take(&n.Frame, now.Unix())
 			}
 		})
 	}
@@ -159,6 +161,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	})...)
 	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
 	d.second.waiters.explain(d.second.verdicts)
+	d.silence.causes.explain(now, d.second.verdicts)
 	return d.second.verdicts
 }
 

@@ -12,13 +12,14 @@ import (
 )
 
 // silence watches for what needs no statistics: forwarders that no longer report what they serve, dead, hung or cut
-// off; links that run at a part of their rate; and nodes of which another one reports.
+// off; links that run at a part of their rate; nodes of which another one reports; and what explains that one is slow.
 type silence struct {
 	intruders func(since time.Time) []ingest.Intruder // nil: nobody knows
 	last      map[topology.NodeID]int64               // newest second with service figures, Unix
 	quiet     map[topology.NodeID]int64               // since when, of those that are or were silent
 	order     []topology.NodeID
 	rates     linkRates
+	causes    causes
 }
 
 const (

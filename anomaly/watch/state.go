@@ -20,7 +20,8 @@ import (
 )
 
 // The file of the detectors' state: stateMagic, then little-endian the version (4 bytes), the length of
-// the body (8) and the CRC-32C of the body (4), then the body, gobs of savedState and of each forwarder's savedRate.
+// the body (8) and the CRC-32C of the body (4), then the body, gobs of savedState, of each forwarder's savedRate and of
+// explained slow nodes.
 const (
 	stateMagic   = "fairway detectors\n"
 	stateVersion = 1
@@ -126,7 +127,7 @@ func (d *Detectors) encode(now time.Time) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	to := gob.NewEncoder(&b)
-	err = errors.Join(to.Encode(s), to.Encode(rates))
+	err = errors.Join(to.Encode(s), to.Encode(rates), to.Encode(d.silence.causes.cases))
 	return b.Bytes(), err
 }
 
@@ -138,15 +139,16 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		return 0, err
 	}
 	var s savedState
-	var rates map[topology.NodeID]savedRate // absent in states of before
+	var rates map[topology.NodeID]savedRate // this and the next are absent in states of before
+	var explained map[topology.NodeID]*explained
 	saved := gob.NewDecoder(bytes.NewReader(body))
 	err = saved.Decode(&s)
-	if err == nil {
-		if err = saved.Decode(&rates); err == io.EOF {
-			err = nil
+	for _, more := range []any{&rates, &explained} {
+		if err == nil {
+			err = saved.Decode(more)
 		}
 	}
-	if err != nil {
+	if err != nil && !(err == io.EOF && !s.SavedAt.IsZero()) {
 		return 0, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 	}
 	age = now.Sub(s.SavedAt)
@@ -192,6 +194,10 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	maps.Copy(d.silence.quiet, s.Quiet)
 	for n, r := range rates {
 		d.silence.rates[n] = &linkRate{best: r.Best, bestAt: r.BestAt, low: r.Low}
+	}
+	for n, of := range explained {
+		of.Seen = now.Unix() // nobody could doubt it while the daemon was down
+		d.silence.causes.cases[n] = of
 	}
 	d.trend.load(s.Trend)
 	d.silence.order = slices.Sorted(maps.Keys(d.silence.last))

@@ -25,6 +25,29 @@ func TestSlowDVSServerIsLeft(t *testing.T) {
 
 func TestSlowLWFSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "lwfs", "etc/lwfs/lwfs.vol") }
 
+// A gateway whose processors are throttled, which makes it slow, is named with that cause; one that is throttled less,
+// and is not slow, is not accused.
+func TestThrottledGatewayIsNamedWithItsCause(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := startSite(t, "--layer", "nfs")
+	s.until("the detector has seen the site healthy", func() bool { return s.truth().Seconds > 40 })
+	s.demo("fault", "throttle", "gw3", "0.6")
+	s.demo("fault", "throttle", "gw2", "0.03")
+	s.until("gw2 is found", func() bool {
+		all := s.accused()
+		for _, f := range all {
+			if f.Node != "gw2" || !strings.Contains(f.Sentence, "its processors were throttled for") ||
+				f.Evidence["throttled_ratio"] < 0.5 {
+				t.Errorf("accused is %s: %s (%v)", f.Node, f.Sentence, f.Evidence)
+			}
+		}
+		return len(all) > 0
+	})
+	if text := string(s.fairway("doctor")); !strings.Contains(text, "throttling of processors 4") {
+		t.Errorf("the doctor says\n%s", text)
+	}
+}
+
 // accused are the confirmed findings of slow forwarders.
 func (s *site) accused() (confirmed []anomaly.Finding) {
 	s.t.Helper()

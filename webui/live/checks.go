@@ -40,7 +40,7 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	s, now := p.Snapshot(), time.Now()
 	r := readHealth(p, now)
 	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), layerCheck(p.cfg.Board, now),
-		peaksCheck(s), mappingCheck(s)}
+		causesCheck(p.cfg.Board, now), peaksCheck(s), mappingCheck(s)}
 	if p.cfg.Detectors != nil {
 		if d := p.cfg.Detectors(); d != nil {
 			lately, _ := d.Judged()

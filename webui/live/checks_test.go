@@ -126,6 +126,30 @@ func TestBackEndsCheck(t *testing.T) {
 	}
 }
 
+// The doctor counts who reports what names a cause, and names ports that do not count; it warns of nothing.
+func TestCausesCheck(t *testing.T) {
+	now := time.Now()
+	board := window.NewBoard(0)
+	if c := causesCheck(board, now); c.Level != api.CheckUnknown {
+		t.Errorf("nobody reports: %+v", c)
+	}
+	for id, metrics := range map[topology.NodeID][]collector.Metric{
+		"f1": {collector.ThrottledRatio, collector.ThrottleEvents, collector.LinkLanes, collector.LinkWaitTicks},
+		"f2": {collector.ThrottleEvents, collector.LinkLanes}, "f3": {collector.ResentRatio}} {
+		f := collector.Frame{Node: id, Role: topology.Forwarder, TimeMillis: now.UnixMilli()}
+		for _, m := range metrics {
+			f.Samples = append(f.Samples, collector.Sample{Metric: m})
+		}
+		board.Take([]collector.Frame{f}, now)
+	}
+	const want = "of 3 forwarders report in this second what names a cause: throttling of processors 2, " +
+		"waits of InfiniBand links 1, TCP segments sent again 1; port_xmit_wait of f2 is missing or at its end, " +
+		"until perfquery -R resets it"
+	if c := causesCheck(board, now); c.Level != api.CheckOK || c.Text != want || c.Fix != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
 // The doctor reports per kind of forwarder which columns work, and what to switch on for the others.
 func TestLayerCheck(t *testing.T) {
 	now := time.Now()

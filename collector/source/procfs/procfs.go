@@ -2,10 +2,11 @@
 // and the NFS server.
 //
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
-// and link_tx_bytes over the physical links, what goes by RDMA included; link_rate_bits, link_lanes and link_errors
-// of /sys/class; psi_io_some and psi_io_full; cpu_wait, of the threads of LNet's drivers
-// and of file services; and what package nfs does. Overhead: five small files, about 0.2 ms of CPU a second, and 5
-// microseconds for each such thread and each file of a port or card: nine and two.
+// and link_tx_bytes over the physical links, what goes by RDMA included; link_rate_bits, link_lanes, link_errors and
+// link_wait_ticks of /sys/class; throttled_ratio and throttle_events of the processors; resent_ratio of TCP;
+// psi_io_some and psi_io_full; cpu_wait, of the threads of LNet's drivers and of file services; and what package nfs
+// does. Overhead: six small files, about 0.2 ms of CPU a second, and 5 microseconds for each such thread and each file
+// of a port, card or package of processors: ten, two and two.
 package procfs
 
 import (
@@ -64,6 +65,8 @@ const (
 	pressure
 	thread
 	port
+	processor
+	tcp
 )
 
 var _ collector.Source = (*Source)(nil)
@@ -94,7 +97,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.rates.Begin(at)
 	s.rates32.Begin(at)
 	s.nfs.Begin(at)
-	s.listLinks(at)
+	s.listSys(at)
 	var errs []error
 	found := false
 	for _, part := range []struct {
@@ -104,7 +107,9 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}{
 		{true, "diskstats", s.disks},
 		{true, "net/dev", s.links},
+		{true, "net/snmp", s.segments},
 		{true, "../sys/class", s.linkState},
+		{true, "../sys/devices/system/cpu", s.throttling},
 		{true, "pressure/io", s.pressure},
 		{true, "schedstat of the service's threads", s.threads},
 		{s.opt.NFSClient, "self/mountstats", s.nfs.Client},

@@ -12,22 +12,24 @@ import (
 	"fairway/collector"
 )
 
-// sysClass is what /sys/class has of a node's links: it is looked for once a minute.
+// sysClass is what /sys has of a node's links and processors: it is looked for once a minute.
 type sysClass struct {
-	files  fs.FS
-	ports  []string        // folders of InfiniBand's ports, those of RDMA over Ethernet among them
-	cards  []string        // physical network cards; an InfiniBand card's link is its port's
-	ipoib  map[string]bool // links of net/dev whose bytes a port counts, too
-	listed time.Time
+	files    fs.FS
+	ports    []string        // folders of InfiniBand's ports, those of RDMA over Ethernet among them
+	cards    []string        // physical network cards; an InfiniBand card's link is its port's
+	ipoib    map[string]bool // links of net/dev whose bytes a port counts, too
+	packages []string        // thermal_throttle of one processor of each package
+	listed   time.Time
 }
 
-// list finds the ports and cards. What is not there is left out.
-func (s *Source) listLinks(now time.Time) {
+// listSys finds the ports, cards and packages of processors. What is not there is left out.
+func (s *Source) listSys(now time.Time) {
 	c := &s.sys
 	if !c.listed.IsZero() && now.Sub(c.listed) < listEvery {
 		return
 	}
 	c.listed, c.ports, c.cards, c.ipoib = now, nil, nil, map[string]bool{}
+	c.listPackages(s)
 	counted := false
 	ports, _ := fs.Glob(c.files, "class/infiniband/*/ports/*") // the pattern is good
 	for _, p := range ports {
@@ -103,13 +105,28 @@ func (s *Source) addPorts(rx, tx *collector.Total) (known bool, err error) {
 // portErrors are the counters of link_errors. They are of 8 and 16 bits and stay at their end.
 var portErrors = [...]string{"symbol_error", "link_downed", "port_rcv_errors", "port_xmit_discards"}
 
-// linkState reads the rates of the links that are up, and the errors of ports.
+// waiting adds the ticks in which a port could not send. known is false where the counter, of 32 bits, stands at its
+// end: within minutes of waiting, where nobody resets it.
+func (s *Source) waiting(p string, ticks *collector.Total) (known bool, err error) {
+	const field, end = 2, 1<<32 - 1 // behind the fields of the port's bytes
+	n, there, err := s.number(p + "/counters/port_xmit_wait")
+	if err != nil || there && n == end {
+		return false, err
+	}
+	if there {
+		s.rates.AddTo(ticks, key{kind: port, name: p, field: field}, n)
+	}
+	return true, nil
+}
+
+// linkState reads the rates of the links that are up, and the errors of ports and how long they waited.
 func (s *Source) linkState(into *collector.Reading) error {
-	var errs collector.Total
+	var errs, ticks collector.Total
+	counted := true
 	bits, fewest := 0.0, 0.0
 	for _, p := range s.sys.ports {
 		for i, name := range portErrors {
-			const behind = 2 // the fields of the port's bytes
+			const behind = 3 // the fields of the port's bytes and of its waiting
 			n, ok, err := s.number(p + "/counters/" + name)
 			if err != nil {
 				return err
@@ -122,6 +139,11 @@ func (s *Source) linkState(into *collector.Reading) error {
 		if s.says(p+"/link_layer") != "InfiniBand" || !strings.HasSuffix(s.says(p+"/state"), "ACTIVE") {
 			continue
 		}
+		known, err := s.waiting(p, &ticks)
+		if err != nil {
+			return err
+		}
+		counted = counted && known
 		if rate, lanes, ok := parseRate(s.says(p + "/rate")); ok {
 			bits += rate
 			if fewest == 0 || lanes < fewest {
@@ -135,8 +157,9 @@ func (s *Source) linkState(into *collector.Reading) error {
 			bits += mega * float64(speed) // -1 and errors: not known
 		}
 	}
-	if v, ok := errs.Value(); ok {
-		into.Add(collector.LinkErrors, v)
+	into.AddTotal(collector.LinkErrors, &errs)
+	if counted {
+		into.AddTotal(collector.LinkWaitTicks, &ticks)
 	}
 	if bits > 0 {
 		into.Add(collector.LinkRateBits, bits)

@@ -24,7 +24,8 @@ func linksOf() map[string]string {
 	return map[string]string{
 		ib + "link_layer": "InfiniBand\n", ib + "state": "4: ACTIVE\n", ib + "rate": "100 Gb/sec (4X EDR)\n",
 		ib + "counters/port_rcv_data": "1000\n", ib + "counters/port_xmit_data": "2000\n",
-		ib + "counters/symbol_error": "1\n", ib + "counters/port_rcv_errors": "65535\n",
+		ib + "counters/port_xmit_wait": "500\n",
+		ib + "counters/symbol_error":   "1\n", ib + "counters/port_rcv_errors": "65535\n",
 		roce + "link_layer": "Ethernet\n", roce + "state": "4: ACTIVE\n", roce + "rate": "25 Gb/sec (1X EDR)\n",
 		roce + "counters/port_rcv_data": "10\n", roce + "counters/port_xmit_data": "10\n",
 		"class/net/ib0/type": "32\n", "class/net/ib0/device/vendor": "0x15b3\n", "class/net/ib0/speed": "100000\n",
@@ -124,6 +125,38 @@ func TestLinksOfSysClass(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestLinkWaits: the ticks in which a port had to wait are known until their counter stands at its end.
+func TestLinkWaits(t *testing.T) {
+	const none = -1.0 // absent
+	for name, c := range map[string]struct {
+		before, after, layer string
+		want                 float64
+	}{"waits": {"500", "900", "InfiniBand", 400}, "the end": {"4294967000", "4294967295", "InfiniBand", none},
+		"stays at its end": {"4294967295", "4294967295", "InfiniBand", none},
+		"is reset":         {"4294967295", "7", "InfiniBand", none}, "Ethernet": {"500", "900", "Ethernet", none}} {
+		synctest.Test(t, func(t *testing.T) {
+			sys := fstest.MapFS{}
+			s := New(Options{Root: "proc", Files: fstest.MapFS{}, Sys: sys})
+			var r collector.Reading
+			for _, waited := range []string{c.before, c.after} {
+				for file, text := range map[string]string{"link_layer": c.layer, "state": "4: ACTIVE",
+					"counters/port_xmit_wait": waited} {
+					sys[ib+file] = &fstest.MapFile{Data: []byte(text + "\n")}
+				}
+				r = collector.Reading{Now: time.Now()}
+				if err := s.Read(t.Context(), &r); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+			}
+			if v, ok := collector.SampleOf(r.Samples, collector.LinkWaitTicks); ok != (c.want != none) ||
+				ok && v != c.want {
+				t.Errorf("%s: %v, known %v; want %v", name, v, ok, c.want)
+			}
 		})
 	}
 }

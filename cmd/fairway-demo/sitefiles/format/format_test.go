@@ -235,7 +235,7 @@ func testJobStats(t *testing.T) {
 // testPressureAndPorts writes Linux's files with the samples' numbers.
 func testPressureAndPorts(t *testing.T) {
 	text := sample(t, "linux/procfs/sys/class/infiniband/mlx4_0/ports/1/counters/port_rcv_data")
-	same(t, "port_rcv_data", Infiniband(4*2221223609, 0, 1, 1)["counters/port_rcv_data"], text)
+	same(t, "port_rcv_data", Infiniband(4*2221223609, 0, 1, 1, 0)["counters/port_rcv_data"], text)
 	heads := strings.Join(strings.SplitAfter(sample(t, "linux/procfs/proc/net/dev"), "\n")[:2], "")
 	if got := NetDev(nil); !strings.HasPrefix(got, heads) {
 		t.Errorf("net/dev begins with %q", got)

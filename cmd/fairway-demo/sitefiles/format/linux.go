@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -64,8 +65,32 @@ func CPUStat(c model.CPU, up time.Duration, booted time.Time) string {
 	return b.String()
 }
 
-// Infiniband are the files of one port of which a share of its lanes is left: bytes are counted in words of four.
-func Infiniband(in, out uint64, rateBits, left float64) map[string]string {
+// Throttling are the files of the processors of one package: each has the package's counts, of how often they began to
+// be throttled and, since Linux 5.5, for how long they were.
+func Throttling(cores int, times uint64, throttled time.Duration, timed bool) map[string]string {
+	files := map[string]string{}
+	for i := range cores {
+		cpu := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", i)
+		files[cpu+"topology/physical_package_id"] = "0\n"
+		files[cpu+"thermal_throttle/package_throttle_count"] = fmt.Sprintf("%d\n", times)
+		if timed {
+			files[cpu+"thermal_throttle/package_throttle_total_time_ms"] = fmt.Sprintf("%d\n", throttled.Milliseconds())
+		}
+	}
+	return files
+}
+
+// SNMP is what /proc/net/snmp has of TCP: segments that were sent, and those of them that were sent again.
+func SNMP(sent, again uint64) string {
+	return "Ip: Forwarding DefaultTTL InReceives\nIp: 2 64 43865\n" +
+		"Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs " +
+		"OutSegs RetransSegs InErrs OutRsts InCsumErrors\n" +
+		fmt.Sprintf("Tcp: 1 200 120000 -1 354 870 129 0 24 %d %d %d 0 851 0\n", sent, sent, again)
+}
+
+// Infiniband are the files of one port of which a share of its lanes is left: bytes are counted in words of four, and
+// packets that came with errors.
+func Infiniband(in, out uint64, rateBits, left float64, wrong uint64) map[string]string {
 	const word, lanes = 4, 4
 	return map[string]string{
 		"counters/port_rcv_data":      fmt.Sprintf("%d\n", in/word),
@@ -73,7 +98,7 @@ func Infiniband(in, out uint64, rateBits, left float64) map[string]string {
 		"counters/port_xmit_wait":     "0\n",
 		"counters/symbol_error":       "0\n",
 		"counters/link_downed":        "0\n",
-		"counters/port_rcv_errors":    "0\n",
+		"counters/port_rcv_errors":    fmt.Sprintf("%d\n", min(wrong, math.MaxUint16)),
 		"counters/port_xmit_discards": "0\n",
 		"rate":                        fmt.Sprintf("%.4g Gb/sec (%.0fX EDR)\n", left*rateBits/1e9, left*lanes),
 		"link_layer":                  "InfiniBand\n",

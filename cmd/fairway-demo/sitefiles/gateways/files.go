@@ -37,6 +37,7 @@ const (
 	traceFile  = "var/log/lwfs/trace"
 	volume     = "etc/lwfs/lwfs.vol"
 	release    = format.Release(15)
+	cores      = 4 // of a node
 )
 
 // nodename is what DVS calls a gateway.
@@ -48,7 +49,7 @@ func volumeOf(g *Gateway) string { return "lwfs_" + g.Name + ".vol" }
 // linux writes what every node has.
 func linux(t format.Tree, up time.Duration, start time.Time) {
 	t["proc/net/dev"] = format.NetDev(nil)
-	t["proc/stat"] = format.CPUStat(model.CPU{Cores: 4}, up, start)
+	t["proc/stat"] = format.CPUStat(model.CPU{Cores: cores}, up, start)
 	t["proc/pressure/io"] = format.Pressure(0, 0, true)
 }
 
@@ -86,9 +87,13 @@ func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, sta
 	t := format.Tree{}
 	linux(t, now, start)
 	read, written := g.calls[Read].bytes, g.calls[Write].bytes
-	for name, text := range format.Infiniband(read, written, 8*linkRate, g.link.lanes) {
+	for name, text := range format.Infiniband(read, written, 8*linkRate, g.link.lanes, 0) {
 		t["sys/class/infiniband/mlx5_0/ports/1/"+name] = text
 	}
+	for name, text := range format.Throttling(cores, g.cpu.heat.Throttlings(now), g.cpu.heat.Throttled(now), l != OldDVS) {
+		t[name] = text
+	}
+	t["proc/net/snmp"] = format.SNMP(read/model.SegmentBytes, g.link.resent)
 	if l == GPFS {
 		t["proc/net/fib_trie"] = format.FibTrie(append([]string{g.Addr}, floating...))
 		return t

@@ -46,6 +46,7 @@ type watched struct {
 	second    int
 	first     map[string]int    // when each node was first accused of each kind
 	says      map[string]string // the sentence of that
+	newest    map[string]string // of the newest alarms
 }
 
 // watchedNode is a client or a gateway of it.
@@ -219,8 +220,13 @@ func (w *watched) run(t *testing.T, seconds int) {
 			}
 		}
 		w.board.Take(w.frames, now)
+		w.newest = map[string]string{}
 		for _, v := range w.detectors.Verdicts(now, &w.machine) {
-			if key := fmt.Sprintf("%s %s", v.Kind, v.Node); v.Level == anomaly.Alarm && w.says[key] == "" {
+			key := fmt.Sprintf("%s %s", v.Kind, v.Node)
+			if v.Level == anomaly.Alarm {
+				w.newest[key] = v.Sentence
+			}
+			if v.Level == anomaly.Alarm && w.says[key] == "" {
 				w.first[key], w.says[key] = w.second, v.Sentence
 			}
 		}

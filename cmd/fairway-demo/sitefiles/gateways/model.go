@@ -96,11 +96,15 @@ type share struct {
 	left  float64
 	lanes float64       // of a link, the share that it says it has
 	busy  time.Duration // until then
+	heat  model.Heat    // of a processor
+	// Of a link the share of the answers to clients that are lost and sent again, and the segments of these.
+	loss   float64
+	resent uint64
 }
 
 // use returns when work that needs some time of it is done.
 func (s *share) use(now, need time.Duration) time.Duration {
-	s.busy = max(s.busy, now) + time.Duration(float64(need)/s.left)
+	s.busy = max(s.busy, now) + time.Duration(float64(need)/s.left/s.heat.Speed(now))
 	return s.busy
 }
 
@@ -198,12 +202,11 @@ func (m *Model) serve(c *Client, one *call, run int) {
 	answer := func() {
 		g.note(op, c, target, bytes, m.Now()-sent, m.Now()-begun)
 		g.calls[op].queued += begun - asked
-		c.under = slices.DeleteFunc(c.under, func(o *call) bool { return o == one })
-		c.ever[op].add(bytes, m.Now()-asked)
-		if (c.on == g || c.address != "") && c.mounted == one.mounted {
-			c.mount[op].add(bytes, m.Now()-asked)
+		if m.lost(g, op) {
+			m.After(model.Retransmit, func() { m.deliver(c, one, bytes, run) })
+		} else {
+			m.deliver(c, one, bytes, run)
 		}
-		m.ask(c, run)
 		if len(g.waiting) > 0 {
 			next := g.waiting[0]
 			g.waiting = g.waiting[1:]
@@ -219,6 +222,27 @@ func (m *Model) serve(c *Client, one *call, run int) {
 		}
 		answer()
 	})
+}
+
+// deliver brings an answer to its client, which thinks and asks again.
+func (m *Model) deliver(c *Client, one *call, bytes uint64, run int) {
+	c.under = slices.DeleteFunc(c.under, func(o *call) bool { return o == one })
+	c.ever[one.op].add(bytes, m.Now()-one.asked)
+	if (c.on == one.on || c.address != "") && c.mounted == one.mounted {
+		c.mount[one.op].add(bytes, m.Now()-one.asked)
+	}
+	m.ask(c, run)
+}
+
+// lost says whether an answer is lost on the way to its client.
+func (m *Model) lost(g *Gateway, op Op) bool {
+	if g.link.loss <= 0 || m.rng.Float64() >= g.link.loss {
+		return false
+	}
+	if g.link.resent++; op == Read {
+		g.link.resent += callBytes / model.SegmentBytes
+	}
+	return true
 }
 
 func (c *counted) add(bytes uint64, took time.Duration) {
@@ -272,8 +296,8 @@ func (m *Model) unpark(c *Client) {
 	}
 }
 
-// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed, or has a
-// gateway answer nothing.
+// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed, has a
+// gateway's answers lost, or has it answer nothing.
 func (m *Model) Break(f model.Fault) error {
 	if f.Kind != model.FaultHung && f.Value <= 0 || f.Value > 1 {
 		return fmt.Errorf("fault %s of %s: %g is left: want more than 0, up to 1", f.Kind, f.Node, f.Value)
@@ -296,13 +320,20 @@ func (m *Model) Break(f model.Fault) error {
 		case f.Kind == model.FaultCPU:
 			g.cpu.left = f.Value
 			return nil
+		case f.Kind == model.FaultThrottle:
+			g.cpu.heat.Begin(m.Now(), f.Value)
+			return nil
+		case f.Kind == model.FaultLoss:
+			g.link.loss = f.Value
+			return nil
 		case f.Kind == model.FaultHung:
 			g.hang.on = true
 			return nil
 		}
 	}
-	return fmt.Errorf("fault %s of %q: want %s, %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
-		f.Node, model.FaultLink, model.FaultLanes, model.FaultCPU, model.FaultHung, model.FaultDisk, len(m.disks)-1)
+	return fmt.Errorf("fault %s of %q: want %s, %s, %s, %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
+		f.Node, model.FaultLink, model.FaultLanes, model.FaultLoss, model.FaultCPU, model.FaultThrottle, model.FaultHung,
+		model.FaultDisk, len(m.disks)-1)
 }
 
 // Mend ends every fault of a node.
@@ -315,7 +346,8 @@ func (m *Model) Mend(node string) error {
 	}
 	for _, g := range m.Gateways {
 		if g.Name == node {
-			g.link.left, g.link.lanes, g.cpu.left = 1, 1, 1
+			g.link.left, g.link.lanes, g.link.loss, g.cpu.left = 1, 1, 0, 1
+			g.cpu.heat.End(m.Now())
 			for _, answer := range g.hang.held {
 				m.After(0, answer)
 			}

@@ -9,19 +9,20 @@ import (
 // The kinds of fault. A fault's value is what is left: of a speed, of a processor, of buffers; of loss it is the share
 // of messages that are lost on the link and sent again.
 const (
-	FaultLink    = "link"    // both directions of a node's links
-	FaultLinkIn  = "link_in" // one direction, as a card in a slot too narrow
-	FaultLanes   = "lanes"   // both directions, and the links say so: ports that run on some of their four lanes
-	FaultLoss    = "loss"
-	FaultCPU     = "cpu"
-	FaultBuffers = "buffers" // a router's large buffers, in all
-	FaultHung    = "hung"    // a router that passes nothing, a server whose threads stand
-	FaultDisk    = "disk"    // the first target of a server, or the one that is named
+	FaultLink     = "link"    // both directions of a node's links
+	FaultLinkIn   = "link_in" // one direction, as a card in a slot too narrow
+	FaultLanes    = "lanes"   // both directions, and the links say so: ports that run on some of their four lanes
+	FaultLoss     = "loss"
+	FaultCPU      = "cpu"
+	FaultThrottle = "throttle" // processors that are throttled as they warm up, more and more for 20 s
+	FaultBuffers  = "buffers"  // a router's large buffers, in all
+	FaultHung     = "hung"     // a router that passes nothing, a server whose threads stand
+	FaultDisk     = "disk"     // the first target of a server, or the one that is named
 )
 
 // FaultKinds lists them.
 func FaultKinds() []string {
-	return []string{FaultLink, FaultLinkIn, FaultLanes, FaultLoss, FaultCPU, FaultBuffers, FaultHung, FaultDisk}
+	return []string{FaultLink, FaultLinkIn, FaultLanes, FaultLoss, FaultCPU, FaultThrottle, FaultBuffers, FaultHung, FaultDisk}
 }
 
 // Fault is something that ails one node.
@@ -42,7 +43,24 @@ type broken struct {
 	since           time.Duration
 	held            []func()
 	buffers         []int // of each partition, before they were cut
+	heat            Heat
+	damage          Damage
 }
+
+// Damage is what a node counts of packets that its links lose.
+type Damage struct {
+	Resent  uint64 // TCP's segments that it sent again
+	Packets uint64 // that came over InfiniBand with errors
+}
+
+// Damage is what the node has counted.
+func (n *Node) Damage() Damage { return n.broken.damage }
+
+// Heat is that of the node's processors.
+func (n *Node) Heat() *Heat { return &n.broken.heat }
+
+// SegmentBytes is the payload of one of TCP's full segments.
+const SegmentBytes = 1448
 
 func healthy() *broken { return &broken{linkIn: 1, linkOut: 1, lanes: 1} }
 
@@ -60,13 +78,22 @@ func (b *broken) hold(do func()) bool {
 	return b.hung
 }
 
-// delay is what a lost packet costs: a retransmission.
-func (b *broken) delay(s *Site) time.Duration {
-	const retransmit = 200 * time.Millisecond
-	if b.loss > 0 && s.rng.Float64() < b.loss {
-		return retransmit
+// Retransmit is what a lost message costs.
+const Retransmit = 200 * time.Millisecond
+
+// delay is what a message that is lost on a link costs: it is sent again, and the one that sends over TCP, or receives
+// over InfiniBand, counts it.
+func (b *broken) delay(s *Site, net string, size int, sends bool) time.Duration {
+	if b.loss <= 0 || s.rng.Float64() >= b.loss {
+		return 0
 	}
-	return 0
+	switch {
+	case net == ClientNet && sends:
+		b.damage.Resent += uint64(size/SegmentBytes + 1)
+	case net == ServerNet && !sends:
+		b.damage.Packets++
+	}
+	return Retransmit
 }
 
 // Break makes a fault begin now.
@@ -90,6 +117,8 @@ func (s *Site) Break(f Fault) error {
 		b.loss = f.Value
 	case FaultCPU:
 		n.CPU.share = f.Value
+	case FaultThrottle:
+		b.heat.Begin(s.now, f.Value)
 	case FaultBuffers:
 		return n.cutBuffers(int(f.Value))
 	case FaultHung:
@@ -159,6 +188,8 @@ func (s *Site) Mend(name string) error {
 	}
 	was := n.broken
 	n.broken = healthy()
+	n.broken.damage, n.broken.heat = was.damage, was.heat
+	n.broken.heat.End(s.now)
 	n.CPU.share = 1
 	for i, count := range was.buffers {
 		n.resize(n.Buffers[2][i], count)

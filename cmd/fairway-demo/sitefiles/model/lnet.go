@@ -153,7 +153,7 @@ func (s fabric) receive(m *message) {
 	r := m.via
 	p := r.peerOf(m.src, m.src.NIs[0].Net)
 	d := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.in(p.ni))
-	s.At(p.ni.in.serve(s.now, d)+r.broken.delay(s.Site), func() {
+	s.At(p.ni.in.serve(s.now, d)+r.broken.delay(s.Site, p.ni.Net, m.size, false), func() {
 		p.Received[m.kind]++
 		p.ni.Received[m.kind]++
 		p.ni.InBytes += uint64(m.size + headerBytes)
@@ -179,7 +179,7 @@ func (s fabric) lastHop(m *message, p *Peer) {
 		return
 	}
 	out := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.out(p.ni))
-	s.At(p.ni.out.serve(s.now, out)+r.broken.delay(s.Site), func() {
+	s.At(p.ni.out.serve(s.now, out)+r.broken.delay(s.Site, p.ni.Net, m.size, true), func() {
 		ni := d.NIs[0]
 		in := time.Duration(float64(took(m.size, ni.rate)) / d.broken.in(ni))
 		s.At(ni.in.serve(s.now, in)+wire, func() {
@@ -242,6 +242,7 @@ func (s fabric) arrive(m *message) {
 func (n *Node) work(size int, next func()) {
 	c := &n.CPU
 	need := cpuMessage + time.Duration(float64(cpuMiB)*float64(size)/MiB)
+	need = time.Duration(float64(need) / n.broken.heat.Speed(n.site.now)) // it has the processor, which is slow
 	d := time.Duration(float64(need) / c.share)
 	begins, ends := c.lane.serve(n.site.now, d)
 	c.Ran += need

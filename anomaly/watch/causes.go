@@ -1,0 +1,271 @@
+package watch
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// sign is something that a node reports of itself and that accuses nobody, for a busy node shows it, too. It names the
+// cause of a finding that others' times made, where it rose when these did.
+type sign struct {
+	metric collector.Metric
+	least  float64 // what it must have risen by, and be above the peers'
+	// words say what it was since the node became slow, and at its peers; seconds are how long that is.
+	words func(own, peers, seconds float64) string
+}
+
+// signs are in the order in which a sentence has them.
+var signs = [...]sign{
+	// A twentieth of the time costs less than what is found.
+	{collector.ThrottledRatio, 0.05, func(own, peers, _ float64) string {
+		return fmt.Sprintf("its processors were throttled for %s of the time, its peers' for %s", percent(own),
+			percent(peers))
+	}},
+	// Once in 20 s. Kernels before 5.5 keep no time, later ones count it when the throttling ends.
+	{collector.ThrottleEvents, 0.05, func(own, peers, seconds float64) string {
+		return fmt.Sprintf("its processors began to be throttled %s, its peers' %s", often(own*seconds),
+			often(peers*seconds))
+	}},
+	// A tick is 1 to 256 times as long as a lane takes for a byte: a million of them are a thousandth of a second to
+	// 0.3 s at 25 Gb/s a lane.
+	{collector.LinkWaitTicks, 1e6, func(own, peers, _ float64) string {
+		more := "its peers' did not"
+		if peers > 0 {
+			more = anomaly.Times(own/peers) + " as often as its peers'"
+		}
+		return "its InfiniBand ports had to wait before they could send, " + more +
+			": who receives from it, or the way there, is slow"
+	}},
+	// Loss of 0.2 % costs TCP more than it loses; below that a full link loses as much.
+	{collector.ResentRatio, 0.002, func(own, peers, _ float64) string {
+		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", percent(own),
+			percent(peers))
+	}},
+	// A link within its specification has one in hours.
+	{collector.LinkErrors, 1, func(own, peers, _ float64) string {
+		return fmt.Sprintf("its InfiniBand ports counted %s errors a second, its peers' %s", digits(own),
+			digits(peers))
+	}},
+}
+
+// Rules of causes.
+const (
+	// roseBy is how many times what it was before a sign must be when the node became slow.
+	roseBy = 3
+	// apart is how many times its peers' median a sign must be: what all have explains no one's slowness.
+	apart = 2
+	// around is how near to that moment it must have risen, seconds; a detector's estimate of it is as good.
+	around = 10
+	// earlier is the time before that it is compared with, seconds.
+	earlier = 30
+	// blockOfSigns is a mean's length, seconds.
+	blockOfSigns = 5
+	blocksKept   = 24
+	// fewestSigns are the seconds of which a mean must be.
+	fewestSigns = 5
+	// caseLasts is for how long a node may be beyond doubt until its cause is forgotten, seconds.
+	caseLasts = 60
+)
+
+// causes keeps the signs of the newest two minutes, and the findings that they explain.
+type causes struct {
+	nodes map[topology.NodeID]*signsOf
+	cases map[topology.NodeID]*explained
+	means map[compared][]float64 // sorted, of this second
+}
+
+// compared is what slow nodes are compared by: a sign's means since a block, over the nodes of a role.
+type compared struct {
+	role topology.Role
+	sign int
+	from int64
+}
+
+// signsOf are a node's signs by blocks of seconds, in a ring.
+type signsOf struct {
+	role   topology.Role
+	newest int64 // block
+	blocks [blocksKept]block
+}
+
+// block are the sums of a node's signs and of how many seconds.
+type block struct {
+	sum     [len(signs)]float32
+	seconds [len(signs)]uint8
+}
+
+// explained is a node in doubt: which of its signs rose when it became slow. Its fields are saved.
+type explained struct {
+	Rose [len(signs)]bool
+	Seen int64 // second of the newest doubt
+}
+
+func newCauses() causes {
+	return causes{nodes: map[topology.NodeID]*signsOf{}, cases: map[topology.NodeID]*explained{},
+		means: map[compared][]float64{}}
+}
+
+// take notes a node's second.
+func (c *causes) take(f *collector.Frame, now int64) {
+	n := c.nodes[f.Node]
+	for _, s := range f.Samples {
+		i := slices.IndexFunc(signs[:], func(o sign) bool { return o.metric == s.Metric })
+		if i < 0 {
+			continue
+		}
+		if n == nil {
+			n = &signsOf{role: f.Role, newest: now / blockOfSigns}
+			c.nodes[f.Node] = n
+		}
+		n.until(now / blockOfSigns)
+		b := &n.blocks[n.newest%blocksKept]
+		b.sum[i] += float32(s.Value)
+		b.seconds[i]++
+	}
+}
+
+// until empties the blocks up to one; one of before what is kept begins anew: the clock was set back.
+func (n *signsOf) until(last int64) {
+	if last < n.newest {
+		*n = signsOf{role: n.role, newest: last}
+	}
+	for b := max(n.newest+1, last-blocksKept+1); b <= last; b++ {
+		n.blocks[b%blocksKept] = block{}
+	}
+	n.newest = last
+}
+
+// mean is that of a sign over the blocks from one up to and with another, of those that are kept; NaN where it is not
+// known.
+func (n *signsOf) mean(sign int, from, to int64) float64 {
+	sum, seconds := 0.0, 0
+	for b := max(from, n.newest-blocksKept+1); b <= min(to, n.newest); b++ {
+		at := &n.blocks[b%blocksKept]
+		sum, seconds = sum+float64(at.sum[sign]), seconds+int(at.seconds[sign])
+	}
+	if seconds < fewestSigns {
+		return math.NaN()
+	}
+	return sum / float64(seconds)
+}
+
+// explain adds to the sentences of slow nodes what explains them.
+func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
+	t := now.Unix()
+	clear(c.means)
+	for i := range verdicts {
+		v := &verdicts[i]
+		n := c.nodes[v.Node]
+		slow := v.Kind == anomaly.FailSlow || v.Kind == anomaly.TargetSlow
+		if n == nil || !slow || v.Level < anomaly.Doubt || v.Fact || v.Since.IsZero() {
+			continue
+		}
+		of := c.cases[v.Node]
+		if of == nil {
+			of = &explained{}
+			c.cases[v.Node] = of
+		}
+		of.Seen = t
+		for s := range signs {
+			if rose, known := n.rose(s, v.Since.Unix()); known {
+				of.Rose[s] = rose
+			}
+		}
+		c.say(t, v, n, of)
+	}
+	maps.DeleteFunc(c.cases, func(_ topology.NodeID, of *explained) bool { return t-of.Seen > caseLasts })
+}
+
+// rose says whether a sign rose within some seconds of a moment; that is known for two minutes.
+func (n *signsOf) rose(sign int, at int64) (rose, known bool) {
+	begin, end := at-around, at+around
+	before := n.mean(sign, (begin-earlier)/blockOfSigns, begin/blockOfSigns-1)
+	then := n.mean(sign, begin/blockOfSigns, end/blockOfSigns)
+	return then-before >= signs[sign].least && then >= roseBy*before, !math.IsNaN(before) && !math.IsNaN(then)
+}
+
+// say adds the signs that are still there and that the peers have not.
+func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
+	from, when := (v.Since.Unix()+blockOfSigns-1)/blockOfSigns, "since it became slow"
+	if oldest := n.newest - blocksKept + 1; from < oldest {
+		from, when = oldest, "in the last two minutes"
+	}
+	seconds := float64(now - from*blockOfSigns)
+	var found []string
+	throttled := false
+	for i, s := range signs {
+		own := n.mean(i, from, n.newest)
+		if !of.Rose[i] || !(own >= s.least) || s.metric == collector.ThrottleEvents && throttled {
+			continue
+		}
+		peers := c.peers(own, compared{n.role, i, from})
+		if !(own-peers >= s.least && own >= apart*peers) {
+			continue
+		}
+		throttled = throttled || s.metric == collector.ThrottledRatio
+		found = append(found, s.words(own, peers, seconds))
+		evidence := maps.Clone(v.Evidence)
+		if evidence == nil {
+			evidence = map[string]float64{}
+		}
+		evidence[s.metric.String()], evidence[s.metric.String()+"_peers"] = own, peers
+		v.Evidence = evidence
+	}
+	if len(found) > 0 {
+		v.Sentence += "; " + when + " " + strings.Join(found, ", and ")
+	}
+}
+
+// peers is the median of a sign over the other nodes of a role than the one that has own; NaN where none reports it.
+func (c *causes) peers(own float64, by compared) float64 {
+	all, known := c.means[by]
+	if !known {
+		for _, n := range c.nodes {
+			if m := n.mean(by.sign, by.from, n.newest); n.role == by.role && !math.IsNaN(m) {
+				all = append(all, m)
+			}
+		}
+		slices.Sort(all)
+		c.means[by] = all
+	}
+	others := len(all) - 1
+	if others < 1 {
+		return math.NaN()
+	}
+	if at, _ := slices.BinarySearch(all, own); at <= others/2 {
+		return all[others/2+1]
+	}
+	return all[others/2]
+}
+
+// percent writes a share for a sentence.
+func percent(share float64) string { return digits(100*share) + " %" }
+
+// digits writes a number that may be 0.
+func digits(x float64) string {
+	const shown = 1e-4
+	if x < shown {
+		return "0"
+	}
+	return anomaly.Digits(x)
+}
+
+// often writes how many times something happened.
+func often(times float64) string {
+	switch n := math.Round(times); n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	default:
+		return fmt.Sprintf("%.0f times", n)
+	}
+}
