@@ -39,11 +39,11 @@ func parseSegments(text []byte) (sent, again uint64, err error) {
 			continue
 		}
 		if names == nil {
-			names = split(room[:0], line)
+			names = collector.Fields(room[:0], line)
 			continue
 		}
 		found := 0
-		for i, value := range split(room2[:0], line) {
+		for i, value := range collector.Fields(room2[:0], line) {
 			if i >= len(names) {
 				break
 			}
