@@ -51,7 +51,7 @@ func TestReadsProc(t *testing.T) {
 	}
 }
 
-// What is no file ends a read at once: the source's other files are read in the same second.
+// What is not a file ends a read at once: the source's other files are read in the same second.
 func TestWhatIsNoFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")

@@ -28,7 +28,7 @@ var attacks = map[string]func(text string) string{
 	"not UTF-8":          func(text string) string { return strings.ReplaceAll(text, "a", "\xff\xfe") },
 	"one column more":    func(text string) string { return strings.ReplaceAll(text, "\n", " 7\n") },
 	"one column less":    func(text string) string { return lastColumn.ReplaceAllString(text, "\n") },
-	"its middle":         func(text string) string { return text[len(text)/3 : 2*len(text)/3] },
+	"a part of it":       func(text string) string { return text[len(text)/3 : 2*len(text)/3] },
 	"numbers below 0":    func(text string) string { return number.ReplaceAllString(text, "-1") },
 	"numbers of 32 bits": func(text string) string { return number.ReplaceAllString(text, "4294967295") },
 	"numbers of 63 bits": func(text string) string { return number.ReplaceAllString(text, "9223372036854775807") },
@@ -42,7 +42,7 @@ var attacks = map[string]func(text string) string{
 // mayBeCounts are the attacks that some files' formats take for lower counts than before.
 var mayBeCounts = map[string]bool{"many names": true, "many lines": true, "itself twice": true,
 	"one column more": true, "one column less": true, "fractions": true, "numbers of 32 bits": true,
-	"its middle": true, "one endless line": true, "no line's end": true, "not UTF-8": true}
+	"a part of it": true, "one endless line": true, "no line's end": true, "not UTF-8": true}
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
@@ -59,7 +59,7 @@ func manyNames(text string) string {
 }
 
 // attacked has each file in turn hold what it should not for a second between two good ones: nothing panics, no value
-// is below 0 or not a number, what comes back is no spike, and the other files are read meanwhile.
+// is below 0 or not a number, what comes back is not a spike, and the other files are read meanwhile.
 func attacked(t *testing.T, s Suite) {
 	tr := newTree(s.First)
 	whole := s.New(tr)

@@ -40,8 +40,8 @@ func TestReportOfRouters(t *testing.T) {
 	if l := &r.Layer; l.RoutedBytes != 2*60*50e6 || fmt.Sprintf("%.4f", l.Reported) != fmt.Sprintf("%.4f", 60./7200) {
 		t.Errorf("%g bytes passed on, reported in %g of the time", l.RoutedBytes, l.Reported)
 	}
-	if said := r.InShort()[0]; !strings.HasPrefix(said, "The forwarders passed on 6 GB; ") {
-		t.Error(said)
+	if first := r.InShort()[0]; !strings.HasPrefix(first, "The forwarders passed on 6 GB; ") {
+		t.Error(first)
 	}
 	var page strings.Builder
 	if err := r.HTML(&page); err != nil {

@@ -28,7 +28,7 @@ func (s *Source) files(pattern string) []string {
 }
 
 // has says whether there is a file that matches.
-func (s *Source) has(pattern string) bool {
+func has(s *Source, pattern string) bool {
 	return slices.ContainsFunc(s.files(pattern), func(name string) bool {
 		_, err := fs.Stat(s.fsys, name)
 		return !errors.Is(err, fs.ErrNotExist)

@@ -185,7 +185,7 @@ func (s *Source) emitTimes(t *clientTimes) {
 
 // client reads what a client (a forwarding node) did.
 func (s *Source) client(context.Context) {
-	if s.has("obdfilter/*/stats") {
+	if has(s, "obdfilter/*/stats") {
 		return // an object server that mounts its own file system: its clients' bytes count, not its own
 	}
 	var t traffic
