@@ -8,7 +8,8 @@ import (
 
 func TestFields(t *testing.T) {
 	for _, line := range []string{"", " ", "a", " a  b\t", "a\r\nb\v\fc", "a\x00b \xff", "\n\n1 2"} {
-		if got, want := Fields(nil, []byte(line)), bytes.Fields([]byte(line)); !slices.EqualFunc(got, want, bytes.Equal) {
+		got, want := Fields(nil, []byte(line)), bytes.Fields([]byte(line))
+		if !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
