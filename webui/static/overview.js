@@ -59,7 +59,7 @@ function slower(r) {
 const slowness = [
   {
     name: 'slow',
-    head: 'SLOW 10 s',
+    head: 'SLOW 10s',
     title:
       'how many times as long operations took as on its peers in the last 10 s; confirmed first. ' +
       "A finding's sentence is of more seconds",

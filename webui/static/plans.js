@@ -154,6 +154,7 @@ export async function planPage(app, id) {
       open = p.state === 'proposed',
       moving = ['approved', 'applying', 'rolling_back', 'applied'].includes(p.state);
     setText(title, `${p.id}  ${p.title}`);
+    setText(cancel, open ? 'Cancel' : 'Back');
     setText(
       meta,
       `proposed by ${p.proposer} ${clock(p.created)}   ` +

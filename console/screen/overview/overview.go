@@ -357,6 +357,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	p.rowsAt = len(lines) + 1
 	list := append([]string{head}, p.lines(s, cols, rows, tw, h-len(lines)-1, selected.ID)...)
 	if !detailed {
+		if !p.asTable && !p.small {
+			list = append(list, beside(s, selected, w, h-len(lines)-len(list))...)
+		}
 		return append(lines, list...)
 	}
 	list = append(list, beside(s, selected, tw-1, h-len(lines)-len(list))...)

@@ -99,7 +99,7 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 // slow, on the scale of every page.
 func TestFreeLinesShowSinceWhen(t *testing.T) {
 	now := time.Unix(10000, 0)
-	for _, size := range [][2]int{{160, 48}, {120, 36}} {
+	for _, size := range [][2]int{{160, 48}, {120, 36}, {80, 24}} {
 		w, h := size[0], size[1]-2
 		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes),
 			Host: console{height: size[1]}}
