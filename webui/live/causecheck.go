@@ -48,7 +48,8 @@ func causesCheck(board *window.Board, now time.Time) api.Check {
 	for i, c := range causeColumns {
 		counts = append(counts, fmt.Sprintf("%s %d", c.name, report[i]))
 	}
-	text := fmt.Sprintf("of %d forwarders report in this second what names a cause: %s", all, strings.Join(counts, ", "))
+	text := fmt.Sprintf("of %d forwarders report in this second what names a cause: %s", all,
+		strings.Join(counts, ", "))
 	if len(stuck) > 0 {
 		text += fmt.Sprintf("; port_xmit_wait of %s is missing or at its end, until perfquery -R resets it",
 			some(stuck))

@@ -64,7 +64,7 @@ func parseSegments(text []byte) (sent, again uint64, err error) {
 		}
 		const both = 2
 		if found != both {
-			return 0, 0, errors.New("Tcp has no OutSegs and RetransSegs")
+			return 0, 0, errors.New("the lines of Tcp have no OutSegs and RetransSegs")
 		}
 		return sent, again, nil
 	}

@@ -32,8 +32,9 @@ func TestCausesAreNamed(t *testing.T) {
 		found        bool
 		says         string // of the cause; "": none
 	}{
-		"throttled":           {nil, []model.Fault{heat("gw2", 0.03)}, []Layer{NFS, DVS, OldDVS, GPFS}, true, saysHeat},
-		"loses answers":       {nil, []model.Fault{{Kind: model.FaultLoss, Node: "gw2", Value: 0.05}}, []Layer{NFS, DVS, OldDVS, GPFS}, true, saysLoss},
+		"throttled": {nil, []model.Fault{heat("gw2", 0.03)}, []Layer{NFS, DVS, OldDVS, GPFS}, true, saysHeat},
+		"loses answers": {nil, []model.Fault{{Kind: model.FaultLoss, Node: "gw2", Value: 0.05}},
+			[]Layer{NFS, DVS, OldDVS, GPFS}, true, saysLoss},
 		"throttled, not slow": {nil, []model.Fault{heat("gw2", 0.6)}, Layers(), false, ""},
 		"all are throttled": {nil, []model.Fault{slow, heat("gw1", 0.6), heat("gw2", 0.6), heat("gw3", 0.6),
 			heat("gw4", 0.6)}, Layers(), true, ""},
