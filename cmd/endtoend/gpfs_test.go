@@ -110,7 +110,8 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 	s.fairway("plan", "rollback", "P-000006", "--reason", "its link is well again")
 	s.planned("P-000006", remap.RolledBack)
 	if now := s.addresses(); now != was || s.suspended() != "" {
-		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now, was)
+		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now,
+			was)
 	}
 	s.until("gw2 moves data again", func() bool { return bytesOf(s.nodes("forwarder")["gw2"]) > 0 })
 	s.demo("tool", "gw1", "mmces", "node", "suspend", "-N", "gw2.model")
@@ -277,6 +278,7 @@ func TestSuspendedProtocolNode(t *testing.T) {
 		return strings.Contains(text, "rolled_back") || strings.Contains(text, "rolled back")
 	})
 	if now := s.addresses(); now != was || s.suspended() != "gw4" {
-		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now, was)
+		t.Errorf("after the roll back %q is suspended, and the addresses are\n%s\nthey were\n%s", s.suspended(), now,
+			was)
 	}
 }
