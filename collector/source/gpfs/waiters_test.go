@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	head     = "\n=== mmdiag: waiters ===\n"
-	headOfY  = "mmdiag:waiters:HEADER:version:reserved:reserved:threadId:threadAddr:threadName:waitStartTime:waitTime:"
-	restOfY  = "isMonitored:condVarAddr:condVarName:condVarReason:mutexAddr:mutexName:auxReason:delayTime:" +
+	head    = "\n=== mmdiag: waiters ===\n"
+	headOfY = "mmdiag:waiters:HEADER:version:reserved:reserved:threadId:threadAddr:threadName:waitStartTime:waitTime:"
+	restOfY = "isMonitored:condVarAddr:condVarName:condVarReason:mutexAddr:mutexName:auxReason:delayTime:" +
 		"delayReason:\n"
 	forReply = "on ThCond 0x7F138008EC10 (MsgRecordCondvar), reason 'RPC wait' for getData on node " +
 		"10.0.0.7 <c0n3>"
