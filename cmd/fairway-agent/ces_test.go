@@ -11,8 +11,8 @@ import (
 	"fairway/collector/wire"
 )
 
-// An agent of a protocol node moves only the addresses that its settings allow, to nodes that they name, and suspends no
-// other node than its own.
+// An agent of a protocol node moves only the addresses that its settings allow, to nodes that they name, and suspends
+// no other node than its own.
 func TestCESMovesAllowedAddressesAlone(t *testing.T) {
 	o := &Orders{Enabled: true, By: byCES, Allow: []string{"10.2.3.0/24", "2001:db8::/64"},
 		Forwarders: map[string]string{"gw1": "ces1.site"}}

@@ -43,11 +43,11 @@ type Waiter struct {
 	Disk bool `json:"disk"`
 }
 
-// Longest are the waiter of the greatest age, and the one of those that wait for a disk; no age: there is none.
+// Longest are the waiter of the greatest age, and the one of those that wait for a disk; without an age: nobody waits.
 type Longest struct{ Any, Disk Waiter }
 
 // ParseWaiters finds the longest waiters in what "mmdiag --waiters" printed. Three shapes are known, of releases 3, of
-// 4 and later, and with -Y; what is none of them is not read.
+// 4 and later, and with -Y; other lines are not read.
 func ParseWaiters(text string) (l Longest) {
 	for line := range strings.Lines(text) {
 		w, ok := parseWaiter(strings.TrimSpace(line))

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	head     = "\n=== mmdiag: waiters ===\n"
-	headOfY  = "mmdiag:waiters:HEADER:version:reserved:reserved:threadId:threadAddr:threadName:waitStartTime:waitTime:"
-	restOfY  = "isMonitored:condVarAddr:condVarName:condVarReason:mutexAddr:mutexName:auxReason:delayTime:delayReason:\n"
-	forReply = "on ThCond 0x7F138008EC10 (MsgRecordCondvar), reason 'RPC wait' for getData on node 10.0.0.7 <c0n3>"
+	head    = "\n=== mmdiag: waiters ===\n"
+	headOfY = "mmdiag:waiters:HEADER:version:reserved:reserved:threadId:threadAddr:threadName:waitStartTime:waitTime:"
+	restOfY = "isMonitored:condVarAddr:condVarName:condVarReason:mutexAddr:mutexName:auxReason:delayTime:" +
+		"delayReason:\n"
+	forReply = "on ThCond 0x7F138008EC10 (MsgRecordCondvar), reason 'RPC wait' for getData on node " +
+		"10.0.0.7 <c0n3>"
 )
 
 // The shapes are those of published output; the numbers are made up.
@@ -45,7 +47,8 @@ func TestParseWaiters(t *testing.T) {
 			"reason 'Waiting to reap fsck pointer'\n" +
 			"Waiting 6861.0 sec since 11:04:20, monitored, thread 19 FsckClientReaperThread: waiting to reap\n" +
 			"Waiting 99 sec since 11:04:20, ignored, thread 20 OtherThread: for anything\n" +
-			"Waiting 40.4231 sec since 13:08:39, monitored, thread 120 EventsExporterSenderThread: for poll on sock 7\n" +
+			"Waiting 40.4231 sec since 13:08:39, monitored, thread 120 EventsExporterSenderThread: for poll on sock " +
+			"7\n" +
 			"Waiting 0.25 sec since 13:09:39, monitored, thread 121 OpenHandlerThread: on ThMutex 0x1 (InodeMutex)\n",
 			0.25, 0, "on ThMutex 0x1 (InodeMutex)"},
 		"what is not one": {head + "Waiting for the daemon\nWaiting -3 sec since 1, monitored, thread 1 A: b\n" +

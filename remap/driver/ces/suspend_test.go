@@ -27,11 +27,12 @@ func TestSuspendsSays(t *testing.T) {
 		plan   remap.Plan
 		want   string // "": nothing of it
 	}{
-		"all of its addresses": {func(*cluster) {}, remap.Plan{Moves: allMoves}, "and is suspended (mmces node suspend)"},
-		"one of two":           {func(*cluster) {}, remap.Plan{Moves: moves("cn1", "cn3")}, ""},
-		"for a job":            {func(*cluster) {}, remap.Plan{Moves: allMoves, Job: "88"}, ""},
-		"no policy":            {func(c *cluster) { c.policy = "none" }, remap.Plan{Moves: allMoves}, ""},
-		"the address stays":    {func(c *cluster) { c.policy = "node-affinity" }, remap.Plan{Moves: allMoves}, ""},
+		"all of its addresses": {func(*cluster) {}, remap.Plan{Moves: allMoves},
+			"and is suspended (mmces node suspend)"},
+		"one of two":        {func(*cluster) {}, remap.Plan{Moves: moves("cn1", "cn3")}, ""},
+		"for a job":         {func(*cluster) {}, remap.Plan{Moves: allMoves, Job: "88"}, ""},
+		"no policy":         {func(c *cluster) { c.policy = "none" }, remap.Plan{Moves: allMoves}, ""},
+		"the address stays": {func(c *cluster) { c.policy = "node-affinity" }, remap.Plan{Moves: allMoves}, ""},
 		"by another one": {func(c *cluster) { c.flags["fwd1"] = "Suspended" }, remap.Plan{Moves: allMoves},
 			"is suspended already"},
 		"others do not take addresses": {func(c *cluster) { c.flags["fwd3"], c.flags["fwd4"] = "Failed", "Suspended" },
@@ -77,7 +78,9 @@ func TestANodeIsSuspendedAndTakenBack(t *testing.T) {
 			}
 			return results
 		}
-		move := func(d *Driver, p remap.Plan, report func(remap.Result)) error { return d.Apply(t.Context(), p, report) }
+		move := func(d *Driver, p remap.Plan, report func(remap.Result)) error {
+			return d.Apply(t.Context(), p, report)
+		}
 		back := func(d *Driver, p remap.Plan, report func(remap.Result)) error {
 			return d.Restore(t.Context(), p, report)
 		}
@@ -96,7 +99,8 @@ func TestANodeIsSuspendedAndTakenBack(t *testing.T) {
 		}
 		c.refuses = ""
 		results = apply(remap.Plan{ID: "P-1", Moves: moves("cn4")}, move)
-		if len(results) != 1 || results["cn4"] != "" || c.flags["fwd1"] != "Suspended" || c.table["10.2.3.2"] != "fwd2" {
+		if len(results) != 1 || results["cn4"] != "" || c.flags["fwd1"] != "Suspended" ||
+			c.table["10.2.3.2"] != "fwd2" {
 			t.Fatalf("%v, %v, %v", results, c.flags, c.table)
 		}
 

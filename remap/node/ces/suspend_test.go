@@ -30,7 +30,8 @@ func (n *nodes) run(_ context.Context, argv ...string) ([]byte, error) {
 	case line == "mmces address list":
 		return []byte(head + "10.2.3.1       " + n.at + "   none        none\n"), nil
 	case verb == "list":
-		text := "Node Number   Node Name   Node Groups   Node Flags\n------------- ----------- ------------- ----------\n"
+		text := "Node Number   Node Name   Node Groups   Node Flags\n" +
+			"------------- ----------- ------------- ----------\n"
 		for i, f := range n.flags {
 			text += fmt.Sprintf("%-13d ces%-8d %-13s %s\n", i+1, i+1, []string{"", "g1"}[i%2], f)
 		}
@@ -90,7 +91,8 @@ func TestSuspend(t *testing.T) {
 			t.Errorf("%v, noted %v, %v", err, noted(), n.flags)
 		}
 	}
-	if got := strings.Join(n.changes(), "; "); got != "mmces node suspend -N ces1.site; mmces node resume -N ces1.site" {
+	if got := strings.Join(n.changes(), "; "); got !=
+		"mmces node suspend -N ces1.site; mmces node resume -N ces1.site" {
 		t.Error(got)
 	}
 	for name, c := range map[string]struct {
@@ -100,19 +102,26 @@ func TestSuspend(t *testing.T) {
 		want      string // in the error; "": none
 		noted     bool   // afterwards
 	}{
-		"by another one":             {"ces2", "", "Suspended none none none", false, true, "not by fairway", false},
-		"of another one, back":       {"ces2", "", "Failed,Suspended none none none", false, false, "not by fairway", false},
-		"ended by another one":       {"ces2", "", "none none none none", true, false, "", false},
-		"another word for it":        {"ces2", "otherword", "none none none none", false, true, "", true},
-		"another word, back":         {"ces2", "otherword", "Off none none none", true, false, "", false},
-		"it has an address":          {"ces1", "", "none none none none", false, true, "it has 10.2.3.1", false},
-		"too few others":             {"ces2", "", "none none Suspended Failed", false, true, "1 other nodes take", false},
-		"an address is not well":     {"ces4", "", "none none none Failed", false, true, `flags "Failed": mend`, false},
-		"an address is nowhere":      {"unassigned", "", "none none none none", false, true, `10.2.3.1 is at ""`, false},
-		"locked":                     {"ces2", "fails", "none none none none", false, true, "locked", false},
-		"nothing happens":            {"ces2", "ignores", "none none none none", false, true, "reported success, and", false},
-		"nothing happens, back":      {"ces2", "ignores", "Suspended none none none", true, false, "reported success", true},
-		"the system moves addresses": {"ces2", "moves", "none none none none", false, true, "moved 10.2.3.1 from gw2", true},
+		"by another one": {"ces2", "", "Suspended none none none", false, true, "not by fairway", false},
+		"of another one, back": {"ces2", "", "Failed,Suspended none none none", false, false,
+			"not by fairway", false},
+		"ended by another one": {"ces2", "", "none none none none", true, false, "", false},
+		"another word for it":  {"ces2", "otherword", "none none none none", false, true, "", true},
+		"another word, back":   {"ces2", "otherword", "Off none none none", true, false, "", false},
+		"it has an address":    {"ces1", "", "none none none none", false, true, "it has 10.2.3.1", false},
+		"too few others": {"ces2", "", "none none Suspended Failed", false, true,
+			"1 other nodes take", false},
+		"an address is not well": {"ces4", "", "none none none Failed", false, true,
+			`flags "Failed": mend`, false},
+		"an address is nowhere": {"unassigned", "", "none none none none", false, true,
+			`10.2.3.1 is at ""`, false},
+		"locked": {"ces2", "fails", "none none none none", false, true, "locked", false},
+		"nothing happens": {"ces2", "ignores", "none none none none", false, true,
+			"reported success, and", false},
+		"nothing happens, back": {"ces2", "ignores", "Suspended none none none", true, false,
+			"reported success", true},
+		"the system moves addresses": {"ces2", "moves", "none none none none", false, true,
+			"moved 10.2.3.1 from gw2", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n.at, n.trick, n.ran = c.at, c.trick, nil
