@@ -100,8 +100,9 @@ func TestCauses(t *testing.T) {
 		"link waits as ever": {step(collector.LinkWaitTicks, 100, 1, 4e5, 1e4), 4, ""},
 		"loss": {step(collector.ResentRatio, 100, 1, 0.03, 0.0001), 4, "; since it became slow 3 % of the TCP " +
 			"segments that it sent were sent again, 0.01 % at its peers"},
-		"loss of a full link":   {step(collector.ResentRatio, 100, 1, 0.001, 0), 4, ""},
-		"errors of a bad cable": {step(collector.LinkErrors, 100, 1, 12, 0), 4, "counted 12 errors a second, its peers' 0"},
+		"loss of a full link": {step(collector.ResentRatio, 100, 1, 0.001, 0), 4, ""},
+		"errors of a bad cable": {step(collector.LinkErrors, 100, 1, 12, 0), 4,
+			"counted 12 errors a second, its peers' 0"},
 		"two causes": {func(node, second int) []collector.Sample {
 			return append(step(collector.ThrottledRatio, 100, 1, 0.4, 0)(node, second),
 				step(collector.ResentRatio, 100, 1, 0.03, 0)(node, second)...)

@@ -90,7 +90,8 @@ func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, sta
 	for name, text := range format.Infiniband(read, written, 8*linkRate, g.link.lanes, 0) {
 		t["sys/class/infiniband/mlx5_0/ports/1/"+name] = text
 	}
-	for name, text := range format.Throttling(cores, g.cpu.heat.Throttlings(now), g.cpu.heat.Throttled(now), l != OldDVS) {
+	heat := &g.cpu.heat
+	for name, text := range format.Throttling(cores, heat.Throttlings(now), heat.Throttled(now), l != OldDVS) {
 		t[name] = text
 	}
 	t["proc/net/snmp"] = format.SNMP(read/model.SegmentBytes, g.link.resent)

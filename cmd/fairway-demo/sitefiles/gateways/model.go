@@ -332,8 +332,8 @@ func (m *Model) Break(f model.Fault) error {
 		}
 	}
 	return fmt.Errorf("fault %s of %q: want %s, %s, %s, %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
-		f.Node, model.FaultLink, model.FaultLanes, model.FaultLoss, model.FaultCPU, model.FaultThrottle, model.FaultHung,
-		model.FaultDisk, len(m.disks)-1)
+		f.Node, model.FaultLink, model.FaultLanes, model.FaultLoss, model.FaultCPU, model.FaultThrottle,
+		model.FaultHung, model.FaultDisk, len(m.disks)-1)
 }
 
 // Mend ends every fault of a node.

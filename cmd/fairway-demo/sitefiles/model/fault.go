@@ -22,7 +22,8 @@ const (
 
 // FaultKinds lists them.
 func FaultKinds() []string {
-	return []string{FaultLink, FaultLinkIn, FaultLanes, FaultLoss, FaultCPU, FaultThrottle, FaultBuffers, FaultHung, FaultDisk}
+	return []string{FaultLink, FaultLinkIn, FaultLanes, FaultLoss, FaultCPU, FaultThrottle, FaultBuffers, FaultHung,
+		FaultDisk}
 }
 
 // Fault is something that ails one node.
