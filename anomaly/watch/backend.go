@@ -87,7 +87,7 @@ func (d *Detectors) judgeBackEnds() []anomaly.Verdict {
 }
 
 // worst adds verdicts to others; of two about one node and kind the graver stays. At an equal level it is the one that
-// came first: scores of different tests cross from second to second, and a finding's sentence would go to and fro.
+// came first: scores of different tests cross from second to second, and a finding's sentence would jump.
 func worst(to, more []anomaly.Verdict) []anomaly.Verdict {
 	for i := range more {
 		v := &more[i]
