@@ -76,9 +76,11 @@ bench-detect:
 	FAIRWAY_TRACES=$(abspath $(or $(TRACES),$(BIN)/traces)) $(GO) test -count=1 -v -run 'ScoreOfClosedTraces' ./anomaly/scenariotest
 	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
 
-# The modelled sites of routers and of gateways, large and over many seeds (FAIRWAY_SEEDS): an hour at most.
+# The modelled sites of routers and of gateways, large, and the simulated machine, over many seeds (FAIRWAY_SEEDS): an hour
+# at most.
 soak:
-	FAIRWAY_SOAK=1 GOGC=400 $(GO) test -count=1 -p 1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles/...
+	FAIRWAY_SOAK=1 GOGC=400 $(GO) test -count=1 -p 1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles/... \
+	  ./cmd/fairway-demo/simmachine
 
 # Man pages, from the programs' own commands.
 man:

@@ -11,7 +11,8 @@ type shown struct {
 
 const (
 	shownSeconds = 4
-	amongMost    = 8 // forwarders of a job that are looked at: with so many it is sure enough
+	// amongMost forwarders of a job are looked at: where few of its nodes write, the first may serve none of those.
+	amongMost = 32
 )
 
 func (s *shown) add(now int64, log, size, ops float64) {

@@ -3,7 +3,9 @@ package simmachine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,13 +42,14 @@ type records struct{}
 func (records) Findings(context.Context) ([]anomaly.Finding, error)    { return nil, nil }
 func (records) RecordFindings(context.Context, []anomaly.Change) error { return nil }
 
-func newHour(t *testing.T) *hour {
-	m, err := simmachine.New(simmachine.WorkingDay(1))
+// newHour is the machine of a seed after some hours of work that nobody saw.
+func newHour(t *testing.T, seed uint64, hours int) *hour {
+	m, err := simmachine.New(simmachine.WorkingDay(seed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &hour{t: t, m: m, board: window.NewBoard(0), suspected: map[topology.NodeID]int{}}
-	for range 2 * 3600 { // of work that nobody saw
+	for range hours * 3600 {
 		h.m.Pass(time.Now())
 		time.Sleep(time.Second)
 	}
@@ -157,7 +160,7 @@ func TestTheSimulatedHour(t *testing.T) {
 		calm, between, rest = 5*60, 60, 60
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHour(t)
+		h := newHour(t, 1, 2)
 		h.live(calm, nil)
 		planted := []topology.ForwarderID{h.plant()}
 		h.hurts(planted[0])
@@ -200,6 +203,56 @@ func TestTheSimulatedHour(t *testing.T) {
 		t.Logf("%d findings of %d causes, %d need somebody; suspected, seconds: %v", len(all), len(causes),
 			len(o.Needs), h.suspected)
 	})
+}
+
+// TestSoakHours: 75 minutes of each of FAIRWAY_SEEDS machines from seed FAIRWAY_FIRST on, after a day and 15 minutes in
+// which the detectors learn; three forwarders become slow, 20 minutes apart, as the demo's do. It logs when each was
+// confirmed, and who else was accused for how long.
+func TestSoakHours(t *testing.T) {
+	if os.Getenv("FAIRWAY_SOAK") == "" {
+		t.Skip("takes minutes; make soak runs it")
+	}
+	number := func(name string, none int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return none
+	}
+	first := number("FAIRWAY_FIRST", 1)
+	for seed := first; seed < first+number("FAIRWAY_SEEDS", 2); seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { soakHour(newHour(t, uint64(seed), 24)) })
+		})
+	}
+}
+
+func soakHour(h *hour) {
+	h.live(15*60, nil)
+	slow := map[topology.NodeID]bool{}
+	for range 3 {
+		node := h.plant()
+		slow[node.Node()] = true
+		begun := time.Now()
+		confirmed := func() bool { f := h.finding(node); return f != nil && f.State == anomaly.Confirmed }
+		took := h.live(20*60, confirmed)
+		if !confirmed() {
+			h.t.Errorf("%s was not confirmed in %d s", node, took)
+		}
+		h.t.Logf("%s: confirmed after %d s", node, took)
+		h.live(20*60-int(time.Since(begun).Seconds()), nil)
+	}
+	h.live(15*60, nil)
+	for _, f := range h.loop.Findings() {
+		if f.Kind == anomaly.FailSlow && !slow[f.Node] {
+			h.t.Logf("%s, which is well: %s now, since %s, changed %s: %s", f.Node, f.State, f.Since, f.Changed,
+				f.Sentence)
+		}
+	}
+	for n, seconds := range h.suspected {
+		if !slow[n] {
+			h.t.Logf("%s, which is well, was suspected for %d s", n, seconds)
+		}
+	}
 }
 
 // hurts waits until a forwarder is confirmed slow with a victim.
