@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,15 +92,21 @@ func FuzzWaiters(f *testing.F) {
 // else is named, and costs no more than its own values; none at all costs nothing.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		answer, fails := head+"Waiting 6 sec since 1, monitored, thread 1 NSDThread: for I/O completion\n", error(nil)
-		looked := 0
+		type answer struct {
+			text string
+			err  error
+		}
+		var next atomic.Pointer[answer]
+		next.Store(&answer{text: head + "Waiting 6 sec since 1, monitored, thread 1 NSDThread: for I/O completion\n"})
+		var looked atomic.Int32
 		l := &looks{look: func(ctx context.Context) (string, error) {
-			looked++
-			if answer == "hangs" {
+			looked.Add(1)
+			a := next.Load()
+			if a.text == "hangs" {
 				<-ctx.Done()
 				return "", ctx.Err()
 			}
-			return answer, fails
+			return a.text, a.err
 		}}
 		ctx, end := context.WithCancel(t.Context())
 		go l.again(ctx)
@@ -115,7 +122,7 @@ func TestLooks(t *testing.T) {
 			r.Note != "for I/O completion" {
 			t.Errorf("%+v %s", r, why)
 		}
-		answer = "hangs"
+		next.Store(&answer{text: "hangs"})
 		time.Sleep(14 * time.Second)
 		if r, why := read(); why != "" || len(r.Samples) != 2 {
 			t.Errorf("while it runs: %+v %s", r, why)
@@ -129,19 +136,19 @@ func TestLooks(t *testing.T) {
 			err       error
 		}{{"", "", os.ErrNotExist}, {"Usage: something", "is not what it prints", nil},
 			{"", "exit status 1", errors.New("exit status 1")}} {
-			answer, fails = c.text, c.err
+			next.Store(&answer{c.text, c.err})
 			time.Sleep(lookEvery)
 			if r, why := read(); len(r.Samples) != 0 || why == "" != (c.why == "") || !strings.Contains(why, c.why) {
 				t.Errorf("%+v: %+v %s", c, r, why)
 			}
 		}
-		answer, fails = head, nil
+		next.Store(&answer{text: head})
 		time.Sleep(lookEvery)
 		if r, why := read(); why != "" || len(r.Samples) != 2 || r.Samples[0].Value != 0 || r.Note != "" {
 			t.Errorf("nobody waits: %+v %s", r, why)
 		}
-		if looked > 8 {
-			t.Errorf("%d looks in %s", looked, 56*time.Second)
+		if n := looked.Load(); n > 8 {
+			t.Errorf("%d looks in %s", n, 56*time.Second)
 		}
 		end()
 	})
