@@ -44,12 +44,12 @@ lint:
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
 # The packages that take longest begin first, so that none of them is left running alone at the end.
-LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/attack ./cmd/fairway-demo/results ./tsdb/victoria \
+LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./cmd/lab/papers ./tsdb/victoria \
   ./remap/mount ./tsdb/engine ./console ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests'), and the scores of detectors and simulated sites, which nothing but the clock runs beside.
-PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/fairway-demo/sitefiles ./cmd/fairway-demo/simmachine \
-  ./webui/incident ./anomaly/clientslow ./cmd/fairway-demo/sitefiles/gateways ./cmd
+PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/lab/sitefiles ./cmd/lab/simmachine \
+  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./cmd
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
 # processors, and four tests of one that says so: most of those wait for programs that they have started.
@@ -68,7 +68,7 @@ quick:
 # What hostile nodes, users and visitors get from a real daemon beside a simulated machine of full size, as a table, and
 # what a state directory damaged at random a thousand times costs (docs/security.md). Minutes.
 attack:
-	FAIRWAY_ATTACK=full $(GO) test -count=1 -timeout 60m -v ./cmd/attack
+	FAIRWAY_ATTACK=full $(GO) test -count=1 -timeout 60m -v ./cmd/lab/attack
 
 # How well slow forwarders are found (docs/benchmark.md).
 bench-detect:
@@ -79,8 +79,8 @@ bench-detect:
 # The modelled sites of routers and of gateways, large, and the simulated machine, over many seeds (FAIRWAY_SEEDS): an hour
 # at most.
 soak:
-	FAIRWAY_SOAK=1 GOGC=400 $(GO) test -count=1 -p 1 -v -timeout 1h -run Soak ./cmd/fairway-demo/sitefiles/... \
-	  ./cmd/fairway-demo/simmachine
+	FAIRWAY_SOAK=1 GOGC=400 $(GO) test -count=1 -p 1 -v -timeout 1h -run Soak ./cmd/lab/sitefiles/... \
+	  ./cmd/lab/simmachine
 
 # Man pages, from the programs' own commands.
 man:

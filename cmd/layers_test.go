@@ -38,7 +38,7 @@ var layerProofs = []struct {
 		{"real", "cmd/fairwayd/daemontest", "TestRemapBetweenGateways"},
 		{"real", "cmd/fairwayd/daemontest", "TestSlurmJobsAreGrantedGateways"}}},
 	{"LNet routers", [6]proof{
-		{"model", "cmd/fairway-demo/sitefiles", "TestSourcesReadEveryRelease"},
+		{"model", "cmd/lab/sitefiles", "TestSourcesReadEveryRelease"},
 		{"model", "cmd/endtoend", "TestMappingNeedsNoRightToMove"},
 		{"model", "cmd/endtoend", "TestSlowRouterIsFoundByItself"},
 		{"model", "cmd/endtoend", "TestJobIsSteered"},

@@ -78,7 +78,7 @@ var bans = []struct{ from, banned, why string }{
 }
 
 // clockless packages get the time as an argument.
-var clockless = []string{"cmd/fairway-demo/simmachine", "remap/policy/dfra", "remap/policy/mckp", "remap/policy/avoid",
+var clockless = []string{"cmd/lab/simmachine", "remap/policy/dfra", "remap/policy/mckp", "remap/policy/avoid",
 	"remap/policy/share", "remap/policy/periodic", "remap/policy/filedomain", "anomaly"}
 
 func within(dir, room string) bool { return dir == room || strings.HasPrefix(dir, room+"/") }
@@ -171,7 +171,11 @@ func TestImportsPointUpstream(t *testing.T) {
 			if here := roomOf(dir); roomOf(to) > here {
 				t.Errorf("%s imports %s, which comes after it: %s", file, p, rooms[here].why)
 			}
-			if within(to, "cmd") && to != "cmd/program" && programOf(to) != programOf(dir) {
+			// The demo is the laboratory with a terminal before it: it is not shipped.
+			if within(to, "cmd/lab") && !within(dir, "cmd/lab") && dir != "cmd/fairway-demo" {
+				t.Errorf("%s imports the laboratory's %s: nothing that ships may", file, p)
+			}
+			if within(to, "cmd") && to != "cmd/program" && !within(to, "cmd/lab") && programOf(to) != programOf(dir) {
 				t.Errorf("%s imports the program %s", file, p)
 			}
 		}
@@ -296,18 +300,18 @@ var largeTypes = map[string]string{
 	"anomaly.Finding":              "a finding as data",
 	"remap/mount.node":             "a method for each operation of the kernel on a file",
 	"console.Address":              "what an address may hold",
-	"cmd/fairway-demo/testbed.Testbed": "a machine of many parts, each started and ended by a file of its own; 77 " +
+	"cmd/lab/testbed.Testbed": "a machine of many parts, each started and ended by a file of its own; 77 " +
 		"methods are " +
 		"too many",
-	"cmd/fairway-demo/testbed.Config":     "what a testbed is made of, a setting each",
-	"cmd/fairway-demo/simmachine.Machine": "the state of a model that every part of a second changes",
-	"cmd/fairwayd.daemon":                 "the daemon's parts, in the order of their start; nothing but wiring",
-	"collector/p9.Client":                 "a method for each message of 9P2000.L, and the connection's bookkeeping",
-	"collector/p9.call":                   "a message's fields before they are encoded: only some are set",
-	"collector/ingest.connection":         "the state of one agent's stream, of one goroutine each",
-	"remap/node/lnet.Mover":               "one node's routes and rules: a method for each order and step",
-	"tsdb/history.Profile":                "what is kept of a run, a field of its record each",
-	"anomaly/recorded.Trace":              "a folder's files, each optional, with what is known of each",
+	"cmd/lab/testbed.Config":      "what a testbed is made of, a setting each",
+	"cmd/lab/simmachine.Machine":  "the state of a model that every part of a second changes",
+	"cmd/fairwayd.daemon":         "the daemon's parts, in the order of their start; nothing but wiring",
+	"collector/p9.Client":         "a method for each message of 9P2000.L, and the connection's bookkeeping",
+	"collector/p9.call":           "a message's fields before they are encoded: only some are set",
+	"collector/ingest.connection": "the state of one agent's stream, of one goroutine each",
+	"remap/node/lnet.Mover":       "one node's routes and rules: a method for each order and step",
+	"tsdb/history.Profile":        "what is kept of a run, a field of its record each",
+	"anomaly/recorded.Trace":      "a folder's files, each optional, with what is known of each",
 }
 
 func TestTypesAreOneThing(t *testing.T) {

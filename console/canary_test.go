@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap/desk"
 
 	tea "github.com/charmbracelet/bubbletea"

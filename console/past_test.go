@@ -3,7 +3,7 @@ package console_test
 import (
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/console/screen"
 )
 

@@ -8,7 +8,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/client"
 )

@@ -20,7 +20,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/console"
 	"fairway/console/chart"

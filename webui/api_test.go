@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/access"
 )

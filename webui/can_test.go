@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/webui"
 
 	"github.com/gorilla/websocket"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
 

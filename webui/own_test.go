@@ -11,7 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/access"

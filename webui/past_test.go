@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/webui/access"
 
 	"github.com/gorilla/websocket"

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/webui/client"
 )
 

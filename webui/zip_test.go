@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 )
 
 // Long answers of the API are compressed for who asks for that and are the same; short ones, refusals, and the

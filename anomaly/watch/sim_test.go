@@ -8,7 +8,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 )
 
 // patience bounds each wait for something to appear; it says that something hangs, not that it is slow.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/manual"
+	"fairway/cmd/lab/conform/manual"
 )
 
 // withoutJSON are the commands without --json, and why.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"fairway/cmd/fairway-demo/daemon"
+	"fairway/cmd/lab/daemon"
 	"fairway/webui/access"
 )
 

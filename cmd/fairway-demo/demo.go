@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"fairway/cmd/fairway-demo/daemon"
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/daemon"
+	"fairway/cmd/lab/testbed"
 	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/webui/client"

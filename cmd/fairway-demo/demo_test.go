@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 )
 
 // demoArgs is a small demo with a port of its own.

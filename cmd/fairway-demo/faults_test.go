@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 	"fairway/webui/client"
 )

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"fairway/cmd/fairway-demo/darshanlog"
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/darshanlog"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 )
 

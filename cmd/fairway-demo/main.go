@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/cmd/program"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/darshanlog"
-	"fairway/cmd/fairway-demo/testbed"
-	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/cmd/lab/darshanlog"
+	"fairway/cmd/lab/testbed"
+	"fairway/cmd/lab/testbed/workload"
 	"fairway/collector/topology"
 )
 

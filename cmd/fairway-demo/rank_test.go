@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/darshanlog"
-	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/cmd/lab/darshanlog"
+	"fairway/cmd/lab/testbed/workload"
 )
 
 func TestRankArgvSaysTheWholeSpec(t *testing.T) {

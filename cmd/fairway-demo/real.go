@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
-	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/cmd/lab/testbed"
+	"fairway/cmd/lab/testbed/workload"
 	"fairway/collector/topology"
 )
 

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/results"
+	"fairway/cmd/lab/papers"
 )
 
 // newResults measures what the papers report.
 func newResults() *cobra.Command {
-	l := &results.Lab{}
+	l := &papers.Lab{}
 	var page string
 	c := &cobra.Command{
 		Use:   "results [EXPERIMENT...]",
@@ -19,7 +19,7 @@ func newResults() *cobra.Command {
 		Long: "Each experiment starts a testbed of its own with links of a set rate, runs real jobs on it and " +
 			"compares\n" +
 			"what they wrote; its table goes into the page. Without a name all of them run.",
-		ValidArgs: results.Names(),
+		ValidArgs: papers.Names(),
 		RunE: func(c *cobra.Command, names []string) (err error) {
 			if l.Self, err = os.Executable(); err != nil {
 				return err
@@ -31,7 +31,7 @@ func newResults() *cobra.Command {
 				return err
 			}
 			l.Out = c.OutOrStdout()
-			return results.Run(c.Context(), l, names, page)
+			return papers.Run(c.Context(), l, names, page)
 		},
 	}
 	f := c.Flags()

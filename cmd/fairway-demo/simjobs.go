@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/client"

@@ -13,7 +13,7 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/engine"

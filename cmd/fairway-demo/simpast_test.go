@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 )
 
 // A simulated machine that runs for hours has several slow forwarders, each another one, and its log names them.

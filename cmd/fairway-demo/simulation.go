@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"

@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/sitefiles"
-	"fairway/cmd/fairway-demo/sitefiles/format"
-	"fairway/cmd/fairway-demo/sitefiles/gateways"
-	"fairway/cmd/fairway-demo/sitefiles/model"
+	"fairway/cmd/lab/sitefiles"
+	"fairway/cmd/lab/sitefiles/format"
+	"fairway/cmd/lab/sitefiles/gateways"
+	"fairway/cmd/lab/sitefiles/model"
 )
 
 // siteOptions are the flags of a site in files.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/swarm"
+	"fairway/cmd/lab/swarm"
 )
 
 // swarmOptions are the flags of a swarm.

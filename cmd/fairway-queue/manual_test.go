@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"fairway/cmd/manual"
+	"fairway/cmd/lab/conform/manual"
 )
 
 // withoutJSON are the commands without --json, and why.

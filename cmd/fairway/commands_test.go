@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"

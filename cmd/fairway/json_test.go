@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
 	"fairway/remap/desk"
 	"fairway/remap/window"

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"fairway/cmd/manual"
+	"fairway/cmd/lab/conform/manual"
 )
 
 func TestManual(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
 )
 

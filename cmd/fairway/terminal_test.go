@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simmachine"
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simmachine"
+	"fairway/cmd/lab/simsite"
 
 	"github.com/creack/pty"
 )

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/storetest"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
-	"fairway/tsdb/storetest"
 	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/client"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 )
 

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
-	"fairway/remap/journal/journaltest"
 )
 
 var (

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/remap"
 	"fairway/remap/journal"
-	"fairway/remap/journal/journaltest"
 )
 
 // Since shows each record once, in order, also those that come between two calls, and goes on behind a visitor's error.

@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/journal/journaltest"
 )
 
 func TestExclusionsAreLeasedAndKeepTheFloor(t *testing.T) {

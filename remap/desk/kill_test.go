@@ -11,11 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
-	"fairway/remap/journal/journaltest"
 )
 
 // onDisk is a new journal on a file.

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/remap"
 	"fairway/remap/journal"
-	"fairway/remap/journal/journaltest"
 )
 
 var policy = remap.Person{Name: "scale-out", Role: remap.Operator, Via: remap.ViaPolicy}

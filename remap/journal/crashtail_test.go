@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/collector/appendlog"
-	"fairway/remap/journal/journaltest"
 )
 
 // batches makes a journal of batches and returns its content and where each begins; the last is its end.

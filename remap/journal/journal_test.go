@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/journaltest"
 	"fairway/collector/appendlog"
-	"fairway/remap/journal/journaltest"
 )
 
 // writeJournal makes a journal of n rejected proposals and returns its path and lines.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 )
 

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/storetest"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/engine"
-	"fairway/tsdb/storetest"
 )
 
 func TestEmbeddedStoreKeepsTheContract(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 
+	"fairway/cmd/lab/conform/storetest"
 	"fairway/tsdb/engine"
-	"fairway/tsdb/storetest"
 )
 
 // collected is a store in which two of three nodes write 10 MB/s for 20 s, pause, and read for 5 s,

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"fairway/cmd/lab/conform/storetest"
 	"fairway/tsdb"
 	"fairway/tsdb/influx"
-	"fairway/tsdb/storetest"
 )
 
 // settled waits, before each read, until the server has what was appended.

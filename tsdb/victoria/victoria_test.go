@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
+	"fairway/cmd/lab/conform/storetest"
 	"fairway/tsdb"
-	"fairway/tsdb/storetest"
 	"fairway/tsdb/victoria"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
 )

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/webui/api"
 
 	"github.com/chromedp/cdproto/cdp"

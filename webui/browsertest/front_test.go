@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"

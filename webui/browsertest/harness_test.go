@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 )
 
 // get reads a JSON answer that must be 200.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"fairway/anomaly"
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/client"

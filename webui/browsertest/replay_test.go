@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 
 	"github.com/chromedp/chromedp"
 

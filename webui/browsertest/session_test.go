@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/access"
 	"fairway/webui/api"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"

@@ -3,7 +3,7 @@ package browsertest_test
 import (
 	"testing"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap/queue/tables"
 	"fairway/webui/api"
 )

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/cmd/fairway-demo/simsite"
+	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/p9"
 	queuesource "fairway/collector/source/queue"
 	"fairway/collector/topology"

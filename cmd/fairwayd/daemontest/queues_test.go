@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"fairway/cmd/fairway-demo/testbed"
+	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/remap/queue"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway-demo/testbed"
-	"fairway/cmd/fairway-demo/testbed/workload"
+	"fairway/cmd/lab/testbed"
+	"fairway/cmd/lab/testbed/workload"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/api"

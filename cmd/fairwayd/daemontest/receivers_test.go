@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"

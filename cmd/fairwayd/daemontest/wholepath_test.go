@@ -18,7 +18,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"fairway/cmd/fairway-demo/simmachine"
+	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"

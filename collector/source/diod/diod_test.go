@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 // line writes a line of tpools; ops by name, everything else 0.

@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 const client = "RQ_LOOKUP: 100 0 0 0 0.000 0.000\nRQ_GETATTR: 10 2 0 0 0.000 0.000\n" +

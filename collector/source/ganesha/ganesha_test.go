@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 // tree is a bus whose answers are files: a call's text, with the answer's values in JSON. A list of structures is

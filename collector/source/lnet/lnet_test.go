@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 func tree(stats, peers string) fstest.MapFS {

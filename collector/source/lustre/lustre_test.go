@@ -16,8 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 func file(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }

@@ -14,8 +14,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 // sample writes one sample's lines; each class has all its operations in one bucket.

@@ -13,8 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 	"fairway/collector/topology"
 )
 

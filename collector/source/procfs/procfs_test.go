@@ -13,8 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 )
 
 // onDisk writes the suite's tree to a folder before every read: the NFS readers want a real one.

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
-	"fairway/collector/sourcetest"
 	"fairway/collector/topology"
 )
 

@@ -11,11 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
 	"fairway/remap/driver"
-	"fairway/remap/drivertest"
 )
 
 // agents stand for many agents: each keeps its node's route and answers orders.

@@ -11,13 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
 	"fairway/remap/driver"
-	"fairway/remap/drivertest"
 	"fairway/tsdb/window"
 )
 

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
-	"fairway/remap/drivertest"
 )
 
 // TestMain lets the test's own binary be the site's command: with FAIRWAY_EXEC_DIR it acts on a

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -20,7 +21,6 @@ import (
 	"fairway/remap"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
-	"fairway/remap/drivertest"
 	"fairway/remap/node"
 )
 

@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
-	"fairway/remap/drivertest"
 	"fairway/remap/node"
 )
 

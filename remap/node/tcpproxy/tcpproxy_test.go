@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/conform/drivertest"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
 	"fairway/remap/driver"
 	"fairway/remap/driver/agent"
-	"fairway/remap/drivertest"
 	"fairway/remap/node"
 )
 

@@ -73,7 +73,7 @@ func buildWriter(t *testing.T) string {
 	}
 	out := filepath.Join(t.TempDir(), "collective")
 	if b, err := exec.Command("mpicc.mpich", "-O1", "-Wall", "-Werror", "-o", out,
-		"../../../cmd/fairway-demo/results/mpi/collective.c").CombinedOutput(); err != nil {
+		"../../../cmd/lab/papers/mpi/collective.c").CombinedOutput(); err != nil {
 		t.Fatalf("build the writer: %v\n%s", err, b)
 	}
 	return out

@@ -1,0 +1,116 @@
+package papers
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+)
+
+// condition is what a section was measured under.
+type condition struct {
+	at   time.Time
+	took time.Duration
+	busy float64 // share of the processors' time that was used, by whatever ran; below 0: not known
+}
+
+// section is an experiment's part of the page.
+func section(e *Experiment, rows []Row, c condition) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "`make results RESULTS=%s` on %s, %s; %.0f s", e.Name, c.at.Format("2006-01-02"), machine(),
+		c.took.Seconds())
+	if c.busy >= 0 {
+		fmt.Fprintf(&b, " with the processors %.0f %% busy", 100*c.busy)
+	}
+	b.WriteString(".\n\n| effect | paper | measured: median (least to most, n) | aim | why they differ |\n" +
+		"|---|---|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Effect, orNone(r.Paper), r.measured(), orNone(r.Bar), r.Why)
+	}
+	return b.String()
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// measured is the median and the spread.
+func (r *Row) measured() string {
+	if len(r.Values) == 0 {
+		return "not measured"
+	}
+	v := slices.Sorted(slices.Values(r.Values))
+	digits := func(x float64) string {
+		switch {
+		case x >= 100 || x <= -100:
+			return strconv.FormatFloat(x, 'f', 0, 64)
+		case x >= 10 || x <= -10:
+			return strconv.FormatFloat(x, 'f', 1, 64)
+		}
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	text := digits(anomaly.Median(v)) + r.Unit
+	if len(v) > 1 {
+		text += fmt.Sprintf(" (%s to %s, %d)", digits(v[0]), digits(v[len(v)-1]), len(v))
+	}
+	return text
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// machine is this one in a few words.
+func machine() string {
+	text := fmt.Sprintf("%d processors", runtime.NumCPU())
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return text
+	}
+	if f := strings.Fields(string(info)); len(f) > 1 && f[0] == "MemTotal:" {
+		if kib, err := strconv.ParseFloat(f[1], 64); err == nil {
+			text += fmt.Sprintf(", %.0f GB", kib/1024/1024)
+		}
+	}
+	return text
+}
+
+// ticksPerSecond is what /proc/stat counts in; the kernel shows every program 100.
+const ticksPerSecond = 100
+
+// busySeconds is the time that all processors have worked since the machine's start; below 0 where that is not known.
+func busySeconds() float64 {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return -1
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal ...
+	sum := 0.0
+	for i, s := range f {
+		if v, err := strconv.ParseFloat(s, 64); err == nil && i < 9 && i != 4 && i != 5 {
+			sum += v
+		}
+	}
+	return sum / ticksPerSecond
+}
+
+// partOf is that of the processors' time in a span; below 0: not known.
+func partOf(seconds float64, span time.Duration) float64 {
+	if seconds < 0 || span <= 0 {
+		return -1
+	}
+	return min(1, seconds/span.Seconds()/float64(runtime.NumCPU()))
+}

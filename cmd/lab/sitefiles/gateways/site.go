@@ -1,0 +1,490 @@
+package gateways
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/cmd/lab/sitefiles"
+	"fairway/cmd/lab/sitefiles/format"
+	"fairway/cmd/lab/sitefiles/model"
+	"fairway/remap"
+)
+
+// Site is a running site in a folder.
+type Site struct {
+	layer Layer
+	dir   string
+	start time.Time
+	mu    sync.Mutex // guards everything that follows
+	model *Model
+	files *sitefiles.Files
+
+	tricks []sitefiles.Trick // of mmces
+}
+
+// New builds a site; Run lets it live. With named nothing runs but what StartJob starts, and the last spares gateways
+// have no client.
+func New(l Layer, seed uint64, dir string, named bool, spares int) (*Site, error) {
+	if !slices.Contains(Layers(), l) {
+		return nil, fmt.Errorf("layer %q: want lnet, or one of %v", l, Layers())
+	}
+	m := NewModel(seed)
+	if l == GPFS {
+		m.float(len(m.Gateways), 0)
+	}
+	switch {
+	case spares < 0 || spares >= len(m.Gateways):
+		return nil, fmt.Errorf("%d spare gateways of %d: want 0 to %d", spares, len(m.Gateways), len(m.Gateways)-1)
+	case named:
+		m.quiet(spares)
+	case spares > 0:
+		return nil, fmt.Errorf("%d spare gateways: what runs by itself uses all; want named jobs, too", spares)
+	}
+	return &Site{layer: l, dir: dir, start: time.Now(), model: m, files: sitefiles.NewFiles(dir)}, nil
+}
+
+// Forwarders is how many gateways it has.
+func (s *Site) Forwarders() int { return len(s.model.Gateways) }
+
+// Rates are what a client and a gateway's link can move, bytes a second: a client waits for each answer, and is not
+// bound by a link of its own.
+func (s *Site) Rates() (client, gateway float64) { return linkRate, linkRate }
+
+// What says what the site is.
+func (s *Site) What() string {
+	return fmt.Sprintf("a MODELLED site of %d clients and %d gateways (%s) lives in %s", len(s.model.Clients),
+		len(s.model.Gateways), s.layer, s.dir)
+}
+
+// Nodes are the names of the nodes that have files.
+func (s *Site) Nodes() (out []string) {
+	for _, c := range s.model.Clients {
+		out = append(out, c.Name)
+	}
+	for _, g := range s.model.Gateways {
+		out = append(out, g.Name)
+	}
+	return out
+}
+
+func (s *Site) root(node string) string { return filepath.Join(s.dir, "nodes", node) }
+
+// Step lets the site live until t after its start, and writes its files.
+func (s *Site) Step(t time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model.Run(t)
+	for _, c := range s.model.Clients {
+		if err := s.writeClient(c); err != nil {
+			return err
+		}
+	}
+	for _, g := range s.model.Gateways {
+		if err := s.files.Write(s.root(g.Name), gatewayFiles(s.layer, g, s.model.floating(g), t,
+			s.start)); err != nil {
+			return err
+		}
+		if s.layer == LWFS {
+			if err := s.appendTrace(g, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Site) writeClient(c *Client) error {
+	root := s.root(c.Name)
+	if s.layer.isDVS() && c.on == nil {
+		if err := s.files.Remove(filepath.Join(root, filepath.FromSlash(s.layer.dvsFiles()))); err != nil {
+			return err
+		}
+	}
+	if err := s.files.Write(root, clientFiles(s.layer, c, s.model.Now(), s.start)); err != nil || s.layer != LWFS {
+		return err
+	}
+	link := filepath.Join(root, filepath.FromSlash(volume))
+	want := ""
+	if c.on != nil {
+		want = volumeOf(c.on)
+	}
+	if is, _ := os.Readlink(link); is == want {
+		return nil
+	}
+	part := link + ".part"
+	if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(want, part)); err != nil {
+		return err
+	}
+	return os.Rename(part, link)
+}
+
+func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
+	text := trace(g, s.start.Add(t))
+	if text == "" {
+		return nil
+	}
+	name := filepath.Join(s.root(g.Name), filepath.FromSlash(traceFile))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes half
+// a second after agents read: both at once would make seconds of nothing and of double.
+func (s *Site) Run(ctx context.Context) error {
+	pace := sitefiles.NewPace(1, 2*time.Second)
+	every := time.Second
+	if s.layer.isDVS() {
+		every = listEvery
+	}
+	for next := time.Now(); ; {
+		select {
+		case <-time.After(min(time.Until(next), every)):
+		case <-ctx.Done():
+			return nil
+		}
+		write := s.lists
+		if !time.Now().Before(next) {
+			write, next = s.Step, next.Truncate(time.Second).Add(3*time.Second/2)
+		}
+		if err := write(pace.Now()); err != nil {
+			return fmt.Errorf("write the site's files: %w", err)
+		}
+	}
+}
+
+// listEvery is how often DVS clients' lists of outstanding requests are written: a kernel makes one when it is read.
+const listEvery = 100 * time.Millisecond
+
+// lists lets the site live until t after its start, and writes these lists alone.
+func (s *Site) lists(t time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.model.Run(t)
+	for _, c := range s.model.Clients {
+		if c.on == nil || !s.layer.isDVS() {
+			continue
+		}
+		list := format.Tree{dvsListFile(s.layer): dvsList(c, s.model.Now())}
+		if err := s.files.Write(s.root(c.Name), list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Serve takes orders at the site's socket until ctx ends.
+func (s *Site) Serve(ctx context.Context) error {
+	m := http.NewServeMux()
+	locked := func(do func(model.Fault) error) http.HandlerFunc {
+		return sitefiles.Order(func(f model.Fault) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return do(f)
+		})
+	}
+	m.HandleFunc("POST /fault", locked(s.model.Break))
+	m.HandleFunc("POST /mend", locked(func(f model.Fault) error { return s.model.Mend(f.Node) }))
+	m.HandleFunc("POST /tool", func(w http.ResponseWriter, r *http.Request) {
+		var c Call
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a := s.tool(c)
+		if a.Hang {
+			<-r.Context().Done()
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	})
+	m.HandleFunc("POST /trick", sitefiles.Order(func(t sitefiles.Trick) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.trick(t)
+	}))
+	m.HandleFunc("POST /job", sitefiles.Order(s.StartJob))
+	m.HandleFunc("POST /end", sitefiles.Order(s.StopJob))
+	m.HandleFunc("GET /truth", func(w http.ResponseWriter,
+		_ *http.Request) {
+		_ = json.NewEncoder(w).Encode(s.Truth())
+	})
+	return sitefiles.ServeAt(ctx, s.dir, m)
+}
+
+// StartJob starts a job. How it shares its files shows nowhere on such a site.
+func (s *Site) StartJob(o sitefiles.JobOrder) error {
+	if o.Load <= 0 || o.Load > 1 {
+		return fmt.Errorf("job %s: load %g: want more than 0, up to 1", o.ID, o.Load)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var nodes []*Client
+	for _, name := range o.Nodes {
+		c := s.model.client(name)
+		switch {
+		case c == nil:
+			return fmt.Errorf("job %s: %q is not a client of this site", o.ID, name)
+		case c.runs:
+			return fmt.Errorf("job %s: %s has another one", o.ID, name)
+		}
+		nodes = append(nodes, c)
+	}
+	// With as much between two calls as a call takes a client asks for half of what it could.
+	pause := time.Duration((1/o.Load - 1) * float64(diskMean))
+	for _, c := range nodes {
+		s.model.start(c, o.ID, pause)
+	}
+	return nil
+}
+
+// StopJob ends a job.
+func (s *Site) StopJob(o sitefiles.JobOrder) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ended := false
+	for _, c := range s.model.Clients {
+		if c.runs && c.job == o.ID {
+			c.stop()
+			ended = true
+		}
+	}
+	if !ended {
+		return fmt.Errorf("no job %q runs", o.ID)
+	}
+	return nil
+}
+
+// Truth is what the model knows and no file shows.
+func (s *Site) Truth() sitefiles.Truth {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := sitefiles.Truth{Seconds: s.model.Now().Seconds(), Routers: map[string]sitefiles.RouterTruth{}}
+	for _, g := range s.model.Gateways {
+		r := sitefiles.RouterTruth{ByClient: map[string]uint64{}}
+		for c, b := range g.bytesOf {
+			r.Bytes += b
+			r.ByClient[c] = b
+		}
+		t.Routers[g.Name] = r
+	}
+	return t
+}
+
+// Call is a run of one of a node's programs.
+type Call struct {
+	Node string   `json:"node"`
+	Args []string `json:"args"` // the program first
+}
+
+// tool runs a program of a node.
+func (s *Site) tool(c Call) sitefiles.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.layer == GPFS && len(c.Args) > 0 {
+		return s.cesTool(c.Node, c.Args)
+	}
+	if err := s.change(c); err != nil {
+		return sitefiles.Answer{Err: err.Error() + "\n", Code: 1}
+	}
+	return sitefiles.Answer{}
+}
+
+// change carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads to another
+// server.
+func (s *Site) change(c Call) error {
+	n := s.model.client(c.Node)
+	if n == nil || len(c.Args) < 2 {
+		return fmt.Errorf("%s: no node with %v", c.Node, c.Args)
+	}
+	force := slices.Contains(c.Args, "-l")
+	last := c.Args[len(c.Args)-1]
+	var to *Gateway
+	switch c.Args[0] {
+	case "umount":
+		if n.on == nil {
+			return fmt.Errorf("umount: %s: not mounted", last)
+		}
+	case "mount":
+		if n.on != nil {
+			return fmt.Errorf("mount: %s: already mounted", last)
+		}
+		words := strings.FieldsFunc(strings.Join(c.Args, ","), func(r rune) bool { return r == ',' || r == '=' })
+		if to = s.model.gateway(func(g *Gateway) bool {
+			return slices.Contains(words, g.Addr+":"+export) || slices.Contains(words, nodename(g))
+		}); to == nil {
+			return fmt.Errorf("mount: %s: no such server: %v", last, c.Args)
+		}
+	case "relink":
+		if to = s.model.gateway(func(g *Gateway) bool { return volumeOf(g) == last }); to == nil {
+			return fmt.Errorf("relink: no volume %s", last)
+		}
+	default:
+		return fmt.Errorf("%s: no such program", c.Args[0])
+	}
+	if err := s.model.use(n, to, force); err != nil {
+		return fmt.Errorf("%s: %s: %w", c.Args[0], last, err)
+	}
+	return s.writeClient(n)
+}
+
+// Tool runs a program of a node of the site in a folder.
+func Tool(ctx context.Context, dir, node string, args []string) (a sitefiles.Answer, err error) {
+	err = sitefiles.NewAsker(dir).Ask(ctx, "/tool", Call{node, args}, &a)
+	return a, err
+}
+
+// Configure writes the agents' configurations and the nodes' programs.
+func (s *Site) Configure(a sitefiles.Agents) error {
+	for _, n := range s.Nodes() {
+		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Lnetctl, "mount", "umount", "mmces",
+			"mmlscluster", "mmpmon", "mmdiag"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type table = map[string]any
+
+// agent is the configuration of a node's agent.
+func (s *Site) agent(node string, a sitefiles.Agents) table {
+	root := s.root(node)
+	source := table{"procfs": table{"enabled": true, "root": filepath.Join(root, "proc")}}
+	c := table{"node": node, "role": "compute", "source": source,
+		"daemon": table{"url": a.URL, "token_file": a.TokenFile},
+		"spool":  table{"dir": filepath.Join(s.dir, "spool", node)}}
+	if s.layer.isDVS() {
+		source["dvs"] = table{"enabled": true, "root": root}
+	}
+	if s.model.client(node) == nil {
+		c["role"] = "forwarder"
+		if s.layer == GPFS {
+			source["gpfs"] = table{"enabled": true, "command": filepath.Join(sitefiles.PathIn(s.dir, node), "mmpmon")}
+			c["routes"] = table{"by": "addresses", "root": root}
+			if a.Orders {
+				names := table{}
+				for _, g := range s.model.Gateways {
+					names[g.Name] = cesName(g)
+				}
+				c["orders"] = table{"enabled": true, "by": "ces", "forwarders": names}
+			}
+			return c
+		}
+		source["lustre"] = table{"enabled": true, "root": root}
+		if s.layer == LWFS {
+			source["lwfs"] = table{"enabled": true, "trace": filepath.Join(root, filepath.FromSlash(traceFile))}
+		}
+		return c
+	}
+	if s.layer == GPFS {
+		c["routes"] = table{"by": "nfs", "root": root}
+		return c
+	}
+	names, mounted := table{}, table{}
+	for _, g := range s.model.Gateways {
+		switch s.layer {
+		case NFS:
+			names[g.Name], mounted[g.Name] = g.Addr, g.Addr+":"+export
+		case DVS, OldDVS:
+			names[g.Name], mounted[g.Name] = nodename(g), nodename(g)
+		case LWFS:
+			names[g.Name] = volumeOf(g)
+		}
+	}
+	routes := table{"by": s.layer.kind(), "root": root, "forwarders": names}
+	if s.layer == LWFS {
+		routes["volume"] = "/" + volume
+	}
+	c["routes"] = routes
+	if a.Orders && s.layer != LWFS {
+		remount := table{"point": mountPoint, "type": s.layer.kind(), "root": root}
+		if s.layer.isDVS() {
+			remount["path"] = export
+		}
+		c["orders"] = table{"enabled": true, "by": "remount", "remount": remount, "forwarders": mounted}
+	}
+	return c
+}
+
+// Machine is what the daemon's configuration says of the site: its nodes, for the tables [[node]].
+func (s *Site) Machine() []table {
+	var out []table
+	for _, c := range s.model.Clients {
+		out = append(out, table{"id": c.Name, "role": "compute"})
+	}
+	for _, g := range s.model.Gateways {
+		out = append(out, table{"id": g.Name, "role": "forwarder", "addr": g.Addr + ":2049",
+			"peak_bytes_per_sec": linkRate})
+	}
+	return out
+}
+
+// Driver is how the daemon moves nodes: by their agents, or by the site's command, whose words these are.
+func (s *Site) Driver(command []string) (kind string, argv []string) {
+	switch s.layer {
+	case LWFS:
+		return "exec", command
+	case GPFS:
+		return "ces", nil
+	}
+	return "agents", nil
+}
+
+// Command is a site's own command to move nodes, in the way of the driver "exec": it reads an order and returns the
+// answers. It relinks the volume files of LWFS's clients.
+func Command(ctx context.Context, dir string, order []byte) (answers []map[string]any, err error) {
+	var o struct {
+		Verb  string
+		Force bool
+		Moves []remap.Move
+	}
+	if err := json.Unmarshal(order, &o); err != nil {
+		return nil, err
+	}
+	for _, m := range o.Moves {
+		a := map[string]any{"node": m.Node}
+		switch o.Verb {
+		case "preview":
+			if len(answers) == 0 {
+				a["text"] = "each node's volume file leads to the new server; files that are open stay with the old one"
+			}
+		case "observe":
+			name, err := os.Readlink(filepath.Join(dir, "nodes", string(m.Node), filepath.FromSlash(volume)))
+			if err != nil {
+				a["error"] = err.Error()
+			}
+			a["forwarder"] = strings.TrimSuffix(strings.TrimPrefix(name, "lwfs_"), ".vol")
+		default:
+			args := []string{"relink", "lwfs_" + string(m.To) + ".vol"}
+			if o.Force {
+				args = slices.Insert(args, 1, "-l")
+			}
+			switch done, err := Tool(ctx, dir, string(m.Node), args); {
+			case err != nil:
+				a["error"] = err.Error()
+			case done.Code != 0:
+				a["error"] = strings.TrimSpace(done.Err)
+			default:
+				a["ok"] = true
+			}
+		}
+		answers = append(answers, a)
+	}
+	return answers, nil
+}
