@@ -70,6 +70,9 @@ const (
 	ThrottledRatio
 	ThrottleEvents
 	ResentRatio
+	RouteUp
+	RoundTripTime
+	RoundTrips
 	metricEnd
 )
 
