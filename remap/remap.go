@@ -8,28 +8,21 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/tsdb/window"
+	"fairway/remap/place"
 )
 
 // Situation is one immutable snapshot of the machine at an instant. Deciders and operators look at
 // the same one.
 type Situation struct {
-	At       time.Time         `json:"at"`
-	Machine  *topology.Machine `json:"-"`
-	Index    *topology.Index   `json:"-"`        // of Machine
-	Observed topology.Mapping  `json:"observed"` // fresh routes only
-	// Used is Observed and, of nodes that nothing was ever observed of, the default mapping: for what is shown and
-	// judged. Nothing is moved by it. Clients counts the observed nodes of each forwarder, Assumed those by default,
-	// Sharing those that spread their traffic over several: they are in neither mapping, see Over.
-	Used             topology.Mapping                        `json:"-"`
-	Clients, Assumed map[topology.ForwarderID]int            `json:"-"`
-	Sharing          map[topology.ForwarderID]int            `json:"-"`
-	Routes           map[topology.NodeID]window.Route        `json:"-"` // with age and generation
-	Load             map[topology.ForwarderID]Load           `json:"load"`
-	Findings         []anomaly.Finding                       `json:"findings,omitempty"`
-	Excluded         map[topology.ForwarderID]string         `json:"excluded,omitempty"` // reason
-	Owner            map[topology.ForwarderID]topology.JobID `json:"owner,omitempty"`    // dedicated to
-	Jobs             []Job                                   `json:"jobs,omitempty"`
+	At      time.Time         `json:"at"`
+	Machine *topology.Machine `json:"-"`
+	Index   *topology.Index   `json:"-"` // of Machine
+	place.Places
+	Load     map[topology.ForwarderID]Load           `json:"load"`
+	Findings []anomaly.Finding                       `json:"findings,omitempty"`
+	Excluded map[topology.ForwarderID]string         `json:"excluded,omitempty"` // reason
+	Owner    map[topology.ForwarderID]topology.JobID `json:"owner,omitempty"`    // dedicated to
+	Jobs     []Job                                   `json:"jobs,omitempty"`
 }
 
 // Load is what a forwarder carries at a situation's instant. A nil pointer is a value that is not known, and null

@@ -2,12 +2,12 @@ package remap
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap/place"
 	"fairway/tsdb/window"
 )
 
@@ -60,76 +60,19 @@ type SituationParts struct {
 	Excluded map[topology.ForwarderID]string
 	Owner    map[topology.ForwarderID]topology.JobID
 	Jobs     []Job
+	// Promised are the nodes that plans under way are bringing somewhere.
+	Promised topology.Mapping
 }
 
 // BuildSituation makes the snapshot that deciders and operators share.
 func BuildSituation(p SituationParts) *Situation {
-	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index, Observed: window.Mapping(p.Routes), Routes: p.Routes,
-		Clients: map[topology.ForwarderID]int{}, Load: p.Load, Findings: p.Findings, Excluded: p.Excluded,
-		Owner: p.Owner, Jobs: p.Jobs}
+	s := &Situation{At: p.At, Machine: p.Machine, Index: p.Index,
+		Places: place.New(p.Machine.Default, p.Routes, p.Promised), Load: p.Load, Findings: p.Findings,
+		Excluded: p.Excluded, Owner: p.Owner, Jobs: p.Jobs}
 	if s.Index == nil {
 		s.Index = topology.NewIndex(p.Machine)
 	}
-	s.assume()
-	for _, f := range s.Observed {
-		s.Clients[f]++
-	}
-	s.Sharing = map[topology.ForwarderID]int{}
-	for _, r := range s.Routes {
-		if r.Stale {
-			continue
-		}
-		for _, v := range r.Shares {
-			s.Sharing[v.Forwarder]++
-		}
-	}
 	return s
-}
-
-// Over is what a node's traffic goes over: one forwarder whole, or its share vector; nothing where that is not known.
-// What only the default mapping says counts too.
-func (s *Situation) Over(n topology.NodeID) []topology.Share {
-	if f, ok := s.Used[n]; ok {
-		return []topology.Share{{Forwarder: f, Part: 1}}
-	}
-	return s.SpreadOf(n)
-}
-
-// SpreadOf is the share vector of a node that uses several forwarders; nil of any other.
-func (s *Situation) SpreadOf(n topology.NodeID) []topology.Share {
-	if r, ok := s.Routes[n]; ok && !r.Stale {
-		return r.Shares
-	}
-	return nil
-}
-
-// SpreadNodes are the nodes that use several forwarders, by name.
-func (s *Situation) SpreadNodes() (nodes []topology.NodeID) {
-	for n, r := range s.Routes {
-		if !r.Stale && len(r.Shares) > 0 {
-			nodes = append(nodes, n)
-		}
-	}
-	slices.Sort(nodes)
-	return nodes
-}
-
-// assume puts the nodes that nothing was observed of where the site's fixed mapping has them.
-func (s *Situation) assume() {
-	s.Used, s.Assumed = s.Observed, map[topology.ForwarderID]int{}
-	for n, f := range s.Machine.Default {
-		if _, known := s.Routes[n]; known {
-			continue
-		}
-		if len(s.Assumed) == 0 {
-			s.Used = maps.Clone(s.Observed)
-			if s.Used == nil {
-				s.Used = topology.Mapping{}
-			}
-		}
-		s.Used[n] = f
-		s.Assumed[f]++
-	}
 }
 
 // State derives a forwarder's standing from the facts of the situation.

@@ -17,6 +17,7 @@ type plans struct {
 	// What follows is published by the owner after each step.
 	owners, claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	promised       atomic.Pointer[map[topology.ForwarderID]string]
+	promises       atomic.Pointer[topology.Mapping]
 	count          atomic.Pointer[map[remap.PlanState]int]
 }
 
@@ -24,8 +25,11 @@ type plans struct {
 func (p *plans) publish() {
 	t := &p.rec.state.plans
 	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
-	promised := map[topology.ForwarderID]string{}
+	promised, promises := map[topology.ForwarderID]string{}, topology.Mapping{}
 	for e := range t.unfinished {
+		if e.State.Moving() {
+			e.promise(promises)
+		}
 		if e.State == remap.Proposed || e.State == remap.Approved || e.State == remap.Applying {
 			last := topology.ForwarderID("") // neighbours go the same way, and there may be thousands
 			for _, m := range e.Moves {
@@ -48,6 +52,7 @@ func (p *plans) publish() {
 	p.owners.Store(&owners)
 	p.claims.Store(&claims)
 	p.promised.Store(&promised)
+	p.promises.Store(&promises)
 	p.count.Store(&count)
 }
 
@@ -61,6 +66,22 @@ func (p *plans) Claims() map[topology.ForwarderID]topology.JobID { return *p.cla
 // Promised returns the forwarders that plans send nodes to which are not there yet, with the newest such plan: they
 // look idle still. The map is never changed.
 func (p *plans) Promised() map[topology.ForwarderID]string { return *p.promised.Load() }
+
+// Promises returns the nodes that plans under way are bringing somewhere, and where. The mapping is never changed.
+func (p *plans) Promises() topology.Mapping { return *p.promises.Load() }
+
+// promise adds where the plan's nodes will be when it is done. Nodes that go back to several forwarders are left out.
+func (e *entry) promise(out topology.Mapping) {
+	for i := range e.Moves {
+		m := &e.Moves[i]
+		switch {
+		case e.Goal == "":
+			out[m.Node] = m.To
+		case m.From != "":
+			out[m.Node] = m.From
+		}
+	}
+}
 
 // Plan returns one plan with its results, or ErrNotFound.
 func (p *plans) Plan(ctx context.Context, id string) (out remap.Plan, err error) {

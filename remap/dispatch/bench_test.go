@@ -55,7 +55,7 @@ func BenchmarkDecision(b *testing.B) {
 	job := func(i, from int) *job {
 		j := &job{run: history.Run{Job: topology.JobID(fmt.Sprint("j", i)), User: fmt.Sprint("u", i%500),
 			App: fmt.Sprint("app", i%20000), Nodes: 512, NodeList: cns(from, from+512)}}
-		j.on = defaultForwarders(s, j.run.NodeList)
+		j.on = s.Forwarders(j.run.NodeList)
 		return j
 	}
 	for i := range 79 {
@@ -67,7 +67,7 @@ func BenchmarkDecision(b *testing.B) {
 	for i := range b.N {
 		j := job(i, 79*512)
 		begun := cpu(b)
-		j.on = defaultForwarders(s, j.run.NodeList)
+		j.on = s.Forwarders(j.run.NodeList)
 		p, ok := h.Predict(j.run.Key())
 		if !ok {
 			b.Fatal("no prediction")

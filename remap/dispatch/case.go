@@ -26,34 +26,6 @@ func Past(r *history.Run) *dfra.Run {
 	return past
 }
 
-// defaultForwarders are those of the nodes' default mapping, in the order of the nodes; where the
-// site has none for a node, the one it is seen on, or all that it spreads its traffic over.
-func defaultForwarders(s *remap.Situation, nodes []topology.NodeID) (out []topology.ForwarderID) {
-	seen := map[topology.ForwarderID]bool{}
-	for _, n := range nodes {
-		for _, f := range defaultsOf(s, n) {
-			if !seen[f] {
-				seen[f] = true
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
-
-func defaultsOf(s *remap.Situation, n topology.NodeID) (out []topology.ForwarderID) {
-	if f := s.Machine.Default[n]; f != "" {
-		return []topology.ForwarderID{f}
-	}
-	if f := s.Observed[n]; f != "" {
-		return []topology.ForwarderID{f}
-	}
-	for _, over := range s.SpreadOf(n) {
-		out = append(out, over.Forwarder)
-	}
-	return out
-}
-
 // caseOf is everything the policy's decision depends on.
 func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) dfra.Case {
 	r := &j.run
@@ -119,12 +91,12 @@ func decide(cfg *Config, s *remap.Situation, c dfra.Case) dfra.Decision {
 func reached(s *remap.Situation) func(topology.ForwarderID) bool {
 	seen := map[topology.ForwarderID]bool{}
 	for n, f := range s.Observed {
-		if s.Machine.Default[n] == "" {
+		if s.Default[n] == "" {
 			seen[f] = true
 		}
 	}
 	for _, n := range s.SpreadNodes() {
-		for _, f := range defaultsOf(s, n) {
+		for _, f := range s.Home(n) {
 			seen[f] = true
 		}
 	}
@@ -188,7 +160,7 @@ func inTurns(s *remap.Situation, all []topology.ForwarderID) []topology.Forwarde
 	return all
 }
 
-// assign turns a decision into moves: a default forwarder that was replaced sends its nodes to the
+// assign turns a decision into moves: a forwarder that was replaced sends its nodes to the
 // one in its place; granted forwarders share the nodes in even blocks. Nodes that spread their traffic over a
 // forwarder that was replaced go, each to one, to those that the job has now: nobody else can have them avoid it.
 //
@@ -203,8 +175,8 @@ func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision,
 		}
 		return moves
 	}
-	place := map[topology.ForwarderID]topology.ForwarderID{}
-	for i, f := range defaultForwarders(s, nodes) {
+	instead := map[topology.ForwarderID]topology.ForwarderID{}
+	for i, f := range s.Forwarders(nodes) {
 		to := d.Forwarders[i]
 		if owner, owned := claims[to]; owned && owner != id {
 			if quiet, ok := quietest(s, claims); ok {
@@ -212,12 +184,12 @@ func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision,
 				d.Forwarders[i], d.Remap = to, true
 			}
 		}
-		place[f] = to
+		instead[f] = to
 	}
 	for i, n := range nodes {
-		from := defaultsOf(s, n)
-		if slices.ContainsFunc(from, func(f topology.ForwarderID) bool { return place[f] != f }) {
-			moves = append(moves, remap.Move{Node: n, To: place[from[i%len(from)]]})
+		from := s.On(n)
+		if slices.ContainsFunc(from, func(f topology.ForwarderID) bool { return instead[f] != f }) {
+			moves = append(moves, remap.Move{Node: n, To: instead[from[i%len(from)]]})
 		}
 	}
 	return moves

@@ -51,6 +51,14 @@ type Config struct {
 	Log  *slog.Logger // nil: discard
 }
 
+// situation returns the present situation with what the desk has promised in this moment: a job that has just ended
+// has its nodes on their way home.
+func (c *Config) situation() *remap.Situation {
+	s := *c.Situation()
+	s.Promised = c.Desk.Promises()
+	return &s
+}
+
 // Runs keeps when jobs start and end, by every daemon that must know.
 type Runs interface {
 	Begin(history.Run) error
@@ -254,7 +262,7 @@ func (r *Request) check(s *remap.Situation) error {
 			return bad("nodes: %q is listed twice", n)
 		}
 		seen[n] = true
-		if _, known := s.Machine.Default[n]; known {
+		if _, known := s.Default[n]; known {
 			continue
 		}
 		if _, known := s.Routes[n]; !known {
@@ -270,7 +278,7 @@ func (r *Request) check(s *remap.Situation) error {
 // disk; then nothing was done.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	begun := time.Now()
-	s := d.cfg.Situation()
+	s := d.cfg.situation()
 	if err := r.check(s); err != nil {
 		return Answer{}, err
 	}
@@ -289,9 +297,10 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if err := d.endOverlapping(ctx, &r); err != nil {
 		return Answer{}, err
 	}
+	s = d.cfg.situation() // other jobs were decided on, and may have ended, while this one waited
 	j := &job{run: history.Run{Job: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes),
 		NodeList: slices.Clone(r.Nodes), Start: begun.UTC()}}
-	j.on = defaultForwarders(s, r.Nodes)
+	j.on = s.Forwarders(r.Nodes)
 	j.run.Forwarders = j.on
 	p, known := d.cfg.History.Predict(j.run.Key())
 	if known {

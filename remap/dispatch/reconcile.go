@@ -151,7 +151,7 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 	}
 	j := &job{run: history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project, Nodes: len(l.Nodes),
 		NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC()}}
-	j.on = defaultOrObserved(s, l.Nodes)
+	j.on = s.Forwarders(l.Nodes)
 	j.run.Forwarders = j.on
 	if p, ok := d.cfg.History.Predict(j.run.Key()); ok {
 		j.past = Past(&p.Run)

@@ -65,7 +65,7 @@ func (c *contenders) awaited(s *remap.Situation, own topology.JobID) (out []topo
 	defer c.mu.Unlock()
 	for _, r := range c.arrived {
 		if r.Job != own {
-			out = append(out, defaultForwarders(s, r.Nodes)...)
+			out = append(out, s.Forwarders(r.Nodes)...)
 		}
 	}
 	return out
@@ -91,7 +91,7 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 	for _, r := range here {
 		if r.Job != own && d.jobs[r.Job] == nil {
 			add(dfra.Job{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(len(r.Nodes)),
-				DefaultForwarders: defaultForwarders(s, r.Nodes)},
+				DefaultForwarders: s.Forwarders(r.Nodes)},
 				history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
 		}
 	}

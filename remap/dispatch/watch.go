@@ -75,7 +75,7 @@ func (d *Dispatcher) watch(now time.Time) {
 	servers.share()
 	// A job that starts waits for the lock: what takes long is done before it.
 	for _, v := range all {
-		v.on = defaultOrObserved(s, v.list)
+		v.on = s.Forwarders(v.list)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,27 +101,6 @@ func (d *Dispatcher) watch(now time.Time) {
 			j.note(v, now)
 		}
 	}
-}
-
-// defaultOrObserved are the forwarders that nodes are seen on; of a node that is not seen, the
-// default one.
-func defaultOrObserved(s *remap.Situation, nodes []topology.NodeID) (out []topology.ForwarderID) {
-	have := map[topology.ForwarderID]bool{}
-	for _, n := range nodes {
-		on := s.SpreadOf(n)
-		if f, ok := s.Observed[n]; ok {
-			on = []topology.Share{{Forwarder: f}}
-		} else if f := s.Machine.Default[n]; f != "" && len(on) == 0 {
-			on = []topology.Share{{Forwarder: f}}
-		}
-		for _, over := range on {
-			if !have[over.Forwarder] {
-				have[over.Forwarder] = true
-				out = append(out, over.Forwarder)
-			}
-		}
-	}
-	return out
 }
 
 // seen is one second of a job: sums over its nodes.

@@ -34,6 +34,7 @@ type Config struct {
 type Desk interface {
 	Owners() map[topology.ForwarderID]topology.JobID
 	Excluded() map[topology.ForwarderID]string // the reason
+	Promises() topology.Mapping                // of plans under way
 }
 
 // Builder builds situations. Its methods may be called concurrently.
@@ -146,7 +147,7 @@ func (b *Builder) makeLocked(now time.Time) *remap.Situation {
 	parts := remap.SituationParts{At: now, Machine: machine, Index: b.index, Routes: b.cfg.Board.Routes(now),
 		Load: map[topology.ForwarderID]remap.Load{}}
 	if b.desk != nil {
-		parts.Owner, parts.Excluded = b.desk.Owners(), b.desk.Excluded()
+		parts.Owner, parts.Excluded, parts.Promised = b.desk.Owners(), b.desk.Excluded(), b.desk.Promises()
 	}
 	if b.findings != nil {
 		parts.Findings = b.findings()

@@ -29,6 +29,7 @@ type oneDedicated struct{}
 func (oneDedicated) Owners() map[topology.ForwarderID]topology.JobID {
 	return map[topology.ForwarderID]topology.JobID{"fwd1": "88231"}
 }
+func (oneDedicated) Promises() topology.Mapping { return nil }
 func (oneDedicated) Excluded() map[topology.ForwarderID]string {
 	return map[topology.ForwarderID]string{"fwd2": "slow"}
 }

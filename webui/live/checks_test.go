@@ -11,6 +11,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/place"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
@@ -32,14 +33,14 @@ func TestMappingCheck(t *testing.T) {
 			"1 of 2 compute nodes have no forwarder, theirs does not answer: cn1"},
 	} {
 		s := &Snapshot{Machine: machine,
-			Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": c.cn1, "cn2": well}}}
+			Situation: routed(map[topology.NodeID]window.Route{"cn1": c.cn1, "cn2": well})}
 		if got := mappingCheck(s); got.Level != c.level || !strings.Contains(got.Text, c.says) ||
 			(got.Level != api.CheckOK) != (got.Fix != "") {
 			t.Errorf("%s: %+v, want %s with %q", c.name, got, c.level, c.says)
 		}
 	}
 	machine.Nodes = machine.Nodes[:1]
-	s := &Snapshot{Machine: machine, Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": well}}}
+	s := &Snapshot{Machine: machine, Situation: routed(map[topology.NodeID]window.Route{"cn1": well})}
 	if got := mappingCheck(s).Text; got != "the forwarder of the only compute node is observed" {
 		t.Errorf("one node: %s", got)
 	}
@@ -53,7 +54,7 @@ func TestMappingCheck(t *testing.T) {
 // what to do.
 func TestANodeWithoutAnAgentIsNamed(t *testing.T) {
 	well := window.Route{Forwarder: "fwd1"}
-	s := &Snapshot{Situation: &remap.Situation{Routes: map[topology.NodeID]window.Route{"cn1": well, "cn2": well}}}
+	s := &Snapshot{Situation: routed(map[topology.NodeID]window.Route{"cn1": well, "cn2": well})}
 	for answers, want := range map[string]api.Check{
 		"cn1": {Level: api.CheckWarned, Text: "1 of 2 compute nodes cannot be asked where they are, nor moved: cn2 " +
 			"(cn2: no agent connected)"},
@@ -222,4 +223,9 @@ func TestLateSecondsOfAStartAskForNothing(t *testing.T) {
 			t.Errorf("starting %v: %+v, want %s", starting, got, want)
 		}
 	}
+}
+
+// routed is a situation that knows nothing but routes.
+func routed(routes map[topology.NodeID]window.Route) *remap.Situation {
+	return &remap.Situation{Places: place.New(nil, routes, nil)}
 }

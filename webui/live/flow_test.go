@@ -8,13 +8,14 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/place"
 	"fairway/tsdb/window"
 )
 
 // bigPicture is one of 80 jobs on 40,960 compute nodes behind 240 forwarders.
 func bigPicture() *Picture {
 	board, now := window.NewBoard(0), time.Now()
-	sit := &remap.Situation{Machine: &topology.Machine{}, Observed: topology.Mapping{}}
+	sit := &remap.Situation{Machine: &topology.Machine{}, Places: place.Places{Observed: topology.Mapping{}}}
 	jobs := make([]remap.Job, 80)
 	var frames []collector.Frame
 	for i := range 240 {

@@ -149,11 +149,9 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
 				continue
 			}
 			taken[n] = true
-			f, observed := s.Observed[n]
-			if !observed {
-				f = s.Machine.Default[n]
+			if at := s.On(n); len(at) == 1 {
+				on[at[0]] = append(on[at[0]], n)
 			}
-			on[f] = append(on[f], n)
 		}
 		for f, nodes := range on {
 			if t, ok := out[f]; ok {
