@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/remap/alert"
 	"fairway/webui/access"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -64,10 +65,13 @@ type serverStats struct {
 	set     *metrics.Set
 	seconds *histogram // of all answered requests but the long-lived feeds
 	publish *histogram // from snapshot to every client's queue
+	panics  *metrics.Counter
 }
 
 func newServerStats() *serverStats {
-	s := &serverStats{set: metrics.NewSet(), seconds: newHistogram(), publish: newHistogram()}
+	set := metrics.NewSet()
+	s := &serverStats{set: set, seconds: newHistogram(), publish: newHistogram(),
+		panics: set.NewCounter("fairway_http_panics_total")}
 	s.set.RegisterMetricsWriter(func(w io.Writer) {
 		s.seconds.write(w, "fairway_http_request_seconds", "")
 		s.publish.write(w, "fairway_live_publish_seconds", "")
@@ -80,6 +84,16 @@ func (s *serverStats) answered(t *access.Route, status int, took time.Duration) 
 		status)).Inc()
 	if t.Kind&(access.WebSocket|access.Long) == 0 {
 		s.seconds.observe(took.Seconds())
+	}
+}
+
+// panicked counts handlers that panicked, and calls people.
+func (s *serverStats) panicked(alerts *alert.Sender) func(*access.Route, string) {
+	return func(t *access.Route, what string) {
+		s.panics.Inc()
+		if alerts != nil {
+			alerts.Panicked(t.Method+" "+t.Path, what, time.Now())
+		}
 	}
 }
 

@@ -133,10 +133,10 @@ func gridMetric(name string) int {
 	return slices.IndexFunc(live.GridMetrics, func(m live.GridMetric) bool { return m.Name == name })
 }
 
-// messages adds a message, encoded once for everybody. One that cannot be encoded (a number that is
-// not a number) is missing from the feed and in the log: a screen must not take the daemon with it.
+// messages adds a message, encoded once for everybody. One that cannot be encoded is missing from the feed and in the
+// log: a screen must not take the daemon with it.
 func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
-	b, err := json.Marshal(m)
+	b, err := api.Encode(m)
 	if err != nil {
 		h.unencoded(m.Topic, err)
 		return frames
@@ -148,12 +148,12 @@ func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
 // apart, the message around the overview, the person (once a connection) and the rest of the overview, are joined
 // member by member.
 func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []liveFrame {
-	around, err := json.Marshal(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
+	around, err := api.Encode(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
 	if err != nil {
 		h.unencoded(topicOverview, err)
 		return frames
 	}
-	rest, err := json.Marshal(struct {
+	rest, err := api.Encode(struct {
 		*api.Overview
 		User string `json:"user,omitempty"` // these two hide the overview's own
 		Role string `json:"role,omitempty"`

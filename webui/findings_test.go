@@ -81,8 +81,8 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 }
 
 // The feed in all its forms but the file.
-// TestANumberThatIsNoneDoesNotEndTheFeed gives a finding a score that JSON cannot hold: the findings
-// are missing, the rest of the feed goes on.
+// TestANumberThatIsNoneDoesNotEndTheFeed gives a finding a score that JSON cannot hold: the feed has the finding
+// without it, and goes on.
 func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	accuse := func(findings ...anomaly.Finding) {

@@ -149,7 +149,7 @@ func New(cfg Config) (*Server, error) {
 	gate.OnEnded(s.feed.ended)
 	s.nouns = newHandlers(&cfg, gate, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Leader: cfg.Leader,
-		Answered: stats.answered, Log: cfg.Log}
+		Answered: stats.answered, Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log}
 	return s, nil
 }
 

@@ -36,6 +36,8 @@ const (
 	PlanWaiting = "plan_waiting" // a plan that nobody has approved or rejected
 	PlanFailed  = "plan_failed"  // moves that were not made, to be completed or rolled back
 	Test        = "test"         // that a person asked for
+	// DaemonPanicked says that a request made a handler panic. It ends when none has for an hour.
+	DaemonPanicked = "daemon_panicked"
 )
 
 // Hurt is a job that loses time.

@@ -58,6 +58,8 @@ type Sender struct {
 	status []Status
 	drops  uint64
 	open   int
+	// panicked is the newest panic that the loop has not taken yet.
+	panicked *Alert
 }
 
 // Status is how delivery to one receiver goes.
@@ -191,6 +193,7 @@ func (l *loop) run(ctx context.Context) {
 
 // follow takes the new records of the journal in.
 func (l *loop) follow() {
+	l.takePanic()
 	before := l.table.Journal
 	last, err := l.cfg.Journal.Since(before, func(r *journal.Record) error {
 		if l.table.take(r, l.cfg.User) {
@@ -213,6 +216,31 @@ func (l *loop) follow() {
 	if last != before {
 		l.save()
 	}
+}
+
+// takePanic makes one alert of all panics of handlers until none comes for an hour.
+func (l *loop) takePanic() {
+	l.mu.Lock()
+	a := l.panicked
+	l.panicked = nil
+	l.mu.Unlock()
+	if a == nil {
+		return
+	}
+	if had := l.table.Alerts[a.ID]; had != nil && had.Ended.IsZero() {
+		had.Due, had.Summary = a.Due, a.Summary
+		return
+	}
+	l.table.forgetGiven(a.ID)
+	l.table.Alerts[a.ID] = a
+}
+
+// Panicked has people called because a handler panicked. It never waits.
+func (s *Sender) Panicked(route, what string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.panicked = &Alert{ID: "panic", Kind: DaemonPanicked, Severity: Critical, Since: at, Due: at,
+		Summary: fmt.Sprintf("the daemon has a fault: %s panicked (%s); its log has the stack, report it", route, what)}
 }
 
 // settle forgets what had ended before the journal was read for the first time: nobody is called for it.

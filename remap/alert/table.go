@@ -41,6 +41,8 @@ const (
 	sameFor = time.Minute
 	// testLasts is how long a test alert is firing.
 	testLasts = time.Minute
+	// panicLasts is how long after the newest panic its alert is firing.
+	panicLasts = time.Hour
 	// maxBatch bounds the alerts of one message.
 	maxBatch = 100
 )
@@ -208,7 +210,8 @@ func (t *table) clean(receivers []Receiver, now time.Time) {
 	maps.DeleteFunc(t.Sending, func(name string, _ *message) bool { return gone(name) })
 	ended := make([]*Alert, 0, len(t.Alerts))
 	for _, a := range t.Alerts {
-		if a.Kind == Test && a.Ended.IsZero() && now.Sub(a.Since) > testLasts {
+		if a.Ended.IsZero() && (a.Kind == Test && now.Sub(a.Since) > testLasts ||
+			a.Kind == DaemonPanicked && now.Sub(a.Due) > panicLasts) {
 			a.Ended = now
 		}
 		if a.Ended.IsZero() {

@@ -151,3 +151,43 @@ func FuzzTable(f *testing.F) {
 		tab.clean([]Receiver{{Name: "a"}}, time.Unix(2e9, 0))
 	})
 }
+
+// TestPanicsAreOneAlert: many panics call once, the newest is named, an hour without one ends it, and the next calls
+// again.
+func TestPanicsAreOneAlert(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := loop{Sender: s, table: newTable()}
+	all := &Receiver{Name: "r"}
+	at := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	calls := 0
+	look := func(now time.Time) {
+		l.takePanic()
+		l.table.clean([]Receiver{*all}, now)
+		if m := l.table.next(all, "site", now); m != nil {
+			calls++
+			l.table.delivered(all.Name, m)
+		}
+	}
+	for i := range 10 {
+		s.Panicked("GET /a", "first", at)
+		s.Panicked("GET /b", "then", at.Add(time.Duration(i)*time.Minute))
+		look(at.Add(time.Duration(i) * time.Minute))
+	}
+	a := l.table.Alerts["panic"]
+	if calls != 1 || a == nil || a.Kind != DaemonPanicked || a.Severity != Critical ||
+		!strings.Contains(a.Summary, "GET /b panicked (then)") {
+		t.Fatalf("%d calls: %+v", calls, a)
+	}
+	look(at.Add(70 * time.Minute))
+	if calls != 2 || a.Ended.IsZero() {
+		t.Fatalf("an hour later: %d calls: %+v", calls, a)
+	}
+	s.Panicked("GET /a", "again", at.Add(71*time.Minute))
+	look(at.Add(71 * time.Minute))
+	if calls != 3 || !l.table.Alerts["panic"].Ended.IsZero() {
+		t.Errorf("the next one: %d calls", calls)
+	}
+}

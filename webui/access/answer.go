@@ -2,11 +2,14 @@ package access
 
 import (
 	"bufio"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"fairway/webui/api"
 )
 
 // writeWithin is how long one piece of an answer may wait for its reader.
@@ -19,18 +22,32 @@ const hurryWithin = time.Second
 type statusRecorder struct {
 	http.ResponseWriter
 	status  int
+	begun   bool // part of the answer is on its way
 	hurried atomic.Bool
 }
 
 func (s *statusRecorder) WriteHeader(code int) {
-	s.status = code
+	s.status, s.begun = code, true
 	s.patience()
 	s.ResponseWriter.WriteHeader(code)
 }
 
 func (s *statusRecorder) Write(b []byte) (int, error) {
+	s.begun = true
 	s.patience()
 	return s.ResponseWriter.Write(b)
+}
+
+// fail answers with a problem document. An answer that has begun is cut off, so that nobody takes it for whole.
+func (s *statusRecorder) fail(r *http.Request, err error, log *slog.Logger) {
+	if api.Status(err) == http.StatusInternalServerError {
+		log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if s.begun {
+		s.status = http.StatusInternalServerError
+		panic(http.ErrAbortHandler)
+	}
+	api.WriteProblem(s, r, err)
 }
 
 // patience begins the wait anew. Only a test's writer has no deadlines.
@@ -51,7 +68,7 @@ func (s *statusRecorder) hurry() {
 
 // Hijack hands the connection to a WebSocket.
 func (s *statusRecorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	s.status = http.StatusSwitchingProtocols
+	s.status, s.begun = http.StatusSwitchingProtocols, true
 	return http.NewResponseController(s.ResponseWriter).Hijack()
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/socket"
 	"fairway/remap"
 	"fairway/webui/access/budget"
@@ -117,6 +118,8 @@ type Site struct {
 	Leader func(w http.ResponseWriter, r *http.Request, by Caller) (done bool, err error)
 	// Answered hears of each answered request, for the counters.
 	Answered func(t *Route, status int, took time.Duration)
+	// Panicked hears of each handler that panicked, with the panic's words.
+	Panicked func(t *Route, what string)
 	Log      *slog.Logger
 }
 
@@ -130,11 +133,8 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 		}
 		mux.HandleFunc(t.Method+" "+t.Path, func(w http.ResponseWriter, r *http.Request) {
 			begun, rec := time.Now(), w.(*statusRecorder)
-			if err := g.pass(rec, r, l, t, s); err != nil {
-				if api.Status(err) == http.StatusInternalServerError {
-					s.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-				}
-				api.WriteProblem(rec, r, err)
+			if err := s.fenced(t, func() error { return g.pass(rec, r, l, t, s) }); err != nil {
+				rec.fail(r, err, s.Log)
 			}
 			s.Answered(t, rec.status, time.Since(begun))
 		})
@@ -155,15 +155,29 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 		if _, pattern := mux.Handler(r); pattern == "" {
 			err := s.noRoute(r, l)
 			if err == nil {
-				err = g.pass(w, r, l, pages, s)
+				err = s.fenced(pages, func() error { return g.pass(w, r, l, pages, s) })
 			}
 			if err != nil {
-				api.WriteProblem(w, r, err)
+				w.fail(r, err, s.Log)
 			}
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// fenced makes an error of a handler's panic: it costs its own request alone.
+func (s *Site) fenced(t *Route, do func() error) error {
+	err := collector.Fenced(do)
+	if p := (*collector.Panicked)(nil); errors.As(err, &p) {
+		if gone, ok := p.Value.(error); ok && errors.Is(gone, http.ErrAbortHandler) {
+			panic(http.ErrAbortHandler) // asked for, and no fault
+		}
+		s.Log.Error("a handler panicked", "route", t.Method+" "+t.Path, "panic", p.Value, "stack", string(p.Stack))
+		s.Panicked(t, fmt.Sprint(p.Value))
+		return fmt.Errorf("%s %s: %w; the daemon's log has the stack", t.Method, t.Path, err)
+	}
+	return err
 }
 
 // pass lets a request through to its handler, or says why not.

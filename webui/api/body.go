@@ -13,7 +13,7 @@ const maxBody = 8 << 20
 
 // WriteJSON answers a request with a value.
 func WriteJSON(w http.ResponseWriter, v any) error {
-	b, err := json.Marshal(v)
+	b, err := Encode(v)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}

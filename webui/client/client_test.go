@@ -27,7 +27,7 @@ func serve(t *testing.T) (site *simsite.Site, olga, ada *client.Client, keys fun
 	t.Helper()
 	var mu sync.Mutex
 	var seen []string
-	site = simsite.New(t, simsite.Options{Offline: true, Wrap: func(next http.Handler) http.Handler {
+	noted := simsite.Wraps{Answers: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if k := r.Header.Get("Idempotency-Key"); k != "" {
 				mu.Lock()
@@ -36,7 +36,8 @@ func serve(t *testing.T) (site *simsite.Site, olga, ada *client.Client, keys fun
 			}
 			next.ServeHTTP(w, r)
 		})
-	}})
+	}}
+	site = simsite.New(t, simsite.Options{Offline: true, Wraps: noted})
 	olga, ada = client.Over(site.Dial, simsite.OperatorSecret), client.Over(site.Dial, simsite.AdminSecret)
 	t.Cleanup(olga.Close)
 	t.Cleanup(ada.Close)

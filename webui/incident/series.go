@@ -262,7 +262,8 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 	c := &Chart{class: classOf(info.Of), Metric: info.Name,
 		Label: info.Label, Unit: info.Unit.Info().Shown, Scale: info.Unit.Info().Scale}
 	var means []float64
-	first, end := r.step(r.asked.Accused.From), r.step(r.asked.Accused.To)
+	first := r.step(r.asked.Accused.From)
+	end := max(first, r.step(r.asked.Accused.To))
 	for n, row := range rows {
 		if n != r.asked.Node {
 			if v := mean(row[first:end]); !math.IsNaN(v) {
@@ -270,7 +271,7 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 			}
 		}
 	}
-	if own := mean(node[first:end]); info.MoreIsWorse && len(means) > 0 {
+	if own := mean(node[first:end]); info.MoreIsWorse && len(means) > 0 && !math.IsNaN(own) {
 		mid, least := percentile(means, 0.5), 0.0
 		switch info.Unit {
 		case collector.Seconds:
@@ -279,10 +280,7 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 			least = one
 		}
 		if by := max(mid, least); by > 0 {
-			c.Ratio = api.Known(own / by)
-			if c.Says = says(*c.Ratio); c.Says != "" {
-				c.Means = c.means(own, by, by > mid)
-			}
+			c.accuse(own/by, own, by, by > mid)
 		}
 	}
 	for i := range node {
@@ -298,6 +296,14 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 		}
 	}
 	return c
+}
+
+// accuse says how many times its peers' mean the node's own is.
+func (c *Chart) accuse(ratio, own, peers float64, below bool) {
+	c.Ratio = api.Known(ratio)
+	if c.Says = says(ratio); c.Says != "" {
+		c.Means = c.means(own, peers, below)
+	}
 }
 
 // classOf is the class of the operations that a metric belongs to; "" of several.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fairway/collector/topology"
+	"fairway/webui/api"
 )
 
 // Names are what a file for outsiders must not hold, beside the names that the incident itself lists.
@@ -38,7 +39,7 @@ func (inc *Incident) StandIns(n Names) (*Incident, error) {
 	for _, v := range out.Victims {
 		n.Jobs, n.Users, n.Apps = append(n.Jobs, v.Job), append(n.Users, v.User), append(n.Apps, v.App)
 	}
-	b, err := json.Marshal(&out)
+	b, err := api.Encode(&out)
 	if err != nil {
 		return nil, fmt.Errorf("stand-ins: %w", err)
 	}

@@ -32,6 +32,7 @@ import (
 	"fairway/remap/policy/dfra"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
+	"fairway/tsdb"
 	"fairway/tsdb/engine"
 	"fairway/tsdb/history"
 	"fairway/tsdb/promapi"
@@ -106,6 +107,12 @@ func (d *Detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
 	return d.Detector.Verdicts(now, m)
 }
 
+// Wraps put something of a test's own around a part of the server.
+type Wraps struct {
+	Answers func(http.Handler) http.Handler // by TCP and Dial
+	Seconds func(tsdb.Store) tsdb.Store     // that it reads
+}
+
 // Options are what a test wants to be otherwise.
 type Options struct {
 	Access     func(*access.Config)
@@ -120,8 +127,8 @@ type Options struct {
 	Gathering  func() (tables.Gathering, bool)
 	NoArchive  bool
 	Sites      []api.Site
-	Mute       topology.NodeID                 // never reports
-	Wrap       func(http.Handler) http.Handler // around what the server answers by TCP and Dial
+	Mute       topology.NodeID // never reports
+	Wraps
 	// nothing listens: Dial alone reaches the server, as in a bubble of synctest
 	Offline bool
 }
@@ -178,7 +185,11 @@ func New(t testing.TB, o Options) *Site {
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 		})
-	s.Picture = live.New(live.Config{Board: s.Board, Situation: s.Situation, Store: s.Store, Simulated: o.Simulated,
+	var seconds tsdb.Store = s.Store
+	if o.Seconds != nil {
+		seconds = o.Seconds(seconds)
+	}
+	s.Picture = live.New(live.Config{Board: s.Board, Situation: s.Situation, Store: seconds, Simulated: o.Simulated,
 		Journal: s.Desk.Since, JobsKnown: s.History.Known, JobsAt: s.jobsAt, Canary: s.newestCanary,
 		Detectors: func() *watch.Detectors { return s.Says.real }})
 	s.Ingest = ingest.New(ingest.Config{Store: s.Store, Observe: s.Take})
@@ -213,14 +224,14 @@ func New(t testing.TB, o Options) *Site {
 	if o.NoArchive {
 		options.Archive = nil
 	}
-	s.Server, err = webui.New(webui.Config{Access: people, Picture: s.Picture, Store: s.Store, Desk: s.Desk,
+	s.Server, err = webui.New(webui.Config{Access: people, Picture: s.Picture, Store: seconds, Desk: s.Desk,
 		Ingest: s.Ingest,
 		Jobs:   s.Jobs, Findings: s.Loop.Settings(), Review: desk.NewReview(s.Desk, s.Loop), Gathering: o.Gathering,
-		PromQL: promapi.New(promapi.Config{Store: s.Store}), Options: options})
+		PromQL: promapi.New(promapi.Config{Store: seconds}), Options: options})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.open(dir, tcp, o.Wrap, meter.Run)
+	s.open(dir, tcp, o.Answers, meter.Run)
 	return s
 }
 
