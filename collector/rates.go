@@ -10,8 +10,8 @@ const DefaultMaxGap = 2500 * time.Millisecond
 // One snapshot is Begin, then Rate or AddTo for each of its counters; a counter that a snapshot
 // leaves out is forgotten. Memory is reused from snapshot to snapshot. Not for concurrent use.
 type Rates[K comparable] struct {
-	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step
-	// back of more than 2^31 is then a wrap and no reset.
+	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step back of more than 2^31
+	// is then a wrap and no reset. Where a counter beside them went back that cannot wrap, call Restart.
 	Wrap32 bool
 	// FromZero says of a counter which appears between two snapshots whether it began at 0 then (as one that is made
 	// with its subject), so that its first value is an increase; nil: none did. One that could not be read the time
@@ -44,6 +44,15 @@ func (r *Rates[K]) Begin(at time.Time) {
 		r.seconds = gap.Seconds()
 	}
 	r.at, r.Resets = at, 0
+}
+
+// Restart says after Begin that all these counters began anew since the snapshot before: none has a rate.
+func (r *Rates[K]) Restart() {
+	if len(r.prev) > 0 {
+		r.Resets++
+	}
+	clear(r.prev)
+	r.seconds = 0
 }
 
 // Seconds is the real interval between the previous snapshot and this one; 0 where it makes no

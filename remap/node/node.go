@@ -128,7 +128,7 @@ var ErrNoRoute = errors.New("no forwarder is in use")
 // word is one argument: no shell reads it.
 type Command func(ctx context.Context, argv ...string) ([]byte, error)
 
-// maxOutput bounds what is kept of a program's output.
+// maxOutput bounds a program's output: one that is cut off is never taken for the whole.
 const maxOutput = 1 << 20
 
 // Exec runs a program on this node. Its error names the program and ends with the program's message.
@@ -143,14 +143,21 @@ func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 		}
 		return out.b, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(errs.b)))
 	}
+	if out.cut {
+		return out.b, fmt.Errorf("%s: it printed more than %d bytes", strings.Join(argv, " "), maxOutput)
+	}
 	return out.b, nil
 }
 
 // tail keeps the first maxOutput bytes.
-type tail struct{ b []byte }
+type tail struct {
+	b   []byte
+	cut bool // there were more
+}
 
 func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p[:min(len(p), maxOutput-len(t.b))]...)
+	n := min(len(p), maxOutput-len(t.b))
+	t.b, t.cut = append(t.b, p[:n]...), t.cut || n < len(p)
 	return len(p), nil
 }
 

@@ -6,8 +6,10 @@
 // fills routed_bytes, routed_ops, in_flight (the messages in it, sampled 20 times a second), transit_time (by Little's
 // law) and buffers_free_ratio, and for each peer with messages on their way or waiting in_flight, tx_waiting and
 // queue_len (those of its own messages that wait to be received). Its own interfaces are among them, with routed_ops.
-// On other nodes the peers that are routers are reported so: what a sender has on its way through each. Lustre up to
-// 2.10 lets everybody read its files, later ones root alone.
+// On other nodes the peers that are routers are reported so: what a sender has on its way through each, and route_up,
+// whether its own table says that the router can be used. TCP gives a message's credit back when the socket has it, so
+// that more is on its way over TCP than these gauges say. Lustre up to 2.10 lets everybody read its files, later ones
+// root alone.
 //
 // A tick reads three small files, the sampler three more each time, about 15 microseconds each; peers is a system call
 // for each of its lines and is read once a second, of a node with more than 4,000 peers every ten seconds.
@@ -18,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -43,9 +46,10 @@ type Source struct {
 	counts collector.Rates[string]
 	bytes  collector.Rates[string]
 
-	skip  int // ticks until the peers are read again
-	rtrs  map[string]bool
-	peers []Peer
+	was     Stats           // of the second before
+	skip    int             // ticks until the peers are read again
+	routers map[string]bool // that it sends through, and whether a route over each is up
+	peers   []Peer
 
 	mu      sync.Mutex // guards what follows
 	sampler *sampler   // of a router
@@ -56,7 +60,7 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
-	s := &Source{fsys: root, rtrs: map[string]bool{}}
+	s := &Source{fsys: root, routers: map[string]bool{}}
 	s.counts.Wrap32 = true
 	return s
 }
@@ -144,8 +148,10 @@ func (s *Source) readAll(root string, st Stats, into *collector.Reading) error {
 	return errors.Join(err, bad, sampled)
 }
 
-// routes says whether the node routes; nil where that is not known. The routers that it sends through are noted.
+// routes says whether the node routes; nil where that is not known. The routers that it sends through are noted, and
+// whether they are up.
 func (s *Source) routes(root string) (*bool, error) {
+	clear(s.routers)
 	name := path.Join(root, "routes")
 	b, err := s.read(name)
 	if err != nil {
@@ -155,9 +161,8 @@ func (s *Source) routes(root string) (*bool, error) {
 	if err != nil && routes == nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	clear(s.rtrs)
 	for _, r := range routes {
-		s.rtrs[r.Router] = true
+		s.routers[r.Router] = s.routers[r.Router] || r.State == "up"
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
@@ -177,6 +182,10 @@ func unlessAbsent(err error) error {
 func (s *Source) rates(st Stats, router bool, into *collector.Reading) (perSecond float64) {
 	s.counts.Begin(into.Now)
 	s.bytes.Begin(into.Now)
+	if st.wentBack(&s.was) {
+		s.counts.Restart()
+	}
+	s.was = st
 	var rx, tx, errs collector.Total
 	s.bytes.AddTo(&rx, "recv", st.ReceivedBytes)
 	s.bytes.AddTo(&tx, "send", st.SentBytes)
@@ -207,11 +216,15 @@ func (s *Source) rates(st Stats, router bool, into *collector.Reading) (perSecon
 func (s *Source) readPeers(root string, router bool, into *collector.Reading) (waiting float64, known bool, err error) {
 	if s.skip > 0 {
 		s.skip--
+		s.peers = s.peers[:0]
+		s.targets(router, into)
 		return 0, false, nil
 	}
 	name := path.Join(root, "peers")
 	b, err := s.read(name)
 	if err != nil {
+		s.peers = s.peers[:0]
+		s.targets(router, into)
 		return 0, false, unlessAbsent(err)
 	}
 	if s.peers, err = ParsePeers(b); err != nil {
@@ -235,7 +248,7 @@ func (s *Source) readPeers(root string, router bool, into *collector.Reading) (w
 func (s *Source) targets(router bool, into *collector.Reading) {
 	listed := s.peers[:0]
 	for _, p := range s.peers {
-		if s.rtrs[p.NID] || router && (p.InFlight() > 0 || p.RtrCredits < 0) {
+		if _, through := s.routers[p.NID]; through || router && (p.InFlight() > 0 || p.RtrCredits < 0) {
 			listed = append(listed, p)
 		}
 	}
@@ -245,11 +258,27 @@ func (s *Source) targets(router bool, into *collector.Reading) {
 	}
 	for i := range listed {
 		p := &listed[i]
-		into.Targets = append(into.Targets, collector.TargetSamples{Target: topology.TargetID(p.NID),
-			Samples: []collector.Sample{{Metric: collector.InFlight, Value: float64(p.InFlight())},
-				{Metric: collector.TxWaiting, Value: float64(p.Waiting())},
-				{Metric: collector.QueueLen, Value: float64(max(0, -p.RtrCredits))}}})
+		samples := []collector.Sample{{Metric: collector.InFlight, Value: float64(p.InFlight())},
+			{Metric: collector.TxWaiting, Value: float64(p.Waiting())},
+			{Metric: collector.QueueLen, Value: float64(max(0, -p.RtrCredits))}}
+		if up, through := s.routers[p.NID]; through {
+			samples = append(samples, routeUp(up))
+			delete(s.routers, p.NID)
+		}
+		into.Targets = append(into.Targets,
+			collector.TargetSamples{Target: topology.TargetID(p.NID), Samples: samples})
 	}
+	for _, nid := range slices.Sorted(maps.Keys(s.routers)) { // of which nothing else is known
+		into.Targets = append(into.Targets, collector.TargetSamples{Target: topology.TargetID(nid),
+			Samples: []collector.Sample{routeUp(s.routers[nid])}})
+	}
+}
+
+func routeUp(up bool) collector.Sample {
+	if up {
+		return collector.Sample{Metric: collector.RouteUp, Value: 1}
+	}
+	return collector.Sample{Metric: collector.RouteUp, Value: 0}
 }
 
 // interfaces reports a router's own interfaces, so that others know whose they send to: those alone have routed_ops,

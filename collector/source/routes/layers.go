@@ -52,16 +52,13 @@ func (s *Source) lnet() (map[topology.ForwarderID]bool, error) {
 
 func (s *Source) best(routes []lnet.Route) map[topology.ForwarderID]bool {
 	over := map[topology.ForwarderID]bool{}
-	best := [2]uint32{math.MaxUint32, math.MaxUint32}
+	best := [2]int{math.MaxInt, math.MaxInt}
 	for _, r := range routes {
 		f, known := s.names[r.Router]
 		if !known || r.State != "up" || s.opt.Net != "" && r.Net != s.opt.Net {
 			continue
 		}
-		at := [2]uint32{r.Priority, r.Hops}
-		if r.Hops == math.MaxUint32 { // not set: direct
-			at[1] = 1
-		}
+		at := [2]int{r.Priority, max(1, r.Hops)} // hops that are not set: direct
 		switch c := order(at, best); {
 		case c < 0:
 			best = at
@@ -74,47 +71,85 @@ func (s *Source) best(routes []lnet.Route) map[topology.ForwarderID]bool {
 	return over
 }
 
-// countFor bounds one run of lnetctl: it runs beside the ticks, and a busy node takes seconds to start a program.
-const countFor = time.Minute
+const (
+	// countFor bounds one count: it runs beside the ticks, and a busy node takes seconds to start a program.
+	countFor = time.Minute
+	// muchOutput bytes of lnetctl cost too much to read every ten seconds: then each router is asked for by itself.
+	muchOutput = 256 << 10
+)
 
 // messages counts what went to and came from each router, both ways: servers send data by routers of their own choice.
-func (s *Source) messages(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
+func (s *Source) messages(over map[topology.ForwarderID]bool) (c counted) {
 	ctx, stop := context.WithTimeout(context.Background(), countFor)
 	defer stop()
-	out, err := s.opt.Run(ctx, "lnetctl", "peer", "show", "-v", "1")
-	if err != nil {
-		return nil, err
-	}
-	all, err := parseCounts(string(out))
-	if err != nil {
-		return nil, fmt.Errorf("lnetctl peer show: %w", err)
-	}
-	counts := map[topology.ForwarderID]uint64{}
-	for f := range over {
-		if n, ok := all[s.opt.Forwarders[f]]; ok {
-			counts[f] = n
+	ask := [][]string{{"lnetctl", "peer", "show", "-v", "1"}}
+	if s.manyPeers.Load() {
+		ask = nil
+		for nid, f := range s.names {
+			if over[f] {
+				ask = append(ask, []string{"lnetctl", "peer", "show", "--nid", nid, "-v", "1"})
+			}
 		}
 	}
-	return counts, nil
+	c.counts, c.trips = map[topology.ForwarderID]uint64{}, map[string]lnet.RoundTrip{}
+	for _, argv := range ask {
+		out, err := s.opt.Run(ctx, argv...)
+		s.manyPeers.Store(s.manyPeers.Load() || len(out) > muchOutput)
+		if err != nil {
+			return counted{err: err}
+		}
+		interfaces, err := lnet.ParsePeerShow(out)
+		if err == nil {
+			err = s.count(&c, interfaces, over)
+		}
+		if err != nil {
+			return counted{err: fmt.Errorf("%s: %w", strings.Join(argv, " "), err)}
+		}
+	}
+	if len(c.counts) == 0 {
+		return counted{err: fmt.Errorf("lnetctl peer show: none of the %d routers in use is among its peers; compare "+
+			"the network ids of [routes.forwarders] with lnetctl route show", len(over))}
+	}
+	return c
 }
 
-// parseCounts sums send_count and recv_count of each network interface of peers.
-func parseCounts(text string) (map[string]uint64, error) {
-	out, nid := map[string]uint64{}, ""
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch value = strings.TrimSpace(value); key {
-		case "- nid":
-			nid = value
-		case "send_count", "recv_count":
-			n, err := strconv.ParseUint(value, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s of %.80q: %.40q is not a count", key, nid, value)
-			}
-			out[nid] += n
+// count adds what a router's interfaces counted, all of those that one of its network ids belongs to.
+func (s *Source) count(c *counted, interfaces []lnet.PeerInterface, over map[topology.ForwarderID]bool) error {
+	of := map[string]topology.ForwarderID{} // by primary network id
+	for _, p := range interfaces {
+		if f, known := s.names[p.NID]; known && over[f] {
+			of[p.Primary] = f
 		}
 	}
-	return out, nil
+	for _, p := range interfaces {
+		f, router := of[p.Primary]
+		if !router {
+			continue
+		}
+		if !p.Counted {
+			return fmt.Errorf("no counts of %s", p.NID)
+		}
+		c.counts[f] += p.Messages
+		if p.RoundTrips.Count > 0 {
+			c.trips[p.NID] = p.RoundTrips
+		}
+	}
+	return nil
+}
+
+// roundTrips reports how long requests over each router took since the count before.
+func (c *counted) roundTrips(was *counted, into *collector.Reading) {
+	seconds := float64(c.at - was.at)
+	for _, nid := range slices.Sorted(maps.Keys(c.trips)) {
+		now, before := c.trips[nid], was.trips[nid]
+		if now.Count <= before.Count || now.NanosecondsSum < before.NanosecondsSum || seconds <= 0 {
+			continue // quiet, or begun anew
+		}
+		n := float64(now.Count - before.Count)
+		into.Targets = append(into.Targets, collector.TargetSamples{Target: topology.TargetID(nid),
+			Samples: []collector.Sample{{Metric: collector.RoundTrips, Value: n / seconds},
+				{Metric: collector.RoundTripTime, Value: float64(now.NanosecondsSum-before.NanosecondsSum) / n / 1e9}}})
+	}
 }
 
 // nfs are the servers of the node's NFS mounts, by their addresses: the name before the colon need not be one.

@@ -8,8 +8,9 @@
 // Where NFS's servers have addresses that float, a client reports the address that each mount uses, and a forwarder
 // (Addresses) those that its kernel has now; the daemon puts them together.
 //
-// A tick reads one or two files of a few kB. On LNet with several routers lnetctl is run every ten seconds, beside the
-// ticks.
+// On LNet it fills round_trip_time and round_trips of each router too, where lnetctl has them (2.17.55 and later).
+//
+// A tick reads one or two files of a few kB. On LNet lnetctl is run every ten seconds, beside the ticks.
 package routes
 
 import (
@@ -21,8 +22,11 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"fairway/collector"
+	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
 )
 
@@ -44,8 +48,8 @@ type Options struct {
 	Kind string
 	Node topology.NodeID
 	Root fs.FS // holds proc and sys
-	// Forwarders are by name what the layer calls them: a gateway's NID, a server's address, a DVS server's
-	// name, the name of LWFS's volume file. Of NFS none at all: its servers' addresses float.
+	// Forwarders are by name what the layer calls them: a router's NIDs, with commas between them, a server's
+	// address, a DVS server's name, the name of LWFS's volume file. Of NFS none at all: its servers' addresses float.
 	Forwarders map[topology.ForwarderID]string
 	Net        string // of LNet, the file system's
 	Volume     string // of LWFS, the link to the volume file in use, below Root
@@ -55,8 +59,9 @@ type Options struct {
 
 // Source reports the node's way to storage once a second.
 type Source struct {
-	opt   Options
-	names map[string]topology.ForwarderID
+	opt       Options
+	names     map[string]topology.ForwarderID
+	manyPeers atomic.Bool // lnetctl prints too much of all of them
 	shares
 }
 
@@ -66,7 +71,9 @@ var _ collector.Source = (*Source)(nil)
 func New(opt Options) *Source {
 	s := &Source{opt: opt, names: map[string]topology.ForwarderID{}}
 	for f, name := range opt.Forwarders {
-		s.names[name] = f
+		for one := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ',' || r == ' ' }) {
+			s.names[one] = f
+		}
 	}
 	return s
 }
@@ -84,20 +91,22 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		return err
 	}
 	var over map[topology.ForwarderID]bool
-	var count func() (map[topology.ForwarderID]uint64, error)
+	var count func() counted
 	var err error
 	switch s.opt.Kind {
 	case Addresses:
 		return s.ownAddresses(into)
 	case LNet:
 		over, err = s.lnet()
-		count = func() (map[topology.ForwarderID]uint64, error) { return s.messages(over) }
+		count = func() counted { return s.messages(over) }
 		if s.opt.Run == nil {
 			count = nil
 		}
 	case NFS:
 		over, err = s.nfs()
-		count = func() (map[topology.ForwarderID]uint64, error) { return s.nfsBytes(over) }
+		if len(over) > 1 { // else all goes one way
+			count = func() (c counted) { c.counts, c.err = s.nfsBytes(over); return c }
+		}
 	case DVS:
 		over, err = s.dvs()
 	case LWFS:
@@ -113,7 +122,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if len(over) == 0 {
 		return fmt.Errorf("%w: none of the forwarders of [routes.forwarders] is in use", collector.ErrNoData)
 	}
-	parts, measured := s.divide(over, count, into.Now.Unix())
+	s.poll(count, into)
+	parts, measured := s.divide(over, into.Now.Unix())
 	for _, f := range slices.Sorted(maps.Keys(over)) {
 		r := collector.Route{Client: s.opt.Node, Forwarder: f}
 		if s.floating() {
@@ -131,12 +141,12 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 
 // shares measures by which of several forwarders a node's traffic goes.
 type shares struct {
-	at     int64 // of the newest count
-	counts map[topology.ForwarderID]uint64
-	parts  map[topology.ForwarderID]float64 // measured; nil: never, or of other forwarders
-	of     int64                            // when they were measured
-	under  chan counted                     // the count under way
-	bad    error                            // why the newest count failed
+	asked int64                            // when the newest count began
+	last  *counted                         // that has ended well; nil: none has
+	parts map[topology.ForwarderID]float64 // measured; nil: never
+	of    int64                            // when they were measured
+	under chan counted                     // the count under way
+	bad   error                            // why the newest count failed
 }
 
 const (
@@ -146,21 +156,29 @@ const (
 	keepFor = 600
 )
 
-// divide returns the forwarders' parts: measured, or even.
-func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[topology.ForwarderID]uint64, error),
-	now int64) (parts map[topology.ForwarderID]float64, measured bool) {
-	if len(over) < 2 {
-		*s = shares{under: s.under}
-		return nil, false
+// poll begins a count every ten seconds, and takes the outcome of the one before.
+func (s *shares) poll(count func() counted, into *collector.Reading) {
+	s.collect(into)
+	now := into.Now.Unix()
+	if count == nil || s.under != nil || now-s.asked < countEvery && now >= s.asked {
+		return
 	}
-	s.collect()
-	if count != nil && s.under == nil && (now-s.at >= countEvery || now < s.at) {
-		s.at, s.under = now, make(chan counted, 1)
-		go func(to chan<- counted) { // a program may take longer than a tick
-			c := counted{at: now}
-			c.err = collector.Fenced(func() (err error) { c.counts, err = count(); return err })
-			to <- c
-		}(s.under)
+	s.asked, s.under = now, make(chan counted, 1)
+	go func(to chan<- counted) { // a program may take longer than a tick
+		var c counted
+		if err := collector.Fenced(func() error { c = count(); return nil }); err != nil {
+			c.err = err
+		}
+		c.at = now
+		to <- c
+	}(s.under)
+}
+
+// divide returns the forwarders' parts: measured, or even.
+func (s *shares) divide(over map[topology.ForwarderID]bool, now int64) (parts map[topology.ForwarderID]float64,
+	measured bool) {
+	if len(over) < 2 {
+		s.parts = nil
 	}
 	sum := 0.0
 	for f := range over {
@@ -180,11 +198,12 @@ func (s *shares) divide(over map[topology.ForwarderID]bool, count func() (map[to
 type counted struct {
 	at     int64
 	counts map[topology.ForwarderID]uint64
+	trips  map[string]lnet.RoundTrip // by a router's network id
 	err    error
 }
 
 // collect takes the outcome of the count under way, if it has ended.
-func (s *shares) collect() {
+func (s *shares) collect(into *collector.Reading) {
 	var c counted
 	select {
 	case c = <-s.under:
@@ -192,8 +211,9 @@ func (s *shares) collect() {
 	default:
 		return
 	}
-	was := s.counts
-	if s.counts, s.bad = c.counts, nil; errors.Is(c.err, exec.ErrNotFound) {
+	was := s.last
+	s.last, s.bad = nil, nil
+	if errors.Is(c.err, exec.ErrNotFound) {
 		return // a release without the tool: the shares are marked as assumed
 	}
 	if c.err != nil {
@@ -202,13 +222,14 @@ func (s *shares) collect() {
 				"ones: %w", keepFor, c.err)
 		return
 	}
-	if was == nil {
+	if s.last = &c; was == nil {
 		return
 	}
+	c.roundTrips(was, into)
 	parts, sum := map[topology.ForwarderID]float64{}, 0.0
 	for f, n := range c.counts {
-		if b, ok := was[f]; ok && n >= b {
-			parts[f] = float64(n - b)
+		if before, ok := was.counts[f]; ok && n >= before {
+			parts[f] = float64(n - before)
 			sum += parts[f]
 		}
 	}
@@ -222,4 +243,4 @@ func (s *shares) collect() {
 }
 
 // order compares ways as their kernels choose among them, the better first.
-func order(a, b [2]uint32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }
+func order(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -188,7 +189,7 @@ func (m *Mover) byRule(ctx context.Context, routes []route) (topology.ForwarderI
 		return "", nil
 	}
 	rules, err := m.rules(ctx)
-	if !slices.ContainsFunc(rules, func(r rule) bool { return r.dst == m.Net && r.rte == by.rte }) {
+	if !slices.ContainsFunc(rules, func(r lnet.Rule) bool { return r.To == m.Net && r.Preferred == by.rte }) {
 		return "", err
 	}
 	return by.to, err

@@ -14,11 +14,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -73,12 +72,11 @@ func dropsAsymmetric(ctx context.Context, lnetctl node.Command) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for line := range strings.Lines(string(out)) {
-		if key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); key == "drop_asym_route" {
-			return strings.TrimSpace(value) != "0", nil
-		}
+	value, has, err := lnet.ParseGlobal(out, "drop_asym_route")
+	if err != nil {
+		return false, fmt.Errorf("lnetctl global show: %w", err)
 	}
-	return false, nil // older releases have no such setting
+	return has && value != "0", nil // older releases have no such setting
 }
 
 // table reads the routes over known gateways.
@@ -87,50 +85,17 @@ func (m *Mover) table(ctx context.Context) ([]route, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := parseRoutes(string(out))
+	all, err := lnet.ParseRouteShow(out)
 	if err != nil {
 		return nil, fmt.Errorf("lnetctl route show: %w", err)
 	}
 	var known []route
 	for _, r := range all {
-		if _, ok := node.ByAddress(m.Gateways, r.gateway); ok {
-			known = append(known, r)
+		if _, ok := node.ByAddress(m.Gateways, r.Router); ok {
+			known = append(known, route{gateway: r.Router, hops: r.Hops, priority: r.Priority, down: r.State == "down"})
 		}
 	}
 	return known, nil
-}
-
-// parseRoutes reads the routes of lnetctl's YAML: entries under "route:", each a list of "key: value".
-func parseRoutes(text string) (routes []route, err error) {
-	var r *route
-	for n, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if entry, ok := strings.CutPrefix(line, "- "); ok {
-			routes = append(routes, route{})
-			r, line = &routes[len(routes)-1], entry
-		}
-		key, value, ok := strings.Cut(line, ":")
-		if !ok || r == nil {
-			continue
-		}
-		switch value = strings.TrimSpace(value); key {
-		case "gateway":
-			r.gateway = value
-		case "hop", "priority":
-			v, err := strconv.Atoi(value)
-			if err != nil {
-				return nil, fmt.Errorf("line %d: %s %q is not a number", n+1, key, value)
-			}
-			if key == "hop" {
-				r.hops = v
-			} else {
-				r.priority = v
-			}
-		case "state":
-			r.down = value == "down"
-		}
-	}
-	return routes, nil
 }
 
 // far is how far a route's other end is: a route that says nothing is direct.

@@ -252,13 +252,3 @@ func TestRouteChoosesAsLNetDoes(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseRoutes(f *testing.F) {
-	f.Add("route:\n    - net: o2ib1\n      gateway: 10.0.0.1@tcp\n      priority: 5\n      state: up\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		routes, err := parseRoutes(text)
-		if err == nil && len(routes) > strings.Count(text, "- ") {
-			t.Errorf("%d routes", len(routes))
-		}
-	})
-}

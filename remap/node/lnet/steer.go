@@ -8,41 +8,19 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/collector/source/lnet"
 	"fairway/collector/wire"
 )
 
-// rule is one selection policy of the user, as lnetctl shows it.
-type rule struct {
-	index    int
-	dst, rte string
-}
-
 // rules reads the kernel's list.
-func (m *Mover) rules(ctx context.Context) ([]rule, error) {
+func (m *Mover) rules(ctx context.Context) ([]lnet.Rule, error) {
 	out, err := m.lnetctl(ctx, "udsp", "show")
 	if err != nil {
 		return nil, fmt.Errorf("this LNet has no rules for single nodes (Lustre 2.15 and later have): %w", err)
 	}
-	var all []rule
-	for line := range strings.Lines(string(out)) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
-		value = strings.TrimSpace(value)
-		if key, ok := strings.CutPrefix(key, "- "); ok && key == "idx" {
-			i, err := strconv.Atoi(value)
-			if err != nil {
-				return nil, fmt.Errorf("lnetctl udsp show: index %q is not a number", value)
-			}
-			all = append(all, rule{index: i})
-		}
-		if !ok || len(all) == 0 {
-			continue
-		}
-		switch r := &all[len(all)-1]; key {
-		case "dst":
-			r.dst = value
-		case "rte":
-			r.rte = value
-		}
+	all, err := lnet.ParseRules(out)
+	if err != nil {
+		return nil, fmt.Errorf("lnetctl udsp show: %w", err)
 	}
 	return all, nil
 }
@@ -102,7 +80,7 @@ func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
 	}
 	for _, dst := range o.To {
 		if rte := m.kept.Rules[dst]; rte != "" &&
-			!slices.ContainsFunc(rules, func(r rule) bool { return r.dst == dst && r.rte == rte }) {
+			!slices.ContainsFunc(rules, func(r lnet.Rule) bool { return r.To == dst && r.Preferred == rte }) {
 			return fmt.Errorf("lnetctl reported success, but a rule for %s over %s is missing", dst, rte)
 		}
 	}
@@ -111,23 +89,21 @@ func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
 
 // steerOne gives a destination its rule; rules are those of the kernel before, and again says that they are not any
 // more.
-func (m *Mover) steerOne(ctx context.Context, rules []rule, dst, rte string) (again bool, err error) {
+func (m *Mover) steerOne(ctx context.Context, rules []lnet.Rule, dst, rte string) (again bool, err error) {
 	have := m.kept.Rules[dst]
 	there := false
 	for _, r := range rules {
-		switch ours := have != "" && r.dst == dst && r.rte == have; {
+		switch ours := have != "" && r.To == dst && r.Preferred == have; {
 		case ours && have == rte:
 			there = true
 		case ours:
-			if _, err := m.lnetctl(ctx, "udsp", "del", "--idx", strconv.Itoa(r.index)); err != nil {
+			if _, err := m.lnetctl(ctx, "udsp", "del", "--idx", strconv.Itoa(r.Index)); err != nil {
 				return true, err
 			}
 			again = true
-		case covers(r.dst, dst) && rte != "":
+		case covers(r.To, dst) && rte != "":
 			return again, fmt.Errorf("rule %d (%s over %s) is somebody else's and covers it: nothing was changed",
-				r.index,
-				r.dst,
-				r.rte)
+				r.Index, r.To, r.Preferred)
 		}
 	}
 	if there {
@@ -172,10 +148,13 @@ func (m *Mover) primary(ctx context.Context, gateway string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if strings.TrimPrefix(key, "- ") == "primary nid" {
-			return strings.TrimSpace(value), nil
+	peers, err := lnet.ParsePeerShow(out)
+	if err != nil {
+		return "", fmt.Errorf("lnetctl peer show of %s: %w", gateway, err)
+	}
+	for _, p := range peers {
+		if p.NID == gateway || p.Primary == gateway {
+			return p.Primary, nil
 		}
 	}
 	return "", fmt.Errorf("lnetctl peer show has no primary nid of %s", gateway)
@@ -190,11 +169,8 @@ func (m *Mover) Look(ctx context.Context) (wire.LookAnswer, error) {
 	if err != nil {
 		return a, err
 	}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if value = strings.TrimSpace(value); key == "- nid" && !strings.HasSuffix(value, "@lo") {
-			a.NIDs = append(a.NIDs, value)
-		}
+	if a.NIDs, err = lnet.ParseNetShow(out); err != nil {
+		return a, fmt.Errorf("lnetctl net show: %w", err)
 	}
 	_, err = m.rules(ctx)
 	a.Rules = err == nil
@@ -209,44 +185,26 @@ func (m *Mover) Traffic(ctx context.Context, o wire.TrafficOrder) (wire.TrafficA
 		if err != nil {
 			return a, err
 		}
-		t, err := parseReceived(string(out))
-		if err != nil {
+		if a.Peers[nid], err = received(out, nid); err != nil {
 			return a, fmt.Errorf("lnetctl peer show of %s: %w", nid, err)
 		}
-		a.Peers[nid] = t
 	}
 	return a, nil
 }
 
-// parseReceived reads the messages that came from a peer by kind. A REPLY carries written data and an ACK answers read
-// data; a PUT is a request.
-func parseReceived(text string) (t wire.PeerTraffic, err error) {
-	inside, found := false, 0
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		value = strings.TrimSpace(value)
-		if value == "" {
-			inside = key == "received_stats"
-			continue
-		}
-		if !inside {
-			continue
-		}
-		n, err := strconv.ParseUint(value, 10, 32)
-		if err != nil {
-			return t, fmt.Errorf("%s: %q is not a count", key, value)
-		}
-		switch key {
-		case "put":
-			t.Requests += n
-			found++
-		case "reply", "ack":
-			t.Data += n
-			found++
-		}
+// received are the messages that came from a peer's interface by kind. A REPLY carries written data and an ACK answers
+// read data; a PUT is a request.
+func received(out []byte, nid string) (t wire.PeerTraffic, err error) {
+	peers, err := lnet.ParsePeerShow(out)
+	if err != nil {
+		return t, err
 	}
-	if found == 0 {
+	i := slices.IndexFunc(peers, func(p lnet.PeerInterface) bool { return p.NID == nid })
+	switch {
+	case i < 0:
+		return t, errors.New("it is not among the peers that were printed")
+	case !peers[i].ByKind:
 		return t, errors.New("no counts by kind (Lustre 2.11 and later have them)")
 	}
-	return t, nil
+	return wire.PeerTraffic{Requests: peers[i].FromPut, Data: peers[i].FromReply + peers[i].FromAck}, nil
 }
