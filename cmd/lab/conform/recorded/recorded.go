@@ -15,8 +15,8 @@ import (
 	"fairway/collector/record"
 )
 
-// Open unpacks the files of a record whose path in the archive ends so, and returns where they are by that path. Without
-// the record the test is skipped.
+// Open unpacks the files of a record whose path in the archive ends so, and returns where they are by that path.
+// Without the record the test is skipped.
 func Open(t *testing.T, name string, suffixes ...string) map[string]string {
 	t.Helper()
 	archive := filepath.Join(root(t), "..", "shared", "real", name+".tar.zst")
