@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -102,6 +103,11 @@ func TestLinesThatAreRefused(t *testing.T) {
 		res, b := postLines(s, "telegraf-secret", c.query, []byte(c.body), headers...)
 		if res.StatusCode != c.status || !strings.Contains(b, c.says) {
 			t.Errorf("%s: %d %s, want %d with %q", c.name, res.StatusCode, b, c.status, c.says)
+		}
+		var refused struct{ Code, Message string } // what InfluxDB's clients and Telegraf read of a refusal
+		if err := json.Unmarshal([]byte(b), &refused); c.status >= 400 && (err != nil || refused.Code == "" ||
+			!strings.Contains(refused.Message, c.says)) {
+			t.Errorf("%s: Telegraf would log %q: %q, want %q (%v)", c.name, refused.Code, refused.Message, c.says, err)
 		}
 	}
 	for node, want := range map[topology.NodeID]int{"n1": 1, "n2": 1, "n3": 1, "n4": 0, "fwd1": 0} {

@@ -301,9 +301,12 @@ func (db *DB) Flush(ctx context.Context) error {
 	}
 }
 
-// Tiers lists, oldest first, the stretches of [fromMillis, toMillis) of which only buckets are left.
+// Tiers lists, oldest first, the stretches of which only buckets are left and that have a part in
+// [fromMillis, toMillis), in whole buckets.
 func (db *DB) Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error) {
 	from, to := secondRange(fromMillis, toMillis)
+	coarsest := tierLevels[len(tierLevels)-1]
+	from, to = tsdb.FloorDiv(from, coarsest)*coarsest, -tsdb.FloorDiv(-to, coarsest)*coarsest
 	parts, err := db.tiers.parts(from, to, 0)
 	var out []tsdb.Tier
 	for _, p := range parts {

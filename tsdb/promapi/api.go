@@ -91,11 +91,15 @@ func New(cfg Config) *API {
 		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultStep.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: a.parser,
 	})
-	for path, h := range map[string]func(*http.Request) (any, error){
+	routes := map[string]func(*http.Request) (any, error){
 		"query": a.query, "query_range": a.queryRange, "series": a.series, "labels": a.labels,
 		"label/{name}/values": a.labelValues, "metadata": a.metadata, "status/buildinfo": buildInfo,
 		"format_query": a.formatQuery,
-	} {
+	}
+	for path, empty := range absent {
+		routes[path] = func(*http.Request) (any, error) { return empty, nil }
+	}
+	for path, h := range routes {
 		for _, method := range []string{"GET ", "POST "} {
 			a.mux.HandleFunc(method+"/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
 				ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
@@ -105,6 +109,21 @@ func New(cfg Config) *API {
 		}
 	}
 	return a
+}
+
+// absent are the answers about what Prometheus has and this API has not: rules, exemplars, scraped targets. Clients
+// such as Grafana ask for them and take a refusal for a broken server.
+var absent = map[string]any{
+	"rules":            map[string]any{"groups": []any{}},
+	"alerts":           map[string]any{"alerts": []any{}},
+	"query_exemplars":  []any{},
+	"targets":          map[string]any{"activeTargets": []any{}, "droppedTargets": []any{}},
+	"targets/metadata": []any{},
+	"alertmanagers":    map[string]any{"activeAlertmanagers": []any{}, "droppedAlertmanagers": []any{}},
+	"status/flags":     map[string]string{},
+	"status/config":    map[string]string{"yaml": ""},
+	"status/runtimeinfo": map[string]any{"reloadConfigSuccess": true, "corruptionCount": 0,
+		"storageRetention": "see fairwayd config"},
 }
 
 // ServeHTTP implements http.Handler.
@@ -213,8 +232,23 @@ func (a *API) run(r *http.Request, start, end time.Time,
 		return nil, err
 	}
 	warnings, infos := res.Warnings.AsStrings(r.FormValue("query"), 10, 10)
-	data, err := json.Marshal(queryData{res.Value.Type(), res.Value}) // before Close takes the value back
+	data, err := json.Marshal(queryData{res.Value.Type(), filled(res.Value)}) // before Close takes the value back
 	return evaluated{json.RawMessage(data), warnings, infos}, err
+}
+
+// filled turns a result without series into an empty list: clients read a missing one as broken.
+func filled(v parser.Value) parser.Value {
+	switch v := v.(type) {
+	case promql.Matrix:
+		if v == nil {
+			return promql.Matrix{}
+		}
+	case promql.Vector:
+		if v == nil {
+			return promql.Vector{}
+		}
+	}
+	return v
 }
 
 // storage is what one query reads from; made is of check.
@@ -283,6 +317,25 @@ func (a *API) selectors(r *http.Request) ([][]*labels.Matcher, error) {
 	return sets, nil
 }
 
+// between returns a querier of the parameters start and end; without either it is of all time.
+func (a *API) between(r *http.Request) (*querier, error) {
+	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}, to: math.MaxInt64}
+	for name, bound := range map[string]*int64{"start": &q.from, "end": &q.to} {
+		if r.FormValue(name) == "" {
+			continue
+		}
+		at, err := instant(r, name, time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		*bound = at.UnixMilli()
+	}
+	if q.to != math.MaxInt64 {
+		q.to++ // inclusive
+	}
+	return q, nil
+}
+
 func (a *API) series(r *http.Request) (any, error) {
 	sets, err := a.selectors(r)
 	if err != nil {
@@ -291,10 +344,13 @@ func (a *API) series(r *http.Request) (any, error) {
 	if len(sets) == 0 {
 		return nil, badRequest{errors.New("no match[] parameter provided")}
 	}
-	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}}
+	q, err := a.between(r)
+	if err != nil {
+		return nil, err
+	}
 	out, size := []labels.Labels{}, int64(0)
 	for _, set := range sets {
-		groups, err := q.match(r.Context(), set)
+		groups, err := q.reported(r.Context(), set)
 		if err != nil {
 			return nil, err
 		}
@@ -321,7 +377,10 @@ func (a *API) collect(r *http.Request, one func(q *querier, set []*labels.Matche
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}
 	}
-	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}}
+	q, err := a.between(r)
+	if err != nil {
+		return nil, err
+	}
 	out := []string{}
 	for _, set := range sets {
 		names, err := one(q, set)
@@ -381,8 +440,9 @@ func instant(r *http.Request, name string, missing time.Time) (time.Time, error)
 	if text == "" && !missing.IsZero() {
 		return missing, nil
 	}
-	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < 1e11 {
-		whole, frac := math.Modf(s)
+	if s, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(s) {
+		const furthest = 1e11 // seconds; clients send the ends of time where none was given
+		whole, frac := math.Modf(min(max(s, -furthest), furthest))
 		return time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC(), nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {

@@ -182,6 +182,11 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 		to = from
 	}
 	set := &seriesSet{at: -1}
+	old, err := q.readTiers(ctx, groups, from, to, hints)
+	if err != nil {
+		return storage.ErrSeriesSet(err)
+	}
+	set.warnings = old.warnings
 	for _, g := range groups {
 		if hints != nil && hints.Step > 0 && q.room != nil &&
 			(hints.End-hints.Start)/hints.Step*int64(len(g.series)) > q.allowed() {
@@ -194,7 +199,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 				fmt.Errorf("the query reads more than %d samples: choose fewer nodes or a shorter range",
 					q.allowed()))
 		}
-		points, err := q.read(ctx, &g, from, to, hints)
+		points, err := q.read(ctx, &g, from, to)
 		if err != nil {
 			return storage.ErrSeriesSet(err)
 		}
@@ -204,7 +209,8 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			}
 		}
 		for _, w := range g.series {
-			if p := points[w.node]; len(p) > 0 || hints != nil && hints.Func == "series" {
+			p := samples{buckets: old.of(g.metric, w.node), seconds: points[w.node]}
+			if p.Len() > 0 || hints != nil && hints.Func == "series" {
 				set.series = append(set.series, &series{labels: w.labels, points: p})
 			}
 		}
@@ -214,8 +220,7 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 }
 
 // read fetches the samples of one metric.
-func (q *querier) read(ctx context.Context, g *group, from, to int64,
-	hints *storage.SelectHints) (map[topology.NodeID][]tsdb.Point, error) {
+func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topology.NodeID][]tsdb.Point, error) {
 	if from >= to {
 		return nil, nil
 	}
@@ -225,9 +230,6 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64,
 	}
 	out := make(map[topology.NodeID][]tsdb.Point, len(nodes))
 	if g.metric != collector.MetricNone {
-		if err := q.readTiers(ctx, g.metric, nodes, from, to, hints, out); err != nil {
-			return nil, err
-		}
 		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: g.metric, FromMillis: from, ToMillis: to})
 		for _, s := range list {
 			out[s.Node] = append(out[s.Node], s.Points...)
@@ -248,52 +250,10 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64,
 	return out, err
 }
 
-// tiered is a store that keeps buckets of what it no longer keeps seconds of.
-type tiered interface {
-	Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error)
-}
-
-// readTiers fetches what is left as buckets: a sample at the begin of each. It is the bucket's
-// greatest value under max_over_time, its least under min_over_time, its sum under sum_over_time,
-// and its mean otherwise.
-func (q *querier) readTiers(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from, to int64,
-	hints *storage.SelectHints, out map[topology.NodeID][]tsdb.Point) error {
-	t, ok := q.store.(tiered)
-	if !ok {
-		return nil
-	}
-	parts, err := t.Tiers(from, to)
-	if err != nil || len(parts) == 0 {
-		return err
-	}
-	agg := tsdb.AggMean
-	if hints != nil {
-		switch hints.Func {
-		case "max_over_time":
-			agg = tsdb.AggMax
-		case "min_over_time":
-			agg = tsdb.AggMin
-		case "sum_over_time":
-			agg = tsdb.AggSum
-		}
-	}
-	for _, p := range parts {
-		list, err := q.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: p.BucketMillis,
-			FromMillis: p.FromMillis, ToMillis: p.ToMillis})
-		if err != nil {
-			return err
-		}
-		for _, s := range list {
-			out[s.Node] = append(out[s.Node], s.Points...)
-		}
-	}
-	return nil
-}
-
 // LabelValues implements storage.Querier.
 func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints,
 	matchers ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	groups, err := q.match(ctx, matchers)
+	groups, err := q.reported(ctx, matchers)
 	found := map[string]bool{}
 	for _, g := range groups {
 		for _, w := range g.series {
@@ -308,7 +268,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, _ *storage.Label
 // LabelNames implements storage.Querier.
 func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) ([]string,
 	annotations.Annotations, error) {
-	groups, err := q.match(ctx, matchers)
+	groups, err := q.reported(ctx, matchers)
 	found := map[string]bool{}
 	for _, g := range groups {
 		for _, w := range g.series {
@@ -319,35 +279,46 @@ func (q *querier) LabelNames(ctx context.Context, _ *storage.LabelHints, matcher
 }
 
 type seriesSet struct {
-	series []*series
-	at     int
+	series   []*series
+	at       int
+	warnings annotations.Annotations
 }
 
 func (s *seriesSet) Next() bool                        { s.at++; return s.at < len(s.series) }
 func (s *seriesSet) At() storage.Series                { return s.series[s.at] }
 func (s *seriesSet) Err() error                        { return nil }
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return s.warnings }
 
 type series struct {
 	labels labels.Labels
-	points []tsdb.Point
+	points samples
 }
 
 func (s *series) Labels() labels.Labels { return s.labels }
 
 func (s *series) Iterator(old chunkenc.Iterator) chunkenc.Iterator {
 	if it, ok := old.(interface{ Reset(storage.Samples) }); ok {
-		it.Reset(samples(s.points))
+		it.Reset(s.points)
 		return old
 	}
-	return storage.NewListSeriesIterator(samples(s.points))
+	return storage.NewListSeriesIterator(s.points)
 }
 
-// samples shows points to Prometheus's iterator, without copying them.
-type samples []tsdb.Point
+// samples shows buckets and then seconds to Prometheus's iterator, without copying them.
+type samples struct {
+	buckets buckets
+	seconds []tsdb.Point
+}
 
-func (s samples) Len() int                { return len(s) }
-func (s samples) Get(i int) chunks.Sample { return (*sample)(&s[i]) }
+func (s samples) Len() int { return s.buckets.len() + len(s.seconds) }
+
+func (s samples) Get(i int) chunks.Sample {
+	if n := s.buckets.len(); i >= n {
+		return (*sample)(&s.seconds[i-n])
+	}
+	p := s.buckets.at(i)
+	return (*sample)(&p)
+}
 
 // sample is a point as Prometheus names it; there are no histograms.
 type sample tsdb.Point

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type Problem struct {
 	Code     string `json:"code"`   // for machines; never changes its meaning
 	Detail   string `json:"detail"` // what happened, on what, what to do
 	Instance string `json:"instance,omitempty"`
+	// Message is Detail under the name that InfluxDB's clients read, on the paths of InfluxDB's API.
+	Message string `json:"message,omitempty"`
 }
 
 // The refusals of the gate, each a kind of one of the errors above.
@@ -85,11 +88,12 @@ func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.Itoa(max(int(math.Ceil(later.After.Seconds())), 1)))
 	}
 	w.WriteHeader(status)
-	// The client is gone when this fails.
-	_ = json.NewEncoder(w).Encode(Problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
-		Detail: err.Error(), Instance: r.URL.Path,
-	})
+	d := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
+		Detail: err.Error(), Instance: r.URL.Path}
+	if strings.HasPrefix(r.URL.Path, "/api/v2/") {
+		d.Message = d.Detail
+	}
+	_ = json.NewEncoder(w).Encode(d) // the client is gone when this fails
 }
 
 // Error turns an answered problem back into the error it stands for. A status outside the table
