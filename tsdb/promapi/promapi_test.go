@@ -160,7 +160,8 @@ func TestPromtool(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"instant", "--time=1700000500", s.URL + "/prometheus", `fairway_read_bytes_per_second{node="f1"}`}, "=> 100 @"},
+		{[]string{"instant", "--time=1700000500", s.URL + "/prometheus", `fairway_read_bytes_per_second{node="f1"}`},
+			"=> 100 @"},
 		{[]string{"range", "--start=1700000500", "--end=1700000520", "--step=10s", s.URL + "/prometheus",
 			`fairway_read_bytes_per_second{node="f1"}`}, "100 @[1700000500]"},
 		// Nothing to add up is an empty list, not a missing one.
