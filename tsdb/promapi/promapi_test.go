@@ -169,7 +169,8 @@ func TestPromtool(t *testing.T) {
 			"sum(no_such_metric)"}, "\n"},
 		{[]string{"series", "--start=1700000400", "--end=1700001000", "--match={node=\"f1\"}", s.URL + "/prometheus"},
 			`{__name__="fairway_read_bytes_per_second", node="f1", rack="r1", role="forwarder"}`},
-		{[]string{"labels", "--start=1700000400", "--end=1700001000", s.URL + "/prometheus", "role"}, "compute\nforwarder\n"},
+		{[]string{"labels", "--start=1700000400", "--end=1700001000", s.URL + "/prometheus", "role"},
+			"compute\nforwarder\n"},
 		{[]string{"labels", "--start=1000000", "--end=1000100", s.URL + "/prometheus", "role"}, ""},
 	} {
 		out, err := exec.Command(tool, append([]string{"query"}, c.args...)...).CombinedOutput()
