@@ -46,8 +46,8 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 	var frames []collector.Frame
 	for at := int64(0); at < 12*3600; at++ {
 		add := func(node topology.NodeID, v float64) {
-			frames = append(frames, collector.Frame{Node: node, Role: topology.Forwarder, TimeMillis: (tierBase + at) * 1000,
-				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: v}}})
+			frames = append(frames, collector.Frame{Node: node, Role: topology.Forwarder,
+				TimeMillis: (tierBase + at) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: v}}})
 		}
 		add("steps", float64(at/300%7*100))
 		if at%300 < 200 || r.IntN(3) > 0 { // gaps inside buckets
@@ -164,7 +164,7 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 		db.sealer.mu.Unlock()
 		for i, q := range questions {
 			got := ask(q.path, q.form)
-			said := slices.ContainsFunc(slices.Concat(got.Warnings, got.Infos),
+			warned := slices.ContainsFunc(slices.Concat(got.Warnings, got.Infos),
 				func(w string) bool { return strings.Contains(w, "only means of up to") })
 			switch {
 			case got.Status != "success":
@@ -172,8 +172,9 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 			case q.same && !sameResult(before[i].Data.Result, got.Data.Result):
 				t.Errorf("%s, buckets of %s: %.300s, before retention %.300s", q.name, tier.name, got.Data.Result,
 					before[i].Data.Result)
-			case !q.same && !said && !sameResult(before[i].Data.Result, got.Data.Result):
-				t.Errorf("%s, buckets of %s: another answer than before retention, and nothing says why", q.name, tier.name)
+			case !q.same && !warned && !sameResult(before[i].Data.Result, got.Data.Result):
+				t.Errorf("%s, buckets of %s: another answer than before retention, and nothing says why", q.name,
+					tier.name)
 			}
 		}
 	}
