@@ -168,7 +168,7 @@ func (l layout) start(t *testing.T) *script {
 	t.Helper()
 	s := &script{t: t, wire: &wire{}}
 	l.Offline, l.Steady = true, true
-	l.Wrap = func(next http.Handler) http.Handler { s.wire.next = next; return s.wire }
+	l.Answers = func(next http.Handler) http.Handler { s.wire.next = next; return s.wire }
 	if l.slow {
 		s.site, _ = simsite.NewSlow(t, l.Options)
 		s.largest = s.site.TellJobs(1000)

@@ -47,7 +47,8 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 	for at := int64(0); at < 12*3600; at++ {
 		add := func(node topology.NodeID, v float64) {
 			frames = append(frames, collector.Frame{Node: node, Role: topology.Forwarder,
-				TimeMillis: (tierBase + at) * 1000, Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: v}}})
+				TimeMillis: (tierBase + at) * 1000,
+				Samples:    []collector.Sample{{Metric: collector.ReadBytes, Value: v}}})
 		}
 		add("steps", float64(at/300%7*100))
 		if at%300 < 200 || r.IntN(3) > 0 { // gaps inside buckets
