@@ -1,17 +1,15 @@
 package testbed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -24,9 +22,6 @@ const (
 	firstNodeAddr = 2
 	bridge        = "br0"
 )
-
-// testNetworks is set aside for network tests (RFC 2544); no site routes it.
-var testNetworks = netip.MustParsePrefix("198.18.0.0/15")
 
 // fabric is the network that joins the nodes: a bridge in a namespace of its own, with one link to
 // this machine. The link, and so every trace of the network, goes when the namespace does.
@@ -60,7 +55,7 @@ func (tb *Testbed) startNodes(context.Context) error {
 		if err != nil {
 			return err
 		}
-		tb.net = &fabric{node: n, uplink: tb.inst.name + ".up"}
+		tb.net = &fabric{node: n, uplink: leash.Uplink(tb.inst.Name)}
 		tb.nodes = append(tb.nodes, n)
 	}
 	for _, name := range names {
@@ -85,9 +80,9 @@ func (tb *Testbed) startFabric(ctx context.Context) error {
 		return nil
 	}
 	members := tb.nodes[1:] // without the fabric itself
-	err := withStateLock(tb.cfg.StateDir, func() error {
+	err := leash.WithLock(tb.cfg.StateDir, func() error {
 		var err error
-		if tb.net.subnet, err = tb.chooseSubnet(); err != nil {
+		if tb.net.subnet, err = leash.ChooseSubnet(tb.cfg.Subnet, tb.cfg.hostBits()); err != nil {
 			return err
 		}
 		addr := tb.net.subnet.Addr().Next()
@@ -102,7 +97,7 @@ func (tb *Testbed) startFabric(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	etc := filepath.Join(tb.inst.dir, "etc")
+	etc := filepath.Join(tb.inst.Dir, "etc")
 	if err := os.Mkdir(etc, 0o755); err != nil {
 		return err
 	}
@@ -119,48 +114,6 @@ func (tb *Testbed) startFabric(ctx context.Context) error {
 	})
 }
 
-// chooseSubnet returns the configured subnet or one that no address of this machine is in.
-func (tb *Testbed) chooseSubnet() (netip.Prefix, error) {
-	taken, err := net.InterfaceAddrs()
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	free := func(p netip.Prefix) bool {
-		for _, a := range taken {
-			if q, err := netip.ParsePrefix(a.String()); err == nil && p.Overlaps(q.Masked()) {
-				return false
-			}
-		}
-		return true
-	}
-	bits := tb.cfg.hostBits()
-	if want := tb.cfg.Subnet; want.IsValid() {
-		switch {
-		case !want.Addr().Is4() || want.Bits() > 32-bits:
-			return want, fmt.Errorf("subnet %s is not an IPv4 prefix of /%d or shorter, which the nodes need", want,
-				32-bits)
-		case !free(want.Masked()):
-			return want, fmt.Errorf("subnet %s is in use on this machine; set another, or none to have one chosen",
-				want)
-		}
-		return want.Masked(), nil
-	}
-	for p := netip.PrefixFrom(testNetworks.Addr(), 32-bits); testNetworks.Contains(p.Addr()); p = nextPrefix(p) {
-		if free(p) {
-			return p, nil
-		}
-	}
-	return netip.Prefix{}, fmt.Errorf("no free /%d in %s: close other testbeds, or set a subnet", 32-bits, testNetworks)
-}
-
-// nextPrefix returns the IPv4 prefix after p.
-func nextPrefix(p netip.Prefix) netip.Prefix {
-	b := p.Addr().As4()
-	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	n += 1 << (32 - p.Bits())
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}), p.Bits())
-}
-
 // wire makes the bridge and one link from it to each node and to this machine.
 func (f *fabric) wire(ctx context.Context, members []*node) error {
 	var links, ports strings.Builder
@@ -173,40 +126,11 @@ func (f *fabric) wire(ctx context.Context, members []*node) error {
 		port(string(n.id))
 	}
 	fmt.Fprintf(&links, "addr add %s/%d dev %s\nlink set %s up\n", f.host, f.subnet.Bits(), f.uplink, f.uplink)
-	if err := hostIP(ctx, links.String(), "-batch", "-"); err != nil {
+	if err := leash.IP(ctx, links.String(), "-batch", "-"); err != nil {
 		return err
 	}
 	_, err := f.node.execInput(ctx, ports.String(), "ip", "-batch", "-")
 	return err
-}
-
-// close takes the link to this machine away.
-func (f *fabric) close(ctx context.Context) error {
-	if _, err := net.InterfaceByName(f.uplink); err != nil {
-		return nil // never made, or gone with the bridge's namespace
-	}
-	return hostIP(ctx, "", "link", "del", f.uplink)
-}
-
-// sweepLink removes the link of a dead instance, should its namespace have outlived it.
-func sweepLink(instance string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	return (&fabric{uplink: instance + ".up"}).close(ctx)
-}
-
-// hostIP runs ip on this machine itself.
-func hostIP(ctx context.Context, input string, args ...string) error {
-	ip, err := lookProgram("ip")
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, ip, args...)
-	cmd.Stdin = strings.NewReader(input)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
-	}
-	return nil
 }
 
 // eachNode runs f for all nodes, a few at a time, and joins the errors.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -208,4 +209,13 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64)
 		<-ended
 		return p.signal(syscall.SIGCONT)
 	}, nil
+}
+
+// starve puts a file service into a control group with a quota, and back.
+func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64) (func(context.Context) error, error) {
+	off, err := leash.Starve(tb.inst.Name, string(n.id), p.pid(), share)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return off() }, nil
 }

@@ -21,7 +21,7 @@ const redialAfter = 200 * time.Millisecond
 func (tb *Testbed) Load(ctx context.Context, id topology.NodeID, s workload.Spec) error {
 	f, ok := tb.cfg.Mapping[id]
 	if !ok {
-		return fmt.Errorf("load: testbed %s has no compute node %q", tb.inst.name, id)
+		return fmt.Errorf("load: testbed %s has no compute node %q", tb.inst.Name, id)
 	}
 	if err := s.Check(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -24,7 +25,7 @@ type node struct {
 	port uint16 // of the file service; forwarders only
 	root bool   // false: the node is only a name, programs start beside this process
 
-	base *thread
+	base *leash.Thread
 	init *exec.Cmd
 	ns   []*os.File // the namespaces to enter, in this order
 }
@@ -38,7 +39,7 @@ var namespaces = []struct {
 }
 
 // startNode powers a node on.
-func startNode(base *thread, id topology.NodeID) (*node, error) {
+func startNode(base *leash.Thread, id topology.NodeID) (*node, error) {
 	n := &node{id: id, root: true, base: base}
 	env, err := lookProgram("env")
 	if err != nil {
@@ -51,7 +52,7 @@ func startNode(base *thread, id topology.NodeID) (*node, error) {
 	for _, ns := range namespaces {
 		n.init.SysProcAttr.Cloneflags |= ns.flag
 	}
-	if err := base.startDying(n.init); err != nil {
+	if err := base.Start(n.init); err != nil {
 		return nil, fmt.Errorf("make the namespaces of node %s: %w", id, err)
 	}
 	for _, ns := range namespaces {
@@ -94,7 +95,7 @@ func (n *node) enter(f func() error) error {
 		return f()
 	}
 	result := make(chan error, 1)
-	go onOwnThread(func() {
+	go leash.OnOwnThread(func() {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			result <- fmt.Errorf("enter node %s: %w", n.id, err)
 			return
@@ -158,7 +159,7 @@ func (c *NodeCommand) Start() error {
 	if c.node.root {
 		return c.node.enter(c.Cmd.Start)
 	}
-	return c.node.base.startDying(c.Cmd)
+	return c.node.base.Start(c.Cmd)
 }
 
 // Run starts the command on its node and waits for it.

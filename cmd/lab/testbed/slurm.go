@@ -38,7 +38,7 @@ func (tb *Testbed) startSlurm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &slurm{dir: filepath.Join(tb.inst.dir, "slurm")}
+	s := &slurm{dir: filepath.Join(tb.inst.Dir, "slurm")}
 	if err := os.MkdirAll(filepath.Join(s.dir, "state"), 0o755); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (tb *Testbed) writeHooks(s *slurm) ([]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(tb.cfg.Hooks)) {
 		file := filepath.Join(s.dir, key)
 		text := fmt.Sprintf("#!/bin/sh\nexec >>%s 2>&1\nTESTBED=%s exec %s\n",
-			shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.dir),
+			shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.Dir),
 			shellWords(tb.cfg.Hooks[key]...))
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 			return nil, err

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -36,8 +37,8 @@ const exportDir = "/export"
 // Testbed is one running cluster. Its methods may be called from any goroutine.
 type Testbed struct {
 	cfg   Config
-	inst  *instance
-	base  *thread                  // in the testbed's own mount namespace; every node is born from it
+	inst  *leash.Instance
+	base  *leash.Thread            // in the testbed's own mount namespace; every node is born from it
 	net   *fabric                  // nil without root
 	nodes []*node                  // forwarders, then compute nodes, then the scheduler; constant after Start
 	slurm *slurm                   // nil without Slurm
@@ -62,7 +63,7 @@ func Start(ctx context.Context, cfg Config) (*Testbed, error) {
 	if missing := Missing(cfg); len(missing) > 0 {
 		return nil, &MissingError{missing}
 	}
-	inst, err := newInstance(cfg.StateDir)
+	inst, err := leash.NewInstance(cfg.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (tb *Testbed) Close() error {
 	defer cancel()
 	errs = append(errs, tb.clearFaults(ctx))
 	if tb.net != nil {
-		errs = append(errs, tb.net.close(ctx))
+		errs = append(errs, leash.RemoveLink(tb.net.uplink))
 	}
 	for _, n := range tb.nodes {
 		n.kill()
@@ -141,9 +142,9 @@ func (tb *Testbed) Close() error {
 		p.kill()
 	}
 	if tb.base != nil {
-		tb.base.close()
+		tb.base.Close()
 	}
-	errs = append(errs, sweepCgroup(tb.inst.name), withStateLock(tb.cfg.StateDir, tb.inst.remove))
+	errs = append(errs, leash.RemoveGroups(tb.inst.Name), leash.WithLock(tb.cfg.StateDir, tb.inst.Remove))
 	return errors.Join(errs...)
 }
 
@@ -156,7 +157,7 @@ func (tb *Testbed) HasSlurm() bool { return tb.slurm != nil }
 // Machine describes the cluster: its nodes and its default mapping. A forwarder's Addr, that of its queue if it has
 // one, can be reached from every node and from this process.
 func (tb *Testbed) Machine() topology.Machine {
-	m := topology.Machine{Name: tb.inst.name, Default: tb.cfg.Mapping.Clone()}
+	m := topology.Machine{Name: tb.inst.Name, Default: tb.cfg.Mapping.Clone()}
 	for i := range tb.cfg.Forwarders {
 		id := tb.cfg.forwarder(i)
 		m.Nodes = append(m.Nodes, topology.Node{
@@ -208,7 +209,7 @@ func (tb *Testbed) Dir() string {
 	if tb.cfg.Root {
 		return filepath.Join("/proc", fmt.Sprint(tb.net.node.pid()), "root", exportDir)
 	}
-	return cmp.Or(tb.cfg.Dir, filepath.Join(tb.inst.dir, "fs"))
+	return cmp.Or(tb.cfg.Dir, filepath.Join(tb.inst.Dir, "fs"))
 }
 
 // HostAddr is this process's address on the testbed's bridge: where a daemon must listen so that
@@ -222,10 +223,10 @@ func (tb *Testbed) HostAddr() netip.Addr {
 
 // NodeDir is a directory of this instance for one node's sockets and files, with the same name on
 // the node and for this process. It is gone after Close.
-func (tb *Testbed) NodeDir(id topology.NodeID) string { return filepath.Join(tb.inst.dir, string(id)) }
+func (tb *Testbed) NodeDir(id topology.NodeID) string { return filepath.Join(tb.inst.Dir, string(id)) }
 
 // LogDir holds one log file for every program the testbed started.
-func (tb *Testbed) LogDir() string { return filepath.Join(tb.inst.dir, "log") }
+func (tb *Testbed) LogDir() string { return filepath.Join(tb.inst.Dir, "log") }
 
 // find returns a node by its name.
 func (tb *Testbed) find(id topology.NodeID) (*node, error) {
@@ -234,7 +235,7 @@ func (tb *Testbed) find(id topology.NodeID) (*node, error) {
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("testbed %s has no node %q", tb.inst.name, id)
+	return nil, fmt.Errorf("testbed %s has no node %q", tb.inst.Name, id)
 }
 
 // local is this machine itself, for programs that must see the nodes from outside.
@@ -244,11 +245,25 @@ func (tb *Testbed) local() *node { return &node{id: "host", base: tb.base} }
 // mount namespace, where nobody else sees it.
 func (tb *Testbed) startFilesystem(context.Context) error {
 	var err error
-	if tb.base, err = newThread(); err != nil {
+	if tb.base, err = leash.NewThread(); err != nil {
 		return err
 	}
 	if !tb.cfg.Root {
 		return os.MkdirAll(tb.Dir(), 0o755)
 	}
-	return tb.base.do(func() error { return tb.cfg.privateRoot(filepath.Join(tb.inst.dir, "root")) })
+	return tb.base.Do(func() error { return tb.cfg.privateRoot(filepath.Join(tb.inst.Dir, "root")) })
+}
+
+// Sweep removes what testbeds left whose process died without Close, and says how many there were. With an empty
+// stateDir it looks where Config's default puts them.
+func Sweep(stateDir string) (removed int, err error) {
+	if stateDir != "" {
+		return leash.Sweep(stateDir)
+	}
+	removed, err = leash.Sweep(defaultStateDir(false))
+	if os.Geteuid() == 0 { // root's testbeds on loopback are kept as anybody's
+		more, rootErr := leash.Sweep(defaultStateDir(true))
+		removed, err = removed+more, errors.Join(err, rootErr)
+	}
+	return removed, err
 }

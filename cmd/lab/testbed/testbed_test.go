@@ -213,7 +213,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			if err := tb.Close(); err != nil {
 				t.Fatal(err)
 			}
-			checkNothingLeft(t, tb.inst.name, cfg.StateDir, pids)
+			checkNothingLeft(t, tb.inst.Name, cfg.StateDir, pids)
 			if after := mounts(t); after != mountsBefore {
 				t.Errorf("mounts before:\n%s\nand after:\n%s", mountsBefore, after)
 			}
@@ -247,7 +247,7 @@ func TestHelperProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("READY", tb.inst.name, strings.Join(tb.processes(t), " "))
+	fmt.Println("READY", tb.inst.Name, strings.Join(tb.processes(t), " "))
 	time.Sleep(time.Minute) // the parent kills this process long before
 }
 

@@ -1,8 +1,7 @@
-package testbed
+package leash
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -66,13 +65,12 @@ func put(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
 }
 
-// starve puts a file service into a control group with a quota, and back.
-func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64) (func(context.Context) error,
-	error) {
+// Starve gives a process, in a control group of its own below the instance's, a share of one processor, until off is
+// called. Where the machine cannot, the error is errors.ErrUnsupported.
+func Starve(instance, name string, pid int, share float64) (off func() error, err error) {
 	for _, c := range cpuControllers {
 		if c.usable() {
-			off, err := tb.starveIn(c, n, p, share)
-			if err != nil {
+			if off, err = c.starve(instance, name, pid, share); err != nil {
 				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 			}
 			return off, err
@@ -81,26 +79,24 @@ func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64)
 	return nil, fmt.Errorf("%w: the machine has no cpu control groups", errors.ErrUnsupported)
 }
 
-func (tb *Testbed) starveIn(c cpuController, n *node, p *process, share float64) (func(context.Context) error,
-	error) {
-	before, err := c.of(p.pid())
+func (c cpuController) starve(instance, name string, pid int, share float64) (off func() error, err error) {
+	before, err := c.of(pid)
 	if err != nil {
 		return nil, err
 	}
-	parent := filepath.Join(c.root, tb.inst.name)
-	group := filepath.Join(parent, string(n.id))
+	parent := filepath.Join(c.root, instance)
+	group := filepath.Join(parent, name)
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		return nil, err
 	}
-	off := func(context.Context) error {
-		err := put(before, "cgroup.procs", strconv.Itoa(p.pid()))
+	off = func() error {
+		err := put(before, "cgroup.procs", strconv.Itoa(pid))
 		if errors.Is(err, syscall.ESRCH) {
 			err = nil // killed in the meantime
 		}
 		return errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
-	if err := errors.Join(c.limit(parent, group, share),
-		put(group, "cgroup.procs", strconv.Itoa(p.pid()))); err != nil {
+	if err := errors.Join(c.limit(parent, group, share), put(group, "cgroup.procs", strconv.Itoa(pid))); err != nil {
 		return nil, errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
 	return off, nil
@@ -117,8 +113,8 @@ func removeGroup(dir string) error {
 	return nil
 }
 
-// sweepCgroup removes the control groups of an instance.
-func sweepCgroup(instance string) error {
+// RemoveGroups removes the control groups of an instance.
+func RemoveGroups(instance string) error {
 	var errs []error
 	for _, c := range cpuControllers {
 		groups, err := filepath.Glob(filepath.Join(c.root, instance, "*", "cgroup.procs"))

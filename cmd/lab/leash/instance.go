@@ -1,4 +1,4 @@
-package testbed
+package leash
 
 import (
 	"errors"
@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// instance is the directory of one testbed. Its owner holds a lock on the file "lock" as long as
+// Instance is the directory of one testbed. Its owner holds a lock on the file "lock" as long as
 // it lives, so that others can distinguish a running testbed from the leavings of a dead one.
-type instance struct {
-	name string // unique on this machine; with a suffix of seven bytes still a link's name
-	dir  string
+type Instance struct {
+	Name string // unique on this machine; with a suffix of seven bytes still a link's name
+	Dir  string
 	lock *os.File
 }
 
-// newInstance makes the state directory where needed and a new instance in it.
-func newInstance(stateDir string) (*instance, error) {
-	var i *instance
-	err := withStateLock(stateDir, func() (err error) {
+// NewInstance makes the state directory where needed and a new instance in it.
+func NewInstance(stateDir string) (*Instance, error) {
+	var i *Instance
+	err := WithLock(stateDir, func() (err error) {
 		name := fmt.Sprintf("fw%06x", rand.Uint32N(1<<24))
-		i = &instance{name: name, dir: filepath.Join(stateDir, name)}
-		if err := os.Mkdir(i.dir, 0o755); err != nil {
+		i = &Instance{Name: name, Dir: filepath.Join(stateDir, name)}
+		if err := os.Mkdir(i.Dir, 0o755); err != nil {
 			return err
 		}
-		if err := os.Mkdir(filepath.Join(i.dir, "log"), 0o755); err != nil {
+		if err := os.Mkdir(filepath.Join(i.Dir, "log"), 0o755); err != nil {
 			return err
 		}
-		if i.lock, err = os.OpenFile(filepath.Join(i.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		if i.lock, err = os.OpenFile(filepath.Join(i.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 			return err
 		}
 		return unix.Flock(int(i.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -43,9 +43,9 @@ func newInstance(stateDir string) (*instance, error) {
 	return i, nil
 }
 
-// withStateLock runs f while no other process makes, sweeps or numbers instances in stateDir, and
+// WithLock runs f while no other process makes, sweeps or numbers instances in stateDir, and
 // removes the directory if nothing is in it afterwards.
-func withStateLock(stateDir string, f func() error) error {
+func WithLock(stateDir string, f func() error) error {
 	for {
 		if err := ensureStateDir(stateDir); err != nil {
 			return err
@@ -91,38 +91,29 @@ func ensureStateDir(dir string) error {
 	return nil
 }
 
-// remove deletes the directory and lets go of the instance's lock; the caller holds that of the
+// Remove deletes the directory and lets go of the instance's lock; the caller holds that of the
 // state directory.
-func (i *instance) remove() error {
-	err := os.RemoveAll(i.dir)
+func (i *Instance) Remove() error {
+	err := os.RemoveAll(i.Dir)
 	i.lock.Close()
 	return err
 }
 
-// Sweep removes what testbeds left whose process died without Close, and says how many there were.
+// Sweep removes what instances in stateDir left whose process died without removing them, and says how many there were.
 // Namespaces, mounts and processes died with it; this removes links, control groups and files.
-// With an empty stateDir it looks where Config's default puts them.
 func Sweep(stateDir string) (removed int, err error) {
-	if stateDir == "" {
-		removed, err = Sweep(defaultStateDir(false))
-		if os.Geteuid() == 0 { // root's testbeds on loopback are kept as anybody's
-			more, rootErr := Sweep(defaultStateDir(true))
-			removed, err = removed+more, errors.Join(err, rootErr)
-		}
-		return removed, err
-	}
 	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	err = withStateLock(stateDir, func() error {
+	err = WithLock(stateDir, func() error {
 		entries, err := os.ReadDir(stateDir)
 		if err != nil {
 			return fmt.Errorf("read the testbeds' state directory: %w", err)
 		}
 		var errs []error
 		for _, e := range entries {
-			i := &instance{name: e.Name(), dir: filepath.Join(stateDir, e.Name())}
-			if i.lock, err = os.OpenFile(filepath.Join(i.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+			i := &Instance{Name: e.Name(), Dir: filepath.Join(stateDir, e.Name())}
+			if i.lock, err = os.OpenFile(filepath.Join(i.Dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -130,7 +121,7 @@ func Sweep(stateDir string) (removed int, err error) {
 				i.lock.Close() // its owner lives
 				continue
 			}
-			errs = append(errs, sweepLink(i.name), sweepCgroup(i.name), i.remove())
+			errs = append(errs, RemoveLink(Uplink(i.Name)), RemoveGroups(i.Name), i.Remove())
 			removed++
 		}
 		return errors.Join(errs...)
