@@ -74,6 +74,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err := d.findPrograms(); err != nil {
 		return err
 	}
+	if d.layer == layerKNFS {
+		return d.runKNFS(ctx, out)
+	}
 	start := d.startTestbed
 	switch {
 	case d.simulated:

@@ -47,7 +47,8 @@ func newRoot() *cobra.Command {
 	f.IntVar(&o.computeNodes, "nodes", 16, "compute nodes")
 	f.BoolVar(&o.simulated, "sim", false, "a simulated machine of TaihuLight's size instead of a real forwarding layer")
 	f.StringVar(&o.layer, "layer", string(testbed.Diod),
-		"diod: forwarders with the file system; nfs: nfs-ganesha gateways in front of back ends (needs root)")
+		"diod: forwarders with the file system; nfs: nfs-ganesha gateways in front of back ends; knfs: kernel-NFS "+
+			"gateways on guests of their own (both need root)")
 	f.BoolVar(&o.loopback, "loopback", false, "as without root: forwarders on ports of 127.0.0.1, no compute nodes")
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117",

@@ -45,7 +45,7 @@ const reach = "until mount -t nfs -o retry=0,%s %s %s; do sleep 0.2; done\n"
 // boot is the script that a guest starts with.
 func (s *Site) boot(g *guest) string {
 	modules := "nfs nfsv3 nfsv4 sch_netem"
-	if g.role != client {
+	if g.role != compute {
 		modules += " nfsd"
 	}
 	var b strings.Builder
@@ -63,7 +63,7 @@ func (s *Site) boot(g *guest) string {
 	case gateway:
 		fmt.Fprintf(&b, reach, "vers=4.2,rsize=65536,wsize=65536", backNet+"1:/", exportDir)
 		fmt.Fprintf(&b, serve, exportDir, threads)
-	case client:
+	case compute:
 		fmt.Fprintf(&b, reach, g.options, g.source, mountPoint)
 	}
 	b.WriteString("echo up >" + ownDir + "/up\nwhile :; do wait; sleep 1; done\n")

@@ -19,7 +19,7 @@ import (
 type role int
 
 const (
-	client role = iota
+	compute role = iota
 	gateway
 	backEnd
 )

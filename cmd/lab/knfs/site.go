@@ -41,6 +41,7 @@ type Site struct {
 	cfg    Config
 	inst   *leash.Instance
 	net    *leash.Thread // in the site's network namespace
+	base   *leash.Thread // on this machine's own network
 	shim   string
 	host   netip.Addr // this machine's address on the guests' network
 	guests []*guest
@@ -102,7 +103,7 @@ func (s *Site) draw() {
 			addrs: [3]string{1: fmt.Sprintf("%s%d/24", frontNet, 11+i), 2: fmt.Sprintf("%s%d/24", backNet, 11+i)}})
 	}
 	for i := range s.cfg.Clients {
-		g := &guest{name: fmt.Sprintf("cn%d", i+1), role: client,
+		g := &guest{name: fmt.Sprintf("cn%d", i+1), role: compute,
 			addrs: [3]string{1: fmt.Sprintf("%s%d/24", frontNet, 101+i)}}
 		at := s.gatewayAddr(i % max(1, s.cfg.Gateways-1)) // the last has nobody
 		g.source, g.options = at+":/", "vers=4.2,rsize=32768,wsize=32768,noatime"
@@ -197,6 +198,9 @@ func tap(name string, net int) string { return fmt.Sprintf("%s.%d", name, net) }
 func (s *Site) join(ctx context.Context) error {
 	var err error
 	if s.net, err = leash.NewThread(); err != nil {
+		return err
+	}
+	if s.base, err = leash.NewThread(); err != nil {
 		return err
 	}
 	tid := 0
@@ -295,8 +299,10 @@ func (s *Site) Close() error {
 		g.kill()
 	}
 	errs = append(errs, leash.RemoveLink(leash.Uplink(s.inst.Name)))
-	if s.net != nil {
-		s.net.Close()
+	for _, t := range []*leash.Thread{s.net, s.base} {
+		if t != nil {
+			t.Close()
+		}
 	}
 	errs = append(errs, leash.RemoveGroups(s.inst.Name), leash.WithLock(StateDir, s.inst.Remove))
 	err := errors.Join(errs...)

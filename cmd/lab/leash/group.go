@@ -65,12 +65,12 @@ func put(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
 }
 
-// Starve gives a process, in a control group of its own below the instance's, a share of one processor, until off is
+// Starve gives processes, in a control group of their own below the instance's, a share of one processor, until off is
 // called. Where the machine cannot, the error is errors.ErrUnsupported.
-func Starve(instance, name string, pid int, share float64) (off func() error, err error) {
+func Starve(instance, name string, share float64, pids ...int) (off func() error, err error) {
 	for _, c := range cpuControllers {
 		if c.usable() {
-			if off, err = c.starve(instance, name, pid, share); err != nil {
+			if off, err = c.starve(instance, name, share, pids); err != nil {
 				err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 			}
 			return off, err
@@ -79,8 +79,8 @@ func Starve(instance, name string, pid int, share float64) (off func() error, er
 	return nil, fmt.Errorf("%w: the machine has no cpu control groups", errors.ErrUnsupported)
 }
 
-func (c cpuController) starve(instance, name string, pid int, share float64) (off func() error, err error) {
-	before, err := c.of(pid)
+func (c cpuController) starve(instance, name string, share float64, pids []int) (off func() error, err error) {
+	before, err := c.of(pids[0])
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +89,16 @@ func (c cpuController) starve(instance, name string, pid int, share float64) (of
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		return nil, err
 	}
-	off = func() error {
-		err := put(before, "cgroup.procs", strconv.Itoa(pid))
-		if errors.Is(err, syscall.ESRCH) {
-			err = nil // killed in the meantime
+	put := func(group string) (err error) {
+		for _, pid := range pids {
+			if e := put(group, "cgroup.procs", strconv.Itoa(pid)); !errors.Is(e, syscall.ESRCH) { // else it has ended
+				err = errors.Join(err, e)
+			}
 		}
-		return errors.Join(err, removeGroup(group), removeGroup(parent))
+		return err
 	}
-	if err := errors.Join(c.limit(parent, group, share), put(group, "cgroup.procs", strconv.Itoa(pid))); err != nil {
+	off = func() error { return errors.Join(put(before), removeGroup(group), removeGroup(parent)) }
+	if err := errors.Join(c.limit(parent, group, share), put(group)); err != nil {
 		return nil, errors.Join(err, removeGroup(group), removeGroup(parent))
 	}
 	return off, nil

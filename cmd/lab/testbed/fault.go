@@ -213,7 +213,7 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64)
 
 // starve puts a file service into a control group with a quota, and back.
 func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64) (func(context.Context) error, error) {
-	off, err := leash.Starve(tb.inst.Name, string(n.id), p.pid(), share)
+	off, err := leash.Starve(tb.inst.Name, string(n.id), share, p.pid())
 	if err != nil {
 		return nil, err
 	}

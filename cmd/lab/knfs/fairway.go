@@ -1,0 +1,206 @@
+package knfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/webui/client"
+)
+
+// Socket is the daemon's, on this machine.
+func (s *Site) Socket() string { return filepath.Join(s.inst.Dir, "s") }
+
+// capabilities are those of the agents: on compute nodes those that the drop-in of packaging/ for such nodes leaves, on
+// others none, as the unit has it.
+func capabilities(r role) string {
+	if r == compute {
+		return "-all,+sys_admin,+net_bind_service,+sys_ptrace,+dac_read_search"
+	}
+	return "-all"
+}
+
+// StartFairway starts the daemon here and an agent on every guest with exactly the files that 'fairwayd init' writes
+// when it is asked on a compute node; of the daemon's only the socket's place is another. It returns when all report.
+func (s *Site) StartFairway(ctx context.Context) error {
+	if err := s.writeSettings(ctx); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(s.inst.Dir, "log", "fairwayd.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.daemon = exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
+		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml"))
+	s.daemon.Stdout, s.daemon.Stderr = log, log
+	if err := s.base.Start(s.daemon); err != nil {
+		s.daemon = nil
+		return err
+	}
+	if err := s.answers(ctx); err != nil {
+		return err
+	}
+	for _, g := range s.guests {
+		if err := s.startAgent(ctx, g); err != nil {
+			return err
+		}
+	}
+	return s.allReport(ctx)
+}
+
+// writeSettings has init write them, from what a client shows.
+func (s *Site) writeSettings(ctx context.Context) error {
+	var nodes []string
+	root := filepath.Join(s.inst.Dir, "asked")
+	for _, g := range s.guests {
+		if g.role != compute {
+			continue
+		}
+		if nodes = append(nodes, g.name); len(nodes) > 1 {
+			continue
+		}
+		mounts, err := g.post(ctx, "/run", "cat /proc/self/mounts")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, "proc", "self"), 0o755),
+			os.WriteFile(filepath.Join(root, "proc", "self", "mounts"), []byte(mounts), 0o644)); err != nil {
+			return err
+		}
+	}
+	free, err := net.Listen("tcp", net.JoinHostPort(s.host.String(), "0"))
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	free.Close()
+	etc := filepath.Join(s.inst.Dir, "etc")
+	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairwayd"), "init", "--dir", etc,
+		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.host.String(), "--port", port,
+		"--name", "knfs", "--layer", "nfs", "--compute", strings.Join(nodes, ","), "--storage", "be1",
+		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--orders", "--root", root).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("fairwayd init: %w: %s", err, out)
+	}
+	file := filepath.Join(etc, "fairwayd.toml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	own := strings.Replace(string(text), "\n[listen]\n", "\n[listen]\nsocket = \""+s.Socket()+"\"\n", 1)
+	return os.WriteFile(file, []byte(own), 0o644)
+}
+
+// startAgent gives a guest its role's files and starts its agent.
+func (s *Site) startAgent(ctx context.Context, g *guest) error {
+	from := filepath.Join(s.inst.Dir, "etc", "nodes", []string{"compute", "forwarder", "storage"}[g.role])
+	if err := os.RemoveAll(filepath.Join(g.dir, "fairway")); err != nil {
+		return err
+	}
+	if err := os.CopyFS(filepath.Join(g.dir, "fairway"), os.DirFS(from)); err != nil {
+		return err
+	}
+	_, err := g.post(ctx, "/run", fmt.Sprintf("mkdir -p /etc/fairway /var/lib/fairway-agent && "+
+		"cp %[1]s/fairway/* /etc/fairway/ && chmod 600 /etc/fairway/join.token && "+
+		"setsid setpriv --no-new-privs --inh-caps=-all --bounding-set=%[2]s %[3]s/fairway-agent "+
+		"-c /etc/fairway/fairway-agent.toml >>%[1]s/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid",
+		ownDir, capabilities(g.role), s.cfg.Programs))
+	return err
+}
+
+// startWithin bounds the start of daemon and agents.
+const startWithin = time.Minute
+
+func (s *Site) answers(ctx context.Context) error {
+	return s.until(ctx, "fairwayd answers", func(ctx context.Context, c *client.Client) error {
+		_, err := c.Overview(ctx)
+		return err
+	})
+}
+
+// allReport waits until every node has reported.
+func (s *Site) allReport(ctx context.Context) error {
+	return s.until(ctx, "all nodes report", func(ctx context.Context, _ *client.Client) error {
+		out, err := s.Fairway(ctx, "doctor")
+		want := fmt.Sprintf("%d of %d nodes reported", len(s.guests), len(s.guests))
+		if !strings.Contains(out, want) {
+			return fmt.Errorf("doctor (%w) says no %q:\n%s", err, want, out)
+		}
+		return nil
+	})
+}
+
+// until calls f until it succeeds.
+func (s *Site) until(ctx context.Context, what string, f func(context.Context, *client.Client) error) error {
+	c, err := client.New("unix:"+s.Socket(), "")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	for {
+		err := f(ctx, c)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			log, _ := os.ReadFile(filepath.Join(s.inst.Dir, "log", "fairwayd.log"))
+			return fmt.Errorf("%s: not within %s: %w\n%s", what, startWithin, err, log[max(0, len(log)-1000):])
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Fairway runs the command fairway on this machine and returns what it printed.
+func (s *Site) Fairway(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairway"),
+		append([]string{"--addr", "unix:" + s.Socket()}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+// StartLoad starts I/O on every client, with gap between two operations of a process; its log, which is the truth, is
+// LoadLog's.
+func (s *Site) StartLoad(ctx context.Context, gap time.Duration) error {
+	for _, g := range s.guests {
+		if g.role != compute {
+			continue
+		}
+		if _, err := g.post(ctx, "/run", fmt.Sprintf("setsid %s load %s %s %s >>%s/load.log 2>&1 </dev/null &",
+			strings.Join(s.cfg.Guest, " "), mountPoint, g.name, gap, ownDir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadLog is the file with what a client's load saw.
+func (s *Site) LoadLog(node string) string { return filepath.Join(s.inst.Dir, node, "load.log") }
+
+// pids are a guest's processes on this machine: its kernel, and one for each of its address spaces.
+func (g *guest) pids() []int {
+	pids := []int{g.cmd.Process.Pid}
+	for i := 0; i < len(pids); i++ {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pids[i]))
+		for word := range strings.FieldsSeq(string(text)) {
+			pid := 0
+			if _, err := fmt.Sscan(word, &pid); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// signal sends a signal to the guest's kernel.
+func (g *guest) signal(sig unix.Signal) error { return g.cmd.Process.Signal(sig) }

@@ -1,0 +1,116 @@
+package knfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"fairway/cmd/lab/leash"
+)
+
+// shell is a fault that a command inside the guest makes, and one that ends it.
+type shell struct{ on, off string }
+
+// onFront is a fault of what a gateway sends to its clients, onBack of what the back end sends.
+func onFront(netem string) shell {
+	return shell{"tc qdisc add dev eth1 root netem " + netem, "tc qdisc del dev eth1 root"}
+}
+
+func onBack(netem string) shell {
+	return shell{"tc qdisc add dev eth2 root netem " + netem, "tc qdisc del dev eth2 root"}
+}
+
+// shells are the faults by command.
+var shells = map[string]shell{
+	"delay":      onFront("delay 300ms"),
+	"rate":       onFront("rate 400kbit limit 100"),
+	"loss":       onFront("loss 20%"),
+	"one-thread": {"rpc.nfsd 1", fmt.Sprintf("rpc.nfsd %d", threads)},
+	"back-delay": onBack("delay 200ms"),
+	"agent-mute": {"pkill -STOP fairway-agent", "pkill -CONT fairway-agent"},
+}
+
+// Faults lists the kinds of fault: those of shells, and cpu, frozen, dead, clock.
+func Faults() []string {
+	return append(slices.Sorted(maps.Keys(shells)), "clock", "cpu", "dead", "frozen")
+}
+
+// starvedShare is the part of a processor that the fault "cpu" leaves; clockBehind how late the clock of "clock" is.
+const (
+	starvedShare = 0.05
+	clockBehind  = 2 * time.Second
+)
+
+// Break makes one node faulty until Mend.
+func (s *Site) Break(ctx context.Context, kind, node string) error {
+	g, err := s.find(node)
+	if err != nil {
+		return err
+	}
+	var mend func(context.Context) error
+	switch sh, ok := shells[kind]; {
+	case ok:
+		_, err = g.post(ctx, "/run", sh.on)
+		mend = func(ctx context.Context) error { _, err := g.post(ctx, "/run", sh.off); return err }
+	case kind == "cpu":
+		var off func() error
+		off, err = leash.Starve(s.inst.Name, node, starvedShare, g.pids()...)
+		mend = func(context.Context) error { return off() }
+	case kind == "frozen":
+		err = g.signal(unix.SIGSTOP)
+		mend = func(context.Context) error { return g.signal(unix.SIGCONT) }
+	case kind == "clock":
+		s.late(node, clockBehind)
+		mend = func(context.Context) error { s.late(node, 0); return nil }
+	case kind == "dead":
+		g.kill()
+		mend = func(ctx context.Context) error { return s.reboot(ctx, g) }
+	default:
+		return fmt.Errorf("fault %q: want one of %v", kind, Faults())
+	}
+	if err != nil {
+		return fmt.Errorf("make %s %s: %w", node, kind, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mends[node] = mend
+	return nil
+}
+
+// Mend ends the fault of a node.
+func (s *Site) Mend(ctx context.Context, node string) error {
+	s.mu.Lock()
+	mend := s.mends[node]
+	delete(s.mends, node)
+	s.mu.Unlock()
+	if mend == nil {
+		return fmt.Errorf("mend %s: it has no fault", node)
+	}
+	return mend(ctx)
+}
+
+func (s *Site) late(node string, by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind[node] = by
+}
+
+// reboot starts a guest again that was killed, and its agent.
+func (s *Site) reboot(ctx context.Context, g *guest) error {
+	if err := s.startGuest(g); err != nil {
+		return err
+	}
+	if err := g.await(ctx); err != nil {
+		return err
+	}
+	s.setClock(ctx, g)
+	if s.daemon == nil {
+		return nil
+	}
+	return errors.Join(s.startAgent(ctx, g))
+}
