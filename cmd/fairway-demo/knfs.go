@@ -39,10 +39,11 @@ func (d *demo) runKNFS(ctx context.Context, out io.Writer) (err error) {
 	d.atEnd(s.Close)
 	fmt.Fprintf(out, "%d kernel-NFS gateways before one back end, and %d clients run, after %.1f s\n", knfsGateways,
 		knfsClients, s.Started.Seconds())
-	if err := errors.Join(s.StartFairway(ctx), s.StartLoad(ctx, knfsGap)); err != nil {
+	f, err := s.StartFairway(ctx)
+	if err = errors.Join(err, s.StartLoad(ctx, knfsGap)); err != nil {
 		return interrupted(ctx, err)
 	}
-	d.socket = s.Socket()
+	d.socket = f.Socket()
 	fmt.Fprintf(out, "commands: %s --addr unix:%s nodes\n", d.program("fairway"), d.socket)
 	kind, node, _ := strings.Cut(d.fault, "@")
 	if d.fault == "" {

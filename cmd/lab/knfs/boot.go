@@ -56,7 +56,8 @@ func (s *Site) boot(g *guest) string {
 		}
 	}
 	// Commands are taken from here on; what follows goes to the console's log.
-	fmt.Fprintf(&b, "%s serve %s:%d &\n", strings.Join(s.cfg.Guest, " "), strings.Split(g.addrs[0], "/")[0], commandPort)
+	fmt.Fprintf(&b, "%s serve %s:%d &\n", strings.Join(s.cfg.Guest, " "), strings.Split(g.addrs[0], "/")[0],
+		commandPort)
 	switch g.role {
 	case backEnd:
 		b.WriteString("mount -t tmpfs -o mode=1777,size=128m files /srv/pfs\n" + fmt.Sprintf(serve, exportDir, threads))
@@ -73,8 +74,8 @@ func (s *Site) boot(g *guest) string {
 // threads is how many a server of the site has.
 const threads = 8
 
-// shim is compiled for user-mode-linux where a processor's registers take more bytes than it knows of: the kernel of the
-// machine takes all of them or none.
+// shim is compiled for user-mode-linux where a processor's registers take more bytes than it knows of: the kernel of
+// the machine takes all of them or none.
 const shim = `#include <elf.h>
 #include <stdarg.h>
 #include <string.h>

@@ -16,8 +16,14 @@ import (
 	"fairway/webui/client"
 )
 
+// Fairway is the daemon of a site, with an agent on every node.
+type Fairway struct {
+	site    *Site
+	process *exec.Cmd
+}
+
 // Socket is the daemon's, on this machine.
-func (s *Site) Socket() string { return filepath.Join(s.inst.Dir, "s") }
+func (f *Fairway) Socket() string { return filepath.Join(f.site.inst.Dir, "s") }
 
 // capabilities are those of the agents: on compute nodes those that the drop-in of packaging/ for such nodes leaves, on
 // others none, as the unit has it.
@@ -30,8 +36,14 @@ func capabilities(r role) string {
 
 // StartFairway starts the daemon here and an agent on every guest with exactly the files that 'fairwayd init' writes
 // when it is asked on a compute node; of the daemon's only the socket's place is another. It returns when all report.
-func (s *Site) StartFairway(ctx context.Context) error {
-	if err := s.writeSettings(ctx); err != nil {
+func (s *Site) StartFairway(ctx context.Context) (*Fairway, error) {
+	f := &Fairway{site: s}
+	return f, f.start(ctx)
+}
+
+func (f *Fairway) start(ctx context.Context) error {
+	s := f.site
+	if err := f.writeSettings(ctx); err != nil {
 		return err
 	}
 	log, err := os.Create(filepath.Join(s.inst.Dir, "log", "fairwayd.log"))
@@ -39,26 +51,32 @@ func (s *Site) StartFairway(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	s.daemon = exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
+	f.process = exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
 		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml"))
-	s.daemon.Stdout, s.daemon.Stderr = log, log
-	if err := s.base.Start(s.daemon); err != nil {
-		s.daemon = nil
+	f.process.Stdout, f.process.Stderr = log, log
+	if err := s.net.outside.Start(f.process); err != nil {
 		return err
 	}
-	if err := s.answers(ctx); err != nil {
+	s.daemon = f
+	if err := f.answers(ctx); err != nil {
 		return err
 	}
 	for _, g := range s.guests {
-		if err := s.startAgent(ctx, g); err != nil {
+		if err := f.startAgent(ctx, g); err != nil {
 			return err
 		}
 	}
-	return s.allReport(ctx)
+	return f.allReport(ctx)
+}
+
+func (f *Fairway) close() {
+	_ = f.process.Process.Signal(unix.SIGTERM)
+	_ = f.process.Wait()
 }
 
 // writeSettings has init write them, from what a client shows.
-func (s *Site) writeSettings(ctx context.Context) error {
+func (f *Fairway) writeSettings(ctx context.Context) error {
+	s := f.site
 	var nodes []string
 	root := filepath.Join(s.inst.Dir, "asked")
 	for _, g := range s.guests {
@@ -77,7 +95,7 @@ func (s *Site) writeSettings(ctx context.Context) error {
 			return err
 		}
 	}
-	free, err := net.Listen("tcp", net.JoinHostPort(s.host.String(), "0"))
+	free, err := net.Listen("tcp", net.JoinHostPort(s.net.host.String(), "0"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +103,7 @@ func (s *Site) writeSettings(ctx context.Context) error {
 	free.Close()
 	etc := filepath.Join(s.inst.Dir, "etc")
 	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairwayd"), "init", "--dir", etc,
-		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.host.String(), "--port", port,
+		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.net.host.String(), "--port", port,
 		"--name", "knfs", "--layer", "nfs", "--compute", strings.Join(nodes, ","), "--storage", "be1",
 		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--orders", "--root", root).CombinedOutput()
 	if err != nil {
@@ -96,12 +114,13 @@ func (s *Site) writeSettings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own := strings.Replace(string(text), "\n[listen]\n", "\n[listen]\nsocket = \""+s.Socket()+"\"\n", 1)
+	own := strings.Replace(string(text), "\n[listen]\n", "\n[listen]\nsocket = \""+f.Socket()+"\"\n", 1)
 	return os.WriteFile(file, []byte(own), 0o644)
 }
 
 // startAgent gives a guest its role's files and starts its agent.
-func (s *Site) startAgent(ctx context.Context, g *guest) error {
+func (f *Fairway) startAgent(ctx context.Context, g *guest) error {
+	s := f.site
 	from := filepath.Join(s.inst.Dir, "etc", "nodes", []string{"compute", "forwarder", "storage"}[g.role])
 	if err := os.RemoveAll(filepath.Join(g.dir, "fairway")); err != nil {
 		return err
@@ -120,18 +139,18 @@ func (s *Site) startAgent(ctx context.Context, g *guest) error {
 // startWithin bounds the start of daemon and agents.
 const startWithin = time.Minute
 
-func (s *Site) answers(ctx context.Context) error {
-	return s.until(ctx, "fairwayd answers", func(ctx context.Context, c *client.Client) error {
+func (f *Fairway) answers(ctx context.Context) error {
+	return f.until(ctx, "fairwayd answers", func(ctx context.Context, c *client.Client) error {
 		_, err := c.Overview(ctx)
 		return err
 	})
 }
 
 // allReport waits until every node has reported.
-func (s *Site) allReport(ctx context.Context) error {
-	return s.until(ctx, "all nodes report", func(ctx context.Context, _ *client.Client) error {
-		out, err := s.Fairway(ctx, "doctor")
-		want := fmt.Sprintf("%d of %d nodes reported", len(s.guests), len(s.guests))
+func (f *Fairway) allReport(ctx context.Context) error {
+	return f.until(ctx, "all nodes report", func(ctx context.Context, _ *client.Client) error {
+		out, err := f.Run(ctx, "doctor")
+		want := fmt.Sprintf("%d of %d nodes reported", len(f.site.guests), len(f.site.guests))
 		if !strings.Contains(out, want) {
 			return fmt.Errorf("doctor (%w) says no %q:\n%s", err, want, out)
 		}
@@ -139,9 +158,10 @@ func (s *Site) allReport(ctx context.Context) error {
 	})
 }
 
-// until calls f until it succeeds.
-func (s *Site) until(ctx context.Context, what string, f func(context.Context, *client.Client) error) error {
-	c, err := client.New("unix:"+s.Socket(), "")
+// until calls try until it succeeds.
+func (f *Fairway) until(ctx context.Context, what string,
+	try func(context.Context, *client.Client) error) error {
+	c, err := client.New("unix:"+f.Socket(), "")
 	if err != nil {
 		return err
 	}
@@ -149,58 +169,22 @@ func (s *Site) until(ctx context.Context, what string, f func(context.Context, *
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for {
-		err := f(ctx, c)
+		err := try(ctx, c)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			log, _ := os.ReadFile(filepath.Join(s.inst.Dir, "log", "fairwayd.log"))
+			log, _ := os.ReadFile(filepath.Join(f.site.inst.Dir, "log", "fairwayd.log"))
 			return fmt.Errorf("%s: not within %s: %w\n%s", what, startWithin, err, log[max(0, len(log)-1000):])
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// Fairway runs the command fairway on this machine and returns what it printed.
-func (s *Site) Fairway(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairway"),
-		append([]string{"--addr", "unix:" + s.Socket()}, args...)...).CombinedOutput()
+// Run runs the command fairway on this machine and returns what it printed.
+func (f *Fairway) Run(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(f.site.cfg.Programs, "fairway"),
+		append([]string{"--addr", "unix:" + f.Socket()}, args...)...).CombinedOutput()
 	return string(out), err
 }
-
-// StartLoad starts I/O on every client, with gap between two operations of a process; its log, which is the truth, is
-// LoadLog's.
-func (s *Site) StartLoad(ctx context.Context, gap time.Duration) error {
-	for _, g := range s.guests {
-		if g.role != compute {
-			continue
-		}
-		if _, err := g.post(ctx, "/run", fmt.Sprintf("setsid %s load %s %s %s >>%s/load.log 2>&1 </dev/null &",
-			strings.Join(s.cfg.Guest, " "), mountPoint, g.name, gap, ownDir)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// LoadLog is the file with what a client's load saw.
-func (s *Site) LoadLog(node string) string { return filepath.Join(s.inst.Dir, node, "load.log") }
-
-// pids are a guest's processes on this machine: its kernel, and one for each of its address spaces.
-func (g *guest) pids() []int {
-	pids := []int{g.cmd.Process.Pid}
-	for i := 0; i < len(pids); i++ {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pids[i]))
-		for word := range strings.FieldsSeq(string(text)) {
-			pid := 0
-			if _, err := fmt.Sscan(word, &pid); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// signal sends a signal to the guest's kernel.
-func (g *guest) signal(sig unix.Signal) error { return g.cmd.Process.Signal(sig) }

@@ -2,7 +2,6 @@ package knfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -112,5 +111,5 @@ func (s *Site) reboot(ctx context.Context, g *guest) error {
 	if s.daemon == nil {
 		return nil
 	}
-	return errors.Join(s.startAgent(ctx, g))
+	return s.daemon.startAgent(ctx, g)
 }

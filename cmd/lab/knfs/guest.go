@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // role is what a guest does.
@@ -29,7 +31,7 @@ type guest struct {
 	name    string
 	role    role
 	dir     string    // its folder on the machine
-	addrs   [3]string // with their lengths, of the machine's network, the front's and the back's; "" where it is on none
+	addrs   [3]string // with lengths, on the machine's network, the front's, the back's; "" where it is on none
 	source  string    // a client's: what it mounts at first, and how
 	options string
 
@@ -51,9 +53,8 @@ func (s *Site) startGuest(g *guest) error {
 		return err
 	}
 	boot := filepath.Join(g.dir, "boot.sh")
-	if err := errors.Join(os.Remove(filepath.Join(g.dir, "up")), os.WriteFile(boot, []byte(s.boot(g)), 0o755),
-		os.WriteFile(filepath.Join(g.dir, "hosts"), []byte(s.hosts()), 0o644)); err != nil && !errors.Is(err,
-		os.ErrNotExist) {
+	if err := errors.Join(os.RemoveAll(filepath.Join(g.dir, "up")), os.WriteFile(boot, []byte(s.boot(g)), 0o755),
+		os.WriteFile(filepath.Join(g.dir, "hosts"), []byte(s.hosts()), 0o644)); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(filepath.Join(s.inst.Dir, "log", g.name+".console.log"),
@@ -73,7 +74,7 @@ func (s *Site) startGuest(g *guest) error {
 	g.cmd.Stdout, g.cmd.Stderr = log, log
 	g.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + s.shim, "TMPDIR=/dev/shm", "HOME=" + g.dir}
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	if err := s.net.Start(g.cmd); err != nil {
+	if err := s.net.inside.Start(g.cmd); err != nil {
 		return fmt.Errorf("start the guest %s: %w", g.name, err)
 	}
 	g.ended = make(chan struct{})
@@ -135,3 +136,21 @@ func (g *guest) post(ctx context.Context, path, body string) (string, error) {
 	}
 	return string(out), err
 }
+
+// pids are a guest's processes on this machine: its kernel, and one for each of its address spaces.
+func (g *guest) pids() []int {
+	pids := []int{g.cmd.Process.Pid}
+	for i := 0; i < len(pids); i++ {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pids[i]))
+		for word := range strings.FieldsSeq(string(text)) {
+			pid := 0
+			if _, err := fmt.Sscan(word, &pid); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// signal sends a signal to the guest's kernel.
+func (g *guest) signal(sig unix.Signal) error { return g.cmd.Process.Signal(sig) }

@@ -1,6 +1,6 @@
-// Package knfs is a real site of kernel NFS on one machine: clients of NFSv3 and NFSv4.2, gateways that export again what
-// they have mounted, and one back end. Each node is a guest of user-mode-linux with a kernel of its own; its root is the
-// machine's, read-only. A network namespace of the site's own holds the bridges that join them.
+// Package knfs is a real site of kernel NFS on one machine: clients of NFSv3 and NFSv4.2, gateways that export again
+// what they have mounted, and one back end. Each node is a guest of user-mode-linux with a kernel of its own; its root
+// is the machine's, read-only. A network namespace of the site's own holds the bridges that join them.
 //
 // Everything dies with the process that started it; what is left in one folder is removed by the next Sweep.
 package knfs
@@ -10,15 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"fairway/cmd/lab/leash"
 )
@@ -40,10 +37,8 @@ type Config struct {
 type Site struct {
 	cfg    Config
 	inst   *leash.Instance
-	net    *leash.Thread // in the site's network namespace
-	base   *leash.Thread // on this machine's own network
+	net    *fabric
 	shim   string
-	host   netip.Addr // this machine's address on the guests' network
 	guests []*guest
 	// Started is how long the start took.
 	Started time.Duration
@@ -52,8 +47,8 @@ type Site struct {
 	mends  map[string]func(context.Context) error
 	behind map[string]time.Duration // clocks that are off
 	stop   context.CancelFunc
+	daemon *Fairway // nil without
 	tasks  sync.WaitGroup
-	daemon *exec.Cmd
 }
 
 // Missing lists what this machine lacks for a site.
@@ -61,7 +56,8 @@ func Missing() (missing []string) {
 	if os.Geteuid() != 0 {
 		missing = append(missing, "root")
 	}
-	for _, program := range []string{"linux.uml", "cc", "ip", "modprobe", "setpriv", "rpc.nfsd", "rpcbind", "mount.nfs"} {
+	for _, program := range []string{"linux.uml", "cc", "ip", "modprobe", "setpriv", "rpc.nfsd", "rpcbind",
+		"mount.nfs"} {
 		if _, err := exec.LookPath(program); err != nil {
 			missing = append(missing, program)
 		}
@@ -142,7 +138,7 @@ func (s *Site) find(name string) (*guest, error) {
 
 // hosts is every guest's /etc/hosts.
 func (s *Site) hosts() string {
-	text := fmt.Sprintf("127.0.0.1 localhost\n%s fairway-host\n", s.host)
+	text := fmt.Sprintf("127.0.0.1 localhost\n%s fairway-host\n", s.net.host)
 	for _, g := range s.guests {
 		for _, net := range []int{1, 2} {
 			if addr, _, ok := strings.Cut(g.addrs[net], "/"); ok {
@@ -158,7 +154,8 @@ func (s *Site) up(ctx context.Context) error {
 	if err := s.makeShim(ctx); err != nil {
 		return err
 	}
-	if err := s.join(ctx); err != nil {
+	var err error
+	if s.net, err = join(ctx, s.inst, s.guests); err != nil {
 		return fmt.Errorf("join the site's networks: %w", err)
 	}
 	for _, g := range s.guests {
@@ -184,73 +181,11 @@ func (s *Site) makeShim(ctx context.Context) error {
 	if err := os.WriteFile(source, []byte(shim), 0o644); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "cc", "-O2", "-shared", "-fPIC", "-o", s.shim, source).CombinedOutput(); err !=
-		nil {
+	cc := exec.CommandContext(ctx, "cc", "-O2", "-shared", "-fPIC", "-o", s.shim, source)
+	if out, err := cc.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the shim of user-mode-linux: %w: %s", err, out)
 	}
 	return nil
-}
-
-// tap is the name of a guest's interface on the machine's side.
-func tap(name string, net int) string { return fmt.Sprintf("%s.%d", name, net) }
-
-// join makes the networks: three bridges in a namespace, a tap for each guest on each, and this machine's way in.
-func (s *Site) join(ctx context.Context) error {
-	var err error
-	if s.net, err = leash.NewThread(); err != nil {
-		return err
-	}
-	if s.base, err = leash.NewThread(); err != nil {
-		return err
-	}
-	tid := 0
-	if err := s.net.Do(func() error { tid = unix.Gettid(); return unix.Unshare(unix.CLONE_NEWNET) }); err != nil {
-		return err
-	}
-	const hostBits = 6
-	return leash.WithLock(StateDir, func() error {
-		subnet, err := leash.ChooseSubnet(netip.Prefix{}, hostBits)
-		if err != nil {
-			return err
-		}
-		s.host = subnet.Addr().Next()
-		up, addr := leash.Uplink(s.inst.Name), s.host
-		if err := leash.IP(ctx, fmt.Sprintf("link add %s type veth peer name host netns %d\naddr add %s/%d dev %s\n"+
-			"link set %s up\n", up, tid, s.host, subnet.Bits(), up, up), "-batch", "-"); err != nil {
-			return err
-		}
-		var b strings.Builder
-		b.WriteString("link set lo up\n")
-		for net := range 3 {
-			fmt.Fprintf(&b, "link add br%d type bridge\nlink set br%d up\n", net, net)
-		}
-		b.WriteString("link set host master br0 up\n")
-		for _, g := range s.guests {
-			addr = addr.Next()
-			g.addrs[0] = fmt.Sprintf("%s/%d", addr, subnet.Bits())
-			for net, on := range g.addrs {
-				if on != "" {
-					fmt.Fprintf(&b, "tuntap add dev %[1]s mode tap\nlink set %[1]s master br%[2]d up\n", tap(g.name, net), net)
-				}
-			}
-		}
-		cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
-		cmd.Stdin = strings.NewReader(b.String())
-		out, err := os.CreateTemp(s.inst.Dir, "ip")
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		cmd.Stdout, cmd.Stderr = out, out
-		if err := s.net.Start(cmd); err != nil {
-			return err
-		}
-		if err := cmd.Wait(); err != nil {
-			text, _ := os.ReadFile(out.Name())
-			return fmt.Errorf("ip: %w: %s", err, text)
-		}
-		return nil
-	})
 }
 
 // keepTime sets the guests' clocks, which run away from the machine's.
@@ -281,16 +216,12 @@ func (s *Site) setClock(ctx context.Context, g *guest) {
 // Dir is the site's folder; it goes with the site.
 func (s *Site) Dir() string { return s.inst.Dir }
 
-// Host is this machine's address, as the guests reach it.
-func (s *Site) Host() netip.Addr { return s.host }
-
 // Close ends the site and removes all that belongs to it.
 func (s *Site) Close() error {
 	s.stop()
 	s.tasks.Wait()
 	if s.daemon != nil {
-		_ = s.daemon.Process.Signal(unix.SIGTERM)
-		_ = s.daemon.Wait()
+		s.daemon.close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -298,11 +229,8 @@ func (s *Site) Close() error {
 	for _, g := range s.guests {
 		g.kill()
 	}
-	errs = append(errs, leash.RemoveLink(leash.Uplink(s.inst.Name)))
-	for _, t := range []*leash.Thread{s.net, s.base} {
-		if t != nil {
-			t.Close()
-		}
+	if s.net != nil {
+		errs = append(errs, s.net.close())
 	}
 	errs = append(errs, leash.RemoveGroups(s.inst.Name), leash.WithLock(StateDir, s.inst.Remove))
 	err := errors.Join(errs...)
