@@ -44,6 +44,9 @@ type Request struct {
 	Dedicated bool
 	// Ledger is what a policy expects; nil for people.
 	Ledger *Ledger
+	// Rule is the rule of the site's settings that asks; Act says that it approves, too.
+	Rule string
+	Act  bool
 }
 
 // Answer is a person's decision about a plan.

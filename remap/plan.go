@@ -91,6 +91,10 @@ type Plan struct {
 	Ledger *Ledger `json:"ledger,omitempty"`
 	// Effect is what the moves were measured to bring; nil before that and where nobody measured it.
 	Effect *Effect `json:"effect,omitempty"`
+	// Rule is the rule of the site's settings by which the plan was proposed or approved; empty: none.
+	Rule string `json:"rule,omitempty"`
+	// Back is the way back that was asked for and waits; nil: none does.
+	Back *Back `json:"back,omitempty"`
 	// Goal is the state that a roll back under way ends in: RolledBack or Restored.
 	Goal PlanState `json:"goal,omitempty"`
 
@@ -113,6 +117,14 @@ type Ended struct {
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
+}
+
+// Back is a way back that waits, because a forwarder that nodes would go to is not well.
+type Back struct {
+	Goal PlanState `json:"goal"` // RolledBack or Restored
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
+	Why  string    `json:"why"`
 }
 
 // Result is what became of one move.
@@ -159,8 +171,21 @@ func (p *Plan) Describe() string {
 	return strings.Join(parts, "  ")
 }
 
+// ByPolicy says whether a policy proposed the plan.
+func (p *Plan) ByPolicy() bool { return strings.HasPrefix(p.Proposer, policyPrefix) }
+
+// PolicyPerson is a policy as proposer of plans.
+func PolicyPerson(name string) Person {
+	return Person{Name: policyPrefix + name, Role: Operator, Via: ViaPolicy}
+}
+
+const policyPrefix = "policy "
+
 // Why says why a plan ended or failed; empty where there is nothing to say.
 func (p *Plan) Why() string {
+	if p.Back != nil {
+		return p.Back.Why
+	}
 	if p.Error == "" && p.Ended != nil {
 		return p.Ended.Reason
 	}

@@ -37,8 +37,8 @@ func (d *answers) Withdraw(ctx context.Context, by remap.Person, id string, a re
 }
 
 // RollBack moves every node of the plan back to where it came from, also while the plan is being
-// applied. Errors: ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node
-// on), ErrConflict.
+// applied. Nodes that would go onto a forwarder that is not well stay where they are until it is (Plan.Back). Errors:
+// ErrNotFound, ErrNotAllowed, ErrState (naming a later plan that moved a node on), ErrConflict.
 func (d *answers) RollBack(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
 	return d.goBack(ctx, by, id, a, remap.RolledBack)
 }
@@ -54,10 +54,18 @@ func (d *answers) goBack(ctx context.Context, by remap.Person, id string, a rema
 	if goal == remap.Restored {
 		verb = remap.ActRestore
 	}
-	return d.act(ctx, by, verb, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
+	s := d.cfg.Situation()
+	return d.act(ctx, by, verb, id, a, func(e *entry, now time.Time) (*journal.Record, error) {
 		if later, n := d.rec.state.plans.movedOn(e); later != "" {
 			return nil, fmt.Errorf("plan %s: %w: %s was moved on by %s; roll that back first", id, remap.ErrState, n,
 				later)
+		}
+		if why := d.runs.noWayBack(e, s, now); why != "" {
+			if e.Back != nil || e.State == remap.Applying {
+				return nil, fmt.Errorf("plan %s: %w: %s; to end it now, stop it and propose another place", id,
+					remap.ErrState, why)
+			}
+			return &journal.Record{Kind: journal.StepHold, Goal: goal, Error: why}, nil
 		}
 		return &journal.Record{Kind: journal.StepRollBack, State: remap.RollingBack, Goal: goal}, nil
 	})

@@ -103,7 +103,7 @@ func (d *Desk) publish(r *journal.Record) {
 		d.notify(FindingsChanged)
 	case r.Standing != nil || r.Canary != nil:
 	default:
-		if r.State != "" || r.Kind == journal.StepPropose {
+		if r.State != "" || r.Kind == journal.StepPropose || r.Kind == journal.StepHold {
 			d.plans.publish()
 		}
 		d.notify(r.Plan)

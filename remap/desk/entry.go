@@ -53,6 +53,9 @@ func (e *entry) step(r *journal.Record) {
 		e.Ended, e.Effect = nil, nil
 	}
 	switch r.Kind {
+	case journal.StepHold:
+		e.Back = &remap.Back{Goal: r.Goal, By: cmp.Or(r.Actor, "desk"), At: r.At, Why: r.Error}
+		return
 	case journal.StepMeasure:
 		e.measured(r)
 		return
@@ -60,12 +63,12 @@ func (e *entry) step(r *journal.Record) {
 		e.Effect = r.Effect
 		return
 	case journal.StepRollBack:
-		e.Goal, e.Undo, e.undo = r.Goal, nil, map[topology.NodeID]int{}
+		e.Goal, e.Undo, e.undo, e.Back = r.Goal, nil, map[topology.NodeID]int{}, nil
 	case journal.StepComplete:
 		// After a roll back, however partial, what was moved once may be back: move all again.
 		back := e.Goal != ""
 		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.OK })
-		e.results, e.Goal = index(e.Results), ""
+		e.results, e.Goal, e.Back = index(e.Results), "", nil
 	case journal.StepUndone:
 		e.Undo = merge(e.Undo, e.undo, r.Results)
 	default:

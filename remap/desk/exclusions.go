@@ -274,7 +274,11 @@ func (d *exclusions) Return(ctx context.Context, by remap.Person, f topology.For
 	})
 }
 
-// keepLeases begins the maintenance whose time has come and returns the forwarders whose lease is over.
+// leaseAgain is for how long a lease is renewed that ends while its forwarder is accused.
+const leaseAgain = time.Hour
+
+// keepLeases begins the maintenance whose time has come and returns the forwarders whose lease is over, but for those
+// that are accused meanwhile.
 func (d *exclusions) keepLeases(now time.Time) {
 	for _, e := range d.feed.Load().Planned {
 		if !now.Before(e.Since) {
@@ -283,7 +287,15 @@ func (d *exclusions) keepLeases(now time.Time) {
 		}
 	}
 	for _, e := range d.feed.Load().Exclusions {
-		if !now.Before(e.Until) {
+		if now.Before(e.Until) {
+			continue
+		}
+		if g, accused := d.rec.state.findings.accuses(e.Forwarder); accused {
+			e.Until = now.UTC().Add(leaseAgain)
+			_ = d.rec.record(&journal.Record{At: now.UTC(), Kind: journal.StepExclude, Exclusion: &e,
+				Reason: "its lease ended, and it is kept out for " + inWords(leaseAgain) + " more: " +
+					remap.Accusation(g)})
+		} else {
 			_ = d.rec.record(&journal.Record{At: now.UTC(), Kind: journal.StepReturn, Reason: "its lease ended",
 				Exclusion: &e})
 		}

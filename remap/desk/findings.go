@@ -38,6 +38,17 @@ func (x *findingTable) take(r *journal.Record) {
 	x.of = append(x.of, f)
 }
 
+// accuses returns a finding that is more than a suspicion and holds a forwarder itself responsible.
+func (x *findingTable) accuses(f topology.ForwarderID) (*anomaly.Finding, bool) {
+	for i := range x.of {
+		g := &x.of[i]
+		if g.Node == f.Node() && g.Kind.Accuses() && (g.State == anomaly.Confirmed || g.State == anomaly.Excluded) {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
 // byPolicy says whether a finding, as it last was, has its node excluded by policy.
 func (x *findingTable) byPolicy(id string) bool {
 	i, ok := x.at[id]

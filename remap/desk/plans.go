@@ -38,7 +38,7 @@ func (p *plans) publish() {
 				}
 			}
 		}
-		if !e.Dedicated {
+		if !e.Dedicated || e.Back != nil { // what waits for its way back serves nobody alone any more
 			continue
 		}
 		for _, m := range e.Moves {

@@ -48,19 +48,8 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 		}
 	}
 	v := remap.Preview{Plan: p, Title: remap.Title(&p)}
-	targets := remap.Targets(p.Moves)
 	v.Lines = moveLines(p.Moves)
-	v.Checks = slices.Concat(
-		checkFresh(targets, s),
-		checkTargets(targets, p, s),
-		checkBackEnds(targets, p, s),
-		checkAlone(targets, p, s),
-		checkSources(p, s),
-		checkFloor(targets, p, s, set),
-		checkOthers(p, others),
-		promised,
-		harm,
-	)
+	v.Checks = slices.Concat(checksOf(&p, s, set, others), promised, harm)
 	v.Frozen = s.Freeze(p.Moves)
 	v.Needs = approvalsNeeded(v, set)
 	if p.State == remap.Proposed {
@@ -72,6 +61,20 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 		d.remember(v)
 	}
 	return v, nil
+}
+
+// checksOf are the checks of a plan in a situation, beside the plans that others are moving nodes by.
+func checksOf(p *remap.Plan, s *remap.Situation, set *Settings, others []remap.Plan) []remap.Check {
+	targets := remap.Targets(p.Moves)
+	return slices.Concat(
+		checkFresh(targets, s),
+		checkTargets(targets, *p, s),
+		checkBackEnds(targets, *p, s),
+		checkAlone(targets, *p, s),
+		checkSources(*p, s),
+		checkFloor(targets, *p, s, set),
+		checkOthers(*p, others),
+	)
 }
 
 // seal computes the hash once every check is there. Only what matters for the decision goes in: the
@@ -101,14 +104,14 @@ func seal(v *remap.Preview) {
 	v.Hash = hex.EncodeToString(sum[:16])
 }
 
-// red returns the texts of the checks that forbid the plan.
-func red(v *remap.Preview) (why []string) {
-	for _, c := range v.Checks {
+// red returns the text of the first check that forbids a plan; empty: none does.
+func red(checks []remap.Check) string {
+	for _, c := range checks {
 		if c.Level == remap.Red {
-			why = append(why, c.Text)
+			return c.Text
 		}
 	}
-	return why
+	return ""
 }
 
 // approvalsNeeded is two for a big or doubtful plan (docs/plans.md).
@@ -168,8 +171,5 @@ func mayApprove(by remap.Person, v *remap.Preview, set *Settings) string {
 	case slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == by.Name && a.Hash == v.Hash }):
 		return "you approved it already; somebody else must too"
 	}
-	if red := red(v); len(red) > 0 {
-		return red[0]
-	}
-	return ""
+	return red(v.Checks)
 }

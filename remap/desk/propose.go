@@ -19,8 +19,9 @@ import (
 const maxMoves = 1 << 20
 
 // Propose puts a plan on the desk. Nothing is moved before it is approved, by people or, for what
-// a policy proposes, by a rule that people made. Errors: ErrInvalid
-// (naming the node, forwarder or field), ErrNotAllowed, ErrConflict.
+// a policy proposes, by a rule that people made. A plan that waits already and does the same is the answer to the
+// second request, too. Errors: ErrInvalid (naming the node, forwarder or field), ErrNotAllowed, ErrConflict, and
+// ErrState for a policy's plan that nobody could approve.
 func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request) (p remap.Plan, err error) {
 	if err := by.May(remap.Operator, "proposing a plan"); err != nil {
 		return remap.Plan{}, err
@@ -40,14 +41,12 @@ func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request)
 		id, again, err := st.keys.used(by, r.Key, body)
 		if err == nil && !again {
 			now := time.Now().UTC()
-			id = st.plans.nextID()
-			err = d.rec.recordFor(by, remap.Answer{Key: r.Key, Reason: r.Reason}, body,
-				&journal.Record{At: now, Kind: journal.StepPropose, Plan: id, Proposed: &remap.Plan{
-					ID: id, Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves, Reason: r.Reason,
-					Proposer: by.Name, Created: now, Expires: now.Add(d.cfg.Settings.ProposalTTL),
-					State: remap.Proposed, Changed: now, Force: r.Force, Dedicated: r.Dedicated, Ledger: r.Ledger,
-					Frozen: s.Freeze(moves),
-				}})
+			id, err = d.put(by, r.Key, body, s, &remap.Plan{
+				ID: st.plans.nextID(), Job: topology.JobID(r.Job), App: r.App, User: r.User, Moves: moves,
+				Reason: r.Reason, Proposer: by.Name, Created: now, Expires: now.Add(d.cfg.Settings.ProposalTTL),
+				State: remap.Proposed, Changed: now, Force: r.Force, Dedicated: r.Dedicated, Ledger: r.Ledger,
+				Rule: r.Rule, Frozen: s.Freeze(moves),
+			})
 		}
 		if err == nil {
 			p = st.plans.whole(st.plans.of[id])
@@ -55,16 +54,48 @@ func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request)
 		return err
 	})
 	if err == nil && by.Via == remap.ViaPolicy && p.State == remap.Proposed {
-		return d.approveByRule(ctx, p)
+		return d.approveByRule(ctx, p, r.Act)
 	}
 	return p, err
 }
 
+// put records a proposal and returns its number, or that of a waiting plan that does the same. A policy's plan with a
+// red check is refused, and replaces the plans of policies that wait for the same nodes.
+func (d *answers) put(by remap.Person, key, body string, s *remap.Situation, p *remap.Plan) (string, error) {
+	plans := &d.rec.state.plans
+	goes := make(map[topology.NodeID]topology.ForwarderID, len(p.Moves))
+	for i := range p.Moves {
+		goes[p.Moves[i].Node] = p.Moves[i].To
+	}
+	var recs []*journal.Record
+	for _, w := range plans.waiting() {
+		same := len(w.Moves) == len(p.Moves) && w.Dedicated == p.Dedicated && w.Force == p.Force && w.Job == p.Job &&
+			everyMove(w, func(m *remap.Move) bool { return goes[m.Node] == m.To })
+		if same {
+			return w.ID, nil
+		}
+		if by.Via == remap.ViaPolicy && w.ByPolicy() &&
+			!everyMove(w, func(m *remap.Move) bool { return goes[m.Node] == "" }) {
+			r := withdrawal(p.Created, fmt.Sprintf("superseded by %s, which moves some of the same nodes", p.ID))
+			r.Plan = w.ID
+			recs = append(recs, r)
+		}
+	}
+	if by.Via == remap.ViaPolicy {
+		if why := red(checksOf(p, s, &d.cfg.Settings, plans.moving())); why != "" {
+			return "", fmt.Errorf("%w: %s", remap.ErrState, why)
+		}
+	}
+	recs = append(recs, &journal.Record{At: p.Created, Kind: journal.StepPropose, Plan: p.ID, Proposed: p,
+		Actor: by.Name, Role: by.Role, Via: by.Via, Reason: p.Reason, Key: key, Body: body})
+	return p.ID, d.rec.record(recs...)
+}
+
 // approveByRule approves a policy's plan where the mode or a standing approval allows it, within
 // the guard rails: every check green, one approval enough, and not too many plans a minute. Where
-// one of them stands against it the plan waits for a person like any other.
-func (d *answers) approveByRule(ctx context.Context, p remap.Plan) (remap.Plan, error) {
-	rule, reason, err := d.standings.rule(ctx, &p)
+// one of them stands against it the plan waits for a person like any other. act says that p's own rule approves it.
+func (d *answers) approveByRule(ctx context.Context, p remap.Plan, act bool) (remap.Plan, error) {
+	rule, reason, err := d.standings.rule(ctx, &p, act)
 	if err != nil || rule.Name == "" {
 		return p, err
 	}

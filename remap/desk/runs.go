@@ -98,6 +98,10 @@ func (d *runs) follow(e *entry) {
 
 // advance moves a plan on as far as it can go now.
 func (d *runs) advance(e *entry, now time.Time) {
+	if e.Back != nil {
+		d.goBack(e, now)
+		return
+	}
 	switch e.State {
 	case remap.Proposed:
 		if !now.Before(e.Expires) {

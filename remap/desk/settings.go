@@ -21,6 +21,7 @@ type Settings struct {
 	BigPlan        int           `toml:"big_plan" help:"Moves above which a plan is big."`
 	HealthyFloor   int           `toml:"healthy_floor" help:"Fewest healthy forwarders that a plan must leave."`
 	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once, or one."`
+	ReturnAfter    time.Duration `toml:"return_after" help:"How long a forwarder is well before nodes go back to it."`
 	FeedLease      time.Duration `toml:"feed_lease" help:"How long an exclusion feed holds without a newer one."`
 	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; roll backs never wait."`
 }
@@ -37,6 +38,7 @@ func DefaultSettings() Settings {
 		BigPlan:        4096,
 		HealthyFloor:   1,
 		MaxExcluded:    0.25,
+		ReturnAfter:    5 * time.Minute,
 		FeedLease:      time.Minute,
 		MaxApplying:    4,
 	}
@@ -56,7 +58,7 @@ func (s Settings) Validate() error {
 		name  string
 		value time.Duration
 	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin},
-		{"feed_lease", s.FeedLease}} {
+		{"feed_lease", s.FeedLease}, {"return_after", s.ReturnAfter}} {
 		if d.value < time.Second || d.value > 24*time.Hour {
 			return fmt.Errorf("desk.%s = %s: want 1s to 24h", d.name, d.value)
 		}

@@ -176,10 +176,15 @@ func (d *standings) Standing(ctx context.Context) (out []remap.Standing, err err
 }
 
 // rule says who approves a policy's plan beforehand, and why; nobody where the name is empty. A standing
-// approval holds while its giver has the role; another one may then cover the plan, or the mode.
-func (d *standings) rule(ctx context.Context, p *remap.Plan) (by remap.Person, reason string, err error) {
-	if d.cfg.Settings.Mode == remap.ModeObserve {
+// approval holds while its giver has the role; another one may then cover the plan, or the mode. act says that the
+// rule which proposed the plan approves it, too.
+func (d *standings) rule(ctx context.Context, p *remap.Plan, act bool) (by remap.Person, reason string, err error) {
+	switch {
+	case d.cfg.Settings.Mode == remap.ModeObserve:
 		return by, "", nil
+	case act:
+		return remap.Person{Name: "rule " + p.Rule, Role: remap.Operator, Via: remap.ViaRule},
+			"the site's rule " + p.Rule + " acts", nil
 	}
 	var given []remap.Standing
 	err = d.rec.do(ctx, func() error {

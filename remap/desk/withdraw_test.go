@@ -40,8 +40,11 @@ func TestAPlanAgainstAFindingEndsWithIt(t *testing.T) {
 			}
 		}
 		ask := func(node int, l *remap.Ledger) string {
-			return propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(node), "fwd3"), Reason: why,
-				Ledger: l}).ID
+			r := remap.Request{Moves: remap.MoveAll(nodes(node), "fwd3"), Reason: why, Ledger: l}
+			if l != nil {
+				r.Job = "88231"
+			}
+			return propose(t, d, olga, r).ID
 		}
 		earlier := ask(0, nil)
 		time.Sleep(time.Second)

@@ -130,6 +130,8 @@ type job struct {
 	served  float64 // operation-seconds in service of the servers behind gateways
 	locks   callbacks
 	answer  *Answer // nil after a restart
+	// asks is the plan that waits until others have moved its nodes; nil: none does.
+	asks *remap.Request
 
 	standing Standing // as the batch system listed it last
 }
@@ -338,7 +340,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	if len(moves) > 0 {
-		d.propose(ctx, &r, j, moves, &p, &a)
+		proposer{d}.propose(ctx, &r, j, moves, &p, &a)
 	}
 	a.TookSeconds = time.Since(begun).Seconds()
 	j.answer = &a
@@ -346,35 +348,6 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	defer d.mu.Unlock()
 	d.add(j)
 	return a, nil
-}
-
-// propose puts the plan on the desk and says in a how that went.
-func (d *Dispatcher) propose(ctx context.Context, r *Request, j *job, moves []remap.Move, p *history.Prediction,
-	a *Answer) {
-	by := remap.Person{Name: "policy " + d.cfg.Name, Role: remap.Operator, Via: remap.ViaPolicy}
-	plan, err := d.cfg.Desk.Propose(ctx, by, remap.Request{
-		Key: fmt.Sprintf("dispatch/%s/%d", r.Job, j.run.Start.UnixNano()),
-		Job: string(r.Job), App: r.App, User: r.User, Moves: moves, Reason: reason(d.cfg.Name, &a.Decision),
-		Dedicated: a.Decision.Action != dfra.Default, Ledger: d.ledger(j, p, &a.Decision),
-	})
-	if err != nil {
-		a.Refused = err.Error()
-		d.log.Warn("the plan for a job was not made; it starts on its default mapping", "job", r.Job, "err", err)
-		return
-	}
-	a.Plan, a.State = plan.ID, plan.State
-}
-
-// reason is the decision in a sentence for the audit.
-func reason(policy string, d *dfra.Decision) string {
-	text := fmt.Sprintf("%s: %s on %d forwarders", policy, d.Action, d.Count)
-	if d.Count == 1 {
-		text = fmt.Sprintf("%s: %s on 1 forwarder", policy, d.Action)
-	}
-	if n := len(d.Reasons); n > 0 {
-		text += "; " + d.Reasons[n-1].Text
-	}
-	return text
 }
 
 // same returns the answer that the very same job got; a job of the same number with other nodes is
@@ -464,9 +437,9 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 	if err != nil {
 		return e, err
 	}
-	by := remap.Person{Name: "policy " + d.cfg.Name, Role: remap.Operator, Via: remap.ViaPolicy}
+	by := remap.PolicyPerson(d.cfg.Name)
 	for i := range plans {
-		undo := takeBack(plans[i].State)
+		undo := takeBack(&plans[i])
 		if undo == nil {
 			continue
 		}
@@ -483,10 +456,12 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 	return e, nil
 }
 
-// takeBack is what ends a plan that is in a state at its job's end; nil: nothing is to be done.
-func takeBack(s remap.PlanState) func(*desk.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan,
-	error) {
-	switch s {
+// takeBack is what ends a plan at its job's end; nil: nothing is to be done.
+func takeBack(p *remap.Plan) func(*desk.Desk, context.Context, remap.Person, string, remap.Answer) (remap.Plan, error) {
+	if p.Back != nil {
+		return nil
+	}
+	switch p.State {
 	case remap.Proposed, remap.Approved:
 		return (*desk.Desk).Withdraw
 	case remap.Applying, remap.Applied, remap.Verified, remap.Partial, remap.Failed:

@@ -179,7 +179,7 @@ func (d *Dispatcher) takeBackAgain(ctx context.Context, asked time.Time,
 		d.mu.RLock()
 		runs := d.jobs[p.Job] != nil
 		d.mu.RUnlock()
-		if p.Job == "" || runs || takeBack(p.State) == nil || !p.Changed.Before(asked) {
+		if p.Job == "" || runs || takeBack(p) == nil || !p.Changed.Before(asked) {
 			continue
 		}
 		if _, seen := open[p.Job]; seen {

@@ -31,6 +31,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			d.watch(now)
+			proposer{d}.askAgain(ctx)
 		}
 	}
 }

@@ -104,6 +104,8 @@ const (
 	StepObserve  RecordKind = "observe"
 	StepRollBack RecordKind = "roll_back"
 	StepUndone   RecordKind = "undone" // results of a roll back
+	// StepHold has a roll back wait, Goal being what it comes to and Error why it waits.
+	StepHold     RecordKind = "hold"
 	StepStop     RecordKind = "stop"
 	StepComplete RecordKind = "complete"
 )
