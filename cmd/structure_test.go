@@ -49,6 +49,7 @@ var bans = []struct{ from, banned, why string }{
 	{"remap/policy/dfra", "fairway/tsdb", "a policy reads a Situation, not a store"},
 	{"remap/policy/mckp", "fairway/tsdb", "a policy reads a case, not a store"},
 	{"remap/policy/avoid", "fairway/tsdb", "a policy reads a case, not a store"},
+	{"remap/advise", "fairway/remap/desk", "advice is a pure function of a situation and its plans"},
 	{"remap/policy/share", "fairway/", "a policy is a pure function of its input"},
 	{"remap/policy/periodic", "fairway/", "a policy is a pure function of its input"},
 	{"remap/policy/filedomain", "fairway/", "a policy is a pure function of its input"},

@@ -99,6 +99,26 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	return load.state()
 }
 
+// ClientsByJob counts the nodes of each job behind each forwarder; one that uses several counts at each.
+func (s *Situation) ClientsByJob() map[topology.ForwarderID]map[topology.JobID]int {
+	out := map[topology.ForwarderID]map[topology.JobID]int{}
+	for i := range s.Jobs {
+		for _, n := range s.Jobs[i].Nodes {
+			on := s.SpreadOf(n)
+			if f, ok := s.Observed[n]; ok {
+				on = []topology.Share{{Forwarder: f, Part: 1}}
+			}
+			for _, over := range on {
+				if id := over.Forwarder; out[id] == nil {
+					out[id] = map[topology.JobID]int{}
+				}
+				out[over.Forwarder][s.Jobs[i].ID]++
+			}
+		}
+	}
+	return out
+}
+
 // IsForwarder reports whether a node is a forwarding node of the machine.
 func (s *Situation) IsForwarder(id topology.ForwarderID) bool {
 	n, ok := s.Machine.Node(id.Node())

@@ -9,6 +9,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -76,11 +77,14 @@ func (h *findings) finding(ctx context.Context, id string) (v api.FindingView, e
 		err = fmt.Errorf("finding %q: %w", id, api.ErrNotFound)
 	}
 	// Between two changes its words and numbers follow the detector.
-	for _, f := range h.picture.Snapshot().Overview.Findings {
+	snap := h.picture.Snapshot()
+	for _, f := range snap.Situation.Findings {
 		if f.ID == id && !f.Changed.Before(v.Changed) {
 			v.Finding = f
 		}
 	}
+	v.Card = snap.CardOf(&v.Finding)
+	v.Sentence = advise.Sentence(&v.Finding)
 	return v, err
 }
 

@@ -40,13 +40,9 @@ func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller)
 			return err
 		}
 	}
-	waiting, err := h.desk.Waiting(r.Context())
-	if err != nil {
-		return fromDesk(err)
-	}
 	snap := h.picture.Snapshot()
 	inc, err := incident.Make(r.Context(), incident.Sources{Site: snap.Machine.Name, Version: h.version,
-		Situation: snap.Situation, Need: live.NeedOf(&v.Finding, snap.Situation, waiting), Plan: h.desk.Plan,
+		Situation: snap.Situation, Card: snap.CardOf(&v.Finding), Plan: h.desk.Plan,
 		Brought: h.effect, Records: h.desk.History,
 		Entry: auditEntry, Store: h.store, Shown: shown}, &v, time.Now())
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
 	"fairway/webui/access"
@@ -93,14 +94,14 @@ func (o *own) overview(v api.Overview) api.Overview {
 }
 
 // needs are those of findings that delay an own job.
-func (o *own) needs(all []api.Need, found []anomaly.Finding) []api.Need {
-	out := []api.Need{}
+func (o *own) needs(all []advise.Card, found []anomaly.Finding) []advise.Card {
+	out := []advise.Card{}
 	for _, n := range all {
 		i := slices.IndexFunc(found, func(f anomaly.Finding) bool { return f.ID == n.Finding })
-		victims := slices.DeleteFunc(slices.Clone(n.Victims), func(v api.Victim) bool { return !o.jobs[v.Job] })
+		victims := slices.DeleteFunc(slices.Clone(n.Victims), func(v advise.Victim) bool { return !o.jobs[v.Job] })
 		if i >= 0 && len(victims) > 0 {
-			out = append(out, api.Need{Finding: n.Finding, Node: n.Node, State: n.State, What: found[i].Sentence,
-				Times: n.Times, Since: n.Since, Victims: victims})
+			out = append(out, advise.Card{Finding: n.Finding, Node: n.Node, Stage: n.Stage, Sentence: found[i].Sentence,
+				Since: n.Since, Victims: victims})
 		}
 	}
 	return out
@@ -141,27 +142,19 @@ func (o *own) finding(f *anomaly.Finding) anomaly.Finding {
 			v.Nodes = append(v.Nodes, n)
 		}
 	}
-	v.Sentence = o.sentence(&v)
+	v.Sentence = sentenceOfOwn(&v)
 	return v
 }
 
-// sentence says a finding in words that are of its kind alone; f has no names but the own ones.
-func (o *own) sentence(f *anomaly.Finding) string {
+// sentenceOfOwn says a finding that has lost the detector's words: f has no names but the own ones.
+func sentenceOfOwn(f *anomaly.Finding) string {
 	switch {
-	case f.Kind == anomaly.ForwarderSilent:
-		return fmt.Sprintf("%s does not report", f.Node)
-	case f.Kind == anomaly.FailSlow && f.Class != "":
-		return fmt.Sprintf("%s is slow (%s)", f.Node, f.Class)
-	case f.Kind == anomaly.FailSlow:
-		return fmt.Sprintf("%s is slow", f.Node)
 	case f.Kind.OfJob() && len(f.Jobs) > 0:
 		return fmt.Sprintf("job %s keeps %s busy (%s)", f.Jobs[0], f.Node, f.Kind)
 	case f.Kind.OfJob():
 		return fmt.Sprintf("another user's job keeps %s busy (%s)", f.Node, f.Kind)
-	case f.Node == anomaly.Everywhere:
-		return fmt.Sprintf("the storage behind the forwarders is slow (%s)", f.Kind)
 	}
-	return fmt.Sprintf("%s: %s", f.Node, f.Kind)
+	return advise.Sentence(f)
 }
 
 // forwarder is the page of an own forwarder: its health, and the own clients behind it.
@@ -245,7 +238,8 @@ func (o *own) withoutOthers(j *rootcause.Job) {
 			r.Neighbour = unnamed
 		}
 		if r.Text != "" {
-			r.Text = o.sentence(&anomaly.Finding{Node: topology.NodeID(r.Node), Kind: r.What})
+			r.Text = sentenceOfOwn(&anomaly.Finding{Node: topology.NodeID(r.Node), Kind: r.What,
+				State: anomaly.Confirmed})
 		}
 	}
 	for i := range j.Storage.Neighbours {

@@ -110,7 +110,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
 		Simulated: conf.Simulated, Notice: d.notice,
 		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
-		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log})
+		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
+		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
 		Oldest: conf.Store.Oldest, Term: d.term,
 		Observe: func(frames []collector.Frame, now time.Time) {

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/charmbracelet/x/ansi"
@@ -9,11 +10,11 @@ import (
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/remap"
-	"fairway/webui/api"
+	"fairway/remap/advise"
 )
 
 // NeedOf is what waits for a person because of a finding, a plan or a node; nil where nothing does.
-func NeedOf(s *State, id string) *api.Need {
+func NeedOf(s *State, id string) *advise.Card {
 	for i := range s.Shown.Needs {
 		n := &s.Shown.Needs[i]
 		if id != "" && (n.Finding == id || n.Plan == id || n.Node == topology.NodeID(id)) {
@@ -24,15 +25,15 @@ func NeedOf(s *State, id string) *api.Need {
 }
 
 // NeedLines are who waits because of it and what helps, behind labels; without what is read on the page itself.
-func NeedLines(s *State, n *api.Need, w int) (lines []string) {
+func NeedLines(s *State, n *advise.Card, w int) (lines []string) {
 	if n == nil {
 		return nil
 	}
 	if len(n.Victims) > 0 {
 		lines = append(lines, Labelled(s, "SUFFERS", Fitting(VictimWords(n.Victims), w-12), w)...)
 	}
-	if n.Remedy != nil && n.Remedy.Action != api.ActLook {
-		lines = append(lines, Labelled(s, "HELPS", RemedyWords(s, n.Remedy), w)...)
+	if n.Action != nil && n.Action.Name != advise.ActLook {
+		lines = append(lines, Labelled(s, "HELPS", Helps(s, n), w)...)
 	}
 	return lines
 }
@@ -46,26 +47,41 @@ func Labelled(s *State, label, text string, w int) []string {
 	return lines
 }
 
-// RemedyWords is what helps and the key that does it.
-func RemedyWords(s *State, r *api.Remedy) string {
-	if r == nil {
+// Helps is what helps and the keys that do it.
+func Helps(s *State, c *advise.Card) string {
+	if c.Action == nil {
 		return ""
 	}
-	text := chart.Clean(r.Text)
-	if act, ok := keyOf[r.Action]; ok {
-		text += ": " + s.Key(act)
-	}
-	if r.Else != nil {
-		text += ", or " + RemedyWords(s, r.Else)
+	text := helps(s, c.Action)
+	for i := range c.Others {
+		if a := &c.Others[i]; a.Name == remap.ActExclude {
+			text += ", or " + helps(s, a)
+		}
 	}
 	return text
 }
 
-var keyOf = map[remap.Action]Action{remap.ActApprove: ActApprove, api.ActPropose: ActPropose,
-	remap.ActExclude: ActExclude, api.ActLook: ActNext}
+func helps(s *State, a *advise.Action) string {
+	text := chart.Clean(cmp.Or(a.Text, a.Label))
+	if a.Name == remap.ActRollBack {
+		text = "roll back " + chart.Clean(a.Text)
+	}
+	if act, ok := KeyOf(a.Name); ok {
+		text += ": " + s.Key(act)
+	}
+	return text
+}
+
+// KeyOf is the action of the console that does what a card says; those of a plan are done on its page.
+func KeyOf(a remap.Action) (Action, bool) {
+	act, ok := map[remap.Action]Action{remap.ActApprove: ActApprove, advise.ActPropose: ActPropose,
+		remap.ActExclude: ActExclude, remap.ActRollBack: ActRollBack, remap.ActStop: ActStop,
+		advise.ActLook: ActNext, advise.ActOpen: ActNext, advise.ActDoctor: ActNext}[a]
+	return act, ok
+}
 
 // VictimWords says who waits, the job that loses most first, in words that get shorter: how much it waits stays.
-func VictimWords(all []api.Victim) []string {
+func VictimWords(all []advise.Victim) []string {
 	if len(all) == 0 {
 		return nil
 	}
@@ -81,7 +97,7 @@ func VictimWords(all []api.Victim) []string {
 	short.CostSeconds = 0
 	short.Write()
 	out := []string{v.Text + more, short.Text + more}
-	if v.Share >= 0.005 {
+	if v.Job != "" && v.Share >= 0.005 {
 		waits := fmt.Sprintf(" waits %.0f %%%s", 100*v.Share, more)
 		out = append(out, name+waits, "job "+string(v.Job)+waits)
 	}
@@ -102,4 +118,17 @@ func Fitting(words []string, w int) string {
 		return ""
 	}
 	return words[len(words)-1]
+}
+
+// SignOfCard is how loud a card is.
+func SignOfCard(c *advise.Card) string {
+	switch c.Stage {
+	case advise.Suspect:
+		return "?!"
+	case advise.Silent, advise.AllSilent, advise.Starved:
+		return " ?"
+	case advise.Waits, advise.Moving, advise.Measuring, advise.Helped, advise.NotKnown, advise.Cleared:
+		return "  "
+	}
+	return " !"
 }

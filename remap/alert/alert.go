@@ -12,6 +12,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 )
 
@@ -83,7 +84,7 @@ func (t *table) takeFinding(f *anomaly.Finding, at time.Time, user func(topology
 		a = &Alert{ID: f.ID, Kind: string(f.Kind), Node: f.Node, Since: f.Since, Due: at}
 		t.Alerts[f.ID] = a
 	}
-	a.Summary, a.Owner, a.Silenced, a.Ended = f.Sentence, f.Owner, f.Silenced, time.Time{}
+	a.Summary, a.Owner, a.Silenced, a.Ended = advise.Sentence(f), f.Owner, f.Silenced, time.Time{}
 	a.Hurt = a.Hurt[:0]
 	for _, i := range f.Impact {
 		a.Hurt = append(a.Hurt, Hurt{Job: i.Job, User: user(i.Job), Share: i.Share})

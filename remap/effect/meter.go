@@ -45,8 +45,11 @@ const (
 	looksAt = 200
 )
 
-// Newest returns the effect of a plan as measured so far, nil when it is not being measured now.
+// Newest returns the effect of a plan as measured so far, nil when it is not being measured now, or by a nil Meter.
 func (m *Meter) Newest(plan string) *remap.Effect {
+	if m == nil {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.newest[plan]

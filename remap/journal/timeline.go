@@ -160,6 +160,12 @@ func (t *Timeline) step(p *planLife, r *Record) {
 	if r.Expires != nil {
 		p.Expires = *r.Expires
 	}
+	if r.Approval != nil {
+		p.Approvals = append(p.Approvals, *r.Approval)
+	}
+	if r.Kind == StepEffect {
+		p.Effect = r.Effect
+	}
 	if r.State != "" {
 		p.states = append(p.states, stateAt{r.At, r.State})
 	}
@@ -247,17 +253,22 @@ func (t *Timeline) Plans(at time.Time) (out []PastPlan) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, p := range t.plans {
-		state := remap.PlanState("")
+		var last stateAt
 		for _, s := range p.states {
 			if !s.at.After(at) {
-				state = s.state
+				last = s
 			}
 		}
-		if state == "" || state.Final() {
+		if last.state == "" || last.state.Final() {
 			continue
 		}
 		q := PastPlan{Plan: p.Plan, Title: p.name, Touches: p.touch, Targets: p.to}
-		q.State = state
+		q.State, q.Changed = last.state, last.at
+		q.Approvals = slices.DeleteFunc(slices.Clone(q.Approvals),
+			func(a remap.Approval) bool { return a.At.After(at) })
+		if q.Effect != nil && q.Effect.AfterTo.After(at) {
+			q.Effect = nil
+		}
 		out = append(out, q)
 	}
 	return out

@@ -5,12 +5,15 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/remap/advise"
 )
 
 // FindingView is one finding with its life, the oldest change first.
 type FindingView struct {
 	anomaly.Finding
 	remap.Options
+	// Card is what is so, who suffers and what helps, as the first screen has it.
+	Card    advise.Card      `json:"card"`
 	Changes []anomaly.Change `json:"changes"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 )
 
 // Banner is what every screen says of the numbers and of the daemon that shows them.
@@ -45,10 +46,30 @@ type Overview struct {
 // Todo is what waits for a person.
 type Todo struct {
 	Waiting []PlanRow `json:"waiting"` // plans
-	// Needs are the findings that hurt somebody, who suffers most first, and the plans.
-	Needs []Need `json:"needs"`
+	// Needs are the incidents, what hurts most first, and the plans that belong to none.
+	Needs []advise.Card `json:"needs"`
 	// Calm says what was compared, and what is open although it hurts nobody, where nothing needs a person.
 	Calm string `json:"calm,omitempty"`
+}
+
+// Quiet writes Calm.
+func (o *Overview) Quiet() {
+	o.Calm = ""
+	if len(o.Needs) > 0 {
+		return
+	}
+	compared, nearest, ratio := 0, "", 1.0
+	for i := range o.Forwarders {
+		r := &o.Forwarders[i]
+		if r.Slow == nil {
+			continue
+		}
+		compared++
+		if *r.Slow > ratio {
+			nearest, ratio = string(r.ID), *r.Slow
+		}
+	}
+	o.Calm = advise.Calm(o.Findings, compared, len(o.Forwarders), nearest, ratio)
 }
 
 // ForwarderState is a forwarder's standing.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"fairway/remap/advise"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -83,7 +84,7 @@ func (d *demo) signInPath(t *testing.T) string {
 
 // known are the first page's needs of the demo's slow nodes, as the daemon has them: where nobody waits at this moment
 // it has no need. One that is not confirmed is the detector's failure.
-func (d *demo) known(t *testing.T) (needs map[string]api.Need) {
+func (d *demo) known(t *testing.T) (needs map[string]advise.Card) {
 	t.Helper()
 	c, err := client.New(d.addr, "")
 	if err != nil {
@@ -94,7 +95,7 @@ func (d *demo) known(t *testing.T) (needs map[string]api.Need) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needs = map[string]api.Need{}
+	needs = map[string]advise.Card{}
 	for _, n := range o.Needs {
 		if slices.Contains(d.slow, string(n.Node)) {
 			needs[string(n.Node)] = n
@@ -182,7 +183,7 @@ var (
 )
 
 // answers asks a screen the five questions. Its trend is not text.
-func (d *demo) answers(t *testing.T, name, text string, needs map[string]api.Need) {
+func (d *demo) answers(t *testing.T, name, text string, needs map[string]advise.Card) {
 	t.Helper()
 	text = strings.Join(strings.Fields(text), " ")
 	if m := health.FindStringSubmatch(text); m == nil || m[1] != fmt.Sprint(len(d.slow)) {

@@ -8,6 +8,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/webui/api"
 )
 
@@ -21,7 +22,7 @@ type Incident struct {
 	Node  topology.NodeID `json:"node"`
 	State string          `json:"state"` // of the finding
 	Model string          `json:"model,omitempty"`
-	api.Need
+	advise.Card
 	// Accused is the span of the accusation; its end is Made while the finding is open.
 	Accused Span   `json:"accused"`
 	Series  Series `json:"series"`

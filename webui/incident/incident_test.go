@@ -52,7 +52,7 @@ func TestIncidentOfASlowForwarder(t *testing.T) {
 		t.Errorf("victims %d, life %d, peers %d", len(inc.Victims), len(inc.Life), len(inc.Series.Peers))
 	}
 	clock := regexp.MustCompile(`\d\d:\d\d`)
-	for _, text := range []string{inc.What, inc.Victims[0].Text, inc.Remedy.Text} {
+	for _, text := range []string{inc.Sentence, inc.Victims[0].Text, inc.Action.Text} {
 		if clock.MatchString(text) {
 			t.Errorf("a sentence has a time of day: %q", text)
 		}
@@ -69,7 +69,7 @@ func TestIncidentOfASlowForwarder(t *testing.T) {
 			t.Errorf("the file asks the network by %q", bad)
 		}
 	}
-	for _, text := range []string{inc.What, string(slow), "<svg", "Replay"} {
+	for _, text := range []string{inc.Sentence, string(slow), "<svg", "Replay"} {
 		if !strings.Contains(file.String(), text) {
 			t.Errorf("the file does not have %q", text)
 		}
@@ -85,8 +85,8 @@ func TestIncidentOfASlowForwarder(t *testing.T) {
 	if err := hidden.HTML(&file); err != nil {
 		t.Fatal(err)
 	}
-	if hidden.What == inc.What || !strings.Contains(hidden.What, "forwarder-1") {
-		t.Errorf("with stand-ins it says %q", hidden.What)
+	if hidden.Sentence == inc.Sentence || !strings.Contains(hidden.Sentence, "forwarder-1") {
+		t.Errorf("with stand-ins it says %q", hidden.Sentence)
 	}
 	noNames(t, file.String(), s.Situation(), inc.Site)
 }

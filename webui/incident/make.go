@@ -11,6 +11,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 	"fairway/webui/api"
 )
@@ -19,8 +20,8 @@ import (
 type Sources struct {
 	Site, Version string
 	Situation     *remap.Situation
-	// Need is the finding in words with its victims.
-	Need api.Need
+	// Card is the finding in words, with its victims and what helps.
+	Card advise.Card
 	// Plan returns one plan, Brought what a plan under measurement has brought so far (nil: nobody measures).
 	Plan    func(ctx context.Context, id string) (remap.Plan, error)
 	Brought func(plan string) *remap.Effect
@@ -46,7 +47,7 @@ const (
 func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*Incident, error) {
 	f := &v.Finding
 	inc := &Incident{Site: s.Site, Version: s.Version, Made: now.UTC(), ID: f.ID, Node: f.Node, State: string(f.State),
-		Model: f.Model, Need: s.Need, Accused: Span{f.Since.UTC(), now.UTC()},
+		Model: f.Model, Card: s.Card, Accused: Span{f.Since.UTC(), now.UTC()},
 		Plans: []Plan{}, Life: life(v.Changes), Audit: []api.AuditEntry{}}
 	if !f.Open() {
 		inc.Accused.To = healed(v.Changes, now).UTC()

@@ -36,6 +36,9 @@ func (inc *Incident) StandIns(n Names) (*Incident, error) {
 			out.Life[i].Why = ""
 		}
 	}
+	for _, s := range out.Steps {
+		n.Users = append(n.Users, s.By)
+	}
 	for _, v := range out.Victims {
 		n.Jobs, n.Users, n.Apps = append(n.Jobs, v.Job), append(n.Users, v.User), append(n.Apps, v.App)
 	}

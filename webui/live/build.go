@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
@@ -23,6 +25,7 @@ type Snapshot struct {
 	Situation  *remap.Situation
 	Overview   api.Overview // of nobody: User and Role are empty
 	flow       func() Flow
+	advice     advise.Input // that Overview.Needs are made of
 }
 
 // topJob is the job that did most on a node in its newest second.
@@ -53,7 +56,9 @@ func (c *Config) banner() api.Banner {
 func (p *Picture) build(old *Snapshot) *Snapshot {
 	sit := p.cfg.Situation()
 	now := time.Now()
-	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit}
+	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit,
+		advice: advise.Input{Situation: sit, Plans: p.plans, Effect: p.cfg.Effect,
+			JobsUnknown: p.cfg.JobsKnown != nil && !p.cfg.JobsKnown(), Late: p.late.within(now), Now: now}}
 	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
 	if old != nil {
 		s.Generation = old.Generation
@@ -83,15 +88,48 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
-	o.Needs = append(needs(sit, p.plans, now), silent(o.Forwarders)...)
+	o.Needs = advise.Cards(s.advice)
 	p.addPlans(&o, rows)
 	nameSufferers(o.Forwarders, o.Needs)
-	o.Findings = bySuffering(o.Findings, o.Needs)
+	o.Findings = phrased(bySuffering(o.Findings, o.Needs))
 	addWaits(p.cfg.detectors(), &o)
 	setLevels(old, o.Forwarders)
 	o.Quiet()
 	s.Overview = o
 	return s
+}
+
+// phrased gives findings the sentence that every surface prints.
+func phrased(all []anomaly.Finding) []anomaly.Finding {
+	for i := range all {
+		all[i].Sentence = advise.Sentence(&all[i])
+	}
+	return all
+}
+
+// bySuffering orders findings as the needs that they are, then what else is open, then what is over; of equals the
+// newest first.
+func bySuffering(all []anomaly.Finding, needs []advise.Card) []anomaly.Finding {
+	place := make(map[string]int, len(needs))
+	for i := range needs {
+		place[needs[i].Finding] = i - len(needs)
+	}
+	rank := func(f *anomaly.Finding) int {
+		switch at, ok := place[f.ID]; {
+		case ok:
+			return at
+		case !f.Open():
+			return 2
+		case !f.Kind.Accuses():
+			return 1
+		}
+		return 0
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b anomaly.Finding) int {
+		return cmp.Or(rank(&a)-rank(&b), b.Since.Compare(a.Since))
+	})
+	return all
 }
 
 // setLevels gives forwarders the levels that follow those of the snapshot before.
@@ -205,6 +243,9 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 	}
 	for i := range p.plans {
 		q := &p.plans[i]
+		if q.State != remap.Proposed {
+			continue
+		}
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
 			for _, id := range append(m.Sources(), m.To) {
@@ -290,10 +331,10 @@ func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]work) {
 
 // nameSufferers gives a row without a top job the one that waits for it the most: a slow forwarder may finish nothing
 // within a second, and its job is not "none" then.
-func nameSufferers(rows []api.ForwarderRow, needs []api.Need) {
+func nameSufferers(rows []api.ForwarderRow, needs []advise.Card) {
 	for i := range rows {
 		r := &rows[i]
-		at := slices.IndexFunc(needs, func(n api.Need) bool { return n.Node == r.ID.Node() && len(n.Victims) > 0 })
+		at := slices.IndexFunc(needs, func(n advise.Card) bool { return n.Node == r.ID.Node() && len(n.Victims) > 0 })
 		if at < 0 || r.TopJob != "" || r.State == api.StateStale {
 			continue
 		}

@@ -29,7 +29,7 @@ func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 	for id, steps := range d.Jobs().Minutes() {
 		out[id] = jobNow(steps)
 	}
-	for _, jobs := range clientsByJob(p.Snapshot().Situation) {
+	for _, jobs := range p.Snapshot().Situation.ClientsByJob() {
 		for id := range jobs {
 			if now := out[id]; now != nil {
 				now.Forwarders++

@@ -1,232 +1,27 @@
 package live
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/webui/api"
 )
-
-func TestNodesAreListedAsBatchSystemsDo(t *testing.T) {
-	for want, in := range map[string][]string{
-		"cn[002-003]":            {"cn003", "cn002"},
-		"cn[002-003,007]":        {"cn002", "cn003", "cn007"},
-		"login":                  {"login"},
-		"c10,c9":                 {"c10", "c9"},
-		"a1,b1,c1,+1":            {"a1", "b1", "c1", "d1"},
-		"n[1,3,5,7,+1]":          {"n1", "n3", "n5", "n7", "n9"},
-		"c[00099-00101],io[1-2]": {"c00099", "c00100", "c00101", "io1", "io2"},
-	} {
-		if got := shortNodes(in); got != want {
-			t.Errorf("%v: %s, want %s", in, got, want)
-		}
-	}
-}
-
-// A plan of many nodes names their number: where to and the key behind it must be seen in a terminal of 80 columns.
-func TestAMoveIsShort(t *testing.T) {
-	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{}})
-	for want, nodes := range map[string][]topology.NodeID{
-		"move cn[002-003] to 2 forwarders": {"cn002", "cn003"},
-		"move 4 nodes to 4 forwarders":     {"c00001", "c00017", "c00033", "c00049"},
-	} {
-		var p remap.Plan
-		for _, n := range nodes {
-			p.Moves = append(p.Moves, remap.Move{Node: n, To: topology.ForwarderID("to-" + n)})
-		}
-		if got := moveText(&p, nil, sit); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-// Who suffers most comes first; a finding that hurts nobody waits for nobody, nor does one that has an owner.
-func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
-	now := time.Unix(1.8e9, 0)
-	hurt := func(id string, n topology.NodeID, s anomaly.State, owner string, share float64) anomaly.Finding {
-		f := anomaly.Finding{ID: id, Node: n, Kind: anomaly.FailSlow, State: s, Owner: owner, Since: now,
-			Sentence: string(n) + " is 10x slow at writing: 36 ms, peers 3.5"}
-		if share > 0 {
-			f.Impact = []anomaly.Impact{{Job: "5", Share: share, CostSeconds: 18}}
-		}
-		return f
-	}
-	m := &topology.Machine{}
-	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
-		Jobs: []remap.Job{{ID: "5", App: "climate", User: "wei", Nodes: []topology.NodeID{"cn1", "cn2", "cn3"}}},
-		Findings: []anomaly.Finding{hurt("F-1", "fwd1", anomaly.Suspect, "", .9),
-			hurt("F-2", "fwd2", anomaly.Confirmed, "", .2), hurt("F-3", "fwd3", anomaly.Confirmed, "", .77),
-			hurt("F-4", "fwd4", anomaly.Confirmed, "", 0), hurt("F-5", "fwd5", anomaly.Confirmed, "olga", .9)}})
-	sit.Observed = topology.Mapping{"cn1": "fwd3", "cn2": "fwd3", "cn3": "fwd2"}
-	sit.Used = sit.Observed
-	// job 6 has ended, and the first node was on its way back when the plan was proposed
-	sit.Findings[2].Impact = append(sit.Findings[2].Impact, anomaly.Impact{Job: "6", Share: .4})
-	plans := []remap.Plan{{ID: "P-9", Moves: []remap.Move{{Node: "cn1", From: "fwd7", To: "fwd7"},
-		{Node: "cn2", From: "fwd7", To: "fwd7"}}}, {ID: "P-10"}}
-	got := needs(sit, plans, now)
-	var order []string
-	for _, n := range got {
-		order = append(order, n.Finding+n.Plan)
-	}
-	if want := "[F-3P-9 F-2 F-1 P-10]"; len(got) != 4 || want != "["+order[0]+" "+order[1]+" "+order[2]+" "+order[3]+
-		"]" {
-		t.Fatalf("%v, want %s", order, want)
-	}
-	first := got[0]
-	if len(first.Victims) != 1 {
-		t.Errorf("%+v", first.Victims)
-	}
-	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, cost so far 18 s" ||
-		first.Remedy.Text != "move cn[1-2] to fwd7 (silent)" || first.Remedy.Key != "A" {
-		t.Errorf("%+v %+v", first, first.Remedy)
-	}
-}
-
-// Links that are not what they were need somebody before they hurt anybody: after all that hurts, before the plans.
-// Nobody is called once somebody looks after it.
-func TestASlowLinkIsNeededBeforeItHurts(t *testing.T) {
-	now := time.Unix(1.8e9, 0)
-	link := map[string]float64{anomaly.LinkBits: 25e9}
-	one := func(id string, state anomaly.State, evidence map[string]float64, hurt ...anomaly.Impact) anomaly.Finding {
-		return anomaly.Finding{ID: id, Node: topology.NodeID("fwd" + id), Kind: anomaly.FailSlow, State: state,
-			Since: now, Evidence: evidence, Impact: hurt}
-	}
-	hurts := anomaly.Impact{Job: "5", Share: .1}
-	owned := one("F-6", anomaly.Confirmed, link)
-	owned.Owner = "olga"
-	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
-		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}},
-		Findings: []anomaly.Finding{one("F-1", anomaly.Suspect, link), one("F-2", anomaly.Confirmed, link),
-			one("F-3", anomaly.Confirmed, nil), one("F-4", anomaly.Suspect, nil, hurts),
-			one("F-5", anomaly.Confirmed, link, hurts), owned}})
-	var order []string
-	all := needs(sit, []remap.Plan{{ID: "P-1"}}, now)
-	for _, n := range all {
-		order = append(order, n.Finding+n.Plan)
-	}
-	if got := fmt.Sprint(order); got != "[F-5 F-4 F-2 F-1 P-1]" {
-		t.Fatalf("%s", got)
-	}
-	if r := all[2].Remedy; r.Key != "e" || r.Text != "no job waits now; drain it to keep the next one off" {
-		t.Errorf("%+v", r)
-	}
-}
-
-// Two plans that go to one forwarder exclude each other, or share what one was promised: each says so.
-func TestPlansToOneForwarderNameEachOther(t *testing.T) {
-	now := time.Unix(1.8e9, 0)
-	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{}})
-	plans := []remap.Plan{
-		{ID: "P-1", Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}},
-		{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "fwd1", To: "fwd7"},
-			{Node: "cn3", From: "fwd1", To: "fwd6"}}},
-		{ID: "P-3", Moves: []remap.Move{{Node: "cn4", From: "fwd1", To: "fwd5"}}},
-	}
-	want := []string{"move cn1 to fwd7 (silent; P-2 wants it, too)",
-		"move cn[2-3] to 2 forwarders (P-1 wants some of them, too)", "move cn4 to fwd5 (silent)"}
-	for i, n := range needs(sit, plans, now) {
-		if n.Remedy.Text != want[i] {
-			t.Errorf("%s: %q, want %q", n.Plan, n.Remedy.Text, want[i])
-		}
-	}
-}
 
 // A forwarder that several plans touch has the one that is needed first, also where two needs have one plan; a plan
 // that nothing needs comes last.
 func TestARowHasThePlanThatIsNeededFirst(t *testing.T) {
 	to := func(id string) remap.Plan {
-		return remap.Plan{ID: id, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}}
+		return remap.Plan{ID: id, State: remap.Proposed, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}}
 	}
 	p := &Picture{plans: []remap.Plan{to("P-4"), to("P-3"), to("P-2"), to("P-1")}}
 	o := &api.Overview{}
-	o.Needs = []api.Need{{Plan: "P-1", Finding: "F-1"}, {Plan: "P-2"}, {Plan: "P-1", Finding: "F-2"}, {Finding: "F-3"}}
+	o.Needs = []advise.Card{
+		{Plan: "P-1", Finding: "F-1"}, {Plan: "P-2"}, {Plan: "P-1", Finding: "F-2"}, {Finding: "F-3"}}
 	row := &api.ForwarderRow{ID: "fwd7"}
 	p.addPlans(o, map[topology.NodeID]*api.ForwarderRow{"fwd7": row})
 	if row.Plan != "P-1" {
 		t.Errorf("it has %s, which is not needed first", row.Plan)
-	}
-}
-
-// A slow back end's victims are behind its gateways, and only what leaves these for another back end helps.
-func TestWhatHelpsAgainstASlowBackEnd(t *testing.T) {
-	now := time.Unix(1.8e9, 0)
-	m := &topology.Machine{}
-	load := map[topology.ForwarderID]remap.Load{}
-	for f, server := range map[topology.ForwarderID]topology.NodeID{"gw1": "be1", "gw2": "be2", "gw3": "be1",
-		"gw4": "be2"} {
-		m.Nodes = append(m.Nodes, topology.Node{ID: f.Node(), Role: topology.Forwarder})
-		load[f] = remap.Load{LastSeen: now, BackEnd: server, ReadBytesPerSec: new(0.0), WriteBytesPerSec: new(0.0),
-			MetaOpsPerSec: new(0.0)}
-	}
-	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m, Load: load,
-		Jobs: []remap.Job{{ID: "5", App: "climate", User: "wei", Nodes: []topology.NodeID{"cn1", "cn2", "cn3"}}},
-		Findings: []anomaly.Finding{{ID: "F-1", Node: "be1", Kind: anomaly.TargetSlow, State: anomaly.Confirmed,
-			Impact: []anomaly.Impact{{Job: "5", Share: .5}}}}})
-	sit.Observed = topology.Mapping{"cn1": "gw1", "cn2": "gw3", "cn3": "gw2"}
-	sit.Used = sit.Observed
-	within := remap.Plan{ID: "P-1", Moves: []remap.Move{{Node: "cn1", From: "gw1", To: "gw3"}}}
-	away := remap.Plan{ID: "P-2", Moves: []remap.Move{{Node: "cn2", From: "gw3", To: "gw4"}}}
-	for _, c := range []struct {
-		plans      []remap.Plan
-		plan, text string
-	}{{nil, "", "nodes of its gateways are better served by gw[2,4]"},
-		{[]remap.Plan{within}, "", "nodes of its gateways are better served by gw[2,4]"},
-		{[]remap.Plan{within, away}, "P-2", "move cn2 to gw4 (idle)"}} {
-		n := needs(sit, c.plans, now)[0]
-		if n.Finding != "F-1" || n.Plan != c.plan || n.Remedy.Text != c.text || len(n.Victims) != 1 ||
-			n.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 50 %" {
-			t.Errorf("with %d plans: %+v, %+v", len(c.plans), n, n.Remedy)
-		}
-	}
-}
-
-// A finding whose victims wait no more does not ask to move anybody. One whose victims have ended needs nobody, unless
-// it is a slow forwarder in use: the next job is on it.
-func TestNobodyIsMovedWhoDoesNotWait(t *testing.T) {
-	now := time.Unix(1.8e9, 0)
-	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
-		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}}})
-	was, ended := anomaly.Impact{Job: "5", CostSeconds: 9}, anomaly.Impact{Job: "4", CostSeconds: 9}
-	for name, c := range map[string]struct {
-		kind       anomaly.Kind
-		state      anomaly.State
-		victim     anomaly.Impact
-		needed     bool
-		text, key  string
-		hasElse    bool
-		wantAction remap.Action
-	}{
-		"slow, and a job waits": {anomaly.FailSlow, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
-			"move its nodes elsewhere", "p", true, api.ActPropose},
-		"slow, and it waits no more": {anomaly.FailSlow, anomaly.Confirmed, was, true,
-			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
-		"slow, and the job has ended": {anomaly.FailSlow, anomaly.Confirmed, ended, true,
-			"no job waits now; drain it to keep the next one off", "e", false, remap.ActExclude},
-		"suspect, and the job has ended": {anomaly.FailSlow, anomaly.Suspect, ended, false,
-			"look at its evidence", "n", false, api.ActLook},
-		"suspect, and it waits no more": {anomaly.FailSlow, anomaly.Suspect, was, true,
-			"look at its evidence", "n", false, api.ActLook},
-		"a storm, and a job waits": {anomaly.MetaStorm, anomaly.Confirmed, anomaly.Impact{Job: "5", Share: .5}, true,
-			"move the nodes that wait elsewhere", "p", false, api.ActPropose},
-		"a storm, and it waits no more": {anomaly.MetaStorm, anomaly.Confirmed, was,
-			true, "no job waits now: nothing to press", "", false, api.ActNothing},
-		"a storm, and the job has ended": {anomaly.MetaStorm, anomaly.Confirmed, ended,
-			false, "no job waits now: nothing to press", "", false, api.ActNothing},
-	} {
-		f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: c.kind, State: c.state, Since: now,
-			Impact: []anomaly.Impact{c.victim}}
-		sit.Findings = []anomaly.Finding{f}
-		if got := needs(sit, nil, now); (len(got) == 1) != c.needed {
-			t.Errorf("%s: %+v", name, got)
-		}
-		n := NeedOf(&f, sit, nil)
-		if r := n.Remedy; r.Text != c.text || r.Key != c.key || (r.Else != nil) != c.hasElse ||
-			r.Action != c.wantAction {
-			t.Errorf("%s: %+v", name, n.Remedy)
-		}
 	}
 }

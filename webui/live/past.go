@@ -11,6 +11,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 	"fairway/tsdb"
 	"fairway/webui/api"
@@ -90,11 +91,12 @@ func (p *past) at(ctx context.Context, s *Snapshot, at time.Time) (moment, error
 	o := api.Overview{Machine: s.Machine.Name, At: at, Banner: p.cfg.banner(),
 		LateAfter: s.Overview.LateAfter, StaleAfter: s.Overview.StaleAfter,
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
-		Todo: api.Todo{Waiting: []api.PlanRow{}, Needs: []api.Need{}}}
+		Todo: api.Todo{Waiting: []api.PlanRow{}, Needs: []advise.Card{}}}
 	m := moment{overview: o, mapping: topology.Mapping{}}
-	sit := recall(&m, s, timeline, end)
+	sit, plans := recall(&m, s, timeline, end)
 	err = p.recallJobs(ctx, &m, sit)
-	m.overview.Needs = needsThen(&m.overview, sit, end)
+	m.overview.Needs = advise.Cards(advise.Input{Situation: sit, Plans: plans, Now: end})
+	m.overview.Findings = phrased(slices.Clone(m.overview.Findings))
 	m.overview.Quiet()
 	return m, err
 }
@@ -156,9 +158,10 @@ func (p *past) newest(ctx context.Context, ids []topology.NodeID, m collector.Me
 }
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
-// what is missing. It returns the situation of that time, without its jobs.
-func recall(m *moment, now *Snapshot, past *journal.Timeline, end time.Time) *remap.Situation {
+// what is missing. It returns the situation of that time, without its jobs, and its plans, whose nodes are not at hand.
+func recall(m *moment, now *Snapshot, past *journal.Timeline, end time.Time) (*remap.Situation, []remap.Plan) {
 	o := &m.overview
+	var plans []remap.Plan
 	last := end.Add(-time.Nanosecond) // what happens at its end belongs to the next second
 	parts := remap.SituationParts{At: end, Machine: now.Machine, Load: map[topology.ForwarderID]remap.Load{},
 		Owner: map[topology.ForwarderID]topology.JobID{}}
@@ -175,6 +178,7 @@ func recall(m *moment, now *Snapshot, past *journal.Timeline, end time.Time) *re
 	} else {
 		o.Findings, parts.Excluded = past.Findings(last), past.Excluded(last)
 		for _, q := range past.Plans(last) {
+			plans = append(plans, pastPlan(q))
 			if q.State == remap.Proposed {
 				o.Waiting = append(o.Waiting, api.PlanRow{ID: q.ID, Title: q.Title, State: q.State,
 					Created: q.Created, Expires: q.Expires})
@@ -207,7 +211,21 @@ func recall(m *moment, now *Snapshot, past *journal.Timeline, end time.Time) *re
 		r.State, r.Plan, r.Clients = sit.State(r.ID), waits[r.ID], clients[r.ID]
 	}
 	setLevels(nil, o.Forwarders)
-	return sit
+	return sit, plans
+}
+
+// pastPlan is a plan with moves that say whence and where to, and no node.
+func pastPlan(q journal.PastPlan) remap.Plan {
+	p := q.Plan
+	p.Short, p.Moves = q.Title, nil
+	for _, from := range q.Touches {
+		for _, to := range q.Targets {
+			if from != to {
+				p.Moves = append(p.Moves, remap.Move{From: from, To: to})
+			}
+		}
+	}
+	return p
 }
 
 // ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before

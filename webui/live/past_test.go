@@ -8,6 +8,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 	"fairway/webui/api"
 )
@@ -51,12 +52,12 @@ func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 		newRowValues(1).fill(0, &rows[0], []collector.Sample{{Metric: collector.ReadBytes}})
 		m := moment{overview: api.Overview{At: end, Forwarders: rows}}
 		p := past{cfg: &Config{JobsAt: c.jobsAt, JobsKnown: func() bool { return true }}}
-		sit := recall(&m, now, timeline, end)
+		sit, plans := recall(&m, now, timeline, end)
 		if err := p.recallJobs(t.Context(), &m, sit); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		needs := needsThen(&m.overview, sit, end)
+		needs := advise.Cards(advise.Input{Situation: sit, Plans: plans, Now: end})
 		if len(needs) == 1 && len(needs[0].Victims) == 1 {
 			got = needs[0].Victims[0].Text
 		}

@@ -16,6 +16,7 @@ import (
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/desk"
 	"fairway/remap/journal"
 	"fairway/tsdb"
@@ -43,7 +44,9 @@ type Config struct {
 	Canary func(topology.ForwarderID) *anomaly.Canary
 	// Detectors compare forwarders; nil, or nil returned: how long clients wait is not known.
 	Detectors func() *watch.Detectors
-	Log       *slog.Logger // nil: discard
+	// Effect is what a plan under measurement has brought so far, nil: nobody measures it; nil: nobody measures any.
+	Effect func(plan string) *remap.Effect
+	Log    *slog.Logger // nil: discard
 }
 
 // How the frames of one second become one snapshot.
@@ -65,9 +68,10 @@ type Picture struct {
 
 	// What follows belongs to Run.
 	desk       *desk.Desk
-	plans      []remap.Plan // that wait for a person
-	forwarders *places      // of the newest snapshot's machine
-	compute    int          // how many compute nodes that has
+	plans      []remap.Plan // that wait for a person, are on their way, or were moved within the last minutes
+	late       lateness
+	forwarders *places // of the newest snapshot's machine
+	compute    int     // how many compute nodes that has
 }
 
 // New returns a Picture whose first snapshot is of what the board has now.
@@ -147,7 +151,59 @@ func (p *Picture) readPlans(ctx context.Context) {
 		p.log.Warn("the plans could not be read; the overview shows the last known ones", "err", err)
 		return
 	}
+	newest, err := p.desk.Plans(ctx, mostFollowed)
+	for i := range newest {
+		q := &newest[i]
+		if q.State.Final() && !q.State.Moved() || q.State == remap.Proposed ||
+			time.Since(q.Changed) > advise.Stays+followedFor {
+			continue
+		}
+		whole, err := p.desk.Plan(ctx, q.ID)
+		if err == nil {
+			plans = append(plans, whole)
+		}
+	}
+	if err != nil {
+		p.log.Warn("the plans on their way could not be read; the overview shows those that wait", "err", err)
+	}
 	p.plans = plans
+}
+
+const (
+	// mostFollowed is how many of the newest plans are looked through for those on their way.
+	mostFollowed = 64
+	// followedFor is how long before the end of its measurement a plan may have changed.
+	followedFor = 5 * time.Minute
+	// rememberLate is how long a snapshot that came late is spoken of.
+	rememberLate = 10 * time.Second
+)
+
+// lateness is the newest time that the daemon had no chance to make a snapshot when it was due.
+type lateness struct {
+	last, at time.Time
+	by       time.Duration
+}
+
+// within notes that a snapshot is made at now, and returns by how much the latest of the last seconds was late.
+func (l *lateness) within(now time.Time) time.Duration {
+	if !l.last.IsZero() {
+		if by := now.Sub(l.last) - beat; by > beat && (by >= l.by || now.Sub(l.at) > rememberLate) {
+			l.at, l.by = now, by
+		}
+	}
+	l.last = now
+	if now.Sub(l.at) > rememberLate {
+		return 0
+	}
+	return l.by
+}
+
+// CardOf is a finding's card, also where it needs nobody.
+func (s *Snapshot) CardOf(f *anomaly.Finding) advise.Card {
+	if i := slices.IndexFunc(s.Overview.Needs, func(c advise.Card) bool { return c.Finding == f.ID }); i >= 0 {
+		return s.Overview.Needs[i]
+	}
+	return advise.Of(f, s.advice)
 }
 
 // PlanRow is a plan as a line of a list.

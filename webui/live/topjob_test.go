@@ -7,6 +7,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
@@ -46,13 +47,13 @@ func TestTopJobDoesMost(t *testing.T) {
 // A slow forwarder that finished nothing in the second shown names the job that waits for it; one that is silent, has
 // a top job or whose victims wait no more stays as it is.
 func TestASlowForwarderNamesWhoWaits(t *testing.T) {
-	need := func(node topology.NodeID, share float64) api.Need {
-		return api.Need{Node: node, Victims: []api.Victim{{Job: "5", Share: share}, {Job: "6", Share: share / 2}}}
+	need := func(node topology.NodeID, share float64) advise.Card {
+		return advise.Card{Node: node, Victims: []advise.Victim{{Job: "5", Share: share}, {Job: "6", Share: share / 2}}}
 	}
 	rows := []api.ForwarderRow{{ID: "slow"}, {ID: "busy", TopJob: "1"}, {ID: "silent", State: api.StateStale},
 		{ID: "over"}, {ID: "other"}}
-	nameSufferers(rows, []api.Need{need("slow", 0.8), need("busy", 0.8), need("silent", 0.8), need("over", 0),
-		{Node: "other", Victims: []api.Victim{}}})
+	nameSufferers(rows, []advise.Card{need("slow", 0.8), need("busy", 0.8), need("silent", 0.8), need("over", 0),
+		{Node: "other", Victims: []advise.Victim{}}})
 	for i, want := range []topology.JobID{"5", "1", "", "", ""} {
 		if rows[i].TopJob != want || rows[i].TopJobShare != nil {
 			t.Errorf("%s: %q %v, want %q", rows[i].ID, rows[i].TopJob, rows[i].TopJobShare, want)

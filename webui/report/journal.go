@@ -8,6 +8,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/journal"
 )
 
@@ -101,7 +102,7 @@ func (r *Report) take(f *anomaly.Finding) (took []time.Duration) {
 	if !confirmed {
 		return took
 	}
-	s := Slow{ID: f.ID, Node: string(f.Node), Kind: f.Kind, State: f.State, Since: f.Since, Sentence: f.Sentence,
+	s := Slow{ID: f.ID, Node: string(f.Node), Kind: f.Kind, State: f.State, Since: f.Since, Sentence: advise.AtWorst(f),
 		Hurt: f.Impact, Excluded: excluded}
 	end := r.To
 	if r.Made.Before(end) {

@@ -13,7 +13,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
-	"fairway/webui/api"
+	"fairway/remap/advise"
 )
 
 var (
@@ -87,7 +87,7 @@ func spanText(seconds float64) string {
 	if d := time.Duration(seconds * float64(time.Second)); d >= 48*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
 	}
-	return api.Span(seconds) // as on the pages
+	return advise.Span(seconds) // as on the pages
 }
 
 // The charts' size in units of their view box.

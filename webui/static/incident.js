@@ -5,7 +5,7 @@ import { clock, number } from './format.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { get, getText } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
-import { remedyWords, victimLines } from './needs.js?v=__V__';
+import { helps, victimLines } from './needs.js?v=__V__';
 import { fixedRange, words } from './range.js?v=__V__';
 
 const NS = 'http://www.w3.org/2000/svg';
@@ -182,7 +182,7 @@ export class Incident {
       );
     const all = inc.series.charts,
       charts = draw(open ? all : all.slice(0, SHOWN));
-    const remedy = this.remedy(inc);
+    const remedy = !inc.plans.length && inc.action?.name !== 'look' && helps(inc);
     const suffers = h(
       'section.card',
       null,
@@ -235,12 +235,6 @@ export class Incident {
       h('div.pair', null, suffers, ...(remedy || inc.plans.length ? [moves] : [])),
       evidence,
     );
-  }
-
-  /** @param {any} inc */
-  remedy(inc) {
-    if (inc.plans.length || !inc.remedy || inc.remedy.action === 'look') return '';
-    return h('p.remedy', null, '→ ', ...remedyWords(inc.remedy));
   }
 
   /** One file that needs no network. @param {boolean} standIns without a real name */

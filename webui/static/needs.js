@@ -1,14 +1,27 @@
-// What needs you: each as a card with what is wrong, who suffers, and what to do.
+// What needs you: each incident as a card in its stage. Words, stage and action come from the server; keys are ours.
 import { h, setText } from './h.js?v=__V__';
 import { age } from './format.js?v=__V__';
 
-const words = /** @type {Record<string, string>} */ ({
-  slow: 'Slow',
-  suspect: 'Suspect',
-  silent: 'Silent',
-  neighbour: 'Neighbour',
-  'back end': 'Back end',
-  plan: 'Plan waits',
+/** A stage's tone, and its pill where that has another word. @type {Record<string, [string, string?]>} */
+const TONES = {
+  suspect: ['suspect'],
+  late: ['suspect', 'starved'],
+  slow: ['slow'],
+  hung: ['slow'],
+  dead: ['slow'],
+  unreadable: ['slow'],
+  incomplete: ['slow'],
+  moving: ['plan'],
+  measuring: ['plan', 'moved, measuring'],
+  plan: ['plan', 'plan waits'],
+  helped: ['well'],
+};
+const KEYS = /** @type {Record<string, string>} */ ({
+  approve: 'A',
+  propose: 'p',
+  exclude: 'e',
+  look: 'n',
+  open: 'n',
 });
 const MOST = 6;
 /** From so many findings on each has one line of who suffers, so that all of them are seen at once. */
@@ -16,23 +29,51 @@ const MANY = 3;
 /** How many of the plans that wait have a line where something is wrong: they have a page of their own. */
 const PLANS = 2;
 
+/** The tone of a card. @param {any} c */
+export const tone = c => TONES[c.stage]?.[0] ?? 'off';
+
+/** Its stage in a word. @param {any} c */
+export const pill = c => h(`span.pill.${tone(c)}`, null, TONES[c.stage]?.[1] ?? c.stage);
+
 /** Where what needs a person is read. @param {any} n */
 export const needAt = n =>
-  n.finding ? `/findings/${n.finding}` : n.plan ? `/plans/${n.plan}` : `/forwarders/${encodeURIComponent(n.node)}`;
+  n.finding
+    ? `/findings/${n.finding}`
+    : n.plan
+      ? `/plans/${n.plan}`
+      : n.node
+        ? `/forwarders/${encodeURIComponent(n.node)}`
+        : '/findings';
 
-/** What helps, with its keys. @param {any} r @returns {(string|HTMLElement)[]} */
-export const remedyWords = r => [
-  r.text,
-  ...(r.key ? [' ', h('kbd', null, r.key)] : []),
-  ...(r.else ? [', or ', ...remedyWords(r.else)] : []),
-];
+/** Where an action of a card is taken. @param {any} c @param {any} a */
+const actAt = (c, a) =>
+  ({
+    propose: `/propose?from=${encodeURIComponent(c.node)}`,
+    exclude: `/forwarders/${encodeURIComponent(c.node)}?act=drain`,
+    look: needAt(c),
+    doctor: c.node ? `/forwarders/${encodeURIComponent(c.node)}` : '/findings',
+  })[/** @type {'look'} */ (a.name)] ?? `/plans/${a.plan}`;
+
+/** The buttons of a card, at most one of them filled; of the past none. @param {any} c */
+export const actions = c =>
+  [c.action, ...(c.others ?? [])]
+    .filter(Boolean)
+    .map(a =>
+      h(
+        `a.button${a.filled ? '.primary' : ''}`,
+        { href: actAt(c, a), title: a.text },
+        a.label,
+        KEYS[a.name] && h('kbd', null, KEYS[a.name]),
+      ),
+    );
 
 /** What waits for a person because of a forwarder, finding or plan. @param {any} o @param {string} id */
 export const needOf = (o, id) =>
   (o?.needs ?? []).find((/** @type {any} */ n) => [n.finding, n.plan, n.node].includes(id));
 
 /** The plan that the first need waits for: `A` opens it, its forwarders are marked. @param {any} o @returns {string} */
-export const chosenPlan = o => (o?.needs ?? []).find((/** @type {any} */ n) => n.plan)?.plan ?? '';
+export const chosenPlan = o =>
+  (o?.needs ?? []).find((/** @type {any} */ n) => n.action?.name === 'approve')?.plan ?? '';
 
 /** Who waits, the ones that lose most first. @param {any[]} victims @param {number} most */
 export const victimLines = (victims, most) => [
@@ -43,11 +84,25 @@ export const victimLines = (victims, most) => [
         'div.victim',
         null,
         h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-        h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text),
+        v.job
+          ? h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text)
+          : h('span.text', null, v.text),
       ),
     ),
   victims.length > most && h('div.dim', null, `and ${victims.length - most} more`),
 ];
+
+/** What helps, with its key. @param {any} c */
+export const helps = c =>
+  c.action?.text &&
+  h(
+    'p.remedy',
+    null,
+    h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
+    c.action.text,
+    KEYS[c.action.name] && ' ',
+    KEYS[c.action.name] && h('kbd', null, KEYS[c.action.name]),
+  );
 
 /**
  * Who suffers and what helps, as facts of a page about one thing; nothing where nobody waits for a person.
@@ -57,8 +112,13 @@ export function needFacts(n) {
   /** @type {[string, HTMLElement][]} */
   const facts = [];
   if (n?.victims.length) facts.push(['suffers', h('div', null, ...victimLines(n.victims, 3))]);
-  if (n?.remedy && n.remedy.action !== 'look') facts.push(['helps', h('span', null, ...remedyWords(n.remedy))]);
+  if (n?.action?.text && n.action.name !== 'look') facts.push(['helps', helps(n)]);
   return facts;
+}
+
+/** For how long. @param {import('./app.js').App} app @param {any} n */
+export function since(app, n) {
+  return Date.parse(n.since) > 0 ? (n.plan && !n.finding ? '' : 'for ') + age(app.now() - Date.parse(n.since)) : 'never seen';
 }
 
 export class Needs {
@@ -76,10 +136,10 @@ export class Needs {
       wrong = needs.filter((/** @type {any} */ n) => n.finding).length,
       many = wrong >= MANY;
     let plans = wrong ? PLANS : MOST;
-    const shown = needs.filter((/** @type {any} */ n) => n.state !== 'plan' || plans-- > 0).slice(0, MOST);
+    const shown = needs.filter((/** @type {any} */ n) => n.stage !== 'plan' || plans-- > 0).slice(0, MOST);
     const key = JSON.stringify([
       many,
-      ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.state, n.victims.length, n.remedy?.text]),
+      ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others]),
     ]);
     if (key !== this.key) {
       this.key = key;
@@ -88,30 +148,25 @@ export class Needs {
       );
       if (needs.length > shown.length)
         this.list.append(
-          h(
-            'p',
-            null,
-            h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`),
-          ),
+          h('p', null, h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`)),
         );
     }
     if (!needs.length) return this.calm(o);
     // Numbers change in place: a button keeps the focus.
     shown.forEach((/** @type {any} */ n, /** @type {number} */ i) => {
-      const el = this.list.children[i];
-      setText(/** @type {Element} */ (el.querySelector('.what')), n.what);
-      setText(/** @type {Element} */ (el.querySelector('.for')), this.since(n));
+      const el = this.list.children[i],
+        say = (/** @type {string} */ at, /** @type {string} */ text) => {
+          const to = el.querySelector(at);
+          if (to) setText(to, text);
+        };
+      say('.what', n.sentence);
+      say('.for', since(this.app, n));
+      say('.second', n.second ?? '');
       el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
       el.querySelectorAll('.victim meter').forEach((t, k) =>
         t.setAttribute('value', String(n.victims[k]?.share ?? 0)),
       );
     });
-  }
-
-  /** @param {any} n */
-  since(n) {
-    const times = n.times > 1 ? `${n.times} times in ` : n.plan && !n.finding ? 'waits ' : 'for ';
-    return Date.parse(n.since) > 0 ? times + age(this.app.now() - Date.parse(n.since)) : 'never seen';
   }
 
   /** What was compared, when nothing is wrong. @param {any} o */
@@ -122,58 +177,19 @@ export class Needs {
 
   /** @param {any} n @param {boolean} first @param {boolean} many */
   card(n, first, many) {
-    const to = needAt(n);
-    if (n.state === 'plan' && !first)
+    const to = needAt(n),
+      head = [pill(n), h('a.id', { href: to }, n.finding ?? n.plan ?? n.node ?? ''), h('span.for.dim')];
+    if (n.stage === 'plan' && !first)
       // Of several that wait a line each, so that the list of the slow stays in sight.
-      return h(
-        'article.need.plan.brief',
-        null,
-        h('span.badge', null, words[n.state]),
-        h('a.id', { href: to }, n.plan),
-        h('span.what'),
-        h('span.for.dim'),
-      );
-    const buttons = [];
-    if (n.remedy?.plan)
-      buttons.push(
-        h(
-          'a.button.primary',
-          { href: `/plans/${n.remedy.plan}` },
-          this.app.at() ? 'Look at the plan' : 'Look at the plan, approve',
-        ),
-      );
-    else if (n.remedy?.action === 'propose' && n.node)
-      buttons.push(
-        h('a.button.primary', { href: `/propose?from=${encodeURIComponent(n.node)}` }, 'Propose a move'),
-      );
-    if (n.finding) buttons.push(h('a.button', { href: to }, 'Evidence'));
-    if (n.state === 'slow' && n.node)
-      buttons.push(h('a.button', { href: `/forwarders/${encodeURIComponent(n.node)}` }, n.node));
+      return h('article.need.plan.brief', null, head[0], head[1], h('span.what'), head[2]);
     return h(
-      `article.need.${n.state.replace(' ', '-')}${first ? '.first' : ''}`,
+      `article.need.${tone(n)}${first ? '.first' : ''}`,
       null,
-      h(
-        'div.head',
-        null,
-        h('span.badge', null, words[n.state] ?? n.state),
-        h('a.id', { href: to }, n.finding ?? n.plan ?? n.node),
-        h('span.for.dim'),
-      ),
+      h('div.head', null, ...head),
       h('a.what', { href: to }),
+      h('p.second.dim'),
       ...victimLines(n.victims, first && !many ? 3 : 1),
-      h(
-        'div.act',
-        null,
-        n.remedy
-          ? h(
-              'p.remedy',
-              null,
-              h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
-              ...remedyWords(n.remedy),
-            )
-          : null,
-        h('div.buttons', null, ...buttons),
-      ),
+      h('div.act', null, helps(n), h('div.buttons', null, ...actions(n))),
     );
   }
 }

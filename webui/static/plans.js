@@ -231,7 +231,7 @@ export async function planPage(app, id) {
     const n = needOf(app.overview, id);
     if (!n?.finding) return [];
     return [
-      ['because', h('span', null, `${n.what} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
+      ['because', h('span', null, `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
       ['suffers', h('div', null, ...victimLines(n.victims, 3))],
     ];
   }

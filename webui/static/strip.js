@@ -345,7 +345,7 @@ export class Strip {
       (/** @type {number} */ s, /** @type {any} */ r) => s + (r.peak_bytes_per_sec || 0),
       0,
     );
-    const first = o.needs?.find((/** @type {any} */ n) => n.state === 'slow' || n.state === 'silent');
+    const first = o.needs?.find((/** @type {any} */ n) => ['slow', 'hung', 'dead', 'silent'].includes(n.stage));
     this.since = first ? Date.parse(first.since) : 0;
     this.nodes = o.forwarders.map((/** @type {any} */ r) => r.id);
     if (this.reads) this.again();

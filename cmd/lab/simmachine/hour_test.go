@@ -19,8 +19,8 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/tsdb/window"
-	"fairway/webui/api"
 	"fairway/webui/live"
 )
 
@@ -173,7 +173,7 @@ func TestTheSimulatedHour(t *testing.T) {
 
 		o := h.overview().Overview
 		for _, slow := range planted {
-			at := slices.IndexFunc(o.Needs, func(n api.Need) bool { return n.Node == slow.Node() })
+			at := slices.IndexFunc(o.Needs, func(n advise.Card) bool { return n.Node == slow.Node() })
 			if at < 0 || at >= firstScreen {
 				t.Errorf("%s is number %d of %d that need somebody", slow, at+1, len(o.Needs))
 			}

@@ -131,7 +131,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, chart.Paragraphs(w, "still in use: "+chart.Clean(f.Held))...)
 	}
 	if n := screen.NeedOf(s, f.ID); n != nil && n.Plan != "" {
-		lines = append(lines, s.Bold(chart.Clip(" next: "+screen.RemedyWords(s, n.Remedy), w)))
+		lines = append(lines, s.Bold(chart.Clip(" next: "+screen.Helps(s, n), w)))
 	} else if next := screen.NextCommand(f); next != "" {
 		for _, l := range chart.Paragraphs(w, "next: "+screen.NextKey(s, f)+"   or "+next) {
 			lines = append(lines, s.Bold(l))

@@ -10,7 +10,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/webui/api"
+	"fairway/remap/advise"
 )
 
 // need is what waits for a person: what is wrong, who suffers by it, and which key does what about it.
@@ -23,16 +23,12 @@ type need struct {
 // needOn is the nth of what waits for a person, as the server lists it, in this console's keys.
 func needOn(s *screen.State, nth int) need {
 	n := &s.Shown.Needs[nth]
-	out := need{sign: signs[n.State], what: chart.Clean(n.What), tail: since(s, n),
-		victims: screen.VictimWords(n.Victims), remedy: screen.RemedyWords(s, n.Remedy)}
-	if out.sign == "" {
-		out.sign = " !"
-	}
-	return out
+	return need{sign: screen.SignOfCard(n), what: chart.Clean(n.Sentence), tail: since(s, n),
+		victims: screen.VictimWords(n.Victims), remedy: screen.Helps(s, n)}
 }
 
 // whereOf is the page of what waits.
-func whereOf(n *api.Need) screen.Address {
+func whereOf(n *advise.Card) screen.Address {
 	switch {
 	case n.Finding != "":
 		return screen.AtFinding(n.Finding)
@@ -42,17 +38,12 @@ func whereOf(n *api.Need) screen.Address {
 	return screen.AtForwarder(topology.ForwarderID(n.Node))
 }
 
-// signs are how loud the states of needs are.
-var signs = map[string]string{"suspect": "?!", "plan": "  ", "silent": " ?"}
-
 // since says for how long something waits.
-func since(s *screen.State, n *api.Need) string {
+func since(s *screen.State, n *advise.Card) string {
 	word := "for "
 	switch {
 	case n.Since.IsZero():
 		return "never seen"
-	case n.Times > 1:
-		word = fmt.Sprintf("%d times in ", n.Times)
 	case n.Finding == "" && n.Plan != "":
 		word = "waits "
 	}

@@ -11,6 +11,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/webui/api"
 )
 
@@ -27,8 +28,9 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
 	s := &screen.State{Now: then.Add(time.Hour), Past: then, Palette: chart.NewPalette(chart.NoAttributes),
 		Host: console{}}
-	s.Shown.Needs = []api.Need{{Finding: "F-0001", Node: "fwd001", State: "slow", Since: then.Add(-4 * time.Minute)},
-		{Plan: "P-000001", State: "plan", Since: then.Add(-time.Minute)}}
+	s.Shown.Needs = []advise.Card{
+		{Finding: "F-0001", Node: "fwd001", Stage: advise.Slow, Since: then.Add(-4 * time.Minute)},
+		{Plan: "P-000001", Stage: advise.Waits, Since: then.Add(-time.Minute)}}
 	for i, want := range []string{"for 4m", "waits 1m"} {
 		if got := needOn(s, i).tail; got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -51,16 +53,17 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 		}
 		for i := range 5 {
 			slow := &s.Shown.Forwarders[10*i]
-			v := api.Victim{Job: topology.JobID(fmt.Sprint(88000 + i)), App: "MACDRP", User: "gao", Nodes: 1024,
+			v := advise.Victim{Job: topology.JobID(fmt.Sprint(88000 + i)), App: "MACDRP", User: "gao", Nodes: 1024,
 				Waiting: 512, Share: 0.9, CostSeconds: 340}
 			v.Write()
-			n := api.Need{Node: slow.ID.Node(), State: "plan", What: "a plan", Plan: fmt.Sprint("P-", i), Since: now}
+			n := advise.Card{Node: slow.ID.Node(), Stage: advise.Waits, Sentence: "a plan",
+				Plan: fmt.Sprint("P-", i), Since: now}
 			if i < 3 {
 				slow.State = api.StateSlow
-				n = api.Need{Finding: fmt.Sprint("F-", i), Node: n.Node, State: "slow", Since: now,
-					What:    string(slow.ID) + " is 9.8x slow at reading and 4.4x at writing, for its load",
-					Victims: []api.Victim{v, v},
-					Remedy:  &api.Remedy{Action: remap.ActApprove, Text: "move 1024 nodes to 12 forwarders"}}
+				n = advise.Card{Finding: fmt.Sprint("F-", i), Node: n.Node, Stage: advise.Slow, Since: now,
+					Sentence: string(slow.ID) + " is 9.8x slow at reading and 4.4x at writing, for its load",
+					Victims:  []advise.Victim{v, v},
+					Action:   &advise.Action{Name: remap.ActApprove, Text: "move 1024 nodes to 12 forwarders"}}
 			}
 			s.Shown.Needs = append(s.Shown.Needs, n)
 		}

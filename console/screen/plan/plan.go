@@ -291,7 +291,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.Key(screen.ActAll)))
 	}
 	if n := screen.NeedOf(s, v.ID); n != nil && n.Finding != "" {
-		say("BECAUSE", fmt.Sprintf("%s (%s)", n.What, n.Finding))
+		say("BECAUSE", fmt.Sprintf("%s (%s)", n.Sentence, n.Finding))
 		say("SUFFERS", screen.Fitting(screen.VictimWords(n.Victims), w-12))
 	}
 	say("WHY", v.Reason)

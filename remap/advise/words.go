@@ -1,0 +1,204 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/remap"
+)
+
+// Sentence says a finding in one clause, the same on every surface in the same second.
+func Sentence(f *anomaly.Finding) string {
+	node := subject(f)
+	was := "slow"
+	switch {
+	case f.Kind == anomaly.ForwarderSilent:
+		was = "silent"
+	case hangs(f):
+		was = "hung"
+	}
+	accuses := f.Kind.Accuses()
+	switch stage := stageOf(f); {
+	case f.State == anomaly.Dismissed:
+		return fmt.Sprintf("%s: dismissed as no fault", node)
+	case stage == Cleared && accuses && confirmedAt(f).IsZero():
+		return fmt.Sprintf("%s was suspected, and is among its peers", node)
+	case stage == Cleared && accuses:
+		return fmt.Sprintf("%s was %s, now among its peers", node, was)
+	case stage == Silent:
+		return fmt.Sprintf("%s: its agent does not report", node)
+	case stage == Hung:
+		return fmt.Sprintf("%s takes requests and answers none", node)
+	case stage == Suspect:
+		return fmt.Sprintf("%s may be slow%s", node, atWhat(f))
+	case stage == Slow && f.Sentence == "":
+		return fmt.Sprintf("%s is slow%s", node, atWhat(f))
+	}
+	head, _ := clauses(f.Sentence)
+	return cmp.Or(head, node+": "+remap.KindWords(f.Kind))
+}
+
+// AtWorst is the sentence of a finding as it was at its worst, for a report of what is past.
+func AtWorst(f *anomaly.Finding) string {
+	worst := *f
+	worst.State, worst.Stage = anomaly.Confirmed, ""
+	return Sentence(&worst)
+}
+
+// subject is what a finding is about.
+func subject(f *anomaly.Finding) string {
+	if f.Node == anomaly.Everywhere {
+		return "the back end"
+	}
+	return string(f.Node)
+}
+
+// atWhat is what a node is slow at, behind the word slow.
+func atWhat(f *anomaly.Finding) string {
+	if f.Class == "" {
+		return ""
+	}
+	return " at " + anomaly.ClassWords(f.Class)
+}
+
+// clauses cuts a detector's sentence into what is so and the figures behind it.
+func clauses(text string) (head, rest string) {
+	at, skip := len(text), 0
+	for _, cut := range []string{": ", "; ", ", for its load", ", while "} {
+		if i := strings.Index(text, cut); i >= 0 && i < at {
+			at, skip = i, len(cut)
+			if cut != ": " && cut != "; " {
+				skip = len(", ")
+			}
+		}
+	}
+	return text[:at], text[min(len(text), at+skip):]
+}
+
+// Second says how much and why, behind Sentence.
+func Second(f *anomaly.Finding, now time.Time) string {
+	stage := stageOf(f)
+	if stage == Cleared {
+		return secondOfCleared(f, now)
+	}
+	var parts []string
+	if stage == Suspect {
+		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" is "))
+	} else if stage == Hung {
+		parts = append(parts, fmt.Sprintf("%.0f of its nodes wait, the oldest request for %s",
+			f.Evidence["nodes_waiting"], Span(f.Evidence["request_age"])))
+	} else if _, rest := clauses(f.Sentence); rest != "" {
+		parts = append(parts, rest)
+	}
+	if f.Times > 1 {
+		parts = append(parts, fmt.Sprintf("seen %d times", f.Times))
+	}
+	if f.State == anomaly.Excluded {
+		parts = append(parts, "drained by "+cmp.Or(f.ExcludedBy, anomaly.ByPolicy))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// secondOfCleared says how long it lasted, what it cost, and that nothing is to be done.
+func secondOfCleared(f *anomaly.Finding, now time.Time) string {
+	cost := 0.0
+	for _, i := range f.Impact {
+		cost = max(cost, i.CostSeconds)
+	}
+	text := fmt.Sprintf("over for %s; it lasted %s", Span(now.Sub(f.Changed).Seconds()),
+		Span(f.Changed.Sub(f.Since).Seconds()))
+	if cost >= 0.5 {
+		text += "; each node of its job lost " + Span(cost)
+	}
+	return text + ". No move is offered"
+}
+
+// Write makes the victim's words.
+func (v *Victim) Write() {
+	if v.Job == "" {
+		v.Text = fmt.Sprintf("%s it; jobs are not reported here", uses(v.Waiting))
+		return
+	}
+	var b strings.Builder
+	if v.App != "" {
+		fmt.Fprintf(&b, "%s (job %s)", v.App, v.Job)
+	} else {
+		fmt.Fprintf(&b, "job %s", v.Job)
+	}
+	if v.User != "" {
+		b.WriteString(" of " + v.User)
+	}
+	b.WriteString(": ")
+	switch {
+	case !v.waits():
+		b.WriteString("waits no more")
+	case v.Nodes > 0 && v.Waiting > 0:
+		verb := "wait"
+		if v.Waiting == 1 {
+			verb = "waits"
+		}
+		fmt.Fprintf(&b, "%d of %s %s %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), verb, 100*v.Share)
+	default:
+		fmt.Fprintf(&b, "waits %.0f %%", 100*v.Share)
+	}
+	if v.CostSeconds >= 0.5 {
+		b.WriteString(", each of its nodes lost " + Span(v.CostSeconds))
+	}
+	v.Text = b.String()
+}
+
+func uses(nodes int) string {
+	if nodes == 1 {
+		return "1 compute node uses"
+	}
+	return fmt.Sprintf("%d compute nodes use", nodes)
+}
+
+// Span writes seconds as people read them: 18 s, 6m12, 2h05.
+func Span(seconds float64) string {
+	s := int64(seconds + 0.5)
+	switch {
+	case s < 100:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02d", s/3600, s/60%60)
+}
+
+// Calm is what stands where no card is: what is open although it hurts nobody, how many were compared, and which is
+// the nearest to being accused; nearest may be empty.
+func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio float64) string {
+	text := "Nothing needs you"
+	var open []*anomaly.Finding
+	for i := range findings {
+		if f := &findings[i]; !over(f) && f.Kind.Accuses() {
+			open = append(open, f)
+		}
+	}
+	if len(open) == 0 {
+		text = "Nothing is slow"
+	}
+	for _, f := range open[:min(2, len(open))] {
+		text += fmt.Sprintf(". %s (%s)", Sentence(f), f.ID)
+		switch {
+		case f.ExcludedBy != "":
+			text += " and is drained"
+		case f.Owner != "":
+			text += "; " + f.Owner + " looks after it"
+		default:
+			text += "; no job waits for it"
+		}
+	}
+	if more := len(open) - 2; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	text = fmt.Sprintf("%s. %d of %s do I/O now and were compared.", text, compared, anomaly.Counted(all, "forwarder"))
+	if len(open) == 0 && nearest != "" { // a list shows it at its top, and must not seem to contradict
+		text += fmt.Sprintf(" The nearest is %s, %s.", nearest, anomaly.Times(ratio))
+	}
+	return text
+}
