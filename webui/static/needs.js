@@ -118,7 +118,8 @@ export function needFacts(n) {
 
 /** For how long. @param {import('./app.js').App} app @param {any} n */
 export function since(app, n) {
-  return Date.parse(n.since) > 0 ? (n.plan && !n.finding ? '' : 'for ') + age(app.now() - Date.parse(n.since)) : 'never seen';
+  const from = Date.parse(n.since);
+  return from > 0 ? (n.plan && !n.finding ? '' : 'for ') + age(app.now() - from) : 'never seen';
 }
 
 export class Needs {
