@@ -3,13 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -23,18 +20,6 @@ import (
 	"fairway/webui/api"
 )
 
-// validateCluster says what is wrong with the list of daemons.
-func (c *Config) validateCluster() error {
-	if err := c.Cluster.Validate(); err != nil {
-		return err
-	}
-	if addr := c.Cluster.Addr(); addr != "" && c.Listen.TLS.Certificate == "" && !local(addr) && !c.Listen.ClearText {
-		return fmt.Errorf("[[cluster.daemon]] %s: addr = %q leads beyond this host without TLS: set [listen.tls], or "+
-			"listen.clear_text = true on a network that is trusted", c.Cluster.Name, addr)
-	}
-	return nil
-}
-
 // openCluster makes this daemon's part in a cluster; joinCluster takes part. It does nothing where it is alone.
 func (d *daemon) openCluster() error {
 	c := &d.conf.Cluster
@@ -46,25 +31,11 @@ func (d *daemon) openCluster() error {
 		return fmt.Errorf("%w: cluster.secret_file: %w", program.ErrSettings, err)
 	}
 	conf := cluster.Config{Settings: *c, Dir: filepath.Join(d.conf.StateDir, "cluster"), Secret: secret, Log: d.log}
-	if d.keys != nil {
-		conf.Server = serverTLS(d.keys)
-		conf.Client = &tls.Config{MinVersion: tls.VersionTLS12}
-		if c.CAFile != "" {
-			pem, err := os.ReadFile(c.CAFile)
-			if err != nil {
-				return fmt.Errorf("%w: cluster.ca_file: %w", program.ErrSettings, err)
-			}
-			conf.Client.RootCAs = x509.NewCertPool()
-			if !conf.Client.RootCAs.AppendCertsFromPEM(pem) {
-				return fmt.Errorf("%w: cluster.ca_file: %s holds no certificate", program.ErrSettings, c.CAFile)
-			}
-		}
-	}
 	if conf.Listener, err = listenTCP(c.Addr()); err != nil {
 		return fmt.Errorf("[[cluster.daemon]] %s: addr = %q: %w", c.Name, c.Addr(), err)
 	}
-	d.cluster = cluster.New(conf)
-	return nil
+	d.cluster, err = cluster.New(conf)
+	return err
 }
 
 // together is the log that the desk's journal is kept by; nil where this daemon is alone.
@@ -76,11 +47,11 @@ func (d *daemon) together() desk.Together {
 }
 
 // joinCluster takes part, once everything is open that the other daemons' records change.
-func (d *daemon) joinCluster() error {
+func (d *daemon) joinCluster(crowd *access.Crowd) error {
 	if d.cluster == nil {
 		return nil
 	}
-	d.cluster.Serve(d.web.HTTP(access.Peer))
+	d.cluster.Serve(d.web.HTTP(access.Peer), crowd.Bound)
 	return d.cluster.Start(d.desk, jobNotes{d.jobs, d.history})
 }
 

@@ -40,8 +40,7 @@ func TestThreeDaemonsOverTLS(t *testing.T) {
 	var faces []*client.Client
 	for i, one := range list {
 		c := encrypted(t, dir)
-		c.Cluster = cluster.Settings{Name: one.Name, SecretFile: secret, CAFile: filepath.Join(dir, "ca.pem"),
-			Daemons: list}
+		c.Cluster = cluster.Settings{Name: one.Name, SecretFile: secret, Daemons: list}
 		c.Nodes = []topology.Node{{ID: "fwd1", Role: topology.Forwarder}, {ID: "fwd2", Role: topology.Forwarder}}
 		c.Desk.HealthyFloor = 0
 		if err := c.validate(); err != nil {
@@ -127,7 +126,7 @@ func TestClusterSettingsAreChecked(t *testing.T) {
 		"[cluster]\nname = \"x\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.N:1"):  {"cluster.name", "x"},
 		"[cluster]\nname = \"d0\"\n" + daemons(3, "127.0.0.N:1"):                      {"secret_file"},
 		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.1:1"): {"twice"},
-		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "10.0.0.N:1"):  {"TLS", "clear_text"},
+		"[cluster]\nca_file = \"ca.pem\"\n" + daemons(3, "127.0.0.N:1"):               {"ca_file", "take it out"},
 		"[cluster]\n" + daemons(3, "127.0.0.N:1"):                                     {"cluster.name"},
 	} {
 		_, _, err := parseConfig("f.toml", []byte(text))

@@ -185,7 +185,7 @@ func (c *Config) validate() error {
 	if err := c.Keep.validate(); err != nil {
 		return err
 	}
-	if err := c.validateCluster(); err != nil {
+	if err := c.Cluster.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	if err := c.Limits.Validate(); err != nil {
@@ -284,4 +284,7 @@ func (c *Config) forwarderAddrs() func(topology.ForwarderID) (string, bool) {
 }
 
 // Renamed returns the new name of settings that have had another one.
-func (c *Config) Renamed() map[string]string { return map[string]string{"relay": "queue"} }
+func (c *Config) Renamed() map[string]string {
+	return map[string]string{"relay": "queue",
+		"cluster.ca_file": "take it out: the daemons prove themselves to each other by cluster.secret_file"}
+}

@@ -188,10 +188,11 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.tasks.Go(func() { d.forgetOld(ctx) })
 	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
-	if err := d.joinCluster(); err != nil {
+	crowd := d.web.Crowd(connections)
+	if err := d.joinCluster(crowd); err != nil {
 		return d, err
 	}
-	d.serve(d.web.Crowd(connections))
+	d.serve(crowd)
 	if !conf.Access.anyOperator() {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+

@@ -81,7 +81,8 @@ func ReadSettings(path, fallback string) (string, []byte, error) {
 	return path, text, nil
 }
 
-// Renamed is implemented by settings that have had other names: the new name of each old one, which may be a table.
+// Renamed is implemented by settings that have had other names: the new name of each old one, which may be a table, or
+// in words what to do with one that is gone.
 type Renamed interface{ Renamed() map[string]string }
 
 // renamed returns the new name of a key that an earlier version read; empty for one that none did.
@@ -112,7 +113,9 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 	var unknown []error
 	for _, key := range meta.Undecoded() {
 		hint := fmt.Sprintf("%s lists the known ones", list)
-		if now := renamed(c, key.String()); now != "" {
+		if now := renamed(c, key.String()); strings.Contains(now, " ") {
+			hint = now
+		} else if now != "" {
 			hint = fmt.Sprintf("it is called %q now", now)
 		} else if near := nearest(key.String(), known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)

@@ -98,8 +98,11 @@ func (d *daemon) open(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.node = New(Config{Settings: d.conf, Dir: filepath.Join(d.dir, "cluster"), Secret: "secret", Listener: l,
-		Log: testLog().With("daemon", d.conf.Name), Now: func() time.Time { return time.Now().Add(d.ahead()) }})
+	if d.node, err = New(Config{Settings: d.conf, Dir: filepath.Join(d.dir, "cluster"), Secret: "secret", Listener: l,
+		Log: testLog().With("daemon", d.conf.Name),
+		Now: func() time.Time { return time.Now().Add(d.ahead()) }}); err != nil {
+		t.Fatal(err)
+	}
 	if d.desk, err = openDesk(d.journal(), d.node); err != nil {
 		t.Fatal(err)
 	}
@@ -309,18 +312,37 @@ func TestAMinorityChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAStrangerIsNotADaemon: without the secret nobody gets in.
+// TestAStrangerIsNotADaemon: without the secret nobody gets in, no daemon speaks in another one's name, a caller speaks
+// with none but whom it means to reach, and what a stranger says is shown nowhere.
 func TestAStrangerIsNotADaemon(t *testing.T) {
 	t.Parallel()
 	all := three(t)
 	all[0].open(t)
 	defer all[0].close(t)
-	d := &peers{secret: []byte("guessed"), self: func() hello { return hello{Name: "b"} },
-		known: func(string) bool { return true }, fits: func(*hello) error { return nil },
-		noted: func(string, error) {}}
-	if _, _, err := d.dial(t.Context(), all[0].conf.Addr(), forHTTP); err == nil ||
-		!strings.Contains(err.Error(), "secret") {
-		t.Errorf("a stranger gets %v", err)
+	addr, long := all[0].conf.Addr(), strings.Repeat("n", 64)
+	for _, c := range []struct{ secret, proves, says, means, err string }{
+		{"guessed", "b", "b", "a", "secret_file"},
+		{"secret", "b", "b", "c", "secret_file"}, // another daemon than is meant answers
+		{"secret", "b", "c", "a", "calls itself"},
+		{"secret", long, long, "a", "not in the list"},
+		{"secret", "a", "a", "a", "not in the list"}, // itself
+		{"secret", "b", "b", "a", ""},
+	} {
+		id, err := newIdentity(c.secret, c.proves)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &peers{identity: id, self: func() hello { return hello{Name: c.says} }, log: testLog(),
+			nameAt: func(string) string { return c.means },
+			known:  func(string) bool { return true }, fits: func(*hello) error { return nil },
+			noted: func(string, error) {}}
+		_, _, err = d.dial(t.Context(), addr, forHTTP)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v gets %v", c, err)
+		}
+	}
+	if s := all[0].node.Status(); len(s.Refused) > 0 {
+		t.Errorf("the screens say %q", s.Refused)
 	}
 }
 

@@ -28,8 +28,9 @@ func (h *httpSide) close() error {
 	return nil
 }
 
-// Serve answers what the other daemons pass on.
-func (n *Node) Serve(s *http.Server) {
+// Serve answers what the other daemons pass on. bound is what bounds the connections of every listener.
+func (n *Node) Serve(s *http.Server, bound func(net.Listener) net.Listener) {
+	n.peers.listener = bound(n.peers.listener)
 	n.http.server = s
 	n.http.client = &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 		DialContext: func(ctx context.Context, _, name string) (net.Conn, error) {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -30,10 +29,8 @@ type Config struct {
 	Secret string
 	// Listener takes the other daemons' connections; the node closes it.
 	Listener net.Listener
-	// Server and Client are for TLS between the daemons; nil: clear text.
-	Server, Client *tls.Config
-	Log            *slog.Logger
-	Now            func() time.Time // nil: time.Now
+	Log      *slog.Logger
+	Now      func() time.Time // nil: time.Now
 }
 
 func (c *Config) now() time.Time {
@@ -115,17 +112,21 @@ const (
 )
 
 // New makes a node; it takes part from Start on.
-func New(cfg Config) *Node {
+func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	id, err := newIdentity(cfg.Secret, cfg.Name)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
 	n := &Node{cfg: cfg, lead: leadership{poke: make(chan struct{}, 1), changed: make(chan struct{})},
 		trouble: trouble{refused: map[string]string{}, alone: time.Now(), log: cfg.Log}}
-	n.peers = &peers{listener: cfg.Listener, client: cfg.Client, server: cfg.Server, secret: []byte(cfg.Secret),
-		self: n.hello, known: func(name string) bool { return name != cfg.Name && cfg.of(name).Name != "" },
+	n.peers = &peers{listener: cfg.Listener, log: cfg.Log, identity: id, self: n.hello, nameAt: cfg.nameAt,
+		known: func(name string) bool { return name != cfg.Name && cfg.of(name).Name != "" },
 		fits:  n.fits,
 		noted: n.trouble.noted, raft: make(chan net.Conn), http: make(chan net.Conn), done: make(chan struct{})}
-	return n
+	return n, nil
 }
 
 // Start takes part with a desk that was opened with this node.

@@ -2,17 +2,13 @@ package cluster
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,11 +17,11 @@ import (
 	"fairway/remap/journal"
 )
 
-// Every connection between daemons begins with a hello in both directions: each proves that it has the secret, and
-// says where its journal ends, so that a daemon with another journal's history is refused before Raft hears of it.
+// Every connection between daemons is TLS in which both ends prove their names, beyond this host and on it. It begins
+// with a hello in both directions: each says where its journal ends, so that a daemon with another journal's history is
+// refused before Raft hears of it.
 
 const (
-	helloLine    = "fairway-cluster 1 "
 	maxHello     = 4 << 10
 	helloTimeout = 5 * time.Second
 )
@@ -38,13 +34,10 @@ const (
 
 // hello is what each end says of itself.
 type hello struct {
-	Name string `json:"name"`
-	Use  string `json:"use,omitempty"`
-	// Nonce and MAC prove the secret: MAC is over both nonces.
-	Nonce string       `json:"nonce,omitempty"`
-	MAC   string       `json:"mac"`
-	Head  journal.Head `json:"head"`
-	At    time.Time    `json:"at,omitzero"` // by its clock
+	Name string       `json:"name"`
+	Use  string       `json:"use,omitempty"`
+	Head journal.Head `json:"head"`
+	At   time.Time    `json:"at,omitzero"` // by its clock
 	// Founded says that its journal is the cluster's, Founder that it will be.
 	Founded bool   `json:"founded,omitempty"`
 	Founder bool   `json:"founder,omitempty"`
@@ -54,11 +47,11 @@ type hello struct {
 // peers takes and makes the connections between daemons.
 type peers struct {
 	listener net.Listener
-	client   *tls.Config // nil: clear text
-	server   *tls.Config
-	secret   []byte
+	log      *slog.Logger
+	identity *identity
 	self     func() hello
 	known    func(name string) bool
+	nameAt   func(address string) string // the daemon that is listed there
 	// fits says why another daemon's journal does not fit this one; nil where it does.
 	fits  func(h *hello) error
 	noted func(name string, err error)
@@ -127,13 +120,12 @@ func (d *peers) run() {
 	}
 }
 
-// welcome hears who has come and hands the connection on.
-func (d *peers) welcome(c net.Conn) {
-	if d.server != nil {
-		c = tls.Server(c, d.server)
-	}
+// welcome hears who has come and hands the connection on. Of one that proves nothing no word is shown: it is logged.
+func (d *peers) welcome(raw net.Conn) {
+	c := d.identity.server(raw)
 	use, err := d.answer(c)
 	if err != nil {
+		d.log.Warn("a connection to the cluster's port was refused", "from", raw.RemoteAddr().String(), "err", err)
 		c.Close()
 		return
 	}
@@ -148,21 +140,12 @@ func (d *peers) welcome(c net.Conn) {
 	}
 }
 
-func (d *peers) mac(words ...string) string {
-	h := hmac.New(sha256.New, d.secret)
-	h.Write([]byte(strings.Join(words, "\n")))
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func nonce() string { return rand.Text() }
-
 // answer is the hello of the end that was called.
-func (d *peers) answer(c net.Conn) (use string, err error) {
+func (d *peers) answer(c *tls.Conn) (use string, err error) {
 	if err := c.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
-	mine := nonce()
-	if _, err := io.WriteString(c, helloLine+mine+"\n"); err != nil {
+	if err := c.Handshake(); err != nil {
 		return "", err
 	}
 	var h hello
@@ -170,15 +153,8 @@ func (d *peers) answer(c net.Conn) (use string, err error) {
 		return "", err
 	}
 	back := d.self()
-	if !hmac.Equal([]byte(h.MAC), []byte(d.mac("call", mine, h.Nonce, h.Name, h.Use))) {
-		back = hello{Name: back.Name, Refused: "the secrets differ (cluster.secret_file)"}
-		err = errors.New(back.Refused)
-	} else {
-		back.MAC = d.mac("answer", h.Nonce, mine, back.Name)
-		err = d.judge(&h)
-		if err != nil {
-			back.Refused = err.Error()
-		}
+	if err = d.judge(c, &h); err != nil {
+		back.Refused = err.Error()
 	}
 	if werr := writeHello(c, &back); err == nil {
 		err = werr
@@ -189,23 +165,30 @@ func (d *peers) answer(c net.Conn) (use string, err error) {
 	return h.Use, err
 }
 
-// judge says why another daemon, which has proved the secret, is refused; nil where it is not.
-func (d *peers) judge(h *hello) error {
-	err := fmt.Errorf("%q is not in the list of daemons here", h.Name)
-	if d.known(h.Name) {
-		err = d.fits(h)
+// judge says why another daemon, which has proved its name, is refused; nil where it is not.
+func (d *peers) judge(c *tls.Conn, h *hello) error {
+	name, err := nameOf(c)
+	switch {
+	case err != nil:
+		return err
+	case name != h.Name:
+		return fmt.Errorf("%q calls itself %q", name, h.Name)
+	case !d.known(name):
+		return fmt.Errorf("%q is not in the list of daemons here", name)
 	}
-	d.noted(h.Name, err)
+	err = d.fits(h)
+	d.noted(name, err)
 	return err
 }
 
 // dial is the hello of the end that calls.
 func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, back hello, err error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	name := d.nameAt(address)
+	failed := func(err error) error { return fmt.Errorf("daemon %s at %s: %w", name, address, err) }
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, back, err
 	}
-	raw := c
 	defer func() {
 		if err != nil {
 			raw.Close()
@@ -215,44 +198,30 @@ func (d *peers) dial(ctx context.Context, address, use string) (_ net.Conn, back
 	if at, ok := ctx.Deadline(); ok && at.Before(deadline) {
 		deadline = at
 	}
-	if err := c.SetDeadline(deadline); err != nil {
+	if err := raw.SetDeadline(deadline); err != nil {
 		return nil, back, err
 	}
-	if d.client != nil {
-		conf := d.client.Clone()
-		if host, _, err := net.SplitHostPort(address); err == nil && conf.ServerName == "" {
-			conf.ServerName = host
-		}
-		c = tls.Client(c, conf)
-	}
-	line, err := readLine(c)
-	if err != nil {
-		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
-	}
-	theirs, ok := strings.CutPrefix(line, helloLine)
-	if !ok {
-		return nil, back, fmt.Errorf("daemon at %s: %.40q is not a fairway daemon's hello", address, line)
+	c := d.identity.client(raw, name)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, back, failed(fmt.Errorf("%w (cluster.secret_file must be the same everywhere, and all daemons of "+
+			"one version)", err))
 	}
 	h := d.self()
-	h.Use, h.Nonce = use, nonce()
-	h.MAC = d.mac("call", theirs, h.Nonce, h.Name, h.Use)
+	h.Use = use
 	if err := writeHello(c, &h); err != nil {
-		return nil, back, err
+		return nil, back, failed(err)
 	}
 	if err := readHello(c, &back); err != nil {
-		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
+		return nil, back, failed(err)
 	}
-	switch {
-	case back.Refused != "" && d.known(back.Name):
-		err = fmt.Errorf("%s refuses this daemon: %s", back.Name, back.Refused)
-		d.noted(back.Name, err)
-	case !hmac.Equal([]byte(back.MAC), []byte(d.mac("answer", h.Nonce, theirs, back.Name))):
-		err = errors.New("the secrets differ (cluster.secret_file)")
-	default:
-		err = d.judge(&back)
+	if back.Refused != "" {
+		err = fmt.Errorf("%s refuses this daemon: %s", name, back.Refused)
+		d.noted(name, err)
+	} else {
+		err = d.judge(c, &back)
 	}
 	if err != nil {
-		return nil, back, fmt.Errorf("daemon at %s: %w", address, err)
+		return nil, back, failed(err)
 	}
 	return c, back, c.SetDeadline(time.Time{})
 }

@@ -18,7 +18,6 @@ import (
 type Settings struct {
 	Name       string   `toml:"name" help:"This daemon's name in the list; empty: it is alone."`
 	SecretFile string   `toml:"secret_file" help:"File (0600) with the secret that the daemons share; fairwayd token."`
-	CAFile     string   `toml:"ca_file" help:"Certificates (PEM) to trust for the others' TLS; empty: the system's."`
 	Daemons    []Daemon `toml:"daemon" help:"All daemons, the same in each file. The first one's journal begins."`
 }
 
@@ -77,6 +76,16 @@ func (s *Settings) of(name string) (d Daemon) {
 		}
 	}
 	return d
+}
+
+// nameAt is the daemon that is listed at an address.
+func (s *Settings) nameAt(address string) string {
+	for _, one := range s.Daemons {
+		if one.Addr == address {
+			return one.Name
+		}
+	}
+	return ""
 }
 
 // founder says whether this daemon's journal is what the cluster's begins with.

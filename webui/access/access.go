@@ -165,7 +165,7 @@ func groupID(name string) (uint32, error) {
 func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 	w := Caller{Remote: r.RemoteAddr}
 	if d == Peer {
-		return passedOn(r)
+		return id.passedOn(r)
 	}
 	if d == UnixSocket {
 		w.Remote = "unix"
@@ -230,16 +230,24 @@ func (id *identities) byPeer(w Caller, r *http.Request) (Caller, error) {
 		return w, nil
 	}
 	for _, g := range append(p.groups, p.gid) {
-		role, ok := id.groups[g]
-		more := !w.Role.Includes(role)
-		if role == RoleScheduler {
-			more = !w.Role.Includes(remap.Operator)
-		}
-		if ok && more {
+		if role, ok := id.groups[g]; ok && moreRole(w.Role, role) {
 			w.Role = role
 		}
 	}
 	return w, nil
+}
+
+// moreRole says that role allows what has does not.
+func moreRole(has, role remap.Role) bool {
+	switch role {
+	case "", has:
+		return false
+	case RoleScheduler:
+		return !has.Includes(remap.Operator)
+	case RoleAgent, RoleJoin:
+		return true
+	}
+	return !has.Includes(role)
 }
 
 func userName(uid uint32) string {

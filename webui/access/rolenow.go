@@ -57,7 +57,7 @@ func (a *Config) unixRole(name string) (role remap.Role, known bool) {
 		if err != nil {
 			return "", false
 		}
-		if slices.Contains(ids, gid) && !role.Includes(gives) {
+		if slices.Contains(ids, gid) && moreRole(role, gives) {
 			role = gives
 		}
 	}

@@ -37,9 +37,9 @@ type site struct {
 	longest time.Duration // from a leader's death to the next
 }
 
-// newSite writes the configurations of three daemons, with more, and of [cluster] with further lines; reach says at
-// which address daemon i reaches daemon j, and is given where j listens.
-func newSite(t *testing.T, more string, reach func(i, j int, listens string) string, cluster ...string) *site {
+// newSite writes the configurations of three daemons, with more; reach says at which address daemon i reaches daemon j,
+// and is given where j listens.
+func newSite(t *testing.T, more string, reach func(i, j int, listens string) string) *site {
 	t.Helper()
 	s := &site{t: t}
 	var listens [3]string
@@ -50,8 +50,7 @@ func newSite(t *testing.T, more string, reach func(i, j int, listens string) str
 	for i := range listens {
 		secret := filepath.Join(t.TempDir(), "secret")
 		write(t, secret, "a-secret-of-three-daemons-in-a-test\n")
-		text := fmt.Sprintf("%s\n[cluster]\nname = \"d%d\"\nsecret_file = %q\n%s\n", more, i, secret,
-			strings.Join(cluster, "\n"))
+		text := fmt.Sprintf("%s\n[cluster]\nname = \"d%d\"\nsecret_file = %q\n", more, i, secret)
 		for j, at := range listens {
 			if i != j && reach != nil {
 				at = reach(i, j, at)

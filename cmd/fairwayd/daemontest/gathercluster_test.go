@@ -65,8 +65,7 @@ func TestAGathererBeforeSeveralDaemonsOverTLS(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, nodeSecret)
 	three := newSite(t, fmt.Sprintf("[access]\nanonymous = \"viewer\"\n[access.enrolment]\nsecret_file = %q\n"+
-		"[listen.tls]\ncertificate = %q\nkey = %q\n", secret, certificate, key), nil,
-		fmt.Sprintf("ca_file = %q", certificate))
+		"[listen.tls]\ncertificate = %q\nkey = %q\n", secret, certificate, key), nil)
 	three.start()
 	first := three.leader()
 	urls := ""
