@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"fairway/collector/stream"
@@ -48,8 +49,8 @@ func startTBF(ctx context.Context, c *Config, log *slog.Logger) (keep stream.Ord
 	if c.TBF.RPCsPerSecond == 0 {
 		return nil, func() {}
 	}
-	k := tbf.NewKeeper(tbf.Runner{Server: tbf.Server{RPCsPerSec: c.TBF.RPCsPerSecond, Partitions: c.TBF.Partitions}},
-		log)
+	k := tbf.NewKeeper(tbf.Runner{Server: tbf.Server{RPCsPerSec: c.TBF.RPCsPerSecond, Partitions: c.TBF.Partitions},
+		Journal: filepath.Join(c.Spool.Dir, "tbf-switched-on")}, log)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); k.Run(ctx) }()

@@ -17,18 +17,19 @@ value=${2#*=}
 case "$1 $2" in
 "get_param ost.OSS.ost_io.nrs_policies")
 	state=stopped; [ -e on ] && state=started
-	printf 'regular_requests:\n  - name: tbf\n    state: %s\nhigh_priority_requests:\n' $state ;;
+	printf 'regular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n\n'
+	printf '  - name: tbf jobid\n    state: %s\nhigh_priority_requests:\n' $state ;;
 "get_param ost.OSS.ost_io.nrs_tbf_rule")
-	echo regular_requests:; echo CPT 0:; cat rules; echo "default {*} 10000, ref 0" ;;
+	echo regular_requests:; echo CPT 0:; cat rules; echo "default * 10000, ref 3" ;;
 "set_param ost.OSS.ost_io.nrs_policies=tbf jobid") touch on ;;
 "set_param ost.OSS.ost_io.nrs_policies=fifo") rm on ;;
 "set_param ost.OSS.ost_io.nrs_tbf_rule="*)
 	set -- $value
 	case $1 in
 	start) ! grep -q "^$2 " rules || exit 17
-		job=${3#jobid=}; echo "$2 $job ${4#rate=}, ref 0" >>rules ;;
+		echo "$2 $3 ${4#rate=}, ref 0" >>rules ;;
 	change) grep -q "^$2 " rules || exit 2
-		sed -i "s/^\($2 {.*}\) .*/\1 ${3#rate=}, ref 0/" rules ;;
+		sed -i "s/^\($2 .*}\) .*/\1 ${3#rate=}, ref 0/" rules ;;
 	stop) grep -q "^$2 " rules || exit 2
 		sed -i "/^$2 /d" rules ;;
 	esac ;;
@@ -45,6 +46,7 @@ func TestSharesOfAnObjectServer(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	c := defaultConfig()
+	c.Spool.Dir = t.TempDir()
 	c.Node, c.Role, c.TBF = "oss1", "storage", TBF{RPCsPerSecond: 4000, Partitions: 2}
 	if err := c.validate(); err != nil {
 		t.Fatal(err)
@@ -58,10 +60,10 @@ func TestSharesOfAnObjectServer(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ jobs, want string }{
-		{`{"job":"71","size":3},{"job":"72","size":1}`, "fw_71 {71} 1500, ref 0\nfw_72 {72} 500, ref 0"},
-		{`{"job":"72","size":1},{"job":"73","size":1}`, "fw_72 {72} 1000, ref 0\nfw_73 {73} 1000, ref 0"},
+		{`{"job":"71","size":3},{"job":"72","size":1}`, "fw_71 jobid={71} 1500, ref 0\nfw_72 jobid={72} 500, ref 0"},
+		{`{"job":"72","size":1},{"job":"73","size":1}`, "fw_72 jobid={72} 1000, ref 0\nfw_73 jobid={73} 1000, ref 0"},
 		{``, ""},
-		{`{"job":"74","size":1}`, "fw_74 {74} 2000, ref 0"},
+		{`{"job":"74","size":1}`, "fw_74 jobid={74} 2000, ref 0"},
 	} {
 		body := `{"policy":"size-fair","idle":"inside","lease_seconds":120,"jobs":[` + step.jobs + `]}`
 		if _, err := keep(t.Context(), wire.Order{ID: "share/1", Kind: wire.OrderShare,

@@ -72,7 +72,7 @@ func TestKeeperReadsBack(t *testing.T) {
 		synctest.Wait()
 		deaf = true
 		if err := k.Keep(t.Context(), map[string]float64{"1": 1}, 0); err == nil ||
-			!strings.Contains(err.Error(), "still lacks 2") {
+			!strings.Contains(err.Error(), "still lacks 1") {
 			t.Errorf("a server that ignores commands: %v", err)
 		}
 		deaf, l.fail = false, l.calls+1

@@ -18,6 +18,8 @@ import (
 type lctl struct {
 	mu    sync.Mutex
 	tbf   bool
+	other string // another policy that the site has put in force
+	old   bool   // it writes as Lustre 2.12 does, else as 2.18
 	rules map[string]Rule
 	calls int
 	fail  int            // the call that fails; 0: none
@@ -50,12 +52,12 @@ func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
 		state := map[bool]string{true: "started", false: "stopped"}
 		return fmt.Appendf(nil,
 			"regular_requests:\n  - name: fifo\n    state: started\n    fallback: yes\n\n  - name: tbf\n    state: "+
-				"%s\n    fallback: no\nhigh_priority_requests:\n  - name: tbf\n    state: %s\n", state[l.tbf],
-			state[!l.tbf]), nil
+				"%s\n    fallback: no\n%shigh_priority_requests:\n  - name: tbf\n    state: %s\n", state[l.tbf],
+			l.other, state[!l.tbf]), nil
 	case argv[1] == "get_param":
 		out := "regular_requests:\nCPT 0:\n"
 		for _, name := range slices.Sorted(maps.Keys(l.rules)) {
-			out += fmt.Sprintf("%s {%s} %d, ref 0\n", name, l.rules[name].JobID, l.rules[name].Rate)
+			out += l.line(name)
 		}
 		return []byte(out + "high_priority_requests:\n"), nil
 	case param == "nrs_policies":
@@ -65,6 +67,20 @@ func (l *lctl) run(_ context.Context, argv ...string) ([]byte, error) {
 		return nil, nil
 	}
 	return nil, l.change(strings.Fields(value))
+}
+
+// line is how a rule is listed.
+func (l *lctl) line(name string) string {
+	switch r := l.rules[name]; {
+	case l.old:
+		return fmt.Sprintf("%s {%s} %d\n", name, r.JobID, r.Rate)
+	case name == "default":
+		return fmt.Sprintf("%s * %d, ref 3\n", name, r.Rate)
+	case strings.Contains(r.JobID, "="):
+		return fmt.Sprintf("%s %s %d, ref 0\n", name, r.JobID, r.Rate)
+	default:
+		return fmt.Sprintf("%s jobid={%s} %d, ref 1\n", name, r.JobID, r.Rate)
+	}
 }
 
 // change carries out start NAME jobid={ID} rate=N, change NAME rate=N and stop NAME, as Lustre does.
@@ -89,7 +105,12 @@ func (l *lctl) change(words []string) error {
 }
 
 func TestRunner(t *testing.T) {
-	l := &lctl{}
+	for _, old := range []bool{false, true} {
+		testRunner(t, &lctl{old: old})
+	}
+}
+
+func testRunner(t *testing.T, l *lctl) {
 	r := Runner{Server: Server{RPCsPerSec: 1000}, Run: l.run}
 	apply := func(commands int, shares map[string]float64, want map[string]Rule) {
 		t.Helper()
@@ -118,6 +139,66 @@ func TestRunner(t *testing.T) {
 	apply(2, nil, map[string]Rule{"default": def, "site": {"cp.*", 5}})
 	delete(l.rules, "site")
 	apply(1, nil, nil)
+}
+
+// TestWhatIsTheSitesStays: a keeper that begins and ends beside a site's own rules, its own filter or another policy
+// takes away what has our names alone, also where an earlier agent of ours has left it.
+func TestWhatIsTheSitesStays(t *testing.T) {
+	def := Rule{"*", 10000}
+	site := map[string]Rule{"default": def, "site": {"4713", 50}, "nodes": {"nid={10.7.0.[1-9]@tcp}&jobid={a b}", 7}}
+	for name, c := range map[string]struct {
+		l    *lctl
+		want map[string]Rule
+	}{
+		"rules":            {&lctl{tbf: true, rules: maps.Clone(site)}, site},
+		"rules and ours":   {&lctl{tbf: true, rules: maps.Clone(site)}, site},
+		"a filter alone":   {&lctl{tbf: true, rules: map[string]Rule{"default": def}}, map[string]Rule{"default": def}},
+		"rules of 2.12":    {&lctl{tbf: true, old: true, rules: map[string]Rule{"default": def, "s": {"4", 5}}}, nil},
+		"another policy":   {&lctl{other: "  - name: crrn\n    state: started\n"}, nil},
+		"rules by address": {&lctl{other: "  - name: tbf nid\n    state: started\n"}, nil},
+	} {
+		if c.want == nil {
+			c.want = maps.Clone(c.l.rules)
+		}
+		if name == "rules and ours" {
+			c.l.rules["fw_7"] = Rule{"7", 5}
+		}
+		on := c.l.tbf
+		r := Runner{Server: Server{RPCsPerSec: 1000}, Run: c.l.run, Journal: filepath.Join(t.TempDir(), "on")}
+		_, err := r.Apply(t.Context(), nil)
+		if !maps.Equal(c.l.rules, c.want) || c.l.tbf != on {
+			t.Errorf("%s: the filter is on: %t, with %v, %v", name, c.l.tbf, c.l.rules, err)
+		}
+		_, err = r.Apply(t.Context(), map[string]float64{"9": .5})
+		if _, ours := c.l.rules["fw_9"]; ours != (c.l.other == "") || (err == nil) != ours {
+			t.Errorf("%s: a share: %v, %v", name, c.l.rules, err)
+		}
+		if _, err = r.Apply(t.Context(), nil); !maps.Equal(c.l.rules, c.want) || c.l.tbf != on {
+			t.Errorf("%s: in the end the filter is on: %t, with %v, %v", name, c.l.tbf, c.l.rules, err)
+		}
+	}
+	// What another agent of ours has switched on, this one switches off: the journal says so.
+	l, journal := &lctl{}, filepath.Join(t.TempDir(), "state", "on")
+	for _, shares := range []map[string]float64{{"1": 1}, nil} {
+		r := Runner{Server: Server{RPCsPerSec: 1000}, Run: l.run, Journal: journal}
+		if _, err := r.Apply(t.Context(), shares); err != nil || l.tbf != (shares != nil) {
+			t.Errorf("shares %v: %t, %v", shares, l.tbf, err)
+		}
+	}
+	if _, err := os.Stat(journal); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the journal is left: %v", err)
+	}
+}
+
+// TestNothingUnderstood: a list in which no line is a rule stops everything.
+func TestNothingUnderstood(t *testing.T) {
+	for _, text := range []string{"",
+		"regular_requests:\nCPT 0:\nhigh_priority_requests:\nCPT 0:\ndefault * 1, ref 0\n",
+		"regular_requests:\nCPT 0:\nrule fw_1 is jobid 1 at rate one\n"} {
+		if rules, err := Rules(text); err == nil {
+			t.Errorf("%q gave %v", text, rules)
+		}
+	}
 }
 
 // Cut off between any two commands, it ends where it was to end when it is run again.

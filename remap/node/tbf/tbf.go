@@ -32,8 +32,8 @@ type Server struct {
 
 // Rule holds the requests of a job, as the clients' jobid_var names it, to a rate.
 type Rule struct {
-	JobID string
-	Rate  int // RPC/s in each partition
+	JobID string // of a site's rule whatever it matches
+	Rate  int    // RPC/s in each partition
 }
 
 // The bounds of Lustre: rule names have at most 15 characters, rates at most 65535.
@@ -122,9 +122,9 @@ func (s Server) get(param string) []string { return []string{"lctl", "get_param"
 
 func (s Server) param(name string) string { return cmp.Or(s.Service, "ost.OSS.ost_io") + "." + name }
 
-// Rules reads what `lctl get_param ost.OSS.ost_io.nrs_tbf_rule` prints: the rules of the regular
-// requests, by name. Each partition lists all rules; where they differ the first one counts, and the
-// next write brings them together.
+// Rules reads what `lctl get_param ost.OSS.ost_io.nrs_tbf_rule` prints: the rules of the regular requests, by name.
+// Each partition lists all rules; where they differ the first one counts, and the next write brings them together. A
+// list without a rule is an error: while the filter is in force the default one is always there.
 func Rules(text string) (map[string]Rule, error) {
 	rules := map[string]Rule{}
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -133,19 +133,47 @@ func Rules(text string) (map[string]Rule, error) {
 		if line == "high_priority_requests:" {
 			break
 		}
-		name, rest, found := strings.Cut(line, " {")
-		if !found || strings.Contains(name, "=") {
+		if line == "" || strings.HasSuffix(line, ":") || strings.HasSuffix(line, "=") {
 			continue // a heading
 		}
-		job, rest, found := strings.Cut(rest, "} ")
-		number, _, comma := strings.Cut(rest, ",")
-		rate, err := strconv.Atoi(strings.TrimSpace(number))
-		if !found || !comma || err != nil {
-			return nil, fmt.Errorf("line %d: %.80q is not a rule (NAME {JOBID} RATE, ref N)", n, line)
+		name, rule, err := parseRule(line)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		if _, known := rules[name]; !known {
-			rules[name] = Rule{job, rate}
+			rules[name] = rule
 		}
 	}
-	return rules, lines.Err()
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(rules) == 0 {
+		return nil, fmt.Errorf("no rule in %.200q, and the default one is always there", text)
+	}
+	return rules, nil
+}
+
+// parseRule reads NAME WHAT RATE[, ref N]. WHAT is {JOB} up to Lustre 2.12 and jobid={JOB} later; of a site's rules it
+// may be anything, and stays as it is.
+func parseRule(line string) (name string, rule Rule, err error) {
+	text, _, _ := strings.Cut(line, ", ref ")
+	f := strings.Fields(text)
+	rate := -1
+	if len(f) > 2 {
+		if rate, err = strconv.Atoi(f[len(f)-1]); err != nil {
+			rate = -1
+		}
+	}
+	what := ""
+	if rate >= 0 {
+		what = strings.Join(f[1:len(f)-1], " ")
+	}
+	if what == "" || strings.Count(what, "{") != strings.Count(what, "}") {
+		return "", Rule{}, fmt.Errorf("%.80q is not a rule (NAME WHAT RATE, ref N)", line)
+	}
+	list, isList := strings.CutPrefix(strings.TrimPrefix(what, "jobid="), "{")
+	if job, ends := strings.CutSuffix(list, "}"); isList && ends && !strings.ContainsAny(job, "{} ") {
+		what = job
+	}
+	return f[0], Rule{what, rate}, nil
 }

@@ -90,7 +90,8 @@ func TestRulesAreReadBack(t *testing.T) {
 	// The site's own rules stay as they are.
 	s := Server{RPCsPerSec: 2000}
 	golden(t, "readback", s.Commands(have, rates(t, s, map[string]float64{"1000": .5, "1001": .5})))
-	for _, bad := range []string{"fw_1 {1 5, ref 0", "fw_1 {1} x, ref 0", "fw_1 {1} 5"} {
+	for _, bad := range []string{"fw_1 {1 5, ref 0", "fw_1 {1} x, ref 0",
+		"fw_1 5", "fw_1 {1} -5, ref 1", "something else"} {
 		if r, err := Rules("CPT 0:\n" + bad); err == nil || !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%q gave %v, %v", bad, r, err)
 		}
