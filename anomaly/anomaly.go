@@ -117,7 +117,8 @@ type Impact struct {
 	Job topology.JobID `json:"job"`
 	// Share is the part of its nodes' time that the job loses by the node's slowness, 0..1.
 	Share float64 `json:"share"`
-	// CostSeconds is what the job has lost by it so far: Share, added up over the seconds.
+	// CostSeconds is what the job has lost by it so far: Share, added up over the seconds. In a verdict it is what was
+	// lost before this second and not counted then: of requests that were found to hang.
 	CostSeconds float64 `json:"cost_seconds,omitempty"`
 }
 

@@ -354,7 +354,7 @@ func (k *track) hurt(now time.Time, impact []Impact) {
 		}
 		o := &k.Impact[at]
 		o.Share = max(o.Share, i.Share)
-		o.CostSeconds = k.costs[i.Job] + o.Share
+		o.CostSeconds = max(o.CostSeconds, k.costs[i.Job]+i.Share+i.CostSeconds)
 	}
 	for _, i := range before {
 		if i.CostSeconds >= 0.5 && !slices.ContainsFunc(k.Impact, func(o Impact) bool { return o.Job == i.Job }) {

@@ -110,13 +110,7 @@ func (d *Detectors) lostBehind(v *anomaly.Verdict, gateway topology.NodeID) {
 	}
 	ratios := d.backEnds.Ratio(v.Node)
 	for job, j := range sums.jobs {
-		seconds := 0.0
-		for c, r := range ratios {
-			if r > 1 {
-				seconds += j.took[c] * (1 - 1/r)
-			}
-		}
-		if share := min(1, seconds/float64(j.nodes)); share >= leastShare {
+		if share := j.lost(ratios); share >= leastShare {
 			v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
 		}
 	}

@@ -17,14 +17,14 @@ type clients struct {
 	jobsAt time.Time // when the detectors last got the jobs
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
-	lost   map[topology.NodeID]map[topology.JobID]float64 // smoothed waiting by slow node and job
-	full   full                                           // forwarders at their peak
-	links  links                                          // to forwarders that report their own execution times
+	lost   map[topology.NodeID]*losses // by slow node
+	full   full                        // forwarders at their peak
+	links  links                       // to forwarders that report their own execution times
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.
 type clientSums struct {
-	ops, took [3]float64 // by failslow.Class: operations, and seconds of all of them together
+	ops, took [3]float64 // by failslow.Class: operations that ended, and seconds of all of them together
 	bytes     [3]float64 // that they moved
 	waits     waits
 	// Packets on the way between the forwarder and its clients, and those of them that were lost.
@@ -34,9 +34,11 @@ type clientSums struct {
 
 // jobSums are one job's nodes behind one forwarder.
 type jobSums struct {
-	took  [3]float64
+	took  [3]float64 // seconds waited in this second, by failslow.Class
 	bytes float64
 	nodes float64 // of one that uses several forwarders its part here
+	// stuck are those of the nodes with a request that is not answered, oldest the ages of these together, seconds.
+	stuck, oldest float64
 }
 
 // sumClients adds up the compute nodes' seconds by the forwarder that each of them uses.
@@ -81,11 +83,9 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 		c.packets += packets
 		c.lost += loss * packets
 	}
-	var took [3]float64
 	for i, m := range classOf {
 		c.bytes[i] += valueOr(f, m.bytes, 0)
 		if ops, t, ok := spent(f.Samples, m.ops, m.client); ok {
-			took[i] = t
 			if alone[i] {
 				continue
 			}
@@ -93,7 +93,7 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 			c.took[i] += t
 		}
 	}
-	c.addJobs(f, took, 1)
+	c.addJobs(f, 1)
 }
 
 // shortestExec is the mean of a class whose operations waited less than the others', by chance, seconds.
@@ -117,17 +117,12 @@ func (c *clientSums) execOf(class failslow.Class, threads float64) float64 {
 // addPart takes the second of a compute node that spreads its traffic over several forwarders. Its times say nothing of
 // any one of them; its jobs wait here by its part.
 func (c *clientSums) addPart(f *collector.Frame, part float64) {
-	var took [3]float64
-	for i, m := range classOf {
-		if _, t, ok := spent(f.Samples, m.ops, m.client); ok {
-			took[i] = t
-		}
-	}
-	c.addJobs(f, took, part)
+	c.addJobs(f, part)
 }
 
-// addJobs adds a part of what a node's jobs waited; took is of all of them together.
-func (c *clientSums) addJobs(f *collector.Frame, took [3]float64, part float64) {
+// addJobs adds a part of what a node's jobs waited.
+func (c *clientSums) addJobs(f *collector.Frame, part float64) {
+	ofNode, _ := collector.WaitingOf(f.Samples)
 	for k := range f.Jobs {
 		j := &f.Jobs[k]
 		job := c.jobs[j.Job]
@@ -139,12 +134,19 @@ func (c *clientSums) addJobs(f *collector.Frame, took [3]float64, part float64) 
 		read, _ := collector.SampleOf(j.Samples, collector.ReadBytes)
 		write, _ := collector.SampleOf(j.Samples, collector.WriteBytes)
 		job.bytes += part * (read + write)
-		for i, m := range classOf {
-			if _, t, ok := spent(j.Samples, m.ops, m.client); ok {
-				job.took[i] += part * t
-			} else {
-				job.took[i] += part * took[i] * shareOf(f.Jobs, k, m.bytes)
+		w, known := collector.WaitingOf(j.Samples)
+		if !known {
+			w = ofNode
+		}
+		for i, t := range w.ByClass() {
+			if !known {
+				t *= shareOf(f.Jobs, k, classOf[i].bytes)
 			}
+			job.took[i] += part * t
+		}
+		if w.Stuck() && (known || len(f.Jobs) == 1) {
+			job.stuck += part
+			job.oldest += part * w.Oldest
 		}
 	}
 }
@@ -182,49 +184,99 @@ const smooth = 0.1
 // leastShare is the smallest share of its nodes' time for which a job is named; less would read as 0 %.
 const leastShare = 0.005
 
-// addImpact lists the jobs that wait for a slow node, with the share of their nodes' time that they lose: the
-// operations' time beyond what the peers take.
-func (d *Detectors) addImpact(v *anomaly.Verdict) {
+// losses are what jobs lose by one node that is accused, 0..1 of their nodes' time.
+type losses struct {
+	at time.Time // of the second that was taken last
+	of map[topology.JobID]loss
+}
+
+// loss is what one job loses. Means of requests that ended are smoothed; requests without an answer are a fact.
+type loss struct {
+	share float64
+	stuck bool // in the newest second
+	// before are the seconds that what hangs had waited when it was noticed.
+	before float64
+}
+
+// take smooths what a job lost in a second. The smoothed second is what it lost while nothing hung; where something
+// begins or ceases to hang the second counts as it is, so that all seconds together are what was lost.
+func (l loss) take(share float64, j *jobSums) loss {
+	stuck := j.stuck > 0
+	switch {
+	case stuck && !l.stuck:
+		l.before = j.oldest / j.nodes
+		l.share = share
+	case stuck, l.stuck:
+		l.share, l.before = share, 0
+	default:
+		l.share, l.before = l.share+smooth*(share-l.share), 0
+	}
+	l.stuck = stuck
+	return l
+}
+
+// takeLosses are those of the newest second; it is taken once, however many findings the node has.
+func takeLosses(d *Detectors, now time.Time, node topology.NodeID) map[topology.JobID]loss {
+	sums := d.clients.of[topology.ForwarderID(node)]
+	known := d.clients.lost[node]
+	switch {
+	case known == nil && sums == nil:
+		return nil // no forwarder
+	case known == nil:
+		known = &losses{of: map[topology.JobID]loss{}}
+		d.clients.lost[node] = known
+	case known.at.Equal(now):
+		return known.of
+	}
+	known.at = now
+	ratios := ratiosOf(d, node)
+	for c := range ratios {
+		if part := d.clients.links.lost(node, c); part < 1 {
+			ratios[c] = max(ratios[c], 1/(1-part))
+		}
+	}
+	for job, l := range known.of {
+		if sums != nil && sums.jobs[job] != nil {
+			continue
+		}
+		// frames that are late do not say that nobody waits any more: what was known fades
+		if l.share, l.before = l.share*(1-smooth), 0; l.share < 0.001 {
+			delete(known.of, job)
+		} else {
+			known.of[job] = l
+		}
+	}
+	if sums != nil {
+		for job, j := range sums.jobs {
+			known.of[job] = known.of[job].take(j.lost(ratios), j)
+		}
+	}
+	return known.of
+}
+
+// ratiosOf are how many times as long as at its peers requests take at a forwarder, by class.
+func ratiosOf(d *Detectors, node topology.NodeID) (ratios [collector.Classes]float64) {
+	ratios = d.byClient.Ratio(node)
+	if n, ok := d.slow.Node(node); ok && d.ownClock[node] {
+		ratios = n.Ratio
+	}
+	return ratios
+}
+
+// lost is the share of its nodes' second that a job lost at a forwarder that is as many times as slow.
+func (j *jobSums) lost(ratios [collector.Classes]float64) float64 {
+	return min(1, collector.LostSeconds(j.took, ratios, j.stuck)/max(leastNodes, j.nodes))
+}
+
+// addImpact lists the jobs that wait for an accused node, with the share of their nodes' time that they lose: the
+// operations' time beyond what the peers take, and that of operations without an answer.
+func (d *Detectors) addImpact(now time.Time, v *anomaly.Verdict) {
 	if v.Level < anomaly.Doubt || len(v.Impact) > 0 {
 		return
 	}
-	sums := d.clients.of[topology.ForwarderID(v.Node)]
-	ratios := d.byClient.Ratio(v.Node)
-	if node, ok := d.slow.Node(v.Node); ok && d.ownClock[v.Node] {
-		ratios = node.Ratio
-	}
-	if sums == nil {
-		sums = &clientSums{} // frames that are late do not say that nobody waits any more: what was known fades
-	}
-	if d.clients.lost[v.Node] == nil {
-		d.clients.lost[v.Node] = map[topology.JobID]float64{}
-	}
-	lost := d.clients.lost[v.Node]
-	for job, j := range sums.jobs {
-		seconds := 0.0
-		for c, r := range ratios {
-			part := d.clients.links.lost(v.Node, c)
-			if r > 1 {
-				part = max(part, 1-1/r)
-			}
-			seconds += j.took[c] * part
-		}
-		share := min(1, seconds/j.nodes)
-		lost[job] += smooth * (share - lost[job])
-	}
-	for job, share := range lost {
-		if slices.Contains(v.Culprits, job) {
-			continue // it waits for itself
-		}
-		if sums.jobs[job] == nil {
-			if share *= 1 - smooth; share < 0.001 {
-				delete(lost, job)
-				continue
-			}
-			lost[job] = share
-		}
-		if share >= leastShare {
-			v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+	for job, l := range takeLosses(d, now, v.Node) {
+		if l.share >= leastShare && !slices.Contains(v.Culprits, job) { // a culprit waits for itself
+			v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: l.share, CostSeconds: l.share * l.before})
 		}
 	}
 	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {

@@ -225,11 +225,11 @@ func TestSharesWaitByTheirPart(t *testing.T) {
 // Frames that are late do not say that a job has stopped waiting: what was known of it fades.
 func TestLateFramesDoNotEndAWait(t *testing.T) {
 	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
-	d.clients.lost["f1"] = map[topology.JobID]float64{"7": 0.9}
+	d.clients.lost["f1"] = &losses{of: map[topology.JobID]loss{"7": {share: 0.9}}}
 	before := 0.9
 	for second := range 30 {
 		v := anomaly.Verdict{Node: "f1", Level: anomaly.Alarm}
-		d.addImpact(&v)
+		d.addImpact(time.Unix(int64(second), 0), &v)
 		if len(v.Impact) != 1 || !(v.Impact[0].Share < before) || !(v.Impact[0].Share > 0.8*before) {
 			t.Fatalf("second %d without its clients' frames: %+v after %g", second, v.Impact, before)
 		}

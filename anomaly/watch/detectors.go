@@ -61,7 +61,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 			rates: linkRates{}, causes: newCauses()},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
-			lost: map[topology.NodeID]map[topology.JobID]float64{}, full: full{}},
+			lost: map[topology.NodeID]*losses{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
@@ -122,19 +122,11 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.clients.full.mark(d.second.rows, m.Peaks)
 	d.second.verdicts = d.failSlow(now)
 	d.tally.noteClasses(d.slow.Served())
-	for i := range d.second.verdicts {
-		d.addImpact(&d.second.verdicts[i])
-	}
 	d.takeTrend(now)
 	d.boundExec()
 	read, write := d.slow.Common()
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
 	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
-	for i := range d.second.verdicts {
-		if len(d.second.verdicts[i].Culprits) > 0 {
-			d.addImpact(&d.second.verdicts[i])
-		}
-	}
 	takeJobTrends(d, now, m)
 	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
 	if len(d.second.servers) > 0 {
@@ -160,6 +152,9 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		return used
 	})...)
 	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
+	for i := range d.second.verdicts {
+		d.addImpact(now, &d.second.verdicts[i])
+	}
 	d.second.waiters.explain(d.second.verdicts)
 	d.silence.causes.explain(now, d.second.verdicts)
 	return d.second.verdicts

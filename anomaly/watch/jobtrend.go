@@ -88,13 +88,7 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 	read, write := d.slow.Common()
 	common := [3]float64{failslow.Read: read, failslow.Write: write, failslow.Meta: 1}
 	for id, sums := range d.clients.of {
-		var ratios [3]float64
-		for c, r := range d.byClient.Ratio(id.Node()) {
-			ratios[c] = r
-		}
-		if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
-			ratios = node.Ratio
-		}
+		ratios := ratiosOf(d, id.Node())
 		for job, j := range sums.jobs {
 			s := seconds[job]
 			if s == nil {
@@ -103,20 +97,14 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 			}
 			s.Moved += float32(j.bytes)
 			cause := causeOf(d.second.verdicts, id.Node(), job)
-			own, behind := 0.0, 0.0
+			own, behind := j.lost(ratios), 0.0
 			for c, r := range ratios {
-				took := j.took[c]
-				if r > 1 {
-					own += took * (1 - 1/r)
-					took /= r
-				}
 				if common[c] > commonFrom {
-					behind += took * (1 - 1/common[c])
+					behind += j.took[c] / max(1, r) * (1 - 1/common[c])
 				}
 			}
-			nodes := max(leastNodes, j.nodes)
-			s.Waits[cause] = max(s.Waits[cause], float32(min(1, own/nodes)))
-			s.Waits[ByBackEnd] = max(s.Waits[ByBackEnd], float32(min(1, behind/nodes)))
+			s.Waits[cause] = max(s.Waits[cause], float32(own))
+			s.Waits[ByBackEnd] = max(s.Waits[ByBackEnd], float32(min(1, behind/max(leastNodes, j.nodes))))
 		}
 	}
 	for _, j := range m.Jobs {

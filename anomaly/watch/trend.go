@@ -240,11 +240,10 @@ func (d *Detectors) wait(id topology.ForwarderID) Wait {
 	}
 	if ops > 0 {
 		w.Took = took / ops
+	} else if sums.waits.stuck > 0 {
+		w.Took = sums.waits.oldest // at least so long
 	}
-	ratios := d.byClient.Ratio(id.Node())
-	if node, ok := d.slow.Node(id.Node()); ok && d.ownClock[id.Node()] {
-		ratios = node.Ratio
-	}
+	ratios := ratiosOf(d, id.Node())
 	if l := &d.clients.links; l.doubted[id.Node()] {
 		for c, r := range l.test.Ratio(id.Node()) {
 			ratios[c] = max(ratios[c], r) // the sentence is of the way, of which its own clock knows nothing

@@ -116,60 +116,33 @@ type seen struct {
 	locks    lockSecond
 }
 
-// add counts a node's newest second. A node that reports how long its operations took waits for its
-// forwarder while any is under way: by Little's law their number is their rate times their duration,
-// and a node cannot wait for more than all of its time.
+// add counts a node's newest second. A node waits for its forwarder while a request is under way, and not for more than
+// all of its time.
 func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t := &s.tick
 	t.Nodes++
-	var rate, took [3]float64 // reads, writes, metadata
-	var known [3]bool
-	seen := false               // of operations at all
-	bytes, underway := 0.0, 0.0 // metadata operations
-	for _, v := range f.Samples {
-		switch v.Metric {
-		case collector.ReadBytes:
-			t.Read += v.Value
-			bytes += v.Value
-		case collector.WriteBytes:
-			t.Write += v.Value
-			bytes += v.Value
-		case collector.ReadOps:
-			rate[0], seen = v.Value, true
-		case collector.WriteOps:
-			rate[1], seen = v.Value, true
-		case collector.MetaOps:
-			rate[2], seen = v.Value, true
-		case collector.ClientRead:
-			took[0], known[0] = v.Value, true
-		case collector.ClientWrite:
-			took[1], known[1] = v.Value, true
-		case collector.ClientMeta:
-			took[2], known[2] = v.Value, true
-		case collector.MetaInFlight:
-			underway = v.Value
-		}
-	}
-	t.Ops += rate[0] + rate[1]
-	t.Meta += rate[2]
+	value := func(m collector.Metric) float64 { v, _ := f.Value(m); return v }
+	bytes, meta := value(collector.ReadBytes)+value(collector.WriteBytes), value(collector.MetaOps)
+	t.Read += value(collector.ReadBytes)
+	t.Write += value(collector.WriteBytes)
+	t.Ops += value(collector.ReadOps) + value(collector.WriteOps)
+	t.Meta += meta
 	t.PeakNode = max(t.PeakNode, bytes)
-	if known[2] {
-		underway = rate[2] * took[2]
+	if took, known := f.Value(collector.ClientMeta); known {
+		s.metaWait += meta * took
+	} else {
+		s.metaWait += value(collector.MetaInFlight)
 	}
-	s.metaWait += underway
-	waits := 0.0
-	for i := range rate {
-		if rate[i] > 0 && !known[i] {
-			return
-		}
-		waits += rate[i] * took[i]
+	w, known := collector.WaitingOf(f.Samples)
+	if w.Counted {
+		t.UnderWay += w.UnderWay
 	}
-	if seen && on != "" {
+	if known && on != "" {
 		if t.Waiting == nil {
 			t.Waiting = map[topology.ForwarderID]float64{}
 		}
 		t.Timed++
-		t.Waiting[on] += min(1, waits)
+		t.Waiting[on] += min(1, w.UnderWay)
 	}
 }
 

@@ -64,8 +64,9 @@ func (t *tally) add(n int, took time.Duration, errno syscall.Errno) {
 	}
 }
 
-func (t *tally) op() report.Op {
-	o := report.Op{Count: t.count.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(), Nanos: t.nanos.Load()}
+func (t *tally) op(underWay report.UnderWay) report.Op {
+	o := report.Op{Count: t.count.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(), Nanos: t.nanos.Load(),
+		UnderWay: underWay}
 	for i := range t.hist {
 		o.Hist[i] = t.hist[i].Load()
 	}
@@ -98,6 +99,17 @@ type counts struct {
 	mu      sync.RWMutex // guards the maps
 	jobs    map[topology.JobID]*jobTally
 	callers map[uint32]callerJob
+
+	// waits guards underWay, and the sums while an operation leaves it: a report counts each operation once.
+	waits    sync.Mutex
+	underWay map[*operation]struct{}
+}
+
+// operation is one that has no answer yet.
+type operation struct {
+	kind  opKind
+	job   *jobTally // nil: its caller is not known
+	begun time.Duration
 }
 
 type callerJob struct {
@@ -108,29 +120,61 @@ type callerJob struct {
 func (c *counts) start() {
 	c.started = time.Now()
 	c.jobs, c.callers = map[topology.JobID]*jobTally{}, map[uint32]callerJob{}
+	c.underWay = map[*operation]struct{}{}
 }
 
-// add counts one operation, in total and for the job of its caller.
-func (c *counts) add(ctx context.Context, op opKind, n int, took time.Duration, errno syscall.Errno) {
-	c.ops[op].add(n, took, errno)
-	who, ok := fuse.FromContext(ctx)
-	if !ok {
-		return
+// begin counts an operation as under way, in total and for the job of its caller.
+func (c *counts) begin(ctx context.Context, kind opKind) *operation {
+	o := &operation{kind: kind, begun: time.Since(c.started)}
+	if who, ok := fuse.FromContext(ctx); ok {
+		o.job = c.jobOf(who.Pid, c.started.Add(o.begun))
 	}
-	now := c.now()
-	j := c.jobOf(who.Pid, now)
-	j.last.Store(now.Unix())
-	switch op {
-	case opRead:
-		j.read.add(n, took, errno)
-	case opWrite:
-		j.write.add(n, took, errno)
-	default:
-		j.meta.add(n, took, errno)
+	c.waits.Lock()
+	defer c.waits.Unlock()
+	c.underWay[o] = struct{}{}
+	return o
+}
+
+// end counts an operation that was answered.
+func (c *counts) end(o *operation, n int, errno syscall.Errno) {
+	c.waits.Lock()
+	defer c.waits.Unlock()
+	now := time.Since(c.started) // not before a report's, which would see its time shrink
+	delete(c.underWay, o)
+	c.ops[o.kind].add(n, now-o.begun, errno)
+	if o.job != nil {
+		o.job.last.Store(c.started.Add(now).Unix())
+		o.job.of(o.kind).add(n, now-o.begun, errno)
 	}
 }
 
 func (c *counts) now() time.Time { return c.started.Add(time.Since(c.started)) }
+
+// of is the tally that an operation adds to.
+func (j *jobTally) of(kind opKind) *tally {
+	switch kind {
+	case opRead:
+		return &j.read
+	case opWrite:
+		return &j.write
+	}
+	return &j.meta
+}
+
+// waiting adds up what is under way, by kind and by job's tally. The caller holds waits.
+func (c *counts) waiting() (byKind [opKinds]report.UnderWay, byJob map[*tally]report.UnderWay) {
+	now := time.Since(c.started)
+	byJob = map[*tally]report.UnderWay{}
+	for o := range c.underWay {
+		byKind[o.kind].Add(now - o.begun)
+		if o.job != nil {
+			of := byJob[o.job.of(o.kind)]
+			of.Add(now - o.begun)
+			byJob[o.job.of(o.kind)] = of
+		}
+	}
+	return byKind, byJob
+}
 
 // jobOf finds the tally of the job that a process belongs to.
 func (c *counts) jobOf(pid uint32, now time.Time) *jobTally {
@@ -172,10 +216,13 @@ func (c *counts) forget(now time.Time) {
 
 // fill copies the counts into a report.
 func (c *counts) fill(r *report.Report) {
-	r.Started = c.started
+	c.waits.Lock()
+	defer c.waits.Unlock()
+	byKind, byJob := c.waiting()
+	r.Started, r.CountsUnderWay = c.started, true
 	r.Ops = make(map[string]report.Op, opKinds)
 	for k := range c.ops {
-		if o := c.ops[k].op(); o.Count > 0 {
+		if o := c.ops[k].op(byKind[k]); o.Count+o.UnderWay.Count > 0 {
 			r.Ops[opNames[k]] = o
 		}
 	}
@@ -183,7 +230,8 @@ func (c *counts) fill(r *report.Report) {
 	defer c.mu.RUnlock()
 	r.Jobs = make(map[topology.JobID]report.Share, len(c.jobs))
 	for id, j := range c.jobs {
-		r.Jobs[id] = report.Share{Read: j.read.op(), Write: j.write.op(), Meta: j.meta.op(),
+		r.Jobs[id] = report.Share{Read: j.read.op(byJob[&j.read]), Write: j.write.op(byJob[&j.write]),
+			Meta:      j.meta.op(byJob[&j.meta]),
 			ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
 	}
 }

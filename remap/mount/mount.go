@@ -211,7 +211,7 @@ func (m *Mount) do(ctx context.Context, op opKind,
 // transfer is do for operations that move bytes; *n is how many.
 func (m *Mount) transfer(ctx context.Context, op opKind, n *int,
 	f func(ctx context.Context, s *session, retry int) error) syscall.Errno {
-	start := time.Now()
+	counted := m.counts.begin(ctx, op)
 	waits, done := uninterrupted(ctx)
 	errno := errnoOf(m.link.do(waits, f))
 	done()
@@ -219,7 +219,7 @@ func (m *Mount) transfer(ctx context.Context, op opKind, n *int,
 	if n != nil && errno == 0 {
 		moved = *n
 	}
-	m.counts.add(ctx, op, moved, time.Since(start), errno)
+	m.counts.end(counted, moved, errno)
 	return errno
 }
 

@@ -71,6 +71,8 @@ type second struct {
 	// waiting is the mean number of metadata operations that were under way, by Little's law: their
 	// rate times their mean duration.
 	waiting float64
+	// underWay is how many requests of any kind were, where nodes count them.
+	underWay float64
 }
 
 type builder struct {
@@ -165,6 +167,9 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 				metaRate[n][i] = rate * seconds / step
 			}
 		}},
+		{collector.InFlight, func(_ topology.NodeID, i int, underway, seconds float64) {
+			b.sum[i].underWay += underway * seconds / step
+		}},
 		{collector.MetaInFlight, func(n topology.NodeID, i int, underway, _ float64) {
 			if rate, ok := metaRate[n][i]; ok {
 				b.sum[i].waiting += underway
@@ -191,7 +196,10 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 	return nil
 }
 
-func (s *second) active() bool { return s.read+s.write > 0 || s.meta > 0 }
+// served reports whether requests ended in the step, active whether some were under way: a run that waits for an
+// answer does I/O, though nothing moves.
+func (s *second) served() bool { return s.read+s.write > 0 || s.meta > 0 }
+func (s *second) active() bool { return s.served() || s.underWay > 0 }
 
 // profile adds the steps up.
 func (b *builder) profile(nodes int) *Profile {
@@ -253,7 +261,7 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 	}
 	var sum, count float64
 	err := b.rates(ctx, nodes, collector.MetaQueueLen, func(_ topology.NodeID, i int, length, seconds float64) {
-		if b.sum[i].active() {
+		if b.sum[i].served() {
 			sum += length * seconds
 			count += seconds
 		}
@@ -267,7 +275,7 @@ func (b *builder) metaQueue(ctx context.Context, forwarders []topology.Forwarder
 			return err
 		}
 		for i := range b.sum {
-			if s := &b.sum[i]; s.active() {
+			if s := &b.sum[i]; s.served() {
 				// Not bounded by 0: what was under way is sampled where nothing times it, and chances cancel.
 				sum += (s.waiting - s.meta*inService[i]) / float64(max(1, len(forwarders)))
 				count++
@@ -328,7 +336,7 @@ func (b *builder) metaWaits(ctx context.Context, forwarders []topology.NodeID) (
 	}
 	rate, idle, busy, timed := map[place]float64{}, 0.0, false, false
 	err = b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, known float64) {
-		if b.sum[i].active() {
+		if b.sum[i].served() {
 			rate[place{n, i}] = perSecond
 			if perSecond == 0 {
 				idle += known

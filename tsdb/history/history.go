@@ -60,7 +60,7 @@ type Profile struct {
 	MetaQueue *float64 `json:"meta_queue,omitempty"`
 	// MetaQueueWithin is the factor to which MetaQueue is known, 0 where it was measured.
 	MetaQueueWithin float64 `json:"meta_queue_within,omitempty"`
-	// IOSeconds is the time in which the run read, wrote or asked for metadata.
+	// IOSeconds is the time in which the run read, wrote, asked for metadata or waited for an answer.
 	IOSeconds float64 `json:"io_seconds"`
 	Phases    []Phase `json:"phases,omitempty"`
 	// Waits are the forwarders that the run waited for, the longest first; absent: not known.

@@ -28,6 +28,7 @@ type Tick struct {
 	Nodes                  int     // that reported
 	Read, Write, Ops, Meta float64
 	PeakNode               float64 // bytes/s of the busiest node
+	UnderWay               float64 // requests without an answer, the mean; 0 where nobody counts them
 	// Timed counts the nodes that reported how long their operations took, Waiting how many of them were
 	// waiting for a forwarder, on average.
 	Timed   int
@@ -70,7 +71,7 @@ func (m *Meter) Add(t *Tick) {
 	for f, n := range t.Waiting {
 		m.waited[f] += n * t.Seconds
 	}
-	if t.Read+t.Write > 0 || t.Meta > 0 {
+	if t.Read+t.Write > 0 || t.Meta > 0 || t.UnderWay > 0 {
 		p.IOSeconds += t.Seconds
 		m.phase(max(0, begin.Sub(m.start).Seconds()), t)
 	}

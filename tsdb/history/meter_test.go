@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb/engine"
 )
 
 // A run that is watched has the phases, the volume and the waits that it would have afterwards.
@@ -103,5 +105,45 @@ func TestRunsOfTheSameThing(t *testing.T) {
 	}
 	if runs, all, err := s.Like(Key{User: "nobody"}, 5); err != nil || all != 0 || len(runs) != 0 {
 		t.Errorf("%v of %d, %v", runs, all, err)
+	}
+}
+
+// TestARunThatHangsDoesIO: the time in which a run waits for an answer is time of its I/O, while it is watched and from
+// the store, and does not part one phase into two.
+func TestARunThatHangsDoesIO(t *testing.T) {
+	db, err := engine.Open(t.TempDir(), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	m := NewMeter(epoch, 1)
+	var frames []collector.Frame
+	for sec := range 100 {
+		at := epoch.Add(time.Duration(sec) * time.Second)
+		bytes, underWay := 0.0, 0.0
+		switch {
+		case sec < 10, sec >= 85 && sec < 90:
+			bytes, underWay = 1e6, 0.5
+		case sec < 85:
+			underWay = 1
+		}
+		frames = append(frames, collector.Frame{Node: "c0", Role: topology.Compute, TimeMillis: at.UnixMilli(),
+			Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: bytes},
+				{Metric: collector.ReadBytes, Value: 0}, {Metric: collector.WriteOps, Value: bytes / 1e5},
+				{Metric: collector.InFlight, Value: underWay}}})
+		m.Add(&Tick{At: at.Add(time.Second), Seconds: 1, Nodes: 1, Write: bytes, UnderWay: underWay})
+	}
+	if err := db.Append(t.Context(), frames); err != nil {
+		t.Fatal(err)
+	}
+	built, err := Build(t.Context(), db, Run{Job: "1", Nodes: 1, NodeList: []topology.NodeID{"c0"}, Start: epoch,
+		End: epoch.Add(99 * time.Second)}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, p := range map[string]*Profile{"store": built, "watching": m.Profile()} {
+		if p.IOSeconds != 90 || len(p.Phases) != 1 || p.Phases[0].Seconds != 90 || p.WriteBytes != 15e6 {
+			t.Errorf("from %s: %+v", from, p)
+		}
 	}
 }

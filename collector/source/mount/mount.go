@@ -33,6 +33,7 @@ const (
 	count
 	nanos
 	failed
+	waited   // nanoseconds, those of what is under way included
 	segments // of the connection to the forwarder, both ways
 	lost     // of these: sent again, or disordered
 )
@@ -88,6 +89,9 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 	s.rates.Begin(into.Now)
 	share := sum(r.Ops)
 	into.Samples = s.samples(into.Samples, total, share)
+	if r.CountsUnderWay {
+		into.Samples = s.underWay(into.Samples, total, share)
+	}
 	errs := share.Read.Errors + share.Write.Errors + share.Meta.Errors
 	if v, ok := s.rates.Rate(key{job: total, class: meta, field: failed}, errs); ok {
 		into.Add(collector.Errors, v)
@@ -97,7 +101,11 @@ func (s *Source) report(r *Report, into *collector.Reading) {
 		if id == "" || id == total {
 			continue
 		}
-		if ss := s.samples(nil, id, j); len(ss) > 0 {
+		ss := s.samples(nil, id, j)
+		if r.CountsUnderWay {
+			ss = s.underWay(ss, id, j)
+		}
+		if len(ss) > 0 {
 			into.Jobs = append(into.Jobs, collector.JobSamples{Job: id, Samples: files(ss, &j)})
 		}
 	}
@@ -150,6 +158,24 @@ func (s *Source) samples(to []collector.Sample, job topology.JobID, v Share) []c
 	return to
 }
 
+// underWay appends how many operations of one share were under way in the mean of the second, and for how long the
+// oldest has been. Where none was, the age is 0.
+func (s *Source) underWay(to []collector.Sample, job topology.JobID, v Share) []collector.Sample {
+	oldest, all, known := uint64(0), 0.0, true
+	for c, op := range [...]Op{read: v.Read, write: v.Write, meta: v.Meta} {
+		oldest = max(oldest, op.UnderWay.Oldest)
+		ns, ok := s.rates.Rate(key{job: job, class: class(c), field: waited}, op.Nanos+op.UnderWay.Nanos)
+		known = known && ok
+		if all += ns / 1e9; ok && class(c) == meta {
+			to = append(to, collector.Sample{Metric: collector.MetaInFlight, Value: ns / 1e9})
+		}
+	}
+	if known {
+		to = append(to, collector.Sample{Metric: collector.InFlight, Value: all})
+	}
+	return append(to, collector.Sample{Metric: collector.RequestAge, Value: float64(oldest) / 1e9})
+}
+
 // files appends which files a job uses.
 func files(to []collector.Sample, v *Share) []collector.Sample {
 	for _, d := range [...]struct {
@@ -180,6 +206,9 @@ func sum(ops map[string]Op) Share {
 		to.Errors += o.Errors
 		to.Bytes += o.Bytes
 		to.Nanos += o.Nanos
+		to.UnderWay.Count += o.UnderWay.Count
+		to.UnderWay.Nanos += o.UnderWay.Nanos
+		to.UnderWay.Oldest = max(to.UnderWay.Oldest, o.UnderWay.Oldest)
 	}
 	return s
 }

@@ -207,3 +207,53 @@ func TestConformance(t *testing.T) {
 			collector.MetaOps, collector.ClientRead, collector.ClientWrite, collector.ClientMeta},
 	})
 }
+
+// TestUnderWay: an operation that hangs for a minute counts in each of its seconds, not in the one in which it ends,
+// and a mount that cannot know what is under way says nothing of it.
+func TestUnderWay(t *testing.T) {
+	s := New("cn01", "unused")
+	started := time.Unix(1000, 0)
+	const second = uint64(time.Second)
+	for sec := range uint64(70) {
+		// one write begins at 2 s and ends at 62 s, a stat takes the first half of each second
+		w := Op{UnderWay: UnderWay{Count: 1, Nanos: (max(sec, 2) - 2) * second, Oldest: (max(sec, 2) - 2) * second}}
+		if sec < 2 {
+			w = Op{}
+		} else if sec >= 62 {
+			w = Op{Count: 1, Nanos: 60 * second}
+		}
+		stat := Op{Count: sec, Nanos: sec * second / 2}
+		r := collector.Reading{Now: started.Add(time.Duration(sec) * time.Second)}
+		s.report(&Report{Started: started, Connected: true, CountsUnderWay: true,
+			Ops:  map[string]Op{"write": w, "getattr": stat},
+			Jobs: map[topology.JobID]Share{"7": {Write: w, Meta: stat}}}, &r)
+		if sec == 0 {
+			continue
+		}
+		all, age := 0.5, 0.0
+		if sec > 2 && sec <= 62 {
+			all = 1.5
+		}
+		if sec >= 2 && sec < 62 {
+			age = float64(sec - 2)
+		}
+		if len(r.Jobs) != 1 {
+			t.Fatalf("second %d: jobs %v", sec, r.Jobs)
+		}
+		for _, samples := range [][]collector.Sample{r.Samples, r.Jobs[0].Samples} {
+			r.Samples = samples
+			if value(r, collector.InFlight) != all || value(r, collector.MetaInFlight) != 0.5 ||
+				value(r, collector.RequestAge) != age || r.Resets != 0 {
+				t.Fatalf("second %d: in flight %v (metadata %v), oldest %v, %d resets; want %v, 0.5, %v", sec,
+					value(r, collector.InFlight), value(r, collector.MetaInFlight), value(r, collector.RequestAge),
+					r.Resets, all, age)
+			}
+		}
+	}
+	r := collector.Reading{Now: started.Add(70 * time.Second)}
+	s.report(&Report{Started: started, Connected: true,
+		Ops: map[string]Op{"write": {Count: 1, Nanos: 60 * second}}}, &r)
+	if value(r, collector.InFlight) != -1 || value(r, collector.RequestAge) != -1 {
+		t.Errorf("a mount of before reports %v", r.Samples)
+	}
+}

@@ -2,8 +2,9 @@
 // programs read, wrote and waited for, in total and for each job, and which forwarder served it.
 //
 // It fills read_bytes, write_bytes, read_ops, write_ops, meta_ops, errors, client_read, client_write
-// and client_meta, path_loss_ratio, each job's share of them, how many files the job moved much of and the least of
-// them, and the node's route. One tick is one request on a unix socket, about 0.1 ms of CPU.
+// and client_meta, in_flight, meta_in_flight and request_age, path_loss_ratio, each job's share of them, how many files
+// the job moved much of and the least of them, and the node's route. One tick is one request on a unix socket, about
+// 0.1 ms of CPU.
 package mount
 
 import (
@@ -29,6 +30,22 @@ type Op struct {
 	Bytes  uint64          `json:"bytes,omitempty"`
 	Nanos  uint64          `json:"nanos"` // total time as the program saw it
 	Hist   [Buckets]uint64 `json:"hist"`
+	// UnderWay is what has no answer yet; it is in none of the sums above.
+	UnderWay UnderWay `json:"under_way,omitzero"`
+}
+
+// UnderWay are operations that wait for their answer.
+type UnderWay struct {
+	Count  uint64 `json:"count"`
+	Nanos  uint64 `json:"nanos"`  // that they have waited so far, together
+	Oldest uint64 `json:"oldest"` // nanoseconds that the oldest has waited
+}
+
+// Add counts one more that has waited so long.
+func (u *UnderWay) Add(waited time.Duration) {
+	u.Count++
+	u.Nanos += uint64(waited)
+	u.Oldest = max(u.Oldest, uint64(waited))
 }
 
 // Share is what is counted of one job.
@@ -69,6 +86,8 @@ type Report struct {
 	// Generation counts remaps since the mount started, beginning with 1.
 	Generation uint64    `json:"generation"`
 	Started    time.Time `json:"started"`
+	// CountsUnderWay says that the operations show what is under way; mounts of before did not.
+	CountsUnderWay bool `json:"counts_under_way,omitempty"`
 	// Connected is false while the forwarder does not answer and operations wait.
 	Connected bool `json:"connected"`
 	OpenFiles int  `json:"open_files"`
