@@ -63,8 +63,8 @@ func onTarget(files []File, critical []Critical, t topology.TargetID) []Critical
 	return out
 }
 
-// overlap is the time that lies both in a piece and in a record. Pieces do not overlap and come in
-// order; records may do both and are merged first, so that no second counts twice.
+// overlap is the time that lies both in a piece and in a record. Records may overlap and are merged first, so that no
+// second counts twice.
 func overlap(pieces []Critical, records []Record) float64 {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(a.Start, b.Start) })
@@ -79,14 +79,22 @@ func overlap(pieces []Critical, records []Record) float64 {
 	return total
 }
 
-// within is the time from start to end that lies in a piece.
+// within is the time from start to end that lies in a piece: of one that is in I/O for a part of its time, that part.
+// Pieces come in the order of their starts.
 func within(pieces []Critical, start, end float64) (total float64) {
-	first, _ := slices.BinarySearchFunc(pieces, start, func(c Critical, t float64) int { return cmp.Compare(c.End, t) })
+	first := 0
+	if len(pieces) > 0 && pieces[0].apart {
+		first, _ = slices.BinarySearchFunc(pieces, start, func(c Critical, t float64) int { return cmp.Compare(c.End, t) })
+	}
 	for _, c := range pieces[first:] {
 		if c.Start >= end {
 			break
 		}
-		total += max(0, min(end, c.End)-max(start, c.Start))
+		if shared := max(0, min(end, c.End)-max(start, c.Start)); c.Exclusive == c.End-c.Start {
+			total += shared
+		} else {
+			total += shared * c.Exclusive / (c.End - c.Start)
+		}
 	}
 	return total
 }

@@ -41,7 +41,7 @@ func criticalFiles(files []File) []Critical {
 			}
 			out = append(out, Critical{
 				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start,
-				File: int(best),
+				File: int(best), apart: true,
 			})
 			reached = f.End
 		}
@@ -170,27 +170,32 @@ func distinctTargets(files []File) Known {
 	return Known(len(seen))
 }
 
-// filesInIO returns the mean number of files that are in I/O between two times.
-func filesInIO(files []File) func(from, to float64) float64 {
-	starts, ends := make([]float64, len(files)), make([]float64, len(files))
+// filesInIO returns the mean number of files that are in I/O while a critical one is.
+func filesInIO(files []File) func(c Critical) float64 {
+	starts, ends := make([]change, len(files)), make([]change, len(files))
 	for i := range files {
-		starts[i], ends[i] = files[i].Start, files[i].End
+		d := files[i].density()
+		starts[i], ends[i] = change{files[i].Start, d}, change{files[i].End, d}
 	}
 	begun, ended := sumsUpTo(starts), sumsUpTo(ends)
-	return func(from, to float64) float64 {
-		return (begun(to) - ended(to) - begun(from) + ended(from)) / (to - from)
+	return func(c Critical) float64 {
+		all := (begun(c.End) - ended(c.End) - begun(c.Start) + ended(c.Start)) / (c.End - c.Start)
+		return all + 1 - files[c.File].density()
 	}
 }
 
-// sumsUpTo returns the time that has passed at t since each of the events before it, summed. It sorts them.
-func sumsUpTo(events []float64) func(t float64) float64 {
-	slices.Sort(events)
-	sums := make([]float64, len(events)+1)
-	for i, e := range events {
-		sums[i+1] = sums[i] + e
+// change is a time at which some files more, or fewer, are in I/O.
+type change struct{ at, files float64 }
+
+// sumsUpTo returns the time that has passed at t since each of the changes before it, summed. It sorts them.
+func sumsUpTo(changes []change) func(t float64) float64 {
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	sums := make([]change, len(changes)+1)
+	for i, c := range changes {
+		sums[i+1] = change{sums[i].at + c.files*c.at, sums[i].files + c.files}
 	}
 	return func(t float64) float64 {
-		n, _ := slices.BinarySearch(events, t)
-		return float64(n)*t - sums[n]
+		n, _ := slices.BinarySearchFunc(changes, t, func(c change, t float64) int { return cmp.Compare(c.at, t) })
+		return sums[n].files*t - sums[n].at
 	}
 }

@@ -2,7 +2,9 @@ package rootcause
 
 import (
 	"fmt"
+	"math"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 )
@@ -11,7 +13,7 @@ import (
 type Op string
 
 // The directions. IOMiner explains reads and writes each by themselves; Both has an interval for each
-// direction of each file.
+// direction of each file, and one for its metadata.
 const (
 	Read  Op = "read"
 	Write Op = "write"
@@ -20,7 +22,7 @@ const (
 
 // FromLog makes the judge's input of one job of a log; names are the paths by file, and may lack some.
 func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) Job {
-	out := Job{Procs: Known(j.Procs)}
+	out := Job{Procs: Known(j.Procs), RunSeconds: Known(j.RunSeconds), Notes: notesOf(j, rows)}
 	for i := range rows {
 		r := &rows[i]
 		out.Metadata.add(r)
@@ -28,29 +30,108 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 		if name == "" {
 			name = fmt.Sprintf("file %016x", uint64(r.File))
 		}
+		uses := []File{}
 		if op != Write && r.ReadEnd >= r.ReadStart {
-			f := common(r, name)
-			f.Start, f.End, f.Bytes = r.ReadStart, r.ReadEnd, float64(r.BytesRead)
-			f.Small, f.Nonconsec = share(r.SmallReads, r.PosixReads), share(r.PosixReads-r.ConsecReads, r.PosixReads)
-			if op == Both {
-				f.Name += " (read)"
-			}
-			out.Files = append(out.Files, f)
+			uses = append(uses, readsOf(r, j))
 		}
 		if op != Read && r.WriteEnd >= r.WriteStart {
-			f := common(r, name)
-			f.Written = true
-			f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
-			f.Small, f.Nonconsec = share(r.SmallWrites, r.PosixWrites),
-				share(r.PosixWrites-r.ConsecWrites, r.PosixWrites)
-			if op == Both {
-				f.Name += " (write)"
+			uses = append(uses, writesOf(r, j))
+		}
+		if op == Both && r.MetaSeconds > 0 {
+			uses = append(uses, metadataOf(r, j))
+		}
+		for _, f := range uses {
+			suffix := f.Name
+			if f.Name = name; op == Both {
+				f.Name += suffix
 			}
 			out.Files = append(out.Files, f)
 		}
 	}
 	return out
 }
+
+func readsOf(r *iolog.JobFile, j *iolog.Job) File {
+	f := common(r, j, " (read)")
+	f.Start, f.End, f.Bytes = r.ReadStart, r.ReadEnd, float64(r.BytesRead)
+	d := oneWay{r.Reads, r.PosixReads, r.SmallReads, r.SeqReads, r.ConsecReads, r.BytesRead, r.ReadExtent}
+	d.patterns(r, &f)
+	f.setTime(r, r.ReadSeconds, r.SlowestReadSeconds, r.ReadTrace, r.TracedRead)
+	return f
+}
+
+func writesOf(r *iolog.JobFile, j *iolog.Job) File {
+	f := common(r, j, " (write)")
+	f.Written = true
+	f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
+	d := oneWay{r.Writes, r.PosixWrites, r.SmallWrites, r.SeqWrites, r.ConsecWrites, r.BytesWritten, r.WrittenExtent}
+	d.patterns(r, &f)
+	f.setTime(r, r.WriteSeconds, r.SlowestWriteSeconds, r.WriteTrace, r.TracedWrite)
+	return f
+}
+
+// metadataOf has no requests: its factors are not known.
+func metadataOf(r *iolog.JobFile, j *iolog.Job) File {
+	f := common(r, j, " (metadata)")
+	f.Collective, f.OSTs, f.Targets, f.Procs = Unknown(), Unknown(), nil, Known(r.Procs)
+	f.Small, f.Nonconsec = Unknown(), Unknown()
+	f.Calls.Metadata = true
+	f.Start, f.End = Known(r.OpenStart).or0(), r.CloseEnd
+	if !(f.End > f.Start) {
+		f.End = j.RunSeconds
+	}
+	f.setTime(r, r.MetaSeconds, r.SlowestMetaSeconds, nil, 0)
+	return f
+}
+
+// setTime takes the time of a direction's calls: as traced, else of the slowest process, never more than of all nor
+// than its interval. Rows without a layer are of archives that did not have it, and know the sum alone.
+func (f *File) setTime(r *iolog.JobFile, all, slowest float64, trace []float64, traced float64) {
+	c := f.Calls
+	c.AllSeconds = Known(all).or0()
+	c.Seconds = c.AllSeconds
+	switch {
+	case r.TimedBy == "" && c.AllSeconds == 0:
+		f.Calls = nil
+		return
+	case r.TimedBy == "":
+		c.Rank = AllRanks
+	case len(trace) > 0 && traced > 0:
+		c.Trace, c.Seconds = trace, min(traced, c.AllSeconds)
+	case Known(slowest).OK():
+		c.Seconds = min(c.Seconds, slowest)
+	}
+	if !(f.End > f.Start) && c.Seconds > 0 {
+		f.End = f.Start + c.Seconds
+	}
+	c.Seconds = min(c.Seconds, max(0, f.End-f.Start))
+}
+
+// oneWay are the counts of one direction.
+type oneWay struct{ requests, posix, small, seq, consec, bytes, extent int64 }
+
+// patterns says how the requests of a direction were made.
+func (d oneWay) patterns(r *iolog.JobFile, f *File) {
+	whole := d.posix
+	if r.CountedBy == mpiio {
+		whole = d.requests
+	}
+	f.Small = share(d.small, whole)
+	f.Calls.Requests, f.Calls.Random = d.requests, Unknown()
+	if d.extent > 0 {
+		f.Calls.Again = Known(d.bytes) / Known(d.extent)
+	}
+	if r.CountedBy == mpiio {
+		f.Nonconsec = Unknown() // POSIX saw less
+		return
+	}
+	// The first request of each process has none before it.
+	after := d.posix - min(d.posix, int64(max(1, f.Procs.or0())))
+	f.Nonconsec = share(after-d.consec, after)
+	f.Calls.Random = share(after-d.seq, after)
+}
+
+const mpiio = "MPI-IO"
 
 // ByDirection are the reads of a log's job and its writes, each for itself. Metadata is of no direction: it is with the
 // writes, where there are some, and not in both.
@@ -64,16 +145,38 @@ func ByDirection(j *iolog.Job, rows []iolog.JobFile, names map[int64]string) (re
 
 // add counts a file of which the log has times.
 func (m *Metadata) add(r *iolog.JobFile) {
-	m.Files, m.Opens = m.Files+1, m.Opens+r.Opens
+	if r.Opens > 0 || r.BytesRead+r.BytesWritten > 0 {
+		m.Files++
+	}
+	m.Opens += r.Opens
+	m.Reopens += max(0, r.Opens-max(1, r.Procs))
+	m.Requests += r.Reads + r.Writes
 	m.Seconds += Known(r.MetaSeconds).or0()
+	m.SlowestSeconds = max(m.SlowestSeconds, Known(r.SlowestMetaSeconds).or0())
 	m.DataSeconds += Known(r.ReadSeconds).or0() + Known(r.WriteSeconds).or0()
 }
 
-// common is what a file has in both directions.
-func common(r *iolog.JobFile, name string) File {
-	f := File{Name: name, Collective: 0, Procs: Known(r.Procs), OSTs: Unknown()}
-	if r.UsesCollective {
-		f.Collective = 1
+// common is what a file has in both directions. Its processes are those that moved its bytes, where that is known.
+func common(r *iolog.JobFile, j *iolog.Job, suffix string) File {
+	f := File{Name: suffix, Procs: Known(r.Procs), OSTs: Unknown(), Calls: &Calls{Rank: r.SlowestRank,
+		Layer: r.TimedBy, Opened: r.Procs, Unaligned: Unknown(), Independent: Unknown(), Again: Unknown()}}
+	if r.Movers != nil && *r.Movers > 0 {
+		f.Procs = Known(*r.Movers)
+	}
+	if r.Procs > 1 && 2*r.Procs > j.Procs {
+		f.Calls.Rank = AllRanks
+	}
+	f.Collective = share(r.CollectiveOps, r.MPIIOOps)
+	if r.MPIIOOps == 0 {
+		f.Collective = 0
+		if r.UsesCollective { // of an archive that has no counts
+			f.Collective = 1
+		}
+	} else {
+		f.Calls.Independent = 1 - f.Collective
+	}
+	if r.Unaligned != nil && r.Alignment != nil {
+		f.Calls.Unaligned, f.Calls.Alignment = share(*r.Unaligned, r.PosixReads+r.PosixWrites), *r.Alignment
 	}
 	if r.StripeCount != nil {
 		f.OSTs = Known(*r.StripeCount)
@@ -82,6 +185,40 @@ func common(r *iolog.JobFile, name string) File {
 		f.Targets = append(f.Targets, TargetOf(ost))
 	}
 	return f
+}
+
+// notesOf are what the log lacks, a sentence each.
+func notesOf(j *iolog.Job, rows []iolog.JobFile) []string {
+	var out []string
+	for _, n := range j.Notes {
+		out = append(out, "Of the log: "+n+".")
+	}
+	if len(j.Notes) == 0 && j.Partial {
+		out = append(out, "The log is cut off: what it counts are lower bounds.")
+	}
+	if len(rows) > 0 || len(j.HeatRead)+len(j.HeatWrite) == 0 {
+		return out
+	}
+	var read, written float64
+	first, last := math.MaxInt, -1
+	for i := range max(len(j.HeatRead), len(j.HeatWrite)) {
+		before := read + written
+		if i < len(j.HeatRead) {
+			read += float64(j.HeatRead[i])
+		}
+		if i < len(j.HeatWrite) {
+			written += float64(j.HeatWrite[i])
+		}
+		if read+written > before {
+			first, last = min(first, i), i
+		}
+	}
+	if last < 0 {
+		return out
+	}
+	return append(out, fmt.Sprintf("The log has no counters of files, but its heat map says that %s were read and %s "+
+		"written from %s to %s of the job.", anomaly.Size(read), anomaly.Size(written),
+		secs(float64(first)*j.HeatSeconds), secs(float64(last+1)*j.HeatSeconds)))
 }
 
 // TargetOf is the name that Lustre gives a target after the file system's own, such as OST0014 for 20.

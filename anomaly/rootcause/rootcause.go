@@ -64,10 +64,25 @@ type File struct {
 	Targets []topology.TargetID
 	// Written is true where the interval is known to be one of writes.
 	Written bool
+	// Calls is what the log says of the calls themselves; nil where only the interval is known.
+	Calls *Calls
 }
 
-// seconds is how long the file's own I/O lasted.
-func (f *File) seconds() float64 { return f.End - f.Start }
+// seconds is how long the file was in I/O.
+func (f *File) seconds() float64 {
+	if f.Calls != nil {
+		return f.Calls.Seconds
+	}
+	return f.End - f.Start
+}
+
+// density is the part of its interval in which the file was in I/O.
+func (f *File) density() float64 {
+	if !(f.End > f.Start) {
+		return 0
+	}
+	return f.seconds() / (f.End - f.Start)
+}
 
 // Record is something that was the matter with a node or a target on the job's way for a time.
 type Record struct {
@@ -104,13 +119,21 @@ type Job struct {
 	Storage Storage
 	// Mounts are the site's.
 	Mounts Mounts
+	// RunSeconds is how long the job ran.
+	RunSeconds Known
+	// Notes are what the log lacks, a sentence each.
+	Notes []string
 }
 
 // Metadata is the time of a job's calls that moved no bytes. The zero value is not known.
 type Metadata struct {
 	// Seconds were spent on metadata, DataSeconds on reads and writes, summed over the processes.
 	Seconds, DataSeconds float64
-	Opens, Files         int64
+	// SlowestSeconds are those of the process that spent most on one file's metadata.
+	SlowestSeconds float64
+	Opens, Files   int64
+	// Reopens counts opens beyond the first of each process, Requests the reads and writes.
+	Reopens, Requests int64
 }
 
 // Limits are the thresholds of the verdict. All are settings; Defaults are the paper's where it has one.
@@ -138,6 +161,25 @@ type Limits struct {
 	// Hot is how many times the mean of its file system a target moves when it counts as hot, and Slow the
 	// share of its peers' rate at which it counts as slow for the same work, 0..1; ours.
 	Hot, Slow float64
+	// Pattern are the limits of how the requests were made.
+	Pattern PatternLimits
+	// Bother is the share of the run time below which I/O is not worth the trouble, 0..1; ours.
+	Bother float64
+}
+
+// PatternLimits are thresholds of Drishti's triggers (Bez et al., Drishti: Guiding End-Users in the I/O Optimization
+// Journey, PDSW 2022), but for the last two, which are ours.
+type PatternLimits struct {
+	// Unaligned and Random are shares of requests, Independent one of the calls of MPI-IO, 0..1.
+	Unaligned, Random, Independent float64
+	// Requests are fewer than count as a pattern.
+	Requests int64
+	// MetaSeconds is what one process may spend on the metadata of a file.
+	MetaSeconds float64
+	// Redundant is how often each byte is moved when it counts as moved again; Reopens is opens a request.
+	Redundant, Reopens float64
+	// TinyBytes is the mean request below which it costs a call too many even in order.
+	TinyBytes float64
 }
 
 // Defaults returns the limits of IOMiner section III-F (1 GB/s, half of the requests, 3 processes for
@@ -146,7 +188,9 @@ func Defaults() Limits {
 	return Limits{
 		LowBytesPerSec: 1e9, Small: 0.5, Nonconsec: 0.5, ProcsPerOST: 3,
 		Dominant: 0.5, Overlap: 1.5, SerialFiles: 4, Idle: 0.1, Shadow: 0.1,
-		Saturated: 0.8, Hot: 2, Slow: 0.5,
+		Saturated: 0.8, Hot: 2, Slow: 0.5, Bother: 0.05,
+		Pattern: PatternLimits{Unaligned: 0.1, Random: 0.2, Independent: 0.5, Requests: 1000, MetaSeconds: 30,
+			Redundant: 1.5, Reopens: 0.5, TinyBytes: 64 << 10},
 	}
 }
 
@@ -154,7 +198,8 @@ func Defaults() Limits {
 type Critical struct {
 	Name string `json:"name"`
 	// Start and End bound the piece of the critical path that only this file is charged with: from
-	// where the critical file before it ended to its own end.
+	// where the critical file before it ended to its own end. Where the calls' own time is known they bound the calls,
+	// and Exclusive may be less than their distance.
 	Start     float64 `json:"start"`
 	End       float64 `json:"end"`
 	Exclusive float64 `json:"exclusive"`
@@ -162,6 +207,8 @@ type Critical struct {
 	FileStart float64 `json:"file_start"`
 	// File is the index into Job.Files.
 	File int `json:"file"`
+	// apart says that no piece of the path overlaps another.
+	apart bool
 }
 
 // Factors are the five contributing factors of IOMiner section II-D: means over the critical files,
@@ -184,14 +231,17 @@ type Clause struct {
 	// Cause is true where the clause names a cause of low bandwidth.
 	Cause bool   `json:"cause"`
 	Text  string `json:"text"`
+	// Remedy is the hint or call that helps, GainSeconds the I/O time that it may save at most; both only of causes.
+	Remedy      string  `json:"remedy,omitempty"`
+	GainSeconds float64 `json:"gain_seconds,omitempty"`
 	// outside is true of what is not the job's own doing.
 	outside bool
 }
 
 // Answer is the explanation of one job.
 type Answer struct {
-	// IOTime is the time in which at least one file was in I/O, seconds; Span reaches from the first
-	// file's start to the last one's end.
+	// IOTime is the time in which at least one file was in I/O, seconds, and never more than the calls took; Span
+	// reaches from the first file's start to the last one's end.
 	IOTime float64 `json:"io_time"`
 	Span   float64 `json:"span"`
 	Bytes  float64 `json:"bytes"`
@@ -209,7 +259,7 @@ type Answer struct {
 
 // Explain finds the critical path of a job that Check accepts and says what it was spent on.
 func Explain(j Job, lim Limits) Answer {
-	a := Answer{Critical: criticalFiles(j.Files), Bandwidth: Unknown()}
+	a := Answer{Critical: criticalPath(&j), Bandwidth: Unknown()}
 	a.CriticalFiles, a.Span = len(a.Critical), span(j.Files)
 	for _, c := range a.Critical {
 		a.IOTime += c.Exclusive

@@ -372,9 +372,11 @@ func inIO(files []File) map[topology.TargetID][]Critical {
 	for _, f := range order {
 		for _, t := range f.Targets {
 			if n := len(out[t]); n > 0 && f.Start <= out[t][n-1].End {
-				out[t][n-1].End = max(out[t][n-1].End, f.End)
+				p := &out[t][n-1]
+				p.End = max(p.End, f.End)
+				p.Exclusive = p.End - p.Start
 			} else {
-				out[t] = append(out[t], Critical{Start: f.Start, End: f.End})
+				out[t] = append(out[t], Critical{Start: f.Start, End: f.End, Exclusive: f.End - f.Start, apart: true})
 			}
 		}
 	}

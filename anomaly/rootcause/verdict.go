@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"fairway/anomaly"
@@ -20,19 +21,29 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 		text := "No I/O time: no file was read or written."
 		if n := len(j.Files); n > 0 {
 			text = fmt.Sprintf("No I/O time: none of %s was in I/O for any length of time.", anomaly.Counted(n, "file"))
+		} else if len(j.Notes) > 0 {
+			text = "How long I/O took is not known: the log has no times of it."
 		}
 		add(Clause{Rule: "io-time", Value: 0, Limit: Unknown(), Text: text}, true)
 		add(metadata(j, lim))
-		return out
+		return append(out, notes(j)...)
 	}
-	out = append(out, ioTime(a, lim), bandwidth(a, lim))
+	out = append(out, ioTime(j, a, lim), bandwidth(a, lim))
+	out = append(out, notes(j)...)
+	add(ofTheRun(j, a, lim))
+	add(busiestFile(j))
 	add(oneFile(j, a, lim))
 	add(oneProcess(j, a, lim))
 	add(sharedFile(j, a, lim))
 	add(serial(j, a, lim))
 	add(metadata(j, lim))
-	out = append(out, pattern(a, lim)...)
+	out = append(out, pattern(j, a, lim)...)
+	single := slices.ContainsFunc(out, func(c Clause) bool { return c.Rule == "one-process" })
+	for _, c := range requests(j, a, lim) {
+		add(c, !single || c.Rule != "imbalance")
+	}
 	add(contention(a, lim))
+	advise(j, a, out)
 	out = append(out, onTheWay(j, a, lim)...)
 	out = append(out, onTargets(j, a, lim)...)
 	for _, c := range out {
@@ -47,11 +58,54 @@ func judge(j *Job, a *Answer, lim Limits) []Clause {
 			anomaly.Counted(len(a.Critical), "critical file"))})
 }
 
-func ioTime(a *Answer, lim Limits) Clause {
-	idle := a.Span - a.IOTime
+// notes are what the log lacks.
+func notes(j *Job) (out []Clause) {
+	for _, n := range j.Notes {
+		out = append(out, Clause{Rule: "log", Value: Unknown(), Limit: Unknown(), Text: n})
+	}
+	return out
+}
+
+// ofTheRun says where I/O is so small a part of the run that nothing is to be won.
+func ofTheRun(j *Job, a *Answer, lim Limits) (Clause, bool) {
+	share := a.IOTime / float64(j.RunSeconds)
+	return Clause{Rule: "of-the-run", Value: Known(share), Limit: Known(lim.Bother),
+		Text: fmt.Sprintf("I/O is %s of the run time (%s of %s): do not bother.", percent(share), secs(a.IOTime),
+			secs(float64(j.RunSeconds)))}, j.RunSeconds > 0 && share < lim.Bother
+}
+
+// busiestFile names the file whose calls took longest.
+func busiestFile(j *Job) (Clause, bool) {
+	f, all := busiest(j.Files)
+	if f == nil || !(all > 0) {
+		return Clause{}, false
+	}
+	share := f.Calls.AllSeconds / all
+	c := Clause{Rule: "busiest", Value: Known(share), Limit: Unknown()}
+	c.Text = fmt.Sprintf("The calls on %s took longest: %s of the %s of all processes (%s)", f.Name,
+		secs(f.Calls.AllSeconds), secs(all), percent(share))
+	switch {
+	case f.Calls.Trace != nil:
+		c.Text += fmt.Sprintf(", with some process in a call for %s, as traced", secs(f.Calls.Seconds))
+	case j.Procs > 1:
+		c.Text += fmt.Sprintf(", at most %s of one process", secs(f.Calls.Seconds))
+	}
+	if f.Calls.Layer == mpiio {
+		c.Text += "; in MPI-IO, which waits for the calls below it"
+	}
+	c.Text += "."
+	return c, true
+}
+
+func ioTime(j *Job, a *Answer, lim Limits) Clause {
+	idle := max(0, a.Span-a.IOTime)
 	c := Clause{Rule: "io-time", Value: Known(idle / a.Span), Limit: Known(lim.Idle)}
 	c.Text = fmt.Sprintf("I/O took %s of a span of %s (%s)", secs(a.IOTime), secs(a.Span), percent(a.IOTime/a.Span))
-	if idle/a.Span > lim.Idle {
+	switch {
+	case idle/a.Span <= lim.Idle:
+	case a.bounded(j):
+		c.Text += "; when in that span is not traced"
+	default:
 		c.Text += fmt.Sprintf("; for %s nothing was read or written", secs(idle))
 	}
 	c.Text += "."
@@ -66,6 +120,14 @@ func bandwidth(a *Answer, lim Limits) Clause {
 	return Clause{Rule: "bandwidth", Value: a.Bandwidth, Limit: Known(lim.LowBytesPerSec),
 		Text: fmt.Sprintf("%s moved in that time is %s/s, %s the %s/s that counts as slow.",
 			anomaly.Size(a.Bytes), anomaly.Size(float64(a.Bandwidth)), word, anomaly.Size(lim.LowBytesPerSec))}
+}
+
+// bounded says that the I/O time is the slowest process' time in calls, which lie somewhere in their files' spans.
+func (a *Answer) bounded(j *Job) bool {
+	return slices.ContainsFunc(a.Critical, func(c Critical) bool {
+		calls := j.Files[c.File].Calls
+		return calls != nil && calls.Trace == nil
+	})
 }
 
 // longest returns the critical file with most exclusive time; a has at least one.
@@ -85,12 +147,17 @@ func oneFile(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	top := longest(a)
 	share := top.Exclusive / a.IOTime
 	c := Clause{Rule: "one-file", Value: Known(share), Limit: Known(lim.Dominant)}
-	c.Text = fmt.Sprintf("The critical path takes %d of %s; %s is %s of it (%s)",
-		len(a.Critical), anomaly.Counted(len(j.Files), "file"), top.Name, percent(share), secs(top.Exclusive))
+	files := anomaly.Counted(len(j.Files), "file")
+	if j.knowsCalls() {
+		files = anomaly.Counted(len(j.Files), "use") + " of files"
+	}
+	c.Text = fmt.Sprintf("The critical path takes %d of %s; %s is %s of it (%s)", len(a.Critical), files, top.Name,
+		percent(share), secs(top.Exclusive))
 	if share > lim.Dominant {
-		meanwhile := filesInIO(j.Files)(top.Start, top.End)
-		c.Cause = meanwhile < lim.Overlap
-		if !c.Cause {
+		meanwhile := filesInIO(j.Files)(top)
+		calls := j.Files[top.File].Calls
+		c.Cause = meanwhile < lim.Overlap && (calls == nil || !calls.Metadata)
+		if meanwhile >= lim.Overlap {
 			c.Text += fmt.Sprintf(", with %s files in I/O at a time", short(meanwhile))
 		}
 	}
@@ -109,7 +176,7 @@ func oneProcess(j *Job, a *Answer, lim Limits) (Clause, bool) {
 	var single float64
 	inIO := filesInIO(j.Files)
 	for _, c := range a.Critical {
-		if j.Files[c.File].Procs == 1 && inIO(c.Start, c.End) < lim.Overlap {
+		if j.Files[c.File].Procs == 1 && inIO(c) < lim.Overlap {
 			single += c.Exclusive
 		}
 	}
@@ -151,12 +218,16 @@ func metadata(j *Job, lim Limits) (Clause, bool) {
 		return Clause{}, false
 	}
 	share := m.Seconds / all
-	c := Clause{Rule: "metadata", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant}
+	long := m.SlowestSeconds > lim.Pattern.MetaSeconds && share > lim.Shadow
+	c := Clause{Rule: "metadata", Value: Known(share), Limit: Known(lim.Dominant), Cause: share > lim.Dominant || long}
 	c.Text = fmt.Sprintf("Of the time that the processes spent in calls on files %s was metadata (%s)", percent(share),
 		secs(m.Seconds))
 	if c.Cause {
 		c.Text += fmt.Sprintf(": %s of %s", anomaly.Counted(int(m.Opens), "open"),
 			anomaly.Counted(int(m.Files), "file"))
+	}
+	if long {
+		c.Text += fmt.Sprintf("; one process spent %s so on one file", secs(m.SlowestSeconds))
 	}
 	c.Text += "."
 	return c, true
@@ -164,30 +235,46 @@ func metadata(j *Job, lim Limits) (Clause, bool) {
 
 // serial is IOMiner's App1: files used now and then, their times hardly overlapping.
 func serial(j *Job, a *Answer, lim Limits) (Clause, bool) {
-	var total float64
+	var total, ioTime, squares float64
 	for i := range j.Files {
-		total += j.Files[i].seconds()
+		if c := j.Files[i].Calls; c == nil || !c.Metadata {
+			total += j.Files[i].seconds()
+		}
 	}
-	overlap := total / a.IOTime
+	n := 0
+	for _, p := range a.Critical {
+		if c := j.Files[p.File].Calls; c == nil || !c.Metadata {
+			n++
+			ioTime, squares = ioTime+p.Exclusive, squares+p.Exclusive*p.Exclusive
+		}
+	}
+	overlap := total / ioTime
+	// A hundred files beside two that take all the time are not many.
+	many := n >= lim.SerialFiles && (!j.knowsCalls() || ioTime*ioTime/squares >= float64(lim.SerialFiles))
 	return Clause{Rule: "serial", Value: Known(overlap), Limit: Known(lim.Overlap), Cause: true,
 		Text: fmt.Sprintf(
 			"The files were used one after another: %.1f at a time on average, %s in turn on the critical path.",
-			overlap, anomaly.Counted(len(a.Critical), "file")),
-	}, len(a.Critical) >= lim.SerialFiles && overlap < lim.Overlap
+			overlap, anomaly.Counted(n, "file")),
+	}, many && overlap < lim.Overlap
 }
 
 // pattern judges small and non-consecutive requests together: small requests that follow on each other
 // are merged on their way and are no cause (IOMiner section III-F).
-func pattern(a *Answer, lim Limits) []Clause {
+func pattern(j *Job, a *Answer, lim Limits) []Clause {
 	f := a.Factors
 	small, scattered := float64(f.Small) > lim.Small, float64(f.Nonconsec) > lim.Nonconsec
 	var out []Clause
 	if f.Small.OK() {
+		size, rate := tiny(j, a, lim)
 		c := Clause{Rule: "small", Value: f.Small, Limit: Known(lim.Small), Cause: small &&
-			(scattered || !f.Nonconsec.OK())}
+			(scattered || !f.Nonconsec.OK() || size > 0)}
 		c.Text = fmt.Sprintf("%s of the requests were small", percent(float64(f.Small)))
-		if small && !c.Cause {
+		switch {
+		case small && !c.Cause:
 			c.Text += ", but they follow on each other and can be merged: not the cause"
+		case small && !scattered && size > 0:
+			c.Text += fmt.Sprintf(": they follow on each other, but at %s a call a process moved %s/s", anomaly.Size(size),
+				anomaly.Size(rate))
 		}
 		c.Text += "."
 		out = append(out, c)

@@ -19,6 +19,7 @@ import (
 // newRootcause is `fairway rootcause`: why a job's I/O was slow, from its log, with no daemon.
 func newRootcause() *cobra.Command {
 	var op string
+	var paper bool
 	var record lmtFlags
 	c := &cobra.Command{
 		Use:   "rootcause JOB.darshan | INTERVALS.json",
@@ -43,6 +44,9 @@ func newRootcause() *cobra.Command {
 			if err != nil {
 				return program.BadUsage(err)
 			}
+			if paper {
+				job.TakeSpans()
+			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			answer := rootcause.Explain(job, rootcause.Defaults())
 			if err := answer.WriteJSON(out); err != nil {
@@ -52,6 +56,7 @@ func newRootcause() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&op, "op", string(rootcause.Both), "of a Darshan log: read, write or both")
+	c.Flags().BoolVar(&paper, "paper", false, "take a file to be in I/O from its first access to its last, as IOMiner does")
 	record.add(c)
 	return c
 }

@@ -56,7 +56,7 @@ func (a archive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, er
 			End: a.start.Add(100 * time.Second)}},
 		JobFiles: []iolog.JobFile{
 			{File: 1, Procs: 64, BytesWritten: 14e9, WriteStart: 0, WriteEnd: 10, ReadStart: none, ReadEnd: none,
-				PosixWrites: 10, SmallWrites: 5, StripeCount: &one, OSTs: []int32{20}},
+				Writes: 640, PosixWrites: 640, SmallWrites: 320, StripeCount: &one, OSTs: []int32{20}},
 			{File: 2, Procs: 1, WriteStart: 6, WriteEnd: 12, ReadStart: none, ReadEnd: none},
 		},
 		Files: []iolog.File{{ID: 1, Path: "/scratch/out", Mount: "/scratch"}},

@@ -28,10 +28,13 @@ const (
 	combinedSizeWrite     = 72
 	combinedAggRead       = 82
 	combinedAggWrite      = 92
+	combinedAccess        = 130
 	combinedDevice        = 138
+	combinedRanks         = 140
 
 	combinedReadTime    = 6
 	combinedSlowestTime = 15
+	combinedVariance    = 17
 )
 
 // combinedIO takes a record of formats 1.x and 2.x apart. The record has one set of byte counts and
@@ -48,10 +51,12 @@ func combinedIO(rec *Record, noRankTimes bool) (posix, stdio, mpiio *IO) {
 	base.Read, base.Write = Span{f[1], f[4]}, Span{f[2], f[5]}
 	base.ReadSeconds, base.WriteSeconds, base.MetaSeconds = f[combinedReadTime], f[combinedReadTime+1],
 		f[combinedReadTime+2]
-	base.rank(rec.Rank, f[combinedSlowestTime])
-	if base.Shared && noRankTimes {
-		base.SlowestSeconds = NotRecorded
+	slowest := f[combinedSlowestTime]
+	if noRankTimes {
+		slowest = NotRecorded
 	}
+	base.setRank(rec.Rank, slowest, c[combinedRanks:], f[combinedVariance])
+	base.oneMiB = exactly1MiB(c[combinedAccess:])
 	copy(base.SizeRead[:], c[combinedSizeRead:])
 	copy(base.SizeWrite[:], c[combinedSizeWrite:])
 	if c[combinedOpens] > 0 || c[combinedStats] > 0 {
@@ -76,8 +81,10 @@ func combinedIO(rec *Record, noRankTimes bool) (posix, stdio, mpiio *IO) {
 		o.Writes = total(c[combinedIndepReads+1], c[combinedCollReads+1], c[combinedSplitWrites], c[combinedNBWrites])
 		o.Seeks, o.Stats, o.Syncs = NotRecorded, NotRecorded, c[combinedSyncs]
 		o.ConsecReads, o.ConsecWrites, o.SeqReads, o.SeqWrites = NotRecorded, NotRecorded, NotRecorded, NotRecorded
-		o.CollectiveOps = total(c[combinedIndepOpens+1], total(c[combinedCollReads:combinedSplitWrites+1]...))
+		o.CollectiveOps = total(c[combinedCollReads : combinedSplitWrites+1]...)
+		o.oneMiB = 0
 		o.MetaSeconds, o.ReadSeconds, o.WriteSeconds = f[9], f[10], f[11]
+		o.setRank(rec.Rank, slowest, c[combinedRanks:], f[combinedVariance])
 		copy(o.SizeRead[:], c[combinedAggRead:])
 		copy(o.SizeWrite[:], c[combinedAggWrite:])
 		mpiio = &o

@@ -1,11 +1,13 @@
 package darshan
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -114,11 +116,12 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("compression %d is not known (0 zlib, 1 bzip2, 2 none)", b[16])
 	}
 	r.head.Compression = Compression(b[16])
-	return r.readMap(b)
+	r.readMap(b)
+	return nil
 }
 
-// readMap reads where the regions lie.
-func (r *Reader) readMap(b []byte) error {
+// readMap reads where the regions lie. One that does not lie in the file costs itself.
+func (r *Reader) readMap(b []byte) {
 	s := r.shape
 	var partial uint64
 	if s.nanos {
@@ -126,16 +129,19 @@ func (r *Reader) readMap(b []byte) error {
 	} else {
 		partial = uint64(r.order.Uint32(b[s.partial:]))
 	}
-	var err error
-	if r.names, err = r.section(b[s.names:], "record table"); err != nil {
-		return err
+	names, err := r.section(b[s.names:])
+	if err != nil {
+		r.bad = append(r.bad, &Error{"record table", names.off, -1, err})
+	} else {
+		r.names = names
 	}
 	r.job = section{off: s.header, length: r.size - s.header}
 	for slot := range s.slots {
 		m := s.module(slot)
-		at, err := r.section(b[s.mods+16*slot:], m.String())
+		at, err := r.section(b[s.mods+16*slot:])
 		if err != nil {
-			return err
+			r.bad = append(r.bad, &Error{m.String(), at.off, -1, err})
+			continue
 		}
 		if at.length == 0 {
 			continue
@@ -149,18 +155,33 @@ func (r *Reader) readMap(b []byte) error {
 	if r.names.off != 0 {
 		r.job.length = min(r.job.length, r.names.off-s.header)
 	}
-	return nil
+	r.skipPadding()
+}
+
+// skipPadding moves the job region behind the zeros that some runtimes leave before it. No compressed stream
+// begins with a zero.
+func (r *Reader) skipPadding() {
+	if r.head.Compression == None {
+		return
+	}
+	in := bufio.NewReader(io.NewSectionReader(r.in, r.job.off, max(0, r.job.length)))
+	for r.job.length > 0 {
+		if c, err := in.ReadByte(); err != nil || c != 0 {
+			return
+		}
+		r.job.off, r.job.length = r.job.off+1, r.job.length-1
+	}
 }
 
 // section reads one offset and length, and checks that they lie in the file.
-func (r *Reader) section(b []byte, what string) (section, error) {
+func (r *Reader) section(b []byte) (section, error) {
 	off, length := r.order.Uint64(b), r.order.Uint64(b[8:])
 	if length == 0 {
 		return section{off: int64(min(off, uint64(r.size)))}, nil
 	}
 	if off < uint64(r.shape.header) || off > uint64(r.size) || length > uint64(r.size)-off {
-		return section{}, fmt.Errorf("%s: region of %d bytes at byte %d does not lie in the file of %d bytes; "+
-			"it is truncated or damaged", what, length, off, r.size)
+		return section{off: int64(min(off, math.MaxInt64))}, fmt.Errorf("its %d bytes do not lie in the file of %d "+
+			"bytes; the file is truncated or damaged", length, r.size)
 	}
 	return section{int64(off), int64(length)}, nil
 }

@@ -33,6 +33,8 @@ const (
 	posixMaxWriteTimeSize
 	posixSizeRead
 	posixSizeWrite = posixSizeRead + 10
+	posixAccess    = posixSizeWrite + 18 // the common sizes, then their counts
+	posixRanks     = posixAccess + 8     // the fastest rank and its bytes, then the slowest and its
 )
 
 const (
@@ -57,6 +59,8 @@ const (
 	mpiioMaxWriteTimeSize
 	mpiioSizeRead
 	mpiioSizeWrite = mpiioSizeRead + 10
+	mpiioAccess    = mpiioSizeWrite + 10
+	mpiioRanks     = mpiioAccess + 8
 )
 
 const (
@@ -70,6 +74,7 @@ const (
 	stdioBytesRead
 	stdioMaxByteRead
 	stdioMaxByteWritten
+	stdioRanks
 )
 
 // Floats of POSIX, MPI-IO and H5D records.
@@ -89,6 +94,8 @@ const (
 	floatMaxWriteTime
 	floatFastestRankTime
 	floatSlowestRankTime
+	floatVarianceTime
+	floatVarianceBytes
 )
 
 // Floats of STDIO records.
@@ -106,4 +113,6 @@ const (
 	stdioReadEnd
 	stdioFastestRankTime
 	stdioSlowestRankTime
+	stdioVarianceTime
+	stdioVarianceBytes
 )

@@ -1,6 +1,6 @@
 package darshan
 
-import "slices"
+import "math"
 
 // NotRecorded is the value of a figure that the log's version does not have.
 const NotRecorded = -1
@@ -36,8 +36,8 @@ type IO struct {
 	Shared bool
 
 	Opens, Reads, Writes, Seeks, Stats, Syncs int64
-	// CollectiveOps are MPI-IO's collective and split-collective reads, writes and opens; part of Reads,
-	// Writes and Opens.
+	// CollectiveOps are MPI-IO's collective and split-collective reads and writes; part of Reads and Writes. Opens do
+	// not move data and do not count.
 	CollectiveOps           int64
 	BytesRead, BytesWritten int64
 	// Consec counts operations that began exactly where the one before ended, Seq those at any higher
@@ -46,7 +46,8 @@ type IO struct {
 	// MaxByteRead and MaxByteWritten are the highest offsets touched.
 	MaxByteRead, MaxByteWritten int64
 	RWSwitches                  int64
-	FileNotAligned              int64
+	// FileNotAligned counts requests that did not begin at a multiple of FileAlignment bytes.
+	FileNotAligned, FileAlignment int64
 	// SizeRead and SizeWrite count operations by request size, upper bounds 100, 1K, 10K, 100K, 1M, 4M,
 	// 10M, 100M, 1G bytes and above. Absent where all are NotRecorded.
 	SizeRead, SizeWrite [10]int64
@@ -55,21 +56,72 @@ type IO struct {
 	// ReadSeconds, WriteSeconds and MetaSeconds are summed over the ranks: they may exceed the job's run
 	// time.
 	ReadSeconds, WriteSeconds, MetaSeconds float64
-	// SlowestSeconds is the time of the rank that took longest.
-	SlowestSeconds float64
+	// Slowest is the rank that took longest, NotRecorded where the log does not say, SlowestSeconds its time.
+	// SlowestRead, SlowestWrite and SlowestMeta are the parts of that time: of a record for all ranks as the sums are
+	// split.
+	Slowest                                                int64
+	SlowestSeconds, SlowestRead, SlowestWrite, SlowestMeta float64
+	// Movers is how many of the ranks moved bytes: of a record for all ranks no more than its variance allows,
+	// NotRecorded where it has none.
+	Movers int64
+
+	// oneMiB counts requests of exactly 1 MiB, which the runtime puts into the bin of the smaller ones.
+	oneMiB int64
+	// fastBytes, slowBytes and variance are of the bytes by rank, of a record for all ranks.
+	fastBytes, slowBytes int64
+	variance             float64
 }
 
-// smallBins is how many bins of request size are below 1 MB.
+// smallBins is how many bins of request size end at 1 MiB or below.
 const smallBins = 5
 
-// SmallReads counts reads of less than 1 MB, NotRecorded where the interface has no sizes.
-func (o *IO) SmallReads() int64 { return small(&o.SizeRead) }
+// SmallReads counts reads of less than 1 MiB, NotRecorded where the interface has no sizes.
+func (o *IO) SmallReads() int64 { return small(&o.SizeRead, o.oneMiBOf(&o.SizeRead)) }
 
 // SmallWrites is SmallReads for writes.
-func (o *IO) SmallWrites() int64 { return small(&o.SizeWrite) }
+func (o *IO) SmallWrites() int64 { return small(&o.SizeWrite, o.oneMiBOf(&o.SizeWrite)) }
 
-func small(bins *[10]int64) int64 {
-	sum := int64(0)
+// oneMiBOf is the part of the requests of exactly 1 MiB that falls to one direction: they are counted together.
+func (o *IO) oneMiBOf(bins *[10]int64) int64 {
+	const bin = smallBins - 1
+	both := o.SizeRead[bin] + o.SizeWrite[bin]
+	if o.oneMiB <= 0 || both <= 0 || bins[bin] <= 0 {
+		return 0
+	}
+	return min(bins[bin], int64(math.Round(float64(o.oneMiB)*float64(bins[bin])/float64(both))))
+}
+
+// exactly1MiB finds 1 MiB among the four common sizes of requests, whose counts follow them.
+func exactly1MiB(common []int64) (n int64) {
+	for i := range 4 {
+		if common[i] == 1<<20 {
+			n += max(0, common[4+i])
+		}
+	}
+	return n
+}
+
+// setMovers finds how many ranks moved the bytes. n ranks of mean m and variance v are at least n / (1 + v/m²) that
+// moved some, and just that many where those moved the same.
+func (o *IO) setMovers(ranks int64) {
+	bytes := max(o.BytesRead, 0) + max(o.BytesWritten, 0)
+	o.Movers = NotRecorded
+	switch {
+	case bytes == 0:
+		o.Movers = 0
+	case !o.Shared:
+		o.Movers = 1
+	case o.slowBytes == bytes || o.fastBytes == bytes:
+		o.Movers = 1
+	case ranks > 0 && o.variance >= 0 && (o.slowBytes > 0 || o.fastBytes > 0):
+		mean := float64(bytes) / float64(ranks)
+		o.Movers = int64(math.Round(float64(ranks) / (1 + o.variance/(mean*mean))))
+		o.Movers = min(max(o.Movers, 1), ranks)
+	}
+}
+
+func small(bins *[10]int64, without int64) int64 {
+	sum := -without
 	for _, n := range bins[:smallBins] {
 		if n < 0 {
 			return NotRecorded
@@ -88,7 +140,7 @@ func (o *IO) merge(n *IO) {
 		{&o.Syncs, &n.Syncs}, {&o.CollectiveOps, &n.CollectiveOps}, {&o.BytesRead, &n.BytesRead},
 		{&o.BytesWritten, &n.BytesWritten}, {&o.ConsecReads, &n.ConsecReads}, {&o.ConsecWrites, &n.ConsecWrites},
 		{&o.SeqReads, &n.SeqReads}, {&o.SeqWrites, &n.SeqWrites}, {&o.RWSwitches, &n.RWSwitches},
-		{&o.FileNotAligned, &n.FileNotAligned},
+		{&o.FileNotAligned, &n.FileNotAligned}, {&o.Movers, &n.Movers}, {&o.oneMiB, &n.oneMiB},
 	} {
 		*c.to = sum(*c.to, *c.from)
 	}
@@ -104,7 +156,11 @@ func (o *IO) merge(n *IO) {
 	o.ReadSeconds += n.ReadSeconds
 	o.WriteSeconds += n.WriteSeconds
 	o.MetaSeconds += n.MetaSeconds
-	o.SlowestSeconds = max(o.SlowestSeconds, n.SlowestSeconds)
+	o.FileAlignment = max(o.FileAlignment, n.FileAlignment)
+	if n.SlowestSeconds > o.SlowestSeconds {
+		o.Slowest, o.SlowestSeconds = n.Slowest, n.SlowestSeconds
+		o.SlowestRead, o.SlowestWrite, o.SlowestMeta = n.SlowestRead, n.SlowestWrite, n.SlowestMeta
+	}
 }
 
 // sum adds two counts; one that is not recorded makes the sum unknown.
@@ -137,21 +193,40 @@ func unsized() (bins [10]int64) {
 }
 
 // fileTimes reads the floats of POSIX and MPI-IO records.
-func (o *IO) fileTimes(f []float64, rank int64) {
+func (o *IO) fileTimes(f []float64, rank int64, ranks []int64) {
 	o.Open = Span{f[floatOpenStart], f[floatOpenEnd]}
 	o.Read = Span{f[floatReadStart], f[floatReadEnd]}
 	o.Write = Span{f[floatWriteStart], f[floatWriteEnd]}
 	o.Close = Span{f[floatCloseStart], f[floatCloseEnd]}
 	o.ReadSeconds, o.WriteSeconds, o.MetaSeconds = f[floatReadTime], f[floatWriteTime], f[floatMetaTime]
-	o.rank(rank, f[floatSlowestRankTime])
+	o.setRank(rank, f[floatSlowestRankTime], ranks, f[floatVarianceBytes])
 }
 
-func (o *IO) rank(rank int64, slowest float64) {
+// setRank says whose record it is and what the slowest rank had of its time. ranks are the fastest rank and its bytes,
+// then the slowest and its.
+func (o *IO) setRank(rank int64, slowest float64, ranks []int64, variance float64) {
 	o.Shared = rank < 0
-	o.SlowestSeconds = slowest
+	read, write, meta := positive(o.ReadSeconds), positive(o.WriteSeconds), positive(o.MetaSeconds)
+	all := read + write + meta
+	o.Slowest, o.SlowestSeconds = rank, all
+	o.SlowestRead, o.SlowestWrite, o.SlowestMeta = read, write, meta
 	if !o.Shared {
-		o.SlowestSeconds = o.ReadSeconds + o.WriteSeconds + o.MetaSeconds
+		return
 	}
+	o.fastBytes, o.slowBytes, o.variance = ranks[1], ranks[3], variance
+	o.Slowest, o.SlowestSeconds = ranks[2], slowest
+	if slowest = positive(slowest); slowest > 0 && slowest < all {
+		part := slowest / all
+		o.SlowestRead, o.SlowestWrite, o.SlowestMeta = read*part, write*part, meta*part
+	}
+}
+
+// positive is a time that a record may have wrong, 0 where it is none.
+func positive(v float64) float64 {
+	if v > 0 && v <= math.MaxFloat64 {
+		return v
+	}
+	return 0
 }
 
 func posixIO(rec *Record) IO {
@@ -163,10 +238,11 @@ func posixIO(rec *Record) IO {
 		ConsecReads: c[posixConsecReads], ConsecWrites: c[posixConsecWrites],
 		SeqReads: c[posixSeqReads], SeqWrites: c[posixSeqWrites],
 		MaxByteRead: c[posixMaxByteRead], MaxByteWritten: c[posixMaxByteWritten],
-		RWSwitches: c[posixRWSwitches], FileNotAligned: c[posixFileNotAligned]}
+		RWSwitches: c[posixRWSwitches], FileNotAligned: c[posixFileNotAligned],
+		FileAlignment: c[posixFileAlignment], oneMiB: exactly1MiB(c[posixAccess:])}
 	copy(o.SizeRead[:], c[posixSizeRead:])
 	copy(o.SizeWrite[:], c[posixSizeWrite:])
-	o.fileTimes(rec.FCounters, rec.Rank)
+	o.fileTimes(rec.FCounters, rec.Rank, c[posixRanks:])
 	return o
 }
 
@@ -176,15 +252,14 @@ func mpiioIO(rec *Record) IO {
 		Reads:  total(c[mpiioIndepReads], c[mpiioCollReads], c[mpiioSplitReads], c[mpiioNBReads]),
 		Writes: total(c[mpiioIndepWrites], c[mpiioCollWrites], c[mpiioSplitWrites], c[mpiioNBWrites]),
 		Seeks:  NotRecorded, Stats: NotRecorded, Syncs: c[mpiioSyncs],
-		CollectiveOps: total(slices.Concat(c[mpiioCollOpens:mpiioCollOpens+1],
-			c[mpiioCollReads:mpiioSplitWrites+1])...),
-		BytesRead: c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
+		CollectiveOps: total(c[mpiioCollReads : mpiioSplitWrites+1]...),
+		BytesRead:     c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
 		ConsecReads: NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
 		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded, RWSwitches: c[mpiioRWSwitches],
-		FileNotAligned: NotRecorded}
+		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, oneMiB: exactly1MiB(c[mpiioAccess:])}
 	copy(o.SizeRead[:], c[mpiioSizeRead:])
 	copy(o.SizeWrite[:], c[mpiioSizeWrite:])
-	o.fileTimes(rec.FCounters, rec.Rank)
+	o.fileTimes(rec.FCounters, rec.Rank, c[mpiioRanks:])
 	return o
 }
 
@@ -196,12 +271,12 @@ func stdioIO(rec *Record) IO {
 		BytesWritten: c[stdioBytesWritten],
 		ConsecReads:  NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
 		MaxByteRead: c[stdioMaxByteRead], MaxByteWritten: c[stdioMaxByteWritten], RWSwitches: NotRecorded,
-		FileNotAligned: NotRecorded, SizeRead: unsized(), SizeWrite: unsized()}
+		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, SizeRead: unsized(), SizeWrite: unsized()}
 	o.Open = Span{f[stdioOpenStart], f[stdioOpenEnd]}
 	o.Read = Span{f[stdioReadStart], f[stdioReadEnd]}
 	o.Write = Span{f[stdioWriteStart], f[stdioWriteEnd]}
 	o.Close = Span{f[stdioCloseStart], f[stdioCloseEnd]}
 	o.ReadSeconds, o.WriteSeconds, o.MetaSeconds = f[stdioReadTime], f[stdioWriteTime], f[stdioMetaTime]
-	o.rank(rec.Rank, f[stdioSlowestRankTime])
+	o.setRank(rec.Rank, f[stdioSlowestRankTime], c[stdioRanks:], f[stdioVarianceBytes])
 	return o
 }

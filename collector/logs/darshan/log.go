@@ -32,11 +32,22 @@ type File struct {
 	POSIX, MPIIO, STDIO *IO
 	// Components is the file's Lustre layout, nil where not known.
 	Components []Component
+	// DXTPOSIX and DXTMPIIO say when each interface was at work, nil where it was not traced.
+	DXTPOSIX, DXTMPIIO *Activity
 }
+
+// The ids of the pseudo files <STDIN>, <STDOUT> and <STDERR>: hashes of these names, which stay where a log's names are
+// hidden.
+const (
+	stdinID  = 14734109647742566553
+	stdoutID = 15920181672442173319
+	stderrID = 7238257241479193519
+)
 
 // Pseudo says that the file is a process's standard input or output.
 func (f *File) Pseudo() bool {
-	return f.Name == "<STDIN>" || f.Name == "<STDOUT>" || f.Name == "<STDERR>"
+	return f.ID == stdinID || f.ID == stdoutID || f.ID == stderrID ||
+		f.Name == "<STDIN>" || f.Name == "<STDOUT>" || f.Name == "<STDERR>"
 }
 
 // OSTs returns the indices of the storage targets that hold the file, sorted, each once.
@@ -67,6 +78,10 @@ func Read(in io.ReaderAt, size int64) (*Log, error) {
 	}
 	g := gatherer{log: &Log{Header: *r.Header()}, r: r, files: map[uint64]int{}}
 	err = r.Each(g.record)
+	for i := range g.log.Files {
+		g.log.Files[i].DXTPOSIX.merge()
+		g.log.Files[i].DXTMPIIO.merge()
+	}
 	for i, m := range []Module{POSIX, MPIIO, STDIO} {
 		if g.totals[i].totals.Files > 0 {
 			t := g.totals[i].close()
@@ -93,7 +108,7 @@ func (g *gatherer) record(rec *Record) error {
 		g.log.Heatmaps = append(g.log.Heatmaps, RankBins{rec.Rank, trimHeatmap(name), *rec.Bins})
 		return g.grow(16 * len(rec.Bins.Read))
 	}
-	if rec.Module == BGQ || rec.Module == H5F || rec.Module == H5D || rec.Trace != nil {
+	if rec.Module == BGQ || rec.Module == H5F || rec.Module == H5D {
 		return nil
 	}
 	f, err := g.file(rec)
@@ -101,6 +116,10 @@ func (g *gatherer) record(rec *Record) error {
 		return err
 	}
 	switch rec.Module {
+	case DXTPOSIX:
+		return g.trace(&f.DXTPOSIX, rec.Trace)
+	case DXTMPIIO:
+		return g.trace(&f.DXTMPIIO, rec.Trace)
 	case Lustre:
 		if f.Components == nil {
 			f.Components = rec.Layout.Components
@@ -159,6 +178,7 @@ func (g *gatherer) add(which int, rank int64, to **IO, one IO) error {
 	} else {
 		one.Ranks = 1
 	}
+	one.setMovers(g.log.Job.NProcs)
 	t := &g.totals[which]
 	before := len(t.ranks)
 	t.add(rank, &one, *to == nil)

@@ -22,6 +22,9 @@ func (h *Header) Notes() []string {
 	if len(h.Version) > 0 && h.Version < "2.03" {
 		out = append(out, "format "+h.Version+": times do not count from the start of the job")
 	}
+	if h.Job.End.Before(h.Job.Start) {
+		out = append(out, "the job's end lies before its start; how long it ran is not known")
+	}
 	if h.Job.ClockUnset() {
 		out = append(out, "the node's clock was not set; start and end are no times of day")
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zlib"
 )
@@ -32,6 +33,7 @@ type Reader struct {
 	order binary.ByteOrder
 	names section
 	job   section
+	bad   []error // regions of the header that cannot be read
 
 	buf    *bufio.Reader
 	zlib   io.ReadCloser
@@ -41,8 +43,8 @@ type Reader struct {
 	legacy *legacyReader
 }
 
-// NewReader reads the header and the job of a log of size bytes; Each then reads the records. A
-// compressed log of formats 1.x and 2.x is read from its start to its end by Each, and only once.
+// NewReader reads the header and the job of a log of size bytes; Each then reads the records, and tells of job data
+// that cannot be read. A compressed log of formats 1.x and 2.x is read from its start to its end by Each, and only once.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in, size: size, buf: bufio.NewReaderSize(nil, bufferBytes)}
 	ok, err := r.openLegacy()
@@ -59,7 +61,7 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 		return nil, &Error{"header", 0, -1, err}
 	}
 	if err := r.readJob(); err != nil {
-		return nil, &Error{"job data", r.job.off, -1, err}
+		r.bad = append(r.bad, &Error{"job data", r.job.off, -1, err})
 	}
 	return r, nil
 }
@@ -153,7 +155,7 @@ func (r *Reader) Each(f func(*Record) error) error {
 	if r.legacy != nil {
 		return r.legacy.each(f)
 	}
-	var bad []error
+	bad := slices.Clone(r.bad)
 	if err := r.readNames(); err != nil {
 		bad = append(bad, err)
 	}

@@ -70,6 +70,7 @@ var timeType = reflect.TypeFor[time.Time]()
 var kinds = map[string]string{
 	"int64": "BIGINT", "*int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN",
 	"time.Time": "TIMESTAMP", "[]int64": "BIGINT[]", "[]int32": "INTEGER[]", "[]string": "VARCHAR[]",
+	"[]float64": "DOUBLE[]",
 }
 
 // declare is the table's column list as SQL, with the day of the partition last.

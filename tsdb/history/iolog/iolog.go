@@ -13,7 +13,8 @@ import "time"
 type Job struct {
 	// Log identifies the log: the first eight bytes of the SHA-256 of its content, as a signed integer.
 	Log int64 `col:"log"`
-	// JobID is the batch system's identifier, or the process number where the log has none.
+	// JobID is the batch system's identifier, or the process number where there was no batch system; empty where the
+	// log has none.
 	JobID string `col:"job_id"`
 	UID   int64  `col:"uid"`
 	// App is the executable's base name; Exe the command line as logged, which may be cut.
@@ -25,12 +26,19 @@ type Job struct {
 	RunSeconds float64   `col:"run_seconds"`
 	// Partial is true where the logger ran out of memory and left records out.
 	Partial bool `col:"partial"`
-	// Skipped names the instruments of the log that are not read, such as PNETCDF_FILE.
+	// Skipped names the instruments of the log that are not read, such as MDHIM.
 	Skipped []string `col:"skipped_modules"`
-	// Files counts the files that were opened, SharedFiles those used by more than one process.
+	// Notes say what a reader of the figures has to know: cut-off instruments, a clock that was not set.
+	Notes []string `col:"notes"`
+	// HeatRead and HeatWrite are the bytes of all processes by time, in bins of HeatSeconds since the start; nil where
+	// the log has no heat map.
+	HeatSeconds float64 `col:"heat_seconds"`
+	HeatRead    []int64 `col:"heat_read"`
+	HeatWrite   []int64 `col:"heat_write"`
+	// Files counts the files that were opened, SharedFiles those whose bytes more than one process moved.
 	Files       int64 `col:"files"`
 	SharedFiles int64 `col:"shared_files"`
-	// FullFiles counts those used by all processes of the job.
+	// FullFiles counts those whose bytes all processes of the job moved.
 	FullFiles int64 `col:"full_files"`
 
 	BytesRead    int64 `col:"bytes_read"`
@@ -68,7 +76,8 @@ type Job struct {
 // Factors are the contributing factors of one direction of a job's I/O, taken on its critical path
 // (IOMiner, section II-D).
 type Factors struct {
-	// IOSeconds is the time in which at least one file was read (or written).
+	// IOSeconds is the time in which at least one file was read (or written): where no trace says when calls were, no
+	// more than the calls of the slowest process took.
 	IOSeconds float64 `col:"io_seconds"`
 	// BytesPerSec is the direction's bytes over IOSeconds.
 	BytesPerSec float64 `col:"bytes_per_sec"`
@@ -89,12 +98,21 @@ type JobFile struct {
 	File int64 `col:"file"`
 	// JobID repeats Job.JobID, so that most joins need one table less.
 	JobID string `col:"job_id"`
-	// Procs is how many of the job's processes used the file.
-	Procs          int64 `col:"procs"`
-	UsesPosix      bool  `col:"uses_posix"`
-	UsesStdio      bool  `col:"uses_stdio"`
-	UsesMPIIO      bool  `col:"uses_mpiio"`
-	UsesCollective bool  `col:"uses_collective"`
+	// Procs is how many of the job's processes opened the file, Movers how many of them moved its bytes, as far as the
+	// log bounds that.
+	Procs  int64  `col:"procs"`
+	Movers *int64 `col:"movers"`
+	// CountedBy and TimedBy name the layer that bytes and requests, and the times, are taken from: of each the one that
+	// saw more. FS is POSIX and stdio.
+	CountedBy      string `col:"counted_by"`
+	TimedBy        string `col:"timed_by"`
+	UsesPosix      bool   `col:"uses_posix"`
+	UsesStdio      bool   `col:"uses_stdio"`
+	UsesMPIIO      bool   `col:"uses_mpiio"`
+	UsesCollective bool   `col:"uses_collective"`
+	// MPIIOOps are the reads and writes through MPI-IO, CollectiveOps those of them that were collective.
+	MPIIOOps      int64 `col:"mpiio_ops"`
+	CollectiveOps int64 `col:"collective_ops"`
 
 	Opens        int64 `col:"opens"`
 	BytesRead    int64 `col:"bytes_read"`
@@ -107,10 +125,16 @@ type JobFile struct {
 	SeqWrites    int64 `col:"seq_writes"`
 	ConsecReads  int64 `col:"consec_reads"`
 	ConsecWrites int64 `col:"consec_writes"`
-	// SmallReads and SmallWrites are below 1 MiB, a Lustre stripe and RPC by default: the first five bins; POSIX
-	// only.
+	// SmallReads and SmallWrites are below 1 MiB, a Lustre stripe and RPC by default; of POSIX, or of MPI-IO where that
+	// is counted.
 	SmallReads  int64 `col:"small_reads"`
 	SmallWrites int64 `col:"small_writes"`
+	// Unaligned counts POSIX requests that did not begin at a multiple of Alignment bytes.
+	Unaligned *int64 `col:"unaligned"`
+	Alignment *int64 `col:"alignment"`
+	// ReadExtent and WrittenExtent are the highest bytes touched, plus one.
+	ReadExtent    int64 `col:"read_extent"`
+	WrittenExtent int64 `col:"written_extent"`
 
 	ReadStart    float64 `col:"read_start"`
 	ReadEnd      float64 `col:"read_end"`
@@ -119,8 +143,24 @@ type JobFile struct {
 	ReadSeconds  float64 `col:"read_seconds"` // summed over processes
 	WriteSeconds float64 `col:"write_seconds"`
 	MetaSeconds  float64 `col:"meta_seconds"`
+	// OpenStart and CloseEnd bound the metadata calls, as far as their times are known.
+	OpenStart float64 `col:"open_start"`
+	CloseEnd  float64 `col:"close_end"`
+	// SlowestRank is the process that took longest, -1 where the log does not say; the seconds are its own.
+	SlowestRank         int64   `col:"slowest_rank"`
+	SlowestReadSeconds  float64 `col:"slowest_read_seconds"`
+	SlowestWriteSeconds float64 `col:"slowest_write_seconds"`
+	SlowestMetaSeconds  float64 `col:"slowest_meta_seconds"`
+	// ReadTrace and WriteTrace are starts and ends, in turn, of times in which some process was in a call; nil where
+	// calls were not traced. TracedRead and TracedWrite are seconds: less than the sum of these where short pauses were
+	// closed.
+	ReadTrace   []float64 `col:"read_trace"`
+	WriteTrace  []float64 `col:"write_trace"`
+	TracedRead  float64   `col:"traced_read_seconds"`
+	TracedWrite float64   `col:"traced_write_seconds"`
 
-	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout; the offset as it was asked
+	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout, of a composite one the component that holds
+	// most of what was touched; the offset as it was asked
 	// for, -1 being the file system's choice. Darshan records it before version 2 of its LUSTRE module.
 	StripeSize   *int64 `col:"stripe_size"`
 	StripeCount  *int64 `col:"stripe_count"`

@@ -4,6 +4,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,22 +12,24 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// Darshan reads a Darshan log of any known version into a job, its files and their names. Bytes and
-// requests are those of POSIX and stdio; MPI-IO's stand in where a file has neither, for it reads and
-// writes through POSIX.
+// Darshan reads a Darshan log of any known version into a job, its files and their names. Bytes and requests of each
+// direction are those of the layer that saw more: POSIX and stdio, or MPI-IO, which reads and writes through POSIX.
+// Times are those of the layer that took longer, which is the one that the program waits for.
 func Darshan(in *io.SectionReader, id int64) (*iolog.Log, error) {
 	from, err := darshan.Read(in, in.Size())
-	if from == nil || err != nil && len(from.Files) == 0 {
+	if from == nil || err != nil && len(from.Files) == 0 && len(from.Heatmaps) == 0 {
 		return nil, err
 	}
 	j := jobOf(&from.Header, id)
+	addHeat(&j, from.Heatmaps)
 	l := &iolog.Log{Kind: "darshan"}
+	c := clockOf(from)
 	for i := range from.Files {
 		f := &from.Files[i]
 		if f.Pseudo() {
 			continue
 		}
-		row := fileOf(f, &j)
+		row := fileOf(f, &j, c)
 		add(&j, &row)
 		l.JobFiles = append(l.JobFiles, row)
 		l.Files = append(l.Files, iolog.File{ID: row.File, Path: f.Name, Mount: f.Mount, FS: f.FS})
@@ -41,10 +44,18 @@ func Darshan(in *io.SectionReader, id int64) (*iolog.Log, error) {
 func jobOf(h *darshan.Header, id int64) iolog.Job {
 	exe, _, _ := strings.Cut(h.Job.Exe, " ")
 	j := iolog.Job{
-		Log: id, JobID: strconv.FormatInt(h.Job.JobID, 10), UID: h.Job.UID, App: path.Base(exe), Exe: h.Job.Exe,
-		Procs: h.Job.NProcs,
+		Log: id, UID: h.Job.UID, Exe: h.Job.Exe, Procs: h.Job.NProcs, HeatSeconds: math.NaN(), Notes: h.Notes(),
 		Start: h.Job.Start.UTC(), End: h.Job.End.UTC(), RunSeconds: h.Job.RunSeconds, SizeReads: make([]int64, 10),
 		SizeWrites: make([]int64, 10),
+	}
+	if h.Job.JobID > 0 {
+		j.JobID = strconv.FormatInt(h.Job.JobID, 10)
+	}
+	if exe != "" {
+		j.App = path.Base(exe)
+	}
+	if j.End.Before(j.Start) {
+		j.RunSeconds = math.NaN()
 	}
 	for _, m := range h.Modules {
 		j.Partial = j.Partial || m.Partial
@@ -55,98 +66,133 @@ func jobOf(h *darshan.Header, id int64) iolog.Job {
 	return j
 }
 
+// clock turns a log's times into seconds from the job's start to its end.
+type clock struct{ zero, end float64 }
+
+// graceSeconds are what a log's times may exceed its run: the clocks of nodes and whole seconds differ by as much.
+const graceSeconds = 2
+
+// clockOf reads a log's clock: of formats before 2.03 times do not count from the start of the job, but the first one
+// is not much later.
+func clockOf(l *darshan.Log) clock {
+	c := clock{end: math.MaxFloat64}
+	if !l.Job.End.Before(l.Job.Start) && l.Job.RunSeconds > 0 {
+		c.end = l.Job.RunSeconds + graceSeconds
+	}
+	if l.Version >= "2.03" {
+		return c
+	}
+	first := math.Inf(1)
+	for i := range l.Files {
+		for _, o := range []*darshan.IO{l.Files[i].POSIX, l.Files[i].STDIO, l.Files[i].MPIIO} {
+			if o == nil {
+				continue
+			}
+			for _, s := range []darshan.Span{o.Open, o.Read, o.Write} {
+				if s.Start > 0 {
+					first = min(first, s.Start)
+				}
+			}
+		}
+	}
+	if first > c.end && !math.IsInf(first, 1) {
+		c.zero = first
+	}
+	return c
+}
+
+// bound is a span within the job's run. A time that is none, or lies outside, costs nothing but itself.
+func (c clock) bound(s darshan.Span) (start, end float64) {
+	start, end = s.Start-c.zero, s.End-c.zero
+	if !(start >= 0 && start <= c.end) {
+		start = 0
+	}
+	if !(s.End > 0 && end >= start && end <= c.end) {
+		if end = c.end - graceSeconds; c.end == math.MaxFloat64 {
+			end = start
+		}
+	}
+	return start, max(start, end)
+}
+
 // fileOf makes a file's row, and counts its requests by size into the job.
-func fileOf(f *darshan.File, j *iolog.Job) iolog.JobFile {
+func fileOf(f *darshan.File, j *iolog.Job, c clock) iolog.JobFile {
 	none := math.NaN()
 	row := iolog.JobFile{
 		Log: j.Log, File: int64(f.ID), JobID: j.JobID, ReadStart: none, ReadEnd: none, WriteStart: none, WriteEnd: none,
-		UsesPosix: f.POSIX != nil, UsesStdio: f.STDIO != nil, UsesMPIIO: f.MPIIO != nil,
-		UsesCollective: f.MPIIO != nil && f.MPIIO.CollectiveOps > 0,
+		OpenStart: none, CloseEnd: none, TracedRead: none, TracedWrite: none,
+		UsesPosix: f.POSIX != nil, UsesStdio: f.STDIO != nil, UsesMPIIO: f.MPIIO != nil, SlowestRank: -1,
 	}
-	layout(&row, f.Components)
-	if p := f.POSIX; p != nil {
-		row.PosixReads, row.PosixWrites = known(p.Reads), known(p.Writes)
-		row.SeqReads, row.SeqWrites, row.ConsecReads, row.ConsecWrites = known(p.SeqReads), known(p.SeqWrites),
-			known(p.ConsecReads), known(p.ConsecWrites)
-		row.SmallReads, row.SmallWrites = known(p.SmallReads()), known(p.SmallWrites())
+	layout(&row, f)
+	if m := f.MPIIO; m != nil {
+		row.MPIIOOps, row.CollectiveOps = known(m.Reads)+known(m.Writes), known(m.CollectiveOps)
+		row.UsesCollective = row.CollectiveOps > 0
 	}
-	interfaces := []*darshan.IO{f.POSIX, f.STDIO}
-	if f.POSIX == nil && f.STDIO == nil {
-		interfaces = []*darshan.IO{f.MPIIO}
+	fs, mpi := layerOf(layerFS, f.POSIX, f.STDIO), layerOf(layerMPIIO, f.MPIIO)
+	if len(fs.io) == 0 && len(mpi.io) == 0 {
+		fs = tracedLayer(f)
 	}
-	for _, o := range interfaces {
-		if o == nil {
-			continue
-		}
-		row.Procs = max(row.Procs, o.Ranks)
-		row.Opens += known(o.Opens)
-		row.Reads += known(o.Reads)
-		row.Writes += known(o.Writes)
-		row.BytesRead += known(o.BytesRead)
-		row.BytesWritten += known(o.BytesWritten)
-		row.ReadSeconds += max(0, o.ReadSeconds)
-		row.WriteSeconds += max(0, o.WriteSeconds)
-		row.MetaSeconds += max(0, o.MetaSeconds)
-		j.MetaOps += known(o.Opens) + known(o.Stats) + known(o.Syncs)
-		widen(&row.ReadStart, &row.ReadEnd, o.Read)
-		widen(&row.WriteStart, &row.WriteEnd, o.Write)
-		for bin := range j.SizeReads {
-			j.SizeReads[bin] += known(o.SizeRead[bin])
-			j.SizeWrites[bin] += known(o.SizeWrite[bin])
-		}
-	}
+	addTimes(&row, fs, mpi, c)
+	addCounts(&row, j, fs, mpi, c)
+	addTrace(&row, f, c)
 	return row
 }
 
 // known is 0 for a counter that the log's version does not have.
 func known(n int64) int64 { return max(0, n) }
 
-func widen(start, end *float64, s darshan.Span) {
-	if !s.Known() || s.End < s.Start {
+// layout takes the targets of the components that exist, and the striping of the one that holds most of the bytes that
+// were touched.
+func layout(row *iolog.JobFile, f *darshan.File) {
+	if f.Components == nil {
 		return
 	}
-	if math.IsNaN(*start) {
-		*start, *end = s.Start, s.End
-		return
+	var touched int64 = 1
+	for _, o := range []*darshan.IO{f.POSIX, f.STDIO} {
+		if o != nil {
+			touched = max(touched, o.MaxByteRead+1, o.MaxByteWritten+1)
+		}
 	}
-	*start, *end = min(*start, s.Start), max(*end, s.End)
-}
-
-// layout takes the targets of the components that exist, and the first one's striping.
-func layout(row *iolog.JobFile, components []darshan.Component) {
-	if components == nil {
-		return
-	}
-	var count int64
 	row.OSTs = []int32{}
-	for i := range components {
-		c := &components[i]
+	var most, none int64 = -1, 0
+	row.StripeCount = &none
+	for i := range f.Components {
+		c := &f.Components[i]
 		if !c.Instantiated() {
 			continue
 		}
-		if row.StripeSize == nil {
-			row.StripeSize, row.StripeOffset = &c.StripeSize, c.StripeOffset
+		end := c.ExtentEnd
+		if end < 0 {
+			end = math.MaxInt64
 		}
-		count += c.StripeCount
+		if held := min(touched, end) - max(0, c.ExtentStart); held > most {
+			most = held
+			row.StripeSize, row.StripeCount, row.StripeOffset = &c.StripeSize, &c.StripeCount, c.StripeOffset
+		}
 		for _, ost := range c.OSTs {
 			if ost >= 0 && ost <= math.MaxInt32 {
 				row.OSTs = append(row.OSTs, int32(ost))
 			}
 		}
 	}
-	row.StripeCount = &count
+	slices.Sort(row.OSTs)
+	row.OSTs = slices.Compact(row.OSTs)
 }
 
-// add sums a file into its job.
+// add sums a file into its job. One that was only looked at was not opened.
 func add(j *iolog.Job, f *iolog.JobFile) {
-	if f.Procs > 0 {
+	if f.Opens > 0 || f.BytesRead+f.BytesWritten > 0 {
 		j.Files++
-	}
-	if f.Procs > 1 {
-		j.SharedFiles++
-	}
-	if f.Procs > 0 && f.Procs == j.Procs {
-		j.FullFiles++
+		movers := f.Procs
+		if f.Movers != nil {
+			movers = *f.Movers
+		}
+		if movers > 1 {
+			j.SharedFiles++
+		}
+		if movers > 0 && movers == j.Procs {
+			j.FullFiles++
+		}
 	}
 	for _, c := range []struct {
 		to   *int64

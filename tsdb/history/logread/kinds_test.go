@@ -1,0 +1,94 @@
+package logread
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"fairway/tsdb/history/iolog"
+)
+
+// of makes a record of all processes of /scratch/a.
+func of(ints map[string]int64, floats map[string]float64) []record {
+	return []record{{id: 1, rank: -1, ints: ints, floats: floats}}
+}
+
+// TestWhatALogSaysOfAFile: each case is a way in which logs were misread.
+func TestWhatALogSaysOfAFile(t *testing.T) {
+	written := map[string]int64{"POSIX_OPENS": 8, "POSIX_WRITES": 8, "POSIX_BYTES_WRITTEN": 800}
+	times := func(more map[string]float64) map[string]float64 {
+		out := map[string]float64{"POSIX_F_WRITE_START_TIMESTAMP": 2, "POSIX_F_WRITE_END_TIMESTAMP": 4,
+			"POSIX_F_WRITE_TIME": 8, "POSIX_F_SLOWEST_RANK_TIME": 1.5}
+		for k, v := range more {
+			out[k] = v
+		}
+		return out
+	}
+	mpi := map[string]int64{"MPIIO_COLL_OPENS": 8, "MPIIO_INDEP_WRITES": 16, "MPIIO_BYTES_WRITTEN": 1600}
+	for name, c := range map[string]struct {
+		posix, mpiio []record
+		want         func(*iolog.JobFile) bool
+	}{
+		"collective opens move no data": {nil, of(mpi, nil), func(f *iolog.JobFile) bool {
+			return !f.UsesCollective && f.MPIIOOps == 16 && f.CollectiveOps == 0
+		}},
+		"a file that POSIX only looked at, written by MPI-IO": {of(map[string]int64{"POSIX_STATS": 4}, nil), of(mpi, nil),
+			func(f *iolog.JobFile) bool {
+				return f.BytesWritten == 1600 && f.Writes == 16 && f.CountedBy == layerMPIIO && f.WriteEnd == 10
+			}},
+		"what POSIX saw less of": {of(written, times(nil)), of(mpi, nil), func(f *iolog.JobFile) bool {
+			return f.BytesWritten == 1600 && f.PosixWrites == 8 && f.TimedBy == layerFS
+		}},
+		"times of the layer that waits": {of(written, times(nil)), of(map[string]int64{"MPIIO_COLL_WRITES": 8,
+			"MPIIO_BYTES_WRITTEN": 800}, map[string]float64{"MPIIO_F_WRITE_TIME": 90, "MPIIO_F_META_TIME": 10,
+			"MPIIO_F_SLOWEST_RANK_TIME": 20}), func(f *iolog.JobFile) bool {
+			return f.CountedBy == layerFS && f.TimedBy == layerMPIIO && f.WriteSeconds == 90 && f.MetaSeconds == 10 &&
+				f.SlowestWriteSeconds == 18 && f.SlowestMetaSeconds == 2
+		}},
+		"one of eight wrote": {of(map[string]int64{"POSIX_OPENS": 8, "POSIX_WRITES": 8, "POSIX_BYTES_WRITTEN": 800,
+			"POSIX_SLOWEST_RANK_BYTES": 800}, times(nil)), nil, func(f *iolog.JobFile) bool {
+			return f.Procs == 8 && *f.Movers == 1
+		}},
+		"who wrote is not recorded": {of(written, times(nil)), nil, func(f *iolog.JobFile) bool { return f.Movers == nil }},
+		"a start before the job": {of(written, times(map[string]float64{"POSIX_F_WRITE_START_TIMESTAMP": -.5})), nil,
+			func(f *iolog.JobFile) bool { return f.BytesWritten == 800 && f.WriteStart == 0 && f.WriteEnd == 4 }},
+		"an end that never was": {of(written, times(map[string]float64{"POSIX_F_WRITE_END_TIMESTAMP": 0})), nil,
+			func(f *iolog.JobFile) bool { return f.BytesWritten == 800 && f.WriteStart == 2 && f.WriteEnd == 10 }},
+		"an end years later": {of(written, times(map[string]float64{"POSIX_F_WRITE_END_TIMESTAMP": 1e9})), nil,
+			func(f *iolog.JobFile) bool { return f.WriteEnd == 10 }},
+		"no numbers": {of(written, times(map[string]float64{"POSIX_F_WRITE_END_TIMESTAMP": math.Inf(1),
+			"POSIX_F_WRITE_START_TIMESTAMP": math.NaN(), "POSIX_F_WRITE_TIME": math.Inf(1)})), nil,
+			func(f *iolog.JobFile) bool { return f.WriteStart == 0 && f.WriteEnd == 10 && f.WriteSeconds == 0 }},
+		"requests off the unit": {of(map[string]int64{"POSIX_WRITES": 4, "POSIX_BYTES_WRITTEN": 188032,
+			"POSIX_FILE_NOT_ALIGNED": 3, "POSIX_FILE_ALIGNMENT": 1 << 20, "POSIX_MAX_BYTE_WRITTEN": 188031}, times(nil)), nil,
+			func(f *iolog.JobFile) bool {
+				return *f.Unaligned == 3 && *f.Alignment == 1<<20 && f.WrittenExtent == 188032 && f.ReadExtent == 0
+			}},
+	} {
+		l := parse(t, handmade(c.posix, c.mpiio, nil))
+		if f := &l.JobFiles[0]; !c.want(f) {
+			t.Errorf("%s: %+v", name, *f)
+		}
+	}
+}
+
+// TestFilesThatWereOpened: looking at a file, or the layout of one, is no opening.
+func TestFilesThatWereOpened(t *testing.T) {
+	l := parse(t, handmade([]record{{id: 1, rank: 0, ints: map[string]int64{"POSIX_STATS": 3}},
+		{id: 2, rank: -1, ints: map[string]int64{"POSIX_OPENS": 8}}}, nil, nil))
+	if j := &l.Jobs[0]; j.Files != 1 || j.SharedFiles != 0 || len(l.JobFiles) != 2 {
+		t.Errorf("%d files, %d shared, %d rows", j.Files, j.SharedFiles, len(l.JobFiles))
+	}
+}
+
+// TestWhatTheHeadSaysWrongly: a job without a number, and one that ended before it began.
+func TestWhatTheHeadSaysWrongly(t *testing.T) {
+	b := handmade(of(map[string]int64{"POSIX_OPENS": 1}, nil), nil, nil)
+	put := func(at int, v byte) { b[360+at] = v }
+	put(8*4, 0) // job ID 77
+	put(8*2, 0) // the end, 1009, is 768
+	j := parse(t, b).Jobs[0]
+	if j.JobID != "" || !math.IsNaN(j.RunSeconds) || !strings.Contains(strings.Join(j.Notes, ";"), "end lies before") {
+		t.Errorf("%+v", j)
+	}
+}
