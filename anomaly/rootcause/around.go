@@ -84,7 +84,10 @@ func overlap(pieces []Critical, records []Record) float64 {
 func within(pieces []Critical, start, end float64) (total float64) {
 	first := 0
 	if len(pieces) > 0 && pieces[0].apart {
-		first, _ = slices.BinarySearchFunc(pieces, start, func(c Critical, t float64) int { return cmp.Compare(c.End, t) })
+		first, _ = slices.BinarySearchFunc(pieces, start, func(c Critical, t float64) int {
+			return cmp.Compare(c.End,
+				t)
+		})
 	}
 	for _, c := range pieces[first:] {
 		if c.Start >= end {

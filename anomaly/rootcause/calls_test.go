@@ -41,14 +41,17 @@ func TestIOTimeIsTheCalls(t *testing.T) {
 		first  string
 	}{
 		"a log file beside the output": {[]iolog.JobFile{idle, used(2, 8, 10, 900, 400, 60)}, 60.002, "/s/2 (write)"},
-		"files of two processes at once": {[]iolog.JobFile{used(1, 1, 0, 1000, 20, 20), used(2, 1, 0, 1000, 30, 30)}, 30,
+		"files of two processes at once": {[]iolog.JobFile{used(1, 1, 0, 1000, 20, 20), used(2, 1, 0, 1000, 30, 30)},
+			30,
 			"/s/2 (write)"},
 		"a file of one and one of all": {[]iolog.JobFile{used(1, 1, 0, 1000, 20, 20), used(2, 8, 0, 1000, 80, 10)}, 30,
 			"/s/1 (write)"},
-		"threads":           {[]iolog.JobFile{used(1, 8, 0, 10, 800, 9), used(2, 8, 0, 10, 800, 9)}, 10, "/s/1 (write)"},
-		"traced":            {[]iolog.JobFile{traced}, 58, "/s/2 (write)"},
-		"traced, and not":   {[]iolog.JobFile{traced, used(3, 8, 0, 1000, 400, 90)}, 148, "/s/3 (write)"},
-		"an old archive's":  {[]iolog.JobFile{{File: 1, WriteEnd: 500, WriteSeconds: 7, ReadStart: math.NaN()}}, 7, "/s/1 (write)"},
+		"threads": {[]iolog.JobFile{used(1, 8, 0, 10, 800, 9), used(2, 8, 0, 10, 800, 9)}, 10, "/s/1 " +
+			"(write)"},
+		"traced":          {[]iolog.JobFile{traced}, 58, "/s/2 (write)"},
+		"traced, and not": {[]iolog.JobFile{traced, used(3, 8, 0, 1000, 400, 90)}, 148, "/s/3 (write)"},
+		"an old archive's": {[]iolog.JobFile{{File: 1, WriteEnd: 500, WriteSeconds: 7, ReadStart: math.NaN()}}, 7,
+			"/s/1 (write)"},
 		"no time in a call": {[]iolog.JobFile{used(1, 8, 0, 10, 0, 0)}, 0, ""},
 	} {
 		a := explainRows(8, c.rows...)
@@ -90,25 +93,36 @@ func TestPatterns(t *testing.T) {
 		want, text string
 		not        []string
 	}{
-		"ior-hard": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 0) }), "unaligned", "4000 requests of 47 kB",
+		"ior-hard": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 0) }), "unaligned", "4000 requests of " +
+			"47 kB",
 			nil},
-		"and independent": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 0) }), "independent", "100 % of the MPI-IO",
+		"and independent": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 0) }), "independent", "100 % of " +
+			"the MPI-IO",
 			nil},
-		"and collective": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 4000) }), "unaligned", "", []string{"independent"}},
-		"large": {change(func(r *iolog.JobFile) { unaligned(r); r.BytesWritten = 32 << 20 * r.Writes; r.SmallWrites = 0 }),
+		"and collective": {change(func(r *iolog.JobFile) { unaligned(r); mpiio(r, 4000) }), "unaligned", "",
+			[]string{"independent"}},
+		"large": {change(
+			func(r *iolog.JobFile) { unaligned(r); r.BytesWritten = 32 << 20 * r.Writes; r.SmallWrites = 0 }),
 			"shared-file", "", []string{"unaligned", "small"}},
-		"random": {change(func(r *iolog.JobFile) { r.SeqWrites, r.ConsecWrites = 2000, 0 }), "random", "50 % of the requests began below", nil},
-		"4 KiB in order": {change(func(r *iolog.JobFile) { r.BytesWritten, r.SmallWrites = 4096*r.Writes, r.Writes }), "small",
+		"random": {change(func(r *iolog.JobFile) { r.SeqWrites, r.ConsecWrites = 2000, 0 }), "random", "50 % of the " +
+			"requests began below", nil},
+		"4 KiB in order": {change(func(r *iolog.JobFile) { r.BytesWritten, r.SmallWrites = 4096*r.Writes, r.Writes }),
+			"small",
 			"at 4.1 kB a call a process moved 8.19 kB/s", nil},
 		"few of them": {change(func(r *iolog.JobFile) {
 			r.Writes, r.PosixWrites, r.SmallWrites, r.BytesWritten, r.ConsecWrites = 40, 40, 40, 40*4096, 36
 		}), "shared-file", "", []string{"small"}},
-		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "redundant", "was written 4 times", nil},
+		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "redundant", "was written 4 " +
+			"times", nil},
 		"one of 64": {change(func(r *iolog.JobFile) { one := int64(2); r.Procs, r.Movers = 64, &one }), "imbalance",
 			"2 processes of the 64 that opened", nil},
-		"an open a write": {change(func(r *iolog.JobFile) { r.Opens, r.MetaSeconds, r.SlowestMetaSeconds = 4004, 900, 20 }),
+		"an open a write": {change(func(r *iolog.JobFile) {
+			r.Opens, r.MetaSeconds, r.SlowestMetaSeconds = 4004, 900,
+				20
+		}),
 			"open-close", "opened 4000 times more", nil},
-		"long in metadata": {change(func(r *iolog.JobFile) { r.MetaSeconds, r.SlowestMetaSeconds = 900, 31 }), "metadata",
+		"long in metadata": {change(func(r *iolog.JobFile) { r.MetaSeconds, r.SlowestMetaSeconds = 900, 31 }),
+			"metadata",
 			"one process spent 31 s", nil},
 		"first requests": {change(func(r *iolog.JobFile) { r.PosixWrites, r.ConsecWrites = 4, 0 }), "shared-file", "",
 			[]string{"nonconsec", "random"}},
@@ -133,7 +147,8 @@ func TestWhatALogLacksIsSaid(t *testing.T) {
 	j := iolog.Job{Procs: 4, RunSeconds: 10, Partial: true, HeatSeconds: .1, HeatRead: []int64{0, 5000},
 		HeatWrite: []int64{0, 0, 7000}, Notes: []string{"POSIX: the runtime ran out of memory for it"}}
 	text := strings.Join(Explain(FromLog(&j, nil, nil, Both), Defaults()).Verdict, "\n")
-	for _, want := range []string{"not known", "5 kB were read and 7 kB written from 0.1 s to 0.3 s", "ran out of memory"} {
+	for _, want := range []string{"not known", "5 kB were read and 7 kB written from 0.1 s to 0.3 s", "ran out of " +
+		"memory"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -181,7 +196,7 @@ func TestLogsOfOthers(t *testing.T) {
 			t.Errorf("%s: I/O took %v s, all calls %v, the run %v", path, a.IOTime, calls, run)
 		}
 		if want := named[filepath.Base(path)]; want != "" && !strings.Contains(longest(&a).Name, want) {
-			t.Errorf("%s: most time is said to go to %s, not %s", path, longest(&a).Name, want)
+			t.Errorf("%s: most time goes to %s, want %s", path, longest(&a).Name, want)
 		}
 	}
 	t.Logf("%d logs", len(logs))

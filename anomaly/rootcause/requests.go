@@ -60,7 +60,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 			}
 			return ofMany(f, p, f.Calls.Independent)
 		}, nil, func(f finding) string {
-			return fmt.Sprintf("%s of the MPI-IO calls were independent though %s used one file, %s: collective ones would "+
+			return fmt.Sprintf("%s of the MPI-IO calls were independent though %s used one file, %s: collective "+
+				"ones would "+
 				"merge and align them.", percent(float64(f.mean)), processes(float64(f.worst.Procs)), f.worst.Name)
 		}},
 		{"redundant", p.Redundant, func(f *File) Known { return ofMany(f, p, f.Calls.Again) },
@@ -75,7 +76,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 			continue
 		}
 		amiss = amiss || k.rule == "unaligned" || k.rule == "random"
-		c := Clause{Rule: k.rule, Value: f.mean, Limit: Known(k.limit), Cause: true, GainSeconds: f.seconds, Text: k.text(f)}
+		c := Clause{Rule: k.rule, Value: f.mean, Limit: Known(k.limit), Cause: true, GainSeconds: f.seconds,
+			Text: k.text(f)}
 		if k.rule == "imbalance" {
 			c.Value, c.Limit = Known(f.seconds/a.IOTime), Known(lim.Shadow)
 		}
@@ -88,7 +90,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 	if opens := float64(m.Reopens) / float64(max(1, m.Requests)); opens >= p.Reopens && m.Reopens >= 100 &&
 		m.Seconds > lim.Shadow*(m.Seconds+m.DataSeconds) {
 		out = append(out, Clause{Rule: "open-close", Value: Known(opens), Limit: Known(p.Reopens), Cause: true,
-			Text: fmt.Sprintf("Files were opened %d times more than once a process, for %d reads and writes: open and close "+
+			Text: fmt.Sprintf("Files were opened %d times more than once a process, for %d reads and writes: open "+
+				"and close "+
 				"go with each.", m.Reopens, m.Requests)})
 	}
 	return out
@@ -96,7 +99,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 
 func unaligned(f finding) string {
 	c := f.worst.Calls
-	return fmt.Sprintf("%s of the requests did not begin at a multiple of %s, the unit of the file system, and so share its "+
+	return fmt.Sprintf("%s of the requests did not begin at a multiple of %s, the unit of the file system, and so "+
+		"share its "+
 		"blocks and locks with others; the most on %s: %d requests of %s on average.", percent(float64(f.mean)),
 		anomaly.Size(float64(c.Alignment)), f.worst.Name, c.Requests, anomaly.Size(requestSize(f.worst)))
 }
@@ -106,7 +110,8 @@ func redundant(f finding) string {
 	if f.worst.Written {
 		what = "written"
 	}
-	return fmt.Sprintf("Each byte of %s was %s %s times (%s %s).", f.worst.Name, what, short(float64(f.worst.Calls.Again)),
+	return fmt.Sprintf("Each byte of %s was %s %s times (%s %s).", f.worst.Name, what,
+		short(float64(f.worst.Calls.Again)),
 		anomaly.Size(f.worst.Bytes), what)
 }
 
@@ -128,7 +133,8 @@ func fewOf(f *File, lim Limits) Known {
 	return 1 - f.Procs/Known(f.Calls.Opened)
 }
 
-// misaligned is the share of a file's requests that were not aligned, where they are not so large that it costs nothing.
+// misaligned is the share of a file's requests that were not aligned, where they are not so large that it costs
+// nothing.
 func misaligned(f *File, p PatternLimits) Known {
 	const large = 16 // units of the file system
 	if f.Calls.Requests < p.Requests || requestSize(f) > large*float64(f.Calls.Alignment) {

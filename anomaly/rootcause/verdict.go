@@ -273,7 +273,8 @@ func pattern(j *Job, a *Answer, lim Limits) []Clause {
 		case small && !c.Cause:
 			c.Text += ", but they follow on each other and can be merged: not the cause"
 		case small && !scattered && size > 0:
-			c.Text += fmt.Sprintf(": they follow on each other, but at %s a call a process moved %s/s", anomaly.Size(size),
+			c.Text += fmt.Sprintf(": they follow on each other, but at %s a call a process moved %s/s",
+				anomaly.Size(size),
 				anomaly.Size(rate))
 		}
 		c.Text += "."

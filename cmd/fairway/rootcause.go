@@ -56,7 +56,8 @@ func newRootcause() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&op, "op", string(rootcause.Both), "of a Darshan log: read, write or both")
-	c.Flags().BoolVar(&paper, "paper", false, "take a file to be in I/O from its first access to its last, as IOMiner does")
+	c.Flags().BoolVar(&paper, "paper", false, "take a file to be in I/O from its first access to its last, as "+
+		"IOMiner does")
 	record.add(c)
 	return c
 }

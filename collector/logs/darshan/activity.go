@@ -46,7 +46,7 @@ func bytesOf(calls []Segment) (sum int64) {
 // maxSeconds is longer than any job: over 30,000 years.
 const maxSeconds = 1e12
 
-// appendCalls leaves out what is no time.
+// appendCalls leaves out calls without a time.
 func appendCalls(to []Interval, calls []Segment) []Interval {
 	for i := range calls {
 		s, e := calls[i].Start, calls[i].End

@@ -309,7 +309,7 @@ func TestDamageEndsItsRegionOnly(t *testing.T) {
 	}
 }
 
-// TestRegionsOutsideTheFileCostThemselves: what the header promises and the file lacks is told; the rest is read.
+// TestRegionsOutsideTheFileCostThemselves: what the header promises and the file lacks is an error; the rest is read.
 func TestRegionsOutsideTheFileCostThemselves(t *testing.T) {
 	good := sampleLog("3.21", binary.LittleEndian, Zlib).encode(t)
 	for name, c := range map[string]struct {

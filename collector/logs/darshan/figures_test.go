@@ -10,7 +10,7 @@ func TestStreamsAreKnownByTheirIDs(t *testing.T) {
 	for _, f := range []File{{ID: stdinID}, {ID: stdoutID, Name: "3710437467"}, {ID: stderrID, Name: "/mnt/598"},
 		{ID: 7, Name: "<STDOUT>"}} {
 		if !f.Pseudo() {
-			t.Errorf("%+v is no stream", f)
+			t.Errorf("%+v: want a stream", f)
 		}
 	}
 	if (&File{ID: 7, Name: "/STDOUT"}).Pseudo() {

@@ -221,7 +221,7 @@ func (o *IO) setRank(rank int64, slowest float64, ranks []int64, variance float6
 	}
 }
 
-// positive is a time that a record may have wrong, 0 where it is none.
+// positive is a time that a record may have wrong, 0 where it is not a time.
 func positive(v float64) float64 {
 	if v > 0 && v <= math.MaxFloat64 {
 		return v

@@ -159,7 +159,8 @@ type JobFile struct {
 	TracedRead  float64   `col:"traced_read_seconds"`
 	TracedWrite float64   `col:"traced_write_seconds"`
 
-	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout, of a composite one the component that holds
+	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout, of a composite one the component that
+	// holds
 	// most of what was touched; the offset as it was asked
 	// for, -1 being the file system's choice. Darshan records it before version 2 of its LUSTRE module.
 	StripeSize   *int64 `col:"stripe_size"`

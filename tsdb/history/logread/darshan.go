@@ -101,7 +101,7 @@ func clockOf(l *darshan.Log) clock {
 	return c
 }
 
-// bound is a span within the job's run. A time that is none, or lies outside, costs nothing but itself.
+// bound is a span within the job's run. A time that is missing, or lies outside, costs nothing but itself.
 func (c clock) bound(s darshan.Span) (start, end float64) {
 	start, end = s.Start-c.zero, s.End-c.zero
 	if !(start >= 0 && start <= c.end) {

@@ -32,7 +32,8 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 		"collective opens move no data": {nil, of(mpi, nil), func(f *iolog.JobFile) bool {
 			return !f.UsesCollective && f.MPIIOOps == 16 && f.CollectiveOps == 0
 		}},
-		"a file that POSIX only looked at, written by MPI-IO": {of(map[string]int64{"POSIX_STATS": 4}, nil), of(mpi, nil),
+		"a file that POSIX only looked at, written by MPI-IO": {of(map[string]int64{"POSIX_STATS": 4}, nil), of(mpi,
+			nil),
 			func(f *iolog.JobFile) bool {
 				return f.BytesWritten == 1600 && f.Writes == 16 && f.CountedBy == layerMPIIO && f.WriteEnd == 10
 			}},
@@ -49,7 +50,8 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 			"POSIX_SLOWEST_RANK_BYTES": 800}, times(nil)), nil, func(f *iolog.JobFile) bool {
 			return f.Procs == 8 && *f.Movers == 1
 		}},
-		"who wrote is not recorded": {of(written, times(nil)), nil, func(f *iolog.JobFile) bool { return f.Movers == nil }},
+		"who wrote is not recorded": {of(written, times(nil)), nil,
+			func(f *iolog.JobFile) bool { return f.Movers == nil }},
 		"a start before the job": {of(written, times(map[string]float64{"POSIX_F_WRITE_START_TIMESTAMP": -.5})), nil,
 			func(f *iolog.JobFile) bool { return f.BytesWritten == 800 && f.WriteStart == 0 && f.WriteEnd == 4 }},
 		"an end that never was": {of(written, times(map[string]float64{"POSIX_F_WRITE_END_TIMESTAMP": 0})), nil,
@@ -60,7 +62,8 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 			"POSIX_F_WRITE_START_TIMESTAMP": math.NaN(), "POSIX_F_WRITE_TIME": math.Inf(1)})), nil,
 			func(f *iolog.JobFile) bool { return f.WriteStart == 0 && f.WriteEnd == 10 && f.WriteSeconds == 0 }},
 		"requests off the unit": {of(map[string]int64{"POSIX_WRITES": 4, "POSIX_BYTES_WRITTEN": 188032,
-			"POSIX_FILE_NOT_ALIGNED": 3, "POSIX_FILE_ALIGNMENT": 1 << 20, "POSIX_MAX_BYTE_WRITTEN": 188031}, times(nil)), nil,
+			"POSIX_FILE_NOT_ALIGNED": 3, "POSIX_FILE_ALIGNMENT": 1 << 20, "POSIX_MAX_BYTE_WRITTEN": 188031},
+			times(nil)), nil,
 			func(f *iolog.JobFile) bool {
 				return *f.Unaligned == 3 && *f.Alignment == 1<<20 && f.WrittenExtent == 188032 && f.ReadExtent == 0
 			}},
@@ -72,7 +75,7 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 	}
 }
 
-// TestFilesThatWereOpened: looking at a file, or the layout of one, is no opening.
+// TestFilesThatWereOpened: looking at a file, or the layout of one, does not open it.
 func TestFilesThatWereOpened(t *testing.T) {
 	l := parse(t, handmade([]record{{id: 1, rank: 0, ints: map[string]int64{"POSIX_STATS": 3}},
 		{id: 2, rank: -1, ints: map[string]int64{"POSIX_OPENS": 8}}}, nil, nil))

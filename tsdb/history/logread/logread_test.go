@@ -186,7 +186,8 @@ func TestSamplesAgainstUpstreamTotals(t *testing.T) {
 			w, mpi, stdio := want["total_POSIX_BYTES_WRITTEN"], want["total_MPIIO_BYTES_WRITTEN"],
 				want["total_STDIO_BYTES_WRITTEN"]
 			if j.BytesWritten < max(w, mpi) || j.BytesWritten > w+stdio+mpi || mpi == 0 && j.BytesWritten > w+stdio {
-				t.Errorf("%s: %d bytes written, upstream POSIX %d, MPI-IO %d and STDIO %d", name, j.BytesWritten, w, mpi,
+				t.Errorf("%s: %d bytes written, upstream POSIX %d, MPI-IO %d and STDIO %d", name, j.BytesWritten, w,
+					mpi,
 					stdio)
 			}
 		}
