@@ -9,7 +9,8 @@ func mpiioRemedyOf(rule string) string {
 		return "MPI_File_write_all or read_all for write or read, with the hint romio_cb_write = enable; PnetCDF: " +
 			"ncmpi_iput_var for each piece, then one ncmpi_wait_all"
 	case "unaligned":
-		return "collective calls, whose aggregators align, with the hint striping_unit; HDF5: H5Pset_alignment; PnetCDF: " +
+		return "collective calls, whose aggregators align, with the hint striping_unit; HDF5: H5Pset_alignment; " +
+			"PnetCDF: " +
 			"hint nc_var_align_size"
 	case "random":
 		return "collective calls, which sort the requests of all processes"
