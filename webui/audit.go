@@ -4,8 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap/journal"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -60,6 +65,18 @@ func (h *audits) get(w http.ResponseWriter, r *http.Request, _ access.Caller) er
 	return api.WriteJSON(w, entries)
 }
 
+// namesOf lists nodes, of many the first.
+func namesOf(nodes map[topology.NodeID]time.Time) (names []string) {
+	const most = 20
+	for i, n := range slices.Sorted(maps.Keys(nodes)) {
+		if i == most {
+			return append(names, fmt.Sprintf("and %d more", len(nodes)-most))
+		}
+		names = append(names, string(n))
+	}
+	return names
+}
+
 func auditEntry(rec *journal.Record) api.AuditEntry {
 	e := api.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
 		Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
@@ -71,6 +88,9 @@ func auditEntry(rec *journal.Record) api.AuditEntry {
 	}
 	if rec.Canary != nil {
 		e.Subject, e.Result = string(rec.Canary.Forwarder), rec.Canary.String()
+	}
+	if rec.Revoked != nil {
+		e.Subject = strings.Join(namesOf(rec.Revoked), " ")
 	}
 	if e.Actor == "" {
 		e.Actor = "desk"

@@ -57,8 +57,10 @@ var docs = map[string]doc{
 			{"topics",
 				"overview, plans, findings, exclusions, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by " +
 					"commas"}, {"background", "1: a frame every 5 s"}}},
-	"GET /api/v1/ingest":  {summary: "frames in, orders out (WebSocket, collector/wire)"},
-	"GET /api/v1/gather":  {summary: "the same of a gatherer's nodes, sealed (WebSocket, collector/wire bundles)"},
+	"GET /api/v1/ingest": {summary: "frames in, orders out (WebSocket, collector/wire)"},
+	"GET /api/v1/gather": {summary: "the same of a gatherer's nodes, sealed (WebSocket, collector/wire bundles)"},
+	"POST /api/v1/revocations": {summary: "refuse the tokens that nodes were given until now", in: api.Revocation{},
+		out: api.Revocation{}},
 	"POST /api/v1/enroll": {summary: "a node's own token, by a join token", in: api.Enrolment{}, out: api.Enrolled{}},
 	"POST /api/v2/write": {summary: "Influx line protocol in, from others' collectors",
 		params: []param{{"precision", "ns, us, ms or s of the times; ns without it"}, {"org", "not looked at"},

@@ -66,7 +66,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/live", user, every, s.feed.serve, socket | access.Feed},
 		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
 		{get, "/api/v1/gather", agent, everyPort, h.agents.gather, long},
-		{post, "/api/v1/enroll", access.RoleJoin, everyPort, h.agents.enrol, again},
+		{post, "/api/v1/enroll", access.RoleJoin, everyPort, h.agents.enrol, again | led},
+		{post, "/api/v1/revocations", admin, every, h.agents.revoke, led},
 		{post, "/api/v2/write", agent, everyPort, h.agents.lines, again | long},
 
 		{get, "/api/v1/machine", viewer, every, h.layer.machine, 0},

@@ -161,7 +161,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	return &handlers{
 		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
 			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
-		agents: agents{cfg.Ingest, gate, cfg.Log},
+		agents: agents{ingest: cfg.Ingest, gate: gate, desk: cfg.Desk, log: cfg.Log, enrolled: map[string]int{}},
 		layer:  layer{cfg.Picture, cfg.Ingest},
 		forwarders: forwarders{picture: cfg.Picture, ingest: cfg.Ingest, desk: cfg.Desk, rules: cfg.Findings,
 			canaries: cfg.Canaries},

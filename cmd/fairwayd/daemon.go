@@ -58,7 +58,8 @@ type daemon struct {
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
 	listeners []*openListener
-	keys      *watched[keys] // nil: no TLS
+	keys      *watched[keys]                                // nil: no TLS
+	older     atomic.Pointer[map[topology.NodeID]time.Time] // revoked by an earlier version, and not recorded yet
 
 	stop   context.CancelFunc
 	tasks  sync.WaitGroup
@@ -80,7 +81,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	people.Limits = conf.Limits
-	people.Enrolment = conf.enrolment(log)
+	people.Enrolment = conf.enrolment(d.revokedUntil, log)
 	if d.keys, err = conf.Listen.TLS.watch(log); err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
@@ -93,6 +94,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	if err := d.openCluster(); err != nil {
+		return d, err
+	}
+	if err := d.readOlderRevoked(); err != nil {
 		return d, err
 	}
 	store, err := openStore(conf, conf.Store.Kind, log)
@@ -193,6 +197,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, err
 	}
 	d.serve(crowd)
+	d.tasks.Go(func() { d.recordRevoked(ctx) })
 	if !conf.Access.anyOperator() {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+

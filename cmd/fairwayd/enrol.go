@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,9 @@ import (
 	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/journal"
 	"fairway/webui/access"
+	"fairway/webui/client"
 )
 
 // Enrolment says what nodes' own tokens are made with.
@@ -33,26 +36,17 @@ type Enrolment struct {
 	SecretFile string `toml:"secret_file" help:"Secret (0600) behind nodes' tokens; fairwayd enroll makes it."`
 }
 
-// revokedFile has a line for each node whose tokens are revoked: its name and up to when, in Unix seconds.
-const revokedFile = "revoked-nodes"
-
-// forWeb returns what makes and checks nodes' tokens; nil without a secret's file.
-func (c *Config) enrolment(log *slog.Logger) *access.Enrolment {
+// enrolment returns what makes and checks nodes' tokens; nil without a secret's file. revoked is up to when a node's
+// are refused; nil where none is checked.
+func (c *Config) enrolment(revoked func(topology.NodeID) time.Time, log *slog.Logger) *access.Enrolment {
 	path := c.Access.Enrolment.SecretFile
 	if path == "" {
 		return nil
 	}
 	secrets := &watched[[]string]{paths: []string{path}, log: log,
 		read: func() ([]string, error) { return readSecrets(path) }}
-	revoked := &watched[map[topology.NodeID]time.Time]{paths: []string{c.revoked()}, log: log,
-		read: func() (map[topology.NodeID]time.Time, error) { return readRevoked(c.revoked()) }}
-	return &access.Enrolment{Secrets: secrets.get, Revoked: func(n topology.NodeID) (time.Time, error) {
-		all, err := revoked.get()
-		return all[n], err
-	}}
+	return &access.Enrolment{Secrets: secrets.get, Revoked: revoked}
 }
-
-func (c *Config) revoked() string { return filepath.Join(c.StateDir, revokedFile) }
 
 // readSecrets reads one secret a line; the first one makes new tokens.
 func readSecrets(path string) (out []string, err error) {
@@ -78,18 +72,62 @@ func readSecrets(path string) (out []string, err error) {
 	return out, nil
 }
 
-// readRevoked reads the list of revoked nodes; without a file nobody is. A bad line is an error: a revocation
-// that is passed over lets somebody in.
-func readRevoked(path string) (map[topology.NodeID]time.Time, error) {
-	out := map[topology.NodeID]time.Time{}
+// olderRevoked is where earlier versions kept whose tokens are refused: a node's name and Unix seconds a line.
+const olderRevoked = "revoked-nodes"
+
+// recordRevoked has the journal take what the older file says, and removes it. Until that is done its nodes are refused
+// here.
+func (d *daemon) recordRevoked(ctx context.Context) {
+	path := filepath.Join(d.conf.StateDir, olderRevoked)
+	for wait := time.Second; d.older.Load() != nil; {
+		c, err := client.New("unix:"+d.conf.Listen.Socket, "")
+		if err == nil {
+			_, err = c.RevokeNodes(ctx, *d.older.Load())
+			c.Close()
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if err == nil {
+			d.older.Store(nil)
+			return
+		}
+		d.log.Warn("revoked nodes are not in the journal yet, and refused at this daemon alone", "file", path,
+			"err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			wait = min(2*wait, time.Minute)
+		}
+	}
+}
+
+// readOlderRevoked reads the older file; without one nobody is in it. A bad line is an error: a revocation that is
+// passed over lets somebody in.
+func (d *daemon) readOlderRevoked() error {
+	path := filepath.Join(d.conf.StateDir, olderRevoked)
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return out, nil
+		return nil
 	}
-	if err != nil {
-		return nil, err
+	out := map[topology.NodeID]time.Time{}
+	if err == nil {
+		err = parseRevoked(b, path, out)
 	}
-	return out, parseRevoked(b, path, out)
+	if len(out) > 0 {
+		d.older.Store(&out)
+	}
+	return err
+}
+
+// revokedUntil is up to when a node's tokens are refused here.
+func (d *daemon) revokedUntil(n topology.NodeID) time.Time {
+	until := d.desk.RevokedUntil(n)
+	if older := d.older.Load(); older != nil && (*older)[n].After(until) {
+		return (*older)[n]
+	}
+	return until
 }
 
 func parseRevoked(b []byte, path string, out map[topology.NodeID]time.Time) error {
@@ -136,7 +174,7 @@ func newEnroll(path *string) *cobra.Command {
 			if made != "" {
 				fmt.Fprintf(c.ErrOrStderr(), "made %s; the daemon's user must be able to read it\n", made)
 			}
-			e := conf.enrolment(nil)
+			e := conf.enrolment(nil, nil)
 			if join != "" {
 				token, err := e.JoinToken(join, time.Now().Add(lasts))
 				if err != nil {
@@ -235,14 +273,17 @@ func newTokens(path *string) *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
 	c.AddCommand(&cobra.Command{
 		Use:   "revoke NODE...",
-		Short: "Refuse the tokens that these nodes have been given until now; the daemon notices within 20 s",
-		Args:  cobra.MinimumNArgs(1),
+		Short: "Refuse the tokens that these nodes have been given until now, by the daemon that runs here",
+		Long: "Asks the daemon on this host, which must run, to refuse the tokens that these nodes have been given " +
+			"until now. It is a record of the journal, and so holds at every daemon of a cluster and after a " +
+			"restore. Their connections end within 20 s.",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, nodes []string) error {
 			conf, err := settings.Load(*path)
 			if err != nil {
 				return err
 			}
-			return conf.revoke(nodes, time.Now())
+			return conf.revoke(c.Context(), nodes)
 		},
 	})
 	return c
@@ -268,8 +309,16 @@ type revokedNode struct {
 }
 
 func (c *Config) listTokens() (*tokenList, error) {
-	revoked, err := readRevoked(c.revoked())
-	if err != nil {
+	revoked := map[topology.NodeID]time.Time{}
+	_, err := journal.Read(filepath.Join(c.StateDir, "journal"), func(r *journal.Record) error {
+		for n, until := range r.Revoked {
+			if until.After(revoked[n]) {
+				revoked[n] = until
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	all := &tokenList{Tokens: []listedToken{}, NodesSecret: c.Access.Enrolment.SecretFile, Revoked: []revokedNode{}}
@@ -303,27 +352,21 @@ func (l *tokenList) print(w io.Writer) error {
 	return t.Flush()
 }
 
-// revoke appends to the list. The file is the daemon's, whoever calls.
-func (c *Config) revoke(nodes []string, now time.Time) error {
+// revoke asks the daemon of this host.
+func (c *Config) revoke(ctx context.Context, nodes []string) error {
+	ask := map[topology.NodeID]time.Time{}
 	for _, n := range nodes {
-		if len(strings.Fields(n)) != 1 || strings.TrimSpace(n) != n || !topology.CleanName(n) {
-			return fmt.Errorf("node %q: want a node's name", n)
-		}
+		ask[topology.NodeID(n)] = time.Time{}
 	}
-	info, err := os.Stat(c.StateDir)
+	cl, err := client.New("unix:"+c.Listen.Socket, "")
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(c.revoked(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
+	defer cl.Close()
+	if _, err = cl.RevokeNodes(ctx, ask); err != nil {
+		return fmt.Errorf("revoke: %w (the daemon must run: it records the revocation)", err)
 	}
-	var b strings.Builder
-	for _, n := range nodes {
-		fmt.Fprintf(&b, "%s %d\n", n, now.Unix())
-	}
-	_, err = f.WriteString(b.String())
-	return errors.Join(err, f.Sync(), f.Close(), sameOwner(c.revoked(), info))
+	return nil
 }
 
 // sameOwner gives a file to who owns another one, where root has made it.

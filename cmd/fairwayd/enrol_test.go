@@ -2,16 +2,21 @@ package main
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/alert"
+	"fairway/webui/access"
 )
 
-func TestEnrolAndRevoke(t *testing.T) {
+func TestEnrol(t *testing.T) {
 	dir := t.TempDir()
 	c := defaultConfig()
 	c.StateDir, c.Access.Enrolment.SecretFile = dir, filepath.Join(dir, "secret")
@@ -21,7 +26,7 @@ func TestEnrolAndRevoke(t *testing.T) {
 	if made, err := c.haveSecret(false); err != nil || made != "" {
 		t.Errorf("the secret was made twice: %q, %v", made, err)
 	}
-	e := c.enrolment(nil)
+	e := c.enrolment(nil, nil)
 	var out bytes.Buffer
 	if err := enrol(&out, e, "cn5", ""); err != nil || !strings.HasPrefix(out.String(), "fwn1.") {
 		t.Fatalf("printed %q, %v", out.String(), err)
@@ -35,28 +40,6 @@ func TestEnrolAndRevoke(t *testing.T) {
 	if err := enrol(&out, e, "../cn7", dir); err == nil {
 		t.Error("a name that leaves the directory was taken")
 	}
-	now := time.Unix(1_700_000_000, 0)
-	if err := c.revoke([]string{"cn5"}, now); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.revoke([]string{"cn5"}, now.Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.revoke([]string{"cn6 1"}, now); err == nil {
-		t.Error("a name with a space was taken")
-	}
-	got, err := readRevoked(c.revoked())
-	if err != nil || len(got) != 1 || !got["cn5"].Equal(now) {
-		t.Errorf("revoked %v, %v", got, err)
-	}
-	out.Reset()
-	listed, err := c.listTokens()
-	if err != nil || len(listed.Revoked) != 1 || listed.Revoked[0] != (revokedNode{"cn5", now.UTC()}) {
-		t.Fatalf("listed %+v, %v", listed, err)
-	}
-	if err := listed.print(&out); err != nil || !strings.Contains(out.String(), "node cn5") {
-		t.Errorf("printed %q, %v", out.String(), err)
-	}
 	before, err := readSecrets(c.Access.Enrolment.SecretFile)
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +50,201 @@ func TestEnrolAndRevoke(t *testing.T) {
 	after, err := readSecrets(c.Access.Enrolment.SecretFile)
 	if err != nil || len(after) != 2 || after[1] != before[0] || after[0] == before[0] {
 		t.Errorf("rotated from %d to %d secrets, %v", len(before), len(after), err)
+	}
+}
+
+// TestRevocationsOutliveTheDaemon: whose tokens are refused is refused after a restart, by a daemon that was restored
+// from a backup, and where old records have left the journal; so is what an earlier version kept in a file.
+func TestRevocationsOutliveTheDaemon(t *testing.T) {
+	c := testConf(t)
+	c.Access.Enrolment.SecretFile = filepath.Join(t.TempDir(), "secret")
+	if _, err := c.haveSecret(false); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.StateDir, olderRevoked), "cn9 1700000000\n")
+	if err := os.Chmod(c.StateDir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	token := func(n topology.NodeID) string {
+		text, err := c.enrolment(nil, nil).NodeToken(n, time.Unix(1_600_000_000, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	revoked := func(when string, d *daemon, nodes ...topology.NodeID) {
+		t.Helper()
+		for _, n := range nodes {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				code := connects(t, d, token(n))
+				if code == http.StatusUnauthorized && (d.older.Load() == nil || !strings.Contains(when, "recorded")) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s: the revoked token of %s gets %d", when, n, code)
+				}
+			}
+		}
+		if code := connects(t, d, token("cn7")); code == http.StatusUnauthorized {
+			t.Errorf("%s: another node's token is refused", when)
+		}
+	}
+	d := start(t, c)
+	revoked("by the older file, recorded", d, "cn9")
+	if _, err := os.Stat(filepath.Join(c.StateDir, olderRevoked)); err == nil {
+		t.Error("the older file is still there")
+	}
+	if err := c.revoke(t.Context(), []string{"cn5", "cn6"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.revoke(t.Context(), []string{"cn\x1b5"}); err == nil {
+		t.Error("a name with a control character was taken")
+	}
+	revoked("at once", d, "cn5", "cn6", "cn9")
+	if _, err := d.desk.Archive(t.Context(), time.Now().Add(time.Hour), 1); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if _, err := c.backUp(t.Context(), copied, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d = start(t, c)
+	revoked("after a restart", d, "cn5", "cn6", "cn9")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(c.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.restore(copied); err != nil {
+		t.Fatal(err)
+	}
+	d = start(t, c)
+	defer d.Close()
+	revoked("after a restore", d, "cn5", "cn6", "cn9")
+	listed, err := c.listTokens()
+	if err != nil || len(listed.Revoked) != 3 || listed.Revoked[0].Node != "cn5" {
+		t.Fatalf("listed %+v, %v", listed, err)
+	}
+	var out bytes.Buffer
+	if err := listed.print(&out); err != nil || !strings.Contains(out.String(), "node cn5") {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}
+
+// connects is the answer to an agent's first request with a token.
+func connects(t *testing.T, d *daemon, token string) int {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "http://"+d.addr(access.TCP)+"/api/v1/ingest", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// TestEveryFileOfTheStateHasItsPlace asks of each file of a state directory whether a backup has it and whether the
+// daemons of a cluster share it; one that neither holds for says why not.
+func TestEveryFileOfTheStateHasItsPlace(t *testing.T) {
+	known := map[string]struct {
+		backup, shared bool
+		why            string
+	}{
+		"journal":      {true, true, ""},
+		"history":      {true, false, "jobs' starts and ends are shared as notes; an old run is each daemon's own"},
+		"store":        {true, false, "agents send each second to every daemon"},
+		"archive":      {true, false, "each daemon's own: made of its seconds and of logs that were imported there"},
+		"alerts":       {true, false, "who was called by this daemon while it led; the next one may call again"},
+		"detectors":    {true, false, "evidence of each daemon's own seconds"},
+		formatFile:     {true, false, "the version of this directory"},
+		"cluster":      {false, false, "Raft's own log: a restored daemon takes part with an empty one"},
+		olderRevoked:   {false, false, "of an earlier version; it is recorded in the journal at the start and removed"},
+		"spool-KIND":   {false, false, "seconds on their way to the store's server, which is backed up there"},
+		"migrate.json": {false, false, "how far a migration between stores has come; it begins anew without"},
+	}
+	for name, k := range known {
+		if !(k.backup && k.shared) && k.why == "" {
+			t.Errorf("%s is not in the backup and shared, and nothing says why", name)
+		}
+	}
+	// What a daemon makes, and what the source names: a file that is made in rare cases is there too.
+	found := map[string]bool{}
+	c := testConf(t)
+	c.Alert.Receivers = []alert.Receiver{{Name: "n", Kind: "exec", Command: []string{"true"}}}
+	d := start(t, c)
+	if _, err := d.desk.Exclude(t.Context(), remap.Person{Name: "o", Role: remap.Operator}, "fwd1", time.Hour,
+		remap.Answer{Reason: "a test of the state"}); err == nil {
+		t.Log("excluded")
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(c.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		found[e.Name()] = true
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`StateDir, (?:fmt\.Sprintf\()?("[^"]+"|\w+)`)
+	for _, path := range sources {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllSubmatch(b, -1) {
+			name := strings.Trim(string(m[1]), `"`)
+			switch name {
+			case "formatFile":
+				name = formatFile
+			case "olderRevoked":
+				name = olderRevoked
+			case "spool-":
+				name = "spool-KIND"
+			case "migrate-%s-%s.json":
+				name = "migrate.json"
+			case "journal.*.gz":
+				name = "journal"
+			case "name", "err", "args", "0o750": // a copy's, or no name
+				continue
+			}
+			found[name] = true
+		}
+	}
+	for name := range found {
+		if _, ok := known[name]; !ok {
+			t.Errorf("%s of the state directory: is it in the backup, and shared in a cluster? if not, why", name)
+		}
+	}
+	for name := range known {
+		if !found[name] {
+			t.Errorf("%s is in no state directory", name)
+		}
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if _, err := c.backUp(t.Context(), copied, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		_, err := os.Stat(filepath.Join(copied, e.Name()))
+		if is := err == nil; is != known[e.Name()].backup {
+			t.Errorf("%s is in the backup: %v", e.Name(), is)
+		}
 	}
 }
 

@@ -170,7 +170,8 @@ func (s *site) keys(o *initOptions, w io.Writer, now time.Time) error {
 func (s *site) join(o *initOptions, conf *Config, now time.Time) (tokens map[string]string, err error) {
 	tokens = map[string]string{}
 	for _, l := range s.layers() {
-		if tokens[l.role], err = conf.enrolment(nil).JoinToken(patternOf(l.nodes), now.Add(o.joinFor)); err != nil {
+		e, pattern := conf.enrolment(nil, nil), patternOf(l.nodes)
+		if tokens[l.role], err = e.JoinToken(pattern, now.Add(o.joinFor)); err != nil {
 			return nil, err
 		}
 	}

@@ -27,6 +27,7 @@ type Desk struct {
 	*standings
 	*exclusions
 	*findings
+	*trust
 	runs *runs
 	cfg  *Config
 }
@@ -77,11 +78,13 @@ func start(cfg Config, s *state, j *journal.Journal) *Desk {
 		runs: newRuns(&cfg, rec)}
 	d.findings = &findings{cfg: &cfg, rec: rec}
 	d.standings = &standings{cfg: &cfg, rec: rec}
+	d.trust = &trust{rec: rec}
 	d.answers = &answers{cfg: &cfg, rec: rec, plans: d.plans, runs: d.runs, standings: d.standings,
 		shown: map[string][]remap.Preview{}}
 	rec.recorded = d.publish
 	d.plans.publish()
 	d.exclusions.publish()
+	d.trust.publish()
 	go rec.own(d.runs, func(now time.Time) {
 		d.exclusions.keepLeases(now)
 		d.runs.tick(now)
@@ -101,7 +104,9 @@ func (d *Desk) publish(r *journal.Record) {
 		d.notify(FeedChanged)
 	case r.Finding != nil:
 		d.notify(FindingsChanged)
-	case r.Standing != nil || r.Canary != nil:
+	case r.Revoked != nil:
+		d.trust.publish()
+	case r.Standing != nil || r.Canary != nil || r.Kind == journal.StepEnrol:
 	default:
 		if r.State != "" || r.Kind == journal.StepPropose || r.Kind == journal.StepHold {
 			d.plans.publish()

@@ -157,9 +157,8 @@ func (r *recorder) History(w journal.Wanted) iter.Seq2[*journal.Record, error] {
 // Records returns the number of records in the journal.
 func (r *recorder) Records() uint64 { return r.records.Load() }
 
-// Archive moves the journal's records of before a time to a segment beside it, as journal.Journal.Old says; nil: there
-// are too few. Steps wait only while the rest of the journal is copied.
-func (r *recorder) Archive(ctx context.Context, before time.Time, least uint64) (*journal.Old, error) {
+// archive is trust.Archive once everything is recorded anew that must stay.
+func (r *recorder) archive(ctx context.Context, before time.Time, least uint64) (*journal.Old, error) {
 	old, err := r.journal.Old(before, least)
 	if err != nil || old == nil {
 		return nil, err

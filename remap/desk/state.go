@@ -16,6 +16,7 @@ type state struct {
 	standings  standingTable
 	findings   findingTable
 	keys       keyTable
+	trust      trustTable
 }
 
 func newState() *state {
@@ -62,7 +63,9 @@ func (s *state) check(recs []*journal.Record) error {
 			err = s.findings.check(r)
 		case journal.StepAllow, journal.StepRevoke:
 			err = s.standings.check(r, &d)
-		case journal.StepCanary, journal.StepCanaryDone:
+		case journal.StepRevokeNodes, journal.StepRevoked:
+			err = s.trust.check(r)
+		case journal.StepCanary, journal.StepCanaryDone, journal.StepEnrol:
 		default:
 			err = s.plans.check(r, &d)
 		}
@@ -86,7 +89,10 @@ func (s *state) take(r *journal.Record) {
 		s.findings.take(r)
 	case journal.StepAllow, journal.StepRevoke:
 		s.standings.take(r)
-	case journal.StepCanary, journal.StepCanaryDone: // nothing follows from it but its place in the audit
+	case journal.StepRevokeNodes, journal.StepRevoked:
+		s.trust.take(r)
+	case journal.StepCanary, journal.StepCanaryDone, journal.StepEnrol:
+		// Nothing follows from it but its place in the audit.
 	default:
 		s.plans.take(r)
 	}

@@ -83,7 +83,9 @@ type Record struct {
 	Finding *anomaly.Change `json:"finding,omitempty"`
 	// Canary is of the two steps of a canary probe that a person asked for.
 	Canary *anomaly.Canary `json:"canary,omitempty"`
-	Error  string          `json:"error,omitempty"`
+	// Revoked are nodes whose tokens are refused, and up to when these were issued.
+	Revoked map[topology.NodeID]time.Time `json:"revoked,omitempty"`
+	Error   string                        `json:"error,omitempty"`
 
 	end int64 // of its line in the file
 }
@@ -115,6 +117,13 @@ const StepMeasure RecordKind = "measure"
 
 // StepEffect says what a plan's moves were measured to bring.
 const StepEffect RecordKind = "effect"
+
+// The steps of trust in nodes.
+const (
+	StepEnrol       RecordKind = "enrol"        // a node, which Plan then holds, was given its own token
+	StepRevokeNodes RecordKind = "revoke_nodes" // more nodes' tokens are refused
+	StepRevoked     RecordKind = "revoked"      // all of them, in place of what was recorded before
+)
 
 // The steps of a standing approval.
 const (

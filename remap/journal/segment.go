@@ -32,8 +32,8 @@ type Old struct {
 // Old writes the records before a time to a compressed segment beside the journal, as the bytes that they are, for
 // CutOff to take them out of it; nil where there are none, or fewer than least. What can still change keeps its
 // records and all later ones in the journal: an exclusion that was not returned, an open finding, a plan that moves
-// nodes, a standing approval in force; and so do the newest plan and finding, from which the next are numbered. It may
-// be called beside a writer, for records that come later change nothing of it.
+// nodes, a standing approval in force, who is revoked; and so do the newest plan and finding, from which the next are
+// numbered. It may be called beside a writer, for records that come later change nothing of it.
 func (j *Journal) Old(before time.Time, least uint64) (*Old, error) {
 	if j.catalog == nil {
 		return nil, errNoFile
@@ -142,7 +142,12 @@ func (o *old) take(r *Record) error {
 	case r.Standing != nil:
 		o.reach("standing "+r.Standing.ID, i, r.Kind == StepAllow && r.Standing.Until.After(o.before), false)
 		o.newest["standing"] = "standing " + r.Standing.ID
-	case r.Plan != "" && r.Canary == nil:
+	case r.Revoked != nil:
+		if r.Kind == StepRevoked {
+			delete(o.subjects, "revoked")
+		}
+		o.reach("revoked", i, true, false)
+	case r.Plan != "" && r.Canary == nil && r.Kind != StepEnrol:
 		s := o.reach("plan "+r.Plan, i, false, false)
 		if r.Proposed != nil {
 			s.open = r.Proposed.State.Moving() || r.Proposed.State == remap.Proposed

@@ -26,7 +26,7 @@ type Enrolment struct {
 	// Secrets returns the secrets; the first one signs, all of them verify.
 	Secrets func() ([]string, error)
 	// Revoked returns up to when a node's tokens are refused; the zero time for none.
-	Revoked func(node topology.NodeID) (time.Time, error)
+	Revoked func(node topology.NodeID) time.Time
 }
 
 const (
@@ -168,11 +168,10 @@ func (e *Enrolment) node(token string, now time.Time) (topology.NodeID, error) {
 	if issued.After(now.Add(nodeSpread)) {
 		return "", fmt.Errorf("%w: the token of node %s was issued in the future", api.ErrSignIn, n)
 	}
-	until, err := e.Revoked(n)
-	if err == nil && !until.IsZero() && !issued.After(until) {
-		err = fmt.Errorf("%w: the token of node %s is revoked; fairwayd enroll makes another", api.ErrSignIn, n)
+	if until := e.Revoked(n); !until.IsZero() && !issued.After(until) {
+		return n, fmt.Errorf("%w: the token of node %s is revoked; fairwayd enroll makes another", api.ErrSignIn, n)
 	}
-	return n, err
+	return n, nil
 }
 
 // join returns the pattern of nodes that a join token is for.

@@ -14,7 +14,7 @@ import (
 func enrolment(secrets ...string) (*Enrolment, map[topology.NodeID]time.Time) {
 	revoked := map[topology.NodeID]time.Time{}
 	return &Enrolment{Secrets: func() ([]string, error) { return secrets, nil },
-		Revoked: func(n topology.NodeID) (time.Time, error) { return revoked[n], nil }}, revoked
+		Revoked: func(n topology.NodeID) time.Time { return revoked[n] }}, revoked
 }
 
 // speaks says as whom a token speaks; "" when it is refused.

@@ -24,6 +24,9 @@ type caller struct {
 // PassOn prepares a request of by for another daemon: it says who asks instead of proving it. The daemons have proved
 // their names to each other, and nothing but what they say crosses their connection.
 func PassOn(r *http.Request, by Caller) {
+	if by.Role == RoleJoin { // its token proves it there as here
+		return
+	}
 	for _, name := range []string{"Authorization", "Cookie", SecretHeader, "Origin", "Sec-Fetch-Site", callerHeader} {
 		r.Header.Del(name)
 	}
@@ -40,6 +43,9 @@ func (id *identities) passedOn(r *http.Request) (Caller, error) {
 	var c caller
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Caller{}, fmt.Errorf("%w: no daemon of the cluster asks", api.ErrSignIn)
+	}
+	if auth := r.Header.Get("Authorization"); auth != "" {
+		return id.byToken(Caller{Remote: r.RemoteAddr}, auth)
 	}
 	daemon := r.TLS.VerifiedChains[0][0].Subject.CommonName
 	b, err := base64.StdEncoding.DecodeString(r.Header.Get(callerHeader))

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -21,6 +22,12 @@ func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration,
 	error) {
 	return send[remap.Standing](ctx, c, api.Allow{App: app, User: user, TTL: ttl.String(), Reason: reason},
 		"standing")
+}
+
+// RevokeNodes refuses the tokens that nodes were given, each up to a time; zero: until now. Errors: ErrNotAllowed,
+// ErrInvalid.
+func (c *Client) RevokeNodes(ctx context.Context, nodes map[topology.NodeID]time.Time) (api.Revocation, error) {
+	return send[api.Revocation](ctx, c, api.Revocation{Nodes: nodes}, "revocations")
 }
 
 // Revoke ends a standing approval and returns those that are left. Errors: ErrNotAllowed, ErrNotFound.
