@@ -20,7 +20,7 @@ func TestRacksAreGatherers(t *testing.T) {
 	const agents, secret = 7, "a-secret-behind-the-tokens-of-nodes"
 	gate, err := access.NewGate(access.Config{Enrolment: &access.Enrolment{
 		Secrets: func() ([]string, error) { return []string{secret}, nil },
-		Revoked: func(topology.NodeID) (time.Time, error) { return time.Time{}, nil }}}, nil)
+		Revoked: func(topology.NodeID) time.Time { return time.Time{} }}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
