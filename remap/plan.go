@@ -136,6 +136,8 @@ type Result struct {
 	At       time.Time       `json:"at"` // when the driver answered
 	Took     time.Duration   `json:"took_ns"`
 	Verified bool            `json:"verified"` // the collector observed the new mapping after At
+	// Left says which programs go on to use what the node was moved from; empty: none. Such a move is not OK.
+	Left string `json:"left,omitempty"`
 }
 
 // Progress counts a plan's results: of n moves ok are done, failed have failed, verified were

@@ -142,7 +142,9 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
-			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders()}, nil, nil
+			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders(),
+			Beside:  filepath.Join(c.Spool.Dir, "beside"),
+			Journal: filepath.Join(c.Spool.Dir, "remount-last.json")}, nil, nil
 	case c.Source.Mount.Enabled:
 		return mount9p.Mover{Socket: c.Source.Mount.Control}, nil, nil
 	}

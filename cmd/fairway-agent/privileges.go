@@ -43,8 +43,9 @@ func (c *Config) needs() []need {
 		// Addresses of the node's interfaces, and files of the users that its services run as.
 		out = append(out, need{cap.NET_ADMIN, by}, need{cap.DAC_OVERRIDE, by})
 	case byRemount:
-		// mount(8), and NFS servers that take requests of ports below 1024 alone.
-		out = append(out, need{cap.SYS_ADMIN, by}, need{cap.NET_BIND_SERVICE, by})
+		// mount(8), NFS servers that take requests of ports below 1024 alone, and who has files of a mount open.
+		out = append(out, need{cap.SYS_ADMIN, by}, need{cap.NET_BIND_SERVICE, by}, need{cap.SYS_PTRACE, by},
+			need{cap.DAC_READ_SEARCH, by})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ const MaxOrders = 8
 const (
 	OrderRemap = "remap" // body RemapOrder, answered with RouteAnswer
 	OrderRoute = "route" // body RouteOrder, answered with RouteAnswer
+	OrderTry   = "try"   // body RemapOrder, answered with TryAnswer
 	// OrderShare gives the fairway-queue of a forwarding node a table: its body is the table
 	// (remap/queue.Table), and there is nothing to answer.
 	OrderShare = "share"
@@ -24,7 +25,7 @@ func Passing(kind string) bool { return kind == OrderReport || kind == OrderGlob
 
 // Asks says whether an order of a kind only asks: it changes nothing, so that any daemon may give it.
 func Asks(kind string) bool {
-	return kind == OrderRoute || kind == OrderReport || kind == OrderLook || kind == OrderTraffic ||
+	return kind == OrderRoute || kind == OrderTry || kind == OrderReport || kind == OrderLook || kind == OrderTraffic ||
 		kind == OrderAddresses
 }
 
@@ -54,6 +55,14 @@ type RouteAnswer struct {
 	Spread []topology.ForwarderID `json:"spread,omitempty"`
 	// Way is how the node is moved; empty: an agent that does not say.
 	Way string `json:"way,omitempty"`
+	// Left says which programs go on to use what was replaced; empty: none.
+	Left string `json:"left,omitempty"`
+}
+
+// TryAnswer is what a node says of a move that it has tried as far as nothing changes.
+type TryAnswer struct {
+	// Says is what the move would do to programs beyond what its way does to all; empty: nothing.
+	Says string `json:"says,omitempty"`
 }
 
 // The ways in which agents move nodes.

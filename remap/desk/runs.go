@@ -215,7 +215,8 @@ func (d *runs) settle(e *entry, r *run, err error, now time.Time) bool {
 	open := e.open()
 	if len(open) > 0 {
 		rec.State = remap.Partial
-		if len(open) == len(e.Moves) {
+		left := func(r remap.Result) bool { return r.Left != "" } // such a node is moved in part
+		if len(open) == len(e.Moves) && !slices.ContainsFunc(e.Results, left) {
 			rec.State = remap.Failed
 		}
 		if r.stopped && err == nil {

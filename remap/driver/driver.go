@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,6 +58,9 @@ func (f Fan) Each(ctx context.Context, moves []remap.Move, one func(context.Cont
 	return nil
 }
 
+// thenMark stands between the first error of a move and that of its last try.
+const thenMark = "; tried again: "
+
 func (f Fan) try(ctx context.Context, m remap.Move, one func(context.Context, remap.Move) error) remap.Result {
 	begun, wait := time.Now(), f.Backoff
 	r := remap.Result{Node: m.Node}
@@ -68,7 +72,12 @@ func (f Fan) try(ctx context.Context, m remap.Move, one func(context.Context, re
 			r.OK, r.Error = true, ""
 			return r
 		}
-		r.Error = err.Error()
+		if text := err.Error(); r.Error == "" {
+			r.Error = text
+		} else if !strings.Contains(r.Error, text) {
+			first, _, _ := strings.Cut(r.Error, thenMark)
+			r.Error = first + thenMark + text // what failed first is the cause, what failed last is how it is now
+		}
 		if r.Tries >= f.Tries || errors.Is(err, ErrPermanent) || ctx.Err() != nil {
 			return r
 		}

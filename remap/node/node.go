@@ -33,6 +33,13 @@ type Spreader interface {
 	Spread(ctx context.Context, over []topology.ForwarderID) (wire.RouteAnswer, error)
 }
 
+// Trier is a mover that can try a move without making it.
+type Trier interface {
+	// Try does all of a move that changes nothing. The error says why the move cannot be made, the text what it would do
+	// to programs.
+	Try(ctx context.Context, o wire.RemapOrder) (says string, err error)
+}
+
 // Handlers are the orders that a mover carries out; without mayMove it only says the route. A mover with a method Way
 // answers with the way in which it moves nodes, which plans show.
 func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
@@ -59,6 +66,23 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 	}}
 	if !mayMove {
 		return out
+	}
+	if t, ok := m.(Trier); ok {
+		out[wire.OrderTry] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+			var r wire.RemapOrder
+			if err := json.Unmarshal(o.Body, &r); err != nil {
+				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+			}
+			var a wire.TryAnswer
+			_, err := call(ctx, func(ctx context.Context) (_ wire.RouteAnswer, err error) {
+				a.Says, err = t.Try(ctx, r)
+				return wire.RouteAnswer{}, err
+			})
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(a)
+		}
 	}
 	out[wire.OrderRemap] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
 		var r wire.RemapOrder

@@ -51,6 +51,10 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	says, err := d.try(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
 	var how []string
 	for _, way := range ways {
 		how = append(how, sentenceOf(way, p.Force))
@@ -60,7 +64,35 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 			}
 		}
 	}
-	return how, nil
+	return append(how, says...), nil
+}
+
+// try has the first nodes of a plan that are moved by mounting anew try it as far as nothing changes, and returns what
+// the moves would do to programs there.
+func (d *Driver) try(ctx context.Context, p *remap.Plan) (says []string, err error) {
+	var mu sync.Mutex
+	once := d.fan
+	once.Tries = 1
+	_ = once.Each(ctx, p.Moves[:min(len(p.Moves), previewed)], func(ctx context.Context, m remap.Move) error {
+		at, e := d.order(ctx, m.Node, wire.OrderRoute, "way", wire.RouteOrder{Node: m.Node})
+		if e != nil || at.Way != wire.WayRemount || m.To == "" {
+			return nil
+		}
+		addr, _ := d.addr(m.To)
+		got, e := driver.Ask[wire.TryAnswer](ctx, d.agents, m.Node, wire.OrderTry, p.ID,
+			wire.RemapOrder{Node: m.Node, Forwarder: m.To, Addr: addr, Force: p.Force})
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case e != nil && (err == nil || err.Error() > e.Error()): // the same one each time
+			err = fmt.Errorf("%s -> %s: tried: %w", m.Node, m.To, e)
+		case e == nil && got.Says != "":
+			says = append(says, fmt.Sprintf("%s: %s", m.Node, got.Says))
+		}
+		return nil
+	}, func(remap.Result) {})
+	slices.Sort(says)
+	return says, err
 }
 
 // Apply orders every node of p to its new forwarder.
@@ -116,6 +148,8 @@ func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Re
 func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, report func(remap.Result),
 	answered func(topology.NodeID, string)) error {
 	d.awaitAgents(ctx, moves)
+	var mu sync.Mutex
+	left := map[topology.NodeID]string{}
 	return d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
 		if m.To == "" && m.Spread != "" {
 			over := (&remap.Move{Spread: m.Spread}).Sources()
@@ -137,8 +171,22 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 		if err == nil && answered != nil {
 			answered(m.Node, got.Way)
 		}
+		if err == nil && got.Left != "" {
+			mu.Lock()
+			left[m.Node] = got.Left
+			mu.Unlock()
+		}
 		return err
-	}, report)
+	}, func(r remap.Result) {
+		mu.Lock()
+		r.Left = left[r.Node]
+		mu.Unlock()
+		if r.OK && r.Left != "" {
+			r.OK, r.Error = false, fmt.Sprintf(
+				"moved, but programs go on with what it was moved from (%s): complete the plan when they have ended", r.Left)
+		}
+		report(r)
+	})
 }
 
 // awaitAgents waits until the nodes' agents are connected, if the daemon has just begun: they come back one after

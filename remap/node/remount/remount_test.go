@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,67 +29,99 @@ var sources = map[topology.ForwarderID]string{"fwd1": "10.0.0.1:/export", "fwd2"
 // kernel is one node's table of mounts behind mount and umount.
 type kernel struct {
 	mu     sync.Mutex // guards everything that follows
-	source string     // at /pfs; empty: nothing
+	mounts map[string]mounted
+	next   int
 	orders []string
 	refuse string
+	grants string       // options that a server adds to those asked for
+	files  fstest.MapFS // processes
+	bare   int          // how often the place was looked at without a mount
+}
+
+const options = "rw,relatime,vers=4.2,nconnect=4,hard,addr="
+
+func at(t *testing.T, source string) *kernel {
+	k := &kernel{mounts: map[string]mounted{}, files: fstest.MapFS{}}
+	if source != "" {
+		server, _ := split(source)
+		k.mounts["/pfs"] = mounted{ID: 7, Device: "0:7", Source: source, Type: "nfs4", Options: options + server}
+	}
+	k.next = 8
+	return k
+}
+
+func (k *kernel) order(line string) error {
+	k.orders = append(k.orders, line)
+	if k.refuse != "" && strings.Contains(line, k.refuse) {
+		return fmt.Errorf("%s: %w", line, unix.EBUSY)
+	}
+	return nil
 }
 
 func (k *kernel) run(ctx context.Context, argv ...string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	line := strings.Join(argv, " ")
-	k.orders = append(k.orders, line)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	case k.refuse != "" && strings.Contains(line, k.refuse):
-		return nil, fmt.Errorf("%s: exit status 32", line)
-	case argv[0] == "umount":
-		k.source = ""
-	default:
-		k.source = argv[len(argv)-2]
 	}
+	if err := k.order(strings.Join(argv, " ")); err != nil {
+		return nil, err
+	}
+	n := len(argv)
+	server, _ := split(argv[n-2])
+	server = strings.ReplaceAll(server, "gw1.site", "10.0.0.1")
+	words := strings.TrimSuffix(argv[n-3], ",retry=0")
+	k.mounts[argv[n-1]] = mounted{ID: k.next, Device: fmt.Sprintf("0:%d", k.next), Source: argv[n-2], Type: "nfs4",
+		Options: words + k.grants + ",addr=" + server}
+	k.next++
 	return nil, nil
+}
+
+func (k *kernel) Hold(string) error { return nil }
+
+func (k *kernel) Read(string) error { return nil }
+
+func (k *kernel) Unmount(point string, lazy bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if point == "/pfs" {
+		if err := k.order(fmt.Sprintf("unmount %s %t", point, lazy)); err != nil {
+			return err
+		}
+	}
+	delete(k.mounts, point)
+	delete(k.mounts, point+"/new")
+	return nil
+}
+
+func (k *kernel) Take(from, to string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.order("take " + to); err != nil {
+		return err
+	}
+	k.mounts[to] = k.mounts[from]
+	delete(k.mounts, from)
+	return nil
 }
 
 // Open makes it the root of a file system with proc.
 func (k *kernel) Open(name string) (fs.File, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	text := "proc /proc proc rw 0 0\n"
-	if k.source != "" {
-		text += k.source + " /pfs nfs rw 0 0\n"
+	text := "1 0 0:1 / /proc rw - proc proc rw\n"
+	for point, m := range k.mounts {
+		own, rest, _ := strings.Cut(m.Options, ",")
+		text += fmt.Sprintf("%d 1 %s / %s %s - %s %s %s\n", m.ID, m.Device, point, own, m.Type, m.Source, rest)
 	}
-	return fstest.MapFS{"proc/self/mounts": {Data: []byte(text)}}.Open(name)
+	k.files["proc/self/mountinfo"] = &fstest.MapFile{Data: []byte(text)}
+	return k.files.Open(name)
 }
 
-func (k *kernel) mover() *Mover {
-	return &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Run: k.run, Root: k}
-}
-
-// The new server refuses and the old one does not answer either: the order ends, and says what is mounted.
-func TestMountingTheOldSourceAgainEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := &kernel{source: sources["fwd1"], refuse: "mount -t nfs -o vers=4.2 10.0.0.2"}
-		m := k.mover()
-		m.Run = func(ctx context.Context, argv ...string) ([]byte, error) {
-			if argv[0] == "mount" && strings.Contains(strings.Join(argv, " "), "10.0.0.1") {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return k.run(ctx, argv...)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		begun := time.Now()
-		_, err := m.Move(ctx, wire.RemapOrder{Forwarder: "fwd2", Addr: "10.0.0.2"})
-		if took := time.Since(begun); took != backWithin {
-			t.Errorf("it took %s, want %s", took, backWithin)
-		}
-		if err == nil || !strings.Contains(err.Error(), "nothing is mounted at /pfs now: 10.0.0.1:/export") {
-			t.Errorf("%v", err)
-		}
-	})
+func (k *kernel) mover(t *testing.T) *Mover {
+	dir := t.TempDir()
+	return &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Run: k.run, Root: k, Kernel: k,
+		Beside: dir + "/beside", Journal: dir + "/last.json"}
 }
 
 func TestConformance(t *testing.T) {
@@ -99,8 +130,8 @@ func TestConformance(t *testing.T) {
 		var moves []remap.Move
 		for i := range 12 {
 			n := topology.NodeID(fmt.Sprintf("cn%d", i))
-			kernels[n] = &kernel{source: sources["fwd1"]}
-			handlers[n] = node.Handlers(kernels[n].mover(), true)
+			kernels[n] = at(t, sources["fwd1"])
+			handlers[n] = node.Handlers(kernels[n].mover(t), true)
 			moves = append(moves, remap.Move{Node: n, From: "fwd1", To: "fwd2"})
 		}
 		agents := drivertest.NewAgents(handlers)
@@ -112,13 +143,13 @@ func TestConformance(t *testing.T) {
 			At: func(*testing.T) topology.Mapping {
 				at := topology.Mapping{}
 				for n, k := range kernels {
-					at[n], _ = node.ByAddress(sources, k.source)
+					at[n], _ = node.ByAddress(sources, k.mounts["/pfs"].Source)
 				}
 				return at
 			},
 			Changes: func() (n int) {
 				for _, k := range kernels {
-					n += len(k.orders)
+					n += strings.Count(strings.Join(k.orders, "; "), "/pfs")
 				}
 				return n
 			},
@@ -127,49 +158,104 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestCommands(t *testing.T) {
+// What is at the place after a move or a refusal, in which order it came there, and what the error begins with.
+func TestMoves(t *testing.T) {
+	const mount = "mount -n -t nfs4 -o rw,relatime,vers=4.2,nconnect=4,hard,retry=0 10.0.0.2:/export BESIDE"
 	for _, c := range []struct {
 		name   string
 		at     string
 		order  wire.RemapOrder
 		refuse string
+		grants string
 		orders string
 		end    string
 		err    string
 	}{
-		{"move", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "",
-			"umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
-		{"forced", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2", Force: true}, "",
-			"umount -l /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
-		{"nothing mounted", "", wire.RemapOrder{Forwarder: "fwd2"}, "",
-			"mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs", sources["fwd2"], ""},
-		{"already there", sources["fwd2"], wire.RemapOrder{Forwarder: "fwd2"}, "", "", sources["fwd2"], ""},
-		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "umount", "umount /pfs", sources["fwd1"],
-			"umount /pfs: exit status 32"},
-		{"the new server fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "10.0.0.2",
-			"umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs; mount -t nfs -o vers=4.2 10.0.0.1:/export " +
-				"/pfs", sources["fwd1"], "10.0.0.2:/export /pfs: exit status 32"},
-		{"unknown", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd9"}, "", "", sources["fwd1"],
-			"[orders.forwarders]"},
+		{"move", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "", "",
+			mount + "; unmount /pfs false; take /pfs", sources["fwd2"], ""},
+		{"forced", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2", Force: true}, "", "",
+			mount + "; unmount /pfs true; take /pfs", sources["fwd2"], ""},
+		{"nothing mounted", "", wire.RemapOrder{Forwarder: "fwd2"}, "", "",
+			"mount -n -t nfs -o vers=4.2,retry=0 10.0.0.2:/export BESIDE; take /pfs", sources["fwd2"], ""},
+		{"already there", sources["fwd2"], wire.RemapOrder{Forwarder: "fwd2"}, "", "", "", sources["fwd2"], ""},
+		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "unmount", "", mount + "; unmount /pfs false",
+			sources["fwd1"], "/pfs is busy (open files: 1 of fio (4711)); 10.0.0.1:/export is mounted at /pfs"},
+		{"the new server fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "10.0.0.2", "", mount,
+			sources["fwd1"], mount},
+		{"other options", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "", ",sync", mount, sources["fwd1"],
+			"10.0.0.2:/export cannot be mounted as 10.0.0.1:/export is: sync is new"},
+		{"the last step fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "take", "",
+			mount + "; unmount /pfs false; take /pfs; " +
+				"mount -t nfs4 -o rw,relatime,vers=4.2,nconnect=4,hard,retry=0 10.0.0.1:/export /pfs",
+			sources["fwd1"], "move the new mount to /pfs: take /pfs"},
+		{"unknown", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd9"}, "", "", "", sources["fwd1"],
+			"no source for fwd9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := &kernel{source: c.at, refuse: c.refuse}
-			a, err := k.mover().Move(t.Context(), c.order)
-			if got := strings.Join(k.orders, "; "); got != c.orders || k.source != c.end {
-				t.Errorf("it says %q and ends at %s", got, k.source)
+			k := at(t, c.at)
+			k.refuse, k.grants = c.refuse, c.grants
+			k.open("4711", "fio", 7)
+			m := k.mover(t)
+			a, err := m.Move(t.Context(), c.order)
+			got := strings.ReplaceAll(strings.Join(k.orders, "; "), m.Beside+"/new", "BESIDE")
+			if got != c.orders || k.mounts["/pfs"].Source != c.end || len(k.mounts) > 1 {
+				t.Errorf("it says %q and ends with %v", got, k.mounts)
 			}
-			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || err == nil &&
+			text := ""
+			if err != nil {
+				text = strings.ReplaceAll(err.Error(), m.Beside+"/new", "BESIDE")
+			}
+			if (c.err == "") != (err == nil) || !strings.HasPrefix(text, c.err) || err == nil &&
 				a.Forwarder != c.order.Forwarder {
 				t.Errorf("%+v, %v", a, err)
 			}
+			if left := c.order.Force; left != (a.Left != "") {
+				t.Errorf("left: %q", a.Left)
+			}
 		})
 	}
-	if _, err := (&kernel{}).mover().Route(t.Context()); !errors.Is(err, node.ErrNoRoute) {
+	if _, err := at(t, "").mover(t).Route(t.Context()); !errors.Is(err, node.ErrNoRoute) {
 		t.Errorf("nothing mounted: %v", err)
 	}
-	if _, err := (&kernel{source: "other:/x"}).mover().Route(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "other:/x") {
+	if _, err := at(t, "other:/x").mover(t).Route(t.Context()); err == nil || !strings.Contains(err.Error(),
+		"other:/x") {
 		t.Errorf("a strange mount: %v", err)
+	}
+}
+
+// open has a process hold a file of a mount.
+func (k *kernel) open(pid, name string, mount int) {
+	k.files["proc/"+pid+"/comm"] = &fstest.MapFile{Data: []byte(name + "\n")}
+	k.files["proc/"+pid+"/maps"] = &fstest.MapFile{Data: []byte(
+		"7f00-7f01 r-xp 00000000 fe:00 12 /usr/bin/fio\n")}
+	k.files["proc/"+pid+"/fdinfo/3"] = &fstest.MapFile{Data: fmt.Appendf(nil, "pos:\t0\nmnt_id:\t%d\n", mount)}
+}
+
+// What is moved and taken back has the options and the source that were read, byte for byte, though the server in
+// between granted others; a try changes nothing and says who has files open.
+func TestBackIsWhatWasRead(t *testing.T) {
+	k := at(t, "gw1.site:/export")
+	was := k.mounts["/pfs"]
+	was.Options = "ro,noatime,vers=3,rsize=1048576,nconnect=4,acregmin=5,addr=10.0.0.1,mountport=4711"
+	k.mounts["/pfs"] = was
+	m := k.mover(t)
+	m.Sources = map[topology.ForwarderID]string{"fwd1": "10.0.0.1", "fwd2": "10.0.0.2"}
+	k.open("4711", "fio", was.ID)
+	says, err := m.Try(t.Context(), wire.RemapOrder{Forwarder: "fwd2"})
+	if err != nil || says != "open files: 1 of fio (4711): while they are open the move is refused" ||
+		k.mounts["/pfs"] != was || len(k.mounts) != 1 {
+		t.Errorf("%q, %v, %v", says, err, k.mounts)
+	}
+	for _, f := range []topology.ForwarderID{"fwd2", "fwd1"} {
+		if a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: f}); err != nil || a.Forwarder != f {
+			t.Fatalf("%s: %+v, %v", f, a, err)
+		}
+		if got := k.mounts["/pfs"]; difference(&was, &got) != "" {
+			t.Errorf("%s: %s", f, difference(&was, &got))
+		}
+	}
+	if got := k.mounts["/pfs"].Source; got != was.Source {
+		t.Errorf("it is back at %s", got)
 	}
 }
 
@@ -218,7 +304,9 @@ func TestRealMount(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m := &Mover{Point: dir, Type: "tmpfs", Options: "size=1m", Sources: sources, Root: os.DirFS("/")}
+	own := t.TempDir()
+	m := &Mover{Point: dir, Type: "tmpfs", Options: "size=1024k", Sources: sources, Root: os.DirFS("/"),
+		Beside: own + "/beside", Journal: own + "/last.json"}
 	t.Cleanup(func() {
 		for unix.Unmount(dir, unix.MNT_DETACH) == nil {
 		}
@@ -241,8 +329,14 @@ func TestRealMount(t *testing.T) {
 		!strings.Contains(err.Error(), "busy") {
 		t.Errorf("a busy mount was moved: %v", err)
 	}
-	if a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-", Force: true}); err != nil ||
-		a.Forwarder != "fwd2" {
-		t.Errorf("forced: %+v, %v", a, err)
+	for range 2 { // a repeated order says again what stays behind
+		a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-", Force: true})
+		if err != nil || a.Forwarder != "fwd2" || !strings.Contains(a.Left, "open files: 1 of remount.test") {
+			t.Errorf("forced: %+v, %v", a, err)
+		}
+	}
+	open.Close()
+	if a, err := m.Route(t.Context()); err != nil || a.Left != "" {
+		t.Errorf("%+v, %v", a, err)
 	}
 }

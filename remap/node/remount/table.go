@@ -1,0 +1,134 @@
+package remount
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mounted is a mount as the kernel shows it; the zero value is none.
+type mounted struct {
+	ID     int    `json:"id"`
+	Device string `json:"device"` // MAJOR:MINOR, as maps of processes name it
+	Source string `json:"source"`
+	Type   string `json:"type"`
+	// Options are the mount's own and then those of its file system, as the kernel writes them.
+	Options string `json:"options"`
+}
+
+// table lists the mounts at a point, the topmost last.
+func table(root fs.FS, point string) ([]mounted, error) {
+	text, err := fs.ReadFile(root, "proc/self/mountinfo")
+	if errors.Is(err, fs.ErrNotExist) { // proc is another PID namespace's
+		text, err = fs.ReadFile(root, "proc/1/mountinfo")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []mounted
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		// ID parent device root point options tagged... - type source options
+		dash := slices.Index(f, "-")
+		if dash < 6 || len(f) < dash+4 || unescape.Replace(f[4]) != point {
+			continue
+		}
+		id, err := strconv.Atoi(f[0])
+		if err != nil {
+			return nil, fmt.Errorf("proc/self/mountinfo: %q: %w", f[0], err)
+		}
+		out = append(out, mounted{ID: id, Device: f[2], Source: unescape.Replace(f[dash+2]), Type: f[dash+1],
+			Options: f[5] + "," + f[dash+3]})
+	}
+	return out, nil
+}
+
+// inUse says whether a mount has a number: those of mounts that are gone are given again.
+func inUse(root fs.FS, id int) bool {
+	text, err := fs.ReadFile(root, "proc/self/mountinfo")
+	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, strconv.Itoa(id)+" ")
+	})
+}
+
+// topmost returns what is mounted at a point.
+func topmost(root fs.FS, point string) (mounted, error) {
+	all, err := table(root, point)
+	if err != nil || len(all) == 0 {
+		return mounted{}, err
+	}
+	return all[len(all)-1], nil
+}
+
+// unescape reads the kernel's way of writing blanks in names.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
+// ofServer are the options that name a server or this node's way to it: a mount from another has others.
+var ofServer = []string{"addr", "clientaddr", "mountaddr", "mountport"}
+
+// kept returns the options that a mount from another server must have alike, each once.
+func (m *mounted) kept() []string {
+	var out []string
+	for word := range strings.SplitSeq(m.Options, ",") {
+		key, _, _ := strings.Cut(word, "=")
+		if word != "" && !slices.Contains(ofServer, key) && !slices.Contains(out, word) {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// addr is the server's address of a mount by NFS, "" where it shows none.
+func (m *mounted) addr() string {
+	for word := range strings.SplitSeq(m.Options, ",") {
+		if addr, ok := strings.CutPrefix(word, "addr="); ok {
+			return addr
+		}
+	}
+	return ""
+}
+
+// difference says which options two mounts do not share; "" for none.
+func difference(was, now *mounted) string {
+	a, b := was.kept(), now.kept()
+	var words []string
+	for _, o := range a {
+		if !slices.Contains(b, o) {
+			words = append(words, o+" is missing")
+		}
+	}
+	for _, o := range b {
+		if !slices.Contains(a, o) {
+			words = append(words, o+" is new")
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// split cuts a source into server and path; a source without a path has the server alone.
+func split(source string) (server, path string) {
+	if rest, ok := strings.CutPrefix(source, "["); ok { // an address of IPv6
+		server, path, _ = strings.Cut(rest, "]")
+		return server, strings.TrimPrefix(path, ":")
+	}
+	if net.ParseIP(source) != nil {
+		return source, ""
+	}
+	server, path, _ = strings.Cut(source, ":")
+	return server, path
+}
+
+// join makes a source of a server and a path.
+func join(server, path string) string {
+	if path == "" {
+		return server
+	}
+	if strings.Contains(server, ":") {
+		server = "[" + server + "]"
+	}
+	return server + ":" + path
+}
