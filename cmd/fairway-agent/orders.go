@@ -116,6 +116,9 @@ func (c *Config) validateOrders() error {
 	return nil
 }
 
+// beside is the folder where a move by remount is tried.
+func (*Orders) beside(s *SpoolConfig) string { return filepath.Join(s.Dir, "beside") }
+
 func (o *Orders) forwarders() map[topology.ForwarderID]string { return byForwarder(o.Forwarders) }
 
 func byForwarder(names map[string]string) map[topology.ForwarderID]string {
@@ -143,7 +146,7 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
 			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders(),
-			Beside:  filepath.Join(c.Spool.Dir, "beside"),
+			Beside:  o.beside(&c.Spool),
 			Journal: filepath.Join(c.Spool.Dir, "remount-last.json")}, nil, nil
 	case c.Source.Mount.Enabled:
 		return mount9p.Mover{Socket: c.Source.Mount.Control}, nil, nil

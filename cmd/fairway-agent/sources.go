@@ -54,7 +54,8 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if r := c.Routes; r.By != "" {
 		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: rootfs.At(r.Root), Net: r.Net,
-			Forwarders: byForwarder(r.Forwarders), Run: node.Exec, Volume: strings.TrimPrefix(r.Volume, "/")}
+			Forwarders: byForwarder(r.Forwarders), Run: node.Exec, Volume: strings.TrimPrefix(r.Volume, "/"),
+			Beside: c.Orders.beside(&c.Spool)}
 		out = append(out, routes.New(opt))
 	}
 	if s := c.Source.LWFS; s.Enabled {

@@ -139,6 +139,7 @@ var installed = map[string]fs.FileMode{
 	"/usr/share/doc/fairway-agent/fairway-mount.conf":         0o644,
 	"/usr/share/doc/fairway-agent/fairway-queue.conf":         0o644,
 	"/usr/share/doc/fairway-agent/fairway-agent-ces.conf":     0o644,
+	"/usr/share/doc/fairway-agent/fairway-agent-remount.conf": 0o644,
 	"/usr/share/bash-completion/completions/fairway-agent":    0o644,
 	"/usr/share/fish/vendor_completions.d/fairway-mount.fish": 0o644,
 	"/usr/share/zsh/site-functions/_fairway-queue":            0o644,

@@ -35,8 +35,8 @@ type Spreader interface {
 
 // Trier is a mover that can try a move without making it.
 type Trier interface {
-	// Try does all of a move that changes nothing. The error says why the move cannot be made, the text what it would do
-	// to programs.
+	// Try does all of a move that changes nothing. The error says why the move cannot be made, the text what it would
+	// do to programs.
 	Try(ctx context.Context, o wire.RemapOrder) (says string, err error)
 }
 

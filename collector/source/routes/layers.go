@@ -171,7 +171,8 @@ func (s *Source) nfsServers() (map[string]topology.ForwarderID, error) {
 	out := map[string]topology.ForwarderID{}
 	for line := range bytes.Lines(b) {
 		f := strings.Fields(string(line))
-		if len(f) < 4 || f[2] != "nfs" && f[2] != "nfs4" {
+		if len(f) < 4 || f[2] != "nfs" && f[2] != "nfs4" || s.opt.Beside != "" &&
+			strings.HasPrefix(f[1], s.opt.Beside+"/") {
 			continue
 		}
 		server, _, _ := strings.Cut(f[0], ":/")

@@ -53,6 +53,7 @@ type Options struct {
 	Forwarders map[topology.ForwarderID]string
 	Net        string // of LNet, the file system's
 	Volume     string // of LWFS, the link to the volume file in use, below Root
+	Beside     string // of NFS, a folder whose mounts do not count: a move is tried there; "" for none
 	// Run runs a program and returns what it printed; nil: LNet's shares are not measured.
 	Run func(ctx context.Context, argv ...string) ([]byte, error)
 }

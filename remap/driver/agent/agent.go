@@ -182,8 +182,8 @@ func (d *Driver) each(ctx context.Context, p remap.Plan, moves []remap.Move, rep
 		r.Left = left[r.Node]
 		mu.Unlock()
 		if r.OK && r.Left != "" {
-			r.OK, r.Error = false, fmt.Sprintf(
-				"moved, but programs go on with what it was moved from (%s): complete the plan when they have ended", r.Left)
+			r.OK, r.Error = false, fmt.Sprintf("moved, but programs go on with what it was moved from (%s): complete "+
+				"the plan when they have ended", r.Left)
 		}
 		report(r)
 	})

@@ -23,7 +23,7 @@ var sentences = map[string][2]string{
 	wire.WayProxy: {
 		"each node's proxy drops its connections and makes new ones to the new forwarder; clients repeat what was " +
 			"not answered", ""},
-	wire.WayRemount: {"each node mounts anew beside the old mount, and then puts it in its place; a busy mount is refused",
+	wire.WayRemount: {"each node mounts anew beside the old mount and puts that in its place; a busy mount is refused",
 		"forced: each node detaches a busy mount; programs with open files stay with the old server, and are named"},
 	wire.WayLNet: {
 		"requests of each node and its I/O up to 16 KiB go over the new router at once, open files stay open; the " +

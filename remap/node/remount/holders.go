@@ -14,8 +14,8 @@ import (
 var errHidden = errors.New("processes of other users cannot be looked at: the agent needs CAP_SYS_PTRACE and " +
 	"CAP_DAC_READ_SEARCH")
 
-// holders says which programs have files of a mount open or mapped, such as "2 files of fio (4711)"; "" for none. It asks
-// no server: fdinfo and maps are the kernel's own.
+// holders says which programs have files of a mount open or mapped, such as "open files: 2 of fio (4711)"; "" for none.
+// It asks no server: fdinfo and maps are the kernel's own.
 func holders(root fs.FS, m *mounted) (string, error) {
 	entries, err := fs.ReadDir(root, "proc")
 	if err != nil {

@@ -79,8 +79,8 @@ func (m *Mover) strange(source string) error {
 		m.Point, source)
 }
 
-// forwarder finds the one that a mount is from: by its source, by the server's address that the kernel shows, or by what
-// the settings' names resolve to.
+// forwarder finds the one that a mount is from: by its source, by the server's address that the kernel shows, or by
+// what the settings' names resolve to.
 func (m *Mover) forwarder(ctx context.Context, at *mounted) (topology.ForwarderID, bool) {
 	if at.Source == "" {
 		return "", false

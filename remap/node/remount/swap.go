@@ -148,11 +148,24 @@ func (m *Mover) back(ctx context.Context, was *mounted) error {
 	return err
 }
 
-// away unmounts the old one. The kernel takes it out of its place first and may then write to its server for long: it is
-// not waited for longer than the place is taken.
+// A mount is called busy when programs had files of it open each time within so long: many open theirs for moments.
+const busyFor, busyEvery = 2 * time.Second, 2 * time.Millisecond
+
+// lookEvery is how often it is looked whether the place is free.
+const lookEvery = 50 * time.Microsecond
+
+// away unmounts the old one. The kernel takes it out of its place first and may then write to its server for long: it
+// is not waited for longer than the place is taken.
 func (m *Mover) away(s *swap, force bool) error {
 	done := make(chan error, 1)
-	go func() { done <- m.kernel().Unmount(m.Point, force) }() // ends with the old server's answers
+	go func() { // ends with the old server's answers
+		err := m.kernel().Unmount(m.Point, force)
+		for n := busyFor / busyEvery; n > 0 && errors.Is(err, unix.EBUSY); n-- {
+			time.Sleep(busyEvery)
+			err = m.kernel().Unmount(m.Point, force)
+		}
+		done <- err
+	}()
 	for {
 		select {
 		case err := <-done:
@@ -160,6 +173,8 @@ func (m *Mover) away(s *swap, force bool) error {
 				open, e := holders(m.Root, &s.was)
 				if e != nil {
 					open = e.Error()
+				} else if open == "" {
+					open = "no longer; try again"
 				}
 				return fmt.Errorf("%s is busy (%s)", m.Point, open)
 			}
@@ -169,7 +184,7 @@ func (m *Mover) away(s *swap, force bool) error {
 		if at, err := topmost(m.Root, m.Point); err == nil && at.ID != s.was.ID {
 			return nil
 		}
-		time.Sleep(time.Microsecond)
+		time.Sleep(lookEvery)
 	}
 }
 

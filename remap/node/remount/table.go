@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// mounted is a mount as the kernel shows it; the zero value is none.
+// mounted is a mount as the kernel shows it; the zero value stands for nothing mounted.
 type mounted struct {
 	ID     int    `json:"id"`
 	Device string `json:"device"` // MAJOR:MINOR, as maps of processes name it
