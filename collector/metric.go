@@ -73,6 +73,7 @@ const (
 	RouteUp
 	RoundTripTime
 	RoundTrips
+	NoThreadRatio
 	metricEnd
 )
 

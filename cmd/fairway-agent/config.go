@@ -182,7 +182,8 @@ func defaultConfig() Config {
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
-				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*"},
+				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*",
+					"nvme*c*n*"},
 			},
 			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"}, DVS: DVS{Root: "/"},
 			GPFS: GPFS{Command: gpfs.DefaultCommand},

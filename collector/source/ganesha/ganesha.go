@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/hostname"
 	"fairway/collector/topology"
 )
 
@@ -46,7 +47,7 @@ type Source struct {
 	// connections lists the established TCP connections of a process's network.
 	connections func(pid int) ([]connection, error)
 	cpuTime     func(pid int) (seconds float64, err error)
-	names       *names
+	names       *hostname.Names
 	probe       *probe // nil: no getattr is timed
 
 	mu   sync.Mutex // guards bus and done
@@ -74,7 +75,8 @@ func New(opt Options) *Source {
 	if opt.Proc == "" {
 		opt.Proc = "/proc"
 	}
-	s := newSource(opt, func(ctx context.Context) (bus, error) { return dialBus(ctx, opt.Bus) }, newNames(lookup))
+	s := newSource(opt, func(ctx context.Context) (bus, error) { return dialBus(ctx, opt.Bus) },
+		hostname.New(hostname.Lookup))
 	s.connections = func(pid int) ([]connection, error) { return readConnections(opt.Proc, pid) }
 	s.cpuTime = func(pid int) (float64, error) { return readCPUTime(opt.Proc, pid) }
 	if opt.Addr != "" {
@@ -83,7 +85,7 @@ func New(opt Options) *Source {
 	return s
 }
 
-func newSource(opt Options, dial func(context.Context) (bus, error), names *names) *Source {
+func newSource(opt Options, dial func(context.Context) (bus, error), names *hostname.Names) *Source {
 	return &Source{opt: opt, dial: dial, names: names}
 }
 
@@ -97,7 +99,7 @@ func (s *Source) Close() error {
 	s.bus, s.done = nil, true
 	s.mu.Unlock()
 	s.probe.close()
-	s.names.close()
+	s.names.Close()
 	if b == nil {
 		return nil
 	}
@@ -269,7 +271,7 @@ func (s *Source) addConnections(ctx context.Context, into *collector.Reading, co
 		if !serves && !asks || addr.IsLoopback() || addr == c.local.Addr().Unmap() {
 			continue
 		}
-		name, ok := s.names.of(ctx, addr)
+		name, ok := s.names.Of(ctx, addr)
 		if asks {
 			if ok && !targets[name] && len(targets) < maxTargets {
 				targets[name] = true

@@ -16,6 +16,7 @@ import (
 
 	"fairway/cmd/lab/conform/sourcetest"
 	"fairway/collector"
+	"fairway/collector/hostname"
 )
 
 // tree is a bus whose answers are files: a call's text, with the answer's values in JSON. A list of structures is
@@ -108,7 +109,7 @@ func forwarderOver(b bus) *Source {
 		return b,
 			nil
 	},
-		newNames(func(_ context.Context, a netip.Addr) (string, error) {
+		hostname.New(func(_ context.Context, a netip.Addr) (string, error) {
 			return map[string]string{"10.0.0.7": "cn1", "10.0.0.8": "cn2", "10.0.0.2": "be1"}[a.String()], nil
 		}))
 	s.connections = func(int) ([]connection, error) {

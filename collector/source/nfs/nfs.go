@@ -2,35 +2,40 @@
 // the node.
 //
 // It fills, of a client, read_bytes, write_bytes (as exchanged with the server), read_ops, write_ops, meta_ops,
-// client_read, client_write, client_meta, retransmits and errors; of a server read_bytes, write_bytes, read_ops,
-// write_ops, meta_ops and threads.
+// client_read, client_write, client_meta, retransmits, errors, in_flight, meta_in_flight and request_age; of a server
+// read_bytes, write_bytes, read_ops, write_ops, meta_ops, threads and no_thread_ratio. A server that is a client as
+// well re-exports what it mounts: what it exchanges with each server behind it is that target's.
 package nfs
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
-	"math"
+	"net/netip"
+	"strings"
 	"time"
 
-	"github.com/prometheus/procfs"
-	"github.com/prometheus/procfs/nfs"
-
 	"fairway/collector"
+	"fairway/collector/hostname"
+	"fairway/collector/topology"
 )
 
 // Reader reads the counters of the node whose proc is at root. Its errors wrap fs.ErrNotExist where the node has no
 // NFS mount, or no NFS server.
 type Reader struct {
-	root  string
+	files fs.FS
+	names *hostname.Names
 	rates collector.Rates[key]
 	// rates32 has the counters that some kernels keep in 32 bits.
 	rates32 collector.Rates[key]
+	waiting waiting
 }
 
-// key names one counter, of a mount's operation or of the server.
+// key names one counter, of a file system's operation or of the server.
 type key struct {
-	mount, op string
-	field     field
+	superblock, op string
+	field          field
 }
 
 type field uint8
@@ -45,14 +50,19 @@ const (
 	servedReads
 	servedWrites
 	servedMeta
+	arrived
+	withoutThread
 )
 
-// New returns a reader of the proc at root.
-func New(root string) *Reader {
-	r := &Reader{root: root}
+// New returns a reader of a proc.
+func New(files fs.FS) *Reader {
+	r := &Reader{files: files, names: hostname.New(hostname.Lookup)}
 	r.rates32.Wrap32 = true
 	return r
 }
+
+// Close ends what runs beside the ticks.
+func (r *Reader) Close() { r.names.Close() }
 
 // Begin starts a reading.
 func (r *Reader) Begin(at time.Time) {
@@ -63,126 +73,233 @@ func (r *Reader) Begin(at time.Time) {
 // Resets counts the counters of this reading that went backwards.
 func (r *Reader) Resets() int { return r.rates.Resets + r.rates32.Resets }
 
-// opTotals are the sums of one class of operations.
-type opTotals struct{ count, millis collector.Total }
+// exchange is what was exchanged with one server, or with all.
+type exchange struct {
+	bytes         [2]collector.Total
+	again, errors collector.Total
+	class         [3]struct { // reads, writes, metadata
+		count, millis collector.Total
+		counted       bool // there is such an operation
+	}
+}
 
-// Client reads mountstats: per mount the bytes exchanged with the server, and per operation its
-// count and the time from its queueing to its end.
+// Client reports the node's mounts: the bytes exchanged with the servers, and of each class of operations its count and
+// the time from their queueing to their end.
 func (r *Reader) Client(into *collector.Reading) error {
-	mounts, err := r.mounts()
-	if err != nil {
+	seen, err := superblocks(r.files)
+	if len(seen) == 0 {
 		return err
 	}
-	if len(mounts) == 0 {
-		return errors.New("it names no mount; every node has one")
+	var all exchange
+	for i := range seen {
+		r.add(&all, &seen[i])
 	}
-	var rbytes, wbytes, again, errs collector.Total
-	var read, write, meta opTotals
-	found := false
-	for _, m := range mounts {
-		st, ok := m.Stats.(*procfs.MountStatsNFS)
-		if !ok {
+	all.report(into)
+	under, known := 0.0, true
+	for c := range all.class {
+		ms, ok := all.class[c].millis.Value()
+		under, known = under+ms/1e3, known && (ok || !all.class[c].counted)
+	}
+	meta, _ := all.class[2].millis.Value()
+	r.addWaiting(into, seen, under, meta/1e3, known)
+	return err
+}
+
+// BackEnds reports the mounts of a node that serves them itself, as what is behind it.
+func (r *Reader) BackEnds(into *collector.Reading) error {
+	seen, err := superblocks(r.files)
+	if len(seen) == 0 {
+		return err
+	}
+	var order []string
+	of := map[string]*exchange{}
+	for i := range seen {
+		server, known := r.nameOf(seen[i].server)
+		if !known {
+			continue // its look-up is under way
+		}
+		if of[server] == nil {
+			of[server] = &exchange{}
+			order = append(order, server)
+		}
+		r.add(of[server], &seen[i])
+	}
+	for _, server := range order {
+		t := collector.Reading{Now: into.Now}
+		of[server].report(&t)
+		into.Targets = append(into.Targets,
+			collector.TargetSamples{Target: topology.TargetID(server), Samples: t.Samples})
+	}
+	return err
+}
+
+// nameOf is the server's name as its node has it: without its domain, of an address what the system calls it.
+func (r *Reader) nameOf(server string) (name string, known bool) {
+	if a, err := netip.ParseAddr(server); err == nil {
+		return r.names.Of(context.Background(), a.Unmap())
+	}
+	name, _, _ = strings.Cut(server, ".")
+	return name, true
+}
+
+// add counts a file system's exchange.
+func (r *Reader) add(to *exchange, s *superblock) {
+	if s.counted {
+		r.rates.AddTo(&to.bytes[0], key{superblock: s.id, field: bytesRead}, s.read)
+		r.rates.AddTo(&to.bytes[1], key{superblock: s.id, field: bytesWritten}, s.written)
+	} else {
+		to.bytes[0].Lose()
+		to.bytes[1].Lose()
+	}
+	for i := range s.operations {
+		op := &s.operations[i]
+		class := &to.class[2]
+		switch op.name {
+		case "READ":
+			class = &to.class[0]
+		case "WRITE":
+			class = &to.class[1]
+		case "NULL":
 			continue
 		}
-		found = true
-		r.rates.AddTo(&rbytes, key{mount: m.Mount, field: bytesRead}, st.Bytes.ReadTotal)
-		r.rates.AddTo(&wbytes, key{mount: m.Mount, field: bytesWritten}, st.Bytes.WriteTotal)
-		for i := range st.Operations {
-			op := &st.Operations[i]
-			to := &meta
-			switch op.Operation {
-			case "READ":
-				to = &read
-			case "WRITE":
-				to = &write
-			case "NULL":
-				continue
-			}
-			k := key{mount: m.Mount, op: op.Operation, field: requests}
-			r.rates.AddTo(&to.count, k, op.Requests)
-			// Some kernels let times wrap below 0.
-			if ms := op.CumulativeTotalRequestMilliseconds; ms <= math.MaxInt64 {
-				k.field = millis
-				r.rates.AddTo(&to.millis, k, ms)
-			}
-			if op.Transmissions >= op.Requests {
-				k.field = sentAgain
-				r.rates.AddTo(&again, k, op.Transmissions-op.Requests)
-			}
-			k.field = failed
-			r.rates.AddTo(&errs, k, op.Errors)
+		class.counted = true
+		if op.requests == unreadable {
+			class.count.Lose()
+			class.millis.Lose()
+			continue
+		}
+		k := key{superblock: s.id, op: op.name, field: requests}
+		r.rates.AddTo(&class.count, k, op.requests)
+		if op.timed {
+			k.field = millis
+			r.rates.AddTo(&class.millis, k, op.millis)
+		}
+		if op.sent >= op.requests {
+			k.field = sentAgain
+			r.rates.AddTo(&to.again, k, op.sent-op.requests)
+		}
+		k.field = failed
+		r.rates.AddTo(&to.errors, k, op.failed)
+	}
+}
+
+// report adds the samples of an exchange.
+func (e *exchange) report(into *collector.Reading) {
+	into.AddTotal(collector.ReadBytes, &e.bytes[0])
+	into.AddTotal(collector.WriteBytes, &e.bytes[1])
+	into.AddTotal(collector.Retransmits, &e.again)
+	into.AddTotal(collector.Errors, &e.errors)
+	for c, m := range [3][2]collector.Metric{{collector.ReadOps, collector.ClientRead},
+		{collector.WriteOps, collector.ClientWrite}, {collector.MetaOps, collector.ClientMeta}} {
+		into.AddTotal(m[0], &e.class[c].count)
+		n, ok1 := e.class[c].count.Value()
+		ms, ok2 := e.class[c].millis.Value()
+		if ok1 && ok2 && n > 0 {
+			into.Add(m[1], ms/n/1000)
 		}
 	}
-	if !found {
-		return fs.ErrNotExist
-	}
-	into.AddTotal(collector.ReadBytes, &rbytes)
-	into.AddTotal(collector.WriteBytes, &wbytes)
-	into.AddTotal(collector.Retransmits, &again)
-	into.AddTotal(collector.Errors, &errs)
-	read.add(into, collector.ReadOps, collector.ClientRead)
-	write.add(into, collector.WriteOps, collector.ClientWrite)
-	meta.add(into, collector.MetaOps, collector.ClientMeta)
-	return nil
 }
 
-func (t *opTotals) add(into *collector.Reading, ops, mean collector.Metric) {
-	into.AddTotal(ops, &t.count)
-	n, ok1 := t.count.Value()
-	ms, ok2 := t.millis.Value()
-	if ok1 && ok2 && n > 0 {
-		into.Add(mean, ms/n/1000)
-	}
+// Serves says whether the node has an NFS server that runs.
+func (r *Reader) Serves() bool {
+	s, err := r.served()
+	return (err == nil || len(s) > 0) && len(s["th"]) > 0 && s["th"][0] > 0
 }
 
-// mounts reads this process's mounts, or, where proc is another PID namespace's, the first one's.
-func (r *Reader) mounts() ([]*procfs.Mount, error) {
-	proc, err := procfs.NewFS(r.root)
+// served reads net/rpc/nfsd: the numbers of each line by its name. A line that is not of numbers is left out, and is in
+// the error.
+func (r *Reader) served() (lines map[string][]uint64, bad error) {
+	text, err := fs.ReadFile(r.files, "net/rpc/nfsd")
 	if err != nil {
 		return nil, err
 	}
-	self, err := proc.Self()
-	if err != nil {
-		if self, err = proc.Proc(1); err != nil {
-			return nil, fs.ErrNotExist
+	lines = map[string][]uint64{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
 		}
+		if f[0] == "th" {
+			f = f[:2] // what follows is a histogram that no kernel has filled since 2.6.30
+		}
+		n, err := numbers(f[1:])
+		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("line %.60q: %w", strings.TrimSpace(line), err))
+			continue
+		}
+		lines[f[0]] = n
 	}
-	return self.MountStats()
+	return lines, bad
 }
 
-// Server reads net/rpc/nfsd. Its byte counters are 32 bits wide on old kernels.
+// Server reads net/rpc/nfsd and pool_stats. The bytes of the first are 32 bits wide on old kernels.
 func (r *Reader) Server(into *collector.Reading) error {
-	root, err := nfs.NewFS(r.root)
-	if err != nil {
-		return fs.ErrNotExist
-	}
-	st, err := root.ServerRPCStats()
-	if err != nil {
+	lines, err := r.served()
+	if lines == nil {
 		return err
 	}
-	var rbytes, wbytes, reads, writes, meta collector.Total
-	r.rates32.AddTo(&rbytes, key{field: bytesRead}, st.InputOutput.Read)
-	r.rates32.AddTo(&wbytes, key{field: bytesWritten}, st.InputOutput.Write)
-	v3, v4 := &st.V3Stats, &st.V4Ops
-	r.rates.AddTo(&reads, key{field: servedReads}, v3.Read+v4.Read)
-	r.rates.AddTo(&writes, key{field: servedWrites}, v3.Write+v4.Write)
-	r.rates.AddTo(&meta, key{field: servedMeta}, metaOps(v3, v4))
-	into.AddTotal(collector.ReadBytes, &rbytes)
-	into.AddTotal(collector.WriteBytes, &wbytes)
+	var bytesIn, bytesOut, reads, writes, meta collector.Total
+	if io := lines["io"]; len(io) >= 2 {
+		r.rates32.AddTo(&bytesIn, key{field: bytesRead}, io[0])
+		r.rates32.AddTo(&bytesOut, key{field: bytesWritten}, io[1])
+	}
+	v3, v4 := lines["proc3"], lines["proc4ops"]
+	if len(v3)+len(v4) > 0 {
+		r.rates.AddTo(&reads, key{field: servedReads}, sum(v3, 6)+sum(v4, 25))
+		r.rates.AddTo(&writes, key{field: servedWrites}, sum(v3, 7)+sum(v4, 38))
+		// What asks something of the file system besides data; version 4's bookkeeping of file handles and clients
+		// does not.
+		r.rates.AddTo(&meta, key{field: servedMeta},
+			sum(v3, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 21)+
+				sum(v4, 3, 4, 5, 6, 9, 11, 12, 14, 15, 18, 26, 27, 28, 29, 34))
+	}
+	into.AddTotal(collector.ReadBytes, &bytesIn)
+	into.AddTotal(collector.WriteBytes, &bytesOut)
 	into.AddTotal(collector.ReadOps, &reads)
 	into.AddTotal(collector.WriteOps, &writes)
 	into.AddTotal(collector.MetaOps, &meta)
-	if n := st.Threads.Threads; n > 0 {
-		into.Add(collector.Threads, float64(n))
+	if th := lines["th"]; len(th) > 0 && th[0] > 0 {
+		into.Add(collector.Threads, float64(th[0]))
 	}
-	return nil
+	return errors.Join(err, r.pools(into))
 }
 
-// metaOps sums the operations that ask something of the file system besides data; version 4's
-// bookkeeping of file handles and clients does not count.
-func metaOps(v3 *nfs.V3Stats, v4 *nfs.V4Ops) uint64 {
-	return v3.GetAttr + v3.SetAttr + v3.Lookup + v3.Access + v3.ReadLink + v3.Create + v3.MkDir + v3.SymLink +
-		v3.MkNod + v3.Remove + v3.RmDir + v3.Rename + v3.Link + v3.ReadDir + v3.ReadDirPlus + v3.FsStat + v3.Commit +
-		v4.Access + v4.Close + v4.Commit + v4.Create + v4.GetAttr + v4.Link + v4.Lock + v4.Locku + v4.Lookup +
-		v4.Open + v4.ReadDir + v4.ReadLink + v4.Remove + v4.Rename + v4.SetAttr
+// sum adds the counts of operations by their numbers; the line begins with how many there are.
+func sum(line []uint64, operations ...int) (n uint64) {
+	for _, op := range operations {
+		if op+1 < len(line) {
+			n += line[op+1]
+		}
+	}
+	return n
+}
+
+// pools reads which share of the requests found no idle thread. Old kernels count those as enqueued, later ones all
+// that arrive, and those that woke a thread apart.
+func (r *Reader) pools(into *collector.Reading) error {
+	text, err := fs.ReadFile(r.files, "fs/nfsd/pool_stats")
+	if err != nil {
+		return nil // not mounted, or another PID namespace's
+	}
+	var packets, enqueued, woken uint64
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] == "#" {
+			continue
+		}
+		n, err := numbers(f)
+		if err != nil {
+			return fmt.Errorf("pool_stats: line %.60q: %w", strings.TrimSpace(line), err)
+		}
+		packets, enqueued, woken = packets+n[1], enqueued+n[2], woken+n[3]
+	}
+	if enqueued >= packets-packets/100 && enqueued >= woken {
+		enqueued -= woken
+	}
+	came, ok1 := r.rates.Rate(key{field: arrived}, packets)
+	late, ok2 := r.rates.Rate(key{field: withoutThread}, enqueued)
+	if ok1 && ok2 && came > 0 {
+		into.Add(collector.NoThreadRatio, min(1, late/came))
+	}
+	return nil
 }

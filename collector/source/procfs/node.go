@@ -16,9 +16,14 @@ const sectorBytes = 512 // of diskstats, whatever the device's own sector
 // errUnsupported says that the kernel has a file and does not serve it (PSI switched off at boot).
 var errUnsupported = errors.New("not supported by this kernel")
 
-var partition = regexp.MustCompile(`^((sd|hd|vd|xvd)[a-z]+\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$`)
+var partition = regexp.MustCompile(`^(?:((?:sd|hd|vd|xvd)[a-z]+)\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$`)
 
-func isPartition(name string) bool { return partition.MatchString(name) }
+// isPartition says whether a disk's name is that of a part of one that is among the others: Xen gives its guests parts
+// alone.
+func isPartition(name string, diskstats []byte) bool {
+	m := partition.FindStringSubmatch(name)
+	return m != nil && bytes.Contains(diskstats, []byte(" "+m[1]+m[2]+" "))
+}
 
 // disks reads diskstats: major, minor, name, then 11 counters or more, among them sectors read (3rd)
 // and written (7th) and the milliseconds in which anything was in progress (10th, 32 bits wide).
@@ -35,7 +40,15 @@ func (s *Source) disks(into *collector.Reading) error {
 			return fmt.Errorf("%d fields, want at least %d", len(f), fewest)
 		}
 		name := s.intern(f[2])
-		if s.skip(disk, name, s.opt.SkipDisks) {
+		if s.skip(disk, name, s.opt.SkipDisks) || s.sys.stacked[name] {
+			return nil
+		}
+		part, seen := s.parts[name]
+		if !seen {
+			part = isPartition(name, text)
+			s.parts[name] = part
+		}
+		if part {
 			return nil
 		}
 		r, ok1 := decimal(f[sectorsRead])
@@ -85,7 +98,8 @@ func (s *Source) links(into *collector.Reading) error {
 			return fmt.Errorf("%d counters behind a name, want %d", len(counters), want)
 		}
 		ifname := s.intern(name)
-		if s.skip(link, ifname, s.opt.SkipLinks) || s.sys.ipoib[ifname] {
+		if s.skip(link, ifname, s.opt.SkipLinks) || s.sys.ipoib[ifname] || s.sys.stacked[ifname] ||
+			len(s.sys.carriers) > 0 && !s.sys.carriers[ifname] {
 			return nil
 		}
 		r, ok1 := decimal(counters[0])

@@ -45,6 +45,7 @@ type Source struct {
 	nfs     *nfs.Reader
 	names   map[string]string
 	counted map[string]bool // whether a device or link counts, by name
+	parts   map[string]bool // whether a disk is a part of another, by name
 	tids    []string        // the files of the service's threads
 	listed  time.Time       // when they were found
 	sys     sysClass
@@ -79,8 +80,8 @@ func New(opt Options) *Source {
 	if opt.Sys == nil {
 		opt.Sys = rootfs.At(filepath.Join(opt.Root, "..", "sys"))
 	}
-	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Root),
-		names: map[string]string{}, counted: map[string]bool{}}
+	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Files),
+		names: map[string]string{}, counted: map[string]bool{}, parts: map[string]bool{}}
 	s.rates32.Wrap32 = true
 	return s
 }
@@ -88,8 +89,11 @@ func New(opt Options) *Source {
 // Name is "procfs".
 func (s *Source) Name() string { return "procfs" }
 
-// Close has nothing to release.
-func (s *Source) Close() error { return nil }
+// Close ends the look-ups of names.
+func (s *Source) Close() error {
+	s.nfs.Close()
+	return nil
+}
 
 // Read reads every file once. Errors name the file; what the others say is still reported.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
@@ -98,6 +102,10 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.rates32.Begin(at)
 	s.nfs.Begin(at)
 	s.listSys(at)
+	client := s.nfs.Client
+	if s.opt.NFSServer && s.opt.NFSClient && s.nfs.Serves() {
+		client = s.nfs.BackEnds // it serves what it mounts
+	}
 	var errs []error
 	found := false
 	for _, part := range []struct {
@@ -112,7 +120,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		{true, "../sys/devices/system/cpu", s.throttling},
 		{true, "pressure/io", s.pressure},
 		{true, "schedstat of the service's threads", s.threads},
-		{s.opt.NFSClient, "self/mountstats", s.nfs.Client},
+		{s.opt.NFSClient, "self/mountstats", client},
 		{s.opt.NFSServer, "net/rpc/nfsd", s.nfs.Server},
 	} {
 		if err := ctx.Err(); err != nil {
@@ -149,6 +157,7 @@ func (s *Source) intern(b []byte) string {
 	if len(s.names) >= most {
 		clear(s.names)
 		clear(s.counted)
+		clear(s.parts)
 	}
 	v := string(b)
 	s.names[v] = v
@@ -163,7 +172,7 @@ func (s *Source) skip(kind kind, name string, patterns []string) bool {
 	}
 	counts, ok := s.counted[known]
 	if !ok {
-		counts = kind != disk || !isPartition(name)
+		counts = true
 		for _, p := range patterns {
 			if m, _ := path.Match(p, name); m {
 				counts = false

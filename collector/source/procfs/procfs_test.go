@@ -209,9 +209,10 @@ func TestThirtyTwoBitCountersWrap(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	for name, want := range map[string]bool{
 		"sda": false, "sda1": true, "sdaa12": true, "nvme0n1": false, "nvme0n1p2": true, "vda": false, "vda3": true,
-		"mmcblk0": false, "mmcblk0p1": true, "dm-0": false, "md127": false, "xvda1": true,
+		"mmcblk0": false, "mmcblk0p1": true, "dm-0": false, "md127": false, "xvda1": true, "xvdb1": false,
 	} {
-		if isPartition(name) != want {
+		disks := " 8 0 sda 1\n 8 1 sdaa 1\n 9 0 nvme0n1 1\n 9 1 vda 1\n 9 2 mmcblk0 1\n 202 0 xvda 1\n"
+		if isPartition(name, []byte(disks)) != want {
 			t.Errorf("isPartition(%q) = %v", name, !want)
 		}
 	}

@@ -17,7 +17,9 @@ type sysClass struct {
 	files    fs.FS
 	ports    []string        // folders of InfiniBand's ports, those of RDMA over Ethernet among them
 	cards    []string        // physical network cards; an InfiniBand card's link is its port's
+	carriers map[string]bool // links of net/dev that count where any is known: others pass on what these carry
 	ipoib    map[string]bool // links of net/dev whose bytes a port counts, too
+	stacked  map[string]bool // disks that are made of others, and links that are
 	packages []string        // thermal_throttle of one processor of each package
 	listed   time.Time
 }
@@ -29,6 +31,14 @@ func (s *Source) listSys(now time.Time) {
 		return
 	}
 	c.listed, c.ports, c.cards, c.ipoib = now, nil, nil, map[string]bool{}
+	c.carriers, c.stacked = map[string]bool{}, map[string]bool{}
+	for _, pattern := range []string{"block/*/slaves/*", "class/net/*/lower_*"} {
+		made, _ := fs.Glob(c.files, pattern) // the patterns are good
+		for _, m := range made {
+			of := strings.TrimSuffix(path.Dir(m), "/slaves")
+			c.stacked[path.Base(of)] = true
+		}
+	}
 	c.listPackages(s)
 	counted := false
 	ports, _ := fs.Glob(c.files, "class/infiniband/*/ports/*") // the pattern is good
@@ -43,11 +53,14 @@ func (s *Source) listSys(now time.Time) {
 	for _, n := range nets {
 		name := path.Base(n)
 		if s.says(n+"/type") == infiniband {
-			c.ipoib[name] = counted
+			c.ipoib[name], c.carriers[name] = counted, true
 			continue
 		}
 		_, virtual := fs.Stat(c.files, n+"/device")
 		_, whole := fs.Stat(c.files, n+"/device/physfn") // virtual functions come and go with containers
+		if virtual == nil {
+			c.carriers[name] = true
+		}
 		if virtual == nil && whole != nil && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
 			c.cards = append(c.cards, n)
 		}

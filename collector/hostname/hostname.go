@@ -1,4 +1,5 @@
-package ganesha
+// Package hostname finds the nodes behind addresses, beside the ticks of who asks.
+package hostname
 
 import (
 	"context"
@@ -9,9 +10,9 @@ import (
 	"time"
 )
 
-// names finds the nodes behind addresses. A look-up may take long and runs beside the ticks; until it is done the
+// Names finds the nodes behind addresses. A look-up may take long and runs beside the ticks; until it is done the
 // name is not known.
-type names struct {
+type Names struct {
 	lookup func(context.Context, netip.Addr) (string, error)
 	ctx    context.Context // ends with the names
 	stop   context.CancelFunc
@@ -38,8 +39,9 @@ const (
 	lookupsAtOnce    = 16
 )
 
-func newNames(lookup func(context.Context, netip.Addr) (string, error)) *names {
-	n := &names{lookup: lookup, slots: make(chan struct{}, lookupsAtOnce), known: map[netip.Addr]*nameOf{}}
+// New returns names as lookup finds them; Lookup is the system's.
+func New(lookup func(context.Context, netip.Addr) (string, error)) *Names {
+	n := &Names{lookup: lookup, slots: make(chan struct{}, lookupsAtOnce), known: map[netip.Addr]*nameOf{}}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
 }
@@ -47,8 +49,8 @@ func newNames(lookup func(context.Context, netip.Addr) (string, error)) *names {
 // firstName is how long a new address may hold the tick up: files and nearby servers answer in it.
 const firstName = 20 * time.Millisecond
 
-// of returns the name of the node with an address, without its domain.
-func (n *names) of(ctx context.Context, a netip.Addr) (string, bool) {
+// Of returns the name of the node with an address, without its domain.
+func (n *Names) Of(ctx context.Context, a netip.Addr) (string, bool) {
 	n.mu.Lock()
 	e := n.known[a]
 	if e != nil && (!e.done || time.Now().Before(e.ask)) {
@@ -82,7 +84,7 @@ func (n *names) of(ctx context.Context, a netip.Addr) (string, bool) {
 	return e.name, e.done
 }
 
-func (n *names) find(a netip.Addr, e *nameOf) {
+func (n *Names) find(a netip.Addr, e *nameOf) {
 	select {
 	case n.slots <- struct{}{}:
 		defer func() { <-n.slots }()
@@ -103,15 +105,16 @@ func (n *names) find(a netip.Addr, e *nameOf) {
 	e.done = true
 }
 
-func (n *names) close() {
+// Close ends the look-ups.
+func (n *Names) Close() {
 	n.mu.Lock()
-	n.stop() // under mu, so that of starts nothing afterwards
+	n.stop() // under mu, so that Of starts nothing afterwards
 	n.mu.Unlock()
 	n.tasks.Wait()
 }
 
-// lookup asks the system for the name of an address.
-func lookup(ctx context.Context, a netip.Addr) (string, error) {
+// Lookup asks the system for the name of an address.
+func Lookup(ctx context.Context, a netip.Addr) (string, error) {
 	all, err := net.DefaultResolver.LookupAddr(ctx, a.String())
 	if err != nil || len(all) == 0 {
 		return "", err
