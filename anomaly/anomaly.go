@@ -55,6 +55,14 @@ type Finding struct {
 	Since      time.Time       `json:"since"`
 	Changed    time.Time       `json:"changed"`
 	Confidence float64         `json:"confidence"` // 0..1
+	// Condition is the way in which the node fails: the worst seen lately. Empty for kinds that accuse nobody.
+	Condition Condition `json:"condition,omitempty"`
+	// Factor is the headline: the median ratio to the peers since the finding began, on steps of 1.5 2 3 5 7 10 15 20
+	// 30 50. FactorNow is that of the newest ten seconds. 0 is not known.
+	Factor    float64 `json:"factor,omitempty"`
+	FactorNow float64 `json:"factor_now,omitempty"`
+	// Cause is what was looked at for the cause and what was found, in one line; "not known: looked at ..." otherwise.
+	Cause string `json:"cause,omitempty"`
 	// Sentence is the finding in a sentence with its numbers.
 	Sentence string             `json:"sentence"`
 	Evidence map[string]float64 `json:"evidence,omitempty"`
@@ -85,10 +93,11 @@ type Finding struct {
 	Relapses int   `json:"relapses,omitempty"`
 }
 
-// Step is one state of a finding and since when.
+// Step is one state of a finding and since when, with its condition where that is not slow.
 type Step struct {
-	State State     `json:"state"`
-	At    time.Time `json:"at"`
+	State     State     `json:"state"`
+	At        time.Time `json:"at"`
+	Condition Condition `json:"condition,omitempty"`
 }
 
 // maxSteps bounds the steps of a finding that relapses again and again.
@@ -156,6 +165,9 @@ type Verdict struct {
 	Node       topology.NodeID
 	Kind       Kind
 	Level      Level
+	Condition  Condition // empty: the one that the kind implies
+	Ratio      float64   // of this second's operations to the peers'; 0 is not known
+	Cause      string    // see Finding
 	Since      time.Time // of the first evidence; zero: now
 	Confidence float64   // 0..1
 	Score      float64
@@ -165,7 +177,12 @@ type Verdict struct {
 	Evidence   map[string]float64
 	Impact     []Impact
 	Culprits   []topology.JobID // the jobs that cause it; none for one that accuses the node
-	Fact       bool             // what was seen once, such as a link's rate: chance and peers are not asked
+}
+
+// Fact reports whether a verdict is of what was seen once, such as a link's rate: chance and peers are not asked.
+func (v *Verdict) Fact() bool {
+	_, link := v.Evidence[LinkBits]
+	return link || !v.Condition.Serves()
 }
 
 // Change is one change of a finding, with what was known at that instant.

@@ -12,8 +12,7 @@ import (
 // enter puts a finding into a state at now.
 func (f *Finding) enter(now time.Time, to State, why string) {
 	if f.State != to { // stages of probation are not listed
-		f.Steps = append(slices.Clip(f.Steps), Step{to, now})
-		f.Steps = f.Steps[max(0, len(f.Steps)-maxSteps):]
+		f.step(now, to)
 	}
 	f.State, f.Changed, f.Why = to, now, why
 	if to != Confirmed {
@@ -28,6 +27,16 @@ func (f *Finding) enter(now time.Time, to State, why string) {
 	if to != Probation {
 		f.Stage = ""
 	}
+}
+
+// step lists a state, and the condition that the finding has then.
+func (f *Finding) step(now time.Time, state State) {
+	s := Step{State: state, At: now, Condition: f.Condition}
+	if s.Condition == Slow {
+		s.Condition = ""
+	}
+	f.Steps = append(slices.Clip(f.Steps), s)
+	f.Steps = f.Steps[max(0, len(f.Steps)-maxSteps):]
 }
 
 // Acknowledge is the change by which a person takes a finding on.
@@ -93,8 +102,20 @@ func (k *track) drained() bool {
 	return k.State == Excluded || k.State == Probation && k.Stage == StageCanary
 }
 
+// among reports whether the node's own ratio has been its peers' for the clearing time, and says so.
+func (t *Tracker) among(k *track) (why string, ok bool) {
+	if k.head.well < t.set.ClearSeconds || k.Condition != Slow {
+		return "", false
+	}
+	t.settled[k.about] = true
+	return fmt.Sprintf("it takes %s of what its peers take for %d s at work", Times(k.FactorNow), k.head.well), true
+}
+
 func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
 	quiet := now.Sub(k.seen)
+	if why, ok := t.among(k); ok {
+		return t.move(now, k, Returned, why), true
+	}
 	switch {
 	case k.alarm >= t.set.ConfirmSeconds:
 		return t.move(now, k, Confirmed, fmt.Sprintf("the alarm held for %d s", k.alarm)), true
@@ -116,9 +137,11 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 		}
 		return Change{}, false
 	}
-	if k.clean >= t.set.ClearSeconds {
-		k.Stage = StageJob
-		return t.move(now, k, Probation, fmt.Sprintf("%d s at work without doubt", k.clean)), true
+	if why, ok := t.among(k); ok {
+		return t.move(now, k, Returned, why), true
+	}
+	if k.clean >= t.set.ClearSeconds { // it was never taken out: who is well again is watched as everybody is
+		return t.move(now, k, Returned, fmt.Sprintf("it is over: %d s at work without doubt", k.clean)), true
 	}
 	if k.Held = t.held(pool); k.Held != "" {
 		return Change{}, false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -20,6 +21,9 @@ type Tracker struct {
 	closed []Finding // the newest last, at most maxClosed
 	muted  map[subject]time.Time
 	doubts map[subject]doubt // seconds of doubt about nodes without a finding
+	pasts  map[subject]*past // ratios of nodes and targets that are judged
+	// settled are those whose finding ended by their ratio while their test still accuses them.
+	settled map[subject]bool
 }
 
 // subject is what a finding is about; there is at most one open one of each. What a job does is about the job, on
@@ -32,27 +36,13 @@ type subject struct {
 
 // subjectOf is the subject of a kind of finding on a node, caused by jobs.
 func subjectOf(n topology.NodeID, k Kind, culprits []topology.JobID) subject {
-	if k.OfJob() && len(culprits) > 0 {
+	switch {
+	case k.OfJob() && len(culprits) > 0:
 		return subject{kind: k, job: culprits[0]}
+	case k.Accuses(): // slow or silent: one node, one incident
+		k = FailSlow
 	}
 	return subject{node: n, kind: k}
-}
-
-// track is an open finding with the seconds counted for its next step.
-type track struct {
-	Finding
-	alarm, clean int
-	certain      bool      // its sentence is an alarm's
-	seen         time.Time // newest second with evidence either way
-	bad          time.Time // newest second of doubt or alarm
-	passes       int       // canary probes passed in a row
-	probed       bool      // since the newest change
-	about        subject
-	took         time.Time // newest second taken
-	named        time.Time // newest second in which the job that it is about was named
-	// What jobs had lost before the second at hurtAt.
-	hurtAt time.Time
-	costs  map[topology.JobID]float64
 }
 
 type doubt struct {
@@ -76,16 +66,20 @@ type Pool struct {
 
 // NewTracker makes a tracker that continues with the findings of a journal, in the order in which they were made.
 func NewTracker(set Settings, findings []Finding) *Tracker {
-	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{}}
+	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{},
+		pasts: map[subject]*past{}, settled: map[subject]bool{}}
 	for _, f := range findings {
 		var n int
 		if _, err := fmt.Sscanf(f.ID, "F-%d", &n); err == nil {
 			t.made = max(t.made, n)
 		}
 		s := subjectOf(f.Node, f.Kind, f.Jobs)
+		if f.Condition == "" {
+			f.Condition = f.Kind.condition()
+		}
 		switch {
 		case f.Open():
-			t.open[s] = &track{Finding: f, about: s}
+			t.open[s] = &track{Finding: f, about: s, graded: graded{slowToo: f.Kind == FailSlow}}
 		case f.State == Dismissed:
 			t.muted[s] = f.Changed.Add(set.Mute)
 			t.close(f)
@@ -149,11 +143,13 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 		}
 	}
 	var changes []Change
-	for i := range verdicts {
-		v := &verdicts[i]
+	for _, v := range gravest(verdicts) {
 		s := t.subject(now, v)
+		t.remember(now, s, v)
 		if k := t.open[s]; k != nil {
-			k.take(now, v)
+			if was := k.Condition; k.take(now, v) {
+				changes = append(changes, k.turn(now, was))
+			}
 		} else if t.suspicious(now, s, v) {
 			changes = append(changes, t.suspect(now, s, v))
 		}
@@ -162,6 +158,42 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 		changes = append(changes, t.advance(now, t.open[s], &pool)...)
 	}
 	return changes
+}
+
+// gravest leaves of the verdicts that accuse one node the gravest: a node that is silent and slow is one incident.
+func gravest(verdicts []Verdict) []*Verdict {
+	out := make([]*Verdict, 0, len(verdicts))
+	at := map[topology.NodeID]int{}
+	for i := range verdicts {
+		v := &verdicts[i]
+		if v.Condition == "" {
+			v.Condition = v.Kind.condition()
+		}
+		if v.Kind.Accuses() {
+			if k, twice := at[v.Node]; twice {
+				if graver(v, out[k]) < 0 {
+					out[k] = v
+				}
+				continue
+			}
+			at[v.Node] = len(out)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// remember keeps the ratio of a node or target, from which the start of what slows it is read.
+func (t *Tracker) remember(now time.Time, s subject, v *Verdict) {
+	if !(v.Ratio > 0) || !s.kind.Accuses() && s.kind != TargetSlow {
+		return
+	}
+	p := t.pasts[s]
+	if p == nil {
+		p = &past{}
+		t.pasts[s] = p
+	}
+	p.note(now.Unix(), math.Log(v.Ratio))
 }
 
 // subjects are the open ones in a fixed order: the first one found is excluded first.
@@ -180,6 +212,12 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 			return false
 		}
 		delete(t.muted, s)
+	}
+	if t.settled[s] {
+		if v.Level > Clean && v.Condition == Slow && t.pasts[s].among() {
+			return false
+		}
+		delete(t.settled, s)
 	}
 	d := t.doubts[s]
 	switch {
@@ -243,9 +281,9 @@ func nearer(v *Verdict, a, b *track) bool {
 // apart.
 const returnsWithin = 10 * time.Minute
 
-// again takes up a finding that was over for a while; nil without one.
+// again takes up a finding that was over for a while; nil without one. What comes and goes is one incident.
 func (t *Tracker) again(now time.Time, s subject) *track {
-	if !s.kind.OfJob() {
+	if !s.kind.OfJob() && !s.kind.Accuses() {
 		return nil
 	}
 	for i, f := range slices.Backward(t.closed) {
@@ -253,7 +291,7 @@ func (t *Tracker) again(now time.Time, s subject) *track {
 			continue
 		}
 		t.closed = slices.Delete(t.closed, i, i+1)
-		f.Times, f.Again = max(1, f.Times)+1, now
+		f.Times, f.Again, f.Condition = max(1, f.Times)+1, now, ""
 		return &track{Finding: f, about: s}
 	}
 	return nil
@@ -272,104 +310,20 @@ func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
 	}
 	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since},
 		about: s}
+	if p := t.pasts[s]; p != nil && v.Ratio > 0 && !v.Fact() {
+		var rose time.Time
+		if k.head, rose = p.since(); !rose.IsZero() {
+			k.Since = rose
+		}
+	}
 	t.open[s] = k
 	k.take(now, v)
 	why := "it is slower than its peers for longer than chance explains"
-	if v.Kind.OfJob() || v.Kind == ForwarderSilent || v.Fact {
+	if v.Kind.OfJob() || v.Fact() {
 		why = "it is seen for the first time"
 	}
 	return t.move(now, k, Suspect, why)
 }
-
-// take counts one second of evidence and keeps its sentence and numbers.
-func (k *track) take(now time.Time, v *Verdict) {
-	switch v.Level {
-	case Unseen:
-		return
-	case Clean:
-		k.clean++
-		k.seen = now
-		return
-	case Alarm:
-		if !k.took.Equal(now) { // not once a node
-			k.alarm++
-		}
-		k.certain = true
-	}
-	k.took = now
-	k.clean, k.seen, k.bad = 0, now, now
-	if v.Level == Doubt && k.certain {
-		return // a doubt after an alarm does not replace its sentence
-	}
-	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
-	k.hurt(now, v.Impact)
-	switch {
-	case k.about.job != "": // it is about this one
-		if len(k.Jobs) == 0 {
-			k.Jobs = v.Culprits
-		}
-	case v.Kind.OfJob():
-		k.Jobs = v.Culprits
-	default:
-		k.Jobs = nil
-		for _, i := range v.Impact {
-			k.Jobs = append(k.Jobs, i.Job)
-		}
-	}
-	if len(v.Culprits) > 0 && v.Node != k.Node && !slices.Contains(k.Nodes, v.Node) {
-		if len(k.Nodes) == 0 {
-			k.Nodes = []topology.NodeID{k.Node}
-		}
-		k.Nodes = append(slices.Clip(k.Nodes), v.Node)
-		slices.Sort(k.Nodes)
-	}
-	// another job may do the same on that node for a while
-	ofIt := k.about.job == "" || slices.Contains(v.Culprits, k.about.job)
-	if ofIt {
-		k.named = now
-	}
-	if v.Node == k.Node && ofIt || k.Sentence == "" {
-		k.Sentence, k.Evidence = v.Sentence, v.Evidence
-	}
-}
-
-// hurt counts what jobs lose in this second. Those that lose nothing now stay listed with what they have lost. Several
-// nodes may hurt a job in one second: the most counts.
-func (k *track) hurt(now time.Time, impact []Impact) {
-	before := k.Impact
-	if !k.hurtAt.Equal(now) {
-		k.hurtAt, k.costs = now, map[topology.JobID]float64{}
-		for _, i := range before {
-			k.costs[i.Job] = i.CostSeconds
-		}
-		k.Impact = nil
-	} else {
-		k.Impact = slices.Clone(before)
-	}
-	for _, i := range impact {
-		at := slices.IndexFunc(k.Impact, func(o Impact) bool { return o.Job == i.Job })
-		if at < 0 {
-			at = len(k.Impact)
-			k.Impact = append(k.Impact, Impact{Job: i.Job})
-		}
-		o := &k.Impact[at]
-		o.Share = max(o.Share, i.Share)
-		o.CostSeconds = max(o.CostSeconds, k.costs[i.Job]+i.Share+i.CostSeconds)
-	}
-	for _, i := range before {
-		if i.CostSeconds >= 0.5 && !slices.ContainsFunc(k.Impact, func(o Impact) bool { return o.Job == i.Job }) {
-			k.Impact = append(k.Impact, Impact{Job: i.Job, CostSeconds: i.CostSeconds})
-		}
-	}
-	slices.SortStableFunc(k.Impact, func(a, b Impact) int {
-		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(b.CostSeconds, a.CostSeconds),
-			cmp.Compare(a.Job, b.Job))
-	})
-	k.Impact = k.Impact[:min(len(k.Impact), mostHurt)]
-}
-
-// mostHurt bounds the jobs that a finding lists.
-const mostHurt = 32
 
 // ordinal is a small number as people count: 2nd, 3rd, 4th.
 func ordinal(n int) string {
@@ -404,7 +358,7 @@ func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
 	c := Change{From: k.State, At: now, Why: why}
 	k.enter(now, to, why)
-	k.alarm, k.clean, k.passes, k.probed, k.seen = 0, 0, 0, false, now
+	k.alarm, k.clean, k.head.well, k.passes, k.probed, k.seen = 0, 0, 0, 0, false, now
 	c.Finding = k.copy()
 	if !k.Open() {
 		delete(t.open, k.about)

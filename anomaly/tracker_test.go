@@ -117,7 +117,10 @@ func TestASilenceEndsWithWhatItWasFor(t *testing.T) {
 func TestTheRecordSaysHowItWasFound(t *testing.T) {
 	for fact, want := range map[bool]string{true: "it is seen for the first time",
 		false: "it is slower than its peers for longer than chance explains"} {
-		v := Verdict{Node: "fwd001", Kind: FailSlow, Level: Alarm, Fact: fact}
+		v := Verdict{Node: "fwd001", Kind: FailSlow, Level: Alarm}
+		if fact {
+			v.Evidence = map[string]float64{LinkBits: 1}
+		}
 		if c := newBench(t, quick()).say(1, v); len(c) != 1 || c[0].Why != want {
 			t.Errorf("%v: %+v", fact, c)
 		}
@@ -208,8 +211,8 @@ func TestHysteresisOfAnIntermittentFault(t *testing.T) {
 	b.wantStates("suspect", "confirmed")
 	b.say(10, slow("fwd1", Clean))
 	b.say(1, slow("fwd1", Alarm))
-	b.wantStates("suspect", "confirmed", "probation first job", "confirmed")
-	if f := b.Findings(b.now); len(f) != 1 || f[0].Relapses != 1 {
+	b.wantStates("suspect", "confirmed", "returned", "suspect") // what comes back within minutes is the same incident
+	if f := b.Findings(b.now); len(f) != 1 || f[0].Times != 2 || f[0].ID != "F-0001" {
 		t.Errorf("findings: %+v", f)
 	}
 }

@@ -85,10 +85,11 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 		return ForwarderExcluded
 	}
 	if f, ok := s.Accused(id); ok {
-		switch f.State {
-		case anomaly.Suspect:
+		switch {
+		case !f.Condition.Serves():
+		case f.State == anomaly.Suspect:
 			return ForwarderSuspect
-		case anomaly.Probation:
+		case f.State == anomaly.Probation:
 			return ForwarderTrial
 		}
 		return ForwarderSlow
@@ -141,11 +142,20 @@ func (s *Situation) Accused(id topology.ForwarderID) (f anomaly.Finding, ok bool
 	return f, ok
 }
 
+// OutOfService returns the condition of a forwarder that an open finding says serves nobody: hung, dead or silent.
+// It is empty for one that serves. Such a forwarder is not idle, is granted to nobody, and no plan moves nodes onto it.
+func (s *Situation) OutOfService(id topology.ForwarderID) anomaly.Condition {
+	if f, accused := s.Accused(id); accused && !f.Condition.Serves() {
+		return f.Condition
+	}
+	return ""
+}
+
 // MayCarry says whether no finding that is more than a suspicion prevents giving a forwarder
 // new work.
 func (s *Situation) MayCarry(id topology.ForwarderID) bool {
 	f, accused := s.Accused(id)
-	return !accused || f.State == anomaly.Suspect || f.State == anomaly.Probation
+	return !accused || f.Condition.Serves() && (f.State == anomaly.Suspect || f.State == anomaly.Probation)
 }
 
 // SickBehind returns the confirmed finding that a forwarder's one back end is slow: no forwarder in front of it is to

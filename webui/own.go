@@ -126,7 +126,7 @@ func (o *own) findings(all []anomaly.Finding) []anomaly.Finding {
 func (o *own) finding(f *anomaly.Finding) anomaly.Finding {
 	v := anomaly.Finding{ID: f.ID, Node: f.Node, Kind: f.Kind, State: f.State, Since: f.Since, Changed: f.Changed,
 		Confidence: f.Confidence, Times: f.Times, Again: f.Again, Class: f.Class, Steps: f.Steps, Stage: f.Stage,
-		Relapses: f.Relapses}
+		Relapses: f.Relapses, Condition: f.Condition, Factor: f.Factor, FactorNow: f.FactorNow}
 	for _, j := range f.Jobs {
 		if o.jobs[j] {
 			v.Jobs = append(v.Jobs, j)

@@ -365,7 +365,8 @@ func (d *Detector) decide(id topology.NodeID, n *node) anomaly.Verdict {
 	case n.Alarm && score < release:
 		n.Alarm = false
 	}
-	v := anomaly.Verdict{Node: id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	v := anomaly.Verdict{Node: id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
+		Ratio: math.Exp(n.slower[worst])}
 	switch {
 	case n.Alarm:
 		v.Level = anomaly.Alarm

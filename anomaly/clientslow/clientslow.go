@@ -50,7 +50,8 @@ type node struct {
 	Alarm bool
 	Since int64
 
-	behind topology.NodeID // the server that it is a client of; "" is not known
+	behind topology.NodeID  // the server that it is a client of; "" is not known
+	apart  [classes]float64 // of the newest second, from the peers, log
 }
 
 // class is one operation class of a forwarder.
@@ -224,6 +225,7 @@ func (d *Detector) bet(n *node, c int) bool {
 		return false
 	}
 	x := s.Log - peers
+	n.apart[c] = x
 	s.Ratio += (x - s.Ratio) / 10
 	s.Took += (s.Log - s.Took) / 10
 	usual, known, ok := s.usual()
@@ -293,7 +295,8 @@ func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {
 	case n.Alarm && score < release:
 		n.Alarm = false
 	}
-	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model,
+		Ratio: n.ratio(worst, seen)}
 	switch {
 	case !some || !seen[worst] && score >= release:
 		return // silence is neither health nor sickness, and what is slow was silent
@@ -306,6 +309,27 @@ func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {
 		d.explain(n, id, worst, &v)
 	}
 	d.verdicts = append(d.verdicts, v)
+}
+
+// ratio is how many times as long as at the peers the newest second's operations took: those of the class that speaks
+// most against the node or, while none does, all of them, as a ratio of sums. 0 is not known.
+func (n *node) ratio(worst int, seen [classes]bool) float64 {
+	if n.Class[worst].Capital > 0 {
+		if !seen[worst] || worst == int(lossy) {
+			return 0
+		}
+		return math.Exp(n.apart[worst])
+	}
+	took, peers := 0.0, 0.0
+	for c := range failslow.Meta + 1 {
+		if s := &n.Class[c]; seen[c] {
+			took, peers = took+s.Ops*math.Exp(s.Log), peers+s.Ops*math.Exp(s.Log-n.apart[c])
+		}
+	}
+	if peers == 0 {
+		return 0
+	}
+	return took / peers
 }
 
 // Ratio is how many times as long as on the peers operations of each class took lately; 0 where that

@@ -310,7 +310,8 @@ func (d *Detector) decide(n *node) {
 	case n.Alarm && score < releaseBelow:
 		n.Alarm = false
 	}
-	v := anomaly.Verdict{Node: n.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score}
+	v := anomaly.Verdict{Node: n.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score,
+		Ratio: n.shownRatio(top)}
 	switch {
 	case n.Alarm:
 		v.Level = anomaly.Alarm
@@ -325,4 +326,22 @@ func (d *Detector) decide(n *node) {
 		d.explain(n, top, &v)
 	}
 	d.verdicts = append(d.verdicts, v)
+}
+
+// shownRatio is by how much longer the node's requests took in the newest second, by what speaks most against it; 0
+// where the load does not show it: a canary, a capped link and quick answers are no ratio.
+func (n *node) shownRatio(top int) float64 {
+	if n.Alarm {
+		top = n.Cause
+	}
+	if top == canary || top == capped || top == metaSlow || !n.now.seen[Read] && !n.now.seen[Write] {
+		return 0
+	}
+	shown := math.Inf(-1)
+	for c := range Meta {
+		if n.now.seen[c] && n.now.known[c] && (top != readSlow && top != writeSlow || top == readSlow+int(c)) {
+			shown = max(shown, n.ratio[c])
+		}
+	}
+	return math.Exp(shown)
 }

@@ -132,6 +132,7 @@ type measured struct {
 	own     bool    // only the past spoke
 	blocked bool    // what waits, waits for one peer
 	starved float64 // share of x in which messages waited for a processor
+	apart   float64 // x from that of its peers, log; NaN without any
 }
 
 // block gathers seconds.
@@ -279,7 +280,7 @@ func (g *Group) closeBlock() {
 // measure sums the block up.
 func (r *router) measure(few float64) {
 	b := &r.sum
-	r.newest.x, r.newest.own, r.newest.blocked = math.NaN(), false, false
+	r.newest.x, r.newest.apart, r.newest.own, r.newest.blocked = math.NaN(), math.NaN(), false, false
 	if b.seconds == 0 || b.messages < few || b.inside <= 0 {
 		return
 	}
@@ -431,6 +432,7 @@ func (g *Group) apply(r *router, o *opinion) {
 	}
 	before := r.wealth.Log
 	if o.peers {
+		r.newest.apart = o.apart
 		r.ratio += (o.apart - r.ratio) / 4
 		if before < 1 { // sentences are of the time since the first evidence
 			r.ratio = o.apart

@@ -175,13 +175,18 @@ func (g *Group) decide(r *router) {
 		r.alarm = false
 	}
 	v := anomaly.Verdict{Node: r.id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	if r.stopped {
+		v.Condition = anomaly.Hung
+	} else if !math.IsNaN(r.newest.apart) {
+		v.Ratio = math.Exp(r.newest.apart)
+	}
 	switch {
+	case math.IsNaN(r.newest.x) && !r.stopped:
+		v.Level = anomaly.Unseen // without messages nothing speaks, for it or against it
 	case r.alarm:
 		v.Level = anomaly.Alarm
 	case score >= doubtAt:
 		v.Level = anomaly.Doubt
-	case math.IsNaN(r.newest.x):
-		v.Level = anomaly.Unseen
 	}
 	if v.Level >= anomaly.Doubt {
 		g.explain(r, &v)
@@ -215,12 +220,6 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	v.Confidence = min(0.99, v.Score/1.2)
 	if r.stopped {
 		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", r.id)
-		return
-	}
-	if math.IsNaN(r.newest.x) {
-		v.Sentence = fmt.Sprintf(
-			"%s took longer %s %s than %s its peers; now there are too few to judge by", g.words.what, g.words.through,
-			r.id, g.words.through)
 		return
 	}
 	took := math.Exp(r.newest.x)

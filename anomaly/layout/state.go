@@ -65,7 +65,7 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 		r := g.router(k.ID)
 		r.group, r.habit, r.wealth, r.alarm, r.since, r.ratio = k.Group, k.Habit, k.Wealth, k.Alarm, k.Since, k.Ratio
 		r.stopped, r.hung = k.Stopped, k.Hung
-		r.newest.x = math.NaN()
+		r.newest.x, r.newest.apart = math.NaN(), math.NaN()
 	}
 	for _, l := range s.Usual {
 		g.usual[load{l.Group, l.Size, l.Amount}] = &habit{Mean: l.Habit.Mean, N: l.Habit.N}

@@ -74,6 +74,7 @@ type target struct {
 	since  int64
 	seen   int64
 	ratio  float64 // smoothed log ratio to the peers, over about a block
+	newest float64 // log ratio of the newest point
 }
 
 // block gathers points for one bet.
@@ -174,6 +175,7 @@ func (d *Detector) point(now int64, s subject, r float64) {
 	}
 	t.seen = now
 	t.ratio += (r - t.ratio) / blockPoints
+	t.newest = r
 	r = max(-mostPoint, min(mostPoint, r))
 	for i, rule := range bets() {
 		mean, variance, full := t.blocks[i].add(now, r, [tests]int64{mild: blockSeconds - 1}[i])
@@ -193,7 +195,7 @@ func (d *Detector) decide(s subject, t *target) {
 		t.alarm = false
 	}
 	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
-		Class: s.group}
+		Class: s.group, Ratio: math.Exp(t.newest)}
 	switch {
 	case t.alarm:
 		v.Level = anomaly.Alarm

@@ -165,7 +165,7 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 		v := &verdicts[i]
 		n := c.nodes[v.Node]
 		slow := v.Kind == anomaly.FailSlow || v.Kind == anomaly.TargetSlow
-		if n == nil || !slow || v.Level < anomaly.Doubt || v.Fact || v.Since.IsZero() {
+		if n == nil || !slow || v.Level < anomaly.Doubt || v.Fact() || v.Since.IsZero() {
 			continue
 		}
 		of := c.cases[v.Node]

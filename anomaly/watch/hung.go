@@ -66,7 +66,7 @@ func (c *clients) hangs(now time.Time) (out []anomaly.Verdict) {
 		}
 		out = append(out, anomaly.Verdict{Node: f.Node(), Kind: anomaly.FailSlow, Level: anomaly.Alarm,
 			Since:      now.Add(-time.Duration(min(w.oldest, hangSince.Seconds()) * float64(time.Second))).UTC(),
-			Confidence: 0.95, Score: w.oldest, Model: "hang-1", Fact: true,
+			Confidence: 0.95, Score: w.oldest, Model: "hang-1", Condition: anomaly.Hung,
 			Evidence: map[string]float64{"request_age": w.oldest, "nodes_waiting": float64(w.stuck)},
 			Sentence: fmt.Sprintf("%s answers nothing: %d compute nodes wait %.0f s and longer for it, while %s", f,
 				w.stuck, hangAge, counted(answered, "other forwarder answers", "other forwarders answer"))})

@@ -106,7 +106,6 @@ func (l linkRates) verdicts(now time.Time) (out []anomaly.Verdict) {
 		}
 		out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Level: anomaly.Alarm,
 			Since: time.Unix(r.low, 0).UTC(), Confidence: 0.95, Score: better / r.bits, Model: "link-rate-1",
-			Fact:     true,
 			Evidence: map[string]float64{anomaly.LinkBits: r.bits, anomaly.LinkBits + "_before": better},
 			Sentence: sentence})
 	}

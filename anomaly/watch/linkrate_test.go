@@ -101,7 +101,7 @@ func TestLinkThatFell(t *testing.T) {
 		t.Errorf("its rate is back: %v, %v", a, r.says)
 	}
 	r.live(anomaly.DefaultSettings().ClearSeconds)
-	if found := r.tracker.Findings(r.now); len(found) != 1 || found[0].State != anomaly.Probation {
+	if found := r.tracker.Findings(r.now.Add(-time.Minute)); len(found) != 1 || found[0].State != anomaly.Returned {
 		t.Errorf("a minute after its rate is back: %+v", found)
 	}
 	r.live(afterSilence)

@@ -1,0 +1,121 @@
+package anomaly
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// One node has one incident: the worse condition supersedes, its history shows each, and a lesser one comes back only
+// after a while.
+func TestTheWorseConditionSupersedes(t *testing.T) {
+	b := newBench(t, quick())
+	silent := Verdict{Node: "fwd1", Kind: ForwarderSilent, Level: Alarm, Sentence: "fwd1 does not report"}
+	hung := slow("fwd1", Alarm)
+	hung.Condition, hung.Sentence = Hung, "fwd1 answers nothing"
+	b.say(6, slow("fwd1", Alarm))
+	b.say(3, slow("fwd1", Alarm), silent)
+	if f := b.Findings(b.now); len(f) != 1 || f[0].Condition != Silent || f[0].Kind != ForwarderSilent ||
+		f[0].Sentence != silent.Sentence {
+		t.Fatalf("slow and silent: %+v", f)
+	}
+	b.say(3, hung, silent)
+	f := b.Findings(b.now)
+	if len(f) != 1 || f[0].Condition != Hung || f[0].Kind != FailSlow || f[0].Condition.Serves() {
+		t.Fatalf("hung: %+v", f)
+	}
+	var words []Condition
+	for _, s := range f[0].Steps {
+		words = append(words, s.Condition)
+	}
+	if len(words) != 4 || words[2] != Silent || words[3] != Hung {
+		t.Errorf("its history: %q", words)
+	}
+	if b.say(5, slow("fwd1", Alarm)); b.Findings(b.now)[0].Condition != Hung {
+		t.Error("slow at once after hung")
+	}
+	if b.say(10, slow("fwd1", Alarm)); b.Findings(b.now)[0].Condition != Slow {
+		t.Error("still hung though it answers")
+	}
+	again := NewTracker(quick(), b.Findings(b.now))
+	if got := again.Findings(b.now)[0]; got.Condition != Slow || got.ID != f[0].ID {
+		t.Errorf("after a restart: %+v", got)
+	}
+}
+
+// That an agent reports again clears nothing that clients saw.
+func TestASilenceThatEndsClearsNoSlowness(t *testing.T) {
+	b := newBench(t, quick())
+	reports := Verdict{Node: "fwd1", Kind: ForwarderSilent, Level: Clean}
+	b.say(6, slow("fwd1", Alarm))
+	b.say(5, Verdict{Node: "fwd1", Kind: ForwarderSilent, Level: Alarm})
+	b.say(40, reports)
+	if f := b.Findings(b.now); len(f) != 1 || f[0].State != Confirmed || f[0].Condition != Slow {
+		t.Fatalf("it reports, and nobody knows whether it is well: %+v", f)
+	}
+	b.say(6, Verdict{Node: "fwd2", Kind: ForwarderSilent, Level: Alarm})
+	b.say(10, Verdict{Node: "fwd2", Kind: ForwarderSilent, Level: Clean})
+	if f := b.Findings(b.now); len(f) != 1 {
+		t.Errorf("silence was all of it, and it is over: %+v", f)
+	}
+}
+
+// The headline is the median since the change, on its steps, and changes at most four times an hour whatever a second
+// says; since is when the ratio rose and not when a test first leaned.
+func TestOneHeadline(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	b := newBench(t, quick())
+	verdict := func(level Level, ratio float64) Verdict {
+		v := slow("fwd1", level)
+		v.Ratio, v.Since = ratio*math.Exp(0.5*r.NormFloat64()), b.now.Add(-3*time.Minute)
+		return v
+	}
+	for range 100 {
+		b.say(1, verdict(Clean, 1))
+	}
+	rose := b.now
+	for range 20 {
+		b.say(1, verdict(Clean, 8))
+	}
+	var shown []float64
+	for range 3600 {
+		b.say(1, verdict(Alarm, 8))
+		if f := b.Findings(b.now)[0].Factor; len(shown) == 0 || f != shown[len(shown)-1] {
+			shown = append(shown, f)
+		}
+	}
+	f := b.Findings(b.now)[0]
+	if off := f.Since.Sub(rose).Abs(); off > 4*time.Second {
+		t.Errorf("since %s after it rose", off)
+	}
+	if last := shown[len(shown)-1]; last != 7 && last != 10 || len(shown) > mostChanges+1 || f.FactorNow < 3 ||
+		f.FactorNow > 20 {
+		t.Errorf("it shown %v, and now %g", shown, f.FactorNow)
+	}
+}
+
+// No finding holds while its own ratio is its peers', whatever its test has left; it is not made again for that.
+func TestAFindingEndsByItsOwnRatio(t *testing.T) {
+	b := newBench(t, quick())
+	with := func(ratio float64) Verdict {
+		v := slow("fwd1", Alarm)
+		v.Ratio = ratio
+		return v
+	}
+	b.say(60, with(6))
+	b.say(40, with(0.9))
+	b.wantStates("suspect", "confirmed", "returned")
+	if b.say(30, with(5)); len(b.Findings(b.now)) != 1 || b.Findings(b.now)[0].Times != 2 {
+		t.Errorf("slow again: %+v", b.Findings(b.now))
+	}
+}
+
+func TestSteps(t *testing.T) {
+	for _, c := range []struct{ ratio, want float64 }{{0.5, 0}, {1.1, 0}, {1.25, 1.5}, {1.7, 1.5}, {1.8, 2}, {4.1, 5},
+		{13, 15}, {24, 20}, {25, 30}, {38, 30}, {40, 50}, {900, 50}} {
+		if got := stepOf(math.Log(c.ratio)); got != c.want {
+			t.Errorf("%g: %g, want %g", c.ratio, got, c.want)
+		}
+	}
+}
