@@ -47,7 +47,9 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
 	}
 	if s := c.Source.Lustre; s.Enabled {
-		out = append(out, lustre.New(rootfs.At(s.Root)))
+		client := lustre.New(rootfs.At(s.Root))
+		client.ReportWaiting = c.Role == topology.Compute.String()
+		out = append(out, client)
 	}
 	if s := c.Source.LNet; s.Enabled {
 		out = append(out, lnet.New(rootfs.At(s.Root)))
@@ -73,7 +75,7 @@ func newSources(c Config) (out []collector.Source) {
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{
 			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient,
-			NFSServer: s.NFSServer,
+			NFSServer: s.NFSServer, ReportWaiting: c.Role == topology.Compute.String(),
 		}))
 	}
 	return out

@@ -1,16 +1,17 @@
 // Package lustre reads a node's Lustre counters, as a client (a forwarding node is one), an object
 // server or a metadata server, from the proc, sys and debugfs trees.
 //
-// On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and
-// cache_hit_ratio (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write
-// returns from the cache), and for each storage target bytes, requests, the time from a request's sending to its reply,
-// and the mean number of requests in flight (osc stats: exact, without pings), and lock_callbacks (ldlm_cbd, by root).
-// On an object server: the same bytes and
-// operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
-// service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops,
-// meta_exec, meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both servers add each job's
-// share (job_stats), a metadata server with files_created and files_opened. A tick reads a file for each target and
-// service: about 20 microseconds each.
+// On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and cache_hit_ratio
+// (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write returns from the
+// cache), and for each storage target bytes, requests, the time from a request's sending to its reply, and the mean
+// number of requests in flight (osc and mdc stats: exact, without pings), and lock_callbacks (ldlm_cbd, by root). Of a
+// node whose programs' requests these are, in_flight, meta_in_flight and request_age, too: the imports of targets that
+// answer nothing say what waits. On an object server: the same bytes and operations (obdfilter), read_exec, write_exec,
+// read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service; it has one queue, so both waits are that
+// queue's) and connections. On a metadata server: meta_ops, meta_exec (md_stats times its operations from 2.14 on,
+// before that the services those that are no locks), meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both
+// servers add each job's share (job_stats), a metadata server with files_created and files_opened. A tick reads a file
+// for each target and service: about 20 microseconds each.
 package lustre
 
 import (
@@ -28,14 +29,12 @@ import (
 // roots are where releases put their files, below the root of the file system.
 var roots = []string{"proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre"}
 
-// metaOps are the llite and md_stats names that are metadata operations.
+// metaOps are the llite and md_stats names that are metadata operations. An open that creates is counted as mknod, too,
+// and a rename as samedir_rename or crossdir_rename: each is one operation.
 var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true,
-	"getattr": true, "create": true,
-	"link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true, "mknod": true, "rename": true,
-	"statfs": true, "getxattr": true,
-	"setxattr": true, "listxattr": true, "removexattr": true, "fsync": true, "sync": true, "samedir_rename": true,
-	"crossdir_rename": true,
-	"migrate":         true, "fallocate": true, "punch": true}
+	"getattr": true, "create": true, "link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true,
+	"rename": true, "statfs": true, "getxattr": true, "setxattr": true, "listxattr": true, "removexattr": true,
+	"fsync": true, "sync": true, "migrate": true, "fallocate": true, "punch": true}
 
 // ofJob is between a file's name and a job's in a counter's.
 const ofJob = "\x00"
@@ -56,6 +55,12 @@ type Source struct {
 	// The files that were read whole, by this Read and by the one before.
 	whole, wasWhole map[string]bool
 
+	// ReportWaiting says that the node's requests are its programs' own: those under way are reported, and for how long
+	// the oldest waits. A forwarder's are what it forwards.
+	ReportWaiting bool
+	waiting       map[string]*outstanding // by the folder of a client's target
+	look          int                     // which quiet target's import is looked at next
+
 	// Of one Read.
 	into    *collector.Reading
 	err     error
@@ -73,7 +78,7 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
-	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}}
+	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}, waiting: map[string]*outstanding{}}
 	s.rates.FromZero = func(k key) bool { // an operation has no line before its first time
 		file, _, _ := strings.Cut(k.file, ofJob)
 		return s.wasWhole[file]
@@ -116,7 +121,7 @@ func (s *Source) addSum(t *collector.Total, file string, st Stat) {
 }
 
 // traffic adds up bytes and operations of data, and metadata operations.
-type traffic struct{ readBytes, writeBytes, readOps, writeOps, metaOps collector.Total }
+type traffic struct{ readBytes, writeBytes, readOps, writeOps, metaOps, timedOps, metaTook collector.Total }
 
 func (s *Source) countTraffic(t *traffic) func(file string, st Stat) {
 	return func(file string, st Stat) {
@@ -129,6 +134,10 @@ func (s *Source) countTraffic(t *traffic) func(file string, st Stat) {
 			s.addSamples(&t.writeOps, file, st)
 		case metaOps[st.Name]:
 			s.addSamples(&t.metaOps, file, st)
+			if st.HasSum && strings.HasPrefix(st.Unit, "usec") {
+				s.rates.AddTo(&t.timedOps, key{file, st.Name, "times", false}, st.Samples)
+				s.rates.AddTo(&t.metaTook, key{file, st.Name, "times", true}, st.Sum)
+			}
 		}
 	}
 }
@@ -257,7 +266,11 @@ func (s *Source) metadataServer(context.Context) {
 	f.add(s.each("mds/*-MDT*/stats", s.countTraffic(&t))) // 1.8
 	t.as(f, false)
 	s.into.AddTotal(collector.MetaOps, &t.metaOps)
-	v := s.service("mds/MDS/mdt", "mds_")
+	v := metadataServices(s)
+	n, ok := t.timedOps.Value()
+	if took, known := t.metaTook.Value(); ok && known && n > 0 {
+		v.exec[0] = took / n * microsecond
+	}
 	if v.any {
 		if v.exec[0] > 0 {
 			s.into.Add(collector.MetaExec, v.exec[0])
@@ -269,6 +282,33 @@ func (s *Source) metadataServer(context.Context) {
 		s.addKnown(collector.Threads, v.threads)
 	}
 	s.jobStats("mdt/*/job_stats")
+}
+
+// metadataServices are a metadata server's together: closes and listings have one of their own, and so have batches.
+func metadataServices(s *Source) service {
+	all := service{wait: notKnown, queue: notKnown, active: notKnown, threads: notKnown}
+	var waited, asked, took float64
+	for _, dir := range []string{"mds/MDS/mdt", "mds/MDS/mdt_readpage", "mds/MDS/mdt_out"} {
+		v := s.service(dir, "mds_")
+		all.any = all.any || v.any
+		for _, sum := range [][2]*float64{{&all.queue, &v.queue}, {&all.active, &v.active},
+			{&all.threads, &v.threads}} {
+			if *sum[1] != notKnown {
+				*sum[0] = max(0, *sum[0]) + *sum[1]
+			}
+		}
+		if v.wait != notKnown {
+			waited, asked = waited+v.wait*v.arrived, asked+v.arrived
+		}
+		took, all.timed = took+v.exec[0]*v.timed, all.timed+v.timed
+	}
+	if asked > 0 {
+		all.wait = waited / asked
+	}
+	if all.timed > 0 {
+		all.exec[0] = took / all.timed
+	}
+	return all
 }
 
 // notKnown stands for a mean of nothing.
@@ -288,6 +328,8 @@ type service struct {
 	active  float64 // requests found in service
 	threads float64
 	exec    [2]float64 // s, of the operations asked for; 0 where there were none
+	arrived float64    // requests a second
+	timed   float64    // of the first of those operations a second
 }
 
 const microsecond = 1e-6
@@ -301,6 +343,7 @@ func (s *Source) service(dir string, ops ...string) service {
 		switch st.Name {
 		case "req_waittime":
 			v.wait = s.mean(file, st, microsecond)
+			v.arrived, _ = s.rates.Rate(key{file, st.Name, "arrived", false}, st.Samples)
 		case "req_qdepth":
 			v.queue = s.mean(file, st, 1)
 		case "req_active":
@@ -318,6 +361,9 @@ func (s *Source) service(dir string, ops ...string) service {
 		n, ok := count[i].Value()
 		if t, known := total[i].Value(); ok && known && n > 0 {
 			v.exec[i] = t / n * microsecond
+			if i == 0 {
+				v.timed = n
+			}
 		}
 	}
 	for _, name := range s.files(dir + "/threads_started") {

@@ -30,6 +30,8 @@ type Reader struct {
 	// rates32 has the counters that some kernels keep in 32 bits.
 	rates32 collector.Rates[key]
 	waiting waiting
+	// ReportWaiting says that the node's requests are its programs' own: those under way are reported.
+	ReportWaiting bool
 }
 
 // key names one counter, of a file system's operation or of the server.
@@ -95,6 +97,9 @@ func (r *Reader) Client(into *collector.Reading) error {
 		r.add(&all, &seen[i])
 	}
 	all.report(into)
+	if !r.ReportWaiting {
+		return err
+	}
 	under, known := 0.0, true
 	for c := range all.class {
 		ms, ok := all.class[c].millis.Value()

@@ -110,6 +110,7 @@ func TestWhatCannotBeReadCostsItself(t *testing.T) {
 // connections before; what ends after a long wait is not taken for a crowd.
 func TestRequestsWithoutAnswer(t *testing.T) {
 	r := New(nil)
+	r.ReportWaiting = true
 	defer r.Close()
 	for _, c := range []struct {
 		second, sent, answered, reads int

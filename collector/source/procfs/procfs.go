@@ -32,6 +32,8 @@ type Options struct {
 	SkipDisks []string // the same of block devices; partitions never count
 	NFSClient bool
 	NFSServer bool
+	// ReportWaiting says that the node's requests are its programs' own: those under way are reported.
+	ReportWaiting bool
 }
 
 // Source reads one node. Its files are independent: one that is missing or cannot be read costs its
@@ -83,6 +85,7 @@ func New(opt Options) *Source {
 	s := &Source{opt: opt, files: opt.Files, sys: sysClass{files: opt.Sys}, nfs: nfs.New(opt.Files),
 		names: map[string]string{}, counted: map[string]bool{}, parts: map[string]bool{}}
 	s.rates32.Wrap32 = true
+	s.nfs.ReportWaiting = opt.ReportWaiting
 	return s
 }
 
