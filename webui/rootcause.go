@@ -28,7 +28,8 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.C
 	if err != nil && mine != nil {
 		return err // whose it was is not known
 	}
-	logs, logsErr := h.archive.JobLogs(ctx, id)
+	run.Job = id
+	logs, logsErr := h.archive.JobLogs(ctx, run)
 	if logsErr != nil {
 		return logsErr
 	}

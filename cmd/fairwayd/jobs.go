@@ -61,7 +61,7 @@ func (d *daemon) openJobs() error {
 	if limits.FwdPeakBW == 0 {
 		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	}
-	var logs func(context.Context, topology.JobID) ([]iolog.Log, error)
+	var logs func(context.Context, history.Run) ([]iolog.Log, error)
 	if a := archiveOf(d.conf); a != nil {
 		logs = a.JobLogs
 	}

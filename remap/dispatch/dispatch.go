@@ -46,8 +46,8 @@ type Config struct {
 	Windows bool
 	// Shares is the policy by which forwarders are shared; empty: they are not.
 	Shares string
-	// Logs reads the I/O logs of a job; nil: there are none.
-	Logs func(context.Context, topology.JobID) ([]iolog.Log, error)
+	// Logs reads the I/O logs of a run; nil: there are none.
+	Logs func(context.Context, history.Run) ([]iolog.Log, error)
 	Log  *slog.Logger // nil: discard
 }
 

@@ -17,8 +17,8 @@ import (
 
 // runsQuery joins every ended batch job with the logs of its programs. A job number may come again
 // years later or after a requeue, so the times must meet too; clocks differ by up to two minutes. Of
-// several accounts of a job the one that knows its user counts. own, all and users are how a log's
-// bytes were shared: in files of one process, in files of all, and how many processes had a part.
+// several accounts of a job the one that knows its user counts, and a log is that user's or somebody vouched for it.
+// own, all and users are how a log's bytes were shared: in files of one process, in files of all, and how many processes had a part.
 const runsQuery = `WITH batch AS (
 ` +
 	"  SELECT job_id, coalesce(nullif(app, ''), name, '') AS app, coalesce(user, '') AS user, coalesce(account," +
@@ -32,7 +32,7 @@ logs AS (
 	"j.writes AS ops, coalesce(j.meta_ops, 0) AS meta_ops, j.meta_seconds,\n" +
 	`    coalesce(j.read_io_seconds, 0) + coalesce(j.write_io_seconds, 0) AS io_seconds,
     greatest(coalesce(j.read_bytes_per_sec, 0), coalesce(j.write_bytes_per_sec, 0)) AS bytes_per_sec
-  FROM batch b JOIN job j ON j.job_id = b.job_id
+  FROM batch b JOIN job j ON j.job_id = b.job_id AND (j.owner = 'trusted' OR j.owner = 'file' AND j.user = b.user)
 ` +
 	"    AND j.start_time < b.end_time + INTERVAL 2 MINUTE AND coalesce(j.end_time, j.start_time) > " +
 	"b.start_time - INTERVAL 2 MINUTE),\n" +

@@ -151,8 +151,8 @@ func TestNoArchiveIsNoRuns(t *testing.T) {
 func TestRunOfALoggedJob(t *testing.T) {
 	const logs = "../../../collector/logs/"
 	paths := []string{logs + "darshan/testdata/darshan/wave-3.10.darshan", logs + "slurm/testdata/wave.slurm"}
-	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: func(_ context.Context, in Input) (*iolog.Log,
-		error) {
+	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), TrustedBy: "root", Read: func(_ context.Context,
+		in Input) (*iolog.Log, error) {
 		return logread.Read(in.Content, in.ID, logread.Options{Zone: time.UTC})
 	}}
 	if r, err := im.Import(t.Context(), paths...); err != nil || r.Imported != 2 {
