@@ -143,7 +143,7 @@ func newImport(config *string) *cobra.Command {
 			"by day).\n" +
 			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It\n" +
 			"may be killed at any point and started again. The daemon may run.\n" +
-			"A Darshan log is its user's where that user owns the file; others decide nothing and are shown on no job's\n" +
+			"A Darshan log is its user's where that user owns the file; others decide nothing and are on no job's\n" +
 			"page. --trust-owner takes copies that root owns for their users'; the table read keeps who said so.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
