@@ -81,7 +81,8 @@ GROUP BY fs HAVING max(time) - min(time) >= INTERVAL 1 HOUR`
 // claimedJob is the job that a log o says it is of, where the batch system's accounts say the same of its user in that
 // time; else whose log it is.
 const claimedJob = `CASE WHEN o.owner = 'trusted' OR EXISTS (SELECT 1 FROM slurm s WHERE s.job_id = o.job_id
-    AND s.user = o.user AND s.start_time < o.end_time AND s.end_time > o.start_time) THEN o.job_id ELSE 'uid ' || o.uid END`
+    AND s.user = o.user AND s.start_time < o.end_time AND s.end_time > o.start_time)
+  THEN o.job_id ELSE 'uid ' || o.uid END`
 
 // neighboursSQL is, for each target of the job's files, the three other logs that moved most on it in files
 // that were in I/O while the job ran; the file that moved most there says under which mount. Joining by

@@ -18,8 +18,8 @@ import (
 // runsQuery joins every ended batch job with the logs of its programs. A job number may come again
 // years later or after a requeue, so the times must meet too; clocks differ by up to two minutes. Of
 // several accounts of a job the one that knows its user counts, and a log is that user's or somebody vouched for it.
-// own, all and users are how a log's bytes were shared: in files of one process, in files of all, and how many processes
-// had a part.
+// own, all and users are how a log's bytes were shared: in files of one process, in files of all, and how many
+// processes had a part.
 const runsQuery = `WITH batch AS (
 ` +
 	"  SELECT job_id, coalesce(nullif(app, ''), name, '') AS app, coalesce(user, '') AS user, coalesce(account," +
