@@ -36,7 +36,8 @@ func newHook(o *options) *cobra.Command {
 		Use: "hook", Short: "Report a job's start and end, from a batch system's prologue and epilogue",
 		Long: "Both hooks read the job from the environment that the batch system of --system gives them " +
 			"(docs/slurm.md), or\n" +
-			"from their flags; nothing else of the environment counts, for a job's user may have written it. They end within --within and always exit with 0: the batch system would requeue the " +
+			"from their flags; nothing else of the environment counts, for a job's user may have written it.\n" +
+			"They end within --within and always exit with 0: the batch system would requeue the " +
 			"job\n" +
 			"otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
 		Args: cobra.NoArgs,
@@ -102,8 +103,8 @@ type environment = func(name string) string
 // hookVerb is what a hook does with a job.
 type hookVerb func(context.Context, *client.Client, environment, *given, io.Writer) error
 
-// withoutEnvironment takes the environment away, but for what the batch system's variables say, and with it what it
-// said of the daemon, its token and whose certificates to trust.
+// withoutEnvironment takes the environment away, but for what the batch system's variables say, with the words on the
+// daemon, its token and whose certificates to trust.
 func (o *options) withoutEnvironment(c *cobra.Command, g *given) (environment, error) {
 	kept := map[string]string{}
 	for _, pair := range os.Environ() {

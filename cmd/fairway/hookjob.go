@@ -83,8 +83,8 @@ func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error
 	return r, nil
 }
 
-// knownJob is the job's ID and the batch system whose environment is read; nil: none is. A job's own environment may say
-// anything: which batch system it is follows from the command line alone, and nothing else of it is read.
+// knownJob is the job's ID and the batch system whose environment is read; nil: none is. A job's own environment may
+// say anything: which batch system it is follows from the command line alone, and nothing else of it is read.
 func knownJob(env func(string) string, g *given) (r dispatch.Request, b *batchSystem, err error) {
 	r.Job = topology.JobID(g.job)
 	if g.system != "" {

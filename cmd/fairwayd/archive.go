@@ -144,7 +144,7 @@ func newImport(config *string) *cobra.Command {
 			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It\n" +
 			"may be killed at any point and started again. The daemon may run.\n" +
 			"A Darshan log is its user's where that user owns the file; others decide nothing and are on no job's\n" +
-			"page. --trust-owner takes copies that root owns for their users'; the table read keeps who said so.",
+			"page. --trust-owner takes copies that root owns for their users'; the table read keeps who does so.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error

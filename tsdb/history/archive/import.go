@@ -388,7 +388,7 @@ func check(file *os.File, note *iolog.Read) (size int64, err error) {
 	note.UID = int64(st.Uid)
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return 0, errors.New("it is no regular file any more")
+		return 0, errors.New("it is not a file of bytes any more")
 	case st.Size > mostBytes:
 		return 0, fmt.Errorf("it has %d bytes, a log at most %d", st.Size, int64(mostBytes))
 	}
@@ -408,7 +408,7 @@ func check(file *os.File, note *iolog.Read) (size int64, err error) {
 		}
 	}
 	if holes > mostHoles {
-		return 0, fmt.Errorf("it has holes of %d bytes or more among its %d: it is no log", holes, st.Size)
+		return 0, fmt.Errorf("it has holes of %d bytes or more among its %d: it is not a log", holes, st.Size)
 	}
 	return st.Size, nil
 }
