@@ -36,7 +36,7 @@ func (b *board) stageOfPlan(p *remap.Plan) Stage {
 		return ""
 	}
 	if e == nil || e.Verdict == remap.Measuring {
-		if p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured {
+		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured) {
 			return NotKnown // nobody measures it
 		}
 		return Measuring

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +45,8 @@ const (
 	tooLate = 10 * time.Minute
 	// looksAt is how many plans are looked through at start: the newest.
 	looksAt = 200
+	// lookEvery is how often a plan is looked at that the first window has not decided: it reads much.
+	lookEvery = 10 * time.Second
 )
 
 // Newest returns the effect of a plan as measured so far, nil when it is not being measured now, or by a nil Meter.
@@ -70,6 +74,48 @@ type following struct {
 	plan     remap.Plan
 	jobNodes []topology.NodeID
 	since    time.Time // of the finding on the forwarder that it leaves
+	then     *remap.Situation
+	next     time.Time // to look, once the first window is over
+}
+
+// beside are the nodes that the plan did not move and nothing else did since.
+func (f *following) beside(now *remap.Situation) (b Beside) {
+	moved, left, reached := map[topology.NodeID]bool{}, map[topology.ForwarderID]bool{}, map[topology.ForwarderID]bool{}
+	for _, m := range f.plan.Moves {
+		moved[m.Node], left[m.From], reached[m.To] = true, true, true
+	}
+	of := map[topology.NodeID]bool{}
+	for _, n := range f.jobNodes {
+		of[n] = true
+	}
+	mates, layer := map[topology.ForwarderID][]topology.NodeID{}, map[topology.ForwarderID][]topology.NodeID{}
+	for n, at := range f.then.Used {
+		switch {
+		case moved[n] || now.Used[n] != at || reached[at]:
+		case left[at]:
+			b.Stayed = append(b.Stayed, n)
+		case of[n]:
+			mates[at] = append(mates[at], n)
+		default:
+			layer[at] = append(layer[at], n)
+		}
+	}
+	slices.Sort(b.Stayed)
+	b.Mates, b.Layer = byForwarder(mates), byForwarder(layer)
+	for f := range layer {
+		b.Forwarders = append(b.Forwarders, f.Node())
+	}
+	slices.Sort(b.Forwarders)
+	return b
+}
+
+// byForwarder are groups of nodes in the order of their forwarders, so that the same ones are read each time.
+func byForwarder(groups map[topology.ForwarderID][]topology.NodeID) (out [][]topology.NodeID) {
+	for _, f := range slices.Sorted(maps.Keys(groups)) {
+		slices.Sort(groups[f])
+		out = append(out, groups[f])
+	}
+	return out
 }
 
 // Run measures until ctx ends.
@@ -128,8 +174,8 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 	if followed[id] != nil {
 		return
 	}
-	f := &following{plan: p}
 	s := m.cfg.Situation()
+	f := &following{plan: p, then: s}
 	for i := range s.Jobs {
 		if s.Jobs[i].ID == p.Job {
 			f.jobNodes = s.Jobs[i].Nodes
@@ -145,8 +191,7 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 
 // end records what was measured of a plan whose job ended before the time was over.
 func (m *Meter) end(ctx context.Context, f *following) {
-	e, err := Measure(ctx, m.cfg.Seconds, Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: time.Now(),
-		Ended: true})
+	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, time.Now(), true))
 	if err == nil {
 		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
 	}
@@ -158,8 +203,14 @@ func (m *Meter) end(ctx context.Context, f *following) {
 // measure reads the effect so far; done says that it is on record or cannot be.
 func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	now := time.Now()
-	e, err := Measure(ctx, m.cfg.Seconds, Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: now,
-		Ended: f.jobNodes != nil && !m.running(f.plan.Job)})
+	ended := f.jobNodes != nil && !m.running(f.plan.Job)
+	if now.Before(f.next) && !ended {
+		return false
+	}
+	if now.Sub(f.plan.Changed) >= Window+settle+late {
+		f.next = now.Add(lookEvery)
+	}
+	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, now, ended))
 	if err == nil && e.Verdict != remap.Measuring {
 		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
 		if err == nil {
@@ -177,6 +228,11 @@ func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	}
 	m.set(f.plan.ID, e)
 	return false
+}
+
+func (m *Meter) ask(f *following, now time.Time, ended bool) Ask {
+	return Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: now, Ended: ended,
+		Beside: func() Beside { return f.beside(m.cfg.Situation()) }}
 }
 
 func (m *Meter) running(job topology.JobID) bool {
