@@ -105,7 +105,8 @@ func (f *Fairway) writeSettings(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairwayd"), "init", "--dir", etc,
 		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.net.host.String(), "--port", port,
 		"--name", "knfs", "--layer", "nfs", "--compute", strings.Join(nodes, ","), "--storage", "be1",
-		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--orders", "--root", root).CombinedOutput()
+		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--operators", operatorsGroup,
+		"--orders", "--root", root).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("fairwayd init: %w: %s", err, out)
 	}
@@ -128,8 +129,8 @@ func (f *Fairway) startAgent(ctx context.Context, g *guest) error {
 	if err := os.CopyFS(filepath.Join(g.dir, "fairway"), os.DirFS(from)); err != nil {
 		return err
 	}
-	_, err := g.post(ctx, "/run", fmt.Sprintf("mkdir -p /etc/fairway /var/lib/fairway-agent && "+
-		"cp %[1]s/fairway/* /etc/fairway/ && chmod 600 /etc/fairway/join.token && "+
+	_, err := g.post(ctx, "/run", fmt.Sprintf("set -e; mkdir -p /etc/fairway /var/lib/fairway-agent; "+
+		"cp %[1]s/fairway/* /etc/fairway/; chmod 600 /etc/fairway/join.token\n"+
 		"setsid setpriv --no-new-privs --inh-caps=-all --bounding-set=%[2]s %[3]s/fairway-agent "+
 		"-c /etc/fairway/fairway-agent.toml >>%[1]s/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid",
 		ownDir, capabilities(g.role), s.cfg.Programs))
