@@ -102,6 +102,7 @@ func newRoot() *cobra.Command {
 		newPlans(o),
 		newPlan(o),
 		newStanding(o),
+		newRules(o),
 		newAlerts(o),
 		newRemap(o),
 		newFindings(o),
