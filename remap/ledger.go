@@ -68,7 +68,7 @@ func (l *Ledger) Expected() string {
 		}
 	}
 	if l.Own.Checked > 0 {
-		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right,
+		text += fmt.Sprintf("; %d of %s it did as the run before", l.Own.Right,
 			anomaly.Counted(l.Own.Checked, "time"))
 	}
 	return text

@@ -159,6 +159,9 @@ func printPlan(w io.Writer, v api.PlanView) error {
 	if v.Expected != "" {
 		fmt.Fprintln(w, "expected:", v.Expected)
 	}
+	if v.Track != "" {
+		fmt.Fprintln(w, "moves before:", v.Track)
+	}
 	if v.Outcome != "" {
 		fmt.Fprintln(w, "measured:", v.Outcome)
 	}
