@@ -112,7 +112,7 @@ func TestPatterns(t *testing.T) {
 		"few of them": {change(func(r *iolog.JobFile) {
 			r.Writes, r.PosixWrites, r.SmallWrites, r.BytesWritten, r.ConsecWrites = 40, 40, 40, 40*4096, 36
 		}), "shared-file", "", []string{"small"}},
-		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "redundant", "was written 4 " +
+		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "rewritten", "was written 4 " +
 			"times", nil},
 		"one of 64": {change(func(r *iolog.JobFile) { one := int64(2); r.Procs, r.Movers = 64, &one }), "imbalance",
 			"2 processes of the 64 that opened", nil},
