@@ -361,6 +361,7 @@ func (c *collected) job(v *jobJSON) bool {
 		j.LimitSeconds = &seconds
 	}
 	j.setState(string(v.JobState + v.State))
+	j.settleTimes(time.UTC)
 	j.setExit(&v.ExitCode)
 	bad("nodes", j.setNodes(string(v.Nodes)))
 	j.setTRES(&v.TRES)
@@ -435,6 +436,7 @@ func (c *collected) step(of *Job, v *stepJSON) bool {
 		c.bad(&LineError{Job: string(j.ID) + "." + j.Step, Err: err})
 	}
 	j.setState(string(v.State))
+	j.settleTimes(time.UTC)
 	j.setExit(&v.ExitCode)
 	j.setTRES(&v.TRES)
 	return c.give(j)

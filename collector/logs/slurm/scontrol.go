@@ -32,9 +32,7 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 		if j == nil || j.ID == "" {
 			return true
 		}
-		if !j.ended() {
-			j.End = time.Time{}
-		}
+		j.settleTimes(o.zone())
 		return c.give(j)
 	}
 	err := lines(b, func(n int, line string) bool {
