@@ -125,9 +125,9 @@ type runLog struct {
 	procs                                        float64
 	partial                                      bool
 	read, written, ops, metaOps                  float64
-	metaSeconds, ioSeconds, bytesPerSec          float64
+	metaSeconds                                  float64
 	ownBytes, ownFiles, everybodysBytes, usersOf float64
-	began, ended                                 time.Time
+	program
 }
 
 func readRunLog(row []any) (l runLog) {
@@ -201,7 +201,7 @@ func (b *batchRun) add(l *runLog) {
 	b.p.MetaOps += l.metaOps
 	b.ops += l.ops
 	b.metaSeconds += l.metaSeconds
-	b.programs = append(b.programs, program{l.began, l.ended, l.ioSeconds, l.bytesPerSec})
+	b.programs = append(b.programs, l.program)
 	b.p.Mode = l.mode(b.p.ReadBytes + b.p.WriteBytes)
 	if l.procs > 0 { // processes lie evenly on the nodes
 		share := min(1, l.usersOf/l.procs)
