@@ -16,6 +16,7 @@ type Stats struct {
 	refusedFrames         atomic.Uint64
 	secondSpeakers        atomic.Uint64
 	foreignRoutes         atomic.Uint64
+	droppedClients        atomic.Uint64
 	orders, ordersFailed  atomic.Uint64
 	lines, badLines       atomic.Uint64
 	unknownFields         atomic.Uint64
@@ -43,6 +44,7 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, "fairway_ingest_refused_frames_total", s.refusedFrames.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_second_speakers_total", s.secondSpeakers.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_foreign_routes_total", s.foreignRoutes.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_dropped_clients_total", s.droppedClients.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_slow_appends_total", h.appends.slow.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_rejected_total", s.rejected.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_store_errors_total", s.storeErrors.Load())
