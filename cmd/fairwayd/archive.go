@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
+	"fairway/collector/escape"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
@@ -245,7 +246,7 @@ func newQuery(config *string) *cobra.Command {
 			case asJSON:
 				return json.NewEncoder(c.OutOrStdout()).Encode(res)
 			case asCSV:
-				return res.WriteCSV(c.OutOrStdout())
+				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
 			}
 			return res.WriteTable(c.OutOrStdout())
 		},

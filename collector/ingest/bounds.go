@@ -197,7 +197,7 @@ func (q *intake) keeps(ctx context.Context, err error) {
 
 // dropClients takes the clients out of a forwarder's list for which its token has no room, and counts them: those that
 // are configured are taken, others and floating addresses up to a number (mostClients).
-func (h *Hub) dropClients(p *sender, f *collector.Frame, now time.Time) (dropped int) {
+func (p *sender) dropClients(f *collector.Frame, roles map[topology.NodeID]topology.Role, now time.Time) (dropped int) {
 	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
 		return 0
 	}
@@ -208,7 +208,7 @@ func (h *Hub) dropClients(p *sender, f *collector.Frame, now time.Time) (dropped
 		if r.Client == "" {
 			r.Client = topology.NodeID(r.Address)
 		}
-		return h.cfg.Roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
+		return roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
 	})
 	return had - len(f.Routes)
 }
@@ -218,9 +218,9 @@ const fewClients = 64
 
 // mostClients is how many clients that are not configured the forwarders of a token may list: a tenth of the configured
 // ones; where none is, as many as the token may have nodes.
-func (h *Hub) mostClients(l *Limits) int {
+func mostClients(l *Limits, roles map[topology.NodeID]topology.Role) int {
 	configured := 0
-	for _, role := range h.cfg.Roles {
+	for _, role := range roles {
 		if role == topology.Compute {
 			configured++
 		}

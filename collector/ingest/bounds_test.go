@@ -130,10 +130,11 @@ func TestClientsCountAgainstTheToken(t *testing.T) {
 	if n := len(conn.sender.clients.seen); n != 100 {
 		t.Errorf("%d clients are kept", n)
 	}
-	if n := hub.stats.droppedClients.Load(); n != 20+3*60 {
+	if n := hub.stats.routes.dropped.Load(); n != 20+3*60 {
 		t.Errorf("%d are counted as left out", n)
 	}
-	if all := hub.Intruders(time.Now().Add(-time.Minute)); len(all) != 1 || all[0].Node != "fwd1" || all[0].Owner != "" {
+	all := hub.Intruders(time.Now().Add(-time.Minute))
+	if len(all) != 1 || all[0].Node != "fwd1" || all[0].Owner != "" {
 		t.Errorf("the finding is of %+v", all)
 	}
 }
@@ -142,11 +143,11 @@ func TestClientsCountAgainstTheToken(t *testing.T) {
 func TestClientsAreBoundByTheSite(t *testing.T) {
 	for _, c := range []struct{ configured, nodes, want int }{{0, 65536, 65536}, {4, 65536, 64}, {40960, 65536, 4096},
 		{40960, 8, 8}} {
-		h := &Hub{cfg: Config{Roles: map[topology.NodeID]topology.Role{"fwd1": topology.Forwarder}}}
+		roles := map[topology.NodeID]topology.Role{"fwd1": topology.Forwarder}
 		for i := range c.configured {
-			h.cfg.Roles[topology.NodeID(fmt.Sprint("cn", i))] = topology.Compute
+			roles[topology.NodeID(fmt.Sprint("cn", i))] = topology.Compute
 		}
-		if got := h.mostClients(&Limits{Nodes: c.nodes}); got != c.want {
+		if got := mostClients(&Limits{Nodes: c.nodes}, roles); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -329,8 +329,8 @@ func (c *connection) check(m *wire.Frames) error {
 		code, why := c.refuses(f, newest, now)
 		if why == "" {
 			foreign += ownRoutes(f)
-			if n := c.hub.dropClients(c.sender, f, now); n > 0 {
-				c.hub.stats.droppedClients.Add(uint64(n))
+			if n := c.sender.dropClients(f, c.hub.cfg.Roles, now); n > 0 {
+				c.hub.stats.routes.dropped.Add(uint64(n))
 				c.hub.intruded(&c.by, c.remote, "", f.Node)
 			}
 			kept = append(kept, *f)
@@ -340,7 +340,7 @@ func (c *connection) check(m *wire.Frames) error {
 	}
 	m.Frames = kept
 	if foreign > 0 {
-		c.hub.stats.foreignRoutes.Add(uint64(foreign))
+		c.hub.stats.routes.foreign.Add(uint64(foreign))
 	}
 	left := had - len(m.Frames)
 	if left == 0 {

@@ -54,7 +54,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
 			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
-			nodes: newMembers(by.Limits.Nodes), clients: newMembers(h.mostClients(&by.Limits)),
+			nodes: newMembers(by.Limits.Nodes), clients: newMembers(mostClients(&by.Limits, h.cfg.Roles)),
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p

@@ -24,8 +24,8 @@ const (
 	maxIntruders = 1024
 )
 
-// Intruder is who spoke for a node that has another speaker, and was refused; without an owner, the agent of a forwarder
-// that listed more clients than there can be, which were left out.
+// Intruder is who spoke for a node that has another speaker, and was refused; without an owner, the agent of a
+// forwarder that listed more clients than there can be, which were left out.
 type Intruder struct {
 	Node          topology.NodeID
 	Token, Remote string // whose, and from where, the newest time

@@ -28,7 +28,8 @@ func TestAMadeUpTermLocksNobody(t *testing.T) {
 			term  uint64
 			want  bool
 		}{
-			{0, 7, true}, {0, 6, false}, {0, math.MaxUint64, true}, {0, 7, false}, {fenceHolds - 2*time.Second, 7, false},
+			{0, 7, true}, {0, 6, false}, {0, math.MaxUint64, true}, {0, 7, false},
+			{fenceHolds - 2*time.Second, 7, false},
 			{2 * time.Second, 7, true}, {0, 6, false}, {time.Minute, 8, true}, {fenceHolds - time.Second, 7, false},
 		} {
 			time.Sleep(c.after)

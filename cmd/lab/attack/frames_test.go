@@ -134,7 +134,7 @@ func TestAttackRoutes(t *testing.T) {
 				break
 			}
 			if time.Now().After(end) {
-				t.Error("there is no finding")
+				t.Error("a finding is missing")
 				break
 			}
 		}
