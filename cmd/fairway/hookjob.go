@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,12 +34,15 @@ var batchSystems = []batchSystem{
 		nodes, err := topology.ParseHostList(env("SLURM_JOB_NODELIST"))
 		return nodes, "SLURM_JOB_NODELIST", err
 	}},
-	{"pbs", "PBS_JOBID", pbsJob, aboutPBS, pbsNodes},
+	{"pbs", "PBS_JOBID", jobOf("PBS_JOBID"), aboutPBS, pbsNodes},
 	{"lsf", "LSB_JOBID", lsfJob, aboutLSF, lsfNodes},
 }
 
+// jobOf names a job as everything else does: 12 of PBS's 12.server.
 func jobOf(name string) func(func(string) string) topology.JobID {
-	return func(env func(string) string) topology.JobID { return topology.JobID(env(name)) }
+	return func(env func(string) string) topology.JobID {
+		return cmp.Or(topology.JobOf(env(name)), topology.JobID(env(name)))
+	}
 }
 
 // given are the parts of a job that the command line says, for batch systems that pass arguments instead.
@@ -114,12 +118,6 @@ func aboutSlurm(env func(string) string, r *dispatch.Request) {
 	if r.Project = env("SLURM_JOB_ACCOUNT"); r.Project == "(null)" { // as Slurm writes a job without an account
 		r.Project = ""
 	}
-}
-
-// pbsJob is the number of a job, 12 of 12.server and 12[3] of 12[3].server: the server is the site's one.
-func pbsJob(env func(string) string) topology.JobID {
-	id, _, _ := strings.Cut(env("PBS_JOBID"), ".")
-	return topology.JobID(id)
 }
 
 // aboutPBS leaves the user out: PBS_O_LOGNAME is what the user's qsub says, the prologue's second argument is PBS's.

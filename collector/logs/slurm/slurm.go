@@ -39,6 +39,8 @@ type Job struct {
 	Group    string `json:"group,omitempty"`
 	GID      *int64 `json:"gid,omitempty"`
 
+	hetJob string // while scontrol's fields are read: the number of the heterogeneous job that it is a part of
+
 	// State is the first word of the job's state: COMPLETED, CANCELLED, ...
 	State string `json:"state,omitempty"`
 	// CancelledBy is the user, by number or name, who cancelled the job.
@@ -278,7 +280,7 @@ func readings(t time.Time, zone *time.Location) []time.Time {
 func (j *Job) ended() bool {
 	switch j.State {
 	case "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "REQUEUED", "RESIZING", "STAGE_OUT", "STOPPED",
-		"SIGNALING":
+		"SIGNALING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD":
 		return false
 	}
 	return true
