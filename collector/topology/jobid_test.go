@@ -8,7 +8,7 @@ func TestJobOf(t *testing.T) {
 		"24": "24", "24_7": "24_7", "24_[1-3,7%2]": "24_[1-3,7%2]", "24+1": "24+1",
 		"SLURM_JOB10": "10", "SLURM_JOB_10": "10", "SLURM_JOB10:0:client-1": "10",
 		"SLURM_JOB_gpu184_74186:0:gp": "74186",
-		"SLURM_JOB_cn-1_5_42:0:cn-1": "42", "SLURM_JOB_ID": "", "SLURM_JOB_": "", "987:1000:cn1": "987",
+		"SLURM_JOB_cn-1_5_42:0:cn-1":  "42", "SLURM_JOB_ID": "", "SLURM_JOB_": "", "987:1000:cn1": "987",
 		"1234.pbs01": "1234", "1234[7].pbs01": "1234[7]", "1234[].pbs01": "1234[]", "1234.sdb": "1234",
 		"1234.pbs01.example.org": "1234", "12[3]": "12[3]", `"1234.pbs01"`: "1234",
 		"f2PTYP4HzE5": "f2PTYP4HzE5", "ƒ2PTYP4HzE5": "f2PTYP4HzE5", "f2PTYP4HzE6": "f2PTYP4HzE6",

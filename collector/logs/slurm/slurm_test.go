@@ -392,8 +392,8 @@ func FuzzRead(f *testing.F) {
 // heterogeneous job has its number.
 func TestStatesAreSets(t *testing.T) {
 	job := func(id int, states string) string {
-		return fmt.Sprintf(`{"job_id":%d,"job_state":%s,"nodes":"c1","start_time":1714550400,"end_time":1714550500}`, id,
-			states)
+		return fmt.Sprintf(`{"job_id":%d,"job_state":%s,"nodes":"c1","start_time":1714550400,"end_time":1714550500}`,
+			id, states)
 	}
 	in := `{"jobs":[` + strings.Join([]string{job(1, `["RUNNING","CONFIGURING"]`), job(2, `["COMPLETED","COMPLETING"]`),
 		job(3, `["FAILED","REQUEUE_HOLD"]`), job(4, `["PENDING","REQUEUED"]`), job(5, `["COMPLETED"]`), job(6, `[]`),
@@ -406,8 +406,8 @@ func TestStatesAreSets(t *testing.T) {
 	if err := Read(strings.NewReader(in), Options{}, each); err != nil {
 		t.Error(err)
 	}
-	if err := Read(strings.NewReader("JobId=71 HetJobId=70 HetJobOffset=1 JobName=x\n   JobState=RUNNING\n"), Options{},
-		each); err != nil {
+	het := "JobId=71 HetJobId=70 HetJobOffset=1 JobName=x\n   JobState=RUNNING\n"
+	if err := Read(strings.NewReader(het), Options{}, each); err != nil {
 		t.Error(err)
 	}
 	want := []string{"1 CONFIGURING ended=false", "2 COMPLETING ended=false", "3 REQUEUE_HOLD ended=false",
