@@ -2,7 +2,7 @@ package topology
 
 import "testing"
 
-// TestJobOf: a job is the same whoever names it, and what is no job has no name.
+// TestJobOf: a job is the same whoever names it, and other texts name none.
 func TestJobOf(t *testing.T) {
 	for text, want := range map[string]JobID{
 		"24": "24", "24_7": "24_7", "24_[1-3,7%2]": "24_[1-3,7%2]", "24+1": "24+1",
