@@ -304,7 +304,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 		NodeList: slices.Clone(r.Nodes), Start: begun.UTC()}}
 	j.on = s.Forwarders(r.Nodes)
 	j.run.Forwarders = j.on
-	p, known := d.cfg.History.Predict(j.run.Key())
+	p, known := profiler{d}.predict(ctx, j.run.Key())
 	if known {
 		j.past = Past(&p.Run)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,19 +23,15 @@ import (
 
 // TestRunningJobsAreEvacuated has a rule that acts look after two jobs on four real forwarders. Of faults that are
 // drawn (forwarder, kind, second) each must see the jobs' nodes elsewhere within 30 seconds of its confirmation,
-// without a hand and without an I/O error; of look-alikes none may be acted on. It draws one of each, with
-// FAIRWAY_LONG=1 twenty.
+// without a hand and without an I/O error; of look-alikes none may be acted on. It draws as many
+// of each as FAIRWAY_EVACUATIONS is.
 func TestRunningJobsAreEvacuated(t *testing.T) {
-	t.Parallel() // it mostly waits
 	newEvacuation(t, testbed.Config{}).play([]testbed.Fault{{Kind: testbed.SlowData, Amount: 0.03},
 		{Kind: testbed.StopGo}, {Kind: testbed.StarvedCPU, Amount: 0.02}, {Kind: testbed.Hang}, {Kind: testbed.Kill}})
 }
 
 // TestRunningJobsLeaveGateways is the same on nfs-ganesha gateways.
 func TestRunningJobsLeaveGateways(t *testing.T) {
-	if os.Getenv("FAIRWAY_LONG") != "1" {
-		t.Skip("skipped: takes an hour; set FAIRWAY_LONG=1")
-	}
 	newEvacuation(t, testbed.Config{Layer: testbed.NFS}).play([]testbed.Fault{{Kind: testbed.StopGo},
 		{Kind: testbed.SlowSend, Amount: 0.005}, {Kind: testbed.StarvedCPU, Amount: 0.02}, {Kind: testbed.Hang},
 		{Kind: testbed.Kill}})
@@ -51,12 +48,13 @@ const (
 
 // evacuation is a real site with two jobs whose nodes lie over all forwarders.
 type evacuation struct {
-	t    *testing.T
-	tb   *testbed.Testbed
-	d    *realDaemon
-	rand *rand.Rand
-	jobs map[string]context.CancelFunc
-	wait sync.WaitGroup
+	t      *testing.T
+	tb     *testbed.Testbed
+	d      *realDaemon
+	rand   *rand.Rand
+	jobs   map[string]context.CancelFunc
+	wait   sync.WaitGroup
+	rounds int
 	// starts counts the jobs that were started.
 	starts int
 
@@ -66,12 +64,16 @@ type evacuation struct {
 
 func newEvacuation(t *testing.T, cfg testbed.Config) *evacuation {
 	t.Helper()
+	rounds, err := strconv.Atoi(os.Getenv("FAIRWAY_EVACUATIONS"))
+	if err != nil {
+		t.Skip("skipped: takes three minutes a fault; set FAIRWAY_EVACUATIONS=20")
+	}
 	cfg.Forwarders, cfg.ComputeNodes = 4, 8
 	tb, d := newRealSite(t, cfg, "return_after = \"10s\"\n"+
 		"[forwarder]\npeak_bytes_per_sec = 1e9\n[findings]\nclear_seconds = 20\nforget_after = \"1m\"\n"+
 		"[[rule]]\nname = \"move\"\ncondition = [\"slow\", \"hung\", \"dead\"]\naction = \"act\"\n"+
 		"at_most_a_day = 100\n")
-	e := &evacuation{t: t, tb: tb, d: d, rand: rand.New(rand.NewPCG(evacuateSeed, 0)),
+	e := &evacuation{t: t, rounds: rounds, tb: tb, d: d, rand: rand.New(rand.NewPCG(evacuateSeed, 0)),
 		jobs: map[string]context.CancelFunc{}}
 	t.Cleanup(func() {
 		for _, stop := range e.jobs {
@@ -137,11 +139,7 @@ func (e *evacuation) end(job string) {
 }
 
 func (e *evacuation) play(faults []testbed.Fault) {
-	rounds := 1
-	if os.Getenv("FAIRWAY_LONG") == "1" {
-		rounds = 20
-	}
-	for range rounds {
+	for range e.rounds {
 		for _, happen := range []func(){func() { e.fault(faults[e.rand.IntN(len(faults))]) }, e.lookAlike} {
 			e.calm()
 			time.Sleep(time.Duration(e.rand.IntN(5000)) * time.Millisecond)
