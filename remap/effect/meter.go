@@ -35,10 +35,14 @@ type Meter struct {
 
 	mu     sync.Mutex // guards what follows
 	newest map[string]*remap.Effect
+
+	later map[string]*later // by plan; Run's alone
 }
 
 // NewMeter returns a meter that Run sets to work.
-func NewMeter(c Config) *Meter { return &Meter{cfg: c, newest: map[string]*remap.Effect{}} }
+func NewMeter(c Config) *Meter {
+	return &Meter{cfg: c, newest: map[string]*remap.Effect{}, later: map[string]*later{}}
+}
 
 const (
 	// tooLate is how old a move may be that nobody has measured, after a restart.
@@ -76,6 +80,7 @@ type following struct {
 	since    time.Time // of the finding on the forwarder that it leaves
 	then     *remap.Situation
 	next     time.Time // to look, once the first window is over
+	mates    []topology.NodeID
 }
 
 // beside are the nodes that the plan did not move and nothing else did since.
@@ -85,7 +90,7 @@ func (f *following) beside(now *remap.Situation) (b Beside) {
 		moved[m.Node], left[m.From], reached[m.To] = true, true, true
 	}
 	of := map[topology.NodeID]bool{}
-	for _, n := range f.jobNodes {
+	for _, n := range f.mates {
 		of[n] = true
 	}
 	mates, layer := map[topology.ForwarderID][]topology.NodeID{}, map[topology.ForwarderID][]topology.NodeID{}
@@ -152,6 +157,7 @@ func (m *Meter) Run(ctx context.Context) {
 					delete(followed, id)
 				}
 			}
+			m.lookLater(ctx, time.Now())
 		}
 	}
 }
@@ -176,9 +182,15 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 	}
 	s := m.cfg.Situation()
 	f := &following{plan: p, then: s}
+	moved := func(n topology.NodeID) bool {
+		return slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.Node == n })
+	}
 	for i := range s.Jobs {
 		if s.Jobs[i].ID == p.Job {
 			f.jobNodes = s.Jobs[i].Nodes
+		}
+		if slices.ContainsFunc(s.Jobs[i].Nodes, moved) {
+			f.mates = append(f.mates, s.Jobs[i].Nodes...)
 		}
 	}
 	for _, move := range p.Moves {
@@ -193,7 +205,7 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 func (m *Meter) end(ctx context.Context, f *following) {
 	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, time.Now(), true))
 	if err == nil {
-		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
+		err = m.record(ctx, f, e)
 	}
 	if err != nil && !errors.Is(err, remap.ErrState) && ctx.Err() == nil {
 		m.cfg.Log.Warn("the effect of a plan could not be measured", "plan", f.plan.ID, "err", err)
@@ -212,7 +224,7 @@ func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	}
 	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, now, ended))
 	if err == nil && e.Verdict != remap.Measuring {
-		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
+		err = m.record(ctx, f, e)
 		if err == nil {
 			m.set(f.plan.ID, nil)
 			return true
@@ -228,6 +240,37 @@ func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	}
 	m.set(f.plan.ID, e)
 	return false
+}
+
+// record puts an effect on record. Where it is not known, the next runs of the application may show it.
+func (m *Meter) record(ctx context.Context, f *following, e *remap.Effect) error {
+	if err := m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e); err != nil {
+		return err
+	}
+	l, err := newLater(ctx, m.cfg.Seconds, f.plan, e)
+	if l != nil {
+		m.later[f.plan.ID] = l
+	}
+	return err
+}
+
+// lookLater adds later runs that have done their first minute.
+func (m *Meter) lookLater(ctx context.Context, now time.Time) {
+	for id, l := range m.later {
+		for _, j := range l.due(m.cfg.Situation(), now) {
+			ok, err := l.take(ctx, m.cfg.Seconds, &j)
+			if ok && err == nil {
+				err = m.cfg.Desk.RecordEffect(ctx, id, l.effect)
+			}
+			if err != nil && ctx.Err() == nil {
+				m.cfg.Log.Warn("a later run of a plan's application could not be measured", "plan", id, "job", j.ID,
+					"err", err)
+			}
+		}
+		if l.over(now) {
+			delete(m.later, id)
+		}
+	}
 }
 
 func (m *Meter) ask(f *following, now time.Time, ended bool) Ask {
