@@ -17,9 +17,8 @@ const (
 	Unreadable Condition = "unreadable" // its agent is well, what its service counts cannot be read
 )
 
-// grades are the conditions, the worst last. What nobody sees of a node is worse than slowness, what its clients see
-// is worse than silence.
-var grades = [...]Condition{"", Unreadable, Slow, Silent, Hung, Dead}
+// grades are the conditions, the worst last. What those who use a node see of it is worse than that it does not report.
+var grades = [...]Condition{"", Unreadable, Silent, Slow, Hung, Dead}
 
 // Worse reports whether a condition supersedes another one.
 func (c Condition) Worse(than Condition) bool { return c.grade() > than.grade() }
@@ -27,7 +26,7 @@ func (c Condition) Worse(than Condition) bool { return c.grade() > than.grade() 
 func (c Condition) grade() int { return slices.Index(grades[:], c) }
 
 // Serves reports whether a node in that condition may still be given work: a hung, dead or silent one may not.
-func (c Condition) Serves() bool { return !c.Worse(Slow) }
+func (c Condition) Serves() bool { return c == "" || c == Slow || c == Unreadable }
 
 // condition is the one that a finding's kind implies where its detector did not say.
 func (k Kind) condition() Condition {

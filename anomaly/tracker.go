@@ -169,7 +169,7 @@ func gravest(verdicts []Verdict) []*Verdict {
 		if v.Condition == "" {
 			v.Condition = v.Kind.condition()
 		}
-		if v.Kind.Accuses() {
+		if v.Kind.Accuses() || v.Kind == TargetSlow {
 			if k, twice := at[v.Node]; twice {
 				if graver(v, out[k]) < 0 {
 					out[k] = v

@@ -74,8 +74,7 @@ func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *histo
 	if h.archive != nil {
 		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 		defer cancel()
-		run.Job = id
-		all, err := h.archive.JobLogs(ctx, *run)
+		all, err := h.archive.JobLogs(ctx, id)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -44,13 +44,10 @@ func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, 
 	if err != nil {
 		return fromDesk(err)
 	}
-	return h.show(w, r, &v)
+	return h.show(w, &v)
 }
 
-// mostTracked bounds the plans of the track record: the newest.
-const mostTracked = 200
-
-func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) error {
+func (h *plans) show(w http.ResponseWriter, v *remap.Preview) error {
 	if v.Plan.Effect == nil && h.effect != nil {
 		v.Plan.Effect = h.effect(v.Plan.ID)
 	}
@@ -58,12 +55,6 @@ func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) e
 		Checks: v.Checks,
 		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
-	if v.Plan.State == remap.Proposed {
-		// Without a record of moves before it the plan is shown as well.
-		if plans, err := h.desk.Plans(r.Context(), mostTracked); err == nil {
-			p.Track = remap.TrackOf(plans).Text()
-		}
-	}
 	return api.WriteJSON(w, p)
 }
 
@@ -92,7 +83,7 @@ func (h *plans) approve(w http.ResponseWriter, r *http.Request, by access.Caller
 	if err != nil {
 		return fromDesk(err)
 	}
-	return h.show(w, r, &v)
+	return h.show(w, &v)
 }
 
 // decision is one of the desk's methods that answer a plan which is not approved by it.

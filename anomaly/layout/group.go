@@ -214,6 +214,13 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 	return g.verdicts
 }
 
+// Forget drops the evidence about a router that is judged by a better view.
+func (g *Group) Forget(id topology.NodeID) {
+	if r := g.routers[id]; r != nil {
+		r.wealth, r.alarm = failslow.SequentialTest{}, false
+	}
+}
+
 // router finds or adds a router.
 func (g *Group) router(id topology.NodeID) *router {
 	r := g.routers[id]

@@ -328,8 +328,8 @@ func short(v float64) string {
 
 // processes is a mean number of them.
 func processes(v float64) string {
-	if text := short(v); text != "1" {
-		return text + " processes"
+	if v == 1 {
+		return "1 process"
 	}
-	return "1 process"
+	return short(v) + " processes"
 }

@@ -86,8 +86,9 @@ func (d *Detectors) judgeBackEnds() []anomaly.Verdict {
 	return out
 }
 
-// worst adds verdicts to others; of two about one node and kind the graver stays. At an equal level it is the one that
-// came first: scores of different tests cross from second to second, and a finding's sentence would jump.
+// worst adds verdicts to others; of two about one node and kind the graver stays, of two alarms the worse condition. At
+// an equal level it is the one that came first: scores of different tests cross from second to second, and a finding's
+// sentence would jump.
 func worst(to, more []anomaly.Verdict) []anomaly.Verdict {
 	for i := range more {
 		v := &more[i]
@@ -95,7 +96,8 @@ func worst(to, more []anomaly.Verdict) []anomaly.Verdict {
 		switch {
 		case at < 0:
 			to = append(to, *v)
-		case v.Level > to[at].Level:
+		case v.Level > to[at].Level, v.Level == anomaly.Alarm && v.Level == to[at].Level && !v.Condition.Serves() &&
+			v.Condition.Worse(to[at].Condition):
 			to[at] = *v
 		}
 	}

@@ -57,11 +57,13 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
-		silence: silence{last: map[topology.NodeID]int64{}, quiet: map[topology.NodeID]int64{},
+		silence: silence{last: map[topology.NodeID]int64{}, agents: map[topology.NodeID]agentSays{},
+			quiet: map[topology.NodeID]int64{},
 			rates: linkRates{}, causes: newCauses()},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
-			lost: map[topology.NodeID]*losses{}, full: full{}},
+			sights: newSights(slow.FalseAlarmEvery),
+			lost:   map[topology.NodeID]*losses{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
@@ -104,12 +106,14 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 				return
 			}
 			d.routers.back.take(&n.Frame)
+			d.clients.sights.take(&n.Frame)
 			d.second.rows = append(d.second.rows, d.observation(&n.Frame))
 		}
 	})
 	for _, servers := range []topology.Role{topology.Storage, topology.Metadata} {
 		d.board.Layer(servers, func(n *window.Node) {
 			if d.tally.isNew(n, now) {
+				d.silence.take(&n.Frame, now.Unix())
 				d.second.points = appendPoints(d.second.points, &n.Frame)
 				d.silence.causes.take(&n.Frame, now.Unix())
 			}
@@ -134,7 +138,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	}
 	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
-	d.second.verdicts = worst(d.second.verdicts, d.clients.hangs(now))
+	d.second.verdicts = worst(d.second.verdicts, d.silence.bury(now, d.clients.hangs(now)))
 	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
@@ -155,7 +159,6 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	for i := range d.second.verdicts {
 		d.addImpact(now, &d.second.verdicts[i])
 	}
-	noteWaits(d.clients.of, d.second.verdicts)
 	d.second.waiters.explain(d.second.verdicts)
 	d.silence.causes.explain(now, d.second.verdicts)
 	return d.second.verdicts

@@ -47,6 +47,21 @@ func (w *waits) take(f *collector.Frame) {
 	w.oldest = max(w.oldest, age)
 }
 
+// deadSilence is for how long neither its clients nor the daemon hear anything of a node that is dead, s.
+const deadSilence = 20
+
+// bury makes those dead of which nothing answers, neither their service nor their agent.
+func (s *silence) bury(now time.Time, hung []anomaly.Verdict) []anomaly.Verdict {
+	for i := range hung {
+		v := &hung[i]
+		if a, known := s.agents[v.Node]; known && now.Unix()-a.at >= deadSilence && v.Score >= deadSilence {
+			v.Condition = anomaly.Dead
+			v.Sentence += "; its agent does not answer either"
+		}
+	}
+	return hung
+}
+
 // hangs accuses forwarders that answer none of their compute nodes while others answer theirs. No statistics are
 // needed: the age of a request is a fact.
 func (c *clients) hangs(now time.Time) (out []anomaly.Verdict) {

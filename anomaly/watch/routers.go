@@ -2,6 +2,8 @@ package watch
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/layout"
+	"fairway/anomaly/sighted"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -22,7 +25,10 @@ type routers struct {
 	nets  map[topology.NodeID][]string
 	own   map[topology.TargetID]topology.NodeID
 	held  map[topology.NodeID]*held
-	taken map[topology.NodeID]int64 // the newest second of each client that was taken
+	taken map[topology.NodeID]int64 // the newest second of each sender that was taken
+	trips *sighted.Judge            // by the round trips of their senders
+	lost  map[topology.NodeID]*lost // those whose senders get nothing through them
+	last  map[topology.NodeID]int64 // newest second that a router reported
 	back  backHalf                  // of the forwarders that do know files
 	front backHalf                  // of the clients
 }
@@ -31,12 +37,34 @@ type routers struct {
 type held struct {
 	messages float64
 	senders  int
+	up, down int // senders whose own table says so
 }
+
+// lost is for how many seconds in a row most senders of a router have called it down, and for how many something has
+// been under way through it; out is the condition that came of it.
+type lost struct {
+	down, stuck int
+	tripped     int64 // newest second with round trips through it
+	since       int64
+	out         anomaly.Condition
+}
+
+const (
+	// countedEvery is how often round trips are counted, s.
+	countedEvery = 10
+	// downSeconds in which most of its senders call a router down make it dead.
+	downSeconds = 3
+	// endedWithin seconds round trips are counted again through one that passes any on.
+	endedWithin = 25
+	// stuckSeconds in which a router reports nothing and what is under way through it does not end make it hung.
+	stuckSeconds = 10
+)
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
 		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every), front: newFrontHalf(every),
-		held: map[topology.NodeID]*held{}, taken: map[topology.NodeID]int64{}}
+		held: map[topology.NodeID]*held{}, taken: map[topology.NodeID]int64{}, last: map[topology.NodeID]int64{},
+		trips: sighted.New(every, sighted.Routers()), lost: map[topology.NodeID]*lost{}}
 }
 
 // is says whether a forwarder's second is a router's.
@@ -89,11 +117,13 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 	oldest := now.Add(-fresh).UnixMilli()
 	for _, layer := range []topology.Role{topology.Compute, topology.Storage, topology.Metadata} {
 		board.Layer(layer, func(n *window.Node) {
-			if n.TimeMillis >= oldest {
-				r.addSender(&n.Frame)
+			if n.TimeMillis < oldest {
+				return
 			}
-			if layer == topology.Compute && n.TimeMillis >= oldest && n.TimeMillis != r.taken[n.Node] {
-				r.taken[n.Node] = n.TimeMillis
+			isNew := n.TimeMillis != r.taken[n.Node]
+			r.taken[n.Node] = n.TimeMillis
+			r.addSender(&n.Frame, isNew)
+			if isNew && layer == topology.Compute {
 				r.front.take(&n.Frame)
 			}
 		})
@@ -104,12 +134,82 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 			r.rows[i].Held, r.rows[i].Senders = h.messages, h.senders
 		}
 	}
-	out := append(r.group.Second(now, r.rows), r.front.judge(now)...)
+	// Where round trips are known, the time inside says less: on TCP it ends at the socket.
+	out := slices.DeleteFunc(r.group.Second(now, r.rows), func(v anomaly.Verdict) bool {
+		if v.Kind != anomaly.FailSlow || v.Condition != "" || !r.trips.Judges(now, v.Node) {
+			return false
+		}
+		r.group.Forget(v.Node)
+		return true
+	})
+	out = worst(out, r.trips.Second(now))
+	out = worst(out, r.judgeLost(now.Unix()))
+	out = append(out, r.front.judge(now)...)
 	r.rows = r.rows[:0]
 	return out
 }
 
-func (r *routers) addSender(f *collector.Frame) {
+// judgeLost accuses the routers that most of their senders call down, and those that are silent while what is under way
+// through them does not end. Others must carry messages meanwhile.
+func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
+	carrying := 0
+	for i := range r.rows {
+		r.last[r.rows[i].Node] = now
+		if r.rows[i].Messages >= 1 {
+			carrying++
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.held)) {
+		h, l := r.held[id], r.lostOf(id)
+		l.down, l.stuck = l.down+1, l.stuck+1
+		if 2*h.down <= h.up+h.down {
+			l.down = 0
+		}
+		if h.messages == 0 {
+			l.stuck = 0
+		}
+		quiet := now - r.last[id]
+		v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.95,
+			Model: "senders-1"}
+		switch {
+		case carrying == 0:
+			continue
+		case l.down >= downSeconds:
+			v.Condition = anomaly.Dead
+			v.Evidence = map[string]float64{"senders_down": float64(h.down), "senders": float64(h.up + h.down)}
+			v.Sentence = fmt.Sprintf("%s is down: %d of its %s say so, while %s carry their messages", id, h.down,
+				counted(h.up+h.down, "sender", "senders"), counted(carrying, "other router", "other routers"))
+		case l.stuck >= stuckSeconds && quiet >= stuckSeconds && now-l.tripped >= endedWithin:
+			v.Condition = anomaly.Hung
+			v.Evidence = map[string]float64{"messages_waiting": h.messages, "silent_seconds": float64(quiet)}
+			v.Sentence = fmt.Sprintf("%s takes messages and passes none on: %.0f have been under way through it for "+
+				"%d s, and it reports nothing", id, h.messages, l.stuck)
+		case l.out != "" && h.up > 0 && quiet <= 1: // it reports, and its senders use it again
+			v.Condition, v.Level = l.out, anomaly.Clean
+		default:
+			continue
+		}
+		if v.Level == anomaly.Alarm {
+			if l.out == "" {
+				l.since = now - int64(max(l.down, l.stuck))
+			}
+			l.out, v.Since, v.Score = v.Condition, time.Unix(l.since, 0).UTC(), float64(now-l.since)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (r *routers) lostOf(id topology.NodeID) *lost {
+	l := r.lost[id]
+	if l == nil {
+		l = &lost{}
+		r.lost[id] = l
+	}
+	return l
+}
+
+func (r *routers) addSender(f *collector.Frame, isNew bool) {
 	for _, t := range f.Targets {
 		id, known := r.own[t.Target]
 		if !known {
@@ -123,6 +223,16 @@ func (r *routers) addSender(f *collector.Frame) {
 		}
 		if n > 0 {
 			h.messages, h.senders = h.messages+n, h.senders+1
+		}
+		if up, known := collector.SampleOf(t.Samples, collector.RouteUp); known && up > 0 {
+			h.up++
+		} else if known {
+			h.down++
+		}
+		trips, _ := collector.SampleOf(t.Samples, collector.RoundTrips)
+		if took, known := collector.SampleOf(t.Samples, collector.RoundTripTime); known && isNew {
+			r.lostOf(id).tripped = f.TimeMillis / 1000
+			r.trips.Take(sighted.Sighting{Observer: f.Node, Subject: id, Ops: trips * countedEvery, Took: took})
 		}
 	}
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/anomaly"
@@ -16,11 +17,15 @@ import (
 type silence struct {
 	intruders func(since time.Time) []ingest.Intruder // nil: nobody knows
 	last      map[topology.NodeID]int64               // newest second with service figures, Unix
+	agents    map[topology.NodeID]agentSays           // what agents say, whatever they know of the service
 	quiet     map[topology.NodeID]int64               // since when, of those that are or were silent
 	order     []topology.NodeID
 	rates     linkRates
 	causes    causes
 }
+
+// everyRole stands for the nodes of all roles that serve.
+const everyRole = topology.RoleUnknown
 
 const (
 	// silentAfter is longer than an agent or diod takes to restart, seconds.
@@ -29,12 +34,33 @@ const (
 	afterSilence = 900
 )
 
-// served are the metrics of which a forwarder at work always reports one.
-var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadBytes,
-	collector.WriteBytes}
+// agentSays is a node's newest frame in short: when, as what, and what its sources could not read.
+type agentSays struct {
+	at   int64
+	role topology.Role
+	why  string
+}
 
-// take notes that a forwarder reports what it serves. Frames of an agent that outlives it do not count.
+// served are the metrics of which a node at work that serves others always reports one, whatever its layer.
+var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector.MetaOps, collector.ReadBytes,
+	collector.WriteBytes, collector.RoutedOps}
+
+// beside are the sources that say nothing of what a node serves.
+var beside = map[string]bool{"routes": true, "procfs": true}
+
+// refused is what a source says of a service that does not take connections.
+const refused = "connection refused"
+
+// take notes that a node reports what it serves. Frames of an agent that outlives its service do not count as that.
 func (s *silence) take(f *collector.Frame, now int64) {
+	says := agentSays{at: now, role: f.Role}
+	for i := range f.Sources {
+		err := f.Sources[i].Err
+		if err != "" && !beside[f.Sources[i].Name] && (says.why == "" || strings.Contains(err, refused)) {
+			says.why = f.Sources[i].Name + ": " + err
+		}
+	}
+	s.agents[f.Node] = says
 	if !slices.ContainsFunc(served, func(m collector.Metric) bool { _, ok := f.Value(m); return ok }) {
 		return
 	}
@@ -45,43 +71,88 @@ func (s *silence) take(f *collector.Frame, now int64) {
 	s.last[f.Node] = now
 }
 
-// verdicts accuse the forwarders that stopped reporting while most of the layer reports: otherwise the fault is the
-// collector's. used counts the compute nodes that are mapped to a forwarder.
+// verdicts accuse the nodes that stopped reporting what they serve while most others report: otherwise the fault is the
+// collector's. Whether the agent or the counters are missing, or the service refuses, is the condition. used counts the
+// compute nodes that are mapped to a forwarder.
 func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out []anomaly.Verdict) {
-	t, fresh := now.Unix(), 0
-	for _, at := range s.last {
-		if t-at <= silentAfter/3 {
-			fresh++
+	t, fresh, all := now.Unix(), map[topology.Role]int{}, map[topology.Role]int{}
+	for n, at := range s.last {
+		for _, role := range []topology.Role{s.agents[n].role, everyRole} {
+			all[role]++
+			if t-at <= silentAfter/3 {
+				fresh[role]++
+			}
 		}
 	}
-	most := fresh > 0 && 2*fresh >= len(s.last)
 	for _, n := range s.order {
-		at := s.last[n]
+		at, others := s.last[n], s.agents[n].role
+		if all[others] == 1 { // the only metadata server is compared with all that serve
+			others = everyRole
+		}
+		most := fresh[others] > 0 && 2*fresh[others] >= all[others]
 		since := s.quiet[n]
 		switch {
-		case t-at > silentAfter && most:
+		case t-at > silentAfter && most && !s.idle(n, t):
 			if since == 0 {
 				since = at
 				s.quiet[n] = at
 			}
 			begun := time.Unix(since, 0).UTC()
-			sentence := fmt.Sprintf("%s does not report, while %s", n,
-				counted(fresh, "other forwarder does", "other forwarders do"))
+			condition, sentence := s.condition(n, t, others, fresh[others])
 			if clients := used(n); clients > 0 {
 				sentence += "; " + counted(clients, "compute node is mapped to it", "compute nodes are mapped to it")
 			}
-			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Alarm,
-				Since: begun, Confidence: 0.95,
+			out = append(out, anomaly.Verdict{Node: n, Kind: s.kind(n, condition), Level: anomaly.Alarm,
+				Condition: condition, Since: begun, Confidence: 0.95,
 				Score: float64(t - at), Model: "silence-1",
 				Evidence: map[string]float64{"silent_seconds": float64(t - at)}, Sentence: sentence})
 		case since != 0 && t == at:
-			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.ForwarderSilent, Level: anomaly.Clean})
+			out = append(out, anomaly.Verdict{Node: n, Kind: s.kind(n, anomaly.Silent), Level: anomaly.Clean,
+				Condition: anomaly.Silent})
 		}
 		if since != 0 && t-since > afterSilence && t == at {
 			delete(s.quiet, n)
 		}
 	}
 	return out
+}
+
+// condition says what is missing of a node that does not report what it serves.
+func (s *silence) condition(n topology.NodeID, now int64, others topology.Role, fresh int) (anomaly.Condition,
+	string) {
+	a := s.agents[n]
+	switch {
+	case now-a.at > silentAfter/3:
+		who := "other node"
+		if others != everyRole {
+			who = "other " + others.String()
+		}
+		return anomaly.Silent, fmt.Sprintf("%s does not report, while %s", n, counted(fresh, who+" does", who+"s do"))
+	case strings.Contains(a.why, refused):
+		return anomaly.Dead, fmt.Sprintf("%s answers nobody, its agent is well: %s", n, a.why)
+	}
+	sentence := fmt.Sprintf("%s: its counters cannot be read, its agent is well", n)
+	if a.why != "" {
+		sentence += ": " + a.why
+	}
+	return anomaly.Unreadable, sentence
+}
+
+// idle says that a server's agent is well and none of its readers failed: it serves nobody just now.
+func (s *silence) idle(n topology.NodeID, now int64) bool {
+	a := s.agents[n]
+	return a.role != topology.Forwarder && a.why == "" && now-a.at <= silentAfter/3
+}
+
+// kind is what a verdict of silence is about: only a forwarder is ever excluded for it.
+func (s *silence) kind(n topology.NodeID, c anomaly.Condition) anomaly.Kind {
+	switch {
+	case s.agents[n].role == topology.Storage, s.agents[n].role == topology.Metadata:
+		return anomaly.TargetSlow
+	case c == anomaly.Dead:
+		return anomaly.FailSlow
+	}
+	return anomaly.ForwarderSilent
 }
 
 // counted is a number with the words for one or for more.

@@ -39,7 +39,7 @@ func TestSilentForwarder(t *testing.T) {
 			}
 			verdicts = verdicts[:0]
 			for _, v := range w.Verdicts(now, s) {
-				if v.Kind == anomaly.ForwarderSilent {
+				if v.Condition == anomaly.Silent || v.Condition == anomaly.Unreadable {
 					verdicts = append(verdicts, fmt.Sprint(v.Node, v.Level, v.Sentence))
 				}
 			}
@@ -50,7 +50,7 @@ func TestSilentForwarder(t *testing.T) {
 	if verdicts := live(silentAfter, 1); len(verdicts) != 0 {
 		t.Errorf("after %d s: %q", silentAfter, verdicts)
 	}
-	if verdicts := live(1, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 does not report") ||
+	if verdicts := live(1, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1: its counters cannot be") ||
 		!strings.Contains(verdicts[0], "2 compute nodes are mapped to it") {
 		t.Errorf("it is silent: %q", verdicts)
 	}
@@ -67,7 +67,7 @@ func TestSilentForwarder(t *testing.T) {
 	if _, err := w.LoadState(bytes.NewReader(saved), now, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if verdicts := live(5, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1 does not report") {
+	if verdicts := live(5, 1); len(verdicts) != 1 || !strings.Contains(verdicts[0], "f1: its counters cannot be read") {
 		t.Errorf("after a restart of the daemon: %q", verdicts)
 	}
 	if verdicts := live(5); len(verdicts) != 1 || verdicts[0] != fmt.Sprint("f1", anomaly.Clean) {

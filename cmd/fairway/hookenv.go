@@ -3,12 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,20 +23,19 @@ func newHookEnv(g *given) *cobra.Command {
 			"of which there is nothing, and always exits with 0.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, _, err := knownJob(os.Getenv, g)
-			var lines []string
-			if err == nil {
-				lines, err = g.readEnv(r.Job)
-			}
-			if err != nil && (g.envDir == "" || !errors.Is(err, fs.ErrNotExist)) {
-				fmt.Fprintf(c.ErrOrStderr(), "fairway hook env: %v (the job goes on without it)\n", err)
+			r, _ := knownJob(os.Getenv, g)
+			text, err := os.ReadFile(g.envFile(r.Job))
+			if err != nil {
+				if g.envDir == "" || r.Job == "" || !errors.Is(err, fs.ErrNotExist) {
+					fmt.Fprintf(c.ErrOrStderr(), "fairway hook env: %v (the job goes on without it)\n", err)
+				}
 				return nil
 			}
-			for _, line := range lines {
+			for line := range strings.Lines(string(text)) {
 				if name, _, _ := strings.Cut(line, "="); name == hintsEnv && os.Getenv(name) != "" {
 					continue // the user's own count
 				}
-				fmt.Fprintf(c.OutOrStdout(), "export %s\n", line)
+				fmt.Fprintf(c.OutOrStdout(), "export %s\n", strings.TrimSpace(line))
 			}
 			return nil
 		},
@@ -65,9 +62,6 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	if g.envDir == "" {
 		return nil
 	}
-	if _, err := ownerOf(g.envDir); err != nil {
-		return fmt.Errorf("job %s: --env-dir: %w", a.Job, err)
-	}
 	text := ""
 	if a.Window != nil {
 		text = window.Env + "=" + a.Window.Text + "\n"
@@ -77,7 +71,7 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 		if err != nil {
 			return err
 		}
-		if err := replaceFile(file, a.Hints.File()); err != nil {
+		if err := os.WriteFile(file, []byte(a.Hints.File()), 0o644); err != nil {
 			return fmt.Errorf("job %s: its ROMIO hints: %w", a.Job, err)
 		}
 		text += hintsEnv + "=" + file + "\n"
@@ -85,74 +79,12 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	if text == "" {
 		return nil
 	}
-	if err := replaceFile(g.envFile(a.Job), text); err != nil {
+	file := g.envFile(a.Job)
+	// A node reads all of it or nothing.
+	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
 		return fmt.Errorf("job %s: its environment: %w", a.Job, err)
 	}
-	return nil
-}
-
-// replaceFile writes a file of which a node reads all or nothing. It follows no link that somebody left there.
-func replaceFile(path, text string) error {
-	part := path + ".new"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return os.Rename(part, path)
-}
-
-// maxEnv bounds a file of a job's environment.
-const maxEnv = 64 << 10
-
-// readEnv reads what a job's environment is to have: of a file that whoever has the folder wrote, the names that hooks
-// write.
-func (g *given) readEnv(id topology.JobID) (lines []string, err error) {
-	owner, err := ownerOf(g.envDir)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(g.envFile(id), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 || st.Uid != 0 && st.Uid != owner {
-		return nil, fmt.Errorf("%s: mode %s, uid %d: want a file that nobody but root or uid %d can write", f.Name(),
-			info.Mode(), st.Uid, owner)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxEnv))
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if name, _, _ := strings.Cut(line, "="); (name == window.Env || name == hintsEnv) && topology.CleanName(line) {
-			lines = append(lines, line)
-		}
-	}
-	return lines, err
-}
-
-// ownerOf is who owns a folder that nobody else can write to.
-func ownerOf(dir string) (uid uint32, err error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
-		return 0, fmt.Errorf("%s: mode %s: want a folder that its owner alone can write to", dir, info.Mode())
-	}
-	return st.Uid, nil
+	return os.Rename(file+".new", file)
 }
 
 // removeEnv forgets an ended job's.

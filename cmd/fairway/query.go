@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/collector/escape"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 )
@@ -52,7 +51,7 @@ func newQuery(o *options) *cobra.Command {
 			case o.json:
 				return printJSON(c.OutOrStdout(), res)
 			case asCSV:
-				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
+				return res.WriteCSV(c.OutOrStdout())
 			}
 			return res.WriteTable(c.OutOrStdout())
 		},

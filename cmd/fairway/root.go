@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -68,9 +67,6 @@ func newRootOn(out, errs io.Writer) *cobra.Command {
 	return root
 }
 
-// defaultAddr is the daemon of this host.
-const defaultAddr = "unix:/run/fairway/fairwayd.sock"
-
 func newRoot() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
@@ -79,7 +75,10 @@ func newRoot() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, screen.Address{Page: "overview"}) },
 	}
-	addr := cmp.Or(os.Getenv("FAIRWAY_ADDR"), defaultAddr)
+	addr := os.Getenv("FAIRWAY_ADDR")
+	if addr == "" {
+		addr = "unix:/run/fairway/fairwayd.sock"
+	}
 	f := root.PersistentFlags()
 	f.StringVar(&o.addr, "addr", addr,
 		"the daemon: unix:/path or http(s)://host:port; a cluster's by commas (or FAIRWAY_ADDR)")
@@ -102,7 +101,6 @@ func newRoot() *cobra.Command {
 		newPlans(o),
 		newPlan(o),
 		newStanding(o),
-		newRules(o),
 		newAlerts(o),
 		newRemap(o),
 		newFindings(o),

@@ -36,7 +36,7 @@ func (b *board) stageOfPlan(p *remap.Plan) Stage {
 		return ""
 	}
 	if e == nil || e.Verdict == remap.Measuring {
-		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured) {
+		if p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured {
 			return NotKnown // nobody measures it
 		}
 		return Measuring
@@ -329,9 +329,6 @@ func latencyText(e *remap.Effect) string {
 	if e == nil || e.Latency == nil {
 		return ""
 	}
-	if e.HungSeconds > 0 {
-		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), figure(1e3*e.Latency.After))
-	}
 	return fmt.Sprintf("%s -> %s ms", figure(1e3*e.Latency.Before), figure(1e3*e.Latency.After))
 }
 
@@ -354,7 +351,7 @@ func changeText(e *remap.Effect) string {
 
 // expectedText is what was promised.
 func expectedText(e *remap.Effect) string {
-	if e.Expected <= 0 || e.Latency == nil || e.Latency.Before <= 0 {
+	if e.Expected <= 0 || e.Latency == nil {
 		return ""
 	}
 	return fmt.Sprintf(" (expected ~%s ms)", figure(1e3*e.Latency.Before/e.Expected))

@@ -182,6 +182,8 @@ func (s *sacct) job(n int, line string) bool {
 	if j.ID == "" {
 		return true // reported above
 	}
-	j.settleTimes(s.o.zone())
+	if !j.ended() {
+		j.End = time.Time{}
+	}
 	return s.c.give(j)
 }

@@ -10,6 +10,7 @@ package remount
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -194,8 +195,11 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 		}
 	}
 	a, err := m.Route(ctx)
-	if last := m.remembered(); err == nil && last.Was.Source != "" {
-		a.Left = m.left(&last.Was)
+	if last := m.remembered(); err == nil && last.Forced && !inUse(m.Root, last.Was.ID) {
+		a.Left, err = holders(m.Root, &last.Was)
+		if errors.Is(err, errHidden) {
+			a.Left, err = "not known which programs: "+err.Error(), nil
+		}
 	}
 	return a, err
 }
@@ -214,8 +218,9 @@ func (m *Mover) now() string {
 
 // remembered is the last move of this mover's.
 type remembered struct {
-	Was  mounted `json:"was"`
-	Made mounted `json:"made"`
+	Was    mounted `json:"was"`
+	Made   mounted `json:"made"`
+	Forced bool    `json:"forced"`
 }
 
 func (m *Mover) remembered() (r remembered) {

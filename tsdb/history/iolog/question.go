@@ -1,6 +1,7 @@
 package iolog
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -76,17 +77,23 @@ func (r Result) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// Texts are a result's cells as texts, its heading first; a missing value is empty.
-func (r Result) Texts() [][]string {
-	all := [][]string{r.Columns}
+// WriteCSV prints a result as CSV; a missing value is empty.
+func (r Result) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(r.Columns); err != nil {
+		return err
+	}
 	for _, row := range r.Rows {
 		line := make([]string, len(row))
 		for i, v := range row {
 			line[i] = cell(v, "")
 		}
-		all = append(all, line)
+		if err := c.Write(line); err != nil {
+			return err
+		}
 	}
-	return all
+	c.Flush()
+	return c.Error()
 }
 
 func cell(v any, unknown string) string {

@@ -1,0 +1,319 @@
+// Package sighted judges nodes by what others see of them, whether they report themselves or not: routers by the round
+// trips of their senders, storage targets and metadata servers by their clients' own times. Each observer compares what
+// it asks of one subject with what it asks of its others in the same seconds and, where it has no other, with that
+// subject's past. Evidence is weighed by the time waited, as a ratio of sums.
+package sighted
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/collector/topology"
+)
+
+// Model is the version that findings carry.
+const Model = "sighted-1"
+
+// Sighting is what one observer saw of one subject in a second: operations of a class and their mean seconds.
+type Sighting struct {
+	Observer, Subject topology.NodeID
+	Class             string
+	Ops, Took         float64
+}
+
+// Rules are what a judge goes by. Logs are natural ones of ratios.
+type Rules struct {
+	Kind  anomaly.Kind
+	Block time.Duration // over which sums are taken for one bet
+	Stale time.Duration // after which a sighting says nothing of the present
+	// FewOps in a block say nothing; Few are the subjects of an observer from which it compares them.
+	FewOps float64
+	Few    int
+	// Alike subjects do the same work, so that a difference is a fault; others are first compared with their past.
+	Alike bool
+	// Margin is the slowness that is tolerated, PastMargin that of a subject compared with its own past alone.
+	Margin, PastMargin float64
+	Noise              float64 // standard deviation of a healthy block
+	MostBet            float64 // log wealth that a block wins
+	PastBlocks         float64 // that show what is usual
+	Busier             float64 // times the usual operations, or its others', beyond which it may be slower for its load
+	// What is what an observer sees take long, Others who else it sees.
+	What, Others string
+}
+
+// Routers are the rules of routers by their senders' round trips.
+func Routers() Rules {
+	return Rules{Kind: anomaly.FailSlow, Block: 10 * time.Second, Stale: 30 * time.Second, FewOps: 6, Few: 3,
+		Alike: true, Margin: 0.2, PastMargin: math.Inf(1), Noise: 0.3, MostBet: 8, PastBlocks: 12,
+		Busier: 1.1, What: "a round trip through it", Others: "the other routers of the same senders"}
+}
+
+// Targets are the rules of storage targets and metadata servers by their clients.
+func Targets() Rules {
+	return Rules{Kind: anomaly.TargetSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
+		Margin: 0.5, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
+		What: "a request to it", Others: "the other targets of the same clients"}
+}
+
+const (
+	doubtAt, release, teachBelow = 0.4, 0.1, 0.2 // of the wealth of an alarm
+	overLimit                    = 3             // log wealth above it that is kept
+	leastBet, clearBet           = -1.0, -3.0    // log wealth that a block loses, of an accused one
+	leastStep, mostStep          = 0.6, 1.5      // log; the slowness that is bet on follows the newest block
+	habitMost                    = 120           // blocks
+	wellSeconds                  = 60            // with a ratio below wellRatio end an alarm
+	wellRatio                    = 1.2
+	mostPairs                    = 20_000 // of a block; on a machine with more, some clients speak for all
+)
+
+// Judge judges subjects block by block. It has no clock; its methods must not be called concurrently.
+type Judge struct {
+	rules    Rules
+	limit    float64
+	subjects map[topology.NodeID]*subject
+	block    map[pair]*sum
+	past     map[pair]*habit
+	begun    int64
+}
+
+type pair struct {
+	observer, subject topology.NodeID
+	class             string
+}
+
+type sum struct{ ops, waited float64 }
+
+func (s *sum) log() float64 { return math.Log(s.waited / s.ops) }
+
+// habit is what is usual of a pair over N blocks: log seconds, log of the ratio to the others, log operations.
+type habit struct{ took, apart, ops, n float64 }
+
+func (h *habit) teach(took, apart, ops float64) {
+	h.n = min(h.n+1, habitMost)
+	h.took += (took - h.took) / h.n
+	h.apart += (apart - h.apart) / h.n
+	h.ops += (ops - h.ops) / h.n
+}
+
+type subject struct {
+	wealth failslow.SequentialTest
+	alarm  bool
+	since  int64
+	seen   int64
+	step   float64 // by which the newest blocks were slower than tolerated
+	smooth float64 // log ratio over some blocks
+	well   int64   // newest second in which that was not as the peers'
+	ratio  float64 // of the newest block
+	took   float64 // seconds, in it
+	who    int     // observers, in it
+	past   bool    // only the past was compared with
+}
+
+// New makes a judge whose healthy subjects are accused once in every on average.
+func New(every time.Duration, rules Rules) *Judge {
+	return &Judge{rules: rules, limit: failslow.Threshold(every, rules.Block, 1),
+		subjects: map[topology.NodeID]*subject{}, block: map[pair]*sum{}, past: map[pair]*habit{}}
+}
+
+// Judges reports whether a subject was compared lately: then other views of it need not speak.
+func (j *Judge) Judges(now time.Time, id topology.NodeID) bool {
+	s := j.subjects[id]
+	return s != nil && now.Unix()-s.seen <= 2*int64(j.rules.Stale.Seconds())
+}
+
+// Take adds a sighting to the block under way.
+func (j *Judge) Take(s Sighting) {
+	if !(s.Ops > 0) || !(s.Took > 0) || math.IsInf(s.Took, 1) {
+		return
+	}
+	k := pair{s.Observer, s.Subject, s.Class}
+	b := j.block[k]
+	if b == nil {
+		if len(j.block) >= mostPairs {
+			return
+		}
+		b = &sum{}
+		j.block[k] = b
+	}
+	b.ops, b.waited = b.ops+s.Ops, b.waited+s.Ops*s.Took
+}
+
+// Second closes the block when its time has come, and returns what is known of each subject that was seen lately.
+func (j *Judge) Second(now time.Time) (out []anomaly.Verdict) {
+	t := now.Unix()
+	if j.begun == 0 {
+		j.begun = t
+	}
+	if t-j.begun >= int64(j.rules.Block.Seconds()) {
+		j.close(t)
+		j.begun = t
+		clear(j.block)
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.subjects)) {
+		if s := j.subjects[id]; t-s.seen <= int64(j.rules.Stale.Seconds()) {
+			out = append(out, j.verdict(id, s))
+		}
+	}
+	return out
+}
+
+// view is what the block says of one subject: sums over its observers.
+type view struct {
+	ops, waited, usual float64 // usual is what as many operations would have waited
+	excess             float64 // weighted by time waited
+	peers, busier      bool
+	who                map[topology.NodeID]bool
+	teach              []func()
+}
+
+// close compares what each observer saw, and bets.
+func (j *Judge) close(now int64) {
+	of := map[pair][]pair{} // by observer and class
+	for k, b := range j.block {
+		if b.ops >= j.rules.FewOps {
+			group := pair{observer: k.observer, class: k.class}
+			of[group] = append(of[group], k)
+		}
+	}
+	views := map[topology.NodeID]*view{}
+	for _, group := range slices.SortedFunc(maps.Keys(of), order) {
+		all := of[group]
+		slices.SortFunc(all, order)
+		for _, k := range all {
+			j.look(k, all, views)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(views)) {
+		j.bet(now, id, views[id])
+	}
+}
+
+func order(a, b pair) int {
+	return cmp.Or(cmp.Compare(a.observer, b.observer), cmp.Compare(a.class, b.class), cmp.Compare(a.subject, b.subject))
+}
+
+// look adds what one observer saw of a subject beside its others.
+func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
+	var others, asked []float64
+	for _, o := range all {
+		if s := j.subjects[o.subject]; o != k && (s == nil || !s.alarm) {
+			others, asked = append(others, j.block[o].log()), append(asked, j.block[o].ops)
+		}
+	}
+	b, h := j.block[k], j.past[k]
+	if h == nil {
+		h = &habit{}
+		j.past[k] = h
+	}
+	took, apart := b.log(), 0.0
+	known := h.n >= j.rules.PastBlocks
+	excess, usual := took-h.took-j.rules.PastMargin, h.took
+	peers := len(others) >= j.rules.Few-1
+	if peers {
+		usualOfOthers := anomaly.Median(others)
+		apart = took - usualOfOthers
+		excess, usual = apart-j.rules.Margin, usualOfOthers
+		if !j.rules.Alike {
+			usual = usualOfOthers + h.apart
+			excess = min(took-usual-j.rules.Margin, took-h.took-j.rules.Margin)
+		}
+	}
+	v := views[k.subject]
+	if v == nil {
+		v = &view{who: map[topology.NodeID]bool{}}
+		views[k.subject] = v
+	}
+	v.teach = append(v.teach, func() { h.teach(took, apart, math.Log(b.ops)) })
+	if j.rules.Alike && !peers || !j.rules.Alike && !known {
+		return
+	}
+	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
+		v.busier = v.busier || b.ops > j.rules.Busier*anomaly.Median(asked)
+	} else {
+		v.busier = v.busier || known && math.Log(b.ops)-h.ops > math.Log(j.rules.Busier)
+	}
+	v.peers = v.peers || peers
+	v.ops, v.waited, v.usual = v.ops+b.ops, v.waited+b.waited, v.usual+b.ops*math.Exp(usual)
+	v.excess += b.waited * excess
+	v.who[k.observer] = true
+}
+
+// bet lets a block speak for or against a subject. What teaches is decided by the blocks before.
+func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
+	s := j.subjects[id]
+	if s == nil {
+		s = &subject{}
+		j.subjects[id] = s
+	}
+	if !s.alarm && s.wealth.Log < teachBelow*j.limit {
+		for _, teach := range v.teach {
+			teach()
+		}
+	}
+	if v.waited == 0 {
+		return
+	}
+	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, len(v.who), !v.peers
+	excess := v.excess / v.waited
+	step := max(leastStep, min(s.step, mostStep))
+	s.step += (excess - s.step) / 2
+	least := leastBet
+	if s.alarm {
+		least = clearBet
+	}
+	bet := max(least, min(failslow.Against(excess, j.rules.Noise*j.rules.Noise+1/v.ops, step), j.rules.MostBet))
+	if v.busier {
+		bet = min(bet, 0)
+	}
+	s.wealth.Bet(now, bet, j.limit+overLimit)
+	if s.smooth += (math.Log(s.ratio) - s.smooth) / 4; s.smooth >= math.Log(wellRatio) {
+		s.well = now
+	}
+	switch score := s.wealth.Log / j.limit; {
+	case !s.alarm && score >= 1:
+		s.alarm, s.since = true, s.wealth.Start
+	case s.alarm && (score < release || now-s.well >= wellSeconds):
+		s.alarm, s.wealth.Log = false, 0
+	}
+}
+
+func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
+	score := s.wealth.Log / j.limit
+	v := anomaly.Verdict{Node: id, Kind: j.rules.Kind, Level: anomaly.Clean, Score: score, Model: Model, Ratio: s.ratio}
+	switch {
+	case s.alarm:
+		v.Level = anomaly.Alarm
+	case score >= doubtAt:
+		v.Level = anomaly.Doubt
+	default:
+		return v
+	}
+	since := s.wealth.Start
+	if s.alarm {
+		since = s.since
+	}
+	v.Since, v.Confidence = time.Unix(since, 0).UTC(), min(0.99, score/1.2)
+	peers := s.took / s.ratio
+	v.Evidence = map[string]float64{"took_seconds": s.took, "peers_seconds": peers, "observers": float64(s.who),
+		"score": score}
+	beside := "for " + j.rules.Others
+	if s.past {
+		beside = "before at this load"
+	}
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms as %s, %s ms %s", id, anomaly.Times(s.ratio), j.rules.What,
+		anomaly.Digits(1000*s.took), seen(s.who), anomaly.Digits(1000*peers), beside)
+	return v
+}
+
+func seen(observers int) string {
+	if observers == 1 {
+		return "one node sees it"
+	}
+	return fmt.Sprintf("%d nodes see it", observers)
+}

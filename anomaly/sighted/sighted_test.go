@@ -1,0 +1,86 @@
+package sighted
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+)
+
+// play lets three observers ask four subjects for some seconds; slow times as slow are the first subject's answers from
+// the second begin on, until end. It returns the seconds in which each subject was first accused, and was not any more.
+func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (found, over map[topology.NodeID]int) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	j := New(500*24*time.Hour, rules)
+	found, over = map[topology.NodeID]int{}, map[topology.NodeID]int{}
+	for s := range seconds {
+		for o := range 3 {
+			for k := range 4 {
+				took, ops := 0.01*float64(1+k)*math.Exp(0.3*r.NormFloat64()), 10.0
+				if rules.Alike {
+					took = 0.02 * math.Exp(0.3*r.NormFloat64())
+				}
+				if k == 0 && s >= begin && s < end {
+					took, ops = took*slow, ops/slow
+				}
+				j.Take(Sighting{topology.NodeID(fmt.Sprint("c", o)), topology.NodeID(fmt.Sprint("s", k)), "read", ops,
+					took})
+			}
+		}
+		for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
+			switch at := found[v.Node]; {
+			case v.Level == anomaly.Alarm && at == 0:
+				found[v.Node] = s
+			case v.Level == anomaly.Clean && at > 0 && over[v.Node] == 0:
+				over[v.Node] = s
+			}
+		}
+	}
+	return found, over
+}
+
+// A subject that is slow for all who ask it is found within a minute, nobody else is accused, and it is over within two
+// after it is well.
+func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
+	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets()} {
+		for seed := range uint64(20) {
+			found, over := play(rules, seed, 4, 200, 400, 700)
+			if at := found["s0"]; len(found) != 1 || at < 200 || at > 260 {
+				t.Errorf("%s, seed %d: %v", name, seed, found)
+			}
+			if at := over["s0"]; at < 400 || at > 520 {
+				t.Errorf("%s, seed %d: over %v", name, seed, over)
+			}
+		}
+	}
+}
+
+// Nobody is accused in an hour of chance, nor for a load that others do not have.
+func TestChanceAndLoadAccuseNobody(t *testing.T) {
+	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets()} {
+		for seed := range uint64(5) {
+			if found, _ := play(rules, seed, 1, 0, 0, 3600); len(found) > 0 {
+				t.Errorf("%s, seed %d: %v", name, seed, found)
+			}
+		}
+	}
+	j := New(500*24*time.Hour, Routers())
+	for s := range 600 {
+		for k := range 4 {
+			ops, took := 20.0, 0.02
+			if k == 0 { // it has the queue of what is behind all, and passes more on
+				ops, took = 40, 0.1
+			}
+			j.Take(Sighting{"c", topology.NodeID(fmt.Sprint("s", k)), "", ops, took})
+		}
+		for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
+			if v.Level > anomaly.Clean {
+				t.Fatalf("%d: %+v", s, v)
+			}
+		}
+	}
+}

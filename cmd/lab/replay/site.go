@@ -1,0 +1,160 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing/fstest"
+
+	"fairway/collector"
+	"fairway/collector/source/lnet"
+	"fairway/collector/source/lustre"
+	"fairway/collector/source/procfs"
+	"fairway/collector/source/routes"
+	"fairway/collector/topology"
+)
+
+// Layer is what a record's site runs: which sources its agents have.
+type Layer string
+
+// The layers of records.
+const (
+	LNet   Layer = "lnet"
+	Lustre Layer = "lustre"
+	NFS    Layer = "nfs"
+)
+
+// Site is a record's site: its forwarders by name with what clients and servers call them, and the layer.
+type Site struct {
+	Layer      Layer
+	Forwarders map[topology.ForwarderID]string
+	FrontNet   string // of LNet, that of the clients
+	BackNet    string
+}
+
+// Role is what a node of the site is, by its name.
+func (s *Site) Role(node string) topology.Role {
+	switch {
+	case s.Forwarders[topology.ForwarderID(node)] != "":
+		return topology.Forwarder
+	case strings.HasPrefix(node, "oss"), strings.HasPrefix(node, "be"):
+		return topology.Storage
+	case strings.HasPrefix(node, "mds"):
+		return topology.Metadata
+	}
+	return topology.Compute
+}
+
+// agent plays a node's agent: its files as of now, in memory and on disk, and the sources that read them.
+type agent struct {
+	node    topology.NodeID
+	role    topology.Role
+	files   fstest.MapFS
+	prints  map[string][]byte // by command
+	dir     string
+	sources []collector.Source
+}
+
+func (s *Site) newAgent(node, dir string) (*agent, error) {
+	a := &agent{node: topology.NodeID(node), role: s.Role(node), files: fstest.MapFS{}, prints: map[string][]byte{},
+		dir: filepath.Join(dir, node)}
+	if err := os.MkdirAll(filepath.Join(a.dir, "proc", "1"), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Symlink("1", filepath.Join(a.dir, "proc", "self")); err != nil {
+		return nil, err
+	}
+	proc := procfs.Options{Root: filepath.Join(a.dir, "proc"), SkipLinks: []string{"lo"}}
+	way := routes.Options{Kind: routes.LNet, Node: a.node, Root: a.files, Forwarders: s.Forwarders, Net: s.BackNet,
+		Run: a.run}
+	switch {
+	case s.Layer == NFS:
+		way.Kind, way.Net = routes.NFS, ""
+		proc.NFSClient, proc.NFSServer = a.role == topology.Compute, a.role != topology.Compute
+	case a.role != topology.Compute:
+		way.Net = s.FrontNet
+	}
+	if s.Layer == Lustre && a.role != topology.Forwarder {
+		a.sources = append(a.sources, lustre.New(a.files))
+	}
+	if s.Layer != NFS {
+		a.sources = append(a.sources, lnet.New(a.files))
+	}
+	if a.role == topology.Compute || s.Layer != NFS && a.role != topology.Forwarder {
+		a.sources = append(a.sources, routes.New(way))
+	}
+	a.sources = append(a.sources, procfs.New(proc))
+	return a, nil
+}
+
+// run prints what a command printed last.
+func (a *agent) run(_ context.Context, argv ...string) ([]byte, error) {
+	words := strings.Join(argv, "_")
+	if out, ok := a.prints[words]; ok {
+		return out, nil
+	}
+	for asked, out := range a.prints { // more words of the same answer
+		if plain, _, verbose := strings.Cut(words, "_-v"); verbose && strings.HasPrefix(asked, plain+"_-v") {
+			return out, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: the record has no such command of %s", strings.Join(argv, " "), a.node)
+}
+
+// take puts a moment's files in place.
+func (a *agent) take(m *Moment) error {
+	for below, text := range m.Texts {
+		if !strings.Contains(below, "/") {
+			a.prints[below] = text
+			continue
+		}
+		a.files[below] = &fstest.MapFile{Data: text}
+		if !strings.HasPrefix(below, "proc/") || strings.Contains(below, "lustre") {
+			continue
+		}
+		to := filepath.Join(a.dir, below)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame reads all sources at a moment. What a source cannot read is its status.
+func (a *agent) frame(ctx context.Context, m *Moment) collector.Frame {
+	f := collector.Frame{Node: a.node, Role: a.role, TimeMillis: m.At.Unix()*1000 - 1000}
+	var seen [collector.MetricCount]bool
+	for _, s := range a.sources {
+		r := collector.Reading{Now: m.At}
+		err := s.Read(ctx, &r)
+		st := collector.SourceStatus{Name: s.Name()}
+		if err != nil {
+			st.Err = err.Error()
+		}
+		f.Sources = append(f.Sources, st)
+		for _, one := range r.Samples {
+			if one.Metric.Known() && !seen[one.Metric] {
+				seen[one.Metric] = true
+				f.Samples = append(f.Samples, one)
+			}
+		}
+		f.Jobs, f.Targets = append(f.Jobs, r.Jobs...), append(f.Targets, r.Targets...)
+		f.Routes = append(f.Routes, r.Routes...)
+		f.RoutesComplete = f.RoutesComplete || r.RoutesComplete
+	}
+	return f
+}
+
+func (a *agent) close() error {
+	for _, s := range a.sources {
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
