@@ -1,6 +1,9 @@
 package rootcause
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // mpiioRemedyOf is the hint or call of MPI-IO, or of a library above it, that helps against a cause; empty for none.
 func mpiioRemedyOf(rule string) string {
@@ -61,6 +64,17 @@ func remedyOf(rule string) string {
 		return "write several files at a time"
 	}
 	return ""
+}
+
+// Advice is what helps against a cause and how much at most, in words; empty where nothing is known.
+func (c *Clause) Advice() string {
+	switch {
+	case c.Remedy == "":
+		return ""
+	case c.GainSeconds > 0:
+		return fmt.Sprintf("Try %s (saves at most %s).", c.Remedy, secs(c.GainSeconds))
+	}
+	return "Try " + c.Remedy + "."
 }
 
 // advise gives the causes of the job's own their remedy, and the time that it may save at most: the part of the I/O

@@ -73,6 +73,9 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 			mark = "!!"
 		}
 		fmt.Fprintf(w, "%s %s\n", mark, r.Text)
+		if help := r.Advice(); help != "" {
+			fmt.Fprintf(w, "     %s\n", help)
+		}
 	}
 	rows := [][]string{}
 	for _, c := range job.LongestCritical(a.Critical, shownCritical) {

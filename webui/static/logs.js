@@ -248,10 +248,24 @@ function direction(op, a) {
     null,
     h('h2', null, `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`),
     first ? strip(a) : null,
-    h('ul.verdict', null, ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text))),
+    h(
+      'ul.verdict',
+      null,
+      ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text, advice(r))),
+    ),
     table.el,
     more,
   );
+}
+
+/**
+ * What helps against a cause; null where nothing is known.
+ * @param {any} r
+ */
+function advice(r) {
+  if (!r.remedy) return null;
+  const gain = r.gain_seconds ? ` (saves at most ${number(r.gain_seconds)} s)` : '';
+  return h('p.dim', null, `Try ${r.remedy}${gain}.`);
 }
 
 /**
@@ -261,7 +275,7 @@ function direction(op, a) {
 function strip(a) {
   const W = 1000,
     from = a.critical[0].start,
-    last = a.critical[a.critical.length - 1].end,
+    last = Math.max(...a.critical.map((/** @type {any} */ c) => c.end)),
     scale = W / Math.max(1e-9, last - from);
   const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) =>
     s(

@@ -118,6 +118,9 @@ func direction(s *screen.State, op string, a *rootcause.Answer, w int) []string 
 			}
 			lines = append(lines, s.Palette.Paint(look, chart.Clip(" "+mark+" "+l, w)))
 		}
+		for _, l := range chart.Wrap(chart.Clean(r.Advice()), max(1, w-8)) {
+			lines = append(lines, chart.Clip("       "+l, w))
+		}
 	}
 	if len(a.Critical) == 0 {
 		return append(lines, "")
@@ -154,7 +157,10 @@ func CriticalStrip(path []rootcause.Critical, cells int) string {
 	if len(path) == 0 {
 		return ""
 	}
-	from, to := path[0].Start, path[len(path)-1].End
+	from, to := path[0].Start, path[0].End
+	for _, c := range path {
+		from, to = min(from, c.Start), max(to, c.End)
+	}
 	strip := []byte(strings.Repeat(".", cells))
 	for i, c := range path {
 		first := int((c.Start - from) / (to - from) * float64(cells))
