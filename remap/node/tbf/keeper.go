@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,7 +19,9 @@ type Keeper struct {
 	Log *slog.Logger
 
 	given chan given
-	held  ceilings // Run owns it
+	held  ceilings // Run owns it, and what follows
+	// unruled are the jobs whose ids no rule can hold, as they were logged.
+	unruled string
 }
 
 // given are shares, how long they hold without newer ones, and where the answer goes.
@@ -75,7 +80,20 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // keep applies shares and looks whether the server has them then, and from time to time whether jobs keep to them.
+// A job that a rule cannot name, such as a task of PBS's arrays, costs nobody else's share: it has no rule.
 func (k *Keeper) keep(ctx context.Context, shares map[string]float64) error {
+	shares = maps.Clone(shares)
+	unruled := ""
+	for _, job := range slices.Sorted(maps.Keys(shares)) {
+		if !holds(job) {
+			delete(shares, job)
+			unruled = strings.TrimSpace(fmt.Sprintf("%s %q", unruled, job))
+		}
+	}
+	if unruled != k.unruled && unruled != "" && k.Log != nil {
+		k.Log.Warn("token bucket filter: jobs without a rule, which cannot hold their ids", "jobs", unruled)
+	}
+	k.unruled = unruled
 	done, err := k.Apply(ctx, shares)
 	if len(done) > 0 && k.Log != nil {
 		k.Log.Info("token bucket filter: shares", "jobs", len(shares), "commands", len(done))

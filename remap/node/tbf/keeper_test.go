@@ -46,8 +46,8 @@ func TestKeeper(t *testing.T) {
 		has("renewed 50 s ago", map[string]Rule{"fw_1": {"1", 1000}})
 		time.Sleep(20 * time.Second)
 		has("nobody renewed it", nil)
-		keep(map[string]float64{"3": 1})
-		has("the daemon is back", map[string]Rule{"fw_3": {"3", 1000}})
+		keep(map[string]float64{"3": 0.5, "12[3]": 0.25, "": 0.125, "a b": 0.0625, "*": 0.0625})
+		has("the daemon is back, with jobs that no rule can name", map[string]Rule{"fw_3": {"3", 500}})
 		stop()
 		<-ended
 		has("the agent has ended", nil)

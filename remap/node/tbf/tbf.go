@@ -55,9 +55,7 @@ func (s Server) Rates(shares map[string]float64) (map[string]Rule, error) {
 		if x <= 0 {
 			continue
 		}
-		// A wildcard would take other jobs in; the rest would end the list or the argument.
-		if job == "" || strings.ContainsAny(job, "*?[]{}\\,&\"'") ||
-			strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if !holds(job) {
 			return nil, fmt.Errorf("job %q: a TBF rule cannot hold this id", job)
 		}
 		name := ruleName(job)
@@ -68,6 +66,13 @@ func (s Server) Rates(shares map[string]float64) (map[string]Rule, error) {
 		rules[name] = Rule{job, int(math.Min(math.Max(math.Round(rate), 1), maxRate))}
 	}
 	return rules, nil
+}
+
+// holds says whether a rule can name a job: a wildcard would take other jobs in, the rest would end the list or the
+// argument.
+func holds(job string) bool {
+	return job != "" && !strings.ContainsAny(job, "*?[]{}\\,&\"'") &&
+		!strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // ruleName is a job's name where Lustre takes it, otherwise a digest.
