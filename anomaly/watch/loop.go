@@ -96,7 +96,8 @@ type Loop struct {
 	// What follows belongs to the goroutine that steps.
 	tracker *anomaly.Tracker
 	// behind is true while the tracker is not what the recorder has.
-	behind bool
+	behind  bool
+	starved starvation
 }
 
 // inbox holds what came from other goroutines since the newest step.
@@ -211,6 +212,7 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			l.starved.note(now)
 			if err := l.Step(ctx, now); err != nil && ctx.Err() == nil {
 				l.cfg.Log.Error("the findings of a second were not recorded; they are made again", "err", err)
 			}
@@ -232,9 +234,9 @@ func (l *Loop) Step(ctx context.Context, now time.Time) error {
 		}
 	}
 	l.takeInbox()
-	if l.cfg.Acting != nil && !l.cfg.Acting() {
+	if l.cfg.Acting != nil && !l.cfg.Acting() || now.Before(l.starved.until) {
 		l.publish(now)
-		l.behind = true // another daemon records
+		l.behind = true // another daemon records, or nobody is accused now
 		return nil
 	}
 	changes := l.tracker.Step(now, verdicts, anomaly.Pool{Forwarders: len(m.Forwarders), Healthy: m.Healthy,
