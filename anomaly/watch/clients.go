@@ -183,6 +183,9 @@ func shareOf(jobs []collector.JobSamples, k int, bytes collector.Metric) float64
 // smooth is the weight of a new second in the impact shown.
 const smooth = 0.1
 
+// longGone is after how many seconds what hung elsewhere since begins to hang anew when it is back.
+const longGone = 60
+
 // leastShare is the smallest share of its nodes' time for which a job is named; less would read as 0 %.
 const leastShare = 0.005
 
@@ -198,6 +201,8 @@ type loss struct {
 	stuck bool // in the newest second
 	// before are the seconds that what hangs had waited when it was noticed.
 	before float64
+	// gone are the seconds for which nothing has come from what hung: it was moved, or its frames are late.
+	gone int
 }
 
 // take smooths what a job lost in a second. The smoothed second is what it lost while nothing hung; where something
@@ -213,7 +218,7 @@ func (l loss) take(share float64, j *jobSums) loss {
 	default:
 		l.share, l.before = l.share+smooth*(share-l.share), 0
 	}
-	l.stuck = stuck
+	l.stuck, l.gone = stuck, 0
 	return l
 }
 
@@ -239,6 +244,11 @@ func takeLosses(d *Detectors, now time.Time, node topology.NodeID) map[topology.
 	}
 	for job, l := range known.of {
 		if sums != nil && sums.jobs[job] != nil {
+			continue
+		}
+		if l.gone++; l.stuck && l.gone < longGone { // what comes back has not begun to hang anew
+			l.share, l.before = 0, 0
+			known.of[job] = l
 			continue
 		}
 		// frames that are late do not say that nobody waits any more: what was known fades

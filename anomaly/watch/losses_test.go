@@ -20,23 +20,26 @@ import (
 func TestAJobThatHangsLosesItsTime(t *testing.T) {
 	for name, byJob := range map[string]bool{"counted by job": true, "counted by node": false} {
 		for _, hung := range []int{8, 30, 600} {
-			t.Run(fmt.Sprint(name, " for ", hung), func(t *testing.T) {
-				h := hangingSite(hung, byJob)
-				if h.share < 0.999 || math.Abs(h.lost-float64(hung)) > 0.05*float64(hung)+0.5 {
-					t.Errorf("it hung for %d s: lost %.1f s, at most %.2f of its time", hung, h.lost, h.share)
-				}
-				if math.Abs(h.trend-min(float64(hung), jobSteps*TrendStep)) > 0.1*float64(hung)+TrendStep {
-					t.Errorf("it hung for %d s: its trend shows %.1f s", hung, h.trend)
-				}
-			})
+			for _, moved := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " for ", hung, " moved ", moved), func(t *testing.T) {
+					h := hangingSite(hung, byJob, moved)
+					if h.share < 0.999 || math.Abs(h.lost-float64(hung)) > 0.05*float64(hung)+0.5 {
+						t.Errorf("it hung for %d s: lost %.1f s, at most %.2f of its time", hung, h.lost, h.share)
+					}
+					if math.Abs(h.trend-min(float64(hung), jobSteps*TrendStep)) > 0.1*float64(hung)+TrendStep {
+						t.Errorf("it hung for %d s: its trend shows %.1f s", hung, h.trend)
+					}
+				})
+			}
 		}
 	}
 }
 
 type hang struct{ lost, share, trend float64 }
 
-// hangingSite has three forwarders with two nodes each; those of the first get no answer for so many seconds.
-func hangingSite(seconds int, byJob bool) (h hang) {
+// hangingSite has three forwarders with two nodes each; those of the first get no answer for so many seconds, and are
+// moved then or not.
+func hangingSite(seconds int, byJob, moved bool) (h hang) {
 	board, start := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
 	m := &Machine{Mapping: topology.Mapping{}}
@@ -49,6 +52,9 @@ func hangingSite(seconds int, byJob bool) (h hang) {
 		for i := range 6 {
 			id := topology.NodeID(fmt.Sprintf("cn%d", i))
 			m.Mapping[id] = topology.ForwarderID(fmt.Sprint("f", i/2))
+			if moved && i < 2 && s >= before+seconds {
+				m.Mapping[id] = "f2"
+			}
 			all := samples(collector.WriteOps, 100.0, collector.WriteBytes, 1e6, collector.ClientWrite, 0.004,
 				collector.MetaOps, 0.0, collector.InFlight, 0.4, collector.MetaInFlight, 0.0,
 				collector.RequestAge, 0.003)
@@ -68,7 +74,13 @@ func hangingSite(seconds int, byJob bool) (h hang) {
 			frames = append(frames, f)
 		}
 		board.Take(frames, now)
-		track.Step(now, d.Verdicts(now, m), anomaly.Pool{})
+		verdicts := d.Verdicts(now, m)
+		if moved && s >= before+seconds { // it stays accused, as one that does not report is
+			v := anomaly.Verdict{Node: "f0", Kind: anomaly.FailSlow, Level: anomaly.Alarm}
+			d.addImpact(now, &v)
+			verdicts = append(verdicts, v)
+		}
+		track.Step(now, verdicts, anomaly.Pool{})
 		for _, f := range track.Findings(start) {
 			for _, i := range f.Impact {
 				if f.Node == "f0" && i.Job == "7" {
