@@ -243,7 +243,8 @@ var slurmCgroup = regexp.MustCompile(`/job_([0-9]+)(?:/|\n|$)`)
 const maxEnviron = 256 << 10
 
 // jobOfProcess finds a process's Slurm job by its control group, else by SLURM_JOB_ID in the
-// environment it was started with; "" where it has none or is gone.
+// environment it was started with; "" where it has none or is gone. A user may write any number there: it counts where
+// Slurm runs that job above the process, or the process is root's.
 func jobOfProcess(pid uint32) topology.JobID {
 	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)); err == nil {
 		if m := slurmCgroup.FindSubmatch(b); m != nil {
@@ -256,7 +257,43 @@ func jobOfProcess(pid uint32) topology.JobID {
 	}
 	defer f.Close()
 	b, _ := io.ReadAll(io.LimitReader(f, maxEnviron))
-	return jobOfEnviron(b)
+	id := jobOfEnviron(b)
+	if id != "" && !ownedByRoot("/proc", pid) && !belowStep("/proc", pid, id) {
+		return ""
+	}
+	return id
+}
+
+// maxAncestors bounds how far up the step of a job is looked for.
+const maxAncestors = 256
+
+// belowStep says whether a process runs below the program of root's with which Slurm runs a job's steps on a node.
+func belowStep(proc string, pid uint32, id topology.JobID) bool {
+	for range maxAncestors {
+		stat, err := os.ReadFile(fmt.Sprintf("%s/%d/stat", proc, pid))
+		if err != nil {
+			return false
+		}
+		end := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
+		var state string
+		if _, err := fmt.Sscan(string(stat[end+1:]), &state, &pid); err != nil || pid <= 1 {
+			return false
+		}
+		title, err := os.ReadFile(fmt.Sprintf("%s/%d/cmdline", proc, pid))
+		if err == nil && bytes.HasPrefix(title, []byte("slurmstepd: ["+string(id)+".")) && ownedByRoot(proc, pid) {
+			return true
+		}
+	}
+	return false
+}
+
+func ownedByRoot(proc string, pid uint32) bool {
+	info, err := os.Stat(fmt.Sprintf("%s/%d", proc, pid))
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == 0
 }
 
 func jobOfEnviron(b []byte) topology.JobID {
