@@ -18,20 +18,29 @@ import (
 
 // newWhy is `fairway why`: the daemon's explanation of a job from its archived logs, as a table.
 func newWhy(o *options) *cobra.Command {
-	return &cobra.Command{
+	var page bool
+	c := &cobra.Command{
 		Use:   "why JOB",
 		Short: "Explain why a job's I/O took as long as it did, from its logs in the archive",
 		Long: "Shows, for each program of the job and each direction, the critical path as a strip, the verdict (a " +
 			"cause is\n" +
-			"marked !!) and the critical files that took longest. The log comes into the archive by 'fairway import'.",
-		Example: "  fairway why 88231",
+			"marked !!) and the critical files that took longest. The log comes into the archive by 'fairway " +
+			"import'.\n" +
+			"With --html the same is one page that needs nothing else, to keep or to send.",
+		Example: "  fairway why 88231\n  fairway why --html 88231 > 88231.html",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			printed := printCause
+			if page {
+				printed = writeCausePage
+			}
 			return show(o, c, func(ctx context.Context, cl *client.Client) (api.JobCause, error) {
 				return cl.Cause(ctx, topology.JobID(args[0]))
-			}, printCause)
+			}, printed)
 		},
 	}
+	c.Flags().BoolVar(&page, "html", false, "write one self-contained HTML page")
+	return c
 }
 
 // Widths of the strip and the number of critical files shown.

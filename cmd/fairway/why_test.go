@@ -37,3 +37,28 @@ func TestWhyIsPrinted(t *testing.T) {
 		t.Error("an escape sequence reached the terminal")
 	}
 }
+
+// TestWhyAsAPage: the page has the verdict with what helps, and what a log says stays text.
+func TestWhyAsAPage(t *testing.T) {
+	unknown := rootcause.Unknown()
+	j := rootcause.Job{Procs: 64, Files: []rootcause.File{{Name: "/scratch/<script>x</script>", End: 10, Bytes: 1e9,
+		Small: .9, Nonconsec: .9, Collective: 0, Procs: 64, OSTs: unknown, Written: true}}}
+	a := rootcause.Explain(j, rootcause.Defaults())
+	v := api.JobCause{Job: "9", Logs: []api.LogCause{{App: "<b>roms", Procs: 64, Start: time.Unix(0, 0), Write: &a,
+		Main: rootcause.Main(&a)}}}
+	var out strings.Builder
+	if err := writeCausePage(&out, v); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<!DOCTYPE html>", "90 % of the requests were small.", "gather in a buffer of 1 MiB",
+		`<rect x="0" width="1000"`, "100 %", "/scratch/&lt;script&gt;"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	for _, bad := range []string{"<script", "<b>roms", "http:", "https:", "src="} {
+		if strings.Contains(out.String(), bad) {
+			t.Errorf("%q in the page", bad)
+		}
+	}
+}

@@ -118,8 +118,10 @@ func direction(s *screen.State, op string, a *rootcause.Answer, w int) []string 
 			}
 			lines = append(lines, s.Palette.Paint(look, chart.Clip(" "+mark+" "+l, w)))
 		}
-		for _, l := range chart.Wrap(chart.Clean(r.Advice()), max(1, w-8)) {
-			lines = append(lines, chart.Clip("       "+l, w))
+		if help := chart.Clean(r.Advice()); help != "" {
+			for _, l := range chart.Wrap(help, max(1, w-8)) {
+				lines = append(lines, chart.Clip("       "+l, w))
+			}
 		}
 	}
 	if len(a.Critical) == 0 {
