@@ -34,7 +34,8 @@ td.n, th.n { text-align: right } td:first-child { overflow-wrap: anywhere }
 {{end}}</svg>{{end}}
 <ul>{{range .Answer.Reasons}}<li{{if .Cause}} class="cause"{{end}}>{{.Text}}{{with .Advice}}<p>{{.}}</p>{{end}}</li>
 {{end}}</ul>
-<table><tr><th>Critical file</th><th class="n">From s</th><th class="n">Exclusive s</th><th class="n">Of I/O time</th></tr>
+<table><tr><th>Critical file</th><th class="n">From s</th><th class="n">Exclusive s</th>
+<th class="n">Of I/O time</th></tr>
 {{$a := .Answer}}{{range longest .Answer}}<tr><td>{{.Name}}</td><td class="n">{{printf "%.1f" .Start}}</td>
 <td class="n">{{printf "%.1f" .Exclusive}}</td><td class="n">{{share . $a}}</td></tr>
 {{end}}</table>{{end}}{{end}}{{end}}
