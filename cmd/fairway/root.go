@@ -128,6 +128,7 @@ func newRoot() *cobra.Command {
 		newPeriodic(o),
 		newWindow(o),
 		newShares(),
+		newRecord(),
 		newLustre(),
 		newLwfs(),
 		newDarshan(),
