@@ -20,7 +20,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		tree := fstest.MapFS{"proc/loadavg": file("1 2 3\n"),
 			"sys/kernel/debug/lnet/stats": file("5 28\n"),
 			"sys/kernel/debug/lnet/peers": file("nid\n10.7.0.1@tcp1 up\n\n"),
-			"proc/self/mounts":            file("gw1.site:/p /p nfs rw,addr=10.7.0.1 0 0\n"), "etc/passwd": file("no\n")}
+			"proc/self/mounts":            file("gw1.site:/p /p nfs rw,addr=10.7.0.1 0 0\n"),
+			"etc/passwd":                  file("no\n")}
 		for _, hide := range []func([]byte) []byte{nil, StandIns("word", []string{"gw1"})} {
 			var log bytes.Buffer
 			ctx, stop := context.WithTimeout(t.Context(), 10500*time.Millisecond)

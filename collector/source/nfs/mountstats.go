@@ -75,7 +75,7 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 		}
 		seen[id] = true
 		server, _, _ := strings.Cut(string(f[1]), ":/")
-		s := superblock{id: point, server: strings.Trim(server, "[]")}
+		s := superblock{id: fmt.Sprintf("%s %d", point, len(out)), server: strings.Trim(server, "[]")}
 		if device(point) != "" {
 			s.id = device(point)
 		}
@@ -101,7 +101,10 @@ func devices(files fs.FS) func(point string) string {
 	for line := range bytes.Lines(text) {
 		f := bytes.Fields(line)
 		if len(f) > 4 {
-			of[string(f[4])] = string(f[2]) // the newest mount at a place hides the others
+			if was, again := of[string(f[4])]; again && was != string(f[2]) {
+				f[2] = nil // several at one place, where the newest hides the others: which is which is not said
+			}
+			of[string(f[4])] = string(f[2])
 		}
 	}
 	return func(point string) string { return of[point] }

@@ -54,7 +54,10 @@ func TestSuperblocksCountOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		tree func(int) fstest.MapFS
 	}{
-		"by device number":  {func(int) fstest.MapFS { return fstest.MapFS{"self/mountinfo": file(info)} }},
+		"by device number": {func(int) fstest.MapFS { return fstest.MapFS{"self/mountinfo": file(info)} }},
+		"two at one place": {func(int) fstest.MapFS {
+			return fstest.MapFS{"self/mountinfo": file(info + "43 1 0:59 / /pfs rw - nfs4 srv2:/pfs rw\n")}
+		}},
 		"by their counters": {func(int) fstest.MapFS { return fstest.MapFS{} }},
 	} {
 		r := New(nil)
