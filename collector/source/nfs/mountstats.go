@@ -102,7 +102,7 @@ func devices(files fs.FS) func(point string) string {
 		f := bytes.Fields(line)
 		if len(f) > 4 {
 			if was, again := of[string(f[4])]; again && was != string(f[2]) {
-				f[2] = nil // several at one place, where the newest hides the others: which is which is not said
+				f[2] = nil // several at one place, where the newest hides the others: which is which is not known
 			}
 			of[string(f[4])] = string(f[2])
 		}
