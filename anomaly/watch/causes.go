@@ -17,6 +17,7 @@ import (
 // cause of a finding that others' times made, where it rose when these did.
 type sign struct {
 	metric collector.Metric
+	of     string  // what it is a sign of, as a cause names what was looked at
 	least  float64 // what it must have risen by, and be above the peers'
 	// words say what it was since the node became slow, and at its peers; seconds are how long that is.
 	words func(own, peers, seconds float64) string
@@ -25,18 +26,18 @@ type sign struct {
 // signs are in the order in which a sentence has them.
 var signs = [...]sign{
 	// A twentieth of the time costs less than what is found.
-	{collector.ThrottledRatio, 0.05, func(own, peers, _ float64) string {
+	{collector.ThrottledRatio, "processors", 0.05, func(own, peers, _ float64) string {
 		return fmt.Sprintf("its processors were throttled for %s of the time, its peers' for %s", percent(own),
 			percent(peers))
 	}},
 	// Once in 20 s. Kernels before 5.5 keep no time, later ones count it when the throttling ends.
-	{collector.ThrottleEvents, 0.05, func(own, peers, seconds float64) string {
+	{collector.ThrottleEvents, "processors", 0.05, func(own, peers, seconds float64) string {
 		return fmt.Sprintf("its processors began to be throttled %s, its peers' %s", often(own*seconds),
 			often(peers*seconds))
 	}},
 	// A tick is 1 to 256 times as long as a lane takes for a byte: a million of them are a thousandth of a second to
 	// 0.3 s at 25 Gb/s a lane.
-	{collector.LinkWaitTicks, 1e6, func(own, peers, _ float64) string {
+	{collector.LinkWaitTicks, "waits of InfiniBand ports", 1e6, func(own, peers, _ float64) string {
 		more := "its peers' did not"
 		if peers > 0 {
 			more = anomaly.Times(own/peers) + " as often as its peers'"
@@ -45,12 +46,12 @@ var signs = [...]sign{
 			": who receives from it, or the way there, is slow"
 	}},
 	// Loss of 0.2 % costs TCP more than it loses; below that a full link loses as much.
-	{collector.ResentRatio, 0.002, func(own, peers, _ float64) string {
+	{collector.ResentRatio, "segments sent again", 0.002, func(own, peers, _ float64) string {
 		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", percent(own),
 			percent(peers))
 	}},
 	// A link within its specification has one in hours.
-	{collector.LinkErrors, 1, func(own, peers, _ float64) string {
+	{collector.LinkErrors, "link errors", 1, func(own, peers, _ float64) string {
 		return fmt.Sprintf("its InfiniBand ports counted %s errors a second, its peers' %s", digits(own),
 			digits(peers))
 	}},
@@ -165,7 +166,11 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 		v := &verdicts[i]
 		n := c.nodes[v.Node]
 		slow := v.Kind == anomaly.FailSlow || v.Kind == anomaly.TargetSlow
-		if n == nil || !slow || v.Level < anomaly.Doubt || v.Fact() || v.Since.IsZero() {
+		if !slow || v.Level < anomaly.Doubt || v.Fact() || v.Since.IsZero() {
+			continue
+		}
+		if n == nil {
+			v.Cause = "not known: its node reports neither processors nor links"
 			continue
 		}
 		of := c.cases[v.Node]
@@ -220,7 +225,19 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 		v.Evidence = evidence
 	}
 	if len(found) > 0 {
-		v.Sentence += "; " + when + " " + strings.Join(found, ", and ")
+		v.Cause = when + " " + strings.Join(found, ", and ")
+		v.Sentence += "; " + v.Cause
+		return
+	}
+	var looked []string
+	for i, s := range signs {
+		if !math.IsNaN(n.mean(i, from, n.newest)) && !slices.Contains(looked, s.of) {
+			looked = append(looked, s.of)
+		}
+	}
+	v.Cause = "not known: too little is known of its processors and links since then"
+	if len(looked) > 0 {
+		v.Cause = "not known: looked at " + strings.Join(looked, ", ") + ", which are as before or as its peers'"
 	}
 }
 

@@ -45,7 +45,11 @@ func (c *course) says(since int) string {
 	if named := len(all[0].Evidence) > 0; named != (all[0].Sentence != v.Sentence) {
 		return "evidence and sentence do not agree"
 	}
-	return strings.TrimPrefix(all[0].Sentence, v.Sentence)
+	more, cause := strings.TrimPrefix(all[0].Sentence, v.Sentence), all[0].Cause
+	if more == "" && !strings.HasPrefix(cause, "not known: ") || more != "" && more != "; "+cause {
+		return "the cause is not what the sentence says: " + cause
+	}
+	return more
 }
 
 // step has the first nodes report a value of a metric from a second on, and the others another one.
