@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install packages lint fuzz clean bench-detect attack soak results
+.PHONY: demo test quick build man install packages lint fuzz clean bench-detect attack soak results prove
 
 # Static programs, so that one build runs on every Linux. Only fairwayd links C, the archive's DuckDB, where there is a C++
 # compiler; glibc and libstdc++ as archives make it static (Debian's g++ has them; elsewhere glibc-static, libstdc++-static),
@@ -44,7 +44,7 @@ lint:
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
 # The packages that take longest begin first, so that none of them is left running alone at the end.
-LONGEST := ./cmd/endtoend ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./cmd/lab/papers ./tsdb/victoria \
+LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./cmd/lab/papers ./tsdb/victoria \
   ./remap/mount ./tsdb/engine ./console ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests'), and the scores of detectors and simulated sites, which nothing but the clock runs beside.
@@ -69,6 +69,11 @@ quick:
 # what a state directory damaged at random a thousand times costs (docs/security.md). Minutes.
 attack:
 	FAIRWAY_ATTACK=full $(GO) test -count=1 -timeout 60m -v ./cmd/lab/attack
+
+# What takes longer than make test: each fault of real kernel-NFS gateways and their back end, found and nobody else.
+prove:
+	@.ci/deps test
+	FAIRWAY_LONG=1 $(GO) test -count=1 -p 1 -timeout 60m -v -run 'TestFaults' ./cmd/lab/knfs
 
 # How well slow forwarders are found (docs/benchmark.md).
 bench-detect:

@@ -140,6 +140,13 @@ func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
 // LinkBits is the evidence of a finding about the rate of a forwarder's links.
 const LinkBits = "link_rate_bits"
 
+// ClientsWait and PeersWait are the evidence of what a request of a forwarder's clients took in the newest second,
+// seconds, and of the median of the other forwarders' clients.
+const (
+	ClientsWait = "clients_wait_seconds"
+	PeersWait   = "peers_wait_seconds"
+)
+
 // OfLink reports whether a finding is about the rate of links: it holds at any load, before it hurts anybody.
 func (f *Finding) OfLink() bool {
 	_, ok := f.Evidence[LinkBits]

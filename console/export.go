@@ -1,15 +1,13 @@
 package console
 
 import (
-	"encoding/csv"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/anomaly"
+	"fairway/collector/escape"
 	"fairway/console/screen"
 )
 
@@ -42,30 +40,7 @@ func writeCSV(file string, rows [][]string) (err error) {
 			err = e
 		}
 	}()
-	w := csv.NewWriter(f)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, text := range row {
-			cells[i] = plainCell(text)
-		}
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
-}
-
-// plainCell quotes, by ', a text that a spreadsheet would take for a formula, as the browser's export does: users name
-// jobs and applications.
-func plainCell(text string) string {
-	if text == "" || !strings.ContainsRune("=+-@\t\r", rune(text[0])) || text == "-" {
-		return text
-	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return text
-	}
-	return "'" + text
+	return escape.WriteCSV(f, rows)
 }
 
 func (m exportedMsg) words() string {

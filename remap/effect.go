@@ -17,6 +17,14 @@ type Effect struct {
 	AfterFrom  time.Time `json:"after_from"`
 	AfterTo    time.Time `json:"after_to"`
 	Verdict    Verdict   `json:"verdict"`
+	// Why says in a line what kept the effect from being known.
+	Why string `json:"why,omitempty"`
+	// Gain is how many times as fast requests of the class became beside nodes that were not moved.
+	Gain *Gain `json:"gain,omitempty"` // absent: not known
+	// HungSeconds is for how long the nodes' requests had waited without any answer at the move; 0: some were answered.
+	HungSeconds float64 `json:"hung_seconds,omitempty"`
+	// Later are the next runs of the application where they ran after the move, of a job that ended too early.
+	Later *LaterRuns `json:"later,omitempty"`
 	// Latency is the mean time of a request of the class that its nodes waited longest for before the move.
 	Latency *Change `json:"latency,omitempty"` // seconds; absent: too few requests, or nobody reports them
 	Class   string  `json:"class,omitempty"`   // read, write or metadata
@@ -29,6 +37,25 @@ type Effect struct {
 	// Rate is what Job's nodes, or without a job the moved nodes, read and wrote, bytes a second.
 	Rate *Change        `json:"rate,omitempty"`
 	Job  topology.JobID `json:"job,omitempty"`
+}
+
+// Gain is how many times as fast requests became beyond what nodes that were not moved saw meanwhile.
+type Gain struct {
+	Times float64 `json:"times"`
+	// Low and High are the interval in which it is in 95 of 100 cases.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Beside says which nodes were not moved.
+	Beside string `json:"beside"`
+}
+
+// LaterRuns are runs of an application after a move beside the run that was moved.
+type LaterRuns struct {
+	Runs int `json:"runs"`
+	// Faster are those whose requests took less than 1/HelpedFrom of what those of the moved run took before.
+	Faster int `json:"faster"`
+	// Latency is the mean of the moved run before the move, and the median of the later runs' means, seconds.
+	Latency Change `json:"latency"`
 }
 
 // Change is a mean before and after.
@@ -49,31 +76,9 @@ const (
 	EffectUnknown Verdict = "unknown" // too little I/O before or after to compare, or nobody measures it
 )
 
-// helpedFrom is the change of a latency or a rate from which a move counts as having helped, or as having done harm.
-// Means over a minute of one job differ by up to a fifth from minute to minute without any move.
-const helpedFrom = 1.25
-
-// Judge sets the verdict that the figures give. The latency decides where it is known: a rate also follows what the
-// job happens to do.
-func (e *Effect) Judge() {
-	better := 0.0
-	switch {
-	case e.Latency != nil:
-		better = e.Latency.Before / e.Latency.After
-	case e.Rate != nil:
-		better = e.Rate.After / e.Rate.Before
-	}
-	switch {
-	case !(better > 0):
-		e.Verdict = EffectUnknown
-	case better >= helpedFrom:
-		e.Verdict = Helped
-	case better <= 1/helpedFrom:
-		e.Verdict = Worse
-	default:
-		e.Verdict = NoEffect
-	}
-}
+// HelpedFrom is how many times as fast a move must make its nodes to have helped, or as slow to have done harm: less is
+// what means over a minute differ by without any move.
+const HelpedFrom = 1.25
 
 // InVain says that the moves were measured and have not helped: they may as well be taken back.
 func (e *Effect) InVain() bool { return e != nil && (e.Verdict == NoEffect || e.Verdict == Worse) }
@@ -94,10 +99,17 @@ func (e *Effect) Text() string {
 	case Worse:
 		text = "worse than before"
 	default:
-		return "not known whether it helped: too little I/O before or after the move to compare"
+		return "not known whether it helped: " + e.Why + e.Later.text()
 	}
 	sep := ": "
-	if l := e.Latency; l != nil {
+	if e.HungSeconds > 0 {
+		text += fmt.Sprintf("%sits nodes had waited %.0f s without an answer", sep, e.HungSeconds)
+		sep = ", "
+	}
+	if l := e.Latency; l != nil && l.Before <= 0 {
+		text += fmt.Sprintf("%s%s latency now %s ms", sep, e.Class, figure(l.After*1e3))
+		sep = "; "
+	} else if l != nil {
 		whose := "its nodes'"
 		if !e.ByClients {
 			whose = "its forwarders'"
@@ -105,7 +117,10 @@ func (e *Effect) Text() string {
 		text += fmt.Sprintf("%s%s %s latency %s", sep, whose, e.Class, fromTo(*l, milliseconds))
 		sep = "; "
 		by := l.Before / l.After
-		if by >= helpedFrom {
+		if e.Gain != nil {
+			by = e.Gain.Times
+		}
+		if by >= HelpedFrom {
 			text += ", " + anomaly.Times(by) + " as fast"
 		}
 		if e.Expected > 0 {
@@ -120,6 +135,15 @@ func (e *Effect) Text() string {
 		text += sep + who + " " + fromTo(*r, megabytes)
 	}
 	return text
+}
+
+// text says how later runs did; empty for nil.
+func (l *LaterRuns) text() string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %s faster: %s", l.Faster, anomaly.Counted(l.Runs, "later run"),
+		fromTo(l.Latency, milliseconds))
 }
 
 // fromTo writes a change with one unit for both.

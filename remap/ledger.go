@@ -68,7 +68,7 @@ func (l *Ledger) Expected() string {
 		}
 	}
 	if l.Own.Checked > 0 {
-		text += fmt.Sprintf("; such predictions for it were right %d of %s", l.Own.Right,
+		text += fmt.Sprintf("; %d of %s it did as the run before", l.Own.Right,
 			anomaly.Counted(l.Own.Checked, "time"))
 	}
 	return text
@@ -88,10 +88,6 @@ func (l *Ledger) Outcome() string {
 	return text
 }
 
-// harmFrom is the I/O time for each byte, as a multiple of the last run's, from which a plan counts as having done harm
-// to its job: as much as an effect that is measured while a job runs.
-const harmFrom = helpedFrom
-
 // Harm says in words by how much a job that a plan moved was slower than its last run; empty where it was not, or where
 // that is not known.
 func (p *Plan) Harm() string {
@@ -107,7 +103,7 @@ func (p *Plan) Harm() string {
 		return ""
 	}
 	ratio := after.IOSeconds / after.VolumeBytes * before.VolumeBytes / before.IOSeconds
-	if !(ratio >= harmFrom) {
+	if !(ratio >= HelpedFrom) {
 		return ""
 	}
 	return fmt.Sprintf("its I/O took %.2fx of the last run's time for each byte", ratio)

@@ -18,7 +18,7 @@ func TestALedgerInWords(t *testing.T) {
 				PlannedIOSeconds: seconds(52.4), Measured: &IOFigures{VolumeBytes: 98.5e9, IOSeconds: 4,
 					PeakBytesPerSec: 24.6e9}},
 			"I/O time ~0.20x: at least 52 s instead of 4m20s by peak bandwidths, for 197 GB by 480 nodes in 10 s of " +
-				"I/O, as the last run like it did (8 known); such predictions for it were right 6 of 7 times",
+				"I/O, as the last run like it did (8 known); 6 of 7 times it did as the run before",
 			"I/O time 4 s for 98.5 GB, 24.6 GB/s at its peak: 0.80x of the last run's per byte",
 		},
 		{&Ledger{Predicted: last, Runs: 1, DefaultIOSeconds: seconds(31), PlannedIOSeconds: seconds(31)},

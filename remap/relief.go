@@ -43,7 +43,7 @@ func slownessOf(findings []anomaly.Finding, id topology.ForwarderID) (out []Slow
 			out = append(out, Slowness{Finding: f.ID, Class: f.Class, Ratio: took / peers, Seconds: took, Peers: peers})
 		}
 	}
-	out = slices.DeleteFunc(out, func(s Slowness) bool { return !(s.Ratio >= helpedFrom) })
+	out = slices.DeleteFunc(out, func(s Slowness) bool { return !(s.Ratio >= HelpedFrom) })
 	slices.SortStableFunc(out, func(a, b Slowness) int { return cmp.Compare(b.Ratio, a.Ratio) })
 	return out
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/anomaly/rootcause"
-	"fairway/collector/topology"
+	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -26,7 +26,7 @@ type archives struct {
 // Archive answers questions about the site's I/O logs.
 type Archive interface {
 	Ask(ctx context.Context, q iolog.Question, limit int) (iolog.Result, error)
-	JobLogs(ctx context.Context, job topology.JobID) ([]iolog.Log, error)
+	JobLogs(ctx context.Context, run history.Run) ([]iolog.Log, error)
 	Around(ctx context.Context, j *iolog.Job) (iolog.Around, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fairway/anomaly"
 	"fairway/remap"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/evacuate"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 	"fairway/webui/live"
@@ -181,6 +182,10 @@ var docs = map[string]doc{
 		summary: "who used the forwarders, what was slow, what was moved; the last seven days without a range",
 		out:     report.Report{}, params: append([]param{{"format", "html or markdown; JSON without it"}},
 			rangeParams...)},
+	"GET /api/v1/rules": {summary: "the site's rules about running jobs behind ill forwarders, and what they decided",
+		out: evacuate.View{}},
+	"GET /api/v1/rules/test": {summary: "what those rules would have done; the last seven days without a range",
+		out: evacuate.Tested{}, params: rangeParams},
 	"GET /api/v1/standing": {summary: "standing approvals in force, oldest first", out: []remap.Standing{}},
 	"POST /api/v1/standing": {summary: "approve beforehand what policies propose for an application",
 		in: api.Allow{}, out: remap.Standing{}},

@@ -74,7 +74,8 @@ func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *histo
 	if h.archive != nil {
 		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 		defer cancel()
-		all, err := h.archive.JobLogs(ctx, id)
+		run.Job = id
+		all, err := h.archive.JobLogs(ctx, *run)
 		if err != nil {
 			return nil, 0, err
 		}

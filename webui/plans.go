@@ -44,10 +44,13 @@ func (h *plans) write(w http.ResponseWriter, r *http.Request, by access.Caller, 
 	if err != nil {
 		return fromDesk(err)
 	}
-	return h.show(w, &v)
+	return h.show(w, r, &v)
 }
 
-func (h *plans) show(w http.ResponseWriter, v *remap.Preview) error {
+// mostTracked bounds the plans of the track record: the newest.
+const mostTracked = 200
+
+func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) error {
 	if v.Plan.Effect == nil && h.effect != nil {
 		v.Plan.Effect = h.effect(v.Plan.ID)
 	}
@@ -55,6 +58,12 @@ func (h *plans) show(w http.ResponseWriter, v *remap.Preview) error {
 		Checks: v.Checks,
 		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
+	if v.Plan.State == remap.Proposed {
+		// Without a record of moves before it the plan is shown as well.
+		if plans, err := h.desk.Plans(r.Context(), mostTracked); err == nil {
+			p.Track = remap.TrackOf(plans).Text()
+		}
+	}
 	return api.WriteJSON(w, p)
 }
 
@@ -83,7 +92,7 @@ func (h *plans) approve(w http.ResponseWriter, r *http.Request, by access.Caller
 	if err != nil {
 		return fromDesk(err)
 	}
-	return h.show(w, &v)
+	return h.show(w, r, &v)
 }
 
 // decision is one of the desk's methods that answer a plan which is not approved by it.

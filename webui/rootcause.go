@@ -28,7 +28,8 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.C
 	if err != nil && mine != nil {
 		return err // whose it was is not known
 	}
-	logs, logsErr := h.archive.JobLogs(ctx, id)
+	run.Job = id
+	logs, logsErr := h.archive.JobLogs(ctx, run)
 	if logsErr != nil {
 		return logsErr
 	}
@@ -42,6 +43,13 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.C
 		run.Forwarders = h.jobs.observedForwarders(run.NodeList)
 	}
 	v := api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
+	if len(logs) > 1 {
+		whole, err := h.together(ctx, logs, &run, mine)
+		if err != nil {
+			return err
+		}
+		v.Logs = append(v.Logs, whole)
+	}
 	for i := range logs {
 		cause, err := h.explain(ctx, &logs[i], &run, mine)
 		if err != nil {
@@ -50,6 +58,50 @@ func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.C
 		v.Logs = append(v.Logs, cause)
 	}
 	return api.WriteJSON(w, v)
+}
+
+// together explains a job of several programs as one.
+func (h *archives) together(ctx context.Context, logs []iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
+	var read, write []rootcause.Program
+	c := api.LogCause{App: fmt.Sprintf("all %d programs", len(logs)), Start: logs[0].Jobs[0].Start}
+	for i := range logs {
+		j := &logs[i].Jobs[0]
+		r, w := rootcause.ByDirection(j, logs[i].JobFiles, pathsOf(&logs[i]))
+		end := j.Start.Add(max(0, j.End.Sub(j.Start)))
+		read, write = append(read, rootcause.Program{Job: r, Start: j.Start, End: end}),
+			append(write, rootcause.Program{Job: w, Start: j.Start, End: end})
+		if end.After(c.End) {
+			c.End = end
+		}
+	}
+	records, err := h.troubles(ctx, run, c.Start, c.End)
+	if err != nil {
+		return c, err
+	}
+	answer := func(programs []rootcause.Program) *rootcause.Answer {
+		job := rootcause.Together(programs)
+		c.Procs = max(c.Procs, int64(job.Procs))
+		if len(job.Files) == 0 {
+			return nil
+		}
+		job.Records, job.Mounts = records, h.mounts
+		mine.withoutOthers(&job)
+		a := rootcause.Explain(job, rootcause.Defaults())
+		a.Keep(maxCritical)
+		return &a
+	}
+	c.Read, c.Write = answer(read), answer(write)
+	c.Main = rootcause.Main(c.Read, c.Write)
+	return c, nil
+}
+
+// pathsOf are the paths of a log's files.
+func pathsOf(l *iolog.Log) map[int64]string {
+	names := map[int64]string{}
+	for _, f := range l.Files {
+		names[f.ID] = f.Path
+	}
+	return names
 }
 
 func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
@@ -62,12 +114,8 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 	if err != nil {
 		return api.LogCause{}, err
 	}
-	names := map[int64]string{}
-	for _, f := range l.Files {
-		names[f.ID] = f.Path
-	}
 	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
-	read, write := rootcause.ByDirection(j, l.JobFiles, names)
+	read, write := rootcause.ByDirection(j, l.JobFiles, pathsOf(l))
 	answer := func(job *rootcause.Job) *rootcause.Answer {
 		job.Records, job.Mounts = records, h.mounts
 		job.FromAround(l, around)

@@ -124,6 +124,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{post, "/api/v1/plans/{id}/rollback", operator, every, h.plans.decide((*desk.Desk).RollBack), led},
 		{post, "/api/v1/plans/{id}/stop", operator, every, h.plans.decide((*desk.Desk).Stop), led},
 		{post, "/api/v1/plans/{id}/complete", operator, every, h.plans.decide((*desk.Desk).Complete), led},
+		{get, "/api/v1/rules", viewer, every, h.standing.rules.list, 0},
+		{get, "/api/v1/rules/test", viewer, every, h.standing.rules.test, seconds},
 		{get, "/api/v1/standing", viewer, every, h.standing.list, 0},
 		{post, "/api/v1/standing", operator, every, h.standing.allow, led},
 		{del, "/api/v1/standing/{id}", operator, every, h.standing.revoke, led},

@@ -1,7 +1,6 @@
 package webui
 
 import (
-	"encoding/csv"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/escape"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/webui/access"
@@ -107,19 +107,19 @@ func withGaps(points []tsdb.Point, step int64) []api.GapPoint {
 func writeSeriesCSV(w http.ResponseWriter, a api.SeriesAnswer) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.Metric+".csv"))
-	out := csv.NewWriter(w)
-	out.Write([]string{"time", "node", a.Metric}) // errors stay until Flush
+	out := [][]string{{"time", "node", a.Metric}}
 	for _, one := range a.Series {
 		for _, p := range one.Points {
 			value := ""
 			if p.Value != nil {
 				value = strconv.FormatFloat(*p.Value, 'g', -1, 64)
 			}
-			out.Write([]string{time.UnixMilli(p.TimeMillis).UTC().Format(time.RFC3339), string(one.Node), value})
+			at := time.UnixMilli(p.TimeMillis).UTC().Format(time.RFC3339)
+			out = append(out, []string{at, string(one.Node), value})
 		}
 	}
-	out.Flush()
-	return nil // the reader is gone when Flush failed
+	_ = escape.WriteCSV(w, out) // the reader is gone when it failed
+	return nil
 }
 
 func (h *series) occupancy(w http.ResponseWriter, r *http.Request, _ access.Caller) error {

@@ -18,6 +18,7 @@ import (
 	"fairway/remap/alert"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
+	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
@@ -37,6 +38,8 @@ type Config struct {
 	// Review lets persons judge findings by these Findings rules.
 	Review   *desk.Review
 	Findings anomaly.Settings
+	// Rules looks after running jobs.
+	Rules *evacuate.Policy
 	// Gathering is what queues share now; false where they get no global shares.
 	Gathering func() (tables.Gathering, bool)
 	// PromQL answers Prometheus's HTTP API, from its path /api/v1 on.
@@ -125,7 +128,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Picture == nil || cfg.Store == nil || cfg.Desk == nil || cfg.Ingest == nil || cfg.Jobs == nil ||
-		cfg.Review == nil || cfg.Gathering == nil || cfg.PromQL == nil {
+		cfg.Review == nil || cfg.Rules == nil || cfg.Gathering == nil || cfg.PromQL == nil {
 		return nil, errors.New("webui: BUG: a part of the server is missing")
 	}
 	files, err := loadStatic()
@@ -175,7 +178,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
 			gathering: cfg.Gathering},
 		plans:    plans{cfg.Desk, cfg.Effect},
-		standing: standing{cfg.Desk},
+		standing: standing{cfg.Desk, rules{cfg.Rules, cfg.Desk.History}},
 		audits: audits{records: cfg.Desk.History, report: reports{picture: cfg.Picture, store: cfg.Store,
 			desk: cfg.Desk,
 			runs: cfg.Runs, version: cfg.Version}},

@@ -11,7 +11,7 @@ import (
 	"fairway/webui/api"
 )
 
-// standing answers the approvals that persons gave beforehand.
+// standing answers the approvals that persons and the site's rules gave beforehand.
 type standing struct {
 	desk interface {
 		Standing(ctx context.Context) ([]remap.Standing, error)
@@ -19,6 +19,7 @@ type standing struct {
 			a remap.Answer) (remap.Standing, error)
 		Revoke(ctx context.Context, by remap.Person, id string, a remap.Answer) error
 	}
+	rules rules
 }
 
 // list answers the standing approvals in force.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/tsdb/history/iolog"
 	"fairway/tsdb/history/logread"
@@ -105,14 +106,14 @@ func TestPatterns(t *testing.T) {
 			func(r *iolog.JobFile) { unaligned(r); r.BytesWritten = 32 << 20 * r.Writes; r.SmallWrites = 0 }),
 			"shared-file", "", []string{"unaligned", "small"}},
 		"random": {change(func(r *iolog.JobFile) { r.SeqWrites, r.ConsecWrites = 2000, 0 }), "random", "50 % of the " +
-			"requests began below", nil},
+			"requests began at or below", nil},
 		"4 KiB in order": {change(func(r *iolog.JobFile) { r.BytesWritten, r.SmallWrites = 4096*r.Writes, r.Writes }),
 			"small",
 			"at 4.1 kB a call a process moved 8.19 kB/s", nil},
 		"few of them": {change(func(r *iolog.JobFile) {
 			r.Writes, r.PosixWrites, r.SmallWrites, r.BytesWritten, r.ConsecWrites = 40, 40, 40, 40*4096, 36
 		}), "shared-file", "", []string{"small"}},
-		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "redundant", "was written 4 " +
+		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "rewritten", "was written 4 " +
 			"times", nil},
 		"one of 64": {change(func(r *iolog.JobFile) { one := int64(2); r.Procs, r.Movers = 64, &one }), "imbalance",
 			"2 processes of the 64 that opened", nil},
@@ -200,4 +201,39 @@ func TestLogsOfOthers(t *testing.T) {
 		}
 	}
 	t.Logf("%d logs", len(logs))
+}
+
+// TestProgramsOfAJob: 24 that load at the same time took as long as the slowest of them, and two in turn their sum.
+func TestProgramsOfAJob(t *testing.T) {
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	program := func(from, to, seconds float64, procs int64) Program {
+		j := iolog.Job{Procs: procs, RunSeconds: to - from}
+		at := func(s float64) time.Time { return start.Add(time.Duration(s * 1e9)) }
+		return Program{FromLog(&j, []iolog.JobFile{used(1, procs, 0, to-from, seconds*float64(procs), seconds)},
+			map[int64]string{1: "/s/1"}, Both), at(from), at(to)}
+	}
+	var loaders []Program
+	for i := range 24 {
+		loaders = append(loaders, program(0, 38, 1+float64(i)/4, 1))
+	}
+	for name, c := range map[string]struct {
+		programs      []Program
+		ioTime, procs float64
+	}{
+		"24 loaders": {loaders, 6.75, 24},
+		"in turn":    {[]Program{program(100, 200, 7, 4), program(0, 90, 5, 8)}, 12, 8},
+		"both":       {[]Program{program(0, 90, 5, 8), program(0, 90, 3, 8), program(100, 200, 7, 4)}, 12, 16},
+		"none":       {nil, 0, 0},
+	} {
+		j := Together(c.programs)
+		a := Explain(j, Defaults())
+		if math.Abs(a.IOTime-c.ioTime) > 1e-9 || float64(j.Procs) != c.procs {
+			t.Errorf("%s: %v s of %v processes, want %v of %v", name, a.IOTime, j.Procs, c.ioTime, c.procs)
+		}
+		for _, r := range a.Reasons {
+			if r.Rule == "one-process" && name == "24 loaders" {
+				t.Error(r.Text)
+			}
+		}
+	}
 }

@@ -170,17 +170,27 @@ func distinctTargets(files []File) Known {
 	return Known(len(seen))
 }
 
-// filesInIO returns the mean number of files that are in I/O while a critical one is.
+// filesInIO returns the mean number of files that are in I/O while a critical one is. Where only the time of calls is
+// known, and not when they were, those of other processes count as made at the same time: programs work in phases.
 func filesInIO(files []File) func(c Critical) float64 {
-	starts, ends := make([]change, len(files)), make([]change, len(files))
+	starts, ends := make([]change, 0, len(files)), make([]change, 0, len(files))
+	add := func(f *File) {
+		d := f.density()
+		starts, ends = append(starts, change{f.Start, d}), append(ends, change{f.End, d})
+	}
+	rank := slowestRank(files)
 	for i := range files {
-		d := files[i].density()
-		starts[i], ends[i] = change{files[i].Start, d}, change{files[i].End, d}
+		if c := files[i].Calls; c == nil || c.Rank != rank && c.Rank != AllRanks {
+			add(&files[i])
+		}
 	}
 	begun, ended := sumsUpTo(starts), sumsUpTo(ends)
 	return func(c Critical) float64 {
-		all := (begun(c.End) - ended(c.End) - begun(c.Start) + ended(c.Start)) / (c.End - c.Start)
-		return all + 1 - files[c.File].density()
+		seconds := begun(c.End) - ended(c.End) - begun(c.Start) + ended(c.Start)
+		if files[c.File].Calls == nil {
+			return seconds / (c.End - c.Start)
+		}
+		return 1 + seconds/c.Exclusive
 	}
 }
 

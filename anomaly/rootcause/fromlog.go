@@ -94,8 +94,9 @@ func (f *File) setTime(r *iolog.JobFile, all, slowest float64, trace []float64, 
 	case r.TimedBy == "" && c.AllSeconds == 0:
 		f.Calls = nil
 		return
+	case r.TimedBy == "" && c.Rank != AllRanks:
+		c.Rank = unknownRank(r.File)
 	case r.TimedBy == "":
-		c.Rank = AllRanks
 	case len(trace) > 0 && traced > 0:
 		c.Trace, c.Seconds = trace, min(traced, c.AllSeconds)
 	case Known(slowest).OK():
@@ -105,6 +106,14 @@ func (f *File) setTime(r *iolog.JobFile, all, slowest float64, trace []float64, 
 		f.End = f.Start + c.Seconds
 	}
 	c.Seconds = min(c.Seconds, max(0, f.End-f.Start))
+}
+
+// unknownRank stands for the process of a file that one had to itself: another one than of each other file.
+func unknownRank(file int64) int64 {
+	if file < AllRanks {
+		return file
+	}
+	return AllRanks - 1 - max(0, file)
 }
 
 // oneWay are the counts of one direction.

@@ -7,7 +7,8 @@ import (
 
 // ownRules are the causes that lie in the job itself, in the order in which they explain its time: metadata beside
 // which hardly any bytes moved, requests that no target serves well, a file that all wait for, and what is left idle.
-var ownRules = []string{"open-close", "metadata", "small", "unaligned", "random", "redundant", "shared-file",
+var ownRules = []string{"open-close", "metadata", "small", "unaligned", "random", "redundant", "rewritten",
+	"shared-file",
 	"independent", "collective", "nonconsec", "procs-per-ost", "one-process", "imbalance", "one-file", "serial"}
 
 // Main is the first of the causes of some answers; nil without a cause. What acted on the job from outside goes

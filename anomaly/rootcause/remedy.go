@@ -52,6 +52,10 @@ func remedyOf(rule string) string {
 		return "MPI-IO with collective calls, or a file a process"
 	case "redundant":
 		return "read once and keep it, or send it to the others"
+	case "rewritten":
+		return "no fill values (HDF5: H5Pset_fill_time with H5D_FILL_TIME_NEVER; NetCDF: NC_NOFILL), and keep in " +
+			"memory what " +
+			"changes again"
 	case "metadata":
 		return "fewer, larger files that stay open, and no stat before each open"
 	case "open-close":
@@ -93,7 +97,11 @@ func advise(j *Job, a *Answer, clauses []Clause) {
 		if c.Remedy = remedyOf(c.Rule); usesMPIIO {
 			c.Remedy = cmp.Or(mpiioRemedyOf(c.Rule), c.Remedy)
 		}
-		if c.GainSeconds == 0 && c.Value <= 1 && c.Rule != "open-close" {
+		switch {
+		case c.GainSeconds > 0 || c.Value > 1 || c.Rule == "open-close":
+		case c.Rule == "collective":
+			c.GainSeconds = a.IOTime * (1 - float64(c.Value))
+		default:
 			c.GainSeconds = a.IOTime * float64(c.Value)
 		}
 	}

@@ -50,7 +50,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 	}{
 		{"unaligned", p.Unaligned, func(f *File) Known { return misaligned(f, p) }, nil, unaligned},
 		{"random", p.Random, func(f *File) Known { return ofMany(f, p, f.Calls.Random) }, nil, func(f finding) string {
-			return fmt.Sprintf("%s of the requests began below the process' one before (random), the most on %s (%d "+
+			return fmt.Sprintf("%s of the requests began at or below the process' one before (random), the most on "+
+				"%s (%d "+
 				"requests, %s each on average).", percent(float64(f.mean)), f.worst.Name, f.worst.Calls.Requests,
 				anomaly.Size(requestSize(f.worst)))
 		}},
@@ -64,8 +65,14 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 				"ones would "+
 				"merge and align them.", percent(float64(f.mean)), processes(float64(f.worst.Procs)), f.worst.Name)
 		}},
-		{"redundant", p.Redundant, func(f *File) Known { return ofMany(f, p, f.Calls.Again) },
-			func(f finding) float64 { return 1 - 1/float64(f.worst.Calls.Again) }, redundant},
+		{"redundant", p.Redundant, func(f *File) Known { return again(f, p, false) }, saved, func(f finding) string {
+			return fmt.Sprintf("Each byte of %s was read %s times (%s read).", f.worst.Name,
+				short(float64(f.worst.Calls.Again)), anomaly.Size(f.worst.Bytes))
+		}},
+		{"rewritten", p.Redundant, func(f *File) Known { return again(f, p, true) }, saved, func(f finding) string {
+			return fmt.Sprintf("Each byte of %s was written %s times (%s written).", f.worst.Name,
+				short(float64(f.worst.Calls.Again)), anomaly.Size(f.worst.Bytes))
+		}},
 		{"imbalance", 0, func(f *File) Known { return fewOf(f, lim) }, nil, func(f finding) string {
 			return fmt.Sprintf("For %s of the I/O time few did the work: %s of the %d that opened %s moved its bytes.",
 				percent(f.seconds/a.IOTime), processes(float64(f.worst.Procs)), f.worst.Calls.Opened, f.worst.Name)
@@ -102,18 +109,30 @@ func unaligned(f finding) string {
 	return fmt.Sprintf("%s of the requests did not begin at a multiple of %s, the unit of the file system, and so "+
 		"share its "+
 		"blocks and locks with others; the most on %s: %d requests of %s on average.", percent(float64(f.mean)),
-		anomaly.Size(float64(c.Alignment)), f.worst.Name, c.Requests, anomaly.Size(requestSize(f.worst)))
+		unit(c.Alignment), f.worst.Name, c.Requests, anomaly.Size(requestSize(f.worst)))
 }
 
-func redundant(f finding) string {
-	what := "read"
-	if f.worst.Written {
-		what = "written"
+// unit is a size that is a power of two, as a rule.
+func unit(bytes int64) string {
+	switch {
+	case bytes >= 1<<20 && bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<10 && bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
 	}
-	return fmt.Sprintf("Each byte of %s was %s %s times (%s %s).", f.worst.Name, what,
-		short(float64(f.worst.Calls.Again)),
-		anomaly.Size(f.worst.Bytes), what)
+	return fmt.Sprintf("%d bytes", bytes)
 }
+
+// again is how often each byte of a file was moved, where its requests are many and of that direction.
+func again(f *File, p PatternLimits, written bool) Known {
+	if f.Written != written {
+		return Unknown()
+	}
+	return ofMany(f, p, f.Calls.Again)
+}
+
+// saved is the part of the time that goes to bytes moved before.
+func saved(f finding) float64 { return 1 - 1/float64(f.worst.Calls.Again) }
 
 // ofMany is a figure of a file with so many requests that they are a pattern.
 func ofMany(f *File, p PatternLimits, v Known) Known {

@@ -328,8 +328,8 @@ func short(v float64) string {
 
 // processes is a mean number of them.
 func processes(v float64) string {
-	if v == 1 {
-		return "1 process"
+	if text := short(v); text != "1" {
+		return text + " processes"
 	}
-	return short(v) + " processes"
+	return "1 process"
 }

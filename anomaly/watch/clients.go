@@ -2,6 +2,7 @@ package watch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -294,4 +295,39 @@ func (d *Detectors) addImpact(now time.Time, v *anomaly.Verdict) {
 	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
 		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
 	})
+}
+
+// noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
+// the other forwarders'. Where no job is known it is the one thing that shows who suffers.
+func noteWaits(of map[topology.ForwarderID]*clientSums, verdicts []anomaly.Verdict) {
+	took := map[topology.NodeID]float64{}
+	for f, sums := range of {
+		ops, seconds := sums.ops[0]+sums.ops[1]+sums.ops[2], sums.took[0]+sums.took[1]+sums.took[2]
+		if ops > 0 {
+			took[f.Node()] = seconds / ops
+		} else if sums.waits.stuck > 0 {
+			took[f.Node()] = sums.waits.oldest // at least so long
+		}
+	}
+	for i := range verdicts {
+		v := &verdicts[i]
+		own, known := took[v.Node]
+		if !known || v.Level < anomaly.Doubt || !v.Kind.Accuses() {
+			continue
+		}
+		var others []float64
+		for n, t := range took {
+			if n != v.Node {
+				others = append(others, t)
+			}
+		}
+		v.Evidence = maps.Clone(v.Evidence)
+		if v.Evidence == nil {
+			v.Evidence = map[string]float64{}
+		}
+		v.Evidence[anomaly.ClientsWait] = own
+		if len(others) > 0 {
+			v.Evidence[anomaly.PeersWait] = anomaly.Median(others)
+		}
+	}
 }

@@ -32,7 +32,7 @@ func TestSettingsOfInitStart(t *testing.T) {
 	}
 	nids := "rtr1=10.0.255.1@tcp,rtr2=10.0.255.2@tcp,rtr3=10.0.255.3@tcp,rtr4=10.0.255.4@tcp"
 	for _, c := range []firstHour{
-		{layer: "lnet", forwarders: nids, flags: []string{"--storage", "oss[1-2],mds1"}},
+		{layer: "lnet", forwarders: nids, flags: []string{"--net", "o2ib", "--storage", "oss[1-2],mds1"}},
 		{layer: "nfs", forwarders: "gw1=10.2.0.1,gw2=10.2.0.2,gw3=10.2.0.3,gw4=10.2.0.4"},
 		{layer: "dvs", forwarders: "gw1=c0-0c0s0n1,gw2=c0-0c0s0n2,gw3=c0-0c0s0n3,gw4=c0-0c0s0n4"},
 		{layer: "lwfs", forwarders: "gw[1-4]", add: map[string]func(node, root, settings string) string{

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"kernel.org/pub/linux/libs/security/libcap/cap"
+
+	"fairway/collector/source/routes"
 )
 
 // need is a capability (capabilities(7)) that a setting cannot do without. Root's files need none: they are root's to
@@ -26,6 +28,9 @@ func (c *Config) needs() []need {
 	}
 	if s := c.Source.LWFS; s.Enabled && othersAlone(s.Trace) {
 		out = append(out, need{cap.DAC_READ_SEARCH, "source.lwfs.trace"})
+	}
+	if c.Source.LNet.Enabled || c.Routes.By == routes.LNet {
+		out = append(out, need{cap.NET_ADMIN, "source.lnet"}) // lnetctl's counts of each peer
 	}
 	if c.TBF.RPCsPerSecond > 0 {
 		out = append(out, need{cap.SYS_ADMIN, "tbf.rpcs_per_second"}) // lctl

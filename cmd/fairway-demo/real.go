@@ -216,7 +216,8 @@ func queuedForwarders(c *testbed.Config) []topology.ForwarderID {
 // demoHooks report each job's start and end to the demo's daemon, whose socket is in the testbed's directory.
 func demoHooks(fairway string) map[string][]string {
 	report := func(verb string) []string {
-		return []string{"sh", "-c", `exec "$0" hook "$1" --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway,
+		return []string{"sh", "-c",
+			`exec "$0" hook "$1" --system slurm --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway,
 			verb}
 	}
 	return map[string][]string{"PrologSlurmctld": report("dispatch"), "EpilogSlurmctld": report("end")}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -231,6 +232,12 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		return err
 	}
 	for _, r := range results {
+		if len(r.FirstFailed) > 0 {
+			fmt.Fprintf(w, "\nunder %s no more forwarders because of, the first test that failed: %s\n", r.Policy,
+				failedWords(r))
+		}
+	}
+	for _, r := range results {
 		if r.Against == nil || len(r.Against.Worst) == 0 {
 			continue
 		}
@@ -241,6 +248,16 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		}
 	}
 	return nil
+}
+
+// failedWords lists the tests of DFRA in their order, with the jobs that failed each first.
+func failedWords(r *backtest.Result) string {
+	var words []string
+	for _, test := range []string{"history", "volume", "io-nodes", "metadata"} {
+		n := r.FirstFailed[test]
+		words = append(words, fmt.Sprintf("%s %d (%s)", test, n, percent(float64(n)/float64(max(1, r.Jobs)))))
+	}
+	return strings.Join(words, ", ")
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,9 +34,10 @@ func newHook(o *options) *cobra.Command {
 	var g given
 	c := &cobra.Command{
 		Use: "hook", Short: "Report a job's start and end, from a batch system's prologue and epilogue",
-		Long: "Both hooks read the job from the environment that Slurm, PBS, LSF or Flux gives them (docs/slurm.md), " +
-			"or\n" +
-			"from their flags. They end within --within and always exit with 0: the batch system would requeue the " +
+		Long: "Both hooks read the job from the environment that the batch system of --system gives them " +
+			"(docs/slurm.md), or\n" +
+			"from their flags; nothing else of the environment counts, for a job's user may have written it.\n" +
+			"They end within --within and always exit with 0: the batch system would requeue the " +
 			"job\n" +
 			"otherwise. Whatever happens to fairwayd, the job starts, on its default mapping.",
 		Args: cobra.NoArgs,
@@ -45,16 +47,22 @@ func newHook(o *options) *cobra.Command {
 	}
 	f := c.PersistentFlags()
 	f.DurationVar(&within, "within", hookWithin, "longest that the job waits")
+	f.StringVar(&g.system, "system", "", "whose environment it is: slurm, pbs, lsf or flux; none is read without it")
 	f.StringVar(&g.job, "job", "", "the job's ID; the environment's without it")
-	verb := func(name, short string, report func(context.Context, *client.Client, *given,
-		io.Writer) error) *cobra.Command {
+	f.StringVar(&g.caFile, "ca-file", "", "certificates (PEM) to trust over HTTPS; the host's without it")
+	verb := func(name, short string, report hookVerb) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error {
+				env, err := o.withoutEnvironment(c, &g)
+				if err != nil {
+					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
+					return nil
+				}
 				hang := time.AfterFunc(within+hookGrace, func() { os.Exit(program.Done) })
 				defer hang.Stop()
 				ctx, cancel := context.WithTimeout(c.Context(), within)
 				defer cancel()
-				if err := o.report(ctx, report, &g, c.OutOrStdout()); err != nil {
+				if err := o.report(ctx, env, report, &g, c.OutOrStdout()); err != nil {
 					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
 				}
 				return nil
@@ -89,19 +97,45 @@ func isHook(root *cobra.Command, args []string) bool {
 	return false
 }
 
-func (o *options) report(ctx context.Context, report func(context.Context, *client.Client, *given, io.Writer) error,
-	g *given, out io.Writer) error {
+// environment is what a batch system's variables say.
+type environment = func(name string) string
+
+// hookVerb is what a hook does with a job.
+type hookVerb func(context.Context, *client.Client, environment, *given, io.Writer) error
+
+// withoutEnvironment takes the environment away, but for what the batch system's variables say, with the words on the
+// daemon, its token and whose certificates to trust.
+func (o *options) withoutEnvironment(c *cobra.Command, g *given) (environment, error) {
+	kept := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		kept[name] = value
+	}
+	os.Clearenv()
+	for flag, to := range map[string]*string{"addr": &o.addr, "token-file": &o.tokenFile, "site": &o.site} {
+		if !c.Flags().Changed(flag) {
+			*to = map[string]string{"addr": defaultAddr}[flag]
+		}
+	}
+	err := os.Setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin") // for getent
+	if g.caFile != "" {
+		err = errors.Join(err, os.Setenv("SSL_CERT_FILE", g.caFile))
+	}
+	return func(name string) string { return kept[name] }, err
+}
+
+func (o *options) report(ctx context.Context, env environment, report hookVerb, g *given, out io.Writer) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	return report(ctx, cl, g, out)
+	return report(ctx, cl, env, g, out)
 }
 
 // dispatch has a job decided and waits while its nodes are being moved.
-func (o *options) dispatch(ctx context.Context, cl *client.Client, g *given, out io.Writer) error {
-	r, err := jobOfHook(os.Getenv, g)
+func (o *options) dispatch(ctx context.Context, cl *client.Client, env environment, g *given, out io.Writer) error {
+	r, err := jobOfHook(env, g)
 	if err != nil {
 		return err
 	}
@@ -148,12 +182,12 @@ func decided(a *dispatch.Answer) string {
 }
 
 // end has a job's mapping taken back.
-func (o *options) end(ctx context.Context, cl *client.Client, g *given, out io.Writer) error {
-	r, _ := knownJob(os.Getenv, g)
-	id := r.Job
-	if id == "" {
-		return errNoJob
+func (o *options) end(ctx context.Context, cl *client.Client, env environment, g *given, out io.Writer) error {
+	r, _, err := knownJob(env, g)
+	if err != nil {
+		return err
 	}
+	id := r.Job
 	e, err := cl.EndJob(ctx, id)
 	if err = errors.Join(err, g.removeEnv(id)); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,11 @@ func hook(t *testing.T, env []string, args ...string) (out string, took time.Dur
 	path, err := buildOnce()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for system, id := range map[string]string{"slurm": "SLURM_JOB_ID=", "pbs": "PBS_JOBID="} {
+		if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, id) }) && len(args) > 0 {
+			args = append(args[:len(args):len(args)], "--system", system)
+		}
 	}
 	cmd := exec.Command(path, append([]string{"hook"}, args...)...)
 	cmd.Env = env
@@ -87,7 +93,7 @@ func TestHookFailsOpen(t *testing.T) {
 		{"a plan that never comes to an end", slurmEnv,
 			[]string{"dispatch", "--addr", slurmDaemon(t, answer(dispatch.Answer{Plan: "P-1", State: "applying"}))},
 			"P-1 is still applying"},
-		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "none of SLURM_JOB_ID, PBS_JOBID"},
+		{"no Slurm", nil, []string{"dispatch", "--addr", "unix:" + stop}, "give --system slurm"},
 		{"a bad host list", append(slurmEnv[:1:1], "SLURM_JOB_NODELIST=cn[1-"),
 			[]string{"dispatch", "--addr", "unix:" + stop}, "SLURM_JOB_NODELIST: bad host list"},
 		{"a bad flag", slurmEnv, []string{"dispatch", "--adr", "x"}, "unknown flag"},

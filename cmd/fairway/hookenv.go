@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -23,19 +25,20 @@ func newHookEnv(g *given) *cobra.Command {
 			"of which there is nothing, and always exits with 0.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, _ := knownJob(os.Getenv, g)
-			text, err := os.ReadFile(g.envFile(r.Job))
-			if err != nil {
-				if g.envDir == "" || r.Job == "" || !errors.Is(err, fs.ErrNotExist) {
-					fmt.Fprintf(c.ErrOrStderr(), "fairway hook env: %v (the job goes on without it)\n", err)
-				}
+			r, _, err := knownJob(os.Getenv, g)
+			var lines []string
+			if err == nil {
+				lines, err = g.readEnv(r.Job)
+			}
+			if err != nil && (g.envDir == "" || !errors.Is(err, fs.ErrNotExist)) {
+				fmt.Fprintf(c.ErrOrStderr(), "fairway hook env: %v (the job goes on without it)\n", err)
 				return nil
 			}
-			for line := range strings.Lines(string(text)) {
+			for _, line := range lines {
 				if name, _, _ := strings.Cut(line, "="); name == hintsEnv && os.Getenv(name) != "" {
 					continue // the user's own count
 				}
-				fmt.Fprintf(c.OutOrStdout(), "export %s\n", strings.TrimSpace(line))
+				fmt.Fprintf(c.OutOrStdout(), "export %s\n", line)
 			}
 			return nil
 		},
@@ -62,6 +65,9 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	if g.envDir == "" {
 		return nil
 	}
+	if _, err := ownerOf(g.envDir); err != nil {
+		return fmt.Errorf("job %s: --env-dir: %w", a.Job, err)
+	}
 	text := ""
 	if a.Window != nil {
 		text = window.Env + "=" + a.Window.Text + "\n"
@@ -71,7 +77,7 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(file, []byte(a.Hints.File()), 0o644); err != nil {
+		if err := replaceFile(file, a.Hints.File()); err != nil {
 			return fmt.Errorf("job %s: its ROMIO hints: %w", a.Job, err)
 		}
 		text += hintsEnv + "=" + file + "\n"
@@ -79,12 +85,74 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	if text == "" {
 		return nil
 	}
-	file := g.envFile(a.Job)
-	// A node reads all of it or nothing.
-	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
+	if err := replaceFile(g.envFile(a.Job), text); err != nil {
 		return fmt.Errorf("job %s: its environment: %w", a.Job, err)
 	}
-	return os.Rename(file+".new", file)
+	return nil
+}
+
+// replaceFile writes a file of which a node reads all or nothing. It follows no link that somebody left there.
+func replaceFile(path, text string) error {
+	part := path + ".new"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, path)
+}
+
+// maxEnv bounds a file of a job's environment.
+const maxEnv = 64 << 10
+
+// readEnv reads what a job's environment is to have: of a file that whoever has the folder wrote, the names that hooks
+// write.
+func (g *given) readEnv(id topology.JobID) (lines []string, err error) {
+	owner, err := ownerOf(g.envDir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(g.envFile(id), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 || st.Uid != 0 && st.Uid != owner {
+		return nil, fmt.Errorf("%s: mode %s, uid %d: want a file that nobody but root or uid %d can write", f.Name(),
+			info.Mode(), st.Uid, owner)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxEnv))
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if name, _, _ := strings.Cut(line, "="); (name == window.Env || name == hintsEnv) && topology.CleanName(line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
+}
+
+// ownerOf is who owns a folder that nobody else can write to.
+func ownerOf(dir string) (uid uint32, err error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return 0, fmt.Errorf("%s: mode %s: want a folder that its owner alone can write to", dir, info.Mode())
+	}
+	return st.Uid, nil
 }
 
 // removeEnv forgets an ended job's.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,16 +19,14 @@ import (
 // batchSystem reads a job from the environment that a batch system gives its prologue and epilogue.
 type batchSystem struct {
 	name string
-	// id is the variable that shows whose environment it is.
-	id  string
-	job func(env func(string) string) topology.JobID
+	id   string // the variable with the job's ID
+	job  func(env func(string) string) topology.JobID
 	// about fills in all but the job's ID and nodes; nodes returns the host names, and which variable has them.
 	about func(env func(string) string, r *dispatch.Request)
 	nodes func(env func(string) string) (nodes []topology.NodeID, from string, err error)
 }
 
-// batchSystems are those whose environment is understood. The order counts where one runs inside another: a Flux
-// instance in a Slurm job has both.
+// batchSystems are those whose environment is understood.
 var batchSystems = []batchSystem{
 	{"flux", "FLUX_JOB_ID", jobOf("FLUX_JOB_ID"), aboutFlux, noNodes},
 	{"slurm", "SLURM_JOB_ID", jobOf("SLURM_JOB_ID"), aboutSlurm, func(env func(string) string) ([]topology.NodeID,
@@ -35,25 +34,28 @@ var batchSystems = []batchSystem{
 		nodes, err := topology.ParseHostList(env("SLURM_JOB_NODELIST"))
 		return nodes, "SLURM_JOB_NODELIST", err
 	}},
-	{"pbs", "PBS_JOBID", pbsJob, aboutPBS, pbsNodes},
+	{"pbs", "PBS_JOBID", jobOf("PBS_JOBID"), aboutPBS, pbsNodes},
 	{"lsf", "LSB_JOBID", lsfJob, aboutLSF, lsfNodes},
 }
 
+// jobOf names a job as everything else does: 12 of PBS's 12.server.
 func jobOf(name string) func(func(string) string) topology.JobID {
-	return func(env func(string) string) topology.JobID { return topology.JobID(env(name)) }
+	return func(env func(string) string) topology.JobID {
+		return cmp.Or(topology.JobOf(env(name)), topology.JobID(env(name)))
+	}
 }
 
 // given are the parts of a job that the command line says, for batch systems that pass arguments instead.
 type given struct {
-	job, user, name, account, nodes, envDir string
-	hints                                   bool
+	system, job, user, name, account, nodes, envDir, caFile string
+	hints                                                   bool
 }
 
 // jobOfHook reads a job from the command line and the environment; what the command line says comes first.
 func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error) {
-	r, b := knownJob(env, g)
-	if r.Job == "" {
-		return r, errNoJob
+	r, b, err := knownJob(env, g)
+	if err != nil {
+		return r, err
 	}
 	if b != nil {
 		b.about(env, &r)
@@ -77,7 +79,7 @@ func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error
 	case b != nil:
 		r.Nodes, from, err = b.nodes(env)
 	default:
-		err = errors.New("is required without a batch system's environment")
+		err = errors.New("is required without --system")
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", from, err)
@@ -85,21 +87,27 @@ func jobOfHook(env func(string) string, g *given) (r dispatch.Request, err error
 	return r, nil
 }
 
-var errNoJob = errors.New("none of SLURM_JOB_ID, PBS_JOBID, LSB_JOBID and FLUX_JOB_ID is set: " +
-	"this is not a batch system's environment; --job, --user and --nodes say the same")
-
-// knownJob is the job's ID and the batch system whose environment this is, if any.
-func knownJob(env func(string) string, g *given) (dispatch.Request, *batchSystem) {
-	for i := range batchSystems {
-		if b := &batchSystems[i]; env(b.id) != "" {
-			r := dispatch.Request{Job: b.job(env)}
-			if g.job != "" {
-				r.Job = topology.JobID(g.job)
-			}
-			return r, b
+// knownJob is the job's ID and the batch system whose environment is read; nil: none is. A job's own environment may
+// say anything: which batch system it is follows from the command line alone, and nothing else of it is read.
+func knownJob(env func(string) string, g *given) (r dispatch.Request, b *batchSystem, err error) {
+	r.Job = topology.JobID(g.job)
+	if g.system != "" {
+		i := slices.IndexFunc(batchSystems, func(b batchSystem) bool { return b.name == g.system })
+		if i < 0 {
+			return r, nil, fmt.Errorf("--system %q: want slurm, pbs, lsf or flux", g.system)
 		}
+		if b = &batchSystems[i]; g.job == "" {
+			r.Job = b.job(env)
+		}
+		if r.Job == "" {
+			err = fmt.Errorf("%s is not set: this is not an environment of %s; --job, --user and --nodes say the same",
+				b.id, b.name)
+		}
+	} else if r.Job == "" {
+		err = errors.New("which batch system calls is not known: give --system slurm, pbs, lsf or flux, or --job, " +
+			"--user and --nodes")
 	}
-	return dispatch.Request{Job: topology.JobID(g.job)}, nil
+	return r, b, err
 }
 
 // aboutSlurm reads what Slurm's controller puts into the environment of its prolog. The application is the job's
@@ -112,15 +120,9 @@ func aboutSlurm(env func(string) string, r *dispatch.Request) {
 	}
 }
 
-// pbsJob is the number of a job, 12 of 12.server and 12[3] of 12[3].server: the server is the site's one.
-func pbsJob(env func(string) string) topology.JobID {
-	id, _, _ := strings.Cut(env("PBS_JOBID"), ".")
-	return topology.JobID(id)
-}
-
+// aboutPBS leaves the user out: PBS_O_LOGNAME is what the user's qsub says, the prologue's second argument is PBS's.
 func aboutPBS(env func(string) string, r *dispatch.Request) {
-	r.User, r.App = env("PBS_O_LOGNAME"), slurm.Application(env("PBS_JOBNAME"), "")
-	r.Project = env("PBS_ACCOUNT")
+	r.App, r.Project = slurm.Application(env("PBS_JOBNAME"), ""), env("PBS_ACCOUNT")
 }
 
 // maxNodeFile bounds a node file: a name of 16 bytes for each of 16 slots on 41,488 nodes is 11 MB.
@@ -163,9 +165,6 @@ func lsfJob(env func(string) string) topology.JobID {
 
 func aboutLSF(env func(string) string, r *dispatch.Request) {
 	r.User, r.App = env("LSFUSER"), slurm.Application(env("LSB_JOBNAME"), "")
-	if r.User == "" {
-		r.User = env("USER")
-	}
 	r.Project = env("LSB_PROJECT_NAME")
 }
 

@@ -28,19 +28,19 @@ func TestJobsOfBatchSystems(t *testing.T) {
 	}{
 		"slurm": {env: strings.Join(slurmEnv, "|"), want: dispatch.Request{Job: "12", User: "wei", App: "ROMS",
 			Nodes: []topology.NodeID{"cn01", "cn02"}}},
-		"pbs": {env: "PBS_JOBID=12[3].server|PBS_JOBNAME=roms.sh|PBS_O_LOGNAME=wei|PBS_ACCOUNT=sea|PBS_NODEFILE=" +
-			hosts,
+		"pbs": {env: "PBS_JOBID=12[3].server|PBS_JOBNAME=roms.sh|PBS_O_LOGNAME=eve|PBS_ACCOUNT=sea|PBS_NODEFILE=" +
+			hosts, args: given{user: "wei"},
 			want: dispatch.Request{Job: "12[3]", User: "wei", App: "roms.sh", Project: "sea", Nodes: two}},
 		"torque's arguments": {args: given{job: "12", user: "wei", name: "roms", account: "sea", nodes: "cn2,cn1"},
 			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
 		"arguments before the environment": {env: "PBS_JOBID=12.server|PBS_JOBNAME=a|PBS_NODEFILE=/nowhere",
-			args: given{name: "b", nodes: "cn1"},
+			args: given{system: "pbs", name: "b", nodes: "cn1"},
 			want: dispatch.Request{Job: "12", App: "b", Nodes: []topology.NodeID{"cn1"}}},
 		"pbs without a node file": {env: "PBS_JOBID=12.server", err: "PBS_NODEFILE: is not set"},
 		"lsf": {env: "LSB_JOBID=12|LSB_JOBINDEX=0|LSB_MCPU_HOSTS=cn2 16 cn1 16|LSFUSER=wei|LSB_JOBNAME=roms|" +
 			"LSB_PROJECT_NAME=sea",
 			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
-		"lsf's array": {env: "LSB_JOBID=12|LSB_JOBINDEX=3|LSB_HOSTS=cn2 cn2 cn1|USER=wei",
+		"lsf's array": {env: "LSB_JOBID=12|LSB_JOBINDEX=3|LSB_HOSTS=cn2 cn2 cn1|LSFUSER=wei|USER=eve",
 			want: dispatch.Request{Job: "12[3]", User: "wei", Nodes: two}},
 		"lsf's host file": {env: "LSB_JOBID=12|LSB_DJOB_HOSTFILE=" + hosts,
 			want: dispatch.Request{Job: "12", Nodes: two}},
@@ -48,13 +48,22 @@ func TestJobsOfBatchSystems(t *testing.T) {
 		"flux": {env: "FLUX_JOB_ID=ƒ2oLkTLb|FLUX_JOB_USERID=0|SLURM_JOB_ID=7", args: given{nodes: "cn2,cn1"},
 			want: dispatch.Request{Job: "ƒ2oLkTLb", User: "root", Nodes: two}},
 		"flux without nodes": {env: "FLUX_JOB_ID=ƒ2oLkTLb", err: "flux jobs -no {nodelist}"},
-		"nothing":            {err: "none of SLURM_JOB_ID, PBS_JOBID, LSB_JOBID"},
+		"nothing":            {err: "give --system slurm"},
+		"another system":     {args: given{system: "sge"}, err: "want slurm, pbs, lsf or flux"},
+		"lsf with the words of a user": {env: "LSB_JOBID=12|LSB_HOSTS=cn2 cn1|LSFUSER=eve|SLURM_JOB_ID=7|" +
+			"SLURM_JOB_USER=alice|SLURM_JOB_NODELIST=cn[1-4]|FLUX_JOB_ID=f7|PBS_JOBID=7.server",
+			want: dispatch.Request{Job: "12", User: "eve", Nodes: two}},
+		"pbs of slurm's words": {env: "SLURM_JOB_ID=7|SLURM_JOB_USER=alice|SLURM_JOB_NODELIST=cn[1-4]",
+			err: "PBS_JOBID is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{}
 			for _, pair := range strings.Split(c.env, "|") {
 				k, v, _ := strings.Cut(pair, "=")
 				env[k] = v
+			}
+			if c.args.system == "" && c.env != "" {
+				c.args.system, _, _ = strings.Cut(strings.ReplaceAll(name, "'", " "), " ")
 			}
 			got, err := jobOfHook(func(k string) string { return env[k] }, &c.args)
 			if c.err != "" {
@@ -113,10 +122,17 @@ func FuzzHookEnvironment(f *testing.F) {
 		if err := os.WriteFile(file, []byte(nodes), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := jobOfHook(func(name string) string { return env[name] }, &given{nodes: flag})
+		system := ""
+		for name, id := range map[string]string{"slurm": "SLURM_JOB_ID", "pbs": "PBS_JOBID", "lsf": "LSB_JOBID",
+			"flux": "FLUX_JOB_ID"} {
+			if env[id] != "" && (system == "" || name < system) {
+				system = name
+			}
+		}
+		r, err := jobOfHook(func(name string) string { return env[name] }, &given{system: system, nodes: flag})
 		seen := map[topology.NodeID]bool{}
 		for _, n := range r.Nodes {
-			if err == nil && flag == "" && env["SLURM_JOB_ID"] == "" && seen[n] {
+			if err == nil && flag == "" && system != "slurm" && seen[n] {
 				t.Errorf("node %q is there twice", n)
 			}
 			seen[n] = true

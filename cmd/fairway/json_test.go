@@ -57,6 +57,7 @@ var jsonOf = map[string]string{
 	"fairway keys": "",
 	"fairway node": "fwd001", "fairway nodes": "", "fairway occupancy": "", "fairway periodic": "{dir}/set.json",
 	"fairway plan show": "P-000001", "fairway plans": "", "fairway query": "", "fairway report": "",
+	"fairway rules": "", "fairway rules test": "",
 	"fairway sessions": "", "fairway sites": "", "fairway standing": "", "fairway version": "", "fairway why": "9",
 	"fairway window show": "",
 }

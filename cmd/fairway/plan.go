@@ -42,7 +42,7 @@ func newPlan(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan", Short: "Show or decide one plan", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return program.BadUsage(errors.New("plan needs a verb: show, approve, reject, rollback or stop"))
+			return program.BadUsage(errors.New("plan needs a verb: show, approve, reject, complete, rollback or stop"))
 		},
 	}
 	show := &cobra.Command{
@@ -56,6 +56,8 @@ func newPlan(o *options) *cobra.Command {
 	}
 	c.AddCommand(show, newApprove(o),
 		newDecision(o, "reject", "Reject a waiting plan; nothing moves", (*client.Client).Reject),
+		newDecision(o, "complete", "Try the moves of a partial or failed plan again that were not made",
+			(*client.Client).Complete),
 		newDecision(o, "rollback", "Move the compute nodes of a plan back", (*client.Client).RollBack),
 		newDecision(o, "stop", "Stop applying a plan after the orders under way", (*client.Client).Stop))
 	return c
@@ -156,6 +158,9 @@ func printPlan(w io.Writer, v api.PlanView) error {
 		v.Created.Local().Format("15:04:05"), v.Reason)
 	if v.Expected != "" {
 		fmt.Fprintln(w, "expected:", v.Expected)
+	}
+	if v.Track != "" {
+		fmt.Fprintln(w, "moves before:", v.Track)
 	}
 	if v.Outcome != "" {
 		fmt.Fprintln(w, "measured:", v.Outcome)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
+	"fairway/collector/escape"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 )
@@ -51,7 +52,7 @@ func newQuery(o *options) *cobra.Command {
 			case o.json:
 				return printJSON(c.OutOrStdout(), res)
 			case asCSV:
-				return res.WriteCSV(c.OutOrStdout())
+				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
 			}
 			return res.WriteTable(c.OutOrStdout())
 		},

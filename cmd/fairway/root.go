@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -67,6 +68,9 @@ func newRootOn(out, errs io.Writer) *cobra.Command {
 	return root
 }
 
+// defaultAddr is the daemon of this host.
+const defaultAddr = "unix:/run/fairway/fairwayd.sock"
+
 func newRoot() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
@@ -75,10 +79,7 @@ func newRoot() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, screen.Address{Page: "overview"}) },
 	}
-	addr := os.Getenv("FAIRWAY_ADDR")
-	if addr == "" {
-		addr = "unix:/run/fairway/fairwayd.sock"
-	}
+	addr := cmp.Or(os.Getenv("FAIRWAY_ADDR"), defaultAddr)
 	f := root.PersistentFlags()
 	f.StringVar(&o.addr, "addr", addr,
 		"the daemon: unix:/path or http(s)://host:port; a cluster's by commas (or FAIRWAY_ADDR)")
@@ -101,6 +102,7 @@ func newRoot() *cobra.Command {
 		newPlans(o),
 		newPlan(o),
 		newStanding(o),
+		newRules(o),
 		newAlerts(o),
 		newRemap(o),
 		newFindings(o),

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
+	"fairway/collector/escape"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui"
+	"fairway/webui/access/hostuser"
 )
 
 // archiveDir is the named archive, or the configured daemon's.
@@ -126,15 +129,23 @@ func (d *daemon) forwardersOf(nodes []topology.NodeID) int {
 
 func newImport(config *string) *cobra.Command {
 	var dir, zone string
-	var asJSON bool
-	im := archive.Importer{}
+	var asJSON, trust bool
+	im := archive.Importer{UserOf: func(uid int64) string {
+		u, err := hostuser.UserOf(uint32(uid))
+		if err != nil || uid != int64(uint32(uid)) {
+			return ""
+		}
+		return u.Username
+	}}
 	c := &cobra.Command{
 		Use:   "import PATH...",
 		Short: "Read I/O logs into the archive, each once",
 		Long: "Reads every Darshan log, Slurm accounting file and LMT file below the paths into the archive (Parquet " +
 			"by day).\n" +
 			"What was read before is passed over; what cannot be read is listed and does not stop the rest. It\n" +
-			"may be killed at any point and started again. The daemon may run.",
+			"may be killed at any point and started again. The daemon may run.\n" +
+			"A Darshan log is its user's where that user owns the file; others decide nothing and are on no job's\n" +
+			"page. --trust-owner takes copies that root owns for their users'; the table read keeps who does so.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
@@ -143,6 +154,9 @@ func newImport(config *string) *cobra.Command {
 			}
 			if im.Read, err = readLog(zone); err != nil {
 				return program.BadUsage(err)
+			}
+			if trust {
+				im.TrustedBy = cmp.Or(im.UserOf(int64(os.Getuid())), fmt.Sprint("uid", os.Getuid()))
 			}
 			im.Progress = progressTo(c.ErrOrStderr(), program.IsTerminal(os.Stderr))
 			report, err := im.Import(c.Context(), args...)
@@ -155,6 +169,7 @@ func newImport(config *string) *cobra.Command {
 	c.Flags().StringVar(&dir, "dir", "", "the archive (default: of the configured daemon)")
 	c.Flags().StringVar(&zone, "zone", "UTC", "where the times of Slurm's and LMT's files are that name no zone")
 	c.Flags().BoolVar(&im.Retry, "retry", false, "also read logs again that could not be read before")
+	c.Flags().BoolVar(&trust, "trust-owner", false, "take the logs for their users' whoever owns the files")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
 }
@@ -231,7 +246,7 @@ func newQuery(config *string) *cobra.Command {
 			case asJSON:
 				return json.NewEncoder(c.OutOrStdout()).Encode(res)
 			case asCSV:
-				return res.WriteCSV(c.OutOrStdout())
+				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
 			}
 			return res.WriteTable(c.OutOrStdout())
 		},

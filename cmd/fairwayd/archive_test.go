@@ -78,7 +78,7 @@ func TestDaemonLearnsFromTheArchive(t *testing.T) {
 		Collective: none, OSTs: none, ProcsPerOST: none}
 	written := unknown
 	written.IOSeconds, written.BytesPerSec = 100, 8e8
-	im := archive.Importer{Dir: filepath.Join(conf.StateDir, "archive"),
+	im := archive.Importer{Dir: filepath.Join(conf.StateDir, "archive"), TrustedBy: "root",
 		Read: func(context.Context, archive.Input) (*iolog.Log, error) {
 			return &iolog.Log{Kind: "test",
 				Jobs: []iolog.Job{{Log: 1, JobID: "7", Procs: 4, Start: begin, End: end, BytesWritten: 80e9,

@@ -21,6 +21,7 @@ import (
 	"fairway/remap/desk"
 	"fairway/remap/driver"
 	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb/remote"
 	"fairway/webui/access/budget"
@@ -54,6 +55,7 @@ type Config struct {
 	Slurm        Slurm                 `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
 	Driver       Driver                `toml:"driver"`
 	Queue        tables.Settings       `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
+	Rules        []evacuate.Rule       `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
 	Mounts       rootcause.Mounts      `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
 	Nodes        []topology.Node       `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
 	Default      topology.Mapping      `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
@@ -225,6 +227,9 @@ func (c *Config) validate() error {
 		return bad(
 			"queue.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
 			c.Queue.Policy)
+	}
+	if err := evacuate.Validate(c.Rules); err != nil {
+		return bad("%v", err)
 	}
 	if err := c.Mounts.Check(); err != nil {
 		return bad("[[mount]] %v", err)

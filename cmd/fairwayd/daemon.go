@@ -27,6 +27,7 @@ import (
 	"fairway/remap/driver/exec"
 	"fairway/remap/effect"
 	"fairway/remap/journal"
+	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
 	"fairway/tsdb"
@@ -52,6 +53,7 @@ type daemon struct {
 	history   *history.Store
 	jobs      *dispatch.Dispatcher
 	effects   *effect.Meter
+	evacuate  *evacuate.Policy
 	detectors *watch.Detectors
 	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
 	findings  *watch.Loop
@@ -159,6 +161,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	meters = append(meters, calls.WriteMetrics)
 	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
 		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
+		Rules:     d.evacuate,
 		Gathering: sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
 			MaxSamples: conf.Limits.QuerySamples / conf.Limits.Queries, MaxBytes: conf.Limits.AnswerBytes,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
@@ -179,6 +182,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	} else {
 		d.tasks.Go(func() { d.jobs.Run(ctx) })
 		d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
+		d.tasks.Go(func() { d.whileLeading(ctx, d.evacuate.Run) })
 		d.runFindings(ctx)
 		d.tasks.Go(func() { calls.Run(ctx) })
 	}

@@ -19,13 +19,20 @@ import (
 // initOptions are what a person may say where the machine cannot be asked.
 type initOptions struct {
 	name, layer, compute, forwarders, storage string
+	net                                       string
 	address, port                             string
 	operators                                 string
 	peak                                      float64
-	orders, force                             bool
+	orders                                    bool
 	call                                      callOptions
-	dir, state                                string
-	joinFor                                   time.Duration
+	writeOptions
+}
+
+// writeOptions say where files go, whether they replace others, and how long the join tokens in them last.
+type writeOptions struct {
+	dir, state string
+	force      bool
+	joinFor    time.Duration
 }
 
 // callOptions say who is called.
@@ -41,7 +48,8 @@ func newInit() *cobra.Command {
 			"  fairwayd.toml                the daemon's settings, each with where it is from\n" +
 			"  tls/, enroll.secret          the site's certificates, and what nodes' tokens are made with\n" +
 			"  nodes/LAYER/                 what a node of the layer gets as /etc/fairway: the agent's settings,\n" +
-			"                               the authority's certificate, a join token\n" +
+			"                               the authority's certificate, a join token, the capabilities that the\n" +
+			"                               unit needs\n" +
 			"and prints what comes next. Nothing that exists is overwritten without --force; secrets and\n" +
 			"certificates never are.",
 		Args: cobra.NoArgs,
@@ -59,6 +67,7 @@ func newInit() *cobra.Command {
 	f.StringVar(&o.compute, "compute", "", "compute nodes as a host list such as 'cn[1-512]' (default: sinfo's)")
 	f.StringVar(&o.forwarders, "forwarders", "",
 		"forwarders as a host list, each with =HOST:PORT (LNet: =NID) behind it where that is another name")
+	f.StringVar(&o.net, "net", "", "the LNet network behind the routers (default: that of this host's routes)")
 	f.StringVar(&o.storage, "storage", "", "storage servers with an agent of their own, as a host list")
 	f.StringVar(&o.address, "address", "", "how nodes and people reach the daemon (default: this host's name)")
 	f.StringVar(&o.port, "port", "7117", "the daemon's port")
@@ -111,6 +120,10 @@ func (o *initOptions) write(w io.Writer, s *site, now time.Time) error {
 		if err := errors.Join(replace(filepath.Join(dir, "ca.pem"), ca, 0o644),
 			replace(filepath.Join(dir, "join.token"), []byte(join[l.role]+"\n"), 0o600)); err != nil {
 			return err
+		}
+		if rights := s.rights(o, l.role); rights != "" {
+			files[filepath.Join(dir, rightsFile)] = fmt.Sprintf("# Goes to /etc/systemd/system/fairway-agent.service.d"+
+				" there.\n[Service]\nCapabilityBoundingSet=%s\n", rights)
 		}
 	}
 	for path, text := range files {
@@ -190,6 +203,10 @@ func (s *site) say(w io.Writer, o *initOptions, now time.Time) {
 	fmt.Fprintf(w, "next: systemctl enable --now fairwayd\n")
 	fmt.Fprintf(w, "then: give each node its layer's files as /etc/fairway, and start fairway-agent there, until %s "+
 		"(docs/install.md)\n", now.Add(o.joinFor).UTC().Format("2006-01-02 15:04 UTC"))
+	if o.orders && s.layer.orders == byRemount {
+		fmt.Fprintf(w, "on compute nodes %s is not enough to mount for the whole node: their unit wants "+
+			"/usr/share/doc/fairway-agent/fairway-agent-remount.conf\n", rightsFile)
+	}
 	fmt.Fprintf(w, "then: fairway doctor\n")
 }
 

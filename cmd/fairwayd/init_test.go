@@ -64,14 +64,20 @@ func TestInitAsksTheMachine(t *testing.T) {
 		files, commands, names  map[string]string
 		groups                  []string
 		daemon, forwarder, node []string // words of the files
+		more                    map[string]string
 	}{
 		{name: "Slurm and LNet's routes", files: map[string]string{"sys/kernel/debug/lnet/routes": routes,
 			"sys/class/net/eth0/speed": "25000\n", "sys/class/net/eth0/device": "",
 			"sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec (4X EDR)\n"},
-			commands: slurm, names: names, groups: []string{"wheel", "slurm"}, opt: initOptions{orders: true},
+			commands: slurm, names: names, groups: []string{"wheel", "slurm"},
+			opt: initOptions{orders: true, storage: "oss1"},
 			daemon: []string{`name = "tera"`, `{id = "r2", role = "forwarder", addr = "10.1.0.2@tcp"}`,
 				`{id = "cn4", role = "compute"}`, "peak_bytes_per_sec = 1.25e+10", "link mlx5_0", `wheel = "operator"`,
-				`slurm = "scheduler"`, `jobs = ["squeue", "--json"]`, `kind = "agents"`, "(sinfo)"},
+				`slurm = "scheduler"`, `jobs = ["squeue", "--json"]`, `kind = "agents"`, "drain = true", "(sinfo)"},
+			more: map[string]string{"forwarder/capabilities.conf": "CapabilityBoundingSet=CAP_NET_ADMIN\n",
+				"compute/capabilities.conf": "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN\n",
+				"storage/fairway-agent.toml": "enabled = false\nby = \"lnet\"\n\n[orders.lnet]\n# The clients' " +
+					"network.\nnet = \"tcp\"\n\n[orders.forwarders]\n# \"r1\" = \"ADDRESS@o2ib\"\n"},
 			forwarder: []string{"[source.lnet]\nenabled = true", `role = "forwarder"`, `url = "wss://head.site:7117"`},
 			node: []string{"enabled = true\nby = \"lnet\"", `net = "o2ib"`, `"r1" = "10.1.0.1@tcp"`,
 				"[source.lustre]"}},
@@ -116,6 +122,12 @@ func TestInitAsksTheMachine(t *testing.T) {
 					if !strings.Contains(string(text), w) {
 						t.Errorf("%s has no %q:\n%s", file, w, text)
 					}
+				}
+			}
+			for file, words := range c.more {
+				text, err := os.ReadFile(filepath.Join(o.dir, "nodes", file))
+				if err != nil || !strings.Contains(string(text), words) {
+					t.Errorf("%s has no %q: %v\n%s", file, words, err, text)
 				}
 			}
 			checkKeys(t, &o, found)
@@ -191,6 +203,8 @@ func TestInitSaysWhatItCannotFindOut(t *testing.T) {
 			files: map[string]string{
 				"proc/sys/lnet/routes": "Routing disabled\nnet hops priority state router\no2ib 1 0 up 10.9.0.1@tcp\n"},
 			want: "the router 10.9.0.1@tcp has no name"},
+		"no network behind the routers": {commands: someNodes,
+			opt: initOptions{layer: "lnet", forwarders: "r1=1.2.3.4@tcp"}, want: "--net tcp1"},
 		"a bad address": {commands: someNodes, opt: initOptions{layer: "diod", forwarders: "f1="},
 			want: "NAME=ADDRESS"},
 		"no address for mail": {commands: someNodes, opt: initOptions{layer: "diod", forwarders: "f1",

@@ -160,7 +160,7 @@ func (s *site) findForwarders(ctx context.Context, o *initOptions) error {
 		return err
 	}
 	mounts := s.mounts()
-	s.net = behind
+	s.net = cmp.Or(o.net, behind)
 	if o.layer != "" {
 		if s.layer = layerNamed(o.layer); s.layer == nil {
 			return program.BadUsage(fmt.Errorf("init: --layer %q: want %s", o.layer, layerNames()))
@@ -215,6 +215,10 @@ func (s *site) findForwarders(ctx context.Context, o *initOptions) error {
 	if len(s.forwarders) == 0 {
 		return program.BadUsage(errors.New("init: which forwarders there are is not known; name them with " +
 			"--forwarders 'fwd[1-4]'"))
+	}
+	if s.layer.name == "lnet" && s.net == "" {
+		return program.BadUsage(errors.New("init: this host has no LNet route, so the network behind the routers is " +
+			"not known; name it with --net, such as --net tcp1"))
 	}
 	s.note("forwarders", from, "%d forwarders of the layer %s", len(s.forwarders), s.layer.name)
 	return s.distinct()

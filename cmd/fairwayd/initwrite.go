@@ -198,6 +198,9 @@ func (s *site) daemonSettings(o *initOptions, now time.Time) string {
 	}
 	if o.orders && s.layer.orders != "" {
 		c = append(c, program.Chosen{Key: "driver.kind", Value: driverAgents, From: "the compute nodes' agents obey"})
+		if s.layer.orders == byRoutes {
+			c = append(c, program.Chosen{Key: "driver.drain", Value: true, From: "they obey there, too"})
+		}
 	}
 	if s.slurm {
 		c = append(c, program.Chosen{Key: "slurm.jobs", Value: []string{"squeue", "--json"}, From: s.from["slurm"]})
@@ -267,12 +270,16 @@ func (s *site) agentSettings(o *initOptions, a agents, now time.Time) string {
 		fmt.Fprintf(&b, "\n[routes]\n# Which forwarder this node uses is looked at here.\nby = %q\n",
 			s.layer.routes)
 		if s.layer.routes == byRoutes {
-			fmt.Fprintf(&b, "net = %q\n", cmp.Or(s.net, "o2ib"))
+			fmt.Fprintf(&b, "net = %q\n", s.net)
 		}
 		b.WriteString("\n[routes.forwarders]\n" + s.addresses())
 	}
-	if a.role == topology.Compute.String() && s.layer.orders != "" {
+	switch {
+	case s.layer.orders == "":
+	case a.role == topology.Compute.String():
 		b.WriteString(s.orders(o.orders))
+	case a.role == topology.Storage.String() && s.layer.orders == byRoutes:
+		b.WriteString(s.serverOrders())
 	}
 	return b.String()
 }
@@ -293,12 +300,45 @@ func (s *site) orders(leave bool) string {
 		fmt.Fprintf(&b, "# Only to these.\nallow = [%s]\n", strings.Join(allow, ", "))
 		return b.String()
 	case byRoutes:
-		fmt.Fprintf(&b, "\n[orders.lnet]\n# The network behind the routers.\nnet = %q\n", cmp.Or(s.net, "o2ib"))
+		fmt.Fprintf(&b, "\n[orders.lnet]\n# The network behind the routers.\nnet = %q\n", s.net)
 	case byRemount:
 		fmt.Fprintf(&b, "\n[orders.remount]\npoint = %q\ntype = \"nfs\"\n", cmp.Or(s.mounted.point, "/scratch"))
 	}
-	b.WriteString("\n# Each forwarder in the words of the command that moves.\n[orders.forwarders]\n" + s.addresses())
+	what := "\n# Each forwarder in the words of the command that moves.\n"
+	if s.layer.orders == byRemount {
+		what = "\n# Each forwarder's address; the path and the options are those of the mount that it replaces.\n"
+	}
+	b.WriteString(what + "[orders.forwarders]\n" + s.addresses())
 	return b.String()
+}
+
+// serverOrders is how a server steers what it sends; which NIDs the routers have on its side, no other node shows.
+func (s *site) serverOrders() string {
+	_, net, _ := strings.Cut(s.forwarders[0].addr, "@")
+	text := fmt.Sprintf("\n[orders]\n# A server chooses the router of what it sends. Name the routers as this node "+
+		"reaches them,\n# then enable it.\nenabled = false\nby = %q\n\n[orders.lnet]\n# The clients' network.\n"+
+		"net = %q\n\n[orders.forwarders]\n", byRoutes, net)
+	for _, f := range s.forwarders {
+		text += fmt.Sprintf("# %q = \"ADDRESS@%s\"\n", f.id, s.net)
+	}
+	return text
+}
+
+// rightsFile has what the unit of a role's agents needs beyond nothing.
+const rightsFile = "capabilities.conf"
+
+// rights are the capabilities of a role's agents; docs/security.md says what for.
+func (s *site) rights(o *initOptions, role string) string {
+	moved := o.orders && role == topology.Compute.String()
+	switch {
+	case s.layer.name == "lnet" && moved:
+		return "CAP_NET_ADMIN CAP_SYS_ADMIN"
+	case s.layer.name == "lnet":
+		return "CAP_NET_ADMIN"
+	case s.layer.orders == byRemount && moved:
+		return "CAP_SYS_ADMIN CAP_NET_BIND_SERVICE CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+	}
+	return ""
 }
 
 // addresses has a line a forwarder.

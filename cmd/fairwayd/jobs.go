@@ -11,6 +11,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/effect"
 	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/evacuate"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 )
@@ -61,7 +62,7 @@ func (d *daemon) openJobs() error {
 	if limits.FwdPeakBW == 0 {
 		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	}
-	var logs func(context.Context, topology.JobID) ([]iolog.Log, error)
+	var logs func(context.Context, history.Run) ([]iolog.Log, error)
 	if a := archiveOf(d.conf); a != nil {
 		logs = a.JobLogs
 	}
@@ -76,7 +77,26 @@ func (d *daemon) openJobs() error {
 	d.situation.SetJobs(d.jobs.Running)
 	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,
 		Log: d.log})
+	d.evacuate = evacuate.New(evacuate.Config{Desk: d.desk, Situation: d.situation.Fresh, Rules: d.conf.Rules,
+		Demand: d.demand, Running: d.jobsAt, Log: d.log})
 	return nil
+}
+
+// demand is the most that a job's nodes moved together, in this run so far or in the last one like it, bytes/s; nil
+// where neither is known.
+func (d *daemon) demand(j *remap.Job) (most *float64) {
+	take := func(p *history.Profile) {
+		if p != nil && (most == nil || p.PeakBytesPerSec > *most) {
+			most = &p.PeakBytesPerSec
+		}
+	}
+	now, _ := d.jobs.SoFar(j.ID)
+	take(now)
+	if last, known := d.history.Predict(history.Key{User: j.User, App: j.App, Project: j.Project,
+		Nodes: len(j.Nodes)}); known {
+		take(last.Run.Profile)
+	}
+	return most
 }
 
 // jobsKnown says that the batch system has reported a job. The view is made before the history is

@@ -9,7 +9,6 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/collector/wire"
 )
 
 const (
@@ -196,23 +195,38 @@ func (q *intake) keeps(ctx context.Context, err error) {
 	}
 }
 
-// admitsClients says why a forwarder's list is too long for its token: its clients and floating addresses are counted
-// apart from the nodes that the token speaks for, up to the same number.
-func (p *sender) admitsClients(f *collector.Frame, now time.Time) (code wire.RejectCode, why string) {
+// dropClients takes the clients out of a forwarder's list for which its token has no room, and counts them: those that
+// are configured are taken, others and floating addresses up to a number (mostClients).
+func (p *sender) dropClients(f *collector.Frame, roles map[topology.NodeID]topology.Role, now time.Time) (dropped int) {
 	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
-		return 0, ""
+		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range f.Routes {
-		client := f.Routes[i].Client
-		if client == "" {
-			client = topology.NodeID(f.Routes[i].Address)
+	had := len(f.Routes)
+	f.Routes = slices.DeleteFunc(f.Routes, func(r collector.Route) bool {
+		if r.Client == "" {
+			r.Client = topology.NodeID(r.Address)
 		}
-		if !p.clients.take(client, now) {
-			return wire.RejectLimit, fmt.Sprintf("forwarder %s: the lists of token %q name %d clients already",
-				f.Node, p.name, len(p.clients.seen))
+		return roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
+	})
+	return had - len(f.Routes)
+}
+
+// fewClients is how many clients that are not configured a token's forwarders may list at least.
+const fewClients = 64
+
+// mostClients is how many clients that are not configured the forwarders of a token may list: a tenth of the configured
+// ones; where none is, as many as the token may have nodes.
+func mostClients(l *Limits, roles map[topology.NodeID]topology.Role) int {
+	configured := 0
+	for _, role := range roles {
+		if role == topology.Compute {
+			configured++
 		}
 	}
-	return 0, ""
+	if configured == 0 {
+		return l.Nodes
+	}
+	return min(max(configured/10, fewClients), l.Nodes)
 }

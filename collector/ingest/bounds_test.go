@@ -102,9 +102,11 @@ func TestRolesAndListsAreBound(t *testing.T) {
 	}
 }
 
-// TestClientsCountAgainstTheToken lists more clients than the token may have nodes.
+// TestClientsCountAgainstTheToken lists more clients than there can be: the configured ones stay, of others as many as
+// the token has room for, the rest is left out and shown as a finding, and the forwarder's own second is kept.
 func TestClientsCountAgainstTheToken(t *testing.T) {
-	_, conn := boundsHub()
+	hub, conn := boundsHub()
+	hub.cfg.Roles["known"] = topology.Compute
 	conn.sender.clients.most = 100
 	for i := range 5 {
 		f := collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: time.Now().UnixMilli()}
@@ -115,13 +117,39 @@ func TestClientsCountAgainstTheToken(t *testing.T) {
 			}
 			f.Routes = append(f.Routes, r)
 		}
-		err := conn.check(&wire.Frames{Seq: 1, Frames: []collector.Frame{f}})
-		if (err == nil) != (i == 0) || err != nil && !strings.Contains(err.Error(), "clients") {
-			t.Errorf("list %d: %v", i, err)
+		f.Routes = append(f.Routes, collector.Route{Client: "known", Forwarder: "fwd1"})
+		m := &wire.Frames{Seq: 1, Frames: []collector.Frame{f}}
+		if err := conn.check(m); err != nil || len(m.Frames) != 1 {
+			t.Fatalf("list %d: %v", i, err)
+		}
+		got := m.Frames[0].Routes
+		if want := []int{61, 41, 1, 1, 1}[i]; len(got) != want || got[len(got)-1].Client != "known" {
+			t.Errorf("list %d: %d clients are kept, want %d", i, len(got), want)
 		}
 	}
 	if n := len(conn.sender.clients.seen); n != 100 {
 		t.Errorf("%d clients are kept", n)
+	}
+	if n := hub.stats.routes.dropped.Load(); n != 20+3*60 {
+		t.Errorf("%d are counted as left out", n)
+	}
+	all := hub.Intruders(time.Now().Add(-time.Minute))
+	if len(all) != 1 || all[0].Node != "fwd1" || all[0].Owner != "" {
+		t.Errorf("the finding is of %+v", all)
+	}
+}
+
+// TestClientsAreBoundByTheSite: how many clients beside the configured ones a token's forwarders may list.
+func TestClientsAreBoundByTheSite(t *testing.T) {
+	for _, c := range []struct{ configured, nodes, want int }{{0, 65536, 65536}, {4, 65536, 64}, {40960, 65536, 4096},
+		{40960, 8, 8}} {
+		roles := map[topology.NodeID]topology.Role{"fwd1": topology.Forwarder}
+		for i := range c.configured {
+			roles[topology.NodeID(fmt.Sprint("cn", i))] = topology.Compute
+		}
+		if got := mostClients(&Limits{Nodes: c.nodes}, roles); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }
 

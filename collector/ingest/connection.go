@@ -329,6 +329,10 @@ func (c *connection) check(m *wire.Frames) error {
 		code, why := c.refuses(f, newest, now)
 		if why == "" {
 			foreign += ownRoutes(f)
+			if n := c.sender.dropClients(f, c.hub.cfg.Roles, now); n > 0 {
+				c.hub.stats.routes.dropped.Add(uint64(n))
+				c.hub.intruded(&c.by, c.remote, "", f.Node)
+			}
 			kept = append(kept, *f)
 		} else if first.Code == 0 {
 			first.Code, first.Text = code, why
@@ -336,7 +340,7 @@ func (c *connection) check(m *wire.Frames) error {
 	}
 	m.Frames = kept
 	if foreign > 0 {
-		c.hub.stats.foreignRoutes.Add(uint64(foreign))
+		c.hub.stats.routes.foreign.Add(uint64(foreign))
 	}
 	left := had - len(m.Frames)
 	if left == 0 {
@@ -370,9 +374,6 @@ func (c *connection) refuses(f *collector.Frame, newest int64, now time.Time) (c
 			f.Node, c.by.Name)
 	}
 	if code, why = c.sender.admits(f.Node, &c.by, now); why != "" {
-		return code, why
-	}
-	if code, why = c.sender.admitsClients(f, now); why != "" {
 		return code, why
 	}
 	if code, why = c.sender.admitsLists(f); why != "" {

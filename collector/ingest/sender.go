@@ -37,7 +37,7 @@ type sender struct {
 
 	mu    sync.Mutex // guards everything that follows
 	nodes members
-	// clients are those that its forwarders list.
+	// clients are those that its forwarders list and that are not configured.
 	clients members
 	lists   lists
 	// named are the names that it ever brought: the store keeps a name for good.
@@ -54,7 +54,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
 			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
-			nodes: newMembers(by.Limits.Nodes), clients: newMembers(by.Limits.Nodes),
+			nodes: newMembers(by.Limits.Nodes), clients: newMembers(mostClients(&by.Limits, h.cfg.Roles)),
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p

@@ -24,7 +24,8 @@ const (
 	maxIntruders = 1024
 )
 
-// Intruder is who spoke for a node that has another speaker, and was refused.
+// Intruder is who spoke for a node that has another speaker, and was refused; without an owner, the agent of a
+// forwarder that listed more clients than there can be, which were left out.
 type Intruder struct {
 	Node          topology.NodeID
 	Token, Remote string // whose, and from where, the newest time
@@ -124,7 +125,9 @@ type lineWriter struct {
 
 // intruded notes who spoke for another's node. Where all places are taken the one whose last time is longest ago goes.
 func (h *Hub) intruded(by *Speaker, remote, owner string, n topology.NodeID) {
-	h.stats.secondSpeakers.Add(1)
+	if owner != "" {
+		h.stats.secondSpeakers.Add(1)
+	}
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()

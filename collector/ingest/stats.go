@@ -15,11 +15,14 @@ type Stats struct {
 	rejected, storeErrors atomic.Uint64
 	refusedFrames         atomic.Uint64
 	secondSpeakers        atomic.Uint64
-	foreignRoutes         atomic.Uint64
+	routes                routeStats
 	orders, ordersFailed  atomic.Uint64
 	lines, badLines       atomic.Uint64
 	unknownFields         atomic.Uint64
 }
+
+// routeStats count what was left out of lists: routes that a node cannot know, and clients beyond those there can be.
+type routeStats struct{ foreign, dropped atomic.Uint64 }
 
 // gatherStats count what came through gatherers.
 type gatherStats struct {
@@ -42,7 +45,8 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	metrics.WriteCounterUint64(w, "fairway_ingest_dropped_samples_total", s.droppedSamples.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_refused_frames_total", s.refusedFrames.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_second_speakers_total", s.secondSpeakers.Load())
-	metrics.WriteCounterUint64(w, "fairway_ingest_foreign_routes_total", s.foreignRoutes.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_foreign_routes_total", s.routes.foreign.Load())
+	metrics.WriteCounterUint64(w, "fairway_ingest_dropped_clients_total", s.routes.dropped.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_slow_appends_total", h.appends.slow.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_rejected_total", s.rejected.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_store_errors_total", s.storeErrors.Load())

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"fairway/collector/appendlog"
 )
@@ -22,7 +23,13 @@ type Fence struct {
 
 	mu   sync.Mutex // guards what follows
 	term uint64
+	at   time.Time // when its newest order came
 }
+
+// fenceHolds is how long after the newest order of a term older ones are refused. A daemon that leads no more knows it
+// within seconds and waits no longer for an order's answer; and a term that no daemon has, which somebody made up, must
+// not lock the agent for good.
+const fenceHolds = 10 * time.Minute
 
 // OpenFence reads the fence at path; without a file no order has had a term.
 func OpenFence(path string, log *slog.Logger) (*Fence, error) {
@@ -32,6 +39,7 @@ func OpenFence(path string, log *slog.Logger) (*Fence, error) {
 		return f, nil
 	}
 	if err == nil {
+		f.at = time.Now()
 		f.term, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	}
 	if err != nil {
@@ -45,10 +53,11 @@ func OpenFence(path string, log *slog.Logger) (*Fence, error) {
 func (f *Fence) admits(term uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if term < f.term {
+	now := time.Now()
+	if term < f.term && now.Sub(f.at) < fenceHolds {
 		return false
 	}
-	if term > f.term {
+	if f.at = now; term != f.term {
 		f.term = term
 		if err := f.save(); err != nil {
 			f.log.Warn("the newest term of orders was not saved; after a restart an older order may be taken", "file",
@@ -79,6 +88,6 @@ func (f *Fence) words(term uint64) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return fmt.Sprintf(
-		"an order of term %d, and one of term %d has come: the daemon that gave it leads no more (where "+
-			"no cluster of daemons is left, remove %s)", term, f.term, f.path)
+		"an order of term %d, and one of term %d has come: the daemon that gave it leads no more; where it does, "+
+			"it is obeyed from %s on", term, f.term, f.at.Add(fenceHolds).UTC().Format(time.RFC3339))
 }

@@ -100,7 +100,11 @@ type Victim struct {
 	Waiting     int     `json:"waiting,omitempty"`
 	Share       float64 `json:"share"`
 	CostSeconds float64 `json:"cost_seconds"`
-	Text        string  `json:"text"` // all of it in words
+	// Wait is what a request takes its nodes, PeersWait those of other forwarders, where jobs are not reported; 0: not
+	// known.
+	Wait      float64 `json:"wait_seconds,omitempty"`
+	PeersWait float64 `json:"peers_wait_seconds,omitempty"`
+	Text      string  `json:"text"` // all of it in words
 }
 
 // Over says that nothing is to be pressed any more: faces draw the card grey.

@@ -166,7 +166,8 @@ func (b *board) victims(f *anomaly.Finding) []Victim {
 		out = append(out, v)
 	}
 	if n := b.Situation.Clients[topology.ForwarderID(f.Node)]; b.JobsUnknown && len(out) == 0 && n > 0 && !over(f) {
-		out = append(out, Victim{Waiting: n})
+		out = append(out, Victim{Waiting: n, Wait: f.Evidence[anomaly.ClientsWait],
+			PeersWait: f.Evidence[anomaly.PeersWait]})
 	}
 	for i := range out {
 		out[i].Write()

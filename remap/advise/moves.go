@@ -36,7 +36,7 @@ func (b *board) stageOfPlan(p *remap.Plan) Stage {
 		return ""
 	}
 	if e == nil || e.Verdict == remap.Measuring {
-		if p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured {
+		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured) {
 			return NotKnown // nobody measures it
 		}
 		return Measuring
@@ -329,6 +329,9 @@ func latencyText(e *remap.Effect) string {
 	if e == nil || e.Latency == nil {
 		return ""
 	}
+	if e.HungSeconds > 0 {
+		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), figure(1e3*e.Latency.After))
+	}
 	return fmt.Sprintf("%s -> %s ms", figure(1e3*e.Latency.Before), figure(1e3*e.Latency.After))
 }
 
@@ -351,7 +354,7 @@ func changeText(e *remap.Effect) string {
 
 // expectedText is what was promised.
 func expectedText(e *remap.Effect) string {
-	if e.Expected <= 0 || e.Latency == nil {
+	if e.Expected <= 0 || e.Latency == nil || e.Latency.Before <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (expected ~%s ms)", figure(1e3*e.Latency.Before/e.Expected))

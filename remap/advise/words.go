@@ -119,7 +119,12 @@ func secondOfCleared(f *anomaly.Finding, now time.Time) string {
 // Write makes the victim's words.
 func (v *Victim) Write() {
 	if v.Job == "" {
-		v.Text = fmt.Sprintf("%s it; jobs are not reported here", uses(v.Waiting))
+		beside := ""
+		if v.Wait > 0 && v.PeersWait > 0 {
+			beside = fmt.Sprintf(", a request takes them %s ms beside %s", anomaly.Digits(v.Wait*1e3),
+				anomaly.Digits(v.PeersWait*1e3))
+		}
+		v.Text = fmt.Sprintf("%s it%s; jobs are not reported here", uses(v.Waiting), beside)
 		return
 	}
 	var b strings.Builder

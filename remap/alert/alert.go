@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/anomaly"
@@ -36,6 +37,7 @@ func (s Severity) rank() int {
 const (
 	PlanWaiting = "plan_waiting" // a plan that nobody has approved or rejected
 	PlanFailed  = "plan_failed"  // moves that were not made, to be completed or rolled back
+	RuleActed   = "rule_acted"   // a plan that a rule of the site approved: nobody had a hand in it
 	Test        = "test"         // that a person asked for
 	// DaemonPanicked says that a request made a handler panic. It ends when none has for an hour.
 	DaemonPanicked = "daemon_panicked"
@@ -115,8 +117,16 @@ func (t *table) takePlan(r *journal.Record) {
 		t.Alerts[r.Plan] = a
 		return
 	}
+	if by := r.Approval; by != nil && known && strings.HasPrefix(by.By, "rule ") && r.State == remap.Approved {
+		a.Kind, a.Since, a.Due = RuleActed, r.At, r.At
+		a.Summary = strings.Replace(a.Summary, "waits for approval", "was approved by "+by.By, 1)
+		t.forgetGiven(a.ID)
+		return
+	}
 	switch {
 	case r.State == "" || r.State == remap.Proposed:
+	case known && a.Kind == RuleActed && !r.State.Final() && r.State != remap.Partial && r.State != remap.Failed:
+		// It is news for as long as what it moved is away, an hour at most.
 	case r.State == remap.Partial || r.State == remap.Failed:
 		if !known {
 			a = &Alert{ID: r.Plan}

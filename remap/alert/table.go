@@ -43,6 +43,8 @@ const (
 	testLasts = time.Minute
 	// panicLasts is how long after the newest panic its alert is firing.
 	panicLasts = time.Hour
+	// ruleNews is how long it is news that a rule has acted.
+	ruleNews = time.Hour
 	// maxBatch bounds the alerts of one message.
 	maxBatch = 100
 )
@@ -211,6 +213,7 @@ func (t *table) clean(receivers []Receiver, now time.Time) {
 	ended := make([]*Alert, 0, len(t.Alerts))
 	for _, a := range t.Alerts {
 		if a.Ended.IsZero() && (a.Kind == Test && now.Sub(a.Since) > testLasts ||
+			a.Kind == RuleActed && now.Sub(a.Since) > ruleNews ||
 			a.Kind == DaemonPanicked && now.Sub(a.Due) > panicLasts) {
 			a.Ended = now
 		}

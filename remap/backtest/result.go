@@ -23,14 +23,20 @@ type Result struct {
 	// MeanInUse and PeakInUse count forwarders with at least one job.
 	MeanInUse float64 `json:"mean_in_use"`
 	PeakInUse int     `json:"peak_in_use"`
-	// Of Checked last-run predictions Right were within 20 %.
-	Checked int     `json:"checked"`
-	Right   int     `json:"right"`
+	// FirstFailed counts the jobs that may not have more forwarders by the test that failed first (DFRA, Table 4).
+	FirstFailed map[string]int `json:"first_failed,omitempty"`
+	Predictions
 	Classes []Class `json:"classes"`
 	// Against is the comparison with the fixed mapping; nil for that itself.
 	Against *Against `json:"against_ffm,omitempty"`
 
 	played
+}
+
+// Predictions are the last-run ones that could be checked; Right of them were within 20 %.
+type Predictions struct {
+	Checked int `json:"checked"`
+	Right   int `json:"right"`
 }
 
 // played is what a result was computed from.
@@ -79,8 +85,8 @@ const (
 )
 
 func (s *sim) result() *Result {
-	r := &Result{Policy: s.policy.Name, PeakInUse: s.peak, Checked: s.checked, Right: s.right,
-		played: played{jobs: s.jobs}}
+	r := &Result{Policy: s.policy.Name, PeakInUse: s.peak, Predictions: Predictions{s.checked, s.right},
+		FirstFailed: s.failed, played: played{jobs: s.jobs}}
 	if span := s.last.Sub(s.events[0].at).Seconds(); span > 0 {
 		r.MeanInUse = s.usedTime / span
 	}

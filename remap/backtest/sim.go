@@ -27,7 +27,8 @@ type sim struct {
 	looks  int
 
 	usage
-	checked int // predictions that could be checked, and those that were right
+	failed  map[string]int // decisions by the test that failed first
+	checked int            // predictions that could be checked, and those that were right
 	right   int
 }
 
@@ -59,7 +60,7 @@ type known struct {
 func newSim(m Machine, limits dfra.Config, p Policy) *sim {
 	limits.FwdPeakBW, limits.CNPeakBW = m.FwdBW, m.CNBW
 	s := &sim{m: m, limits: limits, policy: p, nodes: freeNodes{{0, m.Compute}}, index: map[topology.ForwarderID]int{},
-		fwds: make([]forwarder, m.Forwarders), latest: map[history.Key]*known{}}
+		fwds: make([]forwarder, m.Forwarders), latest: map[history.Key]*known{}, failed: map[string]int{}}
 	for i := range s.fwds {
 		name := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
 		s.names = append(s.names, name)
@@ -220,6 +221,9 @@ func (s *sim) decide(j *job, later []event) {
 		}
 	}
 	d := s.policy.Decide(c)
+	if d.FirstFailed != nil {
+		s.failed[*d.FirstFailed]++
+	}
 	j.action = d.Action
 	if d.Action != dfra.Default {
 		j.granted, j.alone = true, true

@@ -4,18 +4,23 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/effect"
 	"fairway/tsdb"
 )
 
-// drawn is a store in which every node writes ten times as fast from an instant on.
-type drawn struct{ faster time.Time }
+// drawn is a store in which some nodes write ten times as fast from an instant on.
+type drawn struct {
+	faster time.Time
+	nodes  []topology.NodeID
+}
 
 func (d drawn) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, err error) {
 	value := map[collector.Metric][2]float64{collector.WriteOps: {20, 200}, collector.ClientWrite: {0.05, 0.005},
@@ -24,7 +29,7 @@ func (d drawn) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, err e
 		s := tsdb.Series{Node: n}
 		for at := q.FromMillis; at < q.ToMillis && value[0] > 0; at += 1000 {
 			v := value[0]
-			if at >= d.faster.UnixMilli() {
+			if at >= d.faster.UnixMilli() && slices.Contains(d.nodes, n) {
 				v = value[1]
 			}
 			s.Points = append(s.Points, tsdb.Point{TimeMillis: at, Value: v})
@@ -37,13 +42,13 @@ func (d drawn) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, err e
 // The effect of a verified plan is shown while it is measured, goes on record after a minute, and is there after a
 // restart and after the roll back.
 func TestTheEffectOfAPlanIsOnRecord(t *testing.T) {
-	m := newTestMachine(4, 2)
+	m := newTestMachine(6, 3)
 	path := filepath.Join(t.TempDir(), "journal")
 	synctest.Test(t, func(t *testing.T) {
 		d := openTestDesk(t, m, path, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now()},
+		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now(), nodes(0, 1)},
 			Log: slog.New(slog.DiscardHandler)})
 		go meter.Run(ctx)
 		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd1"), Reason: why})
@@ -86,11 +91,11 @@ func TestTheEffectOfAPlanIsOnRecord(t *testing.T) {
 
 // What a plan brought whose job ends before the minute is over is on record: nothing else will come.
 func TestTheEffectUntilTheJobsEnd(t *testing.T) {
-	m := newTestMachine(4, 2)
+	m := newTestMachine(6, 3)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now()},
+		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now(), nodes(0)},
 			Log: slog.New(slog.DiscardHandler)})
 		go meter.Run(ctx)
 		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})
@@ -109,11 +114,11 @@ func TestTheEffectUntilTheJobsEnd(t *testing.T) {
 
 // A plan that a person takes back before its minute is over has no effect on record.
 func TestAPlanTakenBackEarlyIsNotMeasured(t *testing.T) {
-	m := newTestMachine(4, 2)
+	m := newTestMachine(6, 3)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now()},
+		meter := effect.NewMeter(effect.Config{Desk: d, Situation: m.situation, Seconds: drawn{time.Now(), nodes(0)},
 			Log: slog.New(slog.DiscardHandler)})
 		go meter.Run(ctx)
 		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd1"), Reason: why})

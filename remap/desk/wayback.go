@@ -34,6 +34,9 @@ func (d *runs) unfit(f topology.ForwarderID, s *remap.Situation, now time.Time) 
 	if out, excluded := d.rec.state.exclusions.of[f]; excluded {
 		return fmt.Sprintf("%s is excluded: %s", f, out.Words())
 	}
+	if c := s.OutOfService(f); c != "" {
+		return fmt.Sprintf("%s is %s", f, c)
+	}
 	if g, accused := d.rec.state.findings.accuses(f); accused {
 		return remap.Accusation(g)
 	}

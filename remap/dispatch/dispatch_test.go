@@ -37,7 +37,8 @@ type machine struct {
 	frames  []collector.Frame
 	desk    *desk.Desk
 	jobs    func() []remap.Job
-	deaf    bool // no node follows an order
+	deaf    bool          // no node follows an order
+	takes   time.Duration // for a move or a way back
 }
 
 func (m *machine) refuse(deaf bool) {
@@ -112,6 +113,7 @@ func (m *machine) Restore(_ context.Context, p remap.Plan, report func(remap.Res
 }
 
 func (m *machine) move(moves []remap.Move, to func(remap.Move) topology.ForwarderID, report func(remap.Result)) error {
+	time.Sleep(m.takes)
 	for _, v := range moves {
 		m.mu.Lock()
 		deaf := m.deaf

@@ -79,7 +79,7 @@ func lastShared(ctx context.Context, cfg *Config, run *history.Run) (*sharedfile
 		ctx, cancel := context.WithTimeout(ctx, logsWithin)
 		defer cancel()
 		var err error
-		if logs, err = cfg.Logs(ctx, run.Job); err != nil {
+		if logs, err = cfg.Logs(ctx, *run); err != nil {
 			cfg.Log.Warn("hints without the last run's logs", "job", run.Job, "err", err)
 		}
 	}

@@ -31,7 +31,8 @@ func TestHintsForWhoAsks(t *testing.T) {
 	stripe, servers := int64(1<<20), int64(2)
 	var logged error
 	d := New(Config{History: h, Situation: m.situation, Limits: dfra.Config{FwdPeakBW: 5e8, CNPeakBW: 1e9},
-		Logs: func(_ context.Context, id topology.JobID) ([]iolog.Log, error) {
+		Logs: func(_ context.Context, run history.Run) ([]iolog.Log, error) {
+			id := run.Job
 			l := iolog.Log{JobFiles: []iolog.JobFile{{File: 1, Procs: 8, BytesWritten: 64 << 20, StripeSize: &stripe,
 				StripeCount: &servers}}}
 			switch {

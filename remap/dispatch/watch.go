@@ -198,8 +198,8 @@ func (d profiler) buildDue(ctx context.Context) time.Duration {
 	return wait
 }
 
-// finish builds one profile and puts it into the ledgers of the job's plans.
-func (d profiler) finish(ctx context.Context, r history.Run) error {
+// build builds the profile of a run that has ended; nil where nothing was collected of its nodes.
+func (d profiler) build(ctx context.Context, r history.Run) (*history.Profile, error) {
 	served := 0.0
 	d.mu.RLock()
 	if j := d.ended[r.Job]; j != nil {
@@ -207,11 +207,12 @@ func (d profiler) finish(ctx context.Context, r history.Run) error {
 	}
 	d.mu.RUnlock()
 	p, err := history.Build(ctx, d.cfg.Seconds, r, served)
-	if err != nil {
-		return err
+	if err != nil || p == nil {
+		return nil, err
 	}
 	d.mu.RLock()
-	if j := d.ended[r.Job]; j != nil && p != nil {
+	defer d.mu.RUnlock()
+	if j := d.ended[r.Job]; j != nil {
 		if mode := j.mode(p); mode != "" {
 			p.Mode = mode
 		}
@@ -219,7 +220,38 @@ func (d profiler) finish(ctx context.Context, r history.Run) error {
 			p.Waits = j.meter.Waits()
 		}
 	}
-	d.mu.RUnlock()
+	return p, nil
+}
+
+// predict is the history's prediction for a run that starts, or one from a run like it whose profile is due: it ended
+// a few seconds ago.
+func (d profiler) predict(ctx context.Context, k history.Key) (p history.Prediction, known bool) {
+	p, known = d.cfg.History.Predict(k)
+	for _, r := range d.cfg.History.Pending() {
+		if r.Key() != k || known && !r.End.After(p.Run.End) {
+			continue
+		}
+		soon, cancel := context.WithTimeout(ctx, predictWithin)
+		profile, err := d.build(soon, r)
+		cancel()
+		if err != nil || profile == nil {
+			continue // it is predicted from the run before
+		}
+		r.Profile = profile
+		p.Run, p.Depth, known = r, p.Depth+1, true
+	}
+	return p, known
+}
+
+// predictWithin is how long a job that starts waits for the profile of the run just before it.
+const predictWithin = time.Second
+
+// finish builds one profile and puts it into the ledgers of the job's plans.
+func (d profiler) finish(ctx context.Context, r history.Run) error {
+	p, err := d.build(ctx, r)
+	if err != nil {
+		return err
+	}
 	r.Profile = p
 	if err := d.cfg.History.End(r); err != nil {
 		return err

@@ -1,20 +1,24 @@
-// Package effect measures whether a plan's moves helped: what the moved nodes waited and what their job moved before
-// the first order beside the minute after the moves were observed.
+// Package effect measures whether a plan's moves helped: what the moved nodes waited before the first order beside what
+// they waited after the moves were observed, and both beside nodes that were not moved.
 package effect
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/tsdb"
 )
 
 const (
-	// Window is how long the time before and the time after are.
-	Window = time.Minute
+	// Window is how long the time before and the time after are; where that does not decide, they are Longest.
+	Window  = time.Minute
+	Longest = 3 * time.Minute
 	// settle is left out after the move: requests under way end where they began.
 	settle = time.Second
 	// late is how long seconds may be under way to the store.
@@ -25,25 +29,19 @@ const (
 	least = 5
 	// most bounds the nodes that are read: of larger plans every n-th node stands for the others.
 	most = 512
+	// mostGroups and ofGroup bound the nodes that were not moved.
+	mostGroups = 32
+	ofGroup    = 16
 )
 
-// Selector reads the seconds that were collected; a tsdb.Store is one.
-type Selector interface {
-	Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error)
-}
-
-// class is a kind of request with the metrics that count and time it.
-type class struct {
-	name            string
-	ops             collector.Metric
-	client          collector.Metric // time as the compute node saw it
-	wait, execution collector.Metric // in a forwarder
-}
-
-var classes = []class{
-	{"read", collector.ReadOps, collector.ClientRead, collector.ReadWait, collector.ReadExec},
-	{"write", collector.WriteOps, collector.ClientWrite, collector.WriteWait, collector.WriteExec},
-	{"metadata", collector.MetaOps, collector.ClientMeta, collector.MetaWait, collector.MetaExec},
+// Beside are nodes that a plan did not move, by the forwarder that they used all the time.
+type Beside struct {
+	// Stayed are behind the forwarders that the plan leaves: they show what became of those.
+	Stayed []topology.NodeID
+	// Mates are nodes of the same job elsewhere, Layer those of other jobs.
+	Mates, Layer [][]topology.NodeID
+	// Forwarders are those of Mates and Layer, for layers whose compute nodes time nothing.
+	Forwarders []topology.NodeID
 }
 
 // Ask says of what an effect is wanted.
@@ -51,6 +49,8 @@ type Ask struct {
 	Plan remap.Plan // with its results
 	// JobNodes are all nodes of the plan's job; none: the moved ones stand for it.
 	JobNodes []topology.NodeID
+	// Beside lists the nodes that were not moved, when they are wanted; nil: there are none.
+	Beside func() Beside
 	// NotBefore is when the state that the plan is meant to end began; zero: not known.
 	NotBefore time.Time
 	Now       time.Time
@@ -58,15 +58,25 @@ type Ask struct {
 	Ended bool
 }
 
-// Measure reads the effect of a plan whose moves were observed at Plan.Changed, as far as Now. Its verdict is
-// Measuring until the window is over.
+// Measure reads the effect of a plan whose moves were observed at Plan.Changed, as far as Now. Its verdict is Measuring
+// until the window is over, and until the longest is where the window does not decide.
 func Measure(ctx context.Context, store Selector, a Ask) (*remap.Effect, error) {
-	e := &remap.Effect{BeforeTo: firstOrder(&a.Plan), AfterFrom: a.Plan.Changed.Add(settle), Job: a.Plan.Job}
-	e.BeforeFrom = e.BeforeTo.Add(-Window)
+	e, decided, err := measure(ctx, store, &a, Window)
+	if err == nil && !decided {
+		e, _, err = measure(ctx, store, &a, Longest)
+	}
+	return e, err
+}
+
+// measure is Measure with one window; decided is false where a longer one may say more.
+func measure(ctx context.Context, store Selector, a *Ask, window time.Duration) (e *remap.Effect, decided bool,
+	err error) {
+	e = &remap.Effect{BeforeTo: firstOrder(&a.Plan), AfterFrom: a.Plan.Changed.Add(settle), Job: a.Plan.Job}
+	e.BeforeFrom = e.BeforeTo.Add(-window)
 	if a.NotBefore.After(e.BeforeFrom) && e.BeforeTo.Sub(a.NotBefore) >= 2*least*time.Second {
 		e.BeforeFrom = a.NotBefore
 	}
-	e.AfterTo = e.AfterFrom.Add(Window)
+	e.AfterTo = e.AfterFrom.Add(window)
 	over := a.Ended || !a.Now.Before(e.AfterTo.Add(late))
 	if a.Now.Before(e.AfterTo) {
 		e.AfterTo = a.Now
@@ -74,27 +84,23 @@ func Measure(ctx context.Context, store Selector, a Ask) (*remap.Effect, error) 
 	if !e.AfterTo.After(e.AfterFrom) {
 		e.AfterTo = e.AfterFrom
 	}
-	r := reader{store: store, effect: e}
-	if err := r.latency(ctx, a.Plan.Moves); err != nil {
-		return nil, err
-	}
-	nodes := a.JobNodes
-	if len(nodes) == 0 {
-		nodes = movedNodes(a.Plan.Moves)
-		e.Job = ""
-	}
-	if err := r.rate(ctx, nodes); err != nil {
-		return nil, err
+	m := measurement{Ask: a, effect: e, over: over, reader: reader{store: store, byClients: true,
+		from: e.BeforeFrom.Truncate(time.Second), to: e.AfterTo.Truncate(time.Second)}}
+	m.span = span{before: m.at(e.BeforeTo), after: m.at(e.AfterFrom.Add(time.Second - 1)), end: m.seconds()}
+	if err := m.figures(ctx); err != nil {
+		return nil, true, err
 	}
 	a.Plan.Foresee(e)
-	e.Judge()
 	switch {
 	case !over:
 		e.Verdict = remap.Measuring
-	case e.AfterTo.Sub(e.AfterFrom) < shortest: // the job ended: part of a burst says nothing
-		e.Verdict = remap.EffectUnknown
+		return e, true, nil
+	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing
+		e.Verdict, e.Why = remap.EffectUnknown, "its job ended too soon after the move"
+		return e, true, nil
 	}
-	return e, nil
+	decided, err = m.judge(ctx)
+	return e, decided || a.Ended, err
 }
 
 // firstOrder is the instant of the first order.
@@ -108,163 +114,242 @@ func firstOrder(p *remap.Plan) time.Time {
 	return first
 }
 
-type reader struct {
-	store  Selector
+// measurement is one look at a plan.
+type measurement struct {
+	*Ask
+	reader
 	effect *remap.Effect
+	span   span
+	over   bool
+	beside Beside
+	class  int
+	moved  *group // nil: too little is known of the moved nodes
 }
 
-// side is one class of requests in one of the two windows.
-type side struct {
-	ops, waited float64        // requests, and the seconds that they took together
-	seconds     map[int64]bool // in which there were some
-}
-
-func (s *side) mean() float64 { return s.waited / s.ops }
-
-func (s *side) enough() bool { return len(s.seconds) >= least && s.waited > 0 }
-
-// latency takes the class that the nodes waited longest for before, by the clients' clocks where they have some.
-func (r *reader) latency(ctx context.Context, moves []remap.Move) error {
-	nodes := some(movedNodes(moves))
-	from, to := map[topology.NodeID]bool{}, map[topology.NodeID]bool{}
-	for _, m := range moves {
-		from[m.From.Node()], to[m.To.Node()] = true, true
+// figures are what is shown while the effect is measured: of the class that the nodes waited longest for before, by the
+// clients' clocks where they have some.
+func (m *measurement) figures(ctx context.Context) error {
+	nodes := make([]topology.NodeID, len(m.Plan.Moves))
+	var to []topology.NodeID
+	for i, move := range m.Plan.Moves {
+		nodes[i], to = move.Node, append(to, move.To.Node())
 	}
-	for _, byClients := range []bool{true, false} {
-		var waited float64
-		for _, c := range classes {
-			times := []collector.Metric{c.client}
-			before, after := nodes, nodes
-			if !byClients {
-				times = []collector.Metric{c.wait, c.execution}
-				before, after = keys(from), keys(to)
-			}
-			b, err := r.side(ctx, before, c.ops, times, r.effect.BeforeFrom, r.effect.BeforeTo)
-			if err != nil {
-				return err
-			}
-			if !b.enough() || b.waited <= waited {
-				continue
-			}
-			a, err := r.side(ctx, after, c.ops, times, r.effect.AfterFrom, r.effect.AfterTo)
-			if err != nil {
-				return err
-			}
-			if a.enough() {
-				waited = b.waited
-				r.effect.Latency = &remap.Change{Before: b.mean(), After: a.mean()}
-				r.effect.Class, r.effect.ByClients = c.name, byClients
-			}
-		}
-		if r.effect.Latency != nil {
-			return nil
-		}
-	}
-	return nil
-}
-
-// side adds up one class of requests. A second counts where both its requests and their times are reported.
-func (r *reader) side(ctx context.Context, nodes []topology.NodeID, ops collector.Metric, times []collector.Metric,
-	from, to time.Time) (side, error) {
-	s := side{seconds: map[int64]bool{}}
-	type at struct {
-		node   topology.NodeID
-		second int64
-	}
-	took := map[at]float64{}
-	for _, m := range times {
-		err := r.each(ctx, nodes, m, from, to, func(n topology.NodeID, p tsdb.Point) {
-			took[at{n, p.TimeMillis}] += p.Value
-		})
-		if err != nil {
-			return s, err
-		}
-	}
-	if len(took) == 0 {
-		return s, nil
-	}
-	err := r.each(ctx, nodes, ops, from, to, func(n topology.NodeID, p tsdb.Point) {
-		if t, ok := took[at{n, p.TimeMillis}]; ok && p.Value > 0 {
-			s.ops += p.Value
-			s.waited += p.Value * t
-			s.seconds[p.TimeMillis] = true
-		}
-	})
-	return s, err
-}
-
-// rate takes the mean of what nodes read and wrote, over the seconds that any of them reported.
-func (r *reader) rate(ctx context.Context, nodes []topology.NodeID) error {
-	all := len(nodes)
-	nodes = some(nodes)
-	mean := func(from, to time.Time) (float64, error) {
-		total, seconds := 0.0, map[int64]bool{}
-		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes} {
-			err := r.each(ctx, nodes, m, from, to, func(_ topology.NodeID, p tsdb.Point) {
-				total += p.Value
-				seconds[p.TimeMillis] = true
-			})
-			if err != nil {
-				return 0, err
-			}
-		}
-		if len(seconds) < least {
-			return 0, nil
-		}
-		return total / float64(len(seconds)) * float64(all) / float64(len(nodes)), nil
-	}
-	before, err := mean(r.effect.BeforeFrom, r.effect.BeforeTo)
+	groups, err := m.groups(ctx, spread(nodes, most))
 	if err != nil {
 		return err
 	}
-	after, err := mean(r.effect.AfterFrom, r.effect.AfterTo)
+	if m.choose(&groups); m.moved == nil {
+		m.byClients = false
+		left, err := m.groups(ctx, m.left())
+		if err != nil {
+			return err
+		}
+		reached, err := m.groups(ctx, distinct(to))
+		if err != nil {
+			return err
+		}
+		for c := range left {
+			left[c].then(reached[c], m.span.before)
+		}
+		m.choose(&left)
+	}
+	e := m.effect
+	e.ByClients = m.byClients
+	job := m.JobNodes
+	if len(job) == 0 {
+		job, e.Job = nodes, ""
+	}
+	before, err := m.rate(ctx, job, m.from, e.BeforeTo.Truncate(time.Second))
+	if err != nil {
+		return err
+	}
+	after, err := m.rate(ctx, job, e.AfterFrom.Truncate(time.Second), m.to)
 	if before > 0 && after > 0 {
-		r.effect.Rate = &remap.Change{Before: before, After: after}
+		e.Rate = &remap.Change{Before: before, After: after}
 	}
 	return err
 }
 
-func (r *reader) each(ctx context.Context, nodes []topology.NodeID, m collector.Metric, from, to time.Time,
-	visit func(topology.NodeID, tsdb.Point)) error {
-	if len(nodes) == 0 {
-		return nil
+// left are the forwarders that the plan takes its nodes from.
+func (m *measurement) left() []topology.NodeID {
+	var all []topology.NodeID
+	for _, move := range m.Plan.Moves {
+		all = append(all, move.From.Node())
 	}
-	series, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, FromMillis: from.UnixMilli() / 1000 * 1000,
-		ToMillis: to.UnixMilli() / 1000 * 1000})
-	for _, s := range series {
-		for _, p := range s.Points {
-			visit(s.Node, p)
+	return distinct(all)
+}
+
+// then continues a group with another one from a second on.
+func (g *group) then(o *group, from int) {
+	for _, row := range [][2][]float64{{g.ops, o.ops}, {g.took, o.took}, {g.bytes, o.bytes}, {g.age, o.age}} {
+		copy(row[0][min(from, len(row[0])):], row[1][min(from, len(row[1])):])
+	}
+}
+
+// choose takes the class that the nodes waited longest for before, of those that they asked for after, too.
+func (m *measurement) choose(groups *[collector.Classes]*group) {
+	waited := 0.0
+	for c, g := range groups {
+		ops, took, _, busy := g.sums(0, m.span.before)
+		opsAfter, tookAfter, _, busyAfter := g.sums(m.span.after, m.span.end)
+		hung := g.hungBefore(m.span)
+		if busyAfter < least || opsAfter <= 0 || tookAfter <= 0 || took <= waited || busy < least && hung == 0 {
+			continue
+		}
+		if hung > 0 && m.moved != nil && opsAfter < opsOf(groups[m.class], m.span) {
+			continue // what hung was of every class alike: the busiest one since stands for it
+		}
+		m.class, m.moved, waited = c, g, took
+		e := m.effect
+		e.Class, e.HungSeconds = classes[c].name, hung
+		e.Latency = &remap.Change{After: tookAfter / opsAfter}
+		if hung == 0 {
+			e.Latency.Before = took / ops
+		}
+		if hung > 0 {
+			waited = took - 1e-9 // the next class waited as long
 		}
 	}
-	return err
 }
 
-func movedNodes(moves []remap.Move) []topology.NodeID {
-	nodes := make([]topology.NodeID, len(moves))
-	for i, m := range moves {
-		nodes[i] = m.Node
-	}
-	return nodes
+func opsOf(g *group, s span) float64 {
+	ops, _, _, _ := g.sums(s.after, s.end)
+	return ops
 }
 
-// some returns at most most nodes, spread over the list.
-func some(nodes []topology.NodeID) []topology.NodeID {
-	step := (len(nodes) + most - 1) / most
-	if step <= 1 {
-		return nodes
+// hungBefore is for how long the nodes' requests had waited at the move where none was answered; 0: some were, or
+// nobody counts them.
+func (g *group) hungBefore(s span) float64 {
+	ops, _, _, _ := g.sums(s.before-least, s.before)
+	if age := g.oldest(s.before-least, s.before); ops == 0 && age >= least {
+		return age
 	}
-	var out []topology.NodeID
-	for i := 0; i < len(nodes); i += step {
-		out = append(out, nodes[i])
-	}
-	return out
+	return 0
 }
 
-func keys(nodes map[topology.NodeID]bool) (out []topology.NodeID) {
-	for n := range nodes {
-		if n != "" {
-			out = append(out, n)
+// judge compares with what was not moved. What would have happened anyway is not helped: the forwarder recovers, the
+// job asks for something else, the layer gets less to do.
+func (m *measurement) judge(ctx context.Context) (decided bool, err error) {
+	e := m.effect
+	e.Verdict = remap.EffectUnknown
+	e.Why = "too little I/O before or after the move to compare"
+	if m.moved == nil {
+		if e.Rate != nil {
+			e.Why = "its requests are not timed"
+		}
+		return false, nil
+	}
+	moved, ok := stepOf(m.moved, m.span)
+	if !ok {
+		return false, nil
+	}
+	e.Why = ""
+	if m.Beside != nil {
+		m.beside = m.Beside()
+	}
+	if !m.byClients {
+		m.beside = Beside{Stayed: m.left(), Layer: slices.Collect(slices.Chunk(m.beside.Forwarders, 1))}
+	}
+	mates, err := m.steps(ctx, m.beside.Mates)
+	if err != nil {
+		return false, err
+	}
+	layer, err := m.steps(ctx, m.beside.Layer)
+	if err != nil {
+		return false, err
+	}
+	c, ok := compare(moved, mates, layer)
+	if !ok && e.HungSeconds == 0 {
+		e.Why = "no other node did such I/O to compare with"
+		return false, nil
+	}
+	if !ok { // what answered nothing and then answers did not do so by chance
+		_, vb, fb := meanOf(known(moved.before))
+		_, va, fa := meanOf(known(moved.after))
+		c = compared{gain: -moved.by, err: math.Sqrt(va + vb), freedom: fa + fb}
+	}
+	low, high := c.bounds(0.025)
+	e.Gain = &remap.Gain{Times: math.Exp(c.gain), Low: math.Exp(low), High: math.Exp(high),
+		Beside: m.others(c.groups, len(mates) > 0)}
+	verdict, decided := c.verdict()
+	if verdict == remap.Helped || verdict == remap.Worse {
+		if e.Why, err = m.otherwise(ctx, moved, &c, len(mates) > 0); err != nil || e.Why != "" {
+			verdict, decided, e.Gain = remap.EffectUnknown, false, nil
 		}
 	}
-	return out
+	if verdict == remap.EffectUnknown && e.Why == "" {
+		e.Why = fmt.Sprintf("its times vary too much: %.2g to %.2g times as fast", math.Exp(low), math.Exp(high))
+	}
+	e.Verdict = verdict
+	return decided, err
+}
+
+// others says what was not moved.
+func (m *measurement) others(groups int, mates bool) string {
+	what := "other nodes behind "
+	switch {
+	case groups == 0:
+		return ""
+	case mates:
+		what = "other nodes of its job behind "
+	case !m.byClients:
+		what = ""
+	}
+	return what + anomaly.Counted(groups, "forwarder")
+}
+
+// steps are the changes of groups that were not moved, of those that did enough.
+func (m *measurement) steps(ctx context.Context, groups [][]topology.NodeID) (out []step, err error) {
+	every := max(1, (len(groups)+mostGroups-1)/mostGroups)
+	for i := 0; i < len(groups); i += every {
+		g, err := m.groups(ctx, spread(groups[i], ofGroup))
+		if err != nil {
+			return nil, err
+		}
+		if d, ok := stepOf(g[m.class], m.span); ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// otherwise says what else explains that requests became faster or slower; "" where nothing is known to.
+func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, mates bool) (string, error) {
+	if len(m.beside.Stayed) > 0 {
+		g, err := m.groups(ctx, spread(m.beside.Stayed, ofGroup))
+		if err != nil {
+			return "", err
+		}
+		if d, ok := stepOf(g[m.class], m.span); ok && c.gain > 0 && -d.by > c.gain/2 {
+			return "nodes that stayed behind where it left became faster, too", nil
+		}
+	}
+	before, err := m.probes(ctx, m.left(), m.from, m.effect.BeforeTo)
+	if err != nil {
+		return "", err
+	}
+	after, err := m.probes(ctx, m.left(), m.effect.AfterFrom, m.to)
+	if c.gain > 0 && before-after > c.gain/2 {
+		return "canaries to where it left became faster, too", err
+	}
+	if !moved.atMove {
+		return "its requests changed before the move, or long after it", err
+	}
+	ops, _, bytes, _ := m.moved.sums(0, m.span.before)
+	opsAfter, _, bytesAfter, _ := m.moved.sums(m.span.after, m.span.end)
+	if size := bytesAfter / opsAfter / (bytes / ops); bytes > 0 && bytesAfter > 0 &&
+		math.Abs(math.Log(size)) > max(math.Ln2, math.Abs(c.gain)/2) {
+		return fmt.Sprintf("its requests became %.2g times as large", size), err
+	}
+	perSecond, perSecondAfter := ops/float64(m.span.before), opsAfter/float64(m.span.end-m.span.after)
+	if !mates && perSecondAfter < perSecond/2 {
+		return "it asks for less than before", err
+	}
+	return "", err
+}
+
+// distinct are the different nodes of a list.
+func distinct(nodes []topology.NodeID) []topology.NodeID {
+	out := slices.Sorted(slices.Values(nodes))
+	return slices.DeleteFunc(slices.Compact(out), func(n topology.NodeID) bool { return n == "" })
 }

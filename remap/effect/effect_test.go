@@ -3,6 +3,8 @@ package effect_test
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,14 +18,17 @@ import (
 // moment is the instant of the first order.
 var moment = time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 
-// node is what one compute node does in a second.
-type node struct {
+// does is what one compute node does in a second.
+type does struct {
 	writes, took, bytes float64
 	metas, metaTook     float64
 }
 
+// beside are nodes and forwarders that were not moved.
+var beside = []topology.NodeID{"o1", "o2", "o3"}
+
 // store holds two minutes of nodes c1 and c2, the second half after the move; 0 is not reported.
-func store(t *testing.T, before, after node, role topology.Role, names ...topology.NodeID) *engine.DB {
+func store(t *testing.T, before, after does, role topology.Role, names ...topology.NodeID) *engine.DB {
 	t.Helper()
 	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Nanosecond,
 		Log: slog.New(slog.DiscardHandler)})
@@ -33,11 +38,11 @@ func store(t *testing.T, before, after node, role topology.Role, names ...topolo
 	t.Cleanup(func() { db.Close() })
 	var frames []collector.Frame
 	for s := -60; s < 70; s++ {
-		does := before
-		if s >= 0 {
-			does = after
-		}
-		for _, n := range names {
+		for _, n := range append(names, beside...) {
+			does := before
+			if s >= 0 && !slices.Contains(beside, n) {
+				does = after
+			}
 			f := collector.Frame{Node: n, Role: role,
 				TimeMillis: moment.Add(time.Duration(s) * time.Second).UnixMilli()}
 			add := func(m collector.Metric, v float64) {
@@ -67,32 +72,36 @@ func store(t *testing.T, before, after node, role topology.Role, names ...topolo
 func ask() effect.Ask {
 	results := []remap.Result{{Node: "c1", OK: true, At: moment.Add(10 * time.Millisecond),
 		Took: 10 * time.Millisecond}}
-	return effect.Ask{Now: moment.Add(2 * time.Minute), JobNodes: []topology.NodeID{"c1", "c2"},
+	return effect.Ask{Now: moment.Add(4 * time.Minute), JobNodes: []topology.NodeID{"c1", "c2"},
+		Beside: func() effect.Beside {
+			return effect.Beside{Layer: slices.Collect(slices.Chunk(beside, 1)), Forwarders: beside}
+		},
 		Plan: remap.Plan{ID: "P-1", Job: "5", State: remap.Verified, Changed: moment.Add(time.Second), Results: results,
 			Moves: []remap.Move{{Node: "c1", From: "f1", To: "f2"}}}}
 }
 
 func TestEffectOfAMove(t *testing.T) {
-	slow := node{writes: 100, took: 0.036, bytes: 4.5e6, metas: 500, metaTook: 0.001}
+	slow := does{writes: 100, took: 0.036, bytes: 4.5e6, metas: 500, metaTook: 0.001}
 	for name, c := range map[string]struct {
-		before, after node
+		before, after does
 		verdict       remap.Verdict
 		text          string
 	}{
-		"it helped": {slow, node{writes: 300, took: 0.0041, bytes: 11e6, metas: 500, metaTook: 0.001}, remap.Helped,
+		"it helped": {slow, does{writes: 300, took: 0.0041, bytes: 11e6, metas: 500, metaTook: 0.001}, remap.Helped,
 			"helped: its nodes' write latency 36 -> 4.1 ms, 8.8x as fast; job 5 9 -> 22 MB/s"},
 		"it changed nothing": {slow, slow, remap.NoEffect,
 			"no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
-		"it did harm": {slow, node{writes: 50, took: 0.072, bytes: 2e6}, remap.Worse,
+		"it did harm": {slow, does{writes: 50, took: 0.072, bytes: 2e6}, remap.Worse,
 			"worse than before: its nodes' write latency 36 -> 72 ms; job 5 9 -> 4 MB/s"},
-		"it stood still": {node{writes: 5, took: 2, bytes: 1e6}, node{writes: 50, took: 0.004, bytes: 2e6},
+		"it stood still": {does{writes: 5, took: 2, bytes: 1e6}, does{writes: 50, took: 0.004, bytes: 2e6},
 			remap.Helped,
 			"helped: its nodes' write latency 2000 -> 4 ms, over 100x as fast; job 5 2 -> 4 MB/s"},
-		"more cheap requests are no help": {slow, node{writes: 100, took: 0.036, bytes: 4.5e6, metas: 90000,
+		"more cheap requests are no help": {slow, does{writes: 100, took: 0.036, bytes: 4.5e6, metas: 90000,
 			metaTook: 0.001}, remap.NoEffect, "no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
-		"it did nothing afterwards": {slow, node{}, remap.EffectUnknown,
+		"it did nothing afterwards": {slow, does{}, remap.EffectUnknown,
 			"not known whether it helped: too little I/O before or after the move to compare"},
-		"nobody times requests": {node{bytes: 5e6}, node{bytes: 10e6}, remap.Helped, "helped: job 5 10 -> 20 MB/s"},
+		"nobody times requests": {does{bytes: 5e6}, does{bytes: 10e6}, remap.EffectUnknown,
+			"not known whether it helped: its requests are not timed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := store(t, c.before, c.after, topology.Compute, "c1", "c2")
@@ -109,8 +118,8 @@ func TestEffectOfAMove(t *testing.T) {
 
 // Where compute nodes time nothing, the old and the new forwarder are compared.
 func TestEffectByForwarders(t *testing.T) {
-	db := store(t, node{writes: 10, took: 0.5}, node{writes: 10, took: 0.5}, topology.Forwarder, "f1")
-	more := store(t, node{writes: 10, took: 0.05}, node{writes: 10, took: 0.05}, topology.Forwarder, "f2")
+	db := store(t, does{writes: 10, took: 0.5}, does{writes: 10, took: 0.5}, topology.Forwarder, "f1")
+	more := store(t, does{writes: 10, took: 0.05}, does{writes: 10, took: 0.05}, topology.Forwarder, "f2")
 	for s := range 130 {
 		at := moment.Add(time.Duration(s-60) * time.Second).UnixMilli()
 		_ = more.Append(t.Context(), []collector.Frame{{Node: "f1", Role: topology.Forwarder, TimeMillis: at,
@@ -130,7 +139,7 @@ func TestEffectByForwarders(t *testing.T) {
 // Until the minute is over the figures are those of the seconds so far, and the beginning of the trouble bounds
 // what counts as before.
 func TestEffectGrows(t *testing.T) {
-	db := store(t, node{writes: 100, took: 0.036, bytes: 1e6}, node{writes: 100, took: 0.004, bytes: 1e6},
+	db := store(t, does{writes: 100, took: 0.036, bytes: 1e6}, does{writes: 100, took: 0.004, bytes: 1e6},
 		topology.Compute, "c1")
 	a := ask()
 	a.NotBefore = moment.Add(-20 * time.Second)
@@ -173,7 +182,7 @@ func TestEffectOfManyNodes(t *testing.T) {
 		nodes = append(nodes, n)
 		a.Plan.Moves = append(a.Plan.Moves, remap.Move{Node: n, From: "f1", To: "f2"})
 	}
-	db := store(t, node{writes: 1, took: 0.1, bytes: 1e5}, node{writes: 2, took: 0.05, bytes: 2e5}, topology.Compute,
+	db := store(t, does{writes: 1, took: 0.1, bytes: 1e5}, does{writes: 2, took: 0.05, bytes: 2e5}, topology.Compute,
 		nodes...)
 	e, err := effect.Measure(t.Context(), db, a)
 	if err != nil {
@@ -182,5 +191,43 @@ func TestEffectOfManyNodes(t *testing.T) {
 	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast; its nodes 120 -> 240 MB/s"
 	if e.Text() != want {
 		t.Errorf("%s", e.Text())
+	}
+}
+
+// TestEffectOfAMoveOffAHungForwarder: what nothing ended before is the clearest help; not where those that stayed are
+// answered again as well, nor where the nodes ask for nothing any more.
+func TestEffectOfAMoveOffAHungForwarder(t *testing.T) {
+	const clearest = "helped: its nodes had waited 76 s without an answer, write latency now"
+	for what, c := range map[string]struct {
+		until     float64 // when the forwarder answers again
+		everybody bool    // is moved
+		alone     bool    // with nobody to compare with
+		want      string
+	}{
+		"hung":               {lasting + 10, false, false, clearest},
+		"all are moved":      {lasting + 10, true, false, clearest},
+		"nobody else":        {lasting + 10, true, true, clearest},
+		"it came back":       {planAt + 1, false, false, "not known whether it helped: "},
+		"it was back before": {planAt - 30, true, false, "not known whether it helped: "},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(5, 10, 3, 2, lasting)
+			w.forwarders[0].hungFrom, w.forwarders[0].hungTo = planAt-77, c.until
+			a := w.ask(planAt, c.everybody)
+			w.moveAt = planAt
+			for i, n := range w.nodes {
+				if slices.ContainsFunc(a.Plan.Moves, func(m remap.Move) bool { return m.Node == name(i) }) {
+					n.then = len(w.forwarders) - 1
+				}
+			}
+			if c.alone {
+				a.Beside = nil
+			}
+			w.run()
+			e := measured(t, w, a)
+			if !strings.HasPrefix(e.Text(), c.want) {
+				t.Errorf("%s (%+v)", e.Text(), e.Gain)
+			}
+		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,16 +35,22 @@ type Meter struct {
 
 	mu     sync.Mutex // guards what follows
 	newest map[string]*remap.Effect
+
+	later map[string]*later // by plan; Run's alone
 }
 
 // NewMeter returns a meter that Run sets to work.
-func NewMeter(c Config) *Meter { return &Meter{cfg: c, newest: map[string]*remap.Effect{}} }
+func NewMeter(c Config) *Meter {
+	return &Meter{cfg: c, newest: map[string]*remap.Effect{}, later: map[string]*later{}}
+}
 
 const (
 	// tooLate is how old a move may be that nobody has measured, after a restart.
 	tooLate = 10 * time.Minute
 	// looksAt is how many plans are looked through at start: the newest.
 	looksAt = 200
+	// lookEvery is how often a plan is looked at that the first window has not decided: it reads much.
+	lookEvery = 10 * time.Second
 )
 
 // Newest returns the effect of a plan as measured so far, nil when it is not being measured now, or by a nil Meter.
@@ -70,6 +78,49 @@ type following struct {
 	plan     remap.Plan
 	jobNodes []topology.NodeID
 	since    time.Time // of the finding on the forwarder that it leaves
+	then     *remap.Situation
+	next     time.Time // to look, once the first window is over
+	mates    []topology.NodeID
+}
+
+// beside are the nodes that the plan did not move and nothing else did since.
+func (f *following) beside(now *remap.Situation) (b Beside) {
+	moved, left, reached := map[topology.NodeID]bool{}, map[topology.ForwarderID]bool{}, map[topology.ForwarderID]bool{}
+	for _, m := range f.plan.Moves {
+		moved[m.Node], left[m.From], reached[m.To] = true, true, true
+	}
+	of := map[topology.NodeID]bool{}
+	for _, n := range f.mates {
+		of[n] = true
+	}
+	mates, layer := map[topology.ForwarderID][]topology.NodeID{}, map[topology.ForwarderID][]topology.NodeID{}
+	for n, at := range f.then.Used {
+		switch {
+		case moved[n] || now.Used[n] != at || reached[at]:
+		case left[at]:
+			b.Stayed = append(b.Stayed, n)
+		case of[n]:
+			mates[at] = append(mates[at], n)
+		default:
+			layer[at] = append(layer[at], n)
+		}
+	}
+	slices.Sort(b.Stayed)
+	b.Mates, b.Layer = byForwarder(mates), byForwarder(layer)
+	for f := range layer {
+		b.Forwarders = append(b.Forwarders, f.Node())
+	}
+	slices.Sort(b.Forwarders)
+	return b
+}
+
+// byForwarder are groups of nodes in the order of their forwarders, so that the same ones are read each time.
+func byForwarder(groups map[topology.ForwarderID][]topology.NodeID) (out [][]topology.NodeID) {
+	for _, f := range slices.Sorted(maps.Keys(groups)) {
+		slices.Sort(groups[f])
+		out = append(out, groups[f])
+	}
+	return out
 }
 
 // Run measures until ctx ends.
@@ -106,6 +157,7 @@ func (m *Meter) Run(ctx context.Context) {
 					delete(followed, id)
 				}
 			}
+			m.lookLater(ctx, time.Now())
 		}
 	}
 }
@@ -128,11 +180,17 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 	if followed[id] != nil {
 		return
 	}
-	f := &following{plan: p}
 	s := m.cfg.Situation()
+	f := &following{plan: p, then: s}
+	moved := func(n topology.NodeID) bool {
+		return slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.Node == n })
+	}
 	for i := range s.Jobs {
 		if s.Jobs[i].ID == p.Job {
 			f.jobNodes = s.Jobs[i].Nodes
+		}
+		if slices.ContainsFunc(s.Jobs[i].Nodes, moved) {
+			f.mates = append(f.mates, s.Jobs[i].Nodes...)
 		}
 	}
 	for _, move := range p.Moves {
@@ -145,10 +203,9 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 
 // end records what was measured of a plan whose job ended before the time was over.
 func (m *Meter) end(ctx context.Context, f *following) {
-	e, err := Measure(ctx, m.cfg.Seconds, Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: time.Now(),
-		Ended: true})
+	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, time.Now(), true))
 	if err == nil {
-		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
+		err = m.record(ctx, f, e)
 	}
 	if err != nil && !errors.Is(err, remap.ErrState) && ctx.Err() == nil {
 		m.cfg.Log.Warn("the effect of a plan could not be measured", "plan", f.plan.ID, "err", err)
@@ -158,10 +215,16 @@ func (m *Meter) end(ctx context.Context, f *following) {
 // measure reads the effect so far; done says that it is on record or cannot be.
 func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	now := time.Now()
-	e, err := Measure(ctx, m.cfg.Seconds, Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: now,
-		Ended: f.jobNodes != nil && !m.running(f.plan.Job)})
+	ended := f.jobNodes != nil && !m.running(f.plan.Job)
+	if now.Before(f.next) && !ended {
+		return false
+	}
+	if now.Sub(f.plan.Changed) >= Window+settle+late {
+		f.next = now.Add(lookEvery)
+	}
+	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, now, ended))
 	if err == nil && e.Verdict != remap.Measuring {
-		err = m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e)
+		err = m.record(ctx, f, e)
 		if err == nil {
 			m.set(f.plan.ID, nil)
 			return true
@@ -177,6 +240,42 @@ func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	}
 	m.set(f.plan.ID, e)
 	return false
+}
+
+// record puts an effect on record. Where it is not known, the next runs of the application may show it.
+func (m *Meter) record(ctx context.Context, f *following, e *remap.Effect) error {
+	if err := m.cfg.Desk.RecordEffect(ctx, f.plan.ID, e); err != nil {
+		return err
+	}
+	l, err := newLater(ctx, m.cfg.Seconds, f.plan, e)
+	if l != nil {
+		m.later[f.plan.ID] = l
+	}
+	return err
+}
+
+// lookLater adds later runs that have done their first minute.
+func (m *Meter) lookLater(ctx context.Context, now time.Time) {
+	for id, l := range m.later {
+		for _, j := range l.due(m.cfg.Situation(), now) {
+			ok, err := l.take(ctx, m.cfg.Seconds, &j)
+			if ok && err == nil {
+				err = m.cfg.Desk.RecordEffect(ctx, id, l.effect)
+			}
+			if err != nil && ctx.Err() == nil {
+				m.cfg.Log.Warn("a later run of a plan's application could not be measured", "plan", id, "job", j.ID,
+					"err", err)
+			}
+		}
+		if l.over(now) {
+			delete(m.later, id)
+		}
+	}
+}
+
+func (m *Meter) ask(f *following, now time.Time, ended bool) Ask {
+	return Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: now, Ended: ended,
+		Beside: func() Beside { return f.beside(m.cfg.Situation()) }}
 }
 
 func (m *Meter) running(job topology.JobID) bool {

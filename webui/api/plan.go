@@ -31,7 +31,9 @@ type PlanView struct {
 	Outcome  string `json:"outcome,omitempty"`
 	// Brought says in words what the moves were measured to bring, while it is measured what so far (Effect).
 	Brought string `json:"brought,omitempty"`
-	Needs   int    `json:"needs"` // approvals, those given included
+	// Track says what moves that were carried out brought before, beside what was expected of them; of waiting plans.
+	Track string `json:"track,omitempty"`
+	Needs int    `json:"needs"` // approvals, those given included
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
 }

@@ -252,6 +252,11 @@ func (c *Client) RollBack(ctx context.Context, id, reason string) (api.PlanView,
 	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "rollback")
 }
 
+// Complete tries the moves again that were not made. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
+func (c *Client) Complete(ctx context.Context, id, reason string) (api.PlanView, error) {
+	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "complete")
+}
+
 // Stop ends an apply after the orders under way. Errors: ErrNotAllowed, ErrNotFound, ErrConflict.
 func (c *Client) Stop(ctx context.Context, id, reason string) (api.PlanView, error) {
 	return c.post(ctx, api.Decision{Reason: reason}, "plans", id, "stop")

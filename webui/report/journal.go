@@ -55,6 +55,7 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 		r.Record.ToConfirm = took[len(took)/2].Seconds()
 	}
 	slices.Reverse(plans)
+	var made []remap.Plan
 	for _, id := range plans {
 		p, err := s.Plan(ctx, id)
 		if err != nil {
@@ -62,7 +63,9 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 		}
 		r.Plans = append(r.Plans, movedBy(&p))
 		s.brought.plan(&p)
+		made = append(made, p)
 	}
+	r.Moves = remap.TrackOf(made)
 	return nil
 }
 

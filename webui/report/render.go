@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/escape"
 	"fairway/remap"
 	"fairway/remap/advise"
 )
@@ -49,11 +50,9 @@ var words = texttemplate.FuncMap{
 		return s
 	},
 	"ended": endWords, "became": planWords, "hurt": hurtWords,
-	"top":  func(all []Use) []Use { return all[:min(len(all), shown)] },
-	"more": func(all []Use) int { return max(0, len(all)-shown) },
-	"line": func(s string) string { // in a table of Markdown
-		return strings.NewReplacer("|", "\\|", "\n", " ", "\r", " ", "<", "&lt;").Replace(s)
-	},
+	"top":   func(all []Use) []Use { return all[:min(len(all), shown)] },
+	"more":  func(all []Use) int { return max(0, len(all)-shown) },
+	"line":  escape.EscapeMarkdown,
 	"table": func(title string, all []Use) useTable { return useTable{title, all} },
 }
 

@@ -28,17 +28,24 @@ type Report struct {
 	To      time.Time `json:"to"`
 	Made    time.Time `json:"made"`
 
-	Total    Use     `json:"total"`
-	Projects []Use   `json:"projects"`
-	Users    []Use   `json:"users"`
-	Apps     []Use   `json:"apps"`
-	Layer    Layer   `json:"layer"`
-	Findings []Slow  `json:"findings"`
-	Plans    []Moved `json:"plans"`
+	Total    Use    `json:"total"`
+	Projects []Use  `json:"projects"`
+	Users    []Use  `json:"users"`
+	Apps     []Use  `json:"apps"`
+	Layer    Layer  `json:"layer"`
+	Findings []Slow `json:"findings"`
+	Planned
 	// Brought is what the policies brought, by application.
 	Brought []Brought `json:"brought"`
 	Record  Record    `json:"detectors"`
 	Missing []string  `json:"missing,omitempty"` // what could not be known, in sentences
+}
+
+// Planned are the plans of the period.
+type Planned struct {
+	Plans []Moved `json:"plans"`
+	// Moves is what those that were carried out brought, beside what was expected.
+	Moves remap.Track `json:"moves"`
 }
 
 // Use is what the runs that ended in the period did to the file systems, of one project, user or application.
@@ -157,7 +164,7 @@ type Sources struct {
 // Make makes the report of [from, to). What cannot be read is named in Missing; only ctx ends it early.
 func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, error) {
 	r := &Report{Site: s.Site, Version: s.Version, From: from, To: to, Made: now, Total: Use{Name: "all"},
-		Findings: []Slow{}, Plans: []Moved{}}
+		Findings: []Slow{}, Planned: Planned{Plans: []Moved{}}}
 	s.brought = &brought{}
 	for _, part := range []struct {
 		what string

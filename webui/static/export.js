@@ -12,7 +12,7 @@ function download(blob, name) {
 function cell(v) {
   if (v === null || v === undefined) return '';
   let text = String(v);
-  if (typeof v !== 'number' && /^[=+@\t\r]|^-./.test(text) && Number.isNaN(Number(text))) text = `'${text}`;
+  if (typeof v !== 'number' && /^\s*[=+@-].|^[\t\r\n]/.test(text) && Number.isNaN(Number(text))) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

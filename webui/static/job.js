@@ -400,7 +400,7 @@ function decision(a, ended) {
   );
   const q = a.prediction,
     own = q?.own.predicted
-      ? `; predictions for it were right ${ratio(q.own.within / q.own.predicted)} % of ` +
+      ? `; its runs did as the ones before ${ratio(q.own.within / q.own.predicted)} % of ` +
         `${counted(q.own.predicted, 'time')}`
       : '';
   return [

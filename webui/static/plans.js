@@ -178,6 +178,7 @@ export async function planPage(app, id) {
         ...because(),
         ['reason', p.reason || '-'],
         ...(p.expected ? [['expected', p.expected]] : []),
+        ...(p.track ? [['moves before', p.track]] : []),
         ...(p.outcome ? [['measured', p.outcome]] : []),
         ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
         p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,

@@ -73,10 +73,17 @@ func remapOn(t *testing.T, cfg testbed.Config) {
 	}
 }
 
-// newRealLayer starts a testbed with mounts and agents, and a daemon that they report to.
+// newRealLayer starts a testbed of two forwarders and four nodes with mounts and agents, and a daemon that they report
+// to.
 func newRealLayer(t *testing.T, cfg testbed.Config) (*testbed.Testbed, *realDaemon) {
 	t.Helper()
 	cfg.Forwarders, cfg.ComputeNodes = 2, 4
+	return newRealSite(t, cfg, "self_approval = true\ntwo_persons = false\n")
+}
+
+// newRealSite is newRealLayer of any size. desk is what the daemon's settings have in that table, and after it.
+func newRealSite(t *testing.T, cfg testbed.Config, desk string) (*testbed.Testbed, *realDaemon) {
+	t.Helper()
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
@@ -100,7 +107,7 @@ func newRealLayer(t *testing.T, cfg testbed.Config) (*testbed.Testbed, *realDaem
 	agents := l.Addr().String()
 	l.Close()
 	var conf strings.Builder
-	conf.WriteString("[desk]\nself_approval = true\ntwo_persons = false\n[driver]\nkind = \"agents\"\n")
+	conf.WriteString("[desk]\n" + desk + "[driver]\nkind = \"agents\"\n")
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
 	}

@@ -37,7 +37,8 @@ func newSlurmSite(t *testing.T, cfg testbed.Config, dispatch string) *slurmSite 
 	cfg.MountProgram = binary(t, "fairway-mount")
 	cfg.Hooks = map[string][]string{}
 	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
-		cfg.Hooks[key] = []string{"sh", "-c", `read socket < "$1"/socket; exec "$0" hook "$2" --addr "unix:$socket"`,
+		cfg.Hooks[key] = []string{"sh", "-c",
+			`read socket < "$1"/socket; exec "$0" hook "$2" --system slurm --addr "unix:$socket"`,
 			binary(t, "fairway"), dir, verb}
 	}
 	tb, err := testbed.Start(t.Context(), cfg)

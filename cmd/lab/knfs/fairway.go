@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -25,13 +26,18 @@ type Fairway struct {
 // Socket is the daemon's, on this machine.
 func (f *Fairway) Socket() string { return filepath.Join(f.site.inst.Dir, "s") }
 
-// capabilities are those of the agents: on compute nodes those that the drop-in of packaging/ for such nodes leaves, on
-// others none, as the unit has it.
-func capabilities(r role) string {
-	if r == compute {
-		return "-all,+sys_admin,+net_bind_service,+sys_ptrace,+dac_read_search"
+// capabilities are those of an agent, as the file that init wrote for its unit has them; none without one.
+func capabilities(dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "capabilities.conf"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
-	return "-all"
+	out := "-all"
+	_, words, _ := strings.Cut(string(text), "CapabilityBoundingSet=")
+	for word := range strings.FieldsSeq(words) {
+		out += ",+" + strings.ToLower(strings.TrimPrefix(word, "CAP_"))
+	}
+	return out, nil
 }
 
 // StartFairway starts the daemon here and an agent on every guest with exactly the files that 'fairwayd init' writes
@@ -105,7 +111,8 @@ func (f *Fairway) writeSettings(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairwayd"), "init", "--dir", etc,
 		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.net.host.String(), "--port", port,
 		"--name", "knfs", "--layer", "nfs", "--compute", strings.Join(nodes, ","), "--storage", "be1",
-		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--orders", "--root", root).CombinedOutput()
+		"--forwarders", strings.Join(s.Gateways(), ","), "--peak", "2e7", "--operators", operatorsGroup,
+		"--orders", "--root", root).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("fairwayd init: %w: %s", err, out)
 	}
@@ -128,11 +135,15 @@ func (f *Fairway) startAgent(ctx context.Context, g *guest) error {
 	if err := os.CopyFS(filepath.Join(g.dir, "fairway"), os.DirFS(from)); err != nil {
 		return err
 	}
-	_, err := g.post(ctx, "/run", fmt.Sprintf("mkdir -p /etc/fairway /var/lib/fairway-agent && "+
-		"cp %[1]s/fairway/* /etc/fairway/ && chmod 600 /etc/fairway/join.token && "+
+	rights, err := capabilities(from)
+	if err != nil {
+		return err
+	}
+	_, err = g.post(ctx, "/run", fmt.Sprintf("set -e; mkdir -p /etc/fairway /var/lib/fairway-agent; "+
+		"cp %[1]s/fairway/* /etc/fairway/; chmod 600 /etc/fairway/join.token\n"+
 		"setsid setpriv --no-new-privs --inh-caps=-all --bounding-set=%[2]s %[3]s/fairway-agent "+
 		"-c /etc/fairway/fairway-agent.toml >>%[1]s/agent.log 2>&1 </dev/null & echo $! >/run/agent.pid",
-		ownDir, capabilities(g.role), s.cfg.Programs))
+		ownDir, rights, s.cfg.Programs))
 	return err
 }
 

@@ -31,6 +31,7 @@ type guest struct {
 	name    string
 	role    role
 	dir     string    // its folder on the machine
+	log     string    // what it prints there
 	addrs   [3]string // with lengths, on the machine's network, the front's, the back's; "" where it is on none
 	source  string    // a client's: what it mounts at first, and how
 	options string
@@ -57,8 +58,8 @@ func (s *Site) startGuest(g *guest) error {
 		os.WriteFile(filepath.Join(g.dir, "hosts"), []byte(s.hosts()), 0o644)); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(filepath.Join(s.inst.Dir, "log", g.name+".console.log"),
-		os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	g.log = filepath.Join(s.inst.Dir, "log", g.name+".console.log")
+	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
@@ -101,12 +102,22 @@ func (g *guest) await(ctx context.Context) error {
 		}
 		select {
 		case <-g.ended:
-			return fmt.Errorf("the guest %s ended before it was up", g.name)
+			return fmt.Errorf("the guest %s ended before it was up; its console:\n%s", g.name, g.console())
 		case <-ctx.Done():
-			return fmt.Errorf("the guest %s is not up: %w", g.name, ctx.Err())
+			return fmt.Errorf("the guest %s is not up: %w; its console:\n%s", g.name, ctx.Err(), g.console())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// console is the end of what the guest printed.
+func (g *guest) console() string {
+	text, err := os.ReadFile(g.log)
+	if err != nil {
+		return err.Error()
+	}
+	const shown = 1500
+	return string(text[max(0, len(text)-shown):])
 }
 
 // Run runs a shell's script on a node and returns what it printed.

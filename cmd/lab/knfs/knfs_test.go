@@ -51,15 +51,3 @@ func startSite(t *testing.T, clients, gateways int) *Site {
 	t.Logf("the site started in %s", s.Started)
 	return s
 }
-
-// A site starts, every node reports with init's own files, and nothing is left of it.
-func TestSiteStarts(t *testing.T) {
-	s := startSite(t, 2, 2)
-	f, err := s.StartFairway(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, err := f.Run(t.Context(), "nodes"); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
-}

@@ -40,7 +40,8 @@ func (l *Lab) newSite(ctx context.Context, cfg testbed.Config, more func(daemon.
 	cfg.MountProgram, cfg.Slurm, cfg.Hooks = l.program("fairway-mount"), true, map[string][]string{}
 	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
 		cfg.Hooks[key] = []string{"sh", "-c",
-			`exec "$0" hook "$1" --within 10s --addr "unix:$TESTBED/site/fairwayd.sock"`, l.program("fairway"), verb}
+			`exec "$0" hook "$1" --system slurm --within 10s --addr "unix:$TESTBED/site/fairwayd.sock"`,
+			l.program("fairway"), verb}
 	}
 	tb, err := l.newTestbed(ctx, cfg)
 	if err != nil {

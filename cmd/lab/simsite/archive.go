@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/collector/topology"
+	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -45,8 +45,8 @@ func slowJobs() iolog.Result {
 	return res
 }
 
-func (a archive) JobLogs(_ context.Context, job topology.JobID) ([]iolog.Log, error) {
-	if job != "9" {
+func (a archive) JobLogs(_ context.Context, run history.Run) ([]iolog.Log, error) {
+	if run.Job != "9" {
 		return nil, nil
 	}
 	none := math.NaN()

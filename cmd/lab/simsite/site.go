@@ -30,6 +30,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/remap/effect"
 	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
 	"fairway/tsdb"
@@ -227,6 +228,8 @@ func New(t testing.TB, o Options) *Site {
 	s.Server, err = webui.New(webui.Config{Access: people, Picture: s.Picture, Store: seconds, Desk: s.Desk,
 		Ingest: s.Ingest,
 		Jobs:   s.Jobs, Findings: s.Loop.Settings(), Review: desk.NewReview(s.Desk, s.Loop), Gathering: o.Gathering,
+		Rules: evacuate.New(evacuate.Config{Desk: s.Desk, Situation: s.Situation,
+			Running: func(time.Time) ([]remap.Job, error) { return s.Jobs.Running(), nil }}),
 		PromQL: promapi.New(promapi.Config{Store: seconds}), Options: options})
 	if err != nil {
 		t.Fatal(err)

@@ -45,8 +45,7 @@ type Reader struct {
 
 // NewReader reads the header and the job of a log of size bytes; Each then reads the records. Job data that
 // cannot be read are an error of Each. A compressed log of formats 1.x and 2.x is read from its start to its end by
-// Each, and only
-// once.
+// Each, and only once.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in, size: size, buf: bufio.NewReaderSize(nil, bufferBytes)}
 	ok, err := r.openLegacy()

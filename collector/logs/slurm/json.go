@@ -76,19 +76,6 @@ func (f *first) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// state is a job's state: text, list, or an object with the list in it.
-type state string
-
-func (s *state) UnmarshalJSON(b []byte) error {
-	if b[0] == '{' {
-		var o struct{ Current first }
-		err := json.Unmarshal(b, &o)
-		*s = state(o.Current)
-		return err
-	}
-	return (*first)(s).UnmarshalJSON(b)
-}
-
 // hosts is a node list: text, a list of names, or an object that holds one of them.
 type hosts string
 
@@ -361,6 +348,7 @@ func (c *collected) job(v *jobJSON) bool {
 		j.LimitSeconds = &seconds
 	}
 	j.setState(string(v.JobState + v.State))
+	j.settleTimes(time.UTC)
 	j.setExit(&v.ExitCode)
 	bad("nodes", j.setNodes(string(v.Nodes)))
 	j.setTRES(&v.TRES)
@@ -435,6 +423,7 @@ func (c *collected) step(of *Job, v *stepJSON) bool {
 		c.bad(&LineError{Job: string(j.ID) + "." + j.Step, Err: err})
 	}
 	j.setState(string(v.State))
+	j.settleTimes(time.UTC)
 	j.setExit(&v.ExitCode)
 	j.setTRES(&v.TRES)
 	return c.give(j)

@@ -182,8 +182,6 @@ func (s *sacct) job(n int, line string) bool {
 	if j.ID == "" {
 		return true // reported above
 	}
-	if !j.ended() {
-		j.End = time.Time{}
-	}
+	j.settleTimes(s.o.zone())
 	return s.c.give(j)
 }

@@ -32,9 +32,7 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 		if j == nil || j.ID == "" {
 			return true
 		}
-		if !j.ended() {
-			j.End = time.Time{}
-		}
+		j.settleTimes(o.zone())
 		return c.give(j)
 	}
 	err := lines(b, func(n int, line string) bool {
@@ -99,6 +97,10 @@ func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
 		if err = j.setID(s); err == nil && j.RawID == 0 {
 			err = setRawID(j, s, zone)
 		}
+	case "HetJobId", "PackJobId":
+		j.hetJob = s
+	case "HetJobOffset", "PackJobOffset":
+		err = j.setID(j.hetJob + "+" + s)
 	case "ArrayJobId":
 		err = j.setID(s + "_" + j.ArrayTask)
 		if j.ArrayTask == "" {

@@ -39,6 +39,8 @@ type Job struct {
 	Group    string `json:"group,omitempty"`
 	GID      *int64 `json:"gid,omitempty"`
 
+	hetJob string // while scontrol's fields are read: the number of the heterogeneous job that it is a part of
+
 	// State is the first word of the job's state: COMPLETED, CANCELLED, ...
 	State string `json:"state,omitempty"`
 	// CancelledBy is the user, by number or name, who cancelled the job.
@@ -234,16 +236,51 @@ func (j *Job) setState(text string) {
 	if by, ok := strings.CutPrefix(rest, "by "); ok {
 		j.CancelledBy = by
 	}
-	if !j.ended() {
+}
+
+// settleTimes takes back an end that is a plan, and picks the hour of a time that clocks showed twice, once all fields
+// are known. A run that was requeued did end, where it lasted until then.
+func (j *Job) settleTimes(zone *time.Location) {
+	if j.ElapsedSeconds != nil && !j.Start.IsZero() && !j.End.IsZero() {
+		j.pickHour(zone, time.Duration(*j.ElapsedSeconds)*time.Second)
+	}
+	lasted := j.ElapsedSeconds != nil && !j.Start.IsZero() &&
+		j.End.Sub(j.Start) == time.Duration(*j.ElapsedSeconds)*time.Second
+	if !j.ended() && !(j.State == "REQUEUED" && lasted) {
 		j.End = time.Time{}
 	}
+}
+
+// pickHour chooses among the two times that a clock's reading may stand for when it was set back by an hour: those that
+// lie as far apart as the job lasted.
+func (j *Job) pickHour(zone *time.Location, lasted time.Duration) {
+	for _, start := range readings(j.Start, zone) {
+		for _, end := range readings(j.End, zone) {
+			if end.Sub(start) == lasted {
+				j.Start, j.End = start, end
+				return
+			}
+		}
+	}
+}
+
+// readings are the times at which clocks of a zone show the same, t first.
+func readings(t time.Time, zone *time.Location) []time.Time {
+	out := []time.Time{t}
+	shown := t.In(zone).Format(time.DateTime)
+	for _, other := range []time.Time{t.Add(-time.Hour), t.Add(time.Hour)} {
+		if other.In(zone).Format(time.DateTime) == shown {
+			out = append(out, other)
+		}
+	}
+	return out
 }
 
 // ended says that the state is one in which End is a fact and no plan.
 func (j *Job) ended() bool {
 	switch j.State {
 	case "PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "REQUEUED", "RESIZING", "STAGE_OUT", "STOPPED",
-		"SIGNALING":
+		"SIGNALING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD":
 		return false
 	}
 	return true

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -385,4 +386,34 @@ func FuzzRead(f *testing.F) {
 			return err
 		})
 	})
+}
+
+// TestStatesAreSets: a base state and its flags are one state as Slurm's programs print it, and a part of a
+// heterogeneous job has its number.
+func TestStatesAreSets(t *testing.T) {
+	job := func(id int, states string) string {
+		return fmt.Sprintf(`{"job_id":%d,"job_state":%s,"nodes":"c1","start_time":1714550400,"end_time":1714550500}`,
+			id, states)
+	}
+	in := `{"jobs":[` + strings.Join([]string{job(1, `["RUNNING","CONFIGURING"]`), job(2, `["COMPLETED","COMPLETING"]`),
+		job(3, `["FAILED","REQUEUE_HOLD"]`), job(4, `["PENDING","REQUEUED"]`), job(5, `["COMPLETED"]`), job(6, `[]`),
+		job(7, `"RUNNING"`)}, ",") + `]}`
+	var got []string
+	each := func(j *Job) error {
+		got = append(got, fmt.Sprintf("%s %s ended=%t", j.ID, j.State, !j.End.IsZero()))
+		return nil
+	}
+	if err := Read(strings.NewReader(in), Options{}, each); err != nil {
+		t.Error(err)
+	}
+	het := "JobId=71 HetJobId=70 HetJobOffset=1 JobName=x\n   JobState=RUNNING\n"
+	if err := Read(strings.NewReader(het), Options{}, each); err != nil {
+		t.Error(err)
+	}
+	want := []string{"1 CONFIGURING ended=false", "2 COMPLETING ended=false", "3 REQUEUE_HOLD ended=false",
+		"4 PENDING ended=false", "5 COMPLETED ended=true", "6  ended=true", "7 RUNNING ended=false",
+		"70+1 RUNNING ended=false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
 }

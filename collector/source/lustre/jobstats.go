@@ -38,7 +38,7 @@ func ParseJobStats(b []byte) ([]JobStat, error) {
 			bad = firstOf(bad, badLine(n, line, "not \"name: value\""))
 		case string(name) == "job_id":
 			id := strings.Trim(string(rest), `"`)
-			out = append(out, JobStat{ID: id, Job: JobOf(id), Ops: map[string]Stat{}})
+			out = append(out, JobStat{ID: id, Job: topology.JobOf(id), Ops: map[string]Stat{}})
 		case len(out) == 0:
 			bad = firstOf(bad, badLine(n, line, "a value before the first job_id"))
 		case string(name) == "start_time":
@@ -97,23 +97,6 @@ func parseOp(name string, b []byte) (s Stat, bad string) {
 	}
 	return s, ""
 }
-
-// JobOf finds the scheduler's job number in a Lustre job id: "24", "SLURM_JOB10", "SLURM_JOB10:0:host"
-// (jobid_name=%j:%u:%h) and "SLURM_JOB_host_10:0:host" hold one, "bash:0:host" does not.
-func JobOf(id string) topology.JobID {
-	id, _, _ = strings.Cut(id, ":")
-	slurms, isSlurms := strings.CutPrefix(id, "SLURM_JOB")
-	job := strings.TrimPrefix(slurms, "_")
-	if isSlurms && !beginsWithDigit(job) {
-		job = job[strings.LastIndexByte(job, '_')+1:]
-	}
-	if !beginsWithDigit(job) {
-		return ""
-	}
-	return topology.JobID(job)
-}
-
-func beginsWithDigit(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
 // Param is one parameter of `lctl get_param`: its dotted path and its value, of one or many lines.
 type Param struct {

@@ -221,16 +221,6 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestJobOf(t *testing.T) {
-	for id, want := range map[string]string{"24": "24", "SLURM_JOB10": "10", "SLURM_JOB10:0:es18kxe-co-client": "10",
-		"SLURM_JOB_gpu184_74186:0:gp": "74186", "bash:0:host": "", "": "", "SLURM_JOB_ID": "",
-		"genius_uge_70": "", "SLURM_JOB_": ""} {
-		if got := string(JobOf(id)); got != want {
-			t.Errorf("%q: job %q, want %q", id, got, want)
-		}
-	}
-}
-
 func TestBadLinesCostThemselves(t *testing.T) {
 	st, err := ParseStats([]byte("open x samples [reqs]\nclose 4 samples [reqs]\nhalf a line\n"))
 	if len(st) != 1 || st[0].Samples != 4 || err == nil || !strings.Contains(err.Error(), "line 1") {

@@ -342,7 +342,7 @@ func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 	if q := a.Prediction; q != nil {
 		text := fmt.Sprintf("from the newest of %s", anomaly.Counted(q.Depth, "earlier run"))
 		if share, ok := q.Own.Share(); ok {
-			text += fmt.Sprintf("; predictions for it were right %.0f %% of %s", 100*share,
+			text += fmt.Sprintf("; its runs did as the ones before %.0f %% of %s", 100*share,
 				anomaly.Counted(q.Own.Predicted, "time"))
 		}
 		lines = append(lines, chart.Labelled("", text, w)...)

@@ -298,6 +298,9 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	if v.Expected != "" {
 		say("EXPECTED", v.Expected)
 	}
+	if v.Track != "" {
+		say("BEFORE", v.Track)
+	}
 	if v.Outcome != "" {
 		say("MEASURED", v.Outcome)
 	}

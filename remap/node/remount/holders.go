@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // errHidden says that not every process could be looked at.
@@ -52,6 +53,34 @@ func holders(root fs.FS, m *mounted) (string, error) {
 		text += fmt.Sprintf(" and of %d more", more)
 	}
 	return text, nil
+}
+
+// A file system that nobody uses is gone so long after it is unmounted: what was written to it is sent first.
+const goneWithin, goneEvery = 2 * time.Second, 200 * time.Millisecond
+
+// left says who goes on to use what was replaced; "" for nobody.
+func (m *Mover) left(was *mounted) string {
+	if inUse(m.Root, was) {
+		return ""
+	}
+	for end := time.Now().Add(goneWithin); ; time.Sleep(goneEvery) {
+		used := alive(m.Root, was)
+		if !used && strings.HasPrefix(was.Type, "nfs") {
+			return ""
+		}
+		open, err := holders(m.Root, was)
+		switch {
+		case open != "":
+			return open
+		case !used && err == nil:
+			return ""
+		case time.Now().Before(end):
+		case err != nil:
+			return "not known which programs: " + err.Error()
+		default:
+			return "requests under way to " + was.Source
+		}
+	}
 }
 
 // opened counts what one process has open or mapped of a mount. A process that ends meanwhile has nothing.

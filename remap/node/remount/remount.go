@@ -10,7 +10,6 @@ package remount
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -195,11 +194,8 @@ func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, 
 		}
 	}
 	a, err := m.Route(ctx)
-	if last := m.remembered(); err == nil && last.Forced && !inUse(m.Root, last.Was.ID) {
-		a.Left, err = holders(m.Root, &last.Was)
-		if errors.Is(err, errHidden) {
-			a.Left, err = "not known which programs: "+err.Error(), nil
-		}
+	if last := m.remembered(); err == nil && last.Was.Source != "" {
+		a.Left = m.left(&last.Was)
 	}
 	return a, err
 }
@@ -218,9 +214,8 @@ func (m *Mover) now() string {
 
 // remembered is the last move of this mover's.
 type remembered struct {
-	Was    mounted `json:"was"`
-	Made   mounted `json:"made"`
-	Forced bool    `json:"forced"`
+	Was  mounted `json:"was"`
+	Made mounted `json:"made"`
 }
 
 func (m *Mover) remembered() (r remembered) {

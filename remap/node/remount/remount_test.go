@@ -83,6 +83,12 @@ func (k *kernel) Hold(string) error { return nil }
 
 func (k *kernel) Read(string) error { return nil }
 
+// volume has the kernel keep a file system that is mounted nowhere any more.
+func (k *kernel) volume(device string) {
+	k.files["proc/fs/nfsfs/volumes"] = &fstest.MapFile{Data: []byte("NV SERVER   PORT DEV FSID FSC\n" +
+		"v4 0a000001  801 " + device + "         0:0  no\n")}
+}
+
 func (k *kernel) Unmount(point string, lazy bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,6 +203,7 @@ func TestMoves(t *testing.T) {
 			k := at(t, c.at)
 			k.refuse, k.grants = c.refuse, c.grants
 			k.open("4711", "fio", 7)
+			k.volume("0:7")
 			m := k.mover(t)
 			a, err := move(t, m, c.order)
 			got := strings.ReplaceAll(strings.Join(slices.Compact(k.orders), "; "), m.Beside+"/new", "BESIDE")
@@ -211,8 +218,8 @@ func TestMoves(t *testing.T) {
 				a.Forwarder != c.order.Forwarder {
 				t.Errorf("%+v, %v", a, err)
 			}
-			if left := c.order.Force; left != (a.Left != "") {
-				t.Errorf("left: %q", a.Left)
+			if left := err == nil && c.at != "" && c.orders != ""; left != (a.Left != "") {
+				t.Errorf("left: %q", a.Left) // the fake process keeps its file
 			}
 		})
 	}
@@ -237,6 +244,25 @@ func (k *kernel) open(pid, name string, mount int) {
 	k.files["proc/"+pid+"/maps"] = &fstest.MapFile{Data: []byte(
 		"7f00-7f01 r-xp 00000000 fe:00 12 /usr/bin/fio\n")}
 	k.files["proc/"+pid+"/fdinfo/3"] = &fstest.MapFile{Data: fmt.Appendf(nil, "pos:\t0\nmnt_id:\t%d\n", mount)}
+}
+
+// A file system that nobody has open and that is still there has requests under way; one that is gone has none,
+// whatever could not be looked at.
+func TestWhatIsLeft(t *testing.T) {
+	k := at(t, sources["fwd2"])
+	was := &mounted{ID: 7, Device: "0:38", Source: sources["fwd1"], Type: "nfs4"}
+	k.mounts["/pfs"] = mounted{ID: 9, Device: "0:39", Source: sources["fwd2"], Type: "nfs4", Options: options}
+	for _, c := range []struct{ volume, want string }{
+		{"0:38", "requests under way to 10.0.0.1:/export"},
+		{"0:39", ""},
+	} {
+		k.volume(c.volume)
+		synctest.Test(t, func(t *testing.T) {
+			if got := k.mover(t).left(was); got != c.want {
+				t.Errorf("%q: %q, want %q", c.volume, got, c.want)
+			}
+		})
+	}
 }
 
 // What is moved and taken back has the options and the source that were read, byte for byte, though the server in

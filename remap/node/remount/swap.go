@@ -123,7 +123,7 @@ func (m *Mover) replace(ctx context.Context, s *swap, force bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.end()) }()
-	if err := m.remember(remembered{Was: s.was, Made: b.made, Forced: force}); err != nil {
+	if err := m.remember(remembered{Was: s.was, Made: b.made}); err != nil {
 		return err
 	}
 	if s.was.Source != "" {

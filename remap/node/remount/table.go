@@ -47,11 +47,22 @@ func table(root fs.FS, point string) ([]mounted, error) {
 	return out, nil
 }
 
-// inUse says whether a mount has a number: those of mounts that are gone are given again.
-func inUse(root fs.FS, id int) bool {
+// inUse says whether what was mounted is so somewhere still, or its number is another's by now.
+func inUse(root fs.FS, was *mounted) bool {
 	text, err := fs.ReadFile(root, "proc/self/mountinfo")
 	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, strconv.Itoa(id)+" ")
+		f := strings.Fields(line)
+		return len(f) > 3 && (f[0] == strconv.Itoa(was.ID) || f[2] == was.Device)
+	})
+}
+
+// alive says whether the kernel's NFS client still has a file system that is mounted nowhere any more: then somebody
+// has files of it open, or waits for its server.
+func alive(root fs.FS, was *mounted) bool {
+	text, err := fs.ReadFile(root, "proc/fs/nfsfs/volumes")
+	return err == nil && slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		f := strings.Fields(line) // version, server, port, device, ...
+		return len(f) > 3 && f[3] == was.Device
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/collector/source/lustre"
+	"fairway/collector/topology"
 )
 
 // Rates are measured over spans of at least this length.
@@ -77,7 +78,7 @@ func (c *ceilings) measure(now time.Time, requests map[string]uint64, s Server) 
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(requests)) {
-		job := string(lustre.JobOf(id))
+		job := string(topology.JobOf(id))
 		if _, ruled := c.rates[job]; ruled && id != job && requests[id] > c.requests[id] {
 			bad = append(bad,
 				fmt.Errorf("requests of job %s come as %q, which its rule does not take: the clients' jobid_var "+

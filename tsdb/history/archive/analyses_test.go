@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,12 @@ func archiveOf(t *testing.T, logs ...iolog.Log) string {
 	}
 	defer b.close()
 	for i, l := range logs {
+		l.Jobs = slices.Clone(l.Jobs)
+		for k := range l.Jobs {
+			if l.Jobs[k].Owner == "" {
+				l.Jobs[k].Owner = iolog.OwnerTrusted
+			}
+		}
 		if err := b.add(&l, iolog.Read{Hash: fmt.Sprintf("%064x", i), Path: "p", Problem: l.Problem,
 			Imported: testDay}); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -118,7 +119,7 @@ func logs(t *testing.T, dir string, n int) {
 
 func run1(t *testing.T, im Importer, paths ...string) Report {
 	t.Helper()
-	im.Read = readRecipe
+	im.Read, im.TrustedBy = readRecipe, "root"
 	rep, err := im.Import(t.Context(), paths...)
 	if err != nil {
 		t.Fatal(err)
@@ -304,7 +305,7 @@ func TestJobLogsComeBack(t *testing.T) {
 	logs(t, from, 5)
 	run1(t, Importer{Dir: dir}, from)
 	r := NewReader(dir, Limits{}, nil)
-	got, err := r.JobLogs(t.Context(), "1002")
+	got, err := r.JobLogs(t.Context(), history.Run{Job: "1002"})
 	if err != nil || len(got) != 1 {
 		t.Fatal(len(got), err)
 	}
@@ -313,15 +314,15 @@ func TestJobLogsComeBack(t *testing.T) {
 		slices.SortFunc(l.JobFiles, func(a, b iolog.JobFile) int { return int(a.File - b.File) })
 		slices.SortFunc(l.Files, func(a, b iolog.File) int { return int(a.ID - b.ID) })
 	}
-	want.Kind = "darshan"
+	want.Kind, want.Jobs[0].Owner = "darshan", iolog.OwnerTrusted
 	if g, w := fmt.Sprintf("%+v", clean(got[0])), fmt.Sprintf("%+v", clean(*want)); g != w {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
-	if got, err := r.JobLogs(t.Context(), "no such job"); err != nil || len(got) != 0 {
+	if got, err := r.JobLogs(t.Context(), history.Run{Job: "no such job"}); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
-	if got, err := NewReader(filepath.Join(dir, "nowhere"), Limits{}, nil).JobLogs(t.Context(), "1"); err != nil ||
-		len(got) != 0 {
+	if got, err := NewReader(filepath.Join(dir, "nowhere"), Limits{}, nil).JobLogs(t.Context(),
+		history.Run{Job: "1"}); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 }

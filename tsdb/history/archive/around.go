@@ -78,13 +78,20 @@ const peaksSQL = `SELECT fs, max((coalesce(bytes_read, 0) + coalesce(bytes_writt
 WHERE day BETWEEN $to::DATE - 2 AND $to::DATE AND time < $to::TIMESTAMP AND seconds BETWEEN 1 AND 7.5
 GROUP BY fs HAVING max(time) - min(time) >= INTERVAL 1 HOUR`
 
+// claimedJob is the job that a log o says it is of, where the batch system's accounts say the same of its user in that
+// time; else whose log it is.
+const claimedJob = `CASE WHEN o.owner = 'trusted' OR EXISTS (SELECT 1 FROM slurm s WHERE s.job_id = o.job_id
+    AND s.user = o.user AND s.start_time < o.end_time AND s.end_time > o.start_time)
+  THEN o.job_id ELSE 'uid ' || o.uid END`
+
 // neighboursSQL is, for each target of the job's files, the three other logs that moved most on it in files
 // that were in I/O while the job ran; the file that moved most there says under which mount. Joining by
 // day too lets DuckDB open only the days that the other logs lie in.
 const neighboursSQL = `WITH mine AS (SELECT day, log, job_id FROM job WHERE day = $from::DATE AND log = $log::BIGINT),
 targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),
-others AS (SELECT o.day, o.log, o.job_id, o.app, epoch(o.start_time) AS begun FROM job o JOIN mine m
-  ON o.job_id <> m.job_id AND o.start_time < $to::TIMESTAMP AND o.end_time > $from::TIMESTAMP),
+others AS (SELECT o.day, o.log, ` + claimedJob + ` AS job_id, o.app, epoch(o.start_time) AS begun
+  FROM job o JOIN mine m ON o.log <> m.log AND o.owner <> '' AND o.job_id <> m.job_id
+    AND o.start_time < $to::TIMESTAMP AND o.end_time > $from::TIMESTAMP),
 ` +
 	"used AS (SELECT o.day, o.log, o.job_id, o.app, f.file, (f.bytes_read + f.bytes_written) / len(f.osts) AS " +
 	"bytes, unnest(f.osts) AS ost\n" +

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/tsdb/history/iolog"
 )
 
@@ -41,6 +43,10 @@ type Importer struct {
 	Workers int
 	// Retry reads logs again that could not be read before.
 	Retry bool
+	// UserOf is the name of a uid on this host; empty: it has none. nil: none has.
+	UserOf func(uid int64) string
+	// TrustedBy is who vouches that the logs are their users' though others own the files; empty: nobody does.
+	TrustedBy string
 	// BatchRows is how many rows are collected before they become parts; default 500,000.
 	BatchRows int
 	// Progress is called after every file, from one goroutine; optional.
@@ -119,6 +125,9 @@ func (im *Importer) defaults() {
 	}
 	if im.Workers <= 0 {
 		im.Workers = runtime.GOMAXPROCS(0)
+	}
+	if im.UserOf == nil {
+		im.UserOf = func(int64) string { return "" }
 	}
 	if im.BatchRows <= 0 {
 		im.BatchRows = 500_000
@@ -287,7 +296,9 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.state = known
 		return res
 	}
-	content, sum, closer, err := open(f)
+	ctx, cancel := context.WithTimeoutCause(ctx, longestRead, fmt.Errorf("it took more than %s", longestRead))
+	defer cancel()
+	content, sum, closer, err := open(ctx, f, &res.read)
 	if err != nil {
 		res.read.Problem = err.Error()
 		return res
@@ -304,6 +315,7 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.state = skipped
 	case err != nil:
 		res.read.Problem = err.Error()
+	case !r.own(l, &res.read):
 	default:
 		res.state, res.log = imported, l
 		res.read.Bad, res.read.Kind, res.read.Rows, res.read.Problem = false, l.Kind, int64(l.Rows()), l.Problem
@@ -311,25 +323,105 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 	return res
 }
 
-// open gives a file's content and its hash. A small file is read once, a large one twice: it is parsed
-// as a stream and its hash must be known before.
-func open(f found) (content *io.SectionReader, sum [32]byte, closer func(), err error) {
-	if f.size <= slurp {
-		b, err := os.ReadFile(f.path)
-		if err != nil {
-			return nil, sum, nil, err
-		}
-		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), sha256.Sum256(b), func() {}, nil
+// own says of each job's log whose it is. Accounts of others than users, such as a batch system's, count only from a
+// file that root or whoever imports owns: false.
+func (im *Importer) own(l *iolog.Log, from *iolog.Read) bool {
+	if len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 && im.TrustedBy == "" && from.UID != 0 &&
+		from.UID != int64(os.Geteuid()) {
+		from.Problem = fmt.Sprintf("the accounts of a batch system or of servers, in a file of uid %d: want one of "+
+			"root's or of who imports it, or --trust-owner", from.UID)
+		return false
 	}
-	file, err := os.Open(f.path)
+	from.TrustedBy = im.TrustedBy
+	for i := range l.Jobs {
+		switch j := &l.Jobs[i]; {
+		case im.TrustedBy != "":
+			j.Owner = iolog.OwnerTrusted
+		case j.UID == from.UID:
+			j.Owner = iolog.OwnerFile
+		}
+		l.Jobs[i].User = im.UserOf(l.Jobs[i].UID)
+	}
+	return true
+}
+
+// The bounds of one file: a log of a job has megabytes, a batch system's accounts of years have a few gigabytes.
+const (
+	mostBytes   = 64 << 30
+	mostHoles   = 64 << 20
+	longestRead = 15 * time.Minute
+)
+
+// open gives a file's content and its hash, and notes whose it is. A small file is read once, a large one twice: it is
+// parsed as a stream and its hash must be known before. Reading ends with ctx.
+func open(ctx context.Context, f found, note *iolog.Read) (content *io.SectionReader, sum [32]byte, closer func(),
+	err error) {
+	file, err := os.OpenFile(f.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, sum, nil, err
 	}
+	size, err := check(file, note)
+	until := untilDone{file, ctx}
+	content = io.NewSectionReader(until, 0, size)
+	if err == nil && size <= slurp {
+		defer file.Close()
+		b, err := io.ReadAll(content)
+		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), sha256.Sum256(b), func() {}, err
+	}
 	h := sha256.New()
-	size, err := io.Copy(h, file)
+	if err == nil {
+		_, err = io.Copy(h, io.NewSectionReader(until, 0, size))
+	}
 	if err != nil {
 		file.Close()
 		return nil, sum, nil, err
 	}
-	return io.NewSectionReader(file, 0, size), [32]byte(h.Sum(nil)), func() { file.Close() }, nil
+	return content, [32]byte(h.Sum(nil)), func() { file.Close() }, nil
+}
+
+// check refuses a file that cannot be a log by its kind, its size or its holes.
+func check(file *os.File, note *iolog.Read) (size int64, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
+		return 0, err
+	}
+	note.UID = int64(st.Uid)
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return 0, errors.New("it is not a file of bytes any more")
+	case st.Size > mostBytes:
+		return 0, fmt.Errorf("it has %d bytes, a log at most %d", st.Size, int64(mostBytes))
+	}
+	var data, holes int64
+	for data < st.Size && holes <= mostHoles {
+		begins, err := unix.Seek(int(file.Fd()), data, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			begins = st.Size
+		} else if err != nil {
+			return st.Size, nil // a file system that knows no holes
+		}
+		holes += begins - data
+		if data = begins; data < st.Size {
+			if data, err = unix.Seek(int(file.Fd()), begins, unix.SEEK_HOLE); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if holes > mostHoles {
+		return 0, fmt.Errorf("it has holes of %d bytes or more among its %d: it is not a log", holes, st.Size)
+	}
+	return st.Size, nil
+}
+
+// untilDone is a file that can be read as long as a context lasts.
+type untilDone struct {
+	io.ReaderAt
+	ctx context.Context
+}
+
+func (u untilDone) ReadAt(p []byte, at int64) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	return u.ReaderAt.ReadAt(p, at)
 }

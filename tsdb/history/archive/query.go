@@ -159,7 +159,7 @@ func prepare(dir string, l Limits) string {
 		}
 		fmt.Fprintf(&s,
 			"CREATE VIEW %q AS SELECT * FROM read_parquet(%s, hive_partitioning = true, hive_types = {'day': DATE}, "+
-				"union_by_name = true);\n", t.name, quote(parts))
+				"union_by_name = true) UNION ALL BY NAME SELECT %s WHERE false;\n", t.name, quote(parts), t.none())
 	}
 	fmt.Fprintf(&s,
 		"SET allowed_directories = [%s]; SET enable_external_access = false; SET lock_configuration = true;",

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -39,19 +41,30 @@ func (r *Reader) Ask(ctx context.Context, q iolog.Question, limit int) (res iolo
 	return res, err
 }
 
-// JobLogs returns the logs of one batch job with their files, in order of their start; none where the
-// archive has none.
-func (r *Reader) JobLogs(ctx context.Context, job topology.JobID) (logs []iolog.Log, err error) {
+// JobLogs returns the logs of one run of a batch job with their files, in order of their start; none where the archive
+// has none. A number comes again, and anybody can write a log with any number: a log is of the run where it is of the
+// same user and time. Of a run without a start, which the daemon does not know, the batch system's accounts say both.
+func (r *Reader) JobLogs(ctx context.Context, run history.Run) (logs []iolog.Log, err error) {
 	if _, err := os.Stat(r.dir); os.IsNotExist(err) {
 		return nil, nil
 	}
 	err = r.inTurn(ctx, func(ctx context.Context) error {
 		jobs, err := scan[iolog.Job](ctx, r.dir, jobTable, "job_id = $job ORDER BY start_time, log",
-			map[string]any{"job": string(job)})
-		if err != nil {
+			map[string]any{"job": string(run.Job)})
+		if err != nil || len(jobs) == 0 {
 			return err
 		}
+		runs := []history.Run{run}
+		if run.Start.IsZero() {
+			if runs, err = accounts(ctx, r.dir, run.Job); err != nil {
+				return err
+			}
+			runs = append(runs, history.Run{}) // of which vouched logs are
+		}
 		for _, j := range jobs {
+			if !slices.ContainsFunc(runs, func(one history.Run) bool { return isOf(&j, &one) }) {
+				continue
+			}
 			l := iolog.Log{Kind: "darshan", Jobs: []iolog.Job{j}}
 			one := map[string]any{"day": dayOf(j.Start), "log": j.Log}
 			if l.JobFiles, err = scan[iolog.JobFile](ctx, r.dir, jobFileTable, "day = $day::DATE AND log = $log",
@@ -67,6 +80,28 @@ func (r *Reader) JobLogs(ctx context.Context, job topology.JobID) (logs []iolog.
 		return nil
 	})
 	return logs, err
+}
+
+// clocksApart is by how much the clocks of a batch system and of its nodes may differ.
+const clocksApart = 2 * time.Minute
+
+// isOf says whether a log is of a run.
+func isOf(j *iolog.Job, run *history.Run) bool {
+	end := j.End
+	if end.IsZero() {
+		end = j.Start
+	}
+	return j.OwnedBy(run.User) && end.After(run.Start.Add(-clocksApart)) &&
+		(run.End.IsZero() || j.Start.Before(run.End.Add(clocksApart)))
+}
+
+// accounts are a job's runs as the batch system accounts for them.
+func accounts(ctx context.Context, dir string, job topology.JobID) (runs []history.Run, err error) {
+	rows, err := scan[iolog.Slurm](ctx, dir, slurmTable, "job_id = $job", map[string]any{"job": string(job)})
+	for _, s := range rows {
+		runs = append(runs, history.Run{User: s.User, Start: s.Start, End: s.End})
+	}
+	return runs, err
 }
 
 // inTurn waits for a place: a question takes both CPUs and up to its limit of memory.

@@ -62,7 +62,7 @@ func TestRunsOfTheJoin(t *testing.T) {
 	dir := archiveOf(t,
 		// 12: a shared file of all processes and a small log file each; then a small program of one process.
 		iolog.Log{Jobs: []iolog.Job{job(1, "12", testDay.Add(time.Minute), 8, 0, 80e9),
-			job(2, "12", testDay.Add(hour/2), 1, 1e9, 0)},
+			job(2, "12", testDay.Add(2*hour/3), 1, 1e9, 0)},
 			JobFiles: append(own(1, 8, 1e6), file(1, 8, 80e9), file(2, 1, 1e9)),
 			Slurm:    []iolog.Slurm{slurm("12", "WRF", testDay)}},
 		// 13 ran, was requeued, and ran again: a file for each of its processes, then half of them.
@@ -133,8 +133,63 @@ func TestModeIsThatOfTheLargerPart(t *testing.T) {
 		{runLog{procs: 4, written: 8, read: 2, ownBytes: 4, ownFiles: 4, everybodysBytes: 6}, topology.ModeN1},
 		{runLog{procs: 4, written: 10, ownBytes: 2, ownFiles: 4, everybodysBytes: 2}, topology.ModeNM},
 	} {
-		if got := c.l.mode(); got != c.want {
+		if got := c.l.mode(c.l.read + c.l.written); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.l, got, c.want)
+		}
+	}
+}
+
+// TestProgramsAtTheSameTime: the I/O of a job is not the sum of what its programs did beside each other.
+func TestProgramsAtTheSameTime(t *testing.T) {
+	at := func(from, to, io, rate float64) program {
+		return program{testDay.Add(time.Duration(from * 1e9)), testDay.Add(time.Duration(to * 1e9)), io, rate}
+	}
+	var loaders []program
+	for range 24 {
+		loaders = append(loaders, at(0, 38, 10, 2))
+	}
+	for name, c := range map[string]struct {
+		programs      []program
+		seconds, rate float64
+	}{
+		"24 loaders":                 {loaders, 10, 48},
+		"one after another":          {[]program{at(0, 10, 5, 1), at(20, 30, 2, 3)}, 7, 3},
+		"half beside":                {[]program{at(0, 10, 10, 1), at(5, 15, 5, 3)}, 12.5, 4},
+		"more I/O than time":         {[]program{at(0, 10, 90, 1)}, 10, 1},
+		"an end not after the start": {[]program{at(5, 5, 3, 2)}, 3, 2},
+	} {
+		if s, r := inIO(c.programs); math.Abs(s-c.seconds) > 1e-9 || r != c.rate {
+			t.Errorf("%s: %v s, %v B/s; want %v and %v", name, s, r, c.seconds, c.rate)
+		}
+	}
+}
+
+// TestLoadersAreOneJob: eight programs of one process, each with a file of its own, are N-N; one shared file N-1.
+func TestLoadersAreOneJob(t *testing.T) {
+	four := int64(4)
+	one := func(id string, first int64, file func(i int64) int64) (l iolog.Log) {
+		l.Slurm = []iolog.Slurm{{JobID: id, User: "wei", App: id, Start: testDay, End: testDay.Add(time.Hour),
+			NodeCount: &four}}
+		for i := first; i < first+8; i++ {
+			l.Jobs = append(l.Jobs, iolog.Job{Log: i, JobID: id, Owner: iolog.OwnerTrusted, Procs: 1,
+				Start: testDay.Add(time.Minute),
+				End:   testDay.Add(2 * time.Minute), BytesWritten: 1e9, Write: factors(30, 1e9/30), Read: factors(0,
+					0)})
+			movers := int64(1)
+			l.JobFiles = append(l.JobFiles, iolog.JobFile{Log: i, File: file(i), Procs: 1, Movers: &movers,
+				BytesWritten: 1e9})
+		}
+		return l
+	}
+	dir := archiveOf(t, one("20", 100, func(i int64) int64 { return i }), one("21", 200,
+		func(int64) int64 { return 7 }))
+	runs := collect(t, dir, two)
+	if len(runs) != 2 || runs[0].Profile.Mode != topology.ModeNN || runs[1].Profile.Mode != topology.ModeN1 {
+		t.Fatalf("%+v", runs)
+	}
+	for _, r := range runs {
+		if math.Abs(r.Profile.IOSeconds-30) > 1e-9 || r.Profile.IONodes != 4 || r.Profile.WriteBytes != 8e9 {
+			t.Errorf("%+v", r.Profile)
 		}
 	}
 }
@@ -151,8 +206,8 @@ func TestNoArchiveIsNoRuns(t *testing.T) {
 func TestRunOfALoggedJob(t *testing.T) {
 	const logs = "../../../collector/logs/"
 	paths := []string{logs + "darshan/testdata/darshan/wave-3.10.darshan", logs + "slurm/testdata/wave.slurm"}
-	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: func(_ context.Context, in Input) (*iolog.Log,
-		error) {
+	im := Importer{Dir: filepath.Join(t.TempDir(), "archive"), TrustedBy: "root", Read: func(_ context.Context,
+		in Input) (*iolog.Log, error) {
 		return logread.Read(in.Content, in.ID, logread.Options{Zone: time.UTC})
 	}}
 	if r, err := im.Import(t.Context(), paths...); err != nil || r.Imported != 2 {

@@ -82,6 +82,15 @@ func (t *table) declare() string {
 	return s.String() + "day DATE"
 }
 
+// none is a row of the table as SQL: parts of an earlier version may lack columns.
+func (t *table) none() string {
+	var s []string
+	for _, c := range t.columns {
+		s = append(s, fmt.Sprintf("NULL::%s AS %q", c.kind, c.name))
+	}
+	return strings.Join(s, ", ")
+}
+
 // values writes one row into dst, which has a place for every column and the day. An unknown value
 // becomes NULL.
 func (t *table) values(dst []driver.Value, row reflect.Value, day time.Time) {

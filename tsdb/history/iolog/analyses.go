@@ -198,7 +198,7 @@ FROM per_bin GROUP BY bin ORDER BY bin`,
 		SQL: `WITH mine AS (SELECT log, day, start_time, end_time FROM job WHERE job_id = $job::VARCHAR),
 targets AS (SELECT DISTINCT unnest(osts) AS ost FROM jobfile JOIN mine USING (day, log)),
 others AS (SELECT DISTINCT o.log, o.day, o.job_id, o.app, o.start_time, o.end_time FROM job o JOIN mine m
-  ON o.job_id <> $job::VARCHAR AND o.start_time < m.end_time AND o.end_time > m.start_time),
+  ON o.owner <> '' AND o.job_id <> $job::VARCHAR AND o.start_time < m.end_time AND o.end_time > m.start_time),
 ` +
 			"shared AS (SELECT o.job_id, o.app, o.start_time, o.end_time, bytes_read / len(osts) AS r, " +
 			"bytes_written / len(osts) AS w, unnest(osts) AS ost\n" +

@@ -17,6 +17,10 @@ type Job struct {
 	// log has none.
 	JobID string `col:"job_id"`
 	UID   int64  `col:"uid"`
+	// Owner is OwnerFile where UID owned the log's file, OwnerTrusted where an administrator vouched for it; empty: the
+	// log may be anybody's, and decides nothing. User is the name of UID on the host of the import.
+	Owner string `col:"owner"`
+	User  string `col:"user"`
 	// App is the executable's base name; Exe the command line as logged, which may be cut.
 	App        string    `col:"app"`
 	Exe        string    `col:"exe"`
@@ -71,6 +75,18 @@ type Job struct {
 	// Read and Write are the explanation of each direction.
 	Read  Factors `col:"read_"`
 	Write Factors `col:"write_"`
+}
+
+// Why a log counts as its user's.
+const (
+	OwnerFile    = "file"
+	OwnerTrusted = "trusted"
+)
+
+// OwnedBy says whether a log is of a user's run, as far as it and its file say; what it says of times and of the job's
+// number is compared by who asks.
+func (j *Job) OwnedBy(user string) bool {
+	return j.Owner == OwnerTrusted || j.Owner == OwnerFile && j.User != "" && j.User == user
 }
 
 // Factors are the contributing factors of one direction of a job's I/O, taken on its critical path
@@ -242,6 +258,9 @@ type Read struct {
 	Problem string `col:"problem"`
 	// Bad is true where nothing of it is in the archive.
 	Bad bool `col:"bad"`
+	// UID owned the file. TrustedBy is the user who vouched for its owner.
+	UID       int64  `col:"uid"`
+	TrustedBy string `col:"trusted_by"`
 }
 
 // Log is everything that one file gives.

@@ -1,7 +1,6 @@
 package iolog
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -77,23 +76,17 @@ func (r Result) WriteTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// WriteCSV prints a result as CSV; a missing value is empty.
-func (r Result) WriteCSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(r.Columns); err != nil {
-		return err
-	}
+// Texts are a result's cells as texts, its heading first; a missing value is empty.
+func (r Result) Texts() [][]string {
+	all := [][]string{r.Columns}
 	for _, row := range r.Rows {
 		line := make([]string, len(row))
 		for i, v := range row {
 			line[i] = cell(v, "")
 		}
-		if err := c.Write(line); err != nil {
-			return err
-		}
+		all = append(all, line)
 	}
-	c.Flush()
-	return c.Error()
+	return all
 }
 
 func cell(v any, unknown string) string {

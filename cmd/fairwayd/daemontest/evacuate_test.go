@@ -1,0 +1,325 @@
+package daemontest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/cmd/lab/testbed"
+	"fairway/cmd/lab/testbed/workload"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/dispatch"
+	"fairway/webui/api"
+)
+
+// TestRunningJobsAreEvacuated has a rule that acts look after two jobs on four real forwarders. Of faults that are
+// drawn (forwarder, kind, second) each must see the jobs' nodes elsewhere within 30 seconds of its confirmation,
+// without a hand and without an I/O error; of look-alikes none may be acted on. It draws as many
+// of each as FAIRWAY_EVACUATIONS is.
+func TestRunningJobsAreEvacuated(t *testing.T) {
+	newEvacuation(t, testbed.Config{}).play([]testbed.Fault{{Kind: testbed.SlowData, Amount: 0.03},
+		{Kind: testbed.StopGo}, {Kind: testbed.StarvedCPU, Amount: 0.02}, {Kind: testbed.Hang}, {Kind: testbed.Kill}})
+}
+
+// TestRunningJobsLeaveGateways is the same on nfs-ganesha gateways.
+func TestRunningJobsLeaveGateways(t *testing.T) {
+	newEvacuation(t, testbed.Config{Layer: testbed.NFS}).play([]testbed.Fault{{Kind: testbed.StopGo},
+		{Kind: testbed.SlowSend, Amount: 0.005}, {Kind: testbed.StarvedCPU, Amount: 0.02}, {Kind: testbed.Hang},
+		{Kind: testbed.Kill}})
+}
+
+const (
+	evacuateSeed    = 20261127
+	confirmedWithin = 3 * time.Minute
+	actedWithin     = 30 * time.Second
+	lookAlikeFor    = 50 * time.Second
+	calmWithin      = 6 * time.Minute
+	detectorsLearn  = 70 * time.Second
+)
+
+// evacuation is a real site with two jobs whose nodes lie over all forwarders.
+type evacuation struct {
+	t      *testing.T
+	tb     *testbed.Testbed
+	d      *realDaemon
+	rand   *rand.Rand
+	jobs   map[string]context.CancelFunc
+	wait   sync.WaitGroup
+	rounds int
+	// starts counts the jobs that were started.
+	starts int
+
+	mu   sync.Mutex // guards what follows
+	errs []error    // of the jobs' I/O
+}
+
+func newEvacuation(t *testing.T, cfg testbed.Config) *evacuation {
+	t.Helper()
+	rounds, err := strconv.Atoi(os.Getenv("FAIRWAY_EVACUATIONS"))
+	if err != nil {
+		t.Skip("skipped: takes three minutes a fault; set FAIRWAY_EVACUATIONS=20")
+	}
+	cfg.Forwarders, cfg.ComputeNodes = 4, 8
+	tb, d := newRealSite(t, cfg, "return_after = \"10s\"\n"+
+		"[forwarder]\npeak_bytes_per_sec = 1e9\n[findings]\nclear_seconds = 20\nforget_after = \"1m\"\n"+
+		"[[rule]]\nname = \"move\"\ncondition = [\"slow\", \"hung\", \"dead\"]\naction = \"act\"\n"+
+		"at_most_a_day = 100\n")
+	e := &evacuation{t: t, rounds: rounds, tb: tb, d: d, rand: rand.New(rand.NewPCG(evacuateSeed, 0)),
+		jobs: map[string]context.CancelFunc{}}
+	t.Cleanup(func() {
+		for _, stop := range e.jobs {
+			stop()
+		}
+		e.wait.Wait()
+	})
+	wantReporting(t, d, "fwd000", "fwd001", "fwd002", "fwd003")
+	e.start("1001")
+	e.start("1002")
+	time.Sleep(detectorsLearn)
+	return e
+}
+
+// nodesOf are those of a job: every other compute node.
+func nodesOf(job string) (out []topology.NodeID) {
+	for i := range 4 {
+		out = append(out, topology.NodeID(fmt.Sprintf("cn%03d", 2*i+int(job[3]-'1'))))
+	}
+	return out
+}
+
+// start runs a job that reads and writes most of the time.
+func (e *evacuation) start(job string) {
+	e.t.Helper()
+	nodes := nodesOf(job)
+	e.starts++
+	if err := e.d.ask("/api/v1/dispatch", fmt.Sprint("start", e.starts), dispatch.Request{Job: topology.JobID(job),
+		User: "wei", App: "app" + job, Nodes: nodes}, nil); err != nil {
+		e.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	e.jobs[job] = stop
+	for rank, n := range nodes {
+		spec := workload.Spec{Mode: workload.FilePerProcess, Name: "app" + job, BurstBytes: 3 << 20,
+			BlockBytes: 128 << 10, BytesPerSec: 4 << 20, ReadBack: true, Period: 2 * time.Second,
+			Duration: 6 * time.Hour}
+		e.run(ctx, n, append([]string{"env", "SLURM_JOB_ID=" + job, fmt.Sprint("SLURM_PROCID=", rank),
+			fmt.Sprint("SLURM_NTASKS=", len(nodes))}, spec.Argv(binary(e.t, "fairway-demo"))...))
+	}
+}
+
+// run runs a program on a node until ctx ends; an end before that is an I/O error.
+func (e *evacuation) run(ctx context.Context, n topology.NodeID, argv []string) {
+	e.wait.Go(func() {
+		out, err := e.tb.Exec(ctx, n, argv...)
+		if ctx.Err() == nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.errs = append(e.errs, fmt.Errorf("%s: %v: %s", n, err, out))
+		}
+	})
+}
+
+// end ends a job's programs and reports it.
+func (e *evacuation) end(job string) {
+	e.t.Helper()
+	e.jobs[job]()
+	delete(e.jobs, job)
+	if err := e.d.ask("/api/v1/jobs/"+job+"/end", fmt.Sprint("end", e.starts), struct{}{}, nil); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *evacuation) play(faults []testbed.Fault) {
+	for range e.rounds {
+		for _, happen := range []func(){func() { e.fault(faults[e.rand.IntN(len(faults))]) }, e.lookAlike} {
+			e.calm()
+			time.Sleep(time.Duration(e.rand.IntN(5000)) * time.Millisecond)
+			happen()
+		}
+	}
+}
+
+// findings are the open ones that accuse a forwarder.
+func (e *evacuation) findings() (out []anomaly.Finding) {
+	e.t.Helper()
+	var all []struct{ anomaly.Finding }
+	if err := e.d.ask("/api/v1/findings", "", nil, &all); err != nil {
+		e.t.Fatal(err)
+	}
+	for i := range all {
+		if f := all[i].Finding; f.Open() && f.Kind.Accuses() && strings.HasPrefix(string(f.Node), "fwd") {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// observed is where the nodes are.
+func (e *evacuation) observed() topology.Mapping {
+	e.t.Helper()
+	var m api.MachineView
+	if err := e.d.ask("/api/v1/machine", "", nil, &m); err != nil {
+		e.t.Fatal(err)
+	}
+	return m.Observed
+}
+
+// acts are the plans that a rule has approved.
+func (e *evacuation) acts() (out []remap.Plan) {
+	e.t.Helper()
+	var rows []struct{ ID string }
+	if err := e.d.ask("/api/v1/plans", "", nil, &rows); err != nil {
+		e.t.Fatal(err)
+	}
+	for _, r := range rows {
+		var p api.PlanView
+		if err := e.d.ask("/api/v1/plans/"+r.ID, "", nil, &p); err != nil {
+			e.t.Fatal(err)
+		}
+		if slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == "rule move" }) {
+			out = append(out, p.Plan)
+		}
+	}
+	return out
+}
+
+// calm waits until nobody is accused and every node is at home again.
+func (e *evacuation) calm() {
+	e.t.Helper()
+	home := fmt.Sprint(e.tb.Machine().Default)
+	for end := time.Now().Add(calmWithin); ; time.Sleep(time.Second) {
+		open, at := e.findings(), e.observed()
+		if len(open) == 0 && fmt.Sprint(at) == home {
+			return
+		}
+		if time.Now().After(end) {
+			e.t.Fatalf("not calm within %s: nodes %v, findings %+v", calmWithin, at, open)
+		}
+	}
+}
+
+// fault draws a forwarder and wants its nodes elsewhere in time.
+func (e *evacuation) fault(f testbed.Fault) {
+	e.t.Helper()
+	f.Node = topology.NodeID(fmt.Sprintf("fwd%03d", e.rand.IntN(4)))
+	if err := e.tb.Inject(e.t.Context(), f); err != nil {
+		e.t.Fatal(err)
+	}
+	begun := time.Now()
+	var found anomaly.Finding
+	for end := begun.Add(confirmedWithin); found.ID == ""; time.Sleep(200 * time.Millisecond) {
+		for _, g := range e.findings() {
+			if g.Node == f.Node && g.State == anomaly.Confirmed {
+				found = g
+			}
+		}
+		if time.Now().After(end) {
+			e.t.Fatalf("%s of %s is not confirmed within %s: %+v", f.Kind, f.Node, confirmedWithin, e.findings())
+		}
+	}
+	var moved time.Duration
+	for {
+		moved = time.Since(found.Changed)
+		on := 0
+		for n, at := range e.observed() {
+			if e.tb.Machine().Default[n] == topology.ForwarderID(f.Node) && at == topology.ForwarderID(f.Node) {
+				on++
+			}
+		}
+		if on == 0 {
+			break
+		}
+		if moved > actedWithin {
+			var v any
+			_ = e.d.ask("/api/v1/rules", "", nil, &v)
+			e.t.Fatalf("%s of %s: %d nodes are on it still %s after %s was confirmed (%s %s, %+v); rules %v", f.Kind,
+				f.Node, on, moved.Round(time.Second), found.ID, found.Condition, found.Sentence, found.Impact, v)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	e.t.Logf("%-11s of %s: %s confirmed after %s (%s), moved %.1f s later", f.Kind, f.Node, found.ID,
+		found.Changed.Sub(begun).Round(time.Second), found.Condition, moved.Seconds())
+	time.Sleep(10 * time.Second) // the jobs go on
+	e.wantNoErrors()
+	if err := e.tb.Clear(e.t.Context(), f); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// wantNoErrors wants that no program of the jobs has ended.
+func (e *evacuation) wantNoErrors() {
+	e.t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.errs) > 0 {
+		e.t.Errorf("I/O errors: %v", e.errs)
+	}
+}
+
+// lookAlike draws what slows jobs down without a fault of one forwarder, and wants that no rule acts.
+func (e *evacuation) lookAlike() {
+	e.t.Helper()
+	before := len(e.acts())
+	kinds := map[string]func() (stop func()){
+		"slow back end":    e.slowBackEnd,
+		"busy neighbour":   e.busyNeighbour,
+		"a job that stops": func() func() { e.end("1001"); return func() { e.start("1001") } },
+	}
+	names := []string{"slow back end", "busy neighbour", "a job that stops"}
+	name := names[e.rand.IntN(len(names))]
+	stop := kinds[name]()
+	time.Sleep(lookAlikeFor)
+	acted := e.acts()
+	stop()
+	if len(acted) > before {
+		e.t.Errorf("%s: acted: %+v", name, acted[0])
+	}
+	e.wantNoErrors()
+	e.t.Logf("%s: %d acts; accused %d", name, len(acted)-before, len(e.findings()))
+}
+
+// slowBackEnd slows what lies behind all forwarders alike.
+func (e *evacuation) slowBackEnd() func() {
+	var on []testbed.Fault
+	machine := e.tb.Machine()
+	behind := topology.Forwarder // they have the file system themselves
+	if len(machine.ByRole(topology.Storage)) > 0 {
+		behind = topology.Storage
+	}
+	for _, n := range machine.Nodes {
+		if n.Role == behind {
+			on = append(on, testbed.Fault{Kind: testbed.SlowData, Node: n.ID, Amount: 0.03})
+		}
+	}
+	for _, f := range on {
+		if err := e.tb.Inject(e.t.Context(), f); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, f := range on {
+			if err := e.tb.Clear(e.t.Context(), f); err != nil {
+				e.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// busyNeighbour writes through one forwarder as fast as it goes, from one node.
+func (e *evacuation) busyNeighbour() func() {
+	ctx, stop := context.WithCancel(context.Background())
+	spec := workload.Spec{Mode: workload.FilePerProcess, Name: "neighbour", BurstBytes: 64 << 20, BlockBytes: 1 << 20,
+		Period: 5 * time.Second, Duration: time.Hour}
+	e.run(ctx, topology.NodeID(fmt.Sprintf("cn%03d", e.rand.IntN(8))),
+		append([]string{"env", "SLURM_PROCID=0", "SLURM_NTASKS=1"}, spec.Argv(binary(e.t, "fairway-demo"))...))
+	return stop
+}

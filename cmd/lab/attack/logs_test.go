@@ -1,0 +1,81 @@
+package attack
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestAttackLogs: a user writes a log with somebody else's job number among the logs that are imported, and leaves a
+// file there that is read for ever.
+func TestAttackLogs(t *testing.T) {
+	s := newSite(t, "")
+	logs := t.TempDir()
+	copied := func(from, to string, uid int) {
+		b, err := os.ReadFile(filepath.Join("../../../collector/logs", from))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(logs, to), b, 0o644)
+		}
+		if err == nil {
+			err = os.Chown(filepath.Join(logs, to), uid, -1)
+		}
+		if err != nil {
+			t.Skip("skipped: files cannot be given to others: ", err)
+		}
+	}
+	// The accounts say that job 7700001 is another user's; the log's file is of uid 4711.
+	copied("darshan/testdata/darshan/wave-3.10.darshan", "of-eve.darshan", 4711)
+	copied("slurm/testdata/wave.slurm", "accounts", 0)
+	attack(t, s, "a log with somebody else's job number", func() string {
+		s.run("import", logs)
+		var res struct{ Rows [][]any }
+		text := s.run("query", "--json", "SELECT job_id FROM job")
+		if err := json.Unmarshal([]byte(text), &res); err != nil || len(res.Rows) != 1 {
+			t.Errorf("the archive has %s: %v", text, err)
+		}
+		if a := s.askLocal("GET", "/api/v1/jobs/7700001/rootcause", ""); a.code != 404 {
+			t.Errorf("the job's page has the log: %d %.300s", a.code, a.body)
+		}
+		return "a row that decides nothing"
+	})
+	f, err := os.Create(filepath.Join(logs, "sparse.darshan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(1 << 40); err != nil {
+		t.Skip("skipped: this file system has no such files: ", err)
+	}
+	f.Close()
+	attack(t, s, "a sparse file of 1 TB among the logs", func() string {
+		c := exec.Command(binary(t, "fairwayd"), "import", logs, "--config", filepath.Join(s.dir, "fairwayd.toml"))
+		var out strings.Builder
+		c.Stdout, c.Stderr = &out, &out
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		select {
+		case err = <-ended:
+		case <-time.After(10 * time.Second):
+			t.Error("the import reads on after 10 s")
+			_ = c.Process.Signal(syscall.SIGTERM)
+			select {
+			case err = <-ended:
+			case <-time.After(10 * time.Second):
+				t.Error("the import ignores SIGTERM")
+				_ = c.Process.Kill()
+				err = <-ended
+			}
+		}
+		if !strings.Contains(out.String(), "sparse.darshan: it has") {
+			t.Errorf("the import does not name it: %s, %v", out.String(), err)
+		}
+		return "refused by name"
+	})
+}
