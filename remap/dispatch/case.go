@@ -29,8 +29,8 @@ func Past(r *history.Run) *dfra.Run {
 // caseOf is everything the policy's decision depends on.
 func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) dfra.Case {
 	r := &j.run
-	c := dfra.Case{Config: d.cfg.Limits, Depth: p.Depth, Blind: p.Blind, Job: dfra.Job{App: r.App, User: r.User,
-		Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), DefaultForwarders: j.on}}
+	c := dfra.Case{Config: d.levels.Load().fill(d.cfg.Limits), Depth: p.Depth, Blind: p.Blind, Job: dfra.Job{App: r.App,
+		User: r.User, Project: r.Project, Nodes: dfra.NodeCount(r.Nodes), DefaultForwarders: j.on}}
 	if j.past != nil {
 		c.History = []dfra.Run{*j.past}
 	}

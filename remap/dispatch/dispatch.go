@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/collector"
@@ -92,8 +93,10 @@ type Answer struct {
 	// Hints are those of a job whose user asked for them.
 	Hints *ROMIOHints `json:"hints,omitempty"`
 	// Given says in words what its environment gets, and why it does not get what was asked for.
-	Given       []string `json:"given,omitempty"`
-	TookSeconds float64  `json:"took_seconds"`
+	Given []string `json:"given,omitempty"`
+	// Levels are what the site's own runs say is loud and quiet, used where it has set none; absent: too few runs.
+	Levels      *Levels `json:"levels,omitempty"`
+	TookSeconds float64 `json:"took_seconds"`
 }
 
 // Dispatcher knows the running jobs. All methods may be called concurrently.
@@ -106,7 +109,9 @@ type Dispatcher struct {
 	deciding sync.Mutex // one job at a time: two must not be promised the same forwarder
 	windows  windows
 
-	again map[topology.JobID]again // Reconcile's own
+	again   map[topology.JobID]again // Reconcile's own
+	learned time.Time                // the profiler's own: when levels were learned
+	levels  atomic.Pointer[Levels]   // nil: too few runs are known
 
 	mu   sync.RWMutex // guards everything that follows
 	jobs map[topology.JobID]*job
@@ -308,7 +313,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	if known {
 		j.past = Past(&p.Run)
 	}
-	a := Answer{Job: r.Job, Policy: d.cfg.Name, Decision: decide(&d.cfg, s, d.caseOf(s, j, &p)), Hints: hints}
+	a := Answer{Job: r.Job, Policy: d.cfg.Name, Levels: d.levels.Load(), Hints: hints,
+		Decision: decide(&d.cfg, s, d.caseOf(s, j, &p))}
 	if known {
 		p.Run.Profile.Phases = nil // shown with the job, not with each decision
 		a.Prediction = &p

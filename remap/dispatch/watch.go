@@ -171,6 +171,9 @@ type profiler struct{ *Dispatcher }
 func (d profiler) run(ctx context.Context) {
 	for {
 		wait := d.buildDue(ctx)
+		if err := d.learn(time.Now()); err != nil {
+			d.log.Warn("what is loud and quiet here was not learned anew", "err", err)
+		}
 		next := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

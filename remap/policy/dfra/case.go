@@ -34,9 +34,9 @@ type Config struct {
 	// forwarders are not known; default 512 (DFRA section 2.1).
 	DefaultRatio float64 `json:"default_ratio" toml:"default_ratio" help:"Compute nodes per forwarder, if unknown."`
 	// HighBW and HighIOPS make a job high-bandwidth or high-IOPS, bytes/s and 1/s, inclusive. The
-	// paper's values were in a lost footnote, so 0 means that the rule is off.
-	HighBW   float64 `json:"high_bw" toml:"high_bw" help:"Peak bytes/s from which a job disturbs others; 0: never."`
-	HighIOPS float64 `json:"high_iops" toml:"high_iops" help:"Operations a second from which it does; 0: never."`
+	// paper's values were in a lost footnote: 0 means that the rule is off here, and the daemon learns them.
+	HighBW   float64 `json:"high_bw" toml:"high_bw" help:"Peak bytes/s from which a job disturbs others; 0: learned."`
+	HighIOPS float64 `json:"high_iops" toml:"high_iops" help:"Operations a second from which it does; 0: learned."`
 	// LowBW, LowIOPS and LowMeta are what a running neighbour must not exceed, in all three, to count
 	// as quiet; bytes/s, 1/s, waiting operations.
 	LowBW   float64 `json:"low_bw" toml:"low_bw" help:"A neighbour is quiet up to so many bytes/s,"`
