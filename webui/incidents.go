@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -61,7 +62,12 @@ func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller)
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", inc.ID+".html"))
 		// The page is one file with its styles and its script in it; beside the faces it may do nothing.
 		w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
-		return inc.HTML(w)
+		var page bytes.Buffer // an answer that has begun could not say why it fails
+		if err := inc.HTML(&page); err != nil {
+			return err
+		}
+		_, _ = page.WriteTo(w) // the reader is gone when this fails
+		return nil
 	}
 	return fmt.Errorf("%w: format=%q; want json or html", api.ErrInvalid, r.URL.Query().Get("format"))
 }

@@ -50,6 +50,7 @@ func TestNumbersThatAreNoneReachEveryHandler(t *testing.T) {
 }
 
 func askEverything(t *testing.T, o simsite.Options) {
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	s := simsite.New(t, o)
 	var lived []collector.Frame
 	for back := 2 * time.Minute; back > time.Minute; back -= time.Second {
