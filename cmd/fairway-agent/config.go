@@ -182,8 +182,7 @@ func defaultConfig() Config {
 			Procfs: Procfs{
 				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
-				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*",
-					"nvme*c*n*"},
+				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*"},
 			},
 			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"}, DVS: DVS{Root: "/"},
 			GPFS: GPFS{Command: gpfs.DefaultCommand},

@@ -134,6 +134,40 @@ func TestRequestsWithoutAnswer(t *testing.T) {
 	}
 }
 
+// TestShapesOfMountstats: lines of transports by RDMA and UDP, several of one mount, and operations of nine counters.
+func TestShapesOfMountstats(t *testing.T) {
+	r := New(nil)
+	r.ReportWaiting = true
+	defer r.Close()
+	const head = "device s:/p mounted on /p with fstype nfs statvers=1.1\n\tfsc:\t0 1 1 0 6\n" +
+		"\tbytes:\t0 0 0 0 0 0 0 0\n"
+	for name, transports := range map[string]func(sent, answered int) string{
+		"rdma": func(sent, answered int) string {
+			return fmt.Sprintf("\txprt:\trdma 0 0 58 62 0 %d %d 36 9 1 1 1 2 3 4 5 7 0 7 0 0 0 0 1 1 0 9\n", sent,
+				answered)
+		},
+		"udp": func(sent, answered int) string {
+			return fmt.Sprintf("\txprt:\tudp 740 1 %d %d 5 2 2 16 2 2\n", sent, answered)
+		},
+		"nconnect": func(sent, answered int) string {
+			return fmt.Sprintf("\txprt:\ttcp 689 1 2 0 0 10 10 0 2 0 10 0 2\n"+
+				"\txprt:\ttcp 815 1 2 0 0 %d %d 0 2 0 10 0 2\n", sent-10, answered-10)
+		},
+	} {
+		r.waiting = waiting{}
+		var last collector.Reading
+		for k, sent := range []int{100, 103, 103} {
+			r.files = fstest.MapFS{"self/mountstats": file(proc + head + transports(sent, 100) +
+				"\tper-op statistics\n\tNULL: 1 1 0 44 24 0 0 0 0\n\tREAD: 5 5 0 1 1 1 1 1 0\n")}
+			last = reading(t, r, k, r.Client)
+		}
+		under, _ := collector.SampleOf(last.Samples, collector.InFlight)
+		if age, _ := collector.SampleOf(last.Samples, collector.RequestAge); under != 3 || age != 2 {
+			t.Errorf("%s: %g requests wait, the oldest for %g s", name, under, age)
+		}
+	}
+}
+
 // TestThreadsThatWereBusy: both meanings of pool_stats.
 func TestThreadsThatWereBusy(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -55,9 +55,11 @@ func TestCarriersCountOnce(t *testing.T) {
 			sys: []string{cardOf("eth0"), "class/net/vf0/device/physfn/vendor"}, link: 200},
 		"no card at all": {links: []string{"eth0", "vlan5"},
 			sys: []string{"class/net/eth0/type", "class/net/vlan5/lower_eth0/type"}, link: 100},
-		"nothing of sys": {links: []string{"eth0"}, link: 100},
-		"xen's parts":    {disks: []string{"xvda1", "xvda2"}, disk: 200},
-		"a disk's parts": {disks: []string{"xvda", "xvda1", "nvme0n1", "nvme0n1p1"}, disk: 200},
+		"nothing of sys":                {links: []string{"eth0"}, link: 100},
+		"xen's parts":                   {disks: []string{"xvda1", "xvda2"}, disk: 200},
+		"a disk's parts":                {disks: []string{"xvda", "xvda1", "nvme0n1", "nvme0n1p1"}, disk: 200},
+		"ways to a disk, counted at it": {disks: []string{"nvme0n1", "nvme0c0n1", "nvme0c1n1"}, disk: 100},
+		"ways to a disk, counted there": {disks: []string{"nvme1n1 ", "nvme1c0n1", "nvme1c1n1"}, disk: 200},
 		"made of others": {disks: []string{"sda", "sdb", "mpatha", "dm-1"},
 			sys: []string{"block/mpatha/slaves/sda/size", "block/mpatha/slaves/sdb/size"}, disk: 200},
 	} {
@@ -71,7 +73,11 @@ func TestCarriersCountOnce(t *testing.T) {
 				dev += fmt.Sprintf("%s: %d%s\n", l, 1000+100*second, strings.Repeat(" 0", 15))
 			}
 			for i, d := range c.disks {
-				disks += fmt.Sprintf(" 8 %d %s 0 0 %d 0 0 0 0 0 0 0 0\n", i, d, 1000+100*second)
+				sectors := 1000 + 100*second
+				if strings.HasSuffix(d, " ") { // it counts nothing itself
+					d, sectors = d[:len(d)-1], 0
+				}
+				disks += fmt.Sprintf(" 8 %d %s 0 0 %d 0 0 0 0 0 0 0 0\n", i, d, sectors)
 			}
 			return fstest.MapFS{"net/dev": file(dev), "diskstats": file(disks)}
 		}, sys)

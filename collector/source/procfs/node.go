@@ -18,9 +18,16 @@ var errUnsupported = errors.New("not supported by this kernel")
 
 var partition = regexp.MustCompile(`^(?:((?:sd|hd|vd|xvd)[a-z]+)\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$`)
 
-// isPartition says whether a disk's name is that of a part of one that is among the others: Xen gives its guests parts
-// alone.
+// nvmePath is one way to a namespace that is reached over several.
+var nvmePath = regexp.MustCompile(`^(nvme\d+)c\d+(n\d+)$`)
+
+// isPartition says whether a disk's name is that of a part of one that is among the others (Xen gives its guests parts
+// alone), or one of several ways to it.
 func isPartition(name string, diskstats []byte) bool {
+	if m := nvmePath.FindStringSubmatch(name); m != nil {
+		// Old kernels count at the paths of a namespace alone, later ones at the namespace, too.
+		return !bytes.Contains(diskstats, []byte(" "+m[1]+m[2]+" 0 0 0 0 0 0 0 "))
+	}
 	m := partition.FindStringSubmatch(name)
 	return m != nil && bytes.Contains(diskstats, []byte(" "+m[1]+m[2]+" "))
 }
@@ -44,7 +51,7 @@ func (s *Source) disks(into *collector.Reading) error {
 			return nil
 		}
 		part, seen := s.parts[name]
-		if !seen {
+		if !seen || nvmePath.MatchString(name) {
 			part = isPartition(name, text)
 			s.parts[name] = part
 		}
