@@ -80,7 +80,7 @@ func screenOf(a screen.Address) screen.Screen {
 	case a.Page == "forwarders":
 		return forwarder.New(a.ID)
 	case a.Page == "plans" && a.ID != "":
-		return plan.New(a.ID)
+		return plan.New(a.ID, a.View == "approve")
 	case a.Page == "plans":
 		return screen.NewList(plan.List).Filtered(a.Filter)
 	case a.Page == "findings" && a.ID != "":

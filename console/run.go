@@ -31,7 +31,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 		return err
 	}
 	defer func() { err = errors.Join(err, t.restore()) }()
-	palette := chart.NewPalette(colors)
+	palette := chart.NewPalette(colors, chart.LightOf(os.Getenv))
 	palette.Blocks = chart.BlocksOf(os.Getenv)
 	c := &canvas{Model: NewModel(ctx, b, first, palette, time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)

@@ -32,7 +32,7 @@ func TestFramesComeWhenSomethingChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var drawn []string
 		frames, asked := 0, 0
-		m := NewModel(t.Context(), nil, screen.Address{Page: "overview"}, chart.NewPalette(chart.NoAttributes),
+		m := NewModel(t.Context(), nil, screen.Address{Page: "overview"}, chart.NewPalette(chart.NoAttributes, false),
 			time.Now, func(string) {})
 		c := &canvas{Model: m, paint: func(lines, _ []string, _ int) { drawn, frames = lines, frames+1 }}
 		send := func(msg tea.Msg) { c.Update(msg); c.View() }

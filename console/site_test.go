@@ -193,7 +193,7 @@ func (l layout) start(t *testing.T) *script {
 
 // show opens another terminal on the same daemon.
 func (s *script) show(l layout) {
-	s.palette = chart.NewPalette(l.colors)
+	s.palette = chart.NewPalette(l.colors, false)
 	s.model = console.NewModel(s.t.Context(), s.server, l.open, s.palette, time.Now,
 		func(text string) { s.copied = text })
 	s.send(tea.WindowSizeMsg{Width: l.w, Height: l.h})
@@ -343,7 +343,7 @@ func (s *script) accuse() {
 
 // approve approves the plan on screen, and lets the desk work.
 func (s *script) approve() {
-	s.press("tab", "because it is slow", "enter", "A", "wait", "A")
+	s.press("tab", "ctrl+u", "because it is slow", "enter", "A", "wait", "A")
 	s.seconds(4)
 }
 

@@ -33,7 +33,7 @@ func BenchmarkSecond(b *testing.B) {
 	}
 	newModel := func() tea.Model {
 		var m tea.Model = console.NewModel(b.Context(), c, screen.Address{Page: "overview"},
-			chart.NewPalette(chart.Colors256), time.Now, func(string) {})
+			chart.NewPalette(chart.Colors256, false), time.Now, func(string) {})
 		m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 40})
 		return m
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/desk"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -15,7 +16,8 @@ import (
 type plans struct {
 	desk *desk.Desk
 	// effect is what a plan under measurement has brought so far; nil: nobody measures.
-	effect func(plan string) *remap.Effect
+	effect  func(plan string) *remap.Effect
+	picture *live.Picture
 }
 
 func (h *plans) list(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
@@ -64,6 +66,9 @@ func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) e
 			p.Track = remap.TrackOf(plans).Text()
 		}
 	}
+	in := h.picture.Snapshot().Advice()
+	p.Card, p.BackTo = advise.OfPlan(&v.Plan, in), advise.BackTo(&v.Plan, in)
+	p.SuggestedReason = advise.ReasonFor(&p.Card, &v.Plan)
 	return api.WriteJSON(w, p)
 }
 

@@ -177,7 +177,7 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 		archives:   archives{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
 		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
 			gathering: cfg.Gathering},
-		plans:    plans{cfg.Desk, cfg.Effect},
+		plans:    plans{cfg.Desk, cfg.Effect, cfg.Picture},
 		standing: standing{cfg.Desk, rules{cfg.Rules, cfg.Desk.History}},
 		audits: audits{records: cfg.Desk.History, report: reports{picture: cfg.Picture, store: cfg.Store,
 			desk: cfg.Desk,

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
@@ -120,20 +121,75 @@ func Times(v *float64) string {
 	return anomaly.Times(*v)
 }
 
+// Card puts a frame in a look around lines, with a pill at the left of its upper edge and a tail at the right.
+func (p *Palette) Card(look, pill, tail string, lines []string, w, h int) []string {
+	b := lipgloss.ASCIIBorder()
+	if p.Blocks {
+		b = lipgloss.RoundedBorder()
+	}
+	tail = Clip(" "+tail+" ", max(0, w-ansi.StringWidth(pill)-8))
+	gap := max(0, w-5-ansi.StringWidth(pill)-2-ansi.StringWidth(tail))
+	out := []string{p.Paint(look, b.TopLeft+b.Top) + p.Paint(look+p.Reverse, " "+pill+" ") +
+		p.Paint(look, strings.Repeat(b.Top, gap)) + p.Paint(p.Dim, tail) + p.Paint(look, b.Top+b.Top+b.TopRight)}
+	side := p.Paint(look, b.Left)
+	for i := range h - 2 {
+		line := ""
+		if i < len(lines) {
+			line = lines[i]
+		}
+		out = append(out, side+" "+Left(line, w-4)+" "+side)
+	}
+	return append(out, p.Paint(look, b.BottomLeft+strings.Repeat(b.Bottom, w-2)+b.BottomRight))
+}
+
+// Braille draws values on a scale from 0 to top in w columns and some lines, the newest at the right: a line of dots,
+// two a column and four a line of text. Without block graphics it is Graph.
+func (p *Palette) Braille(values []*float64, top float64, w, high int) []string {
+	if !p.Blocks {
+		return p.Graph(values, top, w, high)
+	}
+	cells := make([][]rune, high)
+	for i := range cells {
+		cells[i] = []rune(strings.Repeat("\u2800", max(0, w)))
+	}
+	bits := [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
+	last := -1
+	for i, v := range columns(values, 2*w) {
+		if math.IsNaN(v) || top <= 0 {
+			last = -1
+			continue
+		}
+		at := 4*high - 1 - max(0, min(4*high-1, int(v/top*float64(4*high))))
+		from, to := at, at
+		if last >= 0 { // a step is a line, not two dots
+			from, to = min(at, last), max(at, last)
+		}
+		for y := from; y <= to; y++ {
+			cells[y/4][i/2] |= bits[y%4][i%2]
+		}
+		last = at
+	}
+	lines := make([]string, high)
+	for i := range cells {
+		lines[i] = strings.ReplaceAll(string(cells[i]), "\u2800", " ")
+	}
+	return lines
+}
+
 // Box puts a frame of w columns and h lines around lines, with a title in its upper edge.
 func (p *Palette) Box(title string, lines []string, w, h int) []string {
 	if w < 6 || h < 2 {
 		return lines
 	}
-	corner, flat, side := [4]string{"+", "+", "+", "+"}, "-", "|"
+	b := lipgloss.ASCIIBorder()
 	if p.Blocks {
-		corner, flat, side = [4]string{"╭", "╮", "╰", "╯"}, "─", "│"
+		b = lipgloss.RoundedBorder()
 	}
 	head := Clip(" "+title+" ", w-4)
-	edge := p.Paint(p.Frame, corner[0]+flat) + p.Paint(p.Bold, head) +
-		p.Paint(p.Frame, strings.Repeat(flat, max(0, w-3-ansi.StringWidth(head)))+corner[1])
+	edge := p.Paint(p.Frame, b.TopLeft+b.Top) + p.Paint(p.Bold, head) +
+		p.Paint(p.Frame, strings.Repeat(b.Top, max(0, w-3-ansi.StringWidth(head)))+b.TopRight)
 	out := []string{edge}
-	side = p.Paint(p.Frame, side)
+	side := p.Paint(p.Frame, b.Left)
 	for i := range h - 2 {
 		line := ""
 		if i < len(lines) {
@@ -141,7 +197,7 @@ func (p *Palette) Box(title string, lines []string, w, h int) []string {
 		}
 		out = append(out, side+Left(line, w-2)+side)
 	}
-	return append(out, p.Paint(p.Frame, corner[2]+strings.Repeat(flat, w-2)+corner[3]))
+	return append(out, p.Paint(p.Frame, b.BottomLeft+strings.Repeat(b.Bottom, w-2)+b.BottomRight))
 }
 
 // Beside sets two columns of lines side by side, the left one of w columns.

@@ -79,22 +79,45 @@ func BlocksOf(getenv func(string) string) bool {
 	return strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
+// token is one colour of the design: in true colours, 256 and 16, on a dark ground and on a light one.
+type token struct{ dark, light lipgloss.CompleteColor }
+
+func color(trueDark, trueLight, dark256, light256, dark16, light16 string) token {
+	return token{lipgloss.CompleteColor{TrueColor: "#" + trueDark, ANSI256: dark256, ANSI: dark16},
+		lipgloss.CompleteColor{TrueColor: "#" + trueLight, ANSI256: light256, ANSI: light16}}
+}
+
+// tokens are the colours of states and of what is around the facts, as the browser has them. Signs and words say the
+// same to those who do not see red or green.
+func tokens() (slow, suspect, well, accent, frame, dim token) {
+	return color("ff7a59", "bf2f0b", "209", "124", "9", "1"), color("f2bd4b", "855700", "221", "94", "11", "3"),
+		color("3fd0b6", "0b6e5c", "79", "29", "14", "6"), color("7ab0ff", "0a58ca", "111", "26", "12", "4"),
+		color("3a4250", "bcc4cf", "238", "250", "8", "7"), color("a3adba", "505b69", "248", "240", "7", "8")
+}
+
 // look is the control sequence of a style, made once: rendering one for each cell costs more than the rest of a view.
-func look(r *lipgloss.Renderer, color string, bold bool) string {
-	style := r.NewStyle().Foreground(lipgloss.Color(color)).Bold(bold)
-	before, _, _ := strings.Cut(style.Render("x"), "x")
+func look(r *lipgloss.Renderer, t token, bold bool) string {
+	adaptive := lipgloss.CompleteAdaptiveColor{Dark: t.dark, Light: t.light}
+	before, _, _ := strings.Cut(r.NewStyle().Foreground(adaptive).Bold(bold).Render("x"), "x")
 	return before
 }
 
-// paints are the colours of the states in 256 colours, neither light nor dark: a terminal does not report its ground.
-// Signs and words say the same to those who do not see red or green.
-var paints = struct{ slow, suspect, well, accent, frame string }{"196", "166", "30", "32", "243"}
+// LightOf reads whether the terminal's ground is light: FAIRWAY_THEME says so, else COLORFGBG; dark where neither does.
+// The terminal itself is not asked: the first frame does not wait for an answer.
+func LightOf(getenv func(string) string) bool {
+	switch getenv("FAIRWAY_THEME") {
+	case "light":
+		return true
+	case "dark":
+		return false
+	}
+	fields := strings.Split(getenv("COLORFGBG"), ";")
+	ground := fields[len(fields)-1]
+	return ground == "7" || ground == "15"
+}
 
-// paints16 are the same in 16 colours.
-var paints16 = struct{ slow, suspect, well, accent, frame string }{"9", "3", "6", "12", "8"}
-
-// NewPalette makes the sequences for one kind of terminal.
-func NewPalette(c Colors) *Palette {
+// NewPalette makes the sequences for one kind of terminal, with a dark or a light ground.
+func NewPalette(c Colors, light bool) *Palette {
 	p := &Palette{}
 	if c == NoAttributes {
 		return p
@@ -102,17 +125,15 @@ func NewPalette(c Colors) *Palette {
 	p.Reset, p.Bold, p.Dim, p.Reverse = "\x1b[m", "\x1b[1m", "\x1b[2m", "\x1b[7m"
 	p.Bad = "\x1b[1;7m"
 	if profile, ok := map[Colors]termenv.Profile{Colors16: termenv.ANSI, Colors256: termenv.ANSI256,
-		TrueColor: termenv.ANSI256}[c]; ok {
+		TrueColor: termenv.TrueColor}[c]; ok {
 		r := lipgloss.NewRenderer(io.Discard)
 		r.SetColorProfile(profile)
-		of := paints
-		if c == Colors16 {
-			of = paints16
-		}
-		p.Slow, p.Suspect, p.Well = look(r, of.slow, true), look(r, of.suspect, true), look(r, of.well, false)
-		p.Accent, p.Frame = look(r, of.accent, true), look(r, of.frame, false)
+		r.SetHasDarkBackground(!light)
+		slow, suspect, well, accent, frame, dim := tokens()
+		p.Slow, p.Suspect, p.Well = look(r, slow, true), look(r, suspect, true), look(r, well, true)
+		p.Accent, p.Frame, p.Dim = look(r, accent, true), look(r, frame, false), look(r, dim, false)
 	} else {
-		p.Slow, p.Suspect, p.Accent = p.Bold, p.Bold, p.Bold
+		p.Slow, p.Suspect, p.Accent, p.Well = p.Bold, p.Bold, p.Bold, p.Bold
 	}
 	dark := map[Colors]int{TrueColor: darkSteps, Colors256: darkSteps256, Colors16: darkSteps16}[c]
 	for i := range p.Level {

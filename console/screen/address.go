@@ -166,6 +166,9 @@ func AtFinding(id string) Address { return Address{Page: "findings", ID: id} }
 // AtPlan is the address of a plan's screen.
 func AtPlan(id string) Address { return Address{Page: "plans", ID: id} }
 
+// AtDecision is the address of a plan's screen that asks at once whether to approve it.
+func AtDecision(id string) Address { return Address{Page: "plans", ID: id, View: "approve"} }
+
 // AtJob is the address of a job's screen, or of a part of it.
 func AtJob(id topology.JobID, part string) Address {
 	return Address{Page: "jobs", ID: string(id), Part: part}

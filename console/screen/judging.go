@@ -80,8 +80,8 @@ func (c *confirmed) ask(s *State) {
 
 // Approve does what waits for it; else it opens the plan that waits because of a finding or a node.
 func (j *Judging) Approve(s *State, about string) tea.Cmd {
-	if n := NeedOf(s, about); j.waits == nil && n != nil && n.Plan != "" {
-		return s.Host.Open(AtPlan(n.Plan))
+	if n := NeedOf(s, about); j.waits == nil && n != nil && n.Action != nil && n.Action.Name == remap.ActApprove {
+		return s.Host.Open(AtDecision(n.Plan))
 	}
 	switch why := RefusesForwarder(s, ActExclude, nil, nil); {
 	case j.waits == nil:

@@ -3,6 +3,7 @@ package screen
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -131,4 +132,113 @@ func SignOfCard(c *advise.Card) string {
 		return "  "
 	}
 	return " !"
+}
+
+// CardLook is the colour of a card: of what is wrong, of what can be pressed, of what helped; grey is over.
+func CardLook(p *chart.Palette, c *advise.Card) string {
+	switch c.Stage {
+	case advise.Suspect, advise.Starved:
+		return p.Suspect
+	case advise.Waits, advise.Moving, advise.Measuring:
+		return p.Accent
+	case advise.Helped:
+		return p.Well
+	case advise.Cleared, advise.NotKnown, advise.InVain, advise.Silent, advise.AllSilent, advise.Odd:
+		return p.Dim
+	}
+	return p.Slow
+}
+
+// Pill is a card's stage with its sign, in capitals; text replaces the stage.
+func Pill(p *chart.Palette, stage advise.Stage, text string) string {
+	signs := map[advise.Stage][2]string{advise.Suspect: {"△", "?!"}, advise.Silent: {"?", "?"},
+		advise.AllSilent: {"?", "?"}, advise.Starved: {"?", "?"}, advise.NotKnown: {"?", "?"},
+		advise.Waits: {"⇥", ">"}, advise.Moving: {"⇥", ">"}, advise.Measuring: {"⇥", ">"},
+		advise.Helped: {"✓", "+"}, advise.Cleared: {"✓", "+"}, advise.InVain: {"x", "x"}}
+	sign, ok := signs[stage]
+	if !ok {
+		sign = [2]string{"▲", "!"}
+	}
+	one := sign[1]
+	if p.Blocks {
+		one = sign[0]
+	}
+	return one + " " + strings.ToUpper(cmp.Or(text, string(stage)))
+}
+
+// Arrow stands before what is proposed.
+func Arrow(p *chart.Palette) string {
+	if p.Blocks {
+		return p.Paint(p.Accent, "⇥")
+	}
+	return ">"
+}
+
+// Buttons are what can be pressed about a card, with the keys; the one that is expected has a ground of its own.
+func Buttons(s *State, c *advise.Card) string {
+	var out []string
+	all := c.Others
+	if c.Action != nil {
+		all = append([]advise.Action{*c.Action}, all...)
+	}
+	for i := range all {
+		a := &all[i]
+		act, ok := KeyOf(a.Name)
+		if !ok || a.Name == advise.ActDoctor {
+			continue
+		}
+		key := s.Key(act)
+		look := s.Palette.Accent
+		if a.Filled {
+			look, key = s.Palette.Accent+s.Palette.Reverse, " "+key+" "
+		}
+		out = append(out, s.Palette.Paint(look, key)+" "+chart.Clean(strings.ToLower(a.Label[:1])+a.Label[1:]))
+	}
+	return strings.Join(out, "   ")
+}
+
+// ShareBar is a bar of w columns for a share of time that is waited.
+func ShareBar(p *chart.Palette, share float64, w int) string {
+	full, empty, look := "#", "-", p.Dim
+	if p.Blocks {
+		full, empty = "━", "━"
+	}
+	if share >= 0.05 {
+		look = p.Slow
+	}
+	n := max(0, min(w, int(share*float64(w)+0.5)))
+	return p.Paint(look, strings.Repeat(full, n)) + p.Paint(p.Frame, strings.Repeat(empty, w-n))
+}
+
+// StepLine are the steps of a card in one line, as far as it is wide.
+func StepLine(s *State, c *advise.Card, w int) string {
+	var out []string
+	done := "+"
+	if s.Palette.Blocks {
+		done = "✓"
+	}
+	for _, step := range c.Steps {
+		text := chart.Clean(step.Name)
+		switch step.State {
+		case "done":
+			text = s.Palette.Paint(s.Palette.Dim, done+" "+text)
+			if !step.At.IsZero() {
+				text += s.Palette.Paint(s.Palette.Dim, " "+chart.Clock(step.At))
+			}
+		case "next":
+			text = s.Palette.Paint(s.Palette.Accent, "> "+text)
+		case "failed":
+			text = s.Palette.Paint(s.Palette.Slow, "x "+text)
+		default:
+			text = s.Palette.Paint(s.Palette.Dim, "  "+text)
+		}
+		out = append(out, text)
+	}
+	for len(out) > 0 {
+		if line := strings.Join(out, "  "); ansi.StringWidth(line) <= w {
+			return line
+		}
+		out = out[1:] // the oldest gives way
+	}
+	return ""
 }

@@ -14,7 +14,7 @@ import (
 // Only the graph of a slow forwarder has the colour of slow ones, though a healthy one took long for a moment.
 func TestGraphsHaveTheColourOfTheirForwardersState(t *testing.T) {
 	now, slow := time.Unix(1000, 0), 9.0
-	s := &State{Now: now, Received: now, Palette: chart.NewPalette(chart.Colors256)}
+	s := &State{Now: now, Received: now, Palette: chart.NewPalette(chart.Colors256, false)}
 	s.Shown.At, s.Shown.SentAt = now, now
 	s.Trend.waits = map[topology.ForwarderID][]*float64{"fwd000": {&slow}}
 	for state, look := range map[remap.ForwarderState]string{remap.ForwarderSlow: s.Palette.Slow,

@@ -137,26 +137,29 @@ func stageOf(f *anomaly.Finding) Stage {
 	switch {
 	case over(f):
 		return Cleared
-	case f.Kind == anomaly.ForwarderSilent:
-		return Silent
 	case f.Kind == anomaly.SecondSpeaker:
 		return Odd
 	case f.Kind.OfJob():
 		return Neighbour
-	case f.Kind != anomaly.FailSlow:
+	case !f.Kind.Accuses():
 		return BackEnd
-	case hangs(f):
-		return Hung
+	case conditionOf(f) != anomaly.Slow:
+		return Stage(conditionOf(f))
 	case f.State == anomaly.Suspect:
 		return Suspect
 	}
 	return Slow
 }
 
-// hangs says that the node takes requests and answers none.
-func hangs(f *anomaly.Finding) bool {
-	_, ok := f.Evidence["request_age"]
-	return ok
+// conditionOf is in which way the node of a finding fails; a journal from before conditions has only kinds.
+func conditionOf(f *anomaly.Finding) anomaly.Condition {
+	switch {
+	case f.Condition != "":
+		return f.Condition
+	case f.Kind == anomaly.ForwarderSilent:
+		return anomaly.Silent
+	}
+	return anomaly.Slow
 }
 
 // over says that a finding's node is well again, as far as is known: it is on trial, or the finding is closed.

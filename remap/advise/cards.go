@@ -110,7 +110,7 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 	switch stage := stageOf(f); {
 	case stage == Silent:
 		return inUse
-	case stage == Hung, stage == Dead, f.OfLink():
+	case f.OfLink(), stage != Slow && stage != Suspect && f.Kind.Accuses():
 		return true
 	case b.JobsUnknown && inUse && f.State == anomaly.Confirmed:
 		return true
@@ -130,7 +130,8 @@ func (b *board) needless(f *anomaly.Finding, c *Card) bool {
 // card is a finding's card.
 func (b *board) card(f *anomaly.Finding) Card {
 	c := Card{Finding: f.ID, Node: f.Node, Stage: stageOf(f), Sentence: Sentence(f),
-		Second: Second(f, b.Now), Since: f.Since.UTC(), Victims: b.victims(f)}
+		Second: Second(f, b.Now), Since: f.Since.UTC(), Factor: f.Factor, FactorNow: f.FactorNow, Cause: f.Cause,
+		Victims: b.victims(f)}
 	if p := b.moved(f); p != nil {
 		c.Plan = p.ID
 		b.follow(&c, p, f)
@@ -148,6 +149,33 @@ func (b *board) card(f *anomaly.Finding) Card {
 	c.Steps = steps(f, plan, c.Stage)
 	return c
 }
+
+// OfPlan is the card that a plan belongs to: of the incident that it is to help against, else its own.
+func OfPlan(p *remap.Plan, in Input) Card {
+	b := newBoard(in)
+	for i := range in.Situation.Findings {
+		f := &in.Situation.Findings[i]
+		helps := b.waiting(f)
+		if p.State != remap.Proposed {
+			helps = b.moved(f)
+		}
+		if helps != nil && helps.ID == p.ID {
+			return b.card(f)
+		}
+	}
+	return b.planCard(p, b.stageOfPlan(p))
+}
+
+// ReasonFor is the reason that is filled in where a plan is decided.
+func ReasonFor(c *Card, p *remap.Plan) string {
+	if c.Finding != "" {
+		return c.Finding + ": " + c.Sentence
+	}
+	return p.Reason
+}
+
+// BackTo says where a roll back of a plan goes, and how that is.
+func BackTo(p *remap.Plan, in Input) string { return newBoard(in).backText(p) }
 
 // Of is a finding's card, also where it needs nobody.
 func Of(f *anomaly.Finding, in Input) Card { return newBoard(in).card(f) }
@@ -205,7 +233,7 @@ func (b *board) help(c *Card, f *anomaly.Finding, plan *remap.Plan) {
 			Text: b.moveText(plan)}
 		c.Others = []Action{look}
 		return
-	case c.Stage == Silent:
+	case c.Stage == Silent && !waits:
 		c.Action = &Action{Name: ActDoctor, Label: "Doctor", Text: "see whether its agent runs"}
 		return
 	case f.Kind.OfJob() && !waits:

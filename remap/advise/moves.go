@@ -170,11 +170,8 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		}
 		c.Action, c.Others = &back, []Action{open}
 	case Helped:
-		c.Sentence = "It helped"
-		if l := c.Effect.Latency; l != nil && l.After > 0 && l.Before > 0 {
-			c.Sentence += ": " + anomaly.Times(l.Before/l.After) + " as fast"
-		}
-		c.Second = cmp.Or(changeText(c.Effect), "its nodes are served again") + expectedText(c.Effect) + still
+		c.Sentence = "It helped: " + helpText(c.Effect)
+		c.Second = cmp.Or(changeText(c.Effect), "they answer again") + expectedText(c.Effect) + still
 		c.Action, c.Others = drain, []Action{back, open}
 		if drain == nil {
 			c.Action, c.Others = &open, []Action{back}
@@ -195,9 +192,9 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		c.Action, c.Others = &back, []Action{{Name: ActLook, Label: "Evidence"}}
 	default:
 		c.Sentence = "Moved; not known whether it helped"
-		c.Second = "its nodes did too little I/O before or after the move to compare" + still
-		if c.Effect == nil {
-			c.Second = "nobody measured it" + still
+		c.Second = "nobody measured it" + still
+		if c.Effect != nil {
+			c.Second = cmp.Or(c.Effect.Why, "its nodes did too little I/O before or after the move to compare") + still
 		}
 		c.Action, c.Others = &open, []Action{back}
 	}
@@ -239,7 +236,11 @@ func (b *board) backText(p *remap.Plan) string {
 	case 1:
 		text := "to " + string(from[0])
 		if f, ok := b.Situation.Accused(from[0]); ok && !over(&f) {
-			return text + ", which is " + string(stageOf(&f))
+			how := string(stageOf(&f))
+			if f.Factor > 0 {
+				how = anomaly.Times(f.Factor) + " slow"
+			}
+			return text + ", which is " + how
 		}
 		return text
 	}
@@ -350,6 +351,29 @@ func changeText(e *remap.Effect) string {
 		return rate
 	}
 	return text + ", " + rate
+}
+
+// helpText is by how much it helped.
+func helpText(e *remap.Effect) string {
+	switch {
+	case e.HungSeconds > 0:
+		return fmt.Sprintf("its nodes had waited %s without an answer", Span(e.HungSeconds))
+	case e.Gain != nil:
+		return anomaly.Times(e.Gain.Times) + " as fast"
+	case e.Later != nil && e.Later.Runs > 0:
+		return fmt.Sprintf("%d of %s %s faster", e.Later.Faster, anomaly.Counted(e.Later.Runs, "later run"),
+			are(e.Later.Faster))
+	case e.Latency != nil && e.Latency.After > 0 && e.Latency.Before > 0:
+		return anomaly.Times(e.Latency.Before/e.Latency.After) + " as fast"
+	}
+	return "its nodes are served again"
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // expectedText is what was promised.

@@ -12,14 +12,7 @@ import (
 
 // Sentence says a finding in one clause, the same on every surface in the same second.
 func Sentence(f *anomaly.Finding) string {
-	node := subject(f)
-	was := "slow"
-	switch {
-	case f.Kind == anomaly.ForwarderSilent:
-		was = "silent"
-	case hangs(f):
-		was = "hung"
-	}
+	node, was := subject(f), conditionOf(f)
 	accuses := f.Kind.Accuses()
 	switch stage := stageOf(f); {
 	case f.State == anomaly.Dismissed:
@@ -32,8 +25,14 @@ func Sentence(f *anomaly.Finding) string {
 		return fmt.Sprintf("%s: its agent does not report", node)
 	case stage == Hung:
 		return fmt.Sprintf("%s takes requests and answers none", node)
+	case stage == Dead:
+		return fmt.Sprintf("%s answers nobody", node)
+	case stage == Unreadable:
+		return fmt.Sprintf("%s's counters cannot be read", node)
 	case stage == Suspect:
 		return fmt.Sprintf("%s may be slow%s", node, atWhat(f))
+	case stage == Slow && f.Factor > 0:
+		return fmt.Sprintf("%s is %s slow%s", node, anomaly.Times(f.Factor), atWhat(f))
 	case stage == Slow && f.Sentence == "":
 		return fmt.Sprintf("%s is slow%s", node, atWhat(f))
 	}
@@ -85,13 +84,20 @@ func Second(f *anomaly.Finding, now time.Time) string {
 		return secondOfCleared(f, now)
 	}
 	var parts []string
-	if stage == Suspect {
+	_, rest := clauses(f.Sentence)
+	switch age, asked := f.Evidence["request_age"]; {
+	case stage == Suspect:
 		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" is "))
-	} else if stage == Hung {
+	case stage == Hung && asked:
 		parts = append(parts, fmt.Sprintf("%.0f of its nodes wait, the oldest request for %s",
-			f.Evidence["nodes_waiting"], Span(f.Evidence["request_age"])))
-	} else if _, rest := clauses(f.Sentence); rest != "" {
+			f.Evidence["nodes_waiting"], Span(age)))
+	case f.Factor > 0 && stage == Slow && !strings.Contains(rest, "peers"):
+		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" "))
+	case rest != "":
 		parts = append(parts, rest)
+	}
+	if f.FactorNow > 0 && stage == Slow && (f.FactorNow < 0.8*f.Factor || f.FactorNow > 1.25*f.Factor) {
+		parts = append(parts, "now "+anomaly.Times(f.FactorNow))
 	}
 	if f.Times > 1 {
 		parts = append(parts, fmt.Sprintf("seen %d times", f.Times))

@@ -5,6 +5,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 )
 
 // PlanRow is a plan in a list.
@@ -34,6 +35,11 @@ type PlanView struct {
 	// Track says what moves that were carried out brought before, beside what was expected of them; of waiting plans.
 	Track string `json:"track,omitempty"`
 	Needs int    `json:"needs"` // approvals, those given included
+	// SuggestedReason is filled in where the plan is decided; BackTo says where a roll back goes and how that is.
+	SuggestedReason string `json:"suggested_reason,omitempty"`
+	BackTo          string `json:"back_to,omitempty"`
+	// Card is that of the incident which the plan is to help against, else the plan's own.
+	Card advise.Card `json:"card"`
 	// MayApprove is empty when the caller may approve, else why not.
 	MayApprove string `json:"may_approve"`
 }

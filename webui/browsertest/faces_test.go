@@ -38,7 +38,8 @@ func newFace(t *testing.T, s *simsite.Site, address string) *face {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	f := &face{t, console.NewModel(t.Context(), c, a, chart.NewPalette(chart.NoAttributes), time.Now,
+	f := &face{t, console.NewModel(t.Context(), c, a, chart.NewPalette(chart.NoAttributes, false),
+		time.Now,
 		func(string) {})}
 	f.send(tea.WindowSizeMsg{Width: 160, Height: 60})
 	o, err := c.Overview(t.Context())

@@ -198,6 +198,9 @@ func (l *lateness) within(now time.Time) time.Duration {
 	return l.by
 }
 
+// Advice is what the snapshot's cards are made of.
+func (s *Snapshot) Advice() advise.Input { return s.advice }
+
 // CardOf is a finding's card, also where it needs nobody.
 func (s *Snapshot) CardOf(f *anomaly.Finding) advise.Card {
 	if i := slices.IndexFunc(s.Overview.Needs, func(c advise.Card) bool { return c.Finding == f.ID }); i >= 0 {

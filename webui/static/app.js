@@ -97,7 +97,7 @@ const pages = {
   propose: async (_, q) => (await import('./propose.js?v=__V__')).proposePage(app, q),
   plans: async (id, q) =>
     id
-      ? (await import('./plans.js?v=__V__')).planPage(app, id)
+      ? (await import('./plans.js?v=__V__')).planPage(app, id, q)
       : (await import('./plans.js?v=__V__')).plansPage(app, q),
   audit: async (_, q) => (await import('./audit.js?v=__V__')).auditPage(app, q),
   findings: async id =>

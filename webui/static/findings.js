@@ -100,7 +100,9 @@ export async function findingPage(app, id) {
   }
   const head = h('h1'),
     sentence = h('p.sentence'),
-    about = h('section.card.about', null, head, sentence),
+    second = h('p.second.dim'),
+    way = h('div'),
+    about = h('section.card.about', null, head, sentence, second, way),
     facts = h('p.dim'),
     life = h('tbody'),
     evidence = h('tbody'),
@@ -122,7 +124,14 @@ export async function findingPage(app, id) {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
     const look = { confirmed: 'slow', suspect: 'suspect' }[/** @type {'suspect'} */ (v.state)] ?? '';
     about.className = `card about ${look}`;
-    setText(sentence, what(v));
+    const card = (!app.at() && needOf(app.overview, id)) || v.card;
+    setText(sentence, card?.sentence ?? what(v));
+    setText(second, [card?.second, card?.cause].filter(Boolean).join('. '));
+    const key = JSON.stringify(card?.steps);
+    if (way.dataset.key !== key) {
+      way.dataset.key = key;
+      way.replaceChildren(steps(card?.steps));
+    }
     setText(
       facts,
       [

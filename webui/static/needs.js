@@ -1,6 +1,7 @@
 // What needs you: each incident as a card in its stage. Words, stage and action come from the server; keys are ours.
 import { h, setText } from './h.js?v=__V__';
-import { age } from './format.js?v=__V__';
+import { age, clock } from './format.js?v=__V__';
+import { get } from './api.js?v=__V__';
 
 /** A stage's tone, and its pill where that has another word. @type {Record<string, [string, string?]>} */
 const TONES = {
@@ -24,6 +25,8 @@ const KEYS = /** @type {Record<string, string>} */ ({
   open: 'n',
 });
 const MOST = 6;
+/** How often the chart beside the first card is read again, ms. */
+const AGAIN = 10_000;
 /** From so many findings on each has one line of who suffers, so that all of them are seen at once. */
 const MANY = 3;
 /** How many of the plans that wait have a line where something is wrong: they have a page of their own. */
@@ -52,6 +55,7 @@ const actAt = (c, a) =>
     exclude: `/forwarders/${encodeURIComponent(c.node)}?act=drain`,
     look: needAt(c),
     doctor: c.node ? `/forwarders/${encodeURIComponent(c.node)}` : '/findings',
+      approve: `/plans/${a.plan}?act=approve`,
   })[/** @type {'look'} */ (a.name)] ?? `/plans/${a.plan}`;
 
 /** The buttons of a card, at most one of them filled; of the past none. @param {any} c */
@@ -122,75 +126,134 @@ export function since(app, n) {
   return from > 0 ? (n.plan && !n.finding ? '' : 'for ') + age(app.now() - from) : 'never seen';
 }
 
+/** The way from suspicion to help, with what comes next. @param {any[]|undefined} all */
+export const steps = all =>
+  h(
+    'ol.steps',
+    null,
+    ...(all ?? []).map(x =>
+      h(
+        `li.${x.state || 'todo'}`,
+        null,
+        h('b', null, x.name),
+        [x.at && clock(x.at), x.by].filter(Boolean).join(' '),
+      ),
+    ),
+  );
+
+/**
+ * What is so in one sentence, how much and why, who pays, what to press.
+ * @param {import('./app.js').App} app @param {any} n @param {number} most victims that are named
+ */
+const words = (app, n, most) =>
+  h(
+    'div.words',
+    null,
+    h(
+      'div.head',
+      null,
+      pill(n),
+      h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
+      h('span.for.dim', null, since(app, n)),
+    ),
+    h('a.what', { href: needAt(n) }, n.sentence),
+    h('p.second.dim', null, n.second ?? ''),
+    n.cause && h('p.cause.dim', null, n.cause),
+    ...victimLines(n.victims, most),
+    n.action?.text && h('p.remedy', null, h('span.arrow', { 'aria-hidden': 'true' }, '→ '), n.action.text),
+    h('div.buttons', null, ...actions(n)),
+  );
+
 export class Needs {
   /** @param {import('./app.js').App} app */
   constructor(app) {
     this.app = app;
+    this.story = h('article.need.first.card', { 'aria-label': 'what needs you first' });
     this.list = h('div.needs');
-    this.el = h('section.card', { 'aria-label': 'needs you' }, h('h2', null, 'Needs you'), this.list);
+    this.el = h('section.card', { 'aria-label': 'needs you', hidden: true }, h('h2', null, 'Also'), this.list);
+    this.proof = h('div.proof.incident');
     this.key = '';
+    this.proved = 0; // when the chart was read
   }
 
   /** @param {any} o */
   update(o) {
     const needs = o.needs ?? [],
-      wrong = needs.filter((/** @type {any} */ n) => n.finding).length,
-      many = wrong >= MANY;
+      wrong = needs.filter((/** @type {any} */ n) => n.finding).length;
     let plans = wrong ? PLANS : MOST;
     const shown = needs.filter((/** @type {any} */ n) => n.stage !== 'plan' || plans-- > 0).slice(0, MOST);
-    const key = JSON.stringify([
-      many,
-      ...shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others]),
-    ]);
+    const key = JSON.stringify(
+      shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others, n.steps]),
+    );
+    if (!needs.length) return this.calm(o);
     if (key !== this.key) {
       this.key = key;
-      this.list.replaceChildren(
-        ...shown.map((/** @type {any} */ n, /** @type {number} */ i) => this.card(n, i === 0, many)),
-      );
+      this.story.className = `need first card ${tone(shown[0])}`;
+      this.story.replaceChildren(words(this.app, shown[0], wrong >= MANY ? 1 : 3), this.proof, steps(shown[0].steps));
+      this.list.replaceChildren(...shown.slice(1).map((/** @type {any} */ n) => this.row(n)));
       if (needs.length > shown.length)
         this.list.append(
           h('p', null, h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`)),
         );
+      this.el.hidden = shown.length < 2;
     }
-    if (!needs.length) return this.calm(o);
     // Numbers change in place: a button keeps the focus.
-    shown.forEach((/** @type {any} */ n, /** @type {number} */ i) => {
-      const el = this.list.children[i],
-        say = (/** @type {string} */ at, /** @type {string} */ text) => {
-          const to = el.querySelector(at);
-          if (to) setText(to, text);
-        };
-      say('.what', n.sentence);
-      say('.for', since(this.app, n));
-      say('.second', n.second ?? '');
-      el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
-      el.querySelectorAll('.victim meter').forEach((t, k) =>
-        t.setAttribute('value', String(n.victims[k]?.share ?? 0)),
-      );
-    });
+    shown.forEach((/** @type {any} */ n, /** @type {number} */ i) =>
+      this.say(i ? this.list.children[i - 1] : this.story, n),
+    );
+    this.prove(shown[0]).catch(() => {}); // the next second tries again
+  }
+
+  /** @param {Element} el @param {any} n */
+  say(el, n) {
+    for (const [at, text] of [
+      ['.what', n.sentence],
+      ['.for', since(this.app, n)],
+      ['.second', n.second ?? ''],
+    ]) {
+      const to = el.querySelector(at);
+      if (to) setText(to, text);
+    }
+    el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
+    el.querySelectorAll('.victim meter').forEach((t, k) =>
+      t.setAttribute('value', String(n.victims[k]?.share ?? 0)),
+    );
+  }
+
+  /** The chart that makes the sentence true, beside it. @param {any} n */
+  async prove(n) {
+    if (!n.finding || this.app.at() || innerWidth < 1100) return this.proof.replaceChildren();
+    if (performance.now() - this.proved < AGAIN && this.proof.dataset.of === n.finding) return;
+    this.proved = performance.now();
+    this.proof.dataset.of = n.finding;
+    const [{ chart }, inc] = await Promise.all([
+      import('./chart.js?v=__V__'),
+      get(`/api/v1/findings/${encodeURIComponent(n.finding)}/incident`),
+    ]);
+    if (inc.series.charts.length) this.proof.replaceChildren(chart(inc, inc.series.charts[0], 520, 180).figure);
   }
 
   /** What was compared, when nothing is wrong. @param {any} o */
   calm(o) {
-    if (!this.list.querySelector('p.calm')) this.list.replaceChildren(h('p.calm'));
-    setText(this.list.children[0], o.calm ?? '');
+    if (this.key !== 'calm') this.story.replaceChildren(h('p.calm'));
+    this.key = 'calm';
+    this.story.className = 'need first card';
+    this.el.hidden = true;
+    setText(this.story.children[0], o.calm ?? '');
   }
 
-  /** @param {any} n @param {boolean} first @param {boolean} many */
-  card(n, first, many) {
-    const to = needAt(n),
-      head = [pill(n), h('a.id', { href: to }, n.finding ?? n.plan ?? n.node ?? ''), h('span.for.dim')];
-    if (n.stage === 'plan' && !first)
-      // Of several that wait a line each, so that the list of the slow stays in sight.
-      return h('article.need.plan.brief', null, head[0], head[1], h('span.what'), head[2]);
+  /** A card after the first, as a row. @param {any} n */
+  row(n) {
+    const a = n.action;
     return h(
-      `article.need.${tone(n)}${first ? '.first' : ''}`,
+      `article.need.brief.${tone(n)}`,
       null,
-      h('div.head', null, ...head),
-      h('a.what', { href: to }),
-      h('p.second.dim'),
-      ...victimLines(n.victims, first && !many ? 3 : 1),
-      h('div.act', null, helps(n), h('div.buttons', null, ...actions(n))),
+      pill(n),
+      h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
+      h('a.what', { href: needAt(n) }),
+      ...victimLines(n.victims, 1),
+      h('span.for.dim'),
+      a && h('a.button', { href: actAt(n, a), title: a.text }, a.label),
     );
   }
 }

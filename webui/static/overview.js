@@ -224,6 +224,7 @@ function forwardersPage(app, q, asTable) {
         h('h1.sr', null, 'Overview'),
         line,
         empty,
+        needs.story,
         strip.el,
         h(
           'div.cols',
@@ -376,7 +377,7 @@ function forwardersPage(app, q, asTable) {
         'plan that waits',
         () => {
           const plan = chosenPlan(o);
-          if (plan) app.go(`/plans/${plan}`);
+          if (plan) app.go(`/plans/${plan}?act=approve`);
           else app.note('No plan waits for you.');
         },
       ],

@@ -76,8 +76,11 @@ export async function plansPage(app, q) {
 /** @param {string} state */
 const stateWords = state => state.replaceAll('_', ' ');
 
-/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
-export async function planPage(app, id) {
+/**
+ * @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=approve asks at once
+ * @returns {Promise<import('./app.js').Page>}
+ */
+export async function planPage(app, id, q) {
   let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
   let all = false,
     busy = false;
@@ -93,6 +96,7 @@ export async function planPage(app, id) {
       id: 'reason',
       maxlength: 500,
       autocomplete: 'off',
+      value: p.suggested_reason ?? '',
       keydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === 'Enter') {
           e.preventDefault();
@@ -182,7 +186,7 @@ export async function planPage(app, id) {
         ...(p.outcome ? [['measured', p.outcome]] : []),
         ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
         p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-        ['undo', 'B at any time'],
+        ['undo', `B at any time, ${p.back_to || 'to where they were'}`],
         [
           open ? 'needs' : 'approved',
           open
@@ -329,7 +333,8 @@ export async function planPage(app, id) {
   async function rollBack() {
     // the safe way asks for no reason; one that is given is kept
     if (!can('rollback')) return;
-    if (await app.ask(`${p.id}: every node that was moved goes back to where it came from.`, 'B', 'Roll back'))
+    const where = p.back_to || 'to where it came from';
+    if (await app.ask(`${p.id}: every node that was moved goes back ${where}.`, 'B', 'Roll back'))
       say('rollback', { reason: reason.value.trim() });
   }
   const load = async () => {
@@ -344,7 +349,10 @@ export async function planPage(app, id) {
     title: id,
     el,
     timeless: true,
-    focus: () => cancel.focus({ preventScroll: true }),
+    focus: () => {
+      cancel.focus({ preventScroll: true });
+      if (q.get('act') === 'approve' && p.state === 'proposed' && can('approve')) approve();
+    },
     message(m) {
       if (m.topic === 'plans') load().catch(e => app.note(e.message));
     },

@@ -14,7 +14,7 @@ import (
 func TestMissingEvidenceIsNamed(t *testing.T) {
 	p := &Screen{view: screen.Load[api.FindingView]{Value: api.FindingView{Changes: []anomaly.Change{{
 		Frozen: &anomaly.Frozen{Missing: []string{"read_bytes", "write_exec"}}}}}}}
-	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes)}
+	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes, false)}
 	want := "the store did not answer in time for read_bytes, write_exec"
 	if got := p.evidence(s, 120); len(got) != 1 || !strings.Contains(got[0], want) {
 		t.Errorf("without any series: %q", got)

@@ -28,7 +28,13 @@ func beside(s *screen.State, r *api.ForwarderRow, w, h int) []string {
 	if r.ID == "" || h < besideFrom || s.Replays() {
 		return nil
 	}
-	pal, high := s.Palette, h-frame
+	lines := ratioGraph(s, r, w-frame, h-frame, s.SignLook(s.Sign(r)))
+	return s.Palette.Box(chart.Clean(string(r.ID))+" beside its peers, 5 min", lines, w, h)
+}
+
+// ratioGraph draws on a logarithmic scale how many times as long as its peers a forwarder took.
+func ratioGraph(s *screen.State, r *api.ForwarderRow, w, high int, look string) []string {
+	pal := s.Palette
 	slow := screen.SlowMinutes(s, r)
 	values := make([]*float64, len(slow))
 	for i, v := range slow {
@@ -45,13 +51,12 @@ func beside(s *screen.State, r *api.ForwarderRow, w, h int) []string {
 		}
 	}
 	const label = 5
-	lines := pal.Graph(values, math.Log(mostBeside), w-frame-label, high)
-	look := s.SignLook(s.Sign(r))
+	lines := pal.Braille(values, math.Log(mostBeside), w-label, high)
 	for i := range lines {
 		if i < high-1 { // the lowest line is the peers' band
 			lines[i] = pal.Paint(look, lines[i])
 		}
-		lines[i] = strings.TrimRight(chart.Right(labels[i], label-1)+" "+lines[i], " ")
+		lines[i] = strings.TrimRight(pal.Paint(pal.Dim, chart.Right(labels[i], label-1))+" "+lines[i], " ")
 	}
-	return pal.Box(chart.Clean(string(r.ID))+" beside its peers, 5 min", lines, w, h)
+	return lines
 }

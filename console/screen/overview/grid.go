@@ -8,6 +8,8 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
+	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/webui/api"
 )
 
@@ -56,12 +58,13 @@ func (p *Screen) grid(s *screen.State, selected topology.ForwarderID, w, h int) 
 
 // chosenPlan is the plan whose forwarders are marked: of the need under the cursor, else of the first that has one.
 func (p *Screen) chosenPlan(s *screen.State) string {
-	if p.panel == panelNeeds && p.need < len(s.Shown.Needs) && s.Shown.Needs[p.need].Plan != "" {
+	waits := func(c *advise.Card) bool { return c.Action != nil && c.Action.Name == remap.ActApprove }
+	if p.panel == panelNeeds && p.need < len(s.Shown.Needs) && waits(&s.Shown.Needs[p.need]) {
 		return s.Shown.Needs[p.need].Plan
 	}
 	for i := range s.Shown.Needs {
-		if id := s.Shown.Needs[i].Plan; id != "" {
-			return id
+		if c := &s.Shown.Needs[i]; waits(c) {
+			return c.Plan
 		}
 	}
 	return ""

@@ -188,7 +188,7 @@ func (p *Screen) openNeed(s *screen.State) tea.Cmd {
 // openPlan opens the chosen plan: it is read and approved there.
 func (p *Screen) openPlan(s *screen.State) tea.Cmd {
 	if id := p.chosenPlan(s); id != "" {
-		return s.Host.Open(screen.AtPlan(id))
+		return s.Host.Open(screen.AtDecision(id))
 	}
 	s.Note = "no plan waits; " + s.Key(screen.ActPropose) + " proposes one"
 	return nil

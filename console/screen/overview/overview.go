@@ -318,13 +318,29 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	p.rowsAt, p.gridAt = 0, 0
 	var lines []string
 	rows := p.rows(s)
-	if w >= 120 && height >= 30 {
+	few, chosen := len(s.Shown.Forwarders) < gridFrom, -1
+	if p.panel == panelNeeds && !p.asTable {
+		chosen = p.need
+	}
+	switch {
+	case few && w >= 110 && height >= 30:
+		lines = append(lines, storyCard(s, w, fullCard, chosen)...)
+		high := 2
+		if height >= 40 {
+			high = 3
+		}
+		lines = append(lines, wideStrip(s, w, high)...)
+		lines = append(lines, s.Palette.Rule(w))
+	case few && !p.small:
+		lines = append(lines, shortStrip(s, w))
+		lines = append(lines, storyCard(s, w, smallCard, chosen)...)
+	case w >= 120 && height >= 30:
 		left := w * 56 / 100
 		high := stripHeight(len(s.Shown.Forwarders), needsPlace(s, w-left-2), h)
 		box := frame + gaugeLines*high
 		lines = append(lines, chart.Beside(s.Palette.Box(stripTitle(s), strip(s, left-2, high), left, box), left,
 			p.needsBox(s, w-left, box))...)
-	} else {
+	default:
 		lines = append(lines, shortStrip(s, w))
 		most := needsPlace(s, w-1)
 		if p.small {
@@ -362,7 +378,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		}
 		return append(lines, list...)
 	}
-	list = append(list, beside(s, selected, tw-1, h-len(lines)-len(list))...)
+	if !few || len(s.Shown.Needs) == 0 || s.Shown.Needs[0].Node != selected.ID.Node() { // the card has it else
+		list = append(list, beside(s, selected, tw-1, h-len(lines)-len(list))...)
+	}
 	side := p.detail(s, selected, w-tw-3, h-len(lines))
 	edge := " | "
 	if s.Palette.Blocks {

@@ -26,7 +26,7 @@ func (c console) Height() int            { return c.height }
 
 func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 	then := time.Unix(10000, 0)
-	s := &screen.State{Now: then.Add(time.Hour), Past: then, Palette: chart.NewPalette(chart.NoAttributes),
+	s := &screen.State{Now: then.Add(time.Hour), Past: then, Palette: chart.NewPalette(chart.NoAttributes, false),
 		Host: console{}}
 	s.Shown.Needs = []advise.Card{
 		{Finding: "F-0001", Node: "fwd001", Stage: advise.Slow, Since: then.Add(-4 * time.Minute)},
@@ -44,7 +44,7 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 	now := time.Unix(10000, 0)
 	for _, size := range [][2]int{{120, 36}, {80, 24}} {
 		w, h := size[0], size[1]
-		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes),
+		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes, false),
 			Host: console{height: h}}
 		s.Shown.At = now
 		for i := range 240 {
@@ -104,7 +104,7 @@ func TestFreeLinesShowSinceWhen(t *testing.T) {
 	now := time.Unix(10000, 0)
 	for _, size := range [][2]int{{160, 48}, {120, 36}, {80, 24}} {
 		w, h := size[0], size[1]-2
-		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes),
+		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes, false),
 			Host: console{height: size[1]}}
 		s.Shown.At = now
 		for i := range 8 {
@@ -139,7 +139,7 @@ func TestHealthHasTheBackEnds(t *testing.T) {
 		"2 back ends slow": {{Kind: anomaly.TargetSlow, State: anomaly.Confirmed},
 			{Kind: anomaly.TargetSlow, State: anomaly.Confirmed}},
 	} {
-		s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes), Host: console{}}
+		s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes, false), Host: console{}}
 		s.Shown.Findings = finds
 		if got, _ := state(s); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -88,6 +88,9 @@ func (g *gauge) graph(s *screen.State, w, high int) []string {
 		top = math.Log(top/least) + 0.4
 	}
 	lines := s.Palette.Graph(values, top*1.001, w, high)
+	if high > 1 && strings.HasPrefix(g.name, "wait") {
+		lines = s.Palette.Braille(values, top*1.001, w, high)
+	}
 	if s.Palette.Blocks { // what was not watched yet is time, too
 		last := lines[high-1]
 		blank := min(s.Trend.Unwatched(w), len(last)-len(strings.TrimLeft(last, " ")))
@@ -128,6 +131,38 @@ func strip(s *screen.State, w, high int) []string {
 		left, right := cell(&all[i], half), cell(&all[i+1], half)
 		for k := range left {
 			out = append(out, " "+chart.Left(left[k], half)+side+right[k])
+		}
+	}
+	return out
+}
+
+// wideStrip draws the machine in four cells beside each other: a line of numbers over so many lines of chart.
+func wideStrip(s *screen.State, w, high int) []string {
+	all := gauges(now(s))
+	if len(all) > 4 { // moved, metadata, latency, waiting
+		n := now(s)
+		all = []gauge{{"moved", bandwidth(moves(n)), moves}, all[2], all[len(all)-1], all[3]}
+	}
+	each := w/len(all) - 3
+	side := " | "
+	if s.Palette.Blocks {
+		side = " │ "
+	}
+	side = s.Palette.Paint(s.Palette.Frame, side)
+	out := make([]string, high+1)
+	for i := range all {
+		cell := append([]string{chart.Ends(s.Palette.Paint(s.Palette.Dim, all[i].name),
+			s.Palette.Paint(s.Palette.Bold, all[i].value), each)}, all[i].graph(s, each, high)...)
+		for k := range cell {
+			if k > 0 {
+				cell[k] = s.Palette.Paint(s.Palette.Accent, cell[k])
+			}
+			if i > 0 {
+				out[k] += side
+			} else {
+				out[k] = " "
+			}
+			out[k] += chart.Left(cell[k], each)
 		}
 	}
 	return out

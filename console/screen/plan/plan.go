@@ -35,12 +35,15 @@ type Screen struct {
 	evidence bool
 	top      int // first line shown
 	asked    screen.Question
+	// decides says that the approval is asked about as soon as the plan is known.
+	decides bool
 	// changes are the lines that differ from the preview an approval was refused for.
 	changes []string
 }
 
-func New(id string) *Screen {
-	return &Screen{id: id, plan: screen.Load[api.PlanView]{Again: screen.EverySecond},
+// New is the screen of a plan; decides asks at once whether to approve it.
+func New(id string, decides bool) *Screen {
+	return &Screen{id: id, decides: decides, plan: screen.Load[api.PlanView]{Again: screen.EverySecond},
 		reason: screen.Input{Label: "Reason:"}}
 }
 
@@ -81,6 +84,12 @@ func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	}
 	if was, had := p.plan.Value, p.plan.Have; p.plan.Take(msg) {
 		p.changed(&was, had)
+		if !had && p.plan.Have {
+			p.reason.Text = p.plan.Value.SuggestedReason
+			if p.decides && p.Refuses(s, screen.ActApprove) == "" {
+				p.asked.Again(s, screen.ActApprove)
+			}
+		}
 	}
 	return nil
 }
@@ -154,10 +163,11 @@ func (p *Screen) Unask(a screen.Action) { p.asked.Unask(a) }
 func (p *Screen) question(s *screen.State, a screen.Action) string {
 	what := "Approve " + p.id + ": " + moving(len(p.plan.Value.Moves))
 	if a == screen.ActRollBack {
-		what = "Roll back " + p.id + ": 1 compute node goes back to where it was"
+		what = "Roll back " + p.id + ": 1 compute node goes back"
 		if n := len(p.plan.Value.Moves); n != 1 {
-			what = fmt.Sprintf("Roll back %s: %d compute nodes go back to where they were", p.id, n)
+			what = fmt.Sprintf("Roll back %s: %d compute nodes go back", p.id, n)
 		}
+		what += " " + cmp.Or(chart.Clean(p.plan.Value.BackTo), "to where they were")
 	}
 	return fmt.Sprintf("%s. %s again does it, any other key does not.", what, s.Key(a))
 }

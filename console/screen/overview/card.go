@@ -1,0 +1,139 @@
+package overview
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/console/screen"
+	"fairway/remap/advise"
+)
+
+const (
+	// fullCard are the lines of the story card inside its frame, and of the one in a small terminal.
+	fullCard, smallCard = 8, 3
+	// cardChart is how many columns the card's chart has, its scale beside it.
+	cardChart = 46
+)
+
+// storyCard is the first card in a frame: what is so, how much and why, who suffers, what to press; its chart beside
+// it where there is room. Further cards have a line each below it. chosen has the cursor, -1: another panel has it.
+func storyCard(s *screen.State, w, h, chosen int) []string {
+	pal := s.Palette
+	if len(s.Shown.Needs) == 0 || s.Stale() {
+		return pal.Card(pal.Frame, screen.Pill(pal, advise.Cleared, "all well"), "", chart.Wrap(calm(s), w-4), w,
+			2+len(chart.Wrap(calm(s), w-4)))
+	}
+	c := &s.Shown.Needs[0]
+	inside := w - 4
+	words := inside
+	var beside []string
+	if h >= fullCard && w >= 110 {
+		if beside = proof(s, c, cardChart, h); beside != nil {
+			words -= cardChart + 2
+		}
+	}
+	lines := cardLines(s, c, words, h)
+	if beside != nil {
+		lines = chart.Beside(lines, words+2, beside)
+	}
+	tail := strings.TrimSpace(c.Finding + " " + since(s, c))
+	if c.Finding == "" {
+		tail = strings.TrimSpace(c.Plan + " " + since(s, c))
+	}
+	if !c.Since.IsZero() && w >= 110 {
+		tail += ", since " + chart.Clock(c.Since)
+	}
+	look := screen.CardLook(pal, c)
+	if chosen == 0 {
+		look = pal.Accent
+	}
+	out := pal.Card(look, screen.Pill(pal, c.Stage, ""), chart.Clean(tail), lines, w, h+2)
+	return append(out, furtherCards(s, w, chosen)...)
+}
+
+// furtherCards are the cards after the first, a line each.
+func furtherCards(s *screen.State, w, chosen int) (out []string) {
+	const most = 3
+	all := s.Shown.Needs
+	for i := 1; i < min(len(all), 1+most); i++ {
+		c := &all[i]
+		sign := screen.SignOfCard(c)
+		line := chart.Ends(sign+" "+chart.Clean(c.Sentence)+"  "+s.Palette.Paint(s.Palette.Dim, screen.Helps(s, c)),
+			" "+since(s, c)+" ", w)
+		if i == chosen {
+			line = s.Palette.Paint(s.Palette.Reverse, ansi.Strip(line))
+		}
+		out = append(out, line)
+	}
+	if more := len(all) - 1 - most; more > 0 {
+		out = append(out, chart.Clip("   and "+chart.Count(new(float64(more)))+" more: "+s.Key(screen.ActNext), w))
+	}
+	return out
+}
+
+// cardLines are a card's words in w columns and h lines.
+func cardLines(s *screen.State, c *advise.Card, w, h int) []string {
+	pal := s.Palette
+	sentence, second := chart.Clean(c.Sentence), chart.Clean(c.Second)
+	keys := screen.Buttons(s, c)
+	var who string
+	if len(c.Victims) > 0 {
+		bar := screen.ShareBar(pal, c.Victims[0].Share, 8)
+		who = bar + " " + screen.Fitting(screen.VictimWords(c.Victims), w-9)
+	}
+	if h <= smallCard {
+		head := pal.Paint(pal.Bold, sentence)
+		if second != "" {
+			if room := w - ansi.StringWidth(sentence) - 2; room > 12 {
+				head += ": " + chart.Clip(second, room)
+			}
+		}
+		lines := []string{head}
+		if who != "" {
+			lines = append(lines, who)
+		} else if rest := chart.Wrap(second, w); len(rest) > 0 {
+			lines = append(lines, rest[0])
+		}
+		return append(lines, keys)
+	}
+	lines := []string{pal.Paint(pal.Bold, chart.Clip(sentence, w))}
+	for _, text := range []string{second, chart.Clean(c.Cause)} {
+		if text != "" {
+			wrapped := chart.Wrap(text, w)
+			for _, l := range wrapped[:min(2, len(wrapped))] {
+				lines = append(lines, pal.Paint(pal.Dim, l))
+			}
+		}
+	}
+	if who != "" {
+		lines = append(lines, who)
+	}
+	if c.Action != nil && c.Action.Text != "" {
+		lines = append(lines, screen.Arrow(pal)+" "+chart.Clip(chart.Clean(c.Action.Text), w-2))
+	}
+	if steps := screen.StepLine(s, c, w); steps != "" && len(lines) < h-1 {
+		lines = append(lines, steps)
+	}
+	lines = lines[:min(len(lines), h-1)]
+	for len(lines) < h-1 {
+		lines = append(lines, "")
+	}
+	return append(lines, keys)
+}
+
+// proof is the chart beside a card: how many times as long as its peers the node took; nil where that is not at hand.
+func proof(s *screen.State, c *advise.Card, w, h int) []string {
+	r := s.Forwarder(topology.ForwarderID(c.Node))
+	if r == nil || s.Replays() {
+		return nil
+	}
+	lines := ratioGraph(s, r, w, h-1, screen.CardLook(s.Palette, c))
+	if lines == nil {
+		return nil
+	}
+	head := chart.Ends("times its peers, 5 min", chart.Clean(string(r.ID))+" "+chart.Times(s.Value(r, r.Slow)), w)
+	return append([]string{s.Palette.Paint(s.Palette.Dim, head)}, lines...)
+}

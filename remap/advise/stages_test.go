@@ -1,0 +1,173 @@
+package advise_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/advise"
+)
+
+// TestStages: what each fault, and each step of a move against it, is called, and what may be pressed. What is over has
+// no button; what was done is not asked for again; at most one button is filled.
+func TestStages(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	since := now.Add(-5 * time.Minute)
+	move := []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}, {Node: "cn2", From: "fwd1", To: "fwd7"}}
+	plan := func(state remap.PlanState, ago time.Duration, e *remap.Effect) *remap.Plan {
+		p := &remap.Plan{ID: "P-9", State: state, App: "climate", Job: "5", Moves: move, Created: since,
+			Changed: now.Add(-ago), Effect: e, Approvals: []remap.Approval{{By: "olga", At: now.Add(-ago)}}}
+		for _, m := range move {
+			p.Results = append(p.Results, remap.Result{Node: m.Node, OK: true, Verified: state != remap.Applying})
+		}
+		return p
+	}
+	effect := func(v remap.Verdict, before, after float64) *remap.Effect {
+		e := &remap.Effect{Verdict: v, AfterTo: now.Add(-time.Minute), Class: "write", Expected: 10}
+		if after > 0 {
+			e.Latency = &remap.Change{Before: before, After: after}
+		}
+		return e
+	}
+	slow := anomaly.Finding{Factor: 10, FactorNow: 7.7, Class: "write", Cause: "its targets answer as usual"}
+	for name, c := range map[string]struct {
+		f         anomaly.Finding
+		condition anomaly.Condition
+		state     anomaly.State
+		idle      bool // nobody waits
+		plan      *remap.Plan
+		stage     advise.Stage
+		sentence  string
+		second    string // part of it
+		action    remap.Action
+		filled    bool
+	}{
+		"suspect": {f: anomaly.Finding{Class: "write", Sentence: "fwd1 is 12x slow at writing"}, state: anomaly.Suspect,
+			stage: advise.Suspect, sentence: "fwd1 may be slow at writing", second: "12x slow at writing",
+			action: advise.ActLook},
+		"slow": {f: slow, stage: advise.Slow, sentence: "fwd1 is 10x slow at writing", second: "now 7.7x",
+			action: advise.ActPropose, filled: true},
+		"slow, and nobody waits": {f: slow, idle: true, stage: advise.Slow, sentence: "fwd1 is 10x slow at writing",
+			action: remap.ActExclude},
+		"asked": {f: slow, plan: plan(remap.Proposed, time.Second, nil), stage: advise.Slow,
+			sentence: "fwd1 is 10x slow at writing", action: remap.ActApprove, filled: true},
+		"moving": {f: slow, plan: plan(remap.Applying, time.Second, nil), stage: advise.Moving,
+			sentence: "Moving climate's 2 nodes to fwd7", second: "2 done, 0 under way, 0 failed",
+			action: remap.ActStop},
+		"measuring": {f: slow, plan: plan(remap.Verified, 12*time.Second, nil), stage: advise.Measuring,
+			sentence: "Moved 12 s ago. Does it help?", second: "2 of 2 nodes use fwd7. 48 s left",
+			action: remap.ActRollBack},
+		"helped": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.Helped, .036, .0041)),
+			stage: advise.Helped, sentence: "It helped: 8.8x as fast",
+			second: "36 -> 4.1 ms (expected ~3.6 ms). fwd1 itself is still slow", action: remap.ActExclude},
+		"helped, and the job has ended": {f: slow,
+			plan: plan(remap.Restored, 2*time.Minute, effect(remap.Helped, .036, .0041)), stage: advise.Helped,
+			sentence: "It helped: 8.8x as fast", action: remap.ActExclude},
+		"did not help": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.NoEffect, .036, .035)),
+			stage: advise.InVain, sentence: "It did not help: 36 -> 35 ms", second: "the cause is not fwd1 alone",
+			action: remap.ActRollBack, filled: true},
+		"not measured": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.EffectUnknown, 0, 0)),
+			stage: advise.NotKnown, sentence: "Moved; not known whether it helped", action: advise.ActOpen},
+		"some were not moved": {f: slow, plan: plan(remap.Partial, time.Minute, nil), stage: advise.Incomplete,
+			sentence: "P-9 is partial: 2 of 2 nodes moved", action: advise.ActOpen, filled: true},
+		"long moved, and somebody waits again": {f: slow, plan: plan(remap.Verified, 20*time.Minute, &remap.Effect{
+			Verdict: remap.Helped, AfterTo: now.Add(-11 * time.Minute)}), stage: advise.Slow,
+			sentence: "fwd1 is 10x slow at writing", action: advise.ActPropose, filled: true},
+		"cleared": {f: slow, state: anomaly.Returned, stage: advise.Cleared,
+			sentence: "fwd1 was slow, now among its peers", second: "No move is offered"},
+		"dead": {f: anomaly.Finding{}, condition: anomaly.Dead, stage: advise.Dead, sentence: "fwd1 answers nobody",
+			action: advise.ActPropose, filled: true},
+		"hung": {f: anomaly.Finding{Evidence: map[string]float64{"request_age": 42, "nodes_waiting": 8}},
+			condition: anomaly.Hung, stage: advise.Hung, sentence: "fwd1 takes requests and answers none",
+			second: "8 of its nodes wait, the oldest request for 42 s", action: advise.ActPropose, filled: true},
+		"unreadable": {f: anomaly.Finding{}, condition: anomaly.Unreadable, stage: advise.Unreadable,
+			sentence: "fwd1's counters cannot be read", action: advise.ActPropose, filled: true},
+		"silent": {f: anomaly.Finding{Kind: anomaly.ForwarderSilent}, condition: anomaly.Silent, idle: true,
+			stage: advise.Silent, sentence: "fwd1: its agent does not report", action: advise.ActDoctor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.f
+			f.ID, f.Node, f.Since, f.Condition = "F-1", "fwd1", since, c.condition
+			if f.Kind == "" {
+				f.Kind = anomaly.FailSlow
+			}
+			if f.State = c.state; f.State == "" {
+				f.State = anomaly.Confirmed
+			}
+			if f.State != anomaly.Suspect {
+				f.Steps = []anomaly.Step{{State: anomaly.Confirmed, At: since.Add(5 * time.Second)}}
+			}
+			f.Changed = now.Add(-2 * time.Minute)
+			if !c.idle {
+				f.Impact = []anomaly.Impact{{Job: "5", Share: .77, CostSeconds: 18}}
+			}
+			sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+				Jobs:     []remap.Job{{ID: "5", App: "climate", Nodes: []topology.NodeID{"cn1", "cn2", "cn3"}}},
+				Findings: []anomaly.Finding{f}})
+			in := advise.Input{Situation: sit, Now: now}
+			if c.plan != nil {
+				in.Plans = []remap.Plan{*c.plan}
+			}
+			got := advise.Of(&f, in)
+			if got.Stage != c.stage || got.Sentence != c.sentence || !strings.Contains(got.Second, c.second) {
+				t.Errorf("%s: %q; %q; want %s: %q; %q", got.Stage, got.Sentence, got.Second, c.stage, c.sentence,
+					c.second)
+			}
+			name, filled := remap.Action(""), false
+			if got.Action != nil {
+				name, filled = got.Action.Name, got.Action.Filled
+			}
+			if name != c.action || filled != c.filled {
+				t.Errorf("to press: %q, filled %v; want %q, %v", name, filled, c.action, c.filled)
+			}
+			for _, a := range got.Others {
+				if a.Filled {
+					t.Errorf("%q is filled, too", a.Label)
+				}
+			}
+			if c.plan != nil && c.plan.State != remap.Proposed && c.stage != advise.Slow {
+				for _, a := range append([]advise.Action{*got.Action}, got.Others...) {
+					if a.Name == remap.ActApprove || a.Name == advise.ActPropose {
+						t.Errorf("it asks for what was done: %q", a.Label)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhatIsAboveAll: a daemon that was late says so first; all forwarders that are silent at once are one card about
+// the daemon or the network.
+func TestWhatIsAboveAll(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "fwd2", Role: topology.Forwarder}}}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m})
+	all := advise.Cards(advise.Input{Situation: sit, Now: now, Late: 8 * time.Second})
+	if len(all) != 2 || all[0].Sentence != "fairway's own daemon was 8 s late" ||
+		all[1].Sentence != "All 2 forwarders are silent at once" || all[1].Stage != advise.AllSilent {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestWithoutABatchSystem: who waits is counted in compute nodes; a slow forwarder that serves some is not left out.
+func TestWithoutABatchSystem(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: now,
+		Factor: 3}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+		Findings: []anomaly.Finding{f}})
+	sit.Clients = map[topology.ForwarderID]int{"fwd1": 12}
+	for unknown, want := range map[bool]int{true: 1, false: 1} {
+		all := advise.Cards(advise.Input{Situation: sit, Now: now, JobsUnknown: unknown})
+		if len(all) != want && unknown {
+			t.Fatalf("%+v", all)
+		}
+		if unknown && all[0].Victims[0].Text != "12 compute nodes use it; jobs are not reported here" {
+			t.Errorf("%+v", all[0].Victims)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+// A chart of one metric beside its peers, as a drawing: of a finding's page, and the proof beside a card.
+import { h, setText } from './h.js?v=__V__';
+import { clock, number } from './format.js?v=__V__';
+
+const NS = 'http://www.w3.org/2000/svg';
+const LEFT = 58,
+  BOTTOM = 18,
+  TOP = 6;
+
+/** @param {string} tag @param {Record<string, any>} attrs @param {string} [text] */
+function s(tag, attrs, text) {
+  const el = document.createElementNS(NS, tag);
+  for (const [k, v] of Object.entries(attrs)) el.setAttribute(k, String(v));
+  if (text) el.textContent = text;
+  return el;
+}
+
+/** Stretches that are known. @param {(number|null)[]} row */
+function runs(row) {
+  /** @type {[number, number][]} */
+  const out = [];
+  row.forEach((v, i) => {
+    if (v === null) return;
+    if (i && row[i - 1] !== null) out[out.length - 1][1] = i;
+    else out.push([i, i]);
+  });
+  return out;
+}
+
+/**
+ * From a value to its part of the height, and the values that have a label. Times that differ by more than five are on
+ * a logarithmic scale; what only one point in a hundred reaches is cut, for one outlier must not flatten the rest.
+ * @param {any} c
+ */
+export function scaleOf(c) {
+  const known = [...c.node, ...c.high, ...c.low].filter(v => v > 0).sort((a, b) => a - b);
+  if (!known.length) return { part: () => 0, marks: [0], cut: Infinity };
+  const cut = known[Math.min(known.length - 1, Math.floor(0.99 * known.length))],
+    low = known[Math.floor(0.01 * known.length)];
+  if (c.unit === 'ms' && cut > 5 * low) {
+    const from = Math.log(low * 0.8),
+      to = Math.log(cut * 1.1);
+    const marks = [-3, -2, -1, 0, 1, 2, 3, 4, 5]
+      .flatMap(e => [10 ** e, 3 * 10 ** e])
+      .map(v => v / c.scale)
+      .filter(v => Math.log(v) >= from && Math.log(v) <= to);
+    return {
+      part: (/** @type {number} */ v) => Math.min(1, Math.max(0, (Math.log(Math.max(v, 1e-12)) - from) / (to - from))),
+      marks,
+      cut: cut * 1.1,
+    };
+  }
+  const top = cut * 1.05;
+  return { part: (/** @type {number} */ v) => Math.min(1, v / top), marks: [0, top / 2, top], cut: top };
+}
+
+/**
+ * One chart: grid, shade, the peers' band and median, then the node's own line on top.
+ * @param {any} inc @param {any} c one of its charts @param {number} width @param {number} [height]
+ */
+export function chart(inc, c, width, height = 120) {
+  const n = c.node.length,
+    from = Date.parse(inc.series.from),
+    step = inc.series.step_seconds * 1000,
+    scale = scaleOf(c),
+    high = height - BOTTOM - TOP;
+  const x = (/** @type {number} */ i) => LEFT + ((width - LEFT) * i) / Math.max(1, n - 1),
+    y = (/** @type {number} */ v) => TOP + high * (1 - scale.part(v));
+  const ratio = c.says ? `${c.says} its peers (${c.means})` : '';
+  const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
+  drawGround(svg, inc, c, { x, y, n, from, step, scale, width, height, high });
+  const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>
+    row.slice(i, k + 1).map((v, j) => `${x(i + j).toFixed(1)} ${y(v).toFixed(1)}`);
+  for (const r of runs(c.low))
+    svg.append(
+      s('path', { class: 'band', d: `M${[...points(c.high, r), ...points(c.low, r).reverse()].join('L')}Z` }),
+    );
+  for (const [name, row] of /** @type {[string, any][]} */ ([
+    ['mid', c.mid],
+    ['own', c.node],
+  ]))
+    svg.append(
+      s('path', {
+        class: name,
+        d: runs(row)
+          .map(r => `M${points(row, r).join('L')}h.8`)
+          .join(''),
+      }),
+    );
+  c.node.forEach((/** @type {number|null} */ v, /** @type {number} */ i) => {
+    if (v !== null && v > scale.cut) svg.append(s('path', { class: 'cut', d: `M${x(i) - 3} ${TOP + 4}l3-4l3 4` }));
+  });
+  return withCursor(svg, c, { x, n, from, step, width, height, ratio });
+}
+
+/** Grid, labels, the accused stretch, moves. @param {any} svg @param {any} inc @param {any} c @param {any} g */
+function drawGround(svg, inc, c, g) {
+  for (const v of g.scale.marks) {
+    svg.append(s('line', { class: 'grid', x1: LEFT, x2: g.width, y1: g.y(v), y2: g.y(v) }));
+    svg.append(
+      s(
+        'text',
+        { x: LEFT - 6, y: Math.max(11, g.y(v) + 4), 'text-anchor': 'end' },
+        `${number(v * c.scale)} ${c.unit}`.trim(),
+      ),
+    );
+  }
+  const at = (/** @type {string} */ t) => Math.min(g.n - 1, Math.max(0, (Date.parse(t) - g.from) / g.step)),
+    a = at(inc.accused.from),
+    z = at(inc.accused.to);
+  if (z > a) svg.append(s('rect', { class: 'accused', x: g.x(a), y: TOP, width: g.x(z) - g.x(a), height: g.high }));
+  for (const p of inc.plans ?? []) {
+    const when = Date.parse(p.effect?.before_to ?? p.created);
+    if (!(when >= g.from && when <= g.from + g.step * (g.n - 1))) continue;
+    const px = g.x((when - g.from) / g.step);
+    svg.append(s('line', { class: 'moved', x1: px, x2: px, y1: TOP, y2: TOP + g.high }));
+    svg.append(s('text', { class: 'moved', x: px + 3, y: TOP + 9 }, p.effect ? 'moved' : p.id));
+  }
+  const last = g.width < 600 ? 2 : 4; // times that fit beside each other
+  for (let k = 0; k <= last; k++) {
+    const i = Math.round((k * (g.n - 1)) / last);
+    const anchor = k === last ? 'end' : k ? 'middle' : 'start';
+    svg.append(
+      s('text', { x: g.x(i), y: g.height - 3, 'text-anchor': anchor }, clock(g.from + i * g.step)),
+    );
+  }
+}
+
+/** The figure with what shows and picks a step. @param {any} svg @param {any} c @param {any} g */
+function withCursor(svg, c, g) {
+  const picked = s('rect', { class: 'picked', y: TOP, height: g.height - BOTTOM - TOP, visibility: 'hidden' });
+  const line = s('line', { class: 'cursor', y1: TOP, y2: g.height - BOTTOM, visibility: 'hidden' }),
+    value = h('span.dim');
+  svg.append(picked, line);
+  const figure = h(
+    'figure',
+    null,
+    h('figcaption', null, c.label, g.ratio && h('strong', null, ` ${g.ratio}`), ' ', value),
+    svg,
+  );
+  const show = (/** @type {number|null} */ i) => {
+    line.setAttribute('visibility', i === null ? 'hidden' : 'visible');
+    if (i === null) return setText(value, '');
+    line.setAttribute('x1', String(g.x(i)));
+    line.setAttribute('x2', String(g.x(i)));
+    const of = (/** @type {number|null} */ v) => number(v === null ? null : v * c.scale);
+    const peers = c.mid[i] === null ? 'peers not known' : `peers ${of(c.mid[i])} (${of(c.low[i])} to ${of(c.high[i])})`;
+    setText(value, ` ${of(c.node[i])} ${c.unit}, ${peers}  ${clock(g.from + i * g.step)}`);
+  };
+  /** The step under the pointer. @param {PointerEvent} e */
+  const under = e => {
+    const box = svg.getBoundingClientRect(),
+      part = (((e.clientX - box.left) / box.width) * g.width - LEFT) / (g.width - LEFT);
+    return part < 0 || part > 1 ? null : Math.round(part * (g.n - 1));
+  };
+  /** Marks the steps from a to b, or none. @param {number|null} a @param {number} [b] */
+  const pick = (a, b = 0) => {
+    picked.setAttribute('visibility', a === null ? 'hidden' : 'visible');
+    if (a === null) return;
+    picked.setAttribute('x', String(g.x(Math.min(a, b))));
+    picked.setAttribute('width', String(Math.abs(g.x(b) - g.x(a))));
+  };
+  /** When a step began. @param {number} i */
+  const time = i => g.from + i * g.step;
+  return { figure, show, under, pick, time, svg };
+}
