@@ -60,9 +60,9 @@ var layerProofs = []struct {
 		{"refused, model", "cmd/endtoend", "TestJobsOnLWFSKeepTheirServers"}}},
 	{"kernel NFS", [6]proof{
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"real", "cmd/lab/knfs", "TestAFrozenGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
+		{"real", "cmd/lab/knfs", "TestAFrozenGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestJobsOnNFSAreDispatched"}}},
 	{"Cray DVS", [6]proof{

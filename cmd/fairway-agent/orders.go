@@ -146,6 +146,7 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
 			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders(),
+			Foreign: o.Remount.Root != "/",
 			Beside:  o.beside(&c.Spool),
 			Journal: filepath.Join(c.Spool.Dir, "remount-last.json")}, nil, nil
 	case c.Source.Mount.Enabled:

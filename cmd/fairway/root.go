@@ -116,6 +116,7 @@ func newRoot() *cobra.Command {
 		newSignInLink(o),
 		newSessions(o),
 		newSites(o),
+		newAccept(o),
 		newDoctor(o),
 		newHook(o),
 		newKeys(o),

@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inside is what runs in a guest: "serve ADDR" takes the machine's commands, "load DIR NAME" does I/O.
+// Inside is what runs in a guest: "serve ADDR" takes the machine's commands, "load DIR NAME GAP" does I/O; and on the
+// machine "ask URL SCRIPT", which has a guest run a script and prints what that printed.
 func Inside(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 2 && args[0] == "serve":
@@ -28,6 +29,15 @@ func Inside(ctx context.Context, args []string) error {
 			return err
 		}
 		return load(ctx, args[1], args[2], gap)
+	}
+	if len(args) == 3 && args[0] == "ask" {
+		resp, err := http.Post(args[1], "text/plain", strings.NewReader(args[2]))
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(os.Stdout, resp.Body)
+		return err
 	}
 	return fmt.Errorf("inside %q: want serve ADDR, or load DIR NAME GAP", args)
 }

@@ -32,11 +32,14 @@ func startSite(t *testing.T, clients, gateways int) *Site {
 	if missing := Missing(); len(missing) > 0 {
 		t.Skipf("skipped: this machine lacks %v", missing)
 	}
+	if n, err := Sweep(); err != nil || n > 0 {
+		t.Logf("swept %d sites that were killed: %v", n, err)
+	}
 	bin := os.Getenv("FAIRWAY_BIN")
 	if bin == "" {
 		bin = buildPrograms(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	s, err := Start(ctx, Config{Programs: bin, Guest: []string{filepath.Join(bin, "fairway-demo"), "inside"},
 		Clients: clients, Gateways: gateways})

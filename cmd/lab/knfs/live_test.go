@@ -78,6 +78,7 @@ func awaitFinding(t *testing.T, f *Fairway, node string, within time.Duration) (
 func TestAFrozenGatewayIsLeft(t *testing.T) {
 	s, f := live(t, 2, 3)
 	moveAndBack(t, s, f, "cn2", "gw3")
+	accept(t, s, f)
 	begun := time.Now()
 	if err := s.Break(t.Context(), "frozen", "gw1"); err != nil {
 		t.Fatal(err)
@@ -109,6 +110,28 @@ func TestAFrozenGatewayIsLeft(t *testing.T) {
 	}
 	if p.State != remap.Verified {
 		t.Errorf("completed: %s, %q", p.State, p.Error)
+	}
+}
+
+// accept walks through a site's acceptance: the gateways' bytes beside those of their kernels' own counters.
+func accept(t *testing.T, s *Site, f *Fairway) {
+	t.Helper()
+	on := filepath.Join(s.Dir(), "on")
+	script := "#!/bin/sh\n"
+	for _, g := range s.guests {
+		addr, _, _ := strings.Cut(g.addrs[0], "/")
+		script += fmt.Sprintf("[ $NODE != %s ] || exec %s inside ask http://%s:%d/run \"$1\"\n", g.name, s.cfg.Guest[0],
+			addr, commandPort)
+	}
+	if err := os.WriteFile(on, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := f.Run(t.Context(), "accept", "--on", on, "--for", "15s")
+	t.Logf("load %s: %v\n%s", machineLoad(), err, out)
+	for _, want := range []string{"- held   agents:", "- held   bytes of gw1:", "- held   bytes of gw2:"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the acceptance (%v) has no %q:\n%s", err, want, out)
+		}
 	}
 }
 

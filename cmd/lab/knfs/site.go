@@ -163,7 +163,7 @@ func (s *Site) up(ctx context.Context) error {
 			return err
 		}
 	}
-	const upWithin = 2 * time.Minute
+	const upWithin = 4 * time.Minute // on a machine with much other work; else a quarter of one
 	ctx, cancel := context.WithTimeout(ctx, upWithin)
 	defer cancel()
 	for _, g := range s.guests {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +18,15 @@ import (
 // DVS is the type of Cray's Data Virtualization Service. Its servers are an option of the mount.
 const DVS = "dvs"
 
-// servers returns those that DVS uses for the mount, which are several where it balances load.
+// byCommands says that mount and umount alone move the node: what two mounts of one file system beside each other do on
+// DVS, nobody has seen, and the mounts of another root's proc are not this kernel's.
+func (m *Mover) byCommands() bool { return m.Type == DVS || m.Foreign }
+
+// servers returns what is mounted: of DVS the servers that it uses, which are several where it balances load.
 func (m *Mover) servers() (string, error) {
+	if m.Type != DVS {
+		return m.source()
+	}
 	mounts, err := dvs.Mounts(m.Root)
 	servers := ""
 	for _, one := range mounts {
@@ -29,8 +37,19 @@ func (m *Mover) servers() (string, error) {
 	return servers, err
 }
 
-// moveDVS unmounts and mounts anew: what two mounts of one file system beside each other do there, nobody has seen.
-func (m *Mover) moveDVS(ctx context.Context, f topology.ForwarderID, force bool) (wire.RouteAnswer, error) {
+// source is the source of the mount in a root's proc.
+func (m *Mover) source() (source string, err error) {
+	text, err := fs.ReadFile(m.Root, "proc/self/mounts")
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) >= 2 && unescape.Replace(f[1]) == m.Point {
+			source = unescape.Replace(f[0])
+		}
+	}
+	return source, err
+}
+
+// moveByCommands unmounts and mounts anew.
+func (m *Mover) moveByCommands(ctx context.Context, f topology.ForwarderID, force bool) (wire.RouteAnswer, error) {
 	want, ok := m.Sources[f]
 	if !ok {
 		return wire.RouteAnswer{}, unknown(f)
@@ -51,9 +70,9 @@ func (m *Mover) moveDVS(ctx context.Context, f topology.ForwarderID, force bool)
 			return wire.RouteAnswer{}, err
 		}
 	}
-	if err := m.mountDVS(ctx, want); err != nil {
+	if err := m.mountByCommand(ctx, want); err != nil {
 		if was != "" {
-			err = errors.Join(err, m.backDVS(ctx, was))
+			err = errors.Join(err, m.mountAgain(ctx, was))
 		}
 		return wire.RouteAnswer{}, err
 	}
@@ -63,11 +82,11 @@ func (m *Mover) moveDVS(ctx context.Context, f topology.ForwarderID, force bool)
 // backWithin bounds mounting the old source again: a server that is gone must not hold this node's orders for ever.
 const backWithin = time.Minute
 
-// backDVS mounts the old source again, which must not be lost because ctx is over.
-func (m *Mover) backDVS(ctx context.Context, was string) error {
+// mountAgain mounts the old source again, which must not be lost because ctx is over.
+func (m *Mover) mountAgain(ctx context.Context, was string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
 	defer cancel()
-	err := m.mountDVS(ctx, was)
+	err := m.mountByCommand(ctx, was)
 	if err != nil {
 		return fmt.Errorf("nothing is mounted at %s now: %s did not come back; mount it by hand or remap the node "+
 			"again: %w", m.Point, was, err)
@@ -75,9 +94,16 @@ func (m *Mover) backDVS(ctx context.Context, was string) error {
 	return nil
 }
 
-func (m *Mover) mountDVS(ctx context.Context, server string) error {
-	options := strings.TrimPrefix(m.Options+",path="+m.Path+",nodename="+server, ",")
-	_, err := m.run(ctx, "mount", "-t", m.Type, "-o", options, m.Path, m.Point)
+func (m *Mover) mountByCommand(ctx context.Context, server string) error {
+	options, from := m.Options, server
+	if m.Type == DVS {
+		options, from = strings.TrimPrefix(options+",path="+m.Path+",nodename="+server, ","), m.Path
+	}
+	argv := []string{"mount", "-t", m.Type}
+	if options != "" {
+		argv = append(argv, "-o", options)
+	}
+	_, err := m.run(ctx, append(argv, from, m.Point)...)
 	return err
 }
 

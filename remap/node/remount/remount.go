@@ -33,6 +33,7 @@ type Mover struct {
 	Sources map[topology.ForwarderID]string
 	Run     node.Command // nil: node.Exec
 	Root    fs.FS        // holds proc
+	Foreign bool         // Root is not this node's own
 	Kernel  Kernel       // nil: this node's
 	// Beside is a folder where the new mount is made, Journal a file that remembers what was replaced.
 	Beside, Journal string
@@ -48,7 +49,7 @@ func (*Mover) Way() string { return wire.WayRemount }
 
 // Route says from which forwarder the file system is mounted, and what a forced move has left behind.
 func (m *Mover) Route(ctx context.Context) (wire.RouteAnswer, error) {
-	if m.Type == DVS {
+	if m.byCommands() {
 		servers, err := m.servers()
 		if err != nil {
 			return wire.RouteAnswer{}, err
@@ -150,7 +151,7 @@ func (m *Mover) plan(ctx context.Context, f topology.ForwarderID) (s swap, there
 // Try does all of a move but its last step: it mounts from the forwarder beside the old mount and reads it. What it
 // returns says what a move would do to programs.
 func (m *Mover) Try(ctx context.Context, o wire.RemapOrder) (string, error) {
-	if m.Type == DVS {
+	if m.byCommands() {
 		return "", nil
 	}
 	s, there, err := m.plan(ctx, o.Forwarder)
@@ -181,8 +182,8 @@ func (m *Mover) Try(ctx context.Context, o wire.RemapOrder) (string, error) {
 
 // Move mounts from o.Forwarder in place of what is mounted. An error says what is mounted now.
 func (m *Mover) Move(ctx context.Context, o wire.RemapOrder) (wire.RouteAnswer, error) {
-	if m.Type == DVS {
-		return m.moveDVS(ctx, o.Forwarder, o.Force)
+	if m.byCommands() {
+		return m.moveByCommands(ctx, o.Forwarder, o.Force)
 	}
 	s, there, err := m.plan(ctx, o.Forwarder)
 	if err != nil {
