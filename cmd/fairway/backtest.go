@@ -58,7 +58,10 @@ func newBacktest(o *options) *cobra.Command {
 			if o.json {
 				return printJSON(c.OutOrStdout(), results)
 			}
-			return printBacktest(c.OutOrStdout(), results)
+			if err := printBacktest(c.OutOrStdout(), results); err != nil {
+				return err
+			}
+			return printSlowdowns(c.OutOrStdout(), history.Slowdowns(runs))
 		},
 	}
 	fl, m := c.Flags(), &f.machine
@@ -248,6 +251,20 @@ func printBacktest(w io.Writer, results []*backtest.Result) error {
 		}
 	}
 	return nil
+}
+
+// printSlowdowns says who slowed whom where the history has the runs' forwarders.
+func printSlowdowns(w io.Writer, pairs []history.Slowdown) error {
+	if len(pairs) == 0 {
+		return nil
+	}
+	rows := make([][]string, 0, len(pairs))
+	for _, p := range pairs {
+		rows = append(rows, []string{p.App, p.Beside, fmt.Sprintf("%.2fx", p.Times), fmt.Sprint(p.Runs),
+			fmt.Sprint(p.Alone)})
+	}
+	fmt.Fprintln(w, "\ntime for each byte beside another application on the same forwarders, against runs alone there:")
+	return printTable(w, []string{"APPLICATION", "BESIDE", "TAKES", "RUNS", "ALONE"}, rows)
 }
 
 // failedWords lists the tests of DFRA in their order, with the jobs that failed each first.
