@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: demo test quick build man install packages lint fuzz clean bench-detect attack soak results prove
+.PHONY: outdated demo test quick build man install packages lint fuzz clean bench-detect attack soak results prove
 
 # Static programs, so that one build runs on every Linux. Only fairwayd links C, the archive's DuckDB, where there is a C++
 # compiler; glibc and libstdc++ as archives make it static (Debian's g++ has them; elsewhere glibc-static, libstdc++-static),
@@ -64,6 +64,10 @@ quick:
 	$(GO) build ./...
 	$(GO) vet ./...
 	@$(GO) test -short $$($(GO) list ./... | grep -vxFf .ci/slow)
+
+# Direct dependencies of which there is a newer version.
+outdated:
+	@$(GO) list -m -f '{{if not (or .Indirect .Main)}}{{.Path}}{{end}}' all | xargs $(GO) list -m -u | grep '\[' || true
 
 # What hostile nodes, users and visitors get from a real daemon beside a simulated machine of full size, as a table, and
 # what a state directory damaged at random a thousand times costs (docs/security.md). Minutes.
