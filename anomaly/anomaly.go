@@ -189,7 +189,7 @@ type Verdict struct {
 // Fact reports whether a verdict is of what was seen once, such as a link's rate: chance and peers are not asked.
 func (v *Verdict) Fact() bool {
 	_, link := v.Evidence[LinkBits]
-	return link || !v.Condition.Serves()
+	return link || v.Condition != "" && v.Condition != Slow
 }
 
 // Change is one change of a finding, with what was known at that instant.

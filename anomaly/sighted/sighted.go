@@ -33,8 +33,9 @@ type Rules struct {
 	Block time.Duration // over which sums are taken for one bet
 	Stale time.Duration // after which a sighting says nothing of the present
 	// FewOps in a block say nothing; Few are the subjects of an observer from which it compares them.
-	FewOps float64
-	Few    int
+	FewOps   float64
+	Few      int
+	LongWait time.Duration // in a block, that says something however few requests it was
 	// Alike subjects do the same work, so that a difference is a fault; others are first compared with their past.
 	Alike bool
 	// Margin is the slowness that is tolerated, PastMargin that of a subject compared with its own past alone.
@@ -57,7 +58,8 @@ func Routers() Rules {
 // Targets are the rules of storage targets and metadata servers by their clients.
 func Targets() Rules {
 	return Rules{Kind: anomaly.TargetSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
-		Margin: 0.5, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
+		LongWait: time.Second,
+		Margin:   0.5, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
 		What: "a request to it", Others: "the other targets of the same clients"}
 }
 
@@ -176,7 +178,8 @@ type view struct {
 func (j *Judge) close(now int64) {
 	of := map[pair][]pair{} // by observer and class
 	for k, b := range j.block {
-		if b.ops >= j.rules.FewOps {
+		// Who waits for seconds says much with a single request: the slower, the fewer end.
+		if b.ops >= j.rules.FewOps || !j.rules.Alike && b.waited >= j.rules.LongWait.Seconds() {
 			group := pair{observer: k.observer, class: k.class}
 			of[group] = append(of[group], k)
 		}
