@@ -329,6 +329,26 @@ func TestDVS(t *testing.T) {
 	}
 }
 
+// A root that is not this node's own has its mounts changed by its commands alone.
+func TestForeignRoot(t *testing.T) {
+	root := fstest.MapFS{"proc/self/mounts": {Data: []byte(sources["fwd1"] + " /pfs nfs rw 0 0\n")}}
+	var orders []string
+	m := &Mover{Point: "/pfs", Type: "nfs", Options: "vers=4.2", Sources: sources, Root: root, Foreign: true,
+		Run: func(_ context.Context, argv ...string) ([]byte, error) {
+			orders = append(orders, strings.Join(argv, " "))
+			root["proc/self/mounts"].Data = nil
+			if argv[0] == "mount" {
+				root["proc/self/mounts"].Data = []byte(argv[len(argv)-2] + " /pfs nfs rw 0 0\n")
+			}
+			return nil, nil
+		}}
+	a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2"})
+	want := "umount /pfs; mount -t nfs -o vers=4.2 10.0.0.2:/export /pfs"
+	if got := strings.Join(orders, "; "); err != nil || a.Forwarder != "fwd2" || got != want {
+		t.Errorf("%+v, %v, %q", a, err, got)
+	}
+}
+
 // TestRealMount moves a real mount: a tmpfs, whose source may be any name.
 func TestRealMount(t *testing.T) {
 	if os.Geteuid() != 0 {
