@@ -225,6 +225,9 @@ func (s calls) answered(r *RPC) {
 		im.Stats.Of(name, unit).Add(took)
 	}
 	ops.Of(r.Op.String(), "usecs").Add(took)
+	if r.Op == Create { // an open that creates counts as both
+		ops.Of(Open.String(), "usecs").Add(took)
+	}
 	if !r.Op.Data() {
 		r.job.MetaWaited += s.now - r.sent - r.served
 	}
