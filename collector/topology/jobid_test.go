@@ -13,7 +13,8 @@ func TestJobOf(t *testing.T) {
 		"1234.pbs01.example.org": "1234", "12[3]": "12[3]", `"1234.pbs01"`: "1234",
 		"f2PTYP4HzE5": "f2PTYP4HzE5", "ƒ2PTYP4HzE5": "f2PTYP4HzE5", "f2PTYP4HzE6": "f2PTYP4HzE6",
 		"f2PTYP4H0E5": "", "ffmpeg4": "", "fluent_mpi": "", "fOAM": "", "firefox": "", "fio": "", "f": "",
-		"7z.1000": "", "12345.dd.1000": "", "dd.1000": "", "1234.1000": "", "2to3.0": "", "kworker/1:2.0": "", "kworker/86:1.0": "", "ldlm_bl_01": "",
+		"7z.1000": "", "12345.dd.1000": "", "dd.1000": "", "1234.1000": "", "2to3.0": "",
+		"kworker/1:2.0": "", "kworker/86:1.0": "", "ldlm_bl_01": "",
 		"12[]": "12[]", "12.server-1": "12",
 		"bash:0:host": "", "": "", "genius_uge_70": "", "10.0.0.1": "", "123abc": "", "fe01.1234.0": "",
 	} {
