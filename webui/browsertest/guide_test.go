@@ -20,7 +20,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"fairway/collector/topology"
-	"fairway/console"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -288,7 +287,7 @@ const terminalDoc = "../../docs/terminal.md"
 
 // The terminal's screens in the documents are those that the terminal's tests compare with.
 func TestGuideShowsTheTerminalsScreens(t *testing.T) {
-	for file, least := range map[string]int{guideDoc: 2, terminalDoc: 7} {
+	for file, least := range map[string]int{guideDoc: 2, terminalDoc: 2} {
 		n := 0
 		keepBlocks(t, file, screenBlock, func(name string) string {
 			n++
@@ -302,31 +301,6 @@ func TestGuideShowsTheTerminalsScreens(t *testing.T) {
 			t.Errorf("%s has %d screens", file, n)
 		}
 	}
-}
-
-// keysBlock is where the table of keys stands.
-var keysBlock = regexp.MustCompile(`(?s)<!-- (keys) -->\n.*?<!-- end -->\n`)
-
-// The table of keys is the console's own.
-func TestGuideOfTheTerminalHasItsKeys(t *testing.T) {
-	keepBlocks(t, terminalDoc, keysBlock, func(string) string {
-		text := "<!-- keys -->\n| key | does | on |\n|---|---|---|\n"
-		for _, r := range console.DefaultKeys().Table() {
-			on := strings.Join(r.On, ", ")
-			switch {
-			case r.Replay:
-				on = "a replay"
-			case on == "":
-				on = "every page"
-			}
-			does := strings.ReplaceAll(r.Does, "|", "\\|")
-			if r.Changes {
-				does = "**" + does + "**; changes the machine"
-			}
-			text += fmt.Sprintf("| `%s` | %s | %s |\n", strings.Join(r.Keys, "` `"), does, on)
-		}
-		return text + "<!-- end -->\n"
-	})
 }
 
 // keepBlocks compares the blocks of a document with what they should be; with -update it rewrites them.
