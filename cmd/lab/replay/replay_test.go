@@ -37,6 +37,9 @@ func TestRecordsOfRealSystems(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: the records are not beside the repository:", err)
 	}
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: the records take minutes: FAIRWAY_LONG=1")
+	}
 	for name, site := range sites {
 		t.Run(name, func(t *testing.T) {
 			record, err := Load(filepath.Join(dir, name+".tar.zst"))
