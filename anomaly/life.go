@@ -155,8 +155,7 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	return t.move(now, k, Excluded, "findings.mode is auto"), true
 }
 
-// held returns why the policy may not exclude one more forwarder; "" when it may. It does not depend on any
-// detector.
+// held returns why the policy may not exclude one more forwarder; "" when it may. It does not depend on any detector.
 func (t *Tracker) held(pool *Pool) string {
 	out := len(pool.Excluded)
 	most := max(1, int(math.Floor(t.set.MaxExcluded*float64(pool.Forwarders))))

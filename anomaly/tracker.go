@@ -277,8 +277,8 @@ func nearer(v *Verdict, a, b *track) bool {
 	return cmp.Or(b.named.Compare(a.named), cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// returnsWithin is the longest pause after which what a job does is the same finding again: bursts of I/O are minutes
-// apart.
+// returnsWithin is the longest pause after which what a job does is the same finding again: bursts of I/O
+// are minutes apart.
 const returnsWithin = 10 * time.Minute
 
 // again takes up a finding that was over for a while; nil without one. What comes and goes is one incident.

@@ -30,10 +30,9 @@ type JobSamples struct {
 	Samples []Sample       `json:"samples"`
 }
 
-// TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the
-// node saw it as that target's client: bytes and requests a second, and in ClientRead and ClientWrite
-// the mean seconds from a request's sending to its reply. They are no series and have no place in the
-// store.
+// TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the node saw it as
+// that target's client: bytes and requests a second, and in ClientRead and ClientWrite the mean seconds from a
+// request's sending to its reply. They are no series and have no place in the store.
 type TargetSamples struct {
 	Target  topology.TargetID `json:"target"`
 	Samples []Sample          `json:"samples"`

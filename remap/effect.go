@@ -31,8 +31,8 @@ type Effect struct {
 	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0:
 	// not known.
 	Expected float64 `json:"expected,omitempty"`
-	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all their clients
-	// together.
+	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all
+	// their clients together.
 	ByClients bool `json:"by_clients,omitempty"`
 	// Rate is what Job's nodes, or without a job the moved nodes, read and wrote, bytes a second.
 	Rate *Change        `json:"rate,omitempty"`

@@ -31,8 +31,7 @@ const (
 	classes = int(inside) + 1
 )
 
-// Detector compares forwarders second by second. It has no clock; its methods must not be called
-// concurrently.
+// Detector compares forwarders second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
 	limit    float64 // log wealth of an alarm
 	nodes    map[topology.NodeID]*node
@@ -114,8 +113,8 @@ func (s *spread) teach(x float64) {
 // sigma is the standard deviation, never less than noise.
 func (s *spread) sigma() float64 { return max(noise, 1.25*s.Mean) }
 
-// New makes a detector whose healthy nodes are accused once in every on average; see
-// failslow.Settings.FalseAlarmEvery.
+// New makes a detector whose healthy nodes are accused once in every on
+// average; see failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
 	d := &Detector{limit: failslow.Threshold(every, time.Second, 1), nodes: map[topology.NodeID]*node{}}
 	return d

@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// capCertain is the size from which requests that wait are the link's doing: of reads, bandwidth and not the cost of a
-// request decides how long it takes; writes cannot be those of jobs that write one file in small pieces from
-// everywhere.
+// capCertain is the size from which requests that wait are the link's doing: of reads, bandwidth and not the
+// cost of a request decides how long it takes; writes cannot be those of jobs that write one file in small
+// pieces from everywhere.
 func capCertain(c Class) float64 { return [2]float64{capRead, capWrite}[c] }
 
 // flow is what a node streams of one class, kept a while for its peers to be compared with.

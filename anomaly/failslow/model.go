@@ -50,8 +50,8 @@ func (z *sizes) usual(size, ops float64) bool {
 	return ok
 }
 
-// background says that so many small requests are no job's: those of the layer are all about as large and about as
-// many.
+// background says that so many small requests are no job's: those of the layer are all about as large and
+// about as many.
 func (z *sizes) background(ops float64) bool {
 	return z.Count >= sizesFrom && z.Spread < sizesNear && z.OpsSpread < opsWide &&
 		math.Log(ops)-z.Ops < opsFar*z.OpsSpread

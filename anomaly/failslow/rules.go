@@ -62,8 +62,8 @@ func init() {
 // Restore gives a rule its value.
 func (r *Rule) Restore() { *r.At = r.Value }
 
-// Ablate takes a rule out until Restore; false where the detector needs it. It is for measuring, while no detector
-// runs.
+// Ablate takes a rule out until Restore; false where the detector needs it. It is for measuring, while
+// no detector runs.
 func (r *Rule) Ablate() bool {
 	if math.IsNaN(r.Without) {
 		return false

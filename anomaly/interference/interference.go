@@ -13,8 +13,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// Settings are the bounds from which something is named. The zero value is not useful; begin with
-// DefaultSettings.
+// Settings are the bounds from which something is named. The zero value is not useful; begin with DefaultSettings.
 type Settings struct {
 	Threads      float64 `toml:"threads" help:"Requests that a forwarder serves at once."`
 	PinnedExec   float64 `toml:"pinned_exec_seconds" help:"Service time from which a write waits for a lock, seconds."`
@@ -59,8 +58,7 @@ type Layer struct {
 	Pools []float64
 }
 
-// Detector names interference second by second. It has no clock; its methods must not be called
-// concurrently.
+// Detector names interference second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
 	set      Settings
 	nodes    map[topology.NodeID]*node

@@ -413,8 +413,8 @@ func (g *Group) near(r *router) (near []*router) {
 	return near
 }
 
-// expect is what healthy routers took at a load; where none has shown that, at a higher one: it takes as long there, or
-// longer.
+// expect is what healthy routers took at a load; where none has shown that, at a higher one: it takes as long
+// there, or longer.
 func (g *Group) expect(at load) (x float64, known bool) {
 	for range habitFast {
 		if h := g.usual[at]; h != nil && h.N >= knownAfter {

@@ -23,8 +23,8 @@ const (
 	bufferWaits = 0.15
 	// freely is how many times as long as its peers' a router's messages may be on their way out.
 	freely = 2
-	// starvedShare is the share of a slow router's time in which its threads wait for a processor that makes that the
-	// cause.
+	// starvedShare is the share of a slow router's time in which its threads wait for a processor that makes
+	// that the cause.
 	starvedShare = 0.15
 	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before it is named.
 	namedBlocks = 3

@@ -27,8 +27,7 @@ type Site struct {
 	Canary func(topology.NodeID) (p failslow.Probe, ok bool)
 }
 
-// Replay leads seconds through the detectors and the findings' life. Its methods must not be called
-// concurrently.
+// Replay leads seconds through the detectors and the findings' life. Its methods must not be called concurrently.
 type Replay struct {
 	set      Settings
 	site     Site

@@ -152,8 +152,8 @@ func fewOf(f *File, lim Limits) Known {
 	return 1 - f.Procs/Known(f.Calls.Opened)
 }
 
-// misaligned is the share of a file's requests that were not aligned, where they are not so large that it costs
-// nothing.
+// misaligned is the share of a file's requests that were not aligned, where they are not so large that
+// it costs nothing.
 func misaligned(f *File, p PatternLimits) Known {
 	const large = 16 // units of the file system
 	if f.Calls.Requests < p.Requests || requestSize(f) > large*float64(f.Calls.Alignment) {

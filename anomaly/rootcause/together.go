@@ -17,8 +17,7 @@ type Program struct {
 func (p *Program) overlaps(o *Program) bool { return p.Start.Before(o.End) && o.Start.Before(p.End) }
 
 // Together is the job that several programs are: its I/O time is that of those which ran one after another, and of
-// those
-// at the same time that of the one with most, for programs work in phases as their processes do.
+// those at the same time that of the one with most, for programs work in phases as their processes do.
 func Together(programs []Program) Job {
 	out := Job{Procs: 0, RunSeconds: Unknown()}
 	if len(programs) == 0 {
@@ -81,8 +80,8 @@ func (m *Metadata) join(o *Metadata) {
 	m.Reopens, m.Requests = m.Reopens+o.Reopens, m.Requests+o.Requests
 }
 
-// take adds a program's files on the job's clock. One process stands for all that were critical in programs which
-// count.
+// take adds a program's files on the job's clock. One process stands for all that were critical in
+// programs which count.
 func (j *Job) take(p *Program, path []Critical, shift float64, counts bool) {
 	critical := map[int]float64{}
 	for _, c := range path {

@@ -49,8 +49,7 @@ func bets() [tests]struct{ tolerated, slowBy, doubt float64 } {
 		mild: {mildFrom, mildBy, mildDoubt}}
 }
 
-// Detector compares targets interval by interval. It has no clock; its methods must not be called
-// concurrently.
+// Detector compares targets interval by interval. It has no clock; its methods must not be called concurrently.
 type Detector struct {
 	limit    float64 // log wealth of an alarm
 	targets  map[subject]*target

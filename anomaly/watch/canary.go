@@ -111,8 +111,7 @@ func (c *Canaries) answer(r answered) {
 	}
 }
 
-// Run sends the canaries that are due, and those that persons ask for, until ctx ends and every probe has
-// answered.
+// Run sends the canaries that are due, and those that persons ask for, until ctx ends and every probe has answered.
 func (c *Canaries) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -144,8 +144,8 @@ func (n *signsOf) until(last int64) {
 	n.newest = last
 }
 
-// mean is that of a sign over the blocks from one up to and with another, of those that are kept; NaN where it is not
-// known.
+// mean is that of a sign over the blocks from one up to and with another, of those that are kept; NaN where it
+// is not known.
 func (n *signsOf) mean(sign int, from, to int64) float64 {
 	sum, seconds := 0.0, 0
 	for b := max(from, n.newest-blocksKept+1); b <= min(to, n.newest); b++ {

@@ -17,8 +17,8 @@ import (
 type links struct {
 	test *clientslow.Detector
 	rows []failslow.Observation
-	// outside is the part of their waiting that clients spent on the way, lately; doubted are those of the newest
-	// second.
+	// outside is the part of their waiting that clients spent on the way, lately; doubted are those of
+	// the newest second.
 	outside map[topology.NodeID][3]float64
 	doubted map[topology.NodeID]bool
 }

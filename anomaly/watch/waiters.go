@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// longWait is the age of a waiter of GPFS, seconds, from which a finding mentions it: those of a busy node are
-	// shorter.
+	// longWait is the age of a waiter of GPFS, seconds, from which a finding mentions it: those of a busy
+	// node are shorter.
 	longWait = 1.0
 	// gpfsSource is the source whose note is what the longest waiter waits for.
 	gpfsSource = "gpfs"

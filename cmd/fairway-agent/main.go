@@ -1,6 +1,5 @@
-// Command fairway-agent runs on every node: it reads the node's sources once a second, streams the
-// frames to the daemon through a spool on disk, and carries out the daemon's orders where that is
-// allowed.
+// Command fairway-agent runs on every node: it reads the node's sources once a second, streams the frames to the
+// daemon through a spool on disk, and carries out the daemon's orders where that is allowed.
 package main
 
 import (

@@ -13,8 +13,8 @@ import (
 	"fairway/collector/source/routes"
 )
 
-// need is a capability (capabilities(7)) that a setting cannot do without. Root's files need none: they are root's to
-// read.
+// need is a capability (capabilities(7)) that a setting cannot do without. Root's files need none: they are
+// root's to read.
 type need struct {
 	cap cap.Value
 	by  string // the setting

@@ -125,8 +125,7 @@ type heatmapJSON struct {
 	Write      []int64  `json:"write"`
 }
 
-// darshanJSON prints one log as one line of JSON, file by file: a log of many files is never held as
-// text.
+// darshanJSON prints one log as one line of JSON, file by file: a log of many files is never held as text.
 func darshanJSON(out io.Writer, name string, in io.ReaderAt, size int64) error {
 	log, err := darshan.Read(in, size)
 	if log == nil {

@@ -111,8 +111,8 @@ func replaceFile(path, text string) error {
 // maxEnv bounds a file of a job's environment.
 const maxEnv = 64 << 10
 
-// readEnv reads what a job's environment is to have: of a file that whoever has the folder wrote, the names that hooks
-// write.
+// readEnv reads what a job's environment is to have: of a file that whoever has the folder wrote, the names
+// that hooks write.
 func (g *given) readEnv(id topology.JobID) (lines []string, err error) {
 	owner, err := ownerOf(g.envDir)
 	if err != nil {

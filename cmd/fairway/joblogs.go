@@ -138,8 +138,7 @@ func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit f
 	return nil
 }
 
-// openSeekable opens a file for reading at any place; standard input and compressed files are held in
-// memory.
+// openSeekable opens a file for reading at any place; standard input and compressed files are held in memory.
 func openSeekable(cmd *cobra.Command, name string) (in io.ReaderAt, size int64, done func(), err error) {
 	if name != "-" {
 		f, err := os.Open(name)

@@ -63,8 +63,8 @@ type recording struct {
 	rows       int
 }
 
-// recordSite writes the span before now as a trace into dir, which must be empty or not there; on an error it is as it
-// was.
+// recordSite writes the span before now as a trace into dir, which must be empty or not there; on an error it is
+// as it was.
 func recordSite(ctx context.Context, cl *client.Client, dir string, span time.Duration, now time.Time) (r *recording,
 	err error) {
 	if left, err := os.ReadDir(dir); err == nil && len(left) > 0 {

@@ -19,8 +19,8 @@ import (
 	"fairway/tsdb/history/archive"
 )
 
-// backupNote is the file that makes a directory a backup. It is written last, so that a copy that was cut short is
-// none.
+// backupNote is the file that makes a directory a backup. It is written last, so that a copy that was cut
+// short is not taken for one.
 const backupNote = "backup.json"
 
 // backupVersion grows when an older fairwayd could not restore the copy.

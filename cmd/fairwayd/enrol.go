@@ -75,8 +75,8 @@ func readSecrets(path string) (out []string, err error) {
 // olderRevoked is where earlier versions kept whose tokens are refused: a node's name and Unix seconds a line.
 const olderRevoked = "revoked-nodes"
 
-// recordRevoked has the journal take what the older file says, and removes it. Until that is done its nodes are refused
-// here.
+// recordRevoked has the journal take what the older file says, and removes it. Until that is done its nodes
+// are refused here.
 func (d *daemon) recordRevoked(ctx context.Context) {
 	path := filepath.Join(d.conf.StateDir, olderRevoked)
 	for wait := time.Second; d.older.Load() != nil; {

@@ -83,8 +83,8 @@ func listenTCP(addr string) (net.Listener, error) {
 	return l, err
 }
 
-// listenSocket takes a unix socket. Everybody may connect: who asks is known from the kernel and decides what is
-// answered.
+// listenSocket takes a unix socket. Everybody may connect: who asks is known from the kernel and decides
+// what is answered.
 func listenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

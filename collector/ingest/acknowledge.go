@@ -17,8 +17,8 @@ import (
 const (
 	// ackEvery makes it each fourth message of a stream with one a second.
 	ackEvery = 3500 * time.Millisecond
-	// promptAcks is how many of a connection's first acknowledgements do not wait, manyUnsaid how many messages never
-	// do.
+	// promptAcks is how many of a connection's first acknowledgements do not wait, manyUnsaid how many
+	// messages never do.
 	promptAcks, manyUnsaid = 16, 16
 	// promptForOne is how many do not wait after a pause that followed a single message.
 	promptForOne = 256

@@ -21,8 +21,7 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// sender is what one token brings over all of its connections and requests: its limits hold for them
-// together.
+// sender is what one token brings over all of its connections and requests: its limits hold for them together.
 type sender struct {
 	name   string
 	limits Limits

@@ -232,10 +232,9 @@ func (f *Fid) writeAt(ctx context.Context, p []byte, off int64) (int, error) {
 	}, nil)
 }
 
-// transfer cuts size bytes into pieces, keeps a window of them in flight and adds up what was moved
-// until the first short piece or error. took, when there is one, gets each piece in order with the
-// error so far and returns the new one. Every begun piece is waited for: none may touch its data
-// afterwards.
+// transfer cuts size bytes into pieces, keeps a window of them in flight and adds up what was moved until the first
+// short piece or error. took, when there is one, gets each piece in order with the error so far and returns the new
+// one. Every begun piece is waited for: none may touch its data afterwards.
 func (f *Fid) transfer(ctx context.Context, size int, begin func(w *call, done, size int) error,
 	took func(w *call, ended error) error) (int, error) {
 	var flight []*call

@@ -51,8 +51,8 @@ func (p *Places) Leave(who string) {
 	}
 }
 
-// Bound closes what a listener accepts beyond the places. of says whose a connection is, refused hears of each that is
-// closed.
+// Bound closes what a listener accepts beyond the places. of says whose a connection is, refused hears of each
+// that is closed.
 func (p *Places) Bound(l net.Listener, of func(net.Conn) (who string, chosen bool),
 	refused func(who string)) net.Listener {
 	return &bounded{l, p, of, refused}

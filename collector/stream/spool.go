@@ -22,10 +22,9 @@ const (
 	maxSegmentBytes   = 8 << 20
 )
 
-// Spool is the queue between an agent and its daemon, on disk so that it outlives both: every
-// message is written to it first, sent from it in order, and forgotten when it is acknowledged.
-// When it is full the oldest messages are dropped and counted. All methods may be called
-// concurrently.
+// Spool is the queue between an agent and its daemon, on disk so that it outlives both: every message is written to
+// it first, sent from it in order, and forgotten when it is acknowledged. When it is full the oldest messages are
+// dropped and counted. All methods may be called concurrently.
 //
 // It is a directory of segment files of records (record.go), "acked" with the last acknowledged
 // sequence number, and "instance", the name of this numbering. Records are written without fsync:

@@ -78,8 +78,7 @@ type Node struct {
 	PeakBytesPerSec float64 `json:"peak_bytes_per_sec,omitempty" toml:"peak_bytes_per_sec" help:"Bytes/s; 0: unknown."`
 }
 
-// Mapping says which forwarder each compute node uses. A node that is absent has no known
-// forwarder.
+// Mapping says which forwarder each compute node uses. A node that is absent has no known forwarder.
 type Mapping map[NodeID]ForwarderID
 
 // Clone returns an independent copy.

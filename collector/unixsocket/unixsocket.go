@@ -1,5 +1,5 @@
-// Package unixsocket opens the Unix sockets on which fairway's programs answer. All of them use it, so it is in
-// collector.
+// Package unixsocket opens the Unix sockets on which fairway's programs answer. All of them use it, so it
+// is in collector.
 package unixsocket
 
 import (

@@ -100,8 +100,8 @@ type Victim struct {
 	Waiting     int     `json:"waiting,omitempty"`
 	Share       float64 `json:"share"`
 	CostSeconds float64 `json:"cost_seconds"`
-	// Wait is what a request takes its nodes, PeersWait those of other forwarders, where jobs are not reported; 0: not
-	// known.
+	// Wait is what a request takes its nodes, PeersWait those of other forwarders, where jobs are not reported;
+	// 0: not known.
 	Wait      float64 `json:"wait_seconds,omitempty"`
 	PeersWait float64 `json:"peers_wait_seconds,omitempty"`
 	Text      string  `json:"text"` // all of it in words

@@ -72,8 +72,8 @@ func checkTargets(targets []topology.ForwarderID, p remap.Plan, s *remap.Situati
 	return checks
 }
 
-// checkBackEnds asks that nobody is sent to where a back end is slow: from one forwarder of it to another that helps
-// nobody.
+// checkBackEnds asks that nobody is sent to where a back end is slow: from one forwarder of it to another
+// that helps nobody.
 func checkBackEnds(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation) (checks []remap.Check) {
 	for _, id := range targets {
 		f, sick := s.SickBehind(id)

@@ -62,8 +62,8 @@ func wasConfirmed(f *anomaly.Finding) bool {
 	})
 }
 
-// goBack begins a roll back that has waited, once all forwarders that nodes go to are well and no later plan holds
-// them.
+// goBack begins a roll back that has waited, once all forwarders that nodes go to are well and no later
+// plan holds them.
 func (d *runs) goBack(e *entry, now time.Time) {
 	if later, _ := d.rec.state.plans.movedOn(e); later != "" || d.noWayBack(e, d.cfg.Situation(), now) != "" {
 		return

@@ -164,9 +164,8 @@ func inTurns(s *remap.Situation, all []topology.ForwarderID) []topology.Forwarde
 // one in its place; granted forwarders share the nodes in even blocks. Nodes that spread their traffic over a
 // forwarder that was replaced go, each to one, to those that the job has now: nobody else can have them avoid it.
 //
-// A default forwarder that is dedicated to another job and could not be replaced by an idle one
-// sends its nodes to the healthy forwarder with the fewest clients: two jobs never share a dedicated
-// one.
+// A default forwarder that is dedicated to another job and could not be replaced by an idle one sends its nodes to
+// the healthy forwarder with the fewest clients: two jobs never share a dedicated one.
 func assign(s *remap.Situation, nodes []topology.NodeID, d *dfra.Decision,
 	claims map[topology.ForwarderID]topology.JobID, id topology.JobID) (moves []remap.Move) {
 	if d.Action != dfra.Default {

@@ -22,8 +22,8 @@ type Listed struct {
 	Standing
 }
 
-// Standing is what the batch system thinks of a job: its quality of service and its priority, 0 where that is not
-// known.
+// Standing is what the batch system thinks of a job: its quality of service and its priority, 0 where that
+// is not known.
 type Standing struct {
 	QOS      string
 	Priority float64

@@ -234,8 +234,8 @@ func usualOf(groups []step) []step {
 	return slices.DeleteFunc(slices.Clone(groups), func(s step) bool { return math.Abs(s.by-mid) > away })
 }
 
-// beyond are the blocks of the moved nodes less the mean of the groups in the same seconds: what all have in common
-// goes.
+// beyond are the blocks of the moved nodes less the mean of the groups in the same seconds: what all have
+// in common goes.
 func beyond(moved []float64, groups []step, of func(*step) []float64) (out []float64) {
 	for i, v := range moved {
 		sum, n := 0.0, 0.0

@@ -1,6 +1,5 @@
-// Package journal is the record of everything that the desk decides and does: an append-only file of JSON lines
-// with a CRC and a hash chain, its history, and the timeline: findings, exclusions and plans as they were at any
-// instant.
+// Package journal is the record of everything that the desk decides and does: an append-only file of JSON lines with
+// a CRC and a hash chain, its history, and the timeline: findings, exclusions and plans as they were at any instant.
 package journal
 
 import (

@@ -124,8 +124,7 @@ func (t *Timeline) propose(r *Record) {
 	t.bound(len(p.ways))
 }
 
-// bound counts ways that came, less those that went, and gives up the oldest plans' when there are too
-// many.
+// bound counts ways that came, less those that went, and gives up the oldest plans' when there are too many.
 func (t *Timeline) bound(came int) {
 	for t.ways += came; t.ways > maxPastMoves && t.oldest < len(t.plans)-1; t.oldest++ {
 		p := t.plans[t.oldest]

@@ -12,9 +12,8 @@ import (
 	"fairway/collector/p9"
 )
 
-// A forced remap or a lost forwarder leaves open whether a request was carried out. The operations
-// below that are not harmless to repeat take the second run's "it is so already" as the first run's
-// success.
+// A forced remap or a lost forwarder leaves open whether a request was carried out. The operations below that are not
+// harmless to repeat take the second run's "it is so already" as the first run's success.
 func already(err error, retry int, want syscall.Errno) bool {
 	return retry > 0 && errors.Is(err, want)
 }

@@ -119,8 +119,8 @@ func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
 	return u.root.Walk(ctx, n.path()...)
 }
 
-// openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has it open
-// already.
+// openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has
+// it open already.
 func (n *node) openAt(ctx context.Context, s *session, flags uint32, again bool) (*p9.Fid, error) {
 	fid, err := n.walk(ctx, s)
 	if err != nil {

@@ -224,8 +224,7 @@ func (l *writeLog) rotate() error {
 	return f.Close()
 }
 
-// forget removes the oldest segments as long as none of their blocks is still open. The newest
-// stays.
+// forget removes the oldest segments as long as none of their blocks is still open. The newest stays.
 func (l *writeLog) forget(open func(block uint64) bool) error {
 	for len(l.segments) > 1 && !slices.ContainsFunc(l.segments[0].blocks, open) {
 		if err := l.fs.Remove(filepath.Join(l.dir, segmentName(l.segments[0].number))); err != nil &&

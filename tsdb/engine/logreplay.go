@@ -407,9 +407,9 @@ func (p *replayer) showReplayed() {
 	}
 }
 
-// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block that is damaged
-// is dropped if the log still has all its rows, as after a crash while it was written; else what is readable of it
-// stays.
+// sealedThrough returns the id up to which a span's open blocks are in sealed ones. A sealed block that is
+// damaged is dropped if the log still has all its rows, as after a crash while it was written; else what is
+// readable of it stays.
 func (p *replayer) sealedThrough(start int64) (uint64, error) {
 	v := p.head.blocks.view.Load()
 	through := uint64(0)

@@ -16,8 +16,8 @@ type skippedBlocks struct {
 	first, last int64  // Unix seconds of the oldest and the newest
 }
 
-// makeRoom says whether a block that begins at start is opened. The oldest one gives way to it where there are too
-// many.
+// makeRoom says whether a block that begins at start is opened. The oldest one gives way to it where there
+// are too many.
 func (p *replayer) makeRoom(start int64) bool {
 	open := p.head.blocks.view.Load().open
 	if len(open) < maxReplayed {

@@ -33,8 +33,7 @@ type nodeEntry struct {
 	metrics uint64 // bit m: metric m was seen
 }
 
-// nodeTable numbers nodes in order of appearance. The head's lock guards it; numbers and chunks may be read
-// without.
+// nodeTable numbers nodes in order of appearance. The head's lock guards it; numbers and chunks may be read without.
 type nodeTable struct {
 	entries []nodeEntry
 	byName  map[topology.NodeID]int

@@ -246,10 +246,9 @@ func (b *builder) phases(gap int64) (phases []Phase) {
 	return phases
 }
 
-// metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which
-// the run did I/O: as the forwarders reported it, else by Little's law from the compute nodes'
-// rates and durations, less what was in service, shared over the forwarders, else from the forwarders' own rates and
-// waits.
+// metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which the run did I/O:
+// as the forwarders reported it, else by Little's law from the compute nodes' rates and durations, less what was in
+// service, shared over the forwarders, else from the forwarders' own rates and waits.
 func (b *builder) metaQueue(ctx context.Context, forwarders []topology.ForwarderID, p *Profile,
 	served float64) error {
 	if p.IOSeconds == 0 {

@@ -29,8 +29,7 @@ type Config struct {
 	Org    string
 	Bucket string
 	Token  string // never logged
-	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is
-	// remote.DefaultSpoolBytes).
+	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is remote.DefaultSpoolBytes).
 	SpoolDir   string
 	SpoolBytes int64
 	Log        *slog.Logger // nil is slog.Default()

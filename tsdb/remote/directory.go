@@ -19,8 +19,7 @@ type Known struct {
 	LastMillis int64 // its newest sample, 0 where the server does not say
 }
 
-// Directory lists the nodes: what the server had when it was first asked, and what was appended
-// since.
+// Directory lists the nodes: what the server had when it was first asked, and what was appended since.
 type Directory struct {
 	load func(ctx context.Context) ([]Known, error)
 

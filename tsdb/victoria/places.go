@@ -42,8 +42,7 @@ func newPlaces(now func() time.Time) *places {
 	return &places{now: now, newest: map[topology.NodeID]int64{}, taken: map[place]taken{}, pruned: now()}
 }
 
-// millis implements remote.Config.Millis. The usual row, a node's newest, takes the first
-// millisecond.
+// millis implements remote.Config.Millis. The usual row, a node's newest, takes the first millisecond.
 func (p *places) millis(f *collector.Frame) int64 {
 	second := f.TimeMillis / 1000
 	p.mu.Lock()

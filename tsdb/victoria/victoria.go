@@ -1,6 +1,6 @@
-// Package victoria is a tsdb.Store over VictoriaMetrics, single node or cluster: Influx lines in by
-// /api/v2/write, PromQL for reads. The series have the names of fairway's own PromQL API, such as
-// fairway_read_bytes_per_second{node="fwd1",role="forwarder"}.
+// Package victoria is a tsdb.Store over VictoriaMetrics, single node or cluster: Influx lines in
+// by /api/v2/write, PromQL for reads. The series have the names of fairway's own PromQL API,
+// such as fairway_read_bytes_per_second{node="fwd1",role="forwarder"}.
 //
 // VictoriaMetrics keeps every sample that it is sent, and of two with the same time it does not say
 // which one it will show. A sample of a second is therefore written at the second's first
@@ -34,8 +34,7 @@ type Config struct {
 	WriteURL, ReadURL string
 	// Token is sent as a bearer token (vmauth); empty: none. Never logged.
 	Token string
-	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is
-	// remote.DefaultSpoolBytes).
+	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is remote.DefaultSpoolBytes).
 	SpoolDir   string
 	SpoolBytes int64
 	Log        *slog.Logger // nil is slog.Default()

@@ -19,9 +19,9 @@ import (
 // layers is the number of roles that a node can have.
 const layers = int(topology.Metadata) + 1
 
-// Board holds every node's newest frame and the observed routes. All methods may be called concurrently; what they
-// return belongs to the caller. A visitor's frame is only valid during the call, and a visitor must not call the
-// board.
+// Board holds every node's newest frame and the observed routes. All methods may be called concurrently; what
+// they return belongs to the caller. A visitor's frame is only valid during the call, and a visitor must not
+// call the board.
 type Board struct {
 	mu      sync.RWMutex // guards everything that follows
 	tracker *tracker
@@ -114,8 +114,7 @@ func layerOf(r topology.Role) int {
 	return int(topology.RoleUnknown)
 }
 
-// copyFrame makes dst an independent copy of src and reuses dst's memory. Jobs and targets are rare and copied
-// anew.
+// copyFrame makes dst an independent copy of src and reuses dst's memory. Jobs and targets are rare and copied anew.
 func copyFrame(dst, src *collector.Frame) {
 	samples, routes, sources := dst.Samples[:0], dst.Routes[:0], dst.Sources[:0]
 	*dst = *src

@@ -19,8 +19,8 @@ type via struct {
 // maxVias is of how many addresses of a client the forwarders are looked up: every reader of the routes pays for it.
 const maxVias = 64
 
-// holds takes the floating addresses that a forwarder's frame lists: it lists all that it has, or none where nobody
-// looked.
+// holds takes the floating addresses that a forwarder's frame lists: it lists all that it has, or none
+// where nobody looked.
 func (t *tracker) holds(f *collector.Frame, at, now time.Time) {
 	me := topology.ForwarderID(f.Node)
 	listed := map[string]bool{}

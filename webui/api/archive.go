@@ -44,9 +44,8 @@ type JobCause struct {
 	Job topology.JobID `json:"job"`
 	// Forwarders served the job, as far as that is known.
 	Forwarders []topology.ForwarderID `json:"forwarders"`
-	// Logs has one entry for each program that the job ran; of several, first one for all of them together, whose Log
-	// is
-	// empty.
+	// Logs has one entry for each program that the job ran; of several, first one for all of them together, whose
+	// Log is empty.
 	Logs []LogCause `json:"logs"`
 }
 

@@ -14,8 +14,8 @@ import (
 type Banner struct {
 	// Simulated is true when the frames come from simmachine.
 	Simulated bool `json:"simulated"`
-	// Notice says that the daemon follows another one of its cluster, reaches too few of them, or is a view. Empty:
-	// nothing.
+	// Notice says that the daemon follows another one of its cluster, reaches too few of them, or is a
+	// view. Empty: nothing.
 	Notice string `json:"notice,omitempty"`
 }
 
@@ -99,10 +99,10 @@ type ForwarderRow struct {
 	// Busy is what it moves as a share of its peak, 0..1.
 	Busy   *float64 `json:"busy"`
 	Values Values   `json:"values"`
-	// Latency is how long an operation took its clients in the last ten seconds. Slow is how many times as long as on
-	// its peers at the same load operations took, by the slowest kind, SlowOp: read, write or meta. A forwarder that
-	// reports its own service times is compared by these, without the wait for a thread; any other by its clients'
-	// times.
+	// Latency is how long an operation took its clients in the last ten seconds. Slow is how many times as long
+	// as on its peers at the same load operations took, by the slowest kind, SlowOp: read, write or meta. A
+	// forwarder that reports its own service times is compared by these, without the wait for a thread; any other
+	// by its clients' times.
 	Latency *float64 `json:"latency_seconds"`
 	Slow    *float64 `json:"slow"`
 	SlowOp  string   `json:"slow_op,omitempty"`
@@ -159,8 +159,7 @@ const (
 	StorageByServers   = "servers"
 )
 
-// StorageRow is one storage target or server behind a forwarder. A nil pointer is a value that is not
-// known.
+// StorageRow is one storage target or server behind a forwarder. A nil pointer is a value that is not known.
 type StorageRow struct {
 	Target           string   `json:"target"`
 	RequestsPerSec   *float64 `json:"requests_per_sec"`

@@ -10,8 +10,7 @@ import (
 
 // LiveMessage is one text message of the live feed. A client subscribes by ?topics=a,b.
 type LiveMessage struct {
-	// Topic is "overview"; "beat" each second; "plans" when one changed; "findings"; "exclusions";
-	// "forwarder:ID".
+	// Topic is "overview"; "beat" each second; "plans" when one changed; "findings"; "exclusions"; "forwarder:ID".
 	Topic string `json:"topic"`
 	// Now is the server's clock when the message was made: what is shown is aged by it, not by the
 	// reader's own clock, which may be wrong.

@@ -23,8 +23,8 @@ func (c *Client) Finding(ctx context.Context, id string) (api.FindingView, error
 	return get[api.FindingView](ctx, c, nil, "findings", id)
 }
 
-// Incident returns a finding with all that belongs to it; with standIns no name in it is a real one. Errors:
-// ErrNotFound.
+// Incident returns a finding with all that belongs to it; with standIns no name in it is a real
+// one. Errors: ErrNotFound.
 func (c *Client) Incident(ctx context.Context, id string, standIns bool) (*incident.Incident, error) {
 	q := url.Values{}
 	if standIns {
@@ -43,8 +43,8 @@ func (c *Client) Dismiss(ctx context.Context, id, reason string) (anomaly.Findin
 	return send[anomaly.Finding](ctx, c, api.Decision{Reason: reason}, "findings", id, "dismiss")
 }
 
-// Silence keeps a finding from calling anybody for so long; 0 ends that. Errors: ErrNotAllowed, ErrNotFound,
-// ErrInvalid.
+// Silence keeps a finding from calling anybody for so long; 0 ends that. Errors:
+// ErrNotAllowed, ErrNotFound, ErrInvalid.
 func (c *Client) Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error) {
 	return send[anomaly.Finding](ctx, c, api.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
 }

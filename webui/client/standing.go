@@ -24,8 +24,8 @@ func (c *Client) Allow(ctx context.Context, app, user string, ttl time.Duration,
 		"standing")
 }
 
-// RevokeNodes refuses the tokens that nodes were given, each up to a time; zero: until now. Errors: ErrNotAllowed,
-// ErrInvalid.
+// RevokeNodes refuses the tokens that nodes were given, each up to a time; zero: until now.
+// Errors: ErrNotAllowed, ErrInvalid.
 func (c *Client) RevokeNodes(ctx context.Context, nodes map[topology.NodeID]time.Time) (api.Revocation, error) {
 	return send[api.Revocation](ctx, c, api.Revocation{Nodes: nodes}, "revocations")
 }

@@ -42,8 +42,8 @@ const (
 	mostSteps = 40
 )
 
-// Make puts together what belongs to a finding; the parts that could not be read are named by the error beside what
-// could.
+// Make puts together what belongs to a finding; the parts that could not be read are named by the error
+// beside what could.
 func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*Incident, error) {
 	f := &v.Finding
 	inc := &Incident{Site: s.Site, Version: s.Version, Made: now.UTC(), ID: f.ID, Node: f.Node, State: string(f.State),
@@ -116,8 +116,8 @@ func clients(s *remap.Situation, node topology.NodeID) map[topology.NodeID][]top
 	return out
 }
 
-// plans are those that have moved nodes off the finding's node since it began, or wait to, and the nodes that they
-// took.
+// plans are those that have moved nodes off the finding's node since it began, or wait to, and the nodes
+// that they took.
 func plans(ctx context.Context, s Sources, f *anomaly.Finding) (out []Plan, moved []topology.NodeID, err error) {
 	out = []Plan{}
 	var ids []string

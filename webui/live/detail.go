@@ -19,9 +19,8 @@ import (
 // detailSpan is how much of the past a forwarder's page begins with.
 const detailSpan = 5 * time.Minute
 
-// Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of
-// every metric that it reports; without, only the newest second of each. Errors wrap
-// api.ErrNotFound.
+// Forwarder returns one forwarder with its clients and, when withSeries, the last five minutes of every metric that
+// it reports; without, only the newest second of each. Errors wrap api.ErrNotFound.
 func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSeries bool) (api.ForwarderDetail,
 	error) {
 	s := p.Snapshot()

@@ -11,8 +11,7 @@ import (
 	"fairway/remap"
 )
 
-// Flow says which way the bytes of jobs take in the newest second: from the job over forwarders to
-// storage.
+// Flow says which way the bytes of jobs take in the newest second: from the job over forwarders to storage.
 type Flow struct {
 	At time.Time `json:"at"`
 	// Links are the ways from jobs to forwarders, the most bytes first; nodes that only could use one

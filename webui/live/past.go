@@ -64,10 +64,9 @@ type moment struct {
 	jobs     map[topology.NodeID]topology.JobID
 }
 
-// OverviewAt is the layer as it was in the second that began at at: numbers out of the store,
-// findings, exclusions and plans out of the journal, and the mapping of now less what plans have moved
-// since. NotKept lists what is missing of that second. Errors wrap api.ErrInvalid for a time to
-// come.
+// OverviewAt is the layer as it was in the second that began at at: numbers out of the store, findings, exclusions
+// and plans out of the journal, and the mapping of now less what plans have moved since. NotKept lists what is
+// missing of that second. Errors wrap api.ErrInvalid for a time to come.
 func (p *Picture) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
 	m, err := p.past.at(ctx, p.Snapshot(), at)
 	return m.overview, err
@@ -228,9 +227,8 @@ func pastPlan(q journal.PastPlan) remap.Plan {
 	return p
 }
 
-// ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before
-// and the clients that it then had as far as that is known. Errors are those of OverviewAt and
-// api.ErrNotFound.
+// ForwarderAt is one forwarder as it was in the second that began at at, with the five minutes before and the clients
+// that it then had as far as that is known. Errors are those of OverviewAt and api.ErrNotFound.
 func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
 	m, err := p.past.at(ctx, p.Snapshot(), at)

@@ -5,8 +5,8 @@ import (
 	"fairway/tsdb/window"
 )
 
-// places say where the board's nodes are in one layer of the machine, so that a reader of a whole layer looks up no
-// names.
+// places say where the board's nodes are in one layer of the machine, so that a reader of a whole layer looks
+// up no names.
 type places struct {
 	nodes   []topology.Node // the layer, in the machine's order
 	members int             // of the board when at was made

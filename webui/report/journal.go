@@ -75,8 +75,8 @@ func movedBy(p *remap.Plan) Moved {
 		Outcome: p.Ledger.Outcome(), Brought: p.Effect.Text()}
 }
 
-// take counts a finding as it last was in the period. It returns how long its confirmation took, if that was in the
-// period.
+// take counts a finding as it last was in the period. It returns how long its confirmation took, if that was
+// in the period.
 func (r *Report) take(f *anomaly.Finding) (took []time.Duration) {
 	if !f.Since.Before(r.From) {
 		r.Record.Suspected++

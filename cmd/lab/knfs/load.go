@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// StartLoad starts I/O on every client, with gap between two operations of a process; its log, which is the truth, is
-// LoadLog's.
+// StartLoad starts I/O on every client, with gap between two operations of a process; its log, which is the
+// truth, is LoadLog's.
 func (s *Site) StartLoad(ctx context.Context, gap time.Duration) error {
 	for _, g := range s.guests {
 		if g.role != compute {

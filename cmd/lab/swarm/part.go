@@ -25,8 +25,8 @@ type Part struct {
 	First, Count int
 	URL          string
 	Token        string
-	// Secret is behind the nodes' own tokens; empty: all have Token. Gatherers are addresses: each takes a run of
-	// nodes.
+	// Secret is behind the nodes' own tokens; empty: all have Token. Gatherers are addresses: each takes a
+	// run of nodes.
 	Secret    string
 	Gatherers []string
 	// Racks is how many gatherers the part is itself, instead of those; FirstRack is the number of the first.

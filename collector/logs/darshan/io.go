@@ -53,12 +53,11 @@ type IO struct {
 	SizeRead, SizeWrite [10]int64
 
 	Open, Read, Write, Close Span
-	// ReadSeconds, WriteSeconds and MetaSeconds are summed over the ranks: they may exceed the job's run
-	// time.
+	// ReadSeconds, WriteSeconds and MetaSeconds are summed over the ranks: they may exceed the job's run time.
 	ReadSeconds, WriteSeconds, MetaSeconds float64
 	// Slowest is the rank that took longest, NotRecorded where the log does not say, SlowestSeconds its time.
-	// SlowestRead, SlowestWrite and SlowestMeta are the parts of that time: of a record for all ranks as the sums are
-	// split.
+	// SlowestRead, SlowestWrite and SlowestMeta are the parts of that time: of a record for all ranks as the
+	// sums are split.
 	Slowest                                                int64
 	SlowestSeconds, SlowestRead, SlowestWrite, SlowestMeta float64
 	// Movers is how many of the ranks moved bytes: of a record for all ranks no more than its variance allows,

@@ -134,8 +134,7 @@ func (r *Reader) unwrap() error {
 	return nil
 }
 
-// openLegacy recognises a file that is compressed as a whole; ok says that it is one of formats 1.x and
-// 2.x.
+// openLegacy recognises a file that is compressed as a whole; ok says that it is one of formats 1.x and 2.x.
 func (r *Reader) openLegacy() (ok bool, err error) {
 	b := make([]byte, 8)
 	if n, _ := r.in.ReadAt(b, 0); n < len(b) {

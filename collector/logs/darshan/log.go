@@ -36,8 +36,8 @@ type File struct {
 	DXTPOSIX, DXTMPIIO *Activity
 }
 
-// The ids of the pseudo files <STDIN>, <STDOUT> and <STDERR>: hashes of these names, which stay where a log's names are
-// hidden.
+// The ids of the pseudo files <STDIN>, <STDOUT> and <STDERR>: hashes of these names, which stay where a log's
+// names are hidden.
 const (
 	stdinID  = 14734109647742566553
 	stdoutID = 15920181672442173319

@@ -21,9 +21,8 @@ type Printer struct {
 // printBuffer is how much is gathered for one write.
 const printBuffer = 64 << 10
 
-// PrintCounters writes every counter of a log. DXT segments, which the upstream program does not print
-// either, are left out. Damaged regions are returned as errors, after everything that can be read was
-// written.
+// PrintCounters writes every counter of a log. DXT segments, which the upstream program does not print either, are
+// left out. Damaged regions are returned as errors, after everything that can be read was written.
 func PrintCounters(out io.Writer, r *Reader) error {
 	p := &Printer{out: out, r: r, buf: make([]byte, 0, printBuffer+8192)}
 	err := r.Each(p.record)

@@ -100,8 +100,7 @@ type decoder struct {
 	firstWidth float64
 }
 
-// decoders returns the function that reads one record of a module; ok is false at the end of the
-// region.
+// decoders returns the function that reads one record of a module; ok is false at the end of the region.
 func decoders(m Module, version uint32) func(*decoder) (ok bool, err error) {
 	switch m {
 	case Lustre:

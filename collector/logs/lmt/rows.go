@@ -114,8 +114,8 @@ func (r *rows) header(line string) bool {
 	return false
 }
 
-// row reads one row. A field that cannot be read is reported and left out; without target or time it is not a
-// reading.
+// row reads one row. A field that cannot be read is reported and left out; without target or time it is
+// not a reading.
 func (r *rows) row(line string) (*Reading, *LineError) {
 	fields := strings.Split(line, r.comma)
 	last := slices.Max(mapValues(r.columns))

@@ -17,8 +17,8 @@ func unknown(s string) bool {
 	return false
 }
 
-// parseTime reads "2006-01-02T15:04:05", in the zone unless it has one of its own, or seconds since 1970
-// (SLURM_TIME_FORMAT=%s).
+// parseTime reads "2006-01-02T15:04:05", in the zone unless it has one of its own, or seconds
+// since 1970 (SLURM_TIME_FORMAT=%s).
 func parseTime(s string, zone *time.Location) (time.Time, error) {
 	if unknown(s) {
 		return time.Time{}, nil

@@ -11,8 +11,8 @@ import (
 
 // bus is a D-Bus with a ganesha on it.
 type bus interface {
-	// Owner returns which connection is ganesha's, another one for each process, and its process number; 0 is not
-	// known.
+	// Owner returns which connection is ganesha's, another one for each process, and its process number; 0
+	// is not known.
 	Owner(ctx context.Context) (name string, pid int, err error)
 	// Ask makes calls and returns their answers in the same order.
 	Ask(ctx context.Context, calls []call) []reply

@@ -9,9 +9,9 @@ import (
 	"fairway/collector"
 )
 
-// SampleHz is how often a router's gauges are sampled: the messages in it, its free buffers, its interfaces' credits.
-// A router at half speed under a quarter of its load is found in seconds from 20 samples a second, and not at all from
-// one.
+// SampleHz is how often a router's gauges are sampled: the messages in it, its free buffers, its interfaces'
+// credits. A router at half speed under a quarter of its load is found in seconds from 20 samples a second, and not
+// at all from one.
 const SampleHz = 20
 
 // gauges are sums over the samples of one second.

@@ -10,8 +10,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// maxTargets bounds the storage targets that a client reports in a second: those with the most
-// requests.
+// maxTargets bounds the storage targets that a client reports in a second: those with the most requests.
 const maxTargets = 256
 
 // target is what a client asked of one storage or metadata target in the second; of each pair reads come first.

@@ -148,8 +148,7 @@ func (p *Screen) move(a screen.Action) {
 	}
 }
 
-// openChosen opens the job that is chosen, or says why: of a job its logs, else the open finding's
-// evidence.
+// openChosen opens the job that is chosen, or says why: of a job its logs, else the open finding's evidence.
 func (p *Screen) openChosen(s *screen.State, a screen.Action) tea.Cmd {
 	job := topology.JobID("")
 	if rows, _ := p.jobsHere(); p.panel == panelJobs && len(rows) > 0 {

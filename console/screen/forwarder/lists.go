@@ -121,8 +121,7 @@ func (p *Screen) jobs(s *screen.State, w, h int, cursor bool) []string {
 	return listed(s, head, len(all), p.jobAt(all), w, h, cursor, screen.ActJobsHere, line)
 }
 
-// storage lists what the forwarder asks of storage in h lines; with the cursor it is the list that has the
-// keys.
+// storage lists what the forwarder asks of storage in h lines; with the cursor it is the list that has the keys.
 func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 	v := &p.detail.Value.Storage
 	if len(v.Rows) == 0 {

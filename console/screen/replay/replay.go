@@ -1,5 +1,5 @@
-// Package replay shows the past: a second after the other with what happened around it, and the calendar that leads
-// there.
+// Package replay shows the past: a second after the other with what happened around it, and the calendar
+// that leads there.
 package replay
 
 import (

@@ -14,8 +14,8 @@ import (
 	"fairway/remap"
 )
 
-// sentences say what a move does to what a node has under way, by the way in which its agent moves it: as it is and
-// forced.
+// sentences say what a move does to what a node has under way, by the way in which its agent moves it: as it
+// is and forced.
 var sentences = map[string][2]string{
 	wire.WayMount: {"each mount finishes what is in flight, reopens its files at the new forwarder, and goes on",
 		"forced: each mount drops its forwarder at once and repeats what it had asked of it; a hung forwarder " +

@@ -94,8 +94,8 @@ func (m *Mover) settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// prefer has the node use these routers: by its own table where that does so, else, of one, by putting the others
-// behind.
+// prefer has the node use these routers: by its own table where that does so, else, of one, by putting
+// the others behind.
 func (m *Mover) prefer(ctx context.Context, want []topology.ForwarderID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -87,8 +87,8 @@ func (m *Mover) steer(ctx context.Context, o wire.SteerOrder) error {
 	return nil
 }
 
-// steerOne gives a destination its rule; rules are those of the kernel before, and again says that they are not any
-// more.
+// steerOne gives a destination its rule; rules are those of the kernel before, and again says that they are
+// not any more.
 func (m *Mover) steerOne(ctx context.Context, rules []lnet.Rule, dst, rte string) (again bool, err error) {
 	have := m.kept.Rules[dst]
 	there := false
@@ -125,8 +125,8 @@ func (m *Mover) steerOne(ctx context.Context, rules []lnet.Rule, dst, rte string
 	return again, nil
 }
 
-// covers says whether a rule's destination could stand for one of ours: the same, its whole net, or a pattern of its
-// net.
+// covers says whether a rule's destination could stand for one of ours: the same, its whole net, or a pattern
+// of its net.
 func covers(pattern, dst string) bool {
 	if pattern == dst || pattern == "" || pattern == "NA" {
 		return pattern == dst

@@ -1,5 +1,5 @@
-// Package mount9p moves a compute node whose file system is a fairway-mount, by the mount's control socket: open files
-// survive.
+// Package mount9p moves a compute node whose file system is a fairway-mount, by the mount's control socket:
+// open files survive.
 package mount9p
 
 import (

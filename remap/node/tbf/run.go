@@ -21,8 +21,8 @@ type Runner struct {
 	Run    node.Command // nil: node.Exec
 	// Timeout bounds one command; DefaultTimeout if 0.
 	Timeout time.Duration
-	// Journal is the file that is there while the filter is in force by us; empty: that is known until the program
-	// ends.
+	// Journal is the file that is there while the filter is in force by us; empty: that is known until
+	// the program ends.
 	Journal string
 
 	switchedOn bool // by us, without a journal

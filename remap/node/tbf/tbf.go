@@ -68,8 +68,8 @@ func (s Server) Rates(shares map[string]float64) (map[string]Rule, error) {
 	return rules, nil
 }
 
-// holds says whether a rule can name a job: a wildcard would take other jobs in, the rest would end the list or the
-// argument.
+// holds says whether a rule can name a job: a wildcard would take other jobs in, the rest would end the list
+// or the argument.
 func holds(job string) bool {
 	return job != "" && !strings.ContainsAny(job, "*?[]{}\\,&\"'") &&
 		!strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' })

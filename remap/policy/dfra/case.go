@@ -127,8 +127,8 @@ type Pool struct {
 	Anomalous []topology.ForwarderID `json:"anomalous"`
 	// Why says of anomalous ones what is the matter where it is not they themselves.
 	Why map[topology.ForwarderID]string `json:"why,omitempty"`
-	// Promised are idle ones that are not among Idle: a plan that waits or is under way, named here, sends nodes
-	// there.
+	// Promised are idle ones that are not among Idle: a plan that waits or is under way, named here,
+	// sends nodes there.
 	Promised map[topology.ForwarderID]string `json:"promised,omitempty"`
 }
 

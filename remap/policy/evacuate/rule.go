@@ -132,8 +132,8 @@ func (r *Rule) loss() float64 {
 	return r.Loss
 }
 
-// evacuated are the conditions of a forwarder whose jobs are moved. The jobs of one that only does not report may be
-// well.
+// evacuated are the conditions of a forwarder whose jobs are moved. The jobs of one that only does not report
+// may be well.
 var evacuated = []anomaly.Condition{anomaly.Slow, anomaly.Hung, anomaly.Dead}
 
 // ratioOf is by how much a finding has its node slower than its peers; 0: not known.

@@ -117,8 +117,7 @@ func Divide(c Case) Answer {
 	return a
 }
 
-// evenBounds cuts the region into pieces of ceil(length/P) bytes: P+1 offsets, the last ones may
-// coincide.
+// evenBounds cuts the region into pieces of ceil(length/P) bytes: P+1 offsets, the last ones may coincide.
 func (c Case) evenBounds() []int64 {
 	n := int64(c.Aggregators)
 	size := (c.End - c.Start + n - 1) / n
@@ -178,8 +177,7 @@ func perStripe(c Case, domains [][]Extent) {
 	}
 }
 
-// owners gives the aggregator of each stripe of the region, for the methods that deal in whole
-// stripes.
+// owners gives the aggregator of each stripe of the region, for the methods that deal in whole stripes.
 func (c Case) owners() []int32 {
 	n, k0, s := c.stripes(), c.first(), int64(c.Servers)
 	own := make([]int32, n)

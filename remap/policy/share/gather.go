@@ -54,8 +54,7 @@ type Round struct {
 	Why       string
 }
 
-// nearly is what a job may miss of its share before the share counts as out of reach: reports are
-// measurements.
+// nearly is what a job may miss of its share before the share counts as out of reach: reports are measurements.
 const nearly = 0.05
 
 // reserve is the part of each server that its own jobs divide as if there were no others. A job whose share

@@ -8,8 +8,7 @@ import (
 	"fairway/tsdb/history/iolog"
 )
 
-// maxLoads bounds the rows of storage targets that one job is judged by; of a long job they are longer
-// intervals.
+// maxLoads bounds the rows of storage targets that one job is judged by; of a long job they are longer intervals.
 const maxLoads = 200_000
 
 // Around returns what the storage targets did while a job of a log ran.

@@ -167,18 +167,17 @@ type JobFile struct {
 	SlowestReadSeconds  float64 `col:"slowest_read_seconds"`
 	SlowestWriteSeconds float64 `col:"slowest_write_seconds"`
 	SlowestMetaSeconds  float64 `col:"slowest_meta_seconds"`
-	// ReadTrace and WriteTrace are starts and ends, in turn, of times in which some process was in a call; nil where
-	// calls were not traced. TracedRead and TracedWrite are seconds: less than the sum of these where short pauses were
-	// closed.
+	// ReadTrace and WriteTrace are starts and ends, in turn, of times in which some process was in a call; nil
+	// where calls were not traced. TracedRead and TracedWrite are seconds: less than the sum of these where short
+	// pauses were closed.
 	ReadTrace   []float64 `col:"read_trace"`
 	WriteTrace  []float64 `col:"write_trace"`
 	TracedRead  float64   `col:"traced_read_seconds"`
 	TracedWrite float64   `col:"traced_write_seconds"`
 
 	// StripeSize, StripeCount and StripeOffset are the file's Lustre layout, of a composite one the component that
-	// holds
-	// most of what was touched; the offset as it was asked
-	// for, -1 being the file system's choice. Darshan records it before version 2 of its LUSTRE module.
+	// holds most of what was touched; the offset as it was asked for, -1 being the file system's choice. Darshan
+	// records it before version 2 of its LUSTRE module.
 	StripeSize   *int64 `col:"stripe_size"`
 	StripeCount  *int64 `col:"stripe_count"`
 	StripeOffset *int64 `col:"stripe_offset"`

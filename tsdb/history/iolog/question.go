@@ -17,8 +17,7 @@ type Question struct {
 	SQL      string
 }
 
-// ParseQuestion reads a command line: NAME [parameter=value...], or one argument of SQL. Its errors wrap
-// ErrQuery.
+// ParseQuestion reads a command line: NAME [parameter=value...], or one argument of SQL. Its errors wrap ErrQuery.
 func ParseQuestion(args []string) (Question, error) {
 	if len(args) == 0 {
 		return Question{}, fmt.Errorf("%w: nothing is asked", ErrQuery)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Kernel makes a tree of texts behave as the kernel's files do: every file has size 0, and the tables of LNet give one
-// line a read, EINVAL to a buffer that is shorter than the line, and ESTALE once the table has changed since its first
-// line.
+// Kernel makes a tree of texts behave as the kernel's files do: every file has size 0, and the tables of LNet give
+// one line a read, EINVAL to a buffer that is shorter than the line, and ESTALE once the table has changed since
+// its first line.
 type Kernel struct {
 	fs.FS
 	// Changes is asked before every read but a file's first whether the table has changed; nil: never.

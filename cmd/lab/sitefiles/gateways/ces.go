@@ -132,8 +132,8 @@ func (m *Model) spread() {
 	}
 }
 
-// cesTool is mmces, mmlscluster, mmdiag or one print of mmpmon on a node. What they refuse with is in this model's
-// words.
+// cesTool is mmces, mmlscluster, mmdiag or one print of mmpmon on a node. What they refuse with is in
+// this model's words.
 func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 	line := strings.Join(args, " ")
 	refuse := func(why string, a ...any) sitefiles.Answer {

@@ -305,8 +305,8 @@ func (s *Site) tool(c Call) sitefiles.Answer {
 	return sitefiles.Answer{}
 }
 
-// change carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads to another
-// server.
+// change carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads
+// to another server.
 func (s *Site) change(c Call) error {
 	n := s.model.client(c.Node)
 	if n == nil || len(c.Args) < 2 {

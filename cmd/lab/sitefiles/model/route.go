@@ -30,8 +30,8 @@ type Table struct {
 	next      uint64
 }
 
-// Primary is the identifier by which a node knows a router: its first, or the far one where peers discover each
-// other.
+// Primary is the identifier by which a node knows a router: its first, or the far one where peers
+// discover each other.
 func (n *Node) Primary(router *Node) string {
 	if n.site.cfg.Discovery {
 		return router.NIs[len(router.NIs)-1].NID

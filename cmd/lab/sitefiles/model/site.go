@@ -1,7 +1,7 @@
 // Package model is a site with LNet routers as a queueing model: clients that wait for their answers, routers that
-// store and forward messages under credits, servers with threads and disks. It is event driven and closed loop, and one
-// seed gives one course of events. It knows no file and no clock of the machine; others write what its nodes would
-// show.
+// store and forward messages under credits, servers with threads and disks. It is event driven and closed loop,
+// and one seed gives one course of events. It knows no file and no clock of the machine; others write what its
+// nodes would show.
 package model
 
 import (
