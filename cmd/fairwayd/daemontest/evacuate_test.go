@@ -85,6 +85,7 @@ func newEvacuation(t *testing.T, cfg testbed.Config) *evacuation {
 	e.start("1001")
 	e.start("1002")
 	time.Sleep(detectorsLearn)
+	e.wantNoErrors()
 	return e
 }
 
@@ -109,8 +110,8 @@ func (e *evacuation) start(job string) {
 	e.jobs[job] = stop
 	for rank, n := range nodes {
 		spec := workload.Spec{Mode: workload.FilePerProcess, Name: "app" + job, BurstBytes: 3 << 20,
-			BlockBytes: 128 << 10, BytesPerSec: 4 << 20, ReadBack: true, Period: 2 * time.Second,
-			Duration: 6 * time.Hour}
+			BlockBytes: 128 << 10, BytesPerSec: 4 << 20, ReadBack: true, BurstFiles: 50,
+			FilesPerSec: 50, Period: 2 * time.Second, Duration: 6 * time.Hour}
 		e.run(ctx, n, append([]string{"env", "SLURM_JOB_ID=" + job, fmt.Sprint("SLURM_PROCID=", rank),
 			fmt.Sprint("SLURM_NTASKS=", len(nodes))}, spec.Argv(binary(e.t, "fairway-demo"))...))
 	}
@@ -318,7 +319,7 @@ func (e *evacuation) slowBackEnd() func() {
 func (e *evacuation) busyNeighbour() func() {
 	ctx, stop := context.WithCancel(context.Background())
 	spec := workload.Spec{Mode: workload.FilePerProcess, Name: "neighbour", BurstBytes: 64 << 20, BlockBytes: 1 << 20,
-		Period: 5 * time.Second, Duration: time.Hour}
+		BurstFiles: 50, Period: 5 * time.Second, Duration: time.Hour}
 	e.run(ctx, topology.NodeID(fmt.Sprintf("cn%03d", e.rand.IntN(8))),
 		append([]string{"env", "SLURM_PROCID=0", "SLURM_NTASKS=1"}, spec.Argv(binary(e.t, "fairway-demo"))...))
 	return stop
