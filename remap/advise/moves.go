@@ -11,8 +11,11 @@ import (
 	"fairway/remap"
 )
 
-// measured is how long the seconds after a move are measured.
-const measured = time.Minute
+// measured is how long the seconds after a move are measured, and longest where that does not decide (package effect).
+const (
+	measured = time.Minute
+	longest  = 3 * time.Minute
+)
 
 // stageOfPlan is the stage of the card of a plan; empty where it needs no card any more.
 func (b *board) stageOfPlan(p *remap.Plan) Stage {
@@ -36,7 +39,7 @@ func (b *board) stageOfPlan(p *remap.Plan) Stage {
 		return ""
 	}
 	if e == nil || e.Verdict == remap.Measuring {
-		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= 2*measured) {
+		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= longest+measured) {
 			return NotKnown // nobody measures it
 		}
 		return Measuring
@@ -161,7 +164,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		c.Action.Filled = true
 	case Measuring:
 		c.Sentence = fmt.Sprintf("Moved %s ago. Does it help?", Span(b.Now.Sub(p.Changed).Seconds()))
-		c.Second = Span(max(0, (measured-b.Now.Sub(p.Changed)).Seconds())) + " left"
+		c.Second = leftText(b.Now.Sub(p.Changed))
 		if text := changeText(c.Effect); text != "" {
 			c.Second = "So far " + text + "; " + c.Second
 		}
@@ -198,12 +201,23 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		}
 		c.Action, c.Others = &open, []Action{back}
 	}
-	if p.State.Final() { // taken back at the job's end: where its nodes were
+	if p.Back != nil {
+		c.Second += "; " + p.Why()
+	}
+	if p.State.Final() || p.Back != nil { // taken back at the job's end: where its nodes were; or about to be
 		c.Others = slices.DeleteFunc(c.Others, func(a Action) bool { return a.Name == remap.ActRollBack })
 		if c.Action != nil && c.Action.Name == remap.ActRollBack {
 			c.Action = &open
 		}
 	}
+}
+
+// leftText says how long it is still measured, so long after the move.
+func leftText(since time.Duration) string {
+	if left := measured - since; left > 0 {
+		return Span(left.Seconds()) + " left"
+	}
+	return "a minute did not decide; " + Span(max(0, (longest-since).Seconds())) + " left"
 }
 
 // still says what the node that was left does now, and whether to drain it.

@@ -93,7 +93,7 @@ const live = new Live({
  */
 const pages = {
   overview: (_, q) => overviewPage(app, q),
-  forwarders: async id => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id),
+  forwarders: async (id, q) => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id, q),
   propose: async (_, q) => (await import('./propose.js?v=__V__')).proposePage(app, q),
   plans: async (id, q) =>
     id

@@ -21,8 +21,11 @@ const USUAL = '5m', // of the past that is shown
   LATELY = 60, // seconds for which one that does not come each second is shown
   COMPARED = 250_000; // samples of a metric that one question for the peers' band may read
 
-/** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
-export async function forwarderPage(app, id) {
+/**
+ * @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=drain asks at once
+ * @returns {Promise<import('./app.js').Page>}
+ */
+export async function forwarderPage(app, id, q) {
   const range = app.range(USUAL),
     { seconds, fixed } = range,
     live = !fixed && seconds <= LIVE,
@@ -385,7 +388,10 @@ export async function forwarderPage(app, id) {
   about.append(actButtons(app, acts));
   drawFacts();
   drawMarks();
-  requestAnimationFrame(() => charts.draw());
+  requestAnimationFrame(() => {
+    charts.draw();
+    if (q.get('act') === 'drain') drain(app, why, id, d);
+  });
   let ticks = 0,
     judged = judgedBy();
   return {

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -95,15 +94,4 @@ func (f *Fairway) settled(ctx context.Context, c *client.Client, id string) (p a
 // Mounted is what a client has mounted: the kernel's line of it.
 func (s *Site) Mounted(ctx context.Context, node string) (string, error) {
 	return s.Run(ctx, node, "grep ' "+mountPoint+" nfs' /proc/self/mounts")
-}
-
-// GatewayOf is the gateway that a client's mount is from at the start.
-func (s *Site) GatewayOf(node string) topology.ForwarderID {
-	for i, g := range s.guests {
-		if g.role == compute && g.name == node {
-			first := 1 + s.cfg.Gateways
-			return topology.ForwarderID(fmt.Sprintf("gw%d", 1+(i-first)%max(1, s.cfg.Gateways-1)))
-		}
-	}
-	return ""
 }

@@ -37,7 +37,6 @@ type kernel struct {
 	refuse string
 	grants string       // options that a server adds to those asked for
 	files  fstest.MapFS // processes
-	bare   int          // how often the place was looked at without a mount
 }
 
 const options = "rw,relatime,vers=4.2,nconnect=4,hard,addr="
