@@ -132,11 +132,12 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
 	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
 	takeJobTrends(d, now, m)
-	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now)...)
+	routers := d.routers.judge(now, d.board)
+	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now, routers)...)
 	if len(d.second.servers) > 0 {
 		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())
 	}
-	d.second.verdicts = append(d.second.verdicts, d.routers.judge(now, d.board)...)
+	d.second.verdicts = append(d.second.verdicts, routers...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
 	d.second.verdicts = worst(d.second.verdicts, d.silence.bury(now, d.clients.hangs(now)))
 	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))

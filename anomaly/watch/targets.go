@@ -57,8 +57,8 @@ func (s *sights) take(f *collector.Frame) {
 }
 
 // judgeTargets compares the servers of the back end. A server that is slow in several classes gets one verdict, on
-// the worst of them.
-func (d *Detectors) judgeTargets(now time.Time) []anomaly.Verdict {
+// the worst of them. While a router is in doubt, what clients wait for is its doing and accuses no server.
+func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []anomaly.Verdict {
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.points, func(a, b targetslow.Point) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Group, b.Group))
@@ -72,5 +72,9 @@ func (d *Detectors) judgeTargets(now time.Time) []anomaly.Verdict {
 			out[last] = v
 		}
 	}
-	return worst(out, d.clients.sights.judge.Second(now))
+	seen := d.clients.sights.judge.Second(now)
+	if slices.ContainsFunc(routers, func(v anomaly.Verdict) bool { return v.Kind == anomaly.FailSlow }) {
+		seen = nil
+	}
+	return worst(out, seen)
 }

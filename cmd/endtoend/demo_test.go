@@ -163,7 +163,7 @@ func TestOperatorMovesNodes(t *testing.T) {
 	}
 	need(t, append(testbed.Missing(testbed.Config{Slurm: true}), missingTools("tmux", "chromium")...)...)
 	d := startDemo(t)
-	d.shows("machine, 15 min", "fwd007")
+	d.shows("moved", "fwd007")
 	d.seesBandwidth(8, "fwd000", "fwd001", "fwd002", "fwd003", "fwd004", "fwd006") // of the jobs that move data
 	page := openBrowser(t, d.url+"/overview?view=fwd")
 	page.seesBandwidth(8)
@@ -207,7 +207,7 @@ func TestOperatorMovesNodes(t *testing.T) {
 func TestSimulatedMachine(t *testing.T) {
 	need(t, missingTools("tmux", "chromium")...)
 	d := startDemo(t, "--sim")
-	d.shows("machine, 15 min", "SIMULATED")
+	d.shows("SIMULATED")
 	page := openBrowser(t, d.url+"/overview?view=fwd")
 	page.says("240 forwarders", "simulated")
 	page.close()

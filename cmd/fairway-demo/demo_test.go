@@ -155,7 +155,7 @@ func TestDemoConsoleIsLeftByQ(t *testing.T) {
 	}
 	screen := ""
 	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(screen,
-		"machine, 15 min"); time.Sleep(100 * time.Millisecond) {
+		"moved"); time.Sleep(100 * time.Millisecond) {
 		if screen = run("capture-pane", "-p"); time.Now().After(deadline) {
 			t.Fatalf("no overview on the terminal:\n%s", screen)
 		}

@@ -7,6 +7,7 @@ import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
 import { metricOf } from './metrics.js?v=__V__';
+import { needOf, steps } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 

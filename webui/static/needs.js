@@ -251,7 +251,7 @@ export class Needs {
       pill(n),
       h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
       h('a.what', { href: needAt(n) }),
-      ...victimLines(n.victims, 1),
+      victimLines(n.victims, 1)[0],
       h('span.for.dim'),
       a && h('a.button', { href: actAt(n, a), title: a.text }, a.label),
     );

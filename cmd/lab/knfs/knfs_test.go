@@ -13,6 +13,9 @@ import (
 func buildPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // others than root run them, too
+		t.Fatal(err)
+	}
 	for _, p := range []string{"fairway", "fairway-agent", "fairway-demo", "fairwayd"} {
 		c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "netgo,osusergo", "-o", dir+"/",
 			"./"+p)

@@ -21,13 +21,14 @@ const mostLooks = 8
 // targets that answer nothing what their imports say.
 func reportWaiting(s *Source, all []*target) {
 	under, meta, age := 0.0, 0.0, time.Duration(0)
-	known, looks := false, mostLooks
+	known, metaKnown, looks := false, false, mostLooks
 	for i := range all {
 		t := all[(i+s.look)%len(all)]
 		n, ok := t.inFlight()
 		answered, counted := t.answered.Value()
 		pings, _ := t.pings.Value()
 		known = known || ok
+		metaKnown = metaKnown || ok && t.metadata
 		was := s.waiting[t.folder]
 		switch {
 		case counted && answered-pings > 0:
@@ -40,6 +41,7 @@ func reportWaiting(s *Source, all []*target) {
 				looks--
 			}
 			waiting, there := inflight(s, t.folder+"/import")
+			metaKnown = metaKnown || there && t.metadata
 			if known = known || there; waiting == 0 {
 				delete(s.waiting, t.folder)
 				break
@@ -57,8 +59,10 @@ func reportWaiting(s *Source, all []*target) {
 	}
 	if s.look += mostLooks; known {
 		s.into.Add(collector.InFlight, under)
-		s.into.Add(collector.MetaInFlight, meta)
 		s.into.Add(collector.RequestAge, age.Seconds())
+	}
+	if metaKnown { // a node without metadata targets in sight has none that it knows of, not none that wait
+		s.into.Add(collector.MetaInFlight, meta)
 	}
 }
 

@@ -40,6 +40,9 @@ func (m *Mover) servers() (string, error) {
 // source is the source of the mount in a root's proc.
 func (m *Mover) source() (source string, err error) {
 	text, err := fs.ReadFile(m.Root, "proc/self/mounts")
+	if errors.Is(err, fs.ErrNotExist) { // proc is another PID namespace's
+		text, err = fs.ReadFile(m.Root, "proc/1/mounts")
+	}
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) >= 2 && unescape.Replace(f[1]) == m.Point {
 			source = unescape.Replace(f[0])
