@@ -46,7 +46,7 @@ func TestJobsOfBatchSystems(t *testing.T) {
 			want: dispatch.Request{Job: "12", Nodes: two}},
 		"lsf's half pairs": {env: "LSB_JOBID=12|LSB_MCPU_HOSTS=cn2 16 cn1", err: "LSB_MCPU_HOSTS: 3 words"},
 		"flux": {env: "FLUX_JOB_ID=ƒ2oLkTLb|FLUX_JOB_USERID=0|SLURM_JOB_ID=7", args: given{nodes: "cn2,cn1"},
-			want: dispatch.Request{Job: "ƒ2oLkTLb", User: "root", Nodes: two}},
+			want: dispatch.Request{Job: "f2oLkTLb", User: "root", Nodes: two}},
 		"flux without nodes": {env: "FLUX_JOB_ID=ƒ2oLkTLb", err: "flux jobs -no {nodelist}"},
 		"nothing":            {err: "give --system slurm"},
 		"another system":     {args: given{system: "sge"}, err: "want slurm, pbs, lsf or flux"},

@@ -33,6 +33,7 @@ const (
 
 // withoutJSON are the commands that are not asked for JSON here, and why.
 var withoutJSON = map[string]string{
+	"fairway accept": "a page for people", "fairway plan complete": "acts", "fairway record": "writes a directory",
 	"fairway": opens, "fairway top": opens, "fairway open": opens, "fairway tour": opens,
 	"fairway replay":        opens,
 	"fairway hook dispatch": batch, "fairway hook end": batch, "fairway hook env": batch,

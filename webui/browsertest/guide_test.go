@@ -214,7 +214,8 @@ func (b *tab) fits(page string) {
 		js[bool](b, "(dispatchEvent(new Event('resize')), true)")
 		got := js[map[string]float64](b,
 			"(() => { const d = document.documentElement; return { wide: d.scrollWidth - innerWidth, bar: "+
-				"(n => n.offsetWidth > n.offsetHeight ? n.offsetHeight : 0)(document.querySelector('#bar nav')), keys: "+
+				"(n => n.offsetWidth > n.offsetHeight ? n.offsetHeight : 0)(document.querySelector('#bar nav')), "+
+				"keys: "+
 				"document.getElementById('keys').offsetHeight, wide_at: innerWidth }; })()")
 		if got["wide"] > 0 {
 			b.t.Errorf("%s, %s: %v pixels do not fit: %s", page, what, got["wide"],
