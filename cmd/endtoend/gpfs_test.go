@@ -106,7 +106,7 @@ func TestSlowProtocolNodeIsLeft(t *testing.T) {
 		return bytesOf(at["gw2"]) == 0 && bytesOf(at["gw3"]) > bytesOf(at["gw4"])
 	})
 
-	s.demo("mend", "gw2")
+	s.isWellAgain("gw2")
 	s.fairway("plan", "rollback", "P-000006", "--reason", "its link is well again")
 	s.planned("P-000006", remap.RolledBack)
 	if now := s.addresses(); now != was || s.suspended() != "" {
@@ -266,7 +266,7 @@ func TestSuspendedProtocolNode(t *testing.T) {
 	if text, err := s.move("P-000003"); err != nil || s.suspended() != "gw2 gw4" {
 		t.Errorf("suspended are %q: %v\n%s", s.suspended(), err, text)
 	}
-	s.demo("mend", "gw2")
+	s.isWellAgain("gw2")
 	s.demo("trick", "", "busy", "node resume")
 	s.fairway("plan", "rollback", "P-000003", "--reason", "its link is well again")
 	s.planned("P-000003", remap.Partial)
