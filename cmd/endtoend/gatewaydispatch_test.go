@@ -119,16 +119,15 @@ func TestJobsOnLWFSKeepTheirServers(t *testing.T) {
 	s.end(large)
 }
 
-// TestAnUnknownMetadataQueueIsTheSitesChoice: before Lustre 2.14 nobody counts how many metadata operations wait. A
-// site whose setting takes unknown for few has a large job granted routers, and the reason shows it; there servers have
-// no rules for clients yet, and the plan ends as failed: the job's data does not follow. Without the setting nothing is
-// granted (TestAnUnknownMetadataQueueGrantsNothing in remap/dispatch).
-func TestAnUnknownMetadataQueueIsTheSitesChoice(t *testing.T) {
+// TestTheMetadataQueueOfOldClientsIsTheirRequests: before Lustre 2.14 no client times its metadata operations, and what
+// is under way to its metadata targets is the queue that a large job is granted routers by. There servers have no rules
+// for clients yet, and the plan ends as failed: the job's data does not follow.
+func TestTheMetadataQueueOfOldClientsIsTheirRequests(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--release", "2.12", "--spares", "2", "--named-jobs", "--unknown-metadata", "light")
 	large := batchJob{"2", "GRAPES", "cn3,cn4", "N-N", "0.8"}
 	s.runs(large, "10.0.0.3@tcp", 0.8e9) // of one of two nodes; dispatch.v_min_bytes is less than both
-	if p := s.job(large).Profile; p == nil || p.MetaQueue != nil {
+	if p := s.job(large).Profile; p == nil || p.MetaQueue == nil {
 		t.Errorf("%+v", p)
 	}
 	large.id = "12"
@@ -136,7 +135,7 @@ func TestAnUnknownMetadataQueueIsTheSitesChoice(t *testing.T) {
 	if got := s.decided(large); got != "upgrade [rtr3 rtr4]" {
 		t.Errorf("the second run: %s", got)
 	}
-	const want = "it is not known how many (unknown_metadata takes them for few): metadata operations waited"
+	const want = "metadata operations waited on average (fewer than 32 needed)"
 	if why := s.reason(large, "metadata"); !strings.Contains(why, want) {
 		t.Errorf("the reason is %q, want %q", why, want)
 	}

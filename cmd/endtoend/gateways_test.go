@@ -36,9 +36,9 @@ func TestThrottledGatewayIsNamedWithItsCause(t *testing.T) {
 	s.until("gw2 is found", func() bool {
 		all := s.accused()
 		for _, f := range all {
-			if f.Node != "gw2" || !strings.Contains(f.Sentence, "its processors were throttled for") ||
+			if f.Node != "gw2" || !strings.Contains(f.Sentence+f.Cause, "its processors were throttled for") ||
 				f.Evidence["throttled_ratio"] < 0.5 {
-				t.Errorf("accused is %s: %s (%v)", f.Node, f.Sentence, f.Evidence)
+				t.Errorf("accused is %s: %s; %s (%v)", f.Node, f.Sentence, f.Cause, f.Evidence)
 			}
 		}
 		return len(all) > 0

@@ -49,7 +49,8 @@ func TestReplayInTheBrowser(t *testing.T) {
 	for _, width := range []int64{1280, 420} {
 		b.do(chromedp.EmulateViewport(width, 800))
 		b.until(fmt.Sprintf("the strip stands alone at %d", width),
-			"(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3) && "+
+			"(([nav, strip, page]) => (nav.bottom + 3 <= strip.top || nav.top >= strip.bottom + 3 || "+
+				"nav.right <= strip.left) && "+
 				"strip.right <= page.right && [...document.querySelectorAll('#replay *')].every((e) => "+
 				"e.getBoundingClientRect().right <= page.right))(['nav', '#replay', 'body'].map((q) => "+
 				"document.querySelector(q).getBoundingClientRect()))")
