@@ -302,7 +302,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("B roll back (shift)")
 	b.key("B")
 	b.until("it asks once",
-		"document.querySelector('dialog[open]')?.innerText.includes('goes back to where it came from')")
+		"document.querySelector('dialog[open]')?.innerText.includes('goes back to fwd001')")
 	b.key("B")
 	b.says("rolled back 1 of 1")
 }
