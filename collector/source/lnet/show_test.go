@@ -2,8 +2,10 @@ package lnet
 
 import (
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -11,6 +13,24 @@ import (
 	"fairway/cmd/lab/conform/recorded"
 	"fairway/collector"
 )
+
+// growing is a tree whose files change while the source's sampler reads them.
+type growing struct {
+	mu    sync.Mutex // guards files
+	files fstest.MapFS
+}
+
+func (c *growing) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.files.Open(name)
+}
+
+func (c *growing) put(name string, text []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files[name] = &fstest.MapFile{Data: text}
+}
 
 // peerShown is a router and a server as lnetctl of different releases lists them: the entry's dash and blanks, and what
 // it knows.
@@ -162,11 +182,11 @@ func TestStepBack(t *testing.T) {
 		{"is set to 0, and moves much", "5 28 0 1 1 3500000000 0 10 1000 90000 0",
 			"5 28 0 1 1 900 0 10 10 99000 0", -1},
 	} {
-		fsys := router(c.before, peers)
+		fsys := &growing{files: router(c.before, peers)}
 		s := New(fsys)
 		var r collector.Reading
 		for i, line := range []string{c.before, c.after} {
-			fsys["sys/kernel/debug/lnet/stats"] = &fstest.MapFile{Data: []byte(line)}
+			fsys.put("sys/kernel/debug/lnet/stats", []byte(line))
 			r = collector.Reading{Now: time.Unix(int64(50+i), 0)}
 			if err := s.Read(t.Context(), &r); err != nil {
 				t.Fatal(err)
@@ -185,7 +205,7 @@ func TestStepBack(t *testing.T) {
 func TestRecordOfLNet(t *testing.T) {
 	files := recorded.Open(t, "lnet-2.18", "cn1.log", "oss1.log", "rtr1.log", "rtr2.log")
 	for name, file := range files {
-		fsys := fstest.MapFS{}
+		fsys := &growing{files: fstest.MapFS{}}
 		s := New(fsys)
 		read, down := map[string]int{}, 0
 		var first, last Stats
@@ -213,7 +233,7 @@ func TestRecordOfLNet(t *testing.T) {
 				t.Fatalf("%s at %v: %s: %v", name, f.At, f.Name, err)
 			}
 			if !strings.HasSuffix(f.Name, "/lnet/stats") {
-				fsys[f.Name] = &fstest.MapFile{Data: f.Text}
+				fsys.put(f.Name, f.Text)
 				continue
 			}
 			r := collector.Reading{Now: at} // the second before is whole
@@ -222,18 +242,19 @@ func TestRecordOfLNet(t *testing.T) {
 					t.Fatalf("%s at %v: %v", name, at, err)
 				}
 				if v, known := collector.SampleOf(r.Samples, collector.RoutedBytes); known {
-					st, _ := ParseStats(fsys[f.Name].Data)
+					st, _ := ParseStats(fsys.files[f.Name].Data)
 					routed += v * s.bytes.Seconds()
 					lasted += float64(st.RoutedBytes - last.RoutedBytes)
 				}
-				last, _ = ParseStats(fsys[f.Name].Data)
+				last, _ = ParseStats(fsys.files[f.Name].Data)
 				for _, to := range r.Targets {
 					if up, known := collector.SampleOf(to.Samples, collector.RouteUp); known && up == 0 {
 						down++
 					}
 				}
 			}
-			fsys[f.Name], at = &fstest.MapFile{Data: f.Text}, f.At
+			fsys.put(f.Name, f.Text)
+			at = f.At
 			if first == (Stats{}) {
 				first = last
 			}
