@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -15,8 +16,9 @@ import (
 
 // findingTable is the state of findings: each as it last was, in the order in which they were made.
 type findingTable struct {
-	of []anomaly.Finding
-	at map[string]int
+	of     []anomaly.Finding
+	at     map[string]int
+	ofNode map[topology.NodeID][]int // places in of: a desk keeps all findings of years
 }
 
 // check says why a record is not a step of a finding.
@@ -35,14 +37,25 @@ func (x *findingTable) take(r *journal.Record) {
 		return
 	}
 	x.at[f.ID] = len(x.of)
+	x.ofNode[f.Node] = append(x.ofNode[f.Node], len(x.of))
 	x.of = append(x.of, f)
+}
+
+// on yields the findings of a node in the order in which they were made.
+func (x *findingTable) on(n topology.NodeID) iter.Seq[*anomaly.Finding] {
+	return func(yield func(*anomaly.Finding) bool) {
+		for _, i := range x.ofNode[n] {
+			if !yield(&x.of[i]) {
+				return
+			}
+		}
+	}
 }
 
 // accuses returns a finding that is more than a suspicion and holds a forwarder itself responsible.
 func (x *findingTable) accuses(f topology.ForwarderID) (*anomaly.Finding, bool) {
-	for i := range x.of {
-		g := &x.of[i]
-		if g.Node == f.Node() && g.Kind.Accuses() && (g.State == anomaly.Confirmed || g.State == anomaly.Excluded) {
+	for g := range x.on(f.Node()) {
+		if g.Kind.Accuses() && (g.State == anomaly.Confirmed || g.State == anomaly.Excluded) {
 			return g, true
 		}
 	}
@@ -73,10 +86,8 @@ func (d *findings) Findings(ctx context.Context) (out []anomaly.Finding, err err
 // FindingsOf returns every finding of one node as it last was, in the order in which they were made.
 func (d *findings) FindingsOf(ctx context.Context, node topology.NodeID) (out []anomaly.Finding, err error) {
 	err = d.rec.do(ctx, func() error {
-		for i := range d.rec.state.findings.of {
-			if f := &d.rec.state.findings.of[i]; f.Node == node {
-				out = append(out, *f)
-			}
+		for f := range d.rec.state.findings.on(node) {
+			out = append(out, *f)
 		}
 		return nil
 	})

@@ -21,7 +21,7 @@ type state struct {
 
 func newState() *state {
 	return &state{plans: newPlanTable(), exclusions: newExclusionTable(),
-		findings: findingTable{at: map[string]int{}}, keys: keyTable{}}
+		findings: findingTable{at: map[string]int{}, ofNode: map[topology.NodeID][]int{}}, keys: keyTable{}}
 }
 
 // draft is what the first records of a batch will have changed when a later one comes.

@@ -40,9 +40,8 @@ func (d *runs) unfit(f topology.ForwarderID, s *remap.Situation, now time.Time) 
 	if g, accused := d.rec.state.findings.accuses(f); accused {
 		return remap.Accusation(g)
 	}
-	for i := range d.rec.state.findings.of {
-		g := &d.rec.state.findings.of[i]
-		if g.Node != f.Node() || !wasConfirmed(g) || g.State == anomaly.Dismissed {
+	for g := range d.rec.state.findings.on(f.Node()) {
+		if !wasConfirmed(g) || g.State == anomaly.Dismissed {
 			continue
 		}
 		if well := now.Sub(g.Changed); well < d.cfg.Settings.ReturnAfter {

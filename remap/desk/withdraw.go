@@ -67,10 +67,8 @@ func (d *findings) outlived(changes []anomaly.Change) (recs []*journal.Record) {
 // accused says whether a node has an open finding beside the one that ends with c.
 func (d *findings) accused(c *anomaly.Change, changes []anomaly.Change) bool {
 	open := map[string]bool{}
-	for i := range d.rec.state.findings.of {
-		if f := &d.rec.state.findings.of[i]; f.Node == c.Finding.Node {
-			open[f.ID] = f.Open()
-		}
+	for f := range d.rec.state.findings.on(c.Finding.Node) {
+		open[f.ID] = f.Open()
 	}
 	for i := range changes {
 		if f := &changes[i].Finding; f.Node == c.Finding.Node {

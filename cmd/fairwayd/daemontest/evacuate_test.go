@@ -3,6 +3,7 @@ package daemontest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -57,6 +58,8 @@ type evacuation struct {
 	rounds int
 	// starts counts the jobs that were started.
 	starts int
+	// next are look-alikes that have not been drawn since all have.
+	next []string
 
 	mu   sync.Mutex // guards what follows
 	errs []error    // of the jobs' I/O
@@ -273,10 +276,15 @@ func (e *evacuation) lookAlike() {
 	kinds := map[string]func() (stop func()){
 		"slow back end":    e.slowBackEnd,
 		"busy neighbour":   e.busyNeighbour,
+		"slow client":      e.slowClient,
 		"a job that stops": func() func() { e.end("1001"); return func() { e.start("1001") } },
 	}
-	names := []string{"slow back end", "busy neighbour", "a job that stops"}
-	name := names[e.rand.IntN(len(names))]
+	if len(e.next) == 0 {
+		e.next = slices.Sorted(maps.Keys(kinds))
+		e.rand.Shuffle(len(e.next), func(i, k int) { e.next[i], e.next[k] = e.next[k], e.next[i] })
+	}
+	name := e.next[0]
+	e.next = e.next[1:]
 	stop := kinds[name]()
 	time.Sleep(lookAlikeFor)
 	acted := e.acts()
@@ -301,6 +309,22 @@ func (e *evacuation) slowBackEnd() func() {
 			on = append(on, testbed.Fault{Kind: testbed.SlowData, Node: n.ID, Amount: 0.03})
 		}
 	}
+	return e.inject(on...)
+}
+
+// slowClient slows the link of one compute node to a part of what its job asks for.
+func (e *evacuation) slowClient() func() {
+	return e.inject(testbed.Fault{Kind: testbed.SlowLink, Node: e.client(), Amount: 3e5})
+}
+
+// client draws a compute node.
+func (e *evacuation) client() topology.NodeID {
+	return topology.NodeID(fmt.Sprintf("cn%03d", e.rand.IntN(8)))
+}
+
+// inject switches faults on; stop switches them off.
+func (e *evacuation) inject(on ...testbed.Fault) (stop func()) {
+	e.t.Helper()
 	for _, f := range on {
 		if err := e.tb.Inject(e.t.Context(), f); err != nil {
 			e.t.Fatal(err)
@@ -320,7 +344,7 @@ func (e *evacuation) busyNeighbour() func() {
 	ctx, stop := context.WithCancel(context.Background())
 	spec := workload.Spec{Mode: workload.FilePerProcess, Name: "neighbour", BurstBytes: 64 << 20, BlockBytes: 1 << 20,
 		BurstFiles: 50, Period: 5 * time.Second, Duration: time.Hour}
-	e.run(ctx, topology.NodeID(fmt.Sprintf("cn%03d", e.rand.IntN(8))),
-		append([]string{"env", "SLURM_PROCID=0", "SLURM_NTASKS=1"}, spec.Argv(binary(e.t, "fairway-demo"))...))
+	e.run(ctx, e.client(), append([]string{"env", "SLURM_PROCID=0", "SLURM_NTASKS=1"},
+		spec.Argv(binary(e.t, "fairway-demo"))...))
 	return stop
 }

@@ -12,7 +12,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// FaultKind is one way of making a forwarder or back end slow or dead.
+// FaultKind is one way of making a forwarder or back end slow or dead, or any node's link bad.
 type FaultKind string
 
 // The faults, and what Fault.Amount means for each.
@@ -38,7 +38,7 @@ const (
 	Hang FaultKind = "hang"
 )
 
-// Fault is one fault of one forwarder or back end.
+// Fault is one fault of one node.
 type Fault struct {
 	Kind   FaultKind
 	Node   topology.NodeID
@@ -100,7 +100,7 @@ func (tb *Testbed) Inject(ctx context.Context, f Fault) error {
 		return fmt.Errorf("inject: %s already has %s", f.Node, f.Kind)
 	}
 	p := tb.service(f.Node)
-	if p == nil {
+	if p == nil && f.Kind != SlowLink && f.Kind != PacketLoss {
 		return fmt.Errorf("inject %s: %s is not a forwarder or back end", f.Kind, f.Node)
 	}
 	off, err := kind.start(tb, ctx, n, p, f.Amount)

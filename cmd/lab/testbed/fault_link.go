@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"fairway/collector/topology"
 )
 
 // slowLink replaces the base speed of a node's link, and puts it back.
@@ -13,9 +15,9 @@ func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSe
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}
-	base := tb.cfg.LinkBytesPerSec
-	if tb.isBackEnd(n.id) {
-		base = 0
+	base := 0.0
+	if _, forwards := tb.forwarderIndex(topology.ForwarderID(n.id)); forwards {
+		base = tb.cfg.LinkBytesPerSec
 	}
 	if err := tb.shape(ctx, n, bytesPerSec); err != nil {
 		return nil, errors.Join(err, tb.shape(ctx, n, base))
@@ -45,7 +47,7 @@ func (tb *Testbed) shape(ctx context.Context, n *node, bytesPerSec float64) erro
 	return errors.Join(errs...)
 }
 
-// loseLink drops a share of the packets that arrive at a forwarder.
+// loseLink drops a share of the packets that arrive at a node.
 func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *process, share float64) (func(context.Context) error,
 	error) {
 	if !n.root {

@@ -18,6 +18,7 @@ type Desk interface {
 	Withdraw(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 	Restore(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 	Plans(ctx context.Context, limit int) ([]remap.Plan, error)
+	Watch(buffer int) (changed <-chan string, stop func())
 	Claims() map[topology.ForwarderID]topology.JobID
 	Promised() map[topology.ForwarderID]string
 }
@@ -38,6 +39,8 @@ type Config struct {
 type Policy struct {
 	cfg     Config
 	carried float64
+	plans   []remap.Plan // the newest, as they were at read; Look's alone
+	read    time.Time    // zero: they have changed since
 
 	mu    sync.Mutex // guards everything that follows
 	log   []Line     // the newest last
@@ -56,6 +59,10 @@ const (
 	lookEvery = time.Second
 	// readPlans is how many of the newest plans are read to see what was acted and refused.
 	readPlans = 1000
+	// readEvery is how often they are read although nothing says that one has changed.
+	readEvery = time.Minute
+	// notices of changes are kept until the next look.
+	notices   = 256
 	keptLines = 200
 	day       = 24 * time.Hour
 )
@@ -64,10 +71,16 @@ const (
 func (p *Policy) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	changed, stop := p.cfg.Desk.Watch(notices)
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case _, open := <-changed:
+			if p.read = (time.Time{}); !open {
+				changed = nil // the desk has closed, and says so to whoever asks
+			}
 		case <-tick.C:
 			if err := p.Look(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, remap.ErrNotLeading) {
 				p.cfg.Log.Warn("running jobs are not looked after", "policy", Name, "err", err)
@@ -80,14 +93,17 @@ func (p *Policy) Run(ctx context.Context) {
 func (p *Policy) Look(ctx context.Context) error {
 	s := p.cfg.Situation()
 	p.learn(s)
-	plans, err := p.cfg.Desk.Plans(ctx, readPlans)
-	if err != nil {
+	if now := time.Now(); now.Sub(p.read) >= readEvery {
+		plans, err := p.cfg.Desk.Plans(ctx, readPlans)
+		if err != nil {
+			return err
+		}
+		p.plans, p.read = plans, now
+	}
+	if err := p.keep(ctx, s, p.plans); err != nil {
 		return err
 	}
-	if err := p.keep(ctx, s, plans); err != nil {
-		return err
-	}
-	c := p.caseOf(s, plans)
+	c := p.caseOf(s, p.plans)
 	p.mu.Lock()
 	p.acted = c.Acted
 	p.mu.Unlock()
@@ -209,6 +225,7 @@ func refused(plans []remap.Plan, f *anomaly.Finding, job topology.JobID) string 
 // propose puts one plan on the desk, and notes what came of it.
 func (p *Policy) propose(ctx context.Context, at time.Time, x *Proposal) {
 	line := Line{At: at, Finding: x.Finding, Forwarder: x.Forwarder, Job: x.Job.ID, Rule: x.Rule, Text: x.Reason}
+	p.read = time.Time{}
 	plan, err := p.cfg.Desk.Propose(ctx, remap.PolicyPerson(Name), remap.Request{Job: string(x.Job.ID), App: x.Job.App,
 		User: x.Job.User, Moves: x.Moves, Reason: x.Reason, Rule: x.Rule, Act: x.Act, Force: x.Force})
 	if err != nil {
