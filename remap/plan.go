@@ -102,6 +102,14 @@ type Plan struct {
 	Short string `json:"-"`
 }
 
+// ProposedBy names who proposed the plan, and the rule by which.
+func (p *Plan) ProposedBy() string {
+	if p.Rule == "" {
+		return p.Proposer
+	}
+	return p.Proposer + " by rule " + p.Rule
+}
+
 // Approval is one person's yes to one preview.
 type Approval struct {
 	By     string    `json:"by"`

@@ -154,7 +154,7 @@ func settled(ctx context.Context, cl *client.Client, v api.PlanView, wait time.D
 
 // printPlan prints a plan as `plan show` does.
 func printPlan(w io.Writer, v api.PlanView) error {
-	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.Proposer,
+	fmt.Fprintf(w, "%s  %s  %s\nproposed by %s at %s: %s\n", v.ID, v.State, v.Title, v.ProposedBy(),
 		v.Created.Local().Format("15:04:05"), v.Reason)
 	if v.Expected != "" {
 		fmt.Fprintln(w, "expected:", v.Expected)

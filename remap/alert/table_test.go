@@ -120,6 +120,43 @@ func TestWhomAnAlertReaches(t *testing.T) {
 	}
 }
 
+// TestWhatARuleDidIsNews: at once, whatever becomes of the plan, for an hour; where it fails that is another call.
+func TestWhatARuleDidIsNews(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	r := []Receiver{{Name: "a", Kind: kindSyslog}}
+	approve := &journal.Record{At: at, Kind: journal.StepApprove, Plan: "P-1", State: remap.Approved,
+		Approval: &remap.Approval{By: "rule night", Via: remap.ViaRule}}
+	for _, c := range []struct {
+		then  remap.PlanState
+		after time.Duration
+		want  string
+	}{
+		{remap.Applying, 0, "rule_acted firing"}, {remap.Verified, time.Second, "rule_acted firing"},
+		{remap.Verified, ruleNews + time.Second, "rule_acted resolved"},
+		{remap.Restored, time.Minute, "rule_acted resolved"}, {remap.Partial, time.Second, "plan_failed firing"},
+	} {
+		tab := newTable()
+		tab.take(&journal.Record{At: at, Kind: journal.StepPropose, Plan: "P-1", Proposed: &remap.Plan{ID: "P-1",
+			Job: "9", User: "otto", Reason: "fwd1 is dead", Moves: []remap.Move{{Node: "cn1", To: "fwd2"}}}}, olga)
+		tab.take(approve, olga)
+		m := tab.next(&r[0], "site", at)
+		if m == nil || !strings.Contains(m.Alerts[0].Summary, "P-1 was approved by rule night") ||
+			len(m.Alerts[0].Hurt) != 1 {
+			t.Fatalf("the act is not news: %+v", m)
+		}
+		tab.delivered("a", m)
+		tab.take(&journal.Record{At: at, Kind: journal.StepFinish, Plan: "P-1", State: c.then}, olga)
+		tab.clean(r, at.Add(c.after))
+		a, phase := tab.Alerts["P-1"], "firing"
+		if !a.Ended.IsZero() {
+			phase = "resolved"
+		}
+		if got := a.Kind + " " + phase; got != c.want {
+			t.Errorf("%s, %s later: %s, want %s", c.then, c.after, got, c.want)
+		}
+	}
+}
+
 // TestTheTableIsBounded: a receiver that is away for ever costs bounded memory, and what was dropped is counted.
 func TestTheTableIsBounded(t *testing.T) {
 	now := time.Unix(1e9, 0)

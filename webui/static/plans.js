@@ -161,7 +161,7 @@ export async function planPage(app, id, q) {
     setText(cancel, open ? 'Cancel' : 'Back');
     setText(
       meta,
-      `proposed by ${p.proposer} ${clock(p.created)}   ` +
+      `proposed by ${p.proposer}${p.rule ? ` by rule ${p.rule}` : ''} ${clock(p.created)}   ` +
         `${stateWords(p.state)}` +
         `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
     );

@@ -242,13 +242,13 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	}
 	v := &p.plan.Value
 	title, by := " "+chart.Clean(v.ID)+"  "+strings.ToUpper(words(v.State)),
-		"  proposed by "+chart.Clean(v.Proposer)+" "+chart.Clock(v.Created)
+		"  proposed by "+chart.Clean(v.ProposedBy())+" "+chart.Clock(v.Created)
 	if v.State != remap.Proposed {
 		return title + by
 	}
 	expires := "  expires in " + chart.Age(v.Expires.Sub(s.Now))
 	if w < 110 { // by whom gives way before until when
-		return title + expires + "  by " + chart.Clean(v.Proposer)
+		return title + expires + "  by " + chart.Clean(v.ProposedBy())
 	}
 	return title + by + expires
 }

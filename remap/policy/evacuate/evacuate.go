@@ -131,7 +131,7 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 		case rule.Action != Act:
 			says = "; rule " + rule.Name + " asks"
 		case n >= rule.atMost():
-			says = fmt.Sprintf("; rule %s has acted %d times in 24 hours and asks", rule.Name, n)
+			says = fmt.Sprintf("; rule %s has acted %s in 24 hours and asks", rule.Name, anomaly.Counted(n, "time"))
 		case f.Condition == anomaly.Hung && len(rule.Conditions) == 0:
 			says = "; rule " + rule.Name + " does not name hung and asks: fence it first, for the requests that it " +
 				"holds may land when it wakes"
