@@ -229,7 +229,7 @@ func New(t testing.TB, o Options) *Site {
 		Ingest: s.Ingest,
 		Jobs:   s.Jobs, Findings: s.Loop.Settings(), Review: desk.NewReview(s.Desk, s.Loop), Gathering: o.Gathering,
 		Rules: evacuate.New(evacuate.Config{Desk: s.Desk, Situation: s.Situation,
-			Rules: []evacuate.Rule{{Name: "night", Action: evacuate.Act}},
+			Rules:   []evacuate.Rule{{Name: "night", Action: evacuate.Act}},
 			Running: func(time.Time) ([]remap.Job, error) { return s.Jobs.Running(), nil }}),
 		PromQL: promapi.New(promapi.Config{Store: seconds}), Options: options})
 	if err != nil {
