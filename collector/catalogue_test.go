@@ -37,30 +37,22 @@ func TestDocumentedCatalogue(t *testing.T) {
 	}
 }
 
+// catalogueTable has a letter for each layer that can report a metric, with a plus where it is on the layer's heat map.
 func catalogueTable() string {
 	var b strings.Builder
-	b.WriteString(
-		"| metric | unit | forwarder | compute | storage | metadata | meaning |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| metric | unit | layers | meaning |\n|---|---|---|---|\n")
 	for _, row := range Catalogue() {
-		fmt.Fprintf(&b, "| %s | %s ", row.Name, row.Unit.Info().Name)
+		layers := ""
 		for _, role := range []topology.Role{topology.Forwarder, topology.Compute, topology.Storage,
 			topology.Metadata} {
-			p := row.At(role)
-			var words []string
-			for _, w := range []struct {
-				p    Place
-				word string
-			}{{InList, "list"}, {InScale, "map"}} {
-				if p&w.p != 0 {
-					words = append(words, w.word)
-				}
+			switch p := row.At(role); {
+			case p&InScale != 0:
+				layers += strings.ToUpper(role.String()[:1]) + "+"
+			case p != 0:
+				layers += strings.ToUpper(role.String()[:1])
 			}
-			if p != 0 && words == nil {
-				words = []string{"•"}
-			}
-			fmt.Fprintf(&b, "| %s ", strings.Join(words, ", "))
 		}
-		fmt.Fprintf(&b, "| %s |\n", row.Help)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.Name, row.Unit.Info().Name, layers, row.Help)
 	}
 	return b.String()
 }
