@@ -1,5 +1,6 @@
-// Package anomaly defines findings: what is wrong with a node, since when, how certainly and on what evidence, or what
-// else explains its slowness (a neighbour, the back end). The tracker leads each finding through its states.
+// Package anomaly defines findings and leads each through its states. A finding says what is wrong with a node, since
+// when, how certainly and on what evidence, or what else explains its slowness (a neighbour, the back end). The tracker
+// leads each finding through its states.
 package anomaly
 
 import (

@@ -1,38 +1,88 @@
 package cmd
 
 import (
+	"flag"
+	"fmt"
 	"go/ast"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestDesignNamesEveryPackage: docs/design.md has a line for each package of the tree and for no other.
+var updateDocs = flag.Bool("update", false, "write what docs have of the tree anew")
+
+// shortest is the most words of a first sentence that docs/design.md has whole.
+const shortest = 15
+
+// job is what a package is for, by the first sentence of its comment: all of a short one, else as far as its colon.
+func job(comment string) string {
+	_, text, _ := strings.Cut(strings.ReplaceAll(comment, "\n", " "), " ") // Package, Command
+	_, text, _ = strings.Cut(text, " ")
+	for _, end := range []string{". ", ": ", " (", "; "} {
+		if first, _, ends := strings.Cut(text, end); ends && (end == ". " || len(strings.Fields(text)) > shortest) {
+			text = first
+		}
+	}
+	return strings.TrimSuffix(strings.TrimSpace(text), ".")
+}
+
+// packageList is the list of docs/design.md: a line a package in the order of the rooms, one for the laboratory.
+func packageList(t *testing.T) string {
+	t.Helper()
+	jobs := map[string]string{}
+	goFiles(t, func(dir, file string, _ int, f *ast.File) {
+		if text := f.Doc.Text(); strings.HasPrefix(text, "Package ") || strings.HasPrefix(text, "Command ") {
+			jobs[dir] = job(text)
+		} else if _, known := jobs[dir]; !known {
+			jobs[dir] = ""
+		}
+	})
+	var b, lab strings.Builder
+	for i, room := range rooms {
+		for _, dir := range slices.Sorted(maps.Keys(jobs)) {
+			switch {
+			case roomOf(dir) != i:
+			case jobs[dir] == "":
+				t.Errorf("%s: no file has a comment that begins with Package and says what it is for", dir)
+			case within(dir, "cmd/lab"):
+				fmt.Fprintf(&lab, ", `%s`", strings.TrimPrefix(dir, "cmd/lab/"))
+			case dir == room.name && room.name != "cmd":
+				fmt.Fprintf(&b, "\n**%s** %s\n\n", dir, jobs[dir])
+			case dir == room.name:
+				fmt.Fprintf(&b, "\n**%s**\n\n", dir)
+			default:
+				fmt.Fprintf(&b, "- `%s` %s\n", dir, jobs[dir])
+			}
+		}
+	}
+	fmt.Fprintf(&b, "- `cmd/lab` is the laboratory: %s\n", strings.TrimPrefix(lab.String(), ", "))
+	return b.String()
+}
+
+// TestDesignNamesEveryPackage: docs/design.md has the packages of the tree, each with what its comment says.
 func TestDesignNamesEveryPackage(t *testing.T) {
-	text, err := os.ReadFile("../docs/design.md")
+	const begin, end = "<!-- written by go test ./cmd -run Design -update -->\n", "\n<!-- end -->\n"
+	const name = "../docs/design.md"
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		first, _, found := strings.Cut(strings.TrimPrefix(line, "| "), " |")
-		if name := strings.Trim(first, "*"); found && strings.HasPrefix(line, "| ") && roomOf(name) >= 0 {
-			named[name] = true
-		}
+	head, rest, ok := strings.Cut(string(text), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s: no list between %q and %q", name, begin, end)
 	}
-	packages := map[string]bool{}
-	goFiles(t, func(dir, file string, _ int, _ *ast.File) { packages[dir] = true })
-	for dir := range packages {
-		if !named[dir] && dir != "cmd" {
-			t.Errorf("docs/design.md does not name the package %s", dir)
+	want := head + begin + packageList(t) + end + tail
+	if *updateDocs {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
 		}
-	}
-	for name := range named {
-		if !packages[name] && name != "webui/static" {
-			t.Errorf("docs/design.md names %s, which is not a package", name)
-		}
+	} else if want != string(text) {
+		t.Errorf("%s does not list the packages as their comments have them: go test ./cmd -run Design -update", name)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var updateLayers = flag.Bool("update", false, "write docs/layers.md's table anew")
 
 // proof is the test of a capability, and on what it is tried: a real system, a model that writes the system's files,
 // files of a real system, files made for the test. A capability without a test is left out.
@@ -137,7 +134,7 @@ func TestLayersTable(t *testing.T) {
 		t.Fatalf("%s: no table between %q and %q", name, begin, end)
 	}
 	want := head + begin + layersTable(t) + end + tail
-	if *updateLayers {
+	if *updateDocs {
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package recorded replays a recorded trace of a forwarding layer through the same detectors that watch
-// a running one, by the trace's own clock: what arrives later is never used.
+// Package recorded replays a recorded trace of a forwarding layer through the detectors that watch a running one. It
+// goes by the trace's own clock: what arrives later is never used.
 package recorded
 
 import (

@@ -1,5 +1,5 @@
-// Command fairway-mount mounts a forwarding node's file tree on a compute node, so that it can be
-// moved to another forwarding node while files are open.
+// Command fairway-mount mounts a forwarder's file tree on a compute node, and moves it to another forwarder while files
+// are open.
 package main
 
 import (

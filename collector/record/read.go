@@ -1,4 +1,4 @@
-// Package record is what a site's agents read, second by second, kept so that it can be read again: a folder with a log
+// Package record keeps what a site's agents read, second by second, so that it can be read again: a folder with a log
 // for each node, labels of what was done when, and a page about the site.
 //
 // A log is a row of frames: "@ SECONDS NAME BYTES", a line feed, that many bytes, a line feed. NAME is a file's path or

@@ -1,5 +1,5 @@
-// Package stream carries an agent's frames to the daemon over a WebSocket, through a spool on disk,
-// so that no second is lost while the daemon is away, and carries the daemon's orders back.
+// Package stream is the agent's end of its connection to the daemon: spool, send, replay, take orders. No second is lost
+// while the daemon is away.
 //
 // Every message goes to the spool first, is sent from it in order, and is forgotten only when the
 // daemon acknowledges it. After a lost connection sending starts again behind the last

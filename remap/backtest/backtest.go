@@ -1,5 +1,5 @@
-// Package backtest replays a history of jobs through policies on a modelled machine and says what
-// each would have granted, what that would have used, and who would have gained or lost.
+// Package backtest replays a history of jobs through policies on a modelled machine. It says what each would have
+// granted, what that would have used, and who would have gained or lost.
 //
 // The times are a model's (see expected), good for comparing policies on the same history and not
 // for promising seconds. It is a pure function of its input.

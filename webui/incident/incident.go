@@ -1,5 +1,5 @@
-// Package incident puts together all that belongs to one finding - whom it hurts, the series that accuse beside those
-// of the peers, plans and their effect, who did what - for one page of the faces and for one file that leaves the site.
+// Package incident puts together all that belongs to one finding, as a page and as a file that leaves the site: whom it
+// hurts, its series beside the peers', plans and their effect, who did what.
 package incident
 
 import (

@@ -1,5 +1,5 @@
-// Package live makes what both faces show, the newest second of every node and what follows from it,
-// into immutable snapshots.
+// Package live makes immutable snapshots of what both faces show: the newest second of every node, and what follows
+// from it.
 //
 // Frames arrive on the board (tsdb/window); Run turns them into snapshots, one to two a second. A reader takes the
 // newest snapshot and waits for nobody.

@@ -1,5 +1,4 @@
-// Package dvs reads Cray's Data Virtualization Service on a client, which is a compute node, and on a server, which is
-// a forwarding node. Its files are below /proc/fs/dvs up to 2018, later in debugfs, for root.
+// Package dvs reads Cray's Data Virtualization Service, on compute nodes (clients) and forwarders (servers). Its files are below /proc/fs/dvs up to 2018, later in debugfs, for root.
 //
 // It fills read_ops, write_ops, meta_ops and errors by the counts of requests, and a client's read_bytes and
 // write_bytes where these are in the format "flat": the older one has none. Where DVS times its messages (2019), it

@@ -1,5 +1,4 @@
-// Package lwfs reads the forwarding servers of Sunway's Lightweight File System through the trace they
-// write, as Beacon (FAST'19) does.
+// Package lwfs reads Sunway's LWFS forwarding servers through the trace that they write, as Beacon does (FAST'19).
 //
 // It fills read_ops, write_ops, meta_ops, queue_len and, as estimates, read_wait, write_wait, meta_wait,
 // read_exec, write_exec and meta_exec: the trace holds latency histograms in decade buckets, so a mean

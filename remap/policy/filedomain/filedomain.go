@@ -1,5 +1,5 @@
-// Package filedomain divides the file region of a collective MPI-IO operation among its I/O
-// aggregators, estimates what each division costs in file locks, and advises hints. The methods are
+// Package filedomain divides the file region of a collective MPI-IO operation among its aggregators. It estimates
+// what each division costs in file locks, and advises hints. The methods are
 // those of "Scalable I/O and adaptive file domain partitioning" (Northwestern): even, stripe-aligned,
 // stripe-size, static-cyclic, group-cyclic and transpose.
 //

@@ -1,7 +1,7 @@
-// Package mckp is the policy that arbitrates: where several jobs want forwarders at once, the idle
-// ones go where they save the most compute-node time, by an exact multiple-choice knapsack
-// ("Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", IPDPS'21, has
-// the idea), and no job may become slower than its default mapping by more than a bound.
+// Package mckp arbitrates between jobs that want forwarders at once: the idle ones go where they save the most
+// compute-node time, by an exact multiple-choice knapsack ("Arbitration Policies for On-Demand User-Level I/O
+// Forwarding on HPC Platforms", IPDPS'21, has the idea). No job may become slower than its default mapping by more
+// than a bound.
 //
 // Who may claim at all is decided by DFRA's tests. A job alone gets the fewest forwarders that bring
 // it to its best time.

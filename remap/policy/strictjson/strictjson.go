@@ -1,5 +1,4 @@
-// Package strictjson reads the JSON files that people write for the policies, and says what is wrong with one in terms
-// of the file: the line, the field and what was wanted.
+// Package strictjson reads the JSON files that people write for the policies, and names the place of a mistake: the line, the field and what was wanted.
 package strictjson
 
 import (
