@@ -1,4 +1,5 @@
-// Package probe sends canary I/O through one forwarder: a small write, a read of it and a stat, to learn of an idle or suspect one what no load shows.
+// Package probe sends canary I/O through one forwarder: a small write, a read of it and a stat, to learn of an idle or
+// suspect one what no load shows.
 package probe
 
 import (

@@ -1,7 +1,7 @@
-// Package rootfs reads the files below a node's root for sources, once a second or more often: most of what they cost is
-// system calls. A file takes four of them, where os.ReadFile takes nine for what Go's poller cannot wait
-// for. A FIFO in a file's place is refused where os.ReadFile would wait for a writer, and of an endless file no more is
-// read than shows that it is one.
+// Package rootfs reads the files below a node's root for sources, once a second or more often: most of what they cost
+// is system calls. A file takes four of them, where os.ReadFile takes nine for what Go's poller cannot wait for. A FIFO
+// in a file's place is refused where os.ReadFile would wait for a writer, and of an endless file no more is read than
+// shows that it is one.
 package rootfs
 
 import (

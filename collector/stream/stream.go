@@ -1,9 +1,9 @@
-// Package stream is the agent's end of its connection to the daemon: spool, send, replay, take orders. No second is lost
-// while the daemon is away.
+// Package stream is the agent's end of its connection to the daemon: spool, send, replay, take orders. No second is
+// lost while the daemon is away.
 //
-// Every message goes to the spool first, is sent from it in order, and is forgotten only when the
-// daemon acknowledges it. After a lost connection sending starts again behind the last
-// acknowledgement: the daemon may see a message twice and takes it as one, by node and time.
+// Every message goes to the spool first, is sent from it in order, and is forgotten only when the daemon acknowledges
+// it. After a lost connection sending starts again behind the last acknowledgement: the daemon may see a message twice
+// and takes it as one, by node and time.
 package stream
 
 import (

@@ -1,12 +1,13 @@
-// Package dvs reads Cray's Data Virtualization Service, on compute nodes (clients) and forwarders (servers). Its files are below /proc/fs/dvs up to 2018, later in debugfs, for root.
+// Package dvs reads Cray's Data Virtualization Service, on compute nodes (clients) and forwarders (servers). Its files
+// are below /proc/fs/dvs up to 2018, later in debugfs, for root.
 //
 // It fills read_ops, write_ops, meta_ops and errors by the counts of requests, and a client's read_bytes and
 // write_bytes where these are in the format "flat": the older one has none. Where DVS times its messages (2019), it
 // fills client_read, client_write and client_meta on a client and the waits, times in service and both queues on a
-// server, exactly. On other clients the list of outstanding requests, sampled ten times a second, gives
-// meta_in_flight, and by Little's law client_read, client_write and client_meta of classes with enough requests;
-// everywhere it gives in_flight and request_age, which shows what hangs. Threads and threads_busy of a server, and
-// where nothing is timed its queue_len, are those of the moment.
+// server, exactly. On other clients the list of outstanding requests, sampled ten times a second, gives meta_in_flight,
+// and by Little's law client_read, client_write and client_meta of classes with enough requests; everywhere it gives
+// in_flight and request_age, which shows what hangs. Threads and threads_busy of a server, and where nothing is timed
+// its queue_len, are those of the moment.
 //
 // Nothing is written: a 2 in one of these files resets it. The list's paths and users are dropped as it is parsed. A
 // tick reads a file of 2 kB a mount, one of 20 kB of times and ten times the list; meanwhile DVS sends nothing.

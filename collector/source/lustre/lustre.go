@@ -1,5 +1,5 @@
-// Package lustre reads the Lustre counters of clients, object servers and metadata servers. They are in the proc, sys and
-// debugfs trees; a forwarding node is a client.
+// Package lustre reads the Lustre counters of clients, object servers and metadata servers. They are in the proc, sys
+// and debugfs trees; a forwarding node is a client.
 //
 // On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and cache_hit_ratio
 // (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write returns from the

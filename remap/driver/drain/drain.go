@@ -1,4 +1,5 @@
-// Package drain has every node with LNet avoid excluded routers, and verifies that by the routers' traffic. It keeps the nodes so: one that comes back, or that was restarted, is ordered again.
+// Package drain has every node with LNet avoid excluded routers, and verifies that by the routers' traffic. It keeps
+// the nodes so: one that comes back, or that was restarted, is ordered again.
 package drain
 
 import (

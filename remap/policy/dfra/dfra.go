@@ -1,7 +1,7 @@
-// Package dfra decides how many and which forwarding nodes a starting job gets. Its rules are those of
-// "Automatic, Application-Aware I/O Forwarding Resource Allocation" (FAST'19): scale out jobs that
-// have the volume and the parallelism, isolate those that would interfere with a neighbour, keep
-// everybody off anomalous forwarders, and change nothing without history.
+// Package dfra decides how many and which forwarding nodes a starting job gets. Its rules are those of "Automatic,
+// Application-Aware I/O Forwarding Resource Allocation" (FAST'19): scale out jobs that have the volume and the
+// parallelism, isolate those that would interfere with a neighbour, keep everybody off anomalous forwarders, and change
+// nothing without history.
 //
 // Decide is a pure function: it reads no clock, file or network.
 package dfra

@@ -1,6 +1,6 @@
 // Package evacuate moves running jobs off forwarders that are slow, hung or dead, and back when those are well. It asks
-// people, or acts where a rule of the site says so. What the jobs at the targets would
-// lose is computed first and bounded.
+// people, or acts where a rule of the site says so. What the jobs at the targets would lose is computed first and
+// bounded.
 package evacuate
 
 import (

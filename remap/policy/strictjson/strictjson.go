@@ -1,4 +1,5 @@
-// Package strictjson reads the JSON files that people write for the policies, and names the place of a mistake: the line, the field and what was wanted.
+// Package strictjson reads the JSON files that people write for the policies, and names the place of a mistake: the
+// line, the field and what was wanted.
 package strictjson
 
 import (
