@@ -76,14 +76,23 @@ func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 	return on
 }
 
-// cycleRuns is how many of the newest runs are looked at for periodic applications.
-const cycleRuns = 1000
+// newestRuns is how many runs are looked at for periodic applications, and for those that slow each other.
+const newestRuns = 1000
+
+// slowdowns compares runs that shared a forwarder with those that did not.
+func (h *whatif) slowdowns(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	runs, err := h.jobs.Ended(newestRuns)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, history.Slowdowns(runs))
+}
 
 // cycles finds the periodic applications of the history, and makes a set of them. B and b, GB/s, are
 // the bandwidth of the I/O system (default: all forwarders' peaks) and of a compute node (its configured
 // peak, or the most that a node of these applications moved).
 func (h *whatif) cycles(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	runs, err := h.jobs.Ended(cycleRuns)
+	runs, err := h.jobs.Ended(newestRuns)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,17 @@ package webui_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/cmd/lab/simsite"
+	"fairway/collector/topology"
 	"fairway/remap/policy/periodic"
+	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -86,5 +91,30 @@ func TestCyclesFromHistory(t *testing.T) {
 		if res, b := s.Ask("GET", "/api/v1/cycles?"+bad, simsite.OperatorSecret, nil); res.StatusCode != 400 {
 			t.Errorf("%s: %d %s", bad, res.StatusCode, b)
 		}
+	}
+}
+
+// TestSlowdownsFromHistory: a run beside another application on its forwarder against one alone there.
+func TestSlowdownsFromHistory(t *testing.T) {
+	s := simsite.New(t, simsite.Options{})
+	if v := get[[]history.Slowdown](s, "/api/v1/slowdowns"); v == nil || len(v) != 0 {
+		t.Errorf("an empty history: %+v, want []", v)
+	}
+	end := time.Now().Add(-time.Hour)
+	for i, r := range []struct {
+		app    string
+		before time.Duration
+		took   float64
+	}{{"ROMS", 5 * time.Hour, 100}, {"ROMS", time.Hour, 300}, {"WRF", time.Hour, 50}} {
+		if err := s.History.End(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: "wei", App: r.app, Nodes: 4,
+			Start: end.Add(-r.before), End: end.Add(time.Hour/2 - r.before), Forwarders: []topology.ForwarderID{"fwd001"},
+			Profile: &history.Profile{WriteBytes: 1e12, IONodes: 4, IOSeconds: r.took, Coverage: 1, From: "test"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := get[[]history.Slowdown](s, "/api/v1/slowdowns")
+	if want := []history.Slowdown{{App: "ROMS", Beside: "WRF", Times: 3, Runs: 1, Alone: 1}}; !slices.Equal(v, want) {
+		t.Errorf("%+v, want %+v", v, want)
 	}
 }

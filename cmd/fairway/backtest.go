@@ -33,6 +33,12 @@ type backtestFlags struct {
 	machine                  backtest.Machine
 }
 
+// backtestAnswer is what --json prints.
+type backtestAnswer struct {
+	Policies  []*backtest.Result `json:"policies"`
+	Slowdowns []history.Slowdown `json:"slowdowns"` // of applications by each other, in the history itself
+}
+
 func newBacktest(o *options) *cobra.Command {
 	f := &backtestFlags{machine: backtest.TaihuLight()}
 	c := &cobra.Command{
@@ -55,13 +61,14 @@ func newBacktest(o *options) *cobra.Command {
 			if err != nil {
 				return program.BadUsage(err)
 			}
+			pairs := history.Slowdowns(runs)
 			if o.json {
-				return printJSON(c.OutOrStdout(), results)
+				return printJSON(c.OutOrStdout(), backtestAnswer{results, pairs})
 			}
 			if err := printBacktest(c.OutOrStdout(), results); err != nil {
 				return err
 			}
-			return printSlowdowns(c.OutOrStdout(), history.Slowdowns(runs))
+			return printSlowdowns(c.OutOrStdout(), pairs)
 		},
 	}
 	fl, m := c.Flags(), &f.machine

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"fairway/cmd/program"
-	"fairway/remap/backtest"
 )
 
 // fairway runs a command in this process.
@@ -36,10 +35,12 @@ func TestBacktestOfACSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, warned, err := fairway("backtest", "--csv", file, "--json")
-	var results []backtest.Result
-	if err := errors.Join(err, json.Unmarshal([]byte(out), &results)); err != nil || len(results) != 4 {
+	var answer backtestAnswer
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &answer)); err != nil || len(answer.Policies) != 4 ||
+		answer.Slowdowns == nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	results := answer.Policies
 	if d := results[1]; d.Policy != "dfra" || d.Upgraded != 1 || d.Against.Gain != 1 || results[0].Granted != 0 ||
 		results[3].Granted != 0 {
 		t.Errorf("%+v", results)

@@ -19,7 +19,7 @@ type Slowdown struct {
 
 // Slowdowns compares ended runs with those of the same key that shared no forwarder with anybody. A run beside several
 // applications counts for each. Pairs without both kinds of runs are left out.
-func Slowdowns(runs []Run) (out []Slowdown) {
+func Slowdowns(runs []Run) []Slowdown {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
 		return r.End.IsZero() || len(r.Forwarders) == 0
 	})
@@ -58,6 +58,7 @@ func Slowdowns(runs []Run) (out []Slowdown) {
 			counted[p] = max(counted[p], len(usual))
 		}
 	}
+	out := []Slowdown{}
 	for p, r := range ratios {
 		out = append(out, Slowdown{App: p.app, Beside: p.beside, Times: middleOf(r), Runs: len(r), Alone: counted[p]})
 	}
