@@ -13,7 +13,7 @@ const (
 	block = 5
 	// fewBlocks with requests say nothing.
 	fewBlocks = 2
-	// near is how many blocks are next to the move.
+	// near is how many values are next to the move.
 	near = 3
 	// elsewhere is how much better than a step at the move one at another time must fit for the change not to be the
 	// move's: beyond what the best of all times does by chance.
@@ -65,15 +65,15 @@ func (g *group) oldest(a, z int) (age float64) {
 	return age
 }
 
-// logs are the logarithms of the mean time of a request in blocks of the seconds from a to z; NaN: nothing was asked
-// for. A block in which none ended and one has waited counts by the age of that: it takes at least so long.
-func (g *group) logs(a, z int) (out []float64) {
+// logs are the logarithms of the mean time of a request in blocks of so many seconds from a to z; NaN: nothing was
+// asked for. A block in which none ended and one has waited counts by the age of that: it takes at least so long.
+func (g *group) logs(a, z, block int) (out []float64) {
 	for ; a+block <= z; a += block {
 		ops, took, _, _ := g.sums(a, a+block)
 		value := math.NaN()
 		if ops > 0 && took > 0 {
 			value = math.Log(took / ops)
-		} else if age := g.oldest(a, a+block); ops == 0 && age >= block {
+		} else if age := g.oldest(a, a+block); ops == 0 && age >= float64(block) {
 			value = math.Log(age)
 		}
 		out = append(out, value)
@@ -100,14 +100,16 @@ type step struct {
 
 // stepOf measures a group's change; ok is false where it did too little.
 func stepOf(g *group, s span) (d step, ok bool) {
-	d = step{before: g.logs(s.before%block, s.before), after: g.logs(s.after, s.end)}
+	d = step{before: g.logs(s.before%block, s.before, block), after: g.logs(s.after, s.end, block)}
 	b, a := known(d.before), known(d.after)
 	if len(b) < fewBlocks || len(a) < fewBlocks {
 		return d, false
 	}
 	mb, _ := squaresOf(b)
 	ma, _ := squaresOf(a)
-	d.by, d.atMove = ma-mb, closeBy(b, a) && stepsAt(append(b, a...), len(b))
+	d.by = ma - mb
+	seconds := known(g.logs(0, s.before, 1))
+	d.atMove = closeBy(b, a) && stepsAt(append(seconds, known(g.logs(s.after, s.end, 1))...), len(seconds))
 	return d, true
 }
 
@@ -123,7 +125,7 @@ func closeBy(before, after []float64) bool {
 	return math.Abs(nb-na)+chance > math.Abs(ma-mb)/2 && (nb > na == (mb > ma) || chance > math.Abs(ma-mb)/2)
 }
 
-// stepsAt reports whether values step where the move was, give or take one, and not elsewhere. Values like their
+// stepsAt reports whether values step where the move was, give or take three, and not elsewhere. Values like their
 // neighbours make a step anywhere fit better by as much as they are alike.
 func stepsAt(values []float64, at int) bool {
 	squares := func(at int) float64 {
@@ -137,8 +139,8 @@ func stepsAt(values []float64, at int) bool {
 			best, where = s, i
 		}
 	}
-	if where >= at-1 && where <= at+1 || best <= 0 {
-		return where >= at-1 && where <= at+1
+	if there := where >= at-near && where <= at+near; there || best <= 0 {
+		return there
 	}
 	alike := max(alikeOf(values[:where]), alikeOf(values[where:]))
 	return (here-best)/best*float64(len(values)-2)*(1-alike)/(1+alike) < elsewhere

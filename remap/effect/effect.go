@@ -332,6 +332,9 @@ func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, ma
 	if c.gain > 0 && before-after > c.gain/2 {
 		return "canaries to where it left became faster, too", err
 	}
+	if moved.by > 0 == (c.gain > 0) { // by is what they take longer
+		return "its requests take as long as before, and the others' do not", err
+	}
 	if !moved.atMove {
 		return "its requests changed before the move, or long after it", err
 	}
