@@ -163,8 +163,9 @@ var docs = map[string]doc{
 		out:     api.CyclesView{}, params: []param{{"B",
 			"bandwidth of the I/O system, GB/s; default all forwarders' peaks"},
 			{"b", "bandwidth of a compute node, GB/s"}}},
-	"GET /api/v1/slowdowns": {summary: "how much longer applications took beside each other than alone, in the newest runs",
-		out: []history.Slowdown{}},
+	"GET /api/v1/slowdowns": {
+		summary: "how much longer applications took beside each other than alone, in the newest runs",
+		out:     []history.Slowdown{}},
 	"GET /api/v1/periodic": {summary: "stagger periodic applications: what if", out: api.PatternView{},
 		params: []param{{"set", "processors, bandwidths and applications as JSON, as fairway periodic reads them"}}},
 	"GET /api/v1/plans": {summary: "plans, newest first", out: []api.PlanRow{}, params: pageParams},

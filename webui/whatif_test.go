@@ -108,7 +108,8 @@ func TestSlowdownsFromHistory(t *testing.T) {
 	}{{"ROMS", 5 * time.Hour, 100}, {"ROMS", time.Hour, 300}, {"WRF", time.Hour, 50}} {
 		if err := s.History.End(history.Run{Job: topology.JobID(fmt.Sprint(i)), User: "wei", App: r.app, Nodes: 4,
 			Start: end.Add(-r.before), End: end.Add(time.Hour/2 - r.before),
-			Forwarders: []topology.ForwarderID{"fwd001"}, Profile: &history.Profile{WriteBytes: 1e12, IONodes: 4, IOSeconds: r.took, Coverage: 1, From: "test"},
+			Forwarders: []topology.ForwarderID{"fwd001"}, Profile: &history.Profile{
+				WriteBytes: 1e12, IONodes: 4, IOSeconds: r.took, Coverage: 1, From: "test"},
 		}); err != nil {
 			t.Fatal(err)
 		}
