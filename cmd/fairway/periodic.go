@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,28 +22,31 @@ import (
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
 // daemon, or of the daemon's history.
 func newPeriodic(o *options) *cobra.Command {
-	var chart, fromHistory bool
+	var chart, fromHistory, table4 bool
 	query := url.Values{}
 	c := &cobra.Command{
-		Use:   "periodic SET.json | --from-history",
+		Use:   "periodic SET.json | --from-history | --table4",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "PerSched of Periodic I/O scheduling for super-computers (Aupy, Gainaru, Le Fèvre).\n" +
-			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} " +
+			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"aim\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} " +
 			"(seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
 			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With " +
 			"--from-history the\n" +
 			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
-			"then of those, with the time at which each should start.",
+			"then of those, with the time at which each should start. --table4 makes the paper's own sets again.",
 		Example: "  echo '{\"procs\":640,\"b\":0.01,\"B\":3,\"apps\":[{\"name\":\"turbulence\",\"w\":76.8," +
 			"\"vol\":235.8,\"beta\":64}]}' | fairway periodic --chart -",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
+			case table4 && (len(args) != 0 || fromHistory || chart || len(query) > 0):
+				return errors.New("--table4 prints the paper's sets, and takes nothing else but --json")
+			case table4:
 			case fromHistory && len(args) != 0:
 				return fmt.Errorf("--from-history takes the applications from the daemon, so there can be no %q",
 					args[0])
 			case !fromHistory && len(args) != 1:
-				return errors.New("want SET.json, or --from-history")
+				return errors.New("want SET.json, --from-history or --table4")
 			case !fromHistory && len(query) > 0:
 				return errors.New(
 					"--io-bandwidth and --node-bandwidth go with --from-history; a set names its own, B and b")
@@ -51,6 +56,9 @@ func newPeriodic(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if chart && o.json {
 				return program.BadUsage(errors.New("--chart draws and --json does not: want one of them"))
+			}
+			if table4 {
+				return printTable4(cmd.OutOrStdout(), o.json)
 			}
 			if fromHistory {
 				return historicPattern(cmd, o, query, chart)
@@ -71,6 +79,7 @@ func newPeriodic(o *options) *cobra.Command {
 	}
 	c.Flags().BoolVar(&chart, "chart", false, "draw the pattern instead of JSON")
 	c.Flags().BoolVar(&fromHistory, "from-history", false, "take the applications from the daemon's history")
+	c.Flags().BoolVar(&table4, "table4", false, "print the paper's Table 4, ours beside theirs")
 	for _, f := range []struct{ flag, name, help string }{
 		{"io-bandwidth", "B",
 			"with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
@@ -86,6 +95,71 @@ func newPeriodic(o *options) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// table4Row is a set of the paper's Table 4, what the paper has and what we make of it.
+type table4Row struct {
+	Set      int         `json:"set"`
+	PerSched paperBeside `json:"persched"`
+	// Both is one pattern for both aims with the text's own T_min.
+	Both        periodic.Figures `json:"both"`
+	MinDilation [2]float64       `json:"min_dilation"` // the paper's and ours
+	Online      paperBeside      `json:"online"`
+	Fair        periodic.Figures `json:"fair"`
+}
+
+// paperBeside has the paper's figures beside ours.
+type paperBeside struct {
+	Paper periodic.Figures `json:"paper"`
+	Ours  periodic.Figures `json:"ours"`
+}
+
+// printTable4 makes the paper's sets again, with the authors' pattern lengths and online heuristics.
+func printTable4(w io.Writer, asJSON bool) error {
+	var rows []table4Row
+	for i, paper := range periodic.PaperSets() {
+		row := table4Row{Set: i + 1, Online: paperBeside{paper.Online, paper.BestOnline()},
+			Fair: periodic.Online(paper.Set, periodic.Fair, paper.TMin*paper.KPrime)}
+		both := paper.Set
+		both.Aim, both.TMin = periodic.Both, 0
+		both, err := periodic.Complete(both)
+		if err != nil {
+			return err
+		}
+		least := paper.Set
+		least.Aim = periodic.LeastDilation
+		var found [3]periodic.Figures
+		for k, s := range []periodic.Set{paper.Set, both, least} {
+			p, err := validPattern(s)
+			if err != nil {
+				return fmt.Errorf("set %d: %w", i+1, err)
+			}
+			found[k] = periodic.Figures{SysEfficiency: p.SysEfficiency, Dilation: p.Dilation}
+		}
+		row.PerSched, row.Both = paperBeside{paper.PerSched, found[0]}, found[1]
+		row.MinDilation = [2]float64{paper.MinDilation, found[2].Dilation}
+		rows = append(rows, row)
+	}
+	if asJSON {
+		return printJSON(w, rows)
+	}
+
+	var b strings.Builder
+	b.WriteString("     SysEfficiency                                    Dilation\n" +
+		"     PerSched              online         shared     least         PerSched             online        shared\n" +
+		"set  paper   ours    both  paper   ours   fairly     paper  ours   paper  ours  both    paper  ours   fairly\n")
+	for _, r := range rows {
+		p, o := r.PerSched, r.Online
+		fmt.Fprintf(&b, "%3d  %.4f  %.4f %.4f  %.4f  %.4f %.4f     %.3f  %.3f  %.3f  %.3f %.3f   %.3f  %.3f  %.3f\n", r.Set,
+			p.Paper.SysEfficiency, p.Ours.SysEfficiency, r.Both.SysEfficiency, o.Paper.SysEfficiency,
+			o.Ours.SysEfficiency, r.Fair.SysEfficiency, r.MinDilation[0], r.MinDilation[1], p.Paper.Dilation,
+			p.Ours.Dilation, r.Both.Dilation, o.Paper.Dilation, o.Ours.Dilation, r.Fair.Dilation)
+	}
+	b.WriteString("both: one pattern for both aims with the text's T_min; the others use the authors' pattern lengths.\n" +
+		"online: the best of each column over the rules oldest, progress, gain and mix, which may be two rules'.\n" +
+		"shared fairly: no rule and no pattern; no bandwidth is idle and none is lost to congestion.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // planned is a pattern and what happens without it.
@@ -111,14 +185,23 @@ func readSet(cmd *cobra.Command, name string) (periodic.Set, error) {
 }
 
 func schedule(s periodic.Set) (periodic.Pattern, periodic.Unplanned, error) {
+	p, err := validPattern(s)
+	if err != nil {
+		return p, periodic.Unplanned{}, err
+	}
+	return p, periodic.Online(s, periodic.Fair, s.TMin*s.KPrime), nil
+}
+
+// validPattern is a set's pattern that the checker passed.
+func validPattern(s periodic.Set) (periodic.Pattern, error) {
 	p, err := periodic.Schedule(s)
 	if err != nil {
-		return p, periodic.Unplanned{}, fmt.Errorf("%w; a larger kprime tries longer ones", err)
+		return p, fmt.Errorf("%w; a larger kprime tries longer ones", err)
 	}
 	if err := p.Check(s); err != nil {
-		return p, periodic.Unplanned{}, fmt.Errorf("the pattern found is not valid, please report this: %w", err)
+		return p, fmt.Errorf("the pattern found is not valid, please report this: %w", err)
 	}
-	return p, periodic.FairShare(s, s.TMin*s.KPrime), nil
+	return p, nil
 }
 
 // historicPattern plans the periodic applications of the daemon's history. What is not periodic is named

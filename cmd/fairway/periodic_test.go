@@ -63,7 +63,8 @@ func TestPeriodicFromHistory(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"want SET.json, or --from-history", []string{"periodic"}},
+		{"want SET.json, --from-history or --table4", []string{"periodic"}},
+		{"takes nothing else", []string{"periodic", "--table4", "set.json"}},
 		{`there can be no "set.json"`, []string{"periodic", "--from-history", "set.json"}},
 		{"go with --from-history", []string{"periodic", "--io-bandwidth", "5", "set.json"}},
 		{"--io-bandwidth", []string{"periodic", "--from-history", "--io-bandwidth", "x"}},
@@ -73,5 +74,19 @@ func TestPeriodicFromHistory(t *testing.T) {
 		if out, code := command(t, c.args...); code != program.Usage || !strings.Contains(out, c.says) {
 			t.Errorf("%v: %d %s", c.args, code, out)
 		}
+	}
+}
+
+// The paper's table is printed with ours beside it, and the same as JSON.
+func TestPeriodicTable4(t *testing.T) {
+	out, code := command(t, "periodic", "--table4")
+	if code != program.Done || !strings.Contains(out, "\n  2  0.2900  0.2898 ") || strings.Count(out, "\n") != 16 {
+		t.Errorf("%d\n%s", code, out)
+	}
+	out, code = command(t, "periodic", "--table4", "--json")
+	var rows []table4Row
+	if err := json.Unmarshal([]byte(out), &rows); code != program.Done || err != nil || len(rows) != 10 ||
+		rows[9].Online.Paper.Dilation != 1.015 || rows[9].Both.Dilation < 1 {
+		t.Errorf("%d %v %s", code, err, out)
 	}
 }

@@ -59,7 +59,7 @@ func perschedResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 	if err := pattern.Check(spared); err != nil {
 		return nil, err
 	}
-	greedy := periodic.FairShare(set, 600)
+	greedy := periodic.Online(set, periodic.Fair, 600)
 	l.say("predicted: SysEfficiency %.3f with windows (a pattern of %.1f s), %.3f greedy; dilation %.2f and %.2f",
 		pattern.SysEfficiency, pattern.T, greedy.SysEfficiency, pattern.Dilation, greedy.Dilation)
 	var with, without periodicRuns

@@ -75,6 +75,15 @@ func (b *builder) build(t float64) (work float64, whole bool) {
 	return work, true
 }
 
+// dilation is the largest of an application of the pattern just built.
+func (b *builder) dilation() float64 {
+	least := math.Inf(1)
+	for i := range b.apps {
+		least = min(least, float64(b.apps[i].n)*b.apps[i].cycle)
+	}
+	return max(b.t/least, 1)
+}
+
 // worst is the open application with the largest dilation, which is t / (n * cycle); -1 for none.
 func (b *builder) worst() int {
 	best, least := -1, math.Inf(1)
@@ -91,21 +100,21 @@ func (b *builder) worst() int {
 	return best
 }
 
-// insertFirst is Insert-First-Instance: water-filling where bandwidth is most free.
+// insertFirst is Insert-First-Instance: water-filling where it can use most bandwidth, the earlier of equal places.
+// What is free beyond its own rate does not draw it, so that first instances lie close together.
 func (b *builder) insertFirst(a *running) bool {
 	b.pieces = b.pieces[:0]
 	for left := a.volume; left > a.volume*tiny; {
-		best := int32(-1)
+		best, most := int32(-1), 0.0
 		for i := int32(0); i >= 0; i = b.seg[i].next {
-			if (best < 0 || b.seg[i].free > b.seg[best].free) && !b.taken(i) {
-				best = i
+			if usable := min(b.seg[i].free, a.rate); usable > most && !b.taken(i) {
+				best, most = i, usable
 			}
 		}
-		if best < 0 || b.seg[best].free == 0 {
+		if best < 0 {
 			return false
 		}
-		s := &b.seg[best]
-		rate := min(s.free, a.rate)
+		s, rate := &b.seg[best], most
 		to := s.end
 		if s.start+left/rate < s.end-b.t*tiny {
 			to = s.start + left/rate

@@ -10,85 +10,77 @@ import (
 	"time"
 )
 
-// The applications of the paper's table 1, scaled to its 640 processors as section 4.2 says: beta / 64,
-// w * 64.
-var table1 = []App{
-	{"T1", 70 * 64, 128.2, 32768 / 64},
-	{"T2", 1.2 * 64, 235.8, 4096 / 64},
-	{"AP", 240 * 64, 423.4, 8192 / 64},
-	{"PP", 7554 * 64, 34304, 32768 / 64},
-}
-
-// tables 2 and 4: how many of each application, the smallest pattern length the authors set by hand,
-// and what they report.
-var table4 = []struct {
-	count                        [4]int
-	tmin                         float64
-	minDilation, upper, dilation float64
-	efficiency                   float64
-}{
-	{[4]int{0, 10, 0, 0}, 900, 1.777, 0.172, 1.896, 0.0973},
-	{[4]int{0, 8, 1, 0}, 16000, 1.422, 0.334, 1.429, 0.290},
-	{[4]int{0, 6, 2, 0}, 16000, 1.079, 0.495, 1.087, 0.480},
-	{[4]int{0, 4, 3, 0}, 16000, 1.014, 0.656, 1.014, 0.647},
-	{[4]int{0, 2, 0, 1}, 495000, 1.010, 0.816, 1.024, 0.815},
-	{[4]int{0, 2, 4, 0}, 16000, 1.005, 0.818, 1.005, 0.814},
-	{[4]int{1, 2, 0, 0}, 4544, 1.007, 0.827, 1.007, 0.824},
-	{[4]int{0, 0, 1, 1}, 495000, 1.005, 0.977, 1.005, 0.976},
-	{[4]int{0, 0, 5, 0}, 16000, 1.000, 0.979, 1.000, 0.979},
-	{[4]int{1, 0, 1, 0}, 4544, 1.009, 0.988, 1.009, 0.986},
-}
-
-func paperSet(i int) Set {
-	s := Set{Procs: 640, Link: 0.01, Bandwidth: 3, KPrime: 10, Eps: 0.01, TMin: table4[i].tmin}
-	for k, n := range table4[i].count {
-		for j := range n {
-			a := table1[k]
-			a.Name = fmt.Sprint(a.Name, "-", j+1)
-			s.Apps = append(s.Apps, a)
+// Every set of table 4 gives both columns and the least dilation with the authors' pattern lengths, to the digits that
+// the table prints. With the text's own T_min one pattern for both aims is at most 1 % worse in either column.
+func TestTable4(t *testing.T) {
+	for i, row := range PaperSets() {
+		s := row.Set
+		p := scheduled(t, s)
+		if math.Abs(p.SysEfficiency-row.PerSched.SysEfficiency) > .0005+1e-6 ||
+			math.Abs(p.Dilation-row.PerSched.Dilation) > .001 {
+			t.Errorf("set %d: SysEfficiency %v, dilation %v; the table has %+v", i+1, p.SysEfficiency, p.Dilation,
+				row.PerSched)
+		}
+		if math.Abs(p.UpperBound-row.UpperBound) > .00051 {
+			t.Errorf("set %d: upper bound %v, the table has %v", i+1, p.UpperBound, row.UpperBound)
+		}
+		s.Aim = LeastDilation
+		if least := scheduled(t, s); least.Dilation > row.MinDilation+.0005 {
+			t.Errorf("set %d: least dilation %v, the table has %v", i+1, least.Dilation, row.MinDilation)
+		}
+		s.Aim, s.TMin = Both, s.shortest()
+		both := scheduled(t, s)
+		if both.SysEfficiency < .99*row.PerSched.SysEfficiency || both.Dilation > 1.01*row.PerSched.Dilation {
+			t.Errorf("set %d: for both aims SysEfficiency %v, dilation %v; the table has %+v", i+1, both.SysEfficiency,
+				both.Dilation, row.PerSched)
 		}
 	}
-	return s
 }
 
-// Every set of table 4 with the authors' pattern lengths and with the text's own T_min: a valid pattern,
-// finite dilation, and no more than 0.5 % less SysEfficiency than they report.
-func TestTable4(t *testing.T) {
-	for i, row := range table4 {
-		for _, own := range []bool{false, true} {
-			s := paperSet(i)
-			if own {
-				s.TMin = s.shortest()
-			}
-			p, err := Schedule(s)
-			if err != nil {
-				t.Errorf("set %d: %v", i+1, err)
-				continue
-			}
-			if err := p.Check(s); err != nil {
-				t.Errorf("set %d: %v", i+1, err)
-			}
-			u := FairShare(s, s.TMin*s.KPrime)
-			t.Logf(
-				"set %2d, T_min %6.0f: T %8.0f, SysEfficiency %.4f (table %.4f, %+.2f %%), dilation %.3f (table "+
-					"%.3f), bounds %.4f, %.4f; unplanned %.4f, %.3f",
-				i+1, s.TMin, p.T, p.SysEfficiency, row.efficiency, 100*(p.SysEfficiency/row.efficiency-1), p.Dilation,
-				row.dilation,
-				p.UpperBound, p.KnapsackBound, u.SysEfficiency, u.Dilation)
-			if p.SysEfficiency < row.efficiency*.995 {
-				t.Errorf("set %d: SysEfficiency %v, the table has %v", i+1, p.SysEfficiency, row.efficiency)
-			}
-			if math.Abs(p.UpperBound-row.upper) > .00051 {
-				t.Errorf("set %d: upper bound %v, the table has %v", i+1, p.UpperBound, row.upper)
-			}
-			if p.SysEfficiency > p.KnapsackBound || p.KnapsackBound > p.UpperBound*(1+1e-12) {
-				t.Errorf("set %d: SysEfficiency %v, knapsack bound %v, upper bound %v", i+1, p.SysEfficiency,
-					p.KnapsackBound, p.UpperBound)
-			}
-			if !(p.Dilation >= 1 && p.Dilation < 2.5) {
-				t.Errorf("set %d: dilation %v", i+1, p.Dilation)
-			}
+// scheduled is a set's pattern, checked against the model and its bounds.
+func scheduled(t *testing.T, s Set) Pattern {
+	t.Helper()
+	p, err := Schedule(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(s); err != nil {
+		t.Fatal(err)
+	}
+	if p.SysEfficiency > p.KnapsackBound || p.KnapsackBound > p.UpperBound*(1+1e-12) || p.Dilation < 1 {
+		t.Fatalf("%+v is outside of its bounds", p)
+	}
+	return p
+}
+
+// The heuristics' best dilation is within 2 % of the paper's online column, and their best efficiency within 3 %, but
+// for sets 3 and 6, where the paper's is 7 % less. In set 6 no schedule has both of the paper's figures: who waits no
+// more than 3.5 % computes at least 1 / 1.035 of the upper bound.
+func TestOnlineColumns(t *testing.T) {
+	for i, row := range PaperSets() {
+		paper, best := row.Online, row.BestOnline()
+		if off := best.Dilation/paper.Dilation - 1; math.Abs(off) > .02 {
+			t.Errorf("set %d: dilation %v, the paper has %v", i+1, best.Dilation, paper.Dilation)
 		}
+		if off := best.SysEfficiency/paper.SysEfficiency - 1; math.Abs(off) > .03 && i != 2 && i != 5 {
+			t.Errorf("set %d: SysEfficiency %v, the paper has %v", i+1, best.SysEfficiency, paper.SysEfficiency)
+		}
+		if impossible := paper.SysEfficiency < row.UpperBound/paper.Dilation-.001; impossible != (i == 5) {
+			t.Errorf("set %d: the paper's figures contradict each other: %v", i+1, impossible)
+		}
+	}
+}
+
+// An ordered list leaves idle what its next one cannot use whole: four of ten applications of set 1 write at once.
+func TestOnlineLeavesSpareBandwidthIdle(t *testing.T) {
+	s := PaperSets()[0].Set
+	ordered, fair := Online(s, Progress, 1e6), Online(s, Fair, 1e6)
+	rate := s.rate(s.Apps[0])
+	if want := 10 / 4. * s.ioTime(s.Apps[0]) / s.cycle(s.Apps[0]); math.Abs(ordered.Dilation/want-1) > .01 {
+		t.Errorf("dilation %v; four at %v of %v GB/s give %v", ordered.Dilation, rate, s.Bandwidth, want)
+	}
+	if want := 10 * s.Apps[0].Volume / s.Bandwidth / s.cycle(s.Apps[0]); math.Abs(fair.Dilation/want-1) > .1 {
+		t.Errorf("shared fairly: dilation %v, the whole bandwidth gives %v", fair.Dilation, want)
 	}
 }
 
@@ -125,7 +117,7 @@ func TestRandomSetsAreValid(t *testing.T) {
 		if p.SysEfficiency > p.KnapsackBound*(1+1e-12) {
 			t.Errorf("seed %d: SysEfficiency %v is over the bound %v", seed, p.SysEfficiency, p.KnapsackBound)
 		}
-		if u := FairShare(s, s.TMin*s.KPrime); u.SysEfficiency > p.UpperBound*(1+1e-9) || u.Dilation < 1 {
+		if u := Online(s, Fair, s.TMin*s.KPrime); u.SysEfficiency > p.UpperBound*(1+1e-9) || u.Dilation < 1 {
 			t.Errorf("seed %d: unplanned %+v", seed, u)
 		}
 	}
@@ -141,8 +133,8 @@ func TestSearchIsExhaustive(t *testing.T) {
 		s := randomSet(seed)
 		b, best := newBuilder(s), candidate{}
 		for l := s.TMin; l <= s.TMin*s.KPrime*(1+tiny); l *= 1 + s.Eps {
-			if work, whole := b.build(l); whole && (candidate{l, work}).better(best) {
-				best = candidate{l, work}
+			if work, whole := b.build(l); whole && (candidate{t: l, work: work}).better(best) {
+				best = candidate{l, work, b.dilation()}
 			}
 		}
 		for workers := 1; workers < 4; workers++ {
@@ -174,7 +166,7 @@ func TestTwoTakeTurns(t *testing.T) {
 		t.Errorf("T %v, dilation %v, SysEfficiency %v; want 20, 1, 0.5", p.T, p.Dilation, p.SysEfficiency)
 	}
 	// Without a plan they meet: 10 s of computing, 20 s of I/O at half the speed, and again.
-	if u := FairShare(s, 300); math.Abs(u.SysEfficiency-1./3) > 1e-9 || math.Abs(u.Dilation-1.5) > 1e-9 {
+	if u := Online(s, Fair, 300); math.Abs(u.SysEfficiency-1./3) > 1e-9 || math.Abs(u.Dilation-1.5) > 1e-9 {
 		t.Errorf("unplanned: %+v, want a third and 1.5", u)
 	}
 }
@@ -189,7 +181,7 @@ func TestNoPattern(t *testing.T) {
 }
 
 func TestCheckSeesWhatIsBroken(t *testing.T) {
-	s := paperSet(6)
+	s := PaperSets()[6].Set
 	for want, spoil := range map[string]func(*Pattern){
 		"never runs":        func(p *Pattern) { p.Apps[0].Instances = nil },
 		"applications":      func(p *Pattern) { p.Apps = p.Apps[1:] },
@@ -286,9 +278,9 @@ func FuzzSet(f *testing.F) {
 
 // The bar: ten times faster than the authors' program, which takes 2 ms (set 10) to 2.2 s (set 5).
 func BenchmarkTable4(b *testing.B) {
-	for i := range table4 {
+	for i, row := range PaperSets() {
 		b.Run(fmt.Sprint("set", i+1), func(b *testing.B) {
-			s := paperSet(i)
+			s := row.Set
 			from := cpuTime()
 			for b.Loop() {
 				if _, err := Schedule(s); err != nil {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// Schedule is PerSched: the pattern with the best SysEfficiency of all lengths from TMin to KPrime *
-// TMin that grow by 1+Eps, then shortened in steps of Eps^2 as long as nothing falls out of it. The set
+// Schedule is PerSched: the pattern that the set's aim wants of all lengths from TMin to KPrime * TMin
+// that grow by 1+Eps, then shortened in steps of Eps^2 as long as nothing falls out of it. The set
 // must have been checked. It fails when no length has room for every application.
 func Schedule(s Set) (Pattern, error) {
 	k := newKnapsack(s)
@@ -30,8 +30,8 @@ func Schedule(s Set) (Pattern, error) {
 	return b.pattern(), nil
 }
 
-// candidate is a pattern's length and its work; efficiency is work / t but for a constant.
-type candidate struct{ t, work float64 }
+// candidate is a pattern's length, its work and its dilation; efficiency is work / t but for a constant.
+type candidate struct{ t, work, dilation float64 }
 
 // better prefers efficiency, then the shorter pattern.
 func (c candidate) better(d candidate) bool {
@@ -39,13 +39,32 @@ func (c candidate) better(d candidate) bool {
 	return d.t == 0 || x > y || x == y && c.t < d.t
 }
 
-// longest tries the lengths that grow by 1+Eps. What cannot beat the best so far, by the knapsack
-// bound, is not built; the most promising are built first.
+// choose is the candidate that an aim wants; none has a length of 0.
+func (a Aim) choose(found []candidate) (best candidate) {
+	for _, c := range found {
+		if c.better(best) {
+			best = c
+		}
+	}
+	if a.share() == 1 || best.t == 0 {
+		return best
+	}
+	least := best.work / best.t * a.share()
+	for _, c := range found {
+		if c.work/c.t >= least && (c.dilation < best.dilation || c.dilation == best.dilation && c.better(best)) {
+			best = c
+		}
+	}
+	return best
+}
+
+// longest tries the lengths that grow by 1+Eps. What cannot have the share of the best so far that the aim asks, by
+// the knapsack bound, is not built; the most promising are built first.
 func longest(s Set, k knapsack, workers []*builder) candidate {
 	var bounds []candidate
 	for t := s.TMin; t <= s.TMin*s.KPrime*(1+tiny); t *= 1 + s.Eps {
 		if t >= s.shortest()*(1-tiny) {
-			bounds = append(bounds, candidate{t, k.work(t)})
+			bounds = append(bounds, candidate{t: t, work: k.work(t)})
 		}
 	}
 	slices.SortStableFunc(bounds, func(a, b candidate) int {
@@ -59,11 +78,11 @@ func longest(s Set, k knapsack, workers []*builder) candidate {
 	})
 	var next atomic.Int64
 	var top atomic.Uint64 // best efficiency so far, as bits
-	found := make([]candidate, len(workers))
+	found := make([][]candidate, len(workers))
 	each(workers, func(i int, b *builder) {
 		for {
 			n := int(next.Add(1) - 1)
-			if n >= len(bounds) || bounds[n].work/bounds[n].t < math.Float64frombits(top.Load()) {
+			if n >= len(bounds) || bounds[n].work/bounds[n].t < s.Aim.share()*math.Float64frombits(top.Load()) {
 				return
 			}
 			c := candidate{t: bounds[n].t}
@@ -71,19 +90,12 @@ func longest(s Set, k knapsack, workers []*builder) candidate {
 			if c.work, whole = b.build(c.t); !whole {
 				continue
 			}
-			if c.better(found[i]) {
-				found[i] = c
-				raise(&top, c.work/c.t)
-			}
+			c.dilation = b.dilation()
+			found[i] = append(found[i], c)
+			raise(&top, c.work/c.t)
 		}
 	})
-	best := candidate{}
-	for _, c := range found {
-		if c.t > 0 && c.better(best) {
-			best = c
-		}
-	}
-	return best
+	return s.Aim.choose(slices.Concat(found...))
 }
 
 // raise makes top at least x. Bits of positive numbers are in the numbers' order.
@@ -111,7 +123,7 @@ func shorten(s Set, k knapsack, workers []*builder, best candidate) candidate {
 				return
 			}
 			work, whole := b.build(t)
-			fits[i] = whole && work >= same
+			fits[i] = whole && work >= same && (s.Aim.share() == 1 || b.dilation() <= best.dilation)
 		})
 		for i, ok := range fits {
 			if !ok {
