@@ -141,6 +141,6 @@ func (h *whatif) periodic(w http.ResponseWriter, r *http.Request, _ access.Calle
 	if err != nil {
 		return fmt.Errorf("%w: %w; a larger kprime tries longer ones", api.ErrInvalid, err)
 	}
-	return api.WriteJSON(w, api.PatternView{Pattern: p, Unplanned: periodic.Online(set, periodic.Fair, set.TMin*set.KPrime),
-		Set: set})
+	unplanned := periodic.Online(set, periodic.Fair, set.TMin*set.KPrime)
+	return api.WriteJSON(w, api.PatternView{Pattern: p, Unplanned: unplanned, Set: set})
 }

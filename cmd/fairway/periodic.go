@@ -28,8 +28,8 @@ func newPeriodic(o *options) *cobra.Command {
 		Use:   "periodic SET.json | --from-history | --table4",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "PerSched of Periodic I/O scheduling for super-computers (Aupy, Gainaru, Le Fèvre).\n" +
-			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"aim\",\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} " +
-			"(seconds, GB, GB/s) and\n" +
+			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"aim\"," +
+			"\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
 			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With " +
 			"--from-history the\n" +
@@ -145,17 +145,17 @@ func printTable4(w io.Writer, asJSON bool) error {
 	}
 
 	var b strings.Builder
-	b.WriteString("     SysEfficiency                                    Dilation\n" +
-		"     PerSched              online         shared     least         PerSched             online        shared\n" +
-		"set  paper   ours    both  paper   ours   fairly     paper  ours   paper  ours  both    paper  ours   fairly\n")
+	b.WriteString("    SysEfficiency                                Dilation\n" +
+		"    PerSched             online        shared    least       PerSched          online      shared\n" +
+		"set paper  ours   both   paper  ours   fairly    paper ours  paper ours  both  paper ours  fairly\n")
 	for _, r := range rows {
 		p, o := r.PerSched, r.Online
-		fmt.Fprintf(&b, "%3d  %.4f  %.4f %.4f  %.4f  %.4f %.4f     %.3f  %.3f  %.3f  %.3f %.3f   %.3f  %.3f  %.3f\n", r.Set,
-			p.Paper.SysEfficiency, p.Ours.SysEfficiency, r.Both.SysEfficiency, o.Paper.SysEfficiency,
+		fmt.Fprintf(&b, "%3d %.4f %.4f %.4f %.4f %.4f %.4f    %.3f %.3f %.3f %.3f %.3f %.3f %.3f %.3f\n",
+			r.Set, p.Paper.SysEfficiency, p.Ours.SysEfficiency, r.Both.SysEfficiency, o.Paper.SysEfficiency,
 			o.Ours.SysEfficiency, r.Fair.SysEfficiency, r.MinDilation[0], r.MinDilation[1], p.Paper.Dilation,
 			p.Ours.Dilation, r.Both.Dilation, o.Paper.Dilation, o.Ours.Dilation, r.Fair.Dilation)
 	}
-	b.WriteString("both: one pattern for both aims with the text's T_min; the others use the authors' pattern lengths.\n" +
+	b.WriteString("both: one pattern for both aims with the text's T_min; else with the authors' pattern lengths.\n" +
 		"online: the best of each column over the rules oldest, progress, gain and mix, which may be two rules'.\n" +
 		"shared fairly: no rule and no pattern; no bandwidth is idle and none is lost to congestion.\n")
 	_, err := io.WriteString(w, b.String())

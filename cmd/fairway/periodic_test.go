@@ -80,7 +80,7 @@ func TestPeriodicFromHistory(t *testing.T) {
 // The paper's table is printed with ours beside it, and the same as JSON.
 func TestPeriodicTable4(t *testing.T) {
 	out, code := command(t, "periodic", "--table4")
-	if code != program.Done || !strings.Contains(out, "\n  2  0.2900  0.2898 ") || strings.Count(out, "\n") != 16 {
+	if code != program.Done || !strings.Contains(out, "\n  2 0.2900 0.2898 ") || strings.Count(out, "\n") != 16 {
 		t.Errorf("%d\n%s", code, out)
 	}
 	out, code = command(t, "periodic", "--table4", "--json")

@@ -140,8 +140,8 @@ func shareFairly(s Set, apps []fluid) {
 	}
 }
 
-// shareInOrder gives the applications in their I/O their full rates in the order of a rule, at a time; those for which
-// there is no room wait.
+// shareInOrder gives the applications in their I/O their full rates in the order of a rule, at a time; who does not
+// fit beside them waits.
 func shareInOrder(s Set, apps []fluid, rule Rule, t float64) {
 	var asking []*fluid
 	for i := range apps {

@@ -59,8 +59,8 @@ func PaperSets() []PaperSet {
 	return rows
 }
 
-// paperSet is a set with so many of each application of Table 1, scaled to 640 processors as section 4.2 says: beta / 64,
-// w * 64.
+// paperSet is a set with so many of each application of Table 1, scaled to 640 processors as section 4.2 says:
+// beta / 64, w * 64.
 func paperSet(t1, t2, ap, pp int, tMin float64) PaperSet {
 	s := Set{Procs: 640, Link: 0.01, Bandwidth: 3, KPrime: defaultKPrime, Eps: defaultEps, TMin: tMin}
 	for _, kind := range []struct {
