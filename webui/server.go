@@ -152,7 +152,8 @@ func New(cfg Config) (*Server, error) {
 	gate.OnEnded(s.feed.ended)
 	s.nouns = newHandlers(&cfg, gate, grids)
 	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Leader: cfg.Leader,
-		Answered: stats.answered, Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log}
+		Answered: stats.answered, Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log,
+		Late: func() float64 { return cfg.Picture.Snapshot().Overview.LateSeconds }}
 	return s, nil
 }
 

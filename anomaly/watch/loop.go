@@ -78,7 +78,9 @@ type Config struct {
 	// Acting says whether this loop records what it finds; nil: it does. A loop that does not keeps its detectors'
 	// evidence up to date and shows what is recorded.
 	Acting func() bool
-	Log    *slog.Logger // nil: discard
+	// Lateness is the daemon's own: nothing is recorded while it is late. nil: it is on time.
+	Lateness *Lateness
+	Log      *slog.Logger // nil: discard
 }
 
 // Loop owns the tracker. Step is called from one goroutine; the other methods may be called concurrently and
@@ -96,8 +98,7 @@ type Loop struct {
 	// What follows belongs to the goroutine that steps.
 	tracker *anomaly.Tracker
 	// behind is true while the tracker is not what the recorder has.
-	behind  bool
-	starved starvation
+	behind bool
 }
 
 // inbox holds what came from other goroutines since the newest step.
@@ -207,12 +208,16 @@ func (l *Loop) takeInbox() {
 func (l *Loop) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	var due time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			l.starved.note(now)
+			if !due.IsZero() {
+				l.cfg.Lateness.Note(due, now)
+			}
+			due = now.Add(time.Second)
 			if err := l.Step(ctx, now); err != nil && ctx.Err() == nil {
 				l.cfg.Log.Error("the findings of a second were not recorded; they are made again", "err", err)
 			}
@@ -234,7 +239,7 @@ func (l *Loop) Step(ctx context.Context, now time.Time) error {
 		}
 	}
 	l.takeInbox()
-	if l.cfg.Acting != nil && !l.cfg.Acting() || now.Before(l.starved.until) {
+	if l.cfg.Acting != nil && !l.cfg.Acting() || l.cfg.Lateness.Within(now) > 0 {
 		l.publish(now)
 		l.behind = true // another daemon records, or nobody is accused now
 		return nil

@@ -49,7 +49,7 @@ func newAccept(o *options) *cobra.Command {
 			"    --mend 'ssh gw4 systemctl start nfs-server'",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
+			cl, err := o.ask(c)
 			if err != nil {
 				return err
 			}

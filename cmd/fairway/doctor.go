@@ -22,7 +22,7 @@ func newDoctor(o *options) *cobra.Command {
 		Short: "Check the installation and say what to fix: agents, clocks, sources, mapping, driver",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := o.connect()
+			cl, err := o.ask(c)
 			if err != nil {
 				return err
 			}

@@ -207,7 +207,7 @@ func validPattern(s periodic.Set) (periodic.Pattern, error) {
 // historicPattern plans the periodic applications of the daemon's history. What is not periodic is named
 // on standard error with its reason.
 func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart bool) error {
-	cl, err := o.connect()
+	cl, err := o.ask(cmd)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func newQuery(o *options) *cobra.Command {
 			if dir != "" {
 				return becomeDaemon("query", o.json, asCSV, append([]string{"--dir", dir, "--"}, args...))
 			}
-			cl, err := o.connect()
+			cl, err := o.ask(c)
 			if err != nil {
 				return err
 			}

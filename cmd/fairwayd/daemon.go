@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/VictoriaMetrics/metrics"
 
 	"fairway/anomaly/watch"
 	"fairway/cmd/program"
@@ -57,6 +60,7 @@ type daemon struct {
 	detectors *watch.Detectors
 	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
 	findings  *watch.Loop
+	late      watch.Lateness  // this daemon's own
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
 	listeners []*openListener
@@ -114,7 +118,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
-		Simulated: conf.Simulated, Notice: d.notice,
+		Simulated: conf.Simulated, Notice: d.notice, Lateness: &d.late,
 		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
 		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
 		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
@@ -137,7 +141,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openFindings(ctx); err != nil {
 		return d, err
 	}
-	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics}
+	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics, func(w io.Writer) {
+		metrics.WriteGaugeFloat64(w, "fairway_late_seconds", d.late.Within(time.Now()).Seconds())
+	}}
 	if d.cluster != nil {
 		meters = append(meters, d.cluster.WriteMetrics)
 	}
@@ -154,7 +160,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	}
 	calls, err := alert.New(alert.Config{Settings: conf.Alert, Journal: d.desk, Site: conf.Name,
 		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Acting: d.leads,
-		Log: log})
+		Late: d.late.Within, Log: log})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}

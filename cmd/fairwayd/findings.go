@@ -79,7 +79,8 @@ func (d *daemon) openFindings(ctx context.Context) (err error) {
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(d.situation.Situation(), d.desk.Feed().Exclusions)
 		},
-		Recorder: d.desk, Detector: d.detectors, Store: d.store, Acting: d.leads, Log: d.log}, time.Now())
+		Recorder: d.desk, Detector: d.detectors, Store: d.store, Acting: d.leads,
+		Lateness: &d.late, Log: d.log}, time.Now())
 	if err != nil {
 		return err
 	}

@@ -310,6 +310,9 @@ func besides(slow topology.NodeID, sit *remap.Situation) (gateways []string) {
 // unheard is the card of the forwarders that report nothing and of which no finding says so: their numbers are missing
 // from all that is shown.
 func (b *board) unheard() []Card {
+	if b.Late > 0 {
+		return nil // it is the daemon
+	}
 	var names []string
 	c := Card{Stage: Silent, Victims: []Victim{},
 		Action: &Action{Name: ActDoctor, Label: "Doctor", Text: "see whether its agent runs"}}

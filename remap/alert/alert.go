@@ -41,6 +41,8 @@ const (
 	Test        = "test"         // that a person asked for
 	// DaemonPanicked says that a request made a handler panic. It ends when none has for an hour.
 	DaemonPanicked = "daemon_panicked"
+	// DaemonLate says that the daemon gets too little of a processor. It ends when it has been on time for 5 minutes.
+	DaemonLate = "daemon_late"
 )
 
 // Hurt is a job that loses time.

@@ -45,7 +45,9 @@ type Config struct {
 	User func(topology.JobID) string
 	// Acting says whether this daemon calls people; nil: it does.
 	Acting func() bool
-	Log    *slog.Logger
+	// Late is by how much the daemon itself is late; nil: it is on time.
+	Late func(time.Time) time.Duration
+	Log  *slog.Logger
 }
 
 // Sender delivers alerts. Its methods may be called concurrently.
@@ -193,7 +195,7 @@ func (l *loop) run(ctx context.Context) {
 
 // follow takes the new records of the journal in.
 func (l *loop) follow() {
-	l.takePanic()
+	l.takeOwn(time.Now())
 	before := l.table.Journal
 	last, err := l.cfg.Journal.Since(before, func(r *journal.Record) error {
 		if l.table.take(r, l.cfg.User) {
@@ -218,21 +220,30 @@ func (l *loop) follow() {
 	}
 }
 
-// takePanic makes one alert of all panics of handlers until none comes for an hour.
-func (l *loop) takePanic() {
+// takeOwn makes one alert of all panics of handlers until none comes for an hour, and one of the daemon's lateness.
+func (l *loop) takeOwn(now time.Time) {
 	l.mu.Lock()
-	a := l.panicked
+	own := []*Alert{l.panicked}
 	l.panicked = nil
 	l.mu.Unlock()
-	if a == nil {
-		return
+	if l.cfg.Late != nil {
+		if by := l.cfg.Late(now); by >= lateCalls {
+			own = append(own, &Alert{ID: "late", Kind: DaemonLate, Severity: Warning, Since: now, Due: now,
+				Summary: fmt.Sprintf("the daemon was %.0f s late: nobody is accused meanwhile; give its host "+
+					"more processor time", by.Seconds())})
+		}
 	}
-	if had := l.table.Alerts[a.ID]; had != nil && had.Ended.IsZero() {
-		had.Due, had.Summary = a.Due, a.Summary
-		return
+	for _, a := range own {
+		if a == nil {
+			continue
+		}
+		if had := l.table.Alerts[a.ID]; had != nil && had.Ended.IsZero() {
+			had.Due, had.Summary = a.Due, a.Summary
+			continue
+		}
+		l.table.forgetGiven(a.ID)
+		l.table.Alerts[a.ID] = a
 	}
-	l.table.forgetGiven(a.ID)
-	l.table.Alerts[a.ID] = a
 }
 
 // Panicked has people called because a handler panicked. It never waits.

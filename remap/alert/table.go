@@ -43,6 +43,9 @@ const (
 	testLasts = time.Minute
 	// panicLasts is how long after the newest panic its alert is firing.
 	panicLasts = time.Hour
+	// lateCalls is from which lateness of the daemon people are called, lateLasts how long it must have been on time.
+	lateCalls = 5 * time.Second
+	lateLasts = 5 * time.Minute
 	// ruleNews is how long it is news that a rule has acted.
 	ruleNews = time.Hour
 	// maxBatch bounds the alerts of one message.
@@ -214,7 +217,8 @@ func (t *table) clean(receivers []Receiver, now time.Time) {
 	for _, a := range t.Alerts {
 		if a.Ended.IsZero() && (a.Kind == Test && now.Sub(a.Since) > testLasts ||
 			a.Kind == RuleActed && now.Sub(a.Since) > ruleNews ||
-			a.Kind == DaemonPanicked && now.Sub(a.Due) > panicLasts) {
+			a.Kind == DaemonPanicked && now.Sub(a.Due) > panicLasts ||
+			a.Kind == DaemonLate && now.Sub(a.Due) > lateLasts) {
 			a.Ended = now
 		}
 		if a.Ended.IsZero() {

@@ -201,7 +201,7 @@ func TestPanicsAreOneAlert(t *testing.T) {
 	at := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
 	calls := 0
 	look := func(now time.Time) {
-		l.takePanic()
+		l.takeOwn(now)
 		l.table.clean([]Receiver{*all}, now)
 		if m := l.table.next(all, "site", now); m != nil {
 			calls++
@@ -226,5 +226,35 @@ func TestPanicsAreOneAlert(t *testing.T) {
 	look(at.Add(71 * time.Minute))
 	if calls != 3 || !l.table.Alerts["panic"].Ended.IsZero() {
 		t.Errorf("the next one: %d calls", calls)
+	}
+}
+
+// TestALateDaemonIsOneAlert: a lateness of seconds calls once, a short one nobody, and five minutes on time end it.
+func TestALateDaemonIsOneAlert(t *testing.T) {
+	by := 2 * time.Second
+	s, err := New(Config{Late: func(time.Time) time.Duration { return by }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := loop{Sender: s, table: newTable()}
+	at := time.Date(2026, 11, 27, 3, 0, 0, 0, time.UTC)
+	look := func(minute int, late time.Duration) *Alert {
+		by = late
+		now := at.Add(time.Duration(minute) * time.Minute)
+		l.takeOwn(now)
+		l.table.clean([]Receiver{{Name: "r"}}, now)
+		return l.table.Alerts["late"]
+	}
+	if a := look(0, 2*time.Second); a != nil {
+		t.Errorf("late by 2 s: %+v", a)
+	}
+	if a := look(1, 8*time.Second); a == nil || a.Kind != DaemonLate || !strings.Contains(a.Summary, "8 s late") {
+		t.Fatalf("late by 8 s: %+v", a)
+	}
+	if a := look(4, 0); !a.Ended.IsZero() {
+		t.Errorf("3 minutes on time: it has ended")
+	}
+	if a := look(7, 0); a.Ended.IsZero() {
+		t.Errorf("6 minutes on time: it has not ended")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,7 +120,9 @@ type Site struct {
 	Answered func(t *Route, status int, took time.Duration)
 	// Panicked hears of each handler that panicked, with the panic's words.
 	Panicked func(t *Route, what string)
-	Log      *slog.Logger
+	// Late is by how much the daemon itself is late, s, which every answer says (api.LateHeader); nil: it is on time.
+	Late func() float64
+	Log  *slog.Logger
 }
 
 // Handler builds the mux of one kind of listener: routes of other listeners do not exist there.
@@ -146,6 +149,9 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := &statusRecorder{ResponseWriter: to, status: http.StatusOK}
 		securityHeaders(w.Header())
+		if by := s.late(); by > 0 {
+			w.Header().Set(api.LateHeader, strconv.FormatFloat(by, 'f', 1, 64))
+		}
 		if l == TCP && !g.knownHost(r.Host) {
 			api.WriteProblem(w, r, fmt.Errorf("%w: host %q is not a name of this server; add it to hosts",
 				api.ErrNotAllowed, r.Host))
@@ -163,6 +169,13 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+func (s *Site) late() float64 {
+	if s.Late == nil {
+		return 0
+	}
+	return s.Late()
 }
 
 // fenced makes an error of a handler's panic: it costs its own request alone.

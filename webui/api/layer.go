@@ -17,6 +17,9 @@ type Banner struct {
 	// Notice says that the daemon follows another one of its cluster, reaches too few of them, or is a
 	// view. Empty: nothing.
 	Notice string `json:"notice,omitempty"`
+	// LateSeconds is by how much the daemon itself is late, as Notice says first; what looks slow or silent, or well,
+	// may be only that.
+	LateSeconds float64 `json:"late_seconds,omitempty"`
 }
 
 // Overview is the newest second of the whole forwarding layer.
@@ -55,7 +58,11 @@ type Todo struct {
 // Quiet writes Calm.
 func (o *Overview) Quiet() {
 	o.Calm = ""
-	if len(o.Needs) > 0 {
+	switch {
+	case len(o.Needs) > 0:
+		return
+	case o.LateSeconds > 0:
+		o.Calm = "Not known while the daemon itself is late."
 		return
 	}
 	compared, nearest, ratio := 0, "", 1.0

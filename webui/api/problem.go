@@ -14,6 +14,9 @@ import (
 // ProblemType is the content type of a problem document (RFC 9457).
 const ProblemType = "application/problem+json"
 
+// LateHeader is the header of every answer while the daemon itself is late, s: what looks slow may be only that.
+const LateHeader = "Fairway-Late"
+
 // Problem is the body of every refusal.
 type Problem struct {
 	Type     string `json:"type"` // "about:blank": title and status say it all

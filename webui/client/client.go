@@ -40,6 +40,9 @@ type Client struct {
 	name  string // of the daemon, in errors
 	token string
 	http  *http.Client
+	// WhenLate hears with each answer by how many seconds the daemon itself is late, where it is; nil: nobody does. It
+	// is set before the first call.
+	WhenLate func(seconds string)
 }
 
 // New makes a client of addr, which is unix:/path or http(s)://host:port, or of the daemons of a cluster, separated by
@@ -354,6 +357,9 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 		return &lostError{c.name, err}
 	}
 	defer resp.Body.Close()
+	if late := resp.Header.Get(api.LateHeader); late != "" && c.WhenLate != nil {
+		c.WhenLate(late)
+	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:

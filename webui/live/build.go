@@ -44,10 +44,15 @@ func (w work) part(p float64) work { return work{p * w.bytes, p * w.ops} }
 // more says which of two does more: bytes count, and where none move, metadata operations.
 func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes && w.ops > o.ops }
 
-func (c *Config) banner() api.Banner {
-	b := api.Banner{Simulated: c.Simulated}
+func (c *Config) banner(now time.Time) api.Banner {
+	b := api.Banner{Simulated: c.Simulated, Notice: c.Lateness.Notice(now),
+		LateSeconds: c.Lateness.Within(now).Seconds()}
 	if c.Notice != nil {
-		b.Notice = c.Notice()
+		if own := c.Notice(); b.Notice == "" || own == "" {
+			b.Notice += own
+		} else {
+			b.Notice += ". " + own
+		}
 	}
 	return b
 }
@@ -58,7 +63,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	now := time.Now()
 	s := &Snapshot{Made: now, Machine: sit.Machine, Generation: 1, Situation: sit,
 		advice: advise.Input{Situation: sit, Plans: p.plans, Effect: p.cfg.Effect,
-			JobsUnknown: p.cfg.JobsKnown != nil && !p.cfg.JobsKnown(), Late: p.late.within(now), Now: now}}
+			JobsUnknown: p.cfg.JobsKnown != nil && !p.cfg.JobsKnown(), Late: p.cfg.Lateness.Within(now), Now: now}}
 	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
 	if old != nil {
 		s.Generation = old.Generation
@@ -70,7 +75,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		p.forwarders, p.compute = newPlaces(s.Machine, topology.Forwarder), len(s.Machine.ByRole(topology.Compute))
 	}
 	o := api.Overview{LateAfter: remap.LateAfter.Seconds(), StaleAfter: remap.StaleAfter.Seconds(),
-		Machine: s.Machine.Name, Banner: p.cfg.banner(), ComputeNodes: p.compute,
+		Machine: s.Machine.Name, Banner: p.cfg.banner(now), ComputeNodes: p.compute,
 		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings,
 		Todo: api.Todo{Waiting: []api.PlanRow{}},
 	}
@@ -88,6 +93,9 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o.At = p.readForwarders(o.Forwarders, now)
 	p.nameTopJobs(s, rows, now)
+	if s.advice.Late > 0 {
+		excuse(o.Forwarders)
+	}
 	o.Needs = advise.Cards(s.advice)
 	p.addPlans(&o, rows)
 	nameSufferers(o.Forwarders, o.Needs)
@@ -164,6 +172,15 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 		row.Occupancy = load.Occupancy
 	}
 	return row
+}
+
+// excuse calls forwarders without news unknown while it is the daemon that is late: nobody knows that they are silent.
+func excuse(rows []api.ForwarderRow) {
+	for i := range rows {
+		if rows[i].State == api.StateStale {
+			rows[i].State = api.StateUnknown
+		}
+	}
 }
 
 // oldestShown is the start of the oldest second that counts as fresh at now, Unix ms.

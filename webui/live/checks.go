@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,8 @@ type Observer interface {
 const (
 	// clockLimit is how far a node's clock may be off: a second is the unit of everything here.
 	clockLimit = time.Second
+	// fewestAlike nodes must report for most of them to be right against this host's clock.
+	fewestAlike = 3
 	// askNodes compute nodes are asked through the driver where they are.
 	askNodes = 8
 	askFor   = 5 * time.Second
@@ -50,13 +53,27 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	if len(r.behind) > 0 {
 		checks = append(checks, backEndsCheck(r))
 	}
-	return append(checks, driverCheck(ctx, s, driver))
+	return excused(append(checks, driverCheck(ctx, s, driver)), p.cfg.Lateness.Notice(now))
+}
+
+// excused says first that the daemon itself is late, and leaves open what else would be found then.
+func excused(checks []api.Check, late string) []api.Check {
+	if late == "" {
+		return checks
+	}
+	for i := range checks {
+		if c := &checks[i]; c.Level != api.CheckOK {
+			*c = api.Check{Name: c.Name, Level: api.CheckUnknown, Text: "not judged while the daemon itself is late"}
+		}
+	}
+	return append([]api.Check{{Name: "daemon", Level: api.CheckFailed, Text: late,
+		Fix: "look at the load and the control group of the daemon's host, then ask again"}}, checks...)
 }
 
 // health is what the newest frames say of the agents.
 type health struct {
 	reports map[topology.NodeID]bool // within the time after which data is stale
-	off     map[topology.NodeID]time.Duration
+	ahead   map[topology.NodeID]time.Duration
 	failing map[string][]topology.NodeID // by source and error
 	behind  map[topology.NodeID]int      // gateways of each back end
 	storage map[topology.NodeID]bool     // storage servers that report
@@ -65,17 +82,14 @@ type health struct {
 }
 
 func readHealth(p *Picture, now time.Time) health {
-	h := health{reports: map[topology.NodeID]bool{}, off: map[topology.NodeID]time.Duration{},
+	h := health{reports: map[topology.NodeID]bool{}, ahead: map[topology.NodeID]time.Duration{},
 		failing: map[string][]topology.NodeID{}, behind: map[topology.NodeID]int{}, storage: map[topology.NodeID]bool{}}
 	p.cfg.Board.All(func(f *window.Node) {
 		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
 		}
 		h.reports[f.Node] = true
-		// A frame describes the second that begins at its time and is sent when that is over.
-		if f.Ahead > clockLimit || f.Ahead < -2*clockLimit {
-			h.off[f.Node] = f.Ahead
-		}
+		h.ahead[f.Node] = f.Ahead
 		h.storage[f.Node] = f.Role == topology.Storage
 		_, data := f.Value(collector.WriteOps)
 		_, meta := f.Value(collector.MetaOps)
@@ -122,31 +136,50 @@ func agentsCheck(s *Snapshot, h health) api.Check {
 	return c
 }
 
+// clocksCheck compares the nodes' clocks with this host's, and where most are off alike, with each other: then the
+// daemon, its clock or the way to it is late, and not they.
 func clocksCheck(h health) api.Check {
 	c := api.Check{Name: "clocks", Level: api.CheckOK,
 		Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
-	if len(h.reports) == 0 {
+	if len(h.ahead) == 0 {
 		c.Level, c.Text = api.CheckUnknown, "no node reports"
 		return c
 	}
-	if len(h.off) == 0 {
-		return c
+	// A frame describes the second that begins at its time and is sent when that is over.
+	off := func(ahead time.Duration) bool { return ahead > clockLimit || ahead < -2*clockLimit }
+	all := slices.Sorted(maps.Values(h.ahead))
+	shared := all[len(all)/2]
+	if len(all) < fewestAlike || !off(shared) {
+		shared = 0
 	}
 	var bad []topology.NodeID
 	worst := time.Duration(0)
-	for n, by := range h.off {
-		bad = append(bad, n)
-		if by.Abs() > worst.Abs() {
-			worst = by
+	for n, ahead := range h.ahead {
+		if ahead -= shared; off(ahead) {
+			bad = append(bad, n)
+			if ahead.Abs() > worst.Abs() {
+				worst = ahead
+			}
 		}
 	}
 	word := "ahead"
 	if worst < 0 {
 		word = "behind, or its seconds come late"
 	}
-	c.Level, c.Text = api.CheckFailed, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
-		anomaly.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad))
-	c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
+	var texts []string
+	if shared != 0 {
+		texts = append(texts, fmt.Sprintf("the seconds of most nodes are %s off alike: it is this host's clock, the "+
+			"daemon or the network, not they", shared.Abs().Round(100*time.Millisecond)))
+		c.Fix = "set this host's clock (chrony); look at its load and network"
+	}
+	if len(bad) > 0 {
+		texts = append(texts, fmt.Sprintf("the clocks of %s are off, the worst %s %s: %s",
+			anomaly.Counted(len(bad), "node"), worst.Abs().Round(100*time.Millisecond), word, some(bad)))
+		c.Fix = "set the clocks (chrony); a node whose spool is being replayed is late only for a while"
+	}
+	if len(texts) > 0 {
+		c.Level, c.Text = api.CheckFailed, strings.Join(texts, "; ")
+	}
 	return c
 }
 

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -228,4 +229,58 @@ func TestLateSecondsOfAStartAskForNothing(t *testing.T) {
 // routed is a situation that knows nothing but routes.
 func routed(routes map[topology.NodeID]window.Route) *remap.Situation {
 	return &remap.Situation{Places: place.New(nil, routes, nil)}
+}
+
+// TestClocksAreComparedWithEachOther: where most nodes are off alike it is the daemon or its host, and only who differs
+// from them is named.
+func TestClocksAreComparedWithEachOther(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		ahead []time.Duration
+		level api.CheckLevel
+		says  string
+		not   string
+	}{
+		{"well", []time.Duration{-1e9, -1e9, -1.5e9}, api.CheckOK, "within 2s", ""},
+		{"one ahead", []time.Duration{-1e9, -1e9, 5e9}, api.CheckFailed,
+			"the clocks of 1 node are off, the worst 5s ahead: n2", ""},
+		{"a late daemon", []time.Duration{-7e9, -8e9, -7.5e9, -8.2e9}, api.CheckFailed,
+			"the seconds of most nodes are 7.5s off alike", "clocks of"},
+		{"a late daemon and one wrong clock", []time.Duration{-7e9, -8e9, -7.5e9, -60e9}, api.CheckFailed,
+			"the worst 52.5s behind, or its seconds come late: n3", "n0"},
+		{"two nodes alone", []time.Duration{-7e9, -8e9}, api.CheckFailed, "the clocks of 2 nodes are off", "alike"},
+	} {
+		h := health{ahead: map[topology.NodeID]time.Duration{}}
+		for i, ahead := range c.ahead {
+			h.ahead[topology.NodeID(fmt.Sprint("n", i))] = ahead
+		}
+		if got := clocksCheck(h); got.Level != c.level || !strings.Contains(got.Text, c.says) ||
+			c.not != "" && strings.Contains(got.Text, c.not) || (got.Level == api.CheckOK) != (got.Fix == "") {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+// TestALateDaemonJudgesNoNode: its own lateness is the first check, what else would be found is left open, and
+// forwarders without news are unknown.
+func TestALateDaemonJudgesNoNode(t *testing.T) {
+	late, now := &watch.Lateness{}, time.Now()
+	late.Note(now.Add(-4*time.Second), now)
+	all := excused([]api.Check{{Name: "peaks", Level: api.CheckOK},
+		{Name: "agents", Level: api.CheckFailed, Text: "silent: a"}}, late.Notice(now))
+	if len(all) != 3 || all[0].Name != "daemon" || !strings.Contains(all[0].Text, "4.0 s late") ||
+		all[1].Level != api.CheckOK || all[2].Level != api.CheckUnknown || strings.Contains(all[2].Text, "silent") {
+		t.Errorf("%+v", all)
+	}
+	machine := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder}}}
+	for l, want := range map[*watch.Lateness]api.ForwarderState{late: api.StateUnknown, nil: api.StateStale} {
+		sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: machine})
+		p := New(Config{Board: window.NewBoard(0), Situation: func() *remap.Situation { return sit }, Lateness: l,
+			Notice: func() string { return "it follows" }})
+		o := p.Snapshot().Overview
+		if o.Forwarders[0].State != want || strings.HasPrefix(o.Notice, "fairway's own daemon was") != (l != nil) ||
+			!strings.HasSuffix(o.Notice, "it follows") {
+			t.Errorf("late by %s: %s, %q", l.Within(now), o.Forwarders[0].State, o.Notice)
+		}
+	}
 }

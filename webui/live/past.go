@@ -87,7 +87,7 @@ func (p *past) at(ctx context.Context, s *Snapshot, at time.Time) (moment, error
 	if err != nil {
 		return moment{}, err
 	}
-	o := api.Overview{Machine: s.Machine.Name, At: at, Banner: p.cfg.banner(),
+	o := api.Overview{Machine: s.Machine.Name, At: at, Banner: p.cfg.banner(time.Now()),
 		LateAfter: s.Overview.LateAfter, StaleAfter: s.Overview.StaleAfter,
 		ComputeNodes: s.Overview.ComputeNodes, Forwarders: rows, Findings: []anomaly.Finding{},
 		Todo: api.Todo{Waiting: []api.PlanRow{}, Needs: []advise.Card{}}}

@@ -33,6 +33,8 @@ type Config struct {
 	Simulated bool
 	// Notice is api.Overview.Notice as it is now; nil: no notice.
 	Notice func() string
+	// Lateness is the daemon's own, which every surface says first. nil: it is on time.
+	Lateness *watch.Lateness
 	// JobsKnown says that the batch system reports jobs, so that an empty list means no job; JobsAt lists those that
 	// ran in a past second, with their nodes. nil: not known.
 	JobsKnown func() bool
@@ -69,9 +71,8 @@ type Picture struct {
 	// What follows belongs to Run.
 	desk       *desk.Desk
 	plans      []remap.Plan // that wait for a person, are on their way, or were moved within the last minutes
-	late       lateness
-	forwarders *places // of the newest snapshot's machine
-	compute    int     // how many compute nodes that has
+	forwarders *places      // of the newest snapshot's machine
+	compute    int          // how many compute nodes that has
 }
 
 // New returns a Picture whose first snapshot is of what the board has now.
@@ -110,6 +111,7 @@ func (p *Picture) Run(ctx context.Context, desk *desk.Desk, publish func(s *Snap
 	next := time.NewTimer(0)
 	defer next.Stop()
 	var last time.Time
+	due := time.Now().Add(beat)
 	plansChanged, waiting := false, false
 	for {
 		select {
@@ -137,6 +139,8 @@ func (p *Picture) Run(ctx context.Context, desk *desk.Desk, publish func(s *Snap
 			p.readPlans(ctx)
 		}
 		last = time.Now()
+		p.cfg.Lateness.Note(due, last)
+		due = last.Add(beat)
 		s := p.build(p.Snapshot())
 		p.snap.Store(s)
 		publish(s, plansChanged)
@@ -174,29 +178,7 @@ const (
 	mostFollowed = 64
 	// followedFor is how long before the end of its measurement a plan may have changed.
 	followedFor = 5 * time.Minute
-	// rememberLate is how long a snapshot that came late is spoken of.
-	rememberLate = 10 * time.Second
 )
-
-// lateness is the newest time that the daemon had no chance to make a snapshot when it was due.
-type lateness struct {
-	last, at time.Time
-	by       time.Duration
-}
-
-// within notes that a snapshot is made at now, and returns by how much the latest of the last seconds was late.
-func (l *lateness) within(now time.Time) time.Duration {
-	if !l.last.IsZero() {
-		if by := now.Sub(l.last) - beat; by > beat && (by >= l.by || now.Sub(l.at) > rememberLate) {
-			l.at, l.by = now, by
-		}
-	}
-	l.last = now
-	if now.Sub(l.at) > rememberLate {
-		return 0
-	}
-	return l.by
-}
 
 // Advice is what the snapshot's cards are made of.
 func (s *Snapshot) Advice() advise.Input { return s.advice }

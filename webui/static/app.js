@@ -443,7 +443,7 @@ function drawSites() {
  */
 function healthOf(o, old) {
   if (!o?.forwarders.length) return ['', ''];
-  if (old) return ['not known', ''];
+  if (old || o.late_seconds) return ['not known', ''];
   const n = (/** @type {string[]} */ ...states) =>
     o.forwarders.filter((/** @type {any} */ r) => states.includes(r.state)).length;
   const all = /** @type {[number, string][]} */ ([

@@ -322,14 +322,19 @@ func (s *site) agent(t *testing.T, token string, node topology.NodeID, role topo
 	return a
 }
 
-// send sends frames and returns the daemon's answer to them: wire.Ack, wire.Reject or the connection's end.
-func (a *agent) send(frames []collector.Frame, within time.Duration) (any, error) {
+// write sends frames and waits for nothing.
+func (a *agent) write(frames []collector.Frame) error {
 	a.seq++
 	msg, err := wire.Append(nil, &wire.Frames{Seq: a.seq, Frames: frames})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := a.ws.WriteMessage(websocket.BinaryMessage, msg); err != nil {
+	return a.ws.WriteMessage(websocket.BinaryMessage, msg)
+}
+
+// send sends frames and returns the daemon's answer to them: wire.Ack, wire.Reject or the connection's end.
+func (a *agent) send(frames []collector.Frame, within time.Duration) (any, error) {
+	if err := a.write(frames); err != nil {
 		return nil, err
 	}
 	a.ws.SetReadDeadline(time.Now().Add(within))

@@ -258,7 +258,7 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	}
 	title := " " + chart.Clean(o.Machine) + "  "
 	text, look := state(s)
-	if s.Stale() {
+	if s.Stale() || o.LateSeconds > 0 {
 		text, look = "not known", ""
 	}
 	// The look ends before the rest, which is bold again.
