@@ -246,7 +246,8 @@ func Size(bytes float64) string {
 		name string
 	}{{1e18, "EB"}, {1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
 		if bytes >= 0.9995*u.size { // what three digits make a whole unit of
-			return fmt.Sprintf("%.3g %s", bytes/u.size, u.name)
+			n := math.Nextafter(bytes/u.size, math.Inf(1)) // halves go up, as in a browser
+			return strconv.FormatFloat(n, 'g', 3, 64) + " " + u.name
 		}
 	}
 	return fmt.Sprintf("%.0f B", bytes)

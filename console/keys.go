@@ -188,6 +188,8 @@ var keyTable = []binding{
 	{act: screen.ActReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
 	{act: screen.ActCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link",
 		on: onAddress},
+	{act: screen.ActAnswer, keys: []string{"Y"}, show: "Y", does: "copy the first line, for a ticket",
+		hint: "copy answer", on: []string{screen.OnJob}},
 	{act: screen.ActExport, keys: []string{"E"}, show: "E",
 		does: "export this table as CSV, into the directory that the console was started in",
 		on:   []string{screen.OnOverview, screen.OnLogs, screen.OnCalendar, screen.OnRuns, screen.OnShares}},

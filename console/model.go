@@ -386,6 +386,10 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 		return export(s, m.top())
 	case screen.ActCopy:
 		return m.copyAddress()
+	case screen.ActAnswer:
+		if one, ok := m.top().(*job.Screen); ok && one.Answered() != "" {
+			return m.copyText(one.Answered())
+		}
 	default:
 		return m.top().Act(s, a)
 	}
@@ -401,7 +405,11 @@ func (m *Model) copyAddress() tea.Cmd {
 			a.Speed = strconv.Itoa(n)
 		}
 	}
-	text := a.String()
+	return m.copyText(a.String())
+}
+
+// copyText puts text on the clipboard and says so.
+func (m *Model) copyText(text string) tea.Cmd {
 	m.state.Note = "copied " + text
 	return func() tea.Msg { m.copy(text); return nil }
 }

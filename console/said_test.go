@@ -224,5 +224,10 @@ func TestAListIsFiltered(t *testing.T) {
 		s.press(":", "ann", "enter")
 		s.sees(`with "ann"`, "WRF")
 		s.lacks("ROMS")
+		s.press("enter", "Y")
+		s.sees("copied Job 9 ")
+		if !strings.HasPrefix(s.copied, "Job 9 has done no I/O yet") {
+			t.Errorf("copied %q", s.copied)
+		}
 	})
 }

@@ -2,14 +2,19 @@ package webui
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
+	"fairway/remap/journal"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/webui/access"
@@ -22,6 +27,7 @@ type jobs struct {
 	known   *dispatch.Dispatcher
 	picture *live.Picture
 	desk    *desk.Desk
+	records records
 	store   tsdb.Store
 }
 
@@ -124,7 +130,74 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 			d.State = plans[i].State // the answer's is that of the job's start
 		}
 	}
+	if v.Answer, err = h.answer(r.Context(), &run, &v, plans); err != nil {
+		return err
+	}
 	return api.WriteJSON(w, v)
+}
+
+// mostRecords bounds how many records of the journal an answer reads.
+const mostRecords = 2000
+
+// costOf is what a job has lost by a finding, seconds.
+func costOf(f *anomaly.Finding, job topology.JobID) (seconds float64) {
+	for _, i := range f.Impact {
+		if i.Job == job {
+			seconds = i.CostSeconds
+		}
+	}
+	return seconds
+}
+
+// answer says what a job lost, from the findings of its time.
+func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, plans []remap.Plan) (string, error) {
+	work := advise.Work{Job: run.Job, Ended: !run.End.IsZero()}
+	found := map[string]*anomaly.Finding{}
+	note := func(f anomaly.Finding) {
+		switch kept := found[f.ID]; {
+		case kept == nil:
+			found[f.ID] = &f
+		case costOf(&f, run.Job) > costOf(kept, run.Job): // one that goes on forgets jobs that have ended
+			kept.Impact = f.Impact
+		}
+	}
+	for _, f := range h.picture.Snapshot().Situation.Findings { // between two records the losses grow
+		note(f)
+	}
+	wanted, left := journal.Wanted{From: run.Start}, mostRecords
+	if work.Ended {
+		wanted.To = run.End.Add(time.Hour)
+	}
+	err := h.records.visit(ctx, wanted, func(rec *journal.Record) bool {
+		if rec.Finding != nil {
+			note(rec.Finding.Finding)
+		}
+		left--
+		return left > 0
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, f := range found {
+		work.Findings = append(work.Findings, *f)
+	}
+	for i := range plans {
+		if plans[i].State.Moved() {
+			work.Moved = &plans[i]
+			break
+		}
+	}
+	if p := cmp.Or(v.Profile, v.SoFar); p != nil {
+		work.IOSeconds = &p.IOSeconds
+	}
+	if v.Waits != nil {
+		for _, c := range v.Waits.Causes {
+			if c.Now != nil && (work.Wait == nil || *c.Now > *work.Wait) {
+				work.Wait, work.Cause = c.Now, c.Text
+			}
+		}
+	}
+	return advise.AnswerFor(&work, time.Now()), nil
 }
 
 // ownAmong is how many ended runs are looked at for a user's own.

@@ -158,7 +158,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
-	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk, store: cfg.Store}
+	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk, records: cfg.Desk.History,
+		store: cfg.Store}
 	found := &findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review}
 	found.incidents = incidents{finding: found.finding, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk,
 		effect: cfg.Effect, version: cfg.Version}

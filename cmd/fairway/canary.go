@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/console/chart"
 	"fairway/webui/client"
 )
 
@@ -37,7 +37,7 @@ func printCanary(w io.Writer, c anomaly.Canary) error {
 		took, peers *float64
 	}{{"write", c.Took.Write, c.Peers.Write}, {"read", c.Took.Read, c.Peers.Read},
 		{"stat", c.Took.Stat, c.Peers.Stat}} {
-		rows = append(rows, []string{one.name, milliseconds(one.took), milliseconds(one.peers)})
+		rows = append(rows, []string{one.name, chart.Millis(one.took), chart.Millis(one.peers)})
 	}
 	if err := printTable(w, []string{"CANARY", string(c.Forwarder) + " ms", "PEERS ms"}, rows); err != nil {
 		return err
@@ -49,12 +49,4 @@ func printCanary(w io.Writer, c anomaly.Canary) error {
 	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"),
 		anomaly.Counted(c.PeersOf, "forwarder"))
 	return err
-}
-
-// milliseconds is a time in ms, "-" where it is not known.
-func milliseconds(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatFloat(1000**v, 'g', 3, 64)
 }

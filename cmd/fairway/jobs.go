@@ -15,6 +15,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
+	"fairway/remap/advise"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -86,6 +87,7 @@ type jobAndRuns struct {
 }
 
 func printJob(w io.Writer, j jobAndRuns) error {
+	fmt.Fprintln(w, j.Answer)
 	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, chart.OrMissing(j.App),
 		chart.OrMissing(j.User),
 		anomaly.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))
@@ -119,8 +121,8 @@ func printJob(w io.Writer, j jobAndRuns) error {
 	printComparison(w, &j.Like)
 	for _, n := range j.Neighbours {
 		fmt.Fprintf(w,
-			"neighbour %s %s on %v: %.3g B/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job,
-			n.App, n.On, n.ReadBytesPerSec+n.WriteBytesPerSec, shareText(n.Takes), shareText(n.Relief))
+			"neighbour %s %s on %v: %s/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job,
+			n.App, n.On, anomaly.Size(n.ReadBytesPerSec+n.WriteBytesPerSec), shareText(n.Takes), shareText(n.Relief))
 	}
 	return printRuns(w, &j.Like)
 }
@@ -131,10 +133,9 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 		who = anomaly.Counted(f.IONodes, "node") + " did I/O"
 	}
 	fmt.Fprintf(w,
-		"%sread %.3g B, wrote %.3g B, %.0f metadata operations, mode %s, %s for %.0f s, peak %.3g B/s, %s, %.0f %% "+
-			"reported\n",
-		when, f.ReadBytes, f.WriteBytes, f.MetaOps, chart.OrMissing(string(f.Mode)), who, f.IOSeconds,
-		f.PeakBytesPerSec,
+		"%sread %s, wrote %s, %s metadata operations, mode %s, %s for %s, peak %s/s, %s, %.0f %% reported\n",
+		when, anomaly.Size(f.ReadBytes), anomaly.Size(f.WriteBytes), chart.Number(f.MetaOps),
+		chart.OrMissing(string(f.Mode)), who, advise.Span(f.IOSeconds), anomaly.Size(f.PeakBytesPerSec),
 		anomaly.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
@@ -147,19 +148,21 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 func printComparison(w io.Writer, v *api.JobRuns) {
 	fmt.Fprintf(w, "%s like it (user, application, project and nodes)\n", anomaly.Counted(v.All, "ended run"))
 	type spread struct {
-		name, unit string
-		of         *api.Spread
+		name string
+		text func(float64) string
+		of   *api.Spread
 	}
-	rate := spread{"bandwidth while in I/O", "B/s", v.BytesPerSec}
+	rate := spread{"bandwidth while in I/O", func(v float64) string { return anomaly.Size(v) + "/s" }, v.BytesPerSec}
 	if v.MetaOnly {
-		rate = spread{"metadata operations while in I/O", "ops/s", v.MetaOpsPerSec}
+		rate = spread{"metadata operations while in I/O", func(v float64) string { return chart.Number(v) + "/s" },
+			v.MetaOpsPerSec}
 	}
-	for _, one := range []spread{{"I/O time", "s", v.IOSeconds}, rate} {
+	for _, one := range []spread{{"I/O time", advise.Span, v.IOSeconds}, rate} {
 		if s := one.of; s != nil {
-			fmt.Fprintf(w, "%s: least %.3g, quartiles %.3g %.3g %.3g, most %.3g %s", one.name, s.Min, s.Q1, s.Median,
-				s.Q3, s.Max, one.unit)
+			fmt.Fprintf(w, "%s: least %s, quartiles %s, %s, %s, most %s", one.name, one.text(s.Min), one.text(s.Q1),
+				one.text(s.Median), one.text(s.Q3), one.text(s.Max))
 			if s.This != nil {
-				fmt.Fprintf(w, "; this one %.3g, above %d and below %d of %d", *s.This, s.Below, s.Above, s.Runs)
+				fmt.Fprintf(w, "; this one %s, above %d and below %d of %d", one.text(*s.This), s.Below, s.Above, s.Runs)
 			}
 			fmt.Fprintln(w)
 		}

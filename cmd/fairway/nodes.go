@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/webui/api"
@@ -170,7 +171,9 @@ func printNode(w io.Writer, n api.NodeView) error {
 	}
 	rows := [][]string{}
 	for _, name := range slices.Sorted(maps.Keys(n.Values)) {
-		rows = append(rows, []string{name, strconv.FormatFloat(n.Values[name], 'g', 6, 64)})
+		v := n.Values[name]
+		m, _ := collector.ParseMetric(name)
+		rows = append(rows, []string{name, strings.TrimSpace(chart.Metric(m, &v) + " " + m.Info().Unit.Info().Shown)})
 	}
 	return printTable(w, []string{"METRIC", "VALUE"}, rows)
 }

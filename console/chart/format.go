@@ -189,7 +189,7 @@ func Metric(m collector.Metric, v *float64) string {
 }
 
 // Number shows one decimal below 10 and none above: digits that move every second inform nobody and
-// cost bytes on the wire.
+// cost bytes on the wire. A count from a million on has a letter, never a power of ten.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -201,7 +201,11 @@ func Number(v float64) string {
 	case a < 1e6:
 		return Fixed(v, 0)
 	}
-	return strings.Replace(fmt.Sprintf("%.1e", v), "e+0", "e+", 1)
+	size, sign := 1e6, 0
+	for math.Abs(v) >= 1e3*size && sign < 3 {
+		size, sign = 1e3*size, sign+1
+	}
+	return Number(v/size) + "MGTP"[sign:sign+1]
 }
 
 // Thousands is a count in as few letters as it takes: 812, 3.6k, 41k.
@@ -209,9 +213,7 @@ func Thousands(v *float64) string {
 	switch {
 	case v == nil:
 		return Missing
-	case *v >= 1e6:
-		return Number(*v/1e6) + "M"
-	case *v >= 1e3:
+	case *v >= 1e3 && *v < 1e6:
 		return Number(*v/1e3) + "k"
 	}
 	return Number(*v)
@@ -307,18 +309,4 @@ func (p *Palette) Rule(w int) string {
 		line = "─"
 	}
 	return " " + p.Paint(p.Frame, strings.Repeat(line, max(0, w-2)))
-}
-
-// Volume is bytes in the largest decimal unit that leaves a digit before the point.
-func Volume(v float64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
-	i := 0
-	for v >= 1000 && i < len(units)-1 {
-		v /= 1000
-		i++
-	}
-	if i == 0 {
-		return fmt.Sprintf("%.0f B", v)
-	}
-	return Number(v) + " " + units[i]
 }

@@ -1,9 +1,13 @@
 package chart_test
 
 import (
+	"encoding/json"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
 )
 
@@ -63,5 +67,48 @@ func TestTimesAreThoseOfSentences(t *testing.T) {
 	}
 	if got := chart.Times(nil); got != chart.Missing {
 		t.Errorf("not known: %q", got)
+	}
+}
+
+// Both faces write a number and a size alike, and none with a power of ten.
+func TestBothFacesWriteNumbersAlike(t *testing.T) {
+	table := []struct {
+		Value        float64
+		number, size string
+	}{
+		{0, "0", "0 B"}, {3.25, "3.3", "3 B"}, {9.949, "9.9", "10 B"}, {9.95, "10", "10 B"}, {999, "999", "999 B"},
+		{999.6, "1000", "1 kB"}, {2124, "2124", "2.12 kB"}, {2125, "2125", "2.13 kB"}, {999_499, "999499", "999 kB"},
+		{1e6, "1.0M", "1 MB"}, {2.08e9, "2.1G", "2.08 GB"}, {12_400_000, "12M", "12.4 MB"}, {1e12, "1.0T", "1 TB"},
+		{3.4e15, "3.4P", "3.4 PB"}, {7e18, "7000P", "7 EB"},
+	}
+	for _, row := range table {
+		if got := chart.Number(row.Value); got != row.number {
+			t.Errorf("number %v: %q, want %q", row.Value, got, row.number)
+		}
+		if got := anomaly.Size(row.Value); got != row.size {
+			t.Errorf("size %v: %q, want %q", row.Value, got, row.size)
+		}
+	}
+
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: what the browser writes is not compared")
+	}
+	format, err := os.ReadFile("../../webui/static/format.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _ := json.Marshal(table)
+	run := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", string(format)+
+		"\nconsole.log(JSON.stringify("+string(in)+".map(r => [number(r.Value), volume(r.Value)])));")
+	out, err := run.CombinedOutput()
+	var browser [][2]string
+	if err != nil || json.Unmarshal(out, &browser) != nil {
+		t.Fatalf("node: %v: %s", err, out)
+	}
+	for i, row := range table {
+		if want := [2]string{row.number, row.size}; browser[i] != want {
+			t.Errorf("the browser writes %v as %q, want %q", row.Value, browser[i], want)
+		}
 	}
 }

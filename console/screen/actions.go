@@ -53,6 +53,7 @@ const (
 	ActAll      Action = "all"
 	ActEvidence Action = "evidence"
 	ActCopy     Action = "copy"
+	ActAnswer   Action = "copy-answer"
 	ActExport   Action = "export"
 	ActGo       Action = "go"
 	ActRequests Action = "requests"

@@ -21,6 +21,8 @@ type JobRow struct {
 // JobView is one job: where its nodes are, what they do, what was decided for it, and what it did.
 type JobView struct {
 	JobRow
+	// Answer says in one sentence what it lost to whom, what was done and how it is now: the answer to a ticket.
+	Answer     string                       `json:"answer"`
 	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each now
 	Plans      []string                     `json:"plans"`      // newest first
 	// Served are the forwarders over the run, known at its end.

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
 	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
@@ -136,6 +139,10 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.open("http://" + s.TCP + "/jobs/88201")
 	b.says("job 88201  ROMS  user wei  40 nodes")
 	b.says("by policy dfra")
+	b.until("it begins with the answer", "document.querySelector('h1').textContent.startsWith('Job 88201 ')")
+	b.key("Y")
+	b.until("the answer is copied", "document.querySelector('#note.on').textContent.endsWith("+
+		"document.querySelector('h1').textContent)")
 	for _, rule := range get[api.JobView](s, "/api/v1/jobs/88201").Decision.Decision.Reasons {
 		b.says(rule.Text)
 	}
@@ -230,7 +237,7 @@ func TestPlanMapInTheBrowser(t *testing.T) {
 }
 
 // A forwarder's series over an hour have their least and most, the finding is marked, and peers that
-// are all idle are called so.
+// are all idle are called so; also in a browser that names a locale which Intl refuses, as under LANG=C.
 func TestSeriesInTheBrowser(t *testing.T) {
 	b := newTab(t, 1280, 900)
 	s := simsite.New(t, simsite.Options{})
@@ -240,6 +247,11 @@ func TestSeriesInTheBrowser(t *testing.T) {
 			"/api/v1/overview").Forwarders[1].Clients == 4
 	})
 	s.AccuseInThePast()
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.open("http://" + s.TCP + "/forwarders/fwd001?span=1h")
 	b.until("series are drawn", "document.querySelectorAll('.chart canvas').length >= 4")
 	b.says("a point is the mean of 15 s")

@@ -44,6 +44,7 @@ export const app = {
   note,
   unnote,
   ask: confirmOnce,
+  copy,
   keysChanged: () => drawKeys(),
   paused: false,
   /** How long ago the shown second ended, ms; NaN before the first one. */
@@ -501,7 +502,7 @@ const everywhere = {
   H: ['replay', toPast],
   '[': ['replay from the mark before', toMark],
   ']': ['', () => note('This is live: [ goes to the mark before.')],
-  y: ['copy address', copyAddress],
+  y: ['copy address', () => copy(location.href)],
   '@': ['request log', () => dialog('log')],
   '?': ['help: all keys', () => dialog('help')],
   t: ['theme', theme],
@@ -586,12 +587,13 @@ function nextNeed() {
   else note('Nothing needs you now.');
 }
 
-async function copyAddress() {
+/** @param {string} text */
+async function copy(text) {
   try {
-    await navigator.clipboard.writeText(location.href);
-    note(`Copied ${location.href}`);
+    await navigator.clipboard.writeText(text);
+    note(`Copied ${text}`);
   } catch {
-    note(location.href);
+    note(text);
   }
 }
 

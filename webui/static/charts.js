@@ -17,6 +17,12 @@ const inside = box => {
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
 export function uPlotReady() {
   const w = /** @type {any} */ (window);
+  try {
+    Intl.getCanonicalLocales(navigator.language);
+  } catch {
+    // Under LANG=C the browser names one that Intl refuses, and uPlot would not load.
+    Object.defineProperty(navigator, 'language', { value: 'en' });
+  }
   w.fairwayPlot ??= new Promise((ok, bad) => {
     document.head.append(h('link', { rel: 'stylesheet', href: '/static/uplot/uPlot.min.css?v=__V__' }));
     document.head.append(

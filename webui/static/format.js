@@ -8,7 +8,8 @@ export function number(v) {
   if (a === 0) return '0';
   if (a < 9.95) return v.toFixed(1);
   if (a < 1e6) return v.toFixed(0);
-  return v.toExponential(1);
+  const sign = Math.min(3, Math.floor(Math.log10(a) / 3) - 2);
+  return number(v / 1e6 / 1e3 ** sign) + 'MGTP'[sign];
 }
 /** bytes/s as MB/s @param {number|null|undefined} v */
 export const mega = v => (v === null || v === undefined ? missing : number(v / 1e6));
@@ -19,18 +20,12 @@ export const times = v => (v > 100 ? 'over 100x' : `${v >= 99.5 ? v.toFixed(0) :
 /** seconds as ms @param {number|null|undefined} v */
 export const millis = v => (v === null || v === undefined ? missing : number(v * 1e3));
 
-/** @param {number|null|undefined} v bytes or bytes/s, decimal units */
+/** Bytes with three digits and the unit that fits them (anomaly.Size). @param {number|null|undefined} v */
 export function volume(v) {
   if (v === null || v === undefined) return missing;
-  for (const [unit, name] of /** @type {[number, string][]} */ ([
-    [1e15, 'PB'],
-    [1e12, 'TB'],
-    [1e9, 'GB'],
-    [1e6, 'MB'],
-    [1e3, 'kB'],
-  ]))
-    if (v >= unit) return `${number(v / unit)} ${name}`;
-  return `${v.toFixed(0)} B`;
+  const unit = [1e18, 1e15, 1e12, 1e9, 1e6, 1e3].find(u => v >= 0.9995 * u);
+  if (!unit) return `${v.toFixed(0)} B`;
+  return `${Number((v / unit).toPrecision(3))} ${'kMGTPE'[Math.log10(unit) / 3 - 1]}B`;
 }
 
 /**

@@ -30,6 +30,7 @@ export async function jobPage(app, id, toRuns) {
   /** @type {any} */
   let flow = null;
   const title = h('h1'),
+    which = h('p.dim'),
     facts = h('dl.facts'),
     card = h('section.card', { 'aria-label': 'decision' }),
     way = h('div'),
@@ -121,7 +122,7 @@ export async function jobPage(app, id, toRuns) {
   charts.step = stepOf(range, MOST);
   const seriesOf = h('p.dim'),
     series = h('section', { 'aria-label': 'over time' }, h('h2', null, 'Over time'), seriesOf, charts.el);
-  const about = h('section.card.about.named', null, title, facts);
+  const about = h('section.card.about.named', null, title, which, facts);
   const el = h('div', null, about, waits, card, did, series, runs.el, way, here);
 
   /** What its nodes did together in the range. */
@@ -149,8 +150,9 @@ export async function jobPage(app, id, toRuns) {
     const run = ended()
       ? `ended ${clock(j.end)} after ${age(Date.parse(j.end) - Date.parse(j.start))}`
       : `running ${age(app.now() - Date.parse(j.start))}`;
+    setText(title, j.answer);
     setText(
-      title,
+      which,
       `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${counted(j.node_count, 'node')}  ${run}`,
     );
     /** @type {[string, Node|string][]} */
@@ -250,6 +252,7 @@ export async function jobPage(app, id, toRuns) {
           app.go(`/jobs/${path}/runs`);
         },
       ],
+      Y: ['copy the answer', () => app.copy(j.answer)],
       w: ['why', () => app.go(`/jobs/${path}/why`)],
       d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
       p: [

@@ -147,7 +147,7 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 	}
 	lines = append(lines, chart.Labelled("FILE", chart.OrMissing(f.Name)+which, w)...)
 	lines = append(lines, chart.Labelled("WRITTEN",
-		fmt.Sprintf("%s by %s of %s, through %s", chart.Volume(float64(f.Bytes)),
+		fmt.Sprintf("%s by %s of %s, through %s", anomaly.Size(float64(f.Bytes)),
 			anomaly.Counted(f.Procs, "process"), chart.OrMissing(f.App), throughWords(f.Through)), w)...)
 	if v.Problem != "" {
 		return append(append(lines, chart.Labelled("MISSING", chart.Clean(v.Problem), w)...),

@@ -56,6 +56,9 @@ func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+// Answered is the answer to the job's ticket; empty before it is known.
+func (p *Screen) Answered() string { return chart.Clean(p.job.Value.Answer) }
+
 func (p *Screen) forwarders() []topology.ForwarderID {
 	return slices.Sorted(maps.Keys(p.job.Value.Forwarders))
 }
@@ -107,6 +110,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	j := &p.job.Value
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, chart.Clip(fmt.Sprintf(format, args...), w)) }
+	for _, l := range chart.Wrap(p.Answered(), w-2) {
+		lines = append(lines, s.Bold(" "+l))
+	}
 	if j.End.IsZero() {
 		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", chart.Mega(j.ReadBytesPerSec),
 			chart.Mega(j.WriteBytesPerSec),
@@ -231,8 +237,8 @@ func (p *Screen) soFar(s *screen.State, w int) []string {
 	if f == nil {
 		return chart.Labelled("SO FAR", "not known: none of its nodes has reported yet", w)
 	}
-	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", chart.Volume(f.ReadBytes),
-		chart.Volume(f.WriteBytes),
+	text := fmt.Sprintf("read %s, wrote %s, %s metadata operations; mode %s", anomaly.Size(f.ReadBytes),
+		anomaly.Size(f.WriteBytes),
 		chart.Number(f.MetaOps), chart.OrMissing(string(f.Mode)))
 	if late := j.WatchedSince.Sub(j.Start); late > time.Minute {
 		text = "since " + chart.Moment(j.WatchedSince, s.Now) + " only: " + text
@@ -264,7 +270,7 @@ func (p *Screen) did(s *screen.State, w int) []string {
 	text := fmt.Sprintf(
 		"read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, "+
 			"%s ops/s; md queue %s; "+
-			"%.0f %% of node-seconds reported, by %s", chart.Volume(f.ReadBytes), chart.Volume(f.WriteBytes),
+			"%.0f %% of node-seconds reported, by %s", anomaly.Size(f.ReadBytes), anomaly.Size(f.WriteBytes),
 		chart.Number(f.MetaOps),
 		chart.OrMissing(string(f.Mode)), anomaly.Counted(f.IONodes, "node"),
 		chart.Age(time.Duration(f.IOSeconds*float64(time.Second))), chart.Mega(&f.PeakBytesPerSec),

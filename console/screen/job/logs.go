@@ -58,7 +58,7 @@ var slowColumns = []table.Column[api.SlowJob]{
 		if v == nil {
 			return chart.Missing
 		}
-		return chart.Volume(*v)
+		return anomaly.Size(*v)
 	}, func(r *api.SlowJob) *float64 { return r.Bytes }),
 	factor("small", "SMALL%", 8, func(r *api.SlowJob) *float64 { return r.Small }),
 	factor("nonconsec", "NONCONS%", 10, func(r *api.SlowJob) *float64 { return r.Nonconsec }),

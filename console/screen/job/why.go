@@ -100,9 +100,9 @@ func direction(s *screen.State, op string, a *rootcause.Answer, w int) []string 
 	}
 	rate := chart.Missing
 	if v := float64(a.Bandwidth); v == v {
-		rate = chart.Volume(v) + "/s"
+		rate = anomaly.Size(v) + "/s"
 	}
-	lines := []string{chart.Clip(fmt.Sprintf(" %s: %s in %s s of I/O, %s", op, chart.Volume(a.Bytes),
+	lines := []string{chart.Clip(fmt.Sprintf(" %s: %s in %s s of I/O, %s", op, anomaly.Size(a.Bytes),
 		chart.Number(a.IOTime), rate), w)}
 	if strip := CriticalStrip(a.Critical, max(10, min(80, w-24))); strip != "" {
 		lines = append(lines, chart.Clip(" "+strip, w))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
@@ -123,16 +124,16 @@ func judge(key history.Key, runs []history.Run, lim Limits) Cycle {
 			c.Cycles, c.Period.Low, c.Period.High, 100*c.Period.Spread(), 100*lim.Spread)
 	case c.Volume.Spread() > lim.Spread:
 		c.Why = fmt.Sprintf(
-			"not periodic: half of its phases move between %.3g and %.3g GB, a spread of %.0f %% of the median; %.0f "+
+			"not periodic: half of its phases move between %s and %s, a spread of %.0f %% of the median; %.0f "+
 				"%% is the most",
-			c.Volume.Low/1e9, c.Volume.High/1e9, 100*c.Volume.Spread(), 100*lim.Spread)
+			anomaly.Size(c.Volume.Low), anomaly.Size(c.Volume.High), 100*c.Volume.Spread(), 100*lim.Spread)
 	case c.Compute.Median <= 0:
 		c.Why = "not periodic: it does I/O all the time"
 	default:
 		c.Periodic = true
 		c.Why = fmt.Sprintf(
-			"every %.0f s (spread %.0f %%) %.3g GB (spread %.0f %%), after %.0f s of computation; %d cycles in %d runs",
-			c.Period.Median, 100*c.Period.Spread(), c.Volume.Median/1e9, 100*c.Volume.Spread(), c.Compute.Median,
+			"every %.0f s (spread %.0f %%) %s (spread %.0f %%), after %.0f s of computation; %d cycles in %d runs",
+			c.Period.Median, 100*c.Period.Spread(), anomaly.Size(c.Volume.Median), 100*c.Volume.Spread(), c.Compute.Median,
 			c.Cycles, c.Runs)
 	}
 	return c

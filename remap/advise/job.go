@@ -1,0 +1,141 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+)
+
+// Work is what the answer to a job's ticket is made of.
+type Work struct {
+	Job   topology.JobID
+	Ended bool
+	// IOSeconds is the time in which it did I/O; nil: nobody reported any of it.
+	IOSeconds *float64
+	// Findings are those of its time, each as it was last.
+	Findings []anomaly.Finding
+	// Moved is its newest plan that moved nodes; nil: none did.
+	Moved *remap.Plan
+	// Wait is the part of its nodes' time that they waited in the last minute, 0..1; nil: not known. Cause is for what.
+	Wait  *float64
+	Cause string
+}
+
+// lostFrom is the least that a job is said to have lost, seconds.
+const lostFrom = 0.5
+
+// AnswerFor says in one sentence what a job lost to whom, what was done, and how it has been since. Times of day are
+// in the zone of now, which is named.
+func AnswerFor(w *Work, now time.Time) string {
+	text := "Job " + string(w.Job)
+	lost := w.losses()
+	switch {
+	case len(lost) > 0:
+		text += " lost " + Span(lost[0].seconds)
+		if w.IOSeconds != nil && *w.IOSeconds >= lost[0].seconds {
+			text += fmt.Sprintf(" of %s of I/O", Span(*w.IOSeconds))
+		}
+		text += " to " + lost[0].node
+		for _, l := range lost[1:min(3, len(lost))] {
+			text += fmt.Sprintf(", %s to %s", Span(l.seconds), l.node)
+		}
+	case w.IOSeconds == nil:
+		text += ": nothing is known of its I/O, because none of its nodes reported any"
+	case *w.IOSeconds == 0 && !w.Ended:
+		text += " has done no I/O yet"
+	case *w.IOSeconds == 0:
+		text += " did no I/O"
+	default:
+		text += fmt.Sprintf(" lost nothing to a slow node in %s of I/O", Span(*w.IOSeconds))
+	}
+	text += w.movedText(now)
+	switch {
+	case w.Ended || w.Wait == nil:
+	case *w.Wait >= waitsFrom:
+		text += fmt.Sprintf("; now it waits %.0f %% of its time", 100**w.Wait)
+		if w.Cause != "" {
+			text += " for " + w.Cause
+		}
+	case w.Moved != nil:
+		text += "; since then normal"
+	case len(lost) > 0:
+		text += "; now normal"
+	}
+	return text
+}
+
+// waitsFrom is the part of its time from which a job is said to wait.
+const waitsFrom = 0.05
+
+// movedText says when a job was moved, and of one that has ended whether that helped.
+func (w *Work) movedText(now time.Time) string {
+	if w.Moved == nil {
+		return ""
+	}
+	text := "; moved at " + clockText(movedAt(w.Moved), now)
+	if e := w.Moved.Ended; e != nil && w.Moved.State != remap.Restored { // at a job's end its nodes always go back
+		text += ", back at " + clockText(e.At, now)
+	}
+	if e := w.Moved.Effect; w.Ended && e != nil {
+		switch {
+		case e.Verdict == remap.Helped:
+			text += ", which helped"
+		case e.InVain():
+			text += ", which did not help"
+		}
+	}
+	return text
+}
+
+// movedAt is when the first node was moved.
+func movedAt(p *remap.Plan) time.Time {
+	if len(p.Results) > 0 {
+		return p.Results[0].At
+	}
+	return p.Changed
+}
+
+// clockText is a time of day with its zone; of another day than now with the date.
+func clockText(t, now time.Time) string {
+	form := "15:04 MST"
+	if now.Sub(t).Abs() >= 20*time.Hour {
+		form = "2006-01-02 15:04 MST"
+	}
+	return t.In(now.Location()).Format(form)
+}
+
+// loss is the time that a job lost to one node.
+type loss struct {
+	node    string
+	seconds float64
+}
+
+// losses adds up what the job lost by node, the most first.
+func (w *Work) losses() (out []loss) {
+	for i := range w.Findings {
+		f := &w.Findings[i]
+		if f.State == anomaly.Dismissed {
+			continue
+		}
+		for _, hurt := range f.Impact {
+			if hurt.Job != w.Job {
+				continue
+			}
+			at := slices.IndexFunc(out, func(l loss) bool { return l.node == subject(f) })
+			if at < 0 {
+				at, out = len(out), append(out, loss{node: subject(f)})
+			}
+			out[at].seconds += hurt.CostSeconds
+		}
+	}
+	out = slices.DeleteFunc(out, func(l loss) bool { return l.seconds < lostFrom })
+	slices.SortFunc(out, func(a, b loss) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.node, b.node))
+	})
+	return out
+}

@@ -1,0 +1,61 @@
+package advise_test
+
+import (
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/advise"
+)
+
+// TestAnswerFor: the first line of a job's page, from what is known of its I/O, of those that cost it time, and of its
+// move.
+func TestAnswerFor(t *testing.T) {
+	now := time.Date(2027, 3, 4, 7, 0, 0, 0, time.UTC)
+	io, none, waits, normal := 91.0, 0.0, 0.77, 0.01
+	of := func(node, job string, cost float64) anomaly.Finding {
+		return anomaly.Finding{ID: "F-1", Node: topology.NodeID("fwd" + node), State: anomaly.Confirmed,
+			Impact: []anomaly.Impact{{Job: "4", CostSeconds: 900}, {Job: topology.JobID(job), CostSeconds: cost}}}
+	}
+	moved := func(state remap.PlanState, v remap.Verdict) *remap.Plan {
+		p := &remap.Plan{State: state, Results: []remap.Result{{At: now.Add(-20 * time.Minute)}}}
+		if v != "" {
+			p.Effect = &remap.Effect{Verdict: v}
+		}
+		return p
+	}
+	back := moved(remap.RolledBack, remap.NoEffect)
+	back.Ended = &remap.Ended{By: "olga", At: now.Add(-8 * time.Minute)}
+	restored := moved(remap.Restored, remap.Helped)
+	restored.Ended, restored.Results[0].At = &remap.Ended{At: now}, now.Add(-30*time.Hour)
+	dismissed := of("001", "5", 38)
+	dismissed.State = anomaly.Dismissed
+	for want, w := range map[string]advise.Work{
+		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:40 UTC; since then normal": {IOSeconds: &io,
+			Findings: []anomaly.Finding{of("001", "5", 30), of("001", "5", 8)}, Moved: moved(remap.Verified, ""),
+			Wait: &normal},
+		"Job 5 lost 38 s of 91 s of I/O to fwd001, 3 s to fwd002; now it waits 77 % of its time for a slow forwarder": {
+			IOSeconds: &io, Findings: []anomaly.Finding{of("002", "5", 3), of("001", "5", 38)}, Wait: &waits,
+			Cause: "a slow forwarder"},
+		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:40 UTC, back at 06:52 UTC, which did not help": {
+			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: back, Ended: true, Wait: &waits},
+		"Job 5 lost 1m50 to fwd001; moved at 2027-03-03 01:00 UTC, which helped": {Ended: true, Moved: restored,
+			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 110)}},
+		"Job 5 lost 38 s of 91 s of I/O to fwd001; now normal": {IOSeconds: &io, Wait: &normal,
+			Findings: []anomaly.Finding{of("001", "5", 38)}},
+		"Job 5 lost nothing to a slow node in 91 s of I/O": {IOSeconds: &io, Wait: &normal,
+			Findings: []anomaly.Finding{of("001", "5", 0.2), dismissed}},
+		"Job 5 lost nothing to a slow node in 91 s of I/O; now it waits 77 % of its time for what it does itself": {IOSeconds: &io,
+			Wait: &waits, Cause: "what it does itself"},
+		"Job 5 did no I/O":          {IOSeconds: &none, Ended: true},
+		"Job 5 has done no I/O yet": {IOSeconds: &none},
+		"Job 5: nothing is known of its I/O, because none of its nodes reported any": {},
+	} {
+		w.Job = "5"
+		if got := advise.AnswerFor(&w, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
