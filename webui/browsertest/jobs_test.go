@@ -155,7 +155,7 @@ func TestJobsFlowAndExportInTheBrowser(t *testing.T) {
 	b.shot("job")
 	b.png("job-88201.png")
 	b.open("http://" + s.TCP + "/jobs/7")
-	b.says("wrote 1.0 TB")
+	b.says("wrote 1 TB")
 	b.until("phases are drawn", "document.querySelectorAll('.strip .piece').length >= 2")
 	b.shot("job-ended")
 	b.open("http://" + s.TCP + "/overview?view=flow")
