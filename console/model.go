@@ -388,7 +388,7 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 		return m.copyAddress()
 	case screen.ActAnswer:
 		if one, ok := m.top().(*job.Screen); ok && one.Answered() != "" {
-			return m.copyText(one.Answered())
+			return copyText(m, one.Answered())
 		}
 	default:
 		return m.top().Act(s, a)
@@ -405,11 +405,11 @@ func (m *Model) copyAddress() tea.Cmd {
 			a.Speed = strconv.Itoa(n)
 		}
 	}
-	return m.copyText(a.String())
+	return copyText(m, a.String())
 }
 
 // copyText puts text on the clipboard and says so.
-func (m *Model) copyText(text string) tea.Cmd {
+func copyText(m *Model, text string) tea.Cmd {
 	m.state.Note = "copied " + text
 	return func() tea.Msg { m.copy(text); return nil }
 }

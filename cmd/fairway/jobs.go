@@ -162,7 +162,8 @@ func printComparison(w io.Writer, v *api.JobRuns) {
 			fmt.Fprintf(w, "%s: least %s, quartiles %s, %s, %s, most %s", one.name, one.text(s.Min), one.text(s.Q1),
 				one.text(s.Median), one.text(s.Q3), one.text(s.Max))
 			if s.This != nil {
-				fmt.Fprintf(w, "; this one %s, above %d and below %d of %d", one.text(*s.This), s.Below, s.Above, s.Runs)
+				fmt.Fprintf(w, "; this one %s, above %d and below %d of %d", one.text(*s.This), s.Below, s.Above,
+					s.Runs)
 			}
 			fmt.Fprintln(w)
 		}

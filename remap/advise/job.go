@@ -26,7 +26,7 @@ type Work struct {
 	Cause string
 }
 
-// lostFrom is the least that a job is said to have lost, seconds.
+// lostFrom is the least loss that is worth a word, seconds.
 const lostFrom = 0.5
 
 // AnswerFor says in one sentence what a job lost to whom, what was done, and how it has been since. Times of day are
@@ -69,7 +69,7 @@ func AnswerFor(w *Work, now time.Time) string {
 	return text
 }
 
-// waitsFrom is the part of its time from which a job is said to wait.
+// waitsFrom is the part of its time from which a job counts as waiting.
 const waitsFrom = 0.05
 
 // movedText says when a job was moved, and of one that has ended whether that helped.

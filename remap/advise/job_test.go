@@ -47,8 +47,9 @@ func TestAnswerFor(t *testing.T) {
 			Findings: []anomaly.Finding{of("001", "5", 38)}},
 		"Job 5 lost nothing to a slow node in 91 s of I/O": {IOSeconds: &io, Wait: &normal,
 			Findings: []anomaly.Finding{of("001", "5", 0.2), dismissed}},
-		"Job 5 lost nothing to a slow node in 91 s of I/O; now it waits 77 % of its time for what it does itself": {IOSeconds: &io,
-			Wait: &waits, Cause: "what it does itself"},
+		"Job 5 lost nothing to a slow node in 91 s of I/O; now it waits 77 % of its time for what it does itself": {
+			IOSeconds: &io,
+			Wait:      &waits, Cause: "what it does itself"},
 		"Job 5 did no I/O":          {IOSeconds: &none, Ended: true},
 		"Job 5 has done no I/O yet": {IOSeconds: &none},
 		"Job 5: nothing is known of its I/O, because none of its nodes reported any": {},

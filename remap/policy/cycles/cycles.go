@@ -133,8 +133,8 @@ func judge(key history.Key, runs []history.Run, lim Limits) Cycle {
 		c.Periodic = true
 		c.Why = fmt.Sprintf(
 			"every %.0f s (spread %.0f %%) %s (spread %.0f %%), after %.0f s of computation; %d cycles in %d runs",
-			c.Period.Median, 100*c.Period.Spread(), anomaly.Size(c.Volume.Median), 100*c.Volume.Spread(), c.Compute.Median,
-			c.Cycles, c.Runs)
+			c.Period.Median, 100*c.Period.Spread(), anomaly.Size(c.Volume.Median), 100*c.Volume.Spread(),
+			c.Compute.Median, c.Cycles, c.Runs)
 	}
 	return c
 }
