@@ -11,11 +11,10 @@ import (
 
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/targetslow"
 )
 
 var judging = map[string][]failslow.Rule{
-	"failslow": failslow.Rules(), "clientslow": clientslow.Rules(), "targetslow": targetslow.Rules(),
+	"failslow": failslow.Rules(), "clientslow": clientslow.Rules(),
 }
 
 // structure are the constants that a condition may hold: sizes of tables, places in them, the clock of the blocks and

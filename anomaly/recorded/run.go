@@ -62,7 +62,7 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 	if info, err := os.Stat(dir); err != nil {
 		return sum, err
 	} else if !info.IsDir() {
-		return sum, fmt.Errorf("%s is not a directory; want one that holds samples.csv or targets.csv", dir)
+		return sum, fmt.Errorf("%s is not a directory; want one that holds samples.csv, targets.csv or days of disks", dir)
 	}
 	some, err := detectTargets(ctx, dir, set, emit, &sum, bad)
 	if err != nil {
@@ -72,7 +72,11 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 	if err != nil {
 		return sum, err
 	}
-	some = some || logs
+	disks, err := detectDisks(ctx, dir, set, emit, &sum, bad)
+	if err != nil {
+		return sum, err
+	}
+	some = some || logs || disks
 	t, err := Open(dir, func(e *RowError) {
 		sum.Bad++
 		bad(e)

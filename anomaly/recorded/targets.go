@@ -36,7 +36,7 @@ func detectTargets(ctx context.Context, dir string, set Settings, emit func(Even
 		return true, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	r := targetReplay{set: set, emit: emit, open: map[[2]string]Event{}}
+	r := newTargetReplay(set, emit)
 	for {
 		if err = t.next(); errors.Is(err, io.EOF) {
 			return true, r.finish()
@@ -76,10 +76,19 @@ type targetReplay struct {
 	open   map[[2]string]Event
 }
 
+func newTargetReplay(set Settings, emit func(Event) error) *targetReplay {
+	return &targetReplay{set: set, emit: emit, open: map[[2]string]Event{}}
+}
+
+// expect says how far apart the points come.
+func (r *targetReplay) expect(interval time.Duration) {
+	r.slow = targetslow.New(targetslow.DefaultRules(), r.set.FailSlow.FalseAlarmEvery, interval)
+}
+
 // judge takes what was gathered; next is the time of what follows.
 func (r *targetReplay) judge(next int64) error {
 	if r.slow == nil && len(r.points) > 0 {
-		r.slow = targetslow.New(r.set.FailSlow.FalseAlarmEvery, time.Duration(max(next-r.at, 1))*time.Second)
+		r.expect(time.Duration(max(next-r.at, 1)) * time.Second)
 	}
 	at := r.at
 	r.at = next
@@ -134,8 +143,8 @@ func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) 
 		all = append(all, interval{l.Jobs[0].End.Unix(), targetslow.FromLog(l)})
 	}
 	slices.SortStableFunc(all, func(a, b interval) int { return cmp.Compare(a.at, b.at) })
-	r := targetReplay{set: set, emit: emit, open: map[[2]string]Event{},
-		slow: targetslow.New(set.FailSlow.FalseAlarmEvery, logEvery)}
+	r := newTargetReplay(set, emit)
+	r.expect(logEvery)
 	for _, i := range all {
 		sum.Seconds++
 		r.at, r.points = i.at, i.points

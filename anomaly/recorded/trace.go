@@ -62,8 +62,8 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 		}
 	}()
 	if t.samples, err = openTable(dir, "samples.csv", sampleColumns, bad); errors.Is(err, fs.ErrNotExist) {
-		return t, fmt.Errorf("%s holds no samples.csv, no targets.csv (each may end in .gz) and no *.darshan: %w", dir,
-			fs.ErrNotExist)
+		return t, fmt.Errorf("%s holds no samples.csv, no targets.csv (each may end in .gz), no days of disks and no "+
+			"*.darshan: %w", dir, fs.ErrNotExist)
 	} else if err != nil {
 		return t, err
 	}

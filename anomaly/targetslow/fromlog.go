@@ -4,9 +4,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
+)
+
+const (
+	// leastBytes and leastSeconds of a file say something of its target.
+	leastBytes   = 1 << 20
+	leastSeconds = time.Millisecond
+	// fewestPeers is how many other targets in a log make a median.
+	fewestPeers = 3
 )
 
 // FromLog makes one interval of points of one job's log: for each storage target the time that a byte took
@@ -30,7 +39,7 @@ func FromLog(l *iolog.Log) []Point {
 		for i := range l.JobFiles {
 			f := &l.JobFiles[i]
 			bytes, requests, seconds := dir.of(f)
-			if len(f.OSTs) != 1 || float64(bytes) < leastBytes || requests < 1 || !(seconds >= leastSeconds) ||
+			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastSeconds.Seconds()) ||
 				math.IsInf(seconds, 1) {
 				continue
 			}
@@ -60,7 +69,7 @@ func ratios(direction string, kinds map[alike]map[topology.NodeID]spent) (out []
 	type sum struct{ log, weight float64 }
 	byGroup := map[string]map[topology.NodeID]sum{}
 	for k, targets := range kinds {
-		if float64(len(targets)) <= fewPeers {
+		if len(targets) <= fewestPeers {
 			continue
 		}
 		var logs []float64

@@ -41,7 +41,7 @@ func logOf(r *rand.Rand, slow float64) *iolog.Log {
 
 func TestSlowTargetInLogsOfJobs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	d := New(every, time.Minute)
+	d := New(DefaultRules(), every, time.Minute)
 	at := map[topology.NodeID]int64{}
 	class := ""
 	for s := int64(0); s < 2000*60; s += 60 {

@@ -1,47 +1,42 @@
 package targetslow
 
-import (
-	"math"
+import "fairway/anomaly"
 
-	"fairway/anomaly/failslow"
-)
-
-// The thresholds, as Rules explains them.
-var (
-	suddenFrom, suddenBy, suddenDoubt, mildFrom, mildBy, mildDoubt float64
-	fewPeers, mostPoint, mostBet, mostLoss, overLimit              float64
-	doubtAt, release, leastBytes, leastSeconds                     float64
-)
-
-// Rules lists the thresholds with what they are for, as failslow.Rules does.
-func Rules() []failslow.Rule {
-	none, never := math.NaN(), math.Inf(1)
-	rule := func(name string, value float64, unit, why string, without float64, at *float64) failslow.Rule {
-		return failslow.Rule{Name: name, Value: value, Unit: unit, Why: why, Without: without, At: at}
-	}
-	return []failslow.Rule{
-		rule("sudden_from", 0.4, "log", "slowness that the sudden test tolerates for good: half as slow again", none,
-			&suddenFrom),
-		rule("sudden_by", 0.15, "log", "and bets on beyond that", none, &suddenBy),
-		rule("sudden_doubt", 0.1, "log", "error of a block beyond its noise", 0, &suddenDoubt),
-		rule("mild_from", 0.14, "log", "slowness that the mild test tolerates for good: 15 %", none, &mildFrom),
-		rule("mild_by", 0.06, "log", "and bets on beyond that", none, &mildBy),
-		rule("mild_doubt", 0.05, "log", "error of a block beyond its noise", 0, &mildDoubt),
-		rule("few_peers", 3, "targets", "that make a median", none, &fewPeers),
-		rule("most_point", 0.6, "log", "that one point says at most: what is sick for good is slow all the time", never,
-			&mostPoint),
-		rule("most_bet", 2, "log wealth", "most that a block wins", never, &mostBet),
-		rule("most_loss", 1, "log wealth", "and loses", never, &mostLoss),
-		rule("over_limit", 3, "log wealth", "above the threshold that is kept", never, &overLimit),
-		rule("doubt_at", 0.5, "of the threshold", "wealth from which a target is in doubt", none, &doubtAt),
-		rule("release", 0.1, "of the threshold", "wealth below which an accused target is cleared", none, &release),
-		rule("least_bytes", 1<<20, "bytes", "of a file that say something of its target", 0, &leastBytes),
-		rule("least_seconds", 1e-3, "s", "of a file that say something of its target", 0, &leastSeconds),
-	}
+// Rules are the thresholds of a detector.
+type Rules struct {
+	Sudden, Mild TestRules
+	// FirstScatter is how far a target's ten minutes lie from its own mean before that was seen.
+	FirstScatter anomaly.LogRatio
+	// FewestPeers is how many other targets make a median.
+	FewestPeers int
+	// MostOfAPoint is what one point says at most: what is sick for good is slow all the time.
+	MostOfAPoint anomaly.LogRatio
+	// MostBet is the most that a block wins, and MostLoss that it loses.
+	MostBet, MostLoss anomaly.LogWealth
+	// KeptAboveLimit is the wealth above an alarm's that is kept: a healed target is to be cleared.
+	KeptAboveLimit anomaly.LogWealth
+	// DoubtFrom is the share of an alarm's wealth from which a target is in doubt, and ReleaseBelow that below which
+	// an accused one is cleared.
+	DoubtFrom, ReleaseBelow anomaly.Share
 }
 
-func init() {
-	for _, r := range Rules() {
-		r.Restore()
+// TestRules are those of one of the tests.
+type TestRules struct {
+	// Tolerated is the slowness that the test accepts for good; SlowBy is what it bets on beyond that.
+	Tolerated, SlowBy anomaly.LogRatio
+	// Doubt is the error of a block's mean beyond the noise of its points.
+	Doubt anomaly.LogRatio
+}
+
+// DefaultRules are the rules that a site runs with.
+func DefaultRules() Rules {
+	return Rules{
+		Sudden:       TestRules{Tolerated: 0.4, SlowBy: 0.15, Doubt: 0.1},
+		Mild:         TestRules{Tolerated: 0.14, SlowBy: 0.06, Doubt: 0.05},
+		FirstScatter: 0.2,
+		FewestPeers:  3,
+		MostOfAPoint: 0.6,
+		MostBet:      2, MostLoss: 1, KeptAboveLimit: 3,
+		DoubtFrom: 0.5, ReleaseBelow: 0.1,
 	}
 }

@@ -42,21 +42,16 @@ const (
 	tests
 )
 
-// bets are what each test tolerates for good, what it bets on beyond that, and what a block's mean may be wrong by
-// beyond its noise, log.
-func bets() [tests]struct{ tolerated, slowBy, doubt float64 } {
-	return [tests]struct{ tolerated, slowBy, doubt float64 }{sudden: {suddenFrom, suddenBy, suddenDoubt},
-		mild: {mildFrom, mildBy, mildDoubt}}
-}
-
 // Detector compares targets interval by interval. It has no clock; its methods must not be called concurrently.
 type Detector struct {
-	limit    float64 // log wealth of an alarm
+	rules    Rules
+	limit    anomaly.LogWealth // of an alarm
 	targets  map[subject]*target
 	order    []subject
-	groups   map[string][]int // of the points of this interval
+	groups   map[string]*group
 	logs     []float64
 	sorted   []float64
+	lessons  []lesson // of the blocks of this interval, which teach when all are judged
 	verdicts []anomaly.Verdict
 }
 
@@ -69,11 +64,28 @@ type subject struct {
 type target struct {
 	tests  [tests]failslow.SequentialTest
 	blocks [tests]block
+	habit  scatter
 	alarm  bool
 	since  int64
 	seen   int64
 	ratio  float64 // smoothed log ratio to the peers, over about a block
 	newest float64 // log ratio of the newest point
+}
+
+// group are targets that are compared.
+type group struct {
+	members []int // of the points of this interval
+	lasting lasting
+	// middle is the variance of a target in the middle, as of the interval asOf.
+	middle float64
+	asOf   int64
+}
+
+// lesson is a full block of the mild test that is to teach its target and its group.
+type lesson struct {
+	target *target
+	group  *group
+	mean   float64
 }
 
 // block gathers points for one bet.
@@ -109,43 +121,61 @@ func (t *target) top() *failslow.SequentialTest {
 
 // New makes a detector that accuses a healthy target once in every on average, if its points come every
 // interval; see docs/detection.md for what that rests on.
-func New(every, interval time.Duration) *Detector {
-	return &Detector{limit: failslow.Threshold(every, blockPoints*max(interval, time.Millisecond), tests),
-		targets: map[subject]*target{}, groups: map[string][]int{}}
+func New(rules Rules, every, interval time.Duration) *Detector {
+	return &Detector{rules: rules,
+		limit:   failslow.Threshold(every, blockPoints*max(interval, time.Millisecond), tests),
+		targets: map[subject]*target{}, groups: map[string]*group{}}
 }
 
 // Take takes one interval's points and returns a verdict for each target that was compared in it. The
 // slice is used again by the next call.
 func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
 	d.verdicts = d.verdicts[:0]
-	for g := range d.groups {
-		d.groups[g] = d.groups[g][:0]
-	}
-	for i, p := range points {
-		if p.Cost > 0 && !math.IsInf(p.Cost, 1) {
-			d.groups[p.Group] = append(d.groups[p.Group], i)
-		}
-	}
-	for g, members := range d.groups {
-		if float64(len(members)) <= fewPeers {
+	d.gather(points)
+	for name, g := range d.groups {
+		if len(g.members) <= d.rules.FewestPeers {
 			continue
 		}
 		d.logs = d.logs[:0]
-		for _, i := range members {
+		for _, i := range g.members {
 			d.logs = append(d.logs, math.Log(points[i].Cost))
 		}
 		d.sorted = append(d.sorted[:0], d.logs...)
 		slices.Sort(d.sorted)
-		for k, i := range members {
-			d.point(now.Unix(), subject{g, points[i].Target}, d.logs[k]-medianWithout(d.sorted, d.logs[k]))
+		for k, i := range g.members {
+			ratio := d.logs[k] - medianWithout(d.sorted, d.logs[k])
+			d.point(now.Unix(), subject{name, points[i].Target}, g, points, ratio)
 		}
 	}
+	for _, l := range d.lessons {
+		l.target.habit.teach(l.mean, d.rules.FirstScatter, &l.group.lasting)
+	}
+	d.lessons = d.lessons[:0]
+
 	for _, s := range d.order {
 		if t := d.targets[s]; t.seen == now.Unix() {
 			d.decide(s, t)
 		}
 	}
 	return d.verdicts
+}
+
+// gather sorts the points of an interval into their groups.
+func (d *Detector) gather(points []Point) {
+	for _, g := range d.groups {
+		g.members = g.members[:0]
+	}
+	for i, p := range points {
+		if !(p.Cost > 0) || math.IsInf(p.Cost, 1) {
+			continue
+		}
+		g := d.groups[p.Group]
+		if g == nil {
+			g = &group{}
+			d.groups[p.Group] = g
+		}
+		g.members = append(g.members, i)
+	}
 }
 
 // medianWithout is the median of sorted values without one of them, x.
@@ -161,7 +191,7 @@ func medianWithout(sorted []float64, x float64) float64 {
 	return (get((n-1)/2) + get(n/2)) / 2
 }
 
-func (d *Detector) point(now int64, s subject, r float64) {
+func (d *Detector) point(now int64, s subject, g *group, points []Point, r float64) {
 	t := d.targets[s]
 	if t == nil {
 		t = &target{}
@@ -175,14 +205,36 @@ func (d *Detector) point(now int64, s subject, r float64) {
 	t.seen = now
 	t.ratio += (r - t.ratio) / blockPoints
 	t.newest = r
-	r = max(-mostPoint, min(mostPoint, r))
-	for i, rule := range bets() {
-		mean, variance, full := t.blocks[i].add(now, r, [tests]int64{mild: blockSeconds - 1}[i])
-		if full {
-			bet := failslow.Against(mean-rule.tolerated, variance+rule.doubt*rule.doubt, rule.slowBy)
-			t.tests[i].Bet(now, max(-mostLoss, min(bet, mostBet)), d.limit+overLimit)
+	r = max(-d.rules.MostOfAPoint, min(d.rules.MostOfAPoint, r))
+	if mean, noise, full := t.blocks[sudden].add(now, r, 0); full {
+		d.bet(&t.tests[sudden], &d.rules.Sudden, now, mean, noise)
+	}
+	if mean, noise, full := t.blocks[mild].add(now, r, blockSeconds-1); full {
+		scatter := t.habit.variance(d.middle(now, s.group, g, points), &g.lasting)
+		d.bet(&t.tests[mild], &d.rules.Mild, now, mean, noise+scatter)
+		d.lessons = append(d.lessons, lesson{t, g, mean})
+	}
+}
+
+// bet lets a full block speak to a test.
+func (d *Detector) bet(test *failslow.SequentialTest, rule *TestRules, now int64, mean, variance float64) {
+	won := failslow.Against(mean-rule.Tolerated, variance+rule.Doubt*rule.Doubt, rule.SlowBy)
+	test.Bet(now, max(-d.rules.MostLoss, min(won, d.rules.MostBet)), d.limit+d.rules.KeptAboveLimit)
+}
+
+// middle is the variance of a target in the middle of its group, of those seen in this interval.
+func (d *Detector) middle(now int64, name string, g *group, points []Point) float64 {
+	if g.asOf == now {
+		return g.middle
+	}
+	var known []float64
+	for _, i := range g.members {
+		if t := d.targets[subject{name, points[i].Target}]; t != nil && t.habit.Blocks > 1 {
+			known = append(known, t.habit.Variance)
 		}
 	}
+	g.asOf, g.middle = now, middleVariance(known, d.rules.FewestPeers, d.rules.FirstScatter)
+	return g.middle
 }
 
 func (d *Detector) decide(s subject, t *target) {
@@ -190,7 +242,7 @@ func (d *Detector) decide(s subject, t *target) {
 	switch {
 	case !t.alarm && score >= 1:
 		t.alarm, t.since = true, t.top().Start
-	case t.alarm && score < release:
+	case t.alarm && score < d.rules.ReleaseBelow:
 		t.alarm = false
 	}
 	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
@@ -198,7 +250,7 @@ func (d *Detector) decide(s subject, t *target) {
 	switch {
 	case t.alarm:
 		v.Level = anomaly.Alarm
-	case score >= doubtAt:
+	case score >= d.rules.DoubtFrom:
 		v.Level = anomaly.Doubt
 	}
 	if v.Level > anomaly.Clean {

@@ -54,7 +54,8 @@ type second struct {
 // NewDetectors judges the frames on board.
 func NewDetectors(board *window.Board, slow failslow.Settings, others interference.Settings) *Detectors {
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
-		targets: targetslow.New(slow.FalseAlarmEvery, time.Second), others: interference.New(others),
+		targets:  targetslow.New(targetslow.DefaultRules(), slow.FalseAlarmEvery, time.Second),
+		others:   interference.New(others),
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
 		silence: silence{last: map[topology.NodeID]int64{}, agents: map[topology.NodeID]agentSays{},

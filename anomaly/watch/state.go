@@ -159,7 +159,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	slow, seenBy, targets := failslow.New(d.set), clientslow.New(d.set.FalseAlarmEvery),
-		targetslow.New(d.set.FalseAlarmEvery, time.Second)
+		targetslow.New(targetslow.DefaultRules(), d.set.FalseAlarmEvery, time.Second)
 	backEnds := backend.New(d.set.FalseAlarmEvery)
 	routers, links := newRouters(d.set.FalseAlarmEvery), newLinks(d.set.FalseAlarmEvery)
 	if len(s.Links) > 0 {

@@ -30,8 +30,10 @@ func newDetect(o *options) *cobra.Command {
 			"of the column rx), or with\n" +
 			"--json one object a line with the jobs, the sentence and the confidence too. targets.csv[.gz] and " +
 			"Darshan logs (*.darshan)\n" +
-			"in DIR are judged for slow storage targets (target_slow), with or without samples. With " +
-			"--occupancy, and always in JSON,\n" +
+			"in DIR are judged for slow storage targets (target_slow), with or without samples; so are the disks " +
+			"of hosts, a folder each at\n" +
+			"or below DIR, with CSV files of the columns ts, disk_id and latency. With --occupancy, and always in " +
+			"JSON,\n" +
 			`each day (UTC) ends with the occupancy of every forwarder and of the layer (node *).
 
 ` +
