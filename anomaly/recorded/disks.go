@@ -74,7 +74,8 @@ func detectDisks(ctx context.Context, dir string, set Settings, emit func(Event)
 			for _, row := range rows {
 				if row.at < r.at {
 					sum.Bad++
-					bad(&RowError{filepath.Join(host, day), 0, "", fmt.Sprintf("a row of %d comes after %d", row.at, r.at)})
+					why := fmt.Sprintf("a row of %d comes after %d", row.at, r.at)
+					bad(&RowError{filepath.Join(host, day), 0, "", why})
 					continue
 				}
 				if row.at != r.at {

@@ -62,7 +62,8 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 	if info, err := os.Stat(dir); err != nil {
 		return sum, err
 	} else if !info.IsDir() {
-		return sum, fmt.Errorf("%s is not a directory; want one that holds samples.csv, targets.csv or days of disks", dir)
+		return sum, fmt.Errorf("%s is not a directory; want one that holds samples.csv, targets.csv or days of disks",
+			dir)
 	}
 	some, err := detectTargets(ctx, dir, set, emit, &sum, bad)
 	if err != nil {

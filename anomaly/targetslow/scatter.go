@@ -10,7 +10,7 @@ const (
 	rememberedBlocks = 144
 	// peersBlocks are what a group's median scatter weighs beside the blocks of the target itself.
 	peersBlocks = 4
-	// outlierScatters is where a block is cut off before it teaches: a fault is no habit.
+	// outlierScatters is where a block is cut off before it teaches: a fault teaches little.
 	outlierScatters = 2
 	// groupBlocks bounds the blocks of which a group learns how long excursions last; before manyBlocks it is
 	// taken for shorter.
@@ -66,7 +66,7 @@ func (l *lasting) teach(off, before float64) {
 }
 
 // variance is that of a block beyond its points' noise, as part of a long sum of blocks; peers is the variance of a
-// target in the middle of the group.
+// target in the median of the group.
 func (s *scatter) variance(peers float64, group *lasting) float64 {
 	own := max(0, s.Blocks-1)
 	v := min((own*s.Variance+peersBlocks*peers)/(own+peersBlocks), mostOwn*peers)
@@ -75,8 +75,8 @@ func (s *scatter) variance(peers float64, group *lasting) float64 {
 	return v * (1 + rho) / (1 - rho)
 }
 
-// middleVariance is the median of the variances of those of a group that have one, else that of first.
-func middleVariance(known []float64, few int, first float64) float64 {
+// medianVariance is the median of the variances of those of a group that have one, else that of first.
+func medianVariance(known []float64, few int, first float64) float64 {
 	if len(known) <= few {
 		return first * first
 	}

@@ -76,8 +76,8 @@ type target struct {
 type group struct {
 	members []int // of the points of this interval
 	lasting lasting
-	// middle is the variance of a target in the middle, as of the interval asOf.
-	middle float64
+	// median is the variance of the median target, as of the interval asOf.
+	median float64
 	asOf   int64
 }
 
@@ -210,7 +210,7 @@ func (d *Detector) point(now int64, s subject, g *group, points []Point, r float
 		d.bet(&t.tests[sudden], &d.rules.Sudden, now, mean, noise)
 	}
 	if mean, noise, full := t.blocks[mild].add(now, r, blockSeconds-1); full {
-		scatter := t.habit.variance(d.middle(now, s.group, g, points), &g.lasting)
+		scatter := t.habit.variance(d.median(now, s.group, g, points), &g.lasting)
 		d.bet(&t.tests[mild], &d.rules.Mild, now, mean, noise+scatter)
 		d.lessons = append(d.lessons, lesson{t, g, mean})
 	}
@@ -222,10 +222,10 @@ func (d *Detector) bet(test *failslow.SequentialTest, rule *TestRules, now int64
 	test.Bet(now, max(-d.rules.MostLoss, min(won, d.rules.MostBet)), d.limit+d.rules.KeptAboveLimit)
 }
 
-// middle is the variance of a target in the middle of its group, of those seen in this interval.
-func (d *Detector) middle(now int64, name string, g *group, points []Point) float64 {
+// median is the variance of the median target of its group, of those seen in this interval.
+func (d *Detector) median(now int64, name string, g *group, points []Point) float64 {
 	if g.asOf == now {
-		return g.middle
+		return g.median
 	}
 	var known []float64
 	for _, i := range g.members {
@@ -233,8 +233,8 @@ func (d *Detector) middle(now int64, name string, g *group, points []Point) floa
 			known = append(known, t.habit.Variance)
 		}
 	}
-	g.asOf, g.middle = now, middleVariance(known, d.rules.FewestPeers, d.rules.FirstScatter)
-	return g.middle
+	g.asOf, g.median = now, medianVariance(known, d.rules.FewestPeers, d.rules.FirstScatter)
+	return g.median
 }
 
 func (d *Detector) decide(s subject, t *target) {
