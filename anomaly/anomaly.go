@@ -27,6 +27,7 @@ const (
 	BrownoutPool    Kind = "brownout_pool"
 	ForwarderSilent Kind = "silent"
 	SecondSpeaker   Kind = "second_speaker" // somebody else speaks for the node: an intruder, or a second agent
+	LongList        Kind = "long_list"      // a forwarder lists more clients than there can be
 	TargetSlow      Kind = "target_slow"    // a storage target or metadata server; it is never excluded
 	// A node that routers wait for, and a router with too few buffers.
 	ReceiverSlow     Kind = "receiver_slow"

@@ -318,11 +318,20 @@ func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
 	}
 	t.open[s] = k
 	k.take(now, v)
-	why := "it is slower than its peers for longer than chance explains"
-	if v.Kind.OfJob() || v.Fact() {
-		why = "it is seen for the first time"
+	return t.move(now, k, Suspect, v.first())
+}
+
+// first says why there is a finding now and was none before.
+func (v *Verdict) first() string {
+	switch {
+	case v.Kind == SecondSpeaker:
+		return "somebody else spoke for it, and was refused"
+	case v.Kind == LongList:
+		return "it lists clients that cannot be, which are left out"
+	case v.Kind.OfJob() || v.Fact():
+		return "it is seen for the first time"
 	}
-	return t.move(now, k, Suspect, why)
+	return "it is slower than its peers for longer than chance explains"
 }
 
 // ordinal is a small number as people count: 2nd, 3rd, 4th.

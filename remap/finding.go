@@ -14,6 +14,7 @@ func KindWords(k anomaly.Kind) string {
 		anomaly.BrownoutAll: "back end slow", anomaly.BrownoutPool: "back-end pool slow",
 		anomaly.ForwarderSilent: "silent",
 		anomaly.SecondSpeaker:   "a second agent speaks for it",
+		anomaly.LongList:        "lists clients that cannot be",
 		anomaly.TargetSlow:      "slower than its peers",
 		anomaly.ReceiverSlow:    "routers wait for it", anomaly.BuffersExhausted: "too few router buffers",
 		anomaly.ClientSlow: "slow by itself",

@@ -19,11 +19,14 @@ func (s *silence) speakerVerdicts(now time.Time) (out []anomaly.Verdict) {
 	for _, i := range s.intruders(now.Add(-speakerFor)) {
 		sentence := fmt.Sprintf("%s with the token %q speaks for %s, which has a speaker already, at %s; refused %s",
 			i.Remote, i.Token, i.Node, i.Owner, counted(int(i.Times), "time", "times"))
+		kind := anomaly.SecondSpeaker
 		if i.Owner == "" {
-			sentence = fmt.Sprintf("%s with the token %q lists more clients of %s than the configured ones and a "+
-				"tenth; left out %s", i.Remote, i.Token, i.Node, counted(int(i.Times), "time", "times"))
+			kind = anomaly.LongList
+			sentence = fmt.Sprintf("%s with the token %q lists more clients of %s than can be; left out %s; if they "+
+				"exist, name the compute nodes in the settings", i.Remote, i.Token, i.Node,
+				counted(int(i.Times), "time", "times"))
 		}
-		out = append(out, anomaly.Verdict{Node: i.Node, Kind: anomaly.SecondSpeaker, Level: anomaly.Alarm,
+		out = append(out, anomaly.Verdict{Node: i.Node, Kind: kind, Level: anomaly.Alarm,
 			Since:      i.First,
 			Confidence: 1, Score: float64(i.Times), Model: "speaker-1",
 			Evidence: map[string]float64{"refused": float64(i.Times)},

@@ -38,3 +38,30 @@ func TestSecondSpeakerIsAFinding(t *testing.T) {
 		}
 	}
 }
+
+// TestFindingsOfSpeakersHaveTheirOwnWhy: what is no slowness is not called slower than its peers.
+func TestFindingsOfSpeakersHaveTheirOwnWhy(t *testing.T) {
+	for kind, want := range map[anomaly.Kind]string{
+		anomaly.SecondSpeaker: "somebody else spoke for it, and was refused",
+		anomaly.LongList:      "it lists clients that cannot be, which are left out",
+		anomaly.FailSlow:      "it is slower than its peers for longer than chance explains",
+	} {
+		l := newLoop(t, anomaly.ModeObserve)
+		v := alarm("fwd1")
+		v.Kind = kind
+		if err := l.step(3, v); err != nil || len(l.journal.changes) == 0 || l.journal.changes[0].Why != want {
+			t.Errorf("%s: %v, %+v", kind, err, l.journal.changes)
+		}
+	}
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	now := time.Unix(1_700_000_000, 0)
+	d.Speakers(func(time.Time) []ingest.Intruder {
+		return []ingest.Intruder{{Node: "fwd5", Token: "agents", Remote: "10.0.0.9:4000", First: now, Last: now,
+			Times: 3}}
+	})
+	v := d.Verdicts(now, &Machine{})
+	if len(v) != 1 || v[0].Kind != anomaly.LongList ||
+		!strings.Contains(v[0].Sentence, "lists more clients of fwd5 than can be") {
+		t.Errorf("%+v", v)
+	}
+}

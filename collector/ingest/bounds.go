@@ -194,39 +194,3 @@ func (q *intake) keeps(ctx context.Context, err error) {
 		q.refusing.Store(&err)
 	}
 }
-
-// dropClients takes the clients out of a forwarder's list for which its token has no room, and counts them: those that
-// are configured are taken, others and floating addresses up to a number (mostClients).
-func (p *sender) dropClients(f *collector.Frame, roles map[topology.NodeID]topology.Role, now time.Time) (dropped int) {
-	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
-		return 0
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	had := len(f.Routes)
-	f.Routes = slices.DeleteFunc(f.Routes, func(r collector.Route) bool {
-		if r.Client == "" {
-			r.Client = topology.NodeID(r.Address)
-		}
-		return roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
-	})
-	return had - len(f.Routes)
-}
-
-// fewClients is how many clients that are not configured a token's forwarders may list at least.
-const fewClients = 64
-
-// mostClients is how many clients that are not configured the forwarders of a token may list: a tenth of the configured
-// ones; where none is, as many as the token may have nodes.
-func mostClients(l *Limits, roles map[topology.NodeID]topology.Role) int {
-	configured := 0
-	for _, role := range roles {
-		if role == topology.Compute {
-			configured++
-		}
-	}
-	if configured == 0 {
-		return l.Nodes
-	}
-	return min(max(configured/10, fewClients), l.Nodes)
-}

@@ -107,7 +107,7 @@ func TestRolesAndListsAreBound(t *testing.T) {
 func TestClientsCountAgainstTheToken(t *testing.T) {
 	hub, conn := boundsHub()
 	hub.cfg.Roles["known"] = topology.Compute
-	conn.sender.clients.most = 100
+	hub.computeNodes = 1000
 	for i := range 5 {
 		f := collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: time.Now().UnixMilli()}
 		for n := range 60 {
@@ -139,15 +139,34 @@ func TestClientsCountAgainstTheToken(t *testing.T) {
 	}
 }
 
-// TestClientsAreBoundByTheSite: how many clients beside the configured ones a token's forwarders may list.
+// TestClientsAreBoundByTheSite: how many clients beside the configured ones a token's forwarders may list; where none
+// is configured its peers are the measure, and not the largest machine that there is.
 func TestClientsAreBoundByTheSite(t *testing.T) {
-	for _, c := range []struct{ configured, nodes, want int }{{0, 65536, 65536}, {4, 65536, 64}, {40960, 65536, 4096},
-		{40960, 8, 8}} {
-		roles := map[topology.NodeID]topology.Role{"fwd1": topology.Forwarder}
-		for i := range c.configured {
-			roles[topology.NodeID(fmt.Sprint("cn", i))] = topology.Compute
+	for _, c := range []struct {
+		configured, nodes, forwarders int
+		peers                         []float64 // clients a forwarder, of other tokens
+		want                          int
+	}{
+		{configured: 4, nodes: 65536, forwarders: 1, want: 64},
+		{configured: 40960, nodes: 65536, forwarders: 1, want: 4096},
+		{configured: 40960, nodes: 8, forwarders: 1, want: 8},
+		{nodes: 65536, forwarders: 1, want: 1024},
+		{nodes: 65536, forwarders: 8, want: 8192},
+		{nodes: 65536, forwarders: 240, want: 65536},
+		{nodes: 65536, forwarders: 1, peers: []float64{900, 1000}, want: 1024}, // too few
+		{nodes: 65536, forwarders: 1, peers: []float64{100, 120, 30000}, want: 1024},
+		{nodes: 65536, forwarders: 1, peers: []float64{900, 1000, 30000}, want: 4000},
+	} {
+		h := &Hub{computeNodes: c.configured, clients: clientLists{of: map[string]float64{}}}
+		for i, each := range c.peers {
+			h.clients.note(fmt.Sprint("peer", i), each)
 		}
-		if got := mostClients(&Limits{Nodes: c.nodes}, roles); got != c.want {
+		h.clients.note("own", 60000)
+		p := &sender{name: "own", limits: Limits{Nodes: c.nodes}, listing: map[topology.NodeID]struct{}{}}
+		for i := range c.forwarders {
+			p.listing[topology.NodeID(fmt.Sprint("fwd", i))] = struct{}{}
+		}
+		if got := h.mostClients(p); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -36,8 +36,9 @@ type sender struct {
 
 	mu    sync.Mutex // guards everything that follows
 	nodes members
-	// clients are those that its forwarders list and that are not configured.
+	// clients are those that its forwarders, which are listing, list and that are not configured.
 	clients members
+	listing map[topology.NodeID]struct{}
 	lists   lists
 	// named are the names that it ever brought: the store keeps a name for good.
 	named  map[topology.NodeID]struct{}
@@ -53,7 +54,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
 			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
-			nodes: newMembers(by.Limits.Nodes), clients: newMembers(mostClients(&by.Limits, h.cfg.Roles)),
+			nodes: newMembers(by.Limits.Nodes), clients: newMembers(0), listing: map[topology.NodeID]struct{}{},
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}
 		h.senders[by.Name] = p

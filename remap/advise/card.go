@@ -137,7 +137,7 @@ func stageOf(f *anomaly.Finding) Stage {
 	switch {
 	case over(f):
 		return Cleared
-	case f.Kind == anomaly.SecondSpeaker:
+	case f.Kind == anomaly.SecondSpeaker, f.Kind == anomaly.LongList:
 		return Odd
 	case f.Kind.OfJob():
 		return Neighbour

@@ -73,6 +73,7 @@ export const kindWords = kind =>
     brownout_pool: 'back-end pool slow',
     target_slow: 'slower than its peers',
     second_speaker: 'a second agent speaks for it',
+    long_list: 'lists clients that cannot be',
     receiver_slow: 'routers wait for it',
     buffers_exhausted: 'too few router buffers',
     client_slow: 'slow by itself',
