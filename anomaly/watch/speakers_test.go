@@ -39,7 +39,7 @@ func TestSecondSpeakerIsAFinding(t *testing.T) {
 	}
 }
 
-// TestFindingsOfSpeakersHaveTheirOwnWhy: what is no slowness is not called slower than its peers.
+// TestFindingsOfSpeakersHaveTheirOwnWhy: only who is slow is called slower than its peers.
 func TestFindingsOfSpeakersHaveTheirOwnWhy(t *testing.T) {
 	for kind, want := range map[anomaly.Kind]string{
 		anomaly.SecondSpeaker: "somebody else spoke for it, and was refused",

@@ -22,6 +22,9 @@ const drainGrace = 3 * time.Second
 // run is the agent's life: sources are read into the spool, the stream empties it. When ctx ends the
 // sources stop first, so that their last second is still sent.
 func run(ctx context.Context, c Config, log *slog.Logger) error {
+	if none := c.Orders.allowsNone(); none != "" {
+		log.Warn(none)
+	}
 	moves, stopMover, err := startMover(c, log)
 	if err != nil {
 		return err

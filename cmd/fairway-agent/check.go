@@ -100,6 +100,8 @@ type checked struct {
 	Sources []sourceCheck `json:"sources"`
 	Daemons []daemonCheck `json:"daemons"`
 	Metrics []string      `json:"metrics"`
+	// Orders is why no order is carried out although they are enabled.
+	Orders string `json:"orders,omitempty"`
 }
 
 type sourceCheck struct {
@@ -123,7 +125,7 @@ func check(ctx context.Context, c Config) (*checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &checked{Sources: []sourceCheck{}, Metrics: []string{}}
+	found := &checked{Sources: []sourceCheck{}, Metrics: []string{}, Orders: c.Orders.allowsNone()}
 	for _, s := range f.Sources {
 		found.Sources = append(found.Sources, sourceCheck{s.Name, s.Duration.Seconds(), s.Failures > 0, s.Err})
 	}
@@ -159,6 +161,9 @@ func (k *checked) failed() error {
 	if slices.ContainsFunc(k.Daemons, func(d daemonCheck) bool { return d.Error != "" }) {
 		names = append(names, "daemon")
 	}
+	if k.Orders != "" {
+		names = append(names, "orders")
+	}
 	if len(names) > 0 {
 		return fmt.Errorf("%s failed", strings.Join(names, ", "))
 	}
@@ -184,6 +189,9 @@ func (k *checked) print(w io.Writer) error {
 			what = "stream"
 		}
 		line(what, d.Seconds, d.Error != "", d.Error)
+	}
+	if k.Orders != "" {
+		fmt.Fprintf(t, "orders\t\tFAILED: %s\n", k.Orders)
 	}
 	fmt.Fprintf(t, "metrics\t%d\t%s\n", len(k.Metrics), strings.Join(k.Metrics, " "))
 	return t.Flush()

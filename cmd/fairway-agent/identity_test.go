@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/collector/stream"
 	"fairway/collector/wire"
 )
 
@@ -65,6 +66,34 @@ func TestOrdersLeadToForwardersAlone(t *testing.T) {
 			Body: json.RawMessage(`{"forwarder":"fwd1","addr":"` + addr + `"}`)})
 		if (err == nil) != may || (done > before) != may {
 			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
+// TestOrdersLeadNowhereByDefault: an old file without orders.allow gets each order refused by the setting's name, with
+// what to write.
+func TestOrdersLeadNowhereByDefault(t *testing.T) {
+	body := json.RawMessage(`{"forwarder":"fwd1","addr":"10.1.0.7:564","address":"10.1.0.7"}`)
+	for by, wants := range map[string]bool{byMount9p: true, byTCPProxy: true, byCES: true, byLNet: false,
+		byRemount: false} {
+		o := Orders{Enabled: true, By: by}
+		none := o.allowsNone()
+		if (none != "") != wants || wants && !strings.Contains(none, `allow = ["10.1.0.0/16"]`) {
+			t.Errorf("%s: %q", by, none)
+		}
+		for name, wrap := range map[string]func(stream.OrderHandler) stream.OrderHandler{"move": o.checked,
+			"move address": o.checkedAddress} {
+			if by == byCES != (name == "move address") || !wants {
+				continue
+			}
+			_, err := wrap(func(context.Context, wire.Order) (json.RawMessage, error) { return nil, nil })(t.Context(),
+				wire.Order{ID: "o", Body: body})
+			if err == nil || !strings.Contains(err.Error(), none) {
+				t.Errorf("%s, %s: %v", by, name, err)
+			}
+		}
+		if bad := (&checked{Orders: none}).failed(); (bad != nil) != wants {
+			t.Errorf("%s: check says %v", by, bad)
 		}
 	}
 }

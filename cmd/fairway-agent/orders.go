@@ -37,7 +37,7 @@ const (
 type Orders struct {
 	Enabled bool       `toml:"enabled" help:"Carry out the daemon's remap orders."`
 	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet, remount; or ces."`
-	Allow   []string   `toml:"allow" help:"Networks and names of forwarders, by ces networks of addresses; empty: any."`
+	Allow   []string   `toml:"allow" help:"Networks and names of forwarders, by ces of addresses; empty: none."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
 	LNet    LNetOpt    `toml:"lnet"`
 	Remount RemountOpt `toml:"remount"`
@@ -114,6 +114,16 @@ func (c *Config) validateOrders() error {
 			byCES)
 	}
 	return nil
+}
+
+// allowsNone says, by name and with the remedy, that orders may lead nowhere; empty where they may, or where forwarders
+// are named in the settings themselves.
+func (o *Orders) allowsNone() string {
+	if !o.Enabled || len(o.Allow) > 0 || o.By == byLNet || o.By == byRemount {
+		return ""
+	}
+	return "orders.allow is empty, so that no order is carried out: name where they may lead, such as allow = " +
+		"[\"10.1.0.0/16\"] ('fairwayd init' writes it)"
 }
 
 // beside is the folder where a move by remount is tried.
@@ -231,10 +241,18 @@ func (o *Orders) checked(move stream.OrderHandler) stream.OrderHandler {
 			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
 		}
 		if err := allowed.Check(r.Addr); err != nil {
-			return nil, fmt.Errorf("order %s: %w", order.ID, err)
+			return nil, fmt.Errorf("order %s: %w", order.ID, o.why(err))
 		}
 		return move(ctx, order)
 	}
+}
+
+// why is a refusal, or that any is refused.
+func (o *Orders) why(refused error) error {
+	if none := o.allowsNone(); none != "" {
+		return errors.New(none)
+	}
+	return refused
 }
 
 // checkedAddress refuses to move addresses that are not among those that may be: a protocol node can move each of the
@@ -247,8 +265,8 @@ func (o *Orders) checkedAddress(move stream.OrderHandler) stream.OrderHandler {
 			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
 		}
 		if err := allowed.Check(m.Address); err != nil {
-			return nil, fmt.Errorf("order %s: %.60q is not among the addresses that may be moved (orders.allow)",
-				order.ID, m.Address)
+			return nil, fmt.Errorf("order %s: %w", order.ID, o.why(fmt.Errorf(
+				"%.60q is not among the addresses that may be moved (orders.allow)", m.Address)))
 		}
 		return move(ctx, order)
 	}

@@ -56,9 +56,12 @@ func newMount() *cobra.Command {
 				host, _, _ := net.SplitHostPort(a[0])
 				opt.Target.Forwarder = topology.ForwarderID(host)
 			}
-			var err error
-			if opt.Allowed, err = topology.ParseAllowed(allow); err != nil {
-				return program.BadUsage(fmt.Errorf("--allow: %w", err))
+			if len(allow) > 0 {
+				allowed, err := topology.ParseAllowed(allow)
+				if err != nil {
+					return program.BadUsage(fmt.Errorf("--allow: %w", err))
+				}
+				opt.Allowed = &allowed
 			}
 			opt.Tree, opt.MountPoint = a[1], a[2]
 			return serve(cmd.Context(), opt)

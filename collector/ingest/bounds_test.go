@@ -107,7 +107,7 @@ func TestRolesAndListsAreBound(t *testing.T) {
 func TestClientsCountAgainstTheToken(t *testing.T) {
 	hub, conn := boundsHub()
 	hub.cfg.Roles["known"] = topology.Compute
-	hub.computeNodes = 1000
+	hub.clients.configured = 1000
 	for i := range 5 {
 		f := collector.Frame{Node: "fwd1", Role: topology.Forwarder, TimeMillis: time.Now().UnixMilli()}
 		for n := range 60 {
@@ -157,16 +157,16 @@ func TestClientsAreBoundByTheSite(t *testing.T) {
 		{nodes: 65536, forwarders: 1, peers: []float64{100, 120, 30000}, want: 1024},
 		{nodes: 65536, forwarders: 1, peers: []float64{900, 1000, 30000}, want: 4000},
 	} {
-		h := &Hub{computeNodes: c.configured, clients: clientLists{of: map[string]float64{}}}
+		lists := clientLists{configured: c.configured, of: map[string]float64{}}
 		for i, each := range c.peers {
-			h.clients.note(fmt.Sprint("peer", i), each)
+			lists.note(fmt.Sprint("peer", i), each)
 		}
-		h.clients.note("own", 60000)
+		lists.note("own", 60000)
 		p := &sender{name: "own", limits: Limits{Nodes: c.nodes}, listing: map[topology.NodeID]struct{}{}}
 		for i := range c.forwarders {
 			p.listing[topology.NodeID(fmt.Sprint("fwd", i))] = struct{}{}
 		}
-		if got := h.mostClients(p); got != c.want {
+		if got := lists.most(p); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -20,41 +20,54 @@ const (
 	fewestPeers = 3
 )
 
-// clientLists is what the forwarders of each token list, where no compute node is configured.
+// clientLists bounds the clients that forwarders list.
 type clientLists struct {
+	roles      map[topology.NodeID]topology.Role // of the configured nodes
+	configured int                               // compute nodes
+
 	mu sync.Mutex         // guards what follows
-	of map[string]float64 // clients a forwarder, by the token's name
+	of map[string]float64 // clients a forwarder, by the token's name, where no compute node is configured
 }
 
-// dropClients takes the clients out of a forwarder's list for which its token has no room, and counts them: those that
+func newClientLists(roles map[topology.NodeID]topology.Role) *clientLists {
+	l := &clientLists{roles: roles, of: map[string]float64{}}
+	for _, r := range roles {
+		if r == topology.Compute {
+			l.configured++
+		}
+	}
+	return l
+}
+
+// drop takes the clients out of a forwarder's list for which its token has no room, and counts them: those that
 // are configured are taken, others and floating addresses up to a number.
-func (h *Hub) dropClients(p *sender, f *collector.Frame, now time.Time) (dropped int) {
+func (l *clientLists) drop(p *sender, f *collector.Frame, now time.Time) (dropped int) {
 	if f.Role != topology.Forwarder || len(f.Routes) == 0 {
 		return 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.listing[f.Node] = struct{}{}
-	p.clients.most = h.mostClients(p)
+	p.clients.most = l.most(p)
 	had := len(f.Routes)
 	f.Routes = slices.DeleteFunc(f.Routes, func(r collector.Route) bool {
 		if r.Client == "" {
 			r.Client = topology.NodeID(r.Address)
 		}
-		return h.cfg.Roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
+		return l.roles[r.Client] == topology.RoleUnknown && !p.clients.take(r.Client, now)
 	})
-	if h.computeNodes == 0 {
-		h.clients.note(p.name, float64(len(p.clients.seen))/float64(len(p.listing)))
+	if l.configured == 0 {
+		l.note(p.name, float64(len(p.clients.seen))/float64(len(p.listing)))
 	}
 	return had - len(f.Routes)
 }
 
-// mostClients is how many clients that are not configured the forwarders of a token may list: a tenth of the configured
+// most is how many clients that are not configured the forwarders of a token may list: a tenth of the configured
 // ones; where none is, a number a forwarder, more if those of other tokens list more. p.mu is held.
-func (h *Hub) mostClients(p *sender) int {
-	most := max(h.computeNodes/10, fewClients)
-	if h.computeNodes == 0 {
-		most = len(p.listing) * max(clientsEach, int(peersTimes*h.clients.peers(p.name)))
+func (l *clientLists) most(p *sender) int {
+	most := max(l.configured/10, fewClients)
+	if l.configured == 0 {
+		most = len(p.listing) * max(clientsEach, int(peersTimes*l.peers(p.name)))
 	}
 	return min(most, p.limits.Nodes)
 }

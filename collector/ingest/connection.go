@@ -329,7 +329,7 @@ func (c *connection) check(m *wire.Frames) error {
 		code, why := c.refuses(f, newest, now)
 		if why == "" {
 			foreign += ownRoutes(f)
-			if n := c.hub.dropClients(c.sender, f, now); n > 0 {
+			if n := c.hub.clients.drop(c.sender, f, now); n > 0 {
 				c.hub.stats.routes.dropped.Add(uint64(n))
 				c.hub.intruded(&c.by, c.remote, "", f.Node)
 			}

@@ -96,9 +96,7 @@ type Hub struct {
 	gathers    gatherStats
 	sockets    *socket.Set
 	forwarders bool // some are configured, so that no other node is one
-	// computeNodes counts the configured ones.
-	computeNodes int
-	clients      clientLists
+	clients    *clientLists
 
 	mu        sync.RWMutex                    // guards everything that follows
 	routes    map[topology.NodeID]*connection // who reaches a node: its agent, or the agent that brought its last frame
@@ -122,14 +120,11 @@ func New(cfg Config) *Hub {
 	}
 	h := &Hub{cfg: cfg, routes: map[topology.NodeID]*connection{}, open: map[*connection]struct{}{},
 		senders: map[string]*sender{}, intruders: map[topology.NodeID]*Intruder{},
-		writers: map[topology.NodeID]lineWriter{}, clients: clientLists{of: map[string]float64{}}}
+		writers: map[topology.NodeID]lineWriter{}, clients: newClientLists(cfg.Roles)}
 	h.intake.open(&h.cfg, &h.stats)
 	h.sockets = socket.NewSet(socket.Settings{SilentAfter: silentAfter, PingEvery: pingEvery})
 	for _, r := range cfg.Roles {
 		h.forwarders = h.forwarders || r == topology.Forwarder
-		if r == topology.Compute {
-			h.computeNodes++
-		}
 	}
 	return h
 }

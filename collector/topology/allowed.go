@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Allowed are the addresses of forwarders that an order may name; without an entry any.
+// Allowed are the addresses of forwarders that an order may name; without an entry none.
 type Allowed struct {
 	networks []netip.Prefix
 	hosts    []string
@@ -35,9 +35,6 @@ func (a Allowed) Names() bool { return len(a.hosts) > 0 }
 
 // Check returns why a forwarder's HOST:PORT may not be gone to; nil when it may. A name is compared, not looked up.
 func (a Allowed) Check(addr string) error {
-	if len(a.networks) == 0 && len(a.hosts) == 0 {
-		return nil
-	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		host = addr

@@ -91,8 +91,10 @@ func (c *control) answer(line []byte) report.Response {
 		if _, _, err := net.SplitHostPort(q.Addr); err != nil {
 			return refuse(fmt.Errorf("addr: %w", err))
 		}
-		if err := c.m.opt.Allowed.Check(q.Addr); err != nil {
-			return refuse(err)
+		if allowed := c.m.opt.Allowed; allowed != nil {
+			if err := allowed.Check(q.Addr); err != nil {
+				return refuse(err)
+			}
 		}
 		if q.Forwarder == "" {
 			return refuse(errors.New("forwarder: the name of the new forwarder is missing"))

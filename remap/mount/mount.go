@@ -36,8 +36,8 @@ type Options struct {
 	Tree string
 	// Control is the path of the control socket; empty means none.
 	Control string
-	// Allowed are the addresses of forwarders that a remap may name.
-	Allowed topology.Allowed
+	// Allowed are the addresses of forwarders that a remap may name; nil: any.
+	Allowed *topology.Allowed
 	// CacheFor lets the kernel keep names and attributes that long; 0 (the default) asks the forwarder
 	// each time, so that what other nodes do is seen at once.
 	CacheFor time.Duration

@@ -114,7 +114,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 		"node": string(n.id), "role": role.String(), "phase": phase.String(),
 		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile, "clear_text": true},
 		"spool":  table{"dir": tb.spoolDir(n.id)},
-		"orders": table{"enabled": mounted},
+		"orders": table{"enabled": mounted, "allow": []string{tb.net.subnet.String()}},
 		"source": sources,
 	})
 	return b.Bytes(), err

@@ -382,7 +382,8 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 				for _, g := range s.model.Gateways {
 					names[g.Name] = cesName(g)
 				}
-				c["orders"] = table{"enabled": true, "by": "ces", "forwarders": names}
+				c["orders"] = table{"enabled": true, "by": "ces", "forwarders": names,
+					"allow": []string{"10.2.3.0/24"}}
 			}
 			return c
 		}
