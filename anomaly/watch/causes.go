@@ -158,6 +158,9 @@ func (n *signsOf) mean(sign int, from, to int64) float64 {
 	return sum / float64(seconds)
 }
 
+// notKnown begins a cause that says what was looked at in vain.
+const notKnown = "not known: "
+
 // explain adds to the sentences of slow nodes what explains them.
 func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 	t := now.Unix()
@@ -170,7 +173,7 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 			continue
 		}
 		if n == nil {
-			v.Cause = "not known: its node reports neither processors nor links"
+			v.Cause = notKnown + "its node reports neither processors nor links"
 			continue
 		}
 		of := c.cases[v.Node]
@@ -235,9 +238,9 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 			looked = append(looked, s.of)
 		}
 	}
-	v.Cause = "not known: too little is known of its processors and links since then"
+	v.Cause = notKnown + "too little is known of its processors and links since then"
 	if len(looked) > 0 {
-		v.Cause = "not known: looked at " + strings.Join(looked, ", ") + ", which are as before or as its peers'"
+		v.Cause = notKnown + "looked at " + strings.Join(looked, ", ") + ", which are as before or as its peers'"
 	}
 }
 

@@ -162,8 +162,8 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 		d.addImpact(now, &d.second.verdicts[i])
 	}
 	noteWaits(d.clients.of, d.second.verdicts)
-	d.second.waiters.explain(d.second.verdicts)
 	d.silence.causes.explain(now, d.second.verdicts)
+	d.second.waiters.explain(d.second.verdicts)
 	return d.second.verdicts
 }
 

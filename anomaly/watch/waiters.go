@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"fairway/anomaly"
 	"fairway/collector"
@@ -40,7 +41,7 @@ func (w waiters) take(f *collector.Frame) {
 	w[f.Node] = of
 }
 
-// explain adds to the verdicts about slow forwarders what these wait for.
+// explain adds to the causes of slow forwarders what these wait for.
 func (w waiters) explain(verdicts []anomaly.Verdict) {
 	for i := range verdicts {
 		v := &verdicts[i]
@@ -48,13 +49,17 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 		if !ok || v.Kind != anomaly.FailSlow || v.Level < anomaly.Doubt {
 			continue
 		}
-		v.Sentence += fmt.Sprintf("; its longest waiter in GPFS waits %.0f s", of.age)
+		waits := fmt.Sprintf("its longest waiter in GPFS waits %.0f s", of.age)
 		if of.reason != "" {
-			v.Sentence += fmt.Sprintf(": '%s'", of.reason)
+			waits += fmt.Sprintf(": '%s'", of.reason)
 		}
 		if of.disk == of.age {
-			v.Sentence += ", which is for the disks behind it"
+			waits += ", which is for the disks behind it"
 		}
+		if v.Cause != "" && !strings.HasPrefix(v.Cause, notKnown) {
+			waits = v.Cause + "; " + waits
+		}
+		v.Cause = waits
 		v.Evidence = maps.Clone(v.Evidence)
 		if v.Evidence == nil {
 			v.Evidence = map[string]float64{}

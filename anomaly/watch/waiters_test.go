@@ -12,7 +12,7 @@ import (
 	"fairway/tsdb/window"
 )
 
-// What GPFS's longest waiter waits for is added to what is found of its node, and to nothing else.
+// What GPFS's longest waiter waits for is added to the cause of its node, and to nothing else.
 func TestWaitersExplain(t *testing.T) {
 	w := waiters{}
 	frame := func(n topology.NodeID, age, disk float64, note string) {
@@ -23,19 +23,19 @@ func TestWaitersExplain(t *testing.T) {
 	frame("disk", 12, 12, "for I/O completion")
 	frame("short", 0.2, 0.2, "for I/O completion")
 	v := []anomaly.Verdict{
-		{Node: "lock", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Sentence: "slow"},
-		{Node: "disk", Kind: anomaly.FailSlow, Level: anomaly.Doubt, Sentence: "slow",
+		{Node: "lock", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Cause: notKnown + "looked at links"},
+		{Node: "disk", Kind: anomaly.FailSlow, Level: anomaly.Doubt, Cause: "since it became slow links lose",
 			Evidence: map[string]float64{"ratio": 3}},
-		{Node: "short", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Sentence: "slow"},
-		{Node: "lock", Kind: anomaly.FailSlow, Sentence: "well"},
-		{Node: "lock", Kind: anomaly.HighBandwidth, Level: anomaly.Alarm, Sentence: "others"},
+		{Node: "short", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Cause: "slow"},
+		{Node: "lock", Kind: anomaly.FailSlow, Cause: "well"},
+		{Node: "lock", Kind: anomaly.HighBandwidth, Level: anomaly.Alarm, Cause: "others"},
 	}
 	w.explain(v)
-	for i, want := range []string{"slow; its longest waiter in GPFS waits 73 s: 'RPC wait for getData'",
-		"slow; its longest waiter in GPFS waits 12 s: 'for I/O completion', which is for the disks behind it",
+	for i, want := range []string{"its longest waiter in GPFS waits 73 s: 'RPC wait for getData'",
+		"since it became slow links lose; its longest waiter in GPFS waits 12 s: 'for I/O completion', which is for the disks behind it",
 		"slow", "well", "others"} {
-		if v[i].Sentence != want {
-			t.Errorf("%d: %q, want %q", i, v[i].Sentence, want)
+		if v[i].Cause != want {
+			t.Errorf("%d: %q, want %q", i, v[i].Cause, want)
 		}
 	}
 	if v[1].Evidence["waiter_age"] != 12 || v[1].Evidence["ratio"] != 3 {

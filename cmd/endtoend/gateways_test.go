@@ -69,7 +69,7 @@ func (s *site) until(what string, is func() bool) {
 	for end := time.Now().Add(5 * patience); !is(); time.Sleep(300 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("not in %s: %s; nodes are\n%s\nfindings are\n%s", 5*patience, what, s.fairway("nodes"),
-				s.fairway("findings"))
+				s.fairway("--json", "findings"))
 		}
 	}
 }

@@ -227,8 +227,8 @@ func TestSuspendedProtocolNode(t *testing.T) {
 			if f.Node != "gw2" {
 				t.Errorf("accused is %s: %s", f.Node, f.Sentence)
 			}
-			if strings.Contains(f.Sentence, "its longest waiter in GPFS waits ") &&
-				strings.Contains(f.Sentence, "'for I/O completion on disk dm-1', which is for the disks behind it") {
+			if strings.Contains(f.Cause, "its longest waiter in GPFS waits ") &&
+				strings.Contains(f.Cause, "'for I/O completion on disk dm-1', which is for the disks behind it") {
 				return true
 			}
 		}
@@ -258,6 +258,7 @@ func TestSuspendedProtocolNode(t *testing.T) {
 	if now := s.suspended(); now != "gw4" {
 		t.Errorf("suspended are %q", now)
 	}
+	s.isWellAgain("gw2")
 	s.fairway("plan", "rollback", "P-000002", "--reason", "once more")
 	s.planned("P-000002", remap.RolledBack)
 	if now := s.addresses(); now != was {
@@ -266,9 +267,8 @@ func TestSuspendedProtocolNode(t *testing.T) {
 	if text, err := s.move("P-000003"); err != nil || s.suspended() != "gw2 gw4" {
 		t.Errorf("suspended are %q: %v\n%s", s.suspended(), err, text)
 	}
-	s.isWellAgain("gw2")
 	s.demo("trick", "", "busy", "node resume")
-	s.fairway("plan", "rollback", "P-000003", "--reason", "its link is well again")
+	s.fairway("plan", "rollback", "P-000003", "--reason", "looked at alone")
 	s.planned("P-000003", remap.Partial)
 	if text := string(s.fairway("plan", "show", "P-000003")); !strings.Contains(text, "locked by another command") {
 		t.Errorf("the roll back does not say what keeps it:\n%s", text)

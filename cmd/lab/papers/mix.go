@@ -55,9 +55,6 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 		Amount: l.link() / 10}); err != nil {
 		return nil, err
 	}
-	if _, err := s.api.Exclude(ctx, "fwd001", 2*time.Hour, "a tenth of its speed"); err != nil {
-		return nil, err
-	}
 	faster, moved := map[string][]float64{}, map[string][]float64{}
 	took := map[string][][]float64{} // of each policy's rounds, each job's seconds
 	for range l.repeat(3) {
@@ -129,7 +126,13 @@ func (s *site) mix(ctx context.Context, policy string) (seconds []float64, moved
 	if fixed { // plans are made, and nothing is moved
 		s.conf.Table("desk")["mode"], s.conf.Table("dispatch")["policy"] = "observe", "avoid"
 	}
+	if err := s.bringBack(ctx); err != nil {
+		return nil, 0, err
+	}
 	if err := s.restart(ctx); err != nil {
+		return nil, 0, err
+	}
+	if _, err := s.api.Exclude(ctx, "fwd001", 2*time.Hour, "a tenth of its speed"); err != nil {
 		return nil, 0, err
 	}
 	ids := make([]topology.JobID, len(mixJobs))
@@ -160,4 +163,23 @@ func (s *site) mix(ctx context.Context, policy string) (seconds []float64, moved
 		}
 	}
 	return seconds, moved, nil
+}
+
+// bringBack has nodes that a policy took off the slow forwarder brought back to it, so that each policy begins with the
+// same mapping: of itself the daemon returns none to a forwarder that is accused or excluded.
+func (s *site) bringBack(ctx context.Context) error {
+	out, err := s.api.Exclusions(ctx)
+	if err != nil || len(out.Exclusions) == 0 {
+		return err
+	}
+	if _, err := s.api.Return(ctx, "fwd001", "the next policy"); err != nil {
+		return err
+	}
+	all, err := s.api.Findings(ctx)
+	for _, f := range all {
+		if f.Node == "fwd001" && f.Open() && err == nil {
+			_, err = s.api.Dismiss(ctx, f.ID, "the next policy")
+		}
+	}
+	return errors.Join(err, s.awaitNodes(ctx))
 }
