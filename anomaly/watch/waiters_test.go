@@ -32,7 +32,7 @@ func TestWaitersExplain(t *testing.T) {
 	}
 	w.explain(v)
 	for i, want := range []string{"its longest waiter in GPFS waits 73 s: 'RPC wait for getData'",
-		"since it became slow links lose; "+
+		"since it became slow links lose; " +
 			"its longest waiter in GPFS waits 12 s: 'for I/O completion', which is for the disks behind it",
 		"slow", "well", "others"} {
 		if v[i].Cause != want {
