@@ -17,6 +17,7 @@ STATIC = $(shell for f in '-static -Wl,--no-warnings' -static; do \
 build:
 	@mkdir -p $(BIN)
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/ $(patsubst %,./cmd/%,$(filter-out fairwayd,$(PROGS)) $(DEMO))
+	@command -v c++ >/dev/null || echo "no C++ compiler (Debian: g++): fairwayd is built without the archive of I/O logs"
 	@CGO_ENABLED=$$(if command -v c++ >/dev/null; then echo 1; else echo 0; fi) \
 	  $(GO) build -trimpath -tags netgo,osusergo -ldflags '$(LDFLAGS) -extldflags "$(STATIC)"' -o $(BIN)/ ./cmd/fairwayd
 
@@ -34,7 +35,13 @@ results:
 	@$(MAKE) --no-print-directory build
 	@$(BIN)/fairway-demo results --page docs/results.md $(RESULTS)
 
-lint:
+# What builds every package needs DuckDB's compiler.
+.PHONY: compiler
+compiler:
+	@command -v c++ >/dev/null || { echo "no C++ compiler for the archive of I/O logs: install one (Debian: apt-get install g++); \
+	  make build and make demo do without"; exit 1; }
+
+lint: compiler
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
@@ -60,7 +67,7 @@ test:
 	  $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
-quick:
+quick: compiler
 	$(GO) build ./...
 	$(GO) vet ./...
 	@$(GO) test -short $$($(GO) list ./... | grep -vxFf .ci/slow)

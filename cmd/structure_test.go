@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -183,6 +184,20 @@ func TestImportsPointUpstream(t *testing.T) {
 	})
 	if ours == 0 {
 		t.Fatal("no import of ours was seen: the test looks at the wrong tree")
+	}
+}
+
+// TestFairwaydNeedsNoCompiler: where there is no C++ compiler, no program imports what needs one.
+func TestFairwaydNeedsNoCompiler(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "./fairway", "./fairwayd", "./fairway-agent", "./fairway-mount",
+		"./fairway-queue", "./fairway-demo")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !strings.Contains(string(out), "fairway/cmd/fairwayd\n") || strings.Contains(string(out), "duckdb") {
+		t.Errorf("without cgo the programs still import DuckDB, or are not listed:\n%s", out)
 	}
 }
 

@@ -36,6 +36,17 @@ func archiveDir(named, config string) (string, error) {
 	return filepath.Join(c.StateDir, "archive"), nil
 }
 
+// backUpArchive copies the archive in from to the new directory to.
+func backUpArchive(ctx context.Context, from, to string) error { return archive.Backup(ctx, from, to) }
+
+// forgetDays takes the days that ended before a time out of the archive in dir; while an import runs it takes none.
+func forgetDays(dir string, before time.Time) (days int, err error) {
+	if days, err = archive.Forget(dir, before); errors.Is(err, archive.ErrBusy) {
+		err = nil
+	}
+	return days, err
+}
+
 // archiveOf answers questions about the daemon's own archive.
 func archiveOf(c *Config) webui.Archive {
 	limits := archive.Limits{MemoryBytes: c.Limits.ArchiveBytes, AnswerBytes: c.Limits.AnswerBytes}

@@ -16,7 +16,6 @@ import (
 	"fairway/remap/desk"
 	"fairway/remap/journal"
 	"fairway/tsdb/engine"
-	"fairway/tsdb/history/archive"
 )
 
 // backupNote is the file that makes a directory a backup. It is written last, so that a copy that was cut
@@ -87,7 +86,7 @@ func (c *Config) backUp(ctx context.Context, dir string, now time.Time) (*backup
 	}
 	note := &backup{Version: backupVersion, By: version, Site: c.Name, Store: c.Store.Kind, At: now.UTC(),
 		Files: map[string]int64{}}
-	if err := archive.Backup(ctx, filepath.Join(c.StateDir, "archive"), filepath.Join(dir, "archive")); err != nil {
+	if err := backUpArchive(ctx, filepath.Join(c.StateDir, "archive"), filepath.Join(dir, "archive")); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	copied := func(name string) error {

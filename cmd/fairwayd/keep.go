@@ -14,7 +14,6 @@ import (
 	"fairway/cmd/program"
 	"fairway/remap/desk"
 	"fairway/tsdb/history"
-	"fairway/tsdb/history/archive"
 )
 
 // Keep says how long what is beside the seconds is kept; store.keep is theirs.
@@ -96,8 +95,8 @@ func (d *daemon) forgetArchive(ctx context.Context) {
 			wait.Stop()
 			return
 		case now := <-wait.C:
-			n, err := archive.Forget(filepath.Join(d.conf.StateDir, "archive"), now.Add(-d.conf.Keep.Archive))
-			if err != nil && !errors.Is(err, archive.ErrBusy) {
+			n, err := forgetDays(filepath.Join(d.conf.StateDir, "archive"), now.Add(-d.conf.Keep.Archive))
+			if err != nil {
 				d.log.Warn("old days are still in the archive; the next try is in an hour", "err", err)
 			}
 			if n > 0 {
