@@ -187,7 +187,7 @@ func TestImportsPointUpstream(t *testing.T) {
 	}
 }
 
-// TestFairwaydNeedsNoCompiler: where there is no C++ compiler, no program imports what needs one.
+// TestFairwaydNeedsNoCompiler: a machine without a C++ compiler builds every program.
 func TestFairwaydNeedsNoCompiler(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "./fairway", "./fairwayd", "./fairway-agent", "./fairway-mount",
 		"./fairway-queue", "./fairway-demo")

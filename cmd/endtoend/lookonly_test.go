@@ -37,7 +37,7 @@ func TestLookingOnlyNeedsNoRoot(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?s)```bash\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) != 3 {
-		t.Fatalf("the page has %d blocks of commands that only look, want those that start, ask and remove", len(blocks))
+		t.Fatalf("the page has %d blocks of commands that look, want those that start, ask and remove", len(blocks))
 	}
 	home, err := os.MkdirTemp("/var/tmp", "fairway-look") // nodes have a /tmp of their own
 	if err != nil {
@@ -84,7 +84,8 @@ func TestLookingOnlyNeedsNoRoot(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, text)
 	}
-	for _, want := range []string{"6 of 6 nodes reported", "remaps can be proposed, not applied", "no driver configured"} {
+	for _, want := range []string{"6 of 6 nodes reported", "remaps can be proposed, not applied",
+		"no driver configured"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("nothing says %q:\n%s", want, text)
 		}

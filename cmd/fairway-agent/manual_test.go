@@ -17,5 +17,6 @@ func TestManual(t *testing.T) {
 	root := func() *cobra.Command { return newRoot(keepAll) }
 	manual.Write(t, root(), "8")
 	manual.Completions(t, root)
+	manual.Runs(t, root)
 	manual.JSON(t, root(), withoutJSON)
 }

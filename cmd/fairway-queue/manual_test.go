@@ -15,5 +15,6 @@ var withoutJSON = map[string]string{
 func TestManual(t *testing.T) {
 	manual.Write(t, newRoot(), "8")
 	manual.Completions(t, newRoot)
+	manual.Runs(t, newRoot)
 	manual.JSON(t, newRoot(), withoutJSON)
 }

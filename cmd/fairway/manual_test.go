@@ -9,4 +9,5 @@ import (
 func TestManual(t *testing.T) {
 	manual.Write(t, newRoot(), "1")
 	manual.Completions(t, newRoot)
+	manual.Runs(t, newRoot)
 }
