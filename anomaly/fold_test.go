@@ -81,6 +81,26 @@ func TestAnotherJobTakesOver(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForWhatIsOver: what jobs have lost stays, that they wait does not.
+func TestNobodyWaitsForWhatIsOver(t *testing.T) {
+	set := quick()
+	set.ClearSeconds = 600
+	b := newBench(t, set)
+	b.say(20, Verdict{Node: "fwd1", Kind: FailSlow, Level: Alarm, Sentence: "fwd1 is slow",
+		Impact: []Impact{{Job: "5", Share: 0.5}}})
+	for _, c := range []struct {
+		seconds int
+		share   float64
+	}{{20, 0.5}, {20, 0}} {
+		b.say(c.seconds, Verdict{Node: "fwd1", Kind: FailSlow, Level: Clean})
+		all := b.Findings(b.now)
+		if len(all) != 1 || len(all[0].Impact) != 1 || all[0].Impact[0].Share != c.share ||
+			all[0].Impact[0].CostSeconds < 5 {
+			t.Errorf("%d s later: %+v, want a share of %g and the cost", c.seconds, all, c.share)
+		}
+	}
+}
+
 // Where findings of several jobs are open on a node, what a third one does there for a moment counts for the one that
 // is named beside it, else for the one that was named last.
 func TestAThirdJobBesideTwoFindings(t *testing.T) {

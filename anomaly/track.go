@@ -46,6 +46,9 @@ func (k *track) turn(now time.Time, was Condition) Change {
 // conditionLasts is for how long a condition stays that only lesser evidence follows.
 const conditionLasts = 10 * time.Second
 
+// waitLasts is for how long a job waits after a second in which it did: programs do I/O in bursts.
+const waitLasts = 30 * time.Second
+
 // grade takes the condition of a second of doubt or alarm, and reports whether the finding's is another one now.
 func (k *track) grade(now time.Time, v *Verdict) bool {
 	k.graded.slowToo = k.graded.slowToo || v.Condition != Silent && v.Condition != Unreadable

@@ -155,6 +155,9 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 		}
 	}
 	for _, s := range t.subjects() {
+		if k := t.open[s]; now.Sub(k.bad) > waitLasts && len(k.Impact) > 0 && k.Impact[0].Share > 0 {
+			k.hurt(now, nil)
+		}
 		changes = append(changes, t.advance(now, t.open[s], &pool)...)
 	}
 	return changes

@@ -95,9 +95,13 @@ func measure(ctx context.Context, store Selector, a *Ask, window time.Duration) 
 	case !over:
 		e.Verdict = remap.Measuring
 		return e, true, nil
-	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing
+	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing, an answer after a hang does
 		e.Verdict, e.Why = remap.EffectUnknown, "its job ended too soon after the move"
-		return e, true, nil
+		freed, err := m.freed(ctx)
+		if freed {
+			e.Verdict, e.Why = remap.Helped, ""
+		}
+		return e, true, err
 	}
 	decided, err = m.judge(ctx)
 	return e, decided || a.Ended, err
@@ -193,7 +197,7 @@ func (m *measurement) choose(groups *[collector.Classes]*group) {
 		ops, took, _, busy := g.sums(0, m.span.before)
 		opsAfter, tookAfter, _, busyAfter := g.sums(m.span.after, m.span.end)
 		hung := g.hungBefore(m.span)
-		if busyAfter < least || opsAfter <= 0 || tookAfter <= 0 || took <= waited || busy < least && hung == 0 {
+		if busyAfter < least && hung == 0 || opsAfter <= 0 || tookAfter <= 0 || took <= waited || busy < least && hung == 0 {
 			continue
 		}
 		if hung > 0 && m.moved != nil && opsAfter < opsOf(groups[m.class], m.span) {
@@ -225,6 +229,23 @@ func (g *group) hungBefore(s span) float64 {
 		return age
 	}
 	return 0
+}
+
+// freed reports whether requests that had no answer until the move had one within seconds of it, and those of nodes
+// that stayed had none.
+func (m *measurement) freed(ctx context.Context) (bool, error) {
+	answered := func(g *group) bool {
+		ops, _, _, _ := g.sums(m.span.before, min(m.span.after+near, m.span.end))
+		return ops > 0
+	}
+	if m.effect.HungSeconds == 0 || !answered(m.moved) {
+		return false, nil
+	}
+	if m.Beside != nil {
+		m.beside = m.Beside()
+	}
+	stayed, err := m.groups(ctx, spread(m.beside.Stayed, ofGroup))
+	return err == nil && !answered(stayed[m.class]), err
 }
 
 // judge compares with what was not moved. What would have happened anyway is not helped: the forwarder recovers, the

@@ -202,13 +202,18 @@ func TestEffectOfAMoveOffAHungForwarder(t *testing.T) {
 		until     float64 // when the forwarder answers again
 		everybody bool    // is moved
 		alone     bool    // with nobody to compare with
+		ended     float64 // how long after the move the job has ended; 0: it runs on
 		want      string
 	}{
-		"hung":               {lasting + 10, false, false, clearest},
-		"all are moved":      {lasting + 10, true, false, clearest},
-		"nobody else":        {lasting + 10, true, true, clearest},
-		"it came back":       {planAt + 1, false, false, "not known whether it helped: "},
-		"it was back before": {planAt - 30, true, false, "not known whether it helped: "},
+		"hung":               {lasting + 10, false, false, 0, clearest},
+		"all are moved":      {lasting + 10, true, false, 0, clearest},
+		"nobody else":        {lasting + 10, true, true, 0, clearest},
+		"its job ends":       {lasting + 10, false, false, 6, clearest},
+		"the only job ends":  {lasting + 10, true, true, 6, clearest},
+		"it came back":       {planAt + 1, false, false, 0, "not known whether it helped: "},
+		"back, its job ends": {planAt + 1, false, false, 6, "not known whether it helped: "},
+		"it was back before": {planAt - 30, true, false, 0, "not known whether it helped: "},
+		"before, job ends":   {planAt - 30, true, false, 6, "not known whether it helped: "},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(5, 10, 3, 2, lasting)
@@ -222,6 +227,9 @@ func TestEffectOfAMoveOffAHungForwarder(t *testing.T) {
 			}
 			if c.alone {
 				a.Beside = nil
+			}
+			if c.ended > 0 {
+				a.Now, a.Ended = start.Add(time.Duration((planAt+c.ended)*float64(time.Second))), true
 			}
 			w.run()
 			e := measured(t, w, a)

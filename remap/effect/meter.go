@@ -80,6 +80,7 @@ type following struct {
 	since    time.Time // of the finding on the forwarder that it leaves
 	then     *remap.Situation
 	next     time.Time // to look, once the first window is over
+	ended    time.Time // when its job was seen to have ended; zero: it runs
 	mates    []topology.NodeID
 }
 
@@ -215,14 +216,21 @@ func (m *Meter) end(ctx context.Context, f *following) {
 // measure reads the effect so far; done says that it is on record or cannot be.
 func (m *Meter) measure(ctx context.Context, f *following) (done bool) {
 	now := time.Now()
-	ended := f.jobNodes != nil && !m.running(f.plan.Job)
+	if f.ended.IsZero() && f.jobNodes != nil && !m.running(f.plan.Job) {
+		f.ended = now
+	}
+	ended := !f.ended.IsZero() && now.Sub(f.ended) >= late // its last seconds are in the store
 	if now.Before(f.next) && !ended {
 		return false
 	}
 	if now.Sub(f.plan.Changed) >= Window+settle+late {
 		f.next = now.Add(lookEvery)
 	}
-	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, now, ended))
+	until := now
+	if ended {
+		until = f.ended
+	}
+	e, err := Measure(ctx, m.cfg.Seconds, m.ask(f, until, ended))
 	if err == nil && e.Verdict != remap.Measuring {
 		err = m.record(ctx, f, e)
 		if err == nil {
