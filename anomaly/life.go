@@ -143,6 +143,10 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	if k.clean >= t.set.ClearSeconds { // it was never taken out: who is well again is watched as everybody is
 		return t.move(now, k, Returned, fmt.Sprintf("it is over: %d s at work without doubt", k.clean)), true
 	}
+	// Who was left by all its clients shows in nothing else that it is well.
+	if k.passes >= t.set.ProbePasses && now.Sub(k.bad) >= time.Duration(t.set.ClearSeconds)*time.Second {
+		return t.move(now, k, Returned, "its canary probes passed"), true
+	}
 	if k.Held = t.held(pool); k.Held != "" {
 		return Change{}, false
 	}

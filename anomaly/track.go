@@ -112,7 +112,7 @@ func (k *track) take(now time.Time, v *Verdict) (turned bool) {
 		k.certain = true
 	}
 	k.took = now
-	k.clean, k.seen, k.bad = 0, now, now
+	k.clean, k.passes, k.seen, k.bad = 0, 0, now, now
 	turned = k.grade(now, v)
 	if k.Factor = k.head.factor(now, k.Factor); v.Cause != "" {
 		k.Cause = v.Cause

@@ -192,6 +192,29 @@ func TestAFailedProbeCountsFromTheStart(t *testing.T) {
 	b.wantStates("suspect", "confirmed", "excluded", "probation canary")
 }
 
+// TestCanariesClearWhoNobodyUses: where its clients were moved away nothing else shows that it is well. What passed
+// while clients were slow there does not count.
+func TestCanariesClearWhoNobodyUses(t *testing.T) {
+	set := quick()
+	b := newBench(t, set)
+	pass := func(times int) {
+		for range times {
+			b.Probe("fwd1", true)
+		}
+	}
+	b.say(6, slow("fwd1", Alarm))
+	pass(set.ProbePasses)
+	b.say(1, slow("fwd1", Alarm))
+	b.say(2 * set.ClearSeconds)
+	b.wantStates("suspect", "confirmed")
+	pass(set.ProbePasses - 1)
+	b.say(2)
+	b.wantStates("suspect", "confirmed")
+	pass(1)
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "returned")
+}
+
 func TestWithoutEvidenceASuspicionIsForgotten(t *testing.T) {
 	b := newBench(t, quick())
 	b.say(3, slow("fwd1", Doubt))

@@ -133,10 +133,10 @@ type measurement struct {
 // figures are what is shown while the effect is measured: of the class that the nodes waited longest for before, by the
 // clients' clocks where they have some.
 func (m *measurement) figures(ctx context.Context) error {
-	nodes := make([]topology.NodeID, len(m.Plan.Moves))
+	nodes := m.moving()
 	var to []topology.NodeID
-	for i, move := range m.Plan.Moves {
-		nodes[i], to = move.Node, append(to, move.To.Node())
+	for _, move := range m.Plan.Moves {
+		to = append(to, move.To.Node())
 	}
 	groups, err := m.groups(ctx, spread(nodes, most))
 	if err != nil {
@@ -197,7 +197,7 @@ func (m *measurement) choose(groups *[collector.Classes]*group) {
 		ops, took, _, busy := g.sums(0, m.span.before)
 		opsAfter, tookAfter, _, busyAfter := g.sums(m.span.after, m.span.end)
 		hung := g.hungBefore(m.span)
-		if busyAfter < least && hung == 0 || opsAfter <= 0 || tookAfter <= 0 || took <= waited || busy < least && hung == 0 {
+		if busyAfter < least || opsAfter <= 0 || tookAfter <= 0 || took <= waited || busy < least && hung == 0 {
 			continue
 		}
 		if hung > 0 && m.moved != nil && opsAfter < opsOf(groups[m.class], m.span) {
@@ -234,18 +234,39 @@ func (g *group) hungBefore(s span) float64 {
 // freed reports whether requests that had no answer until the move had one within seconds of it, and those of nodes
 // that stayed had none.
 func (m *measurement) freed(ctx context.Context) (bool, error) {
-	answered := func(g *group) bool {
-		ops, _, _, _ := g.sums(m.span.before, min(m.span.after+near, m.span.end))
-		return ops > 0
-	}
-	if m.effect.HungSeconds == 0 || !answered(m.moved) {
-		return false, nil
+	m.byClients = true // forwarders do not know what waits at their clients
+	moved, err := m.groups(ctx, spread(m.moving(), most))
+	if err != nil {
+		return false, err
 	}
 	if m.Beside != nil {
 		m.beside = m.Beside()
 	}
 	stayed, err := m.groups(ctx, spread(m.beside.Stayed, ofGroup))
-	return err == nil && !answered(stayed[m.class]), err
+	if err != nil {
+		return false, err
+	}
+	for c, g := range moved {
+		if hung := g.hungBefore(m.span); hung > 0 && g.answeredAt(m.span) && !stayed[c].answeredAt(m.span) {
+			m.effect.HungSeconds, m.effect.Class = hung, classes[c].name
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// moving are the plan's nodes.
+func (m *measurement) moving() (nodes []topology.NodeID) {
+	for _, move := range m.Plan.Moves {
+		nodes = append(nodes, move.Node)
+	}
+	return nodes
+}
+
+// answeredAt reports whether a request ended in the seconds of the move or those next to it.
+func (g *group) answeredAt(s span) bool {
+	ops, _, _, _ := g.sums(s.before, min(s.after+near, s.end))
+	return ops > 0
 }
 
 // judge compares with what was not moved. What would have happened anyway is not helped: the forwarder recovers, the

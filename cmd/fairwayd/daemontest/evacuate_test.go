@@ -75,7 +75,7 @@ func newEvacuation(t *testing.T, cfg testbed.Config) *evacuation {
 	tb, d := newRealSite(t, cfg, "return_after = \"10s\"\n"+
 		"[forwarder]\npeak_bytes_per_sec = 1e9\n[findings]\nclear_seconds = 20\nforget_after = \"1m\"\n"+
 		"[[rule]]\nname = \"move\"\ncondition = [\"slow\", \"hung\", \"dead\"]\naction = \"act\"\n"+
-		"at_most_a_day = 100\n")
+		"at_most_a_day = 100\n[probe]\nexport = \"ATTACH\"\n")
 	e := &evacuation{t: t, rounds: rounds, tb: tb, d: d, rand: rand.New(rand.NewPCG(evacuateSeed, 0)),
 		jobs: map[string]context.CancelFunc{}}
 	t.Cleanup(func() {

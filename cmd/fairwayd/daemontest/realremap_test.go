@@ -81,7 +81,8 @@ func newRealLayer(t *testing.T, cfg testbed.Config) (*testbed.Testbed, *realDaem
 	return newRealSite(t, cfg, "self_approval = true\ntwo_persons = false\n")
 }
 
-// newRealSite is newRealLayer of any size. desk is what the daemon's settings have in that table, and after it.
+// newRealSite is newRealLayer of any size. desk is what the daemon's settings have in that table, and after it; ATTACH
+// there is the file system's attach name.
 func newRealSite(t *testing.T, cfg testbed.Config, desk string) (*testbed.Testbed, *realDaemon) {
 	t.Helper()
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
@@ -107,7 +108,7 @@ func newRealSite(t *testing.T, cfg testbed.Config, desk string) (*testbed.Testbe
 	agents := l.Addr().String()
 	l.Close()
 	var conf strings.Builder
-	conf.WriteString("[desk]\n" + desk + "[driver]\nkind = \"agents\"\n")
+	conf.WriteString("[desk]\n" + strings.ReplaceAll(desk, "ATTACH", tb.Attach()) + "[driver]\nkind = \"agents\"\n")
 	for _, n := range tb.Machine().Nodes {
 		fmt.Fprintf(&conf, "[[node]]\nid = %q\nrole = %q\naddr = %q\n", n.ID, n.Role, n.Addr)
 	}
