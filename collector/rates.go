@@ -1,6 +1,9 @@
 package collector
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // DefaultMaxGap is the longest time between two readings of a counter that still makes a rate of
 // the second just ended; over a longer one the mean would be of other seconds.
@@ -11,7 +14,7 @@ const DefaultMaxGap = 2500 * time.Millisecond
 // leaves out is forgotten. Memory is reused from snapshot to snapshot. Not for concurrent use.
 type Rates[K comparable] struct {
 	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step back of more than 2^31
-	// is then a wrap and no reset. Where a counter beside them went back that cannot wrap, call Restart.
+	// is then a wrap and no reset. Where a counter beside them went back that cannot wrap, call Restart or RestartOf.
 	Wrap32 bool
 	// FromZero says of a counter which appears between two snapshots whether it began at 0 then (as one that is made
 	// with its subject), so that its first value is an increase; nil: none did. One that could not be read the time
@@ -53,6 +56,15 @@ func (r *Rates[K]) Restart() {
 	}
 	clear(r.prev)
 	r.seconds = 0
+}
+
+// RestartOf says after Begin that these counters began anew since the snapshot before: a step back of theirs is no wrap.
+func (r *Rates[K]) RestartOf(keys ...K) {
+	for _, k := range keys {
+		if _, ok := r.prev[k]; ok {
+			r.prev[k] = math.MaxUint64
+		}
+	}
 }
 
 // Seconds is the real interval between the previous snapshot and this one; 0 where it makes no

@@ -58,6 +58,31 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// A step back of a counter of 32 bits is a reset where one beside it went back: its sum is not known then.
+func TestAResetBesideIsNoWrap(t *testing.T) {
+	r := Rates[string]{Wrap32: true}
+	at := time.Unix(1_795_000_000, 0)
+	for i, c := range []struct {
+		v     uint64
+		reset bool
+		want  float64
+		ok    bool
+	}{{3_500_000_000, false, 0, false}, {900, true, 0, false}, {1_900, false, 1000, true}} {
+		r.Begin(at.Add(time.Duration(i) * time.Second))
+		if c.reset {
+			r.RestartOf("k", "another")
+		}
+		var total Total
+		r.AddTo(&total, "k", c.v)
+		if got, ok := total.Value(); got != c.want || ok != c.ok {
+			t.Errorf("step %d: %v, %v; want %v, %v", i, got, ok, c.want, c.ok)
+		}
+		if (r.Resets == 1) != c.reset {
+			t.Errorf("step %d: %d resets", i, r.Resets)
+		}
+	}
+}
+
 func TestTotalOverCountersThatComeAndGo(t *testing.T) {
 	var r Rates[string]
 	at := time.Unix(0, 0)

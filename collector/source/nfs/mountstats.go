@@ -13,6 +13,7 @@ import (
 // superblock is what the kernel counts of one NFS file system, at however many places it is mounted.
 type superblock struct {
 	id         string // the same from reading to reading
+	points     []string
 	server     string // as it was mounted: a name or an address
 	read       uint64 // bytes from the server
 	written    uint64 // bytes to the server
@@ -48,7 +49,7 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 	}
 	var bad []error
 	var device func(point string) string
-	named, seen := false, map[string]bool{}
+	named, seen := false, map[string]int{} // index of each file system in out
 	for len(text) > 0 {
 		var head, body []byte
 		head, text, _ = bytes.Cut(text, []byte("\n"))
@@ -70,12 +71,17 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 		if id == "" {
 			id = string(body) // at one moment a file system's counters are the same wherever it is mounted
 		}
-		if seen[id] || string(f[7]) == "nfsd" {
+		if i, again := seen[id]; again {
+			out[i].points = append(out[i].points, point)
 			continue
 		}
-		seen[id] = true
+		if string(f[7]) == "nfsd" {
+			continue
+		}
+		seen[id] = len(out)
 		server, _, _ := strings.Cut(string(f[1]), ":/")
-		s := superblock{id: fmt.Sprintf("%s %d", point, len(out)), server: strings.Trim(server, "[]")}
+		s := superblock{id: fmt.Sprintf("%s %d", point, len(out)), points: []string{point},
+			server: strings.Trim(server, "[]")}
 		if device(point) != "" {
 			s.id = device(point)
 		}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,12 +111,14 @@ func (r *Reader) Client(into *collector.Reading) error {
 	return err
 }
 
-// BackEnds reports the mounts of a node that serves them itself, as what is behind it.
+// BackEnds reports the mounts that a node serves itself, as what is behind it.
 func (r *Reader) BackEnds(into *collector.Reading) error {
 	seen, err := superblocks(r.files)
 	if len(seen) == 0 {
 		return err
 	}
+	served := exports(r.files)
+	seen = slices.DeleteFunc(seen, func(s superblock) bool { return !served.include(s.points) })
 	var order []string
 	of := map[string]*exchange{}
 	for i := range seen {
@@ -244,10 +247,7 @@ func (r *Reader) Server(into *collector.Reading) error {
 		return err
 	}
 	var bytesIn, bytesOut, reads, writes, meta collector.Total
-	if io := lines["io"]; len(io) >= 2 {
-		r.rates32.AddTo(&bytesIn, key{field: bytesRead}, io[0])
-		r.rates32.AddTo(&bytesOut, key{field: bytesWritten}, io[1])
-	}
+	resets := r.rates.Resets
 	v3, v4 := lines["proc3"], lines["proc4ops"]
 	if len(v3)+len(v4) > 0 {
 		r.rates.AddTo(&reads, key{field: servedReads}, sum(v3, 6)+sum(v4, 25))
@@ -257,6 +257,13 @@ func (r *Reader) Server(into *collector.Reading) error {
 		r.rates.AddTo(&meta, key{field: servedMeta},
 			sum(v3, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 21)+
 				sum(v4, 3, 4, 5, 6, 9, 11, 12, 14, 15, 18, 26, 27, 28, 29, 34))
+	}
+	if r.rates.Resets > resets {
+		r.rates32.RestartOf(key{field: bytesRead}, key{field: bytesWritten})
+	}
+	if io := lines["io"]; len(io) >= 2 {
+		r.rates32.AddTo(&bytesIn, key{field: bytesRead}, io[0])
+		r.rates32.AddTo(&bytesOut, key{field: bytesWritten}, io[1])
 	}
 	into.AddTotal(collector.ReadBytes, &bytesIn)
 	into.AddTotal(collector.WriteBytes, &bytesOut)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -105,6 +106,57 @@ func TestWhatCannotBeReadCostsItself(t *testing.T) {
 		}
 		if v, _ := collector.SampleOf(into.Samples, collector.ReadBytes); k == 2 && v != 100 || !r.Serves() {
 			t.Errorf("the server read %g", v)
+		}
+	}
+}
+
+// TestWhatIsExportedIsBehind: of a gateway's own mounts those that it does not serve are not behind it.
+func TestWhatIsExportedIsBehind(t *testing.T) {
+	for name, c := range map[string]struct {
+		exports string
+		want    []string
+	}{
+		"no list":                 {"", []string{"be1", "be2", "adm"}},
+		"no client yet":           {"# Version 1.1\n", []string{"be1", "be2", "adm"}},
+		"what is mounted there":   {"/mnt/pfs\t*(rw,fsid=7)\n", []string{"be1"}},
+		"a folder of it":          {"/mnt/pfs/jobs\t10.0.0.0/8(rw,fsid=7)\n", []string{"be1"}},
+		"all below":               {"/mnt\t*(rw,crossmnt,fsid=7)\n", []string{"be1", "be2"}},
+		"nothing below":           {"/mnt\t*(rw,fsid=7)\n", nil},
+		"one with a blank":        {`/mnt/b\040b *(ro)` + "\n", []string{"be2"}},
+		"version 4's root is not": {"/\t*(ro,v4root,crossmnt,fsid=0)\n/home\t*(rw)\n", []string{"adm"}},
+	} {
+		r := New(nil)
+		defer r.Close()
+		var last collector.Reading
+		for k := 1; k <= 2; k++ {
+			tree := fstest.MapFS{"self/mountstats": file(proc + mounted("be1:/x", "/mnt/pfs", 10*k, 100*k, 7, 7) +
+				mounted("be2:/", `/mnt/b\040b`, 20*k, 100*k, 7, 7) + mounted("adm:/home", "/home", 30*k, 100*k, 7, 7))}
+			if c.exports != "" {
+				tree["fs/nfsd/exports"] = file(c.exports)
+			}
+			r.files = tree
+			last = reading(t, r, k, r.BackEnds)
+		}
+		var got []string
+		for _, target := range last.Targets {
+			got = append(got, string(target.Target))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: behind it are %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestCountersOfTheServerThatBeganAnew: its bytes, which some kernels keep in 32 bits, went back with all others.
+func TestCountersOfTheServerThatBeganAnew(t *testing.T) {
+	r := New(nil)
+	defer r.Close()
+	for k, c := range []struct{ bytes, reads int }{{3_500_000_000, 1000}, {100, 3}, {1100, 4}} {
+		r.files = fstest.MapFS{"net/rpc/nfsd": file(fmt.Sprintf("io %d 0\nth 8 0\nproc3 22 0 7 0 0 0 0 %d%s\n", c.bytes,
+			c.reads, strings.Repeat(" 0", 15)))}
+		into := reading(t, r, k, r.Server)
+		if v, ok := collector.SampleOf(into.Samples, collector.ReadBytes); ok != (k == 2) || ok && v != 1000 {
+			t.Errorf("second %d: %g, known: %t", k, v, ok)
 		}
 	}
 }

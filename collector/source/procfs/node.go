@@ -64,8 +64,12 @@ func (s *Source) disks(into *collector.Reading) error {
 		if !ok1 || !ok2 || !ok3 {
 			return fmt.Errorf("a counter of %s is not a number", name)
 		}
+		resets := s.rates.Resets
 		s.rates.AddTo(&read, key{kind: disk, name: name, field: 0}, r*sectorBytes)
 		s.rates.AddTo(&write, key{kind: disk, name: name, field: 1}, w*sectorBytes)
+		if s.rates.Resets > resets {
+			s.rates32.RestartOf(key{kind: disk, name: name, field: 2})
+		}
 		if perSec, ok := s.rates32.Rate(key{kind: disk, name: name, field: 2}, busy); ok {
 			busiest, known = max(busiest, min(1, perSec/1000)), true
 		}
@@ -111,8 +115,16 @@ func (s *Source) links(into *collector.Reading) error {
 		}
 		r, ok1 := decimal(counters[0])
 		t, ok2 := decimal(counters[transmitted])
-		if !ok1 || !ok2 {
+		received, ok3 := decimal(counters[1])
+		sent, ok4 := decimal(counters[transmitted+1])
+		if !ok1 || !ok2 || !ok3 || !ok4 {
 			return fmt.Errorf("a counter of %s is not a number", ifname)
+		}
+		resets := s.rates.Resets
+		s.rates.Rate(key{kind: link, name: ifname, field: 2}, received)
+		s.rates.Rate(key{kind: link, name: ifname, field: 3}, sent)
+		if s.rates.Resets > resets { // packets wrap later than bytes do
+			s.rates32.RestartOf(key{kind: link, name: ifname, field: 0}, key{kind: link, name: ifname, field: 1})
 		}
 		s.rates32.AddTo(&rx, key{kind: link, name: ifname, field: 0}, r)
 		s.rates32.AddTo(&tx, key{kind: link, name: ifname, field: 1}, t)
