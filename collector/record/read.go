@@ -114,9 +114,13 @@ func lines(in *bufio.Reader, yield func(Frame, error) bool) {
 			if !flush() {
 				return
 			}
-			if at, err = parseTime(f[2]); err != nil {
-				yield(Frame{}, fmt.Errorf("line %.80q: %w", line, err))
+			second, bad := parseTime(f[1])
+			if at, err = parseTime(f[2]); err != nil || bad != nil {
+				yield(Frame{}, fmt.Errorf("line %.80q: %w", line, errors.Join(bad, err)))
 				return
+			}
+			if at.Sub(second).Abs() > time.Hour { // it is the time since the node began
+				at = second
 			}
 		case len(f) == 2 && f[0] == "@F":
 			if !flush() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,20 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			t.Errorf("%s, %s", a, b)
 		}
 	})
+}
+
+// TestTimesOfLines: a line of a second has the moment, or how long the node had been up.
+func TestTimesOfLines(t *testing.T) {
+	var at []string
+	for f, err := range Frames(strings.NewReader("@T 1795767157 244.62\n@F /x\na\n@T 1795767158 1795767158.5\n@F /x\na\n")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, fmt.Sprint(f.At.UnixMilli()))
+	}
+	if want := []string{"1795767157000", "1795767158500"}; !slices.Equal(at, want) {
+		t.Errorf("at %v, want %v", at, want)
+	}
 }
 
 func FuzzFrames(f *testing.F) {
