@@ -58,7 +58,8 @@ func (r *Rates[K]) Restart() {
 	r.seconds = 0
 }
 
-// RestartOf says after Begin that these counters began anew since the snapshot before: a step back of theirs is no wrap.
+// RestartOf says after Begin that these counters began anew since the snapshot before: a step back of theirs is a
+// reset.
 func (r *Rates[K]) RestartOf(keys ...K) {
 	for _, k := range keys {
 		if _, ok := r.prev[k]; ok {

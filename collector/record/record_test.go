@@ -70,7 +70,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 // TestTimesOfLines: a line of a second has the moment, or how long the node had been up.
 func TestTimesOfLines(t *testing.T) {
 	var at []string
-	for f, err := range Frames(strings.NewReader("@T 1795767157 244.62\n@F /x\na\n@T 1795767158 1795767158.5\n@F /x\na\n")) {
+	for f, err := range Frames(strings.NewReader("@T 1795767157 244.62\n@F /x\na\n" +
+		"@T 1795767158 1795767158.5\n@F /x\na\n")) {
 		if err != nil {
 			t.Fatal(err)
 		}
