@@ -107,7 +107,7 @@ func causeResults(ctx context.Context, l *Lab) (_ []Row, err error) {
 
 // explainAll makes a cause in each repetition.
 func (c *causeRuns) explainAll(ctx context.Context, made madeCause) (Row, error) {
-	row := Row{Unit: " %", Paper: "factors of slow jobs are named (section III-F, by hand)"}
+	row := Row{Unit: " %", Paper: "named by hand (section III-F)"}
 	var named, wrong []string
 	var slower []float64
 	for i := range c.repeat(3) {
@@ -130,7 +130,7 @@ func (c *causeRuns) explainAll(ctx context.Context, made madeCause) (Row, error)
 	if len(slower) > 0 {
 		row.Effect += fmt.Sprintf(" (%.1fx the time of the job undisturbed)", anomaly.Median(slower))
 	}
-	row.Effect += fmt.Sprintf("; main cause named: %s: its share", strings.Join(named, ", "))
+	row.Effect += "; share of " + strings.Join(slices.Compact(slices.Sorted(slices.Values(named))), ", ")
 	row.Bar = fmt.Sprintf("%s in %d of %d", strings.Join(made.want, " or "), len(named), len(named))
 	row.Failed = strings.Join(wrong, "; ")
 	return row, nil

@@ -284,24 +284,24 @@ func (d *domains) rows(ways []*way) (rows []Row) {
 	what := fmt.Sprintf("%d ranks on %d nodes, one file of %.1f MB in interleaved blocks of %d bytes", domainRanks,
 		domainRanks, float64(d.region("").End)/1e6, blockBytes)
 	rows = append(rows,
-		Row{Effect: what + ": speed of the collective write (ROMIO, 4 delegates) over every rank's own requests",
+		Row{Effect: what + ": collective write (ROMIO, 4 delegates) over every rank's own",
 			Paper: noFigure, Values: over("4 delegates", "own requests"), Unit: "x",
 			Why: "a forwarder's answer takes a fraction of a millisecond; a loaded file system's takes longer"},
-		Row{Effect: "requests at the forwarders, own requests over collective", Paper: "none",
+		Row{Effect: "requests at the forwarders, own over collective", Paper: "none",
 			Values: []float64{float64(by["own requests"].arrived.requests) /
 				float64(by["4 delegates"].arrived.requests)}, Unit: "x",
 			Why: "a 9P message holds 64 KiB at most, so larger ones are cut"})
 	for _, n := range []string{"2 delegates", "4 delegates"} {
-		rows = append(rows, Row{Effect: "speed with " + n + " over one, each behind a forwarder of its own",
-			Paper:  "fewer clients of the file system, gateways; no figure in the text (I/O Delegation)",
+		rows = append(rows, Row{Effect: "speed of " + n + " over one",
+			Paper:  "no figure (I/O Delegation)",
 			Values: over(n, "1 delegate"), Unit: "x",
 			Why: "delegates are ROMIO's aggregators (cb_nodes), not processes of their own"})
 	}
 	for _, w := range []*way{by["3 delegates"], by["as advised"]} {
-		rows = append(rows, Row{Effect: fmt.Sprintf("stripes of 256 KiB that several forwarders wrote, ROMIO, %s",
+		rows = append(rows, Row{Effect: fmt.Sprintf("stripes that several forwarders wrote, ROMIO, %s",
 			map[string]string{"3 delegates": "3 delegates and no more hints",
-				"as advised": "with the hints that fairway advises for those"}[w.name]),
-			Paper: "alignment avoids them (Figure 2a)", Values: []float64{float64(w.arrived.shared)}})
+				"as advised": "with the advised hints"}[w.name]),
+			Paper: "none (Figure 2a)", Values: []float64{float64(w.arrived.shared)}})
 	}
 	for _, w := range ways {
 		if w.method == "" {
@@ -312,12 +312,11 @@ func (d *domains) rows(ways []*way) (rows []Row) {
 			predicted += n
 		}
 		rows = append(rows,
-			Row{Effect: fmt.Sprintf("%s: changes of the writer along the stripes of 2 servers, counted "+
-				"at the forwarders (predicted: %d)", w.method, predicted), Paper: "Figure 2: which method has few",
-				Values: []float64{float64(w.arrived.changes)}, Bar: "as predicted"})
+			Row{Effect: fmt.Sprintf("%s: changes of writer along the stripes (predicted: %d)", w.method, predicted),
+				Paper: "Figure 2", Values: []float64{float64(w.arrived.changes)}, Bar: "as predicted"})
 		if w.method != filedomain.Even {
 			rows = append(rows, Row{Effect: fmt.Sprintf("%s: speed over even", w.method),
-				Paper: "none (figures for a Cray XT4 are not in the text)", Values: over(w.name, "even"), Unit: "x",
+				Paper: "no figure", Values: over(w.name, "even"), Unit: "x",
 				Why: "9P takes no locks, so that who writes what costs nothing but its balance over the forwarders"})
 		}
 	}

@@ -27,10 +27,16 @@ func section(e *Experiment, rows []Row, c condition) string {
 	if c.busy >= 0 {
 		fmt.Fprintf(&b, " with the processors %.0f %% busy", 100*c.busy)
 	}
-	b.WriteString(".\n\n| effect | paper | measured: median (least to most, n) | aim | why they differ |\n" +
-		"|---|---|---|---|---|\n")
+	b.WriteString(".\n\n| effect | paper | measured: median (least to most, n) | aim |\n|---|---|---|---|\n")
+	var why []string
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.Effect, orNone(r.Paper), r.measured(), orNone(r.Bar), r.Why)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Effect, orNone(r.Paper), r.measured(), orNone(r.Bar))
+		if r.Why != "" && !slices.Contains(why, r.Why) {
+			why = append(why, r.Why)
+		}
+	}
+	if len(why) > 0 {
+		b.WriteString("\nWhy they differ from the paper: " + strings.Join(why, "; ") + ".\n")
 	}
 	return b.String()
 }

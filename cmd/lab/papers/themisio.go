@@ -211,9 +211,8 @@ func (c *contention) shares(ctx context.Context) (rows []Row, err error) {
 				text = append(text, fmt.Sprintf("%.3f", want[j.name]))
 			}
 			rows = append(rows,
-				Row{Effect: fmt.Sprintf("%d jobs, %s (%s): worst deviation of a job's share over %.0f s, "+
-					"in points of the whole; got %s", len(set), p, strings.Join(text, " : "), span.Seconds(),
-					parts[p][len(parts[p])/2]),
+				Row{Effect: fmt.Sprintf("%d jobs, %s (%s): worst deviation of a share over %.0f s; got %s", len(set), p,
+					strings.Join(text, " : "), span.Seconds(), parts[p][len(parts[p])/2]),
 					Paper: themisPaper[fmt.Sprint(len(set), p)], Values: off[p], Bar: "<= 3",
 					Why: "shares are drawn by lot: of 3,600 requests of 64 KiB in 20 s a tenth is 366 +- 19"})
 		}
@@ -323,7 +322,7 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 			Paper: "+60.6 %, +45.3 % (molecular dynamics, weather), 2.7x (asynchronous training; Figure 13)", Unit: "x",
 			Why: "this job does nothing but I/O; the paper's compute as well"},
 		{Effect: "the same, size-fair (its share is a fifth: 5x at most)", Paper: "+0.1 %, +4.6 %, +12.9 %", Unit: "x",
-			Bar: "<= 5x", Why: "as above"},
+			Bar: "<= 5x"},
 	}
 	job := workload.Spec{Name: "little", Mode: workload.FilePerProcess, BurstBytes: pick[int64](c.Lab, 4096, 512) << 10}
 	little := contender{"small", "bob", nodes(4, 1), 1}
