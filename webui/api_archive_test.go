@@ -86,6 +86,7 @@ func TestArchiveQuestions(t *testing.T) {
 	f("/api/v1/archive/sql?q=SELECT+1&limit=5", simsite.OperatorSecret, 200, `["SELECT 1","map[]",5,`)
 	f("/api/v1/archive/sql?q=SELECT+1&limit=0", simsite.OperatorSecret, 400, "limit")
 	f("/api/v1/archive/sql?q=DROP+VIEW+job", simsite.OperatorSecret, 400, "only SELECT")
+	f("/api/v1/archive/sql?q=SLOW", simsite.OperatorSecret, 400, "ended after 30s; ask for fewer")
 	f("/api/v1/archive/sql?q=SELECT+1", simsite.ViewerSecret, 403, "operator")
 	s = simsite.New(t, simsite.Options{NoArchive: true})
 	f("/api/v1/archive/top-apps", simsite.ViewerSecret, 503, api.ErrUnreachable.Error())

@@ -72,10 +72,13 @@ func (h *archives) answer(w http.ResponseWriter, r *http.Request, q iolog.Questi
 	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
 	defer cancel()
 	res, err := h.archive.Ask(ctx, q, limit)
-	if errors.Is(err, iolog.ErrQuery) {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: it was ended after %s; ask for fewer days, columns or rows", api.ErrInvalid,
+			archiveTimeout)
+	case errors.Is(err, iolog.ErrQuery):
 		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return api.WriteJSON(w, res)

@@ -251,13 +251,18 @@ func TestApprovalIsForWhatWasShown(t *testing.T) {
 		m.set(func() { m.at["cn0"] = "fwd2" })
 		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
 		wantErr(t, err, remap.ErrChanged, "cn0 was on fwd0 and is on fwd2")
-		m.set(func() { m.at["cn0"] = "fwd0"; m.late = 5 * time.Second })
+		m.set(func() { m.at["cn0"] = "fwd0"; m.late = time.Minute })
 		_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, remap.ErrChanged, "fresh is amber", "needs 2 approvals")
-		m.set(func() { m.late = time.Second }) // an age alone is not a change
-		if _, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
-			t.Fatal(err)
+		wantErr(t, err, remap.ErrState, "data of fwd3 is") // what is known now forbids it
+		m.set(func() { m.late = 5 * time.Second })
+		for _, by := range []remap.Person{sam, {Name: "tim", Role: remap.Admin}} { // in doubt a second person is needed
+			wantState(t, d, p.ID, remap.Proposed)
+			if _, err := d.Approve(t.Context(), by, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
+				t.Fatal(err)
+			}
 		}
+		time.Sleep(2 * time.Second)
+		wantState(t, d, p.ID, remap.Verified)
 	})
 }
 

@@ -84,17 +84,5 @@ func diff(v, old *remap.Preview) string {
 			break
 		}
 	}
-	was := map[string]remap.CheckLevel{}
-	for _, c := range old.Checks {
-		was[c.Name] = c.Level
-	}
-	for _, c := range v.Checks {
-		if was[c.Name] != c.Level {
-			out = append(out, fmt.Sprintf("%s is %s: %s", c.Name, c.Level, c.Text))
-		}
-	}
-	if v.Needs != old.Needs {
-		out = append(out, fmt.Sprintf("needs %d approvals, needed %d", v.Needs, old.Needs))
-	}
 	return strings.Join(out, "; ")
 }

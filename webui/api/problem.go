@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ var table = []struct {
 	{ErrUnreachable, http.StatusServiceUnavailable, "unreachable"},
 	{ErrUnreachable, http.StatusBadGateway, "unreachable"},
 	{ErrUnreachable, http.StatusGatewayTimeout, "unreachable"},
+	{context.DeadlineExceeded, http.StatusGatewayTimeout, "too_long"}, // what was asked, not the server, needs longer
 }
 
 // Status is what the API answers err with: 500 for a failure.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,16 @@ func TestEachRefusalSurvivesTheWire(t *testing.T) {
 		if w.Header().Get("Content-Type") != ProblemType || d.Instance != "/api/v1/plans/P-7/approve" {
 			t.Errorf("header %v, document %+v", w.Header(), d)
 		}
+	}
+}
+
+// TestWhatTakesTooLongIsNoFault: a deadline is 504, which a client takes for a daemon that does not answer.
+func TestWhatTakesTooLongIsNoFault(t *testing.T) {
+	if s := Status(fmt.Errorf("archive: %w", context.DeadlineExceeded)); s != 504 {
+		t.Errorf("status %d", s)
+	}
+	if err := (Problem{Status: 504, Detail: "x"}).Error(); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("it arrives as %v", err)
 	}
 }
 

@@ -136,6 +136,9 @@ func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Con
 	if _, err := conn.ExecContext(ctx, prepare(dir, limitsOf(ctx)), nil); err != nil {
 		conn.Close()
 		db.Close()
+		if bad := (*duckdb.Error)(nil); errors.As(err, &bad) && bad.Type == duckdb.ErrorTypeOutOfMemory {
+			err = fmt.Errorf("%w: %w", iolog.ErrQuery, err) // the archive is large for the bound of one question
+		}
 		return nil, nil, fmt.Errorf("archive %s: %w", dir, err)
 	}
 	return db, conn, nil
