@@ -145,6 +145,9 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 	open := Action{Name: ActOpen, Label: "Open " + p.ID, Plan: p.ID}
 	back := Action{Name: remap.ActRollBack, Label: "Roll back", Plan: p.ID, Text: b.backText(p)}
 	still, drain := b.still(f)
+	if p.Back != nil && drain != nil { // why they do not go back says it
+		still = ""
+	}
 	n, ok, failed, seen := p.Progress()
 	to := targets(p)
 	switch c.Stage {
