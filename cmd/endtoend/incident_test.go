@@ -24,7 +24,7 @@ import (
 )
 
 // TestADeadForwarderToItsEnd follows one incident on the real demo: a forwarder's service dies, its job stands still
-// and shows what it loses, a person approves what is proposed, and that it helped is said. What the job lost is held
+// and shows what it loses, a person approves what is proposed, and the effect shows that it helped. What the job lost is held
 // against the log of its own calls.
 func TestADeadForwarderToItsEnd(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") == "" {
@@ -83,7 +83,7 @@ func TestADeadForwarderToItsEnd(t *testing.T) {
 		}
 	}
 	if helped == 0 || helped > 4*time.Minute {
-		t.Errorf("that it helped is said after %s, want 4 m at most: %+v", helped, d.plan(plan.ID).Effect)
+		t.Errorf("that it helped is known after %s, want 4 m at most: %+v", helped, d.plan(plan.ID).Effect)
 	}
 
 	var f anomaly.Finding
