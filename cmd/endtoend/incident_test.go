@@ -24,8 +24,8 @@ import (
 )
 
 // TestADeadForwarderToItsEnd follows one incident on the real demo: a forwarder's service dies, its job stands still
-// and shows what it loses, a person approves what is proposed, and the effect shows that it helped. What the job lost is held
-// against the log of its own calls.
+// and shows what it loses, a person approves what is proposed, and the effect shows that it helped. What the job
+// lost is held against the log of its own calls.
 func TestADeadForwarderToItsEnd(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") == "" {
 		t.Skip("skipped: takes twelve minutes: FAIRWAY_LONG=1")
