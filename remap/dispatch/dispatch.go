@@ -90,6 +90,8 @@ type Answer struct {
 	Refused string          `json:"refused,omitempty"`
 	// Window is when it may do its I/O, of a periodic application where the site gives windows.
 	Window *IOWindow `json:"window,omitempty"`
+	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends.
+	Windows map[topology.JobID]string `json:"windows,omitempty"`
 	// Hints are those of a job whose user asked for them.
 	Hints *ROMIOHints `json:"hints,omitempty"`
 	// Given says in words what its environment gets, and why it does not get what was asked for.
@@ -138,6 +140,7 @@ type job struct {
 	// asks is the plan that waits until others have moved its nodes; nil: none does.
 	asks *remap.Request
 
+	rhythm   rhythm
 	standing Standing // as the batch system listed it last
 }
 
@@ -148,7 +151,7 @@ func New(cfg Config) *Dispatcher {
 	}
 	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
 		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
-		contenders: contenders{arrived: map[topology.JobID]*Request{}}, windows: windows{begun: time.Now()}}
+		contenders: contenders{arrived: map[topology.JobID]*Request{}}}
 	if cfg.Runs == nil {
 		d.cfg.Runs = cfg.History
 	}
@@ -324,14 +327,12 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 		j.run.Forwarders = a.Decision.Forwarders
 	}
 	if d.cfg.Windows {
-		var err error
-		if a.Window, err = d.windows.give(d, s, j, begun); err != nil {
-			d.log.Warn("a job starts without a window", "job", r.Job, "err", err)
-		}
+		a.Windows = d.windows.renew(d, s, j, begun)
 	}
-	if w := a.Window; w != nil {
+	if w := j.rhythm.given; w.Text != "" {
+		a.Window = &w
 		j.run.Given = append(j.run.Given, history.GivenWindow)
-		a.Given = append(a.Given, fmt.Sprintf("%s, best started in %.0f s", w.Words, w.StartInSeconds))
+		a.Given = append(a.Given, w.words())
 	}
 	if hints != nil {
 		if len(hints.Hints) > 0 {
@@ -406,6 +407,8 @@ type Ended struct {
 	Job topology.JobID `json:"job"`
 	// Known is false for a job that was never dispatched, or has ended already.
 	Known bool `json:"known"`
+	// Windows are those of the jobs that still run, made anew; an empty one ends.
+	Windows map[topology.JobID]string `json:"windows,omitempty"`
 	// Plans are being taken back, or were withdrawn.
 	Plans []string `json:"plans"`
 	// Failed says of a plan why it could not be taken back.
@@ -426,6 +429,7 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 	if j != nil {
 		run := j.run
 		run.End = at
+		run.Kept = j.keptWindows(d)
 		if err := d.cfg.Runs.Stop(run); err != nil {
 			return e, err
 		}
@@ -434,6 +438,9 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 		d.ended[id] = j
 		d.mu.Unlock()
 		e.Known = true
+		if d.cfg.Windows {
+			e.Windows = d.windows.renew(d, d.cfg.Situation(), nil, at)
+		}
 		select {
 		case d.due <- struct{}{}:
 		default:

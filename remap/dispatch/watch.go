@@ -78,6 +78,13 @@ func (d *Dispatcher) watch(now time.Time) {
 	for _, v := range all {
 		v.on = s.Forwarders(v.list)
 	}
+	if d.noteAll(all, now) {
+		d.windows.renew(d, s, nil, now)
+	}
+}
+
+// noteAll adds a second to every job; learned: one of them is now known to be periodic.
+func (d *Dispatcher) noteAll(all map[topology.JobID]*seen, now time.Time) (learned bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, j := range d.ended {
@@ -100,8 +107,13 @@ func (d *Dispatcher) watch(now time.Time) {
 		}
 		if v.tick.Nodes > 0 {
 			j.note(v, now)
+			if d.cfg.Windows {
+				since := time.Duration(v.tick.Seconds * float64(time.Second))
+				learned = j.rhythm.note(v.tick.Read+v.tick.Write, since, now) || learned
+			}
 		}
 	}
+	return learned
 }
 
 // seen is one second of a job: sums over its nodes.

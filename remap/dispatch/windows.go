@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,88 +24,121 @@ type IOWindow struct {
 	StartInSeconds float64 `json:"start_in_seconds"`
 	// Dilation is the slowdown that the pattern predicts for it against running alone.
 	Dilation float64 `json:"dilation"`
+	// Cycle is what the pattern takes the job for.
+	Cycle cycles.Live `json:"cycle"`
+	// Kept is how it kept to its windows so far; absent before its first I/O.
+	Kept *history.KeptWindows `json:"kept,omitempty"`
 }
 
 const (
-	// windowRuns is how many of the newest runs are looked at for periodic applications.
-	windowRuns = 1000
-	// planAgain is how long a pattern that nobody keeps to is used, and how long the history without one is believed.
-	planAgain = time.Minute
+	// likeRuns is how many of the newest runs of its kind say what cycle a job has that begins.
+	likeRuns = 20
+	// maxSpans bounds the intervals of a window: its text must fit a job's environment.
+	maxSpans = 1000
+	// windowSteps bounds the search for a pattern, in places of I/O looked at: tens of ms of one core.
+	windowSteps = 1e6
+	// lateIO is how long after its window's end a job's I/O still counts as kept: a second of the collectors.
+	lateIO = time.Second
 )
 
-// windows is the pattern that periodic jobs keep to. What a job's environment says cannot be changed while it runs: the
-// pattern stays as long as one of its jobs does, and an application that it does not have gets no window meanwhile.
-type windows struct {
-	mu      sync.Mutex // guards everything that follows
-	pattern periodic.Pattern
-	from    time.Time
-	made    time.Time
-	begun   time.Time // of the dispatcher
-	holders map[topology.JobID]bool
+// rhythm is what is known of one running job's cycle, and its part of the pattern; the dispatcher's mu guards it.
+type rhythm struct {
+	watch  cycles.Watch
+	cycle  *cycles.Live // nil: not known to be periodic
+	asked  bool         // earlier runs were asked
+	window *window.Window
+	given  IOWindow
+	kept   history.KeptWindows
 }
 
-// give returns the window of a job that starts; nil: its application is not periodic, or not of the pattern. Jobs of
-// the daemon before may keep to a pattern that is not known any more: while there are some, none is given.
-func (w *windows) give(d *Dispatcher, s *remap.Situation, j *job, now time.Time) (*IOWindow, error) {
+// windows makes the pattern of the jobs that run, anew whenever one of them starts or ends and when one turns out to be
+// periodic.
+type windows struct {
+	mu sync.Mutex // one renewal at a time
+}
+
+// note takes a second of a job; true: it is now known to be periodic. A job with a window is not asked any more:
+// waiting for its window would count as computation.
+func (r *rhythm) note(bytesPerSecond float64, since time.Duration, now time.Time) (learned bool) {
+	r.watch.Add(bytesPerSecond, since)
+	if r.window != nil {
+		r.keep(bytesPerSecond*since.Seconds(), now)
+		return false
+	}
+	if r.cycle != nil || !r.watch.Due() {
+		return false
+	}
+	c, ok := r.watch.Cycle()
+	if ok {
+		r.cycle = &c
+	}
+	return ok
+}
+
+// keep writes the ledger: bytes inside of the job's windows and outside of them.
+func (r *rhythm) keep(bytes float64, now time.Time) {
+	if bytes <= 0 {
+		return
+	}
+	if _, open := r.window.RateAt(now, lateIO); open {
+		r.kept.InsideBytes += bytes
+	} else {
+		r.kept.OutsideBytes += bytes
+	}
+	r.given.Kept = &history.KeptWindows{InsideBytes: r.kept.InsideBytes, OutsideBytes: r.kept.OutsideBytes}
+}
+
+// renew makes the pattern of the running jobs, and of one that begins (nil: none does). It returns the windows of the
+// others whose text changed, as their environment holds them; an empty one ends a window.
+func (w *windows) renew(d *Dispatcher, s *remap.Situation, begins *job, now time.Time) map[topology.JobID]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d.mu.RLock()
-	unknown := false
-	for _, o := range d.jobs {
-		unknown = unknown || o.answer == nil && o.run.Start.Before(w.begun)
-	}
-	for id := range w.holders {
-		if d.jobs[id] == nil {
-			delete(w.holders, id)
+	set, kinds := w.running(d, s, begins)
+	pattern := livePattern(set)
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := map[topology.JobID]string{}
+	renewed := map[topology.JobID]*IOWindow{}
+	for _, a := range pattern.Apps {
+		id := topology.JobID(a.Name)
+		j := d.jobs[id]
+		if begins != nil && begins.run.Job == id {
+			j = begins
 		}
-	}
-	d.mu.RUnlock()
-	if len(w.holders) == 0 && now.Sub(w.made) >= planAgain {
-		if unknown {
-			return nil, nil
+		if j == nil {
+			continue // it has ended meanwhile
 		}
-		if err := w.plan(d, s, now); err != nil {
-			return nil, err
+		win, ok := window.Of(pattern, a.Name, now.Truncate(time.Second))
+		if !ok || len(win.Open) > maxSpans {
+			continue
 		}
+		j.rhythm.window = &win
+		j.rhythm.given = IOWindow{Text: win.String(), Words: win.Words(), Dilation: a.Dilation, Cycle: kinds[id],
+			StartInSeconds: startIn(a, &win, now), Kept: j.rhythm.given.Kept}
+		renewed[id] = &j.rhythm.given
 	}
-	name := windowName(j.run.Key())
-	win, ok := window.Of(w.pattern, name, w.from)
-	if !ok {
-		return nil, nil
-	}
-	if w.holders == nil {
-		w.holders = map[topology.JobID]bool{}
-	}
-	w.holders[j.run.Job] = true
-	out := &IOWindow{Text: win.String(), Words: win.Words()}
-	for _, a := range w.pattern.Apps {
-		if a.Name == name {
-			out.Dilation = a.Dilation
+	for id, j := range d.jobs {
+		given := renewed[id]
+		if given == nil && j.rhythm.window == nil {
+			continue
 		}
-	}
-	for _, p := range cycles.Windows(w.pattern) {
-		if p.App == name {
-			begin := window.Window{From: win.From, Every: win.Every, Open: []window.Span{{
-				Start: time.Duration(p.StartSeconds * float64(time.Second)),
-				End:   time.Duration(p.StartSeconds*float64(time.Second)) + time.Millisecond}}}
-			out.StartInSeconds = begin.Wait(now).Seconds()
+		if given == nil {
+			j.rhythm.window, j.rhythm.given = nil, IOWindow{}
 		}
+		if j.answer != nil { // what a reader has stays as it is
+			a := *j.answer
+			a.Window = given
+			j.answer = &a
+		}
+		changed[id] = j.rhythm.given.Text
 	}
-	return out, nil
+	return changed
 }
 
-// plan makes a pattern of the periodic applications of the history; none is not an error.
-func (w *windows) plan(d *Dispatcher, s *remap.Situation, now time.Time) error {
-	w.made, w.pattern = now, periodic.Pattern{}
-	runs, err := d.cfg.History.Recent(windowRuns)
-	if err != nil {
-		return fmt.Errorf("windows for I/O: %w", err)
-	}
-	cs := cycles.Of(runs, cycles.Defaults())
-	for i := range cs {
-		c := &cs[i]
-		c.App = windowName(history.Key{App: c.App, User: c.User, Project: c.Project, Nodes: c.Nodes})
-	}
+// running are the periodic ones of the running jobs as a set, named by their numbers.
+func (w *windows) running(d *Dispatcher, s *remap.Situation, begins *job) (set periodic.Set,
+	kinds map[topology.JobID]cycles.Live) {
 	m := cycles.Shared(s.Machine)
 	if m.BytesPerSec == 0 {
 		m.BytesPerSec = d.cfg.Limits.FwdPeakBW * float64(len(s.Index.Forwarders()))
@@ -111,19 +146,106 @@ func (w *windows) plan(d *Dispatcher, s *remap.Situation, now time.Time) error {
 	if m.NodeBytesPerSec == 0 {
 		m.NodeBytesPerSec = d.cfg.Limits.CNPeakBW
 	}
-	set, _, err := cycles.Set(cs, m)
+	set = periodic.Set{Procs: m.Nodes, Link: m.NodeBytesPerSec / 1e9, Bandwidth: m.BytesPerSec / 1e9, Aim: periodic.Both}
+	kinds = map[topology.JobID]cycles.Live{}
+
+	d.mu.RLock()
+	all := maps.Clone(d.jobs)
+	d.mu.RUnlock()
+	if begins != nil {
+		all[begins.run.Job] = begins
+	}
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		j := all[id]
+		if c := d.cycleOf(j); c != nil {
+			kinds[id] = *c
+			set.Apps = append(set.Apps, periodic.App{Name: string(id), Work: c.ComputeSeconds,
+				Volume: c.VolumeBytes / 1e9, Procs: float64(j.run.Nodes)})
+		}
+	}
+	return set, kinds
+}
+
+// cycleOf is a running job's cycle: its own, or until that is known that of the newest runs of its kind.
+func (d *Dispatcher) cycleOf(j *job) *cycles.Live {
+	d.mu.RLock()
+	known, asked := j.rhythm.cycle, j.rhythm.asked
+	d.mu.RUnlock()
+	if known != nil || asked {
+		return known
+	}
+	runs, _, err := d.cfg.History.Like(j.run.Key(), likeRuns)
 	if err != nil {
-		return nil // no application is periodic, or the bandwidths are not known: no windows
+		d.log.Warn("a job's earlier runs cannot be read: its cycle is learned from watching it", "job", j.run.Job,
+			"err", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j.rhythm.asked = true
+	if found := cycles.Of(runs, cycles.Defaults()); len(found) == 1 && found[0].Periodic && j.rhythm.cycle == nil {
+		c := found[0].Live()
+		j.rhythm.cycle = &c
+	}
+	return j.rhythm.cycle
+}
+
+// livePattern is a set's pattern; an empty one where the set has no application, or the bandwidths are not known, or no
+// pattern has room for all of them. The larger a set, the coarser it searches.
+func livePattern(set periodic.Set) periodic.Pattern {
+	set, err := periodic.Complete(set)
+	if err != nil {
+		return periodic.Pattern{}
+	}
+	for set.Steps() > windowSteps && (set.KPrime > 1 || set.Eps < 0.3) {
+		if set.KPrime > 1 {
+			set.KPrime = max(1, set.KPrime/2)
+		} else {
+			set.Eps *= 2
+		}
 	}
 	p, err := periodic.Schedule(set)
 	if err != nil || p.Check(set) != nil {
-		return nil // no pattern has room for all of them
+		return periodic.Pattern{}
 	}
-	w.pattern, w.from = p, now.Truncate(time.Second)
-	return nil
+	return p
 }
 
-// windowName is an application of the pattern.
-func windowName(k history.Key) string {
-	return fmt.Sprintf("%s|%s|%s|%d", k.App, k.User, k.Project, k.Nodes)
+// startIn is how long a job would best wait before its first computation, so that its I/O falls into its window.
+func startIn(a periodic.Placed, w *window.Window, now time.Time) float64 {
+	begin := window.Window{From: w.From, Every: w.Every}
+	for _, in := range a.Instances {
+		at := time.Duration(in.InitW*float64(time.Second)) % w.Every
+		begin.Open = append(begin.Open, window.Span{Start: at, End: at + time.Millisecond})
+	}
+	return begin.Wait(now).Seconds()
+}
+
+// Rates are the bandwidths that the pattern gives its jobs at a time, bytes per second: 0 for one whose window is
+// closed. A job without a window is not among them.
+func (d *Dispatcher) Rates(now time.Time) map[topology.JobID]float64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	out := map[topology.JobID]float64{}
+	for id, j := range d.jobs {
+		if j.rhythm.window != nil {
+			out[id], _ = j.rhythm.window.RateAt(now, 0)
+		}
+	}
+	return out
+}
+
+// keptWindows is the ledger of a job's windows; nil: it had none, or did no I/O since.
+func (j *job) keptWindows(d *Dispatcher) *history.KeptWindows {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if j.rhythm.kept == (history.KeptWindows{}) {
+		return nil
+	}
+	kept := j.rhythm.kept
+	return &kept
+}
+
+// words says in words what window a job got.
+func (w *IOWindow) words() string {
+	return fmt.Sprintf("%s, best started in %.0f s; it does I/O %s", w.Words, w.StartInSeconds, w.Cycle.Words())
 }

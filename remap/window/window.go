@@ -29,6 +29,8 @@ type Window struct {
 type Span struct {
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
+	// BytesPerSec is the job's mean bandwidth in it, of all its nodes; 0: not limited.
+	BytesPerSec float64 `json:"bytes_per_sec,omitempty"`
 }
 
 // Of is the window of one application of a pattern that begins at a time: an interval for each instance, from the first
@@ -44,9 +46,12 @@ func Of(p periodic.Pattern, app string, from time.Time) (w Window, ok bool) {
 			continue
 		}
 		first, last := in.IO[0], in.IO[len(in.IO)-1]
-		s := Span{seconds(first[0]), seconds(last[1])}
+		s := Span{Start: seconds(first[0]), End: seconds(last[1])}
 		if s.End <= s.Start { // over the end of the pattern
 			s.End += w.Every
+		}
+		for _, io := range in.IO {
+			s.BytesPerSec += (io[1] - io[0]) * io[2] * 1e9 / (s.End - s.Start).Seconds()
 		}
 		w.Open = append(w.Open, s)
 	}
@@ -69,13 +74,33 @@ func (w Window) Check() error {
 	return nil
 }
 
-// Wait is how long to wait at a time before I/O: nothing while an interval is open of which half or more is left,
-// otherwise until the next one opens.
-func (w Window) Wait(now time.Time) time.Duration {
+// RateAt is the bandwidth that an open window gives at a time, 0 for no limit; false where it is closed, and has been
+// for longer than it may be late.
+func (w Window) RateAt(now time.Time, late time.Duration) (bytesPerSec float64, open bool) {
+	in := w.within(now)
+	for _, s := range w.Open {
+		for _, at := range []time.Duration{in, in + w.Every} { // one that runs over the end, too
+			if at >= s.Start && at <= s.End+late {
+				return s.BytesPerSec, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// within is how far into a pattern a time is.
+func (w Window) within(now time.Time) time.Duration {
 	in := now.Sub(w.From) % w.Every
 	if in < 0 {
 		in += w.Every
 	}
+	return in
+}
+
+// Wait is how long to wait at a time before I/O: nothing while an interval is open of which half or more is left,
+// otherwise until the next one opens.
+func (w Window) Wait(now time.Time) time.Duration {
+	in := w.within(now)
 	least := time.Duration(math.MaxInt64)
 	for _, s := range w.Open {
 		for _, at := range []time.Duration{in, in + w.Every} { // one that runs over the end, too
@@ -92,12 +117,15 @@ func (w Window) Wait(now time.Time) time.Duration {
 	return least
 }
 
-// String is the window as Parse reads it, such as "90.000@1795430000.000 0.000-12.000,40.000-52.000": the pattern's
-// length and a time at which it began, Unix seconds, and the intervals.
+// String is the window as Parse reads it, such as "90.000@1795430000.000 0.000-12.000*1500,40.000-52.000": the pattern's
+// length and a time at which it began, Unix seconds, and the intervals, with the job's MB/s where they are limited.
 func (w Window) String() string {
 	spans := make([]string, len(w.Open))
 	for i, s := range w.Open {
 		spans[i] = fmt.Sprintf("%.3f-%.3f", s.Start.Seconds(), s.End.Seconds())
+		if s.BytesPerSec > 0 {
+			spans[i] += fmt.Sprintf("*%.3f", s.BytesPerSec/1e6)
+		}
 	}
 	return fmt.Sprintf("%.3f@%.3f %s", w.Every.Seconds(), float64(w.From.UnixMilli())/1000, strings.Join(spans, ","))
 }
@@ -105,7 +133,7 @@ func (w Window) String() string {
 // Parse reads what String wrote.
 func Parse(text string) (Window, error) {
 	bad := func(why string) (Window, error) {
-		return Window{}, fmt.Errorf("window: %q: %s; want SECONDS@UNIX-SECONDS FROM-TO,FROM-TO", text, why)
+		return Window{}, fmt.Errorf("window: %q: %s; want SECONDS@UNIX-SECONDS FROM-TO*MB/S,FROM-TO", text, why)
 	}
 	pattern, spans, found := strings.Cut(text, " ")
 	every, from, at := strings.Cut(pattern, "@")
@@ -119,13 +147,22 @@ func Parse(text string) (Window, error) {
 	}
 	w := Window{From: time.UnixMilli(int64(math.Round(f * 1000))), Every: seconds(e)}
 	for s := range strings.SplitSeq(spans, ",") {
-		a, b, _ := strings.Cut(s, "-")
+		times, rate, limited := strings.Cut(s, "*")
+		a, b, _ := strings.Cut(times, "-")
 		start, err1 := number(a)
 		end, err2 := number(b)
 		if err1 != nil || err2 != nil {
 			return bad("an interval is not two numbers")
 		}
-		w.Open = append(w.Open, Span{seconds(start), seconds(end)})
+		span := Span{Start: seconds(start), End: seconds(end)}
+		if limited {
+			megabytes, err := number(rate)
+			if err != nil {
+				return bad("a bandwidth is not a number")
+			}
+			span.BytesPerSec = megabytes * 1e6
+		}
+		w.Open = append(w.Open, span)
 	}
 	if err := w.Check(); err != nil {
 		return Window{}, err

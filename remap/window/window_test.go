@@ -10,8 +10,8 @@ import (
 var begin = time.UnixMilli(1_795_430_000_250)
 
 func TestWait(t *testing.T) {
-	w := Window{From: begin, Every: 90 * time.Second, Open: []Span{{0, 12 * time.Second},
-		{85 * time.Second, 95 * time.Second}}}
+	w := Window{From: begin, Every: 90 * time.Second, Open: []Span{{End: 12 * time.Second},
+		{Start: 85 * time.Second, End: 95 * time.Second}}}
 	for _, c := range []struct{ at, want float64 }{
 		{0, 0}, {6, 0}, {6.5, 78.5}, {40, 45}, {85, 0}, {90, 0}, {900, 0}, {-50, 45}, {96.5, 78.5}, {84, 1},
 	} {
@@ -25,9 +25,9 @@ func TestWait(t *testing.T) {
 }
 
 func TestTextIsReadBack(t *testing.T) {
-	w := Window{From: begin, Every: 90 * time.Second, Open: []Span{{0, 12 * time.Second},
-		{40500 * time.Millisecond, 52 * time.Second}}}
-	const text = "90.000@1795430000.250 0.000-12.000,40.500-52.000"
+	w := Window{From: begin, Every: 90 * time.Second, Open: []Span{{End: 12 * time.Second},
+		{40500 * time.Millisecond, 52 * time.Second, 1.5e9}}}
+	const text = "90.000@1795430000.250 0.000-12.000,40.500-52.000*1500.000"
 	if w.String() != text {
 		t.Errorf("it is %q, expected %q", w, text)
 	}
@@ -35,7 +35,7 @@ func TestTextIsReadBack(t *testing.T) {
 		t.Errorf("read back it is %v, %v", got, err)
 	}
 	for _, bad := range []string{"", "90", "90@1", "90@1 ", "90@1 5", "90@1 5-4", "x@1 0-1", "90@1 95-99", "0@1 0-1",
-		"90@1 0-1,", "90@1 0-95", "NaN@1 0-1", "90@1e99 0-1", "90@1 -1-2"} {
+		"90@1 0-1,", "90@1 0-95", "NaN@1 0-1", "90@1 0-1*x", "90@1e99 0-1", "90@1 -1-2"} {
 		if w, err := Parse(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, w)
 		}
@@ -47,7 +47,7 @@ func TestOfPattern(t *testing.T) {
 	p := periodic.Pattern{T: 10, Apps: []periodic.Placed{{Name: "a", Instances: []periodic.Instance{
 		{IO: []periodic.Interval{{9, 10, 1}, {0, 1, 1}}}, {IO: []periodic.Interval{{4, 5, 1}}}}}}}
 	w, ok := Of(p, "a", begin)
-	if want := "10.000@1795430000.250 4.000-5.000,9.000-11.000"; !ok || w.String() != want {
+	if want := "10.000@1795430000.250 4.000-5.000*1000.000,9.000-11.000*1000.000"; !ok || w.String() != want {
 		t.Errorf("%v, %v; expected %s", w, ok, want)
 	}
 	if _, ok := Of(p, "b", begin); ok {

@@ -31,8 +31,16 @@ type Run struct {
 	// Forwarders served the run; the policy's decision and plan stand in the desk's journal.
 	Forwarders []topology.ForwarderID `json:"forwarders,omitempty"`
 	// Given is what the run got beside forwarders.
-	Given   []string `json:"given,omitempty"`
-	Profile *Profile `json:"profile,omitempty"` // nil: nothing is known of its I/O
+	Given []string `json:"given,omitempty"`
+	// Kept is how it kept to its windows; nil: it had none, or did no I/O since.
+	Kept    *KeptWindows `json:"kept_windows,omitempty"`
+	Profile *Profile     `json:"profile,omitempty"` // nil: nothing is known of its I/O
+}
+
+// KeptWindows is what a run moved inside of its windows for I/O and outside of them, bytes.
+type KeptWindows struct {
+	InsideBytes  float64 `json:"inside_bytes"`
+	OutsideBytes float64 `json:"outside_bytes"`
 }
 
 // What a run may have got.

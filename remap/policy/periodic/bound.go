@@ -22,6 +22,12 @@ func (s Set) Work() float64 {
 	return (math.Log(s.KPrime)/math.Log1p(s.Eps) + 1/s.Eps) * instances
 }
 
+// Steps estimates what a search looks at: for each length all instances, and for each first one all that are there.
+func (s Set) Steps() float64 {
+	lengths := math.Log(s.KPrime)/math.Log1p(s.Eps) + 1/s.Eps
+	return s.Work() + 2*lengths*float64(len(s.Apps)*len(s.Apps))
+}
+
 // knapsack bounds the work (processor seconds) that fits a length of time.
 type knapsack struct {
 	items     []item // most work for a GB first
