@@ -155,7 +155,7 @@ func (o *options) dispatch(ctx context.Context, cl *client.Client, env environme
 	if err != nil {
 		return fmt.Errorf("job %s: %w", r.Job, err)
 	}
-	if err := g.writeEnv(&a); err != nil {
+	if err := errors.Join(g.writeEnv(&a), g.writeWindows(a.Windows)); err != nil {
 		return err
 	}
 	if o.json {
@@ -189,7 +189,7 @@ func (o *options) end(ctx context.Context, cl *client.Client, env environment, g
 	}
 	id := r.Job
 	e, err := cl.EndJob(ctx, id)
-	if err = errors.Join(err, g.removeEnv(id)); err != nil {
+	if err = errors.Join(err, g.removeEnv(id), g.writeWindows(e.Windows)); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	if o.json {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/api"
 )
@@ -156,17 +159,20 @@ func TestHookTellsTheJobAndWaitsForItsMove(t *testing.T) {
 	}
 }
 
-// TestHookPassesTheWindow: the window of the daemon's answer reaches the job's environment and goes with it.
+// TestHookPassesTheWindow: the window of the daemon's answer reaches the job by a file that its environment names, and
+// goes with it; those of the other running jobs are written anew at each start and end.
 func TestHookPassesTheWindow(t *testing.T) {
 	var given atomic.Bool
 	given.Store(true)
 	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/end") {
-			_ = json.NewEncoder(w).Encode(dispatch.Ended{Job: "12", Known: true})
+			_ = json.NewEncoder(w).Encode(dispatch.Ended{Job: "12", Known: true,
+				Windows: map[topology.JobID]string{"11": "60.000@1795430000.000 0.000-30.000"}})
 			return
 		}
 		a := dispatch.Answer{Job: "12"}
 		if given.Load() {
+			a.Windows = map[topology.JobID]string{"11": "90.000@1795430000.000 40.000-52.000"}
 			a.Window = &dispatch.IOWindow{Text: "90.000@1795430000.000 0.000-12.000",
 				Words: "I/O window 12 s every 90 s", StartInSeconds: 41}
 			a.Given = []string{"I/O window 12 s every 90 s, best started in 41 s"}
@@ -178,12 +184,24 @@ func TestHookPassesTheWindow(t *testing.T) {
 	if !strings.Contains(out, "fairway: job 12: I/O window 12 s every 90 s, best started in 41 s") {
 		t.Errorf("dispatch says %q", out)
 	}
-	const want = "export FAIRWAY_IO_WINDOW=90.000@1795430000.000 0.000-12.000\n"
-	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != want {
-		t.Errorf("the environment is %q, expected %q", out, want)
+	file := filepath.Join(dir, "job.12.window")
+	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != "export FAIRWAY_IO_WINDOW="+file+"\n" {
+		t.Errorf("the environment is %q, expected %s", out, file)
+	}
+	other := filepath.Join(dir, "job.11.window")
+	for path, every := range map[string]time.Duration{file: 90 * time.Second, other: 90 * time.Second} {
+		if w, err := readWindow(path); err != nil || w.Every != every || w.Open[0].End == 0 {
+			t.Errorf("%s holds %v, %v", path, w, err)
+		}
 	}
 	if out, _ := hook(t, slurmEnv, "end", "--addr", addr, "--env-dir", dir); !strings.Contains(out, "has ended") {
 		t.Errorf("end says %q", out)
+	}
+	if w, err := readWindow(other); err != nil || w.Every != time.Minute {
+		t.Errorf("after an end the other one's window is %v, %v", w, err)
+	}
+	if _, err := readWindow(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the ended job's window is still there: %v", err)
 	}
 	given.Store(false)
 	hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -60,6 +62,27 @@ func (g *given) hintsFile(id topology.JobID) string {
 	return strings.TrimSuffix(g.envFile(id), ".env") + ".romio"
 }
 
+// windowFile is where a job's window is: the environment names it, for its text changes while the job runs.
+func (g *given) windowFile(id topology.JobID) string {
+	return strings.TrimSuffix(g.envFile(id), ".env") + ".window"
+}
+
+// writeWindows leaves the windows of running jobs that were made anew; an empty one ends.
+func (g *given) writeWindows(windows map[topology.JobID]string) error {
+	if g.envDir == "" {
+		return nil
+	}
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(windows)) {
+		err := replaceFile(g.windowFile(id), windows[id]+"\n")
+		if err != nil {
+			err = fmt.Errorf("job %s: its window: %w", id, err)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // writeEnv leaves what a job's environment is to have, if there is something and a folder for it.
 func (g *given) writeEnv(a *dispatch.Answer) error {
 	if g.envDir == "" {
@@ -69,8 +92,19 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 		return fmt.Errorf("job %s: --env-dir: %w", a.Job, err)
 	}
 	text := ""
-	if a.Window != nil {
-		text = window.Env + "=" + a.Window.Text + "\n"
+	if a.Windows != nil { // a job may turn out to be periodic, and get its window, while it runs
+		file, err := filepath.Abs(g.windowFile(a.Job))
+		if err != nil {
+			return err
+		}
+		own := ""
+		if a.Window != nil {
+			own = a.Window.Text
+		}
+		if err := g.writeWindows(map[topology.JobID]string{a.Job: own}); err != nil {
+			return err
+		}
+		text = window.Env + "=" + file + "\n"
 	}
 	if a.Hints != nil && len(a.Hints.Hints) > 0 {
 		file, err := filepath.Abs(g.hintsFile(a.Job))
@@ -91,21 +125,21 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	return nil
 }
 
-// replaceFile writes a file of which a node reads all or nothing. It follows no link that somebody left there.
+// replaceFile writes a file of which a node reads all or nothing. It follows no link that somebody left there, and
+// hooks of several jobs may write it at once.
 func replaceFile(path, text string) error {
-	part := path + ".new"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o644)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(part))
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
 	}
-	return os.Rename(part, path)
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }
 
 // maxEnv bounds a file of a job's environment.
@@ -161,7 +195,7 @@ func (g *given) removeEnv(id topology.JobID) error {
 		return nil
 	}
 	var errs []error
-	for _, file := range []string{g.envFile(id), g.hintsFile(id)} {
+	for _, file := range []string{g.envFile(id), g.hintsFile(id), g.windowFile(id)} {
 		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

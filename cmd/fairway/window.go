@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,19 +27,18 @@ func newWindow(o *options) *cobra.Command {
 		Long: "A script calls it before its I/O. The window is in " + window.Env +
 			", which the job's prologue sets where " +
 			"the\nsite gives windows (docs/periodic.md): the pattern's length, when one began, and the open " +
-			"intervals.\n" +
+			"intervals,\nor a file that holds them, which changes when other jobs start and end.\n" +
 			"It returns at once while half or more of an interval is left, otherwise when the next one opens. A " +
 			"window\n" +
 			"that cannot be read is named on standard error, and the job goes on without it.",
 		Example: "  sleep 60; fairway window wait; cp checkpoint /scratch",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if text == "" {
-				return nil
-			}
-			w, err := window.Parse(text)
+			w, err := readWindow(text)
 			if err != nil {
 				fmt.Fprintf(c.ErrOrStderr(), "fairway window wait: %v (the job goes on without it)\n", err)
+			}
+			if err != nil || w.Every == 0 {
 				return nil
 			}
 			select {
@@ -55,12 +56,15 @@ func newWindow(o *options) *cobra.Command {
 		Use: "show", Short: "Print the job's I/O window in words, and how long until it is open",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			w, err := window.Parse(os.Getenv(window.Env))
+			w, err := readWindow(os.Getenv(window.Env))
+			if err == nil && w.Every == 0 {
+				err = fmt.Errorf("%s: the job has no window", window.Env)
+			}
 			if err != nil {
 				return program.BadUsage(err)
 			}
 			if o.json {
-				return printJSON(c.OutOrStdout(), map[string]any{"window": os.Getenv(window.Env), "words": w.Words(),
+				return printJSON(c.OutOrStdout(), map[string]any{"window": w.String(), "words": w.Words(),
 					"open_in_seconds": w.Wait(time.Now()).Seconds()})
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s; open in %.1f s\n", w.Words(), w.Wait(time.Now()).Seconds())
@@ -69,4 +73,28 @@ func newWindow(o *options) *cobra.Command {
 	}
 	c.AddCommand(wait, show)
 	return c
+}
+
+// maxWindow bounds a window's file, bytes.
+const maxWindow = 64 << 10
+
+// readWindow reads a window of the environment: its text, or the path of a file that has it now. Nothing, or an empty
+// file, is no window.
+func readWindow(text string) (window.Window, error) {
+	if strings.HasPrefix(text, "/") {
+		f, err := os.Open(text)
+		if err != nil {
+			return window.Window{}, err
+		}
+		defer f.Close()
+		b, err := io.ReadAll(io.LimitReader(f, maxWindow))
+		if err != nil {
+			return window.Window{}, err
+		}
+		text = string(b)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return window.Window{}, nil
+	}
+	return window.Parse(text)
 }

@@ -90,8 +90,9 @@ type Answer struct {
 	Refused string          `json:"refused,omitempty"`
 	// Window is when it may do its I/O, of a periodic application where the site gives windows.
 	Window *IOWindow `json:"window,omitempty"`
-	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends.
-	Windows map[topology.JobID]string `json:"windows,omitempty"`
+	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends. Absent: the site
+	// gives none.
+	Windows map[topology.JobID]string `json:"windows,omitzero"`
 	// Hints are those of a job whose user asked for them.
 	Hints *ROMIOHints `json:"hints,omitempty"`
 	// Given says in words what its environment gets, and why it does not get what was asked for.
@@ -408,7 +409,7 @@ type Ended struct {
 	// Known is false for a job that was never dispatched, or has ended already.
 	Known bool `json:"known"`
 	// Windows are those of the jobs that still run, made anew; an empty one ends.
-	Windows map[topology.JobID]string `json:"windows,omitempty"`
+	Windows map[topology.JobID]string `json:"windows,omitzero"`
 	// Plans are being taken back, or were withdrawn.
 	Plans []string `json:"plans"`
 	// Failed says of a plan why it could not be taken back.

@@ -146,7 +146,8 @@ func (w *windows) running(d *Dispatcher, s *remap.Situation, begins *job) (set p
 	if m.NodeBytesPerSec == 0 {
 		m.NodeBytesPerSec = d.cfg.Limits.CNPeakBW
 	}
-	set = periodic.Set{Procs: m.Nodes, Link: m.NodeBytesPerSec / 1e9, Bandwidth: m.BytesPerSec / 1e9, Aim: periodic.Both}
+	set = periodic.Set{Procs: m.Nodes, Link: m.NodeBytesPerSec / 1e9, Bandwidth: m.BytesPerSec / 1e9,
+		Aim: periodic.Both}
 	kinds = map[topology.JobID]cycles.Live{}
 
 	d.mu.RLock()

@@ -169,7 +169,8 @@ func BenchmarkRenew(b *testing.B) {
 			d, s := windowed(b, 512)
 			r := rand.New(rand.NewPCG(34, uint64(jobs)))
 			for i := range jobs {
-				c := cycles.Live{ComputeSeconds: 10 * math.Exp(5*r.Float64()), VolumeBytes: 1e9 * math.Exp(2*r.Float64())}
+				c := cycles.Live{ComputeSeconds: 10 * math.Exp(5*r.Float64()),
+					VolumeBytes: 1e9 * math.Exp(2*r.Float64())}
 				j := &job{run: history.Run{Job: topology.JobID(fmt.Sprint(i)), Nodes: 1 + r.IntN(2)}}
 				j.rhythm.cycle = &c
 				d.add(j)

@@ -117,8 +117,8 @@ func (w Window) Wait(now time.Time) time.Duration {
 	return least
 }
 
-// String is the window as Parse reads it, such as "90.000@1795430000.000 0.000-12.000*1500,40.000-52.000": the pattern's
-// length and a time at which it began, Unix seconds, and the intervals, with the job's MB/s where they are limited.
+// String is the window as Parse reads it, such as "90.000@1795430000.000 0.000-12.000*1500.000,40.000-52.000": the
+// pattern's length and a time at which it began, Unix seconds, and the intervals, with the job's MB/s where limited.
 func (w Window) String() string {
 	spans := make([]string, len(w.Open))
 	for i, s := range w.Open {

@@ -9,8 +9,8 @@ import (
 // arXiv 2306.08601): its power spectrum says how it repeats, and its confidence how much of it does.
 type Rhythm struct {
 	PeriodSeconds float64 `json:"period_seconds"`
-	// Confidence is 0..1: the mean of how alike the signal is one period later, and of the part of its power that lies at
-	// the period's frequency and its multiples.
+	// Confidence is 0..1: the mean of how alike the signal is one period later, and of the part of its power that
+	// lies at the period's frequency and its multiples.
 	Confidence float64 `json:"confidence"`
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// drawSignal draws a job's I/O by the second: bursts of 2 s and more, whose period and volume vary, with a line of a log
-// now and then. It returns the mean period.
+// drawSignal draws a job's I/O by the second: bursts of 2 s and more, whose period and volume vary, with a line of a
+// log now and then. It returns the mean period.
 func drawSignal(r *rand.Rand, seconds int) (bins []float64, period float64) {
 	period = math.Exp(math.Log(8) + r.Float64()*math.Log(float64(seconds)/8/8))
 	burst := max(2, period*(0.02+0.5*r.Float64()))
@@ -49,9 +49,10 @@ func TestRhythmOfDrawnSignals(t *testing.T) {
 			t.Logf("period %.1f found as %.1f, confidence %.2f", period, got.PeriodSeconds, got.Confidence)
 		}
 	}
-	t.Logf("%d of %d confident, mean error %.2f %%, %d above 11 %%", confident, drawn, 100*sum/float64(confident), wrong)
-	if confident < drawn*9/10 || sum/float64(confident) > 0.03 || wrong > drawn/50 {
-		t.Errorf("%d of %d confident, mean error %.3f, %d above 11 %%", confident, drawn, sum/float64(confident), wrong)
+	mean := sum / float64(confident)
+	t.Logf("%d of %d confident, mean error %.2f %%, %d above 11 %%", confident, drawn, 100*mean, wrong)
+	if confident < drawn*9/10 || mean > 0.03 || wrong > drawn/50 {
+		t.Errorf("%d of %d confident, mean error %.3f, %d above 11 %%", confident, drawn, mean, wrong)
 	}
 }
 
@@ -80,7 +81,8 @@ func TestNoRhythm(t *testing.T) {
 	for i := range steady {
 		steady[i] = 1e9
 	}
-	for name, bins := range map[string][]float64{"steady": steady, "none": make([]float64, 600), "short": {1, 0, 1}, "empty": nil} {
+	for name, bins := range map[string][]float64{"steady": steady, "none": make([]float64, 600), "short": {1, 0, 1},
+		"empty": nil} {
 		if got, ok := RhythmOf(bins, 1); ok && got.Confidence >= Confident {
 			t.Errorf("%s: %+v", name, got)
 		}
