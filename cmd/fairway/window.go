@@ -79,7 +79,7 @@ func newWindow(o *options) *cobra.Command {
 const maxWindow = 64 << 10
 
 // readWindow reads a window of the environment: its text, or the path of a file that has it now. Nothing, or an empty
-// file, is no window.
+// file, means that the job has none.
 func readWindow(text string) (window.Window, error) {
 	if strings.HasPrefix(text, "/") {
 		f, err := os.Open(text)

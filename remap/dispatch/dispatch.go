@@ -90,8 +90,8 @@ type Answer struct {
 	Refused string          `json:"refused,omitempty"`
 	// Window is when it may do its I/O, of a periodic application where the site gives windows.
 	Window *IOWindow `json:"window,omitempty"`
-	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends. Absent: the site
-	// gives none.
+	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends. Absent: the
+	// site gives none.
 	Windows map[topology.JobID]string `json:"windows,omitzero"`
 	// Hints are those of a job whose user asked for them.
 	Hints *ROMIOHints `json:"hints,omitempty"`

@@ -78,13 +78,13 @@ func (d *Dispatcher) watch(now time.Time) {
 	for _, v := range all {
 		v.on = s.Forwarders(v.list)
 	}
-	if d.noteAll(all, now) {
+	if noteAll(d, all, now) {
 		d.windows.renew(d, s, nil, now)
 	}
 }
 
 // noteAll adds a second to every job; learned: one of them is now known to be periodic.
-func (d *Dispatcher) noteAll(all map[topology.JobID]*seen, now time.Time) (learned bool) {
+func noteAll(d *Dispatcher, all map[topology.JobID]*seen, now time.Time) (learned bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, j := range d.ended {

@@ -158,7 +158,7 @@ func (w *windows) running(d *Dispatcher, s *remap.Situation, begins *job) (set p
 	}
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		j := all[id]
-		if c := d.cycleOf(j); c != nil {
+		if c := w.cycleOf(d, j); c != nil {
 			kinds[id] = *c
 			set.Apps = append(set.Apps, periodic.App{Name: string(id), Work: c.ComputeSeconds,
 				Volume: c.VolumeBytes / 1e9, Procs: float64(j.run.Nodes)})
@@ -168,7 +168,7 @@ func (w *windows) running(d *Dispatcher, s *remap.Situation, begins *job) (set p
 }
 
 // cycleOf is a running job's cycle: its own, or until that is known that of the newest runs of its kind.
-func (d *Dispatcher) cycleOf(j *job) *cycles.Live {
+func (w *windows) cycleOf(d *Dispatcher, j *job) *cycles.Live {
 	d.mu.RLock()
 	known, asked := j.rhythm.cycle, j.rhythm.asked
 	d.mu.RUnlock()

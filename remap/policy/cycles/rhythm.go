@@ -120,7 +120,7 @@ func (l *likeness) firstPeak() (lag int, most float64) {
 	return 0, 0
 }
 
-// centre is the middle of a peak, between bins.
+// centre is a peak's mean lag, between bins.
 func (l *likeness) centre(lag int) float64 {
 	weight, sum := 0.0, 0.0
 	h := max(l.reach(lag), 1)
