@@ -11,7 +11,7 @@ import (
 )
 
 // Sealed blocks: a header, then per metric a directory, an index with a record per chunk of 64
-// nodes, and the columns' data. docs/store-format.md has the bytes.
+// nodes, and the columns' data. format.go has the bytes.
 const (
 	blockMagic   = "FWBK"
 	blockVersion = 2

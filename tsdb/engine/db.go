@@ -1,5 +1,3 @@
-// Package engine is the embedded store: a write-ahead log, blocks of two minutes, and down-sampled tiers of them, in
-// one directory. docs/store-format.md describes its files.
 package engine
 
 import (
@@ -59,7 +57,7 @@ type Options struct {
 }
 
 // DB is the embedded engine: a directory with a write-ahead log and sealed blocks, and the open
-// blocks in memory. docs/store-format.md describes the files.
+// blocks in memory. The package comment describes the files.
 type DB struct {
 	*base
 	lock    io.Closer

@@ -15,7 +15,7 @@ import (
 )
 
 // Log segments: a page with a header, then records (appendlog), each from the begin of a page
-// (docs/store-format.md). A page is written once but for zeros, so that no write that a power cut tears hits what
+// (format.go). A page is written once but for zeros, so that no write that a power cut tears hits what
 // was answered, and goes to the device past the page cache.
 const (
 	logMagic      = "FWLG"

@@ -9,7 +9,7 @@ import (
 	"fairway/collector"
 )
 
-// The operations inside a log record; docs/store-format.md describes them byte by byte.
+// The operations inside a log record; format.go describes them byte by byte.
 const (
 	opContext = iota // choose block and second
 	opSame           // consecutive nodes repeat their newest row

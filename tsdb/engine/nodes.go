@@ -17,7 +17,7 @@ import (
 	"fairway/tsdb"
 )
 
-// The dictionary of node names: a header, then a record per node (docs/store-format.md).
+// The dictionary of node names: a header, then a record per node (format.go).
 const (
 	nodesFile    = "nodes"
 	nodesMagic   = "FWND"

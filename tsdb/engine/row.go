@@ -8,7 +8,7 @@ import (
 
 // A row is all values of one second of a node, complete in itself: the same bytes are in the log and in the open
 // block. A byte says how many columns it has, then four bits a column say how its value is written, then the
-// values follow (docs/store-format.md).
+// values follow (format.go).
 const (
 	codeRaw    = 8  // 8 bytes of float64; below it an integer in so many bytes
 	codeAbsent = 15 // the column has no value

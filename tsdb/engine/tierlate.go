@@ -14,7 +14,7 @@ import (
 )
 
 // The file of spans whose tiers must be made again: a line with magic and version, then a line per span with
-// the tier's bucket in seconds and the span's start (docs/store-format.md).
+// the tier's bucket in seconds and the span's start (format.go).
 const (
 	lateFile    = "late"
 	lateMagic   = "FWLT"

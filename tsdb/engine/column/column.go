@@ -1,7 +1,7 @@
 // Package column codes one column of the store: up to 120 seconds of one metric of one node. It
 // looks at each column and takes what is smallest: nothing for a constant, zeros left out, the
 // difference to a constant, to the value before, or to a multiple of another column of the node,
-// Rice codes or bit-packing, and the changed bits of fractions. docs/store-format.md has the bytes.
+// Rice codes or bit-packing, and the changed bits of fractions. The comment of tsdb/engine has the bytes.
 package column
 
 import (
