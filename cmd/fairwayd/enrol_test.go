@@ -75,14 +75,8 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 	revoked := func(when string, d *daemon, nodes ...topology.NodeID) {
 		t.Helper()
 		for _, n := range nodes {
-			for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				code := connects(t, d, token(n))
-				if code == http.StatusUnauthorized && (d.older.Load() == nil || !strings.Contains(when, "recorded")) {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("%s: the revoked token of %s gets %d", when, n, code)
-				}
+			if code := connects(t, d, token(n)); code != http.StatusUnauthorized {
+				t.Fatalf("%s: the revoked token of %s gets %d", when, n, code)
 			}
 		}
 		if code := connects(t, d, token("cn7")); code == http.StatusUnauthorized {
@@ -90,7 +84,11 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 		}
 	}
 	d := start(t, c)
-	revoked("by the older file, recorded", d, "cn9")
+	revoked("by the older file", d, "cn9")
+	for d.older.Load() != nil { // the journal takes it as soon as the daemon leads; else the package's time runs out
+		time.Sleep(20 * time.Millisecond)
+	}
+	revoked("recorded", d, "cn9")
 	if _, err := os.Stat(filepath.Join(c.StateDir, olderRevoked)); err == nil {
 		t.Error("the older file is still there")
 	}
