@@ -188,6 +188,9 @@ func (b *board) victims(f *anomaly.Finding) []Victim {
 		v := Victim{Job: hurt.Job, Share: hurt.Share, CostSeconds: hurt.CostSeconds, Waiting: on[hurt.Job]}
 		if j := b.jobs[hurt.Job]; j != nil {
 			v.App, v.User, v.Nodes = j.App, j.User, len(j.Nodes)
+			if b.left(j, f.Node) {
+				v.Share = 0
+			}
 		} else if v.Share == 0 || len(b.jobs) > 0 {
 			continue // it has ended
 		}
@@ -201,6 +204,18 @@ func (b *board) victims(f *anomaly.Finding) []Victim {
 		out[i].Write()
 	}
 	return out
+}
+
+// left says that all nodes of a job use other forwarders than one: it waits for that no more, whatever the detectors
+// have seen last.
+func (b *board) left(j *remap.Job, node topology.NodeID) bool {
+	if !b.Situation.IsForwarder(topology.ForwarderID(node)) {
+		return false
+	}
+	return !slices.ContainsFunc(j.Nodes, func(n topology.NodeID) bool {
+		on := b.Situation.On(n)
+		return len(on) == 0 || slices.Contains(on, topology.ForwarderID(node))
+	})
 }
 
 // behind counts the nodes of each job behind a forwarder, or behind the gateways of a back end.

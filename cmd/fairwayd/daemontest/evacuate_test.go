@@ -245,6 +245,9 @@ func (e *evacuation) fault(f testbed.Fault) {
 		if moved > actedWithin {
 			var v any
 			_ = e.d.ask("/api/v1/rules", "", nil, &v)
+			for _, p := range e.acts() {
+				e.t.Logf("%s is %s: %s; %+v", p.ID, p.State, p.Error, p.Results)
+			}
 			e.t.Fatalf("%s of %s: %d nodes are on it still %s after %s was confirmed (%s %s, %+v); rules %v", f.Kind,
 				f.Node, on, moved.Round(time.Second), found.ID, found.Condition, found.Sentence, found.Impact, v)
 		}

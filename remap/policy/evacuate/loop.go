@@ -16,6 +16,7 @@ import (
 type Desk interface {
 	Propose(ctx context.Context, by remap.Person, r remap.Request) (remap.Plan, error)
 	Withdraw(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
+	Complete(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 	Restore(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error)
 	Plans(ctx context.Context, limit int) ([]remap.Plan, error)
 	Watch(buffer int) (changed <-chan string, stop func())
@@ -39,8 +40,9 @@ type Config struct {
 type Policy struct {
 	cfg     Config
 	carried float64
-	plans   []remap.Plan // the newest, as they were at read; Look's alone
-	read    time.Time    // zero: they have changed since
+	plans   []remap.Plan   // the newest, as they were at read; Look's alone
+	read    time.Time      // zero: they have changed since
+	tries   map[string]int // by plan, of its failed moves
 
 	mu    sync.Mutex // guards everything that follows
 	log   []Line     // the newest last
@@ -52,7 +54,7 @@ func New(cfg Config) *Policy {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Policy{cfg: cfg, acted: map[string]int{}}
+	return &Policy{cfg: cfg, acted: map[string]int{}, tries: map[string]int{}}
 }
 
 const (
@@ -64,6 +66,9 @@ const (
 	// notices of changes are kept until the next look.
 	notices   = 256
 	keptLines = 200
+	// A rule's plan whose moves failed is tried again so often, so long after each time.
+	mostTries = 3
+	tryEvery  = 5 * time.Second
 	day       = 24 * time.Hour
 )
 
@@ -140,6 +145,8 @@ func (p *Policy) keep(ctx context.Context, s *remap.Situation, plans []remap.Pla
 		switch {
 		case plan.State == remap.Verified && plan.Back == nil:
 			_, err = p.cfg.Desk.Restore(ctx, by, plan.ID, remap.Answer{Reason: "its nodes go back when it is well"})
+		case (plan.State == remap.Failed || plan.State == remap.Partial) && approvedByRule(plan):
+			err = p.tryAgain(ctx, s, plan)
 		case plan.State == remap.Proposed:
 			for _, to := range remap.Targets(plan.Moves) {
 				if st := s.State(to); !st.Healthy() && err == nil {
@@ -154,6 +161,18 @@ func (p *Policy) keep(ctx context.Context, s *remap.Situation, plans []remap.Pla
 		}
 	}
 	return nil
+}
+
+// tryAgain has moves made that failed, of a plan that no person looks after, while its forwarder is ill.
+func (p *Policy) tryAgain(ctx context.Context, s *remap.Situation, plan *remap.Plan) error {
+	tries := p.tries[plan.ID]
+	if _, ill := s.Accused(plan.Moves[0].From); !ill || tries == mostTries || s.At.Sub(plan.Changed) < tryEvery {
+		return nil
+	}
+	p.tries[plan.ID], p.read = tries+1, time.Time{}
+	_, err := p.cfg.Desk.Complete(ctx, remap.PolicyPerson(Name), plan.ID,
+		remap.Answer{Reason: "moves of a rule's plan failed: " + plan.Error})
+	return err
 }
 
 // caseOf is everything that the decision depends on.

@@ -49,6 +49,11 @@ func (d *paper) Restore(_ context.Context, _ remap.Person, id string, a remap.An
 	return remap.Plan{}, nil
 }
 
+func (d *paper) Complete(_ context.Context, _ remap.Person, id string, a remap.Answer) (remap.Plan, error) {
+	d.asked = append(d.asked, "completes "+id+": "+a.Reason)
+	return remap.Plan{}, nil
+}
+
 func (d *paper) Plans(context.Context, int) ([]remap.Plan, error) {
 	d.reads++
 	return slices.Clone(d.plans), nil
@@ -99,6 +104,12 @@ func TestLook(t *testing.T) {
 		{name: "the one that was refused was about an earlier finding", s: later, plans: plan(remap.Rejected),
 			asks: []string{moves + `"", act false, force false`}, line: "where no other job is"},
 		{name: "it failed", s: slow, plans: plan(remap.Partial), line: "P-1 is partial: complete it or roll it back"},
+		{name: "an act failed", s: slow, rules: []Rule{{Name: "night", Action: Act}}, acted: 1,
+			plans: []remap.Plan{{ID: "P-1", Job: "1", Rule: "night", Proposer: by, State: remap.Failed, Created: noon,
+				Changed: noon.Add(-tryEvery), Approvals: []remap.Approval{{Via: remap.ViaRule}}, Error: "no answer",
+				Moves: []remap.Move{{Node: "cn00", From: "fwd0", To: "fwd2"}}}}, line: "P-1 is failed",
+			asks: []string{"completes P-1: moves of a rule's plan failed: no answer",
+				"completes P-1: moves of a rule's plan failed: no answer"}},
 		{name: "its bound", s: slow, rules: []Rule{{Name: "night", Action: Act, AtMost: 1}}, acted: 1,
 			plans: []remap.Plan{{ID: "P-1", Job: "7", Rule: "night", Proposer: by, State: remap.Restored,
 				Created: noon.Add(-time.Hour), Approvals: []remap.Approval{{Via: remap.ViaRule}}}},
