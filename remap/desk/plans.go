@@ -27,10 +27,10 @@ func (p *plans) publish() {
 	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
 	promised, promises := map[topology.ForwarderID]string{}, topology.Mapping{}
 	for e := range t.unfinished {
-		if e.State.Moving() {
+		if e.State.Moving() || e.State == remap.Applied { // applied: not seen there yet
 			e.promise(promises)
 		}
-		if e.State == remap.Proposed || e.State == remap.Approved || e.State == remap.Applying {
+		if slices.Contains([]remap.PlanState{remap.Proposed, remap.Approved, remap.Applying, remap.Applied}, e.State) {
 			last := topology.ForwarderID("") // neighbours go the same way, and there may be thousands
 			for _, m := range e.Moves {
 				if m.To != last {
