@@ -142,6 +142,9 @@ func TestVerifiedOnlyWhenObserved(t *testing.T) {
 		if !p.Results[0].Verified || p.Results[1].Verified {
 			t.Fatalf("results %+v: only cn0 was seen", p.Results)
 		}
+		if d.Promises()["cn1"] != "fwd1" || d.Promised()["fwd1"] != p.ID {
+			t.Errorf("promised are %v, %v: cn1 was not seen on fwd1 yet", d.Promises(), d.Promised())
+		}
 		time.Sleep(time.Minute)
 		p = wantState(t, d, p.ID, remap.Partial)
 		if !strings.Contains(p.Error, "not observed") || !strings.Contains(p.Error, "cn1") {
