@@ -19,18 +19,20 @@ func TestDocumentation(t *testing.T) {
 	}
 	dir := small(t)
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllSubmatch(b, -1)
-	if len(blocks) < 9 {
-		t.Fatalf("only %d blocks of SQL in %s", len(blocks), page)
-	}
+	asked := 0
 	for _, block := range blocks {
 		for q := range strings.SplitSeq(strings.TrimSpace(string(block[1])), ";") {
 			if strings.TrimSpace(q) == "" {
 				continue
 			}
+			asked++
 			if _, err := Query(t.Context(), dir, q, nil, 0); err != nil {
 				t.Errorf("%s\n%v", q, err)
 			}
 		}
+	}
+	if asked < 6 {
+		t.Errorf("only %d queries in %s", asked, page)
 	}
 	for _, table := range tables {
 		for _, c := range table.columns {
