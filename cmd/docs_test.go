@@ -16,7 +16,7 @@ import (
 var updateDocs = flag.Bool("update", false, "write what docs have of the tree anew")
 
 // shortest is the most words of a first sentence that docs/design.md has whole.
-const shortest = 15
+const shortest = 12
 
 // job is what a package is for, by the first sentence of its comment: all of a short one, else as far as its colon.
 func job(comment string) string {
@@ -49,7 +49,7 @@ func packageList(t *testing.T) string {
 			case jobs[dir] == "":
 				t.Errorf("%s: no file has a comment that begins with Package and says what it is for", dir)
 			case within(dir, "cmd/lab"):
-				fmt.Fprintf(&lab, ", `%s`", strings.TrimPrefix(dir, "cmd/lab/"))
+				fmt.Fprintf(&lab, " `%s`", strings.TrimPrefix(dir, "cmd/lab/"))
 			case dir == room.name && room.name != "cmd":
 				fmt.Fprintf(&b, "\n**%s** %s\n\n", dir, jobs[dir])
 			case dir == room.name:
@@ -59,7 +59,7 @@ func packageList(t *testing.T) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "- `cmd/lab` is the laboratory: %s\n", strings.TrimPrefix(lab.String(), ", "))
+	fmt.Fprintf(&b, "- `cmd/lab` is the laboratory:%s\n", lab.String())
 	return b.String()
 }
 
