@@ -167,7 +167,7 @@ func TestHookPassesTheWindow(t *testing.T) {
 	addr := slurmDaemon(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/end") {
 			_ = json.NewEncoder(w).Encode(dispatch.Ended{Job: "12", Known: true,
-				Windows: map[topology.JobID]string{"11": "60.000@1795430000.000 0.000-30.000"}})
+				Windows: map[topology.JobID]string{"11": "60.000@1795430100.000 0.000-30.000"}})
 			return
 		}
 		a := dispatch.Answer{Job: "12"}
@@ -203,6 +203,11 @@ func TestHookPassesTheWindow(t *testing.T) {
 	if _, err := readWindow(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the ended job's window is still there: %v", err)
 	}
+	hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)
+	if w, err := readWindow(other); err != nil || w.Every != time.Minute {
+		t.Errorf("an older window took the newer one's place: %v, %v", w, err)
+	}
+	hook(t, slurmEnv, "end", "--addr", addr, "--env-dir", dir)
 	given.Store(false)
 	hook(t, slurmEnv, "dispatch", "--addr", addr, "--env-dir", dir)
 	if out, _ := hook(t, slurmEnv, "env", "--env-dir", dir); out != "" {

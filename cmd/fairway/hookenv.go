@@ -67,14 +67,20 @@ func (g *given) windowFile(id topology.JobID) string {
 	return strings.TrimSuffix(g.envFile(id), ".env") + ".window"
 }
 
-// writeWindows leaves the windows of running jobs that were made anew; an empty one ends.
+// writeWindows leaves the windows of running jobs; an empty one ends. A newer one, that the hook of a later job left
+// meanwhile, stays.
 func (g *given) writeWindows(windows map[topology.JobID]string) error {
 	if g.envDir == "" {
 		return nil
 	}
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(windows)) {
-		err := replaceFile(g.windowFile(id), windows[id]+"\n")
+		path := g.windowFile(id)
+		left, err := readWindow(path)
+		if w, bad := readWindow(windows[id]); err == nil && bad == nil && left.From.After(w.From) && w.Every > 0 {
+			continue
+		}
+		err = replaceFile(path, windows[id]+"\n")
 		if err != nil {
 			err = fmt.Errorf("job %s: its window: %w", id, err)
 		}

@@ -223,6 +223,9 @@ func (c *Config) validate() error {
 	if err := c.Queue.Validate(); err != nil {
 		return fmt.Errorf("%w: queue.%w", program.ErrSettings, err)
 	}
+	if c.Queue.Policy == tables.ByWindows && !c.Dispatch.Windows {
+		return bad("queue.policy = %q: dispatch.windows is false, so that no job has a window", c.Queue.Policy)
+	}
 	if c.Queue.ByPriority() && len(c.Slurm.Jobs) == 0 {
 		return bad(
 			"queue.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",

@@ -37,6 +37,8 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"negative threshold", "[dispatch]\nv_min_bytes = -1.0\n", []string{"dispatch.v_min_bytes = -1"}},
 		{"misspelt threshold", "[dispatch]\nv_min_byte = 1.0\n",
 			[]string{"f.toml:2", `did you mean "dispatch.v_min_bytes"`}},
+		{"windows that nobody has", "[queue]\npolicy = \"windows\"\n",
+			[]string{"queue.policy", "windows", "dispatch.windows"}},
 		{"priorities that nobody reports", "[queue]\npolicy = \"priority-fair\"\n",
 			[]string{"queue.policy", "priority-fair", "slurm.jobs"}},
 		{"priority of a QOS",

@@ -90,8 +90,8 @@ type Answer struct {
 	Refused string          `json:"refused,omitempty"`
 	// Window is when it may do its I/O, of a periodic application where the site gives windows.
 	Window *IOWindow `json:"window,omitempty"`
-	// Windows are those of the other running jobs, made anew because this one begins; an empty one ends. Absent: the
-	// site gives none.
+	// Windows are those of the other running jobs, made anew because this one begins; empty: none. Absent: the site
+	// gives none.
 	Windows map[topology.JobID]string `json:"windows,omitzero"`
 	// Hints are those of a job whose user asked for them.
 	Hints *ROMIOHints `json:"hints,omitempty"`
@@ -215,7 +215,7 @@ func (d *Dispatcher) Decided(id topology.JobID) *Answer {
 	if j == nil || j.answer == nil {
 		return nil
 	}
-	a := *j.answer
+	a := j.answered()
 	return &a
 }
 
@@ -367,7 +367,11 @@ func (d *Dispatcher) same(r *Request) (Answer, bool) {
 	if j == nil || j.answer == nil || !slices.Equal(j.run.NodeList, r.Nodes) {
 		return Answer{}, false
 	}
-	return *j.answer, true
+	a := j.answered()
+	if d.cfg.Windows {
+		a.Windows = windowTexts(d)
+	}
+	return a, true
 }
 
 // newest brings an answer's plan up to date.
@@ -408,7 +412,7 @@ type Ended struct {
 	Job topology.JobID `json:"job"`
 	// Known is false for a job that was never dispatched, or has ended already.
 	Known bool `json:"known"`
-	// Windows are those of the jobs that still run, made anew; an empty one ends.
+	// Windows are those of the jobs that still run, made anew; empty: none.
 	Windows map[topology.JobID]string `json:"windows,omitzero"`
 	// Plans are being taken back, or were withdrawn.
 	Plans []string `json:"plans"`

@@ -88,8 +88,8 @@ func (r *rhythm) keep(bytes float64, now time.Time) {
 	r.given.Kept = &history.KeptWindows{InsideBytes: r.kept.InsideBytes, OutsideBytes: r.kept.OutsideBytes}
 }
 
-// renew makes the pattern of the running jobs, and of one that begins (nil: none does). It returns the windows of the
-// others whose text changed, as their environment holds them; an empty one ends a window.
+// renew makes the pattern of the running jobs, and of one that begins (nil: none does). It returns the windows of all
+// running jobs, as their environment holds them: empty where a job has none.
 func (w *windows) renew(d *Dispatcher, s *remap.Situation, begins *job, now time.Time) map[topology.JobID]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,8 +98,7 @@ func (w *windows) renew(d *Dispatcher, s *remap.Situation, begins *job, now time
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	changed := map[topology.JobID]string{}
-	renewed := map[topology.JobID]*IOWindow{}
+	renewed := map[topology.JobID]bool{}
 	for _, a := range pattern.Apps {
 		id := topology.JobID(a.Name)
 		j := d.jobs[id]
@@ -116,24 +115,34 @@ func (w *windows) renew(d *Dispatcher, s *remap.Situation, begins *job, now time
 		j.rhythm.window = &win
 		j.rhythm.given = IOWindow{Text: win.String(), Words: win.Words(), Dilation: a.Dilation, Cycle: kinds[id],
 			StartInSeconds: startIn(a, &win, now), Kept: j.rhythm.given.Kept}
-		renewed[id] = &j.rhythm.given
+		renewed[id] = true
 	}
 	for id, j := range d.jobs {
-		given := renewed[id]
-		if given == nil && j.rhythm.window == nil {
-			continue
-		}
-		if given == nil {
+		if !renewed[id] {
 			j.rhythm.window, j.rhythm.given = nil, IOWindow{}
 		}
-		if j.answer != nil { // what a reader has stays as it is
-			a := *j.answer
-			a.Window = given
-			j.answer = &a
-		}
-		changed[id] = j.rhythm.given.Text
 	}
-	return changed
+	return windowTexts(d)
+}
+
+// windowTexts are the windows of the running jobs; d.mu is held.
+func windowTexts(d *Dispatcher) map[topology.JobID]string {
+	texts := make(map[topology.JobID]string, len(d.jobs))
+	for id, j := range d.jobs {
+		texts[id] = j.rhythm.given.Text
+	}
+	return texts
+}
+
+// answered is a job's answer with its window as it is now; d.mu is held.
+func (j *job) answered() Answer {
+	a := *j.answer
+	a.Window = nil
+	if j.rhythm.window != nil {
+		given := j.rhythm.given
+		a.Window = &given
+	}
+	return a
 }
 
 // running are the periodic ones of the running jobs as a set, named by their numbers.

@@ -87,7 +87,7 @@ func TestRunningJobsGetWindowsOfTheirOwn(t *testing.T) {
 	first, _ := begins(d, s, "ocean", "10", now)
 	alone := first.rhythm.given
 	second, others := begins(d, s, "ocean", "11", now.Add(time.Second))
-	if len(others) != 1 || others["10"] == alone.Text || others["10"] != first.rhythm.given.Text {
+	if len(others) != 2 || others["10"] == alone.Text || others["10"] != first.rhythm.given.Text {
 		t.Fatalf("the first one's window became %v, was %q", others, alone.Text)
 	}
 	a, b := first.rhythm.window, second.rhythm.window
@@ -109,11 +109,14 @@ func TestRunningJobsGetWindowsOfTheirOwn(t *testing.T) {
 	d.remove(second)
 	d.mu.Unlock()
 	after := d.windows.renew(d, s, nil, now.Add(time.Hour))
-	if len(after) != 2 || after["10"] == others["10"] || after["12"] == "" {
+	if len(after) != 3 || after["9"] != "" || after["10"] == others["10"] || after["12"] == "" {
 		t.Errorf("after an end the others have %v", after)
 	}
 	if got := d.Decided("10"); got.Window == nil || got.Window.Text != after["10"] {
 		t.Errorf("its answer still says %+v", got.Window)
+	}
+	if got := d.Decided("9"); got.Window != nil {
+		t.Errorf("an application that is not periodic has %+v", got.Window)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	// longest is the most steps of a profile: a run of up to six hours is seen second by second.
 	longest = 6 * 3600
 	// phaseGap joins stretches of I/O that are not further apart, seconds.
-	phaseGap = 10
+	phaseGap = 2
 	// maxPhases bounds what is kept of a run that does I/O all the time; the gap doubles until they fit.
 	maxPhases = 200
 	// nodesAtOnce bounds the memory of one look into the store.

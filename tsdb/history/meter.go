@@ -90,12 +90,12 @@ func (m *Meter) phase(at float64, t *Tick) {
 	last.MetaOps += t.Meta * t.Seconds
 	for len(p.Phases) > maxPhases {
 		m.gap *= 2
-		p.Phases = joined(p.Phases, m.gap)
+		p.Phases = Joined(p.Phases, m.gap)
 	}
 }
 
-// joined joins phases that are at most gap seconds apart.
-func joined(phases []Phase, gap float64) []Phase {
+// Joined joins phases that are at most gap seconds apart, in place.
+func Joined(phases []Phase, gap float64) []Phase {
 	out := phases[:1]
 	for _, p := range phases[1:] {
 		last := &out[len(out)-1]

@@ -89,7 +89,22 @@ func Of(runs []history.Run, lim Limits) []Cycle {
 	return out
 }
 
+// judge says whether runs of a kind are periodic, phases being joined over the first gap (seconds) at which they are: a
+// checkpoint may stall for some seconds, and short phases must not become one.
 func judge(key history.Key, runs []history.Run, lim Limits) Cycle {
+	asTheyAre := judgeAt(0, key, runs, lim)
+	if asTheyAre.Periodic {
+		return asTheyAre
+	}
+	for _, gap := range [...]float64{5, 10} {
+		if c := judgeAt(gap, key, runs, lim); c.Periodic {
+			return c
+		}
+	}
+	return asTheyAre
+}
+
+func judgeAt(gap float64, key history.Key, runs []history.Run, lim Limits) Cycle {
 	c := Cycle{App: key.App, User: key.User, Project: key.Project, Nodes: key.Nodes, Job: runs[0].Job, End: runs[0].End}
 	var period, compute, io, volume []float64
 	most := 0
@@ -97,6 +112,9 @@ func judge(key history.Key, runs []history.Run, lim Limits) Cycle {
 		p := runs[i].Profile
 		c.NodeBytesPerSec = max(c.NodeBytesPerSec, p.PeakNodeBytesPerSec)
 		phases := large(p.Phases, lim.Small)
+		if gap > 0 && len(phases) > 0 {
+			phases = history.Joined(phases, gap)
+		}
 		most = max(most, len(phases))
 		if len(phases) < lim.Phases {
 			continue

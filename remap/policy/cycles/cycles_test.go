@@ -112,3 +112,28 @@ func TestSetAndWindows(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Phases of 2 s every 8 are phases of their own, and checkpoints that stall for 4 s in the midst are one each.
+func TestShortPhasesAndStallsArePeriodic(t *testing.T) {
+	short := run("short", 4, 40, 6, 0, 1)
+	short.Profile.Phases = nil
+	stalls := short
+	stalls.App, stalls.Profile = "stalls", &history.Profile{}
+	for i := range 40 {
+		at := float64(8 * i)
+		short.Profile.Phases = append(short.Profile.Phases, history.Phase{AtSeconds: at, Seconds: 2, WriteBytes: 1e9})
+		for _, part := range []float64{0, 6} {
+			stalls.Profile.Phases = append(stalls.Profile.Phases,
+				history.Phase{AtSeconds: 60*float64(i) + part, Seconds: 2, WriteBytes: 1e9})
+		}
+	}
+	for _, c := range Of([]history.Run{short, stalls}, Defaults()) {
+		want, moved := 8.0, 1e9
+		if c.App == "stalls" {
+			want, moved = 60, 2e9
+		}
+		if !c.Periodic || c.Period.Median != want || c.Volume.Median != moved {
+			t.Errorf("%+v", c)
+		}
+	}
+}

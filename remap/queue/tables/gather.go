@@ -45,7 +45,7 @@ type member struct {
 }
 
 func newGatherer(c *Config) gatherer {
-	p, _ := share.ParsePolicy(c.Policy) // an empty one is never gathered for
+	p, _ := share.ParsePolicy(c.method()) // an empty one is never gathered for
 	return gatherer{policy: p, idle: c.Idle, lambda: c.Lambda, log: c.Log, members: map[topology.ForwarderID]*member{}}
 }
 

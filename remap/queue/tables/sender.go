@@ -22,6 +22,8 @@ type Config struct {
 	Settings
 	// Situation returns the present situation.
 	Situation func() *remap.Situation
+	// Rates are the bandwidths that windows give their jobs at a time, bytes per second; nil: there are no windows.
+	Rates func(time.Time) map[topology.JobID]float64
 	// Order reaches the agent of a forwarding node.
 	Order func(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
 	Log   *slog.Logger // nil: discard
@@ -87,10 +89,14 @@ func (s *Sender) Run(ctx context.Context) {
 // look sends the tables that are due at now, and waits for their answers.
 func (s *Sender) look(ctx context.Context, now time.Time) {
 	situation := s.cfg.Situation()
-	queues := Of(situation, &s.cfg.Settings)
+	var rates map[topology.JobID]float64
+	if s.cfg.Rates != nil {
+		rates = s.cfg.Rates(now)
+	}
+	queues := Of(situation, &s.cfg.Settings, rates)
 	tables := map[topology.NodeID]queue.Table{}
 	if len(s.cfg.Servers) > 0 {
-		all := OfServers(situation, &s.cfg.Settings)
+		all := OfServers(situation, &s.cfg.Settings, rates)
 		for _, n := range s.cfg.Servers {
 			tables[topology.NodeID(n)] = all
 		}

@@ -71,6 +71,18 @@ func (p *Priorities) validate() error {
 	return nil
 }
 
+// ByWindows is the policy by which jobs have the bandwidths of their windows for I/O (docs/periodic.md). Queues and
+// object servers get it as priorities.
+const ByWindows = "windows"
+
+// method is the policy that queues are told.
+func (s *Settings) method() string {
+	if s.Policy == ByWindows {
+		return string(share.Priority) + "-fair"
+	}
+	return s.Policy
+}
+
 // ByPriority says that the policy divides by priority, which only the batch system knows.
 func (s *Settings) ByPriority() bool {
 	p, err := share.ParsePolicy(s.Policy)
@@ -92,7 +104,7 @@ const MinLambda = 50 * time.Millisecond
 
 // Validate refuses what cannot work. Its errors name the setting.
 func (s *Settings) Validate() error {
-	if s.Policy != "" {
+	if s.Policy != "" && s.Policy != ByWindows {
 		if _, err := share.ParsePolicy(s.Policy); err != nil {
 			return fmt.Errorf("policy: %w", err)
 		}
@@ -131,16 +143,16 @@ func (s *Settings) has(f topology.ForwarderID) bool {
 
 // Of makes the table of every forwarder that has a queue: the running jobs with those of their nodes that
 // use it, or would by the default mapping where nothing is observed of the node. A job's size is that of
-// all its nodes. Of two jobs on one node, the older one is taken for it.
-func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
+// all its nodes. Of two jobs on one node, the older one is taken for it. Rates are the jobs' in their windows.
+func Of(s *remap.Situation, c *Settings, rates map[topology.JobID]float64) map[topology.ForwarderID]queue.Table {
 	out := map[topology.ForwarderID]queue.Table{}
 	for _, f := range s.Index.Forwarders() {
 		if c.has(f) {
-			out[f] = queue.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
+			out[f] = queue.Table{Policy: c.method(), Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
 		}
 	}
 	jobs := oldestFirst(s.Jobs)
-	priorities := c.dividedBy()
+	priorities := c.dividedBy(rates)
 	taken := map[topology.NodeID]bool{}
 	for i := range jobs {
 		on := map[topology.ForwarderID][]topology.NodeID{}
@@ -165,9 +177,9 @@ func Of(s *remap.Situation, c *Settings) map[topology.ForwarderID]queue.Table {
 
 // OfServers is the table of every object server: all running jobs, for a server may hold files of any of them. It names
 // jobs as the clients' requests do, and no nodes.
-func OfServers(s *remap.Situation, c *Settings) queue.Table {
-	t := queue.Table{Policy: c.Policy, Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
-	priorities := c.dividedBy()
+func OfServers(s *remap.Situation, c *Settings, rates map[topology.JobID]float64) queue.Table {
+	t := queue.Table{Policy: c.method(), Idle: c.Idle, LeaseSeconds: c.Lease.Seconds(), Jobs: []queue.Job{}}
+	priorities := c.dividedBy(rates)
 	for _, j := range oldestFirst(s.Jobs) {
 		t.Jobs = append(t.Jobs, queue.Job{Row: row(&j, priorities)})
 	}
@@ -180,21 +192,57 @@ func oldestFirst(jobs []remap.Job) []remap.Job {
 	})
 }
 
-// dividedBy are the priorities where the policy divides by them.
-func (s *Settings) dividedBy() *Priorities {
-	if s.ByPriority() {
-		return &s.Priorities
+// dividedBy is the priority of a job; nil where the policy does not divide by it.
+func (s *Settings) dividedBy(rates map[topology.JobID]float64) func(*remap.Job) float64 {
+	switch {
+	case s.Policy == ByWindows:
+		return byWindows(rates)
+	case s.ByPriority():
+		return s.Priorities.Of
 	}
 	return nil
 }
 
-// row is a job as a policy sees it; priorities are nil where the policy does not divide by them: they move by
+// closedPart is what a job with a closed window weighs beside the least open one: it takes what the others leave, and
+// is never starved.
+const closedPart = 0.01
+
+// byWindows weighs jobs by the bandwidth of their windows, MB/s; one without a window like the mean of those that are
+// open.
+func byWindows(rates map[topology.JobID]float64) func(*remap.Job) float64 {
+	least, sum, open := 1.0, 0.0, 0
+	for _, r := range rates {
+		if megabytes := r / 1e6; megabytes > 0 {
+			if open == 0 || megabytes < least {
+				least = megabytes
+			}
+			sum += megabytes
+			open++
+		}
+	}
+	usual := 1.0
+	if open > 0 {
+		usual = sum / float64(open)
+	}
+	return func(j *remap.Job) float64 {
+		r, has := rates[j.ID]
+		switch {
+		case !has:
+			return usual
+		case r <= 0:
+			return least * closedPart
+		}
+		return r / 1e6
+	}
+}
+
+// row is a job as a policy sees it; priority is nil where the policy does not divide by it: priorities move by
 // themselves, and a table that changed is sent again.
-func row(j *remap.Job, priorities *Priorities) share.Row {
+func row(j *remap.Job, priority func(*remap.Job) float64) share.Row {
 	size := float64(max(len(j.Nodes), 1))
 	r := share.Row{Job: string(j.ID), User: cmp.Or(j.User, "?"), Group: cmp.Or(j.Project, "?"), Size: &size}
-	if priorities != nil {
-		p := priorities.Of(j)
+	if priority != nil {
+		p := priority(j)
 		r.Priority = &p
 	}
 	return r

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -51,7 +52,7 @@ func TestTables(t *testing.T) {
 	c := Defaults()
 	c.Policy, c.Lease = "group-user-size-fair", time.Minute
 	got := Of(site(job("2", 20, "c4", "c0"), job("1", 10, "c0", "c1", "c2", "c5"), job("3", 30, "c3"),
-		job("4", 40, "elsewhere")), &c)
+		job("4", 40, "elsewhere")), &c, nil)
 	for f, want := range map[topology.ForwarderID]string{
 		"f0": "1/4[c0 c1 c2]",
 		"f1": "1/4[c5] 2/2[c4] 3/1[c3]", // c0 belongs to the older job; c3 is where it is seen
@@ -72,7 +73,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("a queue refuses %s: %v", b, err)
 	}
 	c.Forwarders = []string{"f[1-9]"}
-	if got := Of(site(), &c); len(got) != 1 || len(got["f1"].Jobs) != 0 {
+	if got := Of(site(), &c, nil); len(got) != 1 || len(got["f1"].Jobs) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -98,7 +99,7 @@ func TestPriorities(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := []string{}
-		for _, j := range Of(s, &set)["f0"].Jobs {
+		for _, j := range Of(s, &set, nil)["f0"].Jobs {
 			if j.Priority == nil {
 				got = append(got, "-")
 			} else {
@@ -140,10 +141,10 @@ func TestTablesOfServers(t *testing.T) {
 	c := Defaults()
 	c.Policy, c.Servers = "size-fair", []string{"oss1", "oss2"}
 	here := site(job("2", 20, "c4"), job("1", 10, "c0", "c1"))
-	if got := text(OfServers(here, &c)); got != "1/2[] 2/1[]" {
+	if got := text(OfServers(here, &c, nil)); got != "1/2[] 2/1[]" {
 		t.Error(got)
 	}
-	if got := Of(here, &c); len(got) != 0 {
+	if got := Of(here, &c, nil); len(got) != 0 {
 		t.Errorf("queues: %v", got)
 	}
 	var got []string
@@ -219,4 +220,38 @@ func TestSender(t *testing.T) {
 			t.Error(out.String())
 		}
 	})
+}
+
+// By windows a queue gives the jobs in theirs what the pattern gives them, to 1 part in 100; who is outside of its
+// window keeps a small part, and who has none counts like the others.
+func TestTablesByWindows(t *testing.T) {
+	c := Defaults()
+	c.Policy = ByWindows
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s := site(job("1", 10, "c0"), job("2", 20, "c1"), job("3", 30, "c2"))
+	for name, want := range map[string]struct {
+		rates  map[topology.JobID]float64
+		shares [3]float64
+	}{
+		"two are open":       {map[topology.JobID]float64{"1": 3e8, "2": 1e8, "3": 0}, [3]float64{.748, .249, .0025}},
+		"one has no window":  {map[topology.JobID]float64{"1": 3e8, "2": 1e8}, [3]float64{.5, 1. / 6, 1. / 3}},
+		"none is open":       {map[topology.JobID]float64{"1": 0, "2": 0}, [3]float64{.0098, .0098, .9804}},
+		"there is no window": {nil, [3]float64{1. / 3, 1. / 3, 1. / 3}},
+	} {
+		table := Of(s, &c, want.rates)["f0"]
+		got, err := table.Shares()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i, x := range want.shares {
+			if id := string(rune('1' + i)); math.Abs(got[id]-x) > .01*x {
+				t.Errorf("%s: job %s has %.4f, want %.4f", name, id, got[id], x)
+			}
+		}
+		if table.Policy != "priority-fair" {
+			t.Errorf("%s: the queue is told %q", name, table.Policy)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func BenchmarkSecond(b *testing.B) {
 	c.Policy = "size-fair"
 	for b.Loop() {
 		bytes := 0
-		for _, t := range Of(s, &c) {
+		for _, t := range Of(s, &c, nil) {
 			body, err := json.Marshal(t)
 			if err != nil {
 				b.Fatal(err)
