@@ -75,7 +75,7 @@ func (p *Priorities) validate() error {
 // object servers get it as priorities.
 const ByWindows = "windows"
 
-// method is the policy that queues are told.
+// method is the policy that queues get.
 func (s *Settings) method() string {
 	if s.Policy == ByWindows {
 		return string(share.Priority) + "-fair"

@@ -235,10 +235,10 @@ func TestTablesByWindows(t *testing.T) {
 		rates  map[topology.JobID]float64
 		shares [3]float64
 	}{
-		"two are open":       {map[topology.JobID]float64{"1": 3e8, "2": 1e8, "3": 0}, [3]float64{.748, .249, .0025}},
-		"one has no window":  {map[topology.JobID]float64{"1": 3e8, "2": 1e8}, [3]float64{.5, 1. / 6, 1. / 3}},
-		"none is open":       {map[topology.JobID]float64{"1": 0, "2": 0}, [3]float64{.0098, .0098, .9804}},
-		"there is no window": {nil, [3]float64{1. / 3, 1. / 3, 1. / 3}},
+		"two are open":          {map[topology.JobID]float64{"1": 3e8, "2": 1e8, "3": 0}, [3]float64{.748, .249, .0025}},
+		"one has no window":     {map[topology.JobID]float64{"1": 3e8, "2": 1e8}, [3]float64{.5, 1. / 6, 1. / 3}},
+		"none is open":          {map[topology.JobID]float64{"1": 0, "2": 0}, [3]float64{.0098, .0098, .9804}},
+		"windows are not given": {nil, [3]float64{1. / 3, 1. / 3, 1. / 3}},
 	} {
 		table := Of(s, &c, want.rates)["f0"]
 		got, err := table.Shares()
@@ -251,7 +251,7 @@ func TestTablesByWindows(t *testing.T) {
 			}
 		}
 		if table.Policy != "priority-fair" {
-			t.Errorf("%s: the queue is told %q", name, table.Policy)
+			t.Errorf("%s: the queue gets %q", name, table.Policy)
 		}
 	}
 }
