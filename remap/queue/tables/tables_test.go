@@ -235,7 +235,8 @@ func TestTablesByWindows(t *testing.T) {
 		rates  map[topology.JobID]float64
 		shares [3]float64
 	}{
-		"two are open":          {map[topology.JobID]float64{"1": 3e8, "2": 1e8, "3": 0}, [3]float64{.748, .249, .0025}},
+		"two are open": {map[topology.JobID]float64{"1": 3e8, "2": 1e8, "3": 0},
+			[3]float64{.748, .249, .0025}},
 		"one has no window":     {map[topology.JobID]float64{"1": 3e8, "2": 1e8}, [3]float64{.5, 1. / 6, 1. / 3}},
 		"none is open":          {map[topology.JobID]float64{"1": 0, "2": 0}, [3]float64{.0098, .0098, .9804}},
 		"windows are not given": {nil, [3]float64{1. / 3, 1. / 3, 1. / 3}},
