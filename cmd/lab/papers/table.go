@@ -27,10 +27,10 @@ func section(e *Experiment, rows []Row, c condition) string {
 	if c.busy >= 0 {
 		fmt.Fprintf(&b, " with the processors %.0f %% busy", 100*c.busy)
 	}
-	b.WriteString(".\n\n| effect | paper | measured: median (least to most, n) | aim |\n|---|---|---|---|\n")
+	b.WriteString(".\n\n| effect | paper | measured: median (least..most, n) | aim |\n|---|---|---|---|\n")
 	var why []string
 	for _, r := range rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Effect, orNone(r.Paper), r.measured(), orNone(r.Bar))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Effect, r.Paper, r.measured(), r.Bar)
 		if r.Why != "" && !slices.Contains(why, r.Why) {
 			why = append(why, r.Why)
 		}
@@ -39,13 +39,6 @@ func section(e *Experiment, rows []Row, c condition) string {
 		b.WriteString("\nWhy they differ from the paper: " + strings.Join(why, "; ") + ".\n")
 	}
 	return b.String()
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // measured is the median and the spread.
@@ -65,7 +58,7 @@ func (r *Row) measured() string {
 	}
 	text := digits(anomaly.Median(v)) + r.Unit
 	if len(v) > 1 {
-		text += fmt.Sprintf(" (%s to %s, %d)", digits(v[0]), digits(v[len(v)-1]), len(v))
+		text += fmt.Sprintf(" (%s..%s, %d)", digits(v[0]), digits(v[len(v)-1]), len(v))
 	}
 	return text
 }
