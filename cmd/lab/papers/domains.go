@@ -287,7 +287,8 @@ func (d *domains) rows(ways []*way) (rows []Row) {
 		Row{Effect: what + ": collective write (ROMIO, 4 delegates) over every rank's own",
 			Paper: noFigure, Values: over("4 delegates", "own requests"), Unit: "x",
 			Why: "a forwarder's answer takes a fraction of a millisecond; a loaded file system's takes longer"},
-		Row{Effect: "requests at the forwarders, own over collective", Values: []float64{float64(by["own requests"].arrived.requests) /
+		Row{Effect: "requests at the forwarders, own over collective",
+			Values: []float64{float64(by["own requests"].arrived.requests) /
 			float64(by["4 delegates"].arrived.requests)}, Unit: "x",
 			Why: "a 9P message holds 64 KiB at most, so larger ones are cut"})
 	for _, n := range []string{"2 delegates", "4 delegates"} {
