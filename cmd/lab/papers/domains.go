@@ -289,7 +289,7 @@ func (d *domains) rows(ways []*way) (rows []Row) {
 			Why: "a forwarder's answer takes a fraction of a millisecond; a loaded file system's takes longer"},
 		Row{Effect: "requests at the forwarders, own over collective",
 			Values: []float64{float64(by["own requests"].arrived.requests) /
-			float64(by["4 delegates"].arrived.requests)}, Unit: "x",
+				float64(by["4 delegates"].arrived.requests)}, Unit: "x",
 			Why: "a 9P message holds 64 KiB at most, so larger ones are cut"})
 	for _, n := range []string{"2 delegates", "4 delegates"} {
 		rows = append(rows, Row{Effect: "speed of " + n + " over one",
