@@ -168,19 +168,6 @@ func (p *Plan) Progress() (n, ok, failed, verified int) {
 	return len(p.Moves), ok, failed, verified
 }
 
-// Describe is a plan's progress in words: "applying 312/480  failed 2".
-func (p *Plan) Describe() string {
-	n, ok, failed, verified := p.Progress()
-	parts := []string{fmt.Sprintf("%s %d/%d", p.State, ok, n)}
-	if failed > 0 {
-		parts = append(parts, fmt.Sprintf("failed %d", failed))
-	}
-	if verified > 0 {
-		parts = append(parts, fmt.Sprintf("verified %d", verified))
-	}
-	return strings.Join(parts, "  ")
-}
-
 // ByPolicy says whether a policy proposed the plan.
 func (p *Plan) ByPolicy() bool { return strings.HasPrefix(p.Proposer, policyPrefix) }
 
