@@ -2,9 +2,11 @@ package daemontest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -258,6 +260,22 @@ func (e *evacuation) fault(f testbed.Fault) {
 	time.Sleep(10 * time.Second) // the jobs go on
 	e.wantNoErrors()
 	if err := e.tb.Clear(e.t.Context(), f); err != nil {
+		e.t.Fatal(err)
+	}
+	e.serveAgain(f)
+}
+
+// serveAgain starts a service that its fault has ended: a tracer of a machine with much other work does that.
+func (e *evacuation) serveAgain(f testbed.Fault) {
+	e.t.Helper()
+	c, err := net.DialTimeout("tcp", e.tb.ForwarderAddr(topology.ForwarderID(f.Node)), 10*time.Second)
+	if err == nil {
+		c.Close()
+		return
+	}
+	e.t.Logf("%s has ended the service of %s (%v): another one is started", f.Kind, f.Node, err)
+	f.Kind, f.Amount = testbed.Kill, 0
+	if err := errors.Join(e.tb.Inject(e.t.Context(), f), e.tb.Clear(e.t.Context(), f)); err != nil {
 		e.t.Fatal(err)
 	}
 }
