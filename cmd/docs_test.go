@@ -18,11 +18,12 @@ var updateDocs = flag.Bool("update", false, "write what docs have of the tree an
 // shortest is the most words of a first sentence that docs/design.md has whole.
 const shortest = 12
 
-// job is what a package is for, by the first sentence of its comment: all of a short one, else as far as its colon.
+// job is what a package is for, by the first sentence of its comment: all of a short one, else as far as its colon or
+// its first comma.
 func job(comment string) string {
 	_, text, _ := strings.Cut(strings.ReplaceAll(comment, "\n", " "), " ") // Package, Command
 	_, text, _ = strings.Cut(text, " ")
-	for _, end := range []string{". ", ": ", " (", "; "} {
+	for _, end := range []string{". ", ": ", " (", "; ", ", "} {
 		if first, _, ends := strings.Cut(text, end); ends && (end == ". " || len(strings.Fields(text)) > shortest) {
 			text = first
 		}
