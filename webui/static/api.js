@@ -114,7 +114,6 @@ export async function write(method, path, body) {
   }
 }
 
-/** @param {any} body */
 export async function signIn(body) {
   const s = await ask('POST', '/api/v1/session', body);
   keepSecret(s.secret);

@@ -216,11 +216,9 @@ function presentPage(title) {
     keys: {},
     el: h(
       'div',
-      null,
-      h('h1', null, title),
+      h('h1', title),
       h(
         'p.empty',
-        null,
         'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), ' +
           "the audit (5) and each forwarder's page can be replayed.",
       ),
@@ -282,7 +280,7 @@ async function toMark() {
   const now = app.now();
   for (const span of ['1h', '24h']) {
     const marks = await api.get(`/api/v1/marks?from=-${span}&limit=1000`).catch(() => []);
-    const m = marks.findLast((/** @type {any} */ x) => x.kind !== 'job' && Date.parse(x.at) < now - 3000);
+    const m = marks.findLast(x => x.kind !== 'job' && Date.parse(x.at) < now - 3000);
     if (!m) continue;
     note(`${m.id} ${m.text}`);
     const url = new URL(location.href);
@@ -300,11 +298,9 @@ function lostPage(path) {
     keys: {},
     el: h(
       'div',
-      null,
-      h('h1', null, 'No such page'),
+      h('h1', 'No such page'),
       h(
         'p.empty',
-        null,
         `/${path} is not an address of this console. `,
         h('a', { href: '/overview' }, 'Overview'),
         ', ',
@@ -326,10 +322,9 @@ function brokenPage(err) {
     close: () => clearTimeout(again),
     el: h(
       'div',
-      null,
-      h('h1', null, 'This page could not be shown'),
+      h('h1', 'This page could not be shown'),
       h('p.error', { role: 'alert' }, err.message),
-      h('p.empty', null, 'Press r to try again, or 1 for the overview.'),
+      h('p.empty', 'Press r to try again, or 1 for the overview.'),
     ),
   };
 }
@@ -445,22 +440,18 @@ function drawSites() {
 function healthOf(o, old) {
   if (!o?.forwarders.length) return ['', ''];
   if (old || o.late_seconds) return ['not known', ''];
-  const n = (/** @type {string[]} */ ...states) =>
-    o.forwarders.filter((/** @type {any} */ r) => states.includes(r.state)).length;
+  const n = (/** @type {string[]} */ ...states) => o.forwarders.filter(r => states.includes(r.state)).length;
   const all = /** @type {[number, string][]} */ ([
     [n('slow'), 'slow'],
     [n('suspect', 'trial'), 'suspect'],
     [n('silent'), 'silent'],
   ]).filter(([k]) => k);
   const words = all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`);
-  const storage = o.findings.filter(
-    (/** @type {any} */ f) => f.kind === 'target_slow' && f.state === 'confirmed',
-  ).length;
+  const storage = o.findings.filter(f => f.kind === 'target_slow' && f.state === 'confirmed').length;
   if (storage) words.push(`${counted(storage, 'back end')} slow`);
   return words.length ? [words.join(', '), all[0]?.[1] ?? 'suspect'] : ['healthy', 'well'];
 }
 
-/** @param {any} f */
 export const isOpen = f => !['returned', 'dismissed'].includes(f.state);
 
 /** How old the shown second is, in words. @param {any} o @returns {{kind: string, text: string}} */
@@ -567,9 +558,7 @@ function drawKeys() {
     k => /** @type {[string, any]} */ ([k, everywhere[k]]),
   );
   el('keys').replaceChildren(
-    ...[common[0], ...shown, ...common.slice(1)].map(([k, v]) =>
-      h('span', null, h('kbd', null, keyName(k)), ` ${v[0]}`),
-    ),
+    ...[common[0], ...shown, ...common.slice(1)].map(([k, v]) => h('span', h('kbd', keyName(k)), ` ${v[0]}`)),
   );
 }
 
@@ -636,7 +625,7 @@ function confirmOnce(question, key, yes) {
     const cancel = h('button', { type: 'button', autofocus: true }, 'Cancel');
     const ok = h('button', { type: 'button' }, `${yes} (shift+${key})`);
     const d = /** @type {HTMLDialogElement} */ (
-      h('dialog', { 'aria-label': question }, h('p', null, question), h('div.actions', null, cancel, ok))
+      h('dialog', { 'aria-label': question }, h('p', question), h('div.actions', cancel, ok))
     );
     const close = (/** @type {boolean} */ v) => {
       d.close();
@@ -720,7 +709,7 @@ document.addEventListener('click', e => {
 });
 setInterval(growOld, 500);
 setTheme(localStorage.getItem('fairway.theme') ?? '');
-el('bar').replaceChildren(h('strong', null, 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
+el('bar').replaceChildren(h('strong', 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
 await signInByLink();
 show();
 refreshSession();

@@ -1,7 +1,7 @@
 // Who did what. Every act of a person is a line; what the machine did meanwhile is a line a plan, or a minute where it
 // is about no plan, behind the count of its steps.
 import { h } from './h.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { listPage, when } from './lists.js?v=__V__';
@@ -35,15 +35,27 @@ export function folded(entries) {
       to = new Date(Date.parse(from) + 60_000).toISOString();
     return {
       ...e,
-      actor: some(steps.map(s => s.actor), 2),
-      from: some(steps.map(s => s.from), 2),
-      subject: some(steps.map(s => s.subject), 1),
-      result: plan ? e.result : some(steps.map(s => s.result), 2),
+      actor: some(
+        steps.map(s => s.actor),
+        2,
+      ),
+      from: some(
+        steps.map(s => s.from),
+        2,
+      ),
+      subject: some(
+        steps.map(s => s.subject),
+        1,
+      ),
+      result: plan
+        ? e.result
+        : some(
+            steps.map(s => s.result),
+            2,
+          ),
       reason: steps.find(s => s.reason)?.reason,
       steps: steps.length,
-      all: plan
-        ? `/audit?subject=${e.subject}`
-        : `/audit?actor=${encodeURIComponent(e.actor)}&from=${from}&to=${to}`,
+      all: plan ? `/audit?subject=${e.subject}` : `/audit?actor=${encodeURIComponent(e.actor)}&from=${from}&to=${to}`,
     };
   });
 }
@@ -52,24 +64,21 @@ export function folded(entries) {
 export async function auditPage(app, q) {
   const table = new Table(
     [
-      { name: 'seq', head: '#', wide: true, num: true, text: r => String(r.seq), value: r => r.seq },
-      { name: 'at', head: 'TIME', text: r => when(r.at, app.now()), value: r => Date.parse(r.at) },
-      { name: 'actor', head: 'WHO', text: r => r.actor, wrap: 'phone' },
-      { name: 'from', head: 'BY', wide: true, text: r => r.from ?? '' },
-      {
-        name: 'action',
-        head: 'DID',
-        text: r => r.action.replaceAll('_', ' '),
+      numeric('seq', '#', r => r.seq, String, { wide: true }),
+      column('at', 'TIME', r => when(r.at, app.now()), { value: r => Date.parse(r.at) }),
+      column('actor', 'WHO', r => r.actor, { wrap: 'phone' }),
+      column('from', 'BY', r => r.from ?? '', { wide: true }),
+      column('action', 'DID', r => r.action.replaceAll('_', ' '), {
         wrap: 'phone',
         draw: (cell, r) =>
           cell.replaceChildren(
             r.action.replaceAll('_', ' '),
             ...(r.steps ? [', ', h('a', { href: r.all }, `${r.steps}\u00a0steps`)] : []),
           ),
-      },
-      { name: 'subject', head: 'TO', text: r => r.subject },
-      { name: 'result', head: 'RESULT', text: r => r.result ?? '', wrap: true },
-      { name: 'reason', head: 'REASON', wide: true, text: r => r.reason ?? '', wrap: true },
+      }),
+      column('subject', 'TO', r => r.subject),
+      column('result', 'RESULT', r => r.result ?? '', { wrap: true }),
+      column('reason', 'REASON', r => r.reason ?? '', { wide: true, wrap: true }),
     ],
     {
       id: r => String(r.seq),
@@ -82,7 +91,6 @@ export async function auditPage(app, q) {
   const filtered = auditFields.some(([name]) => q.get(name));
   const empty = h(
     'p.empty',
-    null,
     filtered
       ? 'No entry matches. A name must be whole: press / to change the filter.'
       : 'Nothing was done yet. Every proposal, approval and result is kept here for ever.',
@@ -162,7 +170,7 @@ function auditForm(app, q) {
         app.go(`/audit${next.size ? `?${next}` : ''}`);
       },
     },
-    ...inputs.flatMap(i => [h('label', null, i.name, ' ', i)]),
+    ...inputs.flatMap(i => [h('label', i.name, ' ', i)]),
     h('button', { type: 'submit' }, 'filter'),
     status,
   );

@@ -4,7 +4,7 @@ import { h } from './h.js?v=__V__';
 import { clock, counted, ratio } from './format.js?v=__V__';
 import { ramp } from './levels.js?v=__V__';
 import { rampCanvas } from './grid.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, rowKeys } from './table.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
@@ -38,8 +38,8 @@ export async function calendarPage(app, q) {
   /** In the colours of the theme. */
   function paint() {
     const colours = ramp();
-    a.nodes.forEach((/** @type {any} */ n, /** @type {number} */ y) =>
-      n.buckets.forEach((/** @type {any} */ b) => {
+    a.nodes.forEach((n, /** @type {number} */ y) =>
+      n.buckets.forEach(b => {
         const x = Math.floor((b.t - first) / a.bucket_ms),
           share = b.occupied / b.seconds;
         if (x < 0 || x >= cols) return;
@@ -52,23 +52,23 @@ export async function calendarPage(app, q) {
   paint();
   addEventListener('fairway-theme', paint);
   /** @type {[Date, number[]][]} */
-  const rows = a.layer.map((/** @type {any} */ l) => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
+  const rows = a.layer.map(l => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
   const iso = (/** @type {Date} */ t) => t.toISOString();
   const table = () => [
-    ['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map((/** @type {any} */ n) => `${n.node} %`)],
+    ['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map(n => `${n.node} %`)],
     ...rows.map(([t, m]) => [
       iso(t),
       ...m.map(ratio),
-      ...a.nodes.map((/** @type {any} */ n) => {
-        const b = n.buckets.find((/** @type {any} */ x) => x.t === t.getTime());
+      ...a.nodes.map(n => {
+        const b = n.buckets.find(x => x.t === t.getTime());
         return b ? ratio(b.occupied / b.seconds) : '';
       }),
     ]),
   ];
   const over = new Table(
     [
-      { name: 'from', head: 'FROM', text: ([t]) => label(t) },
+      column('from', 'FROM', ([t]) => label(t)),
       ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((head, i) => ({
         name: head,
         head,
@@ -90,7 +90,7 @@ export async function calendarPage(app, q) {
     tip = h('div.tip');
   axis.style.cssText = `width:${cols * cw}px;max-width:100%`;
   for (let i = 0; i <= 4; i++) {
-    const at = h('span', null, label(new Date(first + a.bucket_ms * Math.round((cols * i) / 4))));
+    const at = h('span', label(new Date(first + a.bucket_ms * Math.round((cols * i) / 4))));
     at.style.cssText = i === 4 ? 'right:0' : `left:${(100 * i) / 4}%`;
     axis.append(at);
   }
@@ -98,7 +98,7 @@ export async function calendarPage(app, q) {
     const box = canvas.getBoundingClientRect(),
       n = a.nodes[Math.floor(((e.clientY - box.top) / box.height) * a.nodes.length)],
       t = first + Math.floor(((e.clientX - box.left) / box.width) * cols) * a.bucket_ms;
-    const b = n?.buckets.find((/** @type {any} */ x) => x.t === t);
+    const b = n?.buckets.find(x => x.t === t);
     tip.textContent = n
       ? `${n.node} ${label(new Date(t))}  ${b ? `${ratio(b.occupied / b.seconds)} % of ${b.seconds} s` : 'no data'}`
       : '';
@@ -109,18 +109,15 @@ export async function calendarPage(app, q) {
   canvas.addEventListener('mouseleave', () => tip.classList.remove('on'));
   const el = h(
     'div',
-    null,
-    h('h1', null, `Occupancy over ${words}`),
+    h('h1', `Occupancy over ${words}`),
     h(
       'p.dim',
-      null,
       `share of seconds in which a forwarder moved ${ratio(a.threshold)} % of its peak or more; one row a ` +
         `forwarder, in the order of the overview`,
     ),
     a.no_peak.length
       ? h(
           'p.empty',
-          null,
           `Not counted because their peak is not known: ${counted(a.no_peak.length, 'forwarder')}. Set ` +
             `peak_bytes_per_sec in fairwayd.toml.`,
         )
@@ -128,14 +125,13 @@ export async function calendarPage(app, q) {
     rows.length
       ? h(
           'div',
-          null,
-          h('div.gridbox', null, canvas, tip),
+          h('div.gridbox', canvas, tip),
           axis,
-          h('div.legend', null, h('span', null, '0 to 100 % '), scale, h('span', null, 'blank: no data')),
-          h('h2', null, 'Over all forwarders'),
+          h('div.legend', h('span', '0 to 100 % '), scale, h('span', 'blank: no data')),
+          h('h2', 'Over all forwarders'),
           over.el,
         )
-      : h('p.empty', null, 'No second is stored in this range yet. The calendar fills as data arrives.'),
+      : h('p.empty', 'No second is stored in this range yet. The calendar fills as data arrives.'),
   );
   const order = Object.keys(spans);
   return {

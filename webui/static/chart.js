@@ -72,9 +72,7 @@ export function chart(inc, c, width, height = 120) {
   const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>
     row.slice(i, k + 1).map((v, j) => `${x(i + j).toFixed(1)} ${y(v).toFixed(1)}`);
   for (const r of runs(c.low))
-    svg.append(
-      s('path', { class: 'band', d: `M${[...points(c.high, r), ...points(c.low, r).reverse()].join('L')}Z` }),
-    );
+    svg.append(s('path', { class: 'band', d: `M${[...points(c.high, r), ...points(c.low, r).reverse()].join('L')}Z` }));
   for (const [name, row] of /** @type {[string, any][]} */ ([
     ['mid', c.mid],
     ['own', c.node],
@@ -120,9 +118,7 @@ function drawGround(svg, inc, c, g) {
   for (let k = 0; k <= last; k++) {
     const i = Math.round((k * (g.n - 1)) / last);
     const anchor = k === last ? 'end' : k ? 'middle' : 'start';
-    svg.append(
-      s('text', { x: g.x(i), y: g.height - 3, 'text-anchor': anchor }, clock(g.from + i * g.step)),
-    );
+    svg.append(s('text', { x: g.x(i), y: g.height - 3, 'text-anchor': anchor }, clock(g.from + i * g.step)));
   }
 }
 
@@ -132,12 +128,7 @@ function withCursor(svg, c, g) {
   const line = s('line', { class: 'cursor', y1: TOP, y2: g.height - BOTTOM, visibility: 'hidden' }),
     value = h('span.dim');
   svg.append(picked, line);
-  const figure = h(
-    'figure',
-    null,
-    h('figcaption', null, c.label, g.ratio && h('strong', null, ` ${g.ratio}`), ' ', value),
-    svg,
-  );
+  const figure = h('figure', h('figcaption', c.label, g.ratio && h('strong', ` ${g.ratio}`), ' ', value), svg);
   const show = (/** @type {number|null} */ i) => {
     line.setAttribute('visibility', i === null ? 'hidden' : 'visible');
     if (i === null) return setText(value, '');

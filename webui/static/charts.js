@@ -44,10 +44,8 @@ export function uPlotReady() {
 /** A value between two gaps: no line leads to it. @param {any} u @param {number} series */
 const alone = (u, series) => {
   const v = u.data[series],
-    none = (/** @type {any} */ x) => x === null || x === undefined;
-  return v.flatMap((/** @type {any} */ y, /** @type {number} */ i) =>
-    !none(y) && none(v[i - 1]) && none(v[i + 1]) ? [i] : [],
-  );
+    none = x => x === null || x === undefined;
+  return v.flatMap((y, /** @type {number} */ i) => (!none(y) && none(v[i - 1]) && none(v[i + 1]) ? [i] : []));
 };
 
 export class Charts {
@@ -127,10 +125,8 @@ export class Charts {
       if (!names.length) continue;
       const box = h(
         'div.chart',
-        null,
         h(
           'h2',
-          null,
           `${names.map(n => metricOf[n].label).join(', ')}` +
             `${metricOf[names[0]].shown_unit ? `, ${metricOf[names[0]].shown_unit}` : ''}`,
         ),
@@ -140,12 +136,7 @@ export class Charts {
         this.step > 1 ? names.flatMap(n => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
       const compared = this.compared(names),
         firstPeer = 1 + names.length + edges.length;
-      const value = (
-        /** @type {any} */ u,
-        /** @type {number} */ v,
-        /** @type {number} */ i,
-        /** @type {number|null} */ k,
-      ) => {
+      const value = (u, /** @type {number} */ v, /** @type {number} */ i, /** @type {number|null} */ k) => {
         const most = names.length + 2 * i - 1; // the place of its edges
         const own =
           edges.length && k !== null && v !== null
@@ -166,21 +157,18 @@ export class Charts {
           cursor: shared.cursor,
           legend: { live: true },
           hooks: {
-            draw: [(/** @type {any} */ u) => this.drawMarks(u, of('--warn'))],
+            draw: [u => this.drawMarks(u, of('--warn'))],
             setSelect: [shared.setSelect],
           },
           scales: {
             y: {
-              range: (/** @type {any} */ _u, /** @type {number} */ _lo, /** @type {number} */ hi) => [
-                0,
-                hi > 0 ? hi * 1.1 : 1,
-              ],
+              range: (_u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1],
             },
           },
           axes: [
             {
               ...axis,
-              values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000)),
+              values: (_u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000)),
               space: 66,
               size: 26,
             },
@@ -189,7 +177,7 @@ export class Charts {
           series: [
             {
               label: 'time',
-              value: (/** @type {any} */ _u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)),
+              value: (_u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)),
             },
             ...names.map((n, i) => ({
               label: metricOf[n].label,
@@ -234,7 +222,7 @@ export class Charts {
       );
       this.drawn.push({ plot, names });
     }
-    if (!this.drawn.length) this.el.append(h('p.empty', null, this.empty));
+    if (!this.drawn.length) this.el.append(h('p.empty', this.empty));
   }
 
   /** New points of the same metrics and range. */

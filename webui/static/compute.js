@@ -7,23 +7,19 @@ import { cellKeys } from './overview.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 
 const EVERY = 5000; // ms
 
 /** Agents through which nodes speak. @type {import('./table.js').Column[]} */
 const gathererColumns = [
-  { name: 'gatherer', head: 'GATHERER', text: r => r.node },
-  { name: 'from', head: 'FROM', text: r => r.remote },
-  { name: 'nodes', head: 'NODES', num: true, text: r => String(r.nodes), value: r => r.nodes },
-  {
-    name: 'late',
-    head: 'LATE s',
-    num: true,
+  column('gatherer', 'GATHERER', r => r.node),
+  column('from', 'FROM', r => r.remote),
+  numeric('nodes', 'NODES', r => r.nodes, String),
+  numeric('late', 'LATE s', r => r.late_seconds, null, {
     title: 'how long after its end the newest second of its latest node came',
     text: r => r.late_seconds.toFixed(1),
-    value: r => r.late_seconds,
-  },
+  }),
 ];
 
 /** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
@@ -40,7 +36,7 @@ export function computePage(app, q) {
   let frame = null;
   let cursor = 0;
   let gathered = 0; // when it was last asked for
-  const line = h('p.summary', null, 'Waiting for the first frame of the compute nodes.'),
+  const line = h('p.summary', 'Waiting for the first frame of the compute nodes.'),
     legend = h('div.legend');
   const where = h('p', { 'aria-live': 'polite' });
   const gatherers = new Table(gathererColumns, {
@@ -49,7 +45,7 @@ export function computePage(app, q) {
     reverse: true,
     caption: 'gatherers',
   });
-  const through = h('section.gatherers', { hidden: true }, h('h2', null, 'Gatherers'), gatherers.el);
+  const through = h('section.gatherers', { hidden: true }, h('h2', 'Gatherers'), gatherers.el);
   const grid = new GridView({
     label: 'compute nodes, one cell each',
     pick: i => {
@@ -60,7 +56,7 @@ export function computePage(app, q) {
     open: openNode,
     tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
-  const el = h('div', null, h('h1.sr', null, 'Compute nodes'), line, grid.el, legend, where, through);
+  const el = h('div', h('h1.sr', 'Compute nodes'), line, grid.el, legend, where, through);
   const textOf = (/** @type {number} */ i) => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
@@ -124,7 +120,7 @@ export function computePage(app, q) {
       const g = parseGrid(await getBytes(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
       if (g) await page.grid(g);
     },
-    async grid(/** @type {any} */ g) {
+    async grid(g) {
       if (g.metric !== k) return;
       frame = g;
       draw();
@@ -138,18 +134,17 @@ export function computePage(app, q) {
       line.replaceChildren(
         h(
           'span',
-          null,
           `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ` +
             `${unknown} without a fresh value`,
         ),
-        h('span', null, `colour: ${metric.title} (m)`),
+        h('span', `colour: ${metric.title} (m)`),
       );
       if (!legend.childElementCount)
         legend.append(
-          h('span', null, 'blank idle'),
-          h('span', null, `0-9 tenths of ${metric.full(g.full)} `),
+          h('span', 'blank idle'),
+          h('span', `0-9 tenths of ${metric.full(g.full)} `),
           rampCanvas(),
-          h('span', null, 'grey: no fresh value'),
+          h('span', 'grey: no fresh value'),
         );
       if (generation !== g.generation) {
         generation = g.generation;

@@ -8,7 +8,7 @@ import { standing } from './levels.js?v=__V__';
 function open(label, ...children) {
   const close = h('button', { type: 'button', click: () => d.close() }, 'Close');
   const d = /** @type {HTMLDialogElement} */ (
-    h('dialog', { 'aria-label': label }, h('h1', null, label), ...children, h('div.actions', null, close))
+    h('dialog', { 'aria-label': label }, h('h1', label), ...children, h('div.actions', close))
   );
   d.addEventListener('close', () => d.remove());
   document.body.append(d);
@@ -37,11 +37,7 @@ const pagesOf = [
 ];
 
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
-const jobsOf = o => [
-  ...new Map(
-    (o?.forwarders ?? []).filter((/** @type {any} */ r) => r.top_job).map((/** @type {any} */ r) => [r.top_job, r.id]),
-  ).entries(),
-];
+const jobsOf = o => [...new Map((o?.forwarders ?? []).filter(r => r.top_job).map(r => [r.top_job, r.id])).entries()];
 
 export const dialogs = {
   /** Only the keys that work here. @param {any} _app @param {any} x */
@@ -71,15 +67,15 @@ export const dialogs = {
         ...all
           .map(([k, v]) => [x.keyName(k), v[0] || words[k] || ''])
           .filter(([k, t]) => t && `${k} ${t}`.toLowerCase().includes(find.value.toLowerCase()))
-          .map(([k, t]) => h('tr', null, h('td', null, k), h('td', null, t))),
+          .map(([k, t]) => h('tr', h('td', k), h('td', t))),
       );
     }
     draw();
     open(
       'Keys that work here',
       find,
-      h('table.keys', null, body),
-      h('p.dim', null, 'A lower-case key never changes the machine. A, B and C do, and each asks once.'),
+      h('table.keys', body),
+      h('p.dim', 'A lower-case key never changes the machine. A, B and C do, and each asks once.'),
     );
     find.focus();
   },
@@ -98,20 +94,14 @@ export const dialogs = {
       ...pagesOf,
       ...(o?.findings ?? [])
         .filter(x.isOpen)
-        .map((/** @type {any} */ f) => [
+        .map(f => [
           f.id,
           `${f.node} ${f.sentence || kindWords(f.kind)}`,
           '',
           `fairway findings ${f.id}`,
           `/findings/${f.id}`,
         ]),
-      ...(o?.waiting ?? []).map((/** @type {any} */ p) => [
-        p.id,
-        p.title,
-        '',
-        `fairway plan show ${p.id}`,
-        `/plans/${p.id}`,
-      ]),
+      ...(o?.waiting ?? []).map(p => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
       ...jobsOf(o).map(
         ([j, f]) =>
           /** @type {any} */ ([
@@ -122,7 +112,7 @@ export const dialogs = {
             `/jobs/${encodeURIComponent(j)}`,
           ]),
       ),
-      ...(o?.forwarders ?? []).map((/** @type {any} */ r) => [
+      ...(o?.forwarders ?? []).map(r => [
         r.id,
         standing(r.state, r.busy),
         'enter',
@@ -191,10 +181,7 @@ export const dialogs = {
     function draw() {
       const found = hits();
       nothing.hidden = found.length > 0;
-      setText(
-        nothing,
-        `Nothing called "${box.value}". Try a job, user, application, forwarder, F- or P- number.`,
-      );
+      setText(nothing, `Nothing called "${box.value}". Try a job, user, application, forwarder, F- or P- number.`);
       list.replaceChildren(
         ...found.map(([name, what, key, cli, to], i) =>
           h(
@@ -202,45 +189,40 @@ export const dialogs = {
             typeof to === 'string'
               ? { 'data-go': to, click: () => d.close() }
               : { 'data-do': key, click: () => follow(to) },
-            h('td', null, name),
-            h('td.wrap', null, what),
-            h('td', null, key),
-            h('td.dim', null, cli),
+            h('td', name),
+            h('td.wrap', what),
+            h('td', key),
+            h('td.dim', cli),
           ),
         ),
       );
     }
-    const d = open('Go to', box, nothing, h('div.scroll', null, h('table', null, list)));
+    const d = open('Go to', box, nothing, h('div.scroll', h('table', list)));
     box.value = x.typed;
     draw();
     box.focus();
   },
 
-  /** @param {any} _app @param {any} x */
   log(_app, x) {
     open(
       'Requests this console sent',
       h(
         'div.scroll',
-        null,
         h(
           'table',
-          null,
           h(
             'tbody',
-            null,
             ...x.log
               .slice(-60)
               .reverse()
-              .map((/** @type {any} */ l) =>
+              .map(l =>
                 h(
                   'tr',
-                  null,
-                  h('td', null, clock(l.at)),
-                  h('td', null, l.method),
-                  h('td.num', null, l.status ? String(l.status) : 'none'),
-                  h('td.num', null, `${l.ms} ms`),
-                  h('td.wrap', null, l.path + (l.text ? `\n${l.text}` : '')),
+                  h('td', clock(l.at)),
+                  h('td', l.method),
+                  h('td.num', l.status ? String(l.status) : 'none'),
+                  h('td.num', `${l.ms} ms`),
+                  h('td.wrap', l.path + (l.text ? `\n${l.text}` : '')),
                 ),
               ),
           ),
@@ -256,7 +238,7 @@ export const dialogs = {
     if (s.via === 'session') {
       const d = open(
         'Signed in',
-        h('p', null, `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`),
+        h('p', `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`),
         h(
           'button',
           {
@@ -293,28 +275,27 @@ export const dialogs = {
           }
         },
       },
-      h('div.field', null, h('label', null, 'Name ', name)),
-      h('div.field', null, h('label', null, 'Password ', pass)),
+      h('div.field', h('label', 'Name ', name)),
+      h('div.field', h('label', 'Password ', pass)),
       error,
       h('button', { type: 'submit' }, 'Sign in'),
     );
     const provider = s.sign_in_at
-      ? h('p', null, h('a.button', { href: '/api/v1/oidc/start' }, `Sign in at ${s.sign_in_at}`))
+      ? h('p', h('a.button', { href: '/api/v1/oidc/start' }, `Sign in at ${s.sign_in_at}`))
       : h('span');
     const d = s.can_sign_in
-      ? open('Sign in', provider, form, h('p.dim', null, s.how_to))
+      ? open('Sign in', provider, form, h('p.dim', s.how_to))
       : s.sign_in_at
         ? open('Sign in', provider)
         : open(
             'You are looking, not acting',
             h(
               'p',
-              null,
               s.role
                 ? 'Without signing in this console is read-only.'
                 : 'This server shows nothing to people it does not know.',
             ),
-            h('p.dim', null, s.how_to ?? ''),
+            h('p.dim', s.how_to ?? ''),
           );
     if (s.can_sign_in) name.focus();
   },

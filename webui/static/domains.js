@@ -3,7 +3,7 @@
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, missing, volume } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 import { s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
@@ -56,8 +56,7 @@ export async function domainsPage(app, id, q) {
     },
     h(
       'div.field',
-      null,
-      ...inputs.flatMap((i, k) => [h('label', null, `${fields[k][1]} `, i)]),
+      ...inputs.flatMap((i, k) => [h('label', `${fields[k][1]} `, i)]),
       h('button', { type: 'submit' }, 'compare'),
     ),
   );
@@ -67,56 +66,47 @@ export async function domainsPage(app, id, q) {
     picture = v.case ? stripes(v) : null;
   const job = h(
     'p',
-    null,
     h('a', { href: path }, `job ${id} (enter)`),
     '  ',
     h('a', { href: `${path}/why` }, 'why its I/O takes as long as it does (w)'),
   );
   const el = h(
     'div',
-    null,
-    h('h1', null, `File domains of job ${id}`),
+    h('h1', `File domains of job ${id}`),
     job,
     ...(v.files.length ? about(v) : nothing()),
     ...(v.files.length > 1
       ? [
-          h(
-            'h2',
-            null,
-            `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`,
-          ),
+          h('h2', `Shared files, ${v.files.length}${v.left ? ` of ${v.files.length + v.left}` : ''} (m: the next one)`),
           files.el,
         ]
       : []),
-    ...(v.files.length ? [h('h2', null, 'Other numbers (e); nothing is changed anywhere'), form] : []),
+    ...(v.files.length ? [h('h2', 'Other numbers (e); nothing is changed anywhere'), form] : []),
     ...(picture
       ? [
-          h('h2', null, 'Methods side by side'),
+          h('h2', 'Methods side by side'),
           methods.el,
           h(
             'p.dim',
-            null,
             'A conflict: the next stripe of a server has another writer than the one before; a lock for each ' +
               'stripe that a request touches. An estimate: real lock managers grow and merge their locks.',
           ),
           h(
             'h2',
-            null,
             `Stripes ${v.window.first + picture.from} to ${v.window.first + picture.from + picture.count - 1} ` +
               `by writer`,
           ),
-          h('div.scroll', null, /** @type {any} */ (picture.svg)),
-          h('p.dim', null, 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
-          h('h2', null, 'Conflicts / locks of each server'),
+          h('div.scroll', /** @type {any} */ (picture.svg)),
+          h('p.dim', 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
+          h('h2', 'Conflicts / locks of each server'),
           servers.el,
           v.case.servers > shownServers
-            ? h('p.dim', null, `the first ${shownServers} of ${v.case.servers} servers; E exports all of them`)
+            ? h('p.dim', `the first ${shownServers} of ${v.case.servers} servers; E exports all of them`)
             : '',
           h(
             'p.dim',
-            null,
             'The same on a command line: fairway filedomain CASE.json with ',
-            h('code', null, JSON.stringify(v.case)),
+            h('code', JSON.stringify(v.case)),
           ),
         ]
       : []),
@@ -145,7 +135,7 @@ export async function domainsPage(app, id, q) {
         `domains-${id}`,
         () => [
           ['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'],
-          ...v.methods.flatMap((/** @type {any} */ m) =>
+          ...v.methods.flatMap(m =>
             m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]),
           ),
         ],
@@ -159,7 +149,6 @@ export async function domainsPage(app, id, q) {
 const nothing = () => [
   h(
     'p.empty',
-    null,
     'No file of this job was written by several processes, as far as its logs and its profile show: ' +
       'nothing to divide. Counters of nodes cannot distinguish one shared file from many: fairway import PATH, ' +
       'on the ' +
@@ -175,56 +164,48 @@ function about(v) {
     ['file', f.name || missing],
     [
       'written',
-      `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ` +
-        `${f.through}`,
+      `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ` + `${f.through}`,
     ],
   ];
   if (v.problem) lines.push(['missing', v.problem]);
-  else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', null, v.advice.why)]);
-  const facts = h('dl.facts', null, ...lines.flatMap(([k, t]) => [h('dt', null, k), h('dd', null, t)]));
-  if (v.problem) return [facts, h('p.empty', null, 'Write the number of servers below and press Enter.')];
+  else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', v.advice.why)]);
+  const facts = h('dl.facts', ...lines.flatMap(([k, t]) => [h('dt', k), h('dd', t)]));
+  if (v.problem) return [facts, h('p.empty', 'Write the number of servers below and press Enter.')];
   const hints = Object.keys(v.advice.hints)
     .sort()
-    .map(k =>
-      h('tr', null, h('td', null, k), h('td.num', null, v.advice.hints[k]), h('td.wrap', null, v.advice.effects[k])),
-    );
+    .map(k => h('tr', h('td', k), h('td.num', v.advice.hints[k]), h('td.wrap', v.advice.effects[k])));
   return [
     facts,
-    v.caveat ? h('p.check.amber', null, v.caveat) : h('span'),
-    h('h2', null, 'Hints to set (MPI_Info)'),
+    v.caveat ? h('p.check.amber', v.caveat) : h('span'),
+    h('h2', 'Hints to set (MPI_Info)'),
     h(
       'div.scroll',
-      null,
       h(
         'table',
-        null,
-        h('caption.sr', null, 'advised hints'),
+        h('caption.sr', 'advised hints'),
         h(
           'thead',
-          null,
           h(
             'tr',
-            null,
             h('th', { scope: 'col' }, 'HINT'),
             h('th.num', { scope: 'col' }, 'VALUE'),
             h('th', { scope: 'col' }, 'WHAT IT CHANGES'),
           ),
         ),
-        h('tbody', null, ...hints),
+        h('tbody', ...hints),
       ),
     ),
   ];
 }
 
-/** @param {any} v */
 function fileTable(v) {
   const t = new Table(
     [
-      { name: 'name', head: 'FILE', text: r => r.name || missing, wrap: true },
-      { name: 'bytes', head: 'WRITTEN', num: true, text: r => volume(r.bytes) },
-      { name: 'procs', head: 'PROCS', num: true, text: r => String(r.procs) },
-      { name: 'through', head: 'THROUGH', text: r => r.through },
-      { name: 'servers', head: 'SERVERS', num: true, text: r => String(r.servers ?? missing) },
+      column('name', 'FILE', r => r.name || missing, { wrap: true }),
+      numeric('bytes', 'WRITTEN', r => r.bytes, volume),
+      numeric('procs', 'PROCS', r => r.procs, String),
+      column('through', 'THROUGH', r => r.through),
+      numeric('servers', 'SERVERS', r => r.servers ?? missing, String),
       {
         name: 'stripe',
         head: 'STRIPE',
@@ -235,21 +216,20 @@ function fileTable(v) {
     { id: r => String(r.at), fixed: true, caption: 'files that several processes wrote' },
   );
   t.selected = String(v.file);
-  t.update(v.files.map((/** @type {any} */ f, /** @type {number} */ at) => ({ ...f, at })));
+  t.update(v.files.map((f, /** @type {number} */ at) => ({ ...f, at })));
   return t;
 }
 
-/** @param {any} v */
 function methodTable(v) {
   const count = (
     /** @type {string} */ name,
     /** @type {string} */ head,
     /** @type {(r: any) => number} */ value,
     /** @type {string} */ title,
-  ) => ({ name, head, num: true, value, text: (/** @type {any} */ r) => String(value(r)), title });
+  ) => ({ name, head, num: true, value, text: r => String(value(r)), title });
   const t = new Table(
     [
-      { name: 'method', head: 'METHOD', text: r => r.method + (r.method === v.advice?.method ? ' *' : '') },
+      column('method', 'METHOD', r => r.method + (r.method === v.advice?.method ? ' *' : '')),
       count('conflicts', 'CONFLICTS', r => total(r.conflicts), 'over all servers'),
       count('worst', 'ON ONE SERVER', r => Math.max(...r.conflicts), 'conflicts of the worst server'),
       count('locks', 'LOCKS', r => total(r.lock_requests), 'over all servers'),
@@ -264,12 +244,11 @@ function methodTable(v) {
   return t;
 }
 
-/** @param {any} v */
 function serverTable(v) {
   const t = new Table(
     [
-      { name: 'server', head: 'SERVER', text: r => String(r) },
-      ...v.methods.map((/** @type {any} */ m) => ({
+      column('server', 'SERVER', r => String(r)),
+      ...v.methods.map(m => ({
         name: m.method,
         head: m.method,
         num: true,
@@ -293,7 +272,7 @@ function stripes(v) {
   const count = Math.min(v.window.stripes, shownStripes),
     from = Math.max(0, Math.min(v.window.cut - Math.floor(count / 2), v.window.stripes - count)),
     wide = (W - LEFT) / Math.max(count, 24);
-  const rows = v.methods.flatMap((/** @type {any} */ m, /** @type {number} */ i) => [
+  const rows = v.methods.flatMap((m, /** @type {number} */ i) => [
     s(
       'text',
       { x: LEFT - 8, y: i * ROW + 14, 'text-anchor': 'end', class: m.method === v.advice.method ? 'head' : '' },

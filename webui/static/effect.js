@@ -12,12 +12,11 @@ function bars(what, sides, write) {
   const bar = (/** @type {string} */ side, /** @type {number} */ v) =>
     h(
       'span.side',
-      null,
-      h('span.dim', null, side),
+      h('span.dim', side),
       h('meter', { min: 0, max, value: v, 'aria-label': `${what} ${side}` }),
       write(v),
     );
-  return h('div', null, h('span.what', null, what), ...known.map(([side, v]) => bar(side, Number(v))));
+  return h('div', h('span.what', what), ...known.map(([side, v]) => bar(side, Number(v))));
 }
 
 /** @param {any} p a plan's view @param {boolean} mayRollBack */
@@ -26,8 +25,7 @@ export function effectMeter(p, mayRollBack) {
   const vain = ['no_effect', 'worse'].includes(e.verdict) && mayRollBack;
   return h(
     'div.effect',
-    null,
-    h('div', null, p.brought + (vain ? ': B takes it back' : '')),
+    h('div', p.brought + (vain ? ': B takes it back' : '')),
     e.latency &&
       bars(
         `${e.class} latency`,

@@ -1,7 +1,7 @@
 // Findings: what is wrong, and one finding with its life and the evidence as it was.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, kindWords, mega, millis, number } from './format.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
@@ -11,9 +11,7 @@ import { needOf, steps } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
-/** @param {any} f */
 const what = f => f.sentence || kindWords(f.kind);
-/** @param {any} f */
 const state = f =>
   Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state)
     ? `silent until ${clock(f.silenced_until)}`
@@ -22,11 +20,10 @@ const state = f =>
         ? 'canary I/O'
         : 'on trial'
       : f.state;
-/** @param {any} f */
 const impact = f =>
   (f.impact ?? [])
-    .filter((/** @type {any} */ i) => i.share >= 0.005)
-    .map((/** @type {any} */ i) => `${i.job} ${(100 * i.share).toFixed(0)} %`)
+    .filter(i => i.share >= 0.005)
+    .map(i => `${i.job} ${(100 * i.share).toFixed(0)} %`)
     .join(', ') || '-';
 
 /** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
@@ -35,20 +32,14 @@ export function findingsPage(app) {
   let rank = new Map();
   const table = new Table(
     [
-      { name: 'id', head: 'ID', text: r => r.id },
-      { name: 'subject', head: 'SUBJECT', text: r => (r.node === '*' ? 'back end' : r.node) },
-      { name: 'what', head: 'WHAT', text: what, wrap: true },
-      {
-        name: 'since',
-        head: 'SINCE',
-        num: true,
-        text: r => age(app.now() - Date.parse(r.since)),
-        value: r => Date.parse(r.since),
-      },
-      { name: 'conf', head: 'CONF', num: true, text: r => r.confidence.toFixed(2), value: r => r.confidence },
-      { name: 'impact', head: 'JOBS THAT WAIT', text: impact, wrap: true, value: r => rank.get(r.id) ?? 0 },
-      { name: 'state', head: 'STATE', text: state },
-      { name: 'owner', head: 'OWNER', text: r => r.owner || '-' },
+      column('id', 'ID', r => r.id),
+      column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node)),
+      column('what', 'WHAT', what, { wrap: true }),
+      numeric('since', 'SINCE', r => Date.parse(r.since), null, { text: r => age(app.now() - Date.parse(r.since)) }),
+      numeric('conf', 'CONF', r => r.confidence, null, { text: r => r.confidence.toFixed(2) }),
+      column('impact', 'JOBS THAT WAIT', impact, { wrap: true, value: r => rank.get(r.id) ?? 0 }),
+      column('state', 'STATE', state),
+      column('owner', 'OWNER', r => r.owner || '-'),
     ],
     { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings' },
   );
@@ -70,7 +61,6 @@ export function findingsPage(app) {
   );
   const empty = h(
     'p.empty',
-    null,
     'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of ' +
       'data first.',
   );
@@ -82,7 +72,7 @@ export function findingsPage(app) {
   /** @type {Record<string, [string, () => void]>} */
   const keys = { '/': ['filter', () => ((filter.hidden = false), filter.focus())] };
   page.el.querySelector('h1')?.after(filter);
-  return { ...page, past() {}, el: h('div', null, page.el, act.form), keys: { ...page.keys, ...keys, ...act.keys } };
+  return { ...page, past() {}, el: h('div', page.el, act.form), keys: { ...page.keys, ...keys, ...act.keys } };
 }
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
@@ -92,18 +82,16 @@ export async function findingPage(app, id) {
   async function read() {
     const all = await get(`/api/v1/findings/${encodeURIComponent(id)}`);
     if (!app.at()) return all;
-    const changes = all.changes.filter((/** @type {any} */ c) => Date.parse(c.at) < app.now());
+    const changes = all.changes.filter(c => Date.parse(c.at) < app.now());
     if (!changes.length)
-      throw new Error(
-        `${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`,
-      );
+      throw new Error(`${id} was not made yet: it begins at ${clock(all.changes[0].at)}. Press ] for the next mark.`);
     return { ...changes[changes.length - 1].finding, changes };
   }
   const head = h('h1'),
     sentence = h('p.sentence'),
     second = h('p.second.dim'),
     way = h('div'),
-    about = h('section.card.about', null, head, sentence, second, way),
+    about = h('section.card.about', head, sentence, second, way),
     facts = h('p.dim'),
     life = h('tbody'),
     evidence = h('tbody'),
@@ -135,31 +123,18 @@ export async function findingPage(app, id) {
     }
     setText(
       facts,
-      [
-        `confidence ${v.confidence.toFixed(2)}`,
-        `since ${clock(v.since)}`,
-        v.held ? `still in use: ${v.held}` : '',
-      ]
+      [`confidence ${v.confidence.toFixed(2)}`, `since ${clock(v.since)}`, v.held ? `still in use: ${v.held}` : '']
         .filter(Boolean)
         .join('   '),
     );
   }
   function drawLife() {
     life.replaceChildren(
-      ...v.changes.map((/** @type {any} */ c) =>
-        h(
-          'tr',
-          null,
-          h('td', null, clock(c.at)),
-          h('td', null, state(c.finding)),
-          h('td', null, c.by || 'detectors'),
-          h('td.wrap', null, c.why),
-        ),
+      ...v.changes.map(c =>
+        h('tr', h('td', clock(c.at)), h('td', state(c.finding)), h('td', c.by || 'detectors'), h('td.wrap', c.why)),
       ),
     );
-    const last = v.changes.findLast(
-      (/** @type {any} */ c) => c.frozen?.series && Object.keys(c.frozen.series).length,
-    );
+    const last = v.changes.findLast(c => c.frozen?.series && Object.keys(c.frozen.series).length);
     const missing = v.changes.at(-1)?.frozen?.missing ?? [];
     const kept = last ? `Evidence as it was at ${clock(last.at)}` : 'No evidence was kept';
     setText(at, missing.length ? `${kept}. The store did not answer in time for ${missing.join(', ')}.` : kept);
@@ -169,15 +144,10 @@ export async function findingPage(app, id) {
         .map(([name, points]) =>
           h(
             'tr',
-            null,
-            h('td', null, metricOf[name]?.label ?? name),
-            h('td', null, spark(points)),
-            h('td.num', null, amount(name, points.at(-1).v)),
-            h(
-              'td.num',
-              null,
-              last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name]),
-            ),
+            h('td', metricOf[name]?.label ?? name),
+            h('td', spark(points)),
+            h('td.num', amount(name, points.at(-1).v)),
+            h('td.num', last.frozen.peers?.[name] === undefined ? '-' : amount(name, last.frozen.peers[name])),
           ),
         ),
     );
@@ -189,34 +159,28 @@ export async function findingPage(app, id) {
   const button = (/** @type {string} */ text, /** @type {boolean} */ standIns) =>
     h('button', { type: 'button', click: () => save(standIns) }, text);
   const th = (/** @type {string[]} */ ...names) =>
-    h(
-      'thead',
-      null,
-      h('tr', null, ...names.map(n => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))),
-    );
+    h('thead', h('tr', ...names.map(n => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
   return {
     title: id,
     range: AROUND,
     el: h(
       'div',
-      null,
       about,
       act.form,
       incident.el,
-      h('div.buttons', null, button('Save as one file', false), button('The same without names', true)),
-      h('h2', null, 'Life'),
-      h('div.scroll', null, h('table', null, th('TIME', 'STATE', 'BY', 'WHY'), life)),
+      h('div.buttons', button('Save as one file', false), button('The same without names', true)),
+      h('h2', 'Life'),
+      h('div.scroll', h('table', th('TIME', 'STATE', 'BY', 'WHY'), life)),
       h(
         'details',
-        null,
-        h('summary', null, at),
-        h('div.scroll', null, h('table', null, th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
+        h('summary', at),
+        h('div.scroll', h('table', th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
       ),
     ),
     past: load,
     update(o) {
       if (app.at()) return;
-      const f = o.findings.find((/** @type {any} */ x) => x.id === id);
+      const f = o.findings.find(x => x.id === id);
       if (!f || Date.parse(f.changed) < Date.parse(v.changed)) return; // what was read is newer
       const moved = f.changed !== v.changed;
       v = { ...v, ...f };
@@ -228,7 +192,7 @@ export async function findingPage(app, id) {
       Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)],
       ...act.keys,
       ...exportKeys(id, () => {
-        const kept = v.changes.findLast((/** @type {any} */ c) => c.frozen?.series)?.frozen.series ?? {},
+        const kept = v.changes.findLast(c => c.frozen?.series)?.frozen.series ?? {},
           names = Object.keys(kept).sort(),
           at = new Map();
         for (const n of names) for (const p of kept[n]) at.set(p.t, { ...at.get(p.t), [n]: p.v });
@@ -252,7 +216,7 @@ export const actButtons = (app, keys) =>
     'div.buttons',
     { hidden: !app.may() || Boolean(app.at()) },
     ...Object.entries(keys).map(([key, [text, act]]) =>
-      h('button', { type: 'button', click: act }, `${text} `, h('kbd', null, key)),
+      h('button', { type: 'button', click: act }, `${text} `, h('kbd', key)),
     ),
   );
 

@@ -5,10 +5,9 @@ import { get } from './api.js?v=__V__';
 import { inkOn, ramp } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
-/** @param {any} l */
 const bytes = l => l.read_bytes_per_sec + l.write_bytes_per_sec;
 
 /** @param {any[]} links @param {(l: any) => string} of @returns {Map<string, number>} */
@@ -25,11 +24,10 @@ function totals(links, of) {
  * @param {string} [job] the one that it is about
  */
 export function flowPicture(f, app, job) {
-  const links = f.links.filter((/** @type {any} */ l) => bytes(l) > 0);
-  if (!links.length || (job && !links.some((/** @type {any} */ l) => l.job === job)))
+  const links = f.links.filter(l => bytes(l) > 0);
+  if (!links.length || (job && !links.some(l => l.job === job)))
     return h(
       'p.empty',
-      null,
       job
         ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.`
         : "No job moves bytes this second, or jobs are not known: mounts report them when the job's number is " +
@@ -57,12 +55,7 @@ export function flowPicture(f, app, job) {
     .slice(0, 6);
   /** @type {Map<string, import('./sankey.js').Band>} */
   const bands = new Map();
-  const add = (
-    /** @type {number} */ col,
-    /** @type {string} */ from,
-    /** @type {string} */ to,
-    /** @type {any} */ l,
-  ) => {
+  const add = (/** @type {number} */ col, /** @type {string} */ from, /** @type {string} */ to, l) => {
     const key = jobName(l.job),
       id = [col, from, to, key].join('\n'),
       b = bands.get(id) ?? { col, from, to, key, value: 0, estimated: false };
@@ -89,32 +82,24 @@ export function flowPicture(f, app, job) {
         'bytes are there.',
     f.left && `Left out: ${counted(f.left, 'smaller link')}.`,
   ].filter(Boolean);
-  return h('div', null, h('div.scroll', null, /** @type {any} */ (svg)), ...lines.map(t => h('p.dim', null, t)));
+  return h('div', h('div.scroll', /** @type {any} */ (svg)), ...lines.map(t => h('p.dim', t)));
 }
 
 /** The same numbers as a table. */
 export function flowTable() {
   return new Table(
     [
-      { name: 'job', head: 'JOB', text: r => r.job },
-      { name: 'forwarder', head: 'FORWARDER', text: r => r.forwarder || missing },
-      { name: 'server', head: 'STORAGE', text: r => r.server ?? missing },
-      {
-        name: 'read',
-        head: 'READ MB/s',
-        num: true,
+      column('job', 'JOB', r => r.job),
+      column('forwarder', 'FORWARDER', r => r.forwarder || missing),
+      column('server', 'STORAGE', r => r.server ?? missing),
+      numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, null, {
         text: r => (r.estimated ? '~' : '') + mega(r.read_bytes_per_sec),
-        value: r => r.read_bytes_per_sec,
-      },
-      {
-        name: 'write',
-        head: 'WRITE MB/s',
-        num: true,
+      }),
+      numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, null, {
         text: r => (r.estimated ? '~' : '') + mega(r.write_bytes_per_sec),
-        value: r => r.write_bytes_per_sec,
-      },
-      { name: 'all', head: 'ALL MB/s', num: true, text: r => (r.estimated ? '~' : '') + mega(bytes(r)), value: bytes },
-      { name: 'by', head: 'COUNTED BY', text: r => r.by || (r.server ? 'server' : missing) },
+      }),
+      numeric('all', 'ALL MB/s', bytes, null, { text: r => (r.estimated ? '~' : '') + mega(bytes(r)) }),
+      column('by', 'COUNTED BY', r => r.by || (r.server ? 'server' : missing)),
     ],
     {
       id: r => `${r.job} ${r.forwarder} ${r.server ?? ''}`,
@@ -125,8 +110,7 @@ export function flowTable() {
   );
 }
 
-/** @param {any} f */
-export const flowRows = f => [...f.links.filter((/** @type {any} */ l) => bytes(l) > 0), ...f.storage];
+export const flowRows = f => [...f.links.filter(l => bytes(l) > 0), ...f.storage];
 
 /**
  * Reads again every other second, never twice at a time.
@@ -160,7 +144,7 @@ export async function flowPage(app) {
   await load();
   return {
     title: 'flow',
-    el: h('div', null, h('h1', null, 'Flow of jobs over forwarders to storage, now'), picture, table.el),
+    el: h('div', h('h1', 'Flow of jobs over forwarders to storage, now'), picture, table.el),
     update: everyOther(load, app),
     keys: {
       Enter: [
@@ -196,36 +180,25 @@ export async function matrixPage(app, q) {
   const share = q.get('metric') === 'share',
     picture = h('div'),
     line = h('p.dim');
-  const value = (/** @type {any} */ c) => (share ? c.share : c.pressure);
+  const value = c => (share ? c.share : c.pressure);
   const table = new Table(
     [
-      { name: 'job', head: 'JOB', text: r => r.job },
-      { name: 'by', head: 'MEETS', text: r => r.by },
-      {
-        name: 'pressure',
-        head: 'PRESSURE %',
-        num: true,
-        text: r => ratio(r.pressure),
-        value: r => r.pressure,
+      column('job', 'JOB', r => r.job),
+      column('by', 'MEETS', r => r.by),
+      numeric('pressure', 'PRESSURE %', r => r.pressure, ratio, {
         title: 'bytes of the other as a part of the peak of the forwarders that the job uses',
-      },
-      {
-        name: 'share',
-        head: 'SHARE %',
-        num: true,
-        text: r => ratio(r.share),
-        value: r => r.share,
+      }),
+      numeric('share', 'SHARE %', r => r.share, ratio, {
         title: 'part of the other in the bytes of the forwarders that the job uses',
-      },
-      {
-        name: 'on',
-        head: 'ON',
-        text: r =>
+      }),
+      column(
+        'on',
+        'ON',
+        r =>
           r.forwarders.slice(0, 6).join(' ') + (r.forwarders.length > 6 ? ` and ${r.forwarders.length - 6} more` : ''),
-        value: r => r.forwarders.length,
-        wrap: true,
-      },
-      { name: 'finding', head: 'FINDING', text: r => r.finding ?? '' },
+        { wrap: true, value: r => r.forwarders.length },
+      ),
+      column('finding', 'FINDING', r => r.finding ?? ''),
     ],
     {
       id: r => `${r.job} ${r.by}`,
@@ -238,7 +211,7 @@ export async function matrixPage(app, q) {
   const alone = h('p.dim', { hidden: true }, 'No two jobs use the same forwarder in this second.');
   const load = async () => {
     const m = await get('/api/v1/interference');
-    table.update(m.cells.filter((/** @type {any} */ c) => c.job !== c.by));
+    table.update(m.cells.filter(c => c.job !== c.by));
     alone.hidden = !m.jobs.length || table.rows.length > 0;
     setText(
       line,
@@ -258,28 +231,15 @@ export async function matrixPage(app, q) {
     );
     picture.replaceChildren(
       m.jobs.length
-        ? h('div.scroll', null, /** @type {any} */ (matrix(m, value)))
-        : h(
-            'p.empty',
-            null,
-            "No job moves bytes this second, so none stands in another's way. The matrix fills by itself.",
-          ),
+        ? h('div.scroll', /** @type {any} */ (matrix(m, value)))
+        : h('p.empty', "No job moves bytes this second, so none stands in another's way. The matrix fills by itself."),
     );
   };
   await load();
   const name = share ? 'share of the bytes' : 'pressure: bytes as a part of the peak';
   return {
     title: 'interference',
-    el: h(
-      'div',
-      null,
-      h('h1', null, `Interference of jobs, ${name}, now`),
-      line,
-      picture,
-      h('h2', null, 'Pairs'),
-      alone,
-      table.el,
-    ),
+    el: h('div', h('h1', `Interference of jobs, ${name}, now`), line, picture, h('h2', 'Pairs'), alone, table.el),
     update: everyOther(load, app),
     keys: {
       Enter: [
@@ -311,7 +271,7 @@ function matrix(m, value) {
   const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])),
     n = m.jobs.length,
     colours = ramp();
-  const cells = m.cells.map((/** @type {any} */ c) => {
+  const cells = m.cells.map(c => {
     const i = at.get(c.job),
       k = at.get(c.by),
       v = value(c),

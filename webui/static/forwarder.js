@@ -54,7 +54,7 @@ export async function forwarderPage(app, id, q) {
       from < 0
         ? []
         : get(`/api/v1/marks?from=${from}&to=${to}&limit=200`)
-            .then(all => all.filter((/** @type {any} */ m) => m.node === id || m.forwarders?.includes(id)))
+            .then(all => all.filter(m => m.node === id || m.forwarders?.includes(id)))
             .catch(() => []);
     if (live) {
       charts.series = {};
@@ -68,7 +68,7 @@ export async function forwarderPage(app, id, q) {
           `/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=` +
             `${from}&to=${to}`,
         );
-        return new Map((a.series[0]?.points ?? []).map((/** @type {any} */ p) => [p.t / 1000, p.v]));
+        return new Map((a.series[0]?.points ?? []).map(p => [p.t / 1000, p.v]));
       };
       const names = Object.keys(d.series).filter(n => metricOf[n]);
       charts.series = Object.fromEntries(
@@ -119,7 +119,7 @@ export async function forwarderPage(app, id, q) {
   const title = h('h1'),
     stats = h('dl.stats'),
     facts = h('dl.facts'),
-    about = h('section', null, title, facts),
+    about = h('section', title, facts),
     chosen = new Set();
   const clients = new Table(clientColumns, {
     id: r => r.id,
@@ -131,7 +131,6 @@ export async function forwarderPage(app, id, q) {
     what = h('p.dim.marks');
   const noClients = h(
     'p.empty',
-    null,
     "No compute node is observed on this forwarder. Clients appear when their mounts or the forwarder's list of " +
       'connections report.',
   );
@@ -162,29 +161,28 @@ export async function forwarderPage(app, id, q) {
   });
   const el = h(
     'div',
-    null,
     about,
     why.form,
     stats,
     what,
     charts.el,
-    h('h2', null, 'Back end'),
+    h('h2', 'Back end'),
     noStorage,
     storage.el,
     heading,
     noClients,
     unknown,
-    h('div.clients', null, clients.el),
+    h('div.clients', clients.el),
   );
 
   /** @returns {any[]} */
   function openFindings() {
-    return (app.overview?.findings ?? []).filter((/** @type {any} */ f) => f.node === id && isOpen(f));
+    return (app.overview?.findings ?? []).filter(f => f.node === id && isOpen(f));
   }
   function openFinding() {
     // The one that the state is of: a storm may be confirmed where slowness is suspect.
     const open = openFindings();
-    return open.find((/** @type {any} */ f) => f.state === d.state) ?? open[0];
+    return open.find(f => f.state === d.state) ?? open[0];
   }
 
   /** What changes what may be done here. */
@@ -204,11 +202,9 @@ export async function forwarderPage(app, id, q) {
       `${id}  ${silent() ? 'SILENT' : standing(d.state, d.busy).toUpperCase()}` +
         `${finding ? ` for ${age(app.now() - Date.parse(finding.since))} (${finding.id})` : ''}`,
     );
-    const busy = app.overview?.forwarders.some(
-      (/** @type {any} */ r) => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'),
-    );
+    const busy = app.overview?.forwarders.some(r => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
     const lonely = app.overview?.forwarders.length === 1;
-    const alive = app.overview?.forwarders.some((/** @type {any} */ r) => r.id !== id && r.state !== 'silent');
+    const alive = app.overview?.forwarders.some(r => r.id !== id && r.state !== 'silent');
     /** The newest value, and how long ago it came where it does not come each second. */
     const newest = (/** @type {string} */ m) => {
       const { shown_unit: unit, factor: k } = metricOf[m];
@@ -271,9 +267,7 @@ export async function forwarderPage(app, id, q) {
       tiles.push([m.label, `${busy}${newest(m.name)}${busy ? ' busy' : ''}`, '']);
     }
     stats.replaceChildren(
-      ...tiles.map(([label, value, beside]) =>
-        h('div', null, h('dt', null, label), h('dd', null, value, h('span.dim', null, beside))),
-      ),
+      ...tiles.map(([label, value, beside]) => h('div', h('dt', label), h('dd', value, h('span.dim', beside)))),
     );
     if (d.state === 'silent')
       lines.unshift([
@@ -289,7 +283,7 @@ export async function forwarderPage(app, id, q) {
       lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
-    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
+    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));
     setText(
       heading,
       `Clients (${d.client_nodes.length})` +
@@ -305,7 +299,7 @@ export async function forwarderPage(app, id, q) {
     noClients.hidden = d.client_nodes.length > 0;
     setText(unknown, `No bytes or times from them: ${d.clients_unreported}.`);
     unknown.hidden = !d.clients_unreported || !d.client_nodes.length;
-    clients.update(d.client_nodes.map((/** @type {any} */ r) => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
+    clients.update(d.client_nodes.map(r => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
     clients.shown.forEach((r, i) =>
       setText(
         /** @type {any} */ (clients.body.children[i]).children[0],
@@ -328,7 +322,6 @@ export async function forwarderPage(app, id, q) {
         ' ',
         h(
           'span',
-          null,
           `${glyph(m)} ${clock(m.at)} `,
           h(
             'a',
@@ -347,7 +340,7 @@ export async function forwarderPage(app, id, q) {
           ` ${m.text}`,
         ),
       ]),
-      charts.marks.length > 6 ? h('span', null, `and ${charts.marks.length - 6} earlier marks`) : '',
+      charts.marks.length > 6 ? h('span', `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }
   function toggle() {

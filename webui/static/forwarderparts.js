@@ -1,55 +1,29 @@
 // What a forwarder's page lists and says in words: its clients, its back end, its canary, and its life.
 import { age, clock, counted, kindWords, mega, millis, number } from './format.js?v=__V__';
+import { column, numeric } from './table.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const clientColumns = [
-  { name: 'client', head: 'CLIENT', text: r => r.id },
-  { name: 'job', head: 'JOB', text: r => r.job || '-' },
-  {
-    name: 'latency',
-    head: 'LATENCY ms',
-    num: true,
-    text: r => millis(r.latency_seconds),
-    value: r => r.latency_seconds,
-  },
-  {
-    name: 'read',
-    head: 'READ MB/s',
-    num: true,
-    text: r => mega(r.read_bytes_per_sec),
-    value: r => r.read_bytes_per_sec,
-  },
-  {
-    name: 'write',
-    head: 'WRITE MB/s',
-    num: true,
-    text: r => mega(r.write_bytes_per_sec),
-    value: r => r.write_bytes_per_sec,
-  },
-  {
-    name: 'mdops',
-    head: 'MD/S',
-    wide: true,
-    num: true,
-    text: r => number(r.meta_ops_per_sec),
-    value: r => r.meta_ops_per_sec,
-  },
-  {
-    name: 'through',
-    head: 'SPEAKS THROUGH',
-    rare: true,
-    title: 'the gatherer that carries its seconds, and how late they come',
-    text: r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
-    value: r => r.way?.gatherer,
-  },
+  column('client', 'CLIENT', r => r.id),
+  column('job', 'JOB', r => r.job || '-'),
+  numeric('latency', 'LATENCY ms', r => r.latency_seconds, millis),
+  numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, mega),
+  numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, mega),
+  numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
+  column(
+    'through',
+    'SPEAKS THROUGH',
+    r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
+    { rare: true, title: 'the gatherer that carries its seconds, and how late they come', value: r => r.way?.gatherer },
+  ),
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
 export const storageColumns = [
-  { name: 'target', head: 'BACK END', text: r => r.target },
-  { name: 'latency', head: 'LATENCY ms', num: true, text: r => millis(r.latency_seconds) },
-  { name: 'peers', head: 'PEERS ms', num: true, text: r => millis(r.peers_latency_seconds) },
-  { name: 'requests', head: 'REQUESTS/S', num: true, text: r => number(r.requests_per_sec) },
+  column('target', 'BACK END', r => r.target),
+  numeric('latency', 'LATENCY ms', r => r.latency_seconds, millis),
+  numeric('peers', 'PEERS ms', r => r.peers_latency_seconds, millis),
+  numeric('requests', 'REQUESTS/S', r => r.requests_per_sec, number),
   {
     name: 'read',
     head: 'READ MB/s',
@@ -90,7 +64,7 @@ export function lifeWords(l, live) {
   const steps = live
     ? [
         'healthy',
-        ...l.steps.map((/** @type {any} */ s) => `${s.state} ${clock(s.at)}`),
+        ...l.steps.map(s => `${s.state} ${clock(s.at)}`),
         ...(l.next ? [`(${l.next}${l.next_from ? ` ${clock(l.next_from)}` : ''})`] : []),
       ]
     : [];

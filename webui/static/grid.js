@@ -51,7 +51,7 @@ export class GridView {
   constructor(on) {
     this.canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { tabindex: 0, role: 'img', 'aria-label': on.label }));
     this.tip = h('div.tip');
-    this.el = h('div.gridbox', null, this.canvas, this.tip);
+    this.el = h('div.gridbox', this.canvas, this.tip);
     this.raster = document.createElement('canvas');
     this.count = 0;
     this.cols = 48;

@@ -2,21 +2,23 @@
 
 /**
  * @param {string} tag name, with classes after dots: "td.num"
- * @param {Record<string, any>|null} [attrs] attributes; functions become listeners
- * @param {...(Node|string|number|null|undefined|false)} children
+ * @param {...any} parts first, where there are any, attributes, whose functions become listeners; then children, of
+ * which null, undefined and false are none
  * @returns {HTMLElement}
  */
-export function h(tag, attrs, ...children) {
+export function h(tag, ...parts) {
   const [name, ...classes] = tag.split('.');
   const el = document.createElement(name);
   if (classes.length) el.className = classes.join(' ');
-  for (const [k, v] of Object.entries(attrs ?? {})) {
+  const first = parts[0],
+    attributes = first && typeof first === 'object' && !(first instanceof Node) ? parts.shift() : {};
+  for (const [k, v] of Object.entries(attributes)) {
     if (v === null || v === undefined || v === false) continue;
     if (typeof v === 'function') el.addEventListener(k, v);
     else el.setAttribute(k, v === true ? '' : String(v));
   }
   el.append(
-    ...children.filter(c => c !== null && c !== undefined && c !== false).map(c => (c instanceof Node ? c : String(c))),
+    ...parts.filter(c => c !== null && c !== undefined && c !== false).map(c => (c instanceof Node ? c : String(c))),
   );
   return el;
 }

@@ -70,9 +70,7 @@ export class Incident {
     const room = document.getElementById('page')?.clientWidth ?? WIDEST;
     const across = Math.max(1, Math.floor((room - PADDING + GAP) / (COLUMN + GAP)));
     const width = Math.max(280, Math.floor((room - PADDING + GAP) / across) - GAP);
-    this.moves = inc.plans.some(
-      (/** @type {any} */ p) => MOVING.includes(p.state) || p.effect?.verdict === 'measuring',
-    );
+    this.moves = inc.plans.some(p => MOVING.includes(p.state) || p.effect?.verdict === 'measuring');
     const draw = (/** @type {any[]} */ of) =>
       shareCursor(
         this.app,
@@ -83,21 +81,16 @@ export class Incident {
     const remedy = !inc.plans.length && inc.action?.name !== 'look' && helps(inc);
     const suffers = h(
       'section.card',
-      null,
-      h('h2', null, 'Who suffers'),
-      inc.victims.length
-        ? h('div', null, ...victimLines(inc.victims, 8))
-        : h('p', null, 'No job is known to wait for it.'),
+      h('h2', 'Who suffers'),
+      inc.victims.length ? h('div', ...victimLines(inc.victims, 8)) : h('p', 'No job is known to wait for it.'),
     );
     const moves = h(
       'section.card',
-      null,
-      h('h2', null, inc.plans.length ? 'Moves' : 'What helps'),
+      h('h2', inc.plans.length ? 'Moves' : 'What helps'),
       remedy,
-      ...inc.plans.map((/** @type {any} */ p) =>
+      ...inc.plans.map(p =>
         h(
           'div.move',
-          null,
           h('a', { href: `/plans/${p.id}` }, `${p.id}  ${p.title}`),
           `  ${p.state.replaceAll('_', ' ')}`,
           p.state === 'proposed' && h('a.button.primary', { href: `/plans/${p.id}` }, 'Look at it, approve'),
@@ -107,12 +100,11 @@ export class Incident {
     );
     const evidence = h(
       'section.card',
-      null,
-      h('h2', null, 'Evidence beside its peers'),
+      h('h2', 'Evidence beside its peers'),
       charts.length
-        ? h('p.dim', null, 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
-        : h('p', null, `No series of this node is kept of ${r.span === AROUND ? 'that time' : words(r)}.`),
-      h('div.figures', null, ...charts.slice(0, SHOWN)),
+        ? h('p.dim', 'Line: this node. Thin line and band: median of its peers, 10th to 90th percentile.')
+        : h('p', `No series of this node is kept of ${r.span === AROUND ? 'that time' : words(r)}.`),
+      h('div.figures', ...charts.slice(0, SHOWN)),
       all.length > SHOWN
         ? h(
             'details',
@@ -124,15 +116,12 @@ export class Incident {
                 if (el.open && !el.querySelector('figure')) this.load().catch(err => this.app.note(err.message));
               },
             },
-            h('summary', null, `${all.length - SHOWN} more`),
-            h('div.figures', null, ...charts.slice(SHOWN)),
+            h('summary', `${all.length - SHOWN} more`),
+            h('div.figures', ...charts.slice(SHOWN)),
           )
         : '',
     );
-    this.el.replaceChildren(
-      h('div.pair', null, suffers, ...(remedy || inc.plans.length ? [moves] : [])),
-      evidence,
-    );
+    this.el.replaceChildren(h('div.pair', suffers, ...(remedy || inc.plans.length ? [moves] : [])), evidence);
   }
 
   /** One file that needs no network. @param {boolean} standIns without a real name */

@@ -4,7 +4,7 @@ import { h, setText } from './h.js?v=__V__';
 import { age, clock, counted, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
 import { mark, standing } from './levels.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { runsPart, waited } from './runs.js?v=__V__';
@@ -36,36 +36,16 @@ export async function jobPage(app, id, toRuns) {
     way = h('div'),
     did = h('div'),
     waits = h('section', { 'aria-label': 'what it waits for' });
-  const rowOf = (/** @type {string} */ f) => app.overview?.forwarders.find((/** @type {any} */ r) => r.id === f);
+  const rowOf = (/** @type {string} */ f) => app.overview?.forwarders.find(r => r.id === f);
   const forwarders = new Table(
     [
-      { name: 'node', head: 'FORWARDER', text: r => r.id + (r.row ? mark(r.row) : '') },
-      { name: 'state', head: 'STATE', text: r => (r.row ? standing(r.row.state, r.row.busy) : missing) },
-      { name: 'nodes', head: 'ITS NODES', num: true, text: r => String(r.nodes), value: r => r.nodes },
-      { name: 'its', head: 'ITS MB/s', num: true, text: r => mega(r.its), value: r => r.its },
-      {
-        name: 'all',
-        head: 'ALL MB/s',
-        num: true,
-        text: r => mega(sum(valueOf(r.row, 'read_bytes'), valueOf(r.row, 'write_bytes'))),
-        value: r => sum(valueOf(r.row, 'read_bytes'), valueOf(r.row, 'write_bytes')),
-      },
-      {
-        name: 'queue',
-        head: 'QUEUE',
-        wide: true,
-        num: true,
-        text: r => number(valueOf(r.row, 'queue_len')),
-        value: r => valueOf(r.row, 'queue_len'),
-      },
-      {
-        name: 'mdwait',
-        head: 'MDms',
-        wide: true,
-        num: true,
-        text: r => millis(valueOf(r.row, 'meta_wait')),
-        value: r => valueOf(r.row, 'meta_wait'),
-      },
+      column('node', 'FORWARDER', r => r.id + (r.row ? mark(r.row) : '')),
+      column('state', 'STATE', r => (r.row ? standing(r.row.state, r.row.busy) : missing)),
+      numeric('nodes', 'ITS NODES', r => r.nodes, String),
+      numeric('its', 'ITS MB/s', r => r.its, mega),
+      numeric('all', 'ALL MB/s', r => sum(valueOf(r.row, 'read_bytes'), valueOf(r.row, 'write_bytes')), mega),
+      numeric('queue', 'QUEUE', r => valueOf(r.row, 'queue_len'), number, { wide: true }),
+      numeric('mdwait', 'MDms', r => valueOf(r.row, 'meta_wait'), millis, { wide: true }),
     ],
     {
       id: r => r.id,
@@ -76,18 +56,17 @@ export async function jobPage(app, id, toRuns) {
   );
   const neighbours = new Table(
     [
-      { name: 'job', head: 'NEIGHBOUR', text: r => r.job },
-      {
-        name: 'on',
-        head: 'MEETS IT ON',
-        text: r => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''),
-        value: r => r.on.length,
-        wrap: true,
-      },
-      { name: 'read', head: 'READ MB/s', num: true, text: r => mega(r.read), value: r => r.read },
-      { name: 'write', head: 'WRITE MB/s', num: true, text: r => mega(r.write), value: r => r.write },
-      { name: 'takes', head: '% OF BYTES THERE', num: true, text: r => ratio(r.takes), value: r => r.takes },
-      { name: 'relief', head: '% GONE IF THIS JOB MOVES', num: true, text: r => ratio(r.relief), value: r => r.relief },
+      column('job', 'NEIGHBOUR', r => r.job),
+      column(
+        'on',
+        'MEETS IT ON',
+        r => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''),
+        { wrap: true, value: r => r.on.length },
+      ),
+      numeric('read', 'READ MB/s', r => r.read, mega),
+      numeric('write', 'WRITE MB/s', r => r.write, mega),
+      numeric('takes', '% OF BYTES THERE', r => r.takes, ratio),
+      numeric('relief', '% GONE IF THIS JOB MOVES', r => r.relief, ratio),
     ],
     {
       id: r => r.job,
@@ -98,17 +77,15 @@ export async function jobPage(app, id, toRuns) {
   );
   const noForwarder = h(
       'p.empty',
-      null,
       "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections show them.",
     ),
-    noNeighbour = h('p.dim', null, 'No other job moves bytes on its forwarders now.');
+    noNeighbour = h('p.dim', 'No other job moves bytes on its forwarders now.');
   const here = h(
     'div',
-    null,
-    h('h2', null, 'Forwarders'),
+    h('h2', 'Forwarders'),
     noForwarder,
     forwarders.el,
-    h('h2', null, 'Neighbours'),
+    h('h2', 'Neighbours'),
     noNeighbour,
     neighbours.el,
   );
@@ -121,9 +98,9 @@ export async function jobPage(app, id, toRuns) {
   charts.span = range.seconds;
   charts.step = stepOf(range, MOST);
   const seriesOf = h('p.dim'),
-    series = h('section', { 'aria-label': 'over time' }, h('h2', null, 'Over time'), seriesOf, charts.el);
-  const about = h('section.card.about.named', null, title, which, facts);
-  const el = h('div', null, about, waits, card, did, series, runs.el, way, here);
+    series = h('section', { 'aria-label': 'over time' }, h('h2', 'Over time'), seriesOf, charts.el);
+  const about = h('section.card.about.named', title, which, facts);
+  const el = h('div', about, waits, card, did, series, runs.el, way, here);
 
   /** What its nodes did together in the range. */
   async function chart() {
@@ -171,7 +148,7 @@ export async function jobPage(app, id, toRuns) {
     if (j.plans.length)
       lines.push([
         'plans',
-        h('span', null, ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' '])),
+        h('span', ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' '])),
       ]);
     lines.push(
       ['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')],
@@ -180,7 +157,7 @@ export async function jobPage(app, id, toRuns) {
         h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)'),
       ],
     );
-    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
+    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));
     card.replaceChildren(...decision(j.decision, ended()));
     did.replaceChildren(...(ended() ? profile(j) : []));
     waits.replaceChildren(...(ended() || !j.waits ? [] : waitsOf(j.waits)));
@@ -190,7 +167,7 @@ export async function jobPage(app, id, toRuns) {
 
   function drawTables() {
     const its = (/** @type {string} */ f) => {
-      const l = flow?.links.find((/** @type {any} */ x) => x.job === id && x.forwarder === f && x.by);
+      const l = flow?.links.find(x => x.job === id && x.forwarder === f && x.by);
       return l ? l.read_bytes_per_sec + l.write_bytes_per_sec : null;
     };
     forwarders.update(Object.entries(j.forwarders).map(([f, nodes]) => ({ id: f, nodes, row: rowOf(f), its: its(f) })));
@@ -217,7 +194,7 @@ export async function jobPage(app, id, toRuns) {
     // The way of its bytes names the jobs beside it, which a user may not see.
     if (!ended() && app.session.role !== 'user') {
       flow = await get(`/api/v1/flow?job=${path}&limit=2000`);
-      way.replaceChildren(h('h2', null, 'Which way its bytes take'), flowPicture(flow, app, id));
+      way.replaceChildren(h('h2', 'Which way its bytes take'), flowPicture(flow, app, id));
     }
     draw();
   }
@@ -269,7 +246,7 @@ export async function jobPage(app, id, toRuns) {
           ended()
             ? [
                 ['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'],
-                ...(j.profile?.phases ?? []).map((/** @type {any} */ p) => [
+                ...(j.profile?.phases ?? []).map(p => [
                   p.at_seconds,
                   p.seconds,
                   p.read_bytes,
@@ -315,7 +292,7 @@ function soFar(j, now) {
  * @param {any} w
  */
 function waitsOf(w) {
-  const causes = w.causes.filter((/** @type {any} */ c) => c.waits.some((/** @type {any} */ v) => v >= 0.005));
+  const causes = w.causes.filter(c => c.waits.some(v => v >= 0.005));
   const row = (
     /** @type {string} */ name,
     /** @type {Node} */ picture,
@@ -327,26 +304,23 @@ function waitsOf(w) {
       'tr',
       { 'data-state': hot ? 'waits' : '' },
       h('th', { scope: 'row' }, name),
-      h('td', null, picture),
-      h('td.num', null, value),
-      h('td.wrap.dim', null, about),
+      h('td', picture),
+      h('td.num', value),
+      h('td.wrap.dim', about),
     );
-  const known = w.moved.filter((/** @type {any} */ v) => v !== null);
+  const known = w.moved.filter(v => v !== null);
   return [
-    h('h2', null, 'What it waits for, 15 min'),
+    h('h2', 'What it waits for, 15 min'),
     causes.length
       ? ''
-      : h('p.dim', null, 'Nothing: its operations take as long as those of the jobs beside it (last 15 min).'),
+      : h('p.dim', 'Nothing: its operations take as long as those of the jobs beside it (last 15 min).'),
     h(
       'div.scroll',
-      null,
       h(
         'table',
-        null,
-        h('caption.sr', null, 'what the job moved and waited for, by cause'),
+        h('caption.sr', 'what the job moved and waited for, by cause'),
         h(
           'tbody',
-          null,
           row(
             'moves',
             sparkline(w.moved, Math.max(1, ...known)),
@@ -354,9 +328,7 @@ function waitsOf(w) {
             'read and written by all its nodes',
             false,
           ),
-          ...causes.map((/** @type {any} */ c) =>
-            row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05),
-          ),
+          ...causes.map(c => row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05)),
         ),
       ),
     ),
@@ -365,7 +337,7 @@ function waitsOf(w) {
 
 /** What the policy decided at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
 function decision(a, ended) {
-  const head = h('h2', null, 'Decision');
+  const head = h('h2', 'Decision');
   if (!a)
     return ended
       ? []
@@ -373,7 +345,6 @@ function decision(a, ended) {
           head,
           h(
             'p.dim',
-            null,
             "Not known: no policy was asked for this job since the daemon's start. The batch system asks by " +
               'fairway hook dispatch.',
           ),
@@ -382,20 +353,18 @@ function decision(a, ended) {
   const text =
     `${d.action} by policy ` + `${a.policy}${d.remap ? `: ${counted(d.count, 'forwarder')}, ${d.wanted} wanted` : ''}`;
   const out = a.refused ? `not proposed: ${a.refused}` : '';
-  const rules = d.reasons.map((/** @type {any} */ r) =>
+  const rules = d.reasons.map(r =>
     h(
       'tr',
-      null,
-      h('td', null, h(`span.check${r.passed ? '' : '.red'}`, null, r.rule)),
-      h('td.num', null, amount(r.rule, r.value)),
-      h('td.num', null, amount(r.rule, r.threshold)),
-      h('td.wrap', null, r.text),
+      h('td', h(`span.check${r.passed ? '' : '.red'}`, r.rule)),
+      h('td.num', amount(r.rule, r.value)),
+      h('td.num', amount(r.rule, r.threshold)),
+      h('td.wrap', r.text),
     ),
   );
-  const meets = d.interference.map((/** @type {any} */ n) =>
+  const meets = d.interference.map(n =>
     h(
       'div.check.amber',
-      null,
       'job ',
       h('a', { href: `/jobs/${encodeURIComponent(n.job)}` }, n.job),
       ` would disturb it: ${n.why.join(', ')}`,
@@ -410,38 +379,33 @@ function decision(a, ended) {
     head,
     h(
       'p.strong',
-      null,
       text,
       a.plan ? '; plan ' : '',
       a.plan ? h('a', { href: `/plans/${a.plan}` }, a.plan) : '',
       a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : '',
     ),
-    out ? h('p', null, out) : '',
-    ...(a.given ?? []).map((/** @type {string} */ words) => h('p', null, words)),
+    out ? h('p', out) : '',
+    ...(a.given ?? []).map((/** @type {string} */ words) => h('p', words)),
     h(
       'div.scroll',
-      null,
       h(
         'table',
-        null,
-        h('caption.sr', null, 'rules in the order tried'),
+        h('caption.sr', 'rules in the order tried'),
         h(
           'thead',
-          null,
           h(
             'tr',
-            null,
             h('th', { scope: 'col' }, 'RULE'),
             h('th.num', { scope: 'col' }, 'VALUE'),
             h('th.num', { scope: 'col' }, 'LIMIT'),
             h('th', { scope: 'col' }, 'IN WORDS'),
           ),
         ),
-        h('tbody', null, ...rules),
+        h('tbody', ...rules),
       ),
     ),
     ...meets,
-    q ? h('p.dim', null, `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : '',
+    q ? h('p.dim', `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : '',
   ];
 }
 
@@ -450,16 +414,13 @@ const amount = (rule, v) => (rule === 'volume' ? volume(v) : Number.isInteger(v)
 
 /** What a run did that has ended. @param {any} j */
 function profile(j) {
-  if (j.pending) return [h('p.empty', null, 'Its profile is being made; this page shows it by itself.')];
+  if (j.pending) return [h('p.empty', 'Its profile is being made; this page shows it by itself.')];
   const p = j.profile;
-  if (!p) return [h('p.empty', null, 'Nothing is known of its I/O: no collector saw its nodes.')];
+  if (!p) return [h('p.empty', 'Nothing is known of its I/O: no collector saw its nodes.')];
   const long = (Date.parse(j.end) - Date.parse(j.start)) / 1000,
     W = 1000,
-    top = Math.max(
-      ...(p.phases ?? []).map((/** @type {any} */ x) => (x.read_bytes + x.write_bytes) / Math.max(1, x.seconds)),
-      1,
-    );
-  const bars = (p.phases ?? []).flatMap((/** @type {any} */ x) => {
+    top = Math.max(...(p.phases ?? []).map(x => (x.read_bytes + x.write_bytes) / Math.max(1, x.seconds)), 1);
+  const bars = (p.phases ?? []).flatMap(x => {
     const high = (40 * (x.read_bytes + x.write_bytes)) / Math.max(1, x.seconds) / top,
       read = (high * x.read_bytes) / Math.max(1, x.read_bytes + x.write_bytes),
       at = (x.at_seconds / long) * W,
@@ -477,10 +438,9 @@ function profile(j) {
     ];
   });
   return [
-    h('h2', null, 'What it did'),
+    h('h2', 'What it did'),
     h(
       'p',
-      null,
       `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; ` +
         `mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O for ${age(p.io_seconds * 1000)}; peak ` +
         `${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`,
@@ -488,7 +448,6 @@ function profile(j) {
     bars.length
       ? h(
           'div.scroll',
-          null,
           /** @type {any} */ (
             s(
               'svg',

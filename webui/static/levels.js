@@ -49,7 +49,7 @@ const signOf = (r, metric) => r.levels?.[metric] ?? '-';
 
 /** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
 export const rank = r =>
-  ({ slow: 2e4, suspect: 1e4, trial: 1e4 }[/** @type {'slow'} */ (r.state)] ?? 0) +
+  (({ slow: 2e4, suspect: 1e4, trial: 1e4 })[/** @type {'slow'} */ (r.state)] ?? 0) +
   (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
 /** The level of a row. @param {any} r @param {number} metric */

@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
@@ -25,7 +25,7 @@ export function listPage(title, table, empty, update, message) {
     title,
     update,
     message,
-    el: h('div', null, h('h1', null, title[0].toUpperCase() + title.slice(1)), empty, table.el),
+    el: h('div', h('h1', title[0].toUpperCase() + title.slice(1)), empty, table.el),
     keys: {
       Enter: ['open', open],
       ...rowKeys(step => table.move(step)),
@@ -42,74 +42,44 @@ const now = r => r.now ?? {};
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q */
 export async function jobsPage(app, q) {
-  const over = (/** @type {any} */ r) => Date.parse(r.end ?? '') > 0;
-  const ran = (/** @type {any} */ r) => (over(r) ? Date.parse(r.end) : app.now()) - Date.parse(r.start);
+  const over = r => Date.parse(r.end ?? '') > 0;
+  const ran = r => (over(r) ? Date.parse(r.end) : app.now()) - Date.parse(r.start);
   const table = new Table(
     [
-      { name: 'id', head: 'JOB', text: r => r.id },
-      { name: 'app', head: 'APP', text: r => r.app || '-' },
-      { name: 'user', head: 'USER', text: r => r.user || '-' },
-      {
-        name: 'nodes',
-        head: 'NODES',
-        wide: true,
-        num: true,
-        text: r => String(r.node_count),
-        value: r => r.node_count,
-      },
-      {
-        name: 'moved',
-        head: 'MB/s',
+      column('id', 'JOB', r => r.id),
+      column('app', 'APP', r => r.app || '-'),
+      column('user', 'USER', r => r.user || '-'),
+      numeric('nodes', 'NODES', r => r.node_count, String, { wide: true }),
+      numeric('moved', 'MB/s', r => now(r).moved_bytes_per_sec, null, {
         title: 'read and written, mean of the last 10 s',
-        num: true,
         text: r => (over(r) ? '' : mega(now(r).moved_bytes_per_sec)),
-        value: r => now(r).moved_bytes_per_sec,
-      },
-      {
-        name: 'wait',
-        head: 'WAIT %',
+      }),
+      numeric('wait', 'WAIT %', r => (now(r).wait >= 0.01 ? now(r).wait : over(r) ? undefined : 0), null, {
         title: 'of the time of its nodes behind the forwarder where they wait the most, last minute',
-        num: true,
         text: r => (over(r) ? '' : ratio(now(r).wait)),
-        value: r => (now(r).wait >= 0.01 ? now(r).wait : over(r) ? undefined : 0),
-      },
-      { name: 'for', head: 'FOR', text: r => now(r).cause ?? '', wrap: 'phone' },
-      {
-        name: 'forwarders',
-        head: 'FORWARDERS',
+      }),
+      column('for', 'FOR', r => now(r).cause ?? '', { wrap: 'phone' }),
+      numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, null, {
         wide: true,
-        num: true,
         text: r => (over(r) || !r.now ? '' : String(r.now.forwarders)),
-        value: r => now(r).forwarders,
-      },
-      {
-        name: 'minutes',
-        head: 'MB/s, 5 min',
+      }),
+      column('minutes', 'MB/s, 5 min', () => '', {
         wide: true,
-        text: () => '',
-        value: r => now(r).moved_bytes_per_sec,
         draw: (cell, r) => {
           const steps = now(r).moved ?? [];
           cell.replaceChildren(...(over(r) || !steps.length ? [] : [sparkline(steps, Math.max(1, ...steps))]));
         },
-      },
-      { name: 'ran', head: 'RAN', wide: true, num: true, text: r => age(ran(r)), value: ran },
-      {
-        name: 'started',
-        head: 'STARTED',
+        value: r => now(r).moved_bytes_per_sec,
+      }),
+      numeric('ran', 'RAN', ran, age, { wide: true }),
+      numeric('started', 'STARTED', r => Date.parse(r.start), null, {
         wide: true,
-        num: true,
         text: r => when(r.start, app.now()),
-        value: r => Date.parse(r.start),
-      },
-      {
-        name: 'ended',
-        head: 'ENDED',
+      }),
+      numeric('ended', 'ENDED', r => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count), null, {
         wide: true,
-        num: true,
         text: r => (over(r) ? when(r.end, app.now()) : 'running'),
-        value: r => (over(r) ? Date.parse(r.end) : 1e15 + r.node_count),
-      }, // those that run first, the largest above
+      }), // those that run first, the largest above
     ],
     {
       id: r => r.id,
@@ -122,7 +92,6 @@ export async function jobsPage(app, q) {
   table.filter = q.get('filter') ?? '';
   const empty = h(
     'p.empty',
-    null,
     'No job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its ' +
       "prolog. Mounts that report job ids show them on the forwarder's page already.",
   );
@@ -173,7 +142,7 @@ export function listFilter(table, about, changed) {
     })
   );
   return {
-    el: h('div.filter', null, box, shown),
+    el: h('div.filter', box, shown),
     /** @type {Record<string, [string, () => void]>} */
     keys: {
       '/': ['filter', () => box.focus()],

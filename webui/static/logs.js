@@ -3,7 +3,7 @@
 import { h } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, number, ratio, volume as size } from './format.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { Parallel, s, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
@@ -22,24 +22,24 @@ export async function logsPage(app, q) {
   const share = (/** @type {string} */ name, /** @type {string} */ head) => ({
     name,
     head,
-    value: (/** @type {any} */ r) => r[name],
+    value: r => r[name],
     text: (/** @type {number} */ v) => `${ratio(v)} %`,
     max: 1,
   });
   const amount = (/** @type {string} */ name, /** @type {string} */ head, text = number) => ({
     name,
     head,
-    value: (/** @type {any} */ r) => r[name],
+    value: r => r[name],
     text,
     log: true,
   });
   const table = new Table(
     [
-      { name: 'job', head: 'JOB', text: r => r.job_id },
-      { name: 'app', head: 'APP', text: r => r.app },
-      { name: 'procs', head: 'PROCS', num: true, text: r => String(r.procs), value: r => r.procs },
-      { name: 'bw', head: 'PER SECOND', num: true, text: r => size(r.bytes_per_sec), value: r => -r.bytes_per_sec },
-      { name: 'bytes', head: 'BYTES', num: true, text: r => size(r.bytes), value: r => r.bytes },
+      column('job', 'JOB', r => r.job_id),
+      column('app', 'APP', r => r.app),
+      numeric('procs', 'PROCS', r => r.procs, String),
+      numeric('bw', 'PER SECOND', r => -r.bytes_per_sec, null, { text: r => size(r.bytes_per_sec) }),
+      numeric('bytes', 'BYTES', r => r.bytes, size),
       ...[
         ['small', 'SMALL %'],
         ['nonconsec', 'NONCONSEC %'],
@@ -49,17 +49,11 @@ export async function logsPage(app, q) {
         name,
         head,
         num: true,
-        text: (/** @type {any} */ r) => ratio(r[name]),
-        value: (/** @type {any} */ r) => r[name] ?? -1,
+        text: r => ratio(r[name]),
+        value: r => r[name] ?? -1,
       })),
-      { name: 'osts', head: 'OSTS', num: true, text: r => number(r.osts), value: r => r.osts ?? -1 },
-      {
-        name: 'contention',
-        head: 'PROCS/OST',
-        num: true,
-        text: r => number(r.procs_per_ost),
-        value: r => r.procs_per_ost ?? -1,
-      },
+      numeric('osts', 'OSTS', r => r.osts ?? -1, null, { text: r => number(r.osts) }),
+      numeric('contention', 'PROCS/OST', r => r.procs_per_ost ?? -1, null, { text: r => number(r.procs_per_ost) }),
     ],
     { id: r => r.key, go: r => `/jobs/${encodeURIComponent(r.job_id)}/why`, sort: 'bw', caption: 'jobs' },
   );
@@ -91,22 +85,20 @@ export async function logsPage(app, q) {
   );
   const shown = h('span');
   plot.update(rows);
-  const legend = plot.groups.slice(0, hues.length - 1).map(g => h('span', null, mark(plot.hue(g)), ` ${g}`));
+  const legend = plot.groups.slice(0, hues.length - 1).map(g => h('span', mark(plot.hue(g)), ` ${g}`));
   if (plot.groups.length >= hues.length)
-    legend.push(h('span', null, mark(hues[hues.length - 1]), ` ${plot.groups.length - hues.length + 1} more`));
+    legend.push(h('span', mark(hues[hues.length - 1]), ` ${plot.groups.length - hues.length + 1} more`));
   const where = all
     ? 'all jobs in the archive'
     : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
   const el = h(
     'div',
-    null,
-    h('h1', null, `Low ${op} bandwidth`),
-    h('p.dim', null, `${where}; drag along an axis to keep a range`),
+    h('h1', `Low ${op} bandwidth`),
+    h('p.dim', `${where}; drag along an axis to keep a range`),
     rows.length
-      ? h('div', null, h('div.scroll', null, plot.svg), h('div.legend', null, shown, ...legend))
+      ? h('div', h('div.scroll', plot.svg), h('div.legend', shown, ...legend))
       : h(
           'p.empty',
-          null,
           "No such job. Logs come into the archive by fairway import PATH on the daemon's host; press a for all jobs.",
         ),
     table.el,
@@ -151,7 +143,7 @@ const mark = colour =>
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function whyPage(app, id) {
-  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch((/** @type {any} */ err) => {
+  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch(err => {
     if (err.status !== 404) throw err;
     return null;
   });
@@ -167,34 +159,29 @@ export async function whyPage(app, id) {
       },
       el: h(
         'div',
-        null,
-        h('h1', null, `Why job ${id}'s I/O took as long as it did`),
+        h('h1', `Why job ${id}'s I/O took as long as it did`),
         h(
           'p.empty',
-          null,
           'No log of this job is in the archive, so what its I/O waited for is not known. ',
-          h('code', null, 'fairway import PATH'),
+          h('code', 'fairway import PATH'),
           " on the daemon's host takes its Darshan logs in; enter opens the job.",
         ),
       ),
     };
   }
-  const parts = v.logs.flatMap((/** @type {any} */ l) => [
-    h('h2', null, `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
-    l.main ? h('p', null, h('strong', null, 'main cause: '), l.main.text) : null,
-    .../** @type {const} */ (['read', 'write']).map(op =>
-      l[op] ? direction(op, l[op]) : h('p.dim', null, `no ${op}s`),
-    ),
+  const parts = v.logs.flatMap(l => [
+    h('h2', `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
+    l.main ? h('p', h('strong', 'main cause: '), l.main.text) : null,
+    .../** @type {const} */ (['read', 'write']).map(op => (l[op] ? direction(op, l[op]) : h('p.dim', `no ${op}s`))),
   ]);
   const back = v.forwarders?.length
     ? h(
         'p',
-        null,
         'forwarders: ',
         ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' ']),
       )
     : null;
-  const el = h('div', null, h('h1', null, `Why job ${id}'s I/O took as long as it did`), back, ...parts);
+  const el = h('div', h('h1', `Why job ${id}'s I/O took as long as it did`), back, ...parts);
   return {
     title: `why ${id}`,
     timeless: true,
@@ -206,9 +193,9 @@ export async function whyPage(app, id) {
         `why-${id}`,
         () => [
           ['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'],
-          ...v.logs.flatMap((/** @type {any} */ l) =>
+          ...v.logs.flatMap(l =>
             ['read', 'write'].flatMap(op =>
-              (l[op]?.critical ?? []).map((/** @type {any} */ c) => [l.app, op, c.name, c.start, c.end, c.exclusive]),
+              (l[op]?.critical ?? []).map(c => [l.app, op, c.name, c.start, c.end, c.exclusive]),
             ),
           ),
         ],
@@ -227,32 +214,21 @@ function direction(op, a) {
   const first = a.critical[0],
     table = new Table(
       [
-        { name: 'name', head: 'CRITICAL FILE', text: r => r.name },
-        { name: 'start', head: 'FROM s', num: true, text: r => number(r.start), value: r => r.start },
-        { name: 'exclusive', head: 'EXCLUSIVE s', num: true, text: r => number(r.exclusive), value: r => r.exclusive },
-        {
-          name: 'share',
-          head: 'OF I/O TIME %',
-          num: true,
-          text: r => ratio(r.exclusive / a.io_time),
-          value: r => r.exclusive,
-        },
+        column('name', 'CRITICAL FILE', r => r.name),
+        numeric('start', 'FROM s', r => r.start, number),
+        numeric('exclusive', 'EXCLUSIVE s', r => r.exclusive, number),
+        numeric('share', 'OF I/O TIME %', r => r.exclusive, null, { text: r => ratio(r.exclusive / a.io_time) }),
       ],
       { id: r => String(r.file), sort: 'exclusive', caption: `critical files of ${op}s` },
     );
   table.limit = 20;
   table.update(a.critical);
-  const more = a.critical_files > 20 ? h('p.dim', null, `the longest 20 of ${a.critical_files} critical files`) : null;
+  const more = a.critical_files > 20 ? h('p.dim', `the longest 20 of ${a.critical_files} critical files`) : null;
   return h(
     'section',
-    null,
-    h('h2', null, `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`),
+    h('h2', `${op}s: ${size(a.bytes)} in ${number(a.io_time)} s of I/O, ${size(a.bandwidth)}/s`),
     first ? strip(a) : null,
-    h(
-      'ul.verdict',
-      null,
-      ...a.reasons.map((/** @type {any} */ r) => h(r.cause ? 'li.cause' : 'li', null, r.text, advice(r))),
-    ),
+    h('ul.verdict', ...a.reasons.map(r => h(r.cause ? 'li.cause' : 'li', r.text, advice(r)))),
     table.el,
     more,
   );
@@ -265,7 +241,7 @@ function direction(op, a) {
 function advice(r) {
   if (!r.remedy) return null;
   const gain = r.gain_seconds ? ` (saves at most ${number(r.gain_seconds)} s)` : '';
-  return h('p.dim', null, `Try ${r.remedy}${gain}.`);
+  return h('p.dim', `Try ${r.remedy}${gain}.`);
 }
 
 /**
@@ -275,9 +251,9 @@ function advice(r) {
 function strip(a) {
   const W = 1000,
     from = a.critical[0].start,
-    last = Math.max(...a.critical.map((/** @type {any} */ c) => c.end)),
+    last = Math.max(...a.critical.map(c => c.end)),
     scale = W / Math.max(1e-9, last - from);
-  const blocks = a.critical.map((/** @type {any} */ c, /** @type {number} */ i) =>
+  const blocks = a.critical.map((c, /** @type {number} */ i) =>
     s(
       'rect',
       {
@@ -292,7 +268,6 @@ function strip(a) {
   );
   return h(
     'div.scroll',
-    null,
     s(
       'svg',
       { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' },

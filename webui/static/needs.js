@@ -36,7 +36,7 @@ const PLANS = 2;
 export const tone = c => TONES[c.stage]?.[0] ?? 'off';
 
 /** Its stage in a word. @param {any} c */
-export const pill = c => h(`span.pill.${tone(c)}`, null, TONES[c.stage]?.[1] ?? c.stage);
+export const pill = c => h(`span.pill.${tone(c)}`, TONES[c.stage]?.[1] ?? c.stage);
 
 /** Where what needs a person is read. @param {any} n */
 export const needAt = n =>
@@ -55,7 +55,7 @@ const actAt = (c, a) =>
     exclude: `/forwarders/${encodeURIComponent(c.node)}?act=drain`,
     look: needAt(c),
     doctor: c.node ? `/forwarders/${encodeURIComponent(c.node)}` : '/findings',
-      approve: `/plans/${a.plan}?act=approve`,
+    approve: `/plans/${a.plan}?act=approve`,
   })[/** @type {'look'} */ (a.name)] ?? `/plans/${a.plan}`;
 
 /** The buttons of a card, at most one of them filled; of the past none. @param {any} c */
@@ -67,17 +67,15 @@ export const actions = c =>
         `a.button${a.filled ? '.primary' : ''}`,
         { href: actAt(c, a), title: a.text },
         a.label,
-        KEYS[a.name] && h('kbd', null, KEYS[a.name]),
+        KEYS[a.name] && h('kbd', KEYS[a.name]),
       ),
     );
 
 /** What waits for a person because of a forwarder, finding or plan. @param {any} o @param {string} id */
-export const needOf = (o, id) =>
-  (o?.needs ?? []).find((/** @type {any} */ n) => [n.finding, n.plan, n.node].includes(id));
+export const needOf = (o, id) => (o?.needs ?? []).find(n => [n.finding, n.plan, n.node].includes(id));
 
 /** The plan that the first need waits for: `A` opens it, its forwarders are marked. @param {any} o @returns {string} */
-export const chosenPlan = o =>
-  (o?.needs ?? []).find((/** @type {any} */ n) => n.action?.name === 'approve')?.plan ?? '';
+export const chosenPlan = o => (o?.needs ?? []).find(n => n.action?.name === 'approve')?.plan ?? '';
 
 /** Who waits, the ones that lose most first. @param {any[]} victims @param {number} most */
 export const victimLines = (victims, most) => [
@@ -86,14 +84,11 @@ export const victimLines = (victims, most) => [
     .map(v =>
       h(
         'div.victim',
-        null,
         h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-        v.job
-          ? h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text)
-          : h('span.text', null, v.text),
+        v.job ? h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text) : h('span.text', v.text),
       ),
     ),
-  victims.length > most && h('div.dim', null, `and ${victims.length - most} more`),
+  victims.length > most && h('div.dim', `and ${victims.length - most} more`),
 ];
 
 /** What helps, with its key. @param {any} c */
@@ -101,11 +96,10 @@ export const helps = c =>
   c.action?.text &&
   h(
     'p.remedy',
-    null,
     h('span.arrow', { 'aria-hidden': 'true' }, '→ '),
     c.action.text,
     KEYS[c.action.name] && ' ',
-    KEYS[c.action.name] && h('kbd', null, KEYS[c.action.name]),
+    KEYS[c.action.name] && h('kbd', KEYS[c.action.name]),
   );
 
 /**
@@ -115,7 +109,7 @@ export const helps = c =>
 export function needFacts(n) {
   /** @type {[string, HTMLElement][]} */
   const facts = [];
-  if (n?.victims.length) facts.push(['suffers', h('div', null, ...victimLines(n.victims, 3))]);
+  if (n?.victims.length) facts.push(['suffers', h('div', ...victimLines(n.victims, 3))]);
   if (n?.action?.text && n.action.name !== 'look') facts.push(['helps', helps(n)]);
   return facts;
 }
@@ -130,14 +124,8 @@ export function since(app, n) {
 export const steps = all =>
   h(
     'ol.steps',
-    null,
     ...(all ?? []).map(x =>
-      h(
-        `li.${x.state || 'todo'}`,
-        null,
-        h('b', null, x.name),
-        [x.at && clock(x.at), x.by].filter(Boolean).join(' '),
-      ),
+      h(`li.${x.state || 'todo'}`, h('b', x.name), [x.at && clock(x.at), x.by].filter(Boolean).join(' ')),
     ),
   );
 
@@ -148,20 +136,18 @@ export const steps = all =>
 const words = (app, n, most) =>
   h(
     'div.words',
-    null,
     h(
       'div.head',
-      null,
       pill(n),
       h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
-      h('span.for.dim', null, since(app, n)),
+      h('span.for.dim', since(app, n)),
     ),
     h('a.what', { href: needAt(n) }, n.sentence),
-    h('p.second.dim', null, n.second ?? ''),
-    n.cause && h('p.cause.dim', null, n.cause),
+    h('p.second.dim', n.second ?? ''),
+    n.cause && h('p.cause.dim', n.cause),
     ...victimLines(n.victims, most),
-    n.action?.text && h('p.remedy', null, h('span.arrow', { 'aria-hidden': 'true' }, '→ '), n.action.text),
-    h('div.buttons', null, ...actions(n)),
+    n.action?.text && h('p.remedy', h('span.arrow', { 'aria-hidden': 'true' }, '→ '), n.action.text),
+    h('div.buttons', ...actions(n)),
   );
 
 export class Needs {
@@ -170,37 +156,34 @@ export class Needs {
     this.app = app;
     this.story = h('article.need.first.card', { 'aria-label': 'what needs you first' });
     this.list = h('div.needs');
-    this.el = h('section.card', { 'aria-label': 'needs you', hidden: true }, h('h2', null, 'Also'), this.list);
+    this.el = h('section.card', { 'aria-label': 'needs you', hidden: true }, h('h2', 'Also'), this.list);
     this.proof = h('div.proof.incident');
     this.key = '';
     this.proved = 0; // when the chart was read
   }
 
-  /** @param {any} o */
   update(o) {
     const needs = o.needs ?? [],
-      wrong = needs.filter((/** @type {any} */ n) => n.finding).length;
+      wrong = needs.filter(n => n.finding).length;
     let plans = wrong ? PLANS : MOST;
-    const shown = needs.filter((/** @type {any} */ n) => n.stage !== 'plan' || plans-- > 0).slice(0, MOST);
+    const shown = needs.filter(n => n.stage !== 'plan' || plans-- > 0).slice(0, MOST);
     const key = JSON.stringify(
-      shown.map((/** @type {any} */ n) => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others, n.steps]),
+      shown.map(n => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others, n.steps]),
     );
     if (!needs.length) return this.calm(o);
     if (key !== this.key) {
       this.key = key;
       this.story.className = `need first card ${tone(shown[0])}`;
       this.story.replaceChildren(words(this.app, shown[0], wrong >= MANY ? 1 : 3), this.proof, steps(shown[0].steps));
-      this.list.replaceChildren(...shown.slice(1).map((/** @type {any} */ n) => this.row(n)));
+      this.list.replaceChildren(...shown.slice(1).map(n => this.row(n)));
       if (needs.length > shown.length)
         this.list.append(
-          h('p', null, h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`)),
+          h('p', h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`)),
         );
       this.el.hidden = shown.length < 2;
     }
     // Numbers change in place: a button keeps the focus.
-    shown.forEach((/** @type {any} */ n, /** @type {number} */ i) =>
-      this.say(i ? this.list.children[i - 1] : this.story, n),
-    );
+    shown.forEach((n, /** @type {number} */ i) => this.say(i ? this.list.children[i - 1] : this.story, n));
     this.prove(shown[0]).catch(() => {}); // the next second tries again
   }
 
@@ -215,9 +198,7 @@ export class Needs {
       if (to) setText(to, text);
     }
     el.querySelectorAll('.victim .text').forEach((t, k) => setText(t, n.victims[k]?.text ?? ''));
-    el.querySelectorAll('.victim meter').forEach((t, k) =>
-      t.setAttribute('value', String(n.victims[k]?.share ?? 0)),
-    );
+    el.querySelectorAll('.victim meter').forEach((t, k) => t.setAttribute('value', String(n.victims[k]?.share ?? 0)));
   }
 
   /** The chart that makes the sentence true, beside it. @param {any} n */
@@ -247,7 +228,6 @@ export class Needs {
     const a = n.action;
     return h(
       `article.need.brief.${tone(n)}`,
-      null,
       pill(n),
       h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
       h('a.what', { href: needAt(n) }),

@@ -4,7 +4,7 @@ import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { Needs, chosenPlan } from './needs.js?v=__V__';
 import { Strip } from './strip.js?v=__V__';
 import { Waits } from './sparks.js?v=__V__';
@@ -13,29 +13,21 @@ import { listed, moved, rates } from './metrics.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
 export const columns = [
-  { name: 'node', head: 'NODE', text: r => r.id + mark(r) },
-  { name: 'state', head: 'STATE', text: r => standing(r.state, r.busy) },
-  {
-    name: 'occ',
-    head: 'OCC',
-    title: 'share of the last hour near peak, %',
-    num: true,
-    text: r => ratio(r.occupancy),
-    value: r => r.occupancy,
-  },
+  column('node', 'NODE', r => r.id + mark(r)),
+  column('state', 'STATE', r => standing(r.state, r.busy)),
+  numeric('occ', 'OCC', r => r.occupancy, ratio, { title: 'share of the last hour near peak, %' }),
   ...listed,
-  { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
-  {
-    name: 'job',
-    head: 'TOP JOB',
-    text: r =>
+  numeric('clients', 'CLIENTS', r => r.clients, String),
+  column(
+    'job',
+    'TOP JOB',
+    r =>
       r.top_job
-        ? r.top_job +
-          (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
+        ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
         : '-',
-    value: r => r.top_job,
-  },
-  { name: 'rack', head: 'RACK', text: r => r.rack || '-' },
+    { value: r => r.top_job },
+  ),
+  column('rack', 'RACK', r => r.rack || '-'),
 ];
 /** What a cell's signs mean. @type {[string, string][]} */
 const signs = [
@@ -57,30 +49,19 @@ function slower(r) {
 }
 /** @type {import('./table.js').Column[]} */
 const slowness = [
-  {
-    name: 'slow',
-    head: 'SLOW 10s',
+  numeric('slow', 'SLOW 10s', r => rank(r), null, {
     title:
       'how many times as long operations took as on its peers in the last 10 s; confirmed first. ' +
       "A finding's sentence is of more seconds",
-    num: true,
     text: slower,
-    value: r => rank(r),
-  },
-  {
-    name: 'ms',
-    head: 'ms',
-    title: 'time that an operation took its clients, last 10 s',
-    num: true,
-    text: r => millis(r.latency_seconds),
-    value: r => r.latency_seconds,
-  },
-  { name: 'moved', head: 'MB/s', num: true, text: r => mega(moved(r)), value: moved },
+  }),
+  numeric('ms', 'ms', r => r.latency_seconds, millis, { title: 'time that an operation took its clients, last 10 s' }),
+  numeric('moved', 'MB/s', moved, mega),
 ];
 
 /** The one line above the grid; the terminal says the same. @param {any} o */
 export function summary(o) {
-  const n = (/** @type {string} */ s) => o.forwarders.filter((/** @type {any} */ r) => r.state === s).length;
+  const n = (/** @type {string} */ s) => o.forwarders.filter(r => r.state === s).length;
   const parts = [
     ['busy', n('ok') + n('dedicated')],
     ['idle', n('idle')],
@@ -152,7 +133,6 @@ function forwardersPage(app, q, asTable) {
     legend = h('div.legend');
   const empty = h(
     'p.empty',
-    null,
     'Waiting for the first second from the server. If none comes, look whether fairwayd runs: fairway doctor says ' +
       'what to fix.',
   );
@@ -175,15 +155,12 @@ function forwardersPage(app, q, asTable) {
   const all = [
     ...columns,
     ...slowness,
-    {
-      name: 'latency',
-      head: "LATENCY, 5 min, peers' band",
+    column('latency', "LATENCY, 5 min, peers' band", () => '', {
       fill: true,
-      text: () => '',
-      value: r => r.latency_seconds,
       draw: (cell, r) => waits.draw(cell, r),
-    },
-    { name: 'waits', head: 'JOBS THAT WAIT', text: r => waiting.get(r.id) ?? '' },
+      value: r => r.latency_seconds,
+    }),
+    column('waits', 'JOBS THAT WAIT', r => waiting.get(r.id) ?? ''),
   ];
   /** @type {import('./table.js').Column[]} */
   const front = hottest.map(n => ({
@@ -217,25 +194,22 @@ function forwardersPage(app, q, asTable) {
     })
   );
   const el = asTable
-    ? h('div', null, h('h1.sr', null, 'All forwarders'), line, empty, filter, table.el, reader)
+    ? h('div', h('h1.sr', 'All forwarders'), line, empty, filter, table.el, reader)
     : h(
         'div',
-        null,
-        h('h1.sr', null, 'Overview'),
+        h('h1.sr', 'Overview'),
         line,
         empty,
         needs.story,
         strip.el,
         h(
           'div.cols',
-          null,
           h(
             'div',
-            null,
             needs.el,
-            h('section.card.slowest', { 'aria-label': 'hottest' }, h('h2', null, 'Slowest first'), filter, table.el),
+            h('section.card.slowest', { 'aria-label': 'hottest' }, h('h2', 'Slowest first'), filter, table.el),
           ),
-          h('section.card', { 'aria-label': 'map' }, h('h2', null, 'Forwarders'), grid.el, legend),
+          h('section.card', { 'aria-label': 'map' }, h('h2', 'Forwarders'), grid.el, legend),
         ),
         reader,
       );
@@ -259,15 +233,14 @@ function forwardersPage(app, q, asTable) {
     table.select(id);
     remember();
     draw();
-    const r = o.forwarders.find((/** @type {any} */ x) => x.id === id);
+    const r = o.forwarders.find(x => x.id === id);
     if (r)
       reader.replaceChildren(
         h(
           'table',
-          null,
-          h('caption', null, `selected forwarder ${id}`),
-          h('tr', null, ...columns.map(c => h('th', { scope: 'col' }, c.head))),
-          h('tr', null, ...columns.map(c => h('td', null, c.text(r)))),
+          h('caption', `selected forwarder ${id}`),
+          h('tr', ...columns.map(c => h('th', { scope: 'col' }, c.head))),
+          h('tr', ...columns.map(c => h('td', c.text(r)))),
         ),
       );
   }
@@ -282,16 +255,14 @@ function forwardersPage(app, q, asTable) {
   function draw(width = el.clientWidth) {
     if (!o || asTable) return;
     grid.layout(o.forwarders.length, Math.max(280, grid.el.clientWidth || width / 2), 0, false);
-    const levels = Int8Array.from(o.forwarders, (/** @type {any} */ r) =>
-      hidden(r) ? UNKNOWN : levelOf(r, m),
-    );
+    const levels = Int8Array.from(o.forwarders, r => (hidden(r) ? UNKNOWN : levelOf(r, m)));
     grid.draw(
       {
         levels,
-        digits: o.forwarders.map((/** @type {any} */ r) => digit(r, m)),
-        marks: o.forwarders.map((/** @type {any} */ r) => mark(r, chosenPlan(o)).slice(-1)),
+        digits: o.forwarders.map(r => digit(r, m)),
+        marks: o.forwarders.map(r => mark(r, chosenPlan(o)).slice(-1)),
       },
-      o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()),
+      o.forwarders.findIndex(r => r.id === here()),
     );
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
   }
@@ -304,8 +275,8 @@ function forwardersPage(app, q, asTable) {
         waiting.set(
           n.node,
           n.victims
-            .filter((/** @type {any} */ v) => v.share >= 0.005)
-            .map((/** @type {any} */ v, /** @type {number} */ i, /** @type {any[]} */ all) =>
+            .filter(v => v.share >= 0.005)
+            .map((v, /** @type {number} */ i, /** @type {any[]} */ all) =>
               i < 2 ? `${v.app || v.job} ${(100 * v.share).toFixed(0)} %` : `${all.length - 2} more`,
             )
             .slice(0, 3)
@@ -317,7 +288,7 @@ function forwardersPage(app, q, asTable) {
   function move(step) {
     if (!o?.forwarders.length) return;
     if (asTable) return select(table.move(step > 0 ? 1 : -1)?.id ?? '');
-    const at = o.forwarders.findIndex((/** @type {any} */ r) => r.id === here()) + step;
+    const at = o.forwarders.findIndex(r => r.id === here()) + step;
     if (at >= 0 && at < o.forwarders.length) select(o.forwarders[at].id);
   }
   let opened = false;
@@ -423,18 +394,13 @@ function forwardersPage(app, q, asTable) {
   function gridRows() {
     return [
       [...columns.map(c => c.head), metrics[m].title.toUpperCase(), 'MARK'],
-      ...o.forwarders.map((/** @type {any} */ r) => [
-        r.id,
-        ...columns.slice(1).map(c => c.text(r)),
-        digit(r, m),
-        mark(r, chosenPlan(o)),
-      ]),
+      ...o.forwarders.map(r => [r.id, ...columns.slice(1).map(c => c.text(r)), digit(r, m), mark(r, chosenPlan(o))]),
     ];
   }
   function drawLegend() {
     legend.replaceChildren(
-      h('div.scale', null, `0: ${metrics[m].least}`, rampCanvas(), `9: ${metrics[m].most}`),
-      ...signs.map(([sign, means]) => h('span.sign', null, h(`b.${means.split(' ')[0]}`, null, sign), means)),
+      h('div.scale', `0: ${metrics[m].least}`, rampCanvas(), `9: ${metrics[m].most}`),
+      ...signs.map(([sign, means]) => h('span.sign', h(`b.${means.split(' ')[0]}`, sign), means)),
     );
   }
 }

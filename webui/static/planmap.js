@@ -4,7 +4,7 @@ import { h } from './h.js?v=__V__';
 import { counted, missing, ratio } from './format.js?v=__V__';
 import { largest, room, sankey } from './sankey.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 
 const unknown = '(not known)';
 
@@ -37,7 +37,7 @@ export function planMap(app, p) {
   const frozen = p.frozen?.forwarders ?? {};
   const rows = [...new Set([...leave.keys(), ...come.keys()])].map(id => {
     const f = frozen[id],
-      row = app.overview?.forwarders.find((/** @type {any} */ r) => r.id === id);
+      row = app.overview?.forwarders.find(r => r.id === id);
     return {
       id,
       state: f ? standing(f.state, f.busy) : row && standing(row.state, row.busy),
@@ -73,24 +73,14 @@ export function planMap(app, p) {
   });
   const table = new Table(
     [
-      { name: 'node', head: 'FORWARDER', text: r => r.id },
-      { name: 'state', head: 'STATE', text: r => r.state ?? missing },
-      { name: 'occ', head: 'OCC %', wide: true, num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
-      {
-        name: 'before',
-        head: 'CLIENTS BEFORE',
-        num: true,
-        text: r => String(r.before ?? missing),
-        value: r => r.before,
-      },
-      { name: 'after', head: 'AFTER', num: true, text: r => String(r.after ?? missing), value: r => r.after },
-      {
-        name: 'change',
-        head: 'CHANGE',
-        num: true,
+      column('node', 'FORWARDER', r => r.id),
+      column('state', 'STATE', r => r.state ?? missing),
+      numeric('occ', 'OCC %', r => r.occupancy, ratio, { wide: true }),
+      numeric('before', 'CLIENTS BEFORE', r => r.before, null, { text: r => String(r.before ?? missing) }),
+      numeric('after', 'AFTER', r => r.after, null, { text: r => String(r.after ?? missing) }),
+      numeric('change', 'CHANGE', r => r.change, null, {
         text: r => (r.change > 0 ? `+${r.change}` : String(r.change)),
-        value: r => r.change,
-      },
+      }),
     ],
     {
       id: r => r.id,
@@ -105,10 +95,9 @@ export function planMap(app, p) {
   return {
     el: h(
       'div',
-      null,
       bands.size
-        ? h('div.scroll', null, /** @type {any} */ (svg))
-        : h('p.dim', null, 'Every node stays on the forwarder that it uses.'),
+        ? h('div.scroll', /** @type {any} */ (svg))
+        : h('p.dim', 'Every node stays on the forwarder that it uses.'),
       table.el,
     ),
     svg,

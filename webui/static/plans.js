@@ -1,7 +1,7 @@
 // Plans: the list, and one plan with its preview, approval and progress.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, counted } from './format.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { listFilter } from './lists.js?v=__V__';
@@ -17,27 +17,25 @@ import { reasonRule } from './reason.js?v=__V__';
 export async function plansPage(app, q) {
   const table = new Table(
     [
-      { name: 'id', head: 'PLAN', text: r => r.id },
-      { name: 'title', head: 'WHAT', text: r => r.title, wrap: true },
-      { name: 'state', head: 'STATE', text: r => stateWords(r.state) },
-      {
-        name: 'created',
-        head: 'PROPOSED',
-        text: r => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`,
+      column('id', 'PLAN', r => r.id),
+      column('title', 'WHAT', r => r.title, { wrap: true }),
+      column('state', 'STATE', r => stateWords(r.state)),
+      column('created', 'PROPOSED', r => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`, {
         value: r => Date.parse(r.created),
-      },
-      {
-        name: 'expires',
-        head: 'EXPIRES',
-        text: r => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''),
-        value: r => Date.parse(r.expires),
-      },
+      }),
+      column(
+        'expires',
+        'EXPIRES',
+        r => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''),
+        {
+          value: r => Date.parse(r.expires),
+        },
+      ),
     ],
     { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans' },
   );
   const empty = h(
     'p.empty',
-    null,
     'No plan yet. Choose a forwarder on the overview and press p to propose moving its clients; nothing moves ' +
       'before somebody approves.',
   );
@@ -54,7 +52,7 @@ export async function plansPage(app, q) {
   return {
     title: 'plans',
     timeless: true,
-    el: h('div', null, h('h1', null, 'Plans'), filter.el, empty, table.el),
+    el: h('div', h('h1', 'Plans'), filter.el, empty, table.el),
     message(m) {
       if (m.topic === 'plans') load().catch(e => app.note(e.message));
     },
@@ -109,7 +107,7 @@ export async function planPage(app, id, q) {
   const can = verb => p.can.includes(verb);
   const hasReason = reasonRule(app, reason, () => p.reason_letters.approve ?? 0);
   const label = h('label', { for: 'reason' }),
-    field = h('div.field', null, label, reason);
+    field = h('div.field', label, reason);
   const cancel = h(
     'button',
     { type: 'button', click: () => (history.length > 1 ? history.back() : app.go('/plans')) },
@@ -134,15 +132,14 @@ export async function planPage(app, id, q) {
     stop = button('s stop after this batch', stopIt),
     more = button('c complete: move the rest', complete);
   yes.classList.add('primary');
-  const actions = h('div.actions', null, cancel, yes, no, stop, more, back);
+  const actions = h('div.actions', cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
     picture = h('div');
   let map = planMap(app, p),
     mapped = '';
   const el = h(
     'div',
-    null,
-    h('section.card.about.named.plan', null, title, meta, facts),
+    h('section.card.about.named.plan', title, meta, facts),
     checks,
     progress,
     error,
@@ -165,17 +162,14 @@ export async function planPage(app, id, q) {
         `${stateWords(p.state)}` +
         `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
     );
-    const lines = all
-      ? p.moves.map((/** @type {any} */ m) => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`)
-      : p.lines;
+    const lines = all ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
     facts.replaceChildren(
       ...[
         [
           'change',
           h(
             'div',
-            null,
-            h('div', null, `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
+            h('div', `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
             h('pre', { class: 'wrap' }, lines.join('\n')),
           ),
         ],
@@ -189,9 +183,7 @@ export async function planPage(app, id, q) {
         ['undo', `B at any time, ${p.back_to || 'to where they were'}`],
         [
           open ? 'needs' : 'approved',
-          open
-            ? needs()
-            : `${(p.approvals ?? []).map((/** @type {any} */ a) => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
+          open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
         ],
         p.ended
           ? [
@@ -201,9 +193,9 @@ export async function planPage(app, id, q) {
           : null,
       ]
         .filter(x => x !== null)
-        .flatMap(([k, v]) => [h('dt', null, /** @type {string} */ (k)), h('dd', null, v)]),
+        .flatMap(([k, v]) => [h('dt', /** @type {string} */ (k)), h('dd', v)]),
     );
-    checks.replaceChildren(...(open ? [h('h2', null, 'Checks'), ...checkLines(p.checks ?? [])] : []));
+    checks.replaceChildren(...(open ? [h('h2', 'Checks'), ...checkLines(p.checks ?? [])] : []));
     drawProgress(n);
     const hash = JSON.stringify([p.preview_hash, p.frozen?.at, n]);
     if (hash !== mapped) {
@@ -236,14 +228,14 @@ export async function planPage(app, id, q) {
     const n = needOf(app.overview, id);
     if (!n?.finding) return [];
     return [
-      ['because', h('span', null, `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
-      ['suffers', h('div', null, ...victimLines(n.victims, 3))],
+      ['because', h('span', `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
+      ['suffers', h('div', ...victimLines(n.victims, 3))],
     ];
   }
 
   function needs() {
-    const given = (p.approvals ?? []).filter((/** @type {any} */ a) => a.hash === p.preview_hash);
-    const by = given.map((/** @type {any} */ a) => a.by).join(', ');
+    const given = (p.approvals ?? []).filter(a => a.hash === p.preview_hash);
+    const by = given.map(a => a.by).join(', ');
     return (
       counted(p.needs, 'approval') +
       (p.needs > 1 ? ' because the plan is big or a check is amber' : '') +
@@ -255,10 +247,10 @@ export async function planPage(app, id, q) {
   /** @param {number} n */
   function drawProgress(n) {
     const results = (p.goal ? p.undo : p.results) ?? [];
-    const ok = results.filter((/** @type {any} */ r) => r.ok || r.verified).length,
-      failed = results.filter((/** @type {any} */ r) => !r.ok && !r.verified).length,
-      seen = results.filter((/** @type {any} */ r) => r.verified).length;
-    const retry = results.filter((/** @type {any} */ r) => r.tries > 1).length;
+    const ok = results.filter(r => r.ok || r.verified).length,
+      failed = results.filter(r => !r.ok && !r.verified).length,
+      seen = results.filter(r => r.verified).length;
+    const retry = results.filter(r => r.tries > 1).length;
     const words = {
       approved: `approved; waits for its turn`,
       applying: `applying ${results.length}/${n}  ok ${ok}  retry ${retry}  failed ${failed}`,
@@ -275,9 +267,9 @@ export async function planPage(app, id, q) {
     };
     const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';
     const bad = results
-      .filter((/** @type {any} */ r) => r.error)
+      .filter(r => r.error)
       .slice(0, 5)
-      .map((/** @type {any} */ r) => h('div.check.amber', null, `${r.node}: ${r.error}`));
+      .map(r => h('div.check.amber', `${r.node}: ${r.error}`));
     progress.replaceChildren(
       h('span', { id: 'progress', class: 'strong' }, text),
       ...(['applying', 'rolling_back', 'applied'].includes(p.state)
@@ -378,8 +370,8 @@ export async function planPage(app, id, q) {
           id,
           () => [
             ['NODE', 'FROM', 'TO', 'RESULT'],
-            ...p.moves.map((/** @type {any} */ m) => {
-              const r = ((p.goal ? p.undo : p.results) ?? []).find((/** @type {any} */ x) => x.node === m.node);
+            ...p.moves.map(m => {
+              const r = ((p.goal ? p.undo : p.results) ?? []).find(x => x.node === m.node);
               return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : ''];
             }),
           ],
@@ -399,8 +391,8 @@ export async function planPage(app, id, q) {
 
 /** Every check; many good ones of one kind open on demand. @param {any[]} all */
 function checkLines(all) {
-  const line = (/** @type {any} */ c) => h(`div.check.${c.level}`, null, c.text),
-    kind = (/** @type {any} */ c) => c.name.split(' ')[0],
+  const line = c => h(`div.check.${c.level}`, c.text),
+    kind = c => c.name.split(' ')[0],
     kinds = [...new Set(all.map(kind))];
   return kinds.flatMap(k => {
     const good = all.filter(c => kind(c) === k && c.level === 'ok'),
@@ -410,8 +402,7 @@ function checkLines(all) {
         ? [
             h(
               'details',
-              null,
-              h('summary.check', null, `${good[0].text}, and ${good.length - 1} more alike`),
+              h('summary.check', `${good[0].text}, and ${good.length - 1} more alike`),
               ...good.slice(1).map(line),
             ),
           ]

@@ -1,7 +1,7 @@
 // Proposing a plan by hand: which clients of a forwarder go where, and why.
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, ratio } from './format.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { moved } from './metrics.js?v=__V__';
@@ -15,23 +15,15 @@ export async function proposePage(app, q) {
   const wanted = job
     ? ((await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [])
     : (q.get('nodes') ?? '').split(',').filter(Boolean);
-  const nodes = d.client_nodes
-    .map((/** @type {any} */ c) => c.id)
-    .filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
+  const nodes = d.client_nodes.map(c => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
   const targets = new Table(
     [
-      { name: 'node', head: 'TO', text: r => r.id },
-      { name: 'state', head: 'STATE', text: r => standing(r.state, r.busy) },
-      { name: 'occ', head: 'OCC %', num: true, text: r => ratio(r.occupancy), value: r => r.occupancy },
-      {
-        name: 'bw',
-        head: 'MB/s',
-        num: true,
-        text: r => mega(moved(r)),
-        value: r => moved(r) ?? 0,
-      },
-      { name: 'clients', head: 'CLIENTS', num: true, text: r => String(r.clients), value: r => r.clients },
-      { name: 'plan', head: 'PLAN THAT WAITS', text: r => r.plan ?? '' },
+      column('node', 'TO', r => r.id),
+      column('state', 'STATE', r => standing(r.state, r.busy)),
+      numeric('occ', 'OCC %', r => r.occupancy, ratio),
+      numeric('bw', 'MB/s', r => moved(r) ?? 0, null, { text: r => mega(moved(r)) }),
+      numeric('clients', 'CLIENTS', r => r.clients, String),
+      column('plan', 'PLAN THAT WAITS', r => r.plan ?? ''),
     ],
     {
       id: r => r.id,
@@ -62,27 +54,20 @@ export async function proposePage(app, q) {
     chosen = h('p');
   const el = h(
     'div',
-    null,
-    h('h1', null, `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
-    h(
-      'p.dim',
-      null,
-      nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`,
-    ),
-    h('div.clients', null, targets.el),
+    h('h1', `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
+    h('p.dim', nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
+    h('div.clients', targets.el),
     chosen,
     h(
       'div.field',
-      null,
       h('label', { for: 'why' }, `Reason (kept in the audit, ${app.session.reason_letters} letters or more):`),
       reason,
     ),
-    h('div.field', null, h('label', null, force, ' force: cut a dead forwarder off instead of draining it')),
+    h('div.field', h('label', force, ' force: cut a dead forwarder off instead of draining it')),
     error,
-    h('div.actions', null, h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
+    h('div.actions', h('button', { type: 'button', click: () => history.back() }, 'Cancel'), send),
     h(
       'p.dim',
-      null,
       app.may()
         ? 'Nothing moves before somebody else approves the plan.'
         : 'You may look, not propose: only operators do. Sign in with i.',
@@ -134,9 +119,7 @@ export async function proposePage(app, q) {
     title: 'propose',
     el,
     update(o) {
-      targets.update(
-        o.forwarders.filter((/** @type {any} */ r) => r.id !== from && !['drained', 'silent'].includes(r.state)),
-      );
+      targets.update(o.forwarders.filter(r => r.id !== from && !['drained', 'silent'].includes(r.state)));
       draw();
     },
     keys: {

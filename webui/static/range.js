@@ -145,9 +145,9 @@ export class RangePicker {
               this.on.set(fixedRange(a, Math.min(b, this.on.now())));
             },
           },
-          h('p', null, h('label', null, 'From ', from), ' ', h('label', null, 'to ', to)),
+          h('p', h('label', 'From ', from), ' ', h('label', 'to ', to)),
           error,
-          h('div.actions', null, cancel, h('button', { type: 'submit' }, 'Show')),
+          h('div.actions', cancel, h('button', { type: 'submit' }, 'Show')),
         ),
       )
     );
@@ -176,7 +176,6 @@ export function sharedCursor(app) {
       drag: { x: true, y: false, setScale: false },
       bind: { dblclick: () => () => (app.zoomOut(), null) },
     },
-    /** @param {any} u */
     setSelect: u => {
       if (!(u.select.width > 4) || performance.now() - over < 300) return; // the other charts get the same one
       over = performance.now();

@@ -23,10 +23,8 @@ export function reasonRule(app, field, least) {
  * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
  */
 export function reasonForm(app, done) {
-  const reason = /** @type {HTMLInputElement} */ (
-    h('input', { type: 'text', maxlength: 500, autocomplete: 'off' })
-  );
-  const label = h('label', null, ''),
+  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', maxlength: 500, autocomplete: 'off' }));
+  const label = h('label', ''),
     form = h(
       'form.field.reason',
       { hidden: true },

@@ -61,18 +61,17 @@ export class Replay {
     this.text = h('strong', { role: 'status' });
     this.ends = [h('span'), h('span')];
     this.flags = h('div.flags', { 'aria-hidden': true });
-    this.unknown = h('details', null, h('summary', null, 'not known of that time'), h('ul'));
+    this.unknown = h('details', h('summary', 'not known of that time'), h('ul'));
     this.el = h(
       'div',
       { id: 'replay', role: 'region', 'aria-label': 'replay' },
       h(
         'div.facts',
-        null,
         this.text,
-        h('span', null, 'Actions are off.'),
+        h('span', 'Actions are off.'),
         h('button', { type: 'button', click: () => this.on.leave() }, 'L live'),
       ),
-      h('div.strip', null, this.ends[0], h('div.track', null, this.flags, this.slider), this.ends[1]),
+      h('div.strip', this.ends[0], h('div.track', this.flags, this.slider), this.ends[1]),
       this.unknown,
     );
   }
@@ -164,13 +163,13 @@ export class Replay {
     this.from = this.to - span * 1000;
     try {
       this.marks = (await get(`/api/v1/marks?from=${this.from}&to=${this.to}&limit=1000`)).filter(
-        (/** @type {any} */ m) => m.kind !== 'job',
+        m => m.kind !== 'job',
       );
     } catch (err) {
       this.marks = [];
       this.on.note(`Marks could not be read: ${/** @type {Error} */ (err).message}`);
     }
-    const place = (/** @type {any} */ m) => (100 * (Date.parse(m.at) - this.from)) / (this.to - this.from);
+    const place = m => (100 * (Date.parse(m.at) - this.from)) / (this.to - this.from);
     this.flags.replaceChildren(
       ...this.marks.map(m => {
         const f = h(
@@ -201,7 +200,7 @@ export class Replay {
     setText(this.ends[1], clock(this.to));
     this.unknown.hidden = !this.shown?.not_kept?.length;
     this.unknown.lastElementChild?.replaceChildren(
-      ...(this.shown?.not_kept ?? []).map((/** @type {string} */ t) => h('li', null, t)),
+      ...(this.shown?.not_kept ?? []).map((/** @type {string} */ t) => h('li', t)),
     );
     document.getElementById('page')?.classList.toggle('unread', this.error !== '');
   }

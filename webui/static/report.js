@@ -36,10 +36,8 @@ export async function reportPage(app, q) {
     past() {},
     el: h(
       'div',
-      null,
       h(
         'p',
-        null,
         h('a', { href: at(to - week) }, 'the week before'),
         ' ',
         given > 0 && h('a', { href: at(to + week) }, 'the week after'),

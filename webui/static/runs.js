@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, missing, number, ratio, volume } from './format.js?v=__V__';
 import { s } from './parallel.js?v=__V__';
-import { Table } from './table.js?v=__V__';
+import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** Seconds of I/O, with a decimal when they are few. @param {number} v */
@@ -12,46 +12,29 @@ export const seconds = v => (v < 10 ? `${number(v)}s` : age(v * 1000));
 export function runsPart(id) {
   const table = new Table(
     [
-      { name: 'job', head: 'RUN', text: r => r.job },
-      {
-        name: 'started',
-        head: 'STARTED',
-        text: r => `${r.start.slice(0, 10)} ${clock(r.start).slice(0, 5)}`,
+      column('job', 'RUN', r => r.job),
+      column('started', 'STARTED', r => `${r.start.slice(0, 10)} ${clock(r.start).slice(0, 5)}`, {
         value: r => Date.parse(r.start),
-      },
-      { name: 'read', head: 'READ', num: true, text: r => volume(r.read_bytes), value: r => r.read_bytes },
-      { name: 'written', head: 'WRITTEN', num: true, text: r => volume(r.write_bytes), value: r => r.write_bytes },
-      { name: 'mode', head: 'MODE', wide: true, text: r => r.mode || missing },
-      { name: 'io', head: 'I/O TIME', num: true, text: r => seconds(r.io_seconds), value: r => r.io_seconds },
-      { name: 'bw', head: 'MB/s', num: true, text: r => mega(r.bytes_per_sec), value: r => r.bytes_per_sec },
-      {
-        name: 'md',
-        head: 'MD/s',
-        wide: true,
-        num: true,
-        text: r => number(r.meta_ops_per_sec),
-        value: r => r.meta_ops_per_sec,
-      },
-      {
-        name: 'waited',
-        head: 'WAITED MOST FOR',
-        wide: true,
-        text: r => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing),
-        value: r => r.waits?.[0]?.share,
-      },
-      {
-        name: 'moved',
-        head: 'MOVED BY',
-        wide: true,
-        text: r => (r.remapped === null ? missing : r.remapped ? r.plan : 'no'),
-      },
-      {
-        name: 'forwarders',
-        head: 'FORWARDERS',
-        wide: true,
-        text: r => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing),
-        wrap: true,
-      },
+      }),
+      numeric('read', 'READ', r => r.read_bytes, volume),
+      numeric('written', 'WRITTEN', r => r.write_bytes, volume),
+      column('mode', 'MODE', r => r.mode || missing, { wide: true }),
+      numeric('io', 'I/O TIME', r => r.io_seconds, seconds),
+      numeric('bw', 'MB/s', r => r.bytes_per_sec, mega),
+      numeric('md', 'MD/s', r => r.meta_ops_per_sec, number, { wide: true }),
+      column(
+        'waited',
+        'WAITED MOST FOR',
+        r => (r.waits?.length ? `${r.waits[0].forwarder} ${ratio(r.waits[0].share)}%` : missing),
+        { wide: true, value: r => r.waits?.[0]?.share },
+      ),
+      column('moved', 'MOVED BY', r => (r.remapped === null ? missing : r.remapped ? r.plan : 'no'), { wide: true }),
+      column(
+        'forwarders',
+        'FORWARDERS',
+        r => (r.forwarders.length > 1 ? `${r.forwarders.length}: ` : '') + (r.forwarders.join(' ') || missing),
+        { wide: true, wrap: true },
+      ),
     ],
     { id: r => r.job, go: r => `/jobs/${encodeURIComponent(r.job)}`, sort: 'started', caption: 'ended runs like it' },
   );
@@ -59,7 +42,6 @@ export function runsPart(id) {
     boxes = h('div'),
     none = h(
       'p.dim',
-      null,
       'No other ended run of it by this user on as many nodes is in the history with a profile yet. The batch ' +
         "system's hooks report runs; fairway import brings older ones from their logs.",
     );
@@ -133,17 +115,15 @@ function box(name, of, less, more, text, unit) {
   const svg = /** @type {any} */ (
     s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts)
   );
-  return h('p', null, h('span.dim', null, `${name} `), svg, ` ${words}`);
+  return h('p', h('span.dim', `${name} `), svg, ` ${words}`);
 }
 
 /** What a run's nodes waited for. @param {any} p its profile */
 export function waited(p) {
   if (!p) return '';
-  const w = (p.waits ?? [])
-    .filter((/** @type {any} */ x, /** @type {number} */ i) => i === 0 || x.share >= 0.005)
-    .slice(0, 4);
+  const w = (p.waits ?? []).filter((x, /** @type {number} */ i) => i === 0 || x.share >= 0.005).slice(0, 4);
   if (w.length && w[0].share < 0.005) return "less than 1 % of its nodes' time at every forwarder";
   return w.length
-    ? `for ${w.map((/** @type {any} */ x) => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`
+    ? `for ${w.map(x => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`
     : 'not known: its nodes did not report how long operations took';
 }

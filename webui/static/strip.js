@@ -38,13 +38,13 @@ const charts = [
   },
   { title: 'waiting', unit: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
 ];
-const over = (/** @type {any} */ v, /** @type {number} */ scale) => (v === null || v === undefined ? null : v / scale);
+const over = (v, /** @type {number} */ scale) => (v === null || v === undefined ? null : v / scale);
 /** @param {(number|null)[]} line */
 const mean = line => {
   const known = /** @type {number[]} */ (line.filter(v => v !== null));
   return known.length ? known.reduce((a, b) => a + b) / known.length : null;
 };
-const milli = (/** @type {any} */ v) => over(v, 1e-3);
+const milli = v => over(v, 1e-3);
 
 /** @param {Chart} c */
 const high = c => (c.trend && phone.matches ? LOW : HIGH);
@@ -126,13 +126,7 @@ export class Strip {
     this.cards = charts.map(c => {
       const parts = [...c.lines.map((_, i) => h(`span.line${i + 1}`)), h('span.unit')],
         box = h('div.plot');
-      const el = h(
-        `section.card.mini${c.trend ? '.trend' : ''}`,
-        null,
-        h('h2', null, c.title),
-        h('p.value', null, ...parts),
-        box,
-      );
+      const el = h(`section.card.mini${c.trend ? '.trend' : ''}`, h('h2', c.title), h('p.value', ...parts), box);
       return { ...c, parts, box, el };
     });
     this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
@@ -157,9 +151,9 @@ export class Strip {
   async open() {
     /** @type {any} */ (this).uPlot = await uPlotReady();
     const { from, to, fixed } = this.range;
-    this.marks = await get(
-      `/api/v1/marks?from=${Math.floor(from)}${fixed ? `&to=${to}` : ''}&limit=1000`,
-    ).catch(() => []);
+    this.marks = await get(`/api/v1/marks?from=${Math.floor(from)}${fixed ? `&to=${to}` : ''}&limit=1000`).catch(
+      () => [],
+    );
     if (this.reads) await this.read();
     this.build();
   }
@@ -177,7 +171,7 @@ export class Strip {
       n = layer.length;
     return [
       Array.from({ length: n }, (_, i) => end - (n - 1 - i) * step),
-      ...c.lines.map(l => layer.map((/** @type {any} */ s) => l.of(s ?? {}, this.bytes().scale) ?? null)),
+      ...c.lines.map(l => layer.map(s => l.of(s ?? {}, this.bytes().scale) ?? null)),
     ];
   }
 
@@ -205,66 +199,62 @@ export class Strip {
       };
     const shared = sharedCursor(this.app);
     this.plots = this.cards.map(c => {
-        const data = this.data(c),
-          why = this.why(c, data);
-        c.box.replaceChildren(...(why ? [h('p.empty', null, why)] : []));
-        if (why) return null;
-        return new uPlot(
-          {
-            width: Math.max(120, c.box.clientWidth),
-            height: high(c),
-            padding: [6, 6, 0, 0],
-            legend: { show: false },
-            cursor: shared.cursor,
-            hooks: {
-              setCursor: [(/** @type {any} */ u) => this.say(c, u)],
-              setSelect: [shared.setSelect],
-              drawClear: [(/** @type {any} */ u) => this.shade(u, of('--slow'))],
-              draw: [(/** @type {any} */ u) => this.flags(u, of('--dim'))],
-            },
-            scales: {
-              x: {
-                range: (/** @type {any} */ _u, /** @type {number} */ lo, /** @type {number} */ hi) =>
-                  this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi],
-              },
-              y: {
-                range: (/** @type {any} */ _u, /** @type {any} */ _l, /** @type {number} */ hi) => [
-                  0,
-                  hi > 0 ? hi * 1.15 : 1,
-                ],
-              },
-            },
-            axes: [
-              {
-                ...axis,
-                size: 22,
-                space: 70,
-                values: (/** @type {any} */ _u, /** @type {number[]} */ v) =>
-                  v.map(t => clock(t * 1000).slice(0, 5)),
-              },
-              {
-                ...axis,
-                size: 38,
-                space: 28,
-                values: (/** @type {any} */ _u, /** @type {number[]} */ v) => v.map(short),
-              },
-            ],
-            series: [
-              {},
-              ...c.lines.map((l, i) => ({
-                label: l.name,
-                stroke: strokes[i],
-                fill: `${strokes[i]}2e`,
-                width: 1.5,
-                dash: i ? [5, 3] : undefined,
-                spanGaps: false,
-                points: { show: false },
-              })),
-            ],
+      const data = this.data(c),
+        why = this.why(c, data);
+      c.box.replaceChildren(...(why ? [h('p.empty', why)] : []));
+      if (why) return null;
+      return new uPlot(
+        {
+          width: Math.max(120, c.box.clientWidth),
+          height: high(c),
+          padding: [6, 6, 0, 0],
+          legend: { show: false },
+          cursor: shared.cursor,
+          hooks: {
+            setCursor: [u => this.say(c, u)],
+            setSelect: [shared.setSelect],
+            drawClear: [u => this.shade(u, of('--slow'))],
+            draw: [u => this.flags(u, of('--dim'))],
           },
-          data,
-          c.box,
-        );
+          scales: {
+            x: {
+              range: (_u, /** @type {number} */ lo, /** @type {number} */ hi) =>
+                this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi],
+            },
+            y: {
+              range: (_u, _l, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.15 : 1],
+            },
+          },
+          axes: [
+            {
+              ...axis,
+              size: 22,
+              space: 70,
+              values: (_u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000).slice(0, 5)),
+            },
+            {
+              ...axis,
+              size: 38,
+              space: 28,
+              values: (_u, /** @type {number[]} */ v) => v.map(short),
+            },
+          ],
+          series: [
+            {},
+            ...c.lines.map((l, i) => ({
+              label: l.name,
+              stroke: strokes[i],
+              fill: `${strokes[i]}2e`,
+              width: 1.5,
+              dash: i ? [5, 3] : undefined,
+              spanGaps: false,
+              points: { show: false },
+            })),
+          ],
+        },
+        data,
+        c.box,
+      );
     });
     this.cards.forEach((c, i) => this.say(c, this.plots[i]));
   }
@@ -280,16 +270,16 @@ export class Strip {
   say(c, u) {
     const at = u?.cursor?.idx;
     const now = this.now ?? {};
-    const values = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) =>
+    const values = c.lines.map((l, /** @type {number} */ i) =>
       at !== null && at !== undefined
         ? u.data[i + 1][at]
         : this.range.fixed
           ? mean(u?.data[i + 1] ?? [])
           : l.of(now, this.bytes().scale),
     );
-    const known = values.map((/** @type {any} */ v) => v !== null && v !== undefined),
+    const known = values.map(v => v !== null && v !== undefined),
       last = known.lastIndexOf(true);
-    const texts = c.lines.map((/** @type {any} */ l, /** @type {number} */ i) => {
+    const texts = c.lines.map((l, /** @type {number} */ i) => {
       if (!known[i]) return last < 0 && i === 0 ? '-' : '';
       return `${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}${i === last ? '' : '  '}`;
     });
@@ -341,13 +331,10 @@ export class Strip {
   /** @param {any} o @param {boolean} stepped */
   update(o, stepped) {
     this.now = o.now;
-    this.peak = o.forwarders.reduce(
-      (/** @type {number} */ s, /** @type {any} */ r) => s + (r.peak_bytes_per_sec || 0),
-      0,
-    );
-    const first = o.needs?.find((/** @type {any} */ n) => ['slow', 'hung', 'dead', 'silent'].includes(n.stage));
+    this.peak = o.forwarders.reduce((/** @type {number} */ s, r) => s + (r.peak_bytes_per_sec || 0), 0);
+    const first = o.needs?.find(n => ['slow', 'hung', 'dead', 'silent'].includes(n.stage));
     this.since = first ? Date.parse(first.since) : 0;
-    this.nodes = o.forwarders.map((/** @type {any} */ r) => r.id);
+    this.nodes = o.forwarders.map(r => r.id);
     if (this.reads) this.again();
     else if (stepped) this.move();
     this.cards.forEach((c, i) => this.say(c, this.plots[i]));

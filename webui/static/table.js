@@ -9,6 +9,26 @@ import { missing } from './format.js?v=__V__';
  * A rare column is shown only while a row has a value there, a wide one not on a phone; one that fills takes the room
  * that others leave.
  */
+/**
+ * A column of text. @param {string} name @param {string} head @param {(r: any) => string} text
+ * @param {Partial<Column>} [more] @returns {Column}
+ */
+export const column = (name, head, text, more) => ({ name, head, text, ...more });
+
+/**
+ * A column of numbers, which it is sorted by. @param {string} name @param {string} head
+ * @param {(r: any) => number|null|undefined} value @param {((v: any) => string)|null} write null: more has the text
+ * @param {Partial<Column>} [more] @returns {Column}
+ */
+export const numeric = (name, head, value, write, more) => ({
+  name,
+  head,
+  num: true,
+  text: r => write?.(value(r)) ?? missing,
+  value,
+  ...more,
+});
+
 export class Table {
   /**
    * @param {Column[]} columns
@@ -34,8 +54,8 @@ export class Table {
     this.cursor = false;
     this.head = h('tr');
     this.body = h('tbody');
-    this.table = h('table', null, h('caption.sr', null, o.caption ?? ''), h('thead', null, this.head), this.body);
-    this.el = h('div.scroll', null, this.table);
+    this.table = h('table', h('caption.sr', o.caption ?? ''), h('thead', this.head), this.body);
+    this.el = h('div.scroll', this.table);
     this.drawHead();
   }
 
@@ -125,7 +145,6 @@ export class Table {
     if (!tr) {
       tr = h(
         'tr',
-        null,
         ...this.columns.map(c => {
           const wrap = c.wrap === true ? '.wrap' : c.wrap ? '.narrow' : '';
           return h((c.num ? 'td.num' : 'td') + wrap + (c.wide ? '.wide' : ''));

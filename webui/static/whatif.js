@@ -32,7 +32,7 @@ export async function whatIfPage(app, q) {
   set.value = q.get('set') ?? lines(example);
   const chart = h('div.pattern');
   const draw = async () => {
-    chart.replaceChildren(h('p.dim', null, 'looking for a pattern'));
+    chart.replaceChildren(h('p.dim', 'looking for a pattern'));
     try {
       chart.replaceChildren(...pattern(await get(`/api/v1/periodic?set=${encodeURIComponent(set.value)}`)));
     } catch (err) {
@@ -45,14 +45,8 @@ export async function whatIfPage(app, q) {
     const list = h(
       'details',
       { open: v.cycles.length <= 6 },
-      h('summary', null, `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`),
-      h(
-        'ul',
-        null,
-        ...v.cycles.map((/** @type {any} */ c) =>
-          h('li', null, `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`),
-        ),
-      ),
+      h('summary', `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`),
+      h('ul', ...v.cycles.map(c => h('li', `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`))),
     );
     found.replaceChildren(
       v.cycles.length ? list : 'The history has no profile of a run yet.',
@@ -70,22 +64,21 @@ export async function whatIfPage(app, q) {
     );
   const el = h(
     'div',
-    null,
-    h('h1', null, `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`),
+    h('h1', `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`),
     ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) =>
-      h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', null, t),
+      h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', t),
     ),
     bars(shares.jobs, shares.in_force),
-    h('h1', null, 'Staggered I/O'),
-    h('p.dim', null, 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
+    h('h1', 'Staggered I/O'),
+    h('p.dim', 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     set,
-    h('p', null, h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')),
+    h('p', h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')),
     found,
     chart,
   );
   const table = () => [
     ['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)],
-    ...shares.jobs.map((/** @type {any} */ j) => [
+    ...shares.jobs.map(j => [
       j.job,
       j.user,
       j.group,
@@ -121,9 +114,8 @@ const lines = set => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').rep
  * @param {any} force @returns {[string, (j: any) => string, string][]} */
 const parts = force => {
   if (!force) return [];
-  const of = new Map(force.jobs.map((/** @type {any} */ g) => [g.job, g]));
-  const value = (/** @type {string} */ name) => (/** @type {any} */ j) =>
-    of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-';
+  const of = new Map(force.jobs.map(g => [g.job, g]));
+  const value = (/** @type {string} */ name) => j => (of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-');
   return [
     ['GLOBAL %', value('share'), 'of what all queues do, by the policy in force'],
     ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'],
@@ -133,44 +125,37 @@ const parts = force => {
 
 /** One bar a job, at most forty. @param {any[]} jobs @param {any} force */
 function bars(jobs, force) {
-  if (!jobs.length) return h('p.empty', null, 'No job runs here now.');
+  if (!jobs.length) return h('p.empty', 'No job runs here now.');
   const most = jobs[0].share,
     shown = jobs.slice(0, 40);
   const users = [...new Set(jobs.map(j => j.user))];
   return h(
     'div',
-    null,
     h(
       'table.shares',
-      null,
       h(
         'thead',
-        null,
         h(
           'tr',
-          null,
           ...['JOB', 'USER', 'GROUP'].map(t => h('th', { scope: 'col' }, t)),
           ...[weight(jobs).toUpperCase(), 'SHARE %'].map(t => h('th.num', { scope: 'col' }, t)),
           ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)),
-          h('td', null), // no head: what is below is a picture or a button
+          h('td'), // no head: what is below is a picture or a button
         ),
       ),
       h(
         'tbody',
-        null,
         ...shown.map(j =>
           h(
             'tr',
-            null,
-            h('td', null, h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
-            h('td', null, j.user),
-            h('td', null, j.group || '-'),
-            h('td.num', null, j[weight(jobs)]),
-            h('td.num', null, (j.share * 100).toFixed(1)),
-            ...parts(force).map(([, of]) => h('td.num', null, of(j))),
+            h('td', h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
+            h('td', j.user),
+            h('td', j.group || '-'),
+            h('td.num', j[weight(jobs)]),
+            h('td.num', (j.share * 100).toFixed(1)),
+            ...parts(force).map(([, of]) => h('td.num', of(j))),
             h(
               'td.bar',
-              null,
               s(
                 'svg',
                 { width: 320, height: 12, 'aria-hidden': true },
@@ -187,7 +172,7 @@ function bars(jobs, force) {
       ),
     ),
     jobs.length > shown.length
-      ? h('p.dim', null, `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`)
+      ? h('p.dim', `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`)
       : null,
   );
 }
@@ -202,21 +187,21 @@ const W = 1000,
 function pattern(v) {
   // A name keeps what distinguishes it from the others: its beginning and its end.
   const short = (/** @type {string} */ t) => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
-  const left = 16 + LETTER * Math.max(14, ...v.apps.map((/** @type {any} */ a) => short(a.name).length));
+  const left = 16 + LETTER * Math.max(14, ...v.apps.map(a => short(a.name).length));
   const x = (/** @type {number} */ t) => left + ((W - left) * t) / v.T;
-  const rows = v.apps.flatMap((/** @type {any} */ a, /** @type {number} */ i) => {
+  const rows = v.apps.flatMap((a, /** @type {number} */ i) => {
     const app = v.set.apps[i],
       most = Math.min(app.beta * v.set.b, v.set.B),
       y = i * row,
       hue = hues[i % hues.length];
     return [
       s('text', { x: left - 6, y: y + row - 5, 'text-anchor': 'end' }, short(a.name), s('title', {}, a.name)),
-      ...a.instances.flatMap((/** @type {any} */ n) =>
+      ...a.instances.flatMap(n =>
         spans(n.init_w, app.w, v.T).map(([from, to]) =>
           s('rect', { class: 'work', x: x(from), y: y + row / 2 - 1, width: x(to) - x(from), height: 2, fill: hue }),
         ),
       ),
-      ...a.instances.flatMap((/** @type {any} */ n) =>
+      ...a.instances.flatMap(n =>
         n.io.map((/** @type {number[]} */ io) =>
           s(
             'rect',
@@ -258,35 +243,25 @@ function pattern(v) {
     s('text', { x: left, y: top + tall + 16 }, '0 s'),
     s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`),
   );
-  const line = (/** @type {string} */ name, /** @type {any} */ u) =>
-    h(
-      'tr',
-      null,
-      h('td', null, name),
-      h('td.num', null, ratio(u.sys_efficiency)),
-      h('td.num', null, number(u.dilation)),
-    );
+  const line = (/** @type {string} */ name, u) =>
+    h('tr', h('td', name), h('td.num', ratio(u.sys_efficiency)), h('td.num', number(u.dilation)));
   return [
-    h('div.scroll', null, /** @type {any} */ (svg)),
+    h('div.scroll', /** @type {any} */ (svg)),
     h(
       'table',
-      null,
       h(
         'thead',
-        null,
         h(
           'tr',
-          null,
-          h('td', null), // no head: what is below is a picture or a button
+          h('td'), // no head: what is below is a picture or a button
           h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'),
           h('th.num', { scope: 'col' }, 'DILATION'),
         ),
       ),
-      h('tbody', null, line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned)),
+      h('tbody', line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned)),
     ),
     h(
       'p.dim',
-      null,
       `no schedule computes more than ${ratio(v.knapsack_bound)} % of the machine here, and ` +
         `${ratio(v.upper_bound)} % if bandwidth had no end`,
     ),
