@@ -8,6 +8,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
+	"fairway/webui/api"
 )
 
 // helpPage lists the keys that work on the page it was called from, out of the key table.
@@ -54,24 +55,46 @@ func (p *helpPage) Act(s *screen.State, a screen.Action) tea.Cmd {
 	return nil
 }
 
+// helpGroup is a part of the help, as its heading says it.
+type helpGroup string
+
+// The groups.
+const (
+	looks   helpGroup = "look"
+	acts    helpGroup = "act: no compute node is moved by these"
+	changes helpGroup = "change the machine: each asks once, enter never does"
+)
+
+// groupOf is the group of a key.
+func groupOf(b *binding) helpGroup {
+	switch {
+	case b.changes:
+		return changes
+	case screen.ChangesMachine[b.act]:
+		return acts
+	}
+	return looks
+}
+
 func (p *helpPage) Body(s *screen.State, w, h int) []string {
-	lines := []string{""}
+	var lines []string
 	find := p.searched()
-	for i := range p.keys.table {
-		b := &p.keys.table[i]
-		keys := p.keys.shownOn(p.of, b)
-		if keys == "" || !b.works(p.of) || !strings.Contains(strings.ToLower(keys+" "+b.does), find) {
-			continue
-		}
-		does, look := b.does, ""
-		if b.changes {
-			does, look = does+"  CHANGES THE MACHINE", s.Palette.Bold
-		}
-		for i, l := range chart.Wrap(does, max(1, w-14)) {
-			if i > 0 {
-				keys = ""
+	for _, group := range []helpGroup{changes, acts, looks} {
+		head := []string{"", s.Bold(chart.Clip(" "+string(group), w))}
+		for i := range p.keys.table {
+			b := &p.keys.table[i]
+			keys := p.keys.shownOn(p.of, b)
+			if keys == "" || !b.works(p.of) || groupOf(b) != group ||
+				!strings.Contains(strings.ToLower(keys+" "+b.does), find) {
+				continue
 			}
-			lines = append(lines, s.Palette.Paint(look, chart.Clip(" "+chart.Left(keys, 12)+l, w)))
+			lines, head = append(lines, head...), nil
+			for i, l := range chart.Wrap(b.does, max(1, w-14)) {
+				if i > 0 {
+					keys = ""
+				}
+				lines = append(lines, chart.Clip(" "+chart.Left(keys, 12)+l, w))
+			}
 		}
 	}
 	if replayed[p.of] || s.Replays() {
@@ -89,15 +112,16 @@ func (p *helpPage) Body(s *screen.State, w, h int) []string {
 			}
 		}
 	}
-	text := "CELLS  first column: . idle, 0-9 tenths of full, - not known. Second: ! suspect, x drained, d " +
-		"dedicated, > touched by a waiting plan, ? silent. " +
-		"A silent or drained cell shows no level. NUMBERS  148 measured, ~148 estimated, - missing; rates in MB/s " +
-		"(1e6). " +
-		"A lower-case key never changes the machine, except " + p.keys.name(screen.OnPlan, screen.ActStop) +
-		", which stops an apply."
-	lines = append(lines, "")
-	for _, l := range chart.Wrap(text, w-2) {
-		lines = append(lines, " "+strings.TrimSpace(l))
+	text := "first column: . idle, 0-9 tenths of full, - not known. Second: ! slow, ?! suspect, x drained, " +
+		"d dedicated, > touched by a waiting plan, ? silent. A silent or drained cell shows no level. Rates in MB/s (1e6)."
+	words := append([]api.Term{{Word: "cells", Means: text}}, api.Glossary()...)
+	head := []string{"", s.Bold(" signs and words")}
+	for _, one := range words {
+		if !strings.Contains(strings.ToLower(one.Word+" "+one.Means), find) {
+			continue
+		}
+		lines, head = append(lines, head...), nil
+		lines = append(lines, chart.Labelled(one.Word, one.Means, w)...)
 	}
 	return table.Scroll(lines, &p.top, h)
 }

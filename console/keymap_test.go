@@ -92,7 +92,7 @@ func TestRemappedKeysActAndAreShown(t *testing.T) {
 		s.press("wait", "K")
 		s.asked("canary fwd002")
 		s.press("?")
-		s.sees(" K           canary:", "CHANGES THE MACHINE", "f1 ?")
+		s.sees(" K           canary:", "change the machine: each asks once", "f1 ?")
 		s.press("esc", "G", "canary")
 		s.sees("canary", " K      fairway canary fwd002")
 		s.press("esc", "N")

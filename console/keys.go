@@ -196,6 +196,8 @@ var keyTable = []binding{
 	{act: screen.ActRequests, keys: []string{"@"}, show: "@", does: "log of the requests this console sent"},
 	{act: screen.ActBack, keys: []string{"backspace", "esc"}, show: "backspace", does: "back", hint: "back",
 		on: onInside},
+	{act: screen.ActBrowser, keys: []string{"i"}, show: "i",
+		does: "the browser's address: a link that signs you in there once"},
 	{act: screen.ActGo, keys: []string{":"}, show: ":", does: "go to a forwarder, plan or screen by name", hint: "go"},
 	{act: screen.ActHelp, keys: []string{"?"}, show: "?", does: "these keys", hint: "help"},
 	{act: screen.ActUpOrQuit, keys: []string{"q"}, show: "q", does: "back, or quit on the first screen", hint: "quit",

@@ -55,7 +55,15 @@ type Model struct {
 	// drawn is the newest view; it is drawn again only after something that it shows has changed.
 	drawn string
 	same  bool
-	tour  tour
+	visit visit
+}
+
+// visit is how this console came to be: with a guide, or as a demo's, whose end it is.
+type visit struct {
+	tour tour
+	// demo is what a demo says of its browser; empty: no demo.
+	demo    string
+	leaving screen.Question
 }
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on
@@ -141,6 +149,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			s.Now = msg.at
 		}
 		return m, tea.Batch(m.tick(), m.replay.Tick(s))
+	case screen.Answer[api.SignInLink]:
+		if msg.Err != nil {
+			s.Note = "no link to the browser: " + chart.Clean(msg.Err.Error())
+			return m, nil
+		}
+		return m, copyText(m, msg.Value.Address)
 	case exportedMsg:
 		s.Note = msg.words()
 	case replay.MarksMsg:
@@ -321,6 +335,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	a := m.keys.actionOf(m.top().Name(), k.String())
+	m.visit.leaving.Unask(a)
 	if q, ok := m.top().(screen.Questioner); ok {
 		q.Unask(a)
 	}
@@ -348,10 +363,14 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 	case screen.ActQuit:
 		return tea.Quit
 	case screen.ActUpOrQuit:
-		if len(m.screens) == 1 {
-			return tea.Quit
+		switch {
+		case len(m.screens) > 1:
+			return m.Back()
+		case m.visit.demo != "" && !m.visit.leaving.Again(s, a):
+			s.Note = m.Key(a) + " again ends the demo and takes its layer away, any other key does not"
+			return nil
 		}
-		return m.Back()
+		return tea.Quit
 	case screen.ActBack:
 		return m.Back()
 	case screen.ActWhatIf:
@@ -386,6 +405,11 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 		return export(s, m.top())
 	case screen.ActCopy:
 		return m.copyAddress()
+	case screen.ActBrowser:
+		if s.Note = m.visit.demo; s.Note != "" {
+			return nil
+		}
+		return screen.Ask(s, "sign-in link", s.Server.SignInLink)
 	case screen.ActAnswer:
 		if one, ok := m.top().(*job.Screen); ok && one.Answered() != "" {
 			return copyText(m, one.Answered())

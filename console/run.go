@@ -21,9 +21,9 @@ import (
 )
 
 // Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys. A guided one leads
-// through an incident.
+// through an incident; demo is what OfDemo takes, empty of another console.
 func Run(ctx context.Context, b screen.Backend, first screen.Address, colors chart.Colors, keys *Keys,
-	guided bool) (err error) {
+	guided bool, demo string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	t, err := openTerminal()
@@ -38,6 +38,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	if guided {
 		Guide(c.Model)
 	}
+	OfDemo(c.Model, demo)
 	// Signals are the caller's, by ctx: bubbletea's own handler sends into a loop that may have ended
 	// and would then wait for ever. Its renderer looks 30 times a second whether there is something to
 	// draw, which costs more than everything else that the console does; canvas draws when there is.

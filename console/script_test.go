@@ -10,6 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"fairway/cmd/lab/simsite"
+	"fairway/console"
 	"fairway/console/screen"
 )
 
@@ -345,6 +346,26 @@ func TestGoBoxOpensTheFirstHit(t *testing.T) {
 		}
 		if s.press("q"); !s.quit {
 			t.Fatal("q does not quit on the first screen")
+		}
+	})
+}
+
+// A demo ends with its console, so q asks once there; i says where its browser is.
+func TestADemosConsoleAsksBeforeItEnds(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := newScript(t, 8, 120, 36)
+		console.OfDemo(s.model.(*console.Model), "browser: http://127.0.0.1:8080/ sign in as olga with pw")
+		s.second()
+		s.press("i")
+		s.sees("sign in as olga with pw")
+		s.press("q")
+		s.sees("q again ends the demo")
+		s.press("down", "q")
+		if s.quit {
+			t.Fatal("q after another key was taken for a yes")
+		}
+		if s.press("wait", "q"); !s.quit {
+			t.Fatal("q does not end the demo when asked twice")
 		}
 	})
 }

@@ -139,4 +139,7 @@ func (t *tour) text(s *screen.State, keys *Keys, top screen.Screen) string {
 }
 
 // Guide begins the tour.
-func Guide(m *Model) { m.tour.step = tourSlow }
+func Guide(m *Model) { m.visit.tour.step = tourSlow }
+
+// OfDemo makes it a demo's console: browser says where its browser is, and q asks once, because the demo ends with it.
+func OfDemo(m *Model, browser string) { m.visit.demo = browser }

@@ -84,7 +84,7 @@ func zoned(t time.Time) string { return chart.Clock(t) + " " + t.Local().Format(
 // the past is shown.
 func (m *Model) banners() (lines []string) {
 	s, w := m.state, m.w
-	lines = m.tour.lines(s, m.keys, m.top(), w)
+	lines = m.visit.tour.lines(s, m.keys, m.top(), w)
 	if s.Lost != nil {
 		what := "No connection"
 		if errors.Is(s.Lost, api.ErrNotAllowed) {

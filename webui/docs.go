@@ -39,6 +39,7 @@ var docs = map[string]doc{
 	"GET /metrics":               {summary: "own counters, Prometheus text format"},
 	"GET /debug/pprof/{profile}": {summary: "Go profiles"},
 	"GET /api/v1/openapi.json":   {summary: "this document"},
+	"GET /api/v1/glossary":       {summary: "the words of the faces, and what they mean", out: []api.Term{}},
 	"GET /api/v1/metrics": {summary: "the catalogue of metrics: names, units, labels and full scales",
 		out: []api.Metric{}},
 	"GET /api/v1/session": {summary: "who you are here", out: api.Session{}},

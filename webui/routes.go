@@ -54,6 +54,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 
 		{get, "/api/v1/openapi.json", nobody, every, s.openAPI, 0},
 		{get, "/api/v1/metrics", nobody, every, catalogue, 0},
+		{get, "/api/v1/glossary", nobody, every, glossary, 0},
 		{get, "/api/v1/session", nobody, every, s.signIn.Get, 0},
 		{post, "/api/v1/session", nobody, web, s.signIn.Post, again},
 		{del, "/api/v1/session", nobody, web, s.signIn.Delete, again},

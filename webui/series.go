@@ -34,6 +34,10 @@ func catalogue(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 	return api.WriteJSON(w, api.Metrics())
 }
 
+func glossary(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, api.Glossary())
+}
+
 func (h *series) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q, err := parseSeries(r)
 	if err != nil {

@@ -19,8 +19,8 @@ func TestTypesOfThePages(t *testing.T) {
 	}
 	node, tsc := typeScript(t)
 	dir := t.TempDir()
-	args := []string{tsc, "--noEmit", "--allowJs", "--checkJs", "--strict", "--noImplicitAny", "false", "--noUnusedLocals",
-		"--noImplicitReturns",
+	args := []string{tsc, "--noEmit", "--allowJs", "--checkJs", "--strict", "--noImplicitAny", "false",
+		"--noUnusedLocals", "--noImplicitReturns",
 		"--target", "es2024", "--module", "esnext",
 		"--moduleResolution", "bundler", "--lib", "es2024,dom,dom.iterable,dom.asynciterable", "--pretty", "false"}
 	names, err := fs.Glob(staticFS, "static/*.js")

@@ -196,7 +196,8 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 
 // runConsole runs the operator's console on this terminal until it is left.
 func (d *demo) runConsole(ctx context.Context) error {
-	c := exec.CommandContext(ctx, d.program("fairway"), "--addr", "unix:"+d.socket, "top")
+	c := exec.CommandContext(ctx, d.program("fairway"), "--addr", "unix:"+d.socket, "top", "--demo",
+		fmt.Sprintf("browser: http://%s/ sign in as %s with %s", d.http, demoPerson, d.password))
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it puts the terminal back
 	c.WaitDelay = 3 * time.Second

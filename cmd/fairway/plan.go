@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,18 +44,19 @@ func printPlans(w io.Writer, plans []api.PlanRow) error {
 
 func newPlan(o *options) *cobra.Command {
 	c := &cobra.Command{
-		Use: "plan", Short: "Show or decide one plan", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return program.BadUsage(errors.New("plan needs a verb: show, approve, reject, complete, rollback or stop"))
+		Use: "plan ID", Short: "Show or decide one plan", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return program.BadUsage(errors.New(
+					"plan needs an ID, or a verb and an ID: show, approve, reject, complete, rollback or stop"))
+			}
+			return showPlan(o, c, args[0])
 		},
 	}
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView,
-				error) {
-				return cl.Plan(ctx, args[0])
-			})
+			return showPlan(o, c, args[0])
 		},
 	}
 	c.AddCommand(show, newApprove(o),
@@ -63,6 +68,10 @@ func newPlan(o *options) *cobra.Command {
 	return c
 }
 
+func showPlan(o *options, c *cobra.Command, id string) error {
+	return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) { return cl.Plan(ctx, id) })
+}
+
 // plan runs one call about a plan and prints what came of it.
 func (o *options) plan(c *cobra.Command, call func(context.Context, *client.Client) (api.PlanView, error)) error {
 	return show(o, c, call, printPlan)
@@ -72,14 +81,32 @@ func newApprove(o *options) *cobra.Command {
 	var reason, hash string
 	var wait time.Duration
 	c := &cobra.Command{
-		Use:   "approve ID --preview HASH --reason TEXT",
+		Use:   "approve ID",
 		Short: "Approve a plan as it was previewed, and wait until it is verified",
-		Long: "Approve a plan as it was previewed, and wait until it is verified.\n\n" +
-			"--preview is the hash that 'fairway plan show' printed. If the plan would now do something else,\n" +
-			"nothing is applied and the exit code is 6.",
+		Long: "Approve a plan as it was previewed, and wait until it is verified. On a terminal it shows the plan\n" +
+			"and asks; a script gives --preview, the hash that 'fairway plan show' printed, and --reason. If the plan\n" +
+			"would now do something else, nothing is applied and the exit code is 6.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case hash == "" && !program.IsTerminal(os.Stdin):
+				return program.BadUsage(fmt.Errorf("plan approve %s: without a terminal it cannot ask; give --preview "+
+					"with the hash of 'fairway plan show %[1]s', and --reason", args[0]))
+			case hash != "" && reason == "":
+				return program.BadUsage(errors.New("plan approve: --preview needs --reason"))
+			}
 			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
+				if hash == "" {
+					v, err := cl.Plan(ctx, args[0])
+					if err != nil {
+						return v, err
+					}
+					reason = cmp.Or(reason, v.SuggestedReason)
+					if err := askToApprove(c.ErrOrStderr(), c.InOrStdin(), &v, reason); err != nil {
+						return v, err
+					}
+					hash = v.PreviewHash
+				}
 				v, err := cl.Approve(ctx, args[0], hash, reason)
 				if err != nil || wait == 0 {
 					return v, err
@@ -88,12 +115,26 @@ func newApprove(o *options) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&hash, "preview", "", "hash of the preview that is approved")
+	c.Flags().StringVar(&hash, "preview", "", "hash of the preview that is approved; on a terminal it asks without")
 	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
 	c.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the result; 0 does not wait")
-	must(c.MarkFlagRequired("preview"))
-	must(c.MarkFlagRequired("reason"))
 	return c
+}
+
+// askToApprove shows a plan and asks whether to approve it; only y or yes does.
+func askToApprove(w io.Writer, in io.Reader, v *api.PlanView, reason string) error {
+	if err := printPlan(w, *v); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "Approve %s, because %q? [y/N] ", v.ID, reason)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the answer: %w", err)
+	}
+	if yes := strings.ToLower(strings.TrimSpace(answer)); yes != "y" && yes != "yes" {
+		return fmt.Errorf("plan %s was not approved; nothing was moved", v.ID)
+	}
+	return nil
 }
 
 // must fails at start when a command was put together wrongly.
@@ -192,8 +233,8 @@ func printPlan(w io.Writer, v api.PlanView) error {
 		if v.MayApprove != "" {
 			fmt.Fprintln(w, "not yours to approve:", v.MayApprove)
 		}
-		fmt.Fprintf(w, "preview %s\nto approve: fairway plan approve %s --preview %s --reason TEXT\n", v.PreviewHash,
-			v.ID, v.PreviewHash)
+		fmt.Fprintf(w, "preview %s\nto approve: fairway plan approve %s (a script: --preview %s --reason TEXT)\n",
+			v.PreviewHash, v.ID, v.PreviewHash)
 	}
 	return nil
 }

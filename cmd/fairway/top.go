@@ -18,12 +18,18 @@ import (
 )
 
 func newTop(o *options) *cobra.Command {
-	return &cobra.Command{
+	demo := ""
+	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show the console (also what fairway does without a command)",
 		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return o.show(c, screen.Address{Page: "overview"}) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return o.open(c, screen.Address{Page: "overview"}, false, demo)
+		},
 	}
+	c.Flags().StringVar(&demo, "demo", "", "where the browser of the demo is, whose end this console's is")
+	must(c.Flags().MarkHidden("demo"))
+	return c
 }
 
 func newTour(o *options) *cobra.Command {
@@ -34,7 +40,7 @@ func newTour(o *options) *cobra.Command {
 			"named " +
 			"on each screen. It changes nothing by itself. Best seen beside a demo (make demo, or make demo SIM=1).",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.open(c, screen.Address{Page: "overview"}, true) },
+		RunE: func(c *cobra.Command, _ []string) error { return o.open(c, screen.Address{Page: "overview"}, true, "") },
 	}
 }
 
@@ -91,9 +97,9 @@ func pastMoment(args []string, now time.Time) (time.Time, error) {
 }
 
 // show runs the console on the terminal; with --json it prints the overview instead.
-func (o *options) show(c *cobra.Command, a screen.Address) error { return o.open(c, a, false) }
+func (o *options) show(c *cobra.Command, a screen.Address) error { return o.open(c, a, false, "") }
 
-func (o *options) open(c *cobra.Command, a screen.Address, guided bool) error {
+func (o *options) open(c *cobra.Command, a screen.Address, guided bool, demo string) error {
 	cl, err := o.connect()
 	if err != nil {
 		return err
@@ -121,5 +127,5 @@ func (o *options) open(c *cobra.Command, a screen.Address, guided bool) error {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1) // a screen a second is a few milliseconds of work, which threads would only hand around
 	}
-	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys, guided)
+	return console.Run(c.Context(), cl, a, chart.ColorsOf(os.Getenv), keys, guided, demo)
 }

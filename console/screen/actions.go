@@ -54,6 +54,7 @@ const (
 	ActEvidence Action = "evidence"
 	ActCopy     Action = "copy"
 	ActAnswer   Action = "copy-answer"
+	ActBrowser  Action = "browser"
 	ActExport   Action = "export"
 	ActGo       Action = "go"
 	ActRequests Action = "requests"

@@ -97,6 +97,8 @@ type Explainer interface {
 
 // Backend is all of them.
 type Backend interface {
+	// SignInLink makes an address that signs the caller in at the browser, once; by the unix socket only.
+	SignInLink(ctx context.Context) (api.SignInLink, error)
 	Viewer
 	Past
 	Records

@@ -101,15 +101,18 @@ func (p *Pattern) Body(s *screen.State, w, h int) []string {
 		return p.pattern.Missing(s, "a pattern", w)
 	}
 	v := &p.pattern.Value
-	lines := []string{
+	var lines []string
+	if p.set == ExamplePattern {
+		lines = []string{s.Bold(chart.Clip(" AN EXAMPLE, not this machine: "+s.Key(screen.ActEdit)+" changes it", w))}
+	}
+	lines = append(lines,
 		chart.Clip(fmt.Sprintf(" a pattern of %.0f s, repeated; nothing is changed anywhere", v.T), w),
 		s.Bold(chart.Clip(" "+chart.Left("", 34)+chart.Right("SYSEFFICIENCY %", 16)+chart.Right("DILATION", 10), w)),
 		chart.Clip(" "+chart.Left("with the pattern", 34)+chart.Right(chart.Ratio(&v.SysEfficiency), 16)+
 			chart.Right(chart.Number(v.Dilation), 10), w),
 		chart.Clip(" "+chart.Left("bandwidth shared fairly, no plan", 34)+
 			chart.Right(chart.Ratio(&v.Unplanned.SysEfficiency), 16)+
-			chart.Right(chart.Number(v.Unplanned.Dilation), 10), w),
-	}
+			chart.Right(chart.Number(v.Unplanned.Dilation), 10), w))
 	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end",
 		chart.Ratio(&v.KnapsackBound), chart.Ratio(&v.UpperBound))
 	lines = append(append(lines, chart.Paragraphs(w, bound)...), "")

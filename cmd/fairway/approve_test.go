@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"fairway/cmd/lab/simsite"
+	"fairway/webui/api"
+	"fairway/webui/client"
+)
+
+// On a terminal an approval shows the plan and asks; what is not a yes leaves it as it is.
+func TestApproveAsksOnATerminal(t *testing.T) {
+	s := daemon(t, simsite.Options{})
+	ada, err := client.New("http://"+s.TCP, simsite.AdminSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ada.Close()
+	p, err := ada.Propose(t.Context(), api.ManualRemap{Nodes: s.Machine.Topo.Default.Clients("fwd001")[:1],
+		To: "fwd000", Reason: "fwd001 is slow today"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := as(t, s, simsite.OperatorSecret)
+	for _, answer := range []string{"\r", "n\r"} {
+		x := startTerminal(t, flags, "plan", "approve", p.ID, "--reason", "fwd001 is slow")
+		x.sees(`because "fwd001 is slow"? [y/N]`)
+		x.press(answer)
+		x.sees("was not approved; nothing was moved")
+	}
+	x := startTerminal(t, flags, "plan", "approve", p.ID, "--reason", "fwd001 is slow")
+	x.sees("[y/N]")
+	x.press("y\r")
+	x.sees("done 1 of 1")
+}
