@@ -113,7 +113,7 @@ func (p *helpPage) Body(s *screen.State, w, h int) []string {
 		}
 	}
 	text := "first column: . idle, 0-9 tenths of full, - not known. Second: ! slow, ?! suspect, x drained, d " +
-		"dedicated, > touched by a waiting plan, ? silent. A silent or drained cell shows no level. Rates in MB/s (1e6)."
+		"dedicated, > touched by a waiting plan, ? silent. A silent or drained cell has no level. Rates in MB/s (1e6)."
 	words := append([]api.Term{{Word: "cells", Means: text}}, api.Glossary()...)
 	head := []string{"", s.Bold(" signs and words")}
 	for _, one := range words {
