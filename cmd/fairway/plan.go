@@ -84,8 +84,8 @@ func newApprove(o *options) *cobra.Command {
 		Use:   "approve ID",
 		Short: "Approve a plan as it was previewed, and wait until it is verified",
 		Long: "Approve a plan as it was previewed, and wait until it is verified.\n\n" +
-			"On a terminal it shows the plan and asks; a script gives --preview, the hash that 'fairway plan\n" +
-			"show' printed, and --reason. If the plan would now do something else, nothing is applied and the exit code is 6.",
+			"On a terminal it shows the plan and asks. A script gives --preview, the hash that 'fairway plan show'\n" +
+			"printed, and --reason. If the plan would do something else by now, nothing is applied, exit code 6.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
