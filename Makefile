@@ -90,7 +90,7 @@ prove:
 	FAIRWAY_EVACUATIONS=$(EVACUATIONS) $(GO) test -count=1 -timeout 4h -v -run 'TestRunningJobs' ./cmd/fairwayd/daemontest
 	FAIRWAY_LONG=1 $(GO) test -count=1 -p 1 -timeout 60m -v -run 'TestFaults' ./cmd/lab/knfs
 
-# How well slow forwarders are found (docs/benchmark.md).
+# How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:
 	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops|ScoreOfLinks' ./anomaly/scenariotest
 	FAIRWAY_TRACES=$(abspath $(or $(TRACES),$(BIN)/traces)) $(GO) test -count=1 -v -run 'ScoreOfClosedTraces' ./anomaly/scenariotest
