@@ -210,7 +210,7 @@ func TestSettingsOfThePages(t *testing.T) {
 	for _, tag := range strings.Fields(string(out)) {
 		known[strings.TrimPrefix(tag, `toml:"`)] = true
 	}
-	tables := "access|alert|archive|cluster|daemon|desk|detector|dispatch|driver|feed|findings|gather|keep|limits|" +
+	tables := "access|alert|archive|cluster|daemon|desk|detector|dispatch|driver|feed|findings|keep|limits|" +
 		"listen|orders|probe|queue|routes|slurm|spool|store|tbf"
 	named := regexp.MustCompile("`(?:" + tables + `)((?:\.[a-z0-9_]+)+)[` + "` ]")
 	seen := 0

@@ -56,8 +56,9 @@ const (
 	BuffersFreeRatio
 	TxWaiting
 	CPUWait
-	GatheredNodes
-	GatheredBytes
+	// What agents reported that carried others' streams.
+	retiredGatheredNodes
+	retiredGatheredBytes
 	LockCallbacks
 	MetaInFlight
 	RequestAge
@@ -96,7 +97,7 @@ const MetricCount = int(metricEnd)
 func (m Metric) OfJobs() bool { return m >= firstOfJobs && m <= FilesRead }
 
 // Known says whether a sample of a node may have the metric.
-func (m Metric) Known() bool { return m != MetricNone && m < metricEnd && m != RetiredBacklogLen }
+func (m Metric) Known() bool { return m != MetricNone && m < metricEnd && byNumber[m].Name != "" }
 
 // Metrics lists the metrics that a node's samples may have, by number.
 func Metrics() iter.Seq[Metric] {

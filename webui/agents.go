@@ -42,19 +42,6 @@ func (h *agents) stream(w http.ResponseWriter, r *http.Request, by access.Caller
 	return nil
 }
 
-// gather takes the streams of a gatherer's nodes.
-func (h *agents) gather(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	node := topology.NodeID(r.URL.Query().Get("node"))
-	if node == "" {
-		return fmt.Errorf("%w: node is missing: want the node that gathers", api.ErrInvalid)
-	}
-	err := h.ingest.Gather(w, r, *by.Speaker, node, h.gate.Gathered)
-	if err != nil {
-		return fmt.Errorf("%w: %w", api.ErrNotAllowed, err)
-	}
-	return nil
-}
-
 // enrol answers a node's own token to whoever has a join token for it. A node whose agent is connected has one already.
 func (h *agents) enrol(w http.ResponseWriter, r *http.Request, by access.Caller) error {
 	var ask api.Enrolment

@@ -61,7 +61,6 @@ var docs = map[string]doc{
 				"overview, plans, findings, exclusions, beat, forwarder:ID, grid:bw|mdops|latency|err; separated by " +
 					"commas"}, {"background", "1: a frame every 5 s"}}},
 	"GET /api/v1/ingest": {summary: "frames in, orders out (WebSocket, collector/wire)"},
-	"GET /api/v1/gather": {summary: "the same of a gatherer's nodes, sealed (WebSocket, collector/wire bundles)"},
 	"POST /api/v1/revocations": {summary: "refuse the tokens that nodes were given until now", in: api.Revocation{},
 		out: api.Revocation{}},
 	"POST /api/v1/enroll": {summary: "a node's own token, by a join token", in: api.Enrolment{}, out: api.Enrolled{}},
@@ -88,9 +87,6 @@ var docs = map[string]doc{
 			{"health", "ok, idle, suspect, excluded, dedicated or stale"},
 			{"names", "1: only the names, in the order of the grid's cells"}}},
 	"GET /api/v1/nodes/{id}": {summary: "one node with its sources", out: api.NodeView{}},
-	"GET /api/v1/gatherers": {
-		summary: "the agents through which nodes speak, with their nodes and how late the latest of these is",
-		out:     []api.Gatherer{}},
 	"GET /api/v1/forwarders/{id}": {summary: "one forwarder, its clients and last five minutes, or as it was",
 		out: api.ForwarderDetail{}, params: atParam},
 	"POST /api/v1/forwarders/{id}/canary": {

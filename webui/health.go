@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"fairway/anomaly"
-	"fairway/collector/ingest"
 	"fairway/remap/alert"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -24,7 +22,6 @@ type health struct {
 	ingest  interface {
 		StoreErr() error
 		Stalled() time.Duration
-		Gatherers() []ingest.Gatherer
 	}
 	desk    interface{ Unrecorded() error }
 	alerts  alerts
@@ -52,46 +49,11 @@ func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) 
 
 func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	all := append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called())
-	if g := gatherersCheck(h.ingest.Gatherers()); g.Text != "" {
-		all = append(all, g)
-	}
 	for _, check := range h.further {
 		all = append(all, check(r.Context()))
 	}
 	return api.WriteJSON(w, all)
 }
-
-// gatherersCheck says through whom nodes speak, and how late that is; without text where all speak directly.
-func gatherersCheck(all []ingest.Gatherer) api.Check {
-	c := api.Check{Name: "gatherers", Level: api.CheckOK}
-	if len(all) == 0 {
-		return c
-	}
-	nodes, worst := 0, all[0]
-	var late []string
-	for _, g := range all {
-		nodes += g.Nodes
-		if g.Late > worst.Late {
-			worst = g
-		}
-		if g.Late > lateGatherer {
-			late = append(late, string(g.Node))
-		}
-	}
-	c.Text = fmt.Sprintf("%d nodes speak through %s, seconds come within %s of their end",
-		nodes, anomaly.Counted(int64(len(all)), "gatherer"), worst.Late.Round(100*time.Millisecond))
-	if len(late) > 0 {
-		c.Level = api.CheckWarned
-		c.Text = fmt.Sprintf("%d nodes speak through %s; late are nodes of %s: up to %s through %s", nodes,
-			anomaly.Counted(int64(len(all)), "gatherer"), strings.Join(late[:min(len(late), 6)], ", "),
-			worst.Late.Round(100*time.Millisecond), worst.Node)
-		c.Fix = "look at the gatherers' load and log; stop one that holds its nodes back, they go another way"
-	}
-	return c
-}
-
-// lateGatherer is how late seconds may come through a gatherer.
-const lateGatherer = 5 * time.Second
 
 // called says whether somebody is called when something needs a person.
 func (h *health) called() api.Check {

@@ -95,20 +95,11 @@ func (h *layer) nodesBy(keep func(topology.Node) bool) []api.NodeRow {
 
 // wayOf is how a node's frames come; nil where its own agent is not connected.
 func wayOf(hub *ingest.Hub, n topology.NodeID) *api.NodeWay {
-	way, ok := hub.Way(n)
+	late, ok := hub.Late(n)
 	if !ok {
 		return nil
 	}
-	return &api.NodeWay{Gatherer: way.Gatherer, Address: way.Address, LateSeconds: way.Late.Seconds()}
-}
-
-// gatherers lists the agents through which nodes speak.
-func (h *layer) gatherers(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	rows := []api.Gatherer{}
-	for _, g := range h.ingest.Gatherers() {
-		rows = append(rows, api.Gatherer{Node: g.Node, Remote: g.Remote, Nodes: g.Nodes, LateSeconds: g.Late.Seconds()})
-	}
-	return api.WriteJSON(w, rows)
+	return &api.NodeWay{LateSeconds: late.Seconds()}
 }
 
 func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {

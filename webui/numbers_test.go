@@ -102,7 +102,7 @@ func getPaths(t *testing.T, s *simsite.Site) (paths []string) {
 	past := time.Now().Add(-20 * time.Second).UTC().Format(time.RFC3339)
 	for path, methods := range doc.Paths {
 		if methods["get"] == nil || strings.HasSuffix(path, "/live") || strings.HasSuffix(path, "/ingest") ||
-			strings.HasSuffix(path, "/gather") || strings.Contains(path, "pprof") || strings.Contains(path, "/oidc/") {
+			strings.Contains(path, "pprof") || strings.Contains(path, "/oidc/") {
 			continue
 		}
 		id := "fwd001"

@@ -66,7 +66,6 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 
 		{get, "/api/v1/live", user, every, s.feed.serve, socket | access.Feed},
 		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
-		{get, "/api/v1/gather", agent, everyPort, h.agents.gather, long},
 		{post, "/api/v1/enroll", access.RoleJoin, everyPort, h.agents.enrol, again | led},
 		{post, "/api/v1/revocations", admin, every, h.agents.revoke, led},
 		{post, "/api/v2/write", agent, everyPort, h.agents.lines, again | long},
@@ -79,7 +78,6 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/grid", viewer, every, h.replay.grid, seconds},
 		{get, "/api/v1/nodes", viewer, every, h.layer.nodes, 0},
 		{get, "/api/v1/nodes/{id}", viewer, every, h.layer.node, 0},
-		{get, "/api/v1/gatherers", viewer, every, h.layer.gatherers, 0},
 		{get, "/api/v1/forwarders/{id}", user, every, h.forwarders.get, 0},
 		{post, "/api/v1/forwarders/{id}/canary", operator, every, h.forwarders.canary, led},
 		{get, "/api/v1/flow", viewer, every, h.layer.flow, 0},

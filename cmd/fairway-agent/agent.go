@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"fairway/collector"
-	"fairway/collector/gather"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -32,11 +31,6 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	if stopMover != nil {
 		defer stopMover.Close()
 	}
-	gatherer, stopGatherer, err := startGatherer(ctx, c, log)
-	if err != nil {
-		return err
-	}
-	defer stopGatherer()
 	clients, spool, err := newClients(ctx, c, log)
 	if err != nil {
 		return err
@@ -59,9 +53,6 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 	// The mount's own source says its route, and so does [routes], which may measure it.
 	if c.Orders.Enabled && c.Orders.By != byMount9p && c.Routes.By == "" && moves != nil {
 		runner.Sources = append(runner.Sources, node.NewSource(c.Orders.By, topology.NodeID(c.Node), moves))
-	}
-	if gatherer != nil {
-		runner.Sources = append(runner.Sources, gather.NewSource(gatherer))
 	}
 	runner.Emit = spooler(clients, spool, log)
 	log.Info("agent started", "version", version, "node", c.Node, "role", c.Role, "daemon",
@@ -130,9 +121,6 @@ func newClients(ctx context.Context, c Config, log *slog.Logger) (streams, *stre
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Daemon.checkGatherers(token); err != nil {
-		return nil, nil, err
-	}
 	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
 	if err != nil {
 		return nil, nil, err
@@ -154,12 +142,7 @@ func newClients(ctx context.Context, c Config, log *slog.Logger) (streams, *stre
 	}
 	var all streams
 	for i, at := range c.Daemon.addresses() {
-		name := ""
-		if len(c.Daemon.URLs) > 0 {
-			name = at
-		}
-		all = append(all, &stream.Client{URL: at, Gatherers: c.Daemon.Gatherers, Daemon: name,
-			Node: topology.NodeID(c.Node), Role: role, Log: log, TLS: tls,
+		all = append(all, &stream.Client{URL: at, Node: topology.NodeID(c.Node), Role: role, Log: log, TLS: tls,
 			Token: token, Spool: queues[i], Fence: fence})
 	}
 	return all, spool, nil

@@ -11,7 +11,6 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"fairway/cmd/program"
-	"fairway/collector/gather"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/ganesha"
 	"fairway/collector/source/gpfs"
@@ -28,7 +27,6 @@ type Config struct {
 	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
 	Daemon   Daemon        `toml:"daemon"`
 	Spool    SpoolConfig   `toml:"spool"`
-	Gather   Gather        `toml:"gather"`
 	Routes   Routes        `toml:"routes"`
 	Orders   Orders        `toml:"orders"`
 	TBF      TBF           `toml:"tbf"`
@@ -49,7 +47,6 @@ type Routes struct {
 type Daemon struct {
 	URL       string   `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
 	URLs      []string `toml:"urls" help:"A cluster's daemons, instead of url: each gets every second."`
-	Gatherers []string `toml:"gatherers" help:"Agents with [gather] to go through, as url, best first; else direct."`
 	TokenFile string   `toml:"token_file" help:"File with this agent's token; empty: no token."`
 	JoinFile  string   `toml:"join_file" help:"File with a join token, by which a missing token_file is made."`
 	CAFile    string   `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
@@ -57,14 +54,6 @@ type Daemon struct {
 	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: a token."`
 	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
 	ClearText   bool   `toml:"clear_text" help:"Whether ws:// may lead beyond this host."`
-}
-
-// Gather has this agent carry its neighbours' streams.
-type Gather struct {
-	Listen      string `toml:"listen" help:"HOST:PORT where neighbours' agents connect; empty: no gathering."`
-	MaxNodes    int    `toml:"max_nodes" help:"How many nodes it takes; further ones go another way."`
-	Certificate string `toml:"certificate" help:"Certificate (PEM) for wss; empty: ws. Streams are sealed either way."`
-	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
 }
 
 // SpoolConfig says where seconds wait while the daemon is away.
@@ -165,8 +154,7 @@ type GPFS struct {
 func defaultConfig() Config {
 	return Config{
 		Role: topology.Compute.String(), LogLevel: "info",
-		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}, Gatherers: []string{}},
-		Gather: Gather{MaxNodes: gather.DefaultNodes},
+		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}},
 		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
 		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
@@ -237,9 +225,6 @@ func (c *Config) validate() error {
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
 	if err := c.Daemon.validate(); err != nil {
-		return err
-	}
-	if err := c.Gather.validate(); err != nil {
 		return err
 	}
 	if err := c.validateRoutes(); err != nil {

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +16,7 @@ import (
 // swarmOptions are the flags of a swarm.
 type swarmOptions struct {
 	swarm.Options
-	tokenFile, secretFile, http, programs string
+	tokenFile, http, programs string
 }
 
 func newSwarm() *cobra.Command {
@@ -38,10 +34,6 @@ func newSwarm() *cobra.Command {
 	}
 	f := c.Flags()
 	f.IntVar(&o.Agents, "agents", 1000, "nodes, each with an agent")
-	f.IntVar(&o.Gatherers, "gatherers", 0, "fairway-agents with [gather] that they go through; 0: directly")
-	f.BoolVar(&o.Inside, "inside", false,
-		"the agents' processes are the gatherers as well, without sockets between: for the daemon's cost alone")
-	f.StringVar(&o.secretFile, "secret-file", "", "file of that daemon's access.enrolment.secret_file, for --gatherers")
 	f.StringVar(&o.URL, "daemon", "", "address of a running daemon for agents, such as ws://127.0.0.1:7117")
 	f.IntVar(&o.PID, "pid", 0, "process of that daemon")
 	f.StringVar(&o.tokenFile, "token-file", "", "file with the agents' token of that daemon")
@@ -63,15 +55,7 @@ func newSwarmPart() *cobra.Command {
 }
 
 func runSwarm(ctx context.Context, o swarmOptions, out io.Writer) (err error) {
-	if o.Gatherers > 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		o.Agent = filepath.Join(cmp.Or(o.programs, filepath.Dir(self)), "fairway-agent")
-	}
 	if o.URL == "" {
-		o.Secret = rand.Text() + rand.Text()
 		d, err := swarmDaemon(ctx, o)
 		if d != nil {
 			defer func() { err = errors.Join(err, d.close()) }()
@@ -90,13 +74,6 @@ func runSwarm(ctx context.Context, o swarmOptions, out io.Writer) (err error) {
 		return err
 	}
 	o.Token = string(token)
-	if o.secretFile != "" {
-		secret, err := os.ReadFile(o.secretFile)
-		if err != nil {
-			return err
-		}
-		o.Secret, _, _ = strings.Cut(strings.TrimSpace(string(secret)), "\n")
-	}
 	return swarm.Run(ctx, o.Options, out)
 }
 
@@ -117,11 +94,6 @@ func swarmDaemon(ctx context.Context, o swarmOptions) (*demo, error) {
 	if err := d.prepare(dir); err != nil {
 		return d, err
 	}
-	secret := filepath.Join(dir, "enrolment.secret")
-	if err := os.WriteFile(secret, []byte(o.Secret+"\n"), 0o600); err != nil {
-		return d, err
-	}
-	d.conf.Table("access").Table("enrolment")["secret_file"] = secret
 	d.conf["name"], d.conf["simulated"] = fmt.Sprintf("a swarm of %d", o.Agents), true
 	d.conf.Table("driver")["kind"] = "agents"
 	return d, d.startDaemon(ctx)

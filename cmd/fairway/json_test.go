@@ -54,7 +54,7 @@ var withoutJSON = map[string]string{
 // jsonOf is how each other command is asked; {dir} has a journal and a case.
 var jsonOf = map[string]string{
 	"fairway alerts": "", "fairway audit": "", "fairway audit verify": "{dir}/journal", "fairway doctor": "",
-	"fairway exclusions": "", "fairway findings": "", "fairway gatherers": "", "fairway job": "8", "fairway jobs": "",
+	"fairway exclusions": "", "fairway findings": "", "fairway job": "8", "fairway jobs": "",
 	"fairway keys": "",
 	"fairway node": "fwd001", "fairway nodes": "", "fairway occupancy": "", "fairway periodic": "{dir}/set.json",
 	"fairway plan show": "P-000001", "fairway plans": "", "fairway query": "", "fairway report": "",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,41 +37,11 @@ func newNodes(o *options) *cobra.Command {
 	return c
 }
 
-func newGatherers(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "gatherers",
-		Short: "List the agents through which nodes speak",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return show(o, c, func(ctx context.Context, cl *client.Client) ([]api.Gatherer, error) {
-				return cl.Gatherers(ctx)
-			}, printGatherers)
-		},
-	}
-}
-
-func printGatherers(w io.Writer, all []api.Gatherer) error {
-	rows := make([][]string, 0, len(all))
-	for _, g := range all {
-		rows = append(rows, []string{string(g.Node), g.Remote, strconv.Itoa(g.Nodes), late(g.LateSeconds)})
-	}
-	return printTable(w, []string{"GATHERER", "FROM", "NODES", "LATE s"}, rows)
-}
-
 // late is how long after its end a second came.
 func late(seconds float64) string { return strconv.FormatFloat(seconds, 'f', 1, 64) }
 
-// throughOf is through whom a node speaks and how late, for a list.
-func throughOf(n api.NodeRow) (through, lateness string) {
-	if n.Way == nil {
-		return "-", "-"
-	}
-	return cmp.Or(string(n.Way.Gatherer), "itself"), late(n.Way.LateSeconds)
-}
-
 func printNodes(w io.Writer, nodes []api.NodeRow) error {
-	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "THROUGH",
-		"LATE s"}
+	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "LATE s"}
 	const afterWrites = 6
 	routers := slices.ContainsFunc(nodes, func(n api.NodeRow) bool {
 		_, routes := n.Values["routed_bytes"]
@@ -83,14 +52,17 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	}
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
-		through, lateness := throughOf(n)
+		lateness := "-"
+		if n.Way != nil {
+			lateness = late(n.Way.LateSeconds)
+		}
 		state := string(n.State)
 		if n.Role == topology.Forwarder {
 			state = n.State.Text(nil) // as both faces write it
 		}
 		row := []string{string(n.ID), n.Role.String(), state, forwarderOf(n),
 			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1),
-			rate(n.Values, "queue_len", 1), through, lateness}
+			rate(n.Values, "queue_len", 1), lateness}
 		if routers {
 			row = slices.Insert(row, afterWrites, rate(n.Values, "routed_bytes", 1e6))
 		}
@@ -99,16 +71,12 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	return printTable(w, heads, rows)
 }
 
-// wayOf says how a node's frames come, and how late the newest second was; empty where its agent is not connected.
+// wayOf says how late a node's newest second was; empty where its agent is not connected.
 func wayOf(n api.NodeRow) string {
 	if n.Way == nil {
 		return ""
 	}
-	late := fmt.Sprintf("newest second %.1f s after its end", n.Way.LateSeconds)
-	if n.Way.Gatherer == "" {
-		return "speaks with the daemon itself; " + late
-	}
-	return fmt.Sprintf("speaks through gatherer %s (%s); %s", n.Way.Gatherer, n.Way.Address, late)
+	return fmt.Sprintf("newest second %.1f s after its end", n.Way.LateSeconds)
 }
 
 func forwarderOf(n api.NodeRow) string {

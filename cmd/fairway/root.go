@@ -96,7 +96,6 @@ func newRoot() *cobra.Command {
 		newReplay(o),
 		newNodes(o),
 		newNode(o),
-		newGatherers(o),
 		newJobs(o),
 		newJob(o),
 		newPlans(o),

@@ -22,23 +22,7 @@ const (
 	maxAhead     = time.Hour
 )
 
-// link is the way to an agent.
-type link interface {
-	// Send queues a message; false when the agent does not take what is queued.
-	Send(msg []byte) bool
-	// Finish ends the link when what is queued is written, Close at once.
-	Finish()
-	Close()
-	// Alive asks for a sign of life, which Lives counts; false when the agent is gone.
-	Alive() bool
-	Lives() uint32
-	// Hold keeps what the agent sends next waiting for d.
-	Hold(d time.Duration) error
-	// Freed reports that messages have become durable, so that there may be room for others.
-	Freed()
-}
-
-// direct is the link to an agent with a WebSocket of its own. What Hold or a lack of room keeps waiting, waits in it.
+// direct is the WebSocket of an agent. What Hold or a lack of room keeps waiting, waits in it.
 type direct struct {
 	*socket.Conn
 	hub   *Hub
@@ -101,7 +85,7 @@ func (d *direct) room(c *connection, size int) error {
 // acknowledges those of all connections together.
 type connection struct {
 	hub    *Hub
-	link   link
+	link   *direct
 	by     Speaker
 	remote string
 	hello  wire.Hello // set before the connection is in any table
@@ -130,7 +114,7 @@ type inFlight struct {
 	err    error
 }
 
-func newConnection(h *Hub, l link, by Speaker, remote string) *connection {
+func newConnection(h *Hub, l *direct, by Speaker, remote string) *connection {
 	return &connection{hub: h, link: l, by: by, remote: remote, sender: h.sender(&by), ended: make(chan struct{})}
 }
 
@@ -231,7 +215,7 @@ func (c *connection) refused(err error) {
 }
 
 // message takes one message; a wire.Reject says why the agent is refused. It waits for nobody but the agent's own
-// limits, where the agent has a connection of its own. held is what it has taken of what its token may hold.
+// limits. held is what it has taken of what its token may hold.
 func (c *connection) message(msg []byte, held int) error {
 	d := c.hub.decoder()
 	m, err := c.decode(d, msg)

@@ -93,7 +93,6 @@ type Hub struct {
 	intake
 	cfg        Config
 	stats      Stats
-	gathers    gatherStats
 	sockets    *socket.Set
 	forwarders bool // some are configured, so that no other node is one
 	clients    *clientLists

@@ -164,3 +164,14 @@ func (h *Hub) Intruders(since time.Time) (out []Intruder) {
 	slices.SortFunc(out, func(a, b Intruder) int { return cmp.Compare(a.Node, b.Node) })
 	return out
 }
+
+// Late returns how long after its end a node's newest second came; false when its own agent is not connected.
+func (h *Hub) Late(n topology.NodeID) (late time.Duration, ok bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	c := h.routes[n]
+	if c == nil || c.hello.Node != n {
+		return 0, false
+	}
+	return time.Duration(c.late.Load()) * time.Millisecond, true
+}

@@ -24,21 +24,10 @@ type Stats struct {
 // routeStats count what was left out of lists: routes that a node cannot know, and clients beyond those there can be.
 type routeStats struct{ foreign, dropped atomic.Uint64 }
 
-// gatherStats count what came through gatherers.
-type gatherStats struct {
-	connections, nodes     atomic.Int64
-	bytes, broken, refused atomic.Uint64
-}
-
 // WriteMetrics writes the hub's counters in Prometheus text format.
 func (h *Hub) WriteMetrics(w io.Writer) {
 	s := &h.stats
 	metrics.WriteGaugeUint64(w, "fairway_ingest_connections", uint64(max(s.connections.Load(), 0)))
-	metrics.WriteGaugeUint64(w, "fairway_ingest_gatherers", uint64(max(h.gathers.connections.Load(), 0)))
-	metrics.WriteGaugeUint64(w, "fairway_ingest_gathered_nodes", uint64(max(h.gathers.nodes.Load(), 0)))
-	metrics.WriteCounterUint64(w, "fairway_ingest_gathered_bytes_total", h.gathers.bytes.Load())
-	metrics.WriteCounterUint64(w, "fairway_ingest_gathered_broken_total", h.gathers.broken.Load())
-	metrics.WriteCounterUint64(w, "fairway_ingest_gathered_refused_total", h.gathers.refused.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_messages_total", s.messages.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_frames_total", s.frames.Load())
 	metrics.WriteCounterUint64(w, "fairway_ingest_bytes_total", s.bytes.Load())

@@ -12,85 +12,66 @@ import (
 	"fairway/collector/wire"
 )
 
-// link is the way to the daemon. Its writes and its reads have a goroutine each.
-type link interface {
-	send(msg []byte) error
-	// read returns the daemon's next message. The end of a daemon that is silent for too long is an error.
-	read() ([]byte, error)
-	// ping asks for a sign of life; pingEvery is how often that is needed.
-	ping() error
-	pingEvery() time.Duration
-	// bye says that the agent stops.
-	bye() error
-	Close() error
-}
-
-// direct is a WebSocket to the daemon.
-type direct struct {
+// link is a WebSocket to the daemon. Its writes and its reads have a goroutine each.
+type link struct {
 	*websocket.Conn
 	url string
 	// last is when something of the daemon last came; Unix nanoseconds.
 	last atomic.Int64
 }
 
-func newDirect(conn *websocket.Conn, url string) *direct {
+func newLink(conn *websocket.Conn, url string) *link {
 	conn.SetReadLimit(maxFromDaemon)
-	d := &direct{Conn: conn, url: url}
-	conn.SetPongHandler(d.alive)
-	return d
+	l := &link{Conn: conn, url: url}
+	conn.SetPongHandler(l.alive)
+	return l
 }
 
-func (d *direct) alive(string) error {
-	d.last.Store(time.Now().UnixNano())
-	return d.SetReadDeadline(time.Now().Add(pongWait))
+func (l *link) alive(string) error {
+	l.last.Store(time.Now().UnixNano())
+	return l.SetReadDeadline(time.Now().Add(pongWait))
 }
 
-func (d *direct) send(b []byte) error { return sendTo(d.Conn, b) }
-
-func sendTo(conn *websocket.Conn, b []byte) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+func (l *link) send(b []byte) error {
+	if err := l.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	return conn.WriteMessage(websocket.BinaryMessage, b)
+	return l.WriteMessage(websocket.BinaryMessage, b)
 }
 
-func (d *direct) read() ([]byte, error) {
-	if err := d.alive(""); err != nil {
+func (l *link) read() ([]byte, error) {
+	if err := l.alive(""); err != nil {
 		return nil, err
 	}
-	kind, b, err := d.ReadMessage()
+	kind, b, err := l.ReadMessage()
 	if err != nil {
-		return nil, fmt.Errorf("daemon %s: %w", d.url, err)
+		return nil, fmt.Errorf("daemon %s: %w", l.url, err)
 	}
 	if kind != websocket.BinaryMessage {
-		return nil, fmt.Errorf("daemon %s sent a text message: not a fairway daemon", d.url)
+		return nil, fmt.Errorf("daemon %s sent a text message: not a fairway daemon", l.url)
 	}
 	return b, nil
 }
 
 // ping asks only where nothing of the daemon has come lately.
-func (d *direct) ping() error {
-	if time.Since(time.Unix(0, d.last.Load())) < pingPeriod {
+func (l *link) ping() error {
+	if time.Since(time.Unix(0, l.last.Load())) < pingPeriod {
 		return nil
 	}
-	return d.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout))
+	return l.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeTimeout))
 }
 
-func (d *direct) pingEvery() time.Duration { return pingPeriod }
-
 // bye sends a close message, which distinguishes a stop from a crash.
-func (d *direct) bye() error { return goodbye(d.Conn) }
-
-func goodbye(conn *websocket.Conn) error {
+func (l *link) bye() error {
 	text := websocket.FormatCloseMessage(websocket.CloseGoingAway, "agent stops")
-	return conn.WriteControl(websocket.CloseMessage, text, time.Now().Add(time.Second))
+	return l.WriteControl(websocket.CloseMessage, text, time.Now().Add(time.Second))
 }
 
 // session is one connection. The writer owns the link's write side, sent and the buffers; the reader
 // owns the read side, worked and rejected.
 type session struct {
 	c    *Client
-	link link
+	link *link
 	sent uint64 // last sequence number written
 	out  []byte
 	msg  []byte
@@ -107,7 +88,7 @@ func (s *session) write(ctx context.Context) error {
 		return err
 	}
 	s.c.up()
-	ping := time.NewTicker(s.link.pingEvery())
+	ping := time.NewTicker(pingPeriod)
 	defer ping.Stop()
 	for {
 		if err := s.sendSpooled(ctx); err != nil {

@@ -65,17 +65,12 @@ type Queue interface {
 type Client struct {
 	// URL is ws://HOST:PORT, wss://HOST:PORT (either with a path, else /api/v1/ingest) or
 	// unix:///PATH of the daemon's socket.
-	URL string
-	// Gatherers are addresses as in URL of gathering agents that the stream goes through, the first that can be
-	// reached; when none can, it goes to the daemon itself. They need a Token of the node's own.
-	// Daemon is the daemon's name among theirs; empty: they have only one.
-	Gatherers []string
-	Daemon    string
-	Token     string      // bearer token; never logged
-	TLS       *tls.Config // for wss; nil is the system's
-	Node      topology.NodeID
-	Role      topology.Role
-	Spool     Queue
+	URL   string
+	Token string      // bearer token; never logged
+	TLS   *tls.Config // for wss; nil is the system's
+	Node  topology.NodeID
+	Role  topology.Role
+	Spool Queue
 	// Orders has a handler for every kind of order this agent carries out; any other is refused.
 	Orders map[string]OrderHandler
 	// Fence refuses orders of daemons that lead no more; nil: orders have no term.
@@ -93,8 +88,6 @@ type Client struct {
 // State is how the stream is doing.
 type State struct {
 	Connected bool
-	Via       string // the gatherer's address; empty: none
-	Avoids    string // why it does not go through the first gatherer
 	Err       string // why not connected, or the last refusal
 	Refused   uint64 // messages the daemon will never take
 	Breaks    uint64 // connections that ended before the client did
@@ -121,12 +114,9 @@ func (c *Client) Run(ctx context.Context) error {
 	defer c.desk.wait()
 	backoff := minBackoff
 	for {
-		worked, err := c.sessions(ctx, target)
+		worked, err := c.session(ctx, target)
 		if ctx.Err() != nil {
 			return nil
-		}
-		if errors.Is(err, errHome) {
-			continue
 		}
 		c.lost(err)
 		if worked {
@@ -190,31 +180,7 @@ func parseURL(s string) (target, error) {
 	return target{}, fmt.Errorf("daemon address %q: want ws://HOST:PORT, wss://HOST:PORT or unix:///PATH", s)
 }
 
-func (c *Client) dial(ctx context.Context, at string, t target) (*websocket.Conn, error) {
-	return Dialer{TLS: c.TLS, Token: c.Token, Dial: c.Dial}.dial(ctx, at, t)
-}
-
-// Dialer opens WebSockets to daemons.
-type Dialer struct {
-	TLS   *tls.Config
-	Token string
-	Dial  func(ctx context.Context, network, addr string) (net.Conn, error) // nil is net.Dialer
-}
-
-// GatherPath is where a daemon, and a gatherer, takes what is gathered.
-const GatherPath = "/api/v1/gather"
-
-// Gather opens the WebSocket of a gatherer to a daemon at an address as in Client.URL.
-func (c Dialer) Gather(ctx context.Context, at string, node topology.NodeID) (*websocket.Conn, error) {
-	t, err := parseURL(at)
-	if err != nil {
-		return nil, err
-	}
-	t.url = strings.TrimSuffix(t.url, ingestPath) + GatherPath + "?node=" + url.QueryEscape(string(node))
-	return c.dial(ctx, at, t)
-}
-
-func (c Dialer) dial(ctx context.Context, at string, t target) (*websocket.Conn, error) {
+func (c *Client) dial(ctx context.Context, t target) (*websocket.Conn, error) {
 	dialNet := c.Dial
 	if dialNet == nil {
 		dialNet = (&net.Dialer{Timeout: dialTimeout}).DialContext
@@ -245,7 +211,7 @@ func (c Dialer) dial(ctx context.Context, at string, t target) (*websocket.Conn,
 		return conn, nil
 	}
 	if resp == nil {
-		return nil, fmt.Errorf("daemon %s: %w", at, err)
+		return nil, fmt.Errorf("daemon %s: %w", c.URL, err)
 	}
 	defer resp.Body.Close()
 	why, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
@@ -262,7 +228,7 @@ func (c Dialer) dial(ctx context.Context, at string, t target) (*websocket.Conn,
 	if json.Unmarshal(why, &problem) == nil && problem.Detail != "" {
 		why = []byte(problem.Detail)
 	}
-	return nil, fmt.Errorf("daemon %s %s: %s: %s", at, what, resp.Status,
+	return nil, fmt.Errorf("daemon %s %s: %s: %s", c.URL, what, resp.Status,
 		topology.Clean(strings.TrimSpace(string(why))))
 }
 
@@ -283,12 +249,16 @@ func (h *handshaking) Read(b []byte) (int, error) {
 }
 
 // session is one connection's life. worked says that the daemon acknowledged something.
-func (c *Client) session(ctx context.Context, l link, via string) (worked bool, err error) {
+func (c *Client) session(ctx context.Context, daemon target) (worked bool, err error) {
+	conn, err := c.dial(ctx, daemon)
+	if err != nil {
+		return false, err
+	}
+	l := newLink(conn, c.URL)
 	s := &session{c: c, link: l, sent: c.Spool.Acked(), acks: make(chan uint64, 1), rejected: make(map[uint64]bool)}
 	sctx, cancel := context.WithCancelCause(ctx)
 	var reader sync.WaitGroup
 	reader.Go(func() { cancel(s.read(ctx)) })
-	c.through(via)
 	err = s.write(sctx)
 	if cause := context.Cause(sctx); cause != nil {
 		err = cause // what the reader saw explains more than a write to a dead connection
@@ -299,31 +269,11 @@ func (c *Client) session(ctx context.Context, l link, via string) (worked bool, 
 	return s.worked, err
 }
 
-// through notes the way that the stream goes.
-func (c *Client) through(via string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.Via = via; via != "" && via == c.Gatherers[0] {
-		c.state.Avoids = ""
-	}
-}
-
-// avoids notes why the stream does not go through a gatherer.
-func (c *Client) avoids(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if text := err.Error(); c.state.Avoids != text { // a lasting absence is logged once
-		c.Log.Warn("the stream does not go through a gatherer; the next way is tried", "err", text)
-		c.state.Avoids = text
-	}
-}
-
 func (c *Client) up() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.state.Connected {
-		c.Log.Info("streaming to the daemon", "daemon", c.URL, "gatherer", c.state.Via, "spooled",
-			c.Spool.Pending())
+		c.Log.Info("streaming to the daemon", "daemon", c.URL, "spooled", c.Spool.Pending())
 	}
 	c.state.Connected, c.state.Err = true, ""
 }
@@ -358,7 +308,7 @@ func (c *Client) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := c.dial(ctx, c.URL, t)
+	conn, err := c.dial(ctx, t)
 	if err != nil {
 		return err
 	}

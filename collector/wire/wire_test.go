@@ -10,7 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,50 +311,6 @@ func FuzzDecode(f *testing.F) {
 		m2, err := again.Decode(out)
 		if err != nil || !reflect.DeepEqual(m, m2) {
 			t.Fatalf("round trip: %v\n%+v\n%+v", err, m, m2)
-		}
-	})
-}
-
-// FuzzRecords: the records of a bundle are parts of it in their order, within the limits; written again they are the
-// records that were read.
-func FuzzRecords(f *testing.F) {
-	one := AppendRecord(nil, 1, OpOpen, []byte("offer"))
-	f.Add(one)
-	f.Add(AppendRecord(AppendRecord(one, 1<<40, OpData, make([]byte, 200)), 7, OpClose, nil))
-	f.Add(one[:len(one)-1])
-	f.Add([]byte{1, byte(OpCredit), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, bundle []byte) {
-		type record struct {
-			channel uint64
-			op      Op
-			body    string
-		}
-		read := func(b []byte) (all []record, err error) {
-			err = Records(b, func(channel uint64, op Op, body []byte) error {
-				if op < OpOpen || op > OpCredit || len(body) > MaxRecord || cap(body) != len(body) {
-					t.Fatalf("operation %d of %d bytes, %d in reach", op, len(body), cap(body))
-				}
-				all = append(all, record{channel, op, string(body)})
-				return nil
-			})
-			return all, err
-		}
-		all, err := read(bundle)
-		var again []byte
-		for _, r := range all {
-			again = AppendRecord(again, r.channel, r.op, []byte(r.body))
-		}
-		if len(again) > len(bundle) {
-			t.Fatalf("%d bytes hold records of %d", len(bundle), len(again))
-		}
-		same, bad := read(again)
-		if bad != nil || !slices.Equal(same, all) {
-			t.Fatalf("%v became %v, %v", all, same, bad)
-		}
-		enough := errors.New("enough")
-		if stop := Records(bundle, func(uint64, Op, []byte) error { return enough }); len(all) > 0 && stop != enough ||
-			len(all) == 0 && err != nil && stop == nil {
-			t.Fatalf("%d records, and then %v", len(all), stop)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func (q *querier) match(ctx context.Context, matchers []*labels.Matcher) ([]grou
 		if metric != collector.MetricNone {
 			name = metric.SeriesName()
 		}
-		if metric == collector.RetiredBacklogLen || !named(name) {
+		if metric != collector.MetricNone && !metric.Known() || !named(name) {
 			continue
 		}
 		g := group{metric: metric}

@@ -13,7 +13,6 @@ import (
 
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
-	"fairway/collector/wire/seal"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -125,37 +124,6 @@ func (e *Enrolment) JoinToken(pattern string, until time.Time) (string, error) {
 		return "", err
 	}
 	return sign(s, joinPrefix, pattern, until), nil
-}
-
-// gathered returns whose token an offer is of, and the token.
-func (e *Enrolment) gathered(o *seal.Offer, now time.Time) (n topology.NodeID, token string, err error) {
-	if e == nil || e.Secrets == nil {
-		return "", "", errNoEnrolment
-	}
-	secrets, err := e.Secrets()
-	if err != nil {
-		return "", "", err
-	}
-	for _, s := range secrets {
-		if token = o.Head + "." + mac(s, o.Head); o.Of(token) {
-			n, err = e.node(token, now)
-			return n, token, err
-		}
-	}
-	return "", "", fmt.Errorf("%w: the token is not a node's own of this daemon's", api.ErrSignIn)
-}
-
-// Gathered proves nodes that come through gatherers: their tokens are never sent.
-func (g *Gate) Gathered(o *seal.Offer) (token string, by ingest.Speaker, err error) {
-	n, token, err := g.conf.Enrolment.gathered(o, time.Now())
-	if err != nil {
-		return "", by, err
-	}
-	w := ofNode(Caller{}, n, "node token", func() bool {
-		_, err := g.conf.Enrolment.node(token, time.Now())
-		return err == nil
-	})
-	return token, *w.Speaker, nil
 }
 
 // node returns whose a token is; an error says why it is refused.

@@ -216,16 +216,6 @@ type ClientRow struct {
 	Way *NodeWay `json:"way,omitempty"`
 }
 
-// Gatherer is an agent through which nodes speak.
-type Gatherer struct {
-	Node topology.NodeID `json:"node"`
-	// Remote is the address that it comes from.
-	Remote string `json:"remote"`
-	Nodes  int    `json:"nodes"` // that speak through it
-	// LateSeconds is how long after its end the newest second of its latest node came.
-	LateSeconds float64 `json:"late_seconds"`
-}
-
 // NodeRow is one node of any layer in a list: its newest second.
 type NodeRow struct {
 	ID       topology.NodeID      `json:"id"`
@@ -250,10 +240,6 @@ type NodeRow struct {
 
 // NodeWay is how a node's frames come to the daemon.
 type NodeWay struct {
-	// Gatherer is the node whose agent carries them, Address that agent's as this node has it; empty: the node's agent
-	// has a connection of its own.
-	Gatherer topology.NodeID `json:"gatherer,omitempty"`
-	Address  string          `json:"address,omitempty"`
 	// LateSeconds is how long after its end the newest second came.
 	LateSeconds float64 `json:"late_seconds"`
 }

@@ -156,11 +156,6 @@ func (c *Client) Nodes(ctx context.Context, role, health string) ([]api.NodeRow,
 	return get[[]api.NodeRow](ctx, c, q, "nodes")
 }
 
-// Gatherers lists the agents through which nodes speak.
-func (c *Client) Gatherers(ctx context.Context) ([]api.Gatherer, error) {
-	return get[[]api.Gatherer](ctx, c, nil, "gatherers")
-}
-
 // Node returns one node of any layer; ErrNotFound when the machine has no such one.
 func (c *Client) Node(ctx context.Context, id topology.NodeID) (api.NodeView, error) {
 	return get[api.NodeView](ctx, c, nil, "nodes", string(id))

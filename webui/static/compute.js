@@ -7,20 +7,6 @@ import { cellKeys } from './overview.js?v=__V__';
 import { exportKeys, savePNG } from './export.js?v=__V__';
 import { get, getBytes } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
-import { Table, column, numeric } from './table.js?v=__V__';
-
-const EVERY = 5000; // ms
-
-/** Agents through which nodes speak. @type {import('./table.js').Column[]} */
-const gathererColumns = [
-  column('gatherer', 'GATHERER', r => r.node),
-  column('from', 'FROM', r => r.remote),
-  numeric('nodes', 'NODES', r => r.nodes, String),
-  numeric('late', 'LATE s', r => r.late_seconds, null, {
-    title: 'how long after its end the newest second of its latest node came',
-    text: r => r.late_seconds.toFixed(1),
-  }),
-];
 
 /** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
 export function computePage(app, q) {
@@ -35,17 +21,9 @@ export function computePage(app, q) {
   /** @type {any} */
   let frame = null;
   let cursor = 0;
-  let gathered = 0; // when it was last asked for
   const line = h('p.summary', 'Waiting for the first frame of the compute nodes.'),
     legend = h('div.legend');
   const where = h('p', { 'aria-live': 'polite' });
-  const gatherers = new Table(gathererColumns, {
-    id: r => r.node,
-    sort: 'gatherer',
-    reverse: true,
-    caption: 'gatherers',
-  });
-  const through = h('section.gatherers', { hidden: true }, h('h2', 'Gatherers'), gatherers.el);
   const grid = new GridView({
     label: 'compute nodes, one cell each',
     pick: i => {
@@ -56,7 +34,7 @@ export function computePage(app, q) {
     open: openNode,
     tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
-  const el = h('div', h('h1.sr', 'Compute nodes'), line, grid.el, legend, where, through);
+  const el = h('div', h('h1.sr', 'Compute nodes'), line, grid.el, legend, where);
   const textOf = (/** @type {number} */ i) => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
@@ -92,16 +70,7 @@ export function computePage(app, q) {
   async function showWay(n, text) {
     const { way } = await get(`/api/v1/nodes/${encodeURIComponent(n)}`).catch(() => ({}));
     if (!way || names[cursor] !== n) return;
-    const by = way.gatherer ? `through gatherer ${way.gatherer}` : 'directly';
-    setText(where, `${text}  speaks ${by}, ${way.late_seconds.toFixed(1)} s late`);
-  }
-  /** Those through whom nodes speak, asked for now and then. */
-  async function showGatherers() {
-    if (Date.now() - gathered < EVERY) return;
-    gathered = Date.now();
-    const all = await get('/api/v1/gatherers').catch(() => []);
-    through.hidden = all.length === 0;
-    gatherers.update(all);
+    setText(where, `${text}  ${way.late_seconds.toFixed(1)} s late`);
   }
   /** @param {number} by */
   const move = by => {
@@ -124,7 +93,6 @@ export function computePage(app, q) {
       if (g.metric !== k) return;
       frame = g;
       draw();
-      showGatherers();
       let busy = 0,
         unknown = 0;
       for (const c of g.cells) {

@@ -10,12 +10,10 @@ export const clientColumns = [
   numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, mega),
   numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, mega),
   numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
-  column(
-    'through',
-    'SPEAKS THROUGH',
-    r => (r.way?.gatherer ? `${r.way.gatherer}, ${r.way.late_seconds.toFixed(1)} s late` : '-'),
-    { rare: true, title: 'the gatherer that carries its seconds, and how late they come', value: r => r.way?.gatherer },
-  ),
+  numeric('late', 'LATE s', r => r.way?.late_seconds, s => s.toFixed(1), {
+    rare: true,
+    title: 'how long after its end its newest second came',
+  }),
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */

@@ -348,3 +348,18 @@ func TestAttackFlood(t *testing.T) {
 		return fmt.Sprintf("%d messages of 3,000 frames", sent)
 	})
 }
+
+// metric reads one value of the daemon's metrics.
+func (s *site) metric(name string) (v float64) {
+	s.t.Helper()
+	for line := range strings.Lines(s.askLocal("GET", "/metrics", "").body) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			if _, err := fmt.Sscan(text, &v); err != nil {
+				s.t.Error(err)
+			}
+			return v
+		}
+	}
+	s.t.Errorf("no metric %s", name)
+	return 0
+}

@@ -17,7 +17,6 @@ import (
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/webui/access"
 )
 
 // Part is the agents of one process: the limits on open files and on ports are a process's and an address's.
@@ -25,15 +24,8 @@ type Part struct {
 	First, Count int
 	URL          string
 	Token        string
-	// Secret is behind the nodes' own tokens; empty: all have Token. Gatherers are addresses: each takes a
-	// run of nodes.
-	Secret    string
-	Gatherers []string
-	// Racks is how many gatherers the part is itself, instead of those; FirstRack is the number of the first.
-	Racks, FirstRack int
-	Agents           int           // of all parts
-	Spread           time.Duration // over which the agents' seconds are spread
-	From             string        // the address they connect from; "" is the system's choice
+	Spread       time.Duration // over which the agents' seconds are spread
+	From         string        // the address they connect from; "" is the system's choice
 
 	patience time.Duration // at the end; 0 is drainFor
 }
@@ -54,15 +46,13 @@ type Result struct {
 	Sent      uint64         `json:"sent"`      // seconds since the measuring began
 	Lost      uint64         `json:"lost"`      // not acknowledged, at the end or when it is asked
 	Breaks    uint64         `json:"breaks"`    // connections that were lost
-	Astray    int            `json:"astray"`    // agents that do not go through their gatherer, at the end
 	Lags      map[int]uint64 `json:"lags"`
 	Err       string         `json:"err,omitempty"`
 }
 
 type agent struct {
 	queue  *queue
-	client *stream.Client // nil where a rack speaks for it
-	racked *racked
+	client *stream.Client
 	frame  collector.Frame
 	number int
 }
@@ -94,14 +84,7 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		a := &agent{queue: newQueue(string(n), l), number: p.First + i}
 		a.frame = collector.Frame{Node: n, Role: role}
 		agents[i] = a
-		if p.Racks > 0 {
-			continue
-		}
-		token, gatherers, err := p.way(p.First+i, n)
-		if err != nil {
-			return err
-		}
-		a.client = &stream.Client{URL: p.URL, Token: token, Gatherers: gatherers, Node: n, Role: role, Spool: a.queue,
+		a.client = &stream.Client{URL: p.URL, Token: p.Token, Node: n, Role: role, Spool: a.queue,
 			Log: slog.New(slog.DiscardHandler), Orders: map[string]stream.OrderHandler{wire.OrderRemap: remapped,
 				wire.OrderRoute: remapped},
 			Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -110,20 +93,13 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 				return dialer.DialContext(ctx, network, addr)
 			}}
 		running.Go(func() { _ = a.client.Run(ctx) })
-		if i%64 == 63 { // all at once would wait for each other, and go other ways than theirs
+		if i%64 == 63 { // all at once would wait for each other
 			for until := time.Now().Add(settle); connected(agents[:i+1]) <= i-64 && time.Now().Before(until); {
 				if pause(ctx, 10*time.Millisecond) != nil {
 					return ctx.Err()
 				}
 			}
 		}
-	}
-	for i := range p.Racks {
-		r, err := newRack(ctx, p, p.FirstRack+i, agents[i*len(agents)/p.Racks:(i+1)*len(agents)/p.Racks])
-		if err != nil {
-			return err
-		}
-		running.Go(func() { r.run(ctx) })
 	}
 	running.Go(func() { p.tick(ctx, agents) })
 	base, words := uint64(0), bufio.NewScanner(in)
@@ -147,22 +123,6 @@ func (p *Part) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return words.Err()
 }
 
-// way is a node's token, and the gatherer that it goes through.
-func (p *Part) way(number int, n topology.NodeID) (token string, gatherers []string, err error) {
-	if p.Secret == "" {
-		return p.Token, nil, nil
-	}
-	e := access.Enrolment{Secrets: func() ([]string, error) { return []string{p.Secret}, nil }}
-	if token, err = e.NodeToken(n, time.Now().Add(-time.Minute)); err != nil {
-		return "", nil, err
-	}
-	if len(p.Gatherers) > 0 {
-		i := number * len(p.Gatherers) / max(p.Agents, 1)
-		gatherers = p.Gatherers[i : i+1]
-	}
-	return token, gatherers, err
-}
-
 func remapped(_ context.Context, o wire.Order) (json.RawMessage, error) {
 	var q wire.RemapOrder
 	if err := json.Unmarshal(o.Body, &q); err != nil {
@@ -173,13 +133,7 @@ func remapped(_ context.Context, o wire.Order) (json.RawMessage, error) {
 
 func connected(agents []*agent) (n int) {
 	for _, a := range agents {
-		if a.client == nil {
-			if a.racked.state() == nil {
-				n++
-			}
-			continue
-		}
-		if s := a.client.State(); s.Connected && (len(a.client.Gatherers) == 0 || s.Via != "") {
+		if a.client.State().Connected {
 			n++
 		}
 	}
@@ -207,11 +161,7 @@ func (p *Part) tick(ctx context.Context, agents []*agent) {
 		for i := slot; i < len(agents) && slot < places; i += places {
 			now := time.Now()
 			agents[i].second(now)
-			if a := agents[i]; a.racked != nil {
-				a.racked.send(now)
-			} else {
-				_, _ = a.queue.put(now, &a.frame)
-			}
+			_, _ = agents[i].queue.put(now, &agents[i].frame)
 		}
 	}
 }
@@ -269,18 +219,8 @@ func (p *Part) end(agents []*agent, l *lags, base uint64) Result {
 		}
 	}
 	for _, a := range agents {
-		if a.client == nil {
-			if err := a.racked.state(); err != nil {
-				r.Breaks++
-				r.Err = err.Error()
-			}
-			continue
-		}
 		s := a.client.State()
 		r.Breaks += s.Breaks
-		if len(a.client.Gatherers) > 0 && s.Via == "" {
-			r.Astray++
-		}
 		if !s.Connected && r.Err == "" {
 			r.Err = s.Err
 		}

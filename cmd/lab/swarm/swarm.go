@@ -24,18 +24,14 @@ import (
 
 // Options are what is measured.
 type Options struct {
-	Agents    int
-	Gatherers int    // that the agents go through; 0: directly
-	Inside    bool   // the gatherers are in the agents' processes
-	Agent     string // the program of a gatherer
-	URL       string // the daemon's, for agents
-	Token     string
-	Secret    string        // behind nodes' own tokens
-	PID       int           // the daemon's
-	For       time.Duration // the time that is measured
-	Spread    time.Duration // over which the agents' seconds are spread
-	Watch     string        // address of the API, for watchers
-	Watchers  int           // of the live feed
+	Agents   int
+	URL      string // the daemon's, for agents
+	Token    string
+	PID      int           // the daemon's
+	For      time.Duration // the time that is measured
+	Spread   time.Duration // over which the agents' seconds are spread
+	Watch    string        // address of the API, for watchers
+	Watchers int           // of the live feed
 }
 
 const (
@@ -72,12 +68,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	through, err := o.startGatherers(ctx)
-	defer func() { err = errors.Join(err, through.close()) }()
-	if err != nil {
-		return err
-	}
-	children, err := o.start(ctx, through.urls)
+	children, err := o.start(ctx)
 	defer func() {
 		for _, c := range children {
 			_ = c.in.Close()
@@ -107,18 +98,10 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	gatheredFirst, err := through.usage()
-	if err != nil {
-		return err
-	}
 	if err := pause(ctx, o.For); err != nil {
 		return err
 	}
 	last, err := usageOf(o.PID)
-	if err != nil {
-		return err
-	}
-	gatheredLast, err := through.usage()
 	if err != nil {
 		return err
 	}
@@ -134,7 +117,6 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return err
 		}
 		sum.Sent, sum.Lost, sum.Breaks = sum.Sent+r.Sent, sum.Lost+r.Lost, sum.Breaks+r.Breaks
-		sum.Astray += r.Astray
 		if sum.Err == "" {
 			sum.Err = r.Err
 		}
@@ -146,10 +128,6 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	fmt.Fprintf(out, "node-second %4.1f us\nconnection %5.1f kB\n",
 		1e6*(last.cpu-first.cpu)/(float64(o.Agents)*took.Seconds()),
 		float64(last.resident-before.resident)/float64(o.Agents)/1000)
-	fmt.Fprint(out, summary(gatheredFirst, gatheredLast, o.Agents))
-	if sum.Astray > 0 {
-		fmt.Fprintf(out, "astray     %d agents do not go through their gatherer\n", sum.Astray)
-	}
 	fmt.Fprintf(out, "seconds    %d sent, %d lost, %d late (over %s), %d connections lost\n", sum.Sent, sum.Lost,
 		all.above(late), late, sum.Breaks)
 	fmt.Fprintf(out, "to the acknowledgement  median %s, p99 %s, all %s\n", all.quantile(0.5), all.quantile(0.99),
@@ -165,16 +143,14 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 }
 
 // start starts the processes of the agents, each with an address of loopback of its own: an address has 28,000 ports.
-func (o *Options) start(ctx context.Context, gatherers []string) (children []*child, err error) {
+func (o *Options) start(ctx context.Context) (children []*child, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	for first := 0; first < o.Agents; first += perPart {
 		part, err := json.Marshal(Part{First: first, Count: min(perPart, o.Agents-first), URL: o.URL, Token: o.Token,
-			Secret: o.Secret, Gatherers: gatherers, Agents: o.Agents, Spread: o.Spread,
-			Racks: o.racks(first+perPart) - o.racks(first), FirstRack: o.racks(first),
-			From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
+			Spread: o.Spread, From: fmt.Sprintf("127.0.%d.1", 1+first/perPart)})
 		if err != nil {
 			return children, err
 		}
@@ -196,14 +172,6 @@ func (o *Options) start(ctx context.Context, gatherers []string) (children []*ch
 		children = append(children, &child{in: in, out: json.NewDecoder(bufio.NewReader(answers)), cmd: cmd})
 	}
 	return children, nil
-}
-
-// racks is how many of the gatherers are of the agents before one of them.
-func (o *Options) racks(agent int) int {
-	if !o.Inside {
-		return 0
-	}
-	return o.Gatherers * min(agent, o.Agents) / max(o.Agents, 1)
 }
 
 // partVariable has the Part, which holds the token: a command line can be read by everybody.

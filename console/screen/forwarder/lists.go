@@ -190,13 +190,11 @@ func shareText(c *api.ClientRow) string {
 	return fmt.Sprintf("  (%.0f %% of it here)", 100**c.Share)
 }
 
-// wayText says through whom a client speaks, and that it is late.
+// wayText says that what a client reports comes late.
 func wayText(c *api.ClientRow) string {
 	switch way := c.Way; {
 	case way == nil:
 		return ""
-	case way.Gatherer != "":
-		return fmt.Sprintf("  by %s, %.1f s late", chart.Clean(string(way.Gatherer)), way.LateSeconds)
 	case way.LateSeconds > lateClient:
 		return fmt.Sprintf("  %.1f s late", way.LateSeconds)
 	}
