@@ -109,12 +109,16 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	}
 	// Different phases spread the agents over the second, but early in it: what they say is fresh.
 	phase := time.Duration(i%16) * 5 * time.Millisecond
+	orders := table{"enabled": mounted}
+	if tb.net != nil { // on loopback nothing is mounted
+		orders["allow"] = []string{tb.net.subnet.String()}
+	}
 	var b bytes.Buffer
 	err := toml.NewEncoder(&b).Encode(table{
 		"node": string(n.id), "role": role.String(), "phase": phase.String(),
 		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile, "clear_text": true},
 		"spool":  table{"dir": tb.spoolDir(n.id)},
-		"orders": table{"enabled": mounted, "allow": []string{tb.net.subnet.String()}},
+		"orders": orders,
 		"source": sources,
 	})
 	return b.Bytes(), err
