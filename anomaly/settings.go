@@ -18,17 +18,17 @@ const (
 // Counts of seconds are of seconds with evidence; durations are of the clock.
 type Settings struct {
 	Mode           Mode          `toml:"mode" help:"observe (people exclude) or auto (fail-slow forwarders drain)."`
-	SuspectSeconds int           `toml:"suspect_seconds" help:"Seconds of doubt, or one of alarm, to suspect."`
-	ConfirmSeconds int           `toml:"confirm_seconds" help:"Seconds of alarm that confirm a suspicion."`
+	SuspectSeconds int           `toml:"-"`
+	ConfirmSeconds int           `toml:"-"`
 	ClearSeconds   int           `toml:"clear_seconds" help:"Seconds at work without doubt that end it."`
 	ForgetAfter    time.Duration `toml:"forget_after" help:"How long a suspicion without further evidence is kept."`
 	Hold           time.Duration `toml:"hold" help:"Least time of an exclusion by policy; doubles with each relapse."`
-	HoldMost       time.Duration `toml:"hold_most" help:"Longest time that hold grows to."`
-	ProbePasses    int           `toml:"probe_passes" help:"Canaries in a row that must pass before a first job."`
-	Trial          time.Duration `toml:"trial" help:"How long a forwarder is watched after its exclusion."`
-	Mute           time.Duration `toml:"mute" help:"How long a dismissed finding is not made again."`
-	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share excluded at once by policy; at least one."`
-	HealthyFloor   int           `toml:"healthy_floor" help:"Least number of healthy forwarders a policy must leave."`
+	HoldMost       time.Duration `toml:"-"`
+	ProbePasses    int           `toml:"-"`
+	Trial          time.Duration `toml:"-"`
+	Mute           time.Duration `toml:"-"`
+	MaxExcluded    float64       `toml:"-"`
+	HealthyFloor   int           `toml:"-"`
 }
 
 // DefaultSettings show findings and exclude nothing.

@@ -15,36 +15,20 @@ import (
 
 // Settings are the bounds from which something is named. The zero value is not useful; begin with DefaultSettings.
 type Settings struct {
-	Threads      float64 `toml:"threads" help:"Requests that a forwarder serves at once."`
-	PinnedExec   float64 `toml:"pinned_exec_seconds" help:"Service time from which a write waits for a lock, seconds."`
-	PinnedWait   float64 `toml:"pinned_wait_seconds" help:"Least wait of the requests behind such writes, seconds."`
-	StormShare   float64 `toml:"storm_share" help:"Share of the threads on metadata in a metadata storm, 0 to 1."`
-	StormOps     float64 `toml:"storm_ops" help:"Metadata operations a second from which it is a storm."`
-	FullShare    float64 `toml:"full_share" help:"Share of its peak at which a forwarder is full, 0 to 1."`
-	FullSeconds  int     `toml:"full_seconds" help:"Seconds it must be full to be named."`
-	BackendRatio float64 `toml:"backend_ratio" help:"Service time in a brown-out, as a multiple of the usual."`
+	Threads      float64 // requests that a forwarder serves at once
+	PinnedExec   float64 // service time from which a write waits for a lock, s
+	PinnedWait   float64 // least wait of the requests behind such writes, s
+	StormShare   float64 // share of the threads on metadata in a metadata storm, 0 to 1
+	StormOps     float64 // metadata operations a second from which it is a storm
+	FullShare    float64 // share of its peak at which a forwarder is full, 0 to 1
+	FullSeconds  int     // for how long it must be full to be named
+	BackendRatio float64 // service time in a brown-out, as a multiple of the usual
 }
 
 // DefaultSettings fit a forwarder of 16 threads.
 func DefaultSettings() Settings {
 	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.2, StormOps: 500, FullShare: 0.85,
 		FullSeconds: 20, BackendRatio: 1.6}
-}
-
-// Validate says which setting is out of its range.
-func (s Settings) Validate() error {
-	for _, v := range []struct {
-		name            string
-		value, min, max float64
-	}{{"threads", s.Threads, 1, 1e5}, {"pinned_exec_seconds", s.PinnedExec, 1e-6, 1e3},
-		{"pinned_wait_seconds", s.PinnedWait, 1e-6, 1e3},
-		{"storm_share", s.StormShare, 0.01, 1}, {"storm_ops", s.StormOps, 1, 1e9}, {"full_share", s.FullShare, 0.1, 1},
-		{"full_seconds", float64(s.FullSeconds), 1, 3600}, {"backend_ratio", s.BackendRatio, 1.05, 100}} {
-		if !(v.value >= v.min && v.value <= v.max) {
-			return fmt.Errorf("%s = %g: want %g to %g", v.name, v.value, v.min, v.max)
-		}
-	}
-	return nil
 }
 
 // Layer is what is known of a second beyond the forwarders' own rows.

@@ -127,5 +127,5 @@ func WriteCSV(w io.Writer) (emit func(Event) error, err error) {
 
 // Validate says which setting is out of its range.
 func (s Settings) Validate() error {
-	return errors.Join(s.FailSlow.Validate(), s.Interference.Validate(), s.Life.Validate())
+	return errors.Join(s.FailSlow.Validate(), s.Life.Validate())
 }

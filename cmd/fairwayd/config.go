@@ -11,7 +11,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
 	"fairway/collector/ingest"
@@ -36,29 +35,28 @@ type Config struct {
 
 	Simulated bool `toml:"simulated" help:"Whether the frames come from a simulated machine; screens then show it."`
 
-	Listen       Listen                `toml:"listen"`
-	Access       Access                `toml:"access"`
-	Limits       budget.Settings       `toml:"limits" help:"What callers may take; refusals are counted in /metrics."`
-	Cluster      cluster.Settings      `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
-	Store        Store                 `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
-	Archive      Archive               `toml:"archive"`
-	Keep         Keep                  `toml:"keep" help:"What is kept how long; docs/store.md."`
-	Forwarder    Forwarder             `toml:"forwarder"`
-	Desk         desk.Settings         `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
-	Detector     failslow.Settings     `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
-	Interference interference.Settings `toml:"interference" help:"Which jobs disturb each other; docs/detection.md."`
-	Findings     anomaly.Settings      `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
-	Probe        Probe                 `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
-	Feed         Feed                  `toml:"feed"`
-	Alert        alert.Settings        `toml:"alert" help:"Who is called; docs/alerts.md."`
-	Dispatch     Dispatch              `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
-	Slurm        Slurm                 `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
-	Driver       Driver                `toml:"driver"`
-	Queue        tables.Settings       `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
-	Rules        []evacuate.Rule       `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
-	Mounts       rootcause.Mounts      `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
-	Nodes        []topology.Node       `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
-	Default      topology.Mapping      `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
+	Listen    Listen            `toml:"listen"`
+	Access    Access            `toml:"access"`
+	Limits    budget.Settings   `toml:"limits" help:"What callers may take; refusals are counted in /metrics."`
+	Cluster   cluster.Settings  `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
+	Store     Store             `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
+	Archive   Archive           `toml:"archive"`
+	Keep      Keep              `toml:"keep" help:"What is kept how long; docs/store.md."`
+	Forwarder Forwarder         `toml:"forwarder"`
+	Desk      desk.Settings     `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
+	Detector  failslow.Settings `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
+	Findings  anomaly.Settings  `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
+	Probe     Probe             `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
+	Feed      Feed              `toml:"feed"`
+	Alert     alert.Settings    `toml:"alert" help:"Who is called; docs/alerts.md."`
+	Dispatch  Dispatch          `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
+	Slurm     Slurm             `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
+	Driver    Driver            `toml:"driver"`
+	Queue     tables.Settings   `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
+	Rules     []evacuate.Rule   `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
+	Mounts    rootcause.Mounts  `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
+	Nodes     []topology.Node   `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
+	Default   topology.Mapping  `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
 
 	view bool // fairwayd view: it shows another daemon's store
 }
@@ -89,9 +87,9 @@ type Forwarder struct {
 type Driver struct {
 	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command), ces or sim."`
 	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
-	Parallel int           `toml:"parallel" help:"Orders under way together."`
-	Tries    int           `toml:"tries" help:"Tries per order."`
-	Backoff  time.Duration `toml:"backoff" help:"Wait before the second try; doubles with each further one."`
+	Parallel int           `toml:"-"`
+	Tries    int           `toml:"-"`
+	Backoff  time.Duration `toml:"-"`
 	Timeout  time.Duration `toml:"timeout" help:"Longest wait for the answer to one try."`
 	Drain    bool          `toml:"drain" help:"Nodes with LNet prefer other routers than excluded ones; kind agents."`
 }
@@ -119,15 +117,14 @@ func defaultConfig() Config {
 		Keep:    defaultKeep(),
 		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
-		Limits:       budget.Defaults(),
-		Desk:         desk.DefaultSettings(),
-		Detector:     failslow.DefaultSettings(),
-		Interference: interference.DefaultSettings(),
-		Probe:        defaultProbe(),
-		Findings:     anomaly.DefaultSettings(),
-		Dispatch:     Dispatch{Policy: "dfra", Lend: true, LiveAfter: time.Minute, Config: dfra.Defaults()},
-		Queue:        tables.Defaults(),
-		Slurm:        Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
+		Limits:   budget.Defaults(),
+		Desk:     desk.DefaultSettings(),
+		Detector: failslow.DefaultSettings(),
+		Probe:    defaultProbe(),
+		Findings: anomaly.DefaultSettings(),
+		Dispatch: Dispatch{Policy: "dfra", Lend: true, LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Queue:    tables.Defaults(),
+		Slurm:    Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
 			Timeout: fan.Timeout},
 	}
@@ -165,11 +162,8 @@ func (c *Config) validate() error {
 		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", driverAgents)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
 		return bad("driver.command is empty: the kind exec needs one")
-	case c.Driver.Parallel < 1 || c.Driver.Tries < 1:
-		return bad("driver.parallel = %d, driver.tries = %d: want at least 1", c.Driver.Parallel, c.Driver.Tries)
-	case c.Driver.Timeout < time.Millisecond || c.Driver.Backoff < 0:
-		return bad("driver.timeout = %s, driver.backoff = %s: want at least 1ms and 0s", c.Driver.Timeout,
-			c.Driver.Backoff)
+	case c.Driver.Timeout < time.Millisecond:
+		return bad("driver.timeout = %s: want at least 1ms", c.Driver.Timeout)
 	case c.Memory < 0 || c.Memory > 0 && c.Memory < minMemory:
 		return bad("memory_bytes = %d: want at least %d, or 0", c.Memory, int64(minMemory))
 	case c.Forwarder.PeakBytesPerSec < 0:
@@ -198,9 +192,6 @@ func (c *Config) validate() error {
 	}
 	if err := c.Detector.Validate(); err != nil {
 		return fmt.Errorf("%w: detector.%w", program.ErrSettings, err)
-	}
-	if err := c.Interference.Validate(); err != nil {
-		return fmt.Errorf("%w: interference.%w", program.ErrSettings, err)
 	}
 	if err := c.Findings.Validate(); err != nil {
 		return fmt.Errorf("%w: findings.%w", program.ErrSettings, err)

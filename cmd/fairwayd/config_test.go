@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,8 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"two at once", "nam = \"x\"\nlog = 3\n", []string{"f.toml:1", "f.toml:2"}},
 		{"not TOML", "name = \"x\"\nlisten = {\n", []string{"f.toml:2"}},
 		{"wrong type", "name = \"x\"\n[desk]\nbig_plan = \"many\"\n", []string{"f.toml", "big_plan"}},
-		{"wrong duration", "[desk]\nproposal_ttl = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
-		{"out of range", "[desk]\nproposal_ttl = \"1ms\"\n", []string{"desk.proposal_ttl = 1ms", "1s"}},
+		{"wrong duration", "[desk]\nverify_within = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
+		{"out of range", "[desk]\nverify_within = \"1ms\"\n", []string{"desk.verify_within = 1ms", "1s"}},
 		{"unknown driver", "[driver]\nkind = \"magic\"\n",
 			[]string{"driver.kind", "magic", "fwdmount is called agents now"}},
 		{"unknown policy", "[dispatch]\npolicy = \"luck\"\n", []string{"dispatch.policy", "luck", "dfra"}},
@@ -86,7 +87,7 @@ func TestEverySettingHasHelp(t *testing.T) {
 		for _, f := range reflect.VisibleFields(typ) {
 			key := prefix + f.Tag.Get("toml")
 			switch {
-			case f.Anonymous, !f.IsExported(): // its fields follow; what no file sets
+			case f.Anonymous, !f.IsExported(), f.Tag.Get("toml") == "-": // its fields follow; what no file sets
 			case f.Type.Kind() == reflect.Struct:
 				walk(f.Type, key+".")
 			case f.Tag.Get("help") == "" || f.Tag.Get("toml") == "":
@@ -101,10 +102,46 @@ func TestEverySettingHasHelp(t *testing.T) {
 	walk(reflect.TypeFor[Config](), "")
 }
 
+// TestSettingsThatWentAreSaidAndWork: an old file with each of them is read as one without, and each is named with its
+// reason and line.
+func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
+	retired := (*Config)(nil).Retired()
+	known := program.KnownSettings(&Config{})
+	text := "name = \"old\"\n"
+	for key := range retired {
+		if slices.Contains(known, key) {
+			t.Errorf("%s went and is still a setting", key)
+		}
+		if !strings.Contains(key, ".") {
+			key += ".threads"
+		}
+		text += key + " = 7\n"
+	}
+	c, meta, err := parseConfig("old.toml", []byte(text))
+	if err != nil || c.Name != "old" {
+		t.Fatalf("an old file: %q, %v", c.Name, err)
+	}
+	c.Name = defaultConfig().Name
+	if got, want := fmt.Sprintf("%+v", c), fmt.Sprintf("%+v", defaultConfig()); got != want {
+		t.Errorf("it is\n%s, want the defaults\n%s", got, want)
+	}
+	lines := program.Retirements("old.toml", []byte(text), &c, meta)
+	for key, why := range retired {
+		if !slices.ContainsFunc(lines, func(l string) bool {
+			return strings.Contains(l, "the setting "+key+" went") && strings.Contains(l, why) && why != ""
+		}) {
+			t.Errorf("no line names %s", key)
+		}
+	}
+	if len(lines) != len(retired) {
+		t.Errorf("%d lines for %d settings", len(lines), len(retired))
+	}
+}
+
 const sample = `name = "hpc1"
 [desk]
 self_approval = true
-proposal_ttl = "20m"
+verify_within = "40s"
 [driver]
 kind = "agents"
 [[node]]

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/remap/desk"
 	"fairway/remap/situation"
@@ -71,7 +72,9 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 
 // openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
-	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, d.conf.Interference)
+	disturbs := interference.DefaultSettings()
+	disturbs.Threads = d.conf.Detector.Threads
+	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, disturbs)
 	d.detectors.Speakers(d.agents.Intruders)
 	d.loadDetectors()
 	d.judging.Store(d.detectors)

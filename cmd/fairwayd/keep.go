@@ -21,7 +21,7 @@ type Keep struct {
 	Journal time.Duration `toml:"journal" help:"Age from which records go to compressed segments; 0: never."`
 	History time.Duration `toml:"history" help:"How long ended jobs stay in the history; 0: for ever."`
 	Archive time.Duration `toml:"archive" help:"How long days stay in the I/O-log archive; 0: for ever."`
-	Memory  time.Duration `toml:"detectors" help:"Age up to which the detectors' saved memory is used at a start."`
+	Memory  time.Duration `toml:"-"`
 }
 
 func defaultKeep() Keep { return Keep{Journal: 365 * 24 * time.Hour, Memory: time.Hour} }
@@ -35,10 +35,6 @@ func (k *Keep) validate() error {
 		if s.long != 0 && s.long < least {
 			return fmt.Errorf("%w: keep.%s = %s: want %s or more, or 0", program.ErrSettings, s.name, s.long, least)
 		}
-	}
-	if k.Memory < 0 || k.Memory > 24*time.Hour {
-		return fmt.Errorf("%w: keep.detectors = %s: want 0s to 24h: what is usual changes with the jobs",
-			program.ErrSettings, k.Memory)
 	}
 	return nil
 }

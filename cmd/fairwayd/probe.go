@@ -16,10 +16,10 @@ import (
 // Probe says how canary I/O reaches the forwarders; without export and mounts no canaries are sent.
 type Probe struct {
 	Export  string                          `toml:"export" help:"9P attach name where canaries may write; empty: none."`
-	File    string                          `toml:"file" help:"The canary's file there; the forwarder's name is added."`
+	File    string                          `toml:"-"`
 	UID     uint32                          `toml:"uid" help:"User ID that owns it."`
-	Bytes   int                             `toml:"bytes" help:"Bytes that a canary writes and reads."`
-	Timeout time.Duration                   `toml:"timeout" help:"When a canary without an answer is ended."`
+	Bytes   int                             `toml:"-"`
+	Timeout time.Duration                   `toml:"-"`
 	Mounts  map[topology.ForwarderID]string `toml:"mounts" help:"Canaries by file: forwarder = its mounted directory."`
 }
 
@@ -30,14 +30,6 @@ func defaultProbe() Probe {
 func (p *Probe) on() bool { return p.Export != "" || len(p.Mounts) > 0 }
 
 func (p *Probe) validate() error {
-	switch {
-	case p.File == "" || p.File != filepath.Base(p.File):
-		return fmt.Errorf("probe.file = %q: want a name without folders", p.File)
-	case p.Bytes < 1 || p.Bytes > 16<<20:
-		return fmt.Errorf("probe.bytes = %d: want 1 to %d", p.Bytes, 16<<20)
-	case p.Timeout < time.Second || p.Timeout > time.Minute:
-		return fmt.Errorf("probe.timeout = %s: want 1s to 1m", p.Timeout)
-	}
 	for f, dir := range p.Mounts {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("probe.mounts.%s = %q: want an absolute path", f, dir)

@@ -17,7 +17,7 @@ import (
 type Slurm struct {
 	Jobs    []string      `toml:"jobs" help:"Command that lists jobs, such as [\"squeue\", \"--json\"]; empty: hooks."`
 	Every   time.Duration `toml:"every" help:"How often it is run, 10s to 1h."`
-	Timeout time.Duration `toml:"timeout" help:"When it is ended without an answer."`
+	Timeout time.Duration `toml:"-"`
 	Zone    string        `toml:"zone" help:"Zone of its times, such as Europe/Berlin; Local: this host's."`
 }
 
@@ -27,8 +27,6 @@ func (s *Slurm) validate() error {
 		return fmt.Errorf("slurm.jobs: the command's first word is empty")
 	case s.Every < 10*time.Second || s.Every > time.Hour:
 		return fmt.Errorf("slurm.every = %s: want 10s to 1h", s.Every)
-	case s.Timeout < time.Second || s.Timeout > s.Every:
-		return fmt.Errorf("slurm.timeout = %s: want 1s to slurm.every (%s)", s.Timeout, s.Every)
 	}
 	if _, err := time.LoadLocation(s.Zone); err != nil {
 		return fmt.Errorf("slurm.zone = %q: %w", s.Zone, err)

@@ -28,7 +28,7 @@ type Store struct {
 	KeepBytes  int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
 	Keep10s    time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
 	Keep5m     time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
-	SpoolBytes int64         `toml:"spool_bytes" help:"Bytes on disk that may wait for a server; then the oldest go."`
+	SpoolBytes int64         `toml:"-"`
 	Influx     Influx        `toml:"influx"`
 	Victoria   Victoria      `toml:"victoria"`
 }

@@ -28,11 +28,17 @@ func (f File[C]) Flag(root *cobra.Command) (path *string) {
 	return root.PersistentFlags().StringP("config", "c", "", "configuration file (default "+f.Path+" if it exists)")
 }
 
-// Load reads the file at path over the defaults.
+// Load reads the file at path over the defaults, and says on the error output which names of it are settings no more.
 func (f File[C]) Load(path string) (c C, err error) {
 	path, text, err := ReadSettings(path, f.Path)
+	if err != nil {
+		return c, err
+	}
+	c, meta, err := f.Parse(path, text)
 	if err == nil {
-		c, _, err = f.Parse(path, text)
+		for _, line := range Retirements(path, text, &c, meta) {
+			fmt.Fprintln(os.Stderr, line)
+		}
 	}
 	return c, err
 }
@@ -85,6 +91,36 @@ func ReadSettings(path, fallback string) (string, []byte, error) {
 // in words what to do with one that is gone.
 type Renamed interface{ Renamed() map[string]string }
 
+// Retired is implemented by settings of which some went: by key, which may be a table, why that is a constant now.
+type Retired interface{ Retired() map[string]string }
+
+// Retirements are the lines about the settings of a file that went: it works without them.
+func Retirements(path string, text []byte, c any, meta toml.MetaData) (lines []string) {
+	seen := map[string]bool{}
+	for _, key := range meta.Undecoded() {
+		if name, why := retired(c, key.String()); name != "" && !seen[name] {
+			seen[name] = true
+			lines = append(lines, fmt.Sprintf("%s:%d: the setting %s went and is left out: %s; take it out of the file",
+				path, LineOf(text, key), name, why))
+		}
+	}
+	return lines
+}
+
+// retired returns the entry of the table that a key falls under, and why it went; empty where none does.
+func retired(c any, key string) (name, why string) {
+	r, ok := c.(Retired)
+	if !ok {
+		return "", ""
+	}
+	for was, why := range r.Retired() {
+		if rest, ok := strings.CutPrefix(key, was); ok && (rest == "" || rest[0] == '.') {
+			return was, why
+		}
+	}
+	return "", ""
+}
+
 // renamed returns the new name of a key that an earlier version read; empty for one that none did.
 func renamed(c any, key string) string {
 	r, ok := c.(Renamed)
@@ -112,6 +148,9 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 	}
 	var unknown []error
 	for _, key := range meta.Undecoded() {
+		if name, _ := retired(c, key.String()); name != "" {
+			continue
+		}
 		hint := fmt.Sprintf("%s lists the known ones", list)
 		if now := renamed(c, key.String()); strings.Contains(now, " ") {
 			hint = now

@@ -13,8 +13,8 @@ import (
 type Settings struct {
 	Mode           remap.Mode    `toml:"mode" help:"observe (no plan runs), approve (people do) or auto (rules do)."`
 	PlansPerMinute int           `toml:"plans_per_minute" help:"Most plans approved by rule in a minute; others wait."`
-	ProposalTTL    time.Duration `toml:"proposal_ttl" help:"How long a proposal waits for approvals."`
-	ApprovalTTL    time.Duration `toml:"approval_ttl" help:"How long an approved plan may wait for its start."`
+	ProposalTTL    time.Duration `toml:"-"`
+	ApprovalTTL    time.Duration `toml:"-"`
 	VerifyWithin   time.Duration `toml:"verify_within" help:"How long a new mapping may take to be seen."`
 	SelfApproval   bool          `toml:"self_approval" help:"Whether its proposer may approve a plan."`
 	TwoPersons     bool          `toml:"two_persons" help:"Whether big or doubtful plans need two approvals."`
@@ -22,7 +22,7 @@ type Settings struct {
 	HealthyFloor   int           `toml:"healthy_floor" help:"Fewest healthy forwarders that a plan must leave."`
 	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once, or one."`
 	ReturnAfter    time.Duration `toml:"return_after" help:"How long a forwarder is well before nodes go back to it."`
-	FeedLease      time.Duration `toml:"feed_lease" help:"How long an exclusion feed holds without a newer one."`
+	FeedLease      time.Duration `toml:"-"`
 	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; roll backs never wait."`
 }
 
@@ -57,8 +57,7 @@ func (s Settings) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"proposal_ttl", s.ProposalTTL}, {"approval_ttl", s.ApprovalTTL}, {"verify_within", s.VerifyWithin},
-		{"feed_lease", s.FeedLease}, {"return_after", s.ReturnAfter}} {
+	}{{"verify_within", s.VerifyWithin}, {"return_after", s.ReturnAfter}} {
 		if d.value < time.Second || d.value > 24*time.Hour {
 			return fmt.Errorf("desk.%s = %s: want 1s to 24h", d.name, d.value)
 		}

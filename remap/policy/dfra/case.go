@@ -32,16 +32,16 @@ type Config struct {
 	F float64 `json:"f" toml:"f" help:"Compute nodes a forwarder carries; 0: by the peaks, else 32."`
 	// DefaultRatio is the site's compute nodes per forwarder, used only for a job whose default
 	// forwarders are not known; default 512 (DFRA section 2.1).
-	DefaultRatio float64 `json:"default_ratio" toml:"default_ratio" help:"Compute nodes per forwarder, if unknown."`
+	DefaultRatio float64 `json:"default_ratio" toml:"-"`
 	// HighBW and HighIOPS make a job high-bandwidth or high-IOPS, bytes/s and 1/s, inclusive. The
 	// paper's values were in a lost footnote: 0 means that the rule is off here, and the daemon learns them.
-	HighBW   float64 `json:"high_bw" toml:"high_bw" help:"Peak bytes/s from which a job disturbs others; 0: learned."`
-	HighIOPS float64 `json:"high_iops" toml:"high_iops" help:"Operations a second from which it does; 0: learned."`
+	HighBW   float64 `json:"high_bw" toml:"-"`
+	HighIOPS float64 `json:"high_iops" toml:"-"`
 	// LowBW, LowIOPS and LowMeta are what a running neighbour must not exceed, in all three, to count
 	// as quiet; bytes/s, 1/s, waiting operations.
-	LowBW   float64 `json:"low_bw" toml:"low_bw" help:"A neighbour is quiet up to so many bytes/s,"`
-	LowIOPS float64 `json:"low_iops" toml:"low_iops" help:"so many reads and writes a second,"`
-	LowMeta float64 `json:"low_meta" toml:"low_meta" help:"and so many metadata operations waiting."`
+	LowBW   float64 `json:"low_bw" toml:"-"`
+	LowIOPS float64 `json:"low_iops" toml:"-"`
+	LowMeta float64 `json:"low_meta" toml:"-"`
 	// UnknownMetadata says what a run is whose metadata queue nobody measured: UnknownRefuse or empty, not shown to be
 	// light enough for more forwarders, or UnknownLight, light.
 	UnknownMetadata string `json:"unknown_metadata,omitempty" toml:"unknown_metadata" help:"Unknown: refuse or light."`

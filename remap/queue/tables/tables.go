@@ -32,7 +32,7 @@ type Settings struct {
 type Priorities struct {
 	From    string             `toml:"priority_from" help:"What priority-fair divides by: scheduler or qos."`
 	QOS     map[string]float64 `toml:"qos" help:"Priority by quality of service, above 0: high = 4."`
-	Default float64            `toml:"default_priority" help:"Priority of a job without one."`
+	Default float64            `toml:"-"`
 }
 
 // Where priorities come from: the number that the batch system schedules by, or the job's quality of service.
@@ -59,9 +59,6 @@ func (p *Priorities) validate() error {
 	}
 	if p.From == FromQOS && len(p.QOS) == 0 {
 		return errors.New("priority_from = \"qos\": queue.qos names no quality of service and its priority")
-	}
-	if !(p.Default > 0 && p.Default <= share.MaxWeight) {
-		return fmt.Errorf("default_priority = %g: want above 0 to %g", p.Default, share.MaxWeight)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.QOS)) {
 		if v := p.QOS[name]; !(v > 0 && v <= share.MaxWeight) {

@@ -117,15 +117,14 @@ func TestSettings(t *testing.T) {
 		t.Error(s.Validate())
 	}
 	for field, change := range map[string]func(*Settings){
-		"policy":           func(s *Settings) { s.Policy = "node-fair" },
-		"priority_from":    func(s *Settings) { s.From = "age" },
-		"default_priority": func(s *Settings) { s.Default = 0 },
-		"queue.qos names":  func(s *Settings) { s.From = FromQOS },
-		"qos.high":         func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
-		"idle":             func(s *Settings) { s.Idle = "no" },
-		"lease":            func(s *Settings) { s.Lease = time.Second },
-		"lambda":           func(s *Settings) { s.Lambda = 10 * time.Millisecond },
-		"forwarders":       func(s *Settings) { s.Forwarders = []string{"[x"} },
+		"policy":          func(s *Settings) { s.Policy = "node-fair" },
+		"priority_from":   func(s *Settings) { s.From = "age" },
+		"queue.qos names": func(s *Settings) { s.From = FromQOS },
+		"qos.high":        func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
+		"idle":            func(s *Settings) { s.Idle = "no" },
+		"lease":           func(s *Settings) { s.Lease = time.Second },
+		"lambda":          func(s *Settings) { s.Lambda = 10 * time.Millisecond },
+		"forwarders":      func(s *Settings) { s.Forwarders = []string{"[x"} },
 	} {
 		s := Defaults()
 		change(&s)
