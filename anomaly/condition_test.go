@@ -112,6 +112,26 @@ func TestAFindingEndsByItsOwnRatio(t *testing.T) {
 	}
 }
 
+// One whose ratio is hardly more than its peers' is accused again when its test finds more, and not by what it is slow
+// to forget.
+func TestFreshEvidenceMakesAFindingAgain(t *testing.T) {
+	b := newBench(t, quick())
+	with := func(ratio, score float64) Verdict {
+		v := slow("fwd1", Alarm)
+		v.Ratio, v.Score = ratio, score
+		return v
+	}
+	b.say(60, with(6, 1.2))
+	b.say(40, with(0.9, 1.1))
+	b.wantStates("suspect", "confirmed", "returned")
+	if b.say(30, with(1.3, 1.05)); len(b.Findings(b.now)) != 0 {
+		t.Errorf("accused by old evidence: %+v", b.Findings(b.now))
+	}
+	if b.say(5, with(1.3, 1.2)); len(b.Findings(b.now)) != 1 || b.Findings(b.now)[0].Times != 2 {
+		t.Errorf("more evidence: %+v", b.Findings(b.now))
+	}
+}
+
 func TestSteps(t *testing.T) {
 	for _, c := range []struct{ ratio, want float64 }{{0.5, 0}, {1.1, 0}, {1.25, 1.5}, {1.7, 1.5}, {1.8, 2}, {4.1, 5},
 		{13, 15}, {24, 20}, {25, 30}, {38, 30}, {40, 50}, {900, 50}} {

@@ -107,7 +107,7 @@ func (t *Tracker) among(k *track) (why string, ok bool) {
 	if k.head.well < t.set.ClearSeconds || k.Condition != Slow {
 		return "", false
 	}
-	t.settled[k.about] = true
+	t.settled[k.about] = math.Inf(1)
 	return fmt.Sprintf("it takes %s of what its peers take for %d s at work", Times(k.FactorNow), k.head.well), true
 }
 

@@ -22,8 +22,9 @@ type Tracker struct {
 	muted  map[subject]time.Time
 	doubts map[subject]doubt // seconds of doubt about nodes without a finding
 	pasts  map[subject]*past // ratios of nodes and targets that are judged
-	// settled are those whose finding ended by their ratio while their test still accuses them.
-	settled map[subject]bool
+	// settled are those whose finding ended by their ratio while their test still accuses them, with the lowest score
+	// since.
+	settled map[subject]float64
 }
 
 // subject is what a finding is about; there is at most one open one of each. What a job does is about the job, on
@@ -44,6 +45,9 @@ func subjectOf(n topology.NodeID, k Kind, culprits []topology.JobID) subject {
 	}
 	return subject{node: n, kind: k}
 }
+
+// freshEvidence is how far a settled one's score rises for it to be more than what its test is slow to forget.
+const freshEvidence = 0.1
 
 type doubt struct {
 	seconds int
@@ -67,7 +71,7 @@ type Pool struct {
 // NewTracker makes a tracker that continues with the findings of a journal, in the order in which they were made.
 func NewTracker(set Settings, findings []Finding) *Tracker {
 	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{},
-		pasts: map[subject]*past{}, settled: map[subject]bool{}}
+		pasts: map[subject]*past{}, settled: map[subject]float64{}}
 	for _, f := range findings {
 		var n int
 		if _, err := fmt.Sscanf(f.ID, "F-%d", &n); err == nil {
@@ -216,8 +220,9 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 		}
 		delete(t.muted, s)
 	}
-	if t.settled[s] {
-		if v.Level > Clean && v.Condition == Slow && t.pasts[s].among() {
+	if lowest, settled := t.settled[s]; settled {
+		if v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence && t.pasts[s].among() {
+			t.settled[s] = min(lowest, v.Score)
 			return false
 		}
 		delete(t.settled, s)

@@ -39,7 +39,7 @@ func TestScoreOfPublicTraces(t *testing.T) {
 	nr, np := own.NamingShares()
 	if own.Precision() < 0.95 || own.Recall() < 0.85 || own.StrongRecall() < 0.88 || own.FalsePerNodeDay() > 0.03 ||
 		own.Delay(.5) > 100 ||
-		own.HealthyMost > 1 || own.Coverage() < 0.6 || nr < 0.9 || np < 0.9 {
+		own.HealthyMost > 1 || own.Coverage() < 0.85 || nr < 0.9 || np < 0.9 {
 		t.Error("below the bar")
 	}
 }
