@@ -4,72 +4,42 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"fairway/anomaly/clientslow"
-	"fairway/anomaly/failslow"
 )
 
-var judging = map[string][]failslow.Rule{
-	"failslow": failslow.Rules(), "clientslow": clientslow.Rules(),
+// parsed are the files of a folder and those below it that are no tests, by path.
+func parsed(t *testing.T, dir string) (*token.FileSet, map[string]*ast.File) {
+	t.Helper()
+	fset, files := token.NewFileSet(), map[string]*ast.File{}
+	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files[path], err = parser.ParseFile(fset, path, nil, parser.ParseComments)
+		return err
+	}); err != nil || len(files) == 0 {
+		t.Fatal(dir, len(files), err)
+	}
+	return fset, files
 }
 
-// structure are the constants that a condition may hold: sizes of tables, places in them, the clock of the blocks and
-// the least values of settings; no thresholds.
-var structure = map[string]bool{"classes": true, "own": true, "least": true, "absoluteToSigma": true,
-	"blockSeconds": true, "longSeconds": true, "metaSeconds": true, "blockPoints": true,
-	"levels": true, "utilBins": true, "amongMost": true, "offsetFast": true, "loadedFor": true, "stateVersion": true}
-
-// TestConditionsHoldNoNumbers: what a detector compares with is a row of its table of rules, with a reason; a condition
-// holds no number itself but 0 and 1, and no constant that stands for one.
+// TestConditionsHoldNoNumbers: what a detector compares with has a name and a reason; a condition holds no number itself
+// but 0 and 1.
 func TestConditionsHoldNoNumbers(t *testing.T) {
-	for dir := range judging {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil || len(files) == 0 {
-			t.Fatal(dir, err)
-		}
-		fset, constants, parsed := token.NewFileSet(), map[string]bool{}, []*ast.File{}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(fset, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed = append(parsed, f)
-			ast.Inspect(f, func(n ast.Node) bool {
-				if d, ok := n.(*ast.GenDecl); ok && d.Tok == token.CONST {
-					for _, s := range d.Specs {
-						for i, v := range s.(*ast.ValueSpec).Values {
-							if holdsNumber(v) {
-								constants[s.(*ast.ValueSpec).Names[i].Name] = true
-							}
-						}
-					}
-				}
-				return true
-			})
-		}
-		for _, f := range parsed {
+	for _, dir := range []string{"failslow", "clientslow", "targetslow"} {
+		fset, files := parsed(t, dir)
+		for _, f := range files {
 			ast.Inspect(f, func(n ast.Node) bool {
 				b, ok := n.(*ast.BinaryExpr)
 				if !ok || b.Op.Precedence() != token.LSS.Precedence() {
 					return true
 				}
 				ast.Inspect(b, func(n ast.Node) bool {
-					switch x := n.(type) {
-					case *ast.BasicLit:
-						if isNumber(x) && x.Value != "0" && x.Value != "1" {
-							t.Errorf("%s: a condition with %s", fset.Position(x.Pos()), x.Value)
-						}
-					case *ast.Ident:
-						if constants[x.Name] && !structure[x.Name] {
-							t.Errorf("%s: a condition with the constant %s", fset.Position(x.Pos()), x.Name)
-						}
+					if x, ok := n.(*ast.BasicLit); ok && isNumber(x) && x.Value != "0" && x.Value != "1" {
+						t.Errorf("%s: a condition with %s", fset.Position(x.Pos()), x.Value)
 					}
 					return true
 				})
@@ -81,30 +51,114 @@ func TestConditionsHoldNoNumbers(t *testing.T) {
 
 func isNumber(x *ast.BasicLit) bool { return x.Kind == token.INT || x.Kind == token.FLOAT }
 
-// holdsNumber reports whether an expression has a number in it; iota has none.
-func holdsNumber(e ast.Expr) (some bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		x, ok := n.(*ast.BasicLit)
-		some = some || ok && isNumber(x)
-		return true
-	})
-	return some
+// TestThresholdsHaveReasons: each constant of a detector's rules, and each field of them, says what it is for.
+func TestThresholdsHaveReasons(t *testing.T) {
+	count := 0
+	for _, dir := range []string{"failslow", "clientslow", "targetslow"} {
+		fset, files := parsed(t, dir)
+		ast.Inspect(files[filepath.Join(dir, "rules.go")], func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.ValueSpec:
+				if count++; x.Doc == nil || !strings.HasPrefix(x.Doc.Text(), x.Names[0].Name) {
+					t.Errorf("%s: %s has no reason", fset.Position(x.Pos()), x.Names[0].Name)
+				}
+			case *ast.StructType:
+				count += len(x.Fields.List)
+			}
+			return true
+		})
+	}
+	if count < 50 {
+		t.Errorf("of %d rules only: they were not found", count)
+	}
 }
 
-// TestRulesHaveReasons: every rule has a name of its own, a unit, a reason and the value that its variable has.
-func TestRulesHaveReasons(t *testing.T) {
-	count := 0
-	for dir, rules := range judging {
-		seen := map[string]bool{}
-		for _, r := range rules {
-			if seen[r.Name] || r.Name == "" || r.Why == "" || *r.At != r.Value || r.Without == r.Value {
-				t.Errorf("%s: %+v, now %g", dir, r, *r.At)
+// TestNoMutableVariables: detectors share nothing that one of them, or a test, may change: no init, and no assignment
+// to a package's variable.
+func TestNoMutableVariables(t *testing.T) {
+	fset, files := parsed(t, ".")
+	variables := map[string]bool{}
+	for path, f := range files {
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s: init", fset.Position(d.Pos()))
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if v, ok := s.(*ast.ValueSpec); ok && d.Tok == token.VAR {
+						for _, name := range v.Names {
+							variables[filepath.Dir(path)+"."+name.Name] = true
+						}
+					}
+				}
 			}
-			seen[r.Name] = true
-			count++
 		}
 	}
-	if _, err := os.Stat("failslow/ruletable.go"); err != nil || count < 100 {
-		t.Error("not all rules were found:", count, err)
+	for path, f := range files {
+		for _, d := range f.Decls {
+			function, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			local := namesIn(function)
+			changes := func(e ast.Expr) {
+				if x, ok := e.(*ast.IndexExpr); ok {
+					e = x.X
+				}
+				x, ok := e.(*ast.Ident)
+				if ok && variables[filepath.Dir(path)+"."+x.Name] && !local[x.Name] {
+					t.Errorf("%s: %s of the package is changed", fset.Position(x.Pos()), x.Name)
+				}
+			}
+			ast.Inspect(function, func(n ast.Node) bool {
+				switch x := n.(type) {
+				case *ast.AssignStmt:
+					for _, e := range x.Lhs {
+						changes(e)
+					}
+				case *ast.IncDecStmt:
+					changes(x.X)
+				case *ast.UnaryExpr:
+					if x.Op == token.AND {
+						changes(x.X)
+					}
+				}
+				return true
+			})
+		}
 	}
+}
+
+// namesIn are those that a function declares for itself.
+func namesIn(f *ast.FuncDecl) map[string]bool {
+	names := map[string]bool{}
+	add := func(all ...ast.Expr) {
+		for _, e := range all {
+			if x, ok := e.(*ast.Ident); ok {
+				names[x.Name] = true
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.AssignStmt:
+			if x.Tok == token.DEFINE {
+				add(x.Lhs...)
+			}
+		case *ast.RangeStmt:
+			add(x.Key, x.Value)
+		case *ast.Field:
+			for _, name := range x.Names {
+				add(name)
+			}
+		case *ast.ValueSpec:
+			for _, name := range x.Names {
+				add(name)
+			}
+		}
+		return true
+	})
+	return names
 }

@@ -1,73 +1,277 @@
 package failslow
 
-import "math"
+// The thresholds: each with its unit and what it is for.
+const (
+	// suddenSlow, log: the slowness that a short block bets on: half as slow again.
+	suddenSlow = 0.4
+	// mildSlow, log: the slowness that a long block bets on.
+	mildSlow = 0.1
+	// oneSlow, log: the slowness of one class beside the other that a long block bets on.
+	oneSlow = 0.15
+	// canarySlow, log: the slowness that a canary bets on.
+	canarySlow = 0.2
+	// wellSlow, log: an accused node loses below half of it.
+	wellSlow = 0.3
 
-// Rule is one threshold of the detector: a condition holds none of its own.
-type Rule struct {
-	Name  string
-	Value float64
-	Unit  string
-	Why   string
-	// Without is the value with which the rule says nothing; not a number where the detector needs it.
-	Without float64
-	// At is the variable that conditions read.
-	At *float64
-}
+	// backgroundDoubt, log: error of a short block beyond its noise, small requests of every node.
+	backgroundDoubt = 0.12
+	// comparedDoubt, log: the same, of what is compared with the job's other forwarders.
+	comparedDoubt = 0.2
+	// pastDoubt, log: the same, of what is compared with the node's past.
+	pastDoubt = 0.25
+	// streamedDoubt, log: the same, of what jobs stream.
+	streamedDoubt = 0.3
+	// longBackgroundDoubt, log: as background_doubt, of a long block.
+	longBackgroundDoubt = 0.052
+	// longComparedDoubt, log: as compared_doubt, of a long block.
+	longComparedDoubt = 0.12
+	// longPastDoubt, log: as past_doubt, of a long block.
+	longPastDoubt = 0.2
+	// longStreamedDoubt, log: as streamed_doubt, of a long block.
+	longStreamedDoubt = 0.26
+	// oneDoubt, log: error of one class against the other.
+	oneDoubt = 0.087
+	// oneCarriedDoubt, log: the same, where the class spoke in an earlier block.
+	oneCarriedDoubt = 0.1
+	// canaryDoubt, log: error of a canary beyond its noise.
+	canaryDoubt = 0.05
 
-// The thresholds, as Rules explains them.
-var (
-	suddenSlow, mildSlow, oneSlow, canarySlow, wellSlow, metaMuch float64
+	// backgroundShort, log: at least that much of a background's residual counts in a short block.
+	backgroundShort = 0.6
+	// streamShort, log: the same of what jobs stream.
+	streamShort = 1.2
+	// streamLong, log: the same in a long block.
+	streamLong = 0.6
+	// shortWins, log wealth: most that a short block wins.
+	shortWins = 4
+	// shortLoses, log wealth: most that a short block loses, so that bursts add up.
+	shortLoses = 0.12
+	// alarmLoses, log wealth: the same of an accused node, which is to be cleared.
+	alarmLoses = 0.5
+	// longMost, log wealth: most that a long block wins or loses.
+	longMost = 2
+	// oneMost, log wealth: most that a long block of one class wins, and half of what it loses.
+	oneMost = 2
+	// streamCeiling, of the threshold: what jobs stream accuses nobody alone.
+	streamCeiling = 0.7
+	// jointCeiling, of the threshold: nor with one unlucky canary.
+	jointCeiling = 0.4
+	// loneCeiling, of the threshold: nor does one class of it make a suspect: a canary is sent.
+	loneCeiling = 0.28
+	// overThreshold, log wealth: wealth above the threshold that is kept: a healed node is to be cleared.
+	overThreshold = 3
+	// doubtFrom, of the threshold: wealth from which a node is in doubt.
+	doubtFrom = 0.3
+	// releaseBelow, of the threshold: wealth below which an accused node is cleared.
+	releaseBelow = 0.1
 
-	backgroundDoubt, comparedDoubt, pastDoubt, streamedDoubt                 float64
-	longBackgroundDoubt, longComparedDoubt, longPastDoubt, longStreamedDoubt float64
-	oneDoubt, oneCarriedDoubt, canaryDoubt                                   float64
+	// carryFor, s: for which a class that is not seen speaks through what it last showed.
+	carryFor = 300
+	// shownFor, s: for which a forwarder is compared with: where all wait for the slowest, others are done.
+	shownFor = 30
+	// amongLeast, forwarders: of each of a node's jobs that must do as it does before what it streams accuses it.
+	amongLeast = 2
+	// amongNear, log bytes: sizes of requests that may be compared to accuse.
+	amongNear = 0.35
+	// excuseNear, log bytes: and to excuse.
+	excuseNear = 1
+	// busyAlike, of its operations: least that a forwarder serves that is compared with: a slow one serves fewer.
+	busyAlike = 0.5
+	// servingAlike, times: as many requests in service: who has more serves another job's, too.
+	servingAlike = 2
+	// pastJobs, s: for which a node's jobs are the same before its past accuses it.
+	pastJobs = 300
+	// pastHabit, s: that taught a habit before it accuses.
+	pastHabit = 120
+	// pastNear, log bytes: sizes of requests that may be compared with the past.
+	pastNear = 0.25
+	// poolWins, log wealth: most that a block of one class wins while storage pools are slow.
+	poolWins = 1
+	// plainSlow, log: no habit of jobs is ten times as slow, so that nobody needs to do the same to accuse.
+	plainSlow = 2.3
+	// comparedMargin, log: by which one class may be slower than through the job's other forwarders.
+	comparedMargin = 0.15
+	// atPeak, of the peak: from which a node's requests may wait and take long.
+	atPeak = 0.85
 
-	backgroundShort, streamShort, streamLong, shortWins, shortLoses, alarmLoses, longMost, oneMost float64
-	streamCeiling, jointCeiling, loneCeiling, overThreshold                                        float64
-	doubtFrom, releaseBelow                                                                        float64
+	// quietMost, times: as many small requests as ever while no job makes any are still the background.
+	quietMost = 5
+	// opsWide, log: distance of the nodes' small operations from their mean above which jobs make them.
+	opsWide = 1
+	// opsFar, mean distances: above the mean a node's small operations are a job's.
+	opsFar = 4
+	// calmCommon, log: common factor above which nobody learns and one class accuses nobody.
+	calmCommon = 0.3
+	// calmPools, log: the same of the mean storage pool.
+	calmPools = 0.1
+	// witnesses, nodes: whose background shows how slow the back end is.
+	witnesses = 4
+	// coldFor, s: after a start in which caches are cold and quiet rates not known.
+	coldFor = 300
 
-	carryFor, shownFor, amongLeast, amongNear, excuseNear, busyAlike, servingAlike float64
-	pastJobs, pastHabit, pastNear, poolWins, plainSlow, comparedMargin, atPeak     float64
+	// crowdShare, of the nodes: under suspicion above which canaries clear and do not accuse.
+	crowdShare = 0.25
+	// crowdLeast, nodes: that are no crowd, however few there are.
+	crowdLeast = 2
+	// canaryBusy, of the peak: load from which canaries are compared with canaries at as much load.
+	canaryBusy = 0.5
+	// canarySilent, s: without a canary that was judged, after which load clears whom canaries accused.
+	canarySilent = 120
+	// noExample, log wealth: above which a node's canaries teach nobody.
+	noExample = 2
+	// capFrom, bytes: requests that show what a link moves.
+	capFrom = 48 << 10
+	// capRead, bytes: reads of that size wait for bandwidth, not for the cost of a request.
+	capRead = 192 << 10
+	// capWrite, bytes: writes of that size are not small pieces of one shared file.
+	capWrite = 384 << 10
+	// capOther, bytes: requests of the other class that show that the link is free.
+	capOther = 64 << 10
+	// capLeast, of the peak: a full queue that moves less waits for locks and not for the link.
+	capLeast = 0.06
+	// capPast, times: what a capped node moved, when it moves more the cap is gone.
+	capPast = 1.3
+	// capBelow, times: the same without waiting, less surely.
+	capBelow = 0.8
+	// capNear, log: what a link holds back differs by less from burst to burst.
+	capNear = 0.06
+	// capMore, times: as much without waiting, for the past to speak.
+	capMore = 1.1
+	// capSettled, s: of saturation after which a burst is compared with others.
+	capSettled = 3
+	// capByPeers, of the threshold: most that a burst wins by comparison only.
+	capByPeers = 0.4
+	// capStretch, times: as long as on a full healthy node requests take behind a cap.
+	capStretch = 1.3
+	// capSlow, log: and so much longer than the fleet needs.
+	capSlow = 0.25
+	// capFree, log: large requests of the other class below it are served as ever.
+	capFree = 0.3
+	// capAlike, log bytes: sizes of requests that wait for the same reason.
+	capAlike = 0.5
+	// capDoubt, log: error of what a saturated block says, and what it must be short of the peak by.
+	capDoubt = 0.15
+	// capWins, log wealth: most that a saturated block wins.
+	capWins = 3
+	// capLoses, log wealth: and loses.
+	capLoses = 0.3
+	// capGone, log wealth: the same by comparison only, and of a second that shows that the cap is gone.
+	capGone = 1
+	// capDoubted, log wealth: that a second without waiting loses.
+	capDoubted = 0.5
+	// capMoved, log: that a second speaks against a cap that moved.
+	capMoved = 0.25
+	// burstGap, s: without waiting that end a burst.
+	burstGap = 20
+	// burstEdge, s: of a burst that are only partly filled.
+	burstEdge = 2
+	// lockFrom, bytes: writes of one shared file that hold the threads, at least.
+	lockFrom = 24 << 10
+	// lockSlow, log: by which those are slower than the fleet's.
+	lockSlow = 0.7
+	// slowPool, log: of the worst storage pool's slowness that matters.
+	slowPool = 0.2
+	// waits, s: of waiting that make a node saturated.
+	waits = 1e-3
 
-	quietMost, opsWide, opsFar, calmCommon, calmPools, witnesses, coldFor float64
+	// metaQuiet, operations/s: above which a job makes them.
+	metaQuiet = 30
+	// metaQuick, s: a lone operation that was answered from memory.
+	metaQuick = 12e-6
+	// metaBlock, operations: that make a bet.
+	metaBlock = 12
+	// metaMemory, operations: of the layer whose share of quick ones counts.
+	metaMemory = 50000
+	// metaUsual, share: of quick answers below which nothing can be seen.
+	metaUsual = 0.2
+	// metaWell, times: the usual share of quick answers that a healthy node has at least.
+	metaWell = 0.6
+	// metaSick, times: and that a slow one is bet to have.
+	metaSick = 0.25
+	// stormScatter, log: of a second's mean of metadata operations that jobs make.
+	stormScatter = 0.5
+	// metaMost, log wealth: most that a block of metadata operations wins or loses.
+	metaMost = 4
 
-	crowdShare, crowdLeast, canaryBusy, noExample, canarySilent float64
+	// idleLoad, of the peak: below it a node is idle.
+	idleLoad = 0.02
+	// canaryLoad, of the peak: load from which canaries are compared apart from those through less.
+	canaryLoad = 0.15
+	// calmFor, s: no request waited: then a canary did not wait, either.
+	calmFor = 12
+	// waitScatter, of a wait: by which a canary's differs from what the server timed.
+	waitScatter = 0.25
+	// waitTeach, of a canary: that its wait may be wrong by for it to teach.
+	waitTeach = 0.3
+	// metaBorrowed, log: by which a stat may be slower than at a level of less load.
+	metaBorrowed = 0.7
+	// besideFor, s: that a canary through another node is compared with while the layer is slow.
+	besideFor = 60
+	// besideLeast, nodes: through which such canaries went.
+	besideLeast = 2
+	// calmBacklog, requests: that may wait in the mean of a second: one for an instant is not a queue.
+	calmBacklog = 0.5
+	// suspicion, log wealth: from which a node is probed as a suspect.
+	suspicion = 1
+	// readyAfter, canaries: of a class before their noise is measured.
+	readyAfter = 10
+	// judgeAfter, canaries: and before any is judged.
+	judgeAfter = 40
+	// mostNoise, log: one canary counts at most as noise.
+	mostNoise = 2
+	// wideTail, times: the noise of canaries near the usual time, above which some take long without a fault.
+	wideTail = 1.5
+	// tailedWins, log wealth: most that a canary wins then.
+	tailedWins = 0.8
+	// leastSigma, log: noise of canaries that nobody knows better.
+	leastSigma = 0.08
+	// canaryWins, log wealth: most that a canary wins.
+	canaryWins = 6
+	// canaryLoses, log wealth: and loses.
+	canaryLoses = 1
+	// canaryOne, log: the slowness of one class that a canary bets on.
+	canaryOne = 0.35
+	// canaryOneWins, log wealth: most that it wins on one class.
+	canaryOneWins = 4.5
+	// canaryOneLoses, log wealth: and loses.
+	canaryOneLoses = 2
+	// oneOfBoth, share: of the mean below which the faster class shows that only one is slow.
+	oneOfBoth = 0.3
+	// canaryMeta, log: the slowness of a stat that a canary bets on.
+	canaryMeta = 0.8
+	// canaryMetaDoubt, log: error of a canary's stat beyond its noise.
+	canaryMetaDoubt = 0.3
+	// canaryMetaWins, log wealth: most that it wins on a stat.
+	canaryMetaWins = 3
 
-	capFrom, capRead, capWrite, capOther, capLeast, capPast, capBelow, capNear, capMore, capSettled, capByPeers float64
-	capStretch, capSlow, capFree, capAlike, capDoubt, capWins, capLoses, capGone, capDoubted, capMoved          float64
-	burstGap, burstEdge, lockFrom, lockSlow, slowPool, waits                                                    float64
-
-	metaQuiet, metaQuick, metaBlock, metaMemory, metaUsual, metaWell, metaSick, metaMost, stormScatter float64
-
-	besideFor, besideLeast float64
-
-	idleLoad, canaryLoad, calmFor, calmBacklog, suspicion, readyAfter, judgeAfter, mostNoise, wideTail,
-	tailedWins float64
-	canaryWins, canaryLoses, canaryOne, canaryOneWins, canaryOneLoses, oneOfBoth float64
-	canaryMeta, canaryMetaDoubt, canaryMetaWins, leastSigma                      float64
-	waitScatter, waitTeach, metaBorrowed                                         float64
-
-	absurdOps, absurdRate, silentFor, fewOps, commonOps, smallRequest                    float64
-	visible, cellLeast, cellReach, cellLight, cellYoung, sizesFrom, sizesNear, sizesWide float64
+	// absurdOps, operations/s: of a counter that was reset.
+	absurdOps = 1e7
+	// absurdRate, 1/s: the same, of bytes.
+	absurdRate = 1e12
+	// silentFor, s: without a row after which a node was restarted.
+	silentFor = 20
+	// fewOps, operations/s: of a class that say something of it.
+	fewOps = 2
+	// commonOps, operations/s: of a class that say something of the layer.
+	commonOps = 5
+	// smallRequest, bytes: divides the background of every node from what jobs stream.
+	smallRequest = 32 << 10
+	// cellLeast, s: of healthy nodes that teach what requests of a size need.
+	cellLeast = 20
+	// cellReach, of a half octave: to which one size speaks for another.
+	cellReach = 0.6
+	// cellLight, of a second: of a size between two that teaches the farther one.
+	cellLight = 0.1
+	// cellYoung, s: after which a long tail does not draw the mean.
+	cellYoung = 50
+	// sizesFrom, s: of nodes before any size of the background is unusual.
+	sizesFrom = 300
+	// sizesNear, log bytes: from the background's mean that are always usual.
+	sizesNear = 0.15
+	// sizesWide, mean distances: and so many.
+	sizesWide = 3
+	// visible, log: of what load shows; below it a sentence says that canaries alone have accused.
+	visible = 0.1
+	// metaMuch, operations: of the layer before shares of quick answers are compared.
+	metaMuch = 500
 )
-
-var never, always = math.Inf(1), math.Inf(-1)
-
-func init() {
-	for _, r := range Rules() {
-		r.Restore()
-	}
-}
-
-// Restore gives a rule its value.
-func (r *Rule) Restore() { *r.At = r.Value }
-
-// Ablate takes a rule out until Restore; false where the detector needs it. It is for measuring, while
-// no detector runs.
-func (r *Rule) Ablate() bool {
-	if math.IsNaN(r.Without) {
-		return false
-	}
-	*r.At = r.Without
-	return true
-}

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// leastBytes and leastSeconds of a file say something of its target.
+	// leastBytes and leastTime of a file say something of its target.
 	leastBytes   = 1 << 20
-	leastSeconds = time.Millisecond
+	leastTime = time.Millisecond
 	// fewestPeers is how many other targets in a log make a median.
 	fewestPeers = 3
 )
@@ -39,7 +39,7 @@ func FromLog(l *iolog.Log) []Point {
 		for i := range l.JobFiles {
 			f := &l.JobFiles[i]
 			bytes, requests, seconds := dir.of(f)
-			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastSeconds.Seconds()) ||
+			if len(f.OSTs) != 1 || bytes < leastBytes || requests < 1 || !(seconds >= leastTime.Seconds()) ||
 				math.IsInf(seconds, 1) {
 				continue
 			}
