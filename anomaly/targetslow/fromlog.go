@@ -12,8 +12,8 @@ import (
 
 const (
 	// leastBytes and leastTime of a file say something of its target.
-	leastBytes   = 1 << 20
-	leastTime = time.Millisecond
+	leastBytes = 1 << 20
+	leastTime  = time.Millisecond
 	// fewestPeers is how many other targets in a log make a median.
 	fewestPeers = 3
 )
