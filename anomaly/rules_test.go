@@ -26,8 +26,8 @@ func parsed(t *testing.T, dir string) (*token.FileSet, map[string]*ast.File) {
 	return fset, files
 }
 
-// TestConditionsHoldNoNumbers: what a detector compares with has a name and a reason; a condition holds no number itself
-// but 0 and 1.
+// TestConditionsHoldNoNumbers: what a detector compares with has a name and a reason; a condition holds no number but 0
+// and 1.
 func TestConditionsHoldNoNumbers(t *testing.T) {
 	for _, dir := range []string{"failslow", "clientslow", "targetslow"} {
 		fset, files := parsed(t, dir)
