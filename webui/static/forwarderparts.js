@@ -10,7 +10,7 @@ export const clientColumns = [
   numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, mega),
   numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, mega),
   numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
-  numeric('late', 'LATE s', r => r.way?.late_seconds, s => s.toFixed(1), {
+  numeric('late', 'LATE s', r => r.way?.late_seconds, s => s?.toFixed(1), {
     rare: true,
     title: 'how long after its end its newest second came',
   }),
