@@ -36,7 +36,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	// unlinked is what GitHub leaves out of a heading's address.
-	unlinked = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	unlinked = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // anchors are the addresses of a page's headings.

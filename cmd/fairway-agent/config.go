@@ -260,3 +260,9 @@ func (c *Config) Renamed() map[string]string {
 	return map[string]string{"source.relay": "source.queue", "source.fwdmount": "source.mount",
 		"orders.relay": "orders.tcpproxy", "orders.mount": "orders.remount"}
 }
+
+// Retired returns the settings that went, with the reason why.
+func (c *Config) Retired() map[string]string {
+	const direct = "each agent has a connection of its own, through a TCP proxy where it has no route (docs/scale.md)"
+	return map[string]string{"gather": direct, "daemon.gatherers": direct}
+}

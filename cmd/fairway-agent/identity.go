@@ -58,11 +58,6 @@ func (c *Config) token(ctx context.Context, tlsConf *tls.Config) (string, error)
 	return token, os.WriteFile(d.TokenFile, []byte(token+"\n"), 0o600)
 }
 
-// stampedToken says whether a token is a node's own: FORM.NODE.ISSUED.PROOF.
-func stampedToken(token string) bool {
-	return strings.HasPrefix(token, "fwn1.") && strings.Count(token, ".") == 3
-}
-
 // tlsConfig is what wss is spoken by; nil is the system's.
 func (d *Daemon) tlsConfig() (*tls.Config, error) {
 	if d.CAFile == "" && d.Certificate == "" {
