@@ -145,6 +145,8 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	}
 	// Who was left by all its clients shows in nothing else that it is well.
 	if k.passes >= t.set.ProbePasses && now.Sub(k.bad) >= time.Duration(t.set.ClearSeconds)*time.Second {
+		t.settled[k.about] = math.Inf(1)
+		delete(t.pasts, k.about) // its ratios are of before
 		return t.move(now, k, Returned, "its canary probes passed"), true
 	}
 	if k.Held = t.held(pool); k.Held != "" {

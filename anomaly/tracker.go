@@ -22,8 +22,8 @@ type Tracker struct {
 	muted  map[subject]time.Time
 	doubts map[subject]doubt // seconds of doubt about nodes without a finding
 	pasts  map[subject]*past // ratios of nodes and targets that are judged
-	// settled are those whose finding ended by their ratio while their test still accuses them, with the lowest score
-	// since.
+	// settled are those whose finding ended by their ratio or canaries while their test still accuses them, with the
+	// lowest score since.
 	settled map[subject]float64
 }
 
@@ -221,7 +221,9 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 		delete(t.muted, s)
 	}
 	if lowest, settled := t.settled[s]; settled {
-		if v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence && t.pasts[s].among() {
+		p := t.pasts[s]
+		if v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence &&
+			(p == nil || p.n < nowSeconds || p.among()) {
 			t.settled[s] = min(lowest, v.Score)
 			return false
 		}

@@ -213,6 +213,14 @@ func TestCanariesClearWhoNobodyUses(t *testing.T) {
 	pass(1)
 	b.say(1)
 	b.wantStates("suspect", "confirmed", "returned")
+	// The detector's evidence is of before; what its clients wait now decides.
+	again := slow("fwd1", Alarm)
+	again.Ratio = 1.1
+	b.say(30, again)
+	b.wantStates("suspect", "confirmed", "returned")
+	again.Ratio = 10
+	b.say(2*nowSeconds, again)
+	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed")
 }
 
 func TestWithoutEvidenceASuspicionIsForgotten(t *testing.T) {
