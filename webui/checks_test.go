@@ -45,7 +45,8 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 	s.Board.Take([]collector.Frame{
 		{Node: "fwd001", Role: topology.Forwarder, TimeMillis: now.Add(30 * time.Second).UnixMilli()},
 		{Node: "c00001", Role: topology.Compute, TimeMillis: now.UnixMilli(),
-			Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"}}},
+			Sources: []collector.SourceStatus{{Name: "procfs", Err: "diskstats: line 3: 4 fields"},
+				{Name: "routes", Err: "lnetctl peer show: exit status 234"}}},
 	}, now)
 	got := checks(t, s)
 	for name, want := range map[string]struct {
@@ -55,6 +56,7 @@ func TestChecksNameWhatIsWrong(t *testing.T) {
 		"agents":  {api.CheckWarned, "fwd003"},
 		"clocks":  {api.CheckFailed, "ahead: fwd001"},
 		"sources": {api.CheckWarned, "procfs: diskstats: line 3: 4 fields (c00001)"},
+		"rights":  {api.CheckWarned, "routes: lnetctl peer show: exit status 234 (c00001)"},
 		"peaks":   {api.CheckOK, "every"},
 		"driver":  {api.CheckWarned, "none is configured"},
 	} {

@@ -38,6 +38,8 @@ type Rules struct {
 	LongWait time.Duration // in a block, that says something however few requests it was
 	// Alike subjects do the same work, so that a difference is a fault; others are first compared with their past.
 	Alike bool
+	// Pooled says that an observer stands for many, so that they are not counted.
+	Pooled bool
 	// Margin is the slowness that is tolerated, PastMargin that of a subject compared with its own past alone.
 	Margin, PastMargin float64
 	Noise              float64 // standard deviation of a healthy block
@@ -61,6 +63,15 @@ func Targets() Rules {
 		LongWait: time.Second,
 		Margin:   0.5, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
 		What: "a request to it", Others: "the other targets of the same clients"}
+}
+
+// Gateways are the rules of forwarders by all of their clients together, beside those of the same back end. Neither a
+// peer nor the past alone accuses: a job may do as much.
+func Gateways() Rules {
+	return Rules{Kind: anomaly.FailSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
+		LongWait: time.Second, Pooled: true, Margin: 0.6, PastMargin: math.Inf(1), Noise: 0.4, MostBet: 4,
+		PastBlocks: 6, Busier: 2,
+		What: "an operation of its clients", Others: "clients of the others"}
 }
 
 const (
@@ -233,7 +244,7 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 		views[k.subject] = v
 	}
 	v.teach = append(v.teach, func() { h.teach(took, apart, math.Log(b.ops)) })
-	if j.rules.Alike && !peers || !j.rules.Alike && !known {
+	if !peers && (j.rules.Alike || math.IsInf(j.rules.PastMargin, 1)) || !j.rules.Alike && !known {
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
@@ -264,13 +275,15 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 	}
 	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, len(v.who), !v.peers
 	excess := v.excess / v.waited
+	// The slower, the fewer operations end: they weigh by how many would usually have ended in the time waited.
+	ops := v.ops * max(1, s.ratio)
 	step := max(leastStep, min(s.step, mostStep))
 	s.step += (excess - s.step) / 2
 	least := leastBet
 	if s.alarm {
 		least = clearBet
 	}
-	bet := max(least, min(failslow.Against(excess, j.rules.Noise*j.rules.Noise+1/v.ops, step), j.rules.MostBet))
+	bet := max(least, min(failslow.Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
 	if v.busier {
 		bet = min(bet, 0)
 	}
@@ -303,14 +316,17 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	}
 	v.Since, v.Confidence = time.Unix(since, 0).UTC(), min(0.99, score/1.2)
 	peers := s.took / s.ratio
-	v.Evidence = map[string]float64{"took_seconds": s.took, "peers_seconds": peers, "observers": float64(s.who),
-		"score": score}
+	v.Evidence = map[string]float64{"took_seconds": s.took, "peers_seconds": peers, "score": score}
+	by := ""
+	if !j.rules.Pooled {
+		v.Evidence["observers"], by = float64(s.who), " as "+seen(s.who)
+	}
 	beside := "for " + j.rules.Others
 	if s.past {
 		beside = "before at this load"
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms as %s, %s ms %s", id, anomaly.Times(s.ratio), j.rules.What,
-		anomaly.Digits(1000*s.took), seen(s.who), anomaly.Digits(1000*peers), beside)
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.ratio), j.rules.What,
+		anomaly.Digits(1000*s.took), by, anomaly.Digits(1000*peers), beside)
 	return v
 }
 

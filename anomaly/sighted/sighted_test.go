@@ -46,9 +46,13 @@ func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (foun
 // A subject that is slow for all who ask it is found within a minute, nobody else is accused, and it is over within two
 // after it is well.
 func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
-	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets()} {
+	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways()} {
+		times := 4.0
+		if rules.Pooled {
+			times = 6
+		}
 		for seed := range uint64(20) {
-			found, over := play(rules, seed, 4, 200, 400, 700)
+			found, over := play(rules, seed, times, 200, 400, 700)
 			if at := found["s0"]; len(found) != 1 || at < 200 || at > 260 {
 				t.Errorf("%s, seed %d: %v", name, seed, found)
 			}
@@ -61,7 +65,7 @@ func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
 
 // Nobody is accused in an hour of chance, nor for a load that others do not have.
 func TestChanceAndLoadAccuseNobody(t *testing.T) {
-	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets()} {
+	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways()} {
 		for seed := range uint64(5) {
 			if found, _ := play(rules, seed, 1, 0, 0, 3600); len(found) > 0 {
 				t.Errorf("%s, seed %d: %v", name, seed, found)
@@ -81,6 +85,35 @@ func TestChanceAndLoadAccuseNobody(t *testing.T) {
 			if v.Level > anomaly.Clean {
 				t.Fatalf("%d: %+v", s, v)
 			}
+		}
+	}
+}
+
+// One that has nobody beside it is not compared; of two the one that is slower than it was is named.
+func TestGatewaysNeedAPeerAndAPast(t *testing.T) {
+	for name, c := range map[string]struct {
+		took  func(s, k int) float64
+		nodes int
+		found string
+	}{
+		"alone":                 {func(s, k int) float64 { return 0.01 * float64(1+s/200*9) }, 1, ""},
+		"both slower than ever": {func(s, k int) float64 { return 0.01 * float64(1+s/200*9) }, 2, ""},
+		"one always was":        {func(s, k int) float64 { return 0.01 * float64(1+9*k) }, 2, ""},
+		"one is slower":         {func(s, k int) float64 { return 0.01 * float64(1+s/200*9*k) }, 2, "s1"},
+	} {
+		j, found := New(500*24*time.Hour, Gateways()), ""
+		for s := range 390 {
+			for k := range c.nodes {
+				j.Take(Sighting{"be1", topology.NodeID(fmt.Sprint("s", k)), "write 8", 5, c.took(s, k)})
+			}
+			for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
+				if v.Level == anomaly.Alarm {
+					found = string(v.Node)
+				}
+			}
+		}
+		if found != c.found {
+			t.Errorf("%s: found %q, want %q", name, found, c.found)
 		}
 	}
 }

@@ -2,12 +2,15 @@ package watch
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/sighted"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -18,16 +21,26 @@ type clients struct {
 	jobsAt time.Time // when the detectors last got the jobs
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
-	lost   map[topology.NodeID]*losses // by slow node
-	full   full                        // forwarders at their peak
-	links  links                       // to forwarders that report their own execution times
-	sights sights                      // of the storage targets and servers that they ask
+	lost   map[topology.NodeID]*losses      // by slow node
+	full   full                             // forwarders at their peak
+	links  links                            // to forwarders that report their own execution times
+	sights sights                           // of the storage targets and servers that they ask
+	judges map[topology.ForwarderID]*judged // forwarders that their clients judge
+	plain  *sighted.Judge                   // of these, by all their clients together
+}
+
+// judged is a forwarder that its clients judge, as it was when it reported last.
+type judged struct {
+	threads threads
+	behind  topology.NodeID
+	newest  int64 // of its clients' seconds, when they were taken last
 }
 
 // clientSums gather what the clients of one forwarder saw in their newest second.
 type clientSums struct {
 	ops, took [3]float64 // by failslow.Class: operations that ended, and seconds of all of them together
 	bytes     [3]float64 // that they moved
+	newest    int64      // of their seconds, Unix ms
 	waits     waits
 	// Packets on the way between the forwarder and its clients, and those of them that were lost.
 	packets, lost float64
@@ -60,6 +73,7 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 				sums = &clientSums{jobs: map[topology.JobID]*jobSums{}}
 				d.clients.of[fwd] = sums
 			}
+			sums.newest = max(sums.newest, f.TimeMillis)
 			if known = true; part == 1 {
 				sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
 			} else {
@@ -71,6 +85,49 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 		}
 	})
 	d.clients.slow.compare()
+}
+
+// takeGateway notes what all clients of an NFS server that counts who waits for its threads saw of it, by the size of
+// requests. Others' clients may wait for a thread unseen.
+func (c *clients) takeGateway(o *failslow.Observation) {
+	if known := c.judges[topology.ForwarderID(o.Node)]; known == nil || !known.threads.counted {
+		return
+	}
+	for class := range o.Class {
+		k := &o.Class[class]
+		if o.Full || o.Excused[class] || !(k.Ops > 0) {
+			continue
+		}
+		size := math.Round(math.Log2(max(1, k.Bytes/k.Ops)) / 2)
+		c.plain.Take(sighted.Sighting{Observer: o.Behind, Subject: o.Node,
+			Class: fmt.Sprint(failslow.Class(class), size), Ops: k.Ops, Took: k.Exec})
+	}
+}
+
+// addSilent adds what clients saw in this second of forwarders that they judge and that report nothing just now: who is
+// starved or cut off does not leave its own trial.
+func (d *Detectors) addSilent() {
+	for f, known := range d.clients.judges {
+		sums := d.clients.of[f]
+		if sums == nil || sums.newest <= known.newest {
+			continue
+		}
+		known.newest = sums.newest
+		node := f.Node()
+		if sums.ops == [3]float64{} || d.ownClock[node] || slices.ContainsFunc(d.second.rows,
+			func(o failslow.Observation) bool { return o.Node == node }) {
+			continue
+		}
+		o := failslow.Observation{Node: node, Spans: 1, QueueLen: math.NaN(), Behind: known.behind}
+		for c := range o.Class {
+			k := &o.Class[c]
+			k.Ops, k.Bytes, k.Wait, k.Exec = sums.ops[c], sums.bytes[c], math.NaN(), math.NaN()
+			if k.Ops > 0 {
+				k.Exec = sums.execOf(failslow.Class(c), known.threads)
+			}
+		}
+		d.second.rows = append(d.second.rows, o)
+	}
 }
 
 // segmentBytes is the payload of a full packet on most networks: it weighs one client's loss against another's.
@@ -99,6 +156,18 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 	c.addJobs(f, 1)
 }
 
+// threads are those of a forwarder's service, and the share of requests that found none idle, where that is counted.
+type threads struct {
+	many, noneIdle float64
+	counted        bool
+}
+
+func threadsOf(f *collector.Frame) (t threads) {
+	t.many = valueOr(f, collector.Threads, math.Inf(1))
+	t.noneIdle, t.counted = f.Value(collector.NoThreadRatio)
+	return t
+}
+
 // shortestExec is the mean of a class whose operations waited less than the others', by chance, seconds.
 const shortestExec = 1e-6
 
@@ -106,14 +175,18 @@ const shortestExec = 1e-6
 // seconds that all operations took are how many of them were under way, and those beyond the threads were not in
 // service. A thread takes whatever came first, so that each operation waits as long as any other: a stat many times
 // its own time, where a write hardly differs. Clients that gather at a healthy forwarder make each other wait; a slow
-// one ends fewer operations with as many threads, and that time stays.
-func (c *clientSums) execOf(class failslow.Class, threads float64) float64 {
+// one ends fewer operations with as many threads, and that time stays. Where the forwarder counts how many requests
+// found no idle thread, no more than those waited: what is under way beyond the threads may be so on the way.
+func (c *clientSums) execOf(class failslow.Class, t threads) float64 {
 	ops, underway := 0.0, 0.0
 	for i := range c.ops {
 		ops += c.ops[i]
 		underway += c.took[i]
 	}
-	waited := max(0, underway-threads) / ops
+	waited := max(0, underway-t.many) / ops
+	if t.counted {
+		waited *= t.noneIdle
+	}
 	return max(c.took[class]/c.ops[class]-waited, shortestExec)
 }
 

@@ -236,3 +236,63 @@ func TestLateFramesDoNotEndAWait(t *testing.T) {
 		before = v.Impact[0].Share
 	}
 }
+
+// TestASilentForwarderIsJudged: its clients judge a forwarder whose agent is starved or cut off, each second of theirs
+// once; not one that nobody has seen report, nor one with a clock of its own.
+func TestASilentForwarderIsJudged(t *testing.T) {
+	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
+	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	m := &Machine{Mapping: topology.Mapping{"cn1": "f1", "cn2": "f2"}}
+	second := func(reports, clients bool) (rows int) {
+		now = now.Add(time.Second)
+		var frames []collector.Frame
+		for n, role := range map[topology.NodeID]topology.Role{"f1": topology.Forwarder, "cn1": topology.Compute,
+			"cn2": topology.Compute} {
+			if role == topology.Forwarder && !reports || role == topology.Compute && !clients {
+				continue
+			}
+			f := collector.Frame{Node: n, Role: role, TimeMillis: now.Add(-time.Second).UnixMilli(),
+				Samples: samples(collector.WriteOps, 50.0, collector.WriteBytes, 5e6, collector.ClientWrite, 0.02)}
+			if role == topology.Forwarder {
+				f.Samples = samples(collector.WriteOps, 50.0, collector.WriteBytes, 5e6, collector.Threads, 8.0)
+			}
+			frames = append(frames, f)
+		}
+		board.Take(frames, now)
+		d.Verdicts(now, m)
+		for i := range d.second.byClients {
+			if o := &d.second.byClients[i]; o.Node != "f1" || o.Class[failslow.Write].Exec != 0.02 {
+				t.Errorf("judged %+v", o)
+			}
+		}
+		return len(d.second.byClients)
+	}
+	for i, c := range []struct {
+		reports, clients bool
+		rows             int
+	}{{false, true, 0}, {true, true, 1}, {false, true, 1}, {false, true, 1}, {false, false, 0}} {
+		if rows := second(c.reports, c.clients); rows != c.rows {
+			t.Errorf("second %d: %d forwarders are judged, want %d", i, rows, c.rows)
+		}
+	}
+}
+
+// TestOnlyWhoFoundNoThreadWaited: what is under way beyond a server's threads waits for one of them, but for the share of
+// requests that the server counted as finding one idle: those are on their way.
+func TestOnlyWhoFoundNoThreadWaited(t *testing.T) {
+	c := &clientSums{ops: [3]float64{0, 20, 0}, took: [3]float64{0, 24, 0}} // 1.2 s an operation
+	for name, f := range map[string]struct {
+		samples []collector.Sample
+		want    float64
+	}{
+		"not counted": {samples(collector.Threads, 8.0), 0.4},
+		"none waited": {samples(collector.Threads, 8.0, collector.NoThreadRatio, 0.0), 1.2},
+		"half did":    {samples(collector.Threads, 8.0, collector.NoThreadRatio, 0.5), 0.8},
+		"no threads":  {nil, 1.2},
+	} {
+		got := c.execOf(failslow.Write, threadsOf(&collector.Frame{Samples: f.samples}))
+		if math.Abs(got-f.want) > 1e-9 {
+			t.Errorf("%s: %g s, want %g", name, got, f.want)
+		}
+	}
+}

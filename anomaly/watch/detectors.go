@@ -12,6 +12,7 @@ import (
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
+	"fairway/anomaly/sighted"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -62,7 +63,8 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 			quiet: map[topology.NodeID]int64{},
 			rates: linkRates{}, causes: newCauses()},
 		ownClock: map[topology.NodeID]bool{},
-		clients: clients{of: map[topology.ForwarderID]*clientSums{}, links: newLinks(slow.FalseAlarmEvery),
+		clients: clients{of: map[topology.ForwarderID]*clientSums{}, judges: map[topology.ForwarderID]*judged{},
+			plain: sighted.New(slow.FalseAlarmEvery, sighted.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
 			lost:   map[topology.NodeID]*losses{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),
@@ -120,6 +122,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 			}
 		})
 	}
+	d.addSilent()
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
@@ -140,7 +143,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	}
 	d.second.verdicts = append(d.second.verdicts, routers...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
-	d.second.verdicts = worst(d.second.verdicts, d.silence.bury(now, d.clients.hangs(now)))
+	d.second.verdicts = worst(d.second.verdicts, d.silence.bury(now, d.clients.hangs(now, d.silence.mute)))
 	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {
@@ -190,6 +193,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 		}
 		if !d.ownClock[o.Node] {
 			d.second.byClients = append(d.second.byClients, o)
+			d.clients.takeGateway(&o)
 			unclocked[o.Node] = true
 			for c := range o.Class {
 				o.Class[c].Exec = math.NaN()
@@ -215,6 +219,7 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v // what the load suffers says more than what canaries do
 		}
 	}
+	out = worst(out, d.clients.plain.Second(now))
 	return worst(out, d.clients.links.judge(now, out))
 }
 
@@ -244,6 +249,10 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	} else if slices.ContainsFunc(classOf[:], func(m classMetrics) bool { _, ok := f.Value(m.exec); return ok }) {
 		d.ownClock[f.Node] = true
 	}
+	threads := threadsOf(f)
+	if was := d.clients.judges[topology.ForwarderID(f.Node)]; was != nil && !threads.counted {
+		threads.noneIdle, threads.counted = was.threads.noneIdle, was.threads.counted
+	}
 	for c, m := range classOf {
 		k := &o.Class[c]
 		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
@@ -252,8 +261,11 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 		}
 		k.Wait, k.Exec = valueOr(f, m.wait, math.NaN()), valueOr(f, m.exec, math.NaN())
 		if !d.ownClock[f.Node] && sums != nil && sums.ops[c] > 0 {
-			k.Exec = sums.execOf(failslow.Class(c), valueOr(f, collector.Threads, math.Inf(1)))
+			k.Exec = sums.execOf(failslow.Class(c), threads)
 		}
+	}
+	if !d.ownClock[f.Node] && sums != nil {
+		d.clients.judges[topology.ForwarderID(f.Node)] = &judged{threads, o.Behind, sums.newest}
 	}
 	for c := range o.Class {
 		o.Completed, o.Moved = o.Completed+o.Class[c].Ops, o.Moved+o.Class[c].Bytes

@@ -8,6 +8,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/collector"
+	"fairway/collector/topology"
 )
 
 // Rules of forwarders that answer nothing.
@@ -62,29 +63,39 @@ func (s *silence) bury(now time.Time, hung []anomaly.Verdict) []anomaly.Verdict 
 	return hung
 }
 
+// mute reports whether a node's agent, which reported before, has been silent for as long as a request that no queue
+// explains.
+func (s *silence) mute(now time.Time, n topology.NodeID) bool {
+	a, known := s.agents[n]
+	return known && float64(now.Unix()-a.at) >= hangAge
+}
+
 // hangs accuses forwarders that answer none of their compute nodes while others answer theirs. No statistics are
-// needed: the age of a request is a fact.
-func (c *clients) hangs(now time.Time) (out []anomaly.Verdict) {
+// needed: the age of a request is a fact. Against one whose agent says nothing either, one node's word and one other
+// forwarder that answers are enough.
+func (c *clients) hangs(now time.Time, mute func(time.Time, topology.NodeID) bool) (out []anomaly.Verdict) {
 	answered := 0
 	for _, sums := range c.of {
 		if w := &sums.waits; w.ended > 0 && w.stuck == 0 {
 			answered++
 		}
 	}
-	if answered < answeredElsewhere {
-		return nil
-	}
 	for f, sums := range c.of {
 		w := &sums.waits
-		if w.stuck < hangNodes || 2*w.stuck < w.nodes || w.ended > 0 {
+		nodes, elsewhere := hangNodes, answeredElsewhere
+		if mute(now, f.Node()) {
+			nodes, elsewhere = 1, 1
+		}
+		if answered < elsewhere || w.stuck < nodes || 2*w.stuck < w.nodes || w.ended > 0 {
 			continue
 		}
 		out = append(out, anomaly.Verdict{Node: f.Node(), Kind: anomaly.FailSlow, Level: anomaly.Alarm,
 			Since:      now.Add(-time.Duration(min(w.oldest, hangSince.Seconds()) * float64(time.Second))).UTC(),
 			Confidence: 0.95, Score: w.oldest, Model: "hang-1", Condition: anomaly.Hung,
 			Evidence: map[string]float64{"request_age": w.oldest, "nodes_waiting": float64(w.stuck)},
-			Sentence: fmt.Sprintf("%s answers nothing: %d compute nodes wait %.0f s and longer for it, while %s", f,
-				w.stuck, hangAge, counted(answered, "other forwarder answers", "other forwarders answer"))})
+			Sentence: fmt.Sprintf("%s answers nothing: %s %.0f s and longer for it, while %s", f,
+				counted(w.stuck, "compute node waits", "compute nodes wait"), hangAge,
+				counted(answered, "other forwarder answers", "other forwarders answer"))})
 	}
 	slices.SortFunc(out, func(a, b anomaly.Verdict) int { return cmp.Compare(a.Node, b.Node) })
 	return out

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	}
 	if len(r.behind) > 0 {
 		checks = append(checks, backEndsCheck(r))
+	}
+	if c, lacking := rightsCheck(r); lacking {
+		checks = append(checks, c)
 	}
 	return excused(append(checks, driverCheck(ctx, s, driver)), p.cfg.Lateness.Notice(now))
 }
@@ -192,18 +196,35 @@ func sourcesCheck(h health) api.Check {
 	if len(h.failing) == 0 {
 		return c
 	}
-	texts := make([]string, 0, len(h.failing))
-	for what, nodes := range h.failing {
+	c.Level, c.Text = api.CheckWarned, listed(h.failing)
+	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has " +
+		"nothing to read"
+	return c
+}
+
+// listed names what fails, and where.
+func listed(failing map[string][]topology.NodeID) string {
+	texts := make([]string, 0, len(failing))
+	for what, nodes := range failing {
 		texts = append(texts, fmt.Sprintf("%s (%s)", what, some(nodes)))
 	}
 	slices.Sort(texts)
 	if len(texts) > nameAtMost {
 		texts = append(texts[:nameAtMost], fmt.Sprintf("and %d more", len(texts)-nameAtMost))
 	}
-	c.Level, c.Text = api.CheckWarned, strings.Join(texts, "; ")
-	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has " +
-		"nothing to read"
-	return c
+	return strings.Join(texts, "; ")
+}
+
+// refusal is what a source says that lacks a right; lnetctl exits so without CAP_NET_ADMIN.
+var refusal = regexp.MustCompile(`(?i)permission denied|operation not permitted|as root|lnetctl.*exit status 234`)
+
+// rightsCheck names what agents may not read; lacking is false where nothing is refused.
+func rightsCheck(h health) (c api.Check, lacking bool) {
+	refused := maps.Clone(h.failing)
+	maps.DeleteFunc(refused, func(what string, _ []topology.NodeID) bool { return !refusal.MatchString(what) })
+	return api.Check{Name: "rights", Level: api.CheckWarned, Text: listed(refused),
+		Fix: "give the agent's unit the capabilities that 'fairwayd init' writes for the node's role " +
+			"(capabilities.conf), or run it as root; docs/layers.md has the right that each file needs"}, len(refused) > 0
 }
 
 func peaksCheck(s *Snapshot) api.Check {
