@@ -38,8 +38,6 @@ type Rules struct {
 	LongWait time.Duration // in a block, that says something however few requests it was
 	// Alike subjects do the same work, so that a difference is a fault; others are first compared with their past.
 	Alike bool
-	// Pooled says that an observer stands for many, so that they are not counted.
-	Pooled bool
 	// Margin is the slowness that is tolerated, PastMargin that of a subject compared with its own past alone.
 	Margin, PastMargin float64
 	Noise              float64 // standard deviation of a healthy block
@@ -65,11 +63,14 @@ func Targets() Rules {
 		What: "a request to it", Others: "the other targets of the same clients"}
 }
 
+// pooled reports whether an observer stands for many, so that they are not counted.
+func (r *Rules) pooled() bool { return !r.Alike && math.IsInf(r.PastMargin, 1) }
+
 // Gateways are the rules of forwarders by all of their clients together, beside those of the same back end. Neither a
 // peer nor the past alone accuses: a job may do as much.
 func Gateways() Rules {
 	return Rules{Kind: anomaly.FailSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
-		LongWait: time.Second, Pooled: true, Margin: 0.6, PastMargin: math.Inf(1), Noise: 0.4, MostBet: 4,
+		LongWait: time.Second, Margin: 0.6, PastMargin: math.Inf(1), Noise: 0.4, MostBet: 4,
 		PastBlocks: 6, Busier: 2,
 		What: "an operation of its clients", Others: "clients of the others"}
 }
@@ -244,7 +245,7 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 		views[k.subject] = v
 	}
 	v.teach = append(v.teach, func() { h.teach(took, apart, math.Log(b.ops)) })
-	if !peers && (j.rules.Alike || math.IsInf(j.rules.PastMargin, 1)) || !j.rules.Alike && !known {
+	if !peers && (j.rules.Alike || j.rules.pooled()) || !j.rules.Alike && !known {
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
@@ -318,7 +319,7 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	peers := s.took / s.ratio
 	v.Evidence = map[string]float64{"took_seconds": s.took, "peers_seconds": peers, "score": score}
 	by := ""
-	if !j.rules.Pooled {
+	if !j.rules.pooled() {
 		v.Evidence["observers"], by = float64(s.who), " as "+seen(s.who)
 	}
 	beside := "for " + j.rules.Others

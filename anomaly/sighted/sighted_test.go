@@ -48,7 +48,7 @@ func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (foun
 func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
 	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways()} {
 		times := 4.0
-		if rules.Pooled {
+		if rules.pooled() {
 			times = 6
 		}
 		for seed := range uint64(20) {

@@ -106,28 +106,29 @@ func (c *clients) takeGateway(o *failslow.Observation) {
 
 // addSilent adds what clients saw in this second of forwarders that they judge and that report nothing just now: who is
 // starved or cut off does not leave its own trial.
-func (d *Detectors) addSilent() {
-	for f, known := range d.clients.judges {
-		sums := d.clients.of[f]
+func (c *clients) addSilent(rows []failslow.Observation) []failslow.Observation {
+	for f, known := range c.judges {
+		sums := c.of[f]
 		if sums == nil || sums.newest <= known.newest {
 			continue
 		}
 		known.newest = sums.newest
 		node := f.Node()
-		if sums.ops == [3]float64{} || d.ownClock[node] || slices.ContainsFunc(d.second.rows,
-			func(o failslow.Observation) bool { return o.Node == node }) {
+		if sums.ops == [3]float64{} ||
+			slices.ContainsFunc(rows, func(o failslow.Observation) bool { return o.Node == node }) {
 			continue
 		}
 		o := failslow.Observation{Node: node, Spans: 1, QueueLen: math.NaN(), Behind: known.behind}
-		for c := range o.Class {
-			k := &o.Class[c]
-			k.Ops, k.Bytes, k.Wait, k.Exec = sums.ops[c], sums.bytes[c], math.NaN(), math.NaN()
+		for class := range o.Class {
+			k := &o.Class[class]
+			k.Ops, k.Bytes, k.Wait, k.Exec = sums.ops[class], sums.bytes[class], math.NaN(), math.NaN()
 			if k.Ops > 0 {
-				k.Exec = sums.execOf(failslow.Class(c), known.threads)
+				k.Exec = sums.execOf(failslow.Class(class), known.threads)
 			}
 		}
-		d.second.rows = append(d.second.rows, o)
+		rows = append(rows, o)
 	}
+	return rows
 }
 
 // segmentBytes is the payload of a full packet on most networks: it weighs one client's loss against another's.

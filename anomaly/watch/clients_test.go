@@ -277,8 +277,8 @@ func TestASilentForwarderIsJudged(t *testing.T) {
 	}
 }
 
-// TestOnlyWhoFoundNoThreadWaited: what is under way beyond a server's threads waits for one of them, but for the share of
-// requests that the server counted as finding one idle: those are on their way.
+// TestOnlyWhoFoundNoThreadWaited: what is under way beyond a server's threads waits for one of them, but for the share
+// of requests that the server counted as finding one idle: those are on their way.
 func TestOnlyWhoFoundNoThreadWaited(t *testing.T) {
 	c := &clientSums{ops: [3]float64{0, 20, 0}, took: [3]float64{0, 24, 0}} // 1.2 s an operation
 	for name, f := range map[string]struct {

@@ -122,7 +122,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 			}
 		})
 	}
-	d.addSilent()
+	d.second.rows = d.clients.addSilent(d.second.rows)
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
 	d.slow.Backend(d.others.Pools())
@@ -264,7 +264,7 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 			k.Exec = sums.execOf(failslow.Class(c), threads)
 		}
 	}
-	if !d.ownClock[f.Node] && sums != nil {
+	if delete(d.clients.judges, topology.ForwarderID(f.Node)); !d.ownClock[f.Node] && sums != nil {
 		d.clients.judges[topology.ForwarderID(f.Node)] = &judged{threads, o.Behind, sums.newest}
 	}
 	for c := range o.Class {
