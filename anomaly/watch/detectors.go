@@ -264,8 +264,10 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 			k.Exec = sums.execOf(failslow.Class(c), threads)
 		}
 	}
-	if delete(d.clients.judges, topology.ForwarderID(f.Node)); !d.ownClock[f.Node] && sums != nil {
-		d.clients.judges[topology.ForwarderID(f.Node)] = &judged{threads, o.Behind, sums.newest}
+	if id := topology.ForwarderID(f.Node); d.ownClock[f.Node] {
+		delete(d.clients.judges, id)
+	} else if sums != nil {
+		d.clients.judges[id] = &judged{threads, o.Behind, sums.newest}
 	}
 	for c := range o.Class {
 		o.Completed, o.Moved = o.Completed+o.Class[c].Ops, o.Moved+o.Class[c].Bytes

@@ -223,8 +223,8 @@ func rightsCheck(h health) (c api.Check, lacking bool) {
 	refused := maps.Clone(h.failing)
 	maps.DeleteFunc(refused, func(what string, _ []topology.NodeID) bool { return !refusal.MatchString(what) })
 	return api.Check{Name: "rights", Level: api.CheckWarned, Text: listed(refused),
-		Fix: "give the agent's unit the capabilities that 'fairwayd init' writes for the node's role " +
-			"(capabilities.conf), or run it as root; docs/layers.md has the right that each file needs"},
+			Fix: "give the agent's unit the capabilities that 'fairwayd init' writes for the node's role " +
+				"(capabilities.conf), or run it as root; docs/layers.md has the right that each file needs"},
 		len(refused) > 0
 }
 
