@@ -127,6 +127,20 @@ type subject struct {
 	took   float64 // seconds, in it
 	who    int     // observers, in it
 	past   bool    // only the past was compared with
+	shown  shown
+}
+
+// shown is what a sentence says: of the newest block in which an accused one was slow.
+type shown struct {
+	ratio, took float64
+	who         int
+}
+
+// Forget ends what is held against a subject: it has answered nothing since, or began anew.
+func (j *Judge) Forget(id topology.NodeID) {
+	if s := j.subjects[id]; s != nil {
+		s.alarm, s.wealth.Log = false, 0
+	}
 }
 
 // New makes a judge whose healthy subjects are accused once in every on average.
@@ -275,6 +289,9 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 		return
 	}
 	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, len(v.who), !v.peers
+	if !s.alarm || s.ratio >= wellRatio {
+		s.shown = shown{s.ratio, s.took, s.who}
+	}
 	excess := v.excess / v.waited
 	// The slower, the fewer operations end: they weigh by how many would usually have ended in the time waited.
 	ops := v.ops * max(1, s.ratio)
@@ -316,18 +333,18 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 		since = s.since
 	}
 	v.Since, v.Confidence = time.Unix(since, 0).UTC(), min(0.99, score/1.2)
-	peers := s.took / s.ratio
-	v.Evidence = map[string]float64{"took_seconds": s.took, "peers_seconds": peers, "score": score}
+	peers := s.shown.took / s.shown.ratio
+	v.Evidence = map[string]float64{"took_seconds": s.shown.took, "peers_seconds": peers, "score": score}
 	by := ""
 	if !j.rules.pooled() {
-		v.Evidence["observers"], by = float64(s.who), " as "+seen(s.who)
+		v.Evidence["observers"], by = float64(s.shown.who), " as "+seen(s.shown.who)
 	}
 	beside := "for " + j.rules.Others
 	if s.past {
 		beside = "before at this load"
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.ratio), j.rules.What,
-		anomaly.Digits(1000*s.took), by, anomaly.Digits(1000*peers), beside)
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.shown.ratio), j.rules.What,
+		anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
 	return v
 }
 

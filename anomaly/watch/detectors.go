@@ -143,7 +143,11 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	}
 	d.second.verdicts = append(d.second.verdicts, routers...)
 	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
-	d.second.verdicts = worst(d.second.verdicts, d.silence.bury(now, d.clients.hangs(now, d.silence.mute)))
+	hung := d.silence.bury(now, d.clients.hangs(now, d.silence.mute))
+	for i := range hung {
+		d.clients.plain.Forget(hung[i].Node)
+	}
+	d.second.verdicts = worst(d.second.verdicts, hung)
 	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))
 	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
 		for _, f := range m.Mapping {

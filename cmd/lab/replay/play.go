@@ -17,9 +17,9 @@ import (
 
 // Play reads a record's moments at their times and judges each second, by the clock of a testing/synctest bubble. It
 // returns the changes of findings; each second it hands what is open to look, which may be nil.
-func Play(ctx context.Context, s *Site, record []Moment, dir string,
+func Play(ctx context.Context, s *Site, record []Moment,
 	look func(now time.Time, open []anomaly.Finding, board *window.Board)) (changes []anomaly.Change, err error) {
-	p := &player{site: s, dir: dir, agents: map[string]*agent{}, board: window.NewBoard(0),
+	p := &player{site: s, agents: map[string]*agent{}, board: window.NewBoard(0),
 		tracker: anomaly.NewTracker(anomaly.DefaultSettings(), nil)}
 	p.detectors = watch.NewDetectors(p.board, failslow.DefaultSettings(), interference.DefaultSettings())
 	defer func() { err = errors.Join(err, p.close()) }()
@@ -46,7 +46,6 @@ func Play(ctx context.Context, s *Site, record []Moment, dir string,
 
 type player struct {
 	site      *Site
-	dir       string
 	agents    map[string]*agent
 	board     *window.Board
 	detectors *watch.Detectors
@@ -57,14 +56,12 @@ func (p *player) take(ctx context.Context, m *Moment) error {
 	a := p.agents[m.Node]
 	if a == nil {
 		var err error
-		if a, err = p.site.newAgent(m.Node, p.dir); err != nil {
+		if a, err = p.site.newAgent(m.Node); err != nil {
 			return err
 		}
 		p.agents[m.Node] = a
 	}
-	if err := a.take(m); err != nil {
-		return err
-	}
+	a.take(m)
 	p.board.Take([]collector.Frame{a.frame(ctx, m)}, m.At)
 	return nil
 }

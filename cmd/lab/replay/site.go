@@ -3,8 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
 	"strings"
 	"testing/fstest"
 
@@ -47,32 +46,32 @@ func (s *Site) Role(node string) topology.Role {
 	return topology.Compute
 }
 
-// agent plays a node's agent: its files as of now, in memory and on disk, and the sources that read them.
+// agent plays a node's agent: its files as of now, and the sources that read them.
 type agent struct {
 	node    topology.NodeID
 	role    topology.Role
 	files   fstest.MapFS
 	prints  map[string][]byte // by command
-	dir     string
 	sources []collector.Source
 }
 
-func (s *Site) newAgent(node, dir string) (*agent, error) {
-	a := &agent{node: topology.NodeID(node), role: s.Role(node), files: fstest.MapFS{}, prints: map[string][]byte{},
-		dir: filepath.Join(dir, node)}
-	if err := os.MkdirAll(filepath.Join(a.dir, "proc", "1"), 0o755); err != nil {
+func (s *Site) newAgent(node string) (*agent, error) {
+	a := &agent{node: topology.NodeID(node), role: s.Role(node), files: fstest.MapFS{}, prints: map[string][]byte{}}
+	var err error
+	proc := procfs.Options{Root: "proc", SkipLinks: []string{"lo"}}
+	if proc.Files, err = fs.Sub(a.files, "proc"); err == nil {
+		proc.Sys, err = fs.Sub(a.files, "sys")
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Symlink("1", filepath.Join(a.dir, "proc", "self")); err != nil {
-		return nil, err
-	}
-	proc := procfs.Options{Root: filepath.Join(a.dir, "proc"), SkipLinks: []string{"lo"}}
 	way := routes.Options{Kind: routes.LNet, Node: a.node, Root: a.files, Forwarders: s.Forwarders, Net: s.BackNet,
 		Run: a.run}
 	switch {
 	case s.Layer == NFS:
 		way.Kind, way.Net = routes.NFS, ""
 		proc.NFSClient, proc.NFSServer = a.role == topology.Compute, a.role != topology.Compute
+		proc.ReportWaiting = proc.NFSClient
 	case a.role != topology.Compute:
 		way.Net = s.FrontNet
 	}
@@ -104,25 +103,14 @@ func (a *agent) run(_ context.Context, argv ...string) ([]byte, error) {
 }
 
 // take puts a moment's files in place.
-func (a *agent) take(m *Moment) error {
+func (a *agent) take(m *Moment) {
 	for below, text := range m.Texts {
-		if !strings.Contains(below, "/") {
+		if strings.Contains(below, "/") {
+			a.files[below] = &fstest.MapFile{Data: text}
+		} else {
 			a.prints[below] = text
-			continue
-		}
-		a.files[below] = &fstest.MapFile{Data: text}
-		if !strings.HasPrefix(below, "proc/") || strings.Contains(below, "lustre") {
-			continue
-		}
-		to := filepath.Join(a.dir, below)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
-			return err
 		}
 	}
-	return nil
 }
 
 // frame reads all sources at a moment. What a source cannot read is its status.
