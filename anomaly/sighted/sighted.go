@@ -343,8 +343,8 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	if s.past {
 		beside = "before at this load"
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.shown.ratio), j.rules.What,
-		anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.shown.ratio),
+		j.rules.What, anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
 	return v
 }
 
