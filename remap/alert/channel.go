@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/syslog"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -180,30 +180,58 @@ func (w *webhook) send(ctx context.Context, m *message) error {
 		"Fairway-Signature": {"t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))}}, body)
 }
 
-// logger writes a line an alert to syslog, with the identity fairway and the facility daemon.
+// logger writes a line an alert to syslog (RFC 3164), with the identity fairway and the facility daemon. Package syslog
+// knows no deadline: a server that takes nothing would hold the daemon's end.
 type logger struct{ address string }
 
-func (l *logger) send(_ context.Context, m *message) error {
-	network, addr, _ := strings.Cut(l.address, ":")
-	w, err := syslog.Dial(network, addr, syslog.LOG_DAEMON|syslog.LOG_WARNING, "fairway")
+// The facility daemon and the severities of RFC 3164.
+const (
+	facilityDaemon                                = 3 << 3
+	severityCrit, severityWarning, severityNotice = 2, 4, 5
+)
+
+func (l *logger) send(ctx context.Context, m *message) error {
+	conn, head, err := l.dial(ctx)
 	if err != nil {
 		return fmt.Errorf("syslog: %w", err)
 	}
-	defer w.Close()
+	defer conn.Close()
+	if until, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(until)
+	}
 	for i := range m.Alerts {
-		a := &m.Alerts[i]
-		write := w.Warning
+		a, severity := &m.Alerts[i], severityWarning
 		switch {
 		case !a.Ended.IsZero():
-			write = w.Notice
+			severity = severityNotice
 		case a.Severity == Critical:
-			write = w.Crit
+			severity = severityCrit
 		}
-		if err := write(m.Site + ": " + line(a)); err != nil {
+		if _, err := fmt.Fprintf(conn, "<%d>%s fairway[%d]: %s: %s\n", facilityDaemon|severity, head, os.Getpid(),
+			m.Site, line(a)); err != nil {
 			return fmt.Errorf("syslog: %w", err)
 		}
 	}
 	return nil
+}
+
+// dial connects to the server, or to this host's, and returns what comes before the identity.
+func (l *logger) dial(ctx context.Context) (conn net.Conn, head string, err error) {
+	var d net.Dialer
+	if network, addr, there := strings.Cut(l.address, ":"); there {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, "", err
+		}
+		conn, err := d.DialContext(ctx, network, addr)
+		return conn, time.Now().Format(time.RFC3339) + " " + host, err
+	}
+	for _, network := range []string{"unixgram", "unix"} {
+		if conn, err = d.DialContext(ctx, network, "/dev/log"); err == nil {
+			return conn, time.Now().Format(time.Stamp), nil
+		}
+	}
+	return nil, "", err
 }
 
 // command runs a program of the site with the message on its standard input. Its words are never a shell's.

@@ -273,3 +273,41 @@ func missingFromJournal(dir string, i int) bool {
 	b, err := os.ReadFile(filepath.Join(dir, "journal"))
 	return err == nil && !strings.Contains(string(b), fmt.Sprintf(`"F-%04d"`, i))
 }
+
+// TestEachKindEndsWithItsTime: a receiver that takes a connection and nothing else, or never answers, holds a message
+// no longer than its try, so that the daemon can end.
+func TestEachKindEndsWithItsTime(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil { // it is kept and never read
+				return
+			}
+		}
+	}()
+	m := &message{Site: "hpc1"}
+	for range 100_000 { // more than the connection's buffers hold
+		m.Alerts = append(m.Alerts, Alert{ID: "F-1", Kind: "fail_slow", Summary: strings.Repeat("x", 200)})
+	}
+	at := l.Addr().String()
+	for kind, r := range map[string]Receiver{
+		kindAlertmanager: {URL: "http://" + at}, kindWebhook: {URL: "http://" + at}, kindSyslog: {Address: "tcp:" + at},
+		kindMail:    {Server: at, TLS: "none", From: "a@b.c", To: []string{"d@e.f"}},
+		kindCommand: {Command: []string{"sleep", "3600"}},
+	} {
+		r.Kind = kind
+		ch, err := newChannel(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if err := ch.send(ctx, m); err == nil {
+			t.Errorf("%s: it was delivered to nobody", kind)
+		}
+		cancel()
+	}
+}

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -58,8 +57,11 @@ type provider struct {
 	secure bool // cookies for TLS only
 	client *http.Client
 
-	mu    sync.Mutex
-	found *oidc.Provider // guarded by mu
+	// looking is held while the provider is asked; what follows belongs to who holds it.
+	looking chan struct{}
+	found   *oidc.Provider
+	failed  error // the newest try, a moment ago
+	at      time.Time
 }
 
 // newProvider checks the settings; nil without an issuer.
@@ -97,7 +99,7 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 	if conf.Default == "" && len(conf.Roles) == 0 {
 		return nil, errors.New("access.oidc: without roles and without default nobody can sign in")
 	}
-	return &provider{conf: *conf, secure: strings.HasPrefix(conf.URL, "https:"),
+	return &provider{conf: *conf, looking: make(chan struct{}, 1), secure: strings.HasPrefix(conf.URL, "https:"),
 		client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
 }
 
@@ -126,15 +128,28 @@ func (p *provider) host() string {
 	return u.Host
 }
 
+// discover reads what the provider publishes of itself, once. Of many who sign in while it does not answer, one waits
+// for it and the others get the same error.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, *oauth2.Config, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.looking <- struct{}{}:
+		defer func() { <-p.looking }()
+	case <-time.After(oidcTimeout):
+		return nil, nil, fmt.Errorf("%w: the sign-in provider %s does not answer", api.ErrUnreachable, p.conf.Issuer)
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
 	if p.found == nil {
-		found, err := oidc.NewProvider(ctx, p.conf.Issuer)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%w: the sign-in provider %s: %w", api.ErrUnreachable, p.conf.Issuer, err)
+		if p.failed != nil && time.Since(p.at) < oidcTimeout {
+			return nil, nil, p.failed
 		}
-		p.found = found
+		found, err := oidc.NewProvider(context.WithoutCancel(ctx), p.conf.Issuer) // of all who wait, not of one
+		if err != nil {
+			p.failed = fmt.Errorf("%w: the sign-in provider %s: %w", api.ErrUnreachable, p.conf.Issuer, err)
+			p.at = time.Now()
+			return nil, nil, p.failed
+		}
+		p.found, p.failed = found, nil
 	}
 	return p.found, &oauth2.Config{ClientID: p.conf.ClientID, ClientSecret: p.conf.ClientSecret,
 		Endpoint:    p.found.Endpoint(),
