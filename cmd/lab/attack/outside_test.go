@@ -135,7 +135,7 @@ func TestAttackProvider(t *testing.T) {
 			failed = way == "endless discovery" || way == "another's name"
 			res, text := get("/api/v1/oidc/start", nil)
 			if res == nil || res.StatusCode != http.StatusSeeOther {
-				continue // it is not believed: there is no way to sign in
+				continue // it is not believed, and nobody can sign in
 			}
 			if failed {
 				t.Errorf("%s: a sign-in began: %s", way, text)
