@@ -372,8 +372,12 @@ func TestBrowserWaitsAndFails(t *testing.T) {
 			"ok(real(...a)); }) : real(...a)); return true; })()")
 	b.key("4")
 	b.says("Opening /plans: the server has not answered yet")
+	b.key("c/") // c is a key of the page that is left, / one of the page that comes
 	js[bool](b, "(window.answer(), true)")
 	b.says("No plan yet")
+	b.until("keys act on the page that the tab names", "location.pathname === '/plans' && "+
+		"document.activeElement.matches('main input[type=search]')")
+	js[bool](b, "(document.activeElement.blur(), true)")
 	b.until("the note is gone", "!document.getElementById('note').classList.contains('on')")
 	js[bool](b,
 		"(() => { const real = window.fetch; window.fetch = (...a) => "+

@@ -25,6 +25,7 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 		`(() => { const cap = document.querySelector('.gantt .cap').y1.baseVal.value;
 			return [...document.querySelector('.gantt .used').getAttribute('d')
 				.matchAll(/[ML]\S+ (\S+?)(?=L|$)/g)].every((m) => Number(m[1]) >= cap - .2); })()`)
+	b.says("An example, not this machine")
 	b.shot("whatif")
 	s.PeriodicRuns()
 	b.until("the history is asked",
@@ -33,6 +34,7 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	b.until("its applications are drawn, and why one is not",
 		`document.querySelector('.gantt')?.textContent.includes('ocean') &&
 			document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
+	b.until("they are no example", "!document.body.innerText.includes('An example')")
 	b.shot("whatif-history")
 	b.key("m")
 	b.says("Shares under job-fair")

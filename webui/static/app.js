@@ -122,8 +122,11 @@ const pages = {
 };
 
 let turn = 0;
+/** Keys that were pressed while a page was on its way: they are meant for it. @type {KeyboardEvent[]|null} */
+let held = null;
 async function show() {
   const mine = ++turn;
+  held ??= [];
   const q = new URLSearchParams(location.search);
   let path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
   if (path === 'history')
@@ -144,6 +147,7 @@ async function show() {
     if (replay && make && !next.past) (next.close?.(), (next = presentPage(next.title)));
   } catch (err) {
     next = brokenPage(/** @type {Error} */ (err));
+    if (mine === turn) held = []; // they were for what did not come
   }
   clearTimeout(slow);
   if (mine !== turn) {
@@ -162,6 +166,9 @@ async function show() {
   else el('page').focus({ preventScroll: true });
   drawBar();
   drawKeys();
+  const typed = held ?? [];
+  held = null;
+  for (const e of typed) keysNow()[e.key]?.[1](e);
 }
 
 /** Goes to the second that the address names, or to the present. @param {URLSearchParams} q @param {number} mine */
@@ -516,6 +523,10 @@ addEventListener('keydown', e => {
   }
   // A focused button keeps Enter and space for itself.
   if (t.matches('button, a[href], summary') && (e.key === 'Enter' || e.key === ' ')) return;
+  if (held && !(e.key in everywhere)) {
+    if (e.key.length === 1) held.push(e);
+    return e.preventDefault();
+  }
   const hit = keysNow()[e.key];
   if (!hit) return;
   e.preventDefault();

@@ -1,19 +1,10 @@
 // A chart of one metric beside its peers, as a drawing: of a finding's page, and the proof beside a card.
-import { h, setText } from './h.js?v=__V__';
+import { h, setText, s } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 
-const NS = 'http://www.w3.org/2000/svg';
 const LEFT = 58,
   BOTTOM = 18,
   TOP = 6;
-
-/** @param {string} tag @param {Record<string, any>} attrs @param {string} [text] */
-function s(tag, attrs, text) {
-  const el = document.createElementNS(NS, tag);
-  for (const [k, v] of Object.entries(attrs)) el.setAttribute(k, String(v));
-  if (text) el.textContent = text;
-  return el;
-}
 
 /** Stretches that are known. @param {(number|null)[]} row */
 function runs(row) {

@@ -4,7 +4,7 @@ import { h } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { charted, metricOf } from './metrics.js?v=__V__';
-import { sharedCursor } from './range.js?v=__V__';
+import { cutMarks, cutRange, sharedCursor } from './range.js?v=__V__';
 
 const HIGH = 150;
 
@@ -157,14 +157,10 @@ export class Charts {
           cursor: shared.cursor,
           legend: { live: true },
           hooks: {
-            draw: [u => this.drawMarks(u, of('--warn'))],
+            draw: [u => this.drawMarks(u, of('--warn')), cutMarks],
             setSelect: [shared.setSelect],
           },
-          scales: {
-            y: {
-              range: (_u, /** @type {number} */ _lo, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.1 : 1],
-            },
-          },
+          scales: { y: { range: cutRange } },
           axes: [
             {
               ...axis,

@@ -36,6 +36,14 @@ const pagesOf = [
   ['what if', 'shares, staggered I/O', '8', 'fairway shares, fairway periodic', '/whatif'],
 ];
 
+/** The groups of the help, as the terminal has them (console/help.go). */
+const groups = [
+  'change the machine: each asks once, enter never does',
+  'act: no compute node is moved by these',
+  'look',
+];
+const acts = /^(propose|drain|acknowledge|silence|not a fault|reject|stop|complete|force)/;
+
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
 const jobsOf = o => [...new Map((o?.forwarders ?? []).filter(r => r.top_job).map(r => [r.top_job, r.id])).entries()];
 
@@ -52,7 +60,12 @@ export const dialogs = {
       '>': 'sort by the column to the right',
       s: 'stop applying',
     };
-    const all = Object.entries(/** @type {Record<string, any>} */ (x.keys));
+    const all = Object.entries(/** @type {Record<string, any>} */ (x.keys))
+      .map(([k, v]) => [x.keyName(k), v[0] || words[k] || ''])
+      .filter(([, t]) => t);
+    const group = (/** @type {any} */ [k, t]) => (/^[ABC]$/.test(k) ? 0 : acts.test(t) ? 1 : 2);
+    /** @type {string[][]} */
+    let terms = [];
     const body = h('tbody');
     const find = /** @type {HTMLInputElement} */ (
       h('input', {
@@ -63,20 +76,26 @@ export const dialogs = {
       })
     );
     function draw() {
+      const named = rows => rows.filter(r => r.join(' ').toLowerCase().includes(find.value.toLowerCase()));
+      const parts = [...groups.map((_, i) => named(all.filter(r => group(r) === i))), named(terms)];
       body.replaceChildren(
-        ...all
-          .map(([k, v]) => [x.keyName(k), v[0] || words[k] || ''])
-          .filter(([k, t]) => t && `${k} ${t}`.toLowerCase().includes(find.value.toLowerCase()))
-          .map(([k, t]) => h('tr', h('td', k), h('td', t))),
+        ...parts.flatMap((rows, i) => [
+          ...(rows.length ? [h('tr', h('th', { colspan: 2, scope: 'rowgroup' }, groups[i] ?? 'words'))] : []),
+          ...rows.map(([k, t]) =>
+            h('tr', i < groups.length ? h('td', k) : h('th', { scope: 'row' }, k), h('td.wrap', t)),
+          ),
+        ]),
       );
     }
     draw();
-    open(
-      'Keys that work here',
-      find,
-      h('table.keys', body),
-      h('p.dim', 'A lower-case key never changes the machine. A, B and C do, and each asks once.'),
-    );
+    get('/api/v1/glossary').then(
+      all => {
+        terms = all.map(one => [one.word, one.means]);
+        draw();
+      },
+      () => {},
+    ); // the keys stand without it
+    open('Keys that work here, and words', find, h('table.keys', body));
     find.focus();
   },
 

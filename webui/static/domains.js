@@ -1,10 +1,10 @@
 // How the file that several processes of a job wrote could be divided among its I/O aggregators: what
 // each method costs in locks, which one is advised, and the hints that say so to MPI-IO.
-import { h } from './h.js?v=__V__';
+import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, missing, volume } from './format.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
-import { s, hues } from './parallel.js?v=__V__';
+import { hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 const fields = /** @type {const} */ ([

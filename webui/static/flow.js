@@ -1,11 +1,10 @@
 // Which way the bytes of jobs take, and how much jobs stand in each other's way; both of now.
-import { h, setText } from './h.js?v=__V__';
+import { h, setText, s } from './h.js?v=__V__';
 import { counted, mega, missing, ratio } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { inkOn, ramp } from './levels.js?v=__V__';
-import { s } from './parallel.js?v=__V__';
 import { largest, sankey } from './sankey.js?v=__V__';
-import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 const bytes = l => l.read_bytes_per_sec + l.write_bytes_per_sec;
@@ -155,9 +154,7 @@ export async function flowPage(app) {
         },
       ],
       ...rowKeys(step => table.move(step)),
-      '<': ['', () => table.stepSort(-1)],
-      '>': ['sort', () => table.stepSort(1)],
-      r: ['reverse', () => table.sortBy(table.sort)],
+      ...sortKeys(table),
       f: ['interference', () => app.go('/overview?view=matrix')],
       g: ['grid', () => app.go('/overview')],
       ...exportKeys(

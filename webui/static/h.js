@@ -35,3 +35,23 @@ export function setText(el, text) {
     if (only.data !== text) only.data = text;
   } else if (el.textContent !== text) el.textContent = text;
 }
+
+const NS = 'http://www.w3.org/2000/svg';
+
+/**
+ * An SVG element.
+ * @param {string} tag
+ * @param {Record<string, any>} [attrs]
+ * @param {...(Node|string)} children
+ * @returns {SVGElement}
+ */
+export function s(tag, attrs, ...children) {
+  const el = document.createElementNS(NS, tag);
+  for (const [k, v] of Object.entries(attrs ?? {})) {
+    if (v === null || v === undefined) continue;
+    if (typeof v === 'function') el.addEventListener(k, v);
+    else el.setAttribute(k, String(v));
+  }
+  el.append(...children);
+  return el;
+}

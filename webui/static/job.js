@@ -1,9 +1,8 @@
 // One job: what it does now, what was decided for it and by which rules, which way its bytes take,
 // whom it meets there, and what it did when it has ended.
-import { h, setText } from './h.js?v=__V__';
+import { h, setText, s } from './h.js?v=__V__';
 import { age, clock, counted, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
 import { mark, standing } from './levels.js?v=__V__';
-import { s } from './parallel.js?v=__V__';
 import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';

@@ -2,7 +2,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
-import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
@@ -29,9 +29,7 @@ export function listPage(title, table, empty, update, message) {
     keys: {
       Enter: ['open', open],
       ...rowKeys(step => table.move(step)),
-      '<': ['', () => table.stepSort(-1)],
-      '>': ['sort', () => table.stepSort(1)],
-      r: ['reverse', () => table.sortBy(table.sort)],
+      ...sortKeys(table),
       ...exportKeys(title, () => table.all()),
     },
   };

@@ -1,10 +1,10 @@
 // What the I/O-log archive says: jobs of low bandwidth with their factors, and why one job's I/O took
 // as long as it did.
-import { h } from './h.js?v=__V__';
+import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, number, ratio, volume as size } from './format.js?v=__V__';
-import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
-import { Parallel, s, hues } from './parallel.js?v=__V__';
+import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
+import { Parallel, hues } from './parallel.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
 /** @param {{columns: string[], rows: any[][]}} res */
@@ -125,9 +125,7 @@ export async function logsPage(app, q) {
       w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)],
       a: ['all jobs, slow jobs', () => to(op, !all)],
       x: ['clear ranges', () => plot.clear()],
-      '<': ['', () => table.stepSort(-1)],
-      '>': ['sort', () => table.stepSort(1)],
-      r: ['reverse', () => table.sortBy(table.sort)],
+      ...sortKeys(table),
       ...exportKeys(
         `low-${op}`,
         () => table.all(),

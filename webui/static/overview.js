@@ -4,7 +4,7 @@ import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
-import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
+import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { Needs, chosenPlan } from './needs.js?v=__V__';
 import { Strip } from './strip.js?v=__V__';
 import { Waits } from './sparks.js?v=__V__';
@@ -372,9 +372,7 @@ function forwardersPage(app, q, asTable) {
       ],
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
-      '<': ['', () => table.stepSort(-1)],
-      '>': ['sort', () => table.stepSort(1)],
-      r: ['reverse', () => table.sortBy(table.sort)],
+      ...sortKeys(table),
       f: ['flow', () => app.go('/overview?view=flow')],
       ...exportKeys(
         'forwarders',

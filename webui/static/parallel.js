@@ -2,26 +2,7 @@
 // only the lines through it (IOMiner's Figures 11 and 12).
 
 import { counted } from './format.js?v=__V__';
-
-const NS = 'http://www.w3.org/2000/svg';
-
-/**
- * An SVG element.
- * @param {string} tag
- * @param {Record<string, any>} [attrs]
- * @param {...(Node|string)} children
- * @returns {SVGElement}
- */
-export function s(tag, attrs, ...children) {
-  const el = document.createElementNS(NS, tag);
-  for (const [k, v] of Object.entries(attrs ?? {})) {
-    if (v === null || v === undefined) continue;
-    if (typeof v === 'function') el.addEventListener(k, v);
-    else el.setAttribute(k, String(v));
-  }
-  el.append(...children);
-  return el;
-}
+import { s } from './h.js?v=__V__';
 
 /** Colours that people with colour blindness distinguish (Okabe and Ito); the last is for all the rest. */
 export const hues = ['#e69f00', '#56b4e9', '#009e73', '#d55e00', '#cc79a7', '#0072b2', '#8b95a5'];

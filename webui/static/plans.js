@@ -1,7 +1,7 @@
 // Plans: the list, and one plan with its preview, approval and progress.
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, counted } from './format.js?v=__V__';
-import { Table, column, rowKeys } from './table.js?v=__V__';
+import { Table, column, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 import { listFilter } from './lists.js?v=__V__';
@@ -62,9 +62,7 @@ export async function plansPage(app, q) {
     keys: {
       Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)],
       ...rowKeys(step => table.move(step)),
-      '<': ['', () => table.stepSort(-1)],
-      '>': ['sort', () => table.stepSort(1)],
-      r: ['reverse', () => table.sortBy(table.sort)],
+      ...sortKeys(table),
       ...filter.keys,
       ...exportKeys('plans', () => table.all()),
     },

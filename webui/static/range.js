@@ -184,3 +184,37 @@ export function sharedCursor(app) {
     },
   };
 }
+
+/**
+ * The axis of a chart, from 0 to the most of it; what only one point in a hundred reaches is cut, for one outlier must
+ * not flatten the rest.
+ * @type {(u: any, low: number, high: number) => [number, number]}
+ */
+export const cutRange = (u, _low, high) => {
+  const all = u.data
+      .slice(1)
+      .flat()
+      .filter(v => v > 0)
+      .sort((a, b) => a - b),
+    usual = all[Math.floor(0.99 * (all.length - 1))] ?? 0;
+  return [0, (high > 3 * usual ? usual : high) * 1.15 || 1];
+};
+
+/** A mark at the top for each point that cutRange has cut. */
+export function cutMarks(u) {
+  const g = /** @type {CanvasRenderingContext2D} */ (u.ctx),
+    ratio = devicePixelRatio || 1;
+  u.root.dataset.cut = 0;
+  for (const [i, row] of u.data.entries())
+    for (const [k, v] of row.entries()) {
+      if (!i || !u.series[i].width || !(v > u.scales.y.max)) continue;
+      const x = u.valToPos(u.data[0][k], 'x', true);
+      g.fillStyle = u.series[i].stroke();
+      g.beginPath();
+      g.moveTo(x - 4 * ratio, u.bbox.top + 6 * ratio);
+      g.lineTo(x, u.bbox.top);
+      g.lineTo(x + 4 * ratio, u.bbox.top + 6 * ratio);
+      g.fill();
+      u.root.dataset.cut++;
+    }
+}

@@ -1,7 +1,6 @@
 // A job beside the ended runs like it: where it stands among them, what it waited for, and their list.
-import { h, setText } from './h.js?v=__V__';
+import { h, setText, s } from './h.js?v=__V__';
 import { age, clock, mega, missing, number, ratio, volume } from './format.js?v=__V__';
-import { s } from './parallel.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 

@@ -1,6 +1,7 @@
 // Flows between columns: each band as wide as what moves in it.
+import { s } from './h.js?v=__V__';
 import { mega } from './format.js?v=__V__';
-import { hues, s } from './parallel.js?v=__V__';
+import { hues } from './parallel.js?v=__V__';
 
 /**
  * @typedef {{from: string, to: string, col: number, value: number, estimated?: boolean, key: string}} Band

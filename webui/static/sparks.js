@@ -1,7 +1,7 @@
 // Small pictures of a forwarder's last minutes: its clients' latency over the band of its peers', on one scale for all.
+import { s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
-const NS = 'http://www.w3.org/2000/svg';
 const WIDE = 160,
   HIGH = 22;
 
@@ -112,25 +112,15 @@ export class Waits {
       ['band', up && `${up}${down}Z`],
       ['own', path],
     ]) {
-      if (!d) continue;
-      const p = document.createElementNS(NS, 'path');
-      p.setAttribute('class', /** @type {string} */ (cls));
-      p.setAttribute('d', d);
-      svg.append(p);
+      if (d) svg.append(s('path', { class: cls, d }));
     }
     cell.replaceChildren(svg);
   }
 }
 
-/** A picture as wide as its place. */
-function blank() {
-  const svg = document.createElementNS(NS, 'svg');
-  svg.setAttribute('viewBox', `0 0 ${WIDE} ${HIGH}`);
-  svg.setAttribute('preserveAspectRatio', 'none');
-  svg.setAttribute('class', 'spark');
-  svg.setAttribute('aria-hidden', 'true'); // the number beside it says the newest
-  return svg;
-}
+/** A picture as wide as its place; the number beside it says the newest. */
+const blank = () =>
+  s('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', class: 'spark', 'aria-hidden': 'true' });
 
 /**
  * A line of steps from 0 to a top, the newest at the right; a missing one is a gap.
@@ -151,9 +141,6 @@ export function sparkline(values, top, cls = 'own') {
     if (!pen) d += 'h.01';
     pen = true;
   });
-  const p = document.createElementNS(NS, 'path');
-  p.setAttribute('class', cls);
-  p.setAttribute('d', d || 'M0 0');
-  svg.append(p);
+  svg.append(s('path', { class: cls, d: d || 'M0 0' }));
   return svg;
 }

@@ -5,7 +5,7 @@ import { clock, number } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
-import { sharedCursor, stepOf, words } from './range.js?v=__V__';
+import { cutMarks, cutRange, sharedCursor, stepOf, words } from './range.js?v=__V__';
 
 const HIGH = 104,
   LOW = 62; // of the chart that stands before all else on a phone
@@ -214,16 +214,14 @@ export class Strip {
             setCursor: [u => this.say(c, u)],
             setSelect: [shared.setSelect],
             drawClear: [u => this.shade(u, of('--slow'))],
-            draw: [u => this.flags(u, of('--dim'))],
+            draw: [u => this.flags(u, of('--dim')), cutMarks],
           },
           scales: {
             x: {
               range: (_u, /** @type {number} */ lo, /** @type {number} */ hi) =>
                 this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi],
             },
-            y: {
-              range: (_u, _l, /** @type {number} */ hi) => [0, hi > 0 ? hi * 1.15 : 1],
-            },
+            y: { range: cutRange },
           },
           axes: [
             {

@@ -29,6 +29,13 @@ export const numeric = (name, head, value, write, more) => ({
   ...more,
 });
 
+/** The keys that sort a table. @param {Table} table @returns {Record<string, [string, () => void]>} */
+export const sortKeys = table => ({
+  '<': ['', () => table.stepSort(-1)],
+  '>': ['sort', () => table.stepSort(1)],
+  r: ['reverse', () => table.sortBy(table.sort)],
+});
+
 export class Table {
   /**
    * @param {Column[]} columns

@@ -1,8 +1,8 @@
 // What if: the share of every running job under a sharing policy, and the pattern that staggers
 // periodic applications, as a Gantt chart above the bandwidth they use together.
-import { h } from './h.js?v=__V__';
+import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { s, hues } from './parallel.js?v=__V__';
+import { hues } from './parallel.js?v=__V__';
 import { counted, number, ratio } from './format.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
 
@@ -30,8 +30,10 @@ export async function whatIfPage(app, q) {
     h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' })
   );
   set.value = q.get('set') ?? lines(example);
-  const chart = h('div.pattern');
+  const chart = h('div.pattern'),
+    isExample = h('p.strong', 'An example, not this machine: change it, or take a set from history.');
   const draw = async () => {
+    isExample.hidden = set.value !== lines(example);
     chart.replaceChildren(h('p.dim', 'looking for a pattern'));
     try {
       chart.replaceChildren(...pattern(await get(`/api/v1/periodic?set=${encodeURIComponent(set.value)}`)));
@@ -71,6 +73,7 @@ export async function whatIfPage(app, q) {
     bars(shares.jobs, shares.in_force),
     h('h1', 'Staggered I/O'),
     h('p.dim', 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
+    isExample,
     set,
     h('p', h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')),
     found,
