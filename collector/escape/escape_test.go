@@ -3,6 +3,7 @@ package escape
 import (
 	"bytes"
 	"encoding/csv"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -10,6 +11,7 @@ import (
 // hostile are names of jobs that do something where they are not escaped.
 var hostile = []string{`=HYPERLINK("http://eve/","pay")`,
 	"+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", " =1", "\n@x",
+	"\u00a0=1", "\ufeff=1", "\u200b@x", "\uff1d1+1", "\uff0b1", "a;=1+1", "a\t=1+1",
 	"![](http://eve/x.png)", "[click](http://eve/)", "<img src=x onerror=alert(1)>", "a|b|c", "`rm`", "**bold**",
 	"http://eve/", "www.eve.org", "eve@eve.org", "&lt;script>", "# heading\n- list", `"quoted, and more"`}
 
@@ -22,6 +24,9 @@ func TestNoCellIsAFormula(t *testing.T) {
 	}
 	if err := WriteCSV(&b, all); err != nil {
 		t.Fatal(err)
+	}
+	if bare := regexp.MustCompile(`"(?:[^"]|"")*"`).ReplaceAllString(b.String(), ""); strings.ContainsAny(bare, ";\t") {
+		t.Errorf("a separator of another language is outside quotes: %q", bare)
 	}
 	rows, err := csv.NewReader(&b).ReadAll()
 	if err != nil || len(rows) != len(hostile) {

@@ -236,8 +236,10 @@ func (c *counts) fill(r *report.Report) {
 	}
 }
 
-// slurmCgroup is how Slurm names a job's control group, with either plug-in.
-var slurmCgroup = regexp.MustCompile(`/job_([0-9]+)(?:/|\n|$)`)
+// slurmCgroup is where Slurm has a job's control group, with either plug-in: version 1 /slurm/uid_N/job_N, version 2
+// /system.slice/slurmstepd.scope/job_N. It is read from the top: below their own slice users name groups as they like.
+var slurmCgroup = regexp.MustCompile(`(?m)^[0-9]+:[^:\n]*:(?:/\.\.)*` +
+	`(?:/slurm[^/\n]*/uid_[0-9]+|/[^/\n]*\.slice/[^/\n]*slurmstepd\.scope)/job_([0-9]+)(?:/|$)`)
 
 // maxEnviron bounds what is read of a process's environment, bytes.
 const maxEnviron = 256 << 10

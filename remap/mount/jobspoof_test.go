@@ -49,3 +49,28 @@ func TestWhoseJobAProcessIs(t *testing.T) {
 		t.Error("root's processes are not known")
 	}
 }
+
+// TestWhoseJobAControlGroupIs: Slurm's groups are known by either plug-in, those that a user names alike are not.
+func TestWhoseJobAControlGroupIs(t *testing.T) {
+	for text, want := range map[string]string{
+		"0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n":                                      "12",
+		"0::/system.slice/cn7_slurmstepd.scope/job_12/step_batch\n":                                          "12",
+		"0::/../../system.slice/slurmstepd.scope/job_12\n":                                                   "12",
+		"11:cpuset:/\n4:memory:/slurm/uid_1001/job_12/step_0/task_0\n1:name=systemd:/system.slice/x\n":       "12",
+		"4:freezer:/slurm_cn7/uid_1001/job_12\n":                                                             "12",
+		"0::/system.slice/slurmstepd.scope/job_12/step_0/user/slurm/uid_1/job_99/\n":                         "12",
+		"0::/user.slice/user-1002.slice/user@1002.service/job_99\n":                                          "",
+		"0::/user.slice/user-1002.slice/user@1002.service/app.slice/slurmstepd.scope/job_99/step_0\n":        "",
+		"0::/user.slice/user-1002.slice/user@1002.service/slurm/uid_1001/job_99\n":                           "",
+		"0::/user.slice/user-1002.slice/x\n1::/system.slice/slurmstepd.scope/job_x\n":                        "",
+		"0::/user.slice/user-1002.slice/user@1002.service/a\\012 0::\\system.slice/slurmstepd.scope/job_9\n": "",
+	} {
+		got := ""
+		if m := slurmCgroup.FindStringSubmatch(text); m != nil {
+			got = m[1]
+		}
+		if got != want {
+			t.Errorf("%q is of job %q, want %q", text, got, want)
+		}
+	}
+}
