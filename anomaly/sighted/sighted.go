@@ -59,7 +59,7 @@ func Routers() Rules {
 func Targets() Rules {
 	return Rules{Kind: anomaly.TargetSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
 		LongWait: time.Second,
-		Margin:   0.5, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
+		Margin:   0.4, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
 		What: "a request to it", Others: "the other targets of the same clients"}
 }
 

@@ -73,7 +73,9 @@ func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []ano
 		}
 	}
 	seen := d.clients.sights.judge.Second(now)
-	if slices.ContainsFunc(routers, func(v anomaly.Verdict) bool { return v.Kind == anomaly.FailSlow }) {
+	if slices.ContainsFunc(routers, func(v anomaly.Verdict) bool {
+		return v.Kind == anomaly.FailSlow && v.Level >= anomaly.Doubt
+	}) {
 		seen = nil
 	}
 	return worst(out, seen)
