@@ -1,11 +1,14 @@
 package cmd
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
+	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,6 +87,31 @@ func TestDesignNamesEveryPackage(t *testing.T) {
 		}
 	} else if want != string(text) {
 		t.Errorf("%s does not list the packages as their comments have them: go test ./cmd -run Design -update", name)
+	}
+}
+
+// TestDocumentsStayShort: who reads at night reads all of a page; what is new takes the place of something else.
+func TestDocumentsStayShort(t *testing.T) {
+	const most, mostOfReadme = 45_000, 700
+	out, err := exec.Command("git", "-C", "..", "ls-files", "*.md").Output()
+	if err != nil {
+		t.Skipf("skipped: not a git checkout: %v", err)
+	}
+	words := 0
+	for _, name := range strings.Fields(string(out)) {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, not committed yet
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		n := len(strings.Fields(string(text)))
+		if words += n; name == "README.md" && n > mostOfReadme {
+			t.Errorf("README.md has %d words, more than %d", n, mostOfReadme)
+		}
+	}
+	if words > most || words < most/10 {
+		t.Errorf("the documents have %d words, more than %d or hardly any", words, most)
 	}
 }
 
