@@ -106,7 +106,6 @@ type Ganesha struct {
 type Queue struct {
 	Enabled     bool     `toml:"enabled" help:"Read this node's fairway-queue: clients, which diod cannot see."`
 	Control     string   `toml:"control" help:"Control socket of the queue (fairway-queue serve --control)."`
-	Tables      bool     `toml:"tables" help:"Give it the daemon's tables of jobs ([queue] there)."`
 	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
 }
 
@@ -218,9 +217,6 @@ func (c *Config) validate() error {
 		return errors.New("source.diod.addr is empty: want HOST:PORT")
 	case c.Source.Ganesha.Enabled && c.Source.Ganesha.Addr != "" && c.Source.Ganesha.Export == "":
 		return errors.New("source.ganesha.export is empty: want the tag or path of an export at source.ganesha.addr")
-	case c.Source.Queue.Tables && !c.Source.Queue.Enabled:
-		return errors.New(
-			"source.queue.tables needs source.queue.enabled: who is connected must be seen where shares are set")
 	case c.Source.LWFS.Enabled && c.Source.LWFS.Trace == "":
 		return errors.New("source.lwfs.trace is empty: want the path of the server's trace")
 	}
@@ -264,5 +260,6 @@ func (c *Config) Renamed() map[string]string {
 // Retired returns the settings that went, with the reason why.
 func (c *Config) Retired() map[string]string {
 	const direct = "each agent has a connection of its own, through a TCP proxy where it has no route (docs/scale.md)"
-	return map[string]string{"gather": direct, "daemon.gatherers": direct}
+	return map[string]string{"gather": direct, "daemon.gatherers": direct,
+		"source.queue.tables": "a queue that is read takes the daemon's tables, where that has any"}
 }

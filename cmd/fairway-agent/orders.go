@@ -191,7 +191,7 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 		moves[wire.OrderSuspend] = c.forThisNode(moves[wire.OrderSuspend])
 		maps.Copy(out, moves)
 	}
-	if r := c.Source.Queue; r.Tables {
+	if r := c.Source.Queue; r.Enabled {
 		for kind, at := range map[string][2]string{
 			wire.OrderShare:  {http.MethodPut, "/table"},
 			wire.OrderGlobal: {http.MethodPut, "/global"},

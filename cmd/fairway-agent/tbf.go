@@ -38,8 +38,8 @@ func (c *Config) validateTBF() error {
 	case c.Role != topology.Storage.String():
 		return fmt.Errorf("tbf.rpcs_per_second is set with role = %q: shares are kept on object servers, role = %q",
 			c.Role, topology.Storage)
-	case c.Source.Queue.Tables:
-		return errors.New("tbf.rpcs_per_second and source.queue.tables: a node keeps shares in one way")
+	case c.Source.Queue.Enabled:
+		return errors.New("tbf.rpcs_per_second and source.queue.enabled: a node keeps shares in one way")
 	}
 	return nil
 }

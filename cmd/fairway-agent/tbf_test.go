@@ -89,8 +89,7 @@ func TestTBFSettings(t *testing.T) {
 		"tbf.partitions = 0":       func(c *Config) { c.TBF.Partitions = 0 },
 		`with role = "compute"`:    func(c *Config) { c.Role = "compute" },
 		"a node keeps shares in one way": func(c *Config) {
-			c.Source.Queue.Enabled, c.Source.Queue.Tables = true,
-				true
+			c.Source.Queue.Enabled = true
 		},
 	} {
 		c := defaultConfig()

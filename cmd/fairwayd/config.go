@@ -74,8 +74,8 @@ type Listen struct {
 
 // Archive says what goes into the I/O-log archive, and from it into the history, by itself.
 type Archive struct {
-	Forwarders bool `toml:"forwarders" help:"Whether each day's seconds of the forwarders go into the I/O-log archive."`
-	History    bool `toml:"history" help:"Whether jobs of the archive go into the history of predictions."`
+	Forwarders bool `toml:"-"`
+	History    bool `toml:"-"`
 }
 
 // Forwarder holds what is true of every forwarder that is not described by itself.

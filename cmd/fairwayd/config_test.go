@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 			t.Errorf("%s went and is still a setting", key)
 		}
 		if !strings.Contains(key, ".") {
-			key += ".threads"
+			key += ".any"
 		}
 		text += key + " = 7\n"
 	}
@@ -135,6 +136,18 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 	}
 	if len(lines) != len(retired) {
 		t.Errorf("%d lines for %d settings", len(lines), len(retired))
+	}
+}
+
+// TestSettingsAreFew: a further one takes the place of one that went.
+func TestSettingsAreFew(t *testing.T) {
+	const most = 90
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "fairwayd.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(regexp.MustCompile(`(?m)^[a-z_0-9]+ = `).FindAll(text, -1)); n > most {
+		t.Errorf("%d settings, at most %d", n, most)
 	}
 }
 

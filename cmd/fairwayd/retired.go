@@ -17,6 +17,7 @@ func (*Config) Retired() map[string]string {
 		"limits.feeds_kept": bounded, "limits.sessions": bounded, "limits.sessions_each": bounded,
 		"limits.sign_ins": bounded, "limits.sign_ins_from": bounded,
 		"store.spool_bytes":            "4 GiB are a day of a large machine",
+		"archive":                      "keep.archive bounds what is kept of it; it costs minutes of a night",
 		"keep.detectors":               "what is usual changes with the jobs: after an hour they learn anew",
 		"desk.proposal_ttl":            "a proposal is of the minutes in which it was made",
 		"desk.approval_ttl":            "an approval is of the minute in which it was given",

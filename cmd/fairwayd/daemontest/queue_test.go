@@ -71,7 +71,7 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = "+
 				"%q\n[spool]\ndir = %q\n"+
 				"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = "+
-				"%d\n[source.queue]\nenabled = true\ncontrol = %q\ntables = true\n",
+				"%d\n[source.queue]\nenabled = true\ncontrol = %q\n",
 			d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
 	background(t, "fairway-agent", "--config", conf)
 

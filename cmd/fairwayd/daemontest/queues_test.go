@@ -72,7 +72,7 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 		write(t, agent,
 			fmt.Sprintf(
 				"node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
-					"[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\ntables = true\n",
+					"[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\n",
 				name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
 		background(t, "fairway-agent", "--config", agent)
 		wait(t, "the queue listens", func() bool { return stats(w.sockets[i]) != nil })

@@ -101,7 +101,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 			"pid_file":     tb.pidFile(n.id),
 		}
 		if slices.Contains(tb.cfg.queued(), topology.ForwarderID(n.id)) {
-			sources["queue"] = table{"enabled": true, "tables": true,
+			sources["queue"] = table{"enabled": true,
 				"control": tb.QueueSocket(topology.ForwarderID(n.id))}
 		}
 	case mounted:
