@@ -251,8 +251,8 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 	return true
 }
 
-// takesOver is how long a job is not named for its node before what goes on there is another one's: for less a
-// second in which another is suspected more makes no other finding.
+// takesOver is how long a job must go unnamed for its node before another job's finding takes its place. A shorter
+// doubt about another makes no other finding.
 const takesOver = 10 * time.Second
 
 // subject is what a verdict is about: of a node that the open finding of a job lists already it is that job, while it

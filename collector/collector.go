@@ -30,9 +30,9 @@ type JobSamples struct {
 	Samples []Sample       `json:"samples"`
 }
 
-// TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the node saw it as
-// that target's client: bytes and requests a second, and in ClientRead and ClientWrite the mean seconds from a
-// request's sending to its reply. They are no series and have no place in the store.
+// TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the target's client saw
+// it. Bytes and requests are a second; ClientRead and ClientWrite are mean seconds from a request's sending to its
+// reply. They are no series and have no place in the store.
 type TargetSamples struct {
 	Target  topology.TargetID `json:"target"`
 	Samples []Sample          `json:"samples"`
@@ -53,8 +53,8 @@ type Route struct {
 	Share float64 `json:"share,omitempty"`
 	// Assumed says that the share was not measured: the client may use all of its forwarders alike.
 	Assumed bool `json:"assumed,omitempty"`
-	// Address is one that floats: a client reports it instead of the forwarder, which it cannot know, and a forwarder
-	// instead of the clients, of each address that it has now.
+	// Address is a floating one. A client reports it instead of the forwarder, which it cannot know; a forwarder
+	// reports each address that it has now instead of its clients.
 	Address string `json:"address,omitempty"`
 }
 
@@ -82,8 +82,8 @@ type Frame struct {
 	Targets []TargetSamples `json:"targets,omitempty"`
 	Routes  []Route         `json:"routes,omitempty"`
 	Sources []SourceStatus  `json:"sources,omitempty"`
-	// RoutesComplete says that Routes lists every client of the node (a forwarder) or all that the node
-	// itself uses (a compute node), so that an absent route is known to be gone.
+	// RoutesComplete reports whether Routes lists all clients of a forwarder, or all forwarders of a compute node. Then
+	// an absent route is known to be gone.
 	RoutesComplete bool `json:"routes_complete,omitempty"`
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultMaxGap is the longest time between two readings of a counter that still makes a rate of
-// the second just ended; over a longer one the mean would be of other seconds.
+// DefaultMaxGap is the longest time between two readings of a counter that makes a rate of the second just ended. Over
+// a longer one the mean would be of other seconds.
 const DefaultMaxGap = 2500 * time.Millisecond
 
 // Rates turns snapshots of cumulative counters, each known by a key, into increases per second.
@@ -16,9 +16,8 @@ type Rates[K comparable] struct {
 	// Wrap32 says that the counters are 32 bits wide and start again from 0 after 2^32-1: a step back of more than 2^31
 	// is then a wrap and no reset. Where a counter beside them went back that cannot wrap, call Restart or RestartOf.
 	Wrap32 bool
-	// FromZero says of a counter which appears between two snapshots whether it began at 0 then (as one that is made
-	// with its subject), so that its first value is an increase; nil: none did. One that could not be read the time
-	// before did not.
+	// FromZero reports whether a counter that appears between two snapshots began at 0 then, so that its first value is
+	// an increase; nil: none did. A counter that could not be read the time before did not.
 	FromZero func(K) bool
 	// MaxGap is the longest interval that makes rates; 0 is DefaultMaxGap.
 	MaxGap time.Duration

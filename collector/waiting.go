@@ -15,8 +15,8 @@ const StuckAfter = 2.0
 type Waiting struct {
 	// UnderWay is how many requests were under way, the mean over the second. Each waits a second in a second.
 	UnderWay float64
-	// Counted is false where nobody counts what is under way: UnderWay is that of the requests that ended, and what
-	// hangs is not in it.
+	// Counted is false where nothing counts requests under way. UnderWay is then that of ended requests, without what
+	// hangs.
 	Counted bool
 	// Oldest is for how long the oldest request without an answer has waited, seconds; 0: none waits, or not known.
 	Oldest float64
@@ -69,8 +69,8 @@ func WaitingOf(samples []Sample) (w Waiting, known bool) {
 // Stuck reports whether a request has waited for so long that no queue explains it.
 func (w *Waiting) Stuck() bool { return w.Oldest >= StuckAfter }
 
-// ByClass are the seconds that fall into this one second, by class: a request that took a minute and ended in it has
-// waited in the minute's other seconds. What is under way goes to the classes of those that ended.
+// ByClass returns the waited seconds of this one second, by class. A request of a minute that ends in it has waited in
+// the minute's other seconds. What is under way goes to the classes of those that ended.
 func (w *Waiting) ByClass() (seconds [Classes]float64) {
 	sum := w.ended[ClassRead] + w.ended[ClassWrite] + w.ended[ClassMeta]
 	if sum <= 0 {
@@ -82,8 +82,8 @@ func (w *Waiting) ByClass() (seconds [Classes]float64) {
 	return seconds
 }
 
-// LostSeconds are those that healthy service would have spared, of all of byClass: ratio is how many times as long as
-// the peers' requests those of a class take. stuck nodes lose their second whole.
+// LostSeconds returns the seconds of byClass that healthy service would have spared. ratio is how many times as long as
+// the peers' requests those of a class take; stuck nodes lose their second whole.
 func LostSeconds(byClass, ratio [Classes]float64, stuck float64) float64 {
 	lost := stuck
 	for c, r := range ratio {

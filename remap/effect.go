@@ -76,8 +76,8 @@ const (
 	EffectUnknown Verdict = "unknown" // too little I/O before or after to compare, or nobody measures it
 )
 
-// HelpedFrom is how many times as fast a move must make its nodes to have helped, or as slow to have done harm: less is
-// what means over a minute differ by without any move.
+// HelpedFrom is how many times as fast a move must make its nodes to have helped, or as slow to have harmed. Means over
+// a minute differ by less without any move.
 const HelpedFrom = 1.25
 
 // InVain says that the moves were measured and have not helped: they may as well be taken back.

@@ -102,8 +102,8 @@ func (p *Plan) Foresee(e *Effect) {
 	}
 }
 
-// predicts is how many times as fast operations of a class of an effect should be after the moves, the least of the
-// forwarders that they leave; 0 where no finding says so, or some node leaves none that is slow.
+// predicts returns how many times as fast operations of a class should be after the moves. It is the least over the
+// forwarders that they leave, and 0 where a finding is missing for one of them.
 func (f *Frozen) predicts(moves []Move, class string) (least float64) {
 	for i := range moves {
 		slow := f.Forwarders[moves[i].From].Slow
@@ -118,8 +118,8 @@ func (f *Frozen) predicts(moves []Move, class string) (least float64) {
 	return least
 }
 
-// Expected says in words what the plan should bring: by the findings about what it leaves, then by the last run of a
-// job that a policy moves; empty where neither is known.
+// Expected says in words what the plan should bring: by the findings it answers, else by the job's last run. It is
+// empty where neither is known.
 func (p *Plan) Expected() string { return p.expected(&p.Frozen) }
 
 func (p *Plan) expected(f *Frozen) string {

@@ -144,9 +144,8 @@ func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
 	return append(frames, liveFrame{topic: m.Topic, whole: b})
 }
 
-// overview adds the overview, which each client gets with its own name and role: JSON objects that are encoded
-// apart, the message around the overview, the person (once a connection) and the rest of the overview, are joined
-// member by member.
+// overview adds the overview, with each client's own name and role. Three JSON objects are encoded apart and joined
+// member by member: the message around it, the person (once a connection) and the rest.
 func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []liveFrame {
 	around, err := api.Encode(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
 	if err != nil {

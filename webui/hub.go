@@ -121,8 +121,8 @@ type liveClient struct {
 	topics []string
 	person []byte // personMembers of who listens
 	gap    time.Duration
-	// patches says that the listener wants what changed where it has the frame before, seq is that which it has; of
-	// the goroutine that writes.
+	// patches reports whether the listener takes differences to frame seq, which it has. Both belong to the goroutine
+	// that writes.
 	patches bool
 	seq     uint64
 	// session is the cookie that the listener came with, signedOut is closed when that session ends.
@@ -176,8 +176,8 @@ func (c *liveClient) read() {
 	}
 }
 
-// write sends what is newest until the client goes, its session ends, or it does not read; it returns
-// the number of frames sent and why one could not be.
+// write sends the newest frame until the client goes, its session ends, or it does not read. It returns the number of
+// frames sent and why one could not be.
 func (c *liveClient) write(gone <-chan struct{}, expires time.Time) (sent uint64, err error) {
 	ping := time.NewTicker(livePing)
 	defer ping.Stop()

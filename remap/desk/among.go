@@ -48,8 +48,8 @@ func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
 	return oneCheck("others", remap.Green, "no other plan is moving these nodes")
 }
 
-// checkPromised warns of an earlier plan that waits and sends nodes to the same forwarder, where one of the two wants
-// it for its job alone: whichever is approved first, the other cannot be.
+// checkPromised warns of an earlier waiting plan that sends nodes to the same forwarder, where one of the two wants it
+// alone. Whichever is approved first, the other cannot be.
 func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
 	targets := remap.Targets(p.Moves)
 	for e := range t.unfinished {

@@ -188,8 +188,8 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%.0fm", d.Minutes())
 }
 
-// checkHarm is the bound of harm: while the newest plan of this kind that was judged had made its job slower, the next
-// one waits for people: it is amber.
+// checkHarm is the bound of harm: it is amber while the last judged plan of this kind made its job slower. The next one
+// then waits for people.
 func checkHarm(last *remap.Plan) []remap.Check {
 	if last == nil {
 		return nil

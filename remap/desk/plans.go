@@ -96,9 +96,8 @@ func (p *plans) Plan(ctx context.Context, id string) (out remap.Plan, err error)
 	return out, err
 }
 
-// Plans returns the newest plans, at most limit (0: all of them), the newest first, without the
-// results of their moves, and of those that have ended without the moves: of these there may be
-// thousands each, and who wants them asks for one Plan.
+// Plans returns the newest plans first, at most limit (0: all). They have no results of moves, and those that have
+// ended no moves: there may be thousands each. Plan returns one whole.
 func (p *plans) Plans(ctx context.Context, limit int) (out []remap.Plan, err error) {
 	err = p.rec.do(ctx, func() error {
 		for e := range p.rec.state.plans.newest {

@@ -16,7 +16,7 @@ type planTable struct {
 	open  []string // those of order that can still change: what looks at every plan looks at these
 	count map[remap.PlanState]int
 	given int // approvals
-	// judged are the newest plans of each kind that moved a job and of which it is known what that brought.
+	// judged are the newest plans of each kind that moved a job and whose effect is known.
 	judged map[planKind]string
 	packer
 }
@@ -51,8 +51,8 @@ func planID(n int) string { return fmt.Sprintf("P-%06d", n) }
 // nextID names the next plan.
 func (t *planTable) nextID() string { return planID(t.first + len(t.order) + 1) }
 
-// before counts the plans that were made before one, by its number: the names of a million and of fewer differ in
-// length, and do not sort as text. It is 0 without a plan.
+// before counts the plans made before one, by its number; it is 0 without a plan. Names of different length do not sort
+// as text.
 func before(id string) int {
 	n := 1
 	if _, err := fmt.Sscanf(id, "P-%d", &n); err != nil || n < 1 {

@@ -73,8 +73,8 @@ func (d *runs) start(e *entry) {
 	}()
 }
 
-// inSight says whether the nodes still to be moved have reported since the desk was opened, or
-// have had their time for it: right after a restart no agent is connected yet.
+// inSight reports whether the nodes still to be moved have reported since the desk was opened, or had their time for
+// it. Right after a restart no agent is connected yet.
 func (d *runs) inSight(e *entry) bool {
 	if time.Since(d.opened) > d.cfg.Settings.VerifyWithin {
 		return true

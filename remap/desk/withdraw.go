@@ -23,8 +23,8 @@ func expiry(at time.Time, why string) *journal.Record {
 	return &journal.Record{At: at.UTC(), Kind: journal.StepExpire, State: remap.Expired, Reason: why}
 }
 
-// verified records that a plan's moves were observed, and withdraws the waiting plans of which it moved every node:
-// what they would have changed is not there any more.
+// verified records that a plan's moves were observed, and withdraws waiting plans whose nodes it moved all. What they
+// would have changed is gone.
 func (d *runs) verified(e *entry, now time.Time) {
 	recs := []*journal.Record{{At: now.UTC(), Kind: journal.StepFinish, Plan: e.ID, State: remap.Verified}}
 	moved := map[topology.NodeID]bool{}
@@ -41,9 +41,8 @@ func (d *runs) verified(e *entry, now time.Time) {
 	_ = d.rec.record(recs...) // what is not recorded did not happen: the next tick tries again
 }
 
-// outlived returns the steps that withdraw the waiting plans which were made against findings that end with the
-// changes: those for no job that lead all their nodes off one node that no finding is left of. A plan for a job has
-// reasons of its own.
+// outlived returns the steps that withdraw waiting plans whose finding ends with the changes. Such a plan is for no job
+// and leads all its nodes off one node without a further finding; a plan for a job has reasons of its own.
 func (d *findings) outlived(changes []anomaly.Change) (recs []*journal.Record) {
 	ended := map[topology.ForwarderID]*anomaly.Change{}
 	for i := range changes {

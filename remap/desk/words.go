@@ -34,8 +34,8 @@ func moveLines(moves []remap.Move) []string {
 	return lines
 }
 
-// foldNodes names nodes so shortly that the way behind them is seen in a narrow terminal: as ranges, or
-// the first ones where these say no less than all names.
+// foldNodes names nodes in few letters, so that a narrow terminal shows the way behind them: as ranges, or the first
+// ones where ranges are as long as all names.
 func foldNodes(nodes []topology.NodeID) string {
 	const most = 40 // letters
 	if len(nodes) == 1 {

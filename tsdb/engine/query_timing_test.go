@@ -184,7 +184,7 @@ func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 			step        int
 		}{
 			{"latest-240x8", `{__name__=~"fairway_.+",role="forwarder"}`, 0, 0},
-			{"node-hour", `fairway_read_bytes%s{node="n00007"}`, time.Hour, 1},
+			{"node-hour", `fairway_read_bytes%s{node="fwd007"}`, time.Hour, 1},
 			{"sum-hour-step15", `sum(fairway_read_bytes%s)`, time.Hour, 15},
 			{"max-over-hour", `max_over_time(fairway_read_bytes%s[1h])`, 0, 0},
 			{"occupancy-hour",
