@@ -24,7 +24,8 @@ func TestPagesShowHostileNamesAsText(t *testing.T) {
 	s.AccuseInThePast()
 	for i, job := range []topology.JobID{"8", "9"} {
 		res, body := post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: job,
-			User: "eve<b>" + evil[:20], App: evil + strings.Repeat("W", 60), Nodes: s.Machine.Topo.Default.Clients("fwd001")[i : i+1]})
+			User: "eve<b>" + evil[:20], App: evil + strings.Repeat("W", 60),
+			Nodes: s.Machine.Topo.Default.Clients("fwd001")[i : i+1]})
 		if res.StatusCode != 200 {
 			t.Fatalf("%d %s", res.StatusCode, body)
 		}
