@@ -75,6 +75,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestReadmeLeadsToEveryPage: the map by role names each page.
+func TestReadmeLeadsToEveryPage(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages(t) {
+		if p.name != "README.md" && !strings.Contains(string(readme), "]("+p.name+")") &&
+			!strings.Contains(string(readme), "]("+p.name+"#") {
+			t.Errorf("README.md does not lead to %s", p.name)
+		}
+	}
+}
+
 // functions are the tests and benchmarks of each package.
 func functions(t *testing.T) map[string][]string {
 	t.Helper()
