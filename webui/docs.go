@@ -155,11 +155,9 @@ var docs = map[string]doc{
 		summary: "what a sharing policy would give the running jobs, and what queues share now",
 		out:     api.SharesView{}, params: []param{{"policy", "such as size-fair (without it) or group-user-size-fair"},
 			{"forwarder", "only jobs with a node on it"}}},
-	"GET /api/v1/cycles": {
-		summary: "periodic applications in the history of runs, and a set of them for /api/v1/periodic",
-		out:     api.CyclesView{}, params: []param{{"B",
-			"bandwidth of the I/O system, GB/s; default all forwarders' peaks"},
-			{"b", "bandwidth of a compute node, GB/s"}}},
+	"GET /api/v1/windows": {
+		summary: "the pattern of the periodic jobs that run, in force or as it would be",
+		out:     dispatch.RunningPattern{}},
 	"GET /api/v1/slowdowns": {
 		summary: "how much longer applications took beside each other than alone, in the newest runs",
 		out:     []history.Slowdown{}},

@@ -111,7 +111,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/archive/sql", operator, every, s.archived(h.archives.sql), archived},
 		{get, "/api/v1/archive/{name}", viewer, every, s.archived(h.archives.named), archived},
 		{get, "/api/v1/shares", viewer, every, h.whatif.shares, 0},
-		{get, "/api/v1/cycles", viewer, every, h.whatif.cycles, 0},
+		{get, "/api/v1/windows", viewer, every, h.whatif.windows, 0},
 		{get, "/api/v1/slowdowns", viewer, every, h.whatif.slowdowns, 0},
 		{get, "/api/v1/periodic", viewer, every, h.whatif.periodic, 0},
 

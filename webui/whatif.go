@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/policy/cycles"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/share"
 	"fairway/remap/queue/tables"
@@ -25,6 +24,7 @@ type whatif struct {
 	picture interface{ Snapshot() *live.Snapshot }
 	jobs    interface {
 		Ended(limit int) ([]history.Run, error)
+		Windows() dispatch.Windows
 	}
 	priority  func(*remap.Job) float64 // nil: not known
 	gathering func() (tables.Gathering, bool)
@@ -76,7 +76,7 @@ func jobsOn(s *remap.Situation, f topology.ForwarderID) (on []remap.Job) {
 	return on
 }
 
-// newestRuns is how many runs are looked at for periodic applications, and for those that slow each other.
+// newestRuns is how many runs are looked at for those that slow each other.
 const newestRuns = 1000
 
 // slowdowns compares runs that shared a forwarder with those that did not.
@@ -88,34 +88,9 @@ func (h *whatif) slowdowns(w http.ResponseWriter, _ *http.Request, _ access.Call
 	return api.WriteJSON(w, history.Slowdowns(runs))
 }
 
-// cycles finds the periodic applications of the history, and makes a set of them. B and b, GB/s, are
-// the bandwidth of the I/O system (default: all forwarders' peaks) and of a compute node (its configured
-// peak, or the most that a node of these applications moved).
-func (h *whatif) cycles(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	runs, err := h.jobs.Ended(newestRuns)
-	if err != nil {
-		return err
-	}
-	m := cycles.Shared(h.picture.Snapshot().Situation.Machine)
-	for name, to := range map[string]*float64{"B": &m.BytesPerSec, "b": &m.NodeBytesPerSec} {
-		text := r.URL.Query().Get(name)
-		if text == "" {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v > 0 && v <= 1e9) {
-			return fmt.Errorf("%w: %s=%q; want GB/s above 0", api.ErrInvalid, name, text)
-		}
-		*to = v * 1e9
-	}
-	v := api.CyclesView{Cycles: cycles.Of(runs, cycles.Defaults())}
-	set, left, err := cycles.Set(v.Cycles, m)
-	if v.LeftOut = left; err != nil {
-		v.Problem = err.Error()
-	} else {
-		v.Set = &set
-	}
-	return api.WriteJSON(w, v)
+// windows answers the pattern of the running jobs.
+func (h *whatif) windows(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+	return api.WriteJSON(w, h.jobs.Windows().Pattern())
 }
 
 // maxPatternWork bounds the instances that one question may place, over all pattern lengths: about a

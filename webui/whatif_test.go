@@ -1,7 +1,6 @@
 package webui_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
@@ -61,36 +61,24 @@ func TestPeriodicWhatIf(t *testing.T) {
 	}
 }
 
-func TestCyclesFromHistory(t *testing.T) {
+// The pattern is of the jobs that run: none without one, and of two with an earlier run each the one that was periodic.
+func TestPatternOfRunningJobs(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	s.Run(1)
-	if v := get[api.CyclesView](s, "/api/v1/cycles"); v.Set != nil ||
-		!strings.Contains(v.Problem, "no run with a profile yet") {
-		t.Errorf("an empty history: %+v", v)
+	if v := get[dispatch.RunningPattern](s, "/api/v1/windows"); v.Pattern != nil || v.InForce ||
+		!strings.Contains(v.Problem, "none is known to be periodic") {
+		t.Errorf("without jobs: %+v", v)
 	}
 	s.PeriodicRuns()
-	v := get[api.CyclesView](s, "/api/v1/cycles?B=2.5")
-	if len(v.Cycles) != 3 || v.Cycles[0].App != "loose" || v.Cycles[0].Periodic ||
-		!strings.Contains(v.Cycles[0].Why, "not periodic: half of its 11 periods") {
-		t.Errorf("%+v", v.Cycles)
+	s.StartTwo()
+	v := get[dispatch.RunningPattern](s, "/api/v1/windows")
+	if len(v.Jobs) != 2 || v.Jobs[0].Cycle == nil || v.Jobs[0].Cycle.PeriodSeconds != 100 || v.Jobs[1].Cycle != nil {
+		t.Fatalf("%+v", v.Jobs)
 	}
-	// 32 nodes of 0.2 GB/s each are configured; the system's bandwidth is what was asked for.
-	if v.Set == nil || v.Set.Procs != 32 || v.Set.Link != 0.2 || v.Set.Bandwidth != 2.5 || len(v.Set.Apps) != 2 ||
-		v.Set.Apps[0] != (periodic.App{Name: "ice", Work: 80, Volume: 40, Procs: 4}) {
-		t.Fatalf("%+v", v.Set)
-	}
-	text, err := json.Marshal(v.Set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := get[api.PatternView](s, "/api/v1/periodic?set="+url.QueryEscape(string(text))); len(p.Apps) != 2 ||
-		p.T < 100 {
-		t.Errorf("%+v", p)
-	}
-	for _, bad := range []string{"B=0", "b=x", "B=NaN"} {
-		if res, b := s.Ask("GET", "/api/v1/cycles?"+bad, simsite.OperatorSecret, nil); res.StatusCode != 400 {
-			t.Errorf("%s: %d %s", bad, res.StatusCode, b)
-		}
+	// 32 nodes of 0.2 GB/s each are configured.
+	if v.Set.Procs != 32 || v.Set.Link != 0.2 || len(v.Set.Apps) != 1 || v.Pattern == nil || v.Unplanned == nil ||
+		v.Set.Apps[0] != (periodic.App{Name: "8", Work: 80, Volume: 40, Procs: 3}) {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -4,16 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly"
 	"fairway/cmd/program"
-	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/strictjson"
 	"fairway/webui/api"
@@ -22,34 +18,28 @@ import (
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
 // daemon, or of the daemon's history.
 func newPeriodic(o *options) *cobra.Command {
-	var chart, fromHistory, table4 bool
-	query := url.Values{}
+	var chart, running, table4 bool
 	c := &cobra.Command{
-		Use:   "periodic SET.json | --from-history | --table4",
+		Use:   "periodic SET.json | --running | --table4",
 		Short: "Stagger the I/O of periodic applications in a repeated pattern",
 		Long: "PerSched of Periodic I/O scheduling for super-computers (Aupy, Gainaru, Le Fèvre).\n" +
 			"Reads {\"procs\",\"b\",\"B\",\"kprime\",\"eps\",\"tmin\",\"aim\"," +
 			"\"apps\":[{\"name\",\"w\",\"vol\",\"beta\"}]} (seconds, GB, GB/s) and\n" +
 			"prints the best pattern: its length T, SysEfficiency, Dilation, their bounds, what happens without it,\n" +
-			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With " +
-			"--from-history the\n" +
-			"daemon says which applications of its history are periodic, and why others are not; the pattern is\n" +
-			"then of those, with the time at which each should start. --table4 makes the paper's own sets again.",
+			"and every instance's I/O as [start, end, bandwidth]. \"-\" reads standard input. With --running the\n" +
+			"daemon says which running jobs are periodic, and the pattern is theirs, with each job's window where\n" +
+			"windows are given. --table4 makes the paper's own sets again.",
 		Example: "  echo '{\"procs\":640,\"b\":0.01,\"B\":3,\"apps\":[{\"name\":\"turbulence\",\"w\":76.8," +
 			"\"vol\":235.8,\"beta\":64}]}' | fairway periodic --chart -",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
-			case table4 && (len(args) != 0 || fromHistory || chart || len(query) > 0):
+			case table4 && (len(args) != 0 || running || chart):
 				return errors.New("--table4 prints the paper's sets, and takes nothing else but --json")
 			case table4:
-			case fromHistory && len(args) != 0:
-				return fmt.Errorf("--from-history takes the applications from the daemon, so there can be no %q",
-					args[0])
-			case !fromHistory && len(args) != 1:
-				return errors.New("want SET.json, --from-history or --table4")
-			case !fromHistory && len(query) > 0:
-				return errors.New(
-					"--io-bandwidth and --node-bandwidth go with --from-history; a set names its own, B and b")
+			case running && len(args) != 0:
+				return fmt.Errorf("--running takes the jobs from the daemon, so there can be no %q", args[0])
+			case !running && len(args) != 1:
+				return errors.New("want SET.json, --running or --table4")
 			}
 			return nil
 		},
@@ -60,8 +50,8 @@ func newPeriodic(o *options) *cobra.Command {
 			if table4 {
 				return printTable4(cmd.OutOrStdout(), o.json)
 			}
-			if fromHistory {
-				return historicPattern(cmd, o, query, chart)
+			if running {
+				return runningPattern(cmd, o, chart)
 			}
 			s, err := readSet(cmd, args[0])
 			if err != nil {
@@ -78,22 +68,8 @@ func newPeriodic(o *options) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&chart, "chart", false, "draw the pattern instead of JSON")
-	c.Flags().BoolVar(&fromHistory, "from-history", false, "take the applications from the daemon's history")
+	c.Flags().BoolVar(&running, "running", false, "the pattern of the periodic jobs that run now")
 	c.Flags().BoolVar(&table4, "table4", false, "print the paper's Table 4, ours beside theirs")
-	for _, f := range []struct{ flag, name, help string }{
-		{"io-bandwidth", "B",
-			"with --from-history: bandwidth of the I/O system, GB/s (default: all forwarders' peaks)"},
-		{"node-bandwidth", "b",
-			"with --from-history: bandwidth of a compute node, GB/s (default: its peak, or the most one moved)"},
-	} {
-		c.Flags().Func(f.flag, f.help, func(v string) error {
-			if n, err := strconv.ParseFloat(v, 64); err != nil || !(n > 0) || math.IsInf(n, 0) {
-				return errors.New("want GB/s above 0")
-			}
-			query.Set(f.name, v)
-			return nil
-		})
-	}
 	return c
 }
 
@@ -204,40 +180,34 @@ func validPattern(s periodic.Set) (periodic.Pattern, error) {
 	return p, nil
 }
 
-// historicPattern plans the periodic applications of the daemon's history. What is not periodic is named
-// on standard error with its reason.
-func historicPattern(cmd *cobra.Command, o *options, query url.Values, chart bool) error {
-	cl, err := o.ask(cmd)
+// runningPattern prints the pattern of the running jobs. Those that are not known to be periodic are named on standard
+// error.
+func runningPattern(cmd *cobra.Command, o *options, chart bool) error {
+	cl, err := o.connect()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	v, err := cl.Cycles(cmd.Context(), query)
+	v, err := cl.Windows(cmd.Context())
 	if err != nil {
 		return err
 	}
-	for _, c := range v.Cycles {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s of %s on %s: %s\n", c.App, c.User,
-			anomaly.Counted(c.Nodes, "node"), c.Why)
+	for _, j := range v.Jobs {
+		about := "not known to be periodic"
+		if j.Cycle != nil {
+			about = j.Cycle.Words()
+		}
+		if j.Window != nil {
+			about += "; " + j.Window.Words
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s, %s of %s on %s: %s\n", j.Job, j.App, j.User,
+			anomaly.Counted(j.Nodes, "node"), about)
 	}
-	for _, name := range v.LeftOut {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: left out, the machine has no room for it beside the others\n",
-			name)
-	}
-	if v.Set == nil {
+	if v.Pattern == nil {
 		return fmt.Errorf("%w: %s", api.ErrNotFound, v.Problem)
 	}
-	p, unplanned, err := schedule(*v.Set)
-	if err != nil {
-		return err
-	}
 	if chart {
-		return drawPattern(cmd.OutOrStdout(), *v.Set, p, unplanned)
+		return drawPattern(cmd.OutOrStdout(), v.Set, *v.Pattern, *v.Unplanned)
 	}
-	return printJSON(cmd.OutOrStdout(), struct {
-		planned
-		Set     *periodic.Set   `json:"set"`
-		Windows []cycles.Window `json:"windows"`
-		Cycles  []cycles.Cycle  `json:"cycles"`
-	}{planned{p, unplanned}, v.Set, cycles.Windows(p), v.Cycles})
+	return printJSON(cmd.OutOrStdout(), v)
 }

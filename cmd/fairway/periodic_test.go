@@ -6,69 +6,54 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"fairway/cmd/program"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/periodic"
-	"fairway/tsdb/history"
-	"fairway/webui/api"
 )
 
-// What the daemon's history holds is planned; what is not periodic is named, and a history without any is
-// an error of its own.
-func TestPeriodicFromHistory(t *testing.T) {
-	found := []cycles.Cycle{}
-	asked := ""
+// The pattern of the running jobs is the daemon's, printed and drawn; none is an error of its own.
+func TestPeriodicOfRunningJobs(t *testing.T) {
+	v := dispatch.RunningPattern{Problem: "of the running jobs none is known to be periodic",
+		Jobs: []dispatch.RunningJob{{Job: "7", App: "sort", User: "wei", Nodes: 1}}}
 	d := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.URL.String()
-		v := api.CyclesView{Cycles: found}
-		set, left, err := cycles.Set(found, cycles.Machine{Nodes: 16, NodeBytesPerSec: 1e9, BytesPerSec: 4e9})
-		if v.LeftOut = left; err != nil {
-			v.Problem = err.Error()
-		} else {
-			v.Set = &set
+		if r.URL.String() != "/api/v1/windows" {
+			t.Errorf("asked %s", r.URL)
 		}
 		json.NewEncoder(w).Encode(v)
 	}))
 	defer d.Close()
-	out, code := command(t, "--addr", d.URL, "periodic", "--from-history")
-	if code != program.NotFound || !strings.Contains(out, "no run with a profile yet") {
-		t.Errorf("an empty history: %d %s", code, out)
+	out, code := command(t, "--addr", d.URL, "periodic", "--running")
+	if code != program.NotFound || !strings.Contains(out, v.Problem) {
+		t.Errorf("none is periodic: %d %s", code, out)
 	}
-	var runs []history.Run
-	for i, app := range []string{"ocean", "ice", "rare"} {
-		r := history.Run{Job: "1", App: app, User: "wei", Nodes: 4, Start: time.Unix(0, 0),
-			End: time.Unix(int64(1000+i), 0), Profile: &history.Profile{}}
-		for k := range 8 - 3*i {
-			r.Profile.Phases = append(r.Profile.Phases, history.Phase{AtSeconds: float64(100 * k), Seconds: 20,
-				WriteBytes: 40e9})
-		}
-		runs = append(runs, r)
+	set := periodic.PaperSets()[9].Set
+	p, unplanned, err := schedule(set)
+	if err != nil {
+		t.Fatal(err)
 	}
-	found = cycles.Of(runs, cycles.Defaults())
-	out, code = command(t, "--addr", d.URL, "periodic", "--from-history", "--io-bandwidth", "5")
-	var got struct {
-		periodic.Pattern
-		Windows []cycles.Window `json:"windows"`
+	v = dispatch.RunningPattern{InForce: true, Set: set, Pattern: &p, Unplanned: &unplanned,
+		Jobs: []dispatch.RunningJob{{Job: "T1-1", App: "T1", User: "wei", Nodes: 512,
+			Cycle: &cycles.Live{Rhythm: cycles.Rhythm{PeriodSeconds: 4523, Confidence: .9}, ComputeSeconds: 4480,
+				VolumeBytes: 128e9, From: cycles.FromWatching}, Window: &dispatch.IOWindow{Words: "I/O window 43 s"}}}}
+	out, code = command(t, "--addr", d.URL, "periodic", "--running", "--chart")
+	if code != program.Done || !strings.Contains(out, "AP-1 |") {
+		t.Errorf("%d %s", code, out)
 	}
-	if err := json.Unmarshal([]byte(out), &got); code != program.Done || err != nil || len(got.Windows) != 2 ||
-		len(got.Apps) != 2 || got.Windows[0].App != got.Apps[0].Name {
+	out, code = command(t, "--addr", d.URL, "periodic", "--running")
+	var got dispatch.RunningPattern
+	if err := json.Unmarshal([]byte(out), &got); code != program.Done || err != nil || !got.InForce ||
+		got.Pattern.T != p.T || got.Jobs[0].Window.Words != "I/O window 43 s" {
 		t.Errorf("%d %v %s", code, err, out)
-	}
-	if asked != "/api/v1/cycles?B=5" {
-		t.Errorf("asked %s", asked)
 	}
 	for _, c := range []struct {
 		says string
 		args []string
 	}{
-		{"want SET.json, --from-history or --table4", []string{"periodic"}},
+		{"want SET.json, --running or --table4", []string{"periodic"}},
 		{"takes nothing else", []string{"periodic", "--table4", "set.json"}},
-		{`there can be no "set.json"`, []string{"periodic", "--from-history", "set.json"}},
-		{"go with --from-history", []string{"periodic", "--io-bandwidth", "5", "set.json"}},
-		{"--io-bandwidth", []string{"periodic", "--from-history", "--io-bandwidth", "x"}},
-		{"want GB/s above 0", []string{"periodic", "--from-history", "--node-bandwidth", "-1"}},
+		{`there can be no "set.json"`, []string{"periodic", "--running", "set.json"}},
 		{"want one of them", []string{"periodic", "--json", "--chart", "-"}},
 	} {
 		if out, code := command(t, c.args...); code != program.Usage || !strings.Contains(out, c.says) {

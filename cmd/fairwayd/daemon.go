@@ -148,7 +148,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		meters = append(meters, d.cluster.WriteMetrics)
 	}
 	sharing := tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
-		Rates: d.jobs.Rates, Log: log})
+		Rates: d.jobs.Windows().Rates, Log: log})
 	if conf.Queue.Policy != "" {
 		meters = append(meters, sharing.WriteMetrics)
 	}

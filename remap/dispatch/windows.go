@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,6 +56,15 @@ type rhythm struct {
 // periodic.
 type windows struct {
 	mu sync.Mutex // one renewal at a time
+	// found is the newest pattern; the dispatcher's mu guards it.
+	found foundPattern
+}
+
+// foundPattern is a pattern with the set that it was made for, or the problem that it met.
+type foundPattern struct {
+	set     periodic.Set
+	pattern periodic.Pattern
+	problem error
 }
 
 // note takes a second of a job; true: it is now known to be periodic. A job with a window is not asked any more:
@@ -94,10 +104,12 @@ func (w *windows) renew(d *Dispatcher, s *remap.Situation, begins *job, now time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	set, kinds := w.running(d, s, begins)
-	pattern := livePattern(set)
+	found := findPattern(set)
+	pattern := found.pattern
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	w.found = found
 	renewed := map[topology.JobID]bool{}
 	for _, a := range pattern.Apps {
 		id := topology.JobID(a.Name)
@@ -199,12 +211,15 @@ func (w *windows) cycleOf(d *Dispatcher, j *job) *cycles.Live {
 	return j.rhythm.cycle
 }
 
-// livePattern is a set's pattern; an empty one where the set has no application, or the bandwidths are not known, or no
-// pattern has room for all of them. The larger a set, the coarser it searches.
-func livePattern(set periodic.Set) periodic.Pattern {
-	set, err := periodic.Complete(set)
-	if err != nil {
-		return periodic.Pattern{}
+// findPattern makes a set's pattern. The larger a set, the coarser it searches.
+func findPattern(set periodic.Set) (f foundPattern) {
+	f.set = set
+	if len(set.Apps) == 0 {
+		f.problem = errors.New("of the running jobs none is known to be periodic")
+		return f
+	}
+	if set, f.problem = periodic.Complete(set); f.problem != nil {
+		return f
 	}
 	for set.Steps() > windowSteps && (set.KPrime > 1 || set.Eps < 0.3) {
 		if set.KPrime > 1 {
@@ -213,11 +228,14 @@ func livePattern(set periodic.Set) periodic.Pattern {
 			set.Eps *= 2
 		}
 	}
-	p, err := periodic.Schedule(set)
-	if err != nil || p.Check(set) != nil {
-		return periodic.Pattern{}
+	f.set = set
+	if f.pattern, f.problem = periodic.Schedule(set); f.problem == nil {
+		f.problem = f.pattern.Check(set)
 	}
-	return p
+	if f.problem != nil {
+		f.pattern = periodic.Pattern{}
+	}
+	return f
 }
 
 // startIn is how long a job would best wait before its first computation, so that its I/O falls into its window.
@@ -230,13 +248,78 @@ func startIn(a periodic.Placed, w *window.Window, now time.Time) float64 {
 	return begin.Wait(now).Seconds()
 }
 
+// RunningPattern is the pattern of the running jobs.
+type RunningPattern struct {
+	// InForce says that the jobs were given its windows; otherwise it is what they would get.
+	InForce bool `json:"in_force"`
+	// Set names applications by their jobs. Pattern and Unplanned are absent where Problem says why.
+	Set       periodic.Set        `json:"set"`
+	Pattern   *periodic.Pattern   `json:"pattern,omitempty"`
+	Unplanned *periodic.Unplanned `json:"unplanned,omitempty"`
+	Problem   string              `json:"problem,omitempty"`
+	Jobs      []RunningJob        `json:"jobs"`
+}
+
+// RunningJob is a job as the pattern sees it.
+type RunningJob struct {
+	Job   topology.JobID `json:"job"`
+	App   string         `json:"app"`
+	User  string         `json:"user"`
+	Nodes int            `json:"nodes"`
+	// Cycle is absent where it is not known to be periodic, Window where it has none.
+	Cycle  *cycles.Live `json:"cycle,omitempty"`
+	Window *IOWindow    `json:"window,omitempty"`
+}
+
+// Windows is what a dispatcher says of the running jobs' windows.
+type Windows struct{ d *Dispatcher }
+
+// Windows returns what it says of windows.
+func (d *Dispatcher) Windows() Windows { return Windows{d} }
+
+// Pattern is the pattern in force, or where no windows are given the one that the running jobs would get.
+func (w Windows) Pattern() RunningPattern {
+	d := w.d
+	v := RunningPattern{InForce: d.cfg.Windows, Jobs: []RunningJob{}}
+	var found foundPattern
+	if !v.InForce {
+		set, _ := d.windows.running(d, d.cfg.Situation(), nil)
+		found = findPattern(set)
+	}
+	d.mu.RLock()
+	if v.InForce {
+		found = d.windows.found
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.jobs)) {
+		j := d.jobs[id]
+		row := RunningJob{Job: id, App: j.run.App, User: j.run.User, Nodes: j.run.Nodes, Cycle: j.rhythm.cycle}
+		if j.rhythm.window != nil {
+			given := j.rhythm.given
+			row.Window = &given
+		}
+		v.Jobs = append(v.Jobs, row)
+	}
+	d.mu.RUnlock()
+	v.Set = found.set
+	switch {
+	case found.problem != nil:
+		v.Problem = found.problem.Error()
+	case found.pattern.T > 0:
+		u := periodic.Online(found.set, periodic.Fair, found.set.TMin*max(2, found.set.KPrime))
+		v.Pattern, v.Unplanned = &found.pattern, &u
+	default:
+		v.Problem = "no job has started or ended since the daemon began"
+	}
+	return v
+}
+
 // Rates are the bandwidths that the pattern gives its jobs at a time, bytes per second: 0 for one whose window is
 // closed. A job without a window is not among them.
-func (d *Dispatcher) Rates(now time.Time) map[topology.JobID]float64 {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
+func (w Windows) Rates(now time.Time) map[topology.JobID]float64 {
+	w.d.mu.RLock()
+	defer w.d.mu.RUnlock()
 	out := map[topology.JobID]float64{}
-	for id, j := range d.jobs {
+	for id, j := range w.d.jobs {
 		if j.rhythm.window != nil {
 			out[id], _ = j.rhythm.window.RateAt(now, 0)
 		}

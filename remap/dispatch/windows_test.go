@@ -105,6 +105,10 @@ func TestRunningJobsGetWindowsOfTheirOwn(t *testing.T) {
 	if third.rhythm.window == nil || meet(third.rhythm.window, first.rhythm.window) {
 		t.Errorf("a third job beside them has %v", third.rhythm.window)
 	}
+	if v := d.Windows().Pattern(); !v.InForce || v.Pattern == nil || len(v.Set.Apps) != 3 || len(v.Jobs) != 4 ||
+		v.Jobs[0].Window == nil || v.Jobs[3].Cycle != nil || v.Unplanned.Dilation < v.Pattern.Dilation {
+		t.Errorf("the pattern in force is %+v", v)
+	}
 	d.mu.Lock()
 	d.remove(second)
 	d.mu.Unlock()
@@ -149,11 +153,11 @@ func TestPeriodIsLearnedFromWatching(t *testing.T) {
 	}
 	w := j.rhythm.window
 	at := w.From.Add(w.Open[0].Start + time.Millisecond)
-	if rate := d.Rates(at)["20"]; rate != w.Open[0].BytesPerSec || rate <= 0 {
+	if rate := d.Windows().Rates(at)["20"]; rate != w.Open[0].BytesPerSec || rate <= 0 {
 		t.Errorf("in its window it gets %v bytes/s of %s", rate, w)
 	}
 	closed := w.From.Add(w.Open[0].End + 2*time.Second)
-	if rate, has := d.Rates(closed)["20"]; rate != 0 || !has {
+	if rate, has := d.Windows().Rates(closed)["20"]; rate != 0 || !has {
 		t.Errorf("outside of its window it gets %v bytes/s", rate)
 	}
 	j.rhythm.note(3e8, time.Second, at)

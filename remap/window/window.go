@@ -183,7 +183,15 @@ func number(s string) (float64, error) {
 func (w Window) Words() string {
 	text := make([]string, len(w.Open))
 	for i, s := range w.Open {
-		text[i] = fmt.Sprintf("%.3g s", (s.End - s.Start).Seconds())
+		text[i] = Figure((s.End - s.Start).Seconds()) + " s"
 	}
-	return fmt.Sprintf("I/O window %s every %.3g s", strings.Join(text, " and "), w.Every.Seconds())
+	return fmt.Sprintf("I/O window %s every %s s", strings.Join(text, " and "), Figure(w.Every.Seconds()))
+}
+
+// Figure is a number in three digits, or all those before the point.
+func Figure(v float64) string {
+	if math.Abs(v) >= 100 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }

@@ -22,6 +22,10 @@ func TestWait(t *testing.T) {
 	if got, want := w.Words(), "I/O window 12 s and 10 s every 90 s"; got != want {
 		t.Errorf("it is %q, expected %q", got, want)
 	}
+	w.Every = 4523 * time.Second
+	if got, want := w.Words(), "I/O window 12 s and 10 s every 4523 s"; got != want {
+		t.Errorf("it is %q, expected %q", got, want)
+	}
 }
 
 func TestTextIsReadBack(t *testing.T) {

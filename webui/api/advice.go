@@ -6,22 +6,11 @@ import (
 	"strconv"
 
 	"fairway/collector/topology"
-	"fairway/remap/policy/cycles"
 	"fairway/remap/policy/filedomain"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/sharedfiles"
 	"fairway/remap/queue/tables"
 )
-
-// CyclesView is what the history says of periodic applications.
-type CyclesView struct {
-	Cycles []cycles.Cycle `json:"cycles"`
-	// Set is the periodic ones on this machine, each running once; nil where Problem says what is missing.
-	Set     *periodic.Set `json:"set"`
-	Problem string        `json:"problem,omitempty"`
-	// LeftOut are periodic ones for which the machine has no room beside the others.
-	LeftOut []string `json:"left_out,omitempty"`
-}
 
 // DomainsView is how the file that several processes of a job wrote could be divided among its I/O
 // aggregators, and what each division costs in file locks.

@@ -28,14 +28,14 @@ func TestWhatIfInTheBrowser(t *testing.T) {
 	b.says("An example, not this machine")
 	b.shot("whatif")
 	s.PeriodicRuns()
-	b.until("the history is asked",
-		`(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'from history');
+	b.until("the running jobs are asked",
+		`(() => { const x = [...document.querySelectorAll('button')].find((x) => x.textContent === 'running jobs');
 			if (x) x.click(); return !!x; })()`)
-	b.until("its applications are drawn, and why one is not",
-		`document.querySelector('.gantt')?.textContent.includes('ocean') &&
-			document.body.textContent.includes('loose of wei on 4 nodes: not periodic')`)
+	b.until("the periodic one is drawn, and the other named",
+		`document.querySelector('.gantt')?.textContent.includes('8') &&
+			document.body.textContent.includes('9, WRF of ann on 1 node: not known to be periodic')`)
 	b.until("they are no example", "!document.body.innerText.includes('An example')")
-	b.shot("whatif-history")
+	b.shot("whatif-running")
 	b.key("m")
 	b.says("Shares under job-fair")
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"fairway/collector/topology"
+	"fairway/remap/dispatch"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 )
@@ -75,9 +76,9 @@ func (c *Client) Pattern(ctx context.Context, set string) (api.PatternView, erro
 	return get[api.PatternView](ctx, c, url.Values{"set": {set}}, "periodic")
 }
 
-// Cycles finds the periodic applications of the history; query may have B and b, GB/s.
-func (c *Client) Cycles(ctx context.Context, query url.Values) (api.CyclesView, error) {
-	return get[api.CyclesView](ctx, c, query, "cycles")
+// Windows is the pattern of the periodic jobs that run.
+func (c *Client) Windows(ctx context.Context) (dispatch.RunningPattern, error) {
+	return get[dispatch.RunningPattern](ctx, c, nil, "windows")
 }
 
 // Domains compares ways of dividing a file that several processes of a job wrote.

@@ -31,7 +31,7 @@ export async function whatIfPage(app, q) {
   );
   set.value = q.get('set') ?? lines(example);
   const chart = h('div.pattern'),
-    isExample = h('p.strong', 'An example, not this machine: change it, or take a set from history.');
+    isExample = h('p.strong', 'An example, not this machine: change it, or take the running jobs.');
   const draw = async () => {
     isExample.hidden = set.value !== lines(example);
     chart.replaceChildren(h('p.dim', 'looking for a pattern'));
@@ -42,21 +42,25 @@ export async function whatIfPage(app, q) {
     }
   };
   const found = h('div.dim');
-  const fromHistory = async () => {
-    const v = await get('/api/v1/cycles');
+  const ofRunning = async () => {
+    const v = await get('/api/v1/windows');
+    const row = (/** @type {any} */ j) =>
+      `${j.job}, ${j.app} of ${j.user} on ${counted(j.nodes, 'node')}: ` +
+      (j.cycle
+        ? `every ${number(j.cycle.period_seconds)} s, by ${j.cycle.from}, confidence ${ratio(j.cycle.confidence)}`
+        : 'not known to be periodic') +
+      (j.window ? `; ${j.window.words}` : '');
     const list = h(
       'details',
-      { open: v.cycles.length <= 6 },
-      h('summary', `${counted(v.cycles.length, 'application')} of the history, and why each is periodic or not`),
-      h('ul', ...v.cycles.map(c => h('li', `${c.app} of ${c.user} on ${counted(c.nodes, 'node')}: ${c.why}`))),
+      { open: v.jobs.length <= 6 },
+      h('summary', `${counted(v.jobs.length, 'running job')}, ${v.in_force ? 'in force' : 'no windows are given'}`),
+      h('ul', ...v.jobs.map(j => h('li', row(j)))),
     );
-    found.replaceChildren(
-      v.cycles.length ? list : 'The history has no profile of a run yet.',
-      v.problem ? h('p.error', { role: 'alert' }, v.problem) : '',
-    );
-    if (v.set) {
+    found.replaceChildren(list, v.problem ? h('p.error', { role: 'alert' }, v.problem) : '');
+    if (v.pattern) {
       set.value = lines(v.set);
-      await draw();
+      isExample.hidden = true;
+      chart.replaceChildren(...pattern({ ...v.pattern, set: v.set, unplanned: v.unplanned }));
     }
   };
   const to = (/** @type {number} */ step) =>
@@ -75,7 +79,7 @@ export async function whatIfPage(app, q) {
     h('p.dim', 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
     isExample,
     set,
-    h('p', h('button', { click: draw }, 'draw'), ' ', h('button', { click: fromHistory }, 'from history')),
+    h('p', h('button', { click: draw }, 'draw'), ' ', h('button', { click: ofRunning }, 'running jobs')),
     found,
     chart,
   );

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history"
@@ -51,22 +50,21 @@ func (s *Site) StartTwo() {
 	s.until("both jobs run", func() bool { return len(s.Picture.Snapshot().Situation.Jobs) == 2 })
 }
 
-// PeriodicRuns puts two applications that write every 100 s into the history, and one that does when it likes.
+// PeriodicRuns puts runs into the history of the kinds of StartTwo's jobs: one that writes every 100 s, and one that
+// does when it likes.
 func (s *Site) PeriodicRuns() {
 	s.T.Helper()
 	begun := time.Now().Add(-time.Hour)
-	for i, app := range []string{"ocean", "ice", "loose"} {
+	for i, r := range []history.Run{{Job: "p8", User: "wei", App: "ROMS", Nodes: 3},
+		{Job: "p9", User: "ann", App: "WRF", Nodes: 1}} {
 		p := &history.Profile{PeakNodeBytesPerSec: 1e9, Coverage: 1, From: "test"}
 		at := 0.0
 		for k := range 12 {
 			p.Phases = append(p.Phases, history.Phase{AtSeconds: at, Seconds: 20, WriteBytes: 40e9})
-			at += 100
-			if app == "loose" {
-				at += float64(k*k%7) * 100
-			}
+			at += 100 + float64(i*(k*k%7))*100
 		}
-		if err := s.History.End(history.Run{Job: topology.JobID("p" + app), User: "wei", App: app, Nodes: 4,
-			Start: begun, End: begun.Add(time.Duration(i+1) * time.Minute), Profile: p}); err != nil {
+		r.Start, r.End, r.Profile = begun, begun.Add(time.Duration(i+1)*time.Minute), p
+		if err := s.History.End(r); err != nil {
 			s.T.Fatal(err)
 		}
 	}

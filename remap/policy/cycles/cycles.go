@@ -1,19 +1,16 @@
 // Package cycles finds periodic applications in the history of runs: those that compute, then do their
-// I/O, and again. It says how long each part takes, how much it moves and how much that varies, and
-// makes of them the set that package periodic plans (Aupy et al., Periodic I/O scheduling for
-// super-computers, section 2).
+// I/O, and again. It says how long each part takes, how much it moves and how much that varies, as package periodic
+// needs it (Aupy et al., Periodic I/O scheduling for super-computers, section 2).
 package cycles
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
 )
 
@@ -196,74 +193,6 @@ func Shared(m *topology.Machine) (out Machine) {
 		case topology.Forwarder:
 			out.BytesPerSec += n.PeakBytesPerSec
 		}
-	}
-	return out
-}
-
-// Set makes the set of the periodic applications, each running once, the first ones as long as they fit
-// the machine's nodes together; the others are named. Its error says what is missing.
-func Set(cs []Cycle, m Machine) (s periodic.Set, leftOut []string, err error) {
-	s = periodic.Set{Procs: m.Nodes, Link: m.NodeBytesPerSec / 1e9, Bandwidth: m.BytesPerSec / 1e9}
-	seen, nodes := map[string]int{}, 0
-	for _, c := range cs {
-		if !c.Periodic {
-			continue
-		}
-		name := c.App
-		if seen[c.App]++; seen[c.App] > 1 {
-			name = fmt.Sprintf("%s (%s, %d nodes)", c.App, c.User, c.Nodes)
-		}
-		if float64(nodes+c.Nodes) > m.Nodes {
-			leftOut = append(leftOut, name)
-			continue
-		}
-		nodes += c.Nodes
-		if m.NodeBytesPerSec == 0 {
-			s.Link = max(s.Link, c.NodeBytesPerSec/1e9)
-		}
-		s.Apps = append(s.Apps, periodic.App{Name: name, Work: c.Compute.Median, Volume: c.Volume.Median / 1e9,
-			Procs: float64(c.Nodes)})
-	}
-	switch {
-	case len(cs) == 0:
-		return s, nil,
-			errors.New("the history has no run with a profile yet: an application is known from its first ended one on")
-	case len(s.Apps) == 0 && len(leftOut) == 0:
-		return s, nil, fmt.Errorf("none of %d applications in the history is periodic", len(cs))
-	case s.Bandwidth <= 0:
-		return s, leftOut, errors.New("the bandwidth of the I/O system is not known: say B, GB/s")
-	case s.Link <= 0:
-		return s, leftOut, errors.New("the bandwidth of a compute node is not known: say b, GB/s")
-	}
-	s, err = periodic.Complete(s)
-	return s, leftOut, err
-}
-
-// Window is when an application may do its I/O within the pattern.
-type Window struct {
-	App string `json:"app"`
-	// StartSeconds is when its run, and so its first computation, should begin after the pattern's start, so
-	// that its I/O falls into its place; with several instances in a pattern, of the first.
-	StartSeconds float64 `json:"start_seconds"`
-	// IO are the intervals of its I/O in the pattern, seconds.
-	IO [][2]float64 `json:"io"`
-}
-
-// Windows proposes when each application should start.
-func Windows(p periodic.Pattern) []Window {
-	out := make([]Window, 0, len(p.Apps))
-	for _, a := range p.Apps {
-		w := Window{App: a.Name, IO: [][2]float64{}}
-		for i, n := range a.Instances {
-			if i == 0 || n.InitW < w.StartSeconds {
-				w.StartSeconds = n.InitW
-			}
-			for _, io := range n.IO {
-				w.IO = append(w.IO, [2]float64{io[0], io[1]})
-			}
-		}
-		slices.SortFunc(w.IO, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
-		out = append(out, w)
 	}
 	return out
 }

@@ -1,14 +1,12 @@
 package cycles
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
-	"fairway/remap/policy/periodic"
 	"fairway/tsdb/history"
 )
 
@@ -70,46 +68,6 @@ func TestLargeSpreadIsNotPeriodic(t *testing.T) {
 	}
 	if c := Of([]history.Run{r}, Defaults())[0]; c.Periodic || !strings.Contains(c.Why, "all the time") {
 		t.Errorf("%+v", c)
-	}
-}
-
-// What is found is planned: the pattern is valid, and every application has its windows in it.
-func TestSetAndWindows(t *testing.T) {
-	var runs []history.Run
-	for i := range 3 {
-		runs = append(runs, run(fmt.Sprint("app", i), 4, 20, 90, 0.02, i+1))
-	}
-	runs = append(runs, run("app0", 200, 20, 90, 0, 0))
-	m := Machine{Nodes: 12, BytesPerSec: 1e9}
-	s, left, err := Set(Of(runs, Defaults()), m)
-	if err != nil || len(s.Apps) != 3 || s.Link != 2 || len(left) != 1 || left[0] != "app0 (wei, 200 nodes)" {
-		t.Fatalf("%+v %v %v", s, left, err)
-	}
-	p, err := periodic.Schedule(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Check(s); err != nil {
-		t.Error(err)
-	}
-	ws := Windows(p)
-	if len(ws) != 3 {
-		t.Fatalf("%+v", ws)
-	}
-	for i, w := range ws {
-		if len(w.IO) == 0 || w.StartSeconds < 0 || w.StartSeconds >= p.T {
-			t.Errorf("%+v", w)
-		}
-		if first := p.Apps[i].Instances[0]; len(p.Apps[i].Instances) == 1 && w.StartSeconds != first.InitW {
-			t.Errorf("%+v starts at %v", w, first.InitW)
-		}
-	}
-	if _, _, err := Set(nil, m); err == nil || !strings.Contains(err.Error(), "no run with a profile yet") {
-		t.Error(err)
-	}
-	m.BytesPerSec = 0
-	if _, _, err := Set(Of(runs, Defaults()), m); err == nil || !strings.Contains(err.Error(), "say B") {
-		t.Error(err)
 	}
 }
 

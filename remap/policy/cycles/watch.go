@@ -3,6 +3,8 @@ package cycles
 import (
 	"fmt"
 	"time"
+
+	"fairway/remap/window"
 )
 
 // Live is the cycle of one running job: what it computes and moves between one phase of I/O and the next.
@@ -22,8 +24,9 @@ const (
 
 // Words is the cycle in a sentence.
 func (l *Live) Words() string {
-	return fmt.Sprintf("every %.3g s %.3g GB after %.3g s of computation, by %s, confidence %.0f %%", l.PeriodSeconds,
-		l.VolumeBytes/1e9, l.ComputeSeconds, l.From, 100*l.Confidence)
+	return fmt.Sprintf("every %s s %s GB after %s s of computation, by %s, confidence %.0f %%",
+		window.Figure(l.PeriodSeconds), window.Figure(l.VolumeBytes/1e9), window.Figure(l.ComputeSeconds), l.From,
+		100*l.Confidence)
 }
 
 // Live is an application's cycle as that of a run that begins.
