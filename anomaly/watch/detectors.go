@@ -128,43 +128,12 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.slow.Backend(d.others.Pools())
 	d.takeBackEnds(now)
 	d.clients.full.mark(d.second.rows, m.Peaks)
-	d.second.verdicts = d.failSlow(now)
-	d.tally.noteClasses(d.slow.Served())
-	d.takeTrend(now)
-	d.boundExec()
-	read, write := d.slow.Common()
-	layer := interference.Layer{Read: read, Write: write, PeakBytesPerSec: d.slow.PeakBytesPerSec()}
-	d.second.verdicts = append(d.second.verdicts, d.others.Second(now, d.second.rows, layer)...)
-	takeJobTrends(d, now, m)
-	routers := d.routers.judge(now, d.board)
-	d.second.verdicts = append(d.second.verdicts, d.judgeTargets(now, routers)...)
-	if len(d.second.servers) > 0 {
-		d.second.verdicts = worst(d.second.verdicts, d.judgeBackEnds())
-	}
-	d.second.verdicts = append(d.second.verdicts, routers...)
-	d.second.verdicts = worst(d.second.verdicts, d.routers.back.judge(now))
-	hung := d.silence.bury(now, d.clients.hangs(now, d.silence.mute))
-	for i := range hung {
-		d.clients.plain.Forget(hung[i].Node)
-	}
-	d.second.verdicts = worst(d.second.verdicts, hung)
-	d.second.verdicts = worst(d.second.verdicts, d.silence.rates.verdicts(now))
-	d.second.verdicts = append(d.second.verdicts, d.silence.verdicts(now, func(n topology.NodeID) (used int) {
-		for _, f := range m.Mapping {
-			if f.Node() == n {
-				used++
-			}
+	second := &moment{now: now, machine: m}
+	for i, j := range d.judges() {
+		if more := j.second(second); i > 0 { // the first one's are the list itself
+			d.second.verdicts = merge(d.second.verdicts, more)
 		}
-		for _, shares := range m.Spread {
-			for _, s := range shares {
-				if s.Forwarder.Node() == n {
-					used++
-				}
-			}
-		}
-		return used
-	})...)
-	d.second.verdicts = append(d.second.verdicts, d.silence.speakerVerdicts(now)...)
+	}
 	for i := range d.second.verdicts {
 		d.addImpact(now, &d.second.verdicts[i])
 	}
@@ -223,8 +192,8 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v // what the load suffers says more than what canaries do
 		}
 	}
-	out = worst(out, d.clients.plain.Second(now))
-	return worst(out, d.clients.links.judge(now, out))
+	out = merge(out, d.clients.plain.Second(now))
+	return merge(out, d.clients.links.judge(now, out))
 }
 
 // A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.

@@ -3,10 +3,13 @@ package watch
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/failslow"
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -99,4 +102,86 @@ func (c *clients) hangs(now time.Time, mute func(time.Time, topology.NodeID) boo
 	}
 	slices.SortFunc(out, func(a, b anomaly.Verdict) int { return cmp.Compare(a.Node, b.Node) })
 	return out
+}
+
+// fullFrom is the share of its known peak, in one direction, at which a forwarder moves what it can: what its clients
+// then wait for is each other. The peak of a link in a configuration file counts headers that nobody counts as bytes.
+const fullFrom = 0.85
+
+// full are the forwarders that were at their peak in the second before.
+type full map[topology.NodeID]bool
+
+// mark says of each row whether its forwarder is at its peak, or was a second ago: what was sent then is still on its
+// way. Then nothing that its clients wait for counts against it, whichever direction is full and whatever they wait
+// for: each operation crosses both, a read's request behind the bytes of writes and a write's answer behind those of
+// reads. The forwarder's own service times are judged as ever. A forwarder that became slow no longer reaches its peak.
+func (f full) mark(rows []failslow.Observation, peaks map[topology.NodeID]float64) {
+	before := maps.Clone(f)
+	clear(f)
+	for i := range rows {
+		o := &rows[i]
+		o.Peak = peaks[o.Node]
+		now := o.Peak > 0 && max(o.Class[failslow.Read].Bytes, o.Class[failslow.Write].Bytes) >= fullFrom*o.Peak
+		if o.Full = now || before[o.Node]; now {
+			f[o.Node] = true
+		}
+	}
+}
+
+const (
+	// longWait is the age of a waiter of GPFS, seconds, from which a finding mentions it: those of a busy
+	// node are shorter.
+	longWait = 1.0
+	// gpfsSource is the source whose note is what the longest waiter waits for.
+	gpfsSource = "gpfs"
+)
+
+// waiters are the long waiters of GPFS on the forwarders, in the newest second. They accuse nobody: a node whose disks
+// are slow has them, and so has one that is about to flush. They are what a finding says of the cause.
+type waiters map[topology.NodeID]waiter
+
+type waiter struct {
+	age, disk float64 // seconds; disk of the longest that waits for one
+	reason    string
+}
+
+func (w waiters) take(f *collector.Frame) {
+	age := valueOr(f, collector.WaiterAge, 0)
+	if age < longWait {
+		return
+	}
+	of := waiter{age: age, disk: valueOr(f, collector.DiskWaiterAge, 0)}
+	for i := range f.Sources {
+		if f.Sources[i].Name == gpfsSource {
+			of.reason = f.Sources[i].Note
+		}
+	}
+	w[f.Node] = of
+}
+
+// explain adds to the causes of slow forwarders what these wait for.
+func (w waiters) explain(verdicts []anomaly.Verdict) {
+	for i := range verdicts {
+		v := &verdicts[i]
+		of, ok := w[v.Node]
+		if !ok || v.Kind != anomaly.FailSlow || v.Level < anomaly.Doubt {
+			continue
+		}
+		waits := fmt.Sprintf("its longest waiter in GPFS waits %.0f s", of.age)
+		if of.reason != "" {
+			waits += fmt.Sprintf(": '%s'", of.reason)
+		}
+		if of.disk == of.age {
+			waits += ", which is for the disks behind it"
+		}
+		if v.Cause != "" && !strings.HasPrefix(v.Cause, notKnown) {
+			waits = v.Cause + "; " + waits
+		}
+		v.Cause = waits
+		v.Evidence = maps.Clone(v.Evidence)
+		if v.Evidence == nil {
+			v.Evidence = map[string]float64{}
+		}
+		v.Evidence[collector.WaiterAge.String()] = of.age
+	}
 }

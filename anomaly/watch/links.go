@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -81,4 +84,147 @@ func (l *links) lost(id topology.NodeID, class int) float64 {
 		return l.outside[id][class] * (1 - 1/r)
 	}
 	return 0
+}
+
+// Rules of links that run at a part of their rate.
+const (
+	// lowRate is the share of a rate below which a forwarder's links are not what they were: a card for management
+	// that is left out from then on takes less off.
+	lowRate = 0.9
+	// lowFor is for how long that must last, seconds: links are trained again and fall back at once.
+	lowFor = 3
+	// settled is for how long a forwarder must report, and a rate must last, seconds, before it counts: links come up
+	// one after the other when a node starts.
+	settled = 60
+	// lasting is how long a lower rate must last, seconds, to be what the forwarder has by design from then on.
+	lasting = 7 * 24 * 3600
+	// oneLane is what no port of a forwarder has by design, unlike two.
+	oneLane = 1
+	// equalPeers is how many other forwarders must have one higher rate, two thirds of the others at least.
+	equalPeers = 3
+)
+
+// linkRates watches for forwarders whose links run at less than they did, or on one lane where nearly all others have
+// the same higher rate. No load is needed and no statistics: the kernel says at what rate a link runs.
+type linkRates map[topology.NodeID]*linkRate
+
+type linkRate struct {
+	bits, lanes float64 // in the newest second; no lanes: not known
+	best        float64 // the most that lasted
+	bestAt      int64   // when it was last so; times are Unix seconds
+	at          int64   // newest second
+	since       int64   // reports since then without a gap
+	changed     int64   // has its rate since then
+	low         int64   // since when the rate is too low; 0: it is not
+	healed      int64   // when it was no longer; 0: it never was
+}
+
+// take notes what a forwarder's links run at.
+func (l linkRates) take(f *collector.Frame, now int64) {
+	bits, known := f.Value(collector.LinkRateBits)
+	if !known {
+		return
+	}
+	r := l[f.Node]
+	if r == nil {
+		r = &linkRate{}
+		l[f.Node] = r
+	}
+	if now-r.at > silentAfter || now < r.at {
+		r.since, r.changed = now, now
+	}
+	if bits != r.bits {
+		r.changed = now
+	}
+	r.bits, r.lanes, r.at = bits, valueOr(f, collector.LinkLanes, 0), now
+	if bits > r.best && now-r.changed >= settled || r.best > 0 && now-r.bestAt > lasting {
+		r.best, r.bestAt = bits, now
+	}
+	if bits >= lowRate*r.best {
+		r.bestAt = now
+	}
+}
+
+// verdicts accuse the forwarders whose links are too slow, and those whose links are what they were are clean.
+func (l linkRates) verdicts(now time.Time) (out []anomaly.Verdict) {
+	t := now.Unix()
+	reporting, fell := l.count(t)
+	for _, n := range slices.Sorted(maps.Keys(l)) {
+		r := l[n]
+		if !r.reports(t) {
+			continue
+		}
+		const one = 1
+		better, sentence := 0.0, ""
+		if r.fell() && (fell == one || 2*fell <= reporting) { // else it is what connects them, or meant
+			better = r.best
+			sentence = fmt.Sprintf("the links of %s run at %s, at %s before", n, gigabits(r.bits), gigabits(r.best))
+		} else if rate, equal := l.peers(n, t); r.lanes == oneLane && rate > 0 {
+			better = rate
+			sentence = fmt.Sprintf("the links of %s run at %s, those of %d other forwarders at %s", n, gigabits(r.bits),
+				equal, gigabits(rate))
+		}
+		if r.low > 0 && !r.fell() && r.lanes != oneLane {
+			r.low, r.healed = 0, t
+		}
+		switch {
+		case better > 0 && r.low == 0:
+			r.low = t
+		case better == 0 && r.low == 0 && r.healed > 0 && t-r.healed <= afterSilence:
+			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Level: anomaly.Clean})
+		}
+		if better == 0 || t-r.low+1 < lowFor {
+			continue
+		}
+		if r.lanes == oneLane {
+			sentence += ": an InfiniBand port runs on one lane"
+		}
+		out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Level: anomaly.Alarm,
+			Since: time.Unix(r.low, 0).UTC(), Confidence: 0.95, Score: better / r.bits, Model: "link-rate-1",
+			Evidence: map[string]float64{anomaly.LinkBits: r.bits, anomaly.LinkBits + "_before": better},
+			Sentence: sentence})
+	}
+	return out
+}
+
+// count says how many forwarders report their rates, and of how many it fell.
+func (l linkRates) count(t int64) (reporting, fell int) {
+	for _, r := range l {
+		if r.reports(t) {
+			reporting++
+			if r.fell() {
+				fell++
+			}
+		}
+	}
+	return reporting, fell
+}
+
+func (r *linkRate) reports(t int64) bool {
+	return t-r.at <= int64(fresh/time.Second) && t-r.since >= settled
+}
+
+func (r *linkRate) fell() bool { return r.bits < lowRate*r.best }
+
+// peers returns the higher rate, on more lanes, that nearly all other forwarders have; 0: they have not.
+func (l linkRates) peers(n topology.NodeID, t int64) (rate float64, equal int) {
+	type link struct{ bits, lanes float64 }
+	of, others, own := map[link]int{}, 0, l[n]
+	for id, r := range l {
+		if id != n && r.reports(t) {
+			of[link{r.bits, r.lanes}]++
+			others++
+		}
+	}
+	for k, n := range of {
+		if n >= equalPeers && 3*n >= 2*others && k.lanes > own.lanes && own.bits < lowRate*k.bits {
+			return k.bits, n
+		}
+	}
+	return 0, 0
+}
+
+func gigabits(bits float64) string {
+	const giga = 1e9
+	return anomaly.Digits(bits/giga) + " Gb/s"
 }

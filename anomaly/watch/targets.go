@@ -2,15 +2,19 @@ package watch
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/backend"
 	"fairway/anomaly/failslow"
+	"fairway/anomaly/layout"
 	"fairway/anomaly/sighted"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // appendPoints takes the service times that a storage or metadata server reports: each class of operations is
@@ -78,5 +82,157 @@ func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []ano
 	}) {
 		seen = nil
 	}
-	return worst(out, seen)
+	return merge(out, seen)
+}
+
+// backHalf judges forwarders by their own requests to the storage targets, which others ask in the same seconds.
+type backHalf struct {
+	group   *layout.Group
+	kind    anomaly.Kind // of what it finds
+	pairs   []layout.Pair
+	accused map[topology.NodeID]bool
+}
+
+func newBackHalf(every time.Duration) backHalf {
+	return backHalf{group: layout.NewForwarders(every), kind: anomaly.FailSlow, accused: map[topology.NodeID]bool{}}
+}
+
+// newFrontHalf judges clients so: a slow one is nobody else's fault.
+func newFrontHalf(every time.Duration) backHalf {
+	return backHalf{group: layout.NewClients(every), kind: anomaly.ClientSlow, accused: map[topology.NodeID]bool{}}
+}
+
+// mostPairs of a node and a storage target are compared in a second; on a machine with more clients are not.
+const mostPairs = 20_000
+
+// take notes what a forwarder asked of each storage target.
+func (b *backHalf) take(f *collector.Frame) {
+	if b.kind == anomaly.ClientSlow && len(b.pairs) > mostPairs {
+		return
+	}
+	for _, t := range f.Targets {
+		if t.Target.IsNID() {
+			continue
+		}
+		for _, c := range []failslow.Class{failslow.Read, failslow.Write} {
+			m := classOf[c]
+			ops, okOps := collector.SampleOf(t.Samples, m.ops)
+			bytes, _ := collector.SampleOf(t.Samples, m.bytes)
+			took, ok := collector.SampleOf(t.Samples, m.client)
+			if ok && okOps {
+				b.pairs = append(b.pairs, layout.Pair{Forwarder: f.Node, Target: t.Target, Class: c, Ops: ops,
+					Bytes: bytes,
+					Took:  took})
+			}
+		}
+	}
+}
+
+// judge compares the forwarders of the second. That one asks its targets as fast as others do clears it of nothing
+// else: only what was accused here is cleared here.
+func (b *backHalf) judge(now time.Time) []anomaly.Verdict {
+	var rows []layout.Router
+	if b.kind == anomaly.FailSlow || len(b.pairs) <= mostPairs {
+		rows = layout.Rows(b.pairs)
+	}
+	b.pairs = b.pairs[:0]
+	out := slices.DeleteFunc(b.group.Second(now, rows), func(v anomaly.Verdict) bool {
+		was := b.accused[v.Node]
+		b.accused[v.Node] = v.Level >= anomaly.Doubt
+		return v.Kind != anomaly.FailSlow || v.Level < anomaly.Doubt && !was
+	})
+	for i := range out {
+		out[i].Kind = b.kind
+	}
+	return out
+}
+
+// takeBackEnds takes the newest seconds of the storage servers behind the forwarders, and has each forwarder's
+// observation know its own.
+func (d *Detectors) takeBackEnds(now time.Time) {
+	d.second.servers = d.second.servers[:0]
+	used := map[topology.NodeID]bool{}
+	for i := range d.second.rows {
+		used[d.second.rows[i].Behind] = true
+	}
+	delete(used, "")
+	if len(used) == 0 {
+		return
+	}
+	d.board.Layer(topology.Storage, func(n *window.Node) {
+		if used[n.Node] && now.UnixMilli()-n.TimeMillis <= fresh.Milliseconds() {
+			d.second.servers = append(d.second.servers, serverSecond(&n.Frame))
+		}
+	})
+	d.backEnds.Take(now, d.second.servers)
+	for i := range d.second.rows {
+		o := &d.second.rows[i]
+		for c := range o.Class {
+			if k := &o.Class[c]; o.Behind != "" && k.Ops > 0 {
+				o.Excused[c] = d.backEnds.Explains(o.Behind, failslow.Class(c), k.Bytes/k.Ops, k.Exec)
+			}
+		}
+		if t := o.Class[failslow.Meta].Wait; o.Behind != "" && t > 0 {
+			o.Excused[failslow.Meta] = o.Excused[failslow.Meta] ||
+				d.backEnds.Explains(o.Behind, failslow.Meta, 0, t)
+		}
+	}
+}
+
+// serverSecond is the second of a back end.
+func serverSecond(f *collector.Frame) backend.Second {
+	s := backend.Second{Node: f.Node, Answer: valueOr(f, collector.AnswerTime, 0)}
+	for c, m := range classOf {
+		k := &s.Class[c]
+		k.Ops, k.Bytes = valueOr(f, m.ops, 0), valueOr(f, m.bytes, 0)
+		k.Exec = valueOr(f, m.exec, math.NaN())
+	}
+	return s
+}
+
+// behind is the one server that a forwarder is a client of; "" where it has several or none.
+func behind(f *collector.Frame) topology.NodeID {
+	if len(f.Targets) != 1 || f.Targets[0].Target.IsNID() { // an LNet router lists its neighbours
+		return ""
+	}
+	return topology.NodeID(f.Targets[0].Target)
+}
+
+// judgeBackEnds judges the back ends by their own clock and by what the clients of their gateways saw.
+func (d *Detectors) judgeBackEnds() []anomaly.Verdict {
+	if len(d.second.servers) == 0 {
+		return nil
+	}
+	var gateways []backend.Gateway
+	for i := range d.second.rows {
+		if o := &d.second.rows[i]; o.Behind != "" {
+			gateways = append(gateways, backend.Gateway{Node: o.Node, Back: o.Behind,
+				Slower: d.byClient.Slower(o.Node)})
+		}
+	}
+	out := d.backEnds.Judge(gateways)
+	for i := range out {
+		if v := &out[i]; v.Level >= anomaly.Doubt {
+			for _, g := range gateways {
+				if g.Back == v.Node {
+					d.lostBehind(v, g.Node)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// lostBehind adds the jobs behind one gateway to the impact of its back end.
+func (d *Detectors) lostBehind(v *anomaly.Verdict, gateway topology.NodeID) {
+	sums := d.clients.of[topology.ForwarderID(gateway)]
+	if sums == nil {
+		return
+	}
+	ratios := d.backEnds.Ratio(v.Node)
+	for job, j := range sums.jobs {
+		if share := j.lost(ratios); share >= leastShare {
+			v.Impact = append(v.Impact, anomaly.Impact{Job: job, Share: share})
+		}
+	}
 }
