@@ -129,7 +129,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.takeBackEnds(now)
 	d.clients.full.mark(d.second.rows, m.Peaks)
 	second := &moment{now: now, machine: m}
-	for i, j := range d.judges() {
+	for i, j := range judgesOf(d) {
 		if more := j.second(second); i > 0 { // the first one's are the list itself
 			d.second.verdicts = merge(d.second.verdicts, more)
 		}

@@ -14,19 +14,19 @@ type judge struct {
 	second func(*moment) []anomaly.Verdict
 }
 
-// moment is the second that is judged, and what judges tell those after them.
+// moment is the second that is judged, and what judges leave for those after them.
 type moment struct {
 	now     time.Time
 	machine *Machine
 	routers []anomaly.Verdict
 }
 
-// judges are asked in this order, the one nearest to the cause first: of equal verdicts about one node its own stays.
+// judgesOf are asked in this order, the one nearest to the cause first: of equal verdicts about one node its own stays.
 // Adding one is a function, or a package, and a row.
-func (d *Detectors) judges() []judge {
+func judgesOf(d *Detectors) []judge {
 	return []judge{
-		{"forwarders", d.judgeForwarders},
-		{"neighbours", d.judgeNeighbours},
+		{"forwarders", func(m *moment) []anomaly.Verdict { return judgeForwarders(d, m) }},
+		{"neighbours", func(m *moment) []anomaly.Verdict { return judgeNeighbours(d, m) }},
 		{"jobs", func(m *moment) []anomaly.Verdict { // they accuse nobody, and note who explains what they wait
 			takeJobTrends(d, m.now, m.machine)
 			return nil
@@ -38,7 +38,7 @@ func (d *Detectors) judges() []judge {
 		{"back ends", func(*moment) []anomaly.Verdict { return d.judgeBackEnds() }},
 		{"routers", func(m *moment) []anomaly.Verdict { return m.routers }},
 		{"forwarders' own requests", func(m *moment) []anomaly.Verdict { return d.routers.back.judge(m.now) }},
-		{"hung", d.judgeHung},
+		{"hung", func(m *moment) []anomaly.Verdict { return judgeHung(d, m) }},
 		{"links' rates", func(m *moment) []anomaly.Verdict { return d.silence.rates.verdicts(m.now) }},
 		{"silence", func(m *moment) []anomaly.Verdict { return d.silence.verdicts(m.now, m.machine.mapped) }},
 		{"second speakers", func(m *moment) []anomaly.Verdict { return d.silence.speakerVerdicts(m.now) }},
@@ -46,7 +46,7 @@ func (d *Detectors) judges() []judge {
 }
 
 // judgeForwarders judges forwarders by their own clocks and by their clients', and what else needs these.
-func (d *Detectors) judgeForwarders(m *moment) []anomaly.Verdict {
+func judgeForwarders(d *Detectors, m *moment) []anomaly.Verdict {
 	d.second.verdicts = d.failSlow(m.now)
 	d.tally.noteClasses(d.slow.Served())
 	d.takeTrend(m.now)
@@ -54,7 +54,7 @@ func (d *Detectors) judgeForwarders(m *moment) []anomaly.Verdict {
 }
 
 // judgeNeighbours says what else explains that forwarders are slow.
-func (d *Detectors) judgeNeighbours(m *moment) []anomaly.Verdict {
+func judgeNeighbours(d *Detectors, m *moment) []anomaly.Verdict {
 	d.boundExec()
 	read, write := d.slow.Common()
 	return d.others.Second(m.now, d.second.rows,
@@ -62,7 +62,7 @@ func (d *Detectors) judgeNeighbours(m *moment) []anomaly.Verdict {
 }
 
 // judgeHung accuses those that answer nothing, who are not judged by what they answered before.
-func (d *Detectors) judgeHung(m *moment) []anomaly.Verdict {
+func judgeHung(d *Detectors, m *moment) []anomaly.Verdict {
 	hung := d.silence.bury(m.now, d.clients.hangs(m.now, d.silence.mute))
 	for i := range hung {
 		d.clients.plain.Forget(hung[i].Node)

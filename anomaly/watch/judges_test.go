@@ -8,10 +8,11 @@ import (
 	"fairway/collector/topology"
 )
 
-// TestMerge: of two verdicts about the same the worse state stays, of two alarms the worse condition, of equal ones that
-// of the judge nearer to the cause; jobs may each do the same on one node.
+// TestMerge: of two verdicts about the same the worse state stays, of two alarms the worse condition, of equal ones the
+// nearer judge's; jobs may each do the same on one node.
 func TestMerge(t *testing.T) {
-	say := func(k anomaly.Kind, l anomaly.Level, c anomaly.Condition, model string, jobs ...topology.JobID) anomaly.Verdict {
+	say := func(k anomaly.Kind, l anomaly.Level, c anomaly.Condition, model string,
+		jobs ...topology.JobID) anomaly.Verdict {
 		return anomaly.Verdict{Node: "f1", Kind: k, Level: l, Condition: c, Model: model, Culprits: jobs}
 	}
 	for _, c := range []struct{ first, then, want string }{
@@ -50,7 +51,7 @@ func TestMerge(t *testing.T) {
 // TestJudgesHaveNames: a judge is a row of its own.
 func TestJudgesHaveNames(t *testing.T) {
 	seen := map[string]bool{}
-	for _, j := range (&Detectors{}).judges() {
+	for _, j := range judgesOf(&Detectors{}) {
 		if j.name == "" || seen[j.name] || j.second == nil {
 			t.Errorf("%q: no name, or twice, or it judges nothing", j.name)
 		}
