@@ -116,17 +116,19 @@ const patience = 90 * time.Second
 // again when the other one is there.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
+	var last error
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		switch {
 		case is:
 			return
-		case err != nil && !strings.Contains(err.Error(), "navigated or closed"):
+		case err != nil && strings.Contains(err.Error(), "SyntaxError"):
 			b.t.Fatalf("%s: %s: %v", what, expression, err)
 		}
+		last = err // what is not there yet, or a page that is going
 	}
 	b.shot("failed-" + strings.ReplaceAll(b.t.Name(), "/", "-"))
-	b.t.Fatalf("never: %s; the page says:\n%.2000s", what, js[string](b, "document.body.innerText"))
+	b.t.Fatalf("never: %s (%v); the page says:\n%.2000s", what, last, js[string](b, "document.body.innerText"))
 }
 
 func (b *tab) says(text string) {
