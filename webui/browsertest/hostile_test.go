@@ -18,7 +18,13 @@ const evil = `<img src=x onerror="window.owned=1">"'><script>window.owned=1</scr
 // TestPagesShowHostileNamesAsText: no page runs what a job, program, person's reason or finding is called, makes an
 // element of it, or becomes wider than the window by it.
 func TestPagesShowHostileNamesAsText(t *testing.T) {
-	b := newTab(t, 1280, 900)
+	for _, width := range []int64{1280, 390} {
+		walkHostile(t, newTab(t, width, 900))
+	}
+}
+
+func walkHostile(t *testing.T, b *tab) {
+	t.Helper()
 	s := simsite.New(t, simsite.Options{Forwarders: 24, Compute: 96, Steady: true})
 	s.Run(60)
 	s.AccuseInThePast()
