@@ -29,7 +29,7 @@ import (
 // without a hand and without an I/O error; of look-alikes none may be acted on. It draws as many
 // of each as FAIRWAY_EVACUATIONS is.
 func TestRunningJobsAreEvacuated(t *testing.T) {
-	// A hundredth of a processor is enough for these jobs' forwarders: starving them is no fault.
+	// Starving is left out: these jobs need a hundredth of a processor of a forwarder.
 	newEvacuation(t, testbed.Config{}).play([]testbed.Fault{{Kind: testbed.SlowData, Amount: 0.03},
 		{Kind: testbed.StopGo}, {Kind: testbed.SlowSend, Amount: 0.03}, {Kind: testbed.Hang}, {Kind: testbed.Kill}})
 }
