@@ -44,8 +44,8 @@ func newBacktest(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest",
 		Short: "Replay a history of jobs through every policy, and say who would have gained or lost",
-		Long: "Replays jobs through ffm (the fixed mapping), dfra, mckp and avoid on a modelled machine, without a " +
-			"daemon.\n" +
+		Long: "Replays jobs through ffm (the fixed mapping), rr-32, dfra, mckp and avoid on a modelled machine, " +
+			"without a daemon.\n" +
 			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, " +
 			"...), from a\n" +
 			"daemon's history, or from TaihuLight's job list of 2018 with the I/O of Darshan summaries.",
@@ -184,7 +184,7 @@ func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
 			return nil, fmt.Errorf("%s: %w", f.config, err)
 		}
 	}
-	policies := []backtest.Policy{backtest.FFM, {Name: "dfra", Decide: dfra.Decide},
+	policies := []backtest.Policy{backtest.FFM, backtest.RR, {Name: "dfra", Decide: dfra.Decide},
 		{Name: "mckp", Decide: mckp.Policy(f.harm), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
 	results, errs := make([]*backtest.Result, len(policies)), make([]error, len(policies))
 	var wait sync.WaitGroup

@@ -36,13 +36,13 @@ func TestBacktestOfACSV(t *testing.T) {
 	}
 	out, warned, err := fairway("backtest", "--csv", file, "--json")
 	var answer backtestAnswer
-	if err := errors.Join(err, json.Unmarshal([]byte(out), &answer)); err != nil || len(answer.Policies) != 4 ||
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &answer)); err != nil || len(answer.Policies) != 5 ||
 		answer.Slowdowns == nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	results := answer.Policies
-	if d := results[1]; d.Policy != "dfra" || d.Upgraded != 1 || d.Against.Gain != 1 || results[0].Granted != 0 ||
-		results[3].Granted != 0 {
+	if d := results[2]; d.Policy != "dfra" || d.Upgraded != 1 || d.Against.Gain != 1 || results[0].Granted != 0 ||
+		results[1].Policy != "rr-32" || results[4].Granted != 0 {
 		t.Errorf("%+v", results)
 	}
 	if !strings.Contains(warned, file+":4: nodes: \"lots\"") {

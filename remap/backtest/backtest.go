@@ -64,10 +64,16 @@ type Policy struct {
 	Decide func(dfra.Case) dfra.Decision
 	// Arbitrates says that it looks at the jobs that start within the same minute together.
 	Arbitrates bool
+	// RoundRobin is how many contiguous compute nodes share a forwarder, over all forwarders in turn; 0: the default
+	// mapping.
+	RoundRobin int
 }
 
 // FFM is the fixed mapping: nothing is ever changed, slow forwarders included.
 var FFM = Policy{Name: "ffm"}
+
+// RR is DFRA's rival in its figure 12: 32 compute nodes to one, round robin. It spreads every job and isolates none.
+var RR = Policy{Name: "rr-32", RoundRobin: 32}
 
 // ErrNoJobs says that a history has no job that can be replayed.
 var ErrNoJobs = errors.New("no job with an end and at least one compute node")

@@ -56,6 +56,30 @@ func near(t *testing.T, what string, got, want float64) {
 var policies = []Policy{FFM, {Name: "dfra", Decide: dfra.Decide},
 	{Name: "mckp", Decide: mckp.Policy(0), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
 
+// Figure 12's shape: two jobs of four nodes side by side. Round robin spreads each over all four forwarders, where they
+// meet; alone each would be twice as fast. By default each has one forwarder of its own.
+func TestRoundRobinSpreadsAndDoesNotIsolate(t *testing.T) {
+	two := []history.Run{run(1, "A", 4, 0, 10, 8000, nil), run(2, "B", 4, 0, 10, 8000, nil)}
+	one := Policy{Name: "rr-1", RoundRobin: 1}
+	for _, c := range []struct {
+		policy Policy
+		runs   []history.Run
+		want   float64
+	}{{FFM, two, 8000. / 200}, {one, two[:1], 8000. / 400}, {one, two, 8000. / 4 * 2 / 200}} {
+		s := newSim(small, limits, c.policy)
+		if err := s.load(c.runs); err != nil {
+			t.Fatal(err)
+		}
+		s.play()
+		for _, j := range s.jobs {
+			near(t, c.policy.Name+": seconds of "+j.run.App, j.seconds, c.want)
+			if on := len(j.on); c.policy.RoundRobin == 1 && on != 4 {
+				t.Errorf("%s is on %d forwarders, want 4", j.run.App, on)
+			}
+		}
+	}
+}
+
 // TestExpectedTimesByHand: a job of 4 nodes runs twice. By default it has one forwarder of 200 B/s for
 // 400 B/s of nodes; the second time DFRA gives it two.
 func TestExpectedTimesByHand(t *testing.T) {

@@ -1,6 +1,7 @@
 package backtest
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -188,11 +189,12 @@ func (s *sim) passes(j *job, sh *share, others float64) float64 {
 
 // mapByDefault puts a job's nodes on the forwarders of the fixed mapping.
 func (s *sim) mapByDefault(j *job) {
+	ratio := cmp.Or(s.policy.RoundRobin, s.m.DefaultRatio)
 	for _, b := range j.blocks {
 		for from, end := b.from, b.from+b.n; from < end; {
-			f := from / s.m.DefaultRatio
-			to := min(end, (f+1)*s.m.DefaultRatio)
-			j.use(f, float64(to-from)/float64(j.run.Nodes))
+			group := from / ratio
+			to := min(end, (group+1)*ratio)
+			j.use(group%s.m.Forwarders, float64(to-from)/float64(j.run.Nodes))
 			from = to
 		}
 	}

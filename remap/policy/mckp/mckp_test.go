@@ -123,3 +123,39 @@ func TestIsolationAndNothing(t *testing.T) {
 		t.Errorf("a slow default forwarder is kept: %+v", d)
 	}
 }
+
+// Whatever the case, what a job gets is by the model at most harm slower than its default mapping.
+func TestNoJobIsHarmedBeyondTheBound(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 34))
+	moved := 0
+	for range 3000 {
+		harm := float64(r.IntN(3)) / 20
+		draw := func(app string) (dfra.Job, []dfra.Run) {
+			nodes := 1 << (3 + r.IntN(8))
+			past := run(app, nodes, 1+r.IntN(nodes), math.Exp(20+10*r.Float64()))
+			return job(app, nodes), []dfra.Run{past}
+		}
+		c := dfra.Case{Forwarders: dfra.Pool{Idle: idle(r.IntN(12))}}
+		c.Job, c.History = draw("A")
+		for i := range r.IntN(3) {
+			rival := dfra.Rival{}
+			rival.Job, rival.History = draw(fmt.Sprint("R", i))
+			c.Rivals = append(c.Rivals, rival)
+			c.Neighbours = append(c.Neighbours, dfra.Neighbour{Job: topology.JobID(fmt.Sprint(i)),
+				Forwarders: []topology.ForwarderID{"d1"}, History: &dfra.Run{Mode: topology.ModeN1}})
+		}
+		d := Policy(harm)(c)
+		if !d.Remap {
+			continue
+		}
+		moved++
+		wish := dfra.Wish(c)
+		before, after := wish.Seconds(wish.Base, 1+len(wish.Interference)), wish.Seconds(d.Count, 1)
+		if after > before*(1+harm)*(1+1e-12) || d.Count > len(c.Forwarders.Idle) {
+			t.Fatalf("%d forwarders take %g s, the default mapping %g, harm %g: %+v", d.Count, after, before, harm, d)
+		}
+	}
+	if moved < 100 {
+		t.Errorf("%d of 3000 cases moved a job: too few to say anything", moved)
+	}
+}
