@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing/fstest"
 
 	"fairway/collector"
@@ -46,26 +47,40 @@ func (s *Site) Role(node string) topology.Role {
 	return topology.Compute
 }
 
-// agent plays a node's agent: its files as of now, and the sources that read them.
+// shelf has a node's files as of now, which samplers read beside the ticks, and what its commands printed last.
+type shelf struct {
+	mu     sync.Mutex // guards everything that follows
+	files  fstest.MapFS
+	prints map[string][]byte // by command
+}
+
+// Open implements fs.FS.
+func (s *shelf) Open(name string) (fs.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files.Open(name)
+}
+
+// agent plays a node's agent: the sources that read what is on its shelf.
 type agent struct {
 	node    topology.NodeID
 	role    topology.Role
-	files   fstest.MapFS
-	prints  map[string][]byte // by command
+	shelf   *shelf
 	sources []collector.Source
 }
 
 func (s *Site) newAgent(node string) (*agent, error) {
-	a := &agent{node: topology.NodeID(node), role: s.Role(node), files: fstest.MapFS{}, prints: map[string][]byte{}}
+	a := &agent{node: topology.NodeID(node), role: s.Role(node),
+		shelf: &shelf{files: fstest.MapFS{}, prints: map[string][]byte{}}}
 	var err error
 	proc := procfs.Options{Root: "proc", SkipLinks: []string{"lo"}}
-	if proc.Files, err = fs.Sub(a.files, "proc"); err == nil {
-		proc.Sys, err = fs.Sub(a.files, "sys")
+	if proc.Files, err = fs.Sub(a.shelf, "proc"); err == nil {
+		proc.Sys, err = fs.Sub(a.shelf, "sys")
 	}
 	if err != nil {
 		return nil, err
 	}
-	way := routes.Options{Kind: routes.LNet, Node: a.node, Root: a.files, Forwarders: s.Forwarders, Net: s.BackNet,
+	way := routes.Options{Kind: routes.LNet, Node: a.node, Root: a.shelf, Forwarders: s.Forwarders, Net: s.BackNet,
 		Run: a.run}
 	switch {
 	case s.Layer == NFS:
@@ -76,10 +91,10 @@ func (s *Site) newAgent(node string) (*agent, error) {
 		way.Net = s.FrontNet
 	}
 	if s.Layer == Lustre && a.role != topology.Forwarder {
-		a.sources = append(a.sources, lustre.New(a.files))
+		a.sources = append(a.sources, lustre.New(a.shelf))
 	}
 	if s.Layer != NFS {
-		a.sources = append(a.sources, lnet.New(a.files))
+		a.sources = append(a.sources, lnet.New(a.shelf))
 	}
 	if a.role == topology.Compute || s.Layer != NFS && a.role != topology.Forwarder {
 		a.sources = append(a.sources, routes.New(way))
@@ -91,10 +106,12 @@ func (s *Site) newAgent(node string) (*agent, error) {
 // run prints what a command printed last.
 func (a *agent) run(_ context.Context, argv ...string) ([]byte, error) {
 	words := strings.Join(argv, "_")
-	if out, ok := a.prints[words]; ok {
+	a.shelf.mu.Lock()
+	defer a.shelf.mu.Unlock()
+	if out, ok := a.shelf.prints[words]; ok {
 		return out, nil
 	}
-	for asked, out := range a.prints { // more words of the same answer
+	for asked, out := range a.shelf.prints { // more words of the same answer
 		if plain, _, verbose := strings.Cut(words, "_-v"); verbose && strings.HasPrefix(asked, plain+"_-v") {
 			return out, nil
 		}
@@ -104,11 +121,13 @@ func (a *agent) run(_ context.Context, argv ...string) ([]byte, error) {
 
 // take puts a moment's files in place.
 func (a *agent) take(m *Moment) {
+	a.shelf.mu.Lock()
+	defer a.shelf.mu.Unlock()
 	for below, text := range m.Texts {
 		if strings.Contains(below, "/") {
-			a.files[below] = &fstest.MapFile{Data: text}
+			a.shelf.files[below] = &fstest.MapFile{Data: text}
 		} else {
-			a.prints[below] = text
+			a.shelf.prints[below] = text
 		}
 	}
 }
