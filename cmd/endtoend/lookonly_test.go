@@ -70,10 +70,12 @@ func TestLookingOnlyNeedsNoRoot(t *testing.T) {
 	free.Close()
 	start := strings.Replace(blocks[0][1], "fairwayd init", "fairwayd init --address 127.0.0.1 --port "+port, 1)
 	// The page's reader waits as long as a node needs; doctor's last answer is what is judged.
+	const removing = "=removing="
 	script := "set -e\n" + start + strings.Replace(blocks[1][1], "bin/fairway doctor",
 		"for i in $(seq 300); do bin/fairway doctor >doctor.txt 2>&1 || true; "+
 			"if grep -q '6 of 6 nodes reported' doctor.txt; then break; fi; sleep 0.3; done; cat doctor.txt\n"+
-			"bin/fairway remap cn1 --to gw2 --reason 'looking only, not moving'", 1) + blocks[2][1] + "ls ~ $NODES/*"
+			"bin/fairway remap cn1 --to gw2 --reason 'looking only, not moving'\necho "+removing, 1) +
+		blocks[2][1] + "ls ~ $NODES/*"
 	c := exec.CommandContext(t.Context(), asUser[0], append(asUser[1:], "bash", "-c", script)...)
 	c.Env = []string{"HOME=" + home, "NODES=" + filepath.Join(home, "nodes"), "PATH=" + tools + ":" + os.Getenv("PATH")}
 	c.WaitDelay = 10 * time.Second
@@ -90,7 +92,10 @@ func TestLookingOnlyNeedsNoRoot(t *testing.T) {
 			t.Errorf("nothing says %q:\n%s", want, text)
 		}
 	}
-	_, left, _ := strings.Cut(text, "to approve:")
+	_, left, removed := strings.Cut(text, removing)
+	if !removed {
+		t.Errorf("nothing was removed:\n%s", text)
+	}
 	for _, gone := range []string{"fairway\n", "fairway-agent", "cannot remove", "No such"} {
 		if strings.Contains(left, gone) {
 			t.Errorf("after the removal there is %q:\n%s", gone, left)
