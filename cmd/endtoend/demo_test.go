@@ -211,5 +211,7 @@ func TestSimulatedMachine(t *testing.T) {
 	page := openBrowser(t, d.url+"/overview?view=fwd")
 	page.says("240 forwarders", "simulated")
 	page.close()
+	d.keys("q")
+	d.shows("q again ends the demo")
 	d.ends("q", 2)
 }
