@@ -213,5 +213,6 @@ func TestSimulatedMachine(t *testing.T) {
 	page.close()
 	d.keys("q")
 	d.shows("q again ends the demo")
+	time.Sleep(readingTime)
 	d.ends("q", 2)
 }
