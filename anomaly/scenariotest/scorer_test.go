@@ -254,9 +254,6 @@ func quantile(of []int64, p float64) int64 {
 	return d[int(p*float64(len(d)-1)+0.5)]
 }
 
-// MeanDelay is the mean from the first evidence to the alarm, or to the fault's end where none came, seconds.
-func (s *Score) MeanDelay() float64 { return float64(s.Waited) / float64(max(s.Observable, 1)) }
-
 // NamingShares are how much of what was labelled was named, and how much of what was named was right.
 func (s *Score) NamingShares() (recall, precision float64) {
 	var labels, named, names, right int
