@@ -37,7 +37,6 @@ type Score struct {
 	Strong, FoundStrong   int
 	NodeDays              float64
 	Delays                []int64 // from the first evidence
-	Waited                int64   // the sum of those, and of the rest of each fault that was not found
 	PerKind               map[string][2]int
 	FaultSeconds, Covered int64
 	HealthyMost           int     // healthy forwarders excluded at once
@@ -114,9 +113,7 @@ func (s *Score) countFault(trace string, l *Label, from int64) {
 			s.FoundStrong++
 		}
 		s.Delays = append(s.Delays, max(0, l.found-l.First))
-		s.Waited += max(0, l.found-l.First)
 	} else {
-		s.Waited += l.End - l.First
 		s.NotFound = append(s.NotFound, fmt.Sprintf("%s: %s %s from %d to %d, information %.0f in %d s", trace, l.Node,
 			l.Kind, l.Start-from, l.End-from, l.Info, l.Seconds))
 	}
