@@ -120,8 +120,8 @@ func TestMeasured(t *testing.T) {
 	}{
 		{Row{}, "not measured"},
 		{Row{Values: []float64{3.999}, Unit: "x"}, "4.00x"},
-		{Row{Values: []float64{3, 1, 2}, Unit: " %"}, "2.00 % (1.00 to 3.00, 3)"},
-		{Row{Values: []float64{1, 104, 12.34, 250}}, "58.2 (1.00 to 250, 4)"},
+		{Row{Values: []float64{3, 1, 2}, Unit: " %"}, "2.00 % (1.00..3.00, 3)"},
+		{Row{Values: []float64{1, 104, 12.34, 250}}, "58.2 (1.00..250, 4)"},
 	} {
 		if got := c.row.measured(); got != c.want {
 			t.Errorf("%v is %q, expected %q", c.row.Values, got, c.want)
