@@ -63,10 +63,31 @@ func TestTheFirstPageAnswers(t *testing.T) {
 					t.Error("the page is wider than the screen")
 				}
 				b.shot(fmt.Sprintf("front-%d-%s", size[0], scheme))
+				b.staysStill()
 			})
 		}
 	}
 	t.Run("its pages say who suffers and what helps", func(t *testing.T) { suffering(t, s, slow) })
+}
+
+// mostShift is the sum of layout shifts that a page may have until it shows everything, as browsers count them.
+const mostShift = 0.05
+
+// staysStill fails where what was shown has moved since the page was opened.
+func (b *tab) staysStill() {
+	b.t.Helper()
+	js[bool](b, "(window.shifts = [], new PerformanceObserver((l) => window.shifts.push(...l.getEntries()))"+
+		".observe({ type: 'layout-shift', buffered: true }), setTimeout(() => { window.moved = window.shifts.reduce("+
+		"(sum, e) => sum + e.value, 0); }, 300), true)")
+	b.until("the shifts are counted", "window.moved !== undefined")
+	moved := js[float64](b, "window.moved")
+	b.t.Logf("%s: layout shift %.3f", js[string](b, "location.pathname"), moved)
+	if moved > mostShift {
+		b.t.Errorf("what is shown moved by %.3f, at most %v: %s", moved, mostShift, js[string](b,
+			"window.shifts.map((e) => Math.round(e.startTime) + ' ms ' + e.value.toFixed(3) + ' ' + "+
+				"e.sources.map((x) => (x.node?.className || x.node?.nodeName) + ' ' + x.previousRect.y + '>' + "+
+				"x.currentRect.y).join(', ')).join('; ')"))
+	}
 }
 
 // Of three slow forwarders of a large machine the first screen says who suffers and what helps, at the desk and on a

@@ -4,6 +4,10 @@
 /** @type {LogLine[]} */
 export const log = [];
 
+let underWay = 0;
+/** Whether nothing that was asked for is still on its way. */
+export const settled = () => underWay === 0;
+
 export class Refused extends Error {
   /** @param {number} status @param {string} code @param {string} detail */
   constructor(status, code, detail) {
@@ -58,6 +62,7 @@ async function ask(method, path, body, key) {
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   if (key) headers['Idempotency-Key'] = key;
   if (secret()) headers['X-Fairway-Session'] = secret();
+  underWay++;
   const line = { at: new Date(), method, path, status: 0, ms: 0, text: '' };
   log.push(line);
   if (log.length > 200) log.shift();
@@ -83,6 +88,7 @@ async function ask(method, path, body, key) {
       `The server does not answer (${line.text}). Check that fairwayd runs; this page tries again by itself.`,
     );
   } finally {
+    underWay--;
     line.ms = Math.round(performance.now() - begun);
   }
 }

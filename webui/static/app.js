@@ -74,6 +74,7 @@ const live = new Live({
       document.documentElement.dataset.sent = m.now;
       document.documentElement.dataset.frames = String(Number(document.documentElement.dataset.frames ?? 0) + 1);
       if (!app.paused && !replay) page?.update?.(m.overview);
+      reveal();
     }
     if (replay) return drawBar();
     if (!app.paused || m.topic === 'plans') page?.message?.(m);
@@ -87,6 +88,23 @@ const live = new Live({
     drawBar();
   },
 });
+
+/** Until when the first page waits for what it asked for, and how long all of it must have been there, ms. */
+const OPENING = 1500,
+  STILL = 100;
+/** Shows the first page once all that it asked for is there: nothing that is shown moves as more comes. */
+let reveal = () => {
+  reveal = () => {};
+  let since = performance.now();
+  const look = setInterval(() => {
+    const now = performance.now();
+    if (!api.settled()) since = now;
+    if (now - since < STILL && now < OPENING) return;
+    clearInterval(look);
+    document.documentElement.classList.remove('opening');
+  }, 20);
+};
+setTimeout(() => reveal(), OPENING); // what never comes is not waited for
 
 /**
  * Lazily loaded pages by the first word of the address.
