@@ -162,6 +162,14 @@ func TestDemoConsoleIsLeftByQ(t *testing.T) {
 	}
 	pids := processesOf(t, pid)
 	run("send-keys", "q")
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(run("capture-pane", "-p"),
+		"q again ends the demo"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("q does not ask:\n%s", run("capture-pane", "-p"))
+		}
+	}
+	time.Sleep(time.Second) // a person reads it; an answer before that counts as a slip
+	run("send-keys", "q")
 	for deadline := time.Now().Add(30 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("q did not end the demo:\n%s", run("capture-pane", "-p"))

@@ -51,7 +51,11 @@ type trust struct {
 	revoked atomic.Pointer[map[topology.NodeID]time.Time]
 }
 
-func (d *trust) publish() { d.revoked.Store(&d.rec.state.trust.revoked) }
+// publish has others read the table as it is now; the next record makes another one.
+func (d *trust) publish() {
+	now := d.rec.state.trust.revoked
+	d.revoked.Store(&now)
+}
 
 // RevokedUntil is up to when the tokens that a node was given are refused; the zero time for a node without any.
 func (d *trust) RevokedUntil(n topology.NodeID) time.Time { return (*d.revoked.Load())[n] }
