@@ -56,7 +56,7 @@ LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests'), and the scores of detectors and simulated sites, which nothing but the clock runs beside.
 PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/lab/sitefiles ./cmd/lab/simmachine \
-  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./cmd
+  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./remap/effect ./cmd
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
 # processors, and four tests of one that says so: most of those wait for programs that they have started.
