@@ -59,13 +59,14 @@ var walk = []step{
 			s.t.Errorf("no plan after:\n%s", out)
 		}
 		// Another person of the operators' group approves it with the command that is printed.
-		said := regexp.MustCompile(`fairway plan approve (P-\d+) \(a script: (--preview [0-9a-f]+)`).FindStringSubmatch(out)
-		if said == nil {
+		printed := regexp.MustCompile(`fairway plan approve (P-\d+) \(a script: (--preview [0-9a-f]+)`)
+		how := printed.FindStringSubmatch(out)
+		if how == nil {
 			s.t.Fatalf("it does not say how to approve:\n%s", out)
 		}
 		group := s.on(head, `sed -n 's/^\(sudo\|wheel\) *=.*/\1/p' /etc/fairway/fairwayd.toml`)
 		s.on(head, "useradd -G "+strings.TrimSpace(group)+" erika && setpriv --reuid=erika --regid=erika "+
-			"--init-groups fairway plan approve "+said[1]+" "+said[2]+" --reason 'agreed with its users' --wait 2m")
+			"--init-groups fairway plan approve "+how[1]+" "+how[2]+" --reason 'agreed with its users' --wait 2m")
 		for _, node := range []topology.NodeID{"cn2", "cn3"} {
 			if on := s.on(node, "fairway-mount status /run/fairway-mount/control"); !strings.Contains(on, "fwd0") {
 				s.t.Errorf("%s was not moved:\n%s", node, on)
