@@ -19,7 +19,8 @@ func (b *tab) drag(selector string, from, to float64) {
 	b.t.Helper()
 	b.until("it rests", fmt.Sprintf("(() => { const r = document.querySelector(%q)?.getBoundingClientRect(), "+
 		"at = r && [r.x, r.y, r.width].join(), was = window.rest ?? {}; "+
-		"window.rest = { at, times: at && at === was.at ? was.times + 1 : 0 }; return window.rest.times > 10; })()", selector))
+		"window.rest = { at, times: at && at === was.at ? was.times + 1 : 0 }; "+
+		"return window.rest.times > 10; })()", selector))
 	box := js[map[string]float64](b, fmt.Sprintf(
 		"(r => ({ x: r.x, y: r.y + r.height / 2, w: r.width }))(document.querySelector(%q).getBoundingClientRect())",
 		selector))
