@@ -43,7 +43,8 @@ func TestPagesAreAccessible(t *testing.T) {
 		"/propose?from=fwd001"} {
 		b.open("http://" + s.TCP + path)
 		b.frames(1)
-		b.until(path+" is there", "document.querySelector('#page').textContent.length > 20 && "+
+		b.until(path+" is there", "!document.documentElement.matches('.opening') && "+
+			"document.querySelector('#page').textContent.length > 20 && "+
 			"document.querySelector('#keys').textContent.includes('help')")
 		js[bool](b, axe+"\n;true")
 		// The theme changes colours alone.

@@ -187,7 +187,8 @@ func (b *tab) shot(name string) {
 
 func (b *tab) frames(n int) {
 	b.t.Helper()
-	b.until(fmt.Sprintf("%d live frames", n), fmt.Sprintf("Number(document.documentElement.dataset.frames) >= %d", n))
+	b.until(fmt.Sprintf("%d live frames, shown", n), fmt.Sprintf(
+		"Number(document.documentElement.dataset.frames) >= %d && !document.documentElement.matches('.opening')", n))
 }
 
 // noNote is shown at once, not after the time for which notes stay.

@@ -92,6 +92,7 @@ const live = new Live({
 /** Until when the first page waits for what it asked for, and how long all of it must have been there, ms. */
 const OPENING = 1500,
   STILL = 100;
+const opened = () => document.documentElement.classList.remove('opening');
 /** Shows the first page once all that it asked for is there: nothing that is shown moves as more comes. */
 let reveal = () => {
   reveal = () => {};
@@ -101,10 +102,11 @@ let reveal = () => {
     if (!api.settled()) since = now;
     if (now - since < STILL && now < OPENING) return;
     clearInterval(look);
-    document.documentElement.classList.remove('opening');
+    opened();
   }, 20);
 };
 setTimeout(() => reveal(), OPENING); // what never comes is not waited for
+for (const kind of ['keydown', 'pointerdown']) addEventListener(kind, opened, { once: true, capture: true });
 
 /**
  * Lazily loaded pages by the first word of the address.
