@@ -66,9 +66,9 @@ func (s *site) accused() (confirmed []anomaly.Finding) {
 // until waits for something of the running site; what says what it is.
 func (s *site) until(what string, is func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(5 * patience); !is(); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(7 * patience); !is(); time.Sleep(300 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("not in %s: %s; nodes are\n%s\nfindings are\n%s", 5*patience, what, s.fairway("nodes"),
+			s.t.Fatalf("not in %s: %s; nodes are\n%s\nfindings are\n%s", 7*patience, what, s.fairway("nodes"),
 				s.fairway("--json", "findings"))
 		}
 	}

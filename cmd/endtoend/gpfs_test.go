@@ -221,7 +221,7 @@ func TestSuspendedProtocolNode(t *testing.T) {
 	}
 	s.until("every client is where its address is", s.on("gw2"))
 	s.until("the detector has seen the site healthy", func() bool { return s.truth().Seconds > 45 })
-	s.demo("fault", "link", "gw2", "0.002") // requests take 2 s: a waiter is named from 1 s on
+	s.demo("fault", "link", "gw2", "0.003") // requests take 1.4 s: a waiter is named from 1 s on
 	s.until("gw2 is found, with what it waits for", func() bool {
 		for _, f := range s.accused() {
 			if f.Node != "gw2" {
