@@ -168,31 +168,6 @@ func TestProposalsExpire(t *testing.T) {
 	})
 }
 
-func TestApprovalMustStartInTime(t *testing.T) {
-	m := newTestMachine(8, 4)
-	inDesk(t, m, func(s *Settings) { s.MaxApplying = 1 }, func(t *testing.T, d *Desk, _ string) {
-		m.gate = make(chan struct{}) // of this bubble
-		first := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
-		second := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(1), "fwd3"), Reason: why})
-		approve(t, d, sam, first.ID)
-		approve(t, d, sam, second.ID)
-		time.Sleep(time.Minute)
-		wantState(t, d, first.ID, remap.Applying)
-		wantState(t, d, second.ID, remap.Approved)
-		time.Sleep(2 * time.Minute)
-		p := wantState(t, d, second.ID, remap.Expired)
-		if p.Ended == nil || !strings.Contains(p.Ended.Reason, "could not start") {
-			t.Errorf("ended %+v", p.Ended)
-		}
-		close(m.gate)
-		time.Sleep(2 * time.Second)
-		wantState(t, d, first.ID, remap.Verified)
-		if m.where("cn1") != "fwd0" {
-			t.Error("an expired plan moved a node")
-		}
-	})
-}
-
 func TestRefusals(t *testing.T) {
 	m := newTestMachine(8, 4)
 	m.exclude["fwd3"] = "slow disk"
@@ -243,46 +218,6 @@ func TestRefusals(t *testing.T) {
 		if m.orders != 0 {
 			t.Errorf("%d orders were sent by refused plans", m.orders)
 		}
-	})
-}
-
-func TestApprovalIsForWhatWasShown(t *testing.T) {
-	m := newTestMachine(8, 4)
-	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
-		v, _ := d.Preview(t.Context(), sam, p.ID)
-		m.set(func() { m.at["cn0"] = "fwd2" })
-		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, remap.ErrChanged, "cn0 was on fwd0 and is on fwd2")
-		m.set(func() { m.at["cn0"] = "fwd0"; m.late = time.Minute })
-		_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, remap.ErrState, "data of fwd3 is") // what is known now forbids it
-		m.set(func() { m.late = 5 * time.Second })
-		for _, by := range []remap.Person{sam, {Name: "tim", Role: remap.Admin}} { // in doubt a second person is needed
-			wantState(t, d, p.ID, remap.Proposed)
-			if _, err := d.Approve(t.Context(), by, p.ID, remap.Answer{Hash: v.Hash, Reason: why}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, remap.Verified)
-	})
-}
-
-func TestTwoPeopleForADoubtfulPlan(t *testing.T) {
-	m := newTestMachine(8, 4)
-	m.late = 5 * time.Second
-	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
-		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0), "fwd3"), Reason: why})
-		if p = approve(t, d, sam, p.ID); p.State != remap.Proposed || len(p.Approvals) != 1 {
-			t.Fatalf("after one of two approvals the plan is %s", p.State)
-		}
-		v, _ := d.Preview(t.Context(), sam, p.ID)
-		_, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: v.Hash, Reason: why})
-		wantErr(t, err, remap.ErrState, "somebody else")
-		approve(t, d, remap.Person{Name: "tim", Role: remap.Admin}, p.ID)
-		time.Sleep(2 * time.Second)
-		wantState(t, d, p.ID, remap.Verified)
 	})
 }
 
