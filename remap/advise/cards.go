@@ -146,7 +146,13 @@ func (b *board) card(f *anomaly.Finding) Card {
 		c.Plan = plan.ID
 	}
 	b.help(&c, f, plan)
-	c.Steps = steps(f, plan, c.Stage)
+	stage := c.Stage
+	if plan == nil && !c.Waits() { // what was done against it stays done while it lasts
+		if plan = b.newest(f, b.outcome); plan != nil {
+			stage = b.outcome(plan)
+		}
+	}
+	c.Steps = steps(f, plan, stage)
 	return c
 }
 

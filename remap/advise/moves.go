@@ -19,6 +19,18 @@ const (
 
 // stageOfPlan is the stage of the card of a plan; empty where it needs no card any more.
 func (b *board) stageOfPlan(p *remap.Plan) Stage {
+	done := p.Changed
+	if e := b.effectOf(p); e != nil && !e.AfterTo.IsZero() {
+		done = e.AfterTo
+	}
+	if p.State.Moved() && b.Now.Sub(done) >= Stays {
+		return ""
+	}
+	return b.outcome(p)
+}
+
+// outcome is how far a plan has come, however long ago; empty where it moved nobody.
+func (b *board) outcome(p *remap.Plan) Stage {
 	switch p.State {
 	case remap.Proposed:
 		return Waits
@@ -31,13 +43,6 @@ func (b *board) stageOfPlan(p *remap.Plan) Stage {
 		return ""
 	}
 	e := b.effectOf(p)
-	done := p.Changed
-	if e != nil && !e.AfterTo.IsZero() {
-		done = e.AfterTo
-	}
-	if b.Now.Sub(done) >= Stays {
-		return ""
-	}
 	if e == nil || e.Verdict == remap.Measuring {
 		if e == nil && (p.State == remap.Restored || b.Now.Sub(p.Changed) >= longest+measured) {
 			return NotKnown // nobody measures it
@@ -63,10 +68,22 @@ func (b *board) effectOf(p *remap.Plan) *remap.Effect {
 
 // moved is the newest plan that takes nodes off a finding's node, or took them off since it began and is not forgotten;
 // nil where another one waits for an answer, or none is there.
-func (b *board) moved(f *anomaly.Finding) (newest *remap.Plan) {
+func (b *board) moved(f *anomaly.Finding) *remap.Plan {
+	newest := b.newest(f, b.stageOfPlan)
+	if newest == nil {
+		return nil
+	}
+	if w := b.waiting(f); w != nil && !samePlace(w, newest) {
+		return nil
+	}
+	return newest
+}
+
+// newest is the newest plan that takes nodes off a finding's node, or took them off since it began, and has a stage.
+func (b *board) newest(f *anomaly.Finding, stage func(*remap.Plan) Stage) (newest *remap.Plan) {
 	for i := range b.Plans {
 		p := &b.Plans[i]
-		if p.State == remap.Proposed || p.Changed.Before(f.Since) || b.stageOfPlan(p) == "" ||
+		if p.State == remap.Proposed || p.Changed.Before(f.Since) || stage(p) == "" ||
 			!slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
 				return b.on(f.Node, m.From) && !b.on(f.Node, m.To)
 			}) {
@@ -75,12 +92,6 @@ func (b *board) moved(f *anomaly.Finding) (newest *remap.Plan) {
 		if newest == nil || p.Changed.After(newest.Changed) {
 			newest = p
 		}
-	}
-	if newest == nil {
-		return nil
-	}
-	if w := b.waiting(f); w != nil && !samePlace(w, newest) {
-		return nil
 	}
 	return newest
 }
@@ -350,7 +361,11 @@ func latencyText(e *remap.Effect) string {
 	if e.HungSeconds > 0 {
 		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), figure(1e3*e.Latency.After))
 	}
-	return fmt.Sprintf("%s -> %s ms", figure(1e3*e.Latency.Before), figure(1e3*e.Latency.After))
+	text := fmt.Sprintf("%s -> %s ms", figure(1e3*e.Latency.Before), figure(1e3*e.Latency.After))
+	if e.Verdict == remap.Helped && e.Gain != nil && e.Gain.Beside != "" {
+		text += " (" + anomaly.Times(e.Gain.Times) + " beside " + e.Gain.Beside + ")"
+	}
+	return text
 }
 
 // changeText is what changed: latency, then what the nodes moved.

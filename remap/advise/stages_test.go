@@ -139,6 +139,33 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestWhatWasDoneStaysDone: while a finding is open and nobody waits, its card shows the move of long ago and what that
+// brought; where somebody waits again, the way begins anew.
+func TestWhatWasDoneStaysDone(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Factor: 7,
+		Since: now.Add(-time.Hour), Steps: []anomaly.Step{{State: anomaly.Confirmed, At: now.Add(-50 * time.Minute)}}}
+	p := remap.Plan{ID: "P-9", State: remap.Verified, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}},
+		Created: now.Add(-45 * time.Minute), Changed: now.Add(-40 * time.Minute),
+		Approvals: []remap.Approval{{By: "olga", At: now.Add(-41 * time.Minute)}},
+		Effect:    &remap.Effect{Verdict: remap.Helped, AfterTo: now.Add(-39 * time.Minute)}}
+	for share, want := range map[float64]string{
+		0:  "suspected done confirmed done P-9 done approved done moved done helped done",
+		.5: "suspected done confirmed done plan next approved  moved  helped "} {
+		f.Impact = []anomaly.Impact{{Job: "5", Share: share, CostSeconds: 18}}
+		sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+			Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}}, Findings: []anomaly.Finding{f}})
+		c := advise.Of(&f, advise.Input{Situation: sit, Plans: []remap.Plan{p}, Now: now})
+		var got []string
+		for _, s := range c.Steps {
+			got = append(got, s.Name, s.State)
+		}
+		if c.Stage != advise.Slow || strings.Join(got, " ") != want {
+			t.Errorf("share %g: %s, %q; want %q", share, c.Stage, got, want)
+		}
+	}
+}
+
 // TestWhatIsAboveAll: a daemon that was late says so and of nobody that he is silent; all forwarders
 // that are silent at once are one card about the daemon or the network.
 func TestWhatIsAboveAll(t *testing.T) {

@@ -159,7 +159,7 @@ func (p *Picture) readPlans(ctx context.Context) {
 	for i := range newest {
 		q := &newest[i]
 		if q.State.Final() && !q.State.Moved() || q.State == remap.Proposed ||
-			time.Since(q.Changed) > advise.Stays+followedFor {
+			time.Since(q.Changed) > advise.Stays+followedFor && !answers(q, p.Snapshot().Overview.Findings) {
 			continue
 		}
 		whole, err := p.desk.Plan(ctx, q.ID)
@@ -171,6 +171,13 @@ func (p *Picture) readPlans(ctx context.Context) {
 		p.log.Warn("the plans on their way could not be read; the overview shows those that wait", "err", err)
 	}
 	p.plans = plans
+}
+
+// answers says that a plan was carried out since a finding began that is still open.
+func answers(q *remap.Plan, all []anomaly.Finding) bool {
+	return slices.ContainsFunc(all, func(f anomaly.Finding) bool {
+		return f.Open() && q.Changed.After(f.Since)
+	})
 }
 
 const (
