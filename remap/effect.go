@@ -122,6 +122,9 @@ func (e *Effect) Text() string {
 		}
 		if by >= HelpedFrom {
 			text += ", " + anomaly.Times(by) + " as fast"
+			if e.Gain != nil { // what others became meanwhile is taken off, so that it is not the ratio of the two
+				text += " beside " + e.Gain.Beside
+			}
 		}
 		if e.Expected > 0 {
 			text += " (expected " + anomaly.Times(e.Expected) + ")"

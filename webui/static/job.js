@@ -111,6 +111,10 @@ export async function jobPage(app, id, toRuns) {
     for (const [name, points] of Object.entries(got.series))
       if (metricOf[name])
         charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [p.t / 1000, p.v])) };
+    if (!got.of_nodes) {
+      charts.empty = 'Which nodes an ended job had is not kept, so what they did is not shown by time.';
+      return charts.draw();
+    }
     setText(
       seriesOf,
       (got.nodes < got.of_nodes
@@ -158,6 +162,7 @@ export async function jobPage(app, id, toRuns) {
     );
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));
     card.replaceChildren(...decision(j.decision, ended()));
+    card.hidden = !card.childElementCount;
     did.replaceChildren(...(ended() ? profile(j) : []));
     waits.replaceChildren(...(ended() || !j.waits ? [] : waitsOf(j.waits)));
     here.hidden = way.hidden = ended();

@@ -302,7 +302,9 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	}
 	if n := screen.NeedOf(s, v.ID); n != nil && n.Finding != "" {
 		say("BECAUSE", fmt.Sprintf("%s (%s)", n.Sentence, n.Finding))
-		say("SUFFERS", screen.Fitting(screen.VictimWords(n.Victims), w-12))
+		if len(n.Victims) > 0 {
+			say("SUFFERS", screen.Fitting(screen.VictimWords(n.Victims), w-12))
+		}
 	}
 	say("WHY", v.Reason)
 	if v.Expected != "" {
