@@ -80,6 +80,9 @@ func ask() effect.Ask {
 			Moves: []remap.Move{{Node: "c1", From: "f1", To: "f2"}}}}
 }
 
+// others are those beside whom the moved nodes are seen.
+const others = "other nodes behind 3 forwarders"
+
 func TestEffectOfAMove(t *testing.T) {
 	slow := does{writes: 100, took: 0.036, bytes: 4.5e6, metas: 500, metaTook: 0.001}
 	for name, c := range map[string]struct {
@@ -88,14 +91,14 @@ func TestEffectOfAMove(t *testing.T) {
 		text          string
 	}{
 		"it helped": {slow, does{writes: 300, took: 0.0041, bytes: 11e6, metas: 500, metaTook: 0.001}, remap.Helped,
-			"helped: its nodes' write latency 36 -> 4.1 ms, 8.8x as fast; job 5 9 -> 22 MB/s"},
+			"helped: its nodes' write latency 36 -> 4.1 ms, 8.8x as fast beside " + others + "; job 5 9 -> 22 MB/s"},
 		"it changed nothing": {slow, slow, remap.NoEffect,
 			"no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
 		"it did harm": {slow, does{writes: 50, took: 0.072, bytes: 2e6}, remap.Worse,
 			"worse than before: its nodes' write latency 36 -> 72 ms; job 5 9 -> 4 MB/s"},
 		"it stood still": {does{writes: 5, took: 2, bytes: 1e6}, does{writes: 50, took: 0.004, bytes: 2e6},
 			remap.Helped,
-			"helped: its nodes' write latency 2000 -> 4 ms, over 100x as fast; job 5 2 -> 4 MB/s"},
+			"helped: its nodes' write latency 2000 -> 4 ms, over 100x as fast beside " + others + "; job 5 2 -> 4 MB/s"},
 		"more cheap requests are no help": {slow, does{writes: 100, took: 0.036, bytes: 4.5e6, metas: 90000,
 			metaTook: 0.001}, remap.NoEffect, "no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
 		"it did nothing afterwards": {slow, does{}, remap.EffectUnknown,
@@ -127,8 +130,8 @@ func TestEffectByForwarders(t *testing.T) {
 				{Metric: collector.WriteExec, Value: 0.5}}}})
 	}
 	for want, store := range map[string]effect.Selector{
-		"not known whether it helped: too little I/O before or after the move to compare": db,
-		"helped: its forwarders' write latency 500 -> 50 ms, 10x as fast":                 more,
+		"not known whether it helped: too little I/O before or after the move to compare":     db,
+		"helped: its forwarders' write latency 500 -> 50 ms, 10x as fast beside 3 forwarders": more,
 	} {
 		if e, err := effect.Measure(t.Context(), store, ask()); err != nil || e.Text() != want || e.ByClients {
 			t.Errorf("%v, %v", e.Text(), err)
@@ -147,7 +150,7 @@ func TestEffectGrows(t *testing.T) {
 		0:                "measuring for 0 s",
 		12 * time.Second: "measuring for 10 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
 		64 * time.Second: "measuring for 60 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
-		65 * time.Second: "helped: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
+		65 * time.Second: "helped: its nodes' write latency 36 -> 4 ms, 9x as fast beside " + others + "; job 5 1 -> 1 MB/s",
 	} {
 		a.Now = moment.Add(at)
 		e, err := effect.Measure(t.Context(), db, a)
@@ -188,7 +191,7 @@ func TestEffectOfManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast; its nodes 120 -> 240 MB/s"
+	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast beside " + others + "; its nodes 120 -> 240 MB/s"
 	if e.Text() != want {
 		t.Errorf("%s", e.Text())
 	}
