@@ -92,7 +92,10 @@ const live = new Live({
 /** Until when the first page waits for what it asked for, and how long all of it must have been there, ms. */
 const OPENING = 1500,
   STILL = 100;
-const opened = () => document.documentElement.classList.remove('opening');
+const opened = () => {
+  document.documentElement.classList.remove('opening');
+  sessionStorage.removeItem('fairway.retries'); // of retry.js
+};
 /** Shows the first page once all that it asked for is there: nothing that is shown moves as more comes. */
 let reveal = () => {
   reveal = () => {};

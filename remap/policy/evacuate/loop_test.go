@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,7 @@ import (
 type paper struct {
 	plans   []remap.Plan
 	asked   []string
-	reads   int
+	reads   atomic.Int64
 	changed chan string
 	refuses error
 }
@@ -55,7 +56,7 @@ func (d *paper) Complete(_ context.Context, _ remap.Person, id string, a remap.A
 }
 
 func (d *paper) Plans(context.Context, int) ([]remap.Plan, error) {
-	d.reads++
+	d.reads.Add(1)
 	return slices.Clone(d.plans), nil
 }
 
@@ -155,15 +156,15 @@ func TestPlansAreReadWhenTheyChange(t *testing.T) {
 		for _, c := range []struct {
 			notice bool
 			after  time.Duration
-			reads  int
+			reads  int64
 		}{{false, 1500 * time.Millisecond, 1}, {false, 30 * time.Second, 1}, {true, time.Second, 2},
 			{false, 50 * time.Second, 2}, {false, 20 * time.Second, 3}} {
 			if c.notice {
 				d.changed <- "P-1"
 			}
 			time.Sleep(c.after)
-			if synctest.Wait(); d.reads != c.reads {
-				t.Errorf("after %s more: read %d times, want %d", c.after, d.reads, c.reads)
+			if synctest.Wait(); d.reads.Load() != c.reads {
+				t.Errorf("after %s more: read %d times, want %d", c.after, d.reads.Load(), c.reads)
 			}
 		}
 		stop()
