@@ -62,7 +62,10 @@ func startSite(t *testing.T, flags ...string) *site {
 		}
 		if t.Failed() {
 			text, _ := os.ReadFile(filepath.Join(dir, "fairwayd.log"))
-			t.Logf("the daemon's log ends:\n%s", text[max(0, len(text)-4000):])
+			lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(l string) bool {
+				return strings.Contains(l, "level=INFO") // a page of agents that connected hides what failed
+			})
+			t.Logf("the daemon's log ends:\n%s", strings.Join(lines[max(0, len(lines)-20):], "\n"))
 		}
 		os.RemoveAll(dir)
 	})
