@@ -152,7 +152,7 @@ func TestGuideShowsAnEffect(t *testing.T) {
 	b.open("http://" + s.TCP + "/plans/" + p.ID)
 	b.until("before, after and what was expected have a bar each",
 		"document.querySelectorAll('.effect > div:nth-child(2) meter').length === 3")
-	b.says("as fast (expected")
+	b.says("(expected ")
 	b.until("it is judged", "/helped|no effect|worse/.test(document.querySelector('.effect').textContent)")
 	b.picture("guide-effect.png", ".effect", doc)
 }
