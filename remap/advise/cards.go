@@ -45,12 +45,12 @@ func Cards(in Input) []Card {
 			Second:   "the machine that it runs on is starved: what is slow below may be only that",
 			Action:   &Action{Name: ActDoctor, Label: "Doctor", Filled: true}})
 	}
-	all := b.incidents()
+	all := append(b.unheard(), b.incidents()...)
 	slices.SortStableFunc(all, func(x, y Card) int {
 		return cmp.Or(cmp.Compare(rank(&x), rank(&y)), cmp.Compare(suffering(&y), suffering(&x)),
 			x.Since.Compare(y.Since))
 	})
-	return append(append(out, b.unheard()...), all...)
+	return append(out, all...)
 }
 
 // board is what cards are drawn from, with look-ups.
@@ -367,15 +367,20 @@ func (b *board) unheard() []Card {
 	return []Card{c}
 }
 
-// rank orders cards by what they are about.
+// rank orders cards by what they are about: what hurts nobody stands below what hurts somebody.
 func rank(c *Card) int {
 	switch c.Stage {
-	case Slow, Hung, Dead, Unreadable, Silent, Incomplete:
-		if c.Stage == Slow && len(c.Victims) == 0 {
+	case AllSilent, Hung, Dead, Unreadable, Incomplete:
+		return 0
+	case Slow, Silent:
+		if len(c.Victims) == 0 {
 			return 5
 		}
 		return 0
 	case Neighbour, BackEnd, Odd:
+		if !c.Waits() {
+			return 5
+		}
 		return 1
 	case Moving, Measuring, InVain:
 		return 2

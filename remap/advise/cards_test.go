@@ -1,6 +1,7 @@
 package advise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -92,6 +93,34 @@ func TestNeedsAreOrderedByWhoSuffers(t *testing.T) {
 	if first.Victims[0].Text != "climate (job 5) of wei: 2 of 3 nodes wait 77 %, each of its nodes lost 18 s" ||
 		first.Action.Text != "move cn[1-2] to fwd7 (silent)" || first.Action.Name != remap.ActApprove {
 		t.Errorf("%+v %+v", first, first.Action)
+	}
+}
+
+// A job's storm that made others wait and does so no more, and a silent forwarder that nobody uses, stand below a
+// suspect that a job waits for.
+func TestWhatHurtsNobodyStandsBelowWhatHurts(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	one := func(id string, kind anomaly.Kind, state anomaly.State, share float64) anomaly.Finding {
+		return anomaly.Finding{ID: id, Node: "fwd1", Kind: kind, State: state, Since: now, Changed: now,
+			Impact: []anomaly.Impact{{Job: "5", Share: share, CostSeconds: 7}}}
+	}
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "fwd2", Role: topology.Forwarder}}}
+	for share, want := range map[float64]string{0: "[F-2 F-1 fwd2]", .3: "[F-1 F-2 fwd2]"} {
+		sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
+			Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}},
+			Load: map[topology.ForwarderID]remap.Load{"fwd1": {LastSeen: now}},
+			Findings: []anomaly.Finding{one("F-1", anomaly.MetaStorm, anomaly.Confirmed, share),
+				one("F-2", anomaly.FailSlow, anomaly.Suspect, .8)}})
+		sit.Observed = topology.Mapping{"cn1": "fwd1"}
+		sit.Used = sit.Observed
+		var order []string
+		for _, c := range cards(sit, nil, now) {
+			order = append(order, cmp.Or(c.Finding, string(c.Node)))
+		}
+		if got := fmt.Sprint(order); got != want {
+			t.Errorf("with a storm that takes %.0f %% of a job's time: %s, want %s", 100*share, got, want)
+		}
 	}
 }
 

@@ -54,14 +54,14 @@ func TestTheRangeOfTimeInTheBrowser(t *testing.T) {
 		"MouseEvent(kind, { clientX: r.x + r.width * 0.8, clientY: r.y + 9 })); return true; })()"))
 	b.until("all charts say the same time",
 		"(times => times.length === 4 && times[0] && times.every(t => t === times[0]))([...document.querySelectorAll("+
-			"'.strip4 .value')].map(v => /\\d\\d:\\d\\d:\\d\\d$/.exec(v.textContent)?.[0]))")
+			"'.strip4 .unit')].map(v => /\\d\\d:\\d\\d:\\d\\d$/.exec(v.textContent)?.[0]))")
 
 	b.drag(".strip4 .u-over", 0.6, 0.9)
 	fixed := "new URLSearchParams(location.search).get('from') && " +
 		"document.querySelector('#range select')?.value === 'custom'"
 	b.until("the stretch is in the address", fixed)
 	b.until("the charts show it", drawn)
-	b.until("the numbers are its means", "/, mean$/.test(document.querySelector('.strip4 .value').textContent)")
+	b.until("the numbers are its means", "/, mean$/.test(document.querySelector('.strip4 .unit').textContent)")
 	b.shot("range-zoomed")
 	chosen := js[string](b, "location.search")
 	b.open("http://" + s.TCP + "/overview" + chosen)

@@ -4,7 +4,8 @@ import { clock, number } from './format.js?v=__V__';
 
 const LEFT = 58,
   BOTTOM = 18,
-  TOP = 6;
+  TOP = 6,
+  DECADES = 1e4; // of a logarithmic scale: what is below is next to nothing, and drawn at its foot
 
 /** Stretches that are known. @param {(number|null)[]} row */
 function runs(row) {
@@ -27,14 +28,15 @@ export function scaleOf(c) {
   const known = [...c.node, ...c.high, ...c.low].filter(v => v > 0).sort((a, b) => a - b);
   if (!known.length) return { part: () => 0, marks: [0], cut: Infinity };
   const cut = known[Math.min(known.length - 1, Math.floor(0.99 * known.length))],
-    low = known[Math.floor(0.01 * known.length)];
+    low = Math.max(known[Math.floor(0.01 * known.length)], cut / DECADES);
   if (c.unit === 'ms' && cut > 5 * low) {
     const from = Math.log(low * 0.8),
       to = Math.log(cut * 1.1);
     const marks = [-3, -2, -1, 0, 1, 2, 3, 4, 5]
       .flatMap(e => [10 ** e, 3 * 10 ** e])
       .map(v => v / c.scale)
-      .filter(v => Math.log(v) >= from && Math.log(v) <= to);
+      .filter(v => Math.log(v) >= from && Math.log(v) <= to)
+      .filter((_, i, all) => all.length < 6 || i % 2 === all.length % 2); // as many as have room
     return {
       part: (/** @type {number} */ v) => Math.min(1, Math.max(0, (Math.log(Math.max(v, 1e-12)) - from) / (to - from))),
       marks,

@@ -7,36 +7,32 @@ import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
 import { cutMarks, cutRange, sharedCursor, stepOf, words } from './range.js?v=__V__';
 
-const HIGH = 104,
-  LOW = 62; // of the chart that stands before all else on a phone
-const phone = matchMedia('(max-width: 600px)');
-
 /**
  * @typedef {{name: string, of: (s: any, scale: number) => number|null|undefined}} Line
- * @typedef {{title: string, unit: string, lines: Line[], trend?: boolean}} Chart trend: on a phone it is first
+ * @typedef {{title: string, units: string, lines: Line[], trend?: boolean}} Chart trend: on a phone it is first
  * @type {Chart[]}
  */
 const charts = [
   {
     title: 'bandwidth',
-    unit: '', // by the layer's peak
+    units: '', // by the layer's peak
     lines: [
       { name: 'write', of: (s, scale) => over(s.write_bytes_per_sec, scale) },
       { name: 'read', of: (s, scale) => over(s.read_bytes_per_sec, scale) },
       { name: 'routed', of: (s, scale) => over(s.routed_bytes_per_sec, scale) },
     ],
   },
-  { title: 'metadata', unit: 'ops/s', lines: [{ name: 'operations', of: s => s.meta_ops_per_sec }] },
+  { title: 'metadata', units: 'ops/s', lines: [{ name: 'operations', of: s => s.meta_ops_per_sec }] },
   {
     title: 'client latency',
-    unit: 'ms',
+    units: 'ms',
     trend: true,
     lines: [
       { name: 'p95', of: s => milli(s.latency_p95_seconds) },
       { name: 'p50', of: s => milli(s.latency_p50_seconds) },
     ],
   },
-  { title: 'waiting', unit: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
+  { title: 'waiting', units: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
 ];
 const over = (v, /** @type {number} */ scale) => (v === null || v === undefined ? null : v / scale);
 /** @param {(number|null)[]} line */
@@ -46,8 +42,8 @@ const mean = line => {
 };
 const milli = v => over(v, 1e-3);
 
-/** @param {Chart} c */
-const high = c => (c.trend && phone.matches ? LOW : HIGH);
+/** As large as the style sheet lets a chart be. @param {HTMLElement} box */
+const sizeOf = box => ({ width: Math.max(120, box.clientWidth), height: box.clientHeight });
 
 const USUAL = '15m',
   LIVE = 900, // seconds that the live feed covers
@@ -124,21 +120,26 @@ export class Strip {
     /** @type {string[]} */
     this.nodes = [];
     this.cards = charts.map(c => {
-      const parts = [...c.lines.map((_, i) => h(`span.line${i + 1}`)), h('span.unit')],
+      const parts = c.lines.map((_, i) => h(`span.line${i + 1}`)),
+        unit = h('span.unit'),
         box = h('div.plot');
-      const el = h(`section.card.mini${c.trend ? '.trend' : ''}`, h('h2', c.title), h('p.value', ...parts), box);
-      return { ...c, parts, box, el };
+      const el = h(
+        `section.card.mini${c.trend ? '.trend' : ''}`,
+        h('h2', `${c.title} `, unit),
+        h('p.value', ...parts),
+        box,
+      );
+      return { ...c, parts, unit, box, el };
     });
     this.el = h('div.strip4', { 'aria-label': `the machine, ${words(this.range)}` }, ...this.cards.map(c => c.el));
     /** @type {any[]} */
     this.plots = [];
     /** @type {any[]} */
     this.marks = [];
-    this.since = 0;
     this.peak = 0;
-    this.resized = () => this.size();
+    this.resized = new ResizeObserver(() => this.size());
+    this.cards.forEach(c => this.resized.observe(c.box));
     this.themed = () => this.build();
-    addEventListener('resize', this.resized);
     addEventListener('fairway-theme', this.themed);
   }
 
@@ -205,16 +206,14 @@ export class Strip {
       if (why) return null;
       return new uPlot(
         {
-          width: Math.max(120, c.box.clientWidth),
-          height: high(c),
+          ...sizeOf(c.box),
           padding: [6, 6, 0, 0],
           legend: { show: false },
           cursor: shared.cursor,
           hooks: {
             setCursor: [u => this.say(c, u)],
             setSelect: [shared.setSelect],
-            drawClear: [u => this.shade(u, of('--slow'))],
-            draw: [u => this.flags(u, of('--dim')), cutMarks],
+            draw: [u => this.flags(u, of('--dim'), of('--slow')), cutMarks],
           },
           scales: {
             x: {
@@ -258,10 +257,7 @@ export class Strip {
   }
 
   size() {
-    this.plots.forEach((p, i) => {
-      const c = this.cards[i];
-      p?.setSize({ width: Math.max(120, c.box.clientWidth), height: high(c) });
-    });
+    this.plots.forEach((p, i) => p?.setSize(sizeOf(this.cards[i].box)));
   }
 
   /** The numbers: those under the cursor, else the mean of the last ten seconds. @param {any} c @param {any} u */
@@ -279,36 +275,22 @@ export class Strip {
       last = known.lastIndexOf(true);
     const texts = c.lines.map((l, /** @type {number} */ i) => {
       if (!known[i]) return last < 0 && i === 0 ? '-' : '';
-      return `${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}${i === last ? '' : '  '}`;
+      return `${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}${i === last ? '' : ' '}`;
     });
     const peak =
       c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / this.bytes().scale)}` : '';
     const when =
       at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
     texts.forEach((/** @type {string} */ text, /** @type {number} */ i) => setText(c.parts[i], text));
-    setText(c.parts[texts.length], `${peak} ${c.title === 'bandwidth' ? this.bytes().unit : c.unit}${when}`);
+    setText(c.unit, `${c.title === 'bandwidth' ? this.bytes().unit : c.units}${peak}${when}`);
   }
 
-  /** The incident's time. @param {any} u @param {string} colour */
-  shade(u, colour) {
-    if (!this.since) return;
-    const { left, top, width, height } = u.bbox,
-      g = u.ctx;
-    const x = Math.max(left, u.valToPos(this.since / 1000, 'x', true));
-    if (!(x < left + width)) return;
-    g.save();
-    g.fillStyle = `${colour}22`;
-    g.fillRect(x, top, left + width - x, height);
-    g.restore();
-  }
-
-  /** What happened. @param {any} u @param {string} colour */
-  flags(u, colour) {
+  /** What happened. @param {any} u @param {string} colour @param {string} slow of what became slow */
+  flags(u, colour, slow) {
     const { left, top, width, height } = u.bbox,
       g = u.ctx,
       ratio = devicePixelRatio || 1;
     g.save();
-    g.strokeStyle = g.fillStyle = colour;
     g.font = `${10 * ratio}px system-ui`;
     let last = -Infinity;
     for (const m of this.marks) {
@@ -316,6 +298,7 @@ export class Strip {
       const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
       if (x < left || x > left + width || x - last < 8 * ratio) continue;
       last = x;
+      g.strokeStyle = g.fillStyle = /^(suspect|confirmed):/.test(m.text) ? slow : colour;
       g.beginPath();
       g.moveTo(x, top);
       g.lineTo(x, top + height);
@@ -330,8 +313,6 @@ export class Strip {
   update(o, stepped) {
     this.now = o.now;
     this.peak = o.forwarders.reduce((/** @type {number} */ s, r) => s + (r.peak_bytes_per_sec || 0), 0);
-    const first = o.needs?.find(n => ['slow', 'hung', 'dead', 'silent'].includes(n.stage));
-    this.since = first ? Date.parse(first.since) : 0;
     this.nodes = o.forwarders.map(r => r.id);
     if (this.reads) this.again();
     else if (stepped) this.move();
@@ -354,7 +335,7 @@ export class Strip {
 
   close() {
     this.plots.forEach(p => p?.destroy());
-    removeEventListener('resize', this.resized);
+    this.resized.disconnect();
     removeEventListener('fairway-theme', this.themed);
   }
 }
