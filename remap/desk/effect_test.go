@@ -64,7 +64,8 @@ func TestTheEffectOfAPlanIsOnRecord(t *testing.T) {
 			t.Errorf("half way it is %+v", e)
 		}
 		time.Sleep(time.Minute)
-		const want = "helped: its nodes' write latency 50 -> 5 ms, 10x as fast beside other nodes behind 1 forwarder; " +
+		const want = "helped: its nodes' write latency 50 -> 5 ms, 10x as fast " +
+			"beside other nodes behind 1 forwarder; " +
 			"its nodes 2 -> 20 MB/s"
 		if p = wantState(t, d, p.ID, remap.Verified); p.Effect.Text() != want {
 			t.Errorf("it is %q", p.Effect.Text())
@@ -106,7 +107,8 @@ func TestTheEffectUntilTheJobsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		const want = "helped: its nodes' write latency 50 -> 5 ms, 10x as fast beside other nodes behind 1 forwarder; " +
+		const want = "helped: its nodes' write latency 50 -> 5 ms, 10x as fast " +
+			"beside other nodes behind 1 forwarder; " +
 			"its nodes 1 -> 10 MB/s"
 		if p = wantState(t, d, p.ID, remap.Restored); p.Effect == nil || p.Effect.Text() != want {
 			t.Errorf("%+v", p.Effect)

@@ -98,7 +98,8 @@ func TestEffectOfAMove(t *testing.T) {
 			"worse than before: its nodes' write latency 36 -> 72 ms; job 5 9 -> 4 MB/s"},
 		"it stood still": {does{writes: 5, took: 2, bytes: 1e6}, does{writes: 50, took: 0.004, bytes: 2e6},
 			remap.Helped,
-			"helped: its nodes' write latency 2000 -> 4 ms, over 100x as fast beside " + others + "; job 5 2 -> 4 MB/s"},
+			"helped: its nodes' write latency 2000 -> 4 ms, over 100x as fast beside " + others +
+				"; job 5 2 -> 4 MB/s"},
 		"more cheap requests are no help": {slow, does{writes: 100, took: 0.036, bytes: 4.5e6, metas: 90000,
 			metaTook: 0.001}, remap.NoEffect, "no effect: its nodes' write latency 36 -> 36 ms; job 5 9 -> 9 MB/s"},
 		"it did nothing afterwards": {slow, does{}, remap.EffectUnknown,
@@ -150,7 +151,8 @@ func TestEffectGrows(t *testing.T) {
 		0:                "measuring for 0 s",
 		12 * time.Second: "measuring for 10 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
 		64 * time.Second: "measuring for 60 s: its nodes' write latency 36 -> 4 ms, 9x as fast; job 5 1 -> 1 MB/s",
-		65 * time.Second: "helped: its nodes' write latency 36 -> 4 ms, 9x as fast beside " + others + "; job 5 1 -> 1 MB/s",
+		65 * time.Second: "helped: its nodes' write latency 36 -> 4 ms, 9x as fast beside " + others +
+			"; job 5 1 -> 1 MB/s",
 	} {
 		a.Now = moment.Add(at)
 		e, err := effect.Measure(t.Context(), db, a)
@@ -191,7 +193,8 @@ func TestEffectOfManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast beside " + others + "; its nodes 120 -> 240 MB/s"
+	const want = "helped: its nodes' write latency 100 -> 50 ms, 2x as fast beside " + others +
+		"; its nodes 120 -> 240 MB/s"
 	if e.Text() != want {
 		t.Errorf("%s", e.Text())
 	}
