@@ -136,8 +136,8 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 	return api.WriteJSON(w, v)
 }
 
-// mostRecords bounds how many records of the journal an answer reads.
-const mostRecords = 2000
+// mostRecords bounds how many records of the journal an answer reads: 8 MB in memory where each names 20 jobs.
+const mostRecords = 500
 
 // costOf is what a job has lost by a finding, seconds.
 func costOf(f *anomaly.Finding, job topology.JobID) (seconds float64) {
@@ -168,10 +168,12 @@ func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, pla
 	if work.Ended {
 		wanted.To = run.End.Add(time.Hour)
 	}
+	var oldest time.Time
 	err := h.records.visit(ctx, wanted, func(rec *journal.Record) bool {
 		if rec.Finding != nil {
 			note(rec.Finding.Finding)
 		}
+		oldest = rec.At
 		left--
 		return left > 0
 	})
@@ -197,7 +199,11 @@ func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, pla
 			}
 		}
 	}
-	return advise.AnswerFor(&work, time.Now()), nil
+	text := advise.AnswerFor(&work, time.Now())
+	if left == 0 {
+		text += fmt.Sprintf("; what was found before %s is not counted", oldest.UTC().Format(time.DateTime))
+	}
+	return text, nil
 }
 
 // ownAmong is how many ended runs are looked at for a user's own.

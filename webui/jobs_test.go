@@ -8,12 +8,44 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/lab/simsite"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
+
+// TestAJobsAnswerReadsABoundedPast: of a job with thousands of findings in its time the newest are looked at, and its
+// answer says since when.
+func TestAJobsAnswerReadsABoundedPast(t *testing.T) {
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
+	nodes := s.Machine.Topo.Default.Clients("fwd001")
+	if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: "8", User: "wei", App: "ROMS",
+		Nodes: nodes}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job runs", func() bool { return len(get[[]api.JobRow](s, "/api/v1/jobs")) == 1 })
+	for _, c := range []struct {
+		more  int
+		wants bool
+	}{{100, false}, {500, true}} {
+		var changes []anomaly.Change
+		for i := range c.more {
+			changes = append(changes, anomaly.Change{At: time.Now(), Finding: anomaly.Finding{
+				ID: fmt.Sprint("F-", c.more+i), Node: "fwd001", Kind: anomaly.FailSlow, State: anomaly.Returned,
+				Since: time.Now(), Impact: []anomaly.Impact{{Job: "8", CostSeconds: 1}}}})
+		}
+		if err := s.Desk.RecordFindings(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+		v := get[api.JobView](s, "/api/v1/jobs/8")
+		if got := strings.Contains(v.Answer, "is not counted"); got != c.wants || !strings.Contains(v.Answer, "lost") {
+			t.Errorf("after %d findings more: %q", c.more, v.Answer)
+		}
+	}
+}
 
 // TestAJobThroughTheSchedulersDoor reports a job's start and end as the batch system's hooks do.
 func TestAJobThroughTheSchedulersDoor(t *testing.T) {

@@ -89,7 +89,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{post, "/prometheus/api/v1/{call...}", viewer, every, h.series.prometheus, again | query},
 
 		{get, "/api/v1/findings", user, every, h.findings.list, 0},
-		{get, "/api/v1/findings/{id}", user, every, h.findings.get, 0},
+		{get, "/api/v1/findings/{id}", user, every, h.findings.get, seconds},
 		{get, "/api/v1/findings/{id}/incident", viewer, every, h.findings.incidents.get, seconds},
 		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
 		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
@@ -99,7 +99,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{del, "/api/v1/exclusions/{node}", operator, every, h.exclusions.remove, led},
 
 		{get, "/api/v1/jobs", user, every, h.jobs.list, 0},
-		{get, "/api/v1/jobs/{id}", user, every, h.jobs.get, 0},
+		{get, "/api/v1/jobs/{id}", user, every, h.jobs.get, seconds},
 		{get, "/api/v1/jobs/{id}/runs", user, every, h.jobs.runs, seconds},
 		{get, "/api/v1/jobs/{id}/series", user, every, h.jobs.series, seconds},
 		{get, "/api/v1/jobs/{id}/profile", user, every, h.jobs.profile, seconds},

@@ -1,7 +1,6 @@
 package webui
 
 import (
-	"iter"
 	"net/http"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // rules answers the site's rules about running jobs.
 type rules struct {
 	policy  *evacuate.Policy
-	records func(journal.Wanted) iter.Seq2[*journal.Record, error]
+	records records
 }
 
 func (h *rules) list(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
@@ -29,13 +28,14 @@ func (h *rules) test(w http.ResponseWriter, r *http.Request, _ access.Caller) er
 		return err
 	}
 	var changes []anomaly.Change
-	for rec, err := range h.records(journal.Wanted{From: from, To: to}) {
-		if err != nil {
-			return err
-		}
+	err = h.records.visit(r.Context(), journal.Wanted{From: from, To: to}, func(rec *journal.Record) bool {
 		if rec.Finding != nil {
 			changes = append(changes, *rec.Finding)
 		}
+		return true
+	})
+	if err != nil {
+		return err
 	}
 	would, err := h.policy.Test(changes)
 	if err != nil {

@@ -125,12 +125,17 @@ func (o *options) withoutEnvironment(c *cobra.Command, g *given) (environment, e
 }
 
 func (o *options) report(ctx context.Context, env environment, report hookVerb, g *given, out io.Writer) error {
+	// What lies there of an earlier job of this number must not reach this one, whatever happens to fairwayd.
+	var old error
+	if r, _, err := knownJob(env, g); err == nil {
+		old = g.removeEnv(r.Job)
+	}
 	cl, err := o.connect()
 	if err != nil {
-		return err
+		return errors.Join(old, err)
 	}
 	defer cl.Close()
-	return report(ctx, cl, env, g, out)
+	return errors.Join(old, report(ctx, cl, env, g, out))
 }
 
 // dispatch has a job decided and waits while its nodes are being moved.
@@ -189,7 +194,7 @@ func (o *options) end(ctx context.Context, cl *client.Client, env environment, g
 	}
 	id := r.Job
 	e, err := cl.EndJob(ctx, id)
-	if err = errors.Join(err, g.removeEnv(id), g.writeWindows(e.Windows)); err != nil {
+	if err = errors.Join(err, g.writeWindows(e.Windows)); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	if o.json {

@@ -195,7 +195,7 @@ func ownerOf(dir string) (uid uint32, err error) {
 	return st.Uid, nil
 }
 
-// removeEnv forgets an ended job's.
+// removeEnv forgets what was left for a job.
 func (g *given) removeEnv(id topology.JobID) error {
 	if g.envDir == "" {
 		return nil

@@ -120,3 +120,34 @@ func TestEnvDirIsItsOwners(t *testing.T) {
 		t.Errorf("a folder that is open to everybody: %q", out)
 	}
 }
+
+// TestNothingOfAnOlderJobOfItsNumber: numbers come again, and what was left for the job before is gone whether the
+// daemon answers something, nothing, or not at all.
+func TestNothingOfAnOlderJobOfItsNumber(t *testing.T) {
+	addr := slurmDaemon(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(dispatch.Answer{Job: "12"})
+	})
+	for name, args := range map[string][]string{
+		"nothing to say":         {"dispatch", "--addr", addr},
+		"no daemon":              {"dispatch", "--addr", "unix:/nonexistent"},
+		"a token that is not":    {"dispatch", "--addr", "http://127.0.0.1:1", "--token-file", "/nonexistent"},
+		"its end, and no daemon": {"end", "--addr", "unix:/nonexistent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, of := range []string{"env", "romio", "window"} {
+				old := filepath.Join(dir, "job.12."+of)
+				if err := os.WriteFile(old, []byte("ROMIO_HINTS=/of/the/job/before\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			said, _ := hook(t, slurmEnv, append(args, "--env-dir", dir)...)
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left are %v, %v: the hook says %s", left, err, said)
+			}
+		})
+	}
+}

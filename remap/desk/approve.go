@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"fairway/remap"
@@ -35,12 +36,13 @@ func (d *answers) Approve(ctx context.Context, by remap.Person, id string, a rem
 func (d *answers) approve(ctx context.Context, by remap.Person, id string, a remap.Answer,
 	shown *remap.Preview) (remap.Plan, error) {
 	return d.act(ctx, by, remap.ActApprove, id, a, func(e *entry, now time.Time) (*journal.Record, error) {
-		given := approvals(e, a.Hash)
+		moves := movesHash(a.Hash)
+		given := approvals(e, moves)
 		if err := d.mayApproveNow(by, e, shown, a.Hash, now); err != nil {
 			return nil, err
 		}
 		r := &journal.Record{Kind: journal.StepApprove, Frozen: &shown.Frozen,
-			Approval: &remap.Approval{By: by.Name, Via: by.Via, At: now, Hash: a.Hash, Reason: a.Reason}}
+			Approval: &remap.Approval{By: by.Name, Via: by.Via, At: now, Hash: moves, Reason: a.Reason}}
 		if given+1 >= shown.Needs {
 			start := now.Add(d.cfg.Settings.ApprovalTTL)
 			r.State, r.Moves, r.Expires = remap.Approved, shown.Plan.Moves, &start
@@ -55,8 +57,13 @@ func (d *answers) mayApproveNow(by remap.Person, e *entry, v *remap.Preview, has
 	if !at.Before(e.Expires) {
 		return fmt.Errorf("plan %s: %w: it expired at %s", e.ID, remap.ErrState, e.Expires.Format(time.TimeOnly))
 	}
-	if hash != v.Hash {
+	if movesHash(hash) != movesHash(v.Hash) {
 		return fmt.Errorf("plan %s: %w: %s", e.ID, remap.ErrChanged, d.sinceShown(v, hash))
+	}
+	for _, c := range v.Checks {
+		if !strings.Contains(hash, doubt(&c)) && approvals(e, movesHash(hash))+1 >= v.Needs {
+			return fmt.Errorf("plan %s: %w: %s", e.ID, remap.ErrChanged, c.Text)
+		}
 	}
 	if by.Name == e.Proposer && !set.SelfApproval {
 		return fmt.Errorf("plan %s: %w: %s proposed it, somebody else approves it (or set desk.self_approval)", e.ID,
@@ -96,7 +103,7 @@ func (d *answers) sinceShown(v *remap.Preview, hash string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, old := range d.shown[v.Plan.ID] {
-		if old.Hash == hash {
+		if movesHash(old.Hash) == movesHash(hash) {
 			return diff(v, &old)
 		}
 	}

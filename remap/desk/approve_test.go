@@ -72,3 +72,46 @@ func TestTwoPeopleForADoubtfulPlan(t *testing.T) {
 		wantState(t, d, p.ID, remap.Verified)
 	})
 }
+
+// TestADoubtIsSeenByWhoApprovesLast: a target of which nothing is known any more is a doubt that nobody has seen who
+// looked at the plan before. However many have to approve, the last one reads it.
+func TestADoubtIsSeenByWhoApprovesLast(t *testing.T) {
+	tim := remap.Person{Name: "tim", Role: remap.Admin}
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		people []remap.Person
+	}{
+		"one person":            {func(s *Settings) { s.TwoPersons = false }, []remap.Person{sam}},
+		"two, of whom one gave": {func(s *Settings) { s.BigPlan = 1 }, []remap.Person{tim, sam}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newTestMachine(8, 4)
+			inDesk(t, m, c.change, func(t *testing.T, d *Desk, _ string) {
+				p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+				seen, err := d.Preview(t.Context(), sam, p.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, by := range c.people[:len(c.people)-1] {
+					approve(t, d, by, p.ID)
+				}
+				m.set(func() { m.unknown = "fwd3" })
+				_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: seen.Hash, Reason: why})
+				wantErr(t, err, remap.ErrChanged, "what fwd3 moves is not known")
+				doubted, err := d.Preview(t.Context(), sam, p.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.set(func() { m.unknown = "" }) // a doubt that is gone stops nobody
+				for _, hash := range []string{"", "-" + strings.Split(doubted.Hash, "-")[1]} {
+					_, err = d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: hash, Reason: why})
+					wantErr(t, err, remap.ErrChanged, "another preview")
+				}
+				v, err := d.Approve(t.Context(), sam, p.ID, remap.Answer{Hash: doubted.Hash, Reason: why})
+				if err != nil || v.Plan.State == remap.Proposed {
+					t.Fatalf("the plan is %s: %v", v.Plan.State, err)
+				}
+			})
+		})
+	}
+}

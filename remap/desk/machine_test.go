@@ -26,7 +26,8 @@ type testMachine struct {
 	blind   map[topology.NodeID]bool
 	late    time.Duration // how old the forwarders' data is
 	exclude map[topology.ForwarderID]string
-	gate    chan struct{} // when set, each order waits for one token
+	unknown topology.ForwarderID // whose load nobody knows
+	gate    chan struct{}        // when set, each order waits for one token
 }
 
 func newTestMachine(nodes, forwarders int) *testMachine {
@@ -75,6 +76,9 @@ func (m *testMachine) situation() *remap.Situation {
 	for _, f := range m.start {
 		p.Load[f] = remap.Load{LastSeen: now.Add(-m.late), ReadBytesPerSec: new(0.0),
 			WriteBytesPerSec: new(0.0), MetaOpsPerSec: new(0.0)}
+	}
+	if m.unknown != "" {
+		p.Load[m.unknown] = remap.Load{LastSeen: now}
 	}
 	for n, f := range m.at {
 		if !m.blind[n] {

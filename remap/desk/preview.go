@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -77,8 +78,9 @@ func checksOf(p *remap.Plan, s *remap.Situation, set *Settings, others []remap.P
 	)
 }
 
-// seal computes the hash of what is to be done. The health of the moment does not go in: a check that forbids does so
-// whatever was approved, and one that doubts asks for a second person.
+// seal computes the hash of what is to be done, and behind it a mark of each doubt that is shown. The health of the
+// moment does not change what was approved: a check that forbids does so whatever was approved, and a doubt has to
+// have been seen by whoever approves last.
 func seal(v *remap.Preview) {
 	b, err := json.Marshal(struct {
 		ID               string
@@ -91,6 +93,24 @@ func seal(v *remap.Preview) {
 	}
 	sum := sha256.Sum256(b)
 	v.Hash = hex.EncodeToString(sum[:16])
+	for _, c := range v.Checks {
+		v.Hash += doubt(&c)
+	}
+}
+
+// doubt is the mark of an amber check. Data that are late for a moment are as late at the next look: they have none.
+func doubt(c *remap.Check) string {
+	if c.Level != remap.Amber || c.Name == "fresh" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(c.Name))
+	return "-" + hex.EncodeToString(sum[:4])
+}
+
+// movesHash is a preview's hash without its doubts: two people approve the same moves.
+func movesHash(hash string) string {
+	hash, _, _ = strings.Cut(hash, "-")
+	return hash
 }
 
 // red returns the text of the first check that forbids a plan; empty: none does.
@@ -157,7 +177,7 @@ func mayApprove(by remap.Person, v *remap.Preview, set *Settings) string {
 		return by.May(remap.Operator, "approving").Error()
 	case by.Name == p.Proposer && !set.SelfApproval:
 		return "you proposed it"
-	case slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == by.Name && a.Hash == v.Hash }):
+	case slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == by.Name && a.Hash == movesHash(v.Hash) }):
 		return "you approved it already; somebody else must too"
 	}
 	return red(v.Checks)

@@ -48,7 +48,7 @@ const (
 	Long
 	// Probe is asked by what supervises the daemon, and answered whatever else goes on.
 	Probe
-	// Query is answered by PromQL, Archived from the I/O-log archive, Past from the store's seconds, Feed for as long
+	// Query is answered by PromQL, Archived from the I/O-log archive, Past from what the disk keeps, Feed for as long
 	// as the caller listens: each takes a place of the caller's budget, and any other route one of a plain request.
 	Query
 	Archived

@@ -232,7 +232,7 @@ export async function planPage(app, id, q) {
   }
 
   function needs() {
-    const given = (p.approvals ?? []).filter(a => a.hash === p.preview_hash);
+    const given = (p.approvals ?? []).filter(a => p.preview_hash.startsWith(a.hash));
     const by = given.map(a => a.by).join(', ');
     return (
       counted(p.needs, 'approval') +

@@ -24,13 +24,14 @@ func TestMain(m *testing.M) {
 	}
 	if long && len(table.rows) > 0 {
 		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w,
-			"ATTACK\tIT GOT\tMEMORY MB\tCPU s\tTIME s\tOTHERS' REQUESTS ms, MEDIAN\tLONGEST\tHONEST ACK ms, "+
-				"MEDIAN\tLONGEST\tFAILED")
+		fmt.Fprintln(w, "ATTACK\tIT GOT\tMEMORY MB\tCPU s\tTIME s\tOTHERS' REQUESTS ms, MEDIAN\tTIMES\tLONGEST\t"+
+			"HONEST ACK ms, MEDIAN\tTIMES\tLONGEST\tFAILED")
 		for _, row := range table.rows {
 			fmt.Fprintln(w, row)
 		}
 		w.Flush()
+		fmt.Printf("%d rows; others' requests took more than twice as long in %d: %s\n", len(table.rows),
+			len(table.slow), strings.Join(table.slow, "; "))
 	}
 	os.Exit(code)
 }
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 var table struct {
 	sync.Mutex
 	rows []string
+	slow []string // attacks during which others waited more than twice as long as before and afterwards
 }
 
 // others are callers who mean no harm, at work since before an attack: one asks for the overview, one brings frames.
@@ -46,11 +48,8 @@ type others struct {
 	done chan struct{}
 	wait sync.WaitGroup
 
-	mu             sync.Mutex
-	requests, acks []time.Duration
-	failed         int
-	why            string
-	peak           int64
+	mu  sync.Mutex
+	had taken
 }
 
 func (s *site) others(t *testing.T) *others {
@@ -60,19 +59,19 @@ func (s *site) others(t *testing.T) *others {
 	o.every(50*time.Millisecond, func() {
 		begun := time.Now()
 		a := s.askLocal("GET", "/api/v1/overview", "")
-		o.note(&o.requests, time.Since(begun), a.code == 200, a.body)
+		o.note(&o.had.requests, time.Since(begun), a.code == 200, a.body)
 	})
 	o.every(100*time.Millisecond, func() {
 		begun := time.Now()
 		m, err := honest.send(frames("cn2", topology.Compute, time.Now().UnixMilli()), 30*time.Second)
 		_, ok := m.(wire.Ack)
-		o.note(&o.acks, time.Since(begun), ok, fmt.Sprint(m, err))
+		o.note(&o.had.acks, time.Since(begun), ok, fmt.Sprint(m, err))
 	})
 	o.every(20*time.Millisecond, func() {
 		rss := s.status("VmRSS")
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.peak = max(o.peak, rss)
+		o.had.peak = max(o.had.peak, rss)
 	})
 	if long {
 		s.fullMachine(t, o.done)
@@ -105,24 +104,30 @@ func (o *others) note(into *[]time.Duration, took time.Duration, ok bool, why st
 	defer o.mu.Unlock()
 	*into = append(*into, took)
 	if !ok {
-		o.failed++
-		o.why = why
+		o.had.failed++
+		o.had.why = why
 	}
 }
 
 // taken is what others had since it was taken last.
-func (o *others) taken() (requests, acks []time.Duration, failed int, peak int64) {
+type taken struct {
+	requests, acks []time.Duration
+	failed         int
+	why            string
+	peak           int64
+}
+
+func (o *others) taken() (all taken) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	requests, acks, failed, peak = o.requests, o.acks, o.failed, o.peak
-	o.requests, o.acks, o.failed, o.peak = nil, nil, 0, 0
-	return requests, acks, failed, peak
+	all, o.had = o.had, taken{}
+	return all
 }
 
 const mostMemory = 1.5e9
 
-// attack runs an attack beside the others and puts what it took into the table; do returns what it got. Nobody else
-// may be refused, and the daemon stays in its bounds of memory.
+// attack runs an attack beside the others and puts what it took into the table, beside the calm before and, at full
+// size, after it; do returns what it got. Nobody else may be refused, and the daemon stays in its bounds of memory.
 func attack(t *testing.T, s *site, name string, do func() string) {
 	t.Helper()
 	o := s.others(t)
@@ -131,45 +136,90 @@ func attack(t *testing.T, s *site, name string, do func() string) {
 		calm = 10 * time.Second
 	}
 	time.Sleep(calm)
-	beforeRequests, beforeAcks, _, _ := o.taken()
+	var before, during, after taken
+	before = o.taken()
 	memory, cpu, begun := s.status("VmRSS"), s.cpu(), time.Now()
 	got := do()
 	took := time.Since(begun)
 	time.Sleep(max(calm/2-took, 0)) // what it set off
-	requests, acks, failed, peak := o.taken()
+	during = o.taken()
 	used := s.cpu() - cpu
+	if long && !s.gone() {
+		time.Sleep(calm)
+		after = o.taken()
+	}
 	close(o.done)
 	o.wait.Wait()
-	row := fmt.Sprintf("%s\t%s\t%d -> %d\t%.1f\t%.1f\t%s -> %s\t%s -> %s\t%s -> %s\t%s -> %s\t%d", name, got,
-		memory>>20, peak>>20,
-		used.Seconds(), took.Seconds(), median(beforeRequests), median(requests), longest(beforeRequests),
-		longest(requests),
-		median(beforeAcks), median(acks), longest(beforeAcks), longest(acks), failed)
+	requests, slow := ratio(before.requests, during.requests, after.requests)
+	acks, _ := ratio(before.acks, during.acks, after.acks)
+	row := fmt.Sprintf("%s\t%s\t%d -> %d\t%.1f\t%.1f\t%s\t%s\t%d", name, got, memory>>20, during.peak>>20,
+		used.Seconds(), took.Seconds(), requests, acks, during.failed)
 	t.Log(strings.ReplaceAll(row, "\t", " | "))
 	table.Lock()
 	table.rows = append(table.rows, row)
+	if slow {
+		table.slow = append(table.slow, name)
+	}
 	table.Unlock()
-	if failed > 0 {
-		t.Errorf("others were refused or not answered %d times: %s", failed, o.why)
+	if during.failed > 0 {
+		t.Errorf("others were refused or not answered %d times: %s", during.failed, during.why)
 	}
-	if peak > mostMemory {
-		t.Errorf("the daemon had %d MB", peak>>20)
+	if during.peak > mostMemory {
+		t.Errorf("the daemon had %d MB", during.peak>>20)
 	}
 }
 
-func longest(d []time.Duration) string {
-	if len(d) == 0 {
-		return "-"
+// ratio writes how long requests took before, during and after an attack, how many times as long as in the slower of
+// the two calms, which tells the attack from the machine's other work, and the longest.
+func ratio(before, during, after []time.Duration) (cells string, slow bool) {
+	calm := max(median(before), median(after))
+	times := "-"
+	if calm > 0 && len(during) > 0 {
+		r := float64(median(during)) / float64(calm)
+		times, slow = fmt.Sprintf("%.1f", r), r > 2
 	}
-	return fmt.Sprintf("%.0f", slices.Max(d).Seconds()*1000)
+	return fmt.Sprintf("%s -> %s -> %s\t%s\t%s -> %s -> %s", millis(median(before)), millis(median(during)),
+		millis(median(after)), times, millis(longest(before)), millis(longest(during)), millis(longest(after))), slow
 }
 
-func median(d []time.Duration) string {
+func longest(d []time.Duration) time.Duration { return slices.Max(append([]time.Duration{0}, d...)) }
+
+func median(d []time.Duration) time.Duration {
 	if len(d) == 0 {
-		return "-"
+		return 0
 	}
 	slices.Sort(d)
-	return fmt.Sprintf("%.1f", d[len(d)/2].Seconds()*1000)
+	return d[len(d)/2]
+}
+
+// millis writes a duration; none is of what was not measured.
+func millis(d time.Duration) string {
+	if d == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", d.Seconds()*1000)
+}
+
+// TestAttackNothing is the control: nobody attacks, and then somebody on this host keeps both processors busy without a
+// request, as an attack's own client does.
+func TestAttackNothing(t *testing.T) {
+	s := newSite(t, "")
+	lasts := 100 * time.Millisecond
+	if long {
+		lasts = 20 * time.Second
+	}
+	attack(t, s, "nobody", func() string { time.Sleep(lasts); return "nothing" })
+	attack(t, s, "nobody, while two threads of the attacker's keep the processors busy", func() string {
+		var wait sync.WaitGroup
+		for range 2 {
+			wait.Go(func() {
+				for end := time.Now().Add(lasts); time.Now().Before(end); {
+				}
+			})
+		}
+		wait.Wait()
+		return "nothing"
+	})
 }
 
 func frames(node topology.NodeID, role topology.Role, millis ...int64) (out []collector.Frame) {
