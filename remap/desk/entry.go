@@ -65,9 +65,10 @@ func (e *entry) step(r *journal.Record) {
 	case journal.StepRollBack:
 		e.Goal, e.Undo, e.undo, e.Back = r.Goal, nil, map[topology.NodeID]int{}, nil
 	case journal.StepComplete:
-		// After a roll back, however partial, what was moved once may be back: move all again.
+		// After a roll back, however partial, what was moved once may be back: move all again. So may be what was
+		// never seen there.
 		back := e.Goal != ""
-		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.OK })
+		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.Verified })
 		e.results, e.Goal, e.Back = index(e.Results), "", nil
 	case journal.StepUndone:
 		e.Undo = merge(e.Undo, e.undo, r.Results)

@@ -167,6 +167,31 @@ func checkLegal(t *testing.T, m *testMachine, p remap.Plan, answered remap.PlanS
 	}
 }
 
+// TestCompleteMovesAgainWhatWasNotSeen: a node's mount was killed after its move and came back on its default: the
+// driver said that it was moved, and nobody saw it there. Completing the plan moves it.
+func TestCompleteMovesAgainWhatWasNotSeen(t *testing.T) {
+	m := newTestMachine(8, 4)
+	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {
+		p := propose(t, d, olga, remap.Request{Moves: remap.MoveAll(nodes(0, 1), "fwd3"), Reason: why})
+		approve(t, d, sam, p.ID)
+		m.set(func() { m.blind["cn0"] = true })
+		time.Sleep(time.Minute)
+		p = wantState(t, d, p.ID, remap.Partial)
+		if !strings.Contains(p.Error, "not observed within") {
+			t.Errorf("it is partial for %q", p.Error)
+		}
+		m.set(func() { m.blind["cn0"], m.at["cn0"] = false, "fwd0" })
+		if _, err := d.Complete(t.Context(), olga, p.ID, remap.Answer{Reason: why}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		wantState(t, d, p.ID, remap.Verified)
+		if m.where("cn0") != "fwd3" || m.changes["cn0"] != 2 || m.changes["cn1"] != 1 {
+			t.Errorf("cn0 is on %s after %d changes, cn1 had %d", m.where("cn0"), m.changes["cn0"], m.changes["cn1"])
+		}
+	})
+}
+
 // TestRandomLives drives random plans by random people with failing nodes and kills at random
 // bytes, and checks what must always hold.
 func TestRandomLives(t *testing.T) {

@@ -17,12 +17,18 @@ import (
 // from. Without root fusermount3 does it.
 func attach(mountPoint, source string) (device int, err error) {
 	options := fmt.Sprintf("max_read=%d", maxIO)
+	var st unix.Stat_t
+	err = unix.Stat(mountPoint, &st)
+	if errors.Is(err, unix.ENOTCONN) { // a mount that was killed is there yet, and keeps the next one out
+		if err = detachNow(mountPoint); err == nil {
+			err = unix.Stat(mountPoint, &st)
+		}
+	}
+	if err != nil {
+		return -1, err
+	}
 	if os.Getuid() != 0 {
 		return attachAsUser(mountPoint, options+",subtype=fairway,fsname="+optionEscape.Replace(source))
-	}
-	var st unix.Stat_t
-	if err := unix.Stat(mountPoint, &st); err != nil {
-		return -1, err
 	}
 	device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

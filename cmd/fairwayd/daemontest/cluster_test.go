@@ -298,6 +298,7 @@ func TestLeadersKilledAtRandomPointsOfPlans(t *testing.T) {
 			p.step(k)
 		}
 		killed.Stop()
+		p.killed()
 		leads.kill()
 		dead := time.Now()
 		s.leader()
@@ -311,8 +312,8 @@ func TestLeadersKilledAtRandomPointsOfPlans(t *testing.T) {
 	stopFrames()
 	s.nothingIsMissing(begun.Add(time.Second), ended)
 	sum := s.agree()
-	t.Logf("%d kills, %d plans, %d records; longest wait for a leader %s", kills, p.made, sum.Records,
-		s.longest.Round(time.Millisecond))
+	t.Logf("%d kills, %d of them while a plan moved nodes, %d plans, %d records; longest wait for a leader %s", kills,
+		p.amid, p.made, sum.Records, s.longest.Round(time.Millisecond))
 }
 
 // nothingIsMissing wants every second of every node at every daemon, once the spools are empty.

@@ -3,9 +3,7 @@ package daemontest
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,13 +19,7 @@ import (
 // an intact journal. FAIRWAY_KILLS=200 for the long run.
 func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 	t.Parallel() // it mostly waits
-	kills := 6
-	if text := os.Getenv("FAIRWAY_KILLS"); text != "" {
-		var err error
-		if kills, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kills := kills(t, 6)
 	d := newRealDaemon(t, selfApproved)
 	var cns, all []*testAgent
 	for i := range 8 {
@@ -52,6 +44,7 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 			p.step(k)
 		}
 		killed.Stop()
+		p.killed()
 		d.kill()
 		d.start()
 	}
@@ -60,7 +53,7 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 	if sum, err := journal.Verify(filepath.Join(filepath.Dir(d.conf), "state", "journal")); err != nil {
 		t.Error(err)
 	} else {
-		t.Logf("%d kills, %d plans, %d records", kills, p.made, sum.Records)
+		t.Logf("%d kills, %d of them while a plan moved nodes, %d plans, %d records", kills, p.amid, p.made, sum.Records)
 	}
 }
 
@@ -101,8 +94,17 @@ type planner struct {
 	nodes    []topology.NodeID
 	from, to topology.ForwarderID
 	id       string
+	state    remap.PlanState // as it was seen last
+	amid     int             // kills while a plan moved nodes
 	made     int
 	try      int
+}
+
+// killed counts a kill.
+func (p *planner) killed() {
+	if p.state.Moving() {
+		p.amid++
+	}
 }
 
 const planReason = "moved to see what a kill does"
@@ -125,6 +127,7 @@ func (p *planner) step(round int) {
 	if p.ask("/api/v1/plans/"+p.id, "", nil, &v) != nil {
 		return
 	}
+	p.state = v.State
 	switch v.State {
 	case remap.Proposed:
 		_ = p.ask("/api/v1/plans/"+p.id+"/approve", key,

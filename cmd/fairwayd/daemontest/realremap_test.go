@@ -85,13 +85,19 @@ func newRealLayer(t *testing.T, cfg testbed.Config) (*testbed.Testbed, *realDaem
 // there is the file system's attach name.
 func newRealSite(t *testing.T, cfg testbed.Config, desk string) (*testbed.Testbed, *realDaemon) {
 	t.Helper()
+	cfg.MountProgram = binary(t, "fairway-mount")
+	return newSiteOf(t, cfg, desk, binary(t, "fairway-agent"))
+}
+
+// newSiteOf is newRealSite with programs of the caller's.
+func newSiteOf(t *testing.T, cfg testbed.Config, desk, agent string) (*testbed.Testbed, *realDaemon) {
+	t.Helper()
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: namespaces need root")
 	}
-	cfg.MountProgram = binary(t, "fairway-mount")
 	tb, err := testbed.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +121,7 @@ func newRealSite(t *testing.T, cfg testbed.Config, desk string) (*testbed.Testbe
 	d := newRealDaemonAt(t, agents, conf.String())
 	secret := filepath.Join(t.TempDir(), "token")
 	write(t, secret, agentSecret)
-	err = tb.StartAgents(t.Context(), testbed.Agents{Program: binary(t, "fairway-agent"), DaemonURL: "ws://" + agents,
+	err = tb.StartAgents(t.Context(), testbed.Agents{Program: agent, DaemonURL: "ws://" + agents,
 		TokenFile: secret})
 	if err != nil {
 		t.Fatal(err)
