@@ -33,7 +33,7 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 			lines := program.Retirements("old.toml", text, &c, meta)
 			if len(lines) != 1 || !strings.Contains(lines[0], "the setting "+key+" went") || why == "" ||
 				!strings.Contains(lines[0], why) || !strings.HasPrefix(lines[0], "old.toml:2:") {
-				t.Errorf("it is said as %q", lines)
+				t.Errorf("the line is %q", lines)
 			}
 		})
 	}

@@ -144,9 +144,9 @@ func TestNothingOfAnOlderJobOfItsNumber(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			said, _ := hook(t, slurmEnv, append(args, "--env-dir", dir)...)
+			out, _ := hook(t, slurmEnv, append(args, "--env-dir", dir)...)
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("left are %v, %v: the hook says %s", left, err, said)
+				t.Errorf("left are %v, %v: the hook says %s", left, err, out)
 			}
 		})
 	}

@@ -168,7 +168,7 @@ func checkLegal(t *testing.T, m *testMachine, p remap.Plan, answered remap.PlanS
 }
 
 // TestCompleteMovesAgainWhatWasNotSeen: a node's mount was killed after its move and came back on its default: the
-// driver said that it was moved, and nobody saw it there. Completing the plan moves it.
+// driver reported it as moved, and nobody saw it there. Completing the plan moves it.
 func TestCompleteMovesAgainWhatWasNotSeen(t *testing.T) {
 	m := newTestMachine(8, 4)
 	inDesk(t, m, nil, func(t *testing.T, d *Desk, _ string) {

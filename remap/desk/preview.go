@@ -177,7 +177,8 @@ func mayApprove(by remap.Person, v *remap.Preview, set *Settings) string {
 		return by.May(remap.Operator, "approving").Error()
 	case by.Name == p.Proposer && !set.SelfApproval:
 		return "you proposed it"
-	case slices.ContainsFunc(p.Approvals, func(a remap.Approval) bool { return a.By == by.Name && a.Hash == movesHash(v.Hash) }):
+	case slices.ContainsFunc(p.Approvals,
+		func(a remap.Approval) bool { return a.By == by.Name && a.Hash == movesHash(v.Hash) }):
 		return "you approved it already; somebody else must too"
 	}
 	return red(v.Checks)

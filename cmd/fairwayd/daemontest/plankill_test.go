@@ -53,7 +53,8 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 	if sum, err := journal.Verify(filepath.Join(filepath.Dir(d.conf), "state", "journal")); err != nil {
 		t.Error(err)
 	} else {
-		t.Logf("%d kills, %d of them while a plan moved nodes, %d plans, %d records", kills, p.amid, p.made, sum.Records)
+		t.Logf("%d kills, %d of them while a plan moved nodes, %d plans, %d records", kills, p.amid, p.made,
+			sum.Records)
 	}
 }
 

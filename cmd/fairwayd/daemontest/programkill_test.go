@@ -189,7 +189,7 @@ func (l *lines) end(t *testing.T, mayFail bool) string {
 		twice += times - 1
 	}
 	if lost > 0 || twice > 0 || l.failed > 0 && !mayFail {
-		t.Errorf("of %d lines %d are lost and %d there twice; %d failed: %v", len(l.acked), lost, twice, l.failed, l.why)
+		t.Errorf("of %d lines %d are lost, %d there twice; %d failed: %v", len(l.acked), lost, twice, l.failed, l.why)
 	}
 	return fmt.Sprintf("%d lines acknowledged, %d lost, %d twice, %d failed", len(l.acked), lost, twice, l.failed)
 }

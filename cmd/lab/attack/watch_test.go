@@ -170,7 +170,7 @@ func attack(t *testing.T, s *site, name string, do func() string) {
 }
 
 // ratio writes how long requests took before, during and after an attack, how many times as long as in the slower of
-// the two calms, which tells the attack from the machine's other work, and the longest.
+// the two calms, against the machine's other work, and the longest.
 func ratio(before, during, after []time.Duration) (cells string, slow bool) {
 	calm := max(median(before), median(after))
 	times := "-"
