@@ -19,6 +19,8 @@ type Report struct {
 	// WaitedSeconds is for how long any request waited.
 	WaitedSeconds float64           `json:"waited_seconds"`
 	Jobs          map[string]Served `json:"jobs"`
+	// Limits are those in force, by job.
+	Limits map[string]float64 `json:"limits,omitempty"`
 }
 
 // By is a way of choosing the next request.
@@ -40,14 +42,27 @@ func (r *Queue) Report() Report {
 	now := time.Now()
 	_, waited := r.queue.waits(now)
 	return Report{UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
-		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs}
+		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs, Limits: r.sharing.limitsInForce()}
+}
+
+func (s *sharing) limitsInForce() map[string]float64 {
+	if s.policy == nil || !s.limited {
+		return nil
+	}
+	out := map[string]float64{}
+	for i, x := range s.limits {
+		if x > 0 {
+			out[s.jobs[i].Name] = x
+		}
+	}
+	return out
 }
 
 func (s *sharing) by() By {
 	switch {
 	case s.policy == nil:
 		return ByArrival
-	case s.weights != nil:
+	case s.global:
 		return ByGlobal
 	}
 	return ByLocal
@@ -142,11 +157,14 @@ func (r *Queue) reweigh() {
 // least is the smallest weight: who has next to nothing must still come to his turn.
 const least = 1e-6
 
-// weigh makes weights of global shares; of none, none.
+// weigh makes weights of global shares and limits; of none, none. A job with a limit weighs so little that beside
+// any single other job it gets no more than that.
 func (s *sharing) weigh(global map[string]float64) {
-	if s.weights = nil; len(global) == 0 || s.policy == nil {
+	s.weights, s.global = nil, len(global) > 0 && s.policy != nil
+	if !s.global && (!s.limited || s.policy == nil) {
 		return
 	}
+	lightest := 1.0
 	s.weights = make([]share.Job, len(s.jobs))
 	for i, local := range share.Shares(s.policy, s.jobs) {
 		x, found := global[s.jobs[i].Name]
@@ -154,5 +172,13 @@ func (s *sharing) weigh(global map[string]float64) {
 			x = local
 		}
 		s.weights[i] = share.Job{Size: math.Max(x, least)}
+		if s.limits[i] == 0 {
+			lightest = min(lightest, s.weights[i].Size)
+		}
+	}
+	for i, limit := range s.limits {
+		if limit > 0 {
+			s.weights[i].Size = min(s.weights[i].Size, limit*lightest)
+		}
 	}
 }

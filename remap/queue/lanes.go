@@ -65,6 +65,8 @@ type laneQueue struct {
 	length  int
 	from    *conn // whose requests go on, and how many may
 	more    int
+	limited bool
+	asked   time.Time // when a job without a limit asked for something last, where another has one
 
 	since  time.Time // when something began to wait, while it does
 	waited time.Duration
@@ -78,10 +80,22 @@ type lane struct {
 	credit  int
 	since   time.Time // when it began to wait, while it does
 	waited  time.Duration
+	flights int // at the forwarder
+	most    int // of those while others ask for something; 0: any number
 }
 
-func newQueue(s *sharing, random *rand.Rand) *laneQueue {
-	q := &laneQueue{lanes: make([]lane, len(s.jobs)), random: random}
+// othersRest is how long after their last request jobs without a limit count as asking: programs do something
+// between two requests.
+const othersRest = time.Second
+
+// newQueue makes a queue in front of a forwarder that takes so many requests at once.
+func newQueue(s *sharing, window int, random *rand.Rand) *laneQueue {
+	q := &laneQueue{lanes: make([]lane, len(s.jobs)), random: random, limited: s.limited}
+	for i, limit := range s.limits {
+		if limit > 0 {
+			q.lanes[i].most = max(1, int(limit*float64(window)))
+		}
+	}
 	q.choose(s)
 	return q
 }
@@ -98,7 +112,22 @@ func (q *laneQueue) choose(s *sharing) {
 		q.lottery = share.NewLottery(s.policy, s.jobs, s.idle)
 	}
 	for i := range q.lanes {
-		q.lottery.Work(i, !q.lanes[i].empty())
+		q.lottery.Work(i, q.ready(&q.lanes[i]))
+	}
+}
+
+// ready says that a lane has a request that may go next: a job with a limit has few at the forwarder while others
+// ask for something, so that theirs find it free.
+func (q *laneQueue) ready(l *lane) bool {
+	return !l.empty() && (l.most == 0 || l.flights < l.most || time.Since(q.asked) > othersRest)
+}
+
+// flies counts requests of a lane that went to the forwarder, or with a number below 0 came back.
+func (q *laneQueue) flies(job, n int) {
+	l := &q.lanes[job]
+	l.flights += n
+	if l.most > 0 && q.lottery != nil {
+		q.lottery.Work(job, q.ready(l))
 	}
 }
 
@@ -124,8 +153,6 @@ func (q *laneQueue) waits(now time.Time) (each []time.Duration, any time.Duratio
 func (q *laneQueue) push(job int, r request) {
 	if q.lottery == nil {
 		job = 0
-	} else {
-		q.lottery.Work(job, true)
 	}
 	l := &q.lanes[job]
 	if l.empty() {
@@ -136,6 +163,12 @@ func (q *laneQueue) push(job int, r request) {
 	}
 	l.waiting = append(l.waiting, r)
 	q.length++
+	if q.lottery != nil {
+		if l.most == 0 && q.limited {
+			q.asked = time.Now()
+		}
+		q.lottery.Work(job, q.ready(l))
+	}
 }
 
 // emptied notes that nothing of a lane waits any more; q.length says whether of others something does.
@@ -147,13 +180,13 @@ func (q *laneQueue) emptied(l *lane) {
 	}
 }
 
-// pop takes the next request; false when nothing waits.
+// pop takes the next request; false when nothing waits that may go.
 func (q *laneQueue) pop() (r request, found bool) {
 	if q.length == 0 {
 		return request{}, false
 	}
-	q.length--
 	if q.lottery == nil {
+		q.length--
 		l := &q.lanes[0]
 		r := l.pop()
 		if l.empty() {
@@ -162,13 +195,18 @@ func (q *laneQueue) pop() (r request, found bool) {
 		return r, true
 	}
 	l := &q.lanes[q.current]
-	if q.more > 0 && l.credit > -maxOwed && !l.empty() && l.waiting[l.head].conn == q.from {
+	if q.more > 0 && l.credit > -maxOwed && q.ready(l) && l.waiting[l.head].conn == q.from {
 		q.more--
 		return q.take(l), true
 	}
-	for l.empty() || l.credit < l.waiting[l.head].cost {
-		q.current, _ = q.lottery.Draw(q.random.Float64()) // somebody has work: length was not 0
-		l = &q.lanes[q.current]
+	for !q.ready(l) || l.credit < l.waiting[l.head].cost {
+		if q.current, found = q.lottery.Draw(q.random.Float64()); !found {
+			return request{}, false // who waits has a limit
+		}
+		if l = &q.lanes[q.current]; !q.ready(l) { // others ask again since it was let through
+			q.lottery.Work(q.current, false)
+			continue
+		}
 		l.credit += quantum
 	}
 	q.from, q.more = l.waiting[l.head].conn, together-1
@@ -178,6 +216,7 @@ func (q *laneQueue) pop() (r request, found bool) {
 // take takes the first request of the current lane, which is l.
 func (q *laneQueue) take(l *lane) request {
 	r := l.pop()
+	q.length--
 	l.credit -= r.cost
 	if l.empty() {
 		l.credit = min(l.credit, quantum) // the rest of a token is kept; nobody saves more for later

@@ -22,7 +22,7 @@ func newFilled(t testing.TB, policy string, size, burst []int) *filled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &filled{laneQueue: newQueue(s, rand.New(rand.NewPCG(1, 2))),
+	return &filled{laneQueue: newQueue(s, DefaultWindow, rand.New(rand.NewPCG(1, 2))),
 		clients: []*conn{{lane: 0}, {lane: 0}, {lane: 1}},
 		size:    size, burst: burst, held: map[*conn]int{}}
 }

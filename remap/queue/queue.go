@@ -155,7 +155,11 @@ func (r *Queue) use(s *sharing) {
 	}
 	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
 	s.weigh(r.global.shares)
-	r.sharing, r.queue = s, newQueue(s, r.random)
+	before := r.queue
+	r.sharing, r.queue = s, newQueue(s, r.cfg.Window, r.random)
+	if before != nil {
+		r.queue.asked = before.asked
+	}
 	old := r.served
 	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
 	for _, j := range s.jobs {
@@ -166,6 +170,7 @@ func (r *Queue) use(s *sharing) {
 	}
 	for c := range r.conns {
 		c.lane = s.of(c)
+		r.queue.flies(c.lane, len(c.flights))
 	}
 	for _, q := range waiting {
 		r.queue.push(q.conn.lane, q)
@@ -304,6 +309,7 @@ func (r *Queue) forget(c *conn) {
 	}
 	r.queue.drop(func(q request) bool { return q.conn == c })
 	r.inFlight -= len(c.flights)
+	r.queue.flies(c.lane, -len(c.flights))
 	c.flights = nil
 	r.pump()
 }
@@ -369,14 +375,20 @@ func (r *Queue) answered(c *conn, replies []byte) {
 			continue
 		}
 		delete(c.flights, tag)
-		r.inFlight--
+		r.landed(c)
 		// A flushed request has no reply of its own once the flush has one.
 		if _, left := c.flights[f.old]; left && replies[4] == rFlush {
 			delete(c.flights, f.old)
-			r.inFlight--
+			r.landed(c)
 		}
 	}
 	r.pump()
+}
+
+// landed frees the place of one request. r.mu is held.
+func (r *Queue) landed(c *conn) {
+	r.inFlight--
+	r.queue.flies(c.lane, -1)
 }
 
 // pump sends as many requests as there are places for. r.mu is held.
@@ -394,6 +406,7 @@ func (r *Queue) pump() {
 		tag := binary.LittleEndian.Uint16(q.frame[5:])
 		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both
 			r.inFlight++
+			r.queue.flies(c.lane, 1)
 		}
 		c.flights[tag] = f
 		c.waiting--

@@ -29,6 +29,9 @@ type Job struct {
 	share.Row
 	Clients []netip.Addr      `json:"clients"`
 	Nodes   []topology.NodeID `json:"nodes"`
+	// Limit is the most that the job gets of the forwarder while any job without a limit asks for some, 0..1; 0: all
+	// that the policy gives it.
+	Limit float64 `json:"limit,omitempty"`
 }
 
 // maxTable bounds a table, bytes.
@@ -46,9 +49,12 @@ func ReadTable(r io.Reader) (Table, error) {
 
 // sharing is a table made ready: lanes of jobs, the last one for clients in no job.
 type sharing struct {
-	policy share.Policy // nil: order of arrival
-	idle   share.Idle
-	jobs   []share.Job
+	policy  share.Policy // nil: order of arrival
+	idle    share.Idle
+	jobs    []share.Job
+	limits  []float64 // of jobs; 0: none
+	limited bool
+	global  bool // weights are those of an all-gather
 	// weights are the jobs with their part of the global shares as size; nil: shares are local.
 	weights []share.Job
 	lane    map[netip.Addr]int
@@ -71,7 +77,13 @@ func (t Table) Shares() (map[string]float64, error) {
 	if len(rows.Jobs) == 0 {
 		return nil, nil
 	}
-	return rows.Answer(s.policy, s.idle).Shares, nil
+	shares := rows.Answer(s.policy, s.idle).Shares
+	for _, j := range t.Jobs {
+		if j.Limit > 0 {
+			shares[j.Row.Job] = min(shares[j.Row.Job], j.Limit)
+		}
+	}
+	return shares, nil
 }
 
 func (t Table) compile() (*sharing, error) {
@@ -97,7 +109,10 @@ func (t Table) compile() (*sharing, error) {
 	rows := share.Table{}
 	for i, j := range t.Jobs {
 		rows.Jobs = append(rows.Jobs, j.Row)
-		s.jobs = append(s.jobs, j.Entity())
+		if !(j.Limit >= 0 && j.Limit <= 1) {
+			return nil, fmt.Errorf("jobs[%d].limit: %g is not a share, want 0 (none) to 1", i, j.Limit)
+		}
+		s.jobs, s.limits, s.limited = append(s.jobs, j.Entity()), append(s.limits, j.Limit), s.limited || j.Limit > 0
 		for k, c := range j.Clients {
 			c = c.Unmap()
 			if _, twice := s.lane[c]; twice || !c.IsValid() {
@@ -117,7 +132,7 @@ func (t Table) compile() (*sharing, error) {
 			return nil, err
 		}
 	}
-	s.jobs = append(s.jobs, share.Job{Size: 1, Priority: 1})
+	s.jobs, s.limits = append(s.jobs, share.Job{Size: 1, Priority: 1}), append(s.limits, 0)
 	return s, nil
 }
 
