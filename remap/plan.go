@@ -11,7 +11,7 @@ import (
 	"fairway/tsdb/window"
 )
 
-// Move is one compute node's change of forwarder.
+// Move is one compute node's change of forwarder, or a limit: how much of a node's service the plan's job gets.
 type Move struct {
 	Node topology.NodeID      `json:"node"`
 	From topology.ForwarderID `json:"from"`
@@ -19,6 +19,17 @@ type Move struct {
 	// Spread are the forwarders that the node spread its traffic over, where From is not one of them: names with a
 	// comma between, by name. A roll back has the node use them all again.
 	Spread string `json:"spread,omitempty"`
+	// Limit is the most that the plan's job gets of Node, a forwarder with a queue or an object server, while others
+	// ask for some, 0..1. Then From and To are empty; 0: it is no limit.
+	Limit float64 `json:"limit,omitempty"`
+}
+
+// About is the forwarder that a move is about: the one that its node leaves, or of a limit the node itself.
+func (m *Move) About() topology.ForwarderID {
+	if m.Limit > 0 {
+		return topology.ForwarderID(m.Node)
+	}
+	return m.From
 }
 
 // Sources are the forwarders that a node comes from: one, several, or none where that is not known.
@@ -100,6 +111,50 @@ type Plan struct {
 
 	// Short is the Title of a plan that has ended and is kept without its moves.
 	Short string `json:"-"`
+}
+
+// Limits are the most that jobs get of a node, by node and job.
+type Limits map[topology.NodeID]map[topology.JobID]float64
+
+// LeastLimit is the smallest limit: who has next to nothing would never end its I/O.
+const LeastLimit = 0.01
+
+// Limits says whether the plan limits its job instead of moving nodes.
+func (p *Plan) Limits() bool { return len(p.Moves) > 0 && p.Moves[0].Limit > 0 }
+
+// Subject is one thing that a plan changes: where a node's traffic goes, or a job's limit at a node.
+type Subject struct {
+	Node topology.NodeID
+	Job  topology.JobID // of a limit
+}
+
+// Subject is what a move of the plan changes. Of two plans that change the same the later one counts.
+func (p *Plan) Subject(m *Move) Subject {
+	if m.Limit > 0 {
+		return Subject{m.Node, p.Job}
+	}
+	return Subject{Node: m.Node}
+}
+
+// Change is what the plan changes, in words.
+func (p *Plan) Change() string {
+	switch n := len(p.Moves); {
+	case p.Limits():
+		return fmt.Sprintf("%s: job %s gets at most %.2g %% while others ask for some; alone it has all",
+			p.where(), p.Job, 100*p.Moves[0].Limit)
+	case n == 1:
+		return "1 compute node changes its forwarder"
+	default:
+		return fmt.Sprintf("%d compute nodes change their forwarder", n)
+	}
+}
+
+// where names the nodes of the plan's limits.
+func (p *Plan) where() string {
+	if len(p.Moves) == 1 {
+		return string(p.Moves[0].Node)
+	}
+	return anomaly.Counted(len(p.Moves), "server")
 }
 
 // ProposedBy names who proposed the plan, and the rule by which.
@@ -203,6 +258,9 @@ func Title(p *Plan) string {
 	if p.Short != "" {
 		return p.Short
 	}
+	if p.Limits() {
+		return fmt.Sprintf("limit job %s to %.2g %% of %s", p.Job, 100*p.Moves[0].Limit, p.where())
+	}
 	nodes := anomaly.Counted(len(p.Moves), "node")
 	if len(p.Moves) == 1 {
 		nodes = string(p.Moves[0].Node)
@@ -221,9 +279,9 @@ func Title(p *Plan) string {
 	return nodes + " -> " + to
 }
 
-// Targets returns the forwarders that moves go to, each once.
+// Targets returns the forwarders that moves go to, each once; limits have none.
 func Targets(moves []Move) (targets []topology.ForwarderID) {
-	seen := map[topology.ForwarderID]bool{}
+	seen := map[topology.ForwarderID]bool{"": true}
 	for _, m := range moves {
 		if !seen[m.To] {
 			seen[m.To] = true

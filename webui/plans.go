@@ -57,8 +57,8 @@ func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) e
 		v.Plan.Effect = h.effect(v.Plan.ID)
 	}
 	p := api.PlanView{Plan: v.Plan, Brought: v.Plan.Effect.Text(), Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines,
-		Checks: v.Checks,
-		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
+		Checks: v.Checks, Change: v.Plan.Change(),
+		Needs: v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	if v.Plan.State == remap.Proposed {
 		// Without a record of moves before it the plan is shown as well.
@@ -77,8 +77,12 @@ func (h *plans) propose(w http.ResponseWriter, r *http.Request, by access.Caller
 	if err := api.ReadJSON(w, r, &in); err != nil {
 		return err
 	}
-	p, err := h.desk.Propose(r.Context(), by.Person, remap.Request{
-		Key: r.Header.Get("Idempotency-Key"), Moves: remap.MoveAll(in.Nodes, in.To), Reason: in.Reason, Force: in.Force,
+	moves := remap.MoveAll(in.Nodes, in.To)
+	for i := range moves {
+		moves[i].Limit = in.Limit
+	}
+	p, err := h.desk.Propose(r.Context(), by.Person, remap.Request{Job: string(in.Job),
+		Key: r.Header.Get("Idempotency-Key"), Moves: moves, Reason: in.Reason, Force: in.Force,
 	})
 	if err != nil {
 		return fromDesk(err)

@@ -11,6 +11,33 @@ import (
 	"fairway/webui/client"
 )
 
+func newLimit(o *options) *cobra.Command {
+	m := api.ManualRemap{}
+	percent, at := 0.0, []string{}
+	c := &cobra.Command{
+		Use: "limit JOB --at NODE[,NODE...] --percent N --reason TEXT",
+		Short: "Propose that a job gets at most N % of forwarders while others ask for some; nothing changes before the " +
+			"plan is approved",
+		Long: "The forwarders' fairway-queues keep the limit, or object servers with [tbf]: name those that queue.policy " +
+			"shares.\nIt ends with the job, or with 'fairway plan rollback'.",
+		Example: "  fairway limit 88231 --at fwd3 --percent 5 --reason 'it fills fwd3 and 88230 waits'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			m.Job, m.Limit = topology.JobID(args[0]), percent/100
+			for _, n := range at {
+				m.Nodes = append(m.Nodes, topology.NodeID(n))
+			}
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) { return cl.Propose(ctx, m) })
+		},
+	}
+	c.Flags().StringSliceVar(&at, "at", nil, "the forwarders or object servers")
+	c.Flags().Float64Var(&percent, "percent", 5, "the most that it gets, 1 to below 100")
+	c.Flags().StringVar(&m.Reason, "reason", "", "why; kept in the audit, 10 letters or more")
+	must(c.MarkFlagRequired("at"))
+	must(c.MarkFlagRequired("reason"))
+	return c
+}
+
 func newRemap(o *options) *cobra.Command {
 	m := api.ManualRemap{}
 	c := &cobra.Command{

@@ -104,6 +104,7 @@ func newRoot() *cobra.Command {
 		newRules(o),
 		newAlerts(o),
 		newRemap(o),
+		newLimit(o),
 		newFindings(o),
 		newDrain(o),
 		newExclusions(o),

@@ -60,6 +60,7 @@ type daemon struct {
 	detectors *watch.Detectors
 	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
 	findings  *watch.Loop
+	sharing   *tables.Sender
 	late      watch.Lateness  // this daemon's own
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
@@ -131,6 +132,9 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if conf.view {
 		d.agents.Close()
 	}
+	d.sharing = tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
+		Rates:  func(at time.Time) map[topology.JobID]float64 { return d.jobs.Windows().Rates(at) },
+		Limits: func() remap.Limits { return d.desk.Limits() }, Log: log})
 	drains := d.newDrains()
 	if err := d.openDesk(people.RoleNow, drains); err != nil {
 		return d, err
@@ -147,10 +151,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if d.cluster != nil {
 		meters = append(meters, d.cluster.WriteMetrics)
 	}
-	sharing := tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
-		Rates: d.jobs.Windows().Rates, Log: log})
 	if conf.Queue.Policy != "" {
-		meters = append(meters, sharing.WriteMetrics)
+		meters = append(meters, d.sharing.WriteMetrics)
 	}
 	if d.canaries != nil {
 		meters = append(meters, d.canaries.WriteMetrics)
@@ -168,7 +170,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
 		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
 		Rules:     d.evacuate,
-		Gathering: sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
+		Gathering: d.sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
 			MaxSamples: conf.Limits.QuerySamples / conf.Limits.Queries, MaxBytes: conf.Limits.AnswerBytes,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Addresses: webui.Addresses{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(),
@@ -192,7 +194,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		d.runFindings(ctx)
 		d.tasks.Go(func() { calls.Run(ctx) })
 	}
-	d.tasks.Go(func() { d.whileLeading(ctx, sharing.Run) })
+	d.tasks.Go(func() { d.whileLeading(ctx, d.sharing.Run) })
 	if drains != nil {
 		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
 	}
@@ -225,7 +227,7 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drai
 	path := d.journal()
 	desk, sum, err := desk.Open(desk.Config{
 		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.situation.Situation, RoleOf: roleOf,
-		Drain: drainOf(drains), Together: d.together(), Log: d.log,
+		Drain: drainOf(drains), Queues: d.sharing, Together: d.together(), Log: d.log,
 	})
 	if err != nil {
 		return err

@@ -12,35 +12,38 @@ import (
 // movedOn finds a plan that was approved later and holds a node of e. What is later says the journal, and not a clock:
 // the daemons that lead one after the other have their own.
 func (t *planTable) movedOn(e *entry) (plan string, node topology.NodeID) {
-	mine := map[topology.NodeID]bool{}
-	for _, m := range e.Moves {
-		mine[m.Node] = true
-	}
+	mine := subjectsOf(&e.Plan)
 	for o := range t.unfinished {
 		if o.ID == e.ID || !o.State.Holds() || o.approved <= e.approved {
 			continue
 		}
-		for _, m := range o.Moves {
-			if mine[m.Node] {
-				return o.ID, m.Node
+		for i := range o.Moves {
+			if mine[o.Subject(&o.Moves[i])] {
+				return o.ID, o.Moves[i].Node
 			}
 		}
 	}
 	return "", ""
 }
 
+// subjectsOf are what a plan changes.
+func subjectsOf(p *remap.Plan) map[remap.Subject]bool {
+	out := make(map[remap.Subject]bool, len(p.Moves))
+	for i := range p.Moves {
+		out[p.Subject(&p.Moves[i])] = true
+	}
+	return out
+}
+
 // checkOthers refuses to move a node that another plan is moving.
 func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
-	mine := map[topology.NodeID]bool{}
-	for _, m := range p.Moves {
-		mine[m.Node] = true
-	}
+	mine := subjectsOf(&p)
 	for _, o := range others {
 		if o.ID == p.ID || !o.State.Moving() {
 			continue
 		}
-		for _, m := range o.Moves {
-			if mine[m.Node] {
+		for i := range o.Moves {
+			if m := &o.Moves[i]; mine[o.Subject(m)] {
 				return oneCheck("others", remap.Red, fmt.Sprintf("%s is being moved by %s (%s)", m.Node, o.ID, o.State))
 			}
 		}
@@ -74,7 +77,7 @@ func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
 func (t *planTable) moving() (plans []remap.Plan) {
 	for e := range t.unfinished {
 		if e.State.Moving() {
-			plans = append(plans, remap.Plan{ID: e.ID, State: e.State, Moves: e.Moves})
+			plans = append(plans, remap.Plan{ID: e.ID, Job: e.Job, State: e.State, Moves: e.Moves})
 		}
 	}
 	return plans

@@ -88,7 +88,7 @@ func TestNodesOverSeveralForwardersCanBeMoved(t *testing.T) {
 		{ID: "r2", Role: topology.Forwarder}, {ID: "r3", Role: topology.Forwarder}}}
 	s := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
 		Routes: map[topology.NodeID]window.Route{"c1": {Shares: shares, At: now}}})
-	moves, err := checkRequest(remap.Request{Moves: remap.MoveAll([]topology.NodeID{"c1"}, "r3")}, s)
+	moves, err := checkRequest(&remap.Request{Moves: remap.MoveAll([]topology.NodeID{"c1"}, "r3")}, s)
 	if err != nil || moves[0].Spread != "r1,r2" || moves[0].From != "" {
 		t.Fatalf("%+v, %v", moves, err)
 	}

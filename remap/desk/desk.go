@@ -45,6 +45,8 @@ type Config struct {
 	RoleOf func(name, via string) (role remap.Role, known bool)
 	// Drain says what became of an excluded forwarder's traffic; nil: nobody makes nodes avoid it.
 	Drain func(topology.ForwarderID) *remap.Drain
+	// Queues keep the limits of plans; nil: nobody does.
+	Queues Queues
 	// Together is the log that several daemons keep the journal by; nil: this daemon is alone. A desk that is not
 	// alone only shows until Lead.
 	Together Together

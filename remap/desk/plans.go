@@ -18,6 +18,7 @@ type plans struct {
 	owners, claims atomic.Pointer[map[topology.ForwarderID]topology.JobID]
 	promised       atomic.Pointer[map[topology.ForwarderID]string]
 	promises       atomic.Pointer[topology.Mapping]
+	limits         atomic.Pointer[remap.Limits]
 	count          atomic.Pointer[map[remap.PlanState]int]
 }
 
@@ -26,7 +27,11 @@ func (p *plans) publish() {
 	t := &p.rec.state.plans
 	owners, claims := map[topology.ForwarderID]topology.JobID{}, map[topology.ForwarderID]topology.JobID{}
 	promised, promises := map[topology.ForwarderID]string{}, topology.Mapping{}
+	limits := t.limits()
 	for e := range t.unfinished {
+		if e.Limits() {
+			continue
+		}
 		if e.State.Moving() || e.State == remap.Applied { // applied: not seen there yet
 			e.promise(promises)
 		}
@@ -53,6 +58,7 @@ func (p *plans) publish() {
 	p.claims.Store(&claims)
 	p.promised.Store(&promised)
 	p.promises.Store(&promises)
+	p.limits.Store(&limits)
 	p.count.Store(&count)
 }
 

@@ -50,7 +50,7 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 	}
 	v := remap.Preview{Plan: p, Title: remap.Title(&p)}
 	v.Lines = moveLines(p.Moves)
-	v.Checks = slices.Concat(checksOf(&p, s, set, others), promised, harm)
+	v.Checks = slices.Concat(d.checksOf(&p, s, others), promised, harm)
 	v.Frozen = s.Freeze(p.Moves)
 	v.Needs = approvalsNeeded(v, set)
 	if p.State == remap.Proposed {
@@ -65,8 +65,11 @@ func (d *answers) preview(ctx context.Context, by remap.Person, id string) (rema
 }
 
 // checksOf are the checks of a plan in a situation, beside the plans that others are moving nodes by.
-func checksOf(p *remap.Plan, s *remap.Situation, set *Settings, others []remap.Plan) []remap.Check {
-	targets := remap.Targets(p.Moves)
+func (d *answers) checksOf(p *remap.Plan, s *remap.Situation, others []remap.Plan) []remap.Check {
+	if p.Limits() {
+		return slices.Concat(d.cfg.checkLimited(p, s), checkOthers(*p, others))
+	}
+	targets, set := remap.Targets(p.Moves), &d.cfg.Settings
 	return slices.Concat(
 		checkFresh(targets, s),
 		checkTargets(targets, *p, s),
@@ -134,6 +137,9 @@ func approvalsNeeded(v remap.Preview, set *Settings) int {
 
 // askDriver adds what the driver says of the plan.
 func (d *answers) askDriver(ctx context.Context, v *remap.Preview) {
+	if v.Plan.Limits() {
+		return // its checks have asked the queues
+	}
 	lines, err := d.cfg.Driver.Preview(ctx, v.Plan)
 	if err != nil {
 		v.Checks = append(v.Checks, oneCheck("driver", remap.Red, err.Error())...)

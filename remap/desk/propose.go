@@ -30,7 +30,7 @@ func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request)
 		return remap.Plan{}, err
 	}
 	s := d.cfg.Situation()
-	moves, err := checkRequest(r, s)
+	moves, err := checkRequest(&r, s)
 	if err != nil {
 		return remap.Plan{}, err
 	}
@@ -63,26 +63,30 @@ func (d *answers) Propose(ctx context.Context, by remap.Person, r remap.Request)
 // red check is refused, and replaces the plans of policies that wait for the same nodes.
 func (d *answers) put(by remap.Person, key, body string, s *remap.Situation, p *remap.Plan) (string, error) {
 	plans := &d.rec.state.plans
-	goes := make(map[topology.NodeID]topology.ForwarderID, len(p.Moves))
+	type end struct {
+		to    topology.ForwarderID
+		limit float64
+	}
+	goes := make(map[remap.Subject]end, len(p.Moves))
 	for i := range p.Moves {
-		goes[p.Moves[i].Node] = p.Moves[i].To
+		goes[p.Subject(&p.Moves[i])] = end{p.Moves[i].To, p.Moves[i].Limit}
 	}
 	var recs []*journal.Record
 	for _, w := range plans.waiting() {
 		same := len(w.Moves) == len(p.Moves) && w.Dedicated == p.Dedicated && w.Force == p.Force && w.Job == p.Job &&
-			everyMove(w, func(m *remap.Move) bool { return goes[m.Node] == m.To })
+			everyMove(w, func(m *remap.Move) bool { return goes[w.Subject(m)] == end{m.To, m.Limit} })
 		if same {
 			return w.ID, nil
 		}
 		if by.Via == remap.ViaPolicy && w.ByPolicy() &&
-			!everyMove(w, func(m *remap.Move) bool { return goes[m.Node] == "" }) {
+			!everyMove(w, func(m *remap.Move) bool { return goes[w.Subject(m)] == end{} }) {
 			r := withdrawal(p.Created, fmt.Sprintf("superseded by %s, which moves some of the same nodes", p.ID))
 			r.Plan = w.ID
 			recs = append(recs, r)
 		}
 	}
 	if by.Via == remap.ViaPolicy {
-		if why := red(checksOf(p, s, &d.cfg.Settings, plans.moving())); why != "" {
+		if why := red(d.checksOf(p, s, plans.moving())); why != "" {
 			return "", fmt.Errorf("%w: %s", remap.ErrState, why)
 		}
 	}
@@ -112,12 +116,14 @@ func (d *answers) approveByRule(ctx context.Context, p remap.Plan, act bool) (re
 }
 
 // checkRequest returns the moves with their present forwarders, or what is wrong with the request.
-func checkRequest(r remap.Request, s *remap.Situation) ([]remap.Move, error) {
+func checkRequest(r *remap.Request, s *remap.Situation) ([]remap.Move, error) {
 	switch n := len(r.Moves); {
 	case n == 0:
 		return nil, fmt.Errorf("%w: no compute node to move", remap.ErrInvalid)
 	case n > maxMoves:
 		return nil, fmt.Errorf("%w: %d moves, at most %d", remap.ErrInvalid, n, maxMoves)
+	case r.Moves[0].Limit != 0:
+		return checkLimits(r, s)
 	case r.Dedicated && r.Job == "":
 		return nil, fmt.Errorf("%w: dedicated forwarders need a job to be dedicated to", remap.ErrInvalid)
 	}

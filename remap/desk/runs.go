@@ -60,7 +60,13 @@ func (d *runs) start(e *entry) {
 	p := remap.ClonePlan(&e.Plan)
 	p.Moves = e.open()
 	call := d.cfg.Driver.Apply
-	if r.undo {
+	switch {
+	case e.Limits():
+		call = d.cfg.Queues.Settle
+		for i := range p.Moves {
+			p.Moves[i].Limit = d.rec.state.plans.limits()[p.Moves[i].Node][p.Job]
+		}
+	case r.undo:
 		call = d.cfg.Driver.Restore
 	}
 	go func() {
@@ -80,7 +86,7 @@ func (d *runs) inSight(e *entry) bool {
 		return true
 	}
 	s := d.cfg.Situation()
-	return !slices.ContainsFunc(e.open(), func(m remap.Move) bool {
+	return e.Limits() || !slices.ContainsFunc(e.open(), func(m remap.Move) bool {
 		r, ok := s.Routes[m.Node]
 		return !ok || r.Stale || r.At.Before(d.opened)
 	})
@@ -251,7 +257,7 @@ func (d *runs) lacking(e *entry, what string, err error) string {
 func (d *runs) observe(e *entry, now time.Time) {
 	waiting := e.unseen()
 	if len(waiting) > 0 {
-		s := d.cfg.Situation()
+		s, limits := d.cfg.Situation(), d.rec.state.plans.limits()
 		var seen []topology.NodeID
 		waiting = slices.DeleteFunc(waiting, func(m remap.Move) bool {
 			want := remap.Move{Node: m.Node, To: m.To}
@@ -259,6 +265,13 @@ func (d *runs) observe(e *entry, now time.Time) {
 				want.To, want.Spread = m.From, m.Spread
 			}
 			r, _ := e.result(m.Node)
+			if m.Limit > 0 {
+				if d.cfg.Queues.Keeps(m.Node, e.Job, limits[m.Node][e.Job], r.At) {
+					seen = append(seen, m.Node)
+					return true
+				}
+				return false
+			}
 			route, ok := s.Routes[m.Node]
 			if !ok || route.Stale || route.Lost || !want.Over(&route) || route.At.Before(r.At) {
 				return false

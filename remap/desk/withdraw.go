@@ -27,12 +27,9 @@ func expiry(at time.Time, why string) *journal.Record {
 // would have changed is gone.
 func (d *runs) verified(e *entry, now time.Time) {
 	recs := []*journal.Record{{At: now.UTC(), Kind: journal.StepFinish, Plan: e.ID, State: remap.Verified}}
-	moved := map[topology.NodeID]bool{}
-	for i := range e.Moves {
-		moved[e.Moves[i].Node] = true
-	}
+	moved := subjectsOf(&e.Plan)
 	for _, w := range d.rec.state.plans.waiting() {
-		if everyMove(w, func(m *remap.Move) bool { return moved[m.Node] }) {
+		if everyMove(w, func(m *remap.Move) bool { return moved[w.Subject(m)] }) {
 			r := withdrawal(now, fmt.Sprintf("superseded by %s, which moved its nodes", e.ID))
 			r.Plan = w.ID
 			recs = append(recs, r)
@@ -51,9 +48,9 @@ func (d *findings) outlived(changes []anomaly.Change) (recs []*journal.Record) {
 		}
 	}
 	for _, w := range d.rec.state.plans.waiting() {
-		c := ended[w.Moves[0].From]
+		c := ended[w.Moves[0].About()]
 		if c == nil || w.Ledger != nil || w.Created.Before(c.Finding.Since) || d.accused(c, changes) ||
-			!everyMove(w, func(m *remap.Move) bool { return m.From == w.Moves[0].From }) {
+			!everyMove(w, func(m *remap.Move) bool { return m.About() == w.Moves[0].About() }) {
 			continue
 		}
 		r := withdrawal(c.At, fmt.Sprintf("%s has ended (%s)", c.Finding.ID, c.Why))

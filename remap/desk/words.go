@@ -17,6 +17,9 @@ func moveLines(moves []remap.Move) []string {
 	var order []way
 	nodes := map[way][]topology.NodeID{}
 	for _, m := range moves {
+		if m.Limit > 0 {
+			continue // what changes says it all
+		}
 		w := way{fromText(m), m.To}
 		if nodes[w] == nil {
 			order = append(order, w)

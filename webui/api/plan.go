@@ -24,6 +24,7 @@ type PlanView struct {
 	Title         string `json:"title"`
 	// PreviewHash binds an approval to what the approver saw.
 	PreviewHash string        `json:"preview_hash"`
+	Change      string        `json:"change"`
 	Lines       []string      `json:"lines"` // what each move does, in words
 	Checks      []remap.Check `json:"checks"`
 	// Expected is what the plan should bring, by the findings about what it leaves and the last run of a job that a
@@ -44,10 +45,13 @@ type PlanView struct {
 	MayApprove string `json:"may_approve"`
 }
 
-// ManualRemap asks for a plan made by a person.
+// ManualRemap asks for a plan made by a person: that nodes use another forwarder, or with a Limit that a job gets no
+// more of these nodes, forwarders or object servers, while others ask for some.
 type ManualRemap struct {
 	Nodes  []topology.NodeID    `json:"nodes"`
-	To     topology.ForwarderID `json:"to"`
+	To     topology.ForwarderID `json:"to,omitempty"`
+	Job    topology.JobID       `json:"job,omitempty"`
+	Limit  float64              `json:"limit,omitempty"` // 0..1
 	Reason string               `json:"reason"`
 	Force  bool                 `json:"force,omitempty"`
 }

@@ -14,9 +14,10 @@ const unknown = '(not known)';
  * @returns {{el: HTMLElement, svg: SVGElement, table: Table}}
  */
 export function planMap(app, p) {
-  const leave = new Map(),
+  const moves = p.moves.filter(m => !m.limit),
+    leave = new Map(),
     come = new Map();
-  for (const m of p.moves) {
+  for (const m of moves) {
     const from = m.from || unknown;
     if (from === m.to) continue;
     leave.set(from, (leave.get(from) ?? 0) + 1);
@@ -26,7 +27,7 @@ export function planMap(app, p) {
     toName = largest(come, 24, 'forwarders');
   /** @type {Map<string, import('./sankey.js').Band>} */
   const bands = new Map();
-  for (const m of p.moves) {
+  for (const m of moves) {
     const from = fromName(m.from || unknown),
       to = toName(m.to);
     if ((m.from || unknown) === m.to) continue;

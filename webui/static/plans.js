@@ -144,7 +144,7 @@ export async function planPage(app, id, q) {
     field,
     actions,
     refused,
-    h('h2', { id: 'map' }, 'Map, before and after'),
+    h('h2', { id: 'map', hidden: p.moves[0]?.limit > 0 }, 'Map, before and after'),
     picture,
   );
 
@@ -160,14 +160,15 @@ export async function planPage(app, id, q) {
         `${stateWords(p.state)}` +
         `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
     );
-    const lines = all ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
+    const limit = p.moves[0]?.limit > 0;
+    const lines = all && !limit ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
     facts.replaceChildren(
       ...[
         [
           'change',
           h(
             'div',
-            h('div', `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
+            h('div', p.change),
             h('pre', { class: 'wrap' }, lines.join('\n')),
           ),
         ],
@@ -178,7 +179,7 @@ export async function planPage(app, id, q) {
         ...(p.outcome ? [['measured', p.outcome]] : []),
         ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
         p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-        ['undo', `B at any time, ${p.back_to || 'to where they were'}`],
+        ['undo', `B at any time, ${limit ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
         [
           open ? 'needs' : 'approved',
           open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
@@ -304,7 +305,7 @@ export async function planPage(app, id, q) {
     const shown = p.preview_hash;
     if (
       await app.ask(
-        `${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`,
+        `${p.id}: ${p.change}.`,
         'A',
         'Approve',
       )
@@ -323,8 +324,11 @@ export async function planPage(app, id, q) {
   async function rollBack() {
     // the safe way asks for no reason; one that is given is kept
     if (!can('rollback')) return;
-    const where = p.back_to || 'to where it came from';
-    if (await app.ask(`${p.id}: every node that was moved goes back ${where}.`, 'B', 'Roll back'))
+    const what =
+      p.moves[0]?.limit > 0
+        ? 'the limit is lifted'
+        : `every node that was moved goes back ${p.back_to || 'to where it came from'}`;
+    if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back'))
       say('rollback', { reason: reason.value.trim() });
   }
   const load = async () => {

@@ -161,23 +161,18 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 func (p *Screen) Unask(a screen.Action) { p.asked.Unask(a) }
 
 func (p *Screen) question(s *screen.State, a screen.Action) string {
-	what := "Approve " + p.id + ": " + moving(len(p.plan.Value.Moves))
+	what := "Approve " + p.id + ": " + chart.Clean(p.plan.Value.Change)
 	if a == screen.ActRollBack {
 		what = "Roll back " + p.id + ": 1 compute node goes back"
 		if n := len(p.plan.Value.Moves); n != 1 {
 			what = fmt.Sprintf("Roll back %s: %d compute nodes go back", p.id, n)
 		}
 		what += " " + cmp.Or(chart.Clean(p.plan.Value.BackTo), "to where they were")
+		if p.plan.Value.Limits() {
+			what = "Roll back " + p.id + ": the limit is lifted"
+		}
 	}
 	return fmt.Sprintf("%s. %s again does it, any other key does not.", what, s.Key(a))
-}
-
-// moving says how many compute nodes a plan moves.
-func moving(n int) string {
-	if n == 1 {
-		return "1 compute node changes its forwarder"
-	}
-	return fmt.Sprintf("%d compute nodes change their forwarder", n)
 }
 
 func (p *Screen) send(s *screen.State, a screen.Action) tea.Cmd {
@@ -280,7 +275,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		}
 	}
 	say("", v.Title)
-	change := moving(len(v.Moves))
+	change := v.Change
 	if v.Force {
 		change += "; forced: the old forwarder is cut off, not drained"
 	}

@@ -24,6 +24,8 @@ type Config struct {
 	Situation func() *remap.Situation
 	// Rates are the bandwidths that windows give their jobs at a time, bytes per second; nil: there are no windows.
 	Rates func(time.Time) map[topology.JobID]float64
+	// Limits are those of the plans in force; nil: there are none.
+	Limits func() remap.Limits
 	// Order reaches the agent of a forwarding node.
 	Order func(ctx context.Context, node topology.NodeID, o wire.Order) (wire.OrderResult, error)
 	Log   *slog.Logger // nil: discard
@@ -38,6 +40,7 @@ type Sender struct {
 	next       atomic.Uint64
 	sent, lost atomic.Uint64
 	gather     gatherer
+	keepers
 }
 
 // sent is what a queue was sent last.
@@ -53,7 +56,7 @@ func New(cfg Config) *Sender {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Sender{cfg: cfg, queues: map[topology.NodeID]*sent{}, seed: time.Now().UnixNano(),
-		gather: newGatherer(&cfg)}
+		gather: newGatherer(&cfg), keepers: keepers{takes: map[topology.NodeID]bool{}, kept: map[topology.NodeID]kept{}}}
 }
 
 const (
@@ -104,6 +107,10 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 	for f, t := range queues {
 		tables[f.Node()] = t
 	}
+	limits := s.limits()
+	for n, t := range tables {
+		tables[n] = limited(t, limits[n])
+	}
 	for n := range s.queues {
 		if _, still := tables[n]; !still {
 			delete(s.queues, n)
@@ -132,6 +139,7 @@ func (s *Sender) look(ctx context.Context, now time.Time) {
 		})
 	}
 	all.Wait()
+	s.readBack(ctx, tables, limits)
 	taken := map[topology.ForwarderID]queue.Table{}
 	for f, t := range queues {
 		if s.queues[f.Node()].table != nil {
