@@ -31,6 +31,8 @@ type Effect struct {
 	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0:
 	// not known.
 	Expected float64 `json:"expected,omitempty"`
+	// OfOthers says that it is of the nodes of other jobs than the plan's: what a limit is for.
+	OfOthers bool `json:"of_others,omitempty"`
 	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all
 	// their clients together.
 	ByClients bool `json:"by_clients,omitempty"`
@@ -80,6 +82,14 @@ const (
 // a minute differ by less without any move.
 const HelpedFrom = 1.25
 
+// Whose says of which nodes the effect is.
+func (e *Effect) Whose() string {
+	if e.OfOthers {
+		return "the other jobs' nodes"
+	}
+	return "its nodes"
+}
+
 // InVain says that the moves were measured and have not helped: they may as well be taken back.
 func (e *Effect) InVain() bool { return e != nil && (e.Verdict == NoEffect || e.Verdict == Worse) }
 
@@ -103,14 +113,14 @@ func (e *Effect) Text() string {
 	}
 	sep := ": "
 	if e.HungSeconds > 0 {
-		text += fmt.Sprintf("%sits nodes had waited %.0f s without an answer", sep, e.HungSeconds)
+		text += fmt.Sprintf("%s%s had waited %.0f s without an answer", sep, e.Whose(), e.HungSeconds)
 		sep = ", "
 	}
 	if l := e.Latency; l != nil && l.Before <= 0 {
 		text += fmt.Sprintf("%s%s latency now %s ms", sep, e.Class, figure(l.After*1e3))
 		sep = "; "
 	} else if l != nil {
-		whose := "its nodes'"
+		whose := e.Whose() + "'"
 		if !e.ByClients {
 			whose = "its forwarders'"
 		}
@@ -131,7 +141,7 @@ func (e *Effect) Text() string {
 		}
 	}
 	if r := e.Rate; r != nil {
-		who := "its nodes"
+		who := e.Whose()
 		if e.Job != "" {
 			who = "job " + string(e.Job)
 		}

@@ -78,7 +78,7 @@ func (d *daemon) openJobs() error {
 	d.effects = effect.NewMeter(effect.Config{Desk: d.desk, Situation: d.situation.Situation, Seconds: d.store,
 		Log: d.log})
 	d.evacuate = evacuate.New(evacuate.Config{Desk: d.desk, Situation: d.situation.Fresh, Rules: d.conf.Rules,
-		Demand: d.demand, Running: d.jobsAt, Log: d.log})
+		Demand: d.demand, CanLimit: d.sharing.CanLimit, Running: d.jobsAt, Log: d.log})
 	return nil
 }
 

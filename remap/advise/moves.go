@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/anomaly"
@@ -85,6 +86,9 @@ func (b *board) newest(f *anomaly.Finding, stage func(*remap.Plan) Stage) (newes
 		p := &b.Plans[i]
 		if p.State == remap.Proposed || p.Changed.Before(f.Since) || stage(p) == "" ||
 			!slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
+				if m.Limit > 0 {
+					return b.limits(p, &m, f)
+				}
 				return b.on(f.Node, m.From) && !b.on(f.Node, m.To)
 			}) {
 			continue
@@ -115,12 +119,18 @@ func (b *board) waiting(f *anomaly.Finding) *remap.Plan {
 	for i := range b.Plans {
 		p := &b.Plans[i]
 		if p.State == remap.Proposed && slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
-			return b.leaves(&m, f.Node)
+			return b.limits(p, &m, f) || m.Limit == 0 && b.leaves(&m, f.Node)
 		}) {
 			return p
 		}
 	}
 	return nil
+}
+
+// limits says that a plan's limit is for the job that a finding is about, where it is.
+func (b *board) limits(p *remap.Plan, m *remap.Move, f *anomaly.Finding) bool {
+	return m.Limit > 0 && slices.Contains(f.Jobs, p.Job) &&
+		(m.Node == f.Node || slices.Contains(f.Nodes, m.Node))
 }
 
 // leaves says that a waiting plan's move takes its node off a forwarder, or off the gateways of a back end: where the
@@ -164,7 +174,12 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 	switch c.Stage {
 	case Moving:
 		c.Sentence = fmt.Sprintf("Moving %s to %s", whose(p), to)
-		if p.State == remap.RollingBack {
+		switch back := p.State == remap.RollingBack; {
+		case p.Limits() && back:
+			c.Sentence = "Lifting: " + remap.Title(p)
+		case p.Limits():
+			c.Sentence = "Setting: " + remap.Title(p)
+		case back:
 			c.Sentence = fmt.Sprintf("Moving %s back %s", whose(p), b.backText(p))
 		}
 		if nodesKnown(p) {
@@ -172,17 +187,18 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		}
 		c.Action, c.Others = &Action{Name: remap.ActStop, Label: "Stop", Plan: p.ID}, []Action{back}
 	case Incomplete:
-		c.Sentence = fmt.Sprintf("%s is %s: %d of %s moved", p.ID, p.State, ok, anomaly.Counted(n, "node"))
+		c.Sentence = fmt.Sprintf("%s is %s: %d of %s %s", p.ID, p.State, ok, anomaly.Counted(n, "node"),
+			strings.ToLower(doneWord(p)))
 		c.Second = cmp.Or(p.Error, "complete it or roll it back")
 		c.Action, c.Others = &open, []Action{back}
 		c.Action.Filled = true
 	case Measuring:
-		c.Sentence = fmt.Sprintf("Moved %s ago. Does it help?", Span(b.Now.Sub(p.Changed).Seconds()))
+		c.Sentence = fmt.Sprintf("%s %s ago. Does it help?", doneWord(p), Span(b.Now.Sub(p.Changed).Seconds()))
 		c.Second = leftText(b.Now.Sub(p.Changed))
 		if text := changeText(c.Effect); text != "" {
 			c.Second = "So far " + text + "; " + c.Second
 		}
-		if nodesKnown(p) {
+		if nodesKnown(p) && !p.Limits() {
 			c.Second = fmt.Sprintf("%d of %s %s %s. %s", seen, anomaly.Counted(n, "node"), use(n), to, c.Second)
 		}
 		c.Action, c.Others = &back, []Action{open}
@@ -198,9 +214,9 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		if text := latencyText(c.Effect); text != "" {
 			c.Sentence += ": " + text
 		}
-		c.Second = "its nodes wait as before"
+		c.Second = c.Effect.Whose() + " wait as before"
 		if c.Effect.Verdict == remap.Worse {
-			c.Second = "its nodes wait longer than before"
+			c.Second = c.Effect.Whose() + " wait longer than before"
 		}
 		if f != nil {
 			c.Second += fmt.Sprintf(": the cause is not %s alone", subject(f))
@@ -208,7 +224,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		back.Filled = true
 		c.Action, c.Others = &back, []Action{{Name: ActLook, Label: "Evidence"}}
 	default:
-		c.Sentence = "Moved; not known whether it helped"
+		c.Sentence = doneWord(p) + "; not known whether it helped"
 		c.Second = "nobody measured it" + still
 		if c.Effect != nil {
 			c.Second = cmp.Or(c.Effect.Why, "its nodes did too little I/O before or after the move to compare") + still
@@ -224,6 +240,14 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 			c.Action = &open
 		}
 	}
+}
+
+// doneWord is what a plan that was carried out has done.
+func doneWord(p *remap.Plan) string {
+	if p.Limits() {
+		return "Limited"
+	}
+	return "Moved"
 }
 
 // leftText says how long it is still measured, so long after the move.
@@ -250,6 +274,9 @@ func (b *board) still(f *anomaly.Finding) (text string, drain *Action) {
 
 // backText says where a roll back goes and how that is: to fwd001, which is 10x slow.
 func (b *board) backText(p *remap.Plan) string {
+	if p.Limits() {
+		return "without a limit"
+	}
 	var from []topology.ForwarderID
 	for i := range p.Moves {
 		for _, f := range p.Moves[i].Sources() {
@@ -318,6 +345,9 @@ func (b *board) moveText(p *remap.Plan) string {
 	if !nodesKnown(p) {
 		return "look at the plan that waited"
 	}
+	if p.Limits() {
+		return remap.Title(p)
+	}
 	nodes := make([]string, len(p.Moves))
 	for i, m := range p.Moves {
 		nodes[i] = string(m.Node)
@@ -374,7 +404,7 @@ func changeText(e *remap.Effect) string {
 	if e == nil || e.Rate == nil {
 		return text
 	}
-	who := "its nodes"
+	who := e.Whose()
 	if e.Job != "" {
 		who = "job " + string(e.Job)
 	}
@@ -389,7 +419,7 @@ func changeText(e *remap.Effect) string {
 func helpText(e *remap.Effect) string {
 	switch {
 	case e.HungSeconds > 0:
-		return fmt.Sprintf("its nodes had waited %s without an answer", Span(e.HungSeconds))
+		return fmt.Sprintf("%s had waited %s without an answer", e.Whose(), Span(e.HungSeconds))
 	case e.Gain != nil:
 		return anomaly.Times(e.Gain.Times) + " as fast"
 	case e.Later != nil && e.Later.Runs > 0:
@@ -450,7 +480,11 @@ func steps(f *anomaly.Finding, p *remap.Plan, stage Stage) (out []Step) {
 	}
 	add(name, planned, "")
 	add("approved", approved, by)
-	add("moved", moved, "")
+	if p != nil && p.Limits() {
+		add("limited", moved, "")
+	} else {
+		add("moved", moved, "")
+	}
 	result := Step{Name: "helped"}
 	switch stage {
 	case Helped:

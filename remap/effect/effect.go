@@ -49,6 +49,8 @@ type Ask struct {
 	Plan remap.Plan // with its results
 	// JobNodes are all nodes of the plan's job; none: the moved ones stand for it.
 	JobNodes []topology.NodeID
+	// OfOthers says that the moves are of nodes that a limit of the plan's job is for.
+	OfOthers bool
 	// Beside lists the nodes that were not moved, when they are wanted; nil: there are none.
 	Beside func() Beside
 	// NotBefore is when the state that the plan is meant to end began; zero: not known.
@@ -160,7 +162,7 @@ func (m *measurement) figures(ctx context.Context) error {
 	e := m.effect
 	e.ByClients = m.byClients
 	job := m.JobNodes
-	if len(job) == 0 {
+	if e.OfOthers = m.OfOthers; len(job) == 0 {
 		job, e.Job = nodes, ""
 	}
 	before, err := m.rate(ctx, job, m.from, e.BeforeTo.Truncate(time.Second))

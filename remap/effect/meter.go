@@ -77,6 +77,7 @@ func (m *Meter) set(plan string, e *remap.Effect) {
 type following struct {
 	plan     remap.Plan
 	jobNodes []topology.NodeID
+	ofOthers bool      // the plan limits its job, and its moves are those of the nodes that it is for
 	since    time.Time // of the finding on the forwarder that it leaves
 	then     *remap.Situation
 	next     time.Time // to look, once the first window is over
@@ -182,12 +183,16 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		return
 	}
 	s := m.cfg.Situation()
-	f := &following{plan: p, then: s}
+	f := &following{plan: p, then: s, ofOthers: p.Limits()}
+	if f.ofOthers {
+		f.plan.App, f.plan.Moves = "", served(s, &p)
+		p.Moves = f.plan.Moves
+	}
 	moved := func(n topology.NodeID) bool {
 		return slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.Node == n })
 	}
 	for i := range s.Jobs {
-		if s.Jobs[i].ID == p.Job {
+		if s.Jobs[i].ID == p.Job && !f.ofOthers {
 			f.jobNodes = s.Jobs[i].Nodes
 		}
 		if slices.ContainsFunc(s.Jobs[i].Nodes, moved) {
@@ -200,6 +205,25 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		}
 	}
 	followed[id] = f
+}
+
+// served are moves of the nodes that a limit is for: those of other jobs behind its forwarders, which stay there.
+func served(s *remap.Situation, p *remap.Plan) (out []remap.Move) {
+	for i := range s.Jobs {
+		if s.Jobs[i].ID == p.Job {
+			continue
+		}
+		for _, n := range s.Jobs[i].Nodes {
+			on := s.On(n)
+			if len(on) == 1 && slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
+				return m.About() == on[0] ||
+					!s.IsForwarder(m.About())
+			}) {
+				out = append(out, remap.Move{Node: n, From: on[0], To: on[0]})
+			}
+		}
+	}
+	return out
 }
 
 // end records what was measured of a plan whose job ended before the time was over.
@@ -282,7 +306,7 @@ func (m *Meter) lookLater(ctx context.Context, now time.Time) {
 }
 
 func (m *Meter) ask(f *following, now time.Time, ended bool) Ask {
-	return Ask{Plan: f.plan, JobNodes: f.jobNodes, NotBefore: f.since, Now: now, Ended: ended,
+	return Ask{Plan: f.plan, JobNodes: f.jobNodes, OfOthers: f.ofOthers, NotBefore: f.since, Now: now, Ended: ended,
 		Beside: func() Beside { return f.beside(m.cfg.Situation()) }}
 }
 

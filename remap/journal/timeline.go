@@ -138,6 +138,9 @@ func (p *planLife) take(q *remap.Plan) {
 	p.ways, p.touch, p.to = make(map[topology.NodeID]remap.Move, len(q.Moves)), nil, remap.Targets(q.Moves)
 	seen := map[topology.ForwarderID]bool{"": true}
 	for _, m := range q.Moves {
+		if m.Limit > 0 {
+			continue
+		}
 		p.ways[m.Node] = m
 		for _, f := range append(m.Sources(), m.To) {
 			if !seen[f] {

@@ -128,7 +128,7 @@ func plans(ctx context.Context, s Sources, f *anomaly.Finding) (out []Plan, move
 			break
 		}
 		if rec.Proposed != nil && slices.ContainsFunc(rec.Proposed.Moves, func(m remap.Move) bool {
-			return m.From.Node() == f.Node || s.Situation.Load[m.From].BackEnd == f.Node
+			return m.About().Node() == f.Node || s.Situation.Load[m.From].BackEnd == f.Node
 		}) {
 			ids = append(ids, rec.Plan)
 		}
@@ -147,7 +147,7 @@ func plans(ctx context.Context, s Sources, f *anomaly.Finding) (out []Plan, move
 		}
 		out = append(out, Plan{ID: id, Title: remap.Title(&p), State: p.State, Created: p.Created.UTC(),
 			Reason: p.Reason, Effect: p.Effect, Brought: p.Effect.Text()})
-		if p.State.Moved() {
+		if p.State.Moved() && !p.Limits() {
 			for _, m := range p.Moves {
 				moved = append(moved, m.Node)
 			}

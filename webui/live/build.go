@@ -265,7 +265,7 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 		}
 		o.Waiting = append(o.Waiting, PlanRow(q))
 		for _, m := range q.Moves {
-			for _, id := range append(m.Sources(), m.To) {
+			for _, id := range append(m.Sources(), m.To, m.About()) {
 				if row := rows[id.Node()]; row != nil && (row.Plan == "" || place(q.ID) < place(row.Plan)) {
 					row.Plan = q.ID
 				}

@@ -31,6 +31,10 @@ type Case struct {
 	Refused func(f *anomaly.Finding, job topology.JobID) string
 	// Demand is what a job's nodes move together when nothing holds them up, bytes/s; nil where that is not known.
 	Demand func(*remap.Job) *float64
+	// CanLimit says why a node keeps no limits, empty: it does; nil: none does. Limited are the limits that are in force
+	// or on their way.
+	CanLimit func(topology.NodeID) string
+	Limited  map[remap.Subject]bool
 	// Carried is the most that a forwarder of the site was seen to carry, bytes/s, where its peak is not set.
 	Carried float64
 }
@@ -67,6 +71,11 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 		f := &s.Findings[i]
 		id := topology.ForwarderID(f.Node)
 		since := confirmedSince(f)
+		if !since.IsZero() && f.Kind.OfJob() {
+			if p := c.limit(f); p != nil {
+				plans = append(plans, *p)
+			}
+		}
 		if since.IsZero() || !slices.Contains(evacuated, f.Condition) || !s.IsForwarder(id) {
 			continue
 		}
@@ -85,6 +94,34 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 		}
 	}
 	return plans, held
+}
+
+// usualLimit is what a job that others wait for keeps of a forwarder. With the usual window of a queue it has one request
+// at a time there.
+const usualLimit = 0.05
+
+// limit makes the plan that limits the job of a finding where others wait for it; nil where none helps.
+func (c *Case) limit(f *anomaly.Finding) *Proposal {
+	k := slices.IndexFunc(c.Situation.Jobs, func(j remap.Job) bool { return len(f.Jobs) > 0 && j.ID == f.Jobs[0] })
+	waits := slices.IndexFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 })
+	if k < 0 || waits < 0 || c.CanLimit == nil || c.Refused(f, f.Jobs[0]) != "" {
+		return nil
+	}
+	j := &c.Situation.Jobs[k]
+	p := &Proposal{Finding: f.ID, Forwarder: topology.ForwarderID(f.Node), Job: j}
+	for _, n := range append([]topology.NodeID{f.Node}, f.Nodes...) {
+		s := remap.Subject{Node: n, Job: j.ID}
+		if !c.Limited[s] && c.CanLimit(n) == "" {
+			p.Moves = append(p.Moves, remap.Move{Node: n, Limit: usualLimit})
+			c.Limited[s] = true
+		}
+	}
+	if len(p.Moves) == 0 {
+		return nil
+	}
+	p.Reason = remap.ShortenReason(fmt.Sprintf("%s: %s (%s) and job %s waits for it: job %s gets at most %.0f %% while "+
+		"others ask for some", f.Node, remap.KindWords(f.Kind), f.ID, f.Impact[waits].Job, j.ID, 100*usualLimit))
+	return p
 }
 
 // confirmedSince is when a finding was confirmed this time; zero of one that is not.

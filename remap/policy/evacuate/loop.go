@@ -31,6 +31,8 @@ type Config struct {
 	Rules     []Rule
 	// Demand is Case.Demand.
 	Demand func(*remap.Job) *float64
+	// CanLimit is Case.CanLimit.
+	CanLimit func(topology.NodeID) string
 	// Running returns the jobs that ran at an instant.
 	Running func(time.Time) ([]remap.Job, error)
 	Log     *slog.Logger // nil: discard
@@ -143,6 +145,7 @@ func (p *Policy) keep(ctx context.Context, s *remap.Situation, plans []remap.Pla
 		}
 		var err error
 		switch {
+		case plan.Limits(): // it ends with its job
 		case plan.State == remap.Verified && plan.Back == nil:
 			_, err = p.cfg.Desk.Restore(ctx, by, plan.ID, remap.Answer{Reason: "its nodes go back when it is well"})
 		case (plan.State == remap.Failed || plan.State == remap.Partial) && approvedByRule(plan):
@@ -178,7 +181,8 @@ func (p *Policy) tryAgain(ctx context.Context, s *remap.Situation, plan *remap.P
 // caseOf is everything that the decision depends on.
 func (p *Policy) caseOf(s *remap.Situation, plans []remap.Plan) *Case {
 	c := &Case{Situation: s, Rules: p.cfg.Rules, Acted: map[string]int{}, Taken: map[topology.ForwarderID]bool{},
-		Waiting: map[topology.NodeID]*remap.Plan{}, Demand: p.cfg.Demand, Carried: p.carried}
+		Waiting: map[topology.NodeID]*remap.Plan{}, Demand: p.cfg.Demand, Carried: p.carried, CanLimit: p.cfg.CanLimit,
+		Limited: map[remap.Subject]bool{}}
 	for f := range p.cfg.Desk.Claims() {
 		c.Taken[f] = true
 	}
@@ -187,6 +191,11 @@ func (p *Policy) caseOf(s *remap.Situation, plans []remap.Plan) *Case {
 	}
 	for i := range plans {
 		plan := &plans[i]
+		if plan.Limits() && !plan.State.Final() {
+			for k := range plan.Moves {
+				c.Limited[plan.Subject(&plan.Moves[k])] = true
+			}
+		}
 		if plan.State == remap.Proposed {
 			for _, m := range plan.Moves {
 				c.Waiting[m.Node] = plan
