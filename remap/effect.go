@@ -31,8 +31,6 @@ type Effect struct {
 	// Expected is how many times as fast the class should have become by the findings about what its nodes left; 0:
 	// not known.
 	Expected float64 `json:"expected,omitempty"`
-	// OfOthers says that it is of the nodes of other jobs than the plan's: what a limit is for.
-	OfOthers bool `json:"of_others,omitempty"`
 	// ByClients says that the compute nodes measured the latency; else it is of the forwarders, all
 	// their clients together.
 	ByClients bool `json:"by_clients,omitempty"`
@@ -64,6 +62,8 @@ type LaterRuns struct {
 type Change struct {
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
+	// Of says whose it is; empty: the plan's nodes'.
+	Of string `json:"of,omitempty"`
 }
 
 // Verdict says in a word what a move has brought.
@@ -84,8 +84,10 @@ const HelpedFrom = 1.25
 
 // Whose says of which nodes the effect is.
 func (e *Effect) Whose() string {
-	if e.OfOthers {
-		return "the other jobs' nodes"
+	for _, c := range []*Change{e.Latency, e.Rate} {
+		if c != nil && c.Of != "" {
+			return c.Of
+		}
 	}
 	return "its nodes"
 }

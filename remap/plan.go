@@ -20,7 +20,7 @@ type Move struct {
 	// comma between, by name. A roll back has the node use them all again.
 	Spread string `json:"spread,omitempty"`
 	// Limit is the most that the plan's job gets of Node, a forwarder with a queue or an object server, while others
-	// ask for some, 0..1. Then From and To are empty; 0: it is no limit.
+	// ask for some, 0..1. Then From and To are empty; 0: a move.
 	Limit float64 `json:"limit,omitempty"`
 }
 

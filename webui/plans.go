@@ -57,8 +57,8 @@ func (h *plans) show(w http.ResponseWriter, r *http.Request, v *remap.Preview) e
 		v.Plan.Effect = h.effect(v.Plan.ID)
 	}
 	p := api.PlanView{Plan: v.Plan, Brought: v.Plan.Effect.Text(), Title: v.Title, PreviewHash: v.Hash, Lines: v.Lines,
-		Checks: v.Checks, Change: v.Plan.Change(),
-		Needs: v.Needs, MayApprove: v.MayApprove, Options: v.Options,
+		Checks: v.Checks,
+		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
 	if v.Plan.State == remap.Proposed {
 		// Without a record of moves before it the plan is shown as well.

@@ -15,11 +15,11 @@ func newLimit(o *options) *cobra.Command {
 	m := api.ManualRemap{}
 	percent, at := 0.0, []string{}
 	c := &cobra.Command{
-		Use: "limit JOB --at NODE[,NODE...] --percent N --reason TEXT",
-		Short: "Propose that a job gets at most N % of forwarders while others ask for some; nothing changes before the " +
-			"plan is approved",
-		Long: "The forwarders' fairway-queues keep the limit, or object servers with [tbf]: name those that queue.policy " +
-			"shares.\nIt ends with the job, or with 'fairway plan rollback'.",
+		Use:   "limit JOB --at NODE[,NODE...] --percent N --reason TEXT",
+		Short: "Propose a limit for a job that others wait for; nothing changes before the plan is approved",
+		Long: "The job gets at most N % of each forwarder while others ask for some. Their fairway-queues keep the " +
+			"limit, or\nobject servers with [tbf] do: name those that queue.policy shares. It ends with the job, " +
+			"or by\n'fairway plan rollback'.",
 		Example: "  fairway limit 88231 --at fwd3 --percent 5 --reason 'it fills fwd3 and 88230 waits'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -27,7 +27,9 @@ func newLimit(o *options) *cobra.Command {
 			for _, n := range at {
 				m.Nodes = append(m.Nodes, topology.NodeID(n))
 			}
-			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) { return cl.Propose(ctx, m) })
+			return o.plan(c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
+				return cl.Propose(ctx, m)
+			})
 		},
 	}
 	c.Flags().StringSliceVar(&at, "at", nil, "the forwarders or object servers")

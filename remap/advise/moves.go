@@ -127,12 +127,6 @@ func (b *board) waiting(f *anomaly.Finding) *remap.Plan {
 	return nil
 }
 
-// limits says that a plan's limit is for the job that a finding is about, where it is.
-func (b *board) limits(p *remap.Plan, m *remap.Move, f *anomaly.Finding) bool {
-	return m.Limit > 0 && slices.Contains(f.Jobs, p.Job) &&
-		(m.Node == f.Node || slices.Contains(f.Nodes, m.Node))
-}
-
 // leaves says that a waiting plan's move takes its node off a forwarder, or off the gateways of a back end: where the
 // node is now counts, and not where it was when the plan was proposed, perhaps while the plan of the job before was
 // still being taken back.
@@ -240,14 +234,6 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 			c.Action = &open
 		}
 	}
-}
-
-// doneWord is what a plan that was carried out has done.
-func doneWord(p *remap.Plan) string {
-	if p.Limits() {
-		return "Limited"
-	}
-	return "Moved"
 }
 
 // leftText says how long it is still measured, so long after the move.

@@ -19,7 +19,7 @@ type Queues interface {
 	// Settle waits until each node of a plan says that it keeps the limit, 0 for none, and reports as a remap.Driver
 	// does.
 	Settle(ctx context.Context, p remap.Plan, report func(remap.Result)) error
-	// Keeps says whether a node has said since then that it keeps a limit of a job, or with 0 none.
+	// Keeps says whether a node has reported since then that it keeps a limit of a job, or with 0 none.
 	Keeps(n topology.NodeID, job topology.JobID, limit float64, since time.Time) bool
 }
 
@@ -55,13 +55,13 @@ func checkLimits(r *remap.Request, s *remap.Situation) ([]remap.Move, error) {
 	for _, m := range r.Moves {
 		switch role := s.Index.Role(m.Node); {
 		case role != topology.Forwarder && role != topology.Storage:
-			return nil, fmt.Errorf("%w: %q is no forwarding node or object server of %s", remap.ErrInvalid, m.Node,
-				s.Machine.Name)
+			return nil, fmt.Errorf("%w: %q is not a forwarding node or object server of %s", remap.ErrInvalid,
+				m.Node, s.Machine.Name)
 		case seen[m.Node]:
 			return nil, fmt.Errorf("%w: %q is there twice", remap.ErrInvalid, m.Node)
 		case !(m.Limit >= remap.LeastLimit && m.Limit < 1):
-			return nil, fmt.Errorf("%w: a limit of %g: want %g up to below 1 of what %s does", remap.ErrInvalid, m.Limit,
-				remap.LeastLimit, m.Node)
+			return nil, fmt.Errorf("%w: a limit of %g: want %g up to below 1 of what %s does", remap.ErrInvalid,
+				m.Limit, remap.LeastLimit, m.Node)
 		case m.To != "" || r.Dedicated || r.Force:
 			return nil, fmt.Errorf("%w: a plan either limits a job or moves nodes", remap.ErrInvalid)
 		}
@@ -77,13 +77,13 @@ func (c *Config) checkLimited(p *remap.Plan, s *remap.Situation) (checks []remap
 	}
 	for _, m := range p.Moves {
 		if c.Queues == nil {
-			return append(checks, oneCheck("queue", remap.Red, "no queue shares a forwarder here (set queue.policy)")...)
+			return append(checks, oneCheck("queue", remap.Red, "no queue keeps limits here (set queue.policy)")...)
 		}
 		if why := c.Queues.CanLimit(m.Node); why != "" {
 			return append(checks, oneCheck("queue", remap.Red, why)...)
 		}
 	}
-	checks = append(checks, oneCheck("queue", remap.Green, "the queue keeps it, and forgets it when the daemon is gone")...)
+	checks = append(checks, oneCheck("queue", remap.Green, "it is kept, and forgotten when the daemon is gone")...)
 	there := map[topology.JobID]bool{}
 	for _, j := range s.Jobs {
 		there[j.ID] = slices.ContainsFunc(j.Nodes, func(n topology.NodeID) bool {

@@ -56,11 +56,12 @@ func TestALimitIsAPlan(t *testing.T) {
 		path := t.TempDir() + "/journal"
 		open := func() *Desk {
 			set := DefaultSettings()
-			d, _, err := Open(Config{Settings: set, Path: path, Driver: m, Queues: q, Situation: func() *remap.Situation {
+			here := func() *remap.Situation {
 				s := m.situation()
 				s.Jobs = jobs
 				return s
-			}})
+			}
+			d, _, err := Open(Config{Settings: set, Path: path, Driver: m, Queues: q, Situation: here})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +111,8 @@ func TestALimitIsAPlan(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		wantState(t, d, one.ID, remap.RolledBack)
-		if got := d.Limits()["fwd0"]; !maps.Equal(got, map[topology.JobID]float64{"8": .1}) || q.kept["fwd0"]["7"] != 0 {
+		got := d.Limits()["fwd0"]
+		if !maps.Equal(got, map[topology.JobID]float64{"8": .1}) || q.kept["fwd0"]["7"] != 0 {
 			t.Errorf("after the way back the limits are %v, the queue keeps %v", got, q.kept)
 		}
 		if m.orders > 0 || len(d.Promises()) > 0 || slices.Contains(slices.Collect(maps.Keys(d.Promised())), "") {

@@ -15,10 +15,12 @@ func moveLines(moves []remap.Move) []string {
 		to   topology.ForwarderID
 	}
 	var order []way
+	lines := []string{}
 	nodes := map[way][]topology.NodeID{}
 	for _, m := range moves {
 		if m.Limit > 0 {
-			continue // what changes says it all
+			lines = append(lines, fmt.Sprintf("%s  %.2g %% at most while others ask for some", m.Node, 100*m.Limit))
+			continue
 		}
 		w := way{fromText(m), m.To}
 		if nodes[w] == nil {
@@ -26,7 +28,6 @@ func moveLines(moves []remap.Move) []string {
 		}
 		nodes[w] = append(nodes[w], m.Node)
 	}
-	lines := make([]string, 0, len(order))
 	for _, w := range order {
 		verb := fmt.Sprintf("  %s -> %s", w.from, w.to)
 		if w.from == string(w.to) {

@@ -49,8 +49,8 @@ type Ask struct {
 	Plan remap.Plan // with its results
 	// JobNodes are all nodes of the plan's job; none: the moved ones stand for it.
 	JobNodes []topology.NodeID
-	// OfOthers says that the moves are of nodes that a limit of the plan's job is for.
-	OfOthers bool
+	// Of says whose nodes the moves are; empty: the plan's.
+	Of string
 	// Beside lists the nodes that were not moved, when they are wanted; nil: there are none.
 	Beside func() Beside
 	// NotBefore is when the state that the plan is meant to end began; zero: not known.
@@ -162,7 +162,7 @@ func (m *measurement) figures(ctx context.Context) error {
 	e := m.effect
 	e.ByClients = m.byClients
 	job := m.JobNodes
-	if e.OfOthers = m.OfOthers; len(job) == 0 {
+	if len(job) == 0 {
 		job, e.Job = nodes, ""
 	}
 	before, err := m.rate(ctx, job, m.from, e.BeforeTo.Truncate(time.Second))
@@ -171,7 +171,7 @@ func (m *measurement) figures(ctx context.Context) error {
 	}
 	after, err := m.rate(ctx, job, e.AfterFrom.Truncate(time.Second), m.to)
 	if before > 0 && after > 0 {
-		e.Rate = &remap.Change{Before: before, After: after}
+		e.Rate = &remap.Change{Before: before, After: after, Of: m.Of}
 	}
 	return err
 }
@@ -208,7 +208,7 @@ func (m *measurement) choose(groups *[collector.Classes]*group) {
 		m.class, m.moved, waited = c, g, took
 		e := m.effect
 		e.Class, e.HungSeconds = classes[c].name, hung
-		e.Latency = &remap.Change{After: tookAfter / opsAfter}
+		e.Latency = &remap.Change{After: tookAfter / opsAfter, Of: m.Of}
 		if hung == 0 {
 			e.Latency.Before = took / ops
 		}

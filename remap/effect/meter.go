@@ -77,7 +77,7 @@ func (m *Meter) set(plan string, e *remap.Effect) {
 type following struct {
 	plan     remap.Plan
 	jobNodes []topology.NodeID
-	ofOthers bool      // the plan limits its job, and its moves are those of the nodes that it is for
+	of       string    // whose nodes are measured; empty: the moved ones
 	since    time.Time // of the finding on the forwarder that it leaves
 	then     *remap.Situation
 	next     time.Time // to look, once the first window is over
@@ -183,8 +183,8 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		return
 	}
 	s := m.cfg.Situation()
-	f := &following{plan: p, then: s, ofOthers: p.Limits()}
-	if f.ofOthers {
+	f := &following{plan: p, then: s, of: othersOf(&p)}
+	if f.of != "" {
 		f.plan.App, f.plan.Moves = "", served(s, &p)
 		p.Moves = f.plan.Moves
 	}
@@ -192,7 +192,7 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		return slices.ContainsFunc(p.Moves, func(m remap.Move) bool { return m.Node == n })
 	}
 	for i := range s.Jobs {
-		if s.Jobs[i].ID == p.Job && !f.ofOthers {
+		if s.Jobs[i].ID == p.Job && f.of == "" {
 			f.jobNodes = s.Jobs[i].Nodes
 		}
 		if slices.ContainsFunc(s.Jobs[i].Nodes, moved) {
@@ -205,6 +205,14 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		}
 	}
 	followed[id] = f
+}
+
+// othersOf says whose nodes are measured of a plan that limits its job; empty of one that moves nodes.
+func othersOf(p *remap.Plan) string {
+	if p.Limits() {
+		return "the other jobs' nodes"
+	}
+	return ""
 }
 
 // served are moves of the nodes that a limit is for: those of other jobs behind its forwarders, which stay there.
@@ -306,7 +314,7 @@ func (m *Meter) lookLater(ctx context.Context, now time.Time) {
 }
 
 func (m *Meter) ask(f *following, now time.Time, ended bool) Ask {
-	return Ask{Plan: f.plan, JobNodes: f.jobNodes, OfOthers: f.ofOthers, NotBefore: f.since, Now: now, Ended: ended,
+	return Ask{Plan: f.plan, JobNodes: f.jobNodes, Of: f.of, NotBefore: f.since, Now: now, Ended: ended,
 		Beside: func() Beside { return f.beside(m.cfg.Situation()) }}
 }
 

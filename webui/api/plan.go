@@ -24,7 +24,6 @@ type PlanView struct {
 	Title         string `json:"title"`
 	// PreviewHash binds an approval to what the approver saw.
 	PreviewHash string        `json:"preview_hash"`
-	Change      string        `json:"change"`
 	Lines       []string      `json:"lines"` // what each move does, in words
 	Checks      []remap.Check `json:"checks"`
 	// Expected is what the plan should bring, by the findings about what it leaves and the last run of a job that a

@@ -179,7 +179,7 @@ func TestOneThingIsNotSaidAsManyInTheBrowser(t *testing.T) {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
 	b.open("http://" + s.TCP + "/plans/P-000001")
-	b.says("1 compute node changes its forwarder")
+	b.says("1 compute node changes forwarder")
 	js[any](b,
 		"void import([...document.scripts].find((e) => e.src.includes('app.js')).src.replace('app.js', "+
 			"'format.js')).then((m) => { window.counts = [0, 1, 2].flatMap((n) => ['job', 'process'].map((x) => "+

@@ -168,7 +168,7 @@ export async function planPage(app, id, q) {
           'change',
           h(
             'div',
-            h('div', p.change),
+            h('div', limit ? p.title : `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
             h('pre', { class: 'wrap' }, lines.join('\n')),
           ),
         ],
@@ -305,7 +305,9 @@ export async function planPage(app, id, q) {
     const shown = p.preview_hash;
     if (
       await app.ask(
-        `${p.id}: ${p.change}.`,
+        p.moves[0]?.limit > 0
+          ? `${p.id}: ${p.title}.`
+          : `${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`,
         'A',
         'Approve',
       )

@@ -41,7 +41,8 @@ func TestALimitFromProposalToTheWayBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf := "[queue]\npolicy = \"job-fair\"\n[desk]\nself_approval = true\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n"
+	conf := "[queue]\npolicy = \"job-fair\"\n[desk]\nself_approval = true\n" +
+		"[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n"
 	mapping := "[default_mapping]\n"
 	for i := range 5 {
 		conf += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(i))
@@ -52,9 +53,9 @@ func TestALimitFromProposalToTheWayBack(t *testing.T) {
 	background(t, "fairway-queue", "serve", "--control", socket, listen, tb.ForwarderAddr("fwd000"))
 	secret, agent := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
 	write(t, secret, agentSecret)
-	write(t, agent, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n"+
-		"[spool]\ndir = %q\n[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\n",
-		d.addr, secret, filepath.Join(dir, "spool"), socket))
+	write(t, agent, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\n"+
+		"token_file = %q\n[spool]\ndir = %q\n[source.procfs]\nenabled = false\n"+
+		"[source.queue]\nenabled = true\ncontrol = %q\n", d.addr, secret, filepath.Join(dir, "spool"), socket))
 	background(t, "fairway-agent", "--config", agent)
 	wait(t, "the queue listens", func() bool { return stats(socket) != nil })
 

@@ -161,7 +161,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 func (p *Screen) Unask(a screen.Action) { p.asked.Unask(a) }
 
 func (p *Screen) question(s *screen.State, a screen.Action) string {
-	what := "Approve " + p.id + ": " + chart.Clean(p.plan.Value.Change)
+	what := "Approve " + p.id + ": " + chart.Clean(p.plan.Value.Change())
 	if a == screen.ActRollBack {
 		what = "Roll back " + p.id + ": 1 compute node goes back"
 		if n := len(p.plan.Value.Moves); n != 1 {
@@ -275,7 +275,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		}
 	}
 	say("", v.Title)
-	change := v.Change
+	change := v.Change()
 	if v.Force {
 		change += "; forced: the old forwarder is cut off, not drained"
 	}

@@ -31,8 +31,8 @@ type Case struct {
 	Refused func(f *anomaly.Finding, job topology.JobID) string
 	// Demand is what a job's nodes move together when nothing holds them up, bytes/s; nil where that is not known.
 	Demand func(*remap.Job) *float64
-	// CanLimit says why a node keeps no limits, empty: it does; nil: none does. Limited are the limits that are in force
-	// or on their way.
+	// CanLimit says why a node keeps no limits, empty: it does; nil: none does. Limited are the limits in force or on
+	// their way.
 	CanLimit func(topology.NodeID) string
 	Limited  map[remap.Subject]bool
 	// Carried is the most that a forwarder of the site was seen to carry, bytes/s, where its peak is not set.
@@ -96,13 +96,14 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 	return plans, held
 }
 
-// usualLimit is what a job that others wait for keeps of a forwarder. With the usual window of a queue it has one request
-// at a time there.
+// usualLimit is what a job that others wait for keeps of a forwarder: with the usual window one request at a time.
 const usualLimit = 0.05
 
 // limit makes the plan that limits the job of a finding where others wait for it; nil where none helps.
 func (c *Case) limit(f *anomaly.Finding) *Proposal {
-	k := slices.IndexFunc(c.Situation.Jobs, func(j remap.Job) bool { return len(f.Jobs) > 0 && j.ID == f.Jobs[0] })
+	k := slices.IndexFunc(c.Situation.Jobs, func(j remap.Job) bool {
+		return len(f.Jobs) > 0 && j.ID == f.Jobs[0]
+	})
 	waits := slices.IndexFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 })
 	if k < 0 || waits < 0 || c.CanLimit == nil || c.Refused(f, f.Jobs[0]) != "" {
 		return nil
@@ -119,8 +120,8 @@ func (c *Case) limit(f *anomaly.Finding) *Proposal {
 	if len(p.Moves) == 0 {
 		return nil
 	}
-	p.Reason = remap.ShortenReason(fmt.Sprintf("%s: %s (%s) and job %s waits for it: job %s gets at most %.0f %% while "+
-		"others ask for some", f.Node, remap.KindWords(f.Kind), f.ID, f.Impact[waits].Job, j.ID, 100*usualLimit))
+	p.Reason = remap.ShortenReason(fmt.Sprintf("%s: %s (%s) and job %s waits for it: job %s gets at most %.0f %% "+
+		"while others ask for some", f.Node, remap.KindWords(f.Kind), f.ID, f.Impact[waits].Job, j.ID, 100*usualLimit))
 	return p
 }
 

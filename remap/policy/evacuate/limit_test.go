@@ -38,16 +38,17 @@ func TestTheJobOthersWaitForIsLimited(t *testing.T) {
 			c.Refused = func(*anomaly.Finding, topology.JobID) string { return "P-000001 was ended by sam" }
 		}, ""},
 	} {
-		in := &Case{Situation: full(), Limited: map[remap.Subject]bool{}, CanLimit: func(topology.NodeID) string { return "" },
-			Refused: func(*anomaly.Finding, topology.JobID) string { return "" }}
+		in := &Case{Situation: full(), Limited: map[remap.Subject]bool{},
+			CanLimit: func(topology.NodeID) string { return "" },
+			Refused:  func(*anomaly.Finding, topology.JobID) string { return "" }}
 		c.change(in)
 		plans, held := Decide(in)
 		got := []string{}
 		for _, p := range plans {
 			for _, m := range p.Moves {
 				got = append(got, string(m.Node))
-				if m.Limit != usualLimit || p.Job.ID != "2" || p.Act ||
-					!strings.Contains(p.Reason, "fwd1: one job fills it (F-0002) and job 1 waits for it: job 2 gets at most 5 %") {
+				const why = "fwd1: one job fills it (F-0002) and job 1 waits for it: job 2 gets at most 5 %"
+				if m.Limit != usualLimit || p.Job.ID != "2" || p.Act || !strings.Contains(p.Reason, why) {
 					t.Errorf("%s: %+v", name, p)
 				}
 			}

@@ -15,14 +15,14 @@ import (
 	"fairway/remap/queue"
 )
 
-// keepers are the nodes that take tables, with what they said last of the limits that they hold jobs to.
+// keepers are the nodes that take tables, with what they reported last of the limits that they keep.
 type keepers struct {
 	mu    sync.Mutex // guards what follows
 	takes map[topology.NodeID]bool
 	kept  map[topology.NodeID]kept
 }
 
-// kept are the limits that a node said it keeps.
+// kept are the limits that a node reports.
 type kept struct {
 	limits map[topology.JobID]float64
 	at     time.Time
@@ -72,11 +72,11 @@ func (s *Sender) readBack(ctx context.Context, tables map[topology.NodeID]queue.
 	s.mu.Unlock()
 	each(len(nodes), func(i int) {
 		n := nodes[i]
-		said, err := s.ask(ctx, n, tables[n])
+		reported, err := s.ask(ctx, n, tables[n])
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if err == nil {
-			s.kept[n] = kept{said, time.Now(), s.kept[n].wanted}
+			s.kept[n] = kept{reported, time.Now(), s.kept[n].wanted}
 		}
 	})
 }
@@ -122,7 +122,7 @@ func (s *Sender) CanLimit(n topology.NodeID) string {
 	return ""
 }
 
-// Keeps says whether a node has said since then that it keeps a limit of a job, or with 0 none.
+// Keeps says whether a node has reported since then that it keeps a limit of a job, or with 0 none.
 func (s *Sender) Keeps(n topology.NodeID, job topology.JobID, limit float64, since time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +147,8 @@ func (s *Sender) Settle(ctx context.Context, p remap.Plan, report func(remap.Res
 				return false
 			}
 			if !r.OK {
-				r.Error = fmt.Sprintf("%s did not say within %s that it does; see its agent and its fairway-queue", m.Node,
-					settleWithin)
+				r.Error = fmt.Sprintf("%s did not report it within %s; see its agent and its fairway-queue",
+					m.Node, settleWithin)
 			}
 			report(r)
 			return true

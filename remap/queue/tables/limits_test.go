@@ -15,13 +15,14 @@ import (
 	"fairway/remap/queue"
 )
 
-// A limit reaches its queue with the next table, is done when the queue says that it keeps it, and lifted when the queue
-// says that it keeps none: then the table is byte for byte what it was. A queue that says nothing is no success.
+// A limit reaches its queue with the next table, is done when the queue reports it, and lifted when the queue reports
+// none: then the table is byte for byte what it was. A queue that reports nothing has failed.
 func TestLimitsReachTheirQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		limits, tables, deaf := remap.Limits{}, []string{}, false
-		c := Config{Settings: Defaults(), Situation: func() *remap.Situation { return site(job("1", 1, "c0"), job("2", 2, "c1")) },
+		here := site(job("1", 1, "c0"), job("2", 2, "c1"))
+		c := Config{Settings: Defaults(), Situation: func() *remap.Situation { return here },
 			Limits: func() remap.Limits { mu.Lock(); defer mu.Unlock(); return limits }}
 		c.Policy, c.Forwarders, c.Lambda = "job-fair", []string{"f0"}, 0
 		c.Order = func(_ context.Context, _ topology.NodeID, o wire.Order) (wire.OrderResult, error) {
@@ -56,7 +57,7 @@ func TestLimitsReachTheirQueues(t *testing.T) {
 			t.Error(why)
 		}
 		if s.CanLimit("f1") == "" {
-			t.Error("f1 has no queue, and it is said to keep limits")
+			t.Error("f1 has no queue, and it is taken to keep limits")
 		}
 		settle := func(limit float64) (r remap.Result) {
 			t.Helper()
@@ -74,7 +75,7 @@ func TestLimitsReachTheirQueues(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		if !s.Keeps("f0", "2", .05, time.Now().Add(-3*time.Second)) || s.Keeps("f0", "2", 0, time.Time{}) {
-			t.Error("the queue said that it keeps it")
+			t.Error("the queue reported it")
 		}
 		set(nil)
 		if r := settle(0); !r.OK {
@@ -88,7 +89,7 @@ func TestLimitsReachTheirQueues(t *testing.T) {
 		mu.Unlock()
 		set(remap.Limits{"f0": {"2": .05}})
 		if r := settle(.05); r.OK || r.Error == "" {
-			t.Errorf("nobody said that it is kept: %+v", r)
+			t.Errorf("nobody reported it: %+v", r)
 		}
 		cancel()
 		<-done

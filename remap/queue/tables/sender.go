@@ -56,7 +56,7 @@ func New(cfg Config) *Sender {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Sender{cfg: cfg, queues: map[topology.NodeID]*sent{}, seed: time.Now().UnixNano(),
-		gather: newGatherer(&cfg), keepers: keepers{takes: map[topology.NodeID]bool{}, kept: map[topology.NodeID]kept{}}}
+		gather: newGatherer(&cfg), keepers: keepers{kept: map[topology.NodeID]kept{}}}
 }
 
 const (
