@@ -26,6 +26,9 @@ func TestAPlanThatEndedSaysByWhomAndWhy(t *testing.T) {
 		s := atPlan(t)
 		s.sees("CHECKS", "A approve")
 		s.press("x")
+		s.sees("reject P-000001: accepted")
+		s.seconds(11)
+		s.lacks("accepted") // the keys are there again
 		s.press("backspace", "enter")
 		s.sees("REJECTED", "REJECTED  by olga at ")
 		s.lacks("CHECKS", "A approve")

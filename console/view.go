@@ -133,8 +133,8 @@ func (m *Model) bottom() []string {
 			return []string{text + s.Palette.Paint(s.Palette.Reverse, "_")}
 		}
 	}
-	if s.Note != "" {
-		lines := chart.Paragraphs(w, chart.Clean(s.Note))
+	if note := s.Noted(); note != "" {
+		lines := chart.Paragraphs(w, chart.Clean(note))
 		if len(lines) > mostNoted {
 			lines = append(lines[:mostNoted-1], chart.Clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")),
 				w))

@@ -26,11 +26,32 @@ type State struct {
 	Paused    bool
 	Past      time.Time // the second that a replay shows; zero while live
 	// Note is the answer to the last key press, on the bottom line until the next one.
-	Note    string
+	Note string
+	// told is an answer that nobody has to react to: it gives way to the keys.
+	told struct {
+		text  string
+		until time.Time
+	}
 	Palette *chart.Palette
 	Trend   Trend
 	Host    Host
 	Server  Server
+}
+
+// toldFor is how long an answer hides the keys.
+const toldFor = 10 * time.Second
+
+// Tell notes that what was asked for is done.
+func (s *State) Tell(text string) {
+	s.Note, s.told.text, s.told.until = text, text, s.Now.Add(toldFor)
+}
+
+// Noted is the note while it is to be shown.
+func (s *State) Noted() string {
+	if s.Note == s.told.text && !s.Now.Before(s.told.until) {
+		return ""
+	}
+	return s.Note
 }
 
 // Take shows a new overview, or notes why none came.

@@ -370,7 +370,9 @@ func (b *board) unheard() []Card {
 // rank orders cards by what they are about: what hurts nobody stands below what hurts somebody.
 func rank(c *Card) int {
 	switch c.Stage {
-	case AllSilent, Hung, Dead, Unreadable, Incomplete:
+	case AllSilent:
+		return -1
+	case Hung, Dead, Unreadable, Incomplete:
 		return 0
 	case Slow, Silent:
 		if len(c.Victims) == 0 {

@@ -50,6 +50,14 @@ func TestStages(t *testing.T) {
 			action: advise.ActLook},
 		"slow": {f: slow, stage: advise.Slow, sentence: "fwd1 is 10x slow at writing", second: "now 7.7x",
 			action: advise.ActPropose, filled: true},
+		"slow, in other figures": {f: anomaly.Finding{Factor: 7,
+			Sentence: "fwd1 is 10x slow at reading and over 100x at writing, for its load"}, stage: advise.Slow,
+			sentence: "fwd1 is 7x slow", second: "is slow at reading and at writing, for its load",
+			action: advise.ActPropose, filled: true},
+		"slow, and only canaries go there": {f: anomaly.Finding{Factor: 7,
+			Sentence: "fwd1 is slow at canaries: reads 10x and writes 11x as long as through its peers"}, idle: true,
+			stage: advise.Slow, sentence: "fwd1 is 7x slow", action: remap.ActExclude,
+			second: "canaries through it take longer than through its peers"},
 		"slow, and nobody waits": {f: slow, idle: true, stage: advise.Slow, sentence: "fwd1 is 10x slow at writing",
 			action: remap.ActExclude},
 		"asked": {f: slow, plan: plan(remap.Proposed, time.Second, nil), stage: advise.Slow,
@@ -180,6 +188,44 @@ func TestWhatIsAboveAll(t *testing.T) {
 	all = advise.Cards(advise.Input{Situation: sit, Now: now})
 	if len(all) != 1 || all[0].Sentence != "All 2 forwarders are silent at once" || all[0].Stage != advise.AllSilent {
 		t.Errorf("one that is on time: %+v", all)
+	}
+}
+
+// TestSilentAndUnused: one that does not report stands behind a slow one that jobs wait for, whoever uses it.
+func TestSilentAndUnused(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	m := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "fwd2", Role: topology.Forwarder}}}
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: m,
+		Load: map[topology.ForwarderID]remap.Load{"fwd1": {LastSeen: now}},
+		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1"}}},
+		Findings: []anomaly.Finding{{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+			Since: now, Factor: 10, Impact: []anomaly.Impact{{Job: "5", Share: .5}}}}})
+	all := advise.Cards(advise.Input{Situation: sit, Now: now})
+	if len(all) != 2 || all[0].Node != "fwd1" || all[1].Sentence != "1 forwarder silent: fwd2" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestCalm: what stands where no card is never calls well what is far from its peers, or open.
+func TestCalm(t *testing.T) {
+	drained := []anomaly.Finding{{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Excluded, Factor: 10,
+		ExcludedBy: "olga"}}
+	for _, c := range []struct {
+		open       []anomaly.Finding
+		ratio      float64
+		word, text string
+	}{
+		{nil, 1.1, "all well", "Nothing is slow. 8 of 8 forwarders do I/O now and were compared. " +
+			"The nearest is fwd4, 1.1x."},
+		{nil, 11, "watched", "Nothing is known to be slow. 8 of 8 forwarders do I/O now and were compared. " +
+			"fwd4 takes 11x its peers' time just now; it is suspected if that lasts."},
+		{drained, 11, "nothing needs you", "Nothing needs you. fwd1 is 10x slow (F-1) and is drained. " +
+			"8 of 8 forwarders do I/O now and were compared."},
+	} {
+		if word, text := advise.Calm(c.open, 8, 8, "fwd4", c.ratio); word != c.word || text != c.text {
+			t.Errorf("%gx: %s: %q; want %s: %q", c.ratio, word, text, c.word, c.text)
+		}
 	}
 }
 

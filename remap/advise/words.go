@@ -3,6 +3,7 @@ package advise
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -77,6 +78,9 @@ func clauses(text string) (head, rest string) {
 	return text[:at], text[min(len(text), at+skip):]
 }
 
+// ratios are those of a detector's newest seconds, with the words that go with them.
+var ratios = regexp.MustCompile(`(over )?[0-9.]+x `)
+
 // Second says how much and why, behind Sentence.
 func Second(f *anomaly.Finding, now time.Time) string {
 	stage := stageOf(f)
@@ -86,13 +90,15 @@ func Second(f *anomaly.Finding, now time.Time) string {
 	var parts []string
 	_, rest := clauses(f.Sentence)
 	switch age, asked := f.Evidence["request_age"]; {
+	case f.Factor > 0 && stage == Slow && strings.Contains(f.Sentence, " at canaries: "):
+		parts = append(parts, "canaries through it take longer than through its peers")
 	case stage == Suspect:
 		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" is "))
 	case stage == Hung && asked:
 		parts = append(parts, fmt.Sprintf("%.0f of its nodes wait, the oldest request for %s",
 			f.Evidence["nodes_waiting"], Span(age)))
-	case f.Factor > 0 && stage == Slow && !strings.Contains(rest, "peers"):
-		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" "))
+	case f.Factor > 0 && stage == Slow && !strings.Contains(rest, "peers"): // the headline has the ratio
+		parts = append(parts, ratios.ReplaceAllString(strings.TrimPrefix(f.Sentence, string(f.Node)+" "), ""))
 	case rest != "":
 		parts = append(parts, rest)
 	}
@@ -180,18 +186,25 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%dh%02d", s/3600, s/60%60)
 }
 
+// watchedFrom is how many times its peers' time a forwarder takes in the newest seconds for it to be under watch.
+const watchedFrom = 2
+
 // Calm is what stands where no card is: what is open although it hurts nobody, how many were compared, and which is
-// the nearest to being accused; nearest may be empty.
-func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio float64) string {
-	text := "Nothing needs you"
+// the nearest to being accused; nearest may be empty. The word sums it up.
+func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio float64) (word, text string) {
+	word, text = "nothing needs you", "Nothing needs you"
 	var open []*anomaly.Finding
 	for i := range findings {
 		if f := &findings[i]; !over(f) && f.Kind.Accuses() {
 			open = append(open, f)
 		}
 	}
-	if len(open) == 0 {
-		text = "Nothing is slow"
+	switch {
+	case len(open) > 0:
+	case ratio >= watchedFrom:
+		word, text = "watched", "Nothing is known to be slow"
+	default:
+		word, text = "all well", "Nothing is slow"
 	}
 	for _, f := range open[:min(2, len(open))] {
 		text += fmt.Sprintf(". %s (%s)", Sentence(f), f.ID)
@@ -208,8 +221,12 @@ func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio f
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	text = fmt.Sprintf("%s. %d of %s do I/O now and were compared.", text, compared, anomaly.Counted(all, "forwarder"))
-	if len(open) == 0 && nearest != "" { // a list shows it at its top, and must not seem to contradict
+	switch {
+	case word == "watched":
+		text += fmt.Sprintf(" %s takes %s its peers' time just now; it is suspected if that lasts.", nearest,
+			anomaly.Times(ratio))
+	case len(open) == 0 && nearest != "": // a list shows it at its top, and must not seem to contradict
 		text += fmt.Sprintf(" The nearest is %s, %s.", nearest, anomaly.Times(ratio))
 	}
-	return text
+	return word, text
 }

@@ -53,16 +53,18 @@ type Todo struct {
 	Needs []advise.Card `json:"needs"`
 	// Calm says what was compared, and what is open although it hurts nobody, where nothing needs a person.
 	Calm string `json:"calm,omitempty"`
+	// CalmWord sums it up: all well, watched, nothing needs you, not known.
+	CalmWord string `json:"calm_word,omitempty"`
 }
 
-// Quiet writes Calm.
+// Quiet writes Calm and its word.
 func (o *Overview) Quiet() {
-	o.Calm = ""
+	o.Calm, o.CalmWord = "", ""
 	switch {
 	case len(o.Needs) > 0:
 		return
 	case o.LateSeconds > 0:
-		o.Calm = "Not known while the daemon itself is late."
+		o.CalmWord, o.Calm = "not known", "Not known while the daemon itself is late."
 		return
 	}
 	compared, nearest, ratio := 0, "", 1.0
@@ -76,7 +78,7 @@ func (o *Overview) Quiet() {
 			nearest, ratio = string(r.ID), *r.Slow
 		}
 	}
-	o.Calm = advise.Calm(o.Findings, compared, len(o.Forwarders), nearest, ratio)
+	o.CalmWord, o.Calm = advise.Calm(o.Findings, compared, len(o.Forwarders), nearest, ratio)
 }
 
 // ForwarderState is a forwarder's standing.

@@ -58,9 +58,9 @@ type Chart struct {
 	Scale  float64 `json:"scale"` // from a value to what is shown with the unit
 	// Ratio is the node's mean in the accused span by the median of its peers' means; null where that says nothing.
 	Ratio *float64 `json:"ratio"`
-	// Says is the ratio as all faces write it, where it accuses: 10x.
+	// Says is the ratio as all faces write it, where it accuses: 10x; of clients' times the headline's, if it has one.
 	Says string `json:"says,omitempty"`
-	// Means are the two means that Says compares, as all faces write them: 36 ms, peers 3.5.
+	// Means are the two means that Says compares, as all faces write them: 36 ms, peers 3.5. The headline has none.
 	Means string     `json:"means,omitempty"`
 	Node  []*float64 `json:"node"`
 	// Low, Mid and High are the peers' 10th, 50th and 90th percentile.

@@ -59,7 +59,7 @@ export function chart(inc, c, width, height = 120) {
     high = height - BOTTOM - TOP;
   const x = (/** @type {number} */ i) => LEFT + ((width - LEFT) * i) / Math.max(1, n - 1),
     y = (/** @type {number} */ v) => TOP + high * (1 - scale.part(v));
-  const ratio = c.says ? `${c.says} its peers (${c.means})` : '';
+  const ratio = c.says ? `${c.says} its peers${c.means ? ` (${c.means})` : ''}` : '';
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   drawGround(svg, inc, c, { x, y, n, from, step, scale, width, height, high });
   const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>

@@ -60,7 +60,7 @@ func beside(s *screen.State, inc *incident.Incident, w int) []string {
 		tail := fmt.Sprintf("  %s %s, peers %s", strings.TrimSpace(last), c.Unit, strings.TrimSpace(peers))
 		look := ""
 		if c.Says != "" { // the newest second is not what the ratio is of
-			tail = fmt.Sprintf("  %s: %s", chart.Clean(c.Means), chart.Clean(c.Says))
+			tail = "  " + strings.TrimPrefix(chart.Clean(c.Means)+": "+chart.Clean(c.Says), ": ")
 			look = s.SignLook(" !")
 		}
 		head := " " + chart.Left(c.Label, labelled)

@@ -52,7 +52,7 @@ func (p *Screen) sent(s *screen.State, a screen.Answer[anomaly.Canary]) {
 		s.Note = "the canary failed; its line says how"
 	default:
 		p.detail.Value.Canary = &c
-		s.Note = "the canary came back"
+		s.Tell("the canary came back")
 	}
 }
 

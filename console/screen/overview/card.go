@@ -23,8 +23,14 @@ const (
 func storyCard(s *screen.State, w, h, chosen int) []string {
 	pal := s.Palette
 	if len(s.Shown.Needs) == 0 || s.Stale() {
-		return pal.Card(pal.Frame, screen.Pill(pal, advise.Cleared, "all well"), "", chart.Wrap(calm(s), w-4), w,
-			2+len(chart.Wrap(calm(s), w-4)))
+		words, stage, word := chart.Wrap(calm(s), w-4), advise.Cleared, chart.Clean(s.Shown.CalmWord)
+		switch {
+		case s.Stale() || s.Shown.LateSeconds > 0 || word == "":
+			stage, word = advise.NotKnown, "not known"
+		case word == "watched":
+			stage = advise.Suspect
+		}
+		return pal.Card(pal.Frame, screen.Pill(pal, stage, word), "", words, w, 2+len(words))
 	}
 	c := &s.Shown.Needs[0]
 	inside := w - 4

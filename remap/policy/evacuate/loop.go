@@ -3,6 +3,7 @@ package evacuate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -242,7 +243,7 @@ func refused(plans []remap.Plan, f *anomaly.Finding, job topology.JobID) string 
 			}
 			return plan.ID + " was ended"
 		case remap.Failed, remap.Partial:
-			return plan.ID + " is " + string(plan.State) + ": complete it or roll it back"
+			return fmt.Sprintf("%s is %s: %s; complete it or roll it back", plan.ID, plan.State, plan.Error)
 		case remap.Approved, remap.Applying, remap.Applied, remap.RollingBack:
 			return plan.ID + " is " + string(plan.State)
 		}

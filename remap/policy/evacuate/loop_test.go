@@ -74,7 +74,7 @@ func TestLook(t *testing.T) {
 	full.Load["fwd2"] = load
 	by := remap.PolicyPerson(Name).Name
 	plan := func(state remap.PlanState) []remap.Plan {
-		return []remap.Plan{{ID: "P-1", Proposer: by, Job: "1", State: state, Created: noon,
+		return []remap.Plan{{ID: "P-1", Proposer: by, Job: "1", State: state, Created: noon, Error: "no answer",
 			Moves: []remap.Move{{Node: "cn00", From: "fwd0", To: "fwd2"}}, Ended: &remap.Ended{By: "sam"}}}
 	}
 	const moves = "policy evacuate proposes for job 1 to fwd2, rule "
@@ -104,11 +104,12 @@ func TestLook(t *testing.T) {
 		{name: "a person has refused", s: slow, plans: plan(remap.Rejected), line: "P-1 was ended by sam"},
 		{name: "the one that was refused was about an earlier finding", s: later, plans: plan(remap.Rejected),
 			asks: []string{moves + `"", act false, force false`}, line: "where no other job is"},
-		{name: "it failed", s: slow, plans: plan(remap.Partial), line: "P-1 is partial: complete it or roll it back"},
+		{name: "it failed", s: slow, plans: plan(remap.Partial),
+			line: "P-1 is partial: no answer; complete it or roll it back"},
 		{name: "an act failed", s: slow, rules: []Rule{{Name: "night", Action: Act}}, acted: 1,
 			plans: []remap.Plan{{ID: "P-1", Job: "1", Rule: "night", Proposer: by, State: remap.Failed, Created: noon,
 				Changed: noon.Add(-tryEvery), Approvals: []remap.Approval{{Via: remap.ViaRule}}, Error: "no answer",
-				Moves: []remap.Move{{Node: "cn00", From: "fwd0", To: "fwd2"}}}}, line: "P-1 is failed",
+				Moves: []remap.Move{{Node: "cn00", From: "fwd0", To: "fwd2"}}}}, line: "P-1 is failed: no answer",
 			asks: []string{"completes P-1: moves of a rule's plan failed: no answer",
 				"completes P-1: moves of a rule's plan failed: no answer"}},
 		{name: "its bound", s: slow, rules: []Rule{{Name: "night", Action: Act, AtMost: 1}}, acted: 1,
