@@ -48,15 +48,17 @@ var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector
 // beside are the sources that say nothing of what a node serves.
 var beside = map[string]bool{"routes": true, "procfs": true}
 
-// refused is what a source says of a service that does not take connections.
-const refused = "connection refused"
+// refuses reports whether a source says of a service that it takes no connections, or is no more.
+func refuses(why string) bool {
+	return strings.Contains(why, "connection refused") || strings.Contains(why, collector.ServiceEnded)
+}
 
 // take notes that a node reports what it serves. Frames of an agent that outlives its service do not count as that.
 func (s *silence) take(f *collector.Frame, now int64) {
 	says := agentSays{at: now, role: f.Role}
 	for i := range f.Sources {
 		err := f.Sources[i].Err
-		if err != "" && !beside[f.Sources[i].Name] && (says.why == "" || strings.Contains(err, refused)) {
+		if err != "" && !beside[f.Sources[i].Name] && (says.why == "" || refuses(err)) {
 			says.why = f.Sources[i].Name + ": " + err
 		}
 	}
@@ -128,7 +130,7 @@ func (s *silence) condition(n topology.NodeID, now int64, others topology.Role, 
 			who = "other " + others.String()
 		}
 		return anomaly.Silent, fmt.Sprintf("%s does not report, while %s", n, counted(fresh, who+" does", who+"s do"))
-	case strings.Contains(a.why, refused):
+	case refuses(a.why):
 		return anomaly.Dead, fmt.Sprintf("%s answers nobody, its agent is well: %s", n, a.why)
 	}
 	sentence := fmt.Sprintf("%s: its counters cannot be read, its agent is well", n)

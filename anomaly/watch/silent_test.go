@@ -89,3 +89,16 @@ func TestSilentForwarder(t *testing.T) {
 		t.Errorf("three of four silent at once: %q", verdicts)
 	}
 }
+
+// TestWhatAnAgentSaysOfItsService: a service that refuses, or whose process is gone, is dead; that its counters cannot
+// be read says nothing of whether it serves.
+func TestWhatAnAgentSaysOfItsService(t *testing.T) {
+	for why, want := range map[string]anomaly.Condition{"": anomaly.Unreadable,
+		"ganesha: nfs-ganesha is not on the bus": anomaly.Unreadable, "diod: dial: connection refused": anomaly.Dead,
+		"ganesha: " + collector.ServiceEnded + " (1): not on the bus": anomaly.Dead} {
+		s := silence{agents: map[topology.NodeID]agentSays{"f1": {at: 100, role: topology.Forwarder, why: why}}}
+		if got, _ := s.condition("f1", 100, topology.Forwarder, 3); got != want {
+			t.Errorf("%q: %s, want %s", why, got, want)
+		}
+	}
+}

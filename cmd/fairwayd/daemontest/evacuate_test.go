@@ -47,7 +47,7 @@ const (
 	confirmedWithin = 3 * time.Minute
 	actedWithin     = 30 * time.Second
 	// measuredFor is how long a fault stays after the move: what the move brought is then known.
-	measuredFor    = 66 * time.Second
+	measuredFor    = 56 * time.Second
 	lookAlikeFor   = 50 * time.Second
 	calmWithin     = 6 * time.Minute
 	detectorsLearn = 70 * time.Second
@@ -265,6 +265,10 @@ func (e *evacuation) fault(f testbed.Fault) {
 				found.Impact, v)
 		}
 		row += fmt.Sprintf(", moved %.1f s later", took.Seconds())
+		time.Sleep(10 * time.Second)
+		if acts := e.acts(); len(acts) > before {
+			e.wantSaid(f, found.ID, acts[:len(acts)-before])
+		}
 	}
 	time.Sleep(measuredFor) // the jobs go on
 	e.wantNoErrors()

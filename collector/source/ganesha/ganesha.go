@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"sync"
@@ -56,6 +57,7 @@ type Source struct {
 
 	// What follows belongs to Read.
 	owner string // the bus name of the ganesha that the counters are of
+	pid   int    // its process; 0: not known
 	rates collector.Rates[key]
 }
 
@@ -162,9 +164,12 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err != nil {
 		if errors.Is(err, errBroken) {
 			s.drop(b)
+		} else if s.ended() { // who is not on the bus may serve yet: this one does not
+			err = fmt.Errorf("%s (%d): %w", collector.ServiceEnded, s.pid, err)
 		}
 		return fmt.Errorf("ganesha: %w", err)
 	}
+	s.pid = pid
 	into.Add(collector.AnswerTime, took.Seconds())
 	if s.owner != owner {
 		if s.owner != "" { // another process: its counters began at 0
@@ -184,6 +189,15 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		return fmt.Errorf("ganesha: %w", bad)
 	}
 	return nil
+}
+
+// ended reports whether the process that was read last is gone.
+func (s *Source) ended() bool {
+	if s.pid == 0 {
+		return false
+	}
+	_, err := s.cpuTime(s.pid)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // add turns the second's totals into samples.

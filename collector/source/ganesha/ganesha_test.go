@@ -31,6 +31,31 @@ func (b tree) Owner(context.Context) (string, int, error) {
 	return string(text), 1, nil
 }
 
+// left is a bus that nfs-ganesha has left.
+type left struct{ tree }
+
+func (left) Owner(context.Context) (string, int, error) { return "", 0, errors.New("not on the bus") }
+
+// TestAGaneshaThatHasEndedIsSaid: one that has only left the bus may serve yet, one whose process is gone does not.
+func TestAGaneshaThatHasEndedIsSaid(t *testing.T) {
+	var has bus = tree{gateway(1)}
+	s := newSource(Options{}, func(context.Context) (bus, error) { return has, nil }, hostname.New(nil))
+	s.connections = func(int) ([]connection, error) { return nil, nil }
+	var gone error
+	s.cpuTime = func(int) (float64, error) { return 1, gone }
+	_ = s.Read(t.Context(), &collector.Reading{Now: time.Now()})
+	for _, c := range []struct {
+		gone error
+		want bool
+	}{{nil, false}, {errors.New("may not be read"), false}, {fmt.Errorf("process 1: %w", fs.ErrNotExist), true}} {
+		s.bus, gone = left{}, c.gone
+		err := s.Read(t.Context(), &collector.Reading{Now: time.Now()})
+		if err == nil || strings.Contains(err.Error(), collector.ServiceEnded) != c.want {
+			t.Errorf("%v: %v", c.gone, err)
+		}
+	}
+}
+
 func (b tree) Ask(ctx context.Context, calls []call) []reply {
 	out := make([]reply, len(calls))
 	for i, c := range calls {
