@@ -58,7 +58,7 @@ type Route struct {
 	Address string `json:"address,omitempty"`
 }
 
-// ServiceEnded is in the error of a source whose service's process, which it has read, is no more.
+// ServiceEnded is in the error of a source whose service's process has ended since it was read.
 const ServiceEnded = "the service has ended"
 
 // SourceStatus is what the agent says of one of its own sources in the frame's second.

@@ -434,6 +434,6 @@ func (m *Model) copyAddress() tea.Cmd {
 
 // copyText puts text on the clipboard and says so.
 func copyText(m *Model, text string) tea.Cmd {
-	m.state.Tell("copied " + text)
+	m.state.Report("copied " + text)
 	return func() tea.Msg { m.copy(text); return nil }
 }

@@ -48,7 +48,7 @@ var served = []collector.Metric{collector.ReadOps, collector.WriteOps, collector
 // beside are the sources that say nothing of what a node serves.
 var beside = map[string]bool{"routes": true, "procfs": true}
 
-// refuses reports whether a source says of a service that it takes no connections, or is no more.
+// refuses reports whether a source says of a service that it takes no connections, or has ended.
 func refuses(why string) bool {
 	return strings.Contains(why, "connection refused") || strings.Contains(why, collector.ServiceEnded)
 }

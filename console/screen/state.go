@@ -27,8 +27,8 @@ type State struct {
 	Past      time.Time // the second that a replay shows; zero while live
 	// Note is the answer to the last key press, on the bottom line until the next one.
 	Note string
-	// told is an answer that nobody has to react to: it gives way to the keys.
-	told struct {
+	// reported is an answer that nobody has to react to: it gives way to the keys.
+	reported struct {
 		text  string
 		until time.Time
 	}
@@ -38,17 +38,17 @@ type State struct {
 	Server  Server
 }
 
-// toldFor is how long an answer hides the keys.
-const toldFor = 10 * time.Second
+// reportedFor is how long an answer hides the keys.
+const reportedFor = 10 * time.Second
 
-// Tell notes that what was asked for is done.
-func (s *State) Tell(text string) {
-	s.Note, s.told.text, s.told.until = text, text, s.Now.Add(toldFor)
+// Report notes that what was asked for is done.
+func (s *State) Report(text string) {
+	s.Note, s.reported.text, s.reported.until = text, text, s.Now.Add(reportedFor)
 }
 
 // Noted is the note while it is to be shown.
 func (s *State) Noted() string {
-	if s.Note == s.told.text && !s.Now.Before(s.told.until) {
+	if s.Note == s.reported.text && !s.Now.Before(s.reported.until) {
 		return ""
 	}
 	return s.Note
