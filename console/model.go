@@ -434,6 +434,6 @@ func (m *Model) copyAddress() tea.Cmd {
 
 // copyText puts text on the clipboard and says so.
 func copyText(m *Model, text string) tea.Cmd {
-	m.state.Report("copied " + text)
+	screen.Report(m.state, "copied "+text)
 	return func() tea.Msg { m.copy(text); return nil }
 }

@@ -133,7 +133,7 @@ func (m *Model) bottom() []string {
 			return []string{text + s.Palette.Paint(s.Palette.Reverse, "_")}
 		}
 	}
-	if note := s.Noted(); note != "" {
+	if note := screen.Noted(s); note != "" {
 		lines := chart.Paragraphs(w, chart.Clean(note))
 		if len(lines) > mostNoted {
 			lines = append(lines[:mostNoted-1], chart.Clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")),

@@ -42,12 +42,12 @@ type State struct {
 const reportedFor = 10 * time.Second
 
 // Report notes that what was asked for is done.
-func (s *State) Report(text string) {
+func Report(s *State, text string) {
 	s.Note, s.reported.text, s.reported.until = text, text, s.Now.Add(reportedFor)
 }
 
 // Noted is the note while it is to be shown.
-func (s *State) Noted() string {
+func Noted(s *State) string {
 	if s.Note == s.reported.text && !s.Now.Before(s.reported.until) {
 		return ""
 	}

@@ -241,7 +241,7 @@ func (e *evacuation) calm() {
 	}
 }
 
-// fault draws a forwarder, wants its nodes elsewhere in time, and says what is said of that.
+// fault draws a forwarder, wants its nodes elsewhere in time, and reports what faces say of that.
 func (e *evacuation) fault(f testbed.Fault) {
 	e.t.Helper()
 	f.Node = topology.NodeID(fmt.Sprintf("fwd%03d", e.rand.IntN(4)))
@@ -292,7 +292,7 @@ func (e *evacuation) fault(f testbed.Fault) {
 		}
 		row += ", " + p.Effect.Text()
 		if p.Effect.Verdict == remap.NoEffect || p.Effect.Verdict == remap.Worse {
-			e.t.Errorf("%s is said not to have helped", p.ID)
+			e.t.Errorf("%s has not helped, by its verdict", p.ID)
 		}
 	}
 	e.t.Log(row)

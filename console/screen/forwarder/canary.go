@@ -52,7 +52,7 @@ func (p *Screen) sent(s *screen.State, a screen.Answer[anomaly.Canary]) {
 		s.Note = "the canary failed; its line says how"
 	default:
 		p.detail.Value.Canary = &c
-		s.Report("the canary came back")
+		screen.Report(s, "the canary came back")
 	}
 }
 
