@@ -221,6 +221,13 @@ func TestCanariesClearWhoNobodyUses(t *testing.T) {
 	again.Ratio = 10
 	b.say(2*nowSeconds, again)
 	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed")
+	// It came back: what let six pass lets them pass again.
+	pass(2*set.ProbePasses - 1)
+	b.say(2 * set.ClearSeconds)
+	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed")
+	pass(1)
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed", "returned")
 }
 
 func TestWithoutEvidenceASuspicionIsForgotten(t *testing.T) {

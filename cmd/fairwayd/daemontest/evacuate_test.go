@@ -396,13 +396,17 @@ func (e *evacuation) client() topology.NodeID {
 	return topology.NodeID(fmt.Sprintf("cn%03d", e.rand.IntN(8)))
 }
 
-// inject switches faults on; stop switches them off.
+// inject switches faults on at once, so that no node is the only one for a while; stop switches them off.
 func (e *evacuation) inject(on ...testbed.Fault) (stop func()) {
 	e.t.Helper()
-	for _, f := range on {
-		if err := e.tb.Inject(e.t.Context(), f); err != nil {
-			e.t.Fatal(err)
-		}
+	errs := make([]error, len(on))
+	var wait sync.WaitGroup
+	for i := range on {
+		wait.Go(func() { errs[i] = e.tb.Inject(e.t.Context(), on[i]) })
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		e.t.Fatal(err)
 	}
 	return func() {
 		for _, f := range on {

@@ -94,20 +94,28 @@ func (tb *Testbed) Inject(ctx context.Context, f Fault) error {
 	if err != nil {
 		return fmt.Errorf("inject %s: %w", f.Kind, err)
 	}
-	tb.faultMu.Lock()
-	defer tb.faultMu.Unlock()
-	if on := tb.faultOn(f.Node, f.Kind); on >= 0 {
-		return fmt.Errorf("inject: %s already has %s", f.Node, f.Kind)
-	}
 	p := tb.service(f.Node)
 	if p == nil && f.Kind != SlowLink && f.Kind != PacketLoss {
 		return fmt.Errorf("inject %s: %s is not a forwarder or back end", f.Kind, f.Node)
 	}
-	off, err := kind.start(tb, ctx, n, p, f.Amount)
+	tb.faultMu.Lock()
+	on := tb.faultOn(f.Node, f.Kind)
+	if on < 0 {
+		tb.faults = append(tb.faults, activeFault{Fault: f})
+	}
+	tb.faultMu.Unlock()
+	if on >= 0 {
+		return fmt.Errorf("inject: %s already has %s", f.Node, f.Kind)
+	}
+	off, err := kind.start(tb, ctx, n, p, f.Amount) // several nodes' at once
+	tb.faultMu.Lock()
+	defer tb.faultMu.Unlock()
+	i := tb.faultOn(f.Node, f.Kind)
 	if err != nil {
+		tb.faults = slices.Delete(tb.faults, i, i+1)
 		return fmt.Errorf("inject %s into %s: %w", f.Kind, f.Node, err)
 	}
-	tb.faults = append(tb.faults, activeFault{f, off})
+	tb.faults[i].off = off
 	return nil
 }
 
@@ -117,7 +125,7 @@ func (tb *Testbed) Clear(ctx context.Context, f Fault) error {
 	tb.faultMu.Lock()
 	defer tb.faultMu.Unlock()
 	i := tb.faultOn(f.Node, f.Kind)
-	if i < 0 {
+	if i < 0 || tb.faults[i].off == nil {
 		return nil
 	}
 	off := tb.faults[i].off

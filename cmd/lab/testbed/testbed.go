@@ -50,7 +50,7 @@ type Testbed struct {
 	agents   []*process
 	closed   bool
 
-	faultMu sync.Mutex // guards faults, and lets one fault at a time be switched
+	faultMu sync.Mutex // guards faults, and lets one at a time be switched off
 	faults  []activeFault
 }
 
