@@ -273,7 +273,7 @@ func say(s *State, call string, f func(context.Context) error) tea.Cmd {
 
 func (j *Judging) Answer(s *State, msg tea.Msg) {
 	if a, ok := msg.(Answer[Judged]); ok {
-		Report(s, "done: " + chart.Clean(a.Value.what))
+		Report(s, "done: "+chart.Clean(a.Value.what))
 		if a.Err != nil {
 			s.Note = "refused: " + chart.Clean(a.Err.Error())
 		}

@@ -114,7 +114,7 @@ func (p *Screen) decided(s *screen.State, a screen.Answer[decided]) tea.Cmd {
 		p.changes = nil
 		p.reason.Text = "" // it was of this step, not of the next
 		p.plan.Value, p.plan.Have = a.Value.PlanView, true
-		screen.Report(s, a.Call + ": accepted")
+		screen.Report(s, a.Call+": accepted")
 	case errors.Is(err, api.ErrChanged):
 		s.Note = "nothing was applied: the plan changed under you; read it again"
 	default:
