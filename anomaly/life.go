@@ -146,9 +146,11 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	if k.clean >= t.set.ClearSeconds { // it was never taken out: who is well again is watched as everybody is
 		return t.move(now, k, Returned, fmt.Sprintf("it is over: %d s at work without doubt", k.clean)), true
 	}
-	// Who was left by all its clients shows in nothing else that it is well. Who came back ill passes twice as many each
-	// time: a fault that comes and goes lets some through.
-	if k.passes >= t.set.ProbePasses<<min(max(k.Times-1, 0), mostDoubled) && now.Sub(k.bad) >= time.Duration(t.set.ClearSeconds)*time.Second {
+	// Who was left by all its clients shows in nothing else that it is well. Who came back ill passes twice as many
+	// each time: a fault that comes and goes lets some through.
+	cleared := time.Duration(t.set.ClearSeconds) * time.Second
+	passes := t.set.ProbePasses << min(max(k.Times-1, 0), mostDoubled)
+	if k.passes >= passes && now.Sub(k.bad) >= cleared {
 		t.settled[k.about] = math.Inf(1)
 		delete(t.pasts, k.about) // its ratios are of before
 		return t.move(now, k, Returned, "its canary probes passed"), true
