@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -304,13 +305,14 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		return res
 	}
 	defer closer()
-	res.read.Hash = hex.EncodeToString(sum[:])
-	if !r.memory.claim([16]byte(sum[:16])) {
-		res.state = known
-		return res
+	l, err := r.read(ctx, &res, content, sum)
+	if err == nil && l != nil && r.brought(l, &res.read) {
+		r.memory.release([16]byte(sum[:16]))
+		l, err = r.read(ctx, &res, content, sha256.Sum256(fmt.Appendf(sum[:], " of %d", res.read.UID)))
 	}
-	l, err := r.Read(ctx, Input{Path: f.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
 	switch {
+	case l == nil && err == nil:
+		res.state = known
 	case errors.Is(err, ErrNotALog):
 		res.state = skipped
 	case err != nil:
@@ -321,6 +323,25 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.read.Bad, res.read.Kind, res.read.Rows, res.read.Problem = false, l.Kind, int64(l.Rows()), l.Problem
 	}
 	return res
+}
+
+// read reads a file whose content is known by sum; nil where it was read before.
+func (r *run) read(ctx context.Context, res *result, content *io.SectionReader, sum [32]byte) (*iolog.Log, error) {
+	res.read.Hash = hex.EncodeToString(sum[:])
+	if !r.memory.claim([16]byte(sum[:16])) {
+		return nil, nil
+	}
+	return r.Read(ctx, Input{Path: res.found.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
+}
+
+// brought says whether a user brings what is not hers. Such a copy is known as that user's: whoever it belongs to may
+// bring it yet.
+func (im *Importer) brought(l *iolog.Log, from *iolog.Read) bool {
+	if im.TrustedBy != "" || from.UID == 0 || from.UID == int64(os.Geteuid()) {
+		return false
+	}
+	return len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 ||
+		slices.ContainsFunc(l.Jobs, func(j iolog.Job) bool { return j.UID != from.UID })
 }
 
 // own says of each job's log whose it is. Accounts of others than users, such as a batch system's, count only from a

@@ -56,3 +56,10 @@ func (m *memory) claim(key [16]byte) bool {
 	m.keys[key] = struct{}{}
 	return !found
 }
+
+// release forgets a key that was claimed.
+func (m *memory) release(key [16]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, key)
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,38 @@ func TestAccountsAreRoots(t *testing.T) {
 	im = Importer{Dir: filepath.Join(t.TempDir(), "archive"), Read: read, TrustedBy: "root"}
 	if r, err := im.Import(t.Context(), from); err != nil || r.Imported != 1 {
 		t.Errorf("vouched for: %+v %v", r, err)
+	}
+}
+
+// TestACopyKeepsNobodyOut: a user copies somebody's log and the accounts to where they are found first. The true ones
+// count all the same, and neither is read again.
+func TestACopyKeepsNobodyOut(t *testing.T) {
+	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+	im := Importer{Dir: dir, Read: func(_ context.Context, in Input) (*iolog.Log, error) {
+		if strings.HasSuffix(in.Path, "accounts") {
+			return &iolog.Log{Slurm: []iolog.Slurm{{JobID: "7", SlurmID: "7", User: "wei", Start: testDay}}}, nil
+		}
+		return &iolog.Log{Jobs: []iolog.Job{{Log: in.ID, JobID: "7", UID: 1001, Start: testDay}}}, nil
+	}}
+	for _, owners := range []map[string]int{{"copy-of-log": 1002, "copy-of-accounts": 1002}, {"log": 1001, "accounts": 0},
+		{"moved-log": 1001, "again-accounts": 0, "again-copy-of-log": 1002}} {
+		for name, uid := range owners {
+			path := filepath.Join(from, name)
+			if err := os.WriteFile(path, []byte(name[strings.LastIndexByte(name, '-')+1:]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chown(path, uid, -1); err != nil {
+				t.Skip("skipped: files cannot be given to others: ", err)
+			}
+		}
+		if _, err := im.Import(t.Context(), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := one(t, dir, "SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM job WHERE owner = 'file'), "+
+		"(SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM slurm), (SELECT count(*) FROM read)")
+	if want := []any{int64(2), int64(1), int64(2), int64(1), int64(4)}; !slices.Equal(got, want) {
+		t.Errorf("jobs, those that count, their logs, accounts, files: %v, want %v", got, want)
 	}
 }
 
