@@ -291,7 +291,11 @@ func TestLeadersKilledAtRandomPointsOfPlans(t *testing.T) {
 	for k := range kills {
 		s.connected()
 		leads := s.leader()
+		p.drive(k, time.Now())
 		after := time.Duration(r.IntN(1500)) * time.Millisecond
+		if p.state.Moving() {
+			after /= 20
+		}
 		process := leads.cmd.Process
 		killed := time.AfterFunc(after, func() { process.Kill() })
 		for end := time.Now().Add(after); time.Now().Before(end); {

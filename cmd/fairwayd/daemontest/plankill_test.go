@@ -38,7 +38,11 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 	}
 	for k := range kills {
 		connected(t, cns) // else most kills would hit a daemon that waits for its agents
+		p.drive(k, time.Now())
 		after := time.Duration(r.IntN(1200)) * time.Millisecond
+		if p.state.Moving() {
+			after /= 20
+		}
 		killed := time.AfterFunc(after, func() { d.cmd.Process.Kill() })
 		for end := time.Now().Add(after + 50*time.Millisecond); time.Now().Before(end); {
 			p.step(k)
@@ -101,6 +105,14 @@ type planner struct {
 	try      int
 }
 
+// drive takes the plan's steps until a time; every second round until it moves nodes, too.
+func (p *planner) drive(round int, until time.Time) {
+	last := until.Add(5 * time.Second)
+	for time.Now().Before(until) || round%2 == 0 && !p.state.Moving() && time.Now().Before(last) {
+		p.step(round)
+	}
+}
+
 // killed counts a kill.
 func (p *planner) killed() {
 	if p.state.Moving() {
@@ -129,18 +141,22 @@ func (p *planner) step(round int) {
 		return
 	}
 	p.state = v.State
+	decide := func(verb string, hash string, then remap.PlanState) {
+		if p.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{PreviewHash: hash, Reason: planReason}, nil) == nil {
+			p.state = then
+		}
+	}
 	switch v.State {
 	case remap.Proposed:
-		_ = p.ask("/api/v1/plans/"+p.id+"/approve", key,
-			api.Decision{PreviewHash: v.PreviewHash, Reason: planReason}, nil)
+		decide("/approve", v.PreviewHash, remap.Approved)
 	case remap.Verified:
-		_ = p.ask("/api/v1/plans/"+p.id+"/rollback", key, api.Decision{Reason: planReason}, nil)
+		decide("/rollback", "", remap.RollingBack)
 	case remap.Partial, remap.Failed:
-		verb := "/complete"
 		if v.Goal != "" {
-			verb = "/rollback"
+			decide("/rollback", "", remap.RollingBack)
+		} else {
+			decide("/complete", "", remap.Applying)
 		}
-		_ = p.ask("/api/v1/plans/"+p.id+verb, key, api.Decision{Reason: planReason}, nil)
 	case remap.RolledBack, remap.Withdrawn, remap.Expired, remap.Rejected:
 		p.id = ""
 	}

@@ -62,9 +62,7 @@ func TestProgramsKilledAmidPlans(t *testing.T) {
 			log := appendLines(t, tb, "/pfs/"+c.program)
 			kills := kills(t, 2)
 			for k := range kills {
-				for end := time.Now().Add(time.Duration(r.IntN(1500)) * time.Millisecond); time.Now().Before(end); {
-					p.step(k)
-				}
+				p.drive(k, time.Now().Add(time.Duration(r.IntN(1000))*time.Millisecond))
 				p.killed()
 				node := c.on[k%len(c.on)]
 				killOn(t, tb, node, filepath.Join(dir, c.program))

@@ -80,12 +80,15 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // keep applies shares and looks whether the server has them then, and from time to time whether jobs keep to them.
-// A job that a rule cannot name, such as a task of PBS's arrays, costs nobody else's share: it has no rule.
+// A job that a rule cannot name, such as a task of PBS's arrays, or not apart from another one, costs nobody else's
+// share: it has no rule.
 func (k *Keeper) keep(ctx context.Context, shares map[string]float64) error {
 	shares = maps.Clone(shares)
-	unruled := ""
+	unruled, taken := "", map[string]bool{}
 	for _, job := range slices.Sorted(maps.Keys(shares)) {
-		if !holds(job) {
+		if name := ruleName(job); holds(job) && !taken[name] {
+			taken[name] = true
+		} else {
 			delete(shares, job)
 			unruled = strings.TrimSpace(fmt.Sprintf("%s %q", unruled, job))
 		}

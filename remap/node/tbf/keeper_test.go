@@ -46,8 +46,12 @@ func TestKeeper(t *testing.T) {
 		has("renewed 50 s ago", map[string]Rule{"fw_1": {"1", 1000}})
 		time.Sleep(20 * time.Second)
 		has("nobody renewed it", nil)
-		keep(map[string]float64{"3": 0.5, "12[3]": 0.25, "": 0.125, "a b": 0.0625, "*": 0.0625})
+		keep(map[string]float64{"3": 0.5, "12[3]": 0.25, "": 0.125, "a b": 0.0625, "*": 0.0625,
+			strings.Repeat("7", maxJob+1): 0.0625})
 		has("the daemon is back, with jobs that no rule can name", map[string]Rule{"fw_3": {"3", 500}})
+		const one, other = "7700001_132789", "7700001_729192" // tasks whose digests are alike
+		keep(map[string]float64{"3": 0.5, one: 0.25, other: 0.25})
+		has("two tasks that a rule cannot tell apart", map[string]Rule{"fw_3": {"3", 500}, ruleName(one): {one, 250}})
 		stop()
 		<-ended
 		has("the agent has ended", nil)

@@ -36,9 +36,10 @@ type Rule struct {
 	Rate  int    // RPC/s in each partition
 }
 
-// The bounds of Lustre: rule names have at most 15 characters, rates at most 65535.
+// The bounds of Lustre: rule names have at most 15 characters, jobs' ids 31, rates at most 65535.
 const (
 	maxName = 15
+	maxJob  = 31
 	maxRate = 65535
 	prefix  = "fw_"
 )
@@ -71,7 +72,7 @@ func (s Server) Rates(shares map[string]float64) (map[string]Rule, error) {
 // holds says whether a rule can name a job: a wildcard would take other jobs in, the rest would end the list
 // or the argument.
 func holds(job string) bool {
-	return job != "" && !strings.ContainsAny(job, "*?[]{}\\,&\"'") &&
+	return job != "" && len(job) <= maxJob && !strings.ContainsAny(job, "*?[]{}\\,&\"'") &&
 		!strings.ContainsFunc(job, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
