@@ -51,7 +51,7 @@ func TestKeeper(t *testing.T) {
 		has("the daemon is back, with jobs that no rule can name", map[string]Rule{"fw_3": {"3", 500}})
 		const one, other = "7700001_132789", "7700001_729192" // tasks whose digests are alike
 		keep(map[string]float64{"3": 0.5, one: 0.25, other: 0.25})
-		has("two tasks that a rule cannot tell apart", map[string]Rule{"fw_3": {"3", 500}, ruleName(one): {one, 250}})
+		has("two tasks whose rules have one name", map[string]Rule{"fw_3": {"3", 500}, ruleName(one): {one, 250}})
 		stop()
 		<-ended
 		has("the agent has ended", nil)

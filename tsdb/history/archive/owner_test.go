@@ -123,7 +123,8 @@ func TestACopyKeepsNobodyOut(t *testing.T) {
 		}
 		return &iolog.Log{Jobs: []iolog.Job{{Log: in.ID, JobID: "7", UID: 1001, Start: testDay}}}, nil
 	}}
-	for _, owners := range []map[string]int{{"copy-of-log": 1002, "copy-of-accounts": 1002}, {"log": 1001, "accounts": 0},
+	for _, owners := range []map[string]int{{"copy-of-log": 1002, "copy-of-accounts": 1002},
+		{"log": 1001, "accounts": 0},
 		{"moved-log": 1001, "again-accounts": 0, "again-copy-of-log": 1002}} {
 		for name, uid := range owners {
 			path := filepath.Join(from, name)
