@@ -349,10 +349,8 @@ func TestFloorsHoldWhateverTheDetectorSays(t *testing.T) {
 
 func TestSettingsAreChecked(t *testing.T) {
 	for name, spoil := range map[string]func(*Settings){
-		"mode": func(s *Settings) { s.Mode = "maybe" }, "confirm_seconds": func(s *Settings) { s.ConfirmSeconds = 0 },
-		"max_excluded": func(s *Settings) { s.MaxExcluded = 1.1 },
-		"hold_most":    func(s *Settings) { s.HoldMost = time.Second },
-		"trial":        func(s *Settings) { s.Trial = 0 },
+		"mode": func(s *Settings) { s.Mode = "maybe" }, "clear_seconds": func(s *Settings) { s.ClearSeconds = 0 },
+		"forget_after": func(s *Settings) { s.ForgetAfter = 0 },
 	} {
 		s := DefaultSettings()
 		spoil(&s)

@@ -155,12 +155,8 @@ func (c *firstHour) agents(t *testing.T, dir string, start func(log, name string
 				if add := c.add[role.Name()]; add != nil {
 					text = add(node, root, text)
 				}
-				text = strings.NewReplacer("/etc/fairway/", from+"/", "/var/lib/fairway-agent/", own+"/",
-					"\n[source.procfs]\n", "\n[source.procfs]\nroot = \""+root+"/proc\"\n",
-					"[routes]\n", "[routes]\nroot = \""+root+"\"\n").Replace(text)
-				text = regexp.MustCompile(`\n\[source\.(lnet|lustre|dvs)\]\n`).ReplaceAllString(text,
-					"\n[source.$1]\nroot = \""+root+"\"\n")
-				return strings.Replace(text, "\nrole = ", "\nnode = \""+node+"\"\nrole = ", 1) +
+				text = strings.NewReplacer("/etc/fairway/", from+"/", "/var/lib/fairway-agent/", own+"/").Replace(text)
+				return strings.Replace(text, "\nrole = ", "\nnode = \""+node+"\"\nroot = \""+root+"\"\nrole = ", 1) +
 					"\n[spool]\ndir = \"" + filepath.Join(own, "spool") + "\"\n"
 			})
 			start("agent-"+node, "fairway-agent", "-c", conf)

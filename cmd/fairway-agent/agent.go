@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -80,8 +81,15 @@ func run(ctx context.Context, c Config, log *slog.Logger) error {
 
 func newRunner(c Config, log *slog.Logger) *collector.Runner {
 	role, _ := topology.ParseRole(c.Role) // validated
-	return &collector.Runner{Node: topology.NodeID(c.Node), Role: role, Sources: newSources(c), Phase: c.Phase,
+	return &collector.Runner{Node: topology.NodeID(c.Node), Role: role, Sources: newSources(c), Phase: phaseOf(c.Node),
 		Log: log}
+}
+
+// phaseOf is when in the second a node reads its sources: early, so that what it says is fresh, and not all at once.
+func phaseOf(node string) time.Duration {
+	h := fnv.New32a()
+	h.Write([]byte(node))
+	return time.Duration(h.Sum32()%16) * 5 * time.Millisecond
 }
 
 // spooler keeps frames for the daemon, each with a word on the stream itself.
@@ -121,13 +129,13 @@ func newClients(ctx context.Context, c Config, log *slog.Logger) (streams, *stre
 	if err != nil {
 		return nil, nil, err
 	}
-	spool, err := stream.OpenSpool(c.Spool.Dir, c.Spool.MaxBytes, log)
+	spool, err := stream.OpenSpool(c.Spool.Dir, stream.DefaultSpoolBytes, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	queues := []stream.Queue{spool}
-	if len(c.Daemon.URLs) > 0 {
-		positions, err := stream.Positions(spool, c.Daemon.URLs)
+	if urls := c.Daemon.addresses(); len(urls) > 1 {
+		positions, err := stream.Positions(spool, urls)
 		if err != nil {
 			return nil, nil, errors.Join(err, spool.Close())
 		}

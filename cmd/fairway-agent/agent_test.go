@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,7 +125,6 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"[source.didd]\naddr = \"h:1\"\n":                     `agent.toml:1: unknown setting "source.didd"`,
 		"[deamon]\nurl = \"x\"\n[source.diod]\nurl = \"y\"\n": `agent.toml:4: unknown setting "source.diod.url"`,
 		"role = \"forwader\"\n":                               `role = "forwader": want compute`,
-		"phase = \"1s\"\n":                                    "phase",
 		"role = compute\n":                                    "agent.toml:1",
 		"[source.diod]\nadr = \"h:1\"\n":                      `did you mean "source.diod.addr"?`,
 		"[source.diod]\nenabled = true\nworkers = 0\n":        "source.diod.workers = 0",
@@ -133,17 +133,14 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 		"[orders]\nenabled = true\nby = \"magic\"\n": `orders.by = "magic"`,
 		"[orders]\nenabled = true\nby = \"ces\"\n":   `orders.by = "ces" is for protocol nodes`,
 		"[routes]\nby = \"addresses\"\n":             `routes.by = "addresses" is for forwarders`,
-		"[orders]\nenabled = true\nby = \"lnet\"\n":  "orders.lnet.net and orders.forwarders",
+		"[orders]\nenabled = true\nby = \"lnet\"\n":  "routes.net and orders.forwarders",
 		"[orders]\nenabled = true\nby = \"remount\"\n": "orders.remount.point, orders.remount.type and " +
 			"orders.forwarders",
 		"[orders]\nenabled = true\nby = \"tcpproxy\"\n": "orders.tcpproxy: listen, forwarder and addr",
 		"[orders]\nenabled = true\nby = \"relay\"\n":    `orders.by = "relay": it is called "tcpproxy" now`,
 		"[orders]\nenabled = true\nby = \"mount\"\n":    `orders.by = "mount": it is called "remount" now`,
-		"[source.relay]\ntables = true\n": "agent.toml:1: unknown setting \"source.relay\" (it is " +
-			"called \"source.queue\" now)",
-		"[orders.mount]\npoint = \"/pfs\"\n":     `it is called "orders.remount" now`,
-		"[source.fwdmount]\nenabled = true\n":    `it is called "source.mount" now`,
-		"[spool]\nmax_bytes = 7\n":               "spool.max_bytes = 7",
+		"[source.lnet]\nroot = \"/a\"\n[source.lustre]\nroot = \"/b\"\n": "source.lnet.root and " +
+			"source.lustre.root are one setting now, and differ: say it once, as root",
 		"[source.procfs]\nskip_links = \"lo\"\n": "agent.toml",
 	} {
 		_, _, err := parseConfig("agent.toml", []byte(text))
@@ -162,6 +159,66 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 	}
 	if code := execute(t.Context(), []string{"-c", file + "x"}, &out, &errs, keepAll); code != program.Usage {
 		t.Errorf("a file that is not there: exit code %d", code)
+	}
+}
+
+// TestOldSettingsAreReadUnderNewNames: a file of before, its defaults printed in it, works, and each name is in a line.
+func TestOldSettingsAreReadUnderNewNames(t *testing.T) {
+	const text = `phase = "20ms"
+[daemon]
+url = "unix:///run/fairway/fairwayd.sock"
+urls = ["wss://a:1", "wss://b:1"]
+[spool]
+max_bytes = 1048576
+[routes]
+root = "/"
+[orders.lnet]
+net = "tcp2"
+[source.fwdmount]
+control = "/run/m"
+[source.diod]
+uid = 7
+skip_clients = ["mon1"]
+[source.queue]
+skip_clients = ["mon2"]
+tables = true
+[source.procfs]
+root = "/host/proc"
+nfs_client = true
+[source.lustre]
+root = "/host"
+`
+	c, _, err := parseConfig("old.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(c.Source.SkipClients)
+	if c.Root != "/host" || !slices.Equal(c.Daemon.addresses(), []string{"wss://a:1", "wss://b:1"}) ||
+		c.Routes.Net != "tcp2" || c.Source.Mount.Control != "/run/m" || c.Source.UID != 7 ||
+		!slices.Equal(c.Source.SkipClients, []string{"mon1", "mon2"}) {
+		t.Errorf("it is read as %+v", c)
+	}
+	lines := strings.Join(program.Retirements("old.toml", []byte(text), &c), "\n")
+	for _, line := range []string{"old.toml:1: the setting phase went",
+		"old.toml:4: the setting daemon.urls is read as daemon.url",
+		"old.toml:6: the setting spool.max_bytes went", "old.toml:8: the setting routes.root is read as root",
+		"the setting orders.lnet.net is read as routes.net",
+		"old.toml:11: the setting source.fwdmount is read as source.mount",
+		"source.diod.uid is read as source.uid", "source.queue.skip_clients is read as source.skip_clients",
+		"source.queue.tables went", "source.procfs.nfs_client went",
+		"source.procfs.root is read as root without /proc"} {
+		if !strings.Contains(lines, line) {
+			t.Errorf("no line says %q:\n%s", line, lines)
+		}
+	}
+	names := program.KnownSettings(&Config{})
+	if n := len(names); n > 51 { // two of them tables of the site's own
+		t.Errorf("%d settings: a further one takes the place of one that went", n)
+	}
+	for was := range c.Renamed() {
+		if slices.Contains(names, was) {
+			t.Errorf("%s has another name and is still a setting", was)
+		}
 	}
 }
 

@@ -6,38 +6,33 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
 	"fairway/cmd/program"
 	"fairway/collector/source/diod"
-	"fairway/collector/source/ganesha"
-	"fairway/collector/source/gpfs"
 	"fairway/collector/source/routes"
-	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
 
 // Config is the agent's file. The help tags are what `fairway-agent config` prints above each setting.
 type Config struct {
-	Node     string        `toml:"node" help:"This node's name without domain; empty: the host's name."`
-	Role     string        `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
-	Phase    time.Duration `toml:"phase" help:"When in the second sources are read, below 1s."`
-	LogLevel string        `toml:"log_level" help:"debug, info, warn or error."`
-	Daemon   Daemon        `toml:"daemon"`
-	Spool    SpoolConfig   `toml:"spool"`
-	Routes   Routes        `toml:"routes"`
-	Orders   Orders        `toml:"orders"`
-	TBF      TBF           `toml:"tbf"`
-	Source   Sources       `toml:"source"`
+	Node     string      `toml:"node" help:"This node's name without domain; empty: the host's name."`
+	Role     string      `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
+	Root     string      `toml:"root" help:"The directory that holds proc and sys."`
+	LogLevel string      `toml:"log_level" help:"debug, info, warn or error."`
+	Daemon   Daemon      `toml:"daemon"`
+	Spool    SpoolConfig `toml:"spool"`
+	Routes   Routes      `toml:"routes"`
+	Orders   Orders      `toml:"orders"`
+	TBF      TBF         `toml:"tbf"`
+	Source   Sources     `toml:"source"`
 }
 
 // Routes says where this compute node's way to storage can be looked at. Looking needs no right to move.
 type Routes struct {
 	By     string `toml:"by" help:"Observe this node's forwarders: lnet, nfs, dvs or lwfs; on one of them: addresses."`
-	Root   string `toml:"root" help:"The directory that holds proc and sys."`
-	Net    string `toml:"net" help:"For lnet, the file system's network, such as o2ib1."`
+	Net    string `toml:"net" help:"For lnet, the file system's network, such as o2ib1; orders by lnet read it, too."`
 	Volume string `toml:"volume" help:"For lwfs, the link to the volume file that is in use."`
 	// Forwarders are named in the layer's own words.
 	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, NID, address, DVS name or volume file."`
@@ -45,11 +40,10 @@ type Routes struct {
 
 // Daemon says where frames go.
 type Daemon struct {
-	URL       string   `toml:"url" help:"ws://HOST:PORT, wss://HOST:PORT, or unix:///PATH of the daemon's socket."`
-	URLs      []string `toml:"urls" help:"A cluster's daemons, instead of url: each gets every second."`
-	TokenFile string   `toml:"token_file" help:"File with this agent's token; empty: no token."`
-	JoinFile  string   `toml:"join_file" help:"File with a join token, by which a missing token_file is made."`
-	CAFile    string   `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
+	URL       string `toml:"url" help:"ws:// or wss://HOST:PORT, or unix:///PATH; of a cluster all, with commas."`
+	TokenFile string `toml:"token_file" help:"File with this agent's token; empty: no token."`
+	JoinFile  string `toml:"join_file" help:"File with a join token, by which a missing token_file is made."`
+	CAFile    string `toml:"ca_file" help:"Certificates (PEM) to trust for wss; empty: the system's."`
 
 	Certificate string `toml:"certificate" help:"This node's own certificate (PEM) for wss; empty: a token."`
 	Key         string `toml:"key" help:"File (0600) of the certificate's key."`
@@ -58,12 +52,14 @@ type Daemon struct {
 
 // SpoolConfig says where seconds wait while the daemon is away.
 type SpoolConfig struct {
-	Dir      string `toml:"dir" help:"Directory of the spool; without a disk below /dev/shm."`
-	MaxBytes int64  `toml:"max_bytes" help:"Its size; then the oldest seconds go. A second takes about 300."`
+	Dir string `toml:"dir" help:"Directory of the spool, at most 64 MiB; without a disk below /dev/shm."`
 }
 
 // Sources are the things an agent can read, each with its own table.
 type Sources struct {
+	UID         uint32   `toml:"uid" help:"User number to attach as to 9P servers."`
+	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
+
 	Mount   Mount   `toml:"mount"`
 	Diod    Diod    `toml:"diod"`
 	Ganesha Ganesha `toml:"ganesha"`
@@ -84,95 +80,78 @@ type Mount struct {
 
 // Diod is the 9P server of a forwarding node.
 type Diod struct {
-	Enabled     bool     `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
-	Addr        string   `toml:"addr" help:"Where it listens, HOST:PORT; no HOST: this node. It must export ctl."`
-	Workers     int      `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024."`
-	UID         uint32   `toml:"uid" help:"User number to attach as."`
-	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
-	PIDFile     string   `toml:"pid_file" help:"File with diod's process ID, for its CPU time; empty: not measured."`
+	Enabled bool   `toml:"enabled" help:"Read a diod: bandwidth, operations, queue, metadata wait, clients."`
+	Addr    string `toml:"addr" help:"Where it listens, HOST:PORT; no HOST: this node. It must export ctl."`
+	Workers int    `toml:"workers" help:"Its threads for each tree (--nwthreads), 1 to 1024."`
+	PIDFile string `toml:"pid_file" help:"File with diod's process ID, for its CPU time; empty: not measured."`
 }
 
 // Ganesha is the nfs-ganesha of a gateway, or of the server behind gateways.
 type Ganesha struct {
-	Enabled     bool     `toml:"enabled" help:"Read an nfs-ganesha by D-Bus: a gateway, or the server behind them."`
-	Bus         string   `toml:"bus" help:"Socket of the D-Bus that it is on."`
-	Addr        string   `toml:"addr" help:"Its 9P, HOST:PORT or :PORT; a getattr a second is timed. Empty: none."`
-	Export      string   `toml:"export" help:"Tag or path of the export whose root is asked."`
-	UID         uint32   `toml:"uid" help:"User number to attach as."`
-	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
+	Enabled bool   `toml:"enabled" help:"Read an nfs-ganesha by D-Bus: a gateway, or the server behind them."`
+	Addr    string `toml:"addr" help:"Its 9P, HOST:PORT or :PORT; a getattr a second is timed. Empty: none."`
+	Export  string `toml:"export" help:"Tag or path of the export whose root is asked."`
 }
 
 // Queue is the fairway-queue in front of a forwarding node.
 type Queue struct {
-	Enabled     bool     `toml:"enabled" help:"Read this node's fairway-queue: clients, which diod cannot see."`
-	Control     string   `toml:"control" help:"Control socket of the queue (fairway-queue serve --control)."`
-	SkipClients []string `toml:"skip_clients" help:"Clients to leave out, such as monitors; this node always is."`
+	Enabled bool   `toml:"enabled" help:"Read this node's fairway-queue: clients, which diod cannot see."`
+	Control string `toml:"control" help:"Control socket of the queue (fairway-queue serve --control)."`
 }
 
 // Procfs is the Linux node.
 type Procfs struct {
 	Enabled   bool     `toml:"enabled" help:"Read the Linux node: disks, links, I/O pressure, NFS."`
-	Root      string   `toml:"root" help:"Where proc is mounted."`
 	SkipLinks []string `toml:"skip_links" help:"Patterns of links not to count: they repeat the traffic of others."`
 	SkipDisks []string `toml:"skip_disks" help:"Patterns of block devices not to count; partitions never are."`
-	NFSClient bool     `toml:"nfs_client" help:"Report this node's NFS mounts as its file system traffic."`
-	NFSServer bool     `toml:"nfs_server" help:"Report this node's NFS server as its file service."`
 }
 
 // Lustre is a node that is a Lustre client, object server or metadata server.
 type Lustre struct {
-	Enabled bool   `toml:"enabled" help:"Read Lustre's counters, of a client, object server or metadata server."`
-	Root    string `toml:"root" help:"The directory that holds proc, sys and sys/kernel/debug; debugfs needs root."`
+	Enabled bool `toml:"enabled" help:"Read Lustre's counters, of a client, object server or metadata server."`
 }
 
 // LNet is Lustre's network on this node.
 type LNet struct {
-	Enabled bool   `toml:"enabled" help:"Read LNet's counters: traffic, drops, messages waiting for credits."`
-	Root    string `toml:"root" help:"The directory that holds proc and sys."`
+	Enabled bool `toml:"enabled" help:"Read LNet's counters: traffic, drops, messages waiting for credits."`
 }
 
 // LWFS is a forwarding server of Sunway's Lightweight File System.
 type LWFS struct {
 	Enabled bool   `toml:"enabled" help:"Follow an LWFS server's trace: operations, queue, rough latencies."`
 	Trace   string `toml:"trace" help:"The trace file."`
-	Host    string `toml:"host" help:"The server's address in the trace; empty: every line counts."`
 }
 
 // DVS is a client or server of Cray's Data Virtualization Service.
 type DVS struct {
-	Enabled bool   `toml:"enabled" help:"Read DVS's counts of requests, as a client or, on a forwarder, as a server."`
-	Root    string `toml:"root" help:"The directory that holds proc."`
+	Enabled bool `toml:"enabled" help:"Read DVS's counts of requests, as a client or, on a forwarder, as a server."`
 }
 
 // GPFS is a node of IBM Storage Scale.
 type GPFS struct {
-	Enabled bool   `toml:"enabled" help:"Read GPFS's counts by mmpmon, as root: a protocol node's bytes and calls."`
-	Command string `toml:"command" help:"The mmpmon program."`
+	Enabled bool `toml:"enabled" help:"Read GPFS's counts by mmpmon, as root: a protocol node's bytes and calls."`
 }
 
 func defaultConfig() Config {
 	return Config{
-		Role: topology.Compute.String(), LogLevel: "info",
-		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock", URLs: []string{}},
-		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool", MaxBytes: stream.DefaultSpoolBytes},
-		Routes: Routes{Root: "/", Forwarders: map[string]string{}},
+		Role: topology.Compute.String(), Root: "/", LogLevel: "info",
+		Daemon: Daemon{URL: "unix:///run/fairway/fairwayd.sock"},
+		Spool:  SpoolConfig{Dir: "/var/lib/fairway-agent/spool"},
+		Routes: Routes{Forwarders: map[string]string{}},
 		Orders: Orders{By: byMount9p, Proxy: ProxyOpt{Listen: "127.0.0.1:564"},
-			Remount: RemountOpt{Point: "/pfs", Type: "nfs", Root: "/"}, Allow: []string{},
+			Remount: RemountOpt{Point: "/pfs", Type: "nfs"}, Allow: []string{},
 			Forwarders: map[string]string{}},
 		TBF: TBF{Partitions: 1},
 		Source: Sources{
-			Mount: Mount{Control: "/run/fairway-mount/control"},
-			Diod: Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers,
-				SkipClients: []string{}},
-			Ganesha: Ganesha{Bus: ganesha.DefaultBus, SkipClients: []string{}},
-			Queue:   Queue{Control: "/run/fairway/queue.sock", SkipClients: []string{}},
+			SkipClients: []string{},
+			Mount:       Mount{Control: "/run/fairway-mount/control"},
+			Diod:        Diod{Addr: "127.0.0.1:564", Workers: diod.DefaultWorkers},
+			Queue:       Queue{Control: "/run/fairway/queue.sock"},
 			Procfs: Procfs{
-				Enabled: true, Root: "/proc", NFSClient: true, NFSServer: true,
+				Enabled:   true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
 				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*"},
 			},
-			Lustre: Lustre{Root: "/"}, LNet: LNet{Root: "/"}, DVS: DVS{Root: "/"},
-			GPFS: GPFS{Command: gpfs.DefaultCommand},
 		},
 	}
 }
@@ -205,10 +184,6 @@ func (c *Config) validate() error {
 	switch {
 	case !ok || role == topology.RoleUnknown:
 		return fmt.Errorf("role = %q: want compute, forwarder, storage or metadata", c.Role)
-	case c.Phase < 0 || c.Phase >= time.Second:
-		return fmt.Errorf("phase = %q: want at least 0s and less than 1s", c.Phase)
-	case c.Spool.MaxBytes < stream.MinSpoolBytes:
-		return fmt.Errorf("spool.max_bytes = %d: want at least %d", c.Spool.MaxBytes, stream.MinSpoolBytes)
 	case c.Spool.Dir == "":
 		return errors.New("spool.dir is empty: seconds need a place while the daemon is away")
 	case d.Enabled && (d.Workers < 1 || d.Workers > 1024):
@@ -251,15 +226,29 @@ func (c *Config) validateRoutes() error {
 	return nil
 }
 
-// Renamed returns the new name of settings that have had another one.
+// Renamed returns the name of now of settings that have had another one.
 func (c *Config) Renamed() map[string]string {
 	return map[string]string{"source.relay": "source.queue", "source.fwdmount": "source.mount",
-		"orders.relay": "orders.tcpproxy", "orders.mount": "orders.remount"}
+		"orders.relay": "orders.tcpproxy", "orders.mount": "orders.remount",
+		"routes.root": "root", "orders.remount.root": "root", "source.procfs.root": "root without /proc",
+		"source.lustre.root": "root", "source.lnet.root": "root", "source.dvs.root": "root",
+		"source.diod.skip_clients": "source.skip_clients", "source.ganesha.skip_clients": "source.skip_clients",
+		"source.queue.skip_clients": "source.skip_clients", "source.diod.uid": "source.uid",
+		"source.ganesha.uid": "source.uid", "daemon.urls": "daemon.url", "orders.lnet.net": "routes.net"}
 }
 
 // Retired returns the settings that went, with the reason why.
 func (c *Config) Retired() map[string]string {
-	const direct = "each agent has a connection of its own, through a TCP proxy where it has no route (docs/scale.md)"
+	const (
+		direct = "each agent has a connection of its own, through a TCP proxy where it has no route (docs/scale.md)"
+		nfs    = "what a node neither mounts nor serves by NFS has no counts to report"
+	)
 	return map[string]string{"gather": direct, "daemon.gatherers": direct,
-		"source.queue.tables": "a queue that is read takes the daemon's tables, where that has any"}
+		"source.queue.tables": "a queue that is read takes the daemon's tables, where that has any",
+		"phase":               "it follows from the node's name, so that not all agents read at once",
+		"source.ganesha.bus":  "DBUS_SYSTEM_BUS_ADDRESS says it, of the agent as of each program",
+		"source.gpfs.command": "mmpmon is below root where GPFS installs it",
+		"source.lwfs.host":    "a server's trace has its own lines",
+		"spool.max_bytes":     "64 MiB are two days of a node", "source.procfs.nfs_client": nfs,
+		"source.procfs.nfs_server": nfs}
 }

@@ -115,10 +115,11 @@ func (d *Daemon) validate() error {
 
 // addresses are those of all daemons.
 func (d *Daemon) addresses() []string {
-	if len(d.URLs) > 0 {
-		return d.URLs
+	urls := strings.Split(d.URL, ",")
+	for i := range urls {
+		urls[i] = strings.TrimSpace(urls[i])
 	}
-	return []string{d.URL}
+	return urls
 }
 
 func (d *Daemon) validateURL(at string) error {

@@ -39,7 +39,6 @@ type Orders struct {
 	By      string     `toml:"by" help:"How this node is moved: mount9p, tcpproxy, lnet, remount; or ces."`
 	Allow   []string   `toml:"allow" help:"Networks and names of forwarders, by ces of addresses; empty: none."`
 	Proxy   ProxyOpt   `toml:"tcpproxy"`
-	LNet    LNetOpt    `toml:"lnet"`
 	Remount RemountOpt `toml:"remount"`
 	// Forwarders are named in the mover's own words.
 	Forwarders map[string]string `toml:"forwarders" help:"By forwarder, its gateway, export or name in CES."`
@@ -52,18 +51,12 @@ type ProxyOpt struct {
 	Addr      string `toml:"addr" help:"That forwarder's file service, HOST:PORT."`
 }
 
-// LNetOpt is for by = "lnet".
-type LNetOpt struct {
-	Net string `toml:"net" help:"The file system's LNet network, such as o2ib1."`
-}
-
 // RemountOpt is for by = "remount".
 type RemountOpt struct {
 	Point   string `toml:"point" help:"Where the file system is mounted."`
 	Type    string `toml:"type" help:"Type of the file system for mount -t: nfs, nfs4, 9p, dvs."`
 	Options string `toml:"options" help:"Options for mount -o; empty: none."`
 	Path    string `toml:"path" help:"For dvs, the servers' path; forwarders are their names."`
-	Root    string `toml:"root" help:"The directory that holds proc."`
 }
 
 func (c *Config) validateOrders() error {
@@ -86,8 +79,8 @@ func (c *Config) validateOrders() error {
 			return errors.New("orders.tcpproxy: listen, forwarder and addr are required")
 		}
 	case byLNet:
-		if o.LNet.Net == "" || len(o.Forwarders) == 0 {
-			return errors.New("orders.lnet.net and orders.forwarders are required")
+		if c.Routes.Net == "" || len(o.Forwarders) == 0 {
+			return errors.New("orders.by = \"lnet\": routes.net and orders.forwarders are required")
 		}
 	case byRemount:
 		if o.Remount.Type == remount.DVS && o.Remount.Path == "" {
@@ -151,12 +144,12 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 		}
 		return r, r, nil
 	case o.Enabled && o.By == byLNet:
-		return &lnet.Mover{Net: o.LNet.Net, Gateways: o.forwarders(),
+		return &lnet.Mover{Net: c.Routes.Net, Gateways: o.forwarders(),
 			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,
-			Path: o.Remount.Path, Root: rootfs.At(o.Remount.Root), Sources: o.forwarders(),
-			Foreign: o.Remount.Root != "/",
+			Path: o.Remount.Path, Root: rootfs.At(c.Root), Sources: o.forwarders(),
+			Foreign: c.Root != "/",
 			Beside:  o.beside(&c.Spool),
 			Journal: filepath.Join(c.Spool.Dir, "remount-last.json")}, nil, nil
 	case c.Source.Mount.Enabled:

@@ -22,7 +22,7 @@ func TestAgentKeepsWhatItsSettingsNeed(t *testing.T) {
 		t.Skip("needs root, which has something to give up")
 	}
 	bin := binary(t)
-	lnet := "[orders]\nenabled = true\nby = \"lnet\"\nlnet.net = \"o2ib1\"\nforwarders = {f1 = \"1@o2ib\"}\n"
+	lnet := "[orders]\nenabled = true\nby = \"lnet\"\nforwarders = {f1 = \"1@o2ib\"}\n[routes]\nnet = \"o2ib1\"\n"
 	trace := func(owner int) string {
 		path := filepath.Join(t.TempDir(), "trace")
 		if err := os.WriteFile(path, nil, 0o640); err != nil {

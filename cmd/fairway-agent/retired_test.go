@@ -26,11 +26,11 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 			if strings.Contains(key, ".") {
 				text = []byte("node = \"cn1\"\n" + key + " = 7\n")
 			}
-			c, meta, err := parseConfig("old.toml", text)
+			c, _, err := parseConfig("old.toml", text)
 			if got, want := fmt.Sprintf("%+v", c), fmt.Sprintf("%+v", plain); err != nil || got != want {
 				t.Errorf("it is\n%s, %v, want\n%s", got, err, want)
 			}
-			lines := program.Retirements("old.toml", text, &c, meta)
+			lines := program.Retirements("old.toml", text, &c)
 			if len(lines) != 1 || !strings.Contains(lines[0], "the setting "+key+" went") || why == "" ||
 				!strings.Contains(lines[0], why) || !strings.HasPrefix(lines[0], "old.toml:2:") {
 				t.Errorf("the line is %q", lines)

@@ -27,35 +27,37 @@ import (
 // newSources makes the sources that are switched on. The order counts: of a metric that two of them
 // report, the first one's value is taken.
 func newSources(c Config) (out []collector.Source) {
+	root, skip := rootfs.At(c.Root), nodeIDs(c.Source.SkipClients)
 	if s := c.Source.Mount; s.Enabled {
 		out = append(out, mount.New(topology.NodeID(c.Node), s.Control))
 	}
 	if s := c.Source.Diod; s.Enabled {
-		opt := diod.Options{Addr: atNode(s.Addr, c.Node), Node: topology.NodeID(c.Node), UID: s.UID, Workers: s.Workers,
-			Skip: nodeIDs(s.SkipClients), Behind: c.Source.Queue.Enabled}
+		opt := diod.Options{Addr: atNode(s.Addr, c.Node), Node: topology.NodeID(c.Node), UID: c.Source.UID,
+			Workers: s.Workers, Skip: skip, Behind: c.Source.Queue.Enabled}
 		if s.PIDFile != "" {
 			opt.PID = func() (int, bool) { return readPID(s.PIDFile) }
 		}
 		out = append(out, diod.New(opt))
 	}
 	if s := c.Source.Ganesha; s.Enabled {
-		out = append(out, ganesha.New(ganesha.Options{Bus: s.Bus, Node: topology.NodeID(c.Node),
-			Forwarder: c.Role == topology.Forwarder.String(), Skip: nodeIDs(s.SkipClients),
-			Addr: atNode(s.Addr, c.Node), Export: s.Export, UID: s.UID}))
+		bus := strings.TrimPrefix(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=")
+		out = append(out, ganesha.New(ganesha.Options{Bus: bus, Node: topology.NodeID(c.Node),
+			Forwarder: c.Role == topology.Forwarder.String(), Skip: skip,
+			Addr: atNode(s.Addr, c.Node), Export: s.Export, UID: c.Source.UID}))
 	}
 	if s := c.Source.Queue; s.Enabled {
-		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, nodeIDs(s.SkipClients)...))
+		out = append(out, queue.New(topology.NodeID(c.Node), s.Control, skip...))
 	}
 	if s := c.Source.Lustre; s.Enabled {
-		client := lustre.New(rootfs.At(s.Root))
+		client := lustre.New(root)
 		client.ReportWaiting = c.Role == topology.Compute.String()
 		out = append(out, client)
 	}
 	if s := c.Source.LNet; s.Enabled {
-		out = append(out, lnet.New(rootfs.At(s.Root)))
+		out = append(out, lnet.New(root))
 	}
 	if r := c.Routes; r.By != "" {
-		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: rootfs.At(r.Root), Net: r.Net,
+		opt := routes.Options{Kind: r.By, Node: topology.NodeID(c.Node), Root: root, Net: r.Net,
 			Forwarders: byForwarder(r.Forwarders), Run: node.Exec, Volume: strings.TrimPrefix(r.Volume, "/"),
 			Beside: c.Orders.beside(&c.Spool)}
 		out = append(out, routes.New(opt))
@@ -64,18 +66,18 @@ func newSources(c Config) (out []collector.Source) {
 		// The trace has local times, and every machine with LWFS stands in China.
 		zone := time.FixedZone("CST", 8*60*60)
 		out = append(out, lwfs.New(lwfs.Options{Root: rootfs.At(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
-			Host: s.Host, Zone: zone}))
+			Zone: zone}))
 	}
 	if s := c.Source.DVS; s.Enabled {
-		out = append(out, dvs.New(rootfs.At(s.Root), c.Role == topology.Forwarder.String()))
+		out = append(out, dvs.New(root, c.Role == topology.Forwarder.String()))
 	}
 	if s := c.Source.GPFS; s.Enabled {
-		out = append(out, gpfs.New(s.Command))
+		out = append(out, gpfs.New(filepath.Join(c.Root, gpfs.DefaultCommand)))
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{
-			Root: s.Root, SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: s.NFSClient,
-			NFSServer: s.NFSServer, ReportWaiting: c.Role == topology.Compute.String(),
+			Root: filepath.Join(c.Root, "proc"), SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: true,
+			NFSServer: true, ReportWaiting: c.Role == topology.Compute.String(),
 		}))
 	}
 	return out

@@ -89,9 +89,8 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		return "", err
 	}
 	d.conf["name"], d.conf["node"], d.conf["default_mapping"] = "demo", m.Nodes, m.Default
-	d.conf.Table("desk")["healthy_floor"] = 1
 	limits := d.conf.Table("dispatch") // a job of the demo is a large one there
-	limits["fwd_peak_bw"], limits["cn_peak_bw"] = demoLinkBytesPerSec, demoNodeBytesPerSec
+	d.conf.Table("forwarder")["peak_bytes_per_sec"], limits["cn_peak_bw"] = demoLinkBytesPerSec, demoNodeBytesPerSec
 	limits["v_min_bytes"], limits["n_min"] = 200e6, 2
 	d.conf.Table("probe")["export"], d.conf.Table("probe")["uid"] = tb.Attach(), os.Geteuid()
 	agents := testbed.Agents{Program: d.program("fairway-agent"), TokenFile: filepath.Join(dir, "agents.token")}

@@ -51,7 +51,8 @@ func (d *demo) startSimulation(ctx context.Context) (what string, err error) {
 		true
 	d.conf.Table("driver")["kind"] = "agents"
 	limits := d.conf.Table("dispatch")
-	limits["fwd_peak_bw"], limits["cn_peak_bw"] = size.ForwarderBytesPerSec, size.ComputeBytesPerSec
+	d.conf.Table("forwarder")["peak_bytes_per_sec"] = size.ForwarderBytesPerSec
+	limits["cn_peak_bw"] = size.ComputeBytesPerSec
 	d.conf.Table("slurm")["jobs"] = []string{"cat", filepath.Join(dir, jobsFile)}
 	if err := livePast(ctx, m, filepath.Join(dir, "state")); err != nil {
 		return "", err

@@ -366,10 +366,10 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 		d.conf.Table("findings")["mode"] = "auto"
 	}
 	if d.site.named {
-		d.conf.Table("desk")["mode"], d.conf.Table("desk")["healthy_floor"] = "auto", 1
+		d.conf.Table("desk")["mode"] = "auto"
 		limits := d.conf.Table("dispatch")
 		limits["policy"], limits["v_min_bytes"] = "dfra", jobOfSeconds
-		limits["cn_peak_bw"], limits["fwd_peak_bw"] = site.Rates()
+		limits["cn_peak_bw"], d.conf.Table("forwarder")["peak_bytes_per_sec"] = site.Rates()
 		limits["unknown_metadata"] = d.site.unknown
 	}
 	return nil

@@ -36,8 +36,7 @@ type OIDC struct {
 	Scopes      []string              `toml:"scopes" help:"Scopes besides openid: those that bring the two claims."`
 	NameClaim   string                `toml:"name_claim" help:"Claim of the ID token with a person's name."`
 	GroupsClaim string                `toml:"groups_claim" help:"Claim with a person's groups, a list or one."`
-	Default     remap.Role            `toml:"default" help:"Role without a group of roles; empty: refused."`
-	Roles       map[string]remap.Role `toml:"roles" help:"Role by the provider's group; the largest of several counts."`
+	Roles       map[string]remap.Role `toml:"roles" help:"Role by the provider's group, * everybody; the largest."`
 }
 
 // forWeb reads the client's secret.
@@ -46,7 +45,7 @@ func (o *OIDC) forWeb() (*access.OIDC, error) {
 		return nil, nil
 	}
 	w := &access.OIDC{Issuer: o.Issuer, ClientID: o.ClientID, URL: o.URL, Scopes: o.Scopes, NameClaim: o.NameClaim,
-		GroupsClaim: o.GroupsClaim, Default: o.Default, Roles: o.Roles}
+		GroupsClaim: o.GroupsClaim, Roles: o.Roles}
 	if o.SecretFile == "" {
 		return w, nil
 	}
@@ -130,7 +129,6 @@ func (a *Access) forWeb() (access.Config, error) {
 func (a *Access) anyOperator() bool {
 	mayAct := func(r remap.Role) bool { return r.Includes(remap.Operator) }
 	roles := append(slices.Collect(maps.Values(a.Groups)), slices.Collect(maps.Values(a.OIDC.Roles))...)
-	roles = append(roles, a.OIDC.Default)
 	for _, t := range a.Tokens {
 		roles = append(roles, t.Role)
 	}

@@ -50,7 +50,7 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 			ClientID: "f", NameClaim: "sub"}}, []string{"access.oidc", "nobody can sign in"}},
 		{"provider with an unknown role",
 			Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f", NameClaim: "sub",
-				Default: "king"}}, []string{"access.oidc.default", "king"}},
+				Roles: map[string]remap.Role{"*": "king"}}}, []string{"access.oidc.roles.*", "king"}},
 		{"provider's secret that others read", Access{OIDC: OIDC{Issuer: "https://sso.site", SecretFile: open}},
 			[]string{"client_secret_file", "chmod 600"}},
 		{"two proxies", Access{Proxy: make([]Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},

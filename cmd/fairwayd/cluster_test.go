@@ -126,7 +126,6 @@ func TestClusterSettingsAreChecked(t *testing.T) {
 		"[cluster]\nname = \"x\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.N:1"):  {"cluster.name", "x"},
 		"[cluster]\nname = \"d0\"\n" + daemons(3, "127.0.0.N:1"):                      {"secret_file"},
 		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.1:1"): {"twice"},
-		"[cluster]\nca_file = \"ca.pem\"\n" + daemons(3, "127.0.0.N:1"):               {"ca_file", "take it out"},
 		"[cluster]\n" + daemons(3, "127.0.0.N:1"):                                     {"cluster.name"},
 	} {
 		_, _, err := parseConfig("f.toml", []byte(text))

@@ -31,9 +31,6 @@ type Config struct {
 	Name     string `toml:"name" help:"The machine's name, on every screen."`
 	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
 	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
-	Memory   int64  `toml:"memory_bytes" help:"Memory aimed at; 0: 9/10 of the control group's or machine's."`
-
-	Simulated bool `toml:"simulated" help:"Whether the frames come from a simulated machine; screens then show it."`
 
 	Listen    Listen            `toml:"listen"`
 	Access    Access            `toml:"access"`
@@ -85,7 +82,7 @@ type Forwarder struct {
 
 // Driver says how compute nodes are moved.
 type Driver struct {
-	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command), ces or sim."`
+	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or ces."`
 	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
 	Parallel int           `toml:"-"`
 	Tries    int           `toml:"-"`
@@ -100,7 +97,6 @@ const (
 	driverAgents = "agents"
 	driverExec   = "exec"
 	driverCES    = "ces"
-	driverSim    = "sim"
 )
 
 // defaultConfig is closed: the socket and this host only, nobody but root writes, nothing is moved.
@@ -124,7 +120,7 @@ func defaultConfig() Config {
 		Findings: anomaly.DefaultSettings(),
 		Dispatch: Dispatch{Policy: "dfra", Lend: true, LiveAfter: time.Minute, Config: dfra.Defaults()},
 		Queue:    tables.Defaults(),
-		Slurm:    Slurm{Every: time.Minute, Timeout: 10 * time.Second, Zone: "Local"},
+		Slurm:    Slurm{Every: time.Minute},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
 			Timeout: fan.Timeout},
 	}
@@ -155,17 +151,15 @@ func (c *Config) validate() error {
 		return bad("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
 		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
-	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverCES, driverSim}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
-			driverNone, driverAgents, driverExec, driverCES, driverSim)
+	case !slices.Contains([]string{driverNone, driverAgents, driverExec, driverCES}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
+			driverNone, driverAgents, driverExec, driverCES)
 	case c.Driver.Drain && c.Driver.Kind != driverAgents:
 		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", driverAgents)
 	case c.Driver.Kind == driverExec && len(c.Driver.Command) == 0:
 		return bad("driver.command is empty: the kind exec needs one")
 	case c.Driver.Timeout < time.Millisecond:
 		return bad("driver.timeout = %s: want at least 1ms", c.Driver.Timeout)
-	case c.Memory < 0 || c.Memory > 0 && c.Memory < minMemory:
-		return bad("memory_bytes = %d: want at least %d, or 0", c.Memory, int64(minMemory))
 	case c.Forwarder.PeakBytesPerSec < 0:
 		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
@@ -284,6 +278,6 @@ func (c *Config) forwarderAddrs() func(topology.ForwarderID) (string, bool) {
 
 // Renamed returns the new name of settings that have had another one.
 func (c *Config) Renamed() map[string]string {
-	return map[string]string{"relay": "queue",
-		"cluster.ca_file": "take it out: the daemons prove themselves to each other by cluster.secret_file"}
+	return map[string]string{"relay": "queue", "dispatch.fwd_peak_bw": "forwarder.peak_bytes_per_sec",
+		"access.oidc.default": "access.oidc.roles.*"}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -119,7 +120,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
-		Simulated: conf.Simulated, Notice: d.notice, Lateness: &d.late,
+		Simulated: os.Getenv("FAIRWAY_SIMULATED") != "", Notice: d.notice, Lateness: &d.late,
 		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
 		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
 		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
@@ -271,12 +272,6 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 			return out
 		})
 		return a, nil
-	case driverSim:
-		// A simulated machine takes the orders of real agents; its forwarders have no address.
-		return agent.New(d.agents, func(f topology.ForwarderID) (string, bool) {
-			_, known := d.situation.Situation().Load[f]
-			return "simulated", known
-		}, fan), nil
 	case driverExec:
 		e, err := exec.New(c.Command, fan)
 		if err != nil {

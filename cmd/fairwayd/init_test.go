@@ -76,16 +76,17 @@ func TestInitAsksTheMachine(t *testing.T) {
 				`slurm = "scheduler"`, `jobs = ["squeue", "--json"]`, `kind = "agents"`, "drain = true", "(sinfo)"},
 			more: map[string]string{"forwarder/capabilities.conf": "CapabilityBoundingSet=CAP_NET_ADMIN\n",
 				"compute/capabilities.conf": "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN\n",
-				"storage/fairway-agent.toml": "enabled = false\nby = \"lnet\"\n\n[orders.lnet]\n# The clients' " +
-					"network.\nnet = \"tcp\"\n\n[orders.forwarders]\n# \"r1\" = \"ADDRESS@o2ib\"\n"},
+				"storage/fairway-agent.toml": "network.\nnet = \"tcp\"\n\n[orders]\n# A server chooses the router " +
+					"of what it sends. Name the routers as this node reaches them,\n# then enable it.\nenabled = " +
+					"false\nby = \"lnet\"\n\n[orders.forwarders]\n# \"r1\" = \"ADDRESS@o2ib\"\n"},
 			forwarder: []string{"[source.lnet]\nenabled = true", `role = "forwarder"`, `url = "wss://head.site:7117"`},
 			node: []string{"enabled = true\nby = \"lnet\"", `net = "o2ib"`, `"r1" = "10.1.0.1@tcp"`,
 				"[source.lustre]"}},
 		{name: "NFS mounts", files: map[string]string{"proc/self/mounts": "/dev/sda1 / ext4 rw 0 0\n" +
 			"gw:/export /scratch nfs4 rw,vers=4.1,addr=10.2.0.5 0 0\n"}, commands: slurm, names: names,
 			daemon:    []string{`{id = "gw5", role = "forwarder"`, "layer nfs (mounts)"},
-			forwarder: []string{"nfs_server = true"},
-			node: []string{"by = \"nfs\"\n\n[routes.forwarders]\n\"gw5\" = \"10.2.0.5\"", "nfs_client = true",
+			forwarder: []string{"[source.procfs]\nenabled = true"},
+			node: []string{"by = \"nfs\"\n\n[routes.forwarders]\n\"gw5\" = \"10.2.0.5\"", "[source.procfs]",
 				"enabled = false\nby = \"remount\"", `point = "/scratch"`}},
 		{name: "all by flags", files: link, opt: initOptions{layer: "diod", compute: "n[01-02]", name: "small",
 			forwarders: "f1=10.0.0.7:1564,f[2-3]", storage: "s1", operators: "ops", address: "fairway.site",

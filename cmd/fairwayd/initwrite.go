@@ -42,8 +42,8 @@ var siteLayers = []layer{
 			"[source.mount]\nenabled = true\ncontrol = \"/run/fairway-mount/control\"\n",
 		storage: "[source.ganesha]\nenabled = true\n", orders: byMount},
 	{name: "nfs", mount: "nfs",
-		forwarder: "# The node's NFS server, disks and links.\n[source.procfs]\nenabled = true\nnfs_server = true\n",
-		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n",
+		forwarder: "# The node's NFS server, disks and links.\n[source.procfs]\nenabled = true\n",
+		compute:   "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\n",
 		orders:    byRemount, routes: "nfs"},
 	{name: "lnet",
 		forwarder: "# LNet's counters, as root: it samples stats, peers and buffers.\n[source.lnet]\nenabled = true\n",
@@ -63,7 +63,7 @@ var siteLayers = []layer{
 		forwarder: "# The node's GPFS by mmpmon, as root.\n[source.gpfs]\nenabled = true\n\n" +
 			"# Which addresses it has; 'by = \"ces\"' below [orders] would move them (docs/drivers.md).\n" +
 			"[routes]\nby = \"addresses\"\n",
-		compute: "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\nnfs_client = true\n\n" +
+		compute: "# The node's NFS mounts and links.\n[source.procfs]\nenabled = true\n\n" +
 			"# The addresses that it has mounted; the forwarders say where these are.\n[routes]\nby = \"nfs\"\n"},
 }
 
@@ -299,8 +299,6 @@ func (s *site) orders(leave bool) string {
 		}
 		fmt.Fprintf(&b, "# Only to these.\nallow = [%s]\n", strings.Join(allow, ", "))
 		return b.String()
-	case byRoutes:
-		fmt.Fprintf(&b, "\n[orders.lnet]\n# The network behind the routers.\nnet = %q\n", s.net)
 	case byRemount:
 		fmt.Fprintf(&b, "\n[orders.remount]\npoint = %q\ntype = \"nfs\"\n", cmp.Or(s.mounted.point, "/scratch"))
 	}
@@ -315,9 +313,9 @@ func (s *site) orders(leave bool) string {
 // serverOrders is how a server steers what it sends; which NIDs the routers have on its side, no other node shows.
 func (s *site) serverOrders() string {
 	_, net, _ := strings.Cut(s.forwarders[0].addr, "@")
-	text := fmt.Sprintf("\n[orders]\n# A server chooses the router of what it sends. Name the routers as this node "+
-		"reaches them,\n# then enable it.\nenabled = false\nby = %q\n\n[orders.lnet]\n# The clients' network.\n"+
-		"net = %q\n\n[orders.forwarders]\n", byRoutes, net)
+	text := fmt.Sprintf("\n[routes]\n# The clients' network.\nnet = %q\n\n[orders]\n# A server chooses the router of "+
+		"what it sends. Name the routers as this node reaches them,\n# then enable it.\nenabled = false\nby = %q\n\n"+
+		"[orders.forwarders]\n", net, byRoutes)
 	for _, f := range s.forwarders {
 		text += fmt.Sprintf("# %q = \"ADDRESS@%s\"\n", f.id, s.net)
 	}

@@ -59,9 +59,7 @@ func (d *daemon) openJobs() error {
 		return err
 	}
 	limits := d.conf.Dispatch.Config
-	if limits.FwdPeakBW == 0 {
-		limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
-	}
+	limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	var logs func(context.Context, history.Run) ([]iolog.Log, error)
 	if a := archiveOf(d.conf); a != nil {
 		logs = a.JobLogs

@@ -18,7 +18,7 @@ import (
 
 // Keep says how long what is beside the seconds is kept; store.keep is theirs.
 type Keep struct {
-	Journal time.Duration `toml:"journal" help:"Age from which records go to compressed segments; 0: never."`
+	Journal time.Duration `toml:"-"`
 	History time.Duration `toml:"history" help:"How long ended jobs stay in the history; 0: for ever."`
 	Archive time.Duration `toml:"archive" help:"How long days stay in the I/O-log archive; 0: for ever."`
 	Memory  time.Duration `toml:"-"`
@@ -31,7 +31,7 @@ func (k *Keep) validate() error {
 	for _, s := range []struct {
 		name string
 		long time.Duration
-	}{{"journal", k.Journal}, {"history", k.History}, {"archive", k.Archive}} {
+	}{{"history", k.History}, {"archive", k.Archive}} {
 		if s.long != 0 && s.long < least {
 			return fmt.Errorf("%w: keep.%s = %s: want %s or more, or 0", program.ErrSettings, s.name, s.long, least)
 		}

@@ -97,7 +97,7 @@ func TestWhatIsOldIsForgotten(t *testing.T) {
 	if err != nil || sum.Archived != old.Records || sum.Records < before.Records {
 		t.Errorf("the chain is %+v, %v; it was %+v, and %+v went", sum, err, before, old)
 	}
-	for name, long := range map[string]*time.Duration{"journal": &c.Keep.Journal, "history": &c.Keep.History,
+	for name, long := range map[string]*time.Duration{"history": &c.Keep.History,
 		"archive": &c.Keep.Archive} {
 		was := *long
 		*long = time.Minute

@@ -17,25 +17,19 @@ const minMemory = 128 << 20
 // a sixth more collections cost less than what they save.
 const gcPercent = 85
 
-// aimAt makes the collector of garbage work harder as the daemon's memory comes near a limit: the setting's, else
-// GOMEMLIMIT's, else nine tenths of what the control group or the machine has.
-func aimAt(setting int64, log *slog.Logger) {
+// aimAtMemory makes the collector of garbage work harder as the daemon's memory comes near a limit: GOMEMLIMIT's, else
+// nine tenths of what the control group or the machine has.
+func aimAtMemory(log *slog.Logger) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if os.Getenv("GOMEMLIMIT") != "" && setting == 0 {
+	have, from := availableMemory("/")
+	if have == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	limit, of := setting, "memory_bytes"
-	if limit == 0 {
-		have, from := availableMemory("/")
-		if have == 0 {
-			return
-		}
-		limit, of = have/10*9, from
-	}
-	debug.SetMemoryLimit(max(limit, minMemory))
-	log.Info("memory aimed at", "megabytes", max(limit, minMemory)>>20, "of", of)
+	limit := max(have/10*9, minMemory)
+	debug.SetMemoryLimit(limit)
+	log.Info("memory aimed at", "megabytes", limit>>20, "of", from)
 }
 
 // availableMemory is the least limit of this process's control groups, or the machine's memory; 0 where neither is

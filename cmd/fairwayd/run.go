@@ -34,7 +34,7 @@ func newRun(path *string) *cobra.Command {
 // run is the daemon's life: until ctx ends or a server fails.
 func run(ctx context.Context, conf *Config, log *slog.Logger) error {
 	begun := time.Now()
-	aimAt(conf.Memory, log)
+	aimAtMemory(log)
 	d, err := openDaemon(conf, log)
 	if err != nil {
 		return err

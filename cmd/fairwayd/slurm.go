@@ -15,10 +15,8 @@ import (
 
 // Slurm says how the batch system is asked which jobs there are.
 type Slurm struct {
-	Jobs    []string      `toml:"jobs" help:"Command that lists jobs, such as [\"squeue\", \"--json\"]; empty: hooks."`
-	Every   time.Duration `toml:"every" help:"How often it is run, 10s to 1h."`
-	Timeout time.Duration `toml:"-"`
-	Zone    string        `toml:"zone" help:"Zone of its times, such as Europe/Berlin; Local: this host's."`
+	Jobs  []string      `toml:"jobs" help:"Command that lists jobs, such as [\"squeue\", \"--json\"]; empty: hooks."`
+	Every time.Duration `toml:"every" help:"How often it is run, 10s to 1h."`
 }
 
 func (s *Slurm) validate() error {
@@ -28,15 +26,15 @@ func (s *Slurm) validate() error {
 	case s.Every < 10*time.Second || s.Every > time.Hour:
 		return fmt.Errorf("slurm.every = %s: want 10s to 1h", s.Every)
 	}
-	if _, err := time.LoadLocation(s.Zone); err != nil {
-		return fmt.Errorf("slurm.zone = %q: %w", s.Zone, err)
-	}
 	return nil
 }
 
 // slurmAfter is how long after a start the jobs are asked for first: the agents, whom the plans of
 // ended jobs concern, connect meanwhile.
 const slurmAfter = 5 * time.Second
+
+// jobsWithin is after how long a question is given up: the next one comes soon enough.
+const jobsWithin = 10 * time.Second
 
 // keepJobs compares the known jobs with the batch system's now and then, until ctx ends: a hook may
 // have failed, or have been called while this daemon was away. Where it cannot be asked, what could not be
@@ -73,11 +71,7 @@ func (d *daemon) lookAtJobs(ctx context.Context, now time.Time) {
 }
 
 func (d *daemon) reconcile(ctx context.Context, now time.Time) error {
-	zone, err := time.LoadLocation(d.conf.Slurm.Zone)
-	if err != nil {
-		return err
-	}
-	jobs, err := slurm.Ask(ctx, d.conf.Slurm.Jobs, d.conf.Slurm.Timeout, slurm.Options{Zone: zone})
+	jobs, err := slurm.Ask(ctx, d.conf.Slurm.Jobs, jobsWithin, slurm.Options{Zone: time.Local})
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,9 @@ func (f File[C]) Load(path string) (c C, err error) {
 	if err != nil {
 		return c, err
 	}
-	c, meta, err := f.Parse(path, text)
+	c, _, err = f.Parse(path, text)
 	if err == nil {
-		for _, line := range Retirements(path, text, &c, meta) {
+		for _, line := range Retirements(path, text, &c) {
 			fmt.Fprintln(os.Stderr, line)
 		}
 	}
@@ -87,59 +87,68 @@ func ReadSettings(path, fallback string) (string, []byte, error) {
 	return path, text, nil
 }
 
-// Renamed is implemented by settings that have had other names: the new name of each old one, which may be a table, or
-// in words what to do with one that is gone.
+// Renamed is implemented by settings that have had other names: by former key, which may be a table, the one of now,
+// after which " without " may name what the former value ends with and that of now does not.
 type Renamed interface{ Renamed() map[string]string }
 
 // Retired is implemented by settings of which some went: by key, which may be a table, why that is a constant now.
 type Retired interface{ Retired() map[string]string }
 
-// Retirements are the lines about the settings of a file that went: it works without them.
-func Retirements(path string, text []byte, c any, meta toml.MetaData) (lines []string) {
+// Retirements are the lines about the settings of a file that went, without which it works, or have another name.
+func Retirements(path string, text []byte, c any) (lines []string) {
+	meta, err := toml.Decode(string(text), new(map[string]any))
+	if err != nil {
+		return nil
+	}
 	seen := map[string]bool{}
-	for _, key := range meta.Undecoded() {
-		if name, why := retired(c, key.String()); name != "" && !seen[name] {
+	for _, key := range meta.Keys() {
+		name, why := entryOf(retired(c), key.String())
+		line := fmt.Sprintf("the setting %s went and is left out: %s; take it out of the file", name, why)
+		if name == "" {
+			name, why = entryOf(renamed(c), key.String())
+			line = fmt.Sprintf("the setting %s is read as %s, its name now; rename it in the file", name, why)
+		}
+		if name != "" && !seen[name] {
 			seen[name] = true
-			lines = append(lines, fmt.Sprintf("%s:%d: the setting %s went and is left out: %s; take it out of the file",
-				path, LineOf(text, key), name, why))
+			lines = append(lines, fmt.Sprintf("%s:%d: %s", path, LineOf(text, key), line))
 		}
 	}
 	return lines
 }
 
-// retired returns the entry of the table that a key falls under, and why it went; empty where none does.
-func retired(c any, key string) (name, why string) {
-	r, ok := c.(Retired)
-	if !ok {
-		return "", ""
+func retired(c any) map[string]string {
+	if r, ok := c.(Retired); ok {
+		return r.Retired()
 	}
-	for was, why := range r.Retired() {
-		if rest, ok := strings.CutPrefix(key, was); ok && (rest == "" || rest[0] == '.') {
-			return was, why
+	return nil
+}
+
+func renamed(c any) map[string]string {
+	if r, ok := c.(Renamed); ok {
+		return r.Renamed()
+	}
+	return nil
+}
+
+// entryOf returns the entry of names that a key falls under: its own, or that of a table around it.
+func entryOf(names map[string]string, key string) (name, value string) {
+	for name, value := range names {
+		if rest, ok := strings.CutPrefix(key, name); ok && (rest == "" || rest[0] == '.') {
+			return name, value
 		}
 	}
 	return "", ""
-}
-
-// renamed returns the new name of a key that an earlier version read; empty for one that none did.
-func renamed(c any, key string) string {
-	r, ok := c.(Renamed)
-	if !ok {
-		return ""
-	}
-	for was, is := range r.Renamed() {
-		if rest, ok := strings.CutPrefix(key, was); ok && (rest == "" || rest[0] == '.') {
-			return is + rest
-		}
-	}
-	return ""
 }
 
 // ParseSettings reads TOML over the defaults in c, a pointer to a struct. A key that c has no field for
 // is an error with its line, and with the known setting that is spelt nearly so; list is the command
 // that prints the known ones.
 func ParseSettings(path string, text []byte, c any, known []string, list string) (toml.MetaData, error) {
-	meta, err := toml.Decode(string(text), c)
+	now, err := underNewNames(text, c)
+	if err != nil {
+		return toml.MetaData{}, fmt.Errorf("%w: %s: %w", ErrSettings, path, err)
+	}
+	meta, err := toml.Decode(string(now), c)
 	if err != nil {
 		if bad := (toml.ParseError{}); errors.As(err, &bad) {
 			return meta, fmt.Errorf("%w: %s:%d: %s", ErrSettings, path, bad.Position.Line, bad.Message)
@@ -148,15 +157,11 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 	}
 	var unknown []error
 	for _, key := range meta.Undecoded() {
-		if name, _ := retired(c, key.String()); name != "" {
+		if name, _ := entryOf(retired(c), key.String()); name != "" {
 			continue
 		}
 		hint := fmt.Sprintf("%s lists the known ones", list)
-		if now := renamed(c, key.String()); strings.Contains(now, " ") {
-			hint = now
-		} else if now != "" {
-			hint = fmt.Sprintf("it is called %q now", now)
-		} else if near := nearest(key.String(), known); near != "" {
+		if near := nearest(key.String(), known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		unknown = append(unknown, fmt.Errorf("%w: %s:%d: unknown setting %q (%s)", ErrSettings, path, LineOf(text, key),

@@ -19,11 +19,11 @@ type Settings struct {
 	SelfApproval   bool          `toml:"self_approval" help:"Whether its proposer may approve a plan."`
 	TwoPersons     bool          `toml:"two_persons" help:"Whether big or doubtful plans need two approvals."`
 	BigPlan        int           `toml:"big_plan" help:"Moves above which a plan is big."`
-	HealthyFloor   int           `toml:"healthy_floor" help:"Fewest healthy forwarders that a plan must leave."`
+	HealthyFloor   int           `toml:"-"`
 	MaxExcluded    float64       `toml:"max_excluded" help:"Largest share of forwarders excluded at once, or one."`
 	ReturnAfter    time.Duration `toml:"return_after" help:"How long a forwarder is well before nodes go back to it."`
 	FeedLease      time.Duration `toml:"-"`
-	MaxApplying    int           `toml:"max_applying" help:"Plans that may be applied at once; roll backs never wait."`
+	MaxApplying    int           `toml:"-"`
 }
 
 // DefaultSettings are closed where they have a choice.
@@ -65,8 +65,7 @@ func (s Settings) Validate() error {
 	for _, n := range []struct {
 		name       string
 		value, min int
-	}{{"big_plan", s.BigPlan, 1}, {"healthy_floor", s.HealthyFloor, 0}, {"max_applying", s.MaxApplying, 1},
-		{"plans_per_minute", s.PlansPerMinute, 0}} {
+	}{{"big_plan", s.BigPlan, 1}, {"plans_per_minute", s.PlansPerMinute, 0}} {
 		if n.value < n.min {
 			return fmt.Errorf("desk.%s = %d: want at least %d", n.name, n.value, n.min)
 		}

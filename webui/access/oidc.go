@@ -33,11 +33,10 @@ type OIDC struct {
 	// URL is the console as browsers reach it; the provider sends people back to OIDCBackPath below it.
 	URL    string
 	Scopes []string // openid is always asked for
-	// NameClaim is the claim that a person is called by here, GroupsClaim the one with the groups that
-	// Roles maps. Default is the role of those without such a group; "" refuses them.
+	// NameClaim is the claim that a person is called by here, GroupsClaim the one with the groups that Roles maps;
+	// everybody is in the group "*".
 	NameClaim, GroupsClaim string
 	Roles                  map[string]remap.Role
-	Default                remap.Role
 }
 
 // OIDCBackPath is the path that the provider must know as the redirect address.
@@ -92,12 +91,8 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 			return nil, fmt.Errorf("access.oidc.roles.%s = %q: want user, viewer, operator or admin", group, role)
 		}
 	}
-	if conf.Default != "" && !conf.Default.Includes(remap.User) {
-		return nil, fmt.Errorf("access.oidc.default = %q: want user, viewer, operator, admin, or \"\" to refuse",
-			conf.Default)
-	}
-	if conf.Default == "" && len(conf.Roles) == 0 {
-		return nil, errors.New("access.oidc: without roles and without default nobody can sign in")
+	if len(conf.Roles) == 0 {
+		return nil, errors.New("access.oidc: without roles nobody can sign in")
 	}
 	return &provider{conf: *conf, looking: make(chan struct{}, 1), secure: strings.HasPrefix(conf.URL, "https:"),
 		client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
@@ -281,7 +276,7 @@ func (o *OIDC) person(claims map[string]any) (session, error) {
 			}
 		}
 	}
-	role := o.Default
+	role := o.Roles["*"]
 	for _, g := range groups {
 		if r, ok := o.Roles[g]; ok && !role.Includes(r) {
 			role = r

@@ -71,7 +71,7 @@ func (a *Config) mostRole(p remap.Person) (most remap.Role) {
 	case known:
 		vouched = append(vouched, role)
 	case a.OIDC != nil && p.Via == "session":
-		vouched = slices.AppendSeq(append(vouched, a.OIDC.Default), maps.Values(a.OIDC.Roles))
+		vouched = slices.AppendSeq(vouched, maps.Values(a.OIDC.Roles))
 	case a.Proxy != nil && p.Via == "proxy":
 		vouched = slices.AppendSeq(append(vouched, a.Proxy.Default), maps.Values(a.Proxy.Roles))
 	}

@@ -51,6 +51,8 @@ const (
 // Start runs the program with settings, whose socket is listen.socket, in dir, and waits until it answers.
 func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, error) {
 	file := filepath.Join(dir, "fairwayd.toml")
+	simulated := conf["simulated"] == true // no setting: screens show it
+	delete(conf, "simulated")
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -65,6 +67,9 @@ func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, er
 	}
 	defer log.Close()
 	c := exec.Command(program, "run", "--config", file)
+	if simulated {
+		c.Env = append(os.Environ(), "FAIRWAY_SIMULATED=1")
+	}
 	c.Stdout, c.Stderr = log, log
 	// An interrupt of the terminal is the caller's; the daemon ends when the caller ends it, or dies.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

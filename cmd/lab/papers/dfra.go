@@ -44,7 +44,7 @@ func (l *Lab) dfraSettings(c daemon.Settings) {
 	d := c.Table("dispatch")
 	d["policy"], d["live_after"] = "dfra", "3s"
 	d["v_min_bytes"], d["n_min"], d["f"], d["w_metadata"] = l.link(), 4.0, 1.0, 4.0
-	d["fwd_peak_bw"], d["cn_peak_bw"] = l.link(), l.link()
+	c.Table("forwarder")["peak_bytes_per_sec"], d["cn_peak_bw"] = l.link(), l.link()
 }
 
 // dfraRuns collects one figure a repetition.

@@ -45,7 +45,6 @@ func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 			l.dfraSettings(c)
 			c.Table("dispatch")["n_min"], c.Table("dispatch")["harm_bound"] = 2.0, 0.05
 			c.Table("dispatch")["lend"] = false
-			c.Table("desk")["max_applying"] = len(mixJobs)
 		})
 	if err != nil {
 		return nil, err

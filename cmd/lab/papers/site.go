@@ -74,7 +74,7 @@ func (l *Lab) newSite(ctx context.Context, cfg testbed.Config, more func(daemon.
 	c.Table("access")["token"] = []daemon.Settings{{"name": "agents", "role": access.RoleAgent,
 		"sha256": access.HashToken(token)}}
 	desk := c.Table("desk")
-	desk["mode"], desk["plans_per_minute"], desk["healthy_floor"] = "auto", 100, 1
+	desk["mode"], desk["plans_per_minute"] = "auto", 100
 	desk["self_approval"], desk["two_persons"], desk["max_excluded"] = true, false, 0.5
 	c.Table("driver")["kind"] = "agents"
 	c.Table("slurm")["jobs"] = tb.SlurmArgv("squeue", "--json")

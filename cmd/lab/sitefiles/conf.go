@@ -71,21 +71,20 @@ type table = map[string]any
 
 // agent is the configuration of one node's agent.
 func (s *Site) agent(n *model.Node, a Agents) table {
-	root := s.Root(n.Name)
 	role := map[model.Role]string{model.Client: "compute", model.Router: "forwarder", model.OSS: "storage",
 		model.MDS: "metadata"}[n.Role]
 	source := table{
-		"lnet":   table{"enabled": true, "root": root},
-		"procfs": table{"enabled": true, "root": filepath.Join(root, "proc")},
+		"lnet":   table{"enabled": true},
+		"procfs": table{"enabled": true},
 	}
 	if n.Name == s.opt.Blind {
 		delete(source, "lnet")
 	}
 	if n.Role != model.Router {
-		source["lustre"] = table{"enabled": true, "root": root}
+		source["lustre"] = table{"enabled": true}
 	}
 	c := table{
-		"node": n.Name, "role": role,
+		"node": n.Name, "role": role, "root": s.Root(n.Name),
 		"daemon": table{"url": a.URL, "token_file": a.TokenFile},
 		"spool":  table{"dir": filepath.Join(s.opt.Dir, "spool", n.Name)},
 		"source": source,
@@ -99,10 +98,13 @@ func (s *Site) agent(n *model.Node, a Agents) table {
 		gateways[r.Name] = r.NIs[side].NID
 	}
 	if n.Role == model.Client {
-		c["routes"] = table{"by": "lnet", "root": root, "net": net, "forwarders": gateways}
+		c["routes"] = table{"by": "lnet", "net": net, "forwarders": gateways}
 	}
 	if a.Orders && n.Role != model.Router {
-		c["orders"] = table{"enabled": true, "by": "lnet", "lnet": table{"net": net}, "forwarders": gateways}
+		c["orders"] = table{"enabled": true, "by": "lnet", "forwarders": gateways}
+		if n.Role != model.Client {
+			c["routes"] = table{"net": net}
+		}
 	}
 	return c
 }

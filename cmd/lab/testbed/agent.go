@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -49,7 +48,8 @@ func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return err
 		}
-		p, err := tb.launch(n, "fairway-agent", a.Program, "--config", file)
+		bus := "DBUS_SYSTEM_BUS_ADDRESS=unix:path=" + tb.BusSocket(n.id)
+		p, err := tb.launch(n, "fairway-agent", "env", bus, a.Program, "--config", file)
 		if err != nil {
 			return err
 		}
@@ -79,13 +79,14 @@ func (tb *Testbed) spoolDir(id topology.NodeID) string { return filepath.Join(tb
 // agentConfig is a node's configuration file.
 func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	type table = map[string]any
-	i, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
+	_, isForwarder := tb.forwarderIndex(topology.ForwarderID(n.id))
 	// the disks are the machine's
 	role, sources := topology.Compute, table{"procfs": table{"skip_disks": []string{"*"}}}
 	mounted := !isForwarder && !tb.isBackEnd(n.id) && tb.cfg.MountProgram != ""
 	switch {
 	case tb.cfg.Layer == NFS && (isForwarder || tb.isBackEnd(n.id)):
-		g := table{"enabled": true, "bus": tb.BusSocket(n.id), "skip_clients": []string{hostName}}
+		g := table{"enabled": true}
+		sources["skip_clients"] = []string{hostName}
 		role = topology.Storage
 		if isForwarder {
 			role = topology.Forwarder
@@ -95,11 +96,11 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	case isForwarder:
 		role = topology.Forwarder
 		sources["diod"] = table{
-			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "uid": os.Geteuid(),
-			"workers":      tb.cfg.Threads,
-			"skip_clients": []string{hostName, string(queueNode(topology.ForwarderID(n.id)))},
-			"pid_file":     tb.pidFile(n.id),
+			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "workers": tb.cfg.Threads,
+			"pid_file": tb.pidFile(n.id),
 		}
+		sources["uid"] = os.Geteuid()
+		sources["skip_clients"] = []string{hostName, string(queueNode(topology.ForwarderID(n.id)))}
 		if slices.Contains(tb.cfg.queued(), topology.ForwarderID(n.id)) {
 			sources["queue"] = table{"enabled": true,
 				"control": tb.QueueSocket(topology.ForwarderID(n.id))}
@@ -107,15 +108,13 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	case mounted:
 		sources["mount"] = table{"enabled": true, "control": tb.MountSocket(n.id)}
 	}
-	// Different phases spread the agents over the second, but early in it: what they say is fresh.
-	phase := time.Duration(i%16) * 5 * time.Millisecond
 	orders := table{"enabled": mounted}
 	if tb.net != nil { // on loopback nothing is mounted
 		orders["allow"] = []string{tb.net.subnet.String()}
 	}
 	var b bytes.Buffer
 	err := toml.NewEncoder(&b).Encode(table{
-		"node": string(n.id), "role": role.String(), "phase": phase.String(),
+		"node": string(n.id), "role": role.String(),
 		"daemon": table{"url": a.DaemonURL, "token_file": a.TokenFile, "clear_text": true},
 		"spool":  table{"dir": tb.spoolDir(n.id)},
 		"orders": orders,

@@ -25,7 +25,7 @@ type Config struct {
 	WMetadata float64 `json:"w_metadata" toml:"w_metadata" help:"Metadata queue of a metadata-heavy job."`
 	// FwdPeakBW and CNPeakBW are the peak bandwidths of one forwarder and one compute node, bytes/s;
 	// F is their quotient where it is not given.
-	FwdPeakBW float64 `json:"fwd_peak_bw" toml:"fwd_peak_bw" help:"Peak of a forwarder, bytes/s; 0: [forwarder]'s."`
+	FwdPeakBW float64 `json:"fwd_peak_bw" toml:"-"`
 	CNPeakBW  float64 `json:"cn_peak_bw" toml:"cn_peak_bw" help:"Peak of a compute node, bytes/s; 0: not known."`
 	// F is how many compute nodes doing I/O one forwarder can carry; default FwdPeakBW/CNPeakBW, else
 	// 32 (DFRA section 4).

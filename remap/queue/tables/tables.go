@@ -20,7 +20,7 @@ import (
 // Settings are what queues are given.
 type Settings struct {
 	Policy     string        `toml:"policy" help:"Sharing policy of the fairway-queues (docs/shares.md); empty: none."`
-	Idle       share.Idle    `toml:"idle" help:"Who uses what idle jobs leave: inside (user, then group) or flat."`
+	Idle       share.Idle    `toml:"-"`
 	Lease      time.Duration `toml:"lease" help:"How long a queue keeps the policy without a newer table."`
 	Lambda     time.Duration `toml:"lambda" help:"How often global shares are divided, 50ms to 1m; 0: local shares."`
 	Forwarders []string      `toml:"forwarders" help:"Forwarders with a queue, patterns; empty: all, or only servers."`
@@ -30,21 +30,15 @@ type Settings struct {
 
 // Priorities say what a job's priority is where a policy divides by it.
 type Priorities struct {
-	From    string             `toml:"priority_from" help:"What priority-fair divides by: scheduler or qos."`
-	QOS     map[string]float64 `toml:"qos" help:"Priority by quality of service, above 0: high = 4."`
+	QOS     map[string]float64 `toml:"qos" help:"What priority-fair divides by; empty: slurm.jobs' priority."`
 	Default float64            `toml:"-"`
 }
 
-// Where priorities come from: the number that the batch system schedules by, or the job's quality of service.
-const (
-	FromScheduler = "scheduler"
-	FromQOS       = "qos"
-)
-
-// Of is a job's priority.
+// Of is a job's priority: its quality of service's where those have one, else the number that the batch system
+// schedules by.
 func (p *Priorities) Of(j *remap.Job) float64 {
 	value := j.Priority
-	if p.From == FromQOS {
+	if len(p.QOS) > 0 {
 		value = p.QOS[j.QOS]
 	}
 	if value > 0 && value <= share.MaxWeight {
@@ -54,12 +48,6 @@ func (p *Priorities) Of(j *remap.Job) float64 {
 }
 
 func (p *Priorities) validate() error {
-	if p.From != FromScheduler && p.From != FromQOS {
-		return fmt.Errorf("priority_from = %q: want %s or %s", p.From, FromScheduler, FromQOS)
-	}
-	if p.From == FromQOS && len(p.QOS) == 0 {
-		return errors.New("priority_from = \"qos\": queue.qos names no quality of service and its priority")
-	}
 	for _, name := range slices.Sorted(maps.Keys(p.QOS)) {
 		if v := p.QOS[name]; !(v > 0 && v <= share.MaxWeight) {
 			return fmt.Errorf("qos.%s = %g: want above 0 to %g", name, v, share.MaxWeight)
@@ -90,7 +78,7 @@ func (s *Settings) ByPriority() bool {
 func Defaults() Settings {
 	return Settings{Idle: share.Inside, Lease: 2 * time.Minute, Lambda: time.Second, Forwarders: []string{},
 		Servers:    []string{},
-		Priorities: Priorities{From: FromScheduler, QOS: map[string]float64{}, Default: 1}}
+		Priorities: Priorities{QOS: map[string]float64{}, Default: 1}}
 }
 
 // MinLease leaves room for a lost order or two.
@@ -108,9 +96,6 @@ func (s *Settings) Validate() error {
 	}
 	if err := s.Priorities.validate(); err != nil {
 		return err
-	}
-	if s.Idle != share.Inside && s.Idle != share.Flat {
-		return fmt.Errorf("idle = %q: want %s or %s", s.Idle, share.Inside, share.Flat)
 	}
 	if s.Lease < MinLease || s.Lease > 24*time.Hour {
 		return fmt.Errorf("lease = %s: want %s to 24h", s.Lease, MinLease)

@@ -87,14 +87,16 @@ func TestPriorities(t *testing.T) {
 	}
 	s := site(ranked("1", "high", 5000, "c0"), ranked("2", "", 0, "c1"), ranked("3", "other", 7, "c2"))
 	for _, c := range []struct {
-		policy, from, want string
+		policy string
+		qos    map[string]float64
+		want   string
 	}{
-		{"size-fair", FromScheduler, "[- - -]"},
-		{"priority-fair", FromScheduler, "[5000 2 7]"},
-		{"user-then-priority-fair", FromQOS, "[8 2 2]"},
+		{"size-fair", nil, "[- - -]"},
+		{"priority-fair", nil, "[5000 2 7]"},
+		{"user-then-priority-fair", map[string]float64{"high": 8}, "[8 2 2]"},
 	} {
 		set := Defaults()
-		set.Policy, set.From, set.Default, set.QOS = c.policy, c.from, 2, map[string]float64{"high": 8}
+		set.Policy, set.Default, set.QOS = c.policy, 2, c.qos
 		if err := set.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +109,7 @@ func TestPriorities(t *testing.T) {
 			}
 		}
 		if fmt.Sprint(got) != c.want {
-			t.Errorf("%s from %s: %v, want %s", c.policy, c.from, got, c.want)
+			t.Errorf("%s by %v: %v, want %s", c.policy, c.qos, got, c.want)
 		}
 	}
 }
@@ -117,14 +119,11 @@ func TestSettings(t *testing.T) {
 		t.Error(s.Validate())
 	}
 	for field, change := range map[string]func(*Settings){
-		"policy":          func(s *Settings) { s.Policy = "node-fair" },
-		"priority_from":   func(s *Settings) { s.From = "age" },
-		"queue.qos names": func(s *Settings) { s.From = FromQOS },
-		"qos.high":        func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
-		"idle":            func(s *Settings) { s.Idle = "no" },
-		"lease":           func(s *Settings) { s.Lease = time.Second },
-		"lambda":          func(s *Settings) { s.Lambda = 10 * time.Millisecond },
-		"forwarders":      func(s *Settings) { s.Forwarders = []string{"[x"} },
+		"policy":     func(s *Settings) { s.Policy = "node-fair" },
+		"qos.high":   func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
+		"lease":      func(s *Settings) { s.Lease = time.Second },
+		"lambda":     func(s *Settings) { s.Lambda = 10 * time.Millisecond },
+		"forwarders": func(s *Settings) { s.Forwarders = []string{"[x"} },
 	} {
 		s := Defaults()
 		change(&s)

@@ -16,6 +16,7 @@ import (
 	"fairway/cmd/lab/sitefiles"
 	"fairway/cmd/lab/sitefiles/format"
 	"fairway/cmd/lab/sitefiles/model"
+	"fairway/collector/source/gpfs"
 	"fairway/remap"
 )
 
@@ -356,6 +357,11 @@ func (s *Site) Configure(a sitefiles.Agents) error {
 			"mmlscluster", "mmpmon", "mmdiag"); err != nil {
 			return err
 		}
+		installed := filepath.Join(s.root(n), filepath.Dir(gpfs.DefaultCommand))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(installed), 0o755), os.RemoveAll(installed),
+			os.Symlink(sitefiles.PathIn(s.dir, n), installed)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -365,18 +371,18 @@ type table = map[string]any
 // agent is the configuration of a node's agent.
 func (s *Site) agent(node string, a sitefiles.Agents) table {
 	root := s.root(node)
-	source := table{"procfs": table{"enabled": true, "root": filepath.Join(root, "proc")}}
-	c := table{"node": node, "role": "compute", "source": source,
+	source := table{"procfs": table{"enabled": true}}
+	c := table{"node": node, "role": "compute", "root": root, "source": source,
 		"daemon": table{"url": a.URL, "token_file": a.TokenFile},
 		"spool":  table{"dir": filepath.Join(s.dir, "spool", node)}}
 	if s.layer.isDVS() {
-		source["dvs"] = table{"enabled": true, "root": root}
+		source["dvs"] = table{"enabled": true}
 	}
 	if s.model.client(node) == nil {
 		c["role"] = "forwarder"
 		if s.layer == GPFS {
-			source["gpfs"] = table{"enabled": true, "command": filepath.Join(sitefiles.PathIn(s.dir, node), "mmpmon")}
-			c["routes"] = table{"by": "addresses", "root": root}
+			source["gpfs"] = table{"enabled": true}
+			c["routes"] = table{"by": "addresses"}
 			if a.Orders {
 				names := table{}
 				for _, g := range s.model.Gateways {
@@ -387,14 +393,14 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 			}
 			return c
 		}
-		source["lustre"] = table{"enabled": true, "root": root}
+		source["lustre"] = table{"enabled": true}
 		if s.layer == LWFS {
 			source["lwfs"] = table{"enabled": true, "trace": filepath.Join(root, filepath.FromSlash(traceFile))}
 		}
 		return c
 	}
 	if s.layer == GPFS {
-		c["routes"] = table{"by": "nfs", "root": root}
+		c["routes"] = table{"by": "nfs"}
 		return c
 	}
 	names, mounted := table{}, table{}
@@ -408,13 +414,13 @@ func (s *Site) agent(node string, a sitefiles.Agents) table {
 			names[g.Name] = volumeOf(g)
 		}
 	}
-	routes := table{"by": s.layer.kind(), "root": root, "forwarders": names}
+	routes := table{"by": s.layer.kind(), "forwarders": names}
 	if s.layer == LWFS {
 		routes["volume"] = "/" + volume
 	}
 	c["routes"] = routes
 	if a.Orders && s.layer != LWFS {
-		remount := table{"point": mountPoint, "type": s.layer.kind(), "root": root}
+		remount := table{"point": mountPoint, "type": s.layer.kind()}
 		if s.layer.isDVS() {
 			remount["path"] = export
 		}
