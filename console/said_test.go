@@ -176,7 +176,7 @@ func TestAViewerIsNotAskedWhyToMove(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		s := asViewer(t, 80, 24)
 		s.press("p", "enter")
-		s.sees("Choose where to", "refused: it needs the role operator; you are viewer")
+		s.sees("Nothing moves yet", "refused: it needs the role operator; you are viewer")
 	})
 }
 

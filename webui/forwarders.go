@@ -9,6 +9,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
+	"fairway/remap/advise"
 	"fairway/remap/desk"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -52,6 +53,7 @@ func (h *forwarders) get(w http.ResponseWriter, r *http.Request, by access.Calle
 		}
 		o := h.desk.ForwarderOptions(by.Person, h.picture.Snapshot().Situation, h.noCanary)(id)
 		d.Options = &o
+		d.Targets = advise.Targets(h.picture.Snapshot().Situation, id, h.desk.Promised())
 	}
 	if d, err = mine.forwarder(d); err != nil {
 		return err

@@ -166,7 +166,7 @@ func (o *own) forwarder(d api.ForwarderDetail) (api.ForwarderDetail, error) {
 		return api.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w among those that your jobs use", d.ID,
 			api.ErrNotFound)
 	}
-	d.ForwarderRow, d.Options = o.row(d.ForwarderRow), nil
+	d.ForwarderRow, d.Options, d.Targets = o.row(d.ForwarderRow), nil, nil // who may not move nodes has no targets
 	clients := []api.ClientRow{}
 	for _, c := range d.ClientNodes {
 		if o.nodes[c.ID] {

@@ -150,6 +150,8 @@ type ForwarderDetail struct {
 	Life *ForwarderLife `json:"life,omitempty"`
 	// Canary is the newest one; nil where none was sent since the daemon's start, and of the past.
 	Canary *anomaly.Canary `json:"canary,omitempty"`
+	// Targets are where its nodes can be moved to, the best first; nil of the past and in the live feed.
+	Targets []advise.Target `json:"targets,omitempty"`
 }
 
 // StorageView is what a forwarder asks of storage in the newest second.

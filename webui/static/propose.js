@@ -6,6 +6,7 @@ import { get, post } from './api.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { moved } from './metrics.js?v=__V__';
 import { reasonRule } from './reason.js?v=__V__';
+import { needOf } from './needs.js?v=__V__';
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function proposePage(app, q) {
@@ -16,6 +17,8 @@ export async function proposePage(app, q) {
     ? ((await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [])
     : (q.get('nodes') ?? '').split(',').filter(Boolean);
   const nodes = d.client_nodes.map(c => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
+  const need = needOf(app.overview, from),
+    plan = need?.action?.name === 'approve' ? need.plan : '';
   const targets = new Table(
     [
       column('node', 'TO', r => r.id),
@@ -23,22 +26,18 @@ export async function proposePage(app, q) {
       numeric('occ', 'OCC %', r => r.occupancy, ratio),
       numeric('bw', 'MB/s', r => moved(r) ?? 0, null, { text: r => mega(moved(r)) }),
       numeric('clients', 'CLIENTS', r => r.clients, String),
-      column('plan', 'PLAN THAT WAITS', r => r.plan ?? ''),
+      column('why', 'WHY', r => r.why, { value: r => r.place, wrap: true }),
     ],
-    {
-      id: r => r.id,
-      sort: 'bw',
-      reverse: true,
-      tie: r => (r.plan ? 0 : 1), // what a plan would fill is not idle for long
-      caption: 'forwarders to move to, the least busy first',
-    },
+    { id: r => r.id, sort: 'why', reverse: true, caption: 'forwarders to move to, the best first' },
   );
+  const place = new Map((d.targets ?? []).map((t, /** @type {number} */ i) => [t.forwarder, { why: t.why, place: i }]));
   const reason = /** @type {HTMLInputElement} */ (
     h('input', {
       type: 'text',
       id: 'why',
       maxlength: 500,
       autocomplete: 'off',
+      value: need?.finding ? `${need.finding}: ${need.sentence}` : '',
       keydown: (/** @type {KeyboardEvent} */ e) => {
         if (e.key === 'Enter') {
           e.preventDefault();
@@ -56,6 +55,7 @@ export async function proposePage(app, q) {
     'div',
     h('h1', `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
     h('p.dim', nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
+    plan && h('p.strong', h('a', { href: `/plans/${plan}` }, plan), ` waits already: ${need.action.text}.`),
     h('div.clients', targets.el),
     chosen,
     h(
@@ -87,7 +87,7 @@ export async function proposePage(app, q) {
       chosen,
       targets.selected
         ? `${shorten(nodes)}  ${from} -> ${targets.selected}`
-        : 'Choose the forwarder to move to: arrows or a click.',
+        : 'No healthy forwarder is left to go to.',
     );
     send.disabled = !app.may() || !nodes.length || !targets.selected;
   }
@@ -119,7 +119,9 @@ export async function proposePage(app, q) {
     title: 'propose',
     el,
     update(o) {
-      targets.update(o.forwarders.filter(r => r.id !== from && !['drained', 'silent'].includes(r.state)));
+      targets.update(o.forwarders.filter(r => place.has(r.id)).map(r => ({ ...r, ...place.get(r.id) })));
+      targets.selected ||= targets.current()?.id ?? '';
+      targets.mark();
       draw();
     },
     keys: {

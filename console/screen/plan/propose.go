@@ -1,21 +1,19 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
 	"fairway/remap"
+	"fairway/remap/advise"
 	"fairway/webui/api"
 )
 
@@ -28,7 +26,6 @@ type Proposal struct {
 	only   []topology.NodeID
 	on     screen.Load[api.ForwarderDetail]
 	cursor topology.ForwarderID
-	order  []topology.ForwarderID // of the list, as it was first shown
 	force  bool
 	reason *screen.Input // while it is typed
 	sent   bool
@@ -51,9 +48,10 @@ func (p *Proposal) Address(*screen.State) screen.Address {
 }
 func (p *Proposal) Field() *screen.Input { return p.reason }
 
-// Refresh asks once for the clients; the proposal is about those on screen, even if more come.
+// Refresh asks once for the clients and for where they can go: the proposal is about those on screen, even if more
+// come, and a row must never change under a key that is already on its way.
 func (p *Proposal) Refresh(s *screen.State) tea.Cmd {
-	if !p.all || len(p.nodes) > 0 || p.on.Asking() {
+	if p.on.Have && (!p.all || len(p.nodes) > 0) || p.on.Asking() {
 		return nil
 	}
 	p.on.Expire()
@@ -97,6 +95,9 @@ func (p *Proposal) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case a == screen.ActOpen:
 		p.cursor = targets[max(at, 0)].ID
 		p.reason = &screen.Input{Label: fmt.Sprintf("Why to %s (%d letters or more):", p.cursor, remap.ReasonLetters)}
+		if c := screen.NeedOf(s, string(p.from)); c != nil && c.Finding != "" {
+			p.reason.Text = advise.ReasonFor(c, nil)
+		}
 	case a.Step() != 0 && len(targets) > 0:
 		p.cursor = targets[max(0, min(max(at, 0)+a.Step(), len(targets)-1))].ID
 	}
@@ -120,57 +121,27 @@ func (p *Proposal) Typed(s *screen.State, ok bool) tea.Cmd {
 		func(ctx context.Context) (api.PlanView, error) { return s.Server.Propose(ctx, m) })
 }
 
-// targetStates are the standings of forwarders that a person may send clients to.
-var targetStates = []remap.ForwarderState{remap.ForwarderOK, remap.ForwarderIdle, remap.ForwarderUnknown}
-
-// targets are the forwarders that clients can go to, in the order of their load when the list was
-// first shown, those that a waiting plan is about last: a row must never change under a key that is already on its way.
+// targets are the rows of the forwarders that clients can go to, the best first, as the server said.
 func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 	var out []*api.ForwarderRow
-	for i := range s.Shown.Forwarders {
-		r := &s.Shown.Forwarders[i]
-		if r.ID != p.from && slices.Contains(targetStates, r.State) {
-			out = append(out, r)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *api.ForwarderRow) int {
-		return cmp.Or(cmp.Compare(p.place(a.ID), p.place(b.ID)), cmp.Compare(planned(a), planned(b)),
-			cmp.Compare(shareOfPeak(a), shareOfPeak(b)), cmp.Compare(a.ID, b.ID))
-	})
-	for _, r := range out {
-		if !slices.Contains(p.order, r.ID) {
-			p.order = append(p.order, r.ID)
+	for _, t := range p.on.Value.Targets {
+		for i := range s.Shown.Forwarders {
+			if r := &s.Shown.Forwarders[i]; r.ID == t.Forwarder {
+				out = append(out, r)
+			}
 		}
 	}
 	return out
 }
 
-// planned is 1 for a forwarder that a waiting plan sends nodes to or takes them from: what it moves will not stay.
-func planned(r *api.ForwarderRow) int {
-	if r.Plan != "" {
-		return 1
+// why is why the chosen target stands where it does.
+func (p *Proposal) why(chosen topology.ForwarderID) string {
+	for _, t := range p.on.Value.Targets {
+		if t.Forwarder == chosen {
+			return fmt.Sprintf(" %s: %s.", chart.Clean(string(chosen)), chart.Clean(t.Why))
+		}
 	}
-	return 0
-}
-
-// place is a forwarder's place in the list as first shown; newcomers stand behind it.
-func (p *Proposal) place(id topology.ForwarderID) int {
-	if i := slices.Index(p.order, id); i >= 0 {
-		return i
-	}
-	return len(p.order)
-}
-
-// shareOfPeak is how much of its peak a forwarder moves now, or bytes/s where its peak is not known.
-func shareOfPeak(r *api.ForwarderRow) float64 {
-	v := screen.Sum(r.Value(collector.ReadBytes), r.Value(collector.WriteBytes), r.Value(collector.RoutedBytes))
-	switch {
-	case v == nil:
-		return math.Inf(1)
-	case r.PeakBytesPerSec > 0:
-		return *v / r.PeakBytesPerSec
-	}
-	return *v
+	return ""
 }
 
 func (p *Proposal) Title(*screen.State, int) string {
@@ -195,12 +166,20 @@ func (p *Proposal) Body(s *screen.State, w, h int) []string {
 	if p.force {
 		mode = "FORCED: operations under way are cut off and repeated; for a dead or hung forwarder"
 	}
-	lines := []string{chart.Clip(what+"; "+mode+" (f).", w),
-		chart.Clip(" Choose where to. Nothing moves before the plan is approved.", w), ""}
+	lines := []string{chart.Clip(what+"; "+mode+" (f).", w)}
+	if c := screen.NeedOf(s, string(p.from)); c != nil && c.Action != nil && c.Action.Name == remap.ActApprove {
+		lines = append(lines, s.Bold(chart.Clip(fmt.Sprintf(" %s waits already: %s.", chart.Clean(c.Plan),
+			chart.Clean(c.Action.Text)), w)))
+	}
 	targets := p.targets(s)
-	if len(targets) == 0 {
+	switch {
+	case len(targets) == 0 && !p.on.Have:
+		return append(lines, chart.Clip(" Asking where they can go.", w))
+	case len(targets) == 0:
 		return append(lines, chart.Clip(" No healthy forwarder is left to go to.", w))
 	}
+	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))
+	lines = append(lines, chart.Clip(p.why(targets[at].ID)+" Nothing moves yet.", w), "")
 	cols := table.Pick(screen.ForwarderColumns(s), "node", "state", "occ", "read", "write", "queue", "mdwait",
 		"clients")
 	if w < 66 {
@@ -211,7 +190,6 @@ func (p *Proposal) Body(s *screen.State, w, h int) []string {
 			Text: func(r *api.ForwarderRow) string { return "  " + chart.Clean(r.Plan) }})
 	}
 	lines = append(lines, s.Bold(chart.Clip("  "+table.Heading(cols, table.Sorting{}), w)))
-	at := max(0, slices.IndexFunc(targets, func(r *api.ForwarderRow) bool { return r.ID == p.cursor }))
 	return append(lines, table.Lines(s.Palette, len(targets), at, w, h-len(lines), "",
 		func(i int) string { return screen.ForwarderLine(s, targets[i], cols) })...)
 }
