@@ -31,7 +31,8 @@ func Targets(s *remap.Situation, from topology.ForwarderID, promised map[topolog
 	for _, n := range s.Machine.ByRole(topology.Forwarder) {
 		c := candidate{id: topology.ForwarderID(n.ID), busy: math.Inf(1)}
 		state, load := s.State(c.id), s.Load[c.id]
-		if c.id == from || state != remap.ForwarderOK && state != remap.ForwarderIdle && state != remap.ForwarderUnknown {
+		if c.id == from ||
+			state != remap.ForwarderOK && state != remap.ForwarderIdle && state != remap.ForwarderUnknown {
 			continue
 		}
 		if busy := load.Busy(); busy != nil {

@@ -11,7 +11,7 @@ import (
 	"fairway/remap/advise"
 )
 
-// Where nodes can go is said with why: the least busy first, what a plan fills or a slow back end serves last, and who
+// Where nodes can go, and why: the least busy first, what a plan fills or a slow back end serves last, and who
 // is accused, drained or silent not at all.
 func TestTargetsBestFirstWithWhy(t *testing.T) {
 	now := time.Unix(1.8e9, 0)
@@ -23,8 +23,8 @@ func TestTargetsBestFirstWithWhy(t *testing.T) {
 		load[id] = remap.Load{LastSeen: now, PeakBytesPerSec: 100, ReadBytesPerSec: &half, WriteBytesPerSec: &half,
 			MetaOpsPerSec: &none, BackEnd: back}
 	}
-	for id, moves := range map[topology.ForwarderID]float64{"slow": 50, "busy": 40, "crowded": 0, "idle": 0, "filled": 0,
-		"drained": 0, "accused": 0} {
+	for id, moves := range map[topology.ForwarderID]float64{"slow": 50, "busy": 40, "crowded": 0, "idle": 0,
+		"filled": 0, "drained": 0, "accused": 0} {
 		add(id, moves, "")
 	}
 	add("sick", 0, "be1")

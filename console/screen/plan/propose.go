@@ -121,7 +121,7 @@ func (p *Proposal) Typed(s *screen.State, ok bool) tea.Cmd {
 		func(ctx context.Context) (api.PlanView, error) { return s.Server.Propose(ctx, m) })
 }
 
-// targets are the rows of the forwarders that clients can go to, the best first, as the server said.
+// targets are the rows of the forwarders that clients can go to, in the server's order, the best first.
 func (p *Proposal) targets(s *screen.State) []*api.ForwarderRow {
 	var out []*api.ForwarderRow
 	for _, t := range p.on.Value.Targets {

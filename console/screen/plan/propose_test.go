@@ -13,7 +13,8 @@ import (
 // a key that is already on its way; each says why it stands where it does.
 func TestTargetsKeepTheirOrder(t *testing.T) {
 	p, s := NewProposal("a", "", nil), &screen.State{}
-	p.on.Value.Targets = []advise.Target{{Forwarder: "c", Why: "the best of 2: idle"}, {Forwarder: "b", Why: "busy 9 %"}}
+	p.on.Value.Targets = []advise.Target{{Forwarder: "c", Why: "the best of 2: idle"},
+		{Forwarder: "b", Why: "busy 9 %"}}
 	for _, shown := range [][]topology.ForwarderID{{"a", "b", "c"}, {"d", "c", "b", "a"}} {
 		s.Shown.Forwarders, s.Shown.Needs = nil, nil
 		for _, id := range shown {
