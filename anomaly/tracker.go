@@ -222,8 +222,11 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 	}
 	if lowest, settled := t.settled[s]; settled {
 		p := t.pasts[s]
-		if v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence &&
-			(p == nil || p.n < nowSeconds || p.among()) {
+		young := p == nil || p.n < nowSeconds
+		switch {
+		case v.Level <= Clean && young:
+			return false // of a second in which nobody used it: the test that accused it has not seen it since
+		case v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence && (young || p.among()):
 			t.settled[s] = min(lowest, v.Score)
 			return false
 		}

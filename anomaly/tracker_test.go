@@ -213,7 +213,8 @@ func TestCanariesClearWhoNobodyUses(t *testing.T) {
 	pass(1)
 	b.say(1)
 	b.wantStates("suspect", "confirmed", "returned")
-	// The detector's evidence is of before; what its clients wait now decides.
+	// The detector's evidence is of before; what its clients wait now decides, when they are back.
+	b.say(10, slow("fwd1", Clean))
 	again := slow("fwd1", Alarm)
 	again.Ratio = 1.1
 	b.say(30, again)
