@@ -31,12 +31,23 @@ func TestTheWorseConditionSupersedes(t *testing.T) {
 	if len(words) != 3 || words[2] != Hung {
 		t.Errorf("its history: %q", words)
 	}
+	if b.say(30, silent); b.Findings(b.now)[0].Condition != Hung {
+		t.Error("that nobody uses or reads it any more says that it answers")
+	}
+	b.say(1, hung)
 	if b.say(5, slow("fwd1", Alarm)); b.Findings(b.now)[0].Condition != Hung {
 		t.Error("slow at once after hung")
 	}
 	if b.say(10, slow("fwd1", Alarm)); b.Findings(b.now)[0].Condition != Slow {
 		t.Error("still hung though it answers")
 	}
+	b.say(3, hung)
+	b.say(1, silent)
+	b.Probe("fwd1", true)
+	if b.say(15, silent); b.Findings(b.now)[0].Condition != Silent {
+		t.Error("hung though a canary came back")
+	}
+	b.say(15, slow("fwd1", Alarm))
 	again := NewTracker(quick(), b.Findings(b.now))
 	if got := again.Findings(b.now)[0]; got.Condition != Slow || got.ID != f[0].ID {
 		t.Errorf("after a restart: %+v", got)

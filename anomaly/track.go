@@ -34,6 +34,7 @@ type track struct {
 type graded struct {
 	at      time.Time // newest second of it
 	slowToo bool      // the node was accused by what it answers, whatever its agent reports
+	answers bool      // a canary passed since: that only its agent or counters are missing is believed then
 }
 
 // turn is the change of a finding whose condition is another one now.
@@ -55,11 +56,12 @@ func (k *track) grade(now time.Time, v *Verdict) bool {
 	was := k.Condition
 	switch {
 	case was == "", v.Condition.Worse(was) && v.Level == Alarm,
-		was.Worse(v.Condition) && now.Sub(k.graded.at) > conditionLasts:
+		was.Worse(v.Condition) && now.Sub(k.graded.at) > conditionLasts && (was != Hung && was != Dead ||
+			v.Condition == Slow || k.graded.answers):
 		k.become(v.Condition)
 	}
 	if k.Condition == v.Condition {
-		k.graded.at = now
+		k.graded.at, k.graded.answers = now, false
 	}
 	return was != "" && k.Condition != was
 }

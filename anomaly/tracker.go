@@ -369,7 +369,7 @@ func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 		}
 		k.probed = true
 		if ok {
-			k.passes++
+			k.passes, k.graded.answers = k.passes+1, true
 		} else {
 			k.passes = 0
 		}
