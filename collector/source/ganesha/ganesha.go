@@ -57,7 +57,7 @@ type Source struct {
 
 	// What follows belongs to Read.
 	owner string // the bus name of the ganesha that the counters are of
-	pid   int    // its process; 0: not known
+	pid   int    // its process, where that could be read; 0: not known
 	rates collector.Rates[key]
 }
 
@@ -169,7 +169,6 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		}
 		return fmt.Errorf("ganesha: %w", err)
 	}
-	s.pid = pid
 	into.Add(collector.AnswerTime, took.Seconds())
 	if s.owner != owner {
 		if s.owner != "" { // another process: its counters began at 0
@@ -263,6 +262,7 @@ func (s *Source) addProcess(ctx context.Context, into *collector.Reading, pid in
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
+	s.pid = pid
 	const micro = 1e6
 	if v, ok := s.rates.Rate(key{"process", "cpu"}, uint64(cpu*micro)); ok {
 		into.Add(collector.CPUSeconds, v/micro)
