@@ -13,34 +13,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attach mounts a file system that this process answers for. It returns the device its requests come
-// from. Without root fusermount3 does it.
-func attach(mountPoint, source string) (device int, err error) {
+// attach mounts a file system that this process answers for. It returns the device its requests come from, and whether
+// it is on top of a mount that was killed. Without root fusermount3 does it.
+func attach(mountPoint, source string) (device int, onDead bool, err error) {
 	options := fmt.Sprintf("max_read=%d", maxIO)
 	var st unix.Stat_t
-	err = unix.Stat(mountPoint, &st)
-	if errors.Is(err, unix.ENOTCONN) { // a mount that was killed is there yet, and keeps the next one out
-		if err = detachNow(mountPoint); err == nil {
-			err = unix.Stat(mountPoint, &st)
+	if err = unix.Stat(mountPoint, &st); errors.Is(err, unix.ENOTCONN) {
+		// What is below a mount that was killed must take no writes: the next one goes on top of it. fusermount3 mounts
+		// on nothing that it cannot look at.
+		onDead, st.Mode, err = true, unix.S_IFDIR, nil
+		if os.Getuid() != 0 {
+			err = detachNow(mountPoint)
 		}
 	}
 	if err != nil {
-		return -1, err
+		return -1, onDead, err
 	}
 	if os.Getuid() != 0 {
-		return attachAsUser(mountPoint, options+",subtype=fairway,fsname="+optionEscape.Replace(source))
+		device, err = attachAsUser(mountPoint, options+",subtype=fairway,fsname="+optionEscape.Replace(source))
+		return device, onDead, err
 	}
 	device, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, fmt.Errorf("/dev/fuse: %w", err)
+		return -1, onDead, fmt.Errorf("/dev/fuse: %w", err)
 	}
 	options += fmt.Sprintf(",allow_other,fd=%d,rootmode=%o,user_id=0,group_id=%d", device, st.Mode&unix.S_IFMT,
 		os.Getgid())
 	if err := unix.Mount(source, mountPoint, "fuse.fairway", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		unix.Close(device)
-		return -1, err
+		return -1, onDead, err
 	}
-	return device, nil
+	return device, onDead, nil
 }
 
 // optionEscape protects what separates mount options.
@@ -115,6 +118,12 @@ func detachNow(mountPoint string) error {
 		return unix.Unmount(mountPoint, unix.MNT_DETACH|unix.MNT_FORCE)
 	}
 	return fusermount("-u", "-z", "--", mountPoint)
+}
+
+// dropDead takes the mounts that were killed, and that a later one was put on top of, out of the name space.
+func dropDead(mountPoint string) {
+	for errors.Is(unix.Access(mountPoint, unix.F_OK), unix.ENOTCONN) && detachNow(mountPoint) == nil {
+	}
 }
 
 func detachOnce(mountPoint string) error {

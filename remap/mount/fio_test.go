@@ -87,9 +87,8 @@ func BenchmarkMountAgainstClient(b *testing.B) {
 	}
 }
 
-// mountProcess mounts in a process of its own, as a compute node does, and returns where.
-func mountProcess(b *testing.B, t Target, tree string, ahead bool) (at string, pid int) {
-	at = b.TempDir()
+// mountProcess mounts in a process of its own, as a compute node does.
+func mountProcess(b testing.TB, t Target, tree, at string, ahead bool) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), mountEnv+"="+strings.Join([]string{t.Addr, tree, at, strconv.FormatBool(ahead)},
 		","))
@@ -105,7 +104,7 @@ func mountProcess(b *testing.B, t Target, tree string, ahead bool) (at string, p
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
 		b.Fatalf("the mount's process: %v", err)
 	}
-	return at, cmd.Process.Pid
+	return cmd
 }
 
 // processorTime is what a process has taken so far, seconds.
@@ -141,7 +140,8 @@ func TestMain(m *testing.M) {
 
 func benchmarkAgainstClient(b *testing.B, op string, streams int) {
 	m, dir, fwd := startMount(b, 1)
-	at, pid := mountProcess(b, fwd[0].Target, dir, op == "read-ahead")
+	at := b.TempDir()
+	pid := mountProcess(b, fwd[0].Target, dir, at, op == "read-ahead").Process.Pid
 	const size, turn, block = 256 << 20, 16 << 20, 1 << 20
 	l, err := newLink(b.Context(), fwd[0].Target, m.opt.Tree, uint32(os.Getuid()), m.opt.Log)
 	if err != nil {

@@ -58,6 +58,7 @@ type Mount struct {
 	pipes   pipes // for answers and for what is read ahead
 	device  *device
 	control *control
+	onDead  bool // it is on top of a mount that was killed
 }
 
 const (
@@ -100,7 +101,8 @@ func (m *Mount) mount() error {
 		},
 		EntryTimeout: &m.opt.CacheFor, AttrTimeout: &m.opt.CacheFor, NullPermissions: true,
 	}
-	fd, err := attach(m.opt.MountPoint, m.opt.Tree)
+	fd, onDead, err := attach(m.opt.MountPoint, m.opt.Tree)
+	m.onDead = onDead
 	if err != nil {
 		return err
 	}
@@ -138,6 +140,9 @@ func (m *Mount) Unmount(lazily bool) error {
 	}
 	if err != nil {
 		return fmt.Errorf("unmounting %s: %w", m.opt.MountPoint, err)
+	}
+	if m.onDead {
+		dropDead(m.opt.MountPoint)
 	}
 	m.Close()
 	return nil

@@ -327,6 +327,36 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// TestAKilledMountComesBack kills a mount's process twice: until the next one is there nothing can be written to what
+// is below, and none of the dead is left when that ends.
+func TestAKilledMountComesBack(t *testing.T) {
+	_, dir, fwd := startMount(t, 1)
+	at := t.TempDir()
+	file := filepath.Join(at, "x")
+	for i := range 3 {
+		p := mountProcess(t, fwd[0].Target, dir, at, false)
+		if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 {
+			_ = p.Process.Signal(syscall.SIGTERM)
+			_ = p.Wait()
+			break
+		}
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		if err := os.WriteFile(file, []byte("lost"), 0o644); !errors.Is(err, syscall.ENOTCONN) {
+			t.Errorf("after the kill a program writes: %v", err)
+		}
+	}
+	if left, err := os.ReadDir(at); err != nil || len(left) > 0 {
+		t.Errorf("below the mount is %v, %v", left, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "x")); err != nil || string(b) != "x" {
+		t.Errorf("the file is %q, %v", b, err)
+	}
+}
+
 // TestInterrupt kills a program that waits for a lost forwarder.
 func TestInterrupt(t *testing.T) {
 	m, _, fwd := startMount(t, 1)
