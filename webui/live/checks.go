@@ -159,7 +159,8 @@ func clocksCheck(h health) api.Check {
 	var bad []topology.NodeID
 	worst := time.Duration(0)
 	for n, ahead := range h.ahead {
-		if ahead -= shared; off(ahead) {
+		// What was kept waiting comes in at different ages: only who differs by more than all are late is named.
+		if ahead -= shared; off(ahead) && ahead.Abs() > shared.Abs() {
 			bad = append(bad, n)
 			if ahead.Abs() > worst.Abs() {
 				worst = ahead
