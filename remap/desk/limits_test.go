@@ -56,6 +56,7 @@ func TestALimitIsAPlan(t *testing.T) {
 		path := t.TempDir() + "/journal"
 		open := func() *Desk {
 			set := DefaultSettings()
+			set.Mode = remap.ModeAuto // which is of moves: a limit needs a person
 			here := func() *remap.Situation {
 				s := m.situation()
 				s.Jobs = jobs

@@ -180,7 +180,7 @@ func (d *standings) Standing(ctx context.Context) (out []remap.Standing, err err
 // rule which proposed the plan approves it, too.
 func (d *standings) rule(ctx context.Context, p *remap.Plan, act bool) (by remap.Person, reason string, err error) {
 	switch {
-	case d.cfg.Settings.Mode == remap.ModeObserve:
+	case d.cfg.Settings.Mode == remap.ModeObserve, p.Limits(): // who let a job be moved did not let it be slowed
 		return by, "", nil
 	case act:
 		return remap.Person{Name: "rule " + p.Rule, Role: remap.Operator, Via: remap.ViaRule},
