@@ -115,6 +115,7 @@ install: build man
 	install -m 755 $(addprefix $(BIN)/,$(PROGS)) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BIN)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 $(BIN)/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	gzip -9nf $(DESTDIR)$(PREFIX)/share/man/man1/fairway*.1 $(DESTDIR)$(PREFIX)/share/man/man8/fairway*.8
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	for p in $(PROGS); do \
 	  $(BIN)/$$p completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; \
@@ -132,6 +133,8 @@ OUT     ?= $(BIN)/packages
 NFPM    := $(shell command -v nfpm || echo $${XDG_CACHE_HOME:-$$HOME/.cache}/fairway/bin/nfpm)
 # 0.1.0+90.gabcdef is later than 0.1.0 for dpkg and for rpm. Without a tag: the newest release of the changelog, plus the number of commits.
 PACKAGE_VERSION ?= $(or $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g'),$(shell sed -n 's/^## v//p' CHANGELOG.md | head -n 1)+$(or $(shell git rev-list --count HEAD 2>/dev/null),0))
+# Who makes a package answers for it.
+MAINTAINER ?= $(or $(shell git config user.name),fairway) <$(or $(shell git config user.email),fairway@$(or $(shell hostname -f),example.org))>
 packages:
 	@.ci/deps packages
 	rm -rf $(OUT)/root && mkdir -p $(OUT) && rm -f $(OUT)/*.deb $(OUT)/*.rpm
@@ -139,8 +142,13 @@ packages:
 	@! ldd $(OUT)/root/usr/bin/fairwayd >/dev/null 2>&1 || { echo "fairwayd is linked with this system's C library: a package of it \
 	  would fail where that is older; install glibc and libstdc++ as archives (glibc-static, libstdc++-static)"; exit 1; }
 	for p in fairway fairwayd fairway-agent; do for kind in deb rpm; do \
-	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) $(NFPM) package -f packaging/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
+	  printf '%s (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md of the package fairway.\n\n -- %s  %s\n' $$p '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
+	    "$$(date -R -d "@$$(git log -1 --format=%ct 2>/dev/null || date +%s)")" | gzip -9n >$(OUT)/root/changelog.gz; \
+	  if [ $$kind = rpm ]; then sed 's|dst: /usr/share/\(man\|doc\)/|type: doc, &|; /changelog\.Debian/d' packaging/$$p.yaml; else cat packaging/$$p.yaml; fi >$(OUT)/root/$$p.yaml; \
+	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) MAINTAINER='$(MAINTAINER)' $(NFPM) package -f $(OUT)/root/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
 	rm -r $(OUT)/root
+	@if command -v lintian >/dev/null; then lintian --no-tag-display-limit --fail-on error $(OUT)/*.deb; else echo "not installed: lintian; the packages are not checked by it"; fi
+	@if command -v rpmlint >/dev/null; then rpmlint -c packaging/rpmlint.toml $(OUT)/*.rpm; else echo "not installed: rpmlint; the packages are not checked by it"; fi
 	cp packaging/Containerfile $(OUT)
 
 # A minute of fuzzing for every fuzz target; FUZZTIME=10m for the long run.

@@ -181,7 +181,7 @@ func (t *Tracker) held(pool *Pool) string {
 		return fmt.Sprintf("%d of %d forwarders are excluded, at most %d may be (findings.max_excluded)", out,
 			pool.Forwarders, most)
 	case pool.Healthy < t.set.HealthyFloor:
-		return fmt.Sprintf("%d healthy forwarders would be left, the floor is %d (findings.healthy_floor)",
+		return fmt.Sprintf("%d healthy forwarders would be left, at least %d must stay",
 			pool.Healthy, t.set.HealthyFloor)
 	}
 	return ""

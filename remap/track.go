@@ -20,12 +20,12 @@ type Track struct {
 	Got      float64 `json:"got,omitempty"`
 }
 
-// TrackOf counts plans; those never carried out, or not measured yet, count nowhere.
+// TrackOf counts plans; those never carried out, or not measured yet, and limits count nowhere.
 func TrackOf(plans []Plan) (t Track) {
 	var expected, got []float64
 	for i := range plans {
 		e := plans[i].Effect
-		if e == nil || e.Verdict == Measuring {
+		if e == nil || e.Verdict == Measuring || plans[i].Limits() {
 			continue
 		}
 		switch e.Verdict {

@@ -43,8 +43,12 @@ func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
 			continue
 		}
 		for i := range o.Moves {
-			if m := &o.Moves[i]; mine[o.Subject(m)] {
-				return oneCheck("others", remap.Red, fmt.Sprintf("%s is being moved by %s (%s)", m.Node, o.ID, o.State))
+			m, doing := &o.Moves[i], "moved"
+			if m.Limit > 0 {
+				doing = "limited for this job"
+			}
+			if mine[o.Subject(m)] {
+				return oneCheck("others", remap.Red, fmt.Sprintf("%s is being %s by %s (%s)", m.Node, doing, o.ID, o.State))
 			}
 		}
 	}

@@ -200,7 +200,7 @@ export async function planPage(app, id, q) {
     if (hash !== mapped) {
       mapped = hash;
       map = planMap(app, p);
-      picture.replaceChildren(map.el);
+      picture.replaceChildren(...(p.moves[0]?.limit > 0 ? [] : [map.el])); // a limit moves nobody
     }
     const least = p.reason_letters.approve;
     field.hidden = !p.can.length;
