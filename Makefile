@@ -141,13 +141,14 @@ packages:
 	@$(MAKE) --no-print-directory install DESTDIR=$(OUT)/root PREFIX=/usr
 	@! ldd $(OUT)/root/usr/bin/fairwayd >/dev/null 2>&1 || { echo "fairwayd is linked with this system's C library: a package of it \
 	  would fail where that is older; install glibc and libstdc++ as archives (glibc-static, libstdc++-static)"; exit 1; }
+	@printf '%s\n' '- semver: "$(PACKAGE_VERSION)"' "  date: $$(date -u -d "@$$(git log -1 --format=%ct 2>/dev/null || date +%s)" +%FT%TZ)" \
+	  '  packager: "$(MAINTAINER)"' '  deb: {urgency: medium, distributions: [unstable]}' \
+	  '  changes: [{note: "See CHANGELOG.md of the package fairway."}]' >$(OUT)/root/changelog.yaml
 	for p in fairway fairwayd fairway-agent; do for kind in deb rpm; do \
-	  printf '%s (%s-1) unstable; urgency=medium\n\n  * See CHANGELOG.md of the package fairway.\n\n -- %s  %s\n' $$p '$(PACKAGE_VERSION)' '$(MAINTAINER)' \
-	    "$$(date -R -d "@$$(git log -1 --format=%ct 2>/dev/null || date +%s)")" | gzip -9n >$(OUT)/root/changelog.gz; \
-	  if [ $$kind = rpm ]; then sed 's|dst: /usr/share/\(man\|doc\)/|type: doc, &|; /changelog\.Debian/d' packaging/$$p.yaml; else cat packaging/$$p.yaml; fi >$(OUT)/root/$$p.yaml; \
+	  packaging/recipe $$kind $$p $(OUT)/root >$(OUT)/root/$$p.yaml && \
 	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) MAINTAINER='$(MAINTAINER)' $(NFPM) package -f $(OUT)/root/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
 	rm -r $(OUT)/root
-	@if command -v lintian >/dev/null; then lintian --no-tag-display-limit --fail-on error $(OUT)/*.deb; else echo "not installed: lintian; the packages are not checked by it"; fi
+	@if command -v lintian >/dev/null; then lintian --allow-root --fail-on error $(OUT)/*.deb; else echo "not installed: lintian; the packages are not checked by it"; fi
 	@if command -v rpmlint >/dev/null; then rpmlint -c packaging/rpmlint.toml $(OUT)/*.rpm; else echo "not installed: rpmlint; the packages are not checked by it"; fi
 	cp packaging/Containerfile $(OUT)
 

@@ -3,6 +3,7 @@ package mount
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -56,13 +57,21 @@ func readAheadAt(t *testing.T, f *os.File, r *reader) {
 			t.Fatal(err)
 		}
 	}
-	r.mu.Lock()
-	b := r.block
-	r.mu.Unlock()
-	if b == nil || b.off != 2*aheadBlock {
-		t.Fatalf("after two reads the block read ahead is %+v", b)
-	}
-	<-b.ready
+	<-awaitBlock(t, r, 2*aheadBlock).ready
+}
+
+// awaitBlock waits for the block read ahead at an offset: it is begun beside the answer to the read before it.
+func awaitBlock(t *testing.T, r *reader, off int64) (b *block) {
+	t.Helper()
+	within(t, fmt.Sprintf("a block read ahead at %d", off), func() {
+		for b == nil || b.off != off {
+			time.Sleep(time.Millisecond)
+			r.mu.Lock()
+			b = r.block
+			r.mu.Unlock()
+		}
+	})
+	return b
 }
 
 func TestReadAhead(t *testing.T) {

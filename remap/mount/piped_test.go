@@ -89,8 +89,8 @@ func TestLargeReadFails(t *testing.T) {
 // the pipes come back.
 func TestLargeReadAhead(t *testing.T) {
 	m, dir, _ := startMount(t, 1)
-	const block = 1 << 20
-	want := append(randomFile(t, dir, 3*block/aheadBlock), "the end"...)
+	const size = 1 << 20
+	want := append(randomFile(t, dir, 3*size/aheadBlock), "the end"...)
 	if err := os.WriteFile(filepath.Join(dir, "f"), want, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -98,19 +98,14 @@ func TestLargeReadAhead(t *testing.T) {
 	r := onlyReader(t, m)
 	for i, piped := range []bool{2: true, 3: false} {
 		if i >= aheadStreak {
-			r.mu.Lock()
-			b := r.block
-			r.mu.Unlock()
-			if b == nil || b.off != int64(i*block) {
-				t.Fatalf("before read %d the block read ahead is %+v", i, b)
-			}
+			b := awaitBlock(t, r, int64(i*size))
 			if <-b.ready; (b.pipe != nil) != piped || b.err != nil {
 				t.Errorf("before read %d: in a pipe %t, %v", i, b.pipe != nil, b.err)
 			}
 		}
-		got, rest := make([]byte, block), want[i*block:]
-		rest = rest[:min(block, len(rest))]
-		if n, err := f.ReadAt(got, int64(i*block)); !bytes.Equal(got[:n], rest) || err != nil && err != io.EOF {
+		got, rest := make([]byte, size), want[i*size:]
+		rest = rest[:min(size, len(rest))]
+		if n, err := f.ReadAt(got, int64(i*size)); !bytes.Equal(got[:n], rest) || err != nil && err != io.EOF {
 			t.Errorf("read %d: %d bytes, not what is in the file: %v", i, n, err)
 		}
 	}

@@ -30,7 +30,13 @@ export async function proposePage(app, q) {
     ],
     { id: r => r.id, sort: 'why', reverse: true, caption: 'forwarders to move to, the best first' },
   );
-  const place = new Map((d.targets ?? []).map((t, /** @type {number} */ i) => [t.forwarder, { why: t.why, place: i }]));
+  /** @type {Map<string, {why: string, place: number}>} */
+  let place = new Map(),
+    asked = false;
+  const rank = (/** @type {any[]} */ list) => {
+    place = new Map(list.map((t, i) => [t.forwarder, { why: t.why, place: i }]));
+  };
+  rank(d.targets ?? []);
   const reason = /** @type {HTMLInputElement} */ (
     h('input', {
       type: 'text',
@@ -119,6 +125,14 @@ export async function proposePage(app, q) {
     title: 'propose',
     el,
     update(o) {
+      // A server that has just begun knows of no place yet; rows that are there do not change under a key.
+      if (!place.size && !asked && app.may()) {
+        asked = true;
+        get(`/api/v1/forwarders/${encodeURIComponent(from)}?series=0`)
+          .then(f => rank(f.targets ?? []))
+          .catch(() => {})
+          .finally(() => (asked = false));
+      }
       targets.update(o.forwarders.filter(r => place.has(r.id)).map(r => ({ ...r, ...place.get(r.id) })));
       targets.selected ||= targets.current()?.id ?? '';
       targets.mark();

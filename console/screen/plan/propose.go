@@ -48,10 +48,11 @@ func (p *Proposal) Address(*screen.State) screen.Address {
 }
 func (p *Proposal) Field() *screen.Input { return p.reason }
 
-// Refresh asks once for the clients and for where they can go: the proposal is about those on screen, even if more
-// come, and a row must never change under a key that is already on its way.
+// Refresh asks for the clients and for where they can go until there are some: the proposal is about those on screen,
+// even if more come, and a row must never change under a key that is already on its way.
 func (p *Proposal) Refresh(s *screen.State) tea.Cmd {
-	if p.on.Have && (!p.all || len(p.nodes) > 0) || p.on.Asking() {
+	known := len(p.on.Value.Targets) > 0 || !remap.Role(s.Shown.Role).Includes(remap.Operator)
+	if p.on.Have && known && (!p.all || len(p.nodes) > 0) || p.on.Asking() {
 		return nil
 	}
 	p.on.Expire()

@@ -2,9 +2,11 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"fairway/collector/topology"
 	"fairway/console/screen"
+	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/webui/api"
 )
@@ -26,6 +28,23 @@ func TestTargetsKeepTheirOrder(t *testing.T) {
 		}
 		if order != "c c: the best of 2: idle.b b: busy 9 %." {
 			t.Errorf("of %v: %q", shown, order)
+		}
+	}
+}
+
+// TestTargetsAreAskedForUntilThereAreSome: a daemon that has just begun knows of no forwarder that is well.
+func TestTargetsAreAskedForUntilThereAreSome(t *testing.T) {
+	s := &screen.State{Now: time.Unix(1e9, 0)}
+	for _, c := range []struct {
+		targets []advise.Target
+		role    remap.Role
+		asks    bool
+	}{{nil, remap.Operator, true}, {nil, remap.Viewer, false},
+		{[]advise.Target{{Forwarder: "b"}}, remap.Operator, false}} {
+		p := NewProposal("a", "", []topology.NodeID{"c1"})
+		p.on.Have, p.on.Value.Targets, s.Shown.Role = true, c.targets, string(c.role)
+		if asks := p.Refresh(s) != nil; asks != c.asks {
+			t.Errorf("%v of the role %s: asked %t", c.targets, c.role, asks)
 		}
 	}
 }
