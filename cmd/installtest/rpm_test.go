@@ -126,7 +126,8 @@ func laterRPMs(t *testing.T, debs []string) (rpms []string) {
 	for _, p := range []string{"fairway", "fairway-agent", "fairwayd"} {
 		cmd := exec.Command(nfpm(), "package", "-f", "packaging/"+p+".yaml", "-p", "rpm", "-t", dir)
 		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "STAGE="+stage, "VERSION=99.0.0", "ARCH="+runtime.GOARCH)
+		cmd.Env = append(os.Environ(), "STAGE="+stage, "VERSION=99.0.0", "ARCH="+runtime.GOARCH,
+			"MAINTAINER=the site <site@example.org>")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("nfpm: %v\n%s", err, out)
 		}
