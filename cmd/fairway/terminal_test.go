@@ -329,7 +329,7 @@ func TestProposeOnATerminal(t *testing.T) {
 	x.sees("c00012")
 	x.press("p")
 	x.sees("4 compute nodes leave")
-	x.sees("MDms") // of the forwarders to choose from; cells between columns may be there already, and are not sent again
+	x.sees("MDms") // of the forwarders to choose from; blanks that are there already are not sent again
 	x.press("\r")
 	x.sees("Why to fwd00")
 	x.press("fwd003 is too slow\r")

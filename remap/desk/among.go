@@ -48,7 +48,8 @@ func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
 				doing = "limited for this job"
 			}
 			if mine[o.Subject(m)] {
-				return oneCheck("others", remap.Red, fmt.Sprintf("%s is being %s by %s (%s)", m.Node, doing, o.ID, o.State))
+				return oneCheck("others", remap.Red,
+					fmt.Sprintf("%s is being %s by %s (%s)", m.Node, doing, o.ID, o.State))
 			}
 		}
 	}
