@@ -99,10 +99,10 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 	return w
 }
 
-// bytes are what the jobs moved so far, of all servers.
-func (w *twoServers) bytes() (sum map[string]float64, requests int64) {
+// bytesOf is what the jobs moved so far, of some servers.
+func bytesOf(sockets []string) (sum map[string]float64, requests int64) {
 	sum = map[string]float64{}
-	for _, s := range w.sockets {
+	for _, s := range sockets {
 		for name, served := range stats(s) {
 			sum[name] += float64(served.Bytes)
 			requests += served.Requests
@@ -111,11 +111,11 @@ func (w *twoServers) bytes() (sum map[string]float64, requests int64) {
 	return sum, requests
 }
 
-// ratio is what wide moves for narrow, over so many requests.
-func (w *twoServers) ratio(requests int64) float64 {
-	before, from := w.bytes()
+// ratio is what wide moves for narrow at some servers, over so many requests.
+func (w *twoServers) ratio(requests int64, sockets []string) float64 {
+	before, from := bytesOf(sockets)
 	now, to := before, from
-	wait(w.t, fmt.Sprint(requests, " requests"), func() bool { now, to = w.bytes(); return to-from >= requests })
+	wait(w.t, fmt.Sprint(requests, " requests"), func() bool { now, to = bytesOf(sockets); return to-from >= requests })
 	return (now["wide"] - before["wide"]) / (now["narrow"] - before["narrow"])
 }
 
@@ -135,10 +135,12 @@ func TestGlobalSharesOfTwoServers(t *testing.T) {
 		if v := w.shown(); v.InForce != nil {
 			t.Errorf("nothing is gathered, and it shows %+v", v.InForce)
 		}
-		wait(t, "the wide job has far more", func() bool {
-			got := w.ratio(4000)
-			t.Logf("local shares: wide to narrow %.3f", got)
-			return math.Abs(got/5-1) <= .2
+		// Five to one in all where both servers are equally fast, which they are not on a machine with other work: so
+		// the first alone is asked. By global shares narrow has two thirds of it.
+		wait(t, "the wide job has two thirds of the first server", func() bool {
+			got := w.ratio(4000, w.sockets[:1])
+			t.Logf("local shares: wide to narrow %.3f at the first server", got)
+			return math.Abs(got/2-1) <= .2
 		})
 	})
 	t.Run("global", func(t *testing.T) {
@@ -151,7 +153,7 @@ func TestGlobalSharesOfTwoServers(t *testing.T) {
 		// How near it comes is a measurement (docs/shares.md). Two servers and all their clients on one machine that is
 		// busy with other things are never equally fast for long: here it must be far from the 5 of local shares.
 		wait(t, "2 to 1", func() bool {
-			got := w.ratio(20000)
+			got := w.ratio(20000, w.sockets[:])
 			v := w.shown().InForce
 			t.Logf("global shares: wide to narrow %.3f; it shows %s; %+v", got, strings.Join(v.Says, "; "), v.Jobs)
 			return math.Abs(got/2-1) <= .2
