@@ -148,7 +148,8 @@ packages:
 	  packaging/recipe $$kind $$p $(OUT)/root >$(OUT)/root/$$p.yaml && \
 	  STAGE=$(OUT)/root ARCH=$$($(GO) env GOARCH) VERSION=$(PACKAGE_VERSION) MAINTAINER='$(MAINTAINER)' $(NFPM) package -f $(OUT)/root/$$p.yaml -p $$kind -t $(OUT)/ || exit 1; done; done
 	rm -r $(OUT)/root
-	@if command -v lintian >/dev/null; then lintian --allow-root --fail-on error $(OUT)/*.deb; else echo "not installed: lintian; the packages are not checked by it"; fi
+	@if command -v lintian >/dev/null; then mkdir $(OUT)/root; TMPDIR=$(abspath $(OUT))/root lintian --allow-root --fail-on error $(OUT)/*.deb || exit 1; \
+	  rm -r $(OUT)/root; else echo "not installed: lintian; the packages are not checked by it"; fi
 	@if command -v rpmlint >/dev/null; then rpmlint -c packaging/rpmlint.toml $(OUT)/*.rpm; else echo "not installed: rpmlint; the packages are not checked by it"; fi
 	cp packaging/Containerfile $(OUT)
 
