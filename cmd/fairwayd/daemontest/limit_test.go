@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,45 +24,17 @@ import (
 // for it. A limit is proposed by the command, previewed, approved, kept by the queue and seen there; the other's
 // requests take less; rolled back, the queue keeps none, and the audit has every step.
 func TestALimitFromProposalToTheWayBack(t *testing.T) {
-	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
-	if missing := testbed.Missing(cfg); len(missing) > 0 {
-		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
-	}
-	tb, err := testbed.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
-	dir, err := os.MkdirTemp("", "limit") // short, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	conf := "[queue]\npolicy = \"job-fair\"\n[desk]\nself_approval = true\n" +
-		"[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n"
-	mapping := "[default_mapping]\n"
-	for i := range 5 {
-		conf += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(i))
-		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
-	}
-	d := newRealDaemon(t, conf+mapping)
-	socket, listen := filepath.Join(dir, "queue"), freePort(t)
-	background(t, "fairway-queue", "serve", "--control", socket, listen, tb.ForwarderAddr("fwd000"))
-	secret, agent := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
-	write(t, secret, agentSecret)
-	write(t, agent, fmt.Sprintf("node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\n"+
-		"token_file = %q\n[spool]\ndir = %q\n[source.procfs]\nenabled = false\n"+
-		"[source.queue]\nenabled = true\ncontrol = %q\n", d.addr, secret, filepath.Join(dir, "spool"), socket))
-	background(t, "fairway-agent", "--config", agent)
-	wait(t, "the queue listens", func() bool { return stats(socket) != nil })
+	tb := realDiods(t, 1)
+	d := newRealDaemon(t, "[queue]\npolicy = \"job-fair\"\n[desk]\nself_approval = true\n"+fiveNodes())
+	q := startQueue(t, d, tb, "fwd000", "")
 
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { stop(); clients.Wait() })
-	victim := newVictim(t, tb, listen, address(4))
+	victim := newVictim(t, tb, q.listen, address(4))
 	alone := victim.mean()
 	for i := range 4 {
-		clients.Go(func() { writeFrom(t, ctx, tb, listen, address(i), 8, fmt.Sprint("limit", i)) })
+		clients.Go(func() { writeFrom(t, ctx, tb, q.listen, address(i), 8, fmt.Sprint("limit", i)) })
 	}
 	busy := dispatch.Request{Job: "busy", User: "a", App: "x"}
 	for i := range 4 {
@@ -78,10 +47,10 @@ func TestALimitFromProposalToTheWayBack(t *testing.T) {
 		}
 	}
 	wait(t, "the queue knows both jobs", func() bool {
-		s := stats(socket)
+		s := stats(q.socket)
 		return s["busy"].Connections == 4 && s["waits"].Connections == 1
 	})
-	beside, before := victim.mean(), victim.moved(socket)
+	beside, before := victim.mean(), victim.moved(q.socket)
 
 	var p api.PlanView
 	propose := func() error {
@@ -107,20 +76,20 @@ func TestALimitFromProposalToTheWayBack(t *testing.T) {
 	approved := time.Now()
 	state(remap.Verified)
 	t.Logf("verified after %.1f s", time.Since(approved).Seconds())
-	if got := report(t, socket).Limits; got["busy"] != .05 || len(got) != 1 {
+	if got := report(t, q.socket).Limits; got["busy"] != .05 || len(got) != 1 {
 		t.Errorf("the queue keeps %v", got)
 	}
 	wait(t, "requests of the other job take less with the limit", func() bool {
-		limited, total := victim.mean(), victim.moved(socket)
+		limited, total := victim.mean(), victim.moved(q.socket)
 		t.Logf("a write of 60 KiB: %.2f ms alone, %.2f beside the busy job, %.2f with the limit; the forwarder moved "+
 			"%.1f MB/s before and %.1f with it", 1e3*alone, 1e3*beside, 1e3*limited, before/1e6, total/1e6)
-		return limited < beside
+		return limited < beside/1.5 // two thirds are more than what one look differs from the next by
 	})
 	if err := d.ask("/api/v1/plans/"+p.ID+"/rollback", "back", api.Decision{Reason: "it is enough"}, &p); err != nil {
 		t.Fatal(err)
 	}
 	state(remap.RolledBack)
-	if got := report(t, socket); got.Limits != nil || got.By != queue.ByLocal {
+	if got := report(t, q.socket); got.Limits != nil || got.By != queue.ByLocal {
 		t.Errorf("after the way back the queue serves by %s and keeps %v", got.By, got.Limits)
 	}
 	var audit []api.AuditEntry
@@ -157,20 +126,11 @@ type victim struct {
 }
 
 func newVictim(t *testing.T, tb *testbed.Testbed, queue string, from netip.Addr) *victim {
-	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
-	conn, err := d.DialContext(t.Context(), "tcp", queue)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := p9.NewClient(t.Context(), conn, queue, 65536)
+	c, root, err := attachFrom(t.Context(), tb, queue, from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	root, err := c.Attach(t.Context(), tb.Attach(), uint32(os.Geteuid()))
-	if err != nil {
-		t.Fatal(err)
-	}
 	f, err := root.Walk(t.Context())
 	if err == nil {
 		err = f.Create(t.Context(), "victim", uint32(os.O_RDWR), 0o600, uint32(os.Getegid()))

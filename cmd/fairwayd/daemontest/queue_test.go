@@ -29,62 +29,27 @@ import (
 // under job-fair, the daemon to see the nodes behind the queue, and the policy to outlive the daemon for
 // its lease. Nodes are addresses of this host, and are called so.
 func TestDaemonSharesAForwarder(t *testing.T) {
-	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
-	if missing := testbed.Missing(cfg); len(missing) > 0 {
-		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
-	}
-	tb, err := testbed.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
+	tb := realDiods(t, 1)
 	for policy, want := range map[string]float64{"size-fair": 4, "job-fair": 1} {
 		t.Run(policy, func(t *testing.T) { sharedForwarder(t, tb, policy, want) })
 	}
 }
 
 func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want float64) {
-	dir, err := os.MkdirTemp("", "shares") // short, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	nodes := ""
-	for i := range 5 {
-		nodes += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(i))
-	}
-	mapping := "[default_mapping]\n"
-	for i := range 5 {
-		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
-	}
-	d := newRealDaemon(t,
-		fmt.Sprintf("[queue]\npolicy = %q\nlease = \"3s\"\n[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n%s%s",
-			policy, nodes, mapping))
-	socket, listen := filepath.Join(dir, "queue"), freePort(t)
+	d := newRealDaemon(t, fmt.Sprintf("[queue]\npolicy = %q\nlease = \"3s\"\n", policy)+fiveNodes())
 	// A window of one: the next request is always chosen here and never by diod.
-	log := background(t, "fairway-queue", "serve", "--control", socket, "--window", "1", listen,
-		tb.ForwarderAddr("fwd000"))
-	secret, conf := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
-	write(t, secret, agentSecret)
-	write(t, conf,
-		fmt.Sprintf(
-			"node = \"fwd000\"\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = "+
-				"%q\n[spool]\ndir = %q\n"+
-				"[source.procfs]\nenabled = false\n[source.diod]\nenabled = true\naddr = %q\nuid = "+
-				"%d\n[source.queue]\nenabled = true\ncontrol = %q\n",
-			d.addr, secret, filepath.Join(dir, "spool"), tb.ForwarderAddr("fwd000"), os.Geteuid(), socket))
-	background(t, "fairway-agent", "--config", conf)
+	q := startQueue(t, d, tb, "fwd000", fmt.Sprintf("[source.diod]\nenabled = true\naddr = %q\nuid = %d\n",
+		tb.ForwarderAddr("fwd000"), os.Geteuid()), "--window", "1")
 
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { stop(); clients.Wait() })
-	wait(t, "the queue listens", func() bool { return stats(socket) != nil })
 	for i := range 5 {
 		writers := 4
 		if i == 4 {
 			writers = 16 // the job of one node asks for as much as the other
 		}
-		clients.Go(func() { writeFrom(t, ctx, tb, listen, address(i), writers, fmt.Sprint(policy, i)) })
+		clients.Go(func() { writeFrom(t, ctx, tb, q.listen, address(i), writers, fmt.Sprint(policy, i)) })
 	}
 	// What the daemon observes are the nodes, not the queue.
 	var mapped struct {
@@ -106,15 +71,15 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 		}
 	}
 	wait(t, "the queue knows both jobs", func() bool {
-		s := stats(socket)
+		s := stats(q.socket)
 		return s["big"].Connections == 4 &&
 			s["small"].Connections == 1
 	})
 	ratio := func() float64 {
 		const requests = 4000
-		before, now := stats(socket), map[string]queue.Served{}
+		before, now := stats(q.socket), map[string]queue.Served{}
 		done := func() int64 {
-			now = stats(socket)
+			now = stats(q.socket)
 			return now["big"].Requests + now["small"].Requests - before["big"].Requests - before["small"].Requests
 		}
 		wait(t, "4000 requests", func() bool { return done() >= requests })
@@ -130,9 +95,59 @@ func sharedForwarder(t *testing.T, tb *testbed.Testbed, policy string, want floa
 	// Without the daemon the policy holds until its lease ends, and then whoever asks is served.
 	d.kill()
 	wait(t, "the lease ends", func() bool {
-		text, _ := os.ReadFile(log)
+		text, _ := os.ReadFile(q.log)
 		return strings.Contains(string(text), "no new table came within the lease")
 	})
+}
+
+// realDiods starts a testbed of so many forwarders; without its programs the test is skipped.
+func realDiods(t *testing.T, forwarders int) *testbed.Testbed {
+	t.Helper()
+	cfg := testbed.Config{Forwarders: forwarders, ComputeNodes: 1, Loopback: true}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	tb, err := testbed.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tb.Close() })
+	return tb
+}
+
+// fiveNodes are settings of one forwarder with five compute nodes behind it.
+func fiveNodes() string {
+	nodes, mapping := "[[node]]\nid = \"fwd000\"\nrole = \"forwarder\"\n", "[default_mapping]\n"
+	for i := range 5 {
+		nodes += fmt.Sprintf("[[node]]\nid = \"%s\"\nrole = \"compute\"\n", address(i))
+		mapping += fmt.Sprintf("%q = \"fwd000\"\n", address(i))
+	}
+	return nodes + mapping
+}
+
+// runningQueue is a queue before a forwarder: where it is asked, where clients connect, and its log.
+type runningQueue struct{ socket, listen, log string }
+
+// startQueue starts a queue before a forwarder, and the agent by which the daemon reaches it.
+func startQueue(t *testing.T, d *realDaemon, tb *testbed.Testbed, name topology.ForwarderID, sources string,
+	flags ...string) runningQueue {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "queue") // short, for the socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	q := runningQueue{socket: filepath.Join(dir, "socket"), listen: freePort(t)}
+	q.log = background(t, "fairway-queue", append(append([]string{"serve", "--control", q.socket}, flags...), q.listen,
+		tb.ForwarderAddr(name))...)
+	secret, conf := filepath.Join(dir, "token"), filepath.Join(dir, "agent.toml")
+	write(t, secret, agentSecret)
+	write(t, conf, fmt.Sprintf("node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n"+
+		"[spool]\ndir = %q\n[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\n", name,
+		d.addr, secret, filepath.Join(dir, "spool"), q.socket)+sources)
+	background(t, "fairway-agent", "--config", conf)
+	wait(t, "the queue listens", func() bool { return stats(q.socket) != nil })
+	return q
 }
 
 // background runs one of the programs until the test's end and returns the file of its log.
@@ -178,26 +193,33 @@ func stats(socket string) (s map[string]queue.Served) {
 	return s
 }
 
-// writeFrom keeps writers busy on one connection from an address until ctx ends.
-func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr, writers int,
-	name string) {
+// attachFrom connects a client of an address to a queue.
+func attachFrom(ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr) (*p9.Client, *p9.Fid, error) {
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	conn, err := d.DialContext(ctx, "tcp", queue)
 	if err != nil {
-		t.Error(err)
-		return
+		return nil, nil, err
 	}
 	c, err := p9.NewClient(ctx, conn, queue, 65536)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := c.Attach(ctx, tb.Attach(), uint32(os.Geteuid()))
+	if err != nil {
+		c.Close()
+	}
+	return c, root, err
+}
+
+// writeFrom keeps writers busy on one connection from an address until ctx ends.
+func writeFrom(t *testing.T, ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr, writers int,
+	name string) {
+	c, root, err := attachFrom(ctx, tb, queue, from)
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	defer c.Close()
-	root, err := c.Attach(ctx, tb.Attach(), uint32(os.Geteuid()))
-	if err != nil {
-		t.Error(err)
-		return
-	}
 	var all sync.WaitGroup
 	defer all.Wait()
 	for i := range writers {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
-	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/remap/queue"
@@ -32,20 +29,7 @@ var wideAndNarrow = []struct {
 }{{"wide", 0, 0}, {"wide", 0, 1}, {"wide", 1, 2}, {"wide", 1, 3}, {"narrow", 0, 4}, {"narrow", 0, 5}}
 
 func newTwoServers(t *testing.T, lambda string) *twoServers {
-	cfg := testbed.Config{Forwarders: 2, ComputeNodes: 1, Loopback: true}
-	if missing := testbed.Missing(cfg); len(missing) > 0 {
-		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
-	}
-	tb, err := testbed.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tb.Close() })
-	dir, err := os.MkdirTemp("", "gather") // short, for the sockets
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	tb := realDiods(t, 2)
 	conf := fmt.Sprintf("[queue]\npolicy = \"size-fair\"\nlambda = %q\n", lambda)
 	mapping := "[default_mapping]\n"
 	for i := range 2 {
@@ -59,26 +43,13 @@ func newTwoServers(t *testing.T, lambda string) *twoServers {
 	ctx, stop := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { stop(); clients.Wait() })
-	secret := filepath.Join(dir, "token")
-	write(t, secret, agentSecret)
 	for i := range 2 {
-		name := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
-		w.sockets[i] = filepath.Join(dir, string(name))
-		listen := freePort(t)
 		// A window of one: the next request is always chosen here and never by diod.
-		background(t, "fairway-queue", "serve", "--control", w.sockets[i], "--window", "1", listen,
-			tb.ForwarderAddr(name))
-		agent := filepath.Join(dir, string(name)+".toml")
-		write(t, agent,
-			fmt.Sprintf(
-				"node = %q\nrole = \"forwarder\"\n[daemon]\nurl = \"ws://%s\"\ntoken_file = %q\n[spool]\ndir = %q\n"+
-					"[source.procfs]\nenabled = false\n[source.queue]\nenabled = true\ncontrol = %q\n",
-				name, w.d.addr, secret, filepath.Join(dir, "spool"+string(name)), w.sockets[i]))
-		background(t, "fairway-agent", "--config", agent)
-		wait(t, "the queue listens", func() bool { return stats(w.sockets[i]) != nil })
+		q := startQueue(t, w.d, tb, topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), "", "--window", "1")
+		w.sockets[i] = q.socket
 		for _, n := range wideAndNarrow {
 			if n.forwarder == i {
-				clients.Go(func() { writeFrom(t, ctx, tb, listen, address(n.node), 8, fmt.Sprint("gather", n.node)) })
+				clients.Go(func() { writeFrom(t, ctx, tb, q.listen, address(n.node), 8, fmt.Sprint("gather", n.node)) })
 			}
 		}
 	}
