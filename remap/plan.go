@@ -190,6 +190,20 @@ type Back struct {
 	Why  string    `json:"why"`
 }
 
+// nodesStay stands between why a way back waits and for how long a forwarder must have been well.
+const nodesStay = "; the nodes stay where they are and go back when it has been well for "
+
+// StayText is Back.Why of a reason.
+func StayText(reason, wellFor string) string { return reason + nodesStay + wellFor }
+
+// Until says when the nodes go back; the reason of the moment when that was asked may be over.
+func (b *Back) Until() string {
+	if _, wellFor, ok := strings.Cut(b.Why, nodesStay); ok {
+		return "the nodes go back when it has been well for " + wellFor
+	}
+	return b.Why
+}
+
 // Result is what became of one move.
 type Result struct {
 	Node     topology.NodeID `json:"node"`

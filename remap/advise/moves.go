@@ -225,14 +225,20 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		}
 		c.Action, c.Others = &open, []Action{back}
 	}
-	if p.Back != nil {
-		c.Second += "; " + p.Why()
+	switch {
+	case p.Back == nil:
+	case f != nil && over(f):
+		c.Second += "; " + p.Back.Until()
+	default:
+		c.Second += "; " + p.Back.Why
 	}
 	if p.State.Final() || p.Back != nil { // taken back at the job's end: where its nodes were; or about to be
-		c.Others = slices.DeleteFunc(c.Others, func(a Action) bool { return a.Name == remap.ActRollBack })
 		if c.Action != nil && c.Action.Name == remap.ActRollBack {
 			c.Action = &open
 		}
+		c.Others = slices.DeleteFunc(c.Others, func(a Action) bool {
+			return a.Name == remap.ActRollBack || c.Action != nil && a.Name == c.Action.Name
+		})
 	}
 }
 

@@ -32,6 +32,8 @@ func TestStages(t *testing.T) {
 		}
 		return e
 	}
+	goesBack := plan(remap.Verified, 12*time.Second, nil)
+	goesBack.Back = &remap.Back{Goal: remap.Restored, Why: remap.StayText("fwd1 is confirmed: slow (F-1)", "5m")}
 	slow := anomaly.Finding{Factor: 10, FactorNow: 7.7, Class: "write", Cause: "its targets answer as usual"}
 	for name, c := range map[string]struct {
 		f         anomaly.Finding
@@ -68,6 +70,12 @@ func TestStages(t *testing.T) {
 		"measuring": {f: slow, plan: plan(remap.Verified, 12*time.Second, nil), stage: advise.Measuring,
 			sentence: "Moved 12 s ago. Does it help?", second: "2 of 2 nodes use fwd7. 48 s left",
 			action: remap.ActRollBack},
+		"measuring, and its nodes go back": {f: slow, plan: goesBack, stage: advise.Measuring,
+			sentence: "Moved 12 s ago. Does it help?", second: "; fwd1 is confirmed: slow (F-1); the nodes stay where",
+			action: advise.ActOpen},
+		"measuring, and it is well again": {f: slow, state: anomaly.Returned, plan: goesBack, stage: advise.Measuring,
+			sentence: "Moved 12 s ago. Does it help?", action: advise.ActOpen,
+			second: "48 s left; the nodes go back when it has been well for 5m"},
 		"helped": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.Helped, .036, .0041)),
 			stage: advise.Helped, sentence: "It helped: 8.8x as fast",
 			second: "36 -> 4.1 ms (expected ~3.6 ms). fwd1 itself is still slow", action: remap.ActExclude},
@@ -134,6 +142,9 @@ func TestStages(t *testing.T) {
 			for _, a := range got.Others {
 				if a.Filled {
 					t.Errorf("%q is filled, too", a.Label)
+				}
+				if got.Action != nil && a.Name == got.Action.Name {
+					t.Errorf("%q is there twice", a.Label)
 				}
 			}
 			if c.plan != nil && c.plan.State != remap.Proposed && c.stage != advise.Slow {

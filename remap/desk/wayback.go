@@ -21,8 +21,7 @@ func (d *runs) noWayBack(e *entry, s *remap.Situation, now time.Time) string {
 			}
 			seen[f] = true
 			if why := d.unfit(f, s, now); why != "" {
-				return fmt.Sprintf("%s; the nodes stay where they are and go back when it has been well for %s", why,
-					inWords(d.cfg.Settings.ReturnAfter))
+				return remap.StayText(why, inWords(d.cfg.Settings.ReturnAfter))
 			}
 		}
 	}
