@@ -134,7 +134,8 @@ func (e *Effect) Text() string {
 		}
 		if by >= HelpedFrom {
 			text += ", " + anomaly.Times(by) + " as fast"
-			if e.Gain != nil { // what others became meanwhile is taken off, so that it is not the ratio of the two
+			// What others became meanwhile is taken off, so that it is not the ratio of the two.
+			if e.Gain != nil && e.Gain.Beside != "" {
 				text += " beside " + e.Gain.Beside
 			}
 		}

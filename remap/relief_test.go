@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"strings"
 	"testing"
 
 	"fairway/anomaly"
@@ -79,7 +80,13 @@ func TestAnEffectIsHeldBesideWhatWasExpected(t *testing.T) {
 	e := Effect{Class: "write", ByClients: true, Verdict: Helped, Expected: 250,
 		Latency: &Change{Before: 0.036, After: 0.0041}}
 	const want = "helped: its nodes' write latency 36 -> 4.1 ms, 8.8x as fast (expected over 100x)"
-	if e.Text() != want {
+	for beside, want := range map[string]string{"": want,
+		"2 forwarders": strings.Replace(want, "fast (", "fast beside 2 forwarders (", 1)} {
+		if e.Gain = (&Gain{Times: .036 / .0041, Beside: beside}); e.Text() != want {
+			t.Errorf("beside %q: %q, want %q", beside, e.Text(), want)
+		}
+	}
+	if e.Gain = nil; e.Text() != want {
 		t.Errorf("%q, want %q", e.Text(), want)
 	}
 }

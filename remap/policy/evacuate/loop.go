@@ -1,6 +1,7 @@
 package evacuate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,7 +244,8 @@ func refused(plans []remap.Plan, f *anomaly.Finding, job topology.JobID) string 
 			}
 			return plan.ID + " was ended"
 		case remap.Failed, remap.Partial:
-			return fmt.Sprintf("%s is %s: %s; complete it or roll it back", plan.ID, plan.State, plan.Error)
+			return fmt.Sprintf("%s is %s: %s; complete it or roll it back", plan.ID, plan.State,
+				cmp.Or(plan.Error, "not every node was moved"))
 		case remap.Approved, remap.Applying, remap.Applied, remap.RollingBack:
 			return plan.ID + " is " + string(plan.State)
 		}
