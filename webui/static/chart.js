@@ -50,8 +50,9 @@ export function scaleOf(c) {
 /**
  * One chart: grid, shade, the peers' band and median, then the node's own line on top.
  * @param {any} inc @param {any} c one of its charts @param {number} width @param {number} [height]
+ * @param {boolean} [below] a headline with a ratio: the chart has its values alone, a second ratio would contradict
  */
-export function chart(inc, c, width, height = 120) {
+export function chart(inc, c, width, height = 120, below = false) {
   const n = c.node.length,
     from = Date.parse(inc.series.from),
     step = inc.series.step_seconds * 1000,
@@ -59,7 +60,7 @@ export function chart(inc, c, width, height = 120) {
     high = height - BOTTOM - TOP;
   const x = (/** @type {number} */ i) => LEFT + ((width - LEFT) * i) / Math.max(1, n - 1),
     y = (/** @type {number} */ v) => TOP + high * (1 - scale.part(v));
-  const ratio = c.says ? `${c.says} its peers${c.means ? ` (${c.means})` : ''}` : '';
+  const ratio = !c.says ? '' : below ? c.means : `${c.says} its peers${c.means ? ` (${c.means})` : ''}`;
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   drawGround(svg, inc, c, { x, y, n, from, step, scale, width, height, high });
   const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>

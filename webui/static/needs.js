@@ -211,7 +211,7 @@ export class Needs {
       import('./chart.js?v=__V__'),
       get(`/api/v1/findings/${encodeURIComponent(n.finding)}/incident`),
     ]);
-    if (inc.series.charts.length) this.proof.replaceChildren(chart(inc, inc.series.charts[0], 520, 180).figure);
+    if (inc.series.charts.length) this.proof.replaceChildren(chart(inc, inc.series.charts[0], 520, 180, true).figure);
   }
 
   /** What was compared, when nothing is wrong. @param {any} o */

@@ -133,6 +133,8 @@ export async function planPage(app, id, q) {
   const actions = h('div.actions', cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
     picture = h('div');
+  /** Whether it limits its job, and moves nobody. */
+  const limits = () => p.moves[0]?.limit > 0;
   let map = planMap(app, p),
     mapped = '';
   const el = h(
@@ -144,7 +146,7 @@ export async function planPage(app, id, q) {
     field,
     actions,
     refused,
-    h('h2', { id: 'map', hidden: p.moves[0]?.limit > 0 }, 'Map, before and after'),
+    h('h2', { id: 'map', hidden: limits() }, 'Map, before and after'),
     picture,
   );
 
@@ -160,15 +162,14 @@ export async function planPage(app, id, q) {
         `${stateWords(p.state)}` +
         `${open ? `   expires in ${age(Date.parse(p.expires) - app.now())}` : ` since ${clock(p.changed)}`}`,
     );
-    const limit = p.moves[0]?.limit > 0;
-    const lines = all && !limit ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
+    const lines = all && !limits() ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
     facts.replaceChildren(
       ...[
         [
           'change',
           h(
             'div',
-            h('div', limit ? p.title : `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
+            h('div', limits() ? p.title : `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
             h('pre', { class: 'wrap' }, lines.join('\n')),
           ),
         ],
@@ -179,7 +180,7 @@ export async function planPage(app, id, q) {
         ...(p.outcome ? [['measured', p.outcome]] : []),
         ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
         p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-        ['undo', `B at any time, ${limit ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
+        ['undo', `B at any time, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
         [
           open ? 'needs' : 'approved',
           open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
@@ -200,7 +201,7 @@ export async function planPage(app, id, q) {
     if (hash !== mapped) {
       mapped = hash;
       map = planMap(app, p);
-      picture.replaceChildren(...(p.moves[0]?.limit > 0 ? [] : [map.el])); // a limit moves nobody
+      picture.replaceChildren(...(limits() ? [] : [map.el]));
     }
     const least = p.reason_letters.approve;
     field.hidden = !p.can.length;
@@ -227,7 +228,10 @@ export async function planPage(app, id, q) {
     const n = needOf(app.overview, id);
     if (!n?.finding) return [];
     return [
-      ['because', h('span', `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')')],
+      [
+        p.state === 'proposed' ? 'because' : 'now', // the card has gone on since
+        h('span', `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')'),
+      ],
       ['suffers', h('div', ...victimLines(n.victims, 3))],
     ];
   }
@@ -305,7 +309,7 @@ export async function planPage(app, id, q) {
     const shown = p.preview_hash;
     if (
       await app.ask(
-        p.moves[0]?.limit > 0
+        limits()
           ? `${p.id}: ${p.title}.`
           : `${p.id}: ${p.moves.length} compute node${p.moves.length === 1 ? ' changes' : 's change'} forwarder now.`,
         'A',
@@ -327,7 +331,7 @@ export async function planPage(app, id, q) {
     // the safe way asks for no reason; one that is given is kept
     if (!can('rollback')) return;
     const what =
-      p.moves[0]?.limit > 0
+      limits()
         ? 'the limit is lifted'
         : `every node that was moved goes back ${p.back_to || 'to where it came from'}`;
     if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back'))

@@ -296,7 +296,11 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		lines = append(lines, fmt.Sprintf("   : %d more (%s for all)", len(v.Lines)-n, s.Key(screen.ActAll)))
 	}
 	if n := screen.NeedOf(s, v.ID); n != nil && n.Finding != "" {
-		say("BECAUSE", fmt.Sprintf("%s (%s)", n.Sentence, n.Finding))
+		why := "BECAUSE"
+		if v.State != remap.Proposed { // the card has gone on since
+			why = "NOW"
+		}
+		say(why, fmt.Sprintf("%s (%s)", n.Sentence, n.Finding))
 		if len(n.Victims) > 0 {
 			say("SUFFERS", screen.Fitting(screen.VictimWords(n.Victims), w-12))
 		}
