@@ -83,7 +83,8 @@ func (c *Config) checkLimited(p *remap.Plan, s *remap.Situation) (checks []remap
 			return append(checks, oneCheck("queue", remap.Red, why)...)
 		}
 	}
-	checks = append(checks, oneCheck("queue", remap.Green, "it is kept, and forgotten when the daemon is gone")...)
+	checks = append(checks, oneCheck("queue", remap.Green, "it is kept, and forgotten when the daemon is gone; "+
+		"together the jobs may move less than now")...)
 	there := map[topology.JobID]bool{}
 	for _, j := range s.Jobs {
 		there[j.ID] = slices.ContainsFunc(j.Nodes, func(n topology.NodeID) bool {
