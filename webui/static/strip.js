@@ -346,5 +346,6 @@ export function short(v) {
   if (a >= 1e6) return `${number(v / 1e6)}M`;
   if (a >= 1e4) return `${(v / 1e3).toFixed(0)}k`;
   if (a >= 1e3) return `${(v / 1e3).toFixed(1)}k`;
-  return a === 0 ? '0' : a < 10 ? v.toFixed(1) : v.toFixed(0);
+  if (a < 1) return String(Number(v.toPrecision(2))); // an axis of small values has no two labels alike
+  return a < 10 ? v.toFixed(1) : v.toFixed(0);
 }

@@ -92,7 +92,7 @@ func cardLines(s *screen.State, c *advise.Card, w, h int) []string {
 	}
 	if h <= smallCard {
 		head := pal.Paint(pal.Bold, sentence)
-		if second != "" {
+		if second != "" && who != "" { // else it has the next line
 			if room := w - ansi.StringWidth(sentence) - 2; room > 12 {
 				head += ": " + chart.Clip(second, room)
 			}

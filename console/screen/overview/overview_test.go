@@ -146,3 +146,12 @@ func TestHealthHasTheBackEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestASmallCardSaysNothingTwice: where nobody suffers, what stands behind its sentence has the next line alone.
+func TestASmallCardSaysNothingTwice(t *testing.T) {
+	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes, false), Host: console{}}
+	c := &advise.Card{Stage: advise.Cleared, Sentence: "fwd001 was slow", Second: "over for 3m; it lasted 9m"}
+	if text := strings.Join(cardLines(s, c, 76, smallCard), "\n"); strings.Count(text, c.Second) != 1 {
+		t.Errorf("the card says\n%s", text)
+	}
+}
