@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	trees "fairway/collector/record"
+	"fairway/cmd/lab/conform/recorded"
 )
 
 // TestRecordOfANode: one command makes a log that is read back, with labels and stand-ins.
@@ -33,7 +33,7 @@ func TestRecordOfANode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for frame, err := range trees.Frames(f) {
+	for frame, err := range recorded.Frames(f) {
 		if err != nil || frame.Name != "proc/loadavg" || strings.Contains(string(frame.Text), "cn7") ||
 			strings.Contains(string(frame.Text), "10.7.0.1") {
 			t.Errorf("%+v, %v", frame, err)

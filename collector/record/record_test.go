@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"testing/synctest"
 	"time"
+
+	"fairway/cmd/lab/conform/recorded"
 )
 
 // TestWhatIsWrittenIsRead: a node's seconds come back as they were, with stand-ins for its names where they are asked
@@ -38,7 +40,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			count, bad := map[string]int{}, 0
-			for f, err := range Frames(&log) {
+			for f, err := range recorded.Frames(&log) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -70,7 +72,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 // TestTimesOfLines: a line of a second has the moment, or how long the node had been up.
 func TestTimesOfLines(t *testing.T) {
 	var at []string
-	for f, err := range Frames(strings.NewReader("@T 1795767157 244.62\n@F /x\na\n" +
+	for f, err := range recorded.Frames(strings.NewReader("@T 1795767157 244.62\n@F /x\na\n" +
 		"@T 1795767158 1795767158.5\n@F /x\na\n")) {
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +89,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add("@T 1 1.5\n@F /proc/x\nabc\n@SLOW /proc/x 0.2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		n := 0
-		for _, err := range Frames(strings.NewReader(text)) {
+		for _, err := range recorded.Frames(strings.NewReader(text)) {
 			if n++; err != nil && n > len(text)+1 {
 				t.Error("more frames than bytes")
 			}

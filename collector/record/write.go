@@ -1,3 +1,8 @@
+// Package record keeps what a site's agents read, second by second, so that it can be read again: a folder with a log
+// for each node, labels of what was done when, and a page about the site.
+//
+// A log is a row of frames: "@ SECONDS NAME BYTES", a line feed, that many bytes, a line feed. NAME is a file's path or
+// a command with _ for its blanks; bytes that begin with "!" are the error of the read.
 package record
 
 import (

@@ -12,6 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"fairway/collector/p9"
+	report "fairway/collector/source/mount"
 )
 
 // keepFlags are the open flags that a server must see and that are safe to repeat at a reopen.
@@ -198,3 +199,129 @@ func (h *handle) close() {
 		h.fid = nil
 	}
 }
+
+// maxFiles bounds the files that are distinguished of a job on this node, in each direction.
+const maxFiles = 1024
+
+// fileSet is the files that a job read, or wrote.
+type fileSet struct {
+	mu    sync.Mutex // guards everything below
+	known map[uint64]struct{}
+	least uint64
+}
+
+// take adds a file by its number on the server, which is the same on every compute node.
+func (s *fileSet) take(number uint64) {
+	h := report.HashFile(number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.least == 0 || h < s.least {
+		s.least = h
+	}
+	if len(s.known) < maxFiles {
+		if s.known == nil {
+			s.known = map[uint64]struct{}{}
+		}
+		s.known[h] = struct{}{}
+	}
+}
+
+func (s *fileSet) files() report.Files {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return report.Files{Count: uint64(len(s.known)), Least: s.least}
+}
+
+// moved adds bytes that were read or written through the handle; when they become BigFile, the file
+// is one of those of the caller's job.
+func (h *handle) moved(ctx context.Context, op opKind, n int) {
+	if n <= 0 {
+		return
+	}
+	if now := h.bytes[op].Add(int64(n)); now < report.BigFile || now-int64(n) >= report.BigFile {
+		return
+	}
+	if who, ok := fuse.FromContext(ctx); ok {
+		c := &h.node.m.counts
+		c.jobOf(who.Pid, c.now()).files[op].take(h.node.StableAttr().Ino)
+	}
+}
+
+// listing is an open directory. Offsets are the server's own, so a listing goes on where it was after
+// a remap to another forwarder of the same file system.
+type listing struct {
+	h *handle
+
+	mu   sync.Mutex // guards everything below
+	list []p9.Dirent
+	next uint64 // where the entries behind list begin
+	done bool
+}
+
+var (
+	_ fs.FileReaddirenter = (*listing)(nil)
+	_ fs.FileSeekdirer    = (*listing)(nil)
+	_ fs.FileReleasedirer = (*listing)(nil)
+)
+
+// OpendirHandle opens the directory.
+func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	h := &handle{node: n, uid: n.m.userOf(ctx), flags: syscall.O_RDONLY | syscall.O_DIRECTORY}
+	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
+		_, err := h.at(ctx, s)
+		return err
+	})
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	n.m.link.add(h)
+	return &listing{h: h}, 0, 0
+}
+
+// Readdirent returns the next entry, nil at the end.
+func (l *listing) Readdirent(ctx context.Context) (*fuse.DirEntry, syscall.Errno) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.list) == 0 {
+		if errno := l.fetch(ctx); errno != 0 || l.done {
+			return nil, errno
+		}
+	}
+	e := l.list[0]
+	l.list = l.list[1:]
+	return &fuse.DirEntry{Name: e.Name, Ino: e.QID.Path, Mode: uint32(e.Type) << 12, Off: e.Offset}, 0
+}
+
+// fetch reads the next entries, a reply's worth; the caller holds mu.
+func (l *listing) fetch(ctx context.Context) syscall.Errno {
+	errno := l.h.node.m.do(ctx, opReaddir, func(ctx context.Context, s *session, _ int) error {
+		fid, err := l.h.at(ctx, s)
+		if err == nil {
+			l.list, err = fid.ReadDir(ctx, l.next)
+		}
+		if last := len(l.list) - 1; err == nil && last >= 0 && l.list[last].Offset == l.next {
+			l.list = nil
+			// The entries lead back to where they began: a listing without an end.
+			return &p9.Error{Op: "readdir", Errno: syscall.EIO}
+		}
+		return err
+	})
+	if errno != 0 {
+		return errno
+	}
+	if l.done = len(l.list) == 0; !l.done {
+		l.next = l.list[len(l.list)-1].Offset
+	}
+	return 0
+}
+
+// Seekdir goes on behind an entry's offset; 0 is the beginning.
+func (l *listing) Seekdir(_ context.Context, off uint64) syscall.Errno {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list, l.next, l.done = nil, off, false
+	return 0
+}
+
+// Releasedir closes the directory.
+func (l *listing) Releasedir(context.Context, uint32) { l.h.close() }

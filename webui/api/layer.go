@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"fairway/anomaly"
@@ -8,6 +9,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/advise"
+	"fairway/remap/alert"
 )
 
 // Banner is what every screen says of the numbers and of the daemon that shows them.
@@ -268,4 +270,47 @@ type Readiness struct {
 	Picture    time.Time `json:"picture"` // when the newest one was made
 	Newest     time.Time `json:"newest"`  // second of data; zero before the first
 	Forwarders int       `json:"forwarders"`
+}
+
+// LiveMessage is one text message of the live feed. A client subscribes by ?topics=a,b.
+type LiveMessage struct {
+	// Topic is "overview"; "beat" each second; "plans" when one changed; "findings"; "exclusions"; "forwarder:ID".
+	Topic string `json:"topic"`
+	// Now is the server's clock when the message was made: what is shown is aged by it, not by the
+	// reader's own clock, which may be wrong.
+	Now      time.Time `json:"now"`
+	Overview *Overview `json:"overview,omitempty"` // with topic "overview"
+	// Changes are with topic "overview" in place of it, where the listener asked for changes=1 and has the one before:
+	// a merge patch (RFC 7396). A list of objects has the patches of those that changed as the member "[]", by place.
+	Changes json.RawMessage `json:"changes,omitempty"`
+	// with topic "forwarder:ID"; each series has its newest second only
+	Forwarder *ForwarderDetail  `json:"forwarder,omitempty"`
+	Findings  []anomaly.Finding `json:"findings,omitempty"`
+	// Exclusions are with topic "exclusions": when the list changes, and before its lease is half over.
+	Exclusions *remap.Feed `json:"exclusions,omitempty"`
+}
+
+// CheckLevel is how one look at the installation went.
+type CheckLevel string
+
+// The levels of a check.
+const (
+	CheckOK      CheckLevel = "ok"
+	CheckWarned  CheckLevel = "warning" // it works, with less than it could
+	CheckFailed  CheckLevel = "failed"
+	CheckUnknown CheckLevel = "unknown" // could not be looked at, because another check failed
+)
+
+// Check is one look at the installation: what was found and, unless all is well, what to do.
+type Check struct {
+	Name  string     `json:"name"`
+	Level CheckLevel `json:"level"`
+	Text  string     `json:"text"`
+	Fix   string     `json:"fix,omitempty"`
+}
+
+// Alerts is who is called when something needs a person, and how delivery goes.
+type Alerts struct {
+	Receivers []alert.Status `json:"receivers"`
+	Open      int            `json:"open"` // alerts that have not ended
 }

@@ -1,10 +1,17 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -226,4 +233,158 @@ func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64)
 		return nil, err
 	}
 	return func(context.Context) error { return off() }, nil
+}
+
+func (tb *Testbed) slowData(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
+	error) {
+	if !tb.cfg.hasFiles(n.id) {
+		return nil, errNoFiles
+	}
+	return tb.slowCalls(ctx, n, p, "pread64,pwrite64,preadv,pwritev", seconds)
+}
+
+func (tb *Testbed) slowMeta(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
+	error) {
+	if !tb.cfg.hasFiles(n.id) {
+		return nil, errNoFiles
+	}
+	calls := "openat,lstat,newfstatat,unlink,mkdir,rmdir"
+	if tb.cfg.Layer == NFS { // by file handle, and relative to directories
+		calls += ",open_by_handle_at,unlinkat,mkdirat,fstat,statx"
+	}
+	return tb.slowCalls(ctx, n, p, calls, seconds)
+}
+
+var errNoFiles = fmt.Errorf("%w: a gateway has no file system (slow its back end, or what it sends)",
+	errors.ErrUnsupported)
+
+func (tb *Testbed) slowSend(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
+	error) {
+	return tb.slowCalls(ctx, n, p, "sendmsg,sendto,write,writev", seconds)
+}
+
+// slowCalls delays the named system calls of a file service: strace stops each at its entry. Nothing else
+// of the program changes, and the end of strace ends it.
+func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls string,
+	seconds float64) (func(context.Context) error, error) {
+	tracer, err := tb.trace(ctx, n, p, "-o", "/dev/null", "-e", "trace="+calls,
+		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6))
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return tracer.terminate() }, nil
+}
+
+// trace attaches strace with some arguments to every thread of a file service.
+func (tb *Testbed) trace(ctx context.Context, n *node, p *process, argv ...string) (*process, error) {
+	by, err := traced(p.pid())
+	if err != nil {
+		return nil, err
+	}
+	if by != 0 {
+		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first",
+			p.what, by)
+	}
+	if _, err := lookProgram("strace"); err != nil {
+		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
+	}
+	argv = append([]string{"strace", "-f", "-q", "-p", strconv.Itoa(p.pid())}, argv...)
+	tracer, err := tb.launch(tb.local(), "strace."+string(n.id), argv...)
+	if err != nil {
+		return nil, err
+	}
+	err = tracer.awaitReady(ctx, func(context.Context) error {
+		by, err := traced(p.pid())
+		if err == nil && by == 0 {
+			err = errors.New("not every thread is traced yet")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), tracer.terminate())
+	}
+	return tracer, nil
+}
+
+// traced returns the process that traces every thread of pid, 0 if one thread is not traced.
+func traced(pid int) (int, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("process %d has no threads: %w", pid, errors.Join(err, syscall.ESRCH))
+	}
+	tracer := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		_, after, _ := bytes.Cut(b, []byte("TracerPid:"))
+		line, _, _ := strings.Cut(string(after), "\n")
+		if tracer, err = strconv.Atoi(strings.TrimSpace(line)); err != nil || tracer == 0 {
+			return 0, err
+		}
+	}
+	return tracer, nil
+}
+
+// slowLink replaces the base speed of a node's link, and puts it back.
+func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSec float64) (func(context.Context) error,
+	error) {
+	if !n.root {
+		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
+	}
+	base := 0.0
+	if _, forwards := tb.forwarderIndex(topology.ForwarderID(n.id)); forwards {
+		base = tb.cfg.LinkBytesPerSec
+	}
+	if err := tb.shape(ctx, n, bytesPerSec); err != nil {
+		return nil, errors.Join(err, tb.shape(ctx, n, base))
+	}
+	return func(ctx context.Context) error { return tb.shape(ctx, n, base) }, nil
+}
+
+// shape caps both directions of a node's link by a token bucket; 0: without a cap.
+func (tb *Testbed) shape(ctx context.Context, n *node, bytesPerSec float64) error {
+	// The bucket holds 5 ms of the rate, and always some of the 64 KiB packets that a veth carries.
+	burst := max(256<<10, int(bytesPerSec/200))
+	args := []string{"root", "tbf", "rate", fmt.Sprintf("%.0fbit", math.Ceil(8*bytesPerSec)),
+		"burst", fmt.Sprint(burst), "latency", "200ms"}
+	verb := "replace"
+	if bytesPerSec == 0 {
+		verb, args = "del", []string{"root"}
+	}
+	var errs []error
+	for _, end := range []struct {
+		at  *node
+		dev string
+	}{{n, "eth0"}, {tb.net.node, string(n.id)}} { // what it sends; what it is sent
+		argv := append([]string{"tc", "qdisc", verb, "dev", end.dev}, args...)
+		_, err := end.at.exec(ctx, argv...)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// loseLink drops a share of the packets that arrive at a node.
+func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *process, share float64) (func(context.Context) error,
+	error) {
+	if !n.root {
+		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
+	}
+	if _, err := lookProgram("nft"); err != nil {
+		return nil, fmt.Errorf("%w: %w (apt-get install nftables)", errors.ErrUnsupported, err)
+	}
+	const outOf = 1000
+	rules := fmt.Sprintf("table inet fairway {\nchain in {\ntype filter hook input priority 0\n"+
+		"meta iifname \"eth0\" numgen random mod %d < %.0f counter drop\n}\n}\n", outOf, math.Ceil(share*outOf))
+	if _, err := n.execInput(ctx, rules, "nft", "-f", "-"); err != nil {
+		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	return func(ctx context.Context) error {
+		_, err := n.exec(ctx, "nft", "delete", "table", "inet", "fairway")
+		return err
+	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"fairway/cmd/lab/testbed/workload"
@@ -57,4 +58,52 @@ func (tb *Testbed) loadOnce(ctx context.Context, f topology.ForwarderID, s workl
 		return err
 	}
 	return workload.Run(ctx, s, workload.Forwarder{Root: root})
+}
+
+// MPIRun runs an MPI program (MPICH), a rank on each of the compute nodes in order, and returns what it printed. What
+// ranks say to each other stays on the machine and crosses no link of the testbed.
+func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...string) ([]byte, error) {
+	// Without -launcher it looks for a batch system, and for ssh.
+	run := []string{"mpiexec.hydra", "-launcher", "fork"}
+	var network string // of all ranks: the first node's
+	for i, id := range on {
+		n, err := tb.find(id)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			run = append(run, ":")
+		}
+		run = append(run, "-n", "1")
+		if n.root {
+			if network == "" {
+				network = fmt.Sprintf("--net=/proc/%d/ns/net", n.pid())
+			}
+			// The libraries look their own process up in /proc, which is the node's; and processes of several nodes may
+			// have the same number. They list the network's devices in /sys, too, and give up if one goes meanwhile, as
+			// the host's do when another testbed ends.
+			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount", network, "unshare",
+				"--mount", "sh", "-c", `mount -t proc proc /proc && mount -t sysfs sysfs /sys && exec "$0" "$@"`)
+		}
+		run = append(run, argv...)
+	}
+	return tb.local().exec(ctx, run...)
+}
+
+// TraceWrites has every write of a forwarder's file service printed into a file, as strace does, until stop is called.
+func (tb *Testbed) TraceWrites(ctx context.Context, f topology.ForwarderID, path string) (stop func() error,
+	err error) {
+	n, err := tb.find(f.Node())
+	if err != nil {
+		return nil, err
+	}
+	p := tb.service(n.id)
+	if p == nil {
+		return nil, fmt.Errorf("forwarder %s serves nothing", f)
+	}
+	tracer, err := tb.trace(ctx, n, p, "-s", "0", "-o", path, "-e", "trace=pwrite64,pwritev")
+	if err != nil {
+		return nil, err
+	}
+	return tracer.terminate, nil
 }

@@ -211,7 +211,7 @@ func TestRecordOfLNet(t *testing.T) {
 		var first, last Stats
 		var routed, lasted float64
 		var at time.Time
-		for _, f := range recorded.Frames(t, file) {
+		for _, f := range recorded.FramesOf(t, file) {
 			if f.Err != "" {
 				continue
 			}

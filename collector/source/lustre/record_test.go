@@ -20,7 +20,7 @@ func playRecord(t *testing.T, file string, each func(s *Source, r *collector.Rea
 	s.ReportWaiting = true
 	s.rates.MaxGap = time.Minute // seconds are missing where the guest had no processor
 	var at time.Time
-	for _, f := range recorded.Frames(t, file) {
+	for _, f := range recorded.FramesOf(t, file) {
 		if strings.HasSuffix(f.Name, "/lnet/stats") { // a second's first file
 			if !at.IsZero() {
 				r := collector.Reading{Now: at}

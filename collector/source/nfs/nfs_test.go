@@ -252,7 +252,7 @@ func seconds(t *testing.T, log string, read func(*Reader, *collector.Reading) er
 	r.names = hostname.New(func(context.Context, netip.Addr) (string, error) { return "be1", nil })
 	defer r.Close()
 	var at time.Time
-	for _, f := range recorded.Frames(t, log) {
+	for _, f := range recorded.FramesOf(t, log) {
 		if !f.At.Equal(at) && !at.IsZero() && tree["self/mountstats"] != nil {
 			into := collector.Reading{Now: at}
 			r.Begin(at)

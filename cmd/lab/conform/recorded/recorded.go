@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
-
-	"fairway/collector/record"
 )
 
 // Open unpacks the files of a record whose path in the archive ends so, and returns where they are by that path.
@@ -66,16 +64,16 @@ func Open(t *testing.T, name string, suffixes ...string) map[string]string {
 	return files
 }
 
-// Frames are those of a node's log.
-func Frames(t *testing.T, file string) []record.Frame {
+// FramesOf are those of a node's log.
+func FramesOf(t *testing.T, file string) []Frame {
 	t.Helper()
 	log, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	var out []record.Frame
-	for frame, err := range record.Frames(log) {
+	var out []Frame
+	for frame, err := range Frames(log) {
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}

@@ -1,9 +1,4 @@
-// Package record keeps what a site's agents read, second by second, so that it can be read again: a folder with a log
-// for each node, labels of what was done when, and a page about the site.
-//
-// A log is a row of frames: "@ SECONDS NAME BYTES", a line feed, that many bytes, a line feed. NAME is a file's path or
-// a command with _ for its blanks; bytes that begin with "!" are the error of the read.
-package record
+package recorded
 
 import (
 	"bufio"
@@ -22,8 +17,7 @@ type Frame struct {
 	At   time.Time
 	Name string // without a leading slash
 	Text []byte
-	Err  string        // why it was not read; Text is empty then
-	Took time.Duration // of the read, where it was long
+	Err  string // why it was not read; Text is empty then
 }
 
 // Command are the words of a command's frame; nil: the frame is a file's.
@@ -92,11 +86,9 @@ func counted(in *bufio.Reader, yield func(Frame, error) bool) {
 func lines(in *bufio.Reader, yield func(Frame, error) bool) {
 	var frame Frame
 	var at time.Time
-	took := map[string]time.Duration{} // of the second under way
 	flush := func() bool {
 		f := frame
 		frame = Frame{}
-		f.Took = took[f.Name]
 		return f.Name == "" || yield(f, nil)
 	}
 	for {
@@ -127,9 +119,7 @@ func lines(in *bufio.Reader, yield func(Frame, error) bool) {
 				return
 			}
 			frame = Frame{At: at, Name: strings.TrimPrefix(f[1], "/")}
-		case len(f) == 3 && f[0] == "@SLOW":
-			seconds, _ := strconv.ParseFloat(f[2], 64)
-			took[strings.TrimPrefix(f[1], "/")] = time.Duration(seconds * float64(time.Second))
+		case len(f) == 3 && f[0] == "@SLOW": // how long a read took
 		default:
 			frame.Text = append(frame.Text, line...)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"fairway/collector/record"
+	"fairway/cmd/lab/conform/recorded"
 )
 
 // Moment is one reading of a node: the texts that its files had then, by path without the leading slash, and the
@@ -59,7 +59,7 @@ func Load(file string) ([]Moment, error) {
 // parse makes moments of a log's frames: a file that a moment has already begins the next. A log ends with a frame that
 // is cut off.
 func parse(node string, log io.Reader) (out []Moment) {
-	for f, err := range record.Frames(log) {
+	for f, err := range recorded.Frames(log) {
 		if err != nil {
 			break
 		}
