@@ -80,6 +80,9 @@ func (f *Fairway) close() {
 	_ = f.process.Wait()
 }
 
+// operatorsGroup is the group whose people may propose.
+const operatorsGroup = "nogroup"
+
 // writeSettings has init write them, from what a client shows.
 func (f *Fairway) writeSettings(ctx context.Context) error {
 	s := f.site

@@ -15,11 +15,8 @@ import (
 	"fairway/webui/client"
 )
 
-// nobody is the person who proposes, of operators' group; root approves: a plan wants two.
-const (
-	nobody         = 65534
-	operatorsGroup = "nogroup"
-)
+// nobody is the person who proposes, of operatorsGroup; root approves: a plan wants two.
+const nobody = 65534
 
 // settledWithin bounds how long a plan may take until it is verified, partial, failed or back.
 const settledWithin = 90 * time.Second
