@@ -123,14 +123,14 @@ func (a *audience) late() (p50, p99 time.Duration) {
 	return p50.Round(100 * time.Microsecond), p99.Round(100 * time.Microsecond)
 }
 
-// TestOneThatStopsReading has 200 terminals and 200 browsers' pages listen to one daemon, and then one
+// TestOneThatStopsReading has 50 terminals and 50 browsers' pages listen to one daemon, and then one
 // more that does not read. The others miss no second; what waits for it is bounded and counted; it is
 // let go and the log says why.
 func TestOneThatStopsReading(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes until a write has waited for its limit")
 	}
-	const n, alone = 400, 5
+	const n, alone = 100, 5
 	const everything = "overview,plans,grid:bw,grid:mdops,grid:latency,grid:err"
 	logged := &logLines{}
 	s := simsite.New(t, simsite.Options{Forwarders: 240, Compute: 2400,

@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds each wait for something to appear; it says that something hangs, not that it is slow.
-const patience = 40 * time.Second
+const patience = 4 * time.Minute
 
 // readingTime is what a person takes to read a question; an answer before that counts as a slip.
 const readingTime = time.Second

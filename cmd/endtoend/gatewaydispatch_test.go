@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -44,6 +45,9 @@ func (s *site) runs(j batchJob, node string, bytes float64) {
 func TestJobsOnNFSAreDispatched(t *testing.T) { dispatchBehindGateways(t, "nfs", "proc/1/mounts", 2) }
 
 func TestJobsOnDVSAreDispatched(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes half a minute, as on NFS: make prove")
+	}
 	dispatchBehindGateways(t, "dvs", "sys/kernel/debug/dvs/mounts/0/mount", 0)
 }
 
@@ -123,6 +127,9 @@ func TestJobsOnLWFSKeepTheirServers(t *testing.T) {
 // is under way to its metadata targets is the queue that a large job is granted routers by. There servers have no rules
 // for clients yet, and the plan ends as failed: the job's data does not follow.
 func TestTheMetadataQueueOfOldClientsIsTheirRequests(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute: make prove")
+	}
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--release", "2.12", "--spares", "2", "--named-jobs", "--unknown-metadata", "light")
 	large := batchJob{"2", "GRAPES", "cn3,cn4", "N-N", "0.8"}

@@ -20,6 +20,9 @@ import (
 func TestSlowNFSGatewayIsLeft(t *testing.T) { leaveSlowGateway(t, "nfs", "proc/1/mounts") }
 
 func TestSlowDVSServerIsLeft(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute, as on NFS: make prove")
+	}
 	leaveSlowGateway(t, "dvs", "sys/kernel/debug/dvs/mounts/0/mount")
 }
 
@@ -28,6 +31,9 @@ func TestSlowLWFSServerIsLeft(t *testing.T) { leaveSlowGateway(t, "lwfs", "etc/l
 // A gateway whose processors are throttled, which makes it slow, is named with that cause; one that is throttled less,
 // and is not slow, is not accused.
 func TestThrottledGatewayIsNamedWithItsCause(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute and a half: make prove")
+	}
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--layer", "nfs")
 	s.until("the detector has seen the site healthy", func() bool { return s.truth().Seconds > 40 })
@@ -66,9 +72,9 @@ func (s *site) accused() (confirmed []anomaly.Finding) {
 // until waits for something of the running site; what says what it is.
 func (s *site) until(what string, is func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(7 * patience); !is(); time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(patience); !is(); time.Sleep(300 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("not in %s: %s; nodes are\n%s\nfindings are\n%s", 7*patience, what, s.fairway("nodes"),
+			s.t.Fatalf("not in %s: %s; nodes are\n%s\nfindings are\n%s", patience, what, s.fairway("nodes"),
 				s.fairway("--json", "findings"))
 		}
 	}
@@ -121,7 +127,7 @@ func (s *site) move(plan string, flags ...string) (string, error) {
 	if err := json.Unmarshal(s.fairway("--json", "plan", "show", plan), &shown); err != nil {
 		s.t.Fatal(err)
 	}
-	text, err := s.try(5*patience, "fairway", "--addr", s.socket(), "plan", "approve", plan, "--preview",
+	text, err := s.try(patience, "fairway", "--addr", s.socket(), "plan", "approve", plan, "--preview",
 		shown.PreviewHash, "--wait", "3m", "--reason", "agreed with its users")
 	return string(text), err
 }

@@ -27,6 +27,9 @@ func (s *site) on(gw string) func() bool {
 // that is busy, that does nothing or that lies never makes a plan verified, nor the mapping false; the moved clients'
 // data crosses the new node alone, and a roll back gives every address back.
 func TestSlowProtocolNodeIsLeft(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes two minutes: make prove")
+	}
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--layer", "gpfs")
 	s.until("every client is where its address is", func() bool {
@@ -212,6 +215,9 @@ func TestJobsOnGPFSAreDispatched(t *testing.T) {
 // or is refused leaves no plan verified, and the plan can be completed. What somebody else has suspended takes no
 // address, and stays suspended after the roll back.
 func TestSuspendedProtocolNode(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes four minutes: make prove")
+	}
 	t.Parallel() // it mostly waits
 	s := startSite(t, "--layer", "gpfs")
 	s.demo("trick", "gw1", "hang", "mmdiag")

@@ -103,7 +103,7 @@ func (c *firstHour) walk(t *testing.T) {
 	start("daemon", "fairwayd", "run", "-c", main)
 	until := func(words ...string) string {
 		t.Helper()
-		for end := time.Now().Add(5 * patience); ; time.Sleep(300 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(300 * time.Millisecond) {
 			out, _ := exec.CommandContext(ctx, filepath.Join(bin, "fairway"), "--addr", "unix:"+socket,
 				"doctor").CombinedOutput()
 			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(string(out), w) }) {
@@ -115,7 +115,7 @@ func (c *firstHour) walk(t *testing.T) {
 					log, _ := os.ReadFile(name)
 					t.Logf("%s ends:\n%s", filepath.Base(name), log[max(0, len(log)-600):])
 				}
-				t.Fatalf("not in %s: %q; doctor says\n%s", 5*patience, words, out)
+				t.Fatalf("not in %s: %q; doctor says\n%s", patience, words, out)
 			}
 		}
 	}

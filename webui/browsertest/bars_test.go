@@ -96,6 +96,9 @@ func (w work) since(before work, n int) string {
 // server until its picture is painted. Only the bytes decide, the times depend on the machine and are for
 // people to read.
 func TestBarsInTheBrowser(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: measures, which needs a quiet machine: make prove")
+	}
 	if testing.Short() {
 		t.Skip("it measures for a while")
 	}

@@ -76,6 +76,9 @@ func guidePages(slow topology.ForwarderID, finding, plan string, job topology.Jo
 // TestGuide takes the pictures of docs/guide.md; with -update it keeps them. Every page must show what
 // the guide says of it, in every size and theme, without an error and without what does not fit.
 func TestGuide(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes the pictures of the guide: make prove")
+	}
 	b := newTab(t, 1280, 800)
 	s, slow := simsite.NewSlow(t, simsite.Options{})
 	s.Run(0)
@@ -121,6 +124,9 @@ func TestGuide(t *testing.T) {
 // TestGuideShowsAnEffect takes the guide's picture of what a move has brought: before, after, and what was expected by
 // the finding.
 func TestGuideShowsAnEffect(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a picture of the guide: make prove")
+	}
 	b := newTab(t, 1280, 800)
 	s, slow := simsite.NewSlow(t, simsite.Options{})
 	s.Run(0)

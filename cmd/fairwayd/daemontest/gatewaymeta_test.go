@@ -134,7 +134,7 @@ func metaQueue(t *testing.T, tb *testbed.Testbed, d *realDaemon, id topology.Job
 	}
 	after := each(1, 4*time.Second)
 	var v api.ProfileView
-	for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
 		if err := d.ask("/api/v1/jobs/"+string(id)+"/profile", "", nil, &v); err != nil || time.Now().After(end) {
 			t.Fatalf("job %s has no profile: %+v, %v", id, v, err)
 		}

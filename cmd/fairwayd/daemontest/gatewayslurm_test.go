@@ -61,7 +61,7 @@ func (s *slurmSite) ended(p program, id topology.JobID) string {
 func (s *slurmSite) decided(id topology.JobID) string {
 	s.Helper()
 	var v api.JobView
-	for end := time.Now().Add(soon); v.Decision == nil; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); v.Decision == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/jobs/"+string(id), "", nil, &v); time.Now().After(end) {
 			s.Fatalf("job %s: nothing was decided: %+v, %v", id, v, err)
 		}
@@ -91,11 +91,13 @@ func (s *slurmSite) received(gateway topology.ForwarderID, of topology.NodeID) (
 	if err != nil {
 		s.Fatal(err)
 	}
-	call := conn.Object("org.ganesha.nfsd", "/org/ganesha/nfsd/ClientMgr").CallWithContext(s.Context(),
-		"org.ganesha.nfsd.clientstats.Get9pTrans", 0, "::ffff:"+strings.TrimSpace(string(addr)))
-	if call.Err != nil {
-		s.Fatalf("%s of %s: %v", gateway, of, call.Err)
-	}
+	manager := conn.Object("org.ganesha.nfsd", "/org/ganesha/nfsd/ClientMgr")
+	var call *dbus.Call
+	wait(s.T, fmt.Sprintf("the ganesha of %s answers for %s", gateway, of), func() bool { // it serves before it is on its bus
+		call = manager.CallWithContext(s.Context(), "org.ganesha.nfsd.clientstats.Get9pTrans", 0,
+			"::ffff:"+strings.TrimSpace(string(addr)))
+		return call.Err == nil
+	})
 	if served, ok := call.Body[0].(bool); ok && !served {
 		return 0 // it has never been a client
 	}

@@ -66,7 +66,7 @@ func TestKilledAtRandomPointsOfPlans(t *testing.T) {
 func connected(t *testing.T, agents []*testAgent) {
 	t.Helper()
 	for _, a := range agents {
-		for end := time.Now().Add(30 * time.Second); !a.client.State().Connected; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(aWhile); !a.client.State().Connected; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s does not find the daemon again: %+v", a.node, a.client.State())
 			}

@@ -29,6 +29,9 @@ import (
 // under job-fair, the daemon to see the nodes behind the queue, and the policy to outlive the daemon for
 // its lease. Nodes are addresses of this host, and are called so.
 func TestDaemonSharesAForwarder(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: measures, which needs a quiet machine: make prove")
+	}
 	tb := realDiods(t, 1)
 	for policy, want := range map[string]float64{"size-fair": 4, "job-fair": 1} {
 		t.Run(policy, func(t *testing.T) { sharedForwarder(t, tb, policy, want) })
@@ -173,12 +176,12 @@ func background(t *testing.T, name string, args ...string) string {
 	return log.Name()
 }
 
-// wait gives up after a minute, so that a busy machine is not a failure.
+// wait gives up after a while, so that a busy machine is not a failure.
 func wait(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("not within a minute: ", what)
+			t.Fatalf("not within %s: %s", aWhile, what)
 		}
 	}
 }

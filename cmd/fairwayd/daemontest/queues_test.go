@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,9 @@ func (w *twoServers) shown() (v api.SharesView) {
 // though it uses both and the other only the first. By local shares it has two thirds of the first and all of the
 // second, five times as much.
 func TestGlobalSharesOfTwoServers(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: measures, which needs a quiet machine: make prove")
+	}
 	t.Run("local", func(t *testing.T) {
 		w := newTwoServers(t, "0s")
 		if v := w.shown(); v.InForce != nil {

@@ -53,11 +53,18 @@ func TestRealAgentThroughAnOutage(t *testing.T) {
 		}
 	}
 	defer end()
-	time.Sleep(3 * time.Second)
+	arrived := func(of time.Time) {
+		t.Helper()
+		wait(t, fmt.Sprintf("the agent's seconds after %s arrive", of.Format(time.TimeOnly)), func() bool {
+			var rows []api.NodeRow
+			return d.ask("/api/v1/nodes", "", nil, &rows) == nil && len(rows) == 1 && rows[0].LastSeen.After(of)
+		})
+	}
+	arrived(first.Add(2 * time.Second))
 	d.kill()
 	time.Sleep(outage)
 	d.start()
-	time.Sleep(4 * time.Second) // the agent finds the daemon again within a second or two
+	arrived(time.Now().Add(time.Second))
 	last := time.Now()
 	end() // it drains its spool
 	seconds, metric := storedSeconds(t, d, "cn1", first, last)

@@ -54,7 +54,7 @@ func TestMountWithoutItsForwarder(t *testing.T) {
 // wantNode waits until a node's view is as wanted.
 func wantNode(t *testing.T, d *realDaemon, id string, want func(api.NodeView) bool) api.NodeView {
 	t.Helper()
-	for end := time.Now().Add(soon); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); ; time.Sleep(100 * time.Millisecond) {
 		var n api.NodeView
 		if err := d.ask("/api/v1/nodes/"+id, "", nil, &n); err == nil && want(n) {
 			return n

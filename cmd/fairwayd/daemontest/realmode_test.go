@@ -54,7 +54,7 @@ func TestModesOfRealPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 		var v api.ProfileView
-		for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(aWhile); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
 			if err := d.ask("/api/v1/jobs/"+id+"/profile", "", nil, &v); err != nil || time.Now().After(end) {
 				t.Fatalf("job %s has no profile: %+v, %v", id, v, err)
 			}

@@ -139,12 +139,10 @@ func decide(t *testing.T, d *realDaemon, path string, body any) (v api.PlanView)
 	return v
 }
 
-const soon = 20 * time.Second
-
 func wantPlan(t *testing.T, d *realDaemon, id string, want remap.PlanState) {
 	t.Helper()
 	var v api.PlanView
-	for end := time.Now().Add(soon); v.State != want; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); v.State != want; time.Sleep(50 * time.Millisecond) {
 		if err := d.ask("/api/v1/plans/"+id, "", nil, &v); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +165,7 @@ func wantReporting(t *testing.T, d *realDaemon, forwarders ...topology.NodeID) {
 func wantObserved(t *testing.T, d *realDaemon, want topology.Mapping) {
 	t.Helper()
 	var m api.MachineView
-	for end := time.Now().Add(soon); fmt.Sprint(m.Observed) != fmt.Sprint(want); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); fmt.Sprint(m.Observed) != fmt.Sprint(want); time.Sleep(50 * time.Millisecond) {
 		if err := d.ask("/api/v1/machine", "", nil, &m); err != nil {
 			t.Fatal(err)
 		}

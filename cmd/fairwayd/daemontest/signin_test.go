@@ -18,7 +18,7 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 	t.Parallel() // it mostly waits
 	d := newRealDaemon(t, "")
 	// The daemon answers before it has written that line.
-	for end := time.Now().Add(soon); !strings.Contains(d.logged(), "access.groups"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); !strings.Contains(d.logged(), "access.groups"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the first start does not say how to make the first operator:\n%s", d.logged())
 		}

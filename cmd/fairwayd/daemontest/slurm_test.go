@@ -110,7 +110,7 @@ func (s *slurmSite) run(name string, writes int) (id topology.JobID, printed str
 // profile waits for a job's profile.
 func (s *slurmSite) profile(id topology.JobID) (v api.ProfileView) {
 	s.Helper()
-	for end := time.Now().Add(soon); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(aWhile); v.Profile == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/jobs/"+string(id)+"/profile", "", nil, &v); err != nil || time.Now().After(end) {
 			s.Fatalf("job %s has no profile: %+v, %v", id, v, err)
 		}
@@ -153,7 +153,7 @@ func TestSlurmJobIsRemappedBeforeItsFirstIO(t *testing.T) {
 		t.Errorf("the profile of the second run: %+v", v)
 	}
 	var plan api.PlanView
-	for end := time.Now().Add(soon); plan.Ledger == nil ||
+	for end := time.Now().Add(aWhile); plan.Ledger == nil ||
 		plan.Ledger.Measured == nil; time.Sleep(50 * time.Millisecond) {
 		if err := s.d.ask("/api/v1/plans/"+plans[0].ID, "", nil, &plan); err != nil || time.Now().After(end) {
 			t.Fatalf("the ledger has no measurement: %+v, %v", plan.Ledger, err)
@@ -191,7 +191,7 @@ func (s *slurmSite) awayAtStartAndEnd() {
 	}
 	known := func(running bool) {
 		s.Helper()
-		for end := time.Now().Add(2 * soon); ; time.Sleep(100 * time.Millisecond) {
+		for end := time.Now().Add(aWhile); ; time.Sleep(100 * time.Millisecond) {
 			var v api.JobView
 			err := s.d.ask("/api/v1/jobs/"+string(id), "", nil, &v)
 			if err == nil && v.End.IsZero() == running && v.App == "LONG" && v.NodeCount == 2 {

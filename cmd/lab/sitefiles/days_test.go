@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,9 @@ func (w *watched) look(t *testing.T, seconds int, id topology.NodeID, one, other
 // What the detector sees of a site that coasts has the mean and the spread of the same site's that moves each message,
 // healthy and with a router's link at three quarters, a half and a tenth of its speed.
 func TestCoastingLooksLikeMessages(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute of a processor: make prove")
+	}
 	if underRace {
 		t.Skip("minutes of a simulated site")
 	}

@@ -2,6 +2,7 @@ package gateways
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,9 @@ const (
 // names that as its cause. Nobody else is accused; a gateway that is throttled and not slow is not, either; and what
 // all gateways show, or one showed before, is not named as that of a slow link.
 func TestCausesAreNamed(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute and a half; routers have it in make test: make prove")
+	}
 	if underRace {
 		t.Skip("minutes of a simulated site")
 	}

@@ -345,6 +345,9 @@ func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
 // A gateway whose link has a tenth of its speed is accused and no other; a storage target at a tenth of its speed
 // accuses none, whatever its gateways' clients mount.
 func TestASlowTargetAccusesNoGateway(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes a minute: make prove")
+	}
 	slowLinkAndTarget(t, Layers(), func(*watched) {})
 }
 
