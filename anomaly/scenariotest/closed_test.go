@@ -156,7 +156,7 @@ func (r *Recording) truth(w io.Writer) {
 // TestScoreOfClosedTraces writes the traces in which clients wait for answers, into FAIRWAY_TRACES if that is set,
 // reads them back as 'fairway detect' does, and scores the detector and the usual rules by the labels among them.
 func TestScoreOfClosedTraces(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("hours of simulated forwarders, written and read")
 	}
 	into := os.Getenv("FAIRWAY_TRACES")

@@ -76,7 +76,7 @@ func playLinks(r *Recording) (ways []*way, wrong []topology.NodeID) {
 // TestScoreOfLinks plays closed loops in which links between clients and forwarders are capped, and judges these by
 // what the clients waited on the way. Arguments as of ScoreOfLoops.
 func TestScoreOfLinks(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("minutes of simulated forwarders")
 	}
 	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 12), number("FAIRWAY_FIRST", 101)

@@ -137,7 +137,7 @@ func TestSlowForwarderHoldsBackItsJob(t *testing.T) {
 // TestScoreOfLoops plays closed loops: layers of FAIRWAY_NODES forwarders (8), FAIRWAY_SEEDS (20) from seed
 // FAIRWAY_FIRST (101) on. FAIRWAY_FAULT makes all faults of one class: read_slow, write_slow or meta_slow.
 func TestScoreOfLoops(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("minutes of simulated forwarders")
 	}
 	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 20), number("FAIRWAY_FIRST", 101)
@@ -196,7 +196,7 @@ func steady(nodes int, k float64, size float64, underWay float64, reads float64)
 // TestSteadyLoops: one forwarder of a layer under steady load, k times as slow, is found; no other is accused.
 // FAIRWAY_NODES are the sizes of the layers, FAIRWAY_FIRST draws other seconds.
 func TestSteadyLoops(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("minutes of simulated forwarders")
 	}
 	sizes := []int{8}

@@ -25,9 +25,6 @@ func TestASlowStoragePoolAccusesNobody(t *testing.T) {
 		{2013, 8, Dear, nil},
 		{5001, 240, Usual, []string{"link_cap"}},
 	} {
-		if underRace && c.nodes > 8 {
-			continue
-		}
 		s := DrawSized(c.seed, c.nodes, c.mix)
 		events, labels := Play(s, recorded.DefaultSettings())
 		var total Score
@@ -69,7 +66,7 @@ func TestSlowReadsAmongItsJobsForwarders(t *testing.T) {
 // TestTenTimesAsSlowNeedsNobodyToCompareWith: jobs that wait for answers hide the background of a forwarder a tenth as
 // fast as it was, requests always wait so that no canary is sent, and none of its jobs' forwarders does the same.
 func TestTenTimesAsSlowNeedsNobodyToCompareWith(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("an hour of simulated forwarders")
 	}
 	s := DrawLoops(101, 80)

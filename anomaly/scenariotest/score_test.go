@@ -13,9 +13,6 @@ func seeds(t *testing.T) uint64 {
 	n, err := strconv.ParseUint(os.Getenv("FAIRWAY_SEEDS"), 10, 16)
 	if err != nil {
 		n = 3
-		if underRace {
-			n = 1
-		}
 	}
 	if testing.Short() {
 		t.Skip("minutes of simulated forwarders")

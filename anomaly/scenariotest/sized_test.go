@@ -20,7 +20,7 @@ func number(name string, usual int) int {
 // (2001) on; FAIRWAY_MIX chooses one of them. At a site of eight most forwarders are hidden behind streaming jobs, now
 // and then all of them.
 func TestScoreOfSizes(t *testing.T) {
-	if testing.Short() || underRace {
+	if testing.Short() {
 		t.Skip("minutes of simulated forwarders")
 	}
 	nodes, count, first := number("FAIRWAY_NODES", 8), number("FAIRWAY_SEEDS", 6), number("FAIRWAY_FIRST", 2001)

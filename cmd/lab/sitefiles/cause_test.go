@@ -11,9 +11,6 @@ import (
 // The finding of a router that is slow since its processors were throttled, or since its links lose messages, names
 // that as its cause; a router that is throttled and not slow is not accused, and what all routers show is not named.
 func TestCausesAreNamed(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const saysHeat, saysLoss = "were throttled for", "TCP segments that it sent were sent again"
 	heat := func(node string, left float64) model.Fault {
 		return model.Fault{Kind: model.FaultThrottle, Node: node, Value: left}

@@ -109,9 +109,6 @@ func TestCoastingLooksLikeMessages(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") == "" {
 		t.Skip("skipped: takes a minute of a processor: make prove")
 	}
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const warm, seconds, sick = 20, 80, "rtr2"
 	for _, left := range []float64{1, 0.75, 0.5, 0.1} {
 		view := func(coast bool) (one, others seen) {

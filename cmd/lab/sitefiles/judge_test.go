@@ -128,9 +128,6 @@ func (w *watched) frame(t *testing.T, n *model.Node, now time.Time) collector.Fr
 // The daemon's detectors, fed by the agents' sources, name the router that is slow, short of CPU or of buffers, or
 // stands still, the client that is slow by itself, and no router where it is something else.
 func TestASlowRouterIsFound(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	for _, c := range []struct {
 		fault  model.Fault
 		load   float64
@@ -175,9 +172,6 @@ func TestASlowRouterIsFound(t *testing.T) {
 // A router whose links fall from four lanes to one is named within 10 s while next to nothing is asked for, and nobody
 // else, on a site whose routers have links of two rates by design.
 func TestALinkOnOneLaneIsFound(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	synctest.Test(t, func(t *testing.T) {
 		site := model.Small(5)
 		site.Load, site.Older = 0.001, 2

@@ -16,9 +16,6 @@ import (
 // How many metadata operations of a job wait, by its clients' and its metadata server's files, is the model's number
 // to 15 %, whether they wait for a router or for the server's disks.
 func TestMetadataQueueBehindRoutersIsTheModels(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const warm, seconds, within = 5, 60, 0.15
 	for _, f := range []model.Fault{{}, {Kind: model.FaultLink, Node: "rtr2", Value: 0.1},
 		{Kind: model.FaultDisk, Node: "mds1", Value: 0.02}, {Kind: model.FaultCPU, Node: "rtr3", Value: 0.05}} {

@@ -23,9 +23,6 @@ func TestCausesAreNamed(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") == "" {
 		t.Skip("skipped: takes a minute and a half; routers have it in make test: make prove")
 	}
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	heat := func(node string, left float64) model.Fault {
 		return model.Fault{Kind: model.FaultThrottle, Node: node, Value: left}
 	}

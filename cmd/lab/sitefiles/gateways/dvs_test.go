@@ -16,9 +16,6 @@ func TestSlowDVSServerIsFoundWithoutLustre(t *testing.T) {
 // A DVS server that answers nothing any more is named as soon as its clients' oldest requests are 4 s old, and no
 // other is.
 func TestHungDVSServerIsNamed(t *testing.T) {
-	if underRace {
-		t.Skip("a minute of a simulated site")
-	}
 	const healthy, within, want = 60, 30, "fail_slow gw3"
 	for _, l := range []Layer{DVS, OldDVS} {
 		synctest.Test(t, func(t *testing.T) {

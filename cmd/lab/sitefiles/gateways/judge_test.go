@@ -308,9 +308,6 @@ func (w *watched) accused() map[string]string {
 // How many metadata operations wait at an LWFS server, by its trace's rates and waits, is the model's number to a
 // factor of two.
 func TestMetadataQueueOfLWFSIsTheModels(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const seconds = 120
 	for _, disk := range []float64{0.5, 0.2} { // slow ones: at full speed no call waits for a thread
 		synctest.Test(t, func(t *testing.T) {
@@ -354,9 +351,6 @@ func TestASlowTargetAccusesNoGateway(t *testing.T) {
 // slowLinkAndTarget has a gateway's link, then a storage target at a tenth of its speed on a site of each layer, as
 // prepared: the gateway is accused, and nobody else.
 func slowLinkAndTarget(t *testing.T, layers []Layer, prepare func(*watched)) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const healthy, within = 60, 120
 	for _, l := range layers {
 		for _, c := range []struct {

@@ -15,9 +15,6 @@ import (
 // the model's number to a factor of two; at DVS servers it is their own where DVS times its messages, and else what
 // their clients' lists have.
 func TestMetadataQueueOfNFSIsTheModels(t *testing.T) {
-	if underRace {
-		t.Skip("minutes of a simulated site")
-	}
 	const seconds = 120
 	for _, c := range []struct {
 		layer Layer
