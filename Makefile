@@ -51,12 +51,13 @@ lint: compiler
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
 # The packages that take longest begin first, so that none of them is left running alone at the end.
-LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./cmd/lab/papers ./tsdb/victoria \
-  ./remap/mount ./tsdb/engine ./console ./cmd/installtest
+LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./tsdb/victoria \
+  ./remap/mount ./tsdb/engine ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
-# are webui's tests'), and the scores of detectors and simulated sites, which nothing but the clock runs beside.
+# are webui's tests'), the console's screens, and the scores of detectors and simulated sites, which nothing but the clock
+# runs beside.
 PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/lab/sitefiles ./cmd/lab/simmachine \
-  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./remap/effect ./cmd
+  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./remap/effect ./console ./cmd
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
 # processors, and four tests of one that says so: most of those wait for programs that they have started.
@@ -90,7 +91,7 @@ prove:
 	@.ci/deps test
 	FAIRWAY_LONG=1 FAIRWAY_EVACUATIONS=$(EVACUATIONS) $(GO) test -count=1 -p 1 -timeout 4h -v -run '^($(PROVE))$$' \
 	  ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/lab/knfs ./cmd/lab/papers ./cmd/lab/sitefiles/... ./cmd/lab/simmachine \
-	  ./webui/browsertest
+	  ./remap/effect ./webui/browsertest
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:
