@@ -55,7 +55,8 @@ func TestTheFirstPageAnswers(t *testing.T) {
 						fmt.Sprintf(
 							`document.querySelector('section[aria-label=hottest] tbody td').textContent.startsWith(%q)`,
 							slow))
-					b.until("its minutes are drawn", `document.querySelector('section[aria-label=hottest] svg.spark .own')`)
+					b.until("its minutes are drawn",
+						`document.querySelector('section[aria-label=hottest] svg.spark .own')`)
 				}
 				answers()
 				if !js[bool](b, "(r => r.height > 40 && r.bottom <= innerHeight)(document.querySelector("+
@@ -83,8 +84,8 @@ func (b *tab) staysStill(answers func()) {
 	const times = 3
 	for i := range times {
 		js[bool](b, "(window.shifts = [], new PerformanceObserver((l) => window.shifts.push(...l.getEntries()))"+
-			".observe({ type: 'layout-shift', buffered: true }), setTimeout(() => { window.moved = window.shifts.reduce("+
-			"(sum, e) => sum + e.value, 0); }, 300), true)")
+			".observe({ type: 'layout-shift', buffered: true }), setTimeout(() => { window.moved = "+
+			"window.shifts.reduce((sum, e) => sum + e.value, 0); }, 300), true)")
 		b.until("the shifts are counted", "window.moved !== undefined")
 		moved := js[float64](b, "window.moved")
 		if moved <= mostShift {

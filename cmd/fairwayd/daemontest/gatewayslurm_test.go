@@ -93,7 +93,8 @@ func (s *slurmSite) received(gateway topology.ForwarderID, of topology.NodeID) (
 	}
 	manager := conn.Object("org.ganesha.nfsd", "/org/ganesha/nfsd/ClientMgr")
 	var call *dbus.Call
-	wait(s.T, fmt.Sprintf("the ganesha of %s answers for %s", gateway, of), func() bool { // it serves before it is on its bus
+	// It serves before it is on its bus.
+	wait(s.T, fmt.Sprintf("the ganesha of %s answers for %s", gateway, of), func() bool {
 		call = manager.CallWithContext(s.Context(), "org.ganesha.nfsd.clientstats.Get9pTrans", 0,
 			"::ffff:"+strings.TrimSpace(string(addr)))
 		return call.Err == nil

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"fairway/remap"
 	"fairway/webui/api"
@@ -18,11 +17,9 @@ func TestFirstOperatorSignsIn(t *testing.T) {
 	t.Parallel() // it mostly waits
 	d := newRealDaemon(t, "")
 	// The daemon answers before it has written that line.
-	for end := time.Now().Add(aWhile); !strings.Contains(d.logged(), "access.groups"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the first start does not say how to make the first operator:\n%s", d.logged())
-		}
-	}
+	wait(t, "the first start says how to make the first operator", func() bool {
+		return strings.Contains(d.logged(), "access.groups")
+	})
 	var before, link api.SignInLink
 	for _, l := range []*api.SignInLink{&before, &link} {
 		out := d.fairway(0, "a link", "http://"+d.addr+"/#signin=", "sign-in-link", "--json")
