@@ -200,11 +200,7 @@ func checkFileHeader(f io.ReaderAt, path string, size int64) error {
 	if string(h[:4]) != fileMagic || appendlog.Sum(h[:8]) != binary.LittleEndian.Uint32(h[8:]) {
 		return fmt.Errorf("%w: the file's header is not that of a block file", errDamaged)
 	}
-	if v := binary.LittleEndian.Uint16(h[4:]); v > fileVersion {
-		return fmt.Errorf("block file %s has format version %d, this program reads up to %d: %w", path, v, fileVersion,
-			ErrNewerFormat)
-	}
-	return nil
+	return checkVersion("block file "+path, binary.LittleEndian.Uint16(h[4:]), fileVersion)
 }
 
 // add appends an encoded block and returns when it is on the device.

@@ -215,7 +215,7 @@ func (r *frameReader) record(f *frame, fm *frameMetric, c *cachedChunk, at int64
 
 // vouch checks the directory that says that a chunk has no rows; a record speaks for itself.
 func (r *frameReader) vouch(f *frame, fm *frameMetric) error {
-	if !fm.summed || r.vouched == fm {
+	if r.vouched == fm {
 		return nil
 	}
 	size := 4 * (f.chunks + 1)

@@ -16,7 +16,7 @@ const (
 	blockMagic   = "FWBK"
 	blockVersion = 2
 	blockFixed   = 40 // header before its limits and metrics
-	blockMetric  = 21 // header bytes per metric; 4 fewer in version 1, which has no checksum of a directory
+	blockMetric  = 21 // header bytes per metric
 	chunkNodes   = 64
 	maxLimits    = 255
 	inlineBytes  = 4 // data up to this size lies in the index

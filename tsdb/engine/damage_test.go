@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,102 +223,6 @@ func TestADamagedVersionIsDamage(t *testing.T) {
 	defer db.Close()
 	if gone := missing(t, db); gone != 70*4*120 || len(db.Damages()) == 0 {
 		t.Errorf("%d values are gone, want those of one block: %v", gone, db.Damages())
-	}
-}
-
-// TestVersion1IsRead rewrites a block file as version 1 had it: without the directories' checksums.
-func TestVersion1IsRead(t *testing.T) {
-	dir := t.TempDir()
-	fillStore(t, dir)
-	path := onlyBlockFile(t, dir)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := append([]byte(nil), data[:12]...)
-	for at := 12; at < len(data); {
-		size := int(binary.LittleEndian.Uint64(data[at+24:]))
-		out = append(out, version1(data[at:at+size])...)
-		at += size
-	}
-	db := openWith(t, dir, path, out)
-	defer db.Close()
-	if gone := missing(t, db); gone != 0 || len(db.Damages()) > 0 {
-		t.Errorf("%d values are gone: %v", gone, db.Damages())
-	}
-}
-
-// version1 returns a block of version 2 without limits as one of version 1.
-func version1(block []byte) []byte {
-	const fixed, per = 40, 21
-	metrics := int(binary.LittleEndian.Uint16(block[36:]))
-	out := append([]byte(nil), block[:fixed]...)
-	binary.LittleEndian.PutUint16(out[4:], 1)
-	binary.LittleEndian.PutUint64(out[24:], uint64(len(block)-4*metrics))
-	for i := range metrics {
-		m := append([]byte(nil), block[fixed+per*i:][:per-4]...)
-		binary.LittleEndian.PutUint64(m[1:], binary.LittleEndian.Uint64(m[1:])-uint64(4*metrics))
-		out = append(out, m...)
-	}
-	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
-	return append(out, block[fixed+per*metrics+4:]...)
-}
-
-// TestALogOfVersion1IsRead opens a store that an earlier program left with a log of version 1, and goes on with it.
-func TestALogOfVersion1IsRead(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata/log-v1")); err != nil {
-		t.Fatal(err)
-	}
-	open := func() *engine.DB {
-		db, err := engine.Open(dir, engine.Options{SyncInterval: time.Nanosecond, Log: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := db.Damages(); len(d) > 0 {
-			t.Fatal(d)
-		}
-		return db
-	}
-	db := open()
-	f := collector.Frame{Node: damageNode(2), TimeMillis: (damageStart + 20) * 1000,
-		Samples: []collector.Sample{{Metric: collector.WriteBytes, Value: -5}}}
-	if err := errors.Join(db.Append(context.Background(), []collector.Frame{f}), db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	db = open()
-	defer db.Close()
-	for _, node := range []int{1, 2} {
-		for _, m := range []collector.Metric{collector.ReadBytes, collector.MetaWait, collector.WriteBytes} {
-			var want, got []tsdb.Point
-			for sec := range int64(21) {
-				v := truth(node, m, sec)
-				switch {
-				case sec == 7 && (node == 2 || m != collector.ReadBytes), sec == 11 && m == collector.MetaWait,
-					sec < 15 && m == collector.WriteBytes,
-					sec == 20 && (node == 1 || m != collector.WriteBytes):
-					continue
-				case m == collector.WriteBytes:
-					v = -5
-				case sec > 16 && m == collector.ReadBytes:
-					v = 9
-				case sec > 16:
-					v = 0.5
-				}
-				want = append(want, tsdb.Point{TimeMillis: (damageStart + sec) * 1000, Value: v})
-			}
-			out, err := db.Select(context.Background(), tsdb.Query{Nodes: []topology.NodeID{damageNode(node)},
-				Metric: m, ToMillis: 1 << 50})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(out) > 0 {
-				got = out[0].Points
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("node %d %s:\ngot  %v\nwant %v", node, m, got, want)
-			}
-		}
 	}
 }
 

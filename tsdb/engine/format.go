@@ -4,7 +4,7 @@
 // # Files
 //
 // Numbers are little-endian unless they are uvarint (LEB128) or varint (the same, zigzag). CRC is CRC-32C
-// (Castagnoli). Every file and block begins with a magic word and a version; a reader refuses a newer version and
+// (Castagnoli). Every file and block begins with a magic word and a version; a reader refuses another version and
 // names the file and both versions. Times are Unix seconds UTC. Metric numbers are those of collector/metric.go and
 // never change meaning. A node's number is its place in the dictionary. In the layouts below each line is a length in
 // bytes and what lies there.
@@ -85,11 +85,6 @@
 // A value of a named row is a uvarint u: even is zigzag(integer) << 1; 1 means that 8 bytes of float64 follow; 3
 // means no value.
 //
-// Still read: version 2, whose block id in the header is one more than the highest in use when the segment was begun;
-// version 1, which has that too, no pages (records follow each other from byte 28 on), and in place of a row a
-// uvarint mask and per set bit a value as in a named row: the newest row with these columns changed, integers as the
-// difference to the value before (to 0 where that is absent or no integer).
-//
 // # blocks/*.blk
 //
 // A header of 12 bytes (FWBF, version 1 in 2 bytes, 2 zero bytes, CRC of these 8; on the device before the first
@@ -111,8 +106,8 @@
 //	         its data, 4 CRC of its directory
 //	4        CRC of the header up to here
 //
-// Version 1, still read, has no CRC of the directories (17 bytes per metric). From version 2 on the header's length
-// follows from its counts in this way in every version, so that a reader can distinguish damage from a newer version.
+// The header's length follows from its counts in this way in every later version, so that a reader can distinguish
+// damage from a newer version.
 //
 // Per metric follow, without a gap: the directory (C + 1 numbers of 4 bytes: where each chunk's record begins in the
 // index; an empty record means that no node of the chunk has rows), the index, the data. A chunk's record in the

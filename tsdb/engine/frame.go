@@ -34,7 +34,6 @@ type frameMetric struct {
 	index     uint32
 	dataBytes uint32
 	sum       uint32 // of the directory
-	summed    bool   // false in version 1
 }
 
 func (m *frameMetric) indexAt(chunks int) int64 { return m.at + 4*int64(chunks+1) }
@@ -59,20 +58,15 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	if len(head) < blockFixed || string(head[:4]) != blockMagic {
 		return nil, fmt.Errorf("%w: no block begins here", errDamaged)
 	}
-	// Where a header ends follows from its counts in every version, so that damage is not taken for a newer one.
-	v := binary.LittleEndian.Uint16(head[4:])
-	perMetric := blockMetric
-	if v == 1 {
-		perMetric -= 4
-	}
+	// Where a header ends follows from its counts in every version, so that damage is not taken for another one.
 	metrics, limits := int(binary.LittleEndian.Uint16(head[36:])), int(binary.LittleEndian.Uint16(head[38:]))
-	sum := blockFixed + 8*limits + perMetric*metrics
+	sum := blockFixed + 8*limits + blockMetric*metrics
 	if sum+4 > len(head) || appendlog.Sum(head[:sum]) != binary.LittleEndian.Uint32(head[sum:]) {
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
 	}
-	if v > blockVersion {
-		return nil, fmt.Errorf("block at byte %d of %s has format version %d, this program reads up to %d: %w", offset,
-			path, v, blockVersion, ErrNewerFormat)
+	if err := checkVersion(fmt.Sprintf("block at byte %d of %s", offset, path), binary.LittleEndian.Uint16(head[4:]),
+		blockVersion); err != nil {
+		return nil, err
 	}
 	f := &frame{
 		start: int64(binary.LittleEndian.Uint64(head[8:])), id: binary.LittleEndian.Uint64(head[16:]),
@@ -87,13 +81,11 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 		f.limits = append(f.limits, math.Float64frombits(binary.LittleEndian.Uint64(head[blockFixed+8*i:])))
 	}
 	for i := range metrics {
-		b := head[blockFixed+8*limits+perMetric*i:]
+		b := head[blockFixed+8*limits+blockMetric*i:]
 		m := frameMetric{
 			metric: collector.Metric(b[0]), at: int64(binary.LittleEndian.Uint64(b[1:])),
 			index: binary.LittleEndian.Uint32(b[9:]), dataBytes: binary.LittleEndian.Uint32(b[13:]),
-		}
-		if m.summed = v > 1; m.summed {
-			m.sum = binary.LittleEndian.Uint32(b[17:])
+			sum: binary.LittleEndian.Uint32(b[17:]),
 		}
 		if int(m.metric) >= collector.MetricCount {
 			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric,

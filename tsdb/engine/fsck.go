@@ -73,7 +73,7 @@ func (rep *CheckReport) checkLog(dir string) error {
 	next := uint64(0)
 	for i, number := range numbers {
 		path := filepath.Join(dir, segmentName(number))
-		intact, torn, err := readSegment(path, func(int, uint64, uint64) {}, func(_ int, n uint64, _ []byte) error {
+		intact, torn, err := readSegment(path, func(_, _ uint64) {}, func(n uint64, _ []byte) error {
 			if next != 0 && n > next {
 				rep.Damages = append(rep.Damages,
 					Damage{path, 0, fmt.Sprintf("records %d to %d are missing", next, n-1), "their rows"})

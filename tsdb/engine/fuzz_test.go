@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"fairway/collector"
-	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
 )
 
@@ -85,11 +84,9 @@ func FuzzLog(f *testing.F) {
 	w.sameRow(b, 2, 1)
 	w.flush()
 	payload := w.buf[recordHead:]
-	f.Add(payload, []byte{}, 2, false)
-	f.Add(payload[:5], payload, 2, true)
-	f.Add([]byte("\x00\x01\xc0\x8b\xd8\x0d\x00\x07\x01\x01\x14\x00\x01\xc0\x8b\xd8\x0d\x01\x06\x01\x10"), []byte{}, 1,
-		false)
-	f.Fuzz(func(t *testing.T, first, second []byte, version int, raw bool) {
+	f.Add(payload, []byte{}, false)
+	f.Add(payload[:5], payload, true)
+	f.Fuzz(func(t *testing.T, first, second []byte, raw bool) {
 		dir := t.TempDir()
 		for _, d := range []string{"wal", blocksDir} {
 			if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -103,7 +100,7 @@ func FuzzLog(f *testing.F) {
 		if raw { // the second as it is, not as a record
 			records = records[:1]
 		}
-		file := logOf(version&1+1, records...)
+		file := logOf(records...)
 		if raw {
 			file = append(file, second...)
 		}
@@ -129,23 +126,14 @@ func FuzzLog(f *testing.F) {
 }
 
 // logOf returns a segment with records of these payloads.
-func logOf(version int, payloads ...[]byte) []byte {
+func logOf(payloads ...[]byte) []byte {
 	l := writeLog{next: 1}
 	for _, p := range payloads {
 		rec := append(logBuffer(recordHead + len(p))[:recordHead], p...)
 		l.add(rec, nil)
 	}
-	header := logHeader(1, 1)
-	binary.LittleEndian.PutUint16(header[4:], uint16(version))
-	binary.LittleEndian.PutUint32(header[24:], appendlog.Sum(header[:24]))
-	out := header
-	if version == 1 { // without pages
-		out = header[:logHeaderSize]
-	}
-	for i, rec := range l.unsynced {
-		if version == 1 {
-			rec = rec[:recordHead+len(payloads[i])]
-		}
+	out := logHeader(1, 1)
+	for _, rec := range l.unsynced {
 		out = append(out, rec...)
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 const (
 	opContext = iota // choose block and second
 	opSame           // consecutive nodes repeat their newest row
-	opRow            // a row by the node's columns; in version 1 the columns that changed
+	opRow            // a row by the node's columns
 	opNamed          // a row by metric, that also makes columns
 )
 
@@ -177,16 +177,15 @@ func (r *recordReader) byte() (byte, error) {
 	return r.buf[r.at-1], nil
 }
 
-// value reads one value; base is what an integer is a difference to.
-func (r *recordReader) value(base uint64) (uint64, error) {
+// value reads one value.
+func (r *recordReader) value() (uint64, error) {
 	u, err := r.uvarint()
 	if err != nil {
 		return 0, err
 	}
 	switch {
 	case u&1 == 0:
-		from, _ := exactInt(base) // 0 where the base is absent or no integer
-		return math.Float64bits(float64(from + unzigzag(u>>1))), nil
+		return math.Float64bits(float64(unzigzag(u >> 1))), nil
 	case u == valueAbsent:
 		return absentBits, nil
 	case u == valueRaw && len(r.buf)-r.at >= 8:

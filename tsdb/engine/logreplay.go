@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"os"
 	"path/filepath"
 
@@ -19,19 +18,29 @@ import (
 // ErrNewerFormat says that a file was written by a newer version of the program.
 var ErrNewerFormat = errors.New("written by a newer version")
 
+// checkVersion refuses a file of another format version: those before v0.1.0 had older ones.
+func checkVersion(what string, version, want uint16) error {
+	switch {
+	case version > want:
+		return fmt.Errorf("%s has format version %d, this program reads %d: %w", what, version, want, ErrNewerFormat)
+	case version < want:
+		return fmt.Errorf("%s has format version %d, of before v0.1.0; fairwayd v0.2.0 reads it", what, version)
+	}
+	return nil
+}
+
 // segment is a log segment that is read.
 type segment struct {
-	version int
-	r       *bufio.Reader
-	at      int64 // of the next record
-	buf     []byte
+	r   *bufio.Reader
+	at  int64 // of the next record
+	buf []byte
 }
 
 // readSegment calls header with the number of the first record and the block id of the segment's head, then record
 // with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a
 // record that was never answered.
-func readSegment(path string, header func(version int, first, block uint64),
-	record func(version int, number uint64, payload []byte) error) (intact int64, torn bool, err error) {
+func readSegment(path string, header func(first, block uint64),
+	record func(number uint64, payload []byte) error) (intact int64, torn bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false, err
@@ -45,18 +54,17 @@ func readSegment(path string, header func(version int, first, block uint64),
 	if string(head[:4]) != logMagic || appendlog.Sum(head[:24]) != binary.LittleEndian.Uint32(head[24:]) {
 		return 0, true, nil
 	}
-	if s.version = int(binary.LittleEndian.Uint16(head[4:])); s.version > logVersion {
-		return 0, false, fmt.Errorf("log segment %s has format version %d, this program reads up to %d: %w", path,
-			s.version, logVersion, ErrNewerFormat)
+	if err := checkVersion("log segment "+path, binary.LittleEndian.Uint16(head[4:]), logVersion); err != nil {
+		return 0, false, err
 	}
-	header(s.version, binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
+	header(binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
 	for {
 		s.toPage()
 		number, payload, err := s.record()
 		if err != nil {
 			return s.at, !errors.Is(err, io.EOF), nil
 		}
-		if err := record(s.version, number, payload); err != nil {
+		if err := record(number, payload); err != nil {
 			return s.at, false, err
 		}
 		s.at += recordHead + int64(len(payload))
@@ -65,9 +73,6 @@ func readSegment(path string, header func(version int, first, block uint64),
 
 // toPage skips to where the next record begins.
 func (s *segment) toPage() {
-	if s.version == 1 {
-		return
-	}
 	if over := s.at % logPage; over > 0 {
 		n, _ := s.r.Discard(int(logPage - over))
 		s.at += int64(n)
@@ -92,17 +97,12 @@ func replay(h *head, wal *writeLog) error {
 	for i, number := range numbers {
 		path := filepath.Join(wal.dir, segmentName(number))
 		rep.path, rep.seen, rep.noted = path, nil, map[uint64]struct{}{}
-		intact, torn, err := readSegment(path, func(version int, first, block uint64) {
-			if version < 3 {
-				block = max(block, 1) - 1 // it was one more, and had nothing of what is whole
-			} else if !known {
-				rep.wholeFrom = block
-			}
+		intact, torn, err := readSegment(path, func(first, block uint64) {
 			if !known {
-				next, known = first, true
+				next, known, rep.wholeFrom = first, true, block
 			}
 			h.nextBlock = max(h.nextBlock, block)
-		}, func(version int, n uint64, payload []byte) error {
+		}, func(n uint64, payload []byte) error {
 			if n < next {
 				return nil // was written again after a failed fsync
 			}
@@ -112,7 +112,7 @@ func replay(h *head, wal *writeLog) error {
 				rep.distrust()
 			}
 			next = n + 1
-			if err := rep.apply(version, payload); err != nil {
+			if err := rep.apply(payload); err != nil {
 				if errors.Is(err, ErrNewerFormat) || errors.Is(err, errCannotReplay) {
 					return err
 				}
@@ -194,7 +194,7 @@ func (p *replayer) distrust() {
 	}
 }
 
-func (p *replayer) apply(version int, payload []byte) error {
+func (p *replayer) apply(payload []byte) error {
 	r := recordReader{buf: payload}
 	var b *openBlock
 	var have bool
@@ -231,12 +231,9 @@ func (p *replayer) apply(version int, payload []byte) error {
 			return fmt.Errorf("log record: node %d, but %d are known", node, known)
 		}
 		cursor = node + 1
-		switch {
-		case op == opNamed:
+		if op == opNamed {
 			err = p.named(&r, b, node, sec)
-		case version == 1:
-			err = p.changes(&r, b, node, sec)
-		default:
+		} else {
 			err = p.row(&r, b, node, sec)
 		}
 		if err != nil {
@@ -318,45 +315,6 @@ func (p *replayer) row(r *recordReader, b *openBlock, node, sec int) error {
 	return nil
 }
 
-// changes takes a row as version 1 has it: the newest one with some columns changed.
-func (p *replayer) changes(r *recordReader, b *openBlock, node, sec int) error {
-	mask, err := r.uvarint()
-	if err != nil {
-		return err
-	}
-	var n *openNode
-	if b != nil && !p.broken[b] {
-		if is, rows := b.node(node); is != nil && sec > newestOf(rows) {
-			n = is
-		}
-	}
-	if n != nil && bits.Len64(mask) > len(n.layout.metrics) {
-		return fmt.Errorf("log record: node %d has no column %d", node, bits.Len64(mask)-1)
-	}
-	var next [maxColumns]uint64
-	if n != nil {
-		_, rows := b.node(node)
-		newest := newestOf(rows)
-		copy(next[:], p.head.thereAt(b, n, newest, newest))
-	}
-	for ; mask != 0; mask &= mask - 1 {
-		slot := bits.TrailingZeros64(mask)
-		if next[slot], err = r.value(next[slot]); err != nil {
-			return err
-		}
-	}
-	if n == nil {
-		return nil
-	}
-	row := &p.head.row
-	row.reset()
-	for slot, m := range n.layout.metrics {
-		row.add(m, next[slot])
-	}
-	p.head.writeRow(p.head.nodes.chunkOf(node), b, node, sec)
-	return nil
-}
-
 // named takes a row by metric.
 func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 	count, err := r.uvarint()
@@ -373,7 +331,7 @@ func (p *replayer) named(r *recordReader, b *openBlock, node, sec int) error {
 		if err != nil {
 			return err
 		}
-		v, err := r.value(absentBits)
+		v, err := r.value()
 		if err != nil {
 			return err
 		}

@@ -267,9 +267,8 @@ func (t *nodeTable) read(path string) ([]Damage, error) {
 			fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup",
 				path, len(data), data[:min(4, len(data))])
 	}
-	if v := binary.LittleEndian.Uint16(data[4:]); v > nodesVersion {
-		return nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, v, nodesVersion,
-			ErrNewerFormat)
+	if err := checkVersion(path, binary.LittleEndian.Uint16(data[4:]), nodesVersion); err != nil {
+		return nil, err
 	}
 	var damages []Damage
 	for at := nodesHeader; at < len(data); {

@@ -58,8 +58,8 @@ func TestAPoisonedLogOpens(t *testing.T) {
 	wal := &writeLog{fs: osFiles{}, dir: filepath.Join(dir, "wal"), segment: 1, nextBlock: first + hours,
 		wholeFrom: first}
 	err := error(nil)
-	if _, _, err = readSegment(filepath.Join(wal.dir, segmentName(1)), func(int, uint64, uint64) {},
-		func(_ int, n uint64, _ []byte) error { wal.next = n + 1; return nil }); err != nil {
+	if _, _, err = readSegment(filepath.Join(wal.dir, segmentName(1)), func(_, _ uint64) {},
+		func(n uint64, _ []byte) error { wal.next = n + 1; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.flush()

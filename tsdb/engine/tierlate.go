@@ -92,14 +92,13 @@ func loadLate(dir string) (lateSpans, []Damage, error) {
 	damaged := func(at int, what string) []Damage {
 		return []Damage{{path, int64(at), what, "rows over an hour late may be missing in the tiers"}}
 	}
-	version := 0
+	version := uint16(0)
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if _, err := fmt.Sscanf(string(first), lateMagic+" %d", &version); err != nil {
 		return out, damaged(0, "it does not begin as such a list"), nil
 	}
-	if version > lateVersion {
-		return nil, nil, fmt.Errorf("%s has format version %d, this program reads up to %d: %w", path, version,
-			lateVersion, ErrNewerFormat)
+	if err := checkVersion(path, version, lateVersion); err != nil {
+		return nil, nil, err
 	}
 	for line := range bytes.Lines(rest) {
 		var s lateSpan
