@@ -3,7 +3,9 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 )
 
@@ -107,4 +109,48 @@ func (w *worker) say(state string) {
 	default:
 		w.log.Warn("source failed", "source", w.source.Name(), "err", state)
 	}
+}
+
+// Every calls do once a period until end is called, which waits for a call under way: a source samples by it between
+// two ticks. A panic of do is handed to failed, and do is called again the period after.
+func Every(period time.Duration, do func(), failed func(error)) (end func()) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(period)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if err := Fenced(func() error { do(); return nil }); err != nil {
+					failed(err)
+				}
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-done
+	}
+}
+
+// Panicked is the error that Fenced makes of a panic.
+type Panicked struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panicked) Error() string { return fmt.Sprintf("BUG: panic: %v", p.Value) }
+
+// Fenced calls do, whose panic becomes a *Panicked: what one source's files make it do ends neither the agent nor the
+// other sources. Every goroutine that reads for a source has it.
+func Fenced(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Panicked{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return do()
 }

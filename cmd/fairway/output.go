@@ -1,13 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/program"
 )
 
 // plain writes what commands print, without what could change a terminal: names of jobs, nodes, sources and files are
@@ -74,4 +81,46 @@ func printTable(w io.Writer, heading []string, rows [][]string) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// openInput opens a file named on the command line; "-" is standard input. What is compressed by gzip is
+// decompressed. A file that cannot be opened is a usage error.
+func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return unzipped(io.NopCloser(cmd.InOrStdin()))
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, program.BadUsage(err)
+	}
+	if !isGzip(f) {
+		return f, nil // as a file, which can be read at any place
+	}
+	return unzipped(f)
+}
+
+// input is a file and what is read of it.
+type input struct {
+	io.Reader
+	io.Closer
+}
+
+func unzipped(f io.ReadCloser) (io.ReadCloser, error) {
+	b := bufio.NewReader(f)
+	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
+		return input{b, f}, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return input{z, f}, nil
+}
+
+// isGzip says that a file is compressed by gzip.
+func isGzip(f io.ReaderAt) bool {
+	var head [2]byte
+	n, _ := f.ReadAt(head[:], 0)
+	return n == 2 && string(head[:]) == "\x1f\x8b"
 }

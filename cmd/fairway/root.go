@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -140,4 +142,19 @@ func newRoot() *cobra.Command {
 		newDetect(o),
 	)
 	return program.Strict(root)
+}
+
+func newVersion(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.json {
+				return printJSON(c.OutOrStdout(), map[string]string{"version": version, "go": runtime.Version()})
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "fairway %s (%s)\n", version, runtime.Version())
+			return err
+		},
+	}
 }

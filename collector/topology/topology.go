@@ -6,8 +6,11 @@ package topology
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // NodeID is the host name of any node of the machine, without domain.
@@ -130,4 +133,127 @@ func (m *Machine) ByRole(r Role) []Node {
 		}
 	}
 	return out
+}
+
+// Index answers questions about a machine's nodes without going through all of them. It holds for
+// the machine as it was when the index was made, and is never changed.
+type Index struct {
+	roles      map[NodeID]Role
+	forwarders []ForwarderID
+	inService  map[ForwarderID]bool
+}
+
+// NewIndex goes through a machine once.
+func NewIndex(m *Machine) *Index {
+	x := &Index{roles: make(map[NodeID]Role, len(m.Nodes)), inService: map[ForwarderID]bool{}}
+	for _, n := range m.Nodes {
+		x.roles[n.ID] = n.Role
+		if n.Role == Forwarder {
+			x.forwarders = append(x.forwarders, ForwarderID(n.ID))
+		}
+	}
+	for _, f := range m.Default {
+		x.inService[f] = true
+	}
+	return x
+}
+
+// Role returns the layer of a node; RoleUnknown for one that is not the machine's.
+func (x *Index) Role(id NodeID) Role { return x.roles[id] }
+
+// Forwarders returns the forwarding nodes in the machine's order. It must not be changed.
+func (x *Index) Forwarders() []ForwarderID { return x.forwarders }
+
+// InService says whether a forwarder is the default one of any compute node.
+func (x *Index) InService(f ForwarderID) bool { return x.inService[f] }
+
+// Mode is how a job's processes share files ("Automatic, Application-Aware I/O Forwarding Resource
+// Allocation", FAST'19, section 2.1).
+type Mode string
+
+// The I/O modes; the empty mode is unknown. Counters of nodes cannot distinguish N-N from N-1: that comes
+// from mounts and logs, which know files.
+const (
+	ModeNN Mode = "N-N"
+	ModeN1 Mode = "N-1"
+	Mode11 Mode = "1-1"
+	ModeNM Mode = "N-M"
+)
+
+// jobNumber is a job's number with its task of an array or its part of a heterogeneous job, and PBS's server behind it.
+var jobNumber = regexp.MustCompile(`^([0-9]+(?:_[0-9]+|_?\[[^\]]*\]|\+[0-9]+)?)(\.[A-Za-z][A-Za-z0-9_.-]*)?$`)
+
+// JobOf is the job that a batch system, a server's job statistics or a program's environment names; "" where the text
+// names none. It knows
+//
+//	24, 24_7, 24+1                                Slurm, arrays and heterogeneous jobs
+//	SLURM_JOB10, SLURM_JOB_host_10                Slurm, as sites put it into Lustre's jobid_name
+//	1234.pbs01, 1234[7].pbs01.example.org         PBS: its hooks leave the server out
+//	12[3]                                         LSF
+//	f2PTYP4HzE5                                   Flux
+//
+// each with more behind a colon (jobid_name=%j:%u:%h). A program and its user (dd.1000, jobid_var=procname_uid) are no
+// job, also where the program's name begins with digits.
+func JobOf(text string) JobID {
+	text, _, _ = strings.Cut(strings.Trim(text, `"`), ":")
+	if f, isFlux := strings.CutPrefix(text, "ƒ"); isFlux {
+		text = "f" + f
+	}
+	if isFluxID(text) {
+		return JobID(text)
+	}
+	slurms, isSlurms := strings.CutPrefix(text, "SLURM_JOB")
+	text = strings.TrimPrefix(slurms, "_")
+	if isSlurms && (text == "" || text[0] < '0' || text[0] > '9') {
+		text = text[strings.LastIndexByte(text, '_')+1:]
+	}
+	m := jobNumber.FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	last := m[2][strings.LastIndexByte(m[2], '.')+1:]
+	if m[2] != "" && strings.Trim(last, "0123456789") == "" {
+		return "" // a program's name and its user's number
+	}
+	return JobID(m[1])
+}
+
+// fluxID is an f and a number to the base 58, which has no 0, O, I and l.
+var fluxID = regexp.MustCompile(`^f[1-9A-HJ-NP-Za-km-z]{5,11}$`)
+
+// isFluxID says whether a text is one of Flux's identifiers. Nearly all of them have a capital, and few programs whose
+// names begin with f do.
+func isFluxID(text string) bool {
+	return fluxID.MatchString(text) && strings.ContainsAny(text, "ABCDEFGHJKLMNPQRSTUVWXYZ")
+}
+
+// CleanName says whether a name from outside has no control character and is UTF-8, so that a terminal or a log shows
+// it as it is.
+func CleanName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' {
+			return cleanRest(s[i:])
+		}
+	}
+	return true
+}
+
+func cleanRest(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, dirty) }
+
+// dirty says whether a character is an order to a terminal, or changes the direction or order of what is shown.
+func dirty(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
+}
+
+// Clean replaces every character of a text that a terminal would obey by U+FFFD.
+func Clean(s string) string {
+	if CleanName(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if dirty(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
 }

@@ -72,3 +72,89 @@ const (
 	WayLNet    = "lnet"
 	WayRemount = "remount"
 )
+
+// The orders of protocol nodes whose addresses float.
+const (
+	OrderAddresses   = "addresses"    // without a body, answered with AddressesAnswer
+	OrderMoveAddress = "move-address" // body MoveAddressOrder, answered with AddressesAnswer as it is then
+	OrderSuspend     = "ces-suspend"  // body SuspendOrder, answered with AddressesAnswer as it is then
+)
+
+// AddressesAnswer is what the nodes' own cluster says of the addresses, which need not be so.
+type AddressesAnswer struct {
+	// At is by address the forwarder that has it; "" where none has.
+	At map[string]topology.ForwarderID `json:"at"`
+	// Policy is how the system spreads addresses by itself; "none": not at all.
+	Policy string `json:"policy"`
+	// Flags are by forwarder what the cluster says of a node that takes no addresses now, such as "Suspended"; "" of
+	// one that does. nil: not known.
+	Flags map[topology.ForwarderID]string `json:"flags,omitempty"`
+}
+
+// Suspended is the flag of a node that somebody has suspended; it may be one of several, with commas between.
+const Suspended = "Suspended"
+
+// SuspendOrder says what must be so when it is answered, of the node that it is given to: it is suspended, for a plan,
+// or takes addresses again. Only what was suspended for a plan is ended by an order.
+type SuspendOrder struct {
+	Node      topology.NodeID      `json:"node"` // an agent refuses another node's
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	Plan      string               `json:"plan"`
+	Suspended bool                 `json:"suspended"`
+}
+
+// MoveAddressOrder says what must be so when it is answered: the forwarder has the address.
+type MoveAddressOrder struct {
+	Address   string               `json:"address"`
+	Forwarder topology.ForwarderID `json:"forwarder"`
+}
+
+// The orders to the agents of nodes whose forwarders are LNet routers.
+const (
+	OrderAvoid   = "lnet-avoid"   // body AvoidOrder, answered with AvoidAnswer
+	OrderSteer   = "lnet-steer"   // body SteerOrder, without an answer
+	OrderLook    = "lnet-look"    // without a body, answered with LookAnswer
+	OrderTraffic = "lnet-traffic" // body TrafficOrder, answered with TrafficAnswer
+)
+
+// AvoidOrder says which routers the node must not prefer; every other one is used as the site has set it.
+type AvoidOrder struct {
+	Forwarders []topology.ForwarderID `json:"forwarders"`
+}
+
+// AvoidAnswer lists the routers whose routes the node has behind the others.
+type AvoidAnswer struct {
+	Forwarders []topology.ForwarderID `json:"forwarders"`
+}
+
+// SteerOrder says over which router the node sends what goes to some identifiers or nets; without one it chooses by
+// its own rules again.
+type SteerOrder struct {
+	To        []string             `json:"to"`
+	Forwarder topology.ForwarderID `json:"forwarder"`
+	// Back has the node prefer again what it preferred before its newest order.
+	Back bool `json:"back,omitempty"`
+}
+
+// LookAnswer is a node's LNet as far as plans need it.
+type LookAnswer struct {
+	NIDs  []string `json:"nids"`
+	Net   string   `json:"net"`   // the one behind the routers
+	Rules bool     `json:"rules"` // whether it can prefer a router for single nodes
+}
+
+// TrafficOrder asks a router for the messages of some of its peers.
+type TrafficOrder struct {
+	NIDs []string `json:"nids"`
+}
+
+// TrafficAnswer counts them by peer since the router's start; the counts are 32 bits wide.
+type TrafficAnswer struct {
+	Peers map[string]PeerTraffic `json:"peers"`
+}
+
+// PeerTraffic is what came from one peer.
+type PeerTraffic struct {
+	Data     uint64 `json:"data"` // replies with written data, acknowledgements of read data
+	Requests uint64 `json:"requests"`
+}

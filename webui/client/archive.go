@@ -11,6 +11,7 @@ import (
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
+	"fairway/webui/report"
 )
 
 // Ask puts a question to the daemon's I/O-log archive. Numbers of the answer are json.Number, so that
@@ -89,4 +90,15 @@ func (c *Client) Domains(ctx context.Context, id topology.JobID, q api.DomainsQu
 // Cause explains a job from its logs; ErrNotFound when the archive has none of it.
 func (c *Client) Cause(ctx context.Context, id topology.JobID) (api.JobCause, error) {
 	return get[api.JobCause](ctx, c, nil, "jobs", string(id), "rootcause")
+}
+
+// Report returns the report of a period; empty: of the last seven days. Errors: ErrInvalid.
+func (c *Client) Report(ctx context.Context, from, to string) (*report.Report, error) {
+	q := url.Values{}
+	for name, text := range map[string]string{"from": from, "to": to} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	return get[*report.Report](ctx, c, q, "report")
 }

@@ -8,6 +8,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/policy/evacuate"
 	"fairway/webui/api"
 )
 
@@ -33,4 +34,14 @@ func (c *Client) RevokeNodes(ctx context.Context, nodes map[topology.NodeID]time
 // Revoke ends a standing approval and returns those that are left. Errors: ErrNotAllowed, ErrNotFound.
 func (c *Client) Revoke(ctx context.Context, id, reason string) ([]remap.Standing, error) {
 	return write[[]remap.Standing](ctx, c, http.MethodDelete, nil, url.Values{"reason": {reason}}, "standing", id)
+}
+
+// Rules returns the site's rules about running jobs, and what they decided.
+func (c *Client) Rules(ctx context.Context) (evacuate.View, error) {
+	return get[evacuate.View](ctx, c, nil, "rules")
+}
+
+// TestRules returns what the rules would have done since a time.
+func (c *Client) TestRules(ctx context.Context, from time.Time) (evacuate.Tested, error) {
+	return get[evacuate.Tested](ctx, c, url.Values{"from": {from.UTC().Format(time.RFC3339)}}, "rules", "test")
 }

@@ -12,6 +12,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
+	"fairway/webui/api"
 )
 
 // evidenceLines are what the desk knew when the plan was proposed, or last approved: the forwarders that
@@ -84,4 +85,29 @@ func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap
 		chart.Right(chart.Mega(s.Value(now, now.Value(collector.WriteBytes))),
 			7) +
 		chart.Right(chart.Ratio(s.Value(now, now.Occupancy)), 7) + chart.Right(strconv.Itoa(now.Clients), 7)
+}
+
+// previewLines are what an approval is of.
+func previewLines(v *api.PlanView) []string {
+	lines := slices.Clone(v.Lines)
+	for _, c := range v.Checks {
+		lines = append(lines, string(c.Level)+" "+c.Name)
+	}
+	return lines
+}
+
+// diff lists what is only in was and only in is; the order of a preview carries no meaning.
+func diff(was, is []string) []string {
+	var out []string
+	for _, l := range was {
+		if !slices.Contains(is, l) {
+			out = append(out, "- "+l)
+		}
+	}
+	for _, l := range is {
+		if !slices.Contains(was, l) {
+			out = append(out, "+ "+l)
+		}
+	}
+	return out
 }

@@ -16,6 +16,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"fairway/collector/appendlog"
 )
@@ -167,4 +169,77 @@ func syncPath(path string) error {
 		return fmt.Errorf("archive: sync %s: %w", path, err)
 	}
 	return nil
+}
+
+// Backup copies the archive in from to the new directory to. It holds the importer's lock meanwhile: a part that is
+// being moved would be in the copy twice or not at all. ErrBusy means that an import is running; ask again later. An
+// archive that does not exist is copied as none.
+func Backup(ctx context.Context, from, to string) error {
+	if _, err := os.Stat(from); os.IsNotExist(err) {
+		return nil
+	}
+	s, err := openStore(from)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !e.IsDir() || e.Name() == "pending" {
+			continue // the lock, and what a killed import left
+		}
+		if err := os.CopyFS(filepath.Join(to, e.Name()), os.DirFS(filepath.Join(from, e.Name()))); err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+	}
+	if _, err := os.Stat(to); err != nil {
+		return nil // it was empty
+	}
+	return syncTree(to)
+}
+
+// Forget takes the days that ended before a time out of the archive in dir and returns how many. Which logs were read
+// is not forgotten: a file that is still there is not read again. ErrBusy means that an import is running.
+func Forget(dir string, before time.Time) (days int, err error) {
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		return 0, nil
+	}
+	s, err := openStore(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	gone := map[string]bool{}
+	for _, t := range tables {
+		if t == readTable {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(dir, t.name, "day=*"))
+		if err != nil {
+			return 0, fmt.Errorf("archive: BUG: %w", err)
+		}
+		for _, path := range found {
+			name := filepath.Base(path)
+			day, err := time.Parse(time.DateOnly, strings.TrimPrefix(name, "day="))
+			if err != nil || !day.AddDate(0, 0, 1).Before(before) {
+				continue
+			}
+			// A folder that goes by one rename is there for a question or is not.
+			pending, err := s.begin("forget-" + t.name + "-" + name)
+			if err == nil {
+				err = os.Rename(path, filepath.Join(pending, name))
+			}
+			if err := errors.Join(err, os.RemoveAll(pending), syncPath(filepath.Dir(path))); err != nil {
+				return len(gone), fmt.Errorf("archive: forget %s of %s: %w", name, t.name, err)
+			}
+			gone[name] = true
+		}
+	}
+	return len(gone), nil
 }
