@@ -28,16 +28,10 @@ func text(field func(*Job) *string) setter {
 	}
 }
 
-func number(field func(*Job) **int64) setter {
+// parsed makes a setter of a field that is read by a function.
+func parsed[T any](parse func(string) (T, error), field func(*Job) *T) setter {
 	return func(j *Job, s string, _ *time.Location) (err error) {
-		*field(j), err = parseCount(s)
-		return err
-	}
-}
-
-func duration(field func(*Job) **int64) setter {
-	return func(j *Job, s string, _ *time.Location) (err error) {
-		*field(j), err = parseDuration(s)
+		*field(j), err = parse(s)
 		return err
 	}
 }
@@ -63,27 +57,23 @@ func setters() map[string]setter {
 		"user":       text(func(j *Job) *string { return &j.User }),
 		"jobname":    text(func(j *Job) *string { return &j.Name }),
 		"comment":    text(func(j *Job) *string { return &j.Comment }),
-		"priority":   number(func(j *Job) **int64 { return &j.Priority }),
-		"gid":        number(func(j *Job) **int64 { return &j.GID }),
-		"uid":        number(func(j *Job) **int64 { return &j.UID }),
-		"nnodes":     number(func(j *Job) **int64 { return &j.NodeCount }),
-		"ncpus":      number(func(j *Job) **int64 { return &j.CPUs }),
-		"alloccpus":  number(func(j *Job) **int64 { return &j.CPUs }),
+		"priority":   parsed(parseCount, func(j *Job) **int64 { return &j.Priority }),
+		"gid":        parsed(parseCount, func(j *Job) **int64 { return &j.GID }),
+		"uid":        parsed(parseCount, func(j *Job) **int64 { return &j.UID }),
+		"nnodes":     parsed(parseCount, func(j *Job) **int64 { return &j.NodeCount }),
+		"ncpus":      parsed(parseCount, func(j *Job) **int64 { return &j.CPUs }),
+		"alloccpus":  parsed(parseCount, func(j *Job) **int64 { return &j.CPUs }),
 		"submit":     instant(func(j *Job) *time.Time { return &j.Submit }),
 		"eligible":   instant(func(j *Job) *time.Time { return &j.Eligible }),
 		"start":      instant(func(j *Job) *time.Time { return &j.Start }),
 		"end":        instant(func(j *Job) *time.Time { return &j.End }),
-		"elapsed":    duration(func(j *Job) **int64 { return &j.ElapsedSeconds }),
-		"timelimit":  duration(func(j *Job) **int64 { return &j.LimitSeconds }),
-		"elapsedraw": number(func(j *Job) **int64 { return &j.ElapsedSeconds }),
+		"elapsed":    parsed(parseDuration, func(j *Job) **int64 { return &j.ElapsedSeconds }),
+		"timelimit":  parsed(parseDuration, func(j *Job) **int64 { return &j.LimitSeconds }),
+		"elapsedraw": parsed(parseCount, func(j *Job) **int64 { return &j.ElapsedSeconds }),
 		"state":      func(j *Job, s string, _ *time.Location) error { j.setState(s); return nil },
 		"nodelist":   func(j *Job, s string, _ *time.Location) error { return j.setNodes(s) },
-		"reqmem": func(j *Job, s string, _ *time.Location) (err error) {
-			j.ReqMem,
-				err = parseMemory(s)
-			return err
-		},
-		"alloctres": func(j *Job, s string, _ *time.Location) error { j.TRES = parseTRES(s); return nil },
+		"reqmem":     parsed(parseMemory, func(j *Job) **Memory { return &j.ReqMem }),
+		"alloctres":  func(j *Job, s string, _ *time.Location) error { j.TRES = parseTRES(s); return nil },
 		"exitcode": func(j *Job, s string, _ *time.Location) (err error) {
 			j.ExitCode, j.Signal, err = parseExit(s)
 			return err

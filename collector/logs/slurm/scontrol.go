@@ -27,7 +27,7 @@ var behindText = map[string]bool{"Power": true, "MailUser": true, "MailType": tr
 // readScontrol reads `scontrol show job`, with or without -o: a job begins at JobId=.
 func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 	var j *Job
-	begun := 0
+	begun, known := 0, setters()
 	flush := func() bool {
 		if j == nil || j.ID == "" {
 			return true
@@ -47,7 +47,7 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 			return true
 		}
 		for _, p := range pairs(line, oneLine) {
-			if err := j.scontrol(p.key, p.value, o.zone()); err != nil {
+			if err := j.scontrol(known, p.key, p.value, o.zone()); err != nil {
 				c.bad(&LineError{n, string(j.ID), p.key, err})
 			}
 		}
@@ -86,10 +86,20 @@ func pairs(line string, whole bool) []pair {
 	return out
 }
 
-// scontrol sets one field.
-func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
+// sacctName is what sacct calls a field of scontrol that both print alike.
+var sacctName = map[string]string{"JobName": "jobname", "Name": "jobname", "Comment": "comment", "Account": "account",
+	"QOS": "qos", "Priority": "priority", "Partition": "partition", "JobState": "state", "ExitCode": "exitcode",
+	"RunTime": "elapsed", "TimeLimit": "timelimit", "SubmitTime": "submit", "EligibleTime": "eligible",
+	"StartTime": "start", "EndTime": "end", "NodeList": "nodelist", "MidplaneList": "nodelist", "TRES": "alloctres",
+	"AllocTRES": "alloctres"}
+
+// scontrol sets one field; known are those of sacct.
+func (j *Job) scontrol(known map[string]setter, key, s string, zone *time.Location) (err error) {
 	if unknown(s) {
 		return nil
+	}
+	if set := known[sacctName[key]]; set != nil {
+		return set(j, s, zone)
 	}
 	switch key {
 	case "JobId":
@@ -112,48 +122,16 @@ func (j *Job) scontrol(key, s string, zone *time.Location) (err error) {
 			s = "[" + s + "]"
 		}
 		err = j.setID(base + "_" + s)
-	case "JobName", "Name":
-		j.Name = s
-	case "Comment":
-		j.Comment = s
 	case "UserId":
 		j.User, j.UID, err = person(s)
 	case "GroupId":
 		j.Group, j.GID, err = person(s)
-	case "Account":
-		j.Account = s
-	case "QOS":
-		j.QOS = s
-	case "Priority":
-		j.Priority, err = parseCount(s)
-	case "Partition":
-		j.Partition = s
-	case "JobState":
-		j.setState(s)
-	case "ExitCode":
-		j.ExitCode, j.Signal, err = parseExit(s)
-	case "RunTime":
-		j.ElapsedSeconds, err = parseDuration(s)
-	case "TimeLimit":
-		j.LimitSeconds, err = parseDuration(s)
-	case "SubmitTime":
-		j.Submit, err = parseTime(s, zone)
-	case "EligibleTime":
-		j.Eligible, err = parseTime(s, zone)
-	case "StartTime":
-		j.Start, err = parseTime(s, zone)
-	case "EndTime":
-		j.End, err = parseTime(s, zone)
-	case "NodeList", "MidplaneList":
-		err = j.setNodes(s)
 	case "NumNodes":
 		count, _, _ := strings.Cut(s, "-") // a range while pending
 		j.NodeCount, err = parseCount(count)
 	case "NumCPUs":
 		count, _, _ := strings.Cut(s, "-")
 		j.CPUs, err = parseCount(count)
-	case "TRES", "AllocTRES":
-		j.TRES = parseTRES(s)
 	}
 	return err
 }
