@@ -19,6 +19,7 @@ import (
 // clients are what compute nodes saw of the forwarders.
 type clients struct {
 	jobsAt time.Time // when the detectors last got the jobs
+	ran    ranOn
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
 	lost   map[topology.NodeID]*losses      // by slow node
@@ -60,6 +61,7 @@ type jobSums struct {
 func (d *Detectors) sumClients(now time.Time, m *Machine) {
 	clear(d.clients.of)
 	d.clients.slow.begin()
+	d.clients.ran.take(m.Jobs)
 	oldest := now.Add(-fresh).UnixMilli()
 	d.board.Layer(topology.Compute, func(f *window.Node) {
 		if f.TimeMillis < oldest {
@@ -74,11 +76,10 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 				d.clients.of[fwd] = sums
 			}
 			sums.newest = max(sums.newest, f.TimeMillis)
-			if known = true; part == 1 {
+			if known = true; part == 1 { // times of a node that uses several say nothing of any one of them
 				sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
-			} else {
-				sums.addPart(&f.Frame, part)
 			}
+			sums.addJobs(&f.Frame, d.clients.ran.jobsOf(&f.Frame), part)
 		})
 		if known {
 			d.trend.counted(&f.Frame)
@@ -154,7 +155,6 @@ func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
 			c.took[i] += t
 		}
 	}
-	c.addJobs(f, 1)
 }
 
 // threads are those of a forwarder's service, and the share of requests that found none idle, where that is counted.
@@ -191,17 +191,11 @@ func (c *clientSums) execOf(class failslow.Class, t threads) float64 {
 	return max(c.took[class]/c.ops[class]-waited, shortestExec)
 }
 
-// addPart takes the second of a compute node that spreads its traffic over several forwarders. Its times say nothing of
-// any one of them; its jobs wait here by its part.
-func (c *clientSums) addPart(f *collector.Frame, part float64) {
-	c.addJobs(f, part)
-}
-
 // addJobs adds a part of what a node's jobs waited.
-func (c *clientSums) addJobs(f *collector.Frame, part float64) {
+func (c *clientSums) addJobs(f *collector.Frame, jobs []collector.JobSamples, part float64) {
 	ofNode, _ := collector.WaitingOf(f.Samples)
-	for k := range f.Jobs {
-		j := &f.Jobs[k]
+	for k := range jobs {
+		j := &jobs[k]
 		job := c.jobs[j.Job]
 		if job == nil {
 			job = &jobSums{}
@@ -217,11 +211,11 @@ func (c *clientSums) addJobs(f *collector.Frame, part float64) {
 		}
 		for i, t := range w.ByClass() {
 			if !known {
-				t *= shareOf(f.Jobs, k, classOf[i].bytes)
+				t *= shareOf(jobs, k, classOf[i].bytes)
 			}
 			job.took[i] += part * t
 		}
-		if w.Stuck() && (known || len(f.Jobs) == 1) {
+		if w.Stuck() && (known || len(jobs) == 1) {
 			job.stuck += part
 			job.oldest += part * w.Oldest
 		}

@@ -27,19 +27,32 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		jobs []collector.JobSamples
+		ran  []Job
 		want map[topology.JobID][3]float64
 	}{
-		{"one job has all", []collector.JobSamples{{Job: "a"}}, map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
+		{"one job has all", []collector.JobSamples{{Job: "a"}}, nil, map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
+		{"it has the node for itself", nil, []Job{{"a", []topology.NodeID{"cn0", "cn1"}}},
+			map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
+		{"nobody tells two jobs apart", nil, []Job{{"a", []topology.NodeID{"cn1"}}, {"b", []topology.NodeID{"cn1"}}},
+			nil},
+		{"its source knows better", []collector.JobSamples{{Job: "b"}}, []Job{{"a", []topology.NodeID{"cn1"}}},
+			map[topology.JobID][3]float64{"b": {0, 0.5, 0.05}}},
 		{"each says its own", []collector.JobSamples{{Job: "a",
 			Samples: samples(collector.WriteOps, 2.0, collector.ClientWrite, 0.01)},
-			{Job: "b", Samples: samples(collector.WriteOps, 8.0, collector.ClientWrite, 0.06)}},
+			{Job: "b", Samples: samples(collector.WriteOps, 8.0, collector.ClientWrite, 0.06)}}, nil,
 			map[topology.JobID][3]float64{"a": {0, 0.02, 0}, "b": {0, 0.48, 0}}},
 		{"by their bytes", []collector.JobSamples{{Job: "a", Samples: samples(collector.WriteBytes, 1e6)},
-			{Job: "b", Samples: samples(collector.WriteBytes, 3e6)}},
+			{Job: "b", Samples: samples(collector.WriteBytes, 3e6)}}, nil,
 			map[topology.JobID][3]float64{"a": {0, 0.125, 0}, "b": {0, 0.375, 0}}},
 	} {
 		sums := clientSums{jobs: map[topology.JobID]*jobSums{}}
-		sums.add(&collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs}, [3]bool{})
+		f := &collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs}
+		var ran ranOn
+		ran.take(tc.ran)
+		sums.addJobs(f, ran.jobsOf(f), 1)
+		if len(sums.jobs) != len(tc.want) {
+			t.Errorf("%s: %d jobs waited, want %d", tc.name, len(sums.jobs), len(tc.want))
+		}
 		for id, want := range tc.want {
 			got := sums.jobs[id]
 			if got == nil || got.nodes != 1 {

@@ -7,6 +7,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -40,6 +41,40 @@ type JobStep struct {
 	// Waits are the parts of the time that its nodes behind one forwarder waited, those that waited the most: a
 	// parallel program is as slow as its slowest node. 0..1 by cause.
 	Waits [Causes]float32
+}
+
+// ranOn knows which nodes one job has for itself: what such a node does is that job's, where the node's source does not
+// tell jobs apart.
+type ranOn struct {
+	jobs []topology.JobID
+	of   map[topology.NodeID]topology.JobID // empty: of several
+	one  [1]collector.JobSamples
+}
+
+func (r *ranOn) take(jobs []Job) {
+	if slices.EqualFunc(r.jobs, jobs, func(id topology.JobID, j Job) bool { return id == j.ID }) {
+		return
+	}
+	r.jobs, r.of = r.jobs[:0], map[topology.NodeID]topology.JobID{}
+	for _, j := range jobs {
+		r.jobs = append(r.jobs, j.ID)
+		for _, n := range j.Nodes {
+			if _, several := r.of[n]; several {
+				r.of[n] = ""
+				continue
+			}
+			r.of[n] = j.ID
+		}
+	}
+}
+
+// jobsOf is what each job did in a node's second; the slice is used again by the next call.
+func (r *ranOn) jobsOf(f *collector.Frame) []collector.JobSamples {
+	if id := r.of[f.Node]; len(f.Jobs) == 0 && id != "" {
+		r.one[0] = collector.JobSamples{Job: id, Samples: f.Samples}
+		return r.one[:]
+	}
+	return f.Jobs
 }
 
 // jobTrend is the newest past of one job.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/lab/daemon"
 	"fairway/cmd/lab/sitefiles"
 	"fairway/cmd/lab/sitefiles/format"
 	"fairway/cmd/lab/sitefiles/gateways"
@@ -81,7 +82,7 @@ func newSite() *cobra.Command {
 	f.BoolVar(&s.large, "large", false, "1,000 clients, 16 routers, 32 servers; 8 of the clients have files")
 	f.StringVar(&s.release, "release", "2.15", "Lustre's release: 2.10, 2.12, 2.14, 2.15 or 2.17")
 	f.BoolVar(&s.orders, "orders", true, "whether the agents may change routes")
-	f.BoolVar(&s.auto, "auto", false, "a router that is found slow is excluded, and returned, without a person")
+	f.BoolVar(&s.auto, "auto", false, "whatever is found slow or dead is excluded, left and returned, without a person")
 	f.StringVar(&s.layer, "layer", "lnet",
 		"lnet (routers); nfs, dvs, dvs-old or lwfs: gateways to Lustre; gpfs: protocol nodes")
 	f.StringVar(&s.blind, "blind", "", "a router whose agent has no source for LNet")
@@ -364,6 +365,8 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 	d.conf.Table("driver")["kind"] = kind
 	if d.site.auto {
 		d.conf.Table("findings")["mode"] = "auto"
+		d.conf["rule"] = []daemon.Settings{{"name": "leave", "condition": []string{"slow", "hung", "dead"},
+			"action": "act"}}
 	}
 	if d.site.named {
 		d.conf.Table("desk")["mode"] = "auto"

@@ -61,7 +61,7 @@ func AnswerFor(w *Work, now time.Time) string {
 		if w.Cause != "" {
 			text += " for " + w.Cause
 		}
-	case w.Moved != nil:
+	case movedAt(w.Moved) != nil:
 		text += "; since then normal"
 	case len(lost) > 0:
 		text += "; now normal"
@@ -77,7 +77,11 @@ func (w *Work) movedText(now time.Time) string {
 	if w.Moved == nil {
 		return ""
 	}
-	text := "; moved at " + clockText(movedAt(w.Moved), now)
+	at := movedAt(w.Moved)
+	if at == nil {
+		return "; its move failed at " + clockText(w.Moved.Changed, now)
+	}
+	text := "; moved at " + clockText(*at, now)
 	if e := w.Moved.Ended; e != nil && w.Moved.State != remap.Restored { // at a job's end its nodes always go back
 		text += ", back at " + clockText(e.At, now)
 	}
@@ -92,12 +96,20 @@ func (w *Work) movedText(now time.Time) string {
 	return text
 }
 
-// movedAt is when the first node was moved.
-func movedAt(p *remap.Plan) time.Time {
-	if len(p.Results) > 0 {
-		return p.Results[0].At
+// movedAt is when the first node was moved; nil where none was.
+func movedAt(p *remap.Plan) *time.Time {
+	switch {
+	case p == nil:
+		return nil
+	case len(p.Results) == 0:
+		return &p.Changed
 	}
-	return p.Changed
+	for i := range p.Results {
+		if p.Results[i].OK {
+			return &p.Results[i].At
+		}
+	}
+	return nil
 }
 
 // clockText is a time of day with its zone; of another day than now with the date.

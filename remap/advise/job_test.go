@@ -20,7 +20,7 @@ func TestAnswerFor(t *testing.T) {
 			Impact: []anomaly.Impact{{Job: "4", CostSeconds: 900}, {Job: topology.JobID(job), CostSeconds: cost}}}
 	}
 	moved := func(state remap.PlanState, v remap.Verdict) *remap.Plan {
-		p := &remap.Plan{State: state, Results: []remap.Result{{At: now.Add(-20 * time.Minute)}}}
+		p := &remap.Plan{State: state, Results: []remap.Result{{At: now.Add(-20 * time.Minute), OK: true}}}
 		if v != "" {
 			p.Effect = &remap.Effect{Verdict: v}
 		}
@@ -30,6 +30,8 @@ func TestAnswerFor(t *testing.T) {
 	back.Ended = &remap.Ended{By: "olga", At: now.Add(-8 * time.Minute)}
 	restored := moved(remap.Restored, remap.Helped)
 	restored.Ended, restored.Results[0].At = &remap.Ended{At: now}, now.Add(-30*time.Hour)
+	failed := moved(remap.Failed, "")
+	failed.Results[0].OK, failed.Changed = false, now.Add(-10*time.Minute)
 	dismissed := of("001", "5", 38)
 	dismissed.State = anomaly.Dismissed
 	for want, w := range map[string]advise.Work{
@@ -43,6 +45,8 @@ func TestAnswerFor(t *testing.T) {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: back, Ended: true, Wait: &waits},
 		"Job 5 lost 1m50 to fwd001; moved at 2027-03-03 01:00 UTC, which helped": {Ended: true, Moved: restored,
 			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 110)}},
+		"Job 5 lost 38 s of 91 s of I/O to fwd001; its move failed at 06:50 UTC; now normal": {IOSeconds: &io,
+			Wait: &normal, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: failed},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001; now normal": {IOSeconds: &io, Wait: &normal,
 			Findings: []anomaly.Finding{of("001", "5", 38)}},
 		"Job 5 lost nothing to a slow node in 91 s of I/O": {IOSeconds: &io, Wait: &normal,
