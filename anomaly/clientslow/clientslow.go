@@ -59,14 +59,17 @@ type class struct {
 	counts    counts  // what that second may say of the node
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64 // and how many there were
-	Usual     [levels]habit
-	Now       int     // the level of the newest second
-	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
-	Capital   float64 // log wealth of a failslow.SequentialTest
-	Start     int64
-	Ratio     float64 // smoothed log ratio to the peers
-	Took      float64 // smoothed log latency
-	Slower    float64 // by how much it was slower lately than it may be, log
+	// Ended and Waited are the operations of its last busy seconds and what they took together, s: the newest second
+	// may be the tail of a burst, whose operations find nobody before them.
+	Ended, Waited float64
+	Usual         [levels]habit
+	Now           int     // the level of the newest second
+	Margin        float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
+	Capital       float64 // log wealth of a failslow.SequentialTest
+	Start         int64
+	Ratio         float64 // smoothed log ratio to the peers
+	Took          float64 // smoothed log latency
+	Slower        float64 // by how much it was slower lately than it may be, log
 	// its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
 	Lately float64
 	Swing  swing // of those
@@ -219,13 +222,13 @@ func countsOf(o *failslow.Observation, c failslow.Class) counts {
 // compare it with.
 func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
-	peers, some := d.views[c].peers(s)
+	peers, took, some := d.views[c].peers(s)
 	if !some || s.counts == nothing {
 		return false
 	}
 	x := s.Log - peers
-	n.apart[c] = x
-	s.Ratio += (x - s.Ratio) / 10
+	n.apart[c] = s.Log - took
+	s.Ratio += (n.apart[c] - s.Ratio) / 10
 	s.Took += (s.Log - s.Took) / 10
 	usual, known, ok := s.usual()
 	common := d.views[c].common(s.Log - usual)
@@ -259,7 +262,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	}
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
-		s.Ratio, s.Took = s.Log-peers, s.Log
+		s.Ratio, s.Took = n.apart[c], s.Log
 	}
 	before, wealth := s.Capital, failslow.SequentialTest{Log: s.Capital}
 	wealth.Bet(d.now, bet, d.limit+overLimit)

@@ -149,3 +149,35 @@ func TestAlarmHolds(t *testing.T) {
 		t.Errorf("after forty seconds as quick as its peers: %+v", v)
 	}
 }
+
+// TestARatioIsToWholeBursts: a slow forwarder's bursts go on after the others', whose last second is quick. What is
+// shown is the ratio to what operations of whole bursts take.
+func TestARatioIsToWholeBursts(t *testing.T) {
+	const took, last, slow = 5e-3, 1e-3, 30e-3
+	d := New(500 * 24 * time.Hour)
+	var shown []float64
+	for s := range 900 {
+		obs := make([]failslow.Observation, 4)
+		for i := range obs {
+			at := s % 12
+			switch obs[i].Node = topology.NodeID(fmt.Sprint("fwd", i)); {
+			case i == 1 && s >= 600 && at < 8:
+				writes(&obs[i], 40, 256e3, slow)
+			case i == 1 && s >= 600:
+			case at < 3:
+				writes(&obs[i], 80, 256e3, took*(1+0.1*float64(i)))
+			case at == 3:
+				writes(&obs[i], 8, 256e3, last)
+			}
+		}
+		for _, v := range d.Second(time.Unix(1.8e9+int64(s), 0), obs) {
+			if v.Node == "fwd1" && v.Level == anomaly.Alarm && v.Ratio > 0 {
+				shown = append(shown, v.Ratio)
+			}
+		}
+	}
+	const want = slow / ((3*80*took*1.2 + 8*last) / (3*80 + 8))
+	if got := anomaly.Median(shown); len(shown) < 60 || math.Abs(math.Log(got/want)) > math.Log(1.3) {
+		t.Errorf("shown as %.1fx in %d seconds, its clients' ratio is %.1f", got, len(shown), want)
+	}
+}

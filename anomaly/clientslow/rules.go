@@ -23,6 +23,8 @@ const (
 	calmQueue = 4
 	// peerAge, s: that what a peer showed is compared with.
 	peerAge = 30
+	// busySeconds are remembered of what a node's operations took.
+	busySeconds = 10
 	// ownSeconds, s: at work before a node's own past counts.
 	ownSeconds = 30
 	// memory, s: at work after which the past is forgotten.

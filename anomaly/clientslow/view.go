@@ -14,10 +14,13 @@ type view struct {
 	changes []float64 // by how much each is slower than it is used to, log, sorted
 	// alike are the changes of the nodes behind each server, sorted.
 	alike   map[topology.NodeID][]float64
-	windows map[int][]float64 // sorted logs of the nodes whose requests are about as large, by step of size
+	windows map[int]window // the nodes whose requests are about as large, by step of size
 }
 
-type seen struct{ size, log float64 }
+type seen struct{ size, log, took float64 }
+
+// window are logs of what operations took nodes, sorted: in the newest second of each, and in its last busy ones.
+type window struct{ newest, took []float64 }
 
 const (
 	// sizeStep is how finely sizes are distinguished to choose peers, log.
@@ -31,14 +34,18 @@ func (v *view) gather(d *Detector, c int) {
 	clear(v.windows)
 	clear(v.alike)
 	if v.windows == nil {
-		v.windows = map[int][]float64{}
+		v.windows = map[int]window{}
 	}
 	for _, id := range d.order {
 		s := &d.nodes[id].Class[c]
+		if s.At == d.now {
+			s.Ended += s.Ops - s.Ended/busySeconds
+			s.Waited += s.Ops*math.Exp(s.Log) - s.Waited/busySeconds
+		}
 		if s.At == 0 || float64(d.now-s.At) > peerAge {
 			continue
 		}
-		v.lately = append(v.lately, seen{s.Size, s.Log})
+		v.lately = append(v.lately, seen{s.Size, s.Log, s.took()})
 		if usual, _, ok := s.usual(); ok {
 			v.changes = append(v.changes, s.Log-usual)
 			if behind := d.nodes[id].behind; behind != "" && float64(d.now-s.At) <= alikeAge {
@@ -86,17 +93,32 @@ func (v *view) common(own float64) float64 {
 	return all[m]
 }
 
-// peers is the median of what the clients of other forwarders saw of a class lately, at requests of
-// about the same size.
-func (v *view) peers(me *class) (float64, bool) {
-	step := int(math.Round(me.Size / sizeStep))
-	logs, ok := v.windows[step]
-	if !ok {
-		logs = v.window(float64(step) * sizeStep)
-		v.windows[step] = logs
+// took is the log of what operations took in the last busy seconds.
+func (s *class) took() float64 {
+	if s.Ended == 0 { // of a state that was saved before these were
+		return s.Log
 	}
-	at, found := slices.BinarySearch(logs, me.Log)
-	n := len(logs)
+	return math.Log(s.Waited / s.Ended)
+}
+
+// peers are medians of what the clients of other forwarders saw of a class lately, at requests of about the same size:
+// in the newest second of each, which speaks for or against a node, and over its last busy ones, which is shown.
+func (v *view) peers(me *class) (newest, took float64, ok bool) {
+	step := int(math.Round(me.Size / sizeStep))
+	w, known := v.windows[step]
+	if !known {
+		w = v.window(float64(step) * sizeStep)
+		v.windows[step] = w
+	}
+	newest, ok = others(w.newest, me.Log)
+	took, _ = others(w.took, me.took())
+	return newest, took, ok
+}
+
+// others is the median of sorted values without one's own; ok is false where there are too few.
+func others(all []float64, own float64) (mid float64, ok bool) {
+	at, found := slices.BinarySearch(all, own)
+	n := len(all)
 	if found {
 		n--
 	}
@@ -107,19 +129,20 @@ func (v *view) peers(me *class) (float64, bool) {
 		if found && i >= at {
 			i++
 		}
-		return logs[i]
+		return all[i]
 	}
 	return (get((n-1)/2) + get(n/2)) / 2, true
 }
 
-func (v *view) window(size float64) (logs []float64) {
+func (v *view) window(size float64) (w window) {
 	by := func(s seen, x float64) int { return cmp.Compare(s.size, x) }
 	from, _ := slices.BinarySearchFunc(v.lately, size-sizeRange, by)
 	to, _ := slices.BinarySearchFunc(v.lately, size+sizeRange, by)
 	every := max(1, (to-from)/mostPeers)
 	for i := from; i < to; i += every {
-		logs = append(logs, v.lately[i].log)
+		w.newest, w.took = append(w.newest, v.lately[i].log), append(w.took, v.lately[i].took)
 	}
-	slices.Sort(logs)
-	return logs
+	slices.Sort(w.newest)
+	slices.Sort(w.took)
+	return w
 }
