@@ -4,6 +4,7 @@ package effect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -292,7 +293,8 @@ func (m *measurement) judge(ctx context.Context) (decided bool, err error) {
 		m.beside = m.Beside()
 	}
 	if !m.byClients {
-		m.beside = Beside{Stayed: m.left(), Layer: slices.Collect(slices.Chunk(m.beside.Forwarders, 1))}
+		m.beside = Beside{Stayed: m.left(), Layer: slices.Collect(slices.Chunk(m.beside.Forwarders, 1)),
+			Forwarders: m.beside.Forwarders}
 	}
 	mates, err := m.steps(ctx, m.beside.Mates)
 	if err != nil {
@@ -368,12 +370,8 @@ func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, ma
 			return "nodes that stayed behind where it left became faster, too", nil
 		}
 	}
-	before, err := m.probes(ctx, m.left(), m.from, m.effect.BeforeTo)
-	if err != nil {
-		return "", err
-	}
-	after, err := m.probes(ctx, m.left(), m.effect.AfterFrom, m.to)
-	if c.gain > 0 && before-after > c.gain/2 {
+	healed, err := m.healed(ctx, c.gain)
+	if healed {
 		return "canaries to where it left became faster, too", err
 	}
 	if moved.by > 0 == (c.gain > 0) { // by is what they take longer
@@ -393,6 +391,16 @@ func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, ma
 		return "it asks for less than before", err
 	}
 	return "", err
+}
+
+// healed reports whether canaries to where the nodes left became faster by half of their gain, and take no longer than
+// to the other forwarders but for as much. Who is slow answers faster, too, when its load is gone.
+func (m *measurement) healed(ctx context.Context, gain float64) (bool, error) {
+	probe := classes[m.class].probe
+	before, err := m.probes(ctx, probe, m.left(), m.from, m.effect.BeforeTo)
+	after, errAfter := m.probes(ctx, probe, m.left(), m.effect.AfterFrom, m.to)
+	elsewhere, errElsewhere := m.probes(ctx, probe, m.beside.Forwarders, m.effect.AfterFrom, m.to)
+	return gain > 0 && before-after > gain/2 && !(after-elsewhere > gain/2), errors.Join(err, errAfter, errElsewhere)
 }
 
 // distinct are the different nodes of a list.

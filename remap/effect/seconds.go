@@ -21,15 +21,17 @@ type class struct {
 	ops, bytes      collector.Metric
 	client          collector.Metric // time as the compute node saw it
 	wait, execution collector.Metric // in a forwarder
+	probe           collector.Metric // of a canary
 }
 
 // classes are in the order of collector.Classes.
 var classes = [collector.Classes]class{
-	{"read", collector.ReadOps, collector.ReadBytes, collector.ClientRead, collector.ReadWait, collector.ReadExec},
+	{"read", collector.ReadOps, collector.ReadBytes, collector.ClientRead, collector.ReadWait, collector.ReadExec,
+		collector.ProbeRead},
 	{"write", collector.WriteOps, collector.WriteBytes, collector.ClientWrite, collector.WriteWait,
-		collector.WriteExec},
+		collector.WriteExec, collector.ProbeWrite},
 	{"metadata", collector.MetaOps, collector.MetricNone, collector.ClientMeta, collector.MetaWait,
-		collector.MetaExec},
+		collector.MetaExec, collector.ProbeMeta},
 }
 
 // atOnce bounds the nodes that one look into the store reads.
@@ -167,26 +169,25 @@ func (r *reader) rate(ctx context.Context, nodes []topology.NodeID, from, to tim
 }
 
 // probes are the logarithm of what canaries took at forwarders in a stretch of time; NaN: fewer than two were sent.
-func (r *reader) probes(ctx context.Context, nodes []topology.NodeID, from, to time.Time) (float64, error) {
+func (r *reader) probes(ctx context.Context, probe collector.Metric, nodes []topology.NodeID,
+	from, to time.Time) (float64, error) {
+	if len(nodes) == 0 {
+		return math.NaN(), nil
+	}
 	sum, n := 0.0, 0
-	for _, m := range []collector.Metric{collector.ProbeRead, collector.ProbeWrite, collector.ProbeMeta} {
-		series, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, FromMillis: from.UnixMilli(),
-			ToMillis: to.UnixMilli()})
-		if err != nil {
-			return math.NaN(), err
-		}
-		for _, s := range series {
-			for _, p := range s.Points {
-				if p.Value > 0 {
-					sum, n = sum+math.Log(p.Value), n+1
-				}
+	series, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: probe, FromMillis: from.UnixMilli(),
+		ToMillis: to.UnixMilli()})
+	for _, s := range series {
+		for _, p := range s.Points {
+			if p.Value > 0 {
+				sum, n = sum+math.Log(p.Value), n+1
 			}
 		}
 	}
 	if n < 2 {
-		return math.NaN(), nil
+		return math.NaN(), err
 	}
-	return sum / float64(n), nil
+	return sum / float64(n), err
 }
 
 // spread returns at most so many nodes, spread over the list.
