@@ -70,7 +70,9 @@ func (r *ranOn) take(jobs []Job) {
 
 // jobsOf is what each job did in a node's second; the slice is used again by the next call.
 func (r *ranOn) jobsOf(f *collector.Frame) []collector.JobSamples {
-	if id := r.of[f.Node]; len(f.Jobs) == 0 && id != "" {
+	id := r.of[f.Node]
+	_, waits := collector.WaitingOf(f.Samples)
+	if _, moved := f.Value(collector.WriteBytes); len(f.Jobs) == 0 && id != "" && (moved || waits) {
 		r.one[0] = collector.JobSamples{Job: id, Samples: f.Samples}
 		return r.one[:]
 	}
@@ -86,7 +88,8 @@ type jobTrend struct {
 	seen   int64 // Unix second when it last ran
 }
 
-func (t *jobTrend) add(at int64, s JobStep) {
+// add takes a second; nil: nothing is known of it.
+func (t *jobTrend) add(at int64, s *JobStep) {
 	step := at / TrendStep
 	if step != t.newest {
 		t.close()
@@ -95,6 +98,9 @@ func (t *jobTrend) add(at int64, s JobStep) {
 			t.steps[i%jobSteps] = JobStep{Moved: nan, Waits: [Causes]float32{nan, nan, nan, nan}}
 		}
 		t.newest, t.sum, t.n = step, JobStep{}, 0
+	}
+	if s == nil {
+		return
 	}
 	t.sum.Moved += s.Moved
 	for c := range s.Waits {
@@ -152,11 +158,7 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 			d.trend.jobs[j.ID] = t
 		}
 		t.seen = at
-		if s := seconds[j.ID]; s != nil {
-			t.add(at, *s)
-		} else {
-			t.add(at, JobStep{})
-		}
+		t.add(at, seconds[j.ID])
 	}
 	for id, t := range d.trend.jobs {
 		if at-t.seen > jobSteps*TrendStep {

@@ -5,7 +5,11 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/interference"
+	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/tsdb/window"
 )
 
 // A job is as slow as its slowest nodes: those behind the slow forwarder wait, and the forwarder is why.
@@ -36,6 +40,30 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	}
 	if _, known := MeanOf(steps[:10]); known != 0 {
 		t.Errorf("%d steps are known of before the first second", known)
+	}
+}
+
+// Of a job whose nodes count nothing, or whose seconds are late, nothing is known; one that does nothing moves 0.
+func TestNothingReportedIsNotNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		frame []collector.Sample
+		old   time.Duration
+		known int
+	}{
+		"idle":             {samples(collector.WriteBytes, 0.0, collector.ReadBytes, 0.0), 0, 1},
+		"a source of none": {samples(collector.CPUWait, 0.5), 0, 0},
+		"late":             {samples(collector.WriteBytes, 1e6), 10 * time.Second, 0},
+	} {
+		now := time.Unix(1795000000, 0)
+		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+		d.board.Take([]collector.Frame{{Node: "cn1", Role: topology.Compute,
+			TimeMillis: now.Add(-c.old - time.Second).UnixMilli(), Samples: c.frame}}, now)
+		d.Verdicts(now, &Machine{Mapping: topology.Mapping{"cn1": "f1"},
+			Jobs: []Job{{ID: "7", Nodes: []topology.NodeID{"cn1"}}}})
+		steps, _ := d.Jobs().Of("7")
+		if m, known := MeanOf(steps); known != c.known || m.Moved != 0 {
+			t.Errorf("%s: %d steps are known, want %d: %+v", name, known, c.known, m)
+		}
 	}
 }
 

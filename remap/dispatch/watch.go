@@ -132,6 +132,10 @@ type seen struct {
 // all of its time.
 func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t := &s.tick
+	w, known := collector.WaitingOf(f.Samples)
+	if _, counted := f.Value(collector.WriteBytes); !counted && !known {
+		return // LWFS's clients count nothing: that is not 0
+	}
 	t.Nodes++
 	value := func(m collector.Metric) float64 { v, _ := f.Value(m); return v }
 	bytes, meta := value(collector.ReadBytes)+value(collector.WriteBytes), value(collector.MetaOps)
@@ -145,7 +149,6 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	} else {
 		s.metaWait += value(collector.MetaInFlight)
 	}
-	w, known := collector.WaitingOf(f.Samples)
 	if w.Counted {
 		t.UnderWay += w.UnderWay
 	}
