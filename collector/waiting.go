@@ -66,6 +66,17 @@ func WaitingOf(samples []Sample) (w Waiting, known bool) {
 	return w, true
 }
 
+// CountsIO reports whether a compute node's second says anything of what it reads and writes: sources of some layers
+// see its mounts and no request.
+func (f *Frame) CountsIO() bool {
+	for _, m := range []Metric{ReadBytes, WriteBytes, ReadOps, WriteOps, MetaOps, MetaInFlight, InFlight} {
+		if _, ok := f.Value(m); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // Stuck reports whether a request has waited for so long that no queue explains it.
 func (w *Waiting) Stuck() bool { return w.Oldest >= StuckAfter }
 

@@ -59,20 +59,24 @@ type class struct {
 	counts    counts  // what that second may say of the node
 	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64 // and how many there were
-	// Ended and Waited are the operations of its last busy seconds and what they took together, s: the newest second
-	// may be the tail of a burst, whose operations find nobody before them.
-	Ended, Waited float64
-	Usual         [levels]habit
-	Now           int     // the level of the newest second
-	Margin        float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
-	Capital       float64 // log wealth of a failslow.SequentialTest
-	Start         int64
-	Ratio         float64 // smoothed log ratio to the peers
-	Took          float64 // smoothed log latency
-	Slower        float64 // by how much it was slower lately than it may be, log
+	Usual     [levels]habit
+	Now       int     // the level of the newest second
+	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
+	Capital   float64 // log wealth of a failslow.SequentialTest
+	Start     int64
+	Shows     shows
+	Slower    float64 // by how much it was slower lately than it may be, log
 	// its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
 	Lately float64
 	Swing  swing // of those
+}
+
+// shows is what a sentence says of a class.
+type shows struct {
+	Ratio, Took float64 // smoothed: log ratio to the peers, log latency
+	// Ended and Waited are the operations of its last busy seconds and what they took together, s: the newest second
+	// may be the tail of a burst, whose operations find nobody before them.
+	Ended, Waited float64
 }
 
 // habit is what a class of a node is used to, log, over N seconds.
@@ -228,8 +232,8 @@ func (d *Detector) bet(n *node, c int) bool {
 	}
 	x := s.Log - peers
 	n.apart[c] = s.Log - took
-	s.Ratio += (n.apart[c] - s.Ratio) / 10
-	s.Took += (s.Log - s.Took) / 10
+	s.Shows.Ratio += (n.apart[c] - s.Shows.Ratio) / 10
+	s.Shows.Took += (s.Log - s.Shows.Took) / 10
 	usual, known, ok := s.usual()
 	common := d.views[c].common(s.Log - usual)
 	if alike, some := d.views[c].behind(n.behind, s.Log-usual); some {
@@ -262,7 +266,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	}
 	if s.Capital < 1 && bet > 0 { // below that it is noise
 		s.Start = d.now
-		s.Ratio, s.Took = n.apart[c], s.Log
+		s.Shows.Ratio, s.Shows.Took = n.apart[c], s.Log
 	}
 	before, wealth := s.Capital, failslow.SequentialTest{Log: s.Capital}
 	wealth.Bet(d.now, bet, d.limit+overLimit)
@@ -343,7 +347,7 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 	}
 	for c := range r {
 		if s := &n.Class[c]; s.At != 0 && float64(d.now-s.At) <= peerAge {
-			r[c] = math.Exp(s.Ratio)
+			r[c] = math.Exp(s.Shows.Ratio)
 		}
 	}
 	return r
@@ -376,7 +380,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	v.Since = time.Unix(since, 0).UTC()
 	v.Confidence = min(0.99, v.Score/1.2)
 	v.Evidence = map[string]float64{"score": v.Score}
-	s := &n.Class[worst]
+	s := &n.Class[worst].Shows
 	if worst == int(lossy) {
 		v.Evidence["lost"], v.Evidence["peers_lost"] = lossOf(s.Took), lossOf(s.Took-s.Ratio)
 		peers := "hardly any"
@@ -410,7 +414,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 			continue
 		}
 		v.Evidence[failslow.Class(c).String()+"_ratio"] = r
-		v.Evidence[failslow.Class(c).String()+"_seconds"] = math.Exp(n.Class[c].Took)
+		v.Evidence[failslow.Class(c).String()+"_seconds"] = math.Exp(n.Class[c].Shows.Took)
 		if r > visiblyBy {
 			slow++
 		} else if c != worst {

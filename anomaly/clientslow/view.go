@@ -39,8 +39,8 @@ func (v *view) gather(d *Detector, c int) {
 	for _, id := range d.order {
 		s := &d.nodes[id].Class[c]
 		if s.At == d.now {
-			s.Ended += s.Ops - s.Ended/busySeconds
-			s.Waited += s.Ops*math.Exp(s.Log) - s.Waited/busySeconds
+			s.Shows.Ended += s.Ops - s.Shows.Ended/busySeconds
+			s.Shows.Waited += s.Ops*math.Exp(s.Log) - s.Shows.Waited/busySeconds
 		}
 		if s.At == 0 || float64(d.now-s.At) > peerAge {
 			continue
@@ -95,10 +95,10 @@ func (v *view) common(own float64) float64 {
 
 // took is the log of what operations took in the last busy seconds.
 func (s *class) took() float64 {
-	if s.Ended == 0 { // of a state that was saved before these were
+	if s.Shows.Ended == 0 { // of a state that was saved before these were
 		return s.Log
 	}
-	return math.Log(s.Waited / s.Ended)
+	return math.Log(s.Shows.Waited / s.Shows.Ended)
 }
 
 // peers are medians of what the clients of other forwarders saw of a class lately, at requests of about the same size:

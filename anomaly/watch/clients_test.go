@@ -30,10 +30,11 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 		ran  []Job
 		want map[topology.JobID][3]float64
 	}{
-		{"one job has all", []collector.JobSamples{{Job: "a"}}, nil, map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
+		{"one job has all", []collector.JobSamples{{Job: "a"}}, nil,
+			map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
 		{"it has the node for itself", nil, []Job{{"a", []topology.NodeID{"cn0", "cn1"}}},
 			map[topology.JobID][3]float64{"a": {0, 0.5, 0.05}}},
-		{"nobody tells two jobs apart", nil, []Job{{"a", []topology.NodeID{"cn1"}}, {"b", []topology.NodeID{"cn1"}}},
+		{"of two jobs neither is known", nil, []Job{{"a", []topology.NodeID{"cn1"}}, {"b", []topology.NodeID{"cn1"}}},
 			nil},
 		{"its source knows better", []collector.JobSamples{{Job: "b"}}, []Job{{"a", []topology.NodeID{"cn1"}}},
 			map[topology.JobID][3]float64{"b": {0, 0.5, 0.05}}},

@@ -43,8 +43,8 @@ type JobStep struct {
 	Waits [Causes]float32
 }
 
-// ranOn knows which nodes one job has for itself: what such a node does is that job's, where the node's source does not
-// tell jobs apart.
+// ranOn knows which nodes one job has for itself: what such a node does is that job's, where the node's source has no
+// figures by job.
 type ranOn struct {
 	jobs []topology.JobID
 	of   map[topology.NodeID]topology.JobID // empty: of several
@@ -70,9 +70,7 @@ func (r *ranOn) take(jobs []Job) {
 
 // jobsOf is what each job did in a node's second; the slice is used again by the next call.
 func (r *ranOn) jobsOf(f *collector.Frame) []collector.JobSamples {
-	id := r.of[f.Node]
-	_, waits := collector.WaitingOf(f.Samples)
-	if _, moved := f.Value(collector.WriteBytes); len(f.Jobs) == 0 && id != "" && (moved || waits) {
+	if id := r.of[f.Node]; len(f.Jobs) == 0 && id != "" && f.CountsIO() {
 		r.one[0] = collector.JobSamples{Job: id, Samples: f.Samples}
 		return r.one[:]
 	}

@@ -89,8 +89,8 @@ func TestADeadForwarderToItsEnd(t *testing.T) {
 }
 
 // TestASlowForwarderToItsEnd follows one incident of the demo's default fault. The headline stays within 30 % of the
-// ratio that the clients' own clocks have; nothing goes back onto the accused forwarder for half an hour; when the fault
-// is mended every surface says that it is over, and the nodes go home.
+// ratio that the clients' own clocks have; nothing goes back onto the accused forwarder for half an hour; when the
+// fault is mended every surface says that it is over, and the nodes go home.
 func TestASlowForwarderToItsEnd(t *testing.T) {
 	if os.Getenv("FAIRWAY_LONG") == "" {
 		t.Skip("skipped: takes fifty minutes: FAIRWAY_LONG=1")

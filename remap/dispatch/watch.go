@@ -132,8 +132,7 @@ type seen struct {
 // all of its time.
 func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t := &s.tick
-	w, known := collector.WaitingOf(f.Samples)
-	if _, counted := f.Value(collector.WriteBytes); !counted && !known {
+	if !f.CountsIO() {
 		return // LWFS's clients count nothing: that is not 0
 	}
 	t.Nodes++
@@ -149,6 +148,7 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	} else {
 		s.metaWait += value(collector.MetaInFlight)
 	}
+	w, known := collector.WaitingOf(f.Samples)
 	if w.Counted {
 		t.UnderWay += w.UnderWay
 	}

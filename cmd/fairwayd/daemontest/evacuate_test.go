@@ -142,7 +142,7 @@ func (e *evacuation) start(job string) {
 	}
 }
 
-// report tells the daemon of a job's start.
+// report has the daemon know of a job's start.
 func (e *evacuation) report(job string, nodes []topology.NodeID) {
 	e.t.Helper()
 	e.ask("/api/v1/dispatch", dispatch.Request{Job: topology.JobID(job), User: "wei", App: "app" + job, Nodes: nodes},
