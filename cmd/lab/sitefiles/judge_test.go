@@ -33,7 +33,6 @@ type watched struct {
 	sources   map[string][]collector.Source
 	frames    []collector.Frame // of the newest second
 	seconds   int
-	coasted   int      // of them
 	events    []string // what was done to it
 	// files are those of a node at a whole second.
 	files func(n *model.Node, now time.Duration) format.Tree

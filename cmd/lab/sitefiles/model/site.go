@@ -42,8 +42,6 @@ type Site struct {
 	byName  map[string]*Node
 	near    [][]*Peer // of each node by its index, by that of the neighbour; nil: none
 	rng     *rand.Rand
-	coast   *coasting     // nil: every message moves, and nothing is recorded
-	coasted time.Duration // time that has passed without events
 }
 
 // The nets of a site.
