@@ -186,9 +186,6 @@ func (d *comparison) closeLone(n *node, bet float64) {
 	most := loneCeiling * d.limit
 	if d.now-n.sure[c] < blockSeconds {
 		most = d.limit + overThreshold
-		if !d.calm(c) { // what slow pools add to a mixture is not quite the same on each
-			bet = min(bet, poolWins)
-		}
 	}
 	n.Tests[readSlow+int(c)].Bet(d.now, bet, most)
 }
@@ -285,9 +282,6 @@ func (d *comparison) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	variance, margin := oneCarriedDoubt*oneCarriedDoubt, 0.0
 	if n.kind[c] != background && d.now == n.age[c] {
 		margin = comparedMargin
-	}
-	if d.common[c] > calmCommon || d.pools > calmPools {
-		most = min(most, loneCeiling*d.limit) // what a slow back end adds to a mixture is not the same on each
 	}
 	if e := n.carried[c]; d.now == n.age[c] {
 		variance = e.variance() + oneDoubt*oneDoubt

@@ -86,17 +86,6 @@ func (d *Detector) closeStorm(n *node) {
 	n.storm = estimate{}
 }
 
-// jobShare is the least share of quick answers at other forwarders of the node's jobs, at most usual: a job that asks
-// now and then for what no memory holds does so on all of them.
-func (d *comparison) jobShare(n *node, usual float64) float64 {
-	for p := range d.peers(n) {
-		if p != n && !p.Alarm && p.quickAt != 0 && float64(d.now-p.quickAt) <= carryFor {
-			usual = min(usual, p.quick)
-		}
-	}
-	return usual
-}
-
 func (d *Detector) closeMeta(n *node) {
 	m := &n.Habit.Meta
 	if m.All < metaBlock {
@@ -111,12 +100,8 @@ func (d *Detector) closeMeta(n *node) {
 			d.meta.All /= 2
 		}
 	}
-	if float64(d.now-n.quickAt) > carryFor {
-		n.quick = share
-	}
-	n.quick, n.quickAt = n.quick+(share-n.quick)/3, d.now
 	if d.meta.All > metaMuch {
-		usual := d.jobShare(n, min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10)))
+		usual := min(d.meta.share(), (m.Share*m.Count+d.meta.share()*10)/(m.Count+10))
 		n.Tests[metaSlow].Bet(d.now, clip(betShare(m.Quick, m.All, usual), -metaMost, metaMost), d.limit+overThreshold)
 	}
 	if n.Tests[metaSlow].Log < noExample {

@@ -132,9 +132,7 @@ type company struct {
 	jobsSince, jobsKey int64
 	visited            int64 // see roster.peers
 	shown              [2][regimes]shown
-	storms             shown   // metadata operations that jobs make
-	quick              float64 // share of quick answers to the others, lately
-	quickAt            int64
+	storms             shown    // metadata operations that jobs make
 	sure               [2]int64 // newest second compared with enough forwarders of its jobs
 	unlike             [2]bool  // what looks like its background may be those of a job that nobody else serves
 	flow               [2]flow

@@ -85,8 +85,6 @@ const (
 	pastHabit = 120
 	// pastNear, log bytes: sizes of requests that may be compared with the past.
 	pastNear = 0.25
-	// poolWins, log wealth: most that a block of one class wins while storage pools are slow.
-	poolWins = 1
 	// plainSlow, log: no habit of jobs is ten times as slow, so that nobody needs to do the same to accuse.
 	plainSlow = 2.3
 	// comparedMargin, log: by which one class may be slower than through the job's other forwarders.
