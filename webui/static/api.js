@@ -24,7 +24,7 @@ const tabs = new BroadcastChannel(kept);
 const question = '?'; // asks the other tabs for it
 /** @type {(got: boolean) => void} */
 let received = () => {};
-tabs.onmessage = (/** @type {MessageEvent<string>} */ e) => {
+tabs.onmessage = e => {
   if (e.data !== question) {
     sessionStorage.setItem(kept, e.data);
     received(true);
@@ -51,10 +51,7 @@ export async function session() {
   return got ? get('/api/v1/session') : s;
 }
 
-/**
- * @param {string} method @param {string} path @param {any} [body] @param {string} [key]
- * @returns {Promise<any>}
- */
+/** @param {string} method @param {string} path @param {any} [body] @param {string} [key] @returns {Promise<any>} */
 async function ask(method, path, body, key) {
   const begun = performance.now();
   /** @type {Record<string, string>} */
@@ -105,10 +102,8 @@ export const getText = path => ask('GET', path);
 /** @param {string} path @param {any} body */
 export const post = (path, body) => write('POST', path, body);
 
-/**
- * A write is sent again under its own key once when the server could not be reached: repeating it is harmless.
- * @param {'POST'|'PUT'|'DELETE'} method @param {string} path @param {any} [body]
- */
+/** A write is sent again under its own key once when the server could not be reached: repeating it is harmless.
+ * @param {'POST'|'PUT'|'DELETE'} method @param {string} path @param {any} [body] */
 export async function write(method, path, body) {
   const key = crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
   try {

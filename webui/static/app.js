@@ -30,7 +30,7 @@ export const app = {
   },
   /** The query that asks for the second that is shown: empty, or at=... */
   at: () => (replay ? `at=${new Date(replay.at).toISOString()}` : ''),
-  /** @type {any} */ session: { name: '', role: '', via: '' },
+  session: { name: '', role: '', via: '' },
   now: () => (replay ? replay.at + 1000 : serverNow()),
   go,
   /** What the charts cover; usual is the page's own span. @param {string} usual */
@@ -64,7 +64,7 @@ let newest = null;
 let replay = null;
 /** @type {Page|null} */
 let page = null;
-const el = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+const el = id => /** @type {HTMLElement} */ (document.getElementById(id));
 
 const live = new Live({
   message(m) {
@@ -111,10 +111,8 @@ let reveal = () => {
 setTimeout(() => reveal(), OPENING); // what never comes is not waited for
 for (const kind of ['keydown', 'pointerdown']) addEventListener(kind, opened, { once: true, capture: true });
 
-/**
- * Lazily loaded pages by the first word of the address.
- * @type {Record<string, (rest: string, q: URLSearchParams) => Promise<Page>|Page>}
- */
+/** Lazily loaded pages by the first word of the address. @type {Record<string, (rest: string, q: URLSearchParams) =>
+ * Promise<Page>|Page>} */
 const pages = {
   overview: (_, q) => overviewPage(app, q),
   forwarders: async (id, q) => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id, q),
@@ -456,17 +454,15 @@ function drawSites() {
   if (sites.length < (here ? 2 : 1)) return bar.sites.replaceChildren();
   const options = sites.map(s => h('option', { value: s.addr, selected: s === here }, s.name));
   if (!here) options.unshift(h('option', { value: '', selected: true }, app.session.machine));
-  const choice = /** @type {HTMLSelectElement} */ (h('select', { 'aria-label': 'machine' }, ...options));
+  const choice = h('select', { 'aria-label': 'machine' }, ...options);
   choice.addEventListener('change', () => {
     if (choice.value) location.assign(`${choice.value}/${location.pathname.split('/')[1] ?? ''}`);
   });
   bar.sites.replaceChildren(choice);
 }
 
-/**
- * The layer's health in the terminal's words, and its look.
- * @param {any} o @param {boolean} old @returns {[string, string]}
- */
+/** The layer's health in the terminal's words, and its look. @param {any} o @param {boolean} old
+ * @returns {[string, string]} */
 function healthOf(o, old) {
   if (!o?.forwarders.length) return ['', ''];
   if (old || o.late_seconds) return ['not known', ''];
@@ -649,19 +645,14 @@ function unnote(text) {
   if (el('note').textContent === text) el('note').classList.remove('on');
 }
 
-/**
- * Asks once before the machine is changed. Cancel has the focus, and Enter presses what has it.
- * @param {string} question @param {string} key the key that says yes @param {string} yes
- * @returns {Promise<boolean>}
- */
+/** Asks once before the machine is changed. Cancel has the focus, and Enter presses what has it.
+ * @param {string} question @param {string} key the key that says yes @param {string} yes @returns {Promise<boolean>} */
 function confirmOnce(question, key, yes) {
   return new Promise(answer => {
     const cancel = h('button', { type: 'button', autofocus: true }, 'Cancel');
     const ok = h('button', { type: 'button' }, `${yes} (shift+${key})`);
-    const d = /** @type {HTMLDialogElement} */ (
-      h('dialog', { 'aria-label': question }, h('p', question), h('div.actions', cancel, ok))
-    );
-    const close = (/** @type {boolean} */ v) => {
+    const d = h('dialog', { 'aria-label': question }, h('p', question), h('div.actions', cancel, ok));
+    const close = v => {
       d.close();
       d.remove();
       answer(v);

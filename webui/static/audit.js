@@ -15,10 +15,7 @@ function some(all, most) {
   return each.slice(0, most).join(', ') + (each.length > most ? ` +${each.length - most}` : '');
 }
 
-/**
- * The lines of some entries, the newest first. A line has the words of its newest step.
- * @param {any[]} entries
- */
+/** The lines of some entries, the newest first. A line has the words of its newest step. @param {any[]} entries */
 export function folded(entries) {
   /** @type {Map<string, any[]>} */
   const groups = new Map();
@@ -139,24 +136,21 @@ const auditFields = [
 
 /** The filter is the address: what is sent opens it. @param {import('./app.js').App} app @param {URLSearchParams} q */
 function auditForm(app, q) {
-  const inputs = auditFields.map(
-    ([name, about]) =>
-      /** @type {HTMLInputElement} */ (
-        h('input', {
-          type: 'search',
-          name,
-          value: momentText(q.get(name) ?? ''),
-          placeholder: about,
-          'aria-label': `${name}: ${about}`,
-        })
-      ),
+  const inputs = auditFields.map(([name, about]) =>
+    h('input', {
+      type: 'search',
+      name,
+      value: momentText(q.get(name) ?? ''),
+      placeholder: about,
+      'aria-label': `${name}: ${about}`,
+    }),
   );
   const status = h('span.dim', { role: 'status' });
   return h(
     'form.field.audit',
     {
       'aria-label': 'filter',
-      submit: (/** @type {Event} */ e) => {
+      submit: e => {
         e.preventDefault();
         const next = new URLSearchParams();
         for (const i of inputs) {
@@ -176,11 +170,8 @@ function auditForm(app, q) {
   );
 }
 
-/**
- * A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them.
- * @param {string} text
- * @param {number} now
- */
+/** A time of day (the newest past one), a day, both, RFC 3339, or -2h before now; null: none of them.
+ * @param {string} text @param {number} now */
 function moment(text, now) {
   if (text === '' || /^-(\d+(\.\d+)?(h|m|s|ms))+$/.test(text)) return text;
   let ms = Date.parse(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);

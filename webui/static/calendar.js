@@ -24,21 +24,19 @@ export async function calendarPage(app, q) {
     cols = Math.max(1, Math.ceil((a.to_ms - first) / a.bucket_ms));
   const cw = Math.max(4, Math.min(28, Math.floor(1000 / cols))),
     ch = Math.max(2, Math.min(18, Math.floor(520 / Math.max(1, a.nodes.length))));
-  const canvas = /** @type {HTMLCanvasElement} */ (
-    h('canvas', {
-      width: cols,
-      height: Math.max(1, a.nodes.length),
-      role: 'img',
-      'aria-label': `occupancy of ${counted(a.nodes.length, 'forwarder')} over ${words}`,
-    })
-  );
+  const canvas = h('canvas', {
+    width: cols,
+    height: Math.max(1, a.nodes.length),
+    role: 'img',
+    'aria-label': `occupancy of ${counted(a.nodes.length, 'forwarder')} over ${words}`,
+  });
   canvas.style.cssText = `width:${cols * cw}px;height:${a.nodes.length * ch}px;image-rendering:pixelated`;
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d')),
     scale = h('span');
   /** In the colours of the theme. */
   function paint() {
     const colours = ramp();
-    a.nodes.forEach((n, /** @type {number} */ y) =>
+    a.nodes.forEach((n, y) =>
       n.buckets.forEach(b => {
         const x = Math.floor((b.t - first) / a.bucket_ms),
           share = b.occupied / b.seconds;
@@ -53,8 +51,8 @@ export async function calendarPage(app, q) {
   addEventListener('fairway-theme', paint);
   /** @type {[Date, number[]][]} */
   const rows = a.layer.map(l => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
-  const label = (/** @type {Date} */ t) => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
-  const iso = (/** @type {Date} */ t) => t.toISOString();
+  const label = t => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
+  const iso = t => t.toISOString();
   const table = () => [
     ['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map(n => `${n.node} %`)],
     ...rows.map(([t, m]) => [
@@ -73,7 +71,7 @@ export async function calendarPage(app, q) {
         name: head,
         head,
         num: true,
-        text: (/** @type {[Date, number[]]} */ [, m]) => ratio(m[i]),
+        text: ([, m]) => ratio(m[i]),
       })),
     ],
     {
@@ -83,7 +81,7 @@ export async function calendarPage(app, q) {
       caption: 'least, mean and most over all forwarders, the newest first',
     },
   );
-  const past = (/** @type {Date} */ t) => `/overview?at=${iso(t).slice(0, 19)}Z`;
+  const past = t => `/overview?at=${iso(t).slice(0, 19)}Z`;
   over.cursor = true;
   over.update(rows.slice(-31).reverse());
   const axis = h('div.axis', { 'aria-hidden': true }),
@@ -149,9 +147,7 @@ export async function calendarPage(app, q) {
   };
   /** One cell as many pixels as on screen. */
   function scaled() {
-    const out = /** @type {HTMLCanvasElement} */ (
-        h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) })
-      ),
+    const out = h('canvas', { width: cols * cw, height: Math.max(1, a.nodes.length * ch) }),
       p = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
     p.imageSmoothingEnabled = false;
     p.drawImage(canvas, 0, 0, out.width, out.height);

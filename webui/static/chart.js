@@ -19,11 +19,9 @@ function runs(row) {
   return out;
 }
 
-/**
- * From a value to its part of the height, and the values that have a label. Times that differ by more than five are on
- * a logarithmic scale; what only one point in a hundred reaches is cut, for one outlier must not flatten the rest.
- * @param {any} c
- */
+/** From a value to its part of the height, and the values that have a label. Times that differ by more than five are
+ * on a logarithmic scale; what only one point in a hundred reaches is cut, for one outlier must not flatten the rest.
+ * @param {any} c */
 export function scaleOf(c) {
   const known = [...c.node, ...c.high, ...c.low].filter(v => v > 0).sort((a, b) => a - b);
   if (!known.length) return { part: () => 0, marks: [0], cut: Infinity };
@@ -38,33 +36,30 @@ export function scaleOf(c) {
       .filter(v => Math.log(v) >= from && Math.log(v) <= to)
       .filter((_, i, all) => all.length < 6 || i % 2 === all.length % 2); // as many as have room
     return {
-      part: (/** @type {number} */ v) => Math.min(1, Math.max(0, (Math.log(Math.max(v, 1e-12)) - from) / (to - from))),
+      part: v => Math.min(1, Math.max(0, (Math.log(Math.max(v, 1e-12)) - from) / (to - from))),
       marks,
       cut: cut * 1.1,
     };
   }
   const top = cut * 1.05;
-  return { part: (/** @type {number} */ v) => Math.min(1, v / top), marks: [0, top / 2, top], cut: top };
+  return { part: v => Math.min(1, v / top), marks: [0, top / 2, top], cut: top };
 }
 
-/**
- * One chart: grid, shade, the peers' band and median, then the node's own line on top.
- * @param {any} inc @param {any} c one of its charts @param {number} width @param {number} [height]
- * @param {boolean} [below] a headline with a ratio: the chart has its values alone, a second ratio would contradict
- */
+/** One chart: grid, shade, the peers' band and median, then the node's own line on top. @param {any} inc
+ * @param {any} c one of its charts @param {number} width @param {number} [height] @param {boolean} [below] a headline
+ * with a ratio: the chart has its values alone, a second ratio would contradict */
 export function chart(inc, c, width, height = 120, below = false) {
   const n = c.node.length,
     from = Date.parse(inc.series.from),
     step = inc.series.step_seconds * 1000,
     scale = scaleOf(c),
     high = height - BOTTOM - TOP;
-  const x = (/** @type {number} */ i) => LEFT + ((width - LEFT) * i) / Math.max(1, n - 1),
-    y = (/** @type {number} */ v) => TOP + high * (1 - scale.part(v));
+  const x = i => LEFT + ((width - LEFT) * i) / Math.max(1, n - 1),
+    y = v => TOP + high * (1 - scale.part(v));
   const ratio = !c.says ? '' : below ? c.means : `${c.says} its peers${c.means ? ` (${c.means})` : ''}`;
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `${c.label} ${ratio}` });
   drawGround(svg, inc, c, { x, y, n, from, step, scale, width, height, high });
-  const points = (/** @type {number[]} */ row, /** @type {[number, number]} */ [i, k]) =>
-    row.slice(i, k + 1).map((v, j) => `${x(i + j).toFixed(1)} ${y(v).toFixed(1)}`);
+  const points = (row, [i, k]) => row.slice(i, k + 1).map((v, j) => `${x(i + j).toFixed(1)} ${y(v).toFixed(1)}`);
   for (const r of runs(c.low))
     svg.append(s('path', { class: 'band', d: `M${[...points(c.high, r), ...points(c.low, r).reverse()].join('L')}Z` }));
   for (const [name, row] of /** @type {[string, any][]} */ ([
@@ -79,7 +74,7 @@ export function chart(inc, c, width, height = 120, below = false) {
           .join(''),
       }),
     );
-  c.node.forEach((/** @type {number|null} */ v, /** @type {number} */ i) => {
+  c.node.forEach((v, i) => {
     if (v !== null && v > scale.cut) svg.append(s('path', { class: 'cut', d: `M${x(i) - 3} ${TOP + 4}l3-4l3 4` }));
   });
   return withCursor(svg, c, { x, n, from, step, width, height, ratio });
@@ -97,7 +92,7 @@ function drawGround(svg, inc, c, g) {
       ),
     );
   }
-  const at = (/** @type {string} */ t) => Math.min(g.n - 1, Math.max(0, (Date.parse(t) - g.from) / g.step)),
+  const at = t => Math.min(g.n - 1, Math.max(0, (Date.parse(t) - g.from) / g.step)),
     a = at(inc.accused.from),
     z = at(inc.accused.to);
   if (z > a) svg.append(s('rect', { class: 'accused', x: g.x(a), y: TOP, width: g.x(z) - g.x(a), height: g.high }));
@@ -123,12 +118,12 @@ function withCursor(svg, c, g) {
     value = h('span.dim');
   svg.append(picked, line);
   const figure = h('figure', h('figcaption', c.label, g.ratio && h('strong', ` ${g.ratio}`), ' ', value), svg);
-  const show = (/** @type {number|null} */ i) => {
+  const show = i => {
     line.setAttribute('visibility', i === null ? 'hidden' : 'visible');
     if (i === null) return setText(value, '');
     line.setAttribute('x1', String(g.x(i)));
     line.setAttribute('x2', String(g.x(i)));
-    const of = (/** @type {number|null} */ v) => number(v === null ? null : v * c.scale);
+    const of = v => number(v === null ? null : v * c.scale);
     const peers = c.mid[i] === null ? 'peers not known' : `peers ${of(c.mid[i])} (${of(c.low[i])} to ${of(c.high[i])})`;
     setText(value, ` ${of(c.node[i])} ${c.unit}, ${peers}  ${clock(g.from + i * g.step)}`);
   };

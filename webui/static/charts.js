@@ -45,7 +45,7 @@ export function uPlotReady() {
 const alone = (u, series) => {
   const v = u.data[series],
     none = x => x === null || x === undefined;
-  return v.flatMap((y, /** @type {number} */ i) => (!none(y) && none(v[i - 1]) && none(v[i + 1]) ? [i] : []));
+  return v.flatMap((y, i) => (!none(y) && none(v[i - 1]) && none(v[i + 1]) ? [i] : []));
 };
 
 export class Charts {
@@ -73,7 +73,7 @@ export class Charts {
     addEventListener('fairway-theme', this.themed);
   }
 
-  static async ready(/** @type {string} */ empty, /** @type {import('./app.js').App} */ app) {
+  static async ready(empty, app) {
     return new Charts(await uPlotReady(), empty, app);
   }
 
@@ -83,12 +83,12 @@ export class Charts {
     /** @type {number[]} */
     const xs = [];
     for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
-    const line = (/** @type {string} */ n, /** @type {Map<number, number|null>|undefined} */ points) =>
+    const line = (n, points) =>
       xs.map(t => {
         const v = points?.get(t);
         return v === undefined || v === null ? null : v * metricOf[n].factor;
       });
-    const column = (/** @type {string} */ n, /** @type {'mean'|'min'|'max'} */ k) => line(n, this.series[n]?.[k]);
+    const column = (n, k) => line(n, this.series[n]?.[k]);
     return [
       xs,
       ...names.map(n => column(n, 'mean')),
@@ -112,7 +112,7 @@ export class Charts {
     this.drawn = [];
     this.el.replaceChildren();
     const css = getComputedStyle(document.documentElement),
-      of = (/** @type {string} */ name) => css.getPropertyValue(name).trim();
+      of = name => css.getPropertyValue(name).trim();
     const [dim, line, ...strokes] = ['--dim', '--line', '--series1', '--series2', '--series3', '--series4'].map(of);
     const axis = {
       stroke: dim,
@@ -136,7 +136,7 @@ export class Charts {
         this.step > 1 ? names.flatMap(n => [`most ${metricOf[n].label}`, `least ${metricOf[n].label}`]) : [];
       const compared = this.compared(names),
         firstPeer = 1 + names.length + edges.length;
-      const value = (u, /** @type {number} */ v, /** @type {number} */ i, /** @type {number|null} */ k) => {
+      const value = (u, v, i, k) => {
         const most = names.length + 2 * i - 1; // the place of its edges
         const own =
           edges.length && k !== null && v !== null
@@ -164,7 +164,7 @@ export class Charts {
           axes: [
             {
               ...axis,
-              values: (_u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000)),
+              values: (_u, v) => v.map(t => clock(t * 1000)),
               space: 66,
               size: 26,
             },
@@ -173,7 +173,7 @@ export class Charts {
           series: [
             {
               label: 'time',
-              value: (_u, /** @type {number} */ v) => (v === null ? '-' : clock(v * 1000)),
+              value: (_u, v) => (v === null ? '-' : clock(v * 1000)),
             },
             ...names.map((n, i) => ({
               label: metricOf[n].label,

@@ -35,14 +35,14 @@ export function computePage(app, q) {
     tip: i => `${names[i] ?? `cell ${i}`}  ${textOf(i)}`,
   });
   const el = h('div', h('h1.sr', 'Compute nodes'), line, grid.el, legend, where);
-  const textOf = (/** @type {number} */ i) => {
+  const textOf = i => {
     const c = frame?.cells[i];
     return c === undefined || c === 255 ? 'no fresh value' : c === 10 ? 'idle' : `level ${c}`;
   };
   function draw() {
     if (!frame) return;
     const cells = frame.cells,
-      levels = Int8Array.from(cells, (/** @type {number} */ c) => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
+      levels = Int8Array.from(cells, c => (c < 10 ? c : c === 10 ? IDLE : UNKNOWN));
     grid.layout(cells.length, Math.max(320, el.clientWidth || 1200), Math.max(240, innerHeight - 260), true);
     grid.draw({ levels }, cursor);
     grid.canvas.dataset.redrawMs = grid.took.toFixed(2);
@@ -131,10 +131,7 @@ export function computePage(app, q) {
         'compute',
         () => [
           ['NODE', metric.title.toUpperCase()],
-          ...[...(frame?.cells ?? [])].map((/** @type {number} */ c, /** @type {number} */ i) => [
-            names[i] ?? '',
-            c < 10 ? c : c === 10 ? 'idle' : '',
-          ]),
+          ...[...(frame?.cells ?? [])].map((c, i) => [names[i] ?? '', c < 10 ? c : c === 10 ? 'idle' : '']),
         ],
         () => savePNG('compute', grid.canvas),
       ),
@@ -145,6 +142,6 @@ export function computePage(app, q) {
       removeEventListener('fairway-theme', resized);
     },
   };
-  if (app.at()) page.past().catch((/** @type {Error} */ e) => setText(line, e.message));
+  if (app.at()) page.past().catch(e => setText(line, e.message));
   return /** @type {any} */ (page);
 }

@@ -7,9 +7,7 @@ import { standing } from './levels.js?v=__V__';
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
   const close = h('button', { type: 'button', click: () => d.close() }, 'Close');
-  const d = /** @type {HTMLDialogElement} */ (
-    h('dialog', { 'aria-label': label }, h('h1', label), ...children, h('div.actions', close))
-  );
+  const d = h('dialog', { 'aria-label': label }, h('h1', label), ...children, h('div.actions', close));
   d.addEventListener('close', () => d.remove());
   document.body.append(d);
   d.showModal();
@@ -67,14 +65,12 @@ export const dialogs = {
     /** @type {string[][]} */
     let terms = [];
     const body = h('tbody');
-    const find = /** @type {HTMLInputElement} */ (
-      h('input', {
-        type: 'search',
-        placeholder: 'find a key or a word',
-        'aria-label': 'find a key or a word',
-        input: draw,
-      })
-    );
+    const find = h('input', {
+      type: 'search',
+      placeholder: 'find a key or a word',
+      'aria-label': 'find a key or a word',
+      input: draw,
+    });
     function draw() {
       const named = rows => rows.filter(r => r.join(' ').toLowerCase().includes(find.value.toLowerCase()));
       const parts = [...groups.map((_, i) => named(all.filter(r => group(r) === i))), named(terms)];
@@ -102,10 +98,8 @@ export const dialogs = {
   /** @param {import('./app.js').App} app @param {any} x */
   go(app, x) {
     const o = app.overview;
-    /**
-     * name, what it is, its key, the command that does the same, where it leads or what it does
-     * @type {[string, string, string, string, string|(() => void)][]}
-     */
+    /** name, what it is, its key, the command that does the same, where it leads or what it does
+     * @type {[string, string, string, string, string|(() => void)][]} */
     const targets = [
       ...Object.entries(x.own)
         .filter(([k, v]) => v[0] && !['Enter', '>', '<', 'r'].includes(k) && !k.startsWith('Arrow'))
@@ -142,7 +136,7 @@ export const dialogs = {
     /** All jobs come a moment later. @type {typeof targets} */
     const jobs = [];
     get('/api/v1/jobs?state=all')
-      .then((/** @type {any[]} */ rows) => {
+      .then(rows => {
         const met = new Set();
         for (const r of rows) {
           const ended = Date.parse(r.end ?? '') > 0 ? ', ended' : '';
@@ -167,25 +161,23 @@ export const dialogs = {
       .catch(() => {}); // what the overview names is there all the same
     const list = h('tbody');
     const nothing = h('p.empty', { role: 'status', hidden: true });
-    const follow = (/** @type {string|(() => void)} */ to) => {
+    const follow = to => {
       d.close();
       typeof to === 'string' ? app.go(to) : to();
     };
-    const box = /** @type {HTMLInputElement} */ (
-      h('input', {
-        type: 'search',
-        'aria-label': 'go to',
-        placeholder: 'job, user, application, forwarder, finding, plan, page or key',
-        input: draw,
-        keydown: (/** @type {KeyboardEvent} */ e) => {
-          if (e.key === 'Enter') {
-            e.preventDefault();
-            const t = hits()[0];
-            if (t) follow(t[4]);
-          }
-        },
-      })
-    );
+    const box = h('input', {
+      type: 'search',
+      'aria-label': 'go to',
+      placeholder: 'job, user, application, forwarder, finding, plan, page or key',
+      input: draw,
+      keydown: e => {
+        if (e.key === 'Enter') {
+          e.preventDefault();
+          const t = hits()[0];
+          if (t) follow(t[4]);
+        }
+      },
+    });
     // A colon in front says nothing: it is the key that opened the box, typed twice or late.
     const hits = () => {
       const known = new Set(jobs.map(([name]) => name)),
@@ -273,16 +265,12 @@ export const dialogs = {
       );
       return;
     }
-    const name = /** @type {HTMLInputElement} */ (
-        h('input', { type: 'text', name: 'username', autocomplete: 'username', required: true })
-      ),
-      pass = /** @type {HTMLInputElement} */ (
-        h('input', { type: 'password', name: 'password', autocomplete: 'current-password', required: true })
-      );
+    const name = h('input', { type: 'text', name: 'username', autocomplete: 'username', required: true }),
+      pass = h('input', { type: 'password', name: 'password', autocomplete: 'current-password', required: true });
     const form = h(
       'form',
       {
-        submit: async (/** @type {Event} */ e) => {
+        submit: async e => {
           e.preventDefault();
           try {
             await signIn({ name: name.value, password: pass.value });

@@ -18,30 +18,23 @@ const shownServers = 64,
 /** @param {number[]} v */
 const total = v => v.reduce((sum, n) => sum + n, 0);
 
-/**
- * @param {import('./app.js').App} app
- * @param {string} id
- * @param {URLSearchParams} q
- * @returns {Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q
+ * @returns {Promise<import('./app.js').Page>} */
 export async function domainsPage(app, id, q) {
   const path = `/jobs/${encodeURIComponent(id)}`;
   const asked = new URLSearchParams([...q].filter(([k]) => k === 'file' || fields.some(([name]) => name === k)));
   const v = await get(`/api/v1${path}/domains?${asked}`);
-  const inputs = fields.map(
-    ([name, text]) =>
-      /** @type {HTMLInputElement} */ (
-        h('input', {
-          type: 'number',
-          min: 1,
-          name,
-          'aria-label': text,
-          value: asked.get(name) ?? null,
-          placeholder: String(v.case?.[name] ?? ''),
-        })
-      ),
+  const inputs = fields.map(([name, text]) =>
+    h('input', {
+      type: 'number',
+      min: 1,
+      name,
+      'aria-label': text,
+      value: asked.get(name) ?? null,
+      placeholder: String(v.case?.[name] ?? ''),
+    }),
   );
-  const to = (/** @type {number} */ file, /** @type {HTMLInputElement[]} */ given) => {
+  const to = (file, given) => {
     const a = new URLSearchParams(given.filter(i => i.value).map(i => [i.name, i.value]));
     if (file) a.set('file', String(file));
     app.go(`${path}/domains${a.size ? `?${a}` : ''}`);
@@ -49,7 +42,7 @@ export async function domainsPage(app, id, q) {
   const form = h(
     'form',
     {
-      submit: (/** @type {Event} */ e) => {
+      submit: e => {
         e.preventDefault();
         to(v.file, inputs);
       },
@@ -135,9 +128,7 @@ export async function domainsPage(app, id, q) {
         `domains-${id}`,
         () => [
           ['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'],
-          ...v.methods.flatMap(m =>
-            m.conflicts.map((/** @type {number} */ n, /** @type {number} */ i) => [m.method, i, n, m.lock_requests[i]]),
-          ),
+          ...v.methods.flatMap(m => m.conflicts.map((n, i) => [m.method, i, n, m.lock_requests[i]])),
         ],
         () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('This page shows no picture now.')),
       ),
@@ -216,17 +207,12 @@ function fileTable(v) {
     { id: r => String(r.at), fixed: true, caption: 'files that several processes wrote' },
   );
   t.selected = String(v.file);
-  t.update(v.files.map((f, /** @type {number} */ at) => ({ ...f, at })));
+  t.update(v.files.map((f, at) => ({ ...f, at })));
   return t;
 }
 
 function methodTable(v) {
-  const count = (
-    /** @type {string} */ name,
-    /** @type {string} */ head,
-    /** @type {(r: any) => number} */ value,
-    /** @type {string} */ title,
-  ) => ({ name, head, num: true, value, text: r => String(value(r)), title });
+  const count = (name, head, value, title) => ({ name, head, num: true, value, text: r => String(value(r)), title });
   const t = new Table(
     [
       column('method', 'METHOD', r => r.method + (r.method === v.advice?.method ? ' *' : '')),
@@ -252,7 +238,7 @@ function serverTable(v) {
         name: m.method,
         head: m.method,
         num: true,
-        text: (/** @type {number} */ r) => `${m.conflicts[r]}/${m.lock_requests[r]}`,
+        text: r => `${m.conflicts[r]}/${m.lock_requests[r]}`,
       })),
     ],
     { id: r => String(r), fixed: true, caption: 'conflicts and locks of each server' },
@@ -272,13 +258,13 @@ function stripes(v) {
   const count = Math.min(v.window.stripes, shownStripes),
     from = Math.max(0, Math.min(v.window.cut - Math.floor(count / 2), v.window.stripes - count)),
     wide = (W - LEFT) / Math.max(count, 24);
-  const rows = v.methods.flatMap((m, /** @type {number} */ i) => [
+  const rows = v.methods.flatMap((m, i) => [
     s(
       'text',
       { x: LEFT - 8, y: i * ROW + 14, 'text-anchor': 'end', class: m.method === v.advice.method ? 'head' : '' },
       m.method,
     ),
-    ...m.owners.slice(from, from + count).flatMap((/** @type {number[]} */ own, /** @type {number} */ k) => {
+    ...m.owners.slice(from, from + count).flatMap((own, k) => {
       const x = LEFT + k * wide;
       return [
         s(

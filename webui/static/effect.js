@@ -2,14 +2,12 @@
 import { h } from './h.js?v=__V__';
 import { mega, millis } from './format.js?v=__V__';
 
-/**
- * Bars on one scale; one that is not known is left out.
- * @param {string} what @param {Record<string, number|undefined>} sides @param {(v: number) => string} write
- */
+/** Bars on one scale; one that is not known is left out. @param {string} what
+ * @param {Record<string, number|undefined>} sides @param {(v: number) => string} write */
 function bars(what, sides, write) {
   const known = Object.entries(sides).filter(([, v]) => v !== undefined);
   const max = Math.max(...known.map(([, v]) => Number(v))) || 1;
-  const bar = (/** @type {string} */ side, /** @type {number} */ v) =>
+  const bar = (side, v) =>
     h(
       'span.side',
       h('span.dim', side),

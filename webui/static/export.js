@@ -3,7 +3,7 @@ import { h } from './h.js?v=__V__';
 
 /** @param {Blob} blob @param {string} name */
 function download(blob, name) {
-  const a = /** @type {HTMLAnchorElement} */ (h('a', { download: name, href: URL.createObjectURL(blob) }));
+  const a = h('a', { download: name, href: URL.createObjectURL(blob) });
   a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 }
@@ -28,21 +28,16 @@ export const saveCSV = (name, rows) => download(new Blob([csv(rows)], { type: 't
 /** @param {string} name @param {HTMLCanvasElement} canvas */
 export const savePNG = (name, canvas) => canvas.toBlob(b => b && download(b, `${name}.png`), 'image/png');
 
-/**
- * Several canvases below each other, each under its title.
- * @param {string} name
- * @param {[string, HTMLCanvasElement][]} parts
- */
+/** Several canvases below each other, each under its title. @param {string} name
+ * @param {[string, HTMLCanvasElement][]} parts */
 export function saveCanvases(name, parts) {
   const ratio = devicePixelRatio || 1,
     head = 22 * ratio,
     css = getComputedStyle(document.body);
-  const out = /** @type {HTMLCanvasElement} */ (
-    h('canvas', {
-      width: Math.max(...parts.map(([, c]) => c.width)),
-      height: parts.reduce((sum, [, c]) => sum + c.height + head, 0),
-    })
-  );
+  const out = h('canvas', {
+    width: Math.max(...parts.map(([, c]) => c.width)),
+    height: parts.reduce((sum, [, c]) => sum + c.height + head, 0),
+  });
   const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
   g.fillStyle = css.backgroundColor;
   g.fillRect(0, 0, out.width, out.height);
@@ -88,9 +83,7 @@ export async function saveSVG(name, svg) {
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
   await image.decode();
-  const out = /** @type {HTMLCanvasElement} */ (
-    h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) })
-  );
+  const out = h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) });
   const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
   g.fillStyle = css.backgroundColor;
   g.fillRect(0, 0, out.width, out.height);
@@ -98,11 +91,8 @@ export async function saveSVG(name, svg) {
   savePNG(name, out);
 }
 
-/**
- * The two keys of a page that can be exported; without a picture it has no PNG.
- * @param {string} name @param {() => any[][]} rows @param {() => any} [picture]
- * @returns {Record<string, [string, () => void]>}
- */
+/** The two keys of a page that can be exported; without a picture it has no PNG. @param {string} name
+ * @param {() => any[][]} rows @param {() => any} [picture] @returns {Record<string, [string, () => void]>} */
 export function exportKeys(name, rows, picture) {
   /** @type {Record<string, [string, () => void]>} */
   const keys = { E: ['export CSV', () => saveCSV(name, rows())] };

@@ -43,22 +43,20 @@ export function findingsPage(app) {
     ],
     { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings' },
   );
-  const update = (/** @type {any[]} */ rows) => {
+  const update = rows => {
     rank = new Map(rows.map((r, i) => [r.id, rows.length - i]));
     table.update(rows);
   };
-  const filter = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'search',
-      'aria-label': 'filter the findings',
-      placeholder: 'filter by number, forwarder, words, job, state',
-      hidden: true,
-      input: () => {
-        table.filter = filter.value;
-        update(app.overview?.findings ?? []);
-      },
-    })
-  );
+  const filter = h('input', {
+    type: 'search',
+    'aria-label': 'filter the findings',
+    placeholder: 'filter by number, forwarder, words, job, state',
+    hidden: true,
+    input: () => {
+      table.filter = filter.value;
+      update(app.overview?.findings ?? []);
+    },
+  });
   const empty = h(
     'p.empty',
     'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of ' +
@@ -99,8 +97,7 @@ export async function findingPage(app, id) {
   const act = actions(app, () => v, load);
   const incident = new Incident(app, id);
   const around = () => incident.load().catch(err => app.note(err.message));
-  const save = (/** @type {boolean} */ standIns) =>
-    incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
+  const save = standIns => incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
   let ticks = 0;
   async function load() {
     v = await read();
@@ -156,8 +153,7 @@ export async function findingPage(app, id) {
   draw();
   drawLife();
   await around();
-  const button = (/** @type {string} */ text, /** @type {boolean} */ standIns) =>
-    h('button', { type: 'button', click: () => save(standIns) }, text);
+  const button = (text, standIns) => h('button', { type: 'button', click: () => save(standIns) }, text);
   const th = (/** @type {string[]} */ ...names) =>
     h('thead', h('tr', ...names.map(n => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
   return {
@@ -207,10 +203,8 @@ export async function findingPage(app, id) {
   };
 }
 
-/**
- * What can be done here, for whoever has no keys at hand. Nothing of it is there for one who may only look.
- * @param {import('./app.js').App} app @param {Record<string, [string, (e: any) => void]>} keys
- */
+/** What can be done here, for whoever has no keys at hand. Nothing of it is there for one who may only look.
+ * @param {import('./app.js').App} app @param {Record<string, [string, (e: any) => void]>} keys */
 export const actButtons = (app, keys) =>
   h(
     'div.buttons',
@@ -220,21 +214,16 @@ export const actButtons = (app, keys) =>
     ),
   );
 
-/**
- * Why somebody may not act here now; empty when he may.
- * @param {import('./app.js').App} app
- * @param {boolean} [fresh] what is on screen must not be old
- */
+/** Why somebody may not act here now; empty when he may. @param {import('./app.js').App} app
+ * @param {boolean} [fresh] what is on screen must not be old */
 export function refusal(app, fresh) {
   if (!app.may()) return 'Refused: only operators do that. Sign in with i.';
   return fresh && !app.fresh() ? 'Refused: the data on screen is too old to decide by.' : '';
 }
 
-/**
- * Drains a forwarder, which excludes it from allocation, or takes it back: why, and then once whether.
+/** Drains a forwarder, which excludes it from allocation, or takes it back: why, and then once whether.
  * @param {import('./app.js').App} app @param {import('./reason.js').ReasonForm} form @param {string} node
- * @param {any} o what may be done with it
- */
+ * @param {any} o what may be done with it */
 export function drain(app, form, node, o) {
   const no = refusal(app, true);
   if (no) return app.note(no);
@@ -262,17 +251,12 @@ export function drain(app, form, node, o) {
   );
 }
 
-/**
- * What can be done with a finding; a reason is typed in a form that opens below.
- * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
- */
+/** What can be done with a finding; a reason is typed in a form that opens below.
+ * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done] */
 function actions(app, current, done) {
   const form = reasonForm(app, done);
-  /**
-   * Does something with the chosen finding, if the server permits it.
-   * @param {string} verb of the server's; '' where it is not the finding's
-   * @param {(f: any) => any} f with the finding and what may be done with it
-   */
+  /** Does something with the chosen finding, if the server permits it. @param {string} verb of the server's; ''
+   * where it is not the finding's @param {(f: any) => any} f with the finding and what may be done with it */
   const to = (verb, f) => async () => {
     const one = current(),
       no = refusal(app);
@@ -352,14 +336,12 @@ function spark(points) {
     top = Math.max(...points.map(p => p.v), 1e-12),
     w = 240,
     high = 24;
-  const canvas = /** @type {HTMLCanvasElement} */ (
-    h('canvas', {
-      width: w,
-      height: high,
-      role: 'img',
-      'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}`,
-    })
-  );
+  const canvas = h('canvas', {
+    width: w,
+    height: high,
+    role: 'img',
+    'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}`,
+  });
   const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
   g.fillStyle = getComputedStyle(document.body).color || '#888';
   for (const p of points) {

@@ -16,12 +16,8 @@ function totals(links, of) {
   return out;
 }
 
-/**
- * The flow as a picture, with what is missing of it.
- * @param {any} f
- * @param {import('./app.js').App} app
- * @param {string} [job] the one that it is about
- */
+/** The flow as a picture, with what is missing of it. @param {any} f @param {import('./app.js').App} app
+ * @param {string} [job] the one that it is about */
 export function flowPicture(f, app, job) {
   const links = f.links.filter(l => bytes(l) > 0);
   if (!links.length || (job && !links.some(l => l.job === job)))
@@ -34,9 +30,7 @@ export function flowPicture(f, app, job) {
             'environment, forwarders and Lustre servers by their own counters.',
     );
   const byJob = totals(links, l => l.job),
-    jobName = job
-      ? (/** @type {string} */ j) => (j === job ? j : counted(byJob.size - 1, 'neighbour'))
-      : largest(byJob, 12, 'jobs');
+    jobName = job ? j => (j === job ? j : counted(byJob.size - 1, 'neighbour')) : largest(byJob, 12, 'jobs');
   const fwdName = largest(
       totals(links, l => l.forwarder),
       20,
@@ -54,7 +48,7 @@ export function flowPicture(f, app, job) {
     .slice(0, 6);
   /** @type {Map<string, import('./sankey.js').Band>} */
   const bands = new Map();
-  const add = (/** @type {number} */ col, /** @type {string} */ from, /** @type {string} */ to, l) => {
+  const add = (col, from, to, l) => {
     const key = jobName(l.job),
       id = [col, from, to, key].join('\n'),
       b = bands.get(id) ?? { col, from, to, key, value: 0, estimated: false };
@@ -111,11 +105,8 @@ export function flowTable() {
 
 export const flowRows = f => [...f.links.filter(l => bytes(l) > 0), ...f.storage];
 
-/**
- * Reads again every other second, never twice at a time.
- * @param {() => Promise<void>} load
- * @param {import('./app.js').App} app
- */
+/** Reads again every other second, never twice at a time. @param {() => Promise<void>} load
+ * @param {import('./app.js').App} app */
 export function everyOther(load, app) {
   let busy = false,
     ticks = 0;
@@ -123,7 +114,7 @@ export function everyOther(load, app) {
     if (busy || ++ticks % 2) return;
     busy = true;
     load()
-      .catch((/** @type {Error} */ e) => app.note(e.message))
+      .catch(e => app.note(e.message))
       .finally(() => {
         busy = false;
       });
@@ -265,7 +256,7 @@ export async function matrixPage(app, q) {
 
 /** @param {any} m @param {(c: any) => number|null} value */
 function matrix(m, value) {
-  const at = new Map(m.jobs.map((/** @type {string} */ j, /** @type {number} */ i) => [j, i])),
+  const at = new Map(m.jobs.map((j, i) => [j, i])),
     n = m.jobs.length,
     colours = ramp();
   const cells = m.cells.map(c => {
@@ -312,7 +303,7 @@ function matrix(m, value) {
     'svg',
     { class: 'matrix', width: SIDE + n * CELL + 20, height: SIDE + n * CELL + 4, role: 'img' },
     s('title', {}, `interference of ${counted(n, 'job')}; the pairs stand in the table below`),
-    ...m.jobs.flatMap((/** @type {string} */ j, /** @type {number} */ i) => [
+    ...m.jobs.flatMap((j, i) => [
       s('text', { x: SIDE - 6, y: SIDE + i * CELL + 14, 'text-anchor': 'end' }, j),
       s('text', { transform: `translate(${SIDE + i * CELL + 14} ${SIDE - 6}) rotate(-60)` }, j),
     ]),

@@ -28,11 +28,8 @@ export function volume(v) {
   return `${Number((v / unit).toPrecision(3))} ${'kMGTPE'[Math.log10(unit) / 3 - 1]}B`;
 }
 
-/**
- * A number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes.
- * @param {number} n
- * @param {string} thing
- */
+/** A number of things as people say it: 1 job, 2 jobs, 1 process, 2 processes. @param {number} n
+ * @param {string} thing */
 export const counted = (n, thing) => `${n} ${thing}${n === 1 ? '' : thing.endsWith('s') ? 'es' : 's'}`;
 
 /** @param {number} ms @returns {string} */

@@ -21,10 +21,8 @@ const USUAL = '5m', // of the past that is shown
   LATELY = 60, // seconds for which one that does not come each second is shown
   COMPARED = 250_000; // samples of a metric that one question for the peers' band may read
 
-/**
- * @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=drain asks at once
- * @returns {Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=drain asks at once
+ * @returns {Promise<import('./app.js').Page>} */
 export async function forwarderPage(app, id, q) {
   const range = app.range(USUAL),
     { seconds, fixed } = range,
@@ -63,7 +61,7 @@ export async function forwarderPage(app, id, q) {
           mean: new Map(/** @type {any[]} */ (points).map(p => [Math.floor(p.t / 1000), p.v])),
         };
     } else {
-      const one = async (/** @type {string} */ metric, /** @type {string} */ agg) => {
+      const one = async (metric, agg) => {
         const a = await get(
           `/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=` +
             `${from}&to=${to}`,
@@ -84,11 +82,8 @@ export async function forwarderPage(app, id, q) {
     charts.marks = await marks;
     charts.peers = await peers;
   }
-  /**
-   * The median and the band of the other forwarders, where the question costs the server little.
-   * @param {number} from
-   * @param {number} to s
-   */
+  /** The median and the band of the other forwarders, where the question costs the server little.
+   * @param {number} from @param {number} to s */
   async function compare(from, to) {
     const others = (app.overview?.forwarders.length ?? 0) - 1;
     /** @type {typeof charts.peers} */
@@ -101,8 +96,7 @@ export async function forwarderPage(app, id, q) {
         .map(async n => {
           // PromQL's name has the unit at its end.
           const all = `{__name__=~"fairway_${n}(_per_second|_seconds|)",role="forwarder",node!=${JSON.stringify(id)}}`;
-          const part = (/** @type {string} */ k, /** @type {number} */ q) =>
-            `label_replace(quantile(${q}, ${all}), "part", "${k}", "", "")`;
+          const part = (k, q) => `label_replace(quantile(${q}, ${all}), "part", "${k}", "", "")`;
           const query = `${part('low', 0.1)} or ${part('mid', 0.5)} or ${part('high', 0.9)}`;
           const a = await get(
             `/prometheus/api/v1/query_range?query=${encodeURIComponent(query)}&start=${first}&end=${to}&step=${step}`,
@@ -206,7 +200,7 @@ export async function forwarderPage(app, id, q) {
     const lonely = app.overview?.forwarders.length === 1;
     const alive = app.overview?.forwarders.some(r => r.id !== id && r.state !== 'silent');
     /** The newest value, and how long ago it came where it does not come each second. */
-    const newest = (/** @type {string} */ m) => {
+    const newest = m => {
       const { shown_unit: unit, factor: k } = metricOf[m];
       let [t, v] = [(d.series[m]?.at(-1)?.t ?? NaN) / 1000, d.series[m]?.at(-1)?.v];
       if (v === undefined) {
@@ -219,8 +213,8 @@ export async function forwarderPage(app, id, q) {
       const text = metricOf[m].unit === 'count' ? v.toFixed(0) : `${number(v * k)} ${unit}`;
       return old > LATE ? `${text} ${Math.round(old)} s ago` : text;
     };
-    const came = (/** @type {string} */ m) => Boolean(d.series[m]?.length || charts.series[m]?.mean.size);
-    const peers = (/** @type {string} */ m) => {
+    const came = m => Boolean(d.series[m]?.length || charts.series[m]?.mean.size);
+    const peers = m => {
       const k = metricOf[m].factor;
       const v = med[m];
       return silent()

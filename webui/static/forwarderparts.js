@@ -10,10 +10,16 @@ export const clientColumns = [
   numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, mega),
   numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, mega),
   numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
-  numeric('late', 'LATE s', r => r.way?.late_seconds, s => s?.toFixed(1), {
-    rare: true,
-    title: 'how long after its end its newest second came',
-  }),
+  numeric(
+    'late',
+    'LATE s',
+    r => r.way?.late_seconds,
+    s => s?.toFixed(1),
+    {
+      rare: true,
+      title: 'how long after its end its newest second came',
+    },
+  ),
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */
@@ -38,7 +44,7 @@ export const storageColumns = [
 
 /** What a canary found, beside the median of the other forwarders'. @param {any} c */
 export function canaryWords(c) {
-  const one = (/** @type {string} */ name) => {
+  const one = name => {
     const p = c.peers[`${name}_seconds`];
     return (
       `${name} ${millis(c.took[`${name}_seconds`])} ` +
@@ -53,11 +59,8 @@ export function canaryWords(c) {
   return [`${clock(c.at)}${c.by ? ` by ${c.by}` : ''}`, one('read'), one('write'), one('stat'), rest].join(',  ');
 }
 
-/**
- * The steps of a forwarder's open finding, what that waits for, and the earlier ones.
- * @param {any} l
- * @param {boolean} live
- */
+/** The steps of a forwarder's open finding, what that waits for, and the earlier ones. @param {any} l
+ * @param {boolean} live */
 export function lifeWords(l, live) {
   const steps = live
     ? [

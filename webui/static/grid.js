@@ -17,7 +17,7 @@ let known = null;
 function colours() {
   if (known) return known;
   const style = getComputedStyle(document.documentElement),
-    of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+    of = name => style.getPropertyValue(name).trim();
   // little-endian, as every host that runs a browser today
   const pixel = (/** @type {number[]} */ [r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   known = {
@@ -45,11 +45,10 @@ for (const q of ['(prefers-color-scheme: light)', '(forced-colors: active)'])
 export const labelSize = 24;
 
 export class GridView {
-  /**
-   * @param {{label: string, pick: (i: number) => void, open: (i: number) => void, tip?: (i: number) => string}} on
-   */
+  /** @param {{label: string, pick: (i: number) => void, open: (i: number) => void, tip?: (i: number) => string}} on
+   * */
   constructor(on) {
-    this.canvas = /** @type {HTMLCanvasElement} */ (h('canvas', { tabindex: 0, role: 'img', 'aria-label': on.label }));
+    this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': on.label });
     this.tip = h('div.tip');
     this.el = h('div.gridbox', this.canvas, this.tip);
     this.raster = document.createElement('canvas');
@@ -59,12 +58,10 @@ export class GridView {
     this.gutter = 40;
     /** Time of the last redraw, ms. */
     this.took = 0;
-    /**
-     * @type {{key: string, colours: Colours|null, cursor: number, image: ImageData|null, pixels: Uint32Array, labels:
-     * string[]}} what is on the canvas
-     */
+    /** @type {{key: string, colours: Colours|null, cursor: number, image: ImageData|null, pixels: Uint32Array,
+     * labels: string[]}} what is on the canvas */
     this.drawn = { key: '', colours: null, cursor: -1, image: null, pixels: new Uint32Array(0), labels: [] };
-    this.at = (/** @type {MouseEvent} */ e) => {
+    this.at = e => {
       const box = this.canvas.getBoundingClientRect();
       const x = Math.floor((e.clientX - box.left - this.gutter) / this.size),
         y = Math.floor((e.clientY - box.top) / this.size);
@@ -85,13 +82,8 @@ export class GridView {
     this.canvas.addEventListener('mouseleave', () => this.tip.classList.remove('on'));
   }
 
-  /**
-   * Chooses columns and cell size for a width.
-   * @param {number} count
-   * @param {number} width
-   * @param {number} height
-   * @param {boolean} big
-   */
+  /** Chooses columns and cell size for a width. @param {number} count @param {number} width @param {number} height
+   * @param {boolean} big */
   layout(count, width, height, big) {
     this.count = count;
     if (big) {
@@ -109,10 +101,8 @@ export class GridView {
     }
   }
 
-  /**
-   * Draws what has changed since the last time; everything after another layout or other colours.
-   * @param {Cells} cells @param {number} cursor
-   */
+  /** Draws what has changed since the last time; everything after another layout or other colours.
+   * @param {Cells} cells @param {number} cursor */
   draw(cells, cursor) {
     const begun = performance.now(),
       n = cells.levels.length,
@@ -143,16 +133,8 @@ export class GridView {
     this.took = performance.now() - begun;
   }
 
-  /**
-   * A clean canvas and raster.
-   * @param {CanvasRenderingContext2D} g
-   * @param {number} w
-   * @param {number} hgt
-   * @param {number} rows
-   * @param {number} ratio
-   * @param {Colours} c
-   * @param {string} key
-   */
+  /** A clean canvas and raster. @param {CanvasRenderingContext2D} g @param {number} w @param {number} hgt
+   * @param {number} rows @param {number} ratio @param {Colours} c @param {string} key */
   begin(g, w, hgt, rows, ratio, c, key) {
     if (this.canvas.width !== Math.round(w * ratio) || this.canvas.height !== Math.round(hgt * ratio)) {
       this.canvas.width = Math.round(w * ratio);
@@ -176,12 +158,8 @@ export class GridView {
       g.fillText(String(r * this.cols).padStart(3, '0'), 4, r * this.size + this.size / 2 + 1);
   }
 
-  /**
-   * One pixel a cell into the raster.
-   * @param {Int8Array} levels
-   * @param {Uint32Array} table
-   * @returns {[number, number]} the rows that changed, the last one exclusive
-   */
+  /** One pixel a cell into the raster. @param {Int8Array} levels @param {Uint32Array} table
+   * @returns {[number, number]} the rows that changed, the last one exclusive */
   paint(levels, table) {
     const p = this.drawn.pixels;
     let first = -1,
@@ -196,13 +174,8 @@ export class GridView {
     return first < 0 ? [Infinity, 0] : [Math.floor(first / this.cols), Math.floor(last / this.cols) + 1];
   }
 
-  /**
-   * Rows of the raster onto the canvas, scaled once.
-   * @param {CanvasRenderingContext2D} g
-   * @param {number} lo
-   * @param {number} hi
-   * @param {string} bg
-   */
+  /** Rows of the raster onto the canvas, scaled once. @param {CanvasRenderingContext2D} g @param {number} lo
+   * @param {number} hi @param {string} bg */
   blit(g, lo, hi, bg) {
     const r = /** @type {CanvasRenderingContext2D} */ (this.raster.getContext('2d')),
       n = hi - lo,
@@ -218,14 +191,8 @@ export class GridView {
     for (let k = lo + 1; k <= hi; k++) g.fillRect(this.gutter, k * this.size - 1, wide, 1);
   }
 
-  /**
-   * Digits and marks of the cells that changed.
-   * @param {CanvasRenderingContext2D} g
-   * @param {Cells} cells
-   * @param {number} cursor
-   * @param {Colours} c
-   * @param {boolean} all
-   */
+  /** Digits and marks of the cells that changed. @param {CanvasRenderingContext2D} g @param {Cells} cells
+   * @param {number} cursor @param {Colours} c @param {boolean} all */
   label(g, cells, cursor, c, all) {
     const digits = /** @type {string[]} */ (cells.digits),
       marks = /** @type {string[]} */ (cells.marks),
@@ -285,9 +252,12 @@ function parse(hex) {
 
 /** The ramp as a small picture for the legend. */
 export function rampCanvas() {
-  const c = /** @type {HTMLCanvasElement} */ (
-    h('canvas', { width: 10, height: 1, role: 'img', 'aria-label': 'what stands out most from the page is high' })
-  );
+  const c = h('canvas', {
+    width: 10,
+    height: 1,
+    role: 'img',
+    'aria-label': 'what stands out most from the page is high',
+  });
   const g = /** @type {CanvasRenderingContext2D} */ (c.getContext('2d'));
   ramp().forEach((rgb, i) => {
     g.fillStyle = `rgb(${rgb.join()})`;

@@ -1,11 +1,8 @@
 // Elements without markup strings: text is always text.
 
-/**
- * @param {string} tag name, with classes after dots: "td.num"
- * @param {...any} parts first, where there are any, attributes, whose functions become listeners; then children, of
- * which null, undefined and false are none
- * @returns {HTMLElement}
- */
+/** @param {string} tag name, with classes after dots: "td.num" @param {...any} parts first, where there are any,
+ * attributes, whose functions become listeners; then children, of which null, undefined and false are none
+ * @returns {any} the element, whose kind the tag says */
 export function h(tag, ...parts) {
   const [name, ...classes] = tag.split('.');
   const el = document.createElement(name);
@@ -23,12 +20,8 @@ export function h(tag, ...parts) {
   return el;
 }
 
-/**
- * Changes the text only when it differs, so that a quiet second costs no layout, and where it stands: no element comes
- * or goes, and no selector has to be matched again.
- * @param {Element} el
- * @param {string} text
- */
+/** Changes the text only when it differs, so that a quiet second costs no layout, and where it stands: no element
+ * comes or goes, and no selector has to be matched again. @param {Element} el @param {string} text */
 export function setText(el, text) {
   const only = el.childNodes.length === 1 && text ? el.firstChild : null;
   if (only instanceof Text) {
@@ -38,13 +31,8 @@ export function setText(el, text) {
 
 const NS = 'http://www.w3.org/2000/svg';
 
-/**
- * An SVG element.
- * @param {string} tag
- * @param {Record<string, any>} [attrs]
- * @param {...(Node|string)} children
- * @returns {SVGElement}
- */
+/** An SVG element. @param {string} tag @param {Record<string, any>} [attrs] @param {...(Node|string)} children
+ * @returns {any} */
 export function s(tag, attrs, ...children) {
   const el = document.createElementNS(NS, tag);
   for (const [k, v] of Object.entries(attrs ?? {})) {

@@ -28,15 +28,15 @@ function shareCursor(app, charts) {
   };
   for (const c of charts) {
     const svg = /** @type {any} */ (c.svg);
-    svg.addEventListener('pointerdown', (/** @type {PointerEvent} */ e) => {
+    svg.addEventListener('pointerdown', e => {
       if (e.pointerType !== 'touch') begun = c.under(e); // a finger scrolls the page
     });
-    svg.addEventListener('pointermove', (/** @type {PointerEvent} */ e) => {
+    svg.addEventListener('pointermove', e => {
       const i = c.under(e);
       charts.forEach(one => one.show(i));
       if (begun !== null && i !== null) charts.forEach(one => one.pick(begun, i));
     });
-    svg.addEventListener('pointerup', (/** @type {PointerEvent} */ e) => {
+    svg.addEventListener('pointerup', e => {
       const a = begun,
         b = c.under(e);
       drop();
@@ -63,7 +63,7 @@ export class Incident {
 
   async load() {
     const r = this.app.range(AROUND),
-      of = (/** @type {number} */ ms) => new Date(ms).toISOString(),
+      of = ms => new Date(ms).toISOString(),
       shown = r.span === AROUND ? '' : `?from=${of(r.from)}&to=${of(r.to)}`;
     const inc = await get(`/api/v1/findings/${encodeURIComponent(this.id)}/incident${shown}`);
     const open = this.el.querySelector('details')?.open ?? false;
@@ -71,7 +71,7 @@ export class Incident {
     const across = Math.max(1, Math.floor((room - PADDING + GAP) / (COLUMN + GAP)));
     const width = Math.max(280, Math.floor((room - PADDING + GAP) / across) - GAP);
     this.moves = inc.plans.some(p => MOVING.includes(p.state) || p.effect?.verdict === 'measuring');
-    const draw = (/** @type {any[]} */ of) =>
+    const draw = of =>
       shareCursor(
         this.app,
         of.map(c => chart(inc, c, width)),
@@ -111,7 +111,7 @@ export class Incident {
             {
               open,
               // Drawn once somebody looks: with all of them, for the cursor is one.
-              toggle: (/** @type {Event} */ e) => {
+              toggle: e => {
                 const el = /** @type {HTMLDetailsElement} */ (e.target);
                 if (el.open && !el.querySelector('figure')) this.load().catch(err => this.app.note(err.message));
               },

@@ -16,12 +16,8 @@ import { stepOf, words } from './range.js?v=__V__';
 const USUAL = '15m', // of the past that is charted
   MOST = 300; // points of a chart
 
-/**
- * @param {import('./app.js').App} app
- * @param {string} id
- * @param {boolean} [toRuns] show the runs like it first
- * @returns {Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {string} id @param {boolean} [toRuns] show the runs like it first
+ * @returns {Promise<import('./app.js').Page>} */
 export async function jobPage(app, id, toRuns) {
   const path = encodeURIComponent(id);
   let j = await get(`/api/v1/jobs/${path}`);
@@ -35,7 +31,7 @@ export async function jobPage(app, id, toRuns) {
     way = h('div'),
     did = h('div'),
     waits = h('section', { 'aria-label': 'what it waits for' });
-  const rowOf = (/** @type {string} */ f) => app.overview?.forwarders.find(r => r.id === f);
+  const rowOf = f => app.overview?.forwarders.find(r => r.id === f);
   const forwarders = new Table(
     [
       column('node', 'FORWARDER', r => r.id + (r.row ? mark(r.row) : '')),
@@ -149,10 +145,7 @@ export async function jobPage(app, id, toRuns) {
     lines.push(['waited', waited(ended() ? j.profile : j.so_far) || missing]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
     if (j.plans.length)
-      lines.push([
-        'plans',
-        h('span', ...j.plans.flatMap((/** @type {string} */ p) => [h('a', { href: `/plans/${p}` }, p), ' '])),
-      ]);
+      lines.push(['plans', h('span', ...j.plans.flatMap(p => [h('a', { href: `/plans/${p}` }, p), ' ']))]);
     lines.push(
       ['why', h('a', { href: `/jobs/${path}/why` }, 'why its I/O takes as long as it does, from its logs (w)')],
       [
@@ -170,7 +163,7 @@ export async function jobPage(app, id, toRuns) {
   }
 
   function drawTables() {
-    const its = (/** @type {string} */ f) => {
+    const its = f => {
       const l = flow?.links.find(x => x.job === id && x.forwarder === f && x.by);
       return l ? l.read_bytes_per_sec + l.write_bytes_per_sec : null;
     };
@@ -291,19 +284,10 @@ function soFar(j, now) {
   );
 }
 
-/**
- * What a running job moved and waited for in the last quarter of an hour, by cause.
- * @param {any} w
- */
+/** What a running job moved and waited for in the last quarter of an hour, by cause. @param {any} w */
 function waitsOf(w) {
   const causes = w.causes.filter(c => c.waits.some(v => v >= 0.005));
-  const row = (
-    /** @type {string} */ name,
-    /** @type {Node} */ picture,
-    /** @type {string} */ value,
-    /** @type {string} */ about,
-    /** @type {boolean} */ hot,
-  ) =>
+  const row = (name, picture, value, about, hot) =>
     h(
       'tr',
       { 'data-state': hot ? 'waits' : '' },
@@ -389,7 +373,7 @@ function decision(a, ended) {
       a.plan ? ` is ${a.state.replaceAll('_', ' ')}` : '',
     ),
     out ? h('p', out) : '',
-    ...(a.given ?? []).map((/** @type {string} */ words) => h('p', words)),
+    ...(a.given ?? []).map(words => h('p', words)),
     h(
       'div.scroll',
       h(
@@ -452,15 +436,13 @@ function profile(j) {
     bars.length
       ? h(
           'div.scroll',
-          /** @type {any} */ (
-            s(
-              'svg',
-              { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' },
-              s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`),
-              ...bars,
-              s('text', { x: 0, y: 58 }, 'start'),
-              s('text', { x: W, y: 58, class: 'end' }, age(long * 1000)),
-            )
+          s(
+            'svg',
+            { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' },
+            s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`),
+            ...bars,
+            s('text', { x: 0, y: 58 }, 'start'),
+            s('text', { x: W, y: 58, class: 'end' }, age(long * 1000)),
           ),
         )
       : '',

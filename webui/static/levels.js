@@ -60,10 +60,8 @@ export function levelOf(r, metric) {
   return sign === '.' ? IDLE : sign === '-' ? UNKNOWN : Number(sign);
 }
 
-/**
- * A standing as lists write it: of one that carries work how much of its peak.
- * @param {string} state @param {number|null|undefined} busy
- */
+/** A standing as lists write it: of one that carries work how much of its peak. @param {string} state
+ * @param {number|null|undefined} busy */
 export const standing = (state, busy) =>
   state !== 'ok' ? state : busy === null || busy === undefined ? 'busy' : `busy ${(100 * busy).toFixed(0)} %`;
 

@@ -6,14 +6,8 @@ import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
-/**
- * @param {string} title
- * @param {Table} table
- * @param {HTMLElement} empty
- * @param {(o: any) => void} [update]
- * @param {(m: any) => void} [message]
- * @returns {import('./app.js').Page}
- */
+/** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update]
+ * @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
 export function listPage(title, table, empty, update, message) {
   table.cursor = true;
   const open = () => {
@@ -112,12 +106,10 @@ export async function jobsPage(app, q) {
   return { ...page, keys: { ...page.keys, ...filter.keys } };
 }
 
-/**
- * A filter of a list: / opens it, and Escape clears it.
- * @param {Table} table @param {string} about @param {(text: string) => void} changed
- */
+/** A filter of a list: / opens it, and Escape clears it. @param {Table} table @param {string} about
+ * @param {(text: string) => void} changed */
 export function listFilter(table, about, changed) {
-  const set = (/** @type {string} */ text) => {
+  const set = text => {
     table.filter = text;
     table.update(table.rows);
     box.hidden = false;
@@ -126,19 +118,17 @@ export function listFilter(table, about, changed) {
     changed(text);
   };
   const shown = h('span.dim', { role: 'status', hidden: !table.filter });
-  const box = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'search',
-      'aria-label': about,
-      placeholder: about,
-      value: table.filter,
-      input: () => set(box.value),
-      keydown: (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === 'Escape' || e.key === 'Enter') box.blur();
-        if (e.key === 'Escape') set((box.value = ''));
-      },
-    })
-  );
+  const box = h('input', {
+    type: 'search',
+    'aria-label': about,
+    placeholder: about,
+    value: table.filter,
+    input: () => set(box.value),
+    keydown: e => {
+      if (e.key === 'Escape' || e.key === 'Enter') box.blur();
+      if (e.key === 'Escape') set((box.value = ''));
+    },
+  });
   return {
     el: h('div.filter', box, shown),
     /** @type {Record<string, [string, () => void]>} */

@@ -79,10 +79,8 @@ export class Live {
   }
 }
 
-/**
- * A value with what changed of it, as webui/changes.go says it. What did not change is shared with the earlier one.
- * @param {any} have @param {any} patch @returns {any}
- */
+/** A value with what changed of it, as webui/changes.go says it. What did not change is shared with the earlier one.
+ * @param {any} have @param {any} patch @returns {any} */
 export function patched(have, patch) {
   if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch;
   if (Array.isArray(have)) {
@@ -103,10 +101,7 @@ export function patched(have, patch) {
 
 /** @typedef {{metric: number, generation: number, time: number, full: number, cells: Uint8Array}} Grid */
 
-/**
- * Reads a binary grid frame (webui/live/grid.go).
- * @param {ArrayBuffer} data @returns {Grid|null}
- */
+/** Reads a binary grid frame (webui/live/grid.go). @param {ArrayBuffer} data @returns {Grid|null} */
 export function parseGrid(data) {
   const v = new DataView(data);
   if (data.byteLength < 28 || v.getUint8(0) !== 1 || v.getUint32(24, true) !== data.byteLength - 28) return null;

@@ -19,14 +19,14 @@ export async function logsPage(app, q) {
     ...r,
     key: String(i),
   }));
-  const share = (/** @type {string} */ name, /** @type {string} */ head) => ({
+  const share = (name, head) => ({
     name,
     head,
     value: r => r[name],
-    text: (/** @type {number} */ v) => `${ratio(v)} %`,
+    text: v => `${ratio(v)} %`,
     max: 1,
   });
-  const amount = (/** @type {string} */ name, /** @type {string} */ head, text = number) => ({
+  const amount = (name, head, text = number) => ({
     name,
     head,
     value: r => r[name],
@@ -103,12 +103,12 @@ export async function logsPage(app, q) {
         ),
     table.el,
   );
-  const move = (/** @type {number} */ step) => {
+  const move = step => {
     table.move(step);
     const r = table.current();
     if (r) plot.mark(r.key);
   };
-  const to = (/** @type {string} */ o, /** @type {boolean} */ a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
+  const to = (o, a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
   return {
     title: 'logs',
     el,
@@ -173,11 +173,7 @@ export async function whyPage(app, id) {
     .../** @type {const} */ (['read', 'write']).map(op => (l[op] ? direction(op, l[op]) : h('p.dim', `no ${op}s`))),
   ]);
   const back = v.forwarders?.length
-    ? h(
-        'p',
-        'forwarders: ',
-        ...v.forwarders.flatMap((/** @type {string} */ f) => [h('a', { href: `/forwarders/${f}` }, f), ' ']),
-      )
+    ? h('p', 'forwarders: ', ...v.forwarders.flatMap(f => [h('a', { href: `/forwarders/${f}` }, f), ' ']))
     : null;
   const el = h('div', h('h1', `Why job ${id}'s I/O took as long as it did`), back, ...parts);
   return {
@@ -232,26 +228,21 @@ function direction(op, a) {
   );
 }
 
-/**
- * What helps against a cause; null where nothing is known.
- * @param {any} r
- */
+/** What helps against a cause; null where nothing is known. @param {any} r */
 function advice(r) {
   if (!r.remedy) return null;
   const gain = r.gain_seconds ? ` (saves at most ${number(r.gain_seconds)} s)` : '';
   return h('p.dim', `Try ${r.remedy}${gain}.`);
 }
 
-/**
- * The critical path: a block for each critical file's piece, blank where nothing was read or written.
- * @param {any} a
- */
+/** The critical path: a block for each critical file's piece, blank where nothing was read or written.
+ * @param {any} a */
 function strip(a) {
   const W = 1000,
     from = a.critical[0].start,
     last = Math.max(...a.critical.map(c => c.end)),
     scale = W / Math.max(1e-9, last - from);
-  const blocks = a.critical.map((c, /** @type {number} */ i) =>
+  const blocks = a.critical.map((c, i) =>
     s(
       'rect',
       {

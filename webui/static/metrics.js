@@ -57,14 +57,12 @@ const columnOf = m => ({
 /** The columns of a list of forwarders that the catalogue has. */
 export const listed = shownAs('forwarder', 'list').map(columnOf);
 
-/**
- * The scales of a layer's heat map: the name in addresses, the label, and how full scale is written.
- * @param {string} layer
- */
+/** The scales of a layer's heat map: the name in addresses, the label, and how full scale is written.
+ * @param {string} layer */
 export const scalesOf = layer =>
   [...Map.groupBy(shownAs(layer, 'scale'), m => m.scale ?? '').values()].map(([m]) => ({
     name: m.scale ?? '',
     title: m.scale_label ?? m.label,
     peak: m.unit === 'bytes/s',
-    full: (/** @type {number|undefined} */ v) => `${shown(m, v ?? m.full)} ${m.shown_unit}`,
+    full: v => `${shown(m, v ?? m.full)} ${m.shown_unit}`,
   }));

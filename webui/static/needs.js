@@ -102,10 +102,8 @@ export const helps = c =>
     KEYS[c.action.name] && h('kbd', KEYS[c.action.name]),
   );
 
-/**
- * Who suffers and what helps, as facts of a page about one thing; nothing where nobody waits for a person.
- * @param {any} n
- */
+/** Who suffers and what helps, as facts of a page about one thing; nothing where nobody waits for a person.
+ * @param {any} n */
 export function needFacts(n) {
   /** @type {[string, HTMLElement][]} */
   const facts = [];
@@ -129,10 +127,8 @@ export const steps = all =>
     ),
   );
 
-/**
- * What is so in one sentence, how much and why, who pays, what to press.
- * @param {import('./app.js').App} app @param {any} n @param {number} most victims that are named
- */
+/** What is so in one sentence, how much and why, who pays, what to press. @param {import('./app.js').App} app
+ * @param {any} n @param {number} most victims that are named */
 const words = (app, n, most) =>
   h(
     'div.words',
@@ -183,7 +179,7 @@ export class Needs {
       this.el.hidden = shown.length < 2;
     }
     // Numbers change in place: a button keeps the focus.
-    shown.forEach((n, /** @type {number} */ i) => this.say(i ? this.list.children[i - 1] : this.story, n));
+    shown.forEach((n, i) => this.say(i ? this.list.children[i - 1] : this.story, n));
     this.prove(shown[0]).catch(() => {}); // the next second tries again
   }
 

@@ -61,7 +61,7 @@ const slowness = [
 
 /** The one line above the grid; the terminal says the same. @param {any} o */
 export function summary(o) {
-  const n = (/** @type {string} */ s) => o.forwarders.filter(r => r.state === s).length;
+  const n = s => o.forwarders.filter(r => r.state === s).length;
   const parts = [
     ['busy', n('ok') + n('dedicated')],
     ['idle', n('idle')],
@@ -84,11 +84,8 @@ export function summary(o) {
   ].filter(Boolean);
 }
 
-/**
- * @param {import('./app.js').App} app
- * @param {URLSearchParams} q
- * @returns {import('./app.js').Page|Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q
+ * @returns {import('./app.js').Page|Promise<import('./app.js').Page>} */
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
   if (view === 'compute') return import('./compute.js?v=__V__').then(m => m.computePage(app, q));
@@ -97,12 +94,8 @@ export function overviewPage(app, q) {
   return forwardersPage(app, q, view === 'table');
 }
 
-/**
- * The keys that move in a grid.
- * @param {(by: number) => void} move
- * @param {() => number} cols
- * @returns {Record<string, [string, () => void]>}
- */
+/** The keys that move in a grid. @param {(by: number) => void} move @param {() => number} cols
+ * @returns {Record<string, [string, () => void]>} */
 export function cellKeys(move, cols) {
   const left = () => move(-1),
     right = () => move(1);
@@ -115,12 +108,8 @@ export function cellKeys(move, cols) {
   };
 }
 
-/**
- * @param {import('./app.js').App} app
- * @param {URLSearchParams} q
- * @param {boolean} asTable
- * @returns {import('./app.js').Page}
- */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @param {boolean} asTable
+ * @returns {import('./app.js').Page} */
 function forwardersPage(app, q, asTable) {
   let m = Math.max(
     0,
@@ -179,20 +168,18 @@ function forwardersPage(app, q, asTable) {
   });
   table.filter = q.get('filter') ?? '';
   if (!asTable) table.limit = 20;
-  const filter = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'search',
-      'aria-label': 'filter the list',
-      placeholder: 'filter by name, state, job, rack',
-      value: table.filter,
-      hidden: !table.filter,
-      input: () => {
-        table.filter = filter.value;
-        table.update(o.forwarders);
-        remember();
-      },
-    })
-  );
+  const filter = h('input', {
+    type: 'search',
+    'aria-label': 'filter the list',
+    placeholder: 'filter by name, state, job, rack',
+    value: table.filter,
+    hidden: !table.filter,
+    input: () => {
+      table.filter = filter.value;
+      table.update(o.forwarders);
+      remember();
+    },
+  });
   const el = asTable
     ? h('div', h('h1.sr', 'All forwarders'), line, empty, filter, table.el, reader)
     : h(
@@ -276,7 +263,7 @@ function forwardersPage(app, q, asTable) {
           n.node,
           n.victims
             .filter(v => v.share >= 0.005)
-            .map((v, /** @type {number} */ i, /** @type {any[]} */ all) =>
+            .map((v, i, all) =>
               i < 2 ? `${v.app || v.job} ${(100 * v.share).toFixed(0)} %` : `${all.length - 2} more`,
             )
             .slice(0, 3)

@@ -18,11 +18,8 @@ const W = 1000,
  * max?: number}} Axis
  */
 export class Parallel {
-  /**
-   * @param {Axis[]} axes
-   * @param {{id: (r: any) => string, group: (r: any) => string, kept: (rows: any[]) => void, picked: (id: string) =>
-   * void}} o
-   */
+  /** @param {Axis[]} axes @param {{id: (r: any) => string, group: (r: any) => string, kept: (rows: any[]) => void,
+   * picked: (id: string) => void}} o */
   constructor(axes, o) {
     this.axes = axes;
     this.o = o;
@@ -49,7 +46,7 @@ export class Parallel {
     if (v === null) return TOP + H + LOST;
     const [lo, hi] = this.scale[i],
       a = this.axes[i],
-      f = a.log ? Math.log10 : (/** @type {number} */ z) => z;
+      f = a.log ? Math.log10 : z => z;
     if (a.log && v <= 0) return TOP + H;
     return TOP + H - (hi > lo ? (f(v) - f(lo)) / (f(hi) - f(lo)) : 0.5) * H;
   }
@@ -122,12 +119,12 @@ export class Parallel {
 
   /** @param {number} i @param {SVGElement} hit @param {SVGElement} shown */
   brush(i, hit, shown) {
-    const at = (/** @type {PointerEvent} */ e) => {
+    const at = e => {
       const b = this.svg.getBoundingClientRect();
       return ((e.clientY - b.top) * (TOP + H + LOST + 20)) / b.height;
     };
     let from = 0;
-    const set = (/** @type {number} */ to) => {
+    const set = to => {
       const lo = Math.min(from, to),
         hi = Math.max(from, to);
       if (hi - lo < 3) this.ranges.delete(i);

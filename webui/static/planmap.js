@@ -8,11 +8,8 @@ import { Table, column, numeric } from './table.js?v=__V__';
 
 const unknown = '(not known)';
 
-/**
- * @param {import('./app.js').App} app
- * @param {any} p the plan
- * @returns {{el: HTMLElement, svg: SVGElement, table: Table}}
- */
+/** @param {import('./app.js').App} app @param {any} p the plan
+ * @returns {{el: HTMLElement, svg: SVGElement, table: Table}} */
 export function planMap(app, p) {
   const moves = p.moves.filter(m => !m.limit),
     leave = new Map(),
@@ -49,7 +46,7 @@ export function planMap(app, p) {
     };
   });
   const named = new Map(rows.map(r => [r.id, r]));
-  const say = (/** @type {number} */ col, /** @type {string} */ id, /** @type {number} */ n) => {
+  const say = (col, id, n) => {
     const r = named.get(id),
       clients = col ? r?.after : r?.before;
     return (

@@ -10,10 +10,7 @@ import { planMap } from './planmap.js?v=__V__';
 import { needOf, victimLines } from './needs.js?v=__V__';
 import { reasonRule } from './reason.js?v=__V__';
 
-/**
- * @param {import('./app.js').App} app @param {URLSearchParams} q
- * @returns {Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app, q) {
   const table = new Table(
     [
@@ -72,10 +69,8 @@ export async function plansPage(app, q) {
 /** @param {string} state */
 const stateWords = state => state.replaceAll('_', ' ');
 
-/**
- * @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=approve asks at once
- * @returns {Promise<import('./app.js').Page>}
- */
+/** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q act=approve asks at once
+ * @returns {Promise<import('./app.js').Page>} */
 export async function planPage(app, id, q) {
   let p = await get(`/api/v1/plans/${encodeURIComponent(id)}`);
   let all = false,
@@ -86,21 +81,19 @@ export async function planPage(app, id, q) {
     checks = h('div'),
     progress = h('p', { role: 'status' }),
     error = h('p.error', { role: 'alert', hidden: true });
-  const reason = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'text',
-      id: 'reason',
-      maxlength: 500,
-      autocomplete: 'off',
-      value: p.suggested_reason ?? '',
-      keydown: (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === 'Enter') {
-          e.preventDefault();
-          reason.blur();
-        }
-      },
-    })
-  );
+  const reason = h('input', {
+    type: 'text',
+    id: 'reason',
+    maxlength: 500,
+    autocomplete: 'off',
+    value: p.suggested_reason ?? '',
+    keydown: e => {
+      if (e.key === 'Enter') {
+        e.preventDefault();
+        reason.blur();
+      }
+    },
+  });
   /** Whether the server permits an action, and why not. @param {string} verb @returns {boolean} */
   const can = verb => p.can.includes(verb);
   const hasReason = reasonRule(app, reason, () => p.reason_letters.approve ?? 0);
@@ -111,13 +104,13 @@ export async function planPage(app, id, q) {
     { type: 'button', click: () => (history.length > 1 ? history.back() : app.go('/plans')) },
     'Cancel',
   );
-  const button = (/** @type {string} */ text, /** @type {() => void} */ f) =>
+  const button = (text, f) =>
     h(
       'button',
       {
         type: 'button',
-        click: (/** @type {MouseEvent} */ e) => e.detail > 0 && f(),
-        keydown: (/** @type {KeyboardEvent} */ e) => {
+        click: e => e.detail > 0 && f(),
+        keydown: e => {
           if (e.key === ' ') f();
         },
       },
@@ -330,12 +323,10 @@ export async function planPage(app, id, q) {
   async function rollBack() {
     // the safe way asks for no reason; one that is given is kept
     if (!can('rollback')) return;
-    const what =
-      limits()
-        ? 'the limit is lifted'
-        : `every node that was moved goes back ${p.back_to || 'to where it came from'}`;
-    if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back'))
-      say('rollback', { reason: reason.value.trim() });
+    const what = limits()
+      ? 'the limit is lifted'
+      : `every node that was moved goes back ${p.back_to || 'to where it came from'}`;
+    if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back')) say('rollback', { reason: reason.value.trim() });
   }
   const load = async () => {
     if (!busy) {

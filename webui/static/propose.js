@@ -16,7 +16,7 @@ export async function proposePage(app, q) {
   const wanted = job
     ? ((await get(`/api/v1/jobs/${encodeURIComponent(job)}`)).nodes ?? [])
     : (q.get('nodes') ?? '').split(',').filter(Boolean);
-  const nodes = d.client_nodes.map(c => c.id).filter((/** @type {string} */ n) => !wanted.length || wanted.includes(n));
+  const nodes = d.client_nodes.map(c => c.id).filter(n => !wanted.length || wanted.includes(n));
   const need = needOf(app.overview, from),
     plan = need?.action?.name === 'approve' ? need.plan : '';
   const targets = new Table(
@@ -33,28 +33,26 @@ export async function proposePage(app, q) {
   /** @type {Map<string, {why: string, place: number}>} */
   let place = new Map(),
     asked = false;
-  const rank = (/** @type {any[]} */ list) => {
+  const rank = list => {
     place = new Map(list.map((t, i) => [t.forwarder, { why: t.why, place: i }]));
   };
   rank(d.targets ?? []);
-  const reason = /** @type {HTMLInputElement} */ (
-    h('input', {
-      type: 'text',
-      id: 'why',
-      maxlength: 500,
-      autocomplete: 'off',
-      value: need?.finding ? `${need.finding}: ${need.sentence}` : '',
-      keydown: (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === 'Enter') {
-          e.preventDefault();
-          if (!send.disabled) propose();
-        }
-      },
-    })
-  );
+  const reason = h('input', {
+    type: 'text',
+    id: 'why',
+    maxlength: 500,
+    autocomplete: 'off',
+    value: need?.finding ? `${need.finding}: ${need.sentence}` : '',
+    keydown: e => {
+      if (e.key === 'Enter') {
+        e.preventDefault();
+        if (!send.disabled) propose();
+      }
+    },
+  });
   const hasReason = reasonRule(app, reason, () => app.session.reason_letters);
-  const force = /** @type {HTMLInputElement} */ (h('input', { type: 'checkbox', id: 'force' }));
-  const send = /** @type {HTMLButtonElement} */ (h('button', { type: 'button', click: propose }, 'Propose'));
+  const force = h('input', { type: 'checkbox', id: 'force' });
+  const send = h('button', { type: 'button', click: propose }, 'Propose');
   const error = h('p.error', { role: 'alert', hidden: true }),
     chosen = h('p');
   const el = h(
@@ -91,9 +89,7 @@ export async function proposePage(app, q) {
   function draw() {
     setText(
       chosen,
-      targets.selected
-        ? `${shorten(nodes)}  ${from} -> ${targets.selected}`
-        : 'No healthy forwarder is left to go to.',
+      targets.selected ? `${shorten(nodes)}  ${from} -> ${targets.selected}` : 'No healthy forwarder is left to go to.',
     );
     send.disabled = !app.may() || !nodes.length || !targets.selected;
   }

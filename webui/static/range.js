@@ -78,13 +78,11 @@ export class RangePicker {
     this.on = on;
     /** @type {Range|null} */
     this.range = null;
-    this.select = /** @type {HTMLSelectElement} */ (
-      h(
-        'select',
-        { 'aria-label': 'range of time', change: () => this.chosen() },
-        ...spans.map(([value, text]) => h('option', { value }, text)),
-        h('option', { value: CUSTOM }, 'from - to'),
-      )
+    this.select = h(
+      'select',
+      { 'aria-label': 'range of time', change: () => this.chosen() },
+      ...spans.map(([value, text]) => h('option', { value }, text)),
+      h('option', { value: CUSTOM }, 'from - to'),
     );
     /** For pages that show by themselves the time around what they are about. */
     this.around = h('option', { value: 'around' }, 'around it');
@@ -119,37 +117,33 @@ export class RangePicker {
   ask() {
     const r = this.range ?? { from: this.on.now() - 900_000, to: this.on.now() };
     // A field of the reader's zone; sv writes as such a field wants it.
-    const local = (/** @type {number} */ ms) => new Date(ms).toLocaleString('sv').replace(' ', 'T');
-    const field = (/** @type {string} */ name, /** @type {number} */ ms) =>
-      /** @type {HTMLInputElement} */ (
-        h('input', { type: 'datetime-local', step: 1, value: local(ms), 'aria-label': name, required: true })
-      );
+    const local = ms => new Date(ms).toLocaleString('sv').replace(' ', 'T');
+    const field = (name, ms) =>
+      h('input', { type: 'datetime-local', step: 1, value: local(ms), 'aria-label': name, required: true });
     const from = field('from', r.from),
       to = field('to', r.to),
       error = h('p.error', { role: 'alert' }),
       cancel = h('button', { type: 'button', click: () => close() }, 'Cancel');
-    const d = /** @type {HTMLDialogElement} */ (
+    const d = h(
+      'dialog',
+      { 'aria-label': 'range of time' },
       h(
-        'dialog',
-        { 'aria-label': 'range of time' },
-        h(
-          'form',
-          {
-            submit: (/** @type {Event} */ e) => {
-              e.preventDefault();
-              const a = Date.parse(from.value),
-                b = Date.parse(to.value);
-              if (!(a < b)) return setText(error, 'From is not before to.');
-              if (a > this.on.now()) return setText(error, 'From is still to come: nothing is known of it.');
-              close();
-              this.on.set(fixedRange(a, Math.min(b, this.on.now())));
-            },
+        'form',
+        {
+          submit: e => {
+            e.preventDefault();
+            const a = Date.parse(from.value),
+              b = Date.parse(to.value);
+            if (!(a < b)) return setText(error, 'From is not before to.');
+            if (a > this.on.now()) return setText(error, 'From is still to come: nothing is known of it.');
+            close();
+            this.on.set(fixedRange(a, Math.min(b, this.on.now())));
           },
-          h('p', h('label', 'From ', from), ' ', h('label', 'to ', to)),
-          error,
-          h('div.actions', cancel, h('button', { type: 'submit' }, 'Show')),
-        ),
-      )
+        },
+        h('p', h('label', 'From ', from), ' ', h('label', 'to ', to)),
+        error,
+        h('div.actions', cancel, h('button', { type: 'submit' }, 'Show')),
+      ),
     );
     const close = () => {
       d.close();
@@ -163,10 +157,8 @@ export class RangePicker {
   }
 }
 
-/**
- * The options of a plot whose cursor is that of all charts of the page, and where dragging chooses a range.
- * @param {import('./app.js').App} app
- */
+/** The options of a plot whose cursor is that of all charts of the page, and where dragging chooses a range.
+ * @param {import('./app.js').App} app */
 export function sharedCursor(app) {
   let over = -Infinity;
   return {
@@ -179,17 +171,14 @@ export function sharedCursor(app) {
     setSelect: u => {
       if (!(u.select.width > 4) || performance.now() - over < 300) return; // the other charts get the same one
       over = performance.now();
-      const at = (/** @type {number} */ x) => u.posToVal(x, 'x') * 1000;
+      const at = x => u.posToVal(x, 'x') * 1000;
       app.setRange(fixedRange(at(u.select.left), at(u.select.left + u.select.width)), true);
     },
   };
 }
 
-/**
- * The axis of a chart, from 0 to the most of it; what only one point in a hundred reaches is cut, for one outlier must
- * not flatten the rest.
- * @type {(u: any, low: number, high: number) => [number, number]}
- */
+/** The axis of a chart, from 0 to the most of it; what only one point in a hundred reaches is cut, for one outlier
+ * must not flatten the rest. @type {(u: any, low: number, high: number) => [number, number]} */
 export const cutRange = (u, _low, high) => {
   const all = u.data
       .slice(1)

@@ -1,11 +1,8 @@
 // Reasons, which the audit keeps: a rule for how long one is, and a line in which one is typed.
 import { h, setText } from './h.js?v=__V__';
 
-/**
- * A rule for a reason: at least so many letters, as the server says.
- * @param {import('./app.js').App} app @param {HTMLInputElement} field
- * @param {() => number} least
- */
+/** A rule for a reason: at least so many letters, as the server says. @param {import('./app.js').App} app
+ * @param {HTMLInputElement} field @param {() => number} least */
 export function reasonRule(app, field, least) {
   const write = () => `Write a reason of ${least()} letters or more first.`;
   const enough = () => [...field.value.trim()].length >= least();
@@ -18,12 +15,10 @@ export function reasonRule(app, field, least) {
   };
 }
 
-/**
- * A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
- * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted
- */
+/** A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
+ * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted */
 export function reasonForm(app, done) {
-  const reason = /** @type {HTMLInputElement} */ (h('input', { type: 'text', maxlength: 500, autocomplete: 'off' }));
+  const reason = h('input', { type: 'text', maxlength: 500, autocomplete: 'off' });
   const label = h('label', ''),
     form = h(
       'form.field.reason',
@@ -66,11 +61,8 @@ export function reasonForm(app, done) {
   });
   return {
     form,
-    /**
-     * @param {string} text
-     * @param {(text: string) => Promise<any>} f
-     * @param {{least?: number, value?: string, hint?: string}} o least: letters, as the server says
-     */
+    /** @param {string} text @param {(text: string) => Promise<any>} f
+     * @param {{least?: number, value?: string, hint?: string}} o least: letters, as the server says */
     ask(text, f, o) {
       what = text;
       send = f;

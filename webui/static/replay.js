@@ -10,11 +10,8 @@ const BACK = 60_000; // how long ago a replay begins
 /** Keys that act on the machine: what is shown is not what would be changed. */
 const acts = new Set(['p', 'e', 'x', 'a', 's', 'A', 'B', 'C']);
 
-/**
- * A day and time as the address says it: RFC 3339, Unix milliseconds or -15m; NaN for anything else.
- * @param {string} text
- * @param {number} now
- */
+/** A day and time as the address says it: RFC 3339, Unix milliseconds or -15m; NaN for anything else.
+ * @param {string} text @param {number} now */
 export function parseAt(text, now) {
   const back = /^-(\d+)([smhd])$/.exec(text);
   if (back) return now - Number(back[1]) * 1000 * { s: 1, m: 60, h: 3600, d: 86400 }[/** @type {'s'} */ (back[2])];
@@ -29,10 +26,8 @@ const moment = (ms, now) =>
   clock(ms);
 
 export class Replay {
-  /**
-   * @param {{show: (o: any) => Promise<void>|void, drawn: () => void, leave: () => void, note: (text: string) => void,
-   * now: () => number}} on
-   */
+  /** @param {{show: (o: any) => Promise<void>|void, drawn: () => void, leave: () => void, note: (text: string) =>
+   * void, now: () => number}} on */
   constructor(on) {
     this.on = on;
     this.at = 0; // ms; the second that is shown, or asked for first
@@ -49,15 +44,13 @@ export class Replay {
     this.from = 0;
     this.to = 0;
     this.over = false;
-    this.slider = /** @type {HTMLInputElement} */ (
-      h('input', {
-        type: 'range',
-        step: 1000,
-        'aria-label': 'second of the past',
-        input: () => this.goTo(Number(this.slider.value)),
-        change: () => this.slider.blur(),
-      })
-    );
+    this.slider = h('input', {
+      type: 'range',
+      step: 1000,
+      'aria-label': 'second of the past',
+      input: () => this.goTo(Number(this.slider.value)),
+      change: () => this.slider.blur(),
+    });
     this.text = h('strong', { role: 'status' });
     this.ends = [h('span'), h('span')];
     this.flags = h('div.flags', { 'aria-hidden': true });
@@ -102,11 +95,8 @@ export class Replay {
     return url.pathname + url.search.replaceAll('%3A', ':');
   }
 
-  /**
-   * Shows another second; one that is still to come is live.
-   * @param {number} ms
-   * @param {boolean} [quiet] the page is not there yet
-   */
+  /** Shows another second; one that is still to come is live. @param {number} ms @param {boolean} [quiet] the page
+   * is not there yet */
   async goTo(ms, quiet) {
     ms = Math.floor(ms / 1000) * 1000;
     if (ms > this.on.now() - 2000) {
@@ -199,9 +189,7 @@ export class Replay {
     setText(this.ends[0], moment(this.from, now));
     setText(this.ends[1], clock(this.to));
     this.unknown.hidden = !this.shown?.not_kept?.length;
-    this.unknown.lastElementChild?.replaceChildren(
-      ...(this.shown?.not_kept ?? []).map((/** @type {string} */ t) => h('li', t)),
-    );
+    this.unknown.lastElementChild?.replaceChildren(...(this.shown?.not_kept ?? []).map(t => h('li', t)));
     document.getElementById('page')?.classList.toggle('unread', this.error !== '');
   }
 
@@ -223,10 +211,8 @@ export class Replay {
     this.goTo(m.ms);
   }
 
-  /**
-   * The keys of a replay; they come before the page's own.
-   * @type {Record<string, [string, (e: KeyboardEvent) => void]>}
-   */
+  /** The keys of a replay; they come before the page's own.
+   * @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
   keys = {
     ArrowLeft: ['1 s back, with shift 1 min', e => this.goTo((this.wanted || this.at) - (e.shiftKey ? 60_000 : 1000))],
     ArrowRight: ['1 s on, with shift 1 min', e => this.goTo((this.wanted || this.at) + (e.shiftKey ? 60_000 : 1000))],

@@ -25,8 +25,7 @@ export async function reportPage(app, q) {
   look.replaceSync(styles.replace(/:root|\bbody\b/g, ':host'));
   shadow.adoptedStyleSheets = [look];
   shadow.append(...Array.from(made.body.childNodes, n => document.importNode(n, true)));
-  const at = (/** @type {number} */ end) =>
-    end >= app.now() ? '/report' : `/report?to=${new Date(end).toISOString().slice(0, 19)}Z`;
+  const at = end => (end >= app.now() ? '/report' : `/report?to=${new Date(end).toISOString().slice(0, 19)}Z`);
   const save = () => saveFile(`report-${day(to)}.html`, 'text/html', html);
   const button = h('button', { type: 'button' }, 'save as a file');
   button.addEventListener('click', save);

@@ -68,28 +68,20 @@ export function runsPart(id) {
   };
 }
 
-/**
- * Least, quartiles and most as a box, and where this run stands.
- * @param {string} name
- * @param {any} of
- * @param {string} less
- * @param {string} more
- * @param {(v: number) => string} text
- * @param {string} unit
- */
+/** Least, quartiles and most as a box, and where this run stands. @param {string} name @param {any} of
+ * @param {string} less @param {string} more @param {(v: number) => string} text @param {string} unit */
 function box(name, of, less, more, text, unit) {
   if (!of) return null;
   const W = 400,
     from = Math.min(of.min, of.this ?? of.min),
     to = Math.max(of.max, of.this ?? of.max);
-  const x = (/** @type {number} */ v) => (to > from ? 4 + ((W - 8) * (v - from)) / (to - from) : W / 2);
+  const x = v => (to > from ? 4 + ((W - 8) * (v - from)) / (to - from) : W / 2);
   const [how, than] = of.above > of.below ? [less, of.above] : [more, of.below];
   const words =
     of.this === null
       ? `of this run not known in full; median of ${of.runs} like it: ${text(of.median)}`
       : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
-  const line = (/** @type {number} */ a, /** @type {number} */ b, /** @type {number} */ y1, /** @type {number} */ y2) =>
-    s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
+  const line = (a, b, y1, y2) => s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
   const parts = [
     s(
       'title',
@@ -111,16 +103,14 @@ function box(name, of, less, more, text, unit) {
     line(of.median, of.median, 4, 16),
   ];
   if (of.this !== null) parts.push(s('circle', { cx: x(of.this), cy: 10, r: 4, fill: 'currentColor' }));
-  const svg = /** @type {any} */ (
-    s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts)
-  );
+  const svg = s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts);
   return h('p', h('span.dim', `${name} `), svg, ` ${words}`);
 }
 
 /** What a run's nodes waited for. @param {any} p its profile */
 export function waited(p) {
   if (!p) return '';
-  const w = (p.waits ?? []).filter((x, /** @type {number} */ i) => i === 0 || x.share >= 0.005).slice(0, 4);
+  const w = (p.waits ?? []).filter((x, i) => i === 0 || x.share >= 0.005).slice(0, 4);
   if (w.length && w[0].share < 0.005) return "less than 1 % of its nodes' time at every forwarder";
   return w.length
     ? `for ${w.map(x => `${x.forwarder} ${ratio(x.share)} %`).join(', ')} of its nodes' time`

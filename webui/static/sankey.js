@@ -18,13 +18,8 @@ export function room() {
   return { W: there < PHONE ? there : WIDE, narrow: there < PHONE };
 }
 
-/**
- * Keeps the largest and adds up the rest.
- * @param {Map<string, number>} totals
- * @param {number} most
- * @param {string} what
- * @returns {(id: string) => string}
- */
+/** Keeps the largest and adds up the rest. @param {Map<string, number>} totals @param {number} most
+ * @param {string} what @returns {(id: string) => string} */
 export function largest(totals, most, what) {
   const kept = new Set(
     [...totals]
@@ -36,12 +31,10 @@ export function largest(totals, most, what) {
   return id => (kept.has(id) ? id : `${rest} other ${what}`);
 }
 
-/**
- * @param {Band[]} bands @param {string[]} heads of the columns @param {string[]} keys in the order of colours
+/** @param {Band[]} bands @param {string[]} heads of the columns @param {string[]} keys in the order of colours
  * @param {{label: string, go?: (col: number, id: string) => void, say?: (col: number, id: string, v: number) => string,
- * amount?: (v: number) => string, left?: number, right?: number}} o
- * say is a box's label, amount what a value is called; without them values are bytes/s.
- */
+ * amount?: (v: number) => string, left?: number, right?: number}} o say is a box's label, amount what a value is
+ * called; without them values are bytes/s. */
 export function sankey(bands, heads, keys, o) {
   const { W, narrow } = room(),
     left = narrow ? 92 : (o.left ?? 150),
@@ -50,7 +43,7 @@ export function sankey(bands, heads, keys, o) {
     say = o.say ?? ((_, id, v) => `${id}  ${mega(v)}`);
   /** @type {Map<string, {in: number, out: number, y: number, from: number, to: number}>[]} */
   const cols = heads.map(() => new Map());
-  const box = (/** @type {number} */ c, /** @type {string} */ id) => {
+  const box = (c, id) => {
     let b = cols[c].get(id);
     if (!b) cols[c].set(id, (b = { in: 0, out: 0, y: 0, from: 0, to: 0 }));
     return b;
@@ -59,13 +52,13 @@ export function sankey(bands, heads, keys, o) {
     box(b.col, b.from).out += b.value;
     box(b.col + 1, b.to).in += b.value;
   }
-  const size = (/** @type {{in: number, out: number}} */ b) => Math.max(b.in, b.out);
+  const size = b => Math.max(b.in, b.out);
   const rows = Math.max(1, ...cols.map(c => c.size)),
     H = Math.max(110, rows * 22);
   const total = Math.max(1e-9, ...cols.map(c => [...c.values()].reduce((sum, b) => sum + size(b), 0)));
   const scale = (H - GAP * rows) / total,
     pitch = 15; // a label's height
-  const x = (/** @type {number} */ c) => left + (c * (W - left - side - BOX)) / Math.max(1, heads.length - 1);
+  const x = c => left + (c * (W - left - side - BOX)) / Math.max(1, heads.length - 1);
   const boxes = cols.flatMap((col, c) => {
     const used = [...col.values()].reduce((sum, b) => sum + size(b) * scale, 0),
       gap = Math.max(GAP, (H - used) / Math.max(1, col.size - 1) / 2);
@@ -97,7 +90,7 @@ export function sankey(bands, heads, keys, o) {
         }),
     ];
   });
-  const order = (/** @type {Band} */ b) =>
+  const order = b =>
     /** @type {any} */ (cols[b.col].get(b.from)).y * 1e4 + /** @type {any} */ (cols[b.col + 1].get(b.to)).y;
   const paths = [...bands]
     .sort((a, b) => order(a) - order(b))

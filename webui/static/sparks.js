@@ -63,7 +63,7 @@ export class Waits {
     for (const w of this.took.values())
       for (const v of w) if (v) ((least = Math.min(least, v)), (most = Math.max(most, v)));
     if (most > 0) this.scale = [Math.log(least / 1.3), Math.log(Math.max(most, least * 10) * 1.1)];
-    const part = (/** @type {number[]} */ v, /** @type {number} */ q) => v[Math.floor(q * (v.length - 1))];
+    const part = (v, q) => v[Math.floor(q * (v.length - 1))];
     this.band = { low: [], mid: [], high: [] };
     for (let i = 0; i < this.count; i++) {
       const back = this.count - i;
@@ -87,7 +87,7 @@ export class Waits {
     cell.dataset.key = key;
     const w = this.took.get(r.id) ?? [];
     const offset = this.count - w.length,
-      x = (/** @type {number} */ i) => (i * WIDE) / (this.count - 1);
+      x = i => (i * WIDE) / (this.count - 1);
     let path = '',
       pen = false;
     w.forEach((v, i) => {
@@ -122,10 +122,8 @@ export class Waits {
 const blank = () =>
   s('svg', { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: 'none', class: 'spark', 'aria-hidden': 'true' });
 
-/**
- * A line of steps from 0 to a top, the newest at the right; a missing one is a gap.
- * @param {Steps} values @param {number} top @param {string} [cls]
- */
+/** A line of steps from 0 to a top, the newest at the right; a missing one is a gap. @param {Steps} values
+ * @param {number} top @param {string} [cls] */
 export function sparkline(values, top, cls = 'own') {
   const svg = blank();
   let d = '',

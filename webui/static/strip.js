@@ -34,7 +34,7 @@ const charts = [
   },
   { title: 'waiting', units: 'requests', lines: [{ name: 'requests', of: s => s.waiting }] },
 ];
-const over = (v, /** @type {number} */ scale) => (v === null || v === undefined ? null : v / scale);
+const over = (v, scale) => (v === null || v === undefined ? null : v / scale);
 /** @param {(number|null)[]} line */
 const mean = line => {
   const known = /** @type {number[]} */ (line.filter(v => v !== null));
@@ -49,10 +49,8 @@ const USUAL = '15m',
   LIVE = 900, // seconds that the live feed covers
   MOST = 120; // points of a chart
 
-/**
- * The layer's steps over a range as the store has them, like those of the live feed; a chart without an answer has why.
- * @param {import('./range.js').Range} r @param {string[]} nodes
- */
+/** The layer's steps over a range as the store has them, like those of the live feed; a chart without an answer has
+ * why. @param {import('./range.js').Range} r @param {string[]} nodes */
 async function layerOver(r, nodes) {
   const step = stepOf(r, MOST),
     first = Math.ceil(r.from / 1000 / step) * step,
@@ -62,8 +60,8 @@ async function layerOver(r, nodes) {
   /** @type {Record<string, string>} */
   const failed = {};
   for (let t = first; t <= last; t += step) layer.push({});
-  const at = (/** @type {number} */ t) => layer[Math.round((t - first) / step)];
-  const sum = async (/** @type {string} */ title, /** @type {string} */ metric, /** @type {string} */ into) => {
+  const at = t => layer[Math.round((t - first) / step)];
+  const sum = async (title, metric, into) => {
     try {
       const a = await get(
         `/api/v1/series?metric=${metric}&node=${encodeURIComponent(nodes.join())}&step=${step}s` +
@@ -79,7 +77,7 @@ async function layerOver(r, nodes) {
     }
   };
   const clients = '{__name__=~"fairway_client_(read|write)_seconds",role="compute"}',
-    part = (/** @type {number} */ q) => `label_replace(quantile(0.${q}, ${clients}), "q", "p${q}", "", "")`;
+    part = q => `label_replace(quantile(0.${q}, ${clients}), "q", "p${q}", "", "")`;
   const latency = async () => {
     try {
       const a = await get(
@@ -166,7 +164,7 @@ export class Strip {
     this.past = await layerOver(this.range, this.nodes);
   }
 
-  data(/** @type {Chart} */ c) {
+  data(c) {
     const { step, end, layer: all = [] } = this.past ?? { ...this.waits, layer: this.waits.trend?.layer },
       layer = this.past ? all : all.slice(-Math.round(this.range.seconds / step)),
       n = layer.length;
@@ -190,7 +188,7 @@ export class Strip {
     if (!uPlot || !this.el.isConnected) return;
     this.plots.forEach(p => p?.destroy());
     const css = getComputedStyle(document.documentElement),
-      of = (/** @type {string} */ n) => css.getPropertyValue(n).trim();
+      of = n => css.getPropertyValue(n).trim();
     const strokes = [of('--series1'), of('--series2'), of('--dim')],
       axis = {
         stroke: of('--dim'),
@@ -217,8 +215,7 @@ export class Strip {
           },
           scales: {
             x: {
-              range: (_u, /** @type {number} */ lo, /** @type {number} */ hi) =>
-                this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi],
+              range: (_u, lo, hi) => (this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi]),
             },
             y: { range: cutRange },
           },
@@ -227,13 +224,13 @@ export class Strip {
               ...axis,
               size: 22,
               space: 70,
-              values: (_u, /** @type {number[]} */ v) => v.map(t => clock(t * 1000).slice(0, 5)),
+              values: (_u, v) => v.map(t => clock(t * 1000).slice(0, 5)),
             },
             {
               ...axis,
               size: 38,
               space: 28,
-              values: (_u, /** @type {number[]} */ v) => v.map(short),
+              values: (_u, v) => v.map(short),
             },
           ],
           series: [
@@ -264,7 +261,7 @@ export class Strip {
   say(c, u) {
     const at = u?.cursor?.idx;
     const now = this.now ?? {};
-    const values = c.lines.map((l, /** @type {number} */ i) =>
+    const values = c.lines.map((l, i) =>
       at !== null && at !== undefined
         ? u.data[i + 1][at]
         : this.range.fixed
@@ -273,7 +270,7 @@ export class Strip {
     );
     const known = values.map(v => v !== null && v !== undefined),
       last = known.lastIndexOf(true);
-    const texts = c.lines.map((l, /** @type {number} */ i) => {
+    const texts = c.lines.map((l, i) => {
       if (!known[i]) return last < 0 && i === 0 ? '-' : '';
       return `${c.lines.length > 1 ? `${l.name} ` : ''}${short(values[i])}${i === last ? '' : ' '}`;
     });
@@ -281,7 +278,7 @@ export class Strip {
       c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / this.bytes().scale)}` : '';
     const when =
       at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
-    texts.forEach((/** @type {string} */ text, /** @type {number} */ i) => setText(c.parts[i], text));
+    texts.forEach((text, i) => setText(c.parts[i], text));
     setText(c.unit, `${c.title === 'bandwidth' ? this.bytes().unit : c.units}${peak}${when}`);
   }
 
@@ -312,7 +309,7 @@ export class Strip {
   /** @param {any} o @param {boolean} stepped */
   update(o, stepped) {
     this.now = o.now;
-    this.peak = o.forwarders.reduce((/** @type {number} */ s, r) => s + (r.peak_bytes_per_sec || 0), 0);
+    this.peak = o.forwarders.reduce((s, r) => s + (r.peak_bytes_per_sec || 0), 0);
     this.nodes = o.forwarders.map(r => r.id);
     if (this.reads) this.again();
     else if (stepped) this.move();

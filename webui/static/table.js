@@ -9,17 +9,13 @@ import { missing } from './format.js?v=__V__';
  * A rare column is shown only while a row has a value there, a wide one not on a phone; one that fills takes the room
  * that others leave.
  */
-/**
- * A column of text. @param {string} name @param {string} head @param {(r: any) => string} text
- * @param {Partial<Column>} [more] @returns {Column}
- */
+/** A column of text. @param {string} name @param {string} head @param {(r: any) => string} text
+ * @param {Partial<Column>} [more] @returns {Column} */
 export const column = (name, head, text, more) => ({ name, head, text, ...more });
 
-/**
- * A column of numbers, which it is sorted by. @param {string} name @param {string} head
+/** A column of numbers, which it is sorted by. @param {string} name @param {string} head
  * @param {(r: any) => number|null|undefined} value @param {((v: any) => string)|null} write null: more has the text
- * @param {Partial<Column>} [more] @returns {Column}
- */
+ * @param {Partial<Column>} [more] @returns {Column} */
 export const numeric = (name, head, value, write, more) => ({
   name,
   head,
@@ -37,11 +33,9 @@ export const sortKeys = table => ({
 });
 
 export class Table {
-  /**
-   * @param {Column[]} columns
-   * @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?: boolean, sorted?: (name: string,
-   * reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) => number}} o
-   */
+  /** @param {Column[]} columns @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?:
+   * boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) =>
+   * number}} o */
   constructor(columns, o) {
     this.every = columns;
     this.columns = columns.filter(c => !c.rare);
@@ -148,7 +142,7 @@ export class Table {
 
   /** @param {any} r @param {number} i */
   drawRow(r, i) {
-    let tr = /** @type {HTMLElement|undefined} */ (this.body.children[i]);
+    let tr = /** @type {any} */ (this.body.children[i]);
     if (!tr) {
       tr = h(
         'tr',
@@ -160,7 +154,7 @@ export class Table {
       this.body.append(tr);
     }
     this.columns.forEach((c, k) => {
-      const cell = /** @type {HTMLElement} */ (/** @type {HTMLElement} */ (tr).children[k]);
+      const cell = tr.children[k];
       if (c.draw) c.draw(cell, r);
       else setText(cell, c.text(r));
     });
@@ -191,10 +185,8 @@ export class Table {
     return this.shown.find(r => this.o.id(r) === this.selected) ?? this.shown[0];
   }
 
-  /**
-   * The heads and every row that passes the filter, in the order shown, as texts; an unknown value is empty. A row on
-   * screen is given as it stands there: an age would be another one by now.
-   */
+  /** The heads and every row that passes the filter, in the order shown, as texts; an unknown value is empty. A row
+   * on screen is given as it stands there: an age would be another one by now. */
   all() {
     return [
       this.columns.map(c => c.head),
@@ -208,12 +200,8 @@ export class Table {
   }
 }
 
-/**
- * The keys that move in a list.
- * @param {(step: number) => void} move
- * @param {string} [hint] what the bottom line says of them
- * @returns {Record<string, [string, () => void]>}
- */
+/** The keys that move in a list. @param {(step: number) => void} move @param {string} [hint] what the bottom line
+ * says of them @returns {Record<string, [string, () => void]>} */
 export function rowKeys(move, hint = '') {
   const up = () => move(-1),
     down = () => move(1);

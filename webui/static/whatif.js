@@ -26,9 +26,7 @@ export async function whatIfPage(app, q) {
     forwarder = q.get('forwarder') ?? '';
   const where = forwarder ? `&forwarder=${encodeURIComponent(forwarder)}` : '';
   const shares = await get(`/api/v1/shares?policy=${encodeURIComponent(policy)}${where}`);
-  const set = /** @type {HTMLTextAreaElement} */ (
-    h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' })
-  );
+  const set = h('textarea', { rows: 8, spellcheck: 'false', 'aria-label': 'processors, bandwidths and applications' });
   set.value = q.get('set') ?? lines(example);
   const chart = h('div.pattern'),
     isExample = h('p.strong', 'An example, not this machine: change it, or take the running jobs.');
@@ -44,7 +42,7 @@ export async function whatIfPage(app, q) {
   const found = h('div.dim');
   const ofRunning = async () => {
     const v = await get('/api/v1/windows');
-    const row = (/** @type {any} */ j) =>
+    const row = j =>
       `${j.job}, ${j.app} of ${j.user} on ${counted(j.nodes, 'node')}: ` +
       (j.cycle
         ? `every ${number(j.cycle.period_seconds)} s, by ${j.cycle.from}, confidence ${ratio(j.cycle.confidence)}`
@@ -63,7 +61,7 @@ export async function whatIfPage(app, q) {
       chart.replaceChildren(...pattern({ ...v.pattern, set: v.set, unplanned: v.unplanned }));
     }
   };
-  const to = (/** @type {number} */ step) =>
+  const to = step =>
     app.go(
       `/whatif?policy=` +
         `${policies[(Math.max(0, policies.indexOf(policy)) + step + policies.length) % policies.length]}${where}`,
@@ -71,9 +69,7 @@ export async function whatIfPage(app, q) {
   const el = h(
     'div',
     h('h1', `Shares under ${shares.policy}${forwarder ? ` on ${forwarder}` : ''}`),
-    ...(shares.in_force?.says ?? []).map((/** @type {string} */ t, /** @type {number} */ i) =>
-      h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', t),
-    ),
+    ...(shares.in_force?.says ?? []).map((t, i) => h(i === 1 && !shares.in_force.reachable ? 'p.error' : 'p.dim', t)),
     bars(shares.jobs, shares.in_force),
     h('h1', 'Staggered I/O'),
     h('p.dim', 'times in seconds, volumes in GB, bandwidths in GB/s; nothing is changed anywhere'),
@@ -122,7 +118,7 @@ const lines = set => JSON.stringify(set).replace('"apps":[', '"apps":[\n  ').rep
 const parts = force => {
   if (!force) return [];
   const of = new Map(force.jobs.map(g => [g.job, g]));
-  const value = (/** @type {string} */ name) => j => (of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-');
+  const value = name => j => (of.has(j.job) ? (of.get(j.job)[name] * 100).toFixed(1) : '-');
   return [
     ['GLOBAL %', value('share'), 'of what all queues do, by the policy in force'],
     ['REACH %', value('reachable'), 'as far as the forwarders that the job uses allow'],
@@ -193,10 +189,10 @@ const W = 1000,
 /** @param {any} v @returns {HTMLElement[]} */
 function pattern(v) {
   // A name keeps what distinguishes it from the others: its beginning and its end.
-  const short = (/** @type {string} */ t) => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
+  const short = t => (t.length > 36 ? `${t.slice(0, 20)}..${t.slice(-14)}` : t);
   const left = 16 + LETTER * Math.max(14, ...v.apps.map(a => short(a.name).length));
-  const x = (/** @type {number} */ t) => left + ((W - left) * t) / v.T;
-  const rows = v.apps.flatMap((a, /** @type {number} */ i) => {
+  const x = t => left + ((W - left) * t) / v.T;
+  const rows = v.apps.flatMap((a, i) => {
     const app = v.set.apps[i],
       most = Math.min(app.beta * v.set.b, v.set.B),
       y = i * row,
@@ -209,7 +205,7 @@ function pattern(v) {
         ),
       ),
       ...a.instances.flatMap(n =>
-        n.io.map((/** @type {number[]} */ io) =>
+        n.io.map(io =>
           s(
             'rect',
             {
@@ -227,7 +223,7 @@ function pattern(v) {
     ];
   });
   const top = v.apps.length * row + gap,
-    y = (/** @type {number} */ bw) => top + tall * (1 - bw / v.set.B);
+    y = bw => top + tall * (1 - bw / v.set.B);
   let used = '',
     bw = 0;
   for (const [t, change] of changes(v)) {
@@ -250,7 +246,7 @@ function pattern(v) {
     s('text', { x: left, y: top + tall + 16 }, '0 s'),
     s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`),
   );
-  const line = (/** @type {string} */ name, u) =>
+  const line = (name, u) =>
     h('tr', h('td', name), h('td.num', ratio(u.sys_efficiency)), h('td.num', number(u.dilation)));
   return [
     h('div.scroll', /** @type {any} */ (svg)),
@@ -275,13 +271,8 @@ function pattern(v) {
   ];
 }
 
-/**
- * A computation in the pattern, in one or two parts.
- * @param {number} from
- * @param {number} length
- * @param {number} T
- * @returns {number[][]}
- */
+/** A computation in the pattern, in one or two parts. @param {number} from @param {number} length @param {number} T
+ * @returns {number[][]} */
 function spans(from, length, T) {
   const to = from + length;
   return to <= T
@@ -292,17 +283,14 @@ function spans(from, length, T) {
       ];
 }
 
-/**
- * When the bandwidth in use changes, and by how much, in order; one ends where the next begins.
- * @param {any} v
- * @returns {[number, number][]}
- */
+/** When the bandwidth in use changes, and by how much, in order; one ends where the next begins. @param {any} v
+ * @returns {[number, number][]} */
 function changes(v) {
   const at = new Map([
       [0, 0],
       [v.T, 0],
     ]),
-    add = (/** @type {number} */ t, /** @type {number} */ bw) => at.set(t, (at.get(t) ?? 0) + bw);
+    add = (t, bw) => at.set(t, (at.get(t) ?? 0) + bw);
   for (const a of v.apps)
     for (const n of a.instances)
       for (const [from, to, bw] of n.io) {
