@@ -201,7 +201,9 @@ type Change struct {
 	At      time.Time `json:"at"`
 	By      string    `json:"by,omitempty"` // a person; empty: the tracker
 	Why     string    `json:"why"`
-	Frozen  *Frozen   `json:"frozen,omitempty"`
+	// Noted is of a person's note alone, which changes nothing: the moment that it is about.
+	Noted  time.Time `json:"noted,omitzero"`
+	Frozen *Frozen   `json:"frozen,omitempty"`
 }
 
 // Frozen is the evidence as it was when a finding changed. It is kept for ever.

@@ -39,9 +39,9 @@ func (f *Finding) step(now time.Time, state State) {
 	f.Steps = f.Steps[max(0, len(f.Steps)-maxSteps):]
 }
 
-// Acknowledge is the change by which a person takes a finding on.
-func Acknowledge(f Finding, now time.Time, by, why string) Change {
-	f.Owner = by
+// Acknowledge is the change by which a person takes a finding on, or gives it back to its owner before.
+func Acknowledge(f Finding, now time.Time, by, owner, why string) Change {
+	f.Owner = owner
 	return Change{Finding: f, From: f.State, At: now, By: by, Why: why}
 }
 
@@ -53,6 +53,14 @@ func Silence(f Finding, now time.Time, by, why string, until time.Time) Change {
 		f.Silenced = time.Time{}
 	}
 	return Change{Finding: f, From: f.State, At: now, By: by, Why: why}
+}
+
+// Note is what a person wrote about a moment of a finding.
+func Note(f Finding, now time.Time, by, text string, about time.Time) Change {
+	if about.IsZero() {
+		about = now
+	}
+	return Change{Finding: f, From: f.State, At: now, By: by, Why: "note: " + text, Noted: about}
 }
 
 // Dismiss is the change by which a person ends a finding as wrong.

@@ -33,3 +33,25 @@ func TestSlowToApprovedInTwoKeys(t *testing.T) {
 		s.asked("approve P-000001")
 	})
 }
+
+// TestUndoAsksOnce: Z says what was done last and what takes it back, Z again does it, any other key does not.
+func TestUndoAsksOnce(t *testing.T) {
+	atNoon(t, func(t *testing.T) {
+		s := newScript(t, 8, 120, 36)
+		s.accuse()
+		s.press("Z")
+		s.sees("refused:", "the audit has no act of olga in the last day")
+		s.press("3", "enter", "a", "wait", "Z")
+		s.sees("you judged F-0001: acknowledged. give F-0001 back? Z does it, any other key does not.")
+		s.press("wait", "j", "Z", "Z")
+		s.asked("ack F-0001")
+		s.press("wait", "Z")
+		s.asked("ack F-0001", "POST /api/v1/undo")
+		s.sees("done: give F-0001 back", "no more acknowledged by olga: taken back")
+		s.press("W", "<b>its fan</b>", "enter")
+		s.asked("ack F-0001", "POST /api/v1/undo", "notes F-0001")
+		s.sees("note        olga        note: <b>its fan</b>")
+		s.press("Z")
+		s.sees("you judged F-0001: note: <b>its fan</b>: a note stays; write another one")
+	})
+}

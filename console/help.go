@@ -70,7 +70,7 @@ func groupOf(b *binding) helpGroup {
 	switch {
 	case b.changes:
 		return changes
-	case screen.ChangesMachine[b.act]:
+	case screen.ChangesMachine[b.act] || b.act == screen.ActNote:
 		return acts
 	}
 	return looks

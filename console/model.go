@@ -64,6 +64,7 @@ type visit struct {
 	// demo is what a demo says of its browser; empty: no demo.
 	demo    string
 	leaving screen.Question
+	undo    undoing
 }
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on
@@ -155,6 +156,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, nil
 		}
 		return m, copyText(m, msg.Value.Address)
+	case screen.Answer[api.LastAct]:
+		cmd := m.top().Answer(s, screen.Answer[screen.Judged]{}) // what it shows may be another now
+		m.visit.undo.answered(s, msg)
+		return m, cmd
 	case exportedMsg:
 		s.Note = msg.words()
 	case replay.MarksMsg:
@@ -187,6 +192,7 @@ func pointed(m *Model, msg tea.MouseMsg) tea.Cmd {
 	if q, ok := m.top().(screen.Questioner); ok {
 		q.Unask(screen.ActNone)
 	}
+	m.visit.undo.Unask(screen.ActNone)
 	m.state.Note = ""
 	switch msg.Button {
 	case tea.MouseButtonWheelUp, tea.MouseButtonWheelDown:
@@ -336,6 +342,7 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	}
 	a := m.keys.actionOf(m.top().Name(), k.String())
 	m.visit.leaving.Unask(a)
+	m.visit.undo.Unask(a)
 	if q, ok := m.top().(screen.Questioner); ok {
 		q.Unask(a)
 	}
@@ -401,6 +408,8 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 		}
 	case screen.ActLive:
 		s.Live()
+	case screen.ActUndo:
+		return m.visit.undo.ask(s)
 	case screen.ActExport:
 		return export(s, m.top())
 	case screen.ActCopy:

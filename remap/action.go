@@ -14,7 +14,7 @@ import (
 // Action is what a person may do with a plan, a finding or a forwarder.
 type Action string
 
-// The actions: five for plans, three for findings and three for forwarders.
+// The actions: five for plans, four for findings and three for forwarders.
 const (
 	ActApprove  Action = "approve"
 	ActReject   Action = "reject"
@@ -29,6 +29,7 @@ const (
 	ActAcknowledge Action = "acknowledge"
 	ActDismiss     Action = "dismiss"
 	ActSilence     Action = "silence"
+	ActNote        Action = "note"
 
 	ActExclude Action = "exclude"
 	ActReturn  Action = "return"
@@ -46,7 +47,7 @@ func (a Action) Words() string {
 // The actions of each subject, in the order in which a screen lists them.
 var (
 	planActions      = []Action{ActApprove, ActReject, ActStop, ActComplete, ActRollBack}
-	findingActions   = []Action{ActAcknowledge, ActDismiss, ActSilence}
+	findingActions   = []Action{ActAcknowledge, ActDismiss, ActSilence, ActNote}
 	forwarderActions = []Action{ActExclude, ActReturn, ActCanary}
 )
 
@@ -142,7 +143,7 @@ func PlanOptions(by Person, s PlanState, approve string) Options {
 func FindingOptions(by Person, f *anomaly.Finding) Options {
 	refused := map[Action]string{}
 	if !f.Open() {
-		for _, a := range findingActions {
+		for _, a := range findingActions[:3] { // a note may come later
 			refused[a] = fmt.Sprintf("%s is %s", f.ID, f.State)
 		}
 	}

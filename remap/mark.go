@@ -9,8 +9,8 @@ import (
 // Mark is an instant at which something of the journal happened.
 type Mark struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // finding, plan, exclusion or job
-	ID   string    `json:"id"`   // of the finding, plan or job; the forwarder of an exclusion
+	Kind string    `json:"kind"` // finding, note, plan, exclusion or job
+	ID   string    `json:"id"`   // of the finding, also of a note; of the plan or job; the forwarder of an exclusion
 	Node string    `json:"node,omitempty"`
 	Text string    `json:"text"`
 	// Forwarders are those that a plan touches, or that served a job.

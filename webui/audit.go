@@ -23,6 +23,7 @@ type records func(journal.Wanted) iter.Seq2[*journal.Record, error]
 type audits struct {
 	records records
 	report  reports
+	undo    undo
 }
 
 // visit shows the wanted records until f wants no more or the client goes.

@@ -115,6 +115,12 @@ var docs = map[string]doc{
 	"POST /api/v1/findings/{id}/silence": {
 		summary: "keep it from calling anybody for a while; it is followed and shown as before", in: api.Silence{},
 		out: anomaly.Finding{}},
+	"POST /api/v1/findings/{id}/notes": {summary: "write a note about a finding, also one that is over, or about a " +
+		"moment of it", in: api.Note{}, out: anomaly.Finding{}},
+	"GET /api/v1/undo": {summary: "what you did last, and what would take it back or why nothing can",
+		out: api.LastAct{}},
+	"POST /api/v1/undo": {summary: "take back what you did last, if it is still that", in: api.Undo{},
+		out: api.LastAct{}},
 	"POST /api/v1/findings/{id}/dismiss": {summary: "say that it is not a fault, and why", in: api.Decision{},
 		out: anomaly.Finding{}},
 	"GET /api/v1/exclusions": {summary: "forwarders excluded from allocation, on a lease", out: remap.Feed{},

@@ -26,6 +26,7 @@ type findings struct {
 		Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
 		Silence(ctx context.Context, by remap.Person, id string, d time.Duration, a remap.Answer) (anomaly.Finding,
 			error)
+		Note(ctx context.Context, by remap.Person, id string, about time.Time, a remap.Answer) (anomaly.Finding, error)
 	}
 }
 
@@ -98,6 +99,18 @@ func (h *findings) dismiss(w http.ResponseWriter, r *http.Request, by access.Cal
 	return h.answer(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
 		return h.review.Dismiss(r.Context(), by.Person, id, a)
 	})
+}
+
+func (h *findings) note(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	var in api.Note
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	f, err := h.review.Note(r.Context(), by.Person, r.PathValue("id"), in.At, answerOf(r, in.Text))
+	if err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, f)
 }
 
 func (h *findings) silence(w http.ResponseWriter, r *http.Request, by access.Caller) error {

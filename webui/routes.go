@@ -93,6 +93,7 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/findings/{id}/incident", viewer, every, h.findings.incidents.get, seconds},
 		{post, "/api/v1/findings/{id}/ack", operator, every, h.findings.acknowledge, led},
 		{post, "/api/v1/findings/{id}/silence", operator, every, h.findings.silence, led},
+		{post, "/api/v1/findings/{id}/notes", operator, every, h.findings.note, led},
 		{post, "/api/v1/findings/{id}/dismiss", operator, every, h.findings.dismiss, led},
 		{get, "/api/v1/exclusions", viewer, every, h.exclusions.get, long | access.Feed},
 		{put, "/api/v1/exclusions/{node}", operator, every, h.exclusions.put, led},
@@ -132,6 +133,8 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/alerts", viewer, every, h.health.alerts.get, 0},
 		{post, "/api/v1/alerts/test", operator, every, h.health.alerts.test, led},
 		{get, "/api/v1/report", viewer, every, h.audits.report.get, seconds},
+		{get, "/api/v1/undo", operator, every, h.audits.undo.get, led},
+		{post, "/api/v1/undo", operator, every, h.audits.undo.post, led},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
 	} {
 		all = append(all, access.Route(zipped(r)))

@@ -181,9 +181,9 @@ func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 			gathering: cfg.Gathering},
 		plans:    plans{cfg.Desk, cfg.Effect, cfg.Picture},
 		standing: standing{cfg.Desk, rules{cfg.Rules, cfg.Desk.History}},
-		audits: audits{records: cfg.Desk.History, report: reports{picture: cfg.Picture, store: cfg.Store,
-			desk: cfg.Desk,
-			runs: cfg.Runs, version: cfg.Version}},
+		audits: audits{records: cfg.Desk.History, undo: undo{cfg.Desk.History, cfg.Desk, cfg.Review},
+			report: reports{picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk, runs: cfg.Runs,
+				version: cfg.Version}},
 	}
 }
 

@@ -160,7 +160,7 @@ func TestPersonsChangesAreAdopted(t *testing.T) {
 	l.step(1, alarm("fwd1"), alarm("fwd2"))
 	all := l.Findings()
 	l.journal.during = func() { // the second in which both are confirmed
-		l.Adopt(anomaly.Acknowledge(all[0], l.now, "olga", "acknowledged").Finding)
+		l.Adopt(anomaly.Acknowledge(all[0], l.now, "olga", "olga", "acknowledged").Finding)
 		l.Adopt(anomaly.Dismiss(all[1], l.now, "olga", "a planned rebuild").Finding)
 		if got := l.states(); got != "F-0001 suspect, F-0002 dismissed" {
 			t.Errorf("shown is %q", got)

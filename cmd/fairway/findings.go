@@ -66,6 +66,10 @@ func newFindings(o *options) *cobra.Command {
 		newSilence(o),
 		newFindingVerb(o, "dismiss", "Say that a finding is not a fault; it is not made again for a day",
 			(*client.Client).Dismiss),
+		newFindingVerb(o, "note", "Write a note about a finding, also one that is over: --reason TEXT",
+			func(cl *client.Client, ctx context.Context, id, text string) (anomaly.Finding, error) {
+				return cl.Note(ctx, id, text, time.Time{})
+			}),
 		newFindingExport(o))
 	return c
 }

@@ -32,6 +32,7 @@ const (
 	ActDismiss  Action = "dismiss"
 	ActSilence  Action = "silence"
 	ActExclude  Action = "exclude"
+	ActNote     Action = "note"
 	ActCanary   Action = "canary"
 	ActJobsHere Action = "jobs-here"
 	ActStorage  Action = "backend"
@@ -50,6 +51,7 @@ const (
 	ActReject   Action = "reject"
 	ActRollBack Action = "roll-back"
 	ActStop     Action = "stop"
+	ActUndo     Action = "undo"
 	ActAll      Action = "all"
 	ActEvidence Action = "evidence"
 	ActCopy     Action = "copy"
@@ -112,4 +114,5 @@ func (a Action) Moved(at, n int) int { return max(0, min(at+a.Step(), n-1)) }
 // ChangesMachine are the actions that a replay refuses: what is shown is not what would be changed.
 var ChangesMachine = map[Action]bool{ActPropose: true, ActForce: true, ActApprove: true, ActReject: true,
 	ActRollBack: true,
-	ActStop:     true, ActAck: true, ActDismiss: true, ActExclude: true, ActSilence: true, ActCanary: true}
+	ActStop:     true, ActUndo: true, ActAck: true, ActDismiss: true, ActExclude: true, ActSilence: true,
+	ActCanary: true}

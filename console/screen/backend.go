@@ -32,6 +32,9 @@ type Actor interface {
 	RollBack(ctx context.Context, id, reason string) (api.PlanView, error)      // POST /api/v1/plans/{id}/rollback
 	// Stop ends an apply after the orders under way.
 	Stop(ctx context.Context, id, reason string) (api.PlanView, error) // POST /api/v1/plans/{id}/stop
+	LastAct(ctx context.Context) (api.LastAct, error)                  // GET /api/v1/undo
+	// Undo fails with ErrChanged when seq is not the caller's last act any more.
+	Undo(ctx context.Context, seq uint64) (api.LastAct, error) // POST /api/v1/undo
 }
 
 // Past shows the layer as it was in the second that began at at. (?at= of the live routes)
@@ -62,6 +65,8 @@ type Judge interface {
 	Incident(ctx context.Context, id string, standIns bool) (*incident.Incident, error)
 	Acknowledge(ctx context.Context, id, reason string) (anomaly.Finding, error) // POST /api/v1/findings/{id}/ack
 	Dismiss(ctx context.Context, id, reason string) (anomaly.Finding, error)     // POST /api/v1/findings/{id}/dismiss
+	// Note writes about a finding, and about which moment of it; zero: now. (POST /api/v1/findings/{id}/notes)
+	Note(ctx context.Context, id, text string, about time.Time) (anomaly.Finding, error)
 	// Silence keeps a finding from calling anybody for so long; 0 ends that.
 	// POST /api/v1/findings/{id}/silence
 	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error)

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -26,8 +27,9 @@ type Judging struct {
 // reasoned is a reason being typed, and what is sent with it.
 type reasoned struct {
 	Input
-	what string
-	send func(reason string) tea.Cmd
+	what  string
+	least int // letters; 0: as many as a reason has
+	send  func(reason string) tea.Cmd
 	// confirm is what is asked once before it is sent: it changes what jobs can get. "" sends at once.
 	confirm string
 	// long says that how long stands before the reason, which may then be short; sendLong takes it.
@@ -53,8 +55,8 @@ func (j *Judging) Typed(s *State, ok bool) tea.Cmd {
 	if r.long {
 		return j.silence(r, reason)
 	}
-	if n := len([]rune(reason)); n < remap.ReasonLetters {
-		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, remap.ReasonLetters)
+	if n, least := len([]rune(reason)), cmp.Or(r.least, remap.ReasonLetters); n < least {
+		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, least)
 		return nil
 	}
 	j.reason = nil
@@ -110,7 +112,7 @@ func (j *Judging) Unask(a Action) {
 // for itself. f is nil without a finding, sent is what the server sent with the finding, nil where it is not known.
 func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding, sent *remap.Options) string {
 	act, judges := map[Action]remap.Action{ActAck: remap.ActAcknowledge, ActSilence: remap.ActSilence,
-		ActDismiss: remap.ActDismiss}[a]
+		ActDismiss: remap.ActDismiss, ActNote: remap.ActNote}[a]
 	switch {
 	case !judges && a != ActExclude && a != ActPropose:
 		return ""
@@ -121,7 +123,7 @@ func (j *Judging) Refuses(s *State, a Action, f *anomaly.Finding, sent *remap.Op
 	case !judges:
 		return RefusesForwarder(s, a, s.Forwarder(topology.ForwarderID(f.Node)), nil)
 	}
-	if s.Replays() {
+	if s.Replays() && a != ActNote {
 		return inReplay
 	}
 	if sent != nil {
@@ -234,6 +236,15 @@ func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding, sent *remap.Opti
 				return err
 			})
 		})
+	case ActNote:
+		about := s.Past
+		j.reason = &reasoned{what: "Note about " + chart.Clean(f.ID), least: 1, send: func(text string) tea.Cmd {
+			return say(s, "note about "+f.ID, func(ctx context.Context) error {
+				_, err := s.Server.Note(ctx, f.ID, text, about)
+				return err
+			})
+		}}
+		j.reason.Label = j.reason.what + ":"
 	case ActExclude:
 		j.Exclude(s, s.Forwarder(topology.ForwarderID(f.Node)))
 	case ActPropose:

@@ -135,9 +135,9 @@ func (x *findingTable) merge(changes []anomaly.Change) []anomaly.Change {
 	return out
 }
 
-// judgeFinding keeps a person's change of an open finding, which act makes from the finding as it is, and with it the
-// exclusion by policy that ends. The same request again by its key is answered with the finding as it is. body is what
-// the key stands for.
+// judgeFinding keeps a person's change of an open finding, or a note, which act makes from the finding as it is, and
+// with it the exclusion by policy that ends. The same request again by its key is answered with the finding as it is.
+// body is what the key stands for.
 func (d *findings) judgeFinding(ctx context.Context, by remap.Person, verb remap.Action, id string,
 	a remap.Answer, body string,
 	act func(anomaly.Finding) anomaly.Change) (out anomaly.Finding, err error) {
@@ -157,7 +157,7 @@ func (d *findings) judgeFinding(ctx context.Context, by remap.Person, verb remap
 		if _, again, err := d.rec.state.keys.used(by, a.Key, body); err != nil || again {
 			return err
 		}
-		if !known || !out.Open() {
+		if !known || !out.Open() && verb != remap.ActNote {
 			return fmt.Errorf("%w: finding %q: no open finding has this id", remap.ErrNotFound, id)
 		}
 		recs, err := d.stepsOf([]anomaly.Change{act(out)}, s)

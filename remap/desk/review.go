@@ -34,8 +34,30 @@ func NewReview(d *Desk, loop Findings) *Review { return &Review{desk: d, loop: l
 func (r *Review) Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error) {
 	return r.judge(ctx, by, remap.ActAcknowledge, id, a, "ack "+id,
 		func(f anomaly.Finding, now time.Time) anomaly.Change {
-			return anomaly.Acknowledge(f, now, by.Name, because("acknowledged", a.Reason))
+			return anomaly.Acknowledge(f, now, by.Name, by.Name, because("acknowledged", a.Reason))
 		})
+}
+
+// Release gives a finding back to whoever looked after it before. Errors are those of Dismiss.
+func (r *Review) Release(ctx context.Context, by remap.Person, id, owner string, a remap.Answer) (anomaly.Finding,
+	error) {
+	return r.judge(ctx, by, remap.ActAcknowledge, id, a, "release "+id+" to "+owner,
+		func(f anomaly.Finding, now time.Time) anomaly.Change {
+			return anomaly.Acknowledge(f, now, by.Name, owner, because("no more acknowledged by "+by.Name, a.Reason))
+		})
+}
+
+// Note keeps what a person writes about a finding, also of one that has ended, and about which moment (zero: now).
+// Errors: ErrNotFound, ErrNotAllowed, ErrInvalid (text), ErrConflict.
+func (r *Review) Note(ctx context.Context, by remap.Person, id string, about time.Time,
+	a remap.Answer) (anomaly.Finding, error) {
+	now := time.Now()
+	if strings.TrimSpace(a.Reason) == "" || about.After(now.Add(time.Minute)) {
+		return anomaly.Finding{}, fmt.Errorf("%w: note %q of %s: want text, and a moment that was",
+			remap.ErrInvalid, a.Reason, about.Format(time.RFC3339))
+	}
+	return r.desk.judgeFinding(ctx, by, remap.ActNote, id, a, fmt.Sprintf("note %s %d", id, about.Unix()),
+		func(f anomaly.Finding) anomaly.Change { return anomaly.Note(f, now, by.Name, a.Reason, about) })
 }
 
 // Dismiss ends a finding that a person calls wrong; an exclusion by policy ends with it. Errors:

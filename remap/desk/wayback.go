@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,19 @@ func (d *runs) noWayBack(e *entry, s *remap.Situation, now time.Time) string {
 		}
 	}
 	return ""
+}
+
+// NoWayBack says why a plan's nodes would wait with their way back; empty: they would not. Errors: ErrNotFound.
+func (d *answers) NoWayBack(ctx context.Context, id string) (why string, err error) {
+	s := d.cfg.Situation()
+	err = d.rec.do(ctx, func() error {
+		e, err := d.rec.state.plans.get(id)
+		if err == nil {
+			why = d.runs.noWayBack(e, s, time.Now())
+		}
+		return err
+	})
+	return why, err
 }
 
 // unfit says why nodes are not brought back to a forwarder at present; empty: they may be.

@@ -43,7 +43,7 @@ func (d *runs) verified(e *entry, now time.Time) {
 func (d *findings) outlived(changes []anomaly.Change) (recs []*journal.Record) {
 	ended := map[topology.ForwarderID]*anomaly.Change{}
 	for i := range changes {
-		if c := &changes[i]; !c.Finding.Open() {
+		if c := &changes[i]; !c.Finding.Open() && c.Noted.IsZero() {
 			ended[topology.ForwarderID(c.Finding.Node)] = c
 		}
 	}

@@ -324,7 +324,10 @@ func (t *Timeline) Marks(from, to time.Time) []remap.Mark {
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
 	for id, changes := range t.findings {
 		for i := range changes {
-			if c := &changes[i]; within(c.At) {
+			if c := &changes[i]; !c.Noted.IsZero() && within(c.Noted) {
+				out = append(out, remap.Mark{At: c.Noted, Kind: "note", ID: id, Node: string(c.Finding.Node),
+					Text: c.By + ": " + c.Why})
+			} else if c.Noted.IsZero() && within(c.At) {
 				out = append(out, remap.Mark{At: c.At, Kind: "finding", ID: id, Node: string(c.Finding.Node),
 					Text: string(c.Finding.State) + ": " + c.Why})
 			}

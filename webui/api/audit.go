@@ -17,6 +17,21 @@ type AuditEntry struct {
 	Hash    string    `json:"hash,omitempty"` // of this line and the one before
 }
 
+// LastAct is what a person did last, and how it is taken back.
+type LastAct struct {
+	Seq uint64    `json:"seq"` // of the audit
+	At  time.Time `json:"at"`
+	Did string    `json:"did"` // in words
+	// Undo says what taking it back does; empty where it cannot be, for the reason in WhyNot.
+	Undo   string `json:"undo,omitempty"`
+	WhyNot string `json:"why_not,omitempty"`
+}
+
+// Undo asks that an act be taken back; it is refused once the caller has done something else.
+type Undo struct {
+	Seq uint64 `json:"seq"`
+}
+
 // AuditQuery says which entries of the audit are wanted; an empty text is any.
 type AuditQuery struct {
 	Actor   string // a person's or a policy's whole name

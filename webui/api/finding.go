@@ -27,6 +27,12 @@ type Exclude struct {
 	From        time.Time `json:"from,omitzero"`
 }
 
+// Note is what a person writes about a finding, and about which moment of it; absent: now.
+type Note struct {
+	Text string    `json:"text"`
+	At   time.Time `json:"at,omitzero"`
+}
+
 // Silence asks that a finding does not alert for a while; "0s" ends that.
 type Silence struct {
 	For    string `json:"for"` // such as "4h", 1m to 168h

@@ -49,6 +49,21 @@ func (c *Client) Silence(ctx context.Context, id string, long time.Duration, rea
 	return send[anomaly.Finding](ctx, c, api.Silence{For: long.String(), Reason: reason}, "findings", id, "silence")
 }
 
+// Note writes about a finding, and about which moment of it (zero: now). Errors: those of Dismiss.
+func (c *Client) Note(ctx context.Context, id, text string, about time.Time) (anomaly.Finding, error) {
+	return send[anomaly.Finding](ctx, c, api.Note{Text: text, At: about}, "findings", id, "notes")
+}
+
+// LastAct returns what the caller did last, and how it is taken back. Errors: ErrNotAllowed, ErrNotFound.
+func (c *Client) LastAct(ctx context.Context) (api.LastAct, error) {
+	return get[api.LastAct](ctx, c, nil, "undo")
+}
+
+// Undo takes back the act with that number, if it is still the last one. Errors: ErrChanged, ErrConflict.
+func (c *Client) Undo(ctx context.Context, seq uint64) (api.LastAct, error) {
+	return send[api.LastAct](ctx, c, api.Undo{Seq: seq}, "undo")
+}
+
 // Exclusions returns the feed.
 func (c *Client) Exclusions(ctx context.Context) (remap.Feed, error) {
 	return get[remap.Feed](ctx, c, nil, "exclusions")

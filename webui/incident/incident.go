@@ -93,4 +93,6 @@ type Step struct {
 	State anomaly.State `json:"state"`
 	By    string        `json:"by,omitempty"` // a person; empty: the detectors
 	Why   string        `json:"why"`
+	// Noted is the moment that a person's note is about.
+	Noted time.Time `json:"noted,omitzero"`
 }

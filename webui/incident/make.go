@@ -84,7 +84,8 @@ func life(changes []anomaly.Change) []Step {
 	out := []Step{}
 	for i := range changes[max(0, len(changes)-mostSteps):] {
 		c := &changes[max(0, len(changes)-mostSteps)+i]
-		out = append(out, Step{At: c.At.UTC(), State: c.Finding.State, By: c.By, Why: c.Why})
+		out = append(out, Step{At: c.At.UTC(), State: c.Finding.State, By: c.By, Why: c.Why,
+			Noted: c.Noted})
 	}
 	return out
 }

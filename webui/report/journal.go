@@ -15,7 +15,7 @@ import (
 // journal reads what was found and moved. The records come newest first, so that the first one about a finding is
 // how it stood at the period's end.
 func (r *Report) journal(ctx context.Context, s Sources) error {
-	last := map[string]bool{}
+	last, notes := map[string]bool{}, map[string][]string{}
 	var plans []string
 	var took []time.Duration
 	// What a finding costs grows between its changes: in a period that reaches to now, the open ones are as they are
@@ -35,6 +35,9 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 		}
 		switch {
 		case rec.Finding != nil:
+			if c := rec.Finding; !c.Noted.IsZero() {
+				notes[c.Finding.ID] = append([]string{c.By + ", " + c.Why}, notes[c.Finding.ID]...)
+			}
 			if f := &rec.Finding.Finding; !last[f.ID] {
 				last[f.ID] = true
 				took = append(took, r.take(f)...)
@@ -47,6 +50,9 @@ func (r *Report) journal(ctx context.Context, s Sources) error {
 		if f := &s.Open[i]; !last[f.ID] && f.Since.Before(r.To) {
 			took = append(took, r.take(f)...)
 		}
+	}
+	for i := range r.Findings {
+		r.Findings[i].Notes = notes[r.Findings[i].ID]
 	}
 	slices.SortFunc(r.Findings, func(a, b Slow) int {
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.ID, b.ID))

@@ -114,6 +114,7 @@ type Slow struct {
 	Hurt     []anomaly.Impact `json:"hurt,omitempty"`
 	Excluded bool             `json:"excluded,omitempty"`
 	Why      string           `json:"why,omitempty"` // of its end
+	Notes    []string         `json:"notes,omitempty"`
 }
 
 // Moved is a plan that was made in the period.

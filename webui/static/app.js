@@ -526,6 +526,7 @@ const everywhere = {
   Backspace: ['back', () => history.back()],
   q: ['back', () => go('/overview')],
   i: ['sign in or out', () => dialog('session')],
+  Z: ['undo what you did last', undo],
 };
 
 addEventListener('keydown', e => {
@@ -673,6 +674,21 @@ function confirmOnce(question, key, yes) {
     d.showModal();
     cancel.focus();
   });
+}
+
+/** Takes back what this person did last, where the server can, after asking once. */
+async function undo() {
+  if (replay) return note('Actions are off in replay: press L for live first.');
+  try {
+    const last = await api.get('/api/v1/undo');
+    if (last.why_not) return note(`You ${last.did}: ${last.why_not}.`);
+    if (!(await confirmOnce(`You ${last.did}. ${last.undo}?`, 'Z', 'Undo'))) return;
+    await api.post('/api/v1/undo', { seq: last.seq });
+    note(`Done: ${last.undo}.`);
+    show();
+  } catch (err) {
+    note(`Refused: ${/** @type {Error} */ (err).message}`);
+  }
 }
 
 let opening = false,

@@ -96,12 +96,14 @@ function drawGround(svg, inc, c, g) {
     a = at(inc.accused.from),
     z = at(inc.accused.to);
   if (z > a) svg.append(s('rect', { class: 'accused', x: g.x(a), y: TOP, width: g.x(z) - g.x(a), height: g.high }));
-  for (const p of inc.plans ?? []) {
-    const when = Date.parse(p.effect?.before_to ?? p.created);
+  const marks = (inc.plans ?? []).map(p => [p.effect?.before_to ?? p.created, p.effect ? 'moved' : p.id, p.title]);
+  for (const c of inc.life ?? []) if (c.noted) marks.push([c.noted, 'N', `${c.by}, ${c.why}`]);
+  for (const [at, text, about] of marks) {
+    const when = Date.parse(at);
     if (!(when >= g.from && when <= g.from + g.step * (g.n - 1))) continue;
     const px = g.x((when - g.from) / g.step);
     svg.append(s('line', { class: 'moved', x1: px, x2: px, y1: TOP, y2: TOP + g.high }));
-    svg.append(s('text', { class: 'moved', x: px + 3, y: TOP + 9 }, p.effect ? 'moved' : p.id));
+    svg.append(s('text', { class: 'moved', x: px + 3, y: TOP + 9 }, text, s('title', {}, about)));
   }
   const last = g.width < 600 ? 2 : 4; // times that fit beside each other
   for (let k = 0; k <= last; k++) {

@@ -40,7 +40,7 @@ const groups = [
   'act: no compute node is moved by these',
   'look',
 ];
-const acts = /^(propose|drain|acknowledge|silence|not a fault|reject|stop|complete|force)/;
+const acts = /^(propose|drain|acknowledge|silence|note|not a fault|reject|stop|complete|force)/;
 
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
 const jobsOf = o => [...new Map((o?.forwarders ?? []).filter(r => r.top_job).map(r => [r.top_job, r.id])).entries()];
@@ -61,7 +61,7 @@ export const dialogs = {
     const all = Object.entries(/** @type {Record<string, any>} */ (x.keys))
       .map(([k, v]) => [x.keyName(k), v[0] || words[k] || ''])
       .filter(([, t]) => t);
-    const group = (/** @type {any} */ [k, t]) => (/^[ABC]$/.test(k) ? 0 : acts.test(t) ? 1 : 2);
+    const group = (/** @type {any} */ [k, t]) => (/^[ABCZ]$/.test(k) ? 0 : acts.test(t) ? 1 : 2);
     /** @type {string[][]} */
     let terms = [];
     const body = h('tbody');

@@ -94,8 +94,13 @@ export async function findingPage(app, id) {
     life = h('tbody'),
     evidence = h('tbody'),
     at = h('span');
-  const act = actions(app, () => v, load);
-  const incident = new Incident(app, id);
+  const incident = new Incident(app, id),
+    act = actions(
+      app,
+      () => v,
+      load,
+      () => incident.moment,
+    );
   const around = () => incident.load().catch(err => app.note(err.message));
   const save = standIns => incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
   let ticks = 0;
@@ -128,7 +133,13 @@ export async function findingPage(app, id) {
   function drawLife() {
     life.replaceChildren(
       ...v.changes.map(c =>
-        h('tr', h('td', clock(c.at)), h('td', state(c.finding)), h('td', c.by || 'detectors'), h('td.wrap', c.why)),
+        h(
+          'tr',
+          h('td', clock(c.at)),
+          h('td', c.noted ? 'note' : state(c.finding)),
+          h('td', c.by || 'detectors'),
+          h('td.wrap', Date.parse(c.at) - Date.parse(c.noted) > 1000 ? `of ${clock(c.noted)}, ${c.why}` : c.why),
+        ),
       ),
     );
     const last = v.changes.findLast(c => c.frozen?.series && Object.keys(c.frozen.series).length);
@@ -252,8 +263,9 @@ export function drain(app, form, node, o) {
 }
 
 /** What can be done with a finding; a reason is typed in a form that opens below.
- * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done] */
-function actions(app, current, done) {
+ * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
+ * @param {() => number|undefined} [moment] what a note is about */
+function actions(app, current, done, moment) {
   const form = reasonForm(app, done);
   /** Does something with the chosen finding, if the server permits it. @param {string} verb of the server's; ''
    * where it is not the finding's @param {(f: any) => any} f with the finding and what may be done with it */
@@ -303,6 +315,17 @@ function actions(app, current, done) {
             { least: 1, value: '4h ', hint: '30m, 4h, 2d; 0 ends it' },
           ),
         ),
+      ],
+      W: [
+        'note...',
+        to('note', f => {
+          const at = app.at() ? app.now() - 1000 : moment?.();
+          form.ask(
+            `Note about ${f.id}${at ? ` at ${clock(at)}` : ''}`,
+            text => post(`/api/v1/findings/${f.id}/notes`, { text, ...(at && { at: new Date(at).toISOString() }) }),
+            { least: 1 },
+          );
+        }),
       ],
       x: [
         'not a fault...',

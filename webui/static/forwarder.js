@@ -321,7 +321,7 @@ export async function forwarderPage(app, id, q) {
             'a',
             {
               href:
-                m.kind === 'finding'
+                m.kind === 'finding' || m.kind === 'note'
                   ? `/findings/${m.id}`
                   : m.kind === 'plan'
                     ? `/plans/${m.id}`

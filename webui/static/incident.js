@@ -17,9 +17,9 @@ export const AROUND = 'around';
 const MOVING = ['proposed', 'approved', 'applying', 'applied', 'rolling_back'];
 const SHOWN = 4; // charts before the others are folded away
 
-/** One cursor over all charts, and one stretch that is dragged over.
- * @param {import('./app.js').App} app @param {ReturnType<typeof chart>[]} charts */
-function shareCursor(app, charts) {
+/** One cursor over all charts, and one stretch that is dragged over. @param {import('./app.js').App} app
+ * @param {ReturnType<typeof chart>[]} charts @param {(ms?: number) => void} over hears the time under the pointer */
+function shareCursor(app, charts, over) {
   /** @type {number|null} */
   let begun = null;
   const drop = () => {
@@ -34,6 +34,7 @@ function shareCursor(app, charts) {
     svg.addEventListener('pointermove', e => {
       const i = c.under(e);
       charts.forEach(one => one.show(i));
+      over(i === null ? undefined : c.time(i));
       if (begun !== null && i !== null) charts.forEach(one => one.pick(begun, i));
     });
     svg.addEventListener('pointerup', e => {
@@ -46,6 +47,7 @@ function shareCursor(app, charts) {
     svg.addEventListener('dblclick', () => app.zoomOut());
     svg.addEventListener('pointerleave', () => {
       drop();
+      over();
       charts.forEach(one => one.show(null));
     });
   }
@@ -58,6 +60,8 @@ export class Incident {
     this.app = app;
     this.id = id;
     this.el = h('div.incident');
+    /** Of the charts, under the pointer, ms. @type {number|undefined} */
+    this.moment = undefined;
     this.moves = false; // a move is under way, or its effect is being measured
   }
 
@@ -75,6 +79,7 @@ export class Incident {
       shareCursor(
         this.app,
         of.map(c => chart(inc, c, width)),
+        ms => (this.moment = ms),
       );
     const all = inc.series.charts,
       charts = draw(open ? all : all.slice(0, SHOWN));

@@ -163,9 +163,15 @@ func (p *Screen) life(_ *screen.State, w int) []string {
 		if c.By != "" {
 			by = chart.Clean(c.By)
 		}
-		lines = append(lines, chart.Clip(" "+chart.Left(chart.Clock(c.At), 10)+chart.Left(screen.StateWords(&c.Finding),
-			12)+chart.Left(by, 12)+chart.Clean(c.Why),
-			w))
+		state, why := screen.StateWords(&c.Finding), chart.Clean(c.Why)
+		if !c.Noted.IsZero() {
+			state = "note"
+		}
+		if c.At.Sub(c.Noted) > time.Second && state == "note" {
+			why = "of " + chart.Clock(c.Noted) + ", " + why
+		}
+		lines = append(lines, chart.Clip(" "+chart.Left(chart.Clock(c.At), 10)+chart.Left(state, 12)+chart.Left(by, 12)+
+			why, w))
 	}
 	return lines
 }

@@ -82,6 +82,8 @@ func markSign(m *remap.Mark) byte {
 	switch m.Kind {
 	case "finding":
 		return '!'
+	case "note":
+		return 'N'
 	case "plan":
 		return 'P'
 	case "exclusion":
