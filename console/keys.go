@@ -192,6 +192,8 @@ var keyTable = []binding{
 	{act: screen.ActSortPrev, keys: []string{"<"}, show: "<", does: "sort by the column to the left", on: onLists},
 	{act: screen.ActSortNext, keys: []string{">"}, show: ">", does: "sort by the column to the right", on: onLists},
 	{act: screen.ActReverse, keys: []string{"r"}, show: "r", does: "reverse the order", on: onLists},
+	{act: screen.ActHide, keys: []string{"-"}, show: "-", does: "hide the column that it is sorted by", on: onLists},
+	{act: screen.ActShowAll, keys: []string{"+"}, show: "+", does: "all columns", on: onLists},
 	{act: screen.ActCopy, keys: []string{"y"}, show: "y", does: "copy this screen's address", hint: "copy link",
 		on: onAddress},
 	{act: screen.ActAnswer, keys: []string{"Y"}, show: "Y", does: "copy the first line, for a ticket",

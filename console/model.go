@@ -56,6 +56,7 @@ type Model struct {
 	drawn string
 	same  bool
 	visit visit
+	lists lists
 }
 
 // visit is how this console came to be: with a guide, or as a demo's, whose end it is.
@@ -257,7 +258,13 @@ func (m *Model) put(p screen.Screen) tea.Cmd {
 }
 
 // Open puts the screen of an address on top.
-func (m *Model) Open(a screen.Address) tea.Cmd { return m.put(screenOf(a)) }
+func (m *Model) Open(a screen.Address) tea.Cmd {
+	p := screenOf(a)
+	if p != nil {
+		m.restore(p, a)
+	}
+	return m.put(p)
+}
 
 // Replace does it in place of the screen on top.
 func (m *Model) Replace(a screen.Address) tea.Cmd {
@@ -316,8 +323,21 @@ func (m *Model) typed(k tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// key gives a key to the field being typed in, or to the replay, or to the shared actions, or to the screen.
+// key gives a key to who takes it, and keeps how that leaves a list.
 func (m *Model) key(k tea.KeyMsg) tea.Cmd {
+	top := m.top()
+	list, ok := top.(screen.Keeper)
+	if !ok {
+		return m.press(k)
+	}
+	before := list.Left()
+	cmd := m.press(k)
+	m.keepList(top, before)
+	return cmd
+}
+
+// press gives a key to the field being typed in, or to the replay, or to the shared actions, or to the screen.
+func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	s := m.state
 	if t, ok := m.top().(screen.Typist); ok && k.Type != tea.KeyCtrlC {
 		if in := t.Field(); in != nil {

@@ -43,6 +43,8 @@ const (
 	ActSortPrev Action = "sort-left"
 	ActSortNext Action = "sort-right"
 	ActReverse  Action = "reverse"
+	ActHide     Action = "hide-column"
+	ActShowAll  Action = "all-columns"
 	ActPause    Action = "pause"
 	ActLive     Action = "live"
 	ActPropose  Action = "propose"

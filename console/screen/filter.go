@@ -18,6 +18,12 @@ type Filter struct {
 // Field is where the filter is typed; nil while it is not.
 func (f *Filter) Field() *Input { return f.field }
 
+// Left is how the list is left.
+func (f *Filter) Left() Kept { return Kept{Filter: f.Text} }
+
+// Restore is how it was left.
+func (f *Filter) Restore(k Kept) { f.Text = k.Filter }
+
 // Begin opens the field.
 func (f *Filter) Begin() { f.field = &Input{Label: "filter:", Text: f.Text} }
 

@@ -34,10 +34,16 @@ func Pick[R any](all []Column[R], names ...string) []Column[R] {
 	return out
 }
 
-// Sorting is the order of a list, the largest number first unless reversed.
+// Sorting is the order of a list, the largest number first unless reversed, and the columns that it is without.
 type Sorting struct {
 	Column  string
 	Reverse bool
+	Hidden  []string
+}
+
+// Shown are the columns that are not hidden.
+func Shown[R any](all []Column[R], o Sorting) []Column[R] {
+	return slices.DeleteFunc(slices.Clone(all), func(c Column[R]) bool { return slices.Contains(o.Hidden, c.Name) })
 }
 
 // ParseSort reads an address's sort; an unknown column leaves the order as it is.

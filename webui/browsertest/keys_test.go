@@ -21,7 +21,7 @@ var onlyTerminal = map[string]string{
 	"finding":   "A",
 	"pattern":   "tab", // both halves stand on one page
 	"shares":    "tab enter",
-	"runs":      "< > r", // by the heads of its columns; the keys move among the job's forwarders
+	"runs":      "< > r - +", // by the heads of its columns; the keys move among the job's forwarders
 }
 
 // facePages are the terminal's pages and where the browser has them.

@@ -122,10 +122,10 @@ const pages = {
       ? (await import('./plans.js?v=__V__')).planPage(app, id, q)
       : (await import('./plans.js?v=__V__')).plansPage(app, q),
   audit: async (_, q) => (await import('./audit.js?v=__V__')).auditPage(app, q),
-  findings: async id =>
+  findings: async (id, q) =>
     id
       ? (await import('./findings.js?v=__V__')).findingPage(app, id)
-      : (await import('./findings.js?v=__V__')).findingsPage(app),
+      : (await import('./findings.js?v=__V__')).findingsPage(app, q),
   jobs: async (id, q) =>
     id.endsWith('/domains')
       ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q)

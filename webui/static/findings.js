@@ -26,8 +26,8 @@ const impact = f =>
     .map(i => `${i.job} ${(100 * i.share).toFixed(0)} %`)
     .join(', ') || '-';
 
-/** @param {import('./app.js').App} app @returns {import('./app.js').Page} */
-export function findingsPage(app) {
+/** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {import('./app.js').Page} */
+export function findingsPage(app, q) {
   /** The server's order: what hurts most is the largest number. @type {Map<string, number>} */
   let rank = new Map();
   const table = new Table(
@@ -41,22 +41,13 @@ export function findingsPage(app) {
       column('state', 'STATE', state),
       column('owner', 'OWNER', r => r.owner || '-'),
     ],
-    { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings' },
+    { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings', keep: { name: 'findings', q } },
   );
   const update = rows => {
     rank = new Map(rows.map((r, i) => [r.id, rows.length - i]));
     table.update(rows);
   };
-  const filter = h('input', {
-    type: 'search',
-    'aria-label': 'filter the findings',
-    placeholder: 'filter by number, forwarder, words, job, state',
-    hidden: true,
-    input: () => {
-      table.filter = filter.value;
-      update(app.overview?.findings ?? []);
-    },
-  });
+  const filter = table.filterBox('filter by number, forwarder, words, job, state', true);
   const empty = h(
     'p.empty',
     'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of ' +
@@ -67,10 +58,8 @@ export function findingsPage(app) {
     update(o.findings);
   });
   const act = actions(app, () => table.current());
-  /** @type {Record<string, [string, () => void]>} */
-  const keys = { '/': ['filter', () => ((filter.hidden = false), filter.focus())] };
-  page.el.querySelector('h1')?.after(filter);
-  return { ...page, past() {}, el: h('div', page.el, act.form), keys: { ...page.keys, ...keys, ...act.keys } };
+  page.el.querySelector('h1')?.after(filter.el);
+  return { ...page, past() {}, el: h('div', page.el, act.form), keys: { ...page.keys, ...filter.keys, ...act.keys } };
 }
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */

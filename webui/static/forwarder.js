@@ -117,8 +117,7 @@ export async function forwarderPage(app, id, q) {
     chosen = new Set();
   const clients = new Table(clientColumns, {
     id: r => r.id,
-    sort: 'client',
-    reverse: true,
+    sort: '-client',
     caption: `compute nodes on ${id}`,
   });
   const heading = h('h2'),

@@ -1,5 +1,5 @@
 // The list of jobs, and what all plain lists share.
-import { h, setText } from './h.js?v=__V__';
+import { h } from './h.js?v=__V__';
 import { age, clock, mega, ratio } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
@@ -77,11 +77,11 @@ export async function jobsPage(app, q) {
       id: r => r.id,
       go: r => `/jobs/${encodeURIComponent(r.id)}`,
       sort: 'wait',
+      keep: { name: 'jobs', q },
       tie: r => (over(r) ? Date.parse(r.end) / 1e13 : 1 + r.node_count),
       caption: 'jobs that run, and those that ended last',
     },
   );
-  table.filter = q.get('filter') ?? '';
   const empty = h(
     'p.empty',
     'No job is known. Jobs come from the batch system: set it up in fairwayd.toml, or call fairway hook from its ' +
@@ -93,9 +93,7 @@ export async function jobsPage(app, q) {
     empty.hidden = rows.length > 0;
     table.update(rows);
   };
-  const filter = listFilter(table, 'filter by user, application, job, cause', text =>
-    app.go(`/jobs${text ? `?filter=${encodeURIComponent(text)}` : ''}`, true),
-  );
+  const filter = table.filterBox('filter by user, application, job, cause');
   await load();
   let ticks = 0;
   const page = listPage('jobs', table, empty, () => {
@@ -104,44 +102,6 @@ export async function jobsPage(app, q) {
   });
   page.el.insertBefore(filter.el, empty);
   return { ...page, keys: { ...page.keys, ...filter.keys } };
-}
-
-/** A filter of a list: / opens it, and Escape clears it. @param {Table} table @param {string} about
- * @param {(text: string) => void} changed */
-export function listFilter(table, about, changed) {
-  const set = text => {
-    table.filter = text;
-    table.update(table.rows);
-    box.hidden = false;
-    shown.hidden = !text;
-    setText(shown, `${table.passed.length} of ${table.rows.length} shown`);
-    changed(text);
-  };
-  const shown = h('span.dim', { role: 'status', hidden: !table.filter });
-  const box = h('input', {
-    type: 'search',
-    'aria-label': about,
-    placeholder: about,
-    value: table.filter,
-    input: () => set(box.value),
-    keydown: e => {
-      if (e.key === 'Escape' || e.key === 'Enter') box.blur();
-      if (e.key === 'Escape') set((box.value = ''));
-    },
-  });
-  return {
-    el: h('div.filter', box, shown),
-    /** @type {Record<string, [string, () => void]>} */
-    keys: {
-      '/': ['filter', () => box.focus()],
-      Escape: [
-        '',
-        () => {
-          if (table.filter) set((box.value = ''));
-        },
-      ],
-    },
-  };
 }
 
 /** With its day where that is another one. @param {string} t @param {number} now */

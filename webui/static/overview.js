@@ -160,28 +160,15 @@ function forwardersPage(app, q, asTable) {
   const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {
     id: r => r.id,
     go: r => `/forwarders/${r.id}`,
-    sort: q.get('sort')?.replace(/^-/, '') || (asTable ? 'node' : 'slow'),
-    reverse: (q.get('sort') ?? '').startsWith('-') || (asTable && !q.get('sort')),
+    sort: asTable ? '-node' : 'slow',
     tie: r => moved(r) ?? 0,
-    sorted: remember,
+    keep: { name: asTable ? 'forwarders' : 'overview', q },
     caption: asTable ? 'forwarders' : 'the hottest forwarders',
   });
-  table.filter = q.get('filter') ?? '';
   if (!asTable) table.limit = 20;
-  const filter = h('input', {
-    type: 'search',
-    'aria-label': 'filter the list',
-    placeholder: 'filter by name, state, job, rack',
-    value: table.filter,
-    hidden: !table.filter,
-    input: () => {
-      table.filter = filter.value;
-      table.update(o.forwarders);
-      remember();
-    },
-  });
+  const filter = table.filterBox('filter by name, state, job, rack', true);
   const el = asTable
-    ? h('div', h('h1.sr', 'All forwarders'), line, empty, filter, table.el, reader)
+    ? h('div', h('h1.sr', 'All forwarders'), line, empty, filter.el, table.el, reader)
     : h(
         'div',
         h('h1.sr', 'Overview'),
@@ -194,7 +181,7 @@ function forwardersPage(app, q, asTable) {
           h(
             'div',
             needs.el,
-            h('section.card.slowest', { 'aria-label': 'hottest' }, h('h2', 'Slowest first'), filter, table.el),
+            h('section.card.slowest', { 'aria-label': 'hottest' }, h('h2', 'Slowest first'), filter.el, table.el),
           ),
           h('section.card', { 'aria-label': 'map' }, h('h2', 'Forwarders'), grid.el, legend),
         ),
@@ -202,16 +189,13 @@ function forwardersPage(app, q, asTable) {
       );
 
   function remember() {
-    const a = new URLSearchParams(),
-      kept = new URLSearchParams(location.search);
-    if (asTable) a.set('view', 'table');
-    if (metrics[m].name !== 'slow') a.set('metric', metrics[m].name);
-    const sort = (table.reverse ? '-' : '') + table.sort;
-    if (sort !== (asTable ? '-node' : 'slow')) a.set('sort', sort);
-    if (table.filter) a.set('filter', table.filter);
-    if (cursor) a.set('sel', cursor);
-    for (const k of ['span', 'from', 'to']) if (kept.get(k)) a.set(k, /** @type {string} */ (kept.get(k)));
-    app.go(`/overview${a.size ? `?${a}` : ''}`, true);
+    const url = new URL(location.href);
+    for (const [k, v] of [
+      ['metric', metrics[m].name === 'slow' ? '' : metrics[m].name],
+      ['sel', cursor],
+    ])
+      v ? url.searchParams.set(k, v) : url.searchParams.delete(k);
+    app.go(url.pathname + url.search, true);
   }
 
   /** @param {string} id */
@@ -350,13 +334,8 @@ function forwardersPage(app, q, asTable) {
           draw();
         },
       ],
-      '/': [
-        'filter',
-        () => {
-          filter.hidden = false;
-          filter.focus();
-        },
-      ],
+      ...filter.keys,
+      Escape: ['', () => (table.filter ? filter.keys.Escape[1]() : app.zoomOut())],
       g: [asTable ? 'grid' : 'table', () => app.go(asTable ? '/overview' : '/overview?view=table')],
       c: ['compute nodes', () => app.go('/overview?view=compute')],
       ...sortKeys(table),

@@ -4,7 +4,6 @@ import { age, clock, counted } from './format.js?v=__V__';
 import { Table, column, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveSVG } from './export.js?v=__V__';
-import { listFilter } from './lists.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 import { needOf, victimLines } from './needs.js?v=__V__';
@@ -29,7 +28,7 @@ export async function plansPage(app, q) {
         },
       ),
     ],
-    { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans' },
+    { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans', keep: { name: 'plans', q } },
   );
   const empty = h(
     'p.empty',
@@ -41,10 +40,7 @@ export async function plansPage(app, q) {
     empty.hidden = rows.length > 0;
     table.update(rows);
   };
-  table.filter = q.get('filter') ?? '';
-  const filter = listFilter(table, 'filter by number, state, words', text =>
-    app.go(`/plans${text ? `?filter=${encodeURIComponent(text)}` : ''}`, true),
-  );
+  const filter = table.filterBox('filter by number, state, words');
   await load();
   return {
     title: 'plans',

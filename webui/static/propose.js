@@ -28,7 +28,7 @@ export async function proposePage(app, q) {
       numeric('clients', 'CLIENTS', r => r.clients, String),
       column('why', 'WHY', r => r.why, { value: r => r.place, wrap: true }),
     ],
-    { id: r => r.id, sort: 'why', reverse: true, caption: 'forwarders to move to, the best first' },
+    { id: r => r.id, sort: '-why', caption: 'forwarders to move to, the best first' },
   );
   /** @type {Map<string, {why: string, place: number}>} */
   let place = new Map(),

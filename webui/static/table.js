@@ -1,6 +1,6 @@
 // One table for every list: columns say what they show; rows are kept and changed in place.
 import { h, setText } from './h.js?v=__V__';
-import { missing } from './format.js?v=__V__';
+import { counted, missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
@@ -25,39 +25,125 @@ export const numeric = (name, head, value, write, more) => ({
   ...more,
 });
 
-/** The keys that sort a table. @param {Table} table @returns {Record<string, [string, () => void]>} */
+/** The keys that sort a table and choose its columns. @param {Table} table
+ * @returns {Record<string, [string, () => void]>} */
 export const sortKeys = table => ({
   '<': ['', () => table.stepSort(-1)],
   '>': ['sort', () => table.stepSort(1)],
   r: ['reverse', () => table.sortBy(table.sort)],
+  '-': ['hide the sorted column', () => table.hide()],
+  '+': ['all columns', () => table.hide(false)],
 });
 
+/** How a list was left: order, filter, hidden columns. @param {string|undefined} name */
+function left(name) {
+  try {
+    return (name && JSON.parse(localStorage.getItem(`fairway.list.${name}`) ?? '')) || {};
+  } catch {
+    return {}; // nothing is kept, or not by this version
+  }
+}
+
 export class Table {
-  /** @param {Column[]} columns @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string, reverse?:
-   * boolean, sorted?: (name: string, reverse: boolean) => void, caption?: string, fixed?: boolean, tie?: (r: any) =>
-   * number}} o */
+  /** A list with keep opens as it was left, but for what the address q names.
+   * @param {Column[]} columns @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string,
+   * caption?: string, fixed?: boolean, tie?: (r: any) => number, keep?: {name: string, q: URLSearchParams}}} o sort: a column, after -
+   * the other way around */
   constructor(columns, o) {
+    const kept = left(o.keep?.name),
+      q = o.keep?.q;
     this.every = columns;
-    this.columns = columns.filter(c => !c.rare);
     this.o = o;
-    this.sort = o.sort ?? columns[0].name;
-    this.reverse = o.reverse ?? false;
+    /** @type {Set<string>} */
+    this.hidden = new Set(kept.hidden);
+    this.columns = columns.filter(c => !c.rare && !this.hidden.has(c.name));
+    const known = [q?.get('sort'), kept.sort].find(t => t && columns.some(c => c.name === t.replace(/^-/, '')));
+    this.order = known ?? o.sort ?? columns[0].name;
+    this.filter = q?.get('filter') ?? kept.filter ?? '';
     /** @type {any[]} */
     this.rows = [];
     /** @type {any[]} shown, in order */
     this.shown = [];
     /** @type {any[]} all that pass the filter, in order */
     this.passed = [];
-    this.filter = '';
     this.limit = Infinity;
     this.selected = '';
     /** Keys act on a row: the first one is shown as the chosen one until another is. */
     this.cursor = false;
+    /** @type {(() => void)|undefined} says how many pass the filter */
+    this.filtered = undefined;
     this.head = h('tr');
     this.body = h('tbody');
     this.table = h('table', h('caption.sr', o.caption ?? ''), h('thead', this.head), this.body);
-    this.el = h('div.scroll', this.table);
+    this.more = h('button.dim', { type: 'button', hidden: true, click: () => this.hide(false) });
+    this.el = h('div.scroll', this.table, this.more);
     this.drawHead();
+  }
+
+  get sort() {
+    return this.order.replace(/^-/, '');
+  }
+
+  get reverse() {
+    return this.order.startsWith('-');
+  }
+
+  /** Keeps how the list is left, and names it in the address. */
+  keep() {
+    const { order: sort, filter, hidden } = this,
+      url = new URL(location.href);
+    if (!this.o.keep) return;
+    localStorage.setItem(`fairway.list.${this.o.keep.name}`, JSON.stringify({ sort, filter, hidden: [...hidden] }));
+    for (const [k, v] of [
+      ['sort', sort === this.o.sort ? '' : sort],
+      ['filter', filter],
+    ])
+      v ? url.searchParams.set(k, v) : url.searchParams.delete(k);
+    history.replaceState(history.state, '', url.pathname + url.search);
+  }
+
+  /** Hides the column that the list is sorted by, but never the last one, or shows all. @param {boolean} [one] */
+  hide(one = true) {
+    if (!one) this.hidden.clear();
+    else if (this.columns.length > 1) {
+      this.hidden.add(this.sort);
+      this.stepSort(1);
+    }
+    this.update(this.rows);
+    this.keep();
+  }
+
+  /** Where the filter is typed: / goes there, Escape clears it. @param {string} about
+   * @param {boolean} [quiet] it is not there before it is asked for */
+  filterBox(about, quiet = false) {
+    const set = text => {
+      this.filter = text;
+      this.update(this.rows);
+      this.keep();
+    };
+    const count = h('span.dim', { role: 'status' });
+    const box = h('input', {
+      type: 'search',
+      'aria-label': about,
+      placeholder: about,
+      value: this.filter,
+      input: () => set(box.value),
+      keydown: e => {
+        if (e.key === 'Escape' || e.key === 'Enter') box.blur();
+        if (e.key === 'Escape') set((box.value = ''));
+      },
+    });
+    this.filtered = () => setText(count, this.filter ? `${this.passed.length} of ${this.rows.length} shown` : '');
+    if (this.filter) this.keep();
+    const el = h('div.filter', { hidden: quiet && !this.filter }, box, count);
+    return {
+      el,
+      /** @type {Record<string, [string, () => void]>} */
+      keys: {
+        '/': ['filter', () => ((el.hidden = false), box.focus())],
+        Escape: ['', () => this.filter && set((box.value = ''))],
+      },
+    };
   }
 
   drawHead() {
@@ -84,11 +170,10 @@ export class Table {
 
   /** @param {string} name */
   sortBy(name) {
-    if (this.sort === name) this.reverse = !this.reverse;
-    else this.sort = name;
+    this.order = this.order === name ? `-${name}` : name;
     this.drawHead();
     this.update(this.rows);
-    this.o.sorted?.(this.sort, this.reverse);
+    this.keep();
   }
 
   /** @param {number} step */
@@ -100,8 +185,12 @@ export class Table {
   /** @param {any[]} rows */
   update(rows) {
     this.rows = rows;
-    const columns = this.every.filter(c => !c.rare || rows.some(r => c.value?.(r) !== undefined));
-    if (columns.length !== this.columns.length) {
+    const columns = this.every.filter(
+      c => !this.hidden.has(c.name) && (!c.rare || rows.some(r => c.value?.(r) !== undefined)),
+    );
+    this.more.hidden = !this.hidden.size;
+    setText(this.more, `${counted(this.hidden.size, 'column')} hidden: show all (+)`);
+    if (columns.length !== this.columns.length || columns.some((c, i) => c !== this.columns[i])) {
       this.columns = columns;
       this.body.replaceChildren();
       this.drawHead();
@@ -126,6 +215,7 @@ export class Table {
           compare(this.o.id(b), this.o.id(a)),
       );
     this.passed = list;
+    this.filtered?.();
     this.el.hidden = !rows.length; // heads alone say nothing
     list = list.slice(0, this.limit);
     this.shown = list;

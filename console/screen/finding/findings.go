@@ -28,6 +28,12 @@ func (p *List) Address(*screen.State) screen.Address {
 // NewList is the list of findings with a filter.
 func NewList(filter string) *List { return &List{filter: screen.Filter{Text: filter}} }
 
+// Left is how the list is left.
+func (p *List) Left() screen.Kept { return p.filter.Left() }
+
+// Restore is how it was left.
+func (p *List) Restore(k screen.Kept) { p.filter.Restore(k) }
+
 // Field is the filter's or a reason's: only one of them is typed at a time.
 func (p *List) Field() *screen.Input {
 	if f := p.filter.Field(); f != nil {

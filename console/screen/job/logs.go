@@ -117,12 +117,6 @@ func (p *Logs) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActAll:
 		p.all = !p.all
 		return p.Refresh(s)
-	case screen.ActSortPrev:
-		table.StepSort(&p.sort, slowColumns, -1)
-	case screen.ActSortNext:
-		table.StepSort(&p.sort, slowColumns, 1)
-	case screen.ActReverse:
-		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActOpen:
 		if p.cursor >= len(rows) {
 			s.Note = "no job to explain"
@@ -130,10 +124,18 @@ func (p *Logs) Act(s *screen.State, a screen.Action) tea.Cmd {
 		}
 		return s.Host.Open(screen.AtJob(rows[p.cursor].Job, screen.PartWhy))
 	default:
-		p.cursor = a.Moved(p.cursor, len(rows))
+		if !screen.Arrange(&p.sort, slowColumns, a) {
+			p.cursor = a.Moved(p.cursor, len(rows))
+		}
 	}
 	return nil
 }
+
+// Left is how the list is left.
+func (p *Logs) Left() screen.Kept { return screen.LeftOf(p.sort, "") }
+
+// Restore is how it was left.
+func (p *Logs) Restore(k screen.Kept) { screen.Restore(&p.sort, slowColumns, k) }
 
 func (p *Logs) Title(*screen.State, int) string { return " I/O logs: low " + p.op + " bandwidth" }
 
@@ -156,7 +158,7 @@ func (p *Logs) Body(s *screen.State, w, h int) []string {
 				"No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; "+
 					s.Key(screen.ActAll)+" shows all jobs.")...)
 	}
-	cols := slowColumnsOf(w)
+	cols := table.Shown(slowColumnsOf(w), p.sort)
 	lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, p.sort), w)))
 	return append(lines, table.Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
 		func(i int) string { return " " + table.Cells(rows[i], cols) })...)

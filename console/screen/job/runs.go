@@ -167,12 +167,6 @@ func (p *Runs) Table(s *screen.State) [][]string { return table.Texts(runColumns
 func (p *Runs) Act(s *screen.State, a screen.Action) tea.Cmd {
 	rows := p.rows(s)
 	switch a {
-	case screen.ActSortPrev:
-		table.StepSort(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), -1)
-	case screen.ActSortNext:
-		table.StepSort(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), 1)
-	case screen.ActReverse:
-		p.sort.Reverse = !p.sort.Reverse
 	case screen.ActOpen:
 		if p.cursor >= len(rows) {
 			s.Note = "no run to open"
@@ -180,10 +174,18 @@ func (p *Runs) Act(s *screen.State, a screen.Action) tea.Cmd {
 		}
 		return s.Host.Open(screen.AtJob(rows[p.cursor].Job, ""))
 	default:
-		p.cursor = a.Moved(p.cursor, len(rows))
+		if !screen.Arrange(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), a) {
+			p.cursor = a.Moved(p.cursor, len(rows))
+		}
 	}
 	return nil
 }
+
+// Left is how the list is left.
+func (p *Runs) Left() screen.Kept { return screen.LeftOf(p.sort, "") }
+
+// Restore is how it was left.
+func (p *Runs) Restore(k screen.Kept) { screen.Restore(&p.sort, runColumns(time.Time{}), k) }
 
 func (p *Runs) Title(*screen.State, int) string { return " runs like job " + chart.Clean(string(p.id)) }
 
@@ -209,7 +211,7 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 	lines := []string{chart.Clip(" "+head+". "+rate+" and I/O TIME: while it did I/O.", w)}
 	lines = append(lines, p.runs.Old(s, "as they were", w)...)
 	lines = append(lines, comparison(v, w)...)
-	cols := runColumnsOf(s.Now, w, v.MetaOnly)
+	cols := table.Shown(runColumnsOf(s.Now, w, v.MetaOnly), p.sort)
 	lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, p.sort), w)))
 	return append(lines, table.Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
 		func(i int) string { return " " + table.Cells(rows[i], cols) })...)

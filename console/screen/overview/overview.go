@@ -80,6 +80,15 @@ func (p *Screen) Address(s *screen.State) screen.Address {
 	return a
 }
 
+// Left is how the list is left.
+func (p *Screen) Left() screen.Kept { return screen.LeftOf(p.sort, p.Text) }
+
+// Restore is how it was left.
+func (p *Screen) Restore(k screen.Kept) {
+	p.Text = k.Filter
+	screen.Restore(&p.sort, screen.ForwarderColumns(&screen.State{}), k)
+}
+
 // under is the forwarder under the cursor, the first of the list until it has been moved.
 func (p *Screen) under(s *screen.State, rows []*api.ForwarderRow) *api.ForwarderRow {
 	if r := s.Forwarder(p.cursor); r != nil {
@@ -96,7 +105,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActMetric:
 		p.metric = (p.metric + 1) % len(metrics)
 		if c := columns[metrics[p.metric].name]; c != "" {
-			p.sort = table.Sorting{Column: c}
+			p.sort.Column, p.sort.Reverse = c, false
 		}
 	case screen.ActApprove:
 		return p.openPlan(s)
@@ -106,12 +115,6 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.panel = (p.panel + 1) % panelCount
 	case screen.ActFilter:
 		p.Begin()
-	case screen.ActReverse:
-		p.sort.Reverse = !p.sort.Reverse
-	case screen.ActSortPrev:
-		table.StepSort(&p.sort, screen.ForwarderColumns(s), -1)
-	case screen.ActSortNext:
-		table.StepSort(&p.sort, screen.ForwarderColumns(s), 1)
 	case screen.ActOpen:
 		if p.panel == panelNeeds && !p.asTable {
 			return p.openNeed(s)
@@ -120,7 +123,9 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActPropose:
 		return p.onSelected(s, func(id topology.ForwarderID) tea.Cmd { return s.Host.Propose(id, "", nil) })
 	default:
-		p.move(s, a)
+		if !screen.Arrange(&p.sort, screen.ForwarderColumns(s), a) {
+			p.move(s, a)
+		}
 	}
 	return nil
 }
@@ -262,7 +267,7 @@ func (p *Screen) Title(s *screen.State, w int) string {
 		text, look = "not known", ""
 	}
 	// The look ends before the rest, which is bold again.
-	title += s.Palette.Paint(look, text) + s.Palette.Bold
+	title += s.Palette.Paint(look, text) + s.Palette.Bold + p.Filter.Title()
 	if n := len(o.Waiting); n > 0 {
 		title += "  " + anomaly.Counted(n, "plan") + " " + map[bool]string{true: "waits", false: "wait"}[n == 1]
 		if w >= 110 {
@@ -361,12 +366,12 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, p.grid(s, selected.ID, w, h/3)...)
 		lines = append(lines, p.legend(s, selected, w))
 	}
-	cols := screen.ForwarderColumnsIn(s, w)
+	cols := table.Shown(screen.ForwarderColumnsIn(s, w), p.sort)
 	tw := w
 	detailed := w >= 120 && !p.asTable
 	if detailed {
-		cols = table.Pick(screen.ForwarderColumns(s), "node", screen.BySlowness, "graph", "took", "moves", "queue",
-			"job")
+		cols = table.Pick(table.Shown(screen.ForwarderColumns(s), p.sort), "node", screen.BySlowness, "graph", "took",
+			"moves", "queue", "job")
 		tw = min(w-46, 88)
 	}
 	head := s.Bold(chart.Clip("  "+table.Heading(cols, p.sort), tw))
