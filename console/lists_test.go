@@ -10,7 +10,7 @@ import (
 )
 
 // TestListsOpenAsTheyWereLeft: order, columns and filter of each list, in another console of the same person; what an
-// address names comes first, and a damaged file is no file.
+// address names comes first, and of a damaged file nothing is kept.
 func TestListsOpenAsTheyWereLeft(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "lists.json")
 	left := func(t *testing.T) *script {

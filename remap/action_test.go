@@ -65,7 +65,8 @@ func TestOptionsSayWhyNot(t *testing.T) {
 	if o := FindingOptions(olga, open); !slices.Equal(o.Can, findingActions) || o.ReasonLetters[ActDismiss] != 10 {
 		t.Errorf("of an open finding: %+v", o)
 	}
-	if o := FindingOptions(olga, closed); !slices.Equal(o.Can, []Action{ActNote}) || o.WhyNot[ActSilence] != "F-2 is dismissed" {
+	if o := FindingOptions(olga, closed); !slices.Equal(o.Can, []Action{ActNote}) ||
+		o.WhyNot[ActSilence] != "F-2 is dismissed" {
 		t.Errorf("of a closed finding: %+v", o)
 	}
 	floor := map[Action]string{ActExclude: "the floor is 1", ActCanary: ""}

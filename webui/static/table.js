@@ -45,10 +45,9 @@ function left(name) {
 }
 
 export class Table {
-  /** A list with keep opens as it was left, but for what the address q names.
-   * @param {Column[]} columns @param {{id: (r: any) => string, go?: (r: any) => string, sort?: string,
-   * caption?: string, fixed?: boolean, tie?: (r: any) => number, keep?: {name: string, q: URLSearchParams}}} o sort: a column, after -
-   * the other way around */
+  /** A list with keep opens as it was left, but for what the address q names. @param {Column[]} columns @param
+   * {{id: (r: any) => string, go?: (r: any) => string, sort?: string, caption?: string, fixed?: boolean, tie?: (r:
+   * any) => number, keep?: {name: string, q: URLSearchParams}}} o sort: a column, after - the other way around */
   constructor(columns, o) {
     const kept = left(o.keep?.name),
       q = o.keep?.q;
