@@ -26,44 +26,44 @@ func listsFile(env func(string) string) string {
 }
 
 // Keep opens lists as the file says that they were left, and keeps there how they are left from now on.
-func (m *Model) Keep(file string) {
+func Keep(m *Model, file string) {
 	m.lists = lists{map[string]screen.Kept{}, file}
 	if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &m.lists.left) != nil {
 		m.lists.left = map[string]screen.Kept{} // another version's
 	}
 	for _, p := range m.screens {
-		m.restore(p, screen.Address{Filter: p.Address(m.state).Filter})
+		m.lists.restore(p, screen.Address{Filter: p.Address(m.state).Filter})
 	}
 }
 
 // restore has a list as it was left, unless the address says how it is to be.
-func (m *Model) restore(p screen.Screen, at screen.Address) {
+func (l *lists) restore(p screen.Screen, at screen.Address) {
 	k, ok := p.(screen.Keeper)
-	if left, known := m.lists.left[p.Name()]; ok && known && at.Filter == "" && at.Sort == "" {
+	if left, known := l.left[p.Name()]; ok && known && at.Filter == "" && at.Sort == "" {
 		k.Restore(left)
 	}
 }
 
-// keepList keeps how the list on top is left, if a key has changed that since before.
-func (m *Model) keepList(p screen.Screen, before screen.Kept) {
+// keep keeps how a list is left, if a key has changed that since before.
+func (l *lists) keep(s *screen.State, p screen.Screen, before screen.Kept) {
 	now := p.(screen.Keeper).Left()
 	if reflect.DeepEqual(now, before) {
 		return
 	}
-	if m.lists.left == nil {
-		m.lists.left = map[string]screen.Kept{}
+	if l.left == nil {
+		l.left = map[string]screen.Kept{}
 	}
-	m.lists.left[p.Name()] = now
-	if m.lists.file == "" {
+	l.left[p.Name()] = now
+	if l.file == "" {
 		return
 	}
-	b, err := json.Marshal(m.lists.left)
+	b, err := json.Marshal(l.left)
 	if err == nil {
-		if err = os.MkdirAll(filepath.Dir(m.lists.file), 0o700); err == nil {
-			err = os.WriteFile(m.lists.file, b, 0o600)
+		if err = os.MkdirAll(filepath.Dir(l.file), 0o700); err == nil {
+			err = os.WriteFile(l.file, b, 0o600)
 		}
 	}
 	if err != nil {
-		m.state.Note = "how lists are left is not kept: " + chart.Clean(err.Error())
+		s.Note = "how lists are left is not kept: " + chart.Clean(err.Error())
 	}
 }

@@ -15,7 +15,7 @@ func TestListsOpenAsTheyWereLeft(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state", "lists.json")
 	left := func(t *testing.T) *script {
 		s := newScript(t, 8, 120, 36)
-		s.model.(*console.Model).Keep(file)
+		console.Keep(s.model.(*console.Model), file)
 		s.second()
 		return s
 	}

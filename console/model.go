@@ -261,7 +261,7 @@ func (m *Model) put(p screen.Screen) tea.Cmd {
 func (m *Model) Open(a screen.Address) tea.Cmd {
 	p := screenOf(a)
 	if p != nil {
-		m.restore(p, a)
+		m.lists.restore(p, a)
 	}
 	return m.put(p)
 }
@@ -328,16 +328,16 @@ func (m *Model) key(k tea.KeyMsg) tea.Cmd {
 	top := m.top()
 	list, ok := top.(screen.Keeper)
 	if !ok {
-		return m.press(k)
+		return press(m, k)
 	}
 	before := list.Left()
-	cmd := m.press(k)
-	m.keepList(top, before)
+	cmd := press(m, k)
+	m.lists.keep(m.state, top, before)
 	return cmd
 }
 
 // press gives a key to the field being typed in, or to the replay, or to the shared actions, or to the screen.
-func (m *Model) press(k tea.KeyMsg) tea.Cmd {
+func press(m *Model, k tea.KeyMsg) tea.Cmd {
 	s := m.state
 	if t, ok := m.top().(screen.Typist); ok && k.Type != tea.KeyCtrlC {
 		if in := t.Field(); in != nil {

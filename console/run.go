@@ -35,7 +35,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	palette.Blocks = chart.BlocksOf(os.Getenv)
 	c := &canvas{Model: NewModel(ctx, b, first, palette, time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)
-	c.Keep(listsFile(os.Getenv))
+	Keep(c.Model, listsFile(os.Getenv))
 	if guided {
 		Guide(c.Model)
 	}

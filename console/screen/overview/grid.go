@@ -154,12 +154,12 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 }
 
 // legend explains the cells and names the one under the cursor.
-func (p *Screen) legend(s *screen.State, r *api.ForwarderRow, w int) string {
+func legend(s *screen.State, full string, r *api.ForwarderRow, w int) string {
 	at := ""
 	if r.ID != "" {
 		at = "[ ] " + chart.Clean(string(r.ID)) + " " + s.StandingText(r)
 	}
-	text := " . idle  0-9 tenths of " + metrics[p.metric].full +
+	text := " . idle  0-9 tenths of " + full +
 		"  ! slow  ?! suspect  x drained  d dedicated  > plan  ? silent"
 	if w < 110 {
 		text = " . idle 0-9 slowness ! slow ?! suspect x drained > plan ? silent"

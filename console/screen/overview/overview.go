@@ -119,9 +119,9 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		if p.panel == panelNeeds && !p.asTable {
 			return p.openNeed(s)
 		}
-		return p.onSelected(s, func(id topology.ForwarderID) tea.Cmd { return s.Host.Open(screen.AtForwarder(id)) })
+		return onSelected(s, p, func(id topology.ForwarderID) tea.Cmd { return s.Host.Open(screen.AtForwarder(id)) })
 	case screen.ActPropose:
-		return p.onSelected(s, func(id topology.ForwarderID) tea.Cmd { return s.Host.Propose(id, "", nil) })
+		return onSelected(s, p, func(id topology.ForwarderID) tea.Cmd { return s.Host.Propose(id, "", nil) })
 	default:
 		if !screen.Arrange(&p.sort, screen.ForwarderColumns(s), a) {
 			p.move(s, a)
@@ -170,7 +170,7 @@ func (p *Screen) lines(s *screen.State, cols []table.Column[api.ForwarderRow], r
 		func(i int) string { return screen.ForwarderLine(s, rows[i], cols) })
 }
 
-func (p *Screen) onSelected(s *screen.State, open func(topology.ForwarderID) tea.Cmd) tea.Cmd {
+func onSelected(s *screen.State, p *Screen, open func(topology.ForwarderID) tea.Cmd) tea.Cmd {
 	id := p.selected(s)
 	if id == "" {
 		s.Note = "no forwarder is selected: none is known yet"
@@ -364,7 +364,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	if !p.asTable && !p.small && len(s.Shown.Forwarders) >= gridFrom {
 		p.gridAt = len(lines)
 		lines = append(lines, p.grid(s, selected.ID, w, h/3)...)
-		lines = append(lines, p.legend(s, selected, w))
+		lines = append(lines, legend(s, metrics[p.metric].full, selected, w))
 	}
 	cols := table.Shown(screen.ForwarderColumnsIn(s, w), p.sort)
 	tw := w
