@@ -133,8 +133,9 @@ func mountStats(c *Client, server string, now time.Duration) string {
 	fmt.Fprintf(&b, "\tbytes:\t%d %d 0 0 %d %d %d %d\n", r.bytes, w.bytes, r.bytes, w.bytes, r.bytes/4096,
 		w.bytes/4096)
 	n := r.n + w.n + c.mount[Meta].n
-	fmt.Fprintf(&b, "\tRPC iostats version: 1.1  p/v: 100003/3 (nfs)\n\txprt:\ttcp 832 1 1 0 0 %d %d 0 %d 0 4 0 0\n", n,
-		n, n)
+	sent := n + uint64(len(c.under)) // who gets no answer has sent more than it received
+	fmt.Fprintf(&b, "\tRPC iostats version: 1.1  p/v: 100003/3 (nfs)\n\txprt:\ttcp 832 1 1 0 0 %d %d 0 %d 0 4 0 0\n",
+		sent, n, sent)
 	b.WriteString("\tper-op statistics\n")
 	for i, name := range []string{"READ", "WRITE", "GETATTR"} {
 		o := &c.mount[i]
