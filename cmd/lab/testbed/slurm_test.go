@@ -10,7 +10,6 @@ import (
 
 func TestSlurmRunsJobsOnTheNodes(t *testing.T) {
 	tb := start(t, Config{Forwarders: 2, ComputeNodes: 4, Slurm: true})
-	t.Log(tb.StartTimes())
 	id, err := tb.Submit(t.Context(), Job{Name: "who", Nodes: 3, Argv: []string{"sh", "-c", `echo "it's $(hostname)"`}})
 	if err != nil {
 		t.Fatal(err)

@@ -38,11 +38,10 @@ const exportDir = "/export"
 type Testbed struct {
 	cfg   Config
 	inst  *leash.Instance
-	base  *leash.Thread            // in the testbed's own mount namespace; every node is born from it
-	net   *fabric                  // nil without root
-	nodes []*node                  // forwarders, then compute nodes, then the scheduler; constant after Start
-	slurm *slurm                   // nil without Slurm
-	start map[string]time.Duration // what each step of Start took
+	base  *leash.Thread // in the testbed's own mount namespace; every node is born from it
+	net   *fabric       // nil without root
+	nodes []*node       // forwarders, then compute nodes, then the scheduler; constant after Start
+	slurm *slurm        // nil without Slurm
 
 	mu sync.Mutex // guards everything that follows
 	// services are the newest file service of every forwarder and back end.
@@ -68,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Testbed, error) {
 		return nil, err
 	}
 	tb := &Testbed{
-		cfg: cfg, inst: inst, start: map[string]time.Duration{},
+		cfg: cfg, inst: inst,
 		services: map[topology.NodeID]*process{},
 	}
 	if err := tb.up(ctx); err != nil {
@@ -93,17 +92,12 @@ func (tb *Testbed) up(ctx context.Context) error {
 		{"scheduler", tb.startSlurm},
 	}
 	for _, s := range steps {
-		began := time.Now()
 		if err := s.do(ctx); err != nil {
 			return fmt.Errorf("start the testbed's %s: %w", s.name, err)
 		}
-		tb.start[s.name] = time.Since(began)
 	}
 	return nil
 }
-
-// StartTimes returns how long each step of Start took.
-func (tb *Testbed) StartTimes() map[string]time.Duration { return tb.start }
 
 // closeWithin bounds the programs that Close runs.
 const closeWithin = 10 * time.Second
