@@ -25,7 +25,15 @@ func KindWords(k anomaly.Kind) string {
 	return string(k)
 }
 
+// FindingWords says in a few words what a finding is; of a node that does not serve, how that is.
+func FindingWords(f *anomaly.Finding) string {
+	if f.Kind.Accuses() && !f.Condition.Serves() {
+		return string(f.Condition)
+	}
+	return KindWords(f.Kind)
+}
+
 // Accusation is a finding that holds its forwarder responsible, as a check says it.
 func Accusation(f *anomaly.Finding) string {
-	return fmt.Sprintf("%s is %s: %s (%s)", f.Node, f.State, KindWords(f.Kind), f.ID)
+	return fmt.Sprintf("%s is %s: %s (%s)", f.Node, f.State, FindingWords(f), f.ID)
 }

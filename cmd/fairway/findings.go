@@ -122,7 +122,7 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 		if f.Open() && f.Silent(time.Now()) {
 			state += ", silent until " + f.Silenced.Local().Format("15:04")
 		}
-		rows = append(rows, []string{f.ID, string(f.Node), remap.KindWords(f.Kind), state,
+		rows = append(rows, []string{f.ID, string(f.Node), remap.FindingWords(f), state,
 			f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
 	}
 	return printTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
@@ -144,7 +144,7 @@ func printNoFinding(w io.Writer, all []anomaly.Finding, calm string) error {
 }
 
 func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
-	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.KindWords(v.Kind), v.State,
+	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.FindingWords(&v.Finding), v.State,
 		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
 	for _, hurt := range inc.Victims {
 		fmt.Fprintln(w, "hurts", hurt.Text)

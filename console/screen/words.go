@@ -32,10 +32,10 @@ func Subject(n topology.NodeID) string {
 
 // FindingTitle is a finding in three words.
 func FindingTitle(f *anomaly.Finding) string {
-	if f.Kind == anomaly.FailSlow && f.Class != "" {
+	if f.Kind == anomaly.FailSlow && f.Class != "" && f.Condition.Serves() {
 		return "slow " + map[string]string{"read": "reads", "write": "writes", "meta": "metadata"}[f.Class]
 	}
-	return chart.Clean(remap.KindWords(f.Kind))
+	return chart.Clean(remap.FindingWords(f))
 }
 
 // Says is a finding in a sentence.
