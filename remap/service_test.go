@@ -33,7 +33,8 @@ func TestOutOfService(t *testing.T) {
 func TestFindingWords(t *testing.T) {
 	for condition, want := range map[anomaly.Condition]string{anomaly.Slow: "slow for its load", anomaly.Hung: "hung",
 		anomaly.Dead: "dead", "": "slow for its load"} {
-		f := anomaly.Finding{ID: "F-1", Node: "f1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Condition: condition}
+		f := anomaly.Finding{ID: "F-1", Node: "f1", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+			Condition: condition}
 		if got := FindingWords(&f); got != want ||
 			Accusation(&f) != "f1 is confirmed: "+want+" (F-1)" {
 			t.Errorf("%q: %q, %q; want %q", condition, got, Accusation(&f), want)
