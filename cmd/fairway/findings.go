@@ -144,8 +144,8 @@ func printNoFinding(w io.Writer, all []anomaly.Finding, calm string) error {
 }
 
 func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
-	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.FindingWords(&v.Finding), v.State,
-		v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
+	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.FindingWords(&v.Finding),
+		v.State, v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
 	for _, hurt := range inc.Victims {
 		fmt.Fprintln(w, "hurts", hurt.Text)
 	}
