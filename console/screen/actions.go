@@ -36,6 +36,7 @@ const (
 	ActCanary   Action = "canary"
 	ActJobsHere Action = "jobs-here"
 	ActStorage  Action = "backend"
+	ActMark     Action = "mark"
 	ActNext     Action = "next"
 	ActMetric   Action = "metric"
 	ActTable    Action = "table"

@@ -33,6 +33,7 @@ type Screen struct {
 	// chose says that job was moved to: "" is then the row of the nodes without a job.
 	chose  bool
 	target int
+	marked map[topology.NodeID]bool
 }
 
 // panel is a list of the page that can have the cursor.
@@ -45,7 +46,8 @@ const (
 )
 
 func New(id string) *Screen {
-	return &Screen{id: topology.ForwarderID(id), detail: screen.Load[api.ForwarderDetail]{Again: screen.EverySecond}}
+	return &Screen{id: topology.ForwarderID(id), marked: map[topology.NodeID]bool{},
+		detail: screen.Load[api.ForwarderDetail]{Again: screen.EverySecond}}
 }
 
 func (p *Screen) Name() string { return screen.OnForwarder }
@@ -95,10 +97,14 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		}
 		p.Exclude(s, row)
 	case screen.ActPropose:
+		return s.Host.Propose(p.id, "", p.chosen())
+	case screen.ActMark:
 		if p.client() < 0 {
-			return s.Host.Propose(p.id, "", nil)
+			s.Note = "no client is selected: the arrows select one"
+			return nil
 		}
-		return s.Host.Propose(p.id, "", []topology.NodeID{p.cursor})
+		p.marked[p.cursor] = !p.marked[p.cursor]
+		p.move(screen.ActDown)
 	case screen.ActJobsHere, screen.ActStorage:
 		want := map[screen.Action]panel{screen.ActJobsHere: panelJobs, screen.ActStorage: panelStorage}[a]
 		if p.panel == want {
@@ -117,6 +123,19 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 func (p *Screen) Unask(a screen.Action) {
 	p.Judging.Unask(a)
 	p.asked.Unask(a)
+}
+
+// chosen are the clients that are marked, else the selected one; none of them means all.
+func (p *Screen) chosen() (nodes []topology.NodeID) {
+	for _, c := range p.detail.Value.ClientNodes {
+		if p.marked[c.ID] {
+			nodes = append(nodes, c.ID)
+		}
+	}
+	if len(nodes) == 0 && p.client() >= 0 {
+		nodes = []topology.NodeID{p.cursor}
+	}
+	return nodes
 }
 
 // client is the place of the chosen compute node; -1 while none is.

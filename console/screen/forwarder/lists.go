@@ -227,8 +227,11 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 		why = chart.Paragraphs(w, "No bytes or times from them: "+chart.Clean(text)+".")
 	}
 	lines = append(lines, table.Lines(s.Palette, len(all), at, w, h-1-len(why), "", func(i int) string {
-		c := &all[i]
-		return " " + chart.Left(chart.Clean(string(c.ID)), 14) + chart.Right(chart.Mega(hide(c.ReadBytesPerSec)), 8) +
+		c, mark := &all[i], " "
+		if p.marked[c.ID] {
+			mark = "*"
+		}
+		return mark + chart.Left(chart.Clean(string(c.ID)), 14) + chart.Right(chart.Mega(hide(c.ReadBytesPerSec)), 8) +
 			chart.Right(chart.Mega(hide(c.WriteBytesPerSec)), 8) +
 			chart.Right(chart.Count(hide(c.MetaOpsPerSec)), 8) + chart.Right(chart.Millis(hide(c.LatencySeconds)), 7) +
 			"  " +
