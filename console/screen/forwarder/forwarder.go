@@ -97,7 +97,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		}
 		p.Exclude(s, row)
 	case screen.ActPropose:
-		return s.Host.Propose(p.id, "", p.chosen())
+		return s.Host.Propose(p.id, "", chosen(p))
 	case screen.ActMark:
 		if p.client() < 0 {
 			s.Note = "no client is selected: the arrows select one"
@@ -126,7 +126,7 @@ func (p *Screen) Unask(a screen.Action) {
 }
 
 // chosen are the clients that are marked, else the selected one; none of them means all.
-func (p *Screen) chosen() (nodes []topology.NodeID) {
+func chosen(p *Screen) (nodes []topology.NodeID) {
 	for _, c := range p.detail.Value.ClientNodes {
 		if p.marked[c.ID] {
 			nodes = append(nodes, c.ID)
