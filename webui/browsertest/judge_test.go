@@ -1,6 +1,7 @@
 package browsertest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"fairway/cmd/lab/simsite"
@@ -74,6 +75,46 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.do(chromedp.KeyEvent("its array rebuilds"))
 	b.key(enter)
 	b.says("silent until")
+}
+
+// A list opens as it was left, also its columns; what an address names comes first. A kiosk has nothing to press.
+func TestListsAsTheyWereLeftAndAKioskInTheBrowser(t *testing.T) {
+	b := newTab(t, 1280, 800)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(60)
+	table := "http://" + s.TCP + "/overview?view=table"
+	heads := func(want bool) string {
+		return fmt.Sprintf("[...document.querySelectorAll('main th')].some(e => e.innerText.startsWith('NODE')) === %t",
+			want)
+	}
+	b.open(table)
+	b.until("the list is there", heads(true))
+	b.key("-")
+	b.says("1 column hidden: show all (+)")
+	b.until("the column that it was sorted by is gone", heads(false))
+	b.key("/")
+	b.key("fwd001" + enter)
+	b.says("1 of 8 shown")
+	b.open(table)
+	b.says("1 of 8 shown")
+	b.until("the address has what was kept", heads(false)+" && location.search.includes('filter=fwd001')")
+	b.open(table + "&filter=fwd00")
+	b.says("8 of 8 shown")
+	b.key("+")
+	b.until("all columns are back", heads(true))
+	b.key(escape)
+	b.until("the filter is gone", "!location.search.includes('filter')")
+
+	b.open("http://" + s.TCP + "/overview?kiosk")
+	b.until("the first screen", "document.querySelector('.need')?.innerText.includes('Nothing is slow')")
+	b.until("nothing can be pressed",
+		"[...document.querySelectorAll('nav, footer, #range, .filter, main button, .button')]"+
+			".filter(e => e.offsetParent && !e.matches('th button')).length === 0")
+	b.key("4")
+	b.frames(2)
+	if at := js[string](b, "location.pathname"); at != "/overview" {
+		t.Errorf("a key of a kiosk led to %s", at)
+	}
 }
 
 // The go box finds what the terminal's finds, the best first, and does what a key of the page does.

@@ -54,6 +54,10 @@ export const app = {
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
 };
 
+/** Nobody has hands here: no keys, nothing to press. */
+const kiosk = new URLSearchParams(location.search).has('kiosk');
+document.documentElement.toggleAttribute('data-kiosk', kiosk);
+
 /** The server's clock less ours, ms. */
 let clockAhead = 0;
 let connected = false;
@@ -531,7 +535,7 @@ const everywhere = {
 
 addEventListener('keydown', e => {
   const t = /** @type {HTMLElement} */ (e.target);
-  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
+  if (kiosk || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
   // What is typed while a dialog is on its way is meant for it, not for the page.
   if (opening) {
     if (e.key.length === 1) typed += e.key;

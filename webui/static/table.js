@@ -199,7 +199,7 @@ export class Table {
     const words = this.filter.toLowerCase().split(/\s+/).filter(Boolean);
     let list = words.length
       ? rows.filter(r => {
-          const all = this.columns
+          const all = this.every // a filter looks at hidden columns, too
             .map(c => c.text(r))
             .join(' ')
             .toLowerCase();
