@@ -115,9 +115,9 @@ func TestTheLastActIsTakenBack(t *testing.T) {
 // approve has another person approve a plan and waits until it has moved.
 func approve(s *simsite.Site, id string) {
 	s.T.Helper()
-	res, b := s.Ask("GET", "/api/v1/plans/"+id, simsite.AdminSecret, nil)
+	_, b := s.Ask("GET", "/api/v1/plans/"+id, simsite.AdminSecret, nil)
 	v := decode[api.PlanView](s.T, b)
-	if res, b = post(s, "/api/v1/plans/"+id+"/approve", simsite.AdminSecret, api.Decision{PreviewHash: v.PreviewHash,
+	if res, b := post(s, "/api/v1/plans/"+id+"/approve", simsite.AdminSecret, api.Decision{PreviewHash: v.PreviewHash,
 		Reason: "to see it taken back"}); res.StatusCode != 200 {
 		s.T.Fatalf("%d %s", res.StatusCode, b)
 	}
