@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/lab/leash"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -60,14 +61,25 @@ func TestAttackStarved(t *testing.T) {
 		late += s.starve(share, map[bool]time.Duration{false: 14 * time.Second, true: time.Minute}[long])
 	}
 	stop()
-	if a := s.askLocal("GET", "/api/v1/findings", ""); a.code == 200 && strings.Contains(a.body, `"id"`) {
-		t.Errorf("a daemon that was starved found: %s", a.body)
+	var found []anomaly.Finding
+	if a := s.askLocal("GET", "/api/v1/findings", ""); a.code == 200 {
+		if err := json.Unmarshal([]byte(a.body), &found); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range found {
+		if wrong(f.Kind) {
+			t.Errorf("a daemon that was starved found: %s", f.Sentence)
+		}
 	}
 	t.Logf("a daemon with %v of a processor | its lateness is in %d answers, nobody accused", shares, late)
 	if late == 0 {
 		t.Error("no answer has that the daemon was late")
 	}
 }
+
+// wrong is whether a starved daemon may not find this. Jobs of the machine of full size are heavy, and that may be said.
+func wrong(k anomaly.Kind) bool { return !long || k.Accuses() }
 
 // hold gives the daemon a share of a processor until off is called: the small one, which needs less than a control
 // group can be given, by stopping it most of the time.
@@ -133,8 +145,10 @@ func (s *site) starve(share float64, during time.Duration) (late int) {
 				break
 			}
 		}
-		if len(o.Findings) > 0 {
-			s.t.Errorf("with %.0f %% of a processor: %s", 100*share, o.Findings[0].Sentence)
+		for _, f := range o.Findings {
+			if wrong(f.Kind) {
+				s.t.Errorf("with %.0f %% of a processor: %s", 100*share, f.Sentence)
+			}
 		}
 		for _, c := range checks {
 			if c.Name == "clocks" && strings.Contains(c.Text, "the clocks of") {
