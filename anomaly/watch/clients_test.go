@@ -49,6 +49,9 @@ func TestEveryJobOfANodeCounts(t *testing.T) {
 		sums := clientSums{jobs: map[topology.JobID]*jobSums{}}
 		f := &collector.Frame{Node: "cn1", Role: topology.Compute, Samples: whole, Jobs: tc.jobs}
 		var ran ranOn
+		for _, j := range tc.ran { // the same jobs before they were put back into the queue
+			ran.take([]Job{{j.ID, []topology.NodeID{"cn9"}}})
+		}
 		ran.take(tc.ran)
 		sums.addJobs(f, ran.jobsOf(f), 1)
 		if len(sums.jobs) != len(tc.want) {

@@ -46,18 +46,20 @@ type JobStep struct {
 // ranOn knows which nodes one job has for itself: what such a node does is that job's, where the node's source has no
 // figures by job.
 type ranOn struct {
-	jobs []topology.JobID
+	jobs []Job
 	of   map[topology.NodeID]topology.JobID // empty: of several
 	one  [1]collector.JobSamples
 }
 
 func (r *ranOn) take(jobs []Job) {
-	if slices.EqualFunc(r.jobs, jobs, func(id topology.JobID, j Job) bool { return id == j.ID }) {
+	// A job that was put back into its queue runs on other nodes under the same number.
+	same := func(a, b Job) bool { return a.ID == b.ID && slices.Equal(a.Nodes, b.Nodes) }
+	if slices.EqualFunc(r.jobs, jobs, same) {
 		return
 	}
 	r.jobs, r.of = r.jobs[:0], map[topology.NodeID]topology.JobID{}
 	for _, j := range jobs {
-		r.jobs = append(r.jobs, j.ID)
+		r.jobs = append(r.jobs, Job{j.ID, slices.Clone(j.Nodes)})
 		for _, n := range j.Nodes {
 			if _, several := r.of[n]; several {
 				r.of[n] = ""
