@@ -78,7 +78,7 @@ func TestAttackStarved(t *testing.T) {
 	}
 }
 
-// wrong is whether a starved daemon may not find this: jobs of the machine of full size are heavy, and may be called it.
+// wrong is whether a starved daemon may not find this: jobs of the machine of full size are heavy, which may be found.
 func wrong(k anomaly.Kind) bool { return !long || k.Accuses() }
 
 // hold gives the daemon a share of a processor until off is called: the small one, which needs less than a control
