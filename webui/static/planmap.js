@@ -83,8 +83,7 @@ export function planMap(app, p) {
     {
       id: r => r.id,
       go: r => (r.id === unknown ? '' : `/forwarders/${encodeURIComponent(r.id)}`),
-      sort: 'change',
-      reverse: true,
+      sort: '-change',
       caption: 'forwarders that the plan touches',
     },
   );
