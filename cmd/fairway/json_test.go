@@ -48,7 +48,7 @@ var withoutJSON = map[string]string{
 	"fairway plan rollback": changes, "fairway plan stop": changes, "fairway remap": changes, "fairway limit": changes,
 	"fairway drain": changes, "fairway return": changes, "fairway canary": changes, "fairway alerts test": changes,
 	"fairway findings ack": changes, "fairway findings dismiss": changes, "fairway findings silence": changes,
-	"fairway findings note": changes,
+	"fairway findings note":  changes,
 	"fairway standing allow": changes, "fairway standing revoke": changes,
 }
 
