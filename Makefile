@@ -90,8 +90,8 @@ PROVE ?= $(shell sed -n 's/^\(Test[^ ]*\) .*make prove:.*/\1/p' .ci/skips | past
 prove:
 	@.ci/deps test
 	FAIRWAY_LONG=1 FAIRWAY_EVACUATIONS=$(EVACUATIONS) $(GO) test -count=1 -p 1 -timeout 4h -v -run '^($(PROVE))$$' \
-	  ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/lab/knfs ./cmd/lab/papers ./cmd/lab/sitefiles/... ./cmd/lab/simmachine \
-	  ./remap/effect ./webui/browsertest
+	  ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/installtest ./cmd/lab/knfs ./cmd/lab/papers ./cmd/lab/sitefiles/... \
+	  ./cmd/lab/simmachine ./remap/effect ./webui/browsertest
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:
