@@ -21,7 +21,7 @@ func TestOneIncidentOnAllSurfaces(t *testing.T) {
 	atNoon(t, func(t *testing.T) {
 		s := newScript(t, 8, 120, 36)
 		s.seconds(3)
-		s.sees("Nothing is slow")
+		s.sees("Nothing is known to be slow")
 		s.agrees(nil, "")
 
 		s.site.Says.Detector = simsite.Accuse("fwd001")
@@ -62,7 +62,7 @@ func TestOneIncidentOnAllSurfaces(t *testing.T) {
 		s.agrees([]advise.Stage{advise.Cleared}, "fwd001 was slow, now among its peers")
 		s.lacks("review plan", "drain", "roll back")
 		s.seconds(11 * 60)
-		s.sees("Nothing is slow")
+		s.sees("Nothing is known to be slow")
 		s.agrees(nil, "")
 	})
 }

@@ -220,7 +220,7 @@ func TestAListIsFiltered(t *testing.T) {
 		s.press("/", "nobody", "enter")
 		s.sees("None of 2 jobs has that")
 		s.press("esc", "esc")
-		s.sees("Nothing is slow")
+		s.sees("Nothing is known to be slow")
 		s.press(":", "ann", "enter")
 		s.sees(`with "ann"`, "WRF")
 		s.lacks("ROMS")

@@ -224,17 +224,23 @@ func TestCalm(t *testing.T) {
 		ExcludedBy: "olga"}}
 	for _, c := range []struct {
 		open       []anomaly.Finding
+		compared   int
 		ratio      float64
 		word, text string
 	}{
-		{nil, 1.1, "all well", "Nothing is slow. 8 of 8 forwarders do I/O now and were compared. " +
+		{nil, 0, 0, "not known", "Nothing is known to be slow. 0 of 8 forwarders do I/O now and were compared."},
+		{nil, 8, 1.1, "all well", "Nothing is slow. 8 of 8 forwarders do I/O now and were compared. " +
 			"The nearest is fwd4, 1.1x."},
-		{nil, 11, "watched", "Nothing is known to be slow. 8 of 8 forwarders do I/O now and were compared. " +
+		{nil, 8, 11, "watched", "Nothing is known to be slow. 8 of 8 forwarders do I/O now and were compared. " +
 			"fwd4 takes 11x its peers' time just now; it is suspected if that lasts."},
-		{drained, 11, "nothing needs you", "Nothing needs you. fwd1 is 10x slow (F-1) and is drained. " +
+		{drained, 8, 11, "nothing needs you", "Nothing needs you. fwd1 is 10x slow (F-1) and is drained. " +
 			"8 of 8 forwarders do I/O now and were compared."},
 	} {
-		if word, text := advise.Calm(c.open, 8, 8, "fwd4", c.ratio); word != c.word || text != c.text {
+		nearest := "fwd4"
+		if c.compared == 0 {
+			nearest = ""
+		}
+		if word, text := advise.Calm(c.open, c.compared, 8, nearest, c.ratio); word != c.word || text != c.text {
 			t.Errorf("%gx: %s: %q; want %s: %q", c.ratio, word, text, c.word, c.text)
 		}
 	}

@@ -203,6 +203,8 @@ func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio f
 	case len(open) > 0:
 	case ratio >= watchedFrom:
 		word, text = "watched", "Nothing is known to be slow"
+	case compared == 0:
+		word, text = "not known", "Nothing is known to be slow"
 	default:
 		word, text = "all well", "Nothing is slow"
 	}

@@ -106,12 +106,13 @@ func TestListsAsTheyWereLeftAndAKioskInTheBrowser(t *testing.T) {
 	b.until("the filter is gone", "!location.search.includes('filter')")
 
 	b.open("http://" + s.TCP + "/overview?kiosk")
-	b.until("the first screen", "document.querySelector('.need')?.innerText.includes('Nothing is slow')")
+	b.until("the first screen", "document.querySelector('.need')?.innerText.includes('Nothing is known to be slow')")
 	b.until("nothing can be pressed",
 		"[...document.querySelectorAll('nav, footer, #range, .filter, main button, .button')]"+
 			".filter(e => e.offsetParent && !e.matches('th button')).length === 0")
 	b.key("4")
 	b.frames(2)
+	b.shot("kiosk")
 	if at := js[string](b, "location.pathname"); at != "/overview" {
 		t.Errorf("a key of a kiosk led to %s", at)
 	}
