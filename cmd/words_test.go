@@ -2,10 +2,12 @@ package cmd
 
 import (
 	"bufio"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -87,6 +89,34 @@ func TestWordsOfTheGlossary(t *testing.T) {
 	})
 	if seen == 0 {
 		t.Fatal("no line was read: the test looks at the wrong tree")
+	}
+}
+
+// namedFile is a file of the tree as comments and pages name it.
+var namedFile = regexp.MustCompile(`\b(?:[a-z0-9_-]+/)+[a-z0-9_]+\.(?:go|js)\b`)
+
+// TestFilesThatAreNamedAreThere: who follows a comment or a page to a file finds it, also after files have moved.
+func TestFilesThatAreNamedAreThere(t *testing.T) {
+	var all []string
+	named := map[string]string{} // file: where
+	lines(t, func(file string, n int, line string) {
+		if n == 1 {
+			all = append(all, "/"+file)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			return // they make files up
+		}
+		for _, name := range namedFile.FindAllString(line, -1) {
+			named[name] = fmt.Sprintf("%s:%d", file, n)
+		}
+	})
+	for name, where := range named {
+		if !slices.ContainsFunc(all, func(file string) bool { return strings.HasSuffix(file, "/"+name) }) {
+			t.Errorf("%s: there is no %s", where, name)
+		}
+	}
+	if len(named) < 20 {
+		t.Errorf("only %d files are named", len(named))
 	}
 }
 

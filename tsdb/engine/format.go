@@ -142,7 +142,7 @@
 // Byte 0: bits 0-2 which seconds are coded, bits 3-4 the prediction, bits 5-6 the code, bit 7: byte 1 follows. Byte
 // 1: bits 0-1 the unit, bit 2: the mask of present seconds (120 bits) follows. Bit fields are packed low bits first
 // and padded to a byte. Present seconds that are not coded are 0. Related columns are the operations a metric belongs
-// to (tsdb/engine/related.go), of the same node and block, where those have an entry that is not constant.
+// to (tsdb/engine/row.go), of the same node and block, where those have an entry that is not constant.
 //
 //	coded seconds, with their bits
 //	0 all present

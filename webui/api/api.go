@@ -122,7 +122,7 @@ func finite(v reflect.Value) reflect.Value {
 }
 
 // What a Backend refuses, and why. Errors of a Backend wrap one of these or are failures of the
-// server; webui/problem gives each its HTTP status and fairway its exit code.
+// server; table gives each its HTTP status, and fairway its exit code.
 var (
 	ErrInvalid     = errors.New("invalid request")
 	ErrNotAllowed  = errors.New("not allowed")

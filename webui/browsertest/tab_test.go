@@ -443,7 +443,7 @@ func TestBrowserHearsNothing(t *testing.T) {
 	b.until("the missed seconds are read", fmt.Sprintf("%s > %d", asked, before))
 }
 
-// mega is the terminal's rule for MB/s (console/format.go).
+// mega is the terminal's rule for MB/s (console/chart/format.go).
 func mega(bytesPerSec float64) string {
 	switch v := bytesPerSec / 1e6; {
 	case v == 0:

@@ -1,4 +1,4 @@
-// Numbers and times as the terminal shows them (console/format.go).
+// Numbers and times as the terminal shows them (console/chart/format.go).
 export const missing = '-';
 
 /** @param {number|null|undefined} v @returns {string} */
@@ -59,7 +59,7 @@ export function sum(a, b) {
   return b === null || b === undefined ? a : a + b;
 }
 
-/** A finding's kind in words, as the terminal says it (console/overview.go). @param {string} kind */
+/** A finding's kind in words, as the terminal says it (remap/finding.go). @param {string} kind */
 export const kindWords = kind =>
   /** @type {Record<string, string>} */ ({
     fail_slow: 'slow for its load',

@@ -1,4 +1,4 @@
-// Marks and colours: the same tables as the terminal (console/level.go, palette.go). Levels come from the server.
+// Marks and colours: the same tables as the terminal (console/chart/palette.go). Levels come from the server.
 import { scalesOf } from './metrics.js?v=__V__';
 
 /** Ten even steps of cividis, dark to light. @type {[number, number, number][]} */
