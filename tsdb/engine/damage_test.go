@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -305,7 +307,8 @@ func TestBackupIsAStoreOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestANewerFormatIsRefusedByName(t *testing.T) {
+// A file of a newer version, or of one that no release wrote, is refused by name and stays as it is.
+func TestAnotherFormatIsRefusedByName(t *testing.T) {
 	for _, c := range []struct {
 		name, glob string
 		version    int64 // its offset
@@ -316,34 +319,78 @@ func TestANewerFormatIsRefusedByName(t *testing.T) {
 		{"dictionary", "nodes", 4, -1, 0},
 		{"log segment", "wal/*.log", 4, 0, 24},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			fillStore(t, dir)
-			list, _ := filepath.Glob(filepath.Join(dir, c.glob))
-			path := list[len(list)-1]
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
+		for version, says := range map[uint16]string{9: "written by a newer version", 0: "fairwayd v0.2.0 reads it"} {
+			if version == 0 && c.name == "block file" {
+				continue // it has one version: an older one is damage, and costs none of its blocks
 			}
-			binary.LittleEndian.PutUint16(data[c.version:], 9)
-			if c.crcFrom >= 0 {
-				binary.LittleEndian.PutUint32(data[c.crcAt:],
-					crc32.Checksum(data[c.crcFrom:c.crcAt], crc32.MakeTable(crc32.Castagnoli)))
-			}
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			db, err := engine.Open(dir, engine.Options{Log: quiet()})
-			if err == nil {
-				_, err = db.Select(context.Background(),
-					tsdb.Query{Nodes: []topology.NodeID{"n001"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
-				db.Close()
-			}
-			if !errors.Is(err, engine.ErrNewerFormat) || !strings.Contains(err.Error(), "version 9") ||
-				!strings.Contains(err.Error(), filepath.Base(path)) {
-				t.Errorf("got %v, want an error that names the file and version 9", err)
-			}
-		})
+			t.Run(fmt.Sprint(c.name, version), func(t *testing.T) {
+				dir := t.TempDir()
+				fillStore(t, dir)
+				list, _ := filepath.Glob(filepath.Join(dir, c.glob))
+				path := list[len(list)-1]
+				data, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				binary.LittleEndian.PutUint16(data[c.version:], version)
+				if c.crcFrom >= 0 {
+					binary.LittleEndian.PutUint32(data[c.crcAt:],
+						crc32.Checksum(data[c.crcFrom:c.crcAt], crc32.MakeTable(crc32.Castagnoli)))
+				}
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				db, err := engine.Open(dir, engine.Options{Log: quiet()})
+				if err == nil {
+					_, err = db.Select(context.Background(),
+						tsdb.Query{Nodes: []topology.NodeID{"n001"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
+					db.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), says) ||
+					errors.Is(err, engine.ErrNewerFormat) != (version == 9) ||
+					!strings.Contains(err.Error(), fmt.Sprint("version ", version)) ||
+					!strings.Contains(err.Error(), filepath.Base(path)) {
+					t.Errorf("got %v, want an error that names the file, version %d, and: %s", err, version, says)
+				}
+				if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {
+					t.Errorf("%s is not as it was: %v", path, err)
+				}
+			})
+		}
+	}
+}
+
+// A block of version 1, whose metrics had no sums of their own, is refused and no end of a file to write over.
+func TestABlockOfBeforeIsRefusedByName(t *testing.T) {
+	dir := t.TempDir()
+	fillStore(t, dir)
+	list, _ := filepath.Glob(filepath.Join(dir, "blocks/*.blk"))
+	path := list[len(list)-1]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fileHeader, fixed, metric = 12, 40, 21
+	block := data[fileHeader:]
+	binary.LittleEndian.PutUint16(block[4:], 1)
+	metrics, limits := int(binary.LittleEndian.Uint16(block[36:])), int(binary.LittleEndian.Uint16(block[38:]))
+	head := slices.Clone(block[:fixed+8*limits])
+	for m := range metrics {
+		head = append(head, block[fixed+8*limits+metric*m:][:metric-4]...)
+	}
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(head, crc32.MakeTable(crc32.Castagnoli)))
+	copy(block, head)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := engine.Open(dir, engine.Options{Log: quiet()})
+	if err == nil {
+		_, err = db.Select(context.Background(),
+			tsdb.Query{Nodes: []topology.NodeID{"n001"}, Metric: collector.ReadBytes, ToMillis: 1 << 50})
+		db.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "version 1, of before v0.1.0") {
+		t.Errorf("got %v, want an error that names version 1", err)
 	}
 }
 

@@ -58,14 +58,18 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	if len(head) < blockFixed || string(head[:4]) != blockMagic {
 		return nil, fmt.Errorf("%w: no block begins here", errDamaged)
 	}
-	// Where a header ends follows from its counts in every version, so that damage is not taken for another one.
+	// Where a header ends follows from its counts in every version, so that damage is not taken for another one, nor
+	// another one for an unfinished end, which the next block overwrites. Metrics of version 1 had no sums.
+	version, perMetric := binary.LittleEndian.Uint16(head[4:]), blockMetric
+	if version == 1 {
+		perMetric -= 4
+	}
 	metrics, limits := int(binary.LittleEndian.Uint16(head[36:])), int(binary.LittleEndian.Uint16(head[38:]))
-	sum := blockFixed + 8*limits + blockMetric*metrics
+	sum := blockFixed + 8*limits + perMetric*metrics
 	if sum+4 > len(head) || appendlog.Sum(head[:sum]) != binary.LittleEndian.Uint32(head[sum:]) {
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
 	}
-	if err := checkVersion(fmt.Sprintf("block at byte %d of %s", offset, path), binary.LittleEndian.Uint16(head[4:]),
-		blockVersion); err != nil {
+	if err := checkVersion(fmt.Sprintf("block at byte %d of %s", offset, path), version, blockVersion); err != nil {
 		return nil, err
 	}
 	f := &frame{
