@@ -3,6 +3,7 @@ package remap
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // PlanState is where a plan is in its life.
@@ -90,6 +91,9 @@ func (s PlanState) Refuses(a Action) string {
 		}
 		if slices.Contains(st.from, s) {
 			return ""
+		}
+		if s.Final() || s == RollingBack { // nothing is left to be done instead
+			return "it is " + strings.ReplaceAll(string(s), "_", " ")
 		}
 		return fmt.Sprintf("it is %s, %s", s, st.instead)
 	}

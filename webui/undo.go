@@ -121,7 +121,7 @@ func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Recor
 	case rec.Kind == journal.StepPropose:
 		a.WhyNot = fmt.Sprintf("%s is %s by now; its page rolls it back", id, p.State)
 	case p.State.Refuses(remap.ActRollBack) != "":
-		a.WhyNot = id + ": " + p.State.Refuses(remap.ActRollBack)
+		a.WhyNot = p.State.Refuses(remap.ActRollBack)
 	default:
 		if a.WhyNot, err = h.desk.NoWayBack(ctx, id); err == nil && a.WhyNot == "" {
 			a.offer("roll back "+id+": its nodes go back to where they were", say((*desk.Desk).RollBack))

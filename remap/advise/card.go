@@ -167,10 +167,10 @@ func over(f *anomaly.Finding) bool {
 	return !f.Open() || f.State == anomaly.Probation && f.Stage == anomaly.StageJob
 }
 
-// confirmedAt is when a finding was confirmed last; zero: never.
-func confirmedAt(f *anomaly.Finding) (at time.Time) {
+// enteredAt is when a finding came into a state last; zero: never.
+func enteredAt(f *anomaly.Finding, state anomaly.State) (at time.Time) {
 	for _, s := range f.Steps {
-		if s.State == anomaly.Confirmed {
+		if s.State == state {
 			at = s.At
 		}
 	}

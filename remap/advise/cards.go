@@ -101,7 +101,7 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 	case b.moved(f) != nil:
 		return true
 	case over(f):
-		return f.Kind.Accuses() && !confirmedAt(f).IsZero() && b.Now.Sub(f.Changed) < Stays
+		return f.Kind.Accuses() && !enteredAt(f, anomaly.Confirmed).IsZero() && b.Now.Sub(f.Changed) < Stays
 	case f.State != anomaly.Suspect && f.State != anomaly.Confirmed, f.Owner != "", f.Silent(b.Now):
 		return false
 	}

@@ -456,8 +456,8 @@ func steps(f *anomaly.Finding, p *remap.Plan, stage Stage) (out []Step) {
 		out = append(out, s)
 	}
 	if f != nil {
-		add("suspected", f.Since, "")
-		add("confirmed", confirmedAt(f), "")
+		add("suspected", cmp.Or(enteredAt(f, anomaly.Suspect), f.Since), "") // later than since when it is slow
+		add("confirmed", enteredAt(f, anomaly.Confirmed), "")
 	}
 	var planned, approved, moved time.Time
 	by, name := "", "plan"

@@ -163,7 +163,8 @@ func TestStages(t *testing.T) {
 func TestWhatWasDoneStaysDone(t *testing.T) {
 	now := time.Unix(1.8e9, 0)
 	f := anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Factor: 7,
-		Since: now.Add(-time.Hour), Steps: []anomaly.Step{{State: anomaly.Confirmed, At: now.Add(-50 * time.Minute)}}}
+		Since: now.Add(-time.Hour), Steps: []anomaly.Step{{State: anomaly.Suspect, At: now.Add(-55 * time.Minute)},
+			{State: anomaly.Confirmed, At: now.Add(-50 * time.Minute)}}}
 	p := remap.Plan{ID: "P-9", State: remap.Verified, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}},
 		Created: now.Add(-45 * time.Minute), Changed: now.Add(-40 * time.Minute),
 		Approvals: []remap.Approval{{By: "olga", At: now.Add(-41 * time.Minute)}},
@@ -181,6 +182,9 @@ func TestWhatWasDoneStaysDone(t *testing.T) {
 		}
 		if c.Stage != advise.Slow || strings.Join(got, " ") != want {
 			t.Errorf("share %g: %s, %q; want %q", share, c.Stage, got, want)
+		}
+		if at := c.Steps[0].At; !at.Equal(now.Add(-55 * time.Minute)) {
+			t.Errorf("suspected at %s, which is since when it is slow", at)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func Sentence(f *anomaly.Finding) string {
 	switch stage := stageOf(f); {
 	case f.State == anomaly.Dismissed:
 		return fmt.Sprintf("%s: dismissed as no fault", node)
-	case stage == Cleared && accuses && confirmedAt(f).IsZero():
+	case stage == Cleared && accuses && enteredAt(f, anomaly.Confirmed).IsZero():
 		return fmt.Sprintf("%s was suspected, and is among its peers", node)
 	case stage == Cleared && accuses:
 		return fmt.Sprintf("%s was %s, now among its peers", node, was)
