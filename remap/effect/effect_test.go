@@ -1,7 +1,6 @@
 package effect_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/effect"
-	"fairway/tsdb"
 	"fairway/tsdb/engine"
 )
 
@@ -119,53 +117,6 @@ func TestEffectOfAMove(t *testing.T) {
 				t.Errorf("%s: %s", e.Verdict, e.Text())
 			}
 		})
-	}
-}
-
-// canaries answer for a store what writes of canaries took, to the forwarder that was left and to others.
-type canaries struct {
-	effect.Selector
-	left, leftAfter, elsewhere float64
-}
-
-func (c canaries) Select(ctx context.Context, q tsdb.Query) (out []tsdb.Series, err error) {
-	if q.Metric != collector.ProbeWrite {
-		return c.Selector.Select(ctx, q)
-	}
-	for _, n := range q.Nodes {
-		s := tsdb.Series{Node: n}
-		for at := q.FromMillis; at < q.ToMillis; at += 10_000 {
-			took := c.elsewhere
-			if n == "f1" {
-				if took = c.left; at >= moment.UnixMilli() {
-					took = c.leftAfter
-				}
-			}
-			s.Points = append(s.Points, tsdb.Point{TimeMillis: at, Value: took})
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// TestAForwarderWithoutLoadIsNotHealed: canaries to a slow forwarder are faster when its load has left it, which does
-// not explain the gain while they take longer than elsewhere.
-func TestAForwarderWithoutLoadIsNotHealed(t *testing.T) {
-	slow, fast := does{writes: 20, took: 0.044, bytes: 5e6}, does{writes: 40, took: 0.008, bytes: 10e6}
-	for name, c := range map[string]struct {
-		canaries
-		verdict remap.Verdict
-	}{
-		"as slow as before":       {canaries{nil, 0.08, 0.08, 0.004}, remap.Helped},
-		"only its queue has gone": {canaries{nil, 0.08, 0.03, 0.004}, remap.Helped},
-		"as fast as elsewhere":    {canaries{nil, 0.08, 0.005, 0.004}, remap.EffectUnknown},
-		"none are sent elsewhere": {canaries{nil, 0.08, 0.005, 0}, remap.EffectUnknown},
-	} {
-		c.Selector = store(t, slow, fast, topology.Compute, "c1", "c2")
-		e, err := effect.Measure(t.Context(), c.canaries, ask())
-		if err != nil || e.Verdict != c.verdict {
-			t.Errorf("%s: %s, %v", name, e.Text(), err)
-		}
 	}
 }
 

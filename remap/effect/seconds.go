@@ -2,7 +2,6 @@ package effect
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"fairway/collector"
@@ -21,17 +20,15 @@ type class struct {
 	ops, bytes      collector.Metric
 	client          collector.Metric // time as the compute node saw it
 	wait, execution collector.Metric // in a forwarder
-	probe           collector.Metric // of a canary
 }
 
 // classes are in the order of collector.Classes.
 var classes = [collector.Classes]class{
-	{"read", collector.ReadOps, collector.ReadBytes, collector.ClientRead, collector.ReadWait, collector.ReadExec,
-		collector.ProbeRead},
+	{"read", collector.ReadOps, collector.ReadBytes, collector.ClientRead, collector.ReadWait, collector.ReadExec},
 	{"write", collector.WriteOps, collector.WriteBytes, collector.ClientWrite, collector.WriteWait,
-		collector.WriteExec, collector.ProbeWrite},
+		collector.WriteExec},
 	{"metadata", collector.MetaOps, collector.MetricNone, collector.ClientMeta, collector.MetaWait,
-		collector.MetaExec, collector.ProbeMeta},
+		collector.MetaExec},
 }
 
 // atOnce bounds the nodes that one look into the store reads.
@@ -166,28 +163,6 @@ func (r *reader) rate(ctx context.Context, nodes []topology.NodeID, from, to tim
 		return 0, nil
 	}
 	return total / float64(len(seconds)) * float64(len(nodes)) / float64(len(some)), nil
-}
-
-// probes are the logarithm of what canaries took at forwarders in a stretch of time; NaN: fewer than two were sent.
-func (r *reader) probes(ctx context.Context, probe collector.Metric, nodes []topology.NodeID,
-	from, to time.Time) (float64, error) {
-	if len(nodes) == 0 {
-		return math.NaN(), nil
-	}
-	sum, n := 0.0, 0
-	series, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: probe, FromMillis: from.UnixMilli(),
-		ToMillis: to.UnixMilli()})
-	for _, s := range series {
-		for _, p := range s.Points {
-			if p.Value > 0 {
-				sum, n = sum+math.Log(p.Value), n+1
-			}
-		}
-	}
-	if n < 2 {
-		return math.NaN(), err
-	}
-	return sum / float64(n), err
 }
 
 // spread returns at most so many nodes, spread over the list.
