@@ -259,20 +259,20 @@ func (c *compared) bounds(p float64) (low, high float64) {
 	return c.gain - d, c.gain + d
 }
 
-// verdict is what the gain says; decided is false where its interval holds more than one answer.
+// verdict is what the gain says; decided is false where its interval holds more than one answer. What the interval that
+// is shown has wholly beyond HelpedFrom has helped, too, if by few bursts.
 func (c *compared) verdict() (v remap.Verdict, decided bool) {
 	low, high := c.bounds(sure)
+	least, most := c.bounds(0.025)
 	from := math.Log(remap.HelpedFrom)
 	switch {
-	case low > 0 && c.gain >= from:
+	case low > 0 && c.gain >= from || least >= from:
 		return remap.Helped, true
-	case high < 0 && c.gain <= -from:
+	case high < 0 && c.gain <= -from || most <= -from:
 		return remap.Worse, true
 	case low > -from && high < from:
 		return remap.NoEffect, true
-	}
-	low, high = c.bounds(0.025)
-	if low > -from && high < from {
+	case least > -from && most < from:
 		return remap.NoEffect, false
 	}
 	return remap.EffectUnknown, false
