@@ -358,7 +358,7 @@ func (m *measurement) steps(ctx context.Context, groups [][]topology.NodeID) (ou
 }
 
 // otherwise says what else explains that requests became faster or slower; "" where nothing is known to. Canaries to
-// where the nodes left are not asked: one that is short of processors answers them as fast as any once its load has gone.
+// where the nodes left are not asked: a forwarder short of processors answers them fast once its load has gone.
 func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, mates bool) (string, error) {
 	if len(m.beside.Stayed) > 0 {
 		g, err := m.groups(ctx, spread(m.beside.Stayed, ofGroup))
