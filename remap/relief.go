@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,17 +25,23 @@ type Slowness struct {
 }
 
 // slownessOf reads the evidence of the open findings that accuse a forwarder: each class that is visibly slow, the
-// slowest first.
+// slowest first. Evidence is of one moment; where the finding has a headline the slowest class has that, and the others
+// are in proportion, as logarithms.
 func slownessOf(findings []anomaly.Finding, id topology.ForwarderID) (out []Slowness) {
 	for i := range findings {
 		f := &findings[i]
 		if f.Kind != anomaly.FailSlow || !f.Open() || topology.ForwarderID(f.Node) != id {
 			continue
 		}
-		classes := 0
+		classes, steady := 0, 1.0
+		if now := max(f.Evidence["read_ratio"], f.Evidence["write_ratio"], f.Evidence["meta_ratio"]); f.Factor > 0 &&
+			now > 1 {
+			steady = math.Log(f.Factor) / math.Log(now)
+		}
 		for _, class := range []string{"read", "write", "meta"} {
 			if ratio, known := f.Evidence[class+"_ratio"]; known {
 				classes++
+				ratio = math.Pow(ratio, steady)
 				took := f.Evidence[class+"_seconds"]
 				out = append(out, Slowness{Finding: f.ID, Class: class, Ratio: ratio, Seconds: took,
 					Peers: took / max(ratio, 1)})
