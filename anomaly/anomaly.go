@@ -136,6 +136,26 @@ type Impact struct {
 // Open reports whether a finding is neither returned nor dismissed.
 func (f *Finding) Open() bool { return f.State != Returned && f.State != Dismissed }
 
+// Over reports whether the node of a finding is well again, as far as is known: it has its first job, or the finding is
+// closed. It is so since Changed.
+func (f *Finding) Over() bool { return !f.Open() || f.State == Probation && f.Stage == StageJob }
+
+// From is what the age of its state counts from: the first second, or of one that is over the end.
+func (f *Finding) From() time.Time {
+	if f.Over() {
+		return f.Changed
+	}
+	return f.Since
+}
+
+// Lasted is how long its node has been at fault at now, or was.
+func (f *Finding) Lasted(now time.Time) time.Duration {
+	if f.Over() {
+		now = f.Changed
+	}
+	return now.Sub(f.Since)
+}
+
 // Accuses reports whether a kind holds the node itself responsible; only such a node is ever excluded.
 func (k Kind) Accuses() bool { return k == FailSlow || k == ForwarderSilent }
 

@@ -48,7 +48,8 @@ type Card struct {
 	// Sentence says what is so; Second how much and why. Clock times are left to faces, which know the reader's zone.
 	Sentence string    `json:"sentence"`
 	Second   string    `json:"second,omitempty"`
-	Since    time.Time `json:"since"`
+	// Since is when it began, of a cleared one since when it has been over.
+	Since time.Time `json:"since"`
 	// Factor is the headline on its steps, FactorNow that of the last seconds; 0 is not known.
 	Factor    float64       `json:"factor,omitempty"`
 	FactorNow float64       `json:"factor_now,omitempty"`
@@ -135,7 +136,7 @@ func (v *Victim) waits() bool { return v.Share >= 0.005 }
 // stageOf is the stage of a finding as long as nobody does anything about it.
 func stageOf(f *anomaly.Finding) Stage {
 	switch {
-	case over(f):
+	case f.Over():
 		return Cleared
 	case f.Kind == anomaly.SecondSpeaker, f.Kind == anomaly.LongList:
 		return Odd
@@ -160,11 +161,6 @@ func conditionOf(f *anomaly.Finding) anomaly.Condition {
 		return anomaly.Silent
 	}
 	return anomaly.Slow
-}
-
-// over says that a finding's node is well again, as far as is known: it is on trial, or the finding is closed.
-func over(f *anomaly.Finding) bool {
-	return !f.Open() || f.State == anomaly.Probation && f.Stage == anomaly.StageJob
 }
 
 // enteredAt is when a finding came into a state last; zero: never.

@@ -100,7 +100,7 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 		return false
 	case b.moved(f) != nil:
 		return true
-	case over(f):
+	case f.Over():
 		return f.Kind.Accuses() && !enteredAt(f, anomaly.Confirmed).IsZero() && b.Now.Sub(f.Changed) < Stays
 	case f.State != anomaly.Suspect && f.State != anomaly.Confirmed, f.Owner != "", f.Silent(b.Now):
 		return false
@@ -139,6 +139,7 @@ func (b *board) card(f *anomaly.Finding) Card {
 		return c
 	}
 	if c.Stage == Cleared {
+		c.Since = f.From().UTC()
 		return c
 	}
 	plan := b.waiting(f)
@@ -202,7 +203,7 @@ func (b *board) victims(f *anomaly.Finding) []Victim {
 		}
 		out = append(out, v)
 	}
-	if n := b.Situation.Clients[topology.ForwarderID(f.Node)]; b.JobsUnknown && len(out) == 0 && n > 0 && !over(f) {
+	if n := b.Situation.Clients[topology.ForwarderID(f.Node)]; b.JobsUnknown && len(out) == 0 && n > 0 && !f.Over() {
 		out = append(out, Victim{Waiting: n, Wait: f.Evidence[anomaly.ClientsWait],
 			PeersWait: f.Evidence[anomaly.PeersWait]})
 	}

@@ -227,7 +227,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 	}
 	switch {
 	case p.Back == nil:
-	case f != nil && over(f):
+	case f != nil && f.Over():
 		c.Second += "; " + p.Back.Until()
 	default:
 		c.Second += "; " + p.Back.Why
@@ -255,7 +255,7 @@ func (b *board) still(f *anomaly.Finding) (text string, drain *Action) {
 	switch {
 	case f == nil || !f.Kind.Accuses():
 		return "", nil
-	case over(f):
+	case f.Over():
 		return fmt.Sprintf(". %s is among its peers again", subject(f)), nil
 	case f.State != anomaly.Confirmed:
 		return "", nil
@@ -282,7 +282,7 @@ func (b *board) backText(p *remap.Plan) string {
 		return "to where they were"
 	case 1:
 		text := "to " + string(from[0])
-		if f, ok := b.Situation.Accused(from[0]); ok && !over(&f) {
+		if f, ok := b.Situation.Accused(from[0]); ok && !f.Over() {
 			how := string(stageOf(&f))
 			if f.Factor > 0 {
 				how = anomaly.Times(f.Factor) + " slow"

@@ -120,8 +120,7 @@ func secondOfCleared(f *anomaly.Finding, now time.Time) string {
 	for _, i := range f.Impact {
 		cost = max(cost, i.CostSeconds)
 	}
-	text := fmt.Sprintf("over for %s; it lasted %s", Span(now.Sub(f.Changed).Seconds()),
-		Span(f.Changed.Sub(f.Since).Seconds()))
+	text := "it lasted " + Span(f.Lasted(now).Seconds())
 	if cost >= 0.5 {
 		text += "; each node of its job lost " + Span(cost)
 	}
@@ -195,7 +194,7 @@ func Calm(findings []anomaly.Finding, compared, all int, nearest string, ratio f
 	word, text = "nothing needs you", "Nothing needs you"
 	var open []*anomaly.Finding
 	for i := range findings {
-		if f := &findings[i]; !over(f) && f.Kind.Accuses() {
+		if f := &findings[i]; !f.Over() && f.Kind.Accuses() {
 			open = append(open, f)
 		}
 	}

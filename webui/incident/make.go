@@ -168,7 +168,7 @@ func (inc *Incident) audit(ctx context.Context, s Sources) error {
 	}
 	for _, subject := range subjects {
 		n := 0
-		for rec, err := range s.Records(journal.Wanted{Subject: subject, From: inc.Since}) {
+		for rec, err := range s.Records(journal.Wanted{Subject: subject, From: inc.Accused.From}) {
 			if err = errors.Join(err, ctx.Err()); err != nil {
 				return err
 			}

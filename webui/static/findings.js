@@ -20,6 +20,8 @@ const state = f =>
         ? 'canary I/O'
         : 'on trial'
       : f.state;
+/** Whether its node is well again, as far as is known. @param {any} f */
+export const isOver = f => !isOpen(f) || (f.state === 'probation' && f.stage === 'first job');
 const impact = f =>
   (f.impact ?? [])
     .filter(i => i.share >= 0.005)
@@ -35,7 +37,7 @@ export function findingsPage(app, q) {
       column('id', 'ID', r => r.id),
       column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node)),
       column('what', 'WHAT', what, { wrap: true }),
-      numeric('since', 'SINCE', r => Date.parse(r.since), null, { text: r => age(app.now() - Date.parse(r.since)) }),
+      numeric('since', 'FOR', r => (isOver(r) ? Date.parse(r.changed) : app.now()) - Date.parse(r.since), age),
       numeric('conf', 'CONF', r => r.confidence, null, { text: r => r.confidence.toFixed(2) }),
       column('impact', 'JOBS THAT WAIT', impact, { wrap: true, value: r => rank.get(r.id) ?? 0 }),
       column('state', 'STATE', state),

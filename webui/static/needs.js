@@ -112,10 +112,11 @@ export function needFacts(n) {
   return facts;
 }
 
-/** For how long. @param {import('./app.js').App} app @param {any} n */
+/** For how long, or for how long it has been over. @param {import('./app.js').App} app @param {any} n */
 export function since(app, n) {
   const from = Date.parse(n.since);
-  return from > 0 ? (n.plan && !n.finding ? '' : 'for ') + age(app.now() - from) : 'never seen';
+  const word = n.stage === 'cleared' ? 'over for ' : n.plan && !n.finding ? '' : 'for ';
+  return from > 0 ? word + age(app.now() - from) : 'never seen';
 }
 
 /** The way from suspicion to help, with what comes next. @param {any[]|undefined} all */

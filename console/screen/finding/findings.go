@@ -158,7 +158,7 @@ const (
 // findingHead are the columns' names, each as wide as its column.
 func findingHead(w int) string {
 	head := " " + chart.Left("ID", 8) + chart.Left("SUBJECT", 10) + chart.Left("WHAT", whatWidth(w)) +
-		chart.Right("SINCE", 6) + "  CONF  "
+		chart.Right("FOR", 6) + "  CONF  "
 	if w >= wideFindings {
 		head += chart.Left("IMPACT", 26)
 	}
@@ -179,7 +179,7 @@ func whatWidth(w int) int {
 func findingLine(s *screen.State, f *anomaly.Finding, w int) string {
 	line := " " + chart.Left(chart.Clean(f.ID), 8) + chart.Left(screen.Subject(f.Node), 10) +
 		chart.Left(screen.FindingTitle(f), whatWidth(w)) +
-		chart.Right(chart.Age(s.AsOf().Sub(f.Since)), 6) +
+		chart.Right(chart.Age(f.Lasted(s.AsOf())), 6) +
 		fmt.Sprintf("  %.2f  ", f.Confidence)
 	if w >= wideFindings {
 		line += chart.Left(impact(f), 26)

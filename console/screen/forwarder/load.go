@@ -203,7 +203,7 @@ func findings(s *screen.State, id topology.ForwarderID, w int) []string {
 		if f.Node != id.Node() {
 			continue
 		}
-		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, chart.Age(s.AsOf().Sub(f.Since)),
+		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, chart.Age(s.AsOf().Sub(f.From())),
 			f.Confidence, f.Sentence)
 		for _, l := range chart.Wrap(chart.Clean(text), w-2) {
 			lines = append(lines, " "+l)

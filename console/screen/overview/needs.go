@@ -38,12 +38,14 @@ func whereOf(n *advise.Card) screen.Address {
 	return screen.AtForwarder(topology.ForwarderID(n.Node))
 }
 
-// since says for how long something waits.
+// since says for how long something waits, or has been over.
 func since(s *screen.State, n *advise.Card) string {
 	word := "for "
 	switch {
 	case n.Since.IsZero():
 		return "never seen"
+	case n.Over():
+		word = "over for "
 	case n.Finding == "" && n.Plan != "":
 		word = "waits "
 	}

@@ -30,8 +30,9 @@ func TestAgesInAReplayAreOfItsSecond(t *testing.T) {
 		Host: console{}}
 	s.Shown.Needs = []advise.Card{
 		{Finding: "F-0001", Node: "fwd001", Stage: advise.Slow, Since: then.Add(-4 * time.Minute)},
-		{Plan: "P-000001", Stage: advise.Waits, Since: then.Add(-time.Minute)}}
-	for i, want := range []string{"for 4m", "waits 1m"} {
+		{Plan: "P-000001", Stage: advise.Waits, Since: then.Add(-time.Minute)},
+		{Finding: "F-0002", Node: "fwd002", Stage: advise.Cleared, Since: then.Add(-5 * time.Minute)}}
+	for i, want := range []string{"for 4m", "waits 1m", "over for 5m"} {
 		if got := needOn(s, i).tail; got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
@@ -150,7 +151,7 @@ func TestHealthHasTheBackEnds(t *testing.T) {
 // TestASmallCardSaysNothingTwice: where nobody suffers, what stands behind its sentence has the next line alone.
 func TestASmallCardSaysNothingTwice(t *testing.T) {
 	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes, false), Host: console{}}
-	c := &advise.Card{Stage: advise.Cleared, Sentence: "fwd001 was slow", Second: "over for 3m; it lasted 9m"}
+	c := &advise.Card{Stage: advise.Cleared, Sentence: "fwd001 was slow", Second: "it lasted 9m"}
 	if text := strings.Join(cardLines(s, c, 76, smallCard), "\n"); strings.Count(text, c.Second) != 1 {
 		t.Errorf("the card says\n%s", text)
 	}

@@ -228,7 +228,7 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 	}
 	if f != nil {
 		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
-			chart.Age(s.AsOf().Sub(f.Since)), anomaly.Counted(r.Clients, "node")))
+			chart.Age(s.AsOf().Sub(f.From())), anomaly.Counted(r.Clients, "node")))
 		if n := screen.NeedOf(s, f.ID); n != nil && len(n.Victims) > 0 {
 			add("victims", screen.Fitting(screen.VictimWords(n.Victims), w-10))
 		}
