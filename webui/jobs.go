@@ -92,7 +92,9 @@ func (h *jobs) ended(rows []api.JobRow, limit int, mine *own) ([]api.JobRow, err
 	}
 	runs = mine.runs(runs, max(0, limit-len(rows)))
 	for i := range runs {
-		rows = append(rows, jobRow(&runs[i]))
+		row := jobRow(&runs[i])
+		row.Whole = live.JobWhole(h.picture, &runs[i])
+		rows = append(rows, row)
 	}
 	return rows, nil
 }

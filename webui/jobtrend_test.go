@@ -58,6 +58,18 @@ func TestJobsThatWaitComeFirst(t *testing.T) {
 		t.Errorf("by cause: %+v", v.Waits.Causes)
 	}
 	seriesOfAJob(t, s, jobs[0].ID, jobs[0].Nodes)
+	if _, err := s.Jobs.End(t.Context(), rows[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "an ended job keeps its columns", func() bool {
+		ended := get[[]api.JobRow](s, "/api/v1/jobs?state=ended")
+		if len(ended) == 0 {
+			return false // its profile is being made
+		}
+		did := ended[0].Whole
+		return ended[0].Now == nil && did != nil && did.MovedBytesPerSec != nil && did.Wait != nil &&
+			*did.Wait > 0.05 && did.Cause == first.Cause && len(did.Moved) == 60 && !did.Waiting
+	})
 }
 
 // seriesOfAJob: what a job did over time is the sum over its nodes, as far as it ran in the range. An unknown job has

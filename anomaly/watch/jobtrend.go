@@ -27,7 +27,7 @@ const (
 const (
 	// jobSteps of TrendStep seconds are kept of a job: a quarter of an hour.
 	jobSteps = 15 * 60 / TrendStep
-	// mostJobs bounds how many jobs are followed.
+	// mostJobs bounds how many jobs are followed, with those that have ended: a quarter of an hour of each is 4 kB.
 	mostJobs = 4096
 	// leastNodes keeps a part of a node from counting more than it is.
 	leastNodes = 0.1
@@ -79,13 +79,15 @@ func (r *ranOn) jobsOf(f *collector.Frame) []collector.JobSamples {
 	return f.Jobs
 }
 
-// jobTrend is the newest past of one job.
+// jobTrend is the newest past of one job, and what it has waited in all.
 type jobTrend struct {
 	steps  [jobSteps]JobStep
 	newest int64 // step: Unix seconds / TrendStep
 	sum    JobStep
 	n      float32
 	seen   int64 // Unix second when it last ran
+	known  float64
+	waited [Causes]float64 // seconds by cause, of known seconds
 }
 
 // add takes a second; nil: nothing is known of it.
@@ -105,8 +107,10 @@ func (t *jobTrend) add(at int64, s *JobStep) {
 	t.sum.Moved += s.Moved
 	for c := range s.Waits {
 		t.sum.Waits[c] += s.Waits[c]
+		t.waited[c] += float64(s.Waits[c])
 	}
 	t.n++
+	t.known++
 	t.close()
 }
 
@@ -151,7 +155,7 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 	for _, j := range m.Jobs {
 		t := d.trend.jobs[j.ID]
 		if t == nil {
-			if len(d.trend.jobs) >= mostJobs {
+			if len(d.trend.jobs) >= mostJobs && !d.trend.forgetEnded(at) {
 				continue
 			}
 			t = &jobTrend{newest: at/TrendStep - jobSteps}
@@ -160,11 +164,18 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 		t.seen = at
 		t.add(at, seconds[j.ID])
 	}
-	for id, t := range d.trend.jobs {
-		if at-t.seen > jobSteps*TrendStep {
-			delete(d.trend.jobs, id)
+}
+
+// forgetEnded forgets the job that ended first; false where all of them run.
+func (t *trend) forgetEnded(now int64) bool {
+	first, seen := topology.JobID(""), now-1 // those that run were seen now or one second ago
+	for id, j := range t.jobs {
+		if j.seen < seen {
+			first, seen = id, j.seen
 		}
 	}
+	delete(t.jobs, first)
+	return first != ""
 }
 
 // causeOf is why a job waits at a node, by what the detectors say of the node in this second.
@@ -195,29 +206,28 @@ type JobTrends struct{ d *Detectors }
 // Jobs are the jobs that run.
 func (d *Detectors) Jobs() JobTrends { return JobTrends{d} }
 
-// Of is a job's last quarter of an hour in steps, the oldest first, and when the newest ended; nothing of a job
-// that is not followed.
-func (j JobTrends) Of(id topology.JobID) (steps []JobStep, end time.Time) {
+// JobPast is what a job did last, and of all its seconds that were seen the parts in which it waited.
+type JobPast struct {
+	Steps []JobStep // the oldest first
+	End   time.Time // of the newest one
+	Waits [Causes]float32
+	Known bool // of a second at least
+}
+
+// Of is the newest so many steps of a job that runs, or is among the newest that have ended; false of another.
+func (j JobTrends) Of(id topology.JobID, steps int64) (JobPast, bool) {
 	d := j.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.trend.jobs[id]
 	if t == nil {
-		return nil, time.Time{}
+		return JobPast{}, false
 	}
-	return t.last(jobSteps), time.Unix((t.newest+1)*TrendStep, 0)
-}
-
-// Minutes are the last five minutes of each job that is followed.
-func (j JobTrends) Minutes() map[topology.JobID][]JobStep {
-	d := j.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := make(map[topology.JobID][]JobStep, len(d.trend.jobs))
-	for id, t := range d.trend.jobs {
-		out[id] = t.last(waitSeconds / TrendStep)
+	past := JobPast{Steps: t.last(steps), End: time.Unix((t.newest+1)*TrendStep, 0), Known: t.known > 0}
+	for c, seconds := range t.waited {
+		past.Waits[c] = float32(seconds / max(1, t.known))
 	}
-	return out
+	return past, true
 }
 
 // last are the newest n steps, the oldest first.

@@ -21,7 +21,8 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	for range 40 {
 		e.live(1, 40e-3)
 	}
-	steps, end := e.Jobs().Of("7")
+	past, _ := e.Jobs().Of("7", jobSteps)
+	steps, end := past.Steps, past.End
 	if len(steps) != jobSteps || end.Unix() <= e.now.Unix()-TrendStep {
 		t.Fatalf("%d steps to %s", len(steps), end)
 	}
@@ -34,9 +35,13 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	if _, wait := before.Worst(); wait > 0.05 {
 		t.Errorf("it waited before: %+v", before)
 	}
-	other, _ := MeanOf(e.Jobs().Minutes()["8"])
+	beside, _ := e.Jobs().Of("8", jobSteps/3)
+	other, _ := MeanOf(beside.Steps)
 	if _, wait := other.Worst(); wait > 0.05 || other.Moved < 0.9e7 {
 		t.Errorf("job 8 has no node there: %+v", other)
+	}
+	if all := past.Waits[ByForwarder]; !past.Known || all < 0.1 || all > float32(wait)/2 {
+		t.Errorf("of all its time it waited %g, of the last 20 s %g", all, wait)
 	}
 	if _, known := MeanOf(steps[:10]); known != 0 {
 		t.Errorf("%d steps are known of before the first second", known)
@@ -60,7 +65,8 @@ func TestNothingReportedIsNotNothing(t *testing.T) {
 			TimeMillis: now.Add(-c.old - time.Second).UnixMilli(), Samples: c.frame}}, now)
 		d.Verdicts(now, &Machine{Mapping: topology.Mapping{"cn1": "f1"},
 			Jobs: []Job{{ID: "7", Nodes: []topology.NodeID{"cn1"}}}})
-		steps, _ := d.Jobs().Of("7")
+		past, _ := d.Jobs().Of("7", jobSteps)
+		steps := past.Steps
 		if m, known := MeanOf(steps); known != c.known || m.Moved != 0 {
 			t.Errorf("%s: %d steps are known, want %d: %+v", name, known, c.known, m)
 		}

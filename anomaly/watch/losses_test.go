@@ -89,7 +89,8 @@ func hangingSite(seconds int, byJob, moved bool) (h hang) {
 			}
 		}
 	}
-	steps, _ := d.Jobs().Of("7")
+	past, _ := d.Jobs().Of("7", jobSteps)
+	steps := past.Steps
 	for _, step := range steps {
 		if w := float64(step.Waits[ByForwarder]); w > 0.05 {
 			h.trend += w * TrendStep

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func printJobs(w io.Writer, jobs []api.JobRow) error {
 	rows := make([][]string, 0, len(jobs))
 	for _, j := range jobs {
 		moved, wait, cause, fwds := chart.Missing, chart.Missing, "", chart.Missing
-		if n := j.Now; n != nil {
+		if n := cmp.Or(j.Now, j.Whole); n != nil {
 			moved, wait, cause = chart.Mega(n.MovedBytesPerSec), chart.Ratio(n.Wait), n.Cause
 			fwds = strconv.Itoa(n.Forwarders)
 		}

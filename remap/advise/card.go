@@ -46,8 +46,8 @@ type Card struct {
 	Node    topology.NodeID `json:"node,omitempty"`
 	Stage   Stage           `json:"stage"`
 	// Sentence says what is so; Second how much and why. Clock times are left to faces, which know the reader's zone.
-	Sentence string    `json:"sentence"`
-	Second   string    `json:"second,omitempty"`
+	Sentence string `json:"sentence"`
+	Second   string `json:"second,omitempty"`
 	// Since is when it began, of a cleared one since when it has been over.
 	Since time.Time `json:"since"`
 	// Factor is the headline on its steps, FactorNow that of the last seconds; 0 is not known.

@@ -93,7 +93,8 @@ func TestStages(t *testing.T) {
 			Verdict: remap.Helped, AfterTo: now.Add(-11 * time.Minute)}), stage: advise.Slow,
 			sentence: "fwd1 is 10x slow at writing", action: advise.ActPropose, filled: true},
 		"cleared": {f: slow, state: anomaly.Returned, stage: advise.Cleared,
-			sentence: "fwd1 was slow, now among its peers", second: "it lasted 3m00; each node of its job lost 18 s. No move is offered"},
+			sentence: "fwd1 was slow, now among its peers",
+			second:   "it lasted 3m00; each node of its job lost 18 s. No move is offered"},
 		"dead": {f: anomaly.Finding{}, condition: anomaly.Dead, stage: advise.Dead, sentence: "fwd1 answers nobody",
 			action: advise.ActPropose, filled: true},
 		"hung": {f: anomaly.Finding{Evidence: map[string]float64{"request_age": 42, "nodes_waiting": 8}},
@@ -132,8 +133,12 @@ func TestStages(t *testing.T) {
 				t.Errorf("%s: %q; %q; want %s: %q; %q", got.Stage, got.Sentence, got.Second, c.stage, c.sentence,
 					c.second)
 			}
-			if want := map[bool]time.Time{true: f.Changed, false: since}[got.Over()]; c.plan == nil && !got.Since.Equal(want) {
-				t.Errorf("since %s, want %s", got.Since, want.UTC())
+			from := since
+			if got.Over() {
+				from = f.Changed
+			}
+			if c.plan == nil && !got.Since.Equal(from) {
+				t.Errorf("since %s, want %s", got.Since, from.UTC())
 			}
 			name, filled := remap.Action(""), false
 			if got.Action != nil {

@@ -14,8 +14,10 @@ type JobRow struct {
 	remap.Job
 	NodeCount int       `json:"node_count"`
 	End       time.Time `json:"end,omitzero"`
-	// Now is what a running job does; absent of one that is not followed.
-	Now *JobNow `json:"now,omitempty"`
+	// Now is what a running job does; absent of one that is not followed. Whole is what one did that has ended: its
+	// means are over its life, its minutes the last.
+	Now   *JobNow `json:"now,omitempty"`
+	Whole *JobNow `json:"whole,omitempty"`
 }
 
 // JobView is one job: where its nodes are, what they do, what was decided for it, and what it did.

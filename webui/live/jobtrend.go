@@ -1,8 +1,11 @@
 package live
 
 import (
+	"time"
+
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
+	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -17,6 +20,7 @@ var causes = [watch.Causes]struct{ name, text string }{
 const (
 	minuteSteps = 60 / watch.TrendStep
 	nowSteps    = 10 / watch.TrendStep
+	listedSteps = 5 * minuteSteps
 )
 
 // JobsNow is what each running job does that the detectors follow.
@@ -26,15 +30,36 @@ func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 		return nil
 	}
 	out := map[topology.JobID]*api.JobNow{}
-	for id, steps := range d.Jobs().Minutes() {
-		out[id] = jobNow(steps)
+	sit := p.Snapshot().Situation
+	for i := range sit.Jobs {
+		if past, ok := d.Jobs().Of(sit.Jobs[i].ID, listedSteps); ok {
+			out[sit.Jobs[i].ID] = jobNow(past.Steps)
+		}
 	}
-	for _, jobs := range p.Snapshot().Situation.ClientsByJob() {
+	for _, jobs := range sit.ClientsByJob() {
 		for id := range jobs {
 			if now := out[id]; now != nil {
 				now.Forwarders++
 			}
 		}
+	}
+	return out
+}
+
+// JobWhole is what an ended run did: its last five minutes and how long it waited where the detectors followed it, what
+// it moved as the history has it.
+func JobWhole(p *Picture, run *history.Run) *api.JobNow {
+	out := &api.JobNow{StepSeconds: watch.TrendStep, Moved: []*float64{}, Forwarders: len(run.Forwarders)}
+	if d := p.cfg.detectors(); d != nil {
+		past, _ := d.Jobs().Of(run.Job, listedSteps)
+		itself := past.End.After(run.Start) && past.End.Before(run.End.Add(time.Minute)) // not another of its number
+		if past.Known && itself {
+			out.Moved = jobNow(past.Steps).Moved
+			putWait(out, &watch.JobStep{Waits: past.Waits})
+		}
+	}
+	if run.Profile != nil {
+		out.MovedBytesPerSec = api.Known(run.Profile.VolumeBytes() / max(1, run.End.Sub(run.Start).Seconds()))
 	}
 	return out
 }
@@ -48,13 +73,19 @@ func jobNow(steps []watch.JobStep) *api.JobNow {
 		now.MovedBytesPerSec = api.Known(float64(m.Moved))
 	}
 	if m, known := watch.MeanOf(newest(steps, minuteSteps)); known > 0 {
-		cause, wait := m.Worst()
-		now.Wait = api.Known(float64(wait))
-		if now.Waiting = wait > api.WaitsFrom; wait >= 0.005 {
-			now.Cause = causes[cause].name
-		}
+		putWait(now, &m)
+		now.Waiting = *now.Wait > api.WaitsFrom
 	}
 	return now
+}
+
+// putWait says how long a job waits and for what.
+func putWait(of *api.JobNow, mean *watch.JobStep) {
+	cause, wait := mean.Worst()
+	of.Wait = api.Known(float64(wait))
+	if wait >= 0.005 {
+		of.Cause = causes[cause].name
+	}
 }
 
 func newest(steps []watch.JobStep, n int) []watch.JobStep { return steps[max(0, len(steps)-n):] }
@@ -65,11 +96,12 @@ func JobWaits(p *Picture, id topology.JobID) *api.JobWaits {
 	if d == nil {
 		return nil
 	}
-	steps, end := d.Jobs().Of(id)
-	if steps == nil {
+	past, ok := d.Jobs().Of(id, 15*minuteSteps)
+	if !ok {
 		return nil
 	}
-	w := &api.JobWaits{End: end.UTC(), StepSeconds: watch.TrendStep}
+	steps := past.Steps
+	w := &api.JobWaits{End: past.End.UTC(), StepSeconds: watch.TrendStep}
 	for _, s := range steps {
 		w.Moved = append(w.Moved, api.Known(float64(s.Moved)))
 	}

@@ -21,7 +21,9 @@ const state = f =>
         : 'on trial'
       : f.state;
 /** Whether its node is well again, as far as is known. @param {any} f */
-export const isOver = f => !isOpen(f) || (f.state === 'probation' && f.stage === 'first job');
+const isOver = f => !isOpen(f) || (f.state === 'probation' && f.stage === 'first job');
+/** What the age of its state counts from: the first second, or of one that is over the end. @param {any} f */
+export const stateFrom = f => Date.parse(isOver(f) ? f.changed : f.since);
 const impact = f =>
   (f.impact ?? [])
     .filter(i => i.share >= 0.005)

@@ -6,7 +6,7 @@ import { canaryWords, clientColumns, lifeWords, storageColumns } from './forward
 import { get, post } from './api.js?v=__V__';
 import { exportKeys, saveCanvases } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { actButtons, drain, isOver } from './findings.js?v=__V__';
+import { actButtons, drain, stateFrom } from './findings.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
 import { Charts } from './charts.js?v=__V__';
@@ -193,7 +193,7 @@ export async function forwarderPage(app, id, q) {
     setText(
       title,
       `${id}  ${silent() ? 'SILENT' : standing(d.state, d.busy).toUpperCase()}` +
-        `${finding ? ` for ${age(app.now() - Date.parse(isOver(finding) ? finding.changed : finding.since))} (${finding.id})` : ''}`,
+        `${finding ? ` for ${age(app.now() - stateFrom(finding))} (${finding.id})` : ''}`,
     );
     const busy = app.overview?.forwarders.some(r => r.id !== id && (r.state === 'ok' || r.state === 'dedicated'));
     const lonely = app.overview?.forwarders.length === 1;

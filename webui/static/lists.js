@@ -1,6 +1,6 @@
 // The list of jobs, and what all plain lists share.
 import { h } from './h.js?v=__V__';
-import { age, clock, mega, ratio } from './format.js?v=__V__';
+import { age, clock, mega, missing, ratio } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
@@ -29,8 +29,8 @@ export function listPage(title, table, empty, update, message) {
   };
 }
 
-/** What a running job does now; nothing of another. @param {any} r */
-const now = r => r.now ?? {};
+/** What a running job does now, or an ended one did in the whole. @param {any} r */
+const now = r => r.now ?? r.whole ?? {};
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q */
 export async function jobsPage(app, q) {
@@ -42,24 +42,23 @@ export async function jobsPage(app, q) {
       column('app', 'APP', r => r.app || '-'),
       column('user', 'USER', r => r.user || '-'),
       numeric('nodes', 'NODES', r => r.node_count, String, { wide: true }),
-      numeric('moved', 'MB/s', r => now(r).moved_bytes_per_sec, null, {
-        title: 'read and written, mean of the last 10 s',
-        text: r => (over(r) ? '' : mega(now(r).moved_bytes_per_sec)),
+      numeric('moved', 'MB/s', r => now(r).moved_bytes_per_sec, mega, {
+        title: 'read and written, mean of the last 10 s; of an ended one of its run',
       }),
-      numeric('wait', 'WAIT %', r => (now(r).wait >= 0.01 ? now(r).wait : over(r) ? undefined : 0), null, {
-        title: 'of the time of its nodes behind the forwarder where they wait the most, last minute',
-        text: r => (over(r) ? '' : ratio(now(r).wait)),
+      // Those that run come first, those that waited the most above.
+      numeric('wait', 'WAIT %', r => (now(r).wait >= 0.01 ? now(r).wait : 0) - (over(r) ? 1 : 0), null, {
+        title:
+          'of the time of its nodes behind the forwarder where they wait the most, last minute; ' +
+          'of an ended one of its run',
+        text: r => ratio(now(r).wait),
       }),
       column('for', 'FOR', r => now(r).cause ?? '', { wrap: 'phone' }),
-      numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, null, {
-        wide: true,
-        text: r => (over(r) || !r.now ? '' : String(r.now.forwarders)),
-      }),
+      numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, n => String(n || missing), { wide: true }),
       column('minutes', 'MB/s, 5 min', () => '', {
         wide: true,
         draw: (cell, r) => {
           const steps = now(r).moved ?? [];
-          cell.replaceChildren(...(over(r) || !steps.length ? [] : [sparkline(steps, Math.max(1, ...steps))]));
+          cell.replaceChildren(steps.length ? sparkline(steps, Math.max(1, ...steps)) : missing);
         },
         value: r => now(r).moved_bytes_per_sec,
       }),

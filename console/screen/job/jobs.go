@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -40,14 +41,17 @@ var List = &screen.Listing[api.JobRow]{
 		}
 		head := " " + chart.Left(chart.Clean(string(r.ID)), 10) + " " + chart.Left(chart.Clean(r.App), 11) + " " +
 			chart.Left(chart.Clean(r.User), 7) + chart.Right(strconv.Itoa(r.NodeCount), 6)
-		graph, forwarders := strings.Repeat(" ", graphWidth), ""
-		now := r.Now
-		if now == nil || !r.End.IsZero() {
-			head += strings.Repeat(" ", 7+6+12)
+		graph, forwarders := chart.Left(chart.Missing, graphWidth), chart.Missing
+		if now := cmp.Or(r.Now, r.Whole); now == nil {
+			head += chart.Right(chart.Missing, 7) + chart.Right(chart.Missing, 6) + strings.Repeat(" ", 12)
 		} else {
 			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 7) + waitText(now)
-			forwarders = strconv.Itoa(now.Forwarders)
-			graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
+			if now.Forwarders > 0 {
+				forwarders = strconv.Itoa(now.Forwarders)
+			}
+			if len(now.Moved) > 0 {
+				graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
+			}
 			if now.Waiting {
 				head = s.Palette.Paint(s.Palette.Suspect, head)
 			}
