@@ -20,8 +20,8 @@ type Settings struct {
 	Mode           Mode          `toml:"mode" help:"observe (people exclude) or auto (fail-slow forwarders drain)."`
 	SuspectSeconds int           `toml:"-"`
 	ConfirmSeconds int           `toml:"-"`
-	ClearSeconds   int           `toml:"clear_seconds" help:"Seconds at work without doubt that end it."`
-	ForgetAfter    time.Duration `toml:"forget_after" help:"How long a suspicion without further evidence is kept."`
+	ClearSeconds   int           `toml:"-"`
+	ForgetAfter    time.Duration `toml:"-"`
 	Hold           time.Duration `toml:"-"`
 	HoldMost       time.Duration `toml:"-"`
 	ProbePasses    int           `toml:"-"`
@@ -44,12 +44,6 @@ func DefaultSettings() Settings {
 func (s Settings) Validate() error {
 	if s.Mode != ModeObserve && s.Mode != ModeAuto {
 		return fmt.Errorf("mode = %q: want observe or auto", s.Mode)
-	}
-	if s.ClearSeconds < 1 || s.ClearSeconds > 1e6 {
-		return fmt.Errorf("clear_seconds = %d: want 1 to 1000000", s.ClearSeconds)
-	}
-	if s.ForgetAfter < time.Second || s.ForgetAfter > 30*24*time.Hour {
-		return fmt.Errorf("forget_after = %s: want 1s to 720h", s.ForgetAfter)
 	}
 	return nil
 }

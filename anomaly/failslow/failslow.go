@@ -20,7 +20,7 @@ type Settings struct {
 	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
 	PeakBytesPerSec float64 `toml:"-"`
 	// Threads is how many requests a forwarder serves at once.
-	Threads float64 `toml:"threads" help:"Requests that a forwarder serves at once."`
+	Threads float64 `toml:"-"`
 	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
 	IdleProbeEvery time.Duration `toml:"-"`
 	// ProbeBusy has nodes with load probed as often as idle ones: then canaries through a loaded node are
@@ -44,9 +44,6 @@ func (s Settings) Validate() error {
 	}
 	if !(s.PeakBytesPerSec >= 0) { // of fairway detect --peak
 		return fmt.Errorf("peak_bytes_per_sec = %g: want 0 (learn it) or more", s.PeakBytesPerSec)
-	}
-	if !(s.Threads >= 1) {
-		return fmt.Errorf("threads = %g: want 1 or more", s.Threads)
 	}
 	return nil
 }

@@ -198,7 +198,6 @@ func TestCanariesKeepTheirDistance(t *testing.T) {
 func TestSettingsSayWhatIsWrong(t *testing.T) {
 	for _, change := range []func(*Settings){
 		func(s *Settings) { s.FalseAlarmEvery = 0 }, func(s *Settings) { s.PeakBytesPerSec = math.NaN() },
-		func(s *Settings) { s.Threads = 0 },
 	} {
 		s := DefaultSettings()
 		if err := s.Validate(); err != nil {

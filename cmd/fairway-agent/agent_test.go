@@ -212,7 +212,7 @@ root = "/host"
 		}
 	}
 	names := program.KnownSettings(&Config{})
-	if n := len(names); n > 51 { // two of them tables of the site's own
+	if n := len(names); n > 50 { // two of them tables of the site's own
 		t.Errorf("%d settings: a further one takes the place of one that went", n)
 	}
 	for was := range c.Renamed() {
@@ -226,7 +226,7 @@ root = "/host"
 // setting is explained.
 func TestPrintedConfigurationReadsBack(t *testing.T) {
 	file := writeConfig(t, "wss://h:1", "x",
-		"[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_disks = []\n")
+		"[source.diod]\nenabled = true\nskip_clients = [\"mon1\", \"q\\\"uote\"]\n[source.procfs]\nskip_links = []\n")
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), []string{"config", "-c", file}, &out, &errs, keepAll); code != program.Done {
 		t.Fatal(code, errs.String())

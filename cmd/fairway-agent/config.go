@@ -103,7 +103,6 @@ type Queue struct {
 type Procfs struct {
 	Enabled   bool     `toml:"enabled" help:"Read the Linux node: disks, links, I/O pressure, NFS."`
 	SkipLinks []string `toml:"skip_links" help:"Patterns of links not to count: they repeat the traffic of others."`
-	SkipDisks []string `toml:"skip_disks" help:"Patterns of block devices not to count; partitions never are."`
 }
 
 // Lustre is a node that is a Lustre client, object server or metadata server.
@@ -150,7 +149,6 @@ func defaultConfig() Config {
 			Procfs: Procfs{
 				Enabled:   true,
 				SkipLinks: []string{"lo", "veth*", "docker*", "br-*", "virbr*", "bond*", "ifb*", "*.*"},
-				SkipDisks: []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*"},
 			},
 		},
 	}
@@ -244,11 +242,12 @@ func (c *Config) Retired() map[string]string {
 		nfs    = "what a node neither mounts nor serves by NFS has no counts to report"
 	)
 	return map[string]string{"gather": direct, "daemon.gatherers": direct,
-		"source.queue.tables": "a queue that is read takes the daemon's tables, where that has any",
-		"phase":               "it follows from the node's name, so that not all agents read at once",
-		"source.ganesha.bus":  "DBUS_SYSTEM_BUS_ADDRESS says it, of the agent as of each program",
-		"source.gpfs.command": "mmpmon is below root where GPFS installs it",
-		"source.lwfs.host":    "a server's trace has its own lines",
-		"spool.max_bytes":     "64 MiB are two days of a node", "source.procfs.nfs_client": nfs,
+		"source.queue.tables":      "a queue that is read takes the daemon's tables, where that has any",
+		"phase":                    "it follows from the node's name, so that not all agents read at once",
+		"source.ganesha.bus":       "DBUS_SYSTEM_BUS_ADDRESS says it, of the agent as of each program",
+		"source.procfs.skip_disks": "a disk counts once, and what stands for others or for memory does not",
+		"source.gpfs.command":      "mmpmon is below root where GPFS installs it",
+		"source.lwfs.host":         "a server's trace has its own lines",
+		"spool.max_bytes":          "64 MiB are two days of a node", "source.procfs.nfs_client": nfs,
 		"source.procfs.nfs_server": nfs}
 }

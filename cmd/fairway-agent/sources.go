@@ -76,7 +76,7 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{
-			Root: filepath.Join(c.Root, "proc"), SkipLinks: s.SkipLinks, SkipDisks: s.SkipDisks, NFSClient: true,
+			Root: filepath.Join(c.Root, "proc"), SkipLinks: s.SkipLinks, NFSClient: true,
 			NFSServer: true, ReportWaiting: c.Role == topology.Compute.String(),
 		}))
 	}

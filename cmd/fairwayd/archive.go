@@ -21,6 +21,7 @@ import (
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui"
+	"fairway/webui/access/budget"
 	"fairway/webui/access/hostuser"
 )
 
@@ -49,7 +50,8 @@ func forgetDays(dir string, before time.Time) (days int, err error) {
 
 // archiveOf answers questions about the daemon's own archive.
 func archiveOf(c *Config) webui.Archive {
-	limits := archive.Limits{MemoryBytes: c.Limits.ArchiveBytes, AnswerBytes: c.Limits.AnswerBytes}
+	all := budget.Defaults()
+	limits := archive.Limits{MemoryBytes: all.ArchiveBytes, AnswerBytes: all.AnswerBytes}
 	var child []string
 	if self != "" {
 		child = []string{self, askCommand}

@@ -13,7 +13,6 @@ import (
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
-	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap/alert"
 	"fairway/remap/cluster"
@@ -23,7 +22,6 @@ import (
 	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/tsdb/remote"
-	"fairway/webui/access/budget"
 )
 
 // Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
@@ -34,7 +32,6 @@ type Config struct {
 
 	Listen    Listen            `toml:"listen"`
 	Access    Access            `toml:"access"`
-	Limits    budget.Settings   `toml:"limits" help:"What callers may take; refusals are counted in /metrics."`
 	Cluster   cluster.Settings  `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
 	Store     Store             `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
 	Archive   Archive           `toml:"archive"`
@@ -107,18 +104,16 @@ func defaultConfig() Config {
 		StateDir: "/var/lib/fairway",
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store: Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, Oldest: ingest.DefaultOldest,
-			SpoolBytes: remote.DefaultSpoolBytes},
-		Archive: Archive{Forwarders: true, History: true},
-		Keep:    defaultKeep(),
+		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
+		Archive:  Archive{Forwarders: true, History: true},
+		Keep:     defaultKeep(),
 		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
-		Limits:   budget.Defaults(),
 		Desk:     desk.DefaultSettings(),
 		Detector: failslow.DefaultSettings(),
 		Probe:    defaultProbe(),
 		Findings: anomaly.DefaultSettings(),
-		Dispatch: Dispatch{Policy: "dfra", Lend: true, LiveAfter: time.Minute, Config: dfra.Defaults()},
+		Dispatch: Dispatch{Policy: "dfra", Lend: true, Config: dfra.Defaults()},
 		Queue:    tables.Defaults(),
 		Slurm:    Slurm{Every: time.Minute},
 		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
@@ -177,9 +172,6 @@ func (c *Config) validate() error {
 	}
 	if err := c.Cluster.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Limits.Validate(); err != nil {
-		return fmt.Errorf("%w: limits.%w", program.ErrSettings, err)
 	}
 	if err := c.Desk.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", program.ErrSettings, err)

@@ -39,6 +39,7 @@ import (
 	"fairway/tsdb/promapi"
 	"fairway/tsdb/window"
 	"fairway/webui"
+	"fairway/webui/access/budget"
 	"fairway/webui/live"
 )
 
@@ -88,7 +89,6 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if err != nil {
 		return d, err
 	}
-	people.Limits = conf.Limits
 	people.Enrolment = conf.enrolment(d.revokedUntil, log)
 	if d.keys, err = conf.Listen.TLS.watch(log); err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
@@ -125,7 +125,7 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
 		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
-		Oldest: conf.Store.Oldest, Term: d.term,
+		Oldest: ingest.DefaultOldest, Term: d.term,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()
@@ -168,11 +168,12 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	meters = append(meters, calls.WriteMetrics)
+	limits := budget.Defaults()
 	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
 		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
 		Rules:     d.evacuate,
 		Gathering: d.sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
-			MaxSamples: conf.Limits.QuerySamples / conf.Limits.Queries, MaxBytes: conf.Limits.AnswerBytes,
+			MaxSamples: limits.QuerySamples / limits.Queries, MaxBytes: limits.AnswerBytes,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Addresses: webui.Addresses{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(),
 			Sites: consoles(log)},

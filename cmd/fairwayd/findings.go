@@ -72,9 +72,7 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 
 // openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
-	disturbs := interference.DefaultSettings()
-	disturbs.Threads = d.conf.Detector.Threads
-	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, disturbs)
+	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, interference.DefaultSettings())
 	d.detectors.Speakers(d.agents.Intruders)
 	d.loadDetectors()
 	d.judging.Store(d.detectors)

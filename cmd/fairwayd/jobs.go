@@ -18,13 +18,15 @@ import (
 
 // Dispatch says how a job's forwarders are decided.
 type Dispatch struct {
-	Policy    string        `toml:"policy" help:"What decides a job's forwarders: dfra, mckp or avoid."`
-	HarmBound float64       `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
-	LiveAfter time.Duration `toml:"live_after" help:"How long a neighbour is watched before that counts."`
-	Windows   bool          `toml:"windows" help:"Whether periodic jobs get windows for their I/O; docs/periodic.md."`
-	Lend      bool          `toml:"lend" help:"Whether forwarders of free nodes may be granted; docs/decide.md."`
+	Policy    string  `toml:"policy" help:"What decides a job's forwarders: dfra, mckp or avoid."`
+	HarmBound float64 `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
+	Windows   bool    `toml:"windows" help:"Whether periodic jobs get windows for their I/O; docs/periodic.md."`
+	Lend      bool    `toml:"lend" help:"Whether forwarders of free nodes may be granted; docs/decide.md."`
 	dfra.Config
 }
+
+// liveAfter is how long a neighbour is watched before that overrides its history: a phase of I/O or two.
+const liveAfter = time.Minute
 
 func (d *Dispatch) validate() error {
 	if _, err := dispatch.PolicyByName(d.Policy, d.HarmBound); err != nil {
@@ -32,9 +34,6 @@ func (d *Dispatch) validate() error {
 	}
 	if d.HarmBound < 0 || d.HarmBound > 10 {
 		return fmt.Errorf("dispatch.harm_bound = %g: want 0 to 10", d.HarmBound)
-	}
-	if d.LiveAfter < 0 || d.LiveAfter > 24*time.Hour {
-		return fmt.Errorf("dispatch.live_after = %s: want 0s to 24h", d.LiveAfter)
 	}
 	if err := d.Config.Validate(); err != nil {
 		return fmt.Errorf("dispatch.%w", err)
@@ -68,7 +67,7 @@ func (d *daemon) openJobs() error {
 		Desk: d.desk, History: h, Runs: d.runs(), Situation: d.situation.Situation, Frames: d.board.Visit,
 		Seconds: d.store,
 		Name:    d.conf.Dispatch.Policy, Policy: policy, Limits: limits,
-		LiveAfter: d.conf.Dispatch.LiveAfter, Lend: d.conf.Dispatch.Lend, Windows: d.conf.Dispatch.Windows, Logs: logs,
+		LiveAfter: liveAfter, Lend: d.conf.Dispatch.Lend, Windows: d.conf.Dispatch.Windows, Logs: logs,
 		Shares: d.conf.Queue.Policy,
 		Log:    d.log,
 	})

@@ -11,11 +11,13 @@ func (*Config) Retired() map[string]string {
 		canary   = "a canary is as small as it is useful, and each forwarder has its own file"
 	)
 	return map[string]string{
-		"limits.queries": bounded, "limits.query_samples": bounded, "limits.archive_queries": bounded,
-		"limits.archive_bytes": bounded, "limits.reads": bounded, "limits.requests": bounded,
-		"limits.answer_bytes": bounded, "limits.feeds": bounded, "limits.feeds_each": bounded,
-		"limits.feeds_kept": bounded, "limits.sessions": bounded, "limits.sessions_each": bounded,
-		"limits.sign_ins": bounded, "limits.sign_ins_from": bounded,
+		"limits":                       bounded,
+		"store.oldest_frame":           "a week; an agent's spool holds two days",
+		"detector.threads":             measured,
+		"findings.clear_seconds":       measured,
+		"findings.forget_after":        measured,
+		"queue.lease":                  "two minutes are as long as a daemon may need to start again",
+		"dispatch.live_after":          "a minute holds a phase of I/O or two",
 		"store.spool_bytes":            "4 GiB are a day of a large machine",
 		"archive":                      "keep.archive bounds what is kept of it; it costs minutes of a night",
 		"keep.detectors":               "what is usual changes with the jobs: after an hour they learn anew",
@@ -37,7 +39,7 @@ func (*Config) Retired() map[string]string {
 		"detector.idle_probe_every":    measured,
 		"detector.probe_busy":          measured,
 		"detector.suspect_probe_every": measured,
-		"interference":                 measured + "; its threads are detector.threads",
+		"interference":                 measured,
 		"findings.suspect_seconds":     measured,
 		"findings.confirm_seconds":     measured,
 		"findings.hold_most":           "hold doubles up to a day",

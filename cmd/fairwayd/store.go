@@ -23,7 +23,6 @@ import (
 type Store struct {
 	Kind       string        `toml:"kind" help:"embedded (in state_dir), influx or victoria (on a server)."`
 	Sync       time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
-	Oldest     time.Duration `toml:"oldest_frame" help:"Age from which agents' frames are refused; 0: none, to import."`
 	Keep       time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
 	KeepBytes  int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
 	Keep10s    time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
@@ -61,9 +60,6 @@ func (s *Store) validate() error {
 	switch {
 	case !slices.Contains(storeKinds, s.Kind):
 		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", program.ErrSettings, s.Kind)
-	case s.Oldest < 0 || s.Oldest > 0 && s.Oldest < time.Hour:
-		return fmt.Errorf("%w: store.oldest_frame = %s: want an hour or more, or 0 (no bound, for imports)",
-			program.ErrSettings, s.Oldest)
 	case s.Keep < 0 || s.KeepBytes < 0:
 		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings,
 			s.Keep, s.KeepBytes)

@@ -39,7 +39,7 @@ func (h *Hub) wrongTime(f *collector.Frame, newest int64, now time.Time) string 
 		return fmt.Sprintf("node %q says it is %s; its clock is wrong (run chrony or ntpd there)", f.Node, at())
 	case h.cfg.Oldest > 0 && f.TimeMillis < now.Add(-h.cfg.Oldest).UnixMilli():
 		return fmt.Sprintf(
-			"node %q has a frame of %s, more than store.oldest_frame = %s ago; its clock is wrong, or its "+
+			"node %q has a frame of %s, more than %s ago; its clock is wrong, or its "+
 				"spool is older than that", f.Node, at(), h.cfg.Oldest)
 	case f.TimeMillis < newest-maxSpread.Milliseconds():
 		return fmt.Sprintf(

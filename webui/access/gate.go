@@ -94,9 +94,6 @@ func NewGate(c Config, hosts []string) (*Gate, error) {
 	if c.Limits == (budget.Settings{}) {
 		c.Limits = budget.Defaults()
 	}
-	if err := c.Limits.Validate(); err != nil {
-		return nil, fmt.Errorf("limits.%w", err)
-	}
 	limits := budget.New(c.Limits, runtime.GOMAXPROCS(0))
 	id, err := newIdentities(c, limits)
 	if err != nil {

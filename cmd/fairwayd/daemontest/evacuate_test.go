@@ -56,7 +56,7 @@ const (
 	// measuredFor is how long a fault stays after the move, unless what the move brought is known before.
 	measuredFor    = 75 * time.Second
 	lookAlikeFor   = 50 * time.Second
-	calmWithin     = 6 * time.Minute
+	calmWithin     = 20 * time.Minute // a suspicion without further evidence is kept for 15
 	detectorsLearn = 70 * time.Second
 )
 
@@ -99,9 +99,9 @@ func newEvacuation(t *testing.T, cfg testbed.Config, draw uint64) *evacuation {
 		cfg.ComputeNodes = 8
 	}
 	tb, d := newRealSite(t, cfg, "return_after = \"10s\"\nself_approval = true\ntwo_persons = false\n"+
-		"[forwarder]\npeak_bytes_per_sec = 1e9\n[findings]\nclear_seconds = 20\nforget_after = \"1m\"\n"+
-		"[[rule]]\nname = \"move\"\ncondition = [\"slow\", \"hung\", \"dead\"]\naction = \"act\"\n"+
-		"at_most_a_day = 100\n[probe]\nexport = \"ATTACH\"\n")
+		"[forwarder]\npeak_bytes_per_sec = 1e9\n[[rule]]\nname = \"move\"\n"+
+		"condition = [\"slow\", \"hung\", \"dead\"]\naction = \"act\"\nat_most_a_day = 100\n"+
+		"[probe]\nexport = \"ATTACH\"\n")
 	e := &evacuation{t: t, tb: tb, d: d, rand: rand.New(rand.NewPCG(evacuateSeed, draw)),
 		jobs: map[string]context.CancelFunc{}, next: map[string][]string{}}
 	t.Cleanup(func() {

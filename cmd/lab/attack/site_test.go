@@ -133,9 +133,6 @@ func prepare(t *testing.T, more string) *site {
 		}
 	}
 	conf += "[default_mapping]\ncn1 = \"fwd1\"\ncn2 = \"fwd2\"\ncn3 = \"fwd3\"\ncn4 = \"fwd4\"\n"
-	if !long && os.Getenv("FAIRWAY_ATTACKED") == "" {
-		conf += "[limits]\nwait = \"1s\"\n"
-	}
 	if err := os.WriteFile(filepath.Join(dir, "fairwayd.toml"), []byte(conf+more), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func dfraResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 // dfraSettings scale the policy's thresholds down with the machine: one compute node fills a forwarder.
 func (l *Lab) dfraSettings(c daemon.Settings) {
 	d := c.Table("dispatch")
-	d["policy"], d["live_after"] = "dfra", "3s"
+	d["policy"] = "dfra"
 	d["v_min_bytes"], d["n_min"], d["f"], d["w_metadata"] = l.link(), 4.0, 1.0, 4.0
 	c.Table("forwarder")["peak_bytes_per_sec"], d["cn_peak_bw"] = l.link(), l.link()
 }

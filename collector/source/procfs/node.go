@@ -32,6 +32,9 @@ func isPartition(name string, diskstats []byte) bool {
 	return m != nil && bytes.Contains(diskstats, []byte(" "+m[1]+m[2]+" "))
 }
 
+// notDisks are patterns of block devices that stand for disks which are counted, or for memory, and of removable media.
+var notDisks = []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*"}
+
 // disks reads diskstats: major, minor, name, then 11 counters or more, among them sectors read (3rd)
 // and written (7th) and the milliseconds in which anything was in progress (10th, 32 bits wide).
 func (s *Source) disks(into *collector.Reading) error {
@@ -47,7 +50,7 @@ func (s *Source) disks(into *collector.Reading) error {
 			return fmt.Errorf("%d fields, want at least %d", len(f), fewest)
 		}
 		name := s.intern(f[2])
-		if s.skip(disk, name, s.opt.SkipDisks) || s.sys.stacked[name] {
+		if s.skip(disk, name, notDisks) || s.sys.stacked[name] {
 			return nil
 		}
 		part, seen := s.parts[name]

@@ -29,7 +29,6 @@ type Options struct {
 	Files     fs.FS    // nil: what is below Root
 	Sys       fs.FS    // nil: what is below sys, beside Root
 	SkipLinks []string // path.Match patterns of network links that are not counted
-	SkipDisks []string // the same of block devices; partitions never count
 	NFSClient bool
 	NFSServer bool
 	// ReportWaiting says that the node's requests are its programs' own: those under way are reported.

@@ -108,7 +108,7 @@ proc4ops 40 0 0 0 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 
 }
 
 func options(root string) Options {
-	return Options{Root: root, SkipLinks: []string{"lo"}, SkipDisks: []string{"loop*"}, NFSClient: true,
+	return Options{Root: root, SkipLinks: []string{"lo"}, NFSClient: true,
 		NFSServer: true}
 }
 

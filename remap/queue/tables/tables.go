@@ -21,7 +21,7 @@ import (
 type Settings struct {
 	Policy     string        `toml:"policy" help:"Sharing policy of the fairway-queues (docs/shares.md); empty: none."`
 	Idle       share.Idle    `toml:"-"`
-	Lease      time.Duration `toml:"lease" help:"How long a queue keeps the policy without a newer table."`
+	Lease      time.Duration `toml:"-"`
 	Lambda     time.Duration `toml:"lambda" help:"How often global shares are divided, 50ms to 1m; 0: local shares."`
 	Forwarders []string      `toml:"forwarders" help:"Forwarders with a queue, patterns; empty: all, or only servers."`
 	Servers    []string      `toml:"servers" help:"Lustre object servers whose agents keep the shares ([tbf] there)."`
@@ -81,9 +81,6 @@ func Defaults() Settings {
 		Priorities: Priorities{QOS: map[string]float64{}, Default: 1}}
 }
 
-// MinLease leaves room for a lost order or two.
-const MinLease = 3 * time.Second
-
 // MinLambda is the shortest interval for which shares are global by the second one (section 5.6).
 const MinLambda = 50 * time.Millisecond
 
@@ -96,9 +93,6 @@ func (s *Settings) Validate() error {
 	}
 	if err := s.Priorities.validate(); err != nil {
 		return err
-	}
-	if s.Lease < MinLease || s.Lease > 24*time.Hour {
-		return fmt.Errorf("lease = %s: want %s to 24h", s.Lease, MinLease)
 	}
 	if s.Lambda != 0 && (s.Lambda < MinLambda || s.Lambda > time.Minute) {
 		return fmt.Errorf("lambda = %s: want %s to 1m, or 0 for local shares", s.Lambda, MinLambda)

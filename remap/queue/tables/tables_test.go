@@ -121,7 +121,6 @@ func TestSettings(t *testing.T) {
 	for field, change := range map[string]func(*Settings){
 		"policy":     func(s *Settings) { s.Policy = "node-fair" },
 		"qos.high":   func(s *Settings) { s.QOS = map[string]float64{"high": -1} },
-		"lease":      func(s *Settings) { s.Lease = time.Second },
 		"lambda":     func(s *Settings) { s.Lambda = 10 * time.Millisecond },
 		"forwarders": func(s *Settings) { s.Forwarders = []string{"[x"} },
 	} {

@@ -21,21 +21,21 @@ import (
 
 // Settings are the limits; every refusal by one of them is counted.
 type Settings struct {
-	Queries      int           `toml:"-"`
-	QuerySamples int           `toml:"-"`
-	Archive      int           `toml:"-"`
-	ArchiveBytes int64         `toml:"-"`
-	Reads        int           `toml:"-"`
-	Requests     int           `toml:"-"`
-	Wait         time.Duration `toml:"wait" help:"Longest wait of a request for its turn; then it is refused."`
-	AnswerBytes  int64         `toml:"-"`
-	Feeds        int           `toml:"-"`
-	FeedsEach    int           `toml:"-"`
-	FeedsKept    int           `toml:"-"`
-	Sessions     int           `toml:"-"`
-	SessionsEach int           `toml:"-"`
-	SignIns      int           `toml:"-"`
-	SignInsFrom  int           `toml:"-"`
+	Queries      int
+	QuerySamples int
+	Archive      int
+	ArchiveBytes int64
+	Reads        int
+	Requests     int
+	Wait         time.Duration // longest wait of a request for its turn; then it is refused
+	AnswerBytes  int64
+	Feeds        int
+	FeedsEach    int
+	FeedsKept    int
+	Sessions     int
+	SessionsEach int
+	SignIns      int
+	SignInsFrom  int
 }
 
 // Defaults suit a site of some hundred people.
@@ -43,14 +43,6 @@ func Defaults() Settings {
 	return Settings{Queries: 4, QuerySamples: 5_000_000, Archive: 2, ArchiveBytes: 512 << 20, Reads: 16,
 		Requests: 64, Wait: 10 * time.Second, AnswerBytes: 32 << 20, Feeds: 1024, FeedsEach: 64, FeedsKept: 64,
 		Sessions: 4096, SessionsEach: 8, SignIns: 5, SignInsFrom: 20}
-}
-
-// Validate names the setting that is wrong.
-func (s *Settings) Validate() error {
-	if s.Wait < 0 {
-		return fmt.Errorf("wait = %s: want 0s or more", s.Wait)
-	}
-	return nil
 }
 
 // Kind is what a caller takes a place of, or is refused.
