@@ -27,6 +27,9 @@ const (
 	shortest = Window / 3
 	// least is how many seconds with requests of the class each side must have.
 	least = 5
+	// longHung is after how many seconds without an answer the first one is no chance; a forwarder is called hung after
+	// ten.
+	longHung = 8
 	// most bounds the nodes that are read: of larger plans every n-th node stands for the others.
 	most = 512
 	// mostGroups and ofGroup bound the nodes that were not moved.
@@ -97,15 +100,17 @@ func measure(ctx context.Context, store Selector, a *Ask, window time.Duration) 
 	case !over:
 		e.Verdict = remap.Measuring
 		return e, true, nil
-	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing, an answer after a hang does
-		e.Verdict, e.Why = remap.EffectUnknown, "its job ended too soon after the move"
-		freed, err := m.freed(ctx)
-		if freed {
-			e.Verdict, e.Why = remap.Helped, ""
-		}
-		return e, true, err
+	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing
+		e.Verdict, e.Why, decided = remap.EffectUnknown, "its job ended too soon after the move", true
+	default:
+		decided, err = m.judge(ctx)
 	}
-	decided, err = m.judge(ctx)
+	if err == nil && e.Verdict == remap.EffectUnknown { // an answer after a hang says more than any mean
+		var freed bool
+		if freed, err = m.freed(ctx); freed {
+			e.Verdict, e.Why, e.Gain, decided = remap.Helped, "", nil, true
+		}
+	}
 	return e, decided || a.Ended, err
 }
 
@@ -249,7 +254,7 @@ func (m *measurement) freed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for c, g := range moved {
-		if hung := g.hungBefore(m.span); hung > 0 && g.answeredAt(m.span) && !stayed[c].answeredAt(m.span) {
+		if hung := g.hungBefore(m.span); hung >= longHung && g.answeredAt(m.span) && !stayed[c].answeredAt(m.span) {
 			m.effect.HungSeconds, m.effect.Class = hung, classes[c].name
 			return true, nil
 		}

@@ -222,11 +222,15 @@ func TestEffectOfAMoveOffAHungForwarder(t *testing.T) {
 		"back, its job ends": {planAt + 1, false, false, 6, "not known whether it helped: "},
 		"it was back before": {planAt - 30, true, false, 0, "not known whether it helped: "},
 		"before, job ends":   {planAt - 30, true, false, 6, "not known whether it helped: "},
+		"hung for moments":   {lasting + 10, false, false, 0, "helped: its nodes had waited 9 s without an answer"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(5, 10, 3, 2, lasting)
 			w.forwarders[0].hungFrom, w.forwarders[0].hungTo = planAt-77, c.until
 			a := w.ask(planAt, c.everybody)
+			if what == "hung for moments" {
+				w.forwarders[0].hungFrom, a.NotBefore = planAt-10, start.Add((planAt-10)*time.Second)
+			}
 			w.moveAt = planAt
 			for i, n := range w.nodes {
 				if slices.ContainsFunc(a.Plan.Moves, func(m remap.Move) bool { return m.Node == name(i) }) {
