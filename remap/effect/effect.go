@@ -27,7 +27,7 @@ const (
 	shortest = Window / 3
 	// least is how many seconds with requests of the class each side must have.
 	least = 5
-	// longHung is after how many seconds without an answer the first one is no chance; a forwarder is called hung after
+	// longHung is after how many seconds without an answer the first one comes by the move; a forwarder is called hung after
 	// ten.
 	longHung = 8
 	// most bounds the nodes that are read: of larger plans every n-th node stands for the others.
