@@ -27,8 +27,8 @@ const (
 	shortest = Window / 3
 	// least is how many seconds with requests of the class each side must have.
 	least = 5
-	// longHung is after how many seconds without an answer the first one comes by the move; a forwarder is called hung after
-	// ten.
+	// longHung is how many seconds without an answer make the first one the move's doing. A forwarder is called hung
+	// after ten.
 	longHung = 8
 	// most bounds the nodes that are read: of larger plans every n-th node stands for the others.
 	most = 512
