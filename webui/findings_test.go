@@ -41,6 +41,22 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
 			o.Forwarders[1].State == api.StateSlow && o.Forwarders[2].State != api.StateSlow
 	})
+	type alerts struct {
+		Status string
+		Data   struct {
+			Alerts []struct {
+				Labels, Annotations map[string]string
+				State, Value        string
+				ActiveAt            time.Time
+			}
+		}
+	}
+	open := get[alerts](s, "/prometheus/api/v1/alerts")
+	if a := open.Data.Alerts; len(a) != 1 || a[0].Labels["alertname"] != "fairway_fail_slow" ||
+		a[0].Labels["node"] != "fwd001" || a[0].State != "firing" || a[0].ActiveAt.IsZero() ||
+		a[0].Annotations["summary"] == "" || a[0].Value == "" || open.Status != "success" {
+		t.Errorf("as alerts of Prometheus: %+v", open)
+	}
 	v := get[api.FindingView](s, "/api/v1/findings/F-0001")
 	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {
 		t.Errorf("its life is %+v", v)
@@ -73,6 +89,15 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		v.Changes[4].By != "olga" || v.State != anomaly.Dismissed || v.Owner != "olga" {
 		t.Errorf("its life is %+v", v)
 	}
+	s.FindMu.Lock()
+	over := s.Find[0]
+	over.State = anomaly.Dismissed
+	s.Find = []anomaly.Finding{over}
+	s.FindMu.Unlock()
+	eventually(t, "Prometheus's alerts are without what was dismissed", func() bool {
+		open := get[alerts](s, "/prometheus/api/v1/alerts")
+		return open.Data.Alerts != nil && len(open.Data.Alerts) == 0
+	})
 	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=F-0001")
 	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" ||
 		audit[0].Reason != "its array is being rebuilt" {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"fairway/cmd/lab/simsite"
 
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
+	influxhttp "github.com/influxdata/influxdb-client-go/v2/api/http"
 
 	"fairway/collector"
 	"fairway/collector/ingest"
@@ -69,6 +71,13 @@ func TestInfluxClientWritesHere(t *testing.T) {
 		stored(s, "oss1", collector.QueueLen)); got != "[12.5] [3]" {
 		t.Errorf("stored %s", got)
 	}
+	old := influxdb2.NewPoint("fairway", map[string]string{"host": "oss1"}, map[string]any{"read_bytes": 1.0},
+		now.Add(-3*time.Hour))
+	var refused *influxhttp.Error
+	if err := c.WriteAPIBlocking("o", "b").WritePoint(context.Background(), old); !errors.As(err, &refused) ||
+		refused.Code != "invalid" || !strings.Contains(refused.Message, "an hour from now") {
+		t.Errorf("its client reads of a refusal: %v", err)
+	}
 	if f, ok := s.Board.Frame("oss1"); !ok || f.Role != topology.Storage {
 		t.Errorf("the picture has %+v %v", f, ok)
 	}
@@ -89,10 +98,12 @@ func TestLinesThatAreRefused(t *testing.T) {
 		says              string
 	}{
 		{"a bad line among good ones", line("n1", now) + "errors,host=n1\n" + line("n2", now), "", 400, "1 of 3 lines"},
-		{"another's node", line("n1", now) + line("fwd1", now), "", 403, "fwd1"},
+		{"another's node among its own", line("n1", now) + line("fwd1", now), "", 400, "fwd1"},
+		{"another's node alone", line("fwd1", now), "", 403, "fwd1"},
 		{"a clock that is wrong", line("n1", now-3*3600e9), "", 400, "an hour"},
 		{"a precision that is wrong", line("n1", now), "precision=h", 400, "precision"},
-		{"too many nodes", line("n3", now) + line("n4", now), "", 413, "3 nodes already"},
+		{"too many nodes", line("n3", now) + line("n4", now), "", 400, "3 nodes already"},
+		{"too many nodes, alone", line("n4", now), "", 400, "3 nodes already"},
 		{"a body too large", strings.Repeat("#", 5000), "", 413, "4096"},
 		{"not gzip", line("n1", now), "gzip", 400, "gzip"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/escape"
 	"fairway/collector/topology"
@@ -170,8 +171,41 @@ func (h *series) occupancy(w http.ResponseWriter, r *http.Request, _ access.Call
 	return api.WriteJSON(w, a)
 }
 
-// prometheus hands a question in PromQL on.
+// prometheus hands a question in PromQL on; what Prometheus calls alerts are the open findings.
 func (h *series) prometheus(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	if r.PathValue("call") == "alerts" {
+		return h.alerts(w)
+	}
 	http.StripPrefix("/prometheus", h.promQL).ServeHTTP(w, r)
 	return nil
+}
+
+// alerts answers the open findings as Prometheus does the alerts of its rules, under the labels that Alertmanager gets.
+func (h *series) alerts(w http.ResponseWriter) error {
+	type alert struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+		State       string            `json:"state"`
+		ActiveAt    time.Time         `json:"activeAt"`
+		Value       string            `json:"value"` // the confidence, 0..1
+	}
+	open := []alert{}
+	findings := h.picture.Snapshot().Overview.Findings
+	for i := range findings {
+		f := &findings[i]
+		if !f.Open() {
+			continue
+		}
+		a := alert{Labels: map[string]string{"alertname": "fairway_" + string(f.Kind), "id": f.ID},
+			Annotations: map[string]string{"summary": f.Sentence}, State: "firing", ActiveAt: f.Since,
+			Value: strconv.FormatFloat(f.Confidence, 'e', -1, 64)}
+		if f.Node != "" {
+			a.Labels["node"] = string(f.Node)
+		}
+		if f.State == anomaly.Suspect {
+			a.State = "pending"
+		}
+		open = append(open, a)
+	}
+	return api.WriteJSON(w, map[string]any{"status": "success", "data": map[string]any{"alerts": open}})
 }

@@ -161,6 +161,11 @@ func (h *Hub) checkLines(frames []collector.Frame, by *Speaker, remote string, n
 	if left := had - len(frames); left > 0 {
 		first.Text = fmt.Sprintf("%d of %d nodes x seconds are left out, the others are kept; %s", left, had,
 			first.Text)
+		if first.Code == wire.RejectLimit || len(frames) > 0 {
+			// Telegraf sends a body again for ever that is forbidden, and halves of one that is too large. Neither
+			// helps here: as after InfluxDB's partial writes, the lines are to be dropped.
+			first.Code = wire.RejectMalformed
+		}
 		return frames, first
 	}
 	return frames, nil

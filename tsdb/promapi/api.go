@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"slices"
-	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/stats"
 
 	"fairway/collector/topology"
 	"fairway/tsdb"
@@ -60,13 +60,11 @@ type API struct {
 	engine *promql.Engine
 	parser parser.Parser
 	mux    *http.ServeMux
+	begun  time.Time
 }
 
 // maxSteps is Prometheus's own limit on the points of one series in an answer.
 const maxSteps = 11_000
-
-// maxSelectors bounds the series selectors of one request: each is a walk over all nodes and metrics.
-const maxSelectors = 64
 
 // New makes the API; it serves paths from /api/v1 on, so a prefix must be stripped before it.
 func New(cfg Config) *API {
@@ -85,7 +83,7 @@ func New(cfg Config) *API {
 	if cfg.Lookback == 0 {
 		cfg.Lookback = 10 * time.Second
 	}
-	a := &API{cfg: cfg, parser: parser.NewParser(parser.Options{}), mux: http.NewServeMux()}
+	a := &API{cfg: cfg, parser: parser.NewParser(parser.Options{}), mux: http.NewServeMux(), begun: time.Now()}
 	a.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: cfg.Log, MaxSamples: cfg.MaxSamples, Timeout: cfg.Timeout, LookbackDelta: cfg.Lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultStep.Milliseconds() },
@@ -93,8 +91,9 @@ func New(cfg Config) *API {
 	})
 	routes := map[string]func(*http.Request) (any, error){
 		"query": a.query, "query_range": a.queryRange, "series": a.series, "labels": a.labels,
-		"label/{name}/values": a.labelValues, "metadata": a.metadata, "status/buildinfo": buildInfo,
-		"format_query": a.formatQuery,
+		"label/{name}/values": a.labelValues, "metadata": a.metadata, "query_exemplars": a.exemplars,
+		"format_query": a.formatQuery, "status/buildinfo": a.buildInfo,
+		"status/runtimeinfo": a.runtimeInfo, "status/tsdb": a.cardinality,
 	}
 	for path, empty := range absent {
 		routes[path] = func(*http.Request) (any, error) { return empty, nil }
@@ -109,21 +108,6 @@ func New(cfg Config) *API {
 		}
 	}
 	return a
-}
-
-// absent are the answers about what Prometheus has and this API has not: rules, exemplars, scraped targets. Clients
-// such as Grafana ask for them and take a refusal for a broken server.
-var absent = map[string]any{
-	"rules":            map[string]any{"groups": []any{}},
-	"alerts":           map[string]any{"alerts": []any{}},
-	"query_exemplars":  []any{},
-	"targets":          map[string]any{"activeTargets": []any{}, "droppedTargets": []any{}},
-	"targets/metadata": []any{},
-	"alertmanagers":    map[string]any{"activeAlertmanagers": []any{}, "droppedAlertmanagers": []any{}},
-	"status/flags":     map[string]string{},
-	"status/config":    map[string]string{"yaml": ""},
-	"status/runtimeinfo": map[string]any{"reloadConfigSuccess": true, "corruptionCount": 0,
-		"storageRetention": "see fairwayd config"},
 }
 
 // ServeHTTP implements http.Handler.
@@ -201,6 +185,7 @@ type evaluated struct {
 type queryData struct {
 	ResultType parser.ValueType `json:"resultType"`
 	Result     parser.Value     `json:"result"`
+	Stats      stats.QueryStats `json:"stats,omitempty"` // where they were asked for
 }
 
 func (a *API) run(r *http.Request, start, end time.Time,
@@ -217,6 +202,10 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	if err != nil {
 		return nil, err
 	}
+	limit, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(timeout, a.cfg.Timeout))
 	defer cancel()
 	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, lookback))
@@ -228,27 +217,53 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	if res.Err != nil {
 		return nil, res.Err
 	}
-	if err := a.fits(res.Value); err != nil {
+	warnings, infos := res.Warnings.AsStrings(r.FormValue("query"), 10, 10)
+	out := queryData{ResultType: res.Value.Type(), Result: res.Value}
+	cut := false
+	switch v := res.Value.(type) {
+	case promql.Matrix:
+		out.Result, cut = limited(v, limit)
+	case promql.Vector:
+		out.Result, cut = limited(v, limit)
+	}
+	if cut {
+		warnings = append(warnings, truncated)
+	}
+	if err := a.fits(out.Result); err != nil {
 		return nil, err
 	}
-	warnings, infos := res.Warnings.AsStrings(r.FormValue("query"), 10, 10)
-	data, err := json.Marshal(queryData{res.Value.Type(), filled(res.Value)}) // before Close takes the value back
+	if r.FormValue("stats") != "" {
+		out.Stats = stats.NewQueryStats(q.Stats())
+	}
+	data, err := json.Marshal(out) // before Close takes the value back
 	return evaluated{json.RawMessage(data), warnings, infos}, err
 }
 
-// filled turns a result without series into an empty list: clients read a missing one as broken.
-func filled(v parser.Value) parser.Value {
-	switch v := v.(type) {
-	case promql.Matrix:
-		if v == nil {
-			return promql.Matrix{}
-		}
-	case promql.Vector:
-		if v == nil {
-			return promql.Vector{}
-		}
+// truncated is Prometheus's word for a list that has more than the asked number of entries.
+const truncated = "results truncated due to limit"
+
+// limited cuts a list, 0 does not. An empty list is never nil: clients read a missing one as broken.
+func limited[L ~[]E, E any](list L, limit int) (L, bool) {
+	switch {
+	case limit > 0 && len(list) > limit:
+		return list[:limit], true
+	case list == nil:
+		return L{}, false
 	}
-	return v
+	return list, false
+}
+
+// answerList answers the sorted list without repetitions, cut where a limit is asked for.
+func answerList[E any](r *http.Request, list []E, equal func(a, b E) bool) (any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return nil, err
+	}
+	out, cut := limited(slices.CompactFunc(list, equal), limit)
+	if cut {
+		return evaluated{data: out, warnings: []string{truncated}}, nil
+	}
+	return out, nil
 }
 
 // storage is what one query reads from; made is of check.
@@ -299,43 +314,6 @@ func (a *API) queryRange(r *http.Request) (any, error) {
 	})
 }
 
-// selectors parses the match[] parameters; none at all is one selector that matches everything.
-func (a *API) selectors(r *http.Request) ([][]*labels.Matcher, error) {
-	if texts := r.Form["match[]"]; len(texts) > maxSelectors {
-		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %d of them, at most %d", len(texts),
-			maxSelectors)}
-	}
-	for _, text := range r.Form["match[]"] {
-		if err := tokens(text); err != nil {
-			return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %w", err)}
-		}
-	}
-	sets, err := a.parser.ParseMetricSelectors(r.Form["match[]"])
-	if err != nil {
-		return nil, badRequest{fmt.Errorf("invalid parameter \"match[]\": %w", err)}
-	}
-	return sets, nil
-}
-
-// between returns a querier of the parameters start and end; without either it is of all time.
-func (a *API) between(r *http.Request) (*querier, error) {
-	q := &querier{queryable: queryable{store: a.cfg.Store, cfg: &a.cfg}, to: math.MaxInt64}
-	for name, bound := range map[string]*int64{"start": &q.from, "end": &q.to} {
-		if r.FormValue(name) == "" {
-			continue
-		}
-		at, err := instant(r, name, time.Time{})
-		if err != nil {
-			return nil, err
-		}
-		*bound = at.UnixMilli()
-	}
-	if q.to != math.MaxInt64 {
-		q.to++ // inclusive
-	}
-	return q, nil
-}
-
 func (a *API) series(r *http.Request) (any, error) {
 	sets, err := a.selectors(r)
 	if err != nil {
@@ -365,7 +343,7 @@ func (a *API) series(r *http.Request) (any, error) {
 		}
 	}
 	slices.SortFunc(out, labels.Compare)
-	return slices.CompactFunc(out, labels.Equal), nil
+	return answerList(r, out, labels.Equal)
 }
 
 // collect unites what each selector gives.
@@ -390,7 +368,7 @@ func (a *API) collect(r *http.Request, one func(q *querier, set []*labels.Matche
 		out = append(out, names...)
 	}
 	slices.Sort(out)
-	return slices.Compact(out), nil
+	return answerList(r, out, func(a, b string) bool { return a == b })
 }
 
 func (a *API) labels(r *http.Request) (any, error) {
@@ -401,67 +379,23 @@ func (a *API) labels(r *http.Request) (any, error) {
 }
 
 func (a *API) labelValues(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if strings.HasPrefix(name, "U__") {
+		name = model.UnescapeName(name, model.ValueEncodingEscaping)
+	}
+	if !model.UTF8Validation.IsValidLabelName(name) {
+		return nil, badRequest{fmt.Errorf("invalid label name: %q", name)}
+	}
 	return a.collect(r, func(q *querier, set []*labels.Matcher) ([]string, error) {
-		values, _, err := q.LabelValues(r.Context(), r.PathValue("name"), nil, set...)
+		values, _, err := q.LabelValues(r.Context(), name, nil, set...)
 		return values, err
 	})
 }
 
-func (a *API) metadata(r *http.Request) (any, error) {
-	all := describe()
-	if name := r.FormValue("metric"); name != "" {
-		if m, ok := all[name]; ok {
-			return map[string][]metadata{name: m}, nil
-		}
-		return map[string][]metadata{}, nil
-	}
-	return all, nil
-}
-
 func (a *API) formatQuery(r *http.Request) (any, error) {
-	if err := tokens(r.FormValue("query")); err != nil {
-		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
-	}
-	expr, err := a.parser.ParseExpr(r.FormValue("query"))
+	expr, err := a.expression(r)
 	if err != nil {
-		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
+		return nil, err
 	}
 	return expr.Pretty(0), nil
-}
-
-// buildInfo names the version of Prometheus's API that is spoken: Grafana chooses by it.
-func buildInfo(*http.Request) (any, error) {
-	return map[string]string{"version": "2.53.0", "application": "fairway"}, nil
-}
-
-// instant reads a time: seconds since the epoch, with a fraction, or RFC 3339.
-func instant(r *http.Request, name string, missing time.Time) (time.Time, error) {
-	text := r.FormValue(name)
-	if text == "" && !missing.IsZero() {
-		return missing, nil
-	}
-	if s, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(s) {
-		const furthest = 1e11 // seconds; clients send the ends of time where none was given
-		whole, frac := math.Modf(min(max(s, -furthest), furthest))
-		return time.Unix(int64(whole), int64(math.Round(frac*1000))*int64(time.Millisecond)).UTC(), nil
-	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
-	return time.Time{}, badRequest{fmt.Errorf("invalid parameter %q: cannot parse %q to a valid timestamp", name, text)}
-}
-
-// duration reads seconds or a Prometheus duration such as 5m.
-func duration(r *http.Request, name string, missing time.Duration) (time.Duration, error) {
-	text := r.FormValue(name)
-	if text == "" {
-		return missing, nil
-	}
-	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < 1e9 {
-		return time.Duration(s * float64(time.Second)), nil
-	}
-	if d, err := model.ParseDuration(text); err == nil {
-		return time.Duration(d), nil
-	}
-	return 0, badRequest{fmt.Errorf("invalid parameter %q: cannot parse %q to a valid duration", name, text)}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -145,64 +144,6 @@ func TestMistakesAndLimits(t *testing.T) {
 	} {
 		if code, body := ask(t, s, c.path, c.form); code != c.code || !strings.Contains(body, c.say) {
 			t.Errorf("%s %v: %d %s, want %d and %q", c.path, c.form, code, body, c.code, c.say)
-		}
-	}
-}
-
-// TestPromtool asks with Prometheus's own client.
-func TestPromtool(t *testing.T) {
-	tool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed")
-	}
-	s := server(t)
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"instant", "--time=1700000500", s.URL + "/prometheus", `fairway_read_bytes_per_second{node="f1"}`},
-			"=> 100 @"},
-		{[]string{"range", "--start=1700000500", "--end=1700000520", "--step=10s", s.URL + "/prometheus",
-			`fairway_read_bytes_per_second{node="f1"}`}, "100 @[1700000500]"},
-		// Nothing to add up is an empty list, not a missing one.
-		{[]string{"range", "--start=1700000000", "--end=1700000300", "--step=15s", s.URL + "/prometheus",
-			"sum(no_such_metric)"}, "\n"},
-		{[]string{"series", "--start=1700000400", "--end=1700001000", "--match={node=\"f1\"}", s.URL + "/prometheus"},
-			`{__name__="fairway_read_bytes_per_second", node="f1", rack="r1", role="forwarder"}`},
-		{[]string{"labels", "--start=1700000400", "--end=1700001000", s.URL + "/prometheus", "role"},
-			"compute\nforwarder\n"},
-		{[]string{"labels", "--start=1000000", "--end=1000100", s.URL + "/prometheus", "role"}, ""},
-	} {
-		out, err := exec.Command(tool, append([]string{"query"}, c.args...)...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), c.want) || c.want == "" && string(out) != "" {
-			t.Errorf("promtool query %s: %v\n%s", c.args, err, out)
-		}
-	}
-}
-
-// TestClientsThatAskForWhatIsNotThere: Grafana and client_golang get the empty answer that they understand.
-func TestClientsThatAskForWhatIsNotThere(t *testing.T) {
-	s := server(t)
-	for path, want := range map[string]string{
-		"rules": `{"groups":[]}`, "alerts": `{"alerts":[]}`, "query_exemplars?query=x": `[]`, "status/flags": `{}`,
-		"targets": `{"activeTargets":[],"droppedTargets":[]}`, "status/buildinfo": `"version"`,
-		"label/node/values?start=1000000&end=1000100": `"data":[]`, "label/node/values?start=xyz": `cannot parse`,
-		"labels?start=1000000&end=1000100": `"data":[]`, "series?match[]={node=~\".%2B\"}&end=1000100": `"data":[]`,
-		"label/node/values?start=1700000400&end=1700000401":        `["c1","f1","f2"]`,
-		"query_range?query=sum(x)&start=1700000000&end=1700000300": `"result":[]`,
-	} {
-		if strings.HasPrefix(path, "query_range") {
-			path += "&step=15"
-		}
-		res, err := http.Get(s.URL + "/prometheus/api/v1/" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-		if bad := strings.Contains(path, "xyz"); err != nil || (res.StatusCode == http.StatusOK) == bad ||
-			!strings.Contains(string(body), want) {
-			t.Errorf("%s: %s %s, want %s", path, res.Status, body, want)
 		}
 	}
 }

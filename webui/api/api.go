@@ -209,16 +209,17 @@ func (l Later) Unwrap() error { return l.Err }
 // WriteProblem answers a request with err as a problem document.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	status, code := statusOf(err)
+	d := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
+		Detail: err.Error(), Instance: r.URL.Path}
 	w.Header().Set("Content-Type", ProblemType)
+	if strings.HasPrefix(r.URL.Path, "/api/v2/") { // InfluxDB's clients read one type alone
+		d.Message = d.Detail
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
 	if later := (Later{}); errors.As(err, &later) {
 		w.Header().Set("Retry-After", strconv.Itoa(max(int(math.Ceil(later.After.Seconds())), 1)))
 	}
 	w.WriteHeader(status)
-	d := Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
-		Detail: err.Error(), Instance: r.URL.Path}
-	if strings.HasPrefix(r.URL.Path, "/api/v2/") {
-		d.Message = d.Detail
-	}
 	_ = json.NewEncoder(w).Encode(d) // the client is gone when this fails
 }
 

@@ -37,7 +37,7 @@ func TestAttackLines(t *testing.T) {
 			}
 			codes[s.ask("POST", "/api/v2/write", secret, lines(names...)).code]++
 		}
-		if codes[204] != 1 || codes[413]+codes[429] != bodies-1 {
+		if codes[204] != 1 || codes[400]+codes[429] != bodies-1 {
 			t.Errorf("answers %v", codes)
 		}
 		return fmt.Sprint(codes)
