@@ -159,30 +159,18 @@ const maxOutput = 1 << 20
 func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.WaitDelay = time.Second
-	out, errs := &tail{}, &tail{}
-	c.Stdout, c.Stderr = out, errs
+	out, errs := collector.Output{Most: maxOutput}, collector.Output{Most: maxOutput}
+	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		return out.b, fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(string(errs.b)))
+		return out.Bytes(), fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, errs.String())
 	}
-	if out.cut {
-		return out.b, fmt.Errorf("%s: it printed more than %d bytes", strings.Join(argv, " "), maxOutput)
+	if out.Cut {
+		return out.Bytes(), fmt.Errorf("%s: it printed more than %d bytes", strings.Join(argv, " "), maxOutput)
 	}
-	return out.b, nil
-}
-
-// tail keeps the first maxOutput bytes.
-type tail struct {
-	b   []byte
-	cut bool // there were more
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	n := min(len(p), maxOutput-len(t.b))
-	t.b, t.cut = append(t.b, p[:n]...), t.cut || n < len(p)
-	return len(p), nil
+	return out.Bytes(), nil
 }
 
 // ByAddress finds the forwarder that has an address in a table of forwarders.

@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
 	"time"
+
+	"fairway/collector"
 )
 
 // maxAnswer bounds what a command may print: some hundred thousand jobs.
@@ -25,20 +26,19 @@ func Ask(ctx context.Context, argv []string, timeout time.Duration, o Options) (
 	defer cancel()
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.WaitDelay = time.Second
-	var out, messages limited
-	out.left, messages.left = maxAnswer, 400
+	out, messages := collector.Output{Most: maxAnswer}, collector.Output{Most: 400}
 	c.Stdout, c.Stderr = &out, &messages
 	if err = c.Run(); ctx.Err() != nil {
 		err = fmt.Errorf("no answer within %s: %w", timeout, ctx.Err())
 	}
 	switch {
 	case err != nil:
-	case out.cut:
+	case out.Cut:
 		err = fmt.Errorf("it printed more than %d bytes", maxAnswer)
-	case out.Len() == 0:
+	case len(out.Bytes()) == 0:
 		err = errors.New("it printed nothing")
 	default:
-		err = Read(&out, o, func(j *Job) error {
+		err = Read(bytes.NewReader(out.Bytes()), o, func(j *Job) error {
 			jobs = append(jobs, *j)
 			return nil
 		})
@@ -46,27 +46,10 @@ func Ask(ctx context.Context, argv []string, timeout time.Duration, o Options) (
 	if err == nil {
 		return jobs, nil
 	}
-	if words := strings.TrimSpace(messages.String()); words != "" {
+	if words := messages.String(); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return nil, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
-}
-
-// limited keeps the first bytes of what was written.
-type limited struct {
-	bytes.Buffer
-	left int
-	cut  bool
-}
-
-var _ io.Writer = (*limited)(nil)
-
-func (l *limited) Write(p []byte) (int, error) {
-	n := min(len(p), l.left)
-	l.left -= n
-	l.cut = l.cut || n < len(p)
-	_, _ = l.Buffer.Write(p[:n]) // a buffer takes everything
-	return len(p), nil
 }
 
 // Ended says that the job has ended, and so that End is a fact where it is known.

@@ -259,8 +259,8 @@ func lookWith(command string) func(context.Context) (string, error) {
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 		c.WaitDelay = time.Second
-		var wrong strings.Builder
-		c.Stderr = &bounded{&wrong, 200}
+		wrong := collector.Output{Most: 200}
+		c.Stderr = &wrong
 		out, err := c.StdoutPipe()
 		if err != nil {
 			return "", err
@@ -280,22 +280,9 @@ func lookWith(command string) func(context.Context) (string, error) {
 		switch {
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return "", fmt.Errorf("no answer within %s, killed", lookWithin)
-		case err != nil && wrong.Len() > 0:
+		case err != nil && wrong.String() != "":
 			return "", fmt.Errorf("%w: %s", err, clean(wrong.String()))
 		}
 		return string(text), err
 	}
-}
-
-// bounded keeps the first bytes that are written.
-type bounded struct {
-	to   *strings.Builder
-	left int
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	n := min(len(p), b.left)
-	b.left -= n
-	b.to.Write(p[:n])
-	return len(p), nil
 }

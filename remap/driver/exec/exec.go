@@ -19,11 +19,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
@@ -88,8 +88,8 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.Stdin = bytes.NewReader(in)
-	errs := &head{}
-	c.Stderr = errs
+	errs := collector.Output{Most: maxErrors}
+	c.Stderr = &errs
 	pipe, out := io.Pipe()
 	c.Stdout = out
 	var read sync.WaitGroup
@@ -108,7 +108,7 @@ func (d *Driver) run(ctx context.Context, q request, visit func(answer)) error {
 		return nil
 	}
 	err = fmt.Errorf("%s %s: %w", d.argv[0], q.Verb, err)
-	if words := strings.TrimSpace(errs.String()); words != "" {
+	if words := errs.String(); words != "" {
 		err = fmt.Errorf("%w: %s", err, words)
 	}
 	return err
@@ -136,14 +136,6 @@ func lines(in io.Reader, visit func(answer)) (bad error) {
 	}
 	_, _ = io.Copy(io.Discard, in)
 	return bad
-}
-
-// head keeps the first bytes that are written.
-type head struct{ bytes.Buffer }
-
-func (h *head) Write(p []byte) (int, error) {
-	_, _ = h.Buffer.Write(p[:min(len(p), maxErrors-h.Len())])
-	return len(p), nil
 }
 
 // Preview asks the command; a line with an error names what cannot be done.
