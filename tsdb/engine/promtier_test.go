@@ -34,14 +34,17 @@ type promAnswer struct {
 	}
 }
 
-// TestPromQLBeforeAndAfterRetention asks every PromQL function of the same seconds three times: as seconds, as buckets
-// of 10 s and as buckets of 5 min. Where the seconds of a bucket had one value all answers are the same; where they
-// had not, those are the same that a bucket's figures suffice for, and the others say that they are of means.
+// TestPromQLBeforeAndAfterRetention asks every PromQL function of the same seconds before and after each border: as
+// seconds, half of them as buckets of 10 s, all of them, half of these as buckets of 5 min, and all. Where the seconds
+// of a bucket had one value all answers are the same; where they had not, those are the same that a bucket's figures
+// suffice for, and the others say that they are of buckets.
 func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 	var now atomic.Int64
 	now.Store(tierBase + 12*3600)
 	db := tierStore(t, t.TempDir(), &now, 240*time.Hour)
 	defer db.Close()
+	peaks := map[topology.NodeID]float64{"steps": 600, "noise": 1000}
+	db.SetPeaks(peaks, 0)
 	r := rand.New(rand.NewPCG(1, 2))
 	var frames []collector.Frame
 	for at := int64(0); at < 12*3600; at++ {
@@ -64,7 +67,8 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 	if err := db.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(http.StripPrefix("/prometheus", promapi.New(promapi.Config{Store: db})))
+	s := httptest.NewServer(http.StripPrefix("/prometheus", promapi.New(promapi.Config{Store: db,
+		Peaks: func() map[topology.NodeID]float64 { return peaks }})))
 	defer s.Close()
 	const base = tierBase + 4*3600
 	ask := func(path string, form url.Values) (out promAnswer) {
@@ -119,13 +123,23 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 			}
 			same := node == "steps" || slices.Contains(suffices, name)
 			query := name + "(" + strings.Join(args, ", ") + ")"
-			for _, at := range []int64{3599, 2 * 3600 * 2, 37} {
-				if !strings.Contains(query, "[1h]") || node == "steps" || at == 3599 {
-					put(same, "query", url.Values{"query": {query}, "time": {fmt.Sprint(base + at)}})
-				}
+			for _, at := range []int64{3599, 4 * 3600, 37} {
+				path, form := instant(query, at)
+				put(node == "steps" || same && at == 3599, path, form)
 			}
+			if !strings.Contains(query, "[1h]") {
+				continue
+			}
+			across := strings.Replace(query, "[1h]", "[2h]", 1)
+			for _, at := range []int64{2*3600 - 1, 7*3600 - 1} { // the borders are in the midst
+				path, form := instant(across, at)
+				put(same, path, form)
+			}
+			path, form := graph(query, 3599, 5*3600, 600)
+			put(same, path, form)
 		}
 	}
+	const full = "fairway_occupancy_ratio"
 	x := `fairway_read_bytes_per_second{node="steps"}`
 	for _, q := range []func() (string, url.Values){
 		func() (string, url.Values) { return instant(x, 37) },
@@ -139,9 +153,16 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 		func() (string, url.Values) { return graph(x, 0, 3600, 15) },
 		func() (string, url.Values) { return graph("rate("+x+"[2m])", 1, 3600, 7) },
 		func() (string, url.Values) { return graph("absent("+x+")", 0, 3600, 60) },
+		func() (string, url.Values) { return instant("avg_over_time("+full+`{node="steps"}[1h])`, 3600) },
+		func() (string, url.Values) { return instant("avg_over_time("+full+`{node="steps"}[2h])`, 7*3600) },
+		func() (string, url.Values) { return graph("count_over_time("+full+"[4m])", 0, 7*3600, 60) },
 	} {
 		path, form := q()
 		put(true, path, form)
+	}
+	for _, q := range []string{full, `max_over_time(fairway_read_bytes_per_second{node="noise"}[15s])`} {
+		path, form := graph(q, 37, 7*3600, 60)
+		put(false, path, form)
 	}
 	before := make([]promAnswer, len(questions))
 	for i, q := range questions {
@@ -150,15 +171,17 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 			t.Fatalf("%s: %s", q.name, before[i].Error)
 		}
 		if len(before[i].Warnings)+len(before[i].Infos) > 0 && slices.ContainsFunc(append(before[i].Warnings,
-			before[i].Infos...), func(w string) bool { return strings.Contains(w, "only means") }) {
-			t.Errorf("%s: says that it is of means while all seconds are there", q.name)
+			before[i].Infos...), func(w string) bool { return strings.Contains(w, "are kept") }) {
+			t.Errorf("%s: says that it is of buckets while all seconds are there", q.name)
 		}
 	}
+	const day = 24 * 3600
 	for _, tier := range []struct {
-		name  string
-		later int64 // hours
-	}{{"10 s", 300}, {"5 min", 40 * 24}} {
-		now.Add(tier.later * 3600)
+		name string
+		now  int64
+	}{{"10 s, half", base + 3600 + 10*day + 1}, {"10 s", base + 20*day},
+		{"5 min, half", tierBase + 36000 + 30*day + 1}, {"5 min", base + 40*day}} {
+		now.Store(tier.now)
 		remakeTiers(t, db, now.Load())
 		db.sealer.mu.Lock()
 		db.sealer.retain(time.Unix(now.Load(), 0))
@@ -166,10 +189,13 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 		for i, q := range questions {
 			got := ask(q.path, q.form)
 			warned := slices.ContainsFunc(slices.Concat(got.Warnings, got.Infos),
-				func(w string) bool { return strings.Contains(w, "only means of up to") })
+				func(w string) bool { return strings.Contains(w, "are kept") })
 			switch {
 			case got.Status != "success":
 				t.Errorf("%s, buckets of %s: %s", q.name, tier.name, got.Error)
+			case pointsOf(got.Data.Result) != pointsOf(before[i].Data.Result):
+				t.Errorf("%s, buckets of %s: %d points, before retention %d", q.name, tier.name,
+					pointsOf(got.Data.Result), pointsOf(before[i].Data.Result))
 			case q.same && !sameResult(before[i].Data.Result, got.Data.Result):
 				t.Errorf("%s, buckets of %s: %.300s, before retention %.300s", q.name, tier.name, got.Data.Result,
 					before[i].Data.Result)
@@ -179,6 +205,16 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 			}
 		}
 	}
+}
+
+// pointsOf counts the points of a result.
+func pointsOf(result json.RawMessage) (n int) {
+	var series []struct{ Value, Values []any }
+	_ = json.Unmarshal(result, &series) // a scalar has none
+	for _, s := range series {
+		n += len(s.Values) + len(s.Value)/2
+	}
+	return n
 }
 
 // sameResult compares results but for how sums of floating-point numbers were rounded.

@@ -236,18 +236,45 @@ func (q *querier) read(ctx context.Context, g *group, from, to int64) (map[topol
 		}
 		return out, err
 	}
-	const step = occupancyStepSeconds * 1000
-	from = (from + step - 1) / step * step // a sample is of the two minutes that end there
-	list, err := q.store.Occupancy(ctx, tsdb.OccupancyQuery{
-		Nodes: nodes, FromMillis: from - step, ToMillis: (to - 1) / step * step, BucketMillis: step,
-		PeakBytesPerSec: q.cfg.peaks(), Threshold: q.cfg.Threshold,
-	})
-	for _, o := range list {
-		for _, b := range o.Buckets {
-			out[o.Node] = append(out[o.Node], tsdb.Point{TimeMillis: b.TimeMillis + step, Value: b.Share()})
+	return out, q.readOccupancy(ctx, nodes, from, to, out)
+}
+
+// readOccupancy adds the samples of the occupancy to out. One is of the two minutes that end there; where only buckets
+// of five minutes are left, five have the share of the ten minutes that they are in.
+func (q *querier) readOccupancy(ctx context.Context, nodes []topology.NodeID, from, to int64,
+	out map[topology.NodeID][]tsdb.Point) error {
+	const step, ofTiers = occupancyStepSeconds * 1000, 2 * coarsestMillis
+	after, to := -tsdb.FloorDiv(-from, step)*step-step, tsdb.FloorDiv(to-1, step)*step
+	add := func(to, bucket int64) error {
+		list, err := q.store.Occupancy(ctx, tsdb.OccupancyQuery{Nodes: nodes, BucketMillis: bucket,
+			FromMillis: tsdb.FloorDiv(after, bucket) * bucket, ToMillis: -tsdb.FloorDiv(-to, bucket) * bucket,
+			PeakBytesPerSec: q.cfg.peaks(), Threshold: q.cfg.Threshold})
+		for _, o := range list {
+			for _, b := range o.Buckets {
+				for at := b.TimeMillis + step; at <= b.TimeMillis+bucket; at += step {
+					if at > after && at <= to {
+						out[o.Node] = append(out[o.Node], tsdb.Point{TimeMillis: at, Value: b.Share()})
+					}
+				}
+			}
+		}
+		return err
+	}
+	if t, ok := q.store.(tiered); ok {
+		parts, err := t.Tiers(after, to)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if end := min(to, tsdb.FloorDiv(p.ToMillis, step)*step); step%p.BucketMillis != 0 && after < end {
+				if err := add(end, ofTiers); err != nil {
+					return err
+				}
+				after = end
+			}
 		}
 	}
-	return out, err
+	return add(to, step)
 }
 
 // LabelValues implements storage.Querier.

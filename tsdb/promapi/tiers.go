@@ -91,8 +91,8 @@ func (q *querier) readTiers(ctx context.Context, groups []group, from, to int64,
 	}
 	out.series = map[collector.Metric]map[topology.NodeID]*buckets{}
 	for _, g := range groups {
-		if g.metric == collector.MetricNone { // the occupancy has columns of its own
-			continue
+		if g.metric == collector.MetricNone {
+			continue // read has it, of columns of its own
 		}
 		nodes := make([]topology.NodeID, len(g.series))
 		for i, w := range g.series {
@@ -106,17 +106,35 @@ func (q *querier) readTiers(ctx context.Context, groups []group, from, to int64,
 		}
 		out.series[g.metric] = of
 	}
-	coarsest := parts[0].BucketMillis / 1000
+	coarsest, kept := parts[0].BucketMillis/1000, timeOf(parts[len(parts)-1].ToMillis)
 	switch {
-	case hints == nil || over:
+	case hints == nil || over && !cuts(hints, parts):
+	case over:
+		out.warnings.Add(fmt.Errorf("%w: before %s only buckets of up to %d s are kept, and the range begins or ends "+
+			"inside of one", annotations.PromQLInfo, kept, coarsest))
 	case hints.Range > 0:
 		out.warnings.Add(fmt.Errorf("%w: before %s only means of up to %d s are kept: %s is of these, not of seconds",
-			annotations.PromQLWarning, timeOf(parts[len(parts)-1].ToMillis), coarsest, hints.Func))
+			annotations.PromQLWarning, kept, coarsest, hints.Func))
 	default:
-		out.warnings.Add(fmt.Errorf("%w: before %s only means of up to %d s are kept", annotations.PromQLInfo,
-			timeOf(parts[len(parts)-1].ToMillis), coarsest))
+		out.warnings.Add(fmt.Errorf("%w: before %s only means of up to %d s are kept", annotations.PromQLInfo, kept,
+			coarsest))
 	}
 	return out, nil
+}
+
+// cuts reports whether a range of a query may begin or end inside a bucket: the bucket's figures are then not those of
+// the seconds that are in the range.
+func cuts(h *storage.SelectHints, parts []tsdb.Tier) bool {
+	first, next := -tsdb.FloorDiv(-h.Start, 1000)*1000, tsdb.FloorDiv(h.End, 1000)*1000+1000
+	once := h.End-h.Start < h.Range
+	for _, p := range parts {
+		b := p.BucketMillis
+		if first > p.FromMillis && first%b != 0 || once && next < p.ToMillis && next%b != 0 ||
+			!once && (h.Range%b != 0 || h.Step%b != 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // readTier appends one stretch to the nodes' buckets.
