@@ -33,6 +33,7 @@ const (
 	ReceiverSlow     Kind = "receiver_slow"
 	BuffersExhausted Kind = "buffers_exhausted"
 	ClientSlow       Kind = "client_slow" // a compute node, to all targets that others ask, too
+	TargetFull       Kind = "target_full" // a target is full, or soon will be: nobody is slow
 )
 
 // State is the state of a finding.
@@ -211,7 +212,7 @@ type Verdict struct {
 // Fact reports whether a verdict is of what was seen once, such as a link's rate: chance and peers are not asked.
 func (v *Verdict) Fact() bool {
 	_, link := v.Evidence[LinkBits]
-	return link || v.Condition != "" && v.Condition != Slow
+	return link || v.Kind == TargetFull || v.Condition != "" && v.Condition != Slow
 }
 
 // Change is one change of a finding, with what was known at that instant.

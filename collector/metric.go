@@ -75,6 +75,8 @@ const (
 	RoundTripTime
 	RoundTrips
 	NoThreadRatio
+	SpaceUsedRatio
+	InodesUsedRatio
 	metricEnd
 )
 

@@ -17,7 +17,7 @@ func KindWords(k anomaly.Kind) string {
 		anomaly.LongList:        "lists clients that cannot be",
 		anomaly.TargetSlow:      "slower than its peers",
 		anomaly.ReceiverSlow:    "routers wait for it", anomaly.BuffersExhausted: "too few router buffers",
-		anomaly.ClientSlow: "slow by itself",
+		anomaly.ClientSlow: "slow by itself", anomaly.TargetFull: "fills up",
 	}
 	if w := words[k]; w != "" {
 		return w

@@ -138,7 +138,7 @@ func stageOf(f *anomaly.Finding) Stage {
 	switch {
 	case f.Over():
 		return Cleared
-	case f.Kind == anomaly.SecondSpeaker, f.Kind == anomaly.LongList:
+	case f.Kind == anomaly.SecondSpeaker, f.Kind == anomaly.LongList, f.Kind == anomaly.TargetFull:
 		return Odd
 	case f.Kind.OfJob():
 		return Neighbour

@@ -110,7 +110,7 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 	switch stage := stageOf(f); {
 	case stage == Silent:
 		return inUse
-	case f.OfLink(), stage != Slow && stage != Suspect && f.Kind.Accuses():
+	case f.OfLink(), f.Kind == anomaly.TargetFull, stage != Slow && stage != Suspect && f.Kind.Accuses():
 		return true
 	case b.JobsUnknown && inUse && f.State == anomaly.Confirmed:
 		return true
@@ -121,7 +121,8 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 // needless says that whom a finding hurt has ended: only a node that is confirmed, and so hurts the next job, too, or a
 // link or agent that is gone, is still a person's matter.
 func (b *board) needless(f *anomaly.Finding, c *Card) bool {
-	if len(c.Victims) > 0 || f.State == anomaly.Confirmed && f.Kind == anomaly.FailSlow || f.OfLink() {
+	if len(c.Victims) > 0 || f.State == anomaly.Confirmed && f.Kind == anomaly.FailSlow || f.OfLink() ||
+		f.Kind == anomaly.TargetFull {
 		return false
 	}
 	return c.Stage == Suspect || c.Stage == Neighbour || c.Stage == BackEnd || c.Stage == Odd

@@ -156,6 +156,28 @@ func TestASlowLinkIsNeededBeforeItHurts(t *testing.T) {
 }
 
 // Two plans that go to one forwarder exclude each other, or share what one was promised: each says so.
+// TestATargetIsNeededBeforeItIsFull: its card stands although nobody waits, asks for no move, and goes when it is over.
+func TestATargetIsNeededBeforeItIsFull(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	f := anomaly.Finding{ID: "F-1", Node: "fs-OST0003", Kind: anomaly.TargetFull, State: anomaly.Suspect, Changed: now,
+		Sentence: "fs-OST0003 on oss1 is 96 % full: at the growth of the last hour, 1 % an hour, it is full in 4 hours"}
+	for state, want := range map[anomaly.State]int{anomaly.Suspect: 1, anomaly.Confirmed: 1, anomaly.Returned: 0} {
+		f.State = state
+		got := cards(remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+			Findings: []anomaly.Finding{f}}), nil, now)
+		if len(got) != want {
+			t.Errorf("%s: %+v", state, got)
+		}
+		for _, c := range got {
+			if c.Sentence != "fs-OST0003 on oss1 is 96 % full" || c.Stage != advise.Odd || c.Accuses() ||
+				c.Second != "at the growth of the last hour, 1 % an hour, it is full in 4 hours" ||
+				c.Action.Name != advise.ActLook {
+				t.Errorf("%s: %+v", state, c)
+			}
+		}
+	}
+}
+
 func TestPlansToOneForwarderNameEachOther(t *testing.T) {
 	now := time.Unix(1.8e9, 0)
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{}})

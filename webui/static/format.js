@@ -74,4 +74,5 @@ export const kindWords = kind =>
     receiver_slow: 'routers wait for it',
     buffers_exhausted: 'too few router buffers',
     client_slow: 'slow by itself',
+    target_full: 'fills up',
   })[kind] ?? kind.replaceAll('_', ' ');

@@ -58,7 +58,7 @@ func (s *Source) number(name string) (n uint64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	n, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
+	n, err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	s.fail(name, err)
 	return n, err == nil
 }

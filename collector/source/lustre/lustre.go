@@ -10,8 +10,9 @@
 // read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service; it has one queue, so both waits are that
 // queue's) and connections. On a metadata server: meta_ops, meta_exec (md_stats times its operations from 2.14 on,
 // before that the services those that are no locks), meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both
-// servers add each job's share (job_stats), a metadata server with files_created and files_opened. A tick reads a file
-// for each target and service: about 20 microseconds each.
+// servers add each job's share (job_stats), a metadata server with files_created and files_opened, and how full each
+// target is, read once a minute (space_used_ratio, inodes_used_ratio). A tick reads a file for each target and service:
+// about 20 microseconds each.
 package lustre
 
 import (
@@ -60,6 +61,7 @@ type Source struct {
 	ReportWaiting bool
 	waiting       map[string]*outstanding // by the folder of a client's target
 	look          int                     // which quiet target's import is looked at next
+	full          fill
 
 	// Of one Read.
 	into    *collector.Reading
@@ -98,7 +100,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.whole, s.wasWhole = s.wasWhole, s.whole
 	clear(s.whole)
 	s.rates.Begin(into.Now)
-	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer} {
+	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer, s.capacity} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

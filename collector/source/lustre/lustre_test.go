@@ -221,6 +221,49 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// TestCapacity: a server's targets are asked once a minute how full they are; what only root may use counts as
+// neither, more than 4 TB are counted, and what cannot be is absent.
+func TestCapacity(t *testing.T) {
+	tree := fstest.MapFS{}
+	put := func(target, total, free, available, inodes, inodesFree string) {
+		for name, v := range map[string]string{"kbytestotal": total, "kbytesfree": free, "kbytesavail": available,
+			"filestotal": inodes, "filesfree": inodesFree} {
+			tree["proc/fs/lustre/osd-ldiskfs/"+target+"/"+name] = file(v + "\n")
+		}
+	}
+	put("fs-OST0000", "10000000000", "4000000000", "2000000000", "1000", "900")
+	put("fs-OST0001", "1000", "900", "900", "1000", "10")
+	put("fs-MDT0000", "1000", "2000", "900", "1000", "bad")
+	put("MGS", "1000", "1", "1", "1000", "1")
+	s := New(tree)
+	read := func(at int64) (used string) {
+		r := collector.Reading{Now: time.Unix(at, 0)}
+		if err := s.Read(t.Context(), &r); err == nil {
+			used = "all is well; "
+		}
+		for _, target := range append([]collector.TargetSamples{{Target: "fullest", Samples: r.Samples}}, r.Targets...) {
+			for _, v := range target.Samples {
+				used += fmt.Sprintf("%s %s %.3g; ", target.Target, v.Metric, v.Value)
+			}
+		}
+		return used
+	}
+	want := "fullest space_used_ratio 0.75; fullest inodes_used_ratio 0.99; fs-OST0000 space_used_ratio 0.75; " +
+		"fs-OST0000 inodes_used_ratio 0.1; fs-OST0001 space_used_ratio 0.1; fs-OST0001 inodes_used_ratio 0.99; "
+	if got := read(1000); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	put("fs-OST0000", "10000000000", "3000000000", "1000000000", "1000", "900")
+	put("fs-MDT0000", "1000", "900", "900", "1000", "900")
+	if got := read(1059); got != "all is well; "+want {
+		t.Errorf("a minute is not over: %s", got)
+	}
+	if got := read(1060); !strings.Contains(got, "all is well; fullest space_used_ratio 0.875; ") ||
+		!strings.Contains(got, "fs-MDT0000 space_used_ratio 0.1; ") {
+		t.Errorf("a minute later: %s", got)
+	}
+}
+
 func TestBadLinesCostThemselves(t *testing.T) {
 	st, err := ParseStats([]byte("open x samples [reqs]\nclose 4 samples [reqs]\nhalf a line\n"))
 	if len(st) != 1 || st[0].Samples != 4 || err == nil || !strings.Contains(err.Error(), "line 1") {

@@ -1,0 +1,89 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/anomaly"
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// second is what a server with two targets reports, the first with a used share.
+func second(m collector.Metric, share float64) *collector.Frame {
+	at := func(v float64) []collector.Sample { return []collector.Sample{{Metric: m, Value: v}} }
+	return &collector.Frame{Node: "oss1", Role: topology.Storage, Samples: at(share),
+		Targets: []collector.TargetSamples{{Target: "fs-OST0000", Samples: at(share)},
+			{Target: "fs-OST0001", Samples: at(0.1)}}}
+}
+
+// TestFull: a target is named where it is full or soon will be, once it is known, and with what is known.
+func TestFull(t *testing.T) {
+	const minute, hour = 60, 3600
+	space := collector.SpaceUsedRatio
+	for name, c := range map[string]struct {
+		metric collector.Metric
+		used   func(second int) float64
+		lasts  int
+		want   string // in the sentence; "": none
+	}{
+		"half full":   {space, func(int) float64 { return 0.5 }, hour, ""},
+		"nearly full": {space, func(int) float64 { return 0.94 }, hour, ""},
+		"full at once": {space, func(int) float64 { return 0.96 }, 5,
+			"fs-OST0000 on oss1 is 96 % full: its growth is known after 10 minutes"},
+		"full, at rest": {space, func(int) float64 { return 0.96 }, hour, "is 96 % full: it does not grow"},
+		"being emptied": {space, func(s int) float64 { return 0.99 - 0.03*float64(s)/hour }, hour / 2,
+			"it shrinks by 3 % an hour"},
+		"it grows": {space, func(s int) float64 { return 0.95 + 0.01*float64(s)/hour }, hour,
+			"96 % full: at the growth of the last hour, 1 % an hour, it is full in 4 hours"},
+		"before it is": {space, func(s int) float64 { return 0.85 + 0.01*float64(s)/hour }, hour,
+			"86 % full: at the growth of the last hour, 1 % an hour, it is full in 14 hours"},
+		"slowly":          {space, func(s int) float64 { return 0.85 + 0.001*float64(s)/hour }, hour, ""},
+		"fast, yet empty": {space, func(s int) float64 { return 0.1 + 0.2*float64(s)/hour }, hour, ""},
+		"fast, too early": {space, func(s int) float64 { return 0.85 + 0.2*float64(s)/hour }, 9 * minute, ""},
+		"inodes": {collector.InodesUsedRatio, func(int) float64 { return 0.97 }, hour,
+			"fs-OST0000 on oss1 has 97 % of its inodes used: it does not grow"},
+	} {
+		j, now := Judge{}, time.Unix(1_800_000_000, 0)
+		var out []anomaly.Verdict
+		for s := range c.lasts + 1 {
+			j.Take(second(c.metric, c.used(s)), now.Unix())
+			out = j.Verdicts(now)
+			now = now.Add(time.Second)
+		}
+		switch {
+		case c.want == "" && len(out) > 0, len(out) > 1:
+			t.Errorf("%s: %+v", name, out)
+		case c.want != "" && (len(out) != 1 || !strings.Contains(out[0].Sentence, c.want)):
+			t.Errorf("%s: %+v, want %q", name, out, c.want)
+		case c.want != "" && (out[0].Kind.Accuses() || !out[0].Fact() || out[0].Node != "fs-OST0000"):
+			t.Errorf("%s accuses: %+v", name, out)
+		}
+	}
+}
+
+// TestFullForLess: what is about the border is one finding; it is over when it is a percent better, or nobody knows.
+func TestFullForLess(t *testing.T) {
+	j, now := Judge{}, time.Unix(1_800_000_000, 0)
+	var got []string
+	for _, share := range []float64{0.949, 0.951, 0.945, 0.951, 0.939, 0.949} {
+		now = now.Add(time.Hour + time.Second) // nothing of before counts
+		j.Take(second(collector.SpaceUsedRatio, share), now.Unix())
+		got = append(got, fmt.Sprint(len(j.Verdicts(now))))
+	}
+	if want := "0 1 1 1 0 0"; strings.Join(got, " ") != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	j.Take(second(collector.SpaceUsedRatio, 0.99), now.Unix())
+	if out := j.Verdicts(now.Add(2 * time.Hour)); len(out) != 0 {
+		t.Errorf("of two hours ago: %+v", out)
+	}
+	alone := second(collector.SpaceUsedRatio, 0.99)
+	alone.Targets = nil
+	j.Take(alone, now.Unix())
+	if out := j.Verdicts(now); len(out) != 1 || !strings.HasPrefix(out[0].Sentence, "oss1 is 99 % full") {
+		t.Errorf("a server without targets: %+v", out)
+	}
+}

@@ -1,0 +1,65 @@
+package lustre
+
+import (
+	"context"
+	"path"
+	"strings"
+	"time"
+
+	"fairway/collector"
+	"fairway/collector/topology"
+)
+
+// capacityEvery is how often a server's targets are asked how full they are: a minute fills no target.
+const capacityEvery = time.Minute
+
+// fill is how full a server's targets were when they were asked last.
+type fill struct {
+	at      time.Time
+	targets []collector.TargetSamples
+}
+
+// capacity reports how full each target of a server is, and the fullest as the node's.
+func (s *Source) capacity(context.Context) {
+	if age := s.into.Now.Sub(s.full.at); age < 0 || age >= capacityEvery {
+		s.full = fill{at: s.into.Now, targets: s.full.targets[:0:0]}
+		for _, name := range s.files("osd-*/*/filestotal") {
+			folder := path.Dir(name)
+			id := path.Base(folder)
+			if !strings.Contains(id, "-OST") && !strings.Contains(id, "-MDT") {
+				continue // the management server's
+			}
+			var of collector.Reading
+			addUsed(s, &of, collector.SpaceUsedRatio, folder+"/kbytestotal", folder+"/kbytesfree", folder+"/kbytesavail")
+			addUsed(s, &of, collector.InodesUsedRatio, name, folder+"/filesfree", folder+"/filesfree")
+			if len(of.Samples) > 0 {
+				s.full.targets = append(s.full.targets,
+					collector.TargetSamples{Target: topology.TargetID(id), Samples: of.Samples})
+			}
+		}
+	}
+	for _, m := range []collector.Metric{collector.SpaceUsedRatio, collector.InodesUsedRatio} {
+		fullest := float64(notKnown)
+		for _, t := range s.full.targets {
+			if used, ok := collector.SampleOf(t.Samples, m); ok {
+				fullest = max(fullest, used)
+			}
+		}
+		s.addKnown(m, fullest)
+	}
+	s.seen = s.seen || len(s.full.targets) > 0
+	s.into.Targets = append(s.into.Targets, s.full.targets...)
+}
+
+// addUsed adds which share is used of what can be used, as df has it: what only root may use is left out.
+func addUsed(s *Source, to *collector.Reading, m collector.Metric, total, free, available string) {
+	all, ok := s.number(total)
+	left, freeKnown := s.number(free)
+	open, openKnown := s.number(available)
+	if !ok || !freeKnown || !openKnown || left > all {
+		return
+	}
+	if used := float64(all - left); used+float64(open) > 0 {
+		to.Add(m, used/(used+float64(open)))
+	}
+}
