@@ -20,11 +20,11 @@ const (
 	fullFrom = 0.95
 	// fillingFrom is from which share on growth is looked at: below it a job's scratch files come and go.
 	fillingFrom = 0.8
-	// fullWithin is how soon a growing target must be full for it to be said, seconds: a day is what people need.
+	// fullWithin is how soon a growing target must be full to be named, seconds: people need a day.
 	fullWithin = 24 * 3600
 	// fullAgain and fillingAgain is how much better it must be to be over, so that one finding does not come and go.
 	fullAgain, fillingAgain = 0.01, 2
-	// growthOver is the time over which growth is measured, leastGrowth the shortest one that tells any, seconds.
+	// growthOver is the time over which growth is measured, leastGrowth the shortest one that shows any, seconds.
 	growthOver, leastGrowth = 3600, 600
 	// fillEvery is how often a share is kept, seconds, as sources read it.
 	fillEvery = 60

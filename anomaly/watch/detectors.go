@@ -34,7 +34,6 @@ type Detectors struct {
 	others   *interference.Detector   // what else explains a slow second
 	routers  routers                  // forwarders that route messages
 	silence  silence                  // what nodes report of themselves, or no longer
-	capacity capacity.Judge           // how full targets are
 	ownClock map[topology.NodeID]bool // forwarders that report their own execution times
 	clients  clients
 	second   second
@@ -63,8 +62,8 @@ func NewDetectors(board *window.Board, slow failslow.Settings, others interferen
 		routers:  newRouters(slow.FalseAlarmEvery),
 		silence: silence{last: map[topology.NodeID]int64{}, agents: map[topology.NodeID]agentSays{},
 			quiet: map[topology.NodeID]int64{},
-			rates: linkRates{}, causes: newCauses()},
-		ownClock: map[topology.NodeID]bool{}, capacity: capacity.Judge{},
+			rates: linkRates{}, causes: newCauses(), full: capacity.Judge{}},
+		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, judges: map[topology.ForwarderID]*judged{},
 			plain: sighted.New(slow.FalseAlarmEvery, sighted.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
@@ -120,7 +119,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 			if d.tally.isNew(n, now) {
 				d.silence.take(&n.Frame, now.Unix())
 				d.second.points = appendPoints(d.second.points, &n.Frame)
-				d.capacity.Take(&n.Frame, now.Unix())
+				d.silence.full.Take(&n.Frame, now.Unix())
 				d.silence.causes.take(&n.Frame, now.Unix())
 			}
 		})

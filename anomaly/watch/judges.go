@@ -41,7 +41,7 @@ func judgesOf(d *Detectors) []judge {
 		{"hung", func(m *moment) []anomaly.Verdict { return judgeHung(d, m) }},
 		{"links' rates", func(m *moment) []anomaly.Verdict { return d.silence.rates.verdicts(m.now) }},
 		{"silence", func(m *moment) []anomaly.Verdict { return d.silence.verdicts(m.now, m.machine.mapped) }},
-		{"capacity", func(m *moment) []anomaly.Verdict { return d.capacity.Verdicts(m.now) }},
+		{"capacity", func(m *moment) []anomaly.Verdict { return d.silence.full.Verdicts(m.now) }},
 		{"second speakers", func(m *moment) []anomaly.Verdict { return d.silence.speakerVerdicts(m.now) }},
 	}
 }

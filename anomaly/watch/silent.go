@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/capacity"
 	"fairway/collector"
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
@@ -22,6 +23,7 @@ type silence struct {
 	order     []topology.NodeID
 	rates     linkRates
 	causes    causes
+	full      capacity.Judge
 }
 
 // everyRole stands for the nodes of all roles that serve.

@@ -169,9 +169,9 @@ func TestATargetIsNeededBeforeItIsFull(t *testing.T) {
 			t.Errorf("%s: %+v", state, got)
 		}
 		for _, c := range got {
-			if c.Sentence != "fs-OST0003 on oss1 is 96 % full" || c.Stage != advise.Odd || c.Accuses() ||
+			if c.Sentence != "fs-OST0003 on oss1 is 96 % full" || c.Stage != Odd || c.Accuses() ||
 				c.Second != "at the growth of the last hour, 1 % an hour, it is full in 4 hours" ||
-				c.Action.Name != advise.ActLook {
+				c.Action.Name != ActLook {
 				t.Errorf("%s: %+v", state, c)
 			}
 		}

@@ -32,7 +32,7 @@ const (
 )
 
 // The mask of a row has a bit per column.
-var _ [maxColumns - collector.MetricCount]struct{}
+var _ [maxColumns - collector.MostOfNode]struct{}
 
 // Options are the settings of the embedded engine; the zero value is complete.
 type Options struct {

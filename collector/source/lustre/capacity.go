@@ -1,7 +1,6 @@
 package lustre
 
 import (
-	"context"
 	"path"
 	"strings"
 	"time"
@@ -19,8 +18,8 @@ type fill struct {
 	targets []collector.TargetSamples
 }
 
-// capacity reports how full each target of a server is, and the fullest as the node's.
-func (s *Source) capacity(context.Context) {
+// reportCapacity reports how full each target of a server is, and the fullest as the node's.
+func reportCapacity(s *Source) {
 	if age := s.into.Now.Sub(s.full.at); age < 0 || age >= capacityEvery {
 		s.full = fill{at: s.into.Now, targets: s.full.targets[:0:0]}
 		for _, name := range s.files("osd-*/*/filestotal") {
@@ -30,7 +29,8 @@ func (s *Source) capacity(context.Context) {
 				continue // the management server's
 			}
 			var of collector.Reading
-			addUsed(s, &of, collector.SpaceUsedRatio, folder+"/kbytestotal", folder+"/kbytesfree", folder+"/kbytesavail")
+			addUsed(s, &of, collector.SpaceUsedRatio, folder+"/kbytestotal", folder+"/kbytesfree",
+				folder+"/kbytesavail")
 			addUsed(s, &of, collector.InodesUsedRatio, name, folder+"/filesfree", folder+"/filesfree")
 			if len(of.Samples) > 0 {
 				s.full.targets = append(s.full.targets,

@@ -100,7 +100,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.whole, s.wasWhole = s.wasWhole, s.whole
 	clear(s.whole)
 	s.rates.Begin(into.Now)
-	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer, s.capacity} {
+	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer,
+		func(context.Context) { reportCapacity(s) }} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

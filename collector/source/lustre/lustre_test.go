@@ -241,7 +241,8 @@ func TestCapacity(t *testing.T) {
 		if err := s.Read(t.Context(), &r); err == nil {
 			used = "all is well; "
 		}
-		for _, target := range append([]collector.TargetSamples{{Target: "fullest", Samples: r.Samples}}, r.Targets...) {
+		all := append([]collector.TargetSamples{{Target: "fullest", Samples: r.Samples}}, r.Targets...)
+		for _, target := range all {
 			for _, v := range target.Samples {
 				used += fmt.Sprintf("%s %s %.3g; ", target.Target, v.Metric, v.Value)
 			}
