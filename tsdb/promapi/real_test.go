@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -186,47 +185,5 @@ func inOrder(a map[string]any) {
 	result, ok := data["result"].([]any)
 	if ok && data["resultType"] == "vector" {
 		slices.SortFunc(result, func(x, y any) int { return strings.Compare(fmt.Sprint(x), fmt.Sprint(y)) })
-	}
-}
-
-// TestDashboard asks every question of the Grafana dashboard in the docs.
-func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "grafana", "fairway.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var board struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(text, &board); err != nil {
-		t.Fatal(err)
-	}
-	s := server(t)
-	_, body := ask(t, s, "metadata", nil)
-	var known struct{ Data map[string]any }
-	if err := json.Unmarshal([]byte(body), &known); err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	for _, p := range board.Panels {
-		for _, target := range p.Targets {
-			for _, name := range regexp.MustCompile(`fairway_\w+`).FindAllString(target.Expr, -1) {
-				if known.Data[name] == nil {
-					t.Errorf("%s: series %s is missing", p.Title, name)
-				}
-			}
-			expr := strings.NewReplacer("$forwarder", ".*", "$top", "10", "$__range", "5m").Replace(target.Expr)
-			form := url.Values{"query": {expr}, "start": {"1700000400"}, "end": {"1700000460"}, "step": {"15"}}
-			if code, body := ask(t, s, "query_range", form); code != http.StatusOK {
-				t.Errorf("%s: %s: %d %s", p.Title, expr, code, body)
-			}
-			asked++
-		}
-	}
-	if asked < 10 {
-		t.Errorf("the dashboard has %d questions", asked)
 	}
 }
