@@ -4,6 +4,7 @@
 package anomaly
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -148,6 +149,9 @@ func (f *Finding) From() time.Time {
 	}
 	return f.Since
 }
+
+// Began is when its node fell ill: the first second, or of one that came back that of this time.
+func (f *Finding) Began() time.Time { return cmp.Or(f.Again, f.Since) }
 
 // Lasted is how long its node has been at fault at now, or was.
 func (f *Finding) Lasted(now time.Time) time.Duration {

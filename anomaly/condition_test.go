@@ -118,8 +118,13 @@ func TestAFindingEndsByItsOwnRatio(t *testing.T) {
 	b.say(60, with(6))
 	b.say(40, with(0.9))
 	b.wantStates("suspect", "confirmed", "returned")
+	b.say(60, with(0.9))
+	back := b.now
 	if b.say(30, with(5)); len(b.Findings(b.now)) != 1 || b.Findings(b.now)[0].Times != 2 {
 		t.Errorf("slow again: %+v", b.Findings(b.now))
+	}
+	if f := b.Findings(b.now)[0]; f.Factor != 5 || f.Began().Sub(back).Abs() > 4*time.Second || !f.Since.Before(back) {
+		t.Errorf("%gx since %s after it came back, %s", f.Factor, f.Began().Sub(back), f.Since)
 	}
 }
 

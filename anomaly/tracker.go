@@ -304,7 +304,7 @@ func (t *Tracker) again(now time.Time, s subject) *track {
 			continue
 		}
 		t.closed = slices.Delete(t.closed, i, i+1)
-		f.Times, f.Again, f.Condition = max(1, f.Times)+1, now, ""
+		f.Times, f.Again, f.Condition, f.Factor, f.FactorNow = max(1, f.Times)+1, now, "", 0, 0
 		return &track{Finding: f, about: s}
 	}
 	return nil
@@ -313,6 +313,9 @@ func (t *Tracker) again(now time.Time, s subject) *track {
 func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
 	if k := t.again(now, s); k != nil {
 		t.open[s] = k
+		if rose := t.begin(k, v); rose.After(k.Changed) {
+			k.Again = rose
+		}
 		k.take(now, v)
 		return t.move(now, k, Suspect, fmt.Sprintf("it is seen again, for the %s time", ordinal(k.Times)))
 	}
@@ -323,15 +326,20 @@ func (t *Tracker) suspect(now time.Time, s subject, v *Verdict) Change {
 	}
 	k := &track{Finding: Finding{ID: fmt.Sprintf("F-%04d", t.made), Node: v.Node, Kind: v.Kind, Since: since},
 		about: s}
-	if p := t.pasts[s]; p != nil && v.Ratio > 0 && !v.Fact() {
-		var rose time.Time
-		if k.head, rose = p.since(); !rose.IsZero() {
-			k.Since = rose
-		}
+	if rose := t.begin(k, v); !rose.IsZero() {
+		k.Since = rose
 	}
 	t.open[s] = k
 	k.take(now, v)
 	return t.move(now, k, Suspect, v.first())
+}
+
+// begin begins a finding's headline where its node's ratios rose, and returns when that was; zero: it is not seen.
+func (t *Tracker) begin(k *track, v *Verdict) (rose time.Time) {
+	if p := t.pasts[k.about]; p != nil && v.Ratio > 0 && !v.Fact() {
+		k.head, rose = p.since()
+	}
+	return rose
 }
 
 // first says why there is a finding now and was none before.

@@ -200,8 +200,8 @@ func (m *Meter) look(ctx context.Context, id string, followed map[string]*follow
 		}
 	}
 	for _, move := range p.Moves {
-		if g, ok := s.Accused(move.From); ok && g.Since.After(f.since) {
-			f.since = g.Since
+		if g, ok := s.Accused(move.From); ok && g.Began().After(f.since) {
+			f.since = g.Began()
 		}
 	}
 	followed[id] = f
