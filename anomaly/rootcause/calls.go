@@ -29,6 +29,29 @@ type Calls struct {
 	Alignment                             int64
 	// Opened is how many processes opened the file.
 	Opened int64
+	Above  Above
+}
+
+// Above is what the layers above the file system were asked for, of one direction of a file.
+type Above struct {
+	// MPIIOBytes is 0 where MPI-IO was not used, or not known.
+	MPIIOBytes float64
+	// Library is HDF5 or PnetCDF, empty without one; Accesses are reads or writes of its datasets or variables.
+	Library  string
+	Accesses int64
+	Bytes    float64
+	// Collective and Nonblocking are shares of the accesses of both directions, 0..1.
+	Collective, Nonblocking Known
+}
+
+// asked are the bytes that the program itself asked for, of those that were moved.
+func (u *Above) asked(moved float64) float64 {
+	for _, bytes := range []float64{u.Bytes, u.MPIIOBytes} {
+		if bytes > 0 {
+			return min(bytes, moved)
+		}
+	}
+	return moved
 }
 
 // AllRanks is the rank of what all processes did together.

@@ -115,6 +115,26 @@ func TestPatterns(t *testing.T) {
 		}), "shared-file", "", []string{"small"}},
 		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "rewritten", "was written 4 " +
 			"times", nil},
+		"sieving": {change(func(r *iolog.JobFile) { mpiio(r, 4000); r.MPIIOWritten, r.WrittenExtent = 1e9, 1e9 }), "sieving",
+			"moved 4 GB of /s/1 (write) where it was asked for 1 GB", []string{"rewritten", "inflated"}},
+		"fill values": {change(func(r *iolog.JobFile) {
+			mpiio(r, 4000)
+			r.MPIIOWritten, r.WrittenExtent, r.Library, r.LibraryWrites, r.LibraryWritten = 4e9, 2e9, "HDF5", 4000, 2e9
+		}), "inflated", "HDF5 moved 4 GB of /s/1 (write) for accesses of 2 GB", []string{"rewritten", "sieving", "split"}},
+		"strided selections": {change(func(r *iolog.JobFile) {
+			r.Library, r.LibraryWrites, r.LibraryWritten, r.LibraryCollective = "HDF5", 40, r.BytesWritten/100, 10
+			r.BytesWritten /= 100
+		}), "split", "HDF5 made 4000 requests, 10 kB each on average, of 40 accesses", []string{"blocking"}},
+		"variables piece by piece": {change(func(r *iolog.JobFile) {
+			unaligned(r)
+			mpiio(r, 0)
+			r.Library, r.LibraryWrites, r.LibraryWritten, r.LibraryNonblocking = "PnetCDF", 4000, r.BytesWritten, 400
+		}), "blocking", "90 % of the 4000 accesses to variables of /s/1 (write), 47 kB each", []string{"split"}},
+		"and gathered": {change(func(r *iolog.JobFile) {
+			unaligned(r)
+			mpiio(r, 0)
+			r.Library, r.LibraryWrites, r.LibraryWritten, r.LibraryNonblocking = "PnetCDF", 4000, r.BytesWritten, 4000
+		}), "independent", "0 % of the accesses were to be collective in PnetCDF", []string{"blocking"}},
 		"one of 64": {change(func(r *iolog.JobFile) { one := int64(2); r.Procs, r.Movers = 64, &one }), "imbalance",
 			"2 processes of the 64 that opened", nil},
 		"an open a write": {change(func(r *iolog.JobFile) {
@@ -140,6 +160,29 @@ func TestPatterns(t *testing.T) {
 			if r.GainSeconds > a.IOTime {
 				t.Errorf("%s: %s gains %v s of %v", name, r.Rule, r.GainSeconds, a.IOTime)
 			}
+		}
+	}
+}
+
+// TestRemediesAreOfWhatTheProgramUses: a program of HDF5 is not told PnetCDF's calls.
+func TestRemediesAreOfWhatTheProgramUses(t *testing.T) {
+	for _, c := range []struct {
+		rule, library string
+		mpiio         bool
+		want, not     string
+	}{
+		{"unaligned", "", false, "pad records", "PnetCDF"},
+		{"unaligned", "", true, "striping_unit; HDF5: H5Pset_alignment with the unit; PnetCDF: ", "pad"},
+		{"unaligned", "HDF5", true, "H5Pset_alignment", "striping_unit"},
+		{"unaligned", "PnetCDF", true, "nc_header_align_size", "H5P"},
+		{"metadata", "HDF5", false, "stay open", "H5Pset"},
+		{"metadata", "HDF5", true, "H5Pset_coll_metadata_write", "stay open"},
+		{"serial", "HDF5", true, "MPI_File_iwrite", ""},
+		{"fail_slow", "HDF5", true, "", ""},
+	} {
+		got := remedyOf(c.rule).text(c.library, c.mpiio)
+		if !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) || c.want == "" && got != "" {
+			t.Errorf("%s of %q, MPI-IO %v: %s", c.rule, c.library, c.mpiio, got)
 		}
 	}
 }

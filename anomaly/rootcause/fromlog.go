@@ -54,6 +54,8 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 func readsOf(r *iolog.JobFile, j *iolog.Job) File {
 	f := common(r, j, " (read)")
 	f.Start, f.End, f.Bytes = r.ReadStart, r.ReadEnd, float64(r.BytesRead)
+	u := &f.Calls.Above
+	u.MPIIOBytes, u.Accesses, u.Bytes = float64(r.MPIIORead), r.LibraryReads, float64(r.LibraryRead)
 	d := oneWay{r.Reads, r.PosixReads, r.SmallReads, r.SeqReads, r.ConsecReads, r.BytesRead, r.ReadExtent}
 	d.patterns(r, &f)
 	f.setTime(r, r.ReadSeconds, r.SlowestReadSeconds, r.ReadTrace, r.TracedRead)
@@ -64,6 +66,8 @@ func writesOf(r *iolog.JobFile, j *iolog.Job) File {
 	f := common(r, j, " (write)")
 	f.Written = true
 	f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
+	u := &f.Calls.Above
+	u.MPIIOBytes, u.Accesses, u.Bytes = float64(r.MPIIOWritten), r.LibraryWrites, float64(r.LibraryWritten)
 	d := oneWay{r.Writes, r.PosixWrites, r.SmallWrites, r.SeqWrites, r.ConsecWrites, r.BytesWritten, r.WrittenExtent}
 	d.patterns(r, &f)
 	f.setTime(r, r.WriteSeconds, r.SlowestWriteSeconds, r.WriteTrace, r.TracedWrite)
@@ -128,7 +132,7 @@ func (d oneWay) patterns(r *iolog.JobFile, f *File) {
 	f.Small = share(d.small, whole)
 	f.Calls.Requests, f.Calls.Random = d.requests, Unknown()
 	if d.extent > 0 {
-		f.Calls.Again = Known(d.bytes) / Known(d.extent)
+		f.Calls.Again = Known(f.Calls.Above.asked(float64(d.bytes))) / Known(d.extent)
 	}
 	if r.CountedBy == mpiio {
 		f.Nonconsec = Unknown() // POSIX saw less
@@ -169,6 +173,9 @@ func (m *Metadata) add(r *iolog.JobFile) {
 func common(r *iolog.JobFile, j *iolog.Job, suffix string) File {
 	f := File{Name: suffix, Procs: Known(r.Procs), OSTs: Unknown(), Calls: &Calls{Rank: r.SlowestRank,
 		Layer: r.TimedBy, Opened: r.Procs, Unaligned: Unknown(), Independent: Unknown(), Again: Unknown()}}
+	accesses := r.LibraryReads + r.LibraryWrites
+	f.Calls.Above = Above{Library: r.Library, Collective: share(r.LibraryCollective, accesses),
+		Nonblocking: share(r.LibraryNonblocking, accesses)}
 	if r.Movers != nil && *r.Movers > 0 {
 		f.Procs = Known(*r.Movers)
 	}

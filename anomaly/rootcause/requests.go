@@ -1,6 +1,7 @@
 package rootcause
 
 import (
+	"cmp"
 	"fmt"
 
 	"fairway/anomaly"
@@ -60,10 +61,33 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 				return Unknown()
 			}
 			return ofMany(f, p, f.Calls.Independent)
-		}, nil, func(f finding) string {
-			return fmt.Sprintf("%s of the MPI-IO calls were independent though %s used one file, %s: collective "+
-				"ones would "+
-				"merge and align them.", percent(float64(f.mean)), processes(float64(f.worst.Procs)), f.worst.Name)
+		}, nil, independent},
+		{"sieving", p.Redundant, func(f *File) Known {
+			return ofMany(f, p, Known(f.Bytes)/Known(f.Calls.Above.MPIIOBytes))
+		}, func(f finding) float64 { return 1 - f.worst.Calls.Above.MPIIOBytes/f.worst.Bytes }, func(f finding) string {
+			return fmt.Sprintf("MPI-IO moved %s of %s where it was asked for %s: it reads whole blocks, changes pieces of "+
+				"them and writes them back (data sieving).", anomaly.Size(f.worst.Bytes), f.worst.Name,
+				anomaly.Size(f.worst.Calls.Above.MPIIOBytes))
+		}},
+		{"inflated", p.Redundant, func(f *File) Known { return inflated(f, p) },
+			func(f finding) float64 { return 1 - 1/float64(inflated(f.worst, p)) }, func(f finding) string {
+				u := &f.worst.Calls.Above
+				return fmt.Sprintf("%s moved %s of %s for accesses of %s: fill values that data replace, or chunks that "+
+					"are moved for a part of them.", u.Library, anomaly.Size(cmp.Or(u.MPIIOBytes, f.worst.Bytes)),
+					f.worst.Name, anomaly.Size(u.Bytes))
+			}},
+		{"split", p.Split, func(f *File) Known { return split(f, p) },
+			nil, func(f finding) string {
+				u := &f.worst.Calls.Above
+				return fmt.Sprintf("%s made %d requests, %s each on average, of %d accesses of the program to %s, %s "+
+					"each.", u.Library, f.worst.Calls.Requests, anomaly.Size(requestSize(f.worst)), u.Accesses,
+					f.worst.Name, anomaly.Size(u.Bytes/float64(u.Accesses)))
+			}},
+		{"blocking", p.Independent, func(f *File) Known { return blocking(f, p) }, nil, func(f finding) string {
+			u := &f.worst.Calls.Above
+			return fmt.Sprintf("%s of the %d accesses to variables of %s, %s each, were blocking calls, which cannot be "+
+				"put together.", percent(float64(f.mean)), u.Accesses, f.worst.Name,
+				anomaly.Size(u.Bytes/float64(u.Accesses)))
 		}},
 		{"redundant", p.Redundant, func(f *File) Known { return again(f, p, false) }, saved, func(f finding) string {
 			return fmt.Sprintf("Each byte of %s was read %s times (%s read).", f.worst.Name,
@@ -102,6 +126,41 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 				"go with each.", m.Reopens, m.Requests)})
 	}
 	return out
+}
+
+func independent(f finding) string {
+	text := fmt.Sprintf("%s of the MPI-IO calls were independent though %s used one file, %s: collective ones would "+
+		"merge and align them", percent(float64(f.mean)), processes(float64(f.worst.Procs)), f.worst.Name)
+	if u := &f.worst.Calls.Above; u.Collective.OK() {
+		text += fmt.Sprintf("; %s of the accesses were to be collective in %s", percent(float64(u.Collective)), u.Library)
+	}
+	return text + "."
+}
+
+// inflated is how many bytes a library moved for each that it was asked for.
+func inflated(f *File, p PatternLimits) Known {
+	u := &f.Calls.Above
+	return ofMany(f, p, Known(cmp.Or(u.MPIIOBytes, f.Bytes))/Known(u.Bytes))
+}
+
+// split is how many small requests a library makes of each access.
+func split(f *File, p PatternLimits) Known {
+	const small = 1 << 20
+	u := &f.Calls.Above
+	if u.Accesses == 0 || requestSize(f) >= small {
+		return Unknown()
+	}
+	return ofMany(f, p, Known(f.Calls.Requests)/Known(u.Accesses))
+}
+
+// blocking is the share of PnetCDF's accesses that were not gathered, where they are many and small.
+func blocking(f *File, p PatternLimits) Known {
+	const small = 1 << 20
+	u := &f.Calls.Above
+	if u.Library != "PnetCDF" || u.Accesses < p.Requests || u.Bytes >= small*float64(u.Accesses) {
+		return Unknown()
+	}
+	return 1 - u.Nonblocking
 }
 
 func unaligned(f finding) string {

@@ -168,7 +168,7 @@ type Limits struct {
 }
 
 // PatternLimits are thresholds of Drishti's triggers (Bez et al., Drishti: Guiding End-Users in the I/O Optimization
-// Journey, PDSW 2022), but for the last two, which are ours.
+// Journey, PDSW 2022), but for the last three, which are ours.
 type PatternLimits struct {
 	// Unaligned and Random are shares of requests, Independent one of the calls of MPI-IO, 0..1.
 	Unaligned, Random, Independent float64
@@ -180,6 +180,8 @@ type PatternLimits struct {
 	Redundant, Reopens float64
 	// TinyBytes is the mean request below which it costs a call too many even in order.
 	TinyBytes float64
+	// Split is the number of small requests of each access to a library that counts as many.
+	Split float64
 }
 
 // Defaults returns the limits of IOMiner section III-F (1 GB/s, half of the requests, 3 processes for
@@ -190,7 +192,7 @@ func Defaults() Limits {
 		Dominant: 0.5, Overlap: 1.5, SerialFiles: 4, Idle: 0.1, Shadow: 0.1,
 		Saturated: 0.8, Hot: 2, Slow: 0.5, Bother: 0.05,
 		Pattern: PatternLimits{Unaligned: 0.1, Random: 0.2, Independent: 0.5, Requests: 1000, MetaSeconds: 30,
-			Redundant: 1.5, Reopens: 0.5, TinyBytes: 64 << 10},
+			Redundant: 1.5, Reopens: 0.5, TinyBytes: 64 << 10, Split: 8},
 	}
 }
 
@@ -351,9 +353,9 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // ownRules are the causes that lie in the job itself, in the order in which they explain its time: metadata beside
 // which hardly any bytes moved, requests that no target serves well, a file that all wait for, and what is left idle.
-var ownRules = []string{"open-close", "metadata", "small", "unaligned", "random", "redundant", "rewritten",
-	"shared-file",
-	"independent", "collective", "nonconsec", "procs-per-ost", "one-process", "imbalance", "one-file", "serial"}
+var ownRules = []string{"open-close", "metadata", "split", "blocking", "sieving", "inflated", "small", "unaligned",
+	"random", "redundant", "rewritten", "shared-file", "independent", "collective", "nonconsec", "procs-per-ost",
+	"one-process", "imbalance", "one-file", "serial"}
 
 // Main is the first of the causes of some answers; nil without a cause. What acted on the job from outside goes
 // before what it did itself, the longest first: without it the same program would have been faster. Answers may be nil.

@@ -46,16 +46,19 @@ type Module uint8
 
 // The modules. Only those with a Layout in this package are read; the others are skipped.
 const (
-	POSIX    Module = 1
-	MPIIO    Module = 2
-	H5F      Module = 3
-	H5D      Module = 4
-	BGQ      Module = 7
-	Lustre   Module = 8
-	STDIO    Module = 9
-	DXTPOSIX Module = 10
-	DXTMPIIO Module = 11
-	Heatmap  Module = 15
+	POSIX Module = 1
+	MPIIO Module = 2
+	H5F   Module = 3
+	H5D   Module = 4
+	// PnetCDFFile and PnetCDFVar are of PnetCDF's files and of their variables.
+	PnetCDFFile Module = 5
+	PnetCDFVar  Module = 6
+	BGQ         Module = 7
+	Lustre      Module = 8
+	STDIO       Module = 9
+	DXTPOSIX    Module = 10
+	DXTMPIIO    Module = 11
+	Heatmap     Module = 15
 	// Combined is the one record of formats 1.x and 2.x, which counts POSIX, stdio and MPI-IO together.
 	Combined Module = 255
 )

@@ -212,7 +212,7 @@ func TestTraces(t *testing.T) {
 func TestSizesOfRecords(t *testing.T) {
 	for m, sizes := range map[Module][]int{POSIX: {680, 648, 664, 704}, MPIIO: {544, 544, 560}, STDIO: {240, 248},
 		BGQ: {120, 112},
-		H5F: {40, 56, 80}, H5D: {904, 912}} {
+		H5F: {40, 56, 80}, H5D: {904, 912}, PnetCDFFile: {48, 64, 152}, PnetCDFVar: {1120}} {
 		for i, want := range sizes {
 			if got := fixed[m].versions[i].size(); got != want {
 				t.Errorf("%s version %d: %d bytes, want %d", m, i+1, got, want)
@@ -222,6 +222,57 @@ func TestSizesOfRecords(t *testing.T) {
 	if fixed[Combined].ints[combinedDevice] != "CP_DEVICE" ||
 		fixed[Combined].floats[combinedSlowestTime] != "CP_F_SLOWEST_RANK_TIME" {
 		t.Error("places in combined records")
+	}
+}
+
+// TestLibrariesAreOfTheirFiles: what was asked of HDF5 and PnetCDF belongs to the file of the dataset or variable, by
+// its id or by its name.
+func TestLibrariesAreOfTheirFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		slot    int
+		version uint32
+		ids     []uint64 // before the counters
+		ints    map[int]uint64
+		want    *Library
+	}{
+		"HDF5, by name": {4, 1, nil, map[int]uint64{h5dReads + 1: 80, h5dBytesRead + 1: 8000, h5dCollective: 1},
+			&Library{Name: LibraryHDF5, Writes: 80, BytesWritten: 8000, Collective: 80}},
+		"HDF5, by id": {4, 2, []uint64{5}, map[int]uint64{h5dReads: 7, h5dBytesRead: 70},
+			&Library{Name: LibraryHDF5, Reads: 7, BytesRead: 70}},
+		"PnetCDF": {6, 1, []uint64{5}, map[int]uint64{pnetcdfIndepReads: 1, pnetcdfCollReads + 1: 20, pnetcdfNBReads + 1: 300,
+			pnetcdfBytesRead: 10, pnetcdfBytesRead + 1: 3200}, &Library{Name: LibraryPnetCDF, Reads: 1, Writes: 320,
+			BytesRead: 10, BytesWritten: 3200, Collective: 20, Nonblocking: 300}},
+		"PnetCDF's files":    {5, 2, nil, nil, &Library{Name: LibraryPnetCDF}},
+		"of another file":    {6, 1, []uint64{99}, map[int]uint64{pnetcdfIndepReads: 1}, nil},
+		"of no file by name": {4, 1, nil, nil, nil},
+	} {
+		l := &testLog{version: "3.41", order: binary.LittleEndian, text: "app",
+			names: []testName{{5, "/s/out.h5"}, {6, "/s/out.h5:/x:/y"}, {7, "/s/other:/x"}}}
+		layout := fixed[Module(c.slot)].versions[c.version-1]
+		id := uint64(6)
+		switch name {
+		case "PnetCDF's files":
+			id = 5
+		case "of no file by name":
+			id = 7
+		}
+		rec := l.ints(append([]uint64{id, 0}, c.ids...)...)
+		for i := range len(layout.ints) - len(c.ids) {
+			rec = append(rec, l.ints(c.ints[i])...)
+		}
+		rec = append(rec, make([]byte, layout.size()-len(rec))...)
+		l.modules = []testModule{{1, 4, l.fixedRecord(5, 0, 69, 17), 1}, {c.slot, c.version, rec, 1}}
+		log, err := readBytes(t, l.encode(t))
+		if err != nil || len(log.Files) != 1 {
+			t.Fatalf("%s: %+v, %v", name, log, err)
+		}
+		if got := log.Files[0].Library; (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	opens := fixed[PnetCDFFile].versions[0]
+	if opens.ints[0] != 1 || opens.ints[1] != 1 || len(fixed[PnetCDFFile].ints) != 9 {
+		t.Error("the opens of the first versions are counted apart")
 	}
 }
 

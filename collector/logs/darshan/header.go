@@ -36,16 +36,11 @@ type shape struct {
 	absent             []Module
 }
 
-const (
-	pnetcdfVar Module = 6
-	h5d        Module = H5D
-)
-
 var shapes = [...]shape{
-	{"3.00", smallHeader, 20, 24, 40, 296, 16, false, true, []Module{h5d, pnetcdfVar}},
-	{"3.10", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{h5d, pnetcdfVar}},
-	{"3.20", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{pnetcdfVar}},
-	{"3.21", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{pnetcdfVar}},
+	{"3.00", smallHeader, 20, 24, 40, 296, 16, false, true, []Module{H5D, PnetCDFVar}},
+	{"3.10", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{H5D, PnetCDFVar}},
+	{"3.20", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{PnetCDFVar}},
+	{"3.21", smallHeader, 20, 24, 40, 296, 16, false, false, []Module{PnetCDFVar}},
 	{"3.41", largeHeader, 24, 32, 48, 1072, moduleCount, true, false, nil},
 }
 

@@ -77,6 +77,18 @@ const (
 	stdioRanks
 )
 
+// Places in the records of HDF5's datasets and PnetCDF's variables.
+const (
+	h5dReads      = 1 // then writes
+	h5dBytesRead  = 4 // then bytes written
+	h5dCollective = 88
+
+	pnetcdfIndepReads = 1 // then writes, and both of collective and of non-blocking calls
+	pnetcdfCollReads  = 3
+	pnetcdfNBReads    = 5
+	pnetcdfBytesRead  = 7 // then bytes written
+)
+
 // Floats of POSIX, MPI-IO and H5D records.
 const (
 	floatOpenStart = iota

@@ -143,16 +143,11 @@ func h5dCounters() *counters {
 	names := []string{"OPENS", "READS", "WRITES", "FLUSHES", "BYTES_READ", "BYTES_WRITTEN", "RW_SWITCHES",
 		"REGULAR_HYPERSLAB_SELECTS", "IRREGULAR_HYPERSLAB_SELECTS", "POINT_SELECTS", "MAX_READ_TIME_SIZE",
 		"MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*"}
-	for _, a := range []string{"ACCESS1_", "ACCESS2_", "ACCESS3_", "ACCESS4_"} {
-		names = append(names, a+"ACCESS", a+"LENGTH_D1", a+"LENGTH_D2", a+"LENGTH_D3", a+"LENGTH_D4", a+"LENGTH_D5",
-			a+"STRIDE_D1", a+"STRIDE_D2", a+"STRIDE_D3", a+"STRIDE_D4", a+"STRIDE_D5")
-	}
-	names = append(names, accessNames[4:]...)
+	names = append(names, slabNames()...)
 	names = append(names, "DATASPACE_NDIMS", "DATASPACE_NPOINTS", "DATATYPE_SIZE", "CHUNK_SIZE_D1", "CHUNK_SIZE_D2",
 		"CHUNK_SIZE_D3", "CHUNK_SIZE_D4", "CHUNK_SIZE_D5", "USE_MPIIO_COLLECTIVE", "USE_DEPRECATED")
-	names = append(names, rankNames...)
 	// The id of the dataset's file comes first in the record and last in what is printed.
-	names = append(names, "FILE_REC_ID")
+	names = append(append(names, rankNames...), fileID)
 	c := &counters{ints: named("H5D_", names...), floats: named("H5D_F_", fileFloats...)}
 	last := len(c.ints) - 1
 	c.versions = []layout{
@@ -162,10 +157,56 @@ func h5dCounters() *counters {
 	return c
 }
 
+// fileID names the counter with the file of a dataset or variable; it is the last of its module.
+const fileID = "FILE_REC_ID"
+
+// slabNames are the counters of the commonest accesses to hyperslabs.
+func slabNames() (names []string) {
+	for _, a := range []string{"ACCESS1_", "ACCESS2_", "ACCESS3_", "ACCESS4_"} {
+		names = append(names, a+"ACCESS", a+"LENGTH_D1", a+"LENGTH_D2", a+"LENGTH_D3", a+"LENGTH_D4", a+"LENGTH_D5",
+			a+"STRIDE_D1", a+"STRIDE_D2", a+"STRIDE_D3", a+"STRIDE_D4", a+"STRIDE_D5")
+	}
+	return append(names, accessNames[4:]...)
+}
+
+func pnetcdfFileCounters() *counters {
+	c := &counters{ints: named("PNETCDF_FILE_", "CREATES", "OPENS", "REDEFS", "INDEP_WAITS", "COLL_WAITS", "SYNCS",
+		"BYTES_READ", "BYTES_WRITTEN", "WAIT_FAILURES"), floats: named("PNETCDF_FILE_F_", "OPEN_START_TIMESTAMP",
+		"CLOSE_START_TIMESTAMP", "WAIT_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP",
+		"WAIT_END_TIMESTAMP", "META_TIME", "WAIT_TIME")}
+	c.versions = []layout{ // the first two count independent and collective opens
+		{ints: []int{1, 1}, floats: []int{0, 4}, dropIf: -1},
+		{ints: []int{1, 1}, floats: []int{0, 1, 3, 4}, dropIf: -1},
+		{ints: without(len(c.ints)), floats: without(len(c.floats)), dropIf: -1},
+	}
+	return c
+}
+
+func pnetcdfVarCounters() *counters {
+	names := []string{"OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES", "NB_READS", "NB_WRITES",
+		"BYTES_READ", "BYTES_WRITTEN", "RW_SWITCHES"}
+	for _, call := range []string{"PUT_", "GET_", "IPUT_", "IGET_", "BPUT_"} {
+		for _, of := range []string{"VAR", "VAR1", "VARA", "VARS", "VARM", "VARN"} {
+			names = append(names, call+of)
+		}
+		if len(call) == len("PUT_") {
+			names = append(names, call+"VARD")
+		}
+	}
+	names = append(names, "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*")
+	names = append(append(names, slabNames()...), "NDIMS", "NPOINTS", "DATATYPE_SIZE", "IS_RECORD_VAR")
+	names = append(append(names, rankNames...), fileID)
+	c := &counters{ints: named("PNETCDF_VAR_", names...), floats: named("PNETCDF_VAR_F_", fileFloats...)}
+	last := len(c.ints) - 1
+	c.versions = []layout{{ints: append([]int{last}, without(last)...), floats: without(len(c.floats)), dropIf: -1}}
+	return c
+}
+
 // fixed are the modules whose records all have one size.
 var fixed = map[Module]*counters{
 	POSIX: posixCounters(), MPIIO: mpiioCounters(), STDIO: stdioCounters(), BGQ: bgqCounters(), H5F: h5fCounters(),
-	H5D: h5dCounters(), Combined: combinedCounters(),
+	H5D: h5dCounters(), PnetCDFFile: pnetcdfFileCounters(), PnetCDFVar: pnetcdfVarCounters(),
+	Combined: combinedCounters(),
 }
 
 // CounterNames returns the names of Record.Counters and Record.FCounters for a module; both are empty
@@ -179,5 +220,8 @@ func CounterNames(m Module) (ints, floats []string) {
 
 // isID says of counters that are record ids, which are unsigned.
 func isID(m Module, i int) bool {
-	return m == POSIX && i == posixRenamedFrom || m == H5D && i == len(fixed[H5D].ints)-1
+	return m == POSIX && i == posixRenamedFrom || namesFile(m) && i == len(fixed[m].ints)-1
 }
+
+// namesFile says of a module that its records are of parts of files, whose id is the last counter.
+func namesFile(m Module) bool { return m == H5D || m == PnetCDFVar }

@@ -32,6 +32,8 @@ type File struct {
 	POSIX, MPIIO, STDIO *IO
 	// Components is the file's Lustre layout, nil where not known.
 	Components []Component
+	// Library is what HDF5 or PnetCDF was asked for, nil where neither was used.
+	Library *Library
 	// DXTPOSIX and DXTMPIIO say when each interface was at work, nil where it was not traced.
 	DXTPOSIX, DXTMPIIO *Activity
 }
@@ -98,6 +100,8 @@ type gatherer struct {
 	r     *Reader
 	files map[uint64]int
 	bytes int
+	// byName are the files by their names, for datasets that do not say the id of theirs.
+	byName map[string]int
 	// totals are those of POSIX, MPI-IO and STDIO.
 	totals [3]totaller
 }
@@ -108,8 +112,11 @@ func (g *gatherer) record(rec *Record) error {
 		g.log.Heatmaps = append(g.log.Heatmaps, RankBins{rec.Rank, trimHeatmap(name), *rec.Bins})
 		return g.grow(16 * len(rec.Bins.Read))
 	}
-	if rec.Module == BGQ || rec.Module == H5F || rec.Module == H5D {
+	switch rec.Module {
+	case BGQ:
 		return nil
+	case H5F, H5D, PnetCDFFile, PnetCDFVar:
+		return g.library(rec)
 	}
 	f, err := g.file(rec)
 	if err != nil {

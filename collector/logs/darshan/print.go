@@ -54,7 +54,7 @@ func (p *Printer) record(rec *Record) error {
 	}
 	c := fixed[rec.Module]
 	for i, name := range c.ints {
-		if rec.Module == H5D && i == len(c.ints)-1 {
+		if namesFile(rec.Module) && i == len(c.ints)-1 {
 			break
 		}
 		p.buf = append(append(append(p.buf, p.before...), name...), '\t')
@@ -68,8 +68,8 @@ func (p *Printer) record(rec *Record) error {
 	for i, name := range c.floats {
 		p.float(name, rec.FCounters[i])
 	}
-	if rec.Module == H5D {
-		p.text("H5D_FILE_REC_ID", strconv.FormatUint(uint64(rec.Counters[len(c.ints)-1]), 10))
+	if last := len(c.ints) - 1; namesFile(rec.Module) {
+		p.text(c.ints[last], strconv.FormatUint(uint64(rec.Counters[last]), 10))
 	}
 	return p.full()
 }

@@ -188,9 +188,12 @@ func (d *decoder) fixed() (bool, error) {
 		if swap {
 			v = bits.ReverseBytes64(v)
 		}
-		if place >= 0 {
+		switch {
+		case i > 0 && place >= 0 && place == l.ints[i-1]:
+			d.rec.Counters[place] += int64(v)
+		case place >= 0:
 			d.rec.Counters[place] = int64(v)
-		} else if i == l.dropIf && int64(v) > 0 {
+		case i == l.dropIf && int64(v) > 0:
 			d.skip = true
 		}
 	}

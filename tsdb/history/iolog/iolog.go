@@ -129,6 +129,18 @@ type JobFile struct {
 	// MPIIOOps are the reads and writes through MPI-IO, CollectiveOps those of them that were collective.
 	MPIIOOps      int64 `col:"mpiio_ops"`
 	CollectiveOps int64 `col:"collective_ops"`
+	// MPIIORead and MPIIOWritten are the bytes that MPI-IO was asked for.
+	MPIIORead    int64 `col:"mpiio_bytes_read"`
+	MPIIOWritten int64 `col:"mpiio_bytes_written"`
+	// Library is HDF5 or PnetCDF where that was used; what follows is what the program asked it for. HDF5's collective
+	// accesses are those to datasets of which at least one was.
+	Library            string `col:"library"`
+	LibraryReads       int64  `col:"library_reads"`
+	LibraryWrites      int64  `col:"library_writes"`
+	LibraryRead        int64  `col:"library_bytes_read"`
+	LibraryWritten     int64  `col:"library_bytes_written"`
+	LibraryCollective  int64  `col:"library_collective"`
+	LibraryNonblocking int64  `col:"library_nonblocking"`
 
 	Opens        int64 `col:"opens"`
 	BytesRead    int64 `col:"bytes_read"`

@@ -127,6 +127,12 @@ func fileOf(f *darshan.File, j *iolog.Job, c clock) iolog.JobFile {
 	if m := f.MPIIO; m != nil {
 		row.MPIIOOps, row.CollectiveOps = known(m.Reads)+known(m.Writes), known(m.CollectiveOps)
 		row.UsesCollective = row.CollectiveOps > 0
+		row.MPIIORead, row.MPIIOWritten = known(m.BytesRead), known(m.BytesWritten)
+	}
+	if l := f.Library; l != nil {
+		row.Library, row.LibraryReads, row.LibraryWrites = l.Name, l.Reads, l.Writes
+		row.LibraryRead, row.LibraryWritten = l.BytesRead, l.BytesWritten
+		row.LibraryCollective, row.LibraryNonblocking = l.Collective, l.Nonblocking
 	}
 	fs, mpi := layerOf(layerFS, f.POSIX, f.STDIO), layerOf(layerMPIIO, f.MPIIO)
 	if len(fs.io) == 0 && len(mpi.io) == 0 {

@@ -75,6 +75,24 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 	}
 }
 
+// TestWhatWasAskedOfALibrary: HDF5's accesses stand beside what they became below.
+func TestWhatWasAskedOfALibrary(t *testing.T) {
+	dataset := map[string]int64{"H5D_WRITES": 4, "H5D_BYTES_WRITTEN": 400, "H5D_READS": 1, "H5D_BYTES_READ": 10,
+		"H5D_USE_MPIIO_COLLECTIVE": 1}
+	l := parse(t, handmade(of(map[string]int64{"POSIX_OPENS": 40, "POSIX_WRITES": 16, "POSIX_BYTES_WRITTEN": 1600,
+		"POSIX_MAX_BYTE_WRITTEN": 99}, nil), of(map[string]int64{"MPIIO_INDEP_WRITES": 8, "MPIIO_BYTES_WRITTEN": 800,
+		"MPIIO_BYTES_READ": 20}, nil), nil, record{id: 4, rank: -1, ints: dataset}))
+	f := &l.JobFiles[0]
+	if len(l.JobFiles) != 1 || f.Library != "HDF5" || f.LibraryWrites != 4 || f.LibraryWritten != 400 ||
+		f.LibraryReads != 1 || f.LibraryRead != 10 || f.LibraryCollective != 5 || f.MPIIOWritten != 800 ||
+		f.MPIIORead != 20 || f.BytesWritten != 1600 {
+		t.Errorf("%d rows, %+v", len(l.JobFiles), *f)
+	}
+	if f.WrittenExtent != 0 {
+		t.Errorf("opened again and again, perhaps to append, but %d bytes long", f.WrittenExtent)
+	}
+}
+
 // TestFilesThatWereOpened: looking at a file, or the layout of one, does not open it.
 func TestFilesThatWereOpened(t *testing.T) {
 	l := parse(t, handmade([]record{{id: 1, rank: 0, ints: map[string]int64{"POSIX_STATS": 3}},

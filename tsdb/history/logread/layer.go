@@ -190,7 +190,8 @@ func addUse(row *iolog.JobFile, j *iolog.Job, fs, mpi, counted layer) {
 		if o.BytesRead > 0 {
 			row.ReadExtent = max(row.ReadExtent, o.MaxByteRead+1)
 		}
-		if o.BytesWritten > 0 {
+		// A file that was opened again may have been appended to: the runtime counts from 0 each time.
+		if o.BytesWritten > 0 && o.Opens <= 2*o.Ranks {
 			row.WrittenExtent = max(row.WrittenExtent, o.MaxByteWritten+1)
 		}
 	}

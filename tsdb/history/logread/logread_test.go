@@ -30,13 +30,13 @@ type record struct {
 }
 
 // handmade writes an uncompressed log of format 3.21: 8 processes, started at 1000 s.
-func handmade(posix, mpiio []record, lustre []byte) []byte {
+func handmade(posix, mpiio []record, lustre []byte, datasets ...record) []byte {
 	var job, names bytes.Buffer
 	put := func(w *bytes.Buffer, v any) { _ = binary.Write(w, binary.LittleEndian, v) } // a buffer cannot fail
 	put(&job, []int64{1000, 1000, 1009, 8, 77})
 	job.Write(make([]byte, 1024))
 	job.WriteString("/home/wei/bin/roms in.nml\nlustre\t/scratch\n")
-	for id, name := range map[uint64]string{1: "/scratch/a", 2: "/scratch/b", 3: "<STDOUT>"} {
+	for id, name := range map[uint64]string{1: "/scratch/a", 2: "/scratch/b", 3: "<STDOUT>", 4: "/scratch/a:/x"} {
 		put(&names, id)
 		names.WriteString(name + "\x00")
 	}
@@ -47,6 +47,9 @@ func handmade(posix, mpiio []record, lustre []byte) []byte {
 			put(&out, r.id)
 			put(&out, r.rank)
 			for _, name := range ints {
+				if name == "H5D_FILE_REC_ID" {
+					break // not in version 1
+				}
 				put(&out, r.ints[name])
 			}
 			for _, name := range floats {
@@ -71,7 +74,7 @@ func handmade(posix, mpiio []record, lustre []byte) []byte {
 	for id, m := range map[int]struct {
 		version uint32
 		b       []byte
-	}{1: {4, section(darshan.POSIX, posix)}, 2: {3, section(darshan.MPIIO, mpiio)}, 7: {1, lustre}} {
+	}{1: {4, section(darshan.POSIX, posix)}, 2: {3, section(darshan.MPIIO, mpiio)}, 4: {1, section(darshan.H5D, datasets)}, 7: {1, lustre}} {
 		put64(40+16*id, m.b)
 		binary.LittleEndian.PutUint32(out[296+4*id:], m.version)
 	}
