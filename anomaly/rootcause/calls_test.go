@@ -115,12 +115,13 @@ func TestPatterns(t *testing.T) {
 		}), "shared-file", "", []string{"small"}},
 		"written again": {change(func(r *iolog.JobFile) { r.WrittenExtent = 1e9 }), "rewritten", "was written 4 " +
 			"times", nil},
-		"sieving": {change(func(r *iolog.JobFile) { mpiio(r, 4000); r.MPIIOWritten, r.WrittenExtent = 1e9, 1e9 }), "sieving",
-			"moved 4 GB of /s/1 (write) where it was asked for 1 GB", []string{"rewritten", "inflated"}},
+		"sieving": {change(func(r *iolog.JobFile) { mpiio(r, 4000); r.MPIIOWritten, r.WrittenExtent = 1e9, 1e9 }),
+			"sieving", "moved 4 GB of /s/1 (write) where it was asked for 1 GB", []string{"rewritten", "inflated"}},
 		"fill values": {change(func(r *iolog.JobFile) {
 			mpiio(r, 4000)
 			r.MPIIOWritten, r.WrittenExtent, r.Library, r.LibraryWrites, r.LibraryWritten = 4e9, 2e9, "HDF5", 4000, 2e9
-		}), "inflated", "HDF5 moved 4 GB of /s/1 (write) for accesses of 2 GB", []string{"rewritten", "sieving", "split"}},
+		}), "inflated", "HDF5 moved 4 GB of /s/1 (write) for accesses of 2 GB",
+			[]string{"rewritten", "sieving", "split"}},
 		"strided selections": {change(func(r *iolog.JobFile) {
 			r.Library, r.LibraryWrites, r.LibraryWritten, r.LibraryCollective = "HDF5", 40, r.BytesWritten/100, 10
 			r.BytesWritten /= 100
@@ -164,7 +165,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestRemediesAreOfWhatTheProgramUses: a program of HDF5 is not told PnetCDF's calls.
+// TestRemediesAreOfWhatTheProgramUses: a program of HDF5 gets no advice for PnetCDF.
 func TestRemediesAreOfWhatTheProgramUses(t *testing.T) {
 	for _, c := range []struct {
 		rule, library string

@@ -40,16 +40,16 @@ func remedyOf(rule string) remedy {
 			"collective calls with the hint cb_nodes = the stripe count", "", transfers,
 			"calls that end in _all, or subfiling (hint nc_num_subfiles)"}
 	case "split":
-		return remedy{hdf5: "collective transfers (H5Pset_dxpl_mpio), H5Pset_chunk in the shape of the accesses and an " +
-			"H5Pset_chunk_cache that holds them", pnetcdf: "ncmpi_iput_vara for each piece, then one ncmpi_wait_all"}
+		return remedy{hdf5: "collective transfers (H5Pset_dxpl_mpio), H5Pset_chunk in the shape of the accesses and " +
+			"an H5Pset_chunk_cache that holds them", pnetcdf: "ncmpi_iput_vara for each piece, then one ncmpi_wait_all"}
 	case "blocking":
 		return remedy{pnetcdf: "ncmpi_iput_vara and ncmpi_iget_vara, then one ncmpi_wait_all"}
 	case "sieving":
-		return remedy{mpiio: "the hints romio_ds_write = disable and romio_ds_read = disable, or collective calls over a " +
-			"region without holes"}
+		return remedy{mpiio: "the hints romio_ds_write = disable and romio_ds_read = disable, or collective calls " +
+			"over a region without holes"}
 	case "inflated":
-		return remedy{hdf5: "H5Pset_fill_time with H5D_FILL_TIME_NEVER, and H5Pset_chunk_cache for chunks that are used " +
-			"in parts", pnetcdf: "ncmpi_set_fill with NC_NOFILL"}
+		return remedy{hdf5: "H5Pset_fill_time with H5D_FILL_TIME_NEVER, and H5Pset_chunk_cache for chunks that are " +
+			"used in parts", pnetcdf: "ncmpi_set_fill with NC_NOFILL"}
 	case "redundant":
 		return remedy{"read once and keep it, or send it to the others", "read once and MPI_Bcast, or MPI_File_read_all",
 			"", "", ""}

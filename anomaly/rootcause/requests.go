@@ -65,15 +65,15 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 		{"sieving", p.Redundant, func(f *File) Known {
 			return ofMany(f, p, Known(f.Bytes)/Known(f.Calls.Above.MPIIOBytes))
 		}, func(f finding) float64 { return 1 - f.worst.Calls.Above.MPIIOBytes/f.worst.Bytes }, func(f finding) string {
-			return fmt.Sprintf("MPI-IO moved %s of %s where it was asked for %s: it reads whole blocks, changes pieces of "+
-				"them and writes them back (data sieving).", anomaly.Size(f.worst.Bytes), f.worst.Name,
+			return fmt.Sprintf("MPI-IO moved %s of %s where it was asked for %s: it reads whole blocks, changes pieces "+
+				"of them and writes them back (data sieving).", anomaly.Size(f.worst.Bytes), f.worst.Name,
 				anomaly.Size(f.worst.Calls.Above.MPIIOBytes))
 		}},
 		{"inflated", p.Redundant, func(f *File) Known { return inflated(f, p) },
 			func(f finding) float64 { return 1 - 1/float64(inflated(f.worst, p)) }, func(f finding) string {
 				u := &f.worst.Calls.Above
-				return fmt.Sprintf("%s moved %s of %s for accesses of %s: fill values that data replace, or chunks that "+
-					"are moved for a part of them.", u.Library, anomaly.Size(cmp.Or(u.MPIIOBytes, f.worst.Bytes)),
+				return fmt.Sprintf("%s moved %s of %s for accesses of %s: fill values that data replace, or chunks "+
+					"that are moved for a part of them.", u.Library, anomaly.Size(cmp.Or(u.MPIIOBytes, f.worst.Bytes)),
 					f.worst.Name, anomaly.Size(u.Bytes))
 			}},
 		{"split", p.Split, func(f *File) Known { return split(f, p) },
@@ -85,8 +85,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 			}},
 		{"blocking", p.Independent, func(f *File) Known { return blocking(f, p) }, nil, func(f finding) string {
 			u := &f.worst.Calls.Above
-			return fmt.Sprintf("%s of the %d accesses to variables of %s, %s each, were blocking calls, which cannot be "+
-				"put together.", percent(float64(f.mean)), u.Accesses, f.worst.Name,
+			return fmt.Sprintf("%s of the %d accesses to variables of %s, %s each, were blocking calls, which cannot "+
+				"be put together.", percent(float64(f.mean)), u.Accesses, f.worst.Name,
 				anomaly.Size(u.Bytes/float64(u.Accesses)))
 		}},
 		{"redundant", p.Redundant, func(f *File) Known { return again(f, p, false) }, saved, func(f finding) string {
@@ -132,7 +132,8 @@ func independent(f finding) string {
 	text := fmt.Sprintf("%s of the MPI-IO calls were independent though %s used one file, %s: collective ones would "+
 		"merge and align them", percent(float64(f.mean)), processes(float64(f.worst.Procs)), f.worst.Name)
 	if u := &f.worst.Calls.Above; u.Collective.OK() {
-		text += fmt.Sprintf("; %s of the accesses were to be collective in %s", percent(float64(u.Collective)), u.Library)
+		text += fmt.Sprintf("; %s of the accesses were to be collective in %s", percent(float64(u.Collective)),
+			u.Library)
 	}
 	return text + "."
 }

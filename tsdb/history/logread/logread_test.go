@@ -74,7 +74,8 @@ func handmade(posix, mpiio []record, lustre []byte, datasets ...record) []byte {
 	for id, m := range map[int]struct {
 		version uint32
 		b       []byte
-	}{1: {4, section(darshan.POSIX, posix)}, 2: {3, section(darshan.MPIIO, mpiio)}, 4: {1, section(darshan.H5D, datasets)}, 7: {1, lustre}} {
+	}{1: {4, section(darshan.POSIX, posix)}, 2: {3, section(darshan.MPIIO, mpiio)},
+		4: {1, section(darshan.H5D, datasets)}, 7: {1, lustre}} {
 		put64(40+16*id, m.b)
 		binary.LittleEndian.PutUint32(out[296+4*id:], m.version)
 	}
