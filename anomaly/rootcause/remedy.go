@@ -51,8 +51,8 @@ func remedyOf(rule string) remedy {
 		return remedy{hdf5: "H5Pset_fill_time with H5D_FILL_TIME_NEVER, and H5Pset_chunk_cache for chunks that are " +
 			"used in parts", pnetcdf: "ncmpi_set_fill with NC_NOFILL"}
 	case "redundant":
-		return remedy{"read once and keep it, or send it to the others", "read once and MPI_Bcast, or MPI_File_read_all",
-			"", "", ""}
+		return remedy{"read once and keep it, or send it to the others",
+			"read once and MPI_Bcast, or MPI_File_read_all", "", "", ""}
 	case "rewritten":
 		return remedy{"keep in memory what changes again", "",
 			"H5Pset_fill_time with H5D_FILL_TIME_NEVER, and keep in memory what changes again", "",

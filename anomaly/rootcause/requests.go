@@ -65,8 +65,8 @@ func requests(j *Job, a *Answer, lim Limits) (out []Clause) {
 		{"sieving", p.Redundant, func(f *File) Known {
 			return ofMany(f, p, Known(f.Bytes)/Known(f.Calls.Above.MPIIOBytes))
 		}, func(f finding) float64 { return 1 - f.worst.Calls.Above.MPIIOBytes/f.worst.Bytes }, func(f finding) string {
-			return fmt.Sprintf("MPI-IO moved %s of %s where it was asked for %s: it reads whole blocks, changes pieces "+
-				"of them and writes them back (data sieving).", anomaly.Size(f.worst.Bytes), f.worst.Name,
+			return fmt.Sprintf("MPI-IO moved %s of %s where it was asked for %s: it reads whole blocks, changes "+
+				"pieces of them and writes them back (data sieving).", anomaly.Size(f.worst.Bytes), f.worst.Name,
 				anomaly.Size(f.worst.Calls.Above.MPIIOBytes))
 		}},
 		{"inflated", p.Redundant, func(f *File) Known { return inflated(f, p) },
