@@ -94,7 +94,8 @@ var docs = map[string]doc{
 			"what it found", in: api.Decision{}, out: anomaly.Canary{}},
 	"GET /api/v1/flow": {
 		summary: "which way jobs' bytes take now: job to forwarder to storage, the most bytes first", out: FlowView{},
-		params: append([]param{{"job", "only that job, and its neighbours on its forwarders"}}, pageParams...)},
+		params: append([]param{{"job", "only that job, and its neighbours on its forwarders"},
+			{"target", "instead, who uses that storage target; may be given several times"}}, pageParams...)},
 	"GET /api/v1/interference": {summary: "how much jobs that move bytes now stand in each other's way",
 		out: live.Interference{}},
 	"GET /api/v1/series": {summary: "one metric of nodes over time; a null value is a gap",

@@ -2,7 +2,9 @@ package webui_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/remap/dispatch"
 	"fairway/webui/live"
 )
 
@@ -104,5 +107,72 @@ func TestFlowAndInterference(t *testing.T) {
 	if len(m.Jobs) != 3 || m.Jobs[0] != "b" || len(m.Cells) != 5 || m.Left != 0 || got["ab"].Finding != "F-0007" ||
 		got["ba"].Finding != "" || got["bb"].Finding != "" {
 		t.Errorf("matrix %+v", m)
+	}
+}
+
+// What a job moves at a storage target: its nodes' own counts, a gateway's as its jobs' bytes there, else the server's.
+func TestUsesOfATarget(t *testing.T) {
+	s := simsite.New(t, simsite.Options{})
+	moves := func(read, write float64) []collector.Sample {
+		return []collector.Sample{{Metric: collector.ReadBytes, Value: read}, {Metric: collector.WriteBytes,
+			Value: write}}
+	}
+	at := func(target string, read, write float64) []collector.TargetSamples {
+		return []collector.TargetSamples{{Target: topology.TargetID(target), Samples: moves(read, write)}}
+	}
+	job := func(id string, read, write float64) []collector.JobSamples {
+		return []collector.JobSamples{{Job: topology.JobID(id), Samples: moves(read, write)}}
+	}
+	for id, nodes := range map[topology.JobID][]topology.NodeID{"a": {"c00000", "c00001"}, "b": {"c00002"}} {
+		if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: id, User: "olga", Nodes: nodes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := collector.Frame{Node: "oss1", Role: topology.Storage,
+		Jobs: append(job("a", 0, 40e6), job("elsewhere", 0, 90e6)...)}
+	client := func(n topology.NodeID, target string, read float64) collector.Frame {
+		return collector.Frame{Node: n, Role: topology.Compute, Targets: at(target, read, 0)}
+	}
+	gateway := collector.Frame{Node: "fwd002", Role: topology.Forwarder, Targets: at("oss1", 30e6, 9e6),
+		Jobs: append(job("a", 1e6, 0), job("b", 2e6, 0)...)}
+	both := []collector.Frame{server, client("c00000", "oss1", 7e6), client("c00001", "oss1", 4e6),
+		client("c00002", "ost9", 3e6), client("c00003", "oss1", 5e6)}
+	for name, c := range map[string]struct {
+		frames []collector.Frame
+		want   string
+	}{
+		"nobody counts":                        {[]collector.Frame{{Node: "c00000", Role: topology.Compute}}, "not known"},
+		"a server counts the jobs that run":    {[]collector.Frame{server}, "a 0+40 servers"},
+		"clients do; one node is of no job":    {both, "a 11+0 ;  5+0 "},
+		"they ask only gateways":               {[]collector.Frame{client("c00000", "fwd002", 7e6)}, "not known"},
+		"a gateway's, as its jobs' bytes are":  {[]collector.Frame{gateway}, "b 20+0 ; a 10+0 ;  0+9 "},
+		"clients count, and it is not touched": {[]collector.Frame{client("c00000", "ost9", 7e6)}, ""},
+	} {
+		got := ""
+		eventually(t, name+": "+c.want, func() bool {
+			now := time.Now()
+			all := map[topology.NodeID]collector.Frame{"oss1": {Node: "oss1", Role: topology.Storage}}
+			for _, n := range s.Machine.Topo.Nodes { // forgets the case before
+				all[n.ID] = collector.Frame{Node: n.ID, Role: n.Role}
+			}
+			for _, f := range c.frames {
+				all[f.Node] = f
+			}
+			frames := slices.Collect(maps.Values(all))
+			for i := range frames {
+				frames[i].TimeMillis = now.UnixMilli()
+			}
+			s.Take(frames, now)
+			v := get[webui.FlowView](s, "/api/v1/flow?target=oss1&target=ost8")
+			var out []string
+			for _, u := range v.Targets {
+				out = append(out, fmt.Sprintf("%s %.0f+%.0f %s", u.Job, u.ReadBytesPerSec/1e6, u.WriteBytesPerSec/1e6,
+					u.By))
+			}
+			if got = strings.Join(out, "; "); v.Targets == nil {
+				got = "not known"
+			}
+			return got == c.want
+		})
 	}
 }

@@ -122,12 +122,25 @@ const mostJobs = 60
 type FlowView struct {
 	live.Flow
 	Left int `json:"left"`
+	// Targets are the uses of those that were asked for, which come without links; absent where nobody counts them.
+	Targets []api.TargetUse `json:"targets,omitzero"`
 }
+
+// mostTargets may be asked for at once.
+const mostTargets = 64
 
 func (h *layer) flow(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	limit, err := parseLimit(r)
 	if err != nil {
 		return err
+	}
+	if names := r.URL.Query()["target"]; len(names) > 0 {
+		var of []topology.NodeID
+		for _, n := range names[:min(len(names), mostTargets)] {
+			of = append(of, topology.NodeID(n))
+		}
+		return api.WriteJSON(w, FlowView{Flow: live.Flow{At: h.picture.Snapshot().Overview.At, Links: []live.Link{},
+			Storage: []live.StorageLink{}}, Targets: h.picture.TargetUses(of)})
 	}
 	v := FlowView{Flow: h.picture.Flow()}
 	if j := r.URL.Query().Get("job"); j != "" {

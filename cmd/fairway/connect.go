@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
-	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -19,15 +16,9 @@ func (o *options) connect() (*client.Client, error) {
 	if err := o.choose(); err != nil {
 		return nil, err
 	}
-	token := ""
-	if o.tokenFile != "" {
-		b, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("token file: %w", err)
-		}
-		if token = strings.TrimSpace(string(b)); token == "" {
-			return nil, fmt.Errorf("token file %s: %w: it is empty", o.tokenFile, api.ErrInvalid)
-		}
+	token, err := client.ReadToken(o.tokenFile)
+	if err != nil {
+		return nil, err
 	}
 	return client.New(o.addr, token)
 }

@@ -1,13 +1,26 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/advise"
+	"fairway/webui/api"
 )
 
 // --site asks the daemon of that name in the file, with that one's token.
@@ -30,7 +43,7 @@ func TestSiteIsAskedByItsName(t *testing.T) {
 		code int
 		says string
 	}{
-		{"sites", program.Done, "hpc2"},
+		{"sites", program.Done, "hpc2  no answer"},
 		{"--site hpc1 findings --json", program.Done, "["},
 		{"--site hpc2 findings", program.Unreachable, "/none"},
 		{"--site hpc3 findings", program.Usage, `no site "hpc3"; it has hpc1, hpc2`},
@@ -43,5 +56,101 @@ func TestSiteIsAskedByItsName(t *testing.T) {
 	write(file, "[site.hpc1]\nadr = \"x\"\n")
 	if out, code := command(t, "sites"); code != program.Usage || !strings.Contains(out, "adr") {
 		t.Errorf("of a wrong key: exit %d, %s", code, out)
+	}
+}
+
+const sitesGolden = `SITE      STATE        NEWEST  ADDRESS                 WORST
+dead      no answer    -       http://127.0.0.1:DEADx  fairwayd does not answer: connect: connection refused ` +
+	`(http://127.0.0.1:DEADx)
+hpc1      1 needs you  0 s     http://127.0.0.1:HPC1x  back end: scratch-OST0005 takes?<b>3x</b> ?[31mas long ` +
+	`(F-000012)
+hpc2      watched      0 s     http://127.0.0.1:HPC2x  -
+refusing  not known    -       http://127.0.0.1:REFUx  not allowed: not for you
+slow      no answer    -       http://127.0.0.1:SLOWx  unreachable: no answer within 4s
+
+SHARED TARGETS
+scratch-OST0005 is accused by hpc1 (F-000012) and hpc2 (F-000003)
+  hpc2's job 77 (olga, WRF) writes 8.1 GB/s there, 89 % of what hpc1 and hpc2 report
+  nothing is known of dead, refusing and slow
+Targets to which several sites give one name are taken for one.
+`
+
+// All sites are asked at once: two share a slow target, and a dead, a slow and a refusing one cost only their rows.
+func TestSitesInOneList(t *testing.T) {
+	finding := func(id string) anomaly.Finding {
+		return anomaly.Finding{ID: id, Node: "scratch-OST0005", Kind: anomaly.TargetSlow, State: anomaly.Confirmed}
+	}
+	overview := func(id, calm string) api.Overview { // a clock ahead: of no age
+		o := api.Overview{At: time.Now().Add(time.Hour), Findings: []anomaly.Finding{finding(id)}}
+		if o.CalmWord = calm; calm == "" {
+			o.Needs = []advise.Card{{Stage: advise.BackEnd, Sentence: "scratch-OST0005 takes\n<b>3x</b> \x1b[31mas long",
+				Finding: id}}
+		}
+		return o
+	}
+	moved := 8.1e9
+	jobs := []api.JobRow{{Job: remap.Job{ID: "77", User: "olga", App: "WRF"}, Now: &api.JobNow{MovedBytesPerSec: &moved}}}
+	asked := map[string]string{}
+	var mu sync.Mutex
+	daemon := func(answers map[string]any) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			asked[r.Host+r.URL.Path] = r.Header.Get("Authorization") + " " + r.URL.Query().Get("target")
+			mu.Unlock()
+			switch v := answers[r.URL.Path].(type) {
+			case nil:
+				api.WriteProblem(w, r, fmt.Errorf("%w: not for you", api.ErrNotAllowed))
+			case func(*http.Request):
+				v(r)
+			default:
+				json.NewEncoder(w).Encode(v)
+			}
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	uses := func(job topology.JobID, write float64) any {
+		return map[string]any{"targets": []api.TargetUse{{Target: "scratch-OST0005", Job: job, WriteBytesPerSec: write}}}
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	addrs := map[string]string{
+		"hpc1": daemon(map[string]any{"/api/v1/overview": overview("F-000012", ""), "/api/v1/jobs": []api.JobRow{},
+			"/api/v1/flow": uses("5", 1e9)}),
+		"hpc2": daemon(map[string]any{"/api/v1/overview": overview("F-000003", "watched"), "/api/v1/jobs": jobs,
+			"/api/v1/flow": uses("77", moved)}),
+		"dead": gone.URL, "refusing": daemon(nil),
+		"slow": daemon(map[string]any{"/api/v1/overview": func(r *http.Request) { <-r.Context().Done() }}),
+	}
+	dir := t.TempDir()
+	text := ""
+	for name, addr := range addrs {
+		token := filepath.Join(dir, name)
+		if err := os.WriteFile(token, []byte("secret-"+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("[site.%s]\naddr = %q\ntoken_file = %q\n", name, addr, token)
+	}
+	file := filepath.Join(dir, "sites.toml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("FAIRWAY_SITES", file)
+	var out bytes.Buffer
+	root := newRootOn(&out, io.Discard)
+	root.SetArgs([]string{"sites"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	for name, addr := range addrs {
+		got = strings.ReplaceAll(got, strings.TrimPrefix(addr, "http://127.0.0.1:"), strings.ToUpper(name)[:4]+"x")
+		if host := strings.TrimPrefix(addr, "http://"); strings.HasPrefix(name, "hpc") &&
+			asked[host+"/api/v1/flow"] != "Bearer secret-"+name+" scratch-OST0005" {
+			t.Errorf("%s was asked with %q", name, asked[host+"/api/v1/flow"])
+		}
+	}
+	if got != sitesGolden {
+		t.Errorf("got\n%s\nwant\n%s", got, sitesGolden)
 	}
 }

@@ -187,6 +187,17 @@ type StorageRow struct {
 	Estimated bool `json:"estimated,omitempty"`
 }
 
+// TargetUse is what a job moves at a storage target or server in the newest second.
+type TargetUse struct {
+	Target topology.NodeID `json:"target"`
+	// Job is empty where it is not known whose the bytes are.
+	Job              topology.JobID `json:"job,omitempty"`
+	ReadBytesPerSec  float64        `json:"read_bytes_per_sec"`
+	WriteBytesPerSec float64        `json:"write_bytes_per_sec"`
+	// By is StorageByServers where only the server counted: it knows a job of another machine by the same number.
+	By string `json:"by,omitempty"`
+}
+
 // ForwarderLife is a forwarder's findings in short.
 type ForwarderLife struct {
 	// Steps are those of its open finding, Next what that waits for, NextFrom from when on where that is

@@ -7,6 +7,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
@@ -79,6 +80,120 @@ func hasTargets(f *collector.Frame) bool {
 		slices.ContainsFunc(f.Sources, func(s collector.SourceStatus) bool {
 			return (s.Name == "lustre" || s.Name == "ganesha") && s.Err == ""
 		})
+}
+
+// TargetUses are what this machine moves at some storage targets or servers in the newest second, by job, the most
+// bytes first. Clients' own counts are taken where there are any, else those of servers; nil: nobody counts.
+func (p *Picture) TargetUses(of []topology.NodeID) []api.TargetUse {
+	s := p.Snapshot()
+	c := useCount{oldest: oldestShown(s.Made), situation: s.Situation, jobs: map[topology.NodeID]topology.JobID{},
+		on: map[topology.NodeID][]Link{}, sums: map[api.TargetUse]*api.TargetUse{}, of: of}
+	for i := range s.Situation.Jobs {
+		j := &s.Situation.Jobs[i]
+		c.known = append(c.known, j.ID)
+		for _, n := range j.Nodes {
+			c.jobs[n] = j.ID
+		}
+	}
+	flow := s.flow()
+	for _, l := range flow.Links {
+		c.on[l.Forwarder.Node()] = append(c.on[l.Forwarder.Node()], l)
+	}
+	p.cfg.Board.Visit(c.frame)
+	if !c.byClients && !c.byServers {
+		return nil
+	}
+	for i := range flow.Storage {
+		if l := &flow.Storage[i]; !c.byClients && slices.Contains(c.known, l.Job) {
+			c.add(api.TargetUse{Target: l.Server, Job: l.Job, By: api.StorageByServers}, l.ReadBytesPerSec,
+				l.WriteBytesPerSec)
+		}
+	}
+	out := []api.TargetUse{}
+	for _, u := range c.sums {
+		out = append(out, *u)
+	}
+	slices.SortFunc(out, func(a, b api.TargetUse) int {
+		return cmp.Or(cmp.Compare(b.ReadBytesPerSec+b.WriteBytesPerSec, a.ReadBytesPerSec+a.WriteBytesPerSec),
+			cmp.Compare(a.Target, b.Target), cmp.Compare(a.Job, b.Job))
+	})
+	return out
+}
+
+// useCount adds up what one second's frames say of targets.
+type useCount struct {
+	of        []topology.NodeID
+	oldest    int64
+	situation *remap.Situation
+	known     []topology.JobID                   // to the batch system
+	jobs      map[topology.NodeID]topology.JobID // of compute nodes
+	on        map[topology.NodeID][]Link         // forwarders' jobs
+	sums      map[api.TargetUse]*api.TargetUse   // by what is no number
+	// byClients and byServers say who counts, whether or not it is one of the targets.
+	byClients, byServers bool
+}
+
+func (c *useCount) frame(f *collector.Frame) {
+	if f.TimeMillis < c.oldest {
+		return
+	}
+	switch f.Role {
+	case topology.Storage:
+		c.byServers = c.byServers || len(f.Jobs) > 0
+	case topology.Compute, topology.Forwarder:
+		// A node that counts what it asks of forwarders alone does not know what these ask of storage.
+		gateway := func(t collector.TargetSamples) bool {
+			return c.situation.IsForwarder(topology.ForwarderID(t.Target))
+		}
+		c.byClients = c.byClients || hasTargets(f) && !slices.ContainsFunc(f.Targets, gateway)
+		for _, t := range f.Targets {
+			read, write := bytesOf(t.Samples)
+			c.split(f, api.TargetUse{Target: topology.NodeID(t.Target)}, read, write)
+		}
+	}
+}
+
+// split gives a node's bytes at a target to its job. A forwarder's are divided as the bytes of its jobs are, where it
+// is a client of this target alone.
+func (c *useCount) split(f *collector.Frame, u api.TargetUse, read, write float64) {
+	if f.Role == topology.Compute {
+		u.Job = c.jobs[f.Node]
+		c.add(u, read, write)
+		return
+	}
+	reads, writes := 0.0, 0.0
+	for _, l := range c.on[f.Node] {
+		reads, writes = reads+l.ReadBytesPerSec, writes+l.WriteBytesPerSec
+	}
+	alone := len(f.Targets) == 1
+	if !alone || reads == 0 {
+		c.add(u, read, 0)
+	}
+	if !alone || writes == 0 {
+		c.add(u, 0, write)
+	}
+	for _, l := range c.on[f.Node] {
+		u.Job = l.Job
+		if alone && reads > 0 {
+			c.add(u, read*l.ReadBytesPerSec/reads, 0)
+		}
+		if alone && writes > 0 {
+			c.add(u, 0, write*l.WriteBytesPerSec/writes)
+		}
+	}
+}
+
+// add counts bytes of one of the targets.
+func (c *useCount) add(u api.TargetUse, read, write float64) {
+	if read+write <= 0 || !slices.Contains(c.of, u.Target) {
+		return
+	}
+	sum := c.sums[u]
+	if sum == nil {
+		sum = &u
+		c.sums[u] = sum
+	}
+	sum.ReadBytesPerSec, sum.WriteBytesPerSec = sum.ReadBytesPerSec+read, sum.WriteBytesPerSec+write
 }
 
 // addServers follows the forwarder's jobs to the storage servers that count by job.
