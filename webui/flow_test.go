@@ -141,7 +141,7 @@ func TestUsesOfATarget(t *testing.T) {
 		frames []collector.Frame
 		want   string
 	}{
-		"nobody counts":                        {[]collector.Frame{{Node: "c00000", Role: topology.Compute}}, "not known"},
+		"nobody counts":                        {nil, "not known"},
 		"a server counts the jobs that run":    {[]collector.Frame{server}, "a 0+40 servers"},
 		"clients do; one node is of no job":    {both, "a 11+0 ;  5+0 "},
 		"they ask only gateways":               {[]collector.Frame{client("c00000", "fwd002", 7e6)}, "not known"},

@@ -50,8 +50,8 @@ func newSites(o *options) *cobra.Command {
 		Long: "They are in " + program.SiteFile + " (or the file of FAIRWAY_SITES), each with the address of its " +
 			"daemon:\n\n" +
 			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7117\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
-			"Each shows its state and what is worst there. Below are the storage targets that one accuses and another\n" +
-			"uses, and whose job does most of the I/O there. One that does not answer within seconds costs its row.",
+			"Each shows its state and what is worst there. Below are the storage targets that one accuses and\n" +
+			"another uses, and whose job does most of the I/O there. One that does not answer costs its row.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := program.ReadSites(program.SitesPath())

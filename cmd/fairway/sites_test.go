@@ -77,19 +77,21 @@ Targets to which several sites give one name are taken for one.
 
 // All sites are asked at once: two share a slow target, and a dead, a slow and a refusing one cost only their rows.
 func TestSitesInOneList(t *testing.T) {
+	const ost = "scratch-OST0005"
 	finding := func(id string) anomaly.Finding {
-		return anomaly.Finding{ID: id, Node: "scratch-OST0005", Kind: anomaly.TargetSlow, State: anomaly.Confirmed}
+		return anomaly.Finding{ID: id, Node: ost, Kind: anomaly.TargetSlow, State: anomaly.Confirmed}
 	}
 	overview := func(id, calm string) api.Overview { // a clock ahead: of no age
 		o := api.Overview{At: time.Now().Add(time.Hour), Findings: []anomaly.Finding{finding(id)}}
 		if o.CalmWord = calm; calm == "" {
-			o.Needs = []advise.Card{{Stage: advise.BackEnd, Sentence: "scratch-OST0005 takes\n<b>3x</b> \x1b[31mas long",
-				Finding: id}}
+			o.Needs = []advise.Card{{Stage: advise.BackEnd, Finding: id,
+				Sentence: "scratch-OST0005 takes\n<b>3x</b> \x1b[31mas long"}}
 		}
 		return o
 	}
 	moved := 8.1e9
-	jobs := []api.JobRow{{Job: remap.Job{ID: "77", User: "olga", App: "WRF"}, Now: &api.JobNow{MovedBytesPerSec: &moved}}}
+	jobs := []api.JobRow{{Job: remap.Job{ID: "77", User: "olga", App: "WRF"},
+		Now: &api.JobNow{MovedBytesPerSec: &moved}}}
 	asked := map[string]string{}
 	var mu sync.Mutex
 	daemon := func(answers map[string]any) string {
@@ -110,7 +112,7 @@ func TestSitesInOneList(t *testing.T) {
 		return s.URL
 	}
 	uses := func(job topology.JobID, write float64) any {
-		return map[string]any{"targets": []api.TargetUse{{Target: "scratch-OST0005", Job: job, WriteBytesPerSec: write}}}
+		return map[string]any{"targets": []api.TargetUse{{Target: ost, Job: job, WriteBytesPerSec: write}}}
 	}
 	gone := httptest.NewServer(nil)
 	gone.Close()

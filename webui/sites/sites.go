@@ -44,7 +44,7 @@ const Note = "Targets to which several sites give one name are taken for one."
 type Row struct {
 	Site string `json:"site"`
 	Addr string `json:"addr"`
-	// State is how many cards need a person, or the word of a calm overview; Why is the reason of one that is not known.
+	// State is how many cards need a person, or the word of a calm overview; Why says why it is unknown.
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"`
 	// AgeSeconds is that of the newest second, by the asking host's clock; nil: there is none.

@@ -17,10 +17,10 @@ type Shared struct {
 	// Accused are the sites' findings, Users the other sites that report bytes there.
 	Accused []Accusation `json:"accused"`
 	Users   []string     `json:"users"`
-	// Text is who accuses and who uses it, Lines what moves there and what is not known.
+	// Text is who accuses and who uses it, Lines what moves there and what no site reports.
 	Text  string   `json:"text"`
 	Lines []string `json:"lines"`
-	// Neighbour is the job of another site that does most of what is reported to go there; nil: there is none.
+	// Neighbour is the job of another site that does most of what is reported to go there; nil: no such job.
 	Neighbour *Neighbour `json:"neighbour,omitempty"`
 }
 
@@ -150,7 +150,8 @@ func (t *target) describe() (Shared, bool) {
 			s.Text += "; whether it is one and the same is not reported"
 		}
 	} else if len(s.Users) > 0 {
-		s.Text += "; " + join(s.Users) + map[bool]string{true: " uses it, too", false: " use it, too"}[len(s.Users) == 1]
+		s.Text += "; " + join(s.Users) +
+			map[bool]string{true: " uses it, too", false: " use it, too"}[len(s.Users) == 1]
 	}
 	if t.name != anomaly.Everywhere && len(mute)+len(unknown) < len(t.of) {
 		s.Lines = append(s.Lines, t.sayMost(&s, len(by) == 1))
@@ -192,7 +193,8 @@ func (t *target) sayMost(s *Shared, alone bool) string {
 			return text + "; no single job does most of it"
 		}
 	}
-	return "no site does most of the I/O there, " + anomaly.Size(t.total.sum()) + "/s in all, as far as " + t.reporters()
+	return "no site does most of the I/O there, " + anomaly.Size(t.total.sum()) + "/s in all, as far as " +
+		t.reporters()
 }
 
 // sayMoved is what somebody moves there and which part of all that is.
