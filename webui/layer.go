@@ -140,7 +140,7 @@ func (h *layer) flow(w http.ResponseWriter, r *http.Request, _ access.Caller) er
 			of = append(of, topology.NodeID(n))
 		}
 		return api.WriteJSON(w, FlowView{Flow: live.Flow{At: h.picture.Snapshot().Overview.At, Links: []live.Link{},
-			Storage: []live.StorageLink{}}, Targets: h.picture.TargetUses(of)})
+			Storage: []live.StorageLink{}}, Targets: live.TargetUses(h.picture, of)})
 	}
 	v := FlowView{Flow: h.picture.Flow()}
 	if j := r.URL.Query().Get("job"); j != "" {

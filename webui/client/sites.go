@@ -21,7 +21,7 @@ const siteTimeout = 4 * time.Second
 // Place is the daemon of one site.
 type Place struct{ Name, Addr, TokenFile string }
 
-// ReadToken reads a bearer token from its file; no file is no token.
+// ReadToken reads a bearer token from its file; "" without a path.
 func ReadToken(path string) (string, error) {
 	if path == "" {
 		return "", nil

@@ -84,7 +84,7 @@ func hasTargets(f *collector.Frame) bool {
 
 // TargetUses are what this machine moves at some storage targets or servers in the newest second, by job, the most
 // bytes first. Clients' own counts are taken where there are any, else those of servers; nil: nobody counts.
-func (p *Picture) TargetUses(of []topology.NodeID) []api.TargetUse {
+func TargetUses(p *Picture, of []topology.NodeID) []api.TargetUse {
 	s := p.Snapshot()
 	c := useCount{oldest: oldestShown(s.Made), situation: s.Situation, jobs: map[topology.NodeID]topology.JobID{},
 		on: map[topology.NodeID][]Link{}, sums: map[api.TargetUse]*api.TargetUse{}, of: of}
@@ -128,7 +128,7 @@ type useCount struct {
 	known     []topology.JobID                   // to the batch system
 	jobs      map[topology.NodeID]topology.JobID // of compute nodes
 	on        map[topology.NodeID][]Link         // forwarders' jobs
-	sums      map[api.TargetUse]*api.TargetUse   // by what is no number
+	sums      map[api.TargetUse]*api.TargetUse   // by all but the numbers
 	// byClients and byServers say who counts, whether or not it is one of the targets.
 	byClients, byServers bool
 }

@@ -1,5 +1,5 @@
 // Package sites merges what the daemons of several machines say: one row a site, and the storage targets that they
-// share. It is pure: answers and a time in, rows and sentences out. What a site does not report is said, not guessed.
+// share. It is pure: answers and a time in, rows and sentences out. What a site does not report is named, not guessed.
 package sites
 
 import (
@@ -47,7 +47,7 @@ type Row struct {
 	// State is how many cards need a person, or the word of a calm overview; Why says why it is unknown.
 	State string `json:"state"`
 	Why   string `json:"why,omitempty"`
-	// AgeSeconds is that of the newest second, by the asking host's clock; nil: there is none.
+	// AgeSeconds is that of the newest second, by the asking host's clock; nil: it has no data.
 	AgeSeconds *float64 `json:"age_seconds,omitempty"`
 	Worst      *Worst   `json:"worst,omitempty"`
 }
