@@ -3,6 +3,7 @@ package webui_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -15,6 +16,9 @@ import (
 	"fairway/webui"
 
 	"github.com/gorilla/websocket"
+	prom "github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/config"
 
 	"fairway/anomaly"
 	"fairway/remap"
@@ -41,21 +45,22 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
 			o.Forwarders[1].State == api.StateSlow && o.Forwarders[2].State != api.StateSlow
 	})
-	type alerts struct {
-		Status string
-		Data   struct {
-			Alerts []struct {
-				Labels, Annotations map[string]string
-				State, Value        string
-				ActiveAt            time.Time
-			}
-		}
+	library := prometheusOf(t, s, simsite.ViewerSecret)
+	open, err := library.Alerts(t.Context())
+	if a := open.Alerts; err != nil || len(a) != 1 || a[0].Labels["alertname"] != "fairway_fail_slow" ||
+		a[0].Labels["node"] != "fwd001" || a[0].State != v1.AlertStateFiring || a[0].ActiveAt.IsZero() ||
+		a[0].Annotations["summary"] == "" || a[0].Value == "" {
+		t.Errorf("as alerts of Prometheus: %+v %v", open, err)
 	}
-	open := get[alerts](s, "/prometheus/api/v1/alerts")
-	if a := open.Data.Alerts; len(a) != 1 || a[0].Labels["alertname"] != "fairway_fail_slow" ||
-		a[0].Labels["node"] != "fwd001" || a[0].State != "firing" || a[0].ActiveAt.IsZero() ||
-		a[0].Annotations["summary"] == "" || a[0].Value == "" || open.Status != "success" {
-		t.Errorf("as alerts of Prometheus: %+v", open)
+	const some = "count(fairway_read_bytes_per_second) > bool 0"
+	if v, _, err := library.Query(t.Context(), some, time.Now()); err != nil ||
+		!strings.Contains(v.String(), "=> 1 @") {
+		t.Errorf("Prometheus's library is answered %v %v", v, err)
+	}
+	var refused *v1.Error
+	if _, err := prometheusOf(t, s, "nobody's").Rules(t.Context(), nil); !errors.As(err, &refused) ||
+		refused.Type != v1.ErrClient || !strings.Contains(refused.Detail, "sign") {
+		t.Errorf("Prometheus's library reads of a token that is not known: %+v", err)
 	}
 	v := get[api.FindingView](s, "/api/v1/findings/F-0001")
 	if len(v.Changes) != 2 || v.Changes[1].Frozen == nil || v.State != anomaly.Confirmed {
@@ -95,8 +100,8 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	s.Find = []anomaly.Finding{over}
 	s.FindMu.Unlock()
 	eventually(t, "Prometheus's alerts are without what was dismissed", func() bool {
-		open := get[alerts](s, "/prometheus/api/v1/alerts")
-		return open.Data.Alerts != nil && len(open.Data.Alerts) == 0
+		open, err := library.Alerts(t.Context())
+		return err == nil && open.Alerts != nil && len(open.Alerts) == 0
 	})
 	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=F-0001")
 	if len(audit) != 5 || audit[0].Actor != "olga" || audit[0].Result != "dismissed" ||
@@ -105,7 +110,17 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	}
 }
 
-// The feed in all its forms but the file.
+// prometheusOf is the client library of Prometheus, with a bearer token as Grafana has one.
+func prometheusOf(t *testing.T, s *simsite.Site, secret string) v1.API {
+	c, err := prom.NewClient(prom.Config{Address: "http://" + s.TCP + "/prometheus",
+		RoundTripper: config.NewAuthorizationCredentialsRoundTripper("Bearer", config.NewInlineSecret(secret),
+			prom.DefaultRoundTripper)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v1.NewAPI(c)
+}
+
 // TestANumberThatIsNoneDoesNotEndTheFeed gives a finding a score that JSON cannot hold: the feed has the finding
 // without it, and goes on.
 func TestANumberThatIsNoneDoesNotEndTheFeed(t *testing.T) {
