@@ -144,7 +144,7 @@ func startMover(c Config, log *slog.Logger) (m node.Mover, stop io.Closer, err e
 		}
 		return r, r, nil
 	case o.Enabled && o.By == byLNet:
-		return &lnet.Mover{Net: c.Routes.Net, Gateways: o.forwarders(),
+		return &lnet.Mover{Kernel: lnet.Kernel{Net: c.Routes.Net, Gateways: o.forwarders()},
 			Journal: filepath.Join(c.Spool.Dir, "lnet-changes.json")}, nil, nil
 	case o.Enabled && o.By == byRemount:
 		return &remount.Mover{Point: o.Remount.Point, Type: o.Remount.Type, Options: o.Remount.Options,

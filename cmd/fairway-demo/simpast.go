@@ -162,9 +162,9 @@ func simRun(p *simmachine.PastRun) history.Run {
 	return history.Run{Job: p.ID, User: p.User, App: p.App, Nodes: len(p.Nodes), Start: p.Start, End: p.End,
 		Profile: &history.Profile{
 			ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes, Mode: mode, IONodes: p.IONodes,
-			PeakBytesPerSec:     p.PeakBytesPerSec,
-			PeakNodeBytesPerSec: p.PeakNodeBytesPerSec, PeakOpsPerSec: p.PeakOpsPerSec, MetaOps: p.MetaOps,
-			MetaQueue: &p.MetaQueue,
+			Peaks: history.Peaks{PeakBytesPerSec: p.PeakBytesPerSec, PeakNodeBytesPerSec: p.PeakNodeBytesPerSec,
+				PeakOpsPerSec: p.PeakOpsPerSec},
+			MetaOps: p.MetaOps, MetaQueue: &p.MetaQueue,
 			IOSeconds: p.IOSeconds, StepSeconds: 1, Coverage: 1, From: "simulation",
 		}}
 }

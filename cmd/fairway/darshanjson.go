@@ -70,25 +70,39 @@ type fileJSON struct {
 }
 
 type ioJSON struct {
-	Ranks         int64     `json:"ranks"`
-	Shared        bool      `json:"shared"`
-	Opens         *int64    `json:"opens,omitempty"`
-	Reads         *int64    `json:"reads,omitempty"`
-	Writes        *int64    `json:"writes,omitempty"`
-	Seeks         *int64    `json:"seeks,omitempty"`
-	Stats         *int64    `json:"stats,omitempty"`
-	Syncs         *int64    `json:"syncs,omitempty"`
-	Collective    *int64    `json:"collective_ops,omitempty"`
-	BytesRead     *int64    `json:"bytes_read,omitempty"`
-	BytesWritten  *int64    `json:"bytes_written,omitempty"`
-	ConsecReads   *int64    `json:"consec_reads,omitempty"`
-	ConsecWrites  *int64    `json:"consec_writes,omitempty"`
-	SeqReads      *int64    `json:"seq_reads,omitempty"`
-	SeqWrites     *int64    `json:"seq_writes,omitempty"`
-	SmallReads    *int64    `json:"small_reads,omitempty"`
-	SmallWrites   *int64    `json:"small_writes,omitempty"`
-	SizeRead      []int64   `json:"size_read,omitempty"`
-	SizeWrite     []int64   `json:"size_write,omitempty"`
+	Ranks  int64 `json:"ranks"`
+	Shared bool  `json:"shared"`
+	callsJSON
+	bytesJSON
+	timesJSON
+}
+
+// callsJSON counts calls by kind.
+type callsJSON struct {
+	Opens      *int64 `json:"opens,omitempty"`
+	Reads      *int64 `json:"reads,omitempty"`
+	Writes     *int64 `json:"writes,omitempty"`
+	Seeks      *int64 `json:"seeks,omitempty"`
+	Stats      *int64 `json:"stats,omitempty"`
+	Syncs      *int64 `json:"syncs,omitempty"`
+	Collective *int64 `json:"collective_ops,omitempty"`
+}
+
+// bytesJSON is what was moved, how much of it in order, and in requests of which size.
+type bytesJSON struct {
+	BytesRead    *int64  `json:"bytes_read,omitempty"`
+	BytesWritten *int64  `json:"bytes_written,omitempty"`
+	ConsecReads  *int64  `json:"consec_reads,omitempty"`
+	ConsecWrites *int64  `json:"consec_writes,omitempty"`
+	SeqReads     *int64  `json:"seq_reads,omitempty"`
+	SeqWrites    *int64  `json:"seq_writes,omitempty"`
+	SmallReads   *int64  `json:"small_reads,omitempty"`
+	SmallWrites  *int64  `json:"small_writes,omitempty"`
+	SizeRead     []int64 `json:"size_read,omitempty"`
+	SizeWrite    []int64 `json:"size_write,omitempty"`
+}
+
+type timesJSON struct {
 	Open          *spanJSON `json:"open,omitempty"`
 	Read          *spanJSON `json:"read,omitempty"`
 	Write         *spanJSON `json:"write,omitempty"`
@@ -228,15 +242,14 @@ func ioDocument(o *darshan.IO) *ioJSON {
 	if o == nil {
 		return nil
 	}
-	doc := &ioJSON{Ranks: o.Ranks, Shared: o.Shared, Opens: count(o.Opens), Reads: count(o.Reads),
-		Writes: count(o.Writes),
-		Seeks:  count(o.Seeks), Stats: count(o.Stats), Syncs: count(o.Syncs), Collective: count(o.CollectiveOps),
-		BytesRead: count(o.BytesRead), BytesWritten: count(o.BytesWritten), ConsecReads: count(o.ConsecReads),
-		ConsecWrites: count(o.ConsecWrites), SeqReads: count(o.SeqReads), SeqWrites: count(o.SeqWrites),
-		SmallReads: count(o.SmallReads()), SmallWrites: count(o.SmallWrites()),
-		Open: span(o.Open), Read: span(o.Read), Write: span(o.Write), Close: span(o.Close),
-		ReadSeconds: seconds(o.ReadSeconds), WriteSeconds: seconds(o.WriteSeconds), MetaSeconds: seconds(o.MetaSeconds),
-		SlowestSecond: seconds(o.SlowestSeconds)}
+	doc := &ioJSON{o.Ranks, o.Shared,
+		callsJSON{count(o.Opens), count(o.Reads), count(o.Writes), count(o.Seeks), count(o.Stats), count(o.Syncs),
+			count(o.CollectiveOps)},
+		bytesJSON{BytesRead: count(o.BytesRead), BytesWritten: count(o.BytesWritten),
+			ConsecReads: count(o.ConsecReads), ConsecWrites: count(o.ConsecWrites), SeqReads: count(o.SeqReads),
+			SeqWrites: count(o.SeqWrites), SmallReads: count(o.SmallReads()), SmallWrites: count(o.SmallWrites())},
+		timesJSON{span(o.Open), span(o.Read), span(o.Write), span(o.Close), seconds(o.ReadSeconds),
+			seconds(o.WriteSeconds), seconds(o.MetaSeconds), seconds(o.SlowestSeconds)}}
 	if doc.SmallReads != nil {
 		doc.SizeRead, doc.SizeWrite = o.SizeRead[:], o.SizeWrite[:]
 	}

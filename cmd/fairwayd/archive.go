@@ -73,9 +73,6 @@ func newAnswer() *cobra.Command {
 
 // keepForwarders copies the forwarders' days into the archive until ctx ends.
 func (d *daemon) keepForwarders(ctx context.Context) {
-	if !d.conf.Archive.Forwarders {
-		return
-	}
 	archive.Keep(ctx, filepath.Join(d.conf.StateDir, "archive"), d.store, func(days int, err error) {
 		if err != nil {
 			d.log.Warn("the forwarders' seconds were not added to the archive; the next try is in an hour", "err", err)
@@ -90,9 +87,6 @@ const archiveLookedAt = time.Minute
 
 // keepHistory adds the jobs that imports put into the archive to the history, until ctx ends.
 func (d *daemon) keepHistory(ctx context.Context) {
-	if !d.conf.Archive.History {
-		return
-	}
 	tick := time.NewTicker(archiveLookedAt)
 	defer tick.Stop()
 	for learned := ""; ; {

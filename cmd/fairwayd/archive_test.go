@@ -63,7 +63,6 @@ func TestImportAndQuerySamples(t *testing.T) {
 // What was imported into the archive is what the next job of the same kind is predicted from.
 func TestDaemonLearnsFromTheArchive(t *testing.T) {
 	conf := testConf(t)
-	conf.Archive.History = false // asked for below
 	conf.Default = topology.Mapping{"n1": "f1", "n2": "f2"}
 	for _, n := range []topology.NodeID{"n1", "n2"} {
 		conf.Nodes = append(conf.Nodes, topology.Node{ID: n, Role: topology.Compute},

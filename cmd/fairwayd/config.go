@@ -21,7 +21,6 @@ import (
 	"fairway/remap/policy/dfra"
 	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
-	"fairway/tsdb/remote"
 )
 
 // Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
@@ -30,29 +29,48 @@ type Config struct {
 	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
 	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
 
-	Listen    Listen            `toml:"listen"`
-	Access    Access            `toml:"access"`
-	Cluster   cluster.Settings  `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
-	Store     Store             `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
-	Archive   Archive           `toml:"archive"`
-	Keep      Keep              `toml:"keep" help:"What is kept how long; docs/store.md."`
-	Forwarder Forwarder         `toml:"forwarder"`
-	Desk      desk.Settings     `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
-	Detector  failslow.Settings `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
-	Findings  anomaly.Settings  `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
-	Probe     Probe             `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
-	Feed      Feed              `toml:"feed"`
-	Alert     alert.Settings    `toml:"alert" help:"Who is called; docs/alerts.md."`
-	Dispatch  Dispatch          `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
-	Slurm     Slurm             `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
-	Driver    Driver            `toml:"driver"`
-	Queue     tables.Settings   `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
-	Rules     []evacuate.Rule   `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
-	Mounts    rootcause.Mounts  `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
-	Nodes     []topology.Node   `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
-	Default   topology.Mapping  `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
+	Listen  Listen           `toml:"listen"`
+	Access  Access           `toml:"access"`
+	Cluster cluster.Settings `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
+	Keeping
+	Forwarder Forwarder     `toml:"forwarder"`
+	Desk      desk.Settings `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
+	Judging
+	Jobs
+	Rules []evacuate.Rule `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
+	Site
 
 	view bool // fairwayd view: it shows another daemon's store
+}
+
+// Keeping says where and how long things are kept.
+type Keeping struct {
+	Store Store `toml:"store" help:"A server has its own retention; fairwayd migrate copies."`
+	Keep  Keep  `toml:"keep" help:"What is kept how long; docs/store.md."`
+}
+
+// Judging says how forwarders are judged, and who hears of it.
+type Judging struct {
+	Detector failslow.Settings `toml:"detector" help:"How slow forwarders are found; docs/detection.md."`
+	Findings anomaly.Settings  `toml:"findings" help:"What findings lead to; the desk's limits hold as well."`
+	Probe    Probe             `toml:"probe" help:"Canary I/O through the forwarders; docs/findings.md."`
+	Feed     Feed              `toml:"feed"`
+	Alert    alert.Settings    `toml:"alert" help:"Who is called; docs/alerts.md."`
+}
+
+// Jobs says where jobs are known from, which forwarders they get, and how.
+type Jobs struct {
+	Dispatch Dispatch        `toml:"dispatch" help:"Which forwarders a job gets; sources: docs/decide.md."`
+	Slurm    Slurm           `toml:"slurm" help:"How the batch system is asked; a job not listed has ended."`
+	Driver   Driver          `toml:"driver"`
+	Queue    tables.Settings `toml:"queue" help:"Shares of the jobs at each forwarder; docs/shares.md."`
+}
+
+// Site is what only the site knows of its machine.
+type Site struct {
+	Mounts  rootcause.Mounts `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
+	Nodes   []topology.Node  `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
+	Default topology.Mapping `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
 }
 
 // Listen says where the daemon can be reached.
@@ -66,12 +84,6 @@ type Listen struct {
 	TLS       TLS  `toml:"tls"`
 }
 
-// Archive says what goes into the I/O-log archive, and from it into the history, by itself.
-type Archive struct {
-	Forwarders bool `toml:"-"`
-	History    bool `toml:"-"`
-}
-
 // Forwarder holds what is true of every forwarder that is not described by itself.
 type Forwarder struct {
 	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec" help:"Peak of a forwarder in a direction, bytes/s; 0: unknown."`
@@ -79,13 +91,10 @@ type Forwarder struct {
 
 // Driver says how compute nodes are moved.
 type Driver struct {
-	Kind     string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or ces."`
-	Command  []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
-	Parallel int           `toml:"-"`
-	Tries    int           `toml:"-"`
-	Backoff  time.Duration `toml:"-"`
-	Timeout  time.Duration `toml:"timeout" help:"Longest wait for the answer to one try."`
-	Drain    bool          `toml:"drain" help:"Nodes with LNet prefer other routers than excluded ones; kind agents."`
+	Kind    string        `toml:"kind" help:"How compute nodes are moved: none, agents, exec (a command) or ces."`
+	Command []string      `toml:"command" help:"The command of the kind exec, a word an argument (docs/drivers.md)."`
+	Timeout time.Duration `toml:"timeout" help:"Longest wait for the answer to one try."`
+	Drain   bool          `toml:"drain" help:"Nodes with LNet prefer other routers than excluded ones; kind agents."`
 }
 
 // The kinds of driver.
@@ -98,26 +107,19 @@ const (
 
 // defaultConfig is closed: the socket and this host only, nobody but root writes, nothing is moved.
 func defaultConfig() Config {
-	fan := driver.DefaultFan()
 	return Config{
 		Name:     "fairway",
 		StateDir: "/var/lib/fairway",
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
-		Store:    Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond, SpoolBytes: remote.DefaultSpoolBytes},
-		Archive:  Archive{Forwarders: true, History: true},
-		Keep:     defaultKeep(),
+		Keeping:  Keeping{Store{Kind: storeEmbedded, Sync: 500 * time.Millisecond}, defaultKeep()},
 		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
-		Desk:     desk.DefaultSettings(),
-		Detector: failslow.DefaultSettings(),
-		Probe:    defaultProbe(),
-		Findings: anomaly.DefaultSettings(),
-		Dispatch: Dispatch{Policy: "dfra", Lend: true, Config: dfra.Defaults()},
-		Queue:    tables.Defaults(),
-		Slurm:    Slurm{Every: time.Minute},
-		Driver: Driver{Kind: driverNone, Parallel: fan.Parallel, Tries: fan.Tries, Backoff: fan.Backoff,
-			Timeout: fan.Timeout},
+		Desk: desk.DefaultSettings(),
+		Judging: Judging{Detector: failslow.DefaultSettings(), Findings: anomaly.DefaultSettings(),
+			Probe: defaultProbe()},
+		Jobs: Jobs{Dispatch{Policy: "dfra", Lend: true, Config: dfra.Defaults()}, Slurm{Every: time.Minute},
+			Driver{Kind: driverNone, Timeout: driver.DefaultFan().Timeout}, tables.Defaults()},
 	}
 }
 

@@ -195,13 +195,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		d.tasks.Go(func() { d.whileLeading(ctx, d.evacuate.Run) })
 		d.runFindings(ctx)
 		d.tasks.Go(func() { calls.Run(ctx) })
+		d.tasks.Go(func() { d.keepForwarders(ctx) })
+		d.tasks.Go(func() { d.keepHistory(ctx) })
 	}
 	d.tasks.Go(func() { d.whileLeading(ctx, d.sharing.Run) })
 	if drains != nil {
 		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
 	}
-	d.tasks.Go(func() { d.keepForwarders(ctx) })
-	d.tasks.Go(func() { d.keepHistory(ctx) })
 	d.tasks.Go(func() { d.forgetArchive(ctx) })
 	d.tasks.Go(func() { d.forgetOld(ctx) })
 	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
@@ -254,7 +254,8 @@ func (d *daemon) observer() live.Observer {
 
 func (d *daemon) newDriver() (remap.Driver, error) {
 	c := d.conf.Driver
-	fan := driver.Fan{Parallel: c.Parallel, Tries: c.Tries, Backoff: c.Backoff, Timeout: c.Timeout}
+	fan := driver.DefaultFan()
+	fan.Timeout = c.Timeout
 	switch c.Kind {
 	case driverAgents:
 		a := agent.New(d.agents, d.conf.forwarderAddrs(), fan)

@@ -159,7 +159,8 @@ func TestADaemonForgetsEachDay(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		d := &daemon{conf: &Config{Keep: Keep{History: 24 * time.Hour}}, log: slog.New(slog.DiscardHandler), history: h}
+		d := &daemon{conf: &Config{Keeping: Keeping{Keep: Keep{History: 24 * time.Hour}}},
+			log: slog.New(slog.DiscardHandler), history: h}
 		go d.forgetOld(ctx)
 		for _, c := range []struct {
 			after time.Duration

@@ -21,15 +21,14 @@ import (
 
 // Store says how frames are kept.
 type Store struct {
-	Kind       string        `toml:"kind" help:"embedded (in state_dir), influx or victoria (on a server)."`
-	Sync       time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
-	Keep       time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
-	KeepBytes  int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
-	Keep10s    time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
-	Keep5m     time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
-	SpoolBytes int64         `toml:"-"`
-	Influx     Influx        `toml:"influx"`
-	Victoria   Victoria      `toml:"victoria"`
+	Kind      string        `toml:"kind" help:"embedded (in state_dir), influx or victoria (on a server)."`
+	Sync      time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
+	Keep      time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
+	KeepBytes int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
+	Keep10s   time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
+	Keep5m    time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
+	Influx    Influx        `toml:"influx"`
+	Victoria  Victoria      `toml:"victoria"`
 }
 
 // Influx is an InfluxDB server.
@@ -120,7 +119,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 			return openedStore{}, fmt.Errorf("%w: store.influx.token_file: %w", program.ErrSettings, err)
 		}
 		s, err := influx.Open(influx.Config{URL: c.Influx.URL, Org: c.Influx.Org, Bucket: c.Influx.Bucket, Token: token,
-			SpoolDir: spool, SpoolBytes: c.SpoolBytes, Log: log})
+			SpoolDir: spool, Log: log})
 		if err != nil {
 			return openedStore{}, err
 		}
@@ -132,7 +131,7 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 		}
 		s, err := victoria.Open(victoria.Config{WriteURL: c.Victoria.WriteURL, ReadURL: c.Victoria.ReadURL,
 			Token:    token,
-			SpoolDir: spool, SpoolBytes: c.SpoolBytes, Log: log})
+			SpoolDir: spool, Log: log})
 		if err != nil {
 			return openedStore{}, err
 		}

@@ -69,7 +69,7 @@ func TestTheWholeWayOverAServer(t *testing.T) {
 
 func overServer(t *testing.T, store Store) {
 	c := testConf(t)
-	store.Sync, store.SpoolBytes = c.Store.Sync, c.Store.SpoolBytes
+	store.Sync = c.Store.Sync
 	c.Store = store
 	c.Forwarder.PeakBytesPerSec = 1000
 	c.Nodes = []topology.Node{{ID: "fwd1", Role: topology.Forwarder}} // else a replay knows it once it reports

@@ -62,10 +62,10 @@ func (c *Config) asView(at, socket string) error {
 	c.view = true
 	c.Listen.HTTP, c.Listen.Socket, c.Listen.Agents = at, socket, ""
 	c.Cluster.Name, c.Cluster.Daemons = "", nil
-	c.Driver = Driver{Kind: driverNone, Parallel: 1, Tries: 1, Timeout: time.Second}
+	c.Driver = Driver{Kind: driverNone, Timeout: time.Second}
 	c.Probe, c.Alert, c.Feed = defaultProbe(), alert.Settings{}, Feed{}
 	c.Findings = anomaly.DefaultSettings()
-	c.Archive, c.Queue.Policy, c.Slurm.Jobs = Archive{}, "", nil
+	c.Queue.Policy, c.Slurm.Jobs = "", nil
 	return c.Listen.validate()
 }
 

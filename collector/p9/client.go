@@ -71,20 +71,30 @@ type Client struct {
 
 	mu      sync.Mutex // guards everything below
 	calls   map[uint16]*call
-	fids    []uint32 // free ones below nextFid
-	nextFid uint32
+	fids    fids
 	err     error // why the connection ended; nil while it lives
 	noAt    bool  // the server has no Trenameat and Tunlinkat
 	filling *call // whose buffer or pipe the reader is at; nil for none
 
-	socket  syscall.RawConn // nil when conn is not a socket of the kernel
-	pipes   []*Pipe         // empty ones, guarded by mu
-	piping  atomic.Int32    // how many pieces may be on their way into pipes
-	noPipes atomic.Bool     // what the network delivers does not fit into pipes
+	pipes
 
 	behind sync.WaitGroup // what goes on behind callers' backs; added to under mu while err is nil
 
 	done chan struct{} // closed when the reader has ended
+}
+
+// pipes are what pieces of reads go through in the kernel.
+type pipes struct {
+	socket  syscall.RawConn // nil when the connection is not a socket of the kernel
+	empty   []*Pipe         // guarded by Client.mu
+	piping  atomic.Int32    // how many pieces may be on their way into pipes
+	noPipes atomic.Bool     // what the network delivers does not fit into pipes
+}
+
+// fids are the numbers of the handles of a connection; guarded by Client.mu.
+type fids struct {
+	free []uint32 // below next
+	next uint32
 }
 
 // call is one request waiting for its reply.
@@ -107,13 +117,15 @@ type call struct {
 	after func()
 	// undo gives back what a call has made at the server although its caller gave up; may be nil.
 	undo func()
-	// gone says that the caller gave up; guarded by Client.mu. The reader may not touch into then.
-	gone bool
-	// flushing says that the server is being asked to forget the call; guarded by Client.mu. Its tag is not free then.
-	flushing bool
-	// claimed says that the reader has taken what the caller gave for the data; guarded by Client.mu.
-	claimed bool
-	// left is made by a caller that wants to have it back, and closed when it has; guarded by Client.mu.
+	givingUp
+}
+
+// givingUp is how far caller, reader and server are with a call whose caller may give up; guarded by Client.mu.
+type givingUp struct {
+	gone     bool // the caller gave up; the reader may not touch into then
+	flushing bool // the server is being asked to forget the call: its tag is not free then
+	claimed  bool // the reader has taken what the caller gave for the data
+	// left is made by a caller that wants to have it back, and closed when it has.
 	left chan struct{}
 }
 

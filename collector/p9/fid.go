@@ -23,18 +23,18 @@ func (f *Fid) QID() QID { return f.qid }
 func (c *Client) newFid() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n := len(c.fids); n > 0 {
-		id := c.fids[n-1]
-		c.fids = c.fids[:n-1]
+	if n := len(c.fids.free); n > 0 {
+		id := c.fids.free[n-1]
+		c.fids.free = c.fids.free[:n-1]
 		return id
 	}
-	c.nextFid++
-	return c.nextFid
+	c.fids.next++
+	return c.fids.next
 }
 
 func (c *Client) freeFid(id uint32) {
 	c.mu.Lock()
-	c.fids = append(c.fids, id)
+	c.fids.free = append(c.fids.free, id)
 	c.mu.Unlock()
 }
 

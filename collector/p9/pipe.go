@@ -167,9 +167,9 @@ func (j *joint) took(w *call) error {
 // takePipes returns n empty pipes, or fewer where no more can be had.
 func (c *Client) takePipes(n int) []*Pipe {
 	c.mu.Lock()
-	kept := max(0, len(c.pipes)-n)
-	pipes := slices.Clone(c.pipes[kept:])
-	c.pipes = c.pipes[:kept]
+	kept := max(0, len(c.empty)-n)
+	pipes := slices.Clone(c.empty[kept:])
+	c.empty = c.empty[:kept]
 	c.mu.Unlock()
 	for len(pipes) < n {
 		p, err := NewPipe(pieceRoom)
@@ -187,7 +187,7 @@ func (c *Client) givePipes(pipes []*Pipe) {
 	defer c.mu.Unlock()
 	for _, p := range pipes {
 		if c.err == nil && p.held == 0 {
-			c.pipes = append(c.pipes, p)
+			c.empty = append(c.empty, p)
 			continue
 		}
 		p.Close()
@@ -196,10 +196,10 @@ func (c *Client) givePipes(pipes []*Pipe) {
 
 // closePipes gives the pipes of a connection that has ended back; those in use follow with givePipes.
 func (c *Client) closePipes() {
-	for _, p := range c.pipes {
+	for _, p := range c.empty {
 		p.Close()
 	}
-	c.pipes = nil
+	c.empty = nil
 }
 
 // receivePipe moves n bytes of a message from the socket into the call's pipe. What has no room there

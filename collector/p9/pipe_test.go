@@ -150,8 +150,8 @@ func TestReadPipeOfAHungServer(t *testing.T) {
 		}
 	})
 	f.c.Close()
-	if len(f.c.pipes) != 0 || f.c.piping.Load() != 0 {
-		t.Errorf("%d pipes left, %d in use", len(f.c.pipes), f.c.piping.Load())
+	if len(f.c.empty) != 0 || f.c.piping.Load() != 0 {
+		t.Errorf("%d pipes left, %d in use", len(f.c.empty), f.c.piping.Load())
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 func TestLevelsAreTheSitesOwn(t *testing.T) {
 	var runs []history.Run
 	for i := range 101 {
-		runs = append(runs, history.Run{Profile: &history.Profile{WriteBytes: 1, PeakBytesPerSec: float64(1000 - 10*i),
-			PeakOpsPerSec: float64(i), MetaQueue: new(float64(i) / 100)}}, history.Run{})
+		runs = append(runs, history.Run{Profile: &history.Profile{WriteBytes: 1,
+			Peaks:     history.Peaks{PeakBytesPerSec: float64(1000 - 10*i), PeakOpsPerSec: float64(i)},
+			MetaQueue: new(float64(i) / 100)}}, history.Run{})
 	}
 	got := fmt.Sprint(*levelsOf(runs))
 	if got != "{101 900 90 250 25 0.25}" {

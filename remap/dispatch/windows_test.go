@@ -22,7 +22,7 @@ import (
 func periodicRun(app string, job int) history.Run {
 	r := history.Run{Job: topology.JobID(fmt.Sprint(app, job)), User: "wei", App: app, Nodes: 2,
 		Start: time.Now().Add(-time.Hour), End: time.Now().Add(-time.Minute),
-		Profile: &history.Profile{PeakNodeBytesPerSec: 1e9, WriteBytes: 1e11, IONodes: 2}}
+		Profile: &history.Profile{Peaks: history.Peaks{PeakNodeBytesPerSec: 1e9}, WriteBytes: 1e11, IONodes: 2}}
 	for i := range 10 {
 		r.Profile.Phases = append(r.Profile.Phases, history.Phase{AtSeconds: 90 + 100*float64(i), Seconds: 10,
 			WriteBytes: 1e10})

@@ -203,7 +203,8 @@ func (s *second) active() bool { return s.served() || s.underWay > 0 }
 
 // profile adds the steps up.
 func (b *builder) profile(nodes int) *Profile {
-	p := &Profile{IONodes: b.ioNodes, PeakNodeBytesPerSec: b.peakNode, StepSeconds: int(b.step), From: FromCollectors}
+	p := &Profile{IONodes: b.ioNodes, Peaks: Peaks{PeakNodeBytesPerSec: b.peakNode}, StepSeconds: int(b.step),
+		From: FromCollectors}
 	step := float64(b.step)
 	for i := range b.sum {
 		s := &b.sum[i]

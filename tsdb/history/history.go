@@ -58,11 +58,8 @@ type Profile struct {
 	Mode       topology.Mode `json:"mode,omitempty"`
 	// IONodes counts the compute nodes that moved at least IONodeBytes.
 	IONodes int `json:"io_nodes"`
-	// The peaks are of means over StepSeconds: of all nodes together, and of the busiest one.
-	PeakBytesPerSec     float64 `json:"peak_bytes_per_sec"`
-	PeakNodeBytesPerSec float64 `json:"peak_node_bytes_per_sec"`
-	PeakOpsPerSec       float64 `json:"peak_ops_per_sec"` // reads and writes
-	MetaOps             float64 `json:"meta_ops"`         // over the whole run
+	Peaks
+	MetaOps float64 `json:"meta_ops"` // over the whole run
 	// MetaQueue is the mean number of metadata operations waiting at a forwarder of the run while it
 	// did I/O; nil: not known.
 	MetaQueue *float64 `json:"meta_queue,omitempty"`
@@ -78,6 +75,13 @@ type Profile struct {
 	// Coverage is the share of node-seconds that were reported, 0..1.
 	Coverage float64 `json:"coverage"`
 	From     string  `json:"from"` // collectors, darshan, csv, ...
+}
+
+// Peaks are of means over StepSeconds: of all nodes together, and of the busiest one.
+type Peaks struct {
+	PeakBytesPerSec     float64 `json:"peak_bytes_per_sec"`
+	PeakNodeBytesPerSec float64 `json:"peak_node_bytes_per_sec"`
+	PeakOpsPerSec       float64 `json:"peak_ops_per_sec"` // reads and writes
 }
 
 // VolumeBytes is what the run moved in both directions.

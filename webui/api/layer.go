@@ -110,6 +110,18 @@ type ForwarderRow struct {
 	// Busy is what it moves as a share of its peak, 0..1.
 	Busy   *float64 `json:"busy"`
 	Values Values   `json:"values"`
+	Slowness
+	ClientCounts
+	TopJob      topology.JobID `json:"top_job,omitempty"`
+	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
+	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
+	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it or idle,
+	// '-' without a value.
+	Levels string `json:"levels"`
+}
+
+// Slowness is how a forwarder's operations compare.
+type Slowness struct {
 	// Latency is how long an operation took its clients in the last ten seconds. Slow is how many times as long
 	// as on its peers at the same load operations took, by the slowest kind, SlowOp: read, write or meta. A
 	// forwarder that reports its own service times is compared by these, without the wait for a thread; any other
@@ -117,17 +129,15 @@ type ForwarderRow struct {
 	Latency *float64 `json:"latency_seconds"`
 	Slow    *float64 `json:"slow"`
 	SlowOp  string   `json:"slow_op,omitempty"`
-	Clients int      `json:"clients"`
+}
+
+// ClientCounts are a forwarder's clients.
+type ClientCounts struct {
+	Clients int `json:"clients"`
 	// Assumed counts further clients, of which nothing was observed: the default mapping has them here.
 	Assumed int `json:"assumed_clients,omitempty"`
 	// Sharing counts further clients that spread their traffic over this forwarder and others.
-	Sharing     int            `json:"sharing_clients,omitempty"`
-	TopJob      topology.JobID `json:"top_job,omitempty"`
-	TopJobShare *float64       `json:"top_job_share,omitempty"` // 0..1 of bytes
-	Plan        string         `json:"plan,omitempty"`          // waiting plan that touches it
-	// Levels has a character for each of ForwarderScales: 0 to 9 for tenths of full scale, '.' below 1 % of it or idle,
-	// '-' without a value.
-	Levels string `json:"levels"`
+	Sharing int `json:"sharing_clients,omitempty"`
 }
 
 // ForwarderDetail is one forwarder with its clients and its last minutes.

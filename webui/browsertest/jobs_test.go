@@ -115,7 +115,7 @@ func jobSite(t *testing.T) *simsite.Site {
 	err := s.History.End(history.Run{Job: "7", User: "wei", App: "ROMS", Nodes: 40, Start: end.Add(-time.Hour),
 		End: end,
 		Profile: &history.Profile{WriteBytes: 1e12, IONodes: 40, MetaQueue: &queue, Coverage: 1, IOSeconds: 600,
-			PeakBytesPerSec: 3e9, From: "test",
+			Peaks: history.Peaks{PeakBytesPerSec: 3e9}, From: "test",
 			Phases: []history.Phase{{AtSeconds: 300, Seconds: 300, WriteBytes: 6e11},
 				{AtSeconds: 2000, Seconds: 300, WriteBytes: 4e11, ReadBytes: 1e10}}}})
 	if err != nil {

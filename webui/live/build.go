@@ -160,8 +160,8 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
 	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
-		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(), Clients: sit.Clients[id],
-		Assumed: sit.Assumed[id], Sharing: sit.Sharing[id]}
+		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(),
+		ClientCounts: api.ClientCounts{Clients: sit.Clients[id], Assumed: sit.Assumed[id], Sharing: sit.Sharing[id]}}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}

@@ -75,30 +75,53 @@ func WorkingDay(seed uint64) Config {
 
 // Machine is the model's state. Its methods must not be called concurrently.
 type Machine struct {
-	cfg     Config
-	rng     *rand.Rand
-	topo    topology.Machine
-	index   map[topology.NodeID]int // compute nodes
-	fwdIdx  map[topology.ForwarderID]int
-	started bool
-	now     time.Time
-	second  int // steps so far
+	cfg  Config
+	rng  *rand.Rand
+	topo topology.Machine
+	index
+	clock
 
 	compute []computeNode
 	fwds    []forwarder
 	jobs    []*job
-	ended   []PastRun // since Ended was called
-	moves   int       // remaps so far
+	moves   int // remaps so far
 	nextJob int
-	listed  map[topology.JobID]bool // by Changes
-	free    []bool                  // compute nodes without a job
-	freeN   int
-	faults  []Fault
+	changes
+	vacant
+	faults []Fault
 	// slowdown is the back end's factor on service times this second, 1 when healthy.
 	slowdown float64
+	reused
+}
 
-	frames []collector.Frame // reused by Step
-	demand []demand          // reused by Step, one per forwarder
+// index finds nodes by name.
+type index struct {
+	nodes  map[topology.NodeID]int // compute nodes
+	fwdIdx map[topology.ForwarderID]int
+}
+
+type clock struct {
+	started bool
+	now     time.Time
+	second  int // steps so far
+}
+
+// changes are what callers have asked for, or have yet to ask for.
+type changes struct {
+	ended  []PastRun               // since Ended was called
+	listed map[topology.JobID]bool // by Changes
+}
+
+// vacant are the compute nodes without a job.
+type vacant struct {
+	free  []bool
+	freeN int
+}
+
+// reused are what Step fills anew.
+type reused struct {
+	frames []collector.Frame
+	demand []demand // one per forwarder
 }
 
 // computeNode is one client.
@@ -138,13 +161,13 @@ func New(cfg Config) (*Machine, error) {
 		cfg.NodeOpsPerSec = math.Inf(1)
 	}
 	m := &Machine{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)),
-		index:  make(map[topology.NodeID]int, cfg.Compute),
-		fwdIdx: make(map[topology.ForwarderID]int, cfg.Forwarders), slowdown: 1, nextJob: 88000, freeN: cfg.Compute}
+		index: index{make(map[topology.NodeID]int, cfg.Compute),
+			make(map[topology.ForwarderID]int, cfg.Forwarders)},
+		slowdown: 1, nextJob: 88000, vacant: vacant{make([]bool, cfg.Compute), cfg.Compute}}
 	m.topo = topology.Machine{Name: cfg.Name, Default: make(topology.Mapping, cfg.Compute)}
 	m.compute = make([]computeNode, cfg.Compute)
 	m.fwds = make([]forwarder, cfg.Forwarders)
 	m.demand = make([]demand, cfg.Forwarders)
-	m.free = make([]bool, cfg.Compute)
 	for i := range m.fwds {
 		id := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
 		m.fwds[i] = newForwarder(id)
@@ -159,7 +182,7 @@ func New(cfg Config) (*Machine, error) {
 		f := i / perFwd
 		m.compute[i] = computeNode{fwd: f, gen: 1}
 		m.free[i] = true
-		m.index[id] = i
+		m.nodes[id] = i
 		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id, Role: topology.Compute,
 			PeakBytesPerSec: cfg.ComputeBytesPerSec})
 		m.topo.Default[id] = m.fwds[f].id
@@ -178,7 +201,7 @@ func (m *Machine) Machine() *topology.Machine { return &m.topo }
 
 // Route says which forwarder a compute node uses now and how often it was remapped.
 func (m *Machine) Route(n topology.NodeID) (collector.Route, error) {
-	i, ok := m.index[n]
+	i, ok := m.nodes[n]
 	if !ok {
 		return collector.Route{}, fmt.Errorf("%s is not a compute node of %s", n, m.cfg.Name)
 	}
@@ -195,7 +218,7 @@ func (m *Machine) Remap(n topology.NodeID, f topology.ForwarderID) error {
 	if !ok {
 		return fmt.Errorf("%s is not a forwarder of %s", f, m.cfg.Name)
 	}
-	if c := &m.compute[m.index[n]]; c.fwd != to {
+	if c := &m.compute[m.nodes[n]]; c.fwd != to {
 		c.fwd, c.changed = to, true
 		m.moves++
 		c.gen++

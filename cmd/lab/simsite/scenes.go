@@ -57,7 +57,7 @@ func (s *Site) PeriodicRuns() {
 	begun := time.Now().Add(-time.Hour)
 	for i, r := range []history.Run{{Job: "p8", User: "wei", App: "ROMS", Nodes: 3},
 		{Job: "p9", User: "ann", App: "WRF", Nodes: 1}} {
-		p := &history.Profile{PeakNodeBytesPerSec: 1e9, Coverage: 1, From: "test"}
+		p := &history.Profile{Peaks: history.Peaks{PeakNodeBytesPerSec: 1e9}, Coverage: 1, From: "test"}
 		at := 0.0
 		for k := range 12 {
 			p.Phases = append(p.Phases, history.Phase{AtSeconds: at, Seconds: 20, WriteBytes: 40e9})

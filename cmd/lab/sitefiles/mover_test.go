@@ -21,7 +21,8 @@ import (
 // moverOf is the agent's mover on a node of the site.
 func moverOf(s *Site, name, journal string) *lnet.Mover {
 	n := s.model.Node(name)
-	m := &lnet.Mover{Net: model.ServerNet, Gateways: map[topology.ForwarderID]string{}, Journal: journal}
+	m := &lnet.Mover{Kernel: lnet.Kernel{Net: model.ServerNet, Gateways: map[topology.ForwarderID]string{}},
+		Journal: journal}
 	side := 0
 	if n.Role != model.Client {
 		m.Net, side = model.ClientNet, 1

@@ -22,7 +22,6 @@ const (
 	combinedFdsyncs       = 22
 	combinedBytesRead     = 47
 	combinedConsecReads   = 51
-	combinedRWSwitches    = 55
 	combinedFileUnaligned = 58
 	combinedSizeRead      = 62
 	combinedSizeWrite     = 72
@@ -46,7 +45,7 @@ func combinedIO(rec *Record, noRankTimes bool) (posix, stdio, mpiio *IO) {
 		MaxByteRead: c[combinedBytesRead+2], MaxByteWritten: c[combinedBytesRead+3],
 		ConsecReads: c[combinedConsecReads], ConsecWrites: c[combinedConsecReads+1],
 		SeqReads: c[combinedConsecReads+2], SeqWrites: c[combinedConsecReads+3],
-		RWSwitches: c[combinedRWSwitches], FileNotAligned: c[combinedFileUnaligned], CollectiveOps: NotRecorded}
+		FileNotAligned: c[combinedFileUnaligned], CollectiveOps: NotRecorded}
 	base.Open, base.Close = Span{f[0], NotRecorded}, Span{NotRecorded, f[3]}
 	base.Read, base.Write = Span{f[1], f[4]}, Span{f[2], f[5]}
 	base.ReadSeconds, base.WriteSeconds, base.MetaSeconds = f[combinedReadTime], f[combinedReadTime+1],

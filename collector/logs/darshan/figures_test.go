@@ -51,7 +51,7 @@ func TestWhoMovedTheBytes(t *testing.T) {
 		"not recorded":            {640, NotRecorded, NotRecorded, NotRecorded, NotRecorded},
 		"nobody":                  {0, 0, 0, 0, 0},
 	} {
-		o := IO{Shared: true, BytesWritten: c.bytes, fastBytes: c.fast, slowBytes: c.slow, variance: c.variance}
+		o := IO{Shared: true, BytesWritten: c.bytes, byRank: bytesByRank{c.fast, c.slow, c.variance}}
 		if o.setMovers(64); o.Movers != c.want {
 			t.Errorf("%s: %d, want %d", name, o.Movers, c.want)
 		}

@@ -45,7 +45,6 @@ type IO struct {
 	ConsecReads, ConsecWrites, SeqReads, SeqWrites int64
 	// MaxByteRead and MaxByteWritten are the highest offsets touched.
 	MaxByteRead, MaxByteWritten int64
-	RWSwitches                  int64
 	// FileNotAligned counts requests that did not begin at a multiple of FileAlignment bytes.
 	FileNotAligned, FileAlignment int64
 	// SizeRead and SizeWrite count operations by request size, upper bounds 100, 1K, 10K, 100K, 1M, 4M,
@@ -55,20 +54,30 @@ type IO struct {
 	Open, Read, Write, Close Span
 	// ReadSeconds, WriteSeconds and MetaSeconds are summed over the ranks: they may exceed the job's run time.
 	ReadSeconds, WriteSeconds, MetaSeconds float64
-	// Slowest is the rank that took longest, NotRecorded where the log does not say, SlowestSeconds its time.
-	// SlowestRead, SlowestWrite and SlowestMeta are the parts of that time: of a record for all ranks as the
-	// sums are split.
-	Slowest                                                int64
-	SlowestSeconds, SlowestRead, SlowestWrite, SlowestMeta float64
+	SlowestRank
 	// Movers is how many of the ranks moved bytes: of a record for all ranks no more than its variance allows,
 	// NotRecorded where it has none.
 	Movers int64
 
 	// oneMiB counts requests of exactly 1 MiB, which the runtime puts into the bin of the smaller ones.
 	oneMiB int64
-	// fastBytes, slowBytes and variance are of the bytes by rank, of a record for all ranks.
-	fastBytes, slowBytes int64
-	variance             float64
+	byRank bytesByRank
+}
+
+// SlowestRank is the rank that took longest.
+type SlowestRank struct {
+	// Slowest is its number, NotRecorded where the log does not say.
+	Slowest        int64
+	SlowestSeconds float64
+	// SlowestRead, SlowestWrite and SlowestMeta are the parts of its time: of a record for all ranks as the sums are
+	// split.
+	SlowestRead, SlowestWrite, SlowestMeta float64
+}
+
+// bytesByRank is what a record for all ranks has of those that moved the fewest and the most bytes.
+type bytesByRank struct {
+	fast, slow int64
+	variance   float64
 }
 
 // smallBins is how many bins of request size end at 1 MiB or below.
@@ -110,11 +119,11 @@ func (o *IO) setMovers(ranks int64) {
 		o.Movers = 0
 	case !o.Shared:
 		o.Movers = 1
-	case o.slowBytes == bytes || o.fastBytes == bytes:
+	case o.byRank.slow == bytes || o.byRank.fast == bytes:
 		o.Movers = 1
-	case ranks > 0 && o.variance >= 0 && (o.slowBytes > 0 || o.fastBytes > 0):
+	case ranks > 0 && o.byRank.variance >= 0 && (o.byRank.slow > 0 || o.byRank.fast > 0):
 		mean := float64(bytes) / float64(ranks)
-		o.Movers = int64(math.Round(float64(ranks) / (1 + o.variance/(mean*mean))))
+		o.Movers = int64(math.Round(float64(ranks) / (1 + o.byRank.variance/(mean*mean))))
 		o.Movers = min(max(o.Movers, 1), ranks)
 	}
 }
@@ -138,7 +147,7 @@ func (o *IO) merge(n *IO) {
 		{&o.Opens, &n.Opens}, {&o.Reads, &n.Reads}, {&o.Writes, &n.Writes}, {&o.Seeks, &n.Seeks}, {&o.Stats, &n.Stats},
 		{&o.Syncs, &n.Syncs}, {&o.CollectiveOps, &n.CollectiveOps}, {&o.BytesRead, &n.BytesRead},
 		{&o.BytesWritten, &n.BytesWritten}, {&o.ConsecReads, &n.ConsecReads}, {&o.ConsecWrites, &n.ConsecWrites},
-		{&o.SeqReads, &n.SeqReads}, {&o.SeqWrites, &n.SeqWrites}, {&o.RWSwitches, &n.RWSwitches},
+		{&o.SeqReads, &n.SeqReads}, {&o.SeqWrites, &n.SeqWrites},
 		{&o.FileNotAligned, &n.FileNotAligned}, {&o.Movers, &n.Movers}, {&o.oneMiB, &n.oneMiB},
 	} {
 		*c.to = sum(*c.to, *c.from)
@@ -157,8 +166,7 @@ func (o *IO) merge(n *IO) {
 	o.MetaSeconds += n.MetaSeconds
 	o.FileAlignment = max(o.FileAlignment, n.FileAlignment)
 	if n.SlowestSeconds > o.SlowestSeconds {
-		o.Slowest, o.SlowestSeconds = n.Slowest, n.SlowestSeconds
-		o.SlowestRead, o.SlowestWrite, o.SlowestMeta = n.SlowestRead, n.SlowestWrite, n.SlowestMeta
+		o.SlowestRank = n.SlowestRank
 	}
 }
 
@@ -207,12 +215,11 @@ func (o *IO) setRank(rank int64, slowest float64, ranks []int64, variance float6
 	o.Shared = rank < 0
 	read, write, meta := positive(o.ReadSeconds), positive(o.WriteSeconds), positive(o.MetaSeconds)
 	all := read + write + meta
-	o.Slowest, o.SlowestSeconds = rank, all
-	o.SlowestRead, o.SlowestWrite, o.SlowestMeta = read, write, meta
+	o.SlowestRank = SlowestRank{rank, all, read, write, meta}
 	if !o.Shared {
 		return
 	}
-	o.fastBytes, o.slowBytes, o.variance = ranks[1], ranks[3], variance
+	o.byRank = bytesByRank{ranks[1], ranks[3], variance}
 	o.Slowest, o.SlowestSeconds = ranks[2], slowest
 	if slowest = positive(slowest); slowest > 0 && slowest < all {
 		part := slowest / all
@@ -237,8 +244,8 @@ func posixIO(rec *Record) IO {
 		ConsecReads: c[posixConsecReads], ConsecWrites: c[posixConsecWrites],
 		SeqReads: c[posixSeqReads], SeqWrites: c[posixSeqWrites],
 		MaxByteRead: c[posixMaxByteRead], MaxByteWritten: c[posixMaxByteWritten],
-		RWSwitches: c[posixRWSwitches], FileNotAligned: c[posixFileNotAligned],
-		FileAlignment: c[posixFileAlignment], oneMiB: exactly1MiB(c[posixAccess:])}
+		FileNotAligned: c[posixFileNotAligned],
+		FileAlignment:  c[posixFileAlignment], oneMiB: exactly1MiB(c[posixAccess:])}
 	copy(o.SizeRead[:], c[posixSizeRead:])
 	copy(o.SizeWrite[:], c[posixSizeWrite:])
 	o.fileTimes(rec.FCounters, rec.Rank, c[posixRanks:])
@@ -254,7 +261,7 @@ func mpiioIO(rec *Record) IO {
 		CollectiveOps: total(c[mpiioCollReads : mpiioSplitWrites+1]...),
 		BytesRead:     c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
 		ConsecReads: NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
-		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded, RWSwitches: c[mpiioRWSwitches],
+		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded,
 		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, oneMiB: exactly1MiB(c[mpiioAccess:])}
 	copy(o.SizeRead[:], c[mpiioSizeRead:])
 	copy(o.SizeWrite[:], c[mpiioSizeWrite:])
@@ -269,7 +276,7 @@ func stdioIO(rec *Record) IO {
 		Syncs: c[stdioFlushes], CollectiveOps: NotRecorded, BytesRead: c[stdioBytesRead],
 		BytesWritten: c[stdioBytesWritten],
 		ConsecReads:  NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
-		MaxByteRead: c[stdioMaxByteRead], MaxByteWritten: c[stdioMaxByteWritten], RWSwitches: NotRecorded,
+		MaxByteRead: c[stdioMaxByteRead], MaxByteWritten: c[stdioMaxByteWritten],
 		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, SizeRead: unsized(), SizeWrite: unsized()}
 	o.Open = Span{f[stdioOpenStart], f[stdioOpenEnd]}
 	o.Read = Span{f[stdioReadStart], f[stdioReadEnd]}

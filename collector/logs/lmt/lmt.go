@@ -28,24 +28,32 @@ type Reading struct {
 	// Time ends the interval that the reading is of. Cerebro strings have none.
 	Time time.Time `json:"time,omitzero"`
 
-	// The totals count since the target was mounted.
+	Totals
+	CPUPercent    *float64 `json:"cpu_percent,omitempty"`
+	MemoryPercent *float64 `json:"memory_percent,omitempty"`
+	Space
+	Exports  *uint64 `json:"exports,omitempty"`
+	Recovery string  `json:"recovery,omitempty"`
+
+	// Delta is set by Differ.
+	Delta *Delta `json:"delta,omitempty"`
+}
+
+// Space is what of a target is free and used.
+type Space struct {
+	KBytesFree *uint64 `json:"kbytes_free,omitempty"`
+	KBytesUsed *uint64 `json:"kbytes_used,omitempty"`
+	InodesFree *uint64 `json:"inodes_free,omitempty"`
+	InodesUsed *uint64 `json:"inodes_used,omitempty"`
+}
+
+// Totals count since the target was mounted.
+type Totals struct {
 	ReadBytesTotal   *uint64 `json:"read_bytes_total,omitempty"`
 	WriteBytesTotal  *uint64 `json:"write_bytes_total,omitempty"`
 	RoutedBytesTotal *uint64 `json:"routed_bytes_total,omitempty"`
 	// OpsTotal are a metadata target's operations by name.
 	OpsTotal map[string]uint64 `json:"ops_total,omitempty"`
-
-	CPUPercent    *float64 `json:"cpu_percent,omitempty"`
-	MemoryPercent *float64 `json:"memory_percent,omitempty"`
-	KBytesFree    *uint64  `json:"kbytes_free,omitempty"`
-	KBytesUsed    *uint64  `json:"kbytes_used,omitempty"`
-	InodesFree    *uint64  `json:"inodes_free,omitempty"`
-	InodesUsed    *uint64  `json:"inodes_used,omitempty"`
-	Exports       *uint64  `json:"exports,omitempty"`
-	Recovery      string   `json:"recovery,omitempty"`
-
-	// Delta is set by Differ.
-	Delta *Delta `json:"delta,omitempty"`
 }
 
 // Delta is what happened at a target since its reading before.

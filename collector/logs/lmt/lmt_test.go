@@ -146,7 +146,7 @@ func TestOperationsOfAMetadataServer(t *testing.T) {
 	d := &Differ{Interval: 5 * time.Second}
 	at := time.Unix(1e9, 0)
 	r := func(after time.Duration, ops map[string]uint64) *Reading {
-		r := &Reading{Kind: "mdt", Target: "fs-MDT0000", Time: at.Add(after), OpsTotal: ops}
+		r := &Reading{Kind: "mdt", Target: "fs-MDT0000", Time: at.Add(after), Totals: Totals{OpsTotal: ops}}
 		d.Add(r)
 		return r
 	}

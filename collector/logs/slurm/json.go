@@ -139,23 +139,10 @@ func (e *exit) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// jobJSON holds the fields of slurmctld's jobs (squeue) and of slurmdbd's (sacct); each has its own names.
+// jobJSON holds the fields of jobs: those of both, and those that slurmctld (squeue) and slurmdbd (sacct) have by names
+// of their own.
 type jobJSON struct {
-	JobID       num    `json:"job_id"`
-	ArrayJobID  num    `json:"array_job_id"`
-	ArrayTaskID num    `json:"array_task_id"`
-	ArrayTasks  string `json:"array_task_string"`
-	Array       struct {
-		JobID  num    `json:"job_id"`
-		TaskID num    `json:"task_id"`
-		Task   string `json:"task"`
-	} `json:"array"`
-	HetJobID  num `json:"het_job_id"`
-	HetOffset num `json:"het_job_offset"`
-	Het       struct {
-		JobID  num `json:"job_id"`
-		Offset num `json:"job_offset"`
-	} `json:"het"`
+	JobID     num     `json:"job_id"`
 	Name      string  `json:"name"`
 	Comment   comment `json:"comment"`
 	Cluster   string  `json:"cluster"`
@@ -163,27 +150,53 @@ type jobJSON struct {
 	QOS       first   `json:"qos"`
 	Priority  num     `json:"priority"`
 	Account   string  `json:"account"`
-	UserName  string  `json:"user_name"`
-	User      string  `json:"user"`
-	UserID    num     `json:"user_id"`
-	GroupName string  `json:"group_name"`
-	Group     string  `json:"group"`
-	GroupID   num     `json:"group_id"`
 	Nodes     hosts   `json:"nodes"`
-	NodeCount num     `json:"node_count"`
-	AllocN    num     `json:"allocation_nodes"`
 	CPUs      num     `json:"cpus"`
-	JobState  state   `json:"job_state"`
-	State     state   `json:"state"`
 	ExitCode  exit    `json:"exit_code"`
-	Submit    num     `json:"submit_time"`
-	Eligible  num     `json:"eligible_time"`
-	Start     num     `json:"start_time"`
-	End       num     `json:"end_time"`
-	Limit     num     `json:"time_limit"` // minutes
-	TRESAlloc string  `json:"tres_alloc_str"`
-	Killer    string  `json:"kill_request_user"`
-	Time      struct {
+	ctldJSON
+	dbdJSON
+}
+
+type ctldJSON struct {
+	ArrayJobID  num    `json:"array_job_id"`
+	ArrayTaskID num    `json:"array_task_id"`
+	ArrayTasks  string `json:"array_task_string"`
+	HetJobID    num    `json:"het_job_id"`
+	HetOffset   num    `json:"het_job_offset"`
+	UserName    string `json:"user_name"`
+	UserID      num    `json:"user_id"`
+	GroupName   string `json:"group_name"`
+	GroupID     num    `json:"group_id"`
+	NodeCount   num    `json:"node_count"`
+	JobState    state  `json:"job_state"`
+	TRESAlloc   string `json:"tres_alloc_str"`
+	ctldTimes
+}
+
+type ctldTimes struct {
+	Submit   num `json:"submit_time"`
+	Eligible num `json:"eligible_time"`
+	Start    num `json:"start_time"`
+	End      num `json:"end_time"`
+	Limit    num `json:"time_limit"` // minutes
+}
+
+type dbdJSON struct {
+	Array struct {
+		JobID  num    `json:"job_id"`
+		TaskID num    `json:"task_id"`
+		Task   string `json:"task"`
+	} `json:"array"`
+	Het struct {
+		JobID  num `json:"job_id"`
+		Offset num `json:"job_offset"`
+	} `json:"het"`
+	User   string `json:"user"`
+	Group  string `json:"group"`
+	AllocN num    `json:"allocation_nodes"`
+	State  state  `json:"state"`
+	Killer string `json:"kill_request_user"`
+	Time   struct {
 		Submit   num `json:"submission"`
 		Eligible num `json:"eligible"`
 		Start    num `json:"start"`

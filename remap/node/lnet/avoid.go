@@ -339,15 +339,15 @@ func (m *Mover) dropAgain(ctx context.Context) error {
 }
 
 // dropAsymmetric sets drop_asym_route and looks whether it is set.
-func (m *Mover) dropAsymmetric(ctx context.Context, drop bool) error {
+func (k *Kernel) dropAsymmetric(ctx context.Context, drop bool) error {
 	value := "0"
 	if drop {
 		value = "1"
 	}
-	if _, err := m.lnetctl(ctx, "set", "drop_asym_route", value); err != nil {
+	if _, err := k.lnetctl(ctx, "set", "drop_asym_route", value); err != nil {
 		return err
 	}
-	is, err := dropsAsymmetric(ctx, m.lnetctl)
+	is, err := dropsAsymmetric(ctx, k.lnetctl)
 	if err == nil && is != drop {
 		err = fmt.Errorf("lnetctl reported success, but drop_asym_route is not %s", value)
 	}
@@ -356,27 +356,27 @@ func (m *Mover) dropAsymmetric(ctx context.Context, drop bool) error {
 
 // replace gives a route another priority. The kernel has no command for that: it is deleted and added, and added as it
 // was if that fails.
-func (m *Mover) replace(ctx context.Context, r route, priority int) error {
-	if _, err := m.lnetctl(ctx, "route", "del", "--net", m.Net, "--gateway", r.gateway); err != nil {
+func (k *Kernel) replace(ctx context.Context, r route, priority int) error {
+	if _, err := k.lnetctl(ctx, "route", "del", "--net", k.Net, "--gateway", r.gateway); err != nil {
 		return err
 	}
-	err := m.add(ctx, r.gateway, r.hops, priority)
+	err := k.add(ctx, r.gateway, r.hops, priority)
 	if err != nil {
-		return errors.Join(err, m.add(context.WithoutCancel(ctx), r.gateway, r.hops, r.priority))
+		return errors.Join(err, k.add(context.WithoutCancel(ctx), r.gateway, r.hops, r.priority))
 	}
 	return nil
 }
 
 // add adds a route and looks whether it is there.
-func (m *Mover) add(ctx context.Context, gateway string, hops, priority int) error {
-	args := []string{"route", "add", "--net", m.Net, "--gateway", gateway, "--priority", strconv.Itoa(priority)}
+func (k *Kernel) add(ctx context.Context, gateway string, hops, priority int) error {
+	args := []string{"route", "add", "--net", k.Net, "--gateway", gateway, "--priority", strconv.Itoa(priority)}
 	if hops > 0 {
 		args = append(args, "--hop", strconv.Itoa(hops))
 	}
-	if _, err := m.lnetctl(ctx, args...); err != nil {
+	if _, err := k.lnetctl(ctx, args...); err != nil {
 		return err
 	}
-	routes, err := m.table(ctx)
+	routes, err := k.table(ctx)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,18 @@ import (
 	"fairway/remap/node"
 )
 
-// Mover changes this node's route to one net.
-type Mover struct {
+// Kernel is the node's tables of routes and rules, read and changed through lnetctl.
+type Kernel struct {
 	Net string // the file system's, such as o2ib1
 	// Gateways are the forwarders' network ids, such as 10.0.0.1@tcp. Routes over others are left alone.
 	Gateways map[topology.ForwarderID]string
 	Run      node.Command // nil: mover.Exec
-	Journal  string       // the file that says what was changed; empty: it is not kept
+}
+
+// Mover changes this node's route to one net.
+type Mover struct {
+	Kernel
+	Journal string // the file that says what was changed; empty: it is not kept
 
 	mu    sync.Mutex // guards the kernel's tables and kept
 	kept  kept
@@ -58,8 +63,8 @@ type route struct {
 	down     bool
 }
 
-func (m *Mover) lnetctl(ctx context.Context, args ...string) ([]byte, error) {
-	run := m.Run
+func (k *Kernel) lnetctl(ctx context.Context, args ...string) ([]byte, error) {
+	run := k.Run
 	if run == nil {
 		run = node.Exec
 	}
@@ -80,8 +85,8 @@ func dropsAsymmetric(ctx context.Context, lnetctl node.Command) (bool, error) {
 }
 
 // table reads the routes over known gateways.
-func (m *Mover) table(ctx context.Context) ([]route, error) {
-	out, err := m.lnetctl(ctx, "route", "show", "--net", m.Net, "--verbose")
+func (k *Kernel) table(ctx context.Context) ([]route, error) {
+	out, err := k.lnetctl(ctx, "route", "show", "--net", k.Net, "--verbose")
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,7 @@ func (m *Mover) table(ctx context.Context) ([]route, error) {
 	}
 	var known []route
 	for _, r := range all {
-		if _, ok := node.ByAddress(m.Gateways, r.Router); ok {
+		if _, ok := node.ByAddress(k.Gateways, r.Router); ok {
 			known = append(known, route{gateway: r.Router, hops: r.Hops, priority: r.Priority, down: r.State == "down"})
 		}
 	}

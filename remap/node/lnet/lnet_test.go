@@ -94,7 +94,7 @@ func TestConformance(t *testing.T) {
 		for i := range 12 {
 			n := topology.NodeID(fmt.Sprintf("cn%d", i))
 			kernels[n] = &kernel{routes: []route{{gateway: gateways["fwd1"]}}}
-			handlers[n] = node.Handlers(&Mover{Net: "o2ib1", Gateways: gateways, Run: kernels[n].lnetctl}, true)
+			handlers[n] = node.Handlers(&Mover{Kernel: Kernel{"o2ib1", gateways, kernels[n].lnetctl}}, true)
 			moves = append(moves, remap.Move{Node: n, From: "fwd1", To: "fwd2"})
 		}
 		agents := drivertest.NewAgents(handlers)
@@ -149,7 +149,7 @@ func TestCommands(t *testing.T) {
 		{"an unknown forwarder", []route{{gateway: gateways["fwd1"]}}, "fwd9", ""},
 	} {
 		k := &kernel{routes: c.routes, refuse: c.refuse}
-		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl}
+		m := &Mover{Kernel: Kernel{"o2ib1", gateways, k.lnetctl}}
 		_, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: c.to, Addr: "-"})
 		fmt.Fprintf(&text, "# %s\n%s", c.name, strings.Join(append(k.orders, ""), "\n"))
 		if err != nil {
@@ -189,7 +189,7 @@ func TestTheWayBack(t *testing.T) {
 	} {
 		k := &kernel{routes: slices.Clone(c.routes)}
 		journal := filepath.Join(t.TempDir(), "lnet-changes.json")
-		mover := func() *Mover { return &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl, Journal: journal} }
+		mover := func() *Mover { return &Mover{Kernel: Kernel{"o2ib1", gateways, k.lnetctl}, Journal: journal} }
 		if a, err := mover().Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2"}); err != nil ||
 			a.Forwarder != "fwd2" {
 			t.Fatalf("%s: moved: %+v, %v", c.name, a, err)
@@ -222,7 +222,7 @@ func TestEqualRoutesAreAVector(t *testing.T) {
 	k := &kernel{routes: []route{{gateway: gateways["fwd3"]}, {gateway: gateways["fwd1"]},
 		{gateway: gateways["fwd2"], priority: 1}}}
 	r := collector.Reading{}
-	m := &Mover{Net: "o2ib1", Gateways: gateways, Run: k.lnetctl}
+	m := &Mover{Kernel: Kernel{"o2ib1", gateways, k.lnetctl}}
 	if err := node.NewSource("lnet", "cn1", m).Read(t.Context(), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -242,10 +242,9 @@ func TestRouteChoosesAsLNetDoes(t *testing.T) {
 		"route:\n    - net: o2ib1\n      gateway: 10.9.9.9@tcp\n": "",
 		"": "",
 	} {
-		m := &Mover{Net: "o2ib1", Gateways: gateways, Run: func(context.Context, ...string) ([]byte,
-			error) {
+		m := &Mover{Kernel: Kernel{"o2ib1", gateways, func(context.Context, ...string) ([]byte, error) {
 			return []byte(text), nil
-		}}
+		}}}
 		a, err := m.Route(t.Context())
 		if string(a.Forwarder) != want || (want == "") != errors.Is(err, node.ErrNoRoute) {
 			t.Errorf("%q: %s, %v", text, a.Forwarder, err)

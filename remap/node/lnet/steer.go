@@ -13,8 +13,8 @@ import (
 )
 
 // rules reads the kernel's list.
-func (m *Mover) rules(ctx context.Context) ([]lnet.Rule, error) {
-	out, err := m.lnetctl(ctx, "udsp", "show")
+func (k *Kernel) rules(ctx context.Context) ([]lnet.Rule, error) {
+	out, err := k.lnetctl(ctx, "udsp", "show")
 	if err != nil {
 		return nil, fmt.Errorf("this LNet has no rules for single nodes (Lustre 2.15 and later have): %w", err)
 	}
@@ -143,8 +143,8 @@ func covers(pattern, dst string) bool {
 }
 
 // primary finds the identifier that rules know a gateway by: with discovery it may be one of another net.
-func (m *Mover) primary(ctx context.Context, gateway string) (string, error) {
-	out, err := m.lnetctl(ctx, "peer", "show", "--nid", gateway)
+func (k *Kernel) primary(ctx context.Context, gateway string) (string, error) {
+	out, err := k.lnetctl(ctx, "peer", "show", "--nid", gateway)
 	if err != nil {
 		return "", err
 	}

@@ -17,7 +17,8 @@ func run(app string, nodes, n int, compute, jitter float64, at int) history.Run 
 	r := rand.New(rand.NewPCG(uint64(at), 1))
 	wobble := func(v float64) float64 { return v * (1 + jitter*(2*r.Float64()-1)) }
 	out := history.Run{Job: "j", App: app, User: "wei", Nodes: nodes, Start: day.Add(time.Duration(at) * time.Hour),
-		End: day.Add(time.Duration(at+1) * time.Hour), Profile: &history.Profile{PeakNodeBytesPerSec: 2e9}}
+		End:     day.Add(time.Duration(at+1) * time.Hour),
+		Profile: &history.Profile{Peaks: history.Peaks{PeakNodeBytesPerSec: 2e9}}}
 	t := 0.0
 	for range n {
 		t += wobble(compute)

@@ -34,10 +34,11 @@ func tracedLayer(f *darshan.File) layer {
 	if a == nil {
 		return layer{name: layerFS}
 	}
-	o := &darshan.IO{Ranks: a.Ranks, Movers: a.Ranks, Slowest: darshan.NotRecorded, Opens: darshan.NotRecorded,
+	o := &darshan.IO{Ranks: a.Ranks, Movers: a.Ranks, Opens: darshan.NotRecorded,
 		Reads: a.Reads, Writes: a.Writes, BytesRead: a.BytesRead, BytesWritten: a.BytesWritten,
 		FileNotAligned: darshan.NotRecorded, ReadSeconds: secondsOf(a.Read), WriteSeconds: secondsOf(a.Write)}
-	o.SlowestRead, o.SlowestWrite = o.ReadSeconds, o.WriteSeconds
+	o.SlowestRank = darshan.SlowestRank{Slowest: darshan.NotRecorded, SlowestRead: o.ReadSeconds,
+		SlowestWrite: o.WriteSeconds}
 	for i := range o.SizeRead {
 		o.SizeRead[i], o.SizeWrite[i] = darshan.NotRecorded, darshan.NotRecorded
 	}
