@@ -266,3 +266,8 @@ func (d *Detector) decide(s subject, t *target) {
 	}
 	d.verdicts = append(d.verdicts, v)
 }
+
+// FewestPoints is how many points of a target accuse it at the earliest.
+func (d *Detector) FewestPoints() int {
+	return blockPoints * int(math.Ceil(float64(d.limit)/d.rules.MostBet))
+}

@@ -42,7 +42,7 @@ var withoutJSON = map[string]string{
 	"fairway decide":       always, "fairway filedomain": always, "fairway rootcause": always, "fairway shares": always,
 	"fairway darshan": always, "fairway lmt": always, "fairway lustre": always, "fairway lwfs": always,
 	"fairway sacct":    always,
-	"fairway backtest": elsewhere, "fairway detect": elsewhere, "fairway import": changes,
+	"fairway backtest": elsewhere, "fairway detect": elsewhere, "fairway look": elsewhere, "fairway import": changes,
 	"fairway findings export": "writes the incident's file",
 	"fairway sessions end":    changes, "fairway plan approve": changes, "fairway plan reject": changes,
 	"fairway plan rollback": changes, "fairway plan stop": changes, "fairway remap": changes, "fairway limit": changes,

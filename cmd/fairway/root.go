@@ -140,6 +140,7 @@ func newRoot() *cobra.Command {
 		newSacct(),
 		newLMT(),
 		newDetect(o),
+		newLook(o),
 	)
 	return program.Strict(root)
 }
