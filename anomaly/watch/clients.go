@@ -3,7 +3,6 @@ package watch
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -367,75 +366,6 @@ func (d *Detectors) addImpact(now time.Time, v *anomaly.Verdict) {
 	slices.SortFunc(v.Impact, func(a, b anomaly.Impact) int {
 		return cmp.Or(-cmp.Compare(a.Share, b.Share), cmp.Compare(a.Job, b.Job))
 	})
-}
-
-// noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
-// the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
-// less than its clients wait where requests lie in its sockets: their ratio, of jobs that ask elsewhere too, counts then.
-func (d *Detectors) noteWaits(verdicts []anomaly.Verdict) {
-	of := d.clients.of
-	took := map[topology.NodeID]float64{}
-	for f, sums := range of {
-		ops, seconds := sums.ops[0]+sums.ops[1]+sums.ops[2], sums.took[0]+sums.took[1]+sums.took[2]
-		if ops > 0 {
-			took[f.Node()] = seconds / ops
-		} else if sums.waits.stuck > 0 {
-			took[f.Node()] = sums.waits.oldest // at least so long
-		}
-	}
-	for i := range verdicts {
-		v := &verdicts[i]
-		own, known := took[v.Node]
-		if !known || v.Level < anomaly.Doubt || !v.Kind.Accuses() {
-			continue
-		}
-		var others []float64
-		for n, t := range took {
-			if n != v.Node {
-				others = append(others, t)
-			}
-		}
-		v.Evidence = maps.Clone(v.Evidence)
-		if v.Evidence == nil {
-			v.Evidence = map[string]float64{}
-		}
-		v.Evidence[anomaly.ClientsWait] = own
-		if v.Kind == anomaly.FailSlow && !v.Fact() && d.ownClock[v.Node] {
-			v.Ratio = max(v.Ratio, besideMates(of, topology.ForwarderID(v.Node)))
-		}
-		if len(others) > 0 {
-			v.Evidence[anomaly.PeersWait] = anomaly.Median(others)
-		}
-	}
-}
-
-// leastMates is how many requests of a second make a ratio.
-const leastMates = 5
-
-// besideMates is how many times as long requests of a forwarder's jobs took as those of the same jobs' nodes at other
-// forwarders, as a ratio of sums; 0: too few were alike.
-func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID) float64 {
-	took, usual, ops := 0.0, 0.0, 0.0
-	for name, job := range of[id].jobs {
-		var mates jobSums
-		for other, sums := range of {
-			if mate := sums.jobs[name]; mate != nil && other != id {
-				for c := range mates.ops {
-					mates.ops[c], mates.took[c] = mates.ops[c]+mate.ops[c], mates.took[c]+mate.took[c]
-				}
-			}
-		}
-		for c := range mates.ops {
-			if mates.ops[c] > 0 && job.ops[c] > 0 {
-				took, usual = took+job.took[c], usual+job.ops[c]*mates.took[c]/mates.ops[c]
-				ops += min(job.ops[c], mates.ops[c])
-			}
-		}
-	}
-	if !(usual > 0) || ops < leastMates {
-		return 0
-	}
-	return took / usual
 }
 
 // slowClients finds compute nodes that are slow by themselves: whose operations take far longer than those of the other

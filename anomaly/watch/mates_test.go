@@ -28,26 +28,25 @@ func TestTheRatioIsTheClients(t *testing.T) {
 		"others do no such":   {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 0, 0, 20}}, 1.5, 1.5},
 		"another job":         {[]node{{"f1", "7", 10, .009, 0}, {"f2", "8", 20, .001, 0}}, 1.5, 1.5},
 		"few requests":        {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 4, .001, 0}}, 1.5, 1.5},
-		"by what it asks for": {[]node{{"f1", "7", 10, .009, 90}, {"f2", "7", 10, .001, 90}}, 1.5, (.09 + .09) / (.01 + .09)},
+		"by what it asks for": {[]node{{"f1", "7", 10, .009, 90}, {"f2", "7", 10, .001, 90}}, 1.5, .18 / .1},
 		"of two jobs": {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 20, .001, 0}, {"f1", "8", 10, .02, 0},
 			{"f3", "8", 10, .01, 0}}, 1.5, .29 / .11},
 	} {
-		d := &Detectors{ownClock: map[topology.NodeID]bool{"f1": true}}
-		d.clients.of = map[topology.ForwarderID]*clientSums{}
+		clients := map[topology.ForwarderID]*clientSums{}
 		for i, n := range c.nodes {
 			f := &collector.Frame{Node: topology.NodeID(fmt.Sprint("cn", i)), Role: topology.Compute}
 			all := samples(collector.WriteOps, n.ops, collector.ClientWrite, n.write, collector.MetaOps, n.metas,
 				collector.ClientMeta, 0.001)
 			f.Samples = all
 			f.Jobs = []collector.JobSamples{{Job: n.job, Samples: all}}
-			if d.clients.of[n.at] == nil {
-				d.clients.of[n.at] = &clientSums{jobs: map[topology.JobID]*jobSums{}}
+			if clients[n.at] == nil {
+				clients[n.at] = &clientSums{jobs: map[topology.JobID]*jobSums{}}
 			}
-			d.clients.of[n.at].add(f, [3]bool{})
-			d.clients.of[n.at].addJobs(f, f.Jobs, 1)
+			clients[n.at].add(f, [3]bool{})
+			clients[n.at].addJobs(f, f.Jobs, 1)
 		}
 		verdicts := []anomaly.Verdict{{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Doubt, Ratio: c.shown}}
-		d.noteWaits(verdicts)
+		noteWaits(clients, map[topology.NodeID]bool{"f1": true}, verdicts)
 		if got := verdicts[0].Ratio; got < c.want*0.999 || got > c.want*1.001 {
 			t.Errorf("%s: %.3g, want %.3g", name, got, c.want)
 		}
