@@ -189,7 +189,8 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 // noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
 // less than its clients wait where requests lie in its sockets: then their ratio counts, of jobs that ask elsewhere too.
-func noteWaits(of map[topology.ForwarderID]*clientSums, ownClock map[topology.NodeID]bool, verdicts []anomaly.Verdict) {
+func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.NodeID]bool,
+	verdicts []anomaly.Verdict) {
 	took := map[topology.NodeID]float64{}
 	for f, sums := range of {
 		ops, seconds := sums.ops[0]+sums.ops[1]+sums.ops[2], sums.took[0]+sums.took[1]+sums.took[2]
@@ -216,7 +217,7 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, ownClock map[topology.No
 			v.Evidence = map[string]float64{}
 		}
 		v.Evidence[anomaly.ClientsWait] = own
-		if v.Kind == anomaly.FailSlow && !v.Fact() && ownClock[v.Node] {
+		if v.Kind == anomaly.FailSlow && !v.Fact() && clocked[v.Node] {
 			v.Ratio = max(v.Ratio, besideMates(of, topology.ForwarderID(v.Node)))
 		}
 		if len(others) > 0 {
