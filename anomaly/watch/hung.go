@@ -188,7 +188,7 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 
 // noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
-// less than its clients wait where requests lie in its sockets: then their ratio counts, of jobs that ask elsewhere too.
+// less than its clients wait where requests lie in its sockets: then theirs counts, of jobs that ask elsewhere, too.
 func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.NodeID]bool,
 	verdicts []anomaly.Verdict) {
 	took := map[topology.NodeID]float64{}
