@@ -107,6 +107,9 @@ func SampleOf(samples []Sample, m Metric) (v float64, ok bool) {
 // loaded). It is not a failure.
 var ErrNoData = errors.New("no data")
 
+// LoadEvery is how often a node's processors and memory are looked at.
+const LoadEvery = 10 * time.Second
+
 // Reading collects what one source saw in one tick. The runner gives each source its own and
 // merges them into the node's frame.
 type Reading struct {

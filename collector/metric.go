@@ -77,6 +77,8 @@ const (
 	NoThreadRatio
 	SpaceUsedRatio
 	InodesUsedRatio
+	CPUBusyRatio
+	MemoryUsedRatio
 	metricEnd
 )
 
@@ -109,6 +111,26 @@ func Metrics() iter.Seq[Metric] {
 	return func(yield func(Metric) bool) {
 		for m := MetricNone + 1; m < metricEnd; m++ {
 			if m.Known() && !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// MetricSet is a set of metrics that a node's samples may have.
+type MetricSet [2]uint64 // bit m of them: metric m
+
+// Has says whether a metric is in the set.
+func (s *MetricSet) Has(m Metric) bool { return s[m>>6&1]>>(m&63)&1 != 0 }
+
+// Add puts a metric into the set.
+func (s *MetricSet) Add(m Metric) { s[m>>6&1] |= 1 << (m & 63) }
+
+// All are the metrics of the set by number, those that are reported no more among them.
+func (s *MetricSet) All() iter.Seq[Metric] {
+	return func(yield func(Metric) bool) {
+		for m := range metricEnd {
+			if s.Has(m) && !yield(m) {
 				return
 			}
 		}

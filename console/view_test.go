@@ -97,6 +97,7 @@ func TestScreens(t *testing.T) {
 			{"replay-forwarder", "/forwarders/fwd006", []string{"H", "p"}},
 			{"jobs", "/jobs", []string{"down"}},
 			{"job", "/jobs/" + job, []string{"down"}},
+			{"job-ended", "/jobs/87012", nil},
 			{"runs", "/jobs/" + job + "/runs", []string{"down"}},
 			{"job-propose", "/jobs/" + job, []string{"p"}},
 			{"audit", "/audit", []string{"down"}},

@@ -122,6 +122,7 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 			}
 		}
 	}
+	v.RunTime, v.IOShare = advise.RunTime(&run, cmp.Or(v.Profile, v.SoFar), v.WatchedSince, time.Now())
 	plans, err := h.desk.OfJob(r.Context(), id)
 	if err != nil {
 		return fromDesk(err)

@@ -1,12 +1,14 @@
 package webui_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"fairway/cmd/lab/simsite"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
@@ -91,6 +93,53 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 		"/api/v1/jobs/9/runs?limit=501": 400, "/api/v1/jobs/9/runs?limit=x": 400} {
 		if res, b := s.Ask("GET", path, simsite.ViewerSecret, nil); res.StatusCode != want {
 			t.Errorf("GET %s: %d %s", path, res.StatusCode, b)
+		}
+	}
+}
+
+// From the frames of a job's nodes to the sentence on its page: which part of its time was I/O, and what its nodes used.
+func TestRunTimeOfAJobWithoutLogs(t *testing.T) {
+	s := simsite.New(t, simsite.Options{})
+	nodes := s.Machine.Topo.Default.Clients("fwd001")[:2]
+	start := time.Now().Add(-time.Hour).Truncate(time.Second).UTC()
+	run := history.Run{Job: "6", User: "wei", App: "ROMS", Nodes: 2, NodeList: nodes, Start: start,
+		End: start.Add(400 * time.Second)}
+	var frames []collector.Frame
+	for second := range 401 {
+		for i, n := range nodes {
+			f := collector.Frame{Node: n, Role: topology.Compute, TimeMillis: start.UnixMilli() + int64(second)*1000}
+			wrote := 0.0
+			if i == 0 && second >= 100 && second < 112 {
+				wrote = 1e8
+			}
+			f.Samples = []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes, Value: wrote}}
+			if second%10 == i && second > 0 {
+				f.Samples = append(f.Samples, collector.Sample{Metric: collector.CPUBusyRatio, Value: 0.8 + 0.14*float64(i)},
+					collector.Sample{Metric: collector.MemoryUsedRatio, Value: 0.34 - 0.2*float64(i)})
+			}
+			frames = append(frames, f)
+		}
+	}
+	if err := s.Store.Append(t.Context(), frames); err != nil {
+		t.Fatal(err)
+	}
+	p, err := history.Build(t.Context(), s.Store, run, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Profile, run.NodeList = p, nil
+	older := run
+	older.Job, older.Profile = "5", &history.Profile{IOSeconds: 100, Coverage: 1, From: history.FromCollectors}
+	if err := errors.Join(s.History.End(older), s.History.End(run)); err != nil {
+		t.Fatal(err)
+	}
+	for job, want := range map[string]string{
+		"6": "I/O is 3 % of the run time (12 s of 400 s): do not bother. CPU of its nodes 87 %, highest memory 34 %.",
+		"5": "I/O is up to 25 % of the run time (1m40 of 6m40). CPU of its nodes -, highest memory -.",
+	} {
+		v := get[api.JobView](s, "/api/v1/jobs/"+job)
+		if v.RunTime != want || v.IOShare == nil || *v.IOShare != v.Profile.IOSeconds/400 {
+			t.Errorf("job %s: %q of %v, want %q", job, v.RunTime, v.IOShare, want)
 		}
 	}
 }

@@ -66,12 +66,18 @@ func notes(j *Job) (out []Clause) {
 	return out
 }
 
-// ofTheRun says where I/O is so small a part of the run that nothing is to be won.
+// OfTheRun says that I/O is so small a part of a run that nothing is to be won; ok is false where it is more.
+func OfTheRun(ioSeconds, runSeconds float64, lim Limits) (text string, ok bool) {
+	share := ioSeconds / runSeconds
+	return fmt.Sprintf("I/O is %s of the run time (%s of %s): do not bother.", percent(share), secs(ioSeconds),
+		secs(runSeconds)), runSeconds > 0 && share < lim.Bother
+}
+
+// ofTheRun is the clause of it.
 func ofTheRun(j *Job, a *Answer, lim Limits) (Clause, bool) {
-	share := a.IOTime / float64(j.RunSeconds)
-	return Clause{Rule: "of-the-run", Value: Known(share), Limit: Known(lim.Bother),
-		Text: fmt.Sprintf("I/O is %s of the run time (%s of %s): do not bother.", percent(share), secs(a.IOTime),
-			secs(float64(j.RunSeconds)))}, j.RunSeconds > 0 && share < lim.Bother
+	text, ok := OfTheRun(a.IOTime, float64(j.RunSeconds), lim)
+	return Clause{Rule: "of-the-run", Value: Known(a.IOTime / float64(j.RunSeconds)), Limit: Known(lim.Bother),
+		Text: text}, ok
 }
 
 // busiestFile names the file whose calls took longest.

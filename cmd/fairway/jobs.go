@@ -89,6 +89,9 @@ type jobAndRuns struct {
 
 func printJob(w io.Writer, j jobAndRuns) error {
 	fmt.Fprintln(w, j.Answer)
+	if j.RunTime != "" {
+		fmt.Fprintln(w, j.RunTime)
+	}
 	fmt.Fprintf(w, "job %s  %s  user %s  %s  started %s  ended %s\n", j.ID, chart.OrMissing(j.App),
 		chart.OrMissing(j.User),
 		anomaly.Counted(j.NodeCount, "node"), stamp(j.Start), stamp(j.End))

@@ -21,6 +21,7 @@ import (
 // Files are those that agents read of a node, as patterns below its root.
 func Files() []string {
 	out := []string{"proc/net/dev", "proc/net/snmp", "proc/net/rpc/nfsd", "proc/diskstats", "proc/loadavg", "proc/stat",
+		"proc/meminfo",
 		"proc/self/mountstats", "proc/self/mounts", "proc/self/mountinfo", "proc/fs/nfsd/pool_stats",
 		"proc/fs/nfsd/threads", "proc/pressure/*", "proc/sys/lnet/*"}
 	for _, name := range []string{"stats", "peers", "nis", "buffers", "routes", "routers"} {

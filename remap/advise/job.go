@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/rootcause"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/history"
 )
 
 // Work is what the answer to a job's ticket is made of.
@@ -110,6 +112,52 @@ func movedAt(p *remap.Plan) *time.Time {
 		}
 	}
 	return nil
+}
+
+const (
+	// wellReported is the part of a run that was reported from which I/O that was not seen counts as none.
+	wellReported = 0.9
+	// judgedFrom is how much of a run that goes on is enough for a word: programs begin with reading.
+	judgedFrom = time.Minute
+)
+
+// RunTime says which part of a run's time was I/O, in the words of its logs' verdict, and what its nodes used
+// meanwhile. Of one that goes on, p is what it did since then. There is no text where nothing is known of its I/O, nor
+// of a run's first minute.
+func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text string, share *float64) {
+	from, to := r.Start, r.End
+	if r.End.IsZero() {
+		from, to = since, now
+	}
+	seconds := to.Sub(from).Seconds()
+	if p == nil || seconds <= 0 || r.End.IsZero() && to.Sub(from) < judgedFrom {
+		return "", nil
+	}
+	io := min(p.IOSeconds, seconds)
+	part, reported := io/seconds, p.Coverage*to.Sub(r.Start).Seconds()/seconds
+	text, little := rootcause.OfTheRun(io, seconds, rootcause.Defaults())
+	switch {
+	case reported < wellReported:
+		text = fmt.Sprintf("I/O is %.0f %% of the run time (%s of %s), of which %.0f %% was reported.", 100*part, Span(io),
+			Span(seconds), 100*reported)
+	case !little: // while one node does I/O the others may compute
+		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, Span(io), Span(seconds))
+	}
+	switch {
+	case !r.End.IsZero():
+	case from.Sub(r.Start) > time.Minute:
+		text = "Since " + clockText(from, now) + ": " + text
+	default:
+		text = "So far: " + text
+	}
+	percent := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f %%", 100**v)
+	}
+	text += fmt.Sprintf(" CPU of its nodes %s, highest memory %s.", percent(p.CPUBusy), percent(p.MemoryUsed))
+	return text, &part
 }
 
 // clockText is a time of day with its zone; of another day than now with the date.

@@ -8,6 +8,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/advise"
+	"fairway/tsdb/history"
 )
 
 // TestAnswerFor: the first line of a job's page, from what is known of its I/O, of those that cost it time, and of its
@@ -62,5 +63,54 @@ func TestAnswerFor(t *testing.T) {
 		if got := advise.AnswerFor(&w, now); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestRunTime: which part of a run was I/O, and what its nodes used.
+func TestRunTime(t *testing.T) {
+	start := time.Date(2027, 3, 4, 7, 0, 0, 0, time.UTC)
+	busy, used := 0.871, 0.34
+	profile := func(io, coverage float64) *history.Profile {
+		return &history.Profile{IOSeconds: io, Coverage: coverage, CPUBusy: &busy, MemoryUsed: &used}
+	}
+	const nodes = " CPU of its nodes 87 %, highest memory 34 %."
+	for _, c := range []struct {
+		ran, watched time.Duration // 0: it goes on, since the start
+		p            *history.Profile
+		want         string
+	}{
+		{1158 * time.Second, 0, profile(34, 1), "I/O is 3 % of the run time (34 s of 1158 s): do not bother." + nodes},
+		{1158 * time.Second, 0, profile(34, 0.9), "I/O is 3 % of the run time (34 s of 1158 s): do not bother." + nodes},
+		{1158 * time.Second, 0, profile(34, 0.4),
+			"I/O is 3 % of the run time (34 s of 19m18), of which 40 % was reported." + nodes},
+		{1000 * time.Second, 0, profile(50, 1), "I/O is up to 5 % of the run time (50 s of 16m40)." + nodes},
+		{100 * time.Second, 0, profile(101, 1), "I/O is up to 100 % of the run time (1m40 of 1m40)." + nodes},
+		{100 * time.Second, 0, profile(0, 1), "I/O is 0 % of the run time (0 s of 100 s): do not bother." + nodes},
+		// A record of before, and of an import.
+		{1000 * time.Second, 0, &history.Profile{IOSeconds: 500, Coverage: 1},
+			"I/O is up to 50 % of the run time (8m20 of 16m40). CPU of its nodes -, highest memory -."},
+		{1000 * time.Second, 0, nil, ""},
+		{0, 0, profile(1, 1), ""}, // its end is its start
+		{-1, 400 * time.Second, profile(4, 1), "So far: I/O is 1 % of the run time (4 s of 400 s): do not bother." + nodes},
+		{-1, time.Minute, profile(6, 1), "So far: I/O is up to 10 % of the run time (6 s of 60 s)." + nodes},
+		{-1, 59 * time.Second, profile(1, 1), ""},
+		{-1, 0, profile(1, 1), ""},
+		{-1, -1, nil, ""},
+	} {
+		run := history.Run{Job: "5", Start: start, End: start.Add(c.ran)}
+		now := run.End
+		if c.ran < 0 {
+			run.End, now = time.Time{}, start.Add(c.watched)
+		}
+		text, share := advise.RunTime(&run, c.p, start, now)
+		if text != c.want || (share == nil) != (text == "") {
+			t.Errorf("%q, %v; want %q", text, share, c.want)
+		}
+	}
+	// A daemon that began later knows the rest alone.
+	run, since := history.Run{Job: "5", Start: start}, start.Add(300*time.Second)
+	want := "Since 07:05 UTC: I/O is 1 % of the run time (1 s of 100 s): do not bother." + nodes
+	if text, _ := advise.RunTime(&run, profile(1, 0.25), since, since.Add(100*time.Second)); text != want {
+		t.Errorf("%q, want %q", text, want)
 	}
 }

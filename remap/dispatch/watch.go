@@ -143,6 +143,10 @@ func (s *seen) add(f *collector.Frame, on topology.ForwarderID) {
 	t.Ops += value(collector.ReadOps) + value(collector.WriteOps)
 	t.Meta += meta
 	t.PeakNode = max(t.PeakNode, bytes)
+	t.Memory = max(t.Memory, value(collector.MemoryUsedRatio))
+	if busy, looked := f.Value(collector.CPUBusyRatio); looked {
+		t.Busy, t.Looks = t.Busy+busy, t.Looks+1
+	}
 	if took, known := f.Value(collector.ClientMeta); known {
 		s.metaWait += meta * took
 	} else {

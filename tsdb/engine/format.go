@@ -26,13 +26,13 @@
 // Replaced as a whole (written beside, synced, renamed) before any log record or block that needs it is synced.
 //
 //	4     "FWND"
-//	2, 2  version 1, zero
+//	2, 2  version 2, zero
 //	      then per node:
 //	4     CRC of the rest of this record
 //	1     length L of the name
 //	1     role (topology.Role)
 //	4     the node's number; consecutive, one with an empty name is not in use
-//	8     bit m set: metric m was seen
+//	16    bit m set: metric m was seen; version 1 has 8
 //	L     name
 //
 // Nodes of one role are numbered in groups of 64, so that a machine's forwarders share chunks of the index. A record

@@ -21,8 +21,11 @@ import (
 const (
 	nodesFile    = "nodes"
 	nodesMagic   = "FWND"
-	nodesVersion = 1
+	nodesVersion = 2
 	nodesHeader  = 8
+	nodesMetrics = 10 // where a record has its set of metrics, two words
+	nodesRecord  = nodesMetrics + 2*wordBytes
+	wordBytes    = 8
 )
 
 // nodeEntry is what the store knows of a node apart from its samples. Its number is its place in
@@ -30,7 +33,7 @@ const (
 type nodeEntry struct {
 	name    topology.NodeID
 	role    topology.Role
-	metrics uint64 // bit m: metric m was seen
+	metrics collector.MetricSet // that were seen
 }
 
 // nodeTable numbers nodes in order of appearance. The head's lock guards it; numbers and chunks may be read without.
@@ -141,7 +144,9 @@ func saveNodes(fsys files, dir string, entries []nodeEntry) error {
 		at := len(buf)
 		buf = append(buf, 0, 0, 0, 0, byte(len(e.name)), byte(e.role))
 		buf = binary.LittleEndian.AppendUint32(buf, uint32(i))
-		buf = binary.LittleEndian.AppendUint64(buf, e.metrics)
+		for _, word := range e.metrics {
+			buf = binary.LittleEndian.AppendUint64(buf, word)
+		}
 		buf = append(buf, e.name...)
 		binary.LittleEndian.PutUint32(buf[at:], appendlog.Sum(buf[at+4:]))
 	}
@@ -175,8 +180,8 @@ func replaceFile(fsys files, path string, data []byte) error {
 func (t *nodeTable) note(node int, metrics []collector.Metric) {
 	e := &t.entries[node]
 	for _, m := range metrics {
-		if e.metrics>>m&1 == 0 {
-			e.metrics |= 1 << m
+		if !e.metrics.Has(m) {
+			e.metrics.Add(m)
 			t.changed = true
 		}
 	}
@@ -195,11 +200,12 @@ func nodeInfos(entries []nodeEntry) []tsdb.NodeInfo {
 	out := make([]tsdb.NodeInfo, 0, len(entries))
 	for _, e := range entries {
 		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
-		if e.metrics>>collector.RetiredBacklogLen&1 != 0 {
-			e.metrics |= 1<<collector.QueueLen | 1<<collector.InFlight
+		if e.metrics.Has(collector.RetiredBacklogLen) {
+			e.metrics.Add(collector.QueueLen)
+			e.metrics.Add(collector.InFlight)
 		}
 		for m := range collector.Metrics() {
-			if e.metrics>>m&1 != 0 {
+			if e.metrics.Has(m) {
 				info.Metrics = append(info.Metrics, m)
 			}
 		}
@@ -267,12 +273,14 @@ func (t *nodeTable) read(path string) ([]Damage, error) {
 			fmt.Errorf("%s is not a dictionary of node names (%d bytes, it begins with %q); restore it from a backup",
 				path, len(data), data[:min(4, len(data))])
 	}
-	if err := checkVersion(path, binary.LittleEndian.Uint16(data[4:]), nodesVersion); err != nil {
+	version, head := binary.LittleEndian.Uint16(data[4:]), nodesRecord
+	if version == 1 {
+		head -= wordBytes // it had no metric above 63
+	} else if err := checkVersion(path, version, nodesVersion); err != nil {
 		return nil, err
 	}
 	var damages []Damage
 	for at := nodesHeader; at < len(data); {
-		const head = 18
 		rest := data[at:]
 		if len(rest) < head || len(rest) < head+int(rest[4]) {
 			damages = append(damages, Damage{path, int64(at), "the file ends inside a record",
@@ -280,8 +288,10 @@ func (t *nodeTable) read(path string) ([]Damage, error) {
 			break
 		}
 		size := head + int(rest[4])
-		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5]),
-			metrics: binary.LittleEndian.Uint64(rest[10:])}
+		e := nodeEntry{name: topology.NodeID(rest[head:size]), role: topology.Role(rest[5])}
+		for i := range (head - nodesMetrics) / wordBytes {
+			e.metrics[i] = binary.LittleEndian.Uint64(rest[nodesMetrics+i*wordBytes:])
+		}
 		number := int(binary.LittleEndian.Uint32(rest[6:]))
 		if appendlog.Sum(rest[4:size]) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
 			damages = append(damages, Damage{path, int64(at), "wrong checksum",

@@ -243,7 +243,7 @@ func (ts *tierSet) makeSpan(t *tier, level int, start int64, id uint64) error {
 	for from := 0; from < len(entries); from += chunkNodes {
 		for slot := range min(chunkNodes, len(entries)-from) {
 			e := &entries[from+slot]
-			if !src.read(from+slot, e.metrics, limits[e.name], &node) {
+			if !src.read(from+slot, &e.metrics, limits[e.name], &node) {
 				continue
 			}
 			for f, w := range writers {

@@ -51,7 +51,8 @@ func fillHalfDay(t *testing.T, db *DB) {
 			add("b", collector.Sample{Metric: collector.ReadBytes, Value: -5})
 		}
 		if at > 20000 && at%2 == 0 {
-			add("c", collector.Sample{Metric: collector.WriteBytes, Value: float64(at % 11)})
+			add("c", collector.Sample{Metric: collector.WriteBytes, Value: float64(at % 11)},
+				collector.Sample{Metric: collector.MemoryUsedRatio, Value: float64(at%5) / 4}) // a number above 63
 		}
 	}
 	for len(frames) > 0 {
@@ -71,7 +72,8 @@ func tierAnswers(t *testing.T, db *DB, step int64, to int64) (out []any) {
 	t.Helper()
 	nodes := []topology.NodeID{"a", "b", "c"}
 	for _, agg := range []tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount} {
-		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaWait} {
+		for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaWait,
+			collector.MemoryUsedRatio} {
 			got, err := db.Select(context.Background(),
 				tsdb.Query{Nodes: nodes, Metric: m, Agg: agg, StepMillis: step * 1000, FromMillis: tierBase * 1000,
 					ToMillis: to * 1000})

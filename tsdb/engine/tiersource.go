@@ -11,7 +11,7 @@ import (
 type tierSource interface {
 	// read fills n with a node's buckets; false where it has none. limit is its bytes/s for
 	// occupancy, where that is not kept with the source.
-	read(node int, metrics uint64, limit float64, n *nodeBuckets) bool
+	read(node int, metrics *collector.MetricSet, limit float64, n *nodeBuckets) bool
 	failed() error
 	release()
 }
@@ -37,10 +37,9 @@ func newSecondsSource(h *head, start int64, t *tier) (*secondsSource, error) {
 func (s *secondsSource) failed() error { return s.r.err }
 func (s *secondsSource) release()      { s.r.release() }
 
-func (s *secondsSource) read(node int, metrics uint64, limit float64, n *nodeBuckets) bool {
+func (s *secondsSource) read(node int, metrics *collector.MetricSet, limit float64, n *nodeBuckets) bool {
 	n.reset()
-	for ; metrics != 0; metrics &= metrics - 1 {
-		m := collector.Metric(bits.TrailingZeros64(metrics))
+	for m := range metrics.All() {
 		any := false
 		for i := range s.spans {
 			sp := &s.spans[i]
@@ -127,10 +126,9 @@ func newTierSource(h *head, fine *tier, start int64, t *tier) (*coarserSource, e
 func (s *coarserSource) failed() error { return s.r.err }
 func (s *coarserSource) release()      { s.r.release() }
 
-func (s *coarserSource) read(node int, metrics uint64, _ float64, n *nodeBuckets) bool {
+func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, n *nodeBuckets) bool {
 	n.reset()
-	for ; metrics != 0; metrics &= metrics - 1 {
-		m := collector.Metric(bits.TrailingZeros64(metrics))
+	for m := range metrics.All() {
 		any := false
 		for i := range s.spans[figSum] {
 			if !s.columns(i, node, m, figSum, figAbsent, figMin, figMax) {

@@ -84,6 +84,7 @@ type builder struct {
 	peakNode       float64
 	metaKnown      bool    // some node reported its metadata operations
 	asked, timed   float64 // metadata operations, and those whose duration was reported
+	load           load
 }
 
 // rates reads one metric of nodes and shows each value: node, step, mean rate over the step, and the
@@ -170,6 +171,12 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 		{collector.InFlight, func(_ topology.NodeID, i int, underway, seconds float64) {
 			b.sum[i].underWay += underway * seconds / step
 		}},
+		{collector.CPUBusyRatio, func(_ topology.NodeID, i int, busy, looks float64) {
+			b.load.addCPU(time.Duration(int64(i)*b.step)*time.Second, busy*looks, looks)
+		}},
+		{collector.MemoryUsedRatio, func(_ topology.NodeID, _ int, used, _ float64) {
+			b.load.memory = max(b.load.memory, used)
+		}},
 		{collector.MetaInFlight, func(n topology.NodeID, i int, underway, _ float64) {
 			if rate, ok := metaRate[n][i]; ok {
 				b.sum[i].waiting += underway
@@ -217,6 +224,7 @@ func (b *builder) profile(nodes int) *Profile {
 			p.IOSeconds += step
 		}
 	}
+	b.load.into(p)
 	p.Coverage = min(1, b.seen/(float64(nodes)*float64(b.to-b.from)))
 	for gap := int64(phaseGap); ; gap *= 2 {
 		if p.Phases = b.phases(gap); len(p.Phases) <= maxPhases {

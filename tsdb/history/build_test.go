@@ -39,6 +39,12 @@ func collected(t *testing.T, start time.Time, queue bool) *engine.DB {
 			if n == 0 && (sec == 5 || sec == 6) {
 				continue // not reported
 			}
+			if sec%10 == 5 { // the first look is of the time before, too
+				v[collector.CPUBusyRatio], v[collector.MemoryUsedRatio] = 0.5+0.2*float64(n), 0.1+0.1*float64(n)
+				if sec < 10 {
+					v[collector.CPUBusyRatio] = 0
+				}
+			}
 			for m, x := range v {
 				f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: x})
 			}
@@ -83,6 +89,11 @@ func TestProfileFromWhatWasCollected(t *testing.T) {
 	near(t, "meta ops", p.MetaOps, 3800)
 	near(t, "I/O seconds", p.IOSeconds, 25)
 	near(t, "coverage", p.Coverage, 178.0/180)
+	if p.CPUBusy == nil || p.MemoryUsed == nil {
+		t.Fatal("what its nodes used is not known")
+	}
+	near(t, "CPU", *p.CPUBusy, 0.7)
+	near(t, "memory", *p.MemoryUsed, 0.3)
 	if p.IONodes != 2 || p.Mode != "" || p.From != FromCollectors || p.StepSeconds != 1 {
 		t.Errorf("profile %+v", p)
 	}

@@ -70,6 +70,10 @@ type Profile struct {
 	Phases    []Phase `json:"phases,omitempty"`
 	// Waits are the forwarders that the run waited for, the longest first; absent: not known.
 	Waits []Wait `json:"waits,omitempty"`
+	// CPUBusy is the mean share of its nodes' processor time in which they worked, MemoryUsed the largest share of one
+	// node's memory that was used, 0..1; nil: not known.
+	CPUBusy    *float64 `json:"cpu_busy,omitempty"`
+	MemoryUsed *float64 `json:"memory_used,omitempty"`
 	// StepSeconds is the resolution the profile was built at, 1 for all but very long runs.
 	StepSeconds int `json:"step_seconds,omitempty"`
 	// Coverage is the share of node-seconds that were reported, 0..1.
@@ -135,7 +139,7 @@ func (r *Run) check() error {
 		{"peak_bytes_per_sec", p.PeakBytesPerSec},
 		{"peak_node_bytes_per_sec", p.PeakNodeBytesPerSec}, {"peak_ops_per_sec", p.PeakOpsPerSec},
 		{"meta_ops", p.MetaOps},
-		{"meta_queue", orZero(p.MetaQueue)},
+		{"meta_queue", orZero(p.MetaQueue)}, {"cpu_busy", orZero(p.CPUBusy)}, {"memory_used", orZero(p.MemoryUsed)},
 		{"meta_queue_within", p.MetaQueueWithin}, {"io_seconds", p.IOSeconds}, {"coverage", p.Coverage}} {
 		if f.v < 0 || math.IsNaN(f.v) || math.IsInf(f.v, 0) {
 			return bad("profile.%s = %v: want 0 or more", f.name, f.v)

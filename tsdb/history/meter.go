@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -33,6 +34,34 @@ type Tick struct {
 	// waiting for a forwarder, on average.
 	Timed   int
 	Waiting map[topology.ForwarderID]float64
+	// Looks counts the nodes whose processors were looked at, Busy adds up their shares, Memory is the largest of one
+	// node's that is used; 0: not known.
+	Looks        int
+	Busy, Memory float64
+}
+
+// load adds up what a run's nodes used beside its I/O.
+type load struct {
+	busy, looks float64
+	memory      float64 // the largest
+}
+
+// addCPU takes looks at processors, so long after the run's start. The first tell of the time before it, too.
+func (l *load) addCPU(after time.Duration, busy, looks float64) {
+	if after >= collector.LoadEvery {
+		l.busy, l.looks = l.busy+busy, l.looks+looks
+	}
+}
+
+// into writes it into a profile.
+func (l load) into(p *Profile) {
+	if l.looks > 0 {
+		mean := l.busy / l.looks
+		p.CPUBusy = &mean
+	}
+	if l.memory > 0 {
+		p.MemoryUsed = &l.memory
+	}
 }
 
 // Meter makes the profile of a run while it goes on. A second that nobody reported counts as one
@@ -45,6 +74,7 @@ type Meter struct {
 	reported           float64 // node-seconds
 	timed              float64
 	waited             map[topology.ForwarderID]float64
+	load               load
 }
 
 // NewMeter makes one for a run that began at start on so many nodes.
@@ -68,6 +98,8 @@ func (m *Meter) Add(t *Tick) {
 	p.PeakOpsPerSec = max(p.PeakOpsPerSec, t.Ops)
 	m.reported += float64(t.Nodes) * t.Seconds
 	m.timed += float64(t.Timed) * t.Seconds
+	m.load.addCPU(t.At.Sub(m.start), t.Busy, float64(t.Looks))
+	m.load.memory = max(m.load.memory, t.Memory)
 	for f, n := range t.Waiting {
 		m.waited[f] += n * t.Seconds
 	}
@@ -127,6 +159,7 @@ func (m *Meter) Profile() *Profile {
 		p.Coverage = min(1, m.reported/all)
 	}
 	p.Waits = m.Waits()
+	m.load.into(&p)
 	return &p
 }
 

@@ -26,9 +26,18 @@ func TestMeterAddsUpWhatARunDoes(t *testing.T) {
 			tick.Write, tick.Ops, tick.PeakNode = 2e9, 50, 6e8
 			tick.Waiting["f1"], tick.Waiting["f2"] = 2, 0.4
 		}
+		if i%10 == 3 { // of two nodes; the first look is of the time before, too
+			tick.Looks, tick.Busy, tick.Memory = 2, 0.5+0.9, float64(i)/200
+		}
 		m.Add(&tick)
+		if p := m.Profile(); i < 13 && p.CPUBusy != nil || i < 3 && p.MemoryUsed != nil {
+			t.Errorf("%d: CPU %v, memory %v", i, p.CPUBusy, p.MemoryUsed)
+		}
 	}
 	p := m.Profile()
+	if p.CPUBusy == nil || math.Abs(*p.CPUBusy-0.7) > 1e-9 || p.MemoryUsed == nil || *p.MemoryUsed != 93.0/200 {
+		t.Errorf("CPU %v, memory %v", p.CPUBusy, p.MemoryUsed)
+	}
 	if p.WriteBytes != 60e9 || p.IOSeconds != 30 || p.PeakBytesPerSec != 2e9 || p.PeakNodeBytesPerSec != 6e8 ||
 		p.Coverage != 1 || p.From != FromWatching {
 		t.Errorf("%+v", p)

@@ -31,7 +31,7 @@ type Directory struct {
 type entry struct {
 	role    topology.Role
 	at      int64 // of the frame that role is from
-	metrics uint64
+	metrics collector.MetricSet
 }
 
 // NewDirectory makes a directory that asks the server once.
@@ -54,7 +54,7 @@ func (d *Directory) Note(frames []collector.Frame) {
 		}
 		for _, s := range f.Samples {
 			if s.Metric.Known() && collector.IsValue(s.Value) {
-				e.metrics |= 1 << s.Metric
+				e.metrics.Add(s.Metric)
 			}
 		}
 	}
@@ -80,7 +80,7 @@ func (d *Directory) List(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	for node, e := range d.nodes {
 		info := tsdb.NodeInfo{Node: node, Role: e.role}
 		for m := range collector.Metrics() {
-			if e.metrics>>m&1 != 0 {
+			if e.metrics.Has(m) {
 				info.Metrics = append(info.Metrics, m)
 			}
 		}
@@ -111,7 +111,7 @@ func (d *Directory) ask(ctx context.Context) error {
 		if k.LastMillis >= e.at {
 			e.role, e.at = k.Role, k.LastMillis
 		}
-		e.metrics |= 1 << k.Metric
+		e.metrics.Add(k.Metric)
 	}
 	return nil
 }

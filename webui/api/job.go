@@ -24,7 +24,11 @@ type JobRow struct {
 type JobView struct {
 	JobRow
 	// Answer says in one sentence what it lost to whom, what was done and how it is now: the answer to a ticket.
-	Answer     string                       `json:"answer"`
+	Answer string `json:"answer"`
+	// RunTime says which part of its time was I/O, whether that is too little to bother, and what its nodes' processors
+	// and memory did; empty where nothing is known of its I/O. IOShare is that part, 0..1.
+	RunTime    string                       `json:"run_time"`
+	IOShare    *float64                     `json:"io_share"`
 	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each now
 	Plans      []string                     `json:"plans"`      // newest first
 	// Served are the forwarders over the run, known at its end.

@@ -132,7 +132,7 @@ export async function jobPage(app, id, toRuns) {
       `job ${id}  ${j.app || missing}  user ${j.user || missing}  ${counted(j.node_count, 'node')}  ${run}`,
     );
     /** @type {[string, Node|string][]} */
-    const lines = [];
+    const lines = j.run_time ? [['run time', j.run_time]] : [];
     if (!ended())
       lines.push(
         [
@@ -140,7 +140,7 @@ export async function jobPage(app, id, toRuns) {
           `read ${mega(j.read_bytes_per_sec)}  write ${mega(j.write_bytes_per_sec)} MB/s  metadata ` +
             `${number(j.meta_ops_per_sec)} ops/s`,
         ],
-        ['so far', soFar(j, app.now())],
+        ['so far', soFar(j)],
       );
     lines.push(['waited', waited(ended() ? j.profile : j.so_far) || missing]);
     if (ended()) lines.push(['served by', (j.served_by ?? []).join(' ') || missing]);
@@ -271,16 +271,15 @@ export async function jobPage(app, id, toRuns) {
   };
 }
 
-/** What a running job has done since it is watched. @param {any} j @param {number} now */
-function soFar(j, now) {
+/** What a running job has done since it is watched. @param {any} j */
+function soFar(j) {
   const p = j.so_far;
   if (!p) return 'not known: none of its nodes has reported yet';
-  const late = Date.parse(j.watched_since) - Date.parse(j.start),
-    seen = (now - Date.parse(j.watched_since)) / 1000;
+  const late = Date.parse(j.watched_since) - Date.parse(j.start);
   return (
     `${late > 60_000 ? `since ${clock(j.watched_since)} only: ` : ''}read ${volume(p.read_bytes)}, wrote ` +
     `${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; mode ${p.mode || missing}; ` +
-    `${counted((p.phases ?? []).length, 'phase')} with I/O, ${ratio(p.io_seconds / Math.max(1, seen))} % of the time`
+    `${counted((p.phases ?? []).length, 'phase')} with I/O`
   );
 }
 
@@ -430,7 +429,7 @@ function profile(j) {
     h(
       'p',
       `read ${volume(p.read_bytes)}, wrote ${volume(p.write_bytes)}, ${number(p.meta_ops)} metadata operations; ` +
-        `mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O for ${age(p.io_seconds * 1000)}; peak ` +
+        `mode ${p.mode || missing}, ${counted(p.io_nodes, 'node')} did I/O; peak ` +
         `${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`,
     ),
     bars.length

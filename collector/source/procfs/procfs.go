@@ -4,9 +4,10 @@
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
 // and link_tx_bytes over the physical links, what goes by RDMA included; link_rate_bits, link_lanes, link_errors and
 // link_wait_ticks of /sys/class; throttled_ratio and throttle_events of the processors; resent_ratio of TCP;
-// psi_io_some and psi_io_full; cpu_wait, of the threads of LNet's drivers and of file services; and what package nfs
-// does. Overhead: six small files, about 0.2 ms of CPU a second, and 5 microseconds for each such thread and each file
-// of a port, card or package of processors: ten, two and two.
+// psi_io_some and psi_io_full; cpu_busy_ratio and memory_used_ratio every ten seconds; cpu_wait, of the threads of
+// LNet's drivers and of file services; and what package nfs does. Overhead: six small files, about 0.2 ms of CPU a
+// second, and 5 microseconds for each such thread and each file of a port, card or package of processors: ten, two and
+// two.
 package procfs
 
 import (
@@ -50,6 +51,7 @@ type Source struct {
 	tids    []string        // the files of the service's threads
 	listed  time.Time       // when they were found
 	sys     sysClass
+	load    load
 }
 
 // key names one counter: a file's, of a device or link.
@@ -104,7 +106,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.rates32.Begin(at)
 	s.nfs.Begin(at)
 	s.listSys(at)
-	client := s.nfs.Client
+	client, lookAtLoad := s.nfs.Client, s.load.due(into.Now)
 	if s.opt.NFSServer && s.opt.NFSClient && s.nfs.Serves() {
 		client = s.nfs.BackEnds // it serves what it mounts
 	}
@@ -121,6 +123,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		{true, "../sys/class", s.linkState},
 		{true, "../sys/devices/system/cpu", s.throttling},
 		{true, "pressure/io", s.pressure},
+		{lookAtLoad, "stat", s.processors},
+		{lookAtLoad, "meminfo", s.memory},
 		{true, "schedstat of the service's threads", s.threads},
 		{s.opt.NFSClient, "self/mountstats", client},
 		{s.opt.NFSServer, "net/rpc/nfsd", s.nfs.Server},

@@ -252,7 +252,7 @@ func FuzzLines(f *testing.F) {
 		f.Add(file.Data)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, name := range []string{"diskstats", "net/dev", "pressure/io"} {
+		for _, name := range []string{"diskstats", "net/dev", "pressure/io", "stat", "meminfo"} {
 			s := New(Options{Root: "fuzz"})
 			s.files = fstest.MapFS{name: {Data: b}}
 			var r collector.Reading

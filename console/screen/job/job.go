@@ -113,6 +113,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	for _, l := range chart.Wrap(p.Answered(), w-2) {
 		lines = append(lines, s.Bold(" "+l))
 	}
+	if j.RunTime != "" {
+		lines = append(lines, chart.Labelled("RUN TIME", chart.Clean(j.RunTime), w)...)
+	}
 	if j.End.IsZero() {
 		add(" NOW       read %s MB/s   write %s MB/s   md ops %s/s", chart.Mega(j.ReadBytesPerSec),
 			chart.Mega(j.WriteBytesPerSec),
@@ -224,8 +227,8 @@ func neighbourLines(list []api.Neighbour, w int) (lines []string) {
 const mostNeighbours = 3
 
 // phases is the strip of a run's phases and what they were.
-func phases(f *history.Profile, ran time.Duration, note string, w int) string {
-	note = fmt.Sprintf("%d with I/O%s", len(f.Phases), note)
+func phases(f *history.Profile, ran time.Duration, w int) string {
+	note := fmt.Sprintf("%d with I/O", len(f.Phases))
 	strip := phaseStrip(f.Phases, ran, max(1, min(80, w-14-len(note))))
 	return chart.Clip(" PHASES    "+strip+"  "+note, w)
 }
@@ -244,9 +247,8 @@ func (p *Screen) soFar(s *screen.State, w int) []string {
 		text = "since " + chart.Moment(j.WatchedSince, s.Now) + " only: " + text
 	}
 	lines := chart.Labelled("SO FAR", text, w)
-	if ran, seen := s.Now.Sub(j.Start), s.Now.Sub(j.WatchedSince); len(f.Phases) > 0 && ran > 0 && seen > 0 {
-		share := f.IOSeconds / seen.Seconds()
-		lines = append(lines, phases(f, ran, fmt.Sprintf(", %s %% of the time", chart.Ratio(&share)), w))
+	if ran := s.Now.Sub(j.Start); len(f.Phases) > 0 && ran > 0 {
+		lines = append(lines, phases(f, ran, w))
 	}
 	return append(lines, waited(f, w)...)
 }
@@ -268,17 +270,17 @@ func (p *Screen) did(s *screen.State, w int) []string {
 		queue = chart.Number(*f.MetaQueue)
 	}
 	text := fmt.Sprintf(
-		"read %s, wrote %s, %s metadata operations; mode %s, %s did I/O for %s; peak %s MB/s, %s MB/s on one node, "+
+		"read %s, wrote %s, %s metadata operations; mode %s, %s did I/O; peak %s MB/s, %s MB/s on one node, "+
 			"%s ops/s; md queue %s; "+
 			"%.0f %% of node-seconds reported, by %s", anomaly.Size(f.ReadBytes), anomaly.Size(f.WriteBytes),
 		chart.Number(f.MetaOps),
 		chart.OrMissing(string(f.Mode)), anomaly.Counted(f.IONodes, "node"),
-		chart.Age(time.Duration(f.IOSeconds*float64(time.Second))), chart.Mega(&f.PeakBytesPerSec),
+		chart.Mega(&f.PeakBytesPerSec),
 		chart.Mega(&f.PeakNodeBytesPerSec),
 		chart.Number(f.PeakOpsPerSec), queue, 100*f.Coverage, chart.Clean(f.From))
 	lines := chart.Labelled("DID", text, w)
 	if len(f.Phases) > 0 {
-		lines = append(lines, phases(f, j.End.Sub(j.Start), "", w))
+		lines = append(lines, phases(f, j.End.Sub(j.Start), w))
 	}
 	return append(lines, waited(f, w)...)
 }
