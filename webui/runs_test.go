@@ -114,7 +114,8 @@ func TestRunTimeOfAJobWithoutLogs(t *testing.T) {
 			}
 			f.Samples = []collector.Sample{{Metric: collector.ReadBytes}, {Metric: collector.WriteBytes, Value: wrote}}
 			if second%10 == i && second > 0 {
-				f.Samples = append(f.Samples, collector.Sample{Metric: collector.CPUBusyRatio, Value: 0.8 + 0.14*float64(i)},
+				f.Samples = append(f.Samples,
+					collector.Sample{Metric: collector.CPUBusyRatio, Value: 0.8 + 0.14*float64(i)},
 					collector.Sample{Metric: collector.MemoryUsedRatio, Value: 0.34 - 0.2*float64(i)})
 			}
 			frames = append(frames, f)
