@@ -71,7 +71,8 @@ func TestRunTime(t *testing.T) {
 	start := time.Date(2027, 3, 4, 7, 0, 0, 0, time.UTC)
 	busy, used := 0.871, 0.34
 	profile := func(io, coverage float64) *history.Profile {
-		return &history.Profile{IOSeconds: io, Coverage: coverage, CPUBusy: &busy, MemoryUsed: &used}
+		return &history.Profile{IOSeconds: io, Coverage: coverage,
+			NodeUse: history.NodeUse{CPUBusy: &busy, MemoryUsed: &used}}
 	}
 	const nodes = " CPU of its nodes 87 %, highest memory 34 %."
 	for _, c := range []struct {

@@ -70,10 +70,7 @@ type Profile struct {
 	Phases    []Phase `json:"phases,omitempty"`
 	// Waits are the forwarders that the run waited for, the longest first; absent: not known.
 	Waits []Wait `json:"waits,omitempty"`
-	// CPUBusy is the mean share of its nodes' processor time in which they worked, MemoryUsed the largest share of one
-	// node's memory that was used, 0..1; nil: not known.
-	CPUBusy    *float64 `json:"cpu_busy,omitempty"`
-	MemoryUsed *float64 `json:"memory_used,omitempty"`
+	NodeUse
 	// StepSeconds is the resolution the profile was built at, 1 for all but very long runs.
 	StepSeconds int `json:"step_seconds,omitempty"`
 	// Coverage is the share of node-seconds that were reported, 0..1.
@@ -86,6 +83,12 @@ type Peaks struct {
 	PeakBytesPerSec     float64 `json:"peak_bytes_per_sec"`
 	PeakNodeBytesPerSec float64 `json:"peak_node_bytes_per_sec"`
 	PeakOpsPerSec       float64 `json:"peak_ops_per_sec"` // reads and writes
+}
+
+// NodeUse is what a run's nodes used beside its I/O, 0..1; nil: not known.
+type NodeUse struct {
+	CPUBusy    *float64 `json:"cpu_busy,omitempty"`    // mean share of their processors' time in which they worked
+	MemoryUsed *float64 `json:"memory_used,omitempty"` // the largest share of one node's memory
 }
 
 // VolumeBytes is what the run moved in both directions.

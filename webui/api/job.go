@@ -23,12 +23,7 @@ type JobRow struct {
 // JobView is one job: where its nodes are, what they do, what was decided for it, and what it did.
 type JobView struct {
 	JobRow
-	// Answer says in one sentence what it lost to whom, what was done and how it is now: the answer to a ticket.
-	Answer string `json:"answer"`
-	// RunTime says which part of its time was I/O, whether that is too little to bother, and what its nodes' processors
-	// and memory did; empty where nothing is known of its I/O. IOShare is that part, 0..1.
-	RunTime    string                       `json:"run_time"`
-	IOShare    *float64                     `json:"io_share"`
+	JobWords
 	Forwarders map[topology.ForwarderID]int `json:"forwarders"` // with the number of the job's nodes on each now
 	Plans      []string                     `json:"plans"`      // newest first
 	// Served are the forwarders over the run, known at its end.
@@ -52,6 +47,16 @@ type JobView struct {
 	// being made.
 	Pending bool             `json:"pending"`
 	Profile *history.Profile `json:"profile"`
+}
+
+// JobWords are the first lines of a job's page.
+type JobWords struct {
+	// Answer says in one sentence what it lost to whom, what was done and how it is now: the answer to a ticket.
+	Answer string `json:"answer"`
+	// RunTime says which part of its time was I/O, whether that is too little to bother, and what its nodes' processors
+	// and memory did; empty where nothing is known of its I/O. IOShare is that part, 0..1.
+	RunTime string   `json:"run_time"`
+	IOShare *float64 `json:"io_share"`
 }
 
 // ProfileView is what a job did.

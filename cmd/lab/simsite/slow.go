@@ -140,7 +140,7 @@ func (s *Site) TellJobs(most int) (largest topology.JobID) {
 	err := s.History.End(history.Run{Job: "87012", User: j.User, App: j.App, Nodes: len(j.Nodes),
 		Start: end.Add(-time.Hour), End: end,
 		Profile: &history.Profile{WriteBytes: 5.8e11, IONodes: len(j.Nodes), MetaQueue: &queue, Coverage: 1,
-			CPUBusy: &busy, MemoryUsed: &used,
+			NodeUse:   history.NodeUse{CPUBusy: &busy, MemoryUsed: &used},
 			IOSeconds: 700, Peaks: history.Peaks{PeakBytesPerSec: 3e9}, From: "collectors"}})
 	if err != nil {
 		s.T.Fatal(err)
