@@ -97,7 +97,7 @@ func TestAJobBesideTheRunsLikeIt(t *testing.T) {
 	}
 }
 
-// From the frames of a job's nodes to the sentence on its page: which part of its time was I/O, and what its nodes used.
+// From the frames of a job's nodes to the sentence on its page: which part of its time was I/O, what its nodes used.
 func TestRunTimeOfAJobWithoutLogs(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	nodes := s.Machine.Topo.Default.Clients("fwd001")[:2]

@@ -122,8 +122,8 @@ const (
 )
 
 // RunTime says which part of a run's time was I/O, in the words of its logs' verdict, and what its nodes used
-// meanwhile. Of one that goes on, p is what it did since then. There is no text where nothing is known of its I/O, nor
-// of a run's first minute.
+// meanwhile. Of one that goes on, p is what it did since then. It is empty where nothing is known of its I/O, and in
+// a run's first minute.
 func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text string, share *float64) {
 	from, to := r.Start, r.End
 	if r.End.IsZero() {
@@ -138,8 +138,8 @@ func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text str
 	text, little := rootcause.OfTheRun(io, seconds, rootcause.Defaults())
 	switch {
 	case reported < wellReported:
-		text = fmt.Sprintf("I/O is %.0f %% of the run time (%s of %s), of which %.0f %% was reported.", 100*part, Span(io),
-			Span(seconds), 100*reported)
+		text = fmt.Sprintf("I/O is %.0f %% of the run time (%s of %s), of which %.0f %% was reported.", 100*part,
+			Span(io), Span(seconds), 100*reported)
 	case !little: // while one node does I/O the others may compute
 		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, Span(io), Span(seconds))
 	}

@@ -81,7 +81,8 @@ func TestRunTime(t *testing.T) {
 		want         string
 	}{
 		{1158 * time.Second, 0, profile(34, 1), "I/O is 3 % of the run time (34 s of 1158 s): do not bother." + nodes},
-		{1158 * time.Second, 0, profile(34, 0.9), "I/O is 3 % of the run time (34 s of 1158 s): do not bother." + nodes},
+		{1158 * time.Second, 0, profile(34, 0.9),
+			"I/O is 3 % of the run time (34 s of 1158 s): do not bother." + nodes},
 		{1158 * time.Second, 0, profile(34, 0.4),
 			"I/O is 3 % of the run time (34 s of 19m18), of which 40 % was reported." + nodes},
 		{1000 * time.Second, 0, profile(50, 1), "I/O is up to 5 % of the run time (50 s of 16m40)." + nodes},
@@ -92,7 +93,8 @@ func TestRunTime(t *testing.T) {
 			"I/O is up to 50 % of the run time (8m20 of 16m40). CPU of its nodes -, highest memory -."},
 		{1000 * time.Second, 0, nil, ""},
 		{0, 0, profile(1, 1), ""}, // its end is its start
-		{-1, 400 * time.Second, profile(4, 1), "So far: I/O is 1 % of the run time (4 s of 400 s): do not bother." + nodes},
+		{-1, 400 * time.Second, profile(4, 1),
+			"So far: I/O is 1 % of the run time (4 s of 400 s): do not bother." + nodes},
 		{-1, time.Minute, profile(6, 1), "So far: I/O is up to 10 % of the run time (6 s of 60 s)." + nodes},
 		{-1, 59 * time.Second, profile(1, 1), ""},
 		{-1, 0, profile(1, 1), ""},

@@ -46,7 +46,7 @@ type load struct {
 	memory      float64 // the largest
 }
 
-// addCPU takes looks at processors, so long after the run's start. The first tell of the time before it, too.
+// addCPU takes looks at processors, so long after the run's start. The first are of the time before it, too.
 func (l *load) addCPU(after time.Duration, busy, looks float64) {
 	if after >= collector.LoadEvery {
 		l.busy, l.looks = l.busy+busy, l.looks+looks

@@ -68,14 +68,14 @@ func (s *Source) memory(into *collector.Reading) error {
 		return err
 	}
 	var total, available uint64
-	told := false
+	known := false
 	err = lines(text, func(f [][]byte) error {
 		const fields = 3 // name, count, kB
 		to := &total
 		switch string(f[0]) {
 		case "MemTotal:":
 		case "MemAvailable:":
-			to, told = &available, true
+			to, known = &available, true
 		default:
 			return nil
 		}
@@ -93,7 +93,7 @@ func (s *Source) memory(into *collector.Reading) error {
 		return err
 	case total == 0 || available > total:
 		return errors.New("no MemTotal, or one below MemAvailable")
-	case !told:
+	case !known:
 		return errUnsupported
 	}
 	into.Add(collector.MemoryUsedRatio, 1-float64(available)/float64(total))

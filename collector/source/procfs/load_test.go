@@ -69,7 +69,8 @@ func TestLoad(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+				if c.wrong == "" && err != nil ||
+					c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 					t.Errorf("%v, want %q", err, c.wrong)
 				}
 				for m, want := range map[collector.Metric]float64{collector.CPUBusyRatio: c.busy,
