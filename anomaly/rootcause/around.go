@@ -93,13 +93,25 @@ func within(pieces []Critical, start, end float64) (total float64) {
 		if c.Start >= end {
 			break
 		}
-		if shared := max(0, min(end, c.End)-max(start, c.Start)); c.Exclusive == c.End-c.Start {
+		shared, all := max(0, min(end, c.End)-max(start, c.Start)), c.End-c.Start
+		if active := lengthWithin(c.active, c.Start, c.End); active > 0 {
+			shared, all = lengthWithin(c.active, max(start, c.Start), min(end, c.End)), active
+		}
+		if c.Exclusive == all {
 			total += shared
 		} else {
-			total += shared * c.Exclusive / (c.End - c.Start)
+			total += shared * c.Exclusive / all
 		}
 	}
 	return total
+}
+
+// lengthWithin is the part of some times, given by their starts and ends in turn, that lies from start to end.
+func lengthWithin(times []float64, start, end float64) (sum float64) {
+	for i := 0; i+1 < len(times); i += 2 {
+		sum += max(0, min(end, times[i+1])-max(start, times[i]))
+	}
+	return sum
 }
 
 // sentence says one trouble in the operator's words.

@@ -17,6 +17,8 @@ type Calls struct {
 	Rank int64
 	// Trace are starts and ends of times in calls, in turn; nil where calls were not traced.
 	Trace []float64
+	// Heat are starts and ends of times in which the heat map has bytes of that direction, of all files.
+	Heat []float64
 	// Layer is where the time was taken: "FS", "MPI-IO" or "DXT".
 	Layer string
 	// Metadata is true of opening, closing and looking.
@@ -73,8 +75,13 @@ func criticalPath(j *Job) []Critical {
 	for i := range j.Files {
 		f := &j.Files[i]
 		if f.seconds() > 0 && (f.Calls == nil || f.Calls.Rank == rank || f.Calls.Rank == AllRanks) {
-			out = append(out, Critical{Name: f.Name, Start: f.Start, End: f.End, Exclusive: f.seconds(),
-				FileStart: f.Start, File: i})
+			c := Critical{Name: f.Name, Start: f.Start, End: f.End, Exclusive: f.seconds(), FileStart: f.Start, File: i}
+			if f.Calls != nil {
+				if c.active = f.Calls.Heat; f.Calls.Trace != nil {
+					c.active = f.Calls.Trace
+				}
+			}
+			out = append(out, c)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Critical) int { return cmp.Compare(a.Start, b.Start) })
@@ -155,7 +162,8 @@ func tracedPath(files []File) []Critical {
 		i := of[p.File]
 		c := byFile[i]
 		if c == nil {
-			c = &Critical{Name: p.Name, Start: p.Start, FileStart: files[i].Start, File: i}
+			c = &Critical{Name: p.Name, Start: p.Start, FileStart: files[i].Start, File: i,
+				active: files[i].Calls.Trace}
 			byFile[i] = c
 			order = append(order, i)
 		}

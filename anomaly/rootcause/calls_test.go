@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
+	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 	"fairway/tsdb/history/logread"
 )
@@ -71,6 +73,38 @@ func TestTroublesCountByTheCallsUnderThem(t *testing.T) {
 	pieces := []Critical{{Start: 0, End: 100, Exclusive: 10}, {Start: 50, End: 150, Exclusive: 100}}
 	if got := within(pieces, 0, 60); math.Abs(got-16) > 1e-9 {
 		t.Errorf("%v s", got)
+	}
+	pieces[0].active = []float64{0, 10, 80, 120}
+	for until, want := range map[float64]float64{5: 5. / 3, 60: 10./3 + 10, 90: 20./3 + 40} {
+		if got := within(pieces, 0, until); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v s until %v s, want %v", got, until, want)
+		}
+	}
+}
+
+// TestWhenIsOfTheHeatMap: where calls were not traced, they were when the heat map has bytes of their direction; how
+// long they took stays what their counters say.
+func TestWhenIsOfTheHeatMap(t *testing.T) {
+	j := iolog.Job{Procs: 8, RunSeconds: 1000, HeatSeconds: 10, HeatWrite: make([]int64, 100), HeatRead: []int64{0, 1}}
+	j.HeatWrite[1], j.HeatWrite[2], j.HeatWrite[90] = 5, 5, 5
+	job := FromLog(&j, []iolog.JobFile{used(1, 8, 0, 1000, 400, 60)}, map[int64]string{1: "/s/1"}, Both)
+	trouble := func(from, to float64) float64 {
+		job.Records = []Record{{Layer: topology.Forwarder, Node: "fwd1", What: anomaly.FailSlow, Start: from, End: to}}
+		a := Explain(job, Defaults())
+		if a.IOTime != 60 || !strings.Contains(a.Verdict[0], "is not traced but is taken from the heat map") {
+			t.Errorf("%v s: %s", a.IOTime, a.Verdict[0])
+		}
+		for _, r := range a.Reasons {
+			if r.Rule == "fail_slow" {
+				return float64(r.Value)
+			}
+		}
+		return 0
+	}
+	for _, c := range []struct{ from, to, want float64 }{{10, 30, 2. / 3}, {30, 900, 0}, {895, 999, 1. / 3}} {
+		if got := trouble(c.from, c.to); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v to %v s: %v of the I/O time, want %v", c.from, c.to, got, c.want)
+		}
 	}
 }
 
@@ -192,8 +226,8 @@ func TestWhatALogLacksIsSaid(t *testing.T) {
 	j := iolog.Job{Procs: 4, RunSeconds: 10, Partial: true, HeatSeconds: .1, HeatRead: []int64{0, 5000},
 		HeatWrite: []int64{0, 0, 7000}, Notes: []string{"POSIX: the runtime ran out of memory for it"}}
 	text := strings.Join(Explain(FromLog(&j, nil, nil, Both), Defaults()).Verdict, "\n")
-	for _, want := range []string{"not known", "5 kB were read and 7 kB written from 0.1 s to 0.3 s", "ran out of " +
-		"memory"} {
+	for _, want := range []string{"not known", "ran out of memory",
+		"5 kB were read and 7 kB written from 0.1 s to 0.3 s of the job, in 0.2 s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -23,6 +23,7 @@ const (
 // FromLog makes the judge's input of one job of a log; names are the paths by file, and may lack some.
 func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) Job {
 	out := Job{Procs: Known(j.Procs), RunSeconds: Known(j.RunSeconds), Notes: notesOf(j, rows)}
+	heatRead, heatWrite := heatTimes(j.HeatRead, j.HeatSeconds), heatTimes(j.HeatWrite, j.HeatSeconds)
 	for i := range rows {
 		r := &rows[i]
 		out.Metadata.add(r)
@@ -32,10 +33,10 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 		}
 		uses := []File{}
 		if op != Write && r.ReadEnd >= r.ReadStart {
-			uses = append(uses, readsOf(r, j))
+			uses = append(uses, readsOf(r, j, heatRead))
 		}
 		if op != Read && r.WriteEnd >= r.WriteStart {
-			uses = append(uses, writesOf(r, j))
+			uses = append(uses, writesOf(r, j, heatWrite))
 		}
 		if op == Both && r.MetaSeconds > 0 {
 			uses = append(uses, metadataOf(r, j))
@@ -51,8 +52,29 @@ func FromLog(j *iolog.Job, rows []iolog.JobFile, names map[int64]string, op Op) 
 	return out
 }
 
-func readsOf(r *iolog.JobFile, j *iolog.Job) File {
+// heatTimes are the starts and ends, in turn, of the times in which a heat map has bytes.
+func heatTimes(bins []int64, width float64) (out []float64) {
+	for i, bytes := range bins {
+		start := float64(i) * width
+		switch last := len(out) - 1; {
+		case bytes <= 0:
+		case last > 0 && i > 0 && bins[i-1] > 0:
+			out[last] = start + width
+		case len(out) >= maxHeat:
+			return nil
+		default:
+			out = append(out, start, start+width)
+		}
+	}
+	return out
+}
+
+// maxHeat bounds the times of a heat map; the runtime writes fewer bins.
+const maxHeat = 2048
+
+func readsOf(r *iolog.JobFile, j *iolog.Job, heat []float64) File {
 	f := common(r, j, " (read)")
+	f.Calls.Heat = heat
 	f.Start, f.End, f.Bytes = r.ReadStart, r.ReadEnd, float64(r.BytesRead)
 	u := &f.Calls.Above
 	u.MPIIOBytes, u.Accesses, u.Bytes = float64(r.MPIIORead), r.LibraryReads, float64(r.LibraryRead)
@@ -62,8 +84,9 @@ func readsOf(r *iolog.JobFile, j *iolog.Job) File {
 	return f
 }
 
-func writesOf(r *iolog.JobFile, j *iolog.Job) File {
+func writesOf(r *iolog.JobFile, j *iolog.Job, heat []float64) File {
 	f := common(r, j, " (write)")
+	f.Calls.Heat = heat
 	f.Written = true
 	f.Start, f.End, f.Bytes = r.WriteStart, r.WriteEnd, float64(r.BytesWritten)
 	u := &f.Calls.Above
@@ -216,7 +239,7 @@ func notesOf(j *iolog.Job, rows []iolog.JobFile) []string {
 		return out
 	}
 	var read, written float64
-	first, last := math.MaxInt, -1
+	first, last, bins := math.MaxInt, -1, 0
 	for i := range max(len(j.HeatRead), len(j.HeatWrite)) {
 		before := read + written
 		if i < len(j.HeatRead) {
@@ -226,15 +249,15 @@ func notesOf(j *iolog.Job, rows []iolog.JobFile) []string {
 			written += float64(j.HeatWrite[i])
 		}
 		if read+written > before {
-			first, last = min(first, i), i
+			first, last, bins = min(first, i), i, bins+1
 		}
 	}
 	if last < 0 {
 		return out
 	}
 	return append(out, fmt.Sprintf("The log has no counters of files, but its heat map says that %s were read and %s "+
-		"written from %s to %s of the job.", anomaly.Size(read), anomaly.Size(written),
-		secs(float64(first)*j.HeatSeconds), secs(float64(last+1)*j.HeatSeconds)))
+		"written from %s to %s of the job, in %s at most.", anomaly.Size(read), anomaly.Size(written),
+		secs(float64(first)*j.HeatSeconds), secs(float64(last+1)*j.HeatSeconds), secs(float64(bins)*j.HeatSeconds)))
 }
 
 // TargetOf is the name that Lustre gives a target after the file system's own, such as OST0014 for 20.

@@ -211,6 +211,8 @@ type Critical struct {
 	File int `json:"file"`
 	// apart says that no piece of the path overlaps another.
 	apart bool
+	// active are starts and ends, in turn, of the times to which Exclusive falls; nil: all from Start to End.
+	active []float64
 }
 
 // Factors are the five contributing factors of IOMiner section II-D: means over the critical files,

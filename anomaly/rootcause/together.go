@@ -101,6 +101,9 @@ func (j *Job) take(p *Program, path []Critical, shift float64, counts bool) {
 		if s := critical[i]; counts && s > 0 {
 			calls.Rank, calls.Seconds = 0, math.Min(calls.Seconds, s)
 		}
+		if shift != 0 {
+			calls.Heat = nil // is on its program's clock
+		}
 		calls.Trace = slices.Clone(calls.Trace)
 		for k := range calls.Trace {
 			calls.Trace[k] += shift

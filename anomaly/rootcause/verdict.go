@@ -111,6 +111,9 @@ func ioTime(j *Job, a *Answer, lim Limits) Clause {
 	case idle/a.Span <= lim.Idle:
 	case a.bounded(j):
 		c.Text += "; when in that span is not traced"
+		if longest(a).active != nil {
+			c.Text += " but is taken from the heat map"
+		}
 	default:
 		c.Text += fmt.Sprintf("; for %s nothing was read or written", secs(idle))
 	}
