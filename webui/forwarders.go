@@ -9,6 +9,7 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/remap/desk"
 	"fairway/webui/access"
@@ -89,7 +90,7 @@ func (h *forwarders) life(ctx context.Context, id topology.ForwarderID, at time.
 		case !f.Open():
 			life.Earlier++
 			if life.Last == nil || f.Since.After(life.Last.Since) {
-				life.Last = f
+				life.Last, life.LastWords = f, remap.FindingWords(f)
 			}
 		}
 	}

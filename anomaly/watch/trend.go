@@ -278,6 +278,9 @@ func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := &d.trend
+	if t.newest == 0 { // nothing is known before the first second, which is not 0
+		return nil, t.mean(1, 0), time.Time{}
+	}
 	last := t.newest - t.newest%TrendStep // steps do not move with the seconds
 	for s := last - trendSeconds + TrendStep; s <= last-TrendStep; s += TrendStep {
 		steps = append(steps, t.mean(s+1, s+TrendStep))

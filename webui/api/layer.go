@@ -215,9 +215,10 @@ type ForwarderLife struct {
 	Steps    []anomaly.Step `json:"steps"`
 	Next     string         `json:"next,omitempty"`
 	NextFrom time.Time      `json:"next_from,omitzero"`
-	// Earlier counts its closed findings, Last is the newest of them.
-	Earlier int              `json:"earlier"`
-	Last    *anomaly.Finding `json:"last,omitempty"`
+	// Earlier counts its closed findings, Last is the newest of them, LastWords what that was.
+	Earlier   int              `json:"earlier"`
+	Last      *anomaly.Finding `json:"last,omitempty"`
+	LastWords string           `json:"last_words,omitempty"`
 }
 
 // Point is one second of a series: Unix milliseconds and the value.

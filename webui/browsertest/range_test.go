@@ -48,6 +48,11 @@ func TestTheRangeOfTimeInTheBrowser(t *testing.T) {
 	drawn := "document.querySelectorAll('.strip4 canvas').length === 4"
 	b.until("the charts are drawn", drawn)
 
+	if cut := js[string](b, "uPlot.sync('page').plots.flatMap(p => p.axes[0]._values.filter((v, i) => v && "+
+		"p.bbox.left / devicePixelRatio + p.valToPos(p.axes[0]._splits[i], 'x') + 14 > p.width)).join()"); cut != "" {
+		t.Errorf("times that are cut: %s", cut)
+	}
+
 	// One cursor: every chart names the time of the one under the mouse.
 	b.until("the mouse is over a chart", fmt.Sprintf("(() => { const o = document.querySelector('.strip4 .u-over'), "+
 		"r = o.getBoundingClientRect(); for (const kind of ['mouseenter', 'mousemove']) o.dispatchEvent(new "+

@@ -52,6 +52,8 @@ export const app = {
   /** Whether what is shown is young enough to decide by. */
   fresh: () => app.age() <= app.overview?.stale_after_seconds * 1000,
   may: () => app.session.role === 'operator' || app.session.role === 'admin',
+  /** A key behind what it does; nothing where there are no keys. @param {string} key */
+  hint: key => (kiosk ? '' : ` (${key})`),
 };
 
 /** Nobody has hands here: no keys, nothing to press. */
@@ -61,6 +63,7 @@ document.documentElement.toggleAttribute('data-kiosk', kiosk);
 /** The server's clock less ours, ms. */
 let clockAhead = 0;
 let connected = false;
+let denied = false; // a kiosk that may see nothing
 const serverNow = () => Date.now() + clockAhead;
 /** @type {any} the newest overview */
 let newest = null;
@@ -356,7 +359,7 @@ function brokenPage(err) {
       'div',
       h('h1', 'This page could not be shown'),
       h('p.error', { role: 'alert' }, err.message),
-      h('p.empty', 'Press r to try again, or 1 for the overview.'),
+      !kiosk && h('p.empty', 'Press r to try again, or 1 for the overview.'),
     ),
   };
 }
@@ -765,12 +768,28 @@ async function refreshSession() {
     app.session = s;
     drawSites();
     drawBar();
+    if (s.role === '' && kiosk) return showDenied();
     if (s.role === '') return (go('/overview', true), dialog('session'));
-    if (changed && s.name) {
+    if (changed && (s.name || denied)) {
       live.connect();
       show();
     }
   } catch (err) {
     note(/** @type {Error} */ (err).message);
   }
+}
+
+/** A screen without hands cannot sign in: it says who can give it the right, and looks whether somebody has. */
+function showDenied() {
+  denied = true;
+  opened();
+  el('page').replaceChildren(
+    h('h1', 'This screen has no right to see the machine'),
+    h(
+      'p.empty',
+      'An operator gives it one: access.anonymous = "viewer" in fairwayd.toml lets everybody look who reaches this ' +
+        'server; or open this address in this window without kiosk, sign in, and put kiosk behind it again.',
+    ),
+  );
+  setTimeout(refreshSession, 10_000);
 }

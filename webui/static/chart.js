@@ -2,9 +2,11 @@
 import { h, setText, s } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 
-const LEFT = 58,
+const LEFT = 44,
   BOTTOM = 18,
   TOP = 6,
+  LANES = 3, // of marks' labels
+  LETTER = 7, // of a label, at most
   DECADES = 1e4; // of a logarithmic scale: what is below is next to nothing, and drawn at its foot
 
 /** Stretches that are known. @param {(number|null)[]} row */
@@ -85,11 +87,7 @@ function drawGround(svg, inc, c, g) {
   for (const v of g.scale.marks) {
     svg.append(s('line', { class: 'grid', x1: LEFT, x2: g.width, y1: g.y(v), y2: g.y(v) }));
     svg.append(
-      s(
-        'text',
-        { x: LEFT - 6, y: Math.max(11, g.y(v) + 4), 'text-anchor': 'end' },
-        `${number(v * c.scale)} ${c.unit}`.trim(),
-      ),
+      s('text', { x: LEFT - 6, y: Math.max(11, g.y(v) + 4), 'text-anchor': 'end' }, number(v * c.scale)),
     );
   }
   const at = t => Math.min(g.n - 1, Math.max(0, (Date.parse(t) - g.from) / g.step)),
@@ -98,12 +96,18 @@ function drawGround(svg, inc, c, g) {
   if (z > a) svg.append(s('rect', { class: 'accused', x: g.x(a), y: TOP, width: g.x(z) - g.x(a), height: g.high }));
   const marks = (inc.plans ?? []).map(p => [p.effect?.before_to ?? p.created, p.effect ? 'moved' : p.id, p.title]);
   for (const c of inc.life ?? []) if (c.noted) marks.push([c.noted, 'N', `${c.by}, ${c.why}`]);
-  for (const [at, text, about] of marks) {
+  const ends = Array(LANES).fill(-Infinity); // of the labels so far: those near each other stand below each other
+  for (const [at, text, about] of marks.sort((a, b) => Date.parse(a[0]) - Date.parse(b[0]))) {
     const when = Date.parse(at);
     if (!(when >= g.from && when <= g.from + g.step * (g.n - 1))) continue;
-    const px = g.x((when - g.from) / g.step);
-    svg.append(s('line', { class: 'moved', x1: px, x2: px, y1: TOP, y2: TOP + g.high }));
-    svg.append(s('text', { class: 'moved', x: px + 3, y: TOP + 9 }, text, s('title', {}, about)));
+    const px = g.x((when - g.from) / g.step),
+      long = 4 + LETTER * text.length,
+      left = Math.min(px + 3, g.width - long),
+      lane = ends.findIndex(end => left >= end);
+    svg.append(s('line', { class: 'moved', x1: px, x2: px, y1: TOP, y2: TOP + g.high }, s('title', {}, about)));
+    if (lane < 0) continue; // no place is left: the line has its words
+    ends[lane] = left + long;
+    svg.append(s('text', { class: 'moved', x: left, y: TOP + 9 + 11 * lane }, text, s('title', {}, about)));
   }
   const last = g.width < 600 ? 2 : 4; // times that fit beside each other
   for (let k = 0; k <= last; k++) {
@@ -119,7 +123,8 @@ function withCursor(svg, c, g) {
   const line = s('line', { class: 'cursor', y1: TOP, y2: g.height - BOTTOM, visibility: 'hidden' }),
     value = h('span.dim');
   svg.append(picked, line);
-  const figure = h('figure', h('figcaption', c.label, g.ratio && h('strong', ` ${g.ratio}`), ' ', value), svg);
+  const unit = c.unit && `, ${c.unit}`,
+    figure = h('figure', h('figcaption', c.label, unit, g.ratio && h('strong', ` ${g.ratio}`), ' ', value), svg);
   const show = i => {
     line.setAttribute('visibility', i === null ? 'hidden' : 'visible');
     if (i === null) return setText(value, '');

@@ -4,7 +4,7 @@ import { h } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { charted, metricOf } from './metrics.js?v=__V__';
-import { cutMarks, cutRange, sharedCursor } from './range.js?v=__V__';
+import { cutMarks, cutRange, sharedCursor, timeLabels } from './range.js?v=__V__';
 
 const HIGH = 150;
 
@@ -164,7 +164,7 @@ export class Charts {
           axes: [
             {
               ...axis,
-              values: (_u, v) => v.map(t => clock(t * 1000)),
+              values: (u, v) => timeLabels(u, v, 8),
               space: 66,
               size: 26,
             },

@@ -105,7 +105,7 @@ export function computePage(app, q) {
           `${counted(g.cells.length, 'compute node')}: ${busy} busy ${g.cells.length - busy - unknown} idle ` +
             `${unknown} without a fresh value`,
         ),
-        h('span', `colour: ${metric.title} (m)`),
+        h('span', `colour: ${metric.title}${app.hint('m')}`),
       );
       if (!legend.childElementCount)
         legend.append(

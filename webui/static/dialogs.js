@@ -1,6 +1,6 @@
 // What opens over a page: help, go box, request log, signing in.
 import { h, setText } from './h.js?v=__V__';
-import { clock, kindWords } from './format.js?v=__V__';
+import { clock, findingWords } from './format.js?v=__V__';
 import { get, signIn, signOut } from './api.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 
@@ -109,7 +109,7 @@ export const dialogs = {
         .filter(x.isOpen)
         .map(f => [
           f.id,
-          `${f.node} ${f.sentence || kindWords(f.kind)}`,
+          `${f.node} ${findingWords(f)}`,
           '',
           `fairway findings ${f.id}`,
           `/findings/${f.id}`,

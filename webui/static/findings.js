@@ -1,6 +1,6 @@
 // Findings: what is wrong, and one finding with its life and the evidence as it was.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, kindWords, mega, millis, number } from './format.js?v=__V__';
+import { age, clock, findingWords, mega, millis, number } from './format.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
@@ -11,7 +11,6 @@ import { needOf, steps } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
-const what = f => f.sentence || kindWords(f.kind);
 const state = f =>
   Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state)
     ? `silent until ${clock(f.silenced_until)}`
@@ -38,7 +37,7 @@ export function findingsPage(app, q) {
     [
       column('id', 'ID', r => r.id),
       column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node)),
-      column('what', 'WHAT', what, { wrap: true }),
+      column('what', 'WHAT', findingWords, { wrap: true }),
       numeric('since', 'FOR', r => (isOver(r) ? Date.parse(r.changed) : app.now()) - Date.parse(r.since), age),
       numeric('conf', 'CONF', r => r.confidence, null, { text: r => r.confidence.toFixed(2) }),
       column('impact', 'JOBS THAT WAIT', impact, { wrap: true, value: r => rank.get(r.id) ?? 0 }),
@@ -109,7 +108,7 @@ export async function findingPage(app, id) {
     const look = { confirmed: 'slow', suspect: 'suspect' }[/** @type {'suspect'} */ (v.state)] ?? '';
     about.className = `card about ${look}`;
     const card = (!app.at() && needOf(app.overview, id)) || v.card;
-    setText(sentence, card?.sentence ?? what(v));
+    setText(sentence, card?.sentence ?? findingWords(v));
     setText(second, [card?.second, card?.cause].filter(Boolean).join('. '));
     const key = JSON.stringify(card?.steps);
     if (way.dataset.key !== key) {

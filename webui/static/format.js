@@ -59,20 +59,5 @@ export function sum(a, b) {
   return b === null || b === undefined ? a : a + b;
 }
 
-/** A finding's kind in words, as the terminal says it (remap/finding.go). @param {string} kind */
-export const kindWords = kind =>
-  /** @type {Record<string, string>} */ ({
-    fail_slow: 'slow for its load',
-    n1_pin: 'shared-file job pins threads',
-    meta_storm: 'metadata storm',
-    highbw: 'one job fills it',
-    brownout_all: 'back end slow',
-    brownout_pool: 'back-end pool slow',
-    target_slow: 'slower than its peers',
-    second_speaker: 'a second agent speaks for it',
-    long_list: 'lists clients that cannot be',
-    receiver_slow: 'routers wait for it',
-    buffers_exhausted: 'too few router buffers',
-    client_slow: 'slow by itself',
-    target_full: 'fills up',
-  })[kind] ?? kind.replaceAll('_', ' ');
+/** What a finding says; one without a sentence the way in which its node fails, or its kind. @param {any} f */
+export const findingWords = f => f.sentence || f.condition || f.kind.replaceAll('_', ' ');

@@ -1,6 +1,6 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, kindWords, number, ratio } from './format.js?v=__V__';
+import { age, clock, counted, findingWords, number, ratio } from './format.js?v=__V__';
 import { Table, rowKeys } from './table.js?v=__V__';
 import { canaryWords, clientColumns, lifeWords, storageColumns } from './forwarderparts.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
@@ -273,7 +273,7 @@ export async function forwarderPage(app, id, q) {
     if (d.back_end) lines.push(['back end', d.back_end]);
     if (d.life) lines.push(['state', lifeWords(d.life, !app.at())]);
     for (const f of openFindings())
-      lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${f.sentence || kindWords(f.kind)}`]);
+      lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${findingWords(f)}`]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
     facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));

@@ -1,5 +1,5 @@
 // What a forwarder's page lists and says in words: its clients, its back end, its canary, and its life.
-import { age, clock, counted, kindWords, mega, millis, number } from './format.js?v=__V__';
+import { age, clock, counted, mega, millis, number } from './format.js?v=__V__';
 import { column, numeric } from './table.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
@@ -71,7 +71,7 @@ export function lifeWords(l, live) {
     : [];
   const f = l.last;
   const earlier = f
-    ? `${l.earlier} earlier: ${f.id} ${kindWords(f.kind)} ${f.since.slice(0, 10)}, ` +
+    ? `${l.earlier} earlier: ${f.id} ${l.last_words} ${f.since.slice(0, 10)}, ` +
       `${age(Date.parse(f.changed) - Date.parse(f.since))}`
     : 'no earlier finding';
   return [steps.join(' -> '), earlier].filter(Boolean).join(';  ');

@@ -217,7 +217,7 @@ function forwardersPage(app, q, asTable) {
   }
 
   function drawLine() {
-    const texts = [...summary(o), ...(asTable ? [] : [`colour: ${metrics[m].title} (m)`])];
+    const texts = [...summary(o), ...(asTable ? [] : [`colour: ${metrics[m].title}${app.hint('m')}`])];
     while (line.children.length > texts.length) line.lastChild?.remove();
     texts.forEach((text, i) => setText(line.children[i] ?? line.appendChild(h('span')), text));
   }

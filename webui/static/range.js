@@ -189,6 +189,14 @@ export const cutRange = (u, _low, high) => {
   return [0, (high > 3 * usual ? usual : high) * 1.15 || 1];
 };
 
+/** The times below a plot: one that would be cut at its right edge is left out. @param {any} u
+ * @param {number[]} times s @param {number} letters of a label */
+export const timeLabels = (u, times, letters) =>
+  times.map(t => {
+    const room = u.width - u.bbox.left / devicePixelRatio - u.valToPos(t, 'x');
+    return room < letters * 3.2 ? '' : clock(t * 1000).slice(0, letters);
+  });
+
 /** A mark at the top for each point that cutRange has cut. */
 export function cutMarks(u) {
   const g = /** @type {CanvasRenderingContext2D} */ (u.ctx),

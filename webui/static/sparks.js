@@ -3,7 +3,8 @@ import { s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 const WIDE = 160,
-  HIGH = 22;
+  HIGH = 22,
+  LAYER = 180; // steps of the layer that are kept
 
 /** @typedef {(number|null)[]} Steps */
 
@@ -27,7 +28,7 @@ export class Waits {
     const t = await get('/api/v1/trend');
     this.trend = t;
     this.step = t.step_seconds || 5;
-    this.end = Date.parse(t.end) / 1000;
+    this.end = Math.max(0, Date.parse(t.end) / 1000); // 0: no second has come yet
     this.took = new Map(
       Object.entries(t.waits).map(([id, w]) => [id, /** @type {any} */ (w).latency_seconds.slice(-this.count)]),
     );
@@ -38,7 +39,8 @@ export class Waits {
   add(o) {
     const at = Date.parse(o.at) / 1000;
     if (!this.trend || !(at - this.end >= this.step)) return false;
-    const gap = Math.min(this.count, Math.floor((at - this.end) / this.step));
+    const steps = Math.floor((at - this.end) / this.step),
+      gap = Math.min(LAYER, steps);
     for (const r of o.forwarders) {
       const w = this.took.get(r.id) ?? [];
       for (let i = 1; i < gap; i++) w.push(null);
@@ -47,8 +49,8 @@ export class Waits {
     }
     for (let i = 1; i < gap; i++) this.trend.layer.push({});
     this.trend.layer.push(o.now ?? {});
-    this.trend.layer = this.trend.layer.slice(-180);
-    this.end += gap * this.step;
+    this.trend.layer = this.trend.layer.slice(-LAYER);
+    this.end += steps * this.step;
     this.version++;
     return true;
   }

@@ -5,7 +5,7 @@ import { clock, number } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
-import { cutMarks, cutRange, sharedCursor, stepOf, words } from './range.js?v=__V__';
+import { cutMarks, cutRange, sharedCursor, stepOf, timeLabels, words } from './range.js?v=__V__';
 
 /**
  * @typedef {{name: string, of: (s: any, scale: number) => number|null|undefined}} Line
@@ -224,7 +224,7 @@ export class Strip {
               ...axis,
               size: 22,
               space: 70,
-              values: (_u, v) => v.map(t => clock(t * 1000).slice(0, 5)),
+              values: (u, v) => timeLabels(u, v, 5),
             },
             {
               ...axis,
