@@ -1,9 +1,11 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"fairway/cmd/lab/simsite"
+	"fairway/cmd/program"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -32,4 +34,21 @@ func TestApproveAsksOnATerminal(t *testing.T) {
 	x.sees("[y/N]")
 	x.press("y\r")
 	x.sees("done 1 of 1")
+
+	// What was done last is taken back after a yes; a script says so beforehand.
+	back := "roll back " + p.ID + ": its nodes go back to where they were"
+	x = startTerminal(t, flags, "undo")
+	x.sees("You approved " + p.ID + ". " + back + "? [y/N]")
+	x.press("\r")
+	x.sees("nothing was undone")
+	if out, code := command(t, append(flags, "undo")...); code != program.Usage || !strings.Contains(out, "--yes") {
+		t.Errorf("without a terminal: %d %q", code, out)
+	}
+	if out, code := command(t, append(flags, "undo", "--yes")...); code != program.Done || out != "done: "+back+"\n" {
+		t.Errorf("with --yes: %d %q", code, out)
+	}
+	if out, code := command(t, append(flags, "undo", "--yes")...); code != program.Changed ||
+		!strings.Contains(out, "you rolled back "+p.ID+"; no key takes that back") {
+		t.Errorf("once more: %d %q", code, out)
+	}
 }

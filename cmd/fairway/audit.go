@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/program"
 	"fairway/console/chart"
 	"fairway/remap/journal"
 	"fairway/webui/api"
@@ -46,6 +50,42 @@ func printAudit(w io.Writer, entries []api.AuditEntry) error {
 			e.Subject, chart.OrMissing(e.Result), e.Reason})
 	}
 	return printTable(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
+}
+
+func newUndo(o *options) *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use:   "undo",
+		Short: "Take back what you did last, within a day, where that can be",
+		Long: "Take back what you did last, within a day: a plan, a drain, a silence, an acknowledgement.\n" +
+			"On a terminal it shows what that is and asks; a script gives --yes.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !yes && !program.IsTerminal(os.Stdin) {
+				return program.BadUsage(errors.New("undo: without a terminal it cannot ask; give --yes"))
+			}
+			return show(o, c, func(ctx context.Context, cl *client.Client) (api.LastAct, error) {
+				last, err := cl.LastAct(ctx)
+				switch {
+				case err != nil:
+					return last, err
+				case last.WhyNot != "":
+					return last, fmt.Errorf("undo: %w: you %s; %s", api.ErrConflict, last.Did, last.WhyNot)
+				case !yes:
+					question := fmt.Sprintf("You %s. %s", last.Did, last.Undo)
+					if yes, err = saysYes(c.ErrOrStderr(), c.InOrStdin(), question); err != nil || !yes {
+						return last, cmp.Or(err, errors.New("nothing was undone"))
+					}
+				}
+				return cl.Undo(ctx, last.Seq)
+			}, func(w io.Writer, last api.LastAct) error {
+				_, err := fmt.Fprintln(w, "done:", last.Undo)
+				return err
+			})
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "undo without asking")
+	return c
 }
 
 // defaultJournal is where fairwayd keeps it unless state_dir says otherwise.

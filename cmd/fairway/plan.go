@@ -121,20 +121,27 @@ func newApprove(o *options) *cobra.Command {
 	return c
 }
 
-// askToApprove shows a plan and asks whether to approve it; only y or yes does.
+// askToApprove shows a plan and asks whether to approve it.
 func askToApprove(w io.Writer, in io.Reader, v *api.PlanView, reason string) error {
 	if err := printPlan(w, *v); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "Approve %s, because %q? [y/N] ", v.ID, reason)
+	yes, err := saysYes(w, in, fmt.Sprintf("Approve %s, because %q", v.ID, reason))
+	if err == nil && !yes {
+		err = fmt.Errorf("plan %s was not approved; nothing was moved", v.ID)
+	}
+	return err
+}
+
+// saysYes asks, and tells whether the answer is y or yes.
+func saysYes(w io.Writer, in io.Reader, question string) (bool, error) {
+	fmt.Fprint(w, question, "? [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the answer: %w", err)
+		return false, fmt.Errorf("the answer: %w", err)
 	}
-	if yes := strings.ToLower(strings.TrimSpace(answer)); yes != "y" && yes != "yes" {
-		return fmt.Errorf("plan %s was not approved; nothing was moved", v.ID)
-	}
-	return nil
+	yes := strings.ToLower(strings.TrimSpace(answer))
+	return yes == "y" || yes == "yes", nil
 }
 
 // must fails at start when a command was put together wrongly.

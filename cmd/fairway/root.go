@@ -113,6 +113,7 @@ func newRoot() *cobra.Command {
 		newReturn(o),
 		newCanary(o),
 		newAudit(o),
+		newUndo(o),
 		newReport(o),
 		newOccupancy(o),
 		newSignInLink(o),
