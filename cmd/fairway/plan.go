@@ -133,7 +133,7 @@ func askToApprove(w io.Writer, in io.Reader, v *api.PlanView, reason string) err
 	return err
 }
 
-// saysYes asks, and tells whether the answer is y or yes.
+// saysYes asks, and reports whether the answer is y or yes.
 func saysYes(w io.Writer, in io.Reader, question string) (bool, error) {
 	fmt.Fprint(w, question, "? [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')

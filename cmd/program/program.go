@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // The exit codes of every program and command.
@@ -113,8 +114,8 @@ func see(c *cobra.Command, err error) error {
 	return BadUsage(fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
 }
 
-// IsTerminal reports whether f is a terminal, or another device of characters.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f *os.File) bool {
-	fi, err := f.Stat()
-	return err == nil && fi.Mode()&os.ModeCharDevice != 0
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS) // /dev/null is a device of characters, too
+	return err == nil
 }
