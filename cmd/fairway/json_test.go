@@ -46,7 +46,7 @@ var withoutJSON = map[string]string{
 	"fairway findings export": "writes the incident's file",
 	"fairway sessions end":    changes, "fairway plan approve": changes, "fairway plan reject": changes,
 	"fairway undo": changes, "fairway plan rollback": changes, "fairway plan stop": changes,
-		"fairway remap": changes, "fairway limit": changes,
+	"fairway remap": changes, "fairway limit": changes,
 	"fairway drain": changes, "fairway return": changes, "fairway canary": changes, "fairway alerts test": changes,
 	"fairway findings ack": changes, "fairway findings dismiss": changes, "fairway findings silence": changes,
 	"fairway findings note":  changes,
