@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/desk"
 	"fairway/remap/journal"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -106,4 +110,188 @@ func auditEntry(rec *journal.Record) api.AuditEntry {
 		e.Result += ": " + rec.Error
 	}
 	return e
+}
+
+// undo takes back what a person did last, as the journal has it.
+type undo struct {
+	records records
+	desk    *desk.Desk
+	review  *desk.Review
+}
+
+// undoable is how long ago an act may be.
+const undoable = 24 * time.Hour
+
+// act is what somebody did last; do takes it back.
+type act struct {
+	api.LastAct
+	do func(ctx context.Context, a remap.Answer) error
+}
+
+// offer says how the act is taken back.
+func (a *act) offer(undo string, do func(context.Context, remap.Answer) error) {
+	a.Undo, a.do = undo, do
+}
+
+func (h *undo) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	a, err := h.findLast(r.Context(), by.Person)
+	if err != nil {
+		return err
+	}
+	return api.WriteJSON(w, a.LastAct)
+}
+
+func (h *undo) post(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+	var in api.Undo
+	if err := api.ReadJSON(w, r, &in); err != nil {
+		return err
+	}
+	a, err := h.findLast(r.Context(), by.Person)
+	switch {
+	case err != nil:
+		return err
+	case a.Seq != in.Seq:
+		return fmt.Errorf("undo: %w: since then you %s", api.ErrChanged, a.Did)
+	case a.do == nil:
+		return fmt.Errorf("undo: %w: you %s; %s", api.ErrConflict, a.Did, a.WhyNot)
+	}
+	if err := a.do(r.Context(), answerOf(r, "taken back")); err != nil {
+		return fromDesk(err)
+	}
+	return api.WriteJSON(w, a.LastAct)
+}
+
+// findLast finds a person's newest act and how it is taken back.
+func (h *undo) findLast(ctx context.Context, by remap.Person) (a act, err error) {
+	var rec *journal.Record
+	err = h.records.visit(ctx, journal.Wanted{From: time.Now().Add(-undoable)}, func(r *journal.Record) bool {
+		if r.Actor == by.Name && r.Kind != journal.StepCanaryDone {
+			rec = r
+		}
+		return rec == nil
+	})
+	if err == nil && rec == nil {
+		err = fmt.Errorf("undo: %w: the audit has no act of %s in the last day", api.ErrNotFound, by.Name)
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Seq, a.At = rec.Seq, rec.At
+	switch {
+	case rec.Finding != nil:
+		err = h.undoFinding(ctx, by, rec, &a)
+	case rec.Exclusion != nil:
+		h.undoExclusion(by, rec, &a)
+	case rec.Kind == journal.StepPropose || rec.Kind == journal.StepApprove || rec.Kind == journal.StepComplete:
+		err = fromDesk(h.undoPlan(ctx, by, rec, &a))
+	case rec.Kind == journal.StepStop:
+		a.Did, a.WhyNot = "stopped "+rec.Plan, "complete it to move the rest, or roll it back"
+	case rec.Canary != nil:
+		a.Did, a.WhyNot = "sent a canary", "it has come back and changed nothing"
+	default:
+		did := map[journal.RecordKind]string{journal.StepReject: "rejected", journal.StepWithdraw: "withdrew",
+			journal.StepRollBack: "rolled back", journal.StepHold: "asked to roll back", journal.StepAllow: "allowed",
+			journal.StepRevoke: "revoked"}[rec.Kind]
+		a.Did, a.WhyNot = cmp.Or(did, "did "+string(rec.Kind)+" of")+" "+rec.Plan, "no key takes that back"
+	}
+	return a, err
+}
+
+// undoPlan withdraws a plan that waits and rolls back one that has moved nodes.
+func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
+	id := rec.Plan
+	p, err := h.desk.Plan(ctx, id)
+	if err != nil {
+		return err
+	}
+	a.Did = map[journal.RecordKind]string{journal.StepPropose: "proposed ", journal.StepApprove: "approved ",
+		journal.StepComplete: "completed "}[rec.Kind] + id
+	say := func(call decision) func(context.Context, remap.Answer) error {
+		return func(ctx context.Context, answer remap.Answer) error {
+			_, err := call(h.desk, ctx, by, id, answer)
+			return err
+		}
+	}
+	switch {
+	case p.State.Refuses(remap.ActWithdraw) == "":
+		a.offer("withdraw "+id+": nothing has moved", say((*desk.Desk).Withdraw))
+	case rec.Kind == journal.StepPropose:
+		a.WhyNot = fmt.Sprintf("%s is %s by now; its page rolls it back", id, p.State)
+	case p.State.Refuses(remap.ActRollBack) != "":
+		a.WhyNot = p.State.Refuses(remap.ActRollBack)
+	default:
+		if a.WhyNot, err = h.desk.NoWayBack(ctx, id); err == nil && a.WhyNot == "" {
+			a.offer("roll back "+id+": its nodes go back to where they were", say((*desk.Desk).RollBack))
+		}
+	}
+	return err
+}
+
+// undoExclusion returns what was drained, and drains again what was returned, for the time that was left.
+func (h *undo) undoExclusion(by remap.Person, rec *journal.Record, a *act) {
+	e, left := rec.Exclusion, time.Until(rec.Exclusion.Until).Round(time.Second)
+	f, back := e.Forwarder, rec.Kind == journal.StepReturn
+	reason, out := h.desk.Excluded()[f]
+	switch {
+	case !back && (out || rec.Kind == journal.StepMaintenance):
+		a.Did = fmt.Sprintf("drained %s (%s)", f, e.Reason)
+		a.offer(fmt.Sprintf("take %s back into allocation", f), func(ctx context.Context, answer remap.Answer) error {
+			return h.desk.Return(ctx, by, f, answer)
+		})
+	case !back:
+		a.Did, a.WhyNot = fmt.Sprintf("drained %s", f), "it is in allocation again"
+	case out:
+		a.Did, a.WhyNot = fmt.Sprintf("returned %s", f), "it is drained again: "+reason
+	case left < time.Second:
+		a.Did, a.WhyNot = fmt.Sprintf("returned %s", f), "its lease would have ended"
+	default:
+		a.Did = fmt.Sprintf("returned %s", f)
+		a.offer(fmt.Sprintf("drain %s for %s", f, left), func(ctx context.Context, answer remap.Answer) error {
+			answer.Reason = e.Reason
+			_, err := h.desk.Exclude(ctx, by, f, left, answer)
+			return err
+		})
+	}
+}
+
+// undoFinding lifts a silence or an acknowledgement: what the finding had before it.
+func (h *undo) undoFinding(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
+	f, before := &rec.Finding.Finding, anomaly.Finding{}
+	now := rec.Finding
+	n := 0
+	err := h.records.visit(ctx, journal.Wanted{Subject: f.ID}, func(r *journal.Record) bool {
+		switch {
+		case r.Finding == nil:
+		case n == 0: // as it is now
+			now, n = r.Finding, 1
+		}
+		if r.Finding != nil && r.Seq < rec.Seq {
+			before, n = r.Finding.Finding, 2
+		}
+		return n < 2
+	})
+	a.Did = fmt.Sprintf("judged %s: %s", f.ID, rec.Finding.Why)
+	owned, silenced := f.Owner != before.Owner, !f.Silenced.Equal(before.Silenced)
+	switch {
+	case err != nil:
+	case !rec.Finding.Noted.IsZero():
+		a.WhyNot = "a note stays; write another one"
+	case !now.Finding.Open():
+		a.WhyNot = fmt.Sprintf("%s is %s", f.ID, now.Finding.State)
+	case owned && now.Finding.Owner == f.Owner:
+		a.offer("give "+f.ID+" back", func(ctx context.Context, answer remap.Answer) error {
+			_, err := h.review.Release(ctx, by, f.ID, before.Owner, answer)
+			return err
+		})
+	case silenced && now.Finding.Silenced.Equal(f.Silenced):
+		left := max(0, time.Until(before.Silenced).Round(time.Minute))
+		a.offer(map[bool]string{true: "end the silence of " + f.ID, false: "silence " + f.ID + " as before"}[left == 0],
+			func(ctx context.Context, answer remap.Answer) error {
+				_, err := h.review.Silence(ctx, by, f.ID, left, answer)
+				return err
+			})
+	default:
+		a.WhyNot = "it has changed since"
+	}
+	return err
 }

@@ -2,12 +2,15 @@ package desk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
 )
@@ -183,4 +186,219 @@ func (t *planTable) get(id string) (*entry, error) {
 		return nil, fmt.Errorf("plan %q: %w", id, remap.ErrNotFound)
 	}
 	return e, nil
+}
+
+// entry is one plan with look-ups into its slices. Of one that has ended the bulk is packed: a plan of
+// 512 nodes is some 200 kB, and they are kept for ever.
+type entry struct {
+	remap.Plan
+	results, undo map[topology.NodeID]int
+	packed        []byte
+	approved      int // which of the journal's approvals was its last; 0: none
+}
+
+func newEntry(p *remap.Plan) *entry {
+	return &entry{Plan: remap.ClonePlan(p), results: map[topology.NodeID]int{}, undo: map[topology.NodeID]int{}}
+}
+
+// brief returns the plan without what grows with its nodes, as lists show it.
+func (e *entry) brief() remap.Plan {
+	p := e.Plan
+	p.Results, p.Undo = nil, nil
+	return p
+}
+
+// step changes one plan.
+func (e *entry) step(r *journal.Record) {
+	if r.State != "" {
+		e.State, e.Changed, e.Error = r.State, r.At, r.Error
+	}
+	if r.Approval != nil {
+		e.Approvals = append(e.Approvals, *r.Approval)
+	}
+	if r.Frozen != nil {
+		e.Frozen = *r.Frozen
+	}
+	if r.Moves != nil {
+		e.Moves = r.Moves
+	}
+	if r.Expires != nil {
+		e.Expires = *r.Expires
+	}
+	switch r.Kind {
+	case journal.StepReject, journal.StepWithdraw, journal.StepExpire, journal.StepRollBack:
+		e.Ended = &remap.Ended{By: cmp.Or(r.Actor, "desk"), At: r.At, Reason: r.Reason}
+	case journal.StepComplete:
+		e.Ended, e.Effect = nil, nil
+	}
+	switch r.Kind {
+	case journal.StepHold:
+		e.Back = &remap.Back{Goal: r.Goal, By: cmp.Or(r.Actor, "desk"), At: r.At, Why: r.Error}
+		return
+	case journal.StepMeasure:
+		e.measured(r)
+		return
+	case journal.StepEffect:
+		e.Effect = r.Effect
+		return
+	case journal.StepRollBack:
+		e.Goal, e.Undo, e.undo, e.Back = r.Goal, nil, map[topology.NodeID]int{}, nil
+	case journal.StepComplete:
+		// After a roll back, however partial, what was moved once may be back: move all again. So may be what was
+		// never seen there.
+		back := e.Goal != ""
+		e.Results = slices.DeleteFunc(e.Results, func(x remap.Result) bool { return back || !x.Verified })
+		e.results, e.Goal, e.Back = index(e.Results), "", nil
+	case journal.StepUndone:
+		e.Undo = merge(e.Undo, e.undo, r.Results)
+	default:
+		e.Results = merge(e.Results, e.results, r.Results)
+	}
+	seen, at := e.underWay()
+	for _, n := range r.Observed {
+		if i, ok := at[n]; ok {
+			seen[i].Verified = true
+		}
+	}
+}
+
+// merge adds results; the newer result of a node replaces the older.
+func merge(have []remap.Result, at map[topology.NodeID]int, news []remap.Result) []remap.Result {
+	for _, r := range news {
+		if i, ok := at[r.Node]; ok {
+			have[i] = r
+			continue
+		}
+		at[r.Node] = len(have)
+		have = append(have, r)
+	}
+	return have
+}
+
+func index(results []remap.Result) map[topology.NodeID]int {
+	at := make(map[topology.NodeID]int, len(results))
+	for i, r := range results {
+		at[r.Node] = i
+	}
+	return at
+}
+
+// measured puts m into the ledger; ledgers that were handed out stay as they are.
+func (e *entry) measured(r *journal.Record) {
+	if e.Ledger == nil {
+		return
+	}
+	l := *e.Ledger
+	l.Measured, l.MeasuredAt = r.Measured, r.At
+	e.Ledger = &l
+}
+
+// movedOn finds a plan that was approved later and holds a node of e. What is later says the journal, and not a clock:
+// the daemons that lead one after the other have their own.
+func (t *planTable) movedOn(e *entry) (plan string, node topology.NodeID) {
+	mine := subjectsOf(&e.Plan)
+	for o := range t.unfinished {
+		if o.ID == e.ID || !o.State.Holds() || o.approved <= e.approved {
+			continue
+		}
+		for i := range o.Moves {
+			if mine[o.Subject(&o.Moves[i])] {
+				return o.ID, o.Moves[i].Node
+			}
+		}
+	}
+	return "", ""
+}
+
+// subjectsOf are what a plan changes.
+func subjectsOf(p *remap.Plan) map[remap.Subject]bool {
+	out := make(map[remap.Subject]bool, len(p.Moves))
+	for i := range p.Moves {
+		out[p.Subject(&p.Moves[i])] = true
+	}
+	return out
+}
+
+// checkOthers refuses to move a node that another plan is moving.
+func checkOthers(p remap.Plan, others []remap.Plan) []remap.Check {
+	mine := subjectsOf(&p)
+	for _, o := range others {
+		if o.ID == p.ID || !o.State.Moving() {
+			continue
+		}
+		for i := range o.Moves {
+			m, doing := &o.Moves[i], "moved"
+			if m.Limit > 0 {
+				doing = "limited for this job"
+			}
+			if mine[o.Subject(m)] {
+				return oneCheck("others", remap.Red,
+					fmt.Sprintf("%s is being %s by %s (%s)", m.Node, doing, o.ID, o.State))
+			}
+		}
+	}
+	return oneCheck("others", remap.Green, "no other plan is moving these nodes")
+}
+
+// checkPromised warns of an earlier waiting plan that sends nodes to the same forwarder, where one of the two wants it
+// alone. Whichever is approved first, the other cannot be.
+func (t *planTable) checkPromised(p *remap.Plan) []remap.Check {
+	targets := remap.Targets(p.Moves)
+	for e := range t.unfinished {
+		if e.ID == p.ID {
+			break
+		}
+		if e.State != remap.Proposed || !e.Dedicated && !p.Dedicated || e.Job != "" && e.Job == p.Job {
+			continue
+		}
+		for _, m := range e.Moves {
+			if slices.Contains(targets, m.To) {
+				return oneCheck("promised", remap.Amber, fmt.Sprintf(
+					"%s waits, too, and moves nodes to %s: one of the two plans wants it for its job alone, so only "+
+						"one can be approved", e.ID, m.To))
+			}
+		}
+	}
+	return nil
+}
+
+// moving returns the plans that others may collide with.
+func (t *planTable) moving() (plans []remap.Plan) {
+	for e := range t.unfinished {
+		if e.State.Moving() {
+			plans = append(plans, remap.Plan{ID: e.ID, Job: e.Job, State: e.State, Moves: e.Moves})
+		}
+	}
+	return plans
+}
+
+// unfinished visits the plans that can still change, the oldest first.
+func (t *planTable) unfinished(visit func(*entry) bool) {
+	for _, id := range t.open {
+		if !visit(t.of[id]) {
+			return
+		}
+	}
+}
+
+// newest visits all plans, the newest first.
+func (t *planTable) newest(visit func(*entry) bool) {
+	for _, id := range slices.Backward(t.order) {
+		if !visit(t.of[id]) {
+			return
+		}
+	}
+}
+
+// ruledSince counts the plans that were approved by rule since then.
+func (t *planTable) ruledSince(then time.Time) (n int) {
+	for e := range t.newest {
+		if e.Created.Before(then) {
+			return n // older ones were approved when they were proposed, if by rule
+		}
+		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
+			n++
+		}
+	}
+	return n
 }

@@ -79,7 +79,7 @@ export class Live {
   }
 }
 
-/** A value with what changed of it, as webui/changes.go says it. What did not change is shared with the earlier one.
+/** A value with what changed of it, as webui/hub.go says it. What did not change is shared with the earlier one.
  * @param {any} have @param {any} patch @returns {any} */
 export function patched(have, patch) {
   if (patch === null || typeof patch !== 'object' || Array.isArray(patch)) return patch;
