@@ -9,9 +9,10 @@ import (
 type Figures struct {
 	Count         int64
 	Sum, Min, Max float64
+	Last          float64 // of the newest second
 }
 
-// Merge adds other seconds of the same bucket.
+// Merge adds other seconds of the same bucket, later ones.
 func (a *Figures) Merge(b Figures) {
 	if a.Count == 0 {
 		*a = b
@@ -19,7 +20,7 @@ func (a *Figures) Merge(b Figures) {
 	}
 	a.Count += b.Count
 	a.Sum += b.Sum
-	a.Min, a.Max = min(a.Min, b.Min), max(a.Max, b.Max)
+	a.Min, a.Max, a.Last = min(a.Min, b.Min), max(a.Max, b.Max), b.Last
 }
 
 // Value is the bucket's point.
@@ -33,6 +34,8 @@ func (a *Figures) Value(agg Agg) float64 {
 		return a.Max
 	case AggCount:
 		return float64(a.Count)
+	case AggLast:
+		return a.Last
 	}
 	return a.Sum / float64(a.Count)
 }
@@ -42,8 +45,8 @@ func (q *Query) Check() error {
 	if q.Agg == "" {
 		q.Agg = AggMean
 	}
-	if !slices.Contains([]Agg{AggMean, AggSum, AggMin, AggMax, AggCount}, q.Agg) {
-		return fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max or count", q.Agg)
+	if !slices.Contains([]Agg{AggMean, AggSum, AggMin, AggMax, AggCount, AggLast}, q.Agg) {
+		return fmt.Errorf("select: unknown aggregation %q; use mean, sum, min, max, count or last", q.Agg)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ const (
 	AggMin   Agg = "min"
 	AggMax   Agg = "max"
 	AggCount Agg = "count"
+	AggLast  Agg = "last" // the newest second's
 )
 
 // Query asks for one metric of some nodes. From is inclusive, To exclusive, Unix milliseconds UTC.

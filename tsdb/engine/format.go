@@ -180,6 +180,7 @@
 // bucket with at least one second:
 //
 //	sum, min, max  of the seconds' values
+//	last           the newest second's value; v0.2 made none
 //	absent         seconds without a value (the count is the length less that)
 //	occupied       under read_bytes: seconds in which read_bytes + write_bytes reached the limit
 //	unreported     under read_bytes: seconds with neither

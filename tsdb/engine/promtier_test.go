@@ -99,7 +99,7 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 		questions = append(questions, question{form.Get("query") + " " + form.Get("step"), path, form, same})
 	}
 	suffices := []string{"sum_over_time", "count_over_time", "avg_over_time", "min_over_time", "max_over_time",
-		"present_over_time", "absent_over_time"}
+		"present_over_time", "absent_over_time", "last_over_time"}
 	for _, name := range slices.Sorted(maps.Keys(parser.Functions)) {
 		f := parser.Functions[name]
 		if f.Experimental || strings.HasPrefix(name, "histogram") || strings.HasPrefix(name, "label_") ||

@@ -91,7 +91,8 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 func (s *selection) add(sp *span, n *nodeSelection) {
 	lo, hi := sp.window(s.from, s.to)
 	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
-	if s.step > 1 && hi-lo == BlockSeconds && tsdb.FloorDiv(first, s.step) == tsdb.FloorDiv(last, s.step) {
+	if s.step > 1 && s.agg != tsdb.AggLast && hi-lo == BlockSeconds &&
+		tsdb.FloorDiv(first, s.step) == tsdb.FloorDiv(last, s.step) {
 		switch e, is := s.only(sp, n.node); is {
 		case foundNothing:
 			return
@@ -122,7 +123,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 				n.points = append(n.points, tsdb.Point{TimeMillis: sec * 1000, Value: v})
 				continue
 			}
-			s.put(n, sec, tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v})
+			s.put(n, sec, tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v, Last: v})
 		}
 	}
 }

@@ -26,6 +26,7 @@ type figure int
 const (
 	figMin figure = iota
 	figMax
+	figLast       // the newest second's value; what v0.2 made has none
 	figAbsent     // seconds of the bucket without a value; 0 is the usual case and costs nothing
 	figOccupied   // under read_bytes: seconds in which read_bytes + write_bytes reached the limit
 	figUnreported // under read_bytes: seconds with neither
@@ -34,7 +35,7 @@ const (
 	figures
 )
 
-var figureNames = [figures]string{"min", "max", "absent", "occupied", "unreported", "limit", "sum"}
+var figureNames = [figures]string{"min", "max", "last", "absent", "occupied", "unreported", "limit", "sum"}
 
 const (
 	tiersDir = "tiers"
@@ -286,16 +287,17 @@ func (ts *tierSet) addBlock(t *tier, f figure, start int64, block []byte) error 
 
 // bucketFigures is one metric's buckets of a block.
 type bucketFigures struct {
-	count         [BlockSeconds]int
-	sum, min, max [BlockSeconds]float64
+	count               [BlockSeconds]int
+	sum, min, max, last [BlockSeconds]float64
 }
 
-func (b *bucketFigures) add(k, count int, sum, least, most float64) {
+func (b *bucketFigures) add(k, count int, sum, least, most, last float64) {
 	if b.count[k] == 0 {
 		b.min[k], b.max[k] = least, most
 	}
 	b.count[k] += count
 	b.sum[k] += sum
+	b.last[k] = last
 	b.min[k], b.max[k] = min(b.min[k], least), max(b.max[k], most)
 }
 
@@ -349,6 +351,8 @@ func (c figureColumns) read(m collector.Metric, col *column.Column, _ *column.Wh
 			col.V[k] = b.min[k]
 		case figMax:
 			col.V[k] = b.max[k]
+		case figLast:
+			col.V[k] = b.last[k]
 		case figAbsent, figUnreported:
 			col.V[k] = float64(c.seconds - count)
 		case figOccupied:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"fairway/collector"
@@ -60,33 +61,52 @@ func (s *selection) addTier(p *tierPart, n *nodeSelection) {
 	var cols [figures]column.Column
 	want := figuresOf(s.agg)
 	for i := range p.spans[want[0]] {
-		if slices.ContainsFunc(want, func(f figure) bool {
-			return i >= len(p.spans[f]) || !s.column(&p.spans[f][i], n.node, &cols[f])
-		}) {
+		sp := &p.spans[want[0]][i]
+		has := func(f figure) bool {
+			at := spanAt(p.spans[f], sp.start)
+			return at != nil && s.column(at, n.node, &cols[f])
+		}
+		if slices.ContainsFunc(want, func(f figure) bool { return !has(f) }) {
 			continue
 		}
-		sp := &p.spans[want[0]][i]
+		last := s.agg == tsdb.AggLast && has(figLast)
 		each(cols[want[0]].Present, func(k int) {
 			bucket := sp.start + int64(k)
 			if bucket < p.from || bucket >= p.to {
 				return
 			}
-			s.put(n, bucket*p.tier.seconds, tsdb.Figures{
+			f := tsdb.Figures{
 				Count: p.tier.seconds - int64(cols[figAbsent].V[k]), Sum: cols[figSum].V[k], Min: cols[figMin].V[k],
-				Max: cols[figMax].V[k],
-			})
+				Max: cols[figMax].V[k], Last: cols[figLast].V[k],
+			}
+			if !last {
+				f.Last = f.Sum / float64(f.Count)
+			}
+			s.put(n, bucket*p.tier.seconds, f)
 		})
 	}
+}
+
+// spanAt is the span that begins at start; nil: it is missing.
+func spanAt(spans []span, start int64) *span {
+	i, found := slices.BinarySearchFunc(spans, start, func(s span, start int64) int {
+		return cmp.Compare(s.start, start)
+	})
+	if !found {
+		return nil
+	}
+	return &spans[i]
 }
 
 // addTier counts a tier's part, where it was counted by the same limit.
 func (o *occupancyOf) addTier(r *reader, p *tierPart) {
 	var cols [figures]column.Column
 	for i := range p.spans[figLimit] {
-		if !tierColumns(r, &p.spans, &cols, i, o.node, collector.ReadBytes, figLimit, figOccupied, figUnreported) {
+		sp := &p.spans[figLimit][i]
+		if !tierColumns(r, &p.spans, &cols, sp.start, o.node, collector.ReadBytes, figLimit, figOccupied,
+			figUnreported) {
 			continue
 		}
-		sp := &p.spans[figLimit][i]
 		each(cols[figLimit].Present, func(k int) {
 			bucket := sp.start + int64(k)
 			if bucket >= p.from && bucket < p.to && cols[figLimit].V[k] == o.limit {

@@ -49,7 +49,7 @@ func (s *secondsSource) read(node int, metrics *collector.MetricSet, limit float
 			any = true
 			each(s.col.Present, func(k int) {
 				v := s.col.V[k]
-				n.by[m].add(int((sp.start+int64(k)-s.start)/s.seconds), 1, v, v, v)
+				n.by[m].add(int((sp.start+int64(k)-s.start)/s.seconds), 1, v, v, v, v)
 			})
 		}
 		if any {
@@ -131,13 +131,20 @@ func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, 
 	for m := range metrics.All() {
 		any := false
 		for i := range s.spans[figSum] {
-			if !s.columns(i, node, m, figSum, figAbsent, figMin, figMax) {
+			start := s.spans[figSum][i].start
+			if !s.columns(start, node, m, figSum, figAbsent, figMin, figMax) {
 				continue
 			}
 			any = true
+			lasts := s.columns(start, node, m, figLast)
 			each(s.cols[figSum].Present, func(k int) {
-				n.by[m].add(s.bucket(i, k), int(s.fine.seconds)-int(s.cols[figAbsent].V[k]), s.cols[figSum].V[k],
-					s.cols[figMin].V[k], s.cols[figMax].V[k])
+				count := int(s.fine.seconds) - int(s.cols[figAbsent].V[k])
+				last := s.cols[figLast].V[k]
+				if !lasts {
+					last = s.cols[figSum].V[k] / float64(count)
+				}
+				n.by[m].add(s.bucket(start, k), count, s.cols[figSum].V[k], s.cols[figMin].V[k], s.cols[figMax].V[k],
+					last)
 			})
 		}
 		if any {
@@ -151,33 +158,34 @@ func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, 
 // occupancy adds up counted seconds; where the limit changed within the block, those by the newest.
 func (s *coarserSource) occupancy(node int, n *nodeBuckets) {
 	for i := range s.spans[figLimit] {
-		if !s.columns(i, node, collector.ReadBytes, figLimit, figOccupied, figUnreported) {
+		start := s.spans[figLimit][i].start
+		if !s.columns(start, node, collector.ReadBytes, figLimit, figOccupied, figUnreported) {
 			continue
 		}
 		each(s.cols[figLimit].Present, func(k int) {
 			if limit := s.cols[figLimit].V[k]; limit != n.limit {
 				n.limit, n.occupied, n.reported = limit, [BlockSeconds]int{}, [BlockSeconds]int{}
 			}
-			at := s.bucket(i, k)
+			at := s.bucket(start, k)
 			n.occupied[at] += int(s.cols[figOccupied].V[k])
 			n.reported[at] += int(s.fine.seconds) - int(s.cols[figUnreported].V[k])
 		})
 	}
 }
 
-func (s *coarserSource) bucket(span, k int) int {
-	return int((s.spans[figSum][span].start + int64(k) - s.start) / s.factor)
+func (s *coarserSource) bucket(start int64, k int) int {
+	return int((start + int64(k) - s.start) / s.factor)
 }
 
-// columns reads figures of one span; false where one of them is missing.
-func (s *coarserSource) columns(span, node int, m collector.Metric, want ...figure) bool {
-	return tierColumns(s.r, &s.spans, &s.cols, span, node, m, want...)
+// columns reads figures of the span at start; false where one of them is missing.
+func (s *coarserSource) columns(start int64, node int, m collector.Metric, want ...figure) bool {
+	return tierColumns(s.r, &s.spans, &s.cols, start, node, m, want...)
 }
 
-func tierColumns(r *reader, spans *[figures][]span, cols *[figures]column.Column, span, node int, m collector.Metric,
-	want ...figure) bool {
+func tierColumns(r *reader, spans *[figures][]span, cols *[figures]column.Column, start int64, node int,
+	m collector.Metric, want ...figure) bool {
 	for _, f := range want {
-		if span >= len(spans[f]) || !r.column(&spans[f][span], node, m, &cols[f]) {
+		if at := spanAt(spans[f], start); at == nil || !r.column(at, node, m, &cols[f]) {
 			return false
 		}
 	}

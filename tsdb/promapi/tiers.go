@@ -70,7 +70,7 @@ func (o *oldData) of(m collector.Metric, node topology.NodeID) buckets {
 // buckets are read by.
 var exact = map[string]tsdb.Agg{"max_over_time": tsdb.AggMax, "min_over_time": tsdb.AggMin,
 	"sum_over_time": tsdb.AggMean, "avg_over_time": tsdb.AggMean, "count_over_time": tsdb.AggMean,
-	"present_over_time": tsdb.AggMean, "absent_over_time": tsdb.AggMean}
+	"last_over_time": tsdb.AggLast, "present_over_time": tsdb.AggMean, "absent_over_time": tsdb.AggMean}
 
 // readTiers fetches what is left as buckets. Its annotations say where means stand in for seconds.
 func (q *querier) readTiers(ctx context.Context, groups []group, from, to int64,

@@ -180,7 +180,7 @@ func fold(list []bucket, s seconds, step int64) []bucket {
 			list = append(list, bucket{start: start})
 		}
 		v := s[second]
-		list[len(list)-1].Merge(tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v})
+		list[len(list)-1].Merge(tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v, Last: v})
 	}
 	return list
 }

@@ -306,7 +306,7 @@ func buckets(_ *testing.T, s *suite) {
 	for _, c := range []struct {
 		agg   tsdb.Agg
 		first float64
-	}{{tsdb.AggMin, 60}, {tsdb.AggMax, 119}, {tsdb.AggCount, 59}, {tsdb.AggSum, 89.5*60 - 67},
+	}{{tsdb.AggMin, 60}, {tsdb.AggMax, 119}, {tsdb.AggLast, 119}, {tsdb.AggCount, 59}, {tsdb.AggSum, 89.5*60 - 67},
 		{tsdb.AggMean, (89.5*60 - 67) / 59}, {"", (89.5*60 - 67) / 59}} {
 		out := s.query(tsdb.Query{
 			Nodes: []topology.NodeID{"f1"}, Metric: collector.ReadBytes, Agg: c.agg,
