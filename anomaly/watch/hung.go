@@ -188,7 +188,7 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 
 // noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
-// less than its clients wait where requests lie in its sockets: then theirs counts, of jobs that ask elsewhere, too.
+// less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too.
 func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.NodeID]bool,
 	verdicts []anomaly.Verdict) {
 	took := map[topology.NodeID]float64{}
@@ -218,7 +218,9 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 		}
 		v.Evidence[anomaly.ClientsWait] = own
 		if v.Kind == anomaly.FailSlow && !v.Fact() && clocked[v.Node] {
-			v.Ratio = max(v.Ratio, besideMates(of, topology.ForwarderID(v.Node)))
+			if ratio := besideMates(of, topology.ForwarderID(v.Node), v.Class); ratio >= leastShown {
+				v.Ratio = ratio
+			}
 		}
 		if len(others) > 0 {
 			v.Evidence[anomaly.PeersWait] = anomaly.Median(others)
@@ -226,12 +228,16 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 	}
 }
 
-// leastMates is how many requests of a second make a ratio.
-const leastMates = 5
+const (
+	// leastMates is how many requests of a second make a ratio.
+	leastMates = 5
+	// leastShown is the ratio below which clients do not say that it is slow, and its own clock may.
+	leastShown = 1.2
+)
 
-// besideMates is how many times as long requests of a forwarder's jobs took as those of the same jobs' nodes at other
-// forwarders, as a ratio of sums; 0: too few were alike.
-func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID) float64 {
+// besideMates is how many times as long requests of a class, of all if empty, took a forwarder's jobs as the same jobs'
+// nodes at other forwarders, as a ratio of sums; 0: too few were alike.
+func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID, class string) float64 {
 	took, usual, ops := 0.0, 0.0, 0.0
 	for name, job := range of[id].jobs {
 		var mates jobSums
@@ -243,7 +249,7 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 			}
 		}
 		for c := range mates.ops {
-			if mates.ops[c] > 0 && job.ops[c] > 0 {
+			if mates.ops[c] > 0 && job.ops[c] > 0 && (class == "" || class == failslow.Class(c).String()) {
 				took, usual = took+job.took[c], usual+job.ops[c]*mates.took[c]/mates.ops[c]
 				ops += min(job.ops[c], mates.ops[c])
 			}
