@@ -227,6 +227,12 @@ var catalogue = []Info{
 	{Metric: Retransmits, Name: "retransmits", Unit: PerSec, Label: "retransmits",
 		Help:        "Requests of an NFS client that were sent again.",
 		MoreIsWorse: true, Chart: "errors", Forwarder: Kept, Compute: Kept},
+	{Metric: Reconnects, Name: "reconnects", Unit: PerSec, Label: "reconnects",
+		Help:        "Connections of NFS mounts and Lustre imports that were made anew, but for those that idled.",
+		MoreIsWorse: true, Chart: "errors", Forwarder: Kept | Evidence, Compute: Kept},
+	{Metric: Recovering, Name: "recovering", Label: "targets in recovery",
+		Help:        "Targets of a Lustre server that wait for their clients to come back.",
+		MoreIsWorse: true, Chart: "recovery", Storage: Kept, Metadata: Kept},
 	{Metric: PathLossRatio, Name: "path_loss_ratio", Unit: Ratio, Label: "lost on the way",
 		Help: "Share of the TCP segments between a compute node and its forwarder that were sent again or came " +
 			"out of order; absent below 20 segments.",

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,9 @@ func jobsTable() string {
 
 func TestCatalogueHasEveryMetric(t *testing.T) {
 	seen := map[string]bool{}
+	if n := len(slices.Collect(Metrics())); n != MostOfNode {
+		t.Errorf("a node can report %d metrics, MostOfNode is %d", n, MostOfNode)
+	}
 	for m := range Metrics() {
 		row := m.Info()
 		if row.Metric != m || row.Name == "" || row.Label == "" || !strings.HasSuffix(row.Help, ".") {

@@ -79,6 +79,8 @@ const (
 	InodesUsedRatio
 	CPUBusyRatio
 	MemoryUsedRatio
+	Reconnects
+	Recovering
 	metricEnd
 )
 

@@ -55,6 +55,14 @@ var signs = [...]sign{
 		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", percent(own),
 			percent(peers))
 	}},
+	// Two a minute; a mount that idled does not count.
+	{collector.Reconnects, "reconnects", 0.03, func(own, peers, seconds float64) string {
+		return fmt.Sprintf("it had to connect to its servers anew %s, its peers' %s", often(own*seconds),
+			often(peers*seconds))
+	}},
+	{collector.Recovering, "recovery", 0.05, func(own, peers, _ float64) string {
+		return fmt.Sprintf("%s of its targets were in recovery, %s of its peers'", digits(own), digits(peers))
+	}},
 	// A link within its specification has one in hours.
 	{collector.LinkErrors, "link errors", 1, func(own, peers, _ float64) string {
 		return fmt.Sprintf("its InfiniBand ports counted %s errors a second, its peers' %s", digits(own),
@@ -110,8 +118,8 @@ type block struct {
 
 // explained is a node in doubt: which of its signs rose when it became slow. Its fields are saved.
 type explained struct {
-	Rose [len(signs)]bool
-	Seen int64 // second of the newest doubt
+	Signs uint32 // a bit each; states of before have another field
+	Seen  int64  // second of the newest doubt
 }
 
 func newCauses() causes {
@@ -189,7 +197,10 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 		of.Seen = t
 		for s := range signs {
 			if rose, known := n.rose(s, v.Since.Unix()); known {
-				of.Rose[s] = rose
+				of.Signs &^= 1 << s
+				if rose {
+					of.Signs |= 1 << s
+				}
 			}
 		}
 		c.say(t, v, n, of)
@@ -216,7 +227,7 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 	throttled := false
 	for i, s := range signs {
 		own := n.mean(i, from, n.newest)
-		if !of.Rose[i] || !(own >= s.least) || s.metric == collector.ThrottleEvents && throttled {
+		if of.Signs>>i&1 == 0 || !(own >= s.least) || s.metric == collector.ThrottleEvents && throttled {
 			continue
 		}
 		peers := c.peers(own, compared{n.role, i, from})

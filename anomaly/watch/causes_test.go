@@ -75,6 +75,10 @@ func TestCauses(t *testing.T) {
 	}{
 		"throttled": {step(collector.ThrottledRatio, 100, 1, 0.4, 0), 4,
 			"; since it became slow its processors were throttled for 40 % of the time, its peers' for 0 %"},
+		"connected anew": {step(collector.Reconnects, 100, 1, 0.1, 0), 4,
+			"; since it became slow it had to connect to its servers anew 5 times, its peers' never"},
+		"in recovery": {step(collector.Recovering, 100, 1, 2, 0), 4,
+			"; since it became slow 2 of its targets were in recovery, 0 of its peers'"},
 		"as it warms up":         {ramp, 4, "its processors were throttled for 5"},
 		"8 s before":             {step(collector.ThrottledRatio, 92, 1, 0.4, 0), 4, "for 40 % of the time"},
 		"8 s later":              {step(collector.ThrottledRatio, 108, 1, 0.4, 0), 4, "of the time"},

@@ -263,6 +263,64 @@ func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
 	return t.Marks(from, to), nil
 }
 
+// breaks are the metrics that show broken connections, on which nodes, and what a mark says of each.
+var breaks = []struct {
+	metric collector.Metric
+	role   topology.Role
+	text   string
+}{
+	{collector.Reconnects, topology.Forwarder, "had to connect to its servers anew"},
+	{collector.Recovering, topology.Storage, "targets in recovery"},
+	{collector.Recovering, topology.Metadata, "targets in recovery"},
+}
+
+const (
+	// breakStep is how exact such a mark is in a short range, and breakSteps how many steps a range has at most.
+	breakStep  = 10 * time.Second
+	breakSteps = 360
+)
+
+// Breaks lists where connections of forwarders and servers broke within a range.
+func (p *Picture) Breaks(ctx context.Context, from, to time.Time) (marks []remap.Mark, err error) {
+	machine := p.Snapshot().Machine
+	step := max(breakStep, to.Sub(from)/breakSteps)
+	for _, b := range breaks {
+		var ids []topology.NodeID
+		for _, n := range machine.ByRole(b.role) {
+			ids = append(ids, n.ID)
+		}
+		if len(ids) == 0 || p.cfg.Store == nil {
+			continue
+		}
+		series, err := p.cfg.Store.Select(ctx, tsdb.Query{Nodes: ids, Metric: b.metric, FromMillis: from.UnixMilli(),
+			ToMillis: to.UnixMilli(), StepMillis: step.Milliseconds(), Agg: tsdb.AggMax})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range series {
+			marks = append(marks, marksOf(s, b.role, b.text)...)
+		}
+	}
+	return marks, nil
+}
+
+// marksOf marks where values above 0 begin.
+func marksOf(s tsdb.Series, role topology.Role, text string) (marks []remap.Mark) {
+	was := 0.0
+	for _, p := range s.Points {
+		if p.Value > 0 && was == 0 {
+			m := remap.Mark{At: time.UnixMilli(p.TimeMillis).UTC(), Kind: "connection", ID: string(s.Node),
+				Node: string(s.Node), Text: text}
+			if role == topology.Forwarder {
+				m.Forwarders = []topology.ForwarderID{topology.ForwarderID(s.Node)}
+			}
+			marks = append(marks, m)
+		}
+		was = p.Value
+	}
+	return marks
+}
+
 // clientMetrics are what a client's row shows.
 var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps,
 	collector.ClientRead, collector.ClientWrite, collector.ReadOps, collector.WriteOps}

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/remap/journal"
+	"fairway/tsdb"
 	"fairway/webui/api"
 )
 
@@ -64,5 +67,44 @@ func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 		if got != c.text || (len(needs) == 0) != (c.text == "") {
 			t.Errorf("%s: %q of %+v, want %q", name, got, needs, c.text)
 		}
+	}
+}
+
+// broken is a store in which connections broke at some seconds.
+type broken struct {
+	tsdb.Store
+	at map[topology.NodeID][]tsdb.Point
+}
+
+func (b broken) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, err error) {
+	for _, n := range q.Nodes {
+		if (q.Metric == collector.Recovering) == (n == "oss1") {
+			out = append(out, tsdb.Series{Node: n, Points: b.at[n]})
+		}
+	}
+	return out, nil
+}
+
+// TestBrokenConnectionsAreMarks: one mark where each trouble begins, of forwarders and of servers.
+func TestBrokenConnectionsAreMarks(t *testing.T) {
+	points := func(values ...float64) (out []tsdb.Point) {
+		for i, v := range values {
+			out = append(out, tsdb.Point{TimeMillis: int64(i) * 10_000, Value: v})
+		}
+		return out
+	}
+	p := &Picture{cfg: Config{Store: broken{at: map[topology.NodeID][]tsdb.Point{"fwd1": points(0, 1, 1, 0, 2),
+		"fwd2": points(0, 0), "oss1": points(2, 2)}}}}
+	p.snap.Store(&Snapshot{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "fwd2", Role: topology.Forwarder}, {ID: "oss1", Role: topology.Storage}}}})
+	marks, err := p.Breaks(t.Context(), time.UnixMilli(0), time.UnixMilli(60_000))
+	got := ""
+	for _, m := range marks {
+		got += fmt.Sprint(m.At.UnixMilli(), " ", m.Node, " ", m.Text, m.Forwarders, "; ")
+	}
+	want := "10000 fwd1 had to connect to its servers anew[fwd1]; 40000 fwd1 had to connect to its servers anew[fwd1]; " +
+		"0 oss1 targets in recovery[]; "
+	if err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }

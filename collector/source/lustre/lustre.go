@@ -4,15 +4,16 @@
 // On a client it fills read_bytes, write_bytes, read_ops, write_ops, meta_ops (llite stats) and cache_hit_ratio
 // (read-ahead), from Lustre 2.14 on client_read, client_write and client_meta (llite times; a write returns from the
 // cache), and for each storage target bytes, requests, the time from a request's sending to its reply, and the mean
-// number of requests in flight (osc and mdc stats: exact, without pings), and lock_callbacks (ldlm_cbd, by root). Of a
-// node whose programs' requests these are, in_flight, meta_in_flight and request_age, too: the imports of targets that
-// answer nothing say what waits. On an object server: the same bytes and operations (obdfilter), read_exec, write_exec,
-// read_wait, write_wait, queue_len, threads_busy, threads (the ost_io service; it has one queue, so both waits are that
-// queue's) and connections. On a metadata server: meta_ops, meta_exec (md_stats times its operations from 2.14 on,
-// before that the services those that are no locks), meta_wait, queue_len, meta_queue_len, threads_busy, threads. Both
-// servers add each job's share (job_stats), a metadata server with files_created and files_opened, and how full each
-// target is, read once a minute (space_used_ratio, inodes_used_ratio). A tick reads a file for each target and service:
-// about 20 microseconds each.
+// number of requests in flight (osc and mdc stats: exact, without pings), reconnects (imports, 16 a second) and
+// lock_callbacks (ldlm_cbd, by root). Of a node whose programs' requests these are, in_flight, meta_in_flight and
+// request_age, too: the imports of targets that answer nothing say what waits. On an object server: the same bytes and
+// operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
+// service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops, meta_exec
+// (md_stats times its operations from 2.14 on, before that the services those that are no locks), meta_wait, queue_len,
+// meta_queue_len, threads_busy, threads. Both servers add each job's share (job_stats), a metadata server with
+// files_created and files_opened, and how full each target is, read once a minute (space_used_ratio,
+// inodes_used_ratio), and recovering (recovery_status). A tick reads a file for each target and service: about 20
+// microseconds each.
 package lustre
 
 import (
@@ -62,6 +63,8 @@ type Source struct {
 	waiting       map[string]*outstanding // by the folder of a client's target
 	look          int                     // which quiet target's import is looked at next
 	full          fill
+	connections   map[string]connection // by the folder of a client's target
+	imports       int                   // which is looked at next
 
 	// Of one Read.
 	into    *collector.Reading
@@ -80,7 +83,8 @@ var _ collector.Source = (*Source)(nil)
 
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
-	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}, waiting: map[string]*outstanding{}}
+	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}, waiting: map[string]*outstanding{},
+		connections: map[string]connection{}}
 	s.rates.FromZero = func(k key) bool { // an operation has no line before its first time
 		file, _, _ := strings.Cut(k.file, ofJob)
 		return s.wasWhole[file]
@@ -101,7 +105,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	clear(s.whole)
 	s.rates.Begin(into.Now)
 	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer,
-		func(context.Context) { reportCapacity(s) }} {
+		func(context.Context) { reportCapacity(s); reportRecovery(s) }} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

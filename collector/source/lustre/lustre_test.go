@@ -265,6 +265,42 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+// TestReconnects: an import that lost its target while it was in use counts, one that idled does not; of a server the
+// targets in recovery do.
+func TestReconnects(t *testing.T) {
+	tree := fstest.MapFS{}
+	s := New(tree)
+	for second, c := range []struct {
+		state    string
+		attempts int
+		want     float64 // -1: not known
+	}{{"FULL", 2, -1}, {"FULL", 2, 0}, {"DISCONN", 3, 1}, {"EVICTED", 5, 2}, {"FULL", 5, 0}, {"IDLE", 5, 0}, {"FULL", 6, 0},
+		{"FULL", 7, 1}} {
+		const osc = "sys/kernel/debug/lustre/osc/fs-OST0001-osc-ffff9c/"
+		tree[osc+"stats"] = file("snapshot_time 1 secs.usecs\nreq_waittime 5 samples [usec] 1 2 10 5\n")
+		tree[osc+"import"] = file(fmt.Sprintf("import:\n    name: a\n    state: %s\n    connection:\n"+
+			"       connection_attempts: %d\n       generation: 2\n", c.state, c.attempts))
+		r := collector.Reading{Now: time.Unix(int64(second), 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Error(err)
+		}
+		if got, known := collector.SampleOf(r.Samples, collector.Reconnects); known != (c.want >= 0) ||
+			known && got != c.want {
+			t.Errorf("second %d: %g, known: %t; want %g", second, got, known, c.want)
+		}
+	}
+	for status, want := range map[string]float64{"INACTIVE": 1, "COMPLETE": 1, "RECOVERING": 2, "WAITING": 2} {
+		s := New(fstest.MapFS{
+			"proc/fs/lustre/mdt/fs-MDT0000/recovery_status":       file("status: RECOVERING\nrecovery_start: 9\n"),
+			"proc/fs/lustre/obdfilter/fs-OST0000/recovery_status": file("status: " + status + "\n\n")})
+		r := collector.Reading{Now: time.Unix(1, 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Error(err)
+		}
+		expect(t, r.Samples, map[collector.Metric]float64{collector.Recovering: want})
+	}
+}
+
 func TestBadLinesCostThemselves(t *testing.T) {
 	st, err := ParseStats([]byte("open x samples [reqs]\nclose 4 samples [reqs]\nhalf a line\n"))
 	if len(st) != 1 || st[0].Samples != 4 || err == nil || !strings.Contains(err.Error(), "line 1") {

@@ -44,6 +44,7 @@ func (s *Source) targets() {
 	if s.ReportWaiting {
 		reportWaiting(s, all)
 	}
+	reportReconnects(s, all)
 	if over := len(all) - maxTargets; over > 0 {
 		slices.SortStableFunc(all, func(a, b *target) int { return cmp.Compare(b.requests(), a.requests()) })
 		all = all[:maxTargets]

@@ -66,6 +66,65 @@ func reportWaiting(s *Source, all []*target) {
 	}
 }
 
+// importsAtOnce is how many imports are looked at in a second: all of 256 targets before one idles (20 s).
+const importsAtOnce = 16
+
+// connection is what a target's import said when it was looked at last.
+type connection struct {
+	attempts uint64
+	idle     bool
+}
+
+// reportReconnects counts the connections to targets that were lost in use and made anew: one that idled is.
+func reportReconnects(s *Source, all []*target) {
+	again, known := uint64(0), false
+	for i := range min(importsAtOnce, len(all)) {
+		folder := all[(s.imports+i)%len(all)].folder
+		text, err := s.read(folder + "/import")
+		if err != nil {
+			continue
+		}
+		now := connection{idle: bytes.Contains(text, []byte("state: IDLE"))}
+		var counted bool
+		if now.attempts, counted = numberBehind(text, "connection_attempts:"); !counted {
+			continue
+		}
+		known = true
+		if was, ok := s.connections[folder]; ok && !was.idle && now.attempts > was.attempts {
+			again += now.attempts - was.attempts
+		}
+		s.connections[folder] = now
+	}
+	s.imports += importsAtOnce
+	if seconds := s.rates.Seconds(); seconds > 0 && known {
+		s.into.Add(collector.Reconnects, float64(again)/seconds)
+	}
+}
+
+// reportRecovery counts the server's targets that wait for their clients to come back after a restart.
+func reportRecovery(s *Source) {
+	targets, recovering := 0, 0
+	for _, name := range append(s.files("obdfilter/*/recovery_status"), s.files("mdt/*/recovery_status")...) {
+		if text, err := s.read(name); err == nil {
+			targets++
+			if bytes.HasPrefix(text, []byte("status: RECOVERING")) || bytes.HasPrefix(text, []byte("status: WAITING")) {
+				recovering++
+			}
+		}
+	}
+	if targets > 0 {
+		s.into.Add(collector.Recovering, float64(recovering))
+	}
+}
+
+// numberBehind reads the number behind a name of an import.
+func numberBehind(text []byte, name string) (n uint64, ok bool) {
+	_, rest, _ := bytes.Cut(text, []byte(name))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 10, 64)
+	return n, err == nil
+}
+
 // inflight is how many requests an import says are without an answer.
 func inflight(s *Source, file string) (n float64, known bool) {
 	text, err := s.read(file)

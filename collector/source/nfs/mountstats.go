@@ -38,6 +38,7 @@ type operation struct {
 type transport struct {
 	line           string
 	sent, answered uint64
+	connects       uint64 // how often it was made; 0: not known
 }
 
 // superblocks reads mountstats, where the kernel prints a file system's counters once for each place that it is mounted
@@ -185,7 +186,11 @@ func (s *superblock) addTransport(line, protocol string, n []uint64) {
 		at = 2 // srcport bind sent received
 	}
 	if len(n) > at+1 {
-		s.transports = append(s.transports, transport{line, n[at], n[at+1]})
+		t := transport{line: line, sent: n[at], answered: n[at+1]}
+		if protocol != "udp" {
+			t.connects = n[2]
+		}
+		s.transports = append(s.transports, t)
 	}
 }
 

@@ -2,7 +2,8 @@
 // the node.
 //
 // It fills, of a client, read_bytes, write_bytes (as exchanged with the server), read_ops, write_ops, meta_ops,
-// client_read, client_write, client_meta, retransmits, errors, in_flight, meta_in_flight and request_age; of a server
+// client_read, client_write, client_meta, retransmits, errors, in_flight, meta_in_flight, request_age
+// and reconnects; of a server
 // read_bytes, write_bytes, read_ops, write_ops, meta_ops, threads and no_thread_ratio. A server that is a client as
 // well re-exports what it mounts: what it exchanges with each server behind it is that target's.
 package nfs
@@ -31,6 +32,7 @@ type Reader struct {
 	// rates32 has the counters that some kernels keep in 32 bits.
 	rates32 collector.Rates[key]
 	waiting waiting
+	made    map[string]made // by server and number
 	// ReportWaiting says that the node's requests are its programs' own: those under way are reported.
 	ReportWaiting bool
 }
@@ -98,6 +100,7 @@ func (r *Reader) Client(into *collector.Reading) error {
 		r.add(&all, &seen[i])
 	}
 	all.report(into)
+	r.addReconnects(into, seen)
 	if !r.ReportWaiting {
 		return err
 	}
@@ -119,6 +122,7 @@ func (r *Reader) BackEnds(into *collector.Reading) error {
 	}
 	served := exports(r.files)
 	seen = slices.DeleteFunc(seen, func(s superblock) bool { return !served.include(s.points) })
+	r.addReconnects(into, seen)
 	var order []string
 	of := map[string]*exchange{}
 	for i := range seen {

@@ -110,6 +110,35 @@ func TestWhatCannotBeReadCostsItself(t *testing.T) {
 	}
 }
 
+// TestReconnects: a connection that was lost in use and made anew counts once, whichever mounts share it; one that
+// idled, a new mount and UDP do not.
+func TestReconnects(t *testing.T) {
+	r := New(nil)
+	defer r.Close()
+	second := 0
+	for _, c := range []struct {
+		until, connects, sent int
+		want                  float64 // in the last second; -1: not known
+	}{{1, 2, 10, -1}, {2, 2, 20, 0}, {3, 3, 30, 1}, {4, 3, 30, 0}, {5, 5, 31, 2}, {290, 5, 31, 0}, {291, 6, 50, 1},
+		{590, 6, 50, 0}, {591, 7, 51, 0}, {592, 8, 52, 1}} {
+		shared := fmt.Sprintf("\txprt:\ttcp 0 0 %d 0 0 %d 9 1 9 0 31 7 5\n\txprt:\tudp 740 1 9 9 5 2 2 16 2 2\n",
+			c.connects, c.sent)
+		tree := proc
+		for _, point := range []string{"/a", "/b"} {
+			tree += "device s:" + point + " mounted on " + point + " with fstype nfs4 statvers=1.1\n\tage:\t" +
+				fmt.Sprint(len(tree)) + "\n" + shared
+		}
+		r.files = fstest.MapFS{"self/mountstats": file(tree)}
+		got, known := 0.0, false
+		for ; second < c.until; second++ {
+			got, known = collector.SampleOf(reading(t, r, second, r.Client).Samples, collector.Reconnects)
+		}
+		if known != (c.want >= 0) || known && got != c.want {
+			t.Errorf("second %d: %g, known: %t; want %g", c.until, got, known, c.want)
+		}
+	}
+}
+
 // TestWhatIsExportedIsBehind: of a gateway's own mounts those that it does not serve are not behind it.
 func TestWhatIsExportedIsBehind(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"fmt"
 	"time"
 
 	"fairway/collector"
@@ -45,6 +46,43 @@ func (w *waiting) count(now time.Time, sent, answered uint64) (outstanding uint6
 	fresh = sent - w.sent + w.before
 	w.at, w.sent, w.answered, w.before = now, sent, answered, outstanding
 	return outstanding, now.Sub(w.since), fresh
+}
+
+// made is a connection as it was when it was looked at last.
+type made struct {
+	connects, sent uint64
+	used           time.Time
+}
+
+// idleAfter is a little less than the time after which Linux ends a connection that nobody uses, five minutes.
+const idleAfter = 290 * time.Second
+
+// addReconnects counts the connections that were lost in use and made anew. Superblocks of one server share theirs.
+func (r *Reader) addReconnects(into *collector.Reading, seen []superblock) {
+	again, now, lines, of := uint64(0), map[string]made{}, map[string]bool{}, map[string]int{}
+	for i := range seen {
+		for _, t := range seen[i].transports {
+			if lines[t.line] || t.connects == 0 {
+				continue
+			}
+			lines[t.line] = true
+			server := seen[i].server
+			of[server]++
+			key := fmt.Sprint(server, " ", of[server])
+			was, known := r.made[key]
+			if known && t.connects > was.connects && into.Now.Sub(was.used) < idleAfter {
+				again += t.connects - was.connects
+			}
+			if !known || t.sent != was.sent {
+				was.used = into.Now
+			}
+			now[key] = made{t.connects, t.sent, was.used}
+		}
+	}
+	r.made = now
+	if seconds := r.rates.Seconds(); seconds > 0 && len(now) > 0 {
+		into.Add(collector.Reconnects, float64(again)/seconds)
+	}
 }
 
 // addWaiting reports the requests under way: their mean from the times of those that have ended, and, while none ends,

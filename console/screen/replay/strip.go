@@ -88,6 +88,8 @@ func markSign(m *remap.Mark) byte {
 		return 'P'
 	case "exclusion":
 		return 'x'
+	case "connection":
+		return 'c'
 	}
 	return 0
 }
