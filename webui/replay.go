@@ -39,7 +39,7 @@ func (h *replay) marks(w http.ResponseWriter, r *http.Request, _ access.Caller) 
 	if err != nil {
 		return err
 	}
-	marks, err := h.picture.Marks(from, to)
+	marks, err := h.picture.Marks(r.Context(), from, to)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,7 @@ func (h *replay) marks(w http.ResponseWriter, r *http.Request, _ access.Caller) 
 	if err != nil {
 		return err
 	}
-	breaks, err := h.picture.Breaks(r.Context(), from, to)
-	if err != nil {
-		return err
-	}
-	marks = slices.Concat(marks, jobs, breaks)
+	marks = append(marks, jobs...)
 	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
 	return api.WriteJSON(w, marks[max(0, len(marks)-limit):])
 }

@@ -255,16 +255,20 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 }
 
 // Marks returns what the journal says happened in [from, to), the oldest first.
-func (p *Picture) Marks(from, to time.Time) ([]remap.Mark, error) {
+func (p *Picture) Marks(ctx context.Context, from, to time.Time) ([]remap.Mark, error) {
+	broken, err := p.past.breaks(ctx, p.Snapshot().Machine, from, to)
+	if err != nil {
+		return nil, err
+	}
 	t, err := p.past.timeline(to)
 	if err != nil || t == nil {
-		return []remap.Mark{}, err
+		return append([]remap.Mark{}, broken...), err
 	}
-	return t.Marks(from, to), nil
+	return append(t.Marks(from, to), broken...), nil
 }
 
-// breaks are the metrics that show broken connections, on which nodes, and what a mark says of each.
-var breaks = []struct {
+// signsOfBreaks are the metrics that show broken connections, on which nodes, and what a mark says of each.
+var signsOfBreaks = []struct {
 	metric collector.Metric
 	role   topology.Role
 	text   string
@@ -280,11 +284,11 @@ const (
 	breakSteps = 360
 )
 
-// Breaks lists where connections of forwarders and servers broke within a range.
-func (p *Picture) Breaks(ctx context.Context, from, to time.Time) (marks []remap.Mark, err error) {
-	machine := p.Snapshot().Machine
+// breaks lists where connections of forwarders and servers broke within a range.
+func (p *past) breaks(ctx context.Context, machine *topology.Machine, from, to time.Time) (marks []remap.Mark,
+	err error) {
 	step := max(breakStep, to.Sub(from)/breakSteps)
-	for _, b := range breaks {
+	for _, b := range signsOfBreaks {
 		var ids []topology.NodeID
 		for _, n := range machine.ByRole(b.role) {
 			ids = append(ids, n.ID)

@@ -93,16 +93,17 @@ func TestBrokenConnectionsAreMarks(t *testing.T) {
 		}
 		return out
 	}
-	p := &Picture{cfg: Config{Store: broken{at: map[topology.NodeID][]tsdb.Point{"fwd1": points(0, 1, 1, 0, 2),
+	p := &past{cfg: &Config{Store: broken{at: map[topology.NodeID][]tsdb.Point{"fwd1": points(0, 1, 1, 0, 2),
 		"fwd2": points(0, 0), "oss1": points(2, 2)}}}}
-	p.snap.Store(&Snapshot{Machine: &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
-		{ID: "fwd2", Role: topology.Forwarder}, {ID: "oss1", Role: topology.Storage}}}})
-	marks, err := p.Breaks(t.Context(), time.UnixMilli(0), time.UnixMilli(60_000))
+	machine := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder},
+		{ID: "fwd2", Role: topology.Forwarder}, {ID: "oss1", Role: topology.Storage}}}
+	marks, err := p.breaks(t.Context(), machine, time.UnixMilli(0), time.UnixMilli(60_000))
 	got := ""
 	for _, m := range marks {
 		got += fmt.Sprint(m.At.UnixMilli(), " ", m.Node, " ", m.Text, m.Forwarders, "; ")
 	}
-	want := "10000 fwd1 had to connect to its servers anew[fwd1]; 40000 fwd1 had to connect to its servers anew[fwd1]; " +
+	want := "10000 fwd1 had to connect to its servers anew[fwd1]; " +
+		"40000 fwd1 had to connect to its servers anew[fwd1]; " +
 		"0 oss1 targets in recovery[]; "
 	if err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)

@@ -91,4 +91,6 @@ export const digit = (r, metric) =>
 
 /** The letter of what happened at a time. @param {any} m */
 export const glyph = m =>
-  ({ finding: '!', note: 'N', plan: 'P', exclusion: 'x', job: 'J', connection: 'c' })[/** @type {'plan'} */ (m.kind)] ?? '?';
+  ({ finding: '!', note: 'N', plan: 'P', exclusion: 'x', job: 'J', connection: 'c' })[
+    /** @type {'plan'} */ (m.kind)
+  ] ?? '?';

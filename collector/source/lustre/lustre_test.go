@@ -274,8 +274,8 @@ func TestReconnects(t *testing.T) {
 		state    string
 		attempts int
 		want     float64 // -1: not known
-	}{{"FULL", 2, -1}, {"FULL", 2, 0}, {"DISCONN", 3, 1}, {"EVICTED", 5, 2}, {"FULL", 5, 0}, {"IDLE", 5, 0}, {"FULL", 6, 0},
-		{"FULL", 7, 1}} {
+	}{{"FULL", 2, -1}, {"FULL", 2, 0}, {"DISCONN", 3, 1}, {"EVICTED", 5, 2}, {"FULL", 5, 0}, {"IDLE", 5, 0},
+		{"FULL", 6, 0}, {"FULL", 7, 1}} {
 		const osc = "sys/kernel/debug/lustre/osc/fs-OST0001-osc-ffff9c/"
 		tree[osc+"stats"] = file("snapshot_time 1 secs.usecs\nreq_waittime 5 samples [usec] 1 2 10 5\n")
 		tree[osc+"import"] = file(fmt.Sprintf("import:\n    name: a\n    state: %s\n    connection:\n"+

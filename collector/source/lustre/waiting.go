@@ -69,7 +69,7 @@ func reportWaiting(s *Source, all []*target) {
 // importsAtOnce is how many imports are looked at in a second: all of 256 targets before one idles (20 s).
 const importsAtOnce = 16
 
-// connection is what a target's import said when it was looked at last.
+// connection is what a target's import had when it was looked at last.
 type connection struct {
 	attempts uint64
 	idle     bool
