@@ -99,9 +99,6 @@ const (
 // MetricCount is one more than the largest metric number in use.
 const MetricCount = int(metricEnd)
 
-// MostOfNode is how many metrics a node can report: neither MetricNone nor the three that are retired.
-const MostOfNode = MetricCount - 4
-
 // OfJobs says whether a metric is of a job's share alone.
 func (m Metric) OfJobs() bool { return m >= firstOfJobs && m <= FilesRead }
 

@@ -284,7 +284,7 @@ func (h *replay) marks(w http.ResponseWriter, r *http.Request, _ access.Caller) 
 	if err != nil {
 		return err
 	}
-	marks, err := h.picture.Marks(from, to)
+	marks, err := h.picture.Marks(r.Context(), from, to)
 	if err != nil {
 		return err
 	}

@@ -247,8 +247,8 @@ var docs = map[string]doc{
 		summary: "the last 15 minutes of the layer, and the last 5 of how long each forwarder's clients waited",
 		out:     api.Trend{}},
 	"GET /api/v1/marks": {
-		summary: "when findings, plans and exclusions changed and jobs began and ended, oldest first; the last hour " +
-			"without a range", out: []remap.Mark{}, params: append(pageParams, rangeParams...)},
+		summary: "when findings, plans and exclusions changed, jobs began and ended and connections broke, oldest " +
+			"first; the last hour without a range", out: []remap.Mark{}, params: append(pageParams, rangeParams...)},
 	"GET /api/v1/grid": {
 		summary: "the cells of all compute nodes in one past second, binary as in the live feed",
 		params:  append([]param{{"metric", "bw, mdops, latency or err"}}, atParam...)},

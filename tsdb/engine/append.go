@@ -179,6 +179,9 @@ func (h *head) writeRow(c *nodeChunk, b *openBlock, node, sec int) {
 	widened := n == nil || slices.ContainsFunc(row.metrics,
 		func(m collector.Metric) bool { return n.layout.slotOf(m) < 0 })
 	if widened {
+		if row.fit(n); len(row.metrics) == 0 {
+			return
+		}
 		n, rows = b.ensure(node, h.layouts.of(n, row.metrics))
 		h.nodes.note(node, row.metrics)
 	}
@@ -213,6 +216,27 @@ func (h *head) writeRow(c *nodeChunk, b *openBlock, node, sec int) {
 	if h.pending.rec != nil { // Open shows what it replayed at its end
 		c.show(b, n, node, row.slots)
 	}
+}
+
+// fit leaves out what a row has no column for beside those of its node's layout: no layer's nodes report as many
+// metrics, and who sends more has the first ones kept.
+func (r *rowBuffer) fit(n *openNode) {
+	free := maxColumns
+	if n != nil {
+		free -= len(n.layout.metrics)
+	}
+	kept := 0
+	for i, m := range r.metrics {
+		if n == nil || n.layout.slotOf(m) < 0 {
+			if free == 0 {
+				continue
+			}
+			free--
+		}
+		r.metrics[kept], r.vals[kept] = m, r.vals[i]
+		kept++
+	}
+	r.metrics, r.vals = r.metrics[:kept], r.vals[:kept]
 }
 
 // fillIn completes h.row by what the second has already.

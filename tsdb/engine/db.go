@@ -31,9 +31,6 @@ const (
 	cutRecord = 8 << 20
 )
 
-// The mask of a row has a bit per column.
-var _ [maxColumns - collector.MostOfNode]struct{}
-
 // Options are the settings of the embedded engine; the zero value is complete.
 type Options struct {
 	// SyncInterval is the shortest time between two fsyncs of the log; appends wait for the next

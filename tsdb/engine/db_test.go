@@ -303,3 +303,53 @@ func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {
 	put(collector.WriteBytes, 40, 5)
 	want(80)
 }
+
+// TestMoreMetricsThanColumns: a node that sends more metrics than a row has columns has the first ones kept, in one
+// second and over seconds of a block, and nothing else is lost; no layer's nodes report as many.
+func TestMoreMetricsThanColumns(t *testing.T) {
+	db, err := engine.Open(t.TempDir(), engine.Options{SyncInterval: time.Microsecond, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	layers := map[topology.Role]int{}
+	var all []collector.Sample
+	for m := range collector.Metrics() {
+		all = append(all, collector.Sample{Metric: m, Value: 1})
+		for role, place := range map[topology.Role]collector.Place{topology.Forwarder: m.Info().Forwarder,
+			topology.Compute: m.Info().Compute, topology.Storage: m.Info().Storage,
+			topology.Metadata: m.Info().Metadata} {
+			if place != 0 {
+				layers[role]++
+			}
+		}
+	}
+	for role, n := range layers {
+		if n > 64 {
+			t.Errorf("a %s node reports up to %d metrics; a row has 64 columns", role, n)
+		}
+	}
+	half := len(all) / 2
+	for s, samples := range [][]collector.Sample{all, all[:half], all[half:]} {
+		at := time.Unix(1_800_000_000+int64(s), 0).UnixMilli()
+		frames := []collector.Frame{{Node: "much", Role: topology.Forwarder, TimeMillis: at, Samples: samples},
+			{Node: "little", Role: topology.Forwarder, TimeMillis: at, Samples: all[:3]}}
+		if err := db.Append(t.Context(), frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	for _, s := range all {
+		got, err := db.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"much"}, Metric: s.Metric,
+			ToMillis: 1 << 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) > 0 && len(got[0].Points) == 2 {
+			kept++
+		}
+	}
+	if want := min(len(all), 64); kept != want {
+		t.Errorf("%d metrics are kept of %d, want %d", kept, len(all), want)
+	}
+}
