@@ -46,7 +46,7 @@ lint: compiler
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	@dead=$$(GOGC=400 $(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
-	@if command -v codespell >/dev/null; then codespell -q 3 -L tread,inflight --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
+	@if command -v codespell >/dev/null; then codespell -q 3 -L tread,inflight,varn --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
