@@ -105,13 +105,18 @@ func (e *Effect) Text() string {
 	case Measuring:
 		text = fmt.Sprintf("measuring for %.0f s", e.AfterTo.Sub(e.AfterFrom).Seconds())
 	case Helped:
-		text = "helped"
+		if text = "helped"; e.Later != nil {
+			return text + ": " + e.Later.text()
+		}
 	case NoEffect:
 		text = "no effect"
 	case Worse:
 		text = "worse than before"
 	default:
-		return "not known whether it helped: " + e.Why + e.Later.text()
+		if text = "not known whether it helped: " + e.Why; e.Later != nil {
+			text += "; " + e.Later.text()
+		}
+		return text
 	}
 	sep := ": "
 	if e.HungSeconds > 0 {
@@ -153,12 +158,9 @@ func (e *Effect) Text() string {
 	return text
 }
 
-// text says how later runs did; empty for nil.
+// text says how later runs did.
 func (l *LaterRuns) text() string {
-	if l == nil {
-		return ""
-	}
-	return fmt.Sprintf("; %d of %s faster: %s", l.Faster, anomaly.Counted(l.Runs, "later run"),
+	return fmt.Sprintf("%d of %s faster: %s", l.Faster, anomaly.Counted(l.Runs, "later run"),
 		fromTo(l.Latency, milliseconds))
 }
 

@@ -37,6 +37,9 @@ const (
 	ofGroup    = 16
 )
 
+// tooSoon is why nothing is known of a move whose job has not done I/O for long enough since.
+const tooSoon = "its job ended too soon after the move"
+
 // Beside are nodes that a plan did not move, by the forwarder that they used all the time.
 type Beside struct {
 	// Stayed are behind the forwarders that the plan leaves: they show what became of those.
@@ -101,7 +104,7 @@ func measure(ctx context.Context, store Selector, a *Ask, window time.Duration) 
 		e.Verdict = remap.Measuring
 		return e, true, nil
 	case e.AfterTo.Sub(e.AfterFrom) < shortest: // part of a burst says nothing
-		e.Verdict, e.Why, decided = remap.EffectUnknown, "its job ended too soon after the move", true
+		e.Verdict, e.Why, decided = remap.EffectUnknown, tooSoon, true
 	default:
 		decided, err = m.judge(ctx)
 	}
