@@ -172,7 +172,7 @@ func (n *signsOf) mean(sign int, from, to int64) float64 {
 }
 
 // notKnown begins a cause that says what was looked at in vain.
-const notKnown = "not known: "
+const notKnown = "cause not known: "
 
 // explain adds to the sentences of slow nodes what explains them.
 func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {

@@ -46,7 +46,7 @@ func (c *course) says(since int) string {
 		return "evidence and sentence do not agree"
 	}
 	more, cause := strings.TrimPrefix(all[0].Sentence, v.Sentence), all[0].Cause
-	if more == "" && !strings.HasPrefix(cause, "not known: ") || more != "" && more != "; "+cause {
+	if more == "" && !strings.HasPrefix(cause, notKnown) || more != "" && more != "; "+cause {
 		return "the cause is not what the sentence says: " + cause
 	}
 	return more
