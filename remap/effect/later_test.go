@@ -56,7 +56,7 @@ func TestLaterRunsShowWhatAShortJobCouldNot(t *testing.T) {
 			job("5", "climate", 2*time.Minute, "c3"), job("6", "climate", 3*time.Minute, "c3"),
 			job("7", "climate", 9*time.Minute, "c3")}})
 	s.Places = place.New(where, nil, nil)
-	said := map[topology.JobID]string{}
+	texts := map[topology.JobID]string{}
 	for now := at; now.Before(at.Add(10 * time.Minute)); now = now.Add(time.Second) {
 		for _, j := range l.due(s, now) {
 			if now.Sub(j.Start) < Window {
@@ -65,7 +65,7 @@ func TestLaterRunsShowWhatAShortJobCouldNot(t *testing.T) {
 			if ok, err := l.take(t.Context(), store, &j); !ok || err != nil {
 				t.Errorf("job %s: %v, %v", j.ID, ok, err)
 			}
-			said[j.ID] = l.effect.Text()
+			texts[j.ID] = l.effect.Text()
 		}
 		if l.over(now) {
 			break
@@ -75,8 +75,8 @@ func TestLaterRunsShowWhatAShortJobCouldNot(t *testing.T) {
 	if l.effect.Text() != want {
 		t.Errorf("%s", l.effect.Text())
 	}
-	if said["2"] != "not known whether it helped: its job ended too soon after the move; 1 of 1 later run faster: "+
+	if texts["2"] != "not known whether it helped: its job ended too soon after the move; 1 of 1 later run faster: "+
 		"133 -> 17 ms" {
-		t.Errorf("%q", said)
+		t.Errorf("%q", texts)
 	}
 }
