@@ -323,9 +323,10 @@ export class Strip {
     this.plots.forEach((p, i) => p?.setData(all[i]));
   }
 
-  /** Reads a range that lives on again, once a step. */
+  /** Reads a range again, once a step: one that lives on, and a fixed one of which something did not come. */
   async again() {
-    if (this.range.fixed || performance.now() - this.readAt < 1000 * Math.max(10, this.past?.step ?? 10)) return;
+    const whole = this.range.fixed && !Object.keys(this.past?.failed ?? {}).length;
+    if (whole || performance.now() - this.readAt < 1000 * Math.max(10, this.past?.step ?? 10)) return;
     await this.read();
     if (this.plots.length) this.move();
   }
