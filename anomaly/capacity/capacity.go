@@ -28,6 +28,10 @@ const (
 	growthOver, leastGrowth = 3600, 600
 	// fillEvery is how often a share is kept, seconds, as sources read it.
 	fillEvery = 60
+	// mostNamed targets have a finding each: a balanced file system fills all of its hundreds at once.
+	mostNamed = 16
+	// mostKept bounds the targets of all servers, and so what one that makes up names can cost.
+	mostKept = 32768
 )
 
 // ofTarget is what of a target is used up: bytes or inodes.
@@ -45,6 +49,7 @@ type fill struct {
 	kept   []used
 	newest used
 	full   bool
+	named  bool // full, and among those that have a finding
 }
 
 type used struct {
@@ -70,6 +75,9 @@ func (j Judge) Take(f *collector.Frame, now int64) {
 
 func (j Judge) note(of ofTarget, server topology.NodeID, u used) {
 	t := j[of]
+	if t == nil && len(j) >= mostKept {
+		return
+	}
 	if t == nil || u.at < t.newest.at { // the clock was set back
 		t = &fill{}
 		j[of] = t
@@ -90,37 +98,60 @@ func (f *fill) growth() (perSecond float64, known bool) {
 	return (f.newest.share - f.kept[0].share) / float64(over), true
 }
 
-// Verdicts name the targets that are full, or soon will be at their present growth. They accuse nobody.
+// Verdicts name the targets that are full, or soon will be at their present growth: those named before, then the
+// fullest, at most mostNamed. They accuse nobody.
 func (j Judge) Verdicts(now time.Time) (out []anomaly.Verdict) {
 	t := now.Unix()
 	maps.DeleteFunc(j, func(_ ofTarget, f *fill) bool { return t-f.newest.at > growthOver })
-	order := slices.SortedFunc(maps.Keys(j), func(a, b ofTarget) int {
-		return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.metric, b.metric))
-	})
-	for _, of := range order {
-		f := j[of]
-		growth, known := f.growth()
-		left := 0.0 // seconds until it is full; 0: not known, or never
-		if known && growth > 0 {
-			left = max(1, (1-f.newest.share)/growth)
-		}
-		share, within, was := fullFrom, float64(fullWithin), f.full
-		if was {
+	var full []ofTarget
+	for of, f := range j {
+		share, within := fullFrom, float64(fullWithin)
+		if f.full {
 			share, within = share-fullAgain, within*fillingAgain
 		}
+		left := f.left()
 		f.full = f.newest.share >= share || f.newest.share >= fillingFrom && left > 0 && left <= within
-		if !f.full {
-			continue
+		if f.full {
+			full = append(full, of)
 		}
-		out = append(out, anomaly.Verdict{Node: of.target, Kind: anomaly.TargetFull, Level: anomaly.Alarm,
+		f.named = f.named && f.full
+	}
+	slices.SortFunc(full, func(a, b ofTarget) int {
+		x, y := j[a], j[b]
+		switch {
+		case x.named && !y.named:
+			return -1
+		case y.named && !x.named:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(y.newest.share, x.newest.share), cmp.Compare(a.target, b.target),
+			cmp.Compare(a.metric, b.metric))
+	})
+	more := max(0, len(full)-mostNamed)
+	for _, of := range full[:len(full)-more] {
+		f := j[of]
+		f.named = true
+		v := anomaly.Verdict{Node: of.target, Kind: anomaly.TargetFull, Level: anomaly.Alarm,
 			Confidence: 1, Score: f.newest.share, Model: "capacity-1",
-			Evidence: map[string]float64{of.metric.String(): f.newest.share},
-			Sentence: f.sentence(of, growth, known, left)})
+			Evidence: map[string]float64{of.metric.String(): f.newest.share}, Sentence: f.sentence(of)}
+		if more > 0 {
+			v.Sentence += fmt.Sprintf("; %d more are as full", more)
+		}
+		out = append(out, v)
 	}
 	return out
 }
 
-func (f *fill) sentence(of ofTarget, growth float64, known bool, left float64) string {
+// left is after how many seconds it is full at its growth; 0: not known, or never.
+func (f *fill) left() float64 {
+	if growth, known := f.growth(); known && growth > 0 {
+		return max(1, (1-f.newest.share)/growth)
+	}
+	return 0
+}
+
+func (f *fill) sentence(of ofTarget) string {
+	growth, known := f.growth()
 	text := string(of.target)
 	if f.server != of.target {
 		text += " on " + string(f.server)
@@ -138,7 +169,7 @@ func (f *fill) sentence(of ofTarget, growth float64, known bool, left float64) s
 		return text + fmt.Sprintf("its growth is known after %d minutes", leastGrowth/60)
 	case hourly > leastShown:
 		return text + fmt.Sprintf("at the growth of the last hour, %s an hour, it is %s in %s", percent(hourly), what,
-			longTime(left))
+			longTime(f.left()))
 	case hourly < -leastShown:
 		return text + fmt.Sprintf("it shrinks by %s an hour", percent(-hourly))
 	}

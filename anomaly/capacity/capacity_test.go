@@ -87,3 +87,39 @@ func TestFullForLess(t *testing.T) {
 		t.Errorf("a server without targets: %+v", out)
 	}
 }
+
+// TestAFileSystemThatFills: of hundreds of targets that fill together a few have a finding each, the same ones second
+// by second, and the others are counted. Names that a server makes up cost a bounded memory.
+func TestAFileSystemThatFills(t *testing.T) {
+	j, now := Judge{}, time.Unix(1_800_000_000, 0)
+	names := map[topology.NodeID]bool{}
+	for s := range 20 {
+		f := &collector.Frame{Node: "oss1", Role: topology.Storage,
+			Samples: []collector.Sample{{Metric: collector.SpaceUsedRatio, Value: 0.99}}}
+		for i := range 300 {
+			share := 0.95 + 0.04*float64((i*7+s*31)%300)/300
+			id := topology.TargetID(fmt.Sprintf("fs-OST%04x", i))
+			f.Targets = append(f.Targets, collector.TargetSamples{Target: id,
+				Samples: []collector.Sample{{Metric: collector.SpaceUsedRatio, Value: share}}})
+		}
+		j.Take(f, now.Unix())
+		out := j.Verdicts(now)
+		for i := range out {
+			names[out[i].Node] = true
+		}
+		if len(out) != mostNamed || !strings.HasSuffix(out[0].Sentence, "; 284 more are as full") {
+			t.Fatalf("%d are named: %s", len(out), out[0].Sentence)
+		}
+		now = now.Add(time.Second)
+	}
+	if len(names) != mostNamed {
+		t.Errorf("%d had a finding in 20 seconds", len(names))
+	}
+	for i := range 2 * mostKept {
+		made := topology.NodeID(fmt.Sprint("made-up", i))
+		j.note(ofTarget{made, collector.SpaceUsedRatio}, "oss1", used{now.Unix(), 0.1})
+	}
+	if len(j) != mostKept {
+		t.Errorf("%d targets are kept", len(j))
+	}
+}
