@@ -18,14 +18,17 @@ const (
 	mostChanges      = 4
 	changeWait       = 10 * time.Second
 	changeWaitGrowth = 3
-	// nowSeconds is the memory of the present factor, and amongPeers the ratio below which a node is as its peers are.
+	// nowSeconds is the memory of the present factor.
 	nowSeconds = 10
-	amongPeers = 1.2
 	// pastSeconds are kept of each node's ratios, to see where they changed; leastRise is by how much, log.
 	pastSeconds = 240
 	leastRise   = 0.3
 	leastPart   = 3
 )
+
+// AmongPeers is the ratio to its peers below which a node is as they are: neither its headline nor its clients call it
+// slow.
+const AmongPeers = 1.2
 
 // headline makes of the ratios of a finding's seconds the one that is shown: their median since the change.
 type headline struct {
@@ -84,7 +87,7 @@ func (h *headline) factor(now time.Time, shown float64) float64 {
 
 // stepOf is the step nearest to a log ratio; 0 below the first one's reach.
 func stepOf(log float64) float64 {
-	if log < math.Log(amongPeers) {
+	if log < math.Log(AmongPeers) {
 		return 0
 	}
 	k := 0

@@ -84,7 +84,7 @@ func (k *track) weigh(now time.Time, ratio float64) {
 	}
 	k.head.take(math.Log(ratio))
 	k.FactorNow, _ = strconv.ParseFloat(Digits(math.Exp(k.head.present)), 64)
-	if k.head.present >= math.Log(amongPeers) {
+	if k.head.present >= math.Log(AmongPeers) {
 		k.head.well = 0
 	} else {
 		k.head.well++

@@ -218,7 +218,7 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 		}
 		v.Evidence[anomaly.ClientsWait] = own
 		if v.Kind == anomaly.FailSlow && !v.Fact() && clocked[v.Node] {
-			if ratio := besideMates(of, topology.ForwarderID(v.Node), v.Class); ratio >= leastShown {
+			if ratio := besideMates(of, topology.ForwarderID(v.Node), v.Class); ratio >= anomaly.AmongPeers {
 				v.Ratio = ratio
 			}
 		}
@@ -228,12 +228,8 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 	}
 }
 
-const (
-	// leastMates is how many requests of a second make a ratio.
-	leastMates = 5
-	// leastShown is the ratio below which clients do not say that it is slow, and its own clock may.
-	leastShown = 1.2
-)
+// leastMates is how many requests of a second make a ratio.
+const leastMates = 5
 
 // besideMates is how many times as long requests of a class, of all if empty, took a forwarder's jobs as the same jobs'
 // nodes at other forwarders, as a ratio of sums; 0: too few were alike.
