@@ -235,10 +235,12 @@ const leastMates = 5
 // nodes at other forwarders, as a ratio of sums; 0: too few were alike.
 func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID, class string) float64 {
 	took, usual, ops := 0.0, 0.0, 0.0
-	for name, job := range of[id].jobs {
+	others := slices.Sorted(maps.Keys(of)) // in one order, so that a replay adds up to the same digit
+	for _, name := range slices.Sorted(maps.Keys(of[id].jobs)) {
+		job := of[id].jobs[name]
 		var mates jobSums
-		for other, sums := range of {
-			if mate := sums.jobs[name]; mate != nil && other != id {
+		for _, other := range others {
+			if mate := of[other].jobs[name]; mate != nil && other != id {
 				for c := range mates.ops {
 					mates.ops[c], mates.took[c] = mates.ops[c]+mate.ops[c], mates.took[c]+mate.took[c]
 				}

@@ -254,11 +254,14 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 	return d, p.addSeries(ctx, &d, o.At.Add(time.Second))
 }
 
-// Marks returns what the journal says happened in [from, to), the oldest first.
+// Marks returns what the journal says happened in [from, to), the oldest first, and where connections broke. A store
+// that does not answer for those costs them alone; a mark at the range's beginning says so.
 func (p *Picture) Marks(ctx context.Context, from, to time.Time) ([]remap.Mark, error) {
 	broken, err := p.past.breaks(ctx, p.Snapshot().Machine, from, to)
 	if err != nil {
-		return nil, err
+		p.log.Warn("a range is shown without its broken connections", "from", from, "to", to, "err", err)
+		broken = []remap.Mark{{At: from, Kind: "connection",
+			Text: "from here on it is not known which connections broke: the store does not answer"}}
 	}
 	t, err := p.past.timeline(to)
 	if err != nil || t == nil {

@@ -2,7 +2,11 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,13 +74,17 @@ func TestAPastSecondNamesTheJobsThatRanThen(t *testing.T) {
 	}
 }
 
-// broken is a store in which connections broke at some seconds.
+// broken is a store in which connections broke at some seconds, or that does not answer.
 type broken struct {
 	tsdb.Store
-	at map[topology.NodeID][]tsdb.Point
+	at   map[topology.NodeID][]tsdb.Point
+	fail error
 }
 
 func (b broken) Select(_ context.Context, q tsdb.Query) (out []tsdb.Series, err error) {
+	if b.fail != nil {
+		return nil, b.fail
+	}
 	for _, n := range q.Nodes {
 		if (q.Metric == collector.Recovering) == (n == "oss1") {
 			out = append(out, tsdb.Series{Node: n, Points: b.at[n]})
@@ -107,5 +115,26 @@ func TestBrokenConnectionsAreMarks(t *testing.T) {
 		"0 oss1 targets in recovery[]; "
 	if err != nil || got != want {
 		t.Errorf("%s, %v; want %s", got, err, want)
+	}
+}
+
+// TestMarksOutliveTheStore: a store that does not answer costs the journal's marks nothing, and a mark says so.
+func TestMarksOutliveTheStore(t *testing.T) {
+	at := time.UnixMilli(6000).UTC()
+	found := journal.Record{At: at, Kind: journal.StepFinding, Plan: "F-1", Finding: &anomaly.Change{At: at,
+		Finding: anomaly.Finding{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed, Since: at}}}
+	p := &Picture{log: slog.New(slog.DiscardHandler), past: past{cfg: &Config{Store: broken{fail: errors.New("disk")},
+		Journal: func(_ uint64, visit func(*journal.Record) error) (uint64, error) { return 1, visit(&found) }}}}
+	p.snap.Store(&Snapshot{Machine: &topology.Machine{
+		Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder}}}})
+	from := time.UnixMilli(5000)
+	marks, err := p.Marks(t.Context(), from, from.Add(time.Minute))
+	var kinds []string
+	for _, m := range marks {
+		kinds = append(kinds, m.Kind)
+	}
+	if err != nil || !slices.Equal(kinds, []string{"finding", "connection"}) ||
+		!strings.Contains(marks[1].Text, "not known") {
+		t.Errorf("%+v, %v; want the finding, then a mark that says what the store did not answer", marks, err)
 	}
 }
