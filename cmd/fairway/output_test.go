@@ -74,16 +74,3 @@ func TestOutputIsHarmlessToATerminal(t *testing.T) {
 		t.Errorf("JSON was changed: %v, %q", err, out.String())
 	}
 }
-
-func TestCharactersMayArriveInParts(t *testing.T) {
-	var out bytes.Buffer
-	p := &plain{to: &out}
-	for _, b := range []byte("ä\u009b\tb\xff\n") {
-		if n, err := p.Write([]byte{b}); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if out.String() != "ä?\tb?\n" {
-		t.Errorf("%q", out.String())
-	}
-}

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// terminal is the real binary on a pty that answers no query.
-type terminal struct {
+// screen is the real binary on a pty that answers no query.
+type screen struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	pty   *os.File
@@ -80,7 +80,7 @@ func as(t *testing.T, s *simsite.Site, secret string) []string {
 // full is a layer of full size.
 func full() simsite.Options { return simsite.Options{Forwarders: 240, Compute: 960} }
 
-func startTerminal(t *testing.T, flags []string, args ...string) *terminal {
+func startTerminal(t *testing.T, flags []string, args ...string) *screen {
 	t.Helper()
 	path, err := buildOnce()
 	if err != nil {
@@ -88,7 +88,7 @@ func startTerminal(t *testing.T, flags []string, args ...string) *terminal {
 	}
 	cmd := exec.Command(path, append(flags, args...)...)
 	cmd.Env = []string{"TERM=xterm-256color", "HOME=" + t.TempDir(), "TZ=UTC"}
-	x := &terminal{t: t, cmd: cmd, start: time.Now(), done: make(chan struct{})}
+	x := &screen{t: t, cmd: cmd, start: time.Now(), done: make(chan struct{})}
 	if x.pty, err = pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}); err != nil {
 		t.Skipf("no pty on this machine: %v", err)
 	}
@@ -102,7 +102,7 @@ func startTerminal(t *testing.T, flags []string, args ...string) *terminal {
 	return x
 }
 
-func (x *terminal) read() {
+func (x *screen) read() {
 	defer close(x.done)
 	b := make([]byte, 64<<10)
 	for {
@@ -120,14 +120,14 @@ func (x *terminal) read() {
 	}
 }
 
-func (x *terminal) bytes() int {
+func (x *screen) bytes() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.out)
 }
 
 // sees waits until the terminal was sent text.
-func (x *terminal) sees(text string) {
+func (x *screen) sees(text string) {
 	x.t.Helper()
 	for range 1000 {
 		x.mu.Lock()
@@ -144,7 +144,7 @@ func (x *terminal) sees(text string) {
 }
 
 // quiet waits until nothing was sent for a tenth of a second.
-func (x *terminal) quiet() {
+func (x *screen) quiet() {
 	for {
 		x.mu.Lock()
 		still := time.Since(x.last) > 100*time.Millisecond
@@ -156,14 +156,14 @@ func (x *terminal) quiet() {
 	}
 }
 
-func (x *terminal) press(keys string) {
+func (x *screen) press(keys string) {
 	if _, err := x.pty.WriteString(keys); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
 // quit ends the console by its key and returns what it used.
-func (x *terminal) quit() {
+func (x *screen) quit() {
 	x.t.Helper()
 	x.press("\x03")
 	if err := x.cmd.Wait(); err != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"fairway/cmd/program"
 )
 
 // Env names the directory that the pages are written to when a program's tests run; without it they
@@ -77,6 +79,17 @@ func Completions(t *testing.T, newRoot func() *cobra.Command) {
 			t.Error(fmt.Errorf("%s completion %s: %w: %.80q", root.Name(), shell, err, out.String()))
 		}
 	}
+}
+
+// Call runs a command line and returns what it printed, what it complained of, and why it failed.
+func Call(t *testing.T, root *cobra.Command, stdin string, args ...string) (out, errs string, err error) {
+	t.Helper()
+	var printed, complained strings.Builder
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&printed)
+	root.SetErr(&complained)
+	err = program.Run(t.Context(), root, args)
+	return printed.String(), complained.String(), err
 }
 
 // JSON checks that every command that prints a table or a state can do so as JSON: it has a flag --json, or the table

@@ -1,0 +1,105 @@
+package decisions
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/anomaly"
+	"fairway/cmd/fairway/cli"
+	"fairway/remap"
+	"fairway/webui/client"
+)
+
+func newStanding(o *cli.Options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "standing",
+		Short: "List, give or revoke standing approvals",
+		Long: "List, give or revoke standing approvals: what a policy proposes for an application is then approved " +
+			"at once,\n" +
+			"within the guard rails. What a person proposes still waits for another person.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing,
+				error) {
+				return cl.Standing(ctx)
+			}, printStanding)
+		},
+	}
+	c.AddCommand(newAllow(o), newRevoke(o))
+	return c
+}
+
+func printStanding(w io.Writer, all []remap.Standing) error {
+	rows := make([][]string, 0, len(all))
+	for _, s := range all {
+		until := cli.Stamp(s.Until)
+		if s.Lapsed != "" {
+			until = "does not hold: " + s.Lapsed
+		}
+		rows = append(rows, []string{s.ID, s.App, orAll(s.User), s.By, until, s.Reason})
+	}
+	return cli.PrintTable(w, []string{"ID", "APPLICATION", "USER", "BY", "UNTIL", "REASON"}, rows)
+}
+
+// orAll is the user of a standing approval as people read it.
+func orAll(user string) string {
+	if user == "" {
+		return "all"
+	}
+	return user
+}
+
+func newAllow(o *cli.Options) *cobra.Command {
+	var app, user, reason string
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use:   "allow --app APP --user USER --reason TEXT",
+		Short: "Approve beforehand what policies propose for an application",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (remap.Standing, error) {
+				return cl.Allow(ctx, app, user, ttl, reason)
+			}, func(w io.Writer, s remap.Standing) error {
+				_, err := fmt.Fprintf(w,
+					"%s: plans for %s of user %s are approved until %s; 'fairway standing revoke %s' ends it\n",
+					s.ID, s.App, orAll(s.User), cli.Stamp(s.Until), s.ID)
+				return err
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&app, "app", "", "application, as its jobs name it")
+	f.StringVar(&user, "user", "", "only jobs of this user; of every user without it")
+	f.DurationVar(&ttl, "for", 30*24*time.Hour, "how long it holds, 1m to 8784h")
+	f.StringVar(&reason, "reason", "", "why; kept in the audit, 10 letters or more")
+	cli.Require(c, "app", "reason")
+	return c
+}
+
+func newRevoke(o *cli.Options) *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a standing approval; plans approved by it stay",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing, error) {
+				return cl.Revoke(ctx, args[0], reason)
+			}, func(w io.Writer, left []remap.Standing) error {
+				verb := "are"
+				if len(left) == 1 {
+					verb = "is"
+				}
+				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0],
+					anomaly.Counted(len(left), "standing approval"), verb)
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
+	return c
+}

@@ -1,0 +1,148 @@
+package lists
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/anomaly"
+	"fairway/cmd/fairway/cli"
+	"fairway/collector"
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/webui/api"
+	"fairway/webui/client"
+)
+
+func newNodes(o *cli.Options) *cobra.Command {
+	var role, health string
+	c := &cobra.Command{
+		Use:   "nodes",
+		Short: "List nodes with their newest second",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.NodeRow, error) {
+				return cl.Nodes(ctx, role, health)
+			}, printNodes)
+		},
+	}
+	c.Flags().StringVar(&role, "role", "forwarder", "compute, forwarder, storage, metadata or \"\" for all")
+	c.Flags().StringVar(&health, "health", "",
+		"only this state: ok, idle, suspect, slow, trial, drained, dedicated, silent")
+	return c
+}
+
+// late is how long after its end a second came.
+func late(seconds float64) string { return strconv.FormatFloat(seconds, 'f', 1, 64) }
+
+func printNodes(w io.Writer, nodes []api.NodeRow) error {
+	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "LATE s"}
+	const afterWrites = 6
+	routers := slices.ContainsFunc(nodes, func(n api.NodeRow) bool {
+		_, routes := n.Values["routed_bytes"]
+		return routes
+	})
+	if routers {
+		heads = slices.Insert(heads, afterWrites, "ROUTED MB/s")
+	}
+	rows := make([][]string, 0, len(nodes))
+	for _, n := range nodes {
+		lateness := "-"
+		if n.Way != nil {
+			lateness = late(n.Way.LateSeconds)
+		}
+		state := string(n.State)
+		if n.Role == topology.Forwarder {
+			state = n.State.Text(nil) // as both faces write it
+		}
+		row := []string{string(n.ID), n.Role.String(), state, forwarderOf(n),
+			rate(n.Values, "read_bytes", 1e6), rate(n.Values, "write_bytes", 1e6), rate(n.Values, "meta_ops", 1),
+			rate(n.Values, "queue_len", 1), lateness}
+		if routers {
+			row = slices.Insert(row, afterWrites, rate(n.Values, "routed_bytes", 1e6))
+		}
+		rows = append(rows, row)
+	}
+	return cli.PrintTable(w, heads, rows)
+}
+
+// wayOf says how late a node's newest second was; empty where its agent is not connected.
+func wayOf(n api.NodeRow) string {
+	if n.Way == nil {
+		return ""
+	}
+	return fmt.Sprintf("newest second %.1f s after its end", n.Way.LateSeconds)
+}
+
+func forwarderOf(n api.NodeRow) string {
+	if n.Lost {
+		return fmt.Sprintf("none (%s lost)", n.Forwarder)
+	}
+	if len(n.Shares) > 0 {
+		parts := make([]string, len(n.Shares))
+		for i, s := range n.Shares {
+			parts[i] = fmt.Sprintf("%s %.0f%%", s.Forwarder, 100*s.Part)
+		}
+		if n.SharesAssumed {
+			parts[0] = "about " + parts[0]
+		}
+		return strings.Join(parts, " ")
+	}
+	return chart.OrMissing(string(n.Forwarder))
+}
+
+// rate is a value in another unit, "-" where it is not known.
+func rate(values map[string]float64, name string, unit float64) string {
+	v, ok := values[name]
+	if !ok {
+		return "-"
+	}
+	return strconv.FormatFloat(v/unit, 'f', 1, 64)
+}
+
+func newNode(o *cli.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "node NAME",
+		Short: "Show everything known of one node's newest second",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.NodeView, error) {
+				return cl.Node(ctx, topology.NodeID(args[0]))
+			}, printNode)
+		},
+	}
+}
+
+func printNode(w io.Writer, n api.NodeView) error {
+	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State,
+		cli.Stamp(n.LastSeen))
+	switch {
+	case n.Lost:
+		fmt.Fprintf(w, "no forwarder: %s does not answer its mount, operations wait (mapping generation %d)\n",
+			n.Forwarder, n.Generation)
+	case n.Forwarder != "":
+		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
+	}
+	if way := wayOf(n.NodeRow); way != "" {
+		fmt.Fprintln(w, way)
+	}
+	for _, src := range n.Sources {
+		if src.Err != "" {
+			fmt.Fprintf(w, "source %s fails (%s since the agent's start): %s\n", src.Name,
+				anomaly.Counted(int64(src.Failures), "time"), src.Err)
+		}
+	}
+	rows := [][]string{}
+	for _, name := range slices.Sorted(maps.Keys(n.Values)) {
+		v := n.Values[name]
+		m, _ := collector.ParseMetric(name)
+		rows = append(rows, []string{name, strings.TrimSpace(chart.Metric(m, &v) + " " + m.Info().Unit.Info().Shown)})
+	}
+	return cli.PrintTable(w, []string{"METRIC", "VALUE"}, rows)
+}

@@ -1,0 +1,80 @@
+package lists
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/fairway/cli"
+	"fairway/cmd/program"
+	"fairway/remap/advise"
+	"fairway/webui/client"
+	"fairway/webui/sites"
+)
+
+func newSites(o *cli.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "sites",
+		Short: "Ask all machines that --site NAME chooses from, and show them in one list",
+		Long: "They are in " + program.SiteFile + " (or the file of FAIRWAY_SITES), each with the address of its " +
+			"daemon:\n\n" +
+			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7117\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
+			"Each shows its state and what is worst there. Below are the storage targets that one accuses and\n" +
+			"another uses, and whose job does most of the I/O there. One that does not answer costs its row.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := program.ReadSites(program.SitesPath())
+			if err != nil {
+				return err
+			}
+			var places []client.Place
+			for _, name := range slices.Sorted(maps.Keys(s)) {
+				places = append(places, client.Place{Name: name, Addr: s[name].Addr,
+					TokenFile: cmp.Or(s[name].TokenFile, o.TokenFile)})
+			}
+			v := sites.Merge(client.AskSites(c.Context(), places), time.Now())
+			if o.JSON {
+				return cli.PrintJSON(c.OutOrStdout(), v)
+			}
+			return printSites(c.OutOrStdout(), &v)
+		},
+	}
+}
+
+func printSites(w io.Writer, v *sites.View) error {
+	var rows [][]string
+	for i := range v.Sites {
+		r := &v.Sites[i]
+		age, worst := "-", cmp.Or(r.Why, "-")
+		if r.AgeSeconds != nil {
+			age = advise.Span(*r.AgeSeconds)
+		}
+		if r.Worst != nil {
+			worst = r.Worst.Text()
+		}
+		rows = append(rows, []string{r.Site, r.State, age, r.Addr, worst})
+	}
+	if err := cli.PrintTable(w, []string{"SITE", "STATE", "NEWEST", "ADDRESS", "WORST"}, rows); err != nil {
+		return err
+	}
+	if len(v.Shared) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nSHARED TARGETS")
+	for i := range v.Shared {
+		fmt.Fprintln(w, cli.OneLine.Replace(v.Shared[i].Text))
+		for _, line := range v.Shared[i].Lines {
+			fmt.Fprintln(w, "  "+cli.OneLine.Replace(line))
+		}
+	}
+	if v.Left > 0 {
+		fmt.Fprintf(w, "%d further ones are not shown.\n", v.Left)
+	}
+	_, err := fmt.Fprintln(w, sites.Note)
+	return err
+}

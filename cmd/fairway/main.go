@@ -1,0 +1,65 @@
+// Command fairway is the operator's tool: the terminal console and the commands that do the same
+// from a script.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/fairway/cli"
+	"fairway/cmd/fairway/decisions"
+	"fairway/cmd/fairway/hook"
+	"fairway/cmd/fairway/lists"
+	"fairway/cmd/fairway/logs"
+	"fairway/cmd/fairway/policies"
+	"fairway/cmd/fairway/site"
+	"fairway/cmd/fairway/terminal"
+	"fairway/cmd/program"
+)
+
+// version is set by the linker (-X main.version=...).
+var version = "dev"
+
+func main() { program.Main(run) }
+
+// run is main without the process.
+func run(ctx context.Context, args []string) int {
+	root := newRootOn(os.Stdout, os.Stderr)
+	err := program.Run(ctx, root, args)
+	if hook.Is(root, args) {
+		return program.Done // even where its own command line is wrong: Slurm would requeue the job
+	}
+	return cli.Code(err)
+}
+
+// newRootOn makes the commands, which print to out and say what failed to errs.
+func newRootOn(out, errs io.Writer) *cobra.Command {
+	root := newRoot()
+	root.SetOut(cli.Plain(out))
+	root.SetErr(cli.Plain(errs))
+	return root
+}
+
+func newRoot() *cobra.Command {
+	return cli.NewRoot(terminal.Add, lists.Add, decisions.Add, site.Add, logs.Add, policies.Add, hook.Add, addVersion)
+}
+
+func addVersion(root *cobra.Command, o *cli.Options) {
+	root.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.JSON {
+				return cli.PrintJSON(c.OutOrStdout(), map[string]string{"version": version, "go": runtime.Version()})
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "fairway %s (%s)\n", version, runtime.Version())
+			return err
+		},
+	})
+}

@@ -1,0 +1,53 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"fairway/anomaly"
+	"fairway/cmd/fairway/cli"
+	"fairway/collector/topology"
+	"fairway/console/chart"
+	"fairway/webui/client"
+)
+
+func newCanary(o *cli.Options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "canary FORWARDER",
+		Short: "Send one small write, read and stat through a forwarder, and compare what they take",
+		Long: "Sends one canary: a small write, a read of it and a stat through the forwarder, as the detectors do\n" +
+			"by themselves. At most one in 10 s (detector.suspect_probe_every), never two at once on a forwarder.\n" +
+			"It needs the role operator and stands in the audit with its result. The times are beside the median\n" +
+			"of the newest canaries through the forwarders that nobody suspects.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Canary, error) {
+				return cl.Canary(ctx, topology.ForwarderID(args[0]))
+			}, printCanary)
+		},
+	}
+}
+
+func printCanary(w io.Writer, c anomaly.Canary) error {
+	rows := [][]string{}
+	for _, one := range []struct {
+		name        string
+		took, peers *float64
+	}{{"write", c.Took.Write, c.Peers.Write}, {"read", c.Took.Read, c.Peers.Read},
+		{"stat", c.Took.Stat, c.Peers.Stat}} {
+		rows = append(rows, []string{one.name, chart.Millis(one.took), chart.Millis(one.peers)})
+	}
+	if err := cli.PrintTable(w, []string{"CANARY", string(c.Forwarder) + " ms", "PEERS ms"}, rows); err != nil {
+		return err
+	}
+	if c.Error != "" {
+		_, err := fmt.Fprintln(w, "failed:", c.Error)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s, peers: %s\n", c.At.Local().Format("15:04:05"),
+		anomaly.Counted(c.PeersOf, "forwarder"))
+	return err
+}
