@@ -51,7 +51,7 @@ lint: compiler
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
 # The packages that take longest begin first, so that none of them is left running alone at the end.
-LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./tsdb/victoria \
+LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./tsdb/prometheus \
   ./remap/mount ./tsdb/engine ./cmd/installtest
 # What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
 # are webui's tests'), the console's screens, and the scores of detectors and simulated sites, which nothing but the clock

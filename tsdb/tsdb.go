@@ -1,5 +1,5 @@
 // Package tsdb remembers: the newest seconds of every node in memory and every second on disk, behind
-// one Store contract that the embedded engine, InfluxDB and VictoriaMetrics all keep.
+// one Store contract that the embedded engine, InfluxDB, Prometheus and its like all keep.
 package tsdb
 
 import (

@@ -273,5 +273,5 @@ func (c *Config) forwarderAddrs() func(topology.ForwarderID) (string, bool) {
 // Renamed returns the new name of settings that have had another one.
 func (c *Config) Renamed() map[string]string {
 	return map[string]string{"relay": "queue", "dispatch.fwd_peak_bw": "forwarder.peak_bytes_per_sec",
-		"access.oidc.default": "access.oidc.roles.*"}
+		"access.oidc.default": "access.oidc.roles.*", "store.victoria": "store.prometheus"}
 }

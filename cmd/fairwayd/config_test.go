@@ -139,16 +139,19 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 // TestRenamedSettingsWork: what has another name is read under it, and a default gives way.
 func TestRenamedSettingsWork(t *testing.T) {
 	text := "[relay]\npolicy = \"size-fair\"\n[dispatch]\nfwd_peak_bw = 2.5e9\n" +
-		"[forwarder]\npeak_bytes_per_sec = 0.0\n[access.oidc]\ndefault = \"viewer\"\nissuer = \"\"\n"
+		"[forwarder]\npeak_bytes_per_sec = 0.0\n[access.oidc]\ndefault = \"viewer\"\nissuer = \"\"\n" +
+		"[store]\nkind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:8428\"\nread_url = \"http://h:8428\"\n"
 	c, _, err := parseConfig("old.toml", []byte(text))
 	if err != nil || c.Queue.Policy != "size-fair" || c.Forwarder.PeakBytesPerSec != 2.5e9 ||
-		c.Access.OIDC.Roles["*"] != remap.Viewer {
+		c.Access.OIDC.Roles["*"] != remap.Viewer || c.Store.Kind != storePrometheus ||
+		c.Store.Prometheus != (Prometheus{WriteURL: "http://h:8428", ReadURL: "http://h:8428"}) {
 		t.Errorf("%v: it is read as %+v", err, c)
 	}
 	lines := strings.Join(program.Retirements("old.toml", []byte(text), &c), "\n")
 	for now, line := range map[string]string{"queue": ":1: the setting relay is",
 		"forwarder.peak_bytes_per_sec": ":4: the",
-		"access.oidc.roles.*":          "access.oidc.default is"} {
+		"access.oidc.roles.*":          "access.oidc.default is",
+		"store.prometheus":             ":12: the setting store.victoria is"} {
 		if !strings.Contains(lines, line) || !strings.Contains(lines, "read as "+now) {
 			t.Errorf("no line says %s, %s:\n%s", line, now, lines)
 		}

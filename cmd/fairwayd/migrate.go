@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,16 +20,19 @@ func newMigrate(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --from KIND --to KIND",
 		Short: "Copy every sample from one store into another",
-		Long: "Copies from one kind of store (embedded, influx or victoria, as the configuration describes them) " +
+		Long: "Copies from one kind of store (embedded, influx or prometheus, as the configuration describes them) " +
 			"into another,\n" +
 			"oldest hour first. It may be interrupted: the next run goes on where it stopped. To move without a gap, " +
 			"set\n" +
 			"store.kind to the new one, restart the daemon, and copy the old one while the daemon runs.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if !slices.Contains(storeKinds, from) || !slices.Contains(storeKinds, to) || from == to {
-				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and victoria", from,
-					to))
+			var source, target bool
+			from, source = knownKind(from)
+			to, target = knownKind(to)
+			if !source || !target || from == to {
+				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and prometheus",
+					from, to))
 			}
 			conf, err := settings.Load(*path)
 			if err != nil {
@@ -45,7 +47,7 @@ func newMigrate(path *string) *cobra.Command {
 			return runMigrate(c, &conf, from, to, state)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "store to read: embedded, influx or victoria")
+	cmd.Flags().StringVar(&from, "from", "", "store to read: embedded, influx or prometheus")
 	cmd.Flags().StringVar(&to, "to", "", "store to write")
 	cmd.Flags().BoolVar(&restart, "restart", false, "begin with the first hour again")
 	return cmd

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"fairway/cmd/program"
@@ -16,19 +17,19 @@ import (
 	"fairway/tsdb/engine"
 	"fairway/tsdb/influx"
 	"fairway/tsdb/migrate"
-	"fairway/tsdb/victoria"
+	"fairway/tsdb/prometheus"
 )
 
 // Store says how frames are kept.
 type Store struct {
-	Kind      string        `toml:"kind" help:"embedded (in state_dir), influx or victoria (on a server)."`
-	Sync      time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
-	Keep      time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
-	KeepBytes int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
-	Keep10s   time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
-	Keep5m    time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
-	Influx    Influx        `toml:"influx"`
-	Victoria  Victoria      `toml:"victoria"`
+	Kind       string        `toml:"kind" help:"embedded (in state_dir), influx or prometheus (on a server)."`
+	Sync       time.Duration `toml:"sync" help:"Longest wait of frames for the disk, and so for their acknowledgement."`
+	Keep       time.Duration `toml:"keep" help:"How long the embedded store keeps seconds, such as 720h; 0: for ever."`
+	KeepBytes  int64         `toml:"keep_bytes" help:"Bytes above which the store's oldest hours go; 0: no limit."`
+	Keep10s    time.Duration `toml:"keep_10s" help:"How long means of 10 s are kept, such as 8760h; 0: not made."`
+	Keep5m     time.Duration `toml:"keep_5m" help:"The same for means of 5 min, made from those of 10 s."`
+	Influx     Influx        `toml:"influx"`
+	Prometheus Prometheus    `toml:"prometheus"`
 }
 
 // Influx is an InfluxDB server.
@@ -39,26 +40,36 @@ type Influx struct {
 	TokenFile string `toml:"token_file" help:"File with its token (1.8: user:password), mode 0600; empty: no token."`
 }
 
-// Victoria is a VictoriaMetrics server or cluster.
-type Victoria struct {
-	WriteURL  string `toml:"write_url" help:"What comes before /api/v2/write, such as http://127.0.0.1:8428."`
-	ReadURL   string `toml:"read_url" help:"What comes before /api/v1/query; of a cluster another address."`
+// Prometheus is a server or a cluster that takes remote write and answers Prometheus's query API.
+type Prometheus struct {
+	WriteURL  string `toml:"write_url" help:"Its address of remote write, such as http://127.0.0.1:9090/api/v1/write."`
+	ReadURL   string `toml:"read_url" help:"What comes before /api/v1/query, such as http://127.0.0.1:9090."`
 	TokenFile string `toml:"token_file" help:"File with its bearer token, mode 0600; empty: no token."`
 }
 
 // The kinds of store.
 const (
-	storeEmbedded = "embedded"
-	storeInflux   = "influx"
-	storeVictoria = "victoria"
+	storeEmbedded   = "embedded"
+	storeInflux     = "influx"
+	storePrometheus = "prometheus"
+	// formerPrometheus is the name of before it was more than VictoriaMetrics.
+	formerPrometheus = "victoria"
 )
 
-var storeKinds = []string{storeEmbedded, storeInflux, storeVictoria}
+// knownKind returns the kind of store that a word names.
+func knownKind(word string) (kind string, known bool) {
+	if word == formerPrometheus {
+		word = storePrometheus
+	}
+	return word, word == storeEmbedded || word == storeInflux || word == storePrometheus
+}
 
 func (s *Store) validate() error {
+	kind, known := knownKind(s.Kind)
+	s.Kind = kind
 	switch {
-	case !slices.Contains(storeKinds, s.Kind):
-		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or victoria", program.ErrSettings, s.Kind)
+	case !known:
+		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or prometheus", program.ErrSettings, s.Kind)
 	case s.Keep < 0 || s.KeepBytes < 0:
 		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings,
 			s.Keep, s.KeepBytes)
@@ -85,9 +96,9 @@ func (s *Store) validateServer(kind string) error {
 				"%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8",
 				program.ErrSettings)
 		}
-	case storeVictoria:
-		addresses["store.victoria.write_url"], addresses["store.victoria.read_url"] = s.Victoria.WriteURL,
-			s.Victoria.ReadURL
+	case storePrometheus:
+		addresses["store.prometheus.write_url"], addresses["store.prometheus.read_url"] = s.Prometheus.WriteURL,
+			s.Prometheus.ReadURL
 	}
 	for key, address := range addresses {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -124,13 +135,18 @@ func openStore(conf *Config, kind string, log *slog.Logger) (openedStore, error)
 			return openedStore{}, err
 		}
 		return openedStore{Source: s, writeMetrics: s.WriteMetrics}, nil
-	case storeVictoria:
-		token, err := serverToken(c.Victoria.TokenFile)
+	case storePrometheus:
+		p := c.Prometheus
+		token, err := serverToken(p.TokenFile)
 		if err != nil {
-			return openedStore{}, fmt.Errorf("%w: store.victoria.token_file: %w", program.ErrSettings, err)
+			return openedStore{}, fmt.Errorf("%w: store.prometheus.token_file: %w", program.ErrSettings, err)
 		}
-		s, err := victoria.Open(victoria.Config{WriteURL: c.Victoria.WriteURL, ReadURL: c.Victoria.ReadURL,
-			Token:    token,
+		// What waits under the former name is sent first.
+		err = os.Rename(filepath.Join(conf.StateDir, "spool-"+formerPrometheus), spool)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return openedStore{}, fmt.Errorf("%w: seconds wait for the server in both; empty one of the two", err)
+		}
+		s, err := prometheus.Open(prometheus.Config{WriteURL: p.WriteURL, ReadURL: p.ReadURL, Token: token,
 			SpoolDir: spool, Log: log})
 		if err != nil {
 			return openedStore{}, err

@@ -23,14 +23,15 @@ import (
 
 func TestStoreSettingsAreChecked(t *testing.T) {
 	for text, words := range map[string][]string{
-		"kind = \"mongo\"": {"store.kind", "mongo", "victoria"},
+		"kind = \"mongo\"": {"store.kind", "mongo", "prometheus"},
 		"kind = \"influx\"\n[store.influx]\nurl = \"http://h:1\"": {
 			"store.influx.bucket"},
 		"kind = \"influx\"\n[store.influx]\nurl = \"h:1\"\nbucket = \"b\"": {
 			"store.influx.url", "h:1"},
 		"kind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:1\"": {
-			"store.victoria.read_url"},
-		"kind = \"victoria\"\nkeep = \"1h\"\n[store.victoria]\nwrite_url = \"http://h:1\"\nread_url = \"http://h:1\"": {
+			"store.prometheus.read_url"},
+		"kind = \"prometheus\"\nkeep = \"1h\"\n[store.prometheus]\nwrite_url = \"http://h:1\"\n" +
+			"read_url = \"http://h:1\"": {
 			"store.keep", "retention"},
 		"keep_bytes = -1": {"store.keep_bytes = -1"},
 	} {
@@ -53,12 +54,12 @@ func TestMigrateThereAndBack(t *testing.T) {
 	for i := range dirs {
 		dirs[i] = t.TempDir()
 		conf := filepath.Join(dirs[i], "f.toml")
-		text := fmt.Sprintf("state_dir = %q\n[store.victoria]\nwrite_url = %q\nread_url = %q\n",
+		text := fmt.Sprintf("state_dir = %q\n[store.prometheus]\nwrite_url = %q\nread_url = %q\n",
 			filepath.Join(dirs[i], "state"), url, url)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		from, to := "embedded", "victoria"
+		from, to := "embedded", "prometheus"
 		if i == 0 {
 			want = withStore(t, dirs[i], func(db *engine.DB) {
 				var frames []collector.Frame
@@ -127,8 +128,8 @@ func withStore(t *testing.T, dir string, fill func(*engine.DB)) string {
 // TestDaemonOverAServerThatIsAway takes frames while the store's server does not answer.
 func TestDaemonOverAServerThatIsAway(t *testing.T) {
 	c := testConf(t)
-	c.Store.Kind = storeVictoria
-	c.Store.Victoria = Victoria{WriteURL: "http://127.0.0.1:1", ReadURL: "http://127.0.0.1:1"}
+	c.Store.Kind = storePrometheus
+	c.Store.Prometheus = Prometheus{WriteURL: "http://127.0.0.1:1", ReadURL: "http://127.0.0.1:1"}
 	d := start(t, c)
 	for s := range int64(5) {
 		f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (time.Now().Unix() + s) * 1000,

@@ -51,8 +51,12 @@ func TestTheWholeWayOverAServer(t *testing.T) {
 			c := storetest.VictoriaCluster(t)
 			token := filepath.Join(t.TempDir(), "token")
 			write(t, token, c.Token)
-			return Store{Kind: storeVictoria, Victoria: Victoria{WriteURL: c.WriteURL, ReadURL: c.ReadURL,
+			return Store{Kind: storePrometheus, Prometheus: Prometheus{WriteURL: c.WriteURL, ReadURL: c.ReadURL,
 				TokenFile: token}}
+		},
+		"Prometheus": func(t *testing.T) Store {
+			url := storetest.Prometheus(t, time.Hour)
+			return Store{Kind: storePrometheus, Prometheus: Prometheus{WriteURL: url, ReadURL: url}}
 		},
 		"InfluxDB 1.8": func(t *testing.T) Store {
 			at := storetest.Influx(t)

@@ -26,8 +26,8 @@ func newView(path *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "view",
 		Short: "Serve the faces over the seconds of another daemon's store server, read-only",
-		Long: "The settings are those of the daemon whose store it is, of kind influx or victoria. A view takes no\n" +
-			"frames, judges nothing and changes nothing; findings, plans and jobs are at the daemon itself.",
+		Long: "The settings are those of the daemon whose store it is, of kind influx or prometheus. A view takes\n" +
+			"no frames, judges nothing and changes nothing; findings, plans and jobs are at the daemon itself.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			conf, err := settings.Load(*path)
@@ -56,7 +56,8 @@ func newView(path *string) *cobra.Command {
 // asView takes everything out of the settings that a view does not do.
 func (c *Config) asView(at, socket string) error {
 	if c.Store.Kind == storeEmbedded {
-		return fmt.Errorf("%w: view: store.kind = %q: its own daemon alone reads that store; want influx or victoria",
+		return fmt.Errorf("%w: view: store.kind = %q: its own daemon alone reads that store; want influx or "+
+			"prometheus",
 			program.ErrSettings, c.Store.Kind)
 	}
 	c.view = true

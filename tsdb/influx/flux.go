@@ -37,7 +37,7 @@ func (s *Store) from(nodes []topology.NodeID, m collector.Metric, fromMillis, to
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		"from(bucket: %s) |> range(start: %s, stop: %s) |> filter(fn: (r) => r._measurement == %s and r._field == %s",
-		literal(s.bucket), instant(fromMillis), instant(toMillis), literal(remote.Measurement), literal(m.String()))
+		literal(s.bucket), instant(fromMillis), instant(toMillis), literal(measurement), literal(m.String()))
 	for i, n := range nodes {
 		word := " or "
 		if i == 0 {
@@ -94,7 +94,7 @@ func (s *Store) known(ctx context.Context) (out []remote.Known, err error) {
 	flux := fmt.Sprintf(
 		"from(bucket: %s) |> range(start: 1970-01-01T00:00:00Z, stop: %s) |> filter(fn: (r) => "+
 			"r._measurement == %s) |> last() |> keep(columns: [\"_time\", \"_field\", \"node\", \"role\"])",
-		literal(s.bucket), instant(farFuture), literal(remote.Measurement))
+		literal(s.bucket), instant(farFuture), literal(measurement))
 	err = s.rows(ctx, flux, func(r *query.FluxRecord) {
 		m, ok := collector.ParseMetric(r.Field())
 		if !ok {

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	influxdb2 "github.com/influxdata/influxdb-client-go/v2"
+	"github.com/influxdata/influxdb-client-go/v2/api"
 	influxhttp "github.com/influxdata/influxdb-client-go/v2/api/http"
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"fairway/collector"
 	"fairway/tsdb/remote"
@@ -51,19 +53,52 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{client: influxdb2.NewClientWithOptions(cfg.URL, cfg.Token, opts), org: cfg.Org, bucket: cfg.Bucket}
 	write := s.client.WriteAPIBlocking(cfg.Org, cfg.Bucket)
 	var err error
-	s.Store, err = remote.OpenStore(remote.Config{
-		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Field: collector.Metric.String,
-		Send: func(ctx context.Context, lines []byte) error { return Sent(write.WriteRecord(ctx, string(lines))) },
-	}, remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: s.client.Close})
+	s.Store, err = remote.OpenStore(
+		remote.Config{Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Batch: &batch{write: write}},
+		remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: s.client.Close})
 	if err != nil {
 		return nil, fmt.Errorf("influx store: %w", err)
 	}
 	return s, nil
 }
 
-// Sent sorts the client's errors: those that no repetition would mend, those after which the
-// server wants a pause, and the others.
-func Sent(err error) error {
+// measurement is the name under which every sample is written.
+const measurement = "fairway"
+
+// batch is a remote.Batch of Influx lines.
+type batch struct {
+	write api.WriteAPIBlocking
+	enc   lineprotocol.Encoder
+}
+
+// Reset implements remote.Batch.
+func (b *batch) Reset() {
+	b.enc.SetPrecision(lineprotocol.Millisecond)
+	b.enc.Reset()
+}
+
+// Add implements remote.Batch.
+func (b *batch) Add(f *collector.Frame) error {
+	b.enc.StartLine(measurement)
+	b.enc.AddTag("node", string(f.Node))
+	b.enc.AddTag("role", f.Role.String())
+	for _, s := range f.Samples {
+		if v, ok := lineprotocol.FloatValue(s.Value); ok {
+			b.enc.AddField(s.Metric.String(), v)
+		}
+	}
+	b.enc.EndLine(time.UnixMilli(f.TimeMillis))
+	if err := b.enc.Err(); err != nil {
+		b.enc.ClearErr()
+		return fmt.Errorf("a frame of node %q cannot be written as a line: %w", f.Node, err)
+	}
+	return nil
+}
+
+// Send implements remote.Batch. It sorts the client's errors: those that no repetition would mend, those after which
+// the server wants a pause, and the others.
+func (b *batch) Send(ctx context.Context) error {
+	err := b.write.WriteRecord(ctx, string(b.enc.Bytes()))
 	var e *influxhttp.Error
 	if !errors.As(err, &e) {
 		return err

@@ -1,6 +1,5 @@
 // Package remote is what the stores over a server share: a bounded spool on disk between the
-// collection and the server, the frames as Influx lines, and the contract's buckets and occupancy
-// counted from raw seconds.
+// collection and the server, and the contract's buckets and occupancy counted from raw seconds.
 package remote
 
 import (
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
-	"github.com/influxdata/line-protocol/v2/lineprotocol"
 
 	"fairway/collector"
 	"fairway/collector/stream"
@@ -28,25 +26,35 @@ const DefaultSpoolBytes = 4 << 30
 // Bounds of what is sent at once and of the waits between tries.
 const (
 	framesPerRecord = 8192    // of one append in one record of the spool
-	batchBytes      = 4 << 20 // of lines in one request
+	batchSamples    = 100_000 // after which what is sent at once takes no further record
 	firstRetry      = 250 * time.Millisecond
 	longestRetry    = 30 * time.Second
 	maxName         = 255
 	latestSecond    = 9_223_372_036 // 2262, where nanoseconds end
 )
 
-// Sender delivers lines of Influx line protocol, times in milliseconds. It is called from one
-// goroutine and again with the same lines until it succeeds.
-type Sender func(ctx context.Context, lines []byte) error
+// Batch is what is sent at once. One goroutine uses it.
+type Batch interface {
+	// Reset empties it.
+	Reset()
+	// Add puts a frame of the spool in, whose samples are valid until it returns. A frame that the server's
+	// protocol cannot say is an error.
+	Add(f *collector.Frame) error
+	// Send delivers it. It is called again with the same content until it succeeds or returns Refused.
+	Send(ctx context.Context) error
+}
 
-// Refused marks a Sender's error that no repetition would mend: the server read the lines and will
-// not have them. They are dropped, counted and logged.
-type Refused struct{ Err error }
+// Refused marks an error of Send that no repetition would mend: the server has read the batch and will not have all
+// of it. What it refused is dropped, counted and logged.
+type Refused struct {
+	Err     error
+	Samples int // 0 is the whole batch
+}
 
 func (r Refused) Error() string { return "refused for good: " + r.Err.Error() }
 func (r Refused) Unwrap() error { return r.Err }
 
-// RetryAfter marks a Sender's error after which the server asks for a pause.
+// RetryAfter marks an error of Send after which the server asks for a pause.
 type RetryAfter struct {
 	Err  error
 	Wait time.Duration
@@ -59,9 +67,7 @@ func (r RetryAfter) Unwrap() error { return r.Err }
 type Config struct {
 	Dir      string // of the spool
 	MaxBytes int64  // of the spool; 0 is DefaultSpoolBytes
-	Send     Sender
-	// Field names a metric's field in the line.
-	Field func(collector.Metric) string
+	Batch    Batch
 	// Millis gives the time that a frame's samples are written at; nil is the start of its second.
 	Millis func(*collector.Frame) int64
 	Log    *slog.Logger // nil is slog.Default()
@@ -77,13 +83,14 @@ type Queue struct {
 	done  sync.WaitGroup
 	kick  chan struct{}
 
-	sent, refused, failures atomic.Uint64 // lines, lines, tries
+	sent, refused, failures atomic.Uint64 // samples, samples, tries
 	failing                 atomic.Bool
 
 	mu     sync.Mutex // guards everything that follows
 	round  *round     // the sync that what is appended now will be part of
 	closed bool
 	idle   chan struct{} // closed when everything was sent; nil while nobody waits
+	lost   *Refused      // since the last Flush
 	copies []collector.Frame
 }
 
@@ -218,18 +225,19 @@ func (q *Queue) sync() {
 
 // sends delivers the spool's records in order until ctx ends.
 func (q *Queue) sends(ctx context.Context) {
-	b := batch{names: q.cfg.Field}
+	var dec wire.Decoder
+	var msg []byte
 	at := q.spool.Acked()
 	for {
-		b.reset()
-		last := at
-		for len(b.bytes()) < batchBytes {
-			seq, msg, ok := q.spool.Next(last, b.msg)
-			b.msg = msg
+		q.cfg.Batch.Reset()
+		last, samples := at, 0
+		for samples < batchSamples {
+			seq, next, ok := q.spool.Next(last, msg)
+			msg = next
 			if !ok {
 				break
 			}
-			b.add(msg, q.cfg.Log)
+			samples += q.fill(&dec, msg)
 			last = seq
 		}
 		if last == at {
@@ -241,7 +249,7 @@ func (q *Queue) sends(ctx context.Context) {
 				return
 			}
 		}
-		if !q.deliver(ctx, &b) {
+		if samples > 0 && !q.deliver(ctx, samples) {
 			return
 		}
 		q.spool.Ack(last)
@@ -249,29 +257,65 @@ func (q *Queue) sends(ctx context.Context) {
 	}
 }
 
-// deliver sends a batch until the server has it or refuses it; false says that ctx ended.
-func (q *Queue) deliver(ctx context.Context, b *batch) bool {
-	if b.lines == 0 {
-		return true
+// fill adds the frames of one record to the batch and counts their samples. The spool checked the record's CRC, so one
+// that does not decode was written by another version.
+func (q *Queue) fill(dec *wire.Decoder, msg []byte) (samples int) {
+	m, err := dec.Decode(msg)
+	frames, ok := m.(*wire.Frames)
+	if err != nil || !ok {
+		q.cfg.Log.Error("a record of the store's spool cannot be read; it is dropped", "err", err)
+		return 0
 	}
+	for i := range frames.Frames {
+		f := &frames.Frames[i]
+		f.Samples = lastOfEach(f.Samples)
+		if len(f.Samples) == 0 {
+			continue
+		}
+		if err := q.cfg.Batch.Add(f); err != nil {
+			q.lose(Refused{err, len(f.Samples)})
+			continue
+		}
+		samples += len(f.Samples)
+	}
+	return samples
+}
+
+// lastOfEach keeps of several values of one metric the last, in place.
+func lastOfEach(samples []collector.Sample) []collector.Sample {
+	var seen collector.MetricSet
+	kept := len(samples)
+	for i := len(samples) - 1; i >= 0; i-- {
+		if s := samples[i]; !seen.Has(s.Metric) {
+			seen.Add(s.Metric)
+			kept--
+			samples[kept] = s
+		}
+	}
+	return samples[kept:]
+}
+
+// deliver sends the batch until the server has it or refuses it; false says that ctx ended.
+func (q *Queue) deliver(ctx context.Context, samples int) bool {
 	for wait := firstRetry; ; wait = min(2*wait, longestRetry) {
-		err := q.cfg.Send(ctx, b.bytes())
+		err := q.cfg.Batch.Send(ctx)
 		var refused Refused
 		var pause RetryAfter
 		switch {
-		case err == nil:
-			q.sent.Add(uint64(b.lines))
+		case err == nil || errors.As(err, &refused):
+			if err != nil {
+				if refused.Samples == 0 {
+					refused.Samples = samples
+				}
+				q.lose(refused)
+			}
+			q.sent.Add(uint64(max(samples-refused.Samples, 0)))
 			if q.failing.Swap(false) {
 				q.cfg.Log.Info("the store's server takes samples again", "messages_waiting", q.spool.Pending())
 			}
 			return true
 		case ctx.Err() != nil:
 			return false
-		case errors.As(err, &refused):
-			q.refused.Add(uint64(b.lines))
-			q.cfg.Log.Error("the store's server refused samples for good; they are dropped", "lines", b.lines, "err",
-				err)
-			return true
 		case errors.As(err, &pause):
 			wait = min(max(wait, pause.Wait), longestRetry)
 		}
@@ -288,6 +332,19 @@ func (q *Queue) deliver(ctx context.Context, b *batch) bool {
 	}
 }
 
+// lose counts what the server will not have, and says so.
+func (q *Queue) lose(r Refused) {
+	n := q.refused.Add(uint64(r.Samples))
+	q.cfg.Log.Error("the store's server refuses samples for good; they are dropped", "samples", r.Samples,
+		"since_start", n, "err", r.Err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lost != nil {
+		r.Samples += q.lost.Samples
+	}
+	q.lost = &r
+}
+
 func (q *Queue) nothingLeft() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -297,28 +354,44 @@ func (q *Queue) nothingLeft() {
 	}
 }
 
-// Flush returns when the server has taken (or refused) everything appended before it.
+// Flush returns when the server has taken everything appended before it, or Refused with what it refused since the
+// last Flush.
 func (q *Queue) Flush(ctx context.Context) error {
-	q.mu.Lock()
-	if q.closed {
-		q.mu.Unlock()
-		return tsdb.ErrClosed
+	idle, err := q.whenIdle()
+	if err != nil {
+		return err
 	}
-	if q.spool.Pending() == 0 {
-		q.mu.Unlock()
-		return nil
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		return fmt.Errorf("%d messages wait for the store's server: %w", q.spool.Pending(), ctx.Err())
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	lost := q.lost
+	q.lost = nil
+	if lost != nil {
+		return fmt.Errorf("%d samples: %w", lost.Samples, *lost)
+	}
+	return nil
+}
+
+// whenIdle returns a channel that is closed once nothing waits.
+func (q *Queue) whenIdle() (chan struct{}, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, tsdb.ErrClosed
 	}
 	if q.idle == nil {
 		q.idle = make(chan struct{})
 	}
 	idle := q.idle
-	q.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%d messages wait for the store's server: %w", q.spool.Pending(), ctx.Err())
+	if q.spool.Pending() == 0 {
+		close(idle)
+		q.idle = nil
 	}
+	return idle, nil
 }
 
 // Close ends the sending; what was not sent stays on disk for the next Open.
@@ -347,67 +420,7 @@ func (q *Queue) WriteMetrics(w io.Writer) {
 	metrics.WriteGaugeUint64(w, "fairway_store_spool_messages", q.spool.Pending())
 	metrics.WriteGaugeUint64(w, "fairway_store_spool_bytes", uint64(q.spool.Bytes()))
 	metrics.WriteCounterUint64(w, "fairway_store_spool_dropped_messages_total", q.spool.Dropped())
-	metrics.WriteCounterUint64(w, "fairway_store_sent_lines_total", q.sent.Load())
-	metrics.WriteCounterUint64(w, "fairway_store_refused_lines_total", q.refused.Load())
+	metrics.WriteCounterUint64(w, "fairway_store_sent_samples_total", q.sent.Load())
+	metrics.WriteCounterUint64(w, "fairway_store_refused_samples_total", q.refused.Load())
 	metrics.WriteCounterUint64(w, "fairway_store_failed_sends_total", q.failures.Load())
-}
-
-// batch collects lines for one request.
-type batch struct {
-	names func(collector.Metric) string
-	dec   wire.Decoder
-	enc   lineprotocol.Encoder
-	msg   []byte
-	lines int
-}
-
-func (b *batch) reset() {
-	b.enc.SetPrecision(lineprotocol.Millisecond)
-	b.enc.Reset()
-	b.lines = 0
-}
-
-func (b *batch) bytes() []byte { return b.enc.Bytes() }
-
-// add appends the frames of one record. The spool checked its CRC, so one that does not decode was
-// written by another version.
-func (b *batch) add(msg []byte, log *slog.Logger) {
-	m, err := b.dec.Decode(msg)
-	frames, ok := m.(*wire.Frames)
-	if err != nil || !ok {
-		log.Error("a record of the store's spool cannot be read; it is dropped", "err", err)
-		return
-	}
-	for i := range frames.Frames {
-		b.frame(&frames.Frames[i], log)
-	}
-}
-
-// Measurement is the name under which every sample is written.
-const Measurement = "fairway"
-
-func (b *batch) frame(f *collector.Frame, log *slog.Logger) {
-	if len(f.Samples) == 0 {
-		return
-	}
-	b.enc.StartLine(Measurement)
-	b.enc.AddTag("node", string(f.Node))
-	b.enc.AddTag("role", f.Role.String())
-	var seen [collector.MetricCount]bool
-	for i := len(f.Samples) - 1; i >= 0; i-- { // of two values of one metric the later one counts
-		s := f.Samples[i]
-		v, ok := lineprotocol.FloatValue(s.Value)
-		if !ok || seen[s.Metric] {
-			continue
-		}
-		seen[s.Metric] = true
-		b.enc.AddField(b.names(s.Metric), v)
-	}
-	b.enc.EndLine(time.UnixMilli(f.TimeMillis))
-	if err := b.enc.Err(); err != nil {
-		log.Error("a frame cannot be written as a line; it is left out", "node", f.Node, "err", err)
-		b.enc.ClearErr()
-		return
-	}
-	b.lines++
 }

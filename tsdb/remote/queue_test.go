@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,21 +21,30 @@ import (
 	"fairway/tsdb/remote"
 )
 
-// fakeServer is a Sender that can be away, slow or unwilling, and keeps what it took.
+// fakeServer is a Batch of a server that can be away, slow or unwilling, and keeps what it took.
 type fakeServer struct {
 	mu    sync.Mutex
 	err   error
 	delay time.Duration
-	taken bytes.Buffer
-	tries int
+	taken []string
+	batch []string
 }
 
-func (f *fakeServer) send(ctx context.Context, lines []byte) error {
+func (f *fakeServer) Reset() { f.batch = nil }
+
+func (f *fakeServer) Add(frame *collector.Frame) error {
+	if frame.Node == "unsayable" {
+		return errors.New("no protocol says that")
+	}
+	f.batch = append(f.batch, strconv.FormatInt(frame.TimeMillis, 10))
+	return nil
+}
+
+func (f *fakeServer) Send(ctx context.Context) error {
 	f.mu.Lock()
 	delay, err := f.delay, f.err
-	f.tries++
 	if err == nil && delay == 0 {
-		f.taken.Write(lines)
+		f.taken = append(f.taken, f.batch...)
 	}
 	f.mu.Unlock()
 	if delay > 0 {
@@ -52,19 +63,16 @@ func (f *fakeServer) set(err error, delay time.Duration) {
 	f.err, f.delay = err, delay
 }
 
-// seconds returns the seconds of the lines that were taken, in order.
-func (f *fakeServer) seconds() (out []string) {
+// seconds returns the seconds that were taken, in order.
+func (f *fakeServer) seconds() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, m := range regexp.MustCompile(`(?m) (\d+)$`).FindAllStringSubmatch(f.taken.String(), -1) {
-		out = append(out, m[1])
-	}
-	return out
+	return slices.Clone(f.taken)
 }
 
 func open(t *testing.T, dir string, f *fakeServer, maxBytes int64) *remote.Queue {
 	t.Helper()
-	q, err := remote.Open(remote.Config{Dir: dir, MaxBytes: maxBytes, Send: f.send, Field: collector.Metric.String,
+	q, err := remote.Open(remote.Config{Dir: dir, MaxBytes: maxBytes, Batch: f,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -156,23 +164,37 @@ func TestFullSpoolDropsTheOldestAndCounts(t *testing.T) {
 	}
 }
 
-func TestRefusedLinesAreDroppedCountedAndHoldUpNobody(t *testing.T) {
+func TestRefusedSamplesAreDroppedCountedAndHoldUpNobody(t *testing.T) {
 	f := &fakeServer{}
 	f.set(remote.Refused{Err: errors.New("field type conflict")}, 0)
 	q := open(t, t.TempDir(), f, 0)
 	defer q.Close()
 	appendAll(t, q, 0, 3)
-	if err := q.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	var refused remote.Refused
+	if err := q.Flush(t.Context()); !errors.As(err, &refused) || refused.Samples != 3 {
+		t.Errorf("Flush says %v, want 3 samples refused", err)
 	}
 	f.set(nil, 0)
 	appendAll(t, q, 3, 5)
 	if err := q.Flush(t.Context()); err != nil {
+		t.Errorf("Flush says it again: %v", err)
+	}
+	unsayable := second(5)
+	unsayable[0].Node = "unsayable"
+	if err := q.Append(t.Context(), unsayable); err != nil {
 		t.Fatal(err)
+	}
+	if err := q.Flush(t.Context()); !errors.As(err, &refused) || refused.Samples != 1 {
+		t.Errorf("Flush says %v, want one sample refused", err)
+	}
+	f.set(remote.Refused{Err: errors.New("one is too old"), Samples: 1}, 0)
+	appendAll(t, q, 6, 7)
+	if err := q.Flush(t.Context()); !errors.As(err, &refused) || refused.Samples != 1 {
+		t.Errorf("Flush says %v, want one sample refused", err)
 	}
 	var m bytes.Buffer
 	q.WriteMetrics(&m)
-	if got := f.seconds(); len(got) != 2 || !strings.Contains(m.String(), "refused_lines_total 3\n") {
+	if got := f.seconds(); len(got) != 2 || !strings.Contains(m.String(), "refused_samples_total 5\n") {
 		t.Errorf("taken %v, metrics:\n%s", got, m.String())
 	}
 }

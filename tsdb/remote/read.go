@@ -15,8 +15,8 @@ import (
 type Raw func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
 	put func(node topology.NodeID, second int64, v float64)) error
 
-// Span finds the first and the last sample of a metric of some nodes in [fromMillis, toMillis); ok
-// is false where it is missing.
+// Span finds, to the hour, the first and the last sample of a metric of some nodes in [fromMillis, toMillis); ok is
+// false where it has none.
 type Span func(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
 	toMillis int64) (firstMillis, lastMillis int64, ok bool, err error)
 

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,7 +19,7 @@ import (
 // place of vminsert writes every sample to both, and vmauth spreads the reads over them, so that a reader that relies
 // on one of them is found. A merge of halves, as vmselect makes it, is not tested.
 type Cluster struct {
-	// WriteURL, ReadURL and Token are what a victoria.Config wants.
+	// WriteURL, ReadURL and Token are what a prometheus.Config wants.
 	WriteURL, ReadURL, Token string
 	agent                    string
 	servers                  [2]string
@@ -37,59 +35,32 @@ func VictoriaCluster(t *testing.T) *Cluster {
 	var urls []string
 	for i := range c.servers {
 		name := fmt.Sprintf("vm%d", i)
-		c.servers[i] = program(t, dir, name, "victoria-metrics", "/select/0/health", "-http.pathPrefix=/select/0",
-			"-storageDataPath", filepath.Join(dir, name), "-retentionPeriod", "100y", "-memory.allowedBytes", "64MB",
-			"-search.disableCache")
+		c.servers[i] = program(t, dir, name, "victoria-metrics", "-httpListenAddr", "/select/0/health",
+			"-http.pathPrefix=/select/0", "-storageDataPath", filepath.Join(dir, name), "-retentionPeriod", "100y",
+			"-memory.allowedBytes", "64MB", "-search.disableCache")
 		urls = append(urls, "-remoteWrite.url", c.servers[i]+"/select/0/api/v1/write")
 	}
-	c.agent = program(t, dir, "vmagent", "vmagent", "/insert/0/influx/health", append([]string{
-		"-http.pathPrefix=/insert/0/influx", "-remoteWrite.tmpDataPath", filepath.Join(dir, "queue"),
+	c.agent = program(t, dir, "vmagent", "vmagent", "-httpListenAddr", "/insert/0/prometheus/health", append([]string{
+		"-http.pathPrefix=/insert/0/prometheus", "-remoteWrite.tmpDataPath", filepath.Join(dir, "queue"),
 		"-remoteWrite.flushInterval=50ms", "-remoteWrite.queues=1", "-memory.allowedBytes", "64MB"}, urls...)...)
 	conf := filepath.Join(dir, "vmauth.yml")
-	text := fmt.Sprintf("users:\n- bearer_token: %q\n  url_map:\n  - src_paths: [\"/insert/0/influx/.*\"]\n"+
+	text := fmt.Sprintf("users:\n- bearer_token: %q\n  url_map:\n  - src_paths: [\"/insert/0/prometheus/.*\"]\n"+
 		"    url_prefix: %q\n  - src_paths: [\"/select/0/prometheus/.*\"]\n    url_prefix: [%q, %q]\n",
 		token, c.agent, c.servers[0], c.servers[1])
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auth := program(t, dir, "vmauth", "vmauth", "/health", "-auth.config", conf)
-	c.WriteURL, c.ReadURL = auth+"/insert/0/influx", auth+"/select/0/prometheus"
+	auth := program(t, dir, "vmauth", "vmauth", "-httpListenAddr", "/health", "-auth.config", conf)
+	c.WriteURL, c.ReadURL = auth+"/insert/0/prometheus/api/v1/write", auth+"/select/0/prometheus"
 	return c
-}
-
-// program starts a program of VictoriaMetrics on a free port, for one test, and returns its address.
-func program(t *testing.T, dir, name, file, health string, args ...string) string {
-	t.Helper()
-	path, err := exec.LookPath(file)
-	if err != nil {
-		t.Skipf("no %s here (apt-get install victoria-metrics): %v", file, err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
-	logs, err := os.Create(filepath.Join(dir, name+".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer logs.Close()
-	cmd := exec.Command(path, append([]string{"-httpListenAddr", addr}, args...)...)
-	cmd.Stdout, cmd.Stderr = logs, logs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	answers(t, "http://"+addr+health, logs.Name())
-	return "http://" + addr
 }
 
 // Settle returns when both servers show every sample that was sent: a mark that was sent after them is there.
 func (c *Cluster) Settle(ctx context.Context) error {
 	mark := strconv.FormatUint(c.marks.Add(1), 10)
 	line := fmt.Sprintf("mark,number=%s v=1 %d", mark, time.Now().UnixMilli())
-	res, err := http.Post(c.agent+"/insert/0/influx/api/v2/write?precision=ms", "text/plain", strings.NewReader(line))
+	res, err := http.Post(c.agent+"/insert/0/prometheus/api/v2/write?precision=ms", "text/plain",
+		strings.NewReader(line))
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,31 @@ import (
 // Victoria starts a real VictoriaMetrics on a free port, for one test, and returns its address.
 func Victoria(t *testing.T) string {
 	t.Helper()
-	program, err := exec.LookPath("victoria-metrics")
+	dir := t.TempDir()
+	return program(t, dir, "victoria", "victoria-metrics", "-httpListenAddr", "/health", "-storageDataPath",
+		filepath.Join(dir, "data"), "-retentionPeriod", "100y", "-memory.allowedBytes", "64MB", "-search.disableCache")
+}
+
+// Prometheus starts a real Prometheus on a free port, for one test, which takes by remote write samples that are at
+// most a window late, and returns its address.
+func Prometheus(t *testing.T, window time.Duration) string {
+	t.Helper()
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "prometheus.yml")
+	text := fmt.Sprintf("storage: {tsdb: {out_of_order_time_window: %ds}}\n", int(window.Seconds()))
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return program(t, dir, "prometheus", "prometheus", "--web.listen-address", "/-/ready", "--config.file", conf,
+		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.enable-remote-write-receiver")
+}
+
+// program starts a program on a free port, for one test, and returns its address once it is healthy.
+func program(t *testing.T, dir, name, file, listen, health string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(file)
 	if err != nil {
-		t.Skipf("no VictoriaMetrics here (apt-get install victoria-metrics): %v", err)
+		t.Skipf("no %s here (.ci/deps test installs it): %v", file, err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -25,22 +47,19 @@ func Victoria(t *testing.T) string {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	dir := t.TempDir()
-	logs, err := os.Create(filepath.Join(dir, "log"))
+	logs, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer logs.Close()
-	cmd := exec.Command(program, "-storageDataPath", filepath.Join(dir, "data"), "-httpListenAddr", addr,
-		"-retentionPeriod", "100y", "-memory.allowedBytes", "64MB", "-search.disableCache")
+	cmd := exec.Command(path, append([]string{listen + "=" + addr}, args...)...)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	url := "http://" + addr
-	answers(t, url+"/health", logs.Name())
-	return url
+	answers(t, "http://"+addr+health, logs.Name())
+	return "http://" + addr
 }
 
 // influxd finds InfluxDB 1.8 in FAIRWAY_INFLUXD, the path, or where .ci/deps builds it.
@@ -113,7 +132,9 @@ func answers(t *testing.T, url, log string) {
 		res, err := http.Get(url)
 		if err == nil {
 			res.Body.Close()
-			return
+			if res.StatusCode < http.StatusInternalServerError {
+				return
+			}
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -1,4 +1,4 @@
-package victoria
+package prometheus
 
 import (
 	"sync"
