@@ -26,9 +26,20 @@ func IsValue(v float64) bool { return -MaxValue <= v && v <= MaxValue }
 
 // JobSamples are the samples of one job's share of a node's I/O in the frame's second.
 type JobSamples struct {
-	Job     topology.JobID `json:"job"`
-	Samples []Sample       `json:"samples"`
+	// Job is one, or what else a storage server counts: see its IsJob.
+	Job topology.JobID `json:"job"`
+	// Target is the one of the storage server's at which the share is counted; a job may have a share at each.
+	Target  topology.TargetID `json:"target,omitempty"`
+	Samples []Sample          `json:"samples"`
 }
+
+// What a storage server says in place of a job. No id of a client can be one of them: those have no blank there.
+const (
+	// SmallJobs are those together that did least where too many did something.
+	SmallJobs topology.JobID = topology.NoJob + " small"
+	// UncountedWork is what a target counts in all and for no id.
+	UncountedWork topology.JobID = topology.NoJob + " rest"
+)
 
 // TargetSamples are the samples of a node's I/O to one storage target in the frame's second, as the target's client saw
 // it. Bytes and requests are a second; ClientRead and ClientWrite are mean seconds from a request's sending to its

@@ -55,8 +55,10 @@ func unclean(f *collector.Frame) string {
 		return string(f.Node)
 	}
 	for i := range f.Jobs {
-		if !topology.CleanName(string(f.Jobs[i].Job)) {
-			return string(f.Jobs[i].Job)
+		for _, name := range []string{string(f.Jobs[i].Job), string(f.Jobs[i].Target)} {
+			if !topology.CleanName(name) {
+				return name
+			}
 		}
 	}
 	for i := range f.Routes {

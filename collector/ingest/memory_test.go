@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -61,7 +62,7 @@ func TestListsOfATokenAreBounded(t *testing.T) {
 		}
 		refused++
 	}
-	if most := maxLists / (wire.MaxJobsPerFrame * 40); refused != most {
+	if most := maxLists / (wire.MaxJobsPerFrame * int(unsafe.Sizeof(collector.JobSamples{}))); refused != most {
 		t.Fatalf("%d nodes were taken, want %d", refused, most)
 	}
 	if _, why := p.admitsLists(frame(20_000, 5000, 10)); why != "" {

@@ -181,7 +181,7 @@ const (
 )
 
 // jobNumber is a job's number with its task of an array or its part of a heterogeneous job, and PBS's server behind it.
-var jobNumber = regexp.MustCompile(`^([0-9]+(?:_[0-9]+|_?\[[^\]]*\]|\+[0-9]+)?)(\.[A-Za-z][A-Za-z0-9_.-]*)?$`)
+var jobNumber = regexp.MustCompile(`^([0-9]+(?:_[0-9]+|_?\[[0-9,:%-]*\]|\+[0-9]+)?)(\.[A-Za-z][A-Za-z0-9_.-]*)?$`)
 
 // JobOf is the job that a batch system, a server's job statistics or a program's environment names; "" where the text
 // names none. It knows
@@ -217,6 +217,13 @@ func JobOf(text string) JobID {
 	}
 	return JobID(m[1])
 }
+
+// NoJob begins what a storage server's list has instead of a job: behind it is the id as the server prints it, such as
+// that of a program and its user (@dd.1000).
+const NoJob = "@"
+
+// IsJob says whether a batch system's job is named, and not what else a storage server counts.
+func (j JobID) IsJob() bool { return !strings.HasPrefix(string(j), NoJob) }
 
 // fluxID is an f and a number to the base 58, which has no 0, O, I and l.
 var fluxID = regexp.MustCompile(`^f[1-9A-HJ-NP-Za-km-z]{5,11}$`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -231,7 +232,11 @@ func (r *reader) readJobs() []collector.JobSamples {
 	}
 	from := len(r.d.jobs)
 	for i := 0; i < n && r.err == nil; i++ {
-		j := collector.JobSamples{Job: topology.JobID(r.name("job")), Samples: r.readSamples(true)}
+		j := collector.JobSamples{Job: topology.JobID(r.name("job"))}
+		if at := strings.LastIndexByte(string(j.Job), ' '); at >= 0 {
+			j.Job, j.Target = j.Job[:at], topology.TargetID(j.Job[at+1:])
+		}
+		j.Samples = r.readSamples(true)
 		r.d.jobs = append(r.d.jobs, j)
 	}
 	return r.d.jobs[from:len(r.d.jobs):len(r.d.jobs)]

@@ -4,9 +4,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/topology"
 )
 
 // Append encodes m after dst and returns the longer slice. On error (ErrLimit, wrapped) it returns
@@ -129,7 +131,7 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 	if flags&flagJobs != 0 {
 		e.count("jobs", len(f.Jobs), MaxJobsPerFrame)
 		for i := range f.Jobs {
-			e.name("job", string(f.Jobs[i].Job))
+			e.share(f.Jobs[i].Job, f.Jobs[i].Target)
 			e.samples(f.Jobs[i].Samples)
 		}
 	}
@@ -187,6 +189,16 @@ func (e *encoder) frame(f *collector.Frame, base int64) {
 			e.samples(f.Targets[i].Samples)
 		}
 	}
+}
+
+// share writes a job and its target as one name: readers from before targets show it.
+func (e *encoder) share(job topology.JobID, target topology.TargetID) {
+	if target == "" && !strings.Contains(string(job), " ") {
+		e.name("job", string(job))
+		return
+	}
+	e.count("job", len(job)+len(" ")+len(target), MaxNameBytes)
+	e.b = append(append(append(e.b, job...), ' '), target...)
 }
 
 func (e *encoder) ownName(what, s, own string) {

@@ -32,7 +32,8 @@
 //	         0x40 routes follow; 0x80 source states follow
 //	varint   time minus the message's base time, ms
 //	uvarint  number of samples, then the samples
-//	[jobs    uvarint count, then for each: string job, uvarint number of samples, samples]
+//	[jobs    uvarint count, then for each: string job, with a blank and its target behind it where it has one, uvarint
+//	         number of samples, samples]
 //	[routes  uvarint count, then for each: name client, name forwarder, uvarint generation
 //	         plus 2^63 where the forwarder does not answer its client; plus 2^62 where a uvarint
 //	         follows: twice the client's share in ten thousandths, plus 1 where it is assumed]

@@ -36,6 +36,10 @@ func fullFrames() *Frames {
 			Jobs: []collector.JobSamples{
 				{Job: "88231", Samples: []collector.Sample{sample(collector.ReadBytes, 1.5)}},
 				{Job: "88231_4", Samples: []collector.Sample{}},
+				{Job: "88231", Target: "fs-OST0043", Samples: []collector.Sample{sample(collector.WriteBytes, 3)}},
+				{Job: collector.UncountedWork, Target: "fs-OST0043", Samples: []collector.Sample{}},
+				{Job: "@my prog.1000", Target: "fs-OST0043", Samples: []collector.Sample{}},
+				{Job: "a job", Samples: []collector.Sample{}},
 			},
 			Targets: []collector.TargetSamples{
 				{Target: "fs-OST0043", Samples: []collector.Sample{sample(collector.WriteOps, 410),

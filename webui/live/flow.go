@@ -134,6 +134,9 @@ func (c *flowCount) frame(f *collector.Frame) {
 	}
 	for i := range f.Jobs {
 		j := &f.Jobs[i]
+		if !j.Job.IsJob() {
+			continue
+		}
 		read, write := bytesOf(j.Samples)
 		switch f.Role {
 		case topology.Compute:
@@ -151,8 +154,12 @@ func (c *flowCount) frame(f *collector.Frame) {
 			if c.stored[j.Job] == nil {
 				c.stored[j.Job] = map[topology.NodeID]*StorageLink{}
 			}
-			c.stored[j.Job][f.Node] = &StorageLink{Job: j.Job, Server: f.Node, ReadBytesPerSec: read,
-				WriteBytesPerSec: write}
+			at := c.stored[j.Job][f.Node]
+			if at == nil {
+				at = &StorageLink{Job: j.Job, Server: f.Node}
+				c.stored[j.Job][f.Node] = at
+			}
+			at.ReadBytesPerSec, at.WriteBytesPerSec = at.ReadBytesPerSec+read, at.WriteBytesPerSec+write
 		}
 	}
 }

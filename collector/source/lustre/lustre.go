@@ -10,22 +10,20 @@
 // operations (obdfilter), read_exec, write_exec, read_wait, write_wait, queue_len, threads_busy, threads (the ost_io
 // service; it has one queue, so both waits are that queue's) and connections. On a metadata server: meta_ops, meta_exec
 // (md_stats times its operations from 2.14 on, before that the services those that are no locks), meta_wait, queue_len,
-// meta_queue_len, threads_busy, threads. Both servers add each job's share (job_stats), a metadata server with
-// files_created and files_opened, and how full each target is, read once a minute (space_used_ratio,
-// inodes_used_ratio), and recovering (recovery_status). A tick reads a file for each target and service: about 20
-// microseconds each.
+// meta_queue_len, threads_busy, threads. Both servers add what each job, each other id and nobody did at each target
+// (job_stats, less often than once a second where they are large), a metadata server with files_created and
+// files_opened, and how full each target is, read once a minute (space_used_ratio, inodes_used_ratio), and recovering
+// (recovery_status). A tick reads a file for each target and service: about 20 microseconds each.
 package lustre
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"fairway/collector"
-	"fairway/collector/topology"
 )
 
 // roots are where releases put their files, below the root of the file system.
@@ -33,20 +31,17 @@ var roots = []string{"proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre
 
 // metaOps are the llite and md_stats names that are metadata operations. An open that creates is counted as mknod, too,
 // and a rename as samedir_rename or crossdir_rename: each is one operation.
-var metaOps = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true,
+var isMetaOp = map[string]bool{"open": true, "close": true, "readdir": true, "truncate": true, "setattr": true,
 	"getattr": true, "create": true, "link": true, "unlink": true, "symlink": true, "mkdir": true, "rmdir": true,
 	"rename": true, "statfs": true, "getxattr": true, "setxattr": true, "listxattr": true, "removexattr": true,
 	"fsync": true, "sync": true, "migrate": true, "fallocate": true, "punch": true}
 
-// ofJob is between a file's name and a job's in a counter's.
-const ofJob = "\x00"
-
-// key names one counter: the file and the line, and a job where the file has several.
+// key names one counter: the file, the line, and what of it where that is read for several.
 type key struct {
-	file  string
-	name  string
-	start string
-	sum   bool
+	file string
+	name string
+	of   string
+	sum  bool
 }
 
 // Source reads the node's Lustre files once a second.
@@ -67,16 +62,11 @@ type Source struct {
 	imports       int                   // which is looked at next
 
 	// Of one Read.
-	into    *collector.Reading
-	err     error
-	seen    bool
-	jobs    map[topology.JobID]*shares
-	lostJob bool // what a target counts of jobs could not be read
-}
+	into *collector.Reading
+	err  error
+	seen bool
 
-// shares are one job's rates over all targets of the node.
-type shares struct {
-	readBytes, writeBytes, readOps, writeOps, metaOps, metaTook, created, opened collector.Total
+	jobs jobReader
 }
 
 var _ collector.Source = (*Source)(nil)
@@ -84,23 +74,20 @@ var _ collector.Source = (*Source)(nil)
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
 	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}, waiting: map[string]*outstanding{},
-		connections: map[string]connection{}}
-	s.rates.FromZero = func(k key) bool { // an operation has no line before its first time
-		file, _, _ := strings.Cut(k.file, ofJob)
-		return s.wasWhole[file]
-	}
+		connections: map[string]connection{}, jobs: jobReader{fsys: root, most: mostEntries, tables: map[string]*table{}}}
+	s.rates.FromZero = func(k key) bool { return s.wasWhole[k.file] } // no line before an operation's first time
 	return s
 }
 
 // Name is "lustre".
 func (s *Source) Name() string { return "lustre" }
 
-// Close has nothing to release.
-func (s *Source) Close() error { return nil }
+// Close ends a reading of tables of jobs that is under way.
+func (s *Source) Close() error { s.jobs.close(); return nil }
 
 // Read reads every file that is there. A bad line costs itself and is named in the error.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
-	s.into, s.err, s.seen, s.jobs, s.lostJob = into, nil, false, map[topology.JobID]*shares{}, false
+	s.into, s.err, s.seen = into, nil, false
 	s.whole, s.wasWhole = s.wasWhole, s.whole
 	clear(s.whole)
 	s.rates.Begin(into.Now)
@@ -111,7 +98,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		}
 		part(ctx)
 	}
-	s.emitJobs()
+	s.readJobs(ctx)
 	into.Resets += s.rates.Resets
 	if !s.seen && s.err == nil {
 		return fmt.Errorf("%w: no Lustre below %s", collector.ErrNoData, strings.Join(roots, ", "))
@@ -139,7 +126,7 @@ func (s *Source) countTraffic(t *traffic) func(file string, st Stat) {
 		case st.Name == "write_bytes":
 			s.addSum(&t.writeBytes, file, st)
 			s.addSamples(&t.writeOps, file, st)
-		case metaOps[st.Name]:
+		case isMetaOp[st.Name]:
 			s.addSamples(&t.metaOps, file, st)
 			if st.HasSum && strings.HasPrefix(st.Unit, "usec") {
 				s.rates.AddTo(&t.timedOps, key{file, st.Name, "times", false}, st.Samples)
@@ -183,7 +170,7 @@ func (s *Source) countTimes(t *clientTimes, file string, st Stat) {
 		i = 0
 	case st.Name == "write":
 		i = 1
-	case !metaOps[st.Name]:
+	case !isMetaOp[st.Name]:
 		return
 	}
 	s.rates.AddTo(&t.ops[i], key{file, st.Name, "times", false}, st.Samples)
@@ -263,7 +250,6 @@ func (s *Source) objectServer(context.Context) {
 		}
 	}
 	s.addKnown(collector.Connections, exports)
-	s.jobStats("obdfilter/*/job_stats")
 }
 
 // metadataServer reads what a metadata server did.
@@ -288,7 +274,6 @@ func (s *Source) metadataServer(context.Context) {
 		s.addKnown(collector.ThreadsBusy, v.active)
 		s.addKnown(collector.Threads, v.threads)
 	}
-	s.jobStats("mdt/*/job_stats")
 }
 
 // metadataServices are a metadata server's together: closes and listings have one of their own, and so have batches.
@@ -389,81 +374,4 @@ func (s *Source) mean(file string, st Stat, unit float64) float64 {
 		return notKnown
 	}
 	return sum / n * unit
-}
-
-// jobStats adds up each job's share over the targets. A target may hold a job under its plain and its
-// decorated id; both are the job's.
-func (s *Source) jobStats(pattern string) {
-	for _, name := range s.files(pattern) {
-		b, err := s.read(name)
-		if err != nil {
-			s.lostJob = s.lostJob || !errors.Is(err, fs.ErrNotExist)
-			continue
-		}
-		jobs, err := ParseJobStats(b)
-		if s.fail(name, err); err == nil {
-			s.whole[name] = true
-		}
-		for _, j := range jobs {
-			if j.Job == "" {
-				continue
-			}
-			v := s.jobs[j.Job]
-			if v == nil {
-				v = &shares{}
-				s.jobs[j.Job] = v
-			}
-			file := name + ofJob + j.ID
-			add := func(t *collector.Total, op string, sum bool, n uint64) {
-				s.rates.AddTo(t, key{file, op, j.Start, sum}, n)
-			}
-			for op, st := range j.Ops {
-				switch {
-				case op == "read_bytes":
-					add(&v.readBytes, op, true, st.Sum)
-					add(&v.readOps, op, false, st.Samples)
-				case op == "write_bytes":
-					add(&v.writeBytes, op, true, st.Sum)
-					add(&v.writeOps, op, false, st.Samples)
-				case op == "mknod": // an open that creates is counted as this, too: not another operation
-					add(&v.created, op, false, st.Samples)
-				case metaOps[op]:
-					add(&v.metaOps, op, false, st.Samples)
-					if st.HasSum && strings.HasPrefix(st.Unit, "usec") { // from 2.14 on
-						add(&v.metaTook, op, true, st.Sum)
-					}
-				}
-				if op == "open" {
-					add(&v.opened, op, false, st.Samples)
-				}
-			}
-		}
-	}
-}
-
-func (s *Source) emitJobs() {
-	if s.lostJob {
-		return // what the other targets have is not the jobs' shares
-	}
-	for id, v := range s.jobs {
-		var r collector.Reading
-		r.AddTotal(collector.ReadBytes, &v.readBytes)
-		r.AddTotal(collector.WriteBytes, &v.writeBytes)
-		r.AddTotal(collector.ReadOps, &v.readOps)
-		r.AddTotal(collector.WriteOps, &v.writeOps)
-		r.AddTotal(collector.MetaOps, &v.metaOps)
-		n, ok := v.metaOps.Value()
-		if took, known := v.metaTook.Value(); ok && known && n > 0 {
-			r.Add(collector.MetaExec, took/n*microsecond)
-		}
-		r.AddTotal(collector.FilesCreated, &v.created)
-		r.AddTotal(collector.FilesOpened, &v.opened)
-		if len(r.Samples) > 0 {
-			s.into.Jobs = append(s.into.Jobs, collector.JobSamples{Job: id, Samples: r.Samples})
-		}
-	}
-	slices.SortFunc(s.into.Jobs, func(a, b collector.JobSamples) int {
-		return strings.Compare(string(a.Job),
-			string(b.Job))
-	})
 }

@@ -184,26 +184,29 @@ func TestServers(t *testing.T) {
 			t.Errorf("%v = %v (%v), want %v", m, v, ok, want)
 		}
 	}
-	if len(r.Jobs) != 1 || r.Jobs[0].Job != "24" {
-		t.Fatalf("jobs %v, want one", r.Jobs)
+	if len(r.Jobs) != 2 || r.Jobs[0].Job != "24" || r.Jobs[1].Job != collector.UncountedWork {
+		t.Fatalf("jobs %v, want one and what none did", r.Jobs)
 	}
 	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.WriteBytes: 55000, collector.WriteOps: 15,
 		collector.MetaOps: 3})
+	expect(t, r.Jobs[1].Samples, map[collector.Metric]float64{collector.WriteBytes: 45000, collector.WriteOps: 5,
+		collector.ReadBytes: 8192, collector.ReadOps: 2})
 }
 
 // A job's creations, opens and time in service are counted where the metadata is; one that begins is counted from
 // nothing, and a creation is a part of its open.
 func TestJobsOfAMetadataServer(t *testing.T) {
 	tree := func(opens int, more string) fstest.MapFS {
-		return fstest.MapFS{"sys/kernel/debug/lustre/mdt/fs-MDT0000/md_stats": file("open 17 samples [reqs]\n"),
+		return fstest.MapFS{"sys/kernel/debug/lustre/mdt/fs-MDT0000/md_stats": file(fmt.Sprintf("open %d samples [reqs]\n",
+			opens+1)),
 			"sys/kernel/debug/lustre/mdt/fs-MDT0000/job_stats": file(fmt.Sprintf("job_stats:\n- job_id:          31\n"+
-				"  snapshot_time:   2\n  open:            { samples: %d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
+				"  snapshot_time:   %[1]d\n  open:            { samples: %[1]d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
 				"  mknod:           { samples: 8, unit: usecs, min: 1, max: 9, sum: 99 }\n", opens) + more)}
 	}
 	r := two(t, [2]fstest.MapFS{tree(100, ""),
 		tree(116, "- job_id: SLURM_JOB32\n  snapshot_time: 3\n  open: { samples: 4, unit: usecs, min: 1, max: 9, "+
 			"sum: 9 }\n  mknod: { samples: 1, unit: usecs, min: 1, max: 9, sum: 9 }\n")})
-	if len(r.Jobs) != 2 {
+	if len(r.Jobs) != 3 || r.Jobs[2].Job != collector.UncountedWork {
 		t.Fatalf("jobs %+v", r.Jobs)
 	}
 	expect(t, r.Jobs[0].Samples, map[collector.Metric]float64{collector.MetaOps: 16, collector.FilesCreated: 0,
