@@ -44,7 +44,7 @@ func (s *seen) addOpens(f *collector.Frame, samples []collector.Sample) {
 	}
 	ops, _ := collector.SampleOf(samples, collector.MetaOps)
 	took, _ := collector.SampleOf(samples, collector.MetaExec) // absent: it is not known what is in service
-	one := s.opens[f.Node] // a server has a share for each of its targets
+	one := s.opens[f.Node]                                     // a server has a share for each of its targets
 	s.opens[f.Node] = opened{f.TimeMillis, counted{one.created + created, one.opened + n}, one.served + ops*took}
 }
 

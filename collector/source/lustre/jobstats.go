@@ -202,7 +202,7 @@ func stampText(b []byte) string {
 	return s
 }
 
-// stampOf reads a time such as "1795768113.402319769 secs.nsecs", ns; 0 where it is none.
+// stampOf reads a time such as "1795768113.402319769 secs.nsecs", ns; 0 where it is not a time.
 func stampOf(b []byte) (ns uint64) {
 	whole, part, _ := bytes.Cut(bytes.TrimLeft(b, " "), []byte("."))
 	digits := func(b []byte, most int) (n uint64, many int) {

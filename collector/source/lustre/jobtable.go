@@ -52,7 +52,7 @@ type tally struct {
 
 func (t *tally) add(counter int, n uint64) { t.n[counter], t.known[counter] = t.n[counter]+n, true }
 
-// count adds an operation. An open that creates is counted as mknod, too: that is no other operation.
+// count adds an operation. An open that creates is counted as mknod, too: both are one operation.
 func (t *tally) count(name []byte, o op) {
 	switch string(name) {
 	case "read_bytes":
@@ -270,7 +270,7 @@ func (t *table) follow(i int32) {
 	t.before = i
 }
 
-// room makes room for a new entry; -1: there is none. Where all is taken one that is idle gives its own.
+// room makes room for a new entry; -1: there is no room. Where all is taken one that is idle gives its own.
 func (m *memory) room(id string) (i int32) {
 	switch n := len(m.free); {
 	case n > 0:
@@ -303,7 +303,7 @@ func (m *memory) victim() int32 {
 // maxName bounds how much of an id or of a target's name is reported, bytes.
 const maxName = 100
 
-// whoOf is the job that an id names, or the id itself behind the mark of what is no job.
+// whoOf is the job that an id names, or the id itself behind the mark of what is not a job.
 func whoOf(id string) topology.JobID {
 	if job := topology.JobOf(id); job != "" {
 		return job[:min(len(job), maxName)]

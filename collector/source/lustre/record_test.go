@@ -121,3 +121,40 @@ func TestRecordOfLustre(t *testing.T) {
 		t.Logf("%s: %v, its load %v; the oldest waited %.1f s", log, got, want, oldest)
 	}
 }
+
+// TestRecordOfJobs: on the record of a real file system what jobs, programs of users and nobody did is what its servers
+// did in all, and nearly nothing is nobody's.
+func TestRecordOfJobs(t *testing.T) {
+	logs := []string{"oss1.log", "oss2.log", "mds1.log"}
+	files := recorded.Open(t, "lustre-2.18", logs...)
+	for _, log := range logs {
+		var server, rows, named [3]float64
+		metrics := [3]collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps}
+		playRecord(t, files[log], func(s *Source, r *collector.Reading) {
+			for i, m := range metrics {
+				if v, ok := collector.SampleOf(r.Samples, m); ok {
+					server[i] += v * s.rates.Seconds()
+				}
+				for _, j := range r.Jobs {
+					v, _ := collector.SampleOf(j.Samples, m)
+					v *= s.jobs.newest.seconds
+					if rows[i] += v; j.Job != collector.UncountedWork {
+						named[i] += v
+					}
+				}
+			}
+		})
+		for i, m := range metrics {
+			if log != "mds1.log" && m == collector.MetaOps {
+				continue // an object server's are no metadata operations of its own
+			}
+			if math.Abs(rows[i]-server[i]) > .001*server[i] {
+				t.Errorf("%s: the rows have %s %.0f, the server %.0f", log, m, rows[i], server[i])
+			}
+			if named[i] < .98*server[i] {
+				t.Errorf("%s: %.1f %% of %s are named", log, 100*named[i]/server[i], m)
+			}
+			t.Logf("%s: %s %.0f, of all rows %.0f, named %.0f", log, m, server[i], rows[i], named[i])
+		}
+	}
+}
