@@ -270,7 +270,8 @@ func (t *table) follow(i int32) {
 	t.before = i
 }
 
-// room makes room for a new entry; -1: there is no room. Where all is taken one that is idle gives its own.
+// room makes room for a new entry; -1: as many are remembered as may be. An idle one gives its
+// room then.
 func (m *memory) room(id string) (i int32) {
 	switch n := len(m.free); {
 	case n > 0:

@@ -74,7 +74,8 @@ var _ collector.Source = (*Source)(nil)
 // New makes a source over the root of a file system.
 func New(root fs.FS) *Source {
 	s := &Source{fsys: root, whole: map[string]bool{}, wasWhole: map[string]bool{}, waiting: map[string]*outstanding{},
-		connections: map[string]connection{}, jobs: jobReader{fsys: root, most: mostEntries, tables: map[string]*table{}}}
+		connections: map[string]connection{},
+		jobs:        jobReader{fsys: root, most: mostEntries, tables: map[string]*table{}}}
 	s.rates.FromZero = func(k key) bool { return s.wasWhole[k.file] } // no line before an operation's first time
 	return s
 }

@@ -197,10 +197,10 @@ func TestServers(t *testing.T) {
 // nothing, and a creation is a part of its open.
 func TestJobsOfAMetadataServer(t *testing.T) {
 	tree := func(opens int, more string) fstest.MapFS {
-		return fstest.MapFS{"sys/kernel/debug/lustre/mdt/fs-MDT0000/md_stats": file(fmt.Sprintf("open %d samples [reqs]\n",
-			opens+1)),
-			"sys/kernel/debug/lustre/mdt/fs-MDT0000/job_stats": file(fmt.Sprintf("job_stats:\n- job_id:          31\n"+
-				"  snapshot_time:   %[1]d\n  open:            { samples: %[1]d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
+		const folder = "sys/kernel/debug/lustre/mdt/fs-MDT0000/"
+		return fstest.MapFS{folder + "md_stats": file(fmt.Sprintf("open %d samples [reqs]\n", opens+1)),
+			folder + "job_stats": file(fmt.Sprintf("job_stats:\n- job_id:          31\n"+
+				"  snapshot_time:   %[1]d\n  open: { samples: %[1]d, unit: usecs, min: 1, max: 9, sum: 99 }\n"+
 				"  mknod:           { samples: 8, unit: usecs, min: 1, max: 9, sum: 99 }\n", opens) + more)}
 	}
 	r := two(t, [2]fstest.MapFS{tree(100, ""),
