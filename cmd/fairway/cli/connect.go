@@ -69,6 +69,24 @@ func (o *Options) Ask(c *cobra.Command) (*client.Client, error) {
 	return cl, nil
 }
 
+// Print makes what a command does that prints the answer to one question.
+func Print[T any](o *Options, ask func(*client.Client, context.Context) (T, error),
+	write func(io.Writer, T) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, _ []string) error {
+		return Show(o, c, func(ctx context.Context, cl *client.Client) (T, error) { return ask(cl, ctx) }, write)
+	}
+}
+
+// PrintNamed makes what a command does that prints the answer about what its first argument names.
+func PrintNamed[K ~string, T any](o *Options, ask func(*client.Client, context.Context, K) (T, error),
+	write func(io.Writer, T) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		return Show(o, c, func(ctx context.Context, cl *client.Client) (T, error) {
+			return ask(cl, ctx, K(args[0]))
+		}, write)
+	}
+}
+
 // Show asks the daemon and prints its answer: as JSON where that is wanted, else by write.
 func Show[T any](o *Options, c *cobra.Command, ask func(context.Context, *client.Client) (T, error),
 	write func(io.Writer, T) error) error {

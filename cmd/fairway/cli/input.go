@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/klauspost/compress/gzip"
@@ -20,12 +22,21 @@ func OpenInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return unzipped(io.NopCloser(cmd.InOrStdin()))
 	}
+	in, err := OpenFile(name)
+	if errors.As(err, new(*fs.PathError)) {
+		err = program.BadUsage(err)
+	}
+	return in, err
+}
+
+// OpenFile opens a file, decompressed where it is compressed by gzip, else to be read at any place.
+func OpenFile(name string) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, program.BadUsage(err)
+		return nil, err
 	}
 	if !IsGzip(f) {
-		return f, nil // as a file, which can be read at any place
+		return f, nil
 	}
 	return unzipped(f)
 }

@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"fairway/cmd/program"
 )
 
 // plain writes what commands print, without what could change a terminal: names of jobs, nodes, sources and files are
@@ -78,6 +82,20 @@ func PrintTable(w io.Writer, heading []string, rows [][]string) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// WriteFile writes what render makes to the file of --out, and prints its size; a file that cannot be written is a
+// usage error.
+func WriteFile(w io.Writer, path string, render func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := render(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return program.BadUsage(fmt.Errorf("--out: %w", err))
+	}
+	_, err := fmt.Fprintf(w, "%s: %d bytes\n", path, b.Len())
+	return err
 }
 
 // Stamp is a time as tables show it; "-" for none.

@@ -1,16 +1,13 @@
 package decisions
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairway/cli"
-	"fairway/cmd/program"
 	"fairway/webui/client"
 	"fairway/webui/incident"
 )
@@ -31,18 +28,7 @@ func newFindingExport(o *cli.Options) *cobra.Command {
 			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (*incident.Incident, error) {
 				return cl.Incident(ctx, args[0], standIns)
 			}, func(w io.Writer, inc *incident.Incident) error {
-				var b bytes.Buffer
-				if err := inc.HTML(&b); err != nil {
-					return err
-				}
-				if out == "" {
-					out = args[0] + ".html"
-				}
-				if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
-					return program.BadUsage(fmt.Errorf("--out: %w", err))
-				}
-				_, err := fmt.Fprintf(w, "%s: %d bytes\n", out, b.Len())
-				return err
+				return cli.WriteFile(w, cmp.Or(out, args[0]+".html"), inc.HTML)
 			})
 		},
 	}

@@ -75,19 +75,11 @@ func newFindings(o *cli.Options) *cobra.Command {
 	return c
 }
 
-func newFindingVerb(o *cli.Options, verb, short string, call func(*client.Client, context.Context, string,
-	string) (anomaly.Finding, error)) *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Finding, error) {
-				return call(cl, ctx, args[0], reason)
-			}, func(w io.Writer, f anomaly.Finding) error { return printFindings(w, []anomaly.Finding{f}) })
-		},
-	}
-	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
-	return c
+// newFindingVerb makes a verb of findings.
+func newFindingVerb(o *cli.Options, verb, short string,
+	act func(*client.Client, context.Context, string, string) (anomaly.Finding, error)) *cobra.Command {
+	return newReasoned(o, verb+" ID", short, act,
+		func(w io.Writer, _ string, f anomaly.Finding) error { return printFindings(w, []anomaly.Finding{f}) })
 }
 
 func newSilence(o *cli.Options) *cobra.Command {
@@ -146,7 +138,7 @@ func printNoFinding(w io.Writer, all []anomaly.Finding, calm string) error {
 
 func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error {
 	fmt.Fprintf(w, "%s  %s  %s %s since %s, confidence %.2f\n%s\n", v.ID, v.Node, remap.FindingWords(&v.Finding),
-		v.State, v.Since.Local().Format("2006-01-02 15:04:05"), v.Confidence, v.Sentence)
+		v.State, cli.Stamp(v.Since), v.Confidence, v.Sentence)
 	for _, hurt := range inc.Victims {
 		fmt.Fprintln(w, "hurts", hurt.Text)
 	}
@@ -163,7 +155,7 @@ func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error 
 		fmt.Fprintln(w)
 	}
 	if v.Open() && v.Silent(time.Now()) {
-		fmt.Fprintln(w, "silent until:", v.Silenced.Local().Format("2006-01-02 15:04:05"))
+		fmt.Fprintln(w, "silent until:", cli.Stamp(v.Silenced))
 	}
 	if v.Held != "" {
 		fmt.Fprintln(w, "still in use:", v.Held)
@@ -231,8 +223,7 @@ func printExclusion(w io.Writer, e remap.Exclusion) error {
 			e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s is drained until %s\n", e.Forwarder,
-		e.Until.Local().Format("2006-01-02 15:04:05"))
+	_, err := fmt.Fprintf(w, "%s is drained until %s\n", e.Forwarder, cli.Stamp(e.Until))
 	return err
 }
 
@@ -242,51 +233,36 @@ func newExclusions(o *cli.Options) *cobra.Command {
 		Use:   "exclusions",
 		Short: "List the drained forwarders, what became of their traffic, and maintenance to come",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
-				return cl.Exclusions(ctx)
-			}, func(w io.Writer, f remap.Feed) error {
-				if len(f.Exclusions) == 0 {
-					fmt.Fprintln(w, "no forwarder is drained")
-				}
-				for _, e := range f.Exclusions {
-					what := ""
-					if e.Maintenance {
-						what = "maintenance "
-					}
-					fmt.Fprintf(w, "%s  %sby %s until %s: %s\n", e.Forwarder, what, e.By,
-						e.Until.Local().Format("2006-01-02 15:04:05"), e.Reason)
-					if e.Drain != nil {
-						fmt.Fprintf(w, "  %s\n", e.Drain)
-					}
-				}
-				for _, e := range f.Planned {
-					fmt.Fprintf(w, "%s  planned maintenance by %s from %s until %s: %s\n", e.Forwarder, e.By,
-						e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"),
-						e.Reason)
-				}
-				return nil
-			})
-		},
+		RunE:  cli.Print(o, (*client.Client).Exclusions, printExclusions),
 	}
 }
 
-func newReturn(o *cli.Options) *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use:   "return FORWARDER",
-		Short: "Take a drained forwarder back into allocation",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (remap.Feed, error) {
-				return cl.Return(ctx, topology.ForwarderID(args[0]), reason)
-			}, func(w io.Writer, f remap.Feed) error {
-				_, err := fmt.Fprintf(w, "%s is in allocation again; drained still: %s\n", args[0],
-					anomaly.Counted(len(f.Exclusions), "forwarder"))
-				return err
-			})
-		},
+func printExclusions(w io.Writer, f remap.Feed) error {
+	if len(f.Exclusions) == 0 {
+		fmt.Fprintln(w, "no forwarder is drained")
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
-	return c
+	for _, e := range f.Exclusions {
+		what := ""
+		if e.Maintenance {
+			what = "maintenance "
+		}
+		fmt.Fprintf(w, "%s  %sby %s until %s: %s\n", e.Forwarder, what, e.By, cli.Stamp(e.Until), e.Reason)
+		if e.Drain != nil {
+			fmt.Fprintf(w, "  %s\n", e.Drain)
+		}
+	}
+	for _, e := range f.Planned {
+		fmt.Fprintf(w, "%s  planned maintenance by %s from %s until %s: %s\n", e.Forwarder, e.By,
+			e.Since.Local().Format("2006-01-02 15:04"), e.Until.Local().Format("2006-01-02 15:04"), e.Reason)
+	}
+	return nil
+}
+
+func newReturn(o *cli.Options) *cobra.Command {
+	return newReasoned(o, "return FORWARDER", "Take a drained forwarder back into allocation", (*client.Client).Return,
+		func(w io.Writer, id string, f remap.Feed) error {
+			_, err := fmt.Fprintf(w, "%s is in allocation again; drained still: %s\n", id,
+				anomaly.Counted(len(f.Exclusions), "forwarder"))
+			return err
+		})
 }

@@ -26,12 +26,7 @@ func newPlans(o *cli.Options) *cobra.Command {
 		Use:   "plans",
 		Short: "List plans, the newest first",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.PlanRow,
-				error) {
-				return cl.Plans(ctx)
-			}, printPlans)
-		},
+		RunE:  cli.Print(o, (*client.Client).Plans, printPlans),
 	}
 }
 
@@ -44,6 +39,7 @@ func printPlans(w io.Writer, plans []api.PlanRow) error {
 }
 
 func newPlan(o *cli.Options) *cobra.Command {
+	show := cli.PrintNamed(o, (*client.Client).Plan, printPlan)
 	c := &cobra.Command{
 		Use: "plan ID", Short: "Show or decide one plan", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -51,26 +47,18 @@ func newPlan(o *cli.Options) *cobra.Command {
 				return program.BadUsage(errors.New(
 					"plan needs an ID, or a verb and an ID: show, approve, reject, complete, rollback or stop"))
 			}
-			return showPlan(o, c, args[0])
+			return show(c, args)
 		},
 	}
-	show := &cobra.Command{
-		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return showPlan(o, c, args[0]) },
-	}
-	c.AddCommand(show, newApprove(o),
+	c.AddCommand(&cobra.Command{
+		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1), RunE: show,
+	}, newApprove(o),
 		newDecision(o, "reject", "Reject a waiting plan; nothing moves", (*client.Client).Reject),
 		newDecision(o, "complete", "Try the moves of a partial or failed plan again that were not made",
 			(*client.Client).Complete),
 		newDecision(o, "rollback", "Move the compute nodes of a plan back", (*client.Client).RollBack),
 		newDecision(o, "stop", "Stop applying a plan after the orders under way", (*client.Client).Stop))
 	return c
-}
-
-func showPlan(o *cli.Options, c *cobra.Command, id string) error {
-	return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
-		return cl.Plan(ctx, id)
-	}, printPlan)
 }
 
 func newApprove(o *cli.Options) *cobra.Command {
@@ -140,19 +128,11 @@ func saysYes(w io.Writer, in io.Reader, question string) (bool, error) {
 	return yes == "y" || yes == "yes", nil
 }
 
-func newDecision(o *cli.Options, verb, short string, call func(*client.Client, context.Context, string,
-	string) (api.PlanView, error)) *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use: verb + " ID", Short: short, Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
-				return call(cl, ctx, args[0], reason)
-			}, printPlan)
-		},
-	}
-	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
-	return c
+// newDecision makes a verb of plan.
+func newDecision(o *cli.Options, verb, short string,
+	act func(*client.Client, context.Context, string, string) (api.PlanView, error)) *cobra.Command {
+	return newReasoned(o, verb+" ID", short, act,
+		func(w io.Writer, _ string, v api.PlanView) error { return printPlan(w, v) })
 }
 
 // printPlan prints a plan as `plan show` does.

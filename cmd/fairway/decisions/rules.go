@@ -23,11 +23,7 @@ func newRules(o *cli.Options) *cobra.Command {
 		Long: "List the site's rules about running jobs behind forwarders that are confirmed to be slow, hung or " +
 			"dead\n([[rule]] in the daemon's settings), how often each has acted today, and the newest decisions.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (evacuate.View, error) {
-				return cl.Rules(ctx)
-			}, printRules)
-		},
+		RunE: cli.Print(o, (*client.Client).Rules, printRules),
 	}
 	c.AddCommand(newTestRules(o))
 	return c

@@ -22,12 +22,7 @@ func newStanding(o *cli.Options) *cobra.Command {
 			"at once,\n" +
 			"within the guard rails. What a person proposes still waits for another person.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing,
-				error) {
-				return cl.Standing(ctx)
-			}, printStanding)
-		},
+		RunE: cli.Print(o, (*client.Client).Standing, printStanding),
 	}
 	c.AddCommand(newAllow(o), newRevoke(o))
 	return c
@@ -81,25 +76,14 @@ func newAllow(o *cli.Options) *cobra.Command {
 }
 
 func newRevoke(o *cli.Options) *cobra.Command {
-	var reason string
-	c := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "End a standing approval; plans approved by it stay",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]remap.Standing, error) {
-				return cl.Revoke(ctx, args[0], reason)
-			}, func(w io.Writer, left []remap.Standing) error {
-				verb := "are"
-				if len(left) == 1 {
-					verb = "is"
-				}
-				_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", args[0],
-					anomaly.Counted(len(left), "standing approval"), verb)
-				return err
-			})
-		},
-	}
-	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
-	return c
+	return newReasoned(o, "revoke ID", "End a standing approval; plans approved by it stay", (*client.Client).Revoke,
+		func(w io.Writer, id string, left []remap.Standing) error {
+			verb := "are"
+			if len(left) == 1 {
+				verb = "is"
+			}
+			_, err := fmt.Fprintf(w, "%s is revoked; %s %s left\n", id, anomaly.Counted(len(left), "standing approval"),
+				verb)
+			return err
+		})
 }

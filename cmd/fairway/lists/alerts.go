@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -19,25 +18,17 @@ func newAlerts(o *cli.Options) *cobra.Command {
 		Use:   "alerts",
 		Short: "Show who is called when something needs a person, and how delivery goes",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.Alerts, error) {
-				return cl.Alerts(ctx)
-			}, printAlerts)
-		},
+		RunE:  cli.Print(o, (*client.Client).Alerts, printAlerts),
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "test",
 		Short: "Send a test alert to every receiver",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.Alerts, error) {
-				return cl.TestAlerts(ctx)
-			}, func(w io.Writer, a api.Alerts) error {
-				_, err := fmt.Fprintf(w, "a test alert goes to %s; 'fairway alerts' shows who took it\n",
-					anomaly.Counted(len(a.Receivers), "receiver"))
-				return err
-			})
-		},
+		RunE: cli.Print(o, (*client.Client).TestAlerts, func(w io.Writer, a api.Alerts) error {
+			_, err := fmt.Fprintf(w, "a test alert goes to %s; 'fairway alerts' shows who took it\n",
+				anomaly.Counted(len(a.Receivers), "receiver"))
+			return err
+		}),
 	})
 	return c
 }

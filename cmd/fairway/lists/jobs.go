@@ -27,12 +27,7 @@ func newJobs(o *cli.Options) *cobra.Command {
 		Use:   "jobs",
 		Short: "List the running jobs and those that ended last",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.JobRow,
-				error) {
-				return cl.Jobs(ctx)
-			}, printJobs)
-		},
+		RunE:  cli.Print(o, (*client.Client).Jobs, printJobs),
 	}
 }
 

@@ -111,11 +111,7 @@ func newNode(o *cli.Options) *cobra.Command {
 		Use:   "node NAME",
 		Short: "Show everything known of one node's newest second",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.NodeView, error) {
-				return cl.Node(ctx, topology.NodeID(args[0]))
-			}, printNode)
-		},
+		RunE:  cli.PrintNamed(o, (*client.Client).Node, printNode),
 	}
 }
 

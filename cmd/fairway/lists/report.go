@@ -1,16 +1,12 @@
 package lists
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairway/cli"
-	"fairway/cmd/program"
 	"fairway/webui/client"
 	"fairway/webui/report"
 )
@@ -35,15 +31,7 @@ func newReport(o *cli.Options) *cobra.Command {
 				if out == "" {
 					return render(w)
 				}
-				var b bytes.Buffer
-				if err := render(&b); err != nil {
-					return err
-				}
-				if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
-					return program.BadUsage(fmt.Errorf("--out: %w", err))
-				}
-				_, err := fmt.Fprintf(w, "%s: %d bytes\n", out, b.Len())
-				return err
+				return cli.WriteFile(w, out, render)
 			})
 		},
 	}

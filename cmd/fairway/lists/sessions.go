@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -19,22 +18,14 @@ func newSessions(o *cli.Options) *cobra.Command {
 		Long: "List the browsers that are signed in: an admin sees all of them, everybody else their own.\n" +
 			"A person has a few at a time; signing in once more ends the oldest.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.OpenSession, error) {
-				return cl.Sessions(ctx)
-			}, printSessions)
-		},
+		RunE: cli.Print(o, (*client.Client).Sessions, printSessions),
 	}
 	c.AddCommand(&cobra.Command{
 		Use:     "end ID",
 		Short:   "End a session, and the live feeds that it has open",
 		Example: "  fairway sessions end 1f0c2a9be4d7",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, a []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.OpenSession, error) {
-				return cl.EndSession(ctx, a[0])
-			}, printSessions)
-		},
+		RunE:    cli.PrintNamed(o, (*client.Client).EndSession, printSessions),
 	})
 	return c
 }
@@ -56,16 +47,10 @@ func newSignInLink(o *cli.Options) *cobra.Command {
 			"on the\n" +
 			"daemon's unix socket. It works once and only there; the next link ends the one before.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.SignInLink,
-				error) {
-				return cl.SignInLink(ctx)
-			},
-				func(w io.Writer, l api.SignInLink) error {
-					_, err := fmt.Fprintf(w, "%s\nsigns in %s (%s), once, until %s\n", l.Address, l.Name, l.Role,
-						cli.Stamp(l.Until))
-					return err
-				})
-		},
+		RunE: cli.Print(o, (*client.Client).SignInLink, func(w io.Writer, l api.SignInLink) error {
+			_, err := fmt.Fprintf(w, "%s\nsigns in %s (%s), once, until %s\n", l.Address, l.Name, l.Role,
+				cli.Stamp(l.Until))
+			return err
+		}),
 	}
 }

@@ -91,7 +91,7 @@ func newLMT() *cobra.Command {
 				return program.BadUsage(fmt.Errorf("--interval %s is not a time between readings", interval))
 			}
 			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
-				in, size, done, err := openSeekable(cmd, name)
+				in, size, done, err := openSeekable(cmd, name, maxHeld)
 				if err != nil {
 					return bare(err)
 				}
@@ -139,8 +139,9 @@ func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit f
 	return nil
 }
 
-// openSeekable opens a file for reading at any place; standard input and compressed files are held in memory.
-func openSeekable(cmd *cobra.Command, name string) (in io.ReaderAt, size int64, done func(), err error) {
+// openSeekable opens a file for reading at any place. Standard input and compressed files are held in memory, at most
+// most bytes of them.
+func openSeekable(cmd *cobra.Command, name string, most int64) (in io.ReaderAt, size int64, done func(), err error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -157,9 +158,9 @@ func openSeekable(cmd *cobra.Command, name string) (in io.ReaderAt, size int64, 
 		return nil, 0, nil, err
 	}
 	defer r.Close()
-	b, err := io.ReadAll(io.LimitReader(r, maxHeld+1))
-	if err == nil && len(b) > maxHeld {
-		err = fmt.Errorf("over %d bytes; give it as a file that is not compressed", maxHeld)
+	b, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("over %d bytes; give it as a file that is not compressed", most)
 	}
 	return bytes.NewReader(b), int64(len(b)), func() {}, err
 }

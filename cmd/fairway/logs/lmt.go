@@ -115,7 +115,7 @@ func (f *lmtFlags) addRecord(cmd *cobra.Command, job *rootcause.Job, l *iolog.Lo
 }
 
 func (r *record) read(cmd *cobra.Command, name string, zone *time.Location) error {
-	in, size, done, err := openSeekable(cmd, name)
+	in, size, done, err := openSeekable(cmd, name, maxHeld)
 	if err != nil {
 		return fmt.Errorf("--lmt: %w", err)
 	}

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"fairway/anomaly/rootcause"
-	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
 	"fairway/tsdb/history/logread"
 	"fairway/webui/api"
@@ -75,15 +73,12 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	if err != nil {
 		return rootcause.Job{}, err
 	}
-	in, err := cli.OpenInput(cmd, name)
+	in, size, done, err := openSeekable(cmd, name, maxIntervals)
 	if err != nil {
-		return rootcause.Job{}, err
+		return rootcause.Job{}, fmt.Errorf("%s: %w", name, bare(err))
 	}
-	defer in.Close()
-	content, err := section(in)
-	if err != nil {
-		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
-	}
+	defer done()
+	content := io.NewSectionReader(in, 0, size)
 	head := make([]byte, min(64, content.Size()))
 	if _, err := content.ReadAt(head, 0); err != nil && err != io.EOF {
 		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
@@ -123,21 +118,4 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	}
 	err = record.addRecord(cmd, &job, l)
 	return job, err
-}
-
-// section gives random access to a file, or to standard input by holding it.
-func section(in io.Reader) (*io.SectionReader, error) {
-	if f, ok := in.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			return io.NewSectionReader(f, 0, info.Size()), nil
-		}
-	}
-	b, err := io.ReadAll(io.LimitReader(in, maxIntervals+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxIntervals {
-		return nil, fmt.Errorf("more than %d bytes on a stream", maxIntervals)
-	}
-	return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), nil
 }

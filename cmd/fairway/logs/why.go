@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -10,7 +9,6 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/fairway/cli"
-	"fairway/collector/topology"
 
 	"fairway/console/screen/job"
 	"fairway/webui/api"
@@ -35,9 +33,7 @@ func newWhy(o *cli.Options) *cobra.Command {
 			if page {
 				printed = writeCausePage
 			}
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.JobCause, error) {
-				return cl.Cause(ctx, topology.JobID(args[0]))
-			}, printed)
+			return cli.PrintNamed(o, (*client.Client).Cause, printed)(c, args)
 		},
 	}
 	c.Flags().BoolVar(&page, "html", false, "write one self-contained HTML page")

@@ -1,13 +1,10 @@
 package policies
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -20,7 +17,6 @@ import (
 	"fairway/remap/policy/avoid"
 	"fairway/remap/policy/dfra"
 	"fairway/remap/policy/mckp"
-	"fairway/remap/policy/strictjson"
 	"fairway/tsdb/history"
 )
 
@@ -58,7 +54,7 @@ func newBacktest(o *cli.Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			results, err := f.replay(runs)
+			results, err := f.replay(c, runs)
 			if err != nil {
 				return program.BadUsage(err)
 			}
@@ -97,7 +93,7 @@ func newBacktest(o *cli.Options) *cobra.Command {
 // runs reads the jobs; rows that cannot be read are named and left out.
 func (f *backtestFlags) runs(warn io.Writer) (runs []history.Run, err error) {
 	name := cmp.Or(f.csv, f.history, f.taihulight)
-	in, err := openPacked(name)
+	in, err := cli.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +132,7 @@ func (f *backtestFlags) runs(warn io.Writer) (runs []history.Run, err error) {
 }
 
 func summaries(name string) ([]backtest.Summary, error) {
-	in, err := openPacked(name)
+	in, err := cli.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -144,45 +140,13 @@ func summaries(name string) ([]backtest.Summary, error) {
 	return backtest.ReadSummaries(name, in)
 }
 
-// packed is a gzipped file.
-type packed struct {
-	*gzip.Reader
-	file *os.File
-}
-
-func (p packed) Close() error { return errors.Join(p.Reader.Close(), p.file.Close()) }
-
-// openPacked opens a file, unpacking it where it begins as gzip does.
-func openPacked(name string) (io.ReadCloser, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	var magic [2]byte
-	_, err = f.ReadAt(magic[:], 0)
-	if err != nil || magic != [2]byte{0x1f, 0x8b} {
-		return f, nil
-	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
-	}
-	return packed{z, f}, nil
-}
-
 // replay runs every policy, side by side.
-func (f *backtestFlags) replay(runs []history.Run) ([]*backtest.Result, error) {
+func (f *backtestFlags) replay(c *cobra.Command, runs []history.Run) ([]*backtest.Result, error) {
 	var limits dfra.Config
 	if f.config != "" {
-		b, err := os.ReadFile(f.config)
+		err := readCase(c, f.config, cli.MaxFileBytes, &limits, func() error { return limits.Validate() })
 		if err != nil {
 			return nil, err
-		}
-		if err := strictjson.Read(bytes.NewReader(b), cli.MaxFileBytes, &limits); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.config, err)
-		}
-		if err := limits.Validate(); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.config, err)
 		}
 	}
 	policies := []backtest.Policy{backtest.FFM, backtest.RR, {Name: "dfra", Decide: dfra.Decide},

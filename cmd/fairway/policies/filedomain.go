@@ -2,14 +2,11 @@ package policies
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairway/cli"
-	"fairway/cmd/program"
 	"fairway/remap/policy/filedomain"
-	"fairway/remap/policy/strictjson"
 )
 
 // newFiledomain is `fairway filedomain`: how a collective MPI-IO region is divided and what its locks
@@ -28,17 +25,9 @@ func newFiledomain() *cobra.Command {
 			`    fairway filedomain -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := cli.OpenInput(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			defer in.Close()
 			var c filedomain.Case
-			if err := strictjson.Read(in, cli.MaxFileBytes, &c); err != nil {
-				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
-			}
-			if err := c.Check(); err != nil {
-				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
+			if err := readCase(cmd, args[0], cli.MaxFileBytes, &c, func() error { return c.Check() }); err != nil {
+				return err
 			}
 			return json.NewEncoder(cli.Raw(cmd.OutOrStdout())).Encode(struct {
 				filedomain.Answer

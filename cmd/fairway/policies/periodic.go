@@ -12,7 +12,6 @@ import (
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
 	"fairway/remap/policy/periodic"
-	"fairway/remap/policy/strictjson"
 	"fairway/webui/api"
 )
 
@@ -54,7 +53,11 @@ func newPeriodic(o *cli.Options) *cobra.Command {
 			if running {
 				return runningPattern(cmd, o, chart)
 			}
-			s, err := readSet(cmd, args[0])
+			var s periodic.Set
+			err := readCase(cmd, args[0], cli.MaxFileBytes, &s, func() (err error) {
+				s, err = periodic.Complete(s)
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -143,22 +146,6 @@ func printTable4(w io.Writer, asJSON bool) error {
 type planned struct {
 	periodic.Pattern
 	Unplanned periodic.Unplanned `json:"unplanned"`
-}
-
-func readSet(cmd *cobra.Command, name string) (periodic.Set, error) {
-	in, err := cli.OpenInput(cmd, name)
-	if err != nil {
-		return periodic.Set{}, program.BadUsage(err)
-	}
-	defer in.Close()
-	var s periodic.Set
-	if err = strictjson.Read(in, cli.MaxFileBytes, &s); err == nil {
-		s, err = periodic.Complete(s)
-	}
-	if err != nil {
-		return s, program.BadUsage(fmt.Errorf("%s: %w", name, err))
-	}
-	return s, nil
 }
 
 func schedule(s periodic.Set) (periodic.Pattern, periodic.Unplanned, error) {

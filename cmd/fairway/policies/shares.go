@@ -12,7 +12,6 @@ import (
 	"fairway/cmd/program"
 	"fairway/remap/node/tbf"
 	"fairway/remap/policy/share"
-	"fairway/remap/policy/strictjson"
 )
 
 // maxTableBytes bounds a table, bytes: a million jobs.
@@ -55,17 +54,10 @@ func newShares() *cobra.Command {
 			} else if !f.Changed("tbf") && (here || f.Changed("tbf-cpts")) {
 				return program.BadUsage(errors.New("--tbf-cpts and --tbf-here belong to --tbf"))
 			}
-			in, err := cli.OpenInput(cmd, args[0])
-			if err != nil {
-				return program.BadUsage(err)
-			}
-			defer in.Close()
 			var table share.Table
-			if err = strictjson.Read(in, maxTableBytes, &table); err == nil {
-				err = table.Check(p)
-			}
+			err = readCase(cmd, args[0], maxTableBytes, &table, func() error { return table.Check(p) })
 			if err != nil {
-				return program.BadUsage(fmt.Errorf("%s: %w", args[0], err))
+				return err
 			}
 			answer := table.Answer(p, share.Idle(idle))
 			if lustre.RPCsPerSec > 0 {

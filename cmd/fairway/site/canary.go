@@ -1,7 +1,6 @@
 package site
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -9,7 +8,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/cmd/fairway/cli"
-	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/webui/client"
 )
@@ -23,11 +21,7 @@ func newCanary(o *cli.Options) *cobra.Command {
 			"It needs the role operator and stands in the audit with its result. The times are beside the median\n" +
 			"of the newest canaries through the forwarders that nobody suspects.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Canary, error) {
-				return cl.Canary(ctx, topology.ForwarderID(args[0]))
-			}, printCanary)
-		},
+		RunE: cli.PrintNamed(o, (*client.Client).Canary, printCanary),
 	}
 }
 
