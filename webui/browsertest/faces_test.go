@@ -110,7 +110,7 @@ const browserTables = "" +
 	"JSON.stringify([...document.querySelectorAll('#page table')].filter((t) => t.tHead).map((t) => " +
 	"[...t.tBodies[0].rows].filter((r) => r.cells.length === t.tHead.rows[0].cells.length)\n" +
 	"  .map((r) => Object.fromEntries([...r.cells].map((c, i) => " +
-	"[t.tHead.rows[0].cells[i].textContent.replace(/ [v^]$/, ''), c.textContent.trim()])))))"
+	"[t.tHead.rows[0].cells[i].textContent.replace(/\\s[v^]$/, ''), c.textContent.trim()])))))"
 
 // twoFaces are the pages with the columns that show the same number: the browser's title, the terminal's.
 var twoFaces = []struct {

@@ -90,14 +90,15 @@ async function ask(method, path, body, key) {
   }
 }
 
-/** @param {string} path */
+/** What is at a path: an object, of a page its text, of numbers alone their bytes. @param {string} path */
 export const get = path => ask('GET', path);
 
-/** @param {string} path @returns {Promise<ArrayBuffer>} */
-export const getBytes = path => ask('GET', path);
-
-/** @param {string} path @returns {Promise<string>} */
-export const getText = path => ask('GET', path);
+/** What a query of PromQL's finds, by step. @param {string} query @param {number} start @param {number} end
+ * @param {number} step s @returns {Promise<{metric: Record<string, string>, values: [number, string][]}[]>} */
+export async function queried(query, start, end, step) {
+  const of = `query=${encodeURIComponent(query)}&start=${start}&end=${end}&step=${step}`;
+  return (await get(`/prometheus/api/v1/query_range?${of}`)).data.result;
+}
 
 /** @param {string} path @param {any} body */
 export const post = (path, body) => write('POST', path, body);

@@ -1,7 +1,7 @@
 // The console's frame: address, header, keys and the one state that all pages show. Pages are
 // functions of the address; each gives its element, its keys, and what it does with a new picture.
-import { h, setText } from './h.js?v=__V__';
-import { age, clock, counted, zone } from './format.js?v=__V__';
+import { h, modal, setText } from './h.js?v=__V__';
+import { age, clock, counted, iso, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
@@ -101,7 +101,7 @@ const OPENING = 1500,
   STILL = 100;
 const opened = () => {
   document.documentElement.classList.remove('opening');
-  sessionStorage.removeItem('fairway.retries'); // of retry.js
+  sessionStorage.removeItem('fairway.retries'); // of first.js
 };
 /** Shows the first page once all that it asked for is there: nothing that is shown moves as more comes. */
 let reveal = () => {
@@ -238,28 +238,24 @@ function toLive() {
 
 async function toPast() {
   if (!newest || !(Date.parse(newest.at) > 0)) return note('No past yet: nothing has been reported.');
-  go(
-    `${location.pathname}${location.search ? `${location.search}&` : '?'}at=` +
-      `${new Date(Date.parse(newest.at) - 60000).toISOString().slice(0, 19)}Z`,
-  );
+  go(`${location.pathname}${location.search ? `${location.search}&` : '?'}at=${iso(Date.parse(newest.at) - 60000)}`);
 }
 
-/** What of the console is about now alone. @param {string} title @returns {Page} */
+/** A page of some words. @param {string} title @param {string} heading @param {(Node|false)[]} words
+ * @param {Partial<Page>} [more] @returns {Page} */
+const wordsPage = (title, heading, words, more) => ({
+  title,
+  keys: {},
+  el: h('div', h('h1', heading), ...words),
+  ...more,
+});
+
+/** What of the console is about now alone. @param {string} title */
 function presentPage(title) {
-  return {
-    title,
-    keys: {},
-    el: h(
-      'div',
-      h('h1', title),
-      h(
-        'p.empty',
-        'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), ' +
-          "the audit (5) and each forwarder's page can be replayed.",
-      ),
-    ),
-    past() {},
-  };
+  const words =
+    'This page is about now and is not kept for the past. Press L for live; the overview (1), findings (3), ' +
+    "the audit (5) and each forwarder's page can be replayed.";
+  return wordsPage(title, title, [h('p.empty', words)], { past() {} });
 }
 
 /** The pages whose charts follow the range of the page before. */
@@ -320,48 +316,41 @@ async function toMark() {
     note(`${m.id} ${m.text}`);
     const url = new URL(location.href);
     withRange(url, {});
-    url.searchParams.set('at', new Date(m.at).toISOString().slice(0, 19) + 'Z');
+    url.searchParams.set('at', iso(m.at));
     return go(url.pathname + url.search.replaceAll('%3A', ':'));
   }
   note('Nothing is marked in the last day. H replays the last minute.');
 }
 
-/** @param {string} path @returns {Page} */
+/** @param {string} path */
 function lostPage(path) {
-  return {
-    title: 'not found',
-    keys: {},
-    el: h(
-      'div',
-      h('h1', 'No such page'),
-      h(
-        'p.empty',
-        `/${path} is not an address of this console. `,
-        h('a', { href: '/overview' }, 'Overview'),
-        ', ',
-        h('a', { href: '/plans' }, 'plans'),
-        ', or press : and type a name.',
-      ),
+  const to = name => h('a', { href: `/${name}` }, name);
+  return wordsPage('not found', 'No such page', [
+    h(
+      'p.empty',
+      `/${path} is not an address of this console. See the `,
+      to('overview'),
+      ' or the ',
+      to('plans'),
+      ', or press : and type a name.',
     ),
-  };
+  ]);
 }
 
-/** @param {Error} err @returns {Page} */
+/** @param {Error} err */
 function brokenPage(err) {
   // A server that is away comes back; what it refused it would refuse again.
   const away = err instanceof api.Refused && err.status === 0,
     again = away ? setTimeout(show, 3000) : 0;
-  return {
-    title: 'error',
-    keys: { r: ['try again', show] },
-    close: () => clearTimeout(again),
-    el: h(
-      'div',
-      h('h1', 'This page could not be shown'),
+  return wordsPage(
+    'error',
+    'This page could not be shown',
+    [
       h('p.error', { role: 'alert' }, err.message),
       !kiosk && h('p.empty', 'Press r to try again, or 1 for the overview.'),
-    ),
-  };
+    ],
+    { keys: { r: ['try again', show] }, close: () => clearTimeout(again) },
+  );
 }
 
 // The header: what, how old, who.
@@ -375,28 +364,31 @@ const bar = {
   who: h('span.right'),
   nav: h('nav', { 'aria-label': 'Pages' }),
 };
-const navLinks = /** @type {const} */ ([
-  ['overview', '1 overview'],
-  ['jobs', '2 jobs'],
-  ['findings', '3 findings'],
-  ['plans', '4 plans'],
-  ['audit', '5 audit'],
-  ['occupancy', '6 calendar'],
-  ['logs', '7 logs'],
-  ['whatif', '8 what if'],
-  ['report', 'report'],
-]).map(([to, text]) => h('a', { href: `/${to}` }, text));
-bar.nav.append(...navLinks);
+/** Address and name; the place is its key. */
+const places = /** @type {const} */ ([
+  ['overview', 'overview'],
+  ['jobs', 'jobs'],
+  ['findings', 'findings'],
+  ['plans', 'plans'],
+  ['audit', 'audit'],
+  ['occupancy', 'calendar'],
+  ['logs', 'logs'],
+  ['whatif', 'what if'],
+]);
+const navLinks = places.map(([to, text], i) => h('a', { href: `/${to}` }, `${i + 1} ${text}`));
+bar.nav.append(...navLinks, h('a', { href: '/report' }, 'report'));
 navLinks[3].title = 'in brackets: plans that wait for a person';
 const picker = new RangePicker({ set: setRange, now: serverNow });
 
 function drawBar() {
   const o = app.overview,
     here = location.pathname.split('/')[1] || 'overview';
-  for (const a of navLinks) {
+  for (const a of bar.nav.children) {
     const on = a.getAttribute('href') === `/${here}`;
-    if (a.hasAttribute('aria-current') !== on)
-      on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
+    if (a.hasAttribute('aria-current') === on) continue;
+    on ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current');
+    // On a phone the bar is wider than the screen.
+    if (on) bar.nav.scrollLeft = /** @type {HTMLElement} */ (a).offsetLeft - bar.nav.clientWidth / 2;
   }
   const s = stateOf(o);
   document.documentElement.toggleAttribute('data-past', Boolean(replay));
@@ -511,14 +503,7 @@ function ageOf(o) {
 // Keys: the page's first, then everybody's. A lower-case key never changes the machine.
 /** @type {Record<string, [string, (e: KeyboardEvent) => void]>} */
 const everywhere = {
-  1: ['overview', () => go('/overview')],
-  2: ['jobs', () => go('/jobs')],
-  3: ['findings', () => go('/findings')],
-  4: ['plans', () => go('/plans')],
-  5: ['audit', () => go('/audit')],
-  6: ['calendar', () => go('/occupancy')],
-  7: ['logs', () => go('/logs')],
-  8: ['what if', () => go('/whatif')],
+  ...Object.fromEntries(places.map(([to, text], i) => [i + 1, [text, () => go(`/${to}`)]])),
   ':': ['go to', () => dialog('go')],
   n: ['next that needs you', nextNeed],
   ' ': ['pause', () => pause(!app.paused)],
@@ -626,17 +611,10 @@ async function copy(text) {
 
 function theme() {
   const order = ['', 'dark', 'light'],
-    root = document.documentElement;
-  const next = order[(order.indexOf(root.dataset.theme ?? '') + 1) % order.length];
-  setTheme(next);
-  localStorage.setItem('fairway.theme', next);
-  note(`Theme: ${next || 'as the system says'}`);
-}
-/** @param {string} name */
-function setTheme(name) {
-  if (name) document.documentElement.dataset.theme = name;
-  else delete document.documentElement.dataset.theme;
+    next = order[(order.indexOf(localStorage.getItem('fairway.theme') ?? '') + 1) % order.length];
+  localStorage.setItem('fairway.theme', next); // where first.js looks
   dispatchEvent(new Event('fairway-theme'));
+  note(`Theme: ${next || 'as the system says'}`);
 }
 
 let noteTimer = 0;
@@ -657,28 +635,20 @@ function unnote(text) {
  * @param {string} question @param {string} key the key that says yes @param {string} yes @returns {Promise<boolean>} */
 function confirmOnce(question, key, yes) {
   return new Promise(answer => {
-    const cancel = h('button', { type: 'button', autofocus: true }, 'Cancel');
-    const ok = h('button', { type: 'button' }, `${yes} (shift+${key})`);
-    const d = h('dialog', { 'aria-label': question }, h('p', question), h('div.actions', cancel, ok));
-    const close = v => {
-      d.close();
-      d.remove();
-      answer(v);
-    };
-    cancel.addEventListener('click', () => close(false));
-    ok.addEventListener('click', () => close(true));
-    d.addEventListener('cancel', () => close(false));
+    const button = (text, says) => h('button', { type: 'button', click: () => d.close(says) }, text);
+    const ok = button(`${yes} (shift+${key})`, 'yes'),
+      cancel = button('Cancel', '');
+    const d = modal(question, h('p', question), h('div.actions', cancel, ok));
+    d.addEventListener('close', () => answer(d.returnValue === 'yes'));
     d.addEventListener('keydown', e => {
       if (e.key === key) {
         e.preventDefault();
-        e.stopPropagation();
-        close(true);
-      } // the page under it must not ask again
+        e.stopPropagation(); // the page under it must not ask again
+        d.close('yes');
+      }
       // Enter on the yes button does nothing: only the key or the mouse approves.
       if (e.key === 'Enter' && document.activeElement === ok) e.preventDefault();
     });
-    document.body.append(d);
-    d.showModal();
     cancel.focus();
   });
 }
@@ -756,7 +726,6 @@ document.addEventListener('click', e => {
   go(to);
 });
 setInterval(growOld, 500);
-setTheme(localStorage.getItem('fairway.theme') ?? '');
 el('bar').replaceChildren(h('strong', 'fairway'), bar.sites, bar.state, bar.health, bar.nav, picker.el, bar.who);
 await signInByLink();
 show();

@@ -4,14 +4,16 @@ import { h } from './h.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
-import { listPage, when } from './lists.js?v=__V__';
+import { iso, when } from './format.js?v=__V__';
+import { listPage } from './lists.js?v=__V__';
 
 /** Whether nobody did it in that moment. @param {any} e */
 const byMachine = e => e.actor === 'desk' || e.from === 'policy' || e.from === 'rule';
 
-/** Distinct texts, the newest first; of many how many more. @param {string[]} all @param {number} most */
-function some(all, most) {
-  const each = [...new Set(all.filter(Boolean))];
+/** What some entries have in a field, the newest first; of many how many more. @param {any[]} entries
+ * @param {string} field @param {number} most */
+function distinct(entries, field, most) {
+  const each = [...new Set(entries.map(e => e[field]).filter(Boolean))];
   return each.slice(0, most).join(', ') + (each.length > most ? ` +${each.length - most}` : '');
 }
 
@@ -32,24 +34,10 @@ export function folded(entries) {
       to = new Date(Date.parse(from) + 60_000).toISOString();
     return {
       ...e,
-      actor: some(
-        steps.map(s => s.actor),
-        2,
-      ),
-      from: some(
-        steps.map(s => s.from),
-        2,
-      ),
-      subject: some(
-        steps.map(s => s.subject),
-        1,
-      ),
-      result: plan
-        ? e.result
-        : some(
-            steps.map(s => s.result),
-            2,
-          ),
+      actor: distinct(steps, 'actor', 2),
+      from: distinct(steps, 'from', 2),
+      subject: distinct(steps, 'subject', 1),
+      result: plan ? e.result : distinct(steps, 'result', 2),
       reason: steps.find(s => s.reason)?.reason,
       steps: steps.length,
       all: plan ? `/audit?subject=${e.subject}` : `/audit?actor=${encodeURIComponent(e.actor)}&from=${from}&to=${to}`,
@@ -105,25 +93,22 @@ export async function auditPage(app, q) {
     table.update(whole ? entries : folded(entries));
   };
   await load();
-  const list = listPage('audit', table, empty, undefined, m => {
-    if (m.topic === 'plans') load().catch(() => {});
-  });
   const form = auditForm(app, q);
-  list.el.insertBefore(form, empty);
-  return {
-    ...list,
+  return listPage(app, 'audit', table, [form, empty], {
+    message(m) {
+      if (m.topic === 'plans') load().catch(() => {});
+    },
     keys: {
-      ...list.keys,
       '/': ['filter', () => form.querySelector('input')?.focus()],
       ...(whole ? {} : { d: ['its steps', () => table.current()?.steps && app.go(table.current().all)] }),
-      ...exportKeys('audit', () => [
+      ...exportKeys(app, 'audit', () => [
         table.every.map(c => c.head),
         ...entries.map(e => table.every.map(c => c.text(e))),
       ]),
     },
     past: load,
     timeless: true,
-  };
+  });
 }
 
 /** name, what it takes @type {[string, string][]} */
@@ -157,8 +142,7 @@ function auditForm(app, q) {
           const text = i.value.trim(),
             value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
           if (value === null)
-            return void (status.textContent =
-              `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 ` + `or -2h.`);
+            return void (status.textContent = `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 or -2h.`);
           if (value) next.set(i.name, value);
         }
         app.go(`/audit${next.size ? `?${next}` : ''}`);
@@ -182,7 +166,7 @@ function moment(text, now) {
     );
     if (ms > now) ms -= 86_400_000;
   }
-  return Number.isNaN(ms) ? null : `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  return Number.isNaN(ms) ? null : iso(ms);
 }
 
 /** A time of the address as it is typed. @param {string} text */

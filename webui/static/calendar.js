@@ -1,11 +1,12 @@
 // How often forwarders were near their peak: one cell a forwarder and hour (or day), and the
 // minimum, average and maximum over forwarders of each column (Beacon's Figure 3).
 import { h } from './h.js?v=__V__';
-import { clock, counted, ratio } from './format.js?v=__V__';
+import { clock, counted, iso, ratio } from './format.js?v=__V__';
 import { ramp } from './levels.js?v=__V__';
-import { rampCanvas } from './grid.js?v=__V__';
+import { rampCanvas, withTip } from './grid.js?v=__V__';
 import { Table, column, rowKeys } from './table.js?v=__V__';
-import { exportKeys, savePNG } from './export.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
+import { opener } from './lists.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** @type {Record<string, [string, string, string]>} span -> from, bucket, words */
@@ -14,6 +15,8 @@ const spans = {
   day: ['-24h', '1h', 'the last day, by hour'],
   month: ['-720h', '24h', 'the last 30 days, by day'],
 };
+
+const heads = ['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'];
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function calendarPage(app, q) {
@@ -52,11 +55,10 @@ export async function calendarPage(app, q) {
   /** @type {[Date, number[]][]} */
   const rows = a.layer.map(l => [new Date(l.t), [l.min, l.mean, l.max, l.imbalance]]);
   const label = t => (span === 'month' ? t.toISOString().slice(0, 10) : clock(t).slice(0, 5));
-  const iso = t => t.toISOString();
   const table = () => [
-    ['FROM', 'MIN %', 'AVG %', 'MAX %', 'IMBALANCE %', ...a.nodes.map(n => `${n.node} %`)],
+    ['FROM', ...heads, ...a.nodes.map(n => `${n.node} %`)],
     ...rows.map(([t, m]) => [
-      iso(t),
+      t.toISOString(),
       ...m.map(ratio),
       ...a.nodes.map(n => {
         const b = n.buckets.find(x => x.t === t.getTime());
@@ -67,44 +69,34 @@ export async function calendarPage(app, q) {
   const over = new Table(
     [
       column('from', 'FROM', ([t]) => label(t)),
-      ...['MIN %', 'AVG %', 'MAX %', 'IMBALANCE %'].map((head, i) => ({
-        name: head,
-        head,
-        num: true,
-        text: ([, m]) => ratio(m[i]),
-      })),
+      ...heads.map((head, i) => column(head, head, ([, m]) => ratio(m[i]), { num: true })),
     ],
     {
-      id: ([t]) => iso(t),
+      id: ([t]) => label(t),
       go: ([t]) => past(t),
       fixed: true,
       caption: 'least, mean and most over all forwarders, the newest first',
     },
   );
-  const past = t => `/overview?at=${iso(t).slice(0, 19)}Z`;
+  const past = t => `/overview?at=${iso(t)}`;
   over.cursor = true;
   over.update(rows.slice(-31).reverse());
-  const axis = h('div.axis', { 'aria-hidden': true }),
-    tip = h('div.tip');
+  const axis = h('div.axis', { 'aria-hidden': true });
   axis.style.cssText = `width:${cols * cw}px;max-width:100%`;
   for (let i = 0; i <= 4; i++) {
     const at = h('span', label(new Date(first + a.bucket_ms * Math.round((cols * i) / 4))));
     at.style.cssText = i === 4 ? 'right:0' : `left:${(100 * i) / 4}%`;
     axis.append(at);
   }
-  canvas.addEventListener('mousemove', e => {
+  const grid = withTip(canvas, e => {
     const box = canvas.getBoundingClientRect(),
       n = a.nodes[Math.floor(((e.clientY - box.top) / box.height) * a.nodes.length)],
       t = first + Math.floor(((e.clientX - box.left) / box.width) * cols) * a.bucket_ms;
     const b = n?.buckets.find(x => x.t === t);
-    tip.textContent = n
+    return n
       ? `${n.node} ${label(new Date(t))}  ${b ? `${ratio(b.occupied / b.seconds)} % of ${b.seconds} s` : 'no data'}`
       : '';
-    tip.classList.toggle('on', Boolean(n));
-    tip.style.left = `${Math.min(e.clientX - box.left + 14, box.width - tip.offsetWidth - 4)}px`;
-    tip.style.top = `${e.clientY - box.top + 14}px`;
   });
-  canvas.addEventListener('mouseleave', () => tip.classList.remove('on'));
   const el = h(
     'div',
     h('h1', `Occupancy over ${words}`),
@@ -123,7 +115,7 @@ export async function calendarPage(app, q) {
     rows.length
       ? h(
           'div',
-          h('div.gridbox', canvas, tip),
+          grid,
           axis,
           h('div.legend', h('span', '0 to 100 % '), scale, h('span', 'blank: no data')),
           h('h2', 'Over all forwarders'),
@@ -138,11 +130,11 @@ export async function calendarPage(app, q) {
     timeless: true,
     close: () => removeEventListener('fairway-theme', paint),
     keys: {
-      Enter: ['replay', () => over.current() && app.go(past(over.current()[0]))],
+      Enter: ['replay', opener(app, over)],
       ...rowKeys(step => over.move(step)),
       m: ['hour, day, month', () => app.go(`/occupancy?span=${order[(order.indexOf(span) + 1) % order.length]}`)],
       r: ['read again', () => app.go(location.pathname + location.search)],
-      ...exportKeys('occupancy', table, () => savePNG('occupancy', scaled())),
+      ...exportKeys(app, 'occupancy', table, scaled),
     },
   };
   /** One cell as many pixels as on screen. */

@@ -86,9 +86,7 @@ export function chart(inc, c, width, height = 120, below = false) {
 function drawGround(svg, inc, c, g) {
   for (const v of g.scale.marks) {
     svg.append(s('line', { class: 'grid', x1: LEFT, x2: g.width, y1: g.y(v), y2: g.y(v) }));
-    svg.append(
-      s('text', { x: LEFT - 6, y: Math.max(11, g.y(v) + 4), 'text-anchor': 'end' }, number(v * c.scale)),
-    );
+    svg.append(s('text', { x: LEFT - 6, y: Math.max(11, g.y(v) + 4), 'text-anchor': 'end' }, number(v * c.scale)));
   }
   const at = t => Math.min(g.n - 1, Math.max(0, (Date.parse(t) - g.from) / g.step)),
     a = at(inc.accused.from),

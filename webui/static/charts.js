@@ -1,10 +1,9 @@
 // Series of one node: a chart for each group of metrics, gaps left open, a band from minimum to maximum
 // where a point stands for more than a second, and marks for what happened to the node.
-import { h } from './h.js?v=__V__';
+import { colour, h } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
-import { glyph } from './levels.js?v=__V__';
 import { charted, metricOf } from './metrics.js?v=__V__';
-import { cutMarks, cutRange, sharedCursor, timeLabels } from './range.js?v=__V__';
+import { axesOf, cutMarks, cutRange, drawMarks, sharedCursor } from './range.js?v=__V__';
 
 const HIGH = 150;
 
@@ -40,6 +39,9 @@ export function uPlotReady() {
  * @typedef {{mean: Map<number, number|null>, min?: Map<number, number|null>, max?: Map<number, number|null>}} Line by
  * second
  */
+
+/** Points as values by second. @param {any} points with t in ms @returns {Map<number, number|null>} */
+export const bySecond = points => new Map(points.map(p => [Math.floor(p.t / 1000), p.v]));
 
 /** A value between two gaps: no line leads to it. @param {any} u @param {number} series */
 const alone = (u, series) => {
@@ -77,12 +79,16 @@ export class Charts {
     return new Charts(await uPlotReady(), empty, app);
   }
 
+  /** The steps of the range, s. */
+  times() {
+    const n = Math.floor(this.span / this.step),
+      last = Math.floor(this.end / this.step) * this.step;
+    return Array.from({ length: n }, (_, i) => last - (n - 1 - i) * this.step);
+  }
+
   /** Every step of the range; one that is missing is null, which the plot leaves open. @param {string[]} names */
   data(names) {
-    const last = Math.floor(this.end / this.step) * this.step;
-    /** @type {number[]} */
-    const xs = [];
-    for (let t = last - this.span + this.step; t <= last; t += this.step) xs.push(t);
+    const xs = this.times();
     const line = (n, points) =>
       xs.map(t => {
         const v = points?.get(t);
@@ -111,15 +117,8 @@ export class Charts {
     this.drawn.forEach(p => p.plot.destroy());
     this.drawn = [];
     this.el.replaceChildren();
-    const css = getComputedStyle(document.documentElement),
-      of = name => css.getPropertyValue(name).trim();
-    const [dim, line, ...strokes] = ['--dim', '--line', '--series1', '--series2', '--series3', '--series4'].map(of);
-    const axis = {
-      stroke: dim,
-      grid: { stroke: line, width: 1 },
-      ticks: { stroke: line, width: 1 },
-      font: '11px system-ui',
-    };
+    const [dim, ...strokes] = ['--dim', '--series1', '--series2', '--series3', '--series4'].map(colour),
+      unseen = { width: 0, stroke: 'transparent', class: 'edge', spanGaps: false, points: { show: false } };
     for (const group of charted) {
       const names = group.filter(n => this.series[n]?.mean.size);
       if (!names.length) continue;
@@ -156,25 +155,11 @@ export class Charts {
           padding: [8, 8, 0, 0],
           cursor: shared.cursor,
           legend: { live: true },
-          hooks: {
-            draw: [u => this.drawMarks(u, of('--warn')), cutMarks],
-            setSelect: [shared.setSelect],
-          },
+          hooks: { draw: [u => drawMarks(u, this.marks), cutMarks], setSelect: [shared.setSelect] },
           scales: { y: { range: cutRange } },
-          axes: [
-            {
-              ...axis,
-              values: (u, v) => timeLabels(u, v, 8),
-              space: 66,
-              size: 26,
-            },
-            { ...axis, size: 46 },
-          ],
+          axes: axesOf(8, { space: 66, size: 26 }, { size: 46 }),
           series: [
-            {
-              label: 'time',
-              value: (_u, v) => (v === null ? '-' : clock(v * 1000)),
-            },
+            { label: 'time', value: (_u, v) => (v === null ? '-' : clock(v * 1000)) },
             ...names.map((n, i) => ({
               label: metricOf[n].label,
               stroke: strokes[i % strokes.length],
@@ -184,22 +169,12 @@ export class Charts {
               points: { show: true, size: 4, filter: alone },
               value,
             })),
-            ...edges.map(label => ({
-              label,
-              class: 'edge',
-              stroke: 'transparent',
-              width: 0,
-              spanGaps: false,
-              points: { show: false },
-            })),
+            ...edges.map(label => ({ ...unseen, label })),
             ...compared.flatMap(n =>
               ['high', 'low', 'mid'].map(k => ({
+                ...unseen,
                 label: `peers ${k} ${metricOf[n].label}`,
-                class: 'edge',
-                stroke: k === 'mid' ? dim : 'transparent',
-                width: k === 'mid' ? 1 : 0,
-                spanGaps: false,
-                points: { show: false },
+                ...(k === 'mid' && { stroke: dim, width: 1 }),
               })),
             ),
           ],
@@ -226,29 +201,6 @@ export class Charts {
     this.drawn.forEach(p => p.plot.setData(this.data(p.names)));
   }
 
-  /** @param {any} u @param {string} colour */
-  drawMarks(u, colour) {
-    const g = /** @type {CanvasRenderingContext2D} */ (u.ctx),
-      { left, top, width, height } = u.bbox,
-      ratio = devicePixelRatio || 1;
-    g.save();
-    g.strokeStyle = g.fillStyle = colour;
-    g.font = `bold ${11 * ratio}px ui-monospace, monospace`;
-    g.setLineDash([3 * ratio, 3 * ratio]);
-    let lettered = -Infinity; // marks close together have one letter
-    for (const m of this.marks) {
-      const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
-      if (x < left || x > left + width) continue;
-      g.beginPath();
-      g.moveTo(x, top);
-      g.lineTo(x, top + height);
-      g.stroke();
-      if (x - lettered >= 9 * ratio)
-        g.fillText(glyph(m), Math.min((lettered = x) + 2 * ratio, left + width - 10 * ratio), top + 10 * ratio);
-    }
-    g.restore();
-  }
-
   /** As [title, canvas] for a file. @param {string} name @returns {[string, HTMLCanvasElement][]} */
   pictures(name) {
     return this.drawn.map(p => [`${name}: ${p.names.map(n => metricOf[n].label).join(', ')}`, p.plot.ctx.canvas]);
@@ -258,9 +210,8 @@ export class Charts {
   rows() {
     const names = Object.keys(this.series).filter(n => this.series[n].mean.size),
       kinds = /** @type {('mean'|'min'|'max')[]} */ (this.step > 1 ? ['mean', 'min', 'max'] : ['mean']);
-    const last = Math.floor(this.end / this.step) * this.step,
-      out = [['time', ...names.flatMap(n => kinds.map(k => (k === 'mean' ? n : `${n}_${k}`)))]];
-    for (let t = last - this.span + this.step; t <= last; t += this.step) {
+    const out = [['time', ...names.flatMap(n => kinds.map(k => (k === 'mean' ? n : `${n}_${k}`)))]];
+    for (const t of this.times()) {
       const row = names.flatMap(n => kinds.map(k => this.series[n][k]?.get(t) ?? undefined));
       if (row.some(v => v !== undefined)) out.push([new Date(t * 1000).toISOString(), .../** @type {any[]} */ (row)]);
     }

@@ -1,19 +1,16 @@
 // The grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
 import { counted } from './format.js?v=__V__';
-import { IDLE, UNKNOWN, computeMetrics } from './levels.js?v=__V__';
+import { IDLE, UNKNOWN, computeMetrics, placeOf } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { cellKeys } from './overview.js?v=__V__';
-import { exportKeys, savePNG } from './export.js?v=__V__';
-import { get, getBytes } from './api.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
+import { get } from './api.js?v=__V__';
 import { parseGrid } from './live.js?v=__V__';
 
 /** All compute nodes, a few pixels each. @param {import('./app.js').App} app @param {URLSearchParams} q */
 export function computePage(app, q) {
-  const k = Math.max(
-    0,
-    computeMetrics.findIndex(x => x.name === (q.get('metric') ?? 'bw')),
-  );
+  const k = placeOf(computeMetrics, q.get('metric') ?? 'bw');
   const metric = computeMetrics[k];
   /** @type {string[]} */
   let names = [];
@@ -54,9 +51,9 @@ export function computePage(app, q) {
     const n = names[cursor];
     if (!n) return;
     const node = await get(`/api/v1/nodes/${encodeURIComponent(n)}`);
-    const most = [...(node.shares ?? [])].sort((a, b) => b.part - a.part)[0];
-    if (most) app.go(`/forwarders/${most.forwarder}?client=${encodeURIComponent(n)}`);
-    else if (node.forwarder) app.go(`/forwarders/${node.forwarder}?client=${encodeURIComponent(n)}`);
+    const [most] = [...(node.shares ?? [])].sort((a, b) => b.part - a.part),
+      at = most?.forwarder ?? node.forwarder;
+    if (at) app.go(`/forwarders/${at}?client=${encodeURIComponent(n)}`);
     else app.note(`${n}: its forwarder is not known`);
   }
   function report() {
@@ -86,7 +83,7 @@ export function computePage(app, q) {
     el,
     topics: [`grid:${metric.name}`],
     async past() {
-      const g = parseGrid(await getBytes(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
+      const g = parseGrid(await get(`/api/v1/grid?metric=${metric.name}&${app.at()}`));
       if (g) await page.grid(g);
     },
     async grid(g) {
@@ -128,12 +125,13 @@ export function computePage(app, q) {
       ],
       g: ['forwarders', () => app.go('/overview')],
       ...exportKeys(
+        app,
         'compute',
         () => [
           ['NODE', metric.title.toUpperCase()],
           ...[...(frame?.cells ?? [])].map((c, i) => [names[i] ?? '', c < 10 ? c : c === 10 ? 'idle' : '']),
         ],
-        () => savePNG('compute', grid.canvas),
+        () => grid.canvas,
       ),
       ...cellKeys(move, () => grid.cols),
     },

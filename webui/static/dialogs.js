@@ -1,16 +1,14 @@
 // What opens over a page: help, go box, request log, signing in.
-import { h, setText } from './h.js?v=__V__';
+import { h, modal, setText } from './h.js?v=__V__';
 import { clock, findingWords } from './format.js?v=__V__';
+import { plain } from './table.js?v=__V__';
 import { get, signIn, signOut } from './api.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
   const close = h('button', { type: 'button', click: () => d.close() }, 'Close');
-  const d = h('dialog', { 'aria-label': label }, h('h1', label), ...children, h('div.actions', close));
-  d.addEventListener('close', () => d.remove());
-  document.body.append(d);
-  d.showModal();
+  const d = modal(label, h('h1', label), ...children, h('div.actions', close));
   return d;
 }
 
@@ -41,6 +39,10 @@ const groups = [
   'look',
 ];
 const acts = /^(propose|drain|acknowledge|silence|note|not a fault|reject|stop|complete|force)/;
+
+/** A job as the go box lists it. @param {string} id @param {string} what
+ * @returns {[string, string, string, string, string]} */
+const toJob = (id, what) => [id, what, '', `fairway job ${id}`, `/jobs/${encodeURIComponent(id)}`];
 
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
 const jobsOf = o => [...new Map((o?.forwarders ?? []).filter(r => r.top_job).map(r => [r.top_job, r.id])).entries()];
@@ -107,24 +109,9 @@ export const dialogs = {
       ...pagesOf,
       ...(o?.findings ?? [])
         .filter(x.isOpen)
-        .map(f => [
-          f.id,
-          `${f.node} ${findingWords(f)}`,
-          '',
-          `fairway findings ${f.id}`,
-          `/findings/${f.id}`,
-        ]),
+        .map(f => [f.id, `${f.node} ${findingWords(f)}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
       ...(o?.waiting ?? []).map(p => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
-      ...jobsOf(o).map(
-        ([j, f]) =>
-          /** @type {any} */ ([
-            j,
-            `job, the largest on ${f}`,
-            '',
-            `fairway job ${j}`,
-            `/jobs/${encodeURIComponent(j)}`,
-          ]),
-      ),
+      ...jobsOf(o).map(([j, f]) => toJob(j, `job, the largest on ${f}`)),
       ...(o?.forwarders ?? []).map(r => [
         r.id,
         standing(r.state, r.busy),
@@ -140,13 +127,7 @@ export const dialogs = {
         const met = new Set();
         for (const r of rows) {
           const ended = Date.parse(r.end ?? '') > 0 ? ', ended' : '';
-          jobs.push([
-            r.id,
-            `job of ${r.user || '-'}  ${r.app || ''}${ended}`,
-            '',
-            `fairway job ${r.id}`,
-            `/jobs/${encodeURIComponent(r.id)}`,
-          ]);
+          jobs.push(toJob(r.id, `job of ${r.user || '-'}  ${r.app || ''}${ended}`));
           for (const [what, name] of [
             ['user', r.user],
             ['application', r.app],
@@ -215,31 +196,16 @@ export const dialogs = {
   },
 
   log(_app, x) {
-    open(
-      'Requests this console sent',
+    const row = l =>
       h(
-        'div.scroll',
-        h(
-          'table',
-          h(
-            'tbody',
-            ...x.log
-              .slice(-60)
-              .reverse()
-              .map(l =>
-                h(
-                  'tr',
-                  h('td', clock(l.at)),
-                  h('td', l.method),
-                  h('td.num', l.status ? String(l.status) : 'none'),
-                  h('td.num', `${l.ms} ms`),
-                  h('td.wrap', l.path + (l.text ? `\n${l.text}` : '')),
-                ),
-              ),
-          ),
-        ),
-      ),
-    );
+        'tr',
+        h('td', clock(l.at)),
+        h('td', l.method),
+        h('td.num', l.status ? String(l.status) : 'none'),
+        h('td.num', `${l.ms} ms`),
+        h('td.wrap', l.path + (l.text ? `\n${l.text}` : '')),
+      );
+    open('Requests this console sent', plain('the newest first', [], x.log.slice(-60).reverse().map(row)));
   },
 
   /** @param {import('./app.js').App} app @param {any} x */

@@ -1,11 +1,11 @@
 // How the file that several processes of a job wrote could be divided among its I/O aggregators: what
 // each method costs in locks, which one is advised, and the hints that say so to MPI-IO.
-import { h, s } from './h.js?v=__V__';
+import { h, pairs, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, missing, volume } from './format.js?v=__V__';
-import { Table, column, numeric } from './table.js?v=__V__';
+import { Table, column, numeric, plain } from './table.js?v=__V__';
 import { hues } from './parallel.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 
 const fields = /** @type {const} */ ([
   ['servers', 'servers'],
@@ -40,18 +40,15 @@ export async function domainsPage(app, id, q) {
     app.go(`${path}/domains${a.size ? `?${a}` : ''}`);
   };
   const form = h(
-    'form',
+    'form.field',
     {
       submit: e => {
         e.preventDefault();
         to(v.file, inputs);
       },
     },
-    h(
-      'div.field',
-      ...inputs.flatMap((i, k) => [h('label', `${fields[k][1]} `, i)]),
-      h('button', { type: 'submit' }, 'compare'),
-    ),
+    ...inputs.map((i, k) => h('label', `${fields[k][1]} `, i)),
+    h('button', { type: 'submit' }, 'compare'),
   );
   const files = fileTable(v),
     methods = methodTable(v),
@@ -104,12 +101,7 @@ export async function domainsPage(app, id, q) {
         ]
       : []),
   );
-  files.table.addEventListener('click', e => {
-    const i = [...files.body.children].indexOf(
-      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
-    );
-    if (i >= 0) to(files.shown[i].at, []);
-  });
+  files.onPick(r => to(r.at, []));
   return {
     title: `file domains ${id}`,
     el,
@@ -125,12 +117,13 @@ export async function domainsPage(app, id, q) {
       ],
       e: ['servers, stripes', () => inputs[0].focus()],
       ...exportKeys(
+        app,
         `domains-${id}`,
         () => [
           ['METHOD', 'SERVER', 'CONFLICTS', 'LOCKS'],
           ...v.methods.flatMap(m => m.conflicts.map((n, i) => [m.method, i, n, m.lock_requests[i]])),
         ],
-        () => (picture ? saveSVG(`domains-${id}`, picture.svg) : app.note('This page shows no picture now.')),
+        () => picture?.svg ?? null,
       ),
     },
   };
@@ -160,7 +153,7 @@ function about(v) {
   ];
   if (v.problem) lines.push(['missing', v.problem]);
   else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', v.advice.why)]);
-  const facts = h('dl.facts', ...lines.flatMap(([k, t]) => [h('dt', k), h('dd', t)]));
+  const facts = h('dl.facts', ...pairs(lines));
   if (v.problem) return [facts, h('p.empty', 'Write the number of servers below and press Enter.')];
   const hints = Object.keys(v.advice.hints)
     .sort()
@@ -169,23 +162,7 @@ function about(v) {
     facts,
     v.caveat ? h('p.check.amber', v.caveat) : h('span'),
     h('h2', 'Hints to set (MPI_Info)'),
-    h(
-      'div.scroll',
-      h(
-        'table',
-        h('caption.sr', 'advised hints'),
-        h(
-          'thead',
-          h(
-            'tr',
-            h('th', { scope: 'col' }, 'HINT'),
-            h('th.num', { scope: 'col' }, 'VALUE'),
-            h('th', { scope: 'col' }, 'WHAT IT CHANGES'),
-          ),
-        ),
-        h('tbody', ...hints),
-      ),
-    ),
+    plain('advised hints', ['HINT', '#VALUE', 'WHAT IT CHANGES'], hints),
   ];
 }
 
@@ -196,13 +173,8 @@ function fileTable(v) {
       numeric('bytes', 'WRITTEN', r => r.bytes, volume),
       numeric('procs', 'PROCS', r => r.procs, String),
       column('through', 'THROUGH', r => r.through),
-      numeric('servers', 'SERVERS', r => r.servers ?? missing, String),
-      {
-        name: 'stripe',
-        head: 'STRIPE',
-        num: true,
-        text: r => (r.stripe_size === null ? missing : String(r.stripe_size)),
-      },
+      numeric('servers', 'SERVERS', r => r.servers, String),
+      numeric('stripe', 'STRIPE', r => r.stripe_size, String),
     ],
     { id: r => String(r.at), fixed: true, caption: 'files that several processes wrote' },
   );
@@ -212,7 +184,7 @@ function fileTable(v) {
 }
 
 function methodTable(v) {
-  const count = (name, head, value, title) => ({ name, head, num: true, value, text: r => String(value(r)), title });
+  const count = (name, head, value, title) => numeric(name, head, value, String, { title });
   const t = new Table(
     [
       column('method', 'METHOD', r => r.method + (r.method === v.advice?.method ? ' *' : '')),
@@ -234,12 +206,7 @@ function serverTable(v) {
   const t = new Table(
     [
       column('server', 'SERVER', r => String(r)),
-      ...v.methods.map(m => ({
-        name: m.method,
-        head: m.method,
-        num: true,
-        text: r => `${m.conflicts[r]}/${m.lock_requests[r]}`,
-      })),
+      ...v.methods.map(m => column(m.method, m.method, r => `${m.conflicts[r]}/${m.lock_requests[r]}`, { num: true })),
     ],
     { id: r => String(r), fixed: true, caption: 'conflicts and locks of each server' },
   );

@@ -26,21 +26,27 @@ export const saveFile = (name, type, text) => download(new Blob([text], { type }
 export const saveCSV = (name, rows) => download(new Blob([csv(rows)], { type: 'text/csv' }), `${name}.csv`);
 
 /** @param {string} name @param {HTMLCanvasElement} canvas */
-export const savePNG = (name, canvas) => canvas.toBlob(b => b && download(b, `${name}.png`), 'image/png');
+const savePNG = (name, canvas) => canvas.toBlob(b => b && download(b, `${name}.png`), 'image/png');
+
+/** A canvas of the page's colour. @param {number} width @param {number} height */
+function paper(width, height) {
+  const out = h('canvas', { width: Math.round(width), height: Math.round(height) }),
+    g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
+  g.fillStyle = getComputedStyle(document.body).backgroundColor;
+  g.fillRect(0, 0, out.width, out.height);
+  return { out, g };
+}
 
 /** Several canvases below each other, each under its title. @param {string} name
  * @param {[string, HTMLCanvasElement][]} parts */
-export function saveCanvases(name, parts) {
+function saveCanvases(name, parts) {
   const ratio = devicePixelRatio || 1,
     head = 22 * ratio,
     css = getComputedStyle(document.body);
-  const out = h('canvas', {
-    width: Math.max(...parts.map(([, c]) => c.width)),
-    height: parts.reduce((sum, [, c]) => sum + c.height + head, 0),
-  });
-  const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
-  g.fillStyle = css.backgroundColor;
-  g.fillRect(0, 0, out.width, out.height);
+  const { out, g } = paper(
+    Math.max(...parts.map(([, c]) => c.width)),
+    parts.reduce((sum, [, c]) => sum + c.height + head, 0),
+  );
   g.fillStyle = css.color;
   g.font = `${13 * ratio}px ${css.fontFamily}`;
   let y = 0;
@@ -53,25 +59,15 @@ export function saveCanvases(name, parts) {
 }
 
 /** What of an SVG's look comes from the style sheet. */
-const looks = [
-  'fill',
-  'fill-opacity',
-  'stroke',
-  'stroke-width',
-  'stroke-opacity',
-  'stroke-dasharray',
-  'opacity',
-  'font-size',
-  'font-weight',
-  'font-family',
-  'text-anchor',
-];
+const looks = (
+  'fill fill-opacity stroke stroke-width stroke-opacity stroke-dasharray opacity font-size font-weight font-family ' +
+  'text-anchor'
+).split(' ');
 
 /** @param {string} name @param {SVGElement} svg */
-export async function saveSVG(name, svg) {
+async function saveSVG(name, svg) {
   const copy = /** @type {SVGElement} */ (svg.cloneNode(true)),
-    box = svg.getBoundingClientRect(),
-    css = getComputedStyle(document.body);
+    box = svg.getBoundingClientRect();
   const from = [svg, ...svg.querySelectorAll('*')],
     to = [copy, ...copy.querySelectorAll('*')];
   from.forEach((e, i) => {
@@ -83,19 +79,23 @@ export async function saveSVG(name, svg) {
   const image = new Image();
   image.src = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(copy))}`;
   await image.decode();
-  const out = h('canvas', { width: Math.round(box.width * 2), height: Math.round(box.height * 2) });
-  const g = /** @type {CanvasRenderingContext2D} */ (out.getContext('2d'));
-  g.fillStyle = css.backgroundColor;
-  g.fillRect(0, 0, out.width, out.height);
+  const { out, g } = paper(box.width * 2, box.height * 2);
   g.drawImage(image, 0, 0, out.width, out.height);
   savePNG(name, out);
 }
 
-/** The two keys of a page that can be exported; without a picture it has no PNG. @param {string} name
- * @param {() => any[][]} rows @param {() => any} [picture] @returns {Record<string, [string, () => void]>} */
-export function exportKeys(name, rows, picture) {
-  /** @type {Record<string, [string, () => void]>} */
-  const keys = { E: ['export CSV', () => saveCSV(name, rows())] };
-  if (picture) keys.P = ['PNG', () => Promise.resolve(picture()).catch(() => {})];
-  return keys;
+/** The two keys of a page that can be exported. @param {import('./app.js').App} app @param {string} name
+ * @param {() => any[][]} rows @param {() => Element|[string, HTMLCanvasElement][]|null} [picture] a canvas, canvases
+ * with their titles, or what an SVG is in; without it there is no PNG
+ * @returns {Record<string, [string, () => void]>} */
+export function exportKeys(app, name, rows, picture) {
+  const save = () => {
+    const of = picture?.() ?? [],
+      svg = of instanceof SVGElement ? of : of instanceof Element && of.querySelector('svg');
+    if (of instanceof HTMLCanvasElement) savePNG(name, of);
+    else if (Array.isArray(of) && of.length) saveCanvases(name, of);
+    else if (svg) saveSVG(name, svg).catch(err => app.note(`Nothing was saved: ${err.message}`));
+    else app.note('This page shows no picture now.');
+  };
+  return { E: ['export CSV', () => saveCSV(name, rows())], ...(picture && { P: ['PNG', save] }) };
 }

@@ -1,15 +1,19 @@
 // Findings: what is wrong, and one finding with its life and the evidence as it was.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock, findingWords, mega, millis, number } from './format.js?v=__V__';
-import { Table, column, numeric } from './table.js?v=__V__';
+import { age, clock, findingWords, number } from './format.js?v=__V__';
+import { sparkline } from './sparks.js?v=__V__';
+import { Table, column, numeric, plain } from './table.js?v=__V__';
 import { get, post, write } from './api.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
-import { metricOf } from './metrics.js?v=__V__';
+import { drawNoted } from './levels.js?v=__V__';
+import { metricOf, shown } from './metrics.js?v=__V__';
 import { needOf, steps } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
+
+const FROZEN = 120; // seconds of evidence that are kept
 
 const state = f =>
   Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state)
@@ -35,14 +39,20 @@ export function findingsPage(app, q) {
   let rank = new Map();
   const table = new Table(
     [
-      column('id', 'ID', r => r.id),
+      column('id', 'ID', r => r.id, { draw: (cell, r) => drawNoted(cell, r.id, r) }),
       column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node)),
       column('what', 'WHAT', findingWords, { wrap: true }),
       numeric('since', 'FOR', r => (isOver(r) ? Date.parse(r.changed) : app.now()) - Date.parse(r.since), age),
-      numeric('conf', 'CONF', r => r.confidence, null, { text: r => r.confidence.toFixed(2) }),
+      numeric(
+        'conf',
+        'CONF',
+        r => r.confidence,
+        v => v.toFixed(2),
+        { wide: true },
+      ),
       column('impact', 'JOBS THAT WAIT', impact, { wrap: true, value: r => rank.get(r.id) ?? 0 }),
       column('state', 'STATE', state),
-      column('owner', 'OWNER', r => r.owner || '-'),
+      column('owner', 'OWNER', r => r.owner || '-', { wide: true }),
     ],
     { id: r => r.id, go: r => `/findings/${r.id}`, sort: 'impact', caption: 'findings', keep: { name: 'findings', q } },
   );
@@ -56,13 +66,17 @@ export function findingsPage(app, q) {
     'No finding. Detectors speak when a forwarder is slow for what it is asked to do; they need some minutes of ' +
       'data first.',
   );
-  const page = listPage('findings', table, empty, o => {
-    empty.hidden = o.findings.length > 0;
-    update(o.findings);
-  });
   const act = actions(app, () => table.current());
-  page.el.querySelector('h1')?.after(filter.el);
-  return { ...page, past() {}, el: h('div', page.el, act.form), keys: { ...page.keys, ...filter.keys, ...act.keys } };
+  const page = listPage(app, 'findings', table, [filter.el, empty], {
+    past() {},
+    update(o) {
+      empty.hidden = o.findings.length > 0;
+      update(o.findings);
+    },
+    keys: { ...filter.keys, ...act.keys },
+  });
+  page.el.append(act.form);
+  return page;
 }
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
@@ -109,7 +123,10 @@ export async function findingPage(app, id) {
     about.className = `card about ${look}`;
     const card = (!app.at() && needOf(app.overview, id)) || v.card;
     setText(sentence, card?.sentence ?? findingWords(v));
-    setText(second, [card?.second, card?.cause].filter(Boolean).join('. '));
+    setText(
+      second,
+      [card?.second, card?.cause && card.cause[0].toUpperCase() + card.cause.slice(1)].filter(Boolean).join('. '),
+    );
     const key = JSON.stringify(card?.steps);
     if (way.dataset.key !== key) {
       way.dataset.key = key;
@@ -157,8 +174,6 @@ export async function findingPage(app, id) {
   drawLife();
   await around();
   const button = (text, standIns) => h('button', { type: 'button', click: () => save(standIns) }, text);
-  const th = (/** @type {string[]} */ ...names) =>
-    h('thead', h('tr', ...names.map(n => h(n === 'THEN' || n === 'PEERS' ? 'th.num' : 'th', { scope: 'col' }, n))));
   return {
     title: id,
     range: AROUND,
@@ -169,11 +184,11 @@ export async function findingPage(app, id) {
       incident.el,
       h('div.buttons', button('Save as one file', false), button('The same without names', true)),
       h('h2', 'Life'),
-      h('div.scroll', h('table', th('TIME', 'STATE', 'BY', 'WHY'), life)),
+      plain('what happened to it', ['TIME', 'STATE', 'BY', 'WHY'], life),
       h(
         'details',
         h('summary', at),
-        h('div.scroll', h('table', th('METRIC', 'TWO MINUTES BEFORE', 'THEN', 'PEERS'), evidence)),
+        plain('its evidence', ['METRIC', 'TWO MINUTES BEFORE', '#THEN', '#PEERS'], evidence),
       ),
     ),
     past: load,
@@ -190,7 +205,7 @@ export async function findingPage(app, id) {
     keys: {
       Enter: ['forwarder', () => v.node !== '*' && app.go(`/forwarders/${v.node}`)],
       ...act.keys,
-      ...exportKeys(id, () => {
+      ...exportKeys(app, id, () => {
         const kept = v.changes.findLast(c => c.frozen?.series)?.frozen.series ?? {},
           names = Object.keys(kept).sort(),
           at = new Map();
@@ -339,30 +354,15 @@ function actions(app, current, done, moment) {
 }
 
 /** @param {string} name @param {number} v */
-function amount(name, v) {
-  if (name.endsWith('_bytes')) return `${mega(v)} MB/s`;
-  if (/_(exec|wait|time)$|^probe_/.test(name)) return `${millis(v)} ms`;
-  return name.endsWith('_ops') ? `${number(v)}/s` : number(v);
-}
+const amount = (name, v) => {
+  const m = metricOf[name];
+  return m ? `${shown(m, v)} ${m.shown_unit}`.trim() : number(v);
+};
 
-/** A small line of a frozen series; a second without a value leaves a gap. @param {{t: number, v: number}[]} points */
+/** The seconds of a frozen series; one without a value leaves a gap. @param {{t: number, v: number}[]} points */
 function spark(points) {
   const end = points[points.length - 1].t,
-    top = Math.max(...points.map(p => p.v), 1e-12),
-    w = 240,
-    high = 24;
-  const canvas = h('canvas', {
-    width: w,
-    height: high,
-    role: 'img',
-    'aria-label': `from ${number(points[0].v)} to ${number(points[points.length - 1].v)}, at most ${number(top)}`,
-  });
-  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext('2d'));
-  g.fillStyle = getComputedStyle(document.body).color || '#888';
-  for (const p of points) {
-    const x = w - 2 - ((end - p.t) / 120000) * (w - 2),
-      y = (p.v / top) * (high - 1);
-    g.fillRect(x, high - 1 - y, 2, Math.max(1, y));
-  }
-  return canvas;
+    seconds = Array(FROZEN).fill(null);
+  for (const p of points) seconds[FROZEN - 1 - Math.round((end - p.t) / 1000)] = p.v;
+  return sparkline(seconds, Math.max(...points.map(p => p.v)));
 }

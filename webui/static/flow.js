@@ -1,11 +1,11 @@
 // Which way the bytes of jobs take, and how much jobs stand in each other's way; both of now.
 import { h, setText, s } from './h.js?v=__V__';
-import { counted, mega, missing, ratio } from './format.js?v=__V__';
+import { counted, missing, ratio, some } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { inkOn, ramp } from './levels.js?v=__V__';
-import { largest, sankey } from './sankey.js?v=__V__';
-import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { Bands, largest, largestNames, sankey } from './sankey.js?v=__V__';
+import { listPage } from './lists.js?v=__V__';
+import { Table, column, moving, numeric } from './table.js?v=__V__';
 
 const bytes = l => l.read_bytes_per_sec + l.write_bytes_per_sec;
 
@@ -41,25 +41,13 @@ export function flowPicture(f, app, job) {
       20,
       'servers',
     );
-  const keys = [...byJob]
-    .sort((a, b) => b[1] - a[1])
-    .map(([j]) => jobName(j))
-    .filter((j, i, all) => all.indexOf(j) === i)
-    .slice(0, 6);
-  /** @type {Map<string, import('./sankey.js').Band>} */
-  const bands = new Map();
-  const add = (col, from, to, l) => {
-    const key = jobName(l.job),
-      id = [col, from, to, key].join('\n'),
-      b = bands.get(id) ?? { col, from, to, key, value: 0, estimated: false };
-    b.value += bytes(l);
-    b.estimated ||= Boolean(l.estimated);
-    bands.set(id, b);
-  };
+  const bands = new Bands();
+  const add = (col, from, to, l) =>
+    bands.add({ col, from, to, key: jobName(l.job), value: bytes(l), estimated: Boolean(l.estimated) });
   for (const l of links) add(0, jobName(l.job), fwdName(l.forwarder), l);
   for (const l of f.storage) if (l.forwarder) add(1, fwdName(l.forwarder), serverName(l.server), l);
   const heads = ['job, MB/s', 'forwarder', ...(f.storage.length ? ['storage server'] : [])];
-  const svg = sankey([...bands.values()], heads, keys, {
+  const svg = sankey(bands.all, heads, largestNames(byJob, jobName), {
     label: `bytes of ${counted(byJob.size, 'job')} over forwarders; the same numbers stand in the table below`,
     go: (c, id) =>
       c === 0 && byJob.has(id)
@@ -70,7 +58,7 @@ export function flowPicture(f, app, job) {
   });
   const lines = [
     f.storage_unknown && `The flow stops at the forwarder: ${f.storage_unknown}.`,
-    [...bands.values()].some(b => b.estimated) &&
+    bands.all.some(b => b.estimated) &&
       'Dashed and ~ are estimated: what a job moves at a server is measured, and split over its forwarders as its ' +
         'bytes are there.',
     f.left && `Left out: ${counted(f.left, 'smaller link')}.`,
@@ -85,13 +73,9 @@ export function flowTable() {
       column('job', 'JOB', r => r.job),
       column('forwarder', 'FORWARDER', r => r.forwarder || missing),
       column('server', 'STORAGE', r => r.server ?? missing),
-      numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, null, {
-        text: r => (r.estimated ? '~' : '') + mega(r.read_bytes_per_sec),
-      }),
-      numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, null, {
-        text: r => (r.estimated ? '~' : '') + mega(r.write_bytes_per_sec),
-      }),
-      numeric('all', 'ALL MB/s', bytes, null, { text: r => (r.estimated ? '~' : '') + mega(bytes(r)) }),
+      moving('read', 'READ MB/s', r => r.read_bytes_per_sec),
+      moving('write', 'WRITE MB/s', r => r.write_bytes_per_sec),
+      moving('all', 'ALL MB/s', bytes),
       column('by', 'COUNTED BY', r => r.by || (r.server ? 'server' : missing)),
     ],
     {
@@ -132,32 +116,15 @@ export async function flowPage(app) {
     table.update(flowRows(f));
   };
   await load();
-  return {
-    title: 'flow',
-    el: h('div', h('h1', 'Flow of jobs over forwarders to storage, now'), picture, table.el),
+  return listPage(app, 'flow', table, [picture], {
+    heading: 'Flow of jobs over forwarders to storage, now',
+    picture: () => picture,
     update: everyOther(load, app),
     keys: {
-      Enter: [
-        'open job',
-        () => {
-          const r = table.current();
-          if (r) app.go(`/jobs/${encodeURIComponent(r.job)}`);
-        },
-      ],
-      ...rowKeys(step => table.move(step)),
-      ...sortKeys(table),
       f: ['interference', () => app.go('/overview?view=matrix')],
       g: ['grid', () => app.go('/overview')],
-      ...exportKeys(
-        'flow',
-        () => table.all(),
-        () => {
-          const svg = picture.querySelector('svg');
-          return svg && saveSVG('flow', svg);
-        },
-      ),
     },
-  };
+  });
 }
 
 const CELL = 20,
@@ -179,13 +146,7 @@ export async function matrixPage(app, q) {
       numeric('share', 'SHARE %', r => r.share, ratio, {
         title: 'part of the other in the bytes of the forwarders that the job uses',
       }),
-      column(
-        'on',
-        'ON',
-        r =>
-          r.forwarders.slice(0, 6).join(' ') + (r.forwarders.length > 6 ? ` and ${r.forwarders.length - 6} more` : ''),
-        { wrap: true, value: r => r.forwarders.length },
-      ),
+      column('on', 'ON', r => some(r.forwarders, 6), { wrap: true, value: r => r.forwarders.length }),
       column('finding', 'FINDING', r => r.finding ?? ''),
     ],
     {
@@ -225,33 +186,16 @@ export async function matrixPage(app, q) {
   };
   await load();
   const name = share ? 'share of the bytes' : 'pressure: bytes as a part of the peak';
-  return {
-    title: 'interference',
-    el: h('div', h('h1', `Interference of jobs, ${name}, now`), line, picture, h('h2', 'Pairs'), alone, table.el),
+  return listPage(app, 'interference', table, [line, picture, h('h2', 'Pairs'), alone], {
+    heading: `Interference of jobs, ${name}, now`,
+    picture: () => picture,
     update: everyOther(load, app),
     keys: {
-      Enter: [
-        'open',
-        () => {
-          const r = table.current();
-          if (r) app.go(/** @type {any} */ (table.o.go)(r));
-        },
-      ],
-      ...rowKeys(step => table.move(step)),
       m: ['share, pressure', () => app.go(`/overview?view=matrix${share ? '' : '&metric=share'}`)],
       f: ['flow', () => app.go('/overview?view=flow')],
       g: ['grid', () => app.go('/overview')],
-      '>': ['sort', () => table.stepSort(1)],
-      ...exportKeys(
-        'interference',
-        () => table.all(),
-        () => {
-          const svg = picture.querySelector('svg');
-          return svg && saveSVG('interference', svg);
-        },
-      ),
     },
-  };
+  });
 }
 
 /** @param {any} m @param {(c: any) => number|null} value */

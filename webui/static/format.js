@@ -48,6 +48,18 @@ export function clock(t) {
   return [d.getHours(), d.getMinutes(), d.getSeconds()].map(n => String(n).padStart(2, '0')).join(':');
 }
 
+/** The same with its day where that is another one than today. @param {string|number} t @param {number} now */
+export const when = (t, now) =>
+  (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) +
+  clock(t);
+
+/** A second as addresses have it. @param {string|number|Date} t */
+export const iso = t => `${new Date(t).toISOString().slice(0, 19)}Z`;
+
+/** The first of some names, and how many more there are. @param {string[]} names @param {number} most */
+export const some = (names, most) =>
+  names.slice(0, most).join(' ') + (names.length > most ? ` and ${names.length - most} more` : '');
+
 /** The zone of all times on the pages, such as GMT+8. */
 export const zone =
   new Intl.DateTimeFormat('en', { timeZoneName: 'short' }).formatToParts().find(p => p.type === 'timeZoneName')

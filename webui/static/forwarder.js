@@ -1,18 +1,21 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
-import { h, setText } from './h.js?v=__V__';
+import { h, pairs, setText } from './h.js?v=__V__';
 import { age, clock, counted, findingWords, number, ratio } from './format.js?v=__V__';
-import { Table, rowKeys } from './table.js?v=__V__';
+import { Table, column, rowKeys } from './table.js?v=__V__';
 import { canaryWords, clientColumns, lifeWords, storageColumns } from './forwarderparts.js?v=__V__';
-import { get, post } from './api.js?v=__V__';
-import { exportKeys, saveCanvases } from './export.js?v=__V__';
+import { get, post, queried } from './api.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 import { actButtons, drain, stateFrom } from './findings.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { glyph, standing } from './levels.js?v=__V__';
-import { Charts } from './charts.js?v=__V__';
+import { Charts, bySecond } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
 import { metricOf, shownAs } from './metrics.js?v=__V__';
 import { needFacts, needOf } from './needs.js?v=__V__';
+
+/** Where marks of a kind are read. @type {Record<string, string>} */
+const markPages = { finding: 'findings', note: 'findings', plan: 'plans', job: 'jobs' };
 
 const USUAL = '5m', // of the past that is shown
   LIVE = 300, // seconds that come with the live feed
@@ -56,17 +59,14 @@ export async function forwarderPage(app, id, q) {
             .catch(() => []);
     if (live) {
       charts.series = {};
-      for (const [name, points] of Object.entries(d.series))
-        charts.series[name] = {
-          mean: new Map(/** @type {any[]} */ (points).map(p => [Math.floor(p.t / 1000), p.v])),
-        };
+      for (const [name, points] of Object.entries(d.series)) charts.series[name] = { mean: bySecond(points) };
     } else {
       const one = async (metric, agg) => {
         const a = await get(
           `/api/v1/series?node=${encodeURIComponent(id)}&metric=${metric}&step=${step}s&agg=${agg}&from=` +
             `${from}&to=${to}`,
         );
-        return new Map((a.series[0]?.points ?? []).map(p => [p.t / 1000, p.v]));
+        return bySecond(a.series[0]?.points ?? []);
       };
       const names = Object.keys(d.series).filter(n => metricOf[n]);
       charts.series = Object.fromEntries(
@@ -98,10 +98,8 @@ export async function forwarderPage(app, id, q) {
           const all = `{__name__=~"fairway_${n}(_per_second|_seconds|)",role="forwarder",node!=${JSON.stringify(id)}}`;
           const part = (k, q) => `label_replace(quantile(${q}, ${all}), "part", "${k}", "", "")`;
           const query = `${part('low', 0.1)} or ${part('mid', 0.5)} or ${part('high', 0.9)}`;
-          const a = await get(
-            `/prometheus/api/v1/query_range?query=${encodeURIComponent(query)}&start=${first}&end=${to}&step=${step}`,
-          ).catch(() => null); // the charts stand without it
-          for (const s of a?.data.result ?? []) {
+          const found = await queried(query, first, to, step).catch(() => []); // the charts stand without it
+          for (const s of found) {
             out[n] ??= { low: new Map(), mid: new Map(), high: new Map() };
             for (const [t, v] of s.values) out[n][/** @type {'low'} */ (s.metric.part)].set(t, Number(v));
           }
@@ -115,7 +113,11 @@ export async function forwarderPage(app, id, q) {
     facts = h('dl.facts'),
     about = h('section', title, facts),
     chosen = new Set();
-  const clients = new Table(clientColumns, {
+  const clientName = r =>
+    (chosen.has(r.id) ? '* ' : '  ') +
+    r.id +
+    (r.share ? ` ${r.share_assumed ? 'about ' : ''}${ratio(r.share)} % here` : '');
+  const clients = new Table([column('client', 'CLIENT', clientName, { value: r => r.id }), ...clientColumns], {
     id: r => r.id,
     sort: '-client',
     caption: `compute nodes on ${id}`,
@@ -128,14 +130,9 @@ export async function forwarderPage(app, id, q) {
       'connections report.',
   );
   const unknown = h('p.empty');
-  clients.table.addEventListener('click', e => {
-    const i = [...clients.body.children].indexOf(
-      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
-    );
-    if (i >= 0) {
-      clients.select(clients.shown[i].id);
-      toggle();
-    }
+  clients.onPick(r => {
+    clients.select(r.id);
+    toggle();
   });
   const first = new URLSearchParams(location.search).get('client');
   if (first) {
@@ -148,10 +145,11 @@ export async function forwarderPage(app, id, q) {
     caption: `storage targets that ${id} asks, the slow ones first`,
   });
   const noStorage = h('p.empty');
-  const why = reasonForm(app, async () => {
+  async function reload() {
     d = await get(address());
     drawFacts();
-  });
+  }
+  const why = reasonForm(app, reload);
   const el = h(
     'div',
     about,
@@ -241,7 +239,7 @@ export async function forwarderPage(app, id, q) {
     ];
     const tiles = shownAs('forwarder', 'list')
       .filter(m => came(m.name))
-      .map(m => [m.label, newest(m.name), peers(m.name)]);
+      .map(m => [m.label, newest(m.name), newest(m.name) === '-' ? 'none in the last minute' : peers(m.name)]);
     /** @type {Record<string, string[]>} */
     const never = {};
     for (const m of shownAs('forwarder', 'list'))
@@ -276,7 +274,7 @@ export async function forwarderPage(app, id, q) {
       lines.push([f.id, `${f.state}, confidence ${f.confidence.toFixed(2)}: ${findingWords(f)}`]);
     if (d.canary && !app.at()) lines.push(['canary', canaryWords(d.canary)]);
     if (plan) lines.push(['plan', h('a', { href: `/plans/${plan}` }, plan)]);
-    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));
+    facts.replaceChildren(...pairs(lines));
     setText(
       heading,
       `Clients (${d.client_nodes.length})` +
@@ -292,15 +290,7 @@ export async function forwarderPage(app, id, q) {
     noClients.hidden = d.client_nodes.length > 0;
     setText(unknown, `No bytes or times from them: ${d.clients_unreported}.`);
     unknown.hidden = !d.clients_unreported || !d.client_nodes.length;
-    clients.update(d.client_nodes.map(r => (chosen.has(r.id) ? { ...r, id: r.id } : r)));
-    clients.shown.forEach((r, i) =>
-      setText(
-        /** @type {any} */ (clients.body.children[i]).children[0],
-        (chosen.has(r.id) ? '* ' : '  ') +
-          r.id +
-          (r.share ? ` ${r.share_assumed ? 'about ' : ''}${ratio(r.share)} % here` : ''),
-      ),
-    );
+    clients.update(d.client_nodes);
   }
 
   function drawMarks() {
@@ -311,28 +301,21 @@ export async function forwarderPage(app, id, q) {
     const grey = Object.keys(charts.peers).length ? ' Grey: median of its peers, 10th to 90th percentile.' : '';
     what.replaceChildren(
       `Shown: ${words(range)}, ${points}.${grey}`,
-      ...charts.marks.slice(-6).flatMap(m => [
-        ' ',
-        h(
-          'span',
-          `${glyph(m)} ${clock(m.at)} `,
+      ...charts.marks
+        .slice(-6)
+        .flatMap(m => [
+          ' ',
           h(
-            'a',
-            {
-              href:
-                m.kind === 'finding' || m.kind === 'note'
-                  ? `/findings/${m.id}`
-                  : m.kind === 'plan'
-                    ? `/plans/${m.id}`
-                    : m.kind === 'job'
-                      ? `/jobs/${encodeURIComponent(m.id)}`
-                      : '/findings',
-            },
-            m.id,
+            'span',
+            `${glyph(m)} ${clock(m.at)} `,
+            h(
+              'a',
+              { href: m.kind in markPages ? `/${markPages[m.kind]}/${encodeURIComponent(m.id)}` : '/findings' },
+              m.id,
+            ),
+            ` ${m.text}`,
           ),
-          ` ${m.text}`,
-        ),
-      ]),
+        ]),
       charts.marks.length > 6 ? h('span', `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }
@@ -378,6 +361,12 @@ export async function forwarderPage(app, id, q) {
     charts.draw();
     if (q.get('act') === 'drain') drain(app, why, id, d);
   });
+  async function again() {
+    await reload();
+    await begin();
+    drawMarks();
+    charts.draw();
+  }
   let ticks = 0,
     judged = judgedBy();
   return {
@@ -385,13 +374,7 @@ export async function forwarderPage(app, id, q) {
     el,
     range: USUAL,
     topics: [`forwarder:${id}`],
-    async past() {
-      d = await get(address());
-      await begin();
-      drawFacts();
-      drawMarks();
-      charts.draw();
-    },
+    past: again,
     message(m) {
       if (!m.forwarder) return;
       // the feed has neither the life nor what the person may do
@@ -401,27 +384,13 @@ export async function forwarderPage(app, id, q) {
       const state = judgedBy();
       if (state !== judged) {
         judged = state;
-        get(address())
-          .then(all => {
-            d = all;
-            drawFacts();
-          })
-          .catch(() => {}); // the next minute's asking says it
+        reload().catch(() => {}); // the next minute's asking says it
       }
       // After a silence agents send what they kept meanwhile: read it when it has come.
       if (live && now() - charts.end > staleAfter()) ticks = 60 - 6;
       if (fixed) return;
       if (++ticks % 60 === 0 || (!live && ticks % Math.max(15, step) === 0)) {
-        get(address())
-          .then(all => {
-            d = all;
-            return begin();
-          })
-          .then(() => {
-            drawMarks();
-            charts.draw();
-          })
-          .catch(e => app.note(e.message));
+        again().catch(e => app.note(e.message));
         return;
       }
       if (!live) return;
@@ -429,7 +398,7 @@ export async function forwarderPage(app, id, q) {
       for (const [name, points] of Object.entries(d.series)) {
         fresh ||= !charts.series[name];
         charts.series[name] ??= { mean: new Map() };
-        for (const p of /** @type {any[]} */ (points)) charts.series[name].mean.set(Math.floor(p.t / 1000), p.v);
+        for (const [t, v] of bySecond(points)) charts.series[name].mean.set(t, v);
       }
       charts.end = now();
       if (fresh) charts.draw();
@@ -456,9 +425,10 @@ export async function forwarderPage(app, id, q) {
       s: ['choose client', toggle],
       ...rowKeys(step => clients.move(step)),
       ...exportKeys(
+        app,
         id,
         () => charts.rows(),
-        () => charts.drawn.length && saveCanvases(id, charts.pictures(id)),
+        () => charts.pictures(id),
       ),
     },
     stale: drawFacts,

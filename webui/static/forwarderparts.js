@@ -1,24 +1,24 @@
 // What a forwarder's page lists and says in words: its clients, its back end, its canary, and its life.
-import { age, clock, counted, mega, millis, number } from './format.js?v=__V__';
-import { column, numeric } from './table.js?v=__V__';
+import { age, clock, counted, millis, number } from './format.js?v=__V__';
+import { column, moving, numeric } from './table.js?v=__V__';
+
+const moved = [
+  moving('read', 'READ MB/s', r => r.read_bytes_per_sec),
+  moving('write', 'WRITE MB/s', r => r.write_bytes_per_sec),
+];
 
 /** @type {import('./table.js').Column[]} */
 export const clientColumns = [
-  column('client', 'CLIENT', r => r.id),
   column('job', 'JOB', r => r.job || '-'),
   numeric('latency', 'LATENCY ms', r => r.latency_seconds, millis),
-  numeric('read', 'READ MB/s', r => r.read_bytes_per_sec, mega),
-  numeric('write', 'WRITE MB/s', r => r.write_bytes_per_sec, mega),
+  ...moved,
   numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
   numeric(
     'late',
     'LATE s',
     r => r.way?.late_seconds,
-    s => s?.toFixed(1),
-    {
-      rare: true,
-      title: 'how long after its end its newest second came',
-    },
+    s => s.toFixed(1),
+    { rare: true, title: 'how long after its end its newest second came' },
   ),
 ];
 
@@ -28,18 +28,7 @@ export const storageColumns = [
   numeric('latency', 'LATENCY ms', r => r.latency_seconds, millis),
   numeric('peers', 'PEERS ms', r => r.peers_latency_seconds, millis),
   numeric('requests', 'REQUESTS/S', r => r.requests_per_sec, number),
-  {
-    name: 'read',
-    head: 'READ MB/s',
-    num: true,
-    text: r => (r.estimated && r.read_bytes_per_sec !== null ? '~' : '') + mega(r.read_bytes_per_sec),
-  },
-  {
-    name: 'write',
-    head: 'WRITE MB/s',
-    num: true,
-    text: r => (r.estimated && r.write_bytes_per_sec !== null ? '~' : '') + mega(r.write_bytes_per_sec),
-  },
+  ...moved,
 ];
 
 /** What a canary found, beside the median of the other forwarders'. @param {any} c */

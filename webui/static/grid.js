@@ -1,7 +1,7 @@
 // A grid of cells on a canvas: one pixel a cell in an ImageData, scaled once without smoothing.
 // Labels are drawn only where a cell is at least 24 px wide.
-import { h } from './h.js?v=__V__';
-import { inkOn, ramp } from './levels.js?v=__V__';
+import { colour, h } from './h.js?v=__V__';
+import { inkOn, ramp, rgbOf } from './levels.js?v=__V__';
 
 /**
  * What a grid shows: levels as in levels.js, and of each cell a digit and a mark where cells are large
@@ -16,31 +16,21 @@ let known = null;
 /** The colours of the theme; read once, because asking the style sheet costs more than drawing. @returns {Colours} */
 function colours() {
   if (known) return known;
-  const style = getComputedStyle(document.documentElement),
-    of = name => style.getPropertyValue(name).trim();
   // little-endian, as every host that runs a browser today
   const pixel = (/** @type {number[]} */ [r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   known = {
-    bg: of('--bg'),
-    fg: of('--fg'),
-    dim: of('--dim'),
+    bg: colour('--bg'),
+    fg: colour('--fg'),
+    dim: colour('--dim'),
     table: Uint32Array.from([
-      ...['--line', '--panel'].map(name => pixel(parse(of(name)))),
+      ...['--line', '--panel'].map(name => pixel(rgbOf(colour(name)))),
       ...ramp().map(pixel),
-      ...['--warn', '--slow'].map(name => pixel(parse(of(name)))),
+      ...['--warn', '--slow'].map(name => pixel(rgbOf(colour(name)))),
     ]),
   };
   return known;
 }
-const themed = () => {
-  known = null;
-};
-addEventListener('fairway-theme', themed);
-for (const q of ['(prefers-color-scheme: light)', '(forced-colors: active)'])
-  matchMedia(q).addEventListener('change', () => {
-    themed();
-    dispatchEvent(new Event('fairway-theme'));
-  });
+addEventListener('fairway-theme', () => (known = null));
 
 export const labelSize = 24;
 
@@ -49,8 +39,6 @@ export class GridView {
    * */
   constructor(on) {
     this.canvas = h('canvas', { tabindex: 0, role: 'img', 'aria-label': on.label });
-    this.tip = h('div.tip');
-    this.el = h('div.gridbox', this.canvas, this.tip);
     this.raster = document.createElement('canvas');
     this.count = 0;
     this.cols = 48;
@@ -70,16 +58,10 @@ export class GridView {
     };
     this.canvas.addEventListener('click', e => this.at(e) >= 0 && on.pick(this.at(e)));
     this.canvas.addEventListener('dblclick', e => this.at(e) >= 0 && on.open(this.at(e)));
-    this.canvas.addEventListener('mousemove', e => {
-      const i = this.at(e),
-        text = i >= 0 ? (on.tip?.(i) ?? '') : '';
-      this.tip.classList.toggle('on', text !== '');
-      this.tip.textContent = text;
-      const left = e.clientX - this.el.getBoundingClientRect().left;
-      this.tip.style.left = `${Math.min(left + 14, this.el.clientWidth - this.tip.offsetWidth - 4)}px`;
-      this.tip.style.top = `${e.clientY - this.el.getBoundingClientRect().top + 14}px`;
+    this.el = withTip(this.canvas, e => {
+      const i = this.at(e);
+      return i >= 0 ? (on.tip?.(i) ?? '') : '';
     });
-    this.canvas.addEventListener('mouseleave', () => this.tip.classList.remove('on'));
   }
 
   /** Chooses columns and cell size for a width. @param {number} count @param {number} width @param {number} height
@@ -242,13 +224,24 @@ export class GridView {
   }
 }
 
-const mono = 'ui-monospace, "DejaVu Sans Mono", monospace';
-
-/** @param {string} hex @returns {number[]} */
-function parse(hex) {
-  const n = parseInt(hex.slice(1), 16);
-  return [n >> 16, (n >> 8) & 255, n & 255];
+/** A canvas in a box with words at the pointer. @param {HTMLCanvasElement} canvas
+ * @param {(e: MouseEvent) => string} say @returns {HTMLElement} */
+export function withTip(canvas, say) {
+  const tip = h('div.tip'),
+    el = h('div.gridbox', canvas, tip);
+  canvas.addEventListener('mousemove', e => {
+    const text = say(e),
+      box = el.getBoundingClientRect();
+    tip.textContent = text;
+    tip.classList.toggle('on', text !== '');
+    tip.style.left = `${Math.min(e.clientX - box.left + 14, el.clientWidth - tip.offsetWidth - 4)}px`;
+    tip.style.top = `${e.clientY - box.top + 14}px`;
+  });
+  canvas.addEventListener('mouseleave', () => tip.classList.remove('on'));
+  return el;
 }
+
+const mono = 'ui-monospace, "DejaVu Sans Mono", monospace';
 
 /** The ramp as a small picture for the legend. */
 export function rampCanvas() {

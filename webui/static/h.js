@@ -7,16 +7,18 @@ export function h(tag, ...parts) {
   const [name, ...classes] = tag.split('.');
   const el = document.createElement(name);
   if (classes.length) el.className = classes.join(' ');
-  const first = parts[0],
-    attributes = first && typeof first === 'object' && !(first instanceof Node) ? parts.shift() : {};
+  const first = parts[0];
+  return furnish(el, first && typeof first === 'object' && !(first instanceof Node) ? parts.shift() : {}, parts);
+}
+
+const there = v => v !== null && v !== undefined && v !== false;
+/** @param {Element} el @param {Record<string, any>} attributes @param {any[]} children */
+function furnish(el, attributes, children) {
   for (const [k, v] of Object.entries(attributes)) {
-    if (v === null || v === undefined || v === false) continue;
     if (typeof v === 'function') el.addEventListener(k, v);
-    else el.setAttribute(k, v === true ? '' : String(v));
+    else if (there(v)) el.setAttribute(k, v === true && !k.startsWith('aria-') ? '' : String(v));
   }
-  el.append(
-    ...parts.filter(c => c !== null && c !== undefined && c !== false).map(c => (c instanceof Node ? c : String(c))),
-  );
+  el.append(...children.filter(there).map(c => (c instanceof Node ? c : String(c))));
   return el;
 }
 
@@ -29,17 +31,23 @@ export function setText(el, text) {
   } else if (el.textContent !== text) el.textContent = text;
 }
 
-const NS = 'http://www.w3.org/2000/svg';
+/** A name and what it is each, for a list of facts. @param {([string, string|Node]|null)[]} lines null: none */
+export const pairs = lines => lines.flatMap(line => (line ? [h('dt', line[0]), h('dd', line[1])] : []));
 
-/** An SVG element. @param {string} tag @param {Record<string, any>} [attrs] @param {...(Node|string)} children
- * @returns {any} */
-export function s(tag, attrs, ...children) {
-  const el = document.createElementNS(NS, tag);
-  for (const [k, v] of Object.entries(attrs ?? {})) {
-    if (v === null || v === undefined) continue;
-    if (typeof v === 'function') el.addEventListener(k, v);
-    else el.setAttribute(k, String(v));
-  }
-  el.append(...children);
-  return el;
+/** A dialog over the page, gone once it is closed. @param {string} label @param {...any} children
+ * @returns {HTMLDialogElement} */
+export function modal(label, ...children) {
+  const d = h('dialog', { 'aria-label': label }, ...children);
+  d.addEventListener('close', () => d.remove());
+  document.body.append(d);
+  d.showModal();
+  return d;
 }
+
+/** A value of the theme, such as --line. @param {string} name */
+export const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** An SVG element. @param {string} tag @param {Record<string, any>} [attributes] @param {...(Node|string)} children
+ * @returns {any} */
+export const s = (tag, attributes = {}, ...children) =>
+  furnish(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);

@@ -3,7 +3,7 @@
 import { h } from './h.js?v=__V__';
 import { chart } from './chart.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
-import { get, getText } from './api.js?v=__V__';
+import { get } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
 import { helps, victimLines } from './needs.js?v=__V__';
 import { fixedRange, words } from './range.js?v=__V__';
@@ -132,7 +132,7 @@ export class Incident {
   /** One file that needs no network. @param {boolean} standIns without a real name */
   async save(standIns) {
     const path = `/api/v1/findings/${encodeURIComponent(this.id)}/incident?format=html`;
-    const text = await getText(path + (standIns ? '&stand_ins=true' : ''));
+    const text = await get(path + (standIns ? '&stand_ins=true' : ''));
     saveFile(standIns ? `${this.id}-stand-ins.html` : `${this.id}.html`, 'text/html', text);
   }
 }

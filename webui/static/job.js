@@ -1,16 +1,17 @@
 // One job: what it does now, what was decided for it and by which rules, which way its bytes take,
 // whom it meets there, and what it did when it has ended.
-import { h, setText, s } from './h.js?v=__V__';
-import { age, clock, counted, mega, millis, missing, number, ratio, sum, volume } from './format.js?v=__V__';
+import { h, pairs, setText, s } from './h.js?v=__V__';
+import { age, clock, counted, mega, millis, missing, number, ratio, some, sum, volume } from './format.js?v=__V__';
 import { mark, standing } from './levels.js?v=__V__';
-import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
+import { Table, column, moving, numeric, plain, rowKeys } from './table.js?v=__V__';
+import { opener } from './lists.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
-import { runsPart, waited } from './runs.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { alongTime, runsPart, waited } from './runs.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { metricOf, valueOf } from './metrics.js?v=__V__';
-import { Charts } from './charts.js?v=__V__';
+import { Charts, bySecond } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
 
 const USUAL = '15m', // of the past that is charted
@@ -52,14 +53,9 @@ export async function jobPage(app, id, toRuns) {
   const neighbours = new Table(
     [
       column('job', 'NEIGHBOUR', r => r.job),
-      column(
-        'on',
-        'MEETS IT ON',
-        r => r.on.slice(0, 6).join(' ') + (r.on.length > 6 ? ` and ${r.on.length - 6} more` : ''),
-        { wrap: true, value: r => r.on.length },
-      ),
-      numeric('read', 'READ MB/s', r => r.read, mega),
-      numeric('write', 'WRITE MB/s', r => r.write, mega),
+      column('on', 'MEETS IT ON', r => some(r.on, 6), { wrap: true, value: r => r.on.length }),
+      moving('read', 'READ MB/s', r => r.read),
+      moving('write', 'WRITE MB/s', r => r.write),
       numeric('takes', '% OF BYTES THERE', r => r.takes, ratio),
       numeric('relief', '% GONE IF THIS JOB MOVES', r => r.relief, ratio),
     ],
@@ -105,8 +101,7 @@ export async function jobPage(app, id, toRuns) {
     const got = await get(`/api/v1/jobs/${path}/series?from=${from}&to=${to}&step=${charts.step}s`);
     charts.series = {};
     for (const [name, points] of Object.entries(got.series))
-      if (metricOf[name])
-        charts.series[name] = { mean: new Map(/** @type {any[]} */ (points).map(p => [p.t / 1000, p.v])) };
+      if (metricOf[name]) charts.series[name] = { mean: bySecond(points) };
     if (!got.of_nodes) {
       charts.empty = 'Which nodes an ended job had is not kept, so what they did is not shown by time.';
       return charts.draw();
@@ -153,7 +148,7 @@ export async function jobPage(app, id, toRuns) {
         h('a', { href: `/jobs/${path}/domains` }, 'how it could be divided among writers, and which hints to set (d)'),
       ],
     );
-    facts.replaceChildren(...lines.flatMap(([k, v]) => [h('dt', k), h('dd', v)]));
+    facts.replaceChildren(...pairs(lines));
     card.replaceChildren(...decision(j.decision, ended()));
     card.hidden = !card.childElementCount;
     did.replaceChildren(...(ended() ? profile(j) : []));
@@ -212,20 +207,9 @@ export async function jobPage(app, id, toRuns) {
     update: everyOther(reload, app),
     focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
     keys: {
-      Enter: [
-        'forwarder',
-        () => {
-          const r = forwarders.current();
-          if (r) app.go(`/forwarders/${encodeURIComponent(r.id)}`);
-        },
-      ],
+      Enter: ['forwarder', opener(app, forwarders)],
       ...rowKeys(step => forwarders.move(step)),
-      u: [
-        'runs like it',
-        () => {
-          app.go(`/jobs/${path}/runs`);
-        },
-      ],
+      u: ['runs like it', () => app.go(`/jobs/${path}/runs`)],
       Y: ['copy the answer', () => app.copy(j.answer)],
       w: ['why', () => app.go(`/jobs/${path}/why`)],
       d: ['file domains', () => app.go(`/jobs/${path}/domains`)],
@@ -238,6 +222,7 @@ export async function jobPage(app, id, toRuns) {
         },
       ],
       ...exportKeys(
+        app,
         `job-${id}`,
         () =>
           ended()
@@ -262,10 +247,7 @@ export async function jobPage(app, id, toRuns) {
                   l.estimated ? 'yes' : 'no',
                 ]),
               ],
-        () => {
-          const svg = el.querySelector('svg');
-          return svg ? saveSVG(`job-${id}`, /** @type {any} */ (svg)) : app.note('This page shows no picture now.');
-        },
+        () => el,
       ),
     },
   };
@@ -301,23 +283,19 @@ function waitsOf(w) {
     causes.length
       ? ''
       : h('p.dim', 'Nothing: its operations take as long as those of the jobs beside it (last 15 min).'),
-    h(
-      'div.scroll',
-      h(
-        'table',
-        h('caption.sr', 'what the job moved and waited for, by cause'),
-        h(
-          'tbody',
-          row(
-            'moves',
-            sparkline(w.moved, Math.max(1, ...known)),
-            `${mega(known.at(-1))} MB/s`,
-            'read and written by all its nodes',
-            false,
-          ),
-          ...causes.map(c => row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05)),
+    plain(
+      'what the job moved and waited for, by cause',
+      [],
+      [
+        row(
+          'moves',
+          sparkline(w.moved, Math.max(1, ...known)),
+          `${mega(known.at(-1))} MB/s`,
+          'read and written by all its nodes',
+          false,
         ),
-      ),
+        ...causes.map(c => row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05)),
+      ],
     ),
   ];
 }
@@ -373,24 +351,7 @@ function decision(a, ended) {
     ),
     out ? h('p', out) : '',
     ...(a.given ?? []).map(words => h('p', words)),
-    h(
-      'div.scroll',
-      h(
-        'table',
-        h('caption.sr', 'rules in the order tried'),
-        h(
-          'thead',
-          h(
-            'tr',
-            h('th', { scope: 'col' }, 'RULE'),
-            h('th.num', { scope: 'col' }, 'VALUE'),
-            h('th.num', { scope: 'col' }, 'LIMIT'),
-            h('th', { scope: 'col' }, 'IN WORDS'),
-          ),
-        ),
-        h('tbody', ...rules),
-      ),
-    ),
+    plain('rules in the order tried', ['RULE', '#VALUE', '#LIMIT', 'IN WORDS'], rules),
     ...meets,
     q ? h('p.dim', `from the newest of ${counted(q.depth, 'earlier run')}${own}`) : '',
   ];
@@ -433,16 +394,11 @@ function profile(j) {
         `${mega(p.peak_bytes_per_sec)} MB/s; ${ratio(p.coverage)} % of node-seconds reported, by ${p.from}`,
     ),
     bars.length
-      ? h(
-          'div.scroll',
-          s(
-            'svg',
-            { class: 'strip', viewBox: `0 0 ${W} 62`, role: 'img' },
-            s('title', {}, `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`),
-            ...bars,
-            s('text', { x: 0, y: 58 }, 'start'),
-            s('text', { x: W, y: 58, class: 'end' }, age(long * 1000)),
-          ),
+      ? alongTime(
+          `${counted(p.phases.length, 'phase')} of I/O over the run; dark writes, light reads`,
+          bars,
+          'start',
+          age(long * 1000),
         )
       : '',
   ];

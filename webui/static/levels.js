@@ -1,27 +1,18 @@
 // Marks and colours: the same tables as the terminal (console/chart/palette.go). Levels come from the server.
+import { colour, h } from './h.js?v=__V__';
+import { counted } from './format.js?v=__V__';
 import { scalesOf } from './metrics.js?v=__V__';
 
-/** Ten even steps of cividis, dark to light. @type {[number, number, number][]} */
-const cividis = [
-  [0, 34, 78],
-  [18, 53, 112],
-  [59, 73, 108],
-  [87, 93, 109],
-  [112, 113, 115],
-  [138, 134, 120],
-  [165, 156, 116],
-  [195, 179, 105],
-  [225, 204, 85],
-  [254, 232, 56],
-];
-const NAVY = [0, 34, 78];
-/** The same ends on a light page: what does little is as light as the page. @type {number[][]} */
+/** Red, green and blue of a colour such as #12356c. @param {string} hex @returns {number[]} */
+export const rgbOf = hex => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16));
+/** Ten even steps of cividis, dark to light. */
+const cividis = '#00224e #123570 #3b496c #575d6d #707173 #8a8678 #a59c74 #c3b369 #e1cc55 #fee838'.split(' ').map(rgbOf);
+/** The same ends on a light page: what does little is as light as the page. */
 const onLight = cividis.map((_, i) =>
-  NAVY.map((dark, k) => Math.round([234, 238, 244][k] * (1 - i / 9) + (dark * i) / 9)),
+  cividis[0].map((dark, k) => Math.round([234, 238, 244][k] * (1 - i / 9) + (dark * i) / 9)),
 );
 /** Ten steps from the page's colour to what stands out most from it. */
-export const ramp = () =>
-  getComputedStyle(document.documentElement).getPropertyValue('--ramp').trim() === 'light' ? onLight : cividis;
+export const ramp = () => (colour('--ramp') === 'light' ? onLight : cividis);
 /** What can be read on a colour. @param {number[]} rgb */
 export const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b > 110 ? '#000' : '#fff');
 export const IDLE = -1,
@@ -43,6 +34,14 @@ export const metrics = [
 
 /** What the compute grid can show: the feed's name and how its full scale is written. */
 export const computeMetrics = scalesOf('compute');
+
+/** Where a metric stands among those that a grid can show; the first where it has none of that name.
+ * @param {{name: string}[]} all @param {string} name */
+export const placeOf = (all, name) =>
+  Math.max(
+    0,
+    all.findIndex(m => m.name === name),
+  );
 
 /** The sign of a row's level. @param {any} r @param {number} metric */
 const signOf = (r, metric) => r.levels?.[metric] ?? '-';
@@ -89,8 +88,17 @@ export const hidden = r => r.state === 'silent' || r.state === 'drained';
 export const digit = (r, metric) =>
   hidden(r) ? ' ' : r.state === 'suspect' || r.state === 'trial' ? '?' : signOf(r, metric);
 
+/** Draws a name, with N where a person wrote a note about it. @param {HTMLElement} cell @param {string} name
+ * @param {any} f the finding */
+export function drawNoted(cell, name, f) {
+  const key = `${name} ${f?.notes ?? 0} ${f?.note ?? ''}`;
+  if (cell.dataset.key === key) return;
+  cell.dataset.key = key;
+  const title = f?.notes && `${counted(f.notes, 'note')}, the newest by ${f.note}`;
+  cell.replaceChildren(name, title ? h('abbr.note', { title }, 'N') : '');
+}
+
 /** The letter of what happened at a time. @param {any} m */
 export const glyph = m =>
-  ({ finding: '!', note: 'N', plan: 'P', exclusion: 'x', job: 'J', connection: 'c' })[
-    /** @type {'plan'} */ (m.kind)
-  ] ?? '?';
+  ({ finding: '!', note: 'N', plan: 'P', exclusion: 'x', job: 'J', connection: 'c' })[/** @type {'plan'} */ (m.kind)] ??
+  '?';

@@ -1,30 +1,33 @@
 // The list of jobs, and what all plain lists share.
 import { h } from './h.js?v=__V__';
-import { age, clock, mega, missing, ratio } from './format.js?v=__V__';
+import { age, mega, missing, ratio, when } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
-/** @param {string} title @param {Table} table @param {HTMLElement} empty @param {(o: any) => void} [update]
- * @param {(m: any) => void} [message] @returns {import('./app.js').Page} */
-export function listPage(title, table, empty, update, message) {
+/** What opens the row that keys act on. @param {import('./app.js').App} app @param {Table} table */
+export const opener = (app, table) => () => {
+  const r = table.current(),
+    to = r && table.o.go?.(r);
+  if (to) app.go(to);
+};
+
+/** A page that is a list. @param {import('./app.js').App} app @param {string} title @param {Table} table
+ * @param {Node[]} above what stands over it @param {Partial<import('./app.js').Page> & {heading?: string, picture?: ()
+ * => any}} more picture: what is saved as one @returns {import('./app.js').Page} */
+export function listPage(app, title, table, above, { heading, picture, keys, ...more } = {}) {
   table.cursor = true;
-  const open = () => {
-    const r = table.current(),
-      to = r && table.o.go?.(r);
-    if (to) import('./app.js?v=__V__').then(({ app }) => app.go(to));
-  };
   return {
     title,
-    update,
-    message,
-    el: h('div', h('h1', title[0].toUpperCase() + title.slice(1)), empty, table.el),
+    el: h('div', h('h1', heading ?? title[0].toUpperCase() + title.slice(1)), ...above, table.el),
+    ...more,
     keys: {
-      Enter: ['open', open],
+      Enter: ['open', opener(app, table)],
       ...rowKeys(step => table.move(step)),
       ...sortKeys(table),
-      ...exportKeys(title, () => table.all()),
+      ...exportKeys(app, title, () => table.all(), picture),
+      ...keys,
     },
   };
 }
@@ -53,7 +56,13 @@ export async function jobsPage(app, q) {
         text: r => ratio(now(r).wait),
       }),
       column('for', 'FOR', r => now(r).cause ?? '', { wrap: 'phone' }),
-      numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, n => String(n || missing), { wide: true }),
+      numeric(
+        'forwarders',
+        'FORWARDERS',
+        r => now(r).forwarders,
+        n => String(n || missing),
+        { wide: true },
+      ),
       column('minutes', 'MB/s, 5 min', () => '', {
         wide: true,
         draw: (cell, r) => {
@@ -95,15 +104,11 @@ export async function jobsPage(app, q) {
   const filter = table.filterBox('filter by user, application, job, cause');
   await load();
   let ticks = 0;
-  const page = listPage('jobs', table, empty, () => {
-    if (++ticks % 5) table.update(table.rows);
-    else load().catch(e => app.note(e.message));
+  return listPage(app, 'jobs', table, [filter.el, empty], {
+    update() {
+      if (++ticks % 5) table.update(table.rows);
+      else load().catch(e => app.note(e.message));
+    },
+    keys: filter.keys,
   });
-  page.el.insertBefore(filter.el, empty);
-  return { ...page, keys: { ...page.keys, ...filter.keys } };
 }
-
-/** With its day where that is another one. @param {string} t @param {number} now */
-export const when = (t, now) =>
-  (new Date(t).toDateString() === new Date(now).toDateString() ? '' : `${new Date(t).toLocaleDateString('sv')} `) +
-  clock(t);

@@ -3,9 +3,11 @@
 import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { counted, number, ratio, volume as size } from './format.js?v=__V__';
-import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
+import { listPage, opener } from './lists.js?v=__V__';
+import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
+import { alongTime } from './runs.js?v=__V__';
 import { Parallel, hues } from './parallel.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 
 /** @param {{columns: string[], rows: any[][]}} res */
 const objects = res => res.rows.map(row => Object.fromEntries(res.columns.map((c, i) => [c, row[i]])));
@@ -19,20 +21,9 @@ export async function logsPage(app, q) {
     ...r,
     key: String(i),
   }));
-  const share = (name, head) => ({
-    name,
-    head,
-    value: r => r[name],
-    text: v => `${ratio(v)} %`,
-    max: 1,
-  });
-  const amount = (name, head, text = number) => ({
-    name,
-    head,
-    value: r => r[name],
-    text,
-    log: true,
-  });
+  const axis = (name, head, text, more) => ({ name, head, value: r => r[name], text, ...more });
+  const share = (name, head) => axis(name, head, v => `${ratio(v)} %`, { max: 1 });
+  const amount = (name, head, text = number) => axis(name, head, text, { log: true });
   const table = new Table(
     [
       column('job', 'JOB', r => r.job_id),
@@ -45,13 +36,7 @@ export async function logsPage(app, q) {
         ['nonconsec', 'NONCONSEC %'],
         ['collective', 'COLL %'],
         ['longest_share', 'ONE FILE %'],
-      ].map(([name, head]) => ({
-        name,
-        head,
-        num: true,
-        text: r => ratio(r[name]),
-        value: r => r[name] ?? -1,
-      })),
+      ].map(([name, head]) => numeric(name, head, r => r[name] ?? -1, null, { text: r => ratio(r[name]) })),
       numeric('osts', 'OSTS', r => r.osts ?? -1, null, { text: r => number(r.osts) }),
       numeric('contention', 'PROCS/OST', r => r.procs_per_ost ?? -1, null, { text: r => number(r.procs_per_ost) }),
     ],
@@ -91,9 +76,7 @@ export async function logsPage(app, q) {
   const where = all
     ? 'all jobs in the archive'
     : 'jobs of more than 1,000 processes and 10 MB each, below 1 GB/s on their critical path';
-  const el = h(
-    'div',
-    h('h1', `Low ${op} bandwidth`),
+  const above = [
     h('p.dim', `${where}; drag along an axis to keep a range`),
     rows.length
       ? h('div', h('div.scroll', plot.svg), h('div.legend', shown, ...legend))
@@ -101,38 +84,25 @@ export async function logsPage(app, q) {
           'p.empty',
           "No such job. Logs come into the archive by fairway import PATH on the daemon's host; press a for all jobs.",
         ),
-    table.el,
-  );
+  ];
   const move = step => {
     table.move(step);
     const r = table.current();
     if (r) plot.mark(r.key);
   };
   const to = (o, a) => app.go(`/logs?op=${o}${a ? '&all=1' : ''}`);
-  return {
-    title: 'logs',
-    el,
+  return listPage(app, 'logs', table, above, {
+    heading: `Low ${op} bandwidth`,
+    picture: () => (rows.length ? plot.svg : null),
     timeless: true,
     keys: {
-      Enter: [
-        'why',
-        () => {
-          const r = table.current();
-          if (r) app.go(`/jobs/${encodeURIComponent(r.job_id)}/why`);
-        },
-      ],
+      Enter: ['why', opener(app, table)],
       ...rowKeys(move),
       w: ['reads, writes', () => to(op === 'read' ? 'write' : 'read', all)],
       a: ['all jobs, slow jobs', () => to(op, !all)],
       x: ['clear ranges', () => plot.clear()],
-      ...sortKeys(table),
-      ...exportKeys(
-        `low-${op}`,
-        () => table.all(),
-        () => rows.length && saveSVG(`low-${op}`, plot.svg),
-      ),
     },
-  };
+  });
 }
 
 /** @param {string} colour */
@@ -145,27 +115,29 @@ export async function whyPage(app, id) {
     if (err.status !== 404) throw err;
     return null;
   });
-  const job = () => app.go(`/jobs/${encodeURIComponent(id)}`);
+  const job = `/jobs/${encodeURIComponent(id)}`,
+    title = h('h1', `Why job ${id}'s I/O took as long as it did`);
+  /** @type {import('./app.js').Page} */
+  const page = {
+    title: `why ${id}`,
+    timeless: true,
+    el: h('div', title),
+    keys: {
+      Enter: ['the job', () => app.go(job)],
+      d: ['file domains', () => app.go(`${job}/domains`)],
+      l: ['all logs', () => app.go('/logs')],
+    },
+  };
   if (!v) {
-    return {
-      title: `why ${id}`,
-      timeless: true,
-      keys: {
-        Enter: ['the job', job],
-        d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)],
-        l: ['all logs', () => app.go('/logs')],
-      },
-      el: h(
-        'div',
-        h('h1', `Why job ${id}'s I/O took as long as it did`),
-        h(
-          'p.empty',
-          'No log of this job is in the archive, so what its I/O waited for is not known. ',
-          h('code', 'fairway import PATH'),
-          " on the daemon's host takes its Darshan logs in; enter opens the job.",
-        ),
+    title.after(
+      h(
+        'p.empty',
+        'No log of this job is in the archive, so what its I/O waited for is not known. ',
+        h('code', 'fairway import PATH'),
+        " on the daemon's host takes its Darshan logs in; enter opens the job.",
       ),
-    };
+    );
+    return page;
   }
   const parts = v.logs.flatMap(l => [
     h('h2', `${l.app}  ${counted(l.procs, 'process')}  ${l.start.slice(0, 19)}Z`),
@@ -173,34 +145,22 @@ export async function whyPage(app, id) {
     .../** @type {const} */ (['read', 'write']).map(op => (l[op] ? direction(op, l[op]) : h('p.dim', `no ${op}s`))),
   ]);
   const back = v.forwarders?.length
-    ? h('p', 'forwarders: ', ...v.forwarders.flatMap(f => [h('a', { href: `/forwarders/${f}` }, f), ' ']))
-    : null;
-  const el = h('div', h('h1', `Why job ${id}'s I/O took as long as it did`), back, ...parts);
-  return {
-    title: `why ${id}`,
-    timeless: true,
-    keys: {
-      Enter: ['the job', job],
-      d: ['file domains', () => app.go(`/jobs/${encodeURIComponent(id)}/domains`)],
-      l: ['all logs', () => app.go('/logs')],
-      ...exportKeys(
-        `why-${id}`,
-        () => [
-          ['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'],
-          ...v.logs.flatMap(l =>
-            ['read', 'write'].flatMap(op =>
-              (l[op]?.critical ?? []).map(c => [l.app, op, c.name, c.start, c.end, c.exclusive]),
-            ),
-          ),
-        ],
-        () => {
-          const svg = el.querySelector('svg');
-          return svg && saveSVG(`why-${id}`, /** @type {any} */ (svg));
-        },
+    ? [h('p', 'forwarders: ', ...v.forwarders.flatMap(f => [h('a', { href: `/forwarders/${f}` }, f), ' ']))]
+    : [];
+  title.after(...back, ...parts.filter(Boolean));
+  const rows = () => [
+    ['LOG', 'OPERATION', 'FILE', 'FROM s', 'TO s', 'EXCLUSIVE s'],
+    ...v.logs.flatMap(l =>
+      ['read', 'write'].flatMap(op =>
+        (l[op]?.critical ?? []).map(c => [l.app, op, c.name, c.start, c.end, c.exclusive]),
       ),
-    },
-    el,
-  };
+    ),
+  ];
+  Object.assign(
+    page.keys,
+    exportKeys(app, `why-${id}`, rows, () => page.el),
+  );
+  return page;
 }
 
 /** @param {string} op @param {any} a */
@@ -248,27 +208,15 @@ function strip(a) {
       {
         x: (c.start - from) * scale,
         width: Math.max(0.5, c.exclusive * scale),
-        y: 2,
-        height: 26,
+        y: 4,
+        height: 40,
         class: i % 2 ? 'piece odd' : 'piece',
       },
       s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`),
     ),
   );
-  return h(
-    'div.scroll',
-    s(
-      'svg',
-      { viewBox: `0 0 ${W} 46`, class: 'strip', role: 'img' },
-      s(
-        'title',
-        {},
-        `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the ` +
-          `files stand in the table below`,
-      ),
-      ...blocks,
-      s('text', { x: 0, y: 43 }, `${number(from)} s`),
-      s('text', { x: W, y: 43, class: 'end' }, `${number(last)} s`),
-    ),
-  );
+  const title =
+    `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the files ` +
+    'stand in the table below';
+  return alongTime(title, blocks, `${number(from)} s`, `${number(last)} s`);
 }

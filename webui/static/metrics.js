@@ -49,7 +49,7 @@ const columnOf = m => ({
   head: m.column?.title ?? m.name,
   title: m.shown_unit ? `${m.label}, ${m.shown_unit}` : m.label,
   num: true,
-  rare: m.layers.forwarder?.includes('rare'),
+  rare: true,
   text: r => shown(m, valueOf(r, m.name)),
   value: r => valueOf(r, m.name),
 });

@@ -2,13 +2,25 @@
 // table; or the grid of all compute nodes.
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
-import { UNKNOWN, digit, hidden, levelOf, mark, metrics, rank, standing } from './levels.js?v=__V__';
+import { isOpen } from './app.js?v=__V__';
+import {
+  UNKNOWN,
+  digit,
+  drawNoted,
+  hidden,
+  levelOf,
+  mark,
+  metrics,
+  placeOf,
+  rank,
+  standing,
+} from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
-import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
+import { Table, addressWith, column, numeric, plain, rowKeys, sortKeys } from './table.js?v=__V__';
 import { Needs, chosenPlan } from './needs.js?v=__V__';
 import { Strip } from './strip.js?v=__V__';
 import { Waits } from './sparks.js?v=__V__';
-import { exportKeys, savePNG } from './export.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 import { listed, moved, rates } from './metrics.js?v=__V__';
 
 /** @type {import('./table.js').Column[]} */
@@ -39,6 +51,7 @@ const signs = [
   ['>', 'plan waits'],
   ['?', 'silent'],
   ['-', 'not known'],
+  ['N', 'note by a person'],
 ];
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
 
@@ -111,10 +124,7 @@ export function cellKeys(move, cols) {
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @param {boolean} asTable
  * @returns {import('./app.js').Page} */
 function forwardersPage(app, q, asTable) {
-  let m = Math.max(
-    0,
-    metrics.findIndex(x => x.name === (q.get('metric') ?? 'slow')),
-  );
+  let m = placeOf(metrics, q.get('metric') ?? 'slow');
   let cursor = q.get('sel') ?? '';
   /** @type {any} */
   let o = null;
@@ -140,9 +150,14 @@ function forwardersPage(app, q, asTable) {
     strip = new Strip(waits, app);
   /** Jobs that wait, by forwarder, as the needs have them. @type {Map<string, string>} */
   let waiting = new Map();
+  /** Findings that a person wrote about, by node. @type {Map<string, any>} */
+  let noted = new Map();
+  const [node, ...further] = columns,
+    name = { ...node, draw: (cell, r) => drawNoted(cell, node.text(r), noted.get(r.id)) };
   /** @type {import('./table.js').Column[]} */
   const all = [
-    ...columns,
+    name,
+    ...further,
     ...slowness,
     column('latency', "LATENCY, 5 min, peers' band", () => '', {
       fill: true,
@@ -157,7 +172,7 @@ function forwardersPage(app, q, asTable) {
     wide: ['moved', 'queue', 'occ', 'job', 'ms'].includes(n),
     wrap: n === 'waits' ? 'phone' : undefined,
   }));
-  const table = new Table(asTable ? [...columns.slice(0, 1), ...slowness, ...columns.slice(1)] : front, {
+  const table = new Table(asTable ? [name, ...slowness, ...further] : front, {
     id: r => r.id,
     go: r => `/forwarders/${r.id}`,
     sort: asTable ? '-node' : 'slow',
@@ -189,13 +204,7 @@ function forwardersPage(app, q, asTable) {
       );
 
   function remember() {
-    const url = new URL(location.href);
-    for (const [k, v] of [
-      ['metric', metrics[m].name === 'slow' ? '' : metrics[m].name],
-      ['sel', cursor],
-    ])
-      v ? url.searchParams.set(k, v) : url.searchParams.delete(k);
-    app.go(url.pathname + url.search, true);
+    app.go(addressWith({ metric: metrics[m].name === 'slow' ? '' : metrics[m].name, sel: cursor }), true);
   }
 
   /** @param {string} id */
@@ -207,11 +216,10 @@ function forwardersPage(app, q, asTable) {
     const r = o.forwarders.find(x => x.id === id);
     if (r)
       reader.replaceChildren(
-        h(
-          'table',
-          h('caption', `selected forwarder ${id}`),
-          h('tr', ...columns.map(c => h('th', { scope: 'col' }, c.head))),
-          h('tr', ...columns.map(c => h('td', c.text(r)))),
+        plain(
+          `selected forwarder ${id}`,
+          columns.map(c => c.head),
+          [h('tr', ...columns.map(c => h('td', c.text(r))))],
         ),
       );
   }
@@ -305,6 +313,7 @@ function forwardersPage(app, q, asTable) {
       const stepped = !asTable && waits.add(o);
       if (stepped) waits.compare(o.forwarders);
       if (!asTable) nameWaiting();
+      noted = new Map(o.findings.filter(f => f.notes && isOpen(f)).map(f => [f.node, f]));
       table.update(o.forwarders);
       if (asTable) return;
       draw(width);
@@ -341,9 +350,10 @@ function forwardersPage(app, q, asTable) {
       ...sortKeys(table),
       f: ['flow', () => app.go('/overview?view=flow')],
       ...exportKeys(
+        app,
         'forwarders',
         () => (asTable ? table.all() : gridRows()),
-        asTable ? undefined : () => savePNG('forwarders', grid.canvas),
+        asTable ? undefined : () => grid.canvas,
       ),
       ...cellKeys(move, () => (asTable ? 1 : grid.cols)),
     },

@@ -2,7 +2,7 @@
 // each forwarder that it touches.
 import { h } from './h.js?v=__V__';
 import { counted, missing, ratio } from './format.js?v=__V__';
-import { largest, room, sankey } from './sankey.js?v=__V__';
+import { Bands, largest, largestNames, room, sankey } from './sankey.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 
@@ -22,15 +22,10 @@ export function planMap(app, p) {
   }
   const fromName = largest(leave, 16, 'forwarders'),
     toName = largest(come, 24, 'forwarders');
-  /** @type {Map<string, import('./sankey.js').Band>} */
-  const bands = new Map();
+  const bands = new Bands();
   for (const m of moves) {
-    const from = fromName(m.from || unknown),
-      to = toName(m.to);
-    if ((m.from || unknown) === m.to) continue;
-    const b = bands.get(`${from}\n${to}`) ?? { col: 0, from, to, key: from, value: 0 };
-    b.value++;
-    bands.set(`${from}\n${to}`, b);
+    const from = fromName(m.from || unknown);
+    if (m.from !== m.to) bands.add({ col: 0, from, to: toName(m.to), key: from, value: 1 });
   }
   const frozen = p.frozen?.forwarders ?? {};
   const rows = [...new Set([...leave.keys(), ...come.keys()])].map(id => {
@@ -54,12 +49,7 @@ export function planMap(app, p) {
       `${clients === undefined || room().narrow ? '' : ` ${col ? '=' : 'of'} ${counted(clients, 'client')}`}`
     );
   };
-  const keys = [...leave]
-    .sort((a, b) => b[1] - a[1])
-    .map(([id]) => fromName(id))
-    .filter((id, i, all) => all.indexOf(id) === i)
-    .slice(0, 6);
-  const svg = sankey([...bands.values()], ['before', 'after'], keys, {
+  const svg = sankey(bands.all, ['before', 'after'], largestNames(leave, fromName), {
     label: `${counted(p.moves.length, 'compute node')} before and after; the numbers stand in the table below`,
     say,
     amount: n => counted(n, 'node'),
@@ -74,11 +64,14 @@ export function planMap(app, p) {
       column('node', 'FORWARDER', r => r.id),
       column('state', 'STATE', r => r.state ?? missing),
       numeric('occ', 'OCC %', r => r.occupancy, ratio, { wide: true }),
-      numeric('before', 'CLIENTS BEFORE', r => r.before, null, { text: r => String(r.before ?? missing) }),
-      numeric('after', 'AFTER', r => r.after, null, { text: r => String(r.after ?? missing) }),
-      numeric('change', 'CHANGE', r => r.change, null, {
-        text: r => (r.change > 0 ? `+${r.change}` : String(r.change)),
-      }),
+      numeric('before', 'CLIENTS BEFORE', r => r.before, String),
+      numeric('after', 'AFTER', r => r.after, String),
+      numeric(
+        'change',
+        'CHANGE',
+        r => r.change,
+        n => (n > 0 ? `+${n}` : String(n)),
+      ),
     ],
     {
       id: r => r.id,
@@ -92,7 +85,7 @@ export function planMap(app, p) {
   return {
     el: h(
       'div',
-      bands.size
+      bands.all.length
         ? h('div.scroll', /** @type {any} */ (svg))
         : h('p.dim', 'Every node stays on the forwarder that it uses.'),
       table.el,

@@ -1,13 +1,14 @@
 // Plans: the list, and one plan with its preview, approval and progress.
-import { h, setText } from './h.js?v=__V__';
+import { h, pairs, setText } from './h.js?v=__V__';
 import { age, clock, counted } from './format.js?v=__V__';
-import { Table, column, rowKeys, sortKeys } from './table.js?v=__V__';
+import { listPage } from './lists.js?v=__V__';
+import { Table, column } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 import { effectMeter } from './effect.js?v=__V__';
 import { planMap } from './planmap.js?v=__V__';
 import { needOf, victimLines } from './needs.js?v=__V__';
-import { reasonRule } from './reason.js?v=__V__';
+import { reasonField, reasonRule } from './reason.js?v=__V__';
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app, q) {
@@ -18,14 +19,13 @@ export async function plansPage(app, q) {
       column('state', 'STATE', r => stateWords(r.state)),
       column('created', 'PROPOSED', r => `${clock(r.created)}  ${age(app.now() - Date.parse(r.created))} ago`, {
         value: r => Date.parse(r.created),
+        wrap: 'phone',
       }),
       column(
         'expires',
         'EXPIRES',
         r => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''),
-        {
-          value: r => Date.parse(r.expires),
-        },
+        { value: r => Date.parse(r.expires) },
       ),
     ],
     { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans', keep: { name: 'plans', q } },
@@ -42,24 +42,16 @@ export async function plansPage(app, q) {
   };
   const filter = table.filterBox('filter by number, state, words');
   await load();
-  return {
-    title: 'plans',
+  return listPage(app, 'plans', table, [filter.el, empty], {
     timeless: true,
-    el: h('div', h('h1', 'Plans'), filter.el, empty, table.el),
     message(m) {
       if (m.topic === 'plans') load().catch(e => app.note(e.message));
     },
     update() {
       table.update(table.rows);
     },
-    keys: {
-      Enter: ['open', () => table.current() && app.go(`/plans/${table.current().id}`)],
-      ...rowKeys(step => table.move(step)),
-      ...sortKeys(table),
-      ...filter.keys,
-      ...exportKeys('plans', () => table.all()),
-    },
-  };
+    keys: filter.keys,
+  });
 }
 
 /** @param {string} state */
@@ -77,19 +69,7 @@ export async function planPage(app, id, q) {
     checks = h('div'),
     progress = h('p', { role: 'status' }),
     error = h('p.error', { role: 'alert', hidden: true });
-  const reason = h('input', {
-    type: 'text',
-    id: 'reason',
-    maxlength: 500,
-    autocomplete: 'off',
-    value: p.suggested_reason ?? '',
-    keydown: e => {
-      if (e.key === 'Enter') {
-        e.preventDefault();
-        reason.blur();
-      }
-    },
-  });
+  const reason = reasonField('reason', p.suggested_reason, () => reason.blur());
   /** Whether the server permits an action, and why not. @param {string} verb @returns {boolean} */
   const can = verb => p.can.includes(verb);
   const hasReason = reasonRule(app, reason, () => p.reason_letters.approve ?? 0);
@@ -101,23 +81,13 @@ export async function planPage(app, id, q) {
     'Cancel',
   );
   const button = (text, f) =>
-    h(
-      'button',
-      {
-        type: 'button',
-        click: e => e.detail > 0 && f(),
-        keydown: e => {
-          if (e.key === ' ') f();
-        },
-      },
-      text,
-    );
+    h('button', { type: 'button', click: e => e.detail > 0 && f(), keydown: e => e.key === ' ' && f() }, text);
   // Enter on these does nothing: it never approves.
   const yes = button('A approve (shift)', approve),
-    no = button('x reject', reject),
+    no = button('x reject', () => act('reject')),
     back = button('B roll back (shift)', rollBack),
-    stop = button('s stop after this batch', stopIt),
-    more = button('c complete: move the rest', complete);
+    stop = button('s stop after this batch', () => act('stop', 'stopped by hand')),
+    more = button('c complete: move the rest', () => act('complete'));
   yes.classList.add('primary');
   const actions = h('div.actions', cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
@@ -153,36 +123,36 @@ export async function planPage(app, id, q) {
     );
     const lines = all && !limits() ? p.moves.map(m => `${m.node}  ${m.from || '(not known)'} -> ${m.to}`) : p.lines;
     facts.replaceChildren(
-      ...[
-        [
-          'change',
-          h(
-            'div',
-            h('div', limits() ? p.title : `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
-            h('pre', { class: 'wrap' }, lines.join('\n')),
-          ),
-        ],
-        ...because(),
-        ['reason', p.reason || '-'],
-        ...(p.expected ? [['expected', p.expected]] : []),
-        ...(p.track ? [['moves before', p.track]] : []),
-        ...(p.outcome ? [['measured', p.outcome]] : []),
-        ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
-        p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-        ['undo', `B at any time, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
-        [
-          open ? 'needs' : 'approved',
-          open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
-        ],
-        p.ended
-          ? [
-              ['rejected', 'withdrawn', 'expired'].includes(p.state) ? p.state : 'roll back',
-              `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`,
-            ]
-          : null,
-      ]
-        .filter(x => x !== null)
-        .flatMap(([k, v]) => [h('dt', /** @type {string} */ (k)), h('dd', v)]),
+      ...pairs(
+        /** @type {any[]} */ ([
+          [
+            'change',
+            h(
+              'div',
+              h('div', limits() ? p.title : `${counted(n, 'compute node')} change${n === 1 ? 's' : ''} forwarder`),
+              h('pre', { class: 'wrap' }, lines.join('\n')),
+            ),
+          ],
+          ...because(),
+          ['reason', p.reason || '-'],
+          ...(p.expected ? [['expected', p.expected]] : []),
+          ...(p.track ? [['moves before', p.track]] : []),
+          ...(p.outcome ? [['measured', p.outcome]] : []),
+          ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
+          p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
+          ['undo', `B at any time, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
+          [
+            open ? 'needs' : 'approved',
+            open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
+          ],
+          p.ended
+            ? [
+                ['rejected', 'withdrawn', 'expired'].includes(p.state) ? p.state : 'roll back',
+                `by ${p.ended.by} at ${clock(p.ended.at)}: ${p.ended.reason || '-'}`,
+              ]
+            : null,
+        ]),
+      ),
     );
     checks.replaceChildren(...(open ? [h('h2', 'Checks'), ...checkLines(p.checks ?? [])] : []));
     drawProgress(n);
@@ -307,14 +277,9 @@ export async function planPage(app, id, q) {
     )
       say('approve', { preview_hash: shown, reason: reason.value.trim() });
   }
-  function reject() {
-    if (can('reject')) say('reject', { reason: reason.value.trim() });
-  }
-  function complete() {
-    if (can('complete')) say('complete', { reason: reason.value.trim() });
-  }
-  function stopIt() {
-    if (can('stop')) say('stop', { reason: reason.value.trim() || 'stopped by hand' });
+  /** @param {string} verb @param {string} [usual] reason */
+  function act(verb, usual = '') {
+    if (can(verb)) say(verb, { reason: reason.value.trim() || usual });
   }
   async function rollBack() {
     // the safe way asks for no reason; one that is given is kept
@@ -322,7 +287,7 @@ export async function planPage(app, id, q) {
     const what = limits()
       ? 'the limit is lifted'
       : `every node that was moved goes back ${p.back_to || 'to where it came from'}`;
-    if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back')) say('rollback', { reason: reason.value.trim() });
+    if (await app.ask(`${p.id}: ${what}.`, 'B', 'Roll back')) act('rollback');
   }
   const load = async () => {
     if (!busy) {
@@ -362,6 +327,7 @@ export async function planPage(app, id, q) {
           },
         ],
         ...exportKeys(
+          app,
           id,
           () => [
             ['NODE', 'FROM', 'TO', 'RESULT'],
@@ -370,14 +336,14 @@ export async function planPage(app, id, q) {
               return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : ''];
             }),
           ],
-          () => saveSVG(id, map.svg),
+          () => map.svg,
         ),
       };
       if (!field.hidden) k.w = ['write a reason', () => reason.focus()];
       if (!yes.hidden) k.A = ['approve', approve];
-      if (!no.hidden) k.x = ['reject', reject];
-      if (!stop.hidden) k.s = ['stop after this batch', stopIt];
-      if (!more.hidden) k.c = ['complete', complete];
+      if (!no.hidden) k.x = ['reject', () => act('reject')];
+      if (!stop.hidden) k.s = ['stop after this batch', () => act('stop', 'stopped by hand')];
+      if (!more.hidden) k.c = ['complete', () => act('complete')];
       if (!back.hidden) k.B = ['roll back', rollBack];
       return k;
     },

@@ -1,11 +1,11 @@
 // Proposing a plan by hand: which clients of a forwarder go where, and why.
 import { h, setText } from './h.js?v=__V__';
-import { counted, mega, ratio } from './format.js?v=__V__';
+import { counted, mega, ratio, some } from './format.js?v=__V__';
 import { Table, column, numeric, rowKeys } from './table.js?v=__V__';
 import { get, post } from './api.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { moved } from './metrics.js?v=__V__';
-import { reasonRule } from './reason.js?v=__V__';
+import { reasonField, reasonRule } from './reason.js?v=__V__';
 import { needOf } from './needs.js?v=__V__';
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
@@ -37,18 +37,8 @@ export async function proposePage(app, q) {
     place = new Map(list.map((t, i) => [t.forwarder, { why: t.why, place: i }]));
   };
   rank(d.targets ?? []);
-  const reason = h('input', {
-    type: 'text',
-    id: 'why',
-    maxlength: 500,
-    autocomplete: 'off',
-    value: need?.finding ? `${need.finding}: ${need.sentence}` : '',
-    keydown: e => {
-      if (e.key === 'Enter') {
-        e.preventDefault();
-        if (!send.disabled) propose();
-      }
-    },
+  const reason = reasonField('why', need?.finding && `${need.finding}: ${need.sentence}`, () => {
+    if (!send.disabled) propose();
   });
   const hasReason = reasonRule(app, reason, () => app.session.reason_letters);
   const force = h('input', { type: 'checkbox', id: 'force' });
@@ -58,7 +48,7 @@ export async function proposePage(app, q) {
   const el = h(
     'div',
     h('h1', `Propose: move ${counted(nodes.length, 'client')} of ${from}`),
-    h('p.dim', nodes.length ? shorten(nodes) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
+    h('p.dim', nodes.length ? some(nodes, 8) : `No client of ${from} to move. Choose clients on the forwarder's page.`),
     plan && h('p.strong', h('a', { href: `/plans/${plan}` }, plan), ` waits already: ${need.action.text}.`),
     h('div.clients', targets.el),
     chosen,
@@ -77,19 +67,14 @@ export async function proposePage(app, q) {
         : 'You may look, not propose: only operators do. Sign in with i.',
     ),
   );
-  targets.table.addEventListener('click', e => {
-    const i = [...targets.body.children].indexOf(
-      /** @type {any} */ (/** @type {HTMLElement} */ (e.target).closest('tr')),
-    );
-    if (i >= 0) {
-      targets.select(targets.shown[i].id);
-      draw();
-    }
+  targets.onPick(r => {
+    targets.select(r.id);
+    draw();
   });
   function draw() {
     setText(
       chosen,
-      targets.selected ? `${shorten(nodes)}  ${from} -> ${targets.selected}` : 'No healthy forwarder is left to go to.',
+      targets.selected ? `${some(nodes, 8)}  ${from} -> ${targets.selected}` : 'No healthy forwarder is left to go to.',
     );
     send.disabled = !app.may() || !nodes.length || !targets.selected;
   }
@@ -137,17 +122,7 @@ export async function proposePage(app, q) {
     keys: {
       ...rowKeys(move, 'choose'),
       Enter: ['write the reason', () => reason.focus()],
-      f: [
-        'force',
-        () => {
-          force.checked = !force.checked;
-        },
-      ],
+      f: ['force', () => force.click()],
     },
   };
-}
-
-/** @param {string[]} names */
-function shorten(names) {
-  return names.length <= 8 ? names.join(' ') : `${names.slice(0, 8).join(' ')} and ${names.length - 8} more`;
 }

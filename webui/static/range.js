@@ -1,7 +1,8 @@
 // The stretch of time that the pages with a time axis show, and its picker in the header. The address has it: span=1h
 // lives on with the present, from=...&to=... stands still.
-import { h, setText } from './h.js?v=__V__';
-import { clock } from './format.js?v=__V__';
+import { colour, h, modal, setText } from './h.js?v=__V__';
+import { clock, iso, when } from './format.js?v=__V__';
+import { glyph } from './levels.js?v=__V__';
 
 /** @type {[string, string][]} */
 export const spans = [
@@ -44,15 +45,8 @@ export const stepOf = (r, most) => steps.find(s => r.seconds / s <= most) ?? /**
 /** A range in words, in the reader's zone. @param {Range} r */
 export function words(r) {
   if (!r.fixed) return `the ${spans.find(([s]) => s === r.span)?.[1] ?? `last ${r.span}`}`;
-  return `${moment(r.from)} to ${moment(r.to)}`;
+  return `${when(r.from, Date.now())} to ${when(r.to, Date.now())}`;
 }
-
-/** @param {number} ms */
-const moment = ms =>
-  (new Date(ms).toDateString() === new Date().toDateString() ? '' : `${new Date(ms).toLocaleDateString('sv')} `) +
-  clock(ms);
-/** @param {number} ms */
-const iso = ms => new Date(ms).toISOString().slice(0, 19) + 'Z';
 
 /** An address with a range, or with the page's own. @param {URL} url @param {Record<string, string>} range */
 export function withRange(url, range) {
@@ -122,11 +116,9 @@ export class RangePicker {
       h('input', { type: 'datetime-local', step: 1, value: local(ms), 'aria-label': name, required: true });
     const from = field('from', r.from),
       to = field('to', r.to),
-      error = h('p.error', { role: 'alert' }),
-      cancel = h('button', { type: 'button', click: () => close() }, 'Cancel');
-    const d = h(
-      'dialog',
-      { 'aria-label': 'range of time' },
+      error = h('p.error', { role: 'alert' });
+    const d = modal(
+      'range of time',
       h(
         'form',
         {
@@ -136,23 +128,20 @@ export class RangePicker {
               b = Date.parse(to.value);
             if (!(a < b)) return setText(error, 'From is not before to.');
             if (a > this.on.now()) return setText(error, 'From is still to come: nothing is known of it.');
-            close();
+            d.close();
             this.on.set(fixedRange(a, Math.min(b, this.on.now())));
           },
         },
         h('p', h('label', 'From ', from), ' ', h('label', 'to ', to)),
         error,
-        h('div.actions', cancel, h('button', { type: 'submit' }, 'Show')),
+        h(
+          'div.actions',
+          h('button', { type: 'button', click: () => d.close() }, 'Cancel'),
+          h('button', { type: 'submit' }, 'Show'),
+        ),
       ),
     );
-    const close = () => {
-      d.close();
-      d.remove();
-      this.show(this.range, this.usual);
-    };
-    d.addEventListener('cancel', close);
-    document.body.append(d);
-    d.showModal();
+    d.addEventListener('close', () => this.show(this.range, this.usual));
     from.focus();
   }
 }
@@ -191,11 +180,51 @@ export const cutRange = (u, _low, high) => {
 
 /** The times below a plot: one that would be cut at its right edge is left out. @param {any} u
  * @param {number[]} times s @param {number} letters of a label */
-export const timeLabels = (u, times, letters) =>
+const timeLabels = (u, times, letters) =>
   times.map(t => {
     const room = u.width - u.bbox.left / devicePixelRatio - u.valToPos(t, 'x');
     return room < letters * 3.2 ? '' : clock(t * 1000).slice(0, letters);
   });
+
+/** The axes of a plot by time: labels of so many letters, then what is its own of each. @param {number} letters
+ * @param {any} x @param {any} y */
+export function axesOf(letters, x, y) {
+  const axis = {
+    stroke: colour('--dim'),
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { show: false },
+    font: '11px system-ui',
+  };
+  return [
+    { ...axis, values: (u, v) => timeLabels(u, v, letters), ...x },
+    { ...axis, ...y },
+  ];
+}
+
+/** What happened, each a line with its letter; of several close together the first. What became slow has its colour.
+ * @param {any} u @param {any[]} marks */
+export function drawMarks(u, marks) {
+  const { left, top, width, height } = u.bbox,
+    g = /** @type {CanvasRenderingContext2D} */ (u.ctx),
+    ratio = devicePixelRatio || 1,
+    [usual, slow] = [colour('--dim'), colour('--slow')];
+  g.save();
+  g.font = `bold ${10 * ratio}px system-ui`;
+  g.setLineDash([2 * ratio, 4 * ratio]);
+  let last = -Infinity;
+  for (const m of marks) {
+    const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
+    if (x < left || x > left + width || x - last < 8 * ratio) continue;
+    last = x;
+    g.strokeStyle = g.fillStyle = /^(suspect|confirmed):/.test(m.text) ? slow : usual;
+    g.beginPath();
+    g.moveTo(x, top);
+    g.lineTo(x, top + height);
+    g.stroke();
+    g.fillText(glyph(m), Math.min(x + 2 * ratio, left + width - 8 * ratio), top + 9 * ratio);
+  }
+  g.restore();
+}
 
 /** A mark at the top for each point that cutRange has cut. */
 export function cutMarks(u) {

@@ -15,6 +15,21 @@ export function reasonRule(app, field, least) {
   };
 }
 
+/** A field for a reason. @param {string} id @param {string|undefined} value @param {() => void} entered */
+export const reasonField = (id, value, entered) =>
+  h('input', {
+    type: 'text',
+    id,
+    maxlength: 500,
+    autocomplete: 'off',
+    value: value ?? '',
+    keydown: e => {
+      if (e.key !== 'Enter') return;
+      e.preventDefault();
+      entered();
+    },
+  });
+
 /** A line in which a reason is typed. It stays open until the reason is long enough or Escape takes it back.
  * @param {import('./app.js').App} app @param {() => void|Promise<void>} [done] after what was sent was accepted */
 export function reasonForm(app, done) {

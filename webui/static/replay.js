@@ -1,6 +1,6 @@
 // The past: which second is shown, how fast it runs, and the strip above every page that says so.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock } from './format.js?v=__V__';
+import { age, clock, iso, when } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 
@@ -17,13 +17,6 @@ export function parseAt(text, now) {
   if (back) return now - Number(back[1]) * 1000 * { s: 1, m: 60, h: 3600, d: 86400 }[/** @type {'s'} */ (back[2])];
   return /^\d{12,13}$/.test(text) ? Number(text) : Date.parse(text);
 }
-
-/** @param {number} ms */
-const iso = ms => new Date(ms).toISOString().slice(0, 19) + 'Z';
-/** With its day where that is another one. @param {number} ms @param {number} now */
-const moment = (ms, now) =>
-  (new Date(ms).toDateString() === new Date(now).toDateString() ? '' : `${new Date(ms).toLocaleDateString('sv')} `) +
-  clock(ms);
 
 export class Replay {
   /** @param {{show: (o: any) => Promise<void>|void, drawn: () => void, leave: () => void, note: (text: string) =>
@@ -179,14 +172,14 @@ export class Replay {
     setText(
       this.text,
       this.error
-        ? `REPLAY ${moment(this.at, now)} could not be read: ${this.error} Press right to try the next second, L ` +
+        ? `REPLAY ${when(this.at, now)} could not be read: ${this.error} Press right to try the next second, L ` +
             `for live.`
-        : `REPLAY ${moment(this.at, now)}  x${this.speed}  live is ${age(now - this.at)} ahead${busy}`,
+        : `REPLAY ${when(this.at, now)}  x${this.speed}  live is ${age(now - this.at)} ahead${busy}`,
     );
     Object.assign(this.slider, { min: String(this.from), max: String(this.to) });
     this.slider.value = String(this.at);
     this.slider.setAttribute('aria-valuetext', clock(this.at));
-    setText(this.ends[0], moment(this.from, now));
+    setText(this.ends[0], when(this.from, now));
     setText(this.ends[1], clock(this.to));
     this.unknown.hidden = !this.shown?.not_kept?.length;
     this.unknown.lastElementChild?.replaceChildren(...(this.shown?.not_kept ?? []).map(t => h('li', t)));

@@ -1,4 +1,5 @@
 // The page of a week: the very one that 'fairway report --html' writes, with ways to the weeks around it.
+import { iso } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { saveFile } from './export.js?v=__V__';
 import { h } from './h.js?v=__V__';
@@ -25,10 +26,8 @@ export async function reportPage(app, q) {
   look.replaceSync(styles.replace(/:root|\bbody\b/g, ':host'));
   shadow.adoptedStyleSheets = [look];
   shadow.append(...Array.from(made.body.childNodes, n => document.importNode(n, true)));
-  const at = end => (end >= app.now() ? '/report' : `/report?to=${new Date(end).toISOString().slice(0, 19)}Z`);
+  const at = end => (end >= app.now() ? '/report' : `/report?to=${iso(end)}`);
   const save = () => saveFile(`report-${day(to)}.html`, 'text/html', html);
-  const button = h('button', { type: 'button' }, 'save as a file');
-  button.addEventListener('click', save);
   return {
     title: 'report',
     timeless: true,
@@ -41,7 +40,7 @@ export async function reportPage(app, q) {
         ' ',
         given > 0 && h('a', { href: at(to + week) }, 'the week after'),
         ' ',
-        button,
+        h('button', { type: 'button', click: save }, 'save as a file'),
       ),
       inside,
     ),

@@ -107,6 +107,21 @@ function box(name, of, less, more, text, unit) {
   return h('p', h('span.dim', `${name} `), svg, ` ${words}`);
 }
 
+/** The I/O of a run along its time, with what its ends are. @param {string} title @param {Node[]} pieces in 1000 by
+ * 48 @param {string} from @param {string} to */
+export const alongTime = (title, pieces, from, to) =>
+  h(
+    'div.scroll',
+    s(
+      'svg',
+      { class: 'strip', viewBox: '0 0 1000 62', role: 'img' },
+      s('title', {}, title),
+      ...pieces,
+      s('text', { x: 0, y: 58 }, from),
+      s('text', { x: 1000, y: 58, class: 'end' }, to),
+    ),
+  );
+
 /** What a run's nodes waited for. @param {any} p its profile */
 export function waited(p) {
   if (!p) return '';

@@ -18,6 +18,30 @@ export function room() {
   return { W: there < PHONE ? there : WIDE, narrow: there < PHONE };
 }
 
+/** Bands that are added up: one for each pair of boxes and colour. */
+export class Bands {
+  constructor() {
+    /** @type {Map<string, Band>} */
+    this.by = new Map();
+  }
+
+  /** @param {Band} b */
+  add(b) {
+    const id = [b.col, b.from, b.to, b.key].join('\n'),
+      had = this.by.get(id);
+    this.by.set(id, had ? { ...had, value: had.value + b.value, estimated: had.estimated || b.estimated } : b);
+  }
+
+  get all() {
+    return [...this.by.values()];
+  }
+}
+
+/** The names of the largest, those that have a colour of their own. @param {Map<string, number>} totals
+ * @param {(id: string) => string} name */
+export const largestNames = (totals, name) =>
+  [...new Set([...totals].sort((a, b) => b[1] - a[1]).map(([id]) => name(id)))].slice(0, hues.length - 1);
+
 /** Keeps the largest and adds up the rest. @param {Map<string, number>} totals @param {number} most
  * @param {string} what @returns {(id: string) => string} */
 export function largest(totals, most, what) {

@@ -90,17 +90,11 @@ export class Waits {
     const w = this.took.get(r.id) ?? [];
     const offset = this.count - w.length,
       x = i => (i * WIDE) / (this.count - 1);
-    let path = '',
-      pen = false;
-    w.forEach((v, i) => {
-      if (!v) {
-        pen = false;
-        return;
-      }
-      path += `${pen ? 'L' : 'M'}${x(i + offset).toFixed(1)} ${this.y(v).toFixed(1)}`;
-      if (!pen) path += 'h.01'; // a lone second is a dot
-      pen = true;
-    });
+    const own = path(
+      w.map(v => v || null),
+      i => x(i + offset),
+      v => this.y(v),
+    );
     let up = '',
       down = '';
     this.band.high.forEach((v, i) => {
@@ -112,7 +106,7 @@ export class Waits {
     const svg = blank();
     for (const [cls, d] of [
       ['band', up && `${up}${down}Z`],
-      ['own', path],
+      ['own', own],
     ]) {
       if (d) svg.append(s('path', { class: cls, d }));
     }
@@ -128,19 +122,24 @@ const blank = () =>
  * @param {number} top @param {string} [cls] */
 export function sparkline(values, top, cls = 'own') {
   const svg = blank();
-  let d = '',
-    pen = false;
-  values.forEach((v, i) => {
-    if (v === null || v === undefined) {
-      pen = false;
-      return;
-    }
-    const x = (i * WIDE) / Math.max(1, values.length - 1),
-      y = HIGH - 2 - (Math.min(v, top) / (top || 1)) * (HIGH - 4);
-    d += `${pen ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
-    if (!pen) d += 'h.01';
-    pen = true;
-  });
+  const d = path(
+    values,
+    i => (i * WIDE) / Math.max(1, values.length - 1),
+    v => HIGH - 2 - (Math.min(v, top) / (top || 1)) * (HIGH - 4),
+  );
   svg.append(s('path', { class: cls, d: d || 'M0 0' }));
   return svg;
+}
+
+/** A line over steps: a missing one is a gap, a lone one a dot. @param {Steps} steps @param {(i: number) => number} x
+ * @param {(v: number) => number} y */
+function path(steps, x, y) {
+  let d = '',
+    pen = false;
+  steps.forEach((v, i) => {
+    if (v !== null && v !== undefined)
+      d += `${pen ? 'L' : 'M'}${x(i).toFixed(1)} ${y(v).toFixed(1)}${pen ? '' : 'h.01'}`;
+    pen = v !== null && v !== undefined;
+  });
+  return d;
 }

@@ -1,11 +1,10 @@
 // The machine in four charts on one time axis with one cursor: bandwidth, metadata, clients' latency, requests waiting.
 // The last quarter of an hour comes with the live feed, another range of time from the store.
-import { h, setText } from './h.js?v=__V__';
+import { colour, h, setText } from './h.js?v=__V__';
 import { clock, number } from './format.js?v=__V__';
-import { get } from './api.js?v=__V__';
-import { glyph } from './levels.js?v=__V__';
+import { get, queried } from './api.js?v=__V__';
 import { uPlotReady } from './charts.js?v=__V__';
-import { cutMarks, cutRange, sharedCursor, stepOf, timeLabels, words } from './range.js?v=__V__';
+import { axesOf, cutMarks, cutRange, drawMarks, sharedCursor, stepOf, words } from './range.js?v=__V__';
 
 /**
  * @typedef {{name: string, of: (s: any, scale: number) => number|null|undefined}} Line
@@ -80,11 +79,7 @@ async function layerOver(r, nodes) {
     part = q => `label_replace(quantile(0.${q}, ${clients}), "q", "p${q}", "", "")`;
   const latency = async () => {
     try {
-      const a = await get(
-        `/prometheus/api/v1/query_range?query=${encodeURIComponent(`${part(50)} or ${part(95)}`)}` +
-          `&start=${first}&end=${last}&step=${step}`,
-      );
-      for (const s of a.data.result)
+      for (const s of await queried(`${part(50)} or ${part(95)}`, first, last, step))
         for (const [t, v] of s.values) {
           const to = at(t);
           if (to) to[`latency_${s.metric.q}_seconds`] = Number(v);
@@ -187,16 +182,9 @@ export class Strip {
     const { uPlot } = /** @type {any} */ (this);
     if (!uPlot || !this.el.isConnected) return;
     this.plots.forEach(p => p?.destroy());
-    const css = getComputedStyle(document.documentElement),
-      of = n => css.getPropertyValue(n).trim();
-    const strokes = [of('--series1'), of('--series2'), of('--dim')],
-      axis = {
-        stroke: of('--dim'),
-        grid: { stroke: of('--line'), width: 1 },
-        ticks: { show: false },
-        font: '11px system-ui',
-      };
-    const shared = sharedCursor(this.app);
+    const strokes = ['--series1', '--series2', '--dim'].map(colour);
+    const shared = sharedCursor(this.app),
+      notJobs = this.marks.filter(m => m.kind !== 'job');
     this.plots = this.cards.map(c => {
       const data = this.data(c),
         why = this.why(c, data);
@@ -211,7 +199,7 @@ export class Strip {
           hooks: {
             setCursor: [u => this.say(c, u)],
             setSelect: [shared.setSelect],
-            draw: [u => this.flags(u, of('--dim'), of('--slow')), cutMarks],
+            draw: [u => drawMarks(u, notJobs), cutMarks],
           },
           scales: {
             x: {
@@ -219,20 +207,7 @@ export class Strip {
             },
             y: { range: cutRange },
           },
-          axes: [
-            {
-              ...axis,
-              size: 22,
-              space: 70,
-              values: (u, v) => timeLabels(u, v, 5),
-            },
-            {
-              ...axis,
-              size: 38,
-              space: 28,
-              values: (_u, v) => v.map(short),
-            },
-          ],
+          axes: axesOf(5, { size: 22, space: 70 }, { size: 38, space: 18, values: (_u, v) => v.map(short) }),
           series: [
             {},
             ...c.lines.map((l, i) => ({
@@ -259,14 +234,10 @@ export class Strip {
 
   /** The numbers: those under the cursor, else the mean of the last ten seconds. @param {any} c @param {any} u */
   say(c, u) {
-    const at = u?.cursor?.idx;
+    const at = u?.cursor?.idx ?? null;
     const now = this.now ?? {};
     const values = c.lines.map((l, i) =>
-      at !== null && at !== undefined
-        ? u.data[i + 1][at]
-        : this.range.fixed
-          ? mean(u?.data[i + 1] ?? [])
-          : l.of(now, this.bytes().scale),
+      at !== null ? u.data[i + 1][at] : this.range.fixed ? mean(u?.data[i + 1] ?? []) : l.of(now, this.bytes().scale),
     );
     const known = values.map(v => v !== null && v !== undefined),
       last = known.lastIndexOf(true);
@@ -276,34 +247,9 @@ export class Strip {
     });
     const peak =
       c.title === 'bandwidth' && this.peak && !this.range.fixed ? ` of ${short(this.peak / this.bytes().scale)}` : '';
-    const when =
-      at !== null && at !== undefined ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
+    const when = at !== null ? `  ${clock(u.data[0][at] * 1000)}` : this.range.fixed ? ', mean' : '';
     texts.forEach((text, i) => setText(c.parts[i], text));
     setText(c.unit, `${c.title === 'bandwidth' ? this.bytes().unit : c.units}${peak}${when}`);
-  }
-
-  /** What happened. @param {any} u @param {string} colour @param {string} slow of what became slow */
-  flags(u, colour, slow) {
-    const { left, top, width, height } = u.bbox,
-      g = u.ctx,
-      ratio = devicePixelRatio || 1;
-    g.save();
-    g.font = `${10 * ratio}px system-ui`;
-    let last = -Infinity;
-    for (const m of this.marks) {
-      if (m.kind === 'job') continue;
-      const x = u.valToPos(Date.parse(m.at) / 1000, 'x', true);
-      if (x < left || x > left + width || x - last < 8 * ratio) continue;
-      last = x;
-      g.strokeStyle = g.fillStyle = /^(suspect|confirmed):/.test(m.text) ? slow : colour;
-      g.beginPath();
-      g.moveTo(x, top);
-      g.lineTo(x, top + height);
-      g.setLineDash([2 * ratio, 4 * ratio]);
-      g.stroke();
-      g.fillText(glyph(m), Math.min(x + 2 * ratio, left + width - 8 * ratio), top + 9 * ratio);
-    }
-    g.restore();
   }
 
   /** @param {any} o @param {boolean} stepped */

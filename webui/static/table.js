@@ -1,12 +1,12 @@
 // One table for every list: columns say what they show; rows are kept and changed in place.
 import { h, setText } from './h.js?v=__V__';
-import { counted, missing } from './format.js?v=__V__';
+import { counted, mega, missing } from './format.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
  * boolean | 'phone', title?: string, rare?: boolean, wide?: boolean, fill?: boolean,
  * draw?: (cell: HTMLElement, r: any) => void}} Column
- * A rare column is shown only while a row has a value there, a wide one not on a phone; one that fills takes the room
+ * A rare column is shown once a row has a value there, a wide one not on a phone; one that fills takes the room
  * that others leave.
  */
 /** A column of text. @param {string} name @param {string} head @param {(r: any) => string} text
@@ -14,16 +14,46 @@ import { counted, missing } from './format.js?v=__V__';
 export const column = (name, head, text, more) => ({ name, head, text, ...more });
 
 /** A column of numbers, which it is sorted by. @param {string} name @param {string} head
- * @param {(r: any) => number|null|undefined} value @param {((v: any) => string)|null} write null: more has the text
- * @param {Partial<Column>} [more] @returns {Column} */
+ * @param {(r: any) => number|null|undefined} value @param {((v: any) => string)|null} write what is known; null: more
+ * has the text @param {Partial<Column>} [more] @returns {Column} */
 export const numeric = (name, head, value, write, more) => ({
   name,
   head,
   num: true,
-  text: r => write?.(value(r)) ?? missing,
+  text: r => {
+    const v = value(r);
+    return v === null || v === undefined || !write ? missing : write(v);
+  },
   value,
   ...more,
 });
+
+/** A column of bytes/s as MB/s, some of them estimated. @param {string} name @param {string} head
+ * @param {(r: any) => number|null} value @returns {Column} */
+export const moving = (name, head, value) =>
+  numeric(name, head, value, null, { text: r => (r.estimated && value(r) !== null ? '~' : '') + mega(value(r)) });
+
+/** A table that nobody sorts, in a box that scrolls. @param {string} caption @param {string[]} heads # before a name:
+ * of numbers @param {HTMLElement[]|HTMLElement} rows a body of them, or its rows */
+export const plain = (caption, heads, rows) =>
+  h(
+    'div.scroll',
+    h(
+      'table',
+      h('caption.sr', caption),
+      heads.length > 0 &&
+        h(
+          'thead',
+          h(
+            'tr',
+            ...heads.map(t =>
+              t === '' ? h('td') : h(t[0] === '#' ? 'th.num' : 'th', { scope: 'col' }, t.replace('#', '')),
+            ),
+          ),
+        ),
+      Array.isArray(rows) ? h('tbody', ...rows) : rows,
+    ),
+  );
 
 /** The keys that sort a table and choose its columns. @param {Table} table
  * @returns {Record<string, [string, () => void]>} */
@@ -34,6 +64,13 @@ export const sortKeys = table => ({
   '-': ['hide the sorted column', () => table.hide()],
   '+': ['all columns', () => table.hide(false)],
 });
+
+/** The page's address with other parts in its query. @param {Record<string, string>} parts '' takes one away */
+export function addressWith(parts) {
+  const url = new URL(location.href);
+  for (const [k, v] of Object.entries(parts)) v ? url.searchParams.set(k, v) : url.searchParams.delete(k);
+  return url.pathname + url.search;
+}
 
 /** How a list was left: order, filter, hidden columns. @param {string|undefined} name */
 function left(name) {
@@ -89,16 +126,10 @@ export class Table {
 
   /** Keeps how the list is left, and names it in the address. */
   keep() {
-    const { order: sort, filter, hidden } = this,
-      url = new URL(location.href);
+    const { order: sort, filter, hidden } = this;
     if (!this.o.keep) return;
     localStorage.setItem(`fairway.list.${this.o.keep.name}`, JSON.stringify({ sort, filter, hidden: [...hidden] }));
-    for (const [k, v] of [
-      ['sort', sort === this.o.sort ? '' : sort],
-      ['filter', filter],
-    ])
-      v ? url.searchParams.set(k, v) : url.searchParams.delete(k);
-    history.replaceState(history.state, '', url.pathname + url.search);
+    history.replaceState(history.state, '', addressWith({ sort: sort === this.o.sort ? '' : sort, filter }));
   }
 
   /** Hides the column that the list is sorted by, but never the last one, or shows all. @param {boolean} [one] */
@@ -149,9 +180,9 @@ export class Table {
     this.head.replaceChildren(
       ...this.columns.map(c =>
         h(
-          (c.num ? 'th.num' : 'th') + (c.wide ? '.wide' : '') + (c.fill ? '.fill' : ''),
+          (c.num ? 'th.num' : c.head ? 'th' : 'td') + (c.wide ? '.wide' : '') + (c.fill ? '.fill' : ''),
           {
-            scope: 'col',
+            scope: c.head ? 'col' : null,
             title: c.title,
             'aria-sort': !this.o.fixed && c.name === this.sort ? (this.reverse ? 'ascending' : 'descending') : null,
           },
@@ -160,7 +191,7 @@ export class Table {
             : h(
                 'button',
                 { type: 'button', click: () => this.sortBy(c.name) },
-                c.head + (c.name === this.sort ? (this.reverse ? ' ^' : ' v') : ''),
+                c.head + (c.name === this.sort ? (this.reverse ? '\u00a0^' : '\u00a0v') : ''),
               ),
         ),
       ),
@@ -185,7 +216,8 @@ export class Table {
   update(rows) {
     this.rows = rows;
     const columns = this.every.filter(
-      c => !this.hidden.has(c.name) && (!c.rare || rows.some(r => c.value?.(r) !== undefined)),
+      c =>
+        !this.hidden.has(c.name) && (!c.rare || this.columns.includes(c) || rows.some(r => c.value?.(r) !== undefined)),
     );
     this.more.hidden = !this.hidden.size;
     setText(this.more, `${counted(this.hidden.size, 'column')} hidden: show all (+)`);
@@ -260,6 +292,15 @@ export class Table {
     const r = this.shown[Math.max(0, Math.min(this.shown.length - 1, i < 0 ? (this.cursor ? step : 0) : i + step))];
     this.select(this.o.id(r));
     return r;
+  }
+
+  /** Calls for the row that is pressed. @param {(r: any) => void} chosen */
+  onPick(chosen) {
+    this.table.addEventListener('click', e => {
+      const row = /** @type {HTMLElement} */ (e.target).closest('tbody tr'),
+        r = row && this.shown[[...this.body.children].indexOf(row)];
+      if (r !== null && r !== undefined) chosen(r);
+    });
   }
 
   /** @param {string} id */

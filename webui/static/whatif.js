@@ -4,7 +4,8 @@ import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { hues } from './parallel.js?v=__V__';
 import { counted, number, ratio } from './format.js?v=__V__';
-import { exportKeys, saveSVG } from './export.js?v=__V__';
+import { Table, column, numeric, plain } from './table.js?v=__V__';
+import { exportKeys } from './export.js?v=__V__';
 
 const policies = ['size-fair', 'job-fair', 'user-fair', 'user-size-fair', 'group-user-size-fair'];
 /** Set 3 of the paper's Table 4 (Aupy et al., Periodic I/O scheduling for super-computers). */
@@ -100,10 +101,8 @@ export async function whatIfPage(app, q) {
       M: ['', () => to(-1)],
       e: ['edit set', () => set.focus()],
       r: ['draw again', draw],
-      ...exportKeys('shares', table, () => {
-        const svg = chart.querySelector('svg');
-        return svg && saveSVG('pattern', svg);
-      }),
+      ...exportKeys(app, 'pattern', table, () => chart),
+      ...exportKeys(app, 'shares', table),
     },
   };
 }
@@ -132,48 +131,36 @@ function bars(jobs, force) {
   const most = jobs[0].share,
     shown = jobs.slice(0, 40);
   const users = [...new Set(jobs.map(j => j.user))];
+  const bar = j =>
+    s(
+      'svg',
+      { class: 'bar', viewBox: '0 0 320 12', preserveAspectRatio: 'none', 'aria-hidden': true },
+      s('rect', {
+        class: 'share',
+        width: Math.max(1, (320 * j.share) / most),
+        height: 12,
+        fill: hues[users.indexOf(j.user) % hues.length],
+      }),
+    );
+  const table = new Table(
+    [
+      column('job', 'JOB', j => j.job, {
+        draw: (cell, j) => cell.replaceChildren(h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
+      }),
+      column('user', 'USER', j => j.user),
+      column('group', 'GROUP', j => j.group || '-'),
+      numeric('weight', weight(jobs).toUpperCase(), j => j[weight(jobs)], String),
+      column('share', 'SHARE %', j => (j.share * 100).toFixed(1), { num: true }),
+      ...parts(force).map(([head, of, title]) => column(head, head, of, { num: true, title })),
+      column('bar', '', () => '', { draw: (cell, j) => cell.replaceChildren(bar(j)) }),
+    ],
+    { id: j => j.job, fixed: true, caption: 'shares of the running jobs' },
+  );
+  table.table.className = 'shares';
+  table.update(shown);
   return h(
     'div',
-    h(
-      'table.shares',
-      h(
-        'thead',
-        h(
-          'tr',
-          ...['JOB', 'USER', 'GROUP'].map(t => h('th', { scope: 'col' }, t)),
-          ...[weight(jobs).toUpperCase(), 'SHARE %'].map(t => h('th.num', { scope: 'col' }, t)),
-          ...parts(force).map(([t, , why]) => h('th.num', { scope: 'col', title: why }, t)),
-          h('td'), // no head: what is below is a picture or a button
-        ),
-      ),
-      h(
-        'tbody',
-        ...shown.map(j =>
-          h(
-            'tr',
-            h('td', h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
-            h('td', j.user),
-            h('td', j.group || '-'),
-            h('td.num', j[weight(jobs)]),
-            h('td.num', (j.share * 100).toFixed(1)),
-            ...parts(force).map(([, of]) => h('td.num', of(j))),
-            h(
-              'td.bar',
-              s(
-                'svg',
-                { width: 320, height: 12, 'aria-hidden': true },
-                s('rect', {
-                  class: 'share',
-                  width: Math.max(1, (320 * j.share) / most),
-                  height: 12,
-                  fill: hues[users.indexOf(j.user) % hues.length],
-                }),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
+    table.el,
     jobs.length > shown.length
       ? h('p.dim', `and ${counted(jobs.length - shown.length, 'job')} with smaller shares`)
       : null,
@@ -250,18 +237,10 @@ function pattern(v) {
     h('tr', h('td', name), h('td.num', ratio(u.sys_efficiency)), h('td.num', number(u.dilation)));
   return [
     h('div.scroll', /** @type {any} */ (svg)),
-    h(
-      'table',
-      h(
-        'thead',
-        h(
-          'tr',
-          h('td'), // no head: what is below is a picture or a button
-          h('th.num', { scope: 'col' }, 'SYSEFFICIENCY %'),
-          h('th.num', { scope: 'col' }, 'DILATION'),
-        ),
-      ),
-      h('tbody', line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned)),
+    plain(
+      'the pattern beside none',
+      ['', '#SYSEFFICIENCY %', '#DILATION'],
+      [line('with the pattern', v), line('bandwidth shared fairly, no plan', v.unplanned)],
     ),
     h(
       'p.dim',
