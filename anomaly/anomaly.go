@@ -86,6 +86,9 @@ type Finding struct {
 	Held string `json:"held,omitempty"`
 	// Owner has acknowledged the finding; ExcludedBy is ByPolicy or a person, while it is excluded.
 	Owner string `json:"owner,omitempty"`
+	// Notes counts what persons wrote about it; Note is the newest, behind its author's name.
+	Notes int    `json:"notes,omitempty"`
+	Note  string `json:"note,omitempty"`
 	// Silenced is until when it does not alert: it is followed and shown as before, but is not listed among what
 	// needs a person. A silence ends early when the finding is confirmed or excluded.
 	Silenced   time.Time `json:"silenced_until,omitzero"`

@@ -60,6 +60,7 @@ func Note(f Finding, now time.Time, by, text string, about time.Time) Change {
 	if about.IsZero() {
 		about = now
 	}
+	f.Notes, f.Note = f.Notes+1, by+": "+text
 	return Change{Finding: f, From: f.State, At: now, By: by, Why: "note: " + text, Noted: about}
 }
 

@@ -397,7 +397,8 @@ func (t *Tracker) move(now time.Time, k *track, to State, why string) Change {
 	return c
 }
 
-// Adopt takes what a person did to an open finding: its owner, its silence, or its end.
+// Adopt takes what a person did to an open finding: its owner, its notes, its silence, or its end; of one that has
+// ended its notes.
 func (t *Tracker) Adopt(f Finding) {
 	s := subjectOf(f.Node, f.Kind, f.Jobs)
 	for about, k := range t.open {
@@ -407,9 +408,12 @@ func (t *Tracker) Adopt(f Finding) {
 	}
 	k := t.open[s]
 	if k == nil || k.ID != f.ID {
+		if i := slices.IndexFunc(t.closed, func(c Finding) bool { return c.ID == f.ID }); i >= 0 {
+			t.closed[i].Notes, t.closed[i].Note = f.Notes, f.Note
+		}
 		return
 	}
-	k.Owner = f.Owner
+	k.Owner, k.Notes, k.Note = f.Owner, f.Notes, f.Note
 	switch {
 	case f.State == Dismissed:
 		t.muted[s] = f.Changed.Add(t.set.Mute)

@@ -293,6 +293,24 @@ func TestDismissedIsNotMadeAgain(t *testing.T) {
 	}
 }
 
+// What persons wrote about a finding is counted and stays with it, also once it has ended.
+func TestNotesStayWithAFinding(t *testing.T) {
+	b := newBench(t, quick())
+	b.say(4, slow("fwd1", Doubt))
+	b.Adopt(Note(b.Findings(b.now)[0], b.now, "olga", "its fan", time.Time{}).Finding)
+	b.say(6, slow("fwd1", Alarm))
+	f := b.Findings(b.now)[0]
+	if f.State != Confirmed || f.Notes != 1 || f.Note != "olga: its fan" {
+		t.Errorf("confirmed: %+v", f)
+	}
+	f = Dismiss(f, b.now, "olga", "a planned rebuild").Finding
+	b.Adopt(f)
+	b.Adopt(Note(f, b.now, "ada", "it was the fan", time.Time{}).Finding)
+	if f := b.Findings(time.Time{})[0]; f.State != Dismissed || f.Notes != 2 || f.Note != "ada: it was the fan" {
+		t.Errorf("dismissed: %+v", f)
+	}
+}
+
 func TestExplainedSlownessIsNeverExcluded(t *testing.T) {
 	set := quick()
 	set.Mode = ModeAuto

@@ -136,7 +136,7 @@ func TestRunTimeOfAJobWithoutLogs(t *testing.T) {
 	}
 	for job, want := range map[string]string{
 		"6": "I/O is 3 % of the run time (12 s of 400 s): do not bother. CPU of its nodes 87 %, highest memory 34 %.",
-		"5": "I/O is up to 25 % of the run time (1m40 of 6m40). CPU of its nodes -, highest memory -.",
+		"5": "I/O is up to 25 % of the run time (1m40 of 6m40). CPU of its nodes not known, highest memory not known.",
 	} {
 		v := get[api.JobView](s, "/api/v1/jobs/"+job)
 		if v.RunTime != want || v.IOShare == nil || *v.IOShare != v.Profile.IOSeconds/400 {

@@ -164,6 +164,9 @@ func TestANoteIsKept(t *testing.T) {
 	if after.Why != "note: the fan, indeed" || v.State != anomaly.Dismissed {
 		t.Errorf("the note on the finding that is over is %+v, its state %s", after, v.State)
 	}
+	if v.Notes != 2 || !strings.HasSuffix(v.Note, ": the fan, indeed") {
+		t.Errorf("it has %d notes, the newest %q", v.Notes, v.Note)
+	}
 	audit := get[[]api.AuditEntry](s, "/api/v1/audit?subject=F-0001&actor=olga")
 	if len(audit) != 2 || audit[1].Reason != "note: "+hostile {
 		t.Errorf("audit: %+v", audit)

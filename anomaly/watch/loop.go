@@ -181,7 +181,7 @@ func (l *Loop) Probe(node topology.NodeID, ok bool) {
 	l.inbox.probes = append(l.inbox.probes, probed{node, ok})
 }
 
-// Adopt takes a finding as the recorder has it after a person acknowledged, silenced or dismissed it. It is
+// Adopt takes a finding as the recorder has it after a person acknowledged, silenced, noted or dismissed it. It is
 // shown at once.
 func (l *Loop) Adopt(f anomaly.Finding) {
 	l.inbox.mu.Lock()

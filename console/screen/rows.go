@@ -34,7 +34,9 @@ func ForwarderColumns(s *State) []table.Column[api.ForwarderRow] {
 	}
 	columns := []table.Column[api.ForwarderRow]{
 		{Name: "node", Title: "NODE", Width: 10,
-			Text: func(r *api.ForwarderRow) string { return chart.Clean(string(r.ID)) }},
+			Text: func(r *api.ForwarderRow) string {
+				return SignNote(chart.Clean(string(r.ID)), hasNote(s, r.ID), 10)
+			}},
 		{Name: "state", Title: "STATE", Width: 10,
 			Text: func(r *api.ForwarderRow) string { return s.StandingText(r) }},
 		{Name: BySlowness, Title: "SLOW 10s", Width: slowColumn,

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -130,6 +131,13 @@ func (s *State) Accused(id topology.ForwarderID) *anomaly.Finding {
 		}
 	}
 	return worst
+}
+
+// hasNote reports whether a person wrote a note about what is open at a forwarder.
+func hasNote(s *State, id topology.ForwarderID) bool {
+	return slices.ContainsFunc(s.Shown.Findings, func(f anomaly.Finding) bool {
+		return f.Notes > 0 && f.Node == id.Node() && f.Open()
+	})
 }
 
 // rank puts what is confirmed before what is suspected.

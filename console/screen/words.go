@@ -30,6 +30,19 @@ func Subject(n topology.NodeID) string {
 	return chart.Clean(string(n))
 }
 
+// SignNote ends a name with N where a person wrote a note about it.
+func SignNote(name string, noted bool, width int) string {
+	if !noted {
+		return name
+	}
+	return chart.Clip(name, width-1) + "N"
+}
+
+// NoteWords say what the sign means.
+func NoteWords(f *anomaly.Finding) string {
+	return fmt.Sprintf("N: %s, the newest by %s", anomaly.Counted(f.Notes, "note"), chart.Clean(f.Note))
+}
+
 // FindingTitle is a finding in three words.
 func FindingTitle(f *anomaly.Finding) string {
 	if f.Kind == anomaly.FailSlow && f.Class != "" && f.Condition.Serves() {

@@ -152,7 +152,7 @@ func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text str
 	}
 	percent := func(v *float64) string {
 		if v == nil {
-			return "-"
+			return "not known"
 		}
 		return fmt.Sprintf("%.0f %%", 100**v)
 	}

@@ -90,7 +90,7 @@ func TestRunTime(t *testing.T) {
 		{100 * time.Second, 0, profile(0, 1), "I/O is 0 % of the run time (0 s of 100 s): do not bother." + nodes},
 		// A record of before, and of an import.
 		{1000 * time.Second, 0, &history.Profile{IOSeconds: 500, Coverage: 1},
-			"I/O is up to 50 % of the run time (8m20 of 16m40). CPU of its nodes -, highest memory -."},
+			"I/O is up to 50 % of the run time (8m20 of 16m40). CPU of its nodes not known, highest memory not known."},
 		{1000 * time.Second, 0, nil, ""},
 		{0, 0, profile(1, 1), ""}, // its end is its start
 		{-1, 400 * time.Second, profile(4, 1),

@@ -56,8 +56,15 @@ func (r *Review) Note(ctx context.Context, by remap.Person, id string, about tim
 		return anomaly.Finding{}, fmt.Errorf("%w: note %q of %s: want text, and a moment that was",
 			remap.ErrInvalid, a.Reason, about.Format(time.RFC3339))
 	}
-	return r.desk.judgeFinding(ctx, by, remap.ActNote, id, a, fmt.Sprintf("note %s %d", id, about.Unix()),
-		func(f anomaly.Finding) anomaly.Change { return anomaly.Note(f, now, by.Name, a.Reason, about) })
+	newest := r.newest(id)
+	f, err := r.desk.judgeFinding(ctx, by, remap.ActNote, id, a, fmt.Sprintf("note %s %d", id, about.Unix()),
+		func(f anomaly.Finding) anomaly.Change {
+			return anomaly.Note(said(f, newest), now, by.Name, a.Reason, about)
+		})
+	if err == nil {
+		r.loop.Adopt(f)
+	}
+	return f, err
 }
 
 // Dismiss ends a finding that a person calls wrong; an exclusion by policy ends with it. Errors:
@@ -115,19 +122,13 @@ func (r *Review) judge(ctx context.Context, by remap.Person, verb remap.Action, 
 	act func(f anomaly.Finding, now time.Time) anomaly.Change) (anomaly.Finding, error) {
 	now := time.Now()
 	// The evidence is read before the desk is asked: the desk waits for no store.
-	var newest anomaly.Finding
+	newest := r.newest(id)
 	var frozen *anomaly.Frozen
-	for _, f := range r.loop.Findings() {
-		if f.ID == id && f.Open() {
-			newest, frozen = f, r.loop.Freeze(ctx, now, f.Node)
-		}
+	if newest.ID != "" {
+		frozen = r.loop.Freeze(ctx, now, newest.Node)
 	}
 	f, err := r.desk.judgeFinding(ctx, by, verb, id, a, body, func(f anomaly.Finding) anomaly.Change {
-		if newest.State == f.State && newest.Changed.Equal(f.Changed) {
-			newest.Owner, newest.Silenced = f.Owner, f.Silenced
-			f = newest
-		}
-		c := act(f, now)
+		c := act(said(f, newest), now)
 		c.Frozen = frozen
 		return c
 	})
@@ -135,4 +136,23 @@ func (r *Review) judge(ctx context.Context, by remap.Person, verb remap.Action, 
 		r.loop.Adopt(f)
 	}
 	return f, err
+}
+
+// newest is an open finding as the detectors speak of it now; empty where there is none.
+func (r *Review) newest(id string) anomaly.Finding {
+	for _, f := range r.loop.Findings() {
+		if f.ID == id && f.Open() {
+			return f
+		}
+	}
+	return anomaly.Finding{}
+}
+
+// said is a finding with the detectors' newest words, if it is in the same state, and with what persons did to it.
+func said(f, newest anomaly.Finding) anomaly.Finding {
+	if newest.State != f.State || !newest.Changed.Equal(f.Changed) {
+		return f
+	}
+	newest.Owner, newest.Silenced, newest.Notes, newest.Note = f.Owner, f.Silenced, f.Notes, f.Note
+	return newest
 }

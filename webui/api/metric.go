@@ -149,6 +149,7 @@ func Glossary() []Term {
 		{"helped", "measured after the move, beside nodes that were not moved"},
 		{"drain", "no job gets the forwarder any more; nobody is moved, and it can be returned"},
 		{"trial", "returned after a drain and watched before it counts as healthy"},
+		{"N", "a person wrote a note about it; the finding's page has all of them"},
 		{"canary", "one small write, read and stat through a forwarder, to see what they take"},
 		{"silent", "its agent does not report: nothing is known of it, which is not the same as slow"},
 		{"~ and -", "~148 is estimated, - is not known; 0 was measured"},

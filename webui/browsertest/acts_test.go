@@ -55,6 +55,11 @@ func TestNotesAndUndoInTheBrowser(t *testing.T) {
 		"/note\\s+olga\\s+note: its fan is broken/.test(r.innerText))")
 	b.key("Z")
 	b.says("a note stays; write another one")
+	for _, list := range []string{"/findings", "/overview", "/overview?view=table"} {
+		b.open("http://" + s.TCP + list)
+		b.until("the list at "+list+" has the note's sign and its words", "[...document.querySelectorAll("+
+			"'td:first-child abbr')].some(e => e.textContent === 'N' && e.title.includes('olga: its fan is broken'))")
+	}
 
 	for i := range 6 { // in one second: their signs must not lie on each other
 		if res, body := post(s, "/api/v1/findings/F-0001/notes", simsite.OperatorSecret,

@@ -144,6 +144,9 @@ func (p *List) Body(s *screen.State, w, h int) []string {
 	at := p.at(rows)
 	under := append(chart.Paragraphs(w, chart.Clean(rows[at].Sentence)),
 		screen.NeedLines(s, screen.NeedOf(s, rows[at].ID), w)...)
+	if rows[at].Notes > 0 {
+		under = append(under, chart.Paragraphs(w, screen.NoteWords(&rows[at]))...)
+	}
 	lines = append(lines, table.Lines(s.Palette, len(rows), at, w, max(1, h-len(under)-2), "",
 		func(i int) string { return findingLine(s, &rows[i], w) })...)
 	return append(append(lines, s.Palette.Rule(w)), under...)
@@ -177,8 +180,8 @@ func whatWidth(w int) int {
 }
 
 func findingLine(s *screen.State, f *anomaly.Finding, w int) string {
-	line := " " + chart.Left(chart.Clean(f.ID), 8) + chart.Left(screen.Subject(f.Node), 10) +
-		chart.Left(screen.FindingTitle(f), whatWidth(w)) +
+	line := " " + chart.Left(screen.SignNote(chart.Clean(f.ID), f.Notes > 0, 8), 8) +
+		chart.Left(screen.Subject(f.Node), 10) + chart.Left(screen.FindingTitle(f), whatWidth(w)) +
 		chart.Right(chart.Age(f.Lasted(s.AsOf())), 6) +
 		fmt.Sprintf("  %.2f  ", f.Confidence)
 	if w >= wideFindings {

@@ -205,6 +205,9 @@ func findings(s *screen.State, id topology.ForwarderID, w int) []string {
 		}
 		text := fmt.Sprintf("%s %s for %s, confidence %.2f: %s", f.ID, f.State, chart.Age(s.AsOf().Sub(f.From())),
 			f.Confidence, f.Sentence)
+		if f.Notes > 0 {
+			text += "; " + screen.NoteWords(&f)
+		}
 		for _, l := range chart.Wrap(chart.Clean(text), w-2) {
 			lines = append(lines, " "+l)
 		}
