@@ -59,7 +59,7 @@ func (r *Review) Note(ctx context.Context, by remap.Person, id string, about tim
 	newest := r.newest(id)
 	f, err := r.desk.judgeFinding(ctx, by, remap.ActNote, id, a, fmt.Sprintf("note %s %d", id, about.Unix()),
 		func(f anomaly.Finding) anomaly.Change {
-			return anomaly.Note(said(f, newest), now, by.Name, a.Reason, about)
+			return anomaly.Note(refresh(f, newest), now, by.Name, a.Reason, about)
 		})
 	if err == nil {
 		r.loop.Adopt(f)
@@ -128,7 +128,7 @@ func (r *Review) judge(ctx context.Context, by remap.Person, verb remap.Action, 
 		frozen = r.loop.Freeze(ctx, now, newest.Node)
 	}
 	f, err := r.desk.judgeFinding(ctx, by, verb, id, a, body, func(f anomaly.Finding) anomaly.Change {
-		c := act(said(f, newest), now)
+		c := act(refresh(f, newest), now)
 		c.Frozen = frozen
 		return c
 	})
@@ -138,7 +138,7 @@ func (r *Review) judge(ctx context.Context, by remap.Person, verb remap.Action, 
 	return f, err
 }
 
-// newest is an open finding as the detectors speak of it now; empty where there is none.
+// newest is an open finding as the detectors speak of it now; empty where it is not open.
 func (r *Review) newest(id string) anomaly.Finding {
 	for _, f := range r.loop.Findings() {
 		if f.ID == id && f.Open() {
@@ -148,8 +148,8 @@ func (r *Review) newest(id string) anomaly.Finding {
 	return anomaly.Finding{}
 }
 
-// said is a finding with the detectors' newest words, if it is in the same state, and with what persons did to it.
-func said(f, newest anomaly.Finding) anomaly.Finding {
+// refresh gives a finding the detectors' newest words, where its state is the same, and keeps what persons did to it.
+func refresh(f, newest anomaly.Finding) anomaly.Finding {
 	if newest.State != f.State || !newest.Changed.Equal(f.Changed) {
 		return f
 	}

@@ -1,6 +1,6 @@
 // Who did what. Every act of a person is a line; what the machine did meanwhile is a line a plan, or a minute where it
 // is about no plan, behind the count of its steps.
-import { h } from './h.js?v=__V__';
+import { h, setText } from './h.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
@@ -142,7 +142,7 @@ function auditForm(app, q) {
           const text = i.value.trim(),
             value = i.name === 'from' || i.name === 'to' ? moment(text, app.now()) : text;
           if (value === null)
-            return void (status.textContent = `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 or -2h.`);
+            return setText(status, `${i.name}: ${text} is not a time such as 11:42, 2026-11-21 11:42 or -2h.`);
           if (value) next.set(i.name, value);
         }
         app.go(`/audit${next.size ? `?${next}` : ''}`);

@@ -86,7 +86,7 @@ async function saveSVG(name, svg) {
 
 /** The two keys of a page that can be exported. @param {import('./app.js').App} app @param {string} name
  * @param {() => any[][]} rows @param {() => Element|[string, HTMLCanvasElement][]|null} [picture] a canvas, canvases
- * with their titles, or what an SVG is in; without it there is no PNG
+ * with their titles, or what an SVG is in; without it nothing is saved as PNG
  * @returns {Record<string, [string, () => void]>} */
 export function exportKeys(app, name, rows, picture) {
   const save = () => {
