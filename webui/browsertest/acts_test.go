@@ -55,6 +55,9 @@ func TestNotesAndUndoInTheBrowser(t *testing.T) {
 		"/note\\s+olga\\s+note: its fan is broken/.test(r.innerText))")
 	b.key("Z")
 	b.says("a note stays; write another one")
+	s.FindMu.Lock()
+	s.Find = s.Loop.Findings()
+	s.FindMu.Unlock()
 	for _, list := range []string{"/findings", "/overview", "/overview?view=table"} {
 		b.open("http://" + s.TCP + list)
 		b.until("the list at "+list+" has the note's sign and its words", "[...document.querySelectorAll("+
