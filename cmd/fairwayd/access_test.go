@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/cmd/fairwayd/config"
 	"fairway/remap"
 	"fairway/webui/access"
 )
@@ -22,38 +23,40 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 	short := filepath.Join(dir, "short")
 	write(t, short, "secret\n")
 	sum := access.HashToken("x")
+	token := func(k config.Token) config.Access { return config.Access{Tokens: []config.Token{k}} }
+	provider := func(o config.OIDC) config.Access { return config.Access{OIDC: o} }
 	for _, c := range []struct {
 		name  string
-		given Access
+		given config.Access
 		words []string
 	}{
-		{"token without a secret", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent}}},
+		{"token without a secret", token(config.Token{Name: "a", Role: access.RoleAgent}),
 			[]string{`"a"`, "sha256 or file"}},
-		{"token with two", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, SHA256: sum, File: short}}},
+		{"token with two", token(config.Token{Name: "a", Role: access.RoleAgent, SHA256: sum, File: short}),
 			[]string{`"a"`, "sha256 or file"}},
-		{"token file that others read", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: open}}},
+		{"token file that others read", token(config.Token{Name: "a", Role: access.RoleAgent, File: open}),
 			[]string{open, "chmod 600"}},
-		{"short token", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: short}}},
+		{"short token", token(config.Token{Name: "a", Role: access.RoleAgent, File: short}),
 			[]string{short, "6 letters"}},
-		{"missing file", Access{Tokens: []Token{{Name: "a", Role: access.RoleAgent, File: "/nonexistent"}}},
+		{"missing file", token(config.Token{Name: "a", Role: access.RoleAgent, File: "/nonexistent"}),
 			[]string{"/nonexistent"}},
-		{"unknown role", Access{Tokens: []Token{{Name: "a", Role: "king", SHA256: sum}}}, []string{`"a"`, "king"}},
-		{"anonymous operator", Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
-		{"proxy that everybody could be", Access{Proxy: []Proxy{{UserHeader: "X"}}},
+		{"unknown role", token(config.Token{Name: "a", Role: "king", SHA256: sum}), []string{`"a"`, "king"}},
+		{"anonymous operator", config.Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
+		{"proxy that everybody could be", config.Access{Proxy: []config.Proxy{{UserHeader: "X"}}},
 			[]string{"[[access.proxy]]", "from"}},
-		{"provider in clear text", Access{OIDC: OIDC{Issuer: "http://sso.site", URL: "http://localhost", ClientID: "f",
-			NameClaim: "sub"}}, []string{"access.oidc.issuer", "https"}},
+		{"provider in clear text", provider(config.OIDC{Issuer: "http://sso.site", URL: "http://localhost",
+			ClientID: "f", NameClaim: "sub"}), []string{"access.oidc.issuer", "https"}},
 		{"provider that sends people elsewhere",
-			Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "https://elsewhere.site", ClientID: "f",
-				NameClaim: "sub"}}, []string{"access.oidc.url", "listen.hosts"}},
-		{"provider for nobody", Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117",
-			ClientID: "f", NameClaim: "sub"}}, []string{"access.oidc", "nobody can sign in"}},
+			provider(config.OIDC{Issuer: "https://sso.site", URL: "https://elsewhere.site", ClientID: "f",
+				NameClaim: "sub"}), []string{"access.oidc.url", "listen.hosts"}},
+		{"provider for nobody", provider(config.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117",
+			ClientID: "f", NameClaim: "sub"}), []string{"access.oidc", "nobody can sign in"}},
 		{"provider with an unknown role",
-			Access{OIDC: OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f", NameClaim: "sub",
-				Roles: map[string]remap.Role{"*": "king"}}}, []string{"access.oidc.roles.*", "king"}},
-		{"provider's secret that others read", Access{OIDC: OIDC{Issuer: "https://sso.site", SecretFile: open}},
+			provider(config.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f",
+				NameClaim: "sub", Roles: map[string]remap.Role{"*": "king"}}), []string{"access.oidc.roles.*", "king"}},
+		{"provider's secret that others read", provider(config.OIDC{Issuer: "https://sso.site", SecretFile: open}),
 			[]string{"client_secret_file", "chmod 600"}},
-		{"two proxies", Access{Proxy: make([]Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
+		{"two proxies", config.Access{Proxy: make([]config.Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conf := testConf(t)
@@ -84,32 +87,12 @@ func TestTokenCommand(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(out.String(), "#   ")
 	secret, _, _ := strings.Cut(rest, "\n")
-	c, _, err := parseConfig("f.toml", out.Bytes())
+	c, _, err := config.Parse("f.toml", out.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(secret) < minSecret || len(c.Access.Tokens) != 1 || c.Access.Tokens[0].SHA256 != access.HashToken(secret) {
+	if len(secret) < config.MinSecret || len(c.Access.Tokens) != 1 ||
+		c.Access.Tokens[0].SHA256 != access.HashToken(secret) {
 		t.Errorf("secret %q, tokens %+v", secret, c.Access.Tokens)
-	}
-}
-
-// TestAnyOperator: one role that may act, wherever it is given, is enough.
-func TestAnyOperator(t *testing.T) {
-	for _, c := range []struct {
-		access Access
-		want   bool
-	}{
-		{Access{}, false},
-		{Access{Anonymous: remap.Viewer, Groups: map[string]remap.Role{"staff": remap.Viewer,
-			"slurm": access.RoleScheduler}, Tokens: []Token{{Role: access.RoleAgent}}}, false},
-		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
-		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
-		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},
-		{Access{Proxy: []Proxy{{Roles: map[string]remap.Role{"ops": remap.Operator}}}}, true},
-		{Access{OIDC: OIDC{Roles: map[string]remap.Role{"ops": remap.Operator}}}, true},
-	} {
-		if got := c.access.anyOperator(); got != c.want {
-			t.Errorf("%+v: %v", c.access, got)
-		}
 	}
 }

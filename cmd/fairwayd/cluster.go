@@ -11,6 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/fairwayd/listen"
+	"fairway/cmd/fairwayd/view"
 	"fairway/cmd/program"
 	"fairway/remap/cluster"
 	"fairway/remap/desk"
@@ -26,12 +29,12 @@ func (d *daemon) openCluster() error {
 	if !c.On() {
 		return nil
 	}
-	secret, err := readSecret(c.SecretFile)
+	secret, err := config.ReadSecret(c.SecretFile)
 	if err != nil {
 		return fmt.Errorf("%w: cluster.secret_file: %w", program.ErrSettings, err)
 	}
 	conf := cluster.Config{Settings: *c, Dir: filepath.Join(d.conf.StateDir, "cluster"), Secret: secret, Log: d.log}
-	if conf.Listener, err = listenTCP(c.Addr()); err != nil {
+	if conf.Listener, err = listen.TCP(c.Addr()); err != nil {
 		return fmt.Errorf("[[cluster.daemon]] %s: addr = %q: %w", c.Name, c.Addr(), err)
 	}
 	d.cluster, err = cluster.New(conf)
@@ -93,12 +96,12 @@ func (d *daemon) term() uint64 {
 }
 
 // leads says whether this daemon decides and acts.
-func (d *daemon) leads() bool { return !d.conf.view && (d.cluster == nil || d.cluster.Term() > 0) }
+func (d *daemon) leads() bool { return !d.conf.View && (d.cluster == nil || d.cluster.Term() > 0) }
 
 // notice is what every screen says of this daemon.
 func (d *daemon) notice() string {
-	if d.conf.view {
-		return viewNotice
+	if d.conf.View {
+		return view.Notice
 	}
 	if d.cluster == nil {
 		return ""
@@ -109,9 +112,7 @@ func (d *daemon) notice() string {
 
 // checks are what the doctor asks besides.
 func (d *daemon) checks() []func(context.Context) api.Check {
-	all := []func(context.Context) api.Check{func(context.Context) api.Check {
-		return encryptionCheck(&d.conf.Listen, d.keys, time.Now())
-	}}
+	all := []func(context.Context) api.Check{d.listeners.Check}
 	if d.cluster != nil {
 		all = append(all, d.clusterCheck)
 	}
@@ -162,8 +163,8 @@ func clockWords(o *cluster.Other) string {
 
 // leader passes a request on to the daemon that leads.
 func (d *daemon) leader() func(http.ResponseWriter, *http.Request, access.Caller) (bool, error) {
-	if d.conf.view {
-		return viewOnly
+	if d.conf.View {
+		return view.Refuse
 	}
 	if d.cluster == nil {
 		return nil

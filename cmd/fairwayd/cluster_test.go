@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ import (
 // name, and every daemon shows and records it; the doctor says how they stand.
 func TestThreeDaemonsOverTLS(t *testing.T) {
 	t.Parallel() // it mostly waits
-	dir := certificates(t, time.Now())
+	dir := certificates(t)
 	secret := filepath.Join(dir, "secret")
 	write(t, secret, "a-secret-of-three-daemons-in-a-test\n")
 	var list []cluster.Daemon
@@ -43,7 +42,7 @@ func TestThreeDaemonsOverTLS(t *testing.T) {
 		c.Cluster = cluster.Settings{Name: one.Name, SecretFile: secret, Daemons: list}
 		c.Nodes = []topology.Node{{ID: "fwd1", Role: topology.Forwarder}, {ID: "fwd2", Role: topology.Forwarder}}
 		c.Desk.HealthyFloor = 0
-		if err := c.validate(); err != nil {
+		if err := c.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		free[i].Close()
@@ -111,30 +110,8 @@ func TestThreeDaemonsOverTLS(t *testing.T) {
 	})
 }
 
-// TestClusterSettingsAreChecked: a list that cannot work is refused by what is wrong with it, and without one nothing
-// of a cluster is there.
-func TestClusterSettingsAreChecked(t *testing.T) {
-	daemons := func(n int, addr string) (text string) {
-		for i := range n {
-			text += fmt.Sprintf("[[cluster.daemon]]\nname = \"d%d\"\naddr = %q\n", i,
-				strings.ReplaceAll(addr, "N", strconv.Itoa(i)))
-		}
-		return text
-	}
-	for text, words := range map[string][]string{
-		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(2, "127.0.0.N:1"): {"3, 5 or 7"},
-		"[cluster]\nname = \"x\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.N:1"):  {"cluster.name", "x"},
-		"[cluster]\nname = \"d0\"\n" + daemons(3, "127.0.0.N:1"):                      {"secret_file"},
-		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.1:1"): {"twice"},
-		"[cluster]\n" + daemons(3, "127.0.0.N:1"):                                     {"cluster.name"},
-	} {
-		_, _, err := parseConfig("f.toml", []byte(text))
-		for _, w := range words {
-			if err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("%q: error %v does not say %q", text, err, w)
-			}
-		}
-	}
+// TestADaemonThatIsAlone: without a list of daemons nothing of a cluster is there.
+func TestADaemonThatIsAlone(t *testing.T) {
 	c := testConf(t)
 	d, err := openDaemon(c, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,14 @@ import (
 	"github.com/VictoriaMetrics/metrics"
 
 	"fairway/anomaly/watch"
+	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/fairwayd/enrol"
+	"fairway/cmd/fairwayd/host"
+	"fairway/cmd/fairwayd/iologs"
+	"fairway/cmd/fairwayd/listen"
+	"fairway/cmd/fairwayd/state"
+	"fairway/cmd/fairwayd/stores"
+	"fairway/cmd/fairwayd/view"
 	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/ingest"
@@ -24,11 +33,7 @@ import (
 	"fairway/remap/cluster"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
-	"fairway/remap/driver"
-	"fairway/remap/driver/agent"
-	"fairway/remap/driver/ces"
 	"fairway/remap/driver/drain"
-	"fairway/remap/driver/exec"
 	"fairway/remap/effect"
 	"fairway/remap/journal"
 	"fairway/remap/policy/evacuate"
@@ -46,7 +51,7 @@ import (
 // daemon is the running whole. openDaemon starts its parts in the order in which they need each
 // other, and Close ends them in reverse.
 type daemon struct {
-	conf      *Config
+	conf      *config.Config
 	log       *slog.Logger
 	store     tsdb.Store
 	board     *window.Board
@@ -66,57 +71,52 @@ type daemon struct {
 	late      watch.Lateness  // this daemon's own
 	canaries  *watch.Canaries // nil without a way to any forwarder
 	web       *webui.Server
-	listeners []*openListener
-	keys      *watched[keys]                                // nil: no TLS
-	older     atomic.Pointer[map[topology.NodeID]time.Time] // revoked by an earlier version, and not recorded yet
+	listeners *listen.Listeners
+	older     enrol.Older
 
-	stop   context.CancelFunc
-	tasks  sync.WaitGroup
-	failed chan error // a listener that closed by itself
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
 }
 
 // openDaemon starts everything; on an error what was started is ended again.
-func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
+func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	ctx, stop := context.WithCancel(context.Background())
-	d = &daemon{conf: conf, log: log, stop: stop, failed: make(chan error, 3)}
+	d = &daemon{conf: conf, log: log, stop: stop}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	connections := raiseOpenFiles(log)
-	people, err := conf.Access.forWeb()
+	connections := host.RaiseOpenFiles(log)
+	people, err := conf.Access.ForWeb()
 	if err != nil {
 		return d, err
 	}
-	people.Enrolment = conf.enrolment(d.revokedUntil, log)
-	if d.keys, err = conf.Listen.TLS.watch(log); err != nil {
-		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	people.SecureCookie = people.SecureCookie || d.keys != nil
+	people.Enrolment = enrol.Tokens(conf.Access.Enrolment.SecretFile, d.revokedUntil, log)
 	// The addresses come before the files: most often it is there that a second daemon is noticed.
-	if err := d.listen(); err != nil {
+	if d.listeners, err = listen.Open(&conf.Listen, log); err != nil {
 		return d, err
 	}
-	if err := checkFormat(conf.StateDir); err != nil {
+	people.SecureCookie = people.SecureCookie || d.listeners.Encrypted()
+	if err := state.CheckFormat(conf.StateDir, version); err != nil {
 		return d, err
 	}
 	if err := d.openCluster(); err != nil {
 		return d, err
 	}
-	if err := d.readOlderRevoked(); err != nil {
+	if err := d.older.Read(conf.StateDir); err != nil {
 		return d, err
 	}
-	store, err := openStore(conf, conf.Store.Kind, log)
+	store, err := stores.Open(conf, conf.Store.Kind, log)
 	if err != nil {
 		return d, err
 	}
 	d.store = store.Source
-	if conf.view {
-		d.store = seen{store.Source}
+	if conf.View {
+		d.store = view.Store{Source: store.Source}
 	}
 	d.board = window.NewBoard(0)
-	d.situation = situation.New(situation.Config{Machine: conf.machine(),
+	d.situation = situation.New(situation.Config{Machine: conf.Machine(),
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
@@ -124,13 +124,13 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
 		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
 		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
-	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.roles(),
+	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.Roles(),
 		Oldest: ingest.DefaultOldest, Term: d.term,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()
 		}})
-	if conf.view {
+	if conf.View {
 		d.agents.Close()
 	}
 	d.sharing = tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
@@ -158,8 +158,8 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 	if d.canaries != nil {
 		meters = append(meters, d.canaries.WriteMetrics)
 	}
-	if store.writeMetrics != nil {
-		meters = append(meters, store.writeMetrics)
+	if store.WriteMetrics != nil {
+		meters = append(meters, store.WriteMetrics)
 	}
 	calls, err := alert.New(alert.Config{Settings: conf.Alert, Journal: d.desk, Site: conf.Name,
 		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Acting: d.leads,
@@ -178,41 +178,47 @@ func openDaemon(conf *Config, log *slog.Logger) (d *daemon, err error) {
 		Options: webui.Options{Addresses: webui.Addresses{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(),
 			Sites: consoles(log)},
 			Mounts:   conf.Mounts,
-			Priority: priorityOf(conf), Driver: d.observer(), Archive: archiveOf(conf), Canaries: d.asked(),
-			Checks: d.checks(),
-			Effect: d.effects.Newest,
+			Priority: conf.Priority(), Driver: d.observer(), Archive: iologs.Open(conf.StateDir, self),
+			Canaries: d.asked(), Checks: d.checks(), Effect: d.effects.Newest,
 			Alerts: calls, Runs: d.history.Each, Leader: d.leader(),
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
-	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.setPeaks) })
-	if conf.view {
-		d.tasks.Go(func() { d.keepView(ctx, shown.Arrived) })
+	d.tasks.Go(func() { d.situation.KeepOccupancy(ctx, store.SetPeaks) })
+	if conf.View {
+		d.tasks.Go(func() { view.Keep(ctx, d.store, d.board, shown.Arrived, log) })
 	} else {
 		d.tasks.Go(func() { d.jobs.Run(ctx) })
 		d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
 		d.tasks.Go(func() { d.whileLeading(ctx, d.evacuate.Run) })
 		d.runFindings(ctx)
 		d.tasks.Go(func() { calls.Run(ctx) })
-		d.tasks.Go(func() { d.keepForwarders(ctx) })
-		d.tasks.Go(func() { d.keepHistory(ctx) })
+		d.tasks.Go(func() { iologs.KeepForwarders(ctx, conf.StateDir, d.store, log) })
+		d.tasks.Go(func() { iologs.KeepHistory(ctx, conf, d.history, log) })
 	}
 	d.tasks.Go(func() { d.whileLeading(ctx, d.sharing.Run) })
 	if drains != nil {
 		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
 	}
-	d.tasks.Go(func() { d.forgetArchive(ctx) })
-	d.tasks.Go(func() { d.forgetOld(ctx) })
-	d.tasks.Go(func() { d.whileLeading(ctx, d.keepJobs) })
+	if !conf.View {
+		d.tasks.Go(func() { iologs.ForgetOld(ctx, conf.StateDir, conf.Keep.Archive, log) })
+		old := state.Old{Keep: &conf.Keep, History: d.history, Log: log}
+		if d.cluster == nil {
+			old.Desk = d.desk
+		}
+		d.tasks.Go(func() { old.Run(ctx) })
+	}
+	batch := dispatch.Batch{Jobs: d.jobs, Command: conf.Slurm.Jobs, Every: conf.Slurm.Every, Log: log}
+	d.tasks.Go(func() { d.whileLeading(ctx, batch.Run) })
 	d.tasks.Go(func() { d.web.Run(ctx) })
 	crowd := d.web.Crowd(connections)
 	if err := d.joinCluster(crowd); err != nil {
 		return d, err
 	}
-	d.serve(crowd)
-	d.tasks.Go(func() { d.recordRevoked(ctx) })
-	if !conf.Access.anyOperator() {
+	d.listeners.Serve(d.web.HTTP, crowd)
+	d.tasks.Go(func() { d.older.Record(ctx, conf.Listen.Socket, log) })
+	if !conf.Access.AnyOperator() {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+
 				"configuration: "+
@@ -244,53 +250,21 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drai
 	return nil
 }
 
-// observer is the driver for those who only ask; nil without one.
-func (d *daemon) observer() live.Observer {
-	if d.conf.Driver.Kind == driverNone {
-		return nil
+// browserURL is where a browser reaches the daemon, as far as it knows; "" where it cannot.
+func (d *daemon) browserURL() string {
+	if at := d.conf.Access.OIDC.URL; at != "" {
+		return strings.TrimSuffix(at, "/")
 	}
-	return d.driver
+	return d.listeners.BrowserURL()
 }
 
-func (d *daemon) newDriver() (remap.Driver, error) {
-	c := d.conf.Driver
-	fan := driver.DefaultFan()
-	fan.Timeout = c.Timeout
-	switch c.Kind {
-	case driverAgents:
-		a := agent.New(d.agents, d.conf.forwarderAddrs(), fan)
-		a.SetRouters(func() (out []topology.NodeID) {
-			for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
-				out = append(out, n.ID)
-			}
-			return out
-		})
-		a.SetServers(func() (out []topology.NodeID) {
-			for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
-				for _, n := range d.situation.Situation().Machine.ByRole(role) {
-					out = append(out, n.ID)
-				}
-			}
-			return out
-		})
-		return a, nil
-	case driverExec:
-		e, err := exec.New(c.Command, fan)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", program.ErrSettings, err)
-		}
-		return e, nil
-	case driverCES:
-		return ces.New(ces.Config{Agents: d.agents, Frame: d.board.Frame, Fan: fan,
-			Routes: func() map[topology.NodeID]window.Route { return d.situation.Situation().Routes },
-			Forwarders: func() (out []topology.NodeID) {
-				for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
-					out = append(out, n.ID)
-				}
-				return out
-			}}), nil
+// revokedUntil is up to when a node's tokens are refused here.
+func (d *daemon) revokedUntil(n topology.NodeID) time.Time {
+	until := d.desk.RevokedUntil(n)
+	if older := d.older.Until(n); older.After(until) {
+		return older
 	}
-	return driver.Unassigned{}, nil
+	return until
 }
 
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }
@@ -300,14 +274,11 @@ func (d *daemon) audit(after uint64, visit func(*journal.Record) error) (uint64,
 	return d.desk.Since(after, visit) // the desk is opened before anybody can ask
 }
 
-// shutdownWithin bounds how long open requests are waited for.
-const shutdownWithin = 5 * time.Second
-
 // Close ends the parts in the reverse order of their start.
 func (d *daemon) Close() error {
 	var errs []error
-	for _, o := range d.listeners {
-		_ = o.listener.Close() // its server closes it a second time
+	if d.listeners != nil {
+		d.listeners.Close()
 	}
 	if d.cluster != nil {
 		d.cluster.Leave()
@@ -322,16 +293,8 @@ func (d *daemon) Close() error {
 	if d.agents != nil {
 		d.agents.Close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownWithin)
-	defer cancel()
-	for _, o := range d.listeners {
-		if o.server == nil {
-			continue
-		}
-		if err := o.server.Shutdown(ctx); err != nil {
-			d.log.Warn("open requests were cut off", "addr", o.listener.Addr().String(), "err", err)
-			_ = o.server.Close()
-		}
+	if d.listeners != nil {
+		d.listeners.Shutdown()
 	}
 	d.tasks.Wait()
 	if d.history != nil {

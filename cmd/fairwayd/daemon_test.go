@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,11 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/cmd/fairwayd/config"
 	"fairway/webui/access"
 )
 
 // testConf is a daemon's configuration below a new directory, on a port of the system's choice.
-func testConf(t testing.TB) *Config {
+func testConf(t testing.TB) *config.Config {
 	t.Helper()
 	// A unix socket's path has little room, less than t.TempDir may use up.
 	dir, err := os.MkdirTemp("", "fairwayd")
@@ -23,13 +26,13 @@ func testConf(t testing.TB) *Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := defaultConfig()
+	c := config.Default()
 	c.StateDir = filepath.Join(dir, "state")
-	c.Listen = Listen{Socket: filepath.Join(dir, "run", "s"), HTTP: "127.0.0.1:0"}
+	c.Listen = config.Listen{Socket: filepath.Join(dir, "run", "s"), HTTP: "127.0.0.1:0"}
 	return &c
 }
 
-func start(t *testing.T, c *Config) *daemon {
+func start(t *testing.T, c *config.Config) *daemon {
 	t.Helper()
 	d, err := openDaemon(c, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -46,7 +49,7 @@ func health(t *testing.T, d *daemon) {
 	}}}
 	defer sock.CloseIdleConnections()
 	for url, client := range map[string]*http.Client{"http://unix/healthz": &sock,
-		"http://" + d.addr(access.TCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
+		"http://" + d.listeners.Addr(access.TCP) + "/healthz": {Transport: &http.Transport{DisableKeepAlives: true}}} {
 		resp, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
@@ -87,22 +90,26 @@ func TestStartErrorsAreClear(t *testing.T) {
 	defer d.Close()
 	for _, c := range []struct {
 		name  string
-		spoil func(t *testing.T, c *Config)
+		spoil func(t *testing.T, c *config.Config)
 		words []string
 	}{
-		{"port in use", func(_ *testing.T, c *Config) { c.Listen.HTTP = d.addr(access.TCP) },
-			[]string{"listen.http", "in use", d.addr(access.TCP)}},
-		{"socket in use", func(_ *testing.T, c *Config) { c.Listen.Socket = running.Listen.Socket },
+		{"port in use", func(_ *testing.T, c *config.Config) { c.Listen.HTTP = d.listeners.Addr(access.TCP) },
+			[]string{"listen.http", "in use", d.listeners.Addr(access.TCP)}},
+		{"socket in use", func(_ *testing.T, c *config.Config) { c.Listen.Socket = running.Listen.Socket },
 			[]string{"listen.socket", "another fairwayd"}},
-		{"not a socket", func(t *testing.T, c *Config) {
+		{"not a socket", func(t *testing.T, c *config.Config) {
 			c.Listen.Socket = filepath.Join(t.TempDir(), "f")
 			write(t, c.Listen.Socket, "precious")
 		}, []string{"listen.socket", "not a socket"}},
-		{"state in use", func(_ *testing.T, c *Config) { c.StateDir = running.StateDir }, []string{running.StateDir}},
-		{"damaged journal", func(t *testing.T, c *Config) {
+		{"state in use", func(_ *testing.T, c *config.Config) { c.StateDir = running.StateDir },
+			[]string{running.StateDir}},
+		{"damaged journal", func(t *testing.T, c *config.Config) {
 			write(t, filepath.Join(c.StateDir, "journal"), `{"crc":"00000000","hash":"","record":{}}`+"\n")
 		}, []string{"journal", "record 1", "CRC"}},
-		{"no such address", func(_ *testing.T, c *Config) { c.Listen.HTTP = "nowhere" },
+		{"of a later version", func(t *testing.T, c *config.Config) {
+			write(t, filepath.Join(c.StateDir, "format"), `{"format":99,"by":"7.1.0"}`)
+		}, []string{"fairwayd 7.1.0"}},
+		{"no such address", func(_ *testing.T, c *config.Config) { c.Listen.HTTP = "nowhere" },
 			[]string{"listen.http", "nowhere"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -149,4 +156,28 @@ func write(t *testing.T, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// command runs fairwayd and returns what it prints.
+func command(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := newRoot()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// succeed runs a command of fairwayd that takes the settings from a file.
+func succeed(t *testing.T, c *config.Config, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "fairwayd.toml")
+	write(t, file, fmt.Sprintf("state_dir = %q\n", c.StateDir))
+	out, err := command(t, append([]string{"--config", file}, args...)...)
+	if err != nil {
+		t.Fatalf("%q: %v: %s", args, err, out)
+	}
+	return out
 }

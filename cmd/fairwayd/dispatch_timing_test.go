@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/cmd/fairwayd/config"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
@@ -90,7 +91,7 @@ func benchDispatch(b *testing.B, compute int) {
 }
 
 // bigSite is a machine of 240 forwarders, half of them spare, with a past run of ROMS on 512 nodes.
-func bigSite(b *testing.B, compute int) (*Config, []collector.Frame) {
+func bigSite(b *testing.B, compute int) (*config.Config, []collector.Frame) {
 	conf := testConf(b)
 	conf.Name, conf.Default = "big", topology.Mapping{}
 	conf.Dispatch.FwdPeakBW, conf.Dispatch.CNPeakBW = 2.5e9, 2.5e9/32

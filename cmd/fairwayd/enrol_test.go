@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,63 +10,28 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairwayd/enrol"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/alert"
 	"fairway/webui/access"
 )
 
-func TestEnrol(t *testing.T) {
-	dir := t.TempDir()
-	c := defaultConfig()
-	c.StateDir, c.Access.Enrolment.SecretFile = dir, filepath.Join(dir, "secret")
-	if made, err := c.haveSecret(false); err != nil || made == "" {
-		t.Fatalf("the secret: %q, %v", made, err)
-	}
-	if made, err := c.haveSecret(false); err != nil || made != "" {
-		t.Errorf("the secret was made twice: %q, %v", made, err)
-	}
-	e := c.enrolment(nil, nil)
-	var out bytes.Buffer
-	if err := enrol(&out, e, "cn5", ""); err != nil || !strings.HasPrefix(out.String(), "fwn1.") {
-		t.Fatalf("printed %q, %v", out.String(), err)
-	}
-	if err := enrol(&out, e, "cn6", dir); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(filepath.Join(dir, "cn6.token")); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the node's file: %v, %v", info, err)
-	}
-	if err := enrol(&out, e, "../cn7", dir); err == nil {
-		t.Error("a name that leaves the directory was taken")
-	}
-	before, err := readSecrets(c.Access.Enrolment.SecretFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.haveSecret(true); err != nil {
-		t.Fatal(err)
-	}
-	after, err := readSecrets(c.Access.Enrolment.SecretFile)
-	if err != nil || len(after) != 2 || after[1] != before[0] || after[0] == before[0] {
-		t.Errorf("rotated from %d to %d secrets, %v", len(before), len(after), err)
-	}
-}
-
 // TestRevocationsOutliveTheDaemon: whose tokens are refused is refused after a restart, by a daemon that was restored
 // from a backup, and where old records have left the journal; so is what an earlier version kept in a file.
 func TestRevocationsOutliveTheDaemon(t *testing.T) {
 	c := testConf(t)
 	c.Access.Enrolment.SecretFile = filepath.Join(t.TempDir(), "secret")
-	if _, err := c.haveSecret(false); err != nil {
+	if _, err := enrol.HaveSecret(c.Access.Enrolment.SecretFile, false); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.StateDir, olderRevoked), "cn9 1700000000\n")
+	older := filepath.Join(c.StateDir, "revoked-nodes")
+	write(t, older, "cn9 1700000000\n")
 	if err := os.Chmod(c.StateDir, 0o750); err != nil {
 		t.Fatal(err)
 	}
 	token := func(n topology.NodeID) string {
-		text, err := c.enrolment(nil, nil).NodeToken(n, time.Unix(1_600_000_000, 0))
+		text, err := enrol.Tokens(c.Access.Enrolment.SecretFile, nil, nil).NodeToken(n, time.Unix(1_600_000_000, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,17 +50,15 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 	}
 	d := start(t, c)
 	revoked("by the older file", d, "cn9")
-	for d.older.Load() != nil { // the journal takes it as soon as the daemon leads; else the package's time runs out
+	// The journal takes it as soon as the daemon leads, and the file goes; else the package's time runs out.
+	for _, err := os.Stat(older); err == nil; _, err = os.Stat(older) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	revoked("recorded", d, "cn9")
-	if _, err := os.Stat(filepath.Join(c.StateDir, olderRevoked)); err == nil {
-		t.Error("the older file is still there")
-	}
-	if err := c.revoke(t.Context(), []string{"cn5", "cn6"}); err != nil {
+	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn5", "cn6"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.revoke(t.Context(), []string{"cn\x1b5"}); err == nil {
+	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn\x1b5"}); err == nil {
 		t.Error("a name with a control character was taken")
 	}
 	revoked("at once", d, "cn5", "cn6", "cn9")
@@ -103,9 +66,7 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	if _, err := c.backUp(t.Context(), copied, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c, "backup", copied)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,26 +78,22 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 	if err := os.RemoveAll(c.StateDir); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.restore(copied); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c, "restore", copied)
 	d = start(t, c)
 	defer d.Close()
 	revoked("after a restore", d, "cn5", "cn6", "cn9")
-	listed, err := c.listTokens()
-	if err != nil || len(listed.Revoked) != 3 || listed.Revoked[0].Node != "cn5" {
-		t.Fatalf("listed %+v, %v", listed, err)
-	}
-	var out bytes.Buffer
-	if err := listed.print(&out); err != nil || !strings.Contains(out.String(), "node cn5") {
-		t.Errorf("printed %q, %v", out.String(), err)
+	listed := succeed(t, c, "tokens")
+	for _, n := range []string{"cn5", "cn6", "cn9"} {
+		if !strings.Contains(listed, "node "+n) {
+			t.Errorf("%s is not listed:\n%s", n, listed)
+		}
 	}
 }
 
 // connects is the answer to an agent's first request with a token.
 func connects(t *testing.T, d *daemon, token string) int {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, "http://"+d.addr(access.TCP)+"/api/v1/ingest", nil)
+	r, err := http.NewRequest(http.MethodGet, "http://"+d.listeners.Addr(access.TCP)+"/api/v1/ingest", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,17 +113,17 @@ func TestEveryFileOfTheStateHasItsPlace(t *testing.T) {
 		backup, shared bool
 		why            string
 	}{
-		"journal":      {true, true, ""},
-		"history":      {true, false, "jobs' starts and ends are shared as notes; an old run is each daemon's own"},
-		"store":        {true, false, "agents send each second to every daemon"},
-		"archive":      {true, false, "each daemon's own: made of its seconds and of logs that were imported there"},
-		"alerts":       {true, false, "who was called by this daemon while it led; the next one may call again"},
-		"detectors":    {true, false, "evidence of each daemon's own seconds"},
-		formatFile:     {true, false, "the version of this directory"},
-		"cluster":      {false, false, "Raft's own log: a restored daemon takes part with an empty one"},
-		olderRevoked:   {false, false, "of an earlier version; it is recorded in the journal at the start and removed"},
-		"spool-KIND":   {false, false, "seconds on their way to the store's server, which is backed up there"},
-		"migrate.json": {false, false, "how far a migration between stores has come; it begins anew without"},
+		"journal":       {true, true, ""},
+		"history":       {true, false, "jobs' starts and ends are shared as notes; an old run is each daemon's own"},
+		"store":         {true, false, "agents send each second to every daemon"},
+		"archive":       {true, false, "each daemon's own: made of its seconds and of logs that were imported there"},
+		"alerts":        {true, false, "who was called by this daemon while it led; the next one may call again"},
+		"detectors":     {true, false, "evidence of each daemon's own seconds"},
+		"format":        {true, false, "the version of this directory"},
+		"cluster":       {false, false, "Raft's own log: a restored daemon takes part with an empty one"},
+		"revoked-nodes": {false, false, "of an earlier version; it goes into the journal at the start"},
+		"spool-KIND":    {false, false, "seconds on their way to the store's server, which is backed up there"},
+		"migrate.json":  {false, false, "how far a migration between stores has come; it begins anew without"},
 	}
 	for name, k := range known {
 		if !(k.backup && k.shared) && k.why == "" {
@@ -193,11 +150,12 @@ func TestEveryFileOfTheStateHasItsPlace(t *testing.T) {
 		found[e.Name()] = true
 	}
 	sources, err := filepath.Glob("*.go")
-	if err != nil {
+	inside, insideErr := filepath.Glob("*/*.go")
+	if err := errors.Join(err, insideErr); err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(`StateDir, (?:fmt\.Sprintf\()?("[^"]+"|\w+)`)
-	for _, path := range sources {
+	named := regexp.MustCompile(`filepath\.Join\([\w.]*[sS]tateDir, (?:fmt\.Sprintf\()?("[^"]+"|\w+)`)
+	for _, path := range append(sources, inside...) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
@@ -209,16 +167,16 @@ func TestEveryFileOfTheStateHasItsPlace(t *testing.T) {
 			name := strings.Trim(string(m[1]), `"`)
 			switch name {
 			case "formatFile":
-				name = formatFile
+				name = "format"
 			case "olderRevoked":
-				name = olderRevoked
+				name = "revoked-nodes"
 			case "spool-":
 				name = "spool-KIND"
 			case "migrate-%s-%s.json":
 				name = "migrate.json"
 			case "journal.*.gz":
 				name = "journal"
-			case "name", "err", "args", "0o750": // a copy's, or no name
+			case "name": // a copy's
 				continue
 			}
 			found[name] = true
@@ -235,24 +193,11 @@ func TestEveryFileOfTheStateHasItsPlace(t *testing.T) {
 		}
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	if _, err := c.backUp(t.Context(), copied, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	succeed(t, c, "backup", copied)
 	for _, e := range entries {
 		_, err := os.Stat(filepath.Join(copied, e.Name()))
 		if is := err == nil; is != known[e.Name()].backup {
 			t.Errorf("%s is in the backup: %v", e.Name(), is)
 		}
 	}
-}
-
-func FuzzRevoked(f *testing.F) {
-	f.Add([]byte("cn5 1700000000\n"))
-	f.Add([]byte("cn5\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		out := map[topology.NodeID]time.Time{}
-		if parseRevoked(b, "f", out) == nil && bytes.Count(b, []byte("\n"))+1 < len(out) {
-			t.Errorf("%d nodes from %q", len(out), b)
-		}
-	})
 }

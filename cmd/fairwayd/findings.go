@@ -3,29 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
+	"fairway/collector/probe"
+	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/remap/situation"
 )
-
-// Feed says which file has the list of exclusions, besides the API.
-type Feed struct {
-	File string `toml:"file" help:"File of the exclusions for a scheduler's plug-in, absolute; empty: no file."`
-}
-
-func (f Feed) validate() error {
-	if f.File != "" && !filepath.IsAbs(f.File) {
-		return fmt.Errorf("feed.file = %q: want an absolute path", f.File)
-	}
-	return nil
-}
 
 // saveDetectorsEvery bounds the evidence that a kill costs; a save takes milliseconds.
 const saveDetectorsEvery = time.Minute
@@ -98,4 +88,42 @@ func (d *daemon) runFindings(ctx context.Context) {
 	if d.conf.Feed.File != "" {
 		d.tasks.Go(func() { d.desk.KeepFeedFile(ctx, d.conf.Feed.File, d.log) })
 	}
+}
+
+// openProbe makes the canaries; runFindings runs them.
+func (d *daemon) openProbe() {
+	c := &d.conf.Probe
+	if !c.On() {
+		return
+	}
+	limits := probe.DefaultLimits()
+	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
+		d.conf.Detector.SuspectProbeEvery
+	d.canaries = watch.NewCanaries(d.findings, d.detectors, d.store.Append, limits, c.Way(d.conf.ForwarderAddrs()))
+}
+
+// runProbe sends canaries until ctx ends.
+func (d *daemon) runProbe(ctx context.Context) {
+	if d.canaries != nil {
+		d.tasks.Go(func() { d.canaries.Run(ctx) })
+	}
+}
+
+// canary is the newest canary of a forwarder; nil without one.
+func (d *daemon) canary(f topology.ForwarderID) *anomaly.Canary {
+	if d.canaries == nil {
+		return nil
+	}
+	if c, ok := d.canaries.Newest(f); ok {
+		return &c
+	}
+	return nil
+}
+
+// asked are the canaries that persons ask for; nil without a way to any forwarder.
+func (d *daemon) asked() *desk.Canaries {
+	if d.canaries == nil {
+		return nil
+	}
+	return desk.NewCanaries(d.desk, d.canaries)
 }

@@ -2,44 +2,21 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"time"
 
+	"fairway/cmd/fairwayd/iologs"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/effect"
-	"fairway/remap/policy/dfra"
 	"fairway/remap/policy/evacuate"
 	"fairway/tsdb/history"
 	"fairway/tsdb/history/iolog"
 )
 
-// Dispatch says how a job's forwarders are decided.
-type Dispatch struct {
-	Policy    string  `toml:"policy" help:"What decides a job's forwarders: dfra, mckp or avoid."`
-	HarmBound float64 `toml:"harm_bound" help:"How much slower than by default mckp may make a job: 0.05 is 5 %."`
-	Windows   bool    `toml:"windows" help:"Whether periodic jobs get windows for their I/O; docs/periodic.md."`
-	Lend      bool    `toml:"lend" help:"Whether forwarders of free nodes may be granted; docs/decide.md."`
-	dfra.Config
-}
-
 // liveAfter is how long a neighbour is watched before that overrides its history: a phase of I/O or two.
 const liveAfter = time.Minute
-
-func (d *Dispatch) validate() error {
-	if _, err := dispatch.PolicyByName(d.Policy, d.HarmBound); err != nil {
-		return fmt.Errorf("dispatch.%w", err)
-	}
-	if d.HarmBound < 0 || d.HarmBound > 10 {
-		return fmt.Errorf("dispatch.harm_bound = %g: want 0 to 10", d.HarmBound)
-	}
-	if err := d.Config.Validate(); err != nil {
-		return fmt.Errorf("dispatch.%w", err)
-	}
-	return nil
-}
 
 // openJobs opens the history and the dispatcher over it.
 func (d *daemon) openJobs() error {
@@ -60,7 +37,7 @@ func (d *daemon) openJobs() error {
 	limits := d.conf.Dispatch.Config
 	limits.FwdPeakBW = d.conf.Forwarder.PeakBytesPerSec
 	var logs func(context.Context, history.Run) ([]iolog.Log, error)
-	if a := archiveOf(d.conf); a != nil {
+	if a := iologs.Open(d.conf.StateDir, self); a != nil {
 		logs = a.JobLogs
 	}
 	d.jobs = dispatch.New(dispatch.Config{

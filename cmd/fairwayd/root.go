@@ -11,6 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/fairwayd/certify"
+	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/fairwayd/enrol"
+	"fairway/cmd/fairwayd/host"
+	"fairway/cmd/fairwayd/iologs"
+	"fairway/cmd/fairwayd/setup"
+	"fairway/cmd/fairwayd/state"
+	"fairway/cmd/fairwayd/stores"
+	"fairway/cmd/fairwayd/view"
 	"fairway/cmd/program"
 )
 
@@ -38,24 +47,24 @@ func newRoot() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	path := settings.Flag(root)
+	path := config.File.Flag(root)
 	root.AddCommand(
-		newInit(),
+		setup.Command(),
 		newRun(path),
-		newView(path),
-		settings.Command(path),
-		newBackup(path),
-		newRestore(path),
-		newFsck(path),
-		newMigrate(path),
-		newImport(path),
-		newQuery(path),
-		newAnswer(),
-		newToken(),
-		newCertificate(),
-		newTokens(path),
-		newEnroll(path),
-		newHashPassword(),
+		view.Command(path, run),
+		config.File.Command(path),
+		state.Backup(path, version),
+		state.Restore(path),
+		stores.Fsck(path),
+		stores.Migrate(path),
+		iologs.Import(path),
+		iologs.Query(path),
+		iologs.Answer(),
+		enrol.Token(),
+		certify.Command(),
+		enrol.List(path),
+		enrol.Enroll(path),
+		enrol.HashPassword(),
 	)
 	return program.Strict(root)
 }
@@ -66,7 +75,7 @@ func newRun(path *string) *cobra.Command {
 		Short: "Run the daemon until SIGINT or SIGTERM",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := settings.Load(*path)
+			conf, err := config.File.Load(*path)
 			if err != nil {
 				return err
 			}
@@ -80,9 +89,9 @@ func newRun(path *string) *cobra.Command {
 }
 
 // run is the daemon's life: until ctx ends or a server fails.
-func run(ctx context.Context, conf *Config, log *slog.Logger) error {
+func run(ctx context.Context, conf *config.Config, log *slog.Logger) error {
 	begun := time.Now()
-	aimAtMemory(log)
+	host.AimAtMemory(log)
 	d, err := openDaemon(conf, log)
 	if err != nil {
 		return err
@@ -91,7 +100,7 @@ func run(ctx context.Context, conf *Config, log *slog.Logger) error {
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
-	case err = <-d.failed:
+	case err = <-d.listeners.Failed():
 	}
 	return errors.Join(err, d.Close())
 }

@@ -14,35 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/lab/conform/storetest"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/engine"
 )
-
-func TestStoreSettingsAreChecked(t *testing.T) {
-	for text, words := range map[string][]string{
-		"kind = \"mongo\"": {"store.kind", "mongo", "prometheus"},
-		"kind = \"influx\"\n[store.influx]\nurl = \"http://h:1\"": {
-			"store.influx.bucket"},
-		"kind = \"influx\"\n[store.influx]\nurl = \"h:1\"\nbucket = \"b\"": {
-			"store.influx.url", "h:1"},
-		"kind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:1\"": {
-			"store.prometheus.read_url"},
-		"kind = \"prometheus\"\nkeep = \"1h\"\n[store.prometheus]\nwrite_url = \"http://h:1\"\n" +
-			"read_url = \"http://h:1\"": {
-			"store.keep", "retention"},
-		"keep_bytes = -1": {"store.keep_bytes = -1"},
-	} {
-		_, _, err := parseConfig("f.toml", []byte("[store]\n"+text+"\n"))
-		for _, w := range words {
-			if err == nil || !strings.Contains(err.Error(), w) {
-				t.Errorf("%q: error %v does not say %q", text, err, w)
-			}
-		}
-	}
-}
 
 // TestMigrateThereAndBack moves an embedded store to a real VictoriaMetrics, by the command, and
 // back into another embedded one.
@@ -128,8 +106,8 @@ func withStore(t *testing.T, dir string, fill func(*engine.DB)) string {
 // TestDaemonOverAServerThatIsAway takes frames while the store's server does not answer.
 func TestDaemonOverAServerThatIsAway(t *testing.T) {
 	c := testConf(t)
-	c.Store.Kind = storePrometheus
-	c.Store.Prometheus = Prometheus{WriteURL: "http://127.0.0.1:1", ReadURL: "http://127.0.0.1:1"}
+	c.Store.Kind = config.StorePrometheus
+	c.Store.Prometheus = config.Prometheus{WriteURL: "http://127.0.0.1:1", ReadURL: "http://127.0.0.1:1"}
 	d := start(t, c)
 	for s := range int64(5) {
 		f := collector.Frame{Node: "f1", Role: topology.Forwarder, TimeMillis: (time.Now().Unix() + s) * 1000,

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/fairwayd/view"
 	"fairway/cmd/lab/conform/storetest"
 	"fairway/collector"
 	"fairway/collector/stream"
@@ -46,22 +48,23 @@ const storesToken = "a-token-of-an-agent-in-a-test"
 // TestTheWholeWayOverAServer: what an agent sends is on the faces, in a replay, in series, in the calendar and in the
 // occupancy, the detectors go on after a restart, and a view of the same store shows it too and changes nothing.
 func TestTheWholeWayOverAServer(t *testing.T) {
-	for name, store := range map[string]func(t *testing.T) Store{
-		"two VictoriaMetrics behind vmauth": func(t *testing.T) Store {
+	for name, store := range map[string]func(t *testing.T) config.Store{
+		"two VictoriaMetrics behind vmauth": func(t *testing.T) config.Store {
 			c := storetest.VictoriaCluster(t)
 			token := filepath.Join(t.TempDir(), "token")
 			write(t, token, c.Token)
-			return Store{Kind: storePrometheus, Prometheus: Prometheus{WriteURL: c.WriteURL, ReadURL: c.ReadURL,
-				TokenFile: token}}
+			return config.Store{Kind: config.StorePrometheus, Prometheus: config.Prometheus{WriteURL: c.WriteURL,
+				ReadURL: c.ReadURL, TokenFile: token}}
 		},
-		"Prometheus": func(t *testing.T) Store {
+		"Prometheus": func(t *testing.T) config.Store {
 			url := storetest.Prometheus(t, time.Hour)
-			return Store{Kind: storePrometheus, Prometheus: Prometheus{WriteURL: url, ReadURL: url}}
+			return config.Store{Kind: config.StorePrometheus,
+				Prometheus: config.Prometheus{WriteURL: url, ReadURL: url}}
 		},
-		"InfluxDB 1.8": func(t *testing.T) Store {
+		"InfluxDB 1.8": func(t *testing.T) config.Store {
 			at := storetest.Influx(t)
 			storetest.InfluxDatabase(t, at, "fairway")
-			return Store{Kind: storeInflux, Influx: Influx{URL: at, Bucket: "fairway/autogen"}}
+			return config.Store{Kind: config.StoreInflux, Influx: config.Influx{URL: at, Bucket: "fairway/autogen"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,15 +74,15 @@ func TestTheWholeWayOverAServer(t *testing.T) {
 	}
 }
 
-func overServer(t *testing.T, store Store) {
+func overServer(t *testing.T, store config.Store) {
 	c := testConf(t)
 	store.Sync = c.Store.Sync
 	c.Store = store
 	c.Forwarder.PeakBytesPerSec = 1000
 	c.Nodes = []topology.Node{{ID: "fwd1", Role: topology.Forwarder}} // else a replay knows it once it reports
-	c.Access.Tokens = []Token{{Name: "agents", Role: access.RoleAgent, SHA256: access.HashToken(storesToken)}}
+	c.Access.Tokens = []config.Token{{Name: "agents", Role: access.RoleAgent, SHA256: access.HashToken(storesToken)}}
 	log := &lines{}
-	open := func(c *Config) *daemon {
+	open := func(c *config.Config) *daemon {
 		t.Helper()
 		d, err := openDaemon(c, slog.New(slog.NewTextHandler(log, nil)))
 		if err != nil {
@@ -140,14 +143,14 @@ func overServer(t *testing.T, store Store) {
 	past(faces)
 
 	viewing := *c
-	if err := viewing.asView("127.0.0.1:0", ""); err != nil {
+	if err := view.Prepare(&viewing, "127.0.0.1:0", ""); err != nil {
 		t.Fatal(err)
 	}
 	viewing.StateDir = t.TempDir()
 	viewing.Access.Anonymous = "viewer"
 	v := open(&viewing)
 	defer v.Close()
-	at, err := client.New("http://"+v.addr(access.TCP), "")
+	at, err := client.New("http://"+v.listeners.Addr(access.TCP), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +167,7 @@ func overServer(t *testing.T, store Store) {
 	if _, err := at.Exclude(t.Context(), "fwd1", time.Hour, "a reason that is long enough"); err == nil {
 		t.Error("a view excludes a forwarder")
 	}
-	req, _ := http.NewRequest(http.MethodPost, "http://"+v.addr(access.TCP)+"/api/v2/write",
+	req, _ := http.NewRequest(http.MethodPost, "http://"+v.listeners.Addr(access.TCP)+"/api/v2/write",
 		strings.NewReader("fairway,node=fwd1 read_bytes=1"))
 	req.Header.Set("Authorization", "Token "+storesToken)
 	if res, err := http.DefaultClient.Do(req); err != nil || res.StatusCode < 400 {
@@ -204,8 +207,8 @@ func send(t *testing.T, d *daemon, from, to time.Time) {
 			t.Fatal(err)
 		}
 	}
-	c := &stream.Client{URL: "ws://" + d.addr(access.TCP), Token: storesToken, Node: "fwd1", Role: topology.Forwarder,
-		Spool: spool, Log: quiet}
+	c := &stream.Client{URL: "ws://" + d.listeners.Addr(access.TCP), Token: storesToken, Node: "fwd1",
+		Role: topology.Forwarder, Spool: spool, Log: quiet}
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- c.Run(ctx) }()
@@ -217,12 +220,5 @@ func send(t *testing.T, d *daemon, from, to time.Time) {
 	stop()
 	if err := <-ran; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
-	}
-}
-
-// TestAViewNeedsAServer: the embedded store is its daemon's alone.
-func TestAViewNeedsAServer(t *testing.T) {
-	if err := testConf(t).asView("127.0.0.1:0", ""); err == nil || !strings.Contains(err.Error(), "store.kind") {
-		t.Errorf("it says %v", err)
 	}
 }

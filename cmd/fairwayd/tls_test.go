@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -16,27 +14,31 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/fairwayd/certify"
+	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/fairwayd/enrol"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/access"
-	"fairway/webui/api"
 )
 
 // certificates makes an authority, the daemon's certificate and those of nodes.
-func certificates(t testing.TB, now time.Time, nodes ...string) (dir string) {
+func certificates(t testing.TB, nodes ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	c := newCertificate()
-	c.SetOut(io.Discard)
-	if err := certify(c, dir, []string{"127.0.0.1", "localhost"}, false, now); err != nil {
-		t.Fatal(err)
+	a, _, err := certify.Open(dir, time.Now())
+	if err == nil {
+		_, err = a.IssueServer([]string{"127.0.0.1", "localhost"}, time.Now())
 	}
 	for _, n := range nodes {
-		if err := certify(c, dir, []string{n}, true, now); err != nil {
-			t.Fatal(err)
+		if err == nil {
+			_, err = a.IssueNode(n, time.Now())
 		}
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -60,10 +62,10 @@ func trusting(t testing.TB, dir, node string) *tls.Config {
 	return conf
 }
 
-func encrypted(t testing.TB, dir string) *Config {
+func encrypted(t testing.TB, dir string) *config.Config {
 	c := testConf(t)
 	c.Listen.Agents = "127.0.0.1:0"
-	c.Listen.TLS = TLS{Certificate: filepath.Join(dir, "server.pem"), Key: filepath.Join(dir, "server.key"),
+	c.Listen.TLS = config.TLS{Certificate: filepath.Join(dir, "server.pem"), Key: filepath.Join(dir, "server.key"),
 		ClientCA: filepath.Join(dir, "ca.pem")}
 	return c
 }
@@ -104,18 +106,18 @@ func bring(t testing.TB, url, token string, conf *tls.Config, n topology.NodeID,
 }
 
 func TestEverythingOverTLS(t *testing.T) {
-	dir := certificates(t, time.Now(), "cn5")
+	dir := certificates(t, "cn5")
 	c := encrypted(t, dir)
 	c.Access.Enrolment.SecretFile = filepath.Join(c.StateDir, "secret")
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.haveSecret(false); err != nil {
+	if _, err := enrol.HaveSecret(c.Access.Enrolment.SecretFile, false); err != nil {
 		t.Fatal(err)
 	}
 	d := start(t, c)
 	defer d.Close()
-	url := "wss://" + d.addr(access.IngestPort)
+	url := "wss://" + d.listeners.Addr(access.IngestPort)
 
 	if err := bring(t, url, "", trusting(t, dir, "cn5"), "cn5", 5); err != nil {
 		t.Errorf("cn5 by its certificate: %v", err)
@@ -123,7 +125,7 @@ func TestEverythingOverTLS(t *testing.T) {
 	if err := bring(t, url, "", trusting(t, dir, ""), "cn5", 1); err == nil {
 		t.Error("an agent without certificate and token was taken")
 	}
-	other := certificates(t, time.Now(), "cn5")
+	other := certificates(t, "cn5")
 	forged := trusting(t, dir, "")
 	forged.Certificates = trusting(t, other, "cn5").Certificates
 	if err := bring(t, url, "", forged, "cn5", 1); err == nil {
@@ -132,7 +134,7 @@ func TestEverythingOverTLS(t *testing.T) {
 	if err := bring(t, url, "", trusting(t, other, ""), "cn5", 1); err == nil {
 		t.Error("the agent took a daemon of another authority")
 	}
-	join, err := d.conf.enrolment(nil, nil).JoinToken("cn*", time.Now().Add(time.Hour))
+	join, err := enrol.Tokens(c.Access.Enrolment.SecretFile, nil, nil).JoinToken("cn*", time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,20 +148,20 @@ func TestEverythingOverTLS(t *testing.T) {
 	if _, err := stream.Enroll(t.Context(), url, trusting(t, dir, ""), join, "fwd1"); err == nil {
 		t.Error("a join token of compute nodes enrolled a forwarder")
 	}
-	if err := d.conf.revoke(t.Context(), []string{"cn6"}); err != nil {
+	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn6"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := bring(t, url, token, trusting(t, dir, ""), "cn6", 1); err == nil {
 		t.Error("a revoked token was taken")
 	}
 
-	if res, err := http.Get("http://" + d.addr(access.TCP) + "/healthz"); err == nil &&
+	if res, err := http.Get("http://" + d.listeners.Addr(access.TCP) + "/healthz"); err == nil &&
 		res.StatusCode == http.StatusOK {
 		t.Error("the listener answers in clear text")
 	}
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, dir, ""), ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
-	res, err := client.Get("https://" + d.addr(access.TCP) + "/healthz")
+	res, err := client.Get("https://" + d.listeners.Addr(access.TCP) + "/healthz")
 	if err != nil || res.ProtoMajor != 2 || res.StatusCode != http.StatusOK {
 		t.Fatalf("a browser gets %+v, %v", res, err)
 	}
@@ -168,14 +170,15 @@ func TestEverythingOverTLS(t *testing.T) {
 
 // TestSessionCookieIsThisServersAlone: over TLS no other port and no other name gets or sets the session's cookie.
 func TestSessionCookieIsThisServersAlone(t *testing.T) {
-	dir := certificates(t, time.Now())
+	dir := certificates(t)
 	c := encrypted(t, dir)
-	c.Access.Accounts = []Account{{Name: "olga", Role: remap.Operator, Hash: access.HashPassword("a long password")}}
+	c.Access.Accounts = []config.Account{{Name: "olga", Role: remap.Operator,
+		Hash: access.HashPassword("a long password")}}
 	d := start(t, c)
 	defer d.Close()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, dir, "")}}
 	defer client.CloseIdleConnections()
-	at := "https://" + d.addr(access.TCP)
+	at := "https://" + d.listeners.Addr(access.TCP)
 	q, err := http.NewRequest(http.MethodPost, at+"/api/v1/session",
 		strings.NewReader(`{"name":"olga","password":"a long password"}`))
 	if err != nil {
@@ -195,76 +198,9 @@ func TestSessionCookieIsThisServersAlone(t *testing.T) {
 	}
 }
 
-func TestCertificatesAreReadAnew(t *testing.T) {
-	now := time.Now()
-	dir := certificates(t, now.AddDate(0, 0, -355)) // ends in ten days
-	c := encrypted(t, dir)
-	w, err := c.Listen.TLS.watch(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := encryptionCheck(&c.Listen, w, now); got.Level != api.CheckWarned || got.Fix == "" {
-		t.Errorf("a certificate that ends in ten days: %+v", got)
-	}
-	if got := encryptionCheck(&c.Listen, w, now.AddDate(0, 0, 20)); got.Level != api.CheckFailed {
-		t.Errorf("a certificate that has ended: %+v", got)
-	}
-	old, err := w.get()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := certify(newCertificate(), dir, []string{"127.0.0.1"}, false, now); err != nil {
-		t.Fatal(err)
-	}
-	w.looked = time.Time{}
-	fresh, err := w.get()
-	if err != nil || bytes.Equal(old.certificate.Certificate[0], fresh.certificate.Certificate[0]) {
-		t.Errorf("the new certificate was not read: %v", err)
-	}
-	if got := encryptionCheck(&c.Listen, w, now); got.Level != api.CheckOK {
-		t.Errorf("the new certificate: %+v", got)
-	}
-	if err := os.WriteFile(c.Listen.TLS.Key, []byte("no key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.looked = time.Time{}
-	if kept, err := w.get(); err != nil || !bytes.Equal(kept.certificate.Certificate[0],
-		fresh.certificate.Certificate[0]) {
-		t.Errorf("a spoiled key took the certificate out of use: %v", err)
-	}
-	if err := os.Chmod(c.Listen.TLS.Key, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Listen.TLS.read(); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a key that others can read: %v", err)
-	}
-}
-
-func TestClearTextBeyondThisHost(t *testing.T) {
-	for _, c := range []struct {
-		listen Listen
-		ok     bool
-	}{
-		{Listen{HTTP: "127.0.0.1:7117"}, true}, {Listen{HTTP: "[::1]:7117"}, true}, {Listen{HTTP: "localhost:1"}, true},
-		{Listen{HTTP: "0.0.0.0:7117"}, false}, {Listen{HTTP: ":7117"}, false}, {Listen{Agents: "10.0.0.1:7118"}, false},
-		{Listen{HTTP: ":7117", ClearText: true}, true},
-		{Listen{HTTP: ":7117", TLS: TLS{Certificate: "c", Key: "k"}}, true},
-		{Listen{HTTP: ":7117", TLS: TLS{Certificate: "c"}}, false}, {Listen{TLS: TLS{ClientCA: "c"}}, false},
-	} {
-		if err := c.listen.validate(); (err == nil) != c.ok {
-			t.Errorf("%+v: %v", c.listen, err)
-		}
-	}
-	l := Listen{HTTP: ":7117", ClearText: true}
-	if got := encryptionCheck(&l, nil, time.Now()); got.Level != api.CheckWarned ||
-		!strings.Contains(got.Text, ":7117") {
-		t.Errorf("clear text: %+v", got)
-	}
-}
-
 // BenchmarkIngest compares the processor time of a second of a node that arrives in clear text and over TLS, by turns.
 func BenchmarkIngest(b *testing.B) {
-	dir := certificates(b, time.Now())
+	dir := certificates(b)
 	var used [2]time.Duration
 	const seconds = 20000
 	for range b.N {
@@ -275,12 +211,12 @@ func BenchmarkIngest(b *testing.B) {
 			} else {
 				c.Listen.Agents = "127.0.0.1:0"
 			}
-			c.Access.Tokens = []Token{{Name: "a", Role: access.RoleAgent, SHA256: access.HashToken("secret")}}
+			c.Access.Tokens = []config.Token{{Name: "a", Role: access.RoleAgent, SHA256: access.HashToken("secret")}}
 			d, err := openDaemon(c, slog.New(slog.DiscardHandler))
 			if err != nil {
 				b.Fatal(err)
 			}
-			url := []string{"ws://", "wss://"}[secure] + d.addr(access.IngestPort)
+			url := []string{"ws://", "wss://"}[secure] + d.listeners.Addr(access.IngestPort)
 			before := processorTime(b)
 			if err := bring(b, url, "secret", trusting(b, dir, ""), "cn1", seconds); err != nil {
 				b.Fatal(err)

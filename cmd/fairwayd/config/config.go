@@ -1,0 +1,230 @@
+// Package config holds what fairwayd.toml says: the settings, their defaults, checks, and the files that they name.
+package config
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"fairway/anomaly"
+	"fairway/anomaly/failslow"
+	"fairway/anomaly/rootcause"
+	"fairway/cmd/program"
+	"fairway/collector/topology"
+	"fairway/remap/cluster"
+	"fairway/remap/desk"
+	"fairway/remap/driver"
+	"fairway/remap/policy/dfra"
+	"fairway/remap/policy/evacuate"
+	"fairway/remap/queue/tables"
+)
+
+// Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
+type Config struct {
+	Name     string `toml:"name" help:"The machine's name, on every screen."`
+	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
+	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
+
+	Listen  Listen           `toml:"listen"`
+	Access  Access           `toml:"access"`
+	Cluster cluster.Settings `toml:"cluster" help:"Daemons that keep one journal; docs/cluster.md."`
+	Keeping
+	Forwarder Forwarder     `toml:"forwarder"`
+	Desk      desk.Settings `toml:"desk" help:"How plans are approved and run; docs/plans.md."`
+	Judging
+	Jobs
+	Rules []evacuate.Rule `toml:"rule" help:"Running jobs behind ill forwarders; docs/decide.md."`
+	Site
+
+	View bool `toml:"-"` // fairwayd view: it shows another daemon's store
+}
+
+// Site is what only the site knows of its machine.
+type Site struct {
+	Mounts  rootcause.Mounts `toml:"mount" help:"File systems of the jobs' I/O logs (docs/rootcause.md)."`
+	Nodes   []topology.Node  `toml:"node" help:"The machine's nodes; more are learnt from what reports."`
+	Default topology.Mapping `toml:"default_mapping" help:"The site's mapping: compute node = forwarder."`
+}
+
+// Forwarder holds what is true of every forwarder that is not described by itself.
+type Forwarder struct {
+	PeakBytesPerSec float64 `toml:"peak_bytes_per_sec" help:"Peak of a forwarder in a direction, bytes/s; 0: unknown."`
+}
+
+// Default is closed: the socket and this host only, nobody but root writes, nothing is moved.
+func Default() Config {
+	return Config{
+		Name:     "fairway",
+		StateDir: "/var/lib/fairway",
+		LogLevel: "info",
+		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
+		Keeping:  Keeping{Store{Kind: StoreEmbedded, Sync: 500 * time.Millisecond}, defaultKeep()},
+		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
+			NameClaim: "preferred_username", GroupsClaim: "groups"}},
+		Desk: desk.DefaultSettings(),
+		Judging: Judging{Detector: failslow.DefaultSettings(), Findings: anomaly.DefaultSettings(),
+			Probe: defaultProbe()},
+		Jobs: Jobs{Dispatch{Policy: "dfra", Lend: true, Config: dfra.Defaults()}, Slurm{Every: time.Minute},
+			Driver{Kind: DriverNone, Timeout: driver.DefaultFan().Timeout}, tables.Defaults()},
+	}
+}
+
+// File is where the settings are, and how they are read.
+var File = program.File[Config]{Path: "/etc/fairway/fairwayd.toml", Parse: Parse, Defaults: Default}
+
+// Parse reads the settings of a text.
+func Parse(path string, text []byte) (Config, toml.MetaData, error) {
+	c := Default()
+	meta, err := program.ParseSettings(path, text, &c, program.KnownSettings(&c), "fairwayd config")
+	if err != nil {
+		return Config{}, meta, err
+	}
+	if err := c.Validate(); err != nil {
+		return Config{}, meta, fmt.Errorf("%w (%s)", err, path)
+	}
+	return c, meta, nil
+}
+
+// Validate refuses settings that cannot work, by the name of the first.
+func (c *Config) Validate() error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{program.ErrSettings}, args...)...)
+	}
+	switch {
+	case c.Name == "":
+		return bad("name is empty: screens need one")
+	case !filepath.IsAbs(c.StateDir):
+		return bad("state_dir = %q: want an absolute path", c.StateDir)
+	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
+		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
+	case !slices.Contains([]string{DriverNone, DriverAgents, DriverExec, DriverCES}, c.Driver.Kind):
+		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
+			DriverNone, DriverAgents, DriverExec, DriverCES)
+	case c.Driver.Drain && c.Driver.Kind != DriverAgents:
+		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", DriverAgents)
+	case c.Driver.Kind == DriverExec && len(c.Driver.Command) == 0:
+		return bad("driver.command is empty: the kind exec needs one")
+	case c.Driver.Timeout < time.Millisecond:
+		return bad("driver.timeout = %s: want at least 1ms", c.Driver.Timeout)
+	case c.Forwarder.PeakBytesPerSec < 0:
+		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
+	}
+	if _, err := program.Log(io.Discard, c.LogLevel); err != nil {
+		return err
+	}
+	if err := c.Listen.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Store.validate(); err != nil {
+		return err
+	}
+	if err := c.Keep.validate(); err != nil {
+		return err
+	}
+	if err := c.Cluster.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Desk.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Detector.Validate(); err != nil {
+		return fmt.Errorf("%w: detector.%w", program.ErrSettings, err)
+	}
+	if err := c.Findings.Validate(); err != nil {
+		return fmt.Errorf("%w: findings.%w", program.ErrSettings, err)
+	}
+	if err := c.Probe.validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Feed.validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Alert.Validate(); err != nil {
+		return fmt.Errorf("%w: alert.%w", program.ErrSettings, err)
+	}
+	if err := c.Slurm.validate(); err != nil {
+		return err
+	}
+	if err := c.Dispatch.validate(); err != nil {
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
+	}
+	if err := c.Queue.Validate(); err != nil {
+		return fmt.Errorf("%w: queue.%w", program.ErrSettings, err)
+	}
+	if c.Queue.Policy == tables.ByWindows && !c.Dispatch.Windows {
+		return bad("queue.policy = %q: dispatch.windows is false, so that no job has a window", c.Queue.Policy)
+	}
+	if c.Queue.ByPriority() && len(c.Slurm.Jobs) == 0 {
+		return bad(
+			"queue.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
+			c.Queue.Policy)
+	}
+	if err := evacuate.Validate(c.Rules); err != nil {
+		return bad("%v", err)
+	}
+	if err := c.Mounts.Check(); err != nil {
+		return bad("[[mount]] %v", err)
+	}
+	return c.validateNodes()
+}
+
+func (c *Config) validateNodes() error {
+	roles := map[topology.NodeID]topology.Role{}
+	for i, n := range c.Nodes {
+		switch {
+		case n.ID == "":
+			return fmt.Errorf("%w: [[node]] number %d has no id", program.ErrSettings, i+1)
+		case n.Role == topology.RoleUnknown:
+			return fmt.Errorf(
+				"%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata",
+				program.ErrSettings, n.ID)
+		case roles[n.ID] != topology.RoleUnknown:
+			return fmt.Errorf("%w: [[node]] %s is listed twice", program.ErrSettings, n.ID)
+		}
+		roles[n.ID] = n.Role
+	}
+	for cn, f := range c.Default {
+		if r := roles[f.Node()]; r != topology.Forwarder && r != topology.RoleUnknown {
+			return fmt.Errorf("%w: default_mapping: %s = %q, which is a %s node", program.ErrSettings, cn, f, r)
+		}
+	}
+	return nil
+}
+
+// Roles are those of the configured nodes.
+func (c *Config) Roles() map[topology.NodeID]topology.Role {
+	out := make(map[topology.NodeID]topology.Role, len(c.Nodes))
+	for _, n := range c.Nodes {
+		out[n.ID] = n.Role
+	}
+	return out
+}
+
+// Machine is the configured part of the machine.
+func (c *Config) Machine() *topology.Machine {
+	return &topology.Machine{Name: c.Name, Nodes: c.Nodes, Default: c.Default}
+}
+
+// ForwarderAddrs returns where the configured forwarders' file services listen.
+func (c *Config) ForwarderAddrs() func(topology.ForwarderID) (string, bool) {
+	addrs := map[topology.ForwarderID]string{}
+	for _, n := range c.Nodes {
+		if n.Role == topology.Forwarder && n.Addr != "" {
+			addrs[topology.ForwarderID(n.ID)] = n.Addr
+		}
+	}
+	return func(id topology.ForwarderID) (string, bool) {
+		addr, ok := addrs[id]
+		return addr, ok
+	}
+}
+
+// Renamed returns the new name of settings that have had another one.
+func (c *Config) Renamed() map[string]string {
+	return map[string]string{"relay": "queue", "dispatch.fwd_peak_bw": "forwarder.peak_bytes_per_sec",
+		"access.oidc.default": "access.oidc.roles.*", "store.victoria": "store.prometheus"}
+}

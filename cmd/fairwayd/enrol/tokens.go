@@ -1,0 +1,146 @@
+package enrol
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"fairway/cmd/fairwayd/config"
+	"fairway/collector/topology"
+	"fairway/remap"
+	"fairway/remap/journal"
+	"fairway/webui/access"
+	"fairway/webui/client"
+)
+
+// List is fairwayd tokens.
+func List(path *string) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "tokens",
+		Short: "List the tokens of the configuration and the nodes whose own tokens are revoked",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			conf, err := config.File.Load(*path)
+			if err != nil {
+				return err
+			}
+			all, err := listTokens(&conf)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(all)
+			}
+			return all.print(c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
+	c.AddCommand(&cobra.Command{
+		Use:   "revoke NODE...",
+		Short: "Refuse the tokens that these nodes have been given until now, by the daemon that runs here",
+		Long: "Asks the daemon on this host, which must run, to refuse the tokens that these nodes have been given " +
+			"until now. It is a record of the journal, and so holds at every daemon of a cluster and after a " +
+			"restore. Their connections end within 20 s.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, nodes []string) error {
+			conf, err := config.File.Load(*path)
+			if err != nil {
+				return err
+			}
+			return Revoke(c.Context(), conf.Listen.Socket, nodes)
+		},
+	})
+	return c
+}
+
+// tokenList is who may speak to the daemon by a token; the secrets themselves are not in it.
+type tokenList struct {
+	Tokens []listedToken `json:"tokens"`
+	// NodesSecret is the file of the secret behind the nodes' own tokens; empty: they have none.
+	NodesSecret string        `json:"nodes_secret_file,omitempty"`
+	Revoked     []revokedNode `json:"revoked"`
+}
+
+type listedToken struct {
+	Name  string     `json:"name"`
+	Role  remap.Role `json:"role"`
+	Nodes []string   `json:"nodes,omitempty"` // an agent's token without any speaks for every node
+}
+
+type revokedNode struct {
+	Node        topology.NodeID `json:"node"`
+	IssuedUntil time.Time       `json:"issued_until"`
+}
+
+func listTokens(c *config.Config) (*tokenList, error) {
+	revoked := map[topology.NodeID]time.Time{}
+	_, err := journal.Read(filepath.Join(c.StateDir, "journal"), func(r *journal.Record) error {
+		for n, until := range r.Revoked {
+			if until.After(revoked[n]) {
+				revoked[n] = until
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all := &tokenList{Tokens: []listedToken{}, NodesSecret: c.Access.Enrolment.SecretFile, Revoked: []revokedNode{}}
+	for i := range c.Access.Tokens {
+		k := &c.Access.Tokens[i]
+		all.Tokens = append(all.Tokens, listedToken{k.Name, k.Role, k.Nodes})
+	}
+	for _, n := range slices.Sorted(maps.Keys(revoked)) {
+		all.Revoked = append(all.Revoked, revokedNode{n, revoked[n].UTC()})
+	}
+	return all, nil
+}
+
+func (l *tokenList) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOKEN\tROLE\tNODES")
+	for _, k := range l.Tokens {
+		nodes := strings.Join(k.Nodes, " ")
+		if nodes == "" && k.Role == access.RoleAgent {
+			nodes = "every node"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", topology.Clean(k.Name), k.Role, topology.Clean(nodes))
+	}
+	if l.NodesSecret != "" {
+		fmt.Fprintf(t, "nodes' own\tagent\teach its node (secret in %s)\n", topology.Clean(l.NodesSecret))
+	}
+	for _, n := range l.Revoked {
+		fmt.Fprintf(t, "node %s\trevoked\tissued until %s\n", topology.Clean(string(n.Node)),
+			n.IssuedUntil.Format(time.RFC3339))
+	}
+	return t.Flush()
+}
+
+// Revoke asks the daemon that answers at a socket to refuse what nodes have been given until now.
+func Revoke(ctx context.Context, socket string, nodes []string) error {
+	ask := map[topology.NodeID]time.Time{}
+	for _, n := range nodes {
+		ask[topology.NodeID(n)] = time.Time{}
+	}
+	cl, err := client.New("unix:"+socket, "")
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if _, err = cl.RevokeNodes(ctx, ask); err != nil {
+		return fmt.Errorf("revoke: %w (the daemon must run: it records the revocation)", err)
+	}
+	return nil
+}
