@@ -23,7 +23,7 @@ func TestApproveAsksOnATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := as(t, s, simsite.OperatorSecret)
+	flags := s.Flags(simsite.OperatorSecret)
 	for _, answer := range []string{"\r", "n\r"} {
 		x := startTerminal(t, flags, "plan", "approve", p.ID, "--reason", "fwd001 is slow")
 		x.sees(`because "fwd001 is slow"? [y/N]`)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/cmd/fairway/cli"
+	"fairway/cmd/lab/conform/manual"
 	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
 	"fairway/remap/desk"
@@ -65,12 +67,22 @@ var jsonOf = map[string]string{
 	"fairway window show": "",
 }
 
+// command runs one command line and returns what it printed and its exit code.
+func command(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	out, _, err := manual.Call(t, newRoot(), "", args...)
+	if err != nil {
+		out += err.Error()
+	}
+	return out, cli.Code(err)
+}
+
 // TestEveryReadingCommandAnswersInJSON walks all commands.
 func TestEveryReadingCommandAnswersInJSON(t *testing.T) {
 	s := simsite.New(t, simsite.Options{})
 	s.Run(5)
 	s.StartTwo()
-	if _, code := command(t, append(as(t, s, simsite.OperatorSecret), "remap", "c00000", "--to", "fwd003", "--reason",
+	if _, code := command(t, append(s.Flags(simsite.OperatorSecret), "remap", "c00000", "--to", "fwd003", "--reason",
 		"to have a plan")...); code != program.Done {
 		t.Fatal("no plan was made")
 	}
@@ -108,7 +120,7 @@ func TestEveryReadingCommandAnswersInJSON(t *testing.T) {
 			t.Errorf("%s: neither asked for JSON nor is there a reason why not", path)
 			return
 		}
-		args := append(as(t, s, simsite.OperatorSecret), "--json")
+		args := append(s.Flags(simsite.OperatorSecret), "--json")
 		args = append(args, strings.Fields(strings.TrimPrefix(path, "fairway "))...)
 		out, code := command(t, append(args, strings.Fields(fill.Replace(line))...)...)
 		d := json.NewDecoder(bytes.NewReader([]byte(out)))

@@ -67,16 +67,6 @@ func daemon(t *testing.T, o simsite.Options) *simsite.Site {
 	return s
 }
 
-// as returns the flags of a person, whose token a file has.
-func as(t *testing.T, s *simsite.Site, secret string) []string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return []string{"--addr", "http://" + s.TCP, "--token-file", file}
-}
-
 // full is a layer of full size.
 func full() simsite.Options { return simsite.Options{Forwarders: 240, Compute: 960} }
 
@@ -174,7 +164,7 @@ func (x *screen) quit() {
 // A terminal that answers nothing must not be asked anything: bubbletea's own package
 // initialisation would ask for the background and freeze every command for 5 s. See console/early.
 func TestAMuteTerminalIsNotAsked(t *testing.T) {
-	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
+	x := startTerminal(t, daemon(t, full()).Flags(simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	x.mu.Lock()
 	out, first := string(x.out), x.first
@@ -214,7 +204,7 @@ func TestWire(t *testing.T) {
 				}
 				o = simsite.Options{Sim: m}
 			}
-			x := startTerminal(t, as(t, daemon(t, o), simsite.ViewerSecret))
+			x := startTerminal(t, daemon(t, o).Flags(simsite.ViewerSecret))
 			x.sees("240 forwarders")
 			time.Sleep(2 * time.Second)
 			before, begun := x.bytes(), time.Now()
@@ -284,7 +274,7 @@ func TestKeyToRedraw(t *testing.T) {
 	if meterBars {
 		presses = 200
 	}
-	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
+	x := startTerminal(t, daemon(t, full()).Flags(simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	x.quiet()
 	var waits []time.Duration
@@ -311,7 +301,7 @@ func TestKeyToRedraw(t *testing.T) {
 
 // A signal ends the console and gives the terminal back as it was.
 func TestASignalEndsIt(t *testing.T) {
-	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
+	x := startTerminal(t, daemon(t, full()).Flags(simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -325,7 +315,7 @@ func TestASignalEndsIt(t *testing.T) {
 // The whole way through the real binary: propose on a row, see that it waits for somebody else.
 func TestProposeOnATerminal(t *testing.T) {
 	s := daemon(t, simsite.Options{})
-	x := startTerminal(t, as(t, s, simsite.OperatorSecret), "open", "/forwarders/fwd003")
+	x := startTerminal(t, s.Flags(simsite.OperatorSecret), "open", "/forwarders/fwd003")
 	x.sees("c00012")
 	x.press("p")
 	x.sees("4 compute nodes leave")
@@ -335,7 +325,7 @@ func TestProposeOnATerminal(t *testing.T) {
 	x.press("fwd003 is too slow\r")
 	x.sees("you proposed it")
 	x.quit()
-	out, _ := command(t, append(as(t, s, simsite.ViewerSecret), "--json", "plans")...)
+	out, _ := command(t, append(s.Flags(simsite.ViewerSecret), "--json", "plans")...)
 	if strings.Count(out, `"state": "proposed"`) != 1 {
 		t.Errorf("not one plan waits:\n%s", out)
 	}
@@ -343,7 +333,7 @@ func TestProposeOnATerminal(t *testing.T) {
 
 // A smaller window is drawn anew, in its own size.
 func TestAnotherSizeIsDrawnAnew(t *testing.T) {
-	x := startTerminal(t, as(t, daemon(t, full()), simsite.OperatorSecret))
+	x := startTerminal(t, daemon(t, full()).Flags(simsite.OperatorSecret))
 	x.sees("240 forwarders")
 	if err := pty.Setsize(x.pty, &pty.Winsize{Rows: 20, Cols: 72}); err != nil {
 		t.Fatal(err)

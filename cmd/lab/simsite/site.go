@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -361,6 +362,16 @@ func (s *Site) Run(past int) {
 		}
 	}()
 	s.T.Cleanup(func() { close(stop); <-done })
+}
+
+// Flags are those of a command line of a person, whose token a file has.
+func (s *Site) Flags(secret string) []string {
+	s.T.Helper()
+	file := filepath.Join(s.T.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
+		s.T.Fatal(err)
+	}
+	return []string{"--addr", "http://" + s.TCP, "--token-file", file}
 }
 
 // Ask sends one request by TCP; body may be nil. secret "": no token.

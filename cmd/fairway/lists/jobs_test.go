@@ -1,4 +1,4 @@
-package main
+package lists
 
 import (
 	"encoding/json"
@@ -7,39 +7,21 @@ import (
 	"testing"
 	"time"
 
-	"fairway/cmd/fairway/cli"
-	"fairway/cmd/lab/conform/manual"
 	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
 )
 
-// command runs one command line and returns what it printed and its exit code.
-func command(t *testing.T, args ...string) (string, int) {
-	t.Helper()
-	out, _, err := manual.Call(t, newRoot(), "", args...)
-	if err != nil {
-		out += err.Error()
-	}
-	return out, cli.Code(err)
-}
-
-func TestCommandsOnADaemon(t *testing.T) {
-	s, slow := simsite.NewSlow(t, simsite.Options{})
+func TestListsOfADaemon(t *testing.T) {
+	s, _ := simsite.NewSlow(t, simsite.Options{})
 	s.Run(0)
 	job := string(s.TellJobs(1))
-	flags := as(t, s, simsite.OperatorSecret)
+	flags := s.Flags(simsite.OperatorSecret)
 	run := func(line string) (string, int) { return command(t, append(flags, strings.Fields(line)...)...) }
 	for range 200 { // until the daemon shows the second in which the job runs
 		if out, _ := run("jobs"); strings.Contains(out, job) {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
-	}
-	finding := ""
-	for _, f := range s.Loop.Findings() {
-		if f.Kind.Accuses() && f.Open() {
-			finding = f.ID
-		}
 	}
 	for _, c := range []struct {
 		args string
@@ -51,20 +33,13 @@ func TestCommandsOnADaemon(t *testing.T) {
 		{"job 87012", program.Done, []string{"nodes did I/O"}},
 		{"job 1", program.NotFound, []string{`job "1"`}},
 		{"job", program.Usage, []string{"fairway job --help"}},
-		{"plans", program.Done, []string{"PLAN", "STATE"}},
-		{"plan show P-9", program.NotFound, []string{"P-9"}},
-		{"exclude " + string(slow) + " --reason its-disk-is-dying", program.Done, nil},
-		{"audit", program.Done, []string{"exclude", "its-disk-is-dying"}},
-		{"exclusions", program.Done, []string{string(slow), "its-disk-is-dying"}},
-		{"drain fwd007 --from 2199-01-01T00:00:00Z --reason new-firmware", program.Usage, []string{"--maintenance"}},
-		{"drain fwd007 --maintenance --from tomorrow --reason new-firmware", program.Usage, []string{"--from"}},
-		{"audit --actor nobody", program.Done, []string{"SEQ"}},
+		{"nodes", program.Done, []string{"NODE", "fwd001"}},
+		{"node fwd001", program.Done, []string{"fwd001", "METRIC", "read_bytes"}},
 		{"occupancy", program.Done, []string{"MIN %"}},
 		{"occupancy --span year", program.Usage, []string{"hour, day, month"}},
-		{"canary fwd008", program.Done, []string{"fwd008 ms", "write "}},
-		{"findings silence " + finding + " --for 2h", program.Done, []string{", silent until "}},
-		{"findings silence", program.Usage, []string{"fairway findings silence --help"}},
-		{"canary", program.Usage, []string{"fairway canary --help"}},
+		{"alerts", program.Done, []string{"no [[alert.receiver]]"}},
+		{"sessions", program.Done, []string{"BEGUN"}},
+		{"report", program.Done, []string{"# "}},
 		{"jobs --colour", program.Usage, []string{"--colour"}},
 	} {
 		out, code := run(c.args)
