@@ -21,6 +21,7 @@ type clients struct {
 	ran    ranOn
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
+	beside map[topology.NodeID]*mateTimes   // of forwarders that are accused, in the last seconds
 	lost   map[topology.NodeID]*losses      // by slow node
 	full   full                             // forwarders at their peak
 	links  links                            // to forwarders that report their own execution times

@@ -188,9 +188,10 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 
 // noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
-// less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too.
-func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.NodeID]bool,
-	verdicts []anomaly.Verdict) {
+// less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too. Where
+// these wait for others just as long, as behind a slow back end, its own clock alone does not decide.
+func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly.Verdict) {
+	of := c.of
 	took := map[topology.NodeID]float64{}
 	for f, sums := range of {
 		ops, seconds := sums.ops[0]+sums.ops[1]+sums.ops[2], sums.took[0]+sums.took[1]+sums.took[2]
@@ -200,6 +201,7 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 			took[f.Node()] = sums.waits.oldest // at least so long
 		}
 	}
+	compared := map[topology.NodeID]*mateTimes{}
 	for i := range verdicts {
 		v := &verdicts[i]
 		own, known := took[v.Node]
@@ -218,28 +220,45 @@ func noteWaits(of map[topology.ForwarderID]*clientSums, clocked map[topology.Nod
 		}
 		v.Evidence[anomaly.ClientsWait] = own
 		if v.Kind == anomaly.FailSlow && !v.Fact() && clocked[v.Node] {
-			if ratio := besideMates(of, topology.ForwarderID(v.Node), v.Class); ratio >= anomaly.AmongPeers {
+			second, lately := besideMates(of, topology.ForwarderID(v.Node)), c.beside[v.Node]
+			if compared[v.Node] == nil {
+				lately = lately.next(&second)
+				compared[v.Node] = lately
+			}
+			if ratio := second.ratio(v.Class, leastMates); ratio >= anomaly.AmongPeers {
 				v.Ratio = ratio
+			}
+			if ratio := lately.ratio(v.Class, enoughMates); ratio > 0 && ratio < anomaly.AmongPeers {
+				v.Level = anomaly.Doubt
 			}
 		}
 		if len(others) > 0 {
 			v.Evidence[anomaly.PeersWait] = anomaly.Median(others)
 		}
 	}
+	c.beside = compared
 }
 
-// leastMates is how many requests of a second make a ratio.
-const leastMates = 5
+// mateTimes are what requests took a forwarder's jobs, and what as many took the same jobs' nodes at other forwarders,
+// seconds, by failslow.Class.
+type mateTimes struct{ took, usual, ops [3]float64 }
 
-// besideMates is how many times as long requests of a class, of all if empty, took a forwarder's jobs as the same jobs'
-// nodes at other forwarders, as a ratio of sums; 0: too few were alike.
-func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID, class string) float64 {
-	took, usual, ops := 0.0, 0.0, 0.0
-	others := slices.Sorted(maps.Keys(of)) // in one order, so that a replay adds up to the same digit
+const (
+	// leastMates is how many requests of a second make a ratio, enoughMates how many of the last seconds, by their
+	// weight, show that nobody waits longer than elsewhere.
+	leastMates, enoughMates = 5, 50
+	// mateWeight is what a second weighs in the next one: three quarters of the weight lie in the last five seconds.
+	mateWeight = 0.75
+)
+
+// besideMates compares the nodes of a forwarder's jobs with their mates elsewhere. All sums have one order, so that a
+// replay adds up to the same digit.
+func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderID) (out mateTimes) {
+	forwarders := slices.Sorted(maps.Keys(of))
 	for _, name := range slices.Sorted(maps.Keys(of[id].jobs)) {
 		job := of[id].jobs[name]
 		var mates jobSums
-		for _, other := range others {
+		for _, other := range forwarders {
 			if mate := of[other].jobs[name]; mate != nil && other != id {
 				for c := range mates.ops {
 					mates.ops[c], mates.took[c] = mates.ops[c]+mate.ops[c], mates.took[c]+mate.took[c]
@@ -247,13 +266,39 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 			}
 		}
 		for c := range mates.ops {
-			if mates.ops[c] > 0 && job.ops[c] > 0 && (class == "" || class == failslow.Class(c).String()) {
-				took, usual = took+job.took[c], usual+job.ops[c]*mates.took[c]/mates.ops[c]
-				ops += min(job.ops[c], mates.ops[c])
+			if mates.ops[c] > 0 && job.ops[c] > 0 {
+				out.took[c] += job.took[c]
+				out.usual[c] += job.ops[c] * mates.took[c] / mates.ops[c]
+				out.ops[c] += min(job.ops[c], mates.ops[c])
 			}
 		}
 	}
-	if !(usual > 0) || ops < leastMates {
+	return out
+}
+
+// next adds a second to the last ones, of which there may be none.
+func (m *mateTimes) next(second *mateTimes) *mateTimes {
+	out := *second
+	if m != nil {
+		for c := range out.ops {
+			out.took[c] += mateWeight * m.took[c]
+			out.usual[c] += mateWeight * m.usual[c]
+			out.ops[c] += mateWeight * m.ops[c]
+		}
+	}
+	return &out
+}
+
+// ratio is how many times as long requests of a class, of all if empty, took as the mates', as a ratio of sums; 0: fewer
+// than so many were alike.
+func (m *mateTimes) ratio(class string, least float64) float64 {
+	took, usual, ops := 0.0, 0.0, 0.0
+	for c := range m.ops {
+		if class == "" || class == failslow.Class(c).String() {
+			took, usual, ops = took+m.took[c], usual+m.usual[c], ops+m.ops[c]
+		}
+	}
+	if !(usual > 0) || ops < least {
 		return 0
 	}
 	return took / usual
