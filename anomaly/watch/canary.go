@@ -190,15 +190,21 @@ func (c *Canaries) keep(ctx context.Context, r probe.Result) {
 }
 
 // How much longer than the median of the others a probe may take and still pass: single small operations scatter,
-// and a forwarder that is slow enough to be excluded is beyond this.
+// and a forwarder that is slow enough to be excluded is beyond this. On a busy machine every tenth is beyond it
+// everywhere, and so many in a row would never pass: an operation is too slow where the one before was, too.
 const (
 	passFactor = 3
 	passMargin = 2 * time.Millisecond
+	passBefore = 30 * time.Second // how old the one before may be
 )
 
 // normal compares a probe with the newest ones of the forwarders that are not suspected. Without any of those, a
 // probe that was answered has passed.
 func (c *Canaries) normal(r probe.Result) bool {
+	before, ok := c.Newest(topology.ForwarderID(r.Node))
+	if !ok || before.Error != "" || r.At.Sub(before.At) > passBefore {
+		before.Took = anomaly.CanaryTook{}
+	}
 	var read, write, meta []time.Duration
 	for n, t := range c.clean {
 		if n != r.Node {
@@ -207,13 +213,15 @@ func (c *Canaries) normal(r probe.Result) bool {
 	}
 	for _, one := range []struct {
 		took   time.Duration
+		before *float64
 		others []time.Duration
-	}{{r.Read, read}, {r.Write, write}, {r.Meta, meta}} {
+	}{{r.Read, before.Took.Read, read}, {r.Write, before.Took.Write, write}, {r.Meta, before.Took.Stat, meta}} {
 		if len(one.others) == 0 {
 			continue
 		}
 		slices.Sort(one.others)
-		if one.took > passFactor*one.others[len(one.others)/2]+passMargin {
+		most := passFactor*one.others[len(one.others)/2] + passMargin
+		if one.took > most && (one.before == nil || *one.before > most.Seconds()) {
 			return false
 		}
 	}

@@ -95,3 +95,41 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 		}
 	}
 }
+
+// TestOneSlowCanaryIsChance: an operation is too slow for a canary to pass only where the one just before was, too.
+func TestOneSlowCanaryIsChance(t *testing.T) {
+	const ms = time.Millisecond
+	begun := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		took []probe.Took // one every ten seconds, peers take 1 ms for each
+		late time.Duration
+		want string // passed or failed, a letter each
+	}{
+		"well":     {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 4 * ms, Write: ms, Meta: ms}}, 0, "pp"},
+		"scatters": {[]probe.Took{{Read: ms, Write: 9 * ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms}}, 0, "fp"},
+		"one after the other": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms},
+			{Read: ms, Write: ms, Meta: 9 * ms}, {Read: ms, Write: ms, Meta: 9 * ms}}, 0, "pppf"},
+		"slow": {[]probe.Took{{Read: 9 * ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms},
+			{Read: 9 * ms, Write: ms, Meta: ms}}, 0, "fff"},
+		"the one before is old": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms}},
+			time.Minute, "pf"},
+	} {
+		canaries := &Canaries{newest: map[topology.ForwarderID]anomaly.Canary{}, clean: map[topology.NodeID]probe.Took{}}
+		for i := range 3 {
+			canaries.clean[topology.NodeID(fmt.Sprint("peer", i))] = probe.Took{Read: ms, Write: ms, Meta: ms}
+		}
+		got := ""
+		for i, took := range c.took {
+			r := probe.Result{Node: "fwd1", At: begun.Add(time.Duration(i) * (10*time.Second + c.late)), Took: took}
+			if canaries.normal(r) {
+				got += "p"
+			} else {
+				got += "f"
+			}
+			canaries.keepNewest(canaries.canary(r))
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
