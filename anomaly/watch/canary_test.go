@@ -105,8 +105,9 @@ func TestOneSlowCanaryIsChance(t *testing.T) {
 		late time.Duration
 		want string // passed or failed, a letter each
 	}{
-		"well":     {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 4 * ms, Write: ms, Meta: ms}}, 0, "pp"},
-		"scatters": {[]probe.Took{{Read: ms, Write: 9 * ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms}}, 0, "fp"},
+		"well": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 4 * ms, Write: ms, Meta: ms}}, 0, "pp"},
+		"scatters": {[]probe.Took{{Read: ms, Write: 9 * ms, Meta: ms},
+			{Read: 9 * ms, Write: ms, Meta: ms}}, 0, "fp"},
 		"one after the other": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms},
 			{Read: ms, Write: ms, Meta: 9 * ms}, {Read: ms, Write: ms, Meta: 9 * ms}}, 0, "pppf"},
 		"slow": {[]probe.Took{{Read: 9 * ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms},

@@ -188,8 +188,9 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 
 // noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
-// less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too. Where
-// these wait for others just as long, as behind a slow back end, its own clock alone does not decide.
+// less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too.
+// Where these wait for others just as long, nothing decides that it is slow: behind a back end that just became slow,
+// who got its clients back a moment ago is held against others' seconds of before.
 func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly.Verdict) {
 	of := c.of
 	took := map[topology.NodeID]float64{}
@@ -219,13 +220,17 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 			v.Evidence = map[string]float64{}
 		}
 		v.Evidence[anomaly.ClientsWait] = own
-		if v.Kind == anomaly.FailSlow && !v.Fact() && clocked[v.Node] {
-			second, lately := besideMates(of, topology.ForwarderID(v.Node)), c.beside[v.Node]
+		if v.Kind == anomaly.FailSlow && !v.Fact() {
+			second := besideMates(of, topology.ForwarderID(v.Node))
 			if compared[v.Node] == nil {
-				lately = lately.next(&second)
-				compared[v.Node] = lately
+				compared[v.Node] = c.beside[v.Node].next(&second)
 			}
-			if ratio := second.ratio(v.Class, leastMates); ratio >= anomaly.AmongPeers {
+			lately := compared[v.Node]
+			ratio := second.ratio(v.Class, leastMates)
+			if ratio == 0 { // who is starved answers few in any one second
+				ratio = lately.ratio(v.Class, leastMates)
+			}
+			if clocked[v.Node] && ratio >= anomaly.AmongPeers {
 				v.Ratio = ratio
 			}
 			if ratio := lately.ratio(v.Class, enoughMates); ratio > 0 && ratio < anomaly.AmongPeers {
@@ -289,8 +294,8 @@ func (m *mateTimes) next(second *mateTimes) *mateTimes {
 	return &out
 }
 
-// ratio is how many times as long requests of a class, of all if empty, took as the mates', as a ratio of sums; 0: fewer
-// than so many were alike.
+// ratio is how many times as long requests of a class, of all if empty, took as the mates', as a ratio of sums; 0:
+// fewer than so many were alike.
 func (m *mateTimes) ratio(class string, least float64) float64 {
 	took, usual, ops := 0.0, 0.0, 0.0
 	for c := range m.ops {
