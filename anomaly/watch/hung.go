@@ -230,7 +230,7 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 			if ratio == 0 { // who is starved answers few in any one second
 				ratio = lately.ratio(v.Class, leastMates)
 			}
-			if clocked[v.Node] && ratio >= anomaly.AmongPeers {
+			if ratio >= anomaly.AmongPeers {
 				v.Ratio = ratio
 			}
 			if ratio := lately.ratio(v.Class, enoughMates); ratio > 0 && ratio < anomaly.AmongPeers {
