@@ -105,7 +105,8 @@ func TestOneSlowCanaryIsChance(t *testing.T) {
 		late time.Duration
 		want string // passed or failed, a letter each
 	}{
-		"well": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 4 * ms, Write: ms, Meta: ms}}, 0, "pp"},
+		"well": {[]probe.Took{{Read: ms, Write: ms, Meta: ms},
+			{Read: 4 * ms, Write: ms, Meta: ms}}, 0, "pp"},
 		"scatters": {[]probe.Took{{Read: ms, Write: 9 * ms, Meta: ms},
 			{Read: 9 * ms, Write: ms, Meta: ms}}, 0, "fp"},
 		"one after the other": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms},
@@ -115,7 +116,8 @@ func TestOneSlowCanaryIsChance(t *testing.T) {
 		"the one before is old": {[]probe.Took{{Read: ms, Write: ms, Meta: ms}, {Read: 9 * ms, Write: ms, Meta: ms}},
 			time.Minute, "pf"},
 	} {
-		canaries := &Canaries{newest: map[topology.ForwarderID]anomaly.Canary{}, clean: map[topology.NodeID]probe.Took{}}
+		canaries := &Canaries{newest: map[topology.ForwarderID]anomaly.Canary{},
+			clean: map[topology.NodeID]probe.Took{}}
 		for i := range 3 {
 			canaries.clean[topology.NodeID(fmt.Sprint("peer", i))] = probe.Took{Read: ms, Write: ms, Meta: ms}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/clientslow"
 	"fairway/anomaly/failslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -231,7 +232,9 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 				ratio = lately.ratio(v.Class, leastMates)
 			}
 			if ratio >= anomaly.AmongPeers {
-				v.Ratio = ratio
+				if v.Ratio = ratio; !clocked[v.Node] {
+					lately.say(v)
+				}
 			}
 			if ratio := lately.ratio(v.Class, enoughMates); ratio > 0 && ratio < anomaly.AmongPeers {
 				v.Level = anomaly.Doubt
@@ -246,7 +249,10 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 
 // mateTimes are what requests took a forwarder's jobs, and what as many took the same jobs' nodes at other forwarders,
 // seconds, by failslow.Class.
-type mateTimes struct{ took, usual, ops [3]float64 }
+type mateTimes struct {
+	took, usual, asked [3]float64
+	ops                [3]float64 // of those asked so many as both have
+}
 
 const (
 	// leastMates is how many requests of a second make a ratio, enoughMates how many of the last seconds, by their
@@ -273,12 +279,36 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 		for c := range mates.ops {
 			if mates.ops[c] > 0 && job.ops[c] > 0 {
 				out.took[c] += job.took[c]
+				out.asked[c] += job.ops[c]
 				out.usual[c] += job.ops[c] * mates.took[c] / mates.ops[c]
 				out.ops[c] += min(job.ops[c], mates.ops[c])
 			}
 		}
 	}
 	return out
+}
+
+// say puts what requests of the class that is slowest took, and its mates', in the place of what was compared with a
+// layer's medians.
+func (m *mateTimes) say(v *anomaly.Verdict) {
+	worst, most := failslow.Read, 0.0
+	for _, c := range []failslow.Class{failslow.Read, failslow.Write, failslow.Meta} {
+		if r := m.ratio(c.String(), leastMates); r > most && (v.Class == "" || v.Class == c.String()) {
+			worst, most = c, r
+		}
+	}
+	if most < anomaly.AmongPeers || v.Model != clientslow.Model || !strings.Contains(v.Sentence, " ms, peers ") ||
+		strings.Contains(v.Sentence, " takes ") { // a loss of packets or a slow stat of its agent says more
+		return
+	}
+	took, peers := m.took[worst]/m.asked[worst], m.usual[worst]/m.asked[worst]
+	_, others, _ := strings.Cut(v.Sentence, ";")
+	if others != "" {
+		others = ";" + others
+	}
+	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = took, peers
+	v.Sentence = fmt.Sprintf("%s is %s slow at %s: %s ms, peers %s%s", v.Node, anomaly.Times(most),
+		anomaly.ClassWords(worst.String()), anomaly.Digits(1000*took), anomaly.Digits(1000*peers), others)
 }
 
 // next adds a second to the last ones, of which there may be none.
@@ -288,6 +318,7 @@ func (m *mateTimes) next(second *mateTimes) *mateTimes {
 		for c := range out.ops {
 			out.took[c] += mateWeight * m.took[c]
 			out.usual[c] += mateWeight * m.usual[c]
+			out.asked[c] += mateWeight * m.asked[c]
 			out.ops[c] += mateWeight * m.ops[c]
 		}
 	}

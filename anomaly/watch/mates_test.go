@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/anomaly"
+	"fairway/anomaly/clientslow"
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -57,5 +58,34 @@ func TestTheRatioIsTheClients(t *testing.T) {
 		if spared := verdicts[0].Level == anomaly.Doubt; spared != c.spare {
 			t.Errorf("%s: spared %v, want %v", name, spared, c.spare)
 		}
+	}
+}
+
+// TestTheSentenceIsTheClients: who has no clock of its own is as slow as its clients' mates show, of the class that is
+// slowest; other words that say more stay.
+func TestTheSentenceIsTheClients(t *testing.T) {
+	m := &mateTimes{took: [3]float64{.9, .02, .01}, usual: [3]float64{.1, .01, .01}, asked: [3]float64{10, 10, 10},
+		ops: [3]float64{10, 10, 10}}
+	const layers = "f1 is 5x slow at writing: 11 ms, peers 2"
+	for before, want := range map[string]string{
+		layers:                         "f1 is 9x slow at reading: 90 ms, peers 10",
+		layers + "; another is normal": "f1 is 9x slow at reading: 90 ms, peers 10; another is normal",
+		"f1 loses 3% of the packets between it and its clients":            "",
+		"f1 is 2x slow at metadata: a stat takes 4 ms, peers 2, though so": "",
+	} {
+		v := anomaly.Verdict{Node: "f1", Model: clientslow.Model, Sentence: before, Evidence: map[string]float64{}}
+		m.say(&v)
+		if want == "" {
+			want = before
+		}
+		if v.Sentence != want {
+			t.Errorf("%q became %q, want %q", before, v.Sentence, want)
+		}
+	}
+	ofWrites := anomaly.Verdict{Node: "f1", Model: clientslow.Model, Class: "write", Sentence: layers,
+		Evidence: map[string]float64{}}
+	m.say(&ofWrites)
+	if want := "f1 is 2x slow at writing: 2 ms, peers 1"; ofWrites.Sentence != want {
+		t.Errorf("of writes: %q, want %q", ofWrites.Sentence, want)
 	}
 }
