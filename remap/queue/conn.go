@@ -39,28 +39,38 @@ type conn struct {
 	wake       chan struct{}   // something is in out
 	room       chan struct{}   // held is below maxWaiting again
 
-	replyBy time.Time // the deadline that client has; fromForwarder's own
+	replyBy time.Time // the deadline that client has; guarded by sending
 	// largest is how long a message of the client may be: what it and the forwarder have agreed on (Rversion). Before
 	// that it has nothing large to say.
 	largest atomic.Uint32
 
 	// Guarded by Queue.mu.
 	lane    int
+	flights map[uint16]flight
+	load
+	gathered
+}
+
+// load is what a client has here; guarded by Queue.mu.
+type load struct {
 	waiting int      // in the queue
 	held    int      // waiting, and chosen but not written yet
 	bytes   int      // of those
 	out     [][]byte // chosen, to be written in this order
-	flights map[uint16]flight
 }
 
-// flight is a request at the forwarder; old is the tag that a Tflush flushes.
-type flight struct{ old uint16 }
+// flight is a request at the forwarder; old is the tag that a Tflush flushes, joint what the request carries of others.
+type flight struct {
+	old   uint16
+	joint *joint
+}
 
 func newConn(r *Queue, client, up net.Conn) *conn {
 	from := clientAddr(client)
 	c := &conn{
 		queue: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), flights: map[uint16]flight{},
+		gathered: gathered{fids: fids{map[uint32]fid{}, map[uint16]*inquiry{}}, posted: make(chan struct{}, 1)},
 	}
 	c.largest.Store(usualFrame)
 	return c
@@ -134,8 +144,15 @@ func atHand(r *bufio.Reader, largest uint32) bool {
 	return err != nil || n <= r.Buffered() // reading it returns what is wrong with it
 }
 
-// fromClient queues the client's requests, those that came together at once.
+// fromClient queues the client's requests until it ends, and then waits for what it carries of others.
 func (c *conn) fromClient(ctx context.Context) error {
+	err := c.takeRequests(ctx)
+	c.queue.leave(ctx, c)
+	return err
+}
+
+// takeRequests queues the client's requests, those that came together at once.
+func (c *conn) takeRequests(ctx context.Context) error {
 	in := bufio.NewReaderSize(c.client, readAhead)
 	var together [][]byte
 	for {
@@ -154,7 +171,11 @@ func (c *conn) fromClient(ctx context.Context) error {
 			}
 			together = append(together, frame)
 		}
-		for full := c.queue.enqueue(c, together); full; full = c.queue.full(c) {
+		full, err := c.queue.enqueue(c, together)
+		if err != nil {
+			return err
+		}
+		for ; full; full = c.queue.full(c) {
 			select {
 			case <-c.room:
 			case <-ctx.Done():
@@ -204,8 +225,7 @@ func (c *conn) fromForwarder(context.Context) error {
 			}
 			replies = frame
 		}
-		c.queue.answered(c, replies)
-		if err := c.reply(replies); err != nil {
+		if err := c.deliver(c.queue.answered(c, replies)); err != nil {
 			return err
 		}
 		if frame != nil {
@@ -232,6 +252,8 @@ func wholeMessages(r *bufio.Reader) []byte {
 
 // reply writes to the client, within replyWithin or a second less.
 func (c *conn) reply(b []byte) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
 	if now := time.Now(); c.replyBy.Sub(now) < replyWithin-time.Second {
 		c.replyBy = now.Add(replyWithin)
 		if err := c.client.SetWriteDeadline(c.replyBy); err != nil {

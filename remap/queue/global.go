@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"fairway/collector/source/queue"
 	"fairway/remap/policy/share"
 	"fairway/remap/policy/strictjson"
 )
@@ -21,6 +22,8 @@ type Report struct {
 	Jobs          map[string]Served `json:"jobs"`
 	// Limits are those in force, by job.
 	Limits map[string]float64 `json:"limits,omitempty"`
+	// Merged is what was gathered; absent where nothing is.
+	Merged *queue.Merged `json:"merged,omitempty"`
 }
 
 // By is a way of choosing the next request.
@@ -41,7 +44,7 @@ func (r *Queue) Report() Report {
 	defer r.mu.Unlock()
 	now := time.Now()
 	_, waited := r.queue.waits(now)
-	return Report{UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
+	return Report{Merged: r.merged(), UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
 		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs, Limits: r.sharing.limitsInForce()}
 }
 

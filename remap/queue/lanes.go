@@ -14,6 +14,7 @@ type request struct {
 	frame []byte
 	cost  int
 	seq   uint64 // order of arrival
+	joint *joint // whose requests it carries; nil: its own
 }
 
 // What a request costs, in bytes moved: so much for itself, and its data. diod on a machine of two
@@ -44,6 +45,9 @@ const (
 	readCount   = headerBytes + 4 + 8 // fid[4] offset[8] count[4]
 	writeData   = headerBytes + 4 + 8 + 4
 )
+
+// tagOf is the number by which a message and its answer know each other.
+func tagOf(frame []byte) uint16 { return binary.LittleEndian.Uint16(frame[5:]) }
 
 // cost is what a message makes the forwarder do.
 func cost(frame []byte) int {
@@ -217,7 +221,13 @@ func (q *laneQueue) pop() (r request, found bool) {
 func (q *laneQueue) take(l *lane) request {
 	r := l.pop()
 	q.length--
-	l.credit -= r.cost
+	if r.joint == nil {
+		l.credit -= r.cost
+	} else {
+		for p, part := range r.joint.costs(r) {
+			q.lanes[p.lane].credit -= part
+		}
+	}
 	if l.empty() {
 		l.credit = min(l.credit, quantum) // the rest of a token is kept; nobody saves more for later
 		q.lottery.Work(q.current, false)

@@ -39,6 +39,9 @@ type Config struct {
 	Dial func(context.Context) (net.Conn, error)
 	// Name returns the node that an address belongs to, empty where that is not known; nil: no name is looked up.
 	Name func(context.Context, netip.Addr) topology.NodeID
+	// Gather is how long a small write may wait for its neighbours in the file, so that they go as one; 0: none waits,
+	// and no two reads share an answer.
+	Gather time.Duration
 	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
 	Window int
 	// Seed of the draws.
@@ -60,6 +63,12 @@ type Queue struct {
 	inFlight int
 	arrived  uint64
 	clients
+	counts
+	merging
+}
+
+// counts are what was done.
+type counts struct {
 	served map[string]*Served // by job
 	byLane []*Served          // the same by lane
 	begun  time.Time
@@ -96,7 +105,7 @@ func New(cfg Config) *Queue {
 	}
 	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
 		clients: clients{map[*conn]bool{}, map[netip.Addr]int{}},
-		served:  map[string]*Served{}, begun: time.Now()}
+		counts:  counts{served: map[string]*Served{}, begun: time.Now()}, merging: newMerging(cfg.Gather)}
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
@@ -276,7 +285,7 @@ func (r *Queue) pass(ctx context.Context, client net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { client.Close(); up.Close() })
 	defer stop()
 	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{c.fromClient, c.toForwarder, c.fromForwarder} {
+	for _, part := range []func(context.Context) error{c.fromClient, c.toForwarder, c.fromForwarder, c.toClient} {
 		parts.Go(func() { cancel(part(ctx)) })
 	}
 	parts.Wait()
@@ -307,26 +316,42 @@ func (r *Queue) forget(c *conn) {
 	if r.from[c.from]--; r.from[c.from] == 0 {
 		delete(r.from, c.from)
 	}
-	r.queue.drop(func(q request) bool { return q.conn == c })
+	r.dropOf(c)
 	r.inFlight -= len(c.flights)
 	r.queue.flies(c.lane, -len(c.flights))
+	for _, f := range c.flights {
+		if f.joint != nil {
+			r.lose(f.joint)
+		}
+	}
 	c.flights = nil
 	r.pump()
 }
 
 // enqueue takes requests from a client, and says that it has as many here as it may have.
-func (r *Queue) enqueue(c *conn, together [][]byte) (full bool) {
+func (r *Queue) enqueue(c *conn, together [][]byte) (full bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, frame := range together {
-		r.arrived++
-		r.queue.push(c.lane, request{conn: c, frame: frame, cost: cost(frame), seq: r.arrived})
-	}
 	c.waiting += len(together)
 	c.held += len(together)
 	c.bytes += total(together)
+	for _, frame := range together {
+		if r.table == nil {
+			r.push(request{conn: c, frame: frame, cost: cost(frame)})
+		} else if err := r.gather(c, frame); err != nil {
+			return false, err
+		}
+	}
 	r.pump()
-	return c.full()
+	r.rearm()
+	return c.full(), nil
+}
+
+// push puts a request into its job's queue. r.mu is held.
+func (r *Queue) push(q request) {
+	r.arrived++
+	q.seq = r.arrived
+	r.queue.push(q.conn.lane, q)
 }
 
 // full says that a client has as many requests, or bytes of them, here as it may have. Queue.mu is held.
@@ -351,38 +376,66 @@ func (r *Queue) full(c *conn) bool {
 func (r *Queue) chosen(c *conn, written [][]byte) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := c.full()
-	c.held -= len(written)
-	c.bytes -= total(written)
-	if was && !c.full() {
-		notify(c.room)
-	}
+	c.free(len(written), total(written))
 	out := c.out
 	clear(written)
 	c.out = written[:0]
 	return out
 }
 
-// answered frees the places of requests whose replies have come, which are whole messages.
-func (r *Queue) answered(c *conn, replies []byte) {
+// free makes room for more of a client's requests. Queue.mu is held.
+func (c *conn) free(requests, bytes int) {
+	was := c.full()
+	c.held -= requests
+	c.bytes -= bytes
+	if was && !c.full() {
+		notify(c.room)
+	}
+}
+
+// answered frees the places of requests whose replies have come, which are whole messages, and returns those that are
+// the client's, in the same room.
+func (r *Queue) answered(c *conn, replies []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for ; len(replies) > 0; replies = replies[binary.LittleEndian.Uint32(replies):] {
-		c.agreed(replies)
-		tag := binary.LittleEndian.Uint16(replies[5:])
-		f, found := c.flights[tag]
-		if !found {
+	kept := 0
+	for at, n := 0, 0; at < len(replies); at += n {
+		n = int(binary.LittleEndian.Uint32(replies[at:]))
+		reply := replies[at : at+n]
+		c.agreed(reply)
+		if !r.answer(c, reply) {
 			continue
 		}
-		delete(c.flights, tag)
-		r.landed(c)
-		// A flushed request has no reply of its own once the flush has one.
-		if _, left := c.flights[f.old]; left && replies[4] == rFlush {
-			delete(c.flights, f.old)
-			r.landed(c)
+		if kept < at {
+			copy(replies[kept:], reply)
 		}
+		kept += n
 	}
 	r.pump()
+	r.rearm()
+	return replies[:kept]
+}
+
+// answer frees the place of the request that a reply belongs to; false where the reply is not for the client. r.mu is
+// held.
+func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
+	tag := tagOf(reply)
+	f, found := c.flights[tag]
+	if !found {
+		return true
+	}
+	delete(c.flights, tag)
+	r.landed(c)
+	// A flushed request has no reply of its own once the flush has one.
+	if _, left := c.flights[f.old]; left && reply[4] == rFlush {
+		delete(c.flights, f.old)
+		r.landed(c)
+	}
+	if f.joint != nil {
+		return r.share(c, f.joint, reply)
+	}
+	c.note(tag, f.old, reply)
+	return true
 }
 
 // landed frees the place of one request. r.mu is held.
@@ -399,20 +452,24 @@ func (r *Queue) pump() {
 			return
 		}
 		c := q.conn
-		f := flight{}
+		f := flight{joint: q.joint}
 		if q.frame[4] == tFlush && len(q.frame) >= headerBytes+2 {
 			f.old = binary.LittleEndian.Uint16(q.frame[headerBytes:])
 		}
-		tag := binary.LittleEndian.Uint16(q.frame[5:])
+		tag := tagOf(q.frame)
 		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both
 			r.inFlight++
 			r.queue.flies(c.lane, 1)
 		}
 		c.flights[tag] = f
-		c.waiting--
 		if c.out = append(c.out, q.frame); len(c.out) == 1 {
 			notify(c.wake)
 		}
+		if q.joint != nil {
+			r.depart(q)
+			continue
+		}
+		c.waiting--
 		s := r.byLane[c.lane]
 		s.Requests++
 		s.Bytes += int64(q.cost - requestCost)

@@ -414,7 +414,7 @@ func FuzzClient(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			fw := newForwarder()
-			r := New(Config{Dial: fw.dial, Window: 3})
+			r := New(Config{Dial: fw.dial, Window: 3, Gather: time.Duration(len(in)%2) * time.Millisecond})
 			ctx, cancel := context.WithCancel(t.Context())
 			p := newPipes()
 			done := make(chan error)

@@ -27,6 +27,18 @@ type Client struct {
 	Connections int             `json:"connections"`
 }
 
+// Merged is what a queue sent together since it began.
+type Merged struct {
+	// WritesIn are writes of clients that went with others, in WritesOut messages; ReadsIn are reads that shared the
+	// answers to ReadsOut.
+	WritesIn  int64 `json:"writes_in"`
+	WritesOut int64 `json:"writes_out"`
+	ReadsIn   int64 `json:"reads_in"`
+	ReadsOut  int64 `json:"reads_out"`
+	// Bytes are those of the clients' requests.
+	Bytes int64 `json:"bytes"`
+}
+
 // ErrRefused says that a queue answered and did not do what it was asked.
 var ErrRefused = errors.New("refused")
 

@@ -1,0 +1,651 @@
+package queue
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"math"
+	"sync"
+	"time"
+
+	"fairway/collector/source/queue"
+	"fairway/remap/queue/aggregate"
+)
+
+// merging is what the queue gathers, guarded by Queue.mu. Small writes that touch go as one, through the open file of one
+// of those who wrote, which may do there what the others may: the same user has opened the same file for writing through
+// each. Reads of the same bytes have one answer. Each part is answered when the forwarder has answered the whole; where
+// that failed or stopped short the parts go alone, so that each has its own answer.
+type merging struct {
+	table  *aggregate.Table[*part, opened] // nil: nothing is gathered
+	wait   time.Duration
+	places placeSeed
+	reads  map[readKey]*joint // the newest of each
+	later  []*joint           // reads that wait for the answer of the same, the oldest first
+	timer  *time.Timer
+	wakes  time.Time // when timer looks again; zero: it does not
+	done   queue.Merged
+}
+
+// opened is an open file of a client.
+type opened struct {
+	conn *conn
+	fid  uint32
+}
+
+// readKey is what two reads must have in common to share an answer.
+type readKey struct {
+	aggregate.Target
+	offset uint64
+	count  uint32
+}
+
+// part is a client's request that goes together with others.
+type part struct {
+	conn   *conn
+	tag    uint16
+	frame  []byte // not the part's any more once it was sent by itself
+	to     aggregate.Target
+	offset int64
+	length int
+	in     *joint // nil while it waits in the table
+}
+
+// joint is one request for several: a write of all their data, or the read of the first.
+type joint struct {
+	parts   []*part
+	carrier *part // whose connection it goes through
+	writes  aggregate.Message[*part, opened]
+	key     readKey
+	read    bool
+	pushed  bool // into a job's queue
+	sent    bool // to the forwarder
+	by      time.Time
+	next    *joint    // the same read for those who asked when this one had been sent
+	flushes []request // that wait for the answer
+}
+
+// gathered is what a connection has to do with those of others; guarded by Queue.mu but for sending.
+type gathered struct {
+	fids
+	posts   []byte // answers that came through other connections
+	posted  chan struct{}
+	sending sync.Mutex    // guards writing to the client
+	carries int           // writes at the forwarder that are others' too
+	settled chan struct{} // closed when there are none, once the client has gone
+	gone    bool          // the client ended
+}
+
+func newMerging(wait time.Duration) merging {
+	m := merging{wait: wait, places: placeSeed{maphash.MakeSeed()}, reads: map[readKey]*joint{}}
+	if wait > 0 {
+		m.table = aggregate.New[*part, opened](wait)
+	}
+	return m
+}
+
+// merged is what was gathered so far; nil where nothing is. r.mu is held.
+func (r *Queue) merged() *queue.Merged {
+	if r.table == nil {
+		return nil
+	}
+	done := r.done
+	return &done
+}
+
+var errTag = errors.New("a request has the tag of another that was not answered yet")
+
+// gather takes a request of a client: it waits for others, joins them, or goes on, behind those that it must not
+// overtake. r.mu is held.
+func (r *Queue) gather(c *conn, frame []byte) error {
+	tag := tagOf(frame)
+	if _, twice := c.asked[tag]; twice {
+		return fmt.Errorf("%w: %d", errTag, tag)
+	}
+	var f fid
+	known := false
+	if len(frame) >= headerBytes+4 {
+		f, known = c.known[binary.LittleEndian.Uint32(frame[headerBytes:])]
+	}
+	if frame[4] == tVersion && len(c.asked) > 0 {
+		return fmt.Errorf("a Tversion while %d requests have no answer yet", len(c.asked))
+	}
+	a := c.request(frame, r.places, c.largest.Load())
+	c.asked[tag] = a
+	taken := false
+	switch frame[4] {
+	case tWrite:
+		taken = known && r.gatherWrite(c, a, frame, f)
+	case tRead:
+		taken = known && r.joinRead(c, a, frame, f)
+	case tFlush:
+		taken, known = r.holdFlush(c, a, frame), true
+	case tGetattr, tSetattr, tFsync, tClunk, tRemove, tLock, tGetlock, tRename, tLopen, tXattrwalk, tXattrcreate:
+		r.settle(f.Path)
+	case tUnlinkat, tRenameat:
+		r.settleNamed(frame, c)
+	default:
+		known = true // it meets no file's data
+	}
+	if !known {
+		r.send(r.table.FlushWhere(func(aggregate.Target) bool { return true }))
+	}
+	if !taken {
+		r.push(request{conn: c, frame: frame, cost: cost(frame)})
+	}
+	return nil
+}
+
+// settle sends what waits for a file. r.mu is held.
+func (r *Queue) settle(path uint64) {
+	r.send(r.table.Flush(path, 0, math.MaxInt64))
+	for _, j := range r.later {
+		if j.key.Path == path {
+			r.pushRead(j)
+		}
+	}
+}
+
+// settleNamed sends what waits for the files whose names a request changes. r.mu is held.
+func (r *Queue) settleNamed(frame []byte, c *conn) {
+	f := fields{b: frame[headerBytes:]}
+	for len(f.b) > 4 {
+		dir, found := c.known[f.u32()]
+		place := r.places.below(dir.Place, f.text())
+		r.send(r.table.FlushWhere(func(t aggregate.Target) bool { return !found || dir.lost || t.Place == place }))
+	}
+}
+
+// gatherWrite gives a write to the table; false where it goes on by itself. r.mu is held.
+func (r *Queue) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
+	if len(frame) < writeData {
+		return false
+	}
+	offset, n := binary.LittleEndian.Uint64(frame[headerBytes+4:]), len(frame)-writeData
+	if !f.writes() || offset > math.MaxInt64-maxFrame ||
+		uint64(binary.LittleEndian.Uint32(frame[writeData-4:])) != uint64(n) {
+		r.settle(f.Path)
+		return false
+	}
+	p := &part{conn: c, tag: tagOf(frame), frame: frame, to: f.Target, offset: int64(offset), length: n}
+	a.part = p
+	r.send(r.table.Add(time.Now(), f.Target, aggregate.Write[*part, opened]{ID: p,
+		By: opened{c, binary.LittleEndian.Uint32(frame[headerBytes:])}, Offset: p.offset, Length: n}))
+	return true
+}
+
+// send puts messages of the table into the jobs' queues. r.mu is held.
+func (r *Queue) send(messages []aggregate.Message[*part, opened]) {
+	for _, m := range messages {
+		if len(m.Writes) == 1 {
+			r.pushAlone(m.Writes[0].ID)
+			continue
+		}
+		j := &joint{writes: m, pushed: true}
+		n := writeData
+		for i := range m.Writes {
+			p := m.Writes[i].ID
+			p.in = j
+			j.parts = append(j.parts, p)
+			n += p.length
+			if j.carrier == nil && p.conn.idle() {
+				j.carrier = p
+			}
+		}
+		if j.carrier == nil {
+			j.carrier = j.parts[0]
+		}
+		frame := lend(n)
+		copy(frame, j.carrier.frame[:writeData])
+		binary.LittleEndian.PutUint32(frame, uint32(n))
+		binary.LittleEndian.PutUint64(frame[headerBytes+4:], uint64(j.parts[0].offset))
+		binary.LittleEndian.PutUint32(frame[writeData-4:], uint32(n-writeData))
+		at := frame[writeData:]
+		for _, p := range j.parts {
+			at = at[copy(at, p.frame[writeData:]):]
+		}
+		r.push(request{conn: j.carrier.conn, frame: frame, cost: cost(frame), joint: j})
+	}
+}
+
+// idle says that nothing is being written to the client: what it carries of others is not kept up by its own answers.
+func (c *conn) idle() bool {
+	if c.gone || len(c.posts) > 0 || !c.sending.TryLock() {
+		return false
+	}
+	c.sending.Unlock()
+	return true
+}
+
+// pushAlone lets a part go by itself, if its client is still there. r.mu is held.
+func (r *Queue) pushAlone(p *part) {
+	if p.conn.gone {
+		return
+	}
+	if a := p.conn.asked[p.tag]; a != nil {
+		a.part = nil
+	}
+	r.push(request{conn: p.conn, frame: p.frame, cost: cost(p.frame)})
+}
+
+// joinRead lets a read share the answer of one that was not sent yet. One that was sent may have been done already, and
+// what was written since then would be missing; so the next goes when that one is answered, for all who asked meanwhile.
+// r.mu is held.
+func (r *Queue) joinRead(c *conn, a *inquiry, frame []byte, f fid) bool {
+	if len(frame) < readCount+4 {
+		return false
+	}
+	offset, count := binary.LittleEndian.Uint64(frame[headerBytes+4:]), binary.LittleEndian.Uint32(frame[readCount:])
+	end := int64(math.MaxInt64)
+	if offset < math.MaxInt64-maxFrame {
+		end = int64(offset) + int64(min(count, maxFrame))
+	}
+	r.send(r.table.Flush(f.Path, int64(min(offset, math.MaxInt64)), end))
+	if !f.reads() {
+		return false
+	}
+	p := &part{conn: c, tag: tagOf(frame), frame: frame, length: int(min(count, maxFrame))}
+	key := readKey{f.Target, offset, count}
+	key.Flags = 0
+	j := r.reads[key]
+	if j != nil && j.sent {
+		if j.next == nil {
+			j.next = &joint{read: true, key: key, by: time.Now().Add(r.wait)}
+			r.later = append(r.later, j.next)
+		}
+		j = j.next
+	}
+	first := j == nil
+	if first {
+		j = &joint{read: true, key: key}
+	}
+	if len(j.parts) >= maxWaiting {
+		return false
+	}
+	p.in, a.part = j, p
+	j.parts = append(j.parts, p)
+	if first {
+		r.pushRead(j)
+	}
+	return true
+}
+
+// pushRead lets a read go for all who wait for it. r.mu is held.
+func (r *Queue) pushRead(j *joint) {
+	if j.pushed {
+		return
+	}
+	alive := j.parts[:0]
+	for _, p := range j.parts {
+		if !p.conn.gone {
+			alive = append(alive, p)
+		}
+	}
+	if j.parts = alive; len(alive) == 0 {
+		return
+	}
+	j.pushed, j.carrier = true, alive[0]
+	r.reads[j.key] = j
+	r.push(request{conn: j.carrier.conn, frame: j.carrier.frame, cost: cost(j.carrier.frame), joint: j})
+}
+
+// end takes a read out of those that may be joined, and lets the one behind it go. r.mu is held.
+func (r *Queue) end(j *joint) {
+	if r.reads[j.key] == j {
+		delete(r.reads, j.key)
+	}
+	if j.next != nil {
+		r.pushRead(j.next)
+		j.next = nil
+	}
+}
+
+// holdFlush does what a Tflush asks of a part: one that waits here is dropped, and the forwarder, which does not know
+// it, says so. What is under way with others' is answered first, or the forwarder might drop it for all of them. False:
+// the flush goes on. r.mu is held.
+func (r *Queue) holdFlush(c *conn, a *inquiry, frame []byte) bool {
+	if len(frame) < headerBytes+2 {
+		return false
+	}
+	old := binary.LittleEndian.Uint16(frame[headerBytes:])
+	o := c.asked[old]
+	if o == nil || o.part == nil {
+		return false
+	}
+	p := o.part
+	switch j := p.in; {
+	case j == nil:
+		r.table.Remove(p.to, p.offset, p)
+		delete(c.asked, old)
+		c.waiting--
+		c.free(1, len(p.frame))
+		giveBack(p.frame)
+		return false
+	case j.read && len(j.parts) == 1:
+		r.pushRead(j)
+		r.end(j)
+		return false
+	default:
+		a.part = p
+		j.flushes = append(j.flushes, request{conn: c, frame: frame, cost: cost(frame)})
+		return true
+	}
+}
+
+// costs are what each connection has to pay of a joint request, by its part of the bytes; the carrier pays for those
+// that have gone.
+func (j *joint) costs(q request) iter.Seq2[*conn, int] {
+	return func(yield func(*conn, int) bool) {
+		all := 0
+		for _, p := range j.parts {
+			all += p.length
+		}
+		left := q.cost
+		for i, p := range j.parts {
+			cost := left
+			if i < len(j.parts)-1 {
+				cost = q.cost / len(j.parts)
+				if all > 0 {
+					cost = int(int64(q.cost) * int64(p.length) / int64(all))
+				}
+			}
+			left -= cost
+			c := p.conn
+			if c.gone {
+				c = q.conn
+			}
+			if !yield(c, cost) {
+				return
+			}
+		}
+	}
+}
+
+// depart notes that a joint request goes to the forwarder. r.mu is held.
+func (r *Queue) depart(q request) {
+	j := q.joint
+	j.sent = true
+	for c, cost := range j.costs(q) {
+		s := r.byLane[c.lane]
+		s.Requests++
+		s.Cost += int64(cost)
+	}
+	for _, p := range j.parts {
+		c := p.conn
+		if c.gone {
+			c = q.conn
+		} else {
+			c.waiting--
+		}
+		r.byLane[c.lane].Bytes += int64(p.length)
+	}
+	n := int64(len(j.parts))
+	switch {
+	case !j.read:
+		q.conn.carries++
+		q.conn.held++ // the parts are counted until they are answered
+		q.conn.bytes += len(q.frame)
+		r.done.WritesIn += n
+		r.done.WritesOut++
+		r.done.Bytes += int64(len(q.frame) - writeData)
+	case n > 1:
+		r.done.ReadsIn += n
+		r.done.ReadsOut++
+		r.done.Bytes += n * int64(j.parts[0].length)
+	}
+}
+
+// share gives each part of a joint request its answer; false where the reply is not for the carrier. r.mu is held.
+func (r *Queue) share(c *conn, j *joint, reply []byte) (pass bool) {
+	if j.read {
+		pass = r.shareRead(c, j, reply)
+	} else {
+		pass = r.shareWrite(c, j, reply)
+	}
+	for _, q := range j.flushes {
+		r.pushFlush(q)
+	}
+	return pass
+}
+
+// pushFlush lets a Tflush go whose request was answered, or goes alone. r.mu is held.
+func (r *Queue) pushFlush(q request) {
+	if a := q.conn.asked[tagOf(q.frame)]; a != nil && !q.conn.gone {
+		a.part = nil
+		r.push(q)
+	}
+}
+
+func (r *Queue) shareRead(c *conn, j *joint, reply []byte) bool {
+	delete(c.asked, j.carrier.tag)
+	for _, p := range j.parts {
+		switch {
+		case p == j.carrier || p.conn.gone:
+		case reply[4] == tRead+1:
+			p.conn.post(reply, p.tag)
+			p.conn.finish(p)
+		default:
+			p.conn.waiting++
+			r.pushAlone(p)
+		}
+	}
+	r.end(j)
+	return true
+}
+
+func (r *Queue) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
+	r.unload(c, j)
+	done, at := 0, 0
+	if reply[4] == tWrite+1 && len(reply) >= headerBytes+4 {
+		done = int(min(binary.LittleEndian.Uint32(reply[headerBytes:]), maxFrame))
+	}
+	for _, p := range j.parts {
+		at += p.length
+		switch {
+		case p.conn.gone && p.conn != c:
+		case at > done:
+			p.conn.waiting++
+			r.pushAlone(p)
+		case p == j.carrier:
+			binary.LittleEndian.PutUint32(reply[headerBytes:], uint32(p.length))
+			p.conn.finish(p)
+			pass = true
+		default:
+			answer := [headerBytes + 4]byte{headerBytes + 4, 0, 0, 0, tWrite + 1}
+			binary.LittleEndian.PutUint32(answer[headerBytes:], uint32(p.length))
+			p.conn.post(answer[:], p.tag)
+			p.conn.finish(p)
+		}
+	}
+	return pass
+}
+
+// unload notes that a write for several was answered, or will not be. r.mu is held.
+func (r *Queue) unload(c *conn, j *joint) {
+	r.table.Answered(time.Now(), j.writes)
+	if c.carries--; c.carries == 0 && c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
+}
+
+// finish forgets a part that was answered, whose own message was not sent. Queue.mu is held.
+func (c *conn) finish(p *part) {
+	delete(c.asked, p.tag)
+	c.free(1, len(p.frame))
+	giveBack(p.frame)
+}
+
+// post sends a client an answer that came through another connection. Queue.mu is held.
+func (c *conn) post(reply []byte, tag uint16) {
+	at := len(c.posts)
+	c.posts = append(c.posts, reply...)
+	binary.LittleEndian.PutUint16(c.posts[at+5:], tag)
+	if at == 0 {
+		notify(c.posted)
+	}
+}
+
+// note keeps what a reply says of the client's handles. Queue.mu is held.
+func (c *conn) note(tag, flushed uint16, reply []byte) {
+	a := c.asked[tag]
+	if a == nil {
+		return
+	}
+	delete(c.asked, tag)
+	c.fids.reply(a, reply)
+	if reply[4] == rFlush {
+		delete(c.asked, flushed)
+	}
+}
+
+// toClient writes the answers that came through other connections.
+func (c *conn) toClient(ctx context.Context) error {
+	var posts []byte
+	for {
+		c.queue.mu.Lock()
+		posts, c.posts = c.posts, posts[:0]
+		c.queue.mu.Unlock()
+		if len(posts) == 0 {
+			select {
+			case <-c.posted:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		}
+		if err := c.deliver(posts); err != nil {
+			return err
+		}
+	}
+}
+
+// deliver writes answers to the client. Where it takes none although writes of others go through its connection, it is
+// cut off, and its forwarder's end stays.
+func (c *conn) deliver(replies []byte) error {
+	if len(replies) == 0 {
+		return nil
+	}
+	err := c.reply(replies)
+	if err == nil {
+		return nil
+	}
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	if c.carries == 0 {
+		return err
+	}
+	c.client.Close()
+	return nil
+}
+
+// leave drops what a client that ended has here and waits until the writes of others that go through its connection
+// were answered: with the connection closed nobody would know whether they were done, or still will be.
+func (r *Queue) leave(ctx context.Context, c *conn) {
+	r.mu.Lock()
+	r.dropOf(c)
+	r.pump()
+	if c.carries == 0 {
+		r.mu.Unlock()
+		return
+	}
+	settled := make(chan struct{})
+	c.settled = settled
+	r.mu.Unlock()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
+
+// dropOf drops what waits of a client that has gone; what others have in it goes without. r.mu is held.
+func (r *Queue) dropOf(c *conn) {
+	c.gone = true
+	for _, a := range c.asked {
+		if a.part != nil && a.part.in == nil {
+			r.table.Remove(a.part.to, a.part.offset, a.part)
+		}
+	}
+	for _, q := range r.queue.drop(func(q request) bool { return q.conn == c }) {
+		switch j := q.joint; {
+		case j == nil:
+		case j.read:
+			j.pushed = false
+			if r.pushRead(j); !j.pushed {
+				r.end(j)
+			}
+		default:
+			r.table.Answered(time.Now(), j.writes)
+			r.scatter(j.parts, j.flushes)
+		}
+	}
+}
+
+// scatter lets parts go alone. r.mu is held.
+func (r *Queue) scatter(parts []*part, flushes []request) {
+	for _, p := range parts {
+		r.pushAlone(p)
+	}
+	for _, q := range flushes {
+		r.pushFlush(q)
+	}
+}
+
+// lose ends a joint request whose connection to the forwarder ended without an answer. A write may have been done, or be
+// done later, when its range was written again: those who wrote are cut off, as they would be had their own connection
+// ended. r.mu is held.
+func (r *Queue) lose(j *joint) {
+	if !j.read {
+		r.table.Answered(time.Now(), j.writes)
+		for _, p := range j.parts {
+			p.conn.client.Close()
+		}
+		return
+	}
+	r.end(j)
+	for _, p := range j.parts[1:] {
+		p.conn.waiting++
+	}
+	r.scatter(j.parts[1:], j.flushes)
+}
+
+// rearm looks again when something will have waited long enough. r.mu is held.
+func (r *Queue) rearm() {
+	if r.table == nil {
+		return
+	}
+	next := r.table.Next()
+	for len(r.later) > 0 && r.later[0].pushed {
+		r.later = r.later[1:]
+	}
+	if len(r.later) > 0 && (next.IsZero() || r.later[0].by.Before(next)) {
+		next = r.later[0].by
+	}
+	if next.IsZero() || !r.wakes.IsZero() && !next.Before(r.wakes) {
+		return
+	}
+	r.wakes = next
+	if r.timer == nil {
+		r.timer = time.AfterFunc(time.Until(next), r.due)
+		return
+	}
+	r.timer.Reset(time.Until(next))
+}
+
+// due sends what has waited long enough.
+func (r *Queue) due() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.wakes = time.Time{}
+	r.send(r.table.Due(now))
+	for len(r.later) > 0 && (r.later[0].pushed || !r.later[0].by.After(now)) {
+		r.pushRead(r.later[0])
+		r.later = r.later[1:]
+	}
+	r.pump()
+	r.rearm()
+}

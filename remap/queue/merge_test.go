@@ -1,0 +1,667 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/collector/p9"
+)
+
+// fileServer is a 9P2000.L server with files in memory, in one folder. It does requests side by side, each after its
+// service time.
+type fileServer struct {
+	service func(kind byte) time.Duration
+	most    int // bytes that a file may have; what a write has beyond is cut off, or refused
+	numbers map[string]uint64
+	mu      sync.Mutex
+	files   map[string]*memory
+	count   map[byte]int // requests
+	conns   []net.Conn
+}
+
+type memory struct {
+	number uint64
+	data   []byte
+}
+
+func newFileServer(service time.Duration) *fileServer {
+	return &fileServer{service: func(byte) time.Duration { return service }, most: 1 << 30, numbers: map[string]uint64{},
+		files: map[string]*memory{}, count: map[byte]int{}}
+}
+
+func (s *fileServer) dial(context.Context) (net.Conn, error) {
+	here, there := net.Pipe()
+	s.mu.Lock()
+	s.conns = append(s.conns, there)
+	s.mu.Unlock()
+	go s.serve(there)
+	return here, nil
+}
+
+// handle is a fid at the server: a file, or where it is nil the folder.
+type handle struct{ file *memory }
+
+func (s *fileServer) serve(c net.Conn) {
+	defer c.Close()
+	var replies sync.Mutex
+	handles := map[uint32]*handle{}
+	for {
+		m, err := readMessage(c)
+		if err != nil {
+			return
+		}
+		go func() {
+			time.Sleep(s.service(m[4]))
+			kind, body := s.do(handles, m)
+			replies.Lock()
+			defer replies.Unlock()
+			c.Write(frame(kind, tagOf(m), body))
+		}()
+	}
+}
+
+func (s *fileServer) qid(f *memory) []byte {
+	q := make([]byte, qidBytes)
+	if f == nil {
+		q[0] = 0x80
+		return q
+	}
+	binary.LittleEndian.PutUint64(q[5:], f.number)
+	return q
+}
+
+func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[m[4]]++
+	le := binary.LittleEndian
+	refuse := func(e syscall.Errno) (byte, []byte) { return 7, le.AppendUint32(nil, uint32(e)) }
+	f := fields{b: m[headerBytes:]}
+	switch m[4] {
+	case tVersion:
+		return tVersion + 1, m[headerBytes:]
+	case tFlush:
+		return rFlush, nil
+	}
+	id := f.u32()
+	h := handles[id]
+	if h == nil && m[4] != tAttach {
+		return refuse(syscall.EBADF)
+	}
+	switch m[4] {
+	case tAttach:
+		handles[id] = &handle{}
+		return tAttach + 1, s.qid(nil)
+	case tWalk:
+		to, names := f.u32(), int(f.u16())
+		body = le.AppendUint16(nil, uint16(names))
+		at := h.file
+		for range names {
+			file, found := s.files[f.text()]
+			if !found {
+				return refuse(syscall.ENOENT)
+			}
+			at = file
+			body = append(body, s.qid(at)...)
+		}
+		handles[to] = &handle{at}
+	case tLopen:
+		body = append(s.qid(h.file), 0, 0, 0, 0)
+	case tLcreate:
+		name := f.text()
+		if s.files[name] == nil {
+			number, found := s.numbers[name]
+			if !found {
+				number = uint64(len(s.files) + 1)
+			}
+			s.files[name] = &memory{number: number}
+		}
+		h.file = s.files[name]
+		body = append(s.qid(h.file), 0, 0, 0, 0)
+	case tWrite:
+		offset, n := int(f.u64()), int(f.u32())
+		data := f.take(n)
+		if n = min(n, s.most-offset); n <= 0 {
+			return refuse(syscall.ENOSPC)
+		}
+		h.file.data = append(h.file.data, make([]byte, max(0, offset+n-len(h.file.data)))...)
+		copy(h.file.data[offset:], data[:n])
+		body = le.AppendUint32(nil, uint32(n))
+	case tRead:
+		offset, n := int(f.u64()), int(f.u32())
+		data := h.file.data[min(offset, len(h.file.data)):]
+		data = data[:min(n, len(data))]
+		body = append(le.AppendUint32(nil, uint32(len(data))), data...)
+	case tGetattr:
+		body = make([]byte, 153)
+		copy(body[8:], s.qid(h.file))
+		le.PutUint32(body[21:], syscall.S_IFREG)
+		le.PutUint64(body[49:], uint64(len(h.file.data)))
+	case tSetattr:
+		if f.u32()&8 != 0 {
+			f.take(12)
+			size := int(f.u64())
+			h.file.data = append(h.file.data, make([]byte, max(0, size-len(h.file.data)))...)[:size]
+		}
+	case tClunk, tRemove:
+		delete(handles, id)
+	case tFsync:
+	default:
+		return refuse(syscall.EOPNOTSUPP)
+	}
+	return m[4] + 1, body
+}
+
+// gathering runs a queue that gathers in front of a server, in a bubble, and wants nothing left behind.
+func gathering(t *testing.T, s *fileServer, do func(ctx context.Context, r *Queue, p *pipes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Config{Dial: s.dial, Gather: 2 * time.Millisecond, Seed: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newPipes()
+		done := make(chan error)
+		go func() { done <- r.Serve(ctx, p) }()
+		do(ctx, r, p)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r.table.Bytes() != 0 || len(r.reads) != 0 || r.inFlight != 0 || r.queue.length != 0 {
+			t.Errorf("%d bytes and %d reads wait, %d in flight, %d in the queue are left", r.table.Bytes(), len(r.reads),
+				r.inFlight, r.queue.length)
+		}
+		for c := range r.conns {
+			if c.held != 0 || c.bytes != 0 || c.waiting != 0 || len(c.asked) != 0 || c.carries != 0 {
+				t.Errorf("a client is left with %d held, %d bytes, %d waiting, %d asked, %d carried", c.held, c.bytes,
+					c.waiting, len(c.asked), c.carries)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+}
+
+// rank is a client with one file open.
+type rank struct {
+	client *p9.Client
+	conn   net.Conn
+	file   *p9.Fid
+}
+
+// openRank opens a file from an address, as a user, with flags.
+func openRank(t *testing.T, ctx context.Context, p *pipes, from, name string, uid, flags uint32) *rank {
+	t.Helper()
+	conn := p.dial(from)
+	c, err := p9.NewClient(ctx, conn, from, 65536)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := c.Attach(ctx, "/", uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := root.Walk(ctx)
+	if err == nil {
+		err = f.Create(ctx, name, flags, 0o600, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rank{c, conn, f}
+}
+
+// openRanks opens a file from as many nodes.
+func openRanks(t *testing.T, ctx context.Context, p *pipes, n int) (ranks []*rank) {
+	for i := range n {
+		ranks = append(ranks, openRank(t, ctx, p, fmt.Sprint("10.0.0.", i+1), "shared", 1000, syscall.O_RDWR))
+	}
+	return ranks
+}
+
+func closeRanks(ranks []*rank) {
+	for _, r := range ranks {
+		r.client.Close()
+	}
+}
+
+// block is what a rank writes at a place.
+func block(i, size int) []byte {
+	b := make([]byte, size)
+	random := rand.New(rand.NewPCG(uint64(i), 7))
+	for k := range b {
+		b[k] = byte(random.Uint32())
+	}
+	return b
+}
+
+// each runs a function for all ranks side by side.
+func each(ranks []*rank, do func(i int, r *rank)) {
+	var all sync.WaitGroup
+	for i, r := range ranks {
+		all.Go(func() { do(i, r) })
+	}
+	all.Wait()
+}
+
+func TestStridedWritesAreMerged(t *testing.T) {
+	const size, rounds = 4096, 50
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 16)
+		each(ranks, func(i int, r *rank) {
+			for k := range rounds {
+				at := k*len(ranks) + i
+				if n, err := r.file.WriteAt(ctx, block(at, size), int64(at*size)); n != size || err != nil {
+					t.Errorf("block %d: %d bytes, %v", at, n, err)
+				}
+			}
+			if err := r.file.Fsync(ctx, false); err != nil {
+				t.Error(err)
+			}
+		})
+		data := s.files["shared"].data
+		for at := range rounds * len(ranks) {
+			if !bytes.Equal(data[at*size:][:size], block(at, size)) {
+				t.Fatalf("block %d is not what was written", at)
+			}
+		}
+		if got, all := s.count[tWrite], rounds*len(ranks); got*10 > all {
+			t.Errorf("%d writes arrived as %d requests, want a tenth at most", all, got)
+		}
+		report, stats := r.Report(), r.Stats()[""]
+		if m := report.Merged; m.WritesIn-m.WritesOut != int64(rounds*len(ranks)-s.count[tWrite]) || m.Bytes == 0 {
+			t.Errorf("it reports %+v, the forwarder had %d", *m, s.count[tWrite])
+		}
+		if stats.Bytes != rounds*16*size || stats.Waiting != 0 {
+			t.Errorf("the job has %+v, it wrote %d bytes", stats, rounds*16*size)
+		}
+		closeRanks(ranks)
+	})
+}
+
+// What must not go together: other users, files, flags; other files of one number on two file systems of the server.
+func TestStrangersAreNotMerged(t *testing.T) {
+	for name, c := range map[string]struct {
+		file       string
+		uid, flags uint32
+	}{
+		"user":   {"shared", 1001, syscall.O_RDWR},
+		"file":   {"other", 1000, syscall.O_RDWR},
+		"number": {"mounted", 1000, syscall.O_RDWR},
+		"append": {"shared", 1000, syscall.O_RDWR | syscall.O_APPEND},
+		"sync":   {"shared", 1000, syscall.O_RDWR | syscall.O_SYNC},
+		"direct": {"shared", 1000, syscall.O_RDWR | syscall.O_DIRECT},
+	} {
+		s := newFileServer(time.Millisecond)
+		s.numbers = map[string]uint64{"shared": 5, "mounted": 5, "other": 6}
+		gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+			ranks := []*rank{openRank(t, ctx, p, "10.0.0.1", "shared", 1000, syscall.O_RDWR),
+				openRank(t, ctx, p, "10.0.0.2", c.file, c.uid, c.flags)}
+			each(ranks, func(i int, r *rank) {
+				for k := range 50 {
+					if _, err := r.file.WriteAt(ctx, block(i, 4096), int64(2*k+i)*4096); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			if m := r.Report().Merged; m.WritesOut != 0 {
+				t.Errorf("another %s: %+v", name, *m)
+			}
+			for i, file := range []string{"shared", c.file} {
+				if data := s.files[file].data; !bytes.Equal(data[i*4096:][:4096], block(i, 4096)) {
+					t.Errorf("another %s: what rank %d wrote is not in its file", name, i)
+				}
+			}
+			closeRanks(ranks)
+		})
+	}
+}
+
+// writeOnce makes ranks that are known to write write one block each, at once.
+func writeOnce(ctx context.Context, ranks []*rank, from int, answer func(i, n int, err error)) {
+	each(ranks, func(i int, r *rank) {
+		n, err := r.file.WriteAt(ctx, block(from+i, 4096), int64(from+i)*4096)
+		answer(i, n, err)
+	})
+}
+
+// A merged write that fails or stops short is an error of those whose bytes are missing, and of no other.
+func TestEachHasItsOwnError(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	s.most = 8*4096 + 1000
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 12)
+		got := make([]string, len(ranks))
+		for range 3 {
+			writeOnce(ctx, ranks, 0, func(i, n int, err error) {
+				got[i] = "whole"
+				if n < 4096 {
+					got[i] = fmt.Sprint(n, errors.Is(err, syscall.ENOSPC))
+				}
+			})
+			for i, g := range got {
+				want := "whole"
+				if i >= 8 {
+					want = "0 true"
+				}
+				if i != 8 && g != want || i == 8 && g == "whole" {
+					t.Errorf("rank %d: %s, want %s", i, g, want)
+				}
+			}
+		}
+		if r.Report().Merged.WritesOut == 0 {
+			t.Error("nothing was merged")
+		}
+		closeRanks(ranks)
+	})
+}
+
+// slowWrites answers writes of more than one block after a while.
+func slowWrites(s *fileServer, d time.Duration) {
+	s.service = func(kind byte) time.Duration {
+		if kind == tWrite {
+			return d
+		}
+		return time.Millisecond
+	}
+}
+
+// A client that ends while a write of others goes through its connection takes none of them with it.
+func TestTheCarrierLeaves(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 10)
+		writeOnce(ctx, ranks, 0, func(int, int, error) {})
+		writeOnce(ctx, ranks, 10, func(int, int, error) {})
+		slowWrites(s, 5*time.Second)
+		before := s.count[tWrite]
+		go func() {
+			time.Sleep(time.Second)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for c := range r.conns {
+				if c.carries > 0 {
+					c.client.Close()
+				}
+			}
+		}()
+		start, failed := time.Now(), 0
+		writeOnce(ctx, ranks, 20, func(i, n int, err error) {
+			if err != nil {
+				failed++
+			}
+		})
+		if took := time.Since(start); failed != 1 || took > 6*time.Second || s.count[tWrite] > before+1 {
+			t.Errorf("%d of 10 failed in %v, %d writes arrived", failed, took, s.count[tWrite]-before)
+		}
+		if data := s.files["shared"].data; !bytes.Equal(data[21*4096:22*4096], block(21, 4096)) {
+			t.Error("what was answered is not there")
+		}
+		closeRanks(ranks)
+	})
+}
+
+// Where the forwarder's end of a connection breaks while it carries a write for others, nobody knows what became of it:
+// no one is answered, all are cut off.
+func TestTheForwarderLeaves(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 10)
+		writeOnce(ctx, ranks, 0, func(int, int, error) {})
+		writeOnce(ctx, ranks, 10, func(int, int, error) {})
+		slowWrites(s, 5*time.Second)
+		go func() {
+			time.Sleep(time.Second)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for c := range r.conns {
+				if c.carries > 0 {
+					c.up.Close()
+				}
+			}
+		}()
+		writeOnce(ctx, ranks, 20, func(i, n int, err error) {
+			if !errors.As(err, new(*p9.TransportError)) {
+				t.Errorf("rank %d: %d bytes, %v; want the connection's end", i, n, err)
+			}
+		})
+		closeRanks(ranks)
+	})
+}
+
+// A write that nobody wants any more is not done once its flush was answered, or was done before.
+func TestFlushOfAGatheredWrite(t *testing.T) {
+	for name, after := range map[string]time.Duration{"while it waits": time.Millisecond, "under way": time.Second} {
+		s := newFileServer(time.Millisecond)
+		gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+			ranks := openRanks(t, ctx, p, 3)
+			for k := range 4 {
+				writeOnce(ctx, ranks, 3*k, func(int, int, error) {})
+			}
+			slowWrites(s, 5*time.Second)
+			only := ranks // the third does not write: the others wait for it
+			if after < time.Second {
+				only = ranks[:2]
+			}
+			short, cancel := context.WithTimeout(ctx, after)
+			defer cancel()
+			each(only, func(i int, r *rank) {
+				how := ctx
+				if i == 0 {
+					how = short
+				}
+				n, err := r.file.WriteAt(how, block(12+i, 4096), int64(12+i)*4096)
+				if want := i == 0; want != errors.Is(err, context.DeadlineExceeded) || !want && n != 4096 {
+					t.Errorf("%s: rank %d: %d bytes, %v", name, i, n, err)
+				}
+				if i > 0 {
+					return
+				}
+				if _, err := r.file.WriteAt(ctx, block(99, 4096), 12*4096); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Minute)
+			if data := s.files["shared"].data; !bytes.Equal(data[12*4096:][:4096], block(99, 4096)) {
+				t.Errorf("%s: the write that was given up came after the one behind it", name)
+			}
+			closeRanks(ranks)
+		})
+	}
+}
+
+// Sixteen ranks that read the same at once need two reads, and see what was written before they asked.
+func TestIdenticalReadsShare(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 16)
+		for k := range 10 {
+			want := block(k, 65536-24)
+			if _, err := ranks[k].file.WriteAt(ctx, want, 0); err != nil {
+				t.Fatal(err)
+			}
+			before := s.count[tRead]
+			each(ranks, func(i int, r *rank) {
+				got := make([]byte, len(want))
+				if n, err := r.file.ReadAt(ctx, got, 0); n != len(want) || err != nil || !bytes.Equal(got, want) {
+					t.Errorf("rank %d: %d bytes, %v, right: %v", i, n, err, bytes.Equal(got, want))
+				}
+			})
+			if n := s.count[tRead] - before; n > 2 {
+				t.Errorf("16 reads of the same arrived as %d", n)
+			}
+		}
+		if m := r.Report().Merged; m.ReadsIn < 100 || m.ReadsOut > 20 {
+			t.Errorf("it reports %+v", *m)
+		}
+		closeRanks(ranks)
+	})
+}
+
+// A merged write is paid for by the jobs whose bytes it carries.
+func TestJobsPayForTheirBytes(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		if err := r.Share(twoJobs("job-fair")); err != nil {
+			t.Fatal(err)
+		}
+		ranks := openRanks(t, ctx, p, 3)
+		ranks = append(ranks, openRank(t, ctx, p, "10.0.1.1", "shared", 1000, syscall.O_RDWR))
+		opened := r.Stats()
+		for k := range 50 {
+			writeOnce(ctx, ranks, 4*k, func(int, int, error) {})
+		}
+		big, small := r.Stats()["big"], r.Stats()["small"]
+		cost := float64(big.Cost-opened["big"].Cost) / float64(small.Cost-opened["small"].Cost)
+		if big.Bytes != 3*small.Bytes || math.Abs(cost-3) > .3 || r.Report().Merged.WritesOut < 40 {
+			t.Errorf("three ranks and one paid %+v and %+v (%.2f to 1), merged %+v", big, small, cost, *r.Report().Merged)
+		}
+		closeRanks(ranks)
+	})
+}
+
+// span is a write of a block, or a read of it, from when it was asked to when it was answered.
+type span struct {
+	block      int
+	id         uint64
+	write      bool
+	begin, end time.Time
+}
+
+// Whatever clients do side by side, each read sees the last write that was answered before it began, or one that was
+// under way with it; so does what is in the file in the end, and its size.
+func TestOrderIsThatOfAnswers(t *testing.T) {
+	const size, blocks = 2048, 24
+	for seed := range uint64(12) {
+		s := newFileServer(0)
+		random := rand.New(rand.NewPCG(seed, 3))
+		var guard sync.Mutex
+		s.service = func(byte) time.Duration {
+			guard.Lock()
+			defer guard.Unlock()
+			return time.Duration(random.IntN(3000)) * time.Microsecond
+		}
+		gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+			ranks := openRanks(t, ctx, p, 8)
+			var spans []span
+			var ids uint64
+			each(ranks, func(i int, r *rank) {
+				own := rand.New(rand.NewPCG(seed, uint64(i)))
+				for k := range 120 {
+					at := (k*len(ranks) + i) % blocks
+					if own.IntN(4) == 0 {
+						at = own.IntN(blocks)
+					}
+					sp := span{block: at, begin: time.Now(), write: own.IntN(3) > 0}
+					b := make([]byte, size)
+					var err error
+					switch {
+					case own.IntN(20) == 0:
+						err = r.file.Fsync(ctx, false)
+						sp.begin = time.Time{}
+					case sp.write:
+						guard.Lock()
+						ids++
+						sp.id = ids
+						guard.Unlock()
+						for o := 0; o < size; o += 8 {
+							binary.LittleEndian.PutUint64(b[o:], sp.id)
+						}
+						_, err = r.file.WriteAt(ctx, b, int64(at*size))
+					default:
+						if _, err = r.file.ReadAt(ctx, b, int64(at*size)); err == io.EOF {
+							err = nil
+						}
+						sp.id = binary.LittleEndian.Uint64(b)
+						for o := 0; o < size; o += 8 {
+							if got := binary.LittleEndian.Uint64(b[o:]); got != sp.id {
+								t.Errorf("seed %d: block %d has bytes of writes %d and %d", seed, at, sp.id, got)
+							}
+						}
+					}
+					if err != nil {
+						t.Errorf("seed %d: %v", seed, err)
+					}
+					if sp.end = time.Now(); !sp.begin.IsZero() {
+						guard.Lock()
+						spans = append(spans, sp)
+						guard.Unlock()
+					}
+					if own.IntN(3) == 0 {
+						time.Sleep(time.Duration(own.IntN(3000)) * time.Microsecond)
+					}
+				}
+			})
+			for at := range blocks { // what is there in the end
+				if data := s.files["shared"].data; len(data) >= (at+1)*size {
+					spans = append(spans, span{block: at, id: binary.LittleEndian.Uint64(data[at*size:]), begin: time.Now(),
+						end: time.Now()})
+				}
+			}
+			wantOrder(t, seed, spans)
+			if r.Report().Merged.WritesOut == 0 {
+				t.Errorf("seed %d: nothing was merged", seed)
+			}
+			closeRanks(ranks)
+		})
+	}
+}
+
+// wantOrder wants no read to see a write that a later one had replaced before it began, or that had not begun.
+func wantOrder(t *testing.T, seed uint64, spans []span) {
+	t.Helper()
+	for _, read := range spans {
+		if read.write {
+			continue
+		}
+		seen := span{} // of nobody: the hole
+		for _, w := range spans {
+			if w.write && w.id == read.id {
+				seen = w
+			}
+		}
+		if seen.write != (read.id != 0) || seen.write && (seen.block != read.block || seen.begin.After(read.end)) {
+			t.Errorf("seed %d: %+v sees %+v", seed, read, seen)
+		}
+		for _, w := range spans {
+			if w.write && w.block == read.block && w.id != seen.id && w.end.Before(read.begin) && seen.end.Before(w.begin) {
+				t.Errorf("seed %d: %+v sees %+v, replaced by %+v before it began", seed, read, seen, w)
+			}
+		}
+	}
+}
+
+// The size and a truncation are those of the writes that were answered.
+func TestSizesAndTruncation(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 6)
+		for k := range 5 {
+			writeOnce(ctx, ranks, 6*k, func(int, int, error) {})
+			if a, err := ranks[k].file.GetAttr(ctx); err != nil || a.Size != uint64(6*(k+1)*4096) {
+				t.Errorf("round %d: %d bytes, %v", k, a.Size, err)
+			}
+		}
+		if err := ranks[0].file.SetAttr(ctx, p9.SetAttr{Valid: p9.SetSize, Size: 5000}); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := ranks[1].file.GetAttr(ctx); err != nil || a.Size != 5000 {
+			t.Errorf("cut to 5000 it has %d bytes, %v", a.Size, err)
+		}
+		closeRanks(ranks)
+	})
+}
