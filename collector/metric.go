@@ -81,6 +81,9 @@ const (
 	MemoryUsedRatio
 	Reconnects
 	Recovering
+	MergedOps
+	MergedMessages
+	MergedBytes
 	metricEnd
 )
 

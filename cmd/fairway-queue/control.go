@@ -18,7 +18,7 @@ import (
 )
 
 // openControl answers on a unix socket that only the queue's own user and root may use: GET /stats,
-// GET /report, GET /clients, PUT /table with a table, and PUT /global with shares of an all-gather.
+// GET /report, GET /clients, GET /merged, PUT /table with a table, and PUT /global with shares of an all-gather.
 func openControl(path string, r *queue.Queue) (io.Closer, error) {
 	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
@@ -32,6 +32,7 @@ func openControl(path string, r *queue.Queue) (io.Closer, error) {
 	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Stats()) })
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report()) })
 	mux.HandleFunc("GET /clients", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Clients()) })
+	mux.HandleFunc("GET /merged", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report().Merged) })
 	take := func(path string, what func(body io.Reader) error) {
 		mux.HandleFunc("PUT "+path, func(w http.ResponseWriter, q *http.Request) {
 			if err := what(q.Body); err != nil {
@@ -94,7 +95,8 @@ func newStatus() *cobra.Command {
 			"KiB for\n" +
 			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and " +
 			"connections.\n" +
-			"Clients in no job are under \"\".",
+			"Clients in no job are under \"\". With --gather merged has the writes and reads of clients that went together\n" +
+			"(writes_in, reads_in), the messages that they went in (writes_out, reads_out), and their bytes.",
 		Example: "  fairway-queue status /run/fairway/queue.sock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

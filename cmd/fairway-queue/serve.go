@@ -20,6 +20,7 @@ import (
 func newServe() *cobra.Command {
 	var control, table string
 	var window int
+	var gather time.Duration
 	c := &cobra.Command{
 		Use:   "serve LISTEN FORWARDER",
 		Short: "Queue clients of LISTEN (HOST:PORT) to FORWARDER (HOST:PORT) until a signal",
@@ -30,6 +31,9 @@ func newServe() *cobra.Command {
 			if window < 1 {
 				return program.BadUsage(fmt.Errorf("--window %d: at least one request must go through", window))
 			}
+			if gather < 0 || gather > maxGather {
+				return program.BadUsage(fmt.Errorf("--gather %v: want 0 to %v", gather, maxGather))
+			}
 			var t queue.Table
 			if table != "" {
 				var err error
@@ -37,7 +41,7 @@ func newServe() *cobra.Command {
 					return err
 				}
 			}
-			return serve(cmd.Context(), a[0], a[1], control, window, t)
+			return serve(cmd.Context(), a[0], a[1], control, t, queue.Config{Window: window, Gather: gather})
 		},
 	}
 	f := c.Flags()
@@ -46,8 +50,14 @@ func newServe() *cobra.Command {
 	f.IntVar(&window, "window", queue.DefaultWindow,
 		"requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their "+
 			"way")
+	f.DurationVar(&gather, "gather", 0,
+		"how long a small write may wait for its neighbours in the file (such as 2ms), so that they go as one, and one of\n"+
+			"several reads of the same for its answer; 0: none waits")
 	return c
 }
+
+// maxGather bounds how long a write may wait: longer than a disk takes nothing is gained.
+const maxGather = 100 * time.Millisecond
 
 func readTable(name string) (queue.Table, error) {
 	f, err := os.Open(name)
@@ -62,15 +72,13 @@ func readTable(name string) (queue.Table, error) {
 	return t, nil
 }
 
-func serve(ctx context.Context, listen, forwarder, control string, window int, t queue.Table) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	r := queue.New(queue.Config{
-		Window: window, Seed: uint64(time.Now().UnixNano()), Log: log,
-		Name: nodeName,
-		Dial: func(ctx context.Context) (net.Conn, error) {
-			return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", forwarder)
-		},
-	})
+func serve(ctx context.Context, listen, forwarder, control string, t queue.Table, cfg queue.Config) error {
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	cfg.Seed, cfg.Name = uint64(time.Now().UnixNano()), nodeName
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", forwarder)
+	}
+	r := queue.New(cfg)
 	if err := r.Share(t); err != nil {
 		return program.BadUsage(err)
 	}
@@ -86,7 +94,8 @@ func serve(ctx context.Context, listen, forwarder, control string, window int, t
 		}
 		defer socket.Close()
 	}
-	log.Info("queueing", "listen", l.Addr().String(), "forwarder", forwarder, "window", window)
+	cfg.Log.Info("queueing", "listen", l.Addr().String(), "forwarder", forwarder, "window", cfg.Window, "gather",
+		cfg.Gather)
 	return r.Serve(ctx, l)
 }
 

@@ -15,10 +15,10 @@ import (
 	"fairway/remap/queue/aggregate"
 )
 
-// merging is what the queue gathers, guarded by Queue.mu. Small writes that touch go as one, through the open file of one
-// of those who wrote, which may do there what the others may: the same user has opened the same file for writing through
-// each. Reads of the same bytes have one answer. Each part is answered when the forwarder has answered the whole; where
-// that failed or stopped short the parts go alone, so that each has its own answer.
+// merging is what the queue gathers, guarded by Queue.mu. Small writes that touch go as one, through the open file of
+// one of those who wrote. It may do there what the others may: the same user has opened the same file for writing
+// through each. Reads of the same bytes have one answer. Each part is answered when the forwarder has answered the
+// whole; where that failed or stopped short the parts go alone, so that each has its own answer.
 type merging struct {
 	table  *aggregate.Table[*part, opened] // nil: nothing is gathered
 	wait   time.Duration
@@ -231,9 +231,9 @@ func (r *Queue) pushAlone(p *part) {
 	r.push(request{conn: p.conn, frame: p.frame, cost: cost(p.frame)})
 }
 
-// joinRead lets a read share the answer of one that was not sent yet. One that was sent may have been done already, and
-// what was written since then would be missing; so the next goes when that one is answered, for all who asked meanwhile.
-// r.mu is held.
+// joinRead lets a read share the answer of one that was not sent yet. One that was sent may have been done already,
+// and what was written since then would be missing; so the next goes when that one is answered, for all who asked
+// meanwhile. r.mu is held.
 func (r *Queue) joinRead(c *conn, a *inquiry, frame []byte, f fid) bool {
 	if len(frame) < readCount+4 {
 		return false
@@ -594,9 +594,9 @@ func (r *Queue) scatter(parts []*part, flushes []request) {
 	}
 }
 
-// lose ends a joint request whose connection to the forwarder ended without an answer. A write may have been done, or be
-// done later, when its range was written again: those who wrote are cut off, as they would be had their own connection
-// ended. r.mu is held.
+// lose ends a joint request whose connection to the forwarder ended without an answer. A write may have been done, or
+// be done later, when its range was written again: those who wrote are cut off, as they would be had their own
+// connection ended. r.mu is held.
 func (r *Queue) lose(j *joint) {
 	if !j.read {
 		r.table.Answered(time.Now(), j.writes)

@@ -2,7 +2,8 @@
 // clients it has, and the table of jobs that it serves by. The forwarder behind a queue sees the
 // queue's address only, so its routes and connections come from here.
 //
-// It fills connections and the routes of the clients. One tick is one request on a unix socket.
+// It fills connections, the routes of the clients, and merged_ops, merged_messages and merged_bytes where the queue
+// gathers. One tick is two requests on a unix socket.
 package queue
 
 import (
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"syscall"
+	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -45,8 +47,8 @@ var ErrRefused = errors.New("refused")
 // maxAnswer bounds an answer, bytes.
 const maxAnswer = 16 << 20
 
-// Ask sends one request to the control socket of a queue: GET /stats, /report or
-// /clients, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about reaching it.
+// Ask sends one request to the control socket of a queue: GET /stats, /report,
+// /clients or /merged, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -77,6 +79,8 @@ type Source struct {
 	node   topology.NodeID
 	socket string
 	skip   map[topology.NodeID]bool
+	rates  collector.Rates[collector.Metric]
+	now    func() time.Time
 }
 
 var _ collector.Source = (*Source)(nil)
@@ -84,7 +88,7 @@ var _ collector.Source = (*Source)(nil)
 // New makes the source of the queue in front of a forwarding node. Clients to skip are no compute nodes:
 // collectors and monitors; the node itself and localhost always are left out.
 func New(node topology.NodeID, socket string, skip ...topology.NodeID) *Source {
-	s := &Source{node: node, socket: socket, skip: map[topology.NodeID]bool{"localhost": true, node: true}}
+	s := &Source{node: node, socket: socket, now: time.Now, skip: map[topology.NodeID]bool{"localhost": true, node: true}}
 	for _, n := range skip {
 		s.skip[n] = true
 	}
@@ -120,5 +124,34 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	}
 	into.RoutesComplete = true
 	into.Add(collector.Connections, float64(n))
+	return s.readMerged(ctx, into)
+}
+
+// readMerged reads what the queue sent together. One that does not gather, or is older, has nothing to report.
+func (s *Source) readMerged(ctx context.Context, into *collector.Reading) error {
+	answer, err := Ask(ctx, s.socket, http.MethodGet, "/merged", nil)
+	if errors.Is(err, ErrRefused) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var m *Merged
+	if err := json.Unmarshal(answer, &m); err != nil {
+		return fmt.Errorf("queue at %s: merged: %w", s.socket, err)
+	}
+	if m == nil {
+		return nil
+	}
+	s.rates.Begin(s.now())
+	for _, c := range []struct {
+		metric collector.Metric
+		count  int64
+	}{{collector.MergedOps, m.WritesIn + m.ReadsIn}, {collector.MergedMessages, m.WritesOut + m.ReadsOut},
+		{collector.MergedBytes, m.Bytes}} {
+		if rate, ok := s.rates.Rate(c.metric, uint64(max(c.count, 0))); ok {
+			into.Add(c.metric, rate)
+		}
+	}
 	return nil
 }

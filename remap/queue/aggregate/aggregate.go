@@ -347,8 +347,8 @@ func (t *Table[ID, File]) Next() (next time.Time) {
 	return next
 }
 
-// until is how long a run may wait: longer while a message of its file is on its way, and a little behind the last one's
-// answer.
+// until is how long a run may wait: longer while a message of its file is on its way, and a little behind the last
+// one's answer.
 func (t *Table[ID, File]) until(g *target[ID, File], r *run[ID, File]) time.Time {
 	soon, latest := r.since.Add(t.wait), r.since.Add(patience*t.wait)
 	if g.flying > 0 {

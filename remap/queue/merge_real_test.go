@@ -1,0 +1,213 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"fairway/cmd/lab/testbed"
+	"fairway/collector/p9"
+)
+
+// counted counts the writes that go to a forwarder: each message is one Write of the queue.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	if len(b) > 4 && b[4] == tWrite {
+		c.writes.Add(1)
+	}
+	return c.Conn.Write(b)
+}
+
+// delegates are two queues before one real diod, one of which gathers, and sixteen clients of each.
+type delegates struct {
+	dir    string
+	ranks  [2][]*p9.Fid // roots
+	writes [2]atomic.Int64
+}
+
+func newDelegates(t testing.TB, tb *testbed.Testbed) *delegates {
+	d := &delegates{dir: tb.Dir()}
+	for i, wait := range []time.Duration{0, 2 * time.Millisecond} {
+		r := New(Config{Gather: wait, Dial: func(ctx context.Context) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", tb.ForwarderAddr("fwd000"))
+			return counted{c, &d.writes[i]}, err
+		}})
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.Serve(ctx, l) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		for range 16 {
+			c, err := p9.Dial(ctx, l.Addr().String(), 65536)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			root, err := c.Attach(ctx, tb.Attach(), uint32(os.Geteuid()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.ranks[i] = append(d.ranks[i], root)
+		}
+	}
+	return d
+}
+
+// pattern is how the ranks write: each so many pieces of a size, into one file by turns or each into its own.
+type pattern struct {
+	name         string
+	size, pieces int
+	own          bool
+}
+
+// write has all ranks of a queue write a pattern and fsync, checks the files, and returns how long it took and how many
+// writes arrived.
+func (d *delegates) write(t testing.TB, which int, p pattern) (took time.Duration, arrived int) {
+	ctx := t.Context()
+	ranks := d.ranks[which]
+	name := func(i int) string {
+		if p.own {
+			return fmt.Sprint("own", i)
+		}
+		return "shared"
+	}
+	for i := range ranks {
+		os.Remove(filepath.Join(d.dir, name(i)))
+	}
+	place := func(i, k int) int {
+		if p.own {
+			return k
+		}
+		return k*len(ranks) + i
+	}
+	files := make([]*p9.Fid, len(ranks))
+	for i, root := range ranks {
+		f, err := root.Walk(ctx)
+		if err == nil {
+			err = f.Create(ctx, name(i), syscall.O_RDWR, 0o600, uint32(os.Getegid()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[i] = f
+	}
+	data := block(7, p.size+16)
+	before, start := d.writes[which].Load(), time.Now()
+	var all sync.WaitGroup
+	for i, f := range files {
+		all.Go(func() {
+			for k := range p.pieces {
+				if n, err := f.WriteAt(ctx, data[i:i+p.size], int64(place(i, k))*int64(p.size)); n != p.size || err != nil {
+					t.Errorf("rank %d: %d bytes, %v", i, n, err)
+				}
+			}
+			if err := f.Fsync(ctx, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	took, arrived = time.Since(start), int(d.writes[which].Load()-before)
+	for i, f := range files {
+		got, err := os.ReadFile(filepath.Join(d.dir, name(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range p.pieces {
+			if at := place(i, k) * p.size; len(got) < at+p.size || !bytes.Equal(got[at:at+p.size], data[i:i+p.size]) {
+				t.Fatalf("%s: piece %d of rank %d is not what it wrote", p.name, k, i)
+			}
+		}
+		f.Clunk(ctx)
+	}
+	return took, arrived
+}
+
+// startDiod is a real diod on this machine.
+func startDiod(t testing.TB) *testbed.Testbed {
+	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 1, Loopback: true}
+	if missing := testbed.Missing(cfg); len(missing) > 0 {
+		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
+	}
+	tb, err := testbed.Start(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tb.Close() })
+	return tb
+}
+
+// Small writes of sixteen ranks by turns arrive at a real diod as a tenth of the requests, byte for byte.
+func TestStridedWritesOnTheRealLayer(t *testing.T) {
+	d := newDelegates(t, startDiod(t))
+	for _, p := range []pattern{{"strided", 4096, 40, false}, {"own files", 4096, 10, true},
+		{"large", 1 << 20, 2, false}} {
+		_, plain := d.write(t, 0, p)
+		_, merged := d.write(t, 1, p)
+		t.Logf("%s: %d writes arrive, %d without gathering", p.name, merged, plain)
+		if merged > plain || p.name == "strided" && merged*10 > plain {
+			t.Errorf("%s: %d writes arrive, %d without gathering", p.name, merged, plain)
+		}
+	}
+}
+
+// BenchmarkGather is what gathering does to requests and times on a real diod, the two queues in turns in random order.
+// time is that of the queue that gathers by that of the other, requests likewise, messages the requests by the least
+// that could carry the bytes; slower counts the turns of b.N in which gathering was slower.
+func BenchmarkGather(b *testing.B) {
+	d := newDelegates(b, startDiod(b))
+	for _, p := range []pattern{{"strided4KiB", 4096, 100, false}, {"strided16KiB", 16384, 50, false},
+		{"own4KiB", 4096, 100, true}, {"large1MiB", 1 << 20, 8, false}, {"largeOwn1MiB", 1 << 20, 8, true}} {
+		b.Run(p.name, func(b *testing.B) {
+			d.write(b, 0, p)
+			d.write(b, 1, p)
+			var ratios []float64
+			var arrived [2]int
+			slower := 0
+			for range b.N {
+				var took [2]time.Duration
+				first := rand.IntN(2)
+				for _, which := range []int{first, 1 - first} {
+					var n int
+					took[which], n = d.write(b, which, p)
+					arrived[which] += n
+				}
+				ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
+				if took[1] > took[0] {
+					slower++
+				}
+			}
+			slices.Sort(ratios)
+			least := float64(16*p.pieces*p.size) / (65536 - ioHeader) * float64(b.N)
+			b.ReportMetric(ratios[len(ratios)/2], "time")
+			b.ReportMetric(ratios[len(ratios)-1], "time-most")
+			b.ReportMetric(float64(slower), "slower")
+			b.ReportMetric(float64(arrived[1])/float64(arrived[0]), "requests")
+			b.ReportMetric(float64(arrived[1])/least, "messages")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
