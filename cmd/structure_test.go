@@ -334,8 +334,11 @@ func TestTypesAreOneThing(t *testing.T) {
 					if star, ok := recv.(*ast.StarExpr); ok {
 						recv = star.X
 					}
-					if index, ok := recv.(*ast.IndexExpr); ok {
-						recv = index.X
+					switch of := recv.(type) {
+					case *ast.IndexExpr:
+						recv = of.X
+					case *ast.IndexListExpr:
+						recv = of.X
 					}
 					methods[dir+"."+recv.(*ast.Ident).Name]++
 				}

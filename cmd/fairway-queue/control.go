@@ -95,8 +95,8 @@ func newStatus() *cobra.Command {
 			"KiB for\n" +
 			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and " +
 			"connections.\n" +
-			"Clients in no job are under \"\". With --gather merged has the writes and reads of clients that went together\n" +
-			"(writes_in, reads_in), the messages that they went in (writes_out, reads_out), and their bytes.",
+			"Clients in no job are under \"\". With --gather merged has the writes and reads of clients that went\n" +
+			"together (writes_in, reads_in), the messages that they went in (writes_out, reads_out), and their bytes.",
 		Example: "  fairway-queue status /run/fairway/queue.sock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

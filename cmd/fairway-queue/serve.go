@@ -41,7 +41,8 @@ func newServe() *cobra.Command {
 					return err
 				}
 			}
-			return serve(cmd.Context(), a[0], a[1], control, t, queue.Config{Window: window, Gather: gather})
+			return serve(cmd.Context(), a[0], a[1], control, t,
+				queue.Config{Window: window, Gather: gather})
 		},
 	}
 	f := c.Flags()
@@ -51,8 +52,8 @@ func newServe() *cobra.Command {
 		"requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their "+
 			"way")
 	f.DurationVar(&gather, "gather", 0,
-		"how long a small write may wait for its neighbours in the file (such as 2ms), so that they go as one, and one of\n"+
-			"several reads of the same for its answer; 0: none waits")
+		"how long a small write may wait for its neighbours in the file (such as 2ms), so that they go as one, and "+
+			"one\nof several reads of the same for its answer; 0: none waits")
 	return c
 }
 

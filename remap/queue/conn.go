@@ -147,7 +147,7 @@ func atHand(r *bufio.Reader, largest uint32) bool {
 // fromClient queues the client's requests until it ends, and then waits for what it carries of others.
 func (c *conn) fromClient(ctx context.Context) error {
 	err := c.takeRequests(ctx)
-	c.queue.leave(ctx, c)
+	c.queue.merge.leave(ctx, c)
 	return err
 }
 

@@ -49,7 +49,7 @@ type fid struct {
 	aggregate.Target
 	flags uint32
 	open  bool
-	lost  bool // the way there is not known: its place is no file's
+	lost  bool // the way there is not known: its place is unknown
 }
 
 // inquiry is a request that was not answered yet.
@@ -142,7 +142,7 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 	case tXattrwalk:
 		delete(t.known, f.u32())
 	case tXattrcreate:
-		delete(t.known, a.fid) // what is written to it is no data of the file
+		delete(t.known, a.fid) // what is written to it does not go into the file
 	case tLopen:
 		a.is = was
 		a.is.flags = f.u32()
@@ -171,7 +171,7 @@ func (t *fids) reply(a *inquiry, reply []byte) {
 	case tWalk:
 		n := int(f.u16())
 		if n != a.names {
-			return // it led nowhere, and there is no new handle
+			return // it led nowhere and made no handle
 		}
 		if n > 0 {
 			f.take((n - 1) * qidBytes)

@@ -44,7 +44,7 @@ func (r *Queue) Report() Report {
 	defer r.mu.Unlock()
 	now := time.Now()
 	_, waited := r.queue.waits(now)
-	return Report{Merged: r.merged(), UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
+	return Report{Merged: r.merge.merged(), UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
 		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs, Limits: r.sharing.limitsInForce()}
 }
 

@@ -20,6 +20,7 @@ import (
 // through each. Reads of the same bytes have one answer. Each part is answered when the forwarder has answered the
 // whole; where that failed or stopped short the parts go alone, so that each has its own answer.
 type merging struct {
+	q      *Queue
 	table  *aggregate.Table[*part, opened] // nil: nothing is gathered
 	wait   time.Duration
 	places placeSeed
@@ -34,13 +35,6 @@ type merging struct {
 type opened struct {
 	conn *conn
 	fid  uint32
-}
-
-// readKey is what two reads must have in common to share an answer.
-type readKey struct {
-	aggregate.Target
-	offset uint64
-	count  uint32
 }
 
 // part is a client's request that goes together with others.
@@ -79,8 +73,8 @@ type gathered struct {
 	gone    bool          // the client ended
 }
 
-func newMerging(wait time.Duration) merging {
-	m := merging{wait: wait, places: placeSeed{maphash.MakeSeed()}, reads: map[readKey]*joint{}}
+func newMerging(q *Queue, wait time.Duration) *merging {
+	m := &merging{q: q, wait: wait, places: placeSeed{maphash.MakeSeed()}, reads: map[readKey]*joint{}}
 	if wait > 0 {
 		m.table = aggregate.New[*part, opened](wait)
 	}
@@ -88,7 +82,7 @@ func newMerging(wait time.Duration) merging {
 }
 
 // merged is what was gathered so far; nil where nothing is. r.mu is held.
-func (r *Queue) merged() *queue.Merged {
+func (r *merging) merged() *queue.Merged {
 	if r.table == nil {
 		return nil
 	}
@@ -100,7 +94,7 @@ var errTag = errors.New("a request has the tag of another that was not answered 
 
 // gather takes a request of a client: it waits for others, joins them, or goes on, behind those that it must not
 // overtake. r.mu is held.
-func (r *Queue) gather(c *conn, frame []byte) error {
+func (r *merging) gather(c *conn, frame []byte) error {
 	tag := tagOf(frame)
 	if _, twice := c.asked[tag]; twice {
 		return fmt.Errorf("%w: %d", errTag, tag)
@@ -134,13 +128,13 @@ func (r *Queue) gather(c *conn, frame []byte) error {
 		r.send(r.table.FlushWhere(func(aggregate.Target) bool { return true }))
 	}
 	if !taken {
-		r.push(request{conn: c, frame: frame, cost: cost(frame)})
+		r.q.push(request{conn: c, frame: frame, cost: cost(frame)})
 	}
 	return nil
 }
 
 // settle sends what waits for a file. r.mu is held.
-func (r *Queue) settle(path uint64) {
+func (r *merging) settle(path uint64) {
 	r.send(r.table.Flush(path, 0, math.MaxInt64))
 	for _, j := range r.later {
 		if j.key.Path == path {
@@ -150,7 +144,7 @@ func (r *Queue) settle(path uint64) {
 }
 
 // settleNamed sends what waits for the files whose names a request changes. r.mu is held.
-func (r *Queue) settleNamed(frame []byte, c *conn) {
+func (r *merging) settleNamed(frame []byte, c *conn) {
 	f := fields{b: frame[headerBytes:]}
 	for len(f.b) > 4 {
 		dir, found := c.known[f.u32()]
@@ -160,7 +154,7 @@ func (r *Queue) settleNamed(frame []byte, c *conn) {
 }
 
 // gatherWrite gives a write to the table; false where it goes on by itself. r.mu is held.
-func (r *Queue) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
+func (r *merging) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
 	if len(frame) < writeData {
 		return false
 	}
@@ -178,7 +172,7 @@ func (r *Queue) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
 }
 
 // send puts messages of the table into the jobs' queues. r.mu is held.
-func (r *Queue) send(messages []aggregate.Message[*part, opened]) {
+func (r *merging) send(messages []aggregate.Message[*part, opened]) {
 	for _, m := range messages {
 		if len(m.Writes) == 1 {
 			r.pushAlone(m.Writes[0].ID)
@@ -207,7 +201,7 @@ func (r *Queue) send(messages []aggregate.Message[*part, opened]) {
 		for _, p := range j.parts {
 			at = at[copy(at, p.frame[writeData:]):]
 		}
-		r.push(request{conn: j.carrier.conn, frame: frame, cost: cost(frame), joint: j})
+		r.q.push(request{conn: j.carrier.conn, frame: frame, cost: cost(frame), joint: j})
 	}
 }
 
@@ -221,92 +215,20 @@ func (c *conn) idle() bool {
 }
 
 // pushAlone lets a part go by itself, if its client is still there. r.mu is held.
-func (r *Queue) pushAlone(p *part) {
+func (r *merging) pushAlone(p *part) {
 	if p.conn.gone {
 		return
 	}
 	if a := p.conn.asked[p.tag]; a != nil {
 		a.part = nil
 	}
-	r.push(request{conn: p.conn, frame: p.frame, cost: cost(p.frame)})
-}
-
-// joinRead lets a read share the answer of one that was not sent yet. One that was sent may have been done already,
-// and what was written since then would be missing; so the next goes when that one is answered, for all who asked
-// meanwhile. r.mu is held.
-func (r *Queue) joinRead(c *conn, a *inquiry, frame []byte, f fid) bool {
-	if len(frame) < readCount+4 {
-		return false
-	}
-	offset, count := binary.LittleEndian.Uint64(frame[headerBytes+4:]), binary.LittleEndian.Uint32(frame[readCount:])
-	end := int64(math.MaxInt64)
-	if offset < math.MaxInt64-maxFrame {
-		end = int64(offset) + int64(min(count, maxFrame))
-	}
-	r.send(r.table.Flush(f.Path, int64(min(offset, math.MaxInt64)), end))
-	if !f.reads() {
-		return false
-	}
-	p := &part{conn: c, tag: tagOf(frame), frame: frame, length: int(min(count, maxFrame))}
-	key := readKey{f.Target, offset, count}
-	key.Flags = 0
-	j := r.reads[key]
-	if j != nil && j.sent {
-		if j.next == nil {
-			j.next = &joint{read: true, key: key, by: time.Now().Add(r.wait)}
-			r.later = append(r.later, j.next)
-		}
-		j = j.next
-	}
-	first := j == nil
-	if first {
-		j = &joint{read: true, key: key}
-	}
-	if len(j.parts) >= maxWaiting {
-		return false
-	}
-	p.in, a.part = j, p
-	j.parts = append(j.parts, p)
-	if first {
-		r.pushRead(j)
-	}
-	return true
-}
-
-// pushRead lets a read go for all who wait for it. r.mu is held.
-func (r *Queue) pushRead(j *joint) {
-	if j.pushed {
-		return
-	}
-	alive := j.parts[:0]
-	for _, p := range j.parts {
-		if !p.conn.gone {
-			alive = append(alive, p)
-		}
-	}
-	if j.parts = alive; len(alive) == 0 {
-		return
-	}
-	j.pushed, j.carrier = true, alive[0]
-	r.reads[j.key] = j
-	r.push(request{conn: j.carrier.conn, frame: j.carrier.frame, cost: cost(j.carrier.frame), joint: j})
-}
-
-// end takes a read out of those that may be joined, and lets the one behind it go. r.mu is held.
-func (r *Queue) end(j *joint) {
-	if r.reads[j.key] == j {
-		delete(r.reads, j.key)
-	}
-	if j.next != nil {
-		r.pushRead(j.next)
-		j.next = nil
-	}
+	r.q.push(request{conn: p.conn, frame: p.frame, cost: cost(p.frame)})
 }
 
 // holdFlush does what a Tflush asks of a part: one that waits here is dropped, and the forwarder, which does not know
 // it, says so. What is under way with others' is answered first, or the forwarder might drop it for all of them. False:
 // the flush goes on. r.mu is held.
-func (r *Queue) holdFlush(c *conn, a *inquiry, frame []byte) bool {
+func (r *merging) holdFlush(c *conn, a *inquiry, frame []byte) bool {
 	if len(frame) < headerBytes+2 {
 		return false
 	}
@@ -365,11 +287,11 @@ func (j *joint) costs(q request) iter.Seq2[*conn, int] {
 }
 
 // depart notes that a joint request goes to the forwarder. r.mu is held.
-func (r *Queue) depart(q request) {
+func (r *merging) depart(q request) {
 	j := q.joint
 	j.sent = true
 	for c, cost := range j.costs(q) {
-		s := r.byLane[c.lane]
+		s := r.q.byLane[c.lane]
 		s.Requests++
 		s.Cost += int64(cost)
 	}
@@ -380,7 +302,7 @@ func (r *Queue) depart(q request) {
 		} else {
 			c.waiting--
 		}
-		r.byLane[c.lane].Bytes += int64(p.length)
+		r.q.byLane[c.lane].Bytes += int64(p.length)
 	}
 	n := int64(len(j.parts))
 	switch {
@@ -399,7 +321,7 @@ func (r *Queue) depart(q request) {
 }
 
 // share gives each part of a joint request its answer; false where the reply is not for the carrier. r.mu is held.
-func (r *Queue) share(c *conn, j *joint, reply []byte) (pass bool) {
+func (r *merging) share(c *conn, j *joint, reply []byte) (pass bool) {
 	if j.read {
 		pass = r.shareRead(c, j, reply)
 	} else {
@@ -412,31 +334,15 @@ func (r *Queue) share(c *conn, j *joint, reply []byte) (pass bool) {
 }
 
 // pushFlush lets a Tflush go whose request was answered, or goes alone. r.mu is held.
-func (r *Queue) pushFlush(q request) {
+func (r *merging) pushFlush(q request) {
 	if a := q.conn.asked[tagOf(q.frame)]; a != nil && !q.conn.gone {
 		a.part = nil
-		r.push(q)
+		r.q.push(q)
 	}
 }
 
-func (r *Queue) shareRead(c *conn, j *joint, reply []byte) bool {
-	delete(c.asked, j.carrier.tag)
-	for _, p := range j.parts {
-		switch {
-		case p == j.carrier || p.conn.gone:
-		case reply[4] == tRead+1:
-			p.conn.post(reply, p.tag)
-			p.conn.finish(p)
-		default:
-			p.conn.waiting++
-			r.pushAlone(p)
-		}
-	}
-	r.end(j)
-	return true
-}
-
-func (r *Queue) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
+// shareWrite gives each part of a write its answer. Queue.mu is held.
+func (r *merging) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
 	r.unload(c, j)
 	done, at := 0, 0
 	if reply[4] == tWrite+1 && len(reply) >= headerBytes+4 {
@@ -464,7 +370,7 @@ func (r *Queue) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
 }
 
 // unload notes that a write for several was answered, or will not be. r.mu is held.
-func (r *Queue) unload(c *conn, j *joint) {
+func (r *merging) unload(c *conn, j *joint) {
 	r.table.Answered(time.Now(), j.writes)
 	if c.carries--; c.carries == 0 && c.settled != nil {
 		close(c.settled)
@@ -542,78 +448,8 @@ func (c *conn) deliver(replies []byte) error {
 	return nil
 }
 
-// leave drops what a client that ended has here and waits until the writes of others that go through its connection
-// were answered: with the connection closed nobody would know whether they were done, or still will be.
-func (r *Queue) leave(ctx context.Context, c *conn) {
-	r.mu.Lock()
-	r.dropOf(c)
-	r.pump()
-	if c.carries == 0 {
-		r.mu.Unlock()
-		return
-	}
-	settled := make(chan struct{})
-	c.settled = settled
-	r.mu.Unlock()
-	select {
-	case <-settled:
-	case <-ctx.Done():
-	}
-}
-
-// dropOf drops what waits of a client that has gone; what others have in it goes without. r.mu is held.
-func (r *Queue) dropOf(c *conn) {
-	c.gone = true
-	for _, a := range c.asked {
-		if a.part != nil && a.part.in == nil {
-			r.table.Remove(a.part.to, a.part.offset, a.part)
-		}
-	}
-	for _, q := range r.queue.drop(func(q request) bool { return q.conn == c }) {
-		switch j := q.joint; {
-		case j == nil:
-		case j.read:
-			j.pushed = false
-			if r.pushRead(j); !j.pushed {
-				r.end(j)
-			}
-		default:
-			r.table.Answered(time.Now(), j.writes)
-			r.scatter(j.parts, j.flushes)
-		}
-	}
-}
-
-// scatter lets parts go alone. r.mu is held.
-func (r *Queue) scatter(parts []*part, flushes []request) {
-	for _, p := range parts {
-		r.pushAlone(p)
-	}
-	for _, q := range flushes {
-		r.pushFlush(q)
-	}
-}
-
-// lose ends a joint request whose connection to the forwarder ended without an answer. A write may have been done, or
-// be done later, when its range was written again: those who wrote are cut off, as they would be had their own
-// connection ended. r.mu is held.
-func (r *Queue) lose(j *joint) {
-	if !j.read {
-		r.table.Answered(time.Now(), j.writes)
-		for _, p := range j.parts {
-			p.conn.client.Close()
-		}
-		return
-	}
-	r.end(j)
-	for _, p := range j.parts[1:] {
-		p.conn.waiting++
-	}
-	r.scatter(j.parts[1:], j.flushes)
-}
-
 // rearm looks again when something will have waited long enough. r.mu is held.
-func (r *Queue) rearm() {
+func (r *merging) rearm() {
 	if r.table == nil {
 		return
 	}
@@ -636,9 +472,9 @@ func (r *Queue) rearm() {
 }
 
 // due sends what has waited long enough.
-func (r *Queue) due() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *merging) due() {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
 	now := time.Now()
 	r.wakes = time.Time{}
 	r.send(r.table.Due(now))
@@ -646,6 +482,6 @@ func (r *Queue) due() {
 		r.pushRead(r.later[0])
 		r.later = r.later[1:]
 	}
-	r.pump()
+	r.q.pump()
 	r.rearm()
 }

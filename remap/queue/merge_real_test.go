@@ -120,7 +120,8 @@ func (d *delegates) write(t testing.TB, which int, p pattern) (took time.Duratio
 	for i, f := range files {
 		all.Go(func() {
 			for k := range p.pieces {
-				if n, err := f.WriteAt(ctx, data[i:i+p.size], int64(place(i, k))*int64(p.size)); n != p.size || err != nil {
+				n, err := f.WriteAt(ctx, data[i:i+p.size], int64(place(i, k))*int64(p.size))
+				if n != p.size || err != nil {
 					t.Errorf("rank %d: %d bytes, %v", i, n, err)
 				}
 			}

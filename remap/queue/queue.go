@@ -64,7 +64,7 @@ type Queue struct {
 	arrived  uint64
 	clients
 	counts
-	merging
+	merge *merging
 }
 
 // counts are what was done.
@@ -105,7 +105,8 @@ func New(cfg Config) *Queue {
 	}
 	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
 		clients: clients{map[*conn]bool{}, map[netip.Addr]int{}},
-		counts:  counts{served: map[string]*Served{}, begun: time.Now()}, merging: newMerging(cfg.Gather)}
+		counts:  counts{served: map[string]*Served{}, begun: time.Now()}}
+	r.merge = newMerging(r, cfg.Gather)
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
@@ -316,12 +317,12 @@ func (r *Queue) forget(c *conn) {
 	if r.from[c.from]--; r.from[c.from] == 0 {
 		delete(r.from, c.from)
 	}
-	r.dropOf(c)
+	r.merge.dropOf(c)
 	r.inFlight -= len(c.flights)
 	r.queue.flies(c.lane, -len(c.flights))
 	for _, f := range c.flights {
 		if f.joint != nil {
-			r.lose(f.joint)
+			r.merge.lose(f.joint)
 		}
 	}
 	c.flights = nil
@@ -336,14 +337,14 @@ func (r *Queue) enqueue(c *conn, together [][]byte) (full bool, err error) {
 	c.held += len(together)
 	c.bytes += total(together)
 	for _, frame := range together {
-		if r.table == nil {
+		if r.merge.table == nil {
 			r.push(request{conn: c, frame: frame, cost: cost(frame)})
-		} else if err := r.gather(c, frame); err != nil {
+		} else if err := r.merge.gather(c, frame); err != nil {
 			return false, err
 		}
 	}
 	r.pump()
-	r.rearm()
+	r.merge.rearm()
 	return c.full(), nil
 }
 
@@ -412,7 +413,7 @@ func (r *Queue) answered(c *conn, replies []byte) []byte {
 		kept += n
 	}
 	r.pump()
-	r.rearm()
+	r.merge.rearm()
 	return replies[:kept]
 }
 
@@ -432,7 +433,7 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 		r.landed(c)
 	}
 	if f.joint != nil {
-		return r.share(c, f.joint, reply)
+		return r.merge.share(c, f.joint, reply)
 	}
 	c.note(tag, f.old, reply)
 	return true
@@ -466,7 +467,7 @@ func (r *Queue) pump() {
 			notify(c.wake)
 		}
 		if q.joint != nil {
-			r.depart(q)
+			r.merge.depart(q)
 			continue
 		}
 		c.waiting--

@@ -48,7 +48,8 @@ var ErrRefused = errors.New("refused")
 const maxAnswer = 16 << 20
 
 // Ask sends one request to the control socket of a queue: GET /stats, /report,
-// /clients or /merged, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about reaching it.
+// /clients or /merged, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about
+// reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -88,7 +89,8 @@ var _ collector.Source = (*Source)(nil)
 // New makes the source of the queue in front of a forwarding node. Clients to skip are no compute nodes:
 // collectors and monitors; the node itself and localhost always are left out.
 func New(node topology.NodeID, socket string, skip ...topology.NodeID) *Source {
-	s := &Source{node: node, socket: socket, now: time.Now, skip: map[topology.NodeID]bool{"localhost": true, node: true}}
+	s := &Source{node: node, socket: socket, now: time.Now,
+		skip: map[topology.NodeID]bool{"localhost": true, node: true}}
 	for _, n := range skip {
 		s.skip[n] = true
 	}

@@ -1,6 +1,6 @@
 // Package aggregate gathers the small writes of many clients to one file into few large ones, as the delegates of
-// "I/O Delegation" do (Northwestern, Scalable I/O Optimizations for Peta-scale Systems) for applications' independent
-// requests. It says which writes go together and when; who sends and answers them is the caller's affair.
+// "I/O Delegation" do (Northwestern, Scalable I/O Optimizations for Peta-scale Systems) for independent requests. It
+// says which writes go together and when; who sends and answers them is the caller's affair.
 //
 // No write is answered before the message that carries it was. So each that waits here is under way for the program
 // that sent it, and may go before or after whatever else is under way: that is all the order that POSIX knows.
@@ -17,8 +17,8 @@ import (
 type Target struct {
 	// Path is the server's number of the file (qid.path): what Flush knows a file by.
 	Path uint64
-	// Place is a hash of the names that lead there from the root of the server. Where one tree holds several file systems
-	// their numbers repeat; two files of one number have two places.
+	// Place is a hash of the names that lead there from the root of the server. Where one tree holds several file
+	// systems their numbers repeat; two files of one number have two places.
 	Place uint64
 	// User is a hash of who attached.
 	User uint64
@@ -49,8 +49,8 @@ type Message[ID, File comparable] struct {
 const (
 	// smallPart of a message is the largest write that is gathered: of larger ones too few fit into a message.
 	smallPart = 3
-	// patience is how many times as long a write may wait while a message of its file is on its way: those whom that one
-	// answers will write again.
+	// patience is how many times as long a write may wait beside one that is on its way: those whom that one answers
+	// will write again.
 	patience = 16
 	// recent is how many waits long a file that was written through counts as one that is written through.
 	recent = 8
@@ -64,6 +64,8 @@ const (
 	// maxBytes bounds what is gathered, maxTargets how many files are known.
 	maxBytes   = 16 << 20
 	maxTargets = 1 << 12
+	// remembered is how many of the last messages of a file are known.
+	remembered = 64
 )
 
 // Table holds the writes that wait for their neighbours. It is not safe for concurrent use.
@@ -84,10 +86,14 @@ type target[ID, File comparable] struct {
 	pruned  time.Time
 	flying  int       // messages on their way
 	landed  time.Time // when the last of them was answered
+	sent    []extent  // the last messages
 	alone   int       // times in a row that nobody found a neighbour
 	skip    int       // writes that need not wait
 	rest    int       // what skip becomes next
 }
+
+// extent is a range of a file.
+type extent struct{ begin, end int64 }
 
 // writer is an open file that writes come through.
 type writer struct {
@@ -139,7 +145,11 @@ func (t *Table[ID, File]) Add(now time.Time, to Target, w Write[ID, File]) (send
 			r = nil
 		}
 	}
-	if g.waiting == len(g.writers) { // nobody else will come; who is behind goes first, so that they meet the others
+	if r != nil && g.encloses(r) {
+		send = append(send, t.release(g, func(o *run[ID, File]) bool { return o == r }, false)...)
+	}
+	// Where nobody else will come, who is behind goes first, so that they meet the others.
+	if g.waiting == len(g.writers) && g.waiting > 0 {
 		first := g.runs[0]
 		send = append(send, t.release(g, func(r *run[ID, File]) bool { return r == first }, true)...)
 	}
@@ -247,6 +257,7 @@ func (t *Table[ID, File]) take(g *target[ID, File], r *run[ID, File], most int) 
 	m := Message[ID, File]{g.to, slices.Clone(r.writes[:n])}
 	r.writes, r.bytes = slices.Delete(r.writes, 0, n), r.bytes-bytes
 	t.bytes -= bytes
+	g.remember(extent{m.Writes[0].Offset, m.Writes[n-1].end()})
 	for i := range m.Writes {
 		g.left(m.Writes[i].By)
 	}
@@ -270,6 +281,30 @@ func (t *Table[ID, File]) idle(g *target[ID, File]) {
 	if len(g.runs) == 0 {
 		delete(t.busy, g)
 	}
+}
+
+// remember keeps where a message went.
+func (g *target[ID, File]) remember(e extent) {
+	if len(g.sent) == remembered {
+		g.sent = slices.Delete(g.sent, 0, remembered/2)
+	}
+	g.sent = append(g.sent, e)
+}
+
+// meets says that what is right before, or behind, a run went lately: nobody will join it there.
+func (g *target[ID, File]) meets(r *run[ID, File]) (before, behind bool) {
+	begin, end := r.begin(), r.end()
+	for _, e := range g.sent {
+		before = before || e.begin < begin && begin <= e.end
+		behind = behind || e.begin <= end && end < e.end
+	}
+	return before, behind
+}
+
+// encloses says that a run can meet no neighbours any more.
+func (g *target[ID, File]) encloses(r *run[ID, File]) bool {
+	before, behind := g.meets(r)
+	return behind && (before || r.begin() == 0)
 }
 
 // left notes that a write of a writer waits here no more.
@@ -347,12 +382,15 @@ func (t *Table[ID, File]) Next() (next time.Time) {
 	return next
 }
 
-// until is how long a run may wait: longer while a message of its file is on its way, and a little behind the last
-// one's answer.
+// until is how long a run may wait: longer where it touches a message that went lately while one is on its way, and a
+// little behind the last one's answer.
 func (t *Table[ID, File]) until(g *target[ID, File], r *run[ID, File]) time.Time {
 	soon, latest := r.since.Add(t.wait), r.since.Add(patience*t.wait)
 	if g.flying > 0 {
-		return latest
+		if before, behind := g.meets(r); before || behind {
+			return latest
+		}
+		return soon
 	}
 	if after := g.landed.Add(t.wait); after.After(soon) {
 		soon = after

@@ -79,7 +79,8 @@ func TestWaitingThatDoesNotPayEnds(t *testing.T) {
 	for i := range 100 {
 		now := float64(i) * 10
 		for rank := range 2 {
-			if n := len(table.Add(at(now), shared, Write[int, int]{2*i + rank, rank, int64(rank<<30 + i*4096), 4096})); n == 0 {
+			w := Write[int, int]{2*i + rank, rank, int64(rank<<30 + i*4096), 4096}
+			if n := len(table.Add(at(now), shared, w)); n == 0 {
 				waited++
 			}
 			now++

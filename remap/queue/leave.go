@@ -1,0 +1,76 @@
+package queue
+
+import (
+	"context"
+	"time"
+)
+
+// leave drops what a client that ended has here and waits until the writes of others that go through its connection
+// were answered: with the connection closed nobody would know whether they were done, or still will be.
+func (r *merging) leave(ctx context.Context, c *conn) {
+	r.q.mu.Lock()
+	r.dropOf(c)
+	r.q.pump()
+	if c.carries == 0 {
+		r.q.mu.Unlock()
+		return
+	}
+	settled := make(chan struct{})
+	c.settled = settled
+	r.q.mu.Unlock()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	}
+}
+
+// dropOf drops what waits of a client that has gone; what others have in it goes without. r.mu is held.
+func (r *merging) dropOf(c *conn) {
+	c.gone = true
+	for _, a := range c.asked {
+		if a.part != nil && a.part.in == nil {
+			r.table.Remove(a.part.to, a.part.offset, a.part)
+		}
+	}
+	for _, q := range r.q.queue.drop(func(q request) bool { return q.conn == c }) {
+		switch j := q.joint; {
+		case j == nil:
+		case j.read:
+			j.pushed = false
+			if r.pushRead(j); !j.pushed {
+				r.end(j)
+			}
+		default:
+			r.table.Answered(time.Now(), j.writes)
+			r.scatter(j.parts, j.flushes)
+		}
+	}
+}
+
+// scatter lets parts go alone. r.mu is held.
+func (r *merging) scatter(parts []*part, flushes []request) {
+	for _, p := range parts {
+		r.pushAlone(p)
+	}
+	for _, q := range flushes {
+		r.pushFlush(q)
+	}
+}
+
+// lose ends a joint request whose connection to the forwarder ended without an answer. A write may have been done, or
+// be done later, when its range was written again: those who wrote are cut off, as they would be had their own
+// connection ended. r.mu is held.
+func (r *merging) lose(j *joint) {
+	if !j.read {
+		r.table.Answered(time.Now(), j.writes)
+		for _, p := range j.parts {
+			p.conn.client.Close()
+		}
+		return
+	}
+	r.end(j)
+	for _, p := range j.parts[1:] {
+		p.conn.waiting++
+	}
+	r.scatter(j.parts[1:], j.flushes)
+}
