@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,16 +108,13 @@ func printFindings(w io.Writer, list []anomaly.Finding) error {
 	rows := make([][]string, 0, len(list))
 	for i := range list {
 		f := &list[i]
-		owner := f.Owner
-		if owner == "" {
-			owner = "-"
-		}
 		state := string(f.State)
 		if f.Open() && f.Silent(time.Now()) {
 			state += ", silent until " + f.Silenced.Local().Format("15:04")
 		}
 		rows = append(rows, []string{f.ID, string(f.Node), remap.FindingWords(f), state,
-			f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), owner, f.Sentence})
+			f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), cmp.Or(f.Owner, "-"),
+			f.Sentence})
 	}
 	return cli.PrintTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
 }
@@ -161,15 +159,12 @@ func printFinding(w io.Writer, v api.FindingView, inc *incident.Incident) error 
 		fmt.Fprintln(w, "still in use:", v.Held)
 	}
 	for _, c := range v.Changes {
-		by := c.By
-		if by == "" {
-			by = "detectors"
-		}
 		state := string(c.Finding.State)
 		if c.Finding.Stage != "" {
 			state += " (" + string(c.Finding.Stage) + ")"
 		}
-		fmt.Fprintf(w, "  %s  %-22s by %s: %s\n", c.At.Local().Format("15:04:05"), state, by, c.Why)
+		fmt.Fprintf(w, "  %s  %-22s by %s: %s\n", c.At.Local().Format("15:04:05"), state,
+			cmp.Or(c.By, "detectors"), c.Why)
 	}
 	if next := screen.NextCommand(&v.Finding); next != "" {
 		fmt.Fprintln(w, "next:", next)

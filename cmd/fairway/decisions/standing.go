@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,17 +36,9 @@ func printStanding(w io.Writer, all []remap.Standing) error {
 		if s.Lapsed != "" {
 			until = "does not hold: " + s.Lapsed
 		}
-		rows = append(rows, []string{s.ID, s.App, orAll(s.User), s.By, until, s.Reason})
+		rows = append(rows, []string{s.ID, s.App, cmp.Or(s.User, "all"), s.By, until, s.Reason})
 	}
 	return cli.PrintTable(w, []string{"ID", "APPLICATION", "USER", "BY", "UNTIL", "REASON"}, rows)
-}
-
-// orAll is the user of a standing approval as people read it.
-func orAll(user string) string {
-	if user == "" {
-		return "all"
-	}
-	return user
 }
 
 func newAllow(o *cli.Options) *cobra.Command {
@@ -61,7 +54,7 @@ func newAllow(o *cli.Options) *cobra.Command {
 			}, func(w io.Writer, s remap.Standing) error {
 				_, err := fmt.Fprintf(w,
 					"%s: plans for %s of user %s are approved until %s; 'fairway standing revoke %s' ends it\n",
-					s.ID, s.App, orAll(s.User), cli.Stamp(s.Until), s.ID)
+					s.ID, s.App, cmp.Or(s.User, "all"), cli.Stamp(s.Until), s.ID)
 				return err
 			})
 		},

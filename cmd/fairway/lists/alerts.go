@@ -40,15 +40,12 @@ func printAlerts(w io.Writer, a api.Alerts) error {
 	}
 	rows := make([][]string, 0, len(a.Receivers))
 	for _, r := range a.Receivers {
-		last, state := "-", "ok"
-		if !r.LastSent.IsZero() {
-			last = cli.Stamp(r.LastSent)
-		}
+		state := "ok"
 		if r.Error != "" {
 			state = "fails: " + r.Error
 		}
-		rows = append(rows, []string{r.Receiver, r.Kind, strconv.Itoa(r.Waiting), strconv.FormatUint(r.Sent, 10), last,
-			state})
+		rows = append(rows, []string{r.Receiver, r.Kind, strconv.Itoa(r.Waiting), strconv.FormatUint(r.Sent, 10),
+			cli.Stamp(r.LastSent), state})
 	}
 	return cli.PrintTable(w, []string{"RECEIVER", "KIND", "WAITING", "SENT", "LAST", "STATE"}, rows)
 }

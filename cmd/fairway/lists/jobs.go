@@ -113,7 +113,8 @@ func printJob(w io.Writer, j jobAndRuns) error {
 	for _, n := range j.Neighbours {
 		fmt.Fprintf(w,
 			"neighbour %s %s on %v: %s/s, %s %% of the bytes there; if this job moves, %s %% of them go\n", n.Job,
-			n.App, n.On, anomaly.Size(n.ReadBytesPerSec+n.WriteBytesPerSec), shareText(n.Takes), shareText(n.Relief))
+			n.App, n.On, anomaly.Size(n.ReadBytesPerSec+n.WriteBytesPerSec), chart.Ratio(n.Takes),
+			chart.Ratio(n.Relief))
 	}
 	return printRuns(w, &j.Like)
 }
@@ -190,12 +191,4 @@ func printRuns(w io.Writer, v *api.JobRuns) error {
 			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
 	}
 	return cli.PrintTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"}, rows)
-}
-
-// shareText is a share in percent; "-" where it is not known.
-func shareText(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatFloat(100**v, 'f', 0, 64)
 }

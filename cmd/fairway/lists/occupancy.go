@@ -14,7 +14,7 @@ import (
 	"fairway/anomaly"
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
-
+	"fairway/console/chart"
 	"fairway/console/screen/replay"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -51,7 +51,7 @@ func printOccupancy(w io.Writer, v api.OccupancyView) error {
 		_, err := fmt.Fprintln(w, "no second is stored in this range yet; 'fairway doctor' says whether agents run")
 		return err
 	}
-	percent := func(v float64) string { return strconv.FormatFloat(100*v, 'f', 0, 64) }
+	percent := func(v float64) string { return chart.Ratio(&v) }
 	rows := make([][]string, 0, len(v.Layer))
 	for _, l := range v.Layer {
 		rows = append(rows, []string{time.UnixMilli(l.TimeMillis).UTC().Format(time.RFC3339), strconv.Itoa(l.Nodes),

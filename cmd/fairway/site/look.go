@@ -1,10 +1,12 @@
 package site
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/url"
 	"os"
 	"slices"
@@ -169,7 +171,13 @@ func printSurveyed(w io.Writer, g survey.Group, found []survey.Finding) error {
 		return slices.ContainsFunc(found, func(f survey.Finding) bool { return f.Group == g.Name && f.Name == m.Name })
 	}
 	members := slices.Clone(g.Members)
-	slices.SortStableFunc(members, func(a, b survey.Member) int { return -compareLoads(a.Mean, b.Mean) })
+	load := func(m *survey.Member) float64 {
+		if m.Mean == nil {
+			return math.Inf(-1)
+		}
+		return *m.Mean
+	}
+	slices.SortStableFunc(members, func(a, b survey.Member) int { return cmp.Compare(load(&b), load(&a)) })
 	var rows [][]string
 	for i := range members {
 		if m := &members[i]; i < shownRows || differs(m) {
@@ -181,18 +189,6 @@ func printSurveyed(w io.Writer, g survey.Group, found []survey.Finding) error {
 		fmt.Fprintf(w, "%d more with less; --json has them\n", left)
 	}
 	return err
-}
-
-func compareLoads(a, b *float64) int {
-	switch {
-	case a == nil && b == nil:
-		return 0
-	case a == nil || b != nil && *a < *b:
-		return -1
-	case b == nil || *a > *b:
-		return 1
-	}
-	return 0
 }
 
 // surveyRow writes a member; a dash is an unknown value.
@@ -213,13 +209,7 @@ func surveyRow(m *survey.Member) []string {
 	for _, metric := range slices.Sorted(maps.Keys(m.Took)) {
 		took = append(took, fmt.Sprintf("%s %.3g", metric.Info().Label, m.Took[metric]*1e3))
 	}
-	if len(took) == 0 {
-		took = []string{"-"}
-	}
-	node := m.Node
-	if node == "" {
-		node = "-"
-	}
-	return []string{m.Name, node, shown(m.Mean, unit.Scale, " "+unit.Shown, 1), shown(m.Peak, unit.Scale,
-		" "+unit.Shown, 1), shown(share, 100, "", 0), shown(m.Occupancy, 100, "", 0), strings.Join(took, ", ")}
+	return []string{m.Name, cmp.Or(m.Node, "-"), shown(m.Mean, unit.Scale, " "+unit.Shown, 1), shown(m.Peak, unit.Scale,
+		" "+unit.Shown, 1), shown(share, 100, "", 0), shown(m.Occupancy, 100, "", 0),
+		cmp.Or(strings.Join(took, ", "), "-")}
 }
