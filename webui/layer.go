@@ -88,6 +88,7 @@ func (h *layer) nodes(w http.ResponseWriter, r *http.Request, _ access.Caller) e
 		return api.WriteJSON(w, names)
 	}
 	rows := h.nodesBy(keep)
+	addMost(h.picture, rows)
 	if health := q.Get("health"); health != "" {
 		rows = slices.DeleteFunc(rows, func(n api.NodeRow) bool { return string(n.State) != health })
 	}
@@ -103,6 +104,28 @@ func (h *layer) nodesBy(keep func(topology.Node) bool) []api.NodeRow {
 	return rows
 }
 
+// addMost names who does most at each server and forwarder.
+func addMost(p *live.Picture, rows []api.NodeRow) {
+	var of []topology.NodeID
+	for i := range rows {
+		if rows[i].Role != topology.Compute {
+			of = append(of, rows[i].ID)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	uses := p.Uses(of)
+	for i := range rows {
+		if u, ok := uses[rows[i].ID]; ok && rows[i].Role != topology.Compute {
+			rows[i].Attributed = u.Attributed
+			if len(u.Rows) > 0 && u.Rows[0].Kind != api.UseRest {
+				rows[i].Most = &u.Rows[0]
+			}
+		}
+	}
+}
+
 // wayOf is how a node's frames come; nil where its own agent is not connected.
 func wayOf(hub *ingest.Hub, n topology.NodeID) *api.NodeWay {
 	late, ok := hub.Late(n)
@@ -115,10 +138,18 @@ func wayOf(hub *ingest.Hub, n topology.NodeID) *api.NodeWay {
 func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	id := topology.NodeID(r.PathValue("id"))
 	rows := h.nodesBy(func(n topology.Node) bool { return n.ID == id })
-	if len(rows) == 0 {
+	uses, used := h.picture.Uses([]topology.NodeID{id})[id]
+	if len(rows) == 0 && !used {
 		return fmt.Errorf("node %q: %w", id, api.ErrNotFound)
 	}
-	v := api.NodeView{NodeRow: rows[0], Sources: h.picture.Sources(id)}
+	v := api.NodeView{NodeRow: api.NodeRow{ID: id, Role: topology.Storage, State: api.StateOK, // a storage target
+		Values: map[string]float64{}}}
+	if len(rows) > 0 {
+		v = api.NodeView{NodeRow: rows[0], Sources: h.picture.Sources(id)}
+	}
+	if used && v.Role != topology.Compute {
+		v.Uses = &uses
+	}
 	if v.Sources == nil {
 		v.Sources = []collector.SourceStatus{}
 	}

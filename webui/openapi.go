@@ -256,7 +256,8 @@ var docs = map[string]doc{
 		params: []param{{"role", "compute, forwarder, storage or metadata"},
 			{"health", "ok, idle, suspect, excluded, dedicated or stale"},
 			{"names", "1: only the names, in the order of the grid's cells"}}},
-	"GET /api/v1/nodes/{id}": {summary: "one node with its sources", out: api.NodeView{}},
+	"GET /api/v1/nodes/{id}": {summary: "one node with its sources, and who uses it; a storage target, too",
+		out: api.NodeView{}},
 	"GET /api/v1/forwarders/{id}": {summary: "one forwarder, its clients and last five minutes, or as it was",
 		out: api.ForwarderDetail{}, params: atParam},
 	"POST /api/v1/forwarders/{id}/canary": {

@@ -264,7 +264,45 @@ type NodeRow struct {
 	Way *NodeWay `json:"way,omitempty"`
 	// Values are the samples of that second by metric name; an unknown value is absent.
 	Values map[string]float64 `json:"values"`
+	// Most is who does most there, Attributed the part of its work that somebody is known for; of a server or a
+	// forwarder.
+	Most       *Use     `json:"most,omitempty"`
+	Attributed *float64 `json:"attributed,omitempty"`
 }
+
+// Uses are who works at a server or a storage target, the most first, and then what nobody is known for: together they
+// are all that it does.
+type Uses struct {
+	Rows []Use `json:"rows"`
+	// Attributed is the part, 0..1, that somebody is known for: of the bytes or of the metadata operations, the
+	// smaller.
+	Attributed *float64 `json:"attributed"`
+	// Note is what the server's agent says of its count, Unknown why there are no rows, or more than these.
+	Note    string `json:"note,omitempty"`
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Use is one row: a job, or whoever else can be named.
+type Use struct {
+	Who              string   `json:"who"`
+	Kind             string   `json:"kind"`
+	Why              string   `json:"why,omitempty"` // of UseRest: why nobody is named
+	ReadBytesPerSec  float64  `json:"read_bytes_per_sec"`
+	WriteBytesPerSec float64  `json:"write_bytes_per_sec"`
+	MetaOpsPerSec    float64  `json:"meta_ops_per_sec"`
+	BytesPart        *float64 `json:"bytes_part"` // of all bytes, 0..1; nil: there are none
+	MetaPart         *float64 `json:"meta_part"`
+}
+
+// The kinds of Use.
+const (
+	UseJob    = "job"
+	UseUser   = "user"   // as Lustre writes one: program and user's number, or user@host
+	UseNode   = "node"   // without a job of its own
+	UseID     = "id"     // of Lustre's, which names neither job nor user
+	UseOthers = "others" // named ones that are too many to list
+	UseRest   = "rest"
+)
 
 // NodeWay is how a node's frames come to the daemon.
 type NodeWay struct {
@@ -275,6 +313,8 @@ type NodeWay struct {
 // NodeView is one node with what its agent says of its own sources.
 type NodeView struct {
 	NodeRow
+	// Uses are who works there; nil of a compute node.
+	Uses    *Uses                    `json:"uses,omitempty"`
 	Sources []collector.SourceStatus `json:"sources"`
 }
 

@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,6 +52,10 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	if routers {
 		heads = slices.Insert(heads, afterWrites, "ROUTED MB/s")
 	}
+	used := slices.ContainsFunc(nodes, func(n api.NodeRow) bool { return n.Attributed != nil })
+	if used {
+		heads = append(heads, "MOST", "ATTRIBUTED %")
+	}
 	rows := make([][]string, 0, len(nodes))
 	for _, n := range nodes {
 		lateness := "-"
@@ -66,6 +71,13 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 			rate(n.Values, "queue_len", 1), lateness}
 		if routers {
 			row = slices.Insert(row, afterWrites, rate(n.Values, "routed_bytes", 1e6))
+		}
+		if used {
+			most := "-"
+			if n.Most != nil {
+				most = n.Most.Who
+			}
+			row = append(row, most, chart.Ratio(n.Attributed))
 		}
 		rows = append(rows, row)
 	}
@@ -109,7 +121,7 @@ func rate(values map[string]float64, name string, unit float64) string {
 func newNode(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "node NAME",
-		Short: "Show everything known of one node's newest second",
+		Short: "Show everything known of one node's newest second, or who uses a storage target",
 		Args:  cobra.ExactArgs(1),
 		RunE:  cli.PrintNamed(o, (*client.Client).Node, printNode),
 	}
@@ -140,5 +152,32 @@ func printNode(w io.Writer, n api.NodeView) error {
 		m, _ := collector.ParseMetric(name)
 		rows = append(rows, []string{name, strings.TrimSpace(chart.Metric(m, &v) + " " + m.Info().Unit.Info().Shown)})
 	}
+	if n.Uses != nil {
+		if err := printUses(w, n.Uses); err != nil || len(rows) == 0 {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
 	return cli.PrintTable(w, []string{"METRIC", "VALUE"}, rows)
+}
+
+// printUses lists who works at a server, and what nobody is known for.
+func printUses(w io.Writer, u *api.Uses) error {
+	if u.Unknown != "" {
+		fmt.Fprintf(w, "who uses it: %s\n", u.Unknown)
+	}
+	if u.Note != "" {
+		fmt.Fprintln(w, u.Note)
+	}
+	rows := make([][]string, 0, len(u.Rows))
+	for i := range u.Rows {
+		r := &u.Rows[i]
+		rows = append(rows, []string{r.Who, cmp.Or(r.Why, r.Kind), chart.Mega(&r.ReadBytesPerSec),
+			chart.Mega(&r.WriteBytesPerSec), chart.Count(&r.MetaOpsPerSec), chart.Ratio(r.BytesPart),
+			chart.Ratio(r.MetaPart)})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return cli.PrintTable(w, []string{"WHO", "IS", "READ MB/s", "WRITE MB/s", "META/s", "BYTES %", "META %"}, rows)
 }
