@@ -115,13 +115,10 @@ func addMost(p *live.Picture, rows []api.NodeRow) {
 	if len(of) == 0 {
 		return
 	}
-	uses := p.Uses(of)
+	uses := live.Uses(p, of)
 	for i := range rows {
 		if u, ok := uses[rows[i].ID]; ok && rows[i].Role != topology.Compute {
-			rows[i].Attributed = u.Attributed
-			if len(u.Rows) > 0 && u.Rows[0].Kind != api.UseRest {
-				rows[i].Most = &u.Rows[0]
-			}
+			rows[i].Attributed, rows[i].Most = u.Attributed, u.Most()
 		}
 	}
 }
@@ -138,7 +135,7 @@ func wayOf(hub *ingest.Hub, n topology.NodeID) *api.NodeWay {
 func (h *layer) node(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	id := topology.NodeID(r.PathValue("id"))
 	rows := h.nodesBy(func(n topology.Node) bool { return n.ID == id })
-	uses, used := h.picture.Uses([]topology.NodeID{id})[id]
+	uses, used := live.Uses(h.picture, []topology.NodeID{id})[id]
 	if len(rows) == 0 && !used {
 		return fmt.Errorf("node %q: %w", id, api.ErrNotFound)
 	}

@@ -195,6 +195,8 @@ type StorageRow struct {
 	PeersLatency   *float64 `json:"peers_latency_seconds"`
 	// Estimated says that the bytes are a job's split as its bytes at its several forwarders are.
 	Estimated bool `json:"estimated,omitempty"`
+	// Most is who does most there of all that the target's server counts by user; nil where it does not.
+	Most *Use `json:"most,omitempty"`
 }
 
 // TargetUse is what a job moves at a storage target or server in the newest second.
@@ -282,6 +284,14 @@ type Uses struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
+// Most is who does most; nil where nobody is known.
+func (u Uses) Most() *Use {
+	if len(u.Rows) == 0 || u.Rows[0].Kind == UseRest {
+		return nil
+	}
+	return &u.Rows[0]
+}
+
 // Use is one row: a job, or whoever else can be named.
 type Use struct {
 	Who              string   `json:"who"`
@@ -292,6 +302,16 @@ type Use struct {
 	MetaOpsPerSec    float64  `json:"meta_ops_per_sec"`
 	BytesPart        *float64 `json:"bytes_part"` // of all bytes, 0..1; nil: there are none
 	MetaPart         *float64 `json:"meta_part"`
+}
+
+// Part is the larger of a row's parts.
+func (u *Use) Part() (part float64) {
+	for _, v := range []*float64{u.BytesPart, u.MetaPart} {
+		if v != nil {
+			part = max(part, *v)
+		}
+	}
+	return part
 }
 
 // The kinds of Use.

@@ -70,7 +70,24 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		v.Rows = append(v.Rows, row)
 	}
 	sortStorage(v.Rows)
+	addMost(p, v.Rows)
 	return v
+}
+
+// addMost names who does most at each target, as its server counts it.
+func addMost(p *Picture, rows []api.StorageRow) {
+	var of []topology.NodeID
+	for i := range rows {
+		of = append(of, topology.NodeID(rows[i].Target))
+	}
+	uses := usesAt(p, of, func(visit func(*collector.Frame)) {
+		for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
+			p.cfg.Board.Layer(role, func(n *window.Node) { visit(&n.Frame) })
+		}
+	})
+	for i := range rows {
+		rows[i].Most = uses[of[i]].Most()
+	}
 }
 
 // hasTargets says that a node's agent reads the client's side of storage targets, so that none in its
@@ -227,6 +244,7 @@ func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest
 		v.Rows = append(v.Rows, *row)
 	}
 	sortStorage(v.Rows)
+	addMost(p, v.Rows)
 }
 
 // serverLatency is the mean time in service of each storage server's reads and writes.

@@ -17,14 +17,20 @@ const mostUses = 50
 
 // Uses says who works at forwarders, storage servers and storage targets in the newest second, as far as anybody counts
 // it. All that a server does is in its rows: what nobody is known for has one of its own.
-func (p *Picture) Uses(of []topology.NodeID) map[topology.NodeID]api.Uses {
+func Uses(p *Picture, of []topology.NodeID) map[topology.NodeID]api.Uses {
+	return usesAt(p, of, p.cfg.Board.Visit)
+}
+
+// usesAt counts what some nodes' frames say.
+func usesAt(p *Picture, of []topology.NodeID,
+	each func(visit func(*collector.Frame))) map[topology.NodeID]api.Uses {
 	s := p.Snapshot()
 	c := userCount{situation: s.Situation, oldest: oldestShown(s.Made), owners: ownersOf(s.Situation.Jobs),
 		at: map[topology.NodeID]*usersAt{}}
 	for _, id := range of {
 		c.at[id] = &usersAt{}
 	}
-	p.cfg.Board.Visit(c.frame)
+	each(c.frame)
 	out := map[topology.NodeID]api.Uses{}
 	for id, u := range c.at {
 		if u.seen {
@@ -224,7 +230,7 @@ func (u *usersAt) view() api.Uses {
 	}
 	slices.SortFunc(v.Rows, func(a, b api.Use) int {
 		rest := func(r *api.Use) int { return cmp.Compare(r.Why, "") }
-		return cmp.Or(cmp.Compare(rest(&a), rest(&b)), cmp.Compare(weightOf(&b), weightOf(&a)),
+		return cmp.Or(cmp.Compare(rest(&a), rest(&b)), cmp.Compare(b.Part(), a.Part()),
 			cmp.Compare(a.Who, b.Who))
 	})
 	bytes, meta := named.parts(all)
@@ -255,17 +261,6 @@ func fewer(v api.Uses, all did) api.Uses {
 	others.BytesPart, others.MetaPart = d.parts(all)
 	v.Rows = slices.Replace(v.Rows, mostUses, users, others)
 	return v
-}
-
-// weightOf is the larger of a row's parts.
-func weightOf(r *api.Use) float64 {
-	weight := 0.0
-	for _, part := range []*float64{r.BytesPart, r.MetaPart} {
-		if part != nil {
-			weight = max(weight, *part)
-		}
-	}
-	return weight
 }
 
 // describeUser says what a name in a list of jobs is.

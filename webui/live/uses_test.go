@@ -78,7 +78,7 @@ func TestUses(t *testing.T) {
 		"quiet":  "; none neither it nor its clients count by whom",
 		"nobody": "",
 	} {
-		u, ok := p.Uses([]topology.NodeID{of})[of]
+		u, ok := Uses(p, []topology.NodeID{of})[of]
 		var rows []string
 		for _, r := range u.Rows {
 			rows = append(rows, fmt.Sprintf("%s %s %.0f/%.0f", r.Who, r.Kind, r.WriteBytesPerSec/mb, r.MetaOpsPerSec))
@@ -93,6 +93,19 @@ func TestUses(t *testing.T) {
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", of, got, want)
 		}
+	}
+}
+
+// A forwarder's list of targets names who does most at each, of all that its server counts.
+func TestMostAtTargets(t *testing.T) {
+	p := usesPicture(collector.Frame{Node: "oss1", Role: topology.Storage, Jobs: []collector.JobSamples{
+		share("24", "fs-OST0000", 30, 0), share("@dd.1000", "fs-OST0000", 90, 0),
+		share(collector.UncountedWork, "fs-OST0001", 5, 0)}})
+	rows := []api.StorageRow{{Target: "fs-OST0000"}, {Target: "fs-OST0001"}, {Target: "fs-OST0002"}}
+	addMost(p, rows)
+	if m := rows[0].Most; m == nil || m.Who != "dd.1000" || m.Part() != 0.75 || rows[1].Most != nil ||
+		rows[2].Most != nil {
+		t.Errorf("%+v", rows)
 	}
 }
 
@@ -113,7 +126,7 @@ func TestUsesSumUp(t *testing.T) {
 		for i := range rng.IntN(2 * mostUses) {
 			frames[0].Jobs = append(frames[0].Jobs, share(topology.JobID(fmt.Sprint("j", i)), "", 0.25, 0.25))
 		}
-		u := usesPicture(frames...).Uses([]topology.NodeID{"fwd1"})["fwd1"]
+		u := Uses(usesPicture(frames...), []topology.NodeID{"fwd1"})["fwd1"]
 		sum, attributed := 0.0, 0.0
 		for _, r := range u.Rows {
 			if r.WriteBytesPerSec < 0 || r.MetaOpsPerSec < 0 {

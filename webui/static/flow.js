@@ -1,6 +1,6 @@
 // Which way the bytes of jobs take, and how much jobs stand in each other's way; both of now.
 import { h, setText, s } from './h.js?v=__V__';
-import { counted, missing, ratio, some } from './format.js?v=__V__';
+import { counted, missing, number, ratio, some } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { inkOn, ramp } from './levels.js?v=__V__';
 import { Bands, largest, largestNames, sankey } from './sankey.js?v=__V__';
@@ -31,16 +31,10 @@ export function flowPicture(f, app, job) {
     );
   const byJob = totals(links, l => l.job),
     jobName = job ? j => (j === job ? j : counted(byJob.size - 1, 'neighbour')) : largest(byJob, 12, 'jobs');
-  const fwdName = largest(
-      totals(links, l => l.forwarder),
-      20,
-      'forwarders',
-    ),
-    serverName = largest(
-      totals(f.storage, l => l.server),
-      20,
-      'servers',
-    );
+  const onForwarders = totals(links, l => l.forwarder),
+    fwdName = largest(onForwarders, 20, 'forwarders'),
+    atServers = totals(f.storage, l => l.server),
+    serverName = largest(atServers, 20, 'servers');
   const bands = new Bands();
   const add = (col, from, to, l) =>
     bands.add({ col, from, to, key: jobName(l.job), value: bytes(l), estimated: Boolean(l.estimated) });
@@ -76,11 +70,12 @@ export function flowTable() {
       moving('read', 'READ MB/s', r => r.read_bytes_per_sec),
       moving('write', 'WRITE MB/s', r => r.write_bytes_per_sec),
       moving('all', 'ALL MB/s', bytes),
+      numeric('meta', 'MD/S', r => r.meta_ops_per_sec, number, { rare: true }),
       column('by', 'COUNTED BY', r => r.by || (r.server ? 'server' : missing)),
     ],
     {
       id: r => `${r.job} ${r.forwarder} ${r.server ?? ''}`,
-      go: r => `/jobs/${encodeURIComponent(r.job)}`,
+      go: r => (!r.kind || r.kind === 'job' ? `/jobs/${encodeURIComponent(r.job)}` : '/overview?view=flow'),
       sort: 'all',
       caption: 'what jobs move over forwarders',
     },
@@ -97,27 +92,31 @@ export function everyOther(load, app) {
   return () => {
     if (busy || ++ticks % 2) return;
     busy = true;
-    load()
-      .catch(e => app.note(e.message))
-      .finally(() => {
-        busy = false;
-      });
+    const done = () => (busy = false);
+    load().then(done, e => (app.note(e.message), done()));
   };
 }
 
-/** @param {import('./app.js').App} app @returns {Promise<import('./app.js').Page>} */
-export async function flowPage(app) {
+/** The flow, or who works at one server or target. @param {import('./app.js').App} app @param {URLSearchParams} q
+ * @returns {Promise<import('./app.js').Page>} */
+export async function flowPage(app, q) {
   const table = flowTable(),
+    of = q.get('of'),
     picture = h('div');
   table.limit = 40;
   const load = async () => {
+    if (of) {
+      const u = (await get(`/api/v1/nodes/${encodeURIComponent(of)}`)).uses;
+      setText(picture, `${ratio(u.attributed)} % attributed. ${u.unknown ?? ''} ${u.note ?? ''}`);
+      return table.update(u.rows.map(r => ({ ...r, job: r.who, server: of, by: r.why || r.kind })));
+    }
     const f = await get('/api/v1/flow?limit=2000');
     picture.replaceChildren(flowPicture(f, app));
     table.update(flowRows(f));
   };
   await load();
   return listPage(app, 'flow', table, [picture], {
-    heading: 'Flow of jobs over forwarders to storage, now',
+    heading: of ? `Who works at ${of}, now` : 'Flow of jobs over forwarders to storage, now',
     picture: () => picture,
     update: everyOther(load, app),
     keys: {

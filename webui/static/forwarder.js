@@ -141,6 +141,7 @@ export async function forwarderPage(app, id, q) {
   }
   const storage = new Table(storageColumns, {
     id: r => r.target,
+    go: r => `/overview?view=flow&of=${encodeURIComponent(r.target)}`,
     fixed: true,
     caption: `storage targets that ${id} asks, the slow ones first`,
   });

@@ -29,6 +29,7 @@ export const storageColumns = [
   numeric('peers', 'PEERS ms', r => r.peers_latency_seconds, millis),
   numeric('requests', 'REQUESTS/S', r => r.requests_per_sec, number),
   ...moved,
+  column('most', 'MOST BY', r => r.most?.who ?? '', { rare: true, value: r => r.most?.who }),
 ];
 
 /** What a canary found, beside the median of the other forwarders'. @param {any} c */

@@ -102,7 +102,7 @@ export function summary(o) {
 export function overviewPage(app, q) {
   const view = q.get('view') ?? '';
   if (view === 'compute') return import('./compute.js?v=__V__').then(m => m.computePage(app, q));
-  if (view === 'flow') return import('./flow.js?v=__V__').then(m => m.flowPage(app));
+  if (view === 'flow') return import('./flow.js?v=__V__').then(m => m.flowPage(app, q));
   if (view === 'matrix') return import('./flow.js?v=__V__').then(m => m.matrixPage(app, q));
   return forwardersPage(app, q, view === 'table');
 }

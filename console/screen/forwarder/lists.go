@@ -133,6 +133,11 @@ func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 	}
 	head := " " + chart.Left(name, 22) + chart.Right(req, 7) + chart.Right("MB/s", 8) + chart.Right("LATms", 8) +
 		chart.Right("peers", 8)
+	const most = 22 // who does most there
+	names := w >= 54+most && slices.ContainsFunc(v.Rows, func(r api.StorageRow) bool { return r.Most != nil })
+	if names {
+		head += "  " + chart.Left("MOST BY", most)
+	}
 	line := func(i int) string {
 		r := v.Rows[i]
 		if s.Stale() {
@@ -142,9 +147,13 @@ func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 		if r.Estimated && moved != chart.Missing {
 			moved = "~" + moved
 		}
-		return " " + chart.Left(chart.Clean(r.Target), 22) + chart.Right(chart.Count(r.RequestsPerSec), 7) +
+		text := " " + chart.Left(chart.Clean(r.Target), 22) + chart.Right(chart.Count(r.RequestsPerSec), 7) +
 			chart.Right(moved, 8) +
 			chart.Right(chart.Millis(r.LatencySeconds), 8) + chart.Right(chart.Millis(r.PeersLatency), 8)
+		if names && r.Most != nil {
+			text += "  " + chart.Left(fmt.Sprintf("%s %.0f%%", chart.Clean(r.Most.Who), 100*r.Most.Part()), most)
+		}
+		return text
 	}
 	p.target = min(p.target, len(v.Rows)-1)
 	return listed(s, head, len(v.Rows), p.target, w, h, cursor, screen.ActStorage, line)
