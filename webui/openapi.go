@@ -20,6 +20,7 @@ import (
 	"fairway/webui/api"
 	"fairway/webui/live"
 	"fairway/webui/report"
+	"fairway/webui/sites"
 )
 
 // openAPI answers the API's description, made from the table of routes, so that it cannot
@@ -212,6 +213,7 @@ var docs = map[string]doc{
 	"GET /api/v1/glossary":       {summary: "the words of the faces, and what they mean", out: []api.Term{}},
 	"GET /api/v1/metrics": {summary: "the catalogue of metrics: names, units, labels and full scales",
 		out: []api.Metric{}},
+	"GET /api/v1/sites":   {summary: "several sites in one, of a view of sites", out: sites.View{}},
 	"GET /api/v1/session": {summary: "who you are here", out: api.Session{}},
 	"POST /api/v1/session": {summary: "sign in by password or one-time code", in: api.SignIn{},
 		out: api.Session{}},

@@ -49,14 +49,11 @@ type row struct {
 	Kind         access.RouteKind
 }
 
-// routes is the authorization table and the API's table of contents: method, path, role, listeners, handler, kind.
-// docs describes each.
-func (s *Server) routes(h *handlers) (all []access.Route) {
-	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
-	for _, r := range []row{
+// commonRoutes are those of every server, about itself and who asks.
+func (s *Server) commonRoutes() []row {
+	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
+	return []row{
 		{get, "/healthz", nobody, everyPort, alive, probe},
-		{get, "/readyz", nobody, everyPort, h.health.ready, probe},
-		{get, "/metrics", viewer, every, s.counters, 0},
 		{get, "/debug/pprof/{profile}", admin, here, profile, 0},
 
 		{get, "/api/v1/openapi.json", nobody, every, s.openAPI, 0},
@@ -70,6 +67,16 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{post, "/api/v1/sign-in-link", user, here, s.signIn.PostLink, 0},
 		{get, access.OIDCStartPath, nobody, web, s.signIn.OIDCStart, 0},
 		{get, access.OIDCBackPath, nobody, web, s.signIn.OIDCBack, 0},
+	}
+}
+
+// routes is the authorization table and the API's table of contents: method, path, role, listeners, handler, kind.
+// docs describes each.
+func (s *Server) routes(h *handlers) []access.Route {
+	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
+	return zippedAll(append(s.commonRoutes(), []row{
+		{get, "/readyz", nobody, everyPort, h.health.ready, probe},
+		{get, "/metrics", viewer, every, s.counters, 0},
 
 		{get, "/api/v1/live", user, every, s.feed.serve, socket | access.Feed},
 		{get, "/api/v1/ingest", agent, everyPort, h.agents.stream, long},
@@ -143,7 +150,12 @@ func (s *Server) routes(h *handlers) (all []access.Route) {
 		{get, "/api/v1/undo", operator, every, h.audits.undo.get, led},
 		{post, "/api/v1/undo", operator, every, h.audits.undo.post, led},
 		{get, "/api/v1/audit", viewer, every, h.audits.get, seconds},
-	} {
+	}...))
+}
+
+// zippedAll makes routes of the rows.
+func zippedAll(rows []row) (all []access.Route) {
+	for _, r := range rows {
 		all = append(all, access.Route(zipped(r)))
 	}
 	return all

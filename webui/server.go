@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -37,6 +38,7 @@ import (
 	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/live"
+	"fairway/webui/sites"
 )
 
 // Config is what a server works with. Every part is required but those of Options.
@@ -169,6 +171,42 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// SitesConfig is what a server of several sites works with.
+type SitesConfig struct {
+	Access access.Config
+	Addresses
+	View    func() sites.View // what is known of them now
+	Version string
+	Log     *slog.Logger
+}
+
+// NewOfSites makes a server that shows several sites on one page and has no machine of its own. It is not run: it
+// makes no snapshots.
+func NewOfSites(cfg SitesConfig) (*Server, error) {
+	files, err := loadStatic()
+	if err != nil {
+		return nil, err
+	}
+	gate, err := access.NewGate(cfg.Access, append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...))
+	if err != nil {
+		return nil, err
+	}
+	if files, err = files.only(sitesPage); err != nil {
+		return nil, err
+	}
+	stats := newServerStats()
+	s := &Server{log: cfg.Log, gate: gate, stats: stats, files: files, version: cfg.Version}
+	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return "all machines" }, Version: cfg.Version,
+		BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: func(string) {}, Log: cfg.Log}
+	s.site = access.Site{Routes: zippedAll(append(s.commonRoutes(),
+		row{http.MethodGet, "/api/v1/sites", viewer, every,
+			func(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+				return api.WriteJSON(w, cfg.View())
+			}, 0})),
+		Pages: files.serve, Answered: stats.answered, Panicked: stats.panicked(nil), Log: cfg.Log}
+	return s, nil
+}
+
 func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk, records: cfg.Desk.History,
 		store: cfg.Store}
@@ -254,6 +292,20 @@ type staticFile struct {
 type staticFiles struct {
 	version string
 	files   map[string]*staticFile
+	pages   []string
+}
+
+// sitesPage is the address of the page of several sites.
+const sitesPage = "sites"
+
+// only are the files of a console that has one page alone.
+func (s *staticFiles) only(page string) (*staticFiles, error) {
+	out := &staticFiles{s.version, maps.Clone(s.files), []string{"", page}}
+	const mark = `class="opening"`
+	index, err := newStaticFile("index.html",
+		bytes.Replace(s.files["index.html"].plain, []byte(mark), []byte(mark+` data-only="`+page+`"`), 1))
+	out.files["index.html"] = index
+	return out, err
 }
 
 // versionMark stands in the sources where the hash goes.
@@ -261,7 +313,7 @@ const versionMark = "__V__"
 
 // loadStatic reads and compresses them once: what is embedded never changes.
 var loadStatic = sync.OnceValues(func() (*staticFiles, error) {
-	s := &staticFiles{files: map[string]*staticFile{}}
+	s := &staticFiles{files: map[string]*staticFile{}, pages: pages}
 	raw := map[string][]byte{}
 	sum := sha256.New()
 	err := fs.WalkDir(staticFS, "static", func(p string, d fs.DirEntry, err error) error {
@@ -351,7 +403,7 @@ func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	status := http.StatusOK
-	if !found && !isPage(r.URL.Path) {
+	if !found && !s.hasPage(r.URL.Path) {
 		status = http.StatusNotFound // the page says so, too
 	}
 	body := f.plain
@@ -367,9 +419,9 @@ func (s *staticFiles) serve(w http.ResponseWriter, r *http.Request) {
 var pages = []string{"", "overview", "forwarders", "propose", "plans", "audit", "findings", "jobs", "logs", "whatif",
 	"occupancy", "report", "history"}
 
-func isPage(address string) bool {
+func (s *staticFiles) hasPage(address string) bool {
 	word, _, _ := strings.Cut(strings.Trim(path.Clean("/"+address), "/"), "/")
-	return slices.Contains(pages, word)
+	return slices.Contains(s.pages, word)
 }
 
 // zip compresses JSON of a packet's size and more for who asks for that.

@@ -176,7 +176,7 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 			MaxSamples: limits.QuerySamples / limits.Queries, MaxBytes: limits.AnswerBytes,
 			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
 		Options: webui.Options{Addresses: webui.Addresses{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(),
-			Sites: consoles(log)},
+			Sites: view.Consoles(log)},
 			Mounts:   conf.Mounts,
 			Priority: conf.Priority(), Driver: d.observer(), Archive: iologs.Open(conf.StateDir, self),
 			Canaries: d.asked(), Checks: d.checks(), Effect: d.effects.Newest,

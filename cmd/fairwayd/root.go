@@ -51,7 +51,7 @@ func newRoot() *cobra.Command {
 	root.AddCommand(
 		setup.Command(),
 		newRun(path),
-		view.Command(path, run),
+		view.Command(path, version, run),
 		config.File.Command(path),
 		state.Backup(path, version),
 		state.Restore(path),

@@ -46,11 +46,13 @@ func Cards(in Input) []Card {
 			Action:   &Action{Name: ActDoctor, Label: "Doctor", Filled: true}})
 	}
 	all := append(b.unheard(), b.incidents()...)
-	slices.SortStableFunc(all, func(x, y Card) int {
-		return cmp.Or(cmp.Compare(rank(&x), rank(&y)), cmp.Compare(suffering(&y), suffering(&x)),
-			x.Since.Compare(y.Since))
-	})
+	slices.SortStableFunc(all, Compare)
 	return append(out, all...)
+}
+
+// Compare orders cards, what hurts most first.
+func Compare(x, y Card) int {
+	return cmp.Or(cmp.Compare(rank(&x), rank(&y)), cmp.Compare(suffering(&y), suffering(&x)), x.Since.Compare(y.Since))
 }
 
 // board is what cards are drawn from, with look-ups.

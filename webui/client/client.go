@@ -28,6 +28,8 @@ import (
 const (
 	// maxBody bounds an answer: a machine of 41,000 nodes is a tenth of it.
 	maxBody = 64 << 20
+	// maxProblem bounds a refusal, whose words are kept.
+	maxProblem = 64 << 10
 	// dialTimeout bounds how long a dead host holds a page.
 	dialTimeout = 3 * time.Second
 	// requestTimeout bounds a request whose caller set no deadline.
@@ -43,6 +45,7 @@ type Client struct {
 	// WhenLate hears with each answer by how many seconds the daemon itself is late, where it is; nil: nobody does. It
 	// is set before the first call.
 	WhenLate func(seconds string)
+	share    *share // nil: answers are bounded by maxBody alone
 }
 
 // New makes a client of addr, which is unix:/path or http(s)://host:port, or of the daemons of a cluster, separated by
@@ -355,12 +358,20 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 	if late := resp.Header.Get(api.LateHeader); late != "" && c.WhenLate != nil {
 		c.WhenLate(late)
 	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	most, from := int64(maxBody), io.Reader(resp.Body)
+	if c.share != nil {
+		taken := &taken{from: from, share: c.share}
+		defer taken.giveBack()
+		most, from = mostAnswer, taken
+	}
+	b, err := io.ReadAll(io.LimitReader(from, most+1))
 	switch {
+	case errors.Is(err, errShare):
+		return fmt.Errorf("%s %s: %w", method, u.Path, err)
 	case err != nil:
 		return &lostError{c.name, err}
-	case len(b) > maxBody:
-		return fmt.Errorf("%s %s: the answer is larger than %d bytes", method, u.Path, maxBody)
+	case int64(len(b)) > most:
+		return fmt.Errorf("%s %s: the answer is larger than %d bytes", method, u.Path, most)
 	case resp.StatusCode >= 300:
 		return refusal(resp, b)
 	}
@@ -381,7 +392,8 @@ func (c *Client) header() http.Header {
 // refusal reads a problem document; another answer, as a proxy sends it, keeps its status.
 func refusal(resp *http.Response, body []byte) error {
 	d := api.Problem{}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ProblemType) || json.Unmarshal(body, &d) != nil {
+	if len(body) > maxProblem || !strings.HasPrefix(resp.Header.Get("Content-Type"), api.ProblemType) ||
+		json.Unmarshal(body, &d) != nil {
 		d = api.Problem{}
 	}
 	d.Status = resp.StatusCode

@@ -1,15 +1,16 @@
 package sites
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
-	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/webui/api"
 )
@@ -26,7 +27,7 @@ func answer(site string, read, write float64, accused ...topology.NodeID) Answer
 		if n == anomaly.Everywhere {
 			kind = anomaly.BrownoutAll
 		}
-		a.Overview.Findings = append(a.Overview.Findings, anomaly.Finding{ID: "F-" + site + string(rune('1'+i)),
+		a.Overview.Findings = append(a.Overview.Findings, Finding{ID: "F-" + site + string(rune('1'+i)),
 			Node: n, Kind: kind, State: anomaly.Confirmed})
 	}
 	return a
@@ -34,14 +35,14 @@ func answer(site string, read, write float64, accused ...topology.NodeID) Answer
 
 // with adds what a job moves at a target; the user and application are known of a job whose number is not empty.
 func (a Answer) with(target topology.NodeID, job topology.JobID, read, write float64) Answer {
-	a.Uses = append(a.Uses, api.TargetUse{Target: target, Job: job, ReadBytesPerSec: read, WriteBytesPerSec: write})
+	a.Uses = append(a.Uses, Use{api.TargetUse{Target: target, Job: job, ReadBytesPerSec: read,
+		WriteBytesPerSec: write}})
 	return a.running(job, read+write)
 }
 
 func (a Answer) running(job topology.JobID, moved float64) Answer {
 	if job != "" {
-		a.Jobs = append(a.Jobs, api.JobRow{Job: remap.Job{ID: job, User: "olga", App: "WRF"},
-			Now: &api.JobNow{MovedBytesPerSec: &moved}})
+		a.Jobs = append(a.Jobs, Job{ID: job, User: "olga", App: "WRF", Now: &JobNow{&moved}})
 	}
 	return a
 }
@@ -54,11 +55,13 @@ func (a Answer) byServers() Answer {
 }
 
 func (a Answer) counting() Answer {
-	a.Uses = []api.TargetUse{}
+	a.Uses = List[Use]{}
 	return a
 }
 
-func dead(site string) Answer { return Answer{Site: site, Err: errors.New("refused")} }
+func dead(site string) Answer {
+	return Answer{Site: site, Err: errors.New("refused"), Since: now.Add(-time.Hour)}
+}
 
 const ost topology.NodeID = "scratch-OST0005"
 
@@ -147,7 +150,7 @@ func TestSharedTargets(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	card := advise.Card{Stage: advise.Slow, Sentence: "fwd1 is 5x slow", Finding: "F-1"}
+	card := Card{Stage: advise.Slow, Sentence: "fwd1 is 5x slow", Finding: "F-1"}
 	for name, c := range map[string]struct {
 		answer       Answer
 		state, worst string
@@ -156,17 +159,17 @@ func TestRows(t *testing.T) {
 		"dead": {Answer{Err: fmt.Errorf("%w: refused", api.ErrUnreachable)}, NoAnswer, api.ErrUnreachable.Error() +
 			": refused", -1},
 		"refuses": {dead("a"), NotKnown, "refused", -1},
-		"calm": {Answer{Overview: api.Overview{At: now.Add(-3 * time.Second), Todo: api.Todo{CalmWord: "all well"}}},
-			"all well", "", 2},
-		"says nothing": {Answer{Overview: api.Overview{At: now}}, "not known", "", 0}, // its clock is ahead
+		"calm":    {Answer{Overview: Overview{At: now.Add(-3 * time.Second), CalmWord: "all well"}}, "all well", "", 2},
+		"simulated": {Answer{Overview: Overview{At: now.Add(-3 * time.Second), CalmWord: "all well", Simulated: true}},
+			"all well, simulated", "", 2},
+		"says nothing": {Answer{Overview: Overview{At: now}}, "not known", "", 0}, // its clock is ahead
 		"new":          {Answer{}, NoData, "no second of data yet", -1},
-		"old": {Answer{Overview: api.Overview{At: now.Add(-time.Minute), StaleAfter: 10,
-			Todo: api.Todo{Needs: []advise.Card{card}}}}, NoData, "its newest second is too old", 59},
-		"one": {Answer{Overview: api.Overview{At: now, StaleAfter: 10, Todo: api.Todo{Needs: []advise.Card{card}}}},
+		"old": {Answer{Overview: Overview{At: now.Add(-time.Minute), StaleAfter: 10, Needs: List[Card]{card}}}, NoData,
+			"its newest second is too old", 59},
+		"one": {Answer{Overview: Overview{At: now, StaleAfter: 10, Needs: List[Card]{card}}},
 			"1 needs you", "slow: fwd1 is 5x slow (F-1)", 0},
-		"two": {Answer{Overview: api.Overview{At: now, Todo: api.Todo{Needs: []advise.Card{
-			{Stage: advise.Waits, Sentence: strings.Repeat("ä", 1000)}, card}}}},
-			"2 need you", "plan: " + strings.Repeat("ä", mostLetters-1) + "…", 0},
+		"two": {Answer{Overview: Overview{At: now, Needs: List[Card]{{Stage: advise.Waits, Sentence: "P"}, card}}},
+			"2 need you", "plan: P", 0},
 	} {
 		r := Merge([]Answer{c.answer}, now).Sites[0]
 		worst, age := r.Why, -1.0
@@ -191,5 +194,106 @@ func TestTargetsAreBounded(t *testing.T) {
 	answers := []Answer{answer("a", 0, 0, many...), answer("b", 0, 0, many...)}
 	if v := Merge(answers, now); len(v.Shared) != mostTargets || v.Left != 3 || len(Accused(answers)) != mostTargets {
 		t.Errorf("%d shown, %d left, %d asked", len(v.Shared), v.Left, len(Accused(answers)))
+	}
+}
+
+// needing is a site's whose forwarders need somebody, the worst first.
+func needing(site string, stages ...advise.Stage) Answer {
+	a := Answer{Site: site, Addr: "https://" + site + ":7117/,https://other"}
+	a.Overview.At, a.Overview.CalmWord = now.Add(-time.Second), "all well"
+	a.Overview.Forwarders = make(List[struct{}], 8)
+	for i, stage := range stages {
+		a.Overview.Needs = append(a.Overview.Needs, Card{Stage: stage, Sentence: fmt.Sprint(site, i),
+			Victims: List[Victim]{{Job: "7", Share: 0.5, Waiting: 2}}})
+	}
+	return a
+}
+
+// The sites together: which need a person, of which nothing is known, and what hurts most of all.
+func TestOneViewOfAll(t *testing.T) {
+	jobs, rate := 3, 2e9
+	large := needing("big")
+	large.Overview.Jobs, large.Overview.ComputeNodes = &jobs, 100
+	large.Overview.Now = &api.LayerNow{ReadBytesPerSec: &rate}
+	large.Overview.Findings = List[Finding]{{ID: "F-1"}, {ID: "F-2", State: anomaly.Returned}}
+	const small = "8 forwarders, 0 compute nodes, 0 B/s read, 0 B/s written, 0 open findings"
+	for name, c := range map[string]struct {
+		answers                 []Answer
+		sentence, second, needs string
+	}{
+		"no site answers": {[]Answer{dead("a"), dead("b")}, "Nothing is known of 2 machines", "", ""},
+		"all are calm": {[]Answer{needing("a"), large}, "Nothing needs you on 2 machines",
+			"16 forwarders, 100 compute nodes, 3 running jobs, 2 GB/s read, 0 B/s written, 1 open finding", ""},
+		"one needs": {[]Answer{needing("a", advise.Slow), dead("b")}, "a needs you; nothing is known of b", small,
+			"a0"},
+		"the worst first, whoever has most": {[]Answer{needing("a", advise.Helped, advise.Waits),
+			needing("b", advise.Slow, advise.Waits, advise.Waits, advise.Waits, advise.Waits, advise.Waits)},
+			"a and b need you", "16 " + small[2:], "b0 a0 a1 b1 b2 b3 and 2"},
+		"many of which nothing is known": {[]Answer{needing("a"), dead("b"), dead("c"), dead("d"), dead("e"),
+			dead("f")},
+			"Nothing needs you on 1 machine; nothing is known of b, c, d and 2 others", small, ""},
+	} {
+		v := Merge(c.answers, now)
+		var needs []string
+		for _, n := range v.Needs {
+			needs = append(needs, n.Sentence)
+			if n.URL != "https://"+n.Site+":7117" {
+				t.Errorf("%s: %s has the pages %q", name, n.Site, n.URL)
+			}
+		}
+		if v.NeedsLeft > 0 {
+			needs = append(needs, fmt.Sprint("and ", v.NeedsLeft))
+		}
+		if got := strings.Join(needs, " "); v.Sentence != c.sentence || v.Second != c.second || got != c.needs {
+			t.Errorf("%s: %q, %q, needs %s; want %q, %q, %s", name, v.Sentence, v.Second, got, c.sentence, c.second,
+				c.needs)
+		}
+	}
+	if r := Merge([]Answer{dead("a")}, now).Sites[0]; !r.Since.Equal(now.Add(-time.Hour)) || r.Findings != nil {
+		t.Errorf("a dead one: %+v", r)
+	}
+}
+
+// What another daemon writes is bounded as it is read, and one of another version is refused or read in part.
+func TestHostileAnswers(t *testing.T) {
+	long := strings.Repeat("ä", 1<<20)
+	var o Overview
+	text := `{"at":"2026-01-02T03:04:05Z","calm_word":"` + long + `","findings":[{}` + strings.Repeat(`,{}`, 1<<20) +
+		`],"needs":[{"sentence":"a\u001b[31m\u202eb\n\u2028c` + long + `","victims":[{"share":1e300}` +
+		strings.Repeat(`,{}`, 1000) + `]}],"now":{"read_bytes_per_sec":1e308,"write_bytes_per_sec":-5}}`
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatal(err)
+	}
+	c := &o.Needs[0]
+	if len(o.Findings) != mostRows || utf8.RuneCountInString(string(o.CalmWord)) != mostLetters ||
+		utf8.RuneCountInString(c.Sentence) != mostLetters || !strings.HasPrefix(c.Sentence, "a?[31m?b??cä") ||
+		len(c.Victims) != mostVictims || c.Victims[0].Share != 1 {
+		t.Errorf("%d findings, a sentence of %d bytes (%.20q), %d victims", len(o.Findings), len(c.Sentence),
+			c.Sentence, len(c.Victims))
+	}
+	a := []Answer{{Site: "a", Overview: o}, {Site: "b", Overview: o}}
+	a[0].Overview.Forwarders = make(List[struct{}], 1)
+	if v := Merge(a, now); !strings.Contains(v.Second, "2 EB/s read, 0 B/s written") {
+		t.Errorf("sum: %s", v.Second)
+	}
+	for _, bad := range []string{`{"findings":{}}`, `{"findings":"x"}`, `{"needs":[{"sentence":5}]}`, `{"at":7}`,
+		`[]`} {
+		if err := json.Unmarshal([]byte(bad), new(Overview)); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+	for text, want := range map[string]string{`{"targets":null}`: "nil", `{}`: "nil", `{"targets":[]}`: "0",
+		`{"targets":[{"target":"x"}]}`: "1"} {
+		var v struct{ Targets List[Use] }
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprint(len(v.Targets))
+		if v.Targets == nil {
+			got = "nil"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }

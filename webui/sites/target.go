@@ -86,12 +86,12 @@ func newTarget(answers []Answer, name topology.NodeID) *target {
 		}
 		for k := range a.Overview.Findings {
 			if f := &a.Overview.Findings[k]; f.Node == name && ofStorage(f) {
-				u.findings = append(u.findings, Accusation{Site: a.Site, Finding: clip(f.ID), State: clip(f.State)})
+				u.findings = append(u.findings, Accusation{Site: a.Site, Finding: f.ID, State: f.State})
 			}
 		}
 		u.known, u.jobs = a.Uses != nil && name != anomaly.Everywhere, map[topology.JobID]traffic{}
 		for _, b := range a.Uses {
-			moved := traffic{max(0, b.ReadBytesPerSec), max(0, b.WriteBytesPerSec)}
+			moved := traffic{known(&b.ReadBytesPerSec), known(&b.WriteBytesPerSec)}
 			if b.Target != name || moved.sum() == 0 {
 				continue
 			}
@@ -108,7 +108,7 @@ func newTarget(answers []Answer, name topology.NodeID) *target {
 // runsElsewhere says that another site has a job of the same number: a server cannot know them apart.
 func (t *target) runsElsewhere(job topology.JobID, here int) bool {
 	for i := range t.answers {
-		if i != here && slices.ContainsFunc(t.answers[i].Jobs, func(j api.JobRow) bool {
+		if i != here && slices.ContainsFunc(t.answers[i].Jobs, func(j Job) bool {
 			return j.ID == job && j.End.IsZero()
 		}) {
 			return true
@@ -119,7 +119,7 @@ func (t *target) runsElsewhere(job topology.JobID, here int) bool {
 
 // describe says who accuses the target, who uses it and what moves there; false where it is one site's alone.
 func (t *target) describe() (Shared, bool) {
-	s := Shared{Target: clip(t.name), Users: []string{}, Lines: []string{}}
+	s := Shared{Target: t.name, Users: []string{}, Lines: []string{}}
 	var by, unknown []string
 	var mute []int // sites that answer, and do not report targets
 	for i := range t.of {
@@ -221,17 +221,7 @@ func (t *target) sayWhole(i int) string {
 	if a.UsesErr != nil {
 		text += " (" + clip(a.UsesErr.Error()) + ")"
 	}
-	known := func(v *float64) float64 {
-		if v == nil {
-			return 0
-		}
-		return max(0, *v)
-	}
-	var all traffic
-	if now := a.Overview.Now; now != nil {
-		routed := known(now.RoutedBytesPerSec) / 2 // no direction
-		all = traffic{known(now.ReadBytesPerSec) + routed, known(now.WriteBytesPerSec) + routed}
-	}
+	all := movedIn(a.Overview.Now)
 	if all.sum() == 0 {
 		return text + ", nor any traffic"
 	}
@@ -245,12 +235,29 @@ func (t *target) sayWhole(i int) string {
 	return text
 }
 
+// known is a rate of another daemon; one that is not known is 0, and none is so large that a sum has no value.
+func known(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return min(max(0, *v), 1e18)
+}
+
+// movedIn is what a layer moves.
+func movedIn(now *api.LayerNow) traffic {
+	if now == nil {
+		return traffic{}
+	}
+	routed := known(now.RoutedBytesPerSec) / 2 // no direction
+	return traffic{known(now.ReadBytesPerSec) + routed, known(now.WriteBytesPerSec) + routed}
+}
+
 func (t *target) neighbour(i int, id topology.JobID, moved traffic) Neighbour {
-	n := Neighbour{Site: t.answers[i].Site, Job: clip(id), ReadBytesPerSec: moved.read, WriteBytesPerSec: moved.write,
+	n := Neighbour{Site: t.answers[i].Site, Job: id, ReadBytesPerSec: moved.read, WriteBytesPerSec: moved.write,
 		Share: moved.sum() / t.total.sum()}
 	for k := range t.answers[i].Jobs {
 		if j := &t.answers[i].Jobs[k]; j.ID == id {
-			n.User, n.App = clip(j.User), clip(j.App)
+			n.User, n.App = j.User, j.App
 		}
 	}
 	return n
@@ -258,9 +265,9 @@ func (t *target) neighbour(i int, id topology.JobID, moved traffic) Neighbour {
 
 // nameJob names a job with its user and application.
 func nameJob(id topology.JobID, user, app string) string {
-	text := "job " + clip(string(id)) + " (" + cmp.Or(clip(user), "user not known")
+	text := "job " + string(id) + " (" + cmp.Or(user, "user not known")
 	if app != "" {
-		text += ", " + clip(app)
+		text += ", " + app
 	}
 	return text + ")"
 }

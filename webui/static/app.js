@@ -73,7 +73,11 @@ let replay = null;
 let page = null;
 const el = id => /** @type {HTMLElement} */ (document.getElementById(id));
 
-const live = new Live({
+/** The one page of a server that has no machine of its own. */
+const only = document.documentElement.dataset.only;
+const onePage = only ? await import('./sites.js?v=__V__') : null;
+
+const live = new (onePage?.Asked ?? Live)({
   message(m) {
     if (m.now) clockAhead = Date.parse(m.now) - Date.now();
     if (m.overview) {
@@ -156,7 +160,7 @@ async function show() {
   const mine = ++turn;
   held ??= [];
   const q = new URLSearchParams(location.search);
-  let path = location.pathname.replace(/^\/+|\/+$/g, '') || 'overview';
+  let path = location.pathname.replace(/^\/+|\/+$/g, '') || only || 'overview';
   if (path === 'history')
     ((path = 'overview'), q.set('at', q.get('at') ?? '-1m'), history.replaceState(null, '', `/overview?${q}`));
   const opening = `Opening /${path}: the server has not answered yet.`;
@@ -167,7 +171,8 @@ async function show() {
   await setMoment(q, mine);
   if (mine !== turn) return clearTimeout(slow);
   const [name, ...rest] = path.split('/');
-  const make = Object.hasOwn(pages, name) ? pages[name] : null; // not what every object has
+  // not what every object has
+  const make = onePage ? name === only && (() => onePage.sitesPage(app)) : Object.hasOwn(pages, name) && pages[name];
   /** @type {Page} */
   let next;
   try {
@@ -376,7 +381,7 @@ const places = /** @type {const} */ ([
   ['whatif', 'what if'],
 ]);
 const navLinks = places.map(([to, text], i) => h('a', { href: `/${to}` }, `${i + 1} ${text}`));
-bar.nav.append(...navLinks, h('a', { href: '/report' }, 'report'));
+if (!only) bar.nav.append(...navLinks, h('a', { href: '/report' }, 'report'));
 navLinks[3].title = 'in brackets: plans that wait for a person';
 const picker = new RangePicker({ set: setRange, now: serverNow });
 
@@ -450,6 +455,7 @@ function growOld() {
 function drawSites() {
   const sites = /** @type {{name: string, addr: string}[]} */ (app.session.sites ?? []),
     here = sites.find(s => s.addr === location.origin);
+  if (only) return bar.nav.replaceChildren(...sites.map(s => h('a', { href: `${s.addr}/` }, s.name)));
   if (sites.length < (here ? 2 : 1)) return bar.sites.replaceChildren();
   const options = sites.map(s => h('option', { value: s.addr, selected: s === here }, s.name));
   if (!here) options.unshift(h('option', { value: '', selected: true }, app.session.machine));
@@ -521,6 +527,8 @@ const everywhere = {
   Z: ['undo what you did last', undo],
 };
 
+for (const k of only ? '12345678:nLH[]qZ' : '') delete everywhere[k];
+
 addEventListener('keydown', e => {
   const t = /** @type {HTMLElement} */ (e.target);
   if (kiosk || e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
@@ -577,9 +585,9 @@ function drawKeys() {
     : { ...(page?.range ? rangeKeys : {}), ...(page?.keys ?? {}) };
   const shown = Object.entries(own).filter(([k, v]) => v[0] && !k.startsWith('Arrow'));
   // Of a bar that is too narrow the last ones are missing; help has all of them.
-  const common = (replay ? ['?', 'n', ':'] : ['?', 'n', ':', ' ', 'H']).map(
-    k => /** @type {[string, any]} */ ([k, everywhere[k]]),
-  );
+  const common = (replay ? ['?', 'n', ':'] : ['?', 'n', ':', ' ', 'H'])
+    .filter(k => everywhere[k])
+    .map(k => /** @type {[string, any]} */ ([k, everywhere[k]]));
   el('keys').replaceChildren(
     ...[common[0], ...shown, ...common.slice(1)].map(([k, v]) => h('span', h('kbd', keyName(k)), ` ${v[0]}`)),
   );
@@ -738,7 +746,7 @@ async function refreshSession() {
     drawSites();
     drawBar();
     if (s.role === '' && kiosk) return showDenied();
-    if (s.role === '') return (go('/overview', true), dialog('session'));
+    if (s.role === '') return (go(`/${only ?? 'overview'}`, true), dialog('session'));
     if (changed && (s.name || denied)) {
       live.connect();
       show();

@@ -38,15 +38,18 @@ export const tone = c => TONES[c.stage]?.[0] ?? 'off';
 /** Its stage in a word. @param {any} c */
 export const pill = c => h(`span.pill.${tone(c)}`, TONES[c.stage]?.[1] ?? c.stage);
 
-/** Where what needs a person is read. @param {any} n */
+/** Where what needs a person is read, of another site at its own address; nowhere without one. @param {any} n */
 export const needAt = n =>
-  n.finding
-    ? `/findings/${n.finding}`
-    : n.plan
-      ? `/plans/${n.plan}`
-      : n.node
-        ? `/forwarders/${encodeURIComponent(n.node)}`
-        : '/findings';
+  n.site && !n.url
+    ? undefined
+    : (n.url ?? '') +
+      (n.finding
+        ? `/findings/${encodeURIComponent(n.finding)}`
+        : n.plan
+          ? `/plans/${encodeURIComponent(n.plan)}`
+          : n.node
+            ? `/forwarders/${encodeURIComponent(n.node)}`
+            : '/findings');
 
 /** Where an action of a card is taken. @param {any} c @param {any} a */
 const actAt = (c, a) =>
@@ -175,7 +178,14 @@ export class Needs {
       this.list.replaceChildren(...shown.slice(1).map(n => this.row(n)));
       if (needs.length > shown.length)
         this.list.append(
-          h('p', h('a', { href: wrong > MOST ? '/findings' : '/plans' }, `${needs.length - shown.length} more`)),
+          h(
+            'p',
+            h(
+              'a',
+              { href: o.sites ? null : wrong > MOST ? '/findings' : '/plans' },
+              `${needs.length - shown.length} more`,
+            ),
+          ),
         );
       this.el.hidden = shown.length < 2;
     }
@@ -200,7 +210,7 @@ export class Needs {
 
   /** The chart that makes the sentence true, beside it. @param {any} n */
   async prove(n) {
-    if (!n.finding || this.app.at() || innerWidth < 1100) return this.proof.replaceChildren();
+    if (!n.finding || n.site || this.app.at() || innerWidth < 1100) return this.proof.replaceChildren();
     if (performance.now() - this.proved < AGAIN && this.proof.dataset.of === n.finding) return;
     this.proved = performance.now();
     this.proof.dataset.of = n.finding;

@@ -21,7 +21,7 @@ func (o *Options) choose() error {
 	if o.Site == "" {
 		return nil
 	}
-	if o.addrGiven() {
+	if o.AddrGiven() {
 		return program.BadUsage(errors.New("--site and --addr both name a daemon: leave one out"))
 	}
 	path := program.SitesPath()

@@ -20,7 +20,7 @@ type Options struct {
 	TokenFile string
 	Site      string // a machine of the file of sites, in place of Addr
 	JSON      bool
-	addrGiven func() bool // on the command line
+	AddrGiven func() bool // on the command line
 }
 
 // DefaultAddr is the daemon of this host.
@@ -42,7 +42,7 @@ func NewRoot(rooms ...func(root *cobra.Command, o *Options)) *cobra.Command {
 		"file holding a bearer token (or FAIRWAY_TOKEN_FILE)")
 	f.StringVar(&o.Site, "site", os.Getenv("FAIRWAY_SITE"),
 		"a machine of 'fairway sites' instead of --addr (or FAIRWAY_SITE)")
-	o.addrGiven = func() bool { return f.Changed("addr") }
+	o.AddrGiven = func() bool { return f.Changed("addr") }
 	f.BoolVar(&o.JSON, "json", false, "answer as JSON")
 	for _, add := range rooms {
 		add(root, o)

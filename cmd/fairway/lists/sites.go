@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,22 @@ func newSites(o *cli.Options) *cobra.Command {
 			"daemon:\n\n" +
 			"  [site.hpc1]\n  addr = \"https://fairway.hpc1:7117\"\n  token_file = \"/etc/fairway/hpc1.token\"\n\n" +
 			"Each shows its state and what is worst there. Below are the storage targets that one accuses and\n" +
-			"another uses, and whose job does most of the I/O there. One that does not answer costs its row.",
+			"another uses, and whose job does most of the I/O there. One that does not answer costs its row.\n" +
+			"With --addr of a 'fairwayd view --of' this is what that one knows, and since when one is silent.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if o.AddrGiven() {
+				daemon, err := o.Connect()
+				if err != nil {
+					return err
+				}
+				defer daemon.Close()
+				v, err := daemon.ViewOfSites(c.Context())
+				if err != nil {
+					return err
+				}
+				return showSites(o, c.OutOrStdout(), &v)
+			}
 			s, err := program.ReadSites(program.SitesPath())
 			if err != nil {
 				return err
@@ -38,28 +52,44 @@ func newSites(o *cli.Options) *cobra.Command {
 					TokenFile: cmp.Or(s[name].TokenFile, o.TokenFile)})
 			}
 			v := sites.Merge(client.AskSites(c.Context(), places), time.Now())
-			if o.JSON {
-				return cli.PrintJSON(c.OutOrStdout(), v)
-			}
-			return printSites(c.OutOrStdout(), &v)
+			return showSites(o, c.OutOrStdout(), &v)
 		},
 	}
 }
 
+func showSites(o *cli.Options, w io.Writer, v *sites.View) error {
+	if o.JSON {
+		return cli.PrintJSON(w, v)
+	}
+	return printSites(w, v)
+}
+
 func printSites(w io.Writer, v *sites.View) error {
+	for _, line := range []string{v.Sentence, v.Second} {
+		if line != "" {
+			fmt.Fprintln(w, cli.OneLine.Replace(line)+".")
+		}
+	}
+	fmt.Fprintln(w)
 	var rows [][]string
 	for i := range v.Sites {
 		r := &v.Sites[i]
-		age, worst := "-", cmp.Or(r.Why, "-")
+		age, findings, worst := "-", "-", cmp.Or(r.Why, "-")
+		if !r.Since.IsZero() {
+			worst += ", for " + advise.Span(v.At.Sub(r.Since).Seconds())
+		}
+		if r.Findings != nil {
+			findings = strconv.Itoa(*r.Findings)
+		}
 		if r.AgeSeconds != nil {
 			age = advise.Span(*r.AgeSeconds)
 		}
 		if r.Worst != nil {
 			worst = r.Worst.Text()
 		}
-		rows = append(rows, []string{r.Site, r.State, age, r.Addr, worst})
+		rows = append(rows, []string{r.Site, r.State, age, findings, r.Addr, worst})
 	}
-	if err := cli.PrintTable(w, []string{"SITE", "STATE", "NEWEST", "ADDRESS", "WORST"}, rows); err != nil {
+	if err := cli.PrintTable(w, []string{"SITE", "STATE", "NEWEST", "FINDINGS", "ADDRESS", "WORST"}, rows); err != nil {
 		return err
 	}
 	if len(v.Shared) == 0 {

@@ -22,6 +22,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/webui/api"
+	"fairway/webui/sites"
 )
 
 // command runs one command line and returns what it printed and its exit code.
@@ -70,14 +71,17 @@ func TestSiteIsAskedByItsName(t *testing.T) {
 	}
 }
 
-const sitesGolden = `SITE      STATE        NEWEST  ADDRESS                 WORST
-dead      no answer    -       http://127.0.0.1:DEADx  fairwayd does not answer: connect: connection refused ` +
-	`(http://127.0.0.1:DEADx)
-hpc1      1 needs you  0 s     http://127.0.0.1:HPC1x  back end: scratch-OST0005 takes?<b>3x</b> ?[31mas long ` +
-	`(F-000012)
-hpc2      watched      0 s     http://127.0.0.1:HPC2x  -
-refusing  not known    -       http://127.0.0.1:REFUx  not allowed: not for you
-slow      no answer    -       http://127.0.0.1:SLOWx  unreachable: no answer within 4s
+const sitesGolden = `hpc1 needs you; nothing is known of dead, refusing and slow.
+3 forwarders, 12 compute nodes, 0 B/s read, 0 B/s written, 2 open findings.
+
+SITE      STATE        NEWEST  FINDINGS  ADDRESS                 WORST
+dead      no answer    -       -         http://127.0.0.1:DEADx  fairwayd does not answer: connect: connection ` +
+	`refused (http://127.0.0.1:DEADx)
+hpc1      1 needs you  0 s     1         http://127.0.0.1:HPC1x  back end: scratch-OST0005 takes?<b>3x</b> ?[31mas ` +
+	`long (F-000012)
+hpc2      watched      0 s     1         http://127.0.0.1:HPC2x  -
+refusing  not known    -       -         http://127.0.0.1:REFUx  not allowed: not for you
+slow      no answer    -       -         http://127.0.0.1:SLOWx  unreachable: no answer within 4s
 
 SHARED TARGETS
 scratch-OST0005 is accused by hpc1 (F-000012) and hpc2 (F-000003)
@@ -93,8 +97,10 @@ func TestSitesInOneList(t *testing.T) {
 		return anomaly.Finding{ID: id, Node: ost, Kind: anomaly.TargetSlow, State: anomaly.Confirmed}
 	}
 	overview := func(id, calm string) api.Overview { // a clock ahead: of no age
-		o := api.Overview{At: time.Now().Add(time.Hour), Findings: []anomaly.Finding{finding(id)}}
+		o := api.Overview{At: time.Now().Add(time.Hour), Findings: []anomaly.Finding{finding(id)},
+			Forwarders: []api.ForwarderRow{{}}}
 		if o.CalmWord = calm; calm == "" {
+			o.Forwarders, o.ComputeNodes = append(o.Forwarders, api.ForwarderRow{}), 12
 			o.Needs = []advise.Card{{Stage: advise.BackEnd, Finding: id,
 				Sentence: "scratch-OST0005 takes\n<b>3x</b> \x1b[31mas long"}}
 		}
@@ -166,5 +172,26 @@ func TestSitesInOneList(t *testing.T) {
 	}
 	if got != sitesGolden {
 		t.Errorf("got\n%s\nwant\n%s", got, sitesGolden)
+	}
+}
+
+// A view that watches the sites is asked by --addr, and knows since when one is silent.
+func TestSitesOfAView(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	view := sites.Merge([]sites.Answer{{Site: "hpc1", Addr: "https://hpc1:7117", Since: now.Add(-3 * time.Minute),
+		Err: fmt.Errorf("%w: refused", api.ErrUnreachable)}}, now)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/sites" {
+			api.WriteProblem(w, r, api.ErrNotFound)
+			return
+		}
+		api.WriteJSON(w, view)
+	}))
+	t.Cleanup(s.Close)
+	const want = "Nothing is known of 1 machine.\n\n" +
+		"SITE  STATE      NEWEST  FINDINGS  ADDRESS            WORST\n" +
+		"hpc1  no answer  -       -         https://hpc1:7117  unreachable: refused, for 3m00\n"
+	if out, code := command(t, "--addr", s.URL, "sites"); code != program.Done || out != want {
+		t.Errorf("exit %d\n%s\nwant\n%s", code, out, want)
 	}
 }

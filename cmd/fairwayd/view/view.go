@@ -1,4 +1,4 @@
-// Package view shows the seconds of another daemon's store.
+// Package view shows what other daemons know: the seconds of one's store, or the answers of several.
 package view
 
 import (
@@ -25,14 +25,19 @@ import (
 	"fairway/webui/api"
 )
 
-// Command is fairwayd view; run is the life of a daemon.
-func Command(path *string, run func(context.Context, *config.Config, *slog.Logger) error) *cobra.Command {
+// Command is fairwayd view; run is the life of a daemon of this version.
+func Command(path *string, version string,
+	run func(context.Context, *config.Config, *slog.Logger) error) *cobra.Command {
 	var at, socket string
+	var of []string
 	c := &cobra.Command{
 		Use:   "view",
-		Short: "Serve the faces over the seconds of another daemon's store server, read-only",
+		Short: "Serve the faces over the seconds of another daemon's store server, or one page of several machines",
 		Long: "The settings are those of the daemon whose store it is, of kind influx or prometheus. A view takes\n" +
-			"no frames, judges nothing and changes nothing; findings, plans and jobs are at the daemon itself.",
+			"no frames, judges nothing and changes nothing; findings, plans and jobs are at the daemon itself.\n\n" +
+			"With --of hpc1,hpc2 it asks the daemons of these machines of " + program.SiteFile + " instead,\n" +
+			"whatever their stores, and serves the page /sites: what needs somebody at any of them, the targets\n" +
+			"that they share, and which of them does not answer. The settings say who may read it.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			conf, err := config.File.Load(*path)
@@ -42,6 +47,9 @@ func Command(path *string, run func(context.Context, *config.Config, *slog.Logge
 			log, err := program.Log(os.Stderr, conf.LogLevel)
 			if err != nil {
 				return err
+			}
+			if len(of) > 0 {
+				return serveSites(c.Context(), &conf, at, socket, of, version, log)
 			}
 			if err := Prepare(&conf, at, socket); err != nil {
 				return err
@@ -54,6 +62,7 @@ func Command(path *string, run func(context.Context, *config.Config, *slog.Logge
 		},
 	}
 	c.Flags().StringVar(&at, "http", "127.0.0.1:7119", "HOST:PORT for browsers and terminals")
+	c.Flags().StringSliceVar(&of, "of", nil, "machines by commas, as 'fairway sites' knows them")
 	c.Flags().StringVar(&socket, "socket", "", "unix socket of local commands; empty: no socket")
 	return c
 }
@@ -62,7 +71,7 @@ func Command(path *string, run func(context.Context, *config.Config, *slog.Logge
 func Prepare(c *config.Config, at, socket string) error {
 	if c.Store.Kind == config.StoreEmbedded {
 		return fmt.Errorf("%w: view: store.kind = %q: its own daemon alone reads that store; want influx or "+
-			"prometheus",
+			"prometheus, or --of and names of "+program.SiteFile,
 			program.ErrSettings, c.Store.Kind)
 	}
 	c.View = true
