@@ -106,7 +106,7 @@ export async function flowPage(app, q) {
   table.limit = 40;
   const load = async () => {
     if (of) {
-      const u = (await get(`/api/v1/nodes/${encodeURIComponent(of)}`)).uses;
+      const u = (await get(`/api/v1/nodes/${encodeURIComponent(of)}`)).uses ?? { rows: [], unknown: 'Nobody counts.' };
       setText(picture, `${ratio(u.attributed)} % attributed. ${u.unknown ?? ''} ${u.note ?? ''}`);
       return table.update(u.rows.map(r => ({ ...r, job: r.who, server: of, by: r.why || r.kind })));
     }
