@@ -40,7 +40,7 @@ export function findingsPage(app, q) {
   const table = new Table(
     [
       column('id', 'ID', r => r.id, { draw: (cell, r) => drawNoted(cell, r.id, r) }),
-      column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node)),
+      column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node), { wide: true }),
       column('what', 'WHAT', findingWords, { wrap: true }),
       numeric('since', 'FOR', r => (isOver(r) ? Date.parse(r.changed) : app.now()) - Date.parse(r.since), age),
       numeric(

@@ -234,7 +234,7 @@ function pattern(v) {
     s('text', { x: W, y: top + tall + 16, 'text-anchor': 'end' }, `${v.T.toFixed(0)} s`),
   );
   const line = (name, u) =>
-    h('tr', h('td', name), h('td.num', ratio(u.sys_efficiency)), h('td.num', number(u.dilation)));
+    h('tr', h('td.wrap', name), h('td.num', ratio(u.sys_efficiency)), h('td.num', number(u.dilation)));
   return [
     h('div.scroll', /** @type {any} */ (svg)),
     plain(
