@@ -180,6 +180,9 @@ func TestImportsPointUpstream(t *testing.T) {
 			if within(to, "cmd") && to != "cmd/program" && !within(to, "cmd/lab") && programOf(to) != programOf(dir) {
 				t.Errorf("%s imports the program %s", file, p)
 			}
+			if strings.HasPrefix(dir, "cmd/fairway/") && within(to, "cmd/fairway") && to != "cmd/fairway/cli" {
+				t.Errorf("%s imports %s: the command's rooms share cli and nothing else", file, p)
+			}
 		}
 	})
 	if ours == 0 {
@@ -289,6 +292,26 @@ func TestFilesStayShort(t *testing.T) {
 			t.Errorf("%s has %d lines, more than %d: it is two things", file, lines, fileLines)
 		}
 	})
+}
+
+// packageFiles is the most files that a package may have before it is two rooms; largePackages may have more until they
+// have walls.
+const packageFiles = 15
+
+var largePackages = map[string]int{"tsdb/engine": 33}
+
+func TestPackagesStaySmall(t *testing.T) {
+	files := map[string]int{}
+	goFiles(t, func(dir, file string, _ int, _ *ast.File) {
+		if !strings.HasSuffix(file, "_test.go") {
+			files[dir]++
+		}
+	})
+	for dir, n := range files {
+		if n > max(packageFiles, largePackages[dir]) {
+			t.Errorf("%s has %d files, more than %d: it is two rooms", dir, n, packageFiles)
+		}
+	}
 }
 
 // methodsOf and fieldsOf are the most that a type may have before it is two things.
