@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"fairway/tsdb/engine/tier"
 )
 
 // Backup copies a store's directory into a new one, whether a daemon has it open or not. The copy
@@ -26,14 +28,14 @@ func Backup(ctx context.Context, from, to string) error {
 	if entries, err := os.ReadDir(to); err == nil && len(entries) > 0 {
 		return fmt.Errorf("backup: %s is not empty; choose a new directory", to)
 	}
-	tiers := tierDirs(from)
+	tiers := tier.Dirs(from)
 	for i, dir := range append([]string{"wal", blocksDir}, tiers...) {
 		if i == 2 { // the tiers to make again are noted before the rows they miss are in a block
-			if err := os.MkdirAll(filepath.Join(to, tiersDir), 0o750); err != nil {
+			if err := os.MkdirAll(filepath.Join(to, tier.Dir), 0o750); err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
-			if err := copyFile(filepath.Join(from, tiersDir, lateFile),
-				filepath.Join(to, tiersDir, lateFile)); err != nil {
+			if err := copyFile(filepath.Join(from, tier.Dir, tier.LateFile),
+				filepath.Join(to, tier.Dir, tier.LateFile)); err != nil {
 				return fmt.Errorf("backup: %w", err)
 			}
 		}

@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"fairway/tsdb/engine/log"
 )
 
 // committer makes durable what was appended.
@@ -13,7 +15,7 @@ type committer struct {
 
 	saving sync.Mutex // held while the dictionary of names is written
 	mu     sync.Mutex // held by who commits; guards what follows
-	wal    *writeLog
+	wal    *log.Log
 	next   time.Time // the earliest time of the next commit
 }
 
@@ -68,35 +70,26 @@ func (c *committer) commit() {
 	c.head.mu.Lock()
 	r := c.head.round
 	c.head.round = &round{done: make(chan struct{})}
-	c.head.pending.cutRecord()
-	for _, rec := range c.head.pending.cut {
-		c.wal.add(rec, c.head.pending.blocks)
-	}
-	clear(c.head.pending.cut)
-	c.head.pending.cut, c.head.pending.blocks = c.head.pending.cut[:0], c.head.pending.blocks[:0]
-	rotate, taken := c.head.rotate, c.head.pending.unsynced
+	taken := c.head.pending.HandOver(c.wal)
+	rotate, nextBlock := c.head.rotate, c.head.nextBlock+1
 	c.head.rotate = false
-	c.wal.nextBlock = c.head.nextBlock + 1
 	c.head.mu.Unlock()
 
 	if r.err = c.saveNames(); r.err == nil && rotate {
-		r.err = c.wal.rotate()
+		r.err = c.wal.Rotate()
 	}
 	var spare []byte
 	if r.err == nil {
-		spare, r.err = c.wal.flush()
+		spare, r.err = c.wal.Flush(nextBlock)
 	}
 	if r.err == nil {
-		if err := c.wal.forget(c.head.blocks.isOpen); err != nil {
+		if err := c.wal.Forget(c.head.blocks.IsOpen); err != nil {
 			c.log.Warn("an old log segment stays", "error", err)
 		}
 	}
 	c.head.mu.Lock()
 	if r.err == nil {
-		c.head.pending.unsynced -= taken
-		if cap(spare) <= cutRecord {
-			c.head.pending.spare = spare
-		}
+		c.head.pending.Done(taken, spare)
 	} else {
 		c.log.Error("appended samples are not durable yet", "error", r.err)
 	}

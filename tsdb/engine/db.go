@@ -16,20 +16,23 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/column"
+	"fairway/tsdb/engine/disk"
+	"fairway/tsdb/engine/log"
+	"fairway/tsdb/engine/tier"
 )
 
-// Limits of what the engine takes in.
-const (
-	maxColumns = 64      // metrics of one node; a row's changes are a 64-bit mask
-	maxNodes   = 1 << 20 // names; beyond it frames of new nodes are refused
-	maxName    = 255     // bytes of a node's name
-	minSecond  = 0       // 1970
-	maxSecond  = 1 << 33 // the year 2242
-	// maxUnsynced bounds what is kept in memory while the disk takes nothing.
-	maxUnsynced = 256 << 20
-	// cutRecord is the size from which a log record is ended; maxRecord is far above it.
-	cutRecord = 8 << 20
-)
+// BlockSeconds is the span of a block. Blocks begin at multiples of it since the epoch.
+const BlockSeconds = column.Seconds
+
+// ErrNewerFormat says that a file was written by a newer version of the program.
+var ErrNewerFormat = disk.ErrNewerFormat
+
+// maxUnsynced bounds what is kept in memory while the disk takes nothing.
+const maxUnsynced = 256 << 20
+
+// Damage is one thing that a reader found wrong with a file of the store, and what it cost.
+type Damage = disk.Damage
 
 // Options are the settings of the embedded engine; the zero value is complete.
 type Options struct {
@@ -50,7 +53,7 @@ type Options struct {
 	// made from that of 10 s and needs it.
 	Keep10s, Keep5m time.Duration
 
-	fs files // nil is the machine's own
+	fs disk.Files // nil is the machine's own
 }
 
 // DB is the embedded engine: a directory with a write-ahead log and sealed blocks, and the open
@@ -61,7 +64,7 @@ type DB struct {
 	head    *head
 	commits *committer
 	sealer  *sealer
-	tiers   *tierSet
+	tiers   *tier.Set
 	running sync.WaitGroup
 }
 
@@ -79,15 +82,14 @@ func Open(dir string, opts Options) (*DB, error) {
 			return nil, fmt.Errorf("open store: %w", err)
 		}
 	}
-	lock, err := lockDir(dir)
+	lock, err := disk.Lock(dir)
 	if err != nil {
 		return nil, err
 	}
 	h := newHead(b)
-	c := &committer{base: b, head: h, wal: &writeLog{fs: b.fs, dir: wal}, kick: make(chan struct{}, 1)}
-	ts := &tierSet{base: b, head: h, commits: c}
-	s := &sealer{base: b, head: h, commits: c, tiers: ts, kick: make(chan struct{}, 1), room: make(chan struct{})}
-	db := &DB{base: b, lock: lock, head: h, commits: c, sealer: s, tiers: ts}
+	c := &committer{base: b, head: h, wal: log.New(b.fs, wal), kick: make(chan struct{}, 1)}
+	s := &sealer{base: b, head: h, commits: c, kick: make(chan struct{}, 1), room: make(chan struct{})}
+	db := &DB{base: b, lock: lock, head: h, commits: c, sealer: s}
 	if err := db.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), lock.Close())
 	}
@@ -100,29 +102,32 @@ func (db *DB) load() error {
 	if err := db.head.nodes.load(db.base); err != nil {
 		return err
 	}
-	if err := db.head.blocks.load(); err != nil {
+	if err := db.head.blocks.Load(); err != nil {
 		return err
 	}
-	if err := db.tiers.open(); err != nil {
+	tiers, err := tier.Open(tier.Config{Files: db.fs, Dir: db.dir, Log: db.log, Report: db.damages.Report,
+		Keep10s: db.opts.Keep10s, Keep5m: db.opts.Keep5m, Seconds: db.head.blocks, Readers: db.head.readers,
+		Nodes: db.head.tierNodes, SaveNames: db.commits.saveNames})
+	if err != nil {
 		return err
 	}
-	if err := replay(db.head, db.commits.wal); err != nil {
+	db.tiers, db.sealer.tiers = tiers, tiers
+	if err := db.head.replay(db.commits.wal); err != nil {
 		return err
 	}
 	dirs := []string{"", "wal", blocksDir}
-	for _, dir := range append(dirs, tierDirs(db.dir)...) { // a file that a crash left may have an unsynced name
+	for _, dir := range append(dirs, tier.Dirs(db.dir)...) { // a file that a crash left may have an unsynced name
 		dir = filepath.Join(db.dir, dir)
 		if err := db.fs.SyncDir(dir); err != nil {
 			return err
 		}
 	}
-	db.head.pending.rec = &recordWriter{}
-	db.head.pending.rec.reset(nil)
+	db.head.pending.Begin()
 	return nil
 }
 
 // Damages lists what was found damaged and left out since Open.
-func (db *DB) Damages() []Damage { return db.damages.all() }
+func (db *DB) Damages() []Damage { return db.damages.All() }
 
 // Append implements Store. It waits for the next group fsync; the samples are visible to readers
 // before that. A frame without a usable name or time is refused with an error that names it; the
@@ -158,7 +163,7 @@ func (db *DB) enter(ctx context.Context, frames []collector.Frame) (r *round, re
 	if db.closed.Load() {
 		return nil, nil, tsdb.ErrClosed
 	}
-	if db.head.pending.unsynced+len(db.head.pending.rec.buf) > maxUnsynced {
+	if db.head.pending.Bytes() > maxUnsynced {
 		return nil, nil,
 			fmt.Errorf("append: %d MB wait for a disk that takes no writes; nothing more is taken until it does",
 				maxUnsynced>>20)
@@ -202,7 +207,7 @@ func spanLength(frames []collector.Frame) int {
 	if len(frames) == 0 {
 		return 0
 	}
-	const span = BlockSeconds * 1000
+	const span = column.Seconds * 1000
 	from := tsdb.FloorDiv(frames[0].TimeMillis, span) * span
 	for i := range frames {
 		if t := frames[i].TimeMillis; t < from || t >= from+span {
@@ -229,11 +234,7 @@ func (db *DB) Close() error {
 	r := db.head.round
 	db.head.mu.Unlock()
 	db.commits.commit()
-	err := errors.Join(r.err, db.commits.wal.close())
-	for _, f := range db.head.blocks.view.Load().files {
-		err = errors.Join(err, f.close())
-	}
-	return errors.Join(err, db.lock.Close())
+	return errors.Join(r.err, db.commits.wal.Close(), db.head.blocks.Close(), db.lock.Close())
 }
 
 // Nodes implements Store.
@@ -252,16 +253,7 @@ func (db *DB) Hours(ctx context.Context) ([]int64, error) {
 	if err := db.check(ctx); err != nil {
 		return nil, err
 	}
-	v := db.head.blocks.view.Load()
-	var out []int64
-	for _, f := range v.files {
-		out = append(out, f.hour)
-	}
-	for _, b := range v.open {
-		out = append(out, tsdb.FloorDiv(b.start, fileSeconds)*fileSeconds)
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	return db.head.blocks.Hours(), nil
 }
 
 // SetPeaks says what the nodes' peak bandwidths are and the share of it from which a second is
@@ -300,13 +292,11 @@ func (db *DB) Flush(ctx context.Context) error {
 // [fromMillis, toMillis), in whole buckets.
 func (db *DB) Tiers(fromMillis, toMillis int64) ([]tsdb.Tier, error) {
 	from, to := secondRange(fromMillis, toMillis)
-	coarsest := tierLevels[len(tierLevels)-1]
-	from, to = tsdb.FloorDiv(from, coarsest)*coarsest, -tsdb.FloorDiv(-to, coarsest)*coarsest
-	parts, err := db.tiers.parts(from, to, 0)
+	from, to = tsdb.FloorDiv(from, tier.Coarsest)*tier.Coarsest, -tsdb.FloorDiv(-to, tier.Coarsest)*tier.Coarsest
+	parts, err := db.tiers.Parts(from, to, 0)
 	var out []tsdb.Tier
-	for _, p := range parts {
-		out = append(out, tsdb.Tier{BucketMillis: p.tier.seconds * 1000, FromMillis: p.from * p.tier.seconds * 1000,
-			ToMillis: p.to * p.tier.seconds * 1000})
+	for i := range parts {
+		out = append(out, parts[i].Tier())
 	}
 	return out, err
 }

@@ -20,12 +20,10 @@ func (db *DB) abandon() {
 	db.closed.Store(true)
 	close(db.stop)
 	db.running.Wait()
-	if db.commits.wal.file != nil {
-		db.commits.wal.file.Close()
+	if f, ok := db.fs.(*faultyFiles); ok {
+		f.abandon()
 	}
-	for _, f := range db.head.blocks.view.Load().files {
-		f.close()
-	}
+	db.head.blocks.Close()
 	db.lock.Close()
 }
 

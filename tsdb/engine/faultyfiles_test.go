@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"fairway/tsdb/engine/disk"
 )
 
 // faultyFiles is a file system that sometimes has no room, writes a part, or fails an fsync, and
@@ -18,12 +20,13 @@ import (
 // fsync left in the page cache only (a later fsync does not save it), a truncation that was not synced, a
 // name whose directory was not.
 type faultyFiles struct {
-	osFiles
+	disk.OS
 	mu     sync.Mutex
 	rng    *rand.Rand
 	odds   int                        // one in odds operations fails; 0 none
 	broken func(op, path string) bool // nil, or which operations fail in any case
 	disk   map[string]*onDisk
+	logs   []*faultyLog
 	failed int
 	// cutDue is set when what a failed fsync left could not be cut off: that the machine then runs on and only
 	// the process is killed, and the power is cut later, is more than the store promises.
@@ -88,12 +91,12 @@ func (f *faultyFiles) state(path string) *onDisk {
 }
 
 type faultyFile struct {
-	file
+	disk.File
 	fs   *faultyFiles
 	path string
 }
 
-func (f *faultyFiles) Create(path string) (file, error) {
+func (f *faultyFiles) Create(path string) (disk.File, error) {
 	if f.fails("create", path) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.ENOSPC}
 	}
@@ -101,7 +104,7 @@ func (f *faultyFiles) Create(path string) (file, error) {
 	defer f.mu.Unlock()
 	s := f.state(path)
 	*s = onDisk{named: s.named, before: s.before}
-	inner, err := f.osFiles.Create(path)
+	inner, err := f.OS.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +112,24 @@ func (f *faultyFiles) Create(path string) (file, error) {
 }
 
 // CreateLog makes a log file; what WriteSync has written is on the device.
-func (f *faultyFiles) CreateLog(path string) (logFile, error) {
-	made, err := f.Create(path)
+func (f *faultyFiles) CreateLog(path string) (disk.Log, error) {
+	file, err := f.Create(path)
 	if err != nil {
 		return nil, err
 	}
-	return &faultyLog{made.(*faultyFile)}, nil
+	made := &faultyLog{file.(*faultyFile)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs = append(f.logs, made)
+	return made, nil
+}
+
+// abandon lets go of the log's files as a killed process would.
+func (f *faultyFiles) abandon() {
+	for _, l := range f.logs {
+		l.Close() // most were closed by the log
+	}
+	f.logs = nil
 }
 
 type faultyLog struct{ *faultyFile }
@@ -154,11 +169,11 @@ func (f *faultyLog) WriteSync(b []byte, at int64) error {
 	return w.Close()
 }
 
-func (f *faultyFiles) OpenAppend(path string) (file, error) {
+func (f *faultyFiles) OpenAppend(path string) (disk.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.state(path)
-	inner, err := f.osFiles.OpenAppend(path)
+	inner, err := f.OS.OpenAppend(path)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +194,7 @@ func (f *faultyFiles) Rename(from, to string) error {
 			return err
 		}
 	}
-	if err := f.osFiles.Rename(from, to); err != nil {
+	if err := f.OS.Rename(from, to); err != nil {
 		return err
 	}
 	f.disk[to] = &next
@@ -203,15 +218,15 @@ func (f *faultyFiles) SyncDir(dir string) error {
 
 func (f *faultyFile) Write(b []byte) (int, error) {
 	if f.fs.fails("write", f.path) {
-		n, _ := f.file.Write(b[:len(b)/3])
+		n, _ := f.File.Write(b[:len(b)/3])
 		return n, syscall.ENOSPC
 	}
-	return f.file.Write(b)
+	return f.File.Write(b)
 }
 
 func (f *faultyFile) Sync() error {
 	bad := f.fs.fails("sync", f.path)
-	size, err := f.file.Size() // the test's power cut is its own: no real fsync is needed
+	size, err := f.File.Size() // the test's power cut is its own: no real fsync is needed
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
 	s := f.fs.state(f.path)
@@ -244,7 +259,7 @@ func (f *faultyFile) Truncate(size int64) error {
 		s.poisoned = false
 	}
 	s.synced = min(s.synced, size)
-	return f.file.Truncate(size)
+	return f.File.Truncate(size)
 }
 
 // powerCut leaves of every file what is on the device and a random part of the rest, some of it garbage.

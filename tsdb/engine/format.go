@@ -1,6 +1,9 @@
 // Package engine is the embedded store: a write-ahead log, blocks of two minutes, and down-sampled tiers of them, in
 // one directory.
 //
+// This package takes rows in, answers queries and has the store's parts work together: rows has what is not sealed yet,
+// log the log, block the files of sealed blocks, tier the tiers; column codes a column, and disk is what is below.
+//
 // # Files
 //
 // Numbers are little-endian unless they are uvarint (LEB128) or varint (the same, zigzag). CRC is CRC-32C
@@ -142,7 +145,7 @@
 // Byte 0: bits 0-2 which seconds are coded, bits 3-4 the prediction, bits 5-6 the code, bit 7: byte 1 follows. Byte
 // 1: bits 0-1 the unit, bit 2: the mask of present seconds (120 bits) follows. Bit fields are packed low bits first
 // and padded to a byte. Present seconds that are not coded are 0. Related columns are the operations a metric belongs
-// to (tsdb/engine/row.go), of the same node and block, where those have an entry that is not constant.
+// to (collector.Info.Of), of the same node and block, where those have an entry that is not constant.
 //
 //	coded seconds, with their bits
 //	0 all present

@@ -9,17 +9,19 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"fairway/collector"
 	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/disk"
+	"fairway/tsdb/engine/rows"
 )
 
 // The dictionary of node names: a header, then a record per node (format.go).
 const (
 	nodesFile    = "nodes"
+	maxName      = 255 // bytes of a node's name
 	nodesMagic   = "FWND"
 	nodesVersion = 2
 	nodesHeader  = 8
@@ -48,8 +50,8 @@ type nodeTable struct {
 	free map[topology.Role]int
 	last int // the node of the frame before, whose follower is likely the next
 
-	numbers sync.Map                     // topology.NodeID -> int
-	chunks  atomic.Pointer[[]*nodeChunk] // by number / 64
+	numbers sync.Map // topology.NodeID -> int
+	chunks  rows.Chunks
 }
 
 // follower is a frame that came behind another node's: the usual frame is recognized by these alone, without a look at
@@ -79,7 +81,7 @@ func (t *nodeTable) foretell(prev, node int, role topology.Role) {
 
 // of returns the number of a frame's node, which it adds when it is new.
 func (t *nodeTable) of(f *collector.Frame, sec int64) (int, error) {
-	if sec < minSecond || sec >= maxSecond {
+	if sec < rows.MinSecond || sec >= rows.MaxSecond {
 		return 0, fmt.Errorf("append: frame of node %q has time %d ms, outside 1970 to 2242; it is left out", f.Node,
 			f.TimeMillis)
 	}
@@ -93,12 +95,12 @@ func (t *nodeTable) of(f *collector.Frame, sec int64) (int, error) {
 	}
 	node, ok := t.byName[f.Node]
 	if !ok {
-		if len(t.entries) >= maxNodes {
+		if len(t.entries) >= rows.MaxNodes {
 			return 0, fmt.Errorf("append: node %q would be number %d, the most is %d; its frame is left out", f.Node,
-				len(t.entries)+1, maxNodes)
+				len(t.entries)+1, rows.MaxNodes)
 		}
 		node = t.add(f.Node, f.Role)
-		t.grow()
+		t.chunks.Grow(len(t.entries))
 		t.numbers.Store(f.Node, node)
 	}
 	if e := &t.entries[node]; e.role != f.Role && f.Role != topology.RoleUnknown {
@@ -112,8 +114,8 @@ func (t *nodeTable) of(f *collector.Frame, sec int64) (int, error) {
 
 func (t *nodeTable) add(name topology.NodeID, role topology.Role) int {
 	i, ok := t.free[role]
-	if !ok || i%chunkNodes == 0 {
-		i = (len(t.entries) + chunkNodes - 1) / chunkNodes * chunkNodes
+	if !ok || i%rows.ChunkNodes == 0 {
+		i = (len(t.entries) + rows.ChunkNodes - 1) / rows.ChunkNodes * rows.ChunkNodes
 	}
 	for len(t.entries) <= i {
 		t.next = append(t.next, follower{})
@@ -136,7 +138,7 @@ func (t *nodeTable) unsaved() []nodeEntry {
 }
 
 // saveNodes replaces the dictionary's file.
-func saveNodes(fsys files, dir string, entries []nodeEntry) error {
+func saveNodes(fsys disk.Files, dir string, entries []nodeEntry) error {
 	buf := append(make([]byte, 0, 32*len(entries)+nodesHeader), nodesMagic...)
 	buf = binary.LittleEndian.AppendUint16(buf, nodesVersion)
 	buf = binary.LittleEndian.AppendUint16(buf, 0)
@@ -150,31 +152,7 @@ func saveNodes(fsys files, dir string, entries []nodeEntry) error {
 		buf = append(buf, e.name...)
 		binary.LittleEndian.PutUint32(buf[at:], appendlog.Sum(buf[at+4:]))
 	}
-	return replaceFile(fsys, filepath.Join(dir, nodesFile), buf)
-}
-
-// replaceFile writes a file so that after a crash it is either the old or the new one, whole.
-func replaceFile(fsys files, path string, data []byte) error {
-	tmp := path + ".tmp"
-	f, err := fsys.Create(tmp)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = fsys.Rename(tmp, path)
-	}
-	if err == nil {
-		err = fsys.SyncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return disk.Replace(fsys, filepath.Join(dir, nodesFile), buf)
 }
 
 func (t *nodeTable) note(node int, metrics []collector.Metric) {
@@ -222,22 +200,6 @@ func nodeInfos(entries []nodeEntry) []tsdb.NodeInfo {
 	return out
 }
 
-// grow makes room for every node.
-func (t *nodeTable) grow() {
-	old := *t.chunks.Load()
-	if len(old)*chunkNodes >= len(t.entries) {
-		return
-	}
-	grown := append([]*nodeChunk(nil), old...)
-	for len(grown)*chunkNodes < len(t.entries) {
-		grown = append(grown, &nodeChunk{})
-	}
-	t.chunks.Store(&grown)
-}
-
-// chunkOf returns the chunk of a node that is known.
-func (t *nodeTable) chunkOf(node int) *nodeChunk { return (*t.chunks.Load())[node/chunkNodes] }
-
 // load reads the dictionary of a store's directory.
 func (t *nodeTable) load(b *base) error {
 	damages, err := t.read(filepath.Join(b.dir, nodesFile))
@@ -245,15 +207,14 @@ func (t *nodeTable) load(b *base) error {
 		return err
 	}
 	for _, d := range damages {
-		b.damages.report(d)
+		b.damages.Report(d)
 	}
 	for i, e := range t.entries {
 		if e.name != "" {
 			t.numbers.Store(e.name, i)
 		}
 	}
-	t.chunks.Store(&[]*nodeChunk{})
-	t.grow()
+	t.chunks.Grow(len(t.entries))
 	return nil
 }
 
@@ -276,15 +237,15 @@ func (t *nodeTable) read(path string) ([]Damage, error) {
 	version, head := binary.LittleEndian.Uint16(data[4:]), nodesRecord
 	if version == 1 {
 		head -= wordBytes // it had no metric above 63
-	} else if err := checkVersion(path, version, nodesVersion); err != nil {
+	} else if err := disk.CheckVersion(path, version, nodesVersion); err != nil {
 		return nil, err
 	}
 	var damages []Damage
 	for at := nodesHeader; at < len(data); {
 		rest := data[at:]
 		if len(rest) < head || len(rest) < head+int(rest[4]) {
-			damages = append(damages, Damage{path, int64(at), "the file ends inside a record",
-				"the nodes from here on"})
+			damages = append(damages, Damage{File: path, Offset: int64(at), What: "the file ends inside a record",
+				Lost: "the nodes from here on"})
 			break
 		}
 		size := head + int(rest[4])
@@ -294,8 +255,8 @@ func (t *nodeTable) read(path string) ([]Damage, error) {
 		}
 		number := int(binary.LittleEndian.Uint32(rest[6:]))
 		if appendlog.Sum(rest[4:size]) != binary.LittleEndian.Uint32(rest) || number != len(t.entries) {
-			damages = append(damages, Damage{path, int64(at), "wrong checksum",
-				fmt.Sprintf("the name of node number %d", len(t.entries))})
+			damages = append(damages, Damage{File: path, Offset: int64(at), What: "wrong checksum",
+				Lost: fmt.Sprintf("the name of node number %d", len(t.entries))})
 			e = nodeEntry{}
 		} else if e.name != "" {
 			t.byName[e.name] = number

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math/bits"
 
 	"fairway/collector"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/block"
 	"fairway/tsdb/engine/column"
 )
 
@@ -28,7 +28,7 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 		q.Threshold = tsdb.DefaultThreshold
 	}
 	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans, err := db.head.blocks.view.Load().spans(from, to)
+	spans, err := db.head.blocks.Spans(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
@@ -38,21 +38,21 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 			step:  tsdb.CeilSecond(q.BucketMillis),
 			limit: q.Threshold * q.PeakBytesPerSec[name]}
 	}
-	parts, err := db.tiers.parts(from, to, tsdb.CeilSecond(q.BucketMillis))
+	parts, err := db.tiers.Parts(from, to, tsdb.CeilSecond(q.BucketMillis))
 	if err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
-	r := db.head.reader()
+	r := db.head.readers.Get(false)
 	for i := range parts {
 		for k := range nodes {
 			if o := &nodes[k]; o.node >= 0 && o.limit > 0 {
-				o.addTier(r, &parts[i])
+				parts[i].Occupied(r, o.node, o.limit, o.count)
 			}
 		}
 	}
 	for i := range spans {
 		if err := ctx.Err(); err != nil {
-			r.release()
+			r.Release()
 			return nil, err
 		}
 		for k := range nodes {
@@ -61,7 +61,7 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 			}
 		}
 	}
-	if err := r.release(); err != nil {
+	if err := r.Release(); err != nil {
 		return nil, fmt.Errorf("occupancy: %w", err)
 	}
 	var out []tsdb.NodeOccupancy
@@ -74,20 +74,20 @@ func (db *DB) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.Node
 }
 
 // add counts a span, from the index where that is enough.
-func (o *occupancyOf) add(r *reader, s *span) {
-	lo, hi := s.window(o.from, o.to)
-	first, last := s.start+int64(lo), s.start+int64(hi)-1
-	if hi-lo == BlockSeconds && (o.step == 0 || tsdb.FloorDiv(first, o.step) == tsdb.FloorDiv(last, o.step)) {
-		read, isRead := r.only(s, o.node, collector.ReadBytes)
-		if isRead == foundEntry && read.stats.Count == BlockSeconds && read.limit == o.limit && read.occupied >= 0 &&
-			len(s.frames)+len(s.open) == 1 {
-			o.count(first, BlockSeconds, int64(read.occupied)) // it counts the bytes written too
+func (o *occupancyOf) add(r *block.Reader, s *block.Span) {
+	lo, hi := s.Window(o.from, o.to)
+	first, last := s.Start+int64(lo), s.Start+int64(hi)-1
+	if hi-lo == column.Seconds && (o.step == 0 || tsdb.FloorDiv(first, o.step) == tsdb.FloorDiv(last, o.step)) {
+		read, isRead := r.Only(s, o.node, collector.ReadBytes)
+		if isRead == block.Line && read.Stats.Count == column.Seconds && read.Limit == o.limit && read.Occupied >= 0 &&
+			s.Pieces() == 1 {
+			o.count(first, column.Seconds, int64(read.Occupied)) // it counts the bytes written too
 			return
 		}
-		write, isWrite := r.only(s, o.node, collector.WriteBytes)
-		if isRead != foundValues && isWrite != foundValues {
-			if isRead == foundNothing { // then the count, if any, is with the bytes written
-				read.occupied, read.limit = write.occupied, write.limit
+		write, isWrite := r.Only(s, o.node, collector.WriteBytes)
+		if isRead != block.Values && isWrite != block.Values {
+			if isRead == block.Nothing { // then the count, if any, is with the bytes written
+				read.Occupied, read.Limit = write.Occupied, write.Limit
 			}
 			if occupied, seconds, ok := o.fromIndex(&read, &write); ok {
 				if seconds > 0 {
@@ -97,48 +97,32 @@ func (o *occupancyOf) add(r *reader, s *span) {
 			}
 		}
 	}
-	var read, write column.Column
-	haveRead, haveWrite := r.column(s, o.node, collector.ReadBytes, &read),
-		r.column(s, o.node, collector.WriteBytes, &write)
-	if !haveRead {
-		read = column.Column{}
-	}
-	if haveWrite {
-		for w, word := range write.Present {
-			for ; word != 0; word &= word - 1 {
-				k := w<<6 + bits.TrailingZeros64(word)
-				if !read.Present.Has(k) {
-					read.V[k] = 0
-				}
-				read.V[k] += write.V[k]
-			}
-		}
-		read.Present = read.Present.Or(write.Present)
-	}
+	var moved column.Column
+	r.Moved(s, o.node, &moved)
 	for k := lo; k < hi; k++ {
-		if read.Present.Has(k) {
+		if moved.Present.Has(k) {
 			occupied := int64(0)
-			if read.V[k] >= o.limit {
+			if moved.V[k] >= o.limit {
 				occupied = 1
 			}
-			o.count(s.start+int64(k), 1, occupied)
+			o.count(s.Start+int64(k), 1, occupied)
 		}
 	}
 }
 
 // fromIndex counts a whole span's seconds by its lines in the index; ok is false where it cannot.
-func (o *occupancyOf) fromIndex(read, write *entry) (occupied, seconds int64, ok bool) {
-	if read.stats.Count != write.stats.Count && read.stats.Count*write.stats.Count != 0 ||
-		read.stats.Count == write.stats.Count && read.stats.Count < BlockSeconds {
+func (o *occupancyOf) fromIndex(read, write *block.Entry) (occupied, seconds int64, ok bool) {
+	if read.Stats.Count != write.Stats.Count && read.Stats.Count*write.Stats.Count != 0 ||
+		read.Stats.Count == write.Stats.Count && read.Stats.Count < column.Seconds {
 		return 0, 0, false // they may not be the same seconds
 	}
-	seconds = int64(max(read.stats.Count, write.stats.Count))
+	seconds = int64(max(read.Stats.Count, write.Stats.Count))
 	switch {
-	case read.occupied >= 0 && read.limit == o.limit:
-		return int64(read.occupied), seconds, true
-	case read.stats.Max+write.stats.Max < o.limit:
+	case read.Occupied >= 0 && read.Limit == o.limit:
+		return int64(read.Occupied), seconds, true
+	case read.Stats.Max+write.Stats.Max < o.limit:
 		return 0, seconds, true
-	case read.stats.Min+write.stats.Min >= o.limit:
+	case read.Stats.Min+write.Stats.Min >= o.limit:
 		return seconds, seconds, true
 	}
 	return 0, 0, false

@@ -13,6 +13,9 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/disk"
+	"fairway/tsdb/engine/log"
+	"fairway/tsdb/engine/rows"
 )
 
 // TestAPoisonedLogOpens replays a log with rows of thousands of hours, as an earlier version wrote it for a hostile
@@ -42,41 +45,41 @@ func TestAPoisonedLogOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The next segment is the attack, and after it an honest row.
-	w := &recordWriter{}
-	w.reset(nil)
-	ids := make([]uint64, 0, hours)
+	wal := log.New(disk.OS{}, filepath.Join(dir, "wal"))
+	if _, err := wal.Replay(log.Target{Nodes: 1, Log: slog.New(slog.DiscardHandler),
+		Take: func(*log.Record) error { return nil }}); err != nil {
+		t.Fatal(err)
+	}
+	wal.Resume(first)
+	var p log.Pending
+	p.Begin()
 	for i := range int64(hours) {
 		id := first + uint64(i)
 		start := i * 3600
 		if i == hours-1 {
 			start = tsdb.FloorDiv(now+600, BlockSeconds) * BlockSeconds
 		}
-		w.namedRow(&openBlock{id: id, start: start}, 7, 0, []collector.Metric{collector.ReadBytes},
-			[]uint64{floatBits(float64(i))})
-		ids = append(ids, id)
+		p.Note(id)
+		p.Writer.NamedRow(rows.NewBlock(id, start), 7, 0, []collector.Metric{collector.ReadBytes},
+			[]uint64{rows.Bits(float64(i))})
 	}
-	wal := &writeLog{fs: osFiles{}, dir: filepath.Join(dir, "wal"), segment: 1, nextBlock: first + hours,
-		wholeFrom: first}
-	err := error(nil)
-	if _, _, err = readSegment(filepath.Join(wal.dir, segmentName(1)), func(_, _ uint64) {},
-		func(n uint64, _ []byte) error { wal.next = n + 1; return nil }); err != nil {
+	p.HandOver(wal)
+	if _, err := wal.Flush(first + hours); err != nil {
 		t.Fatal(err)
 	}
-	w.flush()
-	wal.add(w.buf, ids)
-	if err := wal.close(); err != nil {
+	if err := wal.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	db = open()
 	defer db.Close()
-	if n := len(db.head.blocks.view.Load().open); n > maxReplayed {
+	if n := len(db.head.open); n > maxReplayed {
 		t.Errorf("%d blocks are open", n)
 	}
 	damages := fmt.Sprint(db.Damages())
 	if left := hours - maxReplayed; !strings.Contains(damages, fmt.Sprint(left+1)) ||
 		!strings.Contains(damages, "1970-01-01") ||
-		!strings.Contains(damages, segmentName(2)) {
+		!strings.Contains(damages, filepath.Base(segmentOf(dir, 2))) {
 		t.Errorf("the damage is not named with %d spans: %s", left+1, damages)
 	}
 	if err := db.Append(context.Background(), one(now+1, 2)); err != nil {
@@ -110,7 +113,7 @@ func TestAMessageOfManyHoursHoldsFewBlocks(t *testing.T) {
 	if err := db.Append(context.Background(), frames); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(db.head.blocks.view.Load().open); n > maxOpen+1 {
+	if n := len(db.head.open); n > maxOpen+1 {
 		t.Errorf("%d blocks are open, at most %d", n, maxOpen+1)
 	}
 	if id := db.head.nextBlock; id > spans {

@@ -9,6 +9,8 @@ import (
 
 	"fairway/collector"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/block"
+	"fairway/tsdb/engine/tier"
 )
 
 // When open blocks are sealed.
@@ -19,6 +21,8 @@ const (
 	keepOpen = 3
 	// maxOpen blocks make Append wait for the sealer.
 	maxOpen = 12
+	// retainEvery is how often old hours are looked for.
+	retainEvery = time.Minute
 )
 
 // sealer moves open blocks that are done to disk, brings the tiers up to date and applies the retention.
@@ -26,11 +30,11 @@ type sealer struct {
 	*base
 	head    *head
 	commits *committer
-	tiers   *tierSet
+	tiers   *tier.Set
 	kick    chan struct{}
 
-	mu      sync.Mutex // held while a block is sealed or tiers are made, and guards scratch and the tiers' state
-	scratch sealScratch
+	mu     sync.Mutex // held while a block is sealed or tiers are made, and guards encode and the tiers' state
+	encode block.Sealer
 
 	// The head's lock guards what follows.
 	room chan struct{} // closed when a block was sealed
@@ -54,7 +58,7 @@ func (s *sealer) run() {
 		if now := s.opts.Now(); now.Sub(retained) >= retainEvery || now.Before(retained) {
 			retained = now
 			s.mu.Lock()
-			if err := s.tiers.update(now); err != nil {
+			if err := s.tiers.Update(now); err != nil {
 				s.log.Error("the down-sampled tiers are behind", "error", err)
 			}
 			s.retain(now)
@@ -85,24 +89,24 @@ func (s *sealer) next(all bool) error {
 	}
 	gone := false
 	if err == nil {
-		gone, err = s.tiers.removed(b.start)
+		gone, err = s.tiers.Removed(b.Start)
 	}
 	if err == nil && !gone {
-		err = s.tiers.noteLate(b.start)
+		err = s.tiers.NoteLate(b.Start)
 	}
 	if gone {
 		s.log.Warn("rows older than the seconds that are kept are left out: only tiers are left of their hour",
-			"start", b.start)
+			"start", b.Start)
 	} else if err == nil {
-		block := encodeBlock(b, func(node int) float64 { return limits[entries[node].name] }, &s.scratch)
-		err = s.head.blocks.file(b.start).add(block)
+		err = s.head.blocks.Write(b.Start,
+			s.encode.Seal(b.Block, func(node int) float64 { return limits[entries[node].name] }))
 	}
 	s.head.mu.Lock()
 	defer s.head.mu.Unlock()
 	s.err = err
 	if err != nil {
 		if !errors.Is(err, tsdb.ErrClosed) {
-			s.log.Error("a block is not sealed yet", "start", b.start, "error", err)
+			s.log.Error("a block is not sealed yet", "start", b.Start, "error", err)
 		}
 		return err
 	}
@@ -140,12 +144,11 @@ func (s *sealer) logged(b *openBlock) error {
 // due chooses a block to seal; the caller holds the head's lock. Blocks of one span go in the order in which
 // they were opened.
 func (s *sealer) due(all bool) *openBlock {
-	open := s.head.blocks.view.Load().open
 	now := s.opts.Now().Unix()
 	var oldest *openBlock
 	waiting := 0
-	for i, b := range open {
-		if i > 0 && open[i-1].start == b.start {
+	for i, b := range s.head.open {
+		if i > 0 && s.head.open[i-1].Start == b.Start {
 			waiting++
 			continue
 		}
@@ -156,7 +159,7 @@ func (s *sealer) due(all bool) *openBlock {
 			oldest = b
 		}
 	}
-	if len(open) > keepOpen {
+	if len(s.head.open) > keepOpen {
 		return oldest
 	}
 	return nil
@@ -164,7 +167,7 @@ func (s *sealer) due(all bool) *openBlock {
 
 // drop takes a sealed block out of memory; the caller holds the head's lock.
 func (s *sealer) drop(b *openBlock) {
-	s.head.blocks.drop(b)
+	s.head.dropBlock(b)
 	close(s.room)
 	s.room = make(chan struct{})
 }
@@ -176,7 +179,7 @@ func (s *sealer) waitForRoom(ctx context.Context, frames []collector.Frame) erro
 		if s.closed.Load() {
 			return tsdb.ErrClosed
 		}
-		open := len(s.head.blocks.view.Load().open)
+		open := len(s.head.open)
 		if open > keepOpen {
 			nudge(s.kick)
 		}
@@ -201,4 +204,29 @@ func (s *sealer) waitForRoom(ctx context.Context, frames []collector.Frame) erro
 			return err
 		}
 	}
+}
+
+// retain removes what the retention settings no longer keep.
+func (s *sealer) retain(now time.Time) {
+	list := s.head.blocks.Files()
+	sizes := make([]int64, len(list))
+	total := int64(0)
+	for i, f := range list {
+		sizes[i] = f.Bytes()
+		total += sizes[i]
+	}
+	for i, f := range list {
+		old := s.opts.RetentionAge > 0 && now.Sub(time.Unix(f.Start+block.FileSeconds, 0)) > s.opts.RetentionAge
+		full := s.opts.RetentionBytes > 0 && total > s.opts.RetentionBytes && i < len(list)-1
+		if !old && !full || !s.tiers.Complete(f.Start) {
+			continue
+		}
+		if err := s.head.blocks.Remove(f); err != nil {
+			s.log.Error("old blocks stay", "file", f.Path(), "error", err)
+			continue
+		}
+		s.head.readers.Forget()
+		total -= sizes[i]
+	}
+	s.tiers.Retain(now)
 }

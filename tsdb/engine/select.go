@@ -8,7 +8,9 @@ import (
 
 	"fairway/collector"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/block"
 	"fairway/tsdb/engine/column"
+	"fairway/tsdb/engine/tier"
 )
 
 // nodeSelection is one node's part of a Select.
@@ -21,7 +23,7 @@ type nodeSelection struct {
 
 // selection answers a Select span by span.
 type selection struct {
-	r              *reader
+	r              *block.Reader
 	metric         collector.Metric
 	from, to, step int64 // seconds
 	agg            tsdb.Agg
@@ -37,7 +39,7 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 		return nil, err
 	}
 	from, to := secondRange(q.FromMillis, q.ToMillis)
-	spans, err := db.head.blocks.view.Load().spans(from, to)
+	spans, err := db.head.blocks.Spans(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("select: %w", err)
 	}
@@ -45,14 +47,13 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 	for i, name := range q.Nodes {
 		nodes[i].node = db.head.nodes.number(name)
 	}
-	const few = 8 // nodes, whose columns leave room for those of others
-	r := db.head.reader()
-	r.fr.keep = len(q.Nodes) <= few
+	const few = 8 // nodes
+	r := db.head.readers.Get(len(q.Nodes) <= few)
 	sel := selection{r: r, metric: q.Metric, from: from, to: to, step: max(tsdb.CeilSecond(q.StepMillis), 1),
 		agg: q.Agg}
-	parts, err := db.tiers.parts(from, to, sel.step)
+	parts, err := db.tiers.Parts(from, to, sel.step)
 	if err != nil {
-		sel.r.release()
+		sel.r.Release()
 		return nil, fmt.Errorf("select: %w", err)
 	}
 	for i := range parts {
@@ -64,7 +65,7 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 	}
 	for i := range spans { // span by span, so that the nodes of a chunk are read together
 		if err := ctx.Err(); err != nil {
-			sel.r.release()
+			sel.r.Release()
 			return nil, err
 		}
 		for k := range nodes {
@@ -73,7 +74,7 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 			}
 		}
 	}
-	if err := sel.r.release(); err != nil {
+	if err := sel.r.Release(); err != nil {
 		return nil, fmt.Errorf("select: %w", err)
 	}
 	var out []tsdb.Series
@@ -88,17 +89,17 @@ func (db *DB) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 
 // add takes a span's part of one node. A span that is all of its bucket's part is answered from
 // the index.
-func (s *selection) add(sp *span, n *nodeSelection) {
-	lo, hi := sp.window(s.from, s.to)
-	first, last := sp.start+int64(lo), sp.start+int64(hi)-1
-	if s.step > 1 && s.agg != tsdb.AggLast && hi-lo == BlockSeconds &&
+func (s *selection) add(sp *block.Span, n *nodeSelection) {
+	lo, hi := sp.Window(s.from, s.to)
+	first, last := sp.Start+int64(lo), sp.Start+int64(hi)-1
+	if s.step > 1 && s.agg != tsdb.AggLast && hi-lo == column.Seconds &&
 		tsdb.FloorDiv(first, s.step) == tsdb.FloorDiv(last, s.step) {
 		switch e, is := s.only(sp, n.node); is {
-		case foundNothing:
+		case block.Nothing:
 			return
-		case foundEntry:
-			s.put(n, first, tsdb.Figures{Count: int64(e.stats.Count), Sum: e.stats.Sum, Min: e.stats.Min,
-				Max: e.stats.Max})
+		case block.Line:
+			s.put(n, first, tsdb.Figures{Count: int64(e.Stats.Count), Sum: e.Stats.Sum, Min: e.Stats.Min,
+				Max: e.Stats.Max})
 			return
 		}
 	}
@@ -108,8 +109,8 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 	if s.step == 1 && n.points == nil {
 		n.points = make([]tsdb.Point, 0, min(s.to-s.from, 3600))
 	}
-	if s.step == 1 && hi-lo == BlockSeconds && s.col.Present == column.Full {
-		n.points = appendPoints(n.points, sp.start, &s.col)
+	if s.step == 1 && hi-lo == column.Seconds && s.col.Present == column.Full {
+		n.points = appendPoints(n.points, sp.Start, &s.col)
 		return
 	}
 	for w, word := range s.col.Present {
@@ -118,7 +119,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 			if k < lo || k >= hi {
 				continue
 			}
-			sec, v := sp.start+int64(k), s.col.V[k]
+			sec, v := sp.Start+int64(k), s.col.V[k]
 			if s.step == 1 {
 				n.points = append(n.points, tsdb.Point{TimeMillis: sec * 1000, Value: v})
 				continue
@@ -131,7 +132,7 @@ func (s *selection) add(sp *span, n *nodeSelection) {
 // appendPoints adds a column that has every second.
 func appendPoints(points []tsdb.Point, start int64, c *column.Column) []tsdb.Point {
 	at := len(points)
-	points = slices.Grow(points, BlockSeconds)[:at+BlockSeconds]
+	points = slices.Grow(points, column.Seconds)[:at+column.Seconds]
 	for k, to := 0, points[at:]; k < len(to); k++ {
 		to[k] = tsdb.Point{TimeMillis: (start + int64(k)) * 1000, Value: c.V[k]}
 	}
@@ -154,6 +155,53 @@ func (s *selection) finish(n *nodeSelection) {
 		n.points = append(n.points, tsdb.Point{TimeMillis: n.bucket * 1000, Value: v})
 		n.acc = tsdb.Figures{}
 	}
+}
+
+// addTier takes a tier's part of one node.
+func (s *selection) addTier(p *tier.Part, n *nodeSelection) {
+	p.Buckets(s.agg, func(sp *block.Span, c *column.Column) bool { return s.column(sp, n.node, c) },
+		func(sec int64, f tsdb.Figures) { s.put(n, sec, f) })
+}
+
+// Seconds of nodes with collector.RetiredBacklogLen are from before collector.InFlight: what is stored there as
+// queue_len was all that is in flight, and the retired metric what waits. Queries get both under today's names.
+
+// isRenamed says whether what is stored under another number may be meant by m.
+func isRenamed(m collector.Metric) bool { return m == collector.QueueLen || m == collector.InFlight }
+
+// column reads the values of the selection's metric.
+func (s *selection) column(sp *block.Span, node int, c *column.Column) bool {
+	found := s.r.Column(sp, node, s.metric, c)
+	if !isRenamed(s.metric) || !s.r.Column(sp, node, collector.RetiredBacklogLen, &s.before) {
+		return found
+	}
+	if s.metric == collector.InFlight {
+		waiting := s.before.Present
+		if !s.r.Column(sp, node, collector.QueueLen, &s.before) {
+			return found
+		}
+		s.before.Present = s.before.Present.And(waiting)
+	}
+	if !found {
+		c.Present = column.Mask{}
+	}
+	c.Overlay(&s.before)
+	return c.Present != column.Mask{}
+}
+
+// only is Reader.Only of the selection's metric.
+func (s *selection) only(sp *block.Span, node int) (e block.Entry, is block.Extent) {
+	if isRenamed(s.metric) {
+		if _, is := s.r.Only(sp, node, collector.RetiredBacklogLen); is != block.Nothing {
+			return e, block.Values
+		}
+	}
+	return s.r.Only(sp, node, s.metric)
+}
+
+// secondRange turns [from, to) in milliseconds into seconds.
+func secondRange(fromMillis, toMillis int64) (from, to int64) {
+	return tsdb.CeilSecond(fromMillis), tsdb.CeilSecond(toMillis)
 }
 
 var _ tsdb.Store = (*DB)(nil)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb"
+	"fairway/tsdb/engine/block"
+	"fairway/tsdb/engine/tier"
 )
 
 const tierBase = 1_700_000_000 / 36000 * 36000 // both tiers' blocks begin here
@@ -121,7 +122,7 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 		at := time.Unix(now.Add(int64(after.Seconds())), 0)
 		db.sealer.mu.Lock()
 		defer db.sealer.mu.Unlock()
-		if err := db.tiers.update(at); err != nil {
+		if err := db.tiers.Update(at); err != nil {
 			t.Fatal(err)
 		}
 		db.sealer.retain(at)
@@ -138,12 +139,12 @@ func TestTiersAnswerForWhatRetentionRemoved(t *testing.T) {
 		}
 	}
 	retain(20 * time.Hour) // half of it is gone
-	if first := db.head.blocks.rawFrom(); first <= tierBase || first >= tierBase+12*3600 {
+	if first := db.head.blocks.First(); first <= tierBase || first >= tierBase+12*3600 {
 		t.Fatalf("seconds from %d on are left, want the later part", first-tierBase)
 	}
 	check("half seconds, half tier", 10, 60, 300, 3600)
 	retain(30 * time.Hour)
-	if len(db.head.blocks.view.Load().files) > 0 {
+	if len(db.head.blocks.Files()) > 0 {
 		t.Fatal("seconds are left")
 	}
 	reopen()
@@ -171,7 +172,7 @@ func remakeTiers(t *testing.T, db *DB, now int64) {
 	t.Helper()
 	db.sealer.mu.Lock()
 	defer db.sealer.mu.Unlock()
-	if err := db.tiers.update(time.Unix(now, 0)); err != nil {
+	if err := db.tiers.Update(time.Unix(now, 0)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,9 +186,9 @@ func TestLateRowsReachTheTier(t *testing.T) {
 		db := tierStore(t, dir, &now, 240*time.Hour)
 		fillHalfDay(t, db)
 		remakeTiers(t, db, now.Load())
-		late := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000,
+		row := collector.Frame{Node: "b", Role: topology.Forwarder, TimeMillis: (tierBase + 100) * 1000,
 			Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 77777}}}
-		if err := db.Append(context.Background(), []collector.Frame{late}); err != nil {
+		if err := db.Append(context.Background(), []collector.Frame{row}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.Flush(context.Background()); err != nil {
@@ -198,8 +199,9 @@ func TestLateRowsReachTheTier(t *testing.T) {
 			db = tierStore(t, dir, &now, 240*time.Hour)
 		}
 		remakeTiers(t, db, now.Load())
-		if len(db.tiers.late) > 0 {
-			t.Errorf("made again, and still noted: %v", db.tiers.late)
+		late, err := os.ReadFile(filepath.Join(dir, tier.Dir, tier.LateFile))
+		if err != nil || string(late) != "FWLT 1\n" {
+			t.Errorf("made again, and still noted: %q %v", late, err)
 		}
 		now.Add(300 * 3600)
 		db.sealer.mu.Lock()
@@ -229,7 +231,12 @@ func TestATornTierIsMadeAgain(t *testing.T) {
 	fillHalfDay(t, db)
 	remakeTiers(t, db, now.Load())
 	db.abandon()
-	list, err := filepath.Glob(filepath.Join(dir, tiersDir, "10s", "sum", "*.blk"))
+	sums := filepath.Join(dir, tier.Dir, "10s", "sum")
+	whole, err := block.Check(sums, false)
+	if err != nil || whole.Blocks == 0 {
+		t.Fatal(whole, err)
+	}
+	list, err := filepath.Glob(filepath.Join(sums, "*.blk"))
 	if err != nil || len(list) == 0 {
 		t.Fatal(list, err)
 	}
@@ -246,50 +253,11 @@ func TestATornTierIsMadeAgain(t *testing.T) {
 	defer db.Close()
 	remakeTiers(t, db, now.Load())
 	remakeTiers(t, db, now.Load())
-	rep, err := db.tiers.levels[0].made((tierBase + 9*3600) / 10)
-	if err != nil || rep != 1 {
-		t.Errorf("%d blocks of the torn span: %v", rep, err)
-	}
-	if file := db.tiers.levels[0].views[figSum].Load().files; len(file) > 0 {
-		frames, err := file[len(file)-1].frames()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, fr := range frames {
-			if bad := checkFrame(fr); len(bad) > 0 {
-				t.Errorf("still torn: %v", bad)
-			}
-		}
+	if found, err := block.Check(sums, false); err != nil || found.Blocks != whole.Blocks || len(found.Damages) > 0 {
+		t.Errorf("%d blocks, %d before one was torn: %v %v", found.Blocks, whole.Blocks, found.Damages, err)
 	}
 	if d := db.Damages(); len(d) > 0 {
 		t.Error(d)
-	}
-}
-
-func TestTheListOfLateSpans(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, tiersDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ts := &tierSet{base: newBase(dir, Options{})}
-	want := lateSpans{{10, 1200}: true, {300, 36000}: true}
-	if err := ts.setLate(want); err != nil {
-		t.Fatal(err)
-	}
-	got, damages, err := loadLate(dir)
-	if err != nil || len(damages) > 0 || !maps.Equal(got, want) {
-		t.Errorf("read back: %v %v %v", got, damages, err)
-	}
-	path := filepath.Join(dir, tiersDir, lateFile)
-	for text, damaged := range map[string]bool{"FWLT 1\n10 1200\n300": true, "nothing\n": true, "": true,
-		"FWLT 9\n": false} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, damages, err := loadLate(dir)
-		if len(damages) > 0 != damaged || !damaged && !errors.Is(err, ErrNewerFormat) {
-			t.Errorf("%q: %v %v", text, damages, err)
-		}
 	}
 }
 
@@ -307,7 +275,7 @@ func TestRowsOlderThanTheSecondsLeaveTheTierAlone(t *testing.T) {
 		db.sealer.mu.Lock()
 		defer db.sealer.mu.Unlock()
 		at := time.Unix(now.Load(), 0)
-		if err := db.tiers.update(at); err != nil {
+		if err := db.tiers.Update(at); err != nil {
 			t.Fatal(err)
 		}
 		db.sealer.retain(at)

@@ -36,6 +36,23 @@ func (m Mask) Count() int { return bits.OnesCount64(m[0]) + bits.OnesCount64(m[1
 // And returns the seconds that are in both.
 func (m Mask) And(o Mask) Mask { return Mask{m[0] & o[0], m[1] & o[1]} }
 
+// Each calls visit for every second in the mask.
+func (m Mask) Each(visit func(s int)) {
+	for w, word := range m {
+		for ; word != 0; word &= word - 1 {
+			visit(w<<6 + bits.TrailingZeros64(word))
+		}
+	}
+}
+
+// Newest returns the latest second of a mask, -1 without one.
+func (m *Mask) Newest() int {
+	if hi := m[1]; hi != 0 {
+		return 127 - bits.LeadingZeros64(hi)
+	}
+	return 63 - bits.LeadingZeros64(m[0])
+}
+
 // AndNot returns the seconds that are not in o.
 func (m Mask) AndNot(o Mask) Mask { return Mask{m[0] &^ o[0], m[1] &^ o[1]} }
 
@@ -58,6 +75,27 @@ type Column struct {
 	Active  Mask // present seconds with a value other than 0
 	Stats   Stats
 	V       [Seconds]float64
+}
+
+// Kind is how a block keeps a column.
+type Kind uint8
+
+// The kinds of columns.
+const (
+	None     Kind = iota // no second is present
+	Constant             // every second has one value
+	Varied
+	Integers // varied, in a Whole
+)
+
+// Overlay puts the present values of over in place of c's.
+func (c *Column) Overlay(over *Column) {
+	for s, v := range over.V {
+		if over.Present.Has(s) {
+			c.V[s] = v
+		}
+	}
+	c.Present = c.Present.Or(over.Present)
 }
 
 // Measure computes Active and Stats from the values.
@@ -158,9 +196,6 @@ var ErrCorrupt = errors.New("corrupt column")
 func corrupt(what string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(what, args...))
 }
-
-func zigzag(d int64) uint64   { return uint64(d)<<1 ^ uint64(d>>63) }
-func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // Encoder encodes columns; its scratch is reused, so it is for one goroutine.
 type Encoder struct {

@@ -1,7 +1,6 @@
 package column
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -139,11 +138,11 @@ func (d *Decoder) addUp(predict int, s *Stats, n, unit int, coded Mask, related,
 	switch predict { // they are turned into values in place
 	case fromMean:
 		for k, u := range diffs {
-			diffs[k] = uint64(unzigzag(u) + base)
+			diffs[k] = uint64(Unzigzag(u) + base)
 		}
 	case fromPrevious:
 		for k, u := range diffs {
-			base += unzigzag(u)
+			base += Unzigzag(u)
 			diffs[k] = uint64(base)
 		}
 	case fromLeast:
@@ -152,7 +151,7 @@ func (d *Decoder) addUp(predict int, s *Stats, n, unit int, coded Mask, related,
 		}
 	case fromRelated:
 		for k, u := range diffs {
-			diffs[k] = uint64(unzigzag(u))
+			diffs[k] = uint64(Unzigzag(u))
 		}
 	}
 	if predict == fromRelated {
@@ -207,7 +206,7 @@ func readDiffs(r *bitReader, how int, diffs []uint64) error {
 func (r *bitReader) uvarint() (uint64, error) {
 	u, size := uint64(0), 0
 	if at := r.pos >> 3; at < uint(len(r.buf)) {
-		u, size = binary.Uvarint(r.buf[at:])
+		u, size = Uvarint(r.buf[at:])
 	}
 	if size <= 0 {
 		return 0, corrupt("ends inside a number")

@@ -72,8 +72,8 @@ func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related 
 	var cost [4]uint64
 	toMean, toPrevious, sum, prev := uint64(0), uint64(0), int64(0), mean
 	for _, x := range ints {
-		toMean += zigzag(x - mean)
-		toPrevious += zigzag(x - prev)
+		toMean += Zigzag(x - mean)
+		toPrevious += Zigzag(x - prev)
 		sum += x
 		prev = x
 	}
@@ -92,12 +92,12 @@ func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related 
 	switch best {
 	case fromMean:
 		for i, x := range ints {
-			diffs[i] = zigzag(x - mean)
+			diffs[i] = Zigzag(x - mean)
 		}
 	case fromPrevious:
 		prev = mean
 		for i, x := range ints {
-			diffs[i] = zigzag(x - prev)
+			diffs[i] = Zigzag(x - prev)
 			prev = x
 		}
 	case fromLeast:
@@ -106,7 +106,7 @@ func (e *Encoder) predict(s *Stats, coded Mask, ints []int64, unit int, related 
 		}
 	case fromRelated:
 		for i, x := range ints {
-			diffs[i] = zigzag(x - factor*e.rel[i])
+			diffs[i] = Zigzag(x - factor*e.rel[i])
 		}
 	}
 	return best, cost[best]
@@ -126,7 +126,7 @@ func (e *Encoder) costRelated(ints []int64, coded Mask, factor int64, related *W
 				return math.MaxUint64
 			}
 			e.rel[k] = r
-			cost += zigzag(d)
+			cost += Zigzag(d)
 			k++
 		}
 	}
@@ -140,7 +140,7 @@ func (e *Encoder) costAllRelated(ints *[Seconds]int64, factor int64, related *Wh
 	for k, r := range related.V {
 		d := ints[k] - factor*r
 		outside = outside || uint64(d+most) > 2*most || uint64(r+mostRelated) > 2*mostRelated
-		cost += zigzag(d)
+		cost += Zigzag(d)
 	}
 	if outside {
 		return math.MaxUint64

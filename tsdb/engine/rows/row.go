@@ -1,23 +1,53 @@
-package engine
+// Package rows holds the rows of open blocks, and says how one is written, also in the log. The comment of tsdb/engine
+// has the bytes.
+package rows
 
 import (
 	"encoding/binary"
 	"math"
 	"math/bits"
-	"sync"
 
 	"fairway/collector"
 )
 
+// Limits of what the store takes in.
+const (
+	MaxColumns = 64      // metrics of one node; a row's changes are a 64-bit mask
+	MaxNodes   = 1 << 20 // numbers that nodes can have
+	MinSecond  = 0       // 1970
+	MaxSecond  = 1 << 33 // the year 2242
+)
+
+// Absent marks, inside the store only, a second in which a column has no value. It is a NaN that no arithmetic makes; a
+// NaN from outside never enters.
+const Absent uint64 = 0x7ff4_dead_0000_0001
+
+// mostBits is the greatest value from outside, without a sign, shifted as Bits compares it.
+var mostBits = math.Float64bits(collector.MaxValue) << 1
+
+// Bits is the store's form of a value from outside: what collector.IsValue rejects is absent, and
+// there is one zero. It has no branch that depends on whether a value is 0, which nobody can foretell. Magnitudes
+// of float64 are in the order of their bits, not-a-numbers come last.
+func Bits(v float64) uint64 {
+	bits := math.Float64bits(v)
+	switch {
+	case bits<<1 > mostBits:
+		return Absent
+	case bits == 1<<63:
+		return 0
+	}
+	return bits
+}
+
 // A row is all values of one second of a node, complete in itself: the same bytes are in the log and in the open
 // block. A byte says how many columns it has, then four bits a column say how its value is written, then the
-// values follow (format.go).
+// values follow (tsdb/engine/format.go).
 const (
 	codeRaw    = 8  // 8 bytes of float64; below it an integer in so many bytes
 	codeAbsent = 15 // the column has no value
-	maxRow     = 1 + maxColumns/2 + 8*maxColumns
-	// rowSlack is how far beyond a row putRow writes and the readers may look.
-	rowSlack = 8
+	MaxBytes   = 1 + MaxColumns/2 + 8*MaxColumns
+	// Slack is how far beyond a row Put writes and the readers may look.
+	Slack = 8
 )
 
 const maxInt = 1 << 53 // from here on neighbouring integers have one float64
@@ -28,8 +58,8 @@ var lowBytes = [16]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 
 // codeSize is the number of bytes that a code is followed by.
 var codeSize = [16]uint8{0, 1, 2, 3, 4, 5, 6, 7, 8}
 
-// putRow writes a row and returns its size; dst has maxRow+rowSlack bytes.
-func putRow(dst []byte, slots []uint64) int {
+// Put writes a row and returns its size; dst has MaxBytes+Slack bytes.
+func Put(dst []byte, slots []uint64) int {
 	dst[0] = byte(len(slots))
 	codesAt, valuesAt := 1, 1+(len(slots)+1)/2
 	at := valuesAt
@@ -56,7 +86,7 @@ func putValues(dst []byte, at int, slots []uint64) (codes uint64, end int) {
 		if float64(n) == f && uint64(n) < maxInt {
 			binary.LittleEndian.PutUint64(dst[at:], uint64(n))
 			at += int(size)
-		} else if v == absentBits {
+		} else if v == Absent {
 			size = codeAbsent
 		} else {
 			binary.LittleEndian.PutUint64(dst[at:], v)
@@ -67,9 +97,9 @@ func putValues(dst []byte, at int, slots []uint64) (codes uint64, end int) {
 	return codes, at
 }
 
-// rowSize returns how many bytes the row at the begin of b has; ok is false where b does not begin with a whole one.
-func rowSize(b []byte) (size int, ok bool) {
-	if len(b) == 0 || int(b[0]) > maxColumns {
+// Size returns how many bytes the row at the begin of b has; ok is false where b does not begin with a whole one.
+func Size(b []byte) (size int, ok bool) {
+	if len(b) == 0 || int(b[0]) > MaxColumns {
 		return 0, false
 	}
 	cols := int(b[0])
@@ -107,7 +137,7 @@ func load(b []byte, at int) uint64 {
 	return binary.LittleEndian.Uint64(word[:])
 }
 
-// rowReader walks the values of a row that rowSize found whole.
+// rowReader walks the values of a row that Size found whole.
 type rowReader struct {
 	row   []byte
 	codes uint64
@@ -138,13 +168,13 @@ func valueOf(v uint64, code int) uint64 {
 	case code == codeRaw:
 		return v
 	}
-	return absentBits
+	return Absent
 }
 
-// rowValue returns the value of one column, absentBits for one that the row does not have.
-func rowValue(row []byte, slot int) uint64 {
+// value returns the value of one column, Absent for one that the row does not have.
+func value(row []byte, slot int) uint64 {
 	if slot >= int(row[0]) {
-		return absentBits
+		return Absent
 	}
 	r := readRow(row)
 	for range slot {
@@ -153,61 +183,14 @@ func rowValue(row []byte, slot int) uint64 {
 	return valueOf(r.next())
 }
 
-// rowValues writes a row's values into dst, absentBits for columns that it does not have.
-func rowValues(row []byte, dst []uint64) {
+// Values writes a row's values into dst, Absent for columns that it does not have.
+func Values(row []byte, dst []uint64) {
 	r := readRow(row)
 	for slot := range dst {
 		if slot >= int(row[0]) {
-			dst[slot] = absentBits
+			dst[slot] = Absent
 			continue
 		}
 		dst[slot] = valueOf(r.next())
 	}
-}
-
-// relatedMetrics are the operations that a metric's value belongs to, from the catalogue. The block format depends
-// on this table; changing a metric's operations needs a new version.
-var relatedMetrics = func() (t [collector.MetricCount][2]collector.Metric) {
-	for m := range collector.Metrics() {
-		t[m] = m.Info().Of
-	}
-	return t
-}()
-
-// nodeChunk is what 64 nodes have side by side: the row of each that was written last, so that a repeated one is known
-// at once. Its lock also guards these nodes in every open block. It is held for as long as it takes to copy: by a
-// writer for its rows of the chunk, by a reader for what it asks for.
-type nodeChunk struct {
-	mu      sync.Mutex
-	blocks  [chunkNodes]uint64  // the id of the open block that the row is the newest of
-	layouts [chunkNodes]*layout // nil before the first row
-	width   int                 // columns that a row has room for
-	vals    []float64           // not a number where a value is missing
-}
-
-// show keeps the newest row of n in its block. The caller holds the lock.
-func (c *nodeChunk) show(b *openBlock, n *openNode, node int, slots []uint64) {
-	k := node % chunkNodes
-	if c.blocks[k] != b.id || c.layouts[k] != n.layout {
-		c.blocks[k], c.layouts[k] = b.id, n.layout
-		c.widen(len(slots))
-	}
-	row := c.row(k, len(slots))
-	for i, v := range slots {
-		row[i] = math.Float64frombits(v)
-	}
-}
-
-// row returns a node's row.
-func (c *nodeChunk) row(k, columns int) []float64 { return c.vals[k*c.width:][:columns] }
-
-func (c *nodeChunk) widen(columns int) {
-	if columns <= c.width {
-		return
-	}
-	vals := make([]float64, chunkNodes*columns)
-	for k := range chunkNodes {
-		copy(vals[k*columns:], c.vals[k*c.width:][:c.width])
-	}
-	c.width, c.vals = columns, vals
 }

@@ -1,4 +1,6 @@
-package engine
+// Package block keeps sealed blocks in files. It also lists what there is of a span, sealed or open, and reads it. The
+// comment of tsdb/engine has the bytes.
+package block
 
 import (
 	"bytes"
@@ -10,12 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"fairway/collector/appendlog"
+	"fairway/tsdb/engine/disk"
 )
 
 // Block files: one per hour, a header and then blocks in the order in which they were sealed.
@@ -23,46 +24,35 @@ const (
 	fileMagic   = "FWBF"
 	fileVersion = 1
 	fileHeader  = 12 // magic, version u16, zero u16, CRC u32
-	fileSeconds = 3600
-	blocksDir   = "blocks"
+	fileExt     = ".blk"
+	// FileSeconds is the span of a file; in a tier it is so many buckets.
+	FileSeconds = 3600
 )
 
-// blockFile is the sealed blocks of one hour. Only the sealer appends; readers take no lock once
+// File is the sealed blocks of one hour, or of as many buckets. Only the sealer appends; readers take no lock once
 // the file is loaded.
-type blockFile struct {
-	hour   int64 // Unix seconds
+type File struct {
+	Start  int64 // Unix seconds, or the number of a bucket
 	path   string
-	fs     files
-	report func(Damage)
+	fs     disk.Files
+	report func(disk.Damage)
 
 	loaded atomic.Pointer[[]*frame] // by start, then id; nil until the first use
 	mu     sync.Mutex               // guards loading and what follows
-	file   file
+	file   disk.File
 	end    int64 // where the next block goes
 }
 
-func blockFileName(hour int64) string { return fmt.Sprintf("%011d.blk", hour) }
+func fileName(start int64) string { return fmt.Sprintf("%011d"+fileExt, start) }
 
-// listBlockFiles returns the hours for which a directory has block files, ascending.
-func listBlockFiles(dir string) ([]int64, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var out []int64
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".blk"); ok {
-			if hour, err := strconv.ParseInt(name, 10, 64); err == nil && hour%fileSeconds == 0 {
-				out = append(out, hour)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out, nil
+// listFiles returns the starts of the block files of a directory, ascending.
+func listFiles(dir string) ([]int64, error) {
+	starts, err := disk.List(dir, fileExt)
+	return slices.DeleteFunc(starts, func(start int64) bool { return start%FileSeconds != 0 }), err
 }
 
 // frames returns the file's blocks. A file that is not there has none.
-func (b *blockFile) frames() ([]*frame, error) {
+func (b *File) frames() ([]*frame, error) {
 	if list := b.loaded.Load(); list != nil {
 		return *list, nil
 	}
@@ -75,7 +65,7 @@ func (b *blockFile) frames() ([]*frame, error) {
 }
 
 // load reads the headers; the caller holds mu.
-func (b *blockFile) load() error {
+func (b *File) load() error {
 	if b.loaded.Load() != nil {
 		return nil
 	}
@@ -105,7 +95,7 @@ func (b *blockFile) load() error {
 }
 
 func sortFrames(list []*frame) {
-	// of one start and id the newest, as after a crash inside makeTier, is last
+	// of one start and id the newest, as after a crash while a tier was made, is last
 	slices.SortStableFunc(list, func(x, y *frame) int {
 		if x.start != y.start {
 			return int(x.start - y.start)
@@ -116,15 +106,16 @@ func sortFrames(list []*frame) {
 
 // walkFrames finds every block of a file. A damaged stretch is skipped to the next header that is
 // intact; an unfinished end is where the next block will go.
-func walkFrames(f io.ReaderAt, path string, size int64) (list []*frame, end int64, damages []Damage, err error) {
+func walkFrames(f io.ReaderAt, path string, size int64) (list []*frame, end int64, damages []disk.Damage, err error) {
 	if err := checkFileHeader(f, path, size); err != nil {
-		if errors.Is(err, ErrNewerFormat) {
+		if errors.Is(err, disk.ErrNewerFormat) {
 			return nil, 0, nil, err
 		}
 		if size <= fileHeader {
 			return nil, 0, nil, nil // a power cut within the header: the next block writes it anew
 		}
-		damages = append(damages, Damage{path, 0, err.Error(), "nothing, when the blocks after it are intact"})
+		damages = append(damages, disk.Damage{File: path, What: err.Error(),
+			Lost: "nothing, when the blocks after it are intact"})
 	}
 	at := int64(fileHeader)
 	end = at
@@ -149,8 +140,8 @@ func walkFrames(f io.ReaderAt, path string, size int64) (list []*frame, end int6
 		if next == size {
 			return list, end, damages, nil // an unfinished end: never reported sealed
 		}
-		damages = append(damages, Damage{path, at, err.Error(), fmt.Sprintf("the block of the %d bytes from here",
-			next-at)})
+		damages = append(damages, disk.Damage{File: path, Offset: at, What: err.Error(),
+			Lost: fmt.Sprintf("the block of the %d bytes from here", next-at)})
 		at = next
 	}
 }
@@ -200,11 +191,11 @@ func checkFileHeader(f io.ReaderAt, path string, size int64) error {
 	if string(h[:4]) != fileMagic || appendlog.Sum(h[:8]) != binary.LittleEndian.Uint32(h[8:]) {
 		return fmt.Errorf("%w: the file's header is not that of a block file", errDamaged)
 	}
-	return checkVersion("block file "+path, binary.LittleEndian.Uint16(h[4:]), fileVersion)
+	return disk.CheckVersion("block file "+path, binary.LittleEndian.Uint16(h[4:]), fileVersion)
 }
 
 // add appends an encoded block and returns when it is on the device.
-func (b *blockFile) add(block []byte) error {
+func (b *File) add(block []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.load(); err != nil {
@@ -237,7 +228,7 @@ func (b *blockFile) add(block []byte) error {
 	return nil
 }
 
-func (b *blockFile) write(w file, block []byte) error {
+func (b *File) write(w disk.File, block []byte) error {
 	size, err := w.Size()
 	if err != nil {
 		return err
@@ -261,7 +252,7 @@ func (b *blockFile) write(w file, block []byte) error {
 	return w.Sync()
 }
 
-func (b *blockFile) writeHeader(w file) error {
+func (b *File) writeHeader(w disk.File) error {
 	if _, err := w.Write(newFileHeader()); err != nil {
 		return err
 	}
@@ -273,7 +264,7 @@ func (b *blockFile) writeHeader(w file) error {
 
 // drop forgets a block at the file's end that a crash kept from being whole; the next one takes
 // its place.
-func (b *blockFile) drop(f *frame) {
+func (b *File) drop(f *frame) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if f.offset+f.size == b.end {
@@ -283,7 +274,36 @@ func (b *blockFile) drop(f *frame) {
 	b.loaded.Store(&list)
 }
 
-func (b *blockFile) close() error {
+// DropTornEnd forgets the file's last block where it is not whole.
+func (b *File) DropTornEnd() error {
+	frames, err := b.frames()
+	if err != nil {
+		return err
+	}
+	for _, fr := range frames {
+		if fr.offset+fr.size != b.end {
+			continue
+		}
+		if damages, _ := fr.check(false); len(damages) > 0 {
+			b.drop(fr)
+			return nil
+		}
+	}
+	return nil
+}
+
+// Bytes returns the file's size, 0 where it is not there.
+func (b *File) Bytes() int64 {
+	if st, err := os.Stat(b.path); err == nil {
+		return st.Size()
+	}
+	return 0
+}
+
+// Path names the file.
+func (b *File) Path() string { return b.path }
+
+func (b *File) close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.file == nil {

@@ -1,14 +1,13 @@
-package engine
+package tier
 
 import (
-	"math/bits"
-
 	"fairway/collector"
+	"fairway/tsdb/engine/block"
 	"fairway/tsdb/engine/column"
 )
 
-// tierSource gives what a tier's block is made from, node by node.
-type tierSource interface {
+// source gives what a tier's block is made from, node by node.
+type source interface {
 	// read fills n with a node's buckets; false where it has none. limit is its bytes/s for
 	// occupancy, where that is not kept with the source.
 	read(node int, metrics *collector.MetricSet, limit float64, n *nodeBuckets) bool
@@ -18,24 +17,23 @@ type tierSource interface {
 
 // secondsSource makes buckets from the seconds.
 type secondsSource struct {
-	r       *reader
-	spans   []span
+	r       *block.Reader
+	spans   []block.Span
 	start   int64
 	seconds int64
 	col     column.Column
-	write   column.Column
 }
 
-func newSecondsSource(h *head, start int64, t *tier) (*secondsSource, error) {
-	spans, err := h.blocks.view.Load().spans(start, start+t.blockSpan())
+func (s *Set) newSecondsSource(start int64, t *tier) (*secondsSource, error) {
+	spans, err := s.Seconds.Spans(start, start+t.blockSpan())
 	if err != nil {
 		return nil, err
 	}
-	return &secondsSource{r: h.reader(), spans: spans, start: start, seconds: t.seconds}, nil
+	return &secondsSource{r: s.Readers.Get(false), spans: spans, start: start, seconds: t.seconds}, nil
 }
 
-func (s *secondsSource) failed() error { return s.r.err }
-func (s *secondsSource) release()      { s.r.release() }
+func (s *secondsSource) failed() error { return s.r.Err() }
+func (s *secondsSource) release()      { s.r.Release() }
 
 func (s *secondsSource) read(node int, metrics *collector.MetricSet, limit float64, n *nodeBuckets) bool {
 	n.reset()
@@ -43,13 +41,13 @@ func (s *secondsSource) read(node int, metrics *collector.MetricSet, limit float
 		any := false
 		for i := range s.spans {
 			sp := &s.spans[i]
-			if !s.r.column(sp, node, m, &s.col) {
+			if !s.r.Column(sp, node, m, &s.col) {
 				continue
 			}
 			any = true
-			each(s.col.Present, func(k int) {
+			s.col.Present.Each(func(k int) {
 				v := s.col.V[k]
-				n.by[m].add(int((sp.start+int64(k)-s.start)/s.seconds), 1, v, v, v, v)
+				n.by[m].add(int((sp.Start+int64(k)-s.start)/s.seconds), 1, v, v, v, v)
 			})
 		}
 		if any {
@@ -67,77 +65,54 @@ func (s *secondsSource) occupancy(node int, limit float64, n *nodeBuckets) {
 	n.limit = limit
 	for i := range s.spans {
 		sp := &s.spans[i]
-		read, write := s.r.column(sp, node, collector.ReadBytes, &s.col),
-			s.r.column(sp, node, collector.WriteBytes, &s.write)
-		if !read {
-			s.col.Present = column.Mask{}
-		}
-		if !write {
-			s.write.Present = column.Mask{}
-		}
-		each(s.col.Present.Or(s.write.Present), func(k int) {
-			sum := 0.0
-			if s.col.Present.Has(k) {
-				sum = s.col.V[k]
-			}
-			if s.write.Present.Has(k) {
-				sum += s.write.V[k]
-			}
-			at := int((sp.start + int64(k) - s.start) / s.seconds)
+		s.r.Moved(sp, node, &s.col)
+		s.col.Present.Each(func(k int) {
+			at := int((sp.Start + int64(k) - s.start) / s.seconds)
 			n.reported[at]++
-			if sum >= limit {
+			if s.col.V[k] >= limit {
 				n.occupied[at]++
 			}
 		})
 	}
 }
 
-// each calls f for every second of a mask.
-func each(m column.Mask, f func(k int)) {
-	for w, word := range m {
-		for ; word != 0; word &= word - 1 {
-			f(w<<6 + bits.TrailingZeros64(word))
-		}
-	}
-}
-
 // coarserSource makes buckets from those of a finer tier.
 type coarserSource struct {
-	r      *reader
+	r      *block.Reader
 	fine   *tier
-	spans  [figures][]span
+	spans  [figures][]block.Span
 	start  int64 // in the finer tier's buckets
 	factor int64 // of its buckets in one of ours
 	cols   [figures]column.Column
 }
 
-func newTierSource(h *head, fine *tier, start int64, t *tier) (*coarserSource, error) {
+func (set *Set) newCoarserSource(fine *tier, start int64, t *tier) (*coarserSource, error) {
 	s := &coarserSource{fine: fine, start: start / fine.seconds, factor: t.seconds / fine.seconds}
 	for f := range figures {
 		var err error
-		if s.spans[f], err = fine.views[f].Load().spans(s.start, s.start+s.factor*BlockSeconds); err != nil {
+		if s.spans[f], err = fine.figures[f].Spans(s.start, s.start+s.factor*column.Seconds); err != nil {
 			return nil, err
 		}
 	}
-	s.r = h.reader()
+	s.r = set.Readers.Get(false)
 	return s, nil
 }
 
-func (s *coarserSource) failed() error { return s.r.err }
-func (s *coarserSource) release()      { s.r.release() }
+func (s *coarserSource) failed() error { return s.r.Err() }
+func (s *coarserSource) release()      { s.r.Release() }
 
 func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, n *nodeBuckets) bool {
 	n.reset()
 	for m := range metrics.All() {
 		any := false
 		for i := range s.spans[figSum] {
-			start := s.spans[figSum][i].start
+			start := s.spans[figSum][i].Start
 			if !s.columns(start, node, m, figSum, figAbsent, figMin, figMax) {
 				continue
 			}
 			any = true
 			lasts := s.columns(start, node, m, figLast)
-			each(s.cols[figSum].Present, func(k int) {
+			s.cols[figSum].Present.Each(func(k int) {
 				count := int(s.fine.seconds) - int(s.cols[figAbsent].V[k])
 				last := s.cols[figLast].V[k]
 				if !lasts {
@@ -158,13 +133,13 @@ func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, 
 // occupancy adds up counted seconds; where the limit changed within the block, those by the newest.
 func (s *coarserSource) occupancy(node int, n *nodeBuckets) {
 	for i := range s.spans[figLimit] {
-		start := s.spans[figLimit][i].start
+		start := s.spans[figLimit][i].Start
 		if !s.columns(start, node, collector.ReadBytes, figLimit, figOccupied, figUnreported) {
 			continue
 		}
-		each(s.cols[figLimit].Present, func(k int) {
+		s.cols[figLimit].Present.Each(func(k int) {
 			if limit := s.cols[figLimit].V[k]; limit != n.limit {
-				n.limit, n.occupied, n.reported = limit, [BlockSeconds]int{}, [BlockSeconds]int{}
+				n.limit, n.occupied, n.reported = limit, [column.Seconds]int{}, [column.Seconds]int{}
 			}
 			at := s.bucket(start, k)
 			n.occupied[at] += int(s.cols[figOccupied].V[k])
@@ -179,13 +154,13 @@ func (s *coarserSource) bucket(start int64, k int) int {
 
 // columns reads figures of the span at start; false where one of them is missing.
 func (s *coarserSource) columns(start int64, node int, m collector.Metric, want ...figure) bool {
-	return tierColumns(s.r, &s.spans, &s.cols, start, node, m, want...)
+	return readColumns(s.r, &s.spans, &s.cols, start, node, m, want...)
 }
 
-func tierColumns(r *reader, spans *[figures][]span, cols *[figures]column.Column, start int64, node int,
+func readColumns(r *block.Reader, spans *[figures][]block.Span, cols *[figures]column.Column, start int64, node int,
 	m collector.Metric, want ...figure) bool {
 	for _, f := range want {
-		if at := spanAt(spans[f], start); at == nil || !r.column(at, node, m, &cols[f]) {
+		if at := spanAt(spans[f], start); at == nil || !r.Column(at, node, m, &cols[f]) {
 			return false
 		}
 	}

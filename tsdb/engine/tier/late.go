@@ -1,4 +1,4 @@
-package engine
+package tier
 
 import (
 	"bytes"
@@ -11,12 +11,15 @@ import (
 	"slices"
 
 	"fairway/tsdb"
+	"fairway/tsdb/engine/block"
+	"fairway/tsdb/engine/column"
+	"fairway/tsdb/engine/disk"
 )
 
 // The file of spans whose tiers must be made again: a line with magic and version, then a line per span with
-// the tier's bucket in seconds and the span's start (format.go).
+// the tier's bucket in seconds and the span's start (tsdb/engine/format.go).
 const (
-	lateFile    = "late"
+	LateFile    = "late"
 	lateMagic   = "FWLT"
 	lateVersion = 1
 )
@@ -35,53 +38,59 @@ func (l lateSpans) without(t *tier, start int64) lateSpans {
 	return next
 }
 
-// noteLate remembers durably that existing tiers of a second will lack rows: some of it are about to be
+// NoteLate remembers durably that existing tiers of a second will lack rows: some of it are about to be
 // sealed, and then the log lets go of them.
-func (ts *tierSet) noteLate(second int64) error {
+func (s *Set) NoteLate(second int64) error {
 	next := lateSpans{}
-	for _, t := range ts.levels {
+	for _, t := range s.tiers {
 		start := tsdb.FloorDiv(second, t.blockSpan()) * t.blockSpan()
-		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !ts.late.has(t, start) {
+		if n, err := t.made(start / t.seconds); (n > 0 || err != nil) && !s.late.has(t, start) {
 			next[lateSpan{t.seconds, start}] = true
 		}
 	}
 	if len(next) == 0 {
 		return nil
 	}
-	maps.Copy(next, ts.late)
-	return ts.setLate(next)
+	maps.Copy(next, s.late)
+	return s.setLate(next)
 }
 
-// removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
+// Removed says that retention has removed the seconds of a span and left its tier. Rows that come after that can
 // not be added to the tier's buckets: what a bucket has of their seconds is not known any more.
-func (ts *tierSet) removed(second int64) (bool, error) {
-	hour := tsdb.FloorDiv(second, fileSeconds) * fileSeconds
-	if len(ts.levels) == 0 || slices.ContainsFunc(ts.head.blocks.view.Load().files,
-		func(f *blockFile) bool { return f.hour == hour }) {
+func (s *Set) Removed(second int64) (bool, error) {
+	hour := tsdb.FloorDiv(second, block.FileSeconds) * block.FileSeconds
+	if len(s.tiers) == 0 || slices.ContainsFunc(s.Seconds.Files(),
+		func(f *block.File) bool { return f.Start == hour }) {
 		return false, nil
 	}
-	t := ts.levels[0]
-	n, err := t.made(tsdb.FloorDiv(second, t.blockSpan()) * BlockSeconds)
+	t := s.tiers[0]
+	n, err := t.made(tsdb.FloorDiv(second, t.blockSpan()) * column.Seconds)
 	return n > 0, err
 }
 
 // setLate writes the list and then takes it over.
-func (ts *tierSet) setLate(next lateSpans) error {
+func (s *Set) setLate(next lateSpans) error {
 	var buf bytes.Buffer
 	fmt.Fprintf(&buf, "%s %d\n", lateMagic, lateVersion)
-	for _, s := range slices.SortedFunc(maps.Keys(next), func(a, b lateSpan) int { return int(a.start - b.start) }) {
-		fmt.Fprintf(&buf, "%d %d\n", s.seconds, s.start)
+	for _, l := range slices.SortedFunc(maps.Keys(next), func(a, b lateSpan) int { return int(a.start - b.start) }) {
+		fmt.Fprintf(&buf, "%d %d\n", l.seconds, l.start)
 	}
-	if err := replaceFile(ts.fs, filepath.Join(ts.dir, tiersDir, lateFile), buf.Bytes()); err != nil {
+	if err := disk.Replace(s.Files, filepath.Join(s.Dir, Dir, LateFile), buf.Bytes()); err != nil {
 		return err
 	}
-	ts.late = next
+	s.late = next
 	return nil
 }
 
+// CheckLate reads the list of a store's directory.
+func CheckLate(dir string) ([]disk.Damage, error) {
+	_, damages, err := loadLate(dir)
+	return damages, err
+}
+
 // loadLate reads the list; a store without the file has none.
-func loadLate(dir string) (lateSpans, []Damage, error) {
-	path, out := filepath.Join(dir, tiersDir, lateFile), lateSpans{}
+func loadLate(dir string) (lateSpans, []disk.Damage, error) {
+	path, out := filepath.Join(dir, Dir, LateFile), lateSpans{}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil, nil
@@ -89,15 +98,16 @@ func loadLate(dir string) (lateSpans, []Damage, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the tiers to make again: %w", err)
 	}
-	damaged := func(at int, what string) []Damage {
-		return []Damage{{path, int64(at), what, "rows over an hour late may be missing in the tiers"}}
+	damaged := func(at int, what string) []disk.Damage {
+		return []disk.Damage{{File: path, Offset: int64(at), What: what,
+			Lost: "rows over an hour late may be missing in the tiers"}}
 	}
 	version := uint16(0)
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if _, err := fmt.Sscanf(string(first), lateMagic+" %d", &version); err != nil {
 		return out, damaged(0, "it does not begin as such a list"), nil
 	}
-	if err := checkVersion(path, version, lateVersion); err != nil {
+	if err := disk.CheckVersion(path, version, lateVersion); err != nil {
 		return nil, nil, err
 	}
 	for line := range bytes.Lines(rest) {

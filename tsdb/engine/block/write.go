@@ -1,4 +1,4 @@
-package engine
+package block
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
+	"fairway/tsdb/engine/rows"
 )
 
 // Sealed blocks: a header, then per metric a directory, an index with a record per chunk of 64
@@ -17,7 +18,6 @@ const (
 	blockVersion = 2
 	blockFixed   = 40 // header before its limits and metrics
 	blockMetric  = 21 // header bytes per metric
-	chunkNodes   = 64
 	maxLimits    = 255
 	inlineBytes  = 4 // data up to this size lies in the index
 )
@@ -52,8 +52,8 @@ type metricWriter struct {
 	dataAt  int    // where its data begins
 }
 
-// blockWriter encodes one block.
-type blockWriter struct {
+// Writer encodes one block.
+type Writer struct {
 	start   int64
 	id      uint64
 	chunks  int
@@ -65,12 +65,13 @@ type blockWriter struct {
 	out     []byte
 }
 
-func newBlockWriter(start int64, id uint64) *blockWriter {
-	return &blockWriter{start: start, id: id}
+// NewWriter returns a writer of a block.
+func NewWriter(start int64, id uint64) *Writer {
+	return &Writer{start: start, id: id}
 }
 
 // reset begins another block, in the memory of the one before.
-func (w *blockWriter) reset(start int64, id uint64) {
+func (w *Writer) reset(start int64, id uint64) {
 	w.start, w.id, w.chunks, w.limits = start, id, 0, w.limits[:0]
 	for m, mw := range w.metrics {
 		if mw != nil {
@@ -80,44 +81,44 @@ func (w *blockWriter) reset(start int64, id uint64) {
 	}
 }
 
-// columnSource gives the columns of one node; c is measured, or left alone and false returned
+// Source gives the columns of one node; c is measured, or left alone and false returned
 // where the node has none. constant columns may be answered without filling c.
-type columnSource interface {
-	metrics() []collector.Metric
-	// read returns what kind of column it is and, for a constant one, its value. One of integers may be
+type Source interface {
+	Metrics() []collector.Metric
+	// Read returns what kind of column it is and, for a constant one, its value. One of integers may be
 	// in w instead of c.
-	read(m collector.Metric, c *column.Column, w *column.Whole) (kind columnKind, value float64)
+	Read(m collector.Metric, c *column.Column, w *column.Whole) (kind column.Kind, value float64)
 }
 
-type columnKind uint8
-
-const (
-	columnNone columnKind = iota // no second present
-	columnConstant
-	columnVaried
-	columnWhole // varied, of integers
-)
-
-// nodeColumns is one node's columns, read once.
-type nodeColumns struct {
-	kind  [collector.MetricCount]columnKind
+// Scratch is room for one node's columns.
+type Scratch struct {
+	kind  [collector.MetricCount]column.Kind
 	value [collector.MetricCount]float64
 	cols  [collector.MetricCount]column.Column
 	whole [collector.MetricCount]column.Whole
 }
 
+// relatedMetrics are the operations that a metric's value belongs to, from the catalogue. The block format depends
+// on this table; changing a metric's operations needs a new version.
+var relatedMetrics = func() (t [collector.MetricCount][2]collector.Metric) {
+	for m := range collector.Metrics() {
+		t[m] = m.Info().Of
+	}
+	return t
+}()
+
 // varied returns a column that others may be predicted from.
-func (n *nodeColumns) varied(m collector.Metric) *column.Whole {
-	if m == collector.MetricNone || n.kind[m] == columnNone || n.kind[m] == columnConstant {
+func (n *Scratch) varied(m collector.Metric) *column.Whole {
+	if m == collector.MetricNone || n.kind[m] == column.None || n.kind[m] == column.Constant {
 		return nil
 	}
-	if n.kind[m] == columnVaried {
+	if n.kind[m] == column.Varied {
 		n.cols[m].Whole(&n.whole[m])
 	}
 	return &n.whole[m]
 }
 
-func (n *nodeColumns) base(m collector.Metric) column.Base {
+func (n *Scratch) base(m collector.Metric) column.Base {
 	r := relatedMetrics[m]
 	if first := n.varied(r[0]); first != nil {
 		return column.Base{First: first, Second: n.varied(r[1])}
@@ -125,7 +126,7 @@ func (n *nodeColumns) base(m collector.Metric) column.Base {
 	return column.Base{}
 }
 
-func (w *blockWriter) metric(m collector.Metric) *metricWriter {
+func (w *Writer) metric(m collector.Metric) *metricWriter {
 	mw := w.metrics[m]
 	if mw == nil {
 		if mw = w.spare[m]; mw == nil {
@@ -139,16 +140,16 @@ func (w *blockWriter) metric(m collector.Metric) *metricWriter {
 	return mw
 }
 
-// add takes one node of the current chunk; limit is its bytes/s for occupancy, 0 without.
-func (w *blockWriter) add(slot int, src columnSource, n *nodeColumns, limit float64) {
-	metrics := src.metrics()
+// Add takes one node of the current chunk; limit is its bytes/s for occupancy, 0 without.
+func (w *Writer) Add(slot int, src Source, n *Scratch, limit float64) {
+	metrics := src.Metrics()
 	for _, m := range metrics {
-		n.kind[m], n.value[m] = src.read(m, &n.cols[m], &n.whole[m])
+		n.kind[m], n.value[m] = src.Read(m, &n.cols[m], &n.whole[m])
 	}
 	for _, m := range metrics {
 		switch mw := w.metric(m); {
-		case n.kind[m] == columnNone:
-		case n.kind[m] == columnConstant && n.value[m] == 0:
+		case n.kind[m] == column.None:
+		case n.kind[m] == column.Constant && n.value[m] == 0:
 			mw.zero |= 1 << slot
 		default:
 			mw.has |= 1 << slot
@@ -156,15 +157,15 @@ func (w *blockWriter) add(slot int, src columnSource, n *nodeColumns, limit floa
 		}
 	}
 	for _, m := range metrics { // the next node may lack a metric that this one has
-		n.kind[m] = columnNone
+		n.kind[m] = column.None
 	}
 }
 
-func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns, limit float64) {
+func (w *Writer) entry(mw *metricWriter, m collector.Metric, n *Scratch, limit float64) {
 	at := len(mw.entries)
 	mw.entries = append(mw.entries, 0)
 	flags := byte(0)
-	if n.kind[m] == columnConstant {
+	if n.kind[m] == column.Constant {
 		flags = entryConstant
 		if appended, ok := appendWhole(mw.entries, n.value[m]); ok {
 			mw.entries = appended
@@ -176,14 +177,14 @@ func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns
 		return
 	}
 	stats := &n.cols[m].Stats
-	if n.kind[m] == columnWhole {
+	if n.kind[m] == column.Integers {
 		stats = &n.whole[m].Stats
 		w.scratch = w.enc.AppendWhole(w.scratch[:0], &n.whole[m], n.base(m))
 	} else {
 		w.scratch = w.enc.Append(w.scratch[:0], &n.cols[m], n.base(m))
 	}
 	mw.entries, flags = appendStats(mw.entries, stats)
-	if m == collector.ReadBytes || m == collector.WriteBytes && n.kind[collector.ReadBytes] == columnNone {
+	if m == collector.ReadBytes || m == collector.WriteBytes && n.kind[collector.ReadBytes] == column.None {
 		if number, seconds, ok := w.occupied(n, limit); ok {
 			flags |= entryOccupied
 			mw.entries = append(mw.entries, number, seconds)
@@ -202,7 +203,7 @@ func (w *blockWriter) entry(mw *metricWriter, m collector.Metric, n *nodeColumns
 
 // occupied counts the seconds in which the node moved at least limit bytes; ok is false where the
 // minima and maxima say as much.
-func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds byte, ok bool) {
+func (w *Writer) occupied(n *Scratch, limit float64) (number, seconds byte, ok bool) {
 	if limit <= 0 {
 		return 0, 0, false
 	}
@@ -210,15 +211,15 @@ func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds b
 	for _, m := range []collector.Metric{collector.ReadBytes, collector.WriteBytes} {
 		c := &n.cols[m]
 		switch n.kind[m] {
-		case columnNone:
+		case column.None:
 			continue
-		case columnConstant:
+		case column.Constant:
 			sum.Present = column.Full
 			for s := range sum.V {
 				sum.V[s] += n.value[m]
 			}
 			continue
-		case columnWhole:
+		case column.Integers:
 			sum.Present = sum.Present.Or(n.whole[m].Present)
 			for s, v := range n.whole[m].V {
 				sum.V[s] += float64(v)
@@ -250,13 +251,13 @@ func (w *blockWriter) occupied(n *nodeColumns, limit float64) (number, seconds b
 // appendStats writes a column's figures and returns the flags that say how.
 func appendStats(dst []byte, s *column.Stats) ([]byte, byte) {
 	flags := byte(0)
-	if s.Count < BlockSeconds {
+	if s.Count < column.Seconds {
 		flags |= entryPartial
 		dst = append(dst, byte(s.Count))
 	}
-	_, wholeMin := exactInt(math.Float64bits(s.Min))
-	_, wholeMax := exactInt(math.Float64bits(s.Max))
-	_, wholeSum := exactInt(math.Float64bits(s.Sum))
+	_, wholeMin := column.ExactInt(math.Float64bits(s.Min))
+	_, wholeMax := column.ExactInt(math.Float64bits(s.Max))
+	_, wholeSum := column.ExactInt(math.Float64bits(s.Sum))
 	whole := wholeMin && wholeMax && wholeSum
 	switch {
 	case s.NonZero == s.Count:
@@ -285,15 +286,15 @@ func appendFloat(dst []byte, v float64) []byte {
 }
 
 func appendWhole(dst []byte, v float64) ([]byte, bool) {
-	i, ok := exactInt(math.Float64bits(v))
+	i, ok := column.ExactInt(math.Float64bits(v))
 	if !ok {
 		return dst, false
 	}
 	return binary.AppendVarint(dst, i), true
 }
 
-// endChunk writes every metric's record of the current chunk.
-func (w *blockWriter) endChunk() {
+// EndChunk writes every metric's record of the current chunk.
+func (w *Writer) EndChunk() {
 	for m, mw := range w.metrics {
 		if mw == nil {
 			continue
@@ -334,8 +335,8 @@ func chunkSum(start int64, m collector.Metric, chunk int, body []byte) uint32 {
 	return appendlog.Sum(place[:], body)
 }
 
-// finish returns the whole block, which is valid until the next.
-func (w *blockWriter) finish() []byte {
+// Finish returns the whole block, which is valid until the next.
+func (w *Writer) Finish() []byte {
 	count := 0
 	size := blockFixed + 8*len(w.limits) + 4
 	for _, mw := range w.metrics {
@@ -388,4 +389,28 @@ func (mw *metricWriter) directory() []byte {
 		out = binary.LittleEndian.AppendUint32(out, at)
 	}
 	return binary.LittleEndian.AppendUint32(out, uint32(len(mw.index)))
+}
+
+// Sealer encodes open blocks, in memory that it keeps.
+type Sealer struct {
+	open    rows.Columns
+	columns Scratch
+	writer  Writer
+}
+
+// Seal encodes an open block that nobody writes any more; limit gives a node's bytes/s for
+// occupancy, 0 where it is not known. What it returns is valid until the next call.
+func (s *Sealer) Seal(b *rows.Block, limit func(node int) float64) []byte {
+	w := &s.writer
+	w.reset(b.Start, b.ID)
+	for node := range b.Nodes() {
+		slot := node % rows.ChunkNodes
+		if s.open.Load(b, node) {
+			w.Add(slot, &s.open, &s.columns, limit(node))
+		}
+		if slot == rows.ChunkNodes-1 {
+			w.EndChunk()
+		}
+	}
+	return w.Finish()
 }

@@ -1,4 +1,4 @@
-package engine
+package block
 
 import (
 	"encoding/binary"
@@ -12,14 +12,15 @@ import (
 	"fairway/collector"
 	"fairway/collector/appendlog"
 	"fairway/tsdb/engine/column"
+	"fairway/tsdb/engine/rows"
 )
 
-// entry is one node's line in the index.
-type entry struct {
-	kind     columnKind
-	stats    column.Stats
-	occupied int     // seconds at or above limit, -1 where the entry does not say
-	limit    float64 // bytes/s
+// Entry is one node's line in the index.
+type Entry struct {
+	Stats    column.Stats
+	Occupied int     // seconds at or above Limit, -1 where the entry does not say
+	Limit    float64 // bytes/s
+	kind     column.Kind
 	dataAt   uint32
 	dataLen  int
 	inline   []byte
@@ -28,11 +29,11 @@ type entry struct {
 // chunk is the parsed record of 64 nodes.
 type chunk struct {
 	set     uint64 // nodes whose entries are parsed; the others' are those of another chunk
-	entries [chunkNodes]entry
+	entries [rows.ChunkNodes]Entry
 }
 
 // entry returns a node's entry, nil where the record has none.
-func (c *chunk) entry(slot int) *entry {
+func (c *chunk) entry(slot int) *Entry {
 	if c.set>>slot&1 == 0 {
 		return nil
 	}
@@ -40,14 +41,14 @@ func (c *chunk) entry(slot int) *entry {
 }
 
 // add returns a node's empty entry.
-func (c *chunk) add(slot int) *entry {
+func (c *chunk) add(slot int) *Entry {
 	c.set |= 1 << slot
 	e := &c.entries[slot]
-	*e = entry{}
+	*e = Entry{}
 	return e
 }
 
-var constantZero = column.Stats{Count: BlockSeconds}
+var constantZero = column.Stats{Count: column.Seconds}
 
 // frameReader reads frames; its buffers are reused, so it is for one goroutine.
 type frameReader struct {
@@ -57,8 +58,8 @@ type frameReader struct {
 	cached  [4]cachedChunk // the newest, for queries that walk nodes or related columns
 	next    int
 	indexes [3]cachedIndex
-	shared  *indexCache // nil where everything is read once
-	keep    bool        // columns, too, are likely to be read again
+	shared  *cache // nil where everything is read once
+	keep    bool   // columns, too, are likely to be read again
 	nextIdx int
 	vouched *frameMetric // whose directory has been checked last
 	related [2]column.Column
@@ -84,9 +85,9 @@ type cachedIndex struct {
 const smallIndex = 64 << 10
 
 // entry returns a node's line in the index. Its slices are valid until the next call.
-func (r *frameReader) entry(f *frame, m collector.Metric, node int) (*entry, error) {
-	slot := node % chunkNodes
-	c, err := r.chunk(f, m, node/chunkNodes, slot)
+func (r *frameReader) entry(f *frame, m collector.Metric, node int) (*Entry, error) {
+	slot := node % rows.ChunkNodes
+	c, err := r.chunk(f, m, node/rows.ChunkNodes, slot)
 	if err != nil || c == nil {
 		return nil, err
 	}
@@ -112,12 +113,17 @@ func (r *frameReader) chunk(f *frame, m collector.Metric, number, slot int) (*ch
 	return c.through(slot, f)
 }
 
+// where names the chunk's record.
+func (c *cachedChunk) where() string {
+	from := c.number * rows.ChunkNodes
+	return fmt.Sprintf("index of nodes %d to %d of %s", from, from+rows.ChunkNodes-1, c.metric)
+}
+
 // through parses on until slot is done.
 func (c *cachedChunk) through(slot int, f *frame) (*chunk, error) {
-	if c.err == nil && c.rest.has<<(chunkNodes-1-slot) != 0 {
+	if c.err == nil && c.rest.has<<(rows.ChunkNodes-1-slot) != 0 {
 		if err := c.rest.parse(&c.chunk, slot, f.limits); err != nil {
-			c.err = fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1,
-				c.metric, err)
+			c.err = fmt.Errorf("%s: %w", c.where(), err)
 		}
 	}
 	return &c.chunk, c.err
@@ -138,7 +144,7 @@ func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
 	r.nextIdx = (r.nextIdx + 1) % len(r.indexes)
 	x.frame = nil
 	if r.shared != nil {
-		x.bytes = r.shared.get(indexKey{f, fm, wholeIndex})
+		x.bytes = r.shared.get(cacheKey{f, fm, wholeIndex})
 	}
 	if r.shared == nil || x.bytes == nil {
 		x.bytes = make([]byte, size)
@@ -146,7 +152,7 @@ func (r *frameReader) small(f *frame, fm *frameMetric) ([]byte, error) {
 			return nil, readError(f, err)
 		}
 		if r.shared != nil {
-			r.shared.add(indexKey{f, fm, wholeIndex}, x.bytes)
+			r.shared.add(cacheKey{f, fm, wholeIndex}, x.bytes)
 		}
 	}
 	x.frame, x.metric = f, fm.metric
@@ -179,7 +185,7 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 	if from == to {
 		return r.vouch(f, fm)
 	}
-	const largest = 4 + 1 + 16 + 10 + chunkNodes*64
+	const largest = 4 + 1 + 16 + 10 + rows.ChunkNodes*64
 	if from > to || to > fm.index || to-from > largest || to-from < 5 {
 		return fmt.Errorf("%w: directory of chunk %d of %s says bytes %d to %d", errDamaged, c.number, fm.metric, from,
 			to)
@@ -189,12 +195,10 @@ func (r *frameReader) readChunk(f *frame, fm *frameMetric, c *cachedChunk) error
 		return err
 	}
 	if chunkSum(f.start, fm.metric, c.number, record[4:]) != binary.LittleEndian.Uint32(record) {
-		return fmt.Errorf("%w: index of nodes %d to %d of %s has a wrong checksum", errDamaged, c.number*chunkNodes,
-			(c.number+1)*chunkNodes-1, fm.metric)
+		return fmt.Errorf("%w: %s has a wrong checksum", errDamaged, c.where())
 	}
 	if c.rest, err = parseChunk(record[4:], &c.chunk); err != nil {
-		return fmt.Errorf("index of nodes %d to %d of %s: %w", c.number*chunkNodes, (c.number+1)*chunkNodes-1,
-			fm.metric, err)
+		return fmt.Errorf("%s: %w", c.where(), err)
 	}
 	return nil
 }
@@ -260,7 +264,7 @@ func (p *chunkParser) uvarint() uint64 {
 		p.buf = p.buf[1:]
 		return uint64(u)
 	}
-	u, n := uvarint(p.buf)
+	u, n := column.Uvarint(p.buf)
 	if n <= 0 {
 		p.bad = true
 		return 0
@@ -302,7 +306,7 @@ func parseChunk(b []byte, c *chunk) (chunkRest, error) {
 	}
 	for z := zero &^ rest.has; z != 0; z &= z - 1 {
 		e := c.add(bits.TrailingZeros64(z))
-		e.kind, e.stats, e.occupied = columnConstant, constantZero, -1
+		e.kind, e.Stats, e.Occupied = column.Constant, constantZero, -1
 	}
 	if rest.has != 0 {
 		rest.dataAt = p.uvarint()
@@ -316,10 +320,10 @@ func parseChunk(b []byte, c *chunk) (chunkRest, error) {
 
 // parse reads entries through slot.
 func (r *chunkRest) parse(c *chunk, slot int, limits []float64) error {
-	for ; r.has<<(chunkNodes-1-slot) != 0 && !r.p.bad; r.has &= r.has - 1 {
+	for ; r.has<<(rows.ChunkNodes-1-slot) != 0 && !r.p.bad; r.has &= r.has - 1 {
 		e := c.add(bits.TrailingZeros64(r.has))
 		r.p.entry(e, limits)
-		if e.kind == columnVaried && e.inline == nil {
+		if e.kind == column.Varied && e.inline == nil {
 			e.dataAt = uint32(r.dataAt)
 			r.dataAt += uint64(e.dataLen) + 4
 		}
@@ -331,33 +335,33 @@ func (r *chunkRest) parse(c *chunk, slot int, limits []float64) error {
 	return nil
 }
 
-func (p *chunkParser) entry(e *entry, limits []float64) {
+func (p *chunkParser) entry(e *Entry, limits []float64) {
 	flags := p.take(1)[0]
-	e.occupied = -1
+	e.Occupied = -1
 	if flags&entryConstant != 0 {
-		e.kind = columnConstant
+		e.kind = column.Constant
 		v := 0.0
 		if flags&entryRaw != 0 {
 			v = p.float()
 		} else {
 			u := p.uvarint()
-			v = float64(unzigzag(u))
+			v = float64(column.Unzigzag(u))
 		}
-		e.stats = column.Stats{Count: BlockSeconds, NonZero: BlockSeconds, Min: v, Max: v}
-		for range BlockSeconds { // as Measure takes the sum
-			e.stats.Sum += v
+		e.Stats = column.Stats{Count: column.Seconds, NonZero: column.Seconds, Min: v, Max: v}
+		for range column.Seconds { // as Measure takes the sum
+			e.Stats.Sum += v
 		}
 		return
 	}
-	e.kind = columnVaried
-	p.stats(&e.stats, flags)
+	e.kind = column.Varied
+	p.stats(&e.Stats, flags)
 	if flags&entryOccupied != 0 {
 		b := p.take(2)
-		if int(b[0]) >= len(limits) || int(b[1]) > BlockSeconds {
+		if int(b[0]) >= len(limits) || int(b[1]) > column.Seconds {
 			p.bad = true
 			return
 		}
-		e.limit, e.occupied = limits[b[0]], int(b[1])
+		e.Limit, e.Occupied = limits[b[0]], int(b[1])
 	}
 	size := p.uvarint()
 	if size == 0 || size > 4096 {
@@ -371,7 +375,7 @@ func (p *chunkParser) entry(e *entry, limits []float64) {
 }
 
 func (p *chunkParser) stats(s *column.Stats, flags byte) {
-	s.Count = BlockSeconds
+	s.Count = column.Seconds
 	if flags&entryPartial != 0 {
 		s.Count = int(p.take(1)[0])
 	}
@@ -386,7 +390,7 @@ func (p *chunkParser) stats(s *column.Stats, flags byte) {
 	default:
 		s.NonZero = int(p.take(1)[0])
 	}
-	if s.Count > BlockSeconds || s.NonZero > s.Count {
+	if s.Count > column.Seconds || s.NonZero > s.Count {
 		p.bad = true
 	}
 	if flags&entryRaw != 0 {
@@ -406,17 +410,17 @@ func (r *frameReader) column(f *frame, m collector.Metric, node int, c *column.C
 	if e == nil || err != nil {
 		return false, err
 	}
-	if e.kind == columnConstant {
-		c.Present, c.Stats, c.Active = column.Full, e.stats, column.Full
-		if e.stats.Min == 0 {
+	if e.kind == column.Constant {
+		c.Present, c.Stats, c.Active = column.Full, e.Stats, column.Full
+		if e.Stats.Min == 0 {
 			c.Active = column.Mask{}
 		}
 		for s := range c.V {
-			c.V[s] = e.stats.Min
+			c.V[s] = e.Stats.Min
 		}
 		return true, nil
 	}
-	stats, data, err := e.stats, e.inline, error(nil)
+	stats, data, err := e.Stats, e.inline, error(nil)
 	if data == nil {
 		if data, err = r.readData(f, m, e); err != nil {
 			return false, fmt.Errorf("node %d of %s: %w", node, m, err)
@@ -445,7 +449,7 @@ func (r *frameReader) column(f *frame, m collector.Metric, node int, c *column.C
 // relatedColumn reads a column that another one is predicted from; nil where it is constant or absent.
 func (r *frameReader) relatedColumn(f *frame, m collector.Metric, node int, c *column.Column) (*column.Column, error) {
 	e, err := r.entry(f, m, node)
-	if e == nil || err != nil || e.kind != columnVaried {
+	if e == nil || err != nil || e.kind != column.Varied {
 		return nil, err
 	}
 	if _, err := r.column(f, m, node, c); err != nil {
@@ -454,12 +458,12 @@ func (r *frameReader) relatedColumn(f *frame, m collector.Metric, node int, c *c
 	return c, nil
 }
 
-func (r *frameReader) readData(f *frame, m collector.Metric, e *entry) ([]byte, error) {
+func (r *frameReader) readData(f *frame, m collector.Metric, e *Entry) ([]byte, error) {
 	fm := f.metric(m)
 	if int64(e.dataAt)+int64(e.dataLen)+4 > int64(fm.dataBytes) {
 		return nil, fmt.Errorf("%w: its data lies outside the block", errDamaged)
 	}
-	key := indexKey{f, fm, int64(e.dataAt)}
+	key := cacheKey{f, fm, int64(e.dataAt)}
 	if r.shared != nil && r.keep {
 		if data := r.shared.get(key); data != nil {
 			return data, nil

@@ -1,4 +1,4 @@
-package engine
+package block
 
 import (
 	"encoding/binary"
@@ -9,6 +9,8 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/appendlog"
+	"fairway/tsdb/engine/disk"
+	"fairway/tsdb/engine/rows"
 )
 
 // errDamaged says that bytes of a block are not what was written. What they held is left out of
@@ -41,12 +43,12 @@ func (m *frameMetric) dataAt(chunks int) int64  { return m.indexAt(chunks) + int
 
 // Limits of what a header may say, so that a damaged one cannot make a reader allocate much.
 const (
-	maxChunks      = maxNodes/chunkNodes + 8
+	maxChunks      = rows.MaxNodes/rows.ChunkNodes + 8
 	maxBlockHeader = blockFixed + 8*maxLimits + blockMetric*256 + 4
 )
 
 // readFrame reads the header of the block at an offset of a file. io.EOF says that the file ends there,
-// errDamaged that it is not intact, ErrNewerFormat that this program is too old for it.
+// errDamaged that it is not intact, disk.ErrNewerFormat that this program is too old for it.
 func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, error) {
 	if offset == fileSize {
 		return nil, io.EOF
@@ -69,7 +71,8 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 	if sum+4 > len(head) || appendlog.Sum(head[:sum]) != binary.LittleEndian.Uint32(head[sum:]) {
 		return nil, fmt.Errorf("%w: the block's header has a wrong checksum", errDamaged)
 	}
-	if err := checkVersion(fmt.Sprintf("block at byte %d of %s", offset, path), version, blockVersion); err != nil {
+	where := fmt.Sprintf("block at byte %d of %s", offset, path)
+	if err := disk.CheckVersion(where, version, blockVersion); err != nil {
 		return nil, err
 	}
 	f := &frame{
@@ -93,7 +96,7 @@ func readFrame(file io.ReaderAt, path string, offset, fileSize int64) (*frame, e
 		}
 		if int(m.metric) >= collector.MetricCount {
 			return nil, fmt.Errorf("block at byte %d of %s has metric number %d: %w", offset, path, m.metric,
-				ErrNewerFormat)
+				disk.ErrNewerFormat)
 		}
 		if m.at < 0 || m.dataAt(f.chunks)+int64(m.dataBytes) > f.size {
 			return nil, fmt.Errorf("%w: metric %s lies outside the block", errDamaged, m.metric)

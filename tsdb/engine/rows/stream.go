@@ -1,4 +1,4 @@
-package engine
+package rows
 
 import (
 	"encoding/binary"
@@ -145,7 +145,7 @@ func (r *streamReader) next() (sec int, row []byte, ok bool) {
 	if r.at+1 >= len(r.buf) {
 		return 0, nil, false
 	}
-	size, ok := rowSize(r.buf[r.at+1:])
+	size, ok := Size(r.buf[r.at+1:])
 	if !ok {
 		return 0, nil, false
 	}
