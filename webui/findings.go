@@ -28,6 +28,7 @@ type findings struct {
 	picture   interface{ Snapshot() *live.Snapshot }
 	records   records
 	incidents incidents
+	shared    func(of []topology.NodeID) []api.SharedTarget // nil: no other sites are known
 	review    interface {
 		Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
 		Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
@@ -65,6 +66,9 @@ func (h *findings) get(w http.ResponseWriter, r *http.Request, by access.Caller)
 			return fmt.Errorf("finding %q: %w", v.ID, api.ErrNotFound)
 		}
 		v = api.FindingView{Finding: seen[0], Changes: []anomaly.Change{}}
+	}
+	if h.shared != nil && v.Open() && v.Kind == anomaly.TargetSlow && by.Role.Includes(viewer) {
+		v.Shared = &h.shared([]topology.NodeID{v.Node})[0]
 	}
 	v.Options = remap.FindingOptions(by.Person, &v.Finding)
 	return api.WriteJSON(w, v)

@@ -30,6 +30,7 @@ type jobs struct {
 	desk    *desk.Desk
 	records records
 	store   tsdb.Store
+	shared  func(of []topology.NodeID) []api.SharedTarget // nil: no other sites are known
 }
 
 func jobRow(r *history.Run) api.JobRow {
@@ -116,6 +117,11 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 		v.Waits = live.JobWaits(h.picture, id)
 		v.Neighbours = mine.neighbours(neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id))
 		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
+		if h.shared != nil && mine == nil {
+			if of := slowTargets(h.picture, id); len(of) > 0 {
+				v.Shared = h.shared(of)
+			}
+		}
 		sit := h.picture.Snapshot().Situation
 		for _, n := range v.Nodes {
 			for _, f := range observedOf(sit, n) {
@@ -138,6 +144,28 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 		return err
 	}
 	return api.WriteJSON(w, v)
+}
+
+// slowTargets are the storage targets that are accused and that a job uses or waits for.
+func slowTargets(p *live.Picture, id topology.JobID) (of []topology.NodeID) {
+	accused := map[topology.NodeID]bool{} // whether the job waits for it
+	var names []topology.NodeID
+	for i := range p.Snapshot().Situation.Findings {
+		if f := &p.Snapshot().Situation.Findings[i]; f.Open() && f.Kind == anomaly.TargetSlow {
+			accused[f.Node] = accused[f.Node] ||
+				slices.ContainsFunc(f.Impact, func(w anomaly.Impact) bool { return w.Job == id })
+			names = append(names, f.Node)
+		}
+	}
+	for _, u := range live.TargetUses(p, names) {
+		accused[u.Target] = accused[u.Target] || u.Job == id
+	}
+	for _, n := range slices.Compact(names) {
+		if accused[n] && !slices.Contains(of, n) {
+			of = append(of, n)
+		}
+	}
+	return of
 }
 
 // mostRecords bounds how many records of the journal an answer reads: 8 MB in memory where each names 20 jobs.

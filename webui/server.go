@@ -27,6 +27,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/collector/ingest"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/alert"
 	"fairway/remap/desk"
@@ -88,6 +89,8 @@ type Options struct {
 	Runs func(visit func(history.Run) error) error
 	// Effect returns what a plan under measurement has brought so far, else nil; nil: nobody measures.
 	Effect func(plan string) *remap.Effect
+	// Shared says who of this and other sites uses storage targets; nil: no other sites are known.
+	Shared func(of []topology.NodeID) []api.SharedTarget
 	// Alerts calls people; nil: nobody is called.
 	Alerts *alert.Sender
 	// Checks are what the doctor asks of the daemon besides: what is in clear text, how its cluster stands.
@@ -209,8 +212,8 @@ func NewOfSites(cfg SitesConfig) (*Server, error) {
 
 func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
 	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk, records: cfg.Desk.History,
-		store: cfg.Store}
-	found := &findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review}
+		store: cfg.Store, shared: cfg.Shared}
+	found := &findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review, shared: cfg.Shared}
 	found.incidents = incidents{finding: found.finding, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk,
 		effect: cfg.Effect, version: cfg.Version}
 	return &handlers{

@@ -180,6 +180,7 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 			Mounts:   conf.Mounts,
 			Priority: conf.Priority(), Driver: d.observer(), Archive: iologs.Open(conf.StateDir, self),
 			Canaries: d.asked(), Checks: d.checks(), Effect: d.effects.Newest,
+			Shared: view.AskOthers(ctx, conf, d.browserURL(), shown, d.tasks.Go, log),
 			Alerts: calls, Runs: d.history.Each, Leader: d.leader(),
 			Metrics: meters, Version: version, Log: log}})
 	if err != nil {

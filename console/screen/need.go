@@ -12,6 +12,7 @@ import (
 	"fairway/console/chart"
 	"fairway/remap"
 	"fairway/remap/advise"
+	"fairway/webui/api"
 )
 
 // NeedOf is what waits for a person because of a finding, a plan or a node; nil where nothing does.
@@ -23,6 +24,15 @@ func NeedOf(s *State, id string) *advise.Card {
 		}
 	}
 	return nil
+}
+
+// SharedLines are who of other sites uses storage targets that are slow here.
+func SharedLines(list []api.SharedTarget, w int) (lines []string) {
+	for i := range list {
+		text := strings.Join(append([]string{list[i].Text}, list[i].Lines...), ". ")
+		lines = append(lines, chart.Labelled("SHARED", chart.Clean(text), w)...)
+	}
+	return lines
 }
 
 // NeedLines are who waits because of it and what helps, behind labels; without what is read on the page itself.

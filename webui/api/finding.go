@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/advise"
 )
@@ -15,6 +16,16 @@ type FindingView struct {
 	// Card is what is so, who suffers and what helps, as the first screen has it.
 	Card    advise.Card      `json:"card"`
 	Changes []anomaly.Change `json:"changes"`
+	// Shared says who else uses the storage target that it is about; nil where no other sites are known.
+	Shared *SharedTarget `json:"shared,omitempty"`
+}
+
+// SharedTarget says who of this and other sites accuses a storage target, and whose job does most of the I/O there.
+type SharedTarget struct {
+	Target topology.NodeID `json:"target"`
+	Text   string          `json:"text"`
+	// Lines are what moves there now, and of which sites that is not known.
+	Lines []string `json:"lines"`
 }
 
 // Exclude asks that a forwarder be kept out of allocation.

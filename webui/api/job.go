@@ -57,6 +57,8 @@ type JobWords struct {
 	// and memory did; empty where nothing is known of its I/O. IOShare is that part, 0..1.
 	RunTime string   `json:"run_time"`
 	IOShare *float64 `json:"io_share"`
+	// Shared are the storage targets that are slow for it and that other sites may use; for who may see all jobs.
+	Shared []SharedTarget `json:"shared,omitempty"`
 }
 
 // ProfileView is what a job did.

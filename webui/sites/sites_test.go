@@ -297,3 +297,26 @@ func TestHostileAnswers(t *testing.T) {
 		}
 	}
 }
+
+// Of one's own target is named who else uses it, and which site does not answer.
+func TestDescribe(t *testing.T) {
+	own := answer("a", 0, 0, ost).with(ost, "5", 1e9, 0)
+	for name, c := range map[string]struct {
+		others []Answer
+		want   string
+	}{
+		"a neighbour's job": {[]Answer{answer("b", 0, 0).with(ost, "812", 0, 9e9), dead("c")},
+			"scratch-OST0005 is accused by a (F-a1); b uses it, too\n" +
+				"b's job 812 (olga, WRF) writes 9 GB/s there, 90 % of what a and b report\nnothing is known of c"},
+		"no site uses it, and one is silent": {[]Answer{answer("b", 1e9, 0).counting(), dead("c")},
+			"scratch-OST0005 is accused by a (F-a1)\n" +
+				"a's job 5 (olga, WRF) reads 1 GB/s there, 100 % of what a and b report\nnothing is known of c"},
+		"none answers": {[]Answer{dead("b"), dead("c")}, "scratch-OST0005 is accused by a (F-a1)\n" +
+			"a's job 5 (olga, WRF) reads 1 GB/s there, 100 % of what a reports\nnothing is known of b and c"},
+	} {
+		s := Describe(append([]Answer{own}, c.others...), ost)
+		if got := strings.Join(append([]string{s.Text}, s.Lines...), "\n"); got != c.want || s.Target != ost {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
+		}
+	}
+}

@@ -117,6 +117,12 @@ func (t *target) runsElsewhere(job topology.JobID, here int) bool {
 	return false
 }
 
+// Describe says who accuses a target, who uses it and what moves there, and of which sites that is not known.
+func Describe(answers []Answer, name topology.NodeID) api.SharedTarget {
+	s, _ := newTarget(answers, name).describe()
+	return api.SharedTarget{Target: s.Target, Text: s.Text, Lines: s.Lines}
+}
+
 // describe says who accuses the target, who uses it and what moves there; false where it is one site's alone.
 func (t *target) describe() (Shared, bool) {
 	s := Shared{Target: t.name, Users: []string{}, Lines: []string{}}
@@ -138,11 +144,9 @@ func (t *target) describe() (Shared, bool) {
 			s.Users = append(s.Users, site)
 		}
 	}
-	if len(by) == 1 && len(s.Users) == 0 && !slices.ContainsFunc(mute, func(i int) bool {
+	shared := len(by) != 1 || len(s.Users) > 0 || slices.ContainsFunc(mute, func(i int) bool {
 		return len(t.of[i].findings) == 0
-	}) {
-		return s, false
-	}
+	})
 	s.Text = fmt.Sprintf("%s is accused by %s", s.Target, join(by))
 	if t.name == anomaly.Everywhere {
 		s.Text = "the back end is accused by " + join(by)
@@ -164,7 +168,7 @@ func (t *target) describe() (Shared, bool) {
 	if len(unknown) > 0 {
 		s.Lines = append(s.Lines, "nothing is known of "+join(unknown))
 	}
-	return s, true
+	return s, shared
 }
 
 // sayMost says who does most of the I/O that sites report at the target, and sets the neighbour. A job of the one site

@@ -9,7 +9,7 @@ import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
 import { drawNoted } from './levels.js?v=__V__';
 import { metricOf, shown } from './metrics.js?v=__V__';
-import { needOf, steps } from './needs.js?v=__V__';
+import { needOf, sharedLines, steps } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
@@ -97,6 +97,7 @@ export async function findingPage(app, id) {
     way = h('div'),
     about = h('section.card.about', head, sentence, second, way),
     facts = h('p.dim'),
+    shared = h('div'),
     life = h('tbody'),
     evidence = h('tbody'),
     at = h('span');
@@ -132,6 +133,7 @@ export async function findingPage(app, id) {
       way.dataset.key = key;
       way.replaceChildren(steps(card?.steps));
     }
+    shared.replaceChildren(...sharedLines(v.shared && [v.shared]));
     setText(
       facts,
       [`confidence ${v.confidence.toFixed(2)}`, `since ${clock(v.since)}`, v.held ? `still in use: ${v.held}` : '']
@@ -169,7 +171,7 @@ export async function findingPage(app, id) {
         ),
     );
   }
-  about.append(facts, actButtons(app, act.keys));
+  about.append(facts, shared, actButtons(app, act.keys));
   draw();
   drawLife();
   await around();

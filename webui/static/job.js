@@ -6,6 +6,7 @@ import { mark, standing } from './levels.js?v=__V__';
 import { Table, column, moving, numeric, plain, rowKeys } from './table.js?v=__V__';
 import { opener } from './lists.js?v=__V__';
 import { get } from './api.js?v=__V__';
+import { sharedLines } from './needs.js?v=__V__';
 import { flowPicture, flowRows, everyOther } from './flow.js?v=__V__';
 import { alongTime, runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
@@ -70,7 +71,8 @@ export async function jobPage(app, id, toRuns) {
       'p.empty',
       "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections show them.",
     ),
-    noNeighbour = h('p.dim', 'No other job moves bytes on its forwarders now.');
+    noNeighbour = h('p.dim', 'No other job moves bytes on its forwarders now.'),
+    shared = h('div', { 'aria-label': 'shared targets' });
   const here = h(
     'div',
     h('h2', 'Forwarders'),
@@ -79,6 +81,7 @@ export async function jobPage(app, id, toRuns) {
     h('h2', 'Neighbours'),
     noNeighbour,
     neighbours.el,
+    shared,
   );
   const runs = runsPart(id);
   const range = app.range(USUAL);
@@ -179,6 +182,7 @@ export async function jobPage(app, id, toRuns) {
     neighbours.update([...others.values()]);
     noNeighbour.hidden = others.size > 0;
     neighbours.el.hidden = others.size === 0;
+    shared.replaceChildren(...sharedLines(j.shared));
   }
 
   async function load() {

@@ -105,6 +105,10 @@ export const helps = c =>
     KEYS[c.action.name] && h('kbd', KEYS[c.action.name]),
   );
 
+/** Who else uses targets that are slow, and which site does not say. @param {any[]|undefined} list */
+export const sharedLines = list =>
+  (list ?? []).map(t => h('div', h('b', t.text), ...t.lines.map(l => h('div.dim', l))));
+
 /** Who suffers and what helps, as facts of a page about one thing; nothing where nobody waits for a person.
  * @param {any} n */
 export function needFacts(n) {

@@ -2,7 +2,7 @@
 // the site's own pages.
 import { h, setText } from './h.js?v=__V__';
 import { age } from './format.js?v=__V__';
-import { Needs, needAt, tone } from './needs.js?v=__V__';
+import { Needs, needAt, sharedLines, tone } from './needs.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
@@ -98,7 +98,7 @@ export function sitesPage(app) {
       shared.hidden = !v.shared.length;
       shared.replaceChildren(
         shared.children[0],
-        ...v.shared.map(t => h('div', h('b', t.text), ...t.lines.map(l => h('div.dim', l)))),
+        ...sharedLines(v.shared),
         v.left > 0 && h('p.dim', `${v.left} further ones are not shown.`),
         h('p.dim', 'Targets to which several sites give one name are taken for one.'),
       );

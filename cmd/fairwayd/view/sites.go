@@ -21,6 +21,7 @@ import (
 	"fairway/webui"
 	"fairway/webui/api"
 	"fairway/webui/client"
+	"fairway/webui/live"
 	"fairway/webui/sites"
 )
 
@@ -40,6 +41,73 @@ func linksTo(known map[string]program.Site) (out []api.Site) {
 		}
 	}
 	return out
+}
+
+// AskOthers asks the other machines' daemons, while this one, which is here, accuses storage targets that they may use,
+// and returns what is known of a target; nil where the file names no other machine.
+func AskOthers(ctx context.Context, conf *config.Config, url string, p *live.Picture, start func(func()),
+	log *slog.Logger) func([]topology.NodeID) []api.SharedTarget {
+	known, err := program.ReadSites(program.SitesPath())
+	if err != nil || conf.View {
+		return nil // Consoles has logged it
+	}
+	maps.DeleteFunc(known, func(name string, s program.Site) bool {
+		at := sites.URL(s.Addr)
+		return name == conf.Name || at != "" && at == url || s.Addr == "unix:"+conf.Listen.Socket
+	})
+	places, err := placesOf(known, slices.Sorted(maps.Keys(known)))
+	if err != nil {
+		log.Warn("the other machines are not asked about shared targets", "err", err)
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	return watchShared(ctx, conf.Name, p, places, start)
+}
+
+// watchShared is AskOthers once it is known whom to ask.
+func watchShared(ctx context.Context, here string, p *live.Picture, places []client.Place, start func(func())) func(
+	[]topology.NodeID) []api.SharedTarget {
+	asked := client.NewSites(places)
+	start(func() {
+		asked.Run(ctx, func() []topology.NodeID { return sites.Accused([]sites.Answer{ownAnswer(here, p)}) })
+	})
+	return func(of []topology.NodeID) (out []api.SharedTarget) {
+		a := ownAnswer(here, p)
+		if uses := live.TargetUses(p, of); uses != nil {
+			a.Uses = sites.List[sites.Use]{}
+			for _, u := range uses {
+				a.Uses = append(a.Uses, sites.Use{TargetUse: u})
+			}
+		}
+		answers, accused := append([]sites.Answer{a}, asked.Answers()...), sites.Accused([]sites.Answer{a})
+		for _, name := range of {
+			if !slices.Contains(accused, name) {
+				out = append(out, api.SharedTarget{Target: name, Lines: []string{},
+					Text: "too many targets are slow for the other machines to be asked about " + string(name)})
+				continue
+			}
+			out = append(out, sites.Describe(answers, name))
+		}
+		return out
+	}
+}
+
+// ownAnswer is what this machine's daemon answers as others do, but for its uses of targets.
+func ownAnswer(name string, p *live.Picture) sites.Answer {
+	s := p.Snapshot()
+	a := sites.Answer{Site: name}
+	a.Overview.At, a.Overview.Now = s.Overview.At, s.Overview.Now
+	for i := range s.Situation.Findings {
+		f := &s.Situation.Findings[i]
+		a.Overview.Findings = append(a.Overview.Findings, sites.Finding{ID: f.ID, Node: f.Node, Kind: f.Kind,
+			State: f.State})
+	}
+	for i := range s.Situation.Jobs {
+		j := &s.Situation.Jobs[i]
+		a.Jobs = append(a.Jobs, sites.Job{ID: j.ID, User: j.User, App: j.App})
+	}
+	return a
 }
 
 // mostSites are asked by one process.

@@ -4,16 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"fairway/anomaly"
 	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/lab/simsite"
 	"fairway/cmd/program"
+	"fairway/collector/topology"
 	"fairway/webui/api"
 	"fairway/webui/client"
 	"fairway/webui/sites"
@@ -106,5 +114,61 @@ func TestViewOfSitesServes(t *testing.T) {
 	err = serveSites(t.Context(), &conf, "", socket, []string{"x"}, "test", slog.New(slog.DiscardHandler))
 	if program.Code(err) != program.Usage {
 		t.Errorf("of a name that is not known: %v", err)
+	}
+}
+
+// A daemon that knows other machines asks them while it accuses a target, and names whose job does most there.
+func TestWatchShared(t *testing.T) {
+	const ost = "scratch-OST0003"
+	var mu sync.Mutex
+	asked := 0
+	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked++
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/api/v1/overview":
+			_ = api.WriteJSON(w, api.Overview{At: time.Now()})
+		case "/api/v1/jobs":
+			_, _ = io.WriteString(w, `[{"id":"812","user":"eva","app":"cm1"}]`)
+		default:
+			_, _ = io.WriteString(w, `{"targets":[{"target":"`+ost+`","job":"812","write_bytes_per_sec":9e9}]}`)
+		}
+	}))
+	t.Cleanup(peer.Close)
+	s := simsite.New(t, simsite.Options{})
+	s.Run(1)
+	places := []client.Place{{Name: "b", Addr: peer.URL}, {Name: "gone", Addr: "unix:/none"}}
+	watch := func() (shared func([]topology.NodeID) []api.SharedTarget, end func()) {
+		ctx, stop := context.WithCancel(t.Context())
+		var tasks sync.WaitGroup
+		return watchShared(ctx, "a", s.Picture, places, tasks.Go), func() { stop(); tasks.Wait() }
+	}
+	_, end := watch()
+	end()
+	if asked > 0 {
+		t.Errorf("nothing is accused, and the other was asked %d times", asked)
+	}
+	s.FindMu.Lock()
+	s.Find = append(s.Find, anomaly.Finding{ID: "F-0001", Node: ost, Kind: anomaly.TargetSlow,
+		State: anomaly.Confirmed, Since: time.Now()})
+	s.FindMu.Unlock()
+	s.Run(1)
+	shared, end := watch()
+	defer end()
+	want := []string{"b's job 812 (eva, cm1) writes 9 GB/s there, 100 % of what b reports",
+		"a does not report what it moves there, nor any traffic", "nothing is known of gone"}
+	var got []string
+	for t.Context().Err() == nil && !slices.Equal(got, want) {
+		if v := shared([]topology.NodeID{ost}); len(v) == 1 {
+			got = v[0].Lines
+		}
+		mu.Lock()
+		often := asked > 20
+		mu.Unlock()
+		if often {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		runtime.Gosched()
 	}
 }

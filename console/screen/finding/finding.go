@@ -121,6 +121,9 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	lines = append(lines, "", chart.Clip(fmt.Sprintf(" confidence %.2f   since %s", f.Confidence, chart.Clock(f.Since)),
 		w))
 	lines = append(lines, p.victims(w)...)
+	if t := p.view.Value.Shared; t != nil {
+		lines = append(lines, screen.SharedLines([]api.SharedTarget{*t}, w)...)
+	}
 	if f.Open() && f.Silent(s.Now) {
 		lines = append(lines,
 			chart.Paragraphs(w,

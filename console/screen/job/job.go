@@ -125,7 +125,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	lines = append(lines, waitLines(s, j.Waits, w)...)
 	lines = append(lines, p.like(w)...)
 	if j.End.IsZero() {
-		lines = append(lines, neighbourLines(j.Neighbours, w)...)
+		lines = append(append(lines, neighbourLines(j.Neighbours, w)...), screen.SharedLines(j.Shared, w)...)
 	}
 	if j.Decision != nil || j.End.IsZero() { // an ended job's is in the audit
 		decided := decisionLines(s, j.Decision, w)
