@@ -227,16 +227,16 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 				compared[v.Node] = c.beside[v.Node].next(&second)
 			}
 			lately := compared[v.Node]
-			ratio := second.ratio(v.Class, leastMates)
-			if ratio == 0 { // who is starved answers few in any one second
-				ratio = lately.ratio(v.Class, leastMates)
-			}
-			if ratio >= anomaly.AmongPeers {
-				if v.Ratio = ratio; !clocked[v.Node] {
-					lately.say(v)
+			ratio, sure := lately.ratio(v.Class, leastMates), lately.ratio(v.Class, enoughMates) > 0
+			if clocked[v.Node] { // what its clients see of one second is what its clock is compared with
+				if r := cmp.Or(second.ratio(v.Class, leastMates), ratio); r >= anomaly.AmongPeers {
+					v.Ratio = r
 				}
+			} else if sure || ratio >= anomaly.AmongPeers {
+				v.Ratio = ratio // also where it is less than by the layer's medians
+				lately.say(v)
 			}
-			if ratio := lately.ratio(v.Class, enoughMates); ratio > 0 && ratio < anomaly.AmongPeers {
+			if sure && ratio < anomaly.AmongPeers {
 				v.Level = anomaly.Doubt
 			}
 		}
@@ -257,7 +257,7 @@ type mateTimes struct {
 const (
 	// leastMates is how many requests of a second make a ratio, enoughMates how many of the last seconds, by their
 	// weight, show that nobody waits longer than elsewhere.
-	leastMates, enoughMates = 5, 50
+	leastMates, enoughMates = 5, 30
 	// mateWeight is what a second weighs in the next one: three quarters of the weight lie in the last five seconds.
 	mateWeight = 0.75
 )
