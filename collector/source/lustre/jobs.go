@@ -181,7 +181,7 @@ func threadTime() time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// readTable reads one target's table to its end, and then what the target counted in all.
+// readTable reads what one target counted in all, and then its table to the end.
 func (j *jobReader) readTable(ctx context.Context, into *jobReading, name string, most int) error {
 	f, err := j.fsys.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -199,13 +199,14 @@ func (j *jobReader) readTable(ctx context.Context, into *jobReading, name string
 		others += len(one.entries)
 	}
 	t.begin(j.before, max(0, j.most-others+len(t.entries)))
+	// The total comes first: what it has and an entry does, the entry shows, however long the table takes.
+	all, counted := j.totalOf(name)
 	if err == nil {
 		err = errors.Join(scanJobs(ctx, f, j.buffer, t.lengthOf, t.take), f.Close())
 	}
 	if t.end(err == nil); err != nil {
 		t.lose()
 	}
-	all, counted := j.totalOf(name)
 	rest, known := t.rest(&all, counted)
 	if into.seconds > 0 {
 		t.folded = t.fold(most)
