@@ -294,11 +294,8 @@ func TestFilesStayShort(t *testing.T) {
 	})
 }
 
-// packageFiles is the most files that a package may have before it is two rooms; largePackages may have more until they
-// have walls.
+// packageFiles is the most files that a package may have before it is two rooms.
 const packageFiles = 15
-
-var largePackages = map[string]int{"tsdb/engine": 33}
 
 func TestPackagesStaySmall(t *testing.T) {
 	files := map[string]int{}
@@ -308,7 +305,7 @@ func TestPackagesStaySmall(t *testing.T) {
 		}
 	})
 	for dir, n := range files {
-		if n > max(packageFiles, largePackages[dir]) {
+		if n > packageFiles {
 			t.Errorf("%s has %d files, more than %d: it is two rooms", dir, n, packageFiles)
 		}
 	}
