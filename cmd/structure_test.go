@@ -336,7 +336,6 @@ var largeTypes = map[string]string{
 		"methods are " +
 		"too many",
 	"cmd/lab/testbed.Config": "what a testbed is made of, a setting each",
-	"cmd/fairwayd.daemon":    "the daemon's parts, in the order of their start; nothing but wiring",
 	"collector/p9.Client":    "a method for each message of 9P2000.L, and the connection's bookkeeping",
 }
 

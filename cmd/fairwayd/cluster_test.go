@@ -70,7 +70,7 @@ func TestThreeDaemonsOverTLS(t *testing.T) {
 	at := 0
 	waits("one leads", func() error {
 		for i, d := range all {
-			if leads := d.cluster.Leader(); leads != "" && leads != d.conf.Cluster.Name {
+			if leads := d.member.Leader(); leads != "" && leads != d.conf.Cluster.Name {
 				at = i
 				return nil
 			}
@@ -118,7 +118,7 @@ func TestADaemonThatIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := os.Stat(filepath.Join(c.StateDir, "cluster")); err == nil || d.cluster != nil {
+	if _, err := os.Stat(filepath.Join(c.StateDir, "cluster")); err == nil || !d.member.Alone() {
 		t.Error("a daemon that is alone has a cluster's files")
 	}
 }

@@ -8,9 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -21,6 +19,7 @@ import (
 	"fairway/cmd/fairwayd/host"
 	"fairway/cmd/fairwayd/iologs"
 	"fairway/cmd/fairwayd/listen"
+	"fairway/cmd/fairwayd/member"
 	"fairway/cmd/fairwayd/state"
 	"fairway/cmd/fairwayd/stores"
 	"fairway/cmd/fairwayd/view"
@@ -30,21 +29,15 @@ import (
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/alert"
-	"fairway/remap/cluster"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/driver/drain"
-	"fairway/remap/effect"
 	"fairway/remap/journal"
-	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
 	"fairway/remap/situation"
 	"fairway/tsdb"
-	"fairway/tsdb/history"
-	"fairway/tsdb/promapi"
 	"fairway/tsdb/window"
 	"fairway/webui"
-	"fairway/webui/access/budget"
 	"fairway/webui/live"
 )
 
@@ -57,22 +50,12 @@ type daemon struct {
 	board     *window.Board
 	situation *situation.Builder
 	agents    *ingest.Hub
-	driver    remap.Driver
-	cluster   *cluster.Node // nil: this daemon is alone
+	member    *member.Member
 	desk      *desk.Desk
-	history   *history.Store
-	jobs      *dispatch.Dispatcher
-	effects   *effect.Meter
-	evacuate  *evacuate.Policy
-	detectors *watch.Detectors
-	judging   atomic.Pointer[watch.Detectors] // the same, for readers that are there before
-	findings  *watch.Loop
+	jobs      jobs
+	judges    judges
 	sharing   *tables.Sender
-	late      watch.Lateness  // this daemon's own
-	canaries  *watch.Canaries // nil without a way to any forwarder
-	web       *webui.Server
 	listeners *listen.Listeners
-	older     enrol.Older
 
 	stop  context.CancelFunc
 	tasks sync.WaitGroup
@@ -92,7 +75,14 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	if err != nil {
 		return d, err
 	}
-	people.Enrolment = enrol.Tokens(conf.Access.Enrolment.SecretFile, d.revokedUntil, log)
+	var older enrol.Older
+	people.Enrolment = enrol.Tokens(conf.Access.Enrolment.SecretFile, func(n topology.NodeID) time.Time {
+		until := d.desk.RevokedUntil(n)
+		if before := older.Until(n); before.After(until) {
+			return before
+		}
+		return until
+	}, log)
 	// The addresses come before the files: most often it is there that a second daemon is noticed.
 	if d.listeners, err = listen.Open(&conf.Listen, log); err != nil {
 		return d, err
@@ -101,10 +91,10 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	if err := state.CheckFormat(conf.StateDir, version); err != nil {
 		return d, err
 	}
-	if err := d.openCluster(); err != nil {
+	if d.member, err = member.Open(conf, log); err != nil {
 		return d, err
 	}
-	if err := d.older.Read(conf.StateDir); err != nil {
+	if err := older.Read(conf.StateDir); err != nil {
 		return d, err
 	}
 	store, err := stores.Open(conf, conf.Store.Kind, log)
@@ -120,12 +110,14 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 		PeakBytesPerSec: conf.Forwarder.PeakBytesPerSec,
 		Board:           d.board, Store: d.store, Log: log})
 	shown := live.New(live.Config{Board: d.board, Situation: d.situation.Fresh, Store: d.store,
-		Simulated: os.Getenv("FAIRWAY_SIMULATED") != "", Notice: d.notice, Lateness: &d.late,
-		Journal: d.audit, JobsKnown: d.jobsKnown, JobsAt: d.jobsAt, Canary: d.canary,
-		Detectors: func() *watch.Detectors { return d.judging.Load() }, Log: log,
-		Effect: func(plan string) *remap.Effect { return d.effects.Newest(plan) }})
+		Simulated: os.Getenv("FAIRWAY_SIMULATED") != "", Notice: d.notice, Lateness: &d.judges.late,
+		Journal: d.audit, JobsAt: d.jobsAt, Canary: d.judges.canary,
+		// The view is made before the history is opened; nobody can ask before that.
+		JobsKnown: func() bool { return d.jobs.history != nil && d.jobs.history.Known() },
+		Detectors: func() *watch.Detectors { return d.judges.ready.Load() }, Log: log,
+		Effect: func(plan string) *remap.Effect { return d.jobs.effects.Newest(plan) }})
 	d.agents = ingest.New(ingest.Config{Store: d.store, Log: log, Role: d.situation.Role, Roles: conf.Roles(),
-		Oldest: ingest.DefaultOldest, Term: d.term,
+		Oldest: ingest.DefaultOldest, Term: d.member.Term,
 		Observe: func(frames []collector.Frame, now time.Time) {
 			d.board.Take(frames, now)
 			shown.Arrived()
@@ -134,10 +126,14 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 		d.agents.Close()
 	}
 	d.sharing = tables.New(tables.Config{Settings: conf.Queue, Situation: d.situation.Situation, Order: d.agents.Order,
-		Rates:  func(at time.Time) map[topology.JobID]float64 { return d.jobs.Windows().Rates(at) },
+		Rates:  func(at time.Time) map[topology.JobID]float64 { return d.jobs.dispatch.Windows().Rates(at) },
 		Limits: func() remap.Limits { return d.desk.Limits() }, Log: log})
 	drains := d.newDrains()
-	if err := d.openDesk(people.RoleNow, drains); err != nil {
+	moves, err := d.newDriver()
+	if err != nil {
+		return d, err
+	}
+	if err := d.openDesk(people.RoleNow, drains, moves); err != nil {
 		return d, err
 	}
 	if err := d.openJobs(); err != nil {
@@ -146,43 +142,26 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	if err := d.openFindings(ctx); err != nil {
 		return d, err
 	}
-	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.findings.WriteMetrics, func(w io.Writer) {
-		metrics.WriteGaugeFloat64(w, "fairway_late_seconds", d.late.Within(time.Now()).Seconds())
-	}}
-	if d.cluster != nil {
-		meters = append(meters, d.cluster.WriteMetrics)
-	}
+	meters := []webui.MetricsWriter{d.desk.WriteMetrics, d.judges.findings.WriteMetrics, func(w io.Writer) {
+		metrics.WriteGaugeFloat64(w, "fairway_late_seconds", d.judges.late.Within(time.Now()).Seconds())
+	}, d.member.WriteMetrics}
 	if conf.Queue.Policy != "" {
 		meters = append(meters, d.sharing.WriteMetrics)
 	}
-	if d.canaries != nil {
-		meters = append(meters, d.canaries.WriteMetrics)
+	if d.judges.canaries != nil {
+		meters = append(meters, d.judges.canaries.WriteMetrics)
 	}
 	if store.WriteMetrics != nil {
 		meters = append(meters, store.WriteMetrics)
 	}
 	calls, err := alert.New(alert.Config{Settings: conf.Alert, Journal: d.desk, Site: conf.Name,
 		Path: filepath.Join(conf.StateDir, "alerts"), BaseURL: d.browserURL(), User: d.userOf, Acting: d.leads,
-		Late: d.late.Within, Log: log})
+		Late: d.judges.late.Within, Log: log})
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	meters = append(meters, calls.WriteMetrics)
-	limits := budget.Defaults()
-	d.web, err = webui.New(webui.Config{Access: people, Picture: shown, Store: d.store, Desk: d.desk, Ingest: d.agents,
-		Jobs: d.jobs, Review: desk.NewReview(d.desk, d.findings), Findings: d.findings.Settings(),
-		Rules:     d.evacuate,
-		Gathering: d.sharing.Gathering, PromQL: promapi.New(promapi.Config{Store: d.store, Log: log,
-			MaxSamples: limits.QuerySamples / limits.Queries, MaxBytes: limits.AnswerBytes,
-			Racks: d.situation.Racks, Peaks: d.situation.Peaks}),
-		Options: webui.Options{Addresses: webui.Addresses{Hosts: conf.Listen.Hosts, BrowserURL: d.browserURL(),
-			Sites: view.Consoles(log)},
-			Mounts:   conf.Mounts,
-			Priority: conf.Priority(), Driver: d.observer(), Archive: iologs.Open(conf.StateDir, self),
-			Canaries: d.asked(), Checks: d.checks(), Effect: d.effects.Newest,
-			Shared: view.AskOthers(ctx, conf, d.browserURL(), shown, d.tasks.Go, log),
-			Alerts: calls, Runs: d.history.Each, Leader: d.leader(),
-			Metrics: meters, Version: version, Log: log}})
+	web, err := d.openWeb(ctx, people, shown, moves, calls, meters)
 	if err != nil {
 		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
@@ -190,35 +169,35 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	if conf.View {
 		d.tasks.Go(func() { view.Keep(ctx, d.store, d.board, shown.Arrived, log) })
 	} else {
-		d.tasks.Go(func() { d.jobs.Run(ctx) })
-		d.tasks.Go(func() { d.whileLeading(ctx, d.effects.Run) })
-		d.tasks.Go(func() { d.whileLeading(ctx, d.evacuate.Run) })
+		d.tasks.Go(func() { d.jobs.dispatch.Run(ctx) })
+		d.tasks.Go(func() { d.member.WhileLeading(ctx, d.jobs.effects.Run) })
+		d.tasks.Go(func() { d.member.WhileLeading(ctx, d.jobs.evacuate.Run) })
 		d.runFindings(ctx)
 		d.tasks.Go(func() { calls.Run(ctx) })
 		d.tasks.Go(func() { iologs.KeepForwarders(ctx, conf.StateDir, d.store, log) })
-		d.tasks.Go(func() { iologs.KeepHistory(ctx, conf, d.history, log) })
+		d.tasks.Go(func() { iologs.KeepHistory(ctx, conf, d.jobs.history, log) })
 	}
-	d.tasks.Go(func() { d.whileLeading(ctx, d.sharing.Run) })
+	d.tasks.Go(func() { d.member.WhileLeading(ctx, d.sharing.Run) })
 	if drains != nil {
-		d.tasks.Go(func() { d.whileLeading(ctx, drains.Run) })
+		d.tasks.Go(func() { d.member.WhileLeading(ctx, drains.Run) })
 	}
 	if !conf.View {
 		d.tasks.Go(func() { iologs.ForgetOld(ctx, conf.StateDir, conf.Keep.Archive, log) })
-		old := state.Old{Keep: &conf.Keep, History: d.history, Log: log}
-		if d.cluster == nil {
+		old := state.Old{Keep: &conf.Keep, History: d.jobs.history, Log: log}
+		if d.member.Alone() {
 			old.Desk = d.desk
 		}
 		d.tasks.Go(func() { old.Run(ctx) })
 	}
-	batch := dispatch.Batch{Jobs: d.jobs, Command: conf.Slurm.Jobs, Every: conf.Slurm.Every, Log: log}
-	d.tasks.Go(func() { d.whileLeading(ctx, batch.Run) })
-	d.tasks.Go(func() { d.web.Run(ctx) })
-	crowd := d.web.Crowd(connections)
-	if err := d.joinCluster(crowd); err != nil {
+	batch := dispatch.Batch{Jobs: d.jobs.dispatch, Command: conf.Slurm.Jobs, Every: conf.Slurm.Every, Log: log}
+	d.tasks.Go(func() { d.member.WhileLeading(ctx, batch.Run) })
+	d.tasks.Go(func() { web.Run(ctx) })
+	crowd := web.Crowd(connections)
+	if err := d.member.Join(web.HTTP, crowd, d.desk, d.jobs.dispatch, d.jobs.history); err != nil {
 		return d, err
 	}
-	d.listeners.Serve(d.web.HTTP, crowd)
-	d.tasks.Go(func() { d.older.Record(ctx, conf.Listen.Socket, log) })
+	d.listeners.Serve(web.HTTP, crowd)
+	d.tasks.Go(func() { older.Record(ctx, conf.Listen.Socket, log) })
 	if !conf.Access.AnyOperator() {
 		log.Info(
 			"only root and the daemon's user may act. To make the first operator, map a unix group in the "+
@@ -229,14 +208,12 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	return d, nil
 }
 
-func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drains *drain.Drains) (err error) {
-	if d.driver, err = d.newDriver(); err != nil {
-		return err
-	}
+func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drains *drain.Drains,
+	moves remap.Driver) error {
 	path := d.journal()
 	desk, sum, err := desk.Open(desk.Config{
-		Settings: d.conf.Desk, Path: path, Driver: d.driver, Situation: d.situation.Situation, RoleOf: roleOf,
-		Drain: drainOf(drains), Queues: d.sharing, Together: d.together(), Log: d.log,
+		Settings: d.conf.Desk, Path: path, Driver: moves, Situation: d.situation.Situation, RoleOf: roleOf,
+		Drain: drainOf(drains), Queues: d.sharing, Together: d.member.Together(), Log: d.log,
 	})
 	if err != nil {
 		return err
@@ -251,22 +228,8 @@ func (d *daemon) openDesk(roleOf func(name, via string) (remap.Role, bool), drai
 	return nil
 }
 
-// browserURL is where a browser reaches the daemon, as far as it knows; "" where it cannot.
-func (d *daemon) browserURL() string {
-	if at := d.conf.Access.OIDC.URL; at != "" {
-		return strings.TrimSuffix(at, "/")
-	}
-	return d.listeners.BrowserURL()
-}
-
-// revokedUntil is up to when a node's tokens are refused here.
-func (d *daemon) revokedUntil(n topology.NodeID) time.Time {
-	until := d.desk.RevokedUntil(n)
-	if older := d.older.Until(n); older.After(until) {
-		return older
-	}
-	return until
-}
+// leads says whether this daemon decides and acts.
+func (d *daemon) leads() bool { return !d.conf.View && d.member.Leads() }
 
 func (d *daemon) journal() string { return filepath.Join(d.conf.StateDir, "journal") }
 
@@ -281,9 +244,8 @@ func (d *daemon) Close() error {
 	if d.listeners != nil {
 		d.listeners.Close()
 	}
-	if d.cluster != nil {
-		d.cluster.Leave()
-		errs = append(errs, d.cluster.Close())
+	if d.member != nil {
+		errs = append(errs, d.member.Close())
 	}
 	// The desk goes before the agents: an order that is cut off then stays open, and the next start
 	// takes it up, instead of counting as failed.
@@ -298,8 +260,8 @@ func (d *daemon) Close() error {
 		d.listeners.Shutdown()
 	}
 	d.tasks.Wait()
-	if d.history != nil {
-		errs = append(errs, d.history.Close())
+	if d.jobs.history != nil {
+		errs = append(errs, d.jobs.history.Close())
 	}
 	if d.store != nil {
 		errs = append(errs, d.store.Close())

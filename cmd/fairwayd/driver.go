@@ -51,11 +51,11 @@ func drainOf(d *drain.Drains) func(topology.ForwarderID) *remap.Drain {
 }
 
 // observer is the driver for those who only ask; nil without one.
-func (d *daemon) observer() live.Observer {
-	if d.conf.Driver.Kind == config.DriverNone {
+func observer(d remap.Driver, kind string) live.Observer {
+	if kind == config.DriverNone {
 		return nil
 	}
-	return d.driver
+	return d
 }
 
 func (d *daemon) newDriver() (remap.Driver, error) {

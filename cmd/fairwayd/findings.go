@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"fairway/anomaly"
@@ -17,31 +19,38 @@ import (
 	"fairway/remap/situation"
 )
 
+// judges are the parts that find what is wrong.
+type judges struct {
+	detectors *watch.Detectors
+	ready     atomic.Pointer[watch.Detectors] // the same, for readers that are there before
+	findings  *watch.Loop
+	late      watch.Lateness  // this daemon's own
+	canaries  *watch.Canaries // nil without a way to any forwarder
+}
+
 // saveDetectorsEvery bounds the evidence that a kill costs; a save takes milliseconds.
 const saveDetectorsEvery = time.Minute
 
-func (d *daemon) detectorState() string { return filepath.Join(d.conf.StateDir, "detectors") }
-
-// loadDetectors continues from the saved state of the detectors. Without it they begin anew, and the log says why.
-func (d *daemon) loadDetectors() {
-	f, err := os.Open(d.detectorState())
+// load continues from the saved state of the detectors. Without it they begin anew, and the log says why.
+func (j *judges) load(path string, memory time.Duration, log *slog.Logger) {
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	var age time.Duration
 	if err == nil {
 		defer f.Close()
-		age, err = d.detectors.LoadState(f, time.Now(), d.conf.Keep.Memory)
+		age, err = j.detectors.LoadState(f, time.Now(), memory)
 	}
 	if err != nil {
-		d.log.Warn("the detectors begin anew: their saved state cannot be used", "file", d.detectorState(), "err", err)
+		log.Warn("the detectors begin anew: their saved state cannot be used", "file", path, "err", err)
 		return
 	}
-	d.log.Info("the detectors go on from their saved state", "age", age.Round(time.Second))
+	log.Info("the detectors go on from their saved state", "age", age.Round(time.Second))
 }
 
-// keepDetectors saves what the detectors know every so often, and once more when ctx ends.
-func (d *daemon) keepDetectors(ctx context.Context) {
+// keep saves what the detectors know every so often, and once more when ctx ends.
+func (j *judges) keep(ctx context.Context, path string, log *slog.Logger) {
 	tick := time.NewTicker(saveDetectorsEvery)
 	defer tick.Stop()
 	for ended := false; !ended; {
@@ -50,80 +59,69 @@ func (d *daemon) keepDetectors(ctx context.Context) {
 		case <-ctx.Done():
 			ended = true
 		}
-		state, err := d.detectors.State(time.Now())
+		state, err := j.detectors.State(time.Now())
 		if err == nil {
-			err = desk.ReplaceFile(d.detectorState(), state, 0o600)
+			err = desk.ReplaceFile(path, state, 0o600)
 		}
 		if err != nil {
-			d.log.Error("the detectors' state was not saved; after a restart they would learn anew", "err", err)
+			log.Error("the detectors' state was not saved; after a restart they would learn anew", "err", err)
 		}
 	}
 }
 
 // openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
-	d.detectors = watch.NewDetectors(d.board, d.conf.Detector, interference.DefaultSettings())
-	d.detectors.Speakers(d.agents.Intruders)
-	d.loadDetectors()
-	d.judging.Store(d.detectors)
-	d.findings, err = watch.New(ctx, watch.Config{Settings: d.desk.Settings().Bound(d.conf.Findings),
+	j := &d.judges
+	j.detectors = watch.NewDetectors(d.board, d.conf.Detector, interference.DefaultSettings())
+	j.detectors.Speakers(d.agents.Intruders)
+	j.load(filepath.Join(d.conf.StateDir, "detectors"), d.conf.Keep.Memory, d.log)
+	j.ready.Store(j.detectors)
+	j.findings, err = watch.New(ctx, watch.Config{Settings: d.desk.Settings().Bound(d.conf.Findings),
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(d.situation.Situation(), d.desk.Feed().Exclusions)
 		},
-		Recorder: d.desk, Detector: d.detectors, Store: d.store, Acting: d.leads,
-		Lateness: &d.late, Log: d.log}, time.Now())
+		Recorder: d.desk, Detector: j.detectors, Store: d.store, Acting: d.leads,
+		Lateness: &j.late, Log: d.log}, time.Now())
 	if err != nil {
 		return err
 	}
-	d.situation.SetFindings(d.findings.Findings)
-	d.openProbe()
+	d.situation.SetFindings(j.findings.Findings)
+	if c := &d.conf.Probe; c.On() {
+		limits := probe.DefaultLimits()
+		limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
+			d.conf.Detector.SuspectProbeEvery
+		j.canaries = watch.NewCanaries(j.findings, j.detectors, d.store.Append, limits, c.Way(d.conf.ForwarderAddrs()))
+	}
 	return nil
 }
 
-// runFindings judges every second and keeps the feed's file, until ctx ends.
+// runFindings judges every second, sends canaries and keeps the feed's file, until ctx ends.
 func (d *daemon) runFindings(ctx context.Context) {
-	d.tasks.Go(func() { d.findings.Run(ctx) })
-	d.tasks.Go(func() { d.keepDetectors(ctx) })
-	d.runProbe(ctx)
+	d.tasks.Go(func() { d.judges.findings.Run(ctx) })
+	d.tasks.Go(func() { d.judges.keep(ctx, filepath.Join(d.conf.StateDir, "detectors"), d.log) })
+	if d.judges.canaries != nil {
+		d.tasks.Go(func() { d.judges.canaries.Run(ctx) })
+	}
 	if d.conf.Feed.File != "" {
 		d.tasks.Go(func() { d.desk.KeepFeedFile(ctx, d.conf.Feed.File, d.log) })
 	}
 }
 
-// openProbe makes the canaries; runFindings runs them.
-func (d *daemon) openProbe() {
-	c := &d.conf.Probe
-	if !c.On() {
-		return
-	}
-	limits := probe.DefaultLimits()
-	limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
-		d.conf.Detector.SuspectProbeEvery
-	d.canaries = watch.NewCanaries(d.findings, d.detectors, d.store.Append, limits, c.Way(d.conf.ForwarderAddrs()))
-}
-
-// runProbe sends canaries until ctx ends.
-func (d *daemon) runProbe(ctx context.Context) {
-	if d.canaries != nil {
-		d.tasks.Go(func() { d.canaries.Run(ctx) })
-	}
-}
-
 // canary is the newest canary of a forwarder; nil without one.
-func (d *daemon) canary(f topology.ForwarderID) *anomaly.Canary {
-	if d.canaries == nil {
+func (j *judges) canary(f topology.ForwarderID) *anomaly.Canary {
+	if j.canaries == nil {
 		return nil
 	}
-	if c, ok := d.canaries.Newest(f); ok {
+	if c, ok := j.canaries.Newest(f); ok {
 		return &c
 	}
 	return nil
 }
 
 // asked are the canaries that persons ask for; nil without a way to any forwarder.
-func (d *daemon) asked() *desk.Canaries {
-	if d.canaries == nil {
+func (j *judges) asked(d *desk.Desk) *desk.Canaries {
+	if j.canaries == nil {
 		return nil
 	}
-	return desk.NewCanaries(d.desk, d.canaries)
+	return desk.NewCanaries(d, j.canaries)
 }

@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"time"
+
+	"fairway/remap"
 	"fairway/tsdb/history"
 )
 
@@ -46,4 +49,35 @@ func learnStart(d *Dispatcher, r history.Run) error {
 	}
 	d.add(j)
 	return nil
+}
+
+// Demand is the most that a job's nodes moved together, in this run so far or in the last one like it, bytes/s; nil
+// where neither is known.
+func Demand(d *Dispatcher, j *remap.Job) (most *float64) {
+	take := func(p *history.Profile) {
+		if p != nil && (most == nil || p.PeakBytesPerSec > *most) {
+			most = &p.PeakBytesPerSec
+		}
+	}
+	now, _ := d.SoFar(j.ID)
+	take(now)
+	if last, known := d.cfg.History.Predict(history.Key{User: j.User, App: j.App, Project: j.Project,
+		Nodes: len(j.Nodes)}); known {
+		take(last.Run.Profile)
+	}
+	return most
+}
+
+// RanAt lists the jobs that ran in a past second, with their nodes.
+func RanAt(h *history.Store, at time.Time) ([]remap.Job, error) {
+	runs, err := h.At(at)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]remap.Job, len(runs))
+	for i := range runs {
+		r := &runs[i]
+		jobs[i] = remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start}
+	}
+	return jobs, nil
 }

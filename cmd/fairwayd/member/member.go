@@ -1,4 +1,5 @@
-package main
+// Package member is this daemon's part in a cluster.
+package member
 
 import (
 	"bytes"
@@ -6,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -13,7 +15,6 @@ import (
 
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/fairwayd/listen"
-	"fairway/cmd/fairwayd/view"
 	"fairway/cmd/program"
 	"fairway/remap/cluster"
 	"fairway/remap/desk"
@@ -23,55 +24,77 @@ import (
 	"fairway/webui/api"
 )
 
-// openCluster makes this daemon's part in a cluster; joinCluster takes part. It does nothing where it is alone.
-func (d *daemon) openCluster() error {
-	c := &d.conf.Cluster
+// Member is this daemon's part in a cluster. A daemon that is alone has an empty one.
+type Member struct {
+	node *cluster.Node // nil: this daemon is alone
+	name string
+}
+
+// Open makes the part that the settings describe; Join takes part.
+func Open(conf *config.Config, log *slog.Logger) (*Member, error) {
+	c := &conf.Cluster
 	if !c.On() {
-		return nil
+		return &Member{}, nil
 	}
 	secret, err := config.ReadSecret(c.SecretFile)
 	if err != nil {
-		return fmt.Errorf("%w: cluster.secret_file: %w", program.ErrSettings, err)
+		return nil, fmt.Errorf("%w: cluster.secret_file: %w", program.ErrSettings, err)
 	}
-	conf := cluster.Config{Settings: *c, Dir: filepath.Join(d.conf.StateDir, "cluster"), Secret: secret, Log: d.log}
-	if conf.Listener, err = listen.TCP(c.Addr()); err != nil {
-		return fmt.Errorf("[[cluster.daemon]] %s: addr = %q: %w", c.Name, c.Addr(), err)
+	of := cluster.Config{Settings: *c, Dir: filepath.Join(conf.StateDir, "cluster"), Secret: secret, Log: log}
+	if of.Listener, err = listen.TCP(c.Addr()); err != nil {
+		return nil, fmt.Errorf("[[cluster.daemon]] %s: addr = %q: %w", c.Name, c.Addr(), err)
 	}
-	d.cluster, err = cluster.New(conf)
-	return err
+	node, err := cluster.New(of)
+	if err != nil {
+		return nil, err
+	}
+	return &Member{node, c.Name}, nil
 }
 
-// together is the log that the desk's journal is kept by; nil where this daemon is alone.
-func (d *daemon) together() desk.Together {
-	if d.cluster == nil {
+// Alone says that the settings name no other daemon.
+func (m *Member) Alone() bool { return m.node == nil }
+
+// Together is the log that the desk's journal is kept by; nil where this daemon is alone.
+func (m *Member) Together() desk.Together {
+	if m.node == nil {
 		return nil
 	}
-	return d.cluster
+	return m.node
 }
 
-// joinCluster takes part, once everything is open that the other daemons' records change.
-func (d *daemon) joinCluster(crowd *access.Crowd) error {
-	if d.cluster == nil {
+// Join takes part, once everything is open that the other daemons' records change.
+func (m *Member) Join(server func(access.Listener) *http.Server, crowd *access.Crowd, d *desk.Desk,
+	jobs *dispatch.Dispatcher, h *history.Store) error {
+	if m.node == nil {
 		return nil
 	}
-	d.cluster.Serve(d.web.HTTP(access.Peer), crowd.Bound)
-	return d.cluster.Start(d.desk, jobNotes{d.jobs, d.history})
+	m.node.Serve(server(access.Peer), crowd.Bound)
+	return m.node.Start(d, jobNotes{jobs, h})
 }
 
-// whileLeading runs act while this daemon decides and acts, until ctx ends; act returns when its own context ends.
-func (d *daemon) whileLeading(ctx context.Context, act func(context.Context)) {
-	if d.cluster == nil {
+// Close leaves the cluster.
+func (m *Member) Close() error {
+	if m.node == nil {
+		return nil
+	}
+	m.node.Leave()
+	return m.node.Close()
+}
+
+// WhileLeading runs act while this daemon decides and acts, until ctx ends; act returns when its own context ends.
+func (m *Member) WhileLeading(ctx context.Context, act func(context.Context)) {
+	if m.node == nil {
 		act(ctx)
 		return
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		if term := d.cluster.Term(); term > 0 {
+		if term := m.node.Term(); term > 0 {
 			span, stop := context.WithCancel(ctx)
 			ended := make(chan struct{})
 			go func() { defer close(ended); act(span) }()
-			for d.cluster.Term() == term && ctx.Err() == nil {
+			for m.node.Term() == term && ctx.Err() == nil {
 				select {
 				case <-ctx.Done():
 				case <-tick.C:
@@ -87,41 +110,36 @@ func (d *daemon) whileLeading(ctx context.Context, act func(context.Context)) {
 	}
 }
 
-// term is the term of this daemon's lead; 0: it is alone, or does not lead.
-func (d *daemon) term() uint64 {
-	if d.cluster == nil {
+// Term is the term of this daemon's lead; 0: it is alone, or does not lead.
+func (m *Member) Term() uint64 {
+	if m.node == nil {
 		return 0
 	}
-	return d.cluster.Term()
+	return m.node.Term()
 }
 
-// leads says whether this daemon decides and acts.
-func (d *daemon) leads() bool { return !d.conf.View && (d.cluster == nil || d.cluster.Term() > 0) }
+// Leads says whether this daemon decides and acts.
+func (m *Member) Leads() bool { return m.node == nil || m.node.Term() > 0 }
 
-// notice is what every screen says of this daemon.
-func (d *daemon) notice() string {
-	if d.conf.View {
-		return view.Notice
-	}
-	if d.cluster == nil {
+// Notice is what every screen says of this daemon; "" where there is nothing to say.
+func (m *Member) Notice() string {
+	if m.node == nil {
 		return ""
 	}
-	s := d.cluster.Status()
+	s := m.node.Status()
 	return s.Notice(time.Now())
 }
 
-// checks are what the doctor asks besides.
-func (d *daemon) checks() []func(context.Context) api.Check {
-	all := []func(context.Context) api.Check{d.listeners.Check}
-	if d.cluster != nil {
-		all = append(all, d.clusterCheck)
+// WriteMetrics writes what the cluster counts.
+func (m *Member) WriteMetrics(w io.Writer) {
+	if m.node != nil {
+		m.node.WriteMetrics(w)
 	}
-	return all
 }
 
-// clusterCheck says how the daemons of the cluster stand.
-func (d *daemon) clusterCheck(ctx context.Context) api.Check {
-	s, own := d.cluster.Status(), d.desk.Head().Records
+// Check says how the daemons of the cluster stand, where this one has so many records.
+func (m *Member) Check(ctx context.Context, own uint64) api.Check {
+	s := m.node.Status()
 	c := api.Check{Name: "cluster", Level: api.CheckOK}
 	words := []string{fmt.Sprintf("%s leads in term %d; the journal of %s has %d records", s.Leader, s.Term, s.Name,
 		own)}
@@ -129,7 +147,7 @@ func (d *daemon) clusterCheck(ctx context.Context) api.Check {
 		c.Level, words[0] = api.CheckFailed, s.Notice(time.Now())
 		c.Fix = "start the daemons that do not answer, or mend the network between them (docs/cluster.md)"
 	}
-	for _, o := range d.cluster.Others(ctx) {
+	for _, o := range m.node.Others(ctx) {
 		if o.Err == nil {
 			words = append(words, fmt.Sprintf("%s has %d", o.Name, o.Records))
 			if o.Ahead.Abs() >= clocksApart {
@@ -161,26 +179,26 @@ func clockWords(o *cluster.Other) string {
 	return fmt.Sprintf("the clock of %s is %s %s this daemon's", o.Name, o.Ahead.Abs().Round(time.Second), side)
 }
 
-// leader passes a request on to the daemon that leads.
-func (d *daemon) leader() func(http.ResponseWriter, *http.Request, access.Caller) (bool, error) {
-	if d.conf.View {
-		return view.Refuse
-	}
-	if d.cluster == nil {
+// Leader is the name of the daemon that leads; "" where none is known.
+func (m *Member) Leader() string { return m.node.Leader() }
+
+// PassOn passes a request on to the daemon that leads; nil where this one is alone.
+func (m *Member) PassOn() func(http.ResponseWriter, *http.Request, access.Caller) (bool, error) {
+	if m.node == nil {
 		return nil
 	}
 	return func(w http.ResponseWriter, r *http.Request, by access.Caller) (done bool, err error) {
-		to := d.cluster.Leader()
-		if to == d.conf.Cluster.Name || to == "" && r.Method == http.MethodGet {
+		to := m.node.Leader()
+		if to == m.name || to == "" && r.Method == http.MethodGet {
 			return false, nil // as this daemon has it
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPassedOn))
 		if err != nil {
 			return true, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 		}
-		self, err := d.cluster.AtLeader(r.Context(), func(to string) error {
+		self, err := m.node.AtLeader(r.Context(), func(to string) error {
 			r.Body = io.NopCloser(bytes.NewReader(body))
-			return d.cluster.Forward(w, r, to, func(q *http.Request) { access.PassOn(q, by) })
+			return m.node.Forward(w, r, to, func(q *http.Request) { access.PassOn(q, by) })
 		})
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if err != nil {
@@ -221,12 +239,12 @@ func (j jobNotes) Standing() (out [][]byte) {
 // sharedRuns have every daemon of the cluster know when jobs start and end.
 type sharedRuns struct{ node *cluster.Node }
 
-// runs keeps the jobs' starts and ends; nil: the history alone does.
-func (d *daemon) runs() dispatch.Runs {
-	if d.cluster == nil {
+// Runs keeps the jobs' starts and ends; nil: the history alone does.
+func (m *Member) Runs() dispatch.Runs {
+	if m.node == nil {
 		return nil
 	}
-	return sharedRuns{d.cluster}
+	return sharedRuns{m.node}
 }
 
 func (s sharedRuns) Begin(r history.Run) error { return s.note(&r) }
