@@ -11,9 +11,11 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"fairway/anomaly"
 	"fairway/cmd/lab/simsite"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/webui/access"
 	"fairway/webui/api"
 )
@@ -243,5 +245,41 @@ func feedOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine 
 		if m.Overview != nil && (m.Overview.User != mine.User || len(m.Overview.Forwarders) == 0) {
 			t.Errorf("overview of %q with %d forwarders", m.Overview.User, len(m.Overview.Forwarders))
 		}
+	}
+}
+
+// TestSharedTargetsArePutOnPages of jobs that wait for one, and not where a user sees the own job alone.
+func TestSharedTargetsArePutOnPages(t *testing.T) {
+	shared := func(of []topology.NodeID) (out []api.SharedTarget) {
+		for _, n := range of {
+			out = append(out, api.SharedTarget{Target: n, Text: "b uses it", Lines: []string{}})
+		}
+		return out
+	}
+	s := simsite.New(t, simsite.Options{Wraps: simsite.Wraps{Shared: shared}})
+	for i, job := range []topology.JobID{"8", "9"} {
+		if res, b := post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: job, User: "wei",
+			App: "ROMS", Nodes: s.Machine.Topo.Default.Clients("fwd001")[i : i+1]}); res.StatusCode != 200 {
+			t.Fatalf("%d %s", res.StatusCode, b)
+		}
+	}
+	s.FindMu.Lock()
+	s.Find = append(s.Find, anomaly.Finding{ID: "F-0001", Node: "OST3", Kind: anomaly.TargetSlow,
+		State: anomaly.Confirmed, Since: time.Now(), Impact: []anomaly.Impact{{Job: "8", Share: 0.5}}})
+	s.FindMu.Unlock()
+	s.Run(1)
+	eventually(t, "the finding is in the picture", func() bool {
+		return len(get[api.JobView](s, "/api/v1/jobs/8").Shared) > 0
+	})
+	for job, want := range map[string]int{"8": 1, "9": 0} {
+		got := get[api.JobView](s, "/api/v1/jobs/"+job).Shared
+		if len(got) != want || want > 0 && got[0].Target != "OST3" {
+			t.Errorf("job %s: %+v", job, got)
+		}
+	}
+	v := signIn(s, "wei", remap.User)
+	res, b := s.Ask("GET", "/api/v1/jobs/8", "", nil, v.headers(s)...)
+	if res.StatusCode != 200 || strings.Contains(string(b), "b uses it") {
+		t.Errorf("a user: %d %s", res.StatusCode, b)
 	}
 }

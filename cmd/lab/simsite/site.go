@@ -113,6 +113,7 @@ func (d *Detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
 type Wraps struct {
 	Answers func(http.Handler) http.Handler // by TCP and Dial
 	Seconds func(tsdb.Store) tsdb.Store     // that it reads
+	Shared  func([]topology.NodeID) []api.SharedTarget
 }
 
 // Options are what a test wants to be otherwise.
@@ -221,7 +222,7 @@ func New(t testing.TB, o Options) *Site {
 		o.Gathering = func() (v tables.Gathering, ok bool) { return v, false }
 	}
 	options := webui.Options{Canaries: desk.NewCanaries(s.Desk, s.Canary), Archive: archive{s.LogStart},
-		Version: "test", Addresses: webui.Addresses{Sites: o.Sites},
+		Version: "test", Addresses: webui.Addresses{Sites: o.Sites}, Shared: o.Shared,
 		Log: o.Log, Effect: meter.Newest}
 	if o.NoArchive {
 		options.Archive = nil
