@@ -7,7 +7,7 @@ DEMO    := fairway-demo
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
-.PHONY: outdated demo test quick build man install packages lint fuzz clean bench-detect attack soak results prove
+.PHONY: outdated demo test quick build man install packages lint fuzz clean bench-detect attack soak results prove engines
 
 # Static programs, so that one build runs on every Linux. Only fairwayd links C, the archive's DuckDB, where there is a C++
 # compiler; glibc and libstdc++ as archives make it static (Debian's g++ has them; elsewhere glibc-static, libstdc++-static),
@@ -92,6 +92,12 @@ prove:
 	FAIRWAY_LONG=1 FAIRWAY_EVACUATIONS=$(EVACUATIONS) $(GO) test -count=1 -p 1 -timeout 4h -v -run '^($(PROVE))$$' \
 	  ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/installtest ./cmd/lab/knfs ./cmd/lab/papers ./cmd/lab/sitefiles/... \
 	  ./cmd/lab/simmachine ./remap/effect ./webui/browsertest
+
+# The distributed engine that docs/store.md names, built from its module in five minutes of a processor: what every store
+# must do, and receivers killed. What is older than all that a receiver has is not shown before its next block.
+engines:
+	@.ci/deps engines
+	$(GO) test -count=1 -timeout 1h -v -run Thanos -skip /samples_an_hour_late_are_taken ./tsdb/prometheus
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:

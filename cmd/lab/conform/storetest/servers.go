@@ -41,53 +41,62 @@ func program(t *testing.T, dir, name, file, listen, health string, args ...strin
 	if err != nil {
 		t.Skipf("no %s here (.ci/deps test installs it): %v", file, err)
 	}
+	addr := free(t)
+	start(t, dir, name, "http://"+addr+health, exec.Command(path, append([]string{listen + "=" + addr}, args...)...))
+	return "http://" + addr
+}
+
+// free returns an address that nobody listens at.
+func free(t *testing.T) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
-	logs, err := os.Create(filepath.Join(dir, name+".log"))
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts a server for one test, and returns once it is healthy.
+func start(t *testing.T, dir, name, health string, cmd *exec.Cmd) {
+	t.Helper()
+	answers(t, health, launch(t, dir, name, cmd))
+}
+
+// launch starts a program for one test and returns the file of its output.
+func launch(t *testing.T, dir, name string, cmd *exec.Cmd) (log string) {
+	t.Helper()
+	logs, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer logs.Close()
-	cmd := exec.Command(path, append([]string{listen + "=" + addr}, args...)...)
 	cmd.Stdout, cmd.Stderr = logs, logs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	answers(t, "http://"+addr+health, logs.Name())
-	return "http://" + addr
+	return logs.Name()
 }
 
-// influxd finds InfluxDB 1.8 in FAIRWAY_INFLUXD, the path, or where .ci/deps builds it.
-func influxd(t *testing.T) string {
+// built finds a server in a variable, on the path, or where .ci/deps builds it.
+func built(t *testing.T, name, variable, how string) string {
 	t.Helper()
 	cache, _ := os.UserCacheDir()
-	for _, p := range []string{os.Getenv("FAIRWAY_INFLUXD"), "influxd", filepath.Join(cache, "fairway/bin/influxd")} {
+	for _, p := range []string{os.Getenv(variable), name, filepath.Join(cache, "fairway/bin", name)} {
 		if found, err := exec.LookPath(p); p != "" && err == nil {
 			return found
 		}
 	}
-	t.Skip("no InfluxDB 1.8 here (.ci/deps test builds it)")
+	t.Skipf("no %s here (%s builds it)", name, how)
 	return ""
 }
 
 // Influx starts a real InfluxDB on free ports, for one test, and returns its address.
 func Influx(t *testing.T) string {
 	t.Helper()
-	program, dir := influxd(t), t.TempDir()
-	var addrs [2]string
-	for i := range addrs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addrs[i] = l.Addr().String()
-		l.Close()
-	}
+	path, dir := built(t, "influxd", "FAIRWAY_INFLUXD", ".ci/deps test"), t.TempDir()
+	addrs := [2]string{free(t), free(t)}
 	conf := filepath.Join(dir, "influxdb.conf")
 	text := fmt.Sprintf(
 		"reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = "+
@@ -97,18 +106,7 @@ func Influx(t *testing.T) string {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logs, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer logs.Close()
-	cmd := exec.Command(program, "-config", conf)
-	cmd.Stdout, cmd.Stderr = logs, logs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	answers(t, "http://"+addrs[1]+"/ping", logs.Name())
+	start(t, dir, "influxd", "http://"+addrs[1]+"/ping", exec.Command(path, "-config", conf))
 	return "http://" + addrs[1]
 }
 
