@@ -24,7 +24,7 @@ type settled struct {
 }
 
 func (s settled) Append(ctx context.Context, frames []collector.Frame) error {
-	s.appended.Store(true)
+	defer s.appended.Store(true) // after it, so that no other's settling takes it for shown
 	return s.Store.Append(ctx, frames)
 }
 
