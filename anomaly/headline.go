@@ -26,8 +26,8 @@ const (
 	leastPart   = 3
 )
 
-// AmongPeers is the ratio to its peers below which a node is as they are: neither its headline nor its clients call it
-// slow.
+// AmongPeers is the ratio to its peers below which a node is as they are: neither its headline nor its clients
+// call it slow.
 const AmongPeers = 1.2
 
 // headline makes of the ratios of a finding's seconds the one that is shown: their median since the change.

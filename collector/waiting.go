@@ -15,8 +15,7 @@ const StuckAfter = 2.0
 type Waiting struct {
 	// UnderWay is how many requests were under way, the mean over the second. Each waits a second in a second.
 	UnderWay float64
-	// Counted is false where nothing counts requests under way. UnderWay is then that of ended requests, without what
-	// hangs.
+	// Counted is false where nothing counts requests under way: UnderWay is then of ended ones, without what hangs.
 	Counted bool
 	// Oldest is for how long the oldest request without an answer has waited, seconds; 0: none waits, or not known.
 	Oldest float64

@@ -62,8 +62,7 @@
 // new segment begins when a block is opened and after a failed write: what was not known to be on the device is
 // written again, so a number may occur twice and the reader skips what it has. The reader stops at the first record
 // that is not intact. Of a log with more than 256 open blocks those with the newest spans are replayed, the others
-// reported. After a missing number only rows by metric are taken from the blocks open at that point, and the loss is
-// reported.
+// reported. After a missing number only rows by metric are taken from the blocks open then; the loss is reported.
 //
 // An operation begins with a uvarint; its two low bits are the kind, the rest the argument.
 //

@@ -266,8 +266,7 @@ type NodeRow struct {
 	Way *NodeWay `json:"way,omitempty"`
 	// Values are the samples of that second by metric name; an unknown value is absent.
 	Values map[string]float64 `json:"values"`
-	// Most is who does most there, Attributed the part of its work that somebody is known for; of a server or a
-	// forwarder.
+	// Of a server or forwarder: Most is who does most there, Attributed the part of its work with a known doer.
 	Most       *Use     `json:"most,omitempty"`
 	Attributed *float64 `json:"attributed,omitempty"`
 }
@@ -276,8 +275,7 @@ type NodeRow struct {
 // are all that it does.
 type Uses struct {
 	Rows []Use `json:"rows"`
-	// Attributed is the part, 0..1, that somebody is known for: of the bytes or of the metadata operations, the
-	// smaller.
+	// Attributed is the part, 0..1, that somebody is known for: the smaller of the bytes' and the metadata operations'.
 	Attributed *float64 `json:"attributed"`
 	// Note is what the server's agent says of its count, Unknown why there are no rows, or more than these.
 	Note    string `json:"note,omitempty"`

@@ -168,8 +168,7 @@ func validPattern(s periodic.Set) (periodic.Pattern, error) {
 	return p, nil
 }
 
-// runningPattern prints the pattern of the running jobs. Those that are not known to be periodic are named on standard
-// error.
+// runningPattern prints the pattern of the running jobs, and on standard error those not known to be periodic.
 func runningPattern(cmd *cobra.Command, o *cli.Options, chart bool) error {
 	cl, err := o.Connect()
 	if err != nil {

@@ -81,8 +81,7 @@ func firstOf(a, b error) error {
 }
 
 const (
-	// scanBuffer is how much of a table is read at once, and maxEntry how long an entry may be, bytes: it has twenty
-	// lines.
+	// scanBuffer is how much of a table is read at once, maxEntry how long an entry of some twenty lines may be; bytes.
 	scanBuffer, maxEntry = 512 << 10, 32 << 10
 	// maxID bounds an id: Lustre's have 31 characters, four times as many where they are escaped.
 	maxID = 255
