@@ -1,6 +1,6 @@
 // The console's frame: address, header, keys and the one state that all pages show. Pages are
 // functions of the address; each gives its element, its keys, and what it does with a new picture.
-import { h, modal, setText } from './h.js?v=__V__';
+import { button, h, modal, setText } from './h.js?v=__V__';
 import { age, clock, counted, iso, zone } from './format.js?v=__V__';
 import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
@@ -128,15 +128,15 @@ const pages = {
   overview: (_, q) => overviewPage(app, q),
   forwarders: async (id, q) => (await import('./forwarder.js?v=__V__')).forwarderPage(app, id, q),
   propose: async (_, q) => (await import('./propose.js?v=__V__')).proposePage(app, q),
-  plans: async (id, q) =>
-    id
-      ? (await import('./plans.js?v=__V__')).planPage(app, id, q)
-      : (await import('./plans.js?v=__V__')).plansPage(app, q),
+  plans: async (id, q) => {
+    const m = await import('./plans.js?v=__V__');
+    return id ? m.planPage(app, id, q) : m.plansPage(app, q);
+  },
   audit: async (_, q) => (await import('./audit.js?v=__V__')).auditPage(app, q),
-  findings: async (id, q) =>
-    id
-      ? (await import('./findings.js?v=__V__')).findingPage(app, id)
-      : (await import('./findings.js?v=__V__')).findingsPage(app, q),
+  findings: async (id, q) => {
+    const m = await import('./findings.js?v=__V__');
+    return id ? m.findingPage(app, id) : m.findingsPage(app, q);
+  },
   jobs: async (id, q) =>
     id.endsWith('/domains')
       ? (await import('./domains.js?v=__V__')).domainsPage(app, id.slice(0, -8), q)
@@ -562,16 +562,7 @@ const rangeKeys = {
 };
 
 /** @param {string} k */
-const keyName = k =>
-  ({
-    ' ': 'space',
-    Backspace: 'backspace',
-    ArrowUp: 'up',
-    ArrowDown: 'down',
-    ArrowLeft: 'left',
-    ArrowRight: 'right',
-    Enter: 'enter',
-  })[k] ?? k;
+const keyName = k => (k === ' ' ? 'space' : k.length > 1 ? k.replace('Arrow', '').toLowerCase() : k);
 
 /** What works now: a replay's keys, the page's, everybody's. */
 function keysNow() {
@@ -643,9 +634,8 @@ function unnote(text) {
  * @param {string} question @param {string} key the key that says yes @param {string} yes @returns {Promise<boolean>} */
 function confirmOnce(question, key, yes) {
   return new Promise(answer => {
-    const button = (text, says) => h('button', { type: 'button', click: () => d.close(says) }, text);
-    const ok = button(`${yes} (shift+${key})`, 'yes'),
-      cancel = button('Cancel', '');
+    const ok = button(`${yes} (shift+${key})`, () => d.close('yes')),
+      cancel = button('Cancel', () => d.close(''));
     const d = modal(question, h('p', question), h('div.actions', cancel, ok));
     d.addEventListener('close', () => answer(d.returnValue === 'yes'));
     d.addEventListener('keydown', e => {

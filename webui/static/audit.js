@@ -135,8 +135,7 @@ function auditForm(app, q) {
     'form.field.audit',
     {
       'aria-label': 'filter',
-      submit: e => {
-        e.preventDefault();
+      submit: () => {
         const next = new URLSearchParams();
         for (const i of inputs) {
           const text = i.value.trim(),

@@ -1,5 +1,5 @@
 // What opens over a page: help, go box, request log, signing in.
-import { h, modal, setText } from './h.js?v=__V__';
+import { button, h, modal, setText } from './h.js?v=__V__';
 import { clock, findingWords } from './format.js?v=__V__';
 import { plain } from './table.js?v=__V__';
 import { get, signIn, signOut } from './api.js?v=__V__';
@@ -7,8 +7,8 @@ import { standing } from './levels.js?v=__V__';
 
 /** @param {string} label @param {...Node} children */
 function open(label, ...children) {
-  const close = h('button', { type: 'button', click: () => d.close() }, 'Close');
-  const d = modal(label, h('h1', label), ...children, h('div.actions', close));
+  const close = button('Close', () => d.close()),
+    d = modal(label, h('h1', label), ...children, h('div.actions', close));
   return d;
 }
 
@@ -43,6 +43,9 @@ const acts = /^(propose|drain|acknowledge|silence|note|not a fault|reject|stop|c
 /** A job as the go box lists it. @param {string} id @param {string} what
  * @returns {[string, string, string, string, string]} */
 const toJob = (id, what) => [id, what, '', `fairway job ${id}`, `/jobs/${encodeURIComponent(id)}`];
+
+/** A forwarder as the go box lists it. @param {any} r @returns {[string, string, string, string, string]} */
+const toNode = r => [r.id, standing(r.state, r.busy), 'enter', `fairway node ${r.id}`, `/forwarders/${r.id}`];
 
 /** The jobs that are the largest somewhere, and where. @param {any} o @returns {[string, string][]} */
 const jobsOf = o => [...new Map((o?.forwarders ?? []).filter(r => r.top_job).map(r => [r.top_job, r.id])).entries()];
@@ -112,13 +115,7 @@ export const dialogs = {
         .map(f => [f.id, `${f.node} ${findingWords(f)}`, '', `fairway findings ${f.id}`, `/findings/${f.id}`]),
       ...(o?.waiting ?? []).map(p => [p.id, p.title, '', `fairway plan show ${p.id}`, `/plans/${p.id}`]),
       ...jobsOf(o).map(([j, f]) => toJob(j, `job, the largest on ${f}`)),
-      ...(o?.forwarders ?? []).map(r => [
-        r.id,
-        standing(r.state, r.busy),
-        'enter',
-        `fairway node ${r.id}`,
-        `/forwarders/${r.id}`,
-      ]),
+      ...(o?.forwarders ?? []).map(toNode),
     ];
     /** All jobs come a moment later. @type {typeof targets} */
     const jobs = [];
@@ -213,22 +210,12 @@ export const dialogs = {
     const s = app.session,
       error = h('p.error', { role: 'alert', hidden: true });
     if (s.via === 'session') {
-      const d = open(
-        'Signed in',
-        h('p', `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`),
-        h(
-          'button',
-          {
-            type: 'button',
-            click: async () => {
-              await signOut();
-              d.close();
-              x.refresh();
-            },
-          },
-          'Sign out',
-        ),
-      );
+      const out = button('Sign out', async () => {
+        await signOut();
+        d.close();
+        x.refresh();
+      });
+      const d = open('Signed in', h('p', `You are ${s.name} with the role ${s.role}, until ${clock(s.expires)}.`), out);
       return;
     }
     const name = h('input', { type: 'text', name: 'username', autocomplete: 'username', required: true }),
@@ -236,8 +223,7 @@ export const dialogs = {
     const form = h(
       'form',
       {
-        submit: async e => {
-          e.preventDefault();
+        submit: async () => {
           try {
             await signIn({ name: name.value, password: pass.value });
             d.close();

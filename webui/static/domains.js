@@ -2,7 +2,7 @@
 // each method costs in locks, which one is advised, and the hints that say so to MPI-IO.
 import { h, pairs, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
-import { counted, missing, volume } from './format.js?v=__V__';
+import { counted, missing, pathTo, volume } from './format.js?v=__V__';
 import { Table, column, numeric, plain } from './table.js?v=__V__';
 import { hues } from './parallel.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
@@ -21,7 +21,7 @@ const total = v => v.reduce((sum, n) => sum + n, 0);
 /** @param {import('./app.js').App} app @param {string} id @param {URLSearchParams} q
  * @returns {Promise<import('./app.js').Page>} */
 export async function domainsPage(app, id, q) {
-  const path = `/jobs/${encodeURIComponent(id)}`;
+  const path = pathTo('jobs', id);
   const asked = new URLSearchParams([...q].filter(([k]) => k === 'file' || fields.some(([name]) => name === k)));
   const v = await get(`/api/v1${path}/domains?${asked}`);
   const inputs = fields.map(([name, text]) =>
@@ -41,12 +41,7 @@ export async function domainsPage(app, id, q) {
   };
   const form = h(
     'form.field',
-    {
-      submit: e => {
-        e.preventDefault();
-        to(v.file, inputs);
-      },
-    },
+    { submit: () => to(v.file, inputs) },
     ...inputs.map((i, k) => h('label', `${fields[k][1]} `, i)),
     h('button', { type: 'submit' }, 'compare'),
   );
@@ -81,11 +76,7 @@ export async function domainsPage(app, id, q) {
             'A conflict: the next stripe of a server has another writer than the one before; a lock for each ' +
               'stripe that a request touches. An estimate: real lock managers grow and merge their locks.',
           ),
-          h(
-            'h2',
-            `Stripes ${v.window.first + picture.from} to ${v.window.first + picture.from + picture.count - 1} ` +
-              `by writer`,
-          ),
+          h('h2', `Stripes ${picture.first} to ${picture.first + picture.count - 1} by writer`),
           h('div.scroll', /** @type {any} */ (picture.svg)),
           h('p.dim', 'A letter a writer, in turn; / where the domains of two writers meet inside one stripe.'),
           h('h2', 'Conflicts / locks of each server'),
@@ -133,9 +124,8 @@ export async function domainsPage(app, id, q) {
 const nothing = () => [
   h(
     'p.empty',
-    'No file of this job was written by several processes, as far as its logs and its profile show: ' +
-      'nothing to divide. Counters of nodes cannot distinguish one shared file from many: fairway import PATH, ' +
-      'on the ' +
+    'No file of this job was written by several processes, as far as its logs and its profile show: nothing to ' +
+      'divide. Counters of nodes cannot distinguish one shared file from many: fairway import PATH, on the ' +
       "daemon's host, reads the job's Darshan log.",
   ),
 ];
@@ -146,10 +136,7 @@ function about(v) {
   /** @type {[string, string|Node][]} */
   const lines = [
     ['file', f.name || missing],
-    [
-      'written',
-      `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ` + `${f.through}`,
-    ],
+    ['written', `${volume(f.bytes)} by ${counted(f.procs, 'process')} of ${f.app || missing}, through ${f.through}`],
   ];
   if (v.problem) lines.push(['missing', v.problem]);
   else lines.push(['assumed', v.assumed.join('; ')], ['advice', h('span.strong', v.advice.why)]);
@@ -220,6 +207,8 @@ const W = 1080,
   LEFT = 110,
   ROW = 20;
 
+const middle = { 'text-anchor': 'middle', class: 'on' };
+
 /** Who writes which stripe, around the first place where the even division changes writers. @param {any} v */
 function stripes(v) {
   const count = Math.min(v.window.stripes, shownStripes),
@@ -232,34 +221,36 @@ function stripes(v) {
       m.method,
     ),
     ...m.owners.slice(from, from + count).flatMap((own, k) => {
-      const x = LEFT + k * wide;
+      const x = LEFT + k * wide,
+        fill = hues[own[0] % hues.length];
       return [
-        s(
-          'rect',
-          { x, y: i * ROW + 1, width: wide - 1, height: ROW - 3, fill: hues[own[0] % hues.length] },
-          s('title', {}, `${m.method}: stripe ${v.window.first + from + k} is written by ${own.join(', then ')}`),
-        ),
+        s('rect', {
+          x,
+          y: i * ROW + 1,
+          width: wide - 1,
+          height: ROW - 3,
+          fill,
+          title: `${m.method}: stripe ${v.window.first + from + k} is written by ${own.join(', then ')}`,
+        }),
         s(
           'text',
-          {
-            x: x + (wide - 1) / 2,
-            y: i * ROW + 14,
-            'text-anchor': 'middle',
-            class: 'on',
-            ...(hues[own[0] % hues.length] === darkest ? { fill: '#fff' } : {}),
-          },
+          { ...middle, x: x + (wide - 1) / 2, y: i * ROW + 14, fill: fill === darkest ? '#fff' : null },
           own.length > 1 ? '/' : String.fromCharCode(97 + (own[0] % 26)),
         ),
       ];
     }),
   ]);
   return {
-    from,
+    first: v.window.first + from,
     count,
     svg: s(
       'svg',
-      { class: 'stripes', viewBox: `0 0 ${W} ${v.methods.length * ROW}`, role: 'img' },
-      s('title', {}, `stripes by writer under ${v.methods.length} methods; what they cost stands in the tables`),
+      {
+        class: 'stripes',
+        viewBox: `0 0 ${W} ${v.methods.length * ROW}`,
+        role: 'img',
+        title: `stripes by writer under ${v.methods.length} methods; what they cost stands in the tables`,
+      },
       ...rows,
     ),
   };

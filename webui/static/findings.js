@@ -1,5 +1,5 @@
 // Findings: what is wrong, and one finding with its life and the evidence as it was.
-import { h, setText } from './h.js?v=__V__';
+import { button, h, setText } from './h.js?v=__V__';
 import { age, clock, findingWords, number } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { Table, column, numeric, plain } from './table.js?v=__V__';
@@ -43,13 +43,7 @@ export function findingsPage(app, q) {
       column('subject', 'SUBJECT', r => (r.node === '*' ? 'back end' : r.node), { wide: true }),
       column('what', 'WHAT', findingWords, { wrap: true }),
       numeric('since', 'FOR', r => (isOver(r) ? Date.parse(r.changed) : app.now()) - Date.parse(r.since), age),
-      numeric(
-        'conf',
-        'CONF',
-        r => r.confidence,
-        v => v.toFixed(2),
-        { wide: true },
-      ),
+      numeric('conf', 'CONF', r => r.confidence, null, { wide: true, text: r => r.confidence.toFixed(2) }),
       column('impact', 'JOBS THAT WAIT', impact, { wrap: true, value: r => rank.get(r.id) ?? 0 }),
       column('state', 'STATE', state),
       column('owner', 'OWNER', r => r.owner || '-', { wide: true }),
@@ -102,12 +96,7 @@ export async function findingPage(app, id) {
     evidence = h('tbody'),
     at = h('span');
   const incident = new Incident(app, id),
-    act = actions(
-      app,
-      () => v,
-      load,
-      () => incident.moment,
-    );
+    act = actions(app, () => v, { done: load, moment: () => incident.moment });
   const around = () => incident.load().catch(err => app.note(err.message));
   const save = standIns => incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
   let ticks = 0;
@@ -175,7 +164,6 @@ export async function findingPage(app, id) {
   draw();
   drawLife();
   await around();
-  const button = (text, standIns) => h('button', { type: 'button', click: () => save(standIns) }, text);
   return {
     title: id,
     range: AROUND,
@@ -184,7 +172,11 @@ export async function findingPage(app, id) {
       about,
       act.form,
       incident.el,
-      h('div.buttons', button('Save as one file', false), button('The same without names', true)),
+      h(
+        'div.buttons',
+        button('Save as one file', () => save(false)),
+        button('The same without names', () => save(true)),
+      ),
       h('h2', 'Life'),
       plain('what happened to it', ['TIME', 'STATE', 'BY', 'WHY'], life),
       h(
@@ -272,9 +264,9 @@ export function drain(app, form, node, o) {
 }
 
 /** What can be done with a finding; a reason is typed in a form that opens below.
- * @param {import('./app.js').App} app @param {() => any} current @param {() => Promise<void>} [done]
- * @param {() => number|undefined} [moment] what a note is about */
-function actions(app, current, done, moment) {
+ * @param {import('./app.js').App} app @param {() => any} current
+ * @param {{done?: () => Promise<void>, moment?: () => number|undefined}} [o] moment: what a note is about */
+function actions(app, current, { done, moment } = {}) {
   const form = reasonForm(app, done);
   /** Does something with the chosen finding, if the server permits it. @param {string} verb of the server's; ''
    * where it is not the finding's @param {(f: any) => any} f with the finding and what may be done with it */

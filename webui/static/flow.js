@@ -1,6 +1,6 @@
 // Which way the bytes of jobs take, and how much jobs stand in each other's way; both of now.
 import { h, setText, s } from './h.js?v=__V__';
-import { counted, missing, number, ratio, some } from './format.js?v=__V__';
+import { counted, missing, number, pathTo, ratio, some } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { inkOn, ramp } from './levels.js?v=__V__';
 import { Bands, largest, largestNames, sankey } from './sankey.js?v=__V__';
@@ -25,9 +25,8 @@ export function flowPicture(f, app, job) {
       'p.empty',
       job
         ? `Job ${job} moves no bytes this second. The picture begins with its next read or write.`
-        : "No job moves bytes this second, or jobs are not known: mounts report them when the job's number is " +
-            'in their ' +
-            'environment, forwarders and Lustre servers by their own counters.',
+        : "No job moves bytes this second, or jobs are not known: mounts report them when the job's number is in " +
+            'their environment, forwarders and Lustre servers by their own counters.',
     );
   const byJob = totals(links, l => l.job),
     jobName = job ? j => (j === job ? j : counted(byJob.size - 1, 'neighbour')) : largest(byJob, 12, 'jobs');
@@ -45,7 +44,7 @@ export function flowPicture(f, app, job) {
     label: `bytes of ${counted(byJob.size, 'job')} over forwarders; the same numbers stand in the table below`,
     go: (c, id) =>
       c === 0 && byJob.has(id)
-        ? app.go(`/jobs/${encodeURIComponent(id)}`)
+        ? app.go(pathTo('jobs', id))
         : c === 1 && !id.includes(' ')
           ? app.go(`/forwarders/${id}`)
           : undefined,
@@ -75,7 +74,7 @@ export function flowTable() {
     ],
     {
       id: r => `${r.job} ${r.forwarder} ${r.server ?? ''}`,
-      go: r => (!r.kind || r.kind === 'job' ? `/jobs/${encodeURIComponent(r.job)}` : '/overview?view=flow'),
+      go: r => (!r.kind || r.kind === 'job' ? pathTo('jobs', r.job) : '/overview?view=flow'),
       sort: 'all',
       caption: 'what jobs move over forwarders',
     },
@@ -119,10 +118,7 @@ export async function flowPage(app, q) {
     heading: of ? `Who works at ${of}, now` : 'Flow of jobs over forwarders to storage, now',
     picture: () => picture,
     update: everyOther(load, app),
-    keys: {
-      f: ['interference', () => app.go('/overview?view=matrix')],
-      g: ['grid', () => app.go('/overview')],
-    },
+    keys: { f: ['interference', () => app.go('/overview?view=matrix')], g: ['grid', () => app.go('/overview')] },
   });
 }
 
@@ -150,7 +146,7 @@ export async function matrixPage(app, q) {
     ],
     {
       id: r => `${r.job} ${r.by}`,
-      go: r => (r.finding ? `/findings/${r.finding}` : `/jobs/${encodeURIComponent(r.job)}`),
+      go: r => (r.finding ? pathTo('findings', r.finding) : pathTo('jobs', r.job)),
       sort: share ? 'share' : 'pressure',
       caption: 'pairs of jobs on the same forwarders',
     },
@@ -213,23 +209,17 @@ function matrix(m, value) {
     return s(
       'g',
       {},
-      s(
-        'rect',
-        {
-          x,
-          y,
-          width: CELL - 1,
-          height: CELL - 1,
-          fill: lev >= 0 ? `rgb(${colours[lev].join()})` : 'none',
-          class: i === k ? 'self' : 'pair',
-        },
-        s(
-          'title',
-          {},
+      s('rect', {
+        x,
+        y,
+        width: CELL - 1,
+        height: CELL - 1,
+        fill: lev >= 0 ? `rgb(${colours[lev].join()})` : 'none',
+        class: i === k ? 'self' : 'pair',
+        title:
           `${c.job} meets ${c.by} on ${c.forwarders.slice(0, 8).join(' ')}: pressure ${ratio(c.pressure)} %, share ` +
-            `${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`,
-        ),
-      ),
+          `${ratio(c.share)} %${c.finding ? `, ${c.finding}` : ''}`,
+      }),
       s(
         'text',
         {

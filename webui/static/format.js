@@ -56,6 +56,9 @@ export const when = (t, now) =>
 /** A second as addresses have it. @param {string|number|Date} t */
 export const iso = t => `${new Date(t).toISOString().slice(0, 19)}Z`;
 
+/** The address of the page about one job, forwarder, finding or plan. @param {string} kind @param {string} id */
+export const pathTo = (kind, id) => `/${kind}/${encodeURIComponent(id)}`;
+
 /** The first of some names, and how many more there are. @param {string[]} names @param {number} most */
 export const some = (names, most) =>
   names.slice(0, most).join(' ') + (names.length > most ? ` and ${names.length - most} more` : '');

@@ -1,6 +1,6 @@
 // One forwarder: what it does now, its last five minutes with gaps left open, and its clients.
 import { h, pairs, setText } from './h.js?v=__V__';
-import { age, clock, counted, findingWords, number, ratio } from './format.js?v=__V__';
+import { age, clock, counted, findingWords, number, pathTo, ratio } from './format.js?v=__V__';
 import { Table, column, rowKeys } from './table.js?v=__V__';
 import { canaryWords, clientColumns, lifeWords, storageColumns } from './forwarderparts.js?v=__V__';
 import { get, post, queried } from './api.js?v=__V__';
@@ -214,16 +214,10 @@ export async function forwarderPage(app, id, q) {
     const came = m => Boolean(d.series[m]?.length || charts.series[m]?.mean.size);
     const peers = m => {
       const k = metricOf[m].factor;
-      const v = med[m];
-      return silent()
-        ? ''
-        : v === null || v === undefined
-          ? busy || lonely
-            ? ''
-            : alive
-              ? '  (all peers idle)'
-              : '  (no peer has fresh data)'
-          : `  (peers' median ${number(v * k)})`;
+      const v = med[m] ?? null;
+      if (silent() || (v === null && (busy || lonely))) return '';
+      if (v === null) return alive ? '  (all peers idle)' : '  (no peer has fresh data)';
+      return `  (peers' median ${number(v * k)})`;
     };
     /** @type {[string, string|Node][]} */
     const lines = [
@@ -302,21 +296,10 @@ export async function forwarderPage(app, id, q) {
     const grey = Object.keys(charts.peers).length ? ' Grey: median of its peers, 10th to 90th percentile.' : '';
     what.replaceChildren(
       `Shown: ${words(range)}, ${points}.${grey}`,
-      ...charts.marks
-        .slice(-6)
-        .flatMap(m => [
-          ' ',
-          h(
-            'span',
-            `${glyph(m)} ${clock(m.at)} `,
-            h(
-              'a',
-              { href: m.kind in markPages ? `/${markPages[m.kind]}/${encodeURIComponent(m.id)}` : '/findings' },
-              m.id,
-            ),
-            ` ${m.text}`,
-          ),
-        ]),
+      ...charts.marks.slice(-6).flatMap(m => {
+        const href = m.kind in markPages ? pathTo(markPages[m.kind], m.id) : '/findings';
+        return [' ', h('span', `${glyph(m)} ${clock(m.at)} `, h('a', { href }, m.id), ` ${m.text}`)];
+      }),
       charts.marks.length > 6 ? h('span', `and ${charts.marks.length - 6} earlier marks`) : '',
     );
   }
@@ -343,15 +326,12 @@ export async function forwarderPage(app, id, q) {
       app.note(`Refused: ${/** @type {Error} */ (err).message}`);
     }
   }
+  function propose() {
+    const nodes = chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : '';
+    app.go(`/propose?from=${encodeURIComponent(id)}${nodes}`);
+  }
   const acts = /** @type {Record<string, [string, () => void]>} */ ({
-    p: [
-      'propose',
-      () =>
-        app.go(
-          `/propose?from=${encodeURIComponent(id)}` +
-            `${chosen.size ? `&nodes=${encodeURIComponent([...chosen].join())}` : ''}`,
-        ),
-    ],
+    p: ['propose', propose],
     e: ['drain...', () => drain(app, why, id, d)],
     C: ['canary probe', canary],
   });
@@ -419,7 +399,7 @@ export async function forwarderPage(app, id, q) {
         'job',
         () => {
           const r = clients.shown.find(one => one.id === clients.selected);
-          if (r?.job) app.go(`/jobs/${encodeURIComponent(r.job)}`);
+          if (r?.job) app.go(pathTo('jobs', r.job));
           else app.note(r ? 'What this node runs is not known.' : 'No client is selected: the arrows choose one.');
         },
       ],

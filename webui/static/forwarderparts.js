@@ -1,5 +1,5 @@
 // What a forwarder's page lists and says in words: its clients, its back end, its canary, and its life.
-import { age, clock, counted, millis, number } from './format.js?v=__V__';
+import { age, clock, counted, millis, missing, number } from './format.js?v=__V__';
 import { column, moving, numeric } from './table.js?v=__V__';
 
 const moved = [
@@ -13,13 +13,11 @@ export const clientColumns = [
   numeric('latency', 'LATENCY ms', r => r.latency_seconds, millis),
   ...moved,
   numeric('mdops', 'MD/S', r => r.meta_ops_per_sec, number, { wide: true }),
-  numeric(
-    'late',
-    'LATE s',
-    r => r.way?.late_seconds,
-    s => s.toFixed(1),
-    { rare: true, title: 'how long after its end its newest second came' },
-  ),
+  numeric('late', 'LATE s', r => r.way?.late_seconds, null, {
+    rare: true,
+    title: 'how long after its end its newest second came',
+    text: r => r.way?.late_seconds?.toFixed(1) ?? missing,
+  }),
 ];
 
 /** What one forwarder asks of each storage target. @type {import('./table.js').Column[]} */

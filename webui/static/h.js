@@ -1,8 +1,8 @@
 // Elements without markup strings: text is always text.
 
 /** @param {string} tag name, with classes after dots: "td.num" @param {...any} parts first, where there are any,
- * attributes, whose functions become listeners; then children, of which null, undefined and false are none
- * @returns {any} the element, whose kind the tag says */
+ * attributes, whose functions become listeners (what is submitted stays on the page); then children, of which null,
+ * undefined and false are none @returns {any} the element, whose kind the tag says */
 export function h(tag, ...parts) {
   const [name, ...classes] = tag.split('.');
   const el = document.createElement(name);
@@ -15,7 +15,8 @@ const there = v => v !== null && v !== undefined && v !== false;
 /** @param {Element} el @param {Record<string, any>} attributes @param {any[]} children */
 function furnish(el, attributes, children) {
   for (const [k, v] of Object.entries(attributes)) {
-    if (typeof v === 'function') el.addEventListener(k, v);
+    if (k === 'submit') el.addEventListener(k, e => (e.preventDefault(), v(e)));
+    else if (typeof v === 'function') el.addEventListener(k, v);
     else if (there(v)) el.setAttribute(k, v === true && !k.startsWith('aria-') ? '' : String(v));
   }
   el.append(...children.filter(there).map(c => (c instanceof Node ? c : String(c))));
@@ -30,6 +31,10 @@ export function setText(el, text) {
     if (only.data !== text) only.data = text;
   } else if (el.textContent !== text) el.textContent = text;
 }
+
+/** @param {string} text @param {(e: any) => any} click @param {Record<string, any>} [more] attributes
+ * @returns {HTMLButtonElement} */
+export const button = (text, click, more) => h('button', { type: 'button', click, ...more }, text);
 
 /** A name and what it is each, for a list of facts. @param {([string, string|Node]|null)[]} lines null: none */
 export const pairs = lines => lines.flatMap(line => (line ? [h('dt', line[0]), h('dd', line[1])] : []));
@@ -47,7 +52,10 @@ export function modal(label, ...children) {
 /** A value of the theme, such as --line. @param {string} name */
 export const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** An SVG element. @param {string} tag @param {Record<string, any>} [attributes] @param {...(Node|string)} children
- * @returns {any} */
-export const s = (tag, attributes = {}, ...children) =>
-  furnish(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+/** An SVG element. @param {string} tag @param {Record<string, any>} [attributes] a title becomes its words at the
+ * pointer @param {...(Node|string)} children @returns {any} */
+export const s = (tag, { title, ...attributes } = {}, ...children) =>
+  furnish(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, [
+    title && s('title', {}, title),
+    ...children,
+  ]);

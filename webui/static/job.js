@@ -2,6 +2,7 @@
 // whom it meets there, and what it did when it has ended.
 import { h, pairs, setText, s } from './h.js?v=__V__';
 import { age, clock, counted, mega, millis, missing, number, ratio, some, sum, volume } from './format.js?v=__V__';
+import { pathTo } from './format.js?v=__V__';
 import { mark, standing } from './levels.js?v=__V__';
 import { Table, column, moving, numeric, plain, rowKeys } from './table.js?v=__V__';
 import { opener } from './lists.js?v=__V__';
@@ -44,12 +45,7 @@ export async function jobPage(app, id, toRuns) {
       numeric('queue', 'QUEUE', r => valueOf(r.row, 'queue_len'), number, { wide: true }),
       numeric('mdwait', 'MDms', r => valueOf(r.row, 'meta_wait'), millis, { wide: true }),
     ],
-    {
-      id: r => r.id,
-      go: r => `/forwarders/${encodeURIComponent(r.id)}`,
-      sort: 'nodes',
-      caption: 'forwarders of its nodes',
-    },
+    { id: r => r.id, go: r => pathTo('forwarders', r.id), sort: 'nodes', caption: 'forwarders of its nodes' },
   );
   const neighbours = new Table(
     [
@@ -60,12 +56,7 @@ export async function jobPage(app, id, toRuns) {
       numeric('takes', '% OF BYTES THERE', r => r.takes, ratio),
       numeric('relief', '% GONE IF THIS JOB MOVES', r => r.relief, ratio),
     ],
-    {
-      id: r => r.job,
-      go: r => `/jobs/${encodeURIComponent(r.job)}`,
-      sort: 'write',
-      caption: 'jobs on the same forwarders',
-    },
+    { id: r => r.job, go: r => pathTo('jobs', r.job), sort: 'write', caption: 'jobs on the same forwarders' },
   );
   const noForwarder = h(
       'p.empty',
@@ -198,6 +189,19 @@ export async function jobPage(app, id, toRuns) {
   let turns = 0;
   await Promise.all([load(), runs.load()]);
   requestAnimationFrame(() => chart().catch(err => app.note(err.message)));
+  const rows = () => {
+    const of = l => [l.job, l.forwarder, l.server ?? '', l.read_bytes_per_sec, l.write_bytes_per_sec];
+    if (!ended())
+      return [
+        ['JOB', 'FORWARDER', 'STORAGE', 'READ bytes/s', 'WRITE bytes/s', 'ESTIMATED'],
+        ...flowRows(flow).map(l => [...of(l), l.estimated ? 'yes' : 'no']),
+      ];
+    const phases = j.profile?.phases ?? [];
+    return [
+      ['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'],
+      ...phases.map(p => [p.at_seconds, p.seconds, p.read_bytes, p.write_bytes, p.meta_ops]),
+    ];
+  };
   const reload = async () => {
     await load();
     if (++turns % 10 === 0) await runs.load();
@@ -225,34 +229,7 @@ export async function jobPage(app, id, toRuns) {
           else app.note('No forwarder of this job is observed: there would be no way back.');
         },
       ],
-      ...exportKeys(
-        app,
-        `job-${id}`,
-        () =>
-          ended()
-            ? [
-                ['AT s', 'SECONDS', 'READ BYTES', 'WRITE BYTES', 'METADATA'],
-                ...(j.profile?.phases ?? []).map(p => [
-                  p.at_seconds,
-                  p.seconds,
-                  p.read_bytes,
-                  p.write_bytes,
-                  p.meta_ops,
-                ]),
-              ]
-            : [
-                ['JOB', 'FORWARDER', 'STORAGE', 'READ bytes/s', 'WRITE bytes/s', 'ESTIMATED'],
-                ...flowRows(flow).map(l => [
-                  l.job,
-                  l.forwarder,
-                  l.server ?? '',
-                  l.read_bytes_per_sec,
-                  l.write_bytes_per_sec,
-                  l.estimated ? 'yes' : 'no',
-                ]),
-              ],
-        () => el,
-      ),
+      ...exportKeys(app, `job-${id}`, rows, () => el),
     },
   };
 }
@@ -335,7 +312,7 @@ function decision(a, ended) {
     h(
       'div.check.amber',
       'job ',
-      h('a', { href: `/jobs/${encodeURIComponent(n.job)}` }, n.job),
+      h('a', { href: pathTo('jobs', n.job) }, n.job),
       ` would disturb it: ${n.why.join(', ')}`,
     ),
   );
@@ -377,16 +354,12 @@ function profile(j) {
       read = (high * x.read_bytes) / Math.max(1, x.read_bytes + x.write_bytes),
       at = (x.at_seconds / long) * W,
       w = Math.max(1, (x.seconds / long) * W);
-    const tip = () =>
-      s(
-        'title',
-        {},
-        `${age(x.seconds * 1000)} from ${age(x.at_seconds * 1000)} on: read ${volume(x.read_bytes)}, wrote ` +
-          `${volume(x.write_bytes)}, ${number(x.meta_ops)} metadata operations`,
-      );
+    const title =
+      `${age(x.seconds * 1000)} from ${age(x.at_seconds * 1000)} on: read ${volume(x.read_bytes)}, wrote ` +
+      `${volume(x.write_bytes)}, ${number(x.meta_ops)} metadata operations`;
     return [
-      s('rect', { class: 'piece odd', x: at, width: w, y: 44 - read, height: read }, tip()),
-      s('rect', { class: 'piece', x: at, width: w, y: 44 - high, height: Math.max(1, high - read) }, tip()),
+      s('rect', { class: 'piece odd', x: at, width: w, y: 44 - read, height: read, title }),
+      s('rect', { class: 'piece', x: at, width: w, y: 44 - high, height: Math.max(1, high - read), title }),
     ];
   });
   return [

@@ -51,8 +51,9 @@ export const rank = r =>
   (({ slow: 2e4, suspect: 1e4, trial: 1e4 })[/** @type {'slow'} */ (r.state)] ?? 0) +
   (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
-/** The level of a row. @param {any} r @param {number} metric */
+/** The level of a row; old numbers have none. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {
+  if (hidden(r)) return UNKNOWN;
   if (r.state === 'slow') return SLOW;
   if (r.state === 'suspect') return SUSPECT;
   const sign = signOf(r, metric);
@@ -66,23 +67,14 @@ export const standing = (state, busy) =>
 
 /** The second column of a cell. @param {any} r @param {string} [plan] whose forwarders are marked */
 export function mark(r, plan) {
-  switch (r.state) {
-    case 'silent':
-      return '?';
-    case 'drained':
-      return 'x';
-    case 'slow':
-      return '!';
-    case 'suspect':
-    case 'trial':
-      return '?!';
-  }
+  const sign = { silent: '?', drained: 'x', slow: '!', suspect: '?!', trial: '?!' }[/** @type {'slow'} */ (r.state)];
+  if (sign) return sign;
   if (plan && r.plan === plan) return '>';
   return r.state === 'dedicated' ? 'd' : '';
 }
 
 /** Old numbers lie: a silent or drained cell shows none. @param {any} r */
-export const hidden = r => r.state === 'silent' || r.state === 'drained';
+const hidden = r => r.state === 'silent' || r.state === 'drained';
 
 /** The first column; of a suspect the first half of its mark. @param {any} r @param {number} metric */
 export const digit = (r, metric) =>

@@ -1,6 +1,6 @@
 // The list of jobs, and what all plain lists share.
 import { h } from './h.js?v=__V__';
-import { age, mega, missing, ratio, when } from './format.js?v=__V__';
+import { age, mega, missing, pathTo, ratio, when } from './format.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { Table, column, numeric, rowKeys, sortKeys } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
@@ -56,13 +56,10 @@ export async function jobsPage(app, q) {
         text: r => ratio(now(r).wait),
       }),
       column('for', 'FOR', r => now(r).cause ?? '', { wrap: 'phone' }),
-      numeric(
-        'forwarders',
-        'FORWARDERS',
-        r => now(r).forwarders,
-        n => String(n || missing),
-        { wide: true },
-      ),
+      numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, null, {
+        wide: true,
+        text: r => String(now(r).forwarders || missing),
+      }),
       column('minutes', 'MB/s, 5 min', () => '', {
         wide: true,
         draw: (cell, r) => {
@@ -83,7 +80,7 @@ export async function jobsPage(app, q) {
     ],
     {
       id: r => r.id,
-      go: r => `/jobs/${encodeURIComponent(r.id)}`,
+      go: r => pathTo('jobs', r.id),
       sort: 'wait',
       keep: { name: 'jobs', q },
       tie: r => (over(r) ? Date.parse(r.end) / 1e13 : 1 + r.node_count),

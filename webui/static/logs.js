@@ -203,17 +203,14 @@ function strip(a) {
     last = Math.max(...a.critical.map(c => c.end)),
     scale = W / Math.max(1e-9, last - from);
   const blocks = a.critical.map((c, i) =>
-    s(
-      'rect',
-      {
-        x: (c.start - from) * scale,
-        width: Math.max(0.5, c.exclusive * scale),
-        y: 4,
-        height: 40,
-        class: i % 2 ? 'piece odd' : 'piece',
-      },
-      s('title', {}, `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`),
-    ),
+    s('rect', {
+      x: (c.start - from) * scale,
+      width: Math.max(0.5, c.exclusive * scale),
+      y: 4,
+      height: 40,
+      class: i % 2 ? 'piece odd' : 'piece',
+      title: `${c.name}: ${number(c.exclusive)} s from ${number(c.start)} s`,
+    }),
   );
   const title =
     `critical path of ${counted(a.critical.length, 'file')} from ${number(from)} to ${number(last)} s; the files ` +

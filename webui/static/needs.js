@@ -1,6 +1,6 @@
 // What needs you: each incident as a card in its stage. Words, stage and action come from the server; keys are ours.
 import { h, setText } from './h.js?v=__V__';
-import { age, clock } from './format.js?v=__V__';
+import { age, clock, pathTo } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
 /** A stage's tone, and its pill where that has another word. @type {Record<string, [string, string?]>} */
@@ -17,13 +17,7 @@ const TONES = {
   plan: ['plan', 'plan waits'],
   helped: ['well'],
 };
-const KEYS = /** @type {Record<string, string>} */ ({
-  approve: 'A',
-  propose: 'p',
-  exclude: 'e',
-  look: 'n',
-  open: 'n',
-});
+const KEYS = /** @type {Record<string, string>} */ ({ approve: 'A', propose: 'p', exclude: 'e', look: 'n', open: 'n' });
 const MOST = 6;
 /** How often the chart beside the first card is read again, ms. */
 const AGAIN = 10_000;
@@ -39,25 +33,20 @@ export const tone = c => TONES[c.stage]?.[0] ?? 'off';
 export const pill = c => h(`span.pill.${tone(c)}`, TONES[c.stage]?.[1] ?? c.stage);
 
 /** Where what needs a person is read, of another site at its own address; nowhere without one. @param {any} n */
-export const needAt = n =>
-  n.site && !n.url
-    ? undefined
-    : (n.url ?? '') +
-      (n.finding
-        ? `/findings/${encodeURIComponent(n.finding)}`
-        : n.plan
-          ? `/plans/${encodeURIComponent(n.plan)}`
-          : n.node
-            ? `/forwarders/${encodeURIComponent(n.node)}`
-            : '/findings');
+export function needAt(n) {
+  if (n.site && !n.url) return undefined;
+  const about = { findings: n.finding, plans: n.plan, forwarders: n.node };
+  const of = Object.entries(about).find(([, id]) => id);
+  return (n.url ?? '') + (of ? pathTo(...of) : '/findings');
+}
 
 /** Where an action of a card is taken. @param {any} c @param {any} a */
 const actAt = (c, a) =>
   ({
     propose: `/propose?from=${encodeURIComponent(c.node)}`,
-    exclude: `/forwarders/${encodeURIComponent(c.node)}?act=drain`,
+    exclude: `${pathTo('forwarders', c.node)}?act=drain`,
     look: needAt(c),
-    doctor: c.node ? `/forwarders/${encodeURIComponent(c.node)}` : '/findings',
+    doctor: c.node ? pathTo('forwarders', c.node) : '/findings',
     approve: `/plans/${a.plan}?act=approve`,
   })[/** @type {'look'} */ (a.name)] ?? `/plans/${a.plan}`;
 
@@ -88,7 +77,7 @@ export const victimLines = (victims, most) => [
       h(
         'div.victim',
         h('meter', { min: 0, max: 1, value: v.share, 'aria-label': `job ${v.job} waits` }),
-        v.job ? h('a.text', { href: `/jobs/${encodeURIComponent(v.job)}` }, v.text) : h('span.text', v.text),
+        v.job ? h('a.text', { href: pathTo('jobs', v.job) }, v.text) : h('span.text', v.text),
       ),
     ),
   victims.length > most && h('div.dim', `and ${victims.length - most} more`),

@@ -3,18 +3,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import {
-  UNKNOWN,
-  digit,
-  drawNoted,
-  hidden,
-  levelOf,
-  mark,
-  metrics,
-  placeOf,
-  rank,
-  standing,
-} from './levels.js?v=__V__';
+import { digit, drawNoted, levelOf, mark, metrics, placeOf, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, addressWith, column, numeric, plain, rowKeys, sortKeys } from './table.js?v=__V__';
 import { Needs, chosenPlan } from './needs.js?v=__V__';
@@ -30,30 +19,19 @@ export const columns = [
   numeric('occ', 'OCC', r => r.occupancy, ratio, { title: 'share of the last hour near peak, %' }),
   ...listed,
   numeric('clients', 'CLIENTS', r => r.clients, String),
-  column(
-    'job',
-    'TOP JOB',
-    r =>
-      r.top_job
-        ? r.top_job + (r.top_job_share === undefined || r.top_job_share === null ? '' : ` (${ratio(r.top_job_share)}%)`)
-        : '-',
-    { value: r => r.top_job },
-  ),
+  column('job', 'TOP JOB', topJob, { value: r => r.top_job }),
   column('rack', 'RACK', r => r.rack || '-'),
 ];
-/** What a cell's signs mean. @type {[string, string][]} */
-const signs = [
-  ['.', 'idle'],
-  ['!', 'slow'],
-  ['?!', 'suspect'],
-  ['x', 'drained'],
-  ['d', 'dedicated'],
-  ['>', 'plan waits'],
-  ['?', 'silent'],
-  ['-', 'not known'],
-  ['N', 'note by a person'],
-];
+/** Cells' signs, each with what it means. */
+const signs =
+  '. idle, ! slow, ?! suspect, x drained, d dedicated, > plan waits, ? silent, - not known, N note by a person';
 const hottest = ['node', 'slow', 'latency', 'ms', 'moved', 'queue', 'occ', 'waits', 'job'];
+
+/** @param {any} r */
+function topJob(r) {
+  const share = r.top_job_share ?? null;
+  return r.top_job ? r.top_job + (share === null ? '' : ` (${ratio(share)}%)`) : '-';
+}
 
 /** How many times as long as its peers, as both faces write it (console/chart Times). @param {any} r */
 function slower(r) {
@@ -234,10 +212,9 @@ function forwardersPage(app, q, asTable) {
   function draw(width = el.clientWidth) {
     if (!o || asTable) return;
     grid.layout(o.forwarders.length, Math.max(280, grid.el.clientWidth || width / 2), 0, false);
-    const levels = Int8Array.from(o.forwarders, r => (hidden(r) ? UNKNOWN : levelOf(r, m)));
     grid.draw(
       {
-        levels,
+        levels: Int8Array.from(o.forwarders, r => levelOf(r, m)),
         digits: o.forwarders.map(r => digit(r, m)),
         marks: o.forwarders.map(r => mark(r, chosenPlan(o)).slice(-1)),
       },
@@ -374,7 +351,10 @@ function forwardersPage(app, q, asTable) {
   function drawLegend() {
     legend.replaceChildren(
       h('div.scale', `0: ${metrics[m].least}`, rampCanvas(), `9: ${metrics[m].most}`),
-      ...signs.map(([sign, means]) => h('span.sign', h(`b.${means.split(' ')[0]}`, sign), means)),
+      ...signs.split(', ').map(text => {
+        const [sign, ...means] = text.split(' ');
+        return h('span.sign', h(`b.${means[0]}`, sign), means.join(' '));
+      }),
     );
   }
 }

@@ -1,7 +1,7 @@
 // A plan's moves as a map: where its compute nodes are before, where after, and what that makes of
 // each forwarder that it touches.
 import { h } from './h.js?v=__V__';
-import { counted, missing, ratio } from './format.js?v=__V__';
+import { counted, missing, pathTo, ratio } from './format.js?v=__V__';
 import { Bands, largest, largestNames, room, sankey } from './sankey.js?v=__V__';
 import { standing } from './levels.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
@@ -56,7 +56,7 @@ export function planMap(app, p) {
     left: 260,
     right: 260,
     go: (_, id) => {
-      if (named.has(id) && id !== unknown) app.go(`/forwarders/${encodeURIComponent(id)}`);
+      if (named.has(id) && id !== unknown) app.go(pathTo('forwarders', id));
     },
   });
   const table = new Table(
@@ -66,16 +66,11 @@ export function planMap(app, p) {
       numeric('occ', 'OCC %', r => r.occupancy, ratio, { wide: true }),
       numeric('before', 'CLIENTS BEFORE', r => r.before, String),
       numeric('after', 'AFTER', r => r.after, String),
-      numeric(
-        'change',
-        'CHANGE',
-        r => r.change,
-        n => (n > 0 ? `+${n}` : String(n)),
-      ),
+      numeric('change', 'CHANGE', r => r.change, null, { text: r => (r.change > 0 ? '+' : '') + r.change }),
     ],
     {
       id: r => r.id,
-      go: r => (r.id === unknown ? '' : `/forwarders/${encodeURIComponent(r.id)}`),
+      go: r => (r.id === unknown ? '' : pathTo('forwarders', r.id)),
       sort: '-change',
       caption: 'forwarders that the plan touches',
     },

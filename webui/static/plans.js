@@ -1,5 +1,5 @@
 // Plans: the list, and one plan with its preview, approval and progress.
-import { h, pairs, setText } from './h.js?v=__V__';
+import { button, h, pairs, setText } from './h.js?v=__V__';
 import { age, clock, counted } from './format.js?v=__V__';
 import { listPage } from './lists.js?v=__V__';
 import { Table, column } from './table.js?v=__V__';
@@ -12,6 +12,7 @@ import { reasonField, reasonRule } from './reason.js?v=__V__';
 
 /** @param {import('./app.js').App} app @param {URLSearchParams} q @returns {Promise<import('./app.js').Page>} */
 export async function plansPage(app, q) {
+  const expiry = r => `in ${age(Date.parse(r.expires) - app.now())}`;
   const table = new Table(
     [
       column('id', 'PLAN', r => r.id),
@@ -21,12 +22,9 @@ export async function plansPage(app, q) {
         value: r => Date.parse(r.created),
         wrap: 'phone',
       }),
-      column(
-        'expires',
-        'EXPIRES',
-        r => (r.state === 'proposed' ? `in ${age(Date.parse(r.expires) - app.now())}` : ''),
-        { value: r => Date.parse(r.expires) },
-      ),
+      column('expires', 'EXPIRES', r => (r.state === 'proposed' ? expiry(r) : ''), {
+        value: r => Date.parse(r.expires),
+      }),
     ],
     { id: r => r.id, go: r => `/plans/${r.id}`, sort: 'created', caption: 'plans', keep: { name: 'plans', q } },
   );
@@ -75,19 +73,14 @@ export async function planPage(app, id, q) {
   const hasReason = reasonRule(app, reason, () => p.reason_letters.approve ?? 0);
   const label = h('label', { for: 'reason' }),
     field = h('div.field', label, reason);
-  const cancel = h(
-    'button',
-    { type: 'button', click: () => (history.length > 1 ? history.back() : app.go('/plans')) },
-    'Cancel',
-  );
-  const button = (text, f) =>
-    h('button', { type: 'button', click: e => e.detail > 0 && f(), keydown: e => e.key === ' ' && f() }, text);
+  const cancel = button('Cancel', () => (history.length > 1 ? history.back() : app.go('/plans')));
   // Enter on these does nothing: it never approves.
-  const yes = button('A approve (shift)', approve),
-    no = button('x reject', () => act('reject')),
-    back = button('B roll back (shift)', rollBack),
-    stop = button('s stop after this batch', () => act('stop', 'stopped by hand')),
-    more = button('c complete: move the rest', () => act('complete'));
+  const deed = (text, f) => button(text, e => e.detail > 0 && f(), { keydown: e => e.key === ' ' && f() });
+  const yes = deed('A approve (shift)', approve),
+    no = deed('x reject', () => act('reject')),
+    back = deed('B roll back (shift)', rollBack),
+    stop = deed('s stop after this batch', () => act('stop', 'stopped by hand')),
+    more = deed('c complete: move the rest', () => act('complete'));
   yes.classList.add('primary');
   const actions = h('div.actions', cancel, yes, no, stop, more, back);
   const refused = h('p.dim'),
@@ -206,9 +199,19 @@ export async function planPage(app, id, q) {
     );
   }
 
+  /** What came of each move, or of its way back. @returns {any[]} */
+  const resultsNow = () => (p.goal ? p.undo : p.results) ?? [];
+  const rows = () => [
+    ['NODE', 'FROM', 'TO', 'RESULT'],
+    ...p.moves.map(m => {
+      const r = resultsNow().find(x => x.node === m.node);
+      return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : ''];
+    }),
+  ];
+
   /** @param {number} n */
   function drawProgress(n) {
-    const results = (p.goal ? p.undo : p.results) ?? [];
+    const results = resultsNow();
     const ok = results.filter(r => r.ok || r.verified).length,
       failed = results.filter(r => !r.ok && !r.verified).length,
       seen = results.filter(r => r.verified).length;
@@ -319,25 +322,8 @@ export async function planPage(app, id, q) {
     get keys() {
       /** @type {Record<string, [string, () => void]>} */
       const k = {
-        d: [
-          all ? 'fewer changes' : 'all changes',
-          () => {
-            all = !all;
-            draw();
-          },
-        ],
-        ...exportKeys(
-          app,
-          id,
-          () => [
-            ['NODE', 'FROM', 'TO', 'RESULT'],
-            ...p.moves.map(m => {
-              const r = ((p.goal ? p.undo : p.results) ?? []).find(x => x.node === m.node);
-              return [m.node, m.from, m.to, r ? (r.verified ? 'verified' : r.ok ? 'ok' : r.error || 'failed') : ''];
-            }),
-          ],
-          () => map.svg,
-        ),
+        d: [all ? 'fewer changes' : 'all changes', () => ((all = !all), draw())],
+        ...exportKeys(app, id, rows, () => map.svg),
       };
       if (!field.hidden) k.w = ['write a reason', () => reason.focus()];
       if (!yes.hidden) k.A = ['approve', approve];
@@ -358,17 +344,8 @@ function checkLines(all) {
   return kinds.flatMap(k => {
     const good = all.filter(c => kind(c) === k && c.level === 'ok'),
       other = all.filter(c => kind(c) === k && c.level !== 'ok');
-    return [
-      ...(good.length > 3
-        ? [
-            h(
-              'details',
-              h('summary.check', `${good[0].text}, and ${good.length - 1} more alike`),
-              ...good.slice(1).map(line),
-            ),
-          ]
-        : good.map(line)),
-      ...other.map(line),
-    ];
+    if (good.length <= 3) return [...good, ...other].map(line);
+    const head = h('summary.check', `${good[0].text}, and ${good.length - 1} more alike`);
+    return [h('details', head, ...good.slice(1).map(line)), ...other.map(line)];
   });
 }

@@ -1,6 +1,6 @@
 // The stretch of time that the pages with a time axis show, and its picker in the header. The address has it: span=1h
 // lives on with the present, from=...&to=... stands still.
-import { colour, h, modal, setText } from './h.js?v=__V__';
+import { button, colour, h, modal, setText } from './h.js?v=__V__';
 import { clock, iso, when } from './format.js?v=__V__';
 import { glyph } from './levels.js?v=__V__';
 
@@ -80,8 +80,8 @@ export class RangePicker {
     );
     /** For pages that show by themselves the time around what they are about. */
     this.around = h('option', { value: 'around' }, 'around it');
-    this.text = h('button', { type: 'button', title: 'change from and to', click: () => this.ask() });
-    this.live = h('button', { type: 'button', click: () => this.on.set({}) }, 'L live');
+    this.text = button('', () => this.ask(), { title: 'change from and to' });
+    this.live = button('L live', () => this.on.set({}));
     this.el = h('span', { id: 'range', hidden: true });
   }
 
@@ -122,8 +122,7 @@ export class RangePicker {
       h(
         'form',
         {
-          submit: e => {
-            e.preventDefault();
+          submit: () => {
             const a = Date.parse(from.value),
               b = Date.parse(to.value);
             if (!(a < b)) return setText(error, 'From is not before to.');

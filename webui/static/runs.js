@@ -1,6 +1,6 @@
 // A job beside the ended runs like it: where it stands among them, what it waited for, and their list.
 import { h, setText, s } from './h.js?v=__V__';
-import { age, clock, mega, missing, number, ratio, volume } from './format.js?v=__V__';
+import { age, clock, mega, missing, number, pathTo, ratio, volume } from './format.js?v=__V__';
 import { Table, column, numeric } from './table.js?v=__V__';
 import { get } from './api.js?v=__V__';
 
@@ -35,7 +35,7 @@ export function runsPart(id) {
         { wide: true, wrap: true },
       ),
     ],
-    { id: r => r.job, go: r => `/jobs/${encodeURIComponent(r.job)}`, sort: 'started', caption: 'ended runs like it' },
+    { id: r => r.job, go: r => pathTo('jobs', r.job), sort: 'started', caption: 'ended runs like it' },
   );
   const head = h('h2', { id: 'runs' }),
     boxes = h('div'),
@@ -82,28 +82,18 @@ function box(name, of, less, more, text, unit) {
       ? `of this run not known in full; median of ${of.runs} like it: ${text(of.median)}`
       : `${text(of.this)}${unit}: ${how} than ${than} of ${of.runs} like it, median ${text(of.median)}`;
   const line = (a, b, y1, y2) => s('line', { x1: x(a), x2: x(b), y1, y2, stroke: 'currentColor' });
+  const outline = { fill: 'none', stroke: 'currentColor' };
   const parts = [
-    s(
-      'title',
-      {},
-      `${name}: least ${text(of.min)}, quartiles ${text(of.q1)}, ${text(of.median)}, ${text(of.q3)}, most ` +
-        `${text(of.max)}`,
-    ),
     line(of.min, of.max, 10, 10),
     line(of.min, of.min, 6, 14),
     line(of.max, of.max, 6, 14),
-    s('rect', {
-      x: x(of.q1),
-      width: Math.max(1, x(of.q3) - x(of.q1)),
-      y: 4,
-      height: 12,
-      fill: 'none',
-      stroke: 'currentColor',
-    }),
+    s('rect', { ...outline, x: x(of.q1), width: Math.max(1, x(of.q3) - x(of.q1)), y: 4, height: 12 }),
     line(of.median, of.median, 4, 16),
   ];
   if (of.this !== null) parts.push(s('circle', { cx: x(of.this), cy: 10, r: 4, fill: 'currentColor' }));
-  const svg = s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img' }, ...parts);
+  const [least, q1, q2, q3, most] = [of.min, of.q1, of.median, of.q3, of.max].map(text),
+    title = `${name}: least ${least}, quartiles ${q1}, ${q2}, ${q3}, most ${most}`;
+  const svg = s('svg', { class: 'spread', viewBox: `0 0 ${W} 20`, width: W, height: 20, role: 'img', title }, ...parts);
   return h('p', h('span.dim', `${name} `), svg, ` ${words}`);
 }
 
@@ -114,8 +104,7 @@ export const alongTime = (title, pieces, from, to) =>
     'div.scroll',
     s(
       'svg',
-      { class: 'strip', viewBox: '0 0 1000 62', role: 'img' },
-      s('title', {}, title),
+      { class: 'strip', viewBox: '0 0 1000 62', role: 'img', title },
       ...pieces,
       s('text', { x: 0, y: 58 }, from),
       s('text', { x: 1000, y: 58, class: 'end' }, to),

@@ -45,12 +45,8 @@ export const largestNames = (totals, name) =>
 /** Keeps the largest and adds up the rest. @param {Map<string, number>} totals @param {number} most
  * @param {string} what @returns {(id: string) => string} */
 export function largest(totals, most, what) {
-  const kept = new Set(
-    [...totals]
-      .sort((a, b) => b[1] - a[1])
-      .slice(0, most)
-      .map(([id]) => id),
-  );
+  const sorted = [...totals].sort((a, b) => b[1] - a[1]),
+    kept = new Set(sorted.slice(0, most).map(([id]) => id));
   const rest = totals.size - kept.size;
   return id => (kept.has(id) ? id : `${rest} other ${what}`);
 }
@@ -97,18 +93,15 @@ export function sankey(bands, heads, keys, o) {
           y += Math.max(hgt + gap, pitch);
           const right = c === 0 ? { x: x(c) - 6, 'text-anchor': 'end' } : { x: x(c) + BOX + 6 };
           return [
-            s(
-              'rect',
-              {
-                class: 'box',
-                x: x(c),
-                y: b.y,
-                width: BOX,
-                height: hgt,
-                ...(o.go ? { click: () => o.go?.(c, id) } : {}),
-              },
-              s('title', {}, `${id}: ${amount(size(b))}`),
-            ),
+            s('rect', {
+              class: 'box',
+              x: x(c),
+              y: b.y,
+              width: BOX,
+              height: hgt,
+              click: () => o.go?.(c, id),
+              title: `${id}: ${amount(size(b))}`,
+            }),
             s('text', { ...right, y: b.y + hgt / 2 + 4, class: 'name' }, say(c, id, size(b))),
           ];
         }),
@@ -129,17 +122,13 @@ export function sankey(bands, heads, keys, o) {
         y2 = t.to + w / 2;
       f.from += w;
       t.to += w;
-      return s(
-        'path',
-        {
-          class: b.estimated ? 'band estimated' : 'band',
-          d: `M${x1} ${y1.toFixed(1)}C${mid} ${y1.toFixed(1)} ${mid} ${y2.toFixed(1)} ${x2} ${y2.toFixed(1)}`,
-          stroke:
-            hues[Math.min(hues.length - 1, Math.max(0, keys.includes(b.key) ? keys.indexOf(b.key) : hues.length))],
-          'stroke-width': w.toFixed(1),
-        },
-        s('title', {}, `${b.key}: ${b.from} to ${b.to}, ${b.estimated ? '~' : ''}${amount(b.value)}`),
-      );
+      return s('path', {
+        class: b.estimated ? 'band estimated' : 'band',
+        d: `M${x1} ${y1.toFixed(1)}C${mid} ${y1.toFixed(1)} ${mid} ${y2.toFixed(1)} ${x2} ${y2.toFixed(1)}`,
+        stroke: hues[Math.min(hues.length - 1, Math.max(0, keys.includes(b.key) ? keys.indexOf(b.key) : hues.length))],
+        'stroke-width': w.toFixed(1),
+        title: `${b.key}: ${b.from} to ${b.to}, ${b.estimated ? '~' : ''}${amount(b.value)}`,
+      });
     });
   const tall = Math.max(H + 40, ...cols.flatMap(c => [...c.values()].map(b => b.y + size(b) * scale + 20)));
   return s(

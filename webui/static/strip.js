@@ -60,42 +60,35 @@ async function layerOver(r, nodes) {
   const failed = {};
   for (let t = first; t <= last; t += step) layer.push({});
   const at = t => layer[Math.round((t - first) / step)];
-  const sum = async (title, metric, into) => {
-    try {
-      const a = await get(
-        `/api/v1/series?metric=${metric}&node=${encodeURIComponent(nodes.join())}&step=${step}s` +
-          `&from=${first * 1000}&to=${(last + step) * 1000}`,
-      );
-      for (const s of a.series)
-        for (const p of s.points) {
-          const to = p.v === null || p.v === undefined ? undefined : at(p.t / 1000);
-          if (to) to[into] = (to[into] ?? 0) + p.v;
-        }
-    } catch (err) {
-      failed[title] = /** @type {Error} */ (err).message;
-    }
+  const tried = (title, read) => read.catch(err => (failed[title] = err.message));
+  const sum = async (metric, into) => {
+    const a = await get(
+      `/api/v1/series?metric=${metric}&node=${encodeURIComponent(nodes.join())}&step=${step}s` +
+        `&from=${first * 1000}&to=${(last + step) * 1000}`,
+    );
+    for (const s of a.series)
+      for (const p of s.points) {
+        const to = p.v === null || p.v === undefined ? undefined : at(p.t / 1000);
+        if (to) to[into] = (to[into] ?? 0) + p.v;
+      }
   };
   const clients = '{__name__=~"fairway_client_(read|write)_seconds",role="compute"}',
     part = q => `label_replace(quantile(0.${q}, ${clients}), "q", "p${q}", "", "")`;
   const latency = async () => {
-    try {
-      for (const s of await queried(`${part(50)} or ${part(95)}`, first, last, step))
-        for (const [t, v] of s.values) {
-          const to = at(t);
-          if (to) to[`latency_${s.metric.q}_seconds`] = Number(v);
-        }
-    } catch (err) {
-      failed['client latency'] = /** @type {Error} */ (err).message;
-    }
+    for (const s of await queried(`${part(50)} or ${part(95)}`, first, last, step))
+      for (const [t, v] of s.values) {
+        const to = at(t);
+        if (to) to[`latency_${s.metric.q}_seconds`] = Number(v);
+      }
   };
   if (nodes.length)
     await Promise.all([
-      sum('bandwidth', 'write_bytes', 'write_bytes_per_sec'),
-      sum('bandwidth', 'read_bytes', 'read_bytes_per_sec'),
-      sum('bandwidth', 'routed_bytes', 'routed_bytes_per_sec'),
-      sum('metadata', 'meta_ops', 'meta_ops_per_sec'),
-      sum('waiting', 'queue_len', 'waiting'),
-      latency(),
+      tried('bandwidth', sum('write_bytes', 'write_bytes_per_sec')),
+      tried('bandwidth', sum('read_bytes', 'read_bytes_per_sec')),
+      tried('bandwidth', sum('routed_bytes', 'routed_bytes_per_sec')),
+      tried('metadata', sum('meta_ops', 'meta_ops_per_sec')),
+      tried('waiting', sum('queue_len', 'waiting')),
+      tried('client latency', latency()),
     ]);
   return { layer, step, end: last, failed };
 }
@@ -202,9 +195,7 @@ export class Strip {
             draw: [u => drawMarks(u, notJobs), cutMarks],
           },
           scales: {
-            x: {
-              range: (_u, lo, hi) => (this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi]),
-            },
+            x: { range: (_u, lo, hi) => (this.past ? [this.range.from / 1000, this.range.to / 1000] : [lo, hi]) },
             y: { range: cutRange },
           },
           axes: axesOf(5, { size: 22, space: 70 }, { size: 38, space: 18, values: (_u, v) => v.map(short) }),

@@ -3,7 +3,7 @@
 import { h, s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
 import { hues } from './parallel.js?v=__V__';
-import { counted, number, ratio } from './format.js?v=__V__';
+import { counted, number, pathTo, ratio } from './format.js?v=__V__';
 import { Table, column, numeric, plain } from './table.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 
@@ -82,14 +82,10 @@ export async function whatIfPage(app, q) {
   );
   const table = () => [
     ['JOB', 'USER', 'GROUP', weight(shares.jobs).toUpperCase(), 'SHARE %', ...parts(shares.in_force).map(([t]) => t)],
-    ...shares.jobs.map(j => [
-      j.job,
-      j.user,
-      j.group,
-      j[weight(shares.jobs)],
-      (j.share * 100).toFixed(1),
-      ...parts(shares.in_force).map(([, of]) => of(j)),
-    ]),
+    ...shares.jobs.map(j => {
+      const more = parts(shares.in_force).map(([, of]) => of(j));
+      return [j.job, j.user, j.group, j[weight(shares.jobs)], (j.share * 100).toFixed(1), ...more];
+    }),
   ];
   await draw();
   return {
@@ -145,7 +141,7 @@ function bars(jobs, force) {
   const table = new Table(
     [
       column('job', 'JOB', j => j.job, {
-        draw: (cell, j) => cell.replaceChildren(h('a', { href: `/jobs/${encodeURIComponent(j.job)}` }, j.job)),
+        draw: (cell, j) => cell.replaceChildren(h('a', { href: pathTo('jobs', j.job) }, j.job)),
       }),
       column('user', 'USER', j => j.user),
       column('group', 'GROUP', j => j.group || '-'),
@@ -192,19 +188,16 @@ function pattern(v) {
         ),
       ),
       ...a.instances.flatMap(n =>
-        n.io.map(io =>
-          s(
-            'rect',
-            {
-              class: 'io',
-              x: x(io[0]),
-              y: y + (row - 2) * (1 - io[2] / most),
-              width: Math.max(0.5, x(io[1]) - x(io[0])),
-              height: ((row - 2) * io[2]) / most,
-              fill: hue,
-            },
-            s('title', {}, `${a.name}: ${io[2].toFixed(3)} GB/s from ${io[0].toFixed(1)} to ${io[1].toFixed(1)} s`),
-          ),
+        n.io.map(([from, to, bw]) =>
+          s('rect', {
+            class: 'io',
+            x: x(from),
+            y: y + (row - 2) * (1 - bw / most),
+            width: Math.max(0.5, x(to) - x(from)),
+            height: ((row - 2) * bw) / most,
+            fill: hue,
+            title: `${a.name}: ${bw.toFixed(3)} GB/s from ${from.toFixed(1)} to ${to.toFixed(1)} s`,
+          }),
         ),
       ),
     ];
@@ -254,21 +247,15 @@ function pattern(v) {
  * @returns {number[][]} */
 function spans(from, length, T) {
   const to = from + length;
-  return to <= T
-    ? [[from, to]]
-    : [
-        [from, T],
-        [0, to - T],
-      ];
+  const parts = [[from, Math.min(to, T)]];
+  if (to > T) parts.push([0, to - T]);
+  return parts;
 }
 
 /** When the bandwidth in use changes, and by how much, in order; one ends where the next begins. @param {any} v
  * @returns {[number, number][]} */
 function changes(v) {
-  const at = new Map([
-      [0, 0],
-      [v.T, 0],
-    ]),
+  const at = new Map([0, v.T].map(t => [t, 0])),
     add = (t, bw) => at.set(t, (at.get(t) ?? 0) + bw);
   for (const a of v.apps)
     for (const n of a.instances)
