@@ -97,7 +97,8 @@ prove:
 # must do, and receivers killed. What is older than all that a receiver has is not shown before its next block.
 engines:
 	@.ci/deps engines
-	$(GO) test -count=1 -timeout 1h -v -run Thanos -skip /samples_an_hour_late_are_taken ./tsdb/prometheus
+	FAIRWAY_THANOS=$$(command -v thanos || echo $${XDG_CACHE_HOME:-$$HOME/.cache}/fairway/bin/thanos) \
+	  $(GO) test -count=1 -timeout 1h -v -run Thanos -skip /samples_an_hour_late_are_taken ./tsdb/prometheus
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:

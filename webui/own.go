@@ -177,6 +177,13 @@ func (o *own) forwarder(d api.ForwarderDetail) (api.ForwarderDetail, error) {
 		}
 	}
 	d.ClientNodes = clients
+	d.Storage.Rows = slices.Clone(d.Storage.Rows)
+	for i := range d.Storage.Rows { // of who does most at a target, an own job alone
+		row := &d.Storage.Rows[i]
+		if row.Most != nil && !(row.Most.Kind == api.UseJob && o.jobs[topology.JobID(row.Most.Who)]) {
+			row.Most = nil
+		}
+	}
 	if d.Drained != "" {
 		d.Drained = "drained"
 	}

@@ -69,15 +69,17 @@ func (p *place) request(r *http.Request, first *url.URL) *http.Request {
 	return out
 }
 
-// move is an address of the first place at this one.
+// move is an address of the first place at this one, which no path leads away from: two slashes are no other host.
 func (p *place) move(u, first *url.URL) *url.URL {
 	rest := strings.TrimPrefix(strings.TrimPrefix(u.EscapedPath(), first.EscapedPath()), "/")
-	at, err := p.base.Parse(p.base.EscapedPath() + "/" + rest)
-	if err != nil {
+	at := p.base
+	at.RawPath = p.base.EscapedPath() + "/" + rest
+	var err error
+	if at.Path, err = url.PathUnescape(at.RawPath); err != nil {
 		return u // it was parsed before: this does not happen
 	}
 	at.RawQuery = u.RawQuery
-	return at
+	return &at
 }
 
 // CloseIdleConnections is called by http.Client's own.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -49,5 +50,25 @@ func TestTheNextAddressIsAsked(t *testing.T) {
 	if first[1] != "/below/api/v1/dispatch" || second[0] != "leads" || second[1] != "/api/v1/dispatch" ||
 		strings.Join(first[2:], " ") != strings.Join(second[2:], " ") || len(second) < 4 {
 		t.Errorf("asked %q", asked)
+	}
+}
+
+// TestNoPathLeadsToAnotherHost: an answer that sends a caller on may name no other host by two slashes.
+func TestNoPathLeadsToAnotherHost(t *testing.T) {
+	for _, base := range []string{"https://a.example", "https://a.example/fairway"} {
+		first, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &place{base: *first}
+		for _, path := range []string{"//evil.example/x", "///evil.example/x", "/%2f/evil.example", "/..//evil.example",
+			"/api/v1/jobs/a%2Fb"} {
+			u := *first
+			u.RawPath = first.EscapedPath() + path
+			u.Path, _ = url.PathUnescape(u.RawPath)
+			if at := p.move(&u, first); at.Host != "a.example" || at.Scheme != "https" {
+				t.Errorf("%s%s leads to %s", base, path, at)
+			}
+		}
 	}
 }

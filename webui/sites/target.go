@@ -85,7 +85,7 @@ func newTarget(answers []Answer, name topology.NodeID) *target {
 			continue
 		}
 		for k := range a.Overview.Findings {
-			if f := &a.Overview.Findings[k]; f.Node == name && ofStorage(f) {
+			if f := &a.Overview.Findings[k]; f.Node == name && ofStorage(f) && len(u.findings) <= mostListed {
 				u.findings = append(u.findings, Accusation{Site: a.Site, Finding: f.ID, State: f.State})
 			}
 		}
@@ -276,10 +276,17 @@ func nameJob(id topology.JobID, user, app string) string {
 	return text + ")"
 }
 
+// mostListed is how many findings of one site about one target are kept and named.
+const mostListed = 4
+
 // listFindings lists findings, suspects marked.
 func listFindings(list []Accusation) string {
 	var ids []string
-	for _, a := range list {
+	for i, a := range list {
+		if i == mostListed {
+			ids = append(ids, fmt.Sprintf("%d more", len(list)-i))
+			break
+		}
 		if a.State == anomaly.Suspect {
 			a.Finding += ", suspect"
 		}

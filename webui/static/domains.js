@@ -207,7 +207,7 @@ const W = 1080,
   LEFT = 110,
   ROW = 20;
 
-const middle = { 'text-anchor': 'middle', class: 'on' };
+const centred = { 'text-anchor': 'middle', class: 'on' };
 
 /** Who writes which stripe, around the first place where the even division changes writers. @param {any} v */
 function stripes(v) {
@@ -234,7 +234,7 @@ function stripes(v) {
         }),
         s(
           'text',
-          { ...middle, x: x + (wide - 1) / 2, y: i * ROW + 14, fill: fill === darkest ? '#fff' : null },
+          { ...centred, x: x + (wide - 1) / 2, y: i * ROW + 14, fill: fill === darkest ? '#fff' : null },
           own.length > 1 ? '/' : String.fromCharCode(97 + (own[0] % 26)),
         ),
       ];

@@ -63,7 +63,7 @@ export async function jobPage(app, id, toRuns) {
       "No forwarder of its nodes is observed. Mounts and forwarders' lists of connections show them.",
     ),
     noNeighbour = h('p.dim', 'No other job moves bytes on its forwarders now.'),
-    shared = h('div', { 'aria-label': 'shared targets' });
+    shared = h('section', { 'aria-label': 'shared targets' });
   const here = h(
     'div',
     h('h2', 'Forwarders'),

@@ -2,6 +2,7 @@ package lists
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
 	"fairway/remap/advise"
+	"fairway/webui/api"
 	"fairway/webui/client"
 	"fairway/webui/sites"
 )
@@ -36,11 +38,12 @@ func newSites(o *cli.Options) *cobra.Command {
 					return err
 				}
 				defer daemon.Close()
-				v, err := daemon.ViewOfSites(c.Context())
-				if err != nil {
+				switch v, err := daemon.ViewOfSites(c.Context()); {
+				case err == nil:
+					return showSites(o, c.OutOrStdout(), &v)
+				case !errors.Is(err, api.ErrNotFound): // a daemon of one machine knows no others
 					return err
 				}
-				return showSites(o, c.OutOrStdout(), &v)
 			}
 			s, err := program.ReadSites(program.SitesPath())
 			if err != nil {

@@ -3,6 +3,7 @@ package lustre
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -35,9 +36,19 @@ func has(s *Source, pattern string) bool {
 	})
 }
 
+// readBounded reads one file, and of one without end a byte more than there may be.
+func readBounded(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
 // read reads one file; one that is not there is passed over.
 func (s *Source) read(name string) (b []byte, err error) {
-	b, err = fs.ReadFile(s.fsys, name)
+	b, err = readBounded(s.fsys, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	partOfCore = 0.04
 	// longestPace is the longest time between two readings.
 	longestPace = time.Minute
+	// longestReading ends one of a table without end.
+	longestReading = 2 * longestPace
 	// shownPast is how long after the next reading is due the newest one is reported.
 	shownPast = 10 * time.Second
 )
@@ -35,9 +38,13 @@ type jobReader struct {
 	most   int       // entries to remember
 	before time.Time // when the newest reading that ended was begun
 	due    time.Time // when the next may begin
+	begun  time.Time // when the one under way was
 	under  chan *jobReading
-	stop   context.CancelFunc
 	newest *jobReading
+
+	mu     sync.Mutex // guards what follows: a source may be closed while it reads
+	stop   context.CancelFunc
+	closed bool
 }
 
 // jobReading is what one reading of all tables made.
@@ -60,9 +67,13 @@ func (s *Source) readJobs(ctx context.Context) {
 			j.newest = nil
 			return
 		}
-		reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+		reading, stop := context.WithTimeout(context.WithoutCancel(ctx), longestReading)
 		done := make(chan *jobReading, 1)
-		j.under, j.stop = done, stop
+		if !j.begin(stop) {
+			stop()
+			return
+		}
+		j.under, j.begun = done, now
 		go func() { done <- j.read(reading, now, files) }()
 		soon, enough := shortly(ctx)
 		defer enough()
@@ -90,17 +101,29 @@ func shortly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// close ends a reading that is under way.
+// begin keeps what ends a reading; false after close.
+func (j *jobReader) begin(stop context.CancelFunc) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.stop = stop
+	return !j.closed
+}
+
+// close ends a reading that is under way, and lets none begin.
 func (j *jobReader) close() {
-	if j.stop != nil {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed = true; j.stop != nil {
 		j.stop()
 	}
 }
 
 // take notes a reading that has ended, and when the next is due.
 func (j *jobReader) take(s *Source, r *jobReading) {
+	j.mu.Lock()
 	j.stop()
-	j.under, j.stop = nil, nil
+	j.mu.Unlock()
+	j.under = nil
 	j.newest, j.before = r, r.at
 	j.due = r.at.Add(paceOf(r.took))
 	s.into.Resets += r.resets
@@ -117,6 +140,10 @@ func paceOf(took time.Duration) time.Duration {
 
 // report adds the newest reading's rows.
 func (j *jobReader) report(s *Source) {
+	if late := s.into.Now.Sub(j.begun); j.under != nil && late > longestPace {
+		s.err = firstOf(s.err, fmt.Errorf("job_stats: still being read after %.0f s: what jobs do on this server is "+
+			"not known meanwhile", late.Seconds()))
+	}
 	r := j.newest
 	if r == nil || s.into.Now.Sub(j.due) > shownPast {
 		return
@@ -191,7 +218,7 @@ func (j *jobReader) readTable(ctx context.Context, into *jobReading, name string
 	t := j.tables[name]
 	if t == nil {
 		target := path.Base(path.Dir(name))
-		t = newTable(topology.TargetID(topology.Clean(target[:min(len(target), maxName)])))
+		t = newTable(topology.TargetID(shown(target)))
 		j.tables[name] = t
 	}
 	others := 0
@@ -230,8 +257,8 @@ func (j *jobReader) totalOf(table string) (all tally, known bool) {
 	if path.Base(path.Dir(folder)) == "mdt" {
 		file = "md_stats"
 	}
-	b, err := fs.ReadFile(j.fsys, path.Join(folder, file))
-	if err != nil {
+	b, err := readBounded(j.fsys, path.Join(folder, file))
+	if err != nil || len(b) > maxFile {
 		return all, false
 	}
 	stats, err := ParseStats(b)

@@ -82,29 +82,31 @@ const mib = 1 << 20
 // Whatever an id is, what it did is its own, and the others keep theirs.
 func TestOddIDs(t *testing.T) {
 	for id, want := range map[string]topology.JobID{
-		"24":                      "24",
-		"\"24\"":                  "24",
-		"SLURM_JOB24:0:cn1":       "24",
-		"1234[7].pbs01":           "1234[7]",
-		"dd.1000":                 "@dd.1000",
-		"python3.0":               "@python3.0",
-		"\"1000@login1\"":         "@1000@login1",
-		"my prog.1000":            "@my prog.1000",
-		"kworker/1:2.0":           "@kworker/1:2.0",
-		"a: { samples: 1.1000":    "@a: { samples: 1.1000",
-		"\x1b[31mred.1000":        "@\ufffd[31mred.1000",
-		"12[\x1b[2J]":             "@12[\ufffd[2J]",
-		"bad\xffutf.1000":         "@bad\ufffdutf.1000",
-		"two\nlines.1000":         "@two\ufffdlines.1000",
-		"three\n\nlines.1000":     "@three\ufffd\ufffdlines.1000",
-		"\\x0aescaped.1000":       "@\\x0aescaped.1000",
-		"rest":                    "@rest",
-		" rest":                   "@rest",
-		"@ rest":                  "@@ rest",
-		"":                        "@",
-		strings.Repeat("x", 200):  topology.JobID("@" + strings.Repeat("x", maxName)),
-		strings.Repeat("y", 9000): topology.JobID("@" + strings.Repeat("y", maxName)),
-		"job_id: 7":               "@job_id: 7",
+		"24":                       "24",
+		"\"24\"":                   "24",
+		"SLURM_JOB24:0:cn1":        "24",
+		"1234[7].pbs01":            "1234[7]",
+		"dd.1000":                  "@dd.1000",
+		"python3.0":                "@python3.0",
+		"\"1000@login1\"":          "@1000@login1",
+		"my prog.1000":             "@my prog.1000",
+		"kworker/1:2.0":            "@kworker/1:2.0",
+		"a: { samples: 1.1000":     "@a: { samples: 1.1000",
+		"\x1b[31mred.1000":         "@\ufffd[31mred.1000",
+		"12[\x1b[2J]":              "@12[\ufffd[2J]",
+		"bad\xffutf.1000":          "@bad\ufffdutf.1000",
+		"two\nlines.1000":          "@two\ufffdlines.1000",
+		"three\n\nlines.1000":      "@three\ufffd\ufffdlines.1000",
+		"\\x0aescaped.1000":        "@\\x0aescaped.1000",
+		"rest":                     "@rest",
+		" rest":                    "@rest",
+		"\" rest\"":                "@rest",
+		strings.Repeat("\x01", 90): topology.JobID("@" + strings.Repeat("\ufffd", maxName/3)),
+		"@ rest":                   "@@ rest",
+		"":                         "@",
+		strings.Repeat("x", 200):   topology.JobID("@" + strings.Repeat("x", maxName)),
+		strings.Repeat("y", 9000):  topology.JobID("@" + strings.Repeat("y", maxName)),
+		"job_id: 7":                "@job_id: 7",
 	} {
 		was := []string{entryOf(work{id: "before.1", used: 5, wrote: mib}), entryOf(work{id: id, used: 5, wrote: mib}),
 			entryOf(work{id: "99", used: 5, wrote: mib})}
@@ -411,4 +413,20 @@ func BenchmarkTableOfJobs(b *testing.B) {
 	runtime.ReadMemStats(&m)
 	b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-heap")
 	runtime.KeepAlive(s)
+}
+
+// TestATableThatDoesNotEnd: what is still being read after a minute is an error, and nothing begins once it is closed.
+func TestATableThatDoesNotEnd(t *testing.T) {
+	s := &Source{}
+	begun := time.Unix(1_700_000_000, 0)
+	s.into = &collector.Reading{Now: begun.Add(2 * time.Minute)}
+	s.jobs.under, s.jobs.begun = make(chan *jobReading), begun
+	s.jobs.report(s)
+	if s.err == nil || !strings.Contains(s.err.Error(), "still being read after 120 s") {
+		t.Errorf("after two minutes: %v", s.err)
+	}
+	s.jobs.close()
+	if s.jobs.begin(func() {}) {
+		t.Error("a reading begins after the end")
+	}
 }

@@ -181,7 +181,8 @@ func headOf(text []byte) (h head) {
 		}
 		end++
 	}
-	h.id, h.rest = bytes.Trim(bytes.TrimSpace(text[:end]), `"`), text[end:]
+	// What begins with a blank is a mark of ours, which no client may write.
+	h.id, h.rest = bytes.TrimSpace(bytes.Trim(bytes.TrimSpace(text[:end]), `"`)), text[end:]
 	h.id = h.id[:min(len(h.id), maxID)]
 	line, rest, _ := bytes.Cut(h.rest[min(1, len(h.rest)):], []byte("\n"))
 	if value, is := bytes.CutPrefix(line, []byte("  snapshot_time:")); is {

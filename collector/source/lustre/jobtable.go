@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/collector"
@@ -309,7 +310,14 @@ func whoOf(id string) topology.JobID {
 	if job := topology.JobOf(id); job != "" {
 		return job[:min(len(job), maxName)]
 	}
-	return topology.JobID(topology.NoJob + topology.Clean(id[:min(len(id), maxName)]))
+	return topology.JobID(topology.NoJob + strings.TrimLeft(shown(id), " "))
+}
+
+// shown is a name from outside as it is reported: three letters may stand for one that cannot be printed, and no name
+// may be longer than a frame takes.
+func shown(name string) string {
+	name = topology.Clean(name[:min(len(name), maxName)])
+	return strings.ToValidUTF8(name[:min(len(name), maxName)], "")
 }
 
 // read counts an entry's operations.

@@ -49,12 +49,21 @@ func program(t *testing.T, dir, name, file, listen, health string, args ...strin
 // free returns an address that nobody listens at.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	return frees(t, 1)[0]
+}
+
+// frees are several such addresses, each another one.
+func frees(t *testing.T, n int) (out []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // all of them at the end
+		out = append(out, l.Addr().String())
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return out
 }
 
 // start starts a server for one test, and returns once it is healthy.
