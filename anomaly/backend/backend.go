@@ -48,8 +48,9 @@ const (
 	metaMessages = 4
 	// recent is for how many seconds what a back end added goes on to explain slowness.
 	recent = 5
-	// stopped is the time to answer its agent from which a server's process is named as stopped or starved, s.
-	stopped = 0.02
+	// stopped is the time to answer its agent from which a process is named as stopped or starved, s; swayed how many
+	// times as far from what is usual as it usually is: three standard deviations of normal differences.
+	stopped, swayed = 0.02, 3.75
 )
 
 // Second is one second of a back end.
@@ -83,6 +84,7 @@ type node struct {
 	Usual [classes]map[cell]habit
 	Tests [channels]failslow.SequentialTest
 	Calm  habit // its answer time, log
+	Sways habit // how far from that it usually is, log
 	Alarm bool
 	Since int64
 
@@ -223,14 +225,17 @@ func (d *Detector) answered(s *Second) {
 	}
 	n := d.of(s.Node)
 	n.answer = max(s.Answer, 0.8*n.answer)
-	usual := stopped
+	usual, x := math.Log(stopped), math.Log(s.Answer)
 	if n.Calm.N >= ownSeconds {
-		usual = max(stopped, 2*math.Exp(n.Calm.Own))
+		usual = max(usual, n.Calm.Own+max(math.Ln2, swayed*n.Sways.Own))
 	}
-	if s.Answer > usual {
+	if x > usual {
 		n.stopped = added{s.Answer, 0, d.now}
-	} else {
-		n.Calm.teach(math.Log(s.Answer))
+	}
+	if !n.Alarm { // on a host with much other work each second answer is late, and says nothing of its requests
+		x = min(x, usual)
+		n.Calm.teach(x)
+		n.Sways.teach(math.Abs(x - n.Calm.Own))
 	}
 }
 

@@ -191,6 +191,35 @@ func TestWhatABackEndExplains(t *testing.T) {
 	}
 }
 
+// TestALateAnswerExplainsWhereItIsUnusual: on a host with other work each second answer to the agent takes long and
+// explains nothing that clients wait for; one that takes far longer than those does.
+func TestALateAnswerExplainsWhereItIsUnusual(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		median, sway, late float64 // seconds, log, seconds
+	}{{"a quiet host", 5e-4, 0.3, 0.05}, {"a busy host", 12e-3, 1.3, 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, explained := newSite(t, 7), 0
+			const seconds = 400
+			for i := range 2 * seconds {
+				s.answer["be1"] = c.median * s.noise(c.sway)
+				s.run(1)
+				if i >= seconds && s.d.Explains("be1", failslow.Write, s.bytes, 0.06) {
+					explained++
+				}
+			}
+			if explained > seconds/10 {
+				t.Errorf("its usual answers explain %d of %d seconds", explained, seconds)
+			}
+			s.answer["be1"] = c.late
+			s.run(1)
+			if !s.d.Explains("be1", failslow.Write, s.bytes, 0.06) {
+				t.Errorf("an answer after %g s explains nothing", c.late)
+			}
+		})
+	}
+}
+
 func TestTheStateIsKept(t *testing.T) {
 	s := newSite(t, 3)
 	s.run(60)
