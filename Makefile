@@ -41,11 +41,12 @@ compiler:
 	@command -v c++ >/dev/null || { echo "no C++ compiler for the archive of I/O logs: install one (Debian: apt-get install g++); \
 	  make build and make demo do without"; exit 1; }
 
+lint: export GOFLAGS := $(GOFLAGS) -trimpath
 lint: compiler
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
-	$(GO) vet ./...
-	$(GO) tool staticcheck ./...
-	@dead=$$(GOGC=400 $(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
+	nice $(GO) vet ./...
+	nice $(GO) tool staticcheck ./...
+	@dead=$$(GOGC=400 nice $(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
 	@if command -v codespell >/dev/null; then codespell -q 3 -L tread,inflight,varn --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
@@ -59,13 +60,19 @@ LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd
 PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/lab/sitefiles ./cmd/lab/simmachine \
   ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./remap/effect ./console ./cmd
 
-# Everything, each test once: what is skipped, and why, is printed at the end. Three packages run at once on two
-# processors, and four tests of one that says so: most of those wait for programs that they have started.
+# Everything, each test once: what is skipped, and why, is printed at the end. Lint runs meanwhile, in the time in which
+# tests wait for programs that they have started.
 test:
 	@.ci/deps test
-	@$(MAKE) --no-print-directory -j2 lint build
-	@.ci/suite -p 1 -timeout 30m $(PLAIN) and -run TestKills ./tsdb/engine and -race -p 2 -parallel 4 -timeout 30m \
-	  $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	@$(MAKE) --no-print-directory -j2 suite lint
+
+# Three packages run at once on two processors, and four tests of one that says so: most of those wait. What is compiled
+# is the same in every copy of the tree, and the programs that tests start are those of build: built once, as shipped.
+.PHONY: suite
+suite: export GOFLAGS := $(GOFLAGS) -trimpath
+suite: build
+	@FAIRWAY_BIN=$(abspath $(BIN)) .ci/suite -p 1 -timeout 30m $(PLAIN) and -run TestKills ./tsdb/engine and \
+	  -race -p 2 -parallel 4 -timeout 30m $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick: compiler

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed"
 )
 
@@ -34,31 +33,20 @@ func need(t *testing.T, missing ...string) {
 	t.Skipf("skipped: needs %s", strings.Join(missing, ", "))
 }
 
-// bin is where TestMain has the programs built when a test asks for them.
+// bin is where the programs are once need has asked for them.
 var bin string
 
-// programs builds what a release holds, once.
-var programs = sync.OnceValue(func() error {
-	for _, p := range []string{"fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue",
-		"fairwayd"} {
-		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", bin, "fairway/cmd/"+p)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", p, err, out)
-		}
+// prepare has what a release holds at hand.
+func prepare(t *testing.T) {
+	t.Helper()
+	dir, err := programs.Dir("fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue", "fairwayd")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-})
-
-func TestMain(m *testing.M) {
-	var err error
-	if bin, err = os.MkdirTemp("", "fairway-endtoend"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(bin)
-	os.Exit(code)
+	bin = dir
 }
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // demo is a running demo in a terminal of its own.
 type demo struct {
@@ -77,9 +65,7 @@ var (
 // startDemo starts the demo and waits for the console on its first second.
 func startDemo(t *testing.T, flags ...string) *demo {
 	t.Helper()
-	if err := programs(); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t)
 	d := &demo{mark: "FAIRWAY_TEST_MARK=" + rand.Text(), tmp: t.TempDir()}
 	d.terminal = openTerminal(t, d.mark, "TMPDIR="+d.tmp)
 	d.run(fmt.Sprintf("%s --http 127.0.0.1:0 --slow-after 0 %s; echo ended with $?",

@@ -27,9 +27,7 @@ type firstHour struct {
 // names what is left. The nodes are folders of one host: their name, their root and their folders below /etc and /var
 // are put in, nothing else.
 func TestSettingsOfInitStart(t *testing.T) {
-	if err := programs(); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t)
 	nids := "rtr1=10.0.255.1@tcp,rtr2=10.0.255.2@tcp,rtr3=10.0.255.3@tcp,rtr4=10.0.255.4@tcp"
 	for _, c := range []firstHour{
 		{layer: "lnet", forwarders: nids, flags: []string{"--net", "o2ib", "--storage", "oss[1-2],mds1"}},

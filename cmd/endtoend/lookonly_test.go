@@ -23,9 +23,7 @@ func TestLookingOnlyNeedsNoRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("skipped: needs root, to become an ordinary user")
 	}
-	if err := programs(); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t)
 	asUser := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	if out, err := exec.Command(asUser[0], append(asUser[1:], "unshare", "--map-root-user", "--mount", "--uts",
 		"true")...).CombinedOutput(); err != nil {

@@ -28,9 +28,7 @@ type site struct {
 // startSite starts the site, the daemon and an agent a node, and waits for the first second.
 func startSite(t *testing.T, flags ...string) *site {
 	t.Helper()
-	if err := programs(); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t)
 	dir, err := os.MkdirTemp("", "fairway-site") // short, for the sockets
 	if err != nil {
 		t.Fatal(err)

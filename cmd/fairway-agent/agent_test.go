@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/program"
 	"fairway/collector"
 	"fairway/collector/stream"
@@ -106,16 +107,16 @@ func writeConfig(tb testing.TB, url, token, more string) string {
 	return file
 }
 
-// binary builds the agent as it is shipped.
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
+
+// binary is the agent as it is shipped.
 func binary(tb testing.TB) string {
 	tb.Helper()
-	bin := filepath.Join(tb.TempDir(), "fairway-agent")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("%v\n%s", err, out)
+	path, err := programs.Path("fairway-agent")
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return bin
+	return path
 }
 
 func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed"
 )
 
@@ -25,39 +25,16 @@ func demoArgs(more ...string) []string {
 		"500ms"}, more...)
 }
 
-// bin is where TestMain has the programs built when a test asks for them.
-var bin string
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
-func TestMain(m *testing.M) {
-	var err error
-	if bin, err = os.MkdirTemp("", "fairway-bin"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(bin)
-	os.Exit(code)
-}
-
-// build makes what the demo runs, once.
-var build = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "fairway/cmd/fairway",
-		"fairway/cmd/fairway-agent", "fairway/cmd/fairway-mount", "fairway/cmd/fairwayd", "fairway/cmd/fairway-demo",
-		"fairway/cmd/fairway-queue").
-		CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
-})
-
-// built returns the path of one of the programs.
+// built is the path of one of the programs, which has beside it what it starts.
 func built(t *testing.T, name string) string {
 	t.Helper()
-	if err := build(); err != nil {
+	dir, err := programs.Dir("fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue", "fairwayd")
+	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(bin, name)
+	return filepath.Join(dir, name)
 }
 
 func TestDemoRunsAndLeavesNothing(t *testing.T) {

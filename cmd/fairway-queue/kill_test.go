@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed"
 	"fairway/collector/p9"
 )
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // TestWhatFsyncAcknowledgedSurvives kills the queue, and then the forwarder, amid gathered writes: what an fsync has
 // acknowledged is in the file, and so is every write that was answered.
@@ -23,11 +26,9 @@ func TestWhatFsyncAcknowledgedSurvives(t *testing.T) {
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
-	program := filepath.Join(t.TempDir(), "fairway-queue")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	program, err := programs.Path("fairway-queue")
+	if err != nil {
+		t.Fatal(err)
 	}
 	tb, err := testbed.Start(t.Context(), cfg)
 	if err != nil {

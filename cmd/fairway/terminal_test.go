@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/simmachine"
 	"fairway/cmd/lab/simsite"
 
@@ -23,27 +24,7 @@ import (
 // Without it the same numbers are printed and only those are judged that no neighbour can change.
 var meterBars = os.Getenv("FAIRWAY_METER") != ""
 
-var buildOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "fairway-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "fairway")
-	cmd := exec.Command("go", "build", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := buildOnce(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // screen is the real binary on a pty that answers no query.
 type screen struct {
@@ -72,7 +53,7 @@ func full() simsite.Options { return simsite.Options{Forwarders: 240, Compute: 9
 
 func startTerminal(t *testing.T, flags []string, args ...string) *screen {
 	t.Helper()
-	path, err := buildOnce()
+	path, err := programs.Path("fairway")
 	if err != nil {
 		t.Fatal(err)
 	}

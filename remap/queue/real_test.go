@@ -7,15 +7,17 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed"
 	"fairway/collector/topology"
 )
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // layer is a real forwarder with five compute nodes whose mounts go through a queue: four nodes are of
 // the job "big", one is of the job "small".
@@ -38,11 +40,9 @@ func newLayer(t testing.TB, linkBytesPerSec float64) *layer {
 	if len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}
-	cfg.MountProgram = filepath.Join(t.TempDir(), "fairway-mount")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", cfg.MountProgram, "fairway/cmd/fairway-mount")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the mount: %v\n%s", err, out)
+	var err error
+	if cfg.MountProgram, err = programs.Path("fairway-mount"); err != nil {
+		t.Fatal(err)
 	}
 	tb, err := testbed.Start(context.Background(), cfg)
 	if err != nil {

@@ -3,7 +3,6 @@ package hook
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -17,37 +16,18 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/api"
 )
 
-// buildOnce builds the real program.
-var buildOnce = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "fairway-test")
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "build", "-o", dir, "fairway/cmd/fairway")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return filepath.Join(dir, "fairway"), nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := buildOnce(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // hook runs the real program as Slurm's controller does: without PATH, HOME or SLURM_CONF.
 func hook(t *testing.T, env []string, args ...string) (out string, took time.Duration) {
 	t.Helper()
-	path, err := buildOnce()
+	path, err := programs.Path("fairway")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/collector"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
@@ -23,43 +24,17 @@ import (
 	"fairway/webui/access"
 )
 
-// binary builds one of the module's programs once and returns its path.
+// binary is the path of one of fairway's programs.
 func binary(t *testing.T, name string) string {
 	t.Helper()
-	built.mu.Lock()
-	defer built.mu.Unlock()
-	if path, ok := built.paths[name]; ok {
-		return path
+	path, err := programs.Path(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "fairway-bin")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir = dir
-	}
-	path := filepath.Join(built.dir, name)
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, "fairway/cmd/"+name)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, out)
-	}
-	built.paths[name] = path
 	return path
 }
 
-var built = struct {
-	mu    sync.Mutex // guards everything that follows
-	dir   string
-	paths map[string]string
-}{paths: map[string]string{}}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // realDaemon is a fairwayd process that can be killed and started again.
 type realDaemon struct {

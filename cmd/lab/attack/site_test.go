@@ -22,6 +22,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"fairway/cmd/lab/programs"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -55,37 +56,17 @@ type site struct {
 	wait   sync.WaitGroup
 }
 
-var built struct {
-	sync.Mutex
-	dir  string
-	path map[string]string
-}
-
-// binary builds a program once. FAIRWAY_ATTACKED is a directory with programs of another version to attack instead.
+// binary is the path of a program. FAIRWAY_ATTACKED is a directory with programs of another version to attack instead.
 func binary(t *testing.T, name string) string {
 	t.Helper()
 	if dir := os.Getenv("FAIRWAY_ATTACKED"); dir != "" && name == "fairwayd" {
 		return filepath.Join(dir, name)
 	}
-	built.Lock()
-	defer built.Unlock()
-	if p, ok := built.path[name]; ok {
-		return p
+	path, err := programs.Path(name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if built.dir == "" {
-		dir, err := os.MkdirTemp("", "fairway-bin")
-		if err != nil {
-			t.Fatal(err)
-		}
-		built.dir, built.path = dir, map[string]string{}
-	}
-	p := filepath.Join(built.dir, name)
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", p,
-		"fairway/cmd/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, out)
-	}
-	built.path[name] = p
-	return p
+	return path
 }
 
 // newSite starts a daemon with more settings.

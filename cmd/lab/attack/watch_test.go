@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -18,10 +19,7 @@ import (
 
 // TestMain prints the table of what was attacked.
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if built.dir != "" {
-		os.RemoveAll(built.dir)
-	}
+	code := programs.Run(m.Run)
 	if long && len(table.rows) > 0 {
 		w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ATTACK\tIT GOT\tMEMORY MB\tCPU s\tTIME s\tOTHERS' REQUESTS ms, MEDIAN\tTIMES\tLONGEST\t"+

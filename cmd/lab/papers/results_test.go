@@ -8,37 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed"
 )
 
-// bin is where TestMain has the programs built when a test asks for them.
-var bin string
-
-func TestMain(m *testing.M) {
-	var err error
-	if bin, err = os.MkdirTemp("", "fairway-bin"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(bin)
-	os.Exit(code)
-}
-
-// build makes what the experiments run, once.
-var build = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", bin+"/", "fairway/cmd/fairway",
-		"fairway/cmd/fairway-agent", "fairway/cmd/fairway-mount", "fairway/cmd/fairwayd", "fairway/cmd/fairway-queue",
-		"fairway/cmd/fairway-demo").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
-})
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 // TestExperiments runs each experiment small and once: it ends, what was written is what is read, the policies answered
 // as they should, and every effect has a figure. How large the effects are is `make results`' to say.
@@ -58,7 +35,9 @@ func TestExperiments(t *testing.T) {
 				t.Skip("skipped: not installed: mpich libmpich-dev")
 			}
 			t.Parallel() // they mostly wait for links
-			if err := build(); err != nil {
+			bin, err := programs.Dir("fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue",
+				"fairwayd")
+			if err != nil {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer

@@ -4,17 +4,19 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"fairway/cmd/lab/programs"
 	"fairway/cmd/lab/testbed/workload"
 	"fairway/collector/p9"
 	"fairway/collector/topology"
 )
+
+func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }
 
 func nodeIDs(names ...string) (ids []topology.NodeID) {
 	for _, n := range names {
@@ -96,18 +98,6 @@ func TestLoopbackLoadPassesItsForwarder(t *testing.T) {
 	}
 }
 
-// buildProgram builds one of the project's programs.
-func buildProgram(t *testing.T, name string) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", out, "fairway/cmd/"+name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, b)
-	}
-	return out
-}
-
 // rankEnv makes this test binary one rank of a job of that mode.
 const rankEnv = "FAIRWAY_TESTBED_RANK"
 
@@ -128,7 +118,10 @@ func TestHelperRank(t *testing.T) {
 func TestSlurmJobGoesThroughTheMounts(t *testing.T) {
 	cfg := Config{Forwarders: 2, ComputeNodes: 4, Slurm: true}
 	skipUnlessPossible(t, cfg)
-	cfg.MountProgram = buildProgram(t, "fairway-mount")
+	var err error
+	if cfg.MountProgram, err = programs.Path("fairway-mount"); err != nil {
+		t.Fatal(err)
+	}
 	tb := start(t, cfg)
 	hold(t, tb, 0)
 	hold(t, tb, 1)
