@@ -187,8 +187,8 @@ export async function jobPage(app, id, toRuns) {
   }
   draw();
   let turns = 0;
-  await Promise.all([load(), runs.load()]);
-  requestAnimationFrame(() => chart().catch(err => app.note(err.message)));
+  await Promise.all([load(), runs.load(), chart().catch(err => app.note(err.message))]);
+  requestAnimationFrame(charts.resized); // drawn before the page is shown, so that nothing moves when they come
   const rows = () => {
     const of = l => [l.job, l.forwarder, l.server ?? '', l.read_bytes_per_sec, l.write_bytes_per_sec];
     if (!ended())
