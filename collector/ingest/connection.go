@@ -156,7 +156,7 @@ func (c *connection) explain(err error) {
 // greet reads the Hello that every connection begins with.
 func (c *connection) greet(ws *socket.Conn) error {
 	ws.SetSilent(helloWithin)
-	ws.SetLimits(maxHello, socket.DefaultQueue)
+	ws.SetLimit(maxHello)
 	msg, err := ws.Read()
 	if err != nil {
 		return fmt.Errorf("no hello: %w", err)
@@ -164,7 +164,7 @@ func (c *connection) greet(ws *socket.Conn) error {
 	if err := c.welcome(msg); err != nil {
 		return err
 	}
-	ws.SetLimits(c.by.Limits.MessageBytes, socket.DefaultQueue)
+	ws.SetLimit(c.by.Limits.MessageBytes)
 	ws.SetSilent(silentAfter)
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package socket is the server's end of very many WebSockets: of each it keeps one goroutine, which reads, and little
-// memory. Buffers are taken from a pool while a message is read or written, what waits to be written is written by a
-// few goroutines for all, and one clock looks after all of them instead of timers for each.
+// memory. Buffers are taken from a pool while a message is read or written, a goroutine writes while something waits to
+// be written, and one clock looks after all of them instead of timers for each.
 package socket
 
 import (
@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +21,6 @@ const (
 	tick = time.Second
 	// writeWithin is how long a write may take before its connection is given up.
 	writeWithin = 10 * time.Second
-	// writers write for all connections; the clock adds one for each second in which all of them wait for slow peers.
-	writers = 4
 	// readBuffer takes the header and the body of a usual message in one read; larger bodies pass it by.
 	readBuffer  = 512
 	writeBuffer = 1 << 10
@@ -33,11 +30,11 @@ const (
 	// any time allows the time that it takes at that rate (bytes a second), and the former.
 	largeBegins = 5 * time.Second
 	largeRate   = 256 << 10
-	// DefaultQueue is how many messages may wait to be written.
-	DefaultQueue = 256
+	// maxQueue is how many messages may wait to be written.
+	maxQueue = 256
 )
 
-// ErrTooLarge says that a message has more bytes than SetLimits allows.
+// ErrTooLarge says that a message has more bytes than SetLimit allows.
 var ErrTooLarge = websocket.ErrReadLimit
 
 // ErrText says that a peer has sent a text message.
@@ -53,7 +50,7 @@ type Settings struct {
 	SilentAfter, PingEvery time.Duration
 }
 
-// Set is connections with one clock and one list of what is to be written.
+// Set is connections with one clock.
 type Set struct {
 	settings Settings
 	upgrader websocket.Upgrader
@@ -62,11 +59,6 @@ type Set struct {
 
 	mu      sync.Mutex // guards everything that follows
 	all     map[*Conn]struct{}
-	listed  []*Conn // those with something to write
-	next    int     // in listed
-	popped  uint64
-	last    uint64 // popped at the clock's last look
-	writing int    // goroutines
 	ticking bool
 	closed  bool
 	running sync.WaitGroup
@@ -89,8 +81,6 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b
 type Conn struct {
 	set *Set
 	ws  *websocket.Conn
-	// More returns further messages to write, nil when there are none; see Kick. It is set before the first Kick.
-	More func() []byte
 	// Large is asked when a message turns out to have more bytes than a usual one, before these are read; nil: it may.
 	Large func() error
 	lives atomic.Uint32 // messages and pongs
@@ -100,21 +90,12 @@ type Conn struct {
 	buffer *[]byte      // of the message being read
 	pinged int64        // the clock's
 
-	mu    sync.Mutex // guards everything that follows
-	valid func() bool
-	outbox
-	closed bool
-}
-
-// outbox is what waits to be written.
-type outbox struct {
-	queue  [][]byte // nil is a ping
-	most   int
-	listed bool
-	kicked bool  // since More was asked
-	since  int64 // when the write under way began; 0: none is
-	ending bool  // when the queue is empty
-	reason string
+	mu      sync.Mutex // guards everything that follows
+	valid   func() bool
+	queue   [][]byte // to be written; nil is a ping
+	writing bool     // flush runs
+	ending  bool     // when the queue is empty
+	closed  bool
 }
 
 // Upgrade makes a connection of a request; the caller returns from its handler, and reads.
@@ -128,7 +109,7 @@ func (s *Set) Upgrade(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		ws.Close()
 		return nil, err
 	}
-	c := &Conn{set: s, ws: ws, outbox: outbox{most: DefaultQueue}}
+	c := &Conn{set: s, ws: ws}
 	ws.SetPongHandler(func(string) error { c.live(); return nil })
 	ws.SetPingHandler(func(data string) error { c.live(); c.write(websocket.PongMessage, []byte(data)); return nil })
 	s.mu.Lock()
@@ -154,13 +135,8 @@ func (c *Conn) live() {
 	c.seen.Store(c.set.now.Load())
 }
 
-// SetLimits bounds a message's bytes and the messages that wait to be written.
-func (c *Conn) SetLimits(bytes int64, queue int) {
-	c.ws.SetReadLimit(bytes)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.most = queue
-}
+// SetLimit bounds a message's bytes.
+func (c *Conn) SetLimit(bytes int64) { c.ws.SetReadLimit(bytes) }
 
 // SetValid has valid say, as often as the peer is asked for a sign of life, whether the connection may go on.
 func (c *Conn) SetValid(valid func() bool) {
@@ -240,47 +216,23 @@ func (c *Conn) Lives() uint32 { return c.lives.Load() }
 // Send queues a message; false when the peer does not take what is queued, or has gone.
 func (c *Conn) Send(msg []byte) bool {
 	c.mu.Lock()
-	if c.closed || c.ending || len(c.queue) >= c.most {
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.closed || c.ending || len(c.queue) >= maxQueue {
 		return false
 	}
 	c.queue = append(c.queue, msg)
-	c.list()
+	if !c.writing {
+		c.writing = true
+		c.set.running.Go(c.flush)
+	}
 	return true
 }
 
-// Kick has More asked.
-func (c *Conn) Kick() {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return
-	}
-	c.kicked = true
-	c.list()
-}
-
-// list puts c among those with something to write; it is called with c.mu held, and lets go of it.
-func (c *Conn) list() {
-	was := c.listed
-	c.listed = true
-	c.mu.Unlock()
-	if !was {
-		c.set.push(c)
-	}
-}
-
 // Finish closes the connection when what is queued has been written.
-func (c *Conn) Finish() { c.FinishWith("") }
-
-// FinishWith is Finish with a reason for the peer.
-func (c *Conn) FinishWith(reason string) {
+func (c *Conn) Finish() {
 	c.mu.Lock()
 	c.ending = true
-	if reason != "" {
-		c.reason = reason
-	}
-	idle := !c.listed
+	idle := !c.writing
 	c.mu.Unlock()
 	if idle {
 		c.Close()
@@ -302,101 +254,37 @@ func (c *Conn) Close() {
 	c.set.mu.Unlock()
 }
 
-// push lists a connection and sees to it that somebody writes.
-func (s *Set) push(c *Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listed = append(s.listed, c)
-	if s.writing < writers && !s.closed {
-		s.startWriter()
-	}
-}
-
-func (s *Set) startWriter() {
-	s.writing++
-	s.running.Go(s.write)
-}
-
-// write writes what is listed until nothing is.
-func (s *Set) write() {
-	for {
-		s.mu.Lock()
-		if s.next == len(s.listed) {
-			clear(s.listed)
-			s.listed, s.next = s.listed[:0], 0
-			s.writing--
-			s.mu.Unlock()
-			return
-		}
-		c := s.listed[s.next]
-		s.next++
-		s.popped++
-		s.mu.Unlock()
-		c.flush()
-	}
-}
-
 // flush writes everything that waits.
 func (c *Conn) flush() {
-	var mine [][]byte
 	for {
 		c.mu.Lock()
-		c.since = 0
-		if len(c.queue) == 0 && c.kicked && !c.closed {
-			c.kicked = false
-			c.mu.Unlock()
-			more := c.More()
-			c.mu.Lock()
-			if more != nil && !c.closed {
-				c.queue = append(c.queue, more)
-				c.kicked = true
-			}
-		}
-		if len(c.queue) == 0 && c.kicked && !c.closed {
-			c.mu.Unlock()
-			continue
-		}
-		if len(c.queue) == 0 || c.closed {
-			c.listed = false
-			ending, reason := c.ending, c.reason
-			if mine != nil && c.queue == nil {
-				c.queue = mine[:0]
-			}
-			c.mu.Unlock()
-			if ending && reason != "" {
-				const most = 123 // of a close message
-				reason = strings.ToValidUTF8(reason[:min(len(reason), most)], "")
-				c.write(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseTryAgainLater, reason))
-			}
+		mine := c.queue
+		c.queue = nil
+		c.writing = len(mine) > 0
+		ending := c.ending
+		c.mu.Unlock()
+		if len(mine) == 0 {
 			if ending {
 				c.Close()
 			}
 			return
 		}
-		mine, c.queue = c.queue, nil
-		c.since = c.set.now.Load()
-		c.mu.Unlock()
-		for i, msg := range mine {
+		for _, msg := range mine {
 			kind := websocket.BinaryMessage
 			if msg == nil {
 				kind = websocket.PingMessage
 			}
 			c.write(kind, msg)
-			mine[i] = nil
-		}
-		if cap(mine) > 4 { // one message at a time is the rule
-			mine = nil
 		}
 	}
 }
 
-// write has no deadline of its own: the clock closes a connection whose write takes too long.
 func (c *Conn) write(kind int, msg []byte) {
 	var err error
-	if kind == websocket.BinaryMessage {
+	if until := time.Now().Add(writeWithin); kind != websocket.BinaryMessage {
+		err = c.ws.WriteControl(kind, msg, until)
+	} else if err = c.ws.SetWriteDeadline(until); err == nil {
 		err = c.ws.WriteMessage(kind, msg)
-	} else {
-		err = c.ws.WriteControl(kind, msg, time.Time{})
 	}
 	if err != nil {
 		c.Close()
@@ -432,10 +320,6 @@ func (s *Set) clock() {
 				due = append(due, c)
 			}
 		}
-		if s.next < len(s.listed) && s.popped == s.last && !s.closed { // every writer waits for a slow peer
-			s.startWriter()
-		}
-		s.last = s.popped
 		s.mu.Unlock()
 		for _, c := range due {
 			quiet := now-c.seen.Load() >= int64(s.settings.PingEvery/time.Second)
@@ -443,35 +327,10 @@ func (s *Set) clock() {
 				gone = append(gone, c)
 			}
 		}
-		gone = append(gone, s.stuck(now)...)
 		for _, c := range gone {
 			c.Close()
 		}
 	}
-}
-
-// stuck returns the connections whose write takes too long.
-func (s *Set) stuck(now int64) (out []*Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.writing == 0 {
-		return nil
-	}
-	for c := range s.all {
-		c.mu.Lock()
-		if c.since > 0 && now-c.since > int64(writeWithin/time.Second) {
-			out = append(out, c)
-		}
-		c.mu.Unlock()
-	}
-	return out
-}
-
-// Len is the number of connections.
-func (s *Set) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.all)
 }
 
 // Close ends every connection and waits for the set's goroutines; the readers end by themselves.

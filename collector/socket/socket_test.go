@@ -17,8 +17,8 @@ import (
 )
 
 // served starts a set and returns the server's ends of the connections that dial makes.
-func served(t *testing.T, s Settings) (set *Set, dial func() (*websocket.Conn, *Conn)) {
-	set = NewSet(s)
+func served(t *testing.T, s Settings) (dial func() (*websocket.Conn, *Conn)) {
+	set := NewSet(s)
 	ends := make(chan *Conn, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := set.Upgrade(w, r)
@@ -29,7 +29,7 @@ func served(t *testing.T, s Settings) (set *Set, dial func() (*websocket.Conn, *
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(set.Close)
-	return set, func() (*websocket.Conn, *Conn) {
+	return func() (*websocket.Conn, *Conn) {
 		ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func patient() Settings { return Settings{SilentAfter: time.Hour, PingEvery: tim
 
 // TestMessagesGoBothWays sends small and large ones, and a last word before the end.
 func TestMessagesGoBothWays(t *testing.T) {
-	set, dial := served(t, patient())
+	dial := served(t, patient())
 	ws, c := dial()
 	for _, size := range []int{1, 100, readBuffer, 3 * keepBuffer} {
 		msg := bytes.Repeat([]byte{7}, size)
@@ -61,8 +61,8 @@ func TestMessagesGoBothWays(t *testing.T) {
 			t.Fatalf("%d bytes came back as %d, %v", size, len(back), err)
 		}
 	}
-	if c.Lives() != 4 || set.Len() != 1 {
-		t.Errorf("%d signs of life, %d connections", c.Lives(), set.Len())
+	if c.Lives() != 4 {
+		t.Errorf("%d signs of life", c.Lives())
 	}
 	c.Send([]byte("the last word"))
 	c.Finish()
@@ -77,33 +77,10 @@ func TestMessagesGoBothWays(t *testing.T) {
 	}
 }
 
-func TestMoreIsAskedAfterEachKick(t *testing.T) {
-	_, dial := served(t, patient())
-	ws, c := dial()
-	left := make(chan []byte, 100)
-	c.More = func() []byte {
-		select {
-		case m := <-left:
-			return m
-		default:
-			return nil
-		}
-	}
-	for i := range 100 {
-		left <- []byte{byte(i)}
-		c.Kick()
-	}
-	for i := range 100 {
-		if _, m, err := ws.ReadMessage(); err != nil || len(m) != 1 || m[0] != byte(i) {
-			t.Fatalf("%d: %v, %v", i, m, err)
-		}
-	}
-}
-
 func TestBadMessagesAreNamed(t *testing.T) {
-	_, dial := served(t, patient())
+	dial := served(t, patient())
 	ws, c := dial()
-	c.SetLimits(10, DefaultQueue)
+	c.SetLimit(10)
 	if err := ws.WriteMessage(websocket.BinaryMessage, make([]byte, 11)); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +98,7 @@ func TestBadMessagesAreNamed(t *testing.T) {
 
 // TestLargeMessagesAreAskedFor: before most of a large message is read, and once; a refusal ends the connection.
 func TestLargeMessagesAreAskedFor(t *testing.T) {
-	_, dial := served(t, patient())
+	dial := served(t, patient())
 	ws, c := dial()
 	asked := 0
 	c.Large = func() error { asked++; return nil }
@@ -234,12 +211,12 @@ func trickle(to io.Writer, size, first, piece int) {
 	to.Write([]byte{0x82, 0x80 | 1, 0, 0, 0, 0, 0})
 }
 
-// TestSlowPeersSlowNobody: more peers than there are writers read nothing of what is sent to them.
+// TestSlowPeersSlowNobody: many peers read nothing of what is sent to them.
 func TestSlowPeersSlowNobody(t *testing.T) {
-	_, dial := served(t, patient())
-	for range 2 * writers {
+	dial := served(t, patient())
+	for range 8 {
 		_, c := dial()
-		c.SetLimits(0, 1)
+		c.SetLimit(0)
 		c.Send(make([]byte, 64<<20))
 	}
 	ws, c := dial()
@@ -253,7 +230,7 @@ func TestSlowPeersSlowNobody(t *testing.T) {
 
 // TestSilentPeersAreGone: nobody reads for the first one, so nothing answers; the second one's proof ends.
 func TestSilentPeersAreGone(t *testing.T) {
-	_, dial := served(t, Settings{SilentAfter: 2 * time.Second, PingEvery: time.Second})
+	dial := served(t, Settings{SilentAfter: 2 * time.Second, PingEvery: time.Second})
 	_, silent := dial()
 	if _, err := silent.Read(); err == nil {
 		t.Error("a silent peer sent something")
