@@ -18,7 +18,6 @@ type rowBuffer struct {
 	slots   []uint64                // by slot of the node's layout
 	there   [rows.MaxColumns]uint64 // what a second has already, by slot
 	bytes   [rows.MaxBytes + rows.Slack]byte
-	scratch []byte
 }
 
 func (r *rowBuffer) reset() { r.metrics, r.vals = r.metrics[:0], r.vals[:0] }
@@ -112,7 +111,9 @@ func (h *head) fastRow(c *rows.Latest, b *rows.Block, node, sec int, samples []c
 		h.pending.Writer.SameRow(b, sec, node)
 		return true
 	}
-	b.Append(n, sec, h.pending.Writer.Row(b, sec, node, slots))
+	row := h.row.bytes[:rows.Put(h.row.bytes[:], slots)]
+	h.pending.Writer.Row(b, sec, node, row)
+	n.Append(sec, row)
 	c.Show(b, n, node, slots)
 	return true
 }
@@ -139,7 +140,7 @@ func (h *head) writeRow(c *rows.Latest, b *rows.Block, node, sec int) {
 	}
 	newest := secs.Newest()
 	if sec <= newest {
-		if !widened && secs.Has(sec) && !h.differs(b, n, sec, newest) {
+		if !widened && secs.Has(sec) && !h.differs(n, sec, newest) {
 			return // the same sample again
 		}
 		h.logRow(b, sec, node)
@@ -147,16 +148,17 @@ func (h *head) writeRow(c *rows.Latest, b *rows.Block, node, sec int) {
 			n.Insert(secs, sec, row.slots)
 			return
 		}
-		h.fillIn(b, n, sec)
+		h.fillIn(n, sec)
 	}
+	whole := row.bytes[:rows.Put(row.bytes[:], row.slots)]
 	switch {
 	case sec == newest: // logged above
 	case widened:
 		h.logRow(b, sec, node)
 	case h.pending.Writer != nil:
-		h.pending.Writer.Row(b, sec, node, row.slots)
+		h.pending.Writer.Row(b, sec, node, whole)
 	}
-	b.Append(n, sec, row.bytes[:rows.Put(row.bytes[:], row.slots)])
+	n.Append(sec, whole)
 	secs.Set(sec)
 	if h.pending.Writer != nil { // Open shows what it replayed at its end
 		c.Show(b, n, node, row.slots)
@@ -185,8 +187,8 @@ func (r *rowBuffer) fit(n *rows.Node) {
 }
 
 // fillIn completes h.row by what the second has already.
-func (h *head) fillIn(b *rows.Block, n *rows.Node, sec int) {
-	there := h.thereAt(b, n, sec, sec)
+func (h *head) fillIn(n *rows.Node, sec int) {
+	there := h.thereAt(n, sec, sec)
 	for slot, v := range h.row.slots {
 		if v == rows.Absent {
 			h.row.slots[slot] = there[slot]
@@ -201,15 +203,15 @@ func (h *head) logRow(b *rows.Block, sec, node int) {
 }
 
 // thereAt returns what a second has already; newest is the node's newest.
-func (h *head) thereAt(b *rows.Block, n *rows.Node, sec, newest int) []uint64 {
+func (h *head) thereAt(n *rows.Node, sec, newest int) []uint64 {
 	there := h.row.there[:len(n.Layout.Metrics)]
-	h.row.scratch = b.There(n, sec, newest, there, h.row.scratch)
+	n.There(sec, newest, there)
 	return there
 }
 
 // differs says whether h.row would change a second that is there already.
-func (h *head) differs(b *rows.Block, n *rows.Node, sec, newest int) bool {
-	there := h.thereAt(b, n, sec, newest)
+func (h *head) differs(n *rows.Node, sec, newest int) bool {
+	there := h.thereAt(n, sec, newest)
 	for slot, v := range h.row.slots {
 		if v != rows.Absent && there[slot] != v {
 			return true

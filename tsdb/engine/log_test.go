@@ -52,7 +52,7 @@ func FuzzLog(f *testing.F) {
 			new(block.Sealer).Seal(b.Block, func(int) float64 { return 0 })
 			for i := range 3 {
 				if n, secs := b.Node(i); n != nil {
-					b.There(n, secs.Newest(), -1, make([]uint64, len(n.Layout.Metrics)), nil)
+					n.There(secs.Newest(), -1, make([]uint64, len(n.Layout.Metrics)))
 				}
 			}
 		}
@@ -73,7 +73,8 @@ func writtenRecord(f *testing.F) []byte {
 	p.Begin()
 	p.Writer.NamedRow(b, 0, 1, []collector.Metric{collector.ReadBytes, collector.MetaWait},
 		[]uint64{math.Float64bits(5), math.Float64bits(0.25)})
-	p.Writer.Row(b, 1, 1, []uint64{math.Float64bits(9), math.Float64bits(0.25)})
+	var row [rows.MaxBytes + rows.Slack]byte
+	p.Writer.Row(b, 1, 1, row[:rows.Put(row[:], []uint64{math.Float64bits(9), math.Float64bits(0.25)})])
 	p.Writer.SameRow(b, 2, 1)
 	l := log.New(unsynced{}, dir)
 	p.HandOver(l)

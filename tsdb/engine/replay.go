@@ -108,7 +108,7 @@ func (p *replayer) row(r *log.Record, b *openBlock) error {
 			len(n.Layout.Metrics))
 	}
 	if r.Row[0] > 0 {
-		b.Append(n, r.Sec, r.Row)
+		n.Append(r.Sec, r.Row)
 	}
 	secs.Set(r.Sec)
 	return nil
@@ -135,7 +135,7 @@ func (p *replayer) showReplayed() {
 			newest := secs.Newest()
 			c := p.head.nodes.chunks.Of(node)
 			c.Lock()
-			c.Show(b.Block, n, node, p.head.thereAt(b.Block, n, newest, newest))
+			c.Show(b.Block, n, node, p.head.thereAt(n, newest, newest))
 			c.Unlock()
 		}
 	}

@@ -25,7 +25,7 @@ func sampleBlock() []byte {
 					next = append(next, math.Float64bits(v))
 				}
 				var row [rows.MaxBytes + rows.Slack]byte
-				b.Append(n, sec, row[:rows.Put(row[:], next)])
+				n.Append(sec, row[:rows.Put(row[:], next)])
 			}
 			secs.Set(sec)
 		}

@@ -67,7 +67,8 @@ func TestReplay(t *testing.T) {
 		p.Note(b.ID)
 		p.Writer.NamedRow(b, 3, 4, []collector.Metric{collector.ReadBytes, collector.MetaWait},
 			[]uint64{math.Float64bits(5), math.Float64bits(0.25)})
-		p.Writer.Row(b, 4, 4, []uint64{math.Float64bits(9), math.Float64bits(-0.5)})
+		var row [rows.MaxBytes + rows.Slack]byte
+		p.Writer.Row(b, 4, 4, row[:rows.Put(row[:], []uint64{math.Float64bits(9), math.Float64bits(-0.5)})])
 		p.Writer.SameRow(b, 4, 5)
 		p.Writer.SameRow(b, 4, 6)
 		bytes := p.HandOver(l)

@@ -100,19 +100,12 @@ func (w *Writer) SameRow(b *rows.Block, sec, node int) {
 	w.same++
 }
 
-// Row writes a row by the node's columns and returns its bytes, which are valid until the next call.
-func (w *Writer) Row(b *rows.Block, sec, node int, slots []uint64) []byte {
+// Row writes a row by the node's columns.
+func (w *Writer) Row(b *rows.Block, sec, node int, row []byte) {
 	w.context(b, sec)
-	w.room(opRoom + rows.MaxBytes + rows.Slack)
-	if node == w.cursor && w.same == 0 { // as head writes it
-		w.buf = append(w.buf, byte(Row))
-		w.cursor = node + 1
-	} else {
-		w.head(node, Row)
-	}
-	at := len(w.buf)
-	w.buf = w.buf[:at+rows.Put(w.buf[at:cap(w.buf)], slots)]
-	return w.buf[at:]
+	w.room(opRoom + len(row))
+	w.head(node, Row)
+	w.buf = append(w.buf, row...)
 }
 
 func appendValue(buf []byte, v uint64) []byte {

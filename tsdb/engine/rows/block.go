@@ -15,7 +15,6 @@ type Block struct {
 	ID     uint64                       // counts open blocks over the life of the store; names the instance in the log
 	Start  int64                        // Unix seconds
 	chunks atomic.Pointer[[]*openChunk] // by node number / 64; an element is nil where no node has rows
-	cells  cells
 }
 
 // NewBlock returns a block without rows.
@@ -143,42 +142,32 @@ func (b *Block) Repeat(node, end, sec int) {
 }
 
 // Append adds a node's newest row, which differs from the one before; the caller sets the second.
-func (b *Block) Append(n *Node, sec int, row []byte) { b.cells.append(&n.rows, sec, row) }
+func (n *Node) Append(sec int, row []byte) { n.rows.append(sec, row) }
 
-// There writes into dst what a second has already; newest is the node's newest. It returns scratch.
-func (b *Block) There(n *Node, sec, newest int, dst []uint64, scratch []byte) []byte {
-	if n.late == nil && n.rows.bytes > 0 && sec == newest {
-		var row []byte
-		row, scratch = b.cells.last(&n.rows, scratch)
-		Values(row, dst)
-		return scratch
-	}
-	return b.row(n, sec, dst, scratch)
-}
-
-// row writes the values of a second that the node reported, or -1 before the first, into dst; it returns scratch.
-func (b *Block) row(n *Node, sec int, dst []uint64, scratch []byte) []byte {
+// There writes into dst what a second has already; newest is the node's newest.
+func (n *Node) There(sec, newest int, dst []uint64) {
 	for slot := range dst {
 		dst[slot] = Absent
 	}
-	r := streamReader{buf: b.cells.read(&n.rows, scratch[:0])}
-	var newest []byte
-	for at, row, ok := r.next(); ok && at <= sec; at, row, ok = r.next() {
-		newest = row
-	}
-	if newest != nil {
-		Values(newest, dst)
-	}
-	if n.late != nil && sec >= 0 {
-		if row := n.late[sec]; row != nil {
-			for slot := range dst {
-				if row.mask>>slot&1 != 0 {
-					dst[slot] = row.value(slot)
-				}
-			}
+	row := n.rows.last()
+	if sec != newest {
+		row = nil
+		r := streamReader{buf: n.rows.buf}
+		for at, next, ok := r.next(); ok && at <= sec; at, next, ok = r.next() {
+			row = next
 		}
 	}
-	return r.buf
+	if len(row) > 0 {
+		Values(row, dst)
+	}
+	if n.late == nil || n.late[sec] == nil {
+		return
+	}
+	for slot := range dst {
+		if late := n.late[sec]; late.mask>>slot&1 != 0 {
+			dst[slot] = late.value(slot)
+		}
+	}
 }
 
 // Snapshot is what a reader takes of a node while it holds the lock.
@@ -200,7 +189,7 @@ func (b *Block) Snapshot(c *Latest, node int, m collector.Metric, dst *Snapshot)
 	if dst.slot = n.Layout.Slot(m); dst.slot < 0 {
 		return false
 	}
-	dst.stream = streamReader{buf: b.cells.read(&n.rows, dst.stream.buf[:0])}
+	dst.stream = streamReader{buf: n.rows.buf}
 	dst.rows, dst.late = *rows, nil
 	if n.late != nil {
 		late := *n.late

@@ -32,7 +32,7 @@ func (o *Columns) Load(b *Block, node int) bool {
 		return false
 	}
 	o.n, o.late, o.rows, o.count, o.other = n, n.late, *rows, 0, 0
-	o.buf = slices.Grow(b.cells.read(&n.rows, o.buf[:0]), Slack)
+	o.buf = slices.Grow(append(o.buf[:0], n.rows.buf...), Slack)
 	columns := len(n.Layout.Metrics)
 	narrowest := columns
 	end := len(o.buf)
