@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
@@ -53,18 +52,4 @@ func (s Settings) Validate() error {
 type Job struct {
 	ID    topology.JobID
 	Nodes []topology.NodeID
-}
-
-// Snapshot is what the detector thinks of one node, for a console.
-type Snapshot struct {
-	Node  topology.NodeID
-	Level anomaly.Level
-	// Score is the test's evidence, 0..1 of what an alarm needs and above 1 during one.
-	Score float64
-	Since time.Time // of the evidence; zero without
-	// Ratio is how many times as long as on its peers at the same load operations of each class took
-	// lately; 0 where nothing was seen.
-	Ratio    [classes]float64
-	Class    string // the slow one; empty: the whole node
-	Sentence string // empty without doubt
 }

@@ -63,26 +63,15 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	}
 }
 
-// Node returns what the detector thinks of one node; ok is false for a node it never saw.
-func (d *Detector) Node(id topology.NodeID) (Snapshot, bool) {
+// Ratio is how many times as long as on its peers at the same load operations of each class of a node took lately; 0
+// where that is not known, ok is false for a node that was never seen.
+func (d *Detector) Ratio(id topology.NodeID) (ratio [classes]float64, ok bool) {
 	n := d.nodes[id]
 	if n == nil {
-		return Snapshot{}, false
+		return ratio, false
 	}
-	s := Snapshot{Node: id, Level: n.level, Score: n.top() / d.limit}
-	if n.level >= anomaly.Doubt {
-		var v anomaly.Verdict
-		top := 0
-		for i := range n.Tests {
-			if n.Tests[i].Log > n.Tests[top].Log {
-				top = i
-			}
-		}
-		d.explain(n, top, &v)
-		s.Since, s.Class, s.Sentence = v.Since, v.Class, v.Sentence
+	for c := range Meta {
+		ratio[c] = math.Exp(n.ratio[c])
 	}
-	for c := range 2 {
-		s.Ratio[c] = math.Exp(n.ratio[c])
-	}
-	return s, true
+	return ratio, true
 }

@@ -105,21 +105,13 @@ type load struct {
 	size, amount int
 }
 
-// router is what is kept of one.
+// router is one of those that are compared.
 type router struct {
-	id      topology.NodeID
-	group   string
-	sum     block
-	habit   habit
-	wealth  failslow.SequentialTest
-	alarm   bool
-	since   int64
-	seen    int64
-	ratio   float64 // smoothed log ratio to the peers
-	hung    int     // seconds in which senders waited and nothing was forwarded
-	stopped bool    // hung for long enough
-	dry     int     // blocks in a row in which its buffers were exhausted
-	newest  measured
+	kept
+	sum    block
+	seen   int64
+	dry    int // blocks in a row in which its buffers were exhausted
+	newest measured
 	// peers are what it sends to, and when it last did.
 	peers map[topology.TargetID]int64
 }
@@ -149,10 +141,10 @@ type habit struct{ Mean, N float64 }
 // Habit is by how much longer than its peers' a router's messages usually take, log; not known before it was compared.
 func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
 	r := g.routers[id]
-	if r == nil || r.habit.N == 0 {
+	if r == nil || r.Habit.N == 0 {
 		return 0, false
 	}
-	return r.habit.Mean, true
+	return r.Habit.Mean, true
 }
 
 func (h *habit) teach(x, most float64) {
@@ -217,7 +209,7 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 // Forget drops the evidence about a router that is judged by a better view.
 func (g *Group) Forget(id topology.NodeID) {
 	if r := g.routers[id]; r != nil {
-		r.wealth, r.alarm = failslow.SequentialTest{}, false
+		r.Wealth, r.Alarm = failslow.SequentialTest{}, false
 	}
 }
 
@@ -225,9 +217,9 @@ func (g *Group) Forget(id topology.NodeID) {
 func (g *Group) router(id topology.NodeID) *router {
 	r := g.routers[id]
 	if r == nil {
-		r = &router{id: id, peers: map[topology.TargetID]int64{}}
+		r = &router{kept: kept{ID: id}, peers: map[topology.TargetID]int64{}}
 		g.routers[id] = r
-		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.id, b.id) })
+		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.ID, b.ID) })
 		g.order = slices.Insert(g.order, at, r)
 	}
 	return r
@@ -235,13 +227,13 @@ func (g *Group) router(id topology.NodeID) *router {
 
 func (g *Group) take(o *Router) {
 	r := g.router(o.Node)
-	r.group, r.seen = o.Group, g.now
+	r.Group, r.seen = o.Group, g.now
 	if o.Senders >= hungSenders && o.Messages < 1 {
-		r.hung++
+		r.Hung++
 	} else {
-		r.hung, r.stopped = 0, false
+		r.Hung, r.Stopped = 0, false
 	}
-	r.stopped = r.stopped || r.hung >= hungSeconds
+	r.Stopped = r.Stopped || r.Hung >= hungSeconds
 	if math.IsNaN(o.Inside) || math.IsNaN(o.Messages) {
 		return
 	}
@@ -307,7 +299,7 @@ func (r *router) took(without []topology.TargetID) float64 {
 }
 
 func (r *router) load() load {
-	return load{r.group, int(math.Round(r.newest.size / math.Ln2)),
+	return load{r.Group, int(math.Round(r.newest.size / math.Ln2)),
 		int(math.Round(2 * math.Log2(max(r.newest.rate, 1))))}
 }
 
@@ -328,7 +320,7 @@ func (g *Group) judge(r *router) (o opinion) {
 		return o
 	}
 	times, rates, sizes := g.peersOf(r, g.order, nil)
-	own := r.habit.Mean * r.habit.N / (r.habit.N + habitFast)
+	own := r.Habit.Mean * r.Habit.N / (r.Habit.N + habitFast)
 	o.margin, o.sigma = g.margin, g.sigma(r)
 	if len(times) == 1 {
 		o.margin = max(aloneMargin, g.margin)
@@ -347,7 +339,7 @@ func (g *Group) judge(r *router) (o opinion) {
 			}
 		}
 		// How much longer a router always takes is not known when it is first seen: it may have older hardware.
-		o.margin += mostHabit * max(0, 1-r.habit.N/habitFast)
+		o.margin += mostHabit * max(0, 1-r.Habit.N/habitFast)
 		if o.excess > o.margin { // which is rare: to look at all peers of all routers takes long
 			if near, _, _ := g.peersOf(r, g.near(r), nil); len(near) > 0 {
 				o.excess = min(o.excess, r.newest.x-anomaly.Median(near))
@@ -369,7 +361,7 @@ func (g *Group) judge(r *router) (o opinion) {
 // without what waits for some receivers.
 func (g *Group) peersOf(r *router, of []*router, without []topology.TargetID) (times, rates, sizes []float64) {
 	for _, p := range of {
-		if p != r && p.group == r.group && !p.alarm && !math.IsNaN(p.newest.x) &&
+		if p != r && p.Group == r.Group && !p.Alarm && !math.IsNaN(p.newest.x) &&
 			p.newest.size >= r.newest.size-alike &&
 			p.newest.rate >= busyAlike*r.newest.rate {
 			x := p.newest.x
@@ -392,7 +384,7 @@ func (g *Group) peersOf(r *router, of []*router, without []topology.TargetID) (t
 func (g *Group) near(r *router) (near []*router) {
 	others := false
 	for _, p := range g.order {
-		if p == r || p.group != r.group || len(p.peers) == 0 {
+		if p == r || p.Group != r.Group || len(p.peers) == 0 {
 			continue
 		}
 		same := 0
@@ -437,12 +429,12 @@ func (g *Group) apply(r *router, o *opinion) {
 	if !o.known || r.newest.blocked || r.dry > 0 {
 		return
 	}
-	before := r.wealth.Log
+	before := r.Wealth.Log
 	if o.peers {
 		r.newest.apart = o.apart
-		r.ratio += (o.apart - r.ratio) / 4
+		r.Ratio += (o.apart - r.Ratio) / 4
 		if before < 1 { // sentences are of the time since the first evidence
-			r.ratio = o.apart
+			r.Ratio = o.apart
 		}
 	}
 	most := g.limit + overThreshold
@@ -450,12 +442,12 @@ func (g *Group) apply(r *router, o *opinion) {
 		most = loneCeiling * g.limit
 	}
 	bet := failslow.Against(o.excess-o.margin, o.sigma*o.sigma, slowBy)
-	r.wealth.Bet(g.now, max(leastBet, min(bet, mostBet)), most)
-	if r.alarm || before >= teachBelow*g.limit {
+	r.Wealth.Bet(g.now, max(leastBet, min(bet, mostBet)), most)
+	if r.Alarm || before >= teachBelow*g.limit {
 		return
 	}
 	if o.peers && o.alike {
-		r.habit.teach(o.apart, mostHabit)
+		r.Habit.teach(o.apart, mostHabit)
 		g.noise.teach(min(math.Abs(o.excess), 1), 1)
 	}
 	at := r.load()

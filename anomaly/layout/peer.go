@@ -80,7 +80,7 @@ func (g *Group) findPeers() {
 func (g *Group) elsewhere(r *router, who topology.TargetID, least int) bool {
 	sending, waiting := 0, 0
 	for _, p := range g.order {
-		if p == r || p.group != r.group || p.sum.sending[who] < fewWaiting {
+		if p == r || p.Group != r.Group || p.sum.sending[who] < fewWaiting {
 			continue
 		}
 		if sending++; p.sum.waiting[who] >= fewWaiting {
@@ -112,7 +112,7 @@ func (g *Group) sendsFreely(r *router) bool {
 	}
 	var others []float64
 	for _, p := range g.order {
-		if p != r && p.group == r.group && p.sum.messages >= fewMessages {
+		if p != r && p.Group == r.Group && p.sum.messages >= fewMessages {
 			others = append(others, leaves(p))
 		}
 	}
@@ -161,29 +161,29 @@ func counted(routers int) string {
 
 // decide turns what is known of a router into verdicts.
 func (g *Group) decide(r *router) {
-	score := r.wealth.Log / g.limit
-	if r.stopped {
+	score := r.Wealth.Log / g.limit
+	if r.Stopped {
 		score = max(score, 1)
 	}
 	switch {
-	case score >= 1 && !r.alarm:
-		r.alarm, r.since = true, r.wealth.Start
-		if r.stopped {
-			r.since = g.now - hungSeconds
+	case score >= 1 && !r.Alarm:
+		r.Alarm, r.Since = true, r.Wealth.Start
+		if r.Stopped {
+			r.Since = g.now - hungSeconds
 		}
-	case r.alarm && score < release && (r.hung == 0 || !r.stopped):
-		r.alarm = false
+	case r.Alarm && score < release && (r.Hung == 0 || !r.Stopped):
+		r.Alarm = false
 	}
-	v := anomaly.Verdict{Node: r.id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
-	if r.stopped {
+	v := anomaly.Verdict{Node: r.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
+	if r.Stopped {
 		v.Condition = anomaly.Hung
 	} else if !math.IsNaN(r.newest.apart) {
 		v.Ratio = math.Exp(r.newest.apart)
 	}
 	switch {
-	case math.IsNaN(r.newest.x) && !r.stopped:
+	case math.IsNaN(r.newest.x) && !r.Stopped:
 		v.Level = anomaly.Unseen // without messages nothing speaks, for it or against it
-	case r.alarm:
+	case r.Alarm:
 		v.Level = anomaly.Alarm
 	case score >= doubtAt:
 		v.Level = anomaly.Doubt
@@ -197,14 +197,14 @@ func (g *Group) decide(r *router) {
 	if g.now%blockSeconds != 0 {
 		return
 	}
-	b := anomaly.Verdict{Node: r.id, Kind: anomaly.BuffersExhausted, Level: anomaly.Clean, Model: Model,
+	b := anomaly.Verdict{Node: r.ID, Kind: anomaly.BuffersExhausted, Level: anomaly.Clean, Model: Model,
 		Score: float64(r.dry) / namedBlocks}
 	if r.dry >= namedBlocks {
 		b.Level, b.Confidence = anomaly.Alarm, 0.9
 		b.Since = time.Unix(g.now-int64(r.dry)*blockSeconds, 0).UTC()
 		b.Sentence = fmt.Sprintf(
 			"messages wait for a buffer of %s while its receivers have credits: it has too few "+
-				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.id)
+				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.ID)
 	}
 	if r.dry == 0 || r.dry >= namedBlocks {
 		g.verdicts = append(g.verdicts, b)
@@ -212,14 +212,14 @@ func (g *Group) decide(r *router) {
 }
 
 func (g *Group) explain(r *router, v *anomaly.Verdict) {
-	since := r.wealth.Start
-	if r.alarm {
-		since = r.since
+	since := r.Wealth.Start
+	if r.Alarm {
+		since = r.Since
 	}
 	v.Since = time.Unix(since, 0).UTC()
 	v.Confidence = min(0.99, v.Score/1.2)
-	if r.stopped {
-		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", r.id)
+	if r.Stopped {
+		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", r.ID)
 		return
 	}
 	took := math.Exp(r.newest.x)
@@ -227,17 +227,17 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	if r.newest.own {
 		v.Sentence = fmt.Sprintf(
 			"%s take %s ms %s %s, longer than ever at this load; no peer does the same now, "+
-				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), g.words.through, r.id)
+				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), g.words.through, r.ID)
 		return
 	}
-	v.Evidence["peers_seconds"] = took / math.Exp(r.ratio)
+	v.Evidence["peers_seconds"] = took / math.Exp(r.Ratio)
 	why := ""
 	if r.newest.starved >= starvedShare {
 		v.Evidence["cpu_wait_share"] = r.newest.starved
 		why = fmt.Sprintf("; %.0f %% of that its network threads wait for a processor: it is short of CPU",
 			100*r.newest.starved)
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: %s take %s ms %s it, %s ms %s %s%s", r.id,
-		anomaly.Times(math.Exp(r.ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
-		anomaly.Digits(1000*took/math.Exp(r.ratio)), g.words.through, g.words.peers, why)
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s take %s ms %s it, %s ms %s %s%s", r.ID,
+		anomaly.Times(math.Exp(r.Ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
+		anomaly.Digits(1000*took/math.Exp(r.Ratio)), g.words.through, g.words.peers, why)
 }

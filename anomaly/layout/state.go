@@ -14,20 +14,21 @@ const stateVersion = 1
 // holds routers up, shows itself again in seconds.
 type state struct {
 	Version int
-	Routers []savedRouter
+	Routers []kept
 	Usual   []savedLoad
 	Noise   habit
 }
 
-type savedRouter struct {
+// kept is what outlives a restart of one router.
+type kept struct {
 	ID     topology.NodeID
 	Group  string
 	Habit  habit
 	Wealth failslow.SequentialTest
 	Alarm  bool
 	Since  int64
-	Ratio  float64
-	// Stopped routers forward nothing while senders wait.
+	Ratio  float64 // smoothed log ratio to the peers
+	// Stopped routers have forwarded nothing for long enough while senders waited, Hung counts such seconds.
 	Stopped bool
 	Hung    int
 }
@@ -42,8 +43,7 @@ type savedLoad struct {
 func (g *Group) MarshalBinary() ([]byte, error) {
 	s := state{Version: stateVersion, Noise: g.noise}
 	for _, r := range g.order {
-		s.Routers = append(s.Routers, savedRouter{ID: r.id, Group: r.group, Habit: r.habit, Wealth: r.wealth,
-			Alarm: r.alarm, Since: r.since, Ratio: r.ratio, Stopped: r.stopped, Hung: r.hung})
+		s.Routers = append(s.Routers, r.kept)
 	}
 	for l, h := range g.usual {
 		s.Usual = append(s.Usual, savedLoad{l.group, l.size, l.amount, *h})
@@ -63,12 +63,11 @@ func (g *Group) UnmarshalBinary(b []byte) error {
 	g.routers, g.order, g.usual, g.noise = map[topology.NodeID]*router{}, nil, map[load]*habit{}, s.Noise
 	for _, k := range s.Routers {
 		r := g.router(k.ID)
-		r.group, r.habit, r.wealth, r.alarm, r.since, r.ratio = k.Group, k.Habit, k.Wealth, k.Alarm, k.Since, k.Ratio
-		r.stopped, r.hung = k.Stopped, k.Hung
+		r.kept = k
 		r.newest.x, r.newest.apart = math.NaN(), math.NaN()
 	}
 	for _, l := range s.Usual {
-		g.usual[load{l.Group, l.Size, l.Amount}] = &habit{Mean: l.Habit.Mean, N: l.Habit.N}
+		g.usual[load{l.Group, l.Size, l.Amount}] = &l.Habit
 	}
 	return nil
 }

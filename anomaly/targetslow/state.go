@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
-	"fairway/collector/topology"
 )
 
 const stateVersion = 2
@@ -13,26 +11,15 @@ const stateVersion = 2
 // state is the evidence so far; blocks that are not full are lost.
 type state struct {
 	Version int
-	Targets []saved
+	Targets []kept
 	Groups  map[string]lasting
-}
-
-type saved struct {
-	Group string
-	ID    topology.NodeID
-	Tests [tests]failslow.SequentialTest
-	Habit scatter
-	Alarm bool
-	Since int64
-	Ratio float64
 }
 
 // MarshalBinary saves the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
 	s := state{Version: stateVersion, Groups: map[string]lasting{}}
-	for _, k := range d.order {
-		t := d.targets[k]
-		s.Targets = append(s.Targets, saved{k.group, k.id, t.tests, t.habit, t.alarm, t.since, t.ratio})
+	for _, t := range d.order {
+		s.Targets = append(s.Targets, t.kept)
 	}
 	for name, g := range d.groups {
 		s.Groups[name] = g.lasting
@@ -47,11 +34,10 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
 		return err
 	}
-	targets, order := map[subject]*target{}, make([]subject, 0, len(s.Targets))
-	for _, t := range s.Targets {
-		k := subject{t.Group, t.ID}
-		targets[k] = &target{tests: t.Tests, habit: t.Habit, alarm: t.Alarm, since: t.Since, ratio: t.Ratio}
-		order = append(order, k)
+	targets, order := map[subject]*target{}, make([]*target, len(s.Targets))
+	for i, k := range s.Targets {
+		order[i] = &target{kept: k}
+		targets[subject{k.Group, k.ID}] = order[i]
 	}
 	if len(targets) != len(order) {
 		return fmt.Errorf("%w: a target is listed twice", anomaly.ErrState)

@@ -47,7 +47,7 @@ type Detector struct {
 	rules    Rules
 	limit    anomaly.LogWealth // of an alarm
 	targets  map[subject]*target
-	order    []subject
+	order    []*target
 	groups   map[string]*group
 	logs     []float64
 	sorted   []float64
@@ -62,14 +62,21 @@ type subject struct {
 }
 
 type target struct {
-	tests  [tests]failslow.SequentialTest
+	kept
 	blocks [tests]block
-	habit  scatter
-	alarm  bool
-	since  int64
 	seen   int64
-	ratio  float64 // smoothed log ratio to the peers, over about a block
 	newest float64 // log ratio of the newest point
+}
+
+// kept is what outlives a restart of one target.
+type kept struct {
+	Group string
+	ID    topology.NodeID
+	Tests [tests]failslow.SequentialTest
+	Habit scatter
+	Alarm bool
+	Since int64
+	Ratio float64 // smoothed log ratio to the peers, over about a block
 }
 
 // group are targets that are compared.
@@ -113,10 +120,10 @@ func (b *block) add(now int64, r float64, seconds int64) (mean, variance float64
 
 // top is the test with the most wealth.
 func (t *target) top() *failslow.SequentialTest {
-	if t.tests[mild].Log > t.tests[sudden].Log {
-		return &t.tests[mild]
+	if t.Tests[mild].Log > t.Tests[sudden].Log {
+		return &t.Tests[mild]
 	}
-	return &t.tests[sudden]
+	return &t.Tests[sudden]
 }
 
 // New makes a detector that accuses a healthy target once in every on average, if its points come every
@@ -148,13 +155,13 @@ func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
 		}
 	}
 	for _, l := range d.lessons {
-		l.target.habit.teach(l.mean, d.rules.FirstScatter, &l.group.lasting)
+		l.target.Habit.teach(l.mean, d.rules.FirstScatter, &l.group.lasting)
 	}
 	d.lessons = d.lessons[:0]
 
-	for _, s := range d.order {
-		if t := d.targets[s]; t.seen == now.Unix() {
-			d.decide(s, t)
+	for _, t := range d.order {
+		if t.seen == now.Unix() {
+			d.decide(t)
 		}
 	}
 	return d.verdicts
@@ -194,24 +201,23 @@ func medianWithout(sorted []float64, x float64) float64 {
 func (d *Detector) point(now int64, s subject, g *group, points []Point, r float64) {
 	t := d.targets[s]
 	if t == nil {
-		t = &target{}
+		t = &target{kept: kept{ID: s.id, Group: s.group}}
 		d.targets[s] = t
-		d.order = append(d.order, s)
-		slices.SortFunc(d.order, func(a, b subject) int {
-			return cmp.Or(cmp.Compare(a.id, b.id),
-				cmp.Compare(a.group, b.group))
+		d.order = append(d.order, t)
+		slices.SortFunc(d.order, func(a, b *target) int {
+			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Group, b.Group))
 		})
 	}
 	t.seen = now
-	t.ratio += (r - t.ratio) / blockPoints
+	t.Ratio += (r - t.Ratio) / blockPoints
 	t.newest = r
 	r = max(-d.rules.MostOfAPoint, min(d.rules.MostOfAPoint, r))
 	if mean, noise, full := t.blocks[sudden].add(now, r, 0); full {
-		d.bet(&t.tests[sudden], &d.rules.Sudden, now, mean, noise)
+		d.bet(&t.Tests[sudden], &d.rules.Sudden, now, mean, noise)
 	}
 	if mean, noise, full := t.blocks[mild].add(now, r, blockSeconds-1); full {
-		scatter := t.habit.variance(d.median(now, s.group, g, points), &g.lasting)
-		d.bet(&t.tests[mild], &d.rules.Mild, now, mean, noise+scatter)
+		scatter := t.Habit.variance(d.median(now, s.group, g, points), &g.lasting)
+		d.bet(&t.Tests[mild], &d.rules.Mild, now, mean, noise+scatter)
 		d.lessons = append(d.lessons, lesson{t, g, mean})
 	}
 }
@@ -229,40 +235,40 @@ func (d *Detector) median(now int64, name string, g *group, points []Point) floa
 	}
 	var known []float64
 	for _, i := range g.members {
-		if t := d.targets[subject{name, points[i].Target}]; t != nil && t.habit.Blocks > 1 {
-			known = append(known, t.habit.Variance)
+		if t := d.targets[subject{name, points[i].Target}]; t != nil && t.Habit.Blocks > 1 {
+			known = append(known, t.Habit.Variance)
 		}
 	}
 	g.asOf, g.median = now, medianVariance(known, d.rules.FewestPeers, d.rules.FirstScatter)
 	return g.median
 }
 
-func (d *Detector) decide(s subject, t *target) {
+func (d *Detector) decide(t *target) {
 	score := t.top().Log / d.limit
 	switch {
-	case !t.alarm && score >= 1:
-		t.alarm, t.since = true, t.top().Start
-	case t.alarm && score < d.rules.ReleaseBelow:
-		t.alarm = false
+	case !t.Alarm && score >= 1:
+		t.Alarm, t.Since = true, t.top().Start
+	case t.Alarm && score < d.rules.ReleaseBelow:
+		t.Alarm = false
 	}
-	v := anomaly.Verdict{Node: s.id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
-		Class: s.group, Ratio: math.Exp(t.newest)}
+	v := anomaly.Verdict{Node: t.ID, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
+		Class: t.Group, Ratio: math.Exp(t.newest)}
 	switch {
-	case t.alarm:
+	case t.Alarm:
 		v.Level = anomaly.Alarm
 	case score >= d.rules.DoubtFrom:
 		v.Level = anomaly.Doubt
 	}
 	if v.Level > anomaly.Clean {
 		since := t.top().Start
-		if t.alarm {
-			since = t.since
+		if t.Alarm {
+			since = t.Since
 		}
 		v.Since = time.Unix(since, 0).UTC()
 		v.Confidence = min(0.99, score/1.3)
-		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.ratio)}
-		v.Sentence = fmt.Sprintf("%s takes %s as long as the other targets of %s at the same time", s.id,
-			anomaly.Times(math.Exp(t.ratio)), s.group)
+		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.Ratio)}
+		v.Sentence = fmt.Sprintf("%s takes %s as long as the other targets of %s at the same time", t.ID,
+			anomaly.Times(math.Exp(t.Ratio)), t.Group)
 	}
 	d.verdicts = append(d.verdicts, v)
 }

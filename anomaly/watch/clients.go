@@ -342,8 +342,8 @@ func takeLosses(d *Detectors, now time.Time, node topology.NodeID) map[topology.
 // ratiosOf are how many times as long as at its peers requests take at a forwarder, by class.
 func ratiosOf(d *Detectors, node topology.NodeID) (ratios [collector.Classes]float64) {
 	ratios = d.byClient.Ratio(node)
-	if n, ok := d.slow.Node(node); ok && d.ownClock[node] {
-		ratios = n.Ratio
+	if own, ok := d.slow.Ratio(node); ok && d.ownClock[node] {
+		ratios = own
 	}
 	return ratios
 }

@@ -132,7 +132,7 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
 		}
-		if _, knows := fresh.slow.Node("f1"); knows != (tc.want == nil) {
+		if _, knows := fresh.slow.Ratio("f1"); knows != (tc.want == nil) {
 			t.Errorf("%s: knows the nodes of the file: %t", tc.name, knows)
 		}
 	}

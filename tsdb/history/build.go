@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"fairway/collector"
@@ -203,56 +202,23 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 	return nil
 }
 
-// served reports whether requests ended in the step, active whether some were under way: a run that waits for an
-// answer does I/O, though nothing moves.
+// served reports whether requests ended in the step.
 func (s *second) served() bool { return s.read+s.write > 0 || s.meta > 0 }
-func (s *second) active() bool { return s.served() || s.underWay > 0 }
 
 // profile adds the steps up.
 func (b *builder) profile(nodes int) *Profile {
-	p := &Profile{IONodes: b.ioNodes, Peaks: Peaks{PeakNodeBytesPerSec: b.peakNode}, StepSeconds: int(b.step),
-		From: FromCollectors}
-	step := float64(b.step)
+	start, step := time.Unix(b.from, 0), time.Duration(b.step)*time.Second
+	m := NewMeter(start, nodes)
+	m.load = b.load
 	for i := range b.sum {
 		s := &b.sum[i]
-		p.ReadBytes += s.read * step
-		p.WriteBytes += s.write * step
-		p.MetaOps += s.meta * step
-		p.PeakBytesPerSec = max(p.PeakBytesPerSec, s.read+s.write)
-		p.PeakOpsPerSec = max(p.PeakOpsPerSec, s.ops)
-		if s.active() {
-			p.IOSeconds += step
-		}
+		m.Add(&Tick{At: start.Add(time.Duration(i+1) * step), Seconds: step.Seconds(), Read: s.read, Write: s.write,
+			Ops: s.ops, Meta: s.meta, PeakNode: b.peakNode, UnderWay: s.underWay})
 	}
-	b.load.into(p)
+	p := m.Profile()
+	p.IONodes, p.StepSeconds, p.From = b.ioNodes, int(b.step), FromCollectors
 	p.Coverage = min(1, b.seen/(float64(nodes)*float64(b.to-b.from)))
-	for gap := int64(phaseGap); ; gap *= 2 {
-		if p.Phases = b.phases(gap); len(p.Phases) <= maxPhases {
-			return p
-		}
-	}
-}
-
-// phases joins active steps that are at most gap seconds apart.
-func (b *builder) phases(gap int64) (phases []Phase) {
-	step, last := float64(b.step), math.MinInt
-	for i := range b.sum {
-		s := &b.sum[i]
-		if !s.active() {
-			continue
-		}
-		at := float64(i) * step
-		if last == math.MinInt || int64(i-last)*b.step > gap {
-			phases = append(phases, Phase{AtSeconds: at})
-		}
-		p := &phases[len(phases)-1]
-		p.Seconds = at + step - p.AtSeconds
-		p.ReadBytes += s.read * step
-		p.WriteBytes += s.write * step
-		p.MetaOps += s.meta * step
-		last = i
-	}
-	return phases
+	return p
 }
 
 // metaQueue is the mean number of metadata operations waiting at a forwarder over the steps in which the run did I/O:

@@ -103,6 +103,7 @@ func (m *Meter) Add(t *Tick) {
 	for f, n := range t.Waiting {
 		m.waited[f] += n * t.Seconds
 	}
+	// A run that waits for an answer does I/O, though nothing moves.
 	if t.Read+t.Write > 0 || t.Meta > 0 || t.UnderWay > 0 {
 		p.IOSeconds += t.Seconds
 		m.phase(max(0, begin.Sub(m.start).Seconds()), t)

@@ -208,14 +208,12 @@ func (r *Reader) readJob() error {
 		err = j.setTimes(v(1), v(2), v(3), v(4))
 		j.RunSeconds = j.End.Sub(j.Start).Seconds()
 	} else {
-		j.NProcs, j.JobID = v(3), v(4)
-		err = j.setTimes(v(1), 0, v(2), 0)
-		j.RunSeconds = j.End.Sub(j.Start).Seconds() + 1
+		err = j.setLegacy(v(0), v(3), v(4), v(1), v(2))
 	}
 	text := b[min(fixed, n):]
 	notes := text[:min(1024, len(text))]
 	j.setMetadata(notes)
-	r.setText(text[len(notes):])
+	r.head.setText(text[len(notes):], 2)
 	return err
 }
 
@@ -245,15 +243,22 @@ func (j *Job) setMetadata(b []byte) {
 	}
 }
 
-// setText reads the command line and the mounts that follow it.
-func (r *Reader) setText(b []byte) {
+// setText reads the command line and the mounts that follow it, of so many fields: formats 1.x and 2.x have the
+// device's number first.
+func (h *Header) setText(b []byte, fields int) {
 	text, _, _ := bytes.Cut(b, []byte{0})
 	exe, rest, _ := strings.Cut(string(text), "\n")
-	r.head.Job.Exe, r.head.Job.ExeTruncated = strings.CutSuffix(exe, "<TRUNCATED>")
+	h.Job.Exe, h.Job.ExeTruncated = strings.CutSuffix(exe, "<TRUNCATED>")
 	for line := range strings.Lines(rest) {
-		if fs, path, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok && path != "" {
-			r.head.Mounts = append(r.head.Mounts, Mount{Path: path, FS: fs})
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", fields)
+		if len(f) < fields || f[fields-1] == "" {
+			continue
 		}
+		m := Mount{Path: f[fields-1], FS: f[fields-2]}
+		if fields == 3 {
+			m.device = f[0]
+		}
+		h.Mounts = append(h.Mounts, m)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -207,7 +206,8 @@ func (l *legacyReader) readJob(r *Reader) error {
 	if l.form.old {
 		text = append(head[28:], rest...)
 		r.head.BigEndian = true
-		err = l.job1(&r.head.Job, head)
+		v := func(at int) int64 { return int64(int32(d.order.Uint32(head[at:]))) }
+		err = r.head.Job.setLegacy(v(12), v(24), 0, v(16), v(20))
 	} else {
 		if int64(binary.LittleEndian.Uint64(head[8:])) == magic {
 			d.order = binary.LittleEndian
@@ -215,11 +215,12 @@ func (l *legacyReader) readJob(r *Reader) error {
 			return fmt.Errorf("%w: magic number %x at byte 8", ErrNotDarshan, head[8:16])
 		}
 		r.head.BigEndian = d.order == binary.BigEndian
-		err = l.job2(&r.head.Job, head)
+		v := func(i int) int64 { return d.int(head[8*i:]) }
+		err = r.head.Job.setLegacy(v(2), v(5), v(6), v(3), v(4))
 		r.head.Job.setMetadata(rest[:l.form.metadata])
 		text = rest[l.form.metadata:]
 	}
-	r.head.setLegacyText(text)
+	r.head.setText(text, 3)
 	r.legacy = l
 	r.head.Modules = []ModuleInfo{{Module: Combined, Length: r.size, Read: true}}
 	c := fixed[Combined]
@@ -228,32 +229,12 @@ func (l *legacyReader) readJob(r *Reader) error {
 	return err
 }
 
-func (l *legacyReader) job1(j *Job, b []byte) error {
-	v := func(at int) int64 { return int64(int32(binary.BigEndian.Uint32(b[at:]))) }
-	j.UID, j.NProcs = v(12), v(24)
-	err := j.setTimes(v(16), 0, v(20), 0)
+// setLegacy takes a job's numbers, with times in whole seconds.
+func (j *Job) setLegacy(uid, procs, id, start, end int64) error {
+	j.UID, j.NProcs, j.JobID = uid, procs, id
+	err := j.setTimes(start, 0, end, 0)
 	j.RunSeconds = j.End.Sub(j.Start).Seconds() + 1
 	return err
-}
-
-func (l *legacyReader) job2(j *Job, b []byte) error {
-	v := func(i int) int64 { return int64(l.dec.order.Uint64(b[8*i:])) }
-	j.UID, j.NProcs, j.JobID = v(2), v(5), v(6)
-	err := j.setTimes(v(3), 0, v(4), 0)
-	j.RunSeconds = j.End.Sub(j.Start).Seconds() + 1
-	return err
-}
-
-// setLegacyText reads the command line and the mounts, which have device numbers in these formats.
-func (h *Header) setLegacyText(b []byte) {
-	text, _, _ := bytes.Cut(b, []byte{0})
-	exe, rest, _ := strings.Cut(string(text), "\n")
-	h.Job.Exe, h.Job.ExeTruncated = strings.CutSuffix(exe, "<TRUNCATED>")
-	for line := range strings.Lines(rest) {
-		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 3); len(f) == 3 {
-			h.Mounts = append(h.Mounts, Mount{Path: f[2], FS: f[1], device: f[0]})
-		}
-	}
 }
 
 // deviceMount finds the file system with a device number.
@@ -265,10 +246,6 @@ func (h *Header) deviceMount(device int64) (Mount, bool) {
 		}
 	}
 	return Mount{}, false
-}
-
-func (l *legacyReader) name() (string, bool) {
-	return "..." + l.suffix, true
 }
 
 // each reads the records to the end of the stream.

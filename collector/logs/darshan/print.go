@@ -3,7 +3,6 @@ package darshan
 import (
 	"io"
 	"math"
-	"math/bits"
 	"strconv"
 )
 
@@ -57,13 +56,11 @@ func (p *Printer) record(rec *Record) error {
 		if namesFile(rec.Module) && i == len(c.ints)-1 {
 			break
 		}
-		p.buf = append(append(append(p.buf, p.before...), name...), '\t')
 		if isID(rec.Module, i) {
-			p.buf = strconv.AppendUint(p.buf, uint64(rec.Counters[i]), 10)
+			p.text(name, strconv.FormatUint(uint64(rec.Counters[i]), 10))
 		} else {
-			p.buf = strconv.AppendInt(p.buf, rec.Counters[i], 10)
+			p.int(name, rec.Counters[i])
 		}
-		p.buf = append(p.buf, p.after...)
 	}
 	for i, name := range c.floats {
 		p.float(name, rec.FCounters[i])
@@ -218,73 +215,19 @@ func (c *Component) FlagNames() string {
 	return out
 }
 
-// appendFixed6 formats as C's %f does: six decimals of the exact binary value, ties to even. strconv
-// does the same but by arbitrary precision, ten times slower.
+// appendFixed6 formats as C's %f does.
 func appendFixed6(b []byte, f float64) []byte {
+	name := ""
 	switch {
 	case math.IsNaN(f):
-		if math.Signbit(f) {
-			return append(b, "-nan"...)
-		}
-		return append(b, "nan"...)
+		name = "nan"
 	case math.IsInf(f, 0):
-		if f < 0 {
-			b = append(b, '-')
-		}
-		return append(b, "inf"...)
-	}
-	raw := math.Float64bits(f)
-	exp := int(raw>>52&0x7ff) - 1075
-	if exp > -11 { // 2^42 and more
+		name = "inf"
+	default:
 		return strconv.AppendFloat(b, f, 'f', 6, 64)
 	}
-	mant := raw & (1<<52 - 1)
-	if exp == -1075 {
-		exp++
-	} else {
-		mant |= 1 << 52
-	}
-	if f < 0 || math.Signbit(f) {
+	if math.Signbit(f) {
 		b = append(b, '-')
 	}
-	// The value is mant * 2^exp; in millionths it is hi:lo shifted right by -exp.
-	hi, lo := bits.Mul64(mant, 1e6)
-	micros, up := shiftRound(hi, lo, uint(-exp))
-	if up {
-		micros++
-	}
-	b = strconv.AppendUint(b, micros/1e6, 10)
-	b = append(b, '.')
-	digits := micros % 1e6
-	var d [6]byte
-	for i := 5; i >= 0; i-- {
-		d[i] = '0' + byte(digits%10)
-		digits /= 10
-	}
-	return append(b, d[:]...)
-}
-
-// shiftRound returns hi:lo >> n, n > 0, and whether rounding to nearest, ties to even, adds one. The
-// product of a 53-bit mantissa and a million has 73 bits, and what is left of it fits in 64 wherever
-// the value is below 2^42.
-func shiftRound(hi, lo uint64, n uint) (v uint64, up bool) {
-	switch {
-	case n > 127:
-		return 0, false
-	case n >= 64:
-		v = hi >> (n - 64)
-		rest, half := hi&(1<<(n-64)-1), uint64(0)
-		if n > 64 {
-			half = 1 << (n - 65)
-			if rest != half {
-				return v, rest > half
-			}
-			return v, lo != 0 || v&1 == 1
-		}
-		half = 1 << 63
-		return v, lo > half || lo == half && v&1 == 1
-	}
-	v = hi<<(64-n) | lo>>n
-	rest, half := lo&(1<<n-1), uint64(1)<<(n-1)
-	return v, rest > half || rest == half && v&1 == 1
+	return append(b, name...)
 }

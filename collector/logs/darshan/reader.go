@@ -140,7 +140,7 @@ func (l *ratioLimit) Read(p []byte) (int, error) {
 // path of formats 1.x and 2.x is its last characters only.
 func (r *Reader) Name(id uint64) (name string, ok bool) {
 	if r.legacy != nil {
-		return r.legacy.name()
+		return "..." + r.legacy.suffix, true
 	}
 	if r.table == nil {
 		return "", false

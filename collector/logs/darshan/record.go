@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 )
 
 // Bounds of one record's variable parts.
@@ -72,7 +71,6 @@ type Bins struct {
 
 // Trace is every single read and write of one rank on one file.
 type Trace struct {
-	Host          string
 	Writes, Reads []Segment
 }
 
@@ -80,7 +78,6 @@ type Trace struct {
 type Segment struct {
 	Offset, Length int64   // bytes; an offset of -1 was not recorded
 	Start, End     float64 // seconds since job start
-	Thread         uint64  // pthread id, 0 where not recorded
 }
 
 // decoder reads the records of one region.
@@ -94,7 +91,6 @@ type decoder struct {
 	skip    bool // the record just read is not to be shown
 
 	layout *layout
-	names  *counters
 
 	firstBins  int
 	firstWidth float64
@@ -170,10 +166,9 @@ func (d *decoder) begin(n int) (b []byte, ok bool, err error) {
 
 func (d *decoder) fixed() (bool, error) {
 	if d.layout == nil {
-		d.names = fixed[d.rec.Module]
-		d.layout = &d.names.versions[d.version-1]
-		d.rec.Counters = make([]int64, len(d.names.ints))
-		d.rec.FCounters = make([]float64, len(d.names.floats))
+		names := fixed[d.rec.Module]
+		d.layout = &names.versions[d.version-1]
+		d.rec.Counters, d.rec.FCounters = make([]int64, len(names.ints)), make([]float64, len(names.floats))
 	}
 	l := d.layout
 	b, ok, err := d.begin(l.size())
@@ -182,28 +177,20 @@ func (d *decoder) fixed() (bool, error) {
 	}
 	d.rec.clear(l)
 	b = b[16+l.skip:]
-	swap := d.order == binary.BigEndian
 	for i, place := range l.ints {
-		v := binary.LittleEndian.Uint64(b[8*i:])
-		if swap {
-			v = bits.ReverseBytes64(v)
-		}
+		v := d.int(b[8*i:])
 		switch {
 		case i > 0 && place >= 0 && place == l.ints[i-1]:
-			d.rec.Counters[place] += int64(v)
+			d.rec.Counters[place] += v
 		case place >= 0:
-			d.rec.Counters[place] = int64(v)
-		case i == l.dropIf && int64(v) > 0:
+			d.rec.Counters[place] = v
+		case i == l.dropIf && v > 0:
 			d.skip = true
 		}
 	}
 	b = b[8*len(l.ints):]
 	for i, place := range l.floats {
-		v := binary.LittleEndian.Uint64(b[8*i:])
-		if swap {
-			v = bits.ReverseBytes64(v)
-		}
-		d.rec.FCounters[place] = math.Float64frombits(v)
+		d.rec.FCounters[place] = d.float(b[8*i:])
 	}
 	return true, nil
 }
@@ -340,8 +327,7 @@ func (d *decoder) trace() (bool, error) {
 	if !ok {
 		return false, err
 	}
-	host, _, _ := bytes.Cut(b[24:88], []byte{0})
-	t := &Trace{Host: string(host)}
+	t := &Trace{}
 	writes, reads := d.int(b[88:]), d.int(b[96:])
 	if writes < 0 || reads < 0 || writes > maxSegments || reads > maxSegments-writes {
 		return false, fmt.Errorf("%d writes and %d reads", writes, reads)
@@ -354,7 +340,7 @@ func (d *decoder) trace() (bool, error) {
 }
 
 func (d *decoder) segments(n int64) ([]Segment, error) {
-	size := 32
+	size := 32 // or with the thread's number behind it
 	if d.rec.Module == DXTPOSIX && d.version == 2 || d.rec.Module == DXTMPIIO && d.version == 3 {
 		size = 40
 	}
@@ -367,9 +353,6 @@ func (d *decoder) segments(n int64) ([]Segment, error) {
 		}
 		for ; len(b) > 0; b = b[size:] {
 			s := Segment{Offset: d.int(b), Length: d.int(b[8:]), Start: d.float(b[16:]), End: d.float(b[24:])}
-			if size == 40 {
-				s.Thread = d.order.Uint64(b[32:])
-			}
 			if d.rec.Module == DXTMPIIO && d.version == 1 {
 				s.Offset = -1
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"fairway/collector/topology"
@@ -48,29 +49,25 @@ func readDatabase(in io.ReaderAt, size int64, o Options, give func(*Reading) err
 }
 
 func (n *names) read(db *database, o Options) error {
-	if err := db.each("FILESYSTEM_INFO", []string{"FILESYSTEM_ID", "FILESYSTEM_NAME"}, func(row []value) error {
-		n.fileSystems[integer(row[0])] = text(row[1])
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := db.each("OSS_INFO", []string{"OSS_ID", "FILESYSTEM_ID"}, func(row []value) error {
-		n.servers[integer(row[0])] = integer(row[1])
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := db.each("OST_INFO", []string{"OST_ID", "OST_NAME", "HOSTNAME", "OSS_ID"}, func(row []value) error {
-		r := Reading{Kind: "ost", Host: topology.NodeID(text(row[2])),
-			FileSystem: n.fileSystems[n.servers[integer(row[3])]]}
+	target := func(to map[int64]Reading, kind string, row []value, fileSystem int64) {
+		r := Reading{Kind: kind, Host: topology.NodeID(text(row[2])), FileSystem: n.fileSystems[fileSystem]}
 		r.setTarget(text(row[1]))
-		n.osts[integer(row[0])] = r
-		return nil
-	}); err != nil {
-		return err
+		to[integer(row[0])] = r
 	}
 	c := clock{zone: o.zone()}
-	if err := db.each("TIMESTAMP_INFO", []string{"TS_ID", "TIMESTAMP"}, func(row []value) error {
+	tables := []struct {
+		name, columns string
+		take          func(row []value) error
+	}{{"FILESYSTEM_INFO", "FILESYSTEM_ID FILESYSTEM_NAME", func(row []value) error {
+		n.fileSystems[integer(row[0])] = text(row[1])
+		return nil
+	}}, {"OSS_INFO", "OSS_ID FILESYSTEM_ID", func(row []value) error {
+		n.servers[integer(row[0])] = integer(row[1])
+		return nil
+	}}, {"OST_INFO", "OST_ID OST_NAME HOSTNAME OSS_ID", func(row []value) error {
+		target(n.osts, "ost", row, n.servers[integer(row[3])])
+		return nil
+	}}, {"TIMESTAMP_INFO", "TS_ID TIMESTAMP", func(row []value) error {
 		t, err := c.read(text(row[1]))
 		if err != nil {
 			return fmt.Errorf("TIMESTAMP_INFO, TS_ID %d: %w", integer(row[0]), err)
@@ -80,30 +77,22 @@ func (n *names) read(db *database, o Options) error {
 		}
 		n.times[integer(row[0])] = t.Unix()
 		return nil
-	}); err != nil {
-		return err
-	}
-	return n.readMDS(db)
-}
-
-// readMDS reads the tables of metadata servers, which a database need not have.
-func (n *names) readMDS(db *database) error {
-	if _, ok := db.tables["MDS_OPS_DATA"]; !ok {
+	}}, {"MDS_INFO", "MDS_ID MDS_NAME HOSTNAME FILESYSTEM_ID", func(row []value) error {
+		target(n.mdss, "mdt", row, integer(row[3]))
 		return nil
-	}
-	err := db.each("MDS_INFO", []string{"MDS_ID", "MDS_NAME", "HOSTNAME", "FILESYSTEM_ID"}, func(row []value) error {
-		r := Reading{Kind: "mdt", Host: topology.NodeID(text(row[2])), FileSystem: n.fileSystems[integer(row[3])]}
-		r.setTarget(text(row[1]))
-		n.mdss[integer(row[0])] = r
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return db.each("OPERATION_INFO", []string{"OPERATION_ID", "OPERATION_NAME"}, func(row []value) error {
+	}}, {"OPERATION_INFO", "OPERATION_ID OPERATION_NAME", func(row []value) error {
 		n.ops[integer(row[0])] = text(row[1])
 		return nil
-	})
+	}}}
+	if _, ok := db.tables["MDS_OPS_DATA"]; !ok { // a database need not have metadata servers
+		tables = tables[:4]
+	}
+	for _, t := range tables {
+		if err := db.each(t.name, strings.Fields(t.columns), t.take); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // begin makes the reading of a data row; nil where its target or time is not in the database.

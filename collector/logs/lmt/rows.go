@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,7 +119,7 @@ func (r *rows) header(line string) bool {
 // not a reading.
 func (r *rows) row(line string) (*Reading, *LineError) {
 	fields := strings.Split(line, r.comma)
-	last := slices.Max(mapValues(r.columns))
+	last := slices.Max(slices.Collect(maps.Values(r.columns)))
 	if len(fields) <= last {
 		return nil, &LineError{Err: fmt.Errorf("%d fields, want %d", len(fields), last+1)}
 	}
@@ -166,12 +167,4 @@ func (r *rows) row(line string) (*Reading, *LineError) {
 		}
 	}
 	return out, bad
-}
-
-func mapValues(m map[string]int) []int {
-	var out []int
-	for _, v := range m {
-		out = append(out, v)
-	}
-	return out
 }

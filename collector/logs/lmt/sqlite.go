@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -116,12 +117,7 @@ func (db *database) each(name string, columns []string, f func(row []value) erro
 	}
 	places := make([]int, len(columns))
 	for i, c := range columns {
-		places[i] = -1
-		for k, have := range t.columns {
-			if have == c {
-				places[i] = k
-			}
-		}
+		places[i] = slices.Index(t.columns, c)
 	}
 	out := make([]value, len(columns))
 	return db.scan(t.root, func(id int64, row []value) error {
