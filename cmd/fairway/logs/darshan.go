@@ -1,33 +1,20 @@
 package logs
 
 import (
-	"bytes"
-	"context"
+	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"sync"
 
 	"github.com/spf13/cobra"
 
-	"fairway/cmd/program"
 	"fairway/collector/logs/darshan"
 )
 
-const (
-	// darshanMemory is the memory that reading logs may take; beyond it the collector of garbage works
-	// harder rather than the process growing.
-	darshanMemory = 200 << 20
-	// largeLog is the size from which on a log is read alone: its names and files may fill the memory.
-	largeLog = 4 << 20
-	// aheadBytes is how much output of one log waits for the logs before it.
-	aheadBytes = 1 << 20
-	// maxStdin bounds a log on standard input, which has to be held as a whole.
-	maxStdin = 64 << 20
-)
+// darshanMemory is the memory that reading logs may take; beyond it the collector of garbage works harder rather than
+// the process growing.
+const darshanMemory = 200 << 20
 
 // newDarshan is `fairway darshan`: what is in Darshan logs.
 func newDarshan() *cobra.Command {
@@ -49,113 +36,40 @@ func newDarshan() *cobra.Command {
 			if counters {
 				show = darshanCounters
 			}
-			return darshanLogs(cmd, args, show)
+			return eachInput(cmd, cmd.OutOrStdout(), args, "logs", func(name string, w *bufio.Writer) error {
+				if name == "-" {
+					in, size, _, err := openSeekable(cmd, name, maxHeld)
+					if err != nil {
+						return err
+					}
+					return show(w, name, in, size)
+				}
+				f, err := os.Open(name)
+				if err != nil {
+					return bare(err)
+				}
+				defer f.Close()
+				info, err := f.Stat()
+				switch {
+				case err != nil:
+					return bare(err)
+				case !info.Mode().IsRegular():
+					return errors.New("not a regular file")
+				}
+				return show(w, name, f, info.Size())
+			})
 		},
 	}
 	c.Flags().BoolVar(&counters, "counters", false, "print every counter, as darshan-parser does")
 	return c
 }
 
-// darshanShow prints one log.
-type darshanShow func(out io.Writer, name string, in io.ReaderAt, size int64) error
-
-func darshanCounters(out io.Writer, _ string, in io.ReaderAt, size int64) error {
+func darshanCounters(out *bufio.Writer, _ string, in io.ReaderAt, size int64) error {
 	r, err := darshan.NewReader(in, size)
 	if err != nil {
 		return err
 	}
 	return darshan.PrintCounters(out, r)
-}
-
-// darshanLogs reads the logs side by side and prints them in order.
-func darshanLogs(cmd *cobra.Command, names []string, show darshanShow) error {
-	ctx, stop := context.WithCancelCause(cmd.Context())
-	defer stop(nil)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	turn := make(chan struct{})
-	close(turn)
-	var (
-		all    sync.WaitGroup
-		mu     sync.Mutex
-		failed int
-	)
-	for _, name := range names {
-		if ctx.Err() != nil {
-			break
-		}
-		if isLarge(name) {
-			all.Wait()
-		}
-		next := make(chan struct{})
-		out := &turnWriter{out: cmd.OutOrStdout(), turn: turn}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			defer close(next)
-			err := darshanLog(ctx, cmd, out, name, show)
-			// Whatever was understood is printed before the complaint.
-			if writeErr := out.finish(); writeErr != nil {
-				stop(fmt.Errorf("writing: %w", writeErr))
-				return
-			}
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed++
-				fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: %v\n", name, err)
-			}
-		})
-		turn = next
-		if isLarge(name) {
-			all.Wait()
-		}
-	}
-	all.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	if failed > 0 {
-		return program.BadUsage(fmt.Errorf(
-			"%d of %d logs could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
-	}
-	return nil
-}
-
-func isLarge(name string) bool {
-	if name == "-" {
-		return true
-	}
-	info, err := os.Stat(name)
-	return err == nil && info.Size() >= largeLog
-}
-
-func darshanLog(ctx context.Context, cmd *cobra.Command, out io.Writer, name string, show darshanShow) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if name == "-" {
-		b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxStdin+1))
-		if err == nil && len(b) > maxStdin {
-			err = fmt.Errorf("over %d bytes on standard input; name the file", maxStdin)
-		}
-		if err != nil {
-			return err
-		}
-		return show(out, name, bytes.NewReader(b), int64(len(b)))
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return bare(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return bare(err)
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
-	return show(out, name, f, info.Size())
 }
 
 // bare takes the file's name out of an error that is printed behind it.
@@ -165,50 +79,4 @@ func bare(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// turnWriter holds back what is written until the logs before are printed.
-type turnWriter struct {
-	out  io.Writer
-	turn <-chan struct{}
-	buf  []byte
-	mine bool
-	err  error // of the output, which is not the log's fault
-}
-
-func (w *turnWriter) Write(p []byte) (int, error) {
-	if !w.mine {
-		select {
-		case <-w.turn:
-			w.mine = true
-		default:
-			if len(w.buf)+len(p) <= aheadBytes {
-				w.buf = append(w.buf, p...)
-				return len(p), nil
-			}
-			<-w.turn
-			w.mine = true
-		}
-	}
-	if err := w.flush(); err != nil {
-		return 0, err
-	}
-	var n int
-	n, w.err = w.out.Write(p)
-	return n, w.err
-}
-
-func (w *turnWriter) flush() error {
-	if w.err == nil && len(w.buf) > 0 {
-		_, w.err = w.out.Write(w.buf)
-		w.buf = nil
-	}
-	return w.err
-}
-
-// finish waits for the turn and writes what is left.
-func (w *turnWriter) finish() error {
-	<-w.turn
-	w.mine = true
-	return w.flush()
 }

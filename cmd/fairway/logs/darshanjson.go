@@ -2,182 +2,79 @@ package logs
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"io"
 	"math"
 	"strconv"
-	"time"
 
 	"fairway/collector/logs/darshan"
 )
 
-// logJSON is the document of one log but for its files, which follow one by one.
-type logJSON struct {
-	Log         string                 `json:"log"`
-	Version     string                 `json:"version"`
-	ByteOrder   string                 `json:"byte_order"`
-	Compression string                 `json:"compression"`
-	Job         jobJSON                `json:"job"`
-	Mounts      []darshan.Mount        `json:"mounts"`
-	Modules     []moduleJSON           `json:"modules"`
-	Derived     map[string]derivedJSON `json:"derived"`
-	Notes       []string               `json:"notes,omitempty"`
-	Errors      []string               `json:"errors,omitempty"`
+// member is one field of a JSON object; a nil value leaves it out.
+type member struct {
+	name  string
+	value any
 }
 
-type jobJSON struct {
-	UID          int64          `json:"uid"`
-	JobID        int64          `json:"jobid"`
-	NProcs       int64          `json:"nprocs"`
-	Start        time.Time      `json:"start"`
-	End          time.Time      `json:"end"`
-	RunSeconds   float64        `json:"run_seconds"`
-	Exe          string         `json:"exe"`
-	ExeTruncated bool           `json:"exe_truncated,omitempty"`
-	Metadata     []darshan.Note `json:"metadata,omitempty"`
-}
+// object is a JSON object whose fields are written in their order.
+type object []member
 
-type moduleJSON struct {
-	Module  string `json:"module"`
-	Version uint32 `json:"version,omitempty"`
-	Bytes   int64  `json:"compressed_bytes"`
-	Partial bool   `json:"partial,omitempty"`
-	Read    bool   `json:"read"`
-}
-
-type derivedJSON struct {
-	Files              int64    `json:"files"`
-	BytesRead          int64    `json:"bytes_read"`
-	BytesWritten       int64    `json:"bytes_written"`
-	SlowestRank        int64    `json:"slowest_rank"`
-	SlowestRankSeconds *float64 `json:"slowest_rank_seconds,omitempty"`
-	SharedSeconds      *float64 `json:"shared_seconds,omitempty"`
-	IOSeconds          *float64 `json:"io_seconds,omitempty"`
-	BytesPerSec        *float64 `json:"bytes_per_sec,omitempty"`
-}
-
-// fileJSON is one file. Ids have 64 bits, more than a JSON number keeps: they are text.
-type fileJSON struct {
-	ID     string          `json:"id"`
-	Name   string          `json:"name,omitempty"`
-	Mount  string          `json:"mount,omitempty"`
-	FS     string          `json:"fs,omitempty"`
-	POSIX  *ioJSON         `json:"posix,omitempty"`
-	MPIIO  *ioJSON         `json:"mpiio,omitempty"`
-	STDIO  *ioJSON         `json:"stdio,omitempty"`
-	Lustre []componentJSON `json:"lustre,omitempty"`
-	OSTs   []int64         `json:"osts,omitempty"`
-}
-
-type ioJSON struct {
-	Ranks  int64 `json:"ranks"`
-	Shared bool  `json:"shared"`
-	callsJSON
-	bytesJSON
-	timesJSON
-}
-
-// callsJSON counts calls by kind.
-type callsJSON struct {
-	Opens      *int64 `json:"opens,omitempty"`
-	Reads      *int64 `json:"reads,omitempty"`
-	Writes     *int64 `json:"writes,omitempty"`
-	Seeks      *int64 `json:"seeks,omitempty"`
-	Stats      *int64 `json:"stats,omitempty"`
-	Syncs      *int64 `json:"syncs,omitempty"`
-	Collective *int64 `json:"collective_ops,omitempty"`
-}
-
-// bytesJSON is what was moved, how much of it in order, and in requests of which size.
-type bytesJSON struct {
-	BytesRead    *int64  `json:"bytes_read,omitempty"`
-	BytesWritten *int64  `json:"bytes_written,omitempty"`
-	ConsecReads  *int64  `json:"consec_reads,omitempty"`
-	ConsecWrites *int64  `json:"consec_writes,omitempty"`
-	SeqReads     *int64  `json:"seq_reads,omitempty"`
-	SeqWrites    *int64  `json:"seq_writes,omitempty"`
-	SmallReads   *int64  `json:"small_reads,omitempty"`
-	SmallWrites  *int64  `json:"small_writes,omitempty"`
-	SizeRead     []int64 `json:"size_read,omitempty"`
-	SizeWrite    []int64 `json:"size_write,omitempty"`
-}
-
-type timesJSON struct {
-	Open          *spanJSON `json:"open,omitempty"`
-	Read          *spanJSON `json:"read,omitempty"`
-	Write         *spanJSON `json:"write,omitempty"`
-	Close         *spanJSON `json:"close,omitempty"`
-	ReadSeconds   *float64  `json:"read_seconds,omitempty"`
-	WriteSeconds  *float64  `json:"write_seconds,omitempty"`
-	MetaSeconds   *float64  `json:"meta_seconds,omitempty"`
-	SlowestSecond *float64  `json:"slowest_rank_seconds,omitempty"`
-}
-
-// spanJSON has the seconds since job start that are known.
-type spanJSON struct {
-	Start *float64 `json:"start,omitempty"`
-	End   *float64 `json:"end,omitempty"`
-}
-
-type componentJSON struct {
-	StripeSize  int64   `json:"stripe_size"`
-	StripeCount int64   `json:"stripe_count"`
-	Offset      *int64  `json:"stripe_offset,omitempty"` // as asked for, -1 for none
-	Pattern     string  `json:"pattern,omitempty"`
-	Flags       string  `json:"flags,omitempty"`
-	ExtentStart int64   `json:"extent_start"`
-	ExtentEnd   int64   `json:"extent_end"`
-	Pool        string  `json:"pool,omitempty"`
-	OSTs        []int64 `json:"osts"`
-}
-
-type heatmapJSON struct {
-	API        string   `json:"api"`
-	Rank       int64    `json:"rank"`
-	BinSeconds *float64 `json:"bin_seconds,omitempty"`
-	Read       []int64  `json:"read"`
-	Write      []int64  `json:"write"`
+// MarshalJSON leaves out the fields without a value.
+func (o object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for _, m := range o {
+		if m.value == nil {
+			continue
+		}
+		text, err := json.Marshal(m.value)
+		if err != nil {
+			return nil, err
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(strconv.AppendQuote(b, m.name), ':'), text...)
+	}
+	return append(b, '}'), nil
 }
 
 // darshanJSON prints one log as one line of JSON, file by file: a log of many files is never held as text.
-func darshanJSON(out io.Writer, name string, in io.ReaderAt, size int64) error {
+func darshanJSON(w *bufio.Writer, name string, in io.ReaderAt, size int64) error {
 	log, err := darshan.Read(in, size)
 	if log == nil {
 		return err
 	}
-	w := bufio.NewWriterSize(out, 64<<10)
 	head, headErr := json.Marshal(logDocument(name, log, err))
 	if headErr != nil {
 		return headErr
 	}
-	w.Write(head[:len(head)-1])
+	w.Write(bytes.TrimSuffix(head, []byte("}")))
 	w.WriteString(`,"files":[`)
 	for i := range log.Files {
-		if err := member(w, i, fileDocument(&log.Files[i])); err != nil {
+		if err := element(w, i, fileDocument(&log.Files[i])); err != nil {
 			return err
 		}
 	}
 	w.WriteString(`]`)
-	if len(log.Heatmaps) > 0 {
-		w.WriteString(`,"heatmaps":[`)
-		for i, h := range log.Heatmaps {
-			one := heatmapJSON{API: h.API, Rank: h.Rank, BinSeconds: seconds(h.WidthSeconds), Read: h.Read,
-				Write: h.Write}
-			if err := member(w, i, one); err != nil {
-				return err
-			}
+	for i, h := range log.Heatmaps {
+		if i == 0 {
+			w.WriteString(`,"heatmaps":[`)
 		}
-		w.WriteString(`]`)
+		if err := element(w, i, object{{"api", h.API}, {"rank", h.Rank}, {"bin_seconds", seconds(h.WidthSeconds)},
+			{"read", h.Read}, {"write", h.Write}}); err != nil {
+			return err
+		}
+		if i == len(log.Heatmaps)-1 {
+			w.WriteString(`]`)
+		}
 	}
 	w.WriteString("}\n")
-	if flushErr := w.Flush(); flushErr != nil {
-		return flushErr
-	}
 	return err
 }
 
-// member writes the i-th element of a list. The writer keeps its first error for Flush.
-func member(w *bufio.Writer, i int, v any) error {
+// element writes the i-th element of a list. The writer keeps its first error.
+func element(w *bufio.Writer, i int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -189,96 +86,122 @@ func member(w *bufio.Writer, i int, v any) error {
 	return err
 }
 
-func logDocument(name string, log *darshan.Log, bad error) logJSON {
+// logDocument is the document of one log but for its files, which follow one by one.
+func logDocument(name string, log *darshan.Log, bad error) object {
 	j := &log.Job
-	doc := logJSON{Log: name, Version: log.Version, ByteOrder: "little", Compression: log.Compression.String(),
-		Job:    jobJSON{j.UID, j.JobID, j.NProcs, j.Start, j.End, j.RunSeconds, j.Exe, j.ExeTruncated, j.Metadata},
-		Mounts: log.Mounts, Derived: map[string]derivedJSON{}, Notes: log.Notes()}
+	order, mounts, modules, derived := "little", log.Mounts, []object{}, map[string]object{}
 	if log.BigEndian {
-		doc.ByteOrder = "big"
+		order = "big"
 	}
-	if doc.Mounts == nil {
-		doc.Mounts = []darshan.Mount{}
+	if mounts == nil {
+		mounts = []darshan.Mount{}
 	}
-	doc.Modules = []moduleJSON{}
 	for _, m := range log.Modules {
-		doc.Modules = append(doc.Modules, moduleJSON{m.Module.String(), m.Version, m.Length, m.Partial, m.Read})
+		modules = append(modules, object{{"module", m.Module.String()}, {"version", set(m.Version)},
+			{"compressed_bytes", m.Length}, {"partial", set(m.Partial)}, {"read", m.Read}})
 	}
 	for i := range log.Totals {
 		t := &log.Totals[i]
-		d := derivedJSON{Files: t.Files, BytesRead: t.BytesRead, BytesWritten: t.BytesWritten,
-			SlowestRank:        t.SlowestRank,
-			SlowestRankSeconds: seconds(t.SlowestRankSeconds), SharedSeconds: seconds(t.SharedSeconds),
-			IOSeconds: seconds(t.IOSeconds())}
+		var perSec any
 		if rate, ok := t.BytesPerSec(); ok {
-			d.BytesPerSec = seconds(rate)
+			perSec = seconds(rate)
 		}
-		doc.Derived[t.Module.String()] = d
+		derived[t.Module.String()] = object{{"files", t.Files}, {"bytes_read", t.BytesRead},
+			{"bytes_written", t.BytesWritten}, {"slowest_rank", t.SlowestRank},
+			{"slowest_rank_seconds", seconds(t.SlowestRankSeconds)}, {"shared_seconds", seconds(t.SharedSeconds)},
+			{"io_seconds", seconds(t.IOSeconds())}, {"bytes_per_sec", perSec}}
 	}
+	var errs any
 	if bad != nil {
-		doc.Errors = []string{bad.Error()}
+		errs = []string{bad.Error()}
 	}
-	return doc
+	return object{{"log", name}, {"version", log.Version}, {"byte_order", order},
+		{"compression", log.Compression.String()},
+		{"job", object{{"uid", j.UID}, {"jobid", j.JobID}, {"nprocs", j.NProcs}, {"start", j.Start}, {"end", j.End},
+			{"run_seconds", j.RunSeconds}, {"exe", j.Exe}, {"exe_truncated", set(j.ExeTruncated)},
+			{"metadata", some(j.Metadata)}}},
+		{"mounts", mounts}, {"modules", modules}, {"derived", derived}, {"notes", some(log.Notes())}, {"errors", errs}}
 }
 
-func fileDocument(f *darshan.File) fileJSON {
-	doc := fileJSON{ID: strconv.FormatUint(f.ID, 10), Name: f.Name, Mount: f.Mount, FS: f.FS,
-		POSIX: ioDocument(f.POSIX),
-		MPIIO: ioDocument(f.MPIIO), STDIO: ioDocument(f.STDIO), OSTs: f.OSTs()}
+// fileDocument is one file. Ids have 64 bits, more than a JSON number keeps: they are text.
+func fileDocument(f *darshan.File) object {
+	var lustre []object
 	for i := range f.Components {
 		c := &f.Components[i]
-		one := componentJSON{StripeSize: c.StripeSize, StripeCount: c.StripeCount, Offset: c.StripeOffset,
-			ExtentStart: c.ExtentStart,
-			ExtentEnd:   c.ExtentEnd, Pool: c.Pool, OSTs: c.OSTs}
+		pattern, flags := "", ""
 		if c.Pattern >= 0 {
-			one.Pattern, one.Flags = c.PatternName(), c.FlagNames()
+			pattern, flags = c.PatternName(), c.FlagNames()
 		}
-		doc.Lustre = append(doc.Lustre, one)
+		var offset any // as asked for, -1 for none
+		if c.StripeOffset != nil {
+			offset = *c.StripeOffset
+		}
+		lustre = append(lustre, object{{"stripe_size", c.StripeSize}, {"stripe_count", c.StripeCount},
+			{"stripe_offset", offset}, {"pattern", set(pattern)}, {"flags", set(flags)},
+			{"extent_start", c.ExtentStart}, {"extent_end", c.ExtentEnd}, {"pool", set(c.Pool)}, {"osts", c.OSTs}})
 	}
-	return doc
+	return object{{"id", strconv.FormatUint(f.ID, 10)}, {"name", set(f.Name)}, {"mount", set(f.Mount)},
+		{"fs", set(f.FS)}, {"posix", ioDocument(f.POSIX)}, {"mpiio", ioDocument(f.MPIIO)},
+		{"stdio", ioDocument(f.STDIO)}, {"lustre", some(lustre)}, {"osts", some(f.OSTs())}}
 }
 
-func ioDocument(o *darshan.IO) *ioJSON {
+// ioDocument is what went through one interface: calls by kind, bytes, how much of them in order and in requests of
+// which size, and times.
+func ioDocument(o *darshan.IO) any {
 	if o == nil {
 		return nil
 	}
-	doc := &ioJSON{o.Ranks, o.Shared,
-		callsJSON{count(o.Opens), count(o.Reads), count(o.Writes), count(o.Seeks), count(o.Stats), count(o.Syncs),
-			count(o.CollectiveOps)},
-		bytesJSON{BytesRead: count(o.BytesRead), BytesWritten: count(o.BytesWritten),
-			ConsecReads: count(o.ConsecReads), ConsecWrites: count(o.ConsecWrites), SeqReads: count(o.SeqReads),
-			SeqWrites: count(o.SeqWrites), SmallReads: count(o.SmallReads()), SmallWrites: count(o.SmallWrites())},
-		timesJSON{span(o.Open), span(o.Read), span(o.Write), span(o.Close), seconds(o.ReadSeconds),
-			seconds(o.WriteSeconds), seconds(o.MetaSeconds), seconds(o.SlowestSeconds)}}
-	if doc.SmallReads != nil {
-		doc.SizeRead, doc.SizeWrite = o.SizeRead[:], o.SizeWrite[:]
+	small := count(o.SmallReads())
+	var read, write any
+	if small != nil {
+		read, write = o.SizeRead[:], o.SizeWrite[:]
 	}
-	return doc
+	return object{{"ranks", o.Ranks}, {"shared", o.Shared}, {"opens", count(o.Opens)}, {"reads", count(o.Reads)},
+		{"writes", count(o.Writes)}, {"seeks", count(o.Seeks)}, {"stats", count(o.Stats)}, {"syncs", count(o.Syncs)},
+		{"collective_ops", count(o.CollectiveOps)}, {"bytes_read", count(o.BytesRead)},
+		{"bytes_written", count(o.BytesWritten)}, {"consec_reads", count(o.ConsecReads)},
+		{"consec_writes", count(o.ConsecWrites)}, {"seq_reads", count(o.SeqReads)}, {"seq_writes", count(o.SeqWrites)},
+		{"small_reads", small}, {"small_writes", count(o.SmallWrites())}, {"size_read", read}, {"size_write", write},
+		{"open", span(o.Open)}, {"read", span(o.Read)}, {"write", span(o.Write)}, {"close", span(o.Close)},
+		{"read_seconds", seconds(o.ReadSeconds)}, {"write_seconds", seconds(o.WriteSeconds)},
+		{"meta_seconds", seconds(o.MetaSeconds)}, {"slowest_rank_seconds", seconds(o.SlowestSeconds)}}
 }
 
 // count and seconds leave out what is not recorded.
-func count(n int64) *int64 {
+func count(n int64) any {
 	if n < 0 {
 		return nil
 	}
-	return &n
+	return n
 }
 
-func seconds(v float64) *float64 {
+func seconds(v float64) any {
 	if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
-	return &v
+	return v
 }
 
-// span leaves out operations that never happened.
-func span(s darshan.Span) *spanJSON {
-	if s.Start == 0 && s.End == 0 {
+// set leaves out what is empty, some a list without elements.
+func set[T comparable](v T) any {
+	if v == *new(T) {
 		return nil
 	}
-	doc := &spanJSON{seconds(s.Start), seconds(s.End)}
-	if doc.Start == nil && doc.End == nil {
+	return v
+}
+
+func some[T any](list []T) any {
+	if len(list) == 0 {
 		return nil
 	}
-	return doc
+	return list
+}
+
+// span leaves out operations that never happened, and of the others the seconds since job start that are not known.
+func span(s darshan.Span) any {
+	start, end := seconds(s.Start), seconds(s.End)
+	if s.Start == 0 && s.End == 0 || start == nil && end == nil {
+		return nil
+	}
+	return object{{"start", start}, {"end", end}}
 }

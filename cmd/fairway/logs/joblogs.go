@@ -107,23 +107,24 @@ func newLMT() *cobra.Command {
 	return c
 }
 
-// jsonLines reads the named files one after the other and prints what read gives it. Bad files and lines
-// are reported on standard error and do not stop the rest; the error at the end has the code for bad input.
+// jsonLines reads the named files one after the other and prints a line of JSON for all that read gives it.
 func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit func(any) error) error) error {
-	w := bufio.NewWriterSize(cli.Raw(cmd.OutOrStdout()), 64<<10)
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	return eachInput(cmd, cli.Raw(cmd.OutOrStdout()), names, "files", func(name string, w *bufio.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		return read(name, func(v any) error { return errors.Join(cmd.Context().Err(), e.Encode(v)) })
+	})
+}
+
+// eachInput has the named files read and printed one after the other. Bad files and lines are reported on standard
+// error and do not stop the rest; the error at the end has the code for bad input.
+func eachInput(cmd *cobra.Command, out io.Writer, names []string, what string,
+	show func(name string, w *bufio.Writer) error) error {
+	w := bufio.NewWriterSize(out, 64<<10)
 	failed := 0
 	for _, name := range names {
-		var broken error
-		err := read(name, func(v any) error {
-			broken = errors.Join(cmd.Context().Err(), e.Encode(v))
-			return broken
-		})
-		if flushErr := w.Flush(); broken == nil {
-			broken = flushErr
-		}
-		if broken != nil {
+		err := show(name, w)
+		if broken := errors.Join(cmd.Context().Err(), w.Flush()); broken != nil { // the writer keeps its first error
 			return fmt.Errorf("writing: %w", broken)
 		}
 		if err != nil {
@@ -133,8 +134,8 @@ func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit f
 		}
 	}
 	if failed > 0 {
-		return program.BadUsage(fmt.Errorf(
-			"%d of %d files could not be read, or not wholly (named above); the rest is printed", failed, len(names)))
+		return program.BadUsage(fmt.Errorf("%d of %d %s could not be read, or not wholly (named above); the rest is "+
+			"printed", failed, len(names), what))
 	}
 	return nil
 }
