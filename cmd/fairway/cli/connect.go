@@ -69,22 +69,23 @@ func (o *Options) Ask(c *cobra.Command) (*client.Client, error) {
 	return cl, nil
 }
 
-// Print makes what a command does that prints the answer to one question.
-func Print[T any](o *Options, ask func(*client.Client, context.Context) (T, error),
-	write func(io.Writer, T) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, _ []string) error {
+// NewList makes a command without arguments that prints the answer to one question.
+func NewList[T any](o *Options, use, short string, ask func(*client.Client, context.Context) (T, error),
+	write func(io.Writer, T) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 		return Show(o, c, func(ctx context.Context, cl *client.Client) (T, error) { return ask(cl, ctx) }, write)
-	}
+	}}
 }
 
-// PrintNamed makes what a command does that prints the answer about what its first argument names.
-func PrintNamed[K ~string, T any](o *Options, ask func(*client.Client, context.Context, K) (T, error),
-	write func(io.Writer, T) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		return Show(o, c, func(ctx context.Context, cl *client.Client) (T, error) {
-			return ask(cl, ctx, K(args[0]))
-		}, write)
-	}
+// NewNamed makes a command that prints the answer about what its argument names.
+func NewNamed[K ~string, T any](o *Options, use, short string,
+	ask func(*client.Client, context.Context, K) (T, error), write func(io.Writer, T) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return Show(o, c, func(ctx context.Context, cl *client.Client) (T, error) {
+				return ask(cl, ctx, K(args[0]))
+			}, write)
+		}}
 }
 
 // Show asks the daemon and prints its answer: as JSON where that is wanted, else by write.

@@ -12,48 +12,32 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
+
 	"fairway/cmd/program"
 )
 
-// plain writes what commands print, without what could change a terminal: names of jobs, nodes, sources and files are
-// texts from outside. Line ends and tabs pass; every other control character, and one that is not printed, is a '?'.
+// plain is an output without what could change a terminal, and the output itself.
 type plain struct {
-	to   io.Writer
-	rest []byte // the beginning of a character whose end has not been written yet
+	io.Writer
+	to io.Writer
 }
 
-// Plain is w without what could change a terminal.
-func Plain(w io.Writer) io.Writer { return &plain{to: w} }
-
-// Write cleans b. It takes all of it, also where a character is not complete.
-func (p *plain) Write(b []byte) (int, error) {
-	n := len(b)
-	if len(p.rest) > 0 {
-		b = append(p.rest, b...)
-		p.rest = nil
-	}
-	out := make([]byte, 0, len(b))
-	for len(b) > 0 {
-		if !utf8.FullRune(b) {
-			p.rest = append([]byte(nil), b...)
-			break
+// Plain is w without what could change a terminal: names of jobs, nodes, sources and files are texts from outside. Line
+// ends and tabs pass; every other control character, and one that is not printed, is a '?'.
+func Plain(w io.Writer) io.Writer {
+	return plain{transform.NewWriter(w, runes.Map(func(r rune) rune {
+		if r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '?'
 		}
-		r, size := utf8.DecodeRune(b)
-		b = b[size:]
-		if r == utf8.RuneError && size == 1 || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			r = '?'
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	if _, err := p.to.Write(out); err != nil {
-		return 0, err
-	}
-	return n, nil
+		return r
+	})), w}
 }
 
 // Raw is where JSON goes as it is: it escapes what a terminal would obey, and programs read it.
 func Raw(w io.Writer) io.Writer {
-	if p, ok := w.(*plain); ok {
+	if p, ok := w.(plain); ok {
 		return p.to
 	}
 	return w
@@ -82,6 +66,15 @@ func PrintTable(w io.Writer, heading []string, rows [][]string) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// PrintRows writes a table with a row for each of all.
+func PrintRows[T any](w io.Writer, heading []string, all []T, row func(*T) []string) error {
+	rows := make([][]string, len(all))
+	for i := range all {
+		rows[i] = row(&all[i])
+	}
+	return PrintTable(w, heading, rows)
 }
 
 // WriteFile writes what render makes to the file of --out, and prints its size; a file that cannot be written is a

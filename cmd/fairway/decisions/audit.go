@@ -27,8 +27,7 @@ func newAudit(o *cli.Options) *cobra.Command {
 		Example: "  fairway audit --actor sam --from -24h\n  fairway audit --subject P-000142",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.AuditEntry,
-				error) {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) ([]api.AuditEntry, error) {
 				return cl.Audit(ctx, q)
 			}, printAudit)
 		},
@@ -44,13 +43,11 @@ func newAudit(o *cli.Options) *cobra.Command {
 }
 
 func printAudit(w io.Writer, entries []api.AuditEntry) error {
-	rows := make([][]string, 0, len(entries))
-	for _, e := range entries {
-		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), cli.Stamp(e.At), e.Actor, chart.OrMissing(e.From),
-			e.Action,
-			e.Subject, chart.OrMissing(e.Result), e.Reason})
-	}
-	return cli.PrintTable(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, rows)
+	return cli.PrintRows(w, []string{"SEQ", "AT", "ACTOR", "FROM", "ACTION", "SUBJECT", "RESULT", "REASON"}, entries,
+		func(e *api.AuditEntry) []string {
+			return []string{strconv.FormatUint(e.Seq, 10), cli.Stamp(e.At), e.Actor, chart.OrMissing(e.From),
+				e.Action, e.Subject, chart.OrMissing(e.Result), e.Reason}
+		})
 }
 
 func newUndo(o *cli.Options) *cobra.Command {

@@ -14,8 +14,11 @@ import (
 
 // Add adds the room's commands.
 func Add(root *cobra.Command, o *cli.Options) {
-	root.AddCommand(newPlans(o), newPlan(o), newStanding(o), newRules(o), newRemap(o), newLimit(o), newFindings(o),
-		newDrain(o), newExclusions(o), newReturn(o), newAudit(o), newUndo(o))
+	root.AddCommand(cli.NewList(o, "plans", "List plans, the newest first", (*client.Client).Plans, printPlans),
+		newPlan(o), newStanding(o), newRules(o), newRemap(o), newLimit(o), newFindings(o),
+		newDrain(o), cli.NewList(o, "exclusions",
+			"List the drained forwarders, what became of their traffic, and maintenance to come",
+			(*client.Client).Exclusions, printExclusions), newReturn(o), newAudit(o), newUndo(o))
 }
 
 // newReasoned makes a command that does something, for a reason, to what its argument names.

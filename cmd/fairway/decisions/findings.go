@@ -15,9 +15,8 @@ import (
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
 	"fairway/collector/topology"
-	"fairway/remap"
-
 	"fairway/console/screen"
+	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"
 	"fairway/webui/incident"
@@ -105,18 +104,15 @@ func newSilence(o *cli.Options) *cobra.Command {
 }
 
 func printFindings(w io.Writer, list []anomaly.Finding) error {
-	rows := make([][]string, 0, len(list))
-	for i := range list {
-		f := &list[i]
-		state := string(f.State)
-		if f.Open() && f.Silent(time.Now()) {
-			state += ", silent until " + f.Silenced.Local().Format("15:04")
-		}
-		rows = append(rows, []string{f.ID, string(f.Node), remap.FindingWords(f), state,
-			f.Since.Local().Format("15:04:05"), fmt.Sprintf("%.2f", f.Confidence), cmp.Or(f.Owner, "-"),
-			f.Sentence})
-	}
-	return cli.PrintTable(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, rows)
+	return cli.PrintRows(w, []string{"FINDING", "SUBJECT", "KIND", "STATE", "SINCE", "CONF", "OWNER", "WHAT"}, list,
+		func(f *anomaly.Finding) []string {
+			state := string(f.State)
+			if f.Open() && f.Silent(time.Now()) {
+				state += ", silent until " + f.Silenced.Local().Format("15:04")
+			}
+			return []string{f.ID, string(f.Node), remap.FindingWords(f), state, f.Since.Local().Format("15:04:05"),
+				fmt.Sprintf("%.2f", f.Confidence), cmp.Or(f.Owner, "-"), f.Sentence}
+		})
 }
 
 // printNoFinding says since when nothing is open, by the closed ones of all, and what was compared.
@@ -220,16 +216,6 @@ func printExclusion(w io.Writer, e remap.Exclusion) error {
 	}
 	_, err := fmt.Fprintf(w, "%s is drained until %s\n", e.Forwarder, cli.Stamp(e.Until))
 	return err
-}
-
-// newExclusions lists the forwarders that are excluded, and what became of their traffic.
-func newExclusions(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "exclusions",
-		Short: "List the drained forwarders, what became of their traffic, and maintenance to come",
-		Args:  cobra.NoArgs,
-		RunE:  cli.Print(o, (*client.Client).Exclusions, printExclusions),
-	}
 }
 
 func printExclusions(w io.Writer, f remap.Feed) error {

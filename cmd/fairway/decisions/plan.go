@@ -21,25 +21,15 @@ import (
 	"fairway/webui/client"
 )
 
-func newPlans(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "plans",
-		Short: "List plans, the newest first",
-		Args:  cobra.NoArgs,
-		RunE:  cli.Print(o, (*client.Client).Plans, printPlans),
-	}
-}
-
 func printPlans(w io.Writer, plans []api.PlanRow) error {
-	rows := make([][]string, 0, len(plans))
-	for _, p := range plans {
-		rows = append(rows, []string{p.ID, string(p.State), cli.Stamp(p.Created), p.Title})
-	}
-	return cli.PrintTable(w, []string{"PLAN", "STATE", "CREATED", "WHAT"}, rows)
+	return cli.PrintRows(w, []string{"PLAN", "STATE", "CREATED", "WHAT"}, plans, func(p *api.PlanRow) []string {
+		return []string{p.ID, string(p.State), cli.Stamp(p.Created), p.Title}
+	})
 }
 
 func newPlan(o *cli.Options) *cobra.Command {
-	show := cli.PrintNamed(o, (*client.Client).Plan, printPlan)
+	show := cli.NewNamed(o, "show ID", "Show a plan, its preview, checks and progress", (*client.Client).Plan,
+		printPlan)
 	c := &cobra.Command{
 		Use: "plan ID", Short: "Show or decide one plan", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,12 +37,10 @@ func newPlan(o *cli.Options) *cobra.Command {
 				return program.BadUsage(errors.New(
 					"plan needs an ID, or a verb and an ID: show, approve, reject, complete, rollback or stop"))
 			}
-			return show(c, args)
+			return show.RunE(c, args)
 		},
 	}
-	c.AddCommand(&cobra.Command{
-		Use: "show ID", Short: "Show a plan, its preview, checks and progress", Args: cobra.ExactArgs(1), RunE: show,
-	}, newApprove(o),
+	c.AddCommand(show, newApprove(o),
 		newDecision(o, "reject", "Reject a waiting plan; nothing moves", (*client.Client).Reject),
 		newDecision(o, "complete", "Try the moves of a partial or failed plan again that were not made",
 			(*client.Client).Complete),

@@ -55,8 +55,7 @@ func newRemap(o *cli.Options) *cobra.Command {
 					}
 				}
 			}
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView,
-				error) {
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
 				return cl.Propose(ctx, m)
 			}, printPlan)
 		},

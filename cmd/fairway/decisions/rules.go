@@ -17,14 +17,11 @@ import (
 )
 
 func newRules(o *cli.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "rules",
-		Short: "List the site's rules about running jobs behind ill forwarders, and what they decided",
-		Long: "List the site's rules about running jobs behind forwarders that are confirmed to be slow, hung or " +
-			"dead\n([[rule]] in the daemon's settings), how often each has acted today, and the newest decisions.",
-		Args: cobra.NoArgs,
-		RunE: cli.Print(o, (*client.Client).Rules, printRules),
-	}
+	c := cli.NewList(o, "rules",
+		"List the site's rules about running jobs behind ill forwarders, and what they decided",
+		(*client.Client).Rules, printRules)
+	c.Long = "List the site's rules about running jobs behind forwarders that are confirmed to be slow, hung or " +
+		"dead\n([[rule]] in the daemon's settings), how often each has acted today, and the newest decisions."
 	c.AddCommand(newTestRules(o))
 	return c
 }

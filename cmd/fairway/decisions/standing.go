@@ -16,29 +16,23 @@ import (
 )
 
 func newStanding(o *cli.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "standing",
-		Short: "List, give or revoke standing approvals",
-		Long: "List, give or revoke standing approvals: what a policy proposes for an application is then approved " +
-			"at once,\n" +
-			"within the guard rails. What a person proposes still waits for another person.",
-		Args: cobra.NoArgs,
-		RunE: cli.Print(o, (*client.Client).Standing, printStanding),
-	}
+	c := cli.NewList(o, "standing", "List, give or revoke standing approvals", (*client.Client).Standing, printStanding)
+	c.Long = "List, give or revoke standing approvals: what a policy proposes for an application is then approved " +
+		"at once,\n" +
+		"within the guard rails. What a person proposes still waits for another person."
 	c.AddCommand(newAllow(o), newRevoke(o))
 	return c
 }
 
 func printStanding(w io.Writer, all []remap.Standing) error {
-	rows := make([][]string, 0, len(all))
-	for _, s := range all {
-		until := cli.Stamp(s.Until)
-		if s.Lapsed != "" {
-			until = "does not hold: " + s.Lapsed
-		}
-		rows = append(rows, []string{s.ID, s.App, cmp.Or(s.User, "all"), s.By, until, s.Reason})
-	}
-	return cli.PrintTable(w, []string{"ID", "APPLICATION", "USER", "BY", "UNTIL", "REASON"}, rows)
+	return cli.PrintRows(w, []string{"ID", "APPLICATION", "USER", "BY", "UNTIL", "REASON"}, all,
+		func(s *remap.Standing) []string {
+			until := cli.Stamp(s.Until)
+			if s.Lapsed != "" {
+				until = "does not hold: " + s.Lapsed
+			}
+			return []string{s.ID, s.App, cmp.Or(s.User, "all"), s.By, until, s.Reason}
+		})
 }
 
 func newAllow(o *cli.Options) *cobra.Command {

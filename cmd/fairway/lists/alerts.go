@@ -9,27 +9,20 @@ import (
 
 	"fairway/anomaly"
 	"fairway/cmd/fairway/cli"
+	"fairway/remap/alert"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
 func newAlerts(o *cli.Options) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "alerts",
-		Short: "Show who is called when something needs a person, and how delivery goes",
-		Args:  cobra.NoArgs,
-		RunE:  cli.Print(o, (*client.Client).Alerts, printAlerts),
-	}
-	c.AddCommand(&cobra.Command{
-		Use:   "test",
-		Short: "Send a test alert to every receiver",
-		Args:  cobra.NoArgs,
-		RunE: cli.Print(o, (*client.Client).TestAlerts, func(w io.Writer, a api.Alerts) error {
+	c := cli.NewList(o, "alerts", "Show who is called when something needs a person, and how delivery goes",
+		(*client.Client).Alerts, printAlerts)
+	c.AddCommand(cli.NewList(o, "test", "Send a test alert to every receiver", (*client.Client).TestAlerts,
+		func(w io.Writer, a api.Alerts) error {
 			_, err := fmt.Fprintf(w, "a test alert goes to %s; 'fairway alerts' shows who took it\n",
 				anomaly.Counted(len(a.Receivers), "receiver"))
 			return err
-		}),
-	})
+		}))
 	return c
 }
 
@@ -38,14 +31,13 @@ func printAlerts(w io.Writer, a api.Alerts) error {
 		_, err := fmt.Fprintln(w, "nobody is called: no [[alert.receiver]] in the daemon's settings")
 		return err
 	}
-	rows := make([][]string, 0, len(a.Receivers))
-	for _, r := range a.Receivers {
-		state := "ok"
-		if r.Error != "" {
-			state = "fails: " + r.Error
-		}
-		rows = append(rows, []string{r.Receiver, r.Kind, strconv.Itoa(r.Waiting), strconv.FormatUint(r.Sent, 10),
-			cli.Stamp(r.LastSent), state})
-	}
-	return cli.PrintTable(w, []string{"RECEIVER", "KIND", "WAITING", "SENT", "LAST", "STATE"}, rows)
+	return cli.PrintRows(w, []string{"RECEIVER", "KIND", "WAITING", "SENT", "LAST", "STATE"}, a.Receivers,
+		func(r *alert.Status) []string {
+			state := "ok"
+			if r.Error != "" {
+				state = "fails: " + r.Error
+			}
+			return []string{r.Receiver, r.Kind, strconv.Itoa(r.Waiting), strconv.FormatUint(r.Sent, 10),
+				cli.Stamp(r.LastSent), state}
+		})
 }

@@ -22,30 +22,17 @@ import (
 	"fairway/webui/client"
 )
 
-func newJobs(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "jobs",
-		Short: "List the running jobs and those that ended last",
-		Args:  cobra.NoArgs,
-		RunE:  cli.Print(o, (*client.Client).Jobs, printJobs),
-	}
-}
-
 func printJobs(w io.Writer, jobs []api.JobRow) error {
-	rows := make([][]string, 0, len(jobs))
-	for _, j := range jobs {
+	return cli.PrintRows(w, []string{"JOB", "APPLICATION", "USER", "NODES", "MB/s", "WAIT %", "FOR", "FORWARDERS",
+		"STARTED", "ENDED"}, jobs, func(j *api.JobRow) []string {
 		moved, wait, cause, fwds := chart.Missing, chart.Missing, "", chart.Missing
 		if n := cmp.Or(j.Now, j.Whole); n != nil {
 			moved, wait, cause = chart.Mega(n.MovedBytesPerSec), chart.Ratio(n.Wait), n.Cause
 			fwds = strconv.Itoa(n.Forwarders)
 		}
-		rows = append(rows, []string{string(j.ID), chart.OrMissing(j.App), chart.OrMissing(j.User),
-			strconv.Itoa(j.NodeCount), moved, wait, cause, fwds,
-			cli.Stamp(j.Start), cli.Stamp(j.End)})
-	}
-	return cli.PrintTable(w, []string{"JOB", "APPLICATION", "USER", "NODES", "MB/s", "WAIT %", "FOR", "FORWARDERS",
-		"STARTED",
-		"ENDED"}, rows)
+		return []string{string(j.ID), chart.OrMissing(j.App), chart.OrMissing(j.User), strconv.Itoa(j.NodeCount),
+			moved, wait, cause, fwds, cli.Stamp(j.Start), cli.Stamp(j.End)}
+	})
 }
 
 func newJob(o *cli.Options) *cobra.Command {
@@ -173,22 +160,21 @@ func printRuns(w io.Writer, v *api.JobRuns) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	rows := [][]string{}
-	for _, r := range runs[:min(len(runs), shownRuns)] {
-		by := "-"
-		if r.Remapped != nil {
-			by = "no"
-			if *r.Remapped {
-				by = r.Plan
+	return cli.PrintRows(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"},
+		runs[:min(len(runs), shownRuns)], func(r *api.RunRow) []string {
+			by := "-"
+			if r.Remapped != nil {
+				by = "no"
+				if *r.Remapped {
+					by = r.Plan
+				}
 			}
-		}
-		rate := "-"
-		if v, unit := rateOf(&r); v != nil {
-			rate = strconv.FormatFloat(*v/unit, 'f', 1, 64)
-		}
-		rows = append(rows, []string{string(r.Job), cli.Stamp(r.Start),
-			strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9, 'f', 1, 64), chart.OrMissing(string(r.Mode)),
-			strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by})
-	}
-	return cli.PrintTable(w, []string{"RUN", "STARTED", "GB", "MODE", "I/O s", title, "FORWARDERS", "MOVED BY"}, rows)
+			rate := "-"
+			if v, unit := rateOf(r); v != nil {
+				rate = strconv.FormatFloat(*v/unit, 'f', 1, 64)
+			}
+			return []string{string(r.Job), cli.Stamp(r.Start),
+				strconv.FormatFloat((r.ReadBytes+r.WriteBytes)/1e9, 'f', 1, 64), chart.OrMissing(string(r.Mode)),
+				strconv.FormatFloat(r.IOSeconds, 'f', 0, 64), rate, strconv.Itoa(len(r.Forwarders)), by}
+		})
 }

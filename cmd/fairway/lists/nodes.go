@@ -39,9 +39,6 @@ func newNodes(o *cli.Options) *cobra.Command {
 	return c
 }
 
-// late is how long after its end a second came.
-func late(seconds float64) string { return strconv.FormatFloat(seconds, 'f', 1, 64) }
-
 func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	heads := []string{"NODE", "ROLE", "STATE", "FORWARDER", "READ MB/s", "WRITE MB/s", "META/s", "QUEUE", "LATE s"}
 	const afterWrites = 6
@@ -60,7 +57,7 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 	for _, n := range nodes {
 		lateness := "-"
 		if n.Way != nil {
-			lateness = late(n.Way.LateSeconds)
+			lateness = strconv.FormatFloat(n.Way.LateSeconds, 'f', 1, 64)
 		}
 		state := string(n.State)
 		if n.Role == topology.Forwarder {
@@ -82,14 +79,6 @@ func printNodes(w io.Writer, nodes []api.NodeRow) error {
 		rows = append(rows, row)
 	}
 	return cli.PrintTable(w, heads, rows)
-}
-
-// wayOf says how late a node's newest second was; empty where its agent is not connected.
-func wayOf(n api.NodeRow) string {
-	if n.Way == nil {
-		return ""
-	}
-	return fmt.Sprintf("newest second %.1f s after its end", n.Way.LateSeconds)
 }
 
 func forwarderOf(n api.NodeRow) string {
@@ -118,15 +107,6 @@ func rate(values map[string]float64, name string, unit float64) string {
 	return strconv.FormatFloat(v/unit, 'f', 1, 64)
 }
 
-func newNode(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "node NAME",
-		Short: "Show everything known of one node's newest second, or who uses a storage target",
-		Args:  cobra.ExactArgs(1),
-		RunE:  cli.PrintNamed(o, (*client.Client).Node, printNode),
-	}
-}
-
 func printNode(w io.Writer, n api.NodeView) error {
 	fmt.Fprintf(w, "%s  %s  %s  last seen %s\n", n.ID, n.Role, n.State,
 		cli.Stamp(n.LastSeen))
@@ -137,8 +117,8 @@ func printNode(w io.Writer, n api.NodeView) error {
 	case n.Forwarder != "":
 		fmt.Fprintf(w, "uses %s (mapping generation %d)\n", n.Forwarder, n.Generation)
 	}
-	if way := wayOf(n.NodeRow); way != "" {
-		fmt.Fprintln(w, way)
+	if n.Way != nil { // its agent is connected
+		fmt.Fprintf(w, "newest second %.1f s after its end\n", n.Way.LateSeconds)
 	}
 	for _, src := range n.Sources {
 		if src.Err != "" {
@@ -169,15 +149,13 @@ func printUses(w io.Writer, u *api.Uses) error {
 	if u.Note != "" {
 		fmt.Fprintln(w, u.Note)
 	}
-	rows := make([][]string, 0, len(u.Rows))
-	for i := range u.Rows {
-		r := &u.Rows[i]
-		rows = append(rows, []string{r.Who, cmp.Or(r.Why, r.Kind), chart.Mega(&r.ReadBytesPerSec),
-			chart.Mega(&r.WriteBytesPerSec), chart.Count(&r.MetaOpsPerSec), chart.Ratio(r.BytesPart),
-			chart.Ratio(r.MetaPart)})
-	}
-	if len(rows) == 0 {
+	if len(u.Rows) == 0 {
 		return nil
 	}
-	return cli.PrintTable(w, []string{"WHO", "IS", "READ MB/s", "WRITE MB/s", "META/s", "BYTES %", "META %"}, rows)
+	return cli.PrintRows(w, []string{"WHO", "IS", "READ MB/s", "WRITE MB/s", "META/s", "BYTES %", "META %"}, u.Rows,
+		func(r *api.Use) []string {
+			return []string{r.Who, cmp.Or(r.Why, r.Kind), chart.Mega(&r.ReadBytesPerSec),
+				chart.Mega(&r.WriteBytesPerSec), chart.Count(&r.MetaOpsPerSec), chart.Ratio(r.BytesPart),
+				chart.Ratio(r.MetaPart)}
+		})
 }

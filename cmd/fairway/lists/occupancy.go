@@ -16,6 +16,7 @@ import (
 	"fairway/cmd/program"
 	"fairway/console/chart"
 	"fairway/console/screen/replay"
+	"fairway/tsdb"
 	"fairway/webui/api"
 	"fairway/webui/client"
 )
@@ -51,14 +52,11 @@ func printOccupancy(w io.Writer, v api.OccupancyView) error {
 		_, err := fmt.Fprintln(w, "no second is stored in this range yet; 'fairway doctor' says whether agents run")
 		return err
 	}
-	percent := func(v float64) string { return chart.Ratio(&v) }
-	rows := make([][]string, 0, len(v.Layer))
-	for _, l := range v.Layer {
-		rows = append(rows, []string{time.UnixMilli(l.TimeMillis).UTC().Format(time.RFC3339), strconv.Itoa(l.Nodes),
-			percent(l.Min), percent(l.Mean), percent(l.Max), percent(l.Imbalance)})
-	}
-	if err := cli.PrintTable(w, []string{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"},
-		rows); err != nil {
+	if err := cli.PrintRows(w, []string{"FROM", "FORWARDERS", "MIN %", "AVG %", "MAX %", "IMBALANCE %"}, v.Layer,
+		func(l *tsdb.LayerOccupancy) []string {
+			return []string{time.UnixMilli(l.TimeMillis).UTC().Format(time.RFC3339), strconv.Itoa(l.Nodes),
+				chart.Ratio(&l.Min), chart.Ratio(&l.Mean), chart.Ratio(&l.Max), chart.Ratio(&l.Imbalance)}
+		}); err != nil {
 		return err
 	}
 	if len(v.NoPeak) > 0 {

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -9,7 +10,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/fairway/cli"
-
+	"fairway/collector/topology"
 	"fairway/console/screen/job"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -33,7 +34,9 @@ func newWhy(o *cli.Options) *cobra.Command {
 			if page {
 				printed = writeCausePage
 			}
-			return cli.PrintNamed(o, (*client.Client).Cause, printed)(c, args)
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.JobCause, error) {
+				return cl.Cause(ctx, topology.JobID(args[0]))
+			}, printed)
 		},
 	}
 	c.Flags().BoolVar(&page, "html", false, "write one self-contained HTML page")
@@ -83,11 +86,10 @@ func printDirection(w io.Writer, name string, a *rootcause.Answer) error {
 			fmt.Fprintf(w, "     %s\n", help)
 		}
 	}
-	rows := [][]string{}
-	for _, c := range job.LongestCritical(a.Critical, shownCritical) {
-		rows = append(rows, []string{c.Name, fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
-			fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)})
-	}
 	fmt.Fprintln(w)
-	return cli.PrintTable(w, []string{"CRITICAL FILE", "FROM s", "EXCLUSIVE s", "OF I/O TIME"}, rows)
+	return cli.PrintRows(w, []string{"CRITICAL FILE", "FROM s", "EXCLUSIVE s", "OF I/O TIME"},
+		job.LongestCritical(a.Critical, shownCritical), func(c *rootcause.Critical) []string {
+			return []string{c.Name, fmt.Sprintf("%.1f", c.Start), fmt.Sprintf("%.1f", c.Exclusive),
+				fmt.Sprintf("%.0f %%", 100*c.Exclusive/a.IOTime)}
+		})
 }

@@ -230,13 +230,11 @@ func printSlowdowns(w io.Writer, pairs []history.Slowdown) error {
 	if len(pairs) == 0 {
 		return nil
 	}
-	rows := make([][]string, 0, len(pairs))
-	for _, p := range pairs {
-		rows = append(rows, []string{p.App, p.Beside, fmt.Sprintf("%.2fx", p.Times), fmt.Sprint(p.Runs),
-			fmt.Sprint(p.Alone)})
-	}
 	fmt.Fprintln(w, "\ntime for each byte beside another application on the same forwarders, against runs alone there:")
-	return cli.PrintTable(w, []string{"APPLICATION", "BESIDE", "TAKES", "RUNS", "ALONE"}, rows)
+	return cli.PrintRows(w, []string{"APPLICATION", "BESIDE", "TAKES", "RUNS", "ALONE"}, pairs,
+		func(p *history.Slowdown) []string {
+			return []string{p.App, p.Beside, fmt.Sprintf("%.2fx", p.Times), fmt.Sprint(p.Runs), fmt.Sprint(p.Alone)}
+		})
 }
 
 // failedWords lists the tests of DFRA in their order, with the jobs that failed each first.

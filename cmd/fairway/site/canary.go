@@ -13,16 +13,14 @@ import (
 )
 
 func newCanary(o *cli.Options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "canary FORWARDER",
-		Short: "Send one small write, read and stat through a forwarder, and compare what they take",
-		Long: "Sends one canary: a small write, a read of it and a stat through the forwarder, as the detectors do\n" +
-			"by themselves. At most one in 10 s (detector.suspect_probe_every), never two at once on a forwarder.\n" +
-			"It needs the role operator and stands in the audit with its result. The times are beside the median\n" +
-			"of the newest canaries through the forwarders that nobody suspects.",
-		Args: cobra.ExactArgs(1),
-		RunE: cli.PrintNamed(o, (*client.Client).Canary, printCanary),
-	}
+	c := cli.NewNamed(o, "canary FORWARDER",
+		"Send one small write, read and stat through a forwarder, and compare what they take", (*client.Client).Canary,
+		printCanary)
+	c.Long = "Sends one canary: a small write, a read of it and a stat through the forwarder, as the detectors do\n" +
+		"by themselves. At most one in 10 s (detector.suspect_probe_every), never two at once on a forwarder.\n" +
+		"It needs the role operator and stands in the audit with its result. The times are beside the median\n" +
+		"of the newest canaries through the forwarders that nobody suspects."
+	return c
 }
 
 func printCanary(w io.Writer, c anomaly.Canary) error {
