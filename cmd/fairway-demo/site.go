@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,52 +94,82 @@ func newSite() *cobra.Command {
 	f.BoolVar(&o.noConsole, "no-console", false, "do not open the terminal console; run until interrupted")
 	f.StringVar(&o.http, "http", "127.0.0.1:7117", "where browsers reach the demo")
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
-	c.AddCommand(newSiteLnetctl(), newSiteFault(), newSiteMend(), newSiteTrick(), newSiteTruth(), newSiteTool(),
-		newSiteRelink(), newSiteJob(), newSiteEnd())
+	for _, one := range siteCommands {
+		c.AddCommand(&cobra.Command{Use: one.use, Short: one.short, Args: cobra.RangeArgs(one.least, one.most),
+			Hidden: one.hidden, DisableFlagParsing: one.most == manyArgs,
+			RunE: func(c *cobra.Command, args []string) error { return one.do(c, args[0], args[1:]) }})
+	}
 	return c
 }
 
-// newSiteLnetctl is a node's lnetctl: it ends as that would.
-func newSiteLnetctl() *cobra.Command {
-	return &cobra.Command{
-		Use: "lnetctl DIR NODE ...", Short: "A node's lnetctl", Hidden: true, DisableFlagParsing: true,
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := sitefiles.NewAsker(args[0]).Lnetctl(c.Context(), args[1], args[2:])
-			if err != nil {
-				return err
-			}
-			answer(a)
-			return nil
-		},
-	}
+// manyArgs is the most of a command whose further arguments are another program's.
+const manyArgs = math.MaxInt
+
+// siteCommands are what a running site in the folder dir is asked for, and the programs of its nodes.
+var siteCommands = []struct {
+	use, short  string
+	hidden      bool
+	least, most int // arguments, the folder among them
+	do          func(c *cobra.Command, dir string, args []string) error
+}{
+	{"lnetctl DIR NODE ...", "A node's lnetctl", true, 2, manyArgs, runLnetctl},
+	{"tool DIR NODE PROGRAM ...", "A program of a node", true, 3, manyArgs, runTool},
+	{"relink DIR", "Move LWFS clients by their volume files, as the driver exec asks", true, 1, 1, relink},
+	{"fault DIR KIND NODE [VALUE]",
+		fmt.Sprintf("Break a node of a running site: %v; VALUE is the share that is left", model.FaultKinds()),
+		false, 3, 4, makeFault},
+	{"mend DIR NODE", "End every fault of a node", false, 2, 2,
+		func(c *cobra.Command, dir string, args []string) error {
+			return ask(c, dir, "/mend", model.Fault{Node: args[0]})
+		}},
+	{"trick DIR [NODE MODE [COMMAND]]",
+		"Make a node's lnetctl or mmces busy, hang, ignore or lie; without NODE all are honest again", false, 1, 4,
+		func(c *cobra.Command, dir string, args []string) error {
+			args = append(args, "", "", "")
+			return ask(c, dir, "/trick", sitefiles.Trick{Node: args[0], Mode: args[1], Command: args[2]})
+		}},
+	{"truth DIR", "What the model knows and no file shows (JSON)", false, 1, 1, printTruth},
+	// The batch system's part of a job, fairway's hooks, is the caller's.
+	{"job DIR ID NODE,NODE.. N-1|N-N LOAD",
+		"Start a job: its nodes open one file, or each its own; LOAD of 1 would fill its part of the routers",
+		false, 5, 5, startSiteJob},
+	{"end DIR ID", "End a job of a running site", false, 2, 2,
+		func(c *cobra.Command, dir string, args []string) error {
+			return ask(c, dir, "/end", sitefiles.JobOrder{ID: args[0]})
+		}},
 }
 
-// newSiteTool is a program of a node: mount, umount, and GPFS's.
-func newSiteTool() *cobra.Command {
-	return &cobra.Command{
-		Use: "tool DIR NODE PROGRAM ...", Short: "A program of a node", Hidden: true, DisableFlagParsing: true,
-		Args: cobra.MinimumNArgs(3),
-		RunE: func(c *cobra.Command, args []string) error {
-			a, err := gateways.Tool(c.Context(), args[0], args[1], args[2:])
-			for args[2] == "mmpmon" && err == nil && a.Code == 0 { // as it does with -r 0 -d 1000
-				if _, err = fmt.Fprint(os.Stdout, a.Out); err != nil {
-					return err
-				}
-				select {
-				case <-time.After(time.Second):
-				case <-c.Context().Done():
-					return nil
-				}
-				a, err = gateways.Tool(c.Context(), args[0], args[1], args[2:])
-			}
-			if err != nil {
-				return err
-			}
-			answer(a)
-			return nil
-		},
+func ask(c *cobra.Command, dir, path string, what any) error {
+	return sitefiles.NewAsker(dir).Ask(c.Context(), path, what, nil)
+}
+
+// runLnetctl is a node's lnetctl: it ends as that would.
+func runLnetctl(c *cobra.Command, dir string, args []string) error {
+	a, err := sitefiles.NewAsker(dir).Lnetctl(c.Context(), args[0], args[1:])
+	if err == nil {
+		answer(a)
 	}
+	return err
+}
+
+// runTool is a program of a node: mount, umount, and GPFS's.
+func runTool(c *cobra.Command, dir string, args []string) error {
+	a, err := gateways.Tool(c.Context(), dir, args[0], args[1:])
+	for args[1] == "mmpmon" && err == nil && a.Code == 0 { // as it does with -r 0 -d 1000
+		if _, err = fmt.Fprint(os.Stdout, a.Out); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-c.Context().Done():
+			return nil
+		}
+		a, err = gateways.Tool(c.Context(), dir, args[0], args[1:])
+	}
+	if err == nil {
+		answer(a)
+	}
+	return err
 }
 
 // answer ends as a program of the site's that answered so.
@@ -150,111 +181,48 @@ func answer(a sitefiles.Answer) {
 	}
 }
 
-// newSiteRelink is the site's own command to move LWFS's clients.
-func newSiteRelink() *cobra.Command {
-	return &cobra.Command{
-		Use: "relink DIR", Short: "Move LWFS clients by their volume files, as the driver exec asks", Hidden: true,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			order, err := io.ReadAll(c.InOrStdin())
-			if err != nil {
-				return err
-			}
-			answers, err := gateways.Command(c.Context(), args[0], order)
-			out := json.NewEncoder(c.OutOrStdout())
-			for _, a := range answers {
-				err = errors.Join(err, out.Encode(a))
-			}
+// relink is the site's own command to move LWFS's clients.
+func relink(c *cobra.Command, dir string, _ []string) error {
+	order, err := io.ReadAll(c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	answers, err := gateways.Command(c.Context(), dir, order)
+	out := json.NewEncoder(c.OutOrStdout())
+	for _, a := range answers {
+		err = errors.Join(err, out.Encode(a))
+	}
+	return err
+}
+
+func makeFault(c *cobra.Command, dir string, args []string) (err error) {
+	f := model.Fault{Kind: args[0], Node: args[1]}
+	if len(args) == 3 {
+		if f.Value, err = strconv.ParseFloat(args[2], 64); err != nil {
 			return err
-		},
+		}
 	}
+	return ask(c, dir, "/fault", f)
 }
 
-func newSiteFault() *cobra.Command {
-	return &cobra.Command{
-		Use:   "fault DIR KIND NODE [VALUE]",
-		Short: fmt.Sprintf("Break a node of a running site: %v; VALUE is the share that is left", model.FaultKinds()),
-		Args:  cobra.RangeArgs(3, 4),
-		RunE: func(c *cobra.Command, args []string) error {
-			f := model.Fault{Kind: args[1], Node: args[2]}
-			if len(args) == 4 {
-				var err error
-				if f.Value, err = strconv.ParseFloat(args[3], 64); err != nil {
-					return err
-				}
-			}
-			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/fault", f, nil)
-		},
+func startSiteJob(c *cobra.Command, dir string, args []string) (err error) {
+	o := sitefiles.JobOrder{ID: args[0], Nodes: strings.Split(args[1], ","), Files: model.Sharing(args[2])}
+	if o.Files != model.OneFile && o.Files != model.FileEach {
+		return fmt.Errorf("%q: want %s or %s", args[2], model.OneFile, model.FileEach)
 	}
+	if o.Load, err = strconv.ParseFloat(args[3], 64); err != nil {
+		return err
+	}
+	return ask(c, dir, "/job", o)
 }
 
-// newSiteJob starts a job on the site's nodes; the batch system's part, fairway's hooks, is the caller's.
-func newSiteJob() *cobra.Command {
-	return &cobra.Command{
-		Use:   "job DIR ID NODE,NODE.. N-1|N-N LOAD",
-		Short: "Start a job: its nodes open one file, or each its own; LOAD of 1 would fill its part of the routers",
-		Args:  cobra.ExactArgs(5),
-		RunE: func(c *cobra.Command, args []string) error {
-			o := sitefiles.JobOrder{ID: args[1], Nodes: strings.Split(args[2], ","), Files: model.Sharing(args[3])}
-			if o.Files != model.OneFile && o.Files != model.FileEach {
-				return fmt.Errorf("%q: want %s or %s", args[3], model.OneFile, model.FileEach)
-			}
-			var err error
-			if o.Load, err = strconv.ParseFloat(args[4], 64); err != nil {
-				return err
-			}
-			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/job", o, nil)
-		},
+func printTruth(c *cobra.Command, dir string, _ []string) error {
+	var text json.RawMessage
+	if err := sitefiles.NewAsker(dir).Ask(c.Context(), "/truth", nil, &text); err != nil {
+		return err
 	}
-}
-
-func newSiteEnd() *cobra.Command {
-	return &cobra.Command{
-		Use: "end DIR ID", Short: "End a job of a running site", Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/end", sitefiles.JobOrder{ID: args[1]}, nil)
-		},
-	}
-}
-
-func newSiteMend() *cobra.Command {
-	return &cobra.Command{
-		Use: "mend DIR NODE", Short: "End every fault of a node", Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/mend", model.Fault{Node: args[1]}, nil)
-		},
-	}
-}
-
-func newSiteTrick() *cobra.Command {
-	return &cobra.Command{
-		Use:   "trick DIR [NODE MODE [COMMAND]]",
-		Short: "Make a node's lnetctl or mmces busy, hang, ignore or lie; without NODE all are honest again",
-		Args:  cobra.RangeArgs(1, 4),
-		RunE: func(c *cobra.Command, args []string) error {
-			var t sitefiles.Trick
-			for i, into := range []*string{nil, &t.Node, &t.Mode, &t.Command} {
-				if i > 0 && i < len(args) {
-					*into = args[i]
-				}
-			}
-			return sitefiles.NewAsker(args[0]).Ask(c.Context(), "/trick", t, nil)
-		},
-	}
-}
-
-func newSiteTruth() *cobra.Command {
-	return &cobra.Command{
-		Use: "truth DIR", Short: "What the model knows and no file shows (JSON)", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			var text json.RawMessage
-			if err := sitefiles.NewAsker(args[0]).Ask(c.Context(), "/truth", nil, &text); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
-			return err
-		},
-	}
+	_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
+	return err
 }
 
 // startSite starts the model; the daemon and the agents find its files.
