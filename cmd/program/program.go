@@ -27,21 +27,19 @@ const (
 	Partly      = 8
 )
 
-// usageError is what BadUsage makes.
-type usageError struct{ error }
+// coded is an error with the exit code that it stands for.
+type coded struct {
+	error
+	code int
+}
 
-func (e usageError) Unwrap() error { return e.error }
+func (e coded) Unwrap() error { return e.error }
 
 // BadUsage marks a command line, a settings file or an input that cannot be understood.
-func BadUsage(err error) error { return usageError{err} }
-
-// unreachableError is what NoAnswer makes.
-type unreachableError struct{ error }
-
-func (e unreachableError) Unwrap() error { return e.error }
+func BadUsage(err error) error { return coded{err, Usage} }
 
 // NoAnswer marks a daemon, mount or queue that does not answer.
-func NoAnswer(err error) error { return unreachableError{err} }
+func NoAnswer(err error) error { return coded{err, Unreachable} }
 
 // Main runs a program until it ends or a signal ends it, and ends the process with its exit code.
 func Main(run func(ctx context.Context, args []string) int) {
@@ -63,14 +61,14 @@ func Run(ctx context.Context, root *cobra.Command, args []string) error {
 
 // Code is the exit code of a command's outcome.
 func Code(err error) int {
+	of := coded{}
 	switch {
 	case err == nil:
 		return Done
-	// cobra gives a missing flag no type of its own
-	case errors.As(err, new(usageError)), strings.HasPrefix(err.Error(), "required flag"):
+	case errors.As(err, &of):
+		return of.code
+	case strings.HasPrefix(err.Error(), "required flag"): // cobra gives it no type of its own
 		return Usage
-	case errors.As(err, new(unreachableError)):
-		return Unreachable
 	}
 	return Failed
 }

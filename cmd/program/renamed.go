@@ -14,7 +14,8 @@ import (
 // underNewNames returns the text of a file with what it has under former names under those of now, or as it is where
 // it has none. c is a pointer to the settings, with the defaults in it.
 func underNewNames(text []byte, c any) ([]byte, error) {
-	names, tree := renamed(c), map[string]any{}
+	names, _ := formerOf(c)
+	tree := map[string]any{}
 	if _, err := toml.Decode(string(text), &tree); err != nil || len(names) == 0 {
 		return text, nil // whoever decodes it into settings says what is wrong
 	}

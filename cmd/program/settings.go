@@ -87,12 +87,21 @@ func ReadSettings(path, fallback string) (string, []byte, error) {
 	return path, text, nil
 }
 
-// Renamed is implemented by settings that have had other names: by former key, which may be a table, the one of now,
-// after which " without " may name what the former value ends with and that of now does not.
-type Renamed interface{ Renamed() map[string]string }
+// Former is implemented by settings that a site's file may name as they were.
+type Former interface {
+	// Renamed has by former key, which may be a table, the one of now, after which " without " may name what the former
+	// value ends with and that of now does not.
+	Renamed() map[string]string
+	// Retired has by key, which may be a table, why that is a constant now.
+	Retired() map[string]string
+}
 
-// Retired is implemented by settings of which some went: by key, which may be a table, why that is a constant now.
-type Retired interface{ Retired() map[string]string }
+func formerOf(c any) (renamed, retired map[string]string) {
+	if f, ok := c.(Former); ok {
+		return f.Renamed(), f.Retired()
+	}
+	return nil, nil
+}
 
 // Retirements are the lines about the settings of a file that went, without which it works, or have another name.
 func Retirements(path string, text []byte, c any) (lines []string) {
@@ -100,12 +109,13 @@ func Retirements(path string, text []byte, c any) (lines []string) {
 	if err != nil {
 		return nil
 	}
+	renamed, retired := formerOf(c)
 	seen := map[string]bool{}
 	for _, key := range meta.Keys() {
-		name, why := entryOf(retired(c), key.String())
+		name, why := entryOf(retired, key.String())
 		line := fmt.Sprintf("the setting %s went and is left out: %s; take it out of the file", name, why)
 		if name == "" {
-			name, why = entryOf(renamed(c), key.String())
+			name, why = entryOf(renamed, key.String())
 			line = fmt.Sprintf("the setting %s is read as %s, its name now; rename it in the file", name, why)
 		}
 		if name != "" && !seen[name] {
@@ -114,20 +124,6 @@ func Retirements(path string, text []byte, c any) (lines []string) {
 		}
 	}
 	return lines
-}
-
-func retired(c any) map[string]string {
-	if r, ok := c.(Retired); ok {
-		return r.Retired()
-	}
-	return nil
-}
-
-func renamed(c any) map[string]string {
-	if r, ok := c.(Renamed); ok {
-		return r.Renamed()
-	}
-	return nil
 }
 
 // entryOf returns the entry of names that a key falls under: its own, or that of a table around it.
@@ -156,8 +152,9 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 		return meta, fmt.Errorf("%w: %s: %w", ErrSettings, path, err)
 	}
 	var unknown []error
+	_, retired := formerOf(c)
 	for _, key := range meta.Undecoded() {
-		if name, _ := entryOf(retired(c), key.String()); name != "" {
+		if name, _ := entryOf(retired, key.String()); name != "" {
 			continue
 		}
 		hint := fmt.Sprintf("%s lists the known ones", list)
