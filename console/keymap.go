@@ -270,26 +270,6 @@ type KeyRow struct {
 	Replay  bool `json:"replay"` // in a replay
 }
 
-// Table lists every meaning of every key, in the order of the help: an action stands there once for
-// each thing that it means on some pages.
-func (k *Keys) Table() []KeyRow {
-	var out []KeyRow
-	add := func(table []binding, replay bool) {
-		for i := range table {
-			b := &table[i]
-			row := KeyRow{Action: string(b.act), Does: b.does, Changes: b.changes, Replay: replay,
-				On: slices.Clone(b.on)}
-			for _, key := range b.keys {
-				row.Keys = append(row.Keys, keyName(key))
-			}
-			out = append(out, row)
-		}
-	}
-	add(k.table, false)
-	add(k.replay, true)
-	return out
-}
-
 // Rows lists every action with its keys, in the order of the help; what it does is by the first page
 // that has it.
 func (k *Keys) Rows() []KeyRow {

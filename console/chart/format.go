@@ -105,6 +105,19 @@ func Right(s string, w int) string {
 	return strings.Repeat(" ", max(0, w-width(s))) + s
 }
 
+// Row sets texts side by side in columns of these widths, aligned to the left where they are below 0.
+func Row(widths []int, texts ...string) string {
+	line := ""
+	for i, text := range texts {
+		if w := widths[i]; w < 0 {
+			line += Left(text, -w)
+		} else {
+			line += Right(text, w)
+		}
+	}
+	return line
+}
+
 // Ends puts a at the left and b at the right end of a line of w columns; a gives way.
 func Ends(a, b string, w int) string {
 	return Left(a, w-ansi.StringWidth(b)) + b
@@ -144,48 +157,35 @@ func WrapItems(items []string, w int) (lines []string) {
 	return lines
 }
 
-// Mega is bytes/s as MB/s (1e6), without decimals above 10.
-func Mega(v *float64) string {
+// Known is a value as text has it, or the sign for a missing one.
+func Known(v *float64, text func(float64) string) string {
 	if v == nil {
 		return Missing
 	}
-	return Number(*v / 1e6)
+	return text(*v)
 }
+
+// Mega is bytes/s as MB/s (1e6), without decimals above 10.
+func Mega(v *float64) string { return Known(v, func(v float64) string { return Number(v / 1e6) }) }
 
 // Ratio is 0..1 as percent without its sign.
-func Ratio(v *float64) string {
-	if v == nil {
-		return Missing
-	}
-	return Fixed(*v*100, 0)
-}
+func Ratio(v *float64) string { return Known(v, func(v float64) string { return Fixed(v*100, 0) }) }
 
 // Count is a plain number.
-func Count(v *float64) string {
-	if v == nil {
-		return Missing
-	}
-	return Number(*v)
-}
+func Count(v *float64) string { return Known(v, Number) }
 
 // Millis is seconds as milliseconds.
-func Millis(v *float64) string {
-	if v == nil {
-		return Missing
-	}
-	return Number(*v * 1e3)
-}
+func Millis(v *float64) string { return Known(v, func(v float64) string { return Number(v * 1e3) }) }
 
 // Metric is a value of a metric in its unit on screens.
 func Metric(m collector.Metric, v *float64) string {
-	if v == nil {
-		return Missing
-	}
 	u := m.Info().Unit.Info()
-	if u.Digits == 0 {
-		return Fixed(*v*u.Scale, 0)
-	}
-	return Number(*v * u.Scale)
+	return Known(v, func(v float64) string {
+		if u.Digits == 0 {
+			return Fixed(v*u.Scale, 0)
+		}
+		return Number(v * u.Scale)
+	})
 }
 
 // Number shows one decimal below 10 and none above: digits that move every second inform nobody and

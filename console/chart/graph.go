@@ -200,6 +200,14 @@ func (p *Palette) Box(title string, lines []string, w, h int) []string {
 	return append(out, p.Paint(p.Frame, b.BottomLeft+strings.Repeat(b.Bottom, w-2)+b.BottomRight))
 }
 
+// Side is what stands between two columns of lines.
+func (p *Palette) Side() string {
+	if p.Blocks {
+		return p.Paint(p.Frame, " │ ")
+	}
+	return p.Paint(p.Frame, " | ")
+}
+
 // Beside sets two columns of lines side by side, the left one of w columns.
 func Beside(left []string, w int, right []string) []string {
 	var out []string

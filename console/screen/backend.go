@@ -11,8 +11,9 @@ import (
 	"fairway/webui/incident"
 )
 
-// Viewer is what pages read with. Errors wrap those of webui/api.
-type Viewer interface {
+// Backend is what pages read and act with, a method a route of the API. Errors wrap those of webui/api; every call that
+// changes something carries its own idempotency key on the wire.
+type Backend interface {
 	// Watch calls update with every new overview (1 Hz, the newest only for a slow reader) until
 	// ctx ends. While the server cannot be reached it calls update with the last overview and an
 	// error that wraps ErrUnreachable, and keeps trying. (GET /api/v1/live, topic "overview")
@@ -21,10 +22,7 @@ type Viewer interface {
 	Forwarder(ctx context.Context, id topology.ForwarderID) (api.ForwarderDetail, error) // GET /api/v1/forwarders/{id}
 	Plans(ctx context.Context) ([]api.PlanRow, error)                                    // GET /api/v1/plans
 	Plan(ctx context.Context, id string) (api.PlanView, error)                           // GET /api/v1/plans/{id}
-}
 
-// Actor is what pages act with. Every call carries its own idempotency key on the wire.
-type Actor interface {
 	Propose(ctx context.Context, m api.ManualRemap) (api.PlanView, error) // POST /api/v1/plans
 	// Approve fails with ErrChanged when the preview behind hash has changed since.
 	Approve(ctx context.Context, id, hash, reason string) (api.PlanView, error) // POST /api/v1/plans/{id}/approve
@@ -35,10 +33,8 @@ type Actor interface {
 	LastAct(ctx context.Context) (api.LastAct, error)                  // GET /api/v1/undo
 	// Undo fails with ErrChanged when seq is not the caller's last act any more.
 	Undo(ctx context.Context, seq uint64) (api.LastAct, error) // POST /api/v1/undo
-}
 
-// Past shows the layer as it was in the second that began at at. (?at= of the live routes)
-type Past interface {
+	// The layer as it was in the second that began at at. (?at= of the live routes)
 	OverviewAt(ctx context.Context, at time.Time) (api.Overview, error)
 	ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail, error)
 	// Marks lists what the journal says happened in [from, to), the oldest first. (GET /api/v1/marks)
@@ -46,20 +42,14 @@ type Past interface {
 	// Occupancy is how busy the forwarders were in the last span, by buckets, without the single
 	// forwarders. (GET /api/v1/occupancy)
 	Occupancy(ctx context.Context, span, bucket time.Duration) (api.OccupancyView, error)
-}
 
-// Records is what pages look up: jobs, and who did what.
-type Records interface {
 	// GET /api/v1/jobs, those that run and those that ended last
 	Jobs(ctx context.Context) ([]api.JobRow, error)
 	Job(ctx context.Context, id topology.JobID) (api.JobView, error) // GET /api/v1/jobs/{id}
 	// JobRuns compares a job with the runs like it, of which the newest limit are listed.
 	JobRuns(ctx context.Context, id topology.JobID, limit int) (api.JobRuns, error) // GET /api/v1/jobs/{id}/runs
 	Audit(ctx context.Context, q api.AuditQuery) ([]api.AuditEntry, error)          // GET /api/v1/audit, newest first
-}
 
-// Judge is what pages say of findings with.
-type Judge interface {
 	Finding(ctx context.Context, id string) (api.FindingView, error) // GET /api/v1/findings/{id}
 	// GET /api/v1/findings/{id}/incident
 	Incident(ctx context.Context, id string, standIns bool) (*incident.Incident, error)
@@ -70,25 +60,17 @@ type Judge interface {
 	// Silence keeps a finding from calling anybody for so long; 0 ends that.
 	// POST /api/v1/findings/{id}/silence
 	Silence(ctx context.Context, id string, long time.Duration, reason string) (anomaly.Finding, error)
-}
 
-// Excluder is what screens exclude forwarders with. Nobody is moved by it.
-type Excluder interface {
+	// Nobody is moved by excluding a forwarder.
 	// PUT /api/v1/exclusions/{node}
 	Exclude(ctx context.Context, f topology.ForwarderID, ttl time.Duration, reason string) (remap.Exclusion, error)
 	// DELETE /api/v1/exclusions/{node}
 	Return(ctx context.Context, f topology.ForwarderID, reason string) (remap.Feed, error)
-}
 
-// Prober is what pages send canaries with.
-type Prober interface {
 	// Canary sends one canary and waits for what it finds. ErrConflict: the limits stand against it, or
 	// no way to the forwarder is known.
 	Canary(ctx context.Context, f topology.ForwarderID) (anomaly.Canary, error) // POST /api/v1/forwarders/{id}/canary
-}
 
-// Explainer is what pages ask of the I/O-log archive and of the policies; nothing is changed by it.
-type Explainer interface {
 	// GET /api/v1/jobs/{id}/rootcause
 	Cause(ctx context.Context, id topology.JobID) (api.JobCause, error)
 	// GET /api/v1/archive/low-bandwidth; op is read or write
@@ -98,18 +80,7 @@ type Explainer interface {
 	Pattern(ctx context.Context, set string) (api.PatternView, error)
 	// GET /api/v1/jobs/{id}/domains
 	Domains(ctx context.Context, id topology.JobID, q api.DomainsQuery) (api.DomainsView, error)
-}
 
-// Backend is all of them.
-type Backend interface {
 	// SignInLink makes an address that signs the caller in at the browser, once; by the unix socket only.
 	SignInLink(ctx context.Context) (api.SignInLink, error)
-	Viewer
-	Past
-	Records
-	Actor
-	Judge
-	Excluder
-	Prober
-	Explainer
 }

@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -24,17 +23,11 @@ type Judging struct {
 	waits  *confirmed
 }
 
-// reasoned is a reason being typed, and what is sent with it.
+// reasoned is a reason being typed, and what takes it: an error says what it lacks.
 type reasoned struct {
 	Input
-	what  string
-	least int // letters; 0: as many as a reason has
-	send  func(reason string) tea.Cmd
-	// confirm is what is asked once before it is sent: it changes what jobs can get. "" sends at once.
-	confirm string
-	// long says that how long stands before the reason, which may then be short; sendLong takes it.
-	long     bool
-	sendLong func(long time.Duration, reason string) tea.Cmd
+	what string
+	take func(text string) (tea.Cmd, error)
 }
 
 func (j *Judging) Field() *Input {
@@ -51,22 +44,13 @@ func (j *Judging) Typed(s *State, ok bool) tea.Cmd {
 		return nil
 	}
 	r := j.reason
-	reason := strings.TrimSpace(r.Text)
-	if r.long {
-		return j.silence(r, reason)
-	}
-	if n, least := len([]rune(reason)), cmp.Or(r.least, remap.ReasonLetters); n < least {
-		r.Label = fmt.Sprintf("%s (%d of %d letters):", r.what, n, least)
+	cmd, err := r.take(strings.TrimSpace(r.Text))
+	if err != nil {
+		r.Label = fmt.Sprintf("%s (%v):", r.what, err)
 		return nil
 	}
 	j.reason = nil
-	if r.confirm == "" {
-		return r.send(reason)
-	}
-	j.waits = &confirmed{Question: Question{ActApprove, s.Now}, text: r.confirm,
-		send: func() tea.Cmd { return r.send(reason) }}
-	j.waits.ask(s)
-	return nil
+	return cmd
 }
 
 // confirmed is what waits for the one capital key that does it.
@@ -166,27 +150,40 @@ func (s *State) person() remap.Person {
 	return remap.Person{Name: s.Shown.User, Role: remap.Role(s.Shown.Role)}
 }
 
-func (j *Judging) askWhy(what string, send func(string) tea.Cmd) {
-	j.reason = &reasoned{what: what, send: send}
-	j.reason.Label = fmt.Sprintf("%s (%d letters or more):", what, remap.ReasonLetters)
+// askWhy asks for a reason of least letters, and sends it.
+func (j *Judging) askWhy(what, hint string, least int, send func(why string) tea.Cmd) {
+	j.reason = &reasoned{Input: Input{Label: what + hint + ":"}, what: what, take: func(text string) (tea.Cmd, error) {
+		if n := len([]rune(text)); n < least {
+			return nil, fmt.Errorf("%d of %d letters", n, least)
+		}
+		return send(text), nil
+	}}
 }
+
+// enough says how long a reason is.
+func enough() string { return fmt.Sprintf(" (%d letters or more)", remap.ReasonLetters) }
 
 // askFirst asks why, and then once whether.
-func (j *Judging) askFirst(what, means string, send func(string) tea.Cmd) {
-	j.askWhy("Why: "+strings.ToLower(what[:1])+what[1:], send)
-	j.reason.confirm = what + "? " + means
+func (j *Judging) askFirst(s *State, what, means string, send func(why string) tea.Cmd) {
+	j.askWhy("Why: "+strings.ToLower(what[:1])+what[1:], enough(), remap.ReasonLetters, func(why string) tea.Cmd {
+		j.waits = &confirmed{Question: Question{ActApprove, s.Now}, text: what + "? " + means,
+			send: func() tea.Cmd { return send(why) }}
+		j.waits.ask(s)
+		return nil
+	})
 }
 
-// silence sends what was asked with how long, and the reason behind it.
-func (j *Judging) silence(r *reasoned, text string) tea.Cmd {
-	first, why, _ := strings.Cut(text, " ")
-	long, err := readLong(first)
-	if err != nil {
-		r.Label = r.what + " (" + err.Error() + "):"
-		return nil
-	}
-	j.reason = nil
-	return r.sendLong(long, strings.TrimSpace(why))
+// askLong asks for how long a finding is to be silent, and why.
+func (j *Judging) askLong(s *State, f *anomaly.Finding) {
+	what := "Silence " + chart.Clean(f.ID) + " for how long, and why"
+	j.reason = &reasoned{Input: Input{Label: what + " (30m, 4h, 2d; 0 ends it):", Text: "4h "}, what: what,
+		take: func(text string) (tea.Cmd, error) {
+			first, why, _ := strings.Cut(text, " ")
+			long, err := readLong(first)
+			return say(s, "silence "+f.ID, func(ctx context.Context) (anomaly.Finding, error) {
+				return s.Server.Silence(ctx, f.ID, long, strings.TrimSpace(why))
+			}), err
+		}}
 }
 
 // readLong reads how long something is to be: 30m, 4h, 2d, 1h30m, or 0.
@@ -216,35 +213,21 @@ func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding, sent *remap.Opti
 	case ActApprove:
 		return j.Approve(s, f.ID)
 	case ActAck:
-		return say(s, "acknowledge "+f.ID, func(ctx context.Context) error {
-			_, err := s.Server.Acknowledge(ctx, f.ID, "")
-			return err
-		})
+		return say(s, "acknowledge "+f.ID,
+			func(ctx context.Context) (anomaly.Finding, error) { return s.Server.Acknowledge(ctx, f.ID, "") })
 	case ActSilence:
-		j.reason = &reasoned{long: true, what: "Silence " + chart.Clean(f.ID) + " for how long, and why",
-			sendLong: func(long time.Duration, why string) tea.Cmd {
-				return say(s, "silence "+f.ID, func(ctx context.Context) error {
-					_, err := s.Server.Silence(ctx, f.ID, long, why)
-					return err
-				})
-			}}
-		j.reason.Text, j.reason.Label = "4h ", j.reason.what+" (30m, 4h, 2d; 0 ends it):"
+		j.askLong(s, f)
 	case ActDismiss:
-		j.askWhy("Why is "+chart.Clean(f.ID)+" not a fault", func(why string) tea.Cmd {
-			return say(s, "dismiss "+f.ID, func(ctx context.Context) error {
-				_, err := s.Server.Dismiss(ctx, f.ID, why)
-				return err
-			})
+		j.askWhy("Why is "+chart.Clean(f.ID)+" not a fault", enough(), remap.ReasonLetters, func(why string) tea.Cmd {
+			return say(s, "dismiss "+f.ID,
+				func(ctx context.Context) (anomaly.Finding, error) { return s.Server.Dismiss(ctx, f.ID, why) })
 		})
 	case ActNote:
 		about := s.Past
-		j.reason = &reasoned{what: "Note about " + chart.Clean(f.ID), least: 1, send: func(text string) tea.Cmd {
-			return say(s, "note about "+f.ID, func(ctx context.Context) error {
-				_, err := s.Server.Note(ctx, f.ID, text, about)
-				return err
-			})
-		}}
-		j.reason.Label = j.reason.what + ":"
+		j.askWhy("Note about "+chart.Clean(f.ID), "", 1, func(text string) tea.Cmd {
+			return say(s, "note about "+f.ID,
+				func(ctx context.Context) (anomaly.Finding, error) { return s.Server.Note(ctx, f.ID, text, about) })
+		})
 	case ActExclude:
 		j.Exclude(s, s.Forwarder(topology.ForwarderID(f.Node)))
 	case ActPropose:
@@ -257,20 +240,17 @@ func (j *Judging) Judge(s *State, a Action, f *anomaly.Finding, sent *remap.Opti
 func (j *Judging) Exclude(s *State, row *api.ForwarderRow) {
 	fwd := row.ID
 	if row.State == remap.ForwarderExcluded {
-		j.askFirst("Back into allocation with "+chart.Clean(string(fwd)), "Jobs get it again.",
+		j.askFirst(s, "Back into allocation with "+chart.Clean(string(fwd)), "Jobs get it again.",
 			func(why string) tea.Cmd {
-				return say(s, "return "+string(fwd), func(ctx context.Context) error {
-					_, err := s.Server.Return(ctx, fwd, why)
-					return err
-				})
+				return say(s, "return "+string(fwd),
+					func(ctx context.Context) (remap.Feed, error) { return s.Server.Return(ctx, fwd, why) })
 			})
 		return
 	}
-	j.askFirst(fmt.Sprintf("Drain %s for 4 h", chart.Clean(string(fwd))),
-		"No job gets it, nobody is moved.", func(why string) tea.Cmd {
-			return say(s, "drain "+string(fwd), func(ctx context.Context) error {
-				_, err := s.Server.Exclude(ctx, fwd, excludeFor, why)
-				return err
+	j.askFirst(s, fmt.Sprintf("Drain %s for 4 h", chart.Clean(string(fwd))), "No job gets it, nobody is moved.",
+		func(why string) tea.Cmd {
+			return say(s, "drain "+string(fwd), func(ctx context.Context) (remap.Exclusion, error) {
+				return s.Server.Exclude(ctx, fwd, excludeFor, why)
 			})
 		})
 }
@@ -278,8 +258,11 @@ func (j *Judging) Exclude(s *State, row *api.ForwarderRow) {
 // Judged is the answer to a decision about a finding.
 type Judged struct{ what string }
 
-func say(s *State, call string, f func(context.Context) error) tea.Cmd {
-	return Ask(s, call, func(ctx context.Context) (Judged, error) { return Judged{call}, f(ctx) })
+func say[T any](s *State, call string, f func(context.Context) (T, error)) tea.Cmd {
+	return Ask(s, call, func(ctx context.Context) (Judged, error) {
+		_, err := f(ctx)
+		return Judged{call}, err
+	})
 }
 
 func (j *Judging) Answer(s *State, msg tea.Msg) {

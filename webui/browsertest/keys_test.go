@@ -44,7 +44,7 @@ func TestBothFacesKnowTheSameKeys(t *testing.T) {
 			Reason: "fwd001 is slow today"}); res.StatusCode != 200 {
 		t.Fatalf("%d %s", res.StatusCode, body)
 	}
-	rows := console.DefaultKeys().Table()
+	rows := console.DefaultKeys().Rows()
 	for page, path := range facePages {
 		has := b.keysOf("http://" + s.TCP + path)
 		var lacks []string

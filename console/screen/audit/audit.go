@@ -153,15 +153,11 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	// Below 100 columns nothing of a reason would be left; the chosen one's is below the list in any width.
 	line := func(seq, at, who, what, subject, result, reason string) string {
 		if w < 100 {
-			return chart.Right(seq, 6) + "  " + chart.Left(at, 14) + chart.Left(who, 14) + chart.Left(what, 14) +
-				chart.Left(subject, 13) + result
+			return chart.Row([]int{6, 2, -14, -14, -14, -13}, seq, "", at, who, what, subject) + result
 		}
-		return chart.Right(seq, 8) + "  " + chart.Left(at, 14) + chart.Left(who, 15) + " " + chart.Left(what, 15) +
-			chart.Left(subject, 13) +
-			chart.Left(result, 14) + reason
+		return chart.Row([]int{8, 2, -14, -15, 1, -15, -13, -14}, seq, "", at, who, "", what, subject, result) + reason
 	}
-	lines = append(lines, s.Palette.Paint(s.Palette.Bold,
-		chart.Clip(line("SEQ", "TIME", "WHO", "WHAT", "SUBJECT", "RESULT", "REASON"), w)))
+	lines = append(lines, s.Bold(chart.Clip(line("SEQ", "TIME", "WHO", "WHAT", "SUBJECT", "RESULT", "REASON"), w)))
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	var under []string
 	if reason := chart.Clean(rows[p.cursor].Reason); reason != "" && h-len(lines) > 6 {

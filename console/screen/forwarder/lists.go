@@ -72,17 +72,11 @@ func (p *Screen) behind(s *screen.State, w, room int) []string {
 	}
 	if w >= wideBehind {
 		jobs, storage := p.jobs(s, leftBehind, shownBehind+1, false), p.storage(s, w-leftBehind-2, shownBehind+1, false)
-		lines := make([]string, max(len(jobs), len(storage)))
-		for i := range lines {
-			var a, b string
-			if i < len(jobs) {
-				a = jobs[i]
-			}
-			if i < len(storage) {
-				b = storage[i]
-			}
-			lines[i] = chart.Left(a, leftBehind) + " |" + b
+		storage = append(storage, make([]string, max(0, len(jobs)-len(storage)))...)
+		for i := range storage {
+			storage[i] = " |" + storage[i]
 		}
+		lines := chart.Beside(jobs, leftBehind, storage)
 		return append(lines, s.Palette.Rule(w))
 	}
 	short := 2 // a heading and the first row
@@ -113,10 +107,8 @@ func (p *Screen) jobs(s *screen.State, w, h int, cursor bool) []string {
 		if l.job != "" {
 			name = chart.Clean(string(l.job))
 		}
-		return " " + chart.Left(name, 14) + chart.Right(chart.Mega(l.read), 8) +
-			chart.Right(chart.Mega(l.write), 8) +
-			chart.Right(chart.Count(l.meta), 8) + chart.Right(strconv.Itoa(l.nodes), 7) +
-			chart.Right(chart.Ratio(share), 8)
+		return " " + chart.Row([]int{-14, 8, 8, 8, 7, 8}, name, chart.Mega(l.read), chart.Mega(l.write),
+			chart.Count(l.meta), strconv.Itoa(l.nodes), chart.Ratio(share))
 	}
 	return listed(s, head, len(all), p.jobAt(all), w, h, cursor, screen.ActJobsHere, line)
 }
@@ -127,12 +119,12 @@ func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 	if len(v.Rows) == 0 {
 		return []string{chart.Clip(" BACKEND   "+chart.OrMissing(v.Unknown), w)}
 	}
-	name, req := "BACKEND", "rpc/s"
+	name := "BACKEND"
 	if v.By == api.StorageByServers {
 		name = "BACKEND (servers)"
 	}
-	head := " " + chart.Left(name, 22) + chart.Right(req, 7) + chart.Right("MB/s", 8) + chart.Right("LATms", 8) +
-		chart.Right("peers", 8)
+	widths := []int{-22, 7, 8, 8, 8}
+	head := " " + chart.Row(widths, name, "rpc/s", "MB/s", "LATms", "peers")
 	const most = 22 // who does most there
 	names := w >= 54+most && slices.ContainsFunc(v.Rows, func(r api.StorageRow) bool { return r.Most != nil })
 	if names {
@@ -147,9 +139,8 @@ func (p *Screen) storage(s *screen.State, w, h int, cursor bool) []string {
 		if r.Estimated && moved != chart.Missing {
 			moved = "~" + moved
 		}
-		text := " " + chart.Left(chart.Clean(r.Target), 22) + chart.Right(chart.Count(r.RequestsPerSec), 7) +
-			chart.Right(moved, 8) +
-			chart.Right(chart.Millis(r.LatencySeconds), 8) + chart.Right(chart.Millis(r.PeersLatency), 8)
+		text := " " + chart.Row(widths, chart.Clean(r.Target), chart.Count(r.RequestsPerSec), moved,
+			chart.Millis(r.LatencySeconds), chart.Millis(r.PeersLatency))
 		if names && r.Most != nil {
 			text += "  " + chart.Left(fmt.Sprintf("%s %.0f%%", chart.Clean(r.Most.Who), 100*r.Most.Part()), most)
 		}
@@ -187,7 +178,6 @@ func listed(s *screen.State, head string, n, at, w, h int, cursor bool, more scr
 	return lines
 }
 
-// clients lists the compute nodes with their rates.
 // shareText says which part of a node's traffic goes here, of one that uses several forwarders.
 func shareText(c *api.ClientRow) string {
 	switch {
@@ -213,6 +203,7 @@ func wayText(c *api.ClientRow) string {
 // lateClient is from where on it is worth the room that a client's seconds come late.
 const lateClient = 5
 
+// clients lists the compute nodes with their rates.
 func (p *Screen) clients(s *screen.State, w, h int) []string {
 	all := p.detail.Value.ClientNodes
 	heading := " CLIENT            READ   WRITE    MD/s  LATms  JOB"
@@ -240,11 +231,9 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 		if p.marked[c.ID] {
 			mark = "*"
 		}
-		return mark + chart.Left(chart.Clean(string(c.ID)), 14) + chart.Right(chart.Mega(hide(c.ReadBytesPerSec)), 8) +
-			chart.Right(chart.Mega(hide(c.WriteBytesPerSec)), 8) +
-			chart.Right(chart.Count(hide(c.MetaOpsPerSec)), 8) + chart.Right(chart.Millis(hide(c.LatencySeconds)), 7) +
-			"  " +
-			chart.OrMissing(string(c.Job)) + shareText(c) + wayText(c)
+		return mark + chart.Row([]int{-14, 8, 8, 8, 7}, chart.Clean(string(c.ID)), chart.Mega(hide(c.ReadBytesPerSec)),
+			chart.Mega(hide(c.WriteBytesPerSec)), chart.Count(hide(c.MetaOpsPerSec)),
+			chart.Millis(hide(c.LatencySeconds))) + "  " + chart.OrMissing(string(c.Job)) + shareText(c) + wayText(c)
 	})...)
 	return append(lines, why...)
 }

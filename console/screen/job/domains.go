@@ -111,17 +111,6 @@ func (p *Domains) Title(*screen.State, int) string {
 	return " file domains of job " + chart.Clean(string(p.id))
 }
 
-func (p *Domains) Table(*screen.State) [][]string {
-	out := [][]string{{"method", "server", "conflicts", "lock_requests"}}
-	for _, m := range p.domains.Value.Methods {
-		for i := range m.Conflicts {
-			out = append(out, []string{string(m.Method), strconv.Itoa(i), strconv.FormatInt(m.Conflicts[i], 10),
-				strconv.FormatInt(m.LockRequests[i], 10)})
-		}
-	}
-	return out
-}
-
 func (p *Domains) Body(s *screen.State, w, h int) []string {
 	if !p.domains.Have || !p.domains.Of(p.call()) {
 		return p.domains.Missing(s, "the shared files of job "+chart.Clean(string(p.id)), w)
@@ -174,20 +163,14 @@ func (p *Domains) advised(s *screen.State, w int) []string {
 		}
 		lines = append(lines, chart.Labelled(label, name+"="+v.Advice.Hints[name]+"  "+v.Advice.Effects[name], w)...)
 	}
-	lines = append(lines, s.Palette.Paint(s.Palette.Bold,
-		chart.Clip(" "+chart.Left("METHOD", 15)+chart.Right("CONFLICTS", 11)+chart.Right("ON ONE", 9)+
-			chart.Right("LOCKS", 11)+chart.Right("ON ONE", 9)+
-			chart.Right("REQUESTS", 11)+chart.Right("WRITERS", 9), w)))
+	widths := []int{-15, 11, 9, 11, 9, 11, 9}
+	lines = append(lines, s.Bold(chart.Clip(" "+chart.Row(widths, "METHOD", "CONFLICTS", "ON ONE", "LOCKS", "ON ONE",
+		"REQUESTS", "WRITERS"), w)))
 	for i := range v.Methods {
 		m := &v.Methods[i]
-		line := " " + chart.Left(string(m.Method), 15) + chart.Right(strconv.FormatInt(m.TotalConflicts(), 10), 11) +
-			chart.Right(strconv.FormatInt(slices.Max(m.Conflicts), 10), 9) +
-			chart.Right(strconv.FormatInt(m.TotalLocks(), 10),
-				11) +
-			chart.Right(strconv.FormatInt(slices.Max(m.LockRequests), 10), 9) +
-			chart.Right(strconv.FormatInt(m.Requests, 10), 11) +
-			chart.Right(strconv.Itoa(m.AggregatorsUsed), 9)
-		lines = append(lines, chart.Clip(line, w))
+		lines = append(lines, chart.Clip(" "+chart.Row(widths, string(m.Method), fmt.Sprint(m.TotalConflicts()),
+			fmt.Sprint(slices.Max(m.Conflicts)), fmt.Sprint(m.TotalLocks()), fmt.Sprint(slices.Max(m.LockRequests)),
+			fmt.Sprint(m.Requests), fmt.Sprint(m.AggregatorsUsed)), w))
 	}
 	lines = append(lines,
 		chart.Clip(" over all servers and on the worst one; a conflict: a server's next stripe has another writer", w))

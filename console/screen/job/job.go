@@ -369,12 +369,11 @@ func (p *Screen) where(s *screen.State, w, h int) []string {
 	return append(lines, table.Lines(s.Palette, len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + chart.Left(chart.Clean(string(on[i])), 13)
 		if r := s.Forwarder(on[i]); r != nil {
-			line += " " + chart.Left(s.StandingText(r), 10) +
-				chart.Right(strconv.Itoa(p.job.Value.Forwarders[on[i]]), 7) +
-				chart.Right(chart.Mega(s.Value(r, r.Value(collector.ReadBytes))), 7) +
-				chart.Right(chart.Mega(s.Value(r, r.Value(collector.WriteBytes))), 7) +
-				chart.Right(chart.Count(s.Value(r, r.Value(collector.QueueLen))), 7) +
-				chart.Right(chart.Millis(s.Value(r, r.Value(collector.MetaWait))), 7)
+			value := func(m collector.Metric) *float64 { return s.Value(r, r.Value(m)) }
+			line += " " + chart.Row([]int{-10, 7, 7, 7, 7, 7}, s.StandingText(r),
+				strconv.Itoa(p.job.Value.Forwarders[on[i]]), chart.Mega(value(collector.ReadBytes)),
+				chart.Mega(value(collector.WriteBytes)), chart.Count(value(collector.QueueLen)),
+				chart.Millis(value(collector.MetaWait)))
 		}
 		return line
 	})...)

@@ -30,51 +30,48 @@ func askRuns(l *screen.Load[api.JobRuns], s *screen.State, id topology.JobID) te
 
 // Runs lists the ended runs that are like a job.
 type Runs struct {
-	id     topology.JobID
-	runs   screen.Load[api.JobRuns]
-	sort   table.Sorting
-	cursor int
+	screen.Sorted[api.RunRow]
+	id   topology.JobID
+	runs screen.Load[api.JobRuns]
 }
 
 func NewRuns(id, sort string) *Runs {
-	p := &Runs{id: topology.JobID(id), sort: table.Sorting{Column: "started"}}
-	table.ParseSort(&p.sort, runColumns(time.Time{}), sort)
-	return p
+	return &Runs{id: topology.JobID(id), Sorted: screen.NewSorted(runColumns, table.Sorting{Column: "started"}, sort)}
 }
 
-// numbered makes a column of runs that sorts by a number.
-func numbered(name, title string, width int, text func(r *api.RunRow) string,
-	v func(*api.RunRow) *float64) table.Column[api.RunRow] {
-	return table.Column[api.RunRow]{Name: name, Title: title, Width: width, Text: text, Number: v}
+// numbered makes a column that sorts by a number and shows it as text has it.
+func numbered[R any](name, title string, width int, text func(*float64) string,
+	v func(*R) *float64) table.Column[R] {
+	return table.Column[R]{Name: name, Title: title, Width: width, Number: v,
+		Text: func(r *R) string { return text(v(r)) }}
 }
 
-func pointer(v float64) *float64 { return &v }
+// sized is an amount of bytes, where it is known.
+func sized(v *float64) string { return chart.Known(v, anomaly.Size) }
 
 // runColumns are all columns of runs.
 func runColumns(now time.Time) []table.Column[api.RunRow] {
 	return []table.Column[api.RunRow]{
 		{Name: "job", Title: "JOB", Width: 10, Text: func(r *api.RunRow) string { return chart.Clean(string(r.Job)) }},
-		numbered("started", "STARTED", 14, func(r *api.RunRow) string { return chart.Moment(r.Start, now) },
-			func(r *api.RunRow) *float64 { return pointer(float64(r.Start.Unix())) }),
-		numbered("ran", "RAN", 8, func(r *api.RunRow) string { return chart.Age(r.End.Sub(r.Start)) },
-			func(r *api.RunRow) *float64 { return pointer(r.End.Sub(r.Start).Seconds()) }),
-		numbered("read", "READ", 9, func(r *api.RunRow) string { return anomaly.Size(r.ReadBytes) },
-			func(r *api.RunRow) *float64 { return &r.ReadBytes }),
-		numbered("written", "WRITTEN", 9, func(r *api.RunRow) string { return anomaly.Size(r.WriteBytes) },
-			func(r *api.RunRow) *float64 { return &r.WriteBytes }),
-		numbered("io", "I/O TIME", 10, func(r *api.RunRow) string { return seconds(r.IOSeconds) },
+		{Name: "started", Title: "STARTED", Width: 14,
+			Text:   func(r *api.RunRow) string { return chart.Moment(r.Start, now) },
+			Number: func(r *api.RunRow) *float64 { return new(float64(r.Start.Unix())) }},
+		numbered("ran", "RAN", 8, func(v *float64) string { return chart.Age(time.Duration(*v * 1e9)) },
+			func(r *api.RunRow) *float64 { return new(r.End.Sub(r.Start).Seconds()) }),
+		numbered("read", "READ", 9, sized, func(r *api.RunRow) *float64 { return &r.ReadBytes }),
+		numbered("written", "WRITTEN", 9, sized, func(r *api.RunRow) *float64 { return &r.WriteBytes }),
+		numbered("io", "I/O TIME", 10, func(v *float64) string { return seconds(*v) },
 			func(r *api.RunRow) *float64 { return &r.IOSeconds }),
-		numbered("bw", "MB/s", 8, func(r *api.RunRow) string { return chart.Mega(r.BytesPerSec) },
-			func(r *api.RunRow) *float64 { return r.BytesPerSec }),
-		numbered("md", "MD/s", 8, func(r *api.RunRow) string { return chart.Count(r.MetaOpsPerSec) },
-			func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
-		numbered("waited", "WAITED", 13, func(r *api.RunRow) string { return longestWait(r.Waits) },
-			func(r *api.RunRow) *float64 {
+		numbered("bw", "MB/s", 8, chart.Mega, func(r *api.RunRow) *float64 { return r.BytesPerSec }),
+		numbered("md", "MD/s", 8, chart.Count, func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
+		{Name: "waited", Title: "WAITED", Width: 13,
+			Text: func(r *api.RunRow) string { return longestWait(r.Waits) },
+			Number: func(r *api.RunRow) *float64 {
 				if len(r.Waits) == 0 {
 					return nil
 				}
 				return &r.Waits[0].Share
-			}),
+			}},
 		{Name: "mode", Title: " MODE", Width: 7,
 			Text: func(r *api.RunRow) string { return " " + chart.OrMissing(string(r.Mode)) }},
 		{Name: "remapped", Title: "MOVED BY", Width: 10, Text: func(r *api.RunRow) string { return moved(r) }},
@@ -143,7 +140,7 @@ func runColumnsOf(now time.Time, w int, metaOnly bool) []table.Column[api.RunRow
 func (p *Runs) Name() string { return screen.OnRuns }
 
 func (p *Runs) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartRuns, Sort: p.sort.String()}
+	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartRuns, Sort: p.Sort.String()}
 }
 
 func (p *Runs) Refresh(s *screen.State) tea.Cmd { return askRuns(&p.runs, s, p.id) }
@@ -153,39 +150,20 @@ func (p *Runs) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *Runs) rows(s *screen.State) []*api.RunRow {
-	rows := make([]*api.RunRow, len(p.runs.Value.Runs))
-	for i := range rows {
-		rows[i] = &p.runs.Value.Runs[i]
-	}
-	table.Sort(rows, runColumns(s.Now), p.sort)
-	return rows
-}
-
-func (p *Runs) Table(s *screen.State) [][]string { return table.Texts(runColumns(s.Now), p.rows(s)) }
+func (p *Runs) Table(s *screen.State) [][]string { return p.Export(s, p.runs.Value.Runs) }
 
 func (p *Runs) Act(s *screen.State, a screen.Action) tea.Cmd {
-	rows := p.rows(s)
-	switch a {
-	case screen.ActOpen:
-		if p.cursor >= len(rows) {
+	if a == screen.ActOpen {
+		one := p.Chosen(s, p.runs.Value.Runs)
+		if one == nil {
 			s.Note = "no run to open"
 			return nil
 		}
-		return s.Host.Open(screen.AtJob(rows[p.cursor].Job, ""))
-	default:
-		if !screen.Arrange(&p.sort, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), a) {
-			p.cursor = a.Moved(p.cursor, len(rows))
-		}
+		return s.Host.Open(screen.AtJob(one.Job, ""))
 	}
+	p.Arrange(a, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), len(p.runs.Value.Runs))
 	return nil
 }
-
-// Left is how the list is left.
-func (p *Runs) Left() screen.Kept { return screen.LeftOf(p.sort, "") }
-
-// Restore is how it was left.
-func (p *Runs) Restore(k screen.Kept) { screen.Restore(&p.sort, runColumns(time.Time{}), k) }
 
 func (p *Runs) Title(*screen.State, int) string { return " runs like job " + chart.Clean(string(p.id)) }
 
@@ -193,9 +171,8 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 	if !p.runs.Have {
 		return p.runs.Missing(s, "the runs like job "+chart.Clean(string(p.id)), w)
 	}
-	v, rows := &p.runs.Value, p.rows(s)
-	p.cursor = max(0, min(p.cursor, len(rows)-1))
-	if len(rows) == 0 {
+	v := &p.runs.Value
+	if len(v.Runs) == 0 {
 		return append([]string{""}, chart.Paragraphs(w, noRunsLike(v))...)
 	}
 	head := fmt.Sprintf("%s of %s by %s on %s", anomaly.Counted(v.All, "ended run"), chart.OrMissing(v.App),
@@ -211,10 +188,7 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 	lines := []string{chart.Clip(" "+head+". "+rate+" and I/O TIME: while it did I/O.", w)}
 	lines = append(lines, p.runs.Old(s, "as they were", w)...)
 	lines = append(lines, comparison(v, w)...)
-	cols := table.Shown(runColumnsOf(s.Now, w, v.MetaOnly), p.sort)
-	lines = append(lines, s.Bold(chart.Clip(table.Heading(cols, p.sort), w)))
-	return append(lines, table.Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
-		func(i int) string { return " " + table.Cells(rows[i], cols) })...)
+	return append(lines, p.Lines(s, v.Runs, runColumnsOf(s.Now, w, v.MetaOnly), w, h-len(lines))...)
 }
 
 func noRunsLike(v *api.JobRuns) string {

@@ -127,16 +127,14 @@ func direction(s *screen.State, op string, a *rootcause.Answer, w int) []string 
 	if len(a.Critical) == 0 {
 		return append(lines, "")
 	}
-	wide := max(20, w-42)
-	lines = append(lines, s.Palette.Paint(s.Palette.Bold,
-		chart.Clip(" "+chart.Left("CRITICAL FILE", wide)+chart.Right("FROM s", 10)+chart.Right("EXCLUSIVE s", 13)+
-			chart.Right("OF I/O TIME", 13), w)))
+	widths := []int{-max(20, w-42), 10, 13, 13}
+	lines = append(lines, s.Bold(chart.Clip(" "+chart.Row(widths, "CRITICAL FILE", "FROM s", "EXCLUSIVE s",
+		"OF I/O TIME"), w)))
 	longest := LongestCritical(a.Critical, criticalRows)
 	for _, c := range longest {
 		share := c.Exclusive / a.IOTime
-		lines = append(lines, chart.Clip(" "+chart.Left(chart.Clean(c.Name), wide)+chart.Right(chart.Number(c.Start),
-			10)+chart.Right(chart.Number(c.Exclusive),
-			13)+chart.Right(chart.Ratio(&share)+" %", 13), w))
+		lines = append(lines, chart.Clip(" "+chart.Row(widths, chart.Clean(c.Name), chart.Number(c.Start),
+			chart.Number(c.Exclusive), chart.Ratio(&share)+" %"), w))
 	}
 	if len(longest) < a.CriticalFiles {
 		lines = append(lines, chart.Clip(fmt.Sprintf(" : the longest %d of %d critical files", len(longest),

@@ -387,12 +387,8 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		list = append(list, beside(s, selected, tw-1, h-len(lines)-len(list))...)
 	}
 	side := p.detail(s, selected, w-tw-3, h-len(lines))
-	edge := " | "
-	if s.Palette.Blocks {
-		edge = " │ "
-	}
 	for i := range side {
-		side[i] = s.Palette.Paint(s.Palette.Frame, edge) + side[i]
+		side[i] = s.Palette.Side() + side[i]
 	}
 	return append(lines, chart.Beside(list, tw, side)...)
 }

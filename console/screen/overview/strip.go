@@ -121,11 +121,7 @@ func strip(s *screen.State, w, high int) []string {
 		}
 		return lines
 	}
-	side := " | "
-	if s.Palette.Blocks {
-		side = " │ "
-	}
-	side = s.Palette.Paint(s.Palette.Frame, side)
+	side := s.Palette.Side()
 	var out []string
 	for i := 0; i < len(all); i += 2 {
 		left, right := cell(&all[i], half), cell(&all[i+1], half)
@@ -144,11 +140,7 @@ func wideStrip(s *screen.State, w, high int) []string {
 		all = []gauge{{"moved", bandwidth(moves(n)), moves}, all[2], all[len(all)-1], all[3]}
 	}
 	each := w/len(all) - 3
-	side := " | "
-	if s.Palette.Blocks {
-		side = " │ "
-	}
-	side = s.Palette.Paint(s.Palette.Frame, side)
+	side := s.Palette.Side()
 	out := make([]string, high+1)
 	for i := range all {
 		cell := append([]string{chart.Ends(s.Palette.Paint(s.Palette.Dim, all[i].name),

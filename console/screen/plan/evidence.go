@@ -68,23 +68,21 @@ func (p *Screen) thenAndNow(s *screen.State, id topology.ForwarderID, then remap
 	if then.Load.PeakBytesPerSec == 0 { // without a peak no second counts as occupied
 		occupancy = nil
 	}
-	line := " " + chart.Left(chart.Clean(string(id)), 13) + " " + chart.Left(chart.Clean(then.State.Text(then.Busy)),
-		9) +
-		chart.Right(chart.Mega(read), 6) +
-		chart.Right(chart.Mega(write), 7) + chart.Right(chart.Ratio(occupancy), 7) +
-		chart.Right(strconv.Itoa(then.Clients), 7)
+	row := func(state string, read, write, occupancy *float64, clients int) string {
+		return chart.Row([]int{-9, 6, 7, 7, 7}, state, chart.Mega(read), chart.Mega(write), chart.Ratio(occupancy),
+			strconv.Itoa(clients))
+	}
+	line := " " + chart.Left(chart.Clean(string(id)), 13) + " " + row(chart.Clean(then.State.Text(then.Busy)), read,
+		write, occupancy, then.Clients)
 	now := s.Forwarder(id)
-	if now == nil {
+	switch {
+	case now == nil:
 		return line + "   gone from the machine"
+	case !wide:
+		return line + "   " + chart.Left(s.StandingText(now), 9)
 	}
-	line += "   " + chart.Left(s.StandingText(now), 9)
-	if !wide {
-		return line
-	}
-	return line + chart.Right(chart.Mega(s.Value(now, now.Value(collector.ReadBytes))), 6) +
-		chart.Right(chart.Mega(s.Value(now, now.Value(collector.WriteBytes))),
-			7) +
-		chart.Right(chart.Ratio(s.Value(now, now.Occupancy)), 7) + chart.Right(strconv.Itoa(now.Clients), 7)
+	return line + "   " + row(s.StandingText(now), s.Value(now, now.Value(collector.ReadBytes)),
+		s.Value(now, now.Value(collector.WriteBytes)), s.Value(now, now.Occupancy), now.Clients)
 }
 
 // previewLines are what an approval is of.

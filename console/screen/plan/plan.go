@@ -259,6 +259,14 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	return append(table.Scroll(text(s, w), &p.top, max(0, h-len(foot))), foot...)
 }
 
+// first labels the first line of several.
+func first(i int, label string) string {
+	if i > 0 {
+		return ""
+	}
+	return label
+}
+
 // shownMoves is how many changes are listed before `d` is pressed.
 const shownMoves = 4
 
@@ -268,10 +276,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	var lines []string
 	say := func(label, text string) {
 		for i, l := range chart.Wrap(chart.Clean(text), w-12) {
-			if i > 0 {
-				label = ""
-			}
-			lines = append(lines, " "+chart.Left(label, 10)+l)
+			lines = append(lines, " "+chart.Left(first(i, label), 10)+l)
 		}
 	}
 	say("", v.Title)
@@ -306,14 +311,11 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		}
 	}
 	say("WHY", v.Reason)
-	if v.Expected != "" {
-		say("EXPECTED", v.Expected)
-	}
-	if v.Track != "" {
-		say("BEFORE", v.Track)
-	}
-	if v.Outcome != "" {
-		say("MEASURED", v.Outcome)
+	for _, one := range []struct{ label, text string }{{"EXPECTED", v.Expected}, {"BEFORE", v.Track},
+		{"MEASURED", v.Outcome}} {
+		if one.text != "" {
+			say(one.label, one.text)
+		}
 	}
 	if v.Brought != "" {
 		text := v.Brought
@@ -327,12 +329,8 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		checks = nil // they are of this second, not of the one in which it was approved
 	}
 	for i, c := range checks {
-		label := ""
-		if i == 0 {
-			label = "CHECKS"
-		}
 		sign := map[remap.CheckLevel]string{remap.Green: "ok", remap.Amber: "!!", remap.Red: "XX"}[c.Level]
-		line := " " + chart.Left(label, 10) + chart.Left(sign, 3) + chart.Clean(c.Text)
+		line := " " + chart.Left(first(i, "CHECKS"), 10) + chart.Left(sign, 3) + chart.Clean(c.Text)
 		if c.Level != remap.Green {
 			line = s.Bold(chart.Clip(line, w))
 		}
@@ -342,11 +340,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		say("NEEDS", p.needs())
 	}
 	for i, a := range v.Approvals {
-		label := ""
-		if i == 0 {
-			label = "APPROVED"
-		}
-		say(label, fmt.Sprintf("by %s at %s: %s", a.By, chart.Clock(a.At), a.Reason))
+		say(first(i, "APPROVED"), fmt.Sprintf("by %s at %s: %s", a.By, chart.Clock(a.At), a.Reason))
 	}
 	if e := v.Ended; e != nil {
 		label := "ROLL BACK" // asked for; it ends when every node has followed
@@ -356,11 +350,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 		say(label, fmt.Sprintf("by %s at %s: %s", e.By, chart.Clock(e.At), chart.OrMissing(e.Reason)))
 	}
 	for i, c := range p.changes {
-		label := ""
-		if i == 0 {
-			label = "CHANGED"
-		}
-		say(label, c)
+		say(first(i, "CHANGED"), c)
 	}
 	return append(lines, p.progress(s, w)...)
 }

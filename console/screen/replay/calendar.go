@@ -152,9 +152,8 @@ func (p *Calendar) Body(s *screen.State, w, h int) []string {
 		return append(append(lines, ""), chart.Paragraphs(w, text)...)
 	}
 	cells := max(10, min(100, w-56))
-	head := " " + chart.Left(p.stamp(rows[0].at, true), 17) + chart.Right("NODES", 6) + chart.Right("MIN", 5) +
-		chart.Right("AVG", 5) +
-		chart.Right("MAX", 5) + chart.Right("IMBAL", 7) + "  0" + chart.Right("100 %", cells-1)
+	head := " " + chart.Row(calendarWidths, p.stamp(rows[0].at, true), "NODES", "MIN", "AVG", "MAX", "IMBAL") + "  0" +
+		chart.Right("100 %", cells-1)
 	lines = append(lines, s.Bold(chart.Clip(head, w)))
 	return append(lines, table.Lines(s.Palette, len(rows), p.cursor, w, h-len(lines), "",
 		func(i int) string { return p.line(&rows[i], cells) })...)
@@ -173,15 +172,15 @@ func (p *Calendar) stamp(at time.Time, head bool) string {
 	return at.Local().Format("2006-01-02 15:04")
 }
 
+// calendarWidths are those of a line before its bar.
+var calendarWidths = []int{-17, 6, 5, 5, 5, 7}
+
 func (p *Calendar) line(r *calendarRow, cells int) string {
-	l := r.of
+	at, l := p.stamp(r.at, false), r.of
 	if l == nil {
-		return " " + chart.Left(p.stamp(r.at, false), 17) + chart.Right("0", 6) + chart.Right(chart.Missing, 5) +
-			chart.Right(chart.Missing, 5) +
-			chart.Right(chart.Missing, 5) + chart.Right(chart.Missing, 7) + "  no second is stored"
+		return " " + chart.Row(calendarWidths, at, "0", chart.Missing, chart.Missing, chart.Missing, chart.Missing) +
+			"  no second is stored"
 	}
-	return " " + chart.Left(p.stamp(r.at, false), 17) + chart.Right(strconv.Itoa(l.Nodes), 6) +
-		chart.Right(chart.Ratio(&l.Min), 5) +
-		chart.Right(chart.Ratio(&l.Mean), 5) + chart.Right(chart.Ratio(&l.Max), 5) +
-		chart.Right(chart.Ratio(&l.Imbalance), 7) + "  " + chart.RangeBar(l.Min, l.Mean, l.Max, cells)
+	return " " + chart.Row(calendarWidths, at, strconv.Itoa(l.Nodes), chart.Ratio(&l.Min), chart.Ratio(&l.Mean),
+		chart.Ratio(&l.Max), chart.Ratio(&l.Imbalance)) + "  " + chart.RangeBar(l.Min, l.Mean, l.Max, cells)
 }
