@@ -228,8 +228,10 @@ func fuzzy(name, query string) bool {
 
 func (p *goPage) Body(s *screen.State, w, h int) []string {
 	about := max(30, w-62)
-	lines := []string{s.Palette.Paint(s.Palette.Bold,
-		chart.Clip(" "+chart.Left("NAME", 18)+chart.Left("", about)+chart.Left("KEY", 7)+"COMMAND", w))}
+	row := func(name, does, key, twin string) string {
+		return chart.Clip(" "+chart.Row([]int{-18, 1 - about, 1, -7}, name, does, "", key)+twin, w)
+	}
+	lines := []string{s.Bold(row("NAME", "", "KEY", "COMMAND"))}
 	hits := p.hits(s)
 	if len(hits) == 0 {
 		return append(lines, chart.Clip(fmt.Sprintf(" Nothing called %q. Try a job, user, application, forwarder, "+
@@ -239,8 +241,7 @@ func (p *goPage) Body(s *screen.State, w, h int) []string {
 		if len(lines) == h-1 && len(hits) > i+1 {
 			return append(lines, " : more; type further letters")
 		}
-		line := chart.Clip(" "+chart.Left(one.name, 18)+chart.Left(one.about, about-1)+" "+chart.Left(one.key, 7)+
-			one.twin, w)
+		line := row(one.name, one.about, one.key, one.twin)
 		if i == 0 {
 			line = table.Selected(s.Palette, line, w)
 		}

@@ -189,8 +189,5 @@ func (s *State) Value(r *api.ForwarderRow, v *float64) *float64 {
 // Key is what the key of an action is called on the screen shown.
 func (s *State) Key(a Action) string { return s.Host.Key(a) }
 
-// Refused notes why a key does nothing.
-func (s *State) Refused(why string) { s.Note = "refused: " + why }
-
 // Bold paints a line that stands out.
 func (s *State) Bold(line string) string { return s.Palette.Paint(s.Palette.Bold, line) }

@@ -83,23 +83,17 @@ func newFindingVerb(o *cli.Options, verb, short string,
 }
 
 func newSilence(o *cli.Options) *cobra.Command {
-	var reason string
 	var long time.Duration
-	c := &cobra.Command{
-		Use:   "silence ID [--for 4h]",
-		Short: "Keep a finding from calling anybody for a while; it is followed and shown as before",
-		Long: "Keeps a finding out of what needs a person, for 1m to 168h; --for 0s ends a silence. The finding is " +
-			"followed,\n" +
-			"listed and acted on by the policy as before, and a silence ends early when it is confirmed or excluded.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (anomaly.Finding, error) {
-				return cl.Silence(ctx, args[0], long, reason)
-			}, func(w io.Writer, f anomaly.Finding) error { return printFindings(w, []anomaly.Finding{f}) })
-		},
-	}
+	c := newFindingVerb(o, "silence",
+		"Keep a finding from calling anybody for a while; it is followed and shown as before",
+		func(cl *client.Client, ctx context.Context, id, why string) (anomaly.Finding, error) {
+			return cl.Silence(ctx, id, long, why)
+		})
+	c.Use = "silence ID [--for 4h]"
+	c.Long = "Keeps a finding out of what needs a person, for 1m to 168h; --for 0s ends a silence. The finding is " +
+		"followed,\n" +
+		"listed and acted on by the policy as before, and a silence ends early when it is confirmed or excluded."
 	c.Flags().DurationVar(&long, "for", 4*time.Hour, "how long; 0s ends a silence")
-	c.Flags().StringVar(&reason, "reason", "", "why; kept in the audit")
 	return c
 }
 

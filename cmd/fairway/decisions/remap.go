@@ -28,9 +28,7 @@ func newLimit(o *cli.Options) *cobra.Command {
 			for _, n := range at {
 				m.Nodes = append(m.Nodes, topology.NodeID(n))
 			}
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
-				return cl.Propose(ctx, m)
-			}, printPlan)
+			return propose(o, c, m)
 		},
 	}
 	c.Flags().StringSliceVar(&at, "at", nil, "the forwarders or object servers")
@@ -38,6 +36,12 @@ func newLimit(o *cli.Options) *cobra.Command {
 	c.Flags().StringVar(&m.Reason, "reason", "", "why; kept in the audit, 10 letters or more")
 	cli.Require(c, "at", "reason")
 	return c
+}
+
+func propose(o *cli.Options, c *cobra.Command, m api.ManualRemap) error {
+	return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
+		return cl.Propose(ctx, m)
+	}, printPlan)
 }
 
 func newRemap(o *cli.Options) *cobra.Command {
@@ -55,9 +59,7 @@ func newRemap(o *cli.Options) *cobra.Command {
 					}
 				}
 			}
-			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.PlanView, error) {
-				return cl.Propose(ctx, m)
-			}, printPlan)
+			return propose(o, c, m)
 		},
 	}
 	c.Flags().StringVar((*string)(&m.To), "to", "", "the forwarder to use")

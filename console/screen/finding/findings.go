@@ -160,36 +160,25 @@ const (
 
 // findingHead are the columns' names, each as wide as its column.
 func findingHead(w int) string {
-	head := " " + chart.Left("ID", 8) + chart.Left("SUBJECT", 10) + chart.Left("WHAT", whatWidth(w)) +
-		chart.Right("FOR", 6) + "  CONF  "
-	if w >= wideFindings {
-		head += chart.Left("IMPACT", 26)
-	}
-	head += chart.Left("STATE", 12) + chart.Left("OWNER", 9)
-	if w >= planFindings {
-		head += "PLAN"
-	}
-	return head
-}
-
-func whatWidth(w int) int {
-	if w >= wideFindings {
-		return 26
-	}
-	return 17
+	return findingRow(w, "ID", "SUBJECT", "WHAT", "FOR", "CONF", "IMPACT", "STATE", "OWNER", "PLAN")
 }
 
 func findingLine(s *screen.State, f *anomaly.Finding, w int) string {
-	line := " " + chart.Left(screen.SignNote(chart.Clean(f.ID), f.Notes > 0, 8), 8) +
-		chart.Left(screen.Subject(f.Node), 10) + chart.Left(screen.FindingTitle(f), whatWidth(w)) +
-		chart.Right(chart.Age(f.Lasted(s.AsOf())), 6) +
-		fmt.Sprintf("  %.2f  ", f.Confidence)
+	return findingRow(w, screen.SignNote(chart.Clean(f.ID), f.Notes > 0, 8), screen.Subject(f.Node),
+		screen.FindingTitle(f), chart.Age(f.Lasted(s.AsOf())), fmt.Sprintf("%.2f", f.Confidence), impact(f),
+		screen.StateOf(s, f), chart.OrMissing(f.Owner), planOf(s, f))
+}
+
+// findingRow sets a finding's cells side by side, without those that the width has no room for.
+func findingRow(w int, id, subject, what, lasts, confidence, impact, state, owner, plan string) string {
+	whatWidth, impactWidth := -17, 0
 	if w >= wideFindings {
-		line += chart.Left(impact(f), 26)
+		whatWidth, impactWidth = -26, -26
 	}
-	line += chart.Left(screen.StateOf(s, f), 12) + chart.Left(chart.OrMissing(f.Owner), 9)
+	line := " " + chart.Row([]int{-8, -10, whatWidth, 6, 2, -6, impactWidth, -12, -9}, id, subject, what, lasts, "",
+		confidence, impact, state, owner)
 	if w >= planFindings {
-		line += planOf(s, f)
+		line += plan
 	}
 	return line
 }

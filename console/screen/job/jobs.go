@@ -43,7 +43,7 @@ var List = &screen.Listing[api.JobRow]{
 			chart.Left(chart.Clean(r.User), 7) + chart.Right(strconv.Itoa(r.NodeCount), 6)
 		graph, forwarders := chart.Left(chart.Missing, graphWidth), chart.Missing
 		if now := cmp.Or(r.Now, r.Whole); now == nil {
-			head += chart.Right(chart.Missing, 7) + chart.Right(chart.Missing, 6) + strings.Repeat(" ", 12)
+			head += chart.Row([]int{7, 6, 12}, chart.Missing, chart.Missing, "")
 		} else {
 			head += chart.Right(chart.Mega(now.MovedBytesPerSec), 7) + waitText(now)
 			if now.Forwarders > 0 {

@@ -139,18 +139,12 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.top = 0
 	case screen.ActUp, screen.ActDown, screen.ActPageUp, screen.ActPageDown:
 		p.top += a.Step() // kept in range where it is drawn
-	case screen.ActApprove, screen.ActRollBack:
+	case screen.ActApprove, screen.ActRollBack, screen.ActReject, screen.ActStop:
 		if why := p.Refuses(s, a); why != "" {
 			s.Note = "refused: " + why
 			return nil
 		}
-		if !p.asked.Again(s, a) {
-			return nil
-		}
-		return p.send(s, a)
-	case screen.ActReject, screen.ActStop:
-		if why := p.Refuses(s, a); why != "" {
-			s.Note = "refused: " + why
+		if (a == screen.ActApprove || a == screen.ActRollBack) && !p.asked.Again(s, a) {
 			return nil
 		}
 		return p.send(s, a)
@@ -177,20 +171,17 @@ func (p *Screen) question(s *screen.State, a screen.Action) string {
 
 func (p *Screen) send(s *screen.State, a screen.Action) tea.Cmd {
 	id, hash, reason := p.id, p.plan.Value.PreviewHash, strings.TrimSpace(p.reason.Text)
+	call, act := "roll back ", s.Server.RollBack
 	switch a {
 	case screen.ActApprove:
 		return decide(s, "approve "+id,
 			func(ctx context.Context) (api.PlanView, error) { return s.Server.Approve(ctx, id, hash, reason) })
 	case screen.ActReject:
-		return decide(s, "reject "+id,
-			func(ctx context.Context) (api.PlanView, error) { return s.Server.Reject(ctx, id, reason) })
+		call, act = "reject ", s.Server.Reject
 	case screen.ActStop:
-		return decide(s, "stop "+id, func(ctx context.Context) (api.PlanView, error) {
-			return s.Server.Stop(ctx, id, "stopped from the terminal")
-		})
+		call, act, reason = "stop ", s.Server.Stop, "stopped from the terminal"
 	}
-	return decide(s, "roll back "+id,
-		func(ctx context.Context) (api.PlanView, error) { return s.Server.RollBack(ctx, id, reason) })
+	return decide(s, call+id, func(ctx context.Context) (api.PlanView, error) { return act(ctx, id, reason) })
 }
 
 // decided is the answer to a request for a change.

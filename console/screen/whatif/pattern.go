@@ -105,14 +105,14 @@ func (p *Pattern) Body(s *screen.State, w, h int) []string {
 	if p.set == ExamplePattern {
 		lines = []string{s.Bold(chart.Clip(" AN EXAMPLE, not this machine: "+s.Key(screen.ActEdit)+" changes it", w))}
 	}
+	widths := []int{-34, 16, 10}
 	lines = append(lines,
 		chart.Clip(fmt.Sprintf(" a pattern of %.0f s, repeated; nothing is changed anywhere", v.T), w),
-		s.Bold(chart.Clip(" "+chart.Left("", 34)+chart.Right("SYSEFFICIENCY %", 16)+chart.Right("DILATION", 10), w)),
-		chart.Clip(" "+chart.Left("with the pattern", 34)+chart.Right(chart.Ratio(&v.SysEfficiency), 16)+
-			chart.Right(chart.Number(v.Dilation), 10), w),
-		chart.Clip(" "+chart.Left("bandwidth shared fairly, no plan", 34)+
-			chart.Right(chart.Ratio(&v.Unplanned.SysEfficiency), 16)+
-			chart.Right(chart.Number(v.Unplanned.Dilation), 10), w))
+		s.Bold(chart.Clip(" "+chart.Row(widths, "", "SYSEFFICIENCY %", "DILATION"), w)),
+		chart.Clip(" "+chart.Row(widths, "with the pattern", chart.Ratio(&v.SysEfficiency),
+			chart.Number(v.Dilation)), w),
+		chart.Clip(" "+chart.Row(widths, "bandwidth shared fairly, no plan", chart.Ratio(&v.Unplanned.SysEfficiency),
+			chart.Number(v.Unplanned.Dilation)), w))
 	bound := fmt.Sprintf("no schedule computes more than %s %% of the machine here, and %s %% if bandwidth had no end",
 		chart.Ratio(&v.KnapsackBound), chart.Ratio(&v.UpperBound))
 	lines = append(append(lines, chart.Paragraphs(w, bound)...), "")

@@ -131,9 +131,8 @@ func (p *Shares) Body(s *screen.State, w, h int) []string {
 	return append(lines, table.Lines(s.Palette, len(v.Jobs), p.cursor, w, h-len(lines), "", func(i int) string {
 		j := &v.Jobs[i]
 		bar := strings.Repeat("#", int(j.Share/v.Jobs[0].Share*float64(bars)+0.5))
-		line := " " + chart.Left(chart.Clean(string(j.Job)), 12) + chart.Left(chart.OrMissing(j.User), 10) +
-			chart.Left(chart.OrMissing(j.Group), 10) +
-			chart.Right(weight(j), 8) + chart.Right(chart.Fixed(100*j.Share, 1), 9)
+		line := " " + chart.Row([]int{-12, -10, -10, 8, 9}, chart.Clean(string(j.Job)), chart.OrMissing(j.User),
+			chart.OrMissing(j.Group), weight(j), chart.Fixed(100*j.Share, 1))
 		for _, x := range partsOf(v, j) {
 			line += chart.Right(x, column)
 		}
