@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
+	"fairway/collector/appendlog"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
@@ -61,7 +62,7 @@ func (j *judges) keep(ctx context.Context, path string, log *slog.Logger) {
 		}
 		state, err := j.detectors.State(time.Now())
 		if err == nil {
-			err = desk.ReplaceFile(path, state, 0o600)
+			err = appendlog.ReplaceFile(path, state, 0o600)
 		}
 		if err != nil {
 			log.Error("the detectors' state was not saved; after a restart they would learn anew", "err", err)

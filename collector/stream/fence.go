@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,28 +58,12 @@ func (f *Fence) admits(term uint64) bool {
 	}
 	if f.at = now; term != f.term {
 		f.term = term
-		if err := f.save(); err != nil {
+		if err := appendlog.ReplaceFile(f.path, fmt.Appendln(nil, term), 0o600); err != nil {
 			f.log.Warn("the newest term of orders was not saved; after a restart an older order may be taken", "file",
 				f.path, "err", err)
 		}
 	}
 	return true
-}
-
-func (f *Fence) save() error {
-	tmp := f.path + ".new"
-	to, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(to, f.term)
-	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, f.path); err != nil {
-		return err
-	}
-	return appendlog.SyncDir(filepath.Dir(f.path))
 }
 
 // words say why an order of a term is refused.

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
-	"fairway/remap/desk"
 	"fairway/remap/journal"
 )
 
@@ -104,7 +104,7 @@ func (t *table) save(path string) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encode the alerts: %w", err)
 	}
-	return desk.ReplaceFile(path, b, 0o600)
+	return appendlog.ReplaceFile(path, b, 0o600)
 }
 
 // take folds the next record of the journal in and reports whether it concerns an alert.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -367,39 +365,9 @@ func writeFeed(path string, f remap.Feed) error {
 	if err != nil {
 		return fmt.Errorf("BUG: encode the feed: %w", err)
 	}
-	if err := ReplaceFile(path, append(b, '\n'), 0o644); err != nil { // no secret, and its reader is another user
+	// No secret, and its reader is another user.
+	if err := appendlog.ReplaceFile(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("exclusions: %w", err)
 	}
 	return nil
-}
-
-// ReplaceFile makes b the content of path: a reader, also one after a crash, sees the old file or the new
-// one, never a part.
-func ReplaceFile(path string, b []byte, mode os.FileMode) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(b)
-	if err == nil {
-		err = tmp.Chmod(mode)
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return appendlog.SyncDir(filepath.Dir(path))
 }

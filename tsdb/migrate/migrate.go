@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/engine"
@@ -196,10 +197,7 @@ func save(path string, s state) error {
 	}
 	b, err := json.Marshal(s)
 	if err == nil {
-		err = os.WriteFile(path+".tmp", b, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = appendlog.ReplaceFile(path, b, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("remember how far the copy came: %w", err)

@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
-	"fairway/remap/desk"
+	"fairway/collector/appendlog"
 )
 
 const (
@@ -93,8 +93,8 @@ func (a *Authority) issue(name string, t *x509.Certificate, now time.Time) error
 	}
 	path := filepath.Join(a.dir, name)
 	encode := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
-	return errors.Join(desk.ReplaceFile(path+".key", encode("PRIVATE KEY", private), 0o600),
-		desk.ReplaceFile(path+".pem", encode("CERTIFICATE", der), 0o644))
+	return errors.Join(appendlog.ReplaceFile(path+".key", encode("PRIVATE KEY", private), 0o600),
+		appendlog.ReplaceFile(path+".pem", encode("CERTIFICATE", der), 0o644))
 }
 
 // Command is fairwayd certificate.

@@ -18,7 +18,7 @@ import (
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/fairwayd/enrol"
 	"fairway/cmd/program"
-	"fairway/remap/desk"
+	"fairway/collector/appendlog"
 )
 
 // initOptions are what a person may say where the machine cannot be asked.
@@ -123,8 +123,9 @@ func (o *initOptions) write(w io.Writer, s *site, now time.Time) error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := errors.Join(desk.ReplaceFile(filepath.Join(dir, "ca.pem"), ca, 0o644),
-			desk.ReplaceFile(filepath.Join(dir, "join.token"), []byte(join[l.role]+"\n"), 0o600)); err != nil {
+		if err := errors.Join(appendlog.ReplaceFile(filepath.Join(dir, "ca.pem"), ca, 0o644),
+			appendlog.ReplaceFile(filepath.Join(dir, "join.token"), []byte(join[l.role]+"\n"),
+				0o600)); err != nil {
 			return err
 		}
 		if rights := s.rights(o, l.role); rights != "" {
@@ -133,7 +134,7 @@ func (o *initOptions) write(w io.Writer, s *site, now time.Time) error {
 		}
 	}
 	for path, text := range files {
-		if err := desk.ReplaceFile(path, []byte(text), 0o644); err != nil {
+		if err := appendlog.ReplaceFile(path, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/fairwayd/iologs"
-	"fairway/remap/desk"
+	"fairway/collector/appendlog"
 	"fairway/remap/journal"
 	"fairway/tsdb/engine"
 )
@@ -127,7 +127,7 @@ func backUp(ctx context.Context, c *config.Config, dir, version string, now time
 	if err != nil {
 		return nil, fmt.Errorf("BUG: encode the note of a backup: %w", err)
 	}
-	return note, desk.ReplaceFile(filepath.Join(dir, backupNote), append(b, '\n'), 0o600)
+	return note, appendlog.ReplaceFile(filepath.Join(dir, backupNote), append(b, '\n'), 0o600)
 }
 
 // copyPrefix copies what a growing file holds now. A record that is being written is cut short, and is dropped where

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"fairway/remap/desk"
+	"fairway/collector/appendlog"
 )
 
 // stateFormat grows when a fairwayd of before could not read what this one writes into its state directory.
@@ -48,7 +48,7 @@ func CheckFormat(dir, version string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
 	}
-	return desk.ReplaceFile(path, append(b, '\n'), 0o640)
+	return appendlog.ReplaceFile(path, append(b, '\n'), 0o640)
 }
 
 // formatFile is the stateNote's name in a state directory.

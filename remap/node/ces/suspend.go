@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -93,23 +93,7 @@ func (m *Mover) hold(plan string) error {
 	if err != nil {
 		return err
 	}
-	part := m.Journal + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(part, m.Journal); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(m.Journal))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return appendlog.ReplaceFile(m.Journal, b, 0o600)
 }
 
 // Suspend has the node take no addresses any more, or take them again. It suspends a node that has none, so that no

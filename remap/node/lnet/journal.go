@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 )
 
@@ -95,14 +96,5 @@ func writeFile(name string, v any) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	part := name + ".part"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(part, name)
+	return appendlog.ReplaceFile(name, append(b, '\n'), 0o600)
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -231,11 +232,10 @@ func (m *Mover) remember(r remembered) error {
 	if err != nil {
 		return err
 	}
-	part := m.Journal + ".part"
-	if err := os.WriteFile(part, text, 0o600); err != nil {
+	if err := appendlog.ReplaceFile(m.Journal, text, 0o600); err != nil {
 		return fmt.Errorf("remember what was mounted: %w", err)
 	}
-	return os.Rename(part, m.Journal)
+	return nil
 }
 
 // words are those of mount -o for what is wanted.
