@@ -2,6 +2,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -116,44 +117,22 @@ func (c *Config) Validate() error {
 	if _, err := program.Log(io.Discard, c.LogLevel); err != nil {
 		return err
 	}
-	if err := c.Listen.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Store.validate(); err != nil {
-		return err
-	}
-	if err := c.Keep.validate(); err != nil {
-		return err
-	}
-	if err := c.Cluster.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Desk.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Detector.Validate(); err != nil {
-		return fmt.Errorf("%w: detector.%w", program.ErrSettings, err)
-	}
-	if err := c.Findings.Validate(); err != nil {
-		return fmt.Errorf("%w: findings.%w", program.ErrSettings, err)
-	}
-	if err := c.Probe.validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Feed.validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Alert.Validate(); err != nil {
-		return fmt.Errorf("%w: alert.%w", program.ErrSettings, err)
-	}
-	if err := c.Slurm.validate(); err != nil {
-		return err
-	}
-	if err := c.Dispatch.validate(); err != nil {
-		return fmt.Errorf("%w: %w", program.ErrSettings, err)
-	}
-	if err := c.Queue.Validate(); err != nil {
-		return fmt.Errorf("%w: queue.%w", program.ErrSettings, err)
+	for _, room := range []struct {
+		prefix string
+		err    error
+	}{
+		{"", c.Listen.Validate()}, {"", c.Store.validate()}, {"", c.Keep.validate()}, {"", c.Cluster.Validate()},
+		{"", c.Desk.Validate()}, {"detector.", c.Detector.Validate()}, {"findings.", c.Findings.Validate()},
+		{"", c.Probe.validate()}, {"", c.Feed.validate()}, {"alert.", c.Alert.Validate()}, {"", c.Slurm.validate()},
+		{"", c.Dispatch.validate()}, {"queue.", c.Queue.Validate()},
+	} {
+		switch {
+		case room.err == nil:
+		case errors.Is(room.err, program.ErrSettings):
+			return room.err
+		default:
+			return bad("%s%w", room.prefix, room.err)
+		}
 	}
 	if c.Queue.Policy == tables.ByWindows && !c.Dispatch.Windows {
 		return bad("queue.policy = %q: dispatch.windows is false, so that no job has a window", c.Queue.Policy)
