@@ -232,6 +232,8 @@ type Change struct {
 	// Noted is of a person's note alone, which changes nothing: the moment that it is about.
 	Noted  time.Time `json:"noted,omitzero"`
 	Frozen *Frozen   `json:"frozen,omitempty"`
+	// Cleared says that the node was seen to be well: detectors forget what they hold against it.
+	Cleared bool `json:"-"`
 }
 
 // Frozen is the evidence as it was when a finding changed. It is kept for ever.

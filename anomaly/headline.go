@@ -143,12 +143,3 @@ func (p *past) since() (h headline, at time.Time) {
 	}
 	return h, time.Unix(second, 0).UTC()
 }
-
-// among says that the newest ratios are hardly more than the peers'.
-func (p *past) among() bool {
-	sum, n := 0.0, min(p.n, 3*nowSeconds)
-	for i := range n {
-		sum += float64(p.log[(p.n-n+i)%pastSeconds])
-	}
-	return sum < float64(n)*math.Log(steps[0])
-}

@@ -111,19 +111,26 @@ func (k *track) drained() bool {
 	return k.State == Excluded || k.State == Probation && k.Stage == StageCanary
 }
 
-// among reports whether the node's own ratio has been its peers' for the clearing time, and says so.
-func (t *Tracker) among(k *track) (why string, ok bool) {
+// among returns a finding whose node's own ratio has been its peers' for the clearing time.
+func (t *Tracker) among(now time.Time, k *track) (Change, bool) {
 	if k.head.well < t.set.ClearSeconds || k.Condition != Slow {
-		return "", false
+		return Change{}, false
 	}
-	t.settled[k.about] = math.Inf(1)
-	return fmt.Sprintf("it takes %s of what its peers take for %d s at work", Times(k.FactorNow), k.head.well), true
+	return t.clear(now, k, fmt.Sprintf("it takes %s of what its peers take for %d s at work", Times(k.FactorNow),
+		k.head.well)), true
+}
+
+// clear returns a finding whose node shows that it is well while its detector may still hold the fault against it.
+func (t *Tracker) clear(now time.Time, k *track, why string) Change {
+	c := t.move(now, k, Returned, why)
+	c.Cleared = true
+	return c
 }
 
 func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
 	quiet := now.Sub(k.seen)
-	if why, ok := t.among(k); ok {
-		return t.move(now, k, Returned, why), true
+	if c, ok := t.among(now, k); ok {
+		return c, true
 	}
 	switch {
 	case k.alarm >= t.set.ConfirmSeconds:
@@ -149,8 +156,8 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 		}
 		return Change{}, false
 	}
-	if why, ok := t.among(k); ok {
-		return t.move(now, k, Returned, why), true
+	if c, ok := t.among(now, k); ok {
+		return c, true
 	}
 	if k.clean >= t.set.ClearSeconds { // it was never taken out: who is well again is watched as everybody is
 		return t.move(now, k, Returned, fmt.Sprintf("it is over: %d s at work without doubt", k.clean)), true
@@ -160,9 +167,8 @@ func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool
 	cleared := time.Duration(t.set.ClearSeconds) * time.Second
 	passes := t.set.ProbePasses << min(max(k.Times-1, 0), mostDoubled)
 	if k.passes >= passes && now.Sub(k.bad) >= cleared {
-		t.settled[k.about] = math.Inf(1)
 		delete(t.pasts, k.about) // its ratios are of before
-		return t.move(now, k, Returned, "its canary probes passed"), true
+		return t.clear(now, k, "its canary probes passed"), true
 	}
 	if k.Held = t.held(pool); k.Held != "" {
 		return Change{}, false
@@ -262,11 +268,13 @@ func (t *Tracker) ofProbation(now time.Time, k *track, pool *Pool) (Change, bool
 	case k.Stage == StageCanary && t.passed(k, age):
 		k.Stage = StageJob
 		delete(pool.Excluded, k.Node)
-		why := "its canary probes passed"
-		if !k.probed {
+		why, probed := "its canary probes passed", k.probed
+		if !probed {
 			why = fmt.Sprintf("it gets no canaries, and %s passed without an alarm", age.Round(time.Second))
 		}
-		return t.move(now, k, Probation, why), true
+		c := t.move(now, k, Probation, why)
+		c.Cleared = probed
+		return c, true
 	case k.Stage == StageJob && age >= t.set.Trial && (k.clean >= t.set.ClearSeconds || k.passes >= t.set.ProbePasses ||
 		age >= 6*t.set.Trial):
 		return t.move(now, k, Returned, "nothing was wrong with it in probation"), true

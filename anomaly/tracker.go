@@ -22,9 +22,6 @@ type Tracker struct {
 	muted  map[subject]time.Time
 	doubts map[subject]doubt // seconds of doubt about nodes without a finding
 	pasts  map[subject]*past // ratios of nodes and targets that are judged
-	// settled are those whose finding ended by their ratio or canaries while their test still accuses them, with the
-	// lowest score since.
-	settled map[subject]float64
 }
 
 // subject is what a finding is about; there is at most one open one of each. What a job does is about the job, on
@@ -45,9 +42,6 @@ func subjectOf(n topology.NodeID, k Kind, culprits []topology.JobID) subject {
 	}
 	return subject{node: n, kind: k}
 }
-
-// freshEvidence is how far a settled one's score rises for it to be more than what its test is slow to forget.
-const freshEvidence = 0.1
 
 type doubt struct {
 	seconds int
@@ -71,7 +65,7 @@ type Pool struct {
 // NewTracker makes a tracker that continues with the findings of a journal, in the order in which they were made.
 func NewTracker(set Settings, findings []Finding) *Tracker {
 	t := &Tracker{set: set, open: map[subject]*track{}, muted: map[subject]time.Time{}, doubts: map[subject]doubt{},
-		pasts: map[subject]*past{}, settled: map[subject]float64{}}
+		pasts: map[subject]*past{}}
 	for _, f := range findings {
 		var n int
 		if _, err := fmt.Sscanf(f.ID, "F-%d", &n); err == nil {
@@ -219,18 +213,6 @@ func (t *Tracker) suspicious(now time.Time, s subject, v *Verdict) bool {
 			return false
 		}
 		delete(t.muted, s)
-	}
-	if lowest, settled := t.settled[s]; settled {
-		p := t.pasts[s]
-		young := p == nil || p.n < nowSeconds
-		switch {
-		case v.Level <= Clean && young:
-			return false // of a second in which nobody used it: the test that accused it has not seen it since
-		case v.Level > Clean && v.Condition == Slow && v.Score <= lowest+freshEvidence && (young || p.among()):
-			t.settled[s] = min(lowest, v.Score)
-			return false
-		}
-		delete(t.settled, s)
 	}
 	d := t.doubts[s]
 	switch {

@@ -9,6 +9,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/simsite"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/advise"
 )
@@ -69,6 +70,8 @@ func TestOneIncidentOnAllSurfaces(t *testing.T) {
 
 // verdicts are what a detector says each second.
 type verdicts []anomaly.Verdict
+
+func (verdicts) Forget(topology.NodeID) {}
 
 func (v verdicts) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict { return v }
 

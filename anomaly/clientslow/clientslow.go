@@ -150,6 +150,16 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 	return d.verdicts
 }
 
+// Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
+func (d *Detector) Forget(id topology.NodeID) {
+	if n := d.nodes[id]; n != nil {
+		n.Alarm = false
+		for c := range n.Class {
+			n.Class[c].Capital, n.Class[c].Slower = 0, 0
+		}
+	}
+}
+
 func (d *Detector) read(o *failslow.Observation) {
 	n := d.nodes[o.Node]
 	if n == nil {

@@ -167,6 +167,13 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 	return d.verdicts
 }
 
+// Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
+func (d *Detector) Forget(id topology.NodeID) {
+	if n := d.nodes[id]; n != nil {
+		n.Tests, n.Alarm, n.level = [testCount]SequentialTest{}, false, anomaly.Unseen
+	}
+}
+
 func (r *roster) node(id topology.NodeID) *node {
 	n := r.nodes[id]
 	if n == nil {

@@ -154,6 +154,9 @@ func (r *Replay) live(now time.Time) {
 		if !c.Finding.Kind.Accuses() {
 			continue
 		}
+		if c.Cleared {
+			r.slow.Forget(c.Finding.Node)
+		}
 		out := c.Finding.ExcludedBy != "" && c.Finding.State != anomaly.Returned
 		node := c.Finding.Node
 		key := subject{node, "exclude"}

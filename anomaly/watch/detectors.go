@@ -334,6 +334,17 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 	})
 }
 
+// Forget implements Detector.
+func (d *Detectors) Forget(n topology.NodeID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain, d.clients.links.test,
+		d.routers.group, d.routers.trips, d.routers.back.group} {
+		one.Forget(n)
+	}
+	delete(d.clients.beside, n)
+}
+
 // Due lists the nodes that are due for a canary probe, those under suspicion and the others.
 func (d *Detectors) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	d.mu.Lock()

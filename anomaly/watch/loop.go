@@ -60,6 +60,8 @@ type Job struct {
 // Detector judges the newest second of the machine. It is called from one goroutine.
 type Detector interface {
 	Verdicts(now time.Time, m *Machine) []anomaly.Verdict
+	// Forget ends what is held against a node that was seen to be well.
+	Forget(n topology.NodeID)
 }
 
 // Recorder keeps the changes of findings. A change that it refuses has not happened.
@@ -273,6 +275,9 @@ func (l *Loop) record(ctx context.Context, now time.Time, m *Machine, changes []
 	}
 	for i := range changes {
 		f := &changes[i].Finding
+		if changes[i].Cleared && l.cfg.Detector != nil {
+			l.cfg.Detector.Forget(f.Node)
+		}
 		l.cfg.Log.Info("finding", "id", f.ID, "node", f.Node, "kind", f.Kind, "state", f.State, "why", f.Why)
 	}
 	return nil

@@ -18,7 +18,12 @@ import (
 )
 
 // script is a detector that returns what the test wants.
-type script struct{ verdicts []anomaly.Verdict }
+type script struct {
+	verdicts  []anomaly.Verdict
+	forgotten []topology.NodeID
+}
+
+func (s *script) Forget(n topology.NodeID) { s.forgotten = append(s.forgotten, n) }
 
 func (s *script) Verdicts(time.Time, *Machine) []anomaly.Verdict { return s.verdicts }
 
@@ -311,6 +316,19 @@ func TestProbesDoNotWaitForTheRecorder(t *testing.T) {
 	l.step(1)
 	if n := len(l.inbox.probes); n != 0 {
 		t.Errorf("%d outcomes are left after a step", n)
+	}
+}
+
+// Detectors are told who was seen to be well.
+func TestDetectorsForgetWhomCanariesClear(t *testing.T) {
+	l := newLoop(t, anomaly.ModeObserve)
+	l.step(6, alarm("fwd1"))
+	for range 6 {
+		l.Probe("fwd1", true)
+	}
+	l.step(10)
+	if got := l.says.forgotten; l.states() != "F-0001 returned" || !slices.Equal(got, []topology.NodeID{"fwd1"}) {
+		t.Errorf("%s, forgotten is %v", l.states(), got)
 	}
 }
 

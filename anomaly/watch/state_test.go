@@ -98,6 +98,20 @@ func TestRestartKeepsTheEvidence(t *testing.T) {
 	}
 }
 
+// TestWhoIsClearedIsAccusedByNewEvidence: after its finding ended by its canaries it takes as much as the first time.
+func TestWhoIsClearedIsAccusedByNewEvidence(t *testing.T) {
+	e := newDiods(t, time.Unix(1_800_000_000, 0))
+	e.live(200, 4e-3)
+	first := e.live(200, 10e-3)
+	e.Forget("f1")
+	if at := e.live(60, 4e-3); first < 6 || at != 0 {
+		t.Errorf("accused after %d s, well and accused again after %d s", first, at)
+	}
+	if at := e.live(200, 10e-3); at < first-2 {
+		t.Errorf("accused after %d s, the first time after %d s", at, first)
+	}
+}
+
 // TestUnfitStateIsRefused: what is damaged, of another version, too old or of the future is not taken up, and
 // the detectors are as they were.
 func TestUnfitStateIsRefused(t *testing.T) {

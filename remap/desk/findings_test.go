@@ -33,6 +33,8 @@ const why = "its array is being rebuilt"
 // script is a detector that says what the test wants.
 type script struct{ verdicts []anomaly.Verdict }
 
+func (*script) Forget(topology.NodeID) {}
+
 func (s *script) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict { return s.verdicts }
 
 func alarm(node topology.NodeID) anomaly.Verdict {

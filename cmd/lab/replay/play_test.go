@@ -81,7 +81,13 @@ func (p *player) judge(now time.Time) []anomaly.Change {
 	slices.Sort(m.Forwarders)
 	m.Healthy = len(m.Forwarders)
 	verdicts := p.detectors.Verdicts(now, m)
-	return p.tracker.Step(now, verdicts, anomaly.Pool{Forwarders: len(m.Forwarders), Healthy: m.Healthy})
+	changes := p.tracker.Step(now, verdicts, anomaly.Pool{Forwarders: len(m.Forwarders), Healthy: m.Healthy})
+	for i := range changes {
+		if changes[i].Cleared {
+			p.detectors.Forget(changes[i].Finding.Node)
+		}
+	}
+	return changes
 }
 
 func (p *player) close() (err error) {

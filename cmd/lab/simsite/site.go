@@ -109,6 +109,9 @@ func (d *Detector) Verdicts(now time.Time, m *watch.Machine) []anomaly.Verdict {
 	return d.Detector.Verdicts(now, m)
 }
 
+// Forget is watch.Detector's.
+func (d *Detector) Forget(n topology.NodeID) { d.real.Forget(n) }
+
 // Wraps put something of a test's own around a part of the server.
 type Wraps struct {
 	Answers func(http.Handler) http.Handler // by TCP and Dial

@@ -90,6 +90,9 @@ func (a Accuse) Verdicts(time.Time, *watch.Machine) []anomaly.Verdict {
 		Impact: []anomaly.Impact{{Job: "88200", Share: 0.77}}}}
 }
 
+// Forget is watch.Detector's.
+func (Accuse) Forget(topology.NodeID) {}
+
 // Judge lets the loop look at the newest second.
 func (s *Site) Judge(at time.Time) {
 	s.T.Helper()
