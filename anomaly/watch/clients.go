@@ -379,8 +379,8 @@ type slowClients struct {
 
 // habitOfClient is by how much longer a class takes a node than its neighbours, log, smoothed over its seconds.
 type habitOfClient struct {
-	longer  float64
-	seconds int
+	Longer  float64
+	Seconds int
 }
 
 // clientSecond is what a class of operations took one client of a forwarder.
@@ -418,7 +418,7 @@ func (s *slowClients) take(fwd topology.ForwarderID, f *collector.Frame) (alone 
 			s.heard[fwd] = append(s.heard[fwd], clientSecond{f.Node, i, size, math.Log(t / ops)})
 		}
 		if known != nil {
-			alone[i] = known[i].seconds >= clientMemory && known[i].longer > aloneFrom
+			alone[i] = known[i].Seconds >= clientMemory && known[i].Longer > aloneFrom
 		}
 	}
 	return alone
@@ -453,7 +453,7 @@ func (s *slowClients) compareAlike(all []clientSecond) {
 			s.of[c.node] = &[3]habitOfClient{}
 		}
 		h := &s.of[c.node][c.class]
-		h.seconds = min(h.seconds+1, clientMemory)
-		h.longer += (c.log - all[m].log - h.longer) / float64(h.seconds)
+		h.Seconds = min(h.Seconds+1, clientMemory)
+		h.Longer += (c.log - all[m].log - h.Longer) / float64(h.Seconds)
 	}
 }

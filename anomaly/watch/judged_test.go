@@ -119,7 +119,7 @@ func TestHabitsOfRoutersOutliveARestart(t *testing.T) {
 	for s := range 300 {
 		second(d, s, 1.2) // its habit
 	}
-	d.clients.slow.of["cn1"] = &[3]habitOfClient{{longer: 1.5, seconds: clientMemory}}
+	d.clients.slow.of["cn1"] = &[3]habitOfClient{{Longer: 1.5, Seconds: clientMemory}}
 	saved, err := d.State(now.Add(300 * time.Second))
 	if err != nil {
 		t.Fatal(err)

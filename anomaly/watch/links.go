@@ -108,15 +108,17 @@ const (
 // the same higher rate. No load is needed and no statistics: the kernel says at what rate a link runs.
 type linkRates map[topology.NodeID]*linkRate
 
+// linkRate is a forwarder's; what has a capital is saved. Times are Unix seconds.
 type linkRate struct {
+	Best   float64 // the most that lasted
+	BestAt int64   // when it was last so
+	Low    int64   // since when the rate is too low; 0: it is not
+
 	bits, lanes float64 // in the newest second; no lanes: not known
-	best        float64 // the most that lasted
-	bestAt      int64   // when it was last so; times are Unix seconds
 	at          int64   // newest second
 	since       int64   // reports since then without a gap
 	changed     int64   // has its rate since then
-	low         int64   // since when the rate is too low; 0: it is not
-	healed      int64   // when it was no longer; 0: it never was
+	healed      int64   // when it was no longer low; 0: it never was
 }
 
 // take notes what a forwarder's links run at.
@@ -137,11 +139,11 @@ func (l linkRates) take(f *collector.Frame, now int64) {
 		r.changed = now
 	}
 	r.bits, r.lanes, r.at = bits, valueOr(f, collector.LinkLanes, 0), now
-	if bits > r.best && now-r.changed >= settled || r.best > 0 && now-r.bestAt > lasting {
-		r.best, r.bestAt = bits, now
+	if bits > r.Best && now-r.changed >= settled || r.Best > 0 && now-r.BestAt > lasting {
+		r.Best, r.BestAt = bits, now
 	}
-	if bits >= lowRate*r.best {
-		r.bestAt = now
+	if bits >= lowRate*r.Best {
+		r.BestAt = now
 	}
 }
 
@@ -157,30 +159,30 @@ func (l linkRates) verdicts(now time.Time) (out []anomaly.Verdict) {
 		const one = 1
 		better, sentence := 0.0, ""
 		if r.fell() && (fell == one || 2*fell <= reporting) { // else it is what connects them, or meant
-			better = r.best
-			sentence = fmt.Sprintf("the links of %s run at %s, at %s before", n, gigabits(r.bits), gigabits(r.best))
+			better = r.Best
+			sentence = fmt.Sprintf("the links of %s run at %s, at %s before", n, gigabits(r.bits), gigabits(r.Best))
 		} else if rate, equal := l.peers(n, t); r.lanes == oneLane && rate > 0 {
 			better = rate
 			sentence = fmt.Sprintf("the links of %s run at %s, those of %d other forwarders at %s", n, gigabits(r.bits),
 				equal, gigabits(rate))
 		}
-		if r.low > 0 && !r.fell() && r.lanes != oneLane {
-			r.low, r.healed = 0, t
+		if r.Low > 0 && !r.fell() && r.lanes != oneLane {
+			r.Low, r.healed = 0, t
 		}
 		switch {
-		case better > 0 && r.low == 0:
-			r.low = t
-		case better == 0 && r.low == 0 && r.healed > 0 && t-r.healed <= afterSilence:
+		case better > 0 && r.Low == 0:
+			r.Low = t
+		case better == 0 && r.Low == 0 && r.healed > 0 && t-r.healed <= afterSilence:
 			out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Level: anomaly.Clean})
 		}
-		if better == 0 || t-r.low+1 < lowFor {
+		if better == 0 || t-r.Low+1 < lowFor {
 			continue
 		}
 		if r.lanes == oneLane {
 			sentence += ": an InfiniBand port runs on one lane"
 		}
 		out = append(out, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Level: anomaly.Alarm,
-			Since: time.Unix(r.low, 0).UTC(), Confidence: 0.95, Score: better / r.bits, Model: "link-rate-1",
+			Since: time.Unix(r.Low, 0).UTC(), Confidence: 0.95, Score: better / r.bits, Model: "link-rate-1",
 			Evidence: map[string]float64{anomaly.LinkBits: r.bits, anomaly.LinkBits + "_before": better},
 			Sentence: sentence})
 	}
@@ -204,7 +206,7 @@ func (r *linkRate) reports(t int64) bool {
 	return t-r.at <= int64(fresh/time.Second) && t-r.since >= settled
 }
 
-func (r *linkRate) fell() bool { return r.bits < lowRate*r.best }
+func (r *linkRate) fell() bool { return r.bits < lowRate*r.Best }
 
 // peers returns the higher rate, on more lanes, that nearly all other forwarders have; 0: they have not.
 func (l linkRates) peers(n topology.NodeID, t int64) (rate float64, equal int) {

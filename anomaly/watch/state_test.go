@@ -122,7 +122,7 @@ func TestUnfitStateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := bytes.Clone(good)
-	newer[len(stateMagic)]++
+	newer[len(stateName)+1]++
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)/2] ^= 1
 	for _, tc := range []struct {
