@@ -2,7 +2,6 @@ package rootcause
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"fairway/collector/topology"
@@ -14,20 +13,22 @@ import (
 // (IOMiner's Algorithm 2 leaves open which file its heap yields, and some readings use more.) Intervals
 // that touch cover together; one without length covers nothing. Equal ends go to the lower index.
 func criticalFiles(files []File) []Critical {
-	order := make([]event, 0, len(files))
+	order := make([]int, 0, len(files))
 	for i := range files {
 		if files[i].End > files[i].Start {
-			order = append(order, event{files[i].Start, int32(i)})
+			order = append(order, i)
 		}
 	}
-	order = byStart(order)
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(files[a].Start, files[b].Start), cmp.Compare(a, b))
+	})
 	out := []Critical{}
 	for next := 0; next < len(order); {
-		reached := order[next].start // a gap in the I/O, or the beginning
+		reached := files[order[next]].Start // a gap in the I/O, or the beginning
 		for {
-			best := int32(-1)
-			for ; next < len(order) && order[next].start <= reached; next++ {
-				i := order[next].file
+			best := -1
+			for ; next < len(order) && files[order[next]].Start <= reached; next++ {
+				i := order[next]
 				if files[i].End > reached && (best < 0 || files[i].End > files[best].End) {
 					best = i
 				}
@@ -36,68 +37,14 @@ func criticalFiles(files []File) []Critical {
 				break
 			}
 			f := &files[best]
-			if len(out) == cap(out) { // as many for the rest as for what was seen
-				out = slices.Grow(out, 64+int(1.05*float64(len(out))*float64(len(order)-next)/float64(next)))
-			}
 			out = append(out, Critical{
 				Name: f.Name, Start: reached, End: f.End, Exclusive: f.End - reached, FileStart: f.Start,
-				File: int(best), apart: true,
+				File: best, apart: true,
 			})
 			reached = f.End
 		}
 	}
 	return out
-}
-
-// event is the begin of a file's I/O.
-type event struct {
-	start float64
-	file  int32
-}
-
-// manyEvents are so many that sorting by digits is faster than by comparing.
-const manyEvents = 1 << 14
-
-// byStart sorts events by their start, and those of one start by the file, in which order they come.
-func byStart(order []event) []event {
-	if len(order) < manyEvents {
-		slices.SortFunc(order, func(a, b event) int {
-			return cmp.Or(cmp.Compare(a.start, b.start),
-				cmp.Compare(a.file, b.file))
-		})
-		return order
-	}
-	// The bits of floats as digits of 11 bits, the lowest first; those of negative ones are turned round.
-	const width, digits = 11, 6
-	key := func(e *event) uint64 {
-		b := math.Float64bits(e.start + 0) // -0 is 0
-		return b ^ (uint64(int64(b)>>63) | 1<<63)
-	}
-	var counts [digits][1 << width]int32
-	for i := range order {
-		k := key(&order[i])
-		for d := range digits {
-			counts[d][k>>(d*width)&(1<<width-1)]++
-		}
-	}
-	next := make([]event, len(order))
-	for d := range digits {
-		c := &counts[d]
-		if slices.Contains(c[:], int32(len(order))) {
-			continue // all have the same digit
-		}
-		at := int32(0)
-		for i, n := range c {
-			c[i], at = at, at+n
-		}
-		for i := range order {
-			digit := key(&order[i]) >> (d * width) & (1<<width - 1)
-			next[c[digit]] = order[i]
-			c[digit]++
-		}
-		order, next = next, order
-	}
-	return order
 }
 
 // span is the time from the first start to the last end; files without length count.

@@ -8,38 +8,26 @@ import (
 	"io"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"fairway/collector/topology"
 )
 
-// fileJSON is a File as it is written in an intervals file; pointers are fields that may be missing.
+// fileJSON is a File as it is written in an intervals file.
 type fileJSON struct {
-	Name       string   `json:"name"`
-	Start      *float64 `json:"start"`
-	End        *float64 `json:"end"`
-	Bytes      float64  `json:"bytes"`
-	Small      *float64 `json:"small"`
-	Nonconsec  *float64 `json:"nonconsec"`
-	Collective flag     `json:"collective"`
-	Procs      *float64 `json:"procs"`
-	OSTs       osts     `json:"osts"`
+	File
+	Collective flag `json:"collective"`
+	OSTs       osts `json:"osts"`
 }
 
 // osts is a stripe count or a list of targets, by name or by number.
 type osts struct {
 	count Known
 	names []topology.TargetID
-	set   bool
 }
 
 func (o *osts) UnmarshalJSON(b []byte) error {
-	*o = osts{count: Unknown(), set: true}
-	if v, err := strconv.ParseFloat(string(b), 64); err == nil {
-		o.count = Known(v)
-	}
-	if b[0] != '[' && (o.count.OK() || string(b) == "null") {
+	if b[0] != '[' && o.count.UnmarshalJSON(b) == nil {
 		return nil
 	}
 	var list []any
@@ -61,35 +49,20 @@ func (o *osts) UnmarshalJSON(b []byte) error {
 }
 
 // flag is true, false, or a share from 0 to 1.
-type flag struct {
-	share Known
-	set   bool
-}
+type flag Known
 
 func (f *flag) UnmarshalJSON(b []byte) error {
-	f.set = true
 	switch string(b) {
 	case "true":
-		f.share = 1
-		return nil
+		*f = 1
 	case "false":
-		return nil
-	}
-	v, err := strconv.ParseFloat(string(b), 64)
-	if err != nil && string(b) != "null" {
-		return fmt.Errorf("collective: %s is neither true, false nor a share", b)
-	}
-	if f.share = Unknown(); err == nil {
-		f.share = Known(v)
+		*f = 0
+	default:
+		if (*Known)(f).UnmarshalJSON(b) != nil {
+			return fmt.Errorf("collective: %s is neither true, false nor a share", b)
+		}
 	}
 	return nil
-}
-
-func known(p *float64) Known {
-	if p == nil {
-		return Unknown()
-	}
-	return Known(*p)
 }
 
 // ReadJob reads and checks one job: {"files":[{"name","start","end","bytes","small","nonconsec",
@@ -158,9 +131,7 @@ func (j *Job) read(d *json.Decoder) error {
 		case "storage":
 			err = d.Decode(&j.Storage)
 		case "procs":
-			var n *float64
-			err = d.Decode(&n)
-			j.Procs = known(n)
+			err = d.Decode(&j.Procs)
 		default:
 			err = fmt.Errorf("unknown field %q", key)
 		}
@@ -179,32 +150,22 @@ func (j *Job) readFiles(d *json.Decoder) error {
 		return fmt.Errorf("files: %w", err)
 	}
 	d.DisallowUnknownFields()
-	for room := [5]float64{}; d.More(); {
-		// The decoder writes through pointers that are there, so that a million files cost it no allocations.
-		for i := range room {
-			room[i] = math.NaN()
-		}
-		f := fileJSON{Start: &room[0], End: &room[1], Small: &room[2], Nonconsec: &room[3], Procs: &room[4]}
+	unknown := Unknown()
+	missing := fileJSON{File: File{Start: math.NaN(), End: math.NaN(), Small: unknown, Nonconsec: unknown,
+		Procs: unknown}, Collective: flag(unknown), OSTs: osts{count: unknown}}
+	for d.More() {
+		f := missing
 		err := d.Decode(&f)
 		switch {
 		case err != nil:
 			return fmt.Errorf("files[%d]: %w", len(j.Files), err)
-		case !known(f.Start).OK():
+		case !finite(f.Start):
 			return fmt.Errorf("files[%d] %q: no field \"start\"", len(j.Files), f.Name)
-		case !known(f.End).OK():
+		case !finite(f.End):
 			return fmt.Errorf("files[%d] %q: no field \"end\"", len(j.Files), f.Name)
 		}
-		if !f.OSTs.set {
-			f.OSTs.count = Unknown()
-		}
-		if !f.Collective.set {
-			f.Collective.share = Unknown()
-		}
-		j.Files = append(j.Files, File{
-			Name: f.Name, Start: *f.Start, End: *f.End, Bytes: f.Bytes,
-			Small: known(f.Small), Nonconsec: known(f.Nonconsec), Collective: f.Collective.share,
-			Procs: known(f.Procs), OSTs: f.OSTs.count, Targets: f.OSTs.names,
-		})
+		f.File.Collective, f.File.OSTs, f.Targets = Known(f.Collective), f.OSTs.count, f.OSTs.names
+		j.Files = append(j.Files, f.File)
 	}
 	return expect(d, json.Delim(']'))
 }

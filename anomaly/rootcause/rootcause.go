@@ -36,36 +36,35 @@ func (k Known) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (k *Known) UnmarshalJSON(b []byte) error {
-	var v *float64
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
-	*k = known(v)
-	return nil
+	v := math.NaN() // null leaves it
+	err := json.Unmarshal(b, &v)
+	*k = Known(v)
+	return err
 }
 
 // File is one direction of I/O on one file of the job. Fields of type Known may be unknown.
 type File struct {
-	Name string
+	Name string `json:"name"`
 	// Start and End bound the file's I/O, seconds on the job's own clock.
-	Start, End float64
-	Bytes      float64
+	Start float64 `json:"start"`
+	End   float64 `json:"end"`
+	Bytes float64 `json:"bytes"`
 	// Small is the share of its requests that were small, 0..1.
-	Small Known
+	Small Known `json:"small"`
 	// Nonconsec is the share of its requests that did not start where the one before ended, 0..1.
-	Nonconsec Known
+	Nonconsec Known `json:"nonconsec"`
 	// Collective is 1 where collective MPI-IO was used and 0 where not.
-	Collective Known
+	Collective Known `json:"-"`
 	// Procs is how many processes used the file.
-	Procs Known
+	Procs Known `json:"procs"`
 	// OSTs is the number of storage targets it is striped over.
-	OSTs Known
+	OSTs Known `json:"-"`
 	// Targets names them, where that is known.
-	Targets []topology.TargetID
+	Targets []topology.TargetID `json:"-"`
 	// Written is true where the interval is known to be one of writes.
-	Written bool
+	Written bool `json:"-"`
 	// Calls is what the log says of the calls themselves; nil where only the interval is known.
-	Calls *Calls
+	Calls *Calls `json:"-"`
 }
 
 // seconds is how long the file was in I/O.

@@ -2,9 +2,7 @@ package rootcause
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -377,44 +375,4 @@ func BenchmarkMillionIntervals(b *testing.B) {
 		Explain(Job{Files: files, Procs: 64}, Defaults())
 	}
 	b.ReportMetric((cpuSeconds()-begun)/float64(b.N), "cpu-s/op")
-}
-
-// However many they are, events come in the order of their starts and then of the files.
-func TestEventsAreSorted(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	negativeZero := math.Copysign(0, -1)
-	for _, n := range []int{0, 1, 100, manyEvents, 3 * manyEvents} {
-		for _, of := range []func() float64{r.NormFloat64, func() float64 { return float64(r.IntN(50) - 25) },
-			func() float64 { return 7 },
-			func() float64 { return math.Ldexp(r.NormFloat64(), r.IntN(600)-300) },
-			func() float64 { return []float64{0, negativeZero, -1, 1}[r.IntN(4)] }} {
-			in := make([]event, n)
-			for i := range in {
-				in[i] = event{of(), int32(i)}
-			}
-			got := byStart(slices.Clone(in))
-			slices.SortStableFunc(in, func(a, b event) int { return cmp.Compare(a.start, b.start) })
-			if !slices.Equal(got, in) {
-				t.Fatalf("%d events are not in order", n)
-			}
-		}
-	}
-}
-
-// What is written piece by piece is what encoding/json writes.
-func TestWriteJSON(t *testing.T) {
-	names := []string{"/a/b c", "a\"b\\c", "<&>", "\u00e9\n", "\xff", ""}
-	for _, n := range []int{0, 1, 5000} {
-		a := Explain(Job{Files: []File{file("\"critical\":[]", 0, 1)}}, Defaults())
-		a.Critical = []Critical{}
-		for i := range n {
-			a.Critical = append(a.Critical, Critical{Name: names[i%len(names)], Start: float64(i) / 3,
-				End: 1e-7 * float64(i), Exclusive: 1e22, FileStart: -float64(i), File: i})
-		}
-		want, err := json.Marshal(a)
-		var got bytes.Buffer
-		if err := errors.Join(err, a.WriteJSON(&got)); err != nil || got.String() != string(want)+"\n" {
-			t.Errorf("%d critical files: %v\n%.2000s\nwant\n%.2000s", n, err, &got, want)
-		}
-	}
 }

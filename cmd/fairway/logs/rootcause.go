@@ -3,6 +3,7 @@ package logs
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func newRootcause() *cobra.Command {
 			}
 			out := bufio.NewWriter(cmd.OutOrStdout())
 			answer := rootcause.Explain(job, rootcause.Defaults())
-			if err := answer.WriteJSON(out); err != nil {
+			if err := json.NewEncoder(out).Encode(&answer); err != nil {
 				return err
 			}
 			return out.Flush()
