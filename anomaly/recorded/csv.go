@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,12 +94,9 @@ func (t *table) header(columns []string) error {
 	names := strings.Split(strings.TrimPrefix(string(line), "\ufeff"), ",")
 	for _, want := range columns {
 		want, optional := strings.CutSuffix(want, "?")
-		at := -1
-		for i, n := range names {
-			if string(unquoted([]byte(strings.TrimSpace(n)))) == want {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(names, func(n string) bool {
+			return string(unquoted([]byte(strings.TrimSpace(n)))) == want
+		})
 		if at < 0 && !optional {
 			return fmt.Errorf("%s:1: field %s is missing in the header %.200q", t.name, want, line)
 		}
@@ -143,16 +141,7 @@ func (t *table) next() error {
 		if len(line) == 0 {
 			continue
 		}
-		t.fields = t.fields[:0]
-		for {
-			i := bytes.IndexByte(line, ',')
-			if i < 0 {
-				t.fields = append(t.fields, line)
-				break
-			}
-			t.fields = append(t.fields, line[:i])
-			line = line[i+1:]
-		}
+		t.fields = slices.AppendSeq(t.fields[:0], bytes.SplitSeq(line, []byte{','}))
 		if len(t.fields) == cap(t.fields) || len(t.fields) > t.last() {
 			return nil
 		}
@@ -160,13 +149,7 @@ func (t *table) next() error {
 	}
 }
 
-func (t *table) last() int {
-	last := 0
-	for _, at := range t.at {
-		last = max(last, at)
-	}
-	return last
-}
+func (t *table) last() int { return slices.Max(t.at) }
 
 // text returns a column's field; empty where the file does not have it.
 func (t *table) text(col int) []byte {
@@ -190,19 +173,11 @@ func (t *table) number(col int) (float64, *RowError) {
 	if len(b) == 0 {
 		return math.NaN(), nil
 	}
-	var n uint64
-	for i, c := range b {
-		if c < '0' || c > '9' || i > 17 {
-			v, err := strconv.ParseFloat(string(b), 64)
-			if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-				return 0, &RowError{t.name, t.line, t.columns[col], fmt.Sprintf("%.40q is not a number of 0 or more",
-					b)}
-			}
-			return v, nil
-		}
-		n = n*10 + uint64(c-'0')
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		return 0, &RowError{t.name, t.line, t.columns[col], fmt.Sprintf("%.40q is not a number of 0 or more", b)}
 	}
-	return float64(n), nil
+	return v, nil
 }
 
 // seconds reads a column that must be a time in whole seconds.

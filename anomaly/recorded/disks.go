@@ -68,23 +68,17 @@ func detectDisks(ctx context.Context, dir string, set Settings, emit func(Event)
 		for _, day := range days[host] {
 			rows, err := readDisks(host, day, name, sum, bad)
 			if err != nil {
-				sum.Bad++
 				bad(&RowError{filepath.Join(host, day), 0, "", err.Error()})
 			}
 			for _, row := range rows {
 				if row.at < r.at {
-					sum.Bad++
 					why := fmt.Sprintf("a row of %d comes after %d", row.at, r.at)
 					bad(&RowError{filepath.Join(host, day), 0, "", why})
 					continue
 				}
-				if row.at != r.at {
-					sum.Seconds++
-					if err := errors.Join(r.judge(row.at), ctx.Err()); err != nil {
-						return true, err
-					}
+				if err := r.take(ctx, sum, row.at, row.point); err != nil {
+					return true, err
 				}
-				r.points = append(r.points, row.point)
 			}
 		}
 		if err := r.finish(); err != nil {
@@ -102,10 +96,7 @@ type diskRow struct {
 
 // readDisks reads one file in the order of time. Rows without a latency say nothing: the disk did nothing.
 func readDisks(dir, name, host string, sum *Summary, bad func(*RowError)) (rows []diskRow, err error) {
-	t, err := openTable(dir, name, diskColumns[:], func(e *RowError) {
-		sum.Bad++
-		bad(e)
-	})
+	t, err := openTable(dir, name, diskColumns[:], bad)
 	if err != nil {
 		return nil, err
 	}

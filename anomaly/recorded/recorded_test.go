@@ -132,7 +132,7 @@ func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 	if _, ok := tr.Canary("f1"); ok {
 		t.Error("a canary of a slot that is over")
 	}
-	if len(tr.Jobs) != 1 || len(tr.Jobs[0].Nodes) != 2 || len(tr.Nodes) != 2 || tr.Service["f2"] || badRows != 2 {
+	if len(tr.Jobs) != 1 || len(tr.Jobs[0].Nodes) != 2 || len(tr.Nodes) != 2 || badRows != 2 {
 		t.Errorf("jobs %v nodes %v %d bad rows", tr.Jobs, tr.Nodes, badRows)
 	}
 }

@@ -65,23 +65,24 @@ func Detect(ctx context.Context, dir string, set Settings, emit func(Event) erro
 		return sum, fmt.Errorf("%s is not a directory; want one that holds samples.csv, targets.csv or days of disks",
 			dir)
 	}
-	some, err := detectTargets(ctx, dir, set, emit, &sum, bad)
+	report := func(e *RowError) {
+		sum.Bad++
+		bad(e)
+	}
+	some, err := detectTargets(ctx, dir, set, emit, &sum, report)
 	if err != nil {
 		return sum, err
 	}
-	logs, err := detectLogs(ctx, dir, set, emit, &sum, bad)
+	logs, err := detectLogs(ctx, dir, set, emit, &sum, report)
 	if err != nil {
 		return sum, err
 	}
-	disks, err := detectDisks(ctx, dir, set, emit, &sum, bad)
+	disks, err := detectDisks(ctx, dir, set, emit, &sum, report)
 	if err != nil {
 		return sum, err
 	}
 	some = some || logs || disks
-	t, err := Open(dir, func(e *RowError) {
-		sum.Bad++
-		bad(e)
-	})
+	t, err := Open(dir, report)
 	if some && errors.Is(err, fs.ErrNotExist) {
 		return sum, nil // a trace of targets alone
 	}

@@ -25,10 +25,7 @@ import (
 // of rx. ok is false without one.
 func detectTargets(ctx context.Context, dir string, set Settings, emit func(Event) error, sum *Summary,
 	bad func(*RowError)) (ok bool, err error) {
-	t, err := openTable(dir, "targets.csv", []string{"rx", "target", "group?", "cost_us"}, func(e *RowError) {
-		sum.Bad++
-		bad(e)
-	})
+	t, err := openTable(dir, "targets.csv", []string{"rx", "target", "group?", "cost_us"}, bad)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -55,14 +52,10 @@ func detectTargets(ctx context.Context, dir string, set Settings, emit func(Even
 			continue
 		}
 		sum.Rows++
-		if at != r.at {
-			sum.Seconds++
-			if err := errors.Join(r.judge(at), ctx.Err()); err != nil {
-				return true, err
-			}
+		p := targetslow.Point{Target: topology.NodeID(t.text(1)), Group: string(t.text(2)), Cost: cost * 1e-6}
+		if err := r.take(ctx, sum, at, p); err != nil {
+			return true, err
 		}
-		r.points = append(r.points, targetslow.Point{Target: topology.NodeID(t.text(1)), Group: string(t.text(2)),
-			Cost: cost * 1e-6})
 	}
 }
 
@@ -83,6 +76,18 @@ func newTargetReplay(set Settings, emit func(Event) error) *targetReplay {
 // expect says how far apart the points come.
 func (r *targetReplay) expect(interval time.Duration) {
 	r.slow = targetslow.New(targetslow.DefaultRules(), r.set.FailSlow.FalseAlarmEvery, interval)
+}
+
+// take takes a point; the first one of a time has those before it judged.
+func (r *targetReplay) take(ctx context.Context, sum *Summary, at int64, p targetslow.Point) error {
+	if at != r.at {
+		sum.Seconds++
+		if err := errors.Join(r.judge(at), ctx.Err()); err != nil {
+			return err
+		}
+	}
+	r.points = append(r.points, p)
+	return nil
 }
 
 // judge takes what was gathered; next is the time of what follows.
@@ -135,7 +140,6 @@ func detectLogs(ctx context.Context, dir string, set Settings, emit func(Event) 
 		}
 		l, err := readLog(path)
 		if err != nil {
-			sum.Bad++
 			bad(&RowError{path, 0, "", err.Error()})
 			continue
 		}

@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,15 +30,13 @@ type Job struct {
 
 // Trace is an open directory of recorded seconds, read from front to back with bounded memory.
 type Trace struct {
-	Nodes   []topology.NodeID // of nodes.csv; empty without it
-	Service map[topology.NodeID]bool
-	Jobs    []Job
-	Rows    int // read so far
+	Nodes []topology.NodeID // of nodes.csv; empty without it
+	Jobs  []Job
+	Rows  int // read so far
 
 	samples, hist, backend, probe *table
 	ids                           map[string]topology.NodeID
 	second                        Second
-	hists                         [][8]uint32
 	cursor                        int // the row that the newest histogram belonged to
 	slots                         map[topology.NodeID]slot
 	ahead                         map[*table]bool // the table stands on a row that is not used yet
@@ -54,8 +53,7 @@ const poolCount = 8
 // Open opens the trace in dir. bad gets every row that cannot be used.
 func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 	t = &Trace{ids: map[string]topology.NodeID{}, slots: map[topology.NodeID]slot{}, ahead: map[*table]bool{},
-		ended: map[*table]bool{}, bad: bad,
-		Service: map[topology.NodeID]bool{}}
+		ended: map[*table]bool{}, bad: bad}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.Close())
@@ -103,7 +101,7 @@ func (t *Trace) Close() error {
 }
 
 func (t *Trace) readNodes(dir string) error {
-	f, err := openTable(dir, "nodes.csv", []string{"node", "default_service?"}, t.bad)
+	f, err := openTable(dir, "nodes.csv", []string{"node"}, t.bad)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -111,9 +109,7 @@ func (t *Trace) readNodes(dir string) error {
 		return err
 	}
 	for err = f.next(); err == nil; err = f.next() {
-		id := t.id(f.text(0))
-		t.Nodes = append(t.Nodes, id)
-		t.Service[id] = string(f.text(1)) != "0"
+		t.Nodes = append(t.Nodes, t.id(f.text(0)))
 	}
 	return errors.Join(ignoreEOF(err), f.close())
 }
@@ -127,19 +123,17 @@ func (t *Trace) readJobs(dir string) error {
 		return err
 	}
 	for err = f.next(); err == nil; err = f.next() {
-		start, bad := f.seconds(1)
-		if bad == nil {
-			var end int64
-			if end, bad = f.seconds(2); bad == nil {
-				j := Job{ID: string(f.text(0)), Start: start, End: end}
-				for n := range strings.SplitSeq(string(f.text(3)), ";") {
-					j.Nodes = append(j.Nodes, t.id([]byte(n)))
-				}
-				t.Jobs = append(t.Jobs, j)
-				continue
-			}
+		start, badStart := f.seconds(1)
+		end, badEnd := f.seconds(2)
+		if bad := cmp.Or(badStart, badEnd); bad != nil {
+			t.bad(bad)
+			continue
 		}
-		t.bad(bad)
+		j := Job{ID: string(f.text(0)), Start: start, End: end}
+		for n := range strings.SplitSeq(string(f.text(3)), ";") {
+			j.Nodes = append(j.Nodes, t.id([]byte(n)))
+		}
+		t.Jobs = append(t.Jobs, j)
 	}
 	return errors.Join(ignoreEOF(err), f.close())
 }
@@ -242,12 +236,6 @@ func (t *Trace) others() {
 		if f.t == nil || t.ended[f.t] {
 			continue
 		}
-		if f.t == t.hist {
-			t.hists = t.hists[:0]
-			if cap(t.hists) < 3*len(t.second.Rows) { // rows point into it
-				t.hists = make([][8]uint32, 0, 6*len(t.second.Rows))
-			}
-		}
 		for {
 			rx, err := t.peek(f.t)
 			if errors.Is(err, io.EOF) || err == nil && rx > t.second.RX {
@@ -290,11 +278,8 @@ func (t *Trace) histRow() *RowError {
 		t.cursor %= len(t.second.Rows)
 		if r := &t.second.Rows[t.cursor]; r.Node != node {
 			t.cursor++
-		} else if r.Class[class].Hist == nil && len(t.hists) < cap(t.hists) {
-			t.hists = append(t.hists, h)
-			r.Class[class].Hist = &t.hists[len(t.hists)-1]
-			break
 		} else {
+			r.Class[class].Hist = &h
 			break
 		}
 	}

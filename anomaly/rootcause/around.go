@@ -114,6 +114,19 @@ func lengthWithin(times []float64, start, end float64) (sum float64) {
 	return sum
 }
 
+// troubles say what was the matter, of what no job did.
+var troubles = map[anomaly.Kind]string{
+	anomaly.FailSlow:         "was fail-slow",
+	Excluded:                 "was excluded from allocation",
+	anomaly.BrownoutAll:      "was slow behind the forwarders",
+	anomaly.BrownoutPool:     "was slow behind the forwarders",
+	anomaly.ForwarderSilent:  "did not report",
+	anomaly.TargetSlow:       "was slower than its peers",
+	anomaly.ReceiverSlow:     "was waited for by routers",
+	anomaly.BuffersExhausted: "had too few router buffers",
+	anomaly.ClientSlow:       "was slow by itself",
+}
+
 // sentence says one trouble in the operator's words.
 func sentence(r Record, shared, share float64) string {
 	var s strings.Builder
@@ -124,29 +137,14 @@ func sentence(r Record, shared, share float64) string {
 	case r.Layer == topology.Storage:
 		subject = "Storage target " + r.Node
 	}
-	s.WriteString(subject + " ")
-	switch r.What {
-	case anomaly.FailSlow:
-		s.WriteString("was fail-slow")
-	case Excluded:
-		s.WriteString("was excluded from allocation")
-	case anomaly.N1Pin, anomaly.MetaStorm, anomaly.HighBandwidth:
-		s.WriteString(pinned(r))
-	case anomaly.BrownoutAll, anomaly.BrownoutPool:
-		s.WriteString("was slow behind the forwarders")
-	case anomaly.ForwarderSilent:
-		s.WriteString("did not report")
-	case anomaly.TargetSlow:
-		s.WriteString("was slower than its peers")
-	case anomaly.ReceiverSlow:
-		s.WriteString("was waited for by routers")
-	case anomaly.BuffersExhausted:
-		s.WriteString("had too few router buffers")
-	case anomaly.ClientSlow:
-		s.WriteString("was slow by itself")
-	default:
-		fmt.Fprintf(&s, "had trouble (%s)", r.What)
+	trouble := troubles[r.What]
+	switch {
+	case r.What.OfJob():
+		trouble = pinned(r)
+	case trouble == "":
+		trouble = fmt.Sprintf("had trouble (%s)", r.What)
 	}
+	s.WriteString(subject + " " + trouble)
 	fmt.Fprintf(&s, " for %s of the I/O time (%s)", secs(shared), percent(share))
 	if r.Text != "" {
 		fmt.Fprintf(&s, ": %s", strings.TrimSuffix(r.Text, "."))

@@ -205,23 +205,15 @@ func (c *Canaries) normal(r probe.Result) bool {
 	if !ok || before.Error != "" || r.At.Sub(before.At) > passBefore {
 		before.Took = anomaly.CanaryTook{}
 	}
-	var read, write, meta []time.Duration
-	for n, t := range c.clean {
-		if n != r.Node {
-			read, write, meta = append(read, t.Read), append(write, t.Write), append(meta, t.Meta)
-		}
-	}
-	for _, one := range []struct {
-		took   time.Duration
-		before *float64
-		others []time.Duration
-	}{{r.Read, before.Took.Read, read}, {r.Write, before.Took.Write, write}, {r.Meta, before.Took.Stat, meta}} {
-		if len(one.others) == 0 {
+	now := c.canary(r)
+	for _, one := range []struct{ took, before, peers *float64 }{
+		{now.Took.Read, before.Took.Read, now.Peers.Read}, {now.Took.Write, before.Took.Write, now.Peers.Write},
+		{now.Took.Stat, before.Took.Stat, now.Peers.Stat}} {
+		if one.took == nil || one.peers == nil {
 			continue
 		}
-		slices.Sort(one.others)
-		most := passFactor*one.others[len(one.others)/2] + passMargin
-		if one.took > most && (one.before == nil || *one.before > most.Seconds()) {
+		most := passFactor**one.peers + passMargin.Seconds()
+		if *one.took > most && (one.before == nil || *one.before > most) {
 			return false
 		}
 	}
