@@ -39,7 +39,39 @@ func (k Kind) condition() Condition {
 	return ""
 }
 
-// graver orders two verdicts about one node: the higher level first, then the worse condition.
-func graver(a, b *Verdict) int {
-	return cmp.Or(-cmp.Compare(a.Level, b.Level), -cmp.Compare(a.Condition.grade(), b.Condition.grade()))
+// Merge adds verdicts to those of nearer judges; of two about the same the higher level stays, of two alarms the worse
+// condition: a node that is silent and slow is one incident. Else it is the one that came first: scores of different
+// tests cross from second to second, and a finding's sentence would jump.
+func Merge(to, more []Verdict) []Verdict {
+	if len(more) == 0 {
+		return to
+	}
+	at := make(map[subject]int, len(to)+len(more))
+	for i := range to {
+		if about := to[i].about(); at[about] == 0 {
+			at[about] = i + 1
+		}
+	}
+	for i := range more {
+		v, about := &more[i], more[i].about()
+		k := at[about]
+		switch {
+		case k == 0:
+			to = append(to, *v)
+			at[about] = len(to)
+		case v.Level > to[k-1].Level, v.Level == Alarm && v.Level == to[k-1].Level &&
+			v.condition().Worse(to[k-1].condition()):
+			to[k-1] = *v
+		}
+	}
+	return to
 }
+
+// about is what a verdict is about; jobs may each do the same on one node.
+func (v *Verdict) about() subject {
+	s := subjectOf(v.Node, v.Kind, v.Culprits)
+	s.node = v.Node
+	return s
+}
+
+func (v *Verdict) condition() Condition { return cmp.Or(v.Condition, v.Kind.condition()) }

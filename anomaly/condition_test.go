@@ -1,10 +1,13 @@
 package anomaly
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"fairway/collector/topology"
 )
 
 // One node has one incident: the worse condition supersedes, its history shows each, and a lesser one comes back only
@@ -131,6 +134,46 @@ func TestAFindingEndsByItsOwnRatio(t *testing.T) {
 	}
 	if f := b.Findings(b.now)[0]; f.Factor != 5 || f.Began().Sub(back).Abs() > 4*time.Second || !f.Since.Before(back) {
 		t.Errorf("%gx since %s after it came back, %s", f.Factor, f.Began().Sub(back), f.Since)
+	}
+}
+
+// TestMerge: of two verdicts about the same the worse state stays, of two alarms the worse condition, of equal ones the
+// nearer judge's; jobs may each do the same on one node.
+func TestMerge(t *testing.T) {
+	say := func(k Kind, l Level, c Condition, model string,
+		jobs ...topology.JobID) Verdict {
+		return Verdict{Node: "f1", Kind: k, Level: l, Condition: c, Model: model, Culprits: jobs}
+	}
+	for _, c := range []struct{ first, then, want string }{
+		{"doubt", "alarm", "[alarm]"}, {"alarm", "doubt", "[alarm]"}, {"clean", "doubt", "[doubt]"},
+		{"alarm", "hung", "[hung]"}, {"hung", "alarm", "[hung]"}, {"hung", "dead", "[dead]"},
+		{"alarm", "alarm too", "[alarm]"}, {"doubt", "doubt too", "[doubt]"}, {"alarm", "silent", "[alarm]"}, {"silent", "alarm", "[alarm]"},
+		{"job 1", "job 2", "[job 1 job 2]"}, {"job 1", "job 1 too", "[job 1]"},
+	} {
+		verdicts := map[string]Verdict{
+			"clean":     say(FailSlow, Clean, Slow, "clean"),
+			"doubt":     say(FailSlow, Doubt, Slow, "doubt"),
+			"doubt too": say(FailSlow, Doubt, Slow, "doubt too"),
+			"alarm":     say(FailSlow, Alarm, Slow, "alarm"),
+			"alarm too": say(FailSlow, Alarm, Slow, "alarm too"),
+			"hung":      say(FailSlow, Alarm, Hung, "hung"),
+			"dead":      say(FailSlow, Alarm, Dead, "dead"),
+			"silent":    say(ForwarderSilent, Alarm, Silent, "silent"),
+			"job 1":     say(HighBandwidth, Alarm, "", "job 1", "1"),
+			"job 1 too": say(HighBandwidth, Alarm, "", "job 1 too", "1"),
+			"job 2":     say(HighBandwidth, Alarm, "", "job 2", "2"),
+		}
+		var got []string
+		for _, v := range Merge([]Verdict{verdicts[c.first]}, []Verdict{verdicts[c.then]}) {
+			got = append(got, v.Model)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s, then %s: %v", c.first, c.then, got)
+		}
+	}
+	if out := Merge(nil, []Verdict{say(FailSlow, Doubt, "", "a"),
+		say(FailSlow, Alarm, "", "b")}); len(out) != 1 || out[0].Model != "b" {
+		t.Errorf("two of one judge: %+v", out)
 	}
 }
 

@@ -141,7 +141,10 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 		}
 	}
 	var changes []Change
-	for _, v := range gravest(verdicts) {
+	verdicts = Merge(nil, verdicts)
+	for i := range verdicts {
+		v := &verdicts[i]
+		v.Condition = v.condition()
 		s := t.subject(now, v)
 		t.remember(now, s, v)
 		if k := t.open[s]; k != nil {
@@ -159,29 +162,6 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 		changes = append(changes, t.advance(now, t.open[s], &pool)...)
 	}
 	return changes
-}
-
-// gravest leaves of the verdicts that accuse one node the gravest: a node that is silent and slow is one incident.
-func gravest(verdicts []Verdict) []*Verdict {
-	out := make([]*Verdict, 0, len(verdicts))
-	at := map[topology.NodeID]int{}
-	for i := range verdicts {
-		v := &verdicts[i]
-		if v.Condition == "" {
-			v.Condition = v.Kind.condition()
-		}
-		if v.Kind.Accuses() || v.Kind == TargetSlow {
-			if k, twice := at[v.Node]; twice {
-				if graver(v, out[k]) < 0 {
-					out[k] = v
-				}
-				continue
-			}
-			at[v.Node] = len(out)
-		}
-		out = append(out, v)
-	}
-	return out
 }
 
 // remember keeps the ratio of a node or target, from which the start of what slows it is read.

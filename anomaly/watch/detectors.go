@@ -133,7 +133,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	second := &moment{now: now, machine: m}
 	for i, j := range judgesOf(d) {
 		if more := j.second(second); i > 0 { // the first one's are the list itself
-			d.second.verdicts = merge(d.second.verdicts, more)
+			d.second.verdicts = anomaly.Merge(d.second.verdicts, more)
 		}
 	}
 	for i := range d.second.verdicts {
@@ -194,8 +194,8 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 			out[i] = v // what the load suffers says more than what canaries do
 		}
 	}
-	out = merge(out, d.clients.plain.Second(now))
-	return merge(out, d.clients.links.judge(now, out))
+	out = anomaly.Merge(out, d.clients.plain.Second(now))
+	return anomaly.Merge(out, d.clients.links.judge(now, out))
 }
 
 // A healthy link loses packets when it is full: beyond fullLink of its peak up to fullLoss of them do not count.

@@ -142,8 +142,8 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 		r.group.Forget(v.Node)
 		return true
 	})
-	out = merge(out, r.trips.Second(now))
-	out = merge(out, r.judgeLost(now.Unix()))
+	out = anomaly.Merge(out, r.trips.Second(now))
+	out = anomaly.Merge(out, r.judgeLost(now.Unix()))
 	out = append(out, r.front.judge(now)...)
 	r.rows = r.rows[:0]
 	return out

@@ -82,7 +82,7 @@ func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []ano
 	}) {
 		seen = nil
 	}
-	return merge(out, seen)
+	return anomaly.Merge(out, seen)
 }
 
 // backHalf judges forwarders by their own requests to the storage targets, which others ask in the same seconds.
