@@ -110,7 +110,7 @@ func TestOneHeadline(t *testing.T) {
 	}
 }
 
-// No finding holds while its own ratio is its peers', whatever its test has left, which it is told to forget.
+// No finding holds while its own ratio is its peers', whatever its test has left, which it forgets.
 func TestAFindingEndsByItsOwnRatio(t *testing.T) {
 	b := newBench(t, quick())
 	with := func(ratio float64) Verdict {

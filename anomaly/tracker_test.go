@@ -214,7 +214,7 @@ func TestCanariesClearWhoNobodyUses(t *testing.T) {
 	b.say(1)
 	b.wantStates("suspect", "confirmed", "returned")
 	if c := b.changes[len(b.changes)-1]; !c.Cleared {
-		t.Error("detectors are not told that it was seen to be well")
+		t.Error("detectors do not learn that it was seen to be well")
 	}
 	b.say(10, slow("fwd1", Alarm))
 	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed")

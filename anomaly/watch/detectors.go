@@ -338,8 +338,8 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 func (d *Detectors) Forget(n topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain, d.clients.links.test,
-		d.routers.group, d.routers.trips, d.routers.back.group} {
+	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain,
+		d.clients.links.test, d.routers.group, d.routers.trips, d.routers.back.group} {
 		one.Forget(n)
 	}
 	delete(d.clients.beside, n)

@@ -319,7 +319,7 @@ func TestProbesDoNotWaitForTheRecorder(t *testing.T) {
 	}
 }
 
-// Detectors are told who was seen to be well.
+// Detectors learn who was seen to be well.
 func TestDetectorsForgetWhomCanariesClear(t *testing.T) {
 	l := newLoop(t, anomaly.ModeObserve)
 	l.step(6, alarm("fwd1"))

@@ -57,8 +57,8 @@ type test interface {
 	encoding.BinaryUnmarshaler
 }
 
-// tests are the detectors whose evidence lasts.
-func (d *Detectors) tests() map[string]test {
+// testsOf are the detectors whose evidence lasts.
+func testsOf(d *Detectors) map[string]test {
 	return map[string]test{"forwarders": d.slow, "clients": d.byClient, "links": d.clients.links.test,
 		"targets": d.targets, "back ends": d.backEnds, "routers": d.routers.group,
 		"forwarders' requests": d.routers.back.group}
@@ -72,7 +72,7 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Heard: d.silence.last,
 		Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases, Trend: d.trend.save()}
 	var err error
-	for name, t := range d.tests() {
+	for name, t := range testsOf(d) {
 		saved, bad := t.MarshalBinary()
 		s.Tests[name], err = saved, errors.Join(err, bad)
 	}
@@ -98,7 +98,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	anew := NewDetectors(d.board, d.set, interference.DefaultSettings())
-	for name, t := range anew.tests() {
+	for name, t := range testsOf(anew) {
 		if err := t.UnmarshalBinary(s.Tests[name]); err != nil {
 			return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
 		}
@@ -138,8 +138,8 @@ func readState(from io.Reader) (s savedState, err error) {
 		return s, fmt.Errorf("%w: it does not begin with %q", ErrStateNewer, stateMagic)
 	case !known || at < 0 || len(b) > mostState ||
 		crc32.Checksum(body[:at], castagnoli) != binary.LittleEndian.Uint32(body[at:]):
-		return s, fmt.Errorf("%w: %d bytes that do not begin with %q, or whose checksum does not match", ErrStateDamaged,
-			len(b), stateMagic)
+		return s, fmt.Errorf("%w: %d bytes that do not begin with %q, or whose checksum does not match",
+			ErrStateDamaged, len(b), stateMagic)
 	}
 	if err := gob.NewDecoder(bytes.NewReader(body)).Decode(&s); err != nil {
 		return s, fmt.Errorf("%w: %w", ErrStateDamaged, err)
