@@ -147,7 +147,8 @@ func TestMerge(t *testing.T) {
 	for _, c := range []struct{ first, then, want string }{
 		{"doubt", "alarm", "[alarm]"}, {"alarm", "doubt", "[alarm]"}, {"clean", "doubt", "[doubt]"},
 		{"alarm", "hung", "[hung]"}, {"hung", "alarm", "[hung]"}, {"hung", "dead", "[dead]"},
-		{"alarm", "alarm too", "[alarm]"}, {"doubt", "doubt too", "[doubt]"}, {"alarm", "silent", "[alarm]"}, {"silent", "alarm", "[alarm]"},
+		{"alarm", "alarm too", "[alarm]"}, {"doubt", "doubt too", "[doubt]"}, {"alarm", "silent", "[alarm]"},
+		{"silent", "alarm", "[alarm]"},
 		{"job 1", "job 2", "[job 1 job 2]"}, {"job 1", "job 1 too", "[job 1]"},
 	} {
 		verdicts := map[string]Verdict{

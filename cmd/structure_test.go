@@ -322,7 +322,6 @@ var largeTypes = map[string]string{
 	"collector/logs/slurm.Job":   "a job as the batch system describes it",
 	"collector/logs/darshan.IO":  "Darshan's record of a file, field by field",
 	"collector/p9.Attr":          "9P2000.L's Rgetattr",
-	"anomaly/recorded.Trace":     "a folder's files, each optional, with what is known of each",
 	"cmd/lab/simmachine.Machine": "the state of a model that every part of a second changes",
 	"collector/p9.Fid":           "a method for each message of 9P2000.L",
 	"tsdb/history/iolog.Job":     "a table's columns",
