@@ -32,32 +32,13 @@ type canaryLayer struct {
 // canaryLevel is in log seconds.
 type canaryLevel struct {
 	Usual [classes]offset
-	Layer [2]follow
 	Noise [classes]noise
 	Wide  [classes]noise // the same, with the tail
 }
 
-// follow is by how much canaries follow the common factor: theirs is another share of the back end than the
-// background's. It is a regression about the mean that begins at one half.
-type follow struct{ Mean, Square, Product float64 }
-
-const (
-	followHalf   = 0.5
-	followPrior  = 0.2 // sum of squares that the beginning weighs
-	followMemory = 500 // canaries
-)
-
-func (f *follow) slope() float64 {
-	return clip((f.Product+followHalf*followPrior)/(f.Square+followPrior), 0, 1)
-}
-
-// teach takes the common factor of a canary and how much longer than usual it took.
-func (f *follow) teach(common, longer, weight float64) {
-	off := common - f.Mean
-	f.Square += off*off - f.Square/followMemory
-	f.Product += off*clip(longer, -0.5, 0.5) - f.Product/followMemory
-	f.Mean += off * weight
-}
+// followed is the share of the common factor that canaries follow: theirs is another one of the back end than the
+// background's.
+const followed = 0.5
 
 // level is the place in canaryLayer of a canary that is sent through a node now.
 func (d *Detector) level(n *node) *canaryLevel {
@@ -132,11 +113,6 @@ func (l *canaryLevel) teach(c Class, x, common float64) {
 		n.Mean += (math.Abs(step) - n.Mean) / n.Count
 	}
 	u.Mean += step * weight
-	if c < Meta {
-		f := &l.Layer[c]
-		u.Mean += f.slope() * (common - f.Mean) * weight
-		f.teach(common, x-u.Mean, weight)
-	}
 }
 
 // usual is what a canary takes while the layer has that common factor.
@@ -144,7 +120,7 @@ func (l *canaryLevel) usual(c Class, common float64) float64 {
 	if c >= Meta {
 		return l.Usual[c].Mean
 	}
-	return l.Usual[c].Mean + l.Layer[c].slope()*(common-l.Layer[c].Mean)
+	return l.Usual[c].Mean + followed*common
 }
 
 func (l *canaryLevel) sigma(c Class) float64 {

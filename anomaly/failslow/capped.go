@@ -81,7 +81,7 @@ func (d *comparison) collectCap(n *node, o *Observation) {
 // shortOf is by what log factor a saturated node moves less than its peak; NaN where something else
 // than its link may be the reason.
 func (d *comparison) shortOf(n *node, c Class) float64 {
-	s, other := &n.now, 1-c
+	s := &n.now
 	plain := s.size[c] >= capCertain(c)
 	// Of small or random requests the peers can say that it is not the job: they serve its others freely.
 	// One file may be written through one node alone, so that of writes the node's own past must say it too.
@@ -96,13 +96,6 @@ func (d *comparison) shortOf(n *node, c Class) float64 {
 		return math.NaN()
 	}
 	n.burst.byPeers = n.burst.byPeers || some
-	if w := s.size[Write]; c == Read && s.seen[Write] && w > lockFrom && w < capWrite && s.known[Write] &&
-		s.residual[Write] > lockSlow {
-		return math.NaN() // writes to a shared file may hold the threads that reads wait for
-	}
-	if s.seen[other] && s.known[other] && s.size[other] > capOther && s.residual[other]-d.common[other] < capFree {
-		return 0 // large requests of the other class are served as fast as ever: locks, not the link
-	}
 	if !d.stretched(n, c, !plain && c == Write) {
 		return 0
 	}

@@ -123,8 +123,6 @@ const (
 	capRead = 192 << 10
 	// capWrite, bytes: writes of that size are not small pieces of one shared file.
 	capWrite = 384 << 10
-	// capOther, bytes: requests of the other class that show that the link is free.
-	capOther = 64 << 10
 	// capLeast, of the peak: a full queue that moves less waits for locks and not for the link.
 	capLeast = 0.06
 	// capPast, times: what a capped node moved, when it moves more the cap is gone.
@@ -143,8 +141,6 @@ const (
 	capStretch = 1.3
 	// capSlow, log: and so much longer than the fleet needs.
 	capSlow = 0.25
-	// capFree, log: large requests of the other class below it are served as ever.
-	capFree = 0.3
 	// capAlike, log bytes: sizes of requests that wait for the same reason.
 	capAlike = 0.5
 	// capDoubt, log: error of what a saturated block says, and what it must be short of the peak by.
@@ -163,10 +159,6 @@ const (
 	burstGap = 20
 	// burstEdge, s: of a burst that are only partly filled.
 	burstEdge = 2
-	// lockFrom, bytes: writes of one shared file that hold the threads, at least.
-	lockFrom = 24 << 10
-	// lockSlow, log: by which those are slower than the fleet's.
-	lockSlow = 0.7
 	// slowPool, log: of the worst storage pool's slowness that matters.
 	slowPool = 0.2
 	// waits, s: of waiting that make a node saturated.

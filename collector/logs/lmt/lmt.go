@@ -175,22 +175,6 @@ func minus(now, before *uint64, up bool) (*uint64, bool) {
 	return &v, up
 }
 
-// LineError says which line could not be read.
-type LineError struct {
-	Line  int
-	Field string
-	Err   error
-}
-
-func (e *LineError) Error() string {
-	if e.Field == "" {
-		return fmt.Sprintf("line %d: %v", e.Line, e.Err)
-	}
-	return fmt.Sprintf("line %d: %s: %v", e.Line, e.Field, e.Err)
-}
-
-func (e *LineError) Unwrap() error { return e.Err }
-
 const maxErrors = 20
 
 // faults keeps the first errors.

@@ -77,7 +77,7 @@ func (r *rows) line(n int, line string) (known bool, err error) {
 	if r.columns == nil {
 		readings, ok, bad := ParseCerebro(line)
 		if bad != nil {
-			r.faults.add(&LineError{Line: n, Err: bad})
+			r.faults.add(fmt.Errorf("line %d: %w", n, bad))
 		}
 		for i := range readings {
 			if err := r.give(&readings[i]); err != nil {
@@ -88,8 +88,7 @@ func (r *rows) line(n int, line string) (known bool, err error) {
 	}
 	reading, bad := r.row(line)
 	if bad != nil {
-		bad.Line = n
-		r.faults.add(bad)
+		r.faults.add(fmt.Errorf("line %d: %w", n, bad))
 	}
 	if reading == nil {
 		return true, nil
@@ -117,11 +116,11 @@ func (r *rows) header(line string) bool {
 
 // row reads one row. A field that cannot be read is reported and left out; without target or time it is
 // not a reading.
-func (r *rows) row(line string) (*Reading, *LineError) {
+func (r *rows) row(line string) (*Reading, error) {
 	fields := strings.Split(line, r.comma)
 	last := slices.Max(slices.Collect(maps.Values(r.columns)))
 	if len(fields) <= last {
-		return nil, &LineError{Err: fmt.Errorf("%d fields, want %d", len(fields), last+1)}
+		return nil, fmt.Errorf("%d fields, want %d", len(fields), last+1)
 	}
 	get := func(name string) (string, bool) {
 		i, ok := r.columns[name]
@@ -135,7 +134,7 @@ func (r *rows) row(line string) (*Reading, *LineError) {
 	name, ok := get("OST_NAME")
 	if !ok {
 		if name, ok = get("MDS_NAME"); !ok {
-			return nil, &LineError{Field: "OST_NAME", Err: errors.New("no target is named")}
+			return nil, errors.New("OST_NAME: no target is named")
 		}
 		out.Kind = "mdt"
 	}
@@ -147,9 +146,9 @@ func (r *rows) row(line string) (*Reading, *LineError) {
 	when, _ := get("TIMESTAMP")
 	var err error
 	if out.Time, err = r.clock.read(when); err != nil {
-		return nil, &LineError{Field: "TIMESTAMP", Err: err}
+		return nil, fmt.Errorf("TIMESTAMP: %w", err)
 	}
-	var bad *LineError
+	var bad error
 	for _, c := range []struct {
 		name string
 		to   **uint64
@@ -157,13 +156,13 @@ func (r *rows) row(line string) (*Reading, *LineError) {
 		{"KBYTES_USED", &out.KBytesUsed}, {"INODES_FREE", &out.InodesFree}, {"INODES_USED", &out.InodesUsed}} {
 		if s, ok := get(c.name); ok {
 			if err := counts([]string{s}, c.to); err != nil && bad == nil {
-				bad = &LineError{Field: c.name, Err: err}
+				bad = fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 	}
 	if s, ok := get("PCT_CPU"); ok {
 		if out.CPUPercent, err = percent(s); err != nil && bad == nil {
-			bad = &LineError{Field: "PCT_CPU", Err: err}
+			bad = fmt.Errorf("PCT_CPU: %w", err)
 		}
 	}
 	return out, bad
