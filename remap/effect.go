@@ -124,7 +124,7 @@ func (e *Effect) Text() string {
 		sep = ", "
 	}
 	if l := e.Latency; l != nil && l.Before <= 0 {
-		text += fmt.Sprintf("%s%s latency now %s ms", sep, e.Class, figure(l.After*1e3))
+		text += fmt.Sprintf("%s%s latency now %s ms", sep, e.Class, Figure(l.After*1e3))
 		sep = "; "
 	} else if l != nil {
 		whose := e.Whose() + "'"
@@ -171,12 +171,12 @@ func fromTo(c Change, unit func(v float64) (number, unit string)) string {
 	return before + " -> " + after + " " + name
 }
 
-func milliseconds(s float64) (number, unit string) { return figure(s * 1e3), "ms" }
+func milliseconds(s float64) (number, unit string) { return Figure(s * 1e3), "ms" }
 
-func megabytes(bytes float64) (number, unit string) { return figure(bytes / 1e6), "MB/s" }
+func megabytes(bytes float64) (number, unit string) { return Figure(bytes / 1e6), "MB/s" }
 
-// figure writes a value with the two digits that a person reads.
-func figure(v float64) string {
+// Figure writes a value with the two digits that a person reads.
+func Figure(v float64) string {
 	if v >= 10 {
 		return fmt.Sprintf("%.0f", v)
 	}

@@ -9,7 +9,19 @@ import (
 
 // FoldHostList writes nodes as a host list that ParseHostList reads back, sorted: runs of names that
 // differ in their last number alone are one entry, "cn[001-003,7],io1".
-func FoldHostList(nodes []NodeID) string {
+func FoldHostList(nodes []NodeID) string { return foldHosts(nodes, len(nodes), len(nodes)) }
+
+// FoldShort is FoldHostList with the first three entries and four ranges of each, and how many more there are:
+// "n[1,3,5,7,+1]".
+func FoldShort(nodes []NodeID) string { return foldHosts(nodes, 3, 4) }
+
+func foldHosts(nodes []NodeID, entries, most int) string {
+	first := func(list []string, n int) string {
+		if more := len(list) - n; more > 0 {
+			list = append(list[:n], fmt.Sprintf("+%d", more))
+		}
+		return strings.Join(list, ",")
+	}
 	type host struct {
 		NodeID
 		prefix, digits string
@@ -47,14 +59,14 @@ func FoldHostList(nodes []NodeID) string {
 		}
 		switch {
 		case len(ranges) > 1 || len(ranges) == 1 && strings.Contains(ranges[0], "-"):
-			out = append(out, fmt.Sprintf("%s[%s]", all[i].prefix, strings.Join(ranges, ",")))
+			out = append(out, fmt.Sprintf("%s[%s]", all[i].prefix, first(ranges, most)))
 		default: // one name, or one without a number at its end
 			out = append(out, string(all[i].NodeID))
 			j = i + 1
 		}
 		i = j
 	}
-	return strings.Join(out, ",")
+	return first(out, entries)
 }
 
 // lastNumber cuts the digits at a name's end, where they are a number that a host list can count.

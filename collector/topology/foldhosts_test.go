@@ -52,3 +52,20 @@ func FuzzFoldHostList(f *testing.F) {
 		}
 	})
 }
+
+// Sentences name a few nodes and say how many more there are.
+func TestFoldShort(t *testing.T) {
+	for want, in := range map[string][]NodeID{
+		"cn[002-003]":            {"cn003", "cn002"},
+		"cn[002-003,007]":        {"cn002", "cn003", "cn007"},
+		"login":                  {"login"},
+		"c[9,10]":                {"c10", "c9"},
+		"a1,b1,c1,+1":            {"a1", "b1", "c1", "d1"},
+		"n[1,3,5,7,+1]":          {"n1", "n3", "n5", "n7", "n9"},
+		"c[00099-00101],io[1-2]": {"c00099", "c00100", "c00101", "io1", "io2"},
+	} {
+		if got := FoldShort(in); got != want {
+			t.Errorf("%v: %s, want %s", in, got, want)
+		}
+	}
+}

@@ -287,7 +287,7 @@ func (b *board) help(c *Card, f *anomaly.Finding, plan *remap.Plan) {
 		return
 	case f.Kind == anomaly.TargetSlow:
 		if gateways := besides(f.Node, b.Situation); len(gateways) > 0 {
-			look.Text = "nodes of its gateways are better served by " + ShortNodes(gateways)
+			look.Text = "nodes of its gateways are better served by " + topology.FoldShort(gateways)
 		}
 	}
 	look.Text = cmp.Or(look.Text, "look at its evidence")
@@ -315,7 +315,7 @@ func (b *board) full(slow topology.NodeID) string {
 }
 
 // besides are the healthy gateways in front of other back ends than a slow one; none for another kind of node.
-func besides(slow topology.NodeID, sit *remap.Situation) (gateways []string) {
+func besides(slow topology.NodeID, sit *remap.Situation) (gateways []topology.NodeID) {
 	is := false
 	for f, l := range sit.Load {
 		_, sick := sit.SickBehind(f)
@@ -323,7 +323,7 @@ func besides(slow topology.NodeID, sit *remap.Situation) (gateways []string) {
 		case l.BackEnd == slow:
 			is = true
 		case l.BackEnd != "" && !sick && sit.State(f).Healthy():
-			gateways = append(gateways, string(f))
+			gateways = append(gateways, f.Node())
 		}
 	}
 	if !is {
@@ -338,7 +338,7 @@ func (b *board) unheard() []Card {
 	if b.Late > 0 {
 		return nil // it is the daemon
 	}
-	var names []string
+	var names []topology.NodeID
 	c := Card{Stage: Silent, Victims: []Victim{},
 		Action: &Action{Name: ActDoctor, Label: "Doctor", Text: "see whether its agent runs"}}
 	all := b.Situation.Machine.ByRole(topology.Forwarder)
@@ -350,14 +350,14 @@ func (b *board) unheard() []Card {
 		if c.Node == "" {
 			c.Node = id.Node()
 		}
-		names = append(names, string(id))
+		names = append(names, id.Node())
 		if seen := b.Situation.Load[id].LastSeen.UTC(); !seen.IsZero() && (c.Since.IsZero() || seen.Before(c.Since)) {
 			c.Since = seen
 		}
 	}
 	switch n := len(names); {
 	case n == 0 || slices.ContainsFunc(b.Situation.Findings, func(f anomaly.Finding) bool {
-		return n == 1 && string(f.Node) == names[0] && f.Kind == anomaly.ForwarderSilent && f.Open()
+		return n == 1 && f.Node == names[0] && f.Kind == anomaly.ForwarderSilent && f.Open()
 	}):
 		return nil
 	case n == len(all) && n > 1:
@@ -366,7 +366,7 @@ func (b *board) unheard() []Card {
 		c.Second = "so it is the daemon or the network, not they; no state is shown until data comes"
 		c.Action.Filled, c.Action.Text = true, "see whether daemon and network are well"
 	default:
-		c.Sentence = fmt.Sprintf("%s silent: %s", anomaly.Counted(n, "forwarder"), ShortNodes(names))
+		c.Sentence = fmt.Sprintf("%s silent: %s", anomaly.Counted(n, "forwarder"), topology.FoldShort(names))
 	}
 	return []Card{c}
 }

@@ -21,22 +21,6 @@ func cards(sit *remap.Situation, plans []remap.Plan, now time.Time) []Card {
 	return Cards(Input{Situation: sit, Plans: plans, Now: now})
 }
 
-func TestNodesAreListedAsBatchSystemsDo(t *testing.T) {
-	for want, in := range map[string][]string{
-		"cn[002-003]":            {"cn003", "cn002"},
-		"cn[002-003,007]":        {"cn002", "cn003", "cn007"},
-		"login":                  {"login"},
-		"c10,c9":                 {"c10", "c9"},
-		"a1,b1,c1,+1":            {"a1", "b1", "c1", "d1"},
-		"n[1,3,5,7,+1]":          {"n1", "n3", "n5", "n7", "n9"},
-		"c[00099-00101],io[1-2]": {"c00099", "c00100", "c00101", "io1", "io2"},
-	} {
-		if got := ShortNodes(in); got != want {
-			t.Errorf("%v: %s, want %s", in, got, want)
-		}
-	}
-}
-
 // A plan of many nodes names their number: where to and the key behind it must be seen in a terminal of 80 columns.
 func TestAMoveIsShort(t *testing.T) {
 	sit := remap.BuildSituation(remap.SituationParts{Machine: &topology.Machine{}})

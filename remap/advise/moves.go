@@ -340,9 +340,9 @@ func (b *board) moveText(p *remap.Plan) string {
 	if p.Limits() {
 		return remap.Title(p)
 	}
-	nodes := make([]string, len(p.Moves))
+	nodes := make([]topology.NodeID, len(p.Moves))
 	for i, m := range p.Moves {
-		nodes[i] = string(m.Node)
+		nodes[i] = m.Node
 	}
 	targets := remap.Targets(p.Moves)
 	to := anomaly.Counted(len(targets), "forwarder")
@@ -355,7 +355,7 @@ func (b *board) moveText(p *remap.Plan) string {
 	case rival != "":
 		to += " (" + rival + " wants some of them, too)"
 	}
-	which := ShortNodes(nodes)
+	which := topology.FoldShort(nodes)
 	if len(which) > namedNodes {
 		which = anomaly.Counted(len(nodes), "node")
 	}
@@ -381,9 +381,9 @@ func latencyText(e *remap.Effect) string {
 		return ""
 	}
 	if e.HungSeconds > 0 {
-		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), figure(1e3*e.Latency.After))
+		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), remap.Figure(1e3*e.Latency.After))
 	}
-	text := fmt.Sprintf("%s -> %s ms", figure(1e3*e.Latency.Before), figure(1e3*e.Latency.After))
+	text := fmt.Sprintf("%s -> %s ms", remap.Figure(1e3*e.Latency.Before), remap.Figure(1e3*e.Latency.After))
 	if e.Verdict == remap.Helped && e.Gain != nil && e.Gain.Beside != "" {
 		text += " (" + anomaly.Times(e.Gain.Times) + " beside " + e.Gain.Beside + ")"
 	}
@@ -400,7 +400,7 @@ func changeText(e *remap.Effect) string {
 	if e.Job != "" {
 		who = "job " + string(e.Job)
 	}
-	rate := fmt.Sprintf("%s %s -> %s MB/s", who, figure(e.Rate.Before/1e6), figure(e.Rate.After/1e6))
+	rate := fmt.Sprintf("%s %s -> %s MB/s", who, remap.Figure(e.Rate.Before/1e6), remap.Figure(e.Rate.After/1e6))
 	if text == "" {
 		return rate
 	}
@@ -435,15 +435,7 @@ func expectedText(e *remap.Effect) string {
 	if e.Expected <= 0 || e.Latency == nil || e.Latency.Before <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (expected ~%s ms)", figure(1e3*e.Latency.Before/e.Expected))
-}
-
-// figure writes a value with the two digits that a person reads.
-func figure(v float64) string {
-	if v >= 10 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.2g", v)
+	return fmt.Sprintf(" (expected ~%s ms)", remap.Figure(1e3*e.Latency.Before/e.Expected))
 }
 
 // steps are the way of an incident so far and to come; f or p may be nil.

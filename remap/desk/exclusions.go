@@ -270,10 +270,7 @@ func (d *exclusions) Return(ctx context.Context, by remap.Person, f topology.For
 		if !ok {
 			return fmt.Errorf("exclusion of %q: %w", f, remap.ErrNotFound)
 		}
-		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepReturn, Actor: by.Name,
-			Role:   by.Role,
-			Via:    by.Via,
-			Reason: a.Reason, Key: a.Key, Body: body, Exclusion: &e})
+		return d.rec.recordFor(by, a, body, &journal.Record{Kind: journal.StepReturn, Exclusion: &e})
 	})
 }
 

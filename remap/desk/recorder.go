@@ -297,22 +297,16 @@ func (r *recorder) propose(recs []*journal.Record) error {
 
 // takeLines makes what most daemons have part of this journal and of the state; what it has already changes nothing.
 func (r *recorder) takeLines(lines []byte) error {
-	recs, rest, err := r.journal.Next(lines)
-	if err != nil {
-		return err
-	}
 	// Batch by batch: a later one is checked against the state after the earlier.
-	for len(recs) > 0 {
-		n := int(recs[0].More) + 1
-		batch := recs[:n]
+	for {
+		batch, own, rest, err := r.journal.Next(lines)
+		if err != nil || batch == nil {
+			return err
+		}
 		if err := r.state.check(batch); err != nil {
 			return fmt.Errorf("record %d: %w", batch[0].Seq, err)
 		}
-		size := 0
-		for range n {
-			size += lineLen(rest[size:])
-		}
-		if err := r.journal.AppendLines(batch, rest[:size]); err != nil {
+		if err := r.journal.AppendLines(batch, own); err != nil {
 			return err
 		}
 		r.records.Store(r.journal.Records())
@@ -322,18 +316,8 @@ func (r *recorder) takeLines(lines []byte) error {
 			r.state.take(rec)
 			r.recorded(rec)
 		}
-		recs, rest = recs[n:], rest[size:]
+		lines = rest
 	}
-	return nil
-}
-
-func lineLen(b []byte) int {
-	for i, c := range b {
-		if c == '\n' {
-			return i + 1
-		}
-	}
-	return len(b)
 }
 
 // Deliver takes lines that most daemons have, and returns when they are on disk. Lines that the journal has already

@@ -179,11 +179,7 @@ func (d *runs) take(first event) {
 	}
 	var recs []*journal.Record
 	for id, results := range byPlan {
-		kind := journal.StepResults
-		if d.of[id].undo {
-			kind = journal.StepUndone
-		}
-		recs = append(recs, &journal.Record{At: time.Now().UTC(), Kind: kind, Plan: id, Results: results})
+		recs = append(recs, d.reported(id, results...))
 	}
 	if len(recs) > 0 {
 		if err := d.rec.record(recs...); err != nil {
@@ -195,6 +191,15 @@ func (d *runs) take(first event) {
 	for _, e := range ends {
 		d.finish(e)
 	}
+}
+
+// reported is the step of results that a plan's run has reported.
+func (d *runs) reported(plan string, results ...remap.Result) *journal.Record {
+	kind := journal.StepResults
+	if d.of[plan].undo {
+		kind = journal.StepUndone
+	}
+	return &journal.Record{At: time.Now().UTC(), Kind: kind, Plan: plan, Results: results}
 }
 
 // finish ends a run: what has no good result has failed.
@@ -373,15 +378,9 @@ func (d *runs) stop() {
 			d.count.Store(int32(len(d.of)))
 			continue
 		}
-		if !e.result.OK {
-			continue
+		if e.result.OK {
+			_ = d.rec.record(d.reported(e.plan, e.result))
 		}
-		kind := journal.StepResults
-		if d.of[e.plan].undo {
-			kind = journal.StepUndone
-		}
-		_ = d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: kind, Plan: e.plan,
-			Results: []remap.Result{e.result}})
 	}
 }
 

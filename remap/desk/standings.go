@@ -132,10 +132,7 @@ func (d *standings) Revoke(ctx context.Context, by remap.Person, id string, a re
 			return fmt.Errorf("standing approval %q: %w", id, remap.ErrNotFound)
 		}
 		s := d.rec.state.standings.of[i]
-		return d.rec.record(&journal.Record{At: time.Now().UTC(), Kind: journal.StepRevoke, Plan: id, Actor: by.Name,
-			Role: by.Role,
-			Via:  by.Via, Reason: a.Reason,
-			Key: a.Key, Body: body, Standing: &s})
+		return d.rec.recordFor(by, a, body, &journal.Record{Kind: journal.StepRevoke, Plan: id, Standing: &s})
 	})
 }
 

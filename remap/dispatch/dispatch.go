@@ -4,12 +4,12 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,13 +157,18 @@ func New(cfg Config) *Dispatcher {
 		d.cfg.Runs = cfg.History
 	}
 	for _, r := range cfg.History.Running() {
-		j := &job{run: r}
-		if p, ok := cfg.History.Predict(r.Key()); ok {
-			j.past = Past(&p.Run)
-		}
-		d.add(j)
+		d.add(newJob(cfg.History, r))
 	}
 	return d
+}
+
+// newJob is a run as a running job.
+func newJob(h *history.Store, r history.Run) *job {
+	j := &job{run: r}
+	if p, ok := h.Predict(r.Key()); ok {
+		j.past = Past(&p.Run)
+	}
+	return j
 }
 
 // add makes a job a running one; d.mu is held.
@@ -194,12 +199,7 @@ func (d *Dispatcher) Running() []remap.Job {
 		out = append(out, remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList,
 			Start: r.Start, QOS: j.standing.QOS, Priority: j.standing.Priority})
 	}
-	slices.SortFunc(out, func(a, b remap.Job) int {
-		if c := a.Start.Compare(b.Start); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.ID), string(b.ID))
-	})
+	slices.SortFunc(out, func(a, b remap.Job) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 

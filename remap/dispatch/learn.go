@@ -38,10 +38,8 @@ func learnStart(d *Dispatcher, r history.Run) error {
 	if err := d.cfg.History.Begin(r); err != nil {
 		return err
 	}
-	j := &job{run: r, on: r.Forwarders}
-	if p, ok := d.cfg.History.Predict(r.Key()); ok {
-		j.past = Past(&p.Run)
-	}
+	j := newJob(d.cfg.History, r)
+	j.on = r.Forwarders
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if old := d.jobs[r.Job]; old != nil {

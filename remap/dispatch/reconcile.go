@@ -149,13 +149,9 @@ func (d *Dispatcher) adopt(ctx context.Context, l *Listed) (bool, error) {
 	if err := d.endOverlapping(ctx, &l.Request); err != nil {
 		return false, err
 	}
-	j := &job{run: history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project, Nodes: len(l.Nodes),
-		NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC()}}
-	j.on = s.Forwarders(l.Nodes)
-	j.run.Forwarders = j.on
-	if p, ok := d.cfg.History.Predict(j.run.Key()); ok {
-		j.past = Past(&p.Run)
-	}
+	j := newJob(d.cfg.History, history.Run{Job: l.Job, User: l.User, App: l.App, Project: l.Project,
+		Nodes: len(l.Nodes), NodeList: slices.Clone(l.Nodes), Start: l.Start.UTC(), Forwarders: s.Forwarders(l.Nodes)})
+	j.on = j.run.Forwarders
 	if err := d.cfg.Runs.Begin(j.run); err != nil {
 		return false, err
 	}

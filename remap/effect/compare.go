@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/remap"
 )
 
@@ -228,11 +229,11 @@ func usualOf(groups []step) []step {
 	for i := range groups {
 		by[i] = groups[i].by
 	}
-	mid := medianOf(by)
+	mid := anomaly.Median(by)
 	for i := range by {
 		by[i] = math.Abs(by[i] - mid)
 	}
-	away := outlier * max(1.4826*medianOf(by), 0.02)
+	away := outlier * max(1.4826*anomaly.Median(by), 0.02)
 	return slices.DeleteFunc(slices.Clone(groups), func(s step) bool { return math.Abs(s.by-mid) > away })
 }
 
@@ -285,13 +286,4 @@ func student(p, freedom float64) float64 {
 	f := max(freedom, 1)
 	z3, z5, z7 := z*z*z, math.Pow(z, 5), math.Pow(z, 7)
 	return z + (z3+z)/(4*f) + (5*z5+16*z3+3*z)/(96*f*f) + (3*z7+19*z5+17*z3-15*z)/(384*f*f*f)
-}
-
-// medianOf is the median of values, which stay as they are; NaN of none.
-func medianOf(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

@@ -11,14 +11,16 @@ import (
 	"testing"
 
 	"fairway/cmd/lab/conform/journaltest"
-	"fairway/collector/appendlog"
 )
 
 // batches makes a journal of batches and returns its content and where each begins; the last is its end.
 func batches(t testing.TB, rng *rand.Rand, n int) (content []byte, starts []int) {
 	t.Helper()
 	k := &journaltest.Disk{Left: -1, Syncs: -1}
-	j := &Journal{file: appendlog.On(k, 0)}
+	j, _, err := OnFile(k, strings.NewReader(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range n {
 		starts = append(starts, len(k.Data))
 		recs := make([]*Record, 1+rng.IntN(4))

@@ -7,15 +7,13 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 )
 
-// spanRecords is how many records share one note of their times.
-const spanRecords = 1024
-
-// catalog knows where in the journal each record is: 16 bytes a record, and the newest of each subject.
+// catalog knows where in the journal each record is: 24 bytes a record, and the newest of each subject.
 type catalog struct {
 	mu     sync.RWMutex // guards everything that follows
 	file   io.ReaderAt
@@ -24,12 +22,8 @@ type catalog struct {
 	end    int64    // of the last
 	before []uint64 // the number of the same subject's record before; 0: none
 	newest map[string]uint64
-	spans  []span
-	lead   uint64 // how many of the first span's records were cut off
+	at     []int64 // by record as starts, Unix ns; clocks are set back, so they are not in order
 }
-
-// span is the times of spanRecords records: clocks are set back, so they are not in order.
-type span struct{ first, last time.Time }
 
 func newCatalog(file io.ReaderAt) *catalog { return &catalog{file: file, newest: map[string]uint64{}} }
 
@@ -54,74 +48,50 @@ func (x *catalog) cutOff(file io.ReaderAt, o *Old, head int64) {
 	x.file, x.base, x.end = file, o.last.seq, x.end-o.last.end+head
 	// Copies: what was cut off is not to stay in memory.
 	x.starts, x.before = slices.Clone(x.starts[o.Records:]), slices.Clone(x.before[o.Records:])
+	x.at = slices.Clone(x.at[o.Records:])
 	for i := range x.starts {
 		x.starts[i] += head - o.last.end
 	}
-	gone := x.lead + o.Records
-	x.spans, x.lead = slices.Clone(x.spans[gone/spanRecords:]), gone%spanRecords
 	maps.DeleteFunc(x.newest, func(_ string, n uint64) bool { return n <= x.base })
 }
 
-// add takes the next record, which ends at a byte of the file.
-func (x *catalog) add(r *Record, end int64) {
+// add takes the next record.
+func (x *catalog) add(r *Record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if (uint64(len(x.starts))+x.lead)%spanRecords == 0 {
-		x.spans = append(x.spans, span{r.At, r.At})
-	}
-	s := &x.spans[len(x.spans)-1]
-	if r.At.Before(s.first) {
-		s.first = r.At
-	}
-	if r.At.After(s.last) {
-		s.last = r.At
-	}
-	x.starts, x.end = append(x.starts, x.end), end
+	x.starts, x.end, x.at = append(x.starts, x.end), r.end, append(x.at, r.At.UnixNano())
 	x.before = append(x.before, x.newest[r.subject()])
 	x.newest[r.subject()] = r.Seq
 }
 
-// last returns the number of the newest record that may be wanted; 0: no record is.
-func (x *catalog) last(w *Wanted) uint64 {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if w.Subject != "" {
-		return x.skip(w, x.newest[w.Subject])
-	}
-	return x.skip(w, x.base+uint64(len(x.starts)))
-}
-
-// previous is last among the records before number n.
+// previous returns the number of the newest wanted record among those before number n, or with 0 of all; 0: there is
+// none.
 func (x *catalog) previous(w *Wanted, n uint64) uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if n <= x.base { // it has been cut off since
-		return 0
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if !w.From.IsZero() {
+		from = w.From.UnixNano()
 	}
-	if w.Subject != "" {
-		return x.skip(w, x.before[n-1-x.base])
+	if !w.To.IsZero() {
+		to = w.To.UnixNano()
 	}
-	return x.skip(w, n-1)
-}
-
-// skip steps over spans of which no record is wanted; x.mu is held.
-func (x *catalog) skip(w *Wanted, n uint64) uint64 {
-	for n > x.base {
-		i := (n - 1 - x.base + x.lead) / spanRecords
-		s := x.spans[i]
-		if !s.last.Before(w.From) && (w.To.IsZero() || s.first.Before(w.To)) {
-			return n
-		}
-		first := x.base
-		if i > 0 {
-			first += i*spanRecords - x.lead
-		}
-		for n > first {
-			if w.Subject == "" {
-				n = first
-				break
-			}
+	for first := n == 0; first || n > x.base; first = false { // else it has been cut off since
+		switch {
+		case first && w.Subject != "":
+			n = x.newest[w.Subject]
+		case first:
+			n = x.base + uint64(len(x.starts))
+		case w.Subject != "":
 			n = x.before[n-1-x.base]
+		default:
+			n--
+		}
+		if n <= x.base {
+			break
+		}
+		if at := x.at[n-1-x.base]; from <= at && at < to {
+			return n
 		}
 	}
 	return 0
@@ -203,25 +173,15 @@ func (x *catalog) lines(n uint64) (io.Reader, error) {
 // errArchived is of a record that is not in the journal any more.
 var errArchived = errors.New("is in a segment beside it")
 
-// errNoFile is of a journal that cannot be read back.
-var errNoFile = errors.New("journal: it cannot be read back")
-
 // History shows the records that are wanted, the newest first, as they are on disk: it reads those and
 // no others, beside a writer of more. After an error there is nothing more.
 func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
 	x := j.catalog
 	return func(yield func(*Record, error) bool) {
-		if x == nil {
-			yield(nil, errNoFile)
-			return
-		}
-		for n := x.last(&w); n > 0; n = x.previous(&w, n) {
+		for n := x.previous(&w, 0); n > 0; n = x.previous(&w, n) {
 			rec, err := x.read(n)
 			if errors.Is(err, errArchived) {
 				return // it has been cut off since, with all before it
-			}
-			if err == nil && (rec.At.Before(w.From) || !w.To.IsZero() && !rec.At.Before(w.To)) {
-				continue
 			}
 			if !yield(rec, err) || err != nil {
 				return
@@ -233,9 +193,6 @@ func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
 // Since shows the records after number n, the oldest first, as they are on disk, beside a writer of more;
 // it returns the number of the last one that visit took, for the next time. An error of visit ends it.
 func (j *Journal) Since(n uint64, visit func(*Record) error) (uint64, error) {
-	if j.catalog == nil {
-		return n, errNoFile
-	}
 	return j.catalog.since(n, visit)
 }
 

@@ -5,6 +5,7 @@ package journal
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type Journal struct {
 	file    *appendlog.File
 	seq     uint64
 	prev    [sha256.Size]byte
-	catalog *catalog // nil: records cannot be read back
+	catalog *catalog
 }
 
 // Summary is what reading a whole journal found.
@@ -66,49 +67,54 @@ func Open(path string, replay func(*Record) error) (*Journal, Summary, error) {
 	if err != nil {
 		return nil, Summary{}, fmt.Errorf("open journal: %w", err)
 	}
-	j, sum, err := startJournal(file, f, path, replay)
+	c := chain{name: path}
+	x, err := c.load(f, replay)
+	sum := c.summary()
+	if err == nil && c.torn > 0 {
+		if sum.Kept, err = c.keep(f); err != nil {
+			err = fmt.Errorf("%s: keep the unfinished record %d in a file beside it: %w", path, c.seq+1, err)
+		}
+	}
+	if err == nil {
+		if err = file.Settle(path, c.size, c.torn > 0); err != nil {
+			err = fmt.Errorf("open journal %s: %w", path, err)
+		}
+	}
 	if err != nil {
 		file.Close()
 		return nil, sum, err
 	}
-	return j, sum, nil
+	return &Journal{path: path, file: file, seq: c.seq, prev: c.prev, catalog: x}, sum, nil
 }
 
 // OnFile continues the journal whose content is src on file, which the caller has locked. It returns the bytes
-// of whole batches, behind which file goes on. The records cannot be read back.
-func OnFile(file appendlog.Handle, src io.Reader, replay func(*Record) error) (*Journal, int64, error) {
+// of whole batches, behind which file goes on. Records that come later cannot be read back.
+func OnFile(file appendlog.Handle, src source, replay func(*Record) error) (*Journal, int64, error) {
 	c := chain{name: "journal"}
-	err := c.read(src, replay)
-	return &Journal{file: appendlog.On(file, c.size), seq: c.seq, prev: c.prev}, c.size, err
+	x, err := c.load(src, replay)
+	return &Journal{file: appendlog.On(file, c.size), seq: c.seq, prev: c.prev, catalog: x}, c.size, err
 }
 
-func startJournal(file *appendlog.File, f *os.File, path string, replay func(*Record) error) (*Journal, Summary,
-	error) {
-	c := chain{name: path}
-	x := newCatalog(f)
-	if err := c.read(f, func(r *Record) error {
+// source is the content of a journal.
+type source interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// load reads a whole journal and notes where its records are.
+func (c *chain) load(src source, replay func(*Record) error) (*catalog, error) {
+	x := newCatalog(src)
+	err := c.read(src, func(r *Record) error {
 		if x.records() == 0 {
 			x.begin(c.head)
 		}
-		x.add(r, r.end)
+		x.add(r)
 		return replay(r)
-	}); err != nil {
-		return nil, c.summary(), err
-	}
+	})
 	if x.records() == 0 {
 		x.begin(c.head)
 	}
-	sum := c.summary()
-	if c.torn > 0 {
-		var err error
-		if sum.Kept, err = c.keep(f); err != nil {
-			return nil, sum, fmt.Errorf("%s: keep the unfinished record %d in a file beside it: %w", path, c.seq+1, err)
-		}
-	}
-	if err := file.Settle(path, c.size, c.torn > 0); err != nil {
-		return nil, sum, fmt.Errorf("open journal %s: %w", path, err)
-	}
-	return &Journal{path: path, file: file, seq: c.seq, prev: c.prev, catalog: x}, sum, nil
+	return x, err
 }
 
 // keep copies what is to be cut off to a file and returns its path. The name follows from the content:
@@ -130,44 +136,34 @@ func (c *chain) keep(f *os.File) (string, error) {
 // Append numbers the records, writes them and returns when they are on disk. On an error none of
 // them counts: they are cut off again, and where that fails too the journal takes nothing more.
 func (j *Journal) Append(recs ...*Record) error {
-	if err := j.Broken(); err != nil {
-		return err
-	}
-	lines, prev, err := j.encode(recs)
+	lines, err := j.Encode(recs...)
 	if err != nil {
 		return err
 	}
-	if err := j.file.Append(lines); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	j.seq, j.prev = j.seq+uint64(len(recs)), prev
-	if j.catalog != nil {
-		for _, r := range recs {
-			j.catalog.add(r, r.end)
-		}
-	}
-	return nil
+	return j.AppendLines(recs, lines)
 }
 
-// encode numbers the records as the next batch and returns its lines and the hash of the last one.
-func (j *Journal) encode(recs []*Record) (lines []byte, prev [sha256.Size]byte, err error) {
+// Encode numbers the records as the next batch and returns its lines, which AppendLines takes. Nothing is written.
+func (j *Journal) Encode(recs ...*Record) ([]byte, error) {
+	if err := j.Broken(); err != nil {
+		return nil, err
+	}
 	var buf bytes.Buffer
-	seq, prev := j.seq, j.prev
+	prev := j.prev
 	for i, r := range recs {
-		seq++
-		r.Seq, r.Batch, r.More = seq, 0, uint64(len(recs)-i-1)
+		r.Seq, r.Batch, r.More = j.seq+uint64(i)+1, 0, uint64(len(recs)-i-1)
 		if i > 0 {
 			r.Batch = recs[0].Seq
 		}
 		line, hash, err := encodeRecord(r, prev)
 		if err != nil {
-			return nil, prev, err
+			return nil, err
 		}
 		prev = hash
 		buf.Write(line)
-		r.end = j.file.Size() + int64(buf.Len())
+		r.Hash, r.end = hex.EncodeToString(hash[:]), j.file.Size()+int64(buf.Len())
 	}
-	return buf.Bytes(), prev, nil
+	return buf.Bytes(), nil
 }
 
 // Records returns the number of records.

@@ -130,7 +130,10 @@ func TestOneProcessHoldsTheJournal(t *testing.T) {
 func TestAFullDiskLosesNothingAndTheNextRecordFits(t *testing.T) {
 	k := &journaltest.Disk{Left: -1, Syncs: -1}
 	full := &journaltest.FullDisk{Disk: k}
-	j := &Journal{file: appendlog.On(full, 0)}
+	j, _, err := OnFile(full, strings.NewReader(""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rec := func() *Record { return &Record{Kind: StepStop, Plan: "P-000001"} }
 	if err := j.Append(rec()); err != nil {
 		t.Fatal(err)

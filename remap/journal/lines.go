@@ -28,59 +28,52 @@ func (j *Journal) Head() Head {
 	return Head{j.seq, hex.EncodeToString(j.prev[:])}
 }
 
-// Encode numbers the records as the next batch and returns its lines, which AppendLines takes. Nothing is written.
-func (j *Journal) Encode(recs ...*Record) ([]byte, error) {
-	if err := j.Broken(); err != nil {
-		return nil, err
-	}
-	lines, _, err := j.encode(recs)
-	return lines, err
-}
-
-// Next reads lines of whole batches that follow the journal's last record. Records that the journal has already are
-// left out, so that lines may come a second time. The error wraps ErrOtherHistory where the lines belong to another
-// history, and ErrDamaged where they are damaged.
-func (j *Journal) Next(lines []byte) (recs []*Record, rest []byte, err error) {
+// Next reads the first whole batch of lines that follow the journal's last record: its records, its own lines and the
+// rest. Records that the journal has already are left out, so that lines may come a second time; nil where that leaves
+// none. The error wraps ErrOtherHistory where the lines belong to another history, and ErrDamaged where they are
+// damaged.
+func (j *Journal) Next(lines []byte) (recs []*Record, own, rest []byte, err error) {
 	at := link{seq: j.seq, prev: j.prev, size: j.file.Size()}
-	for len(lines) > 0 {
-		line := lines
-		if i := bytes.IndexByte(lines, '\n'); i >= 0 {
-			line = lines[:i+1]
+	fail := func(err error) ([]*Record, []byte, []byte, error) { return nil, nil, nil, err }
+	for own, rest = lines, lines; len(rest) > 0; {
+		line := rest
+		if i := bytes.IndexByte(rest, '\n'); i >= 0 {
+			line = rest[:i+1]
 		}
+		rest = rest[len(line):]
 		first, _ := intact(line)
 		if first == nil {
-			return nil, nil, fmt.Errorf("lines after record %d: %w", at.seq, ErrDamaged)
+			return fail(fmt.Errorf("lines after record %d: %w", at.seq, ErrDamaged))
 		}
 		if first.Seq <= j.seq {
 			had, err := j.HashAt(first.Seq)
 			if err != nil {
-				return nil, nil, err
+				return fail(err)
 			}
 			if had != first.Hash {
-				return nil, nil, fmt.Errorf("record %d: %w: its hash is %.12s here and %.12s there", first.Seq,
-					ErrOtherHistory, had, first.Hash)
+				return fail(fmt.Errorf("record %d: %w: its hash is %.12s here and %.12s there", first.Seq,
+					ErrOtherHistory, had, first.Hash))
 			}
-			lines = lines[len(line):]
+			own = rest
 			continue
-		}
-		if recs == nil {
-			rest = lines
 		}
 		rec, err := at.next(line)
 		if err != nil {
-			return nil, nil, fmt.Errorf("record %d does not follow record %d: %w: %w", first.Seq, at.seq,
-				ErrOtherHistory, err)
+			return fail(fmt.Errorf("record %d does not follow record %d: %w: %w", first.Seq, at.seq,
+				ErrOtherHistory, err))
 		}
-		recs, lines = append(recs, rec), lines[len(line):]
+		if recs = append(recs, rec); at.more == 0 {
+			return recs, own[:len(own)-len(rest)], rest, nil
+		}
 	}
 	if at.more > 0 {
-		return nil, nil, fmt.Errorf("lines after record %d: %w: %d records of the batch are missing", j.seq, ErrDamaged,
-			at.more)
+		return fail(fmt.Errorf("lines after record %d: %w: %d records of the batch are missing", j.seq, ErrDamaged,
+			at.more))
 	}
-	return recs, rest, nil
+	return nil, nil, nil, nil
 }
 
-// AppendLines writes what Next returned.
+// AppendLines writes what Next or Encode returned.
 func (j *Journal) AppendLines(recs []*Record, lines []byte) error {
 	if len(recs) == 0 {
 		return nil
@@ -98,10 +91,8 @@ func (j *Journal) AppendLines(recs []*Record, lines []byte) error {
 	}
 	j.seq = last.Seq
 	copy(j.prev[:], hash)
-	if j.catalog != nil {
-		for _, r := range recs {
-			j.catalog.add(r, r.end)
-		}
+	for _, r := range recs {
+		j.catalog.add(r)
 	}
 	return nil
 }
@@ -110,9 +101,6 @@ func (j *Journal) AppendLines(recs []*Record, lines []byte) error {
 func (j *Journal) HashAt(n uint64) (string, error) {
 	if n == 0 {
 		return "", nil
-	}
-	if j.catalog == nil {
-		return "", errNoFile
 	}
 	if n > j.catalog.records() {
 		return "", fmt.Errorf("journal: it has no record %d", n)
@@ -126,9 +114,6 @@ func (j *Journal) HashAt(n uint64) (string, error) {
 
 // Lines reads the lines of the first n records, beside a writer of more.
 func (j *Journal) Lines(n uint64) (io.Reader, error) {
-	if j.catalog == nil {
-		return nil, errNoFile
-	}
 	return j.catalog.lines(n)
 }
 

@@ -35,9 +35,6 @@ type Old struct {
 // nodes, a standing approval in force, who is revoked; and so do the newest plan and finding, from which the next are
 // numbered. It may be called beside a writer, for records that come later change nothing of it.
 func (j *Journal) Old(before time.Time, least uint64) (*Old, error) {
-	if j.catalog == nil {
-		return nil, errNoFile
-	}
 	whole := j.catalog.whole()
 	c, o := chain{name: j.path}, old{before: before, subjects: map[string]*reach{}}
 	if err := c.read(io.NewSectionReader(whole, 0, whole.Size()), o.take); err != nil {

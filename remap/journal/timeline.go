@@ -22,8 +22,6 @@ type Timeline struct {
 	byID       map[string]*planLife
 	moves      map[topology.NodeID][]moved
 	count      int
-	ways       int // of all plans
-	oldest     int // the first of plans that may still have ways
 	// cut is the time before which moves were given up because there were too many.
 	cut time.Time
 }
@@ -33,7 +31,6 @@ type planLife struct {
 	remap.Plan        // Moves and Results are empty
 	name       string // Title, of the moves as they last were
 	ways       map[topology.NodeID]remap.Move
-	lost       bool // ways were given up because there were too many
 	touch      []topology.ForwarderID
 	to         []topology.ForwarderID
 	states     []stateAt
@@ -50,8 +47,8 @@ type moved struct {
 	from, to topology.ForwarderID
 }
 
-// maxPastMoves bounds the moves that were done and, apart, those of plans in force that a timeline keeps;
-// some 100 MB each.
+// maxPastMoves bounds the moves that were done that a timeline keeps, some 100 MB. Those of plans in force the desk has
+// in memory anyway.
 const maxPastMoves = 1 << 20
 
 // NewTimeline returns one that knows nothing yet.
@@ -121,16 +118,6 @@ func (t *Timeline) propose(r *Record) {
 	p.take(r.Proposed)
 	t.plans = append(t.plans, p)
 	t.byID[p.ID] = p
-	t.bound(len(p.ways))
-}
-
-// bound counts ways that came, less those that went, and gives up the oldest plans' when there are too many.
-func (t *Timeline) bound(came int) {
-	for t.ways += came; t.ways > maxPastMoves && t.oldest < len(t.plans)-1; t.oldest++ {
-		p := t.plans[t.oldest]
-		t.ways -= len(p.ways)
-		p.lost, p.ways = p.lost || p.ways != nil, nil
-	}
 }
 
 // take takes from a plan what is kept of its moves.
@@ -154,10 +141,8 @@ func (p *planLife) take(q *remap.Plan) {
 }
 
 func (t *Timeline) step(p *planLife, r *Record) {
-	if r.Moves != nil && !p.lost {
-		had := len(p.ways)
+	if r.Moves != nil {
 		p.take(&remap.Plan{Job: p.Job, Moves: r.Moves, Dedicated: p.Dedicated})
-		t.bound(len(p.ways) - had)
 	}
 	if r.Expires != nil {
 		p.Expires = *r.Expires
@@ -173,9 +158,6 @@ func (t *Timeline) step(p *planLife, r *Record) {
 	}
 	for i := range r.Results {
 		res := &r.Results[i]
-		if p.lost && res.OK && res.At.After(t.cut) {
-			t.cut = res.At
-		}
 		m, ok := p.ways[res.Node]
 		if !ok || !res.OK {
 			continue
@@ -187,7 +169,6 @@ func (t *Timeline) step(p *planLife, r *Record) {
 		t.keep(m.Node, d)
 	}
 	if r.State.Final() && r.State != "" {
-		t.ways -= len(p.ways)
 		p.ways = nil
 	}
 }

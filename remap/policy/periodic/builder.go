@@ -1,6 +1,10 @@
 package periodic
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // builder makes one pattern after another in the same memory. The pattern is a chain of segments of
 // constant free bandwidth that covers [0, t); an instance splits segments, none is ever joined.
@@ -126,18 +130,13 @@ func (b *builder) insertFirst(a *running) bool {
 }
 
 func (b *builder) taken(seg int32) bool {
-	for _, p := range b.pieces {
-		if p.seg == seg {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.pieces, func(p piece) bool { return p.seg == seg })
 }
 
 // settleFirst finds the largest gap between the pieces of a first instance, in which its computation
 // must fit, and puts it in.
 func (b *builder) settleFirst(a *running) bool {
-	sortPieces(b.pieces)
+	slices.SortFunc(b.pieces, func(x, y piece) int { return cmp.Compare(x.from, y.from) })
 	last, gap := len(b.pieces)-1, -1.0
 	for i := range b.pieces { // the gap behind piece i
 		next := b.t + b.pieces[0].from
@@ -160,14 +159,6 @@ func (b *builder) settleFirst(a *running) bool {
 	b.pieces = append(b.pieces, b.pieces[:last+1]...)[last+1:]
 	b.add(a)
 	return true
-}
-
-func sortPieces(p []piece) {
-	for i := 1; i < len(p); i++ {
-		for k := i; k > 0 && p[k].from < p[k-1].from; k-- {
-			p[k], p[k-1] = p[k-1], p[k]
-		}
-	}
 }
 
 // tiny is the part of a volume or a length that rounding may take.

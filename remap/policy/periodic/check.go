@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,13 +27,7 @@ func (p Pattern) Check(s Set) error {
 		}
 	}
 	slices.SortFunc(loads, func(a, b load) int {
-		switch {
-		case a.at < b.at || a.at == b.at && a.change < b.change:
-			return -1
-		case a.at > b.at || a.at == b.at && a.change > b.change:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.change, b.change))
 	})
 	sum := 0.0
 	for _, l := range loads {

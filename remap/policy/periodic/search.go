@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -67,15 +68,7 @@ func longest(s Set, k knapsack, workers []*builder) candidate {
 			bounds = append(bounds, candidate{t: t, work: k.work(t)})
 		}
 	}
-	slices.SortStableFunc(bounds, func(a, b candidate) int {
-		switch x, y := a.work*b.t, b.work*a.t; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(bounds, func(a, b candidate) int { return cmp.Compare(b.work*a.t, a.work*b.t) })
 	var next atomic.Int64
 	var top atomic.Uint64 // best efficiency so far, as bits
 	found := make([][]candidate, len(workers))

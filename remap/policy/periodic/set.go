@@ -17,6 +17,7 @@
 package periodic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -232,15 +233,7 @@ func newKnapsack(s Set) knapsack {
 	for _, a := range s.Apps {
 		k.items = append(k.items, item{a.Procs * a.Work, a.Volume, s.cycle(a)})
 	}
-	slices.SortStableFunc(k.items, func(a, b item) int {
-		switch x, y := a.work*b.volume, b.work*a.volume; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(k.items, func(a, b item) int { return cmp.Compare(b.work*a.volume, a.work*b.volume) })
 	return k
 }
 
