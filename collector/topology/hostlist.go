@@ -24,7 +24,7 @@ func ParseHostList(text string) ([]NodeID, error) {
 	var out []NodeID
 	for rest := text; rest != ""; {
 		var one string
-		one, rest = cutOutside(rest)
+		one, rest = CutHostList(rest)
 		names, err := expand(strings.TrimSpace(one))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %q in %.200q: %w", ErrHostList, one, text, err)
@@ -39,8 +39,8 @@ func ParseHostList(text string) ([]NodeID, error) {
 	return out, nil
 }
 
-// cutOutside cuts at the first comma that is not in brackets.
-func cutOutside(s string) (before, after string) {
+// CutHostList cuts a host list at the first comma that is not in brackets.
+func CutHostList(s string) (before, after string) {
 	depth := 0
 	for i, c := range s {
 		switch {

@@ -14,7 +14,7 @@ import (
 	"fairway/collector/topology"
 )
 
-// maxInterned bounds the names a Decoder remembers; past it, it forgets all and starts again.
+// maxInterned bounds the names that Names remember; past it, they forget all and start again.
 const maxInterned = 1 << 17
 
 // Decoder reads messages and reuses its memory from one to the next: names are kept, and the
@@ -29,7 +29,6 @@ type Decoder struct {
 	// Own is the node that a message of one frame is expected to be of; empty: the one before.
 	Own topology.NodeID
 
-	names   map[string]string
 	held    int
 	out     Frames
 	frames  []collector.Frame

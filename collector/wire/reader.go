@@ -153,16 +153,8 @@ func (d *Decoder) expected(b []byte, expected string) string {
 
 // intern returns b as a string that is allocated once per name, not once per second.
 func (d *Decoder) intern(b []byte) string {
-	if d.Names != nil {
-		return d.Names.of(b)
+	if d.Names == nil {
+		d.Names = &Names{}
 	}
-	if s, ok := d.names[string(b)]; ok {
-		return s
-	}
-	if d.names == nil || len(d.names) >= maxInterned {
-		d.names = make(map[string]string)
-	}
-	s := string(b)
-	d.names[s] = s
-	return s
+	return d.Names.of(b)
 }

@@ -103,8 +103,12 @@ func (l *layer) addrOf(host string) string {
 // parseForwarders reads a host list whose entries may have =ADDRESS behind them.
 func (l *layer) parseForwarders(text string) (out []forwarder, err error) {
 	var plain []string
-	for _, entry := range splitHosts(text) {
-		name, addr, with := strings.Cut(entry, "=")
+	for rest := text; rest != ""; {
+		var entry string
+		if entry, rest = topology.CutHostList(rest); strings.TrimSpace(entry) == "" {
+			continue
+		}
+		name, addr, with := strings.Cut(strings.TrimSpace(entry), "=")
 		if !with {
 			plain = append(plain, entry)
 			continue
@@ -119,25 +123,6 @@ func (l *layer) parseForwarders(text string) (out []forwarder, err error) {
 		out = append(out, forwarder{n, l.addrOf(string(n))})
 	}
 	return out, err
-}
-
-// splitHosts cuts a host list at the commas outside of brackets.
-func splitHosts(text string) (out []string) {
-	depth, from := 0, 0
-	for i, c := range text + "," {
-		switch {
-		case c == '[':
-			depth++
-		case c == ']':
-			depth--
-		case c == ',' && depth <= 0:
-			if one := strings.TrimSpace(text[from:i]); one != "" {
-				out = append(out, one)
-			}
-			from = i + 1
-		}
-	}
-	return out
 }
 
 // agents are the nodes of a role, which have the same settings.
