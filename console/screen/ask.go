@@ -80,6 +80,15 @@ type Load[T any] struct {
 	asked  time.Time
 }
 
+// Page is a page of one answer.
+type Page[T any] struct{ Load Load[T] }
+
+// Answer takes it.
+func (p *Page[T]) Answer(_ *State, msg tea.Msg) tea.Cmd {
+	p.Load.Take(msg)
+	return nil
+}
+
 // Of says that the value answers this question.
 func (l *Load[T]) Of(call string) bool { return l.Have && l.call == call }
 

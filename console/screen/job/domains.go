@@ -23,11 +23,11 @@ import (
 
 // Domains compares the ways of dividing a job's shared file and advises hints.
 type Domains struct {
-	id      topology.JobID
-	query   api.DomainsQuery
-	domains screen.Load[api.DomainsView]
-	edit    *screen.Input
-	top     int
+	screen.Page[api.DomainsView]
+	id    topology.JobID
+	query api.DomainsQuery
+	edit  *screen.Input
+	top   int
 }
 
 func NewDomains(id string, q api.DomainsQuery) *Domains {
@@ -46,13 +46,8 @@ func (p *Domains) call() string {
 
 func (p *Domains) Refresh(s *screen.State) tea.Cmd {
 	query := p.query
-	return p.domains.Refresh(s, p.call(),
+	return p.Load.Refresh(s, p.call(),
 		func(ctx context.Context) (api.DomainsView, error) { return s.Server.Domains(ctx, p.id, query) })
-}
-
-func (p *Domains) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.domains.Take(msg)
-	return nil
 }
 
 // Typed reads "servers=8 stripe_size=1048576 aggregators=16"; an empty line takes all back.
@@ -88,7 +83,7 @@ func (p *Domains) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActOpen:
 		return s.Host.Open(screen.AtJob(p.id, ""))
 	case screen.ActMetric:
-		n := len(p.domains.Value.Files)
+		n := len(p.Load.Value.Files)
 		if n < 2 {
 			s.Note = "no other shared file"
 			return nil
@@ -112,12 +107,12 @@ func (p *Domains) Title(*screen.State, int) string {
 }
 
 func (p *Domains) Body(s *screen.State, w, h int) []string {
-	if !p.domains.Have || !p.domains.Of(p.call()) {
-		return p.domains.Missing(s, "the shared files of job "+chart.Clean(string(p.id)), w)
+	if !p.Load.Have || !p.Load.Of(p.call()) {
+		return p.Load.Missing(s, "the shared files of job "+chart.Clean(string(p.id)), w)
 	}
-	v := &p.domains.Value
+	v := &p.Load.Value
 	var lines []string
-	lines = append(lines, p.domains.Old(s, "as they were", w)...)
+	lines = append(lines, p.Load.Old(s, "as they were", w)...)
 	if len(v.Files) == 0 {
 		lines = append(lines,
 			chart.Paragraphs(w,
@@ -148,7 +143,7 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 
 // advised is what follows from a case: the advice and what it rests on.
 func (p *Domains) advised(s *screen.State, w int) []string {
-	v := &p.domains.Value
+	v := &p.Load.Value
 	var lines []string
 	for _, l := range chart.Labelled("ADVICE", v.Advice.Why, w) {
 		lines = append(lines, s.Bold(l))
@@ -184,7 +179,7 @@ func (p *Domains) advised(s *screen.State, w int) []string {
 
 // stripes draws who writes the first stripes under each method.
 func (p *Domains) stripes(s *screen.State, w int) []string {
-	v := &p.domains.Value
+	v := &p.Load.Value
 	n := min(v.Window.Stripes, max(8, w-18))
 	at := max(0, min(v.Window.Cut-n/2, v.Window.Stripes-n))
 	from := v.Window.First + int64(at)
@@ -208,7 +203,7 @@ const serverRows = 64
 
 // servers lists conflicts and lock requests of each server, method by method.
 func (p *Domains) servers(s *screen.State, w int) []string {
-	v := &p.domains.Value
+	v := &p.Load.Value
 	wide := max(9, (w-9)/len(v.Methods))
 	head := " " + chart.Left("SERVER", 7)
 	for i := range v.Methods {

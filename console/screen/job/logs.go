@@ -17,10 +17,10 @@ import (
 
 // Logs lists jobs of low bandwidth with their factors, slowest first.
 type Logs struct {
+	screen.Page[[]api.SlowJob]
 	screen.Sorted[api.SlowJob]
-	op   string // read, write
-	all  bool   // also those that are not slow
-	jobs screen.Load[[]api.SlowJob]
+	op  string // read, write
+	all bool   // also those that are not slow
 }
 
 func NewLogs(a screen.Address) *Logs {
@@ -72,16 +72,11 @@ func (p *Logs) Address(*screen.State) screen.Address {
 
 func (p *Logs) Refresh(s *screen.State) tea.Cmd {
 	op, all := p.op, p.all
-	return p.jobs.Refresh(s, "low-bandwidth "+op+"s, all "+strconv.FormatBool(all),
+	return p.Load.Refresh(s, "low-bandwidth "+op+"s, all "+strconv.FormatBool(all),
 		func(ctx context.Context) ([]api.SlowJob, error) { return s.Server.SlowJobs(ctx, op, all) })
 }
 
-func (p *Logs) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.jobs.Take(msg)
-	return nil
-}
-
-func (p *Logs) Table(s *screen.State) [][]string { return p.Export(s, p.jobs.Value) }
+func (p *Logs) Table(s *screen.State) [][]string { return p.Export(s, p.Load.Value) }
 
 func (p *Logs) Act(s *screen.State, a screen.Action) tea.Cmd {
 	switch a {
@@ -92,35 +87,35 @@ func (p *Logs) Act(s *screen.State, a screen.Action) tea.Cmd {
 		p.all = !p.all
 		return p.Refresh(s)
 	case screen.ActOpen:
-		one := p.Chosen(s, p.jobs.Value)
+		one := p.Chosen(s, p.Load.Value)
 		if one == nil {
 			s.Note = "no job to explain"
 			return nil
 		}
 		return s.Host.Open(screen.AtJob(one.Job, screen.PartWhy))
 	}
-	p.Arrange(a, slowColumns, len(p.jobs.Value))
+	p.Arrange(a, slowColumns, len(p.Load.Value))
 	return nil
 }
 
 func (p *Logs) Title(*screen.State, int) string { return " I/O logs: low " + p.op + " bandwidth" }
 
 func (p *Logs) Body(s *screen.State, w, h int) []string {
-	if !p.jobs.Have {
-		return p.jobs.Missing(s, "the jobs of low bandwidth", w)
+	if !p.Load.Have {
+		return p.Load.Missing(s, "the jobs of low bandwidth", w)
 	}
 	which := "more than 1,000 processes, 10 MB each, below 1 GB/s on the critical path (" + s.Key(screen.ActAll) +
 		" all)"
 	if p.all {
 		which = "all in the archive (" + s.Key(screen.ActAll) + " only slow ones)"
 	}
-	lines := chart.Paragraphs(w, fmt.Sprintf("%s: %s", anomaly.Counted(len(p.jobs.Value), "job"), which))
-	lines = append(lines, p.jobs.Old(s, "as they were", w)...)
-	if len(p.jobs.Value) == 0 {
+	lines := chart.Paragraphs(w, fmt.Sprintf("%s: %s", anomaly.Counted(len(p.Load.Value), "job"), which))
+	lines = append(lines, p.Load.Old(s, "as they were", w)...)
+	if len(p.Load.Value) == 0 {
 		return append(lines,
 			chart.Paragraphs(w,
 				"No such job. Logs come into the archive by 'fairway import PATH' on the daemon's host; "+
 					s.Key(screen.ActAll)+" shows all jobs.")...)
 	}
-	return append(lines, p.Lines(s, p.jobs.Value, slowColumnsOf(w), w, h-len(lines))...)
+	return append(lines, p.Lines(s, p.Load.Value, slowColumnsOf(w), w, h-len(lines))...)
 }

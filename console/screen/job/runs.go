@@ -30,9 +30,9 @@ func askRuns(l *screen.Load[api.JobRuns], s *screen.State, id topology.JobID) te
 
 // Runs lists the ended runs that are like a job.
 type Runs struct {
+	screen.Page[api.JobRuns]
 	screen.Sorted[api.RunRow]
-	id   topology.JobID
-	runs screen.Load[api.JobRuns]
+	id topology.JobID
 }
 
 func NewRuns(id, sort string) *Runs {
@@ -143,35 +143,30 @@ func (p *Runs) Address(*screen.State) screen.Address {
 	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartRuns, Sort: p.Sort.String()}
 }
 
-func (p *Runs) Refresh(s *screen.State) tea.Cmd { return askRuns(&p.runs, s, p.id) }
+func (p *Runs) Refresh(s *screen.State) tea.Cmd { return askRuns(&p.Load, s, p.id) }
 
-func (p *Runs) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.runs.Take(msg)
-	return nil
-}
-
-func (p *Runs) Table(s *screen.State) [][]string { return p.Export(s, p.runs.Value.Runs) }
+func (p *Runs) Table(s *screen.State) [][]string { return p.Export(s, p.Load.Value.Runs) }
 
 func (p *Runs) Act(s *screen.State, a screen.Action) tea.Cmd {
 	if a == screen.ActOpen {
-		one := p.Chosen(s, p.runs.Value.Runs)
+		one := p.Chosen(s, p.Load.Value.Runs)
 		if one == nil {
 			s.Note = "no run to open"
 			return nil
 		}
 		return s.Host.Open(screen.AtJob(one.Job, ""))
 	}
-	p.Arrange(a, runColumnsOf(s.Now, 200, p.runs.Value.MetaOnly), len(p.runs.Value.Runs))
+	p.Arrange(a, runColumnsOf(s.Now, 200, p.Load.Value.MetaOnly), len(p.Load.Value.Runs))
 	return nil
 }
 
 func (p *Runs) Title(*screen.State, int) string { return " runs like job " + chart.Clean(string(p.id)) }
 
 func (p *Runs) Body(s *screen.State, w, h int) []string {
-	if !p.runs.Have {
-		return p.runs.Missing(s, "the runs like job "+chart.Clean(string(p.id)), w)
+	if !p.Load.Have {
+		return p.Load.Missing(s, "the runs like job "+chart.Clean(string(p.id)), w)
 	}
-	v := &p.runs.Value
+	v := &p.Load.Value
 	if len(v.Runs) == 0 {
 		return append([]string{""}, chart.Paragraphs(w, noRunsLike(v))...)
 	}
@@ -186,7 +181,7 @@ func (p *Runs) Body(s *screen.State, w, h int) []string {
 		rate = "MD/s"
 	}
 	lines := []string{chart.Clip(" "+head+". "+rate+" and I/O TIME: while it did I/O.", w)}
-	lines = append(lines, p.runs.Old(s, "as they were", w)...)
+	lines = append(lines, p.Load.Old(s, "as they were", w)...)
 	lines = append(lines, comparison(v, w)...)
 	return append(lines, p.Lines(s, v.Runs, runColumnsOf(s.Now, w, v.MetaOnly), w, h-len(lines))...)
 }

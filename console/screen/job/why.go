@@ -21,9 +21,9 @@ import (
 
 // Why explains a job from its logs: the verdict with its numbers, and the critical files.
 type Why struct {
-	id    topology.JobID
-	cause screen.Load[api.JobCause]
-	top   int
+	screen.Page[api.JobCause]
+	id  topology.JobID
+	top int
 }
 
 func NewWhy(id string) *Why { return &Why{id: topology.JobID(id)} }
@@ -34,13 +34,8 @@ func (p *Why) Address(*screen.State) screen.Address {
 }
 
 func (p *Why) Refresh(s *screen.State) tea.Cmd {
-	return p.cause.Refresh(s, "why "+string(p.id),
+	return p.Load.Refresh(s, "why "+string(p.id),
 		func(ctx context.Context) (api.JobCause, error) { return s.Server.Cause(ctx, p.id) })
-}
-
-func (p *Why) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.cause.Take(msg)
-	return nil
 }
 
 func (p *Why) Act(s *screen.State, a screen.Action) tea.Cmd {
@@ -59,15 +54,15 @@ func (p *Why) Title(*screen.State, int) string {
 }
 
 func (p *Why) Body(s *screen.State, w, h int) []string {
-	if !p.cause.Have && errors.Is(p.cause.Err, api.ErrNotFound) {
+	if !p.Load.Have && errors.Is(p.Load.Err, api.ErrNotFound) {
 		text := "No log of this job is in the archive, so what its I/O waited for is not known. 'fairway import " +
 			"PATH' on the daemon's host takes its Darshan logs in; " + s.Key(screen.ActOpen) + " opens the job."
 		return append([]string{""}, chart.Paragraphs(w, text)...)
 	}
-	if !p.cause.Have {
-		return p.cause.Missing(s, "the logs of job "+chart.Clean(string(p.id)), w)
+	if !p.Load.Have {
+		return p.Load.Missing(s, "the logs of job "+chart.Clean(string(p.id)), w)
 	}
-	v := &p.cause.Value
+	v := &p.Load.Value
 	var lines []string
 	if len(v.Forwarders) > 0 {
 		names := make([]string, len(v.Forwarders))

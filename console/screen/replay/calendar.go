@@ -38,8 +38,8 @@ const CalendarOf = "month"
 // of them in each bucket of time ("End-to-end I/O Monitoring on a Leading Supercomputer", NSDI'19,
 // figure 3), the newest first.
 type Calendar struct {
+	screen.Page[api.OccupancyView]
 	span   CalendarSpan
-	view   screen.Load[api.OccupancyView]
 	cursor int
 }
 
@@ -56,15 +56,10 @@ func (p *Calendar) Address(*screen.State) screen.Address {
 // Refresh asks again as soon as the newest bucket may look different.
 func (p *Calendar) Refresh(s *screen.State) tea.Cmd {
 	span := p.span
-	p.view.Again = max(10*time.Second, span.Bucket/60)
-	return p.view.Refresh(s, "occupancy of "+span.Words, func(ctx context.Context) (api.OccupancyView, error) {
+	p.Load.Again = max(10*time.Second, span.Bucket/60)
+	return p.Load.Refresh(s, "occupancy of "+span.Words, func(ctx context.Context) (api.OccupancyView, error) {
 		return s.Server.Occupancy(ctx, span.Range, span.Bucket)
 	})
-}
-
-func (p *Calendar) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.view.Take(msg)
-	return nil
 }
 
 func (p *Calendar) Act(s *screen.State, a screen.Action) tea.Cmd {
@@ -73,7 +68,7 @@ func (p *Calendar) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActMetric:
 		i := slices.Index(CalendarSpans, p.span)
 		p.span, p.cursor = CalendarSpans[(i+1)%len(CalendarSpans)], 0
-		p.view.Have = false
+		p.Load.Have = false
 		return p.Refresh(s)
 	case screen.ActOpen:
 		if p.cursor >= len(rows) || s.Newest.At.IsZero() {
@@ -95,7 +90,7 @@ type calendarRow struct {
 
 // rows are the buckets from the first that has data to the newest, the newest first.
 func (p *Calendar) rows() (rows []calendarRow) {
-	v := &p.view.Value
+	v := &p.Load.Value
 	if v.BucketMillis <= 0 {
 		return nil
 	}
@@ -130,10 +125,10 @@ func (p *Calendar) Table(*screen.State) [][]string {
 func (p *Calendar) Title(*screen.State, int) string { return " occupancy over " + p.span.Words }
 
 func (p *Calendar) Body(s *screen.State, w, h int) []string {
-	if !p.view.Have {
-		return p.view.Missing(s, "the occupancy of "+p.span.Words, w)
+	if !p.Load.Have {
+		return p.Load.Missing(s, "the occupancy of "+p.span.Words, w)
 	}
-	v, rows := &p.view.Value, p.rows()
+	v, rows := &p.Load.Value, p.rows()
 	p.cursor = max(0, min(p.cursor, len(rows)-1))
 	about := fmt.Sprintf(
 		"Share of seconds in which a forwarder moved %s %% of its peak or more: the least, the mean and the most "+
@@ -145,7 +140,7 @@ func (p *Calendar) Body(s *screen.State, w, h int) []string {
 				"Not counted because their peak is not known: %d of the forwarders. Set peak_bytes_per_sec "+
 					"in fairwayd.toml.", n))...)
 	}
-	lines = append(lines, p.view.Old(s, "as it was", w)...)
+	lines = append(lines, p.Load.Old(s, "as it was", w)...)
 	if len(rows) == 0 {
 		text := "No second is stored in this range yet. The calendar fills as data arrives: does an agent run on " +
 			"each forwarder? 'fairway doctor' says."

@@ -33,10 +33,10 @@ const maxSet = 16 << 10
 // Pattern draws when periodic applications should do their I/O: a row for each application under
 // the bandwidth they use together.
 type Pattern struct {
-	set     string // JSON as fairway periodic reads it
-	pattern screen.Load[api.PatternView]
-	edit    *screen.Input
-	top     int
+	screen.Page[api.PatternView]
+	set  string // JSON as fairway periodic reads it
+	edit *screen.Input
+	top  int
 }
 
 func NewPattern(set string) *Pattern {
@@ -53,20 +53,15 @@ func (p *Pattern) Address(*screen.State) screen.Address {
 func (p *Pattern) Field() *screen.Input { return p.edit }
 
 func (p *Pattern) Refresh(s *screen.State) tea.Cmd {
-	if p.pattern.Have && p.pattern.Err == nil && p.pattern.Of(p.call()) {
+	if p.Load.Have && p.Load.Err == nil && p.Load.Of(p.call()) {
 		return nil // it depends on nothing but the question
 	}
 	set := p.set
-	return p.pattern.Refresh(s, p.call(),
+	return p.Load.Refresh(s, p.call(),
 		func(ctx context.Context) (api.PatternView, error) { return s.Server.Pattern(ctx, set) })
 }
 
 func (p *Pattern) call() string { return "pattern of " + p.set }
-
-func (p *Pattern) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.pattern.Take(msg)
-	return nil
-}
 
 func (p *Pattern) Typed(s *screen.State, ok bool) tea.Cmd {
 	text := strings.TrimSpace(p.edit.Text)
@@ -93,14 +88,14 @@ func (p *Pattern) Act(s *screen.State, a screen.Action) tea.Cmd {
 func (p *Pattern) Title(*screen.State, int) string { return " what if: staggered I/O" }
 
 func (p *Pattern) Body(s *screen.State, w, h int) []string {
-	if p.pattern.Err != nil {
-		lines := p.pattern.Missing(s, "", w)
+	if p.Load.Err != nil {
+		lines := p.Load.Missing(s, "", w)
 		return append(lines, chart.Clip(" "+s.Key(screen.ActEdit)+" changes the set, as fairway periodic reads it.", w))
 	}
-	if !p.pattern.Have || !p.pattern.Of(p.call()) {
-		return p.pattern.Missing(s, "a pattern", w)
+	if !p.Load.Have || !p.Load.Of(p.call()) {
+		return p.Load.Missing(s, "a pattern", w)
 	}
-	v := &p.pattern.Value
+	v := &p.Load.Value
 	var lines []string
 	if p.set == ExamplePattern {
 		lines = []string{s.Bold(chart.Clip(" AN EXAMPLE, not this machine: "+s.Key(screen.ActEdit)+" changes it", w))}
@@ -125,7 +120,7 @@ const curveRows = 5
 // gantt draws the bandwidth in use and below it each application: a digit is the tenth of the
 // bandwidth it can have, - is computation.
 func (p *Pattern) gantt(s *screen.State, w int) []string {
-	v := &p.pattern.Value
+	v := &p.Load.Value
 	widest := len("B = 0.001 GB/s")
 	for _, a := range v.Apps {
 		widest = max(widest, min(20, len(chart.Clean(a.Name))))

@@ -26,9 +26,9 @@ var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fa
 
 // Shares asks what a sharing policy would give every running job; nothing is changed by it.
 type Shares struct {
+	screen.Page[api.SharesView]
 	policy    string
 	forwarder topology.ForwarderID // "" is all of them
-	shares    screen.Load[api.SharesView]
 	cursor    int
 }
 
@@ -47,17 +47,12 @@ func (p *Shares) Address(*screen.State) screen.Address {
 
 func (p *Shares) Refresh(s *screen.State) tea.Cmd {
 	policy := p.policy
-	return p.shares.Refresh(s, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
+	return p.Load.Refresh(s, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
 		func(ctx context.Context) (api.SharesView, error) { return s.Server.Shares(ctx, policy, p.forwarder) })
 }
 
-func (p *Shares) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
-	p.shares.Take(msg)
-	return nil
-}
-
 func (p *Shares) Act(s *screen.State, a screen.Action) tea.Cmd {
-	jobs := p.shares.Value.Jobs
+	jobs := p.Load.Value.Jobs
 	switch a {
 	case screen.ActMetric:
 		p.policy = sharePolicies[(slices.Index(sharePolicies, p.policy)+1)%len(sharePolicies)]
@@ -77,16 +72,16 @@ func (p *Shares) Act(s *screen.State, a screen.Action) tea.Cmd {
 }
 
 func (p *Shares) Table(*screen.State) [][]string {
-	title, weight := weightOf(&p.shares.Value)
+	title, weight := weightOf(&p.Load.Value)
 	out := [][]string{{"job", "user", "group", title, "share"}}
-	if p.shares.Value.InForce != nil {
+	if p.Load.Value.InForce != nil {
 		out[0] = append(out[0], "global %", "reach %", "gets %")
 	}
-	for i := range p.shares.Value.Jobs {
-		j := &p.shares.Value.Jobs[i]
+	for i := range p.Load.Value.Jobs {
+		j := &p.Load.Value.Jobs[i]
 		row := []string{chart.Clean(string(j.Job)), chart.Clean(j.User), chart.Clean(j.Group), weight(j),
 			strconv.FormatFloat(j.Share, 'g', -1, 64)}
-		out = append(out, append(row, partsOf(&p.shares.Value, j)...))
+		out = append(out, append(row, partsOf(&p.Load.Value, j)...))
 	}
 	return out
 }
@@ -100,15 +95,15 @@ func (p *Shares) Title(*screen.State, int) string {
 }
 
 func (p *Shares) Body(s *screen.State, w, h int) []string {
-	if !p.shares.Have {
-		return p.shares.Missing(s, "the shares", w)
+	if !p.Load.Have {
+		return p.Load.Missing(s, "the shares", w)
 	}
-	v := &p.shares.Value
+	v := &p.Load.Value
 	p.cursor = max(0, min(p.cursor, len(v.Jobs)-1))
 	about := fmt.Sprintf(" %s; %s, nothing is changed anywhere", anomaly.Counted(len(v.Jobs), "running job"),
 		chart.Clean(v.Policy))
 	lines := []string{chart.Clip(about, w)}
-	lines = append(lines, p.shares.Old(s, "as they were", w)...)
+	lines = append(lines, p.Load.Old(s, "as they were", w)...)
 	if len(v.Jobs) == 0 {
 		return append(lines, chart.Clip(" No job runs here now.", w))
 	}
