@@ -204,21 +204,13 @@ func handlers(c Config, moves node.Mover) map[string]stream.OrderHandler {
 
 // forThisNode refuses orders that are for another node: a mover knows no other than its own, and would move that.
 func (c *Config) forThisNode(do stream.OrderHandler) stream.OrderHandler {
-	own := topology.NodeID(c.Node)
-	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
-		var r wire.RouteOrder // a RemapOrder names its node alike
-		if len(order.Body) > 0 {
-			if err := json.Unmarshal(order.Body, &r); err != nil {
-				return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
-			}
+	return stream.Checked(do, func(r wire.RouteOrder) error { // a RemapOrder names its node alike
+		if r.Node == "" || r.Node == topology.NodeID(c.Node) {
+			return nil
 		}
-		if r.Node != "" && r.Node != own {
-			return nil, fmt.Errorf("order %s: it is for node %q, and this agent is of %q; start an agent there",
-				order.ID,
-				topology.Clean(string(r.Node)), own)
-		}
-		return do(ctx, order)
-	}
+		return fmt.Errorf("it is for node %q, and this agent is of %q; start an agent there",
+			topology.Clean(string(r.Node)), c.Node)
+	})
 }
 
 // checked refuses orders to addresses that are not forwarders of this node's. LNet's gateways and exports to mount are
@@ -228,21 +220,12 @@ func (o *Orders) checked(move stream.OrderHandler) stream.OrderHandler {
 		return move
 	}
 	allowed, _ := topology.ParseAllowed(o.Allow) // validated
-	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
-		var r wire.RemapOrder
-		if err := json.Unmarshal(order.Body, &r); err != nil {
-			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
-		}
-		if err := allowed.Check(r.Addr); err != nil {
-			return nil, fmt.Errorf("order %s: %w", order.ID, o.why(err))
-		}
-		return move(ctx, order)
-	}
+	return stream.Checked(move, func(r wire.RemapOrder) error { return o.why(allowed.Check(r.Addr)) })
 }
 
 // why is a refusal, or that any is refused.
 func (o *Orders) why(refused error) error {
-	if none := o.allowsNone(); none != "" {
+	if none := o.allowsNone(); refused != nil && none != "" {
 		return errors.New(none)
 	}
 	return refused
@@ -252,15 +235,10 @@ func (o *Orders) why(refused error) error {
 // cluster's, also those of others than fairway's clients.
 func (o *Orders) checkedAddress(move stream.OrderHandler) stream.OrderHandler {
 	allowed, _ := topology.ParseAllowed(o.Allow) // validated
-	return func(ctx context.Context, order wire.Order) (json.RawMessage, error) {
-		var m wire.MoveAddressOrder
-		if err := json.Unmarshal(order.Body, &m); err != nil {
-			return nil, fmt.Errorf("order %s: body: %w", order.ID, err)
+	return stream.Checked(move, func(m wire.MoveAddressOrder) error {
+		if allowed.Check(m.Address) == nil {
+			return nil
 		}
-		if err := allowed.Check(m.Address); err != nil {
-			return nil, fmt.Errorf("order %s: %w", order.ID, o.why(fmt.Errorf(
-				"%.60q is not among the addresses that may be moved (orders.allow)", m.Address)))
-		}
-		return move(ctx, order)
-	}
+		return o.why(fmt.Errorf("%.60q is not among the addresses that may be moved (orders.allow)", m.Address))
+	})
 }

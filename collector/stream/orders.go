@@ -16,6 +16,45 @@ import (
 // It must be safe to repeat: after the agent's restart an order may come again.
 type OrderHandler func(ctx context.Context, o wire.Order) (json.RawMessage, error)
 
+// Handler carries out orders whose body is a T; an empty body is its zero value, a nil answer an empty one.
+func Handler[T any](do func(context.Context, T) (any, error)) OrderHandler {
+	return func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+		body, err := bodyOf[T](&o)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := do(ctx, body)
+		if err != nil || answer == nil {
+			return nil, err
+		}
+		return json.Marshal(answer)
+	}
+}
+
+// Checked refuses the orders with whose body check is not content.
+func Checked[T any](do OrderHandler, check func(T) error) OrderHandler {
+	return func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
+		body, err := bodyOf[T](&o)
+		if err != nil {
+			return nil, err
+		}
+		if err := check(body); err != nil {
+			return nil, fmt.Errorf("order %s: %w", o.ID, err)
+		}
+		return do(ctx, o)
+	}
+}
+
+func bodyOf[T any](o *wire.Order) (body T, err error) {
+	if len(o.Body) == 0 {
+		return body, nil
+	}
+	if err := json.Unmarshal(o.Body, &body); err != nil {
+		return body, fmt.Errorf("order %s: body: %w", o.ID, err)
+	}
+	return body, nil
+}
+
 const (
 	maxOrdersAtOnce = 2 * wire.MaxOrders // one that the daemon has given up may still be at work
 	rememberResults = 1024

@@ -106,6 +106,38 @@ func (f Fan) once(ctx context.Context, m remap.Move, one func(context.Context, r
 	return err
 }
 
+// Gather asks nodes, with tries and back-off, and returns their answers. A node that does not answer is absent, and the
+// error names one.
+func Gather[A any](ctx context.Context, f Fan, nodes []topology.NodeID,
+	ask func(context.Context, topology.NodeID) (A, error)) (map[topology.NodeID]A, error) {
+	moves := make([]remap.Move, len(nodes))
+	for i, n := range nodes {
+		moves[i].Node = n
+	}
+	var mu sync.Mutex
+	found := map[topology.NodeID]A{}
+	var failed error
+	err := f.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
+		a, err := ask(ctx, m.Node)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			found[m.Node] = a
+		}
+		return err
+	}, func(r remap.Result) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !r.OK && failed == nil {
+			failed = fmt.Errorf("%s: %s", r.Node, r.Error)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return found, err
+}
+
 // Back turns moves around, for a restore.
 func Back(moves []remap.Move) []remap.Move {
 	back := make([]remap.Move, len(moves))

@@ -5,7 +5,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -43,65 +42,51 @@ type Trier interface {
 // Handlers are the orders that a mover carries out; without mayMove it only says the route. A mover with a method Way
 // answers with the way in which it moves nodes, which plans show.
 func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
-	one := make(chan struct{}, 1) // held by the call under way
-	call := func(ctx context.Context, f func(context.Context) (wire.RouteAnswer, error)) (json.RawMessage, error) {
-		select {
-		case one <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		defer func() { <-one }()
-		a, err := f(ctx)
-		if err != nil {
-			return nil, err
-		}
+	one := make(chan struct{}, 1)
+	route := func(a wire.RouteAnswer, err error) (any, error) {
 		if w, ok := m.(interface{ Way() string }); ok {
 			a.Way = w.Way()
 		}
-		return json.Marshal(a)
+		return a, err
 	}
-	out := map[string]stream.OrderHandler{wire.OrderRoute: func(ctx context.Context, _ wire.Order) (json.RawMessage,
-		error) {
-		return call(ctx, m.Route)
-	}}
+	out := map[string]stream.OrderHandler{
+		wire.OrderRoute: Handler(one, func(ctx context.Context, _ struct{}) (any, error) { return route(m.Route(ctx)) }),
+	}
 	if !mayMove {
 		return out
 	}
 	if t, ok := m.(Trier); ok {
-		out[wire.OrderTry] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-			var r wire.RemapOrder
-			if err := json.Unmarshal(o.Body, &r); err != nil {
-				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
-			}
-			var a wire.TryAnswer
-			_, err := call(ctx, func(ctx context.Context) (_ wire.RouteAnswer, err error) {
-				a.Says, err = t.Try(ctx, r)
-				return wire.RouteAnswer{}, err
-			})
-			if err != nil {
-				return nil, err
-			}
-			return json.Marshal(a)
-		}
+		out[wire.OrderTry] = Handler(one, func(ctx context.Context, r wire.RemapOrder) (any, error) {
+			says, err := t.Try(ctx, r)
+			return wire.TryAnswer{Says: says}, err
+		})
 	}
-	out[wire.OrderRemap] = func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-		var r wire.RemapOrder
-		if err := json.Unmarshal(o.Body, &r); err != nil {
-			return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+	out[wire.OrderRemap] = Handler(one, func(ctx context.Context, r wire.RemapOrder) (any, error) {
+		s, spreads := m.(Spreader)
+		switch {
+		case len(r.Spread) > 0 && spreads:
+			return route(s.Spread(ctx, r.Spread))
+		case len(r.Spread) > 0:
+			return nil, errors.New("this node is moved in a way that knows one forwarder at a time")
+		case r.Forwarder == "" || r.Addr == "":
+			return nil, fmt.Errorf("forwarder %q at %q: both are required", r.Forwarder, r.Addr)
 		}
-		if len(r.Spread) > 0 {
-			s, ok := m.(Spreader)
-			if !ok {
-				return nil, fmt.Errorf("order %s: this node is moved in a way that knows one forwarder at a time", o.ID)
-			}
-			return call(ctx, func(ctx context.Context) (wire.RouteAnswer, error) { return s.Spread(ctx, r.Spread) })
-		}
-		if r.Forwarder == "" || r.Addr == "" {
-			return nil, fmt.Errorf("order %s: forwarder %q at %q: both are required", o.ID, r.Forwarder, r.Addr)
-		}
-		return call(ctx, func(ctx context.Context) (wire.RouteAnswer, error) { return m.Move(ctx, r) })
-	}
+		return route(m.Move(ctx, r))
+	})
 	return out
+}
+
+// Handler carries out orders while nobody else holds one.
+func Handler[T any](one chan struct{}, do func(context.Context, T) (any, error)) stream.OrderHandler {
+	return stream.Handler(func(ctx context.Context, body T) (any, error) {
+		select {
+		case one <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another order is under way on this node: %w", ctx.Err())
+		}
+		defer func() { <-one }()
+		return do(ctx, body)
+	})
 }
 
 // Source reports a mover's route once a second, so that a move is verified by what is observed and not by

@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -47,11 +48,15 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 			return nil, fmt.Errorf("%s -> %s: no agent of %s is connected", m.Node, m.To, m.Node)
 		}
 	}
-	ways, err := d.ways(ctx, p.Moves)
+	first := p.Moves[:min(len(p.Moves), previewed)]
+	routes := once(ctx, d, nodesOf(first), func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
+		return d.order(ctx, n, wire.OrderRoute, "way", wire.RouteOrder{Node: n})
+	})
+	ways, err := waysOf(first, routes)
 	if err != nil {
 		return nil, err
 	}
-	says, err := d.try(ctx, &p)
+	says, err := d.try(ctx, &p, first, routes)
 	if err != nil {
 		return nil, err
 	}
@@ -67,32 +72,53 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 	return append(how, says...), nil
 }
 
-// try has the first nodes of a plan that are moved by mounting anew try it as far as nothing changes, and returns what
-// the moves would do to programs there.
-func (d *Driver) try(ctx context.Context, p *remap.Plan) (says []string, err error) {
-	var mu sync.Mutex
-	once := d.fan
-	once.Tries = 1
-	_ = once.Each(ctx, p.Moves[:min(len(p.Moves), previewed)], func(ctx context.Context, m remap.Move) error {
-		at, e := d.order(ctx, m.Node, wire.OrderRoute, "way", wire.RouteOrder{Node: m.Node})
-		if e != nil || at.Way != wire.WayRemount || m.To == "" {
-			return nil
+// once asks nodes for what a plan has to know of them, one time each; those that do not answer are absent.
+func once[A any](ctx context.Context, d *Driver, nodes []topology.NodeID,
+	ask func(context.Context, topology.NodeID) (A, error)) map[topology.NodeID]A {
+	fan := d.fan
+	fan.Tries = 1
+	got, _ := driver.Gather(ctx, fan, nodes, ask)
+	return got
+}
+
+func nodesOf(moves []remap.Move) []topology.NodeID {
+	nodes := make([]topology.NodeID, len(moves))
+	for i, m := range moves {
+		nodes[i] = m.Node
+	}
+	return nodes
+}
+
+// try has those of a plan's first nodes that are moved by mounting anew try it as far as nothing changes, and returns
+// what the moves would do to programs there.
+func (d *Driver) try(ctx context.Context, p *remap.Plan, first []remap.Move,
+	routes map[topology.NodeID]wire.RouteAnswer) (says []string, err error) {
+	first = slices.DeleteFunc(slices.Clone(first), func(m remap.Move) bool {
+		return routes[m.Node].Way != wire.WayRemount || m.To == ""
+	})
+	type tried struct {
+		wire.TryAnswer
+		err error
+	}
+	to := map[topology.NodeID]topology.ForwarderID{}
+	for _, m := range first {
+		to[m.Node] = m.To
+	}
+	all := once(ctx, d, nodesOf(first), func(ctx context.Context, n topology.NodeID) (t tried, _ error) {
+		addr, _ := d.addr(to[n])
+		t.TryAnswer, t.err = driver.Ask[wire.TryAnswer](ctx, d.agents, n, wire.OrderTry, p.ID,
+			wire.RemapOrder{Node: n, Forwarder: to[n], Addr: addr, Force: p.Force})
+		return t, nil
+	})
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		switch t := all[n]; {
+		case t.err != nil:
+			return says, fmt.Errorf("%s -> %s: tried: %w", n, to[n], t.err)
+		case t.Says != "":
+			says = append(says, fmt.Sprintf("%s: %s", n, t.Says))
 		}
-		addr, _ := d.addr(m.To)
-		got, e := driver.Ask[wire.TryAnswer](ctx, d.agents, m.Node, wire.OrderTry, p.ID,
-			wire.RemapOrder{Node: m.Node, Forwarder: m.To, Addr: addr, Force: p.Force})
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case e != nil && (err == nil || err.Error() > e.Error()): // the same one each time
-			err = fmt.Errorf("%s -> %s: tried: %w", m.Node, m.To, e)
-		case e == nil && got.Says != "":
-			says = append(says, fmt.Sprintf("%s: %s", m.Node, got.Says))
-		}
-		return nil
-	}, func(remap.Result) {})
-	slices.Sort(says)
-	return says, err
+	}
+	return says, nil
 }
 
 // Apply orders every node of p to its new forwarder.
@@ -209,30 +235,12 @@ func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string
 
 // Observe asks the nodes' mounts; a node that does not answer is absent, and the error names one.
 func (d *Driver) Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error) {
-	moves := make([]remap.Move, len(nodes))
-	for i, n := range nodes {
-		moves[i].Node = n
-	}
-	var mu sync.Mutex
 	found := topology.Mapping{}
-	var failed error
-	err := d.fan.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
-		got, err := d.order(ctx, m.Node, wire.OrderRoute, "route", wire.RouteOrder{Node: m.Node})
-		if err == nil {
-			mu.Lock()
-			defer mu.Unlock()
-			found[m.Node] = got.Forwarder
-		}
-		return err
-	}, func(r remap.Result) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !r.OK && failed == nil {
-			failed = fmt.Errorf("%s: %s", r.Node, r.Error)
-		}
+	all, err := driver.Gather(ctx, d.fan, nodes, func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
+		return d.order(ctx, n, wire.OrderRoute, "route", wire.RouteOrder{Node: n})
 	})
-	if err == nil {
-		err = failed
+	for n, a := range all {
+		found[n] = a.Forwarder
 	}
 	return found, err
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,25 +22,11 @@ const within, perRule = 5 * time.Second, 50 * time.Millisecond
 
 // looks asks the nodes of moves for their LNet; those that have none are absent.
 func (d *Driver) looks(ctx context.Context, nodes []topology.NodeID) map[topology.NodeID]wire.LookAnswer {
-	moves := make([]remap.Move, len(nodes))
-	for i, n := range nodes {
-		moves[i].Node = n
-	}
-	var mu sync.Mutex
-	out := map[topology.NodeID]wire.LookAnswer{}
-	once := d.fan
-	once.Tries = 1
-	_ = once.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
-		body, err := d.ask(ctx, m.Node, wire.OrderLook, struct{}{})
-		var a wire.LookAnswer
-		if err == nil && json.Unmarshal(body, &a) == nil && len(a.NIDs) > 0 {
-			mu.Lock()
-			defer mu.Unlock()
-			out[m.Node] = a
-		}
-		return nil
-	}, func(remap.Result) {})
-	return out
+	looks := once(ctx, d, nodes, func(ctx context.Context, n topology.NodeID) (wire.LookAnswer, error) {
+		return ask[wire.LookAnswer](ctx, d, n, wire.OrderLook, struct{}{})
+	})
+	maps.DeleteFunc(looks, func(_ topology.NodeID, a wire.LookAnswer) bool { return len(a.NIDs) == 0 })
+	return looks
 }
 
 // steer has every server prefer the routers that nodes are moved to, or, with back, what it preferred before. It
@@ -56,11 +41,7 @@ func (d *Driver) steer(ctx context.Context, moves []remap.Move, back bool) map[t
 	if len(can) == 0 {
 		return nil // where the data goes shows by the traffic
 	}
-	nodes := make([]topology.NodeID, len(moves))
-	for i, m := range moves {
-		nodes[i] = m.Node
-	}
-	looks := d.looks(ctx, nodes)
+	looks := d.looks(ctx, nodesOf(moves))
 	to := map[topology.ForwarderID][]string{}
 	for _, m := range moves {
 		if look, ok := looks[m.Node]; ok {
@@ -79,21 +60,22 @@ func (d *Driver) steer(ctx context.Context, moves []remap.Move, back bool) map[t
 		}
 		orders = append(orders, o)
 	}
-	var servers []remap.Move
 	failed := map[topology.NodeID]string{}
 	for _, s := range all {
-		if _, ok := can[s]; ok {
-			servers = append(servers, remap.Move{Node: s})
-		} else {
+		if _, ok := can[s]; !ok {
 			failed[s] = "it has no agent that could give it a rule, or no rules"
 		}
 	}
 	long := d.fan
 	long.Timeout = max(long.Timeout, within+time.Duration(len(moves))*perRule)
 	var mu sync.Mutex
+	var servers []remap.Move
+	for s := range can {
+		servers = append(servers, remap.Move{Node: s})
+	}
 	_ = long.Each(ctx, servers, func(ctx context.Context, s remap.Move) error {
 		for _, o := range orders {
-			if _, err := d.askWithin(ctx, long.Timeout, s.Node, wire.OrderSteer, o); err != nil {
+			if _, err := d.agents.Send(ctx, s.Node, wire.OrderSteer, wire.OrderSteer, o); err != nil {
 				return err
 			}
 		}
@@ -113,12 +95,7 @@ func spread(failed map[topology.NodeID]string) string {
 	if len(failed) == 0 {
 		return ""
 	}
-	var first topology.NodeID
-	for n := range failed {
-		if first == "" || n < first {
-			first = n
-		}
-	}
+	first := slices.Min(slices.Collect(maps.Keys(failed)))
 	return fmt.Sprintf("; %d servers go on to choose by themselves (%s: %s)", len(failed), first, failed[first])
 }
 

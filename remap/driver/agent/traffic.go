@@ -2,16 +2,16 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
+	"fairway/remap/driver"
 )
 
 // sentences say what a move does to what a node has under way, by the way in which its agent moves it: as it
@@ -33,38 +33,27 @@ var sentences = map[string][2]string{
 // previewed is how many of a plan's nodes are asked how they would be moved.
 const previewed = 64
 
-// ways lists how nodes are moved, by asking the first of them; an agent that does not say is taken for a mount's. A
-// node that uses several forwarders and is moved in a way that knows one at a time cannot be moved: there would be no
-// way back.
-func (d *Driver) ways(ctx context.Context, moves []remap.Move) ([]string, error) {
-	moves = moves[:min(len(moves), previewed)]
-	var mu sync.Mutex
-	var cannot error
+// waysOf lists how nodes are moved, by what the first of them have answered; an agent that does not say is taken for a
+// mount's. A node that uses several forwarders and is moved in a way that knows one at a time cannot be moved: there
+// would be no way back.
+func waysOf(first []remap.Move, routes map[topology.NodeID]wire.RouteAnswer) (ways []string, err error) {
 	seen := map[string]bool{}
-	once := d.fan
-	once.Tries = 1
-	_ = once.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
-		got, err := d.order(ctx, m.Node, wire.OrderRoute, "way", wire.RouteOrder{Node: m.Node})
-		way := got.Way
-		if err != nil || sentences[way] == [2]string{} {
+	for _, m := range first {
+		way := routes[m.Node].Way
+		if sentences[way] == [2]string{} {
 			way = wire.WayMount
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if seen[way] = true; m.Spread != "" && way != wire.WayLNet && cannot == nil {
-			cannot = fmt.Errorf("%s uses %s, and is moved in a way that could not give them back (%s)", m.Node,
-				m.Spread,
-				way)
-		}
-		return nil
-	}, func(remap.Result) {})
-	var out []string
-	for _, way := range []string{wire.WayMount, wire.WayProxy, wire.WayRemount, wire.WayLNet} {
-		if seen[way] {
-			out = append(out, way)
+		if seen[way] = true; m.Spread != "" && way != wire.WayLNet {
+			return nil, fmt.Errorf("%s uses %s, and is moved in a way that could not give them back (%s)", m.Node,
+				m.Spread, way)
 		}
 	}
-	return out, cannot
+	for _, way := range []string{wire.WayMount, wire.WayProxy, wire.WayRemount, wire.WayLNet} {
+		if seen[way] {
+			ways = append(ways, way)
+		}
+	}
+	return ways, nil
 }
 
 func sentenceOf(way string, force bool) string {
@@ -97,11 +86,7 @@ type moved struct {
 // verify watches the routers until they have shown where the nodes' data goes, and reports each move.
 func (d *Driver) verify(ctx context.Context, all []*moved, report func(remap.Result)) {
 	for _, m := range all {
-		body, err := d.ask(ctx, m.move.Node, wire.OrderLook, struct{}{})
-		var look wire.LookAnswer
-		if err == nil {
-			err = json.Unmarshal(body, &look)
-		}
+		look, err := ask[wire.LookAnswer](ctx, d, m.move.Node, wire.OrderLook, struct{}{})
 		if m.nids = look.NIDs; err != nil {
 			m.result.OK, m.result.Error = false, "moved, but its traffic cannot be watched: "+err.Error()
 		}
@@ -131,31 +116,25 @@ func (d *Driver) verify(ctx context.Context, all []*moved, report func(remap.Res
 }
 
 // byRouter is the messages with data of each peer at each router.
-type byRouter map[topology.NodeID]map[string]wire.PeerTraffic
+type byRouter map[topology.NodeID]wire.TrafficAnswer
 
 func (d *Driver) traffic(ctx context.Context, all []*moved) byRouter {
 	var nids []string
 	for _, m := range all {
 		nids = append(nids, m.nids...)
 	}
-	out := byRouter{}
-	for _, r := range d.routers() {
-		var a wire.TrafficAnswer
-		body, err := d.ask(ctx, r, wire.OrderTraffic, wire.TrafficOrder{NIDs: nids})
-		if err == nil && json.Unmarshal(body, &a) == nil {
-			out[r] = a.Peers
-		}
-	}
-	return out
+	return once(ctx, d, d.routers(), func(ctx context.Context, n topology.NodeID) (wire.TrafficAnswer, error) {
+		return ask[wire.TrafficAnswer](ctx, d, n, wire.OrderTraffic, wire.TrafficOrder{NIDs: nids})
+	})
 }
 
 // judge says whether a move's traffic has shown where it goes, and puts that into its result. A count is 32 bits wide.
 func judge(m *moved, before, after byRouter, last bool) (known bool) {
 	counts, sum := map[topology.NodeID]uint64{}, uint64(0)
-	for r, peers := range after {
+	for r, now := range after {
 		for _, nid := range m.nids {
-			b, ok := before[r][nid]
-			if a, there := peers[nid]; ok && there {
+			b, ok := before[r].Peers[nid]
+			if a, there := now.Peers[nid]; ok && there {
 				n := uint64(uint32(a.Data) - uint32(b.Data))
 				counts[r] += n
 				sum += n
@@ -175,14 +154,10 @@ func judge(m *moved, before, after byRouter, last bool) (known bool) {
 		m.result.OK, m.result.Error = false, fmt.Sprintf("the agent of %s does not count its peers' messages", to)
 	case float64(counts[to]) < crossed*float64(sum):
 		var others []string
-		for _, r := range slices.Sorted(func(yield func(topology.NodeID) bool) {
-			for r := range counts {
-				if r != to && counts[r] > 0 && !yield(r) {
-					return
-				}
+		for _, r := range slices.Sorted(maps.Keys(counts)) {
+			if r != to && counts[r] > 0 {
+				others = append(others, fmt.Sprintf("%s (%.0f %%)", r, 100*float64(counts[r])/float64(sum)))
 			}
-		}) {
-			others = append(others, fmt.Sprintf("%s (%.0f %%)", r, 100*float64(counts[r])/float64(sum)))
 		}
 		m.result.OK = false
 		m.result.Error = fmt.Sprintf(
@@ -193,13 +168,8 @@ func judge(m *moved, before, after byRouter, last bool) (known bool) {
 }
 
 // ask sends an order that has an answer of its own kind.
-func (d *Driver) ask(ctx context.Context, n topology.NodeID, kind string, body any) (json.RawMessage, error) {
-	return d.askWithin(ctx, max(d.fan.Timeout, time.Second), n, kind, body)
-}
-
-func (d *Driver) askWithin(ctx context.Context, within time.Duration, n topology.NodeID, kind string,
-	body any) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func ask[A any](ctx context.Context, d *Driver, n topology.NodeID, kind string, body any) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(d.fan.Timeout, time.Second))
 	defer cancel()
-	return d.agents.Send(ctx, n, kind, kind, body)
+	return driver.Ask[A](ctx, d.agents, n, kind, kind, body)
 }

@@ -12,7 +12,6 @@ package ces
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -42,57 +41,30 @@ type Mover struct {
 // each look runs two commands that take seconds on a large cluster.
 const lookedFor = 2 * time.Second
 
-// Handlers are its orders.
+// Handlers are its orders; CES takes one change at a time.
 func (m *Mover) Handlers() map[string]stream.OrderHandler {
-	one := make(chan struct{}, 1) // held by the command under way: CES takes one change at a time
-	held := func(ctx context.Context, do func() (wire.AddressesAnswer, error)) (json.RawMessage, error) {
-		select {
-		case one <- struct{}{}:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("another command of mmces is under way on this node: %w", ctx.Err())
-		}
-		defer func() { <-one }()
-		a, err := do()
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(a)
-	}
+	one := make(chan struct{}, 1)
 	var newest wire.AddressesAnswer // that the cluster gave, and when; who holds one has them
 	var looked time.Time
 	return map[string]stream.OrderHandler{
-		wire.OrderAddresses: func(ctx context.Context, _ wire.Order) (json.RawMessage, error) {
-			return held(ctx, func() (wire.AddressesAnswer, error) {
-				if time.Since(looked) < lookedFor {
-					return newest, nil
-				}
-				a, err := m.Look(ctx)
-				if err == nil {
-					newest, looked = a, time.Now()
-				}
-				return a, err
-			})
-		},
-		wire.OrderMoveAddress: func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-			var order wire.MoveAddressOrder
-			if err := json.Unmarshal(o.Body, &order); err != nil {
-				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+		wire.OrderAddresses: node.Handler(one, func(ctx context.Context, _ struct{}) (any, error) {
+			if time.Since(looked) < lookedFor {
+				return newest, nil
 			}
-			return held(ctx, func() (wire.AddressesAnswer, error) {
-				looked = time.Time{}
-				return m.Move(ctx, order)
-			})
-		},
-		wire.OrderSuspend: func(ctx context.Context, o wire.Order) (json.RawMessage, error) {
-			var order wire.SuspendOrder
-			if err := json.Unmarshal(o.Body, &order); err != nil {
-				return nil, fmt.Errorf("order %s: body: %w", o.ID, err)
+			a, err := m.Look(ctx)
+			if err == nil {
+				newest, looked = a, time.Now()
 			}
-			return held(ctx, func() (wire.AddressesAnswer, error) {
-				looked = time.Time{}
-				return m.Suspend(ctx, order)
-			})
-		},
+			return a, err
+		}),
+		wire.OrderMoveAddress: node.Handler(one, func(ctx context.Context, o wire.MoveAddressOrder) (any, error) {
+			looked = time.Time{}
+			return m.Move(ctx, o)
+		}),
+		wire.OrderSuspend: node.Handler(one, func(ctx context.Context, o wire.SuspendOrder) (any, error) {
+			looked = time.Time{}
+			return m.Suspend(ctx, o)
+		}),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"fairway/collector/source/lnet"
+	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -185,4 +186,24 @@ func (m *Mover) Spread(ctx context.Context, over []topology.ForwarderID) (wire.R
 		return wire.RouteAnswer{}, err
 	}
 	return m.Route(ctx)
+}
+
+// Handlers are the orders of nodes with LNet beside those that every mover has; without mayMove only those that
+// change nothing.
+func (m *Mover) Handlers(mayMove bool) map[string]stream.OrderHandler {
+	out := map[string]stream.OrderHandler{
+		wire.OrderLook: stream.Handler(func(ctx context.Context, _ struct{}) (any, error) { return m.Look(ctx) }),
+		wire.OrderTraffic: stream.Handler(func(ctx context.Context, o wire.TrafficOrder) (any, error) {
+			return m.Traffic(ctx, o)
+		}),
+	}
+	if mayMove {
+		out[wire.OrderAvoid] = stream.Handler(func(ctx context.Context, o wire.AvoidOrder) (any, error) {
+			return m.Avoid(ctx, o)
+		})
+		out[wire.OrderSteer] = stream.Handler(func(ctx context.Context, o wire.SteerOrder) (any, error) {
+			return nil, m.Steer(ctx, o)
+		})
+	}
+	return out
 }
