@@ -1,5 +1,7 @@
 package collector
 
+import "strconv"
+
 // Fields appends the words of a line of a counter file to room: what is read each second or more often is split into
 // the same room again.
 func Fields(room [][]byte, line []byte) [][]byte {
@@ -17,4 +19,10 @@ func Fields(room [][]byte, line []byte) [][]byte {
 		room = append(room, line[begin:])
 	}
 	return room
+}
+
+// Decimal reads a count. What is above 2^63 is a wrapped negative, and no count.
+func Decimal(b []byte) (v uint64, ok bool) {
+	v, err := strconv.ParseUint(string(b), 10, 63)
+	return v, err == nil
 }

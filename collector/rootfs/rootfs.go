@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -116,4 +117,13 @@ func again(call func() error) error {
 			return err
 		}
 	}
+}
+
+// ReadOfSelf reads a file of this process below a proc, or, where proc is another PID namespace's, of the first one.
+func ReadOfSelf(files fs.FS, proc, name string) ([]byte, error) {
+	b, err := fs.ReadFile(files, path.Join(proc, "self", name))
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = fs.ReadFile(files, path.Join(proc, "1", name))
+	}
+	return b, err
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/p9"
 )
 
@@ -155,8 +156,8 @@ func parseCPU(text []byte) (ticks uint64, err error) {
 	if len(fields) <= system {
 		return 0, fmt.Errorf("%d fields behind the name, want more than %d", len(fields), system)
 	}
-	u, ok1 := decimal(fields[user])
-	s, ok2 := decimal(fields[system])
+	u, ok1 := collector.Decimal(fields[user])
+	s, ok2 := collector.Decimal(fields[system])
 	if !ok1 || !ok2 {
 		return 0, fmt.Errorf("CPU times %q and %q are not numbers", fields[user], fields[system])
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -139,7 +140,7 @@ func parsePool(line []byte, known names) (p pool, err error) {
 			return p, fmt.Errorf("%d fields, want %d; is this another diod version?", len(bytes.Fields(line)),
 				lineFields)
 		}
-		v, ok := decimal(rest[cut+1:])
+		v, ok := collector.Decimal(rest[cut+1:])
 		if !ok {
 			return p, fmt.Errorf("field %d is %s, want a number", i+2, excerpt(rest[cut+1:]))
 		}
@@ -173,24 +174,6 @@ func (p *pool) set(field int, v uint64) {
 	}
 }
 
-// decimal reads an unsigned number without allocating.
-func decimal(b []byte) (v uint64, ok bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		next := v*10 + uint64(c-'0')
-		if next/10 != v {
-			return 0, false
-		}
-		v = next
-	}
-	return v, true
-}
-
 // queueOf sums the requests queued and in service over the trees of a tpools file; lines that are
 // not right are not of its concern.
 func queueOf(text []byte, perTree func(tree []byte, queued uint64)) {
@@ -207,7 +190,7 @@ func queueOf(text []byte, perTree func(tree []byte, queued uint64)) {
 		if cut = bytes.LastIndexByte(rest, ' '); cut <= 0 {
 			continue
 		}
-		if v, ok := decimal(rest[cut+1:]); ok && string(bytes.TrimRight(rest[:cut], " ")) != ownPool {
+		if v, ok := collector.Decimal(rest[cut+1:]); ok && string(bytes.TrimRight(rest[:cut], " ")) != ownPool {
 			perTree(bytes.TrimRight(rest[:cut], " "), v)
 		}
 	}
@@ -233,7 +216,7 @@ func parseConnections(text []byte, client func(host []byte)) error {
 		if len(fields) == 0 {
 			continue
 		}
-		if _, ok := decimal(fields[len(fields)-1]); len(fields) != 2 || !ok {
+		if _, ok := collector.Decimal(fields[len(fields)-1]); len(fields) != 2 || !ok {
 			errs = append(errs, fmt.Errorf("connections line %d (%s): want a host and its number of fids", n,
 				excerpt(line)))
 			continue

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"fairway/collector/rootfs"
 )
 
 // superblock is what the kernel counts of one NFS file system, at however many places it is mounted.
@@ -44,7 +46,7 @@ type transport struct {
 // superblocks reads mountstats, where the kernel prints a file system's counters once for each place that it is mounted
 // at. What it cannot read is in the error, and costs what it belongs to.
 func superblocks(files fs.FS) (out []superblock, err error) {
-	text, err := readOfSelf(files, "mountstats")
+	text, err := rootfs.ReadOfSelf(files, "", "mountstats")
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 // devices says by its mount point which device number a file system has: one number is one superblock. It is "" where
 // mountinfo does not say.
 func devices(files fs.FS) func(point string) string {
-	text, _ := readOfSelf(files, "mountinfo")
+	text, _ := rootfs.ReadOfSelf(files, "", "mountinfo")
 	of := map[string]string{}
 	for line := range bytes.Lines(text) {
 		f := bytes.Fields(line)
@@ -115,15 +117,6 @@ func devices(files fs.FS) func(point string) string {
 		}
 	}
 	return func(point string) string { return of[point] }
-}
-
-// readOfSelf reads a file of this process, or, where proc is another PID namespace's, of the first one.
-func readOfSelf(files fs.FS, name string) ([]byte, error) {
-	b, err := fs.ReadFile(files, "self/"+name)
-	if errors.Is(err, fs.ErrNotExist) {
-		b, err = fs.ReadFile(files, "1/"+name)
-	}
-	return b, err
 }
 
 // parse reads the counters of one file system; lines that it does not know are passed over.

@@ -41,7 +41,7 @@ func (s *Source) processors(into *collector.Reading) error {
 	was := s.load
 	s.load.idle, s.load.all = 0, 0
 	for i := 1; i < fields; i++ {
-		ticks, ok := decimal(f[i])
+		ticks, ok := collector.Decimal(f[i])
 		if !ok || ticks > most {
 			s.load.all = 0
 			return errors.New("line 1: a count of cpu is not a number")
@@ -81,7 +81,7 @@ func (s *Source) memory(into *collector.Reading) error {
 		}
 		ok := len(f) == fields
 		if ok {
-			*to, ok = decimal(f[1])
+			*to, ok = collector.Decimal(f[1])
 		}
 		if !ok {
 			return errors.New("want a name, a count and kB")

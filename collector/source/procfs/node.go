@@ -61,9 +61,9 @@ func (s *Source) disks(into *collector.Reading) error {
 		if part {
 			return nil
 		}
-		r, ok1 := decimal(f[sectorsRead])
-		w, ok2 := decimal(f[sectorsWritten])
-		busy, ok3 := decimal(f[busyMillis])
+		r, ok1 := collector.Decimal(f[sectorsRead])
+		w, ok2 := collector.Decimal(f[sectorsWritten])
+		busy, ok3 := collector.Decimal(f[busyMillis])
 		if !ok1 || !ok2 || !ok3 {
 			return fmt.Errorf("a counter of %s is not a number", name)
 		}
@@ -116,10 +116,10 @@ func (s *Source) links(into *collector.Reading) error {
 			len(s.sys.carriers) > 0 && !s.sys.carriers[ifname] {
 			return nil
 		}
-		r, ok1 := decimal(counters[0])
-		t, ok2 := decimal(counters[transmitted])
-		received, ok3 := decimal(counters[1])
-		sent, ok4 := decimal(counters[transmitted+1])
+		r, ok1 := collector.Decimal(counters[0])
+		t, ok2 := collector.Decimal(counters[transmitted])
+		received, ok3 := collector.Decimal(counters[1])
+		sent, ok4 := collector.Decimal(counters[transmitted+1])
 		if !ok1 || !ok2 || !ok3 || !ok4 {
 			return fmt.Errorf("a counter of %s is not a number", ifname)
 		}
@@ -155,7 +155,7 @@ func (s *Source) pressure(into *collector.Reading) error {
 	}
 	return lines(text, func(f [][]byte) error {
 		total, ok := bytes.CutPrefix(f[len(f)-1], []byte("total="))
-		us, isNumber := decimal(total)
+		us, isNumber := collector.Decimal(total)
 		var m collector.Metric
 		switch string(f[0]) {
 		case "some":
@@ -192,17 +192,4 @@ func lines(text []byte, each func(fields [][]byte) error) error {
 		}
 	}
 	return nil
-}
-
-func decimal(b []byte) (v uint64, ok bool) {
-	if len(b) == 0 || len(b) > 19 { // 20 digits are above 2^63: a wrapped negative, not a count
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		v = v*10 + uint64(c-'0')
-	}
-	return v, true
 }

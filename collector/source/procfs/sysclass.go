@@ -83,7 +83,7 @@ func (s *Source) number(name string) (v uint64, ok bool, err error) {
 	if text == "" {
 		return 0, false, nil
 	}
-	if v, ok = decimal([]byte(text)); !ok {
+	if v, ok = collector.Decimal([]byte(text)); !ok {
 		return 0, false, fmt.Errorf("%s of sys is %.40q, want a count", name, text)
 	}
 	return v, true, nil
@@ -166,7 +166,7 @@ func (s *Source) linkState(into *collector.Reading) error {
 	}
 	for _, n := range s.sys.cards {
 		const mega = 1e6
-		if speed, ok := decimal([]byte(s.says(n + "/speed"))); ok && s.says(n+"/carrier") == "1" {
+		if speed, ok := collector.Decimal([]byte(s.says(n + "/speed"))); ok && s.says(n+"/carrier") == "1" {
 			bits += mega * float64(speed) // -1 and errors: not known
 		}
 	}

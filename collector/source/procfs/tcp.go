@@ -55,7 +55,7 @@ func parseSegments(text []byte) (sent, again uint64, err error) {
 			default:
 				continue
 			}
-			n, ok := decimal(value)
+			n, ok := collector.Decimal(value)
 			if !ok {
 				return 0, 0, errors.New(string(names[i]) + " of Tcp is not a count")
 			}

@@ -39,7 +39,7 @@ func (s *Source) threads(into *collector.Reading) error {
 		if len(f) < 3 {
 			return errors.New(name + ": want three numbers")
 		}
-		ns, ok := decimal(f[1])
+		ns, ok := collector.Decimal(f[1])
 		if !ok {
 			return errors.New(name + ": the second field is not a number")
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/rootfs"
 	"fairway/collector/source/dvs"
 	"fairway/collector/source/lnet"
 	"fairway/collector/topology"
@@ -164,8 +165,8 @@ func (s *Source) nfs() (map[topology.ForwarderID]bool, error) {
 
 // nfsServers are the forwarders of the mount points.
 func (s *Source) nfsServers() (map[string]topology.ForwarderID, error) {
-	b, err := s.ofSelf("mounts")
-	if err != nil {
+	b, err := rootfs.ReadOfSelf(s.opt.Root, "proc", "mounts")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	out := map[string]topology.ForwarderID{}
@@ -247,26 +248,14 @@ func answers(flags string) bool {
 	return err == nil && is&failed == 0 && (is&tentative == 0 || is&optimistic != 0)
 }
 
-// ofSelf reads a file of this process, or, where proc is another PID namespace's, of the first one.
-func (s *Source) ofSelf(name string) ([]byte, error) {
-	b, err := fs.ReadFile(s.opt.Root, "proc/self/"+name)
-	if errors.Is(err, fs.ErrNotExist) {
-		b, err = fs.ReadFile(s.opt.Root, "proc/1/"+name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return b, err
-}
-
 // nfsBytes sums what the mounts exchanged with each server: the 5th and 6th number of the line "bytes:".
 func (s *Source) nfsBytes(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
 	servers, err := s.nfsServers()
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.ofSelf("mountstats")
-	if err != nil {
+	b, err := rootfs.ReadOfSelf(s.opt.Root, "proc", "mountstats")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	counts := map[topology.ForwarderID]uint64{}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
+	"fairway/collector/rootfs"
 	"fairway/collector/source/dvs"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -39,10 +39,7 @@ func (m *Mover) servers() (string, error) {
 
 // source is the source of the mount in a root's proc.
 func (m *Mover) source() (source string, err error) {
-	text, err := fs.ReadFile(m.Root, "proc/self/mounts")
-	if errors.Is(err, fs.ErrNotExist) { // proc is another PID namespace's
-		text, err = fs.ReadFile(m.Root, "proc/1/mounts")
-	}
+	text, err := rootfs.ReadOfSelf(m.Root, "proc", "mounts")
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) >= 2 && unescape.Replace(f[1]) == m.Point {
 			source = unescape.Replace(f[0])

@@ -1,13 +1,14 @@
 package remount
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+
+	"fairway/collector/rootfs"
 )
 
 // mounted is a mount as the kernel shows it; the zero value stands for nothing mounted.
@@ -22,10 +23,7 @@ type mounted struct {
 
 // table lists the mounts at a point, the topmost last.
 func table(root fs.FS, point string) ([]mounted, error) {
-	text, err := fs.ReadFile(root, "proc/self/mountinfo")
-	if errors.Is(err, fs.ErrNotExist) { // proc is another PID namespace's
-		text, err = fs.ReadFile(root, "proc/1/mountinfo")
-	}
+	text, err := rootfs.ReadOfSelf(root, "proc", "mountinfo")
 	if err != nil {
 		return nil, err
 	}
