@@ -50,7 +50,9 @@ func Handlers(m Mover, mayMove bool) map[string]stream.OrderHandler {
 		return a, err
 	}
 	out := map[string]stream.OrderHandler{
-		wire.OrderRoute: Handler(one, func(ctx context.Context, _ struct{}) (any, error) { return route(m.Route(ctx)) }),
+		wire.OrderRoute: Handler(one, func(ctx context.Context, _ struct{}) (any, error) {
+			return route(m.Route(ctx))
+		}),
 	}
 	if !mayMove {
 		return out

@@ -236,9 +236,10 @@ func (d *Driver) order(ctx context.Context, n topology.NodeID, kind, plan string
 // Observe asks the nodes' mounts; a node that does not answer is absent, and the error names one.
 func (d *Driver) Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error) {
 	found := topology.Mapping{}
-	all, err := driver.Gather(ctx, d.fan, nodes, func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
+	route := func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
 		return d.order(ctx, n, wire.OrderRoute, "route", wire.RouteOrder{Node: n})
-	})
+	}
+	all, err := driver.Gather(ctx, d.fan, nodes, route)
 	for n, a := range all {
 		found[n] = a.Forwarder
 	}
