@@ -24,8 +24,10 @@ type Snapshot struct {
 	Generation uint32
 	Situation  *remap.Situation
 	Overview   api.Overview // of nobody: User and Role are empty
-	flow       func() Flow
-	advice     advise.Input // that Overview.Needs are made of
+	// What is counted when it is first asked for, and once: many pages show it.
+	flow   func() Flow
+	most   func() map[topology.NodeID]*api.Use
+	advice advise.Input // that Overview.Needs are made of
 }
 
 // topJob is the job that did most on a node in its newest second.
@@ -65,6 +67,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		advice: advise.Input{Situation: sit, Plans: p.plans, Effect: p.cfg.Effect,
 			JobsUnknown: p.cfg.JobsKnown != nil && !p.cfg.JobsKnown(), Late: p.cfg.Lateness.Within(now), Now: now}}
 	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
+	s.most = sync.OnceValue(func() map[topology.NodeID]*api.Use { return p.countMost(s) })
 	if old != nil {
 		s.Generation = old.Generation
 		if !sameNodes(old.Machine, s.Machine) {

@@ -51,7 +51,7 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		} else if counts {
 			v.Unknown = "no request to a storage target in this second"
 		} else if servers {
-			p.addServers(&v, id, oldest)
+			p.addServers(s, &v, id, oldest)
 		}
 		return v
 	}
@@ -70,24 +70,36 @@ func (p *Picture) storage(s *Snapshot, id topology.ForwarderID) api.StorageView 
 		v.Rows = append(v.Rows, row)
 	}
 	sortStorage(v.Rows)
-	addMost(p, v.Rows)
+	s.addMost(v.Rows)
 	return v
 }
 
-// addMost names who does most at each target, as its server counts it.
-func addMost(p *Picture, rows []api.StorageRow) {
-	var of []topology.NodeID
+// addMost names who does most at each target.
+func (s *Snapshot) addMost(rows []api.StorageRow) {
 	for i := range rows {
-		of = append(of, topology.NodeID(rows[i].Target))
+		rows[i].Most = s.most()[topology.NodeID(rows[i].Target)]
 	}
-	uses := usesAt(p, of, func(visit func(*collector.Frame)) {
+}
+
+// countMost finds who does most at each storage target and server, as its server counts it.
+func (p *Picture) countMost(s *Snapshot) map[topology.NodeID]*api.Use {
+	servers := func(visit func(*collector.Frame)) {
 		for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
 			p.cfg.Board.Layer(role, func(n *window.Node) { visit(&n.Frame) })
 		}
-	})
-	for i := range rows {
-		rows[i].Most = uses[of[i]].Most()
 	}
+	var of []topology.NodeID
+	servers(func(f *collector.Frame) {
+		of = append(of, f.Node)
+		for i := range f.Jobs {
+			of = append(of, topology.NodeID(f.Jobs[i].Target))
+		}
+	})
+	most := map[topology.NodeID]*api.Use{}
+	for id, u := range usesAt(s, of, servers) {
+		most[id] = u.Most()
+	}
+	return most
 }
 
 // hasTargets says that a node's agent reads the client's side of storage targets, so that none in its
@@ -214,9 +226,9 @@ func (c *useCount) add(u api.TargetUse, read, write float64) {
 }
 
 // addServers follows the forwarder's jobs to the storage servers that count by job.
-func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest int64) {
+func (p *Picture) addServers(s *Snapshot, v *api.StorageView, id topology.ForwarderID, oldest int64) {
 	at := map[topology.NodeID]*api.StorageRow{}
-	for _, l := range p.Flow().Storage {
+	for _, l := range s.flow().Storage {
 		if l.Forwarder != id {
 			continue
 		}
@@ -244,7 +256,7 @@ func (p *Picture) addServers(v *api.StorageView, id topology.ForwarderID, oldest
 		v.Rows = append(v.Rows, *row)
 	}
 	sortStorage(v.Rows)
-	addMost(p, v.Rows)
+	s.addMost(v.Rows)
 }
 
 // serverLatency is the mean time in service of each storage server's reads and writes.

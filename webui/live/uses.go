@@ -18,13 +18,12 @@ const mostUses = 50
 // Uses says who works at forwarders, storage servers and storage targets in the newest second, as far as anybody counts
 // it. All that a server does is in its rows: what nobody is known for has one of its own.
 func Uses(p *Picture, of []topology.NodeID) map[topology.NodeID]api.Uses {
-	return usesAt(p, of, p.cfg.Board.Visit)
+	return usesAt(p.Snapshot(), of, p.cfg.Board.Visit)
 }
 
 // usesAt counts what some nodes' frames say.
-func usesAt(p *Picture, of []topology.NodeID,
+func usesAt(s *Snapshot, of []topology.NodeID,
 	each func(visit func(*collector.Frame))) map[topology.NodeID]api.Uses {
-	s := p.Snapshot()
 	c := userCount{situation: s.Situation, oldest: oldestShown(s.Made), owners: ownersOf(s.Situation.Jobs),
 		at: map[topology.NodeID]*usersAt{}}
 	for _, id := range of {

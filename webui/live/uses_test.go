@@ -102,7 +102,7 @@ func TestMostAtTargets(t *testing.T) {
 		share("24", "fs-OST0000", 30, 0), share("@dd.1000", "fs-OST0000", 90, 0),
 		share(collector.UncountedWork, "fs-OST0001", 5, 0)}})
 	rows := []api.StorageRow{{Target: "fs-OST0000"}, {Target: "fs-OST0001"}, {Target: "fs-OST0002"}}
-	addMost(p, rows)
+	p.Snapshot().addMost(rows)
 	if m := rows[0].Most; m == nil || m.Who != "dd.1000" || m.Part() != 0.75 || rows[1].Most != nil ||
 		rows[2].Most != nil {
 		t.Errorf("%+v", rows)

@@ -96,10 +96,10 @@ func Merge(answers []Answer, now time.Time) View {
 	}
 	slices.SortStableFunc(v.Needs, func(x, y Need) int { return advise.Compare(x.Card, y.Card) })
 	v.Sentence, v.Second = v.summarize(), sumUp(answers, v.Sites)
-	names := accused(answers)
+	names, at := accused(answers), runningAt(answers)
 	v.Left = max(0, len(names)-mostTargets)
 	for _, name := range names[:min(len(names), mostTargets)] {
-		if s, ok := newTarget(answers, name).describe(); ok {
+		if s, ok := newTarget(answers, name, at).describe(); ok {
 			v.Shared = append(v.Shared, s)
 		}
 	}

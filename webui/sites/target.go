@@ -77,7 +77,7 @@ type use struct {
 	jobs     map[topology.JobID]traffic
 }
 
-func newTarget(answers []Answer, name topology.NodeID) *target {
+func newTarget(answers []Answer, name topology.NodeID, at running) *target {
 	t := &target{name: name, answers: answers, of: make([]use, len(answers))}
 	for i := range answers {
 		a, u := &answers[i], &t.of[i]
@@ -95,7 +95,7 @@ func newTarget(answers []Answer, name topology.NodeID) *target {
 			if b.Target != name || moved.sum() == 0 {
 				continue
 			}
-			if b.By == api.StorageByServers && t.runsElsewhere(b.Job, i) {
+			if b.By == api.StorageByServers && at.elsewhere(b.Job, i) {
 				b.Job = ""
 			}
 			u.all, u.jobs[b.Job] = u.all.add(moved), u.jobs[b.Job].add(moved)
@@ -105,21 +105,29 @@ func newTarget(answers []Answer, name topology.NodeID) *target {
 	return t
 }
 
-// runsElsewhere says that another site has a job of the same number: a server cannot know them apart.
-func (t *target) runsElsewhere(job topology.JobID, here int) bool {
-	for i := range t.answers {
-		if i != here && slices.ContainsFunc(t.answers[i].Jobs, func(j Job) bool {
-			return j.ID == job && j.End.IsZero()
-		}) {
-			return true
+// running are the sites where a job of a number runs.
+type running map[topology.JobID][]int
+
+func runningAt(answers []Answer) running {
+	at := running{}
+	for i := range answers {
+		for k := range answers[i].Jobs {
+			if j := &answers[i].Jobs[k]; j.End.IsZero() && !slices.Contains(at[j.ID], i) {
+				at[j.ID] = append(at[j.ID], i)
+			}
 		}
 	}
-	return false
+	return at
+}
+
+// elsewhere says that another site has a job of the same number: a server cannot know them apart.
+func (r running) elsewhere(job topology.JobID, here int) bool {
+	return slices.ContainsFunc(r[job], func(i int) bool { return i != here })
 }
 
 // Describe says who accuses a target, who uses it and what moves there, and of which sites that is not known.
 func Describe(answers []Answer, name topology.NodeID) api.SharedTarget {
-	s, _ := newTarget(answers, name).describe()
+	s, _ := newTarget(answers, name, runningAt(answers)).describe()
 	return api.SharedTarget{Target: s.Target, Text: s.Text, Lines: s.Lines}
 }
 
