@@ -1,97 +1,76 @@
 package webui
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"fairway/collector/ingest"
-	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/remap"
 	"fairway/webui/access"
 	"fairway/webui/api"
 )
 
 // agents takes frames from agents and lines from others' collectors.
 type agents struct {
-	ingest *ingest.Hub
-	gate   *access.Gate
-	desk   truster
-	log    *slog.Logger
+	*parts
 
 	mu       sync.Mutex     // guards enrolled
 	enrolled map[string]int // by join token, how many nodes it has brought since the start
-}
-
-// truster keeps who may speak for a node.
-type truster interface {
-	Enrolled(ctx context.Context, by remap.Person, n topology.NodeID, remote string) error
-	RevokeNodes(ctx context.Context, by remap.Person, nodes map[topology.NodeID]time.Time, a remap.Answer) error
 }
 
 // enrolmentsOf is how many tokens nodes get by one join token until the daemon starts again: each is a record.
 const enrolmentsOf = 1 << 17
 
 func (h *agents) stream(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	h.ingest.Serve(w, r, *by.Speaker)
+	h.Ingest.Serve(w, r, *by.Speaker)
 	return nil
 }
 
 // enrol answers a node's own token to whoever has a join token for it. A node whose agent is connected has one already.
-func (h *agents) enrol(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var ask api.Enrolment
-	if err := api.ReadJSON(w, r, &ask); err != nil {
-		return err
-	}
-	if h.ingest.HasAgent(ask.Node) {
-		return fmt.Errorf("%w: the agent of %s is connected; stop it before it is enrolled anew", api.ErrNotAllowed,
+func (h *agents) enrol(r *http.Request, by access.Caller, ask api.Enrolment) (v api.Enrolled, err error) {
+	if h.Ingest.HasAgent(ask.Node) {
+		return v, fmt.Errorf("%w: the agent of %s is connected; stop it before it is enrolled anew", api.ErrNotAllowed,
 			ask.Node)
 	}
 	token, err := h.gate.Enrol(by, ask.Node)
 	if err != nil {
-		return err
+		return v, err
 	}
 	h.mu.Lock()
 	h.enrolled[by.Name]++
 	many := h.enrolled[by.Name] > enrolmentsOf
 	h.mu.Unlock()
 	if many {
-		return fmt.Errorf("%w: %d nodes have enrolled as %s; make another join token", api.ErrNotAllowed, enrolmentsOf,
+		return v, fmt.Errorf("%w: %d nodes have enrolled as %s; make another join token", api.ErrNotAllowed, enrolmentsOf,
 			by.Name)
 	}
-	if err := h.desk.Enrolled(r.Context(), by.Person, ask.Node, by.Remote); err != nil {
-		return fromDesk(err)
+	if err := h.Desk.Enrolled(r.Context(), by.Person, ask.Node, by.Remote); err != nil {
+		return v, err
 	}
-	h.log.Info("a node has enrolled", "node", ask.Node, "by", by.Name, "remote", by.Remote)
-	return api.WriteJSON(w, api.Enrolled{Node: ask.Node, Token: token})
+	h.Log.Info("a node has enrolled", "node", ask.Node, "by", by.Name, "remote", by.Remote)
+	return api.Enrolled{Node: ask.Node, Token: token}, nil
 }
 
 // revoke refuses nodes' tokens from now on.
-func (h *agents) revoke(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var ask api.Revocation
-	if err := api.ReadJSON(w, r, &ask); err != nil {
-		return err
-	}
+func (h *agents) revoke(r *http.Request, by access.Caller, ask api.Revocation) (v api.Revocation, err error) {
 	now := time.Now().UTC().Truncate(time.Second) // as tokens say when they were issued
 	for n, until := range ask.Nodes {
 		if until.IsZero() || until.After(now) {
 			ask.Nodes[n] = now
 		}
 	}
-	if err := h.desk.RevokeNodes(r.Context(), by.Person, ask.Nodes, answerOf(r, "")); err != nil {
-		return fromDesk(err)
+	if err := h.Desk.RevokeNodes(r.Context(), by.Person, ask.Nodes, answerOf(r, "")); err != nil {
+		return v, err
 	}
-	return api.WriteJSON(w, ask)
+	return ask, nil
 }
 
 // lines is InfluxDB's v2 write API, for others' collectors.
 func (h *agents) lines(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	err := h.ingest.Post(w, r, *by.Speaker)
+	err := h.Ingest.Post(w, r, *by.Speaker)
 	var busy ingest.Busy
 	var refusal wire.Reject
 	switch {

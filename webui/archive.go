@@ -21,12 +21,7 @@ import (
 )
 
 // archives answers questions about I/O logs in SQL, and explains jobs' I/O times from them.
-type archives struct {
-	archive Archive
-	jobs    *jobs
-	records records
-	mounts  rootcause.Mounts
-}
+type archives struct{ *parts }
 
 // Archive answers questions about the site's I/O logs.
 type Archive interface {
@@ -43,96 +38,88 @@ const (
 	maxCritical = 5_000
 )
 
-func listAnalyses(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, iolog.Analyses)
-}
+func analyses(*http.Request, access.Caller) ([]iolog.Analysis, error) { return iolog.Analyses, nil }
 
-// getAnalysis answers a named analysis; every parameter of the query is one of its own.
-func (h *archives) named(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+// named answers an analysis by its name; every parameter of the query is one of its own.
+func (h archives) named(r *http.Request, _ access.Caller) (v iolog.Result, err error) {
 	a, ok := iolog.Named(r.PathValue("name"))
 	if !ok {
-		return fmt.Errorf("analysis %q: %w; GET /api/v1/archive lists them", r.PathValue("name"), api.ErrNotFound)
+		return v, fmt.Errorf("analysis %q: %w; GET /api/v1/archive lists them", r.PathValue("name"), api.ErrNotFound)
 	}
 	params := map[string]string{}
 	for name, values := range r.URL.Query() {
 		params[name] = values[0]
 	}
-	return h.answer(w, r, iolog.Question{Analysis: a, Params: params}, archiveRows)
+	return h.answer(r, iolog.Question{Analysis: a, Params: params}, archiveRows)
 }
 
-// getArchiveSQL answers one SELECT. Rows hold users' paths, so it takes an operator.
-func (h *archives) sql(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	limit := archiveRows
-	if text := r.URL.Query().Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > archiveRows {
-			return fmt.Errorf("%w: limit=%q; want 1 to %d", api.ErrInvalid, text, archiveRows)
-		}
-		limit = n
+// sql answers one SELECT. Rows hold users' paths, so it takes an operator.
+func (h archives) sql(r *http.Request, _ access.Caller) (v iolog.Result, err error) {
+	limit, err := parseMost(r, archiveRows, archiveRows)
+	if err != nil {
+		return v, err
 	}
-	return h.answer(w, r, iolog.Question{SQL: r.URL.Query().Get("q")}, limit)
+	return h.answer(r, iolog.Question{SQL: r.URL.Query().Get("q")}, limit)
 }
 
-func (h *archives) answer(w http.ResponseWriter, r *http.Request, q iolog.Question, limit int) error {
+func (h archives) answer(r *http.Request, q iolog.Question, limit int) (iolog.Result, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
 	defer cancel()
-	res, err := h.archive.Ask(ctx, q, limit)
+	res, err := h.Archive.Ask(ctx, q, limit)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: it was ended after %s; ask for fewer days, columns or rows", api.ErrInvalid,
+		err = fmt.Errorf("%w: it was ended after %s; ask for fewer days, columns or rows", api.ErrInvalid,
 			archiveTimeout)
 	case errors.Is(err, iolog.ErrQuery):
-		return fmt.Errorf("%w: %w", api.ErrInvalid, err)
-	case err != nil:
-		return err
+		err = fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	return api.WriteJSON(w, res)
+	return res, err
 }
 
 // rootCause explains a job's I/O time from its logs.
-func (h *archives) rootCause(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+func (h archives) rootCause(r *http.Request, by access.Caller) (v api.JobCause, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), archiveTimeout)
 	defer cancel()
 	id := topology.JobID(r.PathValue("id"))
-	mine := asking(by, h.jobs.picture)
-	run, err := h.jobs.run(id, mine)
+	mine := h.asking(by)
+	run, err := h.run(id, mine)
 	if err != nil && mine != nil {
-		return err // whose it was is not known
+		return v, err // whose it was is not known
 	}
 	run.Job = id
-	logs, logsErr := h.archive.JobLogs(ctx, run)
+	logs, logsErr := h.Archive.JobLogs(ctx, run)
 	if logsErr != nil {
-		return logsErr
+		return v, logsErr
 	}
 	if len(logs) == 0 {
-		return fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
+		return v, fmt.Errorf("job %q: %w: no log of it is in the archive", id, api.ErrNotFound)
 	}
 	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
-		return err
+		return v, err
 	}
 	if run.Forwarders == nil && run.End.IsZero() {
-		run.Forwarders = h.jobs.observedForwarders(run.NodeList)
+		run.Forwarders = h.observedForwarders(run.NodeList)
 	}
-	v := api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
+	v = api.JobCause{Job: id, Forwarders: run.Forwarders, Logs: []api.LogCause{}}
 	if len(logs) > 1 {
 		whole, err := h.together(ctx, logs, &run, mine)
 		if err != nil {
-			return err
+			return v, err
 		}
 		v.Logs = append(v.Logs, whole)
 	}
 	for i := range logs {
 		cause, err := h.explain(ctx, &logs[i], &run, mine)
 		if err != nil {
-			return err
+			return v, err
 		}
 		v.Logs = append(v.Logs, cause)
 	}
-	return api.WriteJSON(w, v)
+	return v, nil
 }
 
 // together explains a job of several programs as one.
-func (h *archives) together(ctx context.Context, logs []iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
+func (h archives) together(ctx context.Context, logs []iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
 	var read, write []rootcause.Program
 	c := api.LogCause{App: fmt.Sprintf("all %d programs", len(logs)), Start: logs[0].Jobs[0].Start}
 	for i := range logs {
@@ -155,7 +142,7 @@ func (h *archives) together(ctx context.Context, logs []iolog.Log, run *history.
 		if len(job.Files) == 0 {
 			return nil
 		}
-		job.Records, job.Mounts = records, h.mounts
+		job.Records, job.Mounts = records, h.Mounts
 		mine.withoutOthers(&job)
 		a := rootcause.Explain(job, rootcause.Defaults())
 		a.Keep(maxCritical)
@@ -175,20 +162,20 @@ func pathsOf(l *iolog.Log) map[int64]string {
 	return names
 }
 
-func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
+func (h archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, mine *own) (api.LogCause, error) {
 	j := &l.Jobs[0]
 	records, err := h.troubles(ctx, run, j.Start, j.End)
 	if err != nil {
 		return api.LogCause{}, err
 	}
-	around, err := h.archive.Around(ctx, j)
+	around, err := h.Archive.Around(ctx, j)
 	if err != nil {
 		return api.LogCause{}, err
 	}
 	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
 	read, write := rootcause.ByDirection(j, l.JobFiles, pathsOf(l))
 	answer := func(job *rootcause.Job) *rootcause.Answer {
-		job.Records, job.Mounts = records, h.mounts
+		job.Records, job.Mounts = records, h.Mounts
 		job.FromAround(l, around)
 		mine.withoutOthers(job)
 		a := rootcause.Explain(*job, rootcause.Defaults())
@@ -206,7 +193,7 @@ func (h *archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, 
 }
 
 // troubles are what is known against the job's forwarders while it ran, on the job's own clock.
-func (h *archives) troubles(ctx context.Context, run *history.Run, start, end time.Time) ([]rootcause.Record, error) {
+func (h archives) troubles(ctx context.Context, run *history.Run, start, end time.Time) ([]rootcause.Record, error) {
 	used := map[topology.NodeID]bool{}
 	for _, f := range run.Forwarders {
 		used[f.Node()] = true
@@ -215,9 +202,9 @@ func (h *archives) troubles(ctx context.Context, run *history.Run, start, end ti
 		return nil, nil
 	}
 	now := time.Now()
-	findings, err := h.jobs.desk.Findings(ctx)
+	findings, err := h.Desk.Findings(ctx)
 	if err != nil {
-		return nil, fromDesk(err)
+		return nil, err
 	}
 	out := rootcause.FromFindings(findings, run.Job, used, start, now)
 	if err := h.untilTheirEnd(out, start); err != nil {
@@ -234,13 +221,13 @@ func (h *archives) troubles(ctx context.Context, run *history.Run, start, end ti
 }
 
 // untilTheirEnd ends what neighbours are blamed for when they ended: a finding stays open for a while after.
-func (h *archives) untilTheirEnd(records []rootcause.Record, start time.Time) error {
+func (h archives) untilTheirEnd(records []rootcause.Record, start time.Time) error {
 	for i := range records {
 		r := &records[i]
 		if r.Neighbour == "" {
 			continue
 		}
-		run, ok, err := h.jobs.known.Job(r.Neighbour)
+		run, ok, err := h.Jobs.Job(r.Neighbour)
 		if err != nil {
 			return err
 		}
@@ -253,7 +240,7 @@ func (h *archives) untilTheirEnd(records []rootcause.Record, start time.Time) er
 
 // excluded are the times between start and end for which a forwarder was excluded. A renewal is not a
 // new exclusion.
-func (h *archives) excluded(ctx context.Context, f topology.ForwarderID, start, end,
+func (h archives) excluded(ctx context.Context, f topology.ForwarderID, start, end,
 	now time.Time) (out []rootcause.Record, err error) {
 	var steps []*journal.Record
 	err = h.records.visit(ctx, journal.Wanted{Subject: string(f)}, func(r *journal.Record) bool {
@@ -283,10 +270,7 @@ func (h *archives) excluded(ctx context.Context, f topology.ForwarderID, start, 
 }
 
 // domains advises how a file that several processes of a job wrote is divided. Nothing is changed.
-type domains struct {
-	archive Archive
-	jobs    *jobs
-}
+type domains struct{ *parts }
 
 const (
 	maxShared = 100 // files of an answer
@@ -294,56 +278,56 @@ const (
 	shownStripes = 256
 )
 
-func (h *domains) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+func (h domains) get(r *http.Request, by access.Caller) (v api.DomainsView, err error) {
 	q, err := api.ParseDomainsQuery(r.URL.Query())
 	if err != nil {
-		return err
+		return v, err
 	}
 	id := topology.JobID(r.PathValue("id"))
-	mine := asking(by, h.jobs.picture)
-	run, err := h.jobs.run(id, mine)
+	mine := h.asking(by)
+	run, err := h.run(id, mine)
 	known := err == nil
 	if err != nil && mine != nil {
-		return err // whose it was is not known
+		return v, err // whose it was is not known
 	}
 	if err != nil && !errors.Is(err, api.ErrNotFound) && !errors.Is(err, api.ErrUnreachable) {
-		return err
+		return v, err
 	}
 	if known && run.End.IsZero() {
-		run.Profile, _ = h.jobs.known.SoFar(id)
+		run.Profile, _ = h.Jobs.SoFar(id)
 	}
 	files, logs, err := h.sharedFiles(r.Context(), id, &run)
 	if err != nil {
-		return err
+		return v, err
 	}
 	if !known && logs == 0 {
-		return fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id,
+		return v, fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id,
 			api.ErrNotFound)
 	}
-	v := api.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
+	v = api.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
 		Methods: []filedomain.Comparison{}}
 	v.Files = files[:min(len(files), maxShared)]
 	if len(files) == 0 {
-		return api.WriteJSON(w, v)
+		return v, nil
 	}
 	if q.File >= len(v.Files) {
-		return fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", api.ErrInvalid, q.File,
+		return v, fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", api.ErrInvalid, q.File,
 			len(v.Files))
 	}
 	if err := h.compare(&v, q, run.Nodes); err != nil {
-		return err
+		return v, err
 	}
-	return api.WriteJSON(w, v)
+	return v, nil
 }
 
 // sharedFiles are those of a job's logs, or of its profile where it has no log.
-func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
+func (h domains) sharedFiles(ctx context.Context, id topology.JobID, run *history.Run) (files []sharedfiles.File,
 	logs int, err error) {
-	if h.archive != nil {
+	if h.Archive != nil {
 		ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 		defer cancel()
 		run.Job = id
-		all, err := h.archive.JobLogs(ctx, *run)
+		all, err := h.Archive.JobLogs(ctx, *run)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -355,11 +339,11 @@ func (h *domains) sharedFiles(ctx context.Context, id topology.JobID, run *histo
 }
 
 // compare fills in what follows from the chosen file.
-func (h *domains) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) error {
+func (h domains) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) error {
 	v.File = q.File
 	f := &v.Files[v.File]
 	given := sharedfiles.Given{Servers: q.Servers, StripeSize: q.StripeSize, Aggregators: q.Aggregators, Nodes: nodes}
-	given.MachineServers = len(h.jobs.picture.Snapshot().Situation.Machine.ByRole(topology.Storage))
+	given.MachineServers = len(h.Picture.Snapshot().Situation.Machine.ByRole(topology.Storage))
 	c, assumed, err := sharedfiles.Case(f, given)
 	if err != nil {
 		if q.Servers+q.Aggregators > 0 || q.StripeSize > 0 {

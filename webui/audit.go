@@ -18,17 +18,14 @@ import (
 	"fairway/remap/journal"
 	"fairway/webui/access"
 	"fairway/webui/api"
+	"fairway/webui/report"
 )
 
 // records visits the desk's records, the newest first. The journal may be years long.
 type records func(journal.Wanted) iter.Seq2[*journal.Record, error]
 
 // audits answers who did what.
-type audits struct {
-	records records
-	report  reports
-	undo    undo
-}
+type audits struct{ *parts }
 
 // visit shows the wanted records until f wants no more or the client goes.
 func (all records) visit(ctx context.Context, w journal.Wanted, f func(*journal.Record) (more bool)) error {
@@ -43,16 +40,16 @@ func (all records) visit(ctx context.Context, w journal.Wanted, f func(*journal.
 	return nil
 }
 
-func (h *audits) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h audits) get(r *http.Request, _ access.Caller) (v []api.AuditEntry, err error) {
 	limit, err := parseLimit(r)
 	if err != nil {
-		return err
+		return v, err
 	}
 	q := r.URL.Query()
 	entries := []api.AuditEntry{}
 	from, to, err := parseRange(r, 10*366*24*60*60*1e9)
 	if err != nil {
-		return err
+		return v, err
 	}
 	wanted := journal.Wanted{Subject: q.Get("subject"), From: from}
 	if q.Get("to") != "" {
@@ -64,10 +61,7 @@ func (h *audits) get(w http.ResponseWriter, r *http.Request, _ access.Caller) er
 		}
 		return len(entries) < limit
 	})
-	if err != nil {
-		return err
-	}
-	return api.WriteJSON(w, entries)
+	return entries, err
 }
 
 // namesOf lists nodes, of many the first.
@@ -113,11 +107,7 @@ func auditEntry(rec *journal.Record) api.AuditEntry {
 }
 
 // undo takes back what a person did last, as the journal has it.
-type undo struct {
-	records records
-	desk    *desk.Desk
-	review  *desk.Review
-}
+type undo struct{ *parts }
 
 // undoable is how long ago an act may be.
 const undoable = 24 * time.Hour
@@ -133,36 +123,29 @@ func (a *act) offer(undo string, do func(context.Context, remap.Answer) error) {
 	a.Undo, a.do = undo, do
 }
 
-func (h *undo) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+func (h undo) get(r *http.Request, by access.Caller) (v api.LastAct, err error) {
 	a, err := h.findLast(r.Context(), by.Person)
-	if err != nil {
-		return err
-	}
-	return api.WriteJSON(w, a.LastAct)
+	return a.LastAct, err
 }
 
-func (h *undo) post(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var in api.Undo
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
+func (h undo) post(r *http.Request, by access.Caller, in api.Undo) (v api.LastAct, err error) {
 	a, err := h.findLast(r.Context(), by.Person)
 	switch {
 	case err != nil:
-		return err
+		return v, err
 	case a.Seq != in.Seq:
-		return fmt.Errorf("undo: %w: since then you %s", api.ErrChanged, a.Did)
+		return v, fmt.Errorf("undo: %w: since then you %s", api.ErrChanged, a.Did)
 	case a.do == nil:
-		return fmt.Errorf("undo: %w: you %s; %s", api.ErrConflict, a.Did, a.WhyNot)
+		return v, fmt.Errorf("undo: %w: you %s; %s", api.ErrConflict, a.Did, a.WhyNot)
 	}
 	if err := a.do(r.Context(), answerOf(r, "taken back")); err != nil {
-		return fromDesk(err)
+		return v, err
 	}
-	return api.WriteJSON(w, a.LastAct)
+	return a.LastAct, nil
 }
 
 // findLast finds a person's newest act and how it is taken back.
-func (h *undo) findLast(ctx context.Context, by remap.Person) (a act, err error) {
+func (h undo) findLast(ctx context.Context, by remap.Person) (a act, err error) {
 	var rec *journal.Record
 	err = h.records.visit(ctx, journal.Wanted{From: time.Now().Add(-undoable)}, func(r *journal.Record) bool {
 		if r.Actor == by.Name && r.Kind != journal.StepCanaryDone {
@@ -183,7 +166,7 @@ func (h *undo) findLast(ctx context.Context, by remap.Person) (a act, err error)
 	case rec.Exclusion != nil:
 		h.undoExclusion(by, rec, &a)
 	case rec.Kind == journal.StepPropose || rec.Kind == journal.StepApprove || rec.Kind == journal.StepComplete:
-		err = fromDesk(h.undoPlan(ctx, by, rec, &a))
+		err = h.undoPlan(ctx, by, rec, &a)
 	case rec.Kind == journal.StepStop:
 		a.Did, a.WhyNot = "stopped "+rec.Plan, "complete it to move the rest, or roll it back"
 	case rec.Canary != nil:
@@ -198,9 +181,9 @@ func (h *undo) findLast(ctx context.Context, by remap.Person) (a act, err error)
 }
 
 // undoPlan withdraws a plan that waits and rolls back one that has moved nodes.
-func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
+func (h undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
 	id := rec.Plan
-	p, err := h.desk.Plan(ctx, id)
+	p, err := h.Desk.Plan(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -208,7 +191,7 @@ func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Recor
 		journal.StepComplete: "completed "}[rec.Kind] + id
 	say := func(call decision) func(context.Context, remap.Answer) error {
 		return func(ctx context.Context, answer remap.Answer) error {
-			_, err := call(h.desk, ctx, by, id, answer)
+			_, err := call(h.Desk, ctx, by, id, answer)
 			return err
 		}
 	}
@@ -220,7 +203,7 @@ func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Recor
 	case p.State.Refuses(remap.ActRollBack) != "":
 		a.WhyNot = p.State.Refuses(remap.ActRollBack)
 	default:
-		if a.WhyNot, err = h.desk.NoWayBack(ctx, id); err == nil && a.WhyNot == "" {
+		if a.WhyNot, err = h.Desk.NoWayBack(ctx, id); err == nil && a.WhyNot == "" {
 			a.offer("roll back "+id+": its nodes go back to where they were", say((*desk.Desk).RollBack))
 		}
 	}
@@ -228,15 +211,15 @@ func (h *undo) undoPlan(ctx context.Context, by remap.Person, rec *journal.Recor
 }
 
 // undoExclusion returns what was drained, and drains again what was returned, for the time that was left.
-func (h *undo) undoExclusion(by remap.Person, rec *journal.Record, a *act) {
+func (h undo) undoExclusion(by remap.Person, rec *journal.Record, a *act) {
 	e, left := rec.Exclusion, time.Until(rec.Exclusion.Until).Round(time.Second)
 	f, back := e.Forwarder, rec.Kind == journal.StepReturn
-	reason, out := h.desk.Excluded()[f]
+	reason, out := h.Desk.Excluded()[f]
 	switch {
 	case !back && (out || rec.Kind == journal.StepMaintenance):
 		a.Did = fmt.Sprintf("drained %s (%s)", f, e.Reason)
 		a.offer(fmt.Sprintf("take %s back into allocation", f), func(ctx context.Context, answer remap.Answer) error {
-			return h.desk.Return(ctx, by, f, answer)
+			return h.Desk.Return(ctx, by, f, answer)
 		})
 	case !back:
 		a.Did, a.WhyNot = fmt.Sprintf("drained %s", f), "it is in allocation again"
@@ -248,14 +231,14 @@ func (h *undo) undoExclusion(by remap.Person, rec *journal.Record, a *act) {
 		a.Did = fmt.Sprintf("returned %s", f)
 		a.offer(fmt.Sprintf("drain %s for %s", f, left), func(ctx context.Context, answer remap.Answer) error {
 			answer.Reason = e.Reason
-			_, err := h.desk.Exclude(ctx, by, f, left, answer)
+			_, err := h.Desk.Exclude(ctx, by, f, left, answer)
 			return err
 		})
 	}
 }
 
 // undoFinding lifts a silence or an acknowledgement: what the finding had before it.
-func (h *undo) undoFinding(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
+func (h undo) undoFinding(ctx context.Context, by remap.Person, rec *journal.Record, a *act) error {
 	f, before := &rec.Finding.Finding, anomaly.Finding{}
 	now := rec.Finding
 	n := 0
@@ -280,18 +263,85 @@ func (h *undo) undoFinding(ctx context.Context, by remap.Person, rec *journal.Re
 		a.WhyNot = fmt.Sprintf("%s is %s", f.ID, now.Finding.State)
 	case owned && now.Finding.Owner == f.Owner:
 		a.offer("give "+f.ID+" back", func(ctx context.Context, answer remap.Answer) error {
-			_, err := h.review.Release(ctx, by, f.ID, before.Owner, answer)
+			_, err := h.Review.Release(ctx, by, f.ID, before.Owner, answer)
 			return err
 		})
 	case silenced && now.Finding.Silenced.Equal(f.Silenced):
 		left := max(0, time.Until(before.Silenced).Round(time.Minute))
 		a.offer(map[bool]string{true: "end the silence of " + f.ID, false: "silence " + f.ID + " as before"}[left == 0],
 			func(ctx context.Context, answer remap.Answer) error {
-				_, err := h.review.Silence(ctx, by, f.ID, left, answer)
+				_, err := h.Review.Silence(ctx, by, f.ID, left, answer)
 				return err
 			})
 	default:
 		a.WhyNot = "it has changed since"
 	}
 	return err
+}
+
+// reports answers what happened in a week or a month.
+type reports struct{ *parts }
+
+const (
+	reportSpan = 7 * 24 * time.Hour
+	// maxReportSpan bounds what one request adds up.
+	maxReportSpan = 400 * 24 * time.Hour
+)
+
+func (h reports) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	from, to, err := parseRange(r, reportSpan)
+	if err != nil {
+		return err
+	}
+	if to.Sub(from) > maxReportSpan {
+		return fmt.Errorf("%w: from and to are %.0f days apart; want at most %.0f", api.ErrInvalid,
+			to.Sub(from).Hours()/24, maxReportSpan.Hours()/24)
+	}
+	findings, err := h.Desk.Findings(r.Context())
+	if err != nil {
+		return err
+	}
+	snap := h.Picture.Snapshot()
+	now := map[string]*anomaly.Finding{} // what they cost grows between the journal's changes
+	for i := range snap.Overview.Findings {
+		now[snap.Overview.Findings[i].ID] = &snap.Overview.Findings[i]
+	}
+	s := report.Sources{Site: snap.Machine.Name, Version: h.Version, Runs: h.Runs, Records: h.Desk.History,
+		Plan: h.Desk.Plan, Store: h.Store}
+	for i := range findings {
+		f := &findings[i]
+		if newer := now[f.ID]; newer != nil && !newer.Changed.Before(f.Changed) {
+			f = newer
+		}
+		if f.Open() {
+			s.Open = append(s.Open, *f)
+		}
+	}
+	nodes, err := h.Store.Nodes(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.Role == topology.Forwarder {
+			s.Forwarders = append(s.Forwarders, n.Node)
+		}
+	}
+	made, err := report.Make(r.Context(), s, from, to, time.Now())
+	if err != nil {
+		return err
+	}
+	switch r.URL.Query().Get("format") {
+	case "", "json":
+		return api.WriteJSON(w, made)
+	case "html":
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		// The page is one file with its styles in it, so that it can be sent on; it has no script.
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		return made.HTML(w)
+	case "markdown":
+		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		return made.Markdown(w)
+	}
+	return fmt.Errorf("%w: format=%q; want json, html or markdown", api.ErrInvalid, r.URL.Query().Get("format"))
 }

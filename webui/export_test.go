@@ -27,5 +27,5 @@ func (s *Server) Stalled() uint64 { return s.feed.stalled.Load() }
 
 // Records replaces the journal that causes are explained with.
 func (s *Server) Records(read func(journal.Wanted) iter.Seq2[*journal.Record, error]) {
-	s.nouns.archives.records = read
+	s.parts.records = read
 }

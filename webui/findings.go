@@ -14,9 +14,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/remap/alert"
-	"fairway/remap/desk"
 	"fairway/remap/journal"
-	"fairway/tsdb"
 	"fairway/webui/access"
 	"fairway/webui/api"
 	"fairway/webui/incident"
@@ -24,57 +22,44 @@ import (
 )
 
 // findings answers what the detectors found, and takes what persons say of it.
-type findings struct {
-	picture   interface{ Snapshot() *live.Snapshot }
-	records   records
-	incidents incidents
-	shared    func(of []topology.NodeID) []api.SharedTarget // nil: no other sites are known
-	review    interface {
-		Acknowledge(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
-		Dismiss(ctx context.Context, by remap.Person, id string, a remap.Answer) (anomaly.Finding, error)
-		Silence(ctx context.Context, by remap.Person, id string, d time.Duration, a remap.Answer) (anomaly.Finding,
-			error)
-		Note(ctx context.Context, by remap.Person, id string, about time.Time, a remap.Answer) (anomaly.Finding, error)
-	}
-}
+type findings struct{ *parts }
 
-func (h *findings) list(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	snap := h.picture.Snapshot()
+func (h findings) list(r *http.Request, by access.Caller) (v []anomaly.Finding, err error) {
+	snap := h.Picture.Snapshot()
 	all := ownOf(by.Person, snap.Situation).findings(slices.Clone(snap.Overview.Findings))
 	switch state := r.URL.Query().Get("state"); state {
 	case "":
 	case "open":
 		all = slices.DeleteFunc(all, func(f anomaly.Finding) bool { return !f.Open() })
 	default:
-		return fmt.Errorf("%w: state %q; there is open", api.ErrInvalid, state)
+		return v, fmt.Errorf("%w: state %q; there is open", api.ErrInvalid, state)
 	}
 	if all == nil {
 		all = []anomaly.Finding{}
 	}
-	return api.WriteJSON(w, all)
+	return all, nil
 }
 
 // get answers one finding with its whole life, from the journal.
-func (h *findings) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	v, err := h.finding(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
+func (h findings) get(r *http.Request, by access.Caller) (v api.FindingView, err error) {
+	if v, err = h.finding(r.Context(), r.PathValue("id")); err != nil {
+		return v, err
 	}
-	if mine := ownOf(by.Person, h.picture.Snapshot().Situation); mine != nil {
+	if mine := ownOf(by.Person, h.Picture.Snapshot().Situation); mine != nil {
 		seen := mine.findings([]anomaly.Finding{v.Finding})
 		if len(seen) == 0 {
-			return fmt.Errorf("finding %q: %w", v.ID, api.ErrNotFound)
+			return v, fmt.Errorf("finding %q: %w", v.ID, api.ErrNotFound)
 		}
 		v = api.FindingView{Finding: seen[0], Changes: []anomaly.Change{}}
 	}
-	if h.shared != nil && v.Open() && v.Kind == anomaly.TargetSlow && by.Role.Includes(viewer) {
-		v.Shared = &h.shared([]topology.NodeID{v.Node})[0]
+	if h.Shared != nil && v.Open() && v.Kind == anomaly.TargetSlow && by.Role.Includes(viewer) {
+		v.Shared = &h.Shared([]topology.NodeID{v.Node})[0]
 	}
 	v.Options = remap.FindingOptions(by.Person, &v.Finding)
-	return api.WriteJSON(w, v)
+	return v, nil
 }
 
-func (h *findings) finding(ctx context.Context, id string) (v api.FindingView, err error) {
+func (h findings) finding(ctx context.Context, id string) (v api.FindingView, err error) {
 	err = h.records.visit(ctx, journal.Wanted{Subject: id}, func(rec *journal.Record) bool {
 		if rec.Finding != nil {
 			v.Changes = append(v.Changes, *rec.Finding)
@@ -89,7 +74,7 @@ func (h *findings) finding(ctx context.Context, id string) (v api.FindingView, e
 		err = fmt.Errorf("finding %q: %w", id, api.ErrNotFound)
 	}
 	// Between two changes its words and numbers follow the detector.
-	snap := h.picture.Snapshot()
+	snap := h.Picture.Snapshot()
 	for _, f := range snap.Situation.Findings {
 		if f.ID == id && !f.Changed.Before(v.Changed) {
 			v.Finding = f
@@ -100,73 +85,33 @@ func (h *findings) finding(ctx context.Context, id string) (v api.FindingView, e
 	return v, err
 }
 
-func (h *findings) acknowledge(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	return h.answer(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
-		return h.review.Acknowledge(r.Context(), by.Person, id, a)
-	})
+func (h findings) acknowledge(r *http.Request, by access.Caller, in api.Decision) (anomaly.Finding, error) {
+	return h.Review.Acknowledge(r.Context(), by.Person, r.PathValue("id"), answerOf(r, in.Reason))
 }
 
-func (h *findings) dismiss(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	return h.answer(w, r, func(id string, a remap.Answer) (anomaly.Finding, error) {
-		return h.review.Dismiss(r.Context(), by.Person, id, a)
-	})
+func (h findings) dismiss(r *http.Request, by access.Caller, in api.Decision) (anomaly.Finding, error) {
+	return h.Review.Dismiss(r.Context(), by.Person, r.PathValue("id"), answerOf(r, in.Reason))
 }
 
-func (h *findings) note(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var in api.Note
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
-	f, err := h.review.Note(r.Context(), by.Person, r.PathValue("id"), in.At, answerOf(r, in.Text))
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, f)
+func (h findings) note(r *http.Request, by access.Caller, in api.Note) (v anomaly.Finding, err error) {
+	return h.Review.Note(r.Context(), by.Person, r.PathValue("id"), in.At, answerOf(r, in.Text))
 }
 
-func (h *findings) silence(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var in api.Silence
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
+func (h findings) silence(r *http.Request, by access.Caller, in api.Silence) (v anomaly.Finding, err error) {
 	long, err := time.ParseDuration(in.For)
 	if err != nil {
-		return fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", api.ErrInvalid, in.For)
+		return v, fmt.Errorf("%w: for %q; want how long, such as 4h, or 0s to end a silence", api.ErrInvalid, in.For)
 	}
-	f, err := h.review.Silence(r.Context(), by.Person, r.PathValue("id"), long, answerOf(r, in.Reason))
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, f)
-}
-
-func (h *findings) answer(w http.ResponseWriter, r *http.Request,
-	say func(id string, a remap.Answer) (anomaly.Finding, error)) error {
-	var in api.Decision
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
-	f, err := say(r.PathValue("id"), answerOf(r, in.Reason))
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, f)
+	return h.Review.Silence(r.Context(), by.Person, r.PathValue("id"), long, answerOf(r, in.Reason))
 }
 
 // incidents answers a finding with all that belongs to it.
-type incidents struct {
-	finding func(ctx context.Context, id string) (api.FindingView, error)
-	picture *live.Picture
-	store   tsdb.Store
-	desk    *desk.Desk
-	effect  func(plan string) *remap.Effect
-	version string
-}
+type incidents struct{ *parts }
 
 // get answers JSON, or with format=html a page for outsiders; stand_ins=true leaves every name out. With from or to the
 // charts cover these instead of the time around the finding, at most a day.
-func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	v, err := h.finding(r.Context(), r.PathValue("id"))
+func (h incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	v, err := findings{h.parts}.finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -176,11 +121,11 @@ func (h *incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller)
 			return err
 		}
 	}
-	snap := h.picture.Snapshot()
-	inc, err := incident.Make(r.Context(), incident.Sources{Site: snap.Machine.Name, Version: h.version,
-		Situation: snap.Situation, Card: snap.CardOf(&v.Finding), Plan: h.desk.Plan,
-		Brought: h.effect, Records: h.desk.History,
-		Entry: auditEntry, Store: h.store, Shown: shown}, &v, time.Now())
+	snap := h.Picture.Snapshot()
+	inc, err := incident.Make(r.Context(), incident.Sources{Site: snap.Machine.Name, Version: h.Version,
+		Situation: snap.Situation, Card: snap.CardOf(&v.Finding), Plan: h.Desk.Plan,
+		Brought: h.Effect, Records: h.Desk.History,
+		Entry: auditEntry, Store: h.Store, Shown: shown}, &v, time.Now())
 	if err != nil {
 		return err
 	}
@@ -224,29 +169,19 @@ func names(snap *live.Snapshot) (n incident.Names) {
 }
 
 // exclusions answers the feed of forwarders that the batch system keeps out of allocation.
-type exclusions struct {
-	desk interface {
-		Feed() remap.Feed
-		AwaitFeed(ctx context.Context, known uint64) (remap.Feed, error)
-		Exclude(ctx context.Context, by remap.Person, f topology.ForwarderID, ttl time.Duration,
-			a remap.Answer) (remap.Exclusion, error)
-		Maintain(ctx context.Context, by remap.Person, f topology.ForwarderID, from time.Time, ttl time.Duration,
-			a remap.Answer) (remap.Exclusion, error)
-		Return(ctx context.Context, by remap.Person, f topology.ForwarderID, a remap.Answer) error
-	}
-}
+type exclusions struct{ *parts }
 
 // get answers the feed. ?generation=N waits until the list is another one than that, at
 // most half a lease. If-None-Match is answered 304 with the new lease in the header.
-func (h *exclusions) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	f := h.desk.Feed()
+func (h exclusions) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	f := h.Desk.Feed()
 	if text := r.URL.Query().Get("generation"); text != "" {
 		known, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("%w: generation=%q; want the number of a list that you have", api.ErrInvalid, text)
 		}
-		if f, err = h.desk.AwaitFeed(r.Context(), known); err != nil {
-			return fromDesk(err)
+		if f, err = h.Desk.AwaitFeed(r.Context(), known); err != nil {
+			return err
 		}
 	}
 	tag := fmt.Sprintf(`"%d"`, f.Generation)
@@ -260,59 +195,50 @@ func (h *exclusions) get(w http.ResponseWriter, r *http.Request, _ access.Caller
 	return api.WriteJSON(w, f)
 }
 
-func (h *exclusions) put(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	var in api.Exclude
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
+func (h exclusions) put(r *http.Request, by access.Caller, in api.Exclude) (v remap.Exclusion, err error) {
 	ttl, err := time.ParseDuration(in.TTL)
 	if err != nil {
-		return fmt.Errorf("%w: ttl %q; want how long, such as 4h", api.ErrInvalid, in.TTL)
+		return v, fmt.Errorf("%w: ttl %q; want how long, such as 4h", api.ErrInvalid, in.TTL)
 	}
 	a := answerOf(r, in.Reason)
 	f := topology.ForwarderID(r.PathValue("node"))
 	var e remap.Exclusion
 	switch {
 	case in.Maintenance:
-		e, err = h.desk.Maintain(r.Context(), by.Person, f, in.From, ttl, a)
+		e, err = h.Desk.Maintain(r.Context(), by.Person, f, in.From, ttl, a)
 	case !in.From.IsZero():
 		err = fmt.Errorf("%w: from: only maintenance is planned ahead", api.ErrInvalid)
 	default:
-		e, err = h.desk.Exclude(r.Context(), by.Person, f, ttl, a)
+		e, err = h.Desk.Exclude(r.Context(), by.Person, f, ttl, a)
 	}
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, e)
+	return e, err
 }
 
-func (h *exclusions) remove(w http.ResponseWriter, r *http.Request, by access.Caller) error {
+func (h exclusions) remove(r *http.Request, by access.Caller) (v remap.Feed, err error) {
 	a := answerOf(r, r.URL.Query().Get("reason"))
-	if err := h.desk.Return(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), a); err != nil {
-		return fromDesk(err)
+	if err := h.Desk.Return(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), a); err != nil {
+		return v, err
 	}
-	return api.WriteJSON(w, h.desk.Feed())
+	return h.Desk.Feed(), nil
 }
 
 // alerts answers who is called, and how delivery goes.
-type alerts struct {
-	sender *alert.Sender // nil: nobody is called
-}
+type alerts struct{ *parts }
 
-func (h *alerts) get(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
+func (h alerts) get(*http.Request, access.Caller) (api.Alerts, error) {
 	out := api.Alerts{Receivers: []alert.Status{}}
-	if h.sender != nil {
-		out.Receivers, out.Open = h.sender.Status()
+	if h.Alerts != nil {
+		out.Receivers, out.Open = h.Alerts.Status()
 	}
-	return api.WriteJSON(w, out)
+	return out, nil
 }
 
-func (h *alerts) test(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	if h.sender == nil {
-		return fromDesk(alert.ErrNoReceiver)
+func (h alerts) test(r *http.Request, by access.Caller) (api.Alerts, error) {
+	if h.Alerts == nil {
+		return api.Alerts{}, alert.ErrNoReceiver
 	}
-	if err := h.sender.Test(r.Context(), by.Person); err != nil {
-		return fromDesk(err)
+	if err := h.Alerts.Test(r.Context(), by.Person); err != nil {
+		return api.Alerts{}, err
 	}
-	return h.get(w, r, by)
+	return h.get(r, by)
 }

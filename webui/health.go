@@ -1,7 +1,6 @@
 package webui
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,21 +15,10 @@ import (
 	"fairway/remap/alert"
 	"fairway/webui/access"
 	"fairway/webui/api"
-	"fairway/webui/live"
 )
 
 // health answers whether the daemon is well.
-type health struct {
-	picture *live.Picture
-	driver  live.Observer // nil: remaps cannot be applied
-	ingest  interface {
-		StoreErr() error
-		Stalled() time.Duration
-	}
-	desk    interface{ Unrecorded() error }
-	alerts  alerts
-	further []func(context.Context) api.Check
-}
+type health struct{ *parts }
 
 func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -38,33 +26,33 @@ func alive(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
 	return nil
 }
 
-func (h *health) ready(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	snap := h.picture.Snapshot()
+func (h health) ready(_ *http.Request, _ access.Caller) (v api.Readiness, err error) {
+	snap := h.Picture.Snapshot()
 	age := time.Since(snap.Made)
 	if age > 5*time.Second {
-		return fmt.Errorf("%w: no picture has been made for %s", api.ErrUnreachable, age.Round(time.Second))
+		return v, fmt.Errorf("%w: no picture has been made for %s", api.ErrUnreachable, age.Round(time.Second))
 	}
 	if bad := h.unkept(); len(bad) > 0 {
-		return fmt.Errorf("%w: %s", api.ErrUnreachable, strings.Join(bad, "; "))
+		return v, fmt.Errorf("%w: %s", api.ErrUnreachable, strings.Join(bad, "; "))
 	}
-	return api.WriteJSON(w, api.Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
-		Forwarders: len(snap.Overview.Forwarders)})
+	return api.Readiness{Ready: true, Picture: snap.Made.UTC(), Newest: snap.Overview.At,
+		Forwarders: len(snap.Overview.Forwarders)}, nil
 }
 
-func (h *health) checks(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	all := append(h.picture.Checks(r.Context(), h.driver), h.disks(), h.called())
-	for _, check := range h.further {
+func (h health) checks(r *http.Request, _ access.Caller) (v []api.Check, err error) {
+	all := append(h.Picture.Checks(r.Context(), h.Driver), h.disks(), h.called())
+	for _, check := range h.Checks {
 		all = append(all, check(r.Context()))
 	}
-	return api.WriteJSON(w, all)
+	return all, nil
 }
 
 // called says whether somebody is called when something needs a person.
-func (h *health) called() api.Check {
+func (h health) called() api.Check {
 	c := api.Check{Name: "alerts", Level: api.CheckOK}
 	var receivers []alert.Status
-	if h.alerts.sender != nil {
-		receivers, _ = h.alerts.sender.Status()
+	if h.Alerts != nil {
+		receivers, _ = h.Alerts.Status()
 	}
 	if len(receivers) == 0 {
 		c.Level, c.Text = api.CheckWarned, "nobody is called when a forwarder is slow: findings wait on a screen"
@@ -87,7 +75,7 @@ func (h *health) called() api.Check {
 }
 
 // disks says whether what comes in and what is decided can be written down.
-func (h *health) disks() api.Check {
+func (h health) disks() api.Check {
 	c := api.Check{Name: "disks", Level: api.CheckOK,
 		Text: "the store keeps the frames, the journal takes records"}
 	bad := h.unkept()
@@ -102,15 +90,15 @@ func (h *health) disks() api.Check {
 const stalledAfter = 10 * time.Second
 
 // unkept is what cannot be written down now; nothing where all is well.
-func (h *health) unkept() (bad []string) {
-	if err := h.ingest.StoreErr(); err != nil {
+func (h health) unkept() (bad []string) {
+	if err := h.Ingest.StoreErr(); err != nil {
 		bad = append(bad, fmt.Sprintf("the store does not keep the frames, the agents hold them back: %v", err))
 	}
-	if age := h.ingest.Stalled(); age > stalledAfter {
+	if age := h.Ingest.Stalled(); age > stalledAfter {
 		bad = append(bad, fmt.Sprintf("the store has made no frames durable for %s, and some wait",
 			age.Round(time.Second)))
 	}
-	if err := h.desk.Unrecorded(); err != nil {
+	if err := h.Desk.Unrecorded(); err != nil {
 		bad = append(bad, fmt.Sprintf("nothing can be decided or moved: %v", err))
 	}
 	return bad

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/advise"
-	"fairway/remap/desk"
 	"fairway/remap/dispatch"
 	"fairway/remap/journal"
-	"fairway/tsdb"
 	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -24,14 +21,7 @@ import (
 )
 
 // jobs answers what runs, what ran, and takes the batch system's word.
-type jobs struct {
-	known   *dispatch.Dispatcher
-	picture *live.Picture
-	desk    *desk.Desk
-	records records
-	store   tsdb.Store
-	shared  func(of []topology.NodeID) []api.SharedTarget // nil: no other sites are known
-}
+type jobs struct{ *parts }
 
 func jobRow(r *history.Run) api.JobRow {
 	nodes := r.NodeList
@@ -42,18 +32,18 @@ func jobRow(r *history.Run) api.JobRow {
 		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
-func (h *jobs) list(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	mine := asking(by, h.picture)
+func (h jobs) list(r *http.Request, by access.Caller) (v []api.JobRow, err error) {
+	mine := h.asking(by)
 	limit, err := parseLimit(r)
 	if err != nil {
-		return err
+		return v, err
 	}
 	rows := []api.JobRow{}
 	switch state := r.URL.Query().Get("state"); state {
 	case "", "running", "ended", "all":
 		if state != "ended" {
-			now := live.JobsNow(h.picture)
-			for _, j := range h.picture.Snapshot().Situation.Jobs {
+			now := live.JobsNow(h.Picture)
+			for _, j := range h.Picture.Snapshot().Situation.Jobs {
 				if mine.has(j.User) {
 					rows = append(rows, api.JobRow{Job: j, NodeCount: len(j.Nodes), Now: now[j.ID]})
 				}
@@ -65,13 +55,13 @@ func (h *jobs) list(w http.ResponseWriter, r *http.Request, by access.Caller) er
 		}
 		if state == "ended" || state == "all" {
 			if rows, err = h.ended(rows, limit, mine); err != nil {
-				return err
+				return v, err
 			}
 		}
 	default:
-		return fmt.Errorf("%w: state=%q; there are running, ended and all", api.ErrInvalid, state)
+		return v, fmt.Errorf("%w: state=%q; there are running, ended and all", api.ErrInvalid, state)
 	}
-	return api.WriteJSON(w, rows)
+	return rows, nil
 }
 
 // waitOf orders jobs by how much they wait; less than 1 % counts as 0.
@@ -83,46 +73,46 @@ func waitOf(r *api.JobRow) float64 {
 }
 
 // ended adds those that ended last, the newest first, up to limit rows.
-func (h *jobs) ended(rows []api.JobRow, limit int, mine *own) ([]api.JobRow, error) {
+func (h jobs) ended(rows []api.JobRow, limit int, mine *own) ([]api.JobRow, error) {
 	looked := limit
 	if mine != nil {
 		looked = max(limit, ownAmong)
 	}
-	runs, err := h.known.Ended(looked)
+	runs, err := h.Jobs.Ended(looked)
 	if err != nil {
 		return nil, err
 	}
 	runs = mine.runs(runs, max(0, limit-len(rows)))
 	for i := range runs {
 		row := jobRow(&runs[i])
-		row.Whole = live.JobWhole(h.picture, &runs[i])
+		row.Whole = live.JobWhole(h.Picture, &runs[i])
 		rows = append(rows, row)
 	}
 	return rows, nil
 }
 
-func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	mine := asking(by, h.picture)
+func (h jobs) get(r *http.Request, by access.Caller) (v api.JobView, err error) {
+	mine := h.asking(by)
 	id := topology.JobID(r.PathValue("id"))
-	v := api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
+	v = api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
 		Neighbours: []api.Neighbour{}}
 	run, err := h.run(id, mine)
 	if err != nil {
-		return err
+		return v, err
 	}
 	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
-	v.Decision = mine.decision(h.known.Decided(id))
+	v.Decision = mine.decision(h.Jobs.Decided(id))
 	if run.End.IsZero() {
-		v.SoFar, v.WatchedSince = h.known.SoFar(id)
-		v.Waits = live.JobWaits(h.picture, id)
-		v.Neighbours = mine.neighbours(neighbours(h.picture, h.picture.Snapshot().Situation.Jobs, id))
-		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.picture.Load(v.Nodes)
-		if h.shared != nil && mine == nil {
-			if of := slowTargets(h.picture, id); len(of) > 0 {
-				v.Shared = h.shared(of)
+		v.SoFar, v.WatchedSince = h.Jobs.SoFar(id)
+		v.Waits = live.JobWaits(h.Picture, id)
+		v.Neighbours = mine.neighbours(neighbours(h.Picture, h.Picture.Snapshot().Situation.Jobs, id))
+		v.ReadBytesPerSec, v.WriteBytesPerSec, v.MetaOpsPerSec = h.Picture.Load(v.Nodes)
+		if h.Shared != nil && mine == nil {
+			if of := slowTargets(h.Picture, id); len(of) > 0 {
+				v.Shared = h.Shared(of)
 			}
 		}
-		sit := h.picture.Snapshot().Situation
+		sit := h.Picture.Snapshot().Situation
 		for _, n := range v.Nodes {
 			for _, f := range observedOf(sit, n) {
 				v.Forwarders[f]++
@@ -130,9 +120,9 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 		}
 	}
 	v.RunTime, v.IOShare = advise.RunTime(&run, cmp.Or(v.Profile, v.SoFar), v.WatchedSince, time.Now())
-	plans, err := h.desk.OfJob(r.Context(), id)
+	plans, err := h.Desk.OfJob(r.Context(), id)
 	if err != nil {
-		return fromDesk(err)
+		return v, err
 	}
 	for i := range plans {
 		v.Plans = append(v.Plans, plans[i].ID)
@@ -141,9 +131,9 @@ func (h *jobs) get(w http.ResponseWriter, r *http.Request, by access.Caller) err
 		}
 	}
 	if v.Answer, err = h.answer(r.Context(), &run, &v, plans); err != nil {
-		return err
+		return v, err
 	}
-	return api.WriteJSON(w, v)
+	return v, nil
 }
 
 // slowTargets are the storage targets that are accused and that a job uses or waits for.
@@ -182,7 +172,7 @@ func costOf(f *anomaly.Finding, job topology.JobID) (seconds float64) {
 }
 
 // answer says what a job lost, from the findings of its time.
-func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, plans []remap.Plan) (string, error) {
+func (h jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, plans []remap.Plan) (string, error) {
 	work := advise.Work{Job: run.Job, Ended: !run.End.IsZero()}
 	found := map[string]*anomaly.Finding{}
 	note := func(f anomaly.Finding) {
@@ -193,7 +183,7 @@ func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, pla
 			kept.Impact = f.Impact
 		}
 	}
-	for _, f := range h.picture.Snapshot().Situation.Findings { // between two records the losses grow
+	for _, f := range h.Picture.Snapshot().Situation.Findings { // between two records the losses grow
 		note(f)
 	}
 	wanted, left := journal.Wanted{From: run.Start}, mostRecords
@@ -242,8 +232,8 @@ func (h *jobs) answer(ctx context.Context, run *history.Run, v *api.JobView, pla
 const ownAmong = 2000
 
 // run finds a job that runs, or its newest ended run; of a job that may not be seen it is as if there were none.
-func (h *jobs) run(id topology.JobID, mine *own) (history.Run, error) {
-	run, ok, err := h.known.Job(id)
+func (h *parts) run(id topology.JobID, mine *own) (history.Run, error) {
+	run, ok, err := h.Jobs.Job(id)
 	if ok && !mine.has(run.User) {
 		run, ok = history.Run{}, false
 	}
@@ -253,38 +243,26 @@ func (h *jobs) run(id topology.JobID, mine *own) (history.Run, error) {
 	return run, err
 }
 
-func (h *jobs) profile(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	run, err := h.run(topology.JobID(r.PathValue("id")), asking(by, h.picture))
+func (h jobs) profile(r *http.Request, by access.Caller) (v api.ProfileView, err error) {
+	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
 	if err != nil {
-		return err
+		return v, err
 	}
-	return api.WriteJSON(w, api.ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending,
-		Profile: run.Profile})
+	return api.ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending,
+		Profile: run.Profile}, err
 }
 
-func (h *jobs) dispatch(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	var in dispatch.Request
-	if err := api.ReadJSON(w, r, &in); err != nil {
-		return err
-	}
-	a, err := h.known.Dispatch(r.Context(), in)
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, a)
+func (h jobs) dispatch(r *http.Request, _ access.Caller, in dispatch.Request) (v dispatch.Answer, err error) {
+	return h.Jobs.Dispatch(r.Context(), in)
 }
 
-func (h *jobs) end(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	e, err := h.known.End(r.Context(), topology.JobID(r.PathValue("id")))
-	if err != nil {
-		return fromDesk(err)
-	}
-	return api.WriteJSON(w, e)
+func (h jobs) end(r *http.Request, _ access.Caller) (v dispatch.Ended, err error) {
+	return h.Jobs.End(r.Context(), topology.JobID(r.PathValue("id")))
 }
 
 // observedForwarders are those that nodes use now.
-func (h *jobs) observedForwarders(nodes []topology.NodeID) (out []topology.ForwarderID) {
-	sit := h.picture.Snapshot().Situation
+func (h *parts) observedForwarders(nodes []topology.NodeID) (out []topology.ForwarderID) {
+	sit := h.Picture.Snapshot().Situation
 	for _, n := range nodes {
 		for _, f := range observedOf(sit, n) {
 			if !slices.Contains(out, f) {
@@ -312,24 +290,20 @@ const (
 	maxRuns     = 500
 )
 
-func (h *jobs) runs(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	limit := defaultRuns
-	if text := r.URL.Query().Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxRuns {
-			return fmt.Errorf("%w: limit=%q; want 1 to %d", api.ErrInvalid, text, maxRuns)
-		}
-		limit = n
-	}
-	run, err := h.run(topology.JobID(r.PathValue("id")), asking(by, h.picture))
+func (h jobs) runs(r *http.Request, by access.Caller) (v api.JobRuns, err error) {
+	limit, err := parseMost(r, defaultRuns, maxRuns)
 	if err != nil {
-		return err
+		return v, err
 	}
-	like, all, err := h.known.Like(&run, limit+1) // one may be the job itself
+	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
 	if err != nil {
-		return err
+		return v, err
 	}
-	v := api.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes,
+	like, all, err := h.Jobs.Like(&run, limit+1) // one may be the job itself
+	if err != nil {
+		return v, err
+	}
+	v = api.JobRuns{Job: run.Job, User: run.User, App: run.App, Project: run.Project, Nodes: run.Nodes,
 		Runs: []api.RunRow{}, All: all}
 	same := func(o *history.Run) bool { return o.Job == run.Job && o.Start.Equal(run.Start) }
 	if run.Profile != nil {
@@ -339,7 +313,7 @@ func (h *jobs) runs(w http.ResponseWriter, r *http.Request, by access.Caller) er
 	like = like[:min(limit, len(like))]
 	var since time.Time
 	if run.End.IsZero() {
-		run.Profile, since = h.known.SoFar(run.Job)
+		run.Profile, since = h.Jobs.SoFar(run.Job)
 		run.Forwarders = h.observedForwarders(run.NodeList)
 	}
 	for i := range like {
@@ -351,10 +325,10 @@ func (h *jobs) runs(w http.ResponseWriter, r *http.Request, by access.Caller) er
 		v.This = &this
 	}
 	if err := h.remapped(r, &v); err != nil {
-		return err
+		return v, err
 	}
 	v.Compare()
-	return api.WriteJSON(w, v)
+	return v, nil
 }
 
 // watchSlack is how long after its start a job is usually seen first.
@@ -379,7 +353,7 @@ func runRow(r *history.Run) api.RunRow {
 }
 
 // remapped says of each run whether a plan moved it.
-func (h *jobs) remapped(r *http.Request, v *api.JobRuns) error {
+func (h jobs) remapped(r *http.Request, v *api.JobRuns) error {
 	rows := map[topology.JobID][]*api.RunRow{}
 	wanted := map[topology.JobID]bool{}
 	note := func(row *api.RunRow) {
@@ -391,9 +365,9 @@ func (h *jobs) remapped(r *http.Request, v *api.JobRuns) error {
 	if v.This != nil {
 		note(v.This)
 	}
-	plans, err := h.desk.OfJobs(r.Context(), wanted)
+	plans, err := h.Desk.OfJobs(r.Context(), wanted)
 	if err != nil {
-		return fromDesk(err)
+		return err
 	}
 	for _, p := range plans {
 		for _, row := range rows[p.Job] {

@@ -272,7 +272,9 @@ func (o *own) trend(t api.Trend) api.Trend {
 }
 
 // asking is the own of who asks, by the newest picture.
-func asking(by access.Caller, p *live.Picture) *own { return ownOf(by.Person, p.Snapshot().Situation) }
+func (p *parts) asking(by access.Caller) *own {
+	return ownOf(by.Person, p.Picture.Snapshot().Situation)
+}
 
 // runs are the ended runs that may be seen, at most limit of them, of the newest.
 func (o *own) runs(runs []history.Run, limit int) []history.Run {

@@ -13,18 +13,14 @@ import (
 	"fairway/collector"
 	"fairway/collector/escape"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/tsdb"
 	"fairway/webui/access"
 	"fairway/webui/api"
-	"fairway/webui/live"
 )
 
 // series answers what the store keeps.
-type series struct {
-	picture *live.Picture
-	store   tsdb.Store
-	promQL  http.Handler
-}
+type series struct{ *parts }
 
 // Bounds of one answer.
 const (
@@ -32,20 +28,20 @@ const (
 	maxSeriesPoints = 2_000_000
 )
 
-func catalogue(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, api.Metrics())
+func catalogue(_ *http.Request, _ access.Caller) (v []api.Metric, err error) {
+	return api.Metrics(), nil
 }
 
-func glossary(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-	return api.WriteJSON(w, api.Glossary())
+func glossary(_ *http.Request, _ access.Caller) (v []api.Term, err error) {
+	return api.Glossary(), nil
 }
 
-func (h *series) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h series) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	q, err := parseSeries(r)
 	if err != nil {
 		return err
 	}
-	series, err := h.store.Select(r.Context(), q)
+	series, err := h.Store.Select(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -128,27 +124,27 @@ func writeSeriesCSV(w http.ResponseWriter, a api.SeriesAnswer) error {
 	return nil
 }
 
-func (h *series) occupancy(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h series) occupancy(r *http.Request, _ access.Caller) (v api.OccupancyView, err error) {
 	from, to, err := parseRange(r, 24*time.Hour)
 	if err != nil {
-		return err
+		return v, err
 	}
 	bucket, err := parseSpan("bucket", r.URL.Query().Get("bucket"), time.Hour)
 	if err != nil {
-		return err
+		return v, err
 	}
 	q := tsdb.OccupancyQuery{FromMillis: from.UnixMilli(), ToMillis: to.UnixMilli(),
 		BucketMillis: bucket.Milliseconds(),
 		Threshold:    tsdb.DefaultThreshold, PeakBytesPerSec: map[topology.NodeID]float64{}}
 	if text := r.URL.Query().Get("threshold"); text != "" {
 		if q.Threshold, err = strconv.ParseFloat(text, 64); err != nil || q.Threshold <= 0 || q.Threshold > 1 {
-			return fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", api.ErrInvalid, text)
+			return v, fmt.Errorf("%w: threshold=%q; want more than 0, at most 1", api.ErrInvalid, text)
 		}
 	}
 	a := api.OccupancyView{FromMillis: q.FromMillis, ToMillis: q.ToMillis, BucketMillis: q.BucketMillis,
 		Threshold: q.Threshold,
 		Nodes:     []tsdb.NodeOccupancy{}, NoPeak: []topology.NodeID{}}
-	for _, n := range h.picture.Snapshot().Machine.ByRole(topology.Forwarder) {
+	for _, n := range h.Picture.Snapshot().Machine.ByRole(topology.Forwarder) {
 		if n.PeakBytesPerSec <= 0 {
 			a.NoPeak = append(a.NoPeak, n.ID)
 			continue
@@ -157,32 +153,32 @@ func (h *series) occupancy(w http.ResponseWriter, r *http.Request, _ access.Call
 		q.PeakBytesPerSec[n.ID] = n.PeakBytesPerSec
 	}
 	if cells := (q.ToMillis - q.FromMillis) / q.BucketMillis * int64(len(q.Nodes)); cells > maxSeriesPoints {
-		return fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", api.ErrInvalid,
+		return v, fmt.Errorf("%w: %d cells, at most %d; ask for a longer bucket or a shorter range", api.ErrInvalid,
 			cells, maxSeriesPoints)
 	}
 	if len(q.Nodes) > 0 {
-		if a.Nodes, err = h.store.Occupancy(r.Context(), q); err != nil {
-			return err
+		if a.Nodes, err = h.Store.Occupancy(r.Context(), q); err != nil {
+			return v, err
 		}
 	}
 	a.Layer = tsdb.OverNodes(a.Nodes)
 	if r.URL.Query().Get("nodes") == "0" {
 		a.Nodes = []tsdb.NodeOccupancy{}
 	}
-	return api.WriteJSON(w, a)
+	return a, nil
 }
 
 // prometheus hands a question in PromQL on; what Prometheus calls alerts are the open findings.
-func (h *series) prometheus(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+func (h series) prometheus(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
 	if r.PathValue("call") == "alerts" {
-		return h.alerts(w)
+		return api.WriteJSON(w, h.alerts())
 	}
-	http.StripPrefix("/prometheus", h.promQL).ServeHTTP(w, r)
+	http.StripPrefix("/prometheus", h.PromQL).ServeHTTP(w, r)
 	return nil
 }
 
 // alerts answers the open findings as Prometheus does the alerts of its rules, under the labels that Alertmanager gets.
-func (h *series) alerts(w http.ResponseWriter) error {
+func (h series) alerts() any {
 	type alert struct {
 		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
@@ -191,7 +187,7 @@ func (h *series) alerts(w http.ResponseWriter) error {
 		Value       string            `json:"value"` // the confidence, 0..1
 	}
 	open := []alert{}
-	findings := h.picture.Snapshot().Overview.Findings
+	findings := h.Picture.Snapshot().Overview.Findings
 	for i := range findings {
 		f := &findings[i]
 		if !f.Open() {
@@ -208,7 +204,89 @@ func (h *series) alerts(w http.ResponseWriter) error {
 		}
 		open = append(open, a)
 	}
-	return api.WriteJSON(w, map[string]any{"status": "success", "data": map[string]any{"alerts": open}})
+	return map[string]any{"status": "success", "data": map[string]any{"alerts": open}}
+}
+
+// replay answers the past: what happened when, and the cells of one second.
+type replay struct{ *parts }
+
+// markSpan is what is listed without a start.
+const markSpan = time.Hour
+
+// marks lists what happened in a range: the points that a replay jumps to and a plot shows.
+func (h replay) marks(r *http.Request, _ access.Caller) (v []remap.Mark, err error) {
+	limit, err := parseLimit(r)
+	if err != nil {
+		return v, err
+	}
+	from, to, err := parseRange(r, markSpan)
+	if err != nil {
+		return v, err
+	}
+	marks, err := h.Picture.Marks(r.Context(), from, to)
+	if err != nil {
+		return v, err
+	}
+	jobs, err := h.jobMarks(from, to)
+	if err != nil {
+		return v, err
+	}
+	marks = append(marks, jobs...)
+	slices.SortStableFunc(marks, func(a, b remap.Mark) int { return a.At.Compare(b.At) })
+	return marks[max(0, len(marks)-limit):], nil
+}
+
+// markJobs is how many ended jobs are looked at for marks.
+const markJobs = 500
+
+// jobMarks lists the starts and ends of jobs, with the forwarders that served them.
+func (h replay) jobMarks(from, to time.Time) (marks []remap.Mark, err error) {
+	runs, err := h.Jobs.Ended(markJobs)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range h.Picture.Snapshot().Situation.Jobs {
+		if run, ok, err := h.Jobs.Job(j.ID); err == nil && ok {
+			runs = append(runs, run)
+		}
+	}
+	for i := range runs {
+		r := &runs[i]
+		for at, what := range map[time.Time]string{r.Start: "starts", r.End: "ends"} {
+			if !at.IsZero() && !at.Before(from) && at.Before(to) {
+				marks = append(marks, remap.Mark{At: at, Kind: "job", ID: string(r.Job),
+					Text:       fmt.Sprintf("%s: %s, %s", what, r.App, anomaly.Counted(r.Nodes, "node")),
+					Forwarders: r.Forwarders})
+			}
+		}
+	}
+	return marks, nil
+}
+
+// grid answers the cells of all compute nodes in one past second, as the live feed's frames are.
+func (h replay) grid(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
+	at, err := past(r)
+	if err != nil {
+		return err
+	}
+	name := r.URL.Query().Get("metric")
+	metric := gridMetric(name)
+	switch {
+	case metric < 0:
+		return fmt.Errorf("%w: metric %q; there are bw, mdops, latency and err", api.ErrInvalid, name)
+	case at.IsZero():
+		return fmt.Errorf("%w: at is missing; the present comes over /api/v1/live", api.ErrInvalid)
+	}
+	frame, err := h.grids.FrameAt(r.Context(), metric, at)
+	if err != nil {
+		return err
+	}
+	head := w.Header()
+	head.Set("Content-Type", "application/octet-stream")
+	head.Set("Content-Length", strconv.Itoa(len(frame)))
+	head.Set("Cache-Control", "no-store")
+	_, _ = w.Write(frame) // the reader is gone when this fails
+	return nil
 }
 
 // jobRates are summed over the nodes of a job; what requests took is their mean over all requests.
@@ -221,18 +299,18 @@ var (
 )
 
 // series answers what a job's compute nodes did together between from and to, as far as it ran then.
-func (h *jobs) series(w http.ResponseWriter, r *http.Request, by access.Caller) error {
-	run, err := h.run(topology.JobID(r.PathValue("id")), asking(by, h.picture))
+func (h jobs) series(r *http.Request, by access.Caller) (v api.JobSeries, err error) {
+	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
 	if err != nil {
-		return err
+		return v, err
 	}
 	from, to, err := parseRange(r, 15*time.Minute)
 	if err != nil {
-		return err
+		return v, err
 	}
 	step, err := parseSpan("step", r.URL.Query().Get("step"), time.Second)
 	if err != nil {
-		return err
+		return v, err
 	}
 	if from.Before(run.Start) {
 		from = run.Start
@@ -247,15 +325,15 @@ func (h *jobs) series(w http.ResponseWriter, r *http.Request, by access.Caller) 
 	points := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes))
 	switch {
 	case q.FromMillis >= q.ToMillis || len(q.Nodes) == 0:
-		return api.WriteJSON(w, a)
+		return a, nil
 	case points > maxSeriesPoints:
-		return fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid,
+		return v, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid,
 			points, maxSeriesPoints)
 	}
 	if err := h.together(r.Context(), q, &a); err != nil {
-		return err
+		return v, err
 	}
-	return api.WriteJSON(w, a)
+	return a, nil
 }
 
 // evenly picks at most so many of a job's nodes, in equal steps through its list.
@@ -271,10 +349,10 @@ func evenly(nodes []topology.NodeID, most int) []topology.NodeID {
 }
 
 // together puts the series of the query's nodes together.
-func (h *jobs) together(ctx context.Context, q tsdb.Query, a *api.JobSeries) error {
+func (h jobs) together(ctx context.Context, q tsdb.Query, a *api.JobSeries) error {
 	read := func(m collector.Metric) ([]tsdb.Series, error) {
 		q.Metric = m
-		return h.store.Select(ctx, q)
+		return h.Store.Select(ctx, q)
 	}
 	for _, m := range jobRates {
 		of, err := read(m)

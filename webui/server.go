@@ -109,34 +109,21 @@ type Server struct {
 	gate    *access.Gate
 	signIn  *access.SignIn
 	site    access.Site
-	nouns   *handlers
+	rows    []row
+	parts   *parts // nil: it shows several sites
 	feed    *feed
-	picture *live.Picture
-	desk    *desk.Desk
 	stats   *serverStats
 	meters  []MetricsWriter
 	files   *staticFiles
 	version string
-	archive bool // there is one
 }
 
-// handlers are the nouns of the API.
-type handlers struct {
-	health     health
-	agents     agents
-	layer      layer
-	forwarders forwarders
-	replay     replay
-	series     series
-	findings   *findings
-	exclusions exclusions
-	jobs       *jobs
-	domains    domains
-	archives   archives
-	whatif     whatif
-	plans      plans
-	standing   standing
-	audits     audits
+// parts are what the nouns of the API work with; each noun is a type over them.
+type parts struct {
+	*Config
+	gate    *access.Gate
+	grids   *live.Grids
+	records records
 }
 
 // New checks cfg; an error names the setting of Access that is wrong.
@@ -158,19 +145,18 @@ func New(cfg Config) (*Server, error) {
 	}
 	stats := newServerStats()
 	grids := live.NewGrids(cfg.Picture)
-	s := &Server{log: cfg.Log, gate: gate, picture: cfg.Picture, desk: cfg.Desk, stats: stats, files: files,
-		meters:  append([]MetricsWriter{cfg.Ingest.WriteMetrics, gate.Budget.WriteMetrics}, cfg.Metrics...),
-		version: cfg.Version,
-		archive: cfg.Archive != nil,
+	s := &Server{log: cfg.Log, gate: gate, stats: stats, files: files, version: cfg.Version,
+		parts:  &parts{&cfg, gate, grids, cfg.Desk.History},
+		meters: append([]MetricsWriter{cfg.Ingest.WriteMetrics, gate.Budget.WriteMetrics}, cfg.Metrics...),
 		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
 			took: stats.publish, log: cfg.Log}}
 	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
 		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: s.feed.ended, Log: cfg.Log}
 	gate.OnEnded(s.feed.ended)
-	s.nouns = newHandlers(&cfg, gate, grids)
-	s.site = access.Site{Routes: s.routes(s.nouns), Pages: files.serve, Leader: cfg.Leader,
-		Answered: stats.answered, Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log,
+	s.site = access.Site{Pages: files.serve, Leader: cfg.Leader, Answered: stats.answered,
+		Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log,
 		Late: func() float64 { return cfg.Picture.Snapshot().Overview.LateSeconds }}
+	s.serves(s.routes(s.parts))
 	return s, nil
 }
 
@@ -201,53 +187,21 @@ func NewOfSites(cfg SitesConfig) (*Server, error) {
 	s := &Server{log: cfg.Log, gate: gate, stats: stats, files: files, version: cfg.Version}
 	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return "all machines" }, Version: cfg.Version,
 		BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: func(string) {}, Log: cfg.Log}
-	s.site = access.Site{Routes: zippedAll(append(s.commonRoutes(),
-		row{http.MethodGet, "/api/v1/sites", viewer, every,
-			func(w http.ResponseWriter, _ *http.Request, _ access.Caller) error {
-				return api.WriteJSON(w, cfg.View())
-			}, 0})),
-		Pages: files.serve, Answered: stats.answered, Panicked: stats.panicked(nil), Log: cfg.Log}
+	s.site = access.Site{Pages: files.serve, Answered: stats.answered, Panicked: stats.panicked(nil), Log: cfg.Log}
+	s.serves(append(s.commonRoutes(), route(http.MethodGet, "/api/v1/sites", viewer, every,
+		answers(func(*http.Request, access.Caller) (sites.View, error) { return cfg.View(), nil }), 0,
+		"several sites in one, of a view of sites")))
 	return s, nil
 }
 
-func newHandlers(cfg *Config, gate *access.Gate, grids *live.Grids) *handlers {
-	jobs := &jobs{known: cfg.Jobs, picture: cfg.Picture, desk: cfg.Desk, records: cfg.Desk.History,
-		store: cfg.Store, shared: cfg.Shared}
-	found := &findings{picture: cfg.Picture, records: cfg.Desk.History, review: cfg.Review, shared: cfg.Shared}
-	found.incidents = incidents{finding: found.finding, picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk,
-		effect: cfg.Effect, version: cfg.Version}
-	return &handlers{
-		health: health{picture: cfg.Picture, driver: cfg.Driver, ingest: cfg.Ingest, desk: cfg.Desk,
-			alerts: alerts{cfg.Alerts}, further: cfg.Checks},
-		agents: agents{ingest: cfg.Ingest, gate: gate, desk: cfg.Desk, log: cfg.Log, enrolled: map[string]int{}},
-		layer:  layer{cfg.Picture, cfg.Ingest},
-		forwarders: forwarders{picture: cfg.Picture, ingest: cfg.Ingest, desk: cfg.Desk, rules: cfg.Findings,
-			canaries: cfg.Canaries},
-		replay:     replay{picture: cfg.Picture, grids: grids, jobs: cfg.Jobs},
-		series:     series{picture: cfg.Picture, store: cfg.Store, promQL: cfg.PromQL},
-		findings:   found,
-		exclusions: exclusions{cfg.Desk},
-		jobs:       jobs,
-		domains:    domains{archive: cfg.Archive, jobs: jobs},
-		archives:   archives{archive: cfg.Archive, jobs: jobs, records: cfg.Desk.History, mounts: cfg.Mounts},
-		whatif: whatif{picture: cfg.Picture, jobs: cfg.Jobs, priority: cfg.Priority,
-			gathering: cfg.Gathering},
-		plans:    plans{cfg.Desk, cfg.Effect, cfg.Picture},
-		standing: standing{cfg.Desk, rules{cfg.Rules, cfg.Desk.History}},
-		audits: audits{records: cfg.Desk.History, undo: undo{cfg.Desk.History, cfg.Desk, cfg.Review},
-			report: reports{picture: cfg.Picture, store: cfg.Store, desk: cfg.Desk, runs: cfg.Runs,
-				version: cfg.Version}},
+// inArchive is an endpoint that only an archive knows the answer of.
+func (p *parts) inArchive(e endpoint) endpoint {
+	if p.Archive == nil {
+		e.handle = func(http.ResponseWriter, *http.Request, access.Caller) error {
+			return fmt.Errorf("%w: this daemon keeps no I/O-log archive", api.ErrUnreachable)
+		}
 	}
-}
-
-// archived answers what only an archive knows.
-func (s *Server) archived(h access.Handler) access.Handler {
-	if s.archive {
-		return h
-	}
-	return func(http.ResponseWriter, *http.Request, access.Caller) error {
-		return fmt.Errorf("%w: this daemon keeps no I/O-log archive", api.ErrUnreachable)
-	}
+	return e
 }
 
 // HTTP returns the HTTP server for listeners of one kind. The caller serves and shuts it down;
@@ -276,7 +230,7 @@ func (s *Server) SignInPath(name string, role remap.Role) (string, error) {
 func (s *Server) Run(ctx context.Context) {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.feed.run(ctx) })
-	wait.Go(func() { s.picture.Run(ctx, s.desk, s.feed.publish) })
+	wait.Go(func() { s.parts.Picture.Run(ctx, s.parts.Desk, s.feed.publish) })
 	wait.Wait()
 }
 
@@ -438,16 +392,14 @@ var zip = func() func(http.Handler) http.HandlerFunc {
 }()
 
 // zipped lets a route's JSON be compressed. Answers with secrets must not be: their length says something about them.
-func zipped(r row) row {
-	secret := r.Kind&(socket|long) != 0 || r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/v1/session") ||
-		!strings.Contains(r.Path, "/api/v1/")
+func zipped(t *access.Route, next access.Handler) access.Handler {
+	secret := t.Kind&(socket|long) != 0 || t.Method != http.MethodGet || strings.HasPrefix(t.Path, "/api/v1/session") ||
+		!strings.Contains(t.Path, "/api/v1/")
 	if secret {
-		return r
+		return next
 	}
-	next := r.Handle
-	r.Handle = func(w http.ResponseWriter, r *http.Request, by access.Caller) (err error) {
+	return func(w http.ResponseWriter, r *http.Request, by access.Caller) (err error) {
 		zip(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { err = next(w, r, by) })).ServeHTTP(w, r)
 		return err
 	}
-	return r
 }

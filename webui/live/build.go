@@ -33,18 +33,8 @@ type Snapshot struct {
 // topJob is the job that did most on a node in its newest second.
 type topJob struct {
 	job topology.JobID
-	did work
+	did did
 }
-
-// work is what a job does somewhere in a second.
-type work struct{ bytes, ops float64 }
-
-func (w work) plus(o work) work { return work{w.bytes + o.bytes, w.ops + o.ops} }
-
-func (w work) part(p float64) work { return work{p * w.bytes, p * w.ops} }
-
-// more says which of two does more: bytes count, and where none move, metadata operations.
-func (w work) more(o work) bool { return w.bytes > o.bytes || w.bytes == o.bytes && w.ops > o.ops }
 
 func (c *Config) banner(now time.Time) api.Banner {
 	b := api.Banner{Simulated: c.Simulated, Notice: c.Lateness.Notice(now),
@@ -67,7 +57,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		advice: advise.Input{Situation: sit, Plans: p.plans, Effect: p.cfg.Effect,
 			JobsUnknown: p.cfg.JobsKnown != nil && !p.cfg.JobsKnown(), Late: p.cfg.Lateness.Within(now), Now: now}}
 	s.flow = sync.OnceValue(func() Flow { return p.countFlow(s) })
-	s.most = sync.OnceValue(func() map[topology.NodeID]*api.Use { return p.countMost(s) })
+	s.most = sync.OnceValue(func() map[topology.NodeID]*api.Use { return countMost(p.cfg.Board, s) })
 	if old != nil {
 		s.Generation = old.Generation
 		if !sameNodes(old.Machine, s.Machine) {
@@ -239,8 +229,8 @@ func known(v float64) *float64 {
 
 func topOf(f *collector.Frame) (top topJob) {
 	for _, j := range f.Jobs {
-		if did := workOf(j.Samples); did.more(top.did) {
-			top = topJob{j.Job, did}
+		if d := didOf(j.Samples); d.more(top.did) {
+			top = topJob{j.Job, d}
 		}
 	}
 	return top
@@ -277,23 +267,10 @@ func (p *Picture) addPlans(o *api.Overview, rows map[topology.NodeID]*api.Forwar
 	}
 }
 
-// workOf is what a node did in a second.
-func workOf(samples []collector.Sample) (did work) {
-	for _, s := range samples {
-		switch s.Metric {
-		case collector.ReadBytes, collector.WriteBytes:
-			did.bytes += s.Value
-		case collector.MetaOps:
-			did.ops += s.Value
-		}
-	}
-	return did
-}
-
 // nameTopJobs finds the job that does most on each forwarder, from what the mounts say of jobs, of a compute node whose
 // counters know none from the batch system, and where neither is there from the forwarder itself.
 func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.ForwarderRow, now time.Time) {
-	did, own := map[topology.ForwarderID]map[topology.JobID]work{}, map[topology.NodeID]topology.JobID{}
+	on, own := map[topology.ForwarderID]map[topology.JobID]did{}, map[topology.NodeID]topology.JobID{}
 	oldest := oldestShown(now)
 	owners := sync.OnceValue(func() map[topology.NodeID]topology.JobID { return ownersOf(s.Situation.Jobs) })
 	p.cfg.Board.All(func(n *window.Node) {
@@ -302,7 +279,7 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 		}
 		top := topOf(&n.Frame)
 		if len(n.Jobs) == 0 {
-			if top.did = workOf(n.Samples); n.Role != topology.Compute || top.did == (work{}) {
+			if top.did = didOf(n.Samples); n.Role != topology.Compute || top.did == (did{}) {
 				return
 			}
 			if top.job = owners()[n.Node]; top.job == "" {
@@ -314,17 +291,17 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 		}
 		for _, over := range s.Situation.Over(n.Node) {
 			f := over.Forwarder
-			if did[f] == nil {
-				did[f] = map[topology.JobID]work{}
+			if on[f] == nil {
+				on[f] = map[topology.JobID]did{}
 			}
-			did[f][top.job] = did[f][top.job].plus(top.did.part(over.Part))
+			on[f][top.job] = on[f][top.job].plus(top.did, over.Part)
 		}
 	})
 	for n, row := range rows {
 		if row.State == api.StateStale {
 			continue
 		}
-		if jobs := did[row.ID]; jobs != nil {
+		if jobs := on[row.ID]; jobs != nil {
 			nameTopJob(row, jobs)
 		} else {
 			row.TopJob = own[n]
@@ -334,17 +311,17 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 
 // nameTopJob gives a row the job that does most there, with its share of what jobs move; of one that moves
 // nothing and only works on metadata the name alone. One that does nothing is not named: it may be over.
-func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]work) {
-	var most work
+func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]did) {
+	var most did
 	total := 0.0
-	for j, did := range jobs {
-		total += did.bytes
-		if did.more(most) || did == most && j < row.TopJob {
-			row.TopJob, most = j, did
+	for j, d := range jobs {
+		total += d.bytes()
+		if d.more(most) || d == most && j < row.TopJob {
+			row.TopJob, most = j, d
 		}
 	}
 	if total > 0 {
-		part := most.bytes / total
+		part := most.bytes() / total
 		row.TopJobShare = &part
 	}
 }

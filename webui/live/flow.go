@@ -137,7 +137,8 @@ func (c *flowCount) frame(f *collector.Frame) {
 		if !j.Job.IsJob() {
 			continue
 		}
-		read, write := bytesOf(j.Samples)
+		d := didOf(j.Samples)
+		read, write := d[didRead], d[didWrite]
 		switch f.Role {
 		case topology.Compute:
 			for _, over := range c.situation.Over(f.Node) {
@@ -162,18 +163,6 @@ func (c *flowCount) frame(f *collector.Frame) {
 			at.ReadBytesPerSec, at.WriteBytesPerSec = at.ReadBytesPerSec+read, at.WriteBytesPerSec+write
 		}
 	}
-}
-
-func bytesOf(samples []collector.Sample) (read, write float64) {
-	for _, s := range samples {
-		switch s.Metric {
-		case collector.ReadBytes:
-			read += s.Value
-		case collector.WriteBytes:
-			write += s.Value
-		}
-	}
-	return read, write
 }
 
 // storage goes on from the forwarders: a job's bytes at a server are measured; over several forwarders

@@ -50,24 +50,22 @@ func (p *past) recallJobs(ctx context.Context, m *moment, sit *remap.Situation) 
 	if len(nodes) == 0 {
 		return nil
 	}
-	did := map[topology.ForwarderID]map[topology.JobID]work{}
+	on := map[topology.ForwarderID]map[topology.JobID]did{}
 	for _, metric := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps} {
 		err := p.newest(ctx, nodes, metric, o.At, func(n topology.NodeID, newest tsdb.Point) {
-			f, one := m.mapping[n], work{bytes: newest.Value}
-			if metric == collector.MetaOps {
-				one = work{ops: newest.Value}
+			f := m.mapping[n]
+			if on[f] == nil {
+				on[f] = map[topology.JobID]did{}
 			}
-			if did[f] == nil {
-				did[f] = map[topology.JobID]work{}
-			}
-			did[f][m.jobs[n]] = did[f][m.jobs[n]].plus(one)
+			one := didOf([]collector.Sample{{Metric: metric, Value: newest.Value}})
+			on[f][m.jobs[n]] = on[f][m.jobs[n]].plus(one, 1)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	for i := range o.Forwarders {
-		nameTopJob(&o.Forwarders[i], did[o.Forwarders[i].ID])
+		nameTopJob(&o.Forwarders[i], on[o.Forwarders[i].ID])
 	}
 	return nil
 }

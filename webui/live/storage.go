@@ -82,10 +82,10 @@ func (s *Snapshot) addMost(rows []api.StorageRow) {
 }
 
 // countMost finds who does most at each storage target and server, as its server counts it.
-func (p *Picture) countMost(s *Snapshot) map[topology.NodeID]*api.Use {
+func countMost(board *window.Board, s *Snapshot) map[topology.NodeID]*api.Use {
 	servers := func(visit func(*collector.Frame)) {
 		for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
-			p.cfg.Board.Layer(role, func(n *window.Node) { visit(&n.Frame) })
+			board.Layer(role, func(n *window.Node) { visit(&n.Frame) })
 		}
 	}
 	var of []topology.NodeID
@@ -176,8 +176,8 @@ func (c *useCount) frame(f *collector.Frame) {
 		}
 		c.byClients = c.byClients || hasTargets(f) && !slices.ContainsFunc(f.Targets, gateway)
 		for _, t := range f.Targets {
-			read, write := bytesOf(t.Samples)
-			c.split(f, api.TargetUse{Target: topology.NodeID(t.Target)}, read, write)
+			d := didOf(t.Samples)
+			c.split(f, api.TargetUse{Target: topology.NodeID(t.Target)}, d[didRead], d[didWrite])
 		}
 	}
 }

@@ -16,16 +16,16 @@ import (
 // named: it may be over, and its mounts only not have reported it yet.
 func TestTopJobDoesMost(t *testing.T) {
 	for name, c := range map[string]struct {
-		jobs  map[topology.JobID]work
+		jobs  map[topology.JobID]did
 		top   topology.JobID
 		share float64 // of bytes; 0: none
 	}{
-		"bytes": {map[topology.JobID]work{"1": {bytes: 30, ops: 900}, "2": {bytes: 90}}, "2",
+		"bytes": {map[topology.JobID]did{"1": {didWrite: 30, didMeta: 900}, "2": {didWrite: 90}}, "2",
 			0.75},
-		"metadata":                   {map[topology.JobID]work{"3": {}, "6": {ops: 2000}, "7": {ops: 10}}, "6", 0},
-		"the same":                   {map[topology.JobID]work{"9": {bytes: 5}, "8": {bytes: 5}}, "8", 0.5},
-		"nothing, as of an old job":  {map[topology.JobID]work{"3": {}, "6": {}}, "", 0},
-		"a writer beside operations": {map[topology.JobID]work{"3": {bytes: 1}, "6": {ops: 1e6}}, "3", 1},
+		"metadata":                   {map[topology.JobID]did{"3": {}, "6": {didMeta: 2000}, "7": {didMeta: 10}}, "6", 0},
+		"the same":                   {map[topology.JobID]did{"9": {didWrite: 5}, "8": {didWrite: 5}}, "8", 0.5},
+		"nothing, as of an old job":  {map[topology.JobID]did{"3": {}, "6": {}}, "", 0},
+		"a writer beside operations": {map[topology.JobID]did{"3": {didWrite: 1}, "6": {didMeta: 1e6}}, "3", 1},
 	} {
 		var row api.ForwarderRow
 		nameTopJob(&row, c.jobs)
@@ -39,7 +39,7 @@ func TestTopJobDoesMost(t *testing.T) {
 	}
 	f := collector.Frame{Jobs: []collector.JobSamples{{Job: "3", Samples: samples(0, 0)},
 		{Job: "6", Samples: samples(0, 7)}}}
-	if top := topOf(&f); top.job != "6" || top.did.ops != 7 {
+	if top := topOf(&f); top.job != "6" || top.did[didMeta] != 7 {
 		t.Errorf("of a node: %+v", top)
 	}
 }

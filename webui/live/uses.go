@@ -69,6 +69,13 @@ func (d did) plus(e did, part float64) did {
 	return d
 }
 
+func (d did) bytes() float64 { return d[didRead] + d[didWrite] }
+
+// more says which of two does more: bytes count, and where none move, metadata operations.
+func (d did) more(e did) bool {
+	return d.bytes() > e.bytes() || d.bytes() == e.bytes() && d[didMeta] > e[didMeta]
+}
+
 // without is what is left of it, never less than nothing: counters of several nodes are read at different times.
 func (d did) without(e did) did {
 	for i := range d {
@@ -79,8 +86,8 @@ func (d did) without(e did) did {
 
 // parts are those of bytes and of metadata operations in a whole.
 func (d did) parts(all did) (bytes, meta *float64) {
-	if moved := all[didRead] + all[didWrite]; moved > 0 {
-		part := (d[didRead] + d[didWrite]) / moved
+	if moved := all.bytes(); moved > 0 {
+		part := d.bytes() / moved
 		bytes = &part
 	}
 	if all[didMeta] > 0 {
