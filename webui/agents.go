@@ -44,8 +44,8 @@ func (h *agents) enrol(r *http.Request, by access.Caller, ask api.Enrolment) (v 
 	many := h.enrolled[by.Name] > enrolmentsOf
 	h.mu.Unlock()
 	if many {
-		return v, fmt.Errorf("%w: %d nodes have enrolled as %s; make another join token", api.ErrNotAllowed, enrolmentsOf,
-			by.Name)
+		return v, fmt.Errorf("%w: %d nodes have enrolled as %s; make another join token", api.ErrNotAllowed,
+			enrolmentsOf, by.Name)
 	}
 	if err := h.Desk.Enrolled(r.Context(), by.Person, ask.Node, by.Remote); err != nil {
 		return v, err

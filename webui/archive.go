@@ -301,8 +301,8 @@ func (h domains) get(r *http.Request, by access.Caller) (v api.DomainsView, err 
 		return v, err
 	}
 	if !known && logs == 0 {
-		return v, fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive", id,
-			api.ErrNotFound)
+		return v, fmt.Errorf("job %q: %w: it neither runs nor is in the history, and no log of it is in the archive",
+			id, api.ErrNotFound)
 	}
 	v = api.DomainsView{Job: id, Files: files, Left: max(0, len(files)-maxShared), Assumed: []string{},
 		Methods: []filedomain.Comparison{}}

@@ -60,8 +60,8 @@ var (
 
 func route(method, path string, need remap.Role, on access.Listener, to endpoint, kind access.RouteKind, about string,
 	query ...string) row {
-	return row{access.Route{Method: method, Path: path, Need: need, On: on, Handle: to.handle, Kind: kind}, about, query,
-		to.in, to.out}
+	return row{access.Route{Method: method, Path: path, Need: need, On: on, Handle: to.handle, Kind: kind}, about,
+		query, to.in, to.out}
 }
 
 // endpoint is a handler with the types of the JSON that it reads and answers.
@@ -162,9 +162,10 @@ func (s *Server) routes(p *parts) []row {
 			"when findings, plans and exclusions changed, jobs began and ended and connections broke, oldest first; "+
 				"the last hour without a range", slices.Concat(pageParams, rangeParams)...),
 		route(get, "/api/v1/grid", viewer, every, writes(replay{p}.grid, nil, nil), seconds,
-			"the cells of all compute nodes in one past second, binary as in the live feed", slices.
-				Concat([]string{"metric: bw, mdops, latency or err"}, atParam)...),
-		route(get, "/api/v1/nodes", viewer, every, writes(layer{p}.nodes, nil, []api.NodeRow{}), 0, "newest second of nodes",
+			"the cells of all compute nodes in one past second, binary as in the live feed",
+			slices.Concat([]string{"metric: bw, mdops, latency or err"}, atParam)...),
+		route(get, "/api/v1/nodes", viewer, every, writes(layer{p}.nodes, nil, []api.NodeRow{}), 0,
+			"newest second of nodes",
 			"role: compute, forwarder, storage or metadata", "health: ok, idle, suspect, excluded, dedicated or stale",
 			"names: 1: only the names, in the order of the grid's cells"),
 		route(get, "/api/v1/nodes/{id}", viewer, every, answers(layer{p}.node), 0,
@@ -175,18 +176,20 @@ func (s *Server) routes(p *parts) []row {
 			"send one canary (a small write, read and stat) through a forwarder, at most one in 10 s, and say what "+
 				"it found"),
 		route(get, "/api/v1/flow", viewer, every, answers(layer{p}.flow), 0,
-			"which way jobs' bytes take now: job to forwarder to storage, the most bytes first", slices.
-				Concat([]string{"job: only that job, and its neighbours on its forwarders",
-					"target: instead, who uses that storage target; may be given several times"}, pageParams)...),
+			"which way jobs' bytes take now: job to forwarder to storage, the most bytes first",
+			slices.Concat([]string{"job: only that job, and its neighbours on its forwarders",
+				"target: instead, who uses that storage target; may be given several times"}, pageParams)...),
 		route(get, "/api/v1/interference", viewer, every, answers(layer{p}.interference), 0,
 			"how much jobs that move bytes now stand in each other's way"),
 		route(get, "/api/v1/series", viewer, every, writes(series{p}.get, nil, api.SeriesAnswer{}), seconds,
-			"one metric of nodes over time; a null value is a gap", slices.
-				Concat([]string{"node: names, separated by commas", "metric: its name", "step: such as 10s; 1s without it",
-					"agg: mean, sum, min, max or count"}, rangeParams)...),
+			"one metric of nodes over time; a null value is a gap",
+			slices.Concat([]string{"node: names, separated by commas", "metric: its name",
+				"step: such as 10s; 1s without it",
+				"agg: mean, sum, min, max or count"}, rangeParams)...),
 		route(get, "/api/v1/occupancy", viewer, every, answers(series{p}.occupancy), seconds,
 			"how often forwarders were near their peak", slices.Concat([]string{"bucket: such as 1h; 1h without it",
-				"threshold: 0..1 of peak; 0.8 without it", "nodes: 0: only what is over all forwarders"}, rangeParams)...),
+				"threshold: 0..1 of peak; 0.8 without it",
+				"nodes: 0: only what is over all forwarders"}, rangeParams)...),
 		route(get, "/prometheus/api/v1/{call...}", viewer, every, writes(series{p}.prometheus, nil, nil), query,
 			"Prometheus's HTTP API over the store, for Grafana"),
 		route(post, "/prometheus/api/v1/{call...}", viewer, every, writes(series{p}.prometheus, nil, nil), again|
@@ -212,16 +215,16 @@ func (s *Server) routes(p *parts) []row {
 		route(del, "/api/v1/exclusions/{node}", operator, every, answers(exclusions{p}.remove), led,
 			"take a forwarder back into allocation", "reason: why; kept in the audit"),
 		route(get, "/api/v1/jobs", user, every, answers(jobs{p}.list), 0,
-			"jobs: those that run, or those that have ended, newest first", slices.
-				Concat([]string{"state: running (without it) or ended"}, pageParams)...),
+			"jobs: those that run, or those that have ended, newest first",
+			slices.Concat([]string{"state: running (without it) or ended"}, pageParams)...),
 		route(get, "/api/v1/jobs/{id}", user, every, answers(jobs{p}.get), seconds,
 			"one job, the forwarders of its nodes and its plans"),
 		route(get, "/api/v1/jobs/{id}/runs", user, every, answers(jobs{p}.runs), seconds,
 			"a job beside the ended runs like it: of the same user, application, project and number of nodes",
 			"limit: compare with the newest so many, at most 500; 50 without it"),
 		route(get, "/api/v1/jobs/{id}/series", user, every, answers(jobs{p}.series), seconds,
-			"what a job's nodes did together, by time (at most 4,096 of them)", slices.
-				Concat([]string{"step: such as 10s; 1s without it"}, rangeParams)...),
+			"what a job's nodes did together, by time (at most 4,096 of them)",
+			slices.Concat([]string{"step: such as 10s; 1s without it"}, rangeParams)...),
 		route(get, "/api/v1/jobs/{id}/profile", user, every, answers(jobs{p}.profile), seconds,
 			"what a job did to the file system"),
 		route(post, "/api/v1/dispatch", scheduler, every, takes(jobs{p}.dispatch), led,
@@ -283,8 +286,8 @@ func (s *Server) routes(p *parts) []row {
 		route(post, "/api/v1/alerts/test", operator, every, answers(alerts{p}.test), led,
 			"send a test alert to every receiver; answers how delivery went before"),
 		route(get, "/api/v1/report", viewer, every, writes(reports{p}.get, nil, report.Report{}), seconds,
-			"who used the forwarders, what was slow, what was moved; the last seven days without a range", slices.
-				Concat([]string{"format: html or markdown; JSON without it"}, rangeParams)...),
+			"who used the forwarders, what was slow, what was moved; the last seven days without a range",
+			slices.Concat([]string{"format: html or markdown; JSON without it"}, rangeParams)...),
 		route(get, "/api/v1/undo", operator, every, answers(undo{p}.get), led,
 			"what you did last, and what would take it back or why nothing can"),
 		route(post, "/api/v1/undo", operator, every, takes(undo{p}.post), led,

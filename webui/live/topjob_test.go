@@ -22,7 +22,8 @@ func TestTopJobDoesMost(t *testing.T) {
 	}{
 		"bytes": {map[topology.JobID]did{"1": {didWrite: 30, didMeta: 900}, "2": {didWrite: 90}}, "2",
 			0.75},
-		"metadata":                   {map[topology.JobID]did{"3": {}, "6": {didMeta: 2000}, "7": {didMeta: 10}}, "6", 0},
+		"metadata": {map[topology.JobID]did{"3": {}, "6": {didMeta: 2000}, "7": {didMeta: 10}},
+			"6", 0},
 		"the same":                   {map[topology.JobID]did{"9": {didWrite: 5}, "8": {didWrite: 5}}, "8", 0.5},
 		"nothing, as of an old job":  {map[topology.JobID]did{"3": {}, "6": {}}, "", 0},
 		"a writer beside operations": {map[topology.JobID]did{"3": {didWrite: 1}, "6": {didMeta: 1e6}}, "3", 1},
