@@ -142,15 +142,20 @@ func (h archives) together(ctx context.Context, logs []iolog.Log, run *history.R
 		if len(job.Files) == 0 {
 			return nil
 		}
-		job.Records, job.Mounts = records, h.Mounts
-		mine.withoutOthers(&job)
-		a := rootcause.Explain(job, rootcause.Defaults())
-		a.Keep(maxCritical)
-		return &a
+		return h.verdict(&job, records, mine)
 	}
 	c.Read, c.Write = answer(read), answer(write)
 	c.Main = rootcause.Main(c.Read, c.Write)
 	return c, nil
+}
+
+// verdict explains a job as far as mine may see of the others.
+func (h archives) verdict(job *rootcause.Job, records []rootcause.Record, mine *own) *rootcause.Answer {
+	job.Records, job.Mounts = records, h.Mounts
+	mine.withoutOthers(job)
+	a := rootcause.Explain(*job, rootcause.Defaults())
+	a.Keep(maxCritical)
+	return &a
 }
 
 // pathsOf are the paths of a log's files.
@@ -175,12 +180,8 @@ func (h archives) explain(ctx context.Context, l *iolog.Log, run *history.Run, m
 	c := api.LogCause{Log: strconv.FormatInt(j.Log, 10), App: j.App, Procs: j.Procs, Start: j.Start, End: j.End}
 	read, write := rootcause.ByDirection(j, l.JobFiles, pathsOf(l))
 	answer := func(job *rootcause.Job) *rootcause.Answer {
-		job.Records, job.Mounts = records, h.Mounts
 		job.FromAround(l, around)
-		mine.withoutOthers(job)
-		a := rootcause.Explain(*job, rootcause.Defaults())
-		a.Keep(maxCritical)
-		return &a
+		return h.verdict(job, records, mine)
 	}
 	if len(read.Files) > 0 {
 		c.Read = answer(&read)

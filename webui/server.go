@@ -135,29 +135,38 @@ func New(cfg Config) (*Server, error) {
 		cfg.Review == nil || cfg.Rules == nil || cfg.Gathering == nil || cfg.PromQL == nil {
 		return nil, errors.New("webui: BUG: a part of the server is missing")
 	}
+	s, err := newServer(cfg.Access, &cfg.Addresses, cfg.Version, cfg.Log)
+	if err != nil {
+		return nil, err
+	}
+	grids := live.NewGrids(cfg.Picture)
+	s.parts = &parts{&cfg, s.gate, grids, cfg.Desk.History}
+	s.meters = append([]MetricsWriter{cfg.Ingest.WriteMetrics, s.gate.Budget.WriteMetrics}, cfg.Metrics...)
+	s.feed = &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: s.gate.HasSession,
+		took: s.stats.publish, log: cfg.Log}
+	s.signIn.Machine = func() string { return cfg.Picture.Snapshot().Machine.Name }
+	s.signIn.Ended = s.feed.ended
+	s.gate.OnEnded(s.feed.ended)
+	s.site.Leader, s.site.Panicked = cfg.Leader, s.stats.panicked(cfg.Alerts)
+	s.site.Late = func() float64 { return cfg.Picture.Snapshot().Overview.LateSeconds }
+	s.serves(s.routes(s.parts))
+	return s, nil
+}
+
+// newServer makes what every server has.
+func newServer(a access.Config, at *Addresses, version string, log *slog.Logger) (*Server, error) {
 	files, err := loadStatic()
 	if err != nil {
 		return nil, err
 	}
-	gate, err := access.NewGate(cfg.Access, append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...))
+	gate, err := access.NewGate(a, append([]string{"localhost", "127.0.0.1", "[::1]"}, at.Hosts...))
 	if err != nil {
 		return nil, err
 	}
 	stats := newServerStats()
-	grids := live.NewGrids(cfg.Picture)
-	s := &Server{log: cfg.Log, gate: gate, stats: stats, files: files, version: cfg.Version,
-		parts:  &parts{&cfg, gate, grids, cfg.Desk.History},
-		meters: append([]MetricsWriter{cfg.Ingest.WriteMetrics, gate.Budget.WriteMetrics}, cfg.Metrics...),
-		feed: &feed{hub: newHub(), picture: cfg.Picture, desk: cfg.Desk, grids: grids, open: gate.HasSession,
-			took: stats.publish, log: cfg.Log}}
-	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return cfg.Picture.Snapshot().Machine.Name },
-		Version: cfg.Version, BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: s.feed.ended, Log: cfg.Log}
-	gate.OnEnded(s.feed.ended)
-	s.site = access.Site{Pages: files.serve, Leader: cfg.Leader, Answered: stats.answered,
-		Panicked: stats.panicked(cfg.Alerts), Log: cfg.Log,
-		Late: func() float64 { return cfg.Picture.Snapshot().Overview.LateSeconds }}
-	s.serves(s.routes(s.parts))
-	return s, nil
+	return &Server{log: log, gate: gate, stats: stats, files: files, version: version,
+		signIn: &access.SignIn{Gate: gate, Version: version, BrowserURL: at.BrowserURL, Sites: at.Sites, Log: log},
+		site:   access.Site{Pages: files.serve, Answered: stats.answered, Log: log}}, nil
 }
 
 // SitesConfig is what a server of several sites works with.
@@ -172,22 +181,15 @@ type SitesConfig struct {
 // NewOfSites makes a server that shows several sites on one page and has no machine of its own. It is not run: it
 // makes no snapshots.
 func NewOfSites(cfg SitesConfig) (*Server, error) {
-	files, err := loadStatic()
+	s, err := newServer(cfg.Access, &cfg.Addresses, cfg.Version, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
-	gate, err := access.NewGate(cfg.Access, append([]string{"localhost", "127.0.0.1", "[::1]"}, cfg.Hosts...))
-	if err != nil {
+	if s.files, err = s.files.only(sitesPage); err != nil {
 		return nil, err
 	}
-	if files, err = files.only(sitesPage); err != nil {
-		return nil, err
-	}
-	stats := newServerStats()
-	s := &Server{log: cfg.Log, gate: gate, stats: stats, files: files, version: cfg.Version}
-	s.signIn = &access.SignIn{Gate: gate, Machine: func() string { return "all machines" }, Version: cfg.Version,
-		BrowserURL: cfg.BrowserURL, Sites: cfg.Sites, Ended: func(string) {}, Log: cfg.Log}
-	s.site = access.Site{Pages: files.serve, Answered: stats.answered, Panicked: stats.panicked(nil), Log: cfg.Log}
+	s.signIn.Machine, s.signIn.Ended = func() string { return "all machines" }, func(string) {}
+	s.site.Pages, s.site.Panicked = s.files.serve, s.stats.panicked(nil)
 	s.serves(append(s.commonRoutes(), route(http.MethodGet, "/api/v1/sites", viewer, every,
 		answers(func(*http.Request, access.Caller) (sites.View, error) { return cfg.View(), nil }), 0,
 		"several sites in one, of a view of sites")))

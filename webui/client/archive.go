@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strings"
+	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/tsdb/history/iolog"
@@ -101,4 +104,28 @@ func (c *Client) Report(ctx context.Context, from, to string) (*report.Report, e
 		}
 	}
 	return get[*report.Report](ctx, c, q, "report")
+}
+
+// Series asks for one metric of some nodes second by second, from inclusive, to exclusive. A second of which nothing is
+// known has no point.
+func (c *Client) Series(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from,
+	to time.Time) (map[topology.NodeID][]api.Point, error) {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = string(n)
+	}
+	a, err := get[api.SeriesAnswer](ctx, c, url.Values{"metric": {m.String()}, "node": {strings.Join(names, ",")},
+		"step": {"1s"}, "from": {from.UTC().Format(time.RFC3339)}, "to": {to.UTC().Format(time.RFC3339)}}, "series")
+	if err != nil {
+		return nil, err
+	}
+	out := map[topology.NodeID][]api.Point{}
+	for _, s := range a.Series {
+		for _, p := range s.Points {
+			if p.Value != nil {
+				out[s.Node] = append(out[s.Node], api.Point{TimeMillis: p.TimeMillis, Value: *p.Value})
+			}
+		}
+	}
+	return out, nil
 }

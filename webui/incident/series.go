@@ -304,12 +304,19 @@ func (r *reader) chart(m collector.Metric, rows map[topology.NodeID][]float64) *
 	return c
 }
 
-// accuse says how many times its peers' mean the node's own is.
+// accuse says how many times its peers' mean the node's own is, and both with the unit; below: theirs is less. What
+// differs among healthy nodes has no words.
 func (c *Chart) accuse(ratio, own, peers float64, below bool) {
-	c.Ratio = api.Known(ratio)
-	if c.Says = says(ratio); c.Says != "" {
-		c.Means = c.means(own, peers, below)
+	if c.Ratio = api.Known(ratio); ratio < speaks {
+		return
 	}
+	than := ""
+	if below {
+		than = "below "
+	}
+	c.Says = anomaly.Times(ratio)
+	c.Means = fmt.Sprintf("%s, peers %s%s", strings.TrimSpace(anomaly.Digits(own*c.Scale)+" "+c.Unit), than,
+		anomaly.Digits(peers*c.Scale))
 }
 
 // classOf is the class of the operations that a metric belongs to; "" of several.
@@ -320,24 +327,6 @@ func classOf(of [2]collector.Metric) string {
 		}
 	}
 	return ""
-}
-
-// means are a node's mean and that of its peers, with the unit; below says that theirs is less.
-func (c *Chart) means(own, peers float64, below bool) string {
-	than := ""
-	if below {
-		than = "below "
-	}
-	return fmt.Sprintf("%s, peers %s%s", strings.TrimSpace(anomaly.Digits(own*c.Scale)+" "+c.Unit), than,
-		anomaly.Digits(peers*c.Scale))
-}
-
-// says is how many times its peers' a value was, as all faces write it; nothing of what differs among healthy nodes.
-func says(ratio float64) string {
-	if ratio < speaks {
-		return ""
-	}
-	return anomaly.Times(ratio)
 }
 
 // step is the step of an instant, within what is shown.

@@ -1,8 +1,11 @@
 package live
 
 import (
+	"time"
+
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
+	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -64,4 +67,114 @@ func addWaits(d *watch.Detectors, o *api.Overview) {
 			r.SlowOp = w.Class.String()
 		}
 	}
+}
+
+// causes are the words for what a job waits for, and what each is.
+var causes = [watch.Causes]struct{ name, text string }{
+	watch.ByForwarder: {"forwarder", "a forwarder that takes longer than its peers"},
+	watch.ByNeighbour: {"neighbour", "another job on the same forwarder"},
+	watch.ByBackEnd:   {"back end", "storage that is slower than usual for everybody"},
+	watch.ByItself:    {"own pattern", "what the job does itself, such as a metadata storm or one shared file"},
+}
+
+const (
+	minuteSteps = 60 / watch.TrendStep
+	nowSteps    = 10 / watch.TrendStep
+	listedSteps = 5 * minuteSteps
+)
+
+// JobsNow is what each running job does that the detectors follow.
+func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
+	d := p.cfg.detectors()
+	if d == nil {
+		return nil
+	}
+	out := map[topology.JobID]*api.JobNow{}
+	sit := p.Snapshot().Situation
+	for i := range sit.Jobs {
+		if past, ok := d.Jobs().Of(sit.Jobs[i].ID, listedSteps); ok {
+			out[sit.Jobs[i].ID] = jobNow(past.Steps)
+		}
+	}
+	for _, jobs := range sit.ClientsByJob() {
+		for id := range jobs {
+			if now := out[id]; now != nil {
+				now.Forwarders++
+			}
+		}
+	}
+	return out
+}
+
+// JobWhole is what an ended run did: its last five minutes and how long it waited where the detectors followed it, what
+// it moved as the history has it.
+func JobWhole(p *Picture, run *history.Run) *api.JobNow {
+	out := &api.JobNow{StepSeconds: watch.TrendStep, Moved: []*float64{}, Forwarders: len(run.Forwarders)}
+	if d := p.cfg.detectors(); d != nil {
+		past, _ := d.Jobs().Of(run.Job, listedSteps)
+		itself := past.End.After(run.Start) && past.End.Before(run.End.Add(time.Minute)) // not another of its number
+		if past.Known && itself {
+			out.Moved = jobNow(past.Steps).Moved
+			putWait(out, &watch.JobStep{Waits: past.Waits})
+		}
+	}
+	if run.Profile != nil {
+		out.MovedBytesPerSec = api.Known(run.Profile.VolumeBytes() / max(1, run.End.Sub(run.Start).Seconds()))
+	}
+	return out
+}
+
+func jobNow(steps []watch.JobStep) *api.JobNow {
+	now := &api.JobNow{StepSeconds: watch.TrendStep, Moved: make([]*float64, 0, len(steps))}
+	for _, s := range steps {
+		now.Moved = append(now.Moved, api.Known(float64(s.Moved)))
+	}
+	if m, known := watch.MeanOf(newest(steps, nowSteps)); known > 0 {
+		now.MovedBytesPerSec = api.Known(float64(m.Moved))
+	}
+	if m, known := watch.MeanOf(newest(steps, minuteSteps)); known > 0 {
+		putWait(now, &m)
+		now.Waiting = *now.Wait > api.WaitsFrom
+	}
+	return now
+}
+
+// putWait says how long a job waits and for what.
+func putWait(of *api.JobNow, mean *watch.JobStep) {
+	cause, wait := mean.Worst()
+	of.Wait = api.Known(float64(wait))
+	if wait >= 0.005 {
+		of.Cause = causes[cause].name
+	}
+}
+
+func newest(steps []watch.JobStep, n int) []watch.JobStep { return steps[max(0, len(steps)-n):] }
+
+// JobWaits is a running job's last quarter of an hour; nil of one that is not followed.
+func JobWaits(p *Picture, id topology.JobID) *api.JobWaits {
+	d := p.cfg.detectors()
+	if d == nil {
+		return nil
+	}
+	past, ok := d.Jobs().Of(id, 15*minuteSteps)
+	if !ok {
+		return nil
+	}
+	steps := past.Steps
+	w := &api.JobWaits{End: past.End.UTC(), StepSeconds: watch.TrendStep}
+	for _, s := range steps {
+		w.Moved = append(w.Moved, api.Known(float64(s.Moved)))
+	}
+	m, known := watch.MeanOf(newest(steps, minuteSteps))
+	for c, words := range causes {
+		row := api.WaitCause{Cause: words.name, Text: words.text}
+		for _, s := range steps {
+			row.Waits = append(row.Waits, api.Known(float64(s.Waits[c])))
+		}
+		if known > 0 {
+			row.Now = api.Known(float64(m.Waits[c]))
+		}
+		w.Causes = append(w.Causes, row)
+	}
+	return w
 }
