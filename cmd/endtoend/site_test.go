@@ -325,7 +325,7 @@ func TestJobIsSteered(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := startSite(t)
 	for _, n := range []string{"cn1", "cn2", "cn3", "cn4", "cn5", "cn6", "cn7", "cn8", "oss1", "oss2", "mds1"} {
-		s.demo("lnetctl", n, "set", "drop_asym_route", "1")
+		s.demo("tool", n, "lnetctl", "set", "drop_asym_route", "1")
 	}
 	was, dropped := s.tables(), s.truth().Dropped
 	s.fairway("remap", "cn1,cn2", "--to", "rtr3", "--reason", "the job gets a router of its own")
@@ -345,7 +345,7 @@ func TestJobIsSteered(t *testing.T) {
 		(err != nil || !strings.Contains(string(text), "verified")) {
 		t.Errorf("the plan ended with %v:\n%s", err, text)
 	}
-	if rules := string(s.demo("lnetctl", "cn1", "udsp", "show")); !strings.Contains(rules, "10.0.255.3@tcp") {
+	if rules := string(s.demo("tool", "cn1", "lnetctl", "udsp", "show")); !strings.Contains(rules, "10.0.255.3@tcp") {
 		t.Errorf("cn1 does not prefer rtr3; its rules are\n%s", rules)
 	}
 	if now := s.tables(); now != was {
@@ -357,7 +357,7 @@ func TestJobIsSteered(t *testing.T) {
 	}
 	for _, n := range []string{"cn1", "cn2", "oss1", "oss2", "mds1"} {
 		s.until("the roll back takes the rules of "+n+" away", func() bool {
-			return !strings.Contains(string(s.demo("lnetctl", n, "udsp", "show")), "rte:")
+			return !strings.Contains(string(s.demo("tool", n, "lnetctl", "udsp", "show")), "rte:")
 		})
 	}
 
@@ -369,7 +369,8 @@ func TestJobIsSteered(t *testing.T) {
 	s.fairway("return", "rtr2", "--reason", "it was looked at")
 	s.restored(was)
 	for _, n := range []string{"cn1", "oss1"} {
-		if text := string(s.demo("lnetctl", n, "global", "show")); !strings.Contains(text, "drop_asym_route: 1") {
+		text := string(s.demo("tool", n, "lnetctl", "global", "show"))
+		if !strings.Contains(text, "drop_asym_route: 1") {
 			t.Errorf("%s accepts everything now:\n%s", n, text)
 		}
 	}

@@ -112,7 +112,6 @@ var siteCommands = []struct {
 	least, most int // arguments, the folder among them
 	do          func(c *cobra.Command, dir string, args []string) error
 }{
-	{"lnetctl DIR NODE ...", "A node's lnetctl", true, 2, manyArgs, runLnetctl},
 	{"tool DIR NODE PROGRAM ...", "A program of a node", true, 3, manyArgs, runTool},
 	{"relink DIR", "Move LWFS clients by their volume files, as the driver exec asks", true, 1, 1, relink},
 	{"fault DIR KIND NODE [VALUE]",
@@ -143,18 +142,9 @@ func ask(c *cobra.Command, dir, path string, what any) error {
 	return sitefiles.NewAsker(dir).Ask(c.Context(), path, what, nil)
 }
 
-// runLnetctl is a node's lnetctl: it ends as that would.
-func runLnetctl(c *cobra.Command, dir string, args []string) error {
-	a, err := sitefiles.NewAsker(dir).Lnetctl(c.Context(), args[0], args[1:])
-	if err == nil {
-		answer(a)
-	}
-	return err
-}
-
 // runTool is a program of a node: mount, umount, and GPFS's.
 func runTool(c *cobra.Command, dir string, args []string) error {
-	a, err := gateways.Tool(c.Context(), dir, args[0], args[1:])
+	a, err := sitefiles.NewAsker(dir).Tool(c.Context(), args[0], args[1:])
 	for args[1] == "mmpmon" && err == nil && a.Code == 0 { // as it does with -r 0 -d 1000
 		if _, err = fmt.Fprint(os.Stdout, a.Out); err != nil {
 			return err
@@ -164,7 +154,7 @@ func runTool(c *cobra.Command, dir string, args []string) error {
 		case <-c.Context().Done():
 			return nil
 		}
-		a, err = gateways.Tool(c.Context(), dir, args[0], args[1:])
+		a, err = sitefiles.NewAsker(dir).Tool(c.Context(), args[0], args[1:])
 	}
 	if err == nil {
 		answer(a)
@@ -315,9 +305,8 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 	if err := os.WriteFile(token, []byte(d.token+"\n"), 0o600); err != nil {
 		return err
 	}
-	kind, tool := "agents", "lnetctl"
+	kind := "agents"
 	if g, ok := site.(*gateways.Site); ok {
-		tool = "tool"
 		var command []string
 		if kind, command = g.Driver([]string{d.self, "site", "relink", dir}); command != nil {
 			d.conf.Table("driver")["command"] = command
@@ -326,7 +315,7 @@ func (d *demo) configureSite(site fileSite, dir string) error {
 		d.conf.Table("driver")["drain"] = d.site.orders
 	}
 	if err := site.Configure(sitefiles.Agents{URL: "unix://" + d.socket, TokenFile: token, Orders: d.site.orders,
-		Lnetctl: []string{d.self, "site", tool, dir}}); err != nil {
+		Tool: []string{d.self, "site", "tool", dir}}); err != nil {
 		return err
 	}
 	d.conf["name"], d.conf["simulated"], d.conf["node"] = "site", true, site.Machine()

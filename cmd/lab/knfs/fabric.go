@@ -48,7 +48,7 @@ func join(ctx context.Context, inst *leash.Instance, guests []*guest) (f *fabric
 	}
 	const hostBits = 6
 	return f, leash.WithLock(StateDir, func() error {
-		subnet, err := leash.ChooseSubnet(netip.Prefix{}, hostBits)
+		subnet, err := leash.ChooseSubnet(hostBits)
 		if err != nil {
 			return err
 		}

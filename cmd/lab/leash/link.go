@@ -21,8 +21,8 @@ const removeWithin = 10 * time.Second
 // Uplink is the name of the machine's end of the link to an instance's network.
 func Uplink(instance string) string { return instance + ".up" }
 
-// ChooseSubnet returns want, or without one the first of bits host bits that no address of this machine is in.
-func ChooseSubnet(want netip.Prefix, bits int) (netip.Prefix, error) {
+// ChooseSubnet returns the first subnet of so many host bits that no address of this machine is in.
+func ChooseSubnet(bits int) (netip.Prefix, error) {
 	taken, err := net.InterfaceAddrs()
 	if err != nil {
 		return netip.Prefix{}, err
@@ -35,23 +35,12 @@ func ChooseSubnet(want netip.Prefix, bits int) (netip.Prefix, error) {
 		}
 		return true
 	}
-	if want.IsValid() {
-		switch {
-		case !want.Addr().Is4() || want.Bits() > 32-bits:
-			return want, fmt.Errorf("subnet %s is not an IPv4 prefix of /%d or shorter, which the nodes need", want,
-				32-bits)
-		case !free(want.Masked()):
-			return want, fmt.Errorf("subnet %s is in use on this machine; set another, or none to have one chosen",
-				want)
-		}
-		return want.Masked(), nil
-	}
 	for p := netip.PrefixFrom(testNetworks.Addr(), 32-bits); testNetworks.Contains(p.Addr()); p = nextPrefix(p) {
 		if free(p) {
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("no free /%d in %s: close other testbeds, or set a subnet", 32-bits, testNetworks)
+	return netip.Prefix{}, fmt.Errorf("no free /%d in %s: close other testbeds", 32-bits, testNetworks)
 }
 
 // nextPrefix returns the IPv4 prefix after p.

@@ -16,8 +16,8 @@ import (
 // Agents says how the agents of a site reach their daemon.
 type Agents struct {
 	URL, TokenFile string
-	// Lnetctl is the command whose further words are those of a node's lnetctl: NODE, then lnetctl's own.
-	Lnetctl []string
+	// Tool is the command whose further words are NODE, a program of that node, and the program's own.
+	Tool []string
 	// Orders says whether the agents may change tables.
 	Orders bool
 }
@@ -31,7 +31,7 @@ func ConfigIn(dir, node string) string { return filepath.Join(dir, "etc", node+"
 // Configure writes the agents' configurations and the nodes' lnetctl.
 func (s *Site) Configure(a Agents) error {
 	for _, n := range s.shown() {
-		if err := WriteAgent(s.opt.Dir, n.Name, s.agent(n, a), a.Lnetctl, "lnetctl"); err != nil {
+		if err := WriteAgent(s.opt.Dir, n.Name, s.agent(n, a), a.Tool, "lnetctl"); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (s *Site) Configure(a Agents) error {
 }
 
 // WriteAgent writes the configuration of a node's agent, and the node's own programs: each is the command with the
-// words NODE and, of several, its name.
+// words NODE and its name.
 func WriteAgent(dir, node string, conf map[string]any, command []string, programs ...string) error {
 	file, bin := ConfigIn(dir, node), PathIn(dir, node)
 	for _, d := range []string{bin, filepath.Dir(file)} {
@@ -48,10 +48,7 @@ func WriteAgent(dir, node string, conf map[string]any, command []string, program
 		}
 	}
 	for _, program := range programs {
-		words := append(slices.Clone(command), node)
-		if len(programs) > 1 {
-			words = append(words, program)
-		}
+		words := append(slices.Clone(command), node, program)
 		for i, w := range words {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}

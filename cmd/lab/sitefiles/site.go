@@ -27,8 +27,6 @@ type Options struct {
 	Clients int
 	// Blind is a router whose agent has no source for LNet; empty: none.
 	Blind string
-	// Speed is how fast the site's clock goes; 0: as the wall's.
-	Speed float64
 }
 
 // Site is a running one.
@@ -50,9 +48,6 @@ func New(o Options, start time.Time) (*Site, error) {
 	}
 	if o.Release == 0 {
 		o.Release = 15
-	}
-	if o.Speed == 0 {
-		o.Speed = 1
 	}
 	if n := m.Node(o.Blind); o.Blind != "" && (n == nil || n.Role != model.Router) {
 		return nil, fmt.Errorf("blind: %q is not a router of this site", o.Blind)
@@ -198,7 +193,7 @@ func (s *Site) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(fastEvery)
 	defer tick.Stop()
-	pace := NewPace(s.opt.Speed, 2*fastEvery)
+	pace := NewPace(2 * fastEvery)
 	for last := time.Duration(-1); ; {
 		now := pace.Now()
 		if err := s.Step(now, last < 0 || now/slowEvery != last/slowEvery); err != nil {
@@ -216,24 +211,21 @@ func (s *Site) Run(ctx context.Context) error {
 	}
 }
 
-// Pace is the clock of a site: the wall's at a speed, and slower where the site cannot keep up. It never makes up for
+// Pace is the clock of a site: the wall's, and slower where the site cannot keep up. It never makes up for
 // lost time: a reader would see nothing happen in some seconds and too much in others.
 type Pace struct {
-	speed float64
-	most  time.Duration // of the wall's time between two looks that counts
-	now   time.Duration
-	wall  time.Time
+	most time.Duration // of the wall's time between two looks that counts
+	now  time.Duration
+	wall time.Time
 }
 
 // NewPace starts one.
-func NewPace(speed float64, most time.Duration) *Pace {
-	return &Pace{speed: speed, most: most, wall: time.Now()}
-}
+func NewPace(most time.Duration) *Pace { return &Pace{most: most, wall: time.Now()} }
 
 // Now is the site's time from its start on.
 func (p *Pace) Now() time.Duration {
 	wall := time.Now()
-	p.now += time.Duration(float64(min(wall.Sub(p.wall), p.most)) * p.speed)
+	p.now += min(wall.Sub(p.wall), p.most)
 	p.wall = wall
 	return p.now
 }

@@ -273,7 +273,7 @@ func TestSocketAndFiles(t *testing.T) {
 	if err := s.Step(time.Second, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(Agents{URL: "unix:///x", TokenFile: "/t", Lnetctl: []string{"true"},
+	if err := s.Configure(Agents{URL: "unix:///x", TokenFile: "/t", Tool: []string{"true"},
 		Orders: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestSocketAndFiles(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	ask := NewAsker(dir)
-	a, err := ask.Lnetctl(ctx, "cn1", []string{"route", "show"})
+	a, err := ask.Tool(ctx, "cn1", []string{"lnetctl", "route", "show"})
 	if err != nil || !strings.Contains(a.Out, "10.0.255.1@tcp") {
 		t.Error(a, err)
 	}
@@ -325,9 +325,9 @@ func TestSocketAndFiles(t *testing.T) {
 // A site that could not keep up goes on from where it was: it does not make up for the time.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPace(2, 100*time.Millisecond)
-		for _, c := range []struct{ sleep, want time.Duration }{{50 * time.Millisecond, 100 * time.Millisecond},
-			{5 * time.Second, 300 * time.Millisecond}, {50 * time.Millisecond, 400 * time.Millisecond}} {
+		p := NewPace(50 * time.Millisecond)
+		for _, c := range []struct{ sleep, want time.Duration }{{30 * time.Millisecond, 30 * time.Millisecond},
+			{5 * time.Second, 80 * time.Millisecond}, {50 * time.Millisecond, 130 * time.Millisecond}} {
 			time.Sleep(c.sleep)
 			if now := p.Now(); now != c.want {
 				t.Errorf("after %s it is %s, want %s", c.sleep, now, c.want)

@@ -19,11 +19,22 @@ import (
 // Socket is where a site in a folder takes orders.
 func Socket(dir string) string { return filepath.Join(dir, "site.sock") }
 
-// Serve takes orders at the site's socket until ctx ends.
-func (s *Site) Serve(ctx context.Context) error { return ServeAt(ctx, s.opt.Dir, s.handler()) }
+// Ordered is a site that takes orders.
+type Ordered interface {
+	Break(model.Fault) error
+	Mend(node string) error
+	Trick(Trick) error
+	StartJob(JobOrder) error
+	StopJob(JobOrder) error
+	Tool(node string, args []string) Answer
+	Truth() Truth
+}
 
-// ServeAt answers at the socket of a site in a folder until ctx ends.
-func ServeAt(ctx context.Context, dir string, h http.Handler) error {
+// Serve takes orders at the site's socket until ctx ends.
+func (s *Site) Serve(ctx context.Context) error { return ServeAt(ctx, s.opt.Dir, s) }
+
+// ServeAt takes the orders of a site in a folder, at its socket, until ctx ends.
+func ServeAt(ctx context.Context, dir string, s Ordered) error {
 	name := Socket(dir)
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -32,7 +43,7 @@ func ServeAt(ctx context.Context, dir string, h http.Handler) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Second}
+	srv := &http.Server{Handler: handler(s), ReadHeaderTimeout: time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -41,10 +52,10 @@ func ServeAt(ctx context.Context, dir string, h http.Handler) error {
 	return nil
 }
 
-// call is an order to one node's lnetctl.
+// call is a run of one of a node's programs.
 type call struct {
 	Node string   `json:"node"`
-	Args []string `json:"args"`
+	Args []string `json:"args"` // the program first
 }
 
 // Truth is what the model knows and no file shows.
@@ -87,43 +98,52 @@ func (s *Site) Truth() Truth {
 	return t
 }
 
-func (s *Site) handler() http.Handler {
+func handler(s Ordered) http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("POST /lnetctl", func(w http.ResponseWriter, r *http.Request) {
+	m.HandleFunc("POST /tool", func(w http.ResponseWriter, r *http.Request) {
 		var c call
 		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		a := s.Lnetctl(c.Node, c.Args)
+		a := s.Tool(c.Node, c.Args)
 		if a.Hang {
 			<-r.Context().Done()
 			return
 		}
 		_ = json.NewEncoder(w).Encode(a)
 	})
-	m.HandleFunc("POST /fault", Order(func(f model.Fault) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.model.Break(f)
-	}))
-	m.HandleFunc("POST /mend", Order(func(f model.Fault) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.model.Mend(f.Node)
-	}))
-	m.HandleFunc("POST /reboot", Order(func(f model.Fault) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.model.Reboot(f.Node)
-	}))
-	m.HandleFunc("POST /trick", Order(s.Trick))
-	m.HandleFunc("POST /job", Order(s.StartJob))
-	m.HandleFunc("POST /end", Order(s.StopJob))
+	m.HandleFunc("POST /fault", order(s.Break))
+	m.HandleFunc("POST /mend", order(func(f model.Fault) error { return s.Mend(f.Node) }))
+	m.HandleFunc("POST /trick", order(s.Trick))
+	m.HandleFunc("POST /job", order(s.StartJob))
+	m.HandleFunc("POST /end", order(s.StopJob))
 	m.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(s.Truth())
 	})
 	return m
+}
+
+// Break makes a fault begin.
+func (s *Site) Break(f model.Fault) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Break(f)
+}
+
+// Mend ends every fault of a node.
+func (s *Site) Mend(node string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Mend(node)
+}
+
+// Tool runs a program of a node, which has lnetctl alone.
+func (s *Site) Tool(node string, args []string) Answer {
+	if len(args) == 0 || args[0] != "lnetctl" {
+		return Answer{Err: fmt.Sprintf("%s has no program %q\n", node, args), Code: 1}
+	}
+	return s.Lnetctl(node, args[1:])
 }
 
 // JobOrder starts a job by its name, as its batch system does.
@@ -161,8 +181,8 @@ func (s *Site) StopJob(o JobOrder) error {
 	return s.model.Stop(o.ID)
 }
 
-// Order reads a body, carries it out, and answers with what went wrong.
-func Order[T any](do func(T) error) http.HandlerFunc {
+// order reads a body, carries it out, and answers with what went wrong.
+func order[T any](do func(T) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body T
 		err := json.NewDecoder(r.Body).Decode(&body)
@@ -218,9 +238,9 @@ func (a *Asker) Ask(ctx context.Context, path string, body, answer any) error {
 	return json.Unmarshal(got, answer)
 }
 
-// Lnetctl runs the lnetctl of a node of the site.
-func (a *Asker) Lnetctl(ctx context.Context, node string, args []string) (Answer, error) {
+// Tool runs a program of a node of the site.
+func (a *Asker) Tool(ctx context.Context, node string, args []string) (Answer, error) {
 	var out Answer
-	err := a.Ask(ctx, "/lnetctl", call{node, args}, &out)
+	err := a.Ask(ctx, "/tool", call{node, args}, &out)
 	return out, err
 }

@@ -96,7 +96,7 @@ func (tb *Testbed) agentConfig(n *node, a Agents) ([]byte, error) {
 	case isForwarder:
 		role = topology.Forwarder
 		sources["diod"] = table{
-			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "workers": tb.cfg.Threads,
+			"enabled": true, "addr": tb.ForwarderAddr(topology.ForwarderID(n.id)), "workers": diodWorkers,
 			"pid_file": tb.pidFile(n.id),
 		}
 		sources["uid"] = os.Geteuid()

@@ -36,15 +36,8 @@ type Config struct {
 	backEndName                string
 	// Mapping is the default mapping; without it consecutive compute nodes share a forwarder.
 	Mapping topology.Mapping
-	// Subnet holds every address of the testbed. Without it a free part of 198.18.0.0/15 (the
-	// range for test networks, RFC 2544) is taken.
-	Subnet netip.Prefix
-	// Dir is the directory behind the file system. Without it the file system is in memory, at
-	// most SizeBytes (2 GiB if 0).
-	Dir       string
+	// SizeBytes bounds the file system, which is in memory; 2 GiB if 0.
 	SizeBytes int64
-	// Threads is the number of workers a diod has for each exported tree; 8 if 0.
-	Threads int
 	// LinkBytesPerSec shapes each forwarder's link in each direction, so that its peak bandwidth
 	// is known; 0 leaves the links alone. Needs root.
 	LinkBytesPerSec float64
@@ -91,7 +84,6 @@ func (c *Config) fill() error {
 		setDefault(&c.BackEnds, min(2, c.Forwarders))
 	}
 	setDefault(&c.SizeBytes, 2<<30)
-	setDefault(&c.Threads, 8)
 	setDefault(&c.StateDir, defaultStateDir(c.Root))
 	switch {
 	case c.Forwarders < 1 || c.Forwarders > maxForwarders:
@@ -125,8 +117,6 @@ func (c *Config) fill() error {
 		return fmt.Errorf("testbed: a queue needs root (it has a node of its own)")
 	case c.MountProgram != "" && !c.Root:
 		return fmt.Errorf("testbed: a mount needs root (a node is a set of namespaces)")
-	case c.Dir != "" && !filepath.IsAbs(c.Dir):
-		return fmt.Errorf("testbed: file system directory %q is not an absolute path", c.Dir)
 	}
 	return c.fillMapping()
 }

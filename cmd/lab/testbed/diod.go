@@ -17,6 +17,9 @@ import (
 // diodPort is the registered port of 9P.
 const diodPort = 564
 
+// diodWorkers is how many workers a diod has for each exported tree.
+const diodWorkers = 8
+
 // msize is the largest message that diod 1.0 accepts, bytes.
 const msize = 65536
 
@@ -63,7 +66,7 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 	// SIGPIPE must be ignored: diod dies of it when a client goes with replies pending. "ctl" must
 	// be exported by name. -w cannot be used for the number of workers (it is two options at once).
 	p, err := tb.launch(n, "diod", "env", "--ignore-signal=PIPE", diod, "-f", "-c", "/dev/null", "-n", "-N",
-		"--nwthreads", strconv.Itoa(tb.cfg.Threads), "-l", addr, "-e", tb.Attach(), "-e", "ctl", "-L", "stderr")
+		"--nwthreads", strconv.Itoa(diodWorkers), "-l", addr, "-e", tb.Attach(), "-e", "ctl", "-L", "stderr")
 	if err != nil {
 		return err
 	}
@@ -135,7 +138,7 @@ func (tb *Testbed) startQueues(ctx context.Context) error {
 			return err
 		}
 		p, err := tb.launch(n, "fairway-queue", tb.cfg.QueueProgram, "serve", "--control", tb.QueueSocket(f),
-			"--window", fmt.Sprint(tb.cfg.Threads), tb.entryAddr(f), tb.ForwarderAddr(f))
+			"--window", fmt.Sprint(diodWorkers), tb.entryAddr(f), tb.ForwarderAddr(f))
 		if err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (tb *Testbed) startFabric(ctx context.Context) error {
 	members := tb.nodes[1:] // without the fabric itself
 	err := leash.WithLock(tb.cfg.StateDir, func() error {
 		var err error
-		if tb.net.subnet, err = leash.ChooseSubnet(tb.cfg.Subnet, tb.cfg.hostBits()); err != nil {
+		if tb.net.subnet, err = leash.ChooseSubnet(tb.cfg.hostBits()); err != nil {
 			return err
 		}
 		addr := tb.net.subnet.Addr().Next()

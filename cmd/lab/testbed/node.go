@@ -249,14 +249,8 @@ func bindTopFolders(at string) error {
 	return nil
 }
 
-// mountFilesystem puts the configured directory, or memory, at the export.
+// mountFilesystem puts a file system in memory at the export.
 func (c *Config) mountFilesystem(export string) error {
-	if c.Dir != "" {
-		if err := unix.Mount(c.Dir, export, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("use %s as the file system: %w", c.Dir, err)
-		}
-		return nil
-	}
 	if err := unix.Mount("tmpfs", export, "tmpfs", 0, fmt.Sprintf("mode=1777,size=%d", c.SizeBytes)); err != nil {
 		return fmt.Errorf("mount a file system of %d bytes in memory: %w", c.SizeBytes, err)
 	}

@@ -14,7 +14,6 @@
 package testbed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +202,7 @@ func (tb *Testbed) Dir() string {
 	if tb.cfg.Root {
 		return filepath.Join("/proc", fmt.Sprint(tb.net.node.pid()), "root", exportDir)
 	}
-	return cmp.Or(tb.cfg.Dir, filepath.Join(tb.inst.Dir, "fs"))
+	return filepath.Join(tb.inst.Dir, "fs")
 }
 
 // HostAddr is this process's address on the testbed's bridge: where a daemon must listen so that

@@ -97,7 +97,6 @@ func TestConfigIsRefusedWithItsReason(t *testing.T) {
 		{Config{ComputeName: "fwd%03d"}, "both named"},
 		{Config{Loopback: true, Slurm: true}, "Slurm needs root"},
 		{Config{Mapping: topology.Mapping{"cn000": "nobody"}}, `"nobody"`},
-		{Config{Dir: "relative"}, `"relative"`},
 		{Config{Layer: "dvs"}, `"dvs"`},
 		{Config{Layer: NFS, Loopback: true}, "needs root"},
 		{Config{BackEnds: 2}, "has no back ends"},

@@ -184,7 +184,7 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 		}
 		s.model.ces.policy = words[2]
 	case len(words) == 4 && words[0] == "node" && words[2] == "-N" && to != nil:
-		s.suspend(to, words[1] == "suspend", mode)
+		suspend(s, to, words[1] == "suspend", mode)
 	case len(words) == 6 && words[0] == "address" && words[1] == "move" && words[2] == "--ces-ip" &&
 		words[4] == "--ces-node":
 		return s.move(words[3], words[5], to, mode, refuse)
@@ -218,7 +218,7 @@ func (s *Site) move(address, name string, to *Gateway, mode string,
 }
 
 // suspend is "mmces node suspend" and "resume".
-func (s *Site) suspend(g *Gateway, on bool, mode string) {
+func suspend(s *Site, g *Gateway, on bool, mode string) {
 	switch c := s.model.ces; mode {
 	case sitefiles.TrickIgnore:
 	case sitefiles.TrickLie:
@@ -293,8 +293,10 @@ func mmpmon(g *Gateway, at time.Time) string {
 		Read: r.bytes, Written: w.bytes, Reads: r.n, Write: w.n, Inodes: m.n}, at)
 }
 
-// trick adds a trick of mmces; an empty mode takes all away.
-func (s *Site) trick(t sitefiles.Trick) error {
+// Trick adds a trick of mmces; an empty mode takes all away.
+func (s *Site) Trick(t sitefiles.Trick) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := t.Check(); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func newCES(t *testing.T) *Site {
 
 // run runs a program on gw1 and returns what it printed, or its error.
 func (s *Site) run(line string) string {
-	a := s.tool(Call{"gw1", strings.Fields(line)})
+	a := s.Tool("gw1", strings.Fields(line))
 	if a.Hang {
 		return "hangs"
 	}
@@ -112,7 +112,7 @@ func TestTricksOfMmces(t *testing.T) {
 	was := s.at()
 	for mode, says := range map[string]string{sitefiles.TrickBusy: "locked", sitefiles.TrickHang: "hangs",
 		sitefiles.TrickIgnore: "", sitefiles.TrickLie: ""} {
-		if err := s.trick(sitefiles.Trick{Mode: mode, Command: "address move"}); err != nil {
+		if err := s.Trick(sitefiles.Trick{Mode: mode, Command: "address move"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.run(move); !strings.Contains(got, says) || says == "" && got != "" {
@@ -122,11 +122,11 @@ func TestTricksOfMmces(t *testing.T) {
 		if !slices.Equal(s.at(), was) || lists != (mode == sitefiles.TrickLie) {
 			t.Errorf("%s: the addresses are at %v; gw3 is listed: %v", mode, s.at(), lists)
 		}
-		if err := s.trick(sitefiles.Trick{}); err != nil {
+		if err := s.Trick(sitefiles.Trick{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.trick(sitefiles.Trick{Mode: "sleep"}); err == nil {
+	if err := s.Trick(sitefiles.Trick{Mode: "sleep"}); err == nil {
 		t.Error("a trick that does not exist is taken")
 	}
 	if got := s.run(move); got != "" || s.at()[1] != "gw3" {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -148,7 +147,7 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 // Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes half
 // a second after agents read: both at once would make seconds of nothing and of double.
 func (s *Site) Run(ctx context.Context) error {
-	pace := sitefiles.NewPace(1, 2*time.Second)
+	pace := sitefiles.NewPace(2 * time.Second)
 	every := time.Second
 	if s.layer.isDVS() {
 		every = listEvery
@@ -190,42 +189,20 @@ func (s *Site) lists(t time.Duration) error {
 }
 
 // Serve takes orders at the site's socket until ctx ends.
-func (s *Site) Serve(ctx context.Context) error {
-	m := http.NewServeMux()
-	locked := func(do func(model.Fault) error) http.HandlerFunc {
-		return sitefiles.Order(func(f model.Fault) error {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return do(f)
-		})
-	}
-	m.HandleFunc("POST /fault", locked(s.model.Break))
-	m.HandleFunc("POST /mend", locked(func(f model.Fault) error { return s.model.Mend(f.Node) }))
-	m.HandleFunc("POST /tool", func(w http.ResponseWriter, r *http.Request) {
-		var c Call
-		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		a := s.tool(c)
-		if a.Hang {
-			<-r.Context().Done()
-			return
-		}
-		_ = json.NewEncoder(w).Encode(a)
-	})
-	m.HandleFunc("POST /trick", sitefiles.Order(func(t sitefiles.Trick) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.trick(t)
-	}))
-	m.HandleFunc("POST /job", sitefiles.Order(s.StartJob))
-	m.HandleFunc("POST /end", sitefiles.Order(s.StopJob))
-	m.HandleFunc("GET /truth", func(w http.ResponseWriter,
-		_ *http.Request) {
-		_ = json.NewEncoder(w).Encode(s.Truth())
-	})
-	return sitefiles.ServeAt(ctx, s.dir, m)
+func (s *Site) Serve(ctx context.Context) error { return sitefiles.ServeAt(ctx, s.dir, s) }
+
+// Break makes a fault begin.
+func (s *Site) Break(f model.Fault) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Break(f)
+}
+
+// Mend ends every fault of a node.
+func (s *Site) Mend(node string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model.Mend(node)
 }
 
 // StartJob starts a job. How it shares its files shows nowhere on such a site.
@@ -287,20 +264,14 @@ func (s *Site) Truth() sitefiles.Truth {
 	return t
 }
 
-// Call is a run of one of a node's programs.
-type Call struct {
-	Node string   `json:"node"`
-	Args []string `json:"args"` // the program first
-}
-
-// tool runs a program of a node.
-func (s *Site) tool(c Call) sitefiles.Answer {
+// Tool runs a program of a node.
+func (s *Site) Tool(node string, args []string) sitefiles.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.layer == GPFS && len(c.Args) > 0 {
-		return s.cesTool(c.Node, c.Args)
+	if s.layer == GPFS && len(args) > 0 {
+		return s.cesTool(node, args)
 	}
-	if err := s.change(c); err != nil {
+	if err := s.change(node, args); err != nil {
 		return sitefiles.Answer{Err: err.Error() + "\n", Code: 1}
 	}
 	return sitefiles.Answer{}
@@ -308,15 +279,15 @@ func (s *Site) tool(c Call) sitefiles.Answer {
 
 // change carries out mount and umount of a node, and relink, which is LWFS's: a node's volume file leads
 // to another server.
-func (s *Site) change(c Call) error {
-	n := s.model.client(c.Node)
-	if n == nil || len(c.Args) < 2 {
-		return fmt.Errorf("%s: no node with %v", c.Node, c.Args)
+func (s *Site) change(node string, args []string) error {
+	n := s.model.client(node)
+	if n == nil || len(args) < 2 {
+		return fmt.Errorf("%s: no node with %v", node, args)
 	}
-	force := slices.Contains(c.Args, "-l")
-	last := c.Args[len(c.Args)-1]
+	force := slices.Contains(args, "-l")
+	last := args[len(args)-1]
 	var to *Gateway
-	switch c.Args[0] {
+	switch args[0] {
 	case "umount":
 		if n.on == nil {
 			return fmt.Errorf("umount: %s: not mounted", last)
@@ -325,35 +296,29 @@ func (s *Site) change(c Call) error {
 		if n.on != nil {
 			return fmt.Errorf("mount: %s: already mounted", last)
 		}
-		words := strings.FieldsFunc(strings.Join(c.Args, ","), func(r rune) bool { return r == ',' || r == '=' })
+		words := strings.FieldsFunc(strings.Join(args, ","), func(r rune) bool { return r == ',' || r == '=' })
 		if to = s.model.gateway(func(g *Gateway) bool {
 			return slices.Contains(words, g.Addr+":"+export) || slices.Contains(words, nodename(g))
 		}); to == nil {
-			return fmt.Errorf("mount: %s: no such server: %v", last, c.Args)
+			return fmt.Errorf("mount: %s: no such server: %v", last, args)
 		}
 	case "relink":
 		if to = s.model.gateway(func(g *Gateway) bool { return volumeOf(g) == last }); to == nil {
 			return fmt.Errorf("relink: no volume %s", last)
 		}
 	default:
-		return fmt.Errorf("%s: no such program", c.Args[0])
+		return fmt.Errorf("%s: no such program", args[0])
 	}
 	if err := s.model.use(n, to, force); err != nil {
-		return fmt.Errorf("%s: %s: %w", c.Args[0], last, err)
+		return fmt.Errorf("%s: %s: %w", args[0], last, err)
 	}
 	return s.writeClient(n)
-}
-
-// Tool runs a program of a node of the site in a folder.
-func Tool(ctx context.Context, dir, node string, args []string) (a sitefiles.Answer, err error) {
-	err = sitefiles.NewAsker(dir).Ask(ctx, "/tool", Call{node, args}, &a)
-	return a, err
 }
 
 // Configure writes the agents' configurations and the nodes' programs.
 func (s *Site) Configure(a sitefiles.Agents) error {
 	for _, n := range s.Nodes() {
-		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Lnetctl, "mount", "umount", "mmces",
+		if err := sitefiles.WriteAgent(s.dir, n, s.agent(n, a), a.Tool, "mount", "umount", "mmces",
 			"mmlscluster", "mmpmon", "mmdiag"); err != nil {
 			return err
 		}
@@ -482,7 +447,7 @@ func Command(ctx context.Context, dir string, order []byte) (answers []map[strin
 			if o.Force {
 				args = slices.Insert(args, 1, "-l")
 			}
-			switch done, err := Tool(ctx, dir, string(m.Node), args); {
+			switch done, err := sitefiles.NewAsker(dir).Tool(ctx, string(m.Node), args); {
 			case err != nil:
 				a["error"] = err.Error()
 			case done.Code != 0:
