@@ -177,12 +177,15 @@ func (s frameColumns) Metrics() []collector.Metric {
 	return out
 }
 
-func (s frameColumns) Read(m collector.Metric, c *column.Column) (column.Kind, float64) {
+func (s frameColumns) Read(m collector.Metric, c *column.Column, _ *column.Whole) (column.Kind, float64) {
 	ok, err := s.r.column(s.f, m, s.node, c)
 	if err != nil || !ok {
 		return column.None, 0
 	}
-	return c.MeasureKind()
+	if c.Present == column.Full && c.Stats.Min == c.Stats.Max {
+		return column.Constant, c.Stats.Min
+	}
+	return column.Varied, 0
 }
 
 // salvage encodes a block again from the columns that are intact. Counts of occupied seconds are

@@ -264,7 +264,7 @@ func (p *chunkParser) uvarint() uint64 {
 		p.buf = p.buf[1:]
 		return uint64(u)
 	}
-	u, n := binary.Uvarint(p.buf)
+	u, n := column.Uvarint(p.buf)
 	if n <= 0 {
 		p.bad = true
 		return 0

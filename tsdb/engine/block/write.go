@@ -85,8 +85,9 @@ func (w *Writer) reset(start int64, id uint64) {
 // where the node has none. constant columns may be answered without filling c.
 type Source interface {
 	Metrics() []collector.Metric
-	// Read returns what kind of column it is and, for a constant one, its value.
-	Read(m collector.Metric, c *column.Column) (kind column.Kind, value float64)
+	// Read returns what kind of column it is and, for a constant one, its value. One of integers may be
+	// in w instead of c.
+	Read(m collector.Metric, c *column.Column, w *column.Whole) (kind column.Kind, value float64)
 }
 
 // Scratch is room for one node's columns.
@@ -94,6 +95,7 @@ type Scratch struct {
 	kind  [collector.MetricCount]column.Kind
 	value [collector.MetricCount]float64
 	cols  [collector.MetricCount]column.Column
+	whole [collector.MetricCount]column.Whole
 }
 
 // relatedMetrics are the operations that a metric's value belongs to, from the catalogue. The block format depends
@@ -106,19 +108,22 @@ var relatedMetrics = func() (t [collector.MetricCount][2]collector.Metric) {
 }()
 
 // varied returns a column that others may be predicted from.
-func (n *Scratch) varied(m collector.Metric) *column.Column {
-	if m == collector.MetricNone || n.kind[m] != column.Varied {
+func (n *Scratch) varied(m collector.Metric) *column.Whole {
+	if m == collector.MetricNone || n.kind[m] == column.None || n.kind[m] == column.Constant {
 		return nil
 	}
-	return &n.cols[m]
+	if n.kind[m] == column.Varied {
+		n.cols[m].Whole(&n.whole[m])
+	}
+	return &n.whole[m]
 }
 
-func (n *Scratch) related(m collector.Metric) column.Related {
+func (n *Scratch) base(m collector.Metric) column.Base {
 	r := relatedMetrics[m]
 	if first := n.varied(r[0]); first != nil {
-		return column.Related{First: first, Second: n.varied(r[1])}
+		return column.Base{First: first, Second: n.varied(r[1])}
 	}
-	return column.Related{}
+	return column.Base{}
 }
 
 func (w *Writer) metric(m collector.Metric) *metricWriter {
@@ -139,7 +144,7 @@ func (w *Writer) metric(m collector.Metric) *metricWriter {
 func (w *Writer) Add(slot int, src Source, n *Scratch, limit float64) {
 	metrics := src.Metrics()
 	for _, m := range metrics {
-		n.kind[m], n.value[m] = src.Read(m, &n.cols[m])
+		n.kind[m], n.value[m] = src.Read(m, &n.cols[m], &n.whole[m])
 	}
 	for _, m := range metrics {
 		switch mw := w.metric(m); {
@@ -172,7 +177,12 @@ func (w *Writer) entry(mw *metricWriter, m collector.Metric, n *Scratch, limit f
 		return
 	}
 	stats := &n.cols[m].Stats
-	w.scratch = w.enc.Append(w.scratch[:0], &n.cols[m], n.related(m))
+	if n.kind[m] == column.Integers {
+		stats = &n.whole[m].Stats
+		w.scratch = w.enc.AppendWhole(w.scratch[:0], &n.whole[m], n.base(m))
+	} else {
+		w.scratch = w.enc.Append(w.scratch[:0], &n.cols[m], n.base(m))
+	}
 	mw.entries, flags = appendStats(mw.entries, stats)
 	if m == collector.ReadBytes || m == collector.WriteBytes && n.kind[collector.ReadBytes] == column.None {
 		if number, seconds, ok := w.occupied(n, limit); ok {
@@ -207,6 +217,12 @@ func (w *Writer) occupied(n *Scratch, limit float64) (number, seconds byte, ok b
 			sum.Present = column.Full
 			for s := range sum.V {
 				sum.V[s] += n.value[m]
+			}
+			continue
+		case column.Integers:
+			sum.Present = sum.Present.Or(n.whole[m].Present)
+			for s, v := range n.whole[m].V {
+				sum.V[s] += float64(v)
 			}
 			continue
 		}

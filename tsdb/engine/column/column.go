@@ -27,6 +27,9 @@ func (m Mask) Has(s int) bool { return m[s>>6]>>(s&63)&1 != 0 }
 // Set puts second s into the mask.
 func (m *Mask) Set(s int) { m[s>>6] |= 1 << (s & 63) }
 
+// Clear takes second s out of the mask.
+func (m *Mask) Clear(s int) { m[s>>6] &^= 1 << (s & 63) }
+
 // Count returns the number of seconds in the mask.
 func (m Mask) Count() int { return bits.OnesCount64(m[0]) + bits.OnesCount64(m[1]) }
 
@@ -82,6 +85,7 @@ const (
 	None     Kind = iota // no second is present
 	Constant             // every second has one value
 	Varied
+	Integers // varied, in a Whole
 )
 
 // Overlay puts the present values of over in place of c's.
@@ -126,17 +130,6 @@ func (c *Column) Measure() {
 		s.Min, s.Max = least, most
 	}
 	c.Stats = s
-}
-
-// MeasureKind measures the column and says how a block keeps it; value is a constant one's.
-func (c *Column) MeasureKind() (kind Kind, value float64) {
-	if c.Present == (Mask{}) {
-		return None, 0
-	}
-	if c.Measure(); c.Present == Full && c.Stats.Min == c.Stats.Max {
-		return Constant, c.Stats.Min
-	}
-	return Varied, 0
 }
 
 // Ways to say which seconds are coded; the other present ones are 0. Bits 0-2 of the first byte.
@@ -212,23 +205,58 @@ type Encoder struct {
 }
 
 // Append encodes c, which is measured and has at least one present second, onto dst.
-func (e *Encoder) Append(dst []byte, c *Column, related Related) []byte {
+func (e *Encoder) Append(dst []byte, c *Column, base Base) []byte {
 	s := &c.Stats
-	coded, zeros := chooseZeros(c.Active, c.Present, related)
+	coded, zeros := chooseZeros(c.Active, c.Present, base)
 	n, unit := e.integers(c, coded)
-	// A zero in unary costs as little as its bit in a mask.
-	if zeros >= zerosRuns && unit == unitOne && s.Min >= 0 && s.Sum < float64(4*s.Count) {
+	if zeros >= zerosRuns && unit == unitOne && s.fewCounts() {
 		coded, zeros = c.Present, zerosCoded
 		n, unit = e.integers(c, coded)
 	}
-	at := len(dst)
-	dst = appendHead(dst, c.Present, coded, zeros, unit)
 	if unit == unitNone {
+		at := len(dst)
+		dst = appendHead(dst, c.Present, coded, zeros, unit)
 		dst[at] |= floats << 5
 		return appendFloats(dst, c, coded)
 	}
-	predict, total := e.predict(s, coded, e.ints[:n], unit, related.First)
-	diffs := e.diffs[:n]
+	return e.appendInts(dst, shape{c.Present, coded, zeros, unit}, s, e.ints[:n], base)
+}
+
+// AppendWhole encodes a column of integers; the bytes are those of Append of the same column.
+func (e *Encoder) AppendWhole(dst []byte, c *Whole, base Base) []byte {
+	coded, zeros := chooseZeros(c.Active, c.Present, base)
+	if zeros >= zerosRuns && c.Stats.fewCounts() {
+		coded, zeros = c.Present, zerosCoded
+	}
+	ints := c.V[:]
+	if coded != Full {
+		n := 0
+		for w, word := range coded {
+			for ; word != 0; word &= word - 1 {
+				e.ints[n] = c.V[w<<6+bits.TrailingZeros64(word)]
+				n++
+			}
+		}
+		ints = e.ints[:n]
+	}
+	return e.appendInts(dst, shape{c.Present, coded, zeros, unitOne}, &c.Stats, ints, base)
+}
+
+// fewCounts says that a zero in unary costs as little as its bit in a mask.
+func (s *Stats) fewCounts() bool { return s.Min >= 0 && s.Sum < float64(4*s.Count) }
+
+// shape is what the head of a column says.
+type shape struct {
+	present, coded Mask
+	zeros, unit    int
+}
+
+// appendInts encodes a column whose coded values are integers.
+func (e *Encoder) appendInts(dst []byte, h shape, s *Stats, ints []int64, base Base) []byte {
+	at := len(dst)
+	dst = appendHead(dst, h.present, h.coded, h.zeros, h.unit)
+	predict, total := e.predict(s, h.coded, ints, h.unit, base.First)
+	diffs := e.diffs[:len(ints)]
 	if predict == fromPrevious { // the first says where it begins, the others how it goes on
 		dst = binary.AppendUvarint(dst, diffs[0])
 		total -= diffs[0]
@@ -282,12 +310,12 @@ func whole(x float64) int64 {
 }
 
 // chooseZeros picks the cheapest way to leave zeros out.
-func chooseZeros(nz, present Mask, related Related) (coded Mask, how int) {
+func chooseZeros(nz, present Mask, base Base) (coded Mask, how int) {
 	if nz == present {
 		return present, zerosCoded
 	}
 	n := nz.Count()
-	first, either := related.masks()
+	first, either := base.masks()
 	switch {
 	case first != Mask{} && nz.AndNot(first) == Mask{} && first.And(present).Count() <= n+n/8+2:
 		return first.And(present), zerosLike

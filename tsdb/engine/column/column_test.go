@@ -1,6 +1,7 @@
 package column
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -26,7 +27,16 @@ func roundTrip(t *testing.T, c *Column, related Related) int {
 	var e Encoder
 	var d Decoder
 	var back Column
-	data := e.Append([]byte("before"), c, related)[6:]
+	base := baseOf(related)
+	data := e.Append([]byte("before"), c, base)[6:]
+	if w, ok := wholeOf(c); ok {
+		if w.Stats != c.Stats || w.Active != c.Active {
+			t.Fatalf("as integers %+v, as floats %+v", w.Stats, c.Stats)
+		}
+		if again := e.AppendWhole(nil, w, base); !bytes.Equal(again, data) {
+			t.Fatalf("as integers %x, as floats %x", again, data)
+		}
+	}
 	if err := d.Decode(data, c.Stats, related, &back); err != nil {
 		t.Fatalf("%v\ncolumn %v", err, c.V)
 	}
@@ -37,6 +47,30 @@ func roundTrip(t *testing.T, c *Column, related Related) int {
 		t.Fatalf("%d bytes, at most %d were promised", len(data), maxBytes)
 	}
 	return len(data)
+}
+
+func baseOf(r Related) (b Base) {
+	if r.First != nil {
+		b.First = &Whole{}
+		r.First.Whole(b.First)
+	}
+	if r.Second != nil {
+		b.Second = &Whole{}
+		r.Second.Whole(b.Second)
+	}
+	return b
+}
+
+// wholeOf returns a column as integers; ok is false where it has others, or too great ones.
+func wholeOf(c *Column) (w *Whole, ok bool) {
+	w = &Whole{Present: c.Present}
+	for s, v := range c.V {
+		if v < 0 || v >= 1<<53 || v != math.Trunc(v) {
+			return nil, false
+		}
+		w.V[s] = int64(v)
+	}
+	return w, w.Measure()
 }
 
 func TestRoundTripAndSize(t *testing.T) {
@@ -86,7 +120,7 @@ func TestAChangedByteIsNoColumn(t *testing.T) {
 	var e Encoder
 	var d Decoder
 	c := made(func(s int) float64 { return pick(s%4 == 0, float64(s*s), 0) })
-	data := e.Append(nil, c, Related{})
+	data := e.Append(nil, c, Base{})
 	wrong := 0
 	for i := range data {
 		for bit := range 8 {
@@ -158,7 +192,7 @@ func FuzzDecode(f *testing.F) {
 		func(s int) float64 { return pick(s%10 == 0, float64(s), 0) },
 	} {
 		c := made(v)
-		f.Add(e.Append(nil, c, Related{}), uint8(c.Stats.Count), uint8(c.Stats.NonZero), c.Stats.Min, c.Stats.Max,
+		f.Add(e.Append(nil, c, Base{}), uint8(c.Stats.Count), uint8(c.Stats.NonZero), c.Stats.Min, c.Stats.Max,
 			c.Stats.Sum)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, count, nonZero uint8, least, most, sum float64) {

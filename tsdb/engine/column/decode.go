@@ -1,7 +1,6 @@
 package column
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -207,7 +206,7 @@ func readDiffs(r *bitReader, how int, diffs []uint64) error {
 func (r *bitReader) uvarint() (uint64, error) {
 	u, size := uint64(0), 0
 	if at := r.pos >> 3; at < uint(len(r.buf)) {
-		u, size = binary.Uvarint(r.buf[at:])
+		u, size = Uvarint(r.buf[at:])
 	}
 	if size <= 0 {
 		return 0, corrupt("ends inside a number")

@@ -147,7 +147,7 @@ func (r *Record) uvarint() (uint64, error) {
 		r.at++
 		return uint64(r.buf[r.at-1]), nil
 	}
-	u, n := binary.Uvarint(r.buf[r.at:])
+	u, n := column.Uvarint(r.buf[r.at:])
 	if n <= 0 {
 		return 0, fmt.Errorf("log record: bad number at byte %d of %d", r.at, len(r.buf))
 	}

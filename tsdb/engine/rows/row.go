@@ -52,27 +52,49 @@ const (
 
 const maxInt = 1 << 53 // from here on neighbouring integers have one float64
 
+// lowBytes masks the bytes of an integer of a code.
+var lowBytes = [16]uint64{0, 1<<8 - 1, 1<<16 - 1, 1<<24 - 1, 1<<32 - 1, 1<<40 - 1, 1<<48 - 1, 1<<56 - 1, math.MaxUint64}
+
+// codeSize is the number of bytes that a code is followed by.
+var codeSize = [16]uint8{0, 1, 2, 3, 4, 5, 6, 7, 8}
+
 // Put writes a row and returns its size; dst has MaxBytes+Slack bytes.
 func Put(dst []byte, slots []uint64) int {
 	dst[0] = byte(len(slots))
-	at := 1 + (len(slots)+1)/2
-	clear(dst[1:at])
+	codesAt, valuesAt := 1, 1+(len(slots)+1)/2
+	at := valuesAt
+	for len(slots) > 16 {
+		codes := uint64(0)
+		codes, at = putValues(dst, at, slots[:16])
+		binary.LittleEndian.PutUint64(dst[codesAt:], codes)
+		slots, codesAt = slots[16:], codesAt+8
+	}
+	codes, end := putValues(dst, at, slots)
+	for ; codesAt < valuesAt; codesAt++ {
+		dst[codesAt] = byte(codes)
+		codes >>= 8
+	}
+	return end
+}
+
+// putValues writes up to 16 values from a place on and returns their codes and the place behind them.
+func putValues(dst []byte, at int, slots []uint64) (codes uint64, end int) {
 	for i, v := range slots {
 		f := math.Float64frombits(v)
 		n := int64(f)
-		code, size := codeAbsent, 0
+		size := (71 - uint(bits.LeadingZeros64(uint64(n)))) >> 3
 		if float64(n) == f && uint64(n) < maxInt {
-			code = (71 - bits.LeadingZeros64(uint64(n))) >> 3
-			size = code
 			binary.LittleEndian.PutUint64(dst[at:], uint64(n))
-		} else if v != Absent {
-			code, size = codeRaw, 8
+			at += int(size)
+		} else if v == Absent {
+			size = codeAbsent
+		} else {
 			binary.LittleEndian.PutUint64(dst[at:], v)
+			size, at = codeRaw, at+8
 		}
-		dst[1+i/2] |= byte(code << (i & 1 * 4))
-		at += size
+		codes |= uint64(size) << (i & 15 * 4)
 	}
-	return at
+	return codes, at
 }
 
 // Size returns how many bytes the row at the begin of b has; ok is false where b does not begin with a whole one.
@@ -80,50 +102,73 @@ func Size(b []byte) (size int, ok bool) {
 	if len(b) == 0 || int(b[0]) > MaxColumns {
 		return 0, false
 	}
-	columns := int(b[0])
-	size = 1 + (columns+1)/2
+	cols := int(b[0])
+	size = 1 + (cols+1)/2
 	if size > len(b) {
 		return 0, false
 	}
-	for i, pair := range b[1:size] {
-		for _, code := range [2]byte{pair & 15, pair >> 4} {
-			switch {
-			case code <= codeRaw:
-				size += int(code)
-			case code != codeAbsent:
+	for at := 1; cols > 0; at, cols = at+8, cols-16 {
+		codes := load(b, at)
+		if cols < 16 {
+			if cols&1 != 0 && codes>>(4*cols)&15 != 0 {
 				return 0, false
 			}
+			codes &= 1<<(4*cols) - 1
 		}
-		if 2*i+1 == columns && pair>>4 != 0 {
+		const ones = 0x0101010101010101
+		even, odd := codes&(15*ones), codes>>4&(15*ones)
+		even &^= (even + 0x71*ones) & (0x80 * ones) >> 7 * 15 // absent has no bytes
+		odd &^= (odd + 0x71*ones) & (0x80 * ones) >> 7 * 15
+		if ((even+0x77*ones)|(odd+0x77*ones))&(0x80*ones) != 0 {
 			return 0, false
 		}
+		size += int((even + odd) * ones >> 56)
 	}
 	return size, size <= len(b)
 }
 
+// load returns the eight bytes from at on, zeros beyond the end.
+func load(b []byte, at int) uint64 {
+	if at+8 <= len(b) {
+		return binary.LittleEndian.Uint64(b[at:])
+	}
+	var word [8]byte
+	copy(word[:], b[at:])
+	return binary.LittleEndian.Uint64(word[:])
+}
+
 // rowReader walks the values of a row that Size found whole.
 type rowReader struct {
-	row      []byte
-	slot, at int
+	row   []byte
+	codes uint64
+	slot  int
+	at    int
 }
 
 func readRow(row []byte) rowReader { return rowReader{row: row, at: 1 + (int(row[0])+1)/2} }
 
-// next returns the value of the next column.
-func (r *rowReader) next() uint64 {
-	code := int(r.row[1+r.slot/2] >> (r.slot & 1 * 4) & 15)
+// next returns the value of the next column and its code.
+func (r *rowReader) next() (v uint64, code int) {
+	if r.slot&15 == 0 {
+		r.codes = load(r.row, 1+r.slot/2)
+	}
+	code = int(r.codes & 15)
+	r.codes >>= 4
 	r.slot++
-	if code == codeAbsent {
-		return Absent
+	v = load(r.row, r.at) & lowBytes[code]
+	r.at += int(codeSize[code])
+	return v, code
+}
+
+// valueOf turns what next returned into a value.
+func valueOf(v uint64, code int) uint64 {
+	switch {
+	case code < codeRaw:
+		return math.Float64bits(float64(v))
+	case code == codeRaw:
+		return v
 	}
-	var word [8]byte
-	copy(word[:], r.row[r.at:r.at+code])
-	r.at += code
-	v := binary.LittleEndian.Uint64(word[:])
-	if code < codeRaw {
-		v = math.Float64bits(float64(v))
-	}
-	return v
+	return Absent
 }
 
 // value returns the value of one column, Absent for one that the row does not have.
@@ -135,7 +180,7 @@ func value(row []byte, slot int) uint64 {
 	for range slot {
 		r.next()
 	}
-	return r.next()
+	return valueOf(r.next())
 }
 
 // Values writes a row's values into dst, Absent for columns that it does not have.
@@ -146,6 +191,6 @@ func Values(row []byte, dst []uint64) {
 			dst[slot] = Absent
 			continue
 		}
-		dst[slot] = r.next()
+		dst[slot] = valueOf(r.next())
 	}
 }

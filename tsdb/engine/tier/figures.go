@@ -70,7 +70,7 @@ func (c figureColumns) Metrics() []collector.Metric {
 	return c.n.metrics
 }
 
-func (c figureColumns) Read(m collector.Metric, col *column.Column) (column.Kind, float64) {
+func (c figureColumns) Read(m collector.Metric, col *column.Column, _ *column.Whole) (column.Kind, float64) {
 	*col = column.Column{}
 	b := &c.n.by[m]
 	counts := &b.count
@@ -99,5 +99,12 @@ func (c figureColumns) Read(m collector.Metric, col *column.Column) (column.Kind
 			col.V[k] = c.n.limit
 		}
 	}
-	return col.MeasureKind()
+	if col.Present == (column.Mask{}) {
+		return column.None, 0
+	}
+	col.Measure()
+	if col.Stats.Count == column.Seconds && col.Stats.Min == col.Stats.Max {
+		return column.Constant, col.Stats.Min
+	}
+	return column.Varied, 0
 }
