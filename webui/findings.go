@@ -111,7 +111,7 @@ type incidents struct{ *parts }
 // get answers JSON, or with format=html a page for outsiders; stand_ins=true leaves every name out. With from or to the
 // charts cover these instead of the time around the finding, at most a day.
 func (h incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) error {
-	v, err := findings{h.parts}.finding(r.Context(), r.PathValue("id"))
+	v, err := findings(h).finding(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (p *page) open(url string) { p.t.Helper(); p.do(chromedp.Navigate(url)) }
 // text is what a person can read on the page.
 func (p *page) text() string {
 	p.t.Helper()
-	s, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	s, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body?.innerText ?? ''"))
 	if err != nil {
 		p.t.Fatal(err)
 	}

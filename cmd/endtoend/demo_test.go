@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,14 +37,17 @@ func need(t *testing.T, missing ...string) {
 // bin is where the programs are once need has asked for them.
 var bin string
 
+var release = sync.OnceValue(func() (err error) {
+	bin, err = programs.Dir("fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue", "fairwayd")
+	return err
+})
+
 // prepare has what a release holds at hand.
 func prepare(t *testing.T) {
 	t.Helper()
-	dir, err := programs.Dir("fairway", "fairway-agent", "fairway-demo", "fairway-mount", "fairway-queue", "fairwayd")
-	if err != nil {
+	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	bin = dir
 }
 
 func TestMain(m *testing.M) { os.Exit(programs.Run(m.Run)) }

@@ -7,10 +7,10 @@ import { axesOf, cutMarks, cutRange, drawMarks, sharedCursor } from './range.js?
 
 const HIGH = 150;
 
-/** The width that a box has for a chart. @param {HTMLElement} box */
+/** The width that a box has for a chart; one that is not shown yet has none. @param {HTMLElement} box */
 const inside = box => {
   const s = getComputedStyle(box);
-  return Math.max(200, box.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight));
+  return Math.max(200, box.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight) || 0);
 };
 
 /** Loads uPlot once; it is needed on this page alone. @returns {Promise<any>} */
@@ -220,6 +220,7 @@ export class Charts {
 
   close() {
     this.drawn.forEach(p => p.plot.destroy());
+    this.drawn = [];
     removeEventListener('resize', this.resized);
     removeEventListener('fairway-theme', this.themed);
   }
