@@ -466,3 +466,10 @@ func (d *Detector) Ratio(id topology.NodeID) (r [classes]float64) {
 	}
 	return r
 }
+
+// Forget ends what is held against a back end that has shown that it is well.
+func (d *Detector) Forget(id topology.NodeID) {
+	if n := d.nodes[id]; n != nil {
+		n.Tests, n.Alarm = [channels]failslow.SequentialTest{}, false
+	}
+}

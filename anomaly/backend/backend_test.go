@@ -240,3 +240,20 @@ func TestTheStateIsKept(t *testing.T) {
 		t.Errorf("no state: %v", err)
 	}
 }
+
+// TestWhatIsForgottenIsProvenAnew: who has shown that it is well is neither accused nor in doubt by what was before.
+func TestWhatIsForgottenIsProvenAnew(t *testing.T) {
+	s := newSite(t, 3)
+	s.run(60)
+	s.back["be1"], s.gateway["gw1"], s.gateway["gw3"] = 6, 4, 4
+	s.run(45)
+	s.accused("be1")
+	clear(s.back)
+	clear(s.gateway)
+	s.d.Forget("be1")
+	s.d.Forget("nobody")
+	s.run(1)
+	if v := s.newest["be1"]; v.Level != anomaly.Clean {
+		t.Errorf("level %d, score %.2f: %s", v.Level, v.Score, v.Sentence)
+	}
+}

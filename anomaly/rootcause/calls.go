@@ -70,7 +70,7 @@ func criticalPath(j *Job) []Critical {
 	if traced(j.Files) {
 		return tracedPath(j.Files)
 	}
-	var out []Critical
+	out := []Critical{} // a list in JSON, also of none
 	rank := slowestRank(j.Files)
 	for i := range j.Files {
 		f := &j.Files[i]

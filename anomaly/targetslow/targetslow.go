@@ -277,3 +277,12 @@ func (d *Detector) decide(t *target) {
 func (d *Detector) FewestPoints() int {
 	return blockPoints * int(math.Ceil(float64(d.limit)/d.rules.MostBet))
 }
+
+// Forget ends what is held against the targets of a node that has shown that it is well.
+func (d *Detector) Forget(id topology.NodeID) {
+	for _, t := range d.order {
+		if t.ID == id {
+			t.Tests, t.Alarm = [tests]failslow.SequentialTest{}, false
+		}
+	}
+}

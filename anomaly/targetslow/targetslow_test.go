@@ -69,3 +69,34 @@ func TestFewPeersSayNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsForgottenIsProvenAnew: who has shown that it is well is neither accused nor in doubt by what was before.
+func TestWhatIsForgottenIsProvenAnew(t *testing.T) {
+	r, d := rand.New(rand.NewPCG(4, 1)), New(DefaultRules(), every, time.Second)
+	level, healed := anomaly.Unseen, int64(0)
+	for s := range int64(4 * 3600) {
+		var points []Point
+		for i := range 12 {
+			x := 0.3 * r.NormFloat64()
+			if i == 3 && s >= 3600 && healed == 0 {
+				x += math.Log(4)
+			}
+			points = append(points, Point{topology.NodeID(fmt.Sprint("ost", i)), "reads", 1e-3 * math.Exp(x)})
+		}
+		for _, v := range d.Take(time.Unix(s, 0), points) {
+			if v.Node == "ost3" {
+				level = v.Level
+			}
+		}
+		switch {
+		case healed == 0 && level == anomaly.Alarm:
+			healed = s
+			d.Forget("ost3")
+		case healed > 0 && level > anomaly.Clean:
+			t.Fatalf("level %d %d s after it was forgotten", level, s-healed)
+		}
+	}
+	if healed == 0 {
+		t.Error("it was never accused")
+	}
+}

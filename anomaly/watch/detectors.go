@@ -339,7 +339,8 @@ func (d *Detectors) Forget(n topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain,
-		d.clients.links.test, d.routers.group, d.routers.trips, d.routers.back.group} {
+		d.clients.links.test, d.clients.sights.judge, d.targets, d.backEnds, d.routers.group, d.routers.trips,
+		d.routers.front.group, d.routers.back.group} {
 		one.Forget(n)
 	}
 	delete(d.clients.beside, n)

@@ -135,7 +135,7 @@ func readState(from io.Reader) (s savedState, err error) {
 	body, known := bytes.CutPrefix(b, []byte(stateMagic))
 	switch at := len(body) - crc32.Size; {
 	case !known && bytes.HasPrefix(b, []byte(stateName)):
-		return s, fmt.Errorf("%w: it does not begin with %q", ErrStateNewer, stateMagic)
+		return s, fmt.Errorf("%w: it does not begin with %q, as this one's do", ErrStateNewer, stateMagic)
 	case !known || at < 0 || len(b) > mostState ||
 		crc32.Checksum(body[:at], castagnoli) != binary.LittleEndian.Uint32(body[at:]):
 		return s, fmt.Errorf("%w: %d bytes that do not begin with %q, or whose checksum does not match",

@@ -55,11 +55,22 @@ func (x *catalog) cutOff(file io.ReaderAt, o *Old, head int64) {
 	maps.DeleteFunc(x.newest, func(_ string, n uint64) bool { return n <= x.base })
 }
 
+// nanos is a time as Unix nanoseconds, of which int64 holds those of 1678 to 2261: others are before or after all.
+func nanos(t time.Time) int64 {
+	switch y := t.UTC().Year(); {
+	case y < 1678:
+		return math.MinInt64
+	case y > 2261:
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
 // add takes the next record.
 func (x *catalog) add(r *Record) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.starts, x.end, x.at = append(x.starts, x.end), r.end, append(x.at, r.At.UnixNano())
+	x.starts, x.end, x.at = append(x.starts, x.end), r.end, append(x.at, nanos(r.At))
 	x.before = append(x.before, x.newest[r.subject()])
 	x.newest[r.subject()] = r.Seq
 }
@@ -71,10 +82,10 @@ func (x *catalog) previous(w *Wanted, n uint64) uint64 {
 	defer x.mu.RUnlock()
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if !w.From.IsZero() {
-		from = w.From.UnixNano()
+		from = nanos(w.From)
 	}
 	if !w.To.IsZero() {
-		to = w.To.UnixNano()
+		to = nanos(w.To)
 	}
 	for first := n == 0; first || n > x.base; first = false { // else it has been cut off since
 		switch {

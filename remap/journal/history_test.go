@@ -205,3 +205,14 @@ func BenchmarkHistory(b *testing.B) {
 		b.ReportMetric(float64(n), "records")
 	})
 }
+
+// TestTimesBeyondNanoseconds: bounds of years that int64 has no nanoseconds of are before or after all.
+func TestTimesBeyondNanoseconds(t *testing.T) {
+	at := func(year int) time.Time { return time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for i, years := 0, []int{1, 1500, 1700, 1970, 2026, 2261, 2999, 9999}; i+1 < len(years); i++ {
+		a, b := nanos(at(years[i])), nanos(at(years[i+1]))
+		if a > b || a == b && years[i] >= 1700 && years[i+1] <= 2261 {
+			t.Errorf("%d is %d, %d is %d", years[i], a, years[i+1], b)
+		}
+	}
+}

@@ -113,7 +113,7 @@ func (m *Meter) Add(t *Tick) {
 // phase goes on with the newest phase or begins one.
 func (m *Meter) phase(at float64, t *Tick) {
 	p := &m.p
-	if n := len(p.Phases); n == 0 || at-p.Phases[n-1].AtSeconds-p.Phases[n-1].Seconds > m.gap {
+	if n := len(p.Phases); n == 0 || at-p.Phases[n-1].AtSeconds-p.Phases[n-1].Seconds >= m.gap {
 		p.Phases = append(p.Phases, Phase{AtSeconds: at})
 	}
 	last := &p.Phases[len(p.Phases)-1]

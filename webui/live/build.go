@@ -316,7 +316,7 @@ func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]did) {
 	total := 0.0
 	for j, d := range jobs {
 		total += d.bytes()
-		if d.more(most) || d == most && j < row.TopJob {
+		if d.more(most) || !most.more(d) && j < row.TopJob {
 			row.TopJob, most = j, d
 		}
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/remap/window"
@@ -81,7 +80,7 @@ func (g *given) writeWindows(windows map[topology.JobID]string) error {
 		if w, bad := readWindow(windows[id]); err == nil && bad == nil && left.From.After(w.From) && w.Every > 0 {
 			continue
 		}
-		err = appendlog.ReplaceFile(path, []byte(windows[id]+"\n"), 0o644)
+		err = replaceFile(path, windows[id]+"\n")
 		if err != nil {
 			err = fmt.Errorf("job %s: its window: %w", id, err)
 		}
@@ -118,7 +117,7 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 		if err != nil {
 			return err
 		}
-		if err := appendlog.ReplaceFile(file, []byte(a.Hints.File()), 0o644); err != nil {
+		if err := replaceFile(file, a.Hints.File()); err != nil {
 			return fmt.Errorf("job %s: its ROMIO hints: %w", a.Job, err)
 		}
 		text += hintsEnv + "=" + file + "\n"
@@ -126,10 +125,27 @@ func (g *given) writeEnv(a *dispatch.Answer) error {
 	if text == "" {
 		return nil
 	}
-	if err := appendlog.ReplaceFile(g.envFile(a.Job), []byte(text), 0o644); err != nil {
+	if err := replaceFile(g.envFile(a.Job), text); err != nil {
 		return fmt.Errorf("job %s: its environment: %w", a.Job, err)
 	}
 	return nil
+}
+
+// replaceFile writes a file of which a node reads all or nothing. It follows no link that somebody left there, and
+// hooks of several jobs may write it at once. Nothing waits for a disk: a job's start does, and the file is its alone.
+func replaceFile(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.new")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }
 
 // maxEnv bounds a file of a job's environment.

@@ -2,7 +2,9 @@ package logs
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -38,11 +40,14 @@ func newDarshan() *cobra.Command {
 			}
 			return eachInput(cmd, cmd.OutOrStdout(), args, "logs", func(name string, w *bufio.Writer) error {
 				if name == "-" {
-					in, size, _, err := openSeekable(cmd, name, maxHeld)
+					b, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxHeld+1))
+					if err == nil && len(b) > maxHeld {
+						err = fmt.Errorf("over %d bytes on standard input; name the file", maxHeld)
+					}
 					if err != nil {
 						return err
 					}
-					return show(w, name, in, size)
+					return show(w, name, bytes.NewReader(b), int64(len(b))) // a damaged one is shown up to there
 				}
 				f, err := os.Open(name)
 				if err != nil {

@@ -76,7 +76,7 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 func once[A any](ctx context.Context, d *Driver, nodes []topology.NodeID,
 	ask func(context.Context, topology.NodeID) (A, error)) map[topology.NodeID]A {
 	fan := d.fan
-	fan.Tries = 1
+	fan.Tries, fan.Timeout = 1, max(fan.Timeout, time.Second)
 	got, _ := driver.Gather(ctx, fan, nodes, ask)
 	return got
 }
