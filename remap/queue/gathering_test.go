@@ -1,0 +1,254 @@
+package queue
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"fairway/collector/p9"
+)
+
+// fileServer is a 9P2000.L server with files in memory, in one folder. It does requests side by side, each after its
+// service time.
+type fileServer struct {
+	service func(kind byte) time.Duration
+	most    int // bytes that a file may have; what a write has beyond is cut off, or refused
+	numbers map[string]uint64
+	mu      sync.Mutex
+	files   map[string]*memory
+	count   map[byte]int // requests
+	conns   []net.Conn
+}
+
+type memory struct {
+	number uint64
+	data   []byte
+}
+
+func newFileServer(service time.Duration) *fileServer {
+	return &fileServer{service: func(byte) time.Duration { return service }, most: 1 << 30,
+		numbers: map[string]uint64{}, files: map[string]*memory{}, count: map[byte]int{}}
+}
+
+func (s *fileServer) dial(context.Context) (net.Conn, error) {
+	here, there := net.Pipe()
+	s.mu.Lock()
+	s.conns = append(s.conns, there)
+	s.mu.Unlock()
+	go s.serve(there)
+	return here, nil
+}
+
+// handle is a fid at the server: a file, or where it is nil the folder.
+type handle struct{ file *memory }
+
+func (s *fileServer) serve(c net.Conn) {
+	defer c.Close()
+	var replies sync.Mutex
+	handles := map[uint32]*handle{}
+	for {
+		m, err := readMessage(c)
+		if err != nil {
+			return
+		}
+		go func() {
+			time.Sleep(s.service(m[4]))
+			kind, body := s.do(handles, m)
+			replies.Lock()
+			defer replies.Unlock()
+			c.Write(frame(kind, tagOf(m), body))
+		}()
+	}
+}
+
+func (s *fileServer) qid(f *memory) []byte {
+	q := make([]byte, qidBytes)
+	if f == nil {
+		q[0] = 0x80
+		return q
+	}
+	binary.LittleEndian.PutUint64(q[5:], f.number)
+	return q
+}
+
+func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[m[4]]++
+	le := binary.LittleEndian
+	refuse := func(e syscall.Errno) (byte, []byte) { return 7, le.AppendUint32(nil, uint32(e)) }
+	f := fields{b: m[headerBytes:]}
+	switch m[4] {
+	case tVersion:
+		return tVersion + 1, m[headerBytes:]
+	case tFlush:
+		return rFlush, nil
+	}
+	id := f.u32()
+	h := handles[id]
+	if h == nil && m[4] != tAttach {
+		return refuse(syscall.EBADF)
+	}
+	switch m[4] {
+	case tAttach:
+		handles[id] = &handle{}
+		return tAttach + 1, s.qid(nil)
+	case tWalk:
+		to, names := f.u32(), int(f.u16())
+		body = le.AppendUint16(nil, uint16(names))
+		at := h.file
+		for range names {
+			file, found := s.files[f.text()]
+			if !found {
+				return refuse(syscall.ENOENT)
+			}
+			at = file
+			body = append(body, s.qid(at)...)
+		}
+		handles[to] = &handle{at}
+	case tLopen:
+		body = append(s.qid(h.file), 0, 0, 0, 0)
+	case tLcreate:
+		name := f.text()
+		if s.files[name] == nil {
+			number, found := s.numbers[name]
+			if !found {
+				number = uint64(len(s.files) + 1)
+			}
+			s.files[name] = &memory{number: number}
+		}
+		h.file = s.files[name]
+		body = append(s.qid(h.file), 0, 0, 0, 0)
+	case tWrite:
+		offset, n := int(f.u64()), int(f.u32())
+		data := f.take(n)
+		if n = min(n, s.most-offset); n <= 0 {
+			return refuse(syscall.ENOSPC)
+		}
+		h.file.data = append(h.file.data, make([]byte, max(0, offset+n-len(h.file.data)))...)
+		copy(h.file.data[offset:], data[:n])
+		body = le.AppendUint32(nil, uint32(n))
+	case tRead:
+		offset, n := int(f.u64()), int(f.u32())
+		data := h.file.data[min(offset, len(h.file.data)):]
+		data = data[:min(n, len(data))]
+		body = append(le.AppendUint32(nil, uint32(len(data))), data...)
+	case tGetattr:
+		body = make([]byte, 153)
+		copy(body[8:], s.qid(h.file))
+		le.PutUint32(body[21:], syscall.S_IFREG)
+		le.PutUint64(body[49:], uint64(len(h.file.data)))
+	case tSetattr:
+		if f.u32()&8 != 0 {
+			f.take(12)
+			size := int(f.u64())
+			h.file.data = append(h.file.data, make([]byte, max(0, size-len(h.file.data)))...)[:size]
+		}
+	case tClunk, tRemove:
+		delete(handles, id)
+	case tFsync:
+	default:
+		return refuse(syscall.EOPNOTSUPP)
+	}
+	return m[4] + 1, body
+}
+
+// gathering runs a queue that gathers in front of a server, in a bubble, and wants nothing left behind.
+func gathering(t *testing.T, s *fileServer, do func(ctx context.Context, r *Queue, p *pipes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := New(Config{Dial: s.dial, Gather: 2 * time.Millisecond, Seed: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newPipes()
+		done := make(chan error)
+		go func() { done <- r.Serve(ctx, p) }()
+		do(ctx, r, p)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if r.merge.table.Bytes() != 0 || len(r.merge.reads) != 0 || r.inFlight != 0 || r.queue.length != 0 {
+			t.Errorf("%d bytes and %d reads wait, %d in flight, %d in the queue are left", r.merge.table.Bytes(),
+				len(r.merge.reads), r.inFlight, r.queue.length)
+		}
+		for c := range r.conns {
+			if c.held != 0 || c.bytes != 0 || c.waiting != 0 || len(c.asked) != 0 || c.carries != 0 {
+				t.Errorf("a client is left with %d held, %d bytes, %d waiting, %d asked, %d carried", c.held, c.bytes,
+					c.waiting, len(c.asked), c.carries)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+}
+
+// rank is a client with one file open.
+type rank struct {
+	client *p9.Client
+	conn   net.Conn
+	file   *p9.Fid
+}
+
+// openRank opens a file from an address, as a user, with flags.
+func openRank(t *testing.T, ctx context.Context, p *pipes, from, name string, uid, flags uint32) *rank {
+	t.Helper()
+	conn := p.dial(from)
+	c, err := p9.NewClient(ctx, conn, from, 65536)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := c.Attach(ctx, "/", uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := root.Walk(ctx)
+	if err == nil {
+		err = f.Create(ctx, name, flags, 0o600, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rank{c, conn, f}
+}
+
+// openRanks opens a file from as many nodes.
+func openRanks(t *testing.T, ctx context.Context, p *pipes, n int) (ranks []*rank) {
+	for i := range n {
+		ranks = append(ranks, openRank(t, ctx, p, fmt.Sprint("10.0.0.", i+1), "shared", 1000, syscall.O_RDWR))
+	}
+	return ranks
+}
+
+func closeRanks(ranks []*rank) {
+	for _, r := range ranks {
+		r.client.Close()
+	}
+}
+
+// block is what a rank writes at a place.
+func block(i, size int) []byte {
+	b := make([]byte, size)
+	random := rand.New(rand.NewPCG(uint64(i), 7))
+	for k := range b {
+		b[k] = byte(random.Uint32())
+	}
+	return b
+}
+
+// each runs a function for all ranks side by side.
+func each(ranks []*rank, do func(i int, r *rank)) {
+	var all sync.WaitGroup
+	for i, r := range ranks {
+		all.Go(func() { do(i, r) })
+	}
+	all.Wait()
+}
