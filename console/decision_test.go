@@ -28,7 +28,7 @@ func TestSlowToApprovedInTwoKeys(t *testing.T) {
 		s.lacks("review plan")
 		s.press("n", "A")
 		s.press("4", "enter", "B")
-		s.sees("Roll back P-000001: 4 compute nodes go back to fwd001, which is slow")
+		s.sees("Roll back P-000001: 4 compute nodes go back to fwd001, which is slow, once it is well")
 		s.press("wait", "enter")
 		s.asked("approve P-000001")
 	})

@@ -264,7 +264,8 @@ func (b *board) still(f *anomaly.Finding) (text string, drain *Action) {
 		&Action{Name: remap.ActExclude, Label: "Drain", Text: "drain it to keep the next job off"}
 }
 
-// backText says where a roll back goes and how that is: to fwd001, which is 10x slow.
+// backText says where a roll back goes, how that is, and what nodes wait for: to fwd001, which is 10x slow, once it
+// is well.
 func (b *board) backText(p *remap.Plan) string {
 	if p.Limits() {
 		return "without a limit"
@@ -287,7 +288,7 @@ func (b *board) backText(p *remap.Plan) string {
 			if f.Factor > 0 {
 				how = anomaly.Times(f.Factor) + " slow"
 			}
-			return text + ", which is " + how
+			return text + ", which is " + how + ", once it is well"
 		}
 		return text
 	}

@@ -179,13 +179,15 @@ export async function planPage(app, id, q) {
   function because() {
     const n = needOf(app.overview, id);
     if (!n?.finding) return [];
-    return [
+    /** @type {[string, HTMLElement][]} */
+    const lines = [
       [
         p.state === 'proposed' ? 'because' : 'now', // the card has gone on since
         h('span', `${n.sentence} (`, h('a', { href: `/findings/${n.finding}` }, n.finding), ')'),
       ],
-      ['suffers', h('div', ...victimLines(n.victims, 3))],
     ];
+    if (n.victims.length) lines.push(['suffers', h('div', ...victimLines(n.victims, 3))]);
+    return lines;
   }
 
   function needs() {
