@@ -109,7 +109,10 @@ func cardLines(s *screen.State, c *advise.Card, w, h int) []string {
 	for _, text := range []string{second, chart.Clean(c.Cause)} {
 		if text != "" {
 			wrapped := chart.Wrap(text, w)
-			for _, l := range wrapped[:min(2, len(wrapped))] {
+			if len(wrapped) > 2 { // the second ends with a sign that there is more
+				wrapped = []string{wrapped[0], chart.Clip(wrapped[1]+" "+wrapped[2], w)}
+			}
+			for _, l := range wrapped {
 				lines = append(lines, pal.Paint(pal.Dim, l))
 			}
 		}
