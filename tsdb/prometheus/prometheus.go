@@ -8,7 +8,10 @@
 package prometheus
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -65,7 +68,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prometheus store: %w", err)
 	}
-	s := &Store{api: v1.NewAPI(client), log: cfg.Log}
+	s := &Store{api: v1.NewAPI(reads{client}), log: cfg.Log}
 	places := newPlaces(time.Now)
 	s.Store, err = remote.OpenStore(remote.Config{
 		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Millis: places.millis,
@@ -75,6 +78,23 @@ func Open(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("prometheus store: %w", err)
 	}
 	return s, nil
+}
+
+// reads asks once more where an answer was cut off: reading changes nothing, and a proxy before the server may have
+// closed the connection.
+type reads struct{ api.Client }
+
+func (r reads) Do(ctx context.Context, ask *http.Request) (*http.Response, []byte, error) {
+	res, body, err := r.Client.Do(ctx, ask)
+	if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) || ctx.Err() != nil {
+		return res, body, err
+	}
+	if ask.GetBody != nil {
+		if ask.Body, err = ask.GetBody(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r.Client.Do(ctx, ask)
 }
 
 // writeURL completes the address of remote write. VictoriaMetrics's cluster had another one for the lines that were

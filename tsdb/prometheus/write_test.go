@@ -238,3 +238,33 @@ func TestPrometheusSaysWhatIsTooLate(t *testing.T) {
 		t.Errorf("it has the hours %v, %v", hours, err)
 	}
 }
+
+// TestAnAnswerThatIsCutOffIsAskedForAgain: once, as a proxy that closes a connection wants it; not for ever.
+func TestAnAnswerThatIsCutOffIsAskedForAgain(t *testing.T) {
+	for cut, fails := range map[int]bool{0: false, 1: false, 2: true} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			const answer = `{"status":"success","data":{"resultType":"matrix","result":[]}}`
+			asked++
+			if asked <= cut {
+				w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
+				_, _ = io.WriteString(w, answer[:9])
+				return
+			}
+			_, _ = io.WriteString(w, answer)
+		}))
+		s, err := prometheus.Open(prometheus.Config{WriteURL: server.URL, ReadURL: server.URL, SpoolDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Select(t.Context(), tsdb.Query{Nodes: []topology.NodeID{"fwd1"}, Metric: collector.ReadBytes,
+			ToMillis: 60_000})
+		if (err != nil) != fails || asked != min(cut, 1)+1 {
+			t.Errorf("%d answers cut off: asked %d times, %v", cut, asked, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	}
+}
