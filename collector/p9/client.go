@@ -342,9 +342,7 @@ func (c *Client) finish(tag uint16) {
 	c.mu.Lock()
 	delete(c.calls, tag)
 	c.mu.Unlock()
-	if tag != noTag {
-		c.tags.free <- tag
-	}
+	c.tags.release(tag)
 }
 
 // readAll delivers replies until the connection ends, then fails what is left.

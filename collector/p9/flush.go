@@ -63,15 +63,14 @@ func (c *Client) flush(w *call) bool {
 	return over
 }
 
-// answered frees the tag of a call whose reply has come, unless the server is asked to forget that tag.
+// answered frees the tag of a call whose reply has come, unless the server is asked to forget that tag. A flush that
+// begins meanwhile finds the call gone: two would free the tag, and two requests then have it.
 func (c *Client) answered(w *call) {
 	c.mu.Lock()
 	kept := w.flushing
-	if kept {
-		delete(c.calls, w.tag)
-	}
+	delete(c.calls, w.tag)
 	c.mu.Unlock()
 	if !kept {
-		c.finish(w.tag)
+		c.tags.release(w.tag)
 	}
 }

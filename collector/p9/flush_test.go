@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -230,5 +231,48 @@ func TestAWriteInPartSaysWhy(t *testing.T) {
 	}
 	if n, err := f.WriteAt(t.Context(), make([]byte, 100), 0); n != 10 || !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("a server that writes no more and does not say why: %d bytes, %v", n, err)
+	}
+}
+
+// TestATagIsFreedOnce: replies come while callers give up, and no tag is in use twice afterwards, nor lost.
+func TestATagIsFreedOnce(t *testing.T) {
+	near, far := net.Pipe()
+	c, got := scriptedOver(t, near, far)
+	go func() {
+		for a := range got {
+			far.Write(answered(a.kind+1, a.tag))
+		}
+	}()
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 4000 {
+				ctx, cancel := context.WithCancel(t.Context())
+				w := &call{op: "clunk", want: tClunk + 1}
+				if err := c.begin(ctx, w, c.request().b, nil); err != nil {
+					t.Error(err)
+				} else {
+					go cancel()
+					c.wait(ctx, w)
+				}
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
+	c.behind.Wait()
+	free := map[uint16]bool{}
+	for range len(c.tags.free) {
+		tag := <-c.tags.free
+		if free[tag] {
+			t.Errorf("tag %d is free twice", tag)
+		}
+		free[tag] = true
+	}
+	if len(free) != maxInFlight {
+		t.Errorf("%d tags are free, want %d", len(free), maxInFlight)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -289,6 +289,13 @@ func newTags() *tags {
 	return t
 }
 
+// release frees a tag.
+func (t *tags) release(tag uint16) {
+	if tag != noTag {
+		t.free <- tag
+	}
+}
+
 // retire gives a tag up that the server has forgotten without an answer, and frees another one.
 func (t *tags) retire(tag uint16) {
 	t.mu.Lock()
