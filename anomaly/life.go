@@ -146,7 +146,7 @@ func (t *Tracker) ofSuspect(now time.Time, k *track) (Change, bool) {
 }
 
 // mostDoubled is how often the canaries that must pass are doubled.
-const mostDoubled = 3
+const mostDoubled = 2
 
 func (t *Tracker) ofConfirmed(now time.Time, k *track, pool *Pool) (Change, bool) {
 	quiet := now.Sub(k.seen)

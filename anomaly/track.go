@@ -20,7 +20,7 @@ type track struct {
 	certain      bool      // its sentence is an alarm's
 	seen         time.Time // newest second with evidence either way
 	bad          time.Time // newest second of doubt or alarm
-	passes       int       // canary probes passed in a row
+	passes       int       // canary probes passed, less those that failed (Tracker.Probe)
 	probed       bool      // since the newest change
 	about        subject
 	took         time.Time // newest second taken

@@ -331,7 +331,8 @@ func ordinal(n int) string {
 	return fmt.Sprintf("%dth", n)
 }
 
-// Probe takes the outcome of one canary of a node with an open finding.
+// Probe takes the outcome of one canary of a node with an open finding. One that fails takes back as many as must pass
+// the first time: on a busy host one is late now and then, and many in a row would never be seen.
 func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 	for s, k := range t.open {
 		if s.node != node || !s.kind.Accuses() {
@@ -341,7 +342,7 @@ func (t *Tracker) Probe(node topology.NodeID, ok bool) {
 		if ok {
 			k.passes, k.graded.answers = k.passes+1, true
 		} else {
-			k.passes = 0
+			k.passes = max(0, k.passes-t.set.ProbePasses)
 		}
 	}
 }

@@ -225,6 +225,24 @@ func TestCanariesClearWhoNobodyUses(t *testing.T) {
 	pass(1)
 	b.say(1)
 	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed", "returned")
+	b.say(10, slow("fwd1", Alarm))
+	count := len(b.changes)
+	for range 40 { // ill for a seventh of the time
+		pass(set.ProbePasses)
+		b.Probe("fwd1", false)
+		b.say(set.ClearSeconds)
+	}
+	pass(4*set.ProbePasses - 1)
+	b.Probe("fwd1", false) // a busy host's
+	pass(set.ProbePasses)
+	b.say(1)
+	if len(b.changes) != count {
+		t.Errorf("cleared by %d canaries of %d", 4*set.ProbePasses-1, 4*set.ProbePasses)
+	}
+	pass(1)
+	b.say(1)
+	b.wantStates("suspect", "confirmed", "returned", "suspect", "confirmed", "returned", "suspect", "confirmed",
+		"returned")
 }
 
 func TestWithoutEvidenceASuspicionIsForgotten(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +18,7 @@ import (
 	"fairway/cmd/lab/daemon"
 	"fairway/cmd/lab/testbed"
 	"fairway/cmd/lab/testbed/workload"
+	"fairway/collector/p9"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/dispatch"
@@ -54,9 +55,11 @@ const (
 	slowsNobody = 1.4
 	actedWithin = 30 * time.Second
 	// measuredFor is how long a fault stays after the move, unless what the move brought is known before.
-	measuredFor    = 75 * time.Second
-	lookAlikeFor   = 50 * time.Second
-	calmWithin     = 20 * time.Minute // a suspicion without further evidence is kept for 15
+	measuredFor  = 75 * time.Second
+	lookAlikeFor = 50 * time.Second
+	calmWithin   = 20 * time.Minute // a suspicion without further evidence is kept for 15
+	// brokenFor is how long a gateway may answer with nothing but errors before another is started.
+	brokenFor      = 2 * time.Minute
 	detectorsLearn = 70 * time.Second
 )
 
@@ -260,10 +263,17 @@ func (e *evacuation) acts() (out []remap.Plan) {
 func (e *evacuation) calm() {
 	e.t.Helper()
 	home := fmt.Sprint(e.working(e.tb.Machine().Default))
+	looked := time.Now()
 	for end := time.Now().Add(calmWithin); ; time.Sleep(time.Second) {
 		open, at := e.findings(), e.observed()
 		if len(open) == 0 && fmt.Sprint(e.working(at)) == home {
 			return
+		}
+		if time.Since(looked) > brokenFor {
+			looked = time.Now()
+			for i := range open {
+				e.serveAgain(open[i].Node, "what was before")
+			}
 		}
 		if time.Now().After(end) {
 			e.t.Fatalf("not calm within %s: nodes %v, findings %+v", calmWithin, at, open)
@@ -325,7 +335,7 @@ func (e *evacuation) fault(f testbed.Fault) {
 	if err := e.tb.Clear(e.t.Context(), f); err != nil {
 		e.t.Fatal(err)
 	}
-	e.serveAgain(f)
+	e.serveAgain(f.Node, string(f.Kind))
 	cleared := time.Now()
 	e.calm()
 	acts := e.acts()
@@ -416,19 +426,35 @@ func (e *evacuation) left(n topology.NodeID, since time.Time) (took time.Duratio
 	}
 }
 
-// serveAgain starts a service that its fault has ended: a tracer of a machine with much other work does that.
-func (e *evacuation) serveAgain(f testbed.Fault) {
+// serveAgain starts another service where a fault has ended one (a tracer does, on a machine with much other work) or
+// has left one that answers with nothing but errors (ganesha's client of its back end does, after a restart).
+func (e *evacuation) serveAgain(n topology.NodeID, after string) {
 	e.t.Helper()
-	c, err := net.DialTimeout("tcp", e.tb.ForwarderAddr(topology.ForwarderID(f.Node)), 10*time.Second)
-	if err == nil {
-		c.Close()
+	err := e.serves(n)
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	e.t.Logf("%s has ended the service of %s (%v): another one is started", f.Kind, f.Node, err)
-	f.Kind, f.Amount = testbed.Kill, 0
+	e.t.Logf("%s has ended the service of %s (%v): another one is started", after, n, err)
+	f := testbed.Fault{Kind: testbed.Kill, Node: n}
 	if err := errors.Join(e.tb.Inject(e.t.Context(), f), e.tb.Clear(e.t.Context(), f)); err != nil {
 		e.t.Fatal(err)
 	}
+}
+
+// serves asks a forwarder for a file that is not there.
+func (e *evacuation) serves(n topology.NodeID) error {
+	ctx, cancel := context.WithTimeout(e.t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := p9.Dial(ctx, e.tb.ForwarderAddr(topology.ForwarderID(n)), 64<<10)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	root, err := c.Attach(ctx, e.tb.Attach(), uint32(os.Geteuid()))
+	if err == nil {
+		_, err = root.Walk(ctx, "there-is-no-such-file")
+	}
+	return err
 }
 
 // wantNoErrors wants that no program of the jobs has ended.
