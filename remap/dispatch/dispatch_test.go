@@ -279,8 +279,13 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: 0},
 					{Metric: collector.WriteBytes, Value: 3e8}}})
 		}
+		s.at["c3"] = "f4" // another hand's, for a moment
 		s.mu.Unlock()
-		time.Sleep(2 * time.Second)
+		time.Sleep(time.Second)
+		s.mu.Lock()
+		s.at["c3"] = "f3"
+		s.mu.Unlock()
+		time.Sleep(time.Second)
 		e, err := s.d.End(t.Context(), "1")
 		if err != nil || !e.Known || !slices.Equal(e.Plans, []string{a.Plan}) {
 			t.Fatalf("end: %+v, %v", e, err)
@@ -301,7 +306,7 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 		}
 		r, ok, err := s.hist.Job("1")
 		if err != nil || !ok || r.Profile == nil || r.Profile.IONodes != 4 ||
-			!slices.Equal(r.Forwarders, []topology.ForwarderID{"f2", "f3"}) {
+			!slices.Equal(r.Forwarders, []topology.ForwarderID{"f2", "f3", "f4"}) {
 			t.Errorf("history %+v, %v, %v", r, ok, err)
 		}
 		if e, err := s.d.End(t.Context(), "1"); err != nil || e.Known || len(e.Plans) != 0 {

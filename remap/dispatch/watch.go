@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"fairway/collector"
@@ -107,6 +108,9 @@ func noteAll(d *Dispatcher, all map[topology.JobID]*seen, now time.Time) (learne
 		}
 		if v.tick.Nodes > 0 {
 			j.note(v, now)
+			if v.tick.Read+v.tick.Write+v.tick.Meta > 0 {
+				j.servedBy(v.on)
+			}
 			if d.cfg.Windows {
 				since := time.Duration(v.tick.Seconds * float64(time.Second))
 				learned = j.rhythm.note(v.tick.Read+v.tick.Write, since, now) || learned
@@ -114,6 +118,15 @@ func noteAll(d *Dispatcher, all map[topology.JobID]*seen, now time.Time) (learne
 		}
 	}
 	return learned
+}
+
+// servedBy adds forwarders to those that served the run: nodes that were moved had others before.
+func (j *job) servedBy(on []topology.ForwarderID) {
+	for _, f := range on {
+		if !slices.Contains(j.run.Forwarders, f) {
+			j.run.Forwarders = append(slices.Clip(j.run.Forwarders), f)
+		}
+	}
 }
 
 // seen is one second of a job: sums over its nodes.
