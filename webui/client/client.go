@@ -32,8 +32,10 @@ const (
 	maxProblem = 64 << 10
 	// dialTimeout bounds how long a dead host holds a page.
 	dialTimeout = 3 * time.Second
-	// requestTimeout bounds a request whose caller set no deadline.
+	// requestTimeout bounds a request whose caller set no deadline, actTimeout one that changes something: nodes are
+	// asked for it, and who gives up before the daemon does not know whether it happened.
 	requestTimeout = 10 * time.Second
+	actTimeout     = 30 * time.Second
 )
 
 // Client talks to one daemon, or to those of a cluster. Its methods may be called concurrently.
@@ -336,8 +338,12 @@ func (e *lostError) Unwrap() []error { return []error{api.ErrUnreachable, e.err}
 // do sends one request and decodes its answer or its refusal.
 func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte, key string, into any) error {
 	if _, ok := ctx.Deadline(); !ok {
+		within := requestTimeout
+		if method != http.MethodGet {
+			within = actTimeout
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel = context.WithTimeout(ctx, within)
 		defer cancel()
 	}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
