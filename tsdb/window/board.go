@@ -42,6 +42,8 @@ type Node struct {
 	Came uint64
 	// Ahead is how far the end of the frame's second, by the node's own clock, was ahead of its arrival.
 	Ahead time.Duration
+	// Facts are how the node is set up, as it says now and then: name=value, with semicolons between them.
+	Facts string
 }
 
 // maxAhead is how far a node's clock may be ahead before its frames are shown under the second in which
@@ -77,6 +79,11 @@ func (b *Board) Take(frames []collector.Frame, now time.Time) {
 			b.join(n, f.Role)
 		}
 		copyFrame(&n.Frame, f)
+		for k := range f.Sources {
+			if src := &f.Sources[k]; src.Note != "" && src.Name == "procfs" {
+				n.Facts = src.Note
+			}
+		}
 		n.Arrived, n.Ahead = now, time.UnixMilli(f.TimeMillis+1000).Sub(now)
 		if n.Ahead > maxAhead {
 			n.TimeMillis = now.Add(-time.Second).Truncate(time.Second).UnixMilli()

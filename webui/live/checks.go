@@ -45,6 +45,9 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	r := readHealth(p, now)
 	checks := []api.Check{agentsCheck(s, r), clocksCheck(r), sourcesCheck(r), layerCheck(p.cfg.Board, now),
 		causesCheck(p.cfg.Board, now), peaksCheck(s), mappingCheck(s)}
+	if c, known := alikeCheck(r.facts); known {
+		checks = append(checks, c)
+	}
 	if p.cfg.Detectors != nil {
 		if d := p.cfg.Detectors(); d != nil {
 			lately, _ := d.Judged()
@@ -78,16 +81,18 @@ func excused(checks []api.Check, late string) []api.Check {
 type health struct {
 	reports map[topology.NodeID]bool // within the time after which data is stale
 	ahead   map[topology.NodeID]time.Duration
-	failing map[string][]topology.NodeID // by source and error
-	behind  map[topology.NodeID]int      // gateways of each back end
-	storage map[topology.NodeID]bool     // storage servers that report
+	failing map[string][]topology.NodeID          // by source and error
+	behind  map[topology.NodeID]int               // gateways of each back end
+	storage map[topology.NodeID]bool              // storage servers that report
+	facts   map[fact]map[string][]topology.NodeID // nodes by what they say
 	// Storage servers that count reads and writes or metadata operations, and not the other.
 	noData, noMeta []topology.NodeID
 }
 
 func readHealth(p *Picture, now time.Time) health {
 	h := health{reports: map[topology.NodeID]bool{}, ahead: map[topology.NodeID]time.Duration{},
-		failing: map[string][]topology.NodeID{}, behind: map[topology.NodeID]int{}, storage: map[topology.NodeID]bool{}}
+		failing: map[string][]topology.NodeID{}, behind: map[topology.NodeID]int{}, storage: map[topology.NodeID]bool{},
+		facts: map[fact]map[string][]topology.NodeID{}}
 	p.cfg.Board.All(func(f *window.Node) {
 		if now.Sub(f.Arrived) > remap.StaleAfter {
 			return
@@ -95,6 +100,15 @@ func readHealth(p *Picture, now time.Time) health {
 		h.reports[f.Node] = true
 		h.ahead[f.Node] = f.Ahead
 		h.storage[f.Node] = f.Role == topology.Storage
+		for one := range strings.SplitSeq(f.Facts, ";") {
+			if name, says, ok := strings.Cut(one, "="); ok {
+				at := fact{f.Role, name}
+				if h.facts[at] == nil {
+					h.facts[at] = map[string][]topology.NodeID{}
+				}
+				h.facts[at][says] = append(h.facts[at][says], f.Node)
+			}
+		}
 		_, data := f.Value(collector.WriteOps)
 		_, meta := f.Value(collector.MetaOps)
 		switch {
@@ -227,6 +241,46 @@ func rightsCheck(h health) (c api.Check, lacking bool) {
 			Fix: "give the agent's unit the capabilities that 'fairwayd init' writes for the node's role " +
 				"(capabilities.conf), or run it as root; docs/layers.md has the right that each file needs"},
 		len(refused) > 0
+}
+
+// fact is one of the things in which nodes of a role should be alike.
+type fact struct {
+	role topology.Role
+	name string
+}
+
+// alikeCheck names the nodes that are set up in another way than most of their role; known is false where none says how
+// it is. Compute nodes may be of several kinds: there only those count that are few.
+func alikeCheck(facts map[fact]map[string][]topology.NodeID) (c api.Check, known bool) {
+	const fewOf = 20 // one in so many
+	c = api.Check{Name: "alike", Level: api.CheckOK, Text: "nodes of a role are set up alike: releases, MTU, tunables"}
+	var odd []string
+	for of, by := range facts {
+		var most string
+		count := 0
+		for says, nodes := range by {
+			if count += len(nodes); len(nodes) > len(by[most]) || len(nodes) == len(by[most]) && says < most {
+				most = says
+			}
+		}
+		others := maps.Clone(by)
+		maps.DeleteFunc(others, func(says string, nodes []topology.NodeID) bool {
+			return says == most || of.role == topology.Compute && len(nodes)*fewOf > count
+		})
+		if count >= fewestAlike && len(others) > 0 {
+			odd = append(odd, fmt.Sprintf("%s of %s nodes: %s, where %d have %s", of.name, of.role, listed(others),
+				len(by[most]), most))
+		}
+	}
+	slices.Sort(odd)
+	if len(odd) > nameAtMost {
+		odd = append(odd[:nameAtMost], fmt.Sprintf("and %d things more", len(odd)-nameAtMost))
+	}
+	if len(odd) > 0 {
+		c.Level, c.Text = api.CheckWarned, strings.Join(odd, ". ")
+		c.Fix = "set them up alike: they are compared with each other, and who differs may be slow for that alone"
+	}
+	return c, len(facts) > 0
 }
 
 func peaksCheck(s *Snapshot) api.Check {

@@ -286,3 +286,40 @@ func TestALateDaemonJudgesNoNode(t *testing.T) {
 		}
 	}
 }
+
+func TestAlikeCheckNamesWhoIsSetUpInAnotherWay(t *testing.T) {
+	b := window.NewBoard(0)
+	now := time.Now()
+	say := func(role topology.Role, count int, facts func(i int) string) {
+		for i := range count {
+			b.Take([]collector.Frame{{Node: topology.NodeID(fmt.Sprintf("%s%d", role, i)), Role: role,
+				TimeMillis: now.Add(-time.Second).UnixMilli(),
+				Sources:    []collector.SourceStatus{{Name: "procfs", Note: facts(i)}}}}, now)
+		}
+	}
+	say(topology.Forwarder, 8, func(i int) string {
+		if i == 3 {
+			return "kernel=6.1;MTU=1500"
+		}
+		return "kernel=6.1;MTU=9000"
+	})
+	say(topology.Compute, 100, func(i int) string { // two kinds, and one of the second that is behind
+		switch {
+		case i == 99:
+			return "kernel=5.14.0-1"
+		case i > 60:
+			return "kernel=5.14.0-2"
+		}
+		return "kernel=6.1"
+	})
+	say(topology.Storage, 2, func(i int) string { return fmt.Sprint("kernel=", i) }) // too few for either to be right
+	c, known := alikeCheck(readHealth(&Picture{cfg: Config{Board: b}}, now).facts)
+	const want = "MTU of forwarder nodes: 1500 (forwarder3), where 7 have 9000. " +
+		"kernel of compute nodes: 5.14.0-1 (compute99), where 61 have 6.1"
+	if !known || c.Level != api.CheckWarned || c.Text != want || c.Fix == "" {
+		t.Errorf("%+v, want %s", c, want)
+	}
+	if c, known = alikeCheck(nil); known || c.Level != api.CheckOK {
+		t.Errorf("of nobody: %+v, %v", c, known)
+	}
+}

@@ -4,10 +4,10 @@
 // It fills disk_read_bytes, disk_write_bytes and disk_busy_ratio (the busiest device); link_rx_bytes
 // and link_tx_bytes over the physical links, what goes by RDMA included; link_rate_bits, link_lanes, link_errors and
 // link_wait_ticks of /sys/class; throttled_ratio and throttle_events of the processors; resent_ratio of TCP;
-// psi_io_some and psi_io_full; cpu_busy_ratio and memory_used_ratio every ten seconds; cpu_wait, of the threads of
-// LNet's drivers and of file services; and what package nfs does. Overhead: six small files, about 0.2 ms of CPU a
-// second, and 5 microseconds for each such thread and each file of a port, card or package of processors: ten, two and
-// two.
+// psi_io_some and psi_io_full; cpu_busy_ratio and memory_used_ratio every ten seconds; a note of how the node is set up
+// every minute; cpu_wait, of the threads of LNet's drivers and of file services; and what package nfs does. Overhead:
+// six small files, about 0.2 ms of CPU a second, and 5 microseconds for each such thread and each file of a port, card
+// or package of processors: ten, two and two.
 package procfs
 
 import (
@@ -52,6 +52,7 @@ type Source struct {
 	listed  time.Time       // when they were found
 	sys     sysClass
 	load    load
+	facts   time.Time // when the node said how it is set up
 }
 
 // key names one counter: a file's, of a device or link.
@@ -143,6 +144,10 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 			found = true
 			errs = append(errs, fmt.Errorf("%s: %w", path.Join(s.opt.Root, part.file), err))
 		}
+	}
+	if s.facts.IsZero() || at.Sub(s.facts) >= factsEvery {
+		s.facts = at
+		s.describe(into)
 	}
 	into.Resets += s.rates.Resets + s.rates32.Resets + s.nfs.Resets()
 	if !found {
