@@ -52,7 +52,7 @@ type Source struct {
 	listed  time.Time       // when they were found
 	sys     sysClass
 	load    load
-	facts   time.Time // when the node said how it is set up
+	facts   time.Time // newest note of how the node is set up
 }
 
 // key names one counter: a file's, of a device or link.
