@@ -70,6 +70,11 @@ func TestJobsThatWaitComeFirst(t *testing.T) {
 		return ended[0].Now == nil && did != nil && did.MovedBytesPerSec != nil && did.Wait != nil &&
 			*did.Wait > 0.05 && did.Cause == first.Cause && len(did.Moved) == 60 && !did.Waiting
 	})
+	v = get[api.JobView](s, "/api/v1/jobs/"+string(rows[0].ID))
+	a := get[api.JobSeries](s, "/api/v1/jobs/"+string(v.ID)+"/series")
+	if len(v.Nodes) == 0 || !slices.Equal(v.Nodes, rows[0].Nodes) || a.OfNodes != len(v.Nodes) {
+		t.Errorf("the ended job had %v, its series %+v", v.Nodes, a)
+	}
 }
 
 // seriesOfAJob: what a job did over time is the sum over its nodes, as far as it ran in the range. An unknown job has

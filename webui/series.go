@@ -14,6 +14,7 @@ import (
 	"fairway/collector/escape"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/tsdb"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -302,6 +303,9 @@ var (
 func (h jobs) series(r *http.Request, by access.Caller) (v api.JobSeries, err error) {
 	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
 	if err != nil {
+		return v, err
+	}
+	if run.NodeList, err = dispatch.NodesOf(h.Jobs, &run); err != nil {
 		return v, err
 	}
 	from, to, err := parseRange(r, 15*time.Minute)

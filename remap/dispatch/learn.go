@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb/history"
 )
@@ -78,4 +79,21 @@ func RanAt(h *history.Store, at time.Time) ([]remap.Job, error) {
 		jobs[i] = remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: r.NodeList, Start: r.Start}
 	}
 	return jobs, nil
+}
+
+// NodesOf are the nodes of a run; those of an ended one stand with its start. Errors are those of the history.
+func NodesOf(d *Dispatcher, r *history.Run) ([]topology.NodeID, error) {
+	if r.NodeList != nil || r.End.IsZero() {
+		return r.NodeList, nil
+	}
+	jobs, err := RanAt(d.cfg.History, r.Start)
+	if err != nil {
+		return nil, err
+	}
+	for i := range jobs {
+		if jobs[i].ID == r.Job && jobs[i].Start.Equal(r.Start) {
+			return jobs[i].Nodes, nil
+		}
+	}
+	return nil, nil
 }

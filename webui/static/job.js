@@ -75,7 +75,14 @@ export async function jobPage(app, id, toRuns) {
     shared,
   );
   const runs = runsPart(id);
-  const range = app.range(USUAL);
+  const usual = ended() ? 'around' : USUAL;
+  let range = app.range(usual);
+  if (!range.seconds) {
+    // The run's own time.
+    const from = Date.parse(j.start),
+      to = Date.parse(j.end);
+    range = { ...range, seconds: Math.max(1, Math.ceil((to - from) / 1000)), from, to, fixed: true };
+  }
   const charts = await Charts.ready(
     `No series of this job is kept of ${words(range)}: its compute nodes have no agents, or it did not run then.`,
     app,
@@ -97,7 +104,7 @@ export async function jobPage(app, id, toRuns) {
     for (const [name, points] of Object.entries(got.series))
       if (metricOf[name]) charts.series[name] = { mean: bySecond(points) };
     if (!got.of_nodes) {
-      charts.empty = 'Which nodes an ended job had is not kept, so what they did is not shown by time.';
+      charts.empty = 'Which nodes it had is not kept (its start is in no record), so what they did is not shown by time.';
       return charts.draw();
     }
     setText(
@@ -210,7 +217,7 @@ export async function jobPage(app, id, toRuns) {
   return {
     title: `job ${id}`,
     el,
-    range: USUAL,
+    range: usual,
     close: () => charts.close(),
     update: everyOther(reload, app),
     focus: toRuns ? () => runs.el.scrollIntoView() : undefined,
