@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"fairway/cmd/lab/simsite"
+	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
@@ -280,4 +281,41 @@ func TestSeriesInTheBrowser(t *testing.T) {
 	b.key("z")
 	b.until("six hours", "location.search.includes('span=6h')")
 	b.says("all peers idle")
+}
+
+// TestAJobsNodesStandBesideEachOther: the one whose requests take ten times as long is first, and red.
+func TestAJobsNodesStandBesideEachOther(t *testing.T) {
+	b := newTab(t, 1280, 900)
+	s := jobSite(t)
+	began := time.Now().Truncate(time.Second).Add(-time.Minute)
+	nodes := []topology.NodeID{"far1", "far2", "far3", "far4"} // of which the machine itself reports nothing
+	if err := s.History.Begin(history.Run{Job: "51", User: "wei", App: "ROMS", Nodes: len(nodes), NodeList: nodes,
+		Start: began}); err != nil {
+		t.Fatal(err)
+	}
+	for second := range 60 {
+		var frames []collector.Frame
+		for i, n := range nodes {
+			took := 0.004
+			if i == 2 && second >= 20 {
+				took = 0.04
+			}
+			frames = append(frames, collector.Frame{Node: n, Role: topology.Compute,
+				TimeMillis: began.Add(time.Duration(second) * time.Second).UnixMilli(),
+				Samples: []collector.Sample{{Metric: collector.WriteOps, Value: 10},
+					{Metric: collector.ClientWrite, Value: took}}})
+		}
+		if err := s.Store.Append(t.Context(), frames); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.open("http://" + s.TCP + "/jobs/51")
+	b.says("Its nodes, each beside the others")
+	const rows = "[...document.querySelectorAll('[aria-label=\"its nodes\"] tbody tr')]"
+	b.until("four nodes", rows+".length === 4")
+	b.until("the slow one is first", rows+"[0].textContent.startsWith('"+string(nodes[2])+"') && "+
+		rows+"[0].textContent.endsWith('10x')")
+	b.until("it alone is red, since it is slow", "(r => r[0].querySelectorAll('.late').length >= 30 && "+
+		"r[0].querySelectorAll('.late').length <= 42 && r.slice(1).every(o => !o.querySelector('.late')))("+rows+")")
+	b.shot("job-nodes")
 }

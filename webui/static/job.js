@@ -13,6 +13,7 @@ import { alongTime, runsPart, waited } from './runs.js?v=__V__';
 import { exportKeys } from './export.js?v=__V__';
 import { sparkline } from './sparks.js?v=__V__';
 import { metricOf, valueOf } from './metrics.js?v=__V__';
+import { nodesPart } from './nodes.js?v=__V__';
 import { Charts, bySecond } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
 
@@ -91,8 +92,9 @@ export async function jobPage(app, id, toRuns) {
   charts.step = stepOf(range, MOST);
   const seriesOf = h('p.dim'),
     series = h('section', { 'aria-label': 'over time' }, h('h2', 'Over time'), seriesOf, charts.el);
-  const about = h('section.card.about.named', title, which, facts);
-  const el = h('div', about, waits, card, did, series, runs.el, way, here);
+  const about = h('section.card.about.named', title, which, facts),
+    each = h('section', { 'aria-label': 'its nodes' });
+  const el = h('div', about, waits, did, each, series, runs.el, way, here, card);
 
   /** What its nodes did together in the range. */
   async function chart() {
@@ -104,7 +106,7 @@ export async function jobPage(app, id, toRuns) {
     for (const [name, points] of Object.entries(got.series))
       if (metricOf[name]) charts.series[name] = { mean: bySecond(points) };
     if (!got.of_nodes) {
-      charts.empty = 'Which nodes it had is not kept (its start is in no record), so what they did is not shown by time.';
+      charts.empty = 'Which nodes it had is in no record, so what they did is not shown by time.';
       return charts.draw();
     }
     setText(
@@ -116,6 +118,7 @@ export async function jobPage(app, id, toRuns) {
         `${charts.step > 1 ? `, a point is the mean of ${charts.step} s` : ''}. Times are the mean over its requests.`,
     );
     charts.draw();
+    if (app.session.role !== 'user') each.replaceChildren(...(await nodesPart(j.nodes, charts, Date.parse(j.start))));
   }
 
   function draw() {
@@ -253,44 +256,29 @@ function soFar(j) {
   );
 }
 
-/** What a running job moved and waited for in the last quarter of an hour, by cause. @param {any} w */
+/** What a running job waited for in the last quarter of an hour, by cause. @param {any} w */
 function waitsOf(w) {
   const causes = w.causes.filter(c => c.waits.some(v => v >= 0.005));
-  const row = (name, picture, value, about, hot) =>
+  const row = c =>
     h(
       'tr',
-      { 'data-state': hot ? 'waits' : '' },
-      h('th', { scope: 'row' }, name),
-      h('td', picture),
-      h('td.num', value),
-      h('td.wrap.dim', about),
+      { 'data-state': c.now > 0.05 ? 'waits' : '' },
+      h('th', { scope: 'row' }, c.cause),
+      h('td', sparkline(c.waits, 1)),
+      h('td.num', `${ratio(c.now)} % now`),
+      h('td.wrap.dim', c.text),
     );
-  const known = w.moved.filter(v => v !== null);
   return [
     h('h2', 'What it waits for, 15 min'),
     causes.length
-      ? ''
+      ? plain('what the job waited for, by cause', [], causes.map(row))
       : h('p.dim', 'Nothing: its operations take as long as those of the jobs beside it (last 15 min).'),
-    plain(
-      'what the job moved and waited for, by cause',
-      [],
-      [
-        row(
-          'moves',
-          sparkline(w.moved, Math.max(1, ...known)),
-          `${mega(known.at(-1))} MB/s`,
-          'read and written by all its nodes',
-          false,
-        ),
-        ...causes.map(c => row(c.cause, sparkline(c.waits, 1), `${ratio(c.now)} % now`, c.text, c.now > 0.05)),
-      ],
-    ),
   ];
 }
 
 /** What the policy decided at the job's start, every rule that it tried. @param {any} a @param {boolean} ended */
 function decision(a, ended) {
-  const head = h('h2', 'Decision');
+  const head = h('h2', 'Why this mapping');
   if (!a)
     return ended
       ? []
