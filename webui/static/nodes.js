@@ -56,8 +56,8 @@ export async function nodesPart(nodes, charts, start) {
     h('h2', 'Its nodes, each beside the others'),
     h(
       'p.dim',
-      `${metricOf[name].label}; ${counted(step, 'second')} a cell, red from ${LATE} times what the node in the ` +
-        `middle takes. The ${shown.length} slowest of ${counted(asked.length, 'node')}.`,
+      `${metricOf[name].label}; ${counted(step, 'second')} a cell, red from ${LATE} times their median. ` +
+        `The ${shown.length} slowest of ${counted(asked.length, 'node')}.`,
     ),
     plain('how long its nodes waited', ['NODE', 'OVER TIME', '#NEWEST ms', '#BESIDE OTHERS'], shown.map(row)),
   ];
