@@ -14,8 +14,8 @@ import (
 
 // JobStat is one entry of a job_stats file.
 type JobStat struct {
-	// ID is as the server printed it, without quotes; Job is the scheduler's number in it, "" where it
-	// holds none (a process name, for instance).
+	// ID is as the client gave it; Job is the scheduler's number in it, "" where it holds none (a process name, for
+	// instance).
 	ID  string         `json:"id"`
 	Job topology.JobID `json:"job,omitempty"`
 	// start_time where the server prints it: another one means counts from 0
@@ -33,7 +33,7 @@ func ParseJobStats(b []byte) ([]JobStat, error) {
 	err := scanJobs(context.Background(), bytes.NewReader(b), make([]byte, 0, scanBuffer),
 		func([]byte) int { return 0 }, func(text []byte, _ bool) {
 			h := headOf(text)
-			id := string(h.id)
+			id := givenAs(h.id)
 			j := JobStat{ID: id, Job: topology.JobOf(id), Snapshot: stampText(h.snapshot), Ops: map[string]Stat{}}
 			for line := range bytes.Lines(h.rest) {
 				name, value := nameAndValue(line)
@@ -189,6 +189,15 @@ func headOf(text []byte) (h head) {
 		h.snapshot, h.rest = value, rest
 	}
 	return h
+}
+
+// givenAs is an id as the client gave it: since 2.15 servers print most characters besides letters and digits by their
+// numbers, such as the brackets of an array's task. One that a terminal would obey stays as it is printed.
+func givenAs(printed []byte) string {
+	if given, err := strconv.Unquote(`"` + string(printed) + `"`); err == nil && topology.CleanName(given) {
+		return given
+	}
+	return string(printed)
 }
 
 func nameAndValue(line []byte) (name, value []byte) {

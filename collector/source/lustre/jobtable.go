@@ -229,7 +229,7 @@ func (t *table) take(text []byte, known bool) {
 			t.beyond++
 			return
 		}
-		now.who = whoOf(now.id)
+		now.who = whoOf(givenAs(h.id))
 		t.entries[i] = now
 		if t.whole && !t.full && !now.unread {
 			t.count(now.who, &now.tally)

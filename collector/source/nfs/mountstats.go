@@ -70,9 +70,10 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 			device = devices(files)
 		}
 		point := string(f[4])
+		server, _, _ := strings.Cut(string(f[1]), ":/")
 		id := device(point)
 		if id == "" {
-			id = string(body) // at one moment a file system's counters are the same wherever it is mounted
+			id = server + string(body) // at one moment its counters are the same wherever it is mounted
 		}
 		if i, again := seen[id]; again {
 			out[i].points = append(out[i].points, point)
@@ -82,7 +83,6 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 			continue
 		}
 		seen[id] = len(out)
-		server, _, _ := strings.Cut(string(f[1]), ":/")
 		s := superblock{id: fmt.Sprintf("%s %d", point, len(out)), points: []string{point},
 			server: strings.Trim(server, "[]")}
 		if device(point) != "" {
@@ -100,6 +100,23 @@ func superblocks(files fs.FS) (out []superblock, err error) {
 		return nil, fs.ErrNotExist
 	}
 	return out, errors.Join(bad...)
+}
+
+// EachExchange visits the file systems of the node whose proc it is: where each is mounted, and how many bytes it has
+// exchanged with its server.
+func EachExchange(files fs.FS, visit func(points []string, bytes uint64)) error {
+	seen, err := superblocks(files)
+	if len(seen) == 0 {
+		return err
+	}
+	for i := range seen {
+		if s := &seen[i]; s.counted {
+			visit(s.points, s.read+s.written)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // devices says by its mount point which device number a file system has: one number is one superblock. It is "" where

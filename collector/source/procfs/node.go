@@ -16,7 +16,8 @@ const sectorBytes = 512 // of diskstats, whatever the device's own sector
 // errUnsupported says that the kernel has a file and does not serve it (PSI switched off at boot).
 var errUnsupported = errors.New("not supported by this kernel")
 
-var partition = regexp.MustCompile(`^(?:((?:sd|hd|vd|xvd)[a-z]+)\d+|(nvme\d+n\d+|mmcblk\d+)p\d+)$`)
+// partition is a disk's name and a number, with a p between them where the name ends with a number itself.
+var partition = regexp.MustCompile(`^(?:(.*\d)p|(.*[a-z]))\d+$`)
 
 // nvmePath is one way to a namespace that is reached over several.
 var nvmePath = regexp.MustCompile(`^(nvme\d+)c\d+(n\d+)$`)
@@ -101,14 +102,13 @@ func (s *Source) links(into *collector.Reading) error {
 		if bytes.IndexByte(f[0], '|') >= 0 || len(f) > 1 && bytes.IndexByte(f[1], '|') >= 0 {
 			return nil // headings
 		}
-		name, first, ok := bytes.Cut(f[0], []byte{':'})
-		counters := f[1:]
-		if len(first) > 0 { // "eth0:123": no blank behind a wide name
-			f[0] = first
-			counters = f
+		end := bytes.LastIndexByte(f[0], ':') // an alias has another one in its name
+		name, counters := f[0][:max(0, end)], f[1:]
+		if first := f[0][end+1:]; len(first) > 0 { // "eth0:123": no blank behind a wide name
+			f[0], counters = first, f
 		}
 		const want, transmitted = 16, 8
-		if !ok || len(counters) < want {
+		if end < 0 || len(counters) < want {
 			return fmt.Errorf("%d counters behind a name, want %d", len(counters), want)
 		}
 		ifname := s.intern(name)

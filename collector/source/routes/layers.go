@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/hex"
@@ -21,6 +20,7 @@ import (
 	"fairway/collector/rootfs"
 	"fairway/collector/source/dvs"
 	"fairway/collector/source/lnet"
+	"fairway/collector/source/nfs"
 	"fairway/collector/topology"
 )
 
@@ -248,39 +248,30 @@ func answers(flags string) bool {
 	return err == nil && is&failed == 0 && (is&tentative == 0 || is&optimistic != 0)
 }
 
-// nfsBytes sums what the mounts exchanged with each server: the 5th and 6th number of the line "bytes:".
+// nfsBytes sums what was exchanged with each server, by its file systems: one that is mounted at several places counts
+// once.
 func (s *Source) nfsBytes(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
 	servers, err := s.nfsServers()
 	if err != nil {
 		return nil, err
 	}
-	b, err := rootfs.ReadOfSelf(s.opt.Root, "proc", "mountstats")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	proc, err := fs.Sub(s.opt.Root, "proc")
+	if err != nil {
 		return nil, err
 	}
 	counts := map[topology.ForwarderID]uint64{}
 	for f := range over {
 		counts[f] = 0
 	}
-	on := topology.ForwarderID("")
-	in := bufio.NewScanner(bytes.NewReader(b))
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		f := strings.Fields(in.Text())
-		switch {
-		case len(f) > 4 && f[0] == "device" && f[2] == "mounted" && f[3] == "on":
-			on = servers[f[4]]
-		case len(f) > 6 && f[0] == "bytes:" && on != "":
-			for _, text := range f[5:7] {
-				n, err := strconv.ParseUint(text, 10, 64)
-				if err != nil {
-					return nil, fmt.Errorf("mountstats: bytes: %.40q is not a count", text)
-				}
-				counts[on] += n
-			}
+	err = nfs.EachExchange(proc, func(points []string, bytes uint64) {
+		if i := slices.IndexFunc(points, func(p string) bool { return servers[p] != "" }); i >= 0 {
+			counts[servers[points[i]]] += bytes
 		}
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return counts, in.Err()
+	return counts, err
 }
 
 // dvs are the servers that the node's DVS mounts use now. Which of several serves a request is the mount's choice by

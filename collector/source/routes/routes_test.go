@@ -107,11 +107,12 @@ func testNFS(t *testing.T) {
 	stats := func(a, b int) *fstest.MapFile {
 		one := "device %s mounted on %s with fstype nfs4 statvers=1.1\n\tbytes:\t1 2 3 4 %d 600 7 8\n"
 		return file("device sysfs mounted on /sys with fstype sysfs\n" + fmt.Sprintf(one, "gw1:/pfs", "/pfs1", a) +
-			fmt.Sprintf(one, "gw2:/pfs", "/pfs2", b))
+			fmt.Sprintf(one, "gw2:/pfs", "/pfs2", b) + fmt.Sprintf(one, "gw2:/pfs", "/home/ann", b))
 	}
 	tree := fstest.MapFS{"proc/self/mounts": file("sysfs /sys sysfs rw 0 0\n" +
 		"gw1:/pfs /pfs1 nfs4 rw,vers=4.1,clientaddr=10.9.0.1,addr=10.9.0.11 0 0\n" +
-		"10.9.0.12:/pfs /pfs2 nfs rw,vers=3 0 0\nother:/home /home nfs rw,addr=10.9.0.99 0 0\n"),
+		"10.9.0.12:/pfs /pfs2 nfs rw,vers=3 0 0\n10.9.0.12:/pfs /home/ann nfs rw,vers=3 0 0\n" +
+		"other:/home /home nfs rw,addr=10.9.0.99 0 0\n"),
 		"proc/self/mountstats": stats(1000, 1000)}
 	s := New(Options{Kind: NFS, Node: "cn1", Root: tree,
 		Forwarders: map[topology.ForwarderID]string{"gw1": "10.9.0.11", "gw2": "10.9.0.12"}})
