@@ -248,8 +248,7 @@ func answers(flags string) bool {
 	return err == nil && is&failed == 0 && (is&tentative == 0 || is&optimistic != 0)
 }
 
-// nfsBytes sums what was exchanged with each server, by its file systems: one that is mounted at several places counts
-// once.
+// nfsBytes sums what was exchanged with each server, by its file systems: a share mounted twice counts once.
 func (s *Source) nfsBytes(over map[topology.ForwarderID]bool) (map[topology.ForwarderID]uint64, error) {
 	servers, err := s.nfsServers()
 	if err != nil {
