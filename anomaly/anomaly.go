@@ -6,6 +6,7 @@ package anomaly
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -220,6 +221,15 @@ type Verdict struct {
 func (v *Verdict) Fact() bool {
 	_, link := v.Evidence[LinkBits]
 	return link || v.Kind == TargetFull || v.Condition != "" && v.Condition != Slow
+}
+
+// Add adds a number to the evidence, which the detector may have used before.
+func (v *Verdict) Add(name string, value float64) {
+	evidence := maps.Clone(v.Evidence)
+	if evidence == nil {
+		evidence = map[string]float64{}
+	}
+	evidence[name], v.Evidence = value, evidence
 }
 
 // Change is one change of a finding, with what was known at that instant.

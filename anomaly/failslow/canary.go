@@ -67,7 +67,7 @@ func (d *comparison) noteLoad(n *node, o *Observation) {
 	for c := range o.Class {
 		ops += max(0, o.Class[c].Ops)
 	}
-	d.peakOps.see(n.index, d.now, ops)
+	d.peakOps.see(n.index, ops)
 	load := n.Load
 	if most := d.peakOps.value(); most > 0 {
 		load = max(load, ops/most)
@@ -324,8 +324,8 @@ func (d *Detector) suspect(n *node) bool {
 	return n.doubted() || n.top() > suspicion
 }
 
-// Due lists the nodes that want a canary now: those under suspicion every SuspectProbeEvery, as those through which it
-// is to be learnt what a canary takes, and those without load (Settings.ProbeBusy: all others) every IdleProbeEvery. A
+// Due lists the nodes that want a canary now: those under suspicion every suspectProbeEvery, as those through which it
+// is to be learnt what a canary takes, and those without load (Settings.ProbeBusy: all others) every idleProbeEvery. A
 // node is listed again until Asked reports that one was sent.
 func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	t := now.Unix()
@@ -339,9 +339,9 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 			continue
 		}
 		switch {
-		case (doubt || d.teaches(n)) && t-n.Asked >= int64(d.set.SuspectProbeEvery.Seconds()):
+		case (doubt || d.teaches(n)) && t-n.Asked >= suspectProbeEvery:
 			suspects = append(suspects, n.ID)
-		case !doubt && (d.set.ProbeBusy || n.Load < idleLoad) && t-n.Asked >= int64(d.set.IdleProbeEvery.Seconds()):
+		case !doubt && (d.set.ProbeBusy || n.Load < idleLoad) && t-n.Asked >= idleProbeEvery:
 			idle = append(idle, n.ID)
 		}
 	}
@@ -352,7 +352,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 // forwarders that are each asked once a minute would need hours, and nobody could be judged until then. Where canaries
 // are not answered none is sent sooner.
 func (d *Detector) teaches(n *node) bool {
-	answered := n.Probed != 0 && n.Asked-n.Probed < int64(d.set.SuspectProbeEvery.Seconds())
+	answered := n.Probed != 0 && n.Asked-n.Probed < suspectProbeEvery
 	return answered && (d.set.ProbeBusy || n.Load < idleLoad) && d.level(n).Usual[Write].Count < judgeAfter &&
 		d.calm(Read) && d.calm(Write)
 }

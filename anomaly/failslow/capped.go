@@ -119,7 +119,7 @@ func octave(size float64) int {
 // byPast says that the fleet does not show it: what it needs for small writes has its shared files in it.
 func (d *comparison) stretched(n *node, c Class, byPast bool) bool {
 	s := &n.now
-	full := s.size[c] * d.set.Threads / d.peak.value()
+	full := s.size[c] * threads / d.peak.value()
 	took := math.Exp(s.log[c] - max(0, d.common[c]))
 	if took <= capStretch*full || byPast || !s.known[c] {
 		return took > capStretch*full

@@ -42,7 +42,7 @@ func TestWhatALinkHoldsBack(t *testing.T) {
 			moves, k := 0.3, &o.Class[Read]
 			if k.Exec *= 3; s >= from && slices.Contains(c.waiting, n) {
 				moves = c.moves(s / every)
-				k.Exec, k.Wait, o.QueueLen = set.Threads*size/(moves*set.PeakBytesPerSec), 50e-3, 60
+				k.Exec, k.Wait, o.QueueLen = threads*size/(moves*set.PeakBytesPerSec), 50e-3, 60
 			}
 			k.Bytes = moves * set.PeakBytesPerSec
 			k.Ops = k.Bytes / size
@@ -76,7 +76,7 @@ func TestWhatAJobsLocksHoldBack(t *testing.T) {
 	const from, every, lasts, size, full = 400, 60, 40, 1 << 20, 2
 	set := DefaultSettings()
 	set.PeakBytesPerSec = 2.5e9
-	free := set.Threads * size / set.PeakBytesPerSec / 3 // seconds that others need
+	free := threads * size / set.PeakBytesPerSec / 3 // seconds that others need
 	for _, c := range []struct {
 		name    string
 		took    float64 // through the job's others, seconds
@@ -99,7 +99,7 @@ func TestWhatAJobsLocksHoldBack(t *testing.T) {
 			}
 			if n == full {
 				took = 6 * free
-				moves, k.Wait, o.QueueLen = set.Threads*size/took/set.PeakBytesPerSec, 0.5, 600
+				moves, k.Wait, o.QueueLen = threads*size/took/set.PeakBytesPerSec, 0.5, 600
 			}
 			k.Bytes, k.Exec = moves*set.PeakBytesPerSec, took*(0.95+0.1*l.random.Float64())
 			k.Ops = k.Bytes / size

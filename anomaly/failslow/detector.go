@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -209,7 +210,7 @@ func (d *comparison) read(n *node, o *Observation, gap float64) {
 		n.Waited = d.now
 	}
 	if gap == 1 {
-		d.peak.see(n.index, d.now, o.Class[Read].Bytes+o.Class[Write].Bytes)
+		d.peak.see(n.index, o.Class[Read].Bytes+o.Class[Write].Bytes)
 	}
 	for c := range 2 {
 		k := &o.Class[c]
@@ -275,33 +276,9 @@ func (r *reference) findCommon() {
 	}
 }
 
-// nth returns the k-th smallest value of a slice, which it reorders (Hoare's selection).
+// nth returns the k-th smallest value of a slice, which it sorts.
 func nth(v []float64, k int) float64 {
-	low, high := 0, len(v)-1
-	for low < high {
-		pivot := v[(low+high)/2]
-		i, j := low, high
-		for i <= j {
-			for v[i] < pivot {
-				i++
-			}
-			for v[j] > pivot {
-				j--
-			}
-			if i <= j {
-				v[i], v[j] = v[j], v[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch {
-		case k <= j:
-			high = j
-		case k >= i:
-			low = i
-		default:
-			return v[k]
-		}
-	}
+	slices.Sort(v)
 	return v[k]
 }
 
@@ -341,7 +318,7 @@ type peak struct {
 	Who                  int
 }
 
-func (p *peak) see(who int, _ int64, bytes float64) {
+func (p *peak) see(who int, bytes float64) {
 	switch {
 	case !(bytes > p.Second) || bytes > absurdRate:
 	case bytes > p.First && who == p.Who:

@@ -14,26 +14,16 @@ type Settings struct {
 	// FalseAlarmEvery is the mean time between two false alarms of one healthy node that the
 	// sequential test promises, under the conditions that docs/detection.md names.
 	FalseAlarmEvery time.Duration `toml:"false_alarm_every" help:"Mean time between two false alarms of a forwarder."`
-	// LearnFor is how many seconds of a node must have been seen before its own offset is believed.
-	LearnFor time.Duration `toml:"-"`
 	// PeakBytesPerSec is what a forwarder can move; 0 learns it from the fleet.
 	PeakBytesPerSec float64 `toml:"-"`
-	// Threads is how many requests a forwarder serves at once.
-	Threads float64 `toml:"-"`
-	// IdleProbeEvery and SuspectProbeEvery space the canaries of one node.
-	IdleProbeEvery time.Duration `toml:"-"`
 	// ProbeBusy has nodes with load probed as often as idle ones: then canaries through a loaded node are
 	// compared with canaries through others with as much load, and not with those through idle ones.
-	ProbeBusy         bool          `toml:"-"`
-	SuspectProbeEvery time.Duration `toml:"-"`
+	ProbeBusy bool `toml:"-"`
 }
 
 // DefaultSettings promise a false alarm of a node in 500 days.
 func DefaultSettings() Settings {
-	return Settings{
-		FalseAlarmEvery: 500 * 24 * time.Hour, LearnFor: time.Minute, Threads: 16,
-		IdleProbeEvery: time.Minute, SuspectProbeEvery: 10 * time.Second, ProbeBusy: true,
-	}
+	return Settings{FalseAlarmEvery: 500 * 24 * time.Hour, ProbeBusy: true}
 }
 
 // Validate says which setting is out of its range.

@@ -267,7 +267,7 @@ func (d *comparison) takeClass(n *node, c Class, b *longBlock) (e estimate, doub
 	}
 	switch {
 	case n.carried[c].Weight > 0 && float64(d.now-n.age[c]) <= carryFor:
-		if n.Habit.Offset[c][small].Count < d.set.LearnFor.Seconds() && n.kind[c] == background {
+		if n.Habit.Offset[c][small].Count < youngFor && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
 		return n.carried[c], longDoubt(n.kind[c])

@@ -104,6 +104,8 @@ const (
 	calmPools = 0.1
 	// witnesses, nodes: whose background shows how slow the back end is.
 	witnesses = 4
+	// youngFor, s: of a node that must have been seen before its background accuses.
+	youngFor = 60
 	// coldFor, s: after a start in which caches are cold and quiet rates not known.
 	coldFor = 300
 
@@ -161,6 +163,8 @@ const (
 	burstEdge = 2
 	// slowPool, log: of the worst storage pool's slowness that matters.
 	slowPool = 0.2
+	// threads, requests: that a forwarder serves at once.
+	threads = 16.0
 	// waits, s: of waiting that make a node saturated.
 	waits = 1e-3
 
@@ -201,6 +205,10 @@ const (
 	besideLeast = 2
 	// calmBacklog, requests: that may wait in the mean of a second: one for an instant is not a queue.
 	calmBacklog = 0.5
+	// idleProbeEvery, s: between canaries through one node.
+	idleProbeEvery = 60
+	// suspectProbeEvery, s: and through a suspect.
+	suspectProbeEvery = 10
 	// suspicion, log wealth: from which a node is probed as a suspect.
 	suspicion = 1
 	// readyAfter, canaries: of a class before their noise is measured.

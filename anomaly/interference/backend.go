@@ -29,7 +29,7 @@ func (d *Detector) judgeBackend(layer Layer) {
 	b := &d.backend
 	if len(layer.Pools) == 0 {
 		b.worst, b.mean, b.ratio = 1, 1, math.Sqrt(max(layer.Read, 0)*max(layer.Write, 0))
-		b.all.step(d.now, b.ratio >= d.set.BackendRatio, 10, 10)
+		b.all.step(d.now, b.ratio >= brownoutFrom, 10, 10)
 	} else {
 		d.judgePools(layer.Pools)
 	}
@@ -57,17 +57,17 @@ func (d *Detector) judgePools(pools []float64) {
 		b.smooth[i] += (x - b.usual[i] - b.smooth[i]) / 3
 		ratios[i] = math.Exp(b.smooth[i])
 		b.mean += ratios[i] / float64(len(pools))
-		if b.smooth[i] < math.Log(d.set.BackendRatio)/2 {
+		if b.smooth[i] < math.Log(brownoutFrom)/2 {
 			b.usual[i] += (x - b.usual[i]) / min(b.count, usualFor)
 		}
 	}
 	sorted := slices.Sorted(slices.Values(ratios))
 	b.ratio = sorted[len(sorted)/2]
 	b.worst = sorted[len(sorted)-1]
-	b.all.step(d.now, len(pools) > 1 && b.ratio >= d.set.BackendRatio, 5, 5)
+	b.all.step(d.now, len(pools) > 1 && b.ratio >= brownoutFrom, 5, 5)
 	// One pool is slow by itself while the others are not, or far slower than they are.
-	single := b.worst >= d.set.BackendRatio && b.worst >= 1.5*b.ratio || len(pools) == 1 &&
-		b.worst >= d.set.BackendRatio
+	single := b.worst >= brownoutFrom && b.worst >= 1.5*b.ratio || len(pools) == 1 &&
+		b.worst >= brownoutFrom
 	if single {
 		b.which = slices.Index(ratios, b.worst)
 	}

@@ -13,23 +13,20 @@ import (
 	"fairway/collector/topology"
 )
 
-// Settings are the bounds from which something is named. The zero value is not useful; begin with DefaultSettings.
-type Settings struct {
-	Threads      float64 // requests that a forwarder serves at once
-	PinnedExec   float64 // service time from which a write waits for a lock, s
-	PinnedWait   float64 // least wait of the requests behind such writes, s
-	StormShare   float64 // share of the threads on metadata in a metadata storm, 0 to 1
-	StormOps     float64 // metadata operations a second from which it is a storm
-	FullShare    float64 // share of its peak at which a forwarder is full, 0 to 1
-	FullSeconds  int     // for how long it must be full to be named
-	BackendRatio float64 // service time in a brown-out, as a multiple of the usual
-}
-
-// DefaultSettings fit a forwarder of 16 threads.
-func DefaultSettings() Settings {
-	return Settings{Threads: 16, PinnedExec: 5e-3, PinnedWait: 5e-3, StormShare: 0.2, StormOps: 500, FullShare: 0.85,
-		FullSeconds: 20, BackendRatio: 1.6}
-}
+// Rules of what is named. Others stand where they are used.
+const (
+	// serving is how many requests a forwarder serves at once.
+	serving = 16.0
+	// pinnedExec is the service time from which a write waits for a lock, pinnedWait the least wait of the requests
+	// behind such writes, s.
+	pinnedExec, pinnedWait = 5e-3, 5e-3
+	// stormShare is the share of the threads on metadata in a metadata storm, stormOps the operations a second.
+	stormShare, stormOps = 0.2, 500
+	// fullShare is the share of its peak at which a forwarder is full, fullSeconds for how long it must be.
+	fullShare, fullSeconds = 0.85, 20
+	// brownoutFrom is the service time in a brown-out, as a multiple of the usual.
+	brownoutFrom = 1.6
+)
 
 // Layer is what is known of a second beyond the forwarders' own rows.
 type Layer struct {
@@ -44,7 +41,6 @@ type Layer struct {
 
 // Detector names interference second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
-	set      Settings
 	nodes    map[topology.NodeID]*node
 	order    []*node
 	jobs     map[topology.NodeID][]failslow.Job
@@ -56,8 +52,8 @@ type Detector struct {
 }
 
 // New makes a detector.
-func New(set Settings) *Detector {
-	return &Detector{set: set, nodes: map[topology.NodeID]*node{}}
+func New() *Detector {
+	return &Detector{nodes: map[topology.NodeID]*node{}}
 }
 
 // Jobs sets which forwarders serve which job from now on. It need not be called.
@@ -167,9 +163,9 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 	n.step(d.now, pinned, hit, exec, 4, release)
 
 	m := &o.Class[failslow.Meta]
-	busy := m.Ops * m.Exec / d.set.Threads
+	busy := m.Ops * m.Exec / serving
 	wait := max(o.Class[failslow.Read].Wait, o.Class[failslow.Write].Wait)
-	stormy := m.Ops >= d.set.StormOps && busy >= d.set.StormShare
+	stormy := m.Ops >= stormOps && busy >= stormShare
 	if stormy {
 		n.held = stormHold{min(busy, 1), wait}
 	}
@@ -186,7 +182,7 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 		several := d.shared(n) // also in a second that needs no more: it notes who moves bytes
 		waits = waits || several
 	}
-	n.step(d.now, full, share >= d.set.FullShare && waits, share, d.set.FullSeconds, 3)
+	n.step(d.now, full, share >= fullShare && waits, share, fullSeconds, 3)
 }
 
 // pause is for how many seconds a job counts as at work on a node after it moved bytes there: programs compute between
@@ -234,16 +230,16 @@ func (d *Detector) pins(n *node, o *failslow.Observation, common float64) (hit b
 	if !(w.Ops > 0) || !(w.Exec > 0) {
 		return false, 0
 	}
-	if w.Bytes/w.Ops < trickle && w.Wait < d.set.PinnedWait {
+	if w.Bytes/w.Ops < trickle && w.Wait < pinnedWait {
 		n.usual.ops += (w.Ops - n.usual.ops) / 30
 		n.usual.exec += (w.Exec - n.usual.exec) / 30
 	}
 	jobOps := w.Ops - min(n.usual.ops, 0.9*w.Ops)
 	exec = (w.Ops*w.Exec - (w.Ops-jobOps)*n.usual.exec) / jobOps
 	size := (w.Bytes - (w.Ops-jobOps)*16e3) / jobOps
-	held := w.Ops * w.Exec / d.set.Threads
+	held := w.Ops * w.Exec / serving
 	readsWell := !(r.Ops >= 5 && r.Bytes/r.Ops < trickle) || r.Exec < exec/4
-	hit = w.Wait >= d.set.PinnedWait && exec >= d.set.PinnedExec*common && exec >= size*1.5e-8+0.002 && held >= 0.4 &&
+	hit = w.Wait >= pinnedWait && exec >= pinnedExec*common && exec >= size*1.5e-8+0.002 && held >= 0.4 &&
 		size > 24<<10 && size < 420<<10 && readsWell
 	return hit, exec
 }

@@ -85,7 +85,7 @@ func TestNames(t *testing.T) {
 		}, layer, "[]"},
 		{"slow layer", healthy, Layer{Read: 3, Write: 3}, "[* brownout_all]"},
 	} {
-		d := New(DefaultSettings())
+		d := New()
 		d.Jobs([]failslow.Job{{ID: "j1", Nodes: []topology.NodeID{"f0", "f1"}},
 			{ID: "j2", Nodes: []topology.NodeID{"f0", "f1", "f2"}}, {ID: "j3", Nodes: []topology.NodeID{"f0"}}})
 		verdicts(d, 40, healthy, layer)
@@ -98,7 +98,7 @@ func TestNames(t *testing.T) {
 // TestSentenceOutlivesTheStorm: in the seconds in which nothing but its end is awaited, a finding says what
 // it was.
 func TestSentenceOutlivesTheStorm(t *testing.T) {
-	d := New(DefaultSettings())
+	d := New()
 	stormy := healthy(0)
 	stormy.Node, stormy.Class[failslow.Meta] = "f0", failslow.ClassSecond{Ops: 20000, Exec: 4e-4}
 	calm := healthy(0)
@@ -119,7 +119,7 @@ func TestSentenceOutlivesTheStorm(t *testing.T) {
 }
 
 func TestPools(t *testing.T) {
-	d := New(DefaultSettings())
+	d := New()
 	calm := Layer{Pools: []float64{9e-4, 9e-4, 9e-4, 9e-4}}
 	verdicts(d, 60, healthy, calm)
 	one := Layer{Pools: []float64{9e-4, 40e-4, 9e-4, 9e-4}}
@@ -136,7 +136,7 @@ func TestPools(t *testing.T) {
 
 // TestCountersOverAGapNameNothing: the first row after ten seconds without any holds the counts of all ten.
 func TestCountersOverAGapNameNothing(t *testing.T) {
-	d := New(DefaultSettings())
+	d := New()
 	now := time.Unix(1_600_000_000, 0)
 	step := func(ops float64) int {
 		o := healthy(0)
@@ -162,17 +162,17 @@ func TestBackendRatioIsItsBound(t *testing.T) {
 		times float64
 		want  int
 	}{{1.55, 0}, {1.7, 1}} {
-		d := New(DefaultSettings())
+		d := New()
 		if got := verdicts(d, 40, healthy, Layer{Read: c.times, Write: c.times}); len(got) != c.want {
 			t.Errorf("the layer takes %g times as long: %v", c.times, got)
 		}
-		d = New(DefaultSettings())
+		d = New()
 		verdicts(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
 		p := 9e-4 * c.times
 		if got := verdicts(d, 40, healthy, Layer{Pools: []float64{p, p, p}}); len(got) != c.want {
 			t.Errorf("the pools take %g times as long: %v", c.times, got)
 		}
-		d = New(DefaultSettings())
+		d = New()
 		verdicts(d, 60, healthy, Layer{Pools: []float64{9e-4, 9e-4, 9e-4}})
 		if got := verdicts(d, 40, healthy, Layer{Pools: []float64{9e-4, p, 9e-4}}); len(got) != c.want {
 			t.Errorf("one pool takes %g times as long: %v", c.times, got)
@@ -198,7 +198,7 @@ func TestWhoFillsAForwarder(t *testing.T) {
 		{"both", map[topology.JobID]float64{"1": 45, "2": 50}, []float64{1}, false, []topology.JobID{"1", "2"}},
 		{"alone", map[topology.JobID]float64{"1": 95}, []float64{1}, false, nil},
 	} {
-		d := New(DefaultSettings())
+		d := New()
 		d.Jobs([]failslow.Job{{ID: "1", Nodes: []topology.NodeID{"fwd"}}, {ID: "2", Nodes: []topology.NodeID{"fwd"}}})
 		var named []topology.JobID
 		second := 0

@@ -50,7 +50,7 @@ type Replay struct {
 func NewReplay(set Settings, site Site, emit func(Event) error) *Replay {
 	slices.SortStableFunc(site.Jobs, func(a, b Job) int { return cmp.Compare(a.Start, b.Start) })
 	return &Replay{set: set, site: site, emit: emit, seen: map[topology.NodeID]bool{}, slow: failslow.New(set.FailSlow),
-		others: interference.New(set.Interference), tracker: anomaly.NewTracker(set.Life, nil),
+		others: interference.New(), tracker: anomaly.NewTracker(set.Life, nil),
 		excluded: map[topology.NodeID]string{}, open: map[subject]Event{}, reported: map[subject]int64{}}
 }
 

@@ -13,22 +13,19 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector/topology"
 )
 
 // Settings say how a trace is judged.
 type Settings struct {
-	FailSlow     failslow.Settings
-	Interference interference.Settings
-	Life         anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
-	Occupancy    bool             // whether each day ends with events of type occupancy
+	FailSlow  failslow.Settings
+	Life      anomaly.Settings // its mode is taken for auto: a trace has nobody to ask
+	Occupancy bool             // whether each day ends with events of type occupancy
 }
 
 // DefaultSettings are those of the daemon, with exclusion switched on.
 func DefaultSettings() Settings {
-	s := Settings{FailSlow: failslow.DefaultSettings(), Interference: interference.DefaultSettings(),
-		Life: anomaly.DefaultSettings()}
+	s := Settings{FailSlow: failslow.DefaultSettings(), Life: anomaly.DefaultSettings()}
 	s.FailSlow.ProbeBusy = false // a trace answers for idle nodes and suspects
 	s.Life.Mode = anomaly.ModeAuto
 	s.Life.MaxExcluded = 0.15

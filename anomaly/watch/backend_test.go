@@ -10,7 +10,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -33,7 +32,7 @@ func newGateways(seed uint64) *gateways {
 	g := &gateways{board: window.NewBoard(0), rnd: rand.New(rand.NewPCG(seed, 2)),
 		m: &Machine{Mapping: topology.Mapping{}}, slow: map[topology.NodeID]float64{}, alarms: map[string]bool{},
 		now: time.Date(2026, 11, 23, 6, 0, 0, 0, time.UTC)}
-	g.d = NewDetectors(g.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	g.d = NewDetectors(g.board, failslow.DefaultSettings())
 	for i := range 4 {
 		g.m.Forwarders = append(g.m.Forwarders, topology.ForwarderID(fmt.Sprintf("gw%d", i)))
 	}
@@ -119,7 +118,7 @@ func TestABackEndIsKnownAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.d = NewDetectors(g.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	g.d = NewDetectors(g.board, failslow.DefaultSettings())
 	if _, err := g.d.LoadState(bytes.NewReader(state), g.now, time.Hour); err != nil {
 		t.Fatal(err)
 	}

@@ -22,38 +22,32 @@ type Canaries struct {
 	store     func(ctx context.Context, frames []collector.Frame) error
 	runner    *probe.Runner
 
-	results chan answered
-	clean   map[topology.NodeID]probe.Took // newest times of nodes that were not suspected then; Run's
-
-	asks  chan asked
-	ended chan struct{} // closed when Run has
+	calls chan func(context.Context)     // that Run makes
+	clean map[topology.NodeID]probe.Took // newest times of nodes that were not suspected then; Run's
+	ended chan struct{}                  // closed when Run has
 
 	mu     sync.Mutex // guards what follows
 	newest map[topology.ForwarderID]anomaly.Canary
 }
 
-// answered is one result, and who waits for it; nil: it was sent by rule.
-type answered struct {
-	probe.Result
-	to chan<- anomaly.Canary
-}
-
-// asked is an order on its way to Run; both channels have room for one.
-type asked struct {
-	node    topology.NodeID
-	at      time.Time
-	to      chan<- anomaly.Canary
-	refused chan<- error
-}
-
 // NewCanaries sends probes on their way and gives results to the detectors, the tracker and the store.
 func NewCanaries(l *Loop, d *Detectors, store func(context.Context, []collector.Frame) error, limits probe.Limits,
 	way func(topology.NodeID) (probe.Way, bool)) *Canaries {
-	c := &Canaries{loop: l, detectors: d, store: store, results: make(chan answered, 256),
-		clean: map[topology.NodeID]probe.Took{}, asks: make(chan asked), ended: make(chan struct{}),
+	c := &Canaries{loop: l, detectors: d, store: store, calls: make(chan func(context.Context), 256),
+		clean: map[topology.NodeID]probe.Took{}, ended: make(chan struct{}),
 		newest: map[topology.ForwarderID]anomaly.Canary{}}
-	c.runner = probe.NewRunner(limits, way, func(r probe.Result) { c.answer(answered{Result: r}) })
+	c.runner = probe.NewRunner(limits, way, func(r probe.Result) {
+		c.call(func(ctx context.Context) { c.take(ctx, r) })
+	})
 	return c
+}
+
+// call has Run make a call; it never waits.
+func (c *Canaries) call(f func(context.Context)) {
+	select {
+	case c.calls <- f:
+	default: // so many are never under way
+	}
 }
 
 // WriteMetrics writes what the canaries cost in Prometheus text format.
@@ -86,11 +80,16 @@ func (c *Canaries) May(now time.Time, f topology.ForwarderID) error {
 // that failed returns without an error: its result says so. Errors: those of May, and ErrEnding.
 func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anomaly.Canary, error) {
 	results, refused := make(chan anomaly.Canary, 1), make(chan error, 1)
-	select {
-	case c.asks <- asked{f.Node(), now, results, refused}:
-	case <-c.ended:
-		return anomaly.Canary{}, ErrEnding
-	}
+	c.call(func(ctx context.Context) {
+		if err := c.runner.Ask(ctx, now, f.Node(), func(r probe.Result) {
+			c.call(func(ctx context.Context) {
+				c.keep(ctx, r)
+				results <- c.canary(r)
+			})
+		}); err != nil {
+			refused <- err
+		}
+	})
 	select {
 	case one := <-results:
 		one.By = by
@@ -100,14 +99,6 @@ func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anoma
 		return anomaly.Canary{}, err
 	case <-c.ended:
 		return anomaly.Canary{}, ErrEnding
-	}
-}
-
-// answer takes one result; it never waits.
-func (c *Canaries) answer(r answered) {
-	select {
-	case c.results <- r:
-	default: // so many are never under way
 	}
 }
 
@@ -121,18 +112,8 @@ func (c *Canaries) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case r := <-c.results:
-			if r.to == nil {
-				c.take(ctx, r.Result)
-				continue
-			}
-			c.keep(ctx, r.Result)
-			r.to <- c.canary(r.Result)
-		case a := <-c.asks:
-			if err := c.runner.Ask(ctx, a.at, a.node,
-				func(r probe.Result) { c.answer(answered{r, a.to}) }); err != nil {
-				a.refused <- err
-			}
+		case call := <-c.calls:
+			call(ctx)
 		case now := <-tick.C:
 			c.step(ctx, now)
 		}
@@ -227,14 +208,16 @@ func (c *Canaries) canary(r probe.Result) anomaly.Canary {
 		out.Error, out.Bytes = r.Err.Error(), 0
 	}
 	out.Took = anomaly.CanaryTook{Read: took(r.Read), Write: took(r.Write), Stat: took(r.Meta)}
-	var read, write, stat []time.Duration
+	var peers [3][]float64
 	for n, t := range c.clean {
 		if n != r.Node {
-			read, write, stat = append(read, t.Read), append(write, t.Write), append(stat, t.Meta)
+			peers[0], peers[1] = append(peers[0], t.Read.Seconds()), append(peers[1], t.Write.Seconds())
+			peers[2] = append(peers[2], t.Meta.Seconds())
 		}
 	}
-	out.PeersOf = len(read)
-	out.Peers = anomaly.CanaryTook{Read: median(read), Write: median(write), Stat: median(stat)}
+	out.PeersOf = len(peers[0])
+	out.Peers = anomaly.CanaryTook{Read: anomaly.KnownMedian(peers[0]), Write: anomaly.KnownMedian(peers[1]),
+		Stat: anomaly.KnownMedian(peers[2])}
 	return out
 }
 
@@ -244,12 +227,4 @@ func took(d time.Duration) *float64 {
 	}
 	s := d.Seconds()
 	return &s
-}
-
-func median(all []time.Duration) *float64 {
-	if len(all) == 0 {
-		return nil
-	}
-	slices.Sort(all)
-	return took(all[len(all)/2])
 }

@@ -12,7 +12,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
@@ -36,7 +35,7 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 	begun := time.Unix(1_700_000_000, 300e6)
 	now := begun
 	board := window.NewBoard(0)
-	detectors := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	detectors := NewDetectors(board, failslow.DefaultSettings())
 	c := NewCanaries(newLoop(t, anomaly.ModeObserve).Loop, detectors,
 		func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {
@@ -66,8 +65,8 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 		detectors.Verdicts(now, &Machine{})
 		c.step(t.Context(), now)
 		c.runner.Wait()
-		for len(c.results) > 0 {
-			c.take(t.Context(), (<-c.results).Result)
+		for len(c.calls) > 0 {
+			(<-c.calls)(t.Context())
 		}
 	}
 	for i := range forwarders {

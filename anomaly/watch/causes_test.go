@@ -9,7 +9,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -153,7 +152,7 @@ func TestCauseLasts(t *testing.T) {
 // TestCauseAccusesNobody: whatever nodes report of themselves makes no verdict.
 func TestCauseAccusesNobody(t *testing.T) {
 	board := window.NewBoard(0)
-	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(board, failslow.DefaultSettings())
 	now := courseBegan
 	for second := range 300 {
 		now = now.Add(time.Second)
@@ -179,7 +178,7 @@ func TestCauseAccusesNobody(t *testing.T) {
 
 // TestCausesOutliveARestart: what rose when a node became slow is known to the daemon that comes after.
 func TestCausesOutliveARestart(t *testing.T) {
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	co := &course{causes: d.silence.causes, now: courseBegan, nodes: 4,
 		at: step(collector.ThrottledRatio, 100, 1, 0.4, 0)}
 	co.live(150)
@@ -190,7 +189,7 @@ func TestCausesOutliveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d = NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	if _, err := d.LoadState(bytes.NewReader(saved), co.now.Add(10*time.Second), time.Hour); err != nil {
 		t.Fatal(err)
 	}

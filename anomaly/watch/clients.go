@@ -192,6 +192,15 @@ func (c *clientSums) execOf(class failslow.Class, t threads) float64 {
 	return max(c.took[class]/c.ops[class]-waited, shortestExec)
 }
 
+// meanWait is what an operation took the clients, seconds; NaN without one.
+func (c *clientSums) meanWait() float64 {
+	ops, took := c.ops[0]+c.ops[1]+c.ops[2], c.took[0]+c.took[1]+c.took[2]
+	if ops == 0 && c.waits.stuck > 0 {
+		return c.waits.oldest // at least so long
+	}
+	return took / ops
+}
+
 // addJobs adds a part of what a node's jobs waited.
 func (c *clientSums) addJobs(f *collector.Frame, jobs []collector.JobSamples, part float64) {
 	ofNode, _ := collector.WaitingOf(f.Samples)

@@ -7,7 +7,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -89,7 +88,7 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 	} {
 		set := failslow.DefaultSettings()
 		set.PeakBytesPerSec = peak
-		w := NewDetectors(window.NewBoard(0), set, interference.DefaultSettings())
+		w := NewDetectors(window.NewBoard(0), set)
 		sums := &clientSums{}
 		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio,
 			0.03)}, [3]bool{})
@@ -124,7 +123,7 @@ func TestWaitingOutsideIsNoStorm(t *testing.T) {
 		{"a server that does not report it", metas, 0, 0, 0, true, false},
 	} {
 		board := window.NewBoard(0)
-		w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+		w := NewDetectors(board, failslow.DefaultSettings())
 		s := &Machine{}
 		s.Mapping = topology.Mapping{"cn1": "fwd1"}
 		server := samples(collector.MetaOps, 900.0)
@@ -178,7 +177,7 @@ func TestClientsThatGatherAccuseNobody(t *testing.T) {
 		{"slow at all", load{210, 36e-3, 23, 29e-3}, 6, true},
 		{"gathered, and slow", load{210, 75e-3, 23, 68e-3}, 6, true},
 	} {
-		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 		m := &Machine{Mapping: topology.Mapping{"cn1": "f1", "cn2": "f2", "cn3": "f3", "cn4": "f4"}}
 		now, accused := time.Unix(1_800_000_000, 0), false
 		const healthy, watched = 120, 60
@@ -216,7 +215,7 @@ func TestClientsThatGatherAccuseNobody(t *testing.T) {
 // them; they all serve its job.
 func TestSharesWaitByTheirPart(t *testing.T) {
 	now := time.Unix(1795000000, 0)
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	d.board.Take([]collector.Frame{{Node: "cn1", Role: topology.Compute, TimeMillis: now.UnixMilli() - 1000,
 		Samples: samples(collector.WriteOps, 10.0, collector.ClientWrite, 0.1),
 		Jobs:    []collector.JobSamples{{Job: "a"}}}},
@@ -241,7 +240,7 @@ func TestSharesWaitByTheirPart(t *testing.T) {
 
 // Frames that are late do not say that a job has stopped waiting: what was known of it fades.
 func TestLateFramesDoNotEndAWait(t *testing.T) {
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	d.clients.lost["f1"] = &losses{of: map[topology.JobID]loss{"7": {share: 0.9}}}
 	before := 0.9
 	for second := range 30 {
@@ -258,7 +257,7 @@ func TestLateFramesDoNotEndAWait(t *testing.T) {
 // once; not one that nobody has seen report, nor one with a clock of its own.
 func TestASilentForwarderIsJudged(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(board, failslow.DefaultSettings())
 	m := &Machine{Mapping: topology.Mapping{"cn1": "f1", "cn2": "f2"}}
 	second := func(reports, clients bool) (rows int) {
 		now = now.Add(time.Second)

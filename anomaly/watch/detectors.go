@@ -54,10 +54,10 @@ type second struct {
 }
 
 // NewDetectors judges the frames on board.
-func NewDetectors(board *window.Board, slow failslow.Settings, others interference.Settings) *Detectors {
+func NewDetectors(board *window.Board, slow failslow.Settings) *Detectors {
 	return &Detectors{board: board, set: slow, slow: failslow.New(slow), byClient: clientslow.New(slow.FalseAlarmEvery),
 		targets:  targetslow.New(targetslow.DefaultRules(), slow.FalseAlarmEvery, time.Second),
-		others:   interference.New(others),
+		others:   interference.New(),
 		backEnds: backend.New(slow.FalseAlarmEvery),
 		routers:  newRouters(slow.FalseAlarmEvery),
 		silence: silence{last: map[topology.NodeID]int64{}, agents: map[topology.NodeID]agentSays{},

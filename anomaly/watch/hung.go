@@ -179,11 +179,7 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 			waits = v.Cause + "; " + waits
 		}
 		v.Cause = waits
-		v.Evidence = maps.Clone(v.Evidence)
-		if v.Evidence == nil {
-			v.Evidence = map[string]float64{}
-		}
-		v.Evidence[collector.WaiterAge.String()] = of.age
+		v.Add(collector.WaiterAge.String(), of.age)
 	}
 }
 
@@ -196,11 +192,8 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 	of := c.of
 	took := map[topology.NodeID]float64{}
 	for f, sums := range of {
-		ops, seconds := sums.ops[0]+sums.ops[1]+sums.ops[2], sums.took[0]+sums.took[1]+sums.took[2]
-		if ops > 0 {
-			took[f.Node()] = seconds / ops
-		} else if sums.waits.stuck > 0 {
-			took[f.Node()] = sums.waits.oldest // at least so long
+		if t := sums.meanWait(); t >= 0 {
+			took[f.Node()] = t
 		}
 	}
 	compared := map[topology.NodeID]*mateTimes{}
@@ -216,11 +209,7 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 				others = append(others, t)
 			}
 		}
-		v.Evidence = maps.Clone(v.Evidence)
-		if v.Evidence == nil {
-			v.Evidence = map[string]float64{}
-		}
-		v.Evidence[anomaly.ClientsWait] = own
+		v.Add(anomaly.ClientsWait, own)
 		if v.Kind == anomaly.FailSlow && !v.Fact() {
 			second := besideMates(of, topology.ForwarderID(v.Node))
 			if compared[v.Node] == nil {
@@ -241,7 +230,7 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 			}
 		}
 		if len(others) > 0 {
-			v.Evidence[anomaly.PeersWait] = anomaly.Median(others)
+			v.Add(anomaly.PeersWait, anomaly.Median(others))
 		}
 	}
 	c.beside = compared
@@ -306,7 +295,8 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 	if others != "" {
 		others = ";" + others
 	}
-	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = took, peers
+	v.Add("took_seconds", took)
+	v.Add("peers_seconds", peers)
 	v.Sentence = fmt.Sprintf("%s is %s slow at %s: %s ms, peers %s%s", v.Node, anomaly.Times(most),
 		anomaly.ClassWords(worst.String()), anomaly.Digits(1000*took), anomaly.Digits(1000*peers), others)
 }

@@ -8,7 +8,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -37,7 +36,7 @@ func TestHungForwarder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-			d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			d := NewDetectors(board, failslow.DefaultSettings())
 			m := &Machine{Mapping: topology.Mapping{}}
 			var frames []collector.Frame
 			for f, ages := range c.ages {

@@ -81,10 +81,7 @@ func (r *ranOn) jobsOf(f *collector.Frame) []collector.JobSamples {
 
 // jobTrend is the newest past of one job, and what it has waited in all.
 type jobTrend struct {
-	steps  [jobSteps]JobStep
-	newest int64 // step: Unix seconds / TrendStep
-	sum    JobStep
-	n      float32
+	past   *past // what it moved, then Waits
 	seen   int64 // Unix second when it last ran
 	known  float64
 	waited [Causes]float64 // seconds by cause, of known seconds
@@ -92,38 +89,21 @@ type jobTrend struct {
 
 // add takes a second; nil: nothing is known of it.
 func (t *jobTrend) add(at int64, s *JobStep) {
-	step := at / TrendStep
-	if step != t.newest {
-		t.close()
-		nan := float32(math.NaN())
-		for i := max(t.newest+1, step-jobSteps+1); i <= step; i++ {
-			t.steps[i%jobSteps] = JobStep{Moved: nan, Waits: [Causes]float32{nan, nan, nan, nan}}
-		}
-		t.newest, t.sum, t.n = step, JobStep{}, 0
-	}
+	var values [1 + Causes]float64
 	if s == nil {
+		for i := range values {
+			values[i] = math.NaN()
+		}
+		t.past.add(at, values[:]...)
 		return
 	}
-	t.sum.Moved += s.Moved
-	for c := range s.Waits {
-		t.sum.Waits[c] += s.Waits[c]
-		t.waited[c] += float64(s.Waits[c])
+	values[0] = float64(s.Moved)
+	for c, w := range s.Waits {
+		values[1+c] = float64(w)
+		t.waited[c] += float64(w)
 	}
-	t.n++
 	t.known++
-	t.close()
-}
-
-// close writes the mean of the newest step's seconds so far.
-func (t *jobTrend) close() {
-	if t.n == 0 {
-		return
-	}
-	m := JobStep{Moved: t.sum.Moved / t.n}
-	for c := range m.Waits {
-		m.Waits[c] = t.sum.Waits[c] / t.n
-	}
-	t.steps[t.newest%jobSteps] = m
+	t.past.add(at, values[:]...)
 }
 
 // takeJobTrends adds the newest second of each running job; called after all detectors have judged it.
@@ -158,7 +138,7 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 			if len(d.trend.jobs) >= mostJobs && !d.trend.forgetEnded(at) {
 				continue
 			}
-			t = &jobTrend{newest: at/TrendStep - jobSteps}
+			t = &jobTrend{past: newPast(jobSteps * TrendStep)}
 			d.trend.jobs[j.ID] = t
 		}
 		t.seen = at
@@ -200,12 +180,6 @@ func causeOf(verdicts []anomaly.Verdict, node topology.NodeID, job topology.JobI
 	return cause
 }
 
-// JobTrends are the newest past of the jobs that are followed.
-type JobTrends struct{ d *Detectors }
-
-// Jobs are the jobs that run.
-func (d *Detectors) Jobs() JobTrends { return JobTrends{d} }
-
 // JobPast is what a job did last, and of all its seconds that were seen the parts in which it waited.
 type JobPast struct {
 	Steps []JobStep // the oldest first
@@ -214,29 +188,27 @@ type JobPast struct {
 	Known bool // of a second at least
 }
 
-// Of is the newest so many steps of a job that runs, or is among the newest that have ended; false of another.
-func (j JobTrends) Of(id topology.JobID, steps int64) (JobPast, bool) {
-	d := j.d
+// PastOf is the newest so many steps of a job that runs, or is among the newest that have ended; false of another.
+func PastOf(d *Detectors, id topology.JobID, steps int64) (JobPast, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.trend.jobs[id]
 	if t == nil {
 		return JobPast{}, false
 	}
-	past := JobPast{Steps: t.last(steps), End: time.Unix((t.newest+1)*TrendStep, 0), Known: t.known > 0}
+	last := t.past.Newest
+	past := JobPast{End: time.Unix((last+1)*TrendStep, 0), Known: t.known > 0}
+	for s := last - steps + 1; s <= last; s++ {
+		one := JobStep{Moved: float32(t.past.mean(0, s, s))}
+		for c := range one.Waits {
+			one.Waits[c] = float32(t.past.mean(1+c, s, s))
+		}
+		past.Steps = append(past.Steps, one)
+	}
 	for c, seconds := range t.waited {
 		past.Waits[c] = float32(seconds / max(1, t.known))
 	}
 	return past, true
-}
-
-// last are the newest n steps, the oldest first.
-func (t *jobTrend) last(n int64) []JobStep {
-	out := make([]JobStep, 0, n)
-	for i := t.newest - n + 1; i <= t.newest; i++ {
-		out = append(out, t.steps[i%jobSteps])
-	}
-	return out
 }
 
 // MeanOf is the mean of the steps that are known, and how many these are.

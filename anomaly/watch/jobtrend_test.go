@@ -6,7 +6,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -21,7 +20,7 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	for range 40 {
 		e.live(1, 40e-3)
 	}
-	past, _ := e.Jobs().Of("7", jobSteps)
+	past, _ := PastOf(e.Detectors, "7", jobSteps)
 	steps, end := past.Steps, past.End
 	if len(steps) != jobSteps || end.Unix() <= e.now.Unix()-TrendStep {
 		t.Fatalf("%d steps to %s", len(steps), end)
@@ -35,7 +34,7 @@ func TestAJobWaitsForItsSlowestForwarder(t *testing.T) {
 	if _, wait := before.Worst(); wait > 0.05 {
 		t.Errorf("it waited before: %+v", before)
 	}
-	beside, _ := e.Jobs().Of("8", jobSteps/3)
+	beside, _ := PastOf(e.Detectors, "8", jobSteps/3)
 	other, _ := MeanOf(beside.Steps)
 	if _, wait := other.Worst(); wait > 0.05 || other.Moved < 0.9e7 {
 		t.Errorf("job 8 has no node there: %+v", other)
@@ -60,12 +59,12 @@ func TestNothingReportedIsNotNothing(t *testing.T) {
 		"late":             {samples(collector.WriteBytes, 1e6), 10 * time.Second, 0},
 	} {
 		now := time.Unix(1795000000, 0)
-		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+		d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 		d.board.Take([]collector.Frame{{Node: "cn1", Role: topology.Compute,
 			TimeMillis: now.Add(-c.old - time.Second).UnixMilli(), Samples: c.frame}}, now)
 		d.Verdicts(now, &Machine{Mapping: topology.Mapping{"cn1": "f1"},
 			Jobs: []Job{{ID: "7", Nodes: []topology.NodeID{"cn1"}}}})
-		past, _ := d.Jobs().Of("7", jobSteps)
+		past, _ := PastOf(d, "7", jobSteps)
 		steps := past.Steps
 		if m, known := MeanOf(steps); known != c.known || m.Moved != 0 {
 			t.Errorf("%s: %d steps are known, want %d: %+v", name, known, c.known, m)

@@ -9,7 +9,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -31,7 +30,7 @@ type port struct{ gigabits, lanes float64 }
 func newRated(links ...port) *rated {
 	r := &rated{board: window.NewBoard(0), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), links: links}
 	r.tracker = anomaly.NewTracker(anomaly.DefaultSettings(), nil)
-	r.Detectors = NewDetectors(r.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	r.Detectors = NewDetectors(r.board, failslow.DefaultSettings())
 	return r
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -27,7 +26,7 @@ type clocked struct {
 func newClocked() *clocked {
 	c := &clocked{board: window.NewBoard(0), m: &Machine{Mapping: topology.Mapping{}},
 		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	c.Detectors = NewDetectors(c.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	c.Detectors = NewDetectors(c.board, failslow.DefaultSettings())
 	return c
 }
 

@@ -236,7 +236,7 @@ func TestEvidenceHasADeadline(t *testing.T) {
 				t.Errorf("%s: %d changes are recorded, want 12 suspicions", tc.name, got)
 			}
 			if n := l.evidence.reading.Load(); n > mostReading {
-				t.Errorf("%s: %d reads are left behind in the store", tc.name, n)
+				t.Errorf("%s: %d metrics are being read in the store", tc.name, n)
 			}
 		})
 	}

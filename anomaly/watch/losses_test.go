@@ -8,7 +8,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -41,7 +40,7 @@ type hang struct{ lost, share, trend float64 }
 // moved then or not.
 func hangingSite(seconds int, byJob, moved bool) (h hang) {
 	board, start := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(board, failslow.DefaultSettings())
 	m := &Machine{Mapping: topology.Mapping{}}
 	m.Jobs = append(m.Jobs, Job{ID: "7"})
 	track := anomaly.NewTracker(anomaly.DefaultSettings(), nil)
@@ -89,7 +88,7 @@ func hangingSite(seconds int, byJob, moved bool) (h hang) {
 			}
 		}
 	}
-	past, _ := d.Jobs().Of("7", jobSteps)
+	past, _ := PastOf(d, "7", jobSteps)
 	steps := past.Steps
 	for _, step := range steps {
 		if w := float64(step.Waits[ByForwarder]); w > 0.05 {

@@ -10,7 +10,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -23,7 +22,7 @@ func TestSilentForwarder(t *testing.T) {
 	s := &Machine{}
 	s.Mapping = topology.Mapping{"cn1": "f1", "cn2": "f1"}
 	watch := func() *Detectors {
-		return NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+		return NewDetectors(board, failslow.DefaultSettings())
 	}
 	w := watch()
 	live := func(seconds int, dead ...int) (verdicts []string) {

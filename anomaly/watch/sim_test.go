@@ -7,7 +7,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -35,7 +34,7 @@ func newSimSite(t *testing.T, cfg simmachine.Config, mode anomaly.Mode) *simSite
 		now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	set := anomaly.DefaultSettings()
 	set.Mode = mode
-	s.detectors = NewDetectors(s.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	s.detectors = NewDetectors(s.board, failslow.DefaultSettings())
 	journal := &memory{}
 	if s.Loop, err = New(t.Context(), Config{Settings: set, Recorder: journal, Detector: s.detectors,
 		Machine: func() *Machine {

@@ -7,7 +7,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector/ingest"
 	"fairway/tsdb/window"
 )
@@ -16,7 +15,7 @@ import (
 // it.
 func TestSecondSpeakerIsAFinding(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	if v := d.Verdicts(now, &Machine{}); len(v) != 0 {
 		t.Fatalf("an empty machine: %+v", v)
 	}
@@ -53,7 +52,7 @@ func TestFindingsOfSpeakersHaveTheirOwnWhy(t *testing.T) {
 			t.Errorf("%s: %v, %+v", kind, err, l.journal.changes)
 		}
 	}
-	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	now := time.Unix(1_700_000_000, 0)
 	d.Speakers(func(time.Time) []ingest.Intruder {
 		return []ingest.Intruder{{Node: "fwd5", Token: "agents", Remote: "10.0.0.9:4000", First: now, Last: now,

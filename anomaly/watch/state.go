@@ -13,7 +13,6 @@ import (
 	"slices"
 	"time"
 
-	"fairway/anomaly/interference"
 	"fairway/collector/topology"
 )
 
@@ -97,7 +96,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	anew := NewDetectors(d.board, d.set, interference.DefaultSettings())
+	anew := NewDetectors(d.board, d.set)
 	for name, t := range testsOf(anew) {
 		if err := t.UnmarshalBinary(s.Tests[name]); err != nil {
 			return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)

@@ -8,7 +8,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -18,7 +17,7 @@ import (
 // finding though it is slow in two classes, and it is not excluded from allocation.
 func TestSlowStorageServer(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	w := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	w := NewDetectors(board, failslow.DefaultSettings())
 	s := &Machine{}
 	named := ""
 	for second := range 1500 {
@@ -28,7 +27,7 @@ func TestSlowStorageServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w = NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			w = NewDetectors(board, failslow.DefaultSettings())
 			if _, err := w.LoadState(bytes.NewReader(saved), now, time.Minute); err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,8 @@
 package watch
 
 import (
+	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"fairway/anomaly"
@@ -18,7 +18,51 @@ const (
 	waitSeconds  = 5 * 60
 	// TrendStep is the step of what Trend returns, seconds.
 	TrendStep = 5
+	// lately is over how many seconds the numbers beside a trend are meant: I/O comes in bursts.
+	lately = 10
 )
+
+// past is the newest of some values in steps of TrendStep seconds. Its fields are saved.
+type past struct {
+	Newest int64   // step: Unix seconds / TrendStep
+	Steps  [][]sum // a ring; a row has a sum a value
+}
+
+// sum is of the seconds of a step in which a value was known.
+type sum struct{ Sum, N float32 }
+
+func newPast(seconds int) *past { return &past{Steps: make([][]sum, seconds/TrendStep)} }
+
+func (p *past) row(step int64) *[]sum { return &p.Steps[step%int64(len(p.Steps))] }
+
+// add takes a second's values; NaN: not known.
+func (p *past) add(second int64, values ...float64) {
+	step := second / TrendStep
+	for s := max(p.Newest+1, step-int64(len(p.Steps))+1); s <= step; s++ {
+		clear(*p.row(s))
+	}
+	p.Newest = max(p.Newest, step)
+	row := p.row(step)
+	if *row == nil {
+		*row = make([]sum, len(values))
+	}
+	for i, v := range values {
+		if !math.IsNaN(v) {
+			(*row)[i].Sum, (*row)[i].N = (*row)[i].Sum+float32(v), (*row)[i].N+1
+		}
+	}
+}
+
+// mean is that of a value in the known seconds of the steps from..to; NaN of none.
+func (p *past) mean(value int, from, to int64) float64 {
+	sum, n := 0.0, 0.0
+	for s := max(from, p.Newest-int64(len(p.Steps))+1, 0); s <= min(to, p.Newest); s++ {
+		if row := *p.row(s); row != nil {
+			sum, n = sum+float64(row[value].Sum), n+float64(row[value].N)
+		}
+	}
+	return sum / n
+}
 
 // Second is the layer in one second, or the mean of some. What was not reported is NaN.
 type Second struct {
@@ -42,11 +86,18 @@ type Wait struct {
 
 // trend is the newest past of the layer. It is guarded by the detectors' mutex.
 type trend struct {
-	newest  int64 // Unix second
-	seconds [trendSeconds]Second
-	waits   map[topology.ForwarderID]*[waitSeconds]Wait
-	took    [tookSteps]float64 // operations of this second by how long they took
-	jobs    map[topology.JobID]*jobTrend
+	newest int64 // Unix second
+	layer  *past // as Second
+	waits  map[topology.ForwarderID]*waitPast
+	took   [tookSteps]float64 // operations of this second by how long they took
+	jobs   map[topology.JobID]*jobTrend
+}
+
+// waitPast is a forwarder's: how long its clients waited, and how slow it was.
+type waitPast struct {
+	Past  *past
+	known Wait // the newest known Slow
+	at    int64
 }
 
 // The steps of the distribution of how long operations take: 10 us and 8 % more a step reach 100 s.
@@ -57,15 +108,8 @@ const (
 )
 
 func newTrend() trend {
-	return trend{waits: map[topology.ForwarderID]*[waitSeconds]Wait{}, jobs: map[topology.JobID]*jobTrend{}}
-}
-
-// count takes operations of a client.
-func (t *trend) count(ops, seconds float64) {
-	if ops > 0 && seconds > 0 {
-		i := int(math.Log(seconds/ops/tookLeast) / tookStep)
-		t.took[max(0, min(tookSteps-1, i))] += ops
-	}
+	return trend{layer: newPast(trendSeconds), waits: map[topology.ForwarderID]*waitPast{},
+		jobs: map[topology.JobID]*jobTrend{}}
 }
 
 // part is the time below which a share of the second's operations were.
@@ -74,91 +118,39 @@ func (t *trend) part(share float64) float64 {
 	for _, n := range t.took {
 		all += n
 	}
-	if all == 0 {
-		return math.NaN()
-	}
 	below := 0.0
 	for i, n := range t.took {
-		if below += n; below >= share*all {
+		if below += n; n > 0 && below >= share*all {
 			return tookLeast * math.Exp((float64(i)+0.5)*tookStep)
 		}
 	}
 	return math.NaN()
 }
 
-// advance empties the seconds between the newest one and that at now.
-func (t *trend) advance(now int64) {
-	nan := math.NaN()
-	for s := max(t.newest+1, now-trendSeconds+1); s <= now; s++ {
-		t.seconds[s%trendSeconds] = Second{nan, nan, nan, nan, nan, nan, nan}
-		for _, w := range t.waits {
-			w[s%waitSeconds] = Wait{Took: nan, Slow: nan}
-		}
-	}
-	t.newest = max(t.newest, now)
-}
-
-// savedTrend is a trend that outlives a restart: the layer's seconds, and each forwarder's in steps of TrendStep.
+// savedTrend is a trend that outlives a restart.
 type savedTrend struct {
-	Newest  int64
-	Seconds []Second // trendSeconds of them up to the newest one
-	Waits   map[topology.ForwarderID]savedWaits
+	Newest     int64
+	Layer      *past
+	Forwarders map[topology.ForwarderID]*waitPast
 }
 
-// savedWaits are the steps of a forwarder up to that of the newest second.
-type savedWaits struct{ Took, Slow []float32 }
+func (t *trend) save() savedTrend { return savedTrend{t.newest, t.layer, t.waits} }
 
-func (t *trend) save() savedTrend {
-	s := savedTrend{Newest: t.newest, Waits: make(map[topology.ForwarderID]savedWaits, len(t.waits))}
-	for i := t.newest - trendSeconds + 1; i <= t.newest; i++ {
-		s.Seconds = append(s.Seconds, t.seconds[max(i, 0)%trendSeconds])
-	}
-	for id, w := range t.waits {
-		var v savedWaits
-		for from := t.newest - waitSeconds + 1; from <= t.newest; from += TrendStep {
-			m := meanWait(w, from, from+TrendStep-1)
-			v.Took, v.Slow = append(v.Took, float32(m.Took)), append(v.Slow, float32(m.Slow))
-		}
-		s.Waits[id] = v
-	}
-	return s
-}
-
-// load goes on from a saved trend; one that was not saved, or not as this one is, changes nothing.
+// load goes on from a saved trend; one that was not saved changes nothing.
 func (t *trend) load(s savedTrend) {
-	if s.Newest <= t.newest || len(s.Seconds) != trendSeconds {
-		return
+	if s.Newest > t.newest && s.Layer != nil {
+		t.newest, t.layer = s.Newest, s.Layer
+		maps.Copy(t.waits, s.Forwarders)
 	}
-	t.advance(s.Newest)
-	for i, v := range s.Seconds {
-		t.seconds[max(s.Newest-trendSeconds+1+int64(i), 0)%trendSeconds] = v
-	}
-	for id, v := range s.Waits {
-		w := noWaits()
-		t.waits[id] = w
-		for i := range min(len(v.Took), len(v.Slow), waitSeconds/TrendStep) {
-			from := s.Newest - waitSeconds + 1 + int64(i)*TrendStep
-			for at := from; at < from+TrendStep; at++ {
-				w[max(at, 0)%waitSeconds] = Wait{Took: float64(v.Took[i]), Slow: float64(v.Slow[i])}
-			}
-		}
-	}
-}
-
-func noWaits() *[waitSeconds]Wait {
-	w := new([waitSeconds]Wait)
-	for k := range w {
-		w[k] = Wait{Took: math.NaN(), Slow: math.NaN()}
-	}
-	return w
 }
 
 // takeTrend adds the newest second to the past; called after the detectors have judged it.
 func (d *Detectors) takeTrend(now time.Time) {
 	t := &d.trend
-	at := now.Unix()
-	t.advance(at)
-	sec := &t.seconds[at%trendSeconds]
+	t.newest = max(t.newest, now.Unix())
+	nan := math.NaN()
+	sec := Second{nan, nan, nan, nan, nan, t.part(0.5), t.part(0.95)}
+	clear(t.took[:])
 	add := func(to *float64, v float64) {
 		if math.IsNaN(*to) {
 			*to = 0
@@ -174,12 +166,7 @@ func (d *Detectors) takeTrend(now time.Time) {
 			add(&sec.Waiting, o.QueueLen)
 		}
 		id := topology.ForwarderID(o.Node)
-		w := t.waits[id]
-		if w == nil {
-			w = noWaits()
-			t.waits[id] = w
-		}
-		w[at%waitSeconds] = d.wait(id)
+		t.wait(id, d.wait(id))
 	}
 	for i := range d.routers.rows {
 		r := &d.routers.rows[i]
@@ -189,40 +176,46 @@ func (d *Detectors) takeTrend(now time.Time) {
 			add(&sec.Waiting, n)
 		}
 	}
-	t.transit(d.routers.rows, at)
-	sec.P50, sec.P95 = t.part(0.5), t.part(0.95)
-	clear(t.took[:])
+	t.transit(d.routers.rows)
+	t.layer.add(t.newest, sec.Read, sec.Write, sec.Routed, sec.Meta, sec.Waiting, sec.P50, sec.P95)
+}
+
+// wait adds a forwarder's newest second.
+func (t *trend) wait(id topology.ForwarderID, one Wait) {
+	w := t.waits[id]
+	if w == nil {
+		w = &waitPast{Past: newPast(waitSeconds)}
+		t.waits[id] = w
+	}
+	w.Past.add(t.newest, one.Took, one.Slow)
+	if w.known.Routed = one.Routed; !math.IsNaN(one.Slow) {
+		w.known, w.at = one, t.newest
+	}
 }
 
 // transit notes how long messages took through each router, and how many times as long lately as through its group's.
-func (t *trend) transit(rows []layout.Router, at int64) {
-	lasts := make([]float64, len(rows))
+func (t *trend) transit(rows []layout.Router) {
+	newest, lasts := make([]float64, len(rows)), make([]float64, len(rows))
 	for i := range rows {
-		id := topology.ForwarderID(rows[i].Node)
-		w := t.waits[id]
-		if w == nil {
-			w = noWaits()
-			t.waits[id] = w
+		if newest[i] = rows[i].Inside / rows[i].Messages; math.IsInf(newest[i], 0) {
+			newest[i] = math.NaN() // messages are inside and none left
 		}
-		one := Wait{Took: rows[i].Inside / rows[i].Messages, Slow: math.NaN(), Routed: true}
-		if math.IsInf(one.Took, 0) {
-			one.Took = math.NaN() // messages are inside and none left
+		lasts[i] = newest[i]
+		if w := t.waits[topology.ForwarderID(rows[i].Node)]; w != nil {
+			if before := w.Past.mean(0, t.newest/TrendStep-1, t.newest/TrendStep); before > 0 {
+				lasts[i] = before
+			}
 		}
-		w[at%waitSeconds] = one
-		lasts[i] = meanWait(w, at-lately+1, at).Took
 	}
-	var others []float64
 	for i := range rows {
-		others = others[:0]
+		var others []float64
 		for k := range rows {
 			if k != i && rows[k].Group == rows[i].Group && lasts[k] > 0 {
 				others = append(others, lasts[k])
 			}
 		}
-		if len(others) > 0 && lasts[i] > 0 {
-			slices.Sort(others)
-			t.waits[topology.ForwarderID(rows[i].Node)][at%waitSeconds].Slow = lasts[i] / others[len(others)/2]
-		}
+		t.wait(topology.ForwarderID(rows[i].Node),
+			Wait{Took: newest[i], Slow: lasts[i] / anomaly.Median(others), Routed: true})
 	}
 }
 
@@ -233,16 +226,7 @@ func (d *Detectors) wait(id topology.ForwarderID) Wait {
 	if sums == nil {
 		return w
 	}
-	ops, took := 0.0, 0.0
-	for c := range sums.ops {
-		ops += sums.ops[c]
-		took += sums.took[c]
-	}
-	if ops > 0 {
-		w.Took = took / ops
-	} else if sums.waits.stuck > 0 {
-		w.Took = sums.waits.oldest // at least so long
-	}
+	w.Took = sums.meanWait()
 	ratios := ratiosOf(d, id.Node())
 	if l := &d.clients.links; l.doubted[id.Node()] {
 		for c, r := range l.test.Ratio(id.Node()) {
@@ -269,11 +253,8 @@ func accused(verdicts []anomaly.Verdict, id topology.NodeID) string {
 	return ""
 }
 
-// lately is over how many seconds the numbers beside a trend are meant: I/O comes in bursts.
-const lately = 10
-
 // Trend is the layer's past in steps, the oldest first, and when the newest step ended; now is the mean of the last
-// ten seconds.
+// seconds.
 func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -281,83 +262,55 @@ func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
 	if t.newest == 0 { // nothing is known before the first second, which is not 0
 		return nil, t.mean(1, 0), time.Time{}
 	}
-	last := t.newest - t.newest%TrendStep // steps do not move with the seconds
-	for s := last - trendSeconds + TrendStep; s <= last-TrendStep; s += TrendStep {
-		steps = append(steps, t.mean(s+1, s+TrendStep))
+	last := t.newest / TrendStep // steps do not move with the seconds
+	for s := last - trendSeconds/TrendStep + 1; s < last; s++ {
+		steps = append(steps, t.mean(s, s))
 	}
-	return steps, t.mean(t.newest-lately+1, t.newest), time.Unix(last, 0)
+	return steps, t.mean(last-lately/TrendStep+1, last), time.Unix(last*TrendStep, 0)
 }
 
-// mean is that of the known seconds from..to.
+// mean is that of the known seconds of the steps from..to.
 func (t *trend) mean(from, to int64) Second {
-	var sum, n [7]float64
-	for s := max(from, 0); s <= to; s++ {
-		v := &t.seconds[s%trendSeconds]
-		for i, x := range [...]float64{v.Read, v.Write, v.Routed, v.Meta, v.Waiting, v.P50, v.P95} {
-			if !math.IsNaN(x) {
-				sum[i] += x
-				n[i]++
-			}
-		}
-	}
-	m := func(i int) float64 { return sum[i] / n[i] } // NaN of none
+	m := func(i int) float64 { return t.layer.mean(i, from, to) }
 	return Second{m(0), m(1), m(2), m(3), m(4), m(5), m(6)}
 }
 
-// Waits are each forwarder's last minutes in steps, the oldest first, with the mean of the last ten seconds at the end.
+// Waits are each forwarder's last minutes in steps, the oldest first.
 func (d *Detectors) Waits() map[topology.ForwarderID][]Wait {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := &d.trend
-	last := t.newest - t.newest%TrendStep
-	out := make(map[topology.ForwarderID][]Wait, len(t.waits))
-	for id, w := range t.waits {
-		steps := make([]Wait, 0, waitSeconds/TrendStep)
-		for s := last - waitSeconds + TrendStep; s <= last-TrendStep; s += TrendStep {
-			steps = append(steps, meanWait(w, s+1, s+TrendStep))
+	last := d.trend.newest / TrendStep
+	out := make(map[topology.ForwarderID][]Wait, len(d.trend.waits))
+	for id, w := range d.trend.waits {
+		for s := last - waitSeconds/TrendStep + 1; s < last; s++ {
+			out[id] = append(out[id], Wait{Took: w.Past.mean(0, s, s), Slow: w.Past.mean(1, s, s)})
 		}
-		out[id] = append(steps, meanWait(w, t.newest-lately+1, t.newest))
 	}
 	return out
 }
 
-// Now is each forwarder's mean of the last ten seconds.
+// Now is each forwarder's mean of the last seconds, and how slow it was in the newest of them.
 func (d *Detectors) Now() map[topology.ForwarderID]Wait {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	last := d.trend.newest / TrendStep
 	out := make(map[topology.ForwarderID]Wait, len(d.trend.waits))
 	for id, w := range d.trend.waits {
-		out[id] = meanWait(w, d.trend.newest-lately+1, d.trend.newest)
+		now := w.known
+		if now.Took = w.Past.mean(0, last-lately/TrendStep+1, last); w.at <= d.trend.newest-lately {
+			now.Slow = math.NaN()
+		}
+		out[id] = now
 	}
 	return out
-}
-
-// meanWait is the mean of what took time, and the newest ratio, which is smoothed already.
-func meanWait(w *[waitSeconds]Wait, from, to int64) Wait {
-	m := Wait{Took: math.NaN(), Slow: math.NaN()}
-	sum, n := 0.0, 0.0
-	for s := max(from, 0); s <= to; s++ {
-		v := &w[s%waitSeconds]
-		if !math.IsNaN(v.Took) {
-			sum += v.Took
-			n++
-		}
-		if !math.IsNaN(v.Slow) {
-			m.Slow, m.Class = v.Slow, v.Class
-		}
-		m.Routed = m.Routed || v.Routed
-	}
-	if n > 0 {
-		m.Took = sum / n
-	}
-	return m
 }
 
 // counted notes how long the operations of a compute node's second took.
 func (t *trend) counted(f *collector.Frame) {
 	for _, m := range classOf {
-		if ops, took, ok := spent(f.Samples, m.ops, m.client); ok {
-			t.count(ops, took)
+		if ops, took, ok := spent(f.Samples, m.ops, m.client); ok && took > 0 {
+			i := int(math.Log(took/ops/tookLeast) / tookStep)
+			t.took[max(0, min(tookSteps-1, i))] += ops
 		}
 	}
 }

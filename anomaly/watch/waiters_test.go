@@ -6,7 +6,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -48,7 +47,7 @@ func TestWaitersExplain(t *testing.T) {
 // left looks so.
 func TestAWaiterAloneAccusesNobody(t *testing.T) {
 	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
-	d := NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+	d := NewDetectors(board, failslow.DefaultSettings())
 	m := &Machine{Mapping: topology.Mapping{"cn1": "gw1", "cn2": "gw1", "cn3": "gw2", "cn4": "gw3"}}
 	for range 120 {
 		now = now.Add(time.Second)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
@@ -71,7 +70,7 @@ type past struct {
 
 func newPast(m *simmachine.Machine) *past {
 	p := &past{m: m, board: window.NewBoard(0)}
-	p.detectors = watch.NewDetectors(p.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	p.detectors = watch.NewDetectors(p.board, failslow.DefaultSettings())
 	p.watched = &watch.Machine{Mapping: m.Machine().Default}
 	for _, n := range m.Machine().ByRole(topology.Forwarder) {
 		p.watched.Forwarders = append(p.watched.Forwarders, topology.ForwarderID(n.ID))

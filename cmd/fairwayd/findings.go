@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector/appendlog"
 	"fairway/collector/probe"
@@ -73,7 +72,7 @@ func (j *judges) keep(ctx context.Context, path string, log *slog.Logger) {
 // openFindings continues with the findings of the journal.
 func (d *daemon) openFindings(ctx context.Context) (err error) {
 	j := &d.judges
-	j.detectors = watch.NewDetectors(d.board, d.conf.Detector, interference.DefaultSettings())
+	j.detectors = watch.NewDetectors(d.board, d.conf.Detector)
 	j.detectors.Speakers(d.agents.Intruders)
 	j.load(filepath.Join(d.conf.StateDir, "detectors"), d.conf.Keep.Memory, d.log)
 	j.ready.Store(j.detectors)
@@ -89,8 +88,7 @@ func (d *daemon) openFindings(ctx context.Context) (err error) {
 	d.situation.SetFindings(j.findings.Findings)
 	if c := &d.conf.Probe; c.On() {
 		limits := probe.DefaultLimits()
-		limits.Timeout, limits.IdleEvery, limits.SuspectEvery = c.Timeout, d.conf.Detector.IdleProbeEvery,
-			d.conf.Detector.SuspectProbeEvery
+		limits.Timeout = c.Timeout
 		j.canaries = watch.NewCanaries(j.findings, j.detectors, d.store.Append, limits, c.Way(d.conf.ForwarderAddrs()))
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/probe"
@@ -54,7 +53,7 @@ type canarySite struct {
 
 func newCanarySite(t *testing.T) *canarySite {
 	s := &canarySite{site: newSite(t, anomaly.ModeObserve), open: make(chan struct{})}
-	detectors := watch.NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+	detectors := watch.NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 	store := func(context.Context, []collector.Frame) error { s.kept.Add(1); return nil }
 	s.sender = watch.NewCanaries(s.Loop, detectors, store, probe.DefaultLimits(),
 		func(n topology.NodeID) (probe.Way, bool) {

@@ -24,7 +24,7 @@ func (p *Picture) Trend() api.Trend {
 	}
 	for id, waits := range d.Waits() {
 		w := api.WaitTrend{}
-		for _, one := range waits[:len(waits)-1] {
+		for _, one := range waits {
 			w.Took = append(w.Took, api.Known(one.Took))
 			w.Slow = append(w.Slow, api.Known(one.Slow))
 		}
@@ -92,7 +92,7 @@ func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 	out := map[topology.JobID]*api.JobNow{}
 	sit := p.Snapshot().Situation
 	for i := range sit.Jobs {
-		if past, ok := d.Jobs().Of(sit.Jobs[i].ID, listedSteps); ok {
+		if past, ok := watch.PastOf(d, sit.Jobs[i].ID, listedSteps); ok {
 			out[sit.Jobs[i].ID] = jobNow(past.Steps)
 		}
 	}
@@ -111,7 +111,7 @@ func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 func JobWhole(p *Picture, run *history.Run) *api.JobNow {
 	out := &api.JobNow{StepSeconds: watch.TrendStep, Moved: []*float64{}, Forwarders: len(run.Forwarders)}
 	if d := p.cfg.detectors(); d != nil {
-		past, _ := d.Jobs().Of(run.Job, listedSteps)
+		past, _ := watch.PastOf(d, run.Job, listedSteps)
 		itself := past.End.After(run.Start) && past.End.Before(run.End.Add(time.Minute)) // not another of its number
 		if past.Known && itself {
 			out.Moved = jobNow(past.Steps).Moved
@@ -156,7 +156,7 @@ func JobWaits(p *Picture, id topology.JobID) *api.JobWaits {
 	if d == nil {
 		return nil
 	}
-	past, ok := d.Jobs().Of(id, 15*minuteSteps)
+	past, ok := watch.PastOf(d, id, 15*minuteSteps)
 	if !ok {
 		return nil
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/stream"
@@ -100,7 +99,7 @@ func TestFilesOfThePreviousVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		d := watch.NewDetectors(window.NewBoard(0), failslow.DefaultSettings(), interference.DefaultSettings())
+		d := watch.NewDetectors(window.NewBoard(0), failslow.DefaultSettings())
 		const saved = 1_795_405_155 // the last second that it took
 		// What the detectors had learnt is learnt anew: the file is refused by its version, and by nothing else.
 		if _, err := d.LoadState(f, time.Unix(saved, 0), time.Hour); !errors.Is(err, watch.ErrStateNewer) {

@@ -8,7 +8,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -21,7 +20,7 @@ func Play(ctx context.Context, s *Site, record []Moment,
 	look func(now time.Time, open []anomaly.Finding, board *window.Board)) (changes []anomaly.Change, err error) {
 	p := &player{site: s, agents: map[string]*agent{}, board: window.NewBoard(0),
 		tracker: anomaly.NewTracker(anomaly.DefaultSettings(), nil)}
-	p.detectors = watch.NewDetectors(p.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	p.detectors = watch.NewDetectors(p.board, failslow.DefaultSettings())
 	defer func() { err = errors.Join(err, p.close()) }()
 	if len(record) == 0 {
 		return nil, errors.New("an empty record")

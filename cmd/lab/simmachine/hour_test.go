@@ -13,7 +13,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
@@ -59,7 +58,7 @@ func newHour(t *testing.T, seed uint64, hours int) *hour {
 	}
 	watched.Healthy = len(watched.Forwarders)
 	if h.loop, err = watch.New(t.Context(), watch.Config{Settings: anomaly.DefaultSettings(), Recorder: records{},
-		Detector: watch.NewDetectors(h.board, failslow.DefaultSettings(), interference.DefaultSettings()),
+		Detector: watch.NewDetectors(h.board, failslow.DefaultSettings()),
 		Machine: func() *watch.Machine {
 			watched.Jobs = watched.Jobs[:0]
 			for _, j := range h.jobs {

@@ -19,7 +19,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/simmachine"
 	"fairway/collector"
@@ -177,7 +176,7 @@ func New(t testing.TB, o Options) *Site {
 		Name: "dfra", Policy: dfra.Decide, Limits: dfra.Config{F: 2, NMin: 2}})
 	meter := effect.NewMeter(effect.Config{Desk: s.Desk, Situation: s.Situation, Seconds: s.Store,
 		Log: slog.Default()})
-	s.Says = &Detector{real: watch.NewDetectors(s.Board, failslow.DefaultSettings(), interference.DefaultSettings())}
+	s.Says = &Detector{real: watch.NewDetectors(s.Board, failslow.DefaultSettings())}
 	if s.Loop, err = watch.New(context.Background(), watch.Config{Settings: anomaly.DefaultSettings(), Recorder: s.Desk,
 		Machine: func() *watch.Machine {
 			return situation.ForWatch(s.Situation(), s.Desk.Feed().Exclusions)
@@ -186,8 +185,7 @@ func New(t testing.TB, o Options) *Site {
 	}
 	limits := probe.DefaultLimits()
 	limits.AtOnce = 1 // of two that end in the same instant either could be the newest
-	s.Canary = watch.NewCanaries(s.Loop, watch.NewDetectors(s.Board, failslow.DefaultSettings(),
-		interference.DefaultSettings()), s.Store.Append, limits,
+	s.Canary = watch.NewCanaries(s.Loop, watch.NewDetectors(s.Board, failslow.DefaultSettings()), s.Store.Append, limits,
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 		})

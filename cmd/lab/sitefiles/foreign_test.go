@@ -14,7 +14,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/source/lnet"
@@ -78,7 +77,7 @@ func TestTreesOfAnotherWriterAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const healthy, within, slow = 70, 50, 2
 		board := window.NewBoard(0)
-		detectors := watch.NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+		detectors := watch.NewDetectors(board, failslow.DefaultSettings())
 		machine := watch.Machine{Mapping: topology.Mapping{}}
 		var trees []*foreign
 		var sources []collector.Source

@@ -11,7 +11,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/sitefiles/format"
 	"fairway/cmd/lab/sitefiles/model"
@@ -44,7 +43,7 @@ type watched struct {
 func watchSite(t *testing.T, c model.Config) *watched {
 	w := &watched{Site: newSite(t, Options{Model: c}), board: window.NewBoard(0), trees: map[string]*swapped{},
 		sources: map[string][]collector.Source{}, first: map[string]int{}, says: map[string]string{}}
-	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings())
 	w.machine.Mapping, w.files = topology.Mapping{}, w.writer.All
 	for _, n := range w.model.Nodes {
 		tree := &swapped{}

@@ -12,7 +12,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/collector"
 	"fairway/collector/source/lustre"
@@ -107,7 +106,7 @@ func TestTreesOfAnotherWriterAreJudged(t *testing.T) {
 	}, "gate2"}, {"a target", func(int) [3]float64 { return [3]float64{1, 4, 1} }, ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			board := window.NewBoard(0)
-			detectors := watch.NewDetectors(board, failslow.DefaultSettings(), interference.DefaultSettings())
+			detectors := watch.NewDetectors(board, failslow.DefaultSettings())
 			machine := watch.Machine{Mapping: topology.Mapping{}}
 			var trees []*foreign
 			var sources []collector.Source

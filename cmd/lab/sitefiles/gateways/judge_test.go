@@ -18,7 +18,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/interference"
 	"fairway/anomaly/watch"
 	"fairway/cmd/lab/sitefiles/format"
 	"fairway/cmd/lab/sitefiles/model"
@@ -127,7 +126,7 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 	}
 	w := &watched{Model: m, layer: l, start: time.Now(), board: window.NewBoard(0),
 		first: map[string]int{}, says: map[string]string{}}
-	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings(), interference.DefaultSettings())
+	w.detectors = watch.NewDetectors(w.board, failslow.DefaultSettings())
 	proc := func(n *watchedNode) collector.Source {
 		if l == NFS || l == GPFS {
 			n.disk = t.TempDir()
