@@ -24,8 +24,8 @@ const (
 	// evidenceWithin is the deadline for everything that is kept with the changes of one second: the
 	// next second is judged in time.
 	evidenceWithin = time.Second
-	// mostReading bounds the metrics that are being read in a store that does not answer.
-	mostReading = 28
+	// mostReading bounds the reads of all metrics left behind in a store that does not answer.
+	mostReading = 4
 )
 
 // frozenMetrics are those in which a fail-slow forwarder shows.
@@ -65,7 +65,7 @@ func (e *evidence) read(ctx context.Context, now time.Time, nodes []topology.Nod
 	defer cancel()
 	came := make(chan metricRead, len(frozenMetrics))
 	for _, m := range frozenMetrics {
-		if e.reading.Add(1) > mostReading {
+		if int(e.reading.Add(1)) > mostReading*len(frozenMetrics) {
 			e.reading.Add(-1)
 			came <- metricRead{metric: m, err: errors.New("earlier reads have not ended")}
 			continue
