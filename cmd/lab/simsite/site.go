@@ -185,7 +185,8 @@ func New(t testing.TB, o Options) *Site {
 	}
 	limits := probe.DefaultLimits()
 	limits.AtOnce = 1 // of two that end in the same instant either could be the newest
-	s.Canary = watch.NewCanaries(s.Loop, watch.NewDetectors(s.Board, failslow.DefaultSettings()), s.Store.Append, limits,
+	detectors := watch.NewDetectors(s.Board, failslow.DefaultSettings())
+	s.Canary = watch.NewCanaries(s.Loop, detectors, s.Store.Append, limits,
 		func(n topology.NodeID) (probe.Way, bool) {
 			return probe.ByFile{Dir: dir, File: "canary." + string(n), Size: 4096}, n != "fwd007"
 		})
