@@ -3,27 +3,24 @@ package anomaly
 import (
 	"bytes"
 	"encoding/gob"
-	"errors"
-	"fmt"
 )
 
-// ErrState says that a detector's saved state cannot be taken up.
-var ErrState = errors.New("saved state of a detector")
-
 // Save writes what outlives a detector's restart.
-func Save(state any) ([]byte, error) {
+func Save(learnt any) ([]byte, error) {
 	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(state)
+	err := gob.NewEncoder(&b).Encode(learnt)
 	return b.Bytes(), err
 }
 
-// Load reads into state what Save wrote; version is the state's own, which must be the wanted one.
-func Load(b []byte, state any, version *int, want int) error {
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(state); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
+// Load takes up what Save wrote, or nothing. On an error learnt is as it was.
+func Load[T any](b []byte, learnt *T) error {
+	if len(b) == 0 {
+		return nil
 	}
-	if *version != want {
-		return fmt.Errorf("%w: version %d, want %d", ErrState, *version, want)
+	var saved T
+	err := gob.NewDecoder(bytes.NewReader(b)).Decode(&saved)
+	if err == nil {
+		*learnt = saved
 	}
-	return nil
+	return err
 }

@@ -6,7 +6,6 @@
 package backend
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
@@ -35,9 +35,9 @@ const (
 	noise = 0.4
 	// mostBet and leastBet bound what one second can say.
 	mostBet, leastBet = 1.2, -0.5
-	// doubtAt is the share of the wealth of an alarm from which a back end is in doubt; release ends it. From
-	// teachBelow on its seconds teach no more.
-	doubtAt, release, teachBelow = 0.4, 0.1, 0.25
+	// doubtAt is the share of the wealth of an alarm from which a back end is in doubt. From teachBelow on its seconds
+	// teach no more.
+	doubtAt, teachBelow = 0.4, 0.25
 	// frontAge is how old what a gateway showed may be, seconds: gateways are at work at different times.
 	frontAge = 5
 	// fewGateways are too few to keep a back end apart from its gateways without the back end's own clock.
@@ -72,21 +72,18 @@ type Gateway struct {
 
 // Detector judges back ends second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
-	limit float64 // log wealth of an alarm
-	nodes map[topology.NodeID]*node
-	order []topology.NodeID
+	compare.Subjects[node, *node]
+	bar   compare.Bar
 	front map[topology.NodeID]*front
 	now   int64
 }
 
 // node is what is kept of one back end, and saved.
 type node struct {
-	Usual [classes]map[cell]habit
-	Tests [channels]failslow.SequentialTest
-	Calm  habit // its answer time, log
-	Sways habit // how far from that it usually is, log
-	Alarm bool
-	Since int64
+	compare.Case
+	Usual [classes]map[cell]compare.Mean // log seconds
+	Calm  compare.Mean                   // its answer time, log
+	Sways compare.Mean                   // how far from that it usually is, log
 
 	seen                 int64
 	took, before, slower [channels]float64 // of the newest seconds, smoothed: log s, log s, log
@@ -100,14 +97,6 @@ const channels = classes + classes + 1
 
 // cell is a size of requests and a load, in steps of four times.
 type cell struct{ Size, Load int8 }
-
-// habit is what is usual, log seconds, over N seconds.
-type habit struct{ Own, N float64 }
-
-func (h *habit) teach(x float64) {
-	h.N++
-	h.Own += (x - h.Own) / min(h.N, memory)
-}
 
 // added is what a back end lately added to a request, s, and when.
 type added struct {
@@ -124,16 +113,8 @@ type front struct {
 
 // New makes a detector whose healthy back ends are accused once in every on average.
 func New(every time.Duration) *Detector {
-	return &Detector{limit: failslow.Threshold(every, time.Second, channels), nodes: map[topology.NodeID]*node{},
-		front: map[topology.NodeID]*front{}}
-}
-
-func newNode() *node {
-	n := &node{}
-	for c := range n.Usual {
-		n.Usual[c] = map[cell]habit{}
-	}
-	return n
+	return &Detector{front: map[topology.NodeID]*front{}, bar: compare.Bar{Kind: anomaly.TargetSlow, Model: Model,
+		Alarm: compare.Threshold(every, time.Second, channels), Doubt: doubtAt}}
 }
 
 // Take takes the back ends' own seconds, each compared with what is usual for it, and with the others.
@@ -141,17 +122,17 @@ func (d *Detector) Take(now time.Time, seconds []Second) {
 	d.now = now.Unix()
 	for c := range classes {
 		var all []float64
-		changes := make([]float64, len(seconds))
+		changes := map[topology.NodeID]float64{}
 		for i := range seconds {
-			changes[i] = d.change(&seconds[i], c)
-			if !math.IsNaN(changes[i]) {
-				all = append(all, changes[i])
+			if x, known := d.change(&seconds[i], c); known {
+				changes[seconds[i].Node] = x
+				all = append(all, x)
 			}
 		}
-		for i := range seconds {
-			if x := changes[i]; !math.IsNaN(x) {
-				d.bet(seconds[i].Node, c, x-max(0, medianOfOthers(all, x)))
-			}
+		slices.Sort(all)
+		for id, x := range changes {
+			others, _, _ := compare.Others(all, x)
+			d.bet(d.Get(id), c, x-max(0, others))
 		}
 	}
 	for i := range seconds {
@@ -159,43 +140,32 @@ func (d *Detector) Take(now time.Time, seconds []Second) {
 	}
 }
 
-// of returns what is kept of a back end.
-func (d *Detector) of(id topology.NodeID) *node {
-	n := d.nodes[id]
-	if n == nil {
-		n = newNode()
-		d.nodes[id] = n
-		d.order = append(d.order, id)
-		slices.Sort(d.order)
-	}
-	return n
-}
-
-// change is by how much longer than usual a class takes, log; not a number where that is not known. What is usual is
-// learnt from the seconds before.
-func (d *Detector) change(s *Second, c int) float64 {
-	n, k := d.of(s.Node), &s.Class[c]
+// change is by how much longer than usual a class takes, log. What is usual is learnt from the seconds before.
+func (d *Detector) change(s *Second, c int) (more float64, known bool) {
+	n, k := d.Get(s.Node), &s.Class[c]
 	n.seen = d.now
 	if !(k.Ops >= fewOps) || !(k.Exec > 0) || math.IsInf(k.Exec, 1) {
-		return math.NaN()
+		return 0, false
 	}
 	at := cell{step(k.Bytes / k.Ops), step(k.Ops)}
 	x := math.Log(max(k.Exec, least))
-	usual, ok := n.usual(c, at)
+	usual, known := n.usual(c, at)
 	n.took[c] += (x - n.took[c]) / 3
-	if n.top() < teachBelow*d.limit && !n.Alarm {
+	if n.Wealth() < teachBelow*d.bar.Alarm && !n.Alarm {
+		if n.Usual[c] == nil {
+			n.Usual[c] = map[cell]compare.Mean{}
+		}
 		h := n.Usual[c][at]
-		h.teach(x)
+		h.Teach(x, memory, memory)
 		n.Usual[c][at] = h
 	}
-	if !ok {
-		return math.NaN()
+	if known {
+		n.before[c] = usual
+		if more := k.Exec - max(math.Exp(usual), least); more > 0 && x-usual > tolerated {
+			n.added[c] = added{more, k.Bytes / k.Ops, d.now}
+		}
 	}
-	n.before[c] = usual
-	if more := k.Exec - max(math.Exp(usual), least); more > 0 && x-usual > tolerated {
-		n.added[c] = added{more, k.Bytes / k.Ops, d.now}
-	}
-	return x - usual
+	return x - usual, known
 }
 
 // usual is what a class takes at a size and load. A load that was never met is taken as a heavier one that was: what
@@ -204,7 +174,7 @@ func (n *node) usual(c int, at cell) (float64, bool) {
 	const steps = 16
 	for ; at.Load < steps; at.Load++ {
 		if h := n.Usual[c][at]; h.N >= ownSeconds {
-			return h.Own, true
+			return h.Mean, true
 		}
 	}
 	return 0, false
@@ -223,30 +193,30 @@ func (d *Detector) answered(s *Second) {
 	if !(s.Answer > 0) {
 		return
 	}
-	n := d.of(s.Node)
+	n := d.Get(s.Node)
 	n.answer = max(s.Answer, 0.8*n.answer)
 	usual, x := math.Log(stopped), math.Log(s.Answer)
 	if n.Calm.N >= ownSeconds {
-		usual = max(usual, n.Calm.Own+max(math.Ln2, swayed*n.Sways.Own))
+		usual = max(usual, n.Calm.Mean+max(math.Ln2, swayed*n.Sways.Mean))
 	}
 	if x > usual {
 		n.stopped = added{s.Answer, 0, d.now}
 	}
 	if !n.Alarm { // on a host with much other work each second answer is late, and says nothing of its requests
 		x = min(x, usual)
-		n.Calm.teach(x)
-		n.Sways.teach(math.Abs(x - n.Calm.Own))
+		n.Calm.Teach(x, memory, memory)
+		n.Sways.Teach(math.Abs(x-n.Calm.Mean), memory, memory)
 	}
 }
 
 // Explains reports whether what a back end adds explains an operation of a class at the clients of one of its
 // gateways: one of so many bytes that took so many seconds. A back end that is accused, or nearly, explains all.
 func (d *Detector) Explains(back topology.NodeID, c failslow.Class, bytes, took float64) bool {
-	n := d.nodes[back]
+	n := d.Known(back)
 	if n == nil {
 		return false
 	}
-	if n.Alarm || n.top() >= doubtAt*d.limit {
+	if n.Alarm || n.Wealth() >= doubtAt*d.bar.Alarm {
 		return true
 	}
 	more := 0.0
@@ -286,108 +256,51 @@ func (d *Detector) Judge(gateways []Gateway) []anomaly.Verdict {
 		d.judgeFront(c)
 	}
 	var out []anomaly.Verdict
-	for _, id := range d.order {
-		if n := d.nodes[id]; n.seen == d.now {
-			out = append(out, d.decide(id, n))
+	for id, n := range d.All() {
+		if n.seen != d.now {
+			continue
 		}
+		v, worst := n.Verdict(&d.bar, id)
+		v.Ratio = math.Exp(n.slower[worst])
+		if v.Level > anomaly.Clean {
+			d.explain(id, n, worst, &v)
+		}
+		out = append(out, v)
 	}
 	return out
 }
 
-// judgeFront compares the gateways of each back end with those of the others, in one class.
+// judgeFront compares the gateways of each back end with those of the others, in one class: by what all but half of them
+// are slower.
 func (d *Detector) judgeFront(c int) {
-	own, others := map[topology.NodeID][]float64{}, map[topology.NodeID][]float64{}
-	fresh := map[topology.NodeID]bool{} // with something new in this second
-	for _, f := range d.front {
-		if f.at[c] == 0 || d.now-f.at[c] > frontAge {
-			continue
-		}
-		fresh[f.back] = fresh[f.back] || f.at[c] == d.now
-		own[f.back] = append(own[f.back], f.slower[c])
-		for _, id := range d.order {
-			if id != f.back {
-				others[id] = append(others[id], f.slower[c])
+	for id, n := range d.All() {
+		var own, others []float64
+		fresh := false // there is something new in this second
+		for _, f := range d.front {
+			switch {
+			case d.now-f.at[c] > frontAge:
+			case f.back == id:
+				own, fresh = append(own, f.slower[c]), fresh || f.at[c] == d.now
+			default:
+				others = append(others, f.slower[c])
 			}
 		}
-	}
-	for id, all := range own {
-		n := d.nodes[id]
-		if n == nil || n.seen != d.now || !fresh[id] || len(all) < fewGateways || len(others[id]) == 0 {
-			continue
+		if n.seen == d.now && fresh && len(own) >= fewGateways && len(others) > 0 {
+			d.bet(n, classes+c, lowMedian(own)-max(0, lowMedian(others)))
 		}
-		x := lowMedian(all) - max(0, lowMedian(others[id]))
-		n.slower[classes+c] += (x - n.slower[classes+c]) / 3
-		d.bet(id, classes+c, x)
 	}
 }
 
-// lowMedian is the median, or of two values the smaller one: what all but half are above.
 func lowMedian(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
+	slices.Sort(v)
 	return v[(len(v)-1)/2]
 }
 
-// medianOfOthers is the low median of all values without one x; 0 without others.
-func medianOfOthers(all []float64, x float64) float64 {
-	others := slices.Clone(all)
-	if i := slices.Index(others, x); i >= 0 {
-		others = slices.Delete(others, i, i+1)
-	}
-	if len(others) == 0 {
-		return 0
-	}
-	return lowMedian(others)
-}
-
 // bet lets one second of a channel speak for or against its back end.
-func (d *Detector) bet(id topology.NodeID, channel int, x float64) {
-	n := d.nodes[id]
-	if channel < classes {
-		n.slower[channel] += (x - n.slower[channel]) / 3
-	}
-	bet := failslow.Against(x-tolerated, noise*noise, slowBy)
-	n.Tests[channel].Bet(d.now, max(leastBet, min(bet, mostBet)), d.limit+3)
-}
-
-// top is the most wealth of a back end's tests, log.
-func (n *node) top() float64 { return n.Tests[n.worst()].Log }
-
-func (n *node) worst() (w int) {
-	for c := range n.Tests {
-		if n.Tests[c].Log > n.Tests[w].Log {
-			w = c
-		}
-	}
-	return w
-}
-
-func (d *Detector) decide(id topology.NodeID, n *node) anomaly.Verdict {
-	worst := n.worst()
-	score := n.Tests[worst].Log / d.limit
-	switch {
-	case !n.Alarm && score >= 1:
-		n.Alarm, n.Since = true, n.Tests[worst].Start
-	case n.Alarm && score < release:
-		n.Alarm = false
-	}
-	v := anomaly.Verdict{Node: id, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
-		Ratio: math.Exp(n.slower[worst])}
-	switch {
-	case n.Alarm:
-		v.Level = anomaly.Alarm
-	case score >= doubtAt:
-		v.Level = anomaly.Doubt
-	default:
-		return v
-	}
-	since := n.Tests[worst].Start
-	if n.Alarm {
-		since = n.Since
-	}
-	v.Since = time.Unix(since, 0).UTC()
-	v.Confidence = min(0.99, score/1.2)
-	d.explain(id, n, worst, &v)
-	return v
+func (d *Detector) bet(n *node, channel int, x float64) {
+	n.slower[channel] += (x - n.slower[channel]) / 3
+	bet := compare.Against(x-tolerated, noise*noise, slowBy)
+	n.Bet(&d.bar, channel, d.now, max(leastBet, min(bet, mostBet)))
 }
 
 // explain writes the sentence and the evidence.
@@ -398,13 +311,13 @@ func (d *Detector) explain(id topology.NodeID, n *node, worst int, v *anomaly.Ve
 			gateways = append(gateways, string(g))
 		}
 	}
-	slices.SortFunc(gateways, cmp.Compare[string])
-	v.Evidence = map[string]float64{"score": v.Score, "gateways": float64(len(gateways))}
+	slices.Sort(gateways)
+	v.Evidence["gateways"] = float64(len(gateways))
 	what := [...]string{"a read", "a write", "a metadata operation", "a request of the agent"}
 	if worst < classes {
 		v.Class = failslow.Class(worst).String()
 		v.Evidence["took_seconds"], v.Evidence["usual_seconds"] = math.Exp(n.took[worst]), math.Exp(n.before[worst])
-		v.Sentence = fmt.Sprintf("%s takes %s ms for %s, usually %s%s", id, milliseconds(n.took[worst]),
+		v.Sentence = fmt.Sprintf("%s takes %s ms for %s, usually %s%s", id, compare.Milliseconds(n.took[worst]),
 			what[worst], usually(n.before[worst]), waiting(gateways))
 		return
 	}
@@ -439,37 +352,27 @@ func waiting(gateways []string) string {
 	return fmt.Sprintf("; %d gateways wait for it and are not to blame", len(gateways))
 }
 
-// milliseconds is a time, given as log seconds, as sentences write it.
-func milliseconds(log float64) string { return anomaly.Digits(1000 * math.Exp(log)) }
-
 // usually is what is usual; times below least are all alike.
 func usually(log float64) string {
 	if math.Exp(log) <= least*1.05 {
 		return "1 ms or less"
 	}
-	return milliseconds(log) + " ms"
+	return compare.Milliseconds(log) + " ms"
 }
 
 // Sick reports whether a back end is accused.
 func (d *Detector) Sick(id topology.NodeID) bool {
-	n := d.nodes[id]
+	n := d.Known(id)
 	return n != nil && n.Alarm
 }
 
 // Ratio is how many times as long as usual operations of each class take through the gateways of a back end; 0 where
 // that is not known.
 func (d *Detector) Ratio(id topology.NodeID) (r [classes]float64) {
-	if n := d.nodes[id]; n != nil {
+	if n := d.Known(id); n != nil {
 		for c := range r {
 			r[c] = math.Exp(max(n.slower[c], n.slower[classes+c]))
 		}
 	}
 	return r
-}
-
-// Forget ends what is held against a back end that has shown that it is well.
-func (d *Detector) Forget(id topology.NodeID) {
-	if n := d.nodes[id]; n != nil {
-		n.Tests, n.Alarm = [channels]failslow.SequentialTest{}, false
-	}
 }

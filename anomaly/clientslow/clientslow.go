@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
 	"fairway/collector/topology"
 )
@@ -33,21 +34,24 @@ const (
 
 // Detector compares forwarders second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
-	limit    float64 // log wealth of an alarm
-	nodes    map[topology.NodeID]*node
-	order    []topology.NodeID
-	now      int64
-	noise    [classes]spread // of healthy seconds
-	swings   [classes]swing  // of all nodes
+	learnt
+	bar      compare.Bar
 	verdicts []anomaly.Verdict
 	views    [classes]view
 }
 
+// learnt is what outlives a restart.
+type learnt struct {
+	Now    int64
+	Noise  [classes]spread // of healthy seconds
+	Swings [classes]swing  // of all nodes
+	Nodes  compare.Subjects[node, *node]
+}
+
 // node is what is kept of one forwarder, and saved.
 type node struct {
+	compare.Case
 	Class [classes]class
-	Alarm bool
-	Since int64
 
 	behind topology.NodeID  // the server that it is a client of; "" is not known
 	apart  [classes]float64 // of the newest second, from the peers, log
@@ -55,15 +59,13 @@ type node struct {
 
 // class is one operation class of a forwarder.
 type class struct {
-	At        int64   // newest second seen
-	counts    counts  // what that second may say of the node
-	Log, Size float64 // of the newest second: log of seconds an operation took, log of its bytes
-	Ops       float64 // and how many there were
-	Usual     [levels]habit
-	Now       int     // the level of the newest second
-	Margin    float64 // by which it must be slower before a bet pays, log: healthy seconds must lose money
-	Capital   float64 // log wealth of a failslow.SequentialTest
-	Start     int64
+	At        int64                // newest second seen
+	counts    counts               // what that second may say of the node
+	Log, Size float64              // of the newest second: log of seconds an operation took, log of its bytes
+	Ops       float64              // and how many there were
+	Usual     [levels]compare.Mean // log, of its seconds
+	Now       int                  // the level of the newest second
+	Margin    float64              // by which it must be slower before a bet pays, log: healthy seconds must lose money
 	Shows     shows
 	Slower    float64 // by how much it was slower lately than it may be, log
 	// its healthy seconds, smoothed: how far from what it is used to, log, beside what is common to all
@@ -78,9 +80,6 @@ type shows struct {
 	// may be the tail of a burst, whose operations find nobody before them.
 	Ended, Waited float64
 }
-
-// habit is what a class of a node is used to, log, over N seconds.
-type habit struct{ Own, N float64 }
 
 // levels are steps of the other classes' operations: what a class takes beside a storm of another it does not
 // take alone. The first has less than firstLevel of them a second, each further one up to levelTimes as many.
@@ -98,11 +97,11 @@ func levelOf(others float64) (k int) {
 // for one that has not met this level before: then it is what it is used to at all.
 func (s *class) usual() (own float64, known, ok bool) {
 	if h := &s.Usual[s.Now]; h.N >= ownSeconds {
-		return h.Own, true, true
+		return h.Mean, true, true
 	}
 	sum, n := 0.0, 0.0
 	for i := range s.Usual {
-		sum += s.Usual[i].Own * s.Usual[i].N
+		sum += s.Usual[i].Mean * s.Usual[i].N
 		n += s.Usual[i].N
 	}
 	return sum / max(n, 1), false, n >= ownSeconds
@@ -123,15 +122,15 @@ func (s *spread) sigma() float64 { return max(noise, 1.25*s.Mean) }
 // New makes a detector whose healthy nodes are accused once in every on
 // average; see failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
-	d := &Detector{limit: failslow.Threshold(every, time.Second, 1), nodes: map[topology.NodeID]*node{}}
-	return d
+	return &Detector{bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model,
+		Alarm: compare.Threshold(every, time.Second, 1), Doubt: doubtAt}}
 }
 
 // Second takes one second of the forwarders that are judged by their clients: Exec holds what the
 // clients saw. It returns a verdict for each node seen at work and for each under suspicion. The slice is used
 // again by the next call.
 func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.Verdict {
-	d.now = now.Unix()
+	d.Now = now.Unix()
 	d.verdicts = d.verdicts[:0]
 	for i := range obs {
 		d.read(&obs[i])
@@ -139,11 +138,10 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 	for c := range d.views {
 		d.views[c].gather(d, c)
 	}
-	for _, id := range d.order {
-		n := d.nodes[id]
+	for id, n := range d.Nodes.All() {
 		var seen [classes]bool
 		for c := range n.Class {
-			seen[c] = n.Class[c].At == d.now && d.bet(n, c)
+			seen[c] = n.Class[c].At == d.Now && d.bet(n, c)
 		}
 		d.decide(n, id, seen)
 	}
@@ -151,23 +149,23 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation) []anomaly.V
 }
 
 // Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
-func (d *Detector) Forget(id topology.NodeID) {
-	if n := d.nodes[id]; n != nil {
-		n.Alarm = false
-		for c := range n.Class {
-			n.Class[c].Capital, n.Class[c].Slower = 0, 0
-		}
+func (d *Detector) Forget(id topology.NodeID) { d.Nodes.Forget(id) }
+
+func (n *node) Forget() {
+	n.Case.Forget()
+	for c := range n.Class {
+		n.Class[c].Slower = 0
 	}
 }
 
+// MarshalBinary saves what was learnt and the evidence so far.
+func (d *Detector) MarshalBinary() ([]byte, error) { return anomaly.Save(&d.learnt) }
+
+// UnmarshalBinary takes up a saved state; the settings stay those of New. On an error the detector is as it was.
+func (d *Detector) UnmarshalBinary(b []byte) error { return anomaly.Load(b, &d.learnt) }
+
 func (d *Detector) read(o *failslow.Observation) {
-	n := d.nodes[o.Node]
-	if n == nil {
-		n = &node{}
-		d.nodes[o.Node] = n
-		d.order = append(d.order, o.Node)
-		slices.Sort(d.order)
-	}
+	n := d.Nodes.Get(o.Node)
 	n.behind = o.Behind
 	all := 0.0
 	for c := range o.Class {
@@ -179,18 +177,18 @@ func (d *Detector) read(o *failslow.Observation) {
 			continue
 		}
 		s := &n.Class[c]
-		s.At, s.Log, s.Size = d.now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
+		s.At, s.Log, s.Size = d.Now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
 		s.Ops, s.Now, s.counts = k.Ops, levelOf(all-k.Ops), countsOf(o, failslow.Class(c))
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
-		s.At, s.Log, s.Ops = d.now, math.Log(max(t, least)), manyOps
+		s.At, s.Log, s.Ops = d.Now, math.Log(max(t, least)), manyOps
 		s.counts = countsOf(o, failslow.Meta)
 	}
 	d.readInside(n, o)
 	if o.Packets >= fewPackets {
 		s := &n.Class[lossy]
-		s.At, s.Log, s.Ops = d.now, math.Log(leastLoss+o.Lost/o.Packets), o.Packets
+		s.At, s.Log, s.Ops = d.Now, math.Log(leastLoss+o.Lost/o.Packets), o.Packets
 	}
 }
 
@@ -200,7 +198,7 @@ func (d *Detector) read(o *failslow.Observation) {
 // fewer of as many. So there is one habit of it, whatever is under way.
 func (d *Detector) readInside(n *node, o *failslow.Observation) {
 	for c := range o.Class {
-		if s := &n.Class[c]; s.At != 0 && float64(d.now-s.At) <= peerAge {
+		if s := &n.Class[c]; s.At != 0 && float64(d.Now-s.At) <= peerAge {
 			return
 		}
 	}
@@ -208,7 +206,7 @@ func (d *Detector) readInside(n *node, o *failslow.Observation) {
 		return
 	}
 	s := &n.Class[inside]
-	s.At, s.Log = d.now, math.Log(max(min(o.InFlight, threads)/o.Completed, leastInside))
+	s.At, s.Log = d.Now, math.Log(max(min(o.InFlight, threads)/o.Completed, leastInside))
 	s.Size, s.Ops = math.Log(max(1, o.Moved/o.Completed)), o.Completed
 	s.counts = countsOf(o, failslow.Meta)
 }
@@ -257,8 +255,8 @@ func (d *Detector) bet(n *node, c int) bool {
 	default:
 		x = min(x, s.Log-usual-max(0, common))
 	}
-	sigma := d.noise[c].sigma()
-	variance := sigma * sigma * d.swings[c].inflation(&s.Swing)
+	sigma := d.Noise[c].sigma()
+	variance := sigma * sigma * d.Swings[c].inflation(&s.Swing)
 	most := mostBet
 	if c != int(own) { // one operation a second says little, however long it takes
 		most += (plainBet - mostBet) * max(0, min((x-plainFrom)/(plainly-plainFrom), 1))
@@ -270,57 +268,36 @@ func (d *Detector) bet(n *node, c int) bool {
 	x -= s.Margin
 	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
 	s.Slower += slowerRate * (x - s.Slower)
-	bet := max(lowest, min(failslow.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
+	bet := max(lowest, min(compare.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
 	if s.counts == notAgainst { // it teaches what is usual: of a forwarder that fills its link nothing else is known
 		bet = min(bet, 0)
 	}
-	if s.Capital < 1 && bet > 0 { // below that it is noise
-		s.Start = d.now
+	test := n.Test(c)
+	before := test.Log
+	if n.Bet(&d.bar, c, d.Now, bet); before < 1 && bet > 0 { // below that it is noise
+		test.Start = d.Now
 		s.Shows.Ratio, s.Shows.Took = n.apart[c], s.Log
 	}
-	before, wealth := s.Capital, failslow.SequentialTest{Log: s.Capital}
-	wealth.Bet(d.now, bet, d.limit+overLimit)
-	s.Capital = wealth.Log
 	// What teaches is decided by the seconds before, never by this one.
 	h := &s.Usual[s.Now]
-	if n.Alarm || before > d.limit*(newBelow+(teachBelow-newBelow)*min(1, h.N/memory)) {
+	if n.Alarm || before > d.bar.Alarm*(newBelow+(teachBelow-newBelow)*min(1, h.N/memory)) {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	h.N++
-	h.Own += (s.Log - h.Own) / min(h.N, memory)
+	h.Teach(s.Log, memory, memory)
 	if known {
-		d.noise[c].teach(s.Log - usual)
+		d.Noise[c].teach(s.Log - usual)
 		d.remember(s, c, s.Log-usual-common, sigma)
 	}
 	return true
 }
 
 func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {
-	worst, some := 0, false
-	for c := range n.Class {
-		some = some || seen[c]
-		if n.Class[c].Capital > n.Class[worst].Capital {
-			worst = c
-		}
-	}
-	score := n.Class[worst].Capital / d.limit
-	switch {
-	case !n.Alarm && score >= 1:
-		n.Alarm, n.Since = true, n.Class[worst].Start
-	case n.Alarm && score < release:
-		n.Alarm = false
-	}
-	v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model,
-		Ratio: n.ratio(worst, seen)}
-	switch {
-	case !some || !seen[worst] && score >= release:
+	v, worst := n.Verdict(&d.bar, id)
+	if !slices.Contains(seen[:], true) || !seen[worst] && v.Score >= silentBelow {
 		return // silence is neither health nor sickness, and what is slow was silent
-	case n.Alarm:
-		v.Level = anomaly.Alarm
-	case score >= doubtAt:
-		v.Level = anomaly.Doubt
 	}
+	v.Ratio = n.ratio(worst, seen)
 	if v.Level > anomaly.Clean {
 		d.explain(n, id, worst, &v)
 	}
@@ -330,7 +307,7 @@ func (d *Detector) decide(n *node, id topology.NodeID, seen [classes]bool) {
 // ratio is how many times as long as at the peers the newest second's operations took: those of the class that speaks
 // most against the node or, while none does, all of them, as a ratio of sums. 0 is not known.
 func (n *node) ratio(worst int, seen [classes]bool) float64 {
-	if n.Class[worst].Capital > 0 {
+	if n.Wealth() > 0 {
 		if !seen[worst] || worst == int(lossy) {
 			return 0
 		}
@@ -351,12 +328,12 @@ func (n *node) ratio(worst int, seen [classes]bool) float64 {
 // Ratio is how many times as long as on the peers operations of each class took lately; 0 where that
 // is not known.
 func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
-	n := d.nodes[id]
+	n := d.Nodes.Known(id)
 	if n == nil {
 		return r
 	}
 	for c := range r {
-		if s := &n.Class[c]; s.At != 0 && float64(d.now-s.At) <= peerAge {
+		if s := &n.Class[c]; s.At != 0 && float64(d.Now-s.At) <= peerAge {
 			r[c] = math.Exp(s.Shows.Ratio)
 		}
 	}
@@ -366,10 +343,10 @@ func (d *Detector) Ratio(id topology.NodeID) (r [3]float64) {
 // Slower is by how much longer than it is used to a node's operations of each class took in the newest second, and
 // last a stat of its own agent, log; not a number where none was seen or nothing is usual yet.
 func (d *Detector) Slower(id topology.NodeID) (x [own + 1]float64) {
-	n := d.nodes[id]
+	n := d.Nodes.Known(id)
 	for c := range x {
 		x[c] = math.NaN()
-		if n == nil || n.Class[c].At != d.now {
+		if n == nil || n.Class[c].At != d.Now {
 			continue
 		}
 		if usual, _, ok := n.Class[c].usual(); ok {
@@ -383,13 +360,6 @@ func (d *Detector) Slower(id topology.NodeID) (x [own + 1]float64) {
 func lossOf(log float64) float64 { return max(0, math.Exp(log)-leastLoss) }
 
 func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Verdict) {
-	since := n.Class[worst].Start
-	if n.Alarm {
-		since = n.Since
-	}
-	v.Since = time.Unix(since, 0).UTC()
-	v.Confidence = min(0.99, v.Score/1.2)
-	v.Evidence = map[string]float64{"score": v.Score}
 	s := &n.Class[worst].Shows
 	if worst == int(lossy) {
 		v.Evidence["lost"], v.Evidence["peers_lost"] = lossOf(s.Took), lossOf(s.Took-s.Ratio)
@@ -405,7 +375,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if worst == int(inside) {
 		v.Sentence = fmt.Sprintf(
 			"%s is %s slow: a request is in service for %s ms (peers %s), by its queue and completions",
-			id, anomaly.Times(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+			id, anomaly.Times(math.Exp(s.Ratio)), compare.Milliseconds(s.Took), compare.Milliseconds(s.Took-s.Ratio))
 		return
 	}
 	ratios := d.Ratio(id)
@@ -413,7 +383,7 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 		v.Class = failslow.Meta.String()
 		v.Sentence = fmt.Sprintf(
 			"%s is %s slow at metadata: a stat takes %s ms, peers %s, though hardly a request is before it",
-			id, anomaly.Times(math.Exp(s.Ratio)), milliseconds(s.Took), milliseconds(s.Took-s.Ratio))
+			id, anomaly.Times(math.Exp(s.Ratio)), compare.Milliseconds(s.Took), compare.Milliseconds(s.Took-s.Ratio))
 		return
 	}
 	v.Class = failslow.Class(worst).String()
@@ -436,8 +406,5 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	}
 	v.Sentence = fmt.Sprintf(
 		"%s is %s slow at %s: %s ms, peers %s%s", id, anomaly.Times(ratios[worst]),
-		anomaly.ClassWords(failslow.Class(worst).String()), milliseconds(s.Took), milliseconds(s.Took-s.Ratio), others)
+		anomaly.ClassWords(failslow.Class(worst).String()), compare.Milliseconds(s.Took), compare.Milliseconds(s.Took-s.Ratio), others)
 }
-
-// milliseconds is a time, given as log seconds, as sentences say it.
-func milliseconds(log float64) string { return anomaly.Digits(1000 * math.Exp(log)) }

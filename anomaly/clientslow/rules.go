@@ -64,10 +64,8 @@ const (
 	mostMargin = 0.4
 	// doubtAt, of the threshold: wealth from which a node is in doubt.
 	doubtAt = 0.5
-	// release, of the threshold: wealth below which an accused node is cleared.
-	release = 0.1
-	// overLimit, log wealth: above the threshold that is kept.
-	overLimit = 3
+	// silentBelow, of the threshold: wealth from which a node is not judged while the class that has it is silent.
+	silentBelow = 0.1
 	// teachBelow, of the threshold: wealth from which an old habit learns no more.
 	teachBelow = 0.375
 	// newBelow, of the threshold: and a new one.

@@ -46,6 +46,6 @@ func (s *swing) inflation(own *swing) float64 {
 func (d *Detector) remember(s *class, c int, x, sigma float64) {
 	x = max(-outlier*sigma, min(x, outlier*sigma))
 	s.Lately += horizon * (x - s.Lately)
-	d.swings[c].teach(x, s.Lately, swingSeconds)
+	d.Swings[c].teach(x, s.Lately, swingSeconds)
 	s.Swing.teach(x, s.Lately, ownSwing)
 }

@@ -1,8 +1,6 @@
 package clientslow
 
 import (
-	"bytes"
-	"encoding/gob"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -212,41 +210,5 @@ func TestSlowSecondsThatFollowEachOther(t *testing.T) {
 		if m := new.mean(seeds); w.rho == 0 && (m[0] > 120 || m[2] > 15) {
 			t.Errorf("%s: a detector that knows hardly anything finds faults after %v s", w, m)
 		}
-	}
-}
-
-// TestOlderStateIsTakenUp: states that were saved before it was learnt how long slow seconds last.
-func TestOlderStateIsTakenUp(t *testing.T) {
-	type olderClass struct {
-		At             int64
-		Log, Size, Ops float64
-		Usual          [levels]habit
-		Capital        float64
-	}
-	type olderNode struct{ Class [classes]olderClass }
-	older := struct {
-		Version int
-		Now     int64
-		Noise   [classes]spread
-		Nodes   map[topology.NodeID]olderNode
-	}{Version: stateVersion, Now: 1.8e9, Nodes: map[topology.NodeID]olderNode{}}
-	for i := range 8 {
-		var n olderNode
-		for c := range 2 {
-			n.Class[c].Usual[1] = habit{Own: math.Log(5e-3), N: 900}
-			older.Noise[c] = spread{Mean: 0.32, N: 5000}
-		}
-		older.Nodes[topology.NodeID(fmt.Sprint("fwd", i))] = n
-	}
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(older); err != nil {
-		t.Fatal(err)
-	}
-	l := draw(1, swaying{scatter: 0.4})
-	if err := l.det.UnmarshalBinary(b.Bytes()); err != nil {
-		t.Fatal(err)
-	}
-	if s := l.found(10); s > 20 {
-		t.Errorf("with an older state a fault of ten times is found after %d s", s)
 	}
 }

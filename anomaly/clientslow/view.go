@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -36,19 +37,19 @@ func (v *view) gather(d *Detector, c int) {
 	if v.windows == nil {
 		v.windows = map[int]window{}
 	}
-	for _, id := range d.order {
-		s := &d.nodes[id].Class[c]
-		if s.At == d.now {
+	for _, n := range d.Nodes.All() {
+		s := &n.Class[c]
+		if s.At == d.Now {
 			s.Shows.Ended += s.Ops - s.Shows.Ended/busySeconds
 			s.Shows.Waited += s.Ops*math.Exp(s.Log) - s.Shows.Waited/busySeconds
 		}
-		if s.At == 0 || float64(d.now-s.At) > peerAge {
+		if s.At == 0 || float64(d.Now-s.At) > peerAge {
 			continue
 		}
 		v.lately = append(v.lately, seen{s.Size, s.Log, s.took()})
 		if usual, _, ok := s.usual(); ok {
 			v.changes = append(v.changes, s.Log-usual)
-			if behind := d.nodes[id].behind; behind != "" && float64(d.now-s.At) <= alikeAge {
+			if behind := n.behind; behind != "" && float64(d.Now-s.At) <= alikeAge {
 				if v.alike == nil {
 					v.alike = map[topology.NodeID][]float64{}
 				}
@@ -63,41 +64,25 @@ func (v *view) gather(d *Detector, c int) {
 	}
 }
 
-// behind is by how much the other nodes behind the same server are slower than they are used to, log: what slows all of
-// them is the server's, or the way's to it.
+// behind is by how much the other nodes behind the same server are slower than they are used to, log, of two the less
+// slow: what slows all of them is the server's, or the way's to it.
 func (v *view) behind(server topology.NodeID, own float64) (more float64, ok bool) {
-	all := v.alike[server]
-	at, found := slices.BinarySearch(all, own)
-	if !found || len(all) <= 1 {
-		return 0, false
-	}
-	m := (len(all) - 2) / 2 // of the others the median, or the smaller of two
-	if m >= at {
-		m++
-	}
-	return all[m], true
+	more, _, n := compare.Others(v.alike[server], own)
+	return more, n > 0
 }
 
 // common is by how much the others are slower than they are used to, log: what slows everybody is
 // nobody's own.
 func (v *view) common(own float64) float64 {
-	all := v.changes
-	at, _ := slices.BinarySearch(all, own)
-	if float64(len(all)-1) < fewPeers {
+	_, more, n := compare.Others(v.changes, own)
+	if float64(n) < fewPeers {
 		return 0
 	}
-	m := (len(all) - 1) / 2
-	if m >= at {
-		m++ // without itself
-	}
-	return all[m]
+	return more
 }
 
 // took is the log of what operations took in the last busy seconds.
 func (s *class) took() float64 {
-	if s.Shows.Ended == 0 { // of a state that was saved before these were
-		return s.Log
-	}
 	return math.Log(s.Shows.Waited / s.Shows.Ended)
 }
 
@@ -110,28 +95,8 @@ func (v *view) peers(me *class) (newest, took float64, ok bool) {
 		w = v.window(float64(step) * sizeStep)
 		v.windows[step] = w
 	}
-	newest, ok = others(w.newest, me.Log)
-	took, _ = others(w.took, me.took())
-	return newest, took, ok
-}
-
-// others is the median of sorted values without one's own; ok is false where there are too few.
-func others(all []float64, own float64) (mid float64, ok bool) {
-	at, found := slices.BinarySearch(all, own)
-	n := len(all)
-	if found {
-		n--
-	}
-	if float64(n) < fewPeers {
-		return 0, false
-	}
-	get := func(i int) float64 {
-		if found && i >= at {
-			i++
-		}
-		return all[i]
-	}
-	return (get((n-1)/2) + get(n/2)) / 2, true
+	low, high, n := compare.Others(w.newest, me.Log)
+	return (low + high) / 2, compare.MedianOfOthers(w.took, me.took()), n >= fewPeers
 }
 
 func (v *view) window(size float64) (w window) {

@@ -3,6 +3,8 @@ package failslow
 import (
 	"iter"
 	"math"
+
+	"fairway/anomaly/compare"
 )
 
 // capCertain is the size from which requests that wait are the link's doing: of reads, bandwidth and not the
@@ -179,7 +181,7 @@ func (d *comparison) closeCap(n *node) {
 	if n.burst.byPeers {
 		least = -capGone
 	}
-	bet := clip(Against(e.mean()-capDoubt, e.variance()+capDoubt*capDoubt, suddenSlow), least, capWins)
+	bet := clip(compare.Against(e.mean()-capDoubt, e.variance()+capDoubt*capDoubt, suddenSlow), least, capWins)
 	if n.burst.byPeers {
 		bet = min(bet, max(0, capByPeers*d.limit-n.burst.gain))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -60,7 +61,7 @@ type reference struct {
 func New(set Settings) *Detector {
 	return &Detector{comparison: comparison{set: set, roster: roster{nodes: map[topology.NodeID]*node{}},
 		reference: reference{peak: peak{fixed: set.PeakBytesPerSec}},
-		limit:     Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}}
+		limit:     compare.Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}}
 }
 
 // Jobs sets which forwarders serve which job from now on. It may never be called.
@@ -171,7 +172,7 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 // Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
 func (d *Detector) Forget(id topology.NodeID) {
 	if n := d.nodes[id]; n != nil {
-		n.Tests, n.Alarm, n.level = [testCount]SequentialTest{}, false, anomaly.Unseen
+		n.Tests, n.Alarm, n.level = [testCount]compare.Test{}, false, anomaly.Unseen
 	}
 }
 

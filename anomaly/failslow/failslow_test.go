@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -218,12 +219,12 @@ func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
 		bet  func(x, variance float64) float64
 	}{
 		{"sudden", func(x, v float64) float64 {
-			return clip(Against(x, v+backgroundDoubt*backgroundDoubt, 0.4), -0.12, 4) - floorFee(v,
+			return clip(compare.Against(x, v+backgroundDoubt*backgroundDoubt, 0.4), -0.12, 4) - floorFee(v,
 				backgroundDoubt*backgroundDoubt, 0.4,
 				-0.12)
 		}},
 		{"mild", func(x, v float64) float64 {
-			return clip(Against(x, v+longBackgroundDoubt*longBackgroundDoubt, 0.1), -longMost,
+			return clip(compare.Against(x, v+longBackgroundDoubt*longBackgroundDoubt, 0.1), -longMost,
 				longMost)
 		}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 )
 
 const (
@@ -150,7 +151,7 @@ func (d *comparison) closeShort(n *node) {
 			continue
 		}
 		classes++
-		worst = min(worst, Against(e.mean(), e.variance()+doubt*doubt, suddenSlow))
+		worst = min(worst, compare.Against(e.mean(), e.variance()+doubt*doubt, suddenSlow))
 		fee = max(fee, floorFee(e.variance(), doubt*doubt, suddenSlow, least))
 	}
 	// Two jobs may each make one class dear. That the node is slow needs its background for a witness,
@@ -242,13 +243,13 @@ func (d *comparison) takeLong(n *node) longBlock {
 		// The offset is itself known only so well.
 		b.mean[c] = e.mean()
 		variance := e.variance() + doubt*doubt + 0.04/max(n.Habit.Offset[c][small].Count, 60)
-		bet := Against(b.mean[c], variance, mildSlow)
+		bet := compare.Against(b.mean[c], variance, mildSlow)
 		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
 			bet = max(0, bet-n.spent[c])
 		}
 		b.worst = min(b.worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
-			b.worst = min(b.worst, Against(b.mean[c], variance, wellSlow))
+			b.worst = min(b.worst, compare.Against(b.mean[c], variance, wellSlow))
 		}
 	}
 	return b
@@ -286,7 +287,7 @@ func (d *comparison) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	if e := n.carried[c]; d.now == n.age[c] {
 		variance = e.variance() + oneDoubt*oneDoubt
 	}
-	bet := Against(mean[c]-margin-max(0, mean[1-c]), variance, oneSlow)
+	bet := compare.Against(mean[c]-margin-max(0, mean[1-c]), variance, oneSlow)
 	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 

@@ -1,6 +1,10 @@
 package failslow
 
-import "math"
+import (
+	"math"
+
+	"fairway/anomaly/compare"
+)
 
 // Metadata operations have a tail so heavy that their mean says nothing: most are answered from memory
 // within microseconds, a few wait for the metadata server. What distinguishes a slow node from a slow server is
@@ -80,7 +84,7 @@ func (d *comparison) stormLevel(n *node, ops float64) (level float64, ok bool) {
 func (d *Detector) closeStorm(n *node) {
 	if n.storm.Weight > 0 {
 		n.stormOver, n.stormed = n.storm.mean(), d.now
-		bet := Against(n.storm.mean(), n.storm.variance()+canaryMetaDoubt*canaryMetaDoubt, canaryMeta)
+		bet := compare.Against(n.storm.mean(), n.storm.variance()+canaryMetaDoubt*canaryMetaDoubt, canaryMeta)
 		n.Tests[metaSlow].Bet(d.now, clip(bet, -oneMost, oneMost), streamCeiling*d.limit)
 	}
 	n.storm = estimate{}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -110,7 +111,7 @@ type kept struct {
 	Bare  [2]bool
 	Load  float64
 	Habit habit
-	Tests [testCount]SequentialTest
+	Tests [testCount]compare.Test
 	Alarm bool
 	Since int64 // of the alarm's first evidence
 	Cause int   // the test that declared

@@ -1,17 +1,12 @@
 package failslow
 
 import (
-	"fmt"
-
 	"fairway/anomaly"
 	"fairway/collector/topology"
 )
 
-const stateVersion = 4
-
 // state is what outlives a restart: what was learnt and the evidence so far.
 type state struct {
-	Version int
 	Now     int64
 	Model   model
 	Peak    peak
@@ -27,28 +22,24 @@ func (d *Detector) MarshalBinary() ([]byte, error) {
 	for i, n := range d.order {
 		nodes[i] = n.kept
 	}
-	return anomaly.Save(state{stateVersion, d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
+	return anomaly.Save(state{d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. Evidence and habits go on from
 // where they were; a pause counts as a gap of the whole layer. On an error the detector is as it was.
 func (d *Detector) UnmarshalBinary(b []byte) error {
 	var s state
-	if err := anomaly.Load(b, &s, &s.Version, stateVersion); err != nil {
+	if err := anomaly.Load(b, &s); err != nil {
 		return err
 	}
 	nodes, order := map[topology.NodeID]*node{}, make([]*node, len(s.Nodes))
 	for i := range s.Nodes {
-		n := &node{kept: s.Nodes[i], index: i}
-		if nodes[n.ID] != nil {
-			return fmt.Errorf("%w: node %d is listed twice", anomaly.ErrState, i)
-		}
-		nodes[n.ID], order[i] = n, n
+		order[i] = &node{kept: s.Nodes[i], index: i}
+		nodes[order[i].ID] = order[i]
 	}
-	fixed := d.peak.fixed
+	s.Peak.fixed = d.peak.fixed
 	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
 		s.PeakOps, s.Meta, s.Canary, order, nodes
-	d.peak.fixed = fixed
 	d.jobs, d.lastSeen = nil, make([]int64, len(nodes))
 	return nil
 }

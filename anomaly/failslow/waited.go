@@ -3,6 +3,8 @@ package failslow
 import (
 	"math"
 	"slices"
+
+	"fairway/anomaly/compare"
 )
 
 // A canary waits for a thread as the requests of its class do, which the server times. That wait is taken off; what is
@@ -82,7 +84,7 @@ func longer(took, usual, off float64) float64 {
 // against is Against for a canary: one that is known badly is bet to be slow by half of its noise at least, for less
 // could not be seen.
 func against(residual, variance, delta float64) float64 {
-	return Against(residual, variance, max(delta, math.Sqrt(variance)/2))
+	return compare.Against(residual, variance, max(delta, math.Sqrt(variance)/2))
 }
 
 // While the layer or its storage pools are slow, no past says what a canary takes: it is compared with those that went

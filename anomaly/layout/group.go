@@ -8,14 +8,13 @@
 package layout
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -67,10 +66,8 @@ const (
 	// mostBet and leastBet bound what one block says, log: three blocks at least accuse.
 	mostBet, leastBet = 6, -2
 	// doubtAt is the share of the wealth of an alarm from which a router is in doubt, teachBelow that from which it
-	// teaches nobody, and release ends an alarm.
-	doubtAt, teachBelow, release = 0.3, 0.2, 0.1
-	// overThreshold is the wealth above that of an alarm that is kept: a healed router is to be cleared.
-	overThreshold = 3
+	// teaches nobody.
+	doubtAt, teachBelow = 0.3, 0.2
 	// leastNoise is the standard deviation of a block's mean, at least, and priorBlocks what that counts for.
 	leastNoise, priorBlocks = 0.08, 50
 	// samplesPerSecond is how often the messages in a router are counted.
@@ -85,29 +82,41 @@ const (
 
 // Group compares routers. It has no clock; its methods must not be called concurrently.
 type Group struct {
-	limit    float64
+	learnt
+	bar      compare.Bar
 	margin   float64
 	bySize   bool    // what is as large takes as long; larger ones take longer
 	few      float64 // messages in a block that say nothing of it
 	words    words
-	routers  map[topology.NodeID]*router
-	order    []*router // by name
-	usual    map[load]*habit
-	noise    habit // of healthy blocks, absolute
 	now      int64
 	named    map[topology.TargetID]*peer
 	verdicts []anomaly.Verdict
 }
 
-// load is what routers of a group are compared at over time: the octave of message size, the half octave of messages.
-type load struct {
-	group        string
-	size, amount int
+// learnt is what outlives a restart. What is gathered over a block, and who holds routers up, shows itself again in
+// seconds.
+type learnt struct {
+	Routers compare.Subjects[router, *router]
+	Usual   map[load]*compare.Mean // log, of what healthy routers took
+	Noise   compare.Mean           // of healthy blocks, absolute
 }
 
-// router is one of those that are compared.
+// load is what routers of a group are compared at over time: the octave of message size, the half octave of messages.
+type load struct {
+	Group        string
+	Size, Amount int
+}
+
+// router is one of those that are compared, and what is saved of it.
 type router struct {
-	kept
+	compare.Case
+	Group string
+	Habit compare.Mean // by how much longer than its peers' its messages take, log
+	Ratio float64      // smoothed log ratio to the peers
+	// Stopped routers have forwarded nothing for long enough while senders waited, Hung counts such seconds.
+	Stopped bool
+	Hung    int
+
 	sum    block
 	seen   int64
 	dry    int // blocks in a row in which its buffers were exhausted
@@ -118,13 +127,14 @@ type router struct {
 
 // measured is what a router's newest block was.
 type measured struct {
-	x       float64 // log of the transit time; NaN where too little was forwarded
+	known   bool    // enough was forwarded
+	x       float64 // log of the transit time
 	size    float64 // log of the mean message
 	rate    float64 // messages a second
 	own     bool    // only the past spoke
 	blocked bool    // what waits, waits for one peer
 	starved float64 // share of x in which messages waited for a processor
-	apart   float64 // x from that of its peers, log; NaN without any
+	ratio   float64 // of x to that of its peers; 0 without any
 }
 
 // block gathers seconds.
@@ -135,33 +145,21 @@ type block struct {
 	sending, waiting                 map[topology.TargetID]float64
 }
 
-// habit is a slow mean over N blocks.
-type habit struct{ Mean, N float64 }
-
 // Habit is by how much longer than its peers' a router's messages usually take, log; not known before it was compared.
 func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
-	r := g.routers[id]
+	r := g.Routers.Known(id)
 	if r == nil || r.Habit.N == 0 {
 		return 0, false
 	}
 	return r.Habit.Mean, true
 }
 
-func (h *habit) teach(x, most float64) {
-	h.N++
-	n := h.N
-	if n > habitFast {
-		n = habitSlow
-	}
-	h.Mean = max(-most, min(most, h.Mean+(x-h.Mean)/n))
-}
-
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
 	return &Group{words: words{"messages", "through", "the other routers between its nets"},
-		limit: failslow.Threshold(every, blockSeconds*time.Second, 1), margin: routerMargin, few: fewMessages,
-		bySize: true, usual: map[load]*habit{},
-		routers: map[topology.NodeID]*router{}, named: map[topology.TargetID]*peer{}}
+		bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model, Doubt: doubtAt,
+			Alarm: compare.Threshold(every, blockSeconds*time.Second, 1)},
+		margin: routerMargin, few: fewMessages, bySize: true, named: map[topology.TargetID]*peer{}}
 }
 
 // NewForwarders makes one of forwarders by what Rows leaves of their requests to storage.
@@ -195,9 +193,9 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 	if g.now%blockSeconds == 0 {
 		g.closeBlock()
 	}
-	for _, r := range g.order {
+	for id, r := range g.Routers.All() {
 		if r.seen == g.now {
-			g.decide(r)
+			g.decide(id, r)
 		}
 	}
 	if g.now%blockSeconds == 0 {
@@ -207,33 +205,26 @@ func (g *Group) Second(now time.Time, rows []Router) []anomaly.Verdict {
 }
 
 // Forget drops the evidence about a router that is judged by a better view.
-func (g *Group) Forget(id topology.NodeID) {
-	if r := g.routers[id]; r != nil {
-		r.Wealth, r.Alarm = failslow.SequentialTest{}, false
-	}
-}
+func (g *Group) Forget(id topology.NodeID) { g.Routers.Forget(id) }
 
-// router finds or adds a router.
-func (g *Group) router(id topology.NodeID) *router {
-	r := g.routers[id]
-	if r == nil {
-		r = &router{kept: kept{ID: id}, peers: map[topology.TargetID]int64{}}
-		g.routers[id] = r
-		at, _ := slices.BinarySearchFunc(g.order, r, func(a, b *router) int { return cmp.Compare(a.ID, b.ID) })
-		g.order = slices.Insert(g.order, at, r)
-	}
-	return r
-}
+// MarshalBinary saves what was learnt and the evidence so far.
+func (g *Group) MarshalBinary() ([]byte, error) { return anomaly.Save(&g.learnt) }
+
+// UnmarshalBinary takes up a saved state. On an error the group is as it was.
+func (g *Group) UnmarshalBinary(b []byte) error { return anomaly.Load(b, &g.learnt) }
 
 func (g *Group) take(o *Router) {
-	r := g.router(o.Node)
+	r := g.Routers.Get(o.Node)
 	r.Group, r.seen = o.Group, g.now
-	if o.Senders >= hungSenders && o.Messages < 1 {
-		r.Hung++
-	} else {
+	if o.Senders < hungSenders || o.Messages >= 1 {
+		if r.Stopped {
+			r.Forget()
+		}
 		r.Hung, r.Stopped = 0, false
+	} else if r.Hung++; r.Hung == hungSeconds {
+		r.Stopped = true
+		*r.Test(0) = compare.Test{Log: max(r.Wealth(), g.bar.Alarm), Start: g.now - hungSeconds}
 	}
-	r.Stopped = r.Stopped || r.Hung >= hungSeconds
 	if math.IsNaN(o.Inside) || math.IsNaN(o.Messages) {
 		return
 	}
@@ -250,6 +241,9 @@ func (g *Group) take(o *Router) {
 	if b.waiting == nil {
 		b.sending, b.waiting = map[topology.TargetID]float64{}, map[topology.TargetID]float64{}
 	}
+	if r.peers == nil {
+		r.peers = map[topology.TargetID]int64{}
+	}
 	for id, n := range o.Sending {
 		b.sending[id] += n
 		r.peers[id] = g.now
@@ -261,16 +255,16 @@ func (g *Group) take(o *Router) {
 
 // closeBlock compares the routers over the last seconds. What a block teaches is not used in it.
 func (g *Group) closeBlock() {
-	for _, r := range g.order {
+	for _, r := range g.Routers.All() {
 		r.measure(g.few)
 	}
 	g.findPeers()
-	opinions := make([]opinion, len(g.order))
-	for i, r := range g.order {
-		opinions[i] = g.judge(r)
+	opinions := map[*router]opinion{}
+	for _, r := range g.Routers.All() {
+		opinions[r] = g.judge(r)
 	}
-	for i, r := range g.order {
-		g.apply(r, &opinions[i])
+	for _, r := range g.Routers.All() {
+		g.apply(r, opinions[r])
 		r.sum = block{}
 		maps.DeleteFunc(r.peers, func(_ topology.TargetID, at int64) bool { return g.now-at > peerSeconds })
 	}
@@ -279,11 +273,11 @@ func (g *Group) closeBlock() {
 // measure sums the block up.
 func (r *router) measure(few float64) {
 	b := &r.sum
-	r.newest.x, r.newest.apart, r.newest.own, r.newest.blocked = math.NaN(), math.NaN(), false, false
+	r.newest = measured{}
 	if b.seconds == 0 || b.messages < few || b.inside <= 0 {
 		return
 	}
-	r.newest.x = r.took(nil)
+	r.newest.known, r.newest.x = true, r.took(nil)
 	r.newest.starved = b.starved / (b.inside + b.starved)
 	r.newest.size, r.newest.rate = math.Log(max(b.bytes/b.messages, 1)), b.messages/b.seconds
 }
@@ -316,10 +310,10 @@ type opinion struct {
 
 // judge compares a router with its peers in the same seconds and with what healthy routers took at that load.
 func (g *Group) judge(r *router) (o opinion) {
-	if math.IsNaN(r.newest.x) {
+	if !r.newest.known {
 		return o
 	}
-	times, rates, sizes := g.peersOf(r, g.order, nil)
+	times, rates, sizes := g.peersOf(r, nil, nil)
 	own := r.Habit.Mean * r.Habit.N / (r.Habit.N + habitFast)
 	o.margin, o.sigma = g.margin, g.sigma(r)
 	if len(times) == 1 {
@@ -341,11 +335,12 @@ func (g *Group) judge(r *router) (o opinion) {
 		// How much longer a router always takes is not known when it is first seen: it may have older hardware.
 		o.margin += mostHabit * max(0, 1-r.Habit.N/habitFast)
 		if o.excess > o.margin { // which is rare: to look at all peers of all routers takes long
-			if near, _, _ := g.peersOf(r, g.near(r), nil); len(near) > 0 {
-				o.excess = min(o.excess, r.newest.x-anomaly.Median(near))
+			near := g.near(r)
+			if times, _, _ := g.peersOf(r, near, nil); len(near) > 0 && len(times) > 0 {
+				o.excess = min(o.excess, r.newest.x-anomaly.Median(times))
 			}
 			if slow := g.slowReceivers(r); len(slow) > 0 {
-				times, _, _ = g.peersOf(r, g.order, slow)
+				times, _, _ = g.peersOf(r, nil, slow)
 				o.excess = min(o.excess, r.took(slow)-anomaly.Median(times)-own)
 			}
 		}
@@ -359,9 +354,9 @@ func (g *Group) judge(r *router) (o opinion) {
 // its group, with messages about as large or larger, and at least half as many. Larger ones take longer: a slow router
 // at full load forwards smaller messages than its peers, because senders give their bulk to the others. The times are
 // without what waits for some receivers.
-func (g *Group) peersOf(r *router, of []*router, without []topology.TargetID) (times, rates, sizes []float64) {
-	for _, p := range of {
-		if p != r && p.Group == r.Group && !p.Alarm && !math.IsNaN(p.newest.x) &&
+func (g *Group) peersOf(r *router, among []*router, without []topology.TargetID) (times, rates, sizes []float64) {
+	for _, p := range g.Routers.All() {
+		if p != r && (among == nil || slices.Contains(among, p)) && p.Group == r.Group && !p.Alarm && p.newest.known &&
 			p.newest.size >= r.newest.size-alike &&
 			p.newest.rate >= busyAlike*r.newest.rate {
 			x := p.newest.x
@@ -383,7 +378,7 @@ func (g *Group) peersOf(r *router, of []*router, without []topology.TargetID) (t
 // slow as these has what its clients have.
 func (g *Group) near(r *router) (near []*router) {
 	others := false
-	for _, p := range g.order {
+	for _, p := range g.Routers.All() {
 		if p == r || p.Group != r.Group || len(p.peers) == 0 {
 			continue
 		}
@@ -409,10 +404,10 @@ func (g *Group) near(r *router) (near []*router) {
 // there, or longer.
 func (g *Group) expect(at load) (x float64, known bool) {
 	for range habitFast {
-		if h := g.usual[at]; h != nil && h.N >= knownAfter {
+		if h := g.Usual[at]; h != nil && h.N >= knownAfter {
 			return h.Mean, true
 		}
-		at.amount++
+		at.Amount++
 	}
 	return 0, false
 }
@@ -421,38 +416,41 @@ func (g *Group) expect(at load) (x float64, known bool) {
 func (g *Group) sigma(r *router) float64 {
 	sightings := max(1, samplesPerSecond*r.sum.inside)
 	prior := leastNoise + 1/math.Sqrt(sightings)
-	return max(leastNoise, (1.25*g.noise.Mean*g.noise.N+prior*priorBlocks)/(g.noise.N+priorBlocks))
+	return max(leastNoise, (1.25*g.Noise.Mean*g.Noise.N+prior*priorBlocks)/(g.Noise.N+priorBlocks))
 }
 
 // apply bets with an opinion and learns from it.
-func (g *Group) apply(r *router, o *opinion) {
+func (g *Group) apply(r *router, o opinion) {
 	if !o.known || r.newest.blocked || r.dry > 0 {
 		return
 	}
-	before := r.Wealth.Log
+	before := r.Wealth()
 	if o.peers {
-		r.newest.apart = o.apart
+		r.newest.ratio = math.Exp(o.apart)
 		r.Ratio += (o.apart - r.Ratio) / 4
 		if before < 1 { // sentences are of the time since the first evidence
 			r.Ratio = o.apart
 		}
 	}
-	most := g.limit + overThreshold
-	if r.newest.own {
-		most = loneCeiling * g.limit
+	bet := max(leastBet, min(compare.Against(o.excess-o.margin, o.sigma*o.sigma, slowBy), mostBet))
+	if r.newest.own { // only its past speaks, which accuses nobody
+		bet = min(bet, max(0, loneCeiling*g.bar.Alarm-before))
 	}
-	bet := failslow.Against(o.excess-o.margin, o.sigma*o.sigma, slowBy)
-	r.Wealth.Bet(g.now, max(leastBet, min(bet, mostBet)), most)
-	if r.Alarm || before >= teachBelow*g.limit {
+	r.Bet(&g.bar, 0, g.now, bet)
+	if r.Alarm || before >= teachBelow*g.bar.Alarm {
 		return
 	}
 	if o.peers && o.alike {
-		r.Habit.teach(o.apart, mostHabit)
-		g.noise.teach(min(math.Abs(o.excess), 1), 1)
+		r.Habit.Teach(o.apart, habitFast, habitSlow)
+		r.Habit.Mean = max(-mostHabit, min(mostHabit, r.Habit.Mean))
+		g.Noise.Teach(min(math.Abs(o.excess), 1), habitFast, habitSlow)
 	}
 	at := r.load()
-	if g.usual[at] == nil {
-		g.usual[at] = &habit{}
+	if g.Usual == nil {
+		g.Usual = map[load]*compare.Mean{}
 	}
-	g.usual[at].teach(r.newest.x, math.Inf(1))
+	if g.Usual[at] == nil {
+		g.Usual[at] = &compare.Mean{}
+	}
+	g.Usual[at].Teach(r.newest.x, habitFast, habitSlow)
 }

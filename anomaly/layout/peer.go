@@ -41,7 +41,7 @@ type peer struct {
 // findPeers looks for what holds routers up that is not theirs: one slow receiver, and buffers that are too few.
 func (g *Group) findPeers() {
 	at := map[topology.TargetID]*peer{}
-	for _, r := range g.order {
+	for _, r := range g.Routers.All() {
 		total, most, who := r.waits()
 		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who, 0) {
 			r.newest.blocked = true
@@ -79,7 +79,7 @@ func (g *Group) findPeers() {
 // them at least.
 func (g *Group) elsewhere(r *router, who topology.TargetID, least int) bool {
 	sending, waiting := 0, 0
-	for _, p := range g.order {
+	for _, p := range g.Routers.All() {
 		if p == r || p.Group != r.Group || p.sum.sending[who] < fewWaiting {
 			continue
 		}
@@ -111,7 +111,7 @@ func (g *Group) sendsFreely(r *router) bool {
 		return sum / max(r.sum.messages, 1)
 	}
 	var others []float64
-	for _, p := range g.order {
+	for _, p := range g.Routers.All() {
 		if p != r && p.Group == r.Group && p.sum.messages >= fewMessages {
 			others = append(others, leaves(p))
 		}
@@ -160,51 +160,29 @@ func counted(routers int) string {
 }
 
 // decide turns what is known of a router into verdicts.
-func (g *Group) decide(r *router) {
-	score := r.Wealth.Log / g.limit
+func (g *Group) decide(id topology.NodeID, r *router) {
+	v, _ := r.Verdict(&g.bar, id)
+	v.Ratio = r.newest.ratio
 	if r.Stopped {
-		score = max(score, 1)
-	}
-	switch {
-	case score >= 1 && !r.Alarm:
-		r.Alarm, r.Since = true, r.Wealth.Start
-		if r.Stopped {
-			r.Since = g.now - hungSeconds
-		}
-	case r.Alarm && score < release && (r.Hung == 0 || !r.Stopped):
-		r.Alarm = false
-	}
-	v := anomaly.Verdict{Node: r.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score, Model: Model}
-	if r.Stopped {
-		v.Condition = anomaly.Hung
-	} else if !math.IsNaN(r.newest.apart) {
-		v.Ratio = math.Exp(r.newest.apart)
-	}
-	switch {
-	case math.IsNaN(r.newest.x) && !r.Stopped:
-		v.Level = anomaly.Unseen // without messages nothing speaks, for it or against it
-	case r.Alarm:
-		v.Level = anomaly.Alarm
-	case score >= doubtAt:
-		v.Level = anomaly.Doubt
+		v.Condition, v.Ratio = anomaly.Hung, 0
 	}
 	if v.Level >= anomaly.Doubt {
 		g.explain(r, &v)
 	}
-	if v.Level != anomaly.Unseen {
+	if r.newest.known || r.Stopped { // without messages nothing speaks, for it or against it
 		g.verdicts = append(g.verdicts, v)
 	}
 	if g.now%blockSeconds != 0 {
 		return
 	}
-	b := anomaly.Verdict{Node: r.ID, Kind: anomaly.BuffersExhausted, Level: anomaly.Clean, Model: Model,
+	b := anomaly.Verdict{Node: id, Kind: anomaly.BuffersExhausted, Level: anomaly.Clean, Model: Model,
 		Score: float64(r.dry) / namedBlocks}
 	if r.dry >= namedBlocks {
 		b.Level, b.Confidence = anomaly.Alarm, 0.9
 		b.Since = time.Unix(g.now-int64(r.dry)*blockSeconds, 0).UTC()
 		b.Sentence = fmt.Sprintf(
 			"messages wait for a buffer of %s while its receivers have credits: it has too few "+
-				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", r.ID)
+				"(large_router_buffers, small_router_buffers, tiny_router_buffers of lnet)", id)
 	}
 	if r.dry == 0 || r.dry >= namedBlocks {
 		g.verdicts = append(g.verdicts, b)
@@ -212,14 +190,9 @@ func (g *Group) decide(r *router) {
 }
 
 func (g *Group) explain(r *router, v *anomaly.Verdict) {
-	since := r.Wealth.Start
-	if r.Alarm {
-		since = r.Since
-	}
-	v.Since = time.Unix(since, 0).UTC()
-	v.Confidence = min(0.99, v.Score/1.2)
 	if r.Stopped {
-		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", r.ID)
+		v.Evidence = nil
+		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", v.Node)
 		return
 	}
 	took := math.Exp(r.newest.x)
@@ -227,7 +200,7 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	if r.newest.own {
 		v.Sentence = fmt.Sprintf(
 			"%s take %s ms %s %s, longer than ever at this load; no peer does the same now, "+
-				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), g.words.through, r.ID)
+				"so that it is only suspected", g.words.what, anomaly.Digits(1000*took), g.words.through, v.Node)
 		return
 	}
 	v.Evidence["peers_seconds"] = took / math.Exp(r.Ratio)
@@ -237,7 +210,7 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 		why = fmt.Sprintf("; %.0f %% of that its network threads wait for a processor: it is short of CPU",
 			100*r.newest.starved)
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: %s take %s ms %s it, %s ms %s %s%s", r.ID,
+	v.Sentence = fmt.Sprintf("%s is %s slow: %s take %s ms %s it, %s ms %s %s%s", v.Node,
 		anomaly.Times(math.Exp(r.Ratio)), g.words.what, anomaly.Digits(1000*took), g.words.through,
 		anomaly.Digits(1000*took/math.Exp(r.Ratio)), g.words.through, g.words.peers, why)
 }

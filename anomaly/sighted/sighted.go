@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -116,7 +116,7 @@ func (h *habit) teach(took, apart, ops float64) {
 }
 
 type subject struct {
-	wealth failslow.SequentialTest
+	wealth compare.Test
 	alarm  bool
 	since  int64
 	seen   int64
@@ -145,7 +145,7 @@ func (j *Judge) Forget(id topology.NodeID) {
 
 // New makes a judge whose healthy subjects are accused once in every on average.
 func New(every time.Duration, rules Rules) *Judge {
-	return &Judge{rules: rules, limit: failslow.Threshold(every, rules.Block, 1),
+	return &Judge{rules: rules, limit: compare.Threshold(every, rules.Block, 1),
 		subjects: map[topology.NodeID]*subject{}, block: map[pair]*sum{}, past: map[pair]*habit{}}
 }
 
@@ -301,7 +301,7 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 	if s.alarm {
 		least = clearBet
 	}
-	bet := max(least, min(failslow.Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
+	bet := max(least, min(compare.Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
 	if v.busier {
 		bet = min(bet, 0)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 )
@@ -84,7 +85,7 @@ func ratios(direction string, kinds map[alike]map[topology.NodeID]spent) (out []
 		for id, s := range targets {
 			x := math.Log(s.seconds / s.bytes)
 			t := byGroup[group][id]
-			byGroup[group][id] = sum{t.log + s.seconds*(x-medianWithout(logs, x)), t.weight + s.seconds}
+			byGroup[group][id] = sum{t.log + s.seconds*(x-compare.MedianOfOthers(logs, x)), t.weight + s.seconds}
 		}
 	}
 	for group, targets := range byGroup {

@@ -13,11 +13,8 @@ type Rules struct {
 	MostOfAPoint anomaly.LogRatio
 	// MostBet is the most that a block wins, and MostLoss that it loses.
 	MostBet, MostLoss anomaly.LogWealth
-	// KeptAboveLimit is the wealth above an alarm's that is kept: a healed target is to be cleared.
-	KeptAboveLimit anomaly.LogWealth
-	// DoubtFrom is the share of an alarm's wealth from which a target is in doubt, and ReleaseBelow that below which
-	// an accused one is cleared.
-	DoubtFrom, ReleaseBelow anomaly.Share
+	// DoubtFrom is the share of an alarm's wealth from which a target is in doubt.
+	DoubtFrom anomaly.Share
 }
 
 // TestRules are those of one of the tests.
@@ -36,7 +33,7 @@ func DefaultRules() Rules {
 		FirstScatter: 0.2,
 		FewestPeers:  3,
 		MostOfAPoint: 0.6,
-		MostBet:      2, MostLoss: 1, KeptAboveLimit: 3,
-		DoubtFrom: 0.5, ReleaseBelow: 0.1,
+		MostBet:      2, MostLoss: 1,
+		DoubtFrom: 0.5,
 	}
 }

@@ -1,9 +1,6 @@
 package targetslow
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 const (
 	// rememberedBlocks bounds how long ago a target's blocks shape its scatter: a day of ten minutes.
@@ -73,14 +70,4 @@ func (s *scatter) variance(peers float64, group *lasting) float64 {
 	rho := group.Covariance / (group.Variance + leastVariance) * group.Blocks / (group.Blocks + manyBlocks)
 	rho = max(0, min(rho, mostLasting))
 	return v * (1 + rho) / (1 - rho)
-}
-
-// medianVariance is the median of the variances of those of a group that have one, else that of first.
-func medianVariance(known []float64, few int, first float64) float64 {
-	if len(known) <= few {
-		return first * first
-	}
-	slices.Sort(known)
-	n := len(known)
-	return (known[(n-1)/2] + known[n/2]) / 2
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/failslow"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -45,54 +45,28 @@ const (
 // Detector compares targets interval by interval. It has no clock; its methods must not be called concurrently.
 type Detector struct {
 	rules    Rules
-	limit    anomaly.LogWealth // of an alarm
-	targets  map[subject]*target
-	order    []*target
+	bar      compare.Bar
 	groups   map[string]*group
-	logs     []float64
 	sorted   []float64
-	lessons  []lesson // of the blocks of this interval, which teach when all are judged
 	verdicts []anomaly.Verdict
 }
 
-// subject is one target in one group: its reads and its writes are judged by themselves.
-type subject struct {
-	group string
-	id    topology.NodeID
+// group are targets that are compared, and what is saved of them. A target's reads and its writes are judged by
+// themselves.
+type group struct {
+	Targets compare.Subjects[target, *target]
+	Lasting lasting
+
+	points []Point // of this interval
 }
 
 type target struct {
-	kept
-	blocks [tests]block
-	seen   int64
-	newest float64 // log ratio of the newest point
-}
-
-// kept is what outlives a restart of one target.
-type kept struct {
-	Group string
-	ID    topology.NodeID
-	Tests [tests]failslow.SequentialTest
+	compare.Case
 	Habit scatter
-	Alarm bool
-	Since int64
 	Ratio float64 // smoothed log ratio to the peers, over about a block
-}
 
-// group are targets that are compared.
-type group struct {
-	members []int // of the points of this interval
-	lasting lasting
-	// median is the variance of the median target, as of the interval asOf.
-	median float64
-	asOf   int64
-}
-
-// lesson is a full block of the mild test that is to teach its target and its group.
-type lesson struct {
-	target *target
-	group  *group
-	mean   float64
+	blocks [tests]block // what is not full is not saved
+	newest float64      // log ratio of the newest point
 }
 
 // block gathers points for one bet.
@@ -118,171 +92,117 @@ func (b *block) add(now int64, r float64, seconds int64) (mean, variance float64
 	return mean, variance, true
 }
 
-// top is the test with the most wealth.
-func (t *target) top() *failslow.SequentialTest {
-	if t.Tests[mild].Log > t.Tests[sudden].Log {
-		return &t.Tests[mild]
-	}
-	return &t.Tests[sudden]
-}
-
 // New makes a detector that accuses a healthy target once in every on average, if its points come every
 // interval; see docs/detection.md for what that rests on.
 func New(rules Rules, every, interval time.Duration) *Detector {
-	return &Detector{rules: rules,
-		limit:   failslow.Threshold(every, blockPoints*max(interval, time.Millisecond), tests),
-		targets: map[subject]*target{}, groups: map[string]*group{}}
+	return &Detector{rules: rules, groups: map[string]*group{}, bar: compare.Bar{Kind: anomaly.TargetSlow, Model: Model,
+		Alarm: compare.Threshold(every, blockPoints*max(interval, time.Millisecond), tests), Doubt: rules.DoubtFrom}}
 }
 
-// Take takes one interval's points and returns a verdict for each target that was compared in it. The
-// slice is used again by the next call.
+// Take takes one interval's points and returns a verdict for each target that was compared in it, in order of targets.
+// The slice is used again by the next call.
 func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
-	d.verdicts = d.verdicts[:0]
-	d.gather(points)
-	for name, g := range d.groups {
-		if len(g.members) <= d.rules.FewestPeers {
-			continue
-		}
-		d.logs = d.logs[:0]
-		for _, i := range g.members {
-			d.logs = append(d.logs, math.Log(points[i].Cost))
-		}
-		d.sorted = append(d.sorted[:0], d.logs...)
-		slices.Sort(d.sorted)
-		for k, i := range g.members {
-			ratio := d.logs[k] - medianWithout(d.sorted, d.logs[k])
-			d.point(now.Unix(), subject{name, points[i].Target}, g, points, ratio)
-		}
-	}
-	for _, l := range d.lessons {
-		l.target.Habit.teach(l.mean, d.rules.FirstScatter, &l.group.lasting)
-	}
-	d.lessons = d.lessons[:0]
-
-	for _, t := range d.order {
-		if t.seen == now.Unix() {
-			d.decide(t)
-		}
-	}
-	return d.verdicts
-}
-
-// gather sorts the points of an interval into their groups.
-func (d *Detector) gather(points []Point) {
-	for _, g := range d.groups {
-		g.members = g.members[:0]
-	}
-	for i, p := range points {
+	for _, p := range points {
 		if !(p.Cost > 0) || math.IsInf(p.Cost, 1) {
 			continue
 		}
+		if d.groups[p.Group] == nil {
+			d.groups[p.Group] = &group{}
+		}
 		g := d.groups[p.Group]
-		if g == nil {
-			g = &group{}
-			d.groups[p.Group] = g
-		}
-		g.members = append(g.members, i)
+		g.points = append(g.points, p)
 	}
+	d.verdicts = d.verdicts[:0]
+	for name, g := range d.groups {
+		if len(g.points) > d.rules.FewestPeers {
+			d.compare(now.Unix(), name, g)
+		}
+		g.points = g.points[:0]
+	}
+	slices.SortFunc(d.verdicts, order)
+	d.verdicts = slices.CompactFunc(d.verdicts, func(a, b anomaly.Verdict) bool { return order(a, b) == 0 })
+	return d.verdicts
 }
 
-// medianWithout is the median of sorted values without one of them, x.
-func medianWithout(sorted []float64, x float64) float64 {
-	at, _ := slices.BinarySearch(sorted, x)
-	get := func(i int) float64 {
-		if i >= at {
-			i++
-		}
-		return sorted[i]
-	}
-	n := len(sorted) - 1
-	return (get((n-1)/2) + get(n/2)) / 2
+func order(a, b anomaly.Verdict) int {
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Class, b.Class))
 }
 
-func (d *Detector) point(now int64, s subject, g *group, points []Point, r float64) {
-	t := d.targets[s]
-	if t == nil {
-		t = &target{kept: kept{ID: s.id, Group: s.group}}
-		d.targets[s] = t
-		d.order = append(d.order, t)
-		slices.SortFunc(d.order, func(a, b *target) int {
-			return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Group, b.Group))
-		})
+// compare compares the targets of a group. What a full block teaches counts when all are judged.
+func (d *Detector) compare(now int64, name string, g *group) {
+	d.sorted = d.sorted[:0]
+	for _, p := range g.points {
+		d.sorted = append(d.sorted, math.Log(p.Cost))
 	}
-	t.seen = now
-	t.Ratio += (r - t.Ratio) / blockPoints
-	t.newest = r
-	r = max(-d.rules.MostOfAPoint, min(d.rules.MostOfAPoint, r))
-	if mean, noise, full := t.blocks[sudden].add(now, r, 0); full {
-		d.bet(&t.Tests[sudden], &d.rules.Sudden, now, mean, noise)
+	slices.Sort(d.sorted)
+	lessons, usual := map[*target]float64{}, 0.0
+	for _, p := range g.points {
+		x, t := math.Log(p.Cost), g.Targets.Get(p.Target)
+		t.newest = x - compare.MedianOfOthers(d.sorted, x)
+		t.Ratio += (t.newest - t.Ratio) / blockPoints
+		r := max(-d.rules.MostOfAPoint, min(d.rules.MostOfAPoint, t.newest))
+		if mean, noise, full := t.blocks[sudden].add(now, r, 0); full {
+			d.bet(t, sudden, &d.rules.Sudden, now, mean, noise)
+		}
+		if mean, noise, full := t.blocks[mild].add(now, r, blockSeconds-1); full {
+			if len(lessons) == 0 {
+				usual = d.medianVariance(g)
+			}
+			d.bet(t, mild, &d.rules.Mild, now, mean, noise+t.Habit.variance(usual, &g.Lasting))
+			lessons[t] = mean
+		}
 	}
-	if mean, noise, full := t.blocks[mild].add(now, r, blockSeconds-1); full {
-		scatter := t.Habit.variance(d.median(now, s.group, g, points), &g.lasting)
-		d.bet(&t.Tests[mild], &d.rules.Mild, now, mean, noise+scatter)
-		d.lessons = append(d.lessons, lesson{t, g, mean})
+	for _, p := range g.points {
+		t := g.Targets.Get(p.Target)
+		if mean, full := lessons[t]; full {
+			t.Habit.teach(mean, d.rules.FirstScatter, &g.Lasting)
+			delete(lessons, t)
+		}
+		v, _ := t.Verdict(&d.bar, p.Target)
+		v.Class, v.Ratio = name, math.Exp(t.newest)
+		if v.Level > anomaly.Clean {
+			v.Evidence["ratio"] = math.Exp(t.Ratio)
+			v.Sentence = fmt.Sprintf("%s takes %s as long as the other targets of %s at the same time", p.Target,
+				anomaly.Times(math.Exp(t.Ratio)), name)
+		}
+		d.verdicts = append(d.verdicts, v)
 	}
 }
 
 // bet lets a full block speak to a test.
-func (d *Detector) bet(test *failslow.SequentialTest, rule *TestRules, now int64, mean, variance float64) {
-	won := failslow.Against(mean-rule.Tolerated, variance+rule.Doubt*rule.Doubt, rule.SlowBy)
-	test.Bet(now, max(-d.rules.MostLoss, min(won, d.rules.MostBet)), d.limit+d.rules.KeptAboveLimit)
+func (d *Detector) bet(t *target, test int, rule *TestRules, now int64, mean, variance float64) {
+	won := compare.Against(mean-rule.Tolerated, variance+rule.Doubt*rule.Doubt, rule.SlowBy)
+	t.Bet(&d.bar, test, now, max(-d.rules.MostLoss, min(won, d.rules.MostBet)))
 }
 
-// median is the variance of the median target of its group, of those seen in this interval.
-func (d *Detector) median(now int64, name string, g *group, points []Point) float64 {
-	if g.asOf == now {
-		return g.median
-	}
+// medianVariance is the variance of the median target of a group, of those seen in this interval.
+func (d *Detector) medianVariance(g *group) float64 {
 	var known []float64
-	for _, i := range g.members {
-		if t := d.targets[subject{name, points[i].Target}]; t != nil && t.Habit.Blocks > 1 {
+	for _, p := range g.points {
+		if t := g.Targets.Get(p.Target); t.Habit.Blocks > 1 {
 			known = append(known, t.Habit.Variance)
 		}
 	}
-	g.asOf, g.median = now, medianVariance(known, d.rules.FewestPeers, d.rules.FirstScatter)
-	return g.median
-}
-
-func (d *Detector) decide(t *target) {
-	score := t.top().Log / d.limit
-	switch {
-	case !t.Alarm && score >= 1:
-		t.Alarm, t.Since = true, t.top().Start
-	case t.Alarm && score < d.rules.ReleaseBelow:
-		t.Alarm = false
+	if len(known) <= d.rules.FewestPeers {
+		return d.rules.FirstScatter * d.rules.FirstScatter
 	}
-	v := anomaly.Verdict{Node: t.ID, Kind: anomaly.TargetSlow, Level: anomaly.Clean, Score: score, Model: Model,
-		Class: t.Group, Ratio: math.Exp(t.newest)}
-	switch {
-	case t.Alarm:
-		v.Level = anomaly.Alarm
-	case score >= d.rules.DoubtFrom:
-		v.Level = anomaly.Doubt
-	}
-	if v.Level > anomaly.Clean {
-		since := t.top().Start
-		if t.Alarm {
-			since = t.Since
-		}
-		v.Since = time.Unix(since, 0).UTC()
-		v.Confidence = min(0.99, score/1.3)
-		v.Evidence = map[string]float64{"score": score, "ratio": math.Exp(t.Ratio)}
-		v.Sentence = fmt.Sprintf("%s takes %s as long as the other targets of %s at the same time", t.ID,
-			anomaly.Times(math.Exp(t.Ratio)), t.Group)
-	}
-	d.verdicts = append(d.verdicts, v)
+	return anomaly.Median(known)
 }
 
 // FewestPoints is how many points of a target accuse it at the earliest.
 func (d *Detector) FewestPoints() int {
-	return blockPoints * int(math.Ceil(float64(d.limit)/d.rules.MostBet))
+	return blockPoints * int(math.Ceil(d.bar.Alarm/d.rules.MostBet))
 }
 
 // Forget ends what is held against the targets of a node that has shown that it is well.
 func (d *Detector) Forget(id topology.NodeID) {
-	for _, t := range d.order {
-		if t.ID == id {
-			t.Tests, t.Alarm = [tests]failslow.SequentialTest{}, false
-		}
+	for _, g := range d.groups {
+		g.Targets.Forget(id)
 	}
 }
+
+// MarshalBinary saves what was learnt and the evidence so far; blocks that are not full are lost.
+func (d *Detector) MarshalBinary() ([]byte, error) { return anomaly.Save(d.groups) }
+
+// UnmarshalBinary takes up a saved state; the rules stay those of New. On an error the detector is as it was.
+func (d *Detector) UnmarshalBinary(b []byte) error { return anomaly.Load(b, &d.groups) }
