@@ -1,5 +1,6 @@
-// Package compare is what the detectors that compare nodes have in common: evidence against a subject that adds up to
-// doubt, an accusation and a clearing, is saved, and is forgotten. What is compared, and with whom, is the detector's.
+// Package compare judges subjects beside their peers. It is what all detectors that do so have in common: evidence
+// against a subject that adds up to doubt, an accusation and a clearing, is saved, and is forgotten. What else is
+// compared, and with whom, is the detector's; for nodes that others see it is a row of Rules.
 package compare
 
 import (

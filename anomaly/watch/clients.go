@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/sighted"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -27,7 +27,7 @@ type clients struct {
 	links  links                            // to forwarders that report their own execution times
 	sights sights                           // of the storage targets and servers that they ask
 	judges map[topology.ForwarderID]*judged // forwarders that their clients judge
-	plain  *sighted.Judge                   // of these, by all their clients together
+	plain  *compare.Judge                   // of these, by all their clients together
 }
 
 // judged is a forwarder that its clients judge, as it was when it reported last.
@@ -101,7 +101,7 @@ func (c *clients) takeGateway(o *failslow.Observation) {
 			continue
 		}
 		size := math.Round(math.Log2(max(1, k.Bytes/k.Ops)) / 2)
-		c.plain.Take(sighted.Sighting{Observer: o.Behind, Subject: o.Node,
+		c.plain.Take(compare.Sighting{Observer: o.Behind, Subject: o.Node,
 			Class: fmt.Sprint(failslow.Class(class), size), Ops: k.Ops, Took: k.Exec})
 	}
 }

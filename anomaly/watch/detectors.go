@@ -11,9 +11,9 @@ import (
 	"fairway/anomaly/backend"
 	"fairway/anomaly/capacity"
 	"fairway/anomaly/clientslow"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/interference"
-	"fairway/anomaly/sighted"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -65,7 +65,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings) *Detectors {
 			rates: linkRates{}, causes: newCauses(), full: capacity.Judge{}},
 		ownClock: map[topology.NodeID]bool{},
 		clients: clients{of: map[topology.ForwarderID]*clientSums{}, judges: map[topology.ForwarderID]*judged{},
-			plain: sighted.New(slow.FalseAlarmEvery, sighted.Gateways()), links: newLinks(slow.FalseAlarmEvery),
+			plain: compare.New(slow.FalseAlarmEvery, compare.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
 			lost:   map[topology.NodeID]*losses{}, full: full{}},
 		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/layout"
-	"fairway/anomaly/sighted"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -26,7 +26,7 @@ type routers struct {
 	own   map[topology.TargetID]topology.NodeID
 	held  map[topology.NodeID]*held
 	taken map[topology.NodeID]int64 // the newest second of each sender that was taken
-	trips *sighted.Judge            // by the round trips of their senders
+	trips *compare.Judge            // by the round trips of their senders
 	lost  map[topology.NodeID]*lost // those whose senders get nothing through them
 	last  map[topology.NodeID]int64 // newest second that a router reported
 	back  backHalf                  // of the forwarders that do know files
@@ -64,7 +64,7 @@ func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
 		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every), front: newFrontHalf(every),
 		held: map[topology.NodeID]*held{}, taken: map[topology.NodeID]int64{}, last: map[topology.NodeID]int64{},
-		trips: sighted.New(every, sighted.Routers()), lost: map[topology.NodeID]*lost{}}
+		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{}}
 }
 
 // is says whether a forwarder's second is a router's.
@@ -232,7 +232,7 @@ func (r *routers) addSender(f *collector.Frame, isNew bool) {
 		trips, _ := collector.SampleOf(t.Samples, collector.RoundTrips)
 		if took, known := collector.SampleOf(t.Samples, collector.RoundTripTime); known && isNew {
 			r.lostOf(id).tripped = f.TimeMillis / 1000
-			r.trips.Take(sighted.Sighting{Observer: f.Node, Subject: id, Ops: trips * countedEvery, Took: took})
+			r.trips.Take(compare.Sighting{Observer: f.Node, Subject: id, Ops: trips * countedEvery, Took: took})
 		}
 	}
 }

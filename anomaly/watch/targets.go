@@ -8,9 +8,9 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/backend"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
 	"fairway/anomaly/layout"
-	"fairway/anomaly/sighted"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -34,12 +34,12 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 
 // sights judge storage targets and metadata servers by those who ask them, whether they report or not.
 type sights struct {
-	judge *sighted.Judge
+	judge *compare.Judge
 	taken map[topology.NodeID]int64 // the newest second of each node that was taken
 }
 
 func newSights(every time.Duration) sights {
-	return sights{judge: sighted.New(every, sighted.Targets()), taken: map[topology.NodeID]int64{}}
+	return sights{judge: compare.New(every, compare.Targets()), taken: map[topology.NodeID]int64{}}
 }
 
 // take notes what a node saw of each that it asks.
@@ -53,7 +53,7 @@ func (s *sights) take(f *collector.Frame) {
 			ops, _ := collector.SampleOf(t.Samples, m.ops)
 			took, ok := collector.SampleOf(t.Samples, m.client)
 			if ok && !t.Target.IsNID() {
-				s.judge.Take(sighted.Sighting{Observer: f.Node, Subject: topology.NodeID(t.Target),
+				s.judge.Take(compare.Sighting{Observer: f.Node, Subject: topology.NodeID(t.Target),
 					Class: failslow.Class(c).String(), Ops: ops, Took: took})
 			}
 		}

@@ -1,8 +1,4 @@
-// Package sighted judges nodes by what others see of them, whether they report themselves or not: routers by the round
-// trips of their senders, storage targets and metadata servers by their clients' own times. Each observer compares what
-// it asks of one subject with what it asks of its others in the same seconds and, where it has no other, with that
-// subject's past. Evidence is weighed by the time waited, as a ratio of sums.
-package sighted
+package compare
 
 import (
 	"cmp"
@@ -13,12 +9,8 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
-
-// Model is the version that findings carry.
-const Model = "sighted-1"
 
 // Sighting is what one observer saw of one subject in a second: operations of a class and their mean seconds.
 type Sighting struct {
@@ -76,24 +68,26 @@ func Gateways() Rules {
 }
 
 const (
-	doubtAt, release, teachBelow = 0.4, 0.1, 0.2 // of the wealth of an alarm
-	overLimit                    = 3             // log wealth above it that is kept
-	leastBet, clearBet           = -1.0, -3.0    // log wealth that a block loses, of an accused one
-	leastStep, mostStep          = 0.6, 1.5      // log; the slowness that is bet on follows the newest block
-	habitMost                    = 120           // blocks
-	wellSeconds                  = 60            // with a ratio below wellRatio end an alarm
-	wellRatio                    = 1.2
-	mostPairs                    = 20_000 // of a block; on a machine with more, some clients speak for all
+	doubtAt, teachBelow anomaly.Share     = 0.4, 0.2   // of the wealth of an alarm
+	leastBet, clearBet  anomaly.LogWealth = -1.0, -3.0 // that a block loses, of an accused one
+	leastStep, mostStep anomaly.LogRatio  = 0.6, 1.5   // the slowness that is bet on follows the newest block
+	habitMost                             = 120        // blocks
+	wellSeconds                           = 60         // with a ratio below wellRatio end an alarm
+	wellRatio                             = 1.2
+	mostPairs                             = 20_000 // of a block; on a machine with more, some clients speak for all
 )
 
-// Judge judges subjects block by block. It has no clock; its methods must not be called concurrently.
+// Judge judges nodes by what others see of them, whether they report themselves or not, block by block. Each observer
+// compares what it asks of one subject with what it asks of its others in the same seconds and, where it has no other,
+// with that subject's past. Evidence is weighed by the time waited, as a ratio of sums. It has no clock; its methods
+// must not be called concurrently.
 type Judge struct {
-	rules    Rules
-	limit    float64
-	subjects map[topology.NodeID]*subject
-	block    map[pair]*sum
-	past     map[pair]*habit
-	begun    int64
+	Subjects[subject, *subject]
+	rules Rules
+	bar   Bar
+	block map[pair]*sum
+	past  map[pair]*habit
+	begun int64
 }
 
 type pair struct {
@@ -105,20 +99,11 @@ type sum struct{ ops, waited float64 }
 
 func (s *sum) log() float64 { return math.Log(s.waited / s.ops) }
 
-// habit is what is usual of a pair over N blocks: log seconds, log of the ratio to the others, log operations.
-type habit struct{ took, apart, ops, n float64 }
-
-func (h *habit) teach(took, apart, ops float64) {
-	h.n = min(h.n+1, habitMost)
-	h.took += (took - h.took) / h.n
-	h.apart += (apart - h.apart) / h.n
-	h.ops += (ops - h.ops) / h.n
-}
+// habit is what is usual of a pair over blocks: log seconds, log of the ratio to the others, log operations.
+type habit struct{ took, apart, ops Mean }
 
 type subject struct {
-	wealth compare.Test
-	alarm  bool
-	since  int64
+	Case
 	seen   int64
 	step   float64 // by which the newest blocks were slower than tolerated
 	smooth float64 // log ratio over some blocks
@@ -136,22 +121,15 @@ type shown struct {
 	who         int
 }
 
-// Forget ends what is held against a subject: it has answered nothing since, or began anew.
-func (j *Judge) Forget(id topology.NodeID) {
-	if s := j.subjects[id]; s != nil {
-		s.alarm, s.wealth.Log = false, 0
-	}
-}
-
 // New makes a judge whose healthy subjects are accused once in every on average.
 func New(every time.Duration, rules Rules) *Judge {
-	return &Judge{rules: rules, limit: compare.Threshold(every, rules.Block, 1),
-		subjects: map[topology.NodeID]*subject{}, block: map[pair]*sum{}, past: map[pair]*habit{}}
+	return &Judge{rules: rules, block: map[pair]*sum{}, past: map[pair]*habit{},
+		bar: Bar{Kind: rules.Kind, Model: "sighted-1", Alarm: Threshold(every, rules.Block, 1), Doubt: doubtAt}}
 }
 
 // Judges reports whether a subject was compared lately: then other views of it need not speak.
 func (j *Judge) Judges(now time.Time, id topology.NodeID) bool {
-	s := j.subjects[id]
+	s := j.Known(id)
 	return s != nil && now.Unix()-s.seen <= 2*int64(j.rules.Stale.Seconds())
 }
 
@@ -183,8 +161,8 @@ func (j *Judge) Second(now time.Time) (out []anomaly.Verdict) {
 		j.begun = t
 		clear(j.block)
 	}
-	for _, id := range slices.Sorted(maps.Keys(j.subjects)) {
-		if s := j.subjects[id]; t-s.seen <= int64(j.rules.Stale.Seconds()) {
+	for id, s := range j.All() {
+		if t-s.seen <= int64(j.rules.Stale.Seconds()) {
 			out = append(out, j.verdict(id, s))
 		}
 	}
@@ -231,7 +209,7 @@ func order(a, b pair) int {
 func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 	var others, asked []float64
 	for _, o := range all {
-		if s := j.subjects[o.subject]; o != k && (s == nil || !s.alarm) {
+		if s := j.Known(o.subject); o != k && (s == nil || !s.Alarm) {
 			others, asked = append(others, j.block[o].log()), append(asked, j.block[o].ops)
 		}
 	}
@@ -241,16 +219,16 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 		j.past[k] = h
 	}
 	took, apart := b.log(), 0.0
-	known := h.n >= j.rules.PastBlocks
-	excess, usual := took-h.took-j.rules.PastMargin, h.took
+	known := h.took.N >= j.rules.PastBlocks
+	excess, usual := took-h.took.Mean-j.rules.PastMargin, h.took.Mean
 	peers := len(others) >= j.rules.Few-1
 	if peers {
 		usualOfOthers := anomaly.Median(others)
 		apart = took - usualOfOthers
 		excess, usual = apart-j.rules.Margin, usualOfOthers
 		if !j.rules.Alike {
-			usual = usualOfOthers + h.apart
-			excess = min(took-usual-j.rules.Margin, took-h.took-j.rules.Margin)
+			usual = usualOfOthers + h.apart.Mean
+			excess = min(took-usual-j.rules.Margin, took-h.took.Mean-j.rules.Margin)
 		}
 	}
 	v := views[k.subject]
@@ -258,14 +236,18 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 		v = &view{who: map[topology.NodeID]bool{}}
 		views[k.subject] = v
 	}
-	v.teach = append(v.teach, func() { h.teach(took, apart, math.Log(b.ops)) })
+	v.teach = append(v.teach, func() {
+		h.took.Teach(took, habitMost, habitMost)
+		h.apart.Teach(apart, habitMost, habitMost)
+		h.ops.Teach(math.Log(b.ops), habitMost, habitMost)
+	})
 	if !peers && (j.rules.Alike || j.rules.pooled()) || !j.rules.Alike && !known {
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
 		v.busier = v.busier || b.ops > j.rules.Busier*anomaly.Median(asked)
 	} else {
-		v.busier = v.busier || known && math.Log(b.ops)-h.ops > math.Log(j.rules.Busier)
+		v.busier = v.busier || known && math.Log(b.ops)-h.ops.Mean > math.Log(j.rules.Busier)
 	}
 	v.peers = v.peers || peers
 	v.ops, v.waited, v.usual = v.ops+b.ops, v.waited+b.waited, v.usual+b.ops*math.Exp(usual)
@@ -275,12 +257,8 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 
 // bet lets a block speak for or against a subject. What teaches is decided by the blocks before.
 func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
-	s := j.subjects[id]
-	if s == nil {
-		s = &subject{}
-		j.subjects[id] = s
-	}
-	if !s.alarm && s.wealth.Log < teachBelow*j.limit {
+	s := j.Get(id)
+	if !s.Alarm && s.Wealth() < teachBelow*j.bar.Alarm {
 		for _, teach := range v.teach {
 			teach()
 		}
@@ -289,7 +267,7 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 		return
 	}
 	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, len(v.who), !v.peers
-	if !s.alarm || s.ratio >= wellRatio {
+	if !s.Alarm || s.ratio >= wellRatio {
 		s.shown = shown{s.ratio, s.took, s.who}
 	}
 	excess := v.excess / v.waited
@@ -298,43 +276,30 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 	step := max(leastStep, min(s.step, mostStep))
 	s.step += (excess - s.step) / 2
 	least := leastBet
-	if s.alarm {
+	if s.Alarm {
 		least = clearBet
 	}
-	bet := max(least, min(compare.Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
+	bet := max(least, min(Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
 	if v.busier {
 		bet = min(bet, 0)
 	}
-	s.wealth.Bet(now, bet, j.limit+overLimit)
+	s.Bet(&j.bar, 0, now, bet)
 	if s.smooth += (math.Log(s.ratio) - s.smooth) / 4; s.smooth >= math.Log(wellRatio) {
 		s.well = now
 	}
-	switch score := s.wealth.Log / j.limit; {
-	case !s.alarm && score >= 1:
-		s.alarm, s.since = true, s.wealth.Start
-	case s.alarm && (score < release || now-s.well >= wellSeconds):
-		s.alarm, s.wealth.Log = false, 0
+	if s.Alarm && now-s.well >= wellSeconds {
+		s.Forget()
 	}
 }
 
 func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
-	score := s.wealth.Log / j.limit
-	v := anomaly.Verdict{Node: id, Kind: j.rules.Kind, Level: anomaly.Clean, Score: score, Model: Model, Ratio: s.ratio}
-	switch {
-	case s.alarm:
-		v.Level = anomaly.Alarm
-	case score >= doubtAt:
-		v.Level = anomaly.Doubt
-	default:
+	v, _ := s.Verdict(&j.bar, id)
+	v.Ratio = s.ratio
+	if v.Level == anomaly.Clean {
 		return v
 	}
-	since := s.wealth.Start
-	if s.alarm {
-		since = s.since
-	}
-	v.Since, v.Confidence = time.Unix(since, 0).UTC(), min(0.99, score/1.2)
 	peers := s.shown.took / s.shown.ratio
-	v.Evidence = map[string]float64{"took_seconds": s.shown.took, "peers_seconds": peers, "score": score}
+	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = s.shown.took, peers
 	by := ""
 	if !j.rules.pooled() {
 		v.Evidence["observers"], by = float64(s.shown.who), " as "+seen(s.shown.who)

@@ -1,4 +1,4 @@
-package sighted
+package compare
 
 import (
 	"fmt"
