@@ -270,8 +270,8 @@ func (d *Detector) Judge(gateways []Gateway) []anomaly.Verdict {
 	return out
 }
 
-// judgeFront compares the gateways of each back end with those of the others, in one class: by what all but half of them
-// are slower.
+// judgeFront compares the gateways of each back end with those of the others, in one class: by what all but half of
+// them are slower.
 func (d *Detector) judgeFront(c int) {
 	for id, n := range d.All() {
 		var own, others []float64

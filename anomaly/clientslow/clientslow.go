@@ -406,5 +406,6 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	}
 	v.Sentence = fmt.Sprintf(
 		"%s is %s slow at %s: %s ms, peers %s%s", id, anomaly.Times(ratios[worst]),
-		anomaly.ClassWords(failslow.Class(worst).String()), compare.Milliseconds(s.Took), compare.Milliseconds(s.Took-s.Ratio), others)
+		anomaly.ClassWords(failslow.Class(worst).String()), compare.Milliseconds(s.Took),
+		compare.Milliseconds(s.Took-s.Ratio), others)
 }

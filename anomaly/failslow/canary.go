@@ -205,7 +205,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 		// a crowd teaches only what nobody has shown yet: else a healed one could not be cleared
 		if w.sure(p, Class(c)) && !layer && !blind && !filled &&
-			(crowd && u.Count < judgeAfter || !n.doubted() && n.top() <= noExample) {
+			(crowd && u.Count < judgeAfter || !n.doubted() && n.Wealth() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
 			if u.Count > readyAfter {
 				h := &n.Habit.Canary[c]
@@ -321,7 +321,7 @@ func (n *node) doubted() bool { return n.Alarm || n.level == anomaly.Doubt }
 
 // suspect says that a node is to be looked at more often.
 func (d *Detector) suspect(n *node) bool {
-	return n.doubted() || n.top() > suspicion
+	return n.doubted() || n.Wealth() > suspicion
 }
 
 // Due lists the nodes that want a canary now: those under suspicion every suspectProbeEvery, as those through which it
@@ -362,13 +362,4 @@ func (d *Detector) Asked(now time.Time, id topology.NodeID) {
 	if n := d.nodes[id]; n != nil {
 		n.Asked = now.Unix()
 	}
-}
-
-// top is the largest wealth.
-func (n *node) top() float64 {
-	top := 0.0
-	for i := range n.Tests {
-		top = max(top, n.Tests[i].Log)
-	}
-	return top
 }

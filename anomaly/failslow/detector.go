@@ -26,6 +26,7 @@ type comparison struct {
 	roster
 	reference
 	set   Settings
+	bar   compare.Bar
 	limit float64 // log wealth at which a node is accused
 }
 
@@ -59,9 +60,10 @@ type reference struct {
 
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
+	limit := compare.Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)
 	return &Detector{comparison: comparison{set: set, roster: roster{nodes: map[topology.NodeID]*node{}},
-		reference: reference{peak: peak{fixed: set.PeakBytesPerSec}},
-		limit:     compare.Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)}}
+		reference: reference{peak: peak{fixed: set.PeakBytesPerSec}}, limit: limit,
+		bar: compare.Bar{Kind: anomaly.FailSlow, Alarm: limit, Doubt: doubtFrom}}}
 }
 
 // Jobs sets which forwarders serve which job from now on. It may never be called.
@@ -172,14 +174,15 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 // Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
 func (d *Detector) Forget(id topology.NodeID) {
 	if n := d.nodes[id]; n != nil {
-		n.Tests, n.Alarm, n.level = [testCount]compare.Test{}, false, anomaly.Unseen
+		n.Case.Forget()
+		n.level = anomaly.Unseen
 	}
 }
 
 func (r *roster) node(id topology.NodeID) *node {
 	n := r.nodes[id]
 	if n == nil {
-		n = &node{kept: kept{ID: id}, index: len(r.order)}
+		n = &node{kept: kept{Case: compare.Case{Tests: make([]compare.Test, testCount)}, ID: id}, index: len(r.order)}
 		r.nodes[id] = n
 		r.order = append(r.order, n)
 		r.lastSeen = append(r.lastSeen, 0)

@@ -291,31 +291,18 @@ func (d *comparison) oneClass(n *node, c Class, mean [2]float64, most float64) {
 	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 
-// decide turns the tests into a level, with hysteresis.
+// decide turns the tests into a level.
 func (d *Detector) decide(n *node) {
-	top, score := 0, 0.0
-	for i := range n.Tests {
-		if s := n.Tests[i].Log / d.limit; s > score {
-			top, score = i, s
-		}
+	was := n.Alarm
+	v, top := n.Verdict(&d.bar, n.ID)
+	if n.Alarm && !was {
+		n.Cause = top
 	}
-	switch {
-	case score >= 1 && !n.Alarm:
-		n.Alarm, n.Cause, n.Since = true, top, n.Tests[top].Start
-	case n.Alarm && score < releaseBelow:
-		n.Alarm = false
-	}
-	v := anomaly.Verdict{Node: n.ID, Kind: anomaly.FailSlow, Level: anomaly.Clean, Score: score,
-		Ratio: n.shownRatio(top)}
-	switch {
-	case n.Alarm:
-		v.Level = anomaly.Alarm
-	case score >= doubtFrom:
-		v.Level = anomaly.Doubt
-	case n.Seen != d.now:
+	if v.Level == anomaly.Clean && n.Seen != d.now {
 		n.level = anomaly.Unseen
 		return
 	}
+	v.Ratio = n.shownRatio(top)
 	n.level = v.Level
 	if v.Level >= anomaly.Doubt {
 		d.explain(n, top, &v)

@@ -101,6 +101,7 @@ type node struct {
 
 // kept is what outlives a restart.
 type kept struct {
+	compare.Case
 	ID     topology.NodeID
 	Seen   int64
 	Back   int64 // when it last came back after a silence
@@ -111,10 +112,7 @@ type kept struct {
 	Bare  [2]bool
 	Load  float64
 	Habit habit
-	Tests [testCount]compare.Test
-	Alarm bool
-	Since int64 // of the alarm's first evidence
-	Cause int   // the test that declared
+	Cause int // the test that declared
 }
 
 // habit is what a node is like while it is healthy.

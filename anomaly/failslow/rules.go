@@ -62,8 +62,6 @@ const (
 	overThreshold = 3
 	// doubtFrom, of the threshold: wealth from which a node is in doubt.
 	doubtFrom = 0.3
-	// releaseBelow, of the threshold: wealth below which an accused node is cleared.
-	releaseBelow = 0.1
 
 	// carryFor, s: for which a class that is not seen speaks through what it last showed.
 	carryFor = 300

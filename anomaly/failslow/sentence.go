@@ -3,7 +3,6 @@ package failslow
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -13,12 +12,9 @@ func ln(x float64) float64 { return math.Log(x) }
 
 // explain writes the verdict's sentence and numbers.
 func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
-	v.Since = time.Unix(n.Tests[top].Start, 0).UTC()
 	if n.Alarm {
-		v.Since = time.Unix(n.Since, 0).UTC()
 		top = n.Cause
 	}
-	v.Confidence = min(0.99, v.Score/1.3)
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
 	if c := Class(top - readSlow); (top == readSlow || top == writeSlow) && n.ratio[c] < visible {

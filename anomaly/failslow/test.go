@@ -15,9 +15,8 @@ const (
 	testCount
 )
 
-// floorFee is what a bet (compare.Against) that never loses more than least must pay each time, log, so that the mean of its
-// factor stays at most 1 while the residuals have that variance about zero: the mean of max(e^bet, e^least) for a
-// normal bet.
+// floorFee is what a bet that never loses more than least must pay each time, log, so that the mean of its factor stays
+// at most 1 while the residuals have that variance about zero: the mean of max(e^bet, e^least) for a normal bet.
 func floorFee(variance, doubt, delta, least float64) float64 {
 	all := variance + doubt
 	m, s := -delta*delta/2/all, delta*math.Sqrt(variance)/all

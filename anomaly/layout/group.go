@@ -93,8 +93,7 @@ type Group struct {
 	verdicts []anomaly.Verdict
 }
 
-// learnt is what outlives a restart. What is gathered over a block, and who holds routers up, shows itself again in
-// seconds.
+// learnt is what outlives a restart. Who holds routers up shows itself again in seconds.
 type learnt struct {
 	Routers compare.Subjects[router, *router]
 	Usual   map[load]*compare.Mean // log, of what healthy routers took

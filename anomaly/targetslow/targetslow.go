@@ -51,8 +51,7 @@ type Detector struct {
 	verdicts []anomaly.Verdict
 }
 
-// group are targets that are compared, and what is saved of them. A target's reads and its writes are judged by
-// themselves.
+// group are targets that are compared, and what is saved of them. A target's reads are judged apart from its writes.
 type group struct {
 	Targets compare.Subjects[target, *target]
 	Lasting lasting
