@@ -24,6 +24,7 @@ type clients struct {
 	beside map[topology.NodeID]*mateTimes   // of forwarders that are accused, in the last seconds
 	lost   map[topology.NodeID]*losses      // by slow node
 	full   full                             // forwarders at their peak
+	asked  asked                            // what is not answered yet
 	links  links                            // to forwarders that report their own execution times
 	sights sights                           // of the storage targets and servers that they ask
 	judges map[topology.ForwarderID]*judged // forwarders that their clients judge
@@ -78,7 +79,7 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 			}
 			sums.newest = max(sums.newest, f.TimeMillis)
 			if known = true; part == 1 { // times of a node that uses several say nothing of any one of them
-				sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame))
+				sums.add(&f.Frame, d.clients.slow.take(fwd, &f.Frame), d.clients.asked.elsewhere(&f.Frame, fwd))
 			}
 			sums.addJobs(&f.Frame, d.clients.ran.jobsOf(&f.Frame), part)
 		})
@@ -137,9 +138,9 @@ func (c *clients) addSilent(rows []failslow.Observation) []failslow.Observation 
 const segmentBytes = 1448
 
 // add takes one compute node's second; the times of those of its classes that are slow on this node alone say nothing
-// of the forwarder.
-func (c *clientSums) add(f *collector.Frame, alone [3]bool) {
-	c.waits.take(f)
+// of the forwarder, nor does what it asked elsewhere.
+func (c *clientSums) add(f *collector.Frame, alone [3]bool, elsewhere bool) {
+	c.waits.take(f, elsewhere)
 	if loss, ok := f.Value(collector.PathLossRatio); ok {
 		read, write := valueOr(f, collector.ReadBytes, 0), valueOr(f, collector.WriteBytes, 0)
 		packets := (read+write)/segmentBytes + valueOr(f, collector.MetaOps, 0)

@@ -91,9 +91,9 @@ func TestWhatIsInServiceDoesNotWait(t *testing.T) {
 		w := NewDetectors(window.NewBoard(0), set)
 		sums := &clientSums{}
 		sums.add(&collector.Frame{Node: "cn1", Samples: samples(collector.WriteBytes, 0.3*peak, collector.PathLossRatio,
-			0.03)}, [3]bool{})
+			0.03)}, [3]bool{}, false)
 		sums.add(&collector.Frame{Node: "cn2", Samples: samples(collector.ReadBytes, 0.15*peak, collector.PathLossRatio,
-			0.0)}, [3]bool{})
+			0.0)}, [3]bool{}, false)
 		w.clients.of["fwd1"] = sums
 		o := w.observation(&collector.Frame{Node: "fwd1", Role: topology.Forwarder, Samples: tc.forwarder})
 		if got := o.Lost / o.Packets; o.Serving != tc.serving || math.Abs(got-tc.lost) > 1e-9 {

@@ -64,7 +64,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings) *Detectors {
 			quiet: map[topology.NodeID]int64{},
 			rates: linkRates{}, causes: newCauses(), full: capacity.Judge{}},
 		ownClock: map[topology.NodeID]bool{},
-		clients: clients{of: map[topology.ForwarderID]*clientSums{}, judges: map[topology.ForwarderID]*judged{},
+		clients: clients{of: map[topology.ForwarderID]*clientSums{}, asked: asked{}, judges: map[topology.ForwarderID]*judged{},
 			plain: compare.New(slow.FalseAlarmEvery, compare.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
 			lost:   map[topology.NodeID]*losses{}, full: full{}},

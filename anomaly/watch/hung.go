@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,12 @@ type waits struct {
 	ended        float64 // operations in the second, of all its compute nodes
 }
 
-func (w *waits) take(f *collector.Frame) {
+func (w *waits) take(f *collector.Frame, elsewhere bool) {
 	for _, m := range classOf {
 		w.ended += max(0, valueOr(f, m.ops, 0))
 	}
 	age, known := f.Value(collector.RequestAge)
-	if !known {
+	if !known || elsewhere {
 		return
 	}
 	if age > 0 {
@@ -50,6 +51,38 @@ func (w *waits) take(f *collector.Frame) {
 		w.stuck++
 	}
 	w.oldest = max(w.oldest, age)
+}
+
+// asked says through which forwarders nodes asked what is not answered yet.
+type asked map[topology.NodeID]request
+
+// request is a node's oldest one: when it began, Unix seconds, and through which forwarder.
+type request struct {
+	began float64
+	by    topology.ForwarderID
+}
+
+const (
+	// askedFrom is the age of a request, seconds, from which its forwarder is remembered.
+	askedFrom = 1.0
+	// askedWithin is how much the beginnings of one request differ that two seconds say, seconds.
+	askedWithin = 1.5
+)
+
+// elsewhere reports whether a node's oldest request was asked of another forwarder than the one it uses now: a node that
+// is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else.
+func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
+	age, _ := f.Value(collector.RequestAge)
+	if age < askedFrom {
+		delete(a, f.Node)
+		return false
+	}
+	began := float64(f.TimeMillis)/1000 - age
+	if was, ok := a[f.Node]; ok && math.Abs(began-was.began) < askedWithin {
+		return was.by != by
+	}
+	a[f.Node] = request{began, by}
+	return false
 }
 
 // deadSilence is for how long neither its clients nor the daemon hear anything of a node that is dead, s.

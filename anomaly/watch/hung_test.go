@@ -13,6 +13,51 @@ import (
 	"fairway/tsdb/window"
 )
 
+// TestWhatANodeAskedElsewhereAccusesNobody: two nodes are moved off a forwarder that hangs, and wait on for what they
+// had asked of it. Who hangs as well is accused by what it is asked itself.
+func TestWhatANodeAskedElsewhereAccusesNobody(t *testing.T) {
+	board, now := window.NewBoard(0), time.Unix(1_800_000_000, 0)
+	d := NewDetectors(board, failslow.DefaultSettings())
+	m := &Machine{Mapping: topology.Mapping{"cn0": "f0", "cn1": "f0", "cn2": "f1", "cn3": "f2"}}
+	for second := range 30 {
+		now = now.Add(time.Second)
+		age := float64(second + 1)
+		if second == 8 { // after its confirmation
+			m.Mapping["cn0"], m.Mapping["cn1"] = "f3", "f3"
+		}
+		if second >= 20 {
+			age = float64(second - 18) // which f3 does not answer either
+		}
+		var frames []collector.Frame
+		for n, age := range map[topology.NodeID]float64{"cn0": age, "cn1": age, "cn2": 0.1, "cn3": 0.1} {
+			ended := 100.0
+			if age > 1 {
+				ended = 0
+			}
+			frames = append(frames, collector.Frame{Node: n, Role: topology.Compute,
+				TimeMillis: now.Add(-time.Second).UnixMilli(),
+				Samples:    samples(collector.RequestAge, age, collector.MetaOps, ended)})
+		}
+		board.Take(frames, now)
+		found := ""
+		for _, v := range d.Verdicts(now, m) {
+			if v.Kind == anomaly.FailSlow && v.Level == anomaly.Alarm {
+				found += string(v.Node)
+			}
+		}
+		want := ""
+		switch {
+		case second >= 3 && second < 8:
+			want = "f0"
+		case second >= 22:
+			want = "f3"
+		}
+		if found != want {
+			t.Errorf("second %d: found %q, want %q", second, found, want)
+		}
+	}
+}
+
 // TestHungForwarder: a forwarder whose compute nodes wait for 4 s and end nothing is named at once; not one whose nodes
 // end something, not for one node, and none where all hang, which is what is behind them.
 func TestHungForwarder(t *testing.T) {

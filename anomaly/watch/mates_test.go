@@ -46,7 +46,7 @@ func TestTheRatioIsTheClients(t *testing.T) {
 			if behind[n.at] == nil {
 				behind[n.at] = &clientSums{jobs: map[topology.JobID]*jobSums{}}
 			}
-			behind[n.at].add(f, [3]bool{})
+			behind[n.at].add(f, [3]bool{}, false)
 			behind[n.at].addJobs(f, f.Jobs, 1)
 		}
 		verdicts := []anomaly.Verdict{{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Ratio: c.shown}}

@@ -105,8 +105,7 @@ func (d *runs) follow(e *entry) {
 
 // advance moves a plan on as far as it can go now.
 func (d *runs) advance(e *entry, now time.Time) {
-	if e.Back != nil {
-		d.goBack(e, now)
+	if e.Back != nil && d.goBack(e, now) {
 		return
 	}
 	switch e.State {
@@ -447,13 +446,15 @@ func wasConfirmed(f *anomaly.Finding) bool {
 }
 
 // goBack begins a roll back that has waited, once all forwarders that nodes go to are well and no later
-// plan holds them.
-func (d *runs) goBack(e *entry, now time.Time) {
+// plan holds them; until then it returns false, and what was moved is looked for as ever: a job that ends in the second
+// of its move has been moved, too.
+func (d *runs) goBack(e *entry, now time.Time) bool {
 	if later, _ := d.rec.state.plans.movedOn(e); later != "" || d.noWayBack(e, d.cfg.Situation(), now) != "" {
-		return
+		return false
 	}
 	if d.step(e, &journal.Record{At: now, Kind: journal.StepRollBack, State: remap.RollingBack, Goal: e.Back.Goal,
 		Reason: "asked by " + e.Back.By + "; where its nodes come from is well again"}) {
 		d.advance(e, now)
 	}
+	return true
 }

@@ -26,6 +26,7 @@ func accuse(t *testing.T, d *Desk, states ...anomaly.State) {
 // TestNoWayBackOntoAnAccusedForwarder: whoever asks for it, nodes stay where they are until the forwarder has been well
 // for the site's time, and then go back by themselves.
 func TestNoWayBackOntoAnAccusedForwarder(t *testing.T) {
+	const soon = "the job's end before its nodes are seen there"
 	back := map[string]func(*Desk) func(*testing.T, string) error{
 		"a person": func(d *Desk) func(*testing.T, string) error {
 			return func(t *testing.T, id string) error {
@@ -40,6 +41,7 @@ func TestNoWayBackOntoAnAccusedForwarder(t *testing.T) {
 			}
 		},
 	}
+	back[soon] = back["the job's end"]
 	for name, ask := range back {
 		t.Run(name, func(t *testing.T) {
 			m := newTestMachine(8, 4)
@@ -47,12 +49,21 @@ func TestNoWayBackOntoAnAccusedForwarder(t *testing.T) {
 				accuse(t, d, anomaly.Suspect, anomaly.Confirmed)
 				p := propose(t, d, olga, remap.Request{Job: "88231", Moves: remap.MoveAll(nodes(0, 1), "fwd3"),
 					Reason: why, Dedicated: true})
+				state := remap.Verified
+				if name == soon {
+					state, m.gate = remap.Applied, make(chan struct{})
+				}
 				approve(t, d, sam, p.ID)
+				if name == soon {
+					m.see(false)
+					close(m.gate)
+				}
 				time.Sleep(5 * time.Second)
-				wantState(t, d, p.ID, remap.Verified)
+				wantState(t, d, p.ID, state)
 				if err := ask(d)(t, p.ID); err != nil {
 					t.Fatal(err)
 				}
+				m.see(true)
 				time.Sleep(time.Hour)
 				held := wantState(t, d, p.ID, remap.Verified)
 				if held.Back == nil || held.Why() != "fwd0 is confirmed: slow for its load (F-0001); the nodes stay "+
@@ -119,4 +130,13 @@ func TestAPolicysPlanThatNobodyCouldApproveIsNotMade(t *testing.T) {
 			t.Errorf("%+v", p.Ended)
 		}
 	})
+}
+
+// see has the two nodes be seen where they are, or not.
+func (m *testMachine) see(seen bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range nodes(0, 1) {
+		m.blind[n] = !seen
+	}
 }
