@@ -69,8 +69,8 @@ const (
 	askedWithin = 1.5
 )
 
-// elsewhere reports whether a node's oldest request was asked of another forwarder than the one it uses now: a node that
-// is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else.
+// elsewhere reports whether a node's oldest request was asked of another forwarder than the one it uses now: a node
+// that is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else.
 func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
 	age, _ := f.Value(collector.RequestAge)
 	if age < askedFrom {
