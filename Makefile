@@ -44,21 +44,24 @@ compiler:
 lint: export GOFLAGS := $(GOFLAGS) -trimpath
 lint: compiler
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "gofmt wants: $$bad"; exit 1; }
-	nice $(GO) vet ./...
-	nice $(GO) tool staticcheck ./...
+	@nice $(GO) vet ./...
+	@nice $(GO) tool staticcheck ./...
 	@dead=$$(GOGC=400 nice $(GO) tool deadcode -test ./...); [ -z "$$dead" ] || { echo "nothing calls:"; echo "$$dead"; exit 1; }
+	@echo "lint: $$(git ls-files '*.go' | wc -l) files of Go in $$($(GO) list ./... | wc -l) packages"
 	@if command -v codespell >/dev/null; then codespell -q 3 -L tread,inflight,varn --ignore-regex '\b[A-Za-z]+[a-z][A-Z]\w*' \
 	  $$(git ls-files '*.go' '*.js' '*.md' ':!*_test.go' ':!*/testdata/*' ':!webui/static/uplot'); \
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
-# The packages that take longest begin first, so that none of them is left running alone at the end.
-LONGEST := ./cmd/endtoend ./cmd/lab/knfs ./cmd/fairwayd/daemontest ./webui ./cmd/lab/attack ./tsdb/prometheus \
-  ./remap/mount ./tsdb/engine ./cmd/installtest
-# What takes several times as long under the race detector and runs without it: the pages in a browser (the server's races
-# are webui's tests'), the console's screens, and the scores of detectors and simulated sites, which nothing but the clock
-# runs beside.
-PLAIN   := ./webui/browsertest ./anomaly/scenariotest ./cmd/lab/sitefiles ./cmd/lab/simmachine \
-  ./webui/incident ./anomaly/clientslow ./cmd/lab/sitefiles/gateways ./remap/effect ./console ./cmd
+# What runs without the race detector, under which it takes several times as long: what starts the programs as shipped and
+# asks them from outside, the pages in a browser (the server's races are webui's tests'), the console's screens, and what
+# nothing but the clock runs beside: the scores of detectors and of simulated sites, the judges. In both lists the packages
+# that take longest begin first, so that none of them is left running alone at the end.
+PLAIN   := ./webui/browsertest ./cmd/endtoend ./cmd/lab/attack ./cmd/installtest ./cmd/fairwayd/daemontest ./cmd/lab/knfs \
+  ./anomaly/scenariotest ./cmd/fairway-demo ./cmd/lab/testbed ./cmd/lab/sitefiles ./console ./cmd/lab/sitefiles/gateways \
+  ./remap/effect ./cmd/lab/simmachine ./anomaly/recorded ./anomaly ./anomaly/failslow ./anomaly/clientslow ./webui/incident \
+  ./cmd ./anomaly/backend ./anomaly/capacity ./anomaly/interference ./anomaly/layout ./anomaly/rootcause ./anomaly/sighted \
+  ./anomaly/survey ./anomaly/targetslow ./cmd/lab/sitefiles/model ./cmd/lab/replay ./remap/backtest ./tsdb/history/logread
+LONGEST := ./webui ./tsdb/prometheus ./remap/mount ./tsdb/engine ./remap/queue ./cmd/fairway/site ./cmd/fairway
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Lint runs meanwhile, in the time in which
 # tests wait for programs that they have started.
@@ -66,13 +69,13 @@ test:
 	@.ci/deps test
 	@$(MAKE) --no-print-directory -j2 suite lint
 
-# Three packages run at once on two processors, and four tests of one that says so: most of those wait. What is compiled
+# Four packages run at once on two processors, and four tests of one that says so: most of those wait. What is compiled
 # is the same in every copy of the tree, and the programs that tests start are those of build: built once, as shipped.
 .PHONY: suite
 suite: export GOFLAGS := $(GOFLAGS) -trimpath
 suite: build
-	@FAIRWAY_BIN=$(abspath $(BIN)) .ci/suite -p 1 -timeout 30m $(PLAIN) and -run TestKills ./tsdb/engine and \
-	  -race -p 2 -parallel 4 -timeout 30m $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
+	@FAIRWAY_BIN=$(abspath $(BIN)) .ci/suite plain -p 2 -parallel 4 -timeout 30m $(PLAIN) and \
+	  races -race -p 2 -parallel 4 -timeout 30m $(LONGEST) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))")
 
 # Under a minute: no browser, no testbed, no mounts. .ci/slow names what is left out.
 quick: compiler
@@ -97,8 +100,8 @@ PROVE ?= $(shell sed -n 's/^\(Test[^ ]*\) .*make prove:.*/\1/p' .ci/skips | past
 prove:
 	@.ci/deps test
 	FAIRWAY_LONG=1 FAIRWAY_EVACUATIONS=$(EVACUATIONS) $(GO) test -count=1 -p 1 -timeout 4h -v -run '^($(PROVE))$$' \
-	  ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/installtest ./cmd/lab/knfs ./cmd/lab/papers ./cmd/lab/sitefiles/... \
-	  ./cmd/lab/simmachine ./remap/effect ./webui/browsertest
+	  ./anomaly/scenariotest ./cmd/endtoend ./cmd/fairwayd/daemontest ./cmd/installtest ./cmd/lab/knfs ./cmd/lab/papers \
+	  ./cmd/lab/sitefiles/... ./cmd/lab/simmachine ./remap/effect ./tsdb/engine ./webui/browsertest
 
 # The distributed engine that docs/store.md names, built from its module in five minutes of a processor: what every store
 # must do, and receivers killed. What is older than all that a receiver has is not shown before its next block.

@@ -192,13 +192,10 @@ func kills(t *testing.T, seed uint64, rounds int) {
 	}
 }
 
-// TestKills ends the store 300 times, with FAIRWAY_LONG 500 times; FAIRWAY_KILLS=SEED,ROUNDS chooses others. Under the
-// race detector 60 times are enough: the instants are drawn from a seed, and `make test` runs all without it.
+// TestKills ends the store 60 times, with FAIRWAY_LONG, as make prove has it, 500 times; FAIRWAY_KILLS=SEED,ROUNDS
+// chooses others.
 func TestKills(t *testing.T) {
-	seed, rounds := uint64(0), 300
-	if testing.Short() || underRace {
-		rounds = 60
-	}
+	seed, rounds := uint64(0), 60
 	if os.Getenv("FAIRWAY_LONG") != "" {
 		rounds = 500
 	}

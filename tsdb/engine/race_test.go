@@ -1,6 +1,0 @@
-//go:build race
-
-package engine
-
-// underRace says that everything takes many times as long.
-const underRace = true
