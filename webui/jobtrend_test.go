@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/cmd/lab/simsite"
@@ -16,8 +17,10 @@ import (
 
 // The help desk sees which jobs wait, how much, and for what; those that wait the most come first, and each has its
 // series.
-func TestJobsThatWaitComeFirst(t *testing.T) {
-	s, slow := simsite.NewSlow(t, simsite.Options{})
+func TestJobsThatWaitComeFirst(t *testing.T) { synctest.Test(t, jobsThatWaitComeFirst) }
+
+func jobsThatWaitComeFirst(t *testing.T) {
+	s, slow := simsite.NewSlow(t, simsite.Options{Offline: true})
 	jobs := s.Machine.Sim.Jobs()
 	for _, j := range jobs {
 		if _, err := s.Jobs.Dispatch(t.Context(), dispatch.Request{Job: j.ID, User: j.User, App: j.App,

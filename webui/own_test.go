@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -23,7 +24,7 @@ import (
 // ownSite is a site where many people's jobs run, one of them behind a slow forwarder: that job, and all words that its
 // user must not see.
 func ownSite(t *testing.T) (s *simsite.Site, slow topology.ForwarderID, mine remap.Job, secret *regexp.Regexp) {
-	s, slow = simsite.NewSlow(t, simsite.Options{Access: func(a *access.Config) { a.Anonymous = "" }})
+	s, slow = simsite.NewSlow(t, simsite.Options{Offline: true, Access: func(a *access.Config) { a.Anonymous = "" }})
 	s.Run(0)
 	s.TellJobs(100)
 	var sit *remap.Situation
@@ -72,10 +73,12 @@ func ownSite(t *testing.T) (s *simsite.Site, slow topology.ForwarderID, mine rem
 
 // TestAUserSeesTheOwnAlone asks one site, because a site with a past takes seconds.
 func TestAUserSeesTheOwnAlone(t *testing.T) {
-	s, slow, mine, secret := ownSite(t)
-	t.Run("calls", func(t *testing.T) { callsOfAUser(t, s, slow, mine, secret) })
-	t.Run("own", func(t *testing.T) { ownOfAUser(t, s, slow, mine) })
-	t.Run("feed", func(t *testing.T) { feedOfAUser(t, s, slow, mine, secret) })
+	synctest.Test(t, func(t *testing.T) {
+		s, slow, mine, secret := ownSite(t)
+		callsOfAUser(t, s, slow, mine, secret)
+		ownOfAUser(t, s, slow, mine)
+		feedOfAUser(t, s, slow, mine, secret)
+	})
 }
 
 // callsOfAUser makes every call of the table that reads, with every name that a path may have, as a user: no answer
@@ -211,7 +214,8 @@ func feedOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine 
 		h.Set(pair[0], pair[1])
 	}
 	listen := func(topics string) (*websocket.Conn, int) {
-		c, res, err := websocket.DefaultDialer.Dial("ws://"+s.TCP+"/api/v1/live?topics="+topics, h)
+		dialer := websocket.Dialer{NetDialContext: s.DialContext}
+		c, res, err := dialer.Dial("ws://"+s.TCP+"/api/v1/live?topics="+topics, h)
 		if res == nil {
 			t.Fatal(err)
 		}

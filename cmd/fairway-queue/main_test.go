@@ -112,7 +112,7 @@ func freePort(t *testing.T) string {
 // dial connects once the queue listens.
 func dial(t *testing.T, addr string) *p9.Client {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := p9.Dial(t.Context(), addr, 65536)
 		if err == nil {
 			return c

@@ -96,7 +96,7 @@ func (l *layer) serve(t testing.TB, mount string) {
 // moveMount sends a mount to the queue; a mount that has just begun opens its socket a moment later.
 func moveMount(t testing.TB, mount, socket, queue string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := exec.Command(mount, "remap", socket, queue, "fwd000").CombinedOutput()
 		if err == nil {
 			return

@@ -74,7 +74,7 @@ type Site struct {
 
 // Listeners are where a site listens.
 type Listeners struct {
-	TCP  string // HOST:PORT
+	TCP  string // HOST:PORT; offline a name that DialContext alone leads to the server
 	Unix string // path
 	HTTP *http.Server
 	Stop context.CancelFunc // of the server's Run
@@ -211,6 +211,7 @@ func New(t testing.TB, o Options) *Site {
 		o.Access(&people)
 	}
 	var tcp net.Listener
+	s.TCP = "localhost"
 	if !o.Offline {
 		if tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)
@@ -400,6 +401,9 @@ func (s *Site) Ask(method, path, secret string, body any, headers ...string) (*h
 			r.Host = headers[i+1]
 		}
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	if s.Unix == "" { // nothing listens
+		return s.Do(&http.Client{Transport: &http.Transport{DialContext: s.DialContext, DisableKeepAlives: true}}, r)
 	}
 	return s.Do(http.DefaultClient, r)
 }

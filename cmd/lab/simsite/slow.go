@@ -183,3 +183,12 @@ func (s *Site) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// DialContext opens a connection to the server as a dialer of package net does, in whichever way the site has one.
+func (s *Site) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.Unix == "" {
+		return s.Dial(ctx)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}

@@ -280,7 +280,7 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = helper.Wait()
-	for deadline := time.Now().Add(10 * time.Second); len(alive(pids)) > 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); len(alive(pids)) > 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if n, err := Sweep(stateDir); n != 1 || err != nil {

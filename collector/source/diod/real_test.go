@@ -235,14 +235,14 @@ func TestHungDiodHonoursTheDeadline(t *testing.T) {
 	if _, err := readOnce(t, s); err == nil {
 		t.Error("a hung diod answered")
 	}
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("the read took %v", took)
 	}
 	done := make(chan struct{})
 	go func() { s.Close(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("Close waits for the hung diod")
 	}
 }
