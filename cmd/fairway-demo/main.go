@@ -59,6 +59,6 @@ func newRoot() *cobra.Command {
 	f.StringVar(&o.fault, "fault", "", fmt.Sprintf("how which node becomes slow, such as slow-data@be000 or "+
 		"slow-link@fwd001; kinds: %v (default: one of the layer's own)", testbed.FaultKinds()))
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")
-	c.AddCommand(newRank(), newSite(), newSwarm(), newSwarmPart(), newResults(), newInside())
+	c.AddCommand(newRank(), newSite(), newSwarm(), newResults(), newInside())
 	return program.Strict(c)
 }

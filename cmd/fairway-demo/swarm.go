@@ -47,13 +47,6 @@ func newSwarm() *cobra.Command {
 	return c
 }
 
-func newSwarmPart() *cobra.Command {
-	return &cobra.Command{Use: swarm.PartCommand, Short: "Some of a swarm's agents", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return swarm.RunPart(c.Context(), c.InOrStdin(), c.OutOrStdout())
-		}}
-}
-
 func runSwarm(ctx context.Context, o swarmOptions, out io.Writer) (err error) {
 	if o.URL == "" {
 		d, err := swarmDaemon(ctx, o)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,20 +20,34 @@ import (
 	"fairway/tsdb/remote"
 )
 
-// settled waits, before each read, until the servers show what was appended. Its nodes' names begin with a word of its
+// settled waits, before a read, until the servers show what was appended. Its nodes' names begin with a word of its
 // own, so that several stores are empty ones of one server.
 type settled struct {
 	*prometheus.Store
 	shows func(context.Context) error
 	own   topology.NodeID
+
+	mu       sync.Mutex
+	appended atomic.Uint64 // calls that have ended; one at the beginning, of what the store had before
+	shown    uint64        // of them
 }
 
-func (s settled) settle(ctx context.Context) error {
+func (s *settled) settle(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	appended := s.appended.Load()
+	if appended == s.shown {
+		return nil
+	}
 	var refused remote.Refused // what is too far ahead is refused by design
 	if err := s.Flush(ctx); err != nil && !errors.As(err, &refused) {
 		return err
 	}
-	return s.shows(ctx)
+	if err := s.shows(ctx); err != nil {
+		return err
+	}
+	s.shown = appended
+	return nil
 }
 
 // flushed has a single server show what it has taken.
@@ -49,24 +65,25 @@ func flushed(url string) func(context.Context) error {
 	}
 }
 
-func (s settled) names(nodes []topology.NodeID) (out []topology.NodeID) {
+func (s *settled) names(nodes []topology.NodeID) (out []topology.NodeID) {
 	for _, n := range nodes {
 		out = append(out, s.own+n)
 	}
 	return out
 }
 
-func (s settled) Append(ctx context.Context, frames []collector.Frame) error {
+func (s *settled) Append(ctx context.Context, frames []collector.Frame) error {
 	frames = slices.Clone(frames)
 	for i := range frames {
 		if frames[i].Node != "" {
 			frames[i].Node = s.own + frames[i].Node
 		}
 	}
+	defer s.appended.Add(1)
 	return s.Store.Append(ctx, frames)
 }
 
-func (s settled) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
+func (s *settled) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +95,7 @@ func (s settled) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error
 	return out, err
 }
 
-func (s settled) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
+func (s *settled) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.NodeOccupancy, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -95,7 +112,7 @@ func (s settled) Occupancy(ctx context.Context, q tsdb.OccupancyQuery) ([]tsdb.N
 	return out, err
 }
 
-func (s settled) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
+func (s *settled) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -115,11 +132,13 @@ func opened(t *testing.T, c prometheus.Config, shows func(context.Context) error
 	c.SpoolDir = t.TempDir()
 	_, name, _ := strings.Cut(t.Name(), "/")
 	return func() tsdb.Store {
-		s, err := prometheus.Open(c)
+		store, err := prometheus.Open(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return settled{s, shows, topology.NodeID(name + "/")}
+		s := &settled{Store: store, shows: shows, own: topology.NodeID(name + "/")}
+		s.appended.Store(1)
+		return s
 	}
 }
 

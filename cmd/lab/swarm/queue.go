@@ -45,6 +45,13 @@ func (q *queue) Pending() uint64 {
 	return uint64(len(q.sent))
 }
 
+// made is how many seconds the agent has made.
+func (q *queue) made() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.acked + uint64(len(q.sent))
+}
+
 func (q *queue) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,7 +63,7 @@ func (q *queue) Next(after uint64, buf []byte) (seq uint64, msg []byte, ok bool)
 }
 
 // put appends a second.
-func (q *queue) put(now time.Time, f *collector.Frame) ([]byte, error) {
+func (q *queue) put(now time.Time, f *collector.Frame) {
 	q.mu.Lock()
 	b, err := wire.Append(nil, &wire.Frames{Seq: q.acked + uint64(len(q.sent)) + 1, Frames: []collector.Frame{*f}})
 	if err == nil {
@@ -67,7 +74,6 @@ func (q *queue) put(now time.Time, f *collector.Frame) ([]byte, error) {
 	case q.more <- struct{}{}:
 	default:
 	}
-	return b, err
 }
 
 func (q *queue) Ack(seq uint64) {
@@ -101,30 +107,6 @@ func (l *lags) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open = true
-}
-
-// counts returns the bins that are not empty, for another process.
-func (l *lags) counts() map[int]uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := map[int]uint64{}
-	for i, n := range l.bins {
-		if n > 0 {
-			out[i] = n
-		}
-	}
-	return out
-}
-
-// merge adds another process's.
-func (l *lags) merge(counts map[int]uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, n := range counts {
-		if i >= 0 && i < len(l.bins) {
-			l.bins[i] += n
-		}
-	}
 }
 
 // quantile is the upper end of the bin in which a share of all durations is reached.

@@ -179,10 +179,12 @@ func exactValues(_ *testing.T, s *suite) {
 // nearValues is exactValues for a store that rounds: a series for each value, integers exact.
 func (s *suite) nearValues(values []float64) {
 	s.Helper()
+	node := func(i int) topology.NodeID { return topology.NodeID(fmt.Sprintf("f%d", i)) }
 	for i, v := range values {
-		node := topology.NodeID(fmt.Sprintf("f%d", i))
-		s.append(s.frame(node, 0, read(v)))
-		out := s.query(tsdb.Query{Nodes: []topology.NodeID{node}, Metric: collector.ReadBytes,
+		s.append(s.frame(node(i), 0, read(v)))
+	}
+	for i, v := range values {
+		out := s.query(tsdb.Query{Nodes: []topology.NodeID{node(i)}, Metric: collector.ReadBytes,
 			FromMillis: s.base * 1000, ToMillis: (s.base + 1) * 1000})
 		if len(out) != 1 || len(out[0].Points) != 1 {
 			s.Fatalf("value %v: got %v, want one point", v, out)
