@@ -45,7 +45,7 @@ type siteOptions struct {
 // fileSite is a site in files, of routers or of gateways.
 type fileSite interface {
 	Run(context.Context) error
-	Serve(context.Context) error
+	sitefiles.Ordered
 	Configure(sitefiles.Agents) error
 	Nodes() []string
 	Machine() []map[string]any
@@ -244,7 +244,7 @@ func (d *demo) startSite(context.Context) (what string, err error) {
 	d.forwarders = site.Forwarders()
 	d.senses = []func(context.Context) error{func(ctx context.Context) error {
 		d.tasks.Go(func() { d.keep(ctx, "the site", site.Run(ctx)) })
-		d.tasks.Go(func() { d.keep(ctx, "the site's socket", site.Serve(ctx)) })
+		d.tasks.Go(func() { d.keep(ctx, "the site's socket", sitefiles.ServeAt(ctx, dir, site)) })
 		return d.siteAgents(ctx, site, dir)
 	}}
 	return site.What(), nil
@@ -287,7 +287,7 @@ func runSiteAlone(ctx context.Context, o siteOptions, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- site.Serve(ctx) }()
+	go func() { served <- sitefiles.ServeAt(ctx, o.dir, site) }()
 	err = site.Run(ctx)
 	stop()
 	return errors.Join(err, <-served)

@@ -45,7 +45,7 @@ const (
 	clockBehind  = 2 * time.Second
 )
 
-// Break makes one node faulty until Mend.
+// Break makes one node faulty.
 func (s *Site) Break(ctx context.Context, kind, node string) error {
 	g, err := s.find(node)
 	if err != nil {
@@ -79,18 +79,6 @@ func (s *Site) Break(ctx context.Context, kind, node string) error {
 	defer s.mu.Unlock()
 	s.mends[node] = mend
 	return nil
-}
-
-// Mend ends the fault of a node.
-func (s *Site) Mend(ctx context.Context, node string) error {
-	s.mu.Lock()
-	mend := s.mends[node]
-	delete(s.mends, node)
-	s.mu.Unlock()
-	if mend == nil {
-		return fmt.Errorf("mend %s: it has no fault", node)
-	}
-	return mend(ctx)
 }
 
 func (s *Site) late(node string, by time.Duration) {

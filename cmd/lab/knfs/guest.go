@@ -120,15 +120,6 @@ func (g *guest) console() string {
 	return string(text[max(0, len(text)-shown):])
 }
 
-// Run runs a shell's script on a node and returns what it printed.
-func (s *Site) Run(ctx context.Context, node, script string) (string, error) {
-	g, err := s.find(node)
-	if err != nil {
-		return "", err
-	}
-	return g.post(ctx, "/run", script)
-}
-
 func (g *guest) post(ctx context.Context, path, body string) (string, error) {
 	addr, _, _ := strings.Cut(g.addrs[0], "/")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s:%d%s", addr, commandPort, path),

@@ -99,7 +99,7 @@ func TestAFrozenGatewayIsLeft(t *testing.T) {
 	if p.State != remap.Partial || !strings.Contains(p.Error, "programs go on with what it was moved from") {
 		t.Errorf("plan: %s, %q, %+v", p.State, p.Error, p.Results)
 	}
-	if err := s.Mend(t.Context(), "gw1"); err != nil {
+	if err := s.mend(t.Context(), "gw1"); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); p.State != remap.Verified && time.Now().Before(end); {
@@ -116,7 +116,7 @@ func TestAFrozenGatewayIsLeft(t *testing.T) {
 // accept walks through a site's acceptance; whether the bytes are near enough is logged, not judged.
 func accept(t *testing.T, s *Site, f *Fairway) {
 	t.Helper()
-	on := filepath.Join(s.Dir(), "on")
+	on := filepath.Join(s.inst.Dir, "on")
 	script := "#!/bin/sh\n"
 	for _, g := range s.guests {
 		addr, _, _ := strings.Cut(g.addrs[0], "/")
@@ -203,7 +203,7 @@ func TestFaults(t *testing.T) {
 					others)
 			}
 			for _, n := range []string{"cn1", "cn2"} {
-				t.Logf("what %s's load saw: %s", n, sawIn(s.LoadLog(n), begun, time.Now()))
+				t.Logf("what %s's load saw: %s", n, sawIn(filepath.Join(s.inst.Dir, n, "load.log"), begun, time.Now()))
 			}
 			if dir := os.Getenv("FAIRWAY_KEEP"); dir != "" {
 				keep(t, s, f, filepath.Join(dir, fault))
@@ -221,7 +221,7 @@ func keep(t *testing.T, s *Site, f *Fairway, dir string) {
 		out, _ := f.Run(t.Context(), args...)
 		_ = os.WriteFile(filepath.Join(dir, strings.Join(args, "")+".txt"), []byte(out), 0o644)
 	}
-	logs, _ := filepath.Glob(filepath.Join(s.Dir(), "*", "load.log"))
+	logs, _ := filepath.Glob(filepath.Join(s.inst.Dir, "*", "load.log"))
 	for _, log := range logs {
 		text, _ := os.ReadFile(log)
 		_ = os.WriteFile(filepath.Join(dir, filepath.Base(filepath.Dir(log))+".load"), text, 0o644)
@@ -250,4 +250,16 @@ func sawIn(log string, from, to time.Time) string {
 	}
 	slices.Sort(words)
 	return strings.Join(words, ", ")
+}
+
+// mend ends the fault of a node.
+func (s *Site) mend(ctx context.Context, node string) error {
+	s.mu.Lock()
+	mend := s.mends[node]
+	delete(s.mends, node)
+	s.mu.Unlock()
+	if mend == nil {
+		return fmt.Errorf("mend %s: it has no fault", node)
+	}
+	return mend(ctx)
 }

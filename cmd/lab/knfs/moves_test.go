@@ -90,5 +90,9 @@ func (f *Fairway) settled(ctx context.Context, c *client.Client, id string) (p a
 
 // Mounted is what a client has mounted: the kernel's line of it.
 func (s *Site) Mounted(ctx context.Context, node string) (string, error) {
-	return s.Run(ctx, node, "grep ' "+mountPoint+" nfs' /proc/self/mounts")
+	g, err := s.find(node)
+	if err != nil {
+		return "", err
+	}
+	return g.post(ctx, "/run", "grep ' "+mountPoint+" nfs' /proc/self/mounts")
 }

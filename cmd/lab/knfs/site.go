@@ -213,9 +213,6 @@ func (s *Site) setClock(ctx context.Context, g *guest) {
 	_, _ = g.post(ctx, "/clock", fmt.Sprint(time.Now().Add(-behind).UnixNano()))
 }
 
-// Dir is the site's folder; it goes with the site.
-func (s *Site) Dir() string { return s.inst.Dir }
-
 // Close ends the site and removes all that belongs to it.
 func (s *Site) Close() error {
 	s.stop()
@@ -241,7 +238,7 @@ func (s *Site) Close() error {
 }
 
 // StartLoad starts I/O on every client, with gap between two operations of a process; its log, which is the
-// truth, is LoadLog's.
+// truth, is the file load.log of its folder.
 func (s *Site) StartLoad(ctx context.Context, gap time.Duration) error {
 	for _, g := range s.guests {
 		if g.role != compute {
@@ -254,6 +251,3 @@ func (s *Site) StartLoad(ctx context.Context, gap time.Duration) error {
 	}
 	return nil
 }
-
-// LoadLog is the file with what a client's load saw.
-func (s *Site) LoadLog(node string) string { return filepath.Join(s.inst.Dir, node, "load.log") }

@@ -54,7 +54,9 @@ func planSite(t *testing.T, cfg model.Config) *planned {
 			case <-p.stop:
 				return
 			case <-time.After(100 * time.Millisecond):
-				s.Do(func(m *model.Site) { m.Run(time.Since(begun)) })
+				s.mu.Lock()
+				s.model.Run(time.Since(begun))
+				s.mu.Unlock()
 			}
 		}
 	}()
@@ -99,11 +101,11 @@ func (p *planned) avoid(t *testing.T, nodes []topology.NodeID, routers ...topolo
 
 // tables are every node's routes and rules.
 func (p *planned) tables() (text string) {
-	p.Do(func(m *model.Site) {
-		for _, n := range m.Nodes {
-			text += fmt.Sprintf("%s\n%s\n%v\n", n.Name, rowsOf(p.Site, n.Name), n.Table.Rules)
-		}
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.model.Nodes {
+		text += fmt.Sprintf("%s\n%s\n%v\n", n.Name, rowsOf(p.Site, n.Name), n.Table.Rules)
+	}
 	return text
 }
 

@@ -60,10 +60,10 @@ func New(o Options, start time.Time) (*Site, error) {
 func (s *Site) Model() model.Config { return s.model.Config() }
 
 // Do calls f with the model while it stands still.
-func (s *Site) Do(f func(m *model.Site)) {
+func (s *Site) Do(f func(m Breakable) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(s.model)
+	return f(s.model)
 }
 
 // hasFiles says whether a node has a folder.

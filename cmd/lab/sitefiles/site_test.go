@@ -289,7 +289,7 @@ func TestSocketAndFiles(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx) }()
+	go func() { served <- ServeAt(ctx, s.opt.Dir, s) }()
 	defer func() {
 		stop()
 		if err := <-served; err != nil {

@@ -21,8 +21,8 @@ func Socket(dir string) string { return filepath.Join(dir, "site.sock") }
 
 // Ordered is a site that takes orders.
 type Ordered interface {
-	Break(model.Fault) error
-	Mend(node string) error
+	// Do calls f with the site's model while it stands still.
+	Do(f func(Breakable) error) error
 	Trick(Trick) error
 	StartJob(JobOrder) error
 	StopJob(JobOrder) error
@@ -30,8 +30,11 @@ type Ordered interface {
 	Truth() Truth
 }
 
-// Serve takes orders at the site's socket until ctx ends.
-func (s *Site) Serve(ctx context.Context) error { return ServeAt(ctx, s.opt.Dir, s) }
+// Breakable is a model whose nodes can have faults.
+type Breakable interface {
+	Break(model.Fault) error
+	Mend(node string) error
+}
 
 // ServeAt takes the orders of a site in a folder, at its socket, until ctx ends.
 func ServeAt(ctx context.Context, dir string, s Ordered) error {
@@ -113,8 +116,12 @@ func handler(s Ordered) http.Handler {
 		}
 		_ = json.NewEncoder(w).Encode(a)
 	})
-	m.HandleFunc("POST /fault", order(s.Break))
-	m.HandleFunc("POST /mend", order(func(f model.Fault) error { return s.Mend(f.Node) }))
+	m.HandleFunc("POST /fault", order(func(f model.Fault) error {
+		return s.Do(func(m Breakable) error { return m.Break(f) })
+	}))
+	m.HandleFunc("POST /mend", order(func(f model.Fault) error {
+		return s.Do(func(m Breakable) error { return m.Mend(f.Node) })
+	}))
 	m.HandleFunc("POST /trick", order(s.Trick))
 	m.HandleFunc("POST /job", order(s.StartJob))
 	m.HandleFunc("POST /end", order(s.StopJob))
@@ -122,20 +129,6 @@ func handler(s Ordered) http.Handler {
 		_ = json.NewEncoder(w).Encode(s.Truth())
 	})
 	return m
-}
-
-// Break makes a fault begin.
-func (s *Site) Break(f model.Fault) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.Break(f)
-}
-
-// Mend ends every fault of a node.
-func (s *Site) Mend(node string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.Mend(node)
 }
 
 // Tool runs a program of a node, which has lnetctl alone.

@@ -100,8 +100,6 @@ func (c *Config) fill() error {
 			c.ComputeName)
 	case c.Layer != Diod && c.Layer != NFS:
 		return fmt.Errorf("testbed: no layer is called %q (there are %s and %s)", c.Layer, Diod, NFS)
-	case c.Layer == NFS && !c.Root:
-		return fmt.Errorf("testbed: the layer %s needs root (a node is a set of namespaces)", NFS)
 	case c.Layer == Diod && c.BackEnds != 0:
 		return fmt.Errorf("testbed: the layer %s has no back ends: its forwarders have the file system", Diod)
 	case c.BackEnds < 0 || c.BackEnds > min(maxBackEnds, c.Forwarders):
@@ -109,14 +107,12 @@ func (c *Config) fill() error {
 			maxBackEnds)
 	case c.forwarder(0).Node() == c.compute(0):
 		return fmt.Errorf("testbed: forwarders and compute nodes are both named %q", c.ComputeName)
-	case c.Slurm && !c.Root:
-		return fmt.Errorf("testbed: Slurm needs root (a node is a set of namespaces)")
-	case c.LinkBytesPerSec != 0 && !c.Root:
-		return fmt.Errorf("testbed: a link's speed needs root (a link is a veth pair)")
-	case c.QueueProgram != "" && !c.Root:
-		return fmt.Errorf("testbed: a queue needs root (it has a node of its own)")
-	case c.MountProgram != "" && !c.Root:
-		return fmt.Errorf("testbed: a mount needs root (a node is a set of namespaces)")
+	}
+	for what, asked := range map[string]bool{"the layer nfs": c.Layer == NFS, "Slurm": c.Slurm,
+		"a link's speed": c.LinkBytesPerSec != 0, "a queue": c.QueueProgram != "", "a mount": c.MountProgram != ""} {
+		if asked && !c.Root {
+			return fmt.Errorf("testbed: %s needs root (a node is a set of namespaces, a link a veth pair)", what)
+		}
 	}
 	return c.fillMapping()
 }

@@ -123,17 +123,17 @@ func (w Writer) Linux(n *model.Node, now time.Duration, t Tree) {
 	t["proc/pressure/memory"] = Pressure(0, 0, true)
 	const timed = Release(14) // those releases run on kernels that time throttling
 	if n.Role == model.Router {
-		t.add("", Throttling(n.CPU.Cores, n.Heat().Throttlings(now), n.Heat().Throttled(now), w.Release >= timed))
+		t.add("", Throttling(n.CPU.Cores, n.Health.Heat.Throttlings(now), n.Health.Heat.Throttled(now), w.Release >= timed))
 	}
 	for i, ni := range n.NIs {
 		switch ni.Net {
 		case model.ServerNet:
 			t.add("sys/class/infiniband/mlx5_0/ports/1/",
-				Infiniband(ni.InBytes, ni.OutBytes, ni.RateBits, n.Lanes(), n.Damage().Packets))
+				Infiniband(ni.InBytes, ni.OutBytes, ni.RateBits, n.Health.Lanes, n.Health.Damage.Packets))
 		case model.ClientNet:
-			t["proc/net/snmp"] = SNMP(ni.OutBytes/model.SegmentBytes, n.Damage().Resent)
+			t["proc/net/snmp"] = SNMP(ni.OutBytes/model.SegmentBytes, n.Health.Damage.Resent)
 		}
-		t.add("sys/class/net/"+ni.Link+"/", NetClass(ni.Net == model.ServerNet, n.Lanes()*ni.RateBits))
+		t.add("sys/class/net/"+ni.Link+"/", NetClass(ni.Net == model.ServerNet, n.Health.Lanes*ni.RateBits))
 		thread := "socknal_sd%02d_00"
 		if strings.HasPrefix(ni.Net, "o2ib") {
 			thread = "kiblnd_sd_%02d_00"

@@ -260,7 +260,7 @@ func (m *Model) waiters(g *Gateway) (rows []format.Waiter) {
 			}
 			w := format.Waiter{Age: m.Now() - one.asked, Number: 23000 + i, Thread: "NSDThread",
 				Reason: "for I/O completion on disk dm-1"}
-			if one.op == Meta || g.hang.on {
+			if one.op == Meta || g.Health.Hung {
 				w.Thread, w.Reason = "SharedHashTabFetchHandlerThread", "on ThCond 0x7F138008EC10 (MsgRecordCondvar), "+
 					"reason 'RPC wait' for tmMsgTellAcquire1 on node 10.2.0.9 <c0n8>"
 			}

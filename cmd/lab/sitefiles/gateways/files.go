@@ -87,14 +87,14 @@ func gatewayFiles(l Layer, g *Gateway, floating []string, now time.Duration, sta
 	t := format.Tree{}
 	linux(t, now, start)
 	read, written := g.calls[Read].bytes, g.calls[Write].bytes
-	for name, text := range format.Infiniband(read, written, 8*linkRate, g.link.lanes, 0) {
+	for name, text := range format.Infiniband(read, written, 8*linkRate, g.Health.Lanes, 0) {
 		t["sys/class/infiniband/mlx5_0/ports/1/"+name] = text
 	}
-	heat := &g.cpu.heat
+	heat := &g.Health.Heat
 	for name, text := range format.Throttling(cores, heat.Throttlings(now), heat.Throttled(now), l != OldDVS) {
 		t[name] = text
 	}
-	t["proc/net/snmp"] = format.SNMP(read/model.SegmentBytes, g.link.resent)
+	t["proc/net/snmp"] = format.SNMP(read/model.SegmentBytes, g.Health.Damage.Resent)
 	if l == GPFS {
 		t["proc/net/fib_trie"] = format.FibTrie(append([]string{g.Addr}, floating...))
 		return t

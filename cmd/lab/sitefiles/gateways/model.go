@@ -79,33 +79,20 @@ type Gateway struct {
 	osc        []model.Stats // a row a storage target
 	waiting    []func()
 	free       int
-	link, cpu  share
-	hang       hang
+	Health     model.Health
+	link, cpu  model.Line
 	bytesOf    map[string]uint64 // by client
 	traced     uint64            // calls at the newest line of its trace
 }
 
-// hang holds back the answers of a gateway that gives none.
-type hang struct {
-	on   bool
-	held []func()
+// compute is when work is done that needs some time of the gateway's processor.
+func (g *Gateway) compute(now, need time.Duration) time.Duration {
+	return g.cpu.Serve(now, time.Duration(float64(need)/g.Health.CPU/g.Health.Heat.Speed(now)))
 }
 
-// share is something that does one thing after another, at a part of its speed.
-type share struct {
-	left  float64
-	lanes float64       // of a link, the share that it says it has
-	busy  time.Duration // until then
-	heat  model.Heat    // of a processor
-	// Of a link the share of the answers to clients that are lost and sent again, and the segments of these.
-	loss   float64
-	resent uint64
-}
-
-// use returns when work that needs some time of it is done.
-func (s *share) use(now, need time.Duration) time.Duration {
-	s.busy = max(s.busy, now) + time.Duration(float64(need)/s.left/s.heat.Speed(now))
-	return s.busy
+// send is when something has crossed the gateway's link, which is one for both directions and healthy needs some time.
+func (g *Gateway) send(now, need time.Duration) time.Duration {
+	return g.link.Serve(now, time.Duration(float64(need)/min(g.Health.LinkIn, g.Health.LinkOut)))
 }
 
 // Model is the site at one moment.
@@ -127,7 +114,7 @@ func NewModel(seed uint64) *Model {
 	}
 	for i := range gateways {
 		m.Gateways = append(m.Gateways, &Gateway{Name: fmt.Sprintf("gw%d", i+1), Addr: fmt.Sprintf("10.2.0.%d", i+1),
-			osc: make([]model.Stats, targets), free: threads, link: share{left: 1, lanes: 1}, cpu: share{left: 1},
+			osc: make([]model.Stats, targets), free: threads, Health: model.Healthy(),
 			bytesOf: map[string]uint64{}})
 	}
 	for i := range clients {
@@ -192,14 +179,18 @@ func (m *Model) serve(c *Client, one *call, run int) {
 	g, op, asked, begun := one.on, one.op, one.asked, m.Now()
 	count(&g.wait[op], begun-asked)
 	g.waited[op] += begun - asked
-	sent := g.cpu.use(begun, callCPU)
+	sent := g.compute(begun, callCPU)
 	back, target, bytes := sent+metaMean, 0, uint64(0)
 	if op != Meta {
 		target, bytes = m.rng.IntN(len(m.disks)), callBytes
 		disk := float64(diskMean) * math.Exp(m.rng.NormFloat64()*diskSigma-diskSigma*diskSigma/2) / m.disks[target]
-		back = g.link.use(sent, time.Duration(callBytes/linkRate*float64(time.Second))) + time.Duration(disk)
+		back = g.send(sent, time.Duration(callBytes/linkRate*float64(time.Second))) + time.Duration(disk)
 	}
-	answer := func() {
+	var answer func()
+	answer = func() {
+		if g.Health.Hold(answer) {
+			return
+		}
 		g.note(op, c, target, bytes, m.Now()-sent, m.Now()-begun)
 		g.calls[op].queued += begun - asked
 		if m.lost(g, op) {
@@ -215,13 +206,7 @@ func (m *Model) serve(c *Client, one *call, run int) {
 			g.free++
 		}
 	}
-	m.At(back, func() {
-		if g.hang.on {
-			g.hang.held = append(g.hang.held, answer)
-			return
-		}
-		answer()
-	})
+	m.At(back, answer)
 }
 
 // deliver brings an answer to its client, which thinks and asks again.
@@ -236,11 +221,11 @@ func (m *Model) deliver(c *Client, one *call, bytes uint64, run int) {
 
 // lost says whether an answer is lost on the way to its client.
 func (m *Model) lost(g *Gateway, op Op) bool {
-	if g.link.loss <= 0 || m.rng.Float64() >= g.link.loss {
+	if g.Health.Loss <= 0 || m.rng.Float64() >= g.Health.Loss {
 		return false
 	}
-	if g.link.resent++; op == Read {
-		g.link.resent += callBytes / model.SegmentBytes
+	if g.Health.Damage.Resent++; op == Read {
+		g.Health.Damage.Resent += callBytes / model.SegmentBytes
 	}
 	return true
 }
@@ -296,66 +281,47 @@ func (m *Model) unpark(c *Client) {
 	}
 }
 
-// Break slows a gateway's link or processor, or a storage target (ost0 to ost3), to a part of its speed, has a
-// gateway's answers lost, or has it answer nothing.
-func (m *Model) Break(f model.Fault) error {
-	if f.Kind != model.FaultHung && f.Value <= 0 || f.Value > 1 {
-		return fmt.Errorf("fault %s of %s: %g is left: want more than 0, up to 1", f.Kind, f.Node, f.Value)
-	}
+// disk is the place of a storage target by its name, ost0 to ost3, or -1.
+func (m *Model) disk(name string) int {
 	for i := range m.disks {
-		if f.Kind == model.FaultDisk && f.Node == fmt.Sprintf("ost%d", i) {
-			m.disks[i] = f.Value
-			return nil
+		if name == fmt.Sprintf("ost%d", i) {
+			return i
 		}
 	}
-	for _, g := range m.Gateways {
-		switch {
-		case g.Name != f.Node:
-		case f.Kind == model.FaultLink:
-			g.link.left = f.Value
-			return nil
-		case f.Kind == model.FaultLanes:
-			g.link.left, g.link.lanes = f.Value, f.Value
-			return nil
-		case f.Kind == model.FaultCPU:
-			g.cpu.left = f.Value
-			return nil
-		case f.Kind == model.FaultThrottle:
-			g.cpu.heat.Begin(m.Now(), f.Value)
-			return nil
-		case f.Kind == model.FaultLoss:
-			g.link.loss = f.Value
-			return nil
-		case f.Kind == model.FaultHung:
-			g.hang.on = true
-			return nil
-		}
+	return -1
+}
+
+// Break makes a fault begin: of a gateway, or of a storage target's disk.
+func (m *Model) Break(f model.Fault) error {
+	if err := f.Check(); err != nil {
+		return err
 	}
-	return fmt.Errorf("fault %s of %q: want %s, %s, %s, %s, %s or %s of a gateway, or %s of ost0 to ost%d", f.Kind,
-		f.Node, model.FaultLink, model.FaultLanes, model.FaultLoss, model.FaultCPU, model.FaultThrottle,
-		model.FaultHung, model.FaultDisk, len(m.disks)-1)
+	if i := m.disk(f.Node); i >= 0 && f.Kind == model.FaultDisk {
+		m.disks[i] = f.Value
+		return nil
+	}
+	g := m.gateway(func(g *Gateway) bool { return g.Name == f.Node })
+	if g == nil {
+		return fmt.Errorf("fault %s of %q: want a gateway, or %s of ost0 to ost%d", f.Kind, f.Node, model.FaultDisk,
+			len(m.disks)-1)
+	}
+	return g.Health.Break(f, m.Now())
 }
 
 // Mend ends every fault of a node.
 func (m *Model) Mend(node string) error {
-	for i := range m.disks {
-		if node == fmt.Sprintf("ost%d", i) {
-			m.disks[i] = 1
-			return nil
-		}
+	if i := m.disk(node); i >= 0 {
+		m.disks[i] = 1
+		return nil
 	}
-	for _, g := range m.Gateways {
-		if g.Name == node {
-			g.link.left, g.link.lanes, g.link.loss, g.cpu.left = 1, 1, 0, 1
-			g.cpu.heat.End(m.Now())
-			for _, answer := range g.hang.held {
-				m.After(0, answer)
-			}
-			g.hang = hang{}
-			return nil
-		}
+	g := m.gateway(func(g *Gateway) bool { return g.Name == node })
+	if g == nil {
+		return fmt.Errorf("no node %q", node)
 	}
-	return fmt.Errorf("no node %q", node)
+	for _, answer := range g.Health.Mend(m.Now()) {
+		m.After(0, answer)
+	}
+	return nil
 }
 
 func (m *Model) client(name string) *Client {

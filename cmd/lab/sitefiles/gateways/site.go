@@ -188,21 +188,11 @@ func (s *Site) lists(t time.Duration) error {
 	return nil
 }
 
-// Serve takes orders at the site's socket until ctx ends.
-func (s *Site) Serve(ctx context.Context) error { return sitefiles.ServeAt(ctx, s.dir, s) }
-
-// Break makes a fault begin.
-func (s *Site) Break(f model.Fault) error {
+// Do calls f with the model while it stands still.
+func (s *Site) Do(f func(sitefiles.Breakable) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.model.Break(f)
-}
-
-// Mend ends every fault of a node.
-func (s *Site) Mend(node string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.model.Mend(node)
+	return f(s.model)
 }
 
 // StartJob starts a job. How it shares its files shows nowhere on such a site.

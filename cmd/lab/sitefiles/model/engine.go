@@ -69,21 +69,21 @@ func (e *Engine) Run(t time.Duration) {
 	e.now = max(e.now, t)
 }
 
-// line is something that serves one thing after another: a direction of a link, a processor.
-type line struct {
+// Line is something that serves one thing after another: a direction of a link, a processor.
+type Line struct {
 	free time.Duration
 	busy time.Duration // time in service since the start
 }
 
-// serve puts a service of length d at the line's end and returns when it is over.
-func (l *line) serve(now, d time.Duration) time.Duration {
+// Serve puts a service of length d at the line's end and returns when it is over.
+func (l *Line) Serve(now, d time.Duration) time.Duration {
 	l.free = max(l.free, now) + d
 	l.busy += d
 	return l.free
 }
 
 // lanes are several equal lines with one queue, such as the disks of a target.
-type lanes []line
+type lanes []Line
 
 // serve takes the lane that is free first; it returns when the service begins and ends.
 func (s lanes) serve(now, d time.Duration) (begins, ends time.Duration) {
@@ -94,7 +94,7 @@ func (s lanes) serve(now, d time.Duration) (begins, ends time.Duration) {
 		}
 	}
 	begins = max(s[best].free, now)
-	return begins, s[best].serve(now, d)
+	return begins, s[best].Serve(now, d)
 }
 
 // Stat is a counted quantity since a node's start: how often, and of what was measured the least, the most, the sum

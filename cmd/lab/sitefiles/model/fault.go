@@ -35,17 +35,67 @@ type Fault struct {
 	Target string `json:"target,omitempty"`
 }
 
-// broken is what ails a node.
-type broken struct {
-	linkIn, linkOut float64
-	lanes           float64
-	loss            float64
-	hung            bool
-	since           time.Duration
-	held            []func()
-	buffers         []int // of each partition, before they were cut
-	heat            Heat
-	damage          Damage
+// Check says what is wrong with a fault's value.
+func (f *Fault) Check() error {
+	if f.Kind != FaultHung && (f.Value <= 0 || f.Kind != FaultBuffers && f.Value > 1) {
+		return fmt.Errorf("%s %v: want a share, above 0 and at most 1", f.Kind, f.Value)
+	}
+	return nil
+}
+
+// Health is what is left of a node: shares of its links in both directions, of what they say they have, and of its
+// processor.
+type Health struct {
+	LinkIn, LinkOut, Lanes, CPU float64
+	Loss                        float64 // of the messages on its links, which are sent again
+	Hung                        bool
+	Heat                        Heat // of its processor
+	Damage                      Damage
+	since                       time.Duration // Hung
+	held                        []func()
+}
+
+// Healthy is a node that nothing ails.
+func Healthy() Health { return Health{LinkIn: 1, LinkOut: 1, Lanes: 1, CPU: 1} }
+
+// Break makes a fault begin that every node may have.
+func (h *Health) Break(f Fault, now time.Duration) error {
+	switch f.Kind {
+	case FaultLink:
+		h.LinkIn, h.LinkOut = f.Value, f.Value
+	case FaultLinkIn:
+		h.LinkIn = f.Value
+	case FaultLanes:
+		h.LinkIn, h.LinkOut, h.Lanes = f.Value, f.Value, f.Value
+	case FaultLoss:
+		h.Loss = f.Value
+	case FaultCPU:
+		h.CPU = f.Value
+	case FaultThrottle:
+		h.Heat.Begin(now, f.Value)
+	case FaultHung:
+		h.Hung, h.since = true, now
+	default:
+		return fmt.Errorf("fault %q of %s: want one of %v that such a node can have", f.Kind, f.Node, FaultKinds())
+	}
+	return nil
+}
+
+// Mend ends all of it, and returns what a hung node would have done meanwhile. What was counted stays.
+func (h *Health) Mend(now time.Duration) (held []func()) {
+	was := *h
+	*h = Healthy()
+	h.Damage, h.Heat = was.Damage, was.Heat
+	h.Heat.End(now)
+	return was.held
+}
+
+// Hold keeps what a hung node would do for when it wakes.
+func (h *Health) Hold(do func()) bool {
+	if h.Hung {
+		h.held = append(h.held, do)
+	}
+	return h.Hung
 }
 
 // Damage is what a node counts of packets that its links lose.
@@ -54,45 +104,23 @@ type Damage struct {
 	Packets uint64 // that came over InfiniBand with errors
 }
 
-// Damage is what the node has counted.
-func (n *Node) Damage() Damage { return n.broken.damage }
-
-// Heat is that of the node's processors.
-func (n *Node) Heat() *Heat { return &n.broken.heat }
-
 // SegmentBytes is the payload of one of TCP's full segments.
 const SegmentBytes = 1448
-
-func healthy() *broken { return &broken{linkIn: 1, linkOut: 1, lanes: 1} }
-
-// Lanes is the share of its links' lanes that a node has.
-func (n *Node) Lanes() float64 { return n.broken.lanes }
-
-func (b *broken) in(*NI) float64  { return b.linkIn }
-func (b *broken) out(*NI) float64 { return b.linkOut }
-
-// hold keeps what a hung node would do for when it wakes.
-func (b *broken) hold(do func()) bool {
-	if b.hung {
-		b.held = append(b.held, do)
-	}
-	return b.hung
-}
 
 // Retransmit is what a lost message costs.
 const Retransmit = 200 * time.Millisecond
 
 // delay is what a message that is lost on a link costs: it is sent again, and the one that sends over TCP, or receives
 // over InfiniBand, counts it.
-func (b *broken) delay(s *Site, net string, size int, sends bool) time.Duration {
-	if b.loss <= 0 || s.rng.Float64() >= b.loss {
+func (h *Health) delay(s *Site, net string, size int, sends bool) time.Duration {
+	if h.Loss <= 0 || s.rng.Float64() >= h.Loss {
 		return 0
 	}
 	switch {
 	case net == ClientNet && sends:
-		b.damage.Resent += uint64(size/SegmentBytes + 1)
+		h.Damage.Resent += uint64(size/SegmentBytes + 1)
 	case net == ServerNet && !sends:
-		b.damage.Packets++
+		h.Damage.Packets++
 	}
 	return Retransmit
 }
@@ -100,39 +128,22 @@ func (b *broken) delay(s *Site, net string, size int, sends bool) time.Duration 
 // Break makes a fault begin now.
 func (s *Site) Break(f Fault) error {
 	n := s.Node(f.Node)
-	switch {
-	case n == nil:
+	if n == nil {
 		return fmt.Errorf("node %q is not of this site", f.Node)
-	case f.Kind != FaultHung && (f.Value <= 0 || f.Kind != FaultBuffers && f.Value > 1):
-		return fmt.Errorf("%s %v: want a share, above 0 and at most 1", f.Kind, f.Value)
 	}
-	b := n.broken
-	switch f.Kind {
-	case FaultLink:
-		b.linkIn, b.linkOut = f.Value, f.Value
-	case FaultLinkIn:
-		b.linkIn = f.Value
-	case FaultLanes:
-		b.linkIn, b.linkOut, b.lanes = f.Value, f.Value, f.Value
-	case FaultLoss:
-		b.loss = f.Value
-	case FaultCPU:
-		n.CPU.share = f.Value
-	case FaultThrottle:
-		b.heat.Begin(s.now, f.Value)
-	case FaultBuffers:
+	if err := f.Check(); err != nil {
+		return err
+	}
+	switch {
+	case f.Kind == FaultBuffers:
 		return n.cutBuffers(int(f.Value))
-	case FaultHung:
-		b.hung, b.since = true, s.now
-		if n.Server != nil {
-			b.hung, n.Server.Service.Hung = false, true
-		}
-	case FaultDisk:
+	case f.Kind == FaultDisk:
 		return n.slowDisk(f)
-	default:
-		return fmt.Errorf("fault %q: want one of %v", f.Kind, FaultKinds())
+	case f.Kind == FaultHung && n.Server != nil:
+		n.Server.Service.Hung = true
+		return nil
 	}
-	return nil
+	return n.Health.Break(f, s.now)
 }
 
 func (n *Node) slowDisk(f Fault) error {
@@ -155,11 +166,7 @@ func (n *Node) cutBuffers(total int) error {
 		return fmt.Errorf("node %q is not a router: it has no buffers", n.Name)
 	}
 	pools := n.Buffers[2]
-	first := n.broken.buffers == nil
 	for _, p := range pools {
-		if first {
-			n.broken.buffers = append(n.broken.buffers, p.Count)
-		}
 		n.resize(p, max(1, total/len(pools)))
 	}
 	return nil
@@ -187,13 +194,9 @@ func (s *Site) Mend(name string) error {
 	if n == nil {
 		return fmt.Errorf("node %q is not of this site", name)
 	}
-	was := n.broken
-	n.broken = healthy()
-	n.broken.damage, n.broken.heat = was.damage, was.heat
-	n.broken.heat.End(s.now)
-	n.CPU.share = 1
-	for i, count := range was.buffers {
-		n.resize(n.Buffers[2][i], count)
+	held := n.Health.Mend(s.now)
+	for _, p := range n.Buffers[2] {
+		n.resize(p, p.whole)
 	}
 	if n.Server != nil {
 		n.Server.Service.Hung = false
@@ -202,7 +205,7 @@ func (s *Site) Mend(name string) error {
 		}
 		calls{s}.serve(n)
 	}
-	for _, do := range was.held {
+	for _, do := range held {
 		s.After(0, do)
 	}
 	return nil
@@ -214,8 +217,8 @@ func (s *Site) pinger() {
 	s.After(every, s.pinger)
 	for _, n := range s.Nodes {
 		for _, r := range n.Table.Routes {
-			b := r.router.broken
-			r.Down = b.hung && s.now-b.since > dead
+			h := &r.router.Health
+			r.Down = h.Hung && s.now-h.since > dead
 		}
 	}
 }

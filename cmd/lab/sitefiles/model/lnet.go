@@ -77,7 +77,7 @@ func (s fabric) transmit(m *message, p *Peer) {
 	n := m.src
 	n.LNet.Alloc++
 	n.LNet.AllocMax = max(n.LNet.AllocMax, n.LNet.Alloc)
-	done := p.ni.out.serve(s.now, took(m.size, p.ni.rate))
+	done := p.ni.out.Serve(s.now, took(m.size, p.ni.rate))
 	s.At(done+wire, func() { s.atRouter(m, p) })
 }
 
@@ -112,7 +112,7 @@ func (s fabric) hopOf(m *message, ni *NI) *Peer {
 // finds it a buffer.
 func (s fabric) atRouter(m *message, from *Peer) {
 	r := m.via
-	if r.broken.hold(func() { s.atRouter(m, from) }) {
+	if r.Health.Hold(func() { s.atRouter(m, from) }) {
 		return
 	}
 	r.work(m.size, func() {
@@ -152,8 +152,8 @@ func (s fabric) buffer(m *message, p *Peer) {
 func (s fabric) receive(m *message) {
 	r := m.via
 	p := r.peerOf(m.src, m.src.NIs[0].Net)
-	d := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.in(p.ni))
-	s.At(p.ni.in.serve(s.now, d)+r.broken.delay(s.Site, p.ni.Net, m.size, false), func() {
+	d := time.Duration(float64(took(m.size, p.ni.rate)) / r.Health.LinkIn)
+	s.At(p.ni.in.Serve(s.now, d)+r.Health.delay(s.Site, p.ni.Net, m.size, false), func() {
 		p.Received[m.kind]++
 		p.ni.Received[m.kind]++
 		p.ni.InBytes += uint64(m.size + headerBytes)
@@ -161,7 +161,7 @@ func (s fabric) receive(m *message) {
 		m.src.LNet.Sent++
 		m.src.LNet.SentBytes += uint64(m.size)
 		s.release(m, m.src.peerOf(r, m.src.NIs[0].Net))
-		if r.broken.hold(func() { s.forward(m) }) {
+		if r.Health.Hold(func() { s.forward(m) }) {
 			return
 		}
 		s.forward(m)
@@ -175,14 +175,14 @@ func (s fabric) forward(m *message) {
 // lastHop moves a message from the router to its destination.
 func (s fabric) lastHop(m *message, p *Peer) {
 	r, d := m.via, m.dst
-	if r.broken.hold(func() { s.lastHop(m, p) }) {
+	if r.Health.Hold(func() { s.lastHop(m, p) }) {
 		return
 	}
-	out := time.Duration(float64(took(m.size, p.ni.rate)) / r.broken.out(p.ni))
-	s.At(p.ni.out.serve(s.now, out)+r.broken.delay(s.Site, p.ni.Net, m.size, true), func() {
+	out := time.Duration(float64(took(m.size, p.ni.rate)) / r.Health.LinkOut)
+	s.At(p.ni.out.Serve(s.now, out)+r.Health.delay(s.Site, p.ni.Net, m.size, true), func() {
 		ni := d.NIs[0]
-		in := time.Duration(float64(took(m.size, ni.rate)) / d.broken.in(ni))
-		s.At(ni.in.serve(s.now, in)+wire, func() {
+		in := time.Duration(float64(took(m.size, ni.rate)) / d.Health.LinkIn)
+		s.At(ni.in.Serve(s.now, in)+wire, func() {
 			ni.InBytes += uint64(m.size + headerBytes)
 			s.left(m, p)
 			s.arrive(m)
@@ -242,8 +242,8 @@ func (s fabric) arrive(m *message) {
 func (n *Node) work(size int, next func()) {
 	c := &n.CPU
 	need := cpuMessage + time.Duration(float64(cpuMiB)*float64(size)/MiB)
-	need = time.Duration(float64(need) / n.broken.heat.Speed(n.site.now)) // it has the processor, which is slow
-	d := time.Duration(float64(need) / c.share)
+	need = time.Duration(float64(need) / n.Health.Heat.Speed(n.site.now)) // it has the processor, which is slow
+	d := time.Duration(float64(need) / n.Health.CPU)
 	begins, ends := c.lane.serve(n.site.now, d)
 	c.Ran += need
 	c.Waited += begins - n.site.now + d - need

@@ -70,7 +70,7 @@ type NI struct {
 	// InBytes and OutBytes crossed the link.
 	InBytes, OutBytes uint64
 	RateBits          float64 // of the link as negotiated, bits a second
-	in, out           line
+	in, out           Line
 	rate              float64 // of each direction when healthy, bytes a second
 	waiting           [][]*message
 }
@@ -94,6 +94,7 @@ type Pool struct {
 	Pages, Count int
 	Credits      int // that are free; below 0 that many messages wait
 	Min          int
+	whole        int // before they were cut
 	waiting      []*message
 }
 
@@ -103,7 +104,6 @@ type CPU struct {
 	Ran    time.Duration // on a processor
 	Waited time.Duration // for one
 	Slices uint64
-	share  float64
 	lane   lanes
 	Stalls time.Duration // time in which a task waited for a processor
 }
@@ -124,7 +124,7 @@ type Node struct {
 	Server  *Server // of an OSS or MDS
 	Truth   Truth
 	site    *Site
-	broken  *broken // what ails it
+	Health  Health
 }
 
 // Truth is what nobody on the site can read: for judging what others make of its files.

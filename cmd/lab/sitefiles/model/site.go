@@ -157,9 +157,9 @@ func (s *Site) build() {
 func digits(n int) int { return len(fmt.Sprint(n)) }
 
 func (s *Site) add(name string, role Role) *Node {
-	n := &Node{Name: name, Index: len(s.Nodes), Role: role, site: s, broken: healthy(),
+	n := &Node{Name: name, Index: len(s.Nodes), Role: role, site: s, Health: Healthy(),
 		Table: &Table{preferred: map[string][]string{}}, Truth: Truth{From: map[string]uint64{}},
-		CPU: CPU{Cores: 2, share: 1, lane: make(lanes, 2)}}
+		CPU: CPU{Cores: 2, lane: make(lanes, 2)}}
 	s.Nodes, s.near = append(s.Nodes, n), append(s.near, nil)
 	s.byName[name] = n
 	return n
@@ -181,7 +181,7 @@ func (n *Node) buffers(cpts int) {
 	for i, size := range []struct{ pages, count int }{{0, 2048}, {1, 8192}, {256, 512}} {
 		for range cpts {
 			c := size.count / cpts
-			n.Buffers[i] = append(n.Buffers[i], &Pool{Pages: size.pages, Count: c, Credits: c, Min: c})
+			n.Buffers[i] = append(n.Buffers[i], &Pool{Pages: size.pages, Count: c, Credits: c, Min: c, whole: c})
 		}
 	}
 }
