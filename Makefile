@@ -55,13 +55,13 @@ lint: compiler
 # What runs without the race detector, under which it takes several times as long: what starts the programs as shipped and
 # asks them from outside, the pages in a browser (the server's races are webui's tests'), the console's screens, and what
 # nothing but the clock runs beside: the scores of detectors and of simulated sites, the judges. In both lists the packages
-# that take longest begin first, so that none of them is left running alone at the end.
+# that take longest begin first, so that none of them is left running alone at the end; results come in the lists' order.
 PLAIN   := ./webui/browsertest ./cmd/endtoend ./cmd/lab/attack ./cmd/installtest ./cmd/fairwayd/daemontest ./cmd/lab/knfs \
   ./anomaly/scenariotest ./cmd/fairway-demo ./cmd/lab/testbed ./cmd/lab/sitefiles ./console ./cmd/lab/sitefiles/gateways \
   ./remap/effect ./cmd/lab/simmachine ./anomaly/recorded ./anomaly ./anomaly/failslow ./anomaly/clientslow ./webui/incident \
   ./cmd ./anomaly/backend ./anomaly/capacity ./anomaly/interference ./anomaly/layout ./anomaly/rootcause ./anomaly/sighted \
   ./anomaly/survey ./anomaly/targetslow ./cmd/lab/sitefiles/model ./cmd/lab/replay ./remap/backtest ./tsdb/history/logread
-LONGEST := ./webui ./tsdb/prometheus ./remap/mount ./tsdb/engine ./remap/queue ./cmd/fairway/site ./cmd/fairway
+LONGEST := ./tsdb/prometheus ./webui ./remap/mount ./tsdb/engine ./remap/queue ./cmd/fairway/site ./cmd/fairway
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Lint runs meanwhile, in the time in which
 # tests wait for programs that they have started.
