@@ -54,13 +54,15 @@ lint: compiler
 
 # What runs without the race detector, under which it takes several times as long: what starts the programs as shipped and
 # asks them from outside, the pages in a browser (the server's races are webui's tests'), the console's screens, and what
-# nothing but the clock runs beside: the scores of detectors and of simulated sites, the judges. In both lists the packages
+# nothing but the clock runs beside: the scores of detectors and of simulated sites, judges, policies, files. In both lists the packages
 # that take longest begin first, so that none of them is left running alone at the end; results come in the lists' order.
 PLAIN   := ./webui/browsertest ./cmd/endtoend ./cmd/lab/attack ./cmd/installtest ./cmd/fairwayd/daemontest ./cmd/lab/knfs \
   ./anomaly/scenariotest ./cmd/fairway-demo ./cmd/lab/testbed ./cmd/lab/sitefiles ./console ./cmd/lab/sitefiles/gateways \
-  ./remap/effect ./cmd/lab/simmachine ./anomaly/recorded ./anomaly ./anomaly/failslow ./anomaly/clientslow ./webui/incident \
-  ./cmd ./anomaly/backend ./anomaly/capacity ./anomaly/interference ./anomaly/layout ./anomaly/rootcause ./anomaly/sighted \
-  ./anomaly/survey ./anomaly/targetslow ./cmd/lab/sitefiles/model ./cmd/lab/replay ./remap/backtest ./tsdb/history/logread
+  ./remap/effect ./cmd/lab/simmachine ./cmd/lab/replay ./webui/incident ./cmd ./webui/report ./tsdb/history/logread \
+  $(addprefix ./anomaly,/recorded / /backend /capacity /clientslow /failslow /interference /layout /rootcause /sighted /survey \
+  /targetslow) $(addprefix ./remap,/ /advise /backtest /place /queue/aggregate /window) $(addprefix ./remap/policy/,avoid \
+  cycles dfra mckp sharedfiles strictjson) $(addprefix ./tsdb,/ /engine/column /engine/log /engine/tier /history/iolog /migrate) \
+  $(addprefix ./collector/,escape rootfs ingest/lineproto logs/lmt source/nfs) ./cmd/lab/sitefiles/model ./cmd/fairwayd/host
 LONGEST := ./tsdb/prometheus ./webui ./remap/mount ./tsdb/engine ./remap/queue ./cmd/fairway/site ./cmd/fairway
 
 # Everything, each test once: what is skipped, and why, is printed at the end. Lint runs meanwhile, in the time in which
