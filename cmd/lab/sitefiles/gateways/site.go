@@ -14,7 +14,6 @@ import (
 
 	"fairway/cmd/lab/sitefiles"
 	"fairway/cmd/lab/sitefiles/format"
-	"fairway/cmd/lab/sitefiles/model"
 	"fairway/collector/source/gpfs"
 	"fairway/remap"
 )
