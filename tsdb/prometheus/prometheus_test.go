@@ -117,7 +117,9 @@ func (s *settled) Nodes(ctx context.Context) ([]tsdb.NodeInfo, error) {
 		return nil, err
 	}
 	out, err := s.Store.Nodes(ctx)
-	out = slices.DeleteFunc(out, func(n tsdb.NodeInfo) bool { return !strings.HasPrefix(string(n.Node), string(s.own)) })
+	out = slices.DeleteFunc(out, func(n tsdb.NodeInfo) bool {
+		return !strings.HasPrefix(string(n.Node), string(s.own))
+	})
 	for i := range out {
 		out[i].Node = out[i].Node[len(s.own):]
 	}

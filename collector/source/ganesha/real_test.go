@@ -109,8 +109,7 @@ func TestRealGaneshaIsCounted(t *testing.T) {
 	if err := errors.Join(err, also); err != nil {
 		t.Fatal(err)
 	}
-	// The reading's interval is longer than the work's and shorter than the whole, and the agent's own requests may be in
-	// it.
+	// The reading's interval is longer than the work's and shorter than the whole. Its own requests may be in it.
 	whole := time.Since(before).Seconds()
 	near := func(where map[string]float64, name string, want float64) {
 		if v, ok := where[name]; !ok || v*took > 1.1*want || v*whole < 0.9*want {

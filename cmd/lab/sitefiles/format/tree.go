@@ -123,7 +123,8 @@ func (w Writer) Linux(n *model.Node, now time.Duration, t Tree) {
 	t["proc/pressure/memory"] = Pressure(0, 0, true)
 	const timed = Release(14) // those releases run on kernels that time throttling
 	if n.Role == model.Router {
-		t.add("", Throttling(n.CPU.Cores, n.Health.Heat.Throttlings(now), n.Health.Heat.Throttled(now), w.Release >= timed))
+		heat := &n.Health.Heat
+		t.add("", Throttling(n.CPU.Cores, heat.Throttlings(now), heat.Throttled(now), w.Release >= timed))
 	}
 	for i, ni := range n.NIs {
 		switch ni.Net {

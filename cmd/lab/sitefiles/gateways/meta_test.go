@@ -14,8 +14,8 @@ import (
 
 // How many metadata operations of a run wait at NFS servers on Lustre, by what its clients and the servers count, is
 // the model's number to a factor of two; at DVS servers it is their own where DVS times its messages, and else what
-// their clients' lists have. Of each layer it takes the slowest disk; another one, too, with FAIRWAY_LONG, as make prove
-// has it.
+// their clients' lists have. Of each layer it takes the slowest disk; with FAIRWAY_LONG, as make prove has it, another
+// one, too.
 func TestMetadataQueueOfNFSIsTheModels(t *testing.T) {
 	const seconds = 120
 	cases := []struct {
