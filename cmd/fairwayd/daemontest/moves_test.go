@@ -76,13 +76,43 @@ func (e *evacuation) moveInVain() {
 // elsewhere draws one of some nodes and a forwarder that is not its own; both have nothing to do with another one.
 func (e *evacuation) elsewhere(but topology.NodeID, nodes ...topology.NodeID) (topology.NodeID, topology.ForwarderID) {
 	at := e.tb.Machine().Default
+	nodes = e.atHome(but, nodes)
 	for {
 		node := nodes[e.rand.IntN(len(nodes))]
 		to := topology.ForwarderID(fmt.Sprintf("fwd%03d", e.rand.IntN(4)))
-		if to != at[node] && to.Node() != but && at[node].Node() != but {
+		if to != at[node] && to.Node() != but {
 			return node, to
 		}
 	}
+}
+
+// atHome waits until some of the nodes, of those that belong elsewhere than a forwarder, are where they belong and no
+// plan has them.
+func (e *evacuation) atHome(but topology.NodeID, nodes []topology.NodeID) (free []topology.NodeID) {
+	e.t.Helper()
+	for end := time.Now().Add(calmWithin); len(free) == 0; time.Sleep(time.Second) {
+		at, taken := e.observed(), map[topology.NodeID]bool{}
+		var rows []api.PlanRow
+		e.ask("/api/v1/plans", nil, &rows)
+		for _, r := range rows {
+			if r.State.Final() || r.State == remap.Partial || r.State == remap.Failed {
+				continue
+			}
+			var p api.PlanView
+			e.ask("/api/v1/plans/"+r.ID, nil, &p)
+			for _, m := range p.Moves {
+				taken[m.Node] = true
+			}
+		}
+		free = slices.DeleteFunc(slices.Clone(nodes), func(n topology.NodeID) bool {
+			home := e.tb.Machine().Default[n]
+			return taken[n] || at[n] != home || home.Node() == but
+		})
+		if time.Now().After(end) {
+			e.t.Fatalf("none of %v is at home after %s: %v, taken %v", nodes, calmWithin, at, taken)
+		}
+	}
+	return free
 }
 
 // moveByHand proposes and approves a move, and waits until it is verified.

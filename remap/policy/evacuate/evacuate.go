@@ -81,11 +81,11 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 		}
 		for k := range s.Jobs {
 			j := &s.Jobs[k]
-			nodes := waiting(s, f, j)
+			nodes, known := c.waiting(f, j)
 			if len(nodes) == 0 {
 				continue
 			}
-			p, why := c.decide(f, j, nodes, s.At.Sub(since), added)
+			p, why := c.decide(f, j, nodes, known, s.At.Sub(since), added)
 			if why != "" {
 				held = append(held, Line{At: s.At, Finding: f.ID, Forwarder: id, Job: j.ID, Text: why})
 				continue
@@ -138,24 +138,30 @@ func confirmedSince(f *anomaly.Finding) time.Time {
 	return f.Changed
 }
 
+// knownAfter is how long a job has run when its nodes have said what they move, if they count that at all.
+const knownAfter = time.Minute
+
 // waiting returns the nodes of a job that are on the forwarder of a finding, if they wait for it: of a slow one, those
-// of the jobs that lose time; of one that answers nothing, all.
-func waiting(s *remap.Situation, f *anomaly.Finding, j *remap.Job) (nodes []topology.NodeID) {
-	if f.Condition == anomaly.Slow && !slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool {
+// of the jobs that lose time; of one that answers nothing, all. Where nobody's loss is known and the job's nodes count
+// no I/O (LWFS), they may wait: known is false.
+func (c *Case) waiting(f *anomaly.Finding, j *remap.Job) (nodes []topology.NodeID, known bool) {
+	s := c.Situation
+	known = f.Condition != anomaly.Slow || slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool {
 		return i.Job == j.ID && i.Share > 0
-	}) {
-		return nil
+	})
+	if !known && (len(f.Impact) > 0 || s.At.Sub(j.Start) < knownAfter || c.Demand(j) != nil) {
+		return nil, false
 	}
 	for _, n := range j.Nodes {
 		if on := s.On(n); len(on) == 1 && on[0] == topology.ForwarderID(f.Node) && len(s.SpreadOf(n)) == 0 {
 			nodes = append(nodes, n)
 		}
 	}
-	return nodes
+	return nodes, known
 }
 
 // decide makes the plan for one job, or says why it gets no plan.
-func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID, confirmed time.Duration,
+func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID, known bool, confirmed time.Duration,
 	added map[topology.ForwarderID]float64) (p *Proposal, why string) {
 	if who := c.Refused(f, j.ID); who != "" {
 		return nil, who
@@ -168,6 +174,8 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 		switch n := c.Acted[rule.Name]; {
 		case rule.Action != Act:
 			says = "; rule " + rule.Name + " asks"
+		case !known:
+			says = "; rule " + rule.Name + " asks, for its nodes count no I/O"
 		case n >= rule.atMost():
 			says = fmt.Sprintf("; rule %s has acted %s in 24 hours and asks", rule.Name, anomaly.Counted(n, "time"))
 		case f.Condition == anomaly.Hung && len(rule.Conditions) == 0:
@@ -186,11 +194,11 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 		}
 	}
 	part := c.part(j, len(nodes))
-	targets, lost, known := c.choose(p.Forwarder, part, len(nodes), rule.loss(), added)
+	targets, lost, counted := c.choose(p.Forwarder, part, len(nodes), rule.loss(), added)
 	switch {
 	case len(targets) == 0:
 		return nil, lost
-	case p.Act && !known:
+	case p.Act && !counted:
 		p.Act, says = false, "; rule "+rule.Name+" asks, for what that costs others is not known"
 	}
 	for i, n := range nodes {
@@ -202,8 +210,12 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 		}
 		c.Taken[t] = c.Taken[t] || part == nil
 	}
-	p.Reason = remap.ShortenReason(fmt.Sprintf("%s is %s (%s) and job %s waits for it: %s to %s, %s%s", f.Node,
-		conditionWords(f), f.ID, j.ID, anomaly.Counted(len(nodes), "node"), names(targets), lost, says))
+	waits := "waits"
+	if !known {
+		waits = "may wait"
+	}
+	p.Reason = remap.ShortenReason(fmt.Sprintf("%s is %s (%s) and job %s %s for it: %s to %s, %s%s", f.Node,
+		conditionWords(f), f.ID, j.ID, waits, anomaly.Counted(len(nodes), "node"), names(targets), lost, says))
 	return p, ""
 }
 

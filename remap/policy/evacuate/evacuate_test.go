@@ -69,6 +69,14 @@ func TestDecide(t *testing.T) {
 		{name: "one that is silent only", s: site(anomaly.Silent, 0, "fwd0"), rules: []Rule{act}},
 		{name: "a back end", s: site(anomaly.Slow, 10, "oss1"), rules: []Rule{act}},
 		{name: "nobody waits", s: site(anomaly.Slow, 0, "fwd0"), rules: []Rule{act}},
+		{name: "whether anybody waits is not known", s: site(anomaly.Slow, 0, "fwd0"), rules: []Rule{act}, to: "fwd2",
+			says: "and job 1 may wait for it: 4 nodes to fwd2, where no other job is; rule night asks, for its nodes " +
+				"count no I/O",
+			change: func(c *Case) { c.Demand = func(*remap.Job) *float64 { return nil } }},
+		{name: "a job that just began", s: site(anomaly.Slow, 0, "fwd0"), rules: []Rule{act}, change: func(c *Case) {
+			c.Demand = func(*remap.Job) *float64 { return nil }
+			c.Situation.Jobs[0].Start = noon.Add(-time.Second)
+		}},
 		{name: "too little for the rule", s: site(anomaly.Slow, 3, "fwd0"), to: "fwd2", says: "where no other job is",
 			rules: []Rule{{Name: "night", Action: Act, Ratio: 5}}},
 		{name: "too early for the rule", s: site(anomaly.Slow, 10, "fwd0"), to: "fwd2",

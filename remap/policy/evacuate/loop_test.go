@@ -151,7 +151,8 @@ func TestPlansAreReadWhenTheyChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &paper{changed: make(chan string)}
 		calm := site(anomaly.Slow, 0, "fwd0")
-		p := New(Config{Desk: d, Situation: func() *remap.Situation { return calm }})
+		p := New(Config{Desk: d, Situation: func() *remap.Situation { return calm },
+			Demand: func(*remap.Job) *float64 { return new(2e8) }})
 		ctx, stop := context.WithCancel(t.Context())
 		go p.Run(ctx)
 		for _, c := range []struct {
