@@ -138,7 +138,7 @@ func confirmedSince(f *anomaly.Finding) time.Time {
 	return f.Changed
 }
 
-// knownAfter is how long a job has run when its nodes have said what they move, if they count that at all.
+// knownAfter is how long a job has run when its nodes have reported what they move, if they count that at all.
 const knownAfter = time.Minute
 
 // waiting returns the nodes of a job that are on the forwarder of a finding, if they wait for it: of a slow one, those
