@@ -157,7 +157,28 @@ func (c *Case) waiting(f *anomaly.Finding, j *remap.Job) (nodes []topology.NodeI
 			nodes = append(nodes, n)
 		}
 	}
-	return nodes, known
+	return append(nodes, sharing(s, nodes)...), known
+}
+
+// sharing are the further nodes that reach their forwarder by a floating address of one of these (GPFS): an address
+// moves with all of its clients.
+func sharing(s *remap.Situation, nodes []topology.NodeID) (more []topology.NodeID) {
+	addresses := map[string]bool{}
+	for _, n := range nodes {
+		if a := s.Routes[n].Address; a != "" {
+			addresses[a] = true
+		}
+	}
+	if len(addresses) == 0 {
+		return nil
+	}
+	for n := range s.Routes {
+		if addresses[s.Routes[n].Address] && !slices.Contains(nodes, n) {
+			more = append(more, n)
+		}
+	}
+	slices.Sort(more)
+	return more
 }
 
 // decide makes the plan for one job, or says why it gets no plan.
@@ -201,8 +222,14 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 	case p.Act && !counted:
 		p.Act, says = false, "; rule "+rule.Name+" asks, for what that costs others is not known"
 	}
+	byAddress := map[string]topology.ForwarderID{}
 	for i, n := range nodes {
-		p.Moves = append(p.Moves, remap.Move{Node: n, To: targets[i*len(targets)/len(nodes)]})
+		to := targets[i*len(targets)/len(nodes)]
+		if a := c.Situation.Routes[n].Address; a != "" {
+			to = cmp.Or(byAddress[a], to)
+			byAddress[a] = to
+		}
+		p.Moves = append(p.Moves, remap.Move{Node: n, To: to})
 	}
 	for _, t := range targets {
 		if part != nil {

@@ -147,6 +147,28 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestAnAddressMovesWithAllItsClients: who shares a floating address with a node that waits is in its plan.
+func TestAnAddressMovesWithAllItsClients(t *testing.T) {
+	s := site(anomaly.Slow, 10, "fwd0")
+	for _, n := range []topology.NodeID{"cn00", "cn03", "cn10"} { // cn10 is another job's
+		s.Routes[n] = window.Route{Forwarder: "fwd0", At: noon, Address: "10.0.0.1"}
+	}
+	plans, held := Decide(&Case{Situation: s, Waiting: map[topology.NodeID]*remap.Plan{}, Acted: map[string]int{},
+		Taken:   map[topology.ForwarderID]bool{},
+		Refused: func(*anomaly.Finding, topology.JobID) string { return "" },
+		Demand:  func(*remap.Job) *float64 { return new(2e8) }})
+	if len(plans) != 1 || len(held) > 0 {
+		t.Fatalf("%+v, held %+v", plans, held)
+	}
+	var names []string
+	for _, m := range plans[0].Moves {
+		names = append(names, fmt.Sprint(m.Node, " ", m.To))
+	}
+	if got := strings.Join(names, ", "); got != "cn00 fwd2, cn01 fwd2, cn02 fwd2, cn03 fwd2, cn10 fwd2" {
+		t.Error(got)
+	}
+}
+
 // TestWould: what rules would have done is what they do, within their time and their bound.
 func TestWould(t *testing.T) {
 	change := func(at time.Duration, id string, from, to anomaly.State) anomaly.Change {
