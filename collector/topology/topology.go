@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -190,7 +191,7 @@ var jobNumber = regexp.MustCompile(`^([0-9]+(?:_[0-9]+|_?\[[0-9,:%-]*\]|\+[0-9]+
 //	SLURM_JOB10, SLURM_JOB_host_10                Slurm, as sites put it into Lustre's jobid_name
 //	1234.pbs01, 1234[7].pbs01.example.org         PBS: its hooks leave the server out
 //	12[3]                                         LSF
-//	f2PTYP4HzE5                                   Flux
+//	f2PTYP4HzE5, 10303648732379178                Flux, to the base 58, or 10 as older releases have it
 //
 // each with more behind a colon (jobid_name=%j:%u:%h). A program and its user (dd.1000, jobid_var=procname_uid) are no
 // job, also where the program's name begins with digits.
@@ -215,6 +216,9 @@ func JobOf(text string) JobID {
 	if m[2] != "" && strings.Trim(last, "0123456789") == "" {
 		return "" // a program's name and its user's number
 	}
+	if n, err := strconv.ParseUint(m[1], 10, 64); err == nil && n >= leastFlux && isFluxID(toBase58(n)) {
+		return JobID(toBase58(n))
+	}
 	return JobID(m[1])
 }
 
@@ -227,6 +231,19 @@ func (j JobID) IsJob() bool { return !strings.HasPrefix(string(j), NoJob) }
 
 // fluxID is an f and a number to the base 58, which has no 0, O, I and l.
 var fluxID = regexp.MustCompile(`^f[1-9A-HJ-NP-Za-km-z]{5,11}$`)
+
+// leastFlux is more than any other batch system counts to: Flux's numbers begin with the milliseconds that it runs.
+const leastFlux = 1e12
+
+// toBase58 writes a number of Flux as its programs do.
+func toBase58(n uint64) string {
+	const digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+	text := ""
+	for ; n > 0; n /= 58 {
+		text = digits[n%58:n%58+1] + text
+	}
+	return "f" + text
+}
 
 // isFluxID says whether a text is one of Flux's identifiers. Nearly all of them have a capital, and few programs whose
 // names begin with f do.

@@ -117,12 +117,15 @@ func (c *comment) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// exit is an exit code: a number, or an object of code and signal.
+// exit is an exit code: an object of code and signal, or, before 23.02, the number that wait gave.
 type exit struct{ code, signal num }
 
 func (e *exit) UnmarshalJSON(b []byte) error {
 	if b[0] != '{' {
-		return e.code.UnmarshalJSON(b)
+		err := e.code.UnmarshalJSON(b)
+		e.signal = num{e.code.v & 0x7f, e.code.ok}
+		e.code.v = e.code.v >> 8 & 0xff
+		return err
 	}
 	var o struct {
 		Code   num `json:"return_code"`
@@ -231,6 +234,9 @@ type stepJSON struct {
 		Elapsed num `json:"elapsed"`
 	} `json:"time"`
 }
+
+// noLimit is the least of what some versions print for the partition's limit and for none, minutes.
+const noLimit = 1<<32 - 2
 
 // readJSON reads an object with a list of jobs, one job at a time.
 func readJSON(b *bufio.Reader, o Options, c *collected) error {
@@ -356,7 +362,7 @@ func (c *collected) job(v *jobJSON) bool {
 		*t.to, err = epoch(t.from.v)
 		bad(t.field, err)
 	}
-	if limit := or(v.Limit, v.Time.Limit); limit.ok && limit.v > 0 && limit.v < 1<<40 {
+	if limit := or(v.Limit, v.Time.Limit); limit.ok && limit.v > 0 && limit.v < noLimit {
 		seconds := 60 * limit.v
 		j.LimitSeconds = &seconds
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,19 +95,31 @@ func setRawID(j *Job, s string, _ *time.Location) error {
 	return nil
 }
 
+// usersText are the fields that users write: they may hold the separator, or the end of a line.
+var usersText = map[string]bool{"jobname": true, "comment": true, "admincomment": true, "systemcomment": true,
+	"workdir": true, "submitline": true}
+
+// maxText bounds a job's lines, bytes: a command's line may have a megabyte.
+const maxText = 2 << 20
+
 // sacct reads the lines of one `sacct -P` output.
 type sacct struct {
 	names []string
 	set   []setter // nil for a field that is not read
+	id    int      // the field that names the job
+	free  int      // the field of usersText, or the last one if it is one of several; -1: none
 	trail bool     // a separator ends each line (-p)
 	o     Options
 	c     *collected
+
+	begun   string // a job whose line ends within a user's text
+	begunAt int    // its line
 }
 
 func readSacct(b *bufio.Reader, o Options, c *collected) error {
 	s := &sacct{o: o, c: c}
 	err := lines(b, func(n int, line string) bool {
-		if strings.TrimSpace(line) == "" {
+		if strings.TrimSpace(line) == "" && s.begun == "" {
 			return true
 		}
 		if header := s.names == nil; header {
@@ -115,8 +128,11 @@ func readSacct(b *bufio.Reader, o Options, c *collected) error {
 			}
 			s.header(plainOrder)
 		}
-		return s.job(n, line)
+		return s.line(n, line)
 	})
+	if s.begun != "" {
+		s.tooShort(s.begunAt, s.begun)
+	}
 	if err == nil && c.hopeless() {
 		err = errors.New("none of the first lines is a job; this is not output of sacct -P")
 	}
@@ -131,35 +147,72 @@ func (s *sacct) header(line string) (ok bool) {
 	if trail {
 		names = names[:len(names)-1]
 	}
-	set := make([]setter, len(names))
+	set, free, texts := make([]setter, len(names)), -1, 0
 	for i, name := range names {
-		set[i] = known[strings.ToLower(strings.TrimSpace(name))]
-		ok = ok || strings.EqualFold(name, "JobID") || strings.EqualFold(name, "JobIDRaw")
+		name = strings.ToLower(strings.TrimSpace(name))
+		set[i] = known[name]
+		if name == "jobid" || name == "jobidraw" {
+			s.id, ok = i, true
+		}
+		if usersText[name] {
+			free, texts = i, texts+1
+		}
+	}
+	if texts > 1 && free != len(names)-1 {
+		free = -1
 	}
 	if ok {
-		s.names, s.set, s.trail = names, set, trail
+		s.names, s.set, s.trail, s.free = names, set, trail, free
 	}
 	return ok
 }
 
-// job reads one line.
-func (s *sacct) job(n int, line string) bool {
+// line reads a line: a job, a part of one, or the end of one.
+func (s *sacct) line(n int, line string) bool {
+	fields := s.split(line)
+	if s.begun != "" {
+		if len(fields) < len(s.names) || !jobID.MatchString(fields[s.id]) {
+			line = s.begun + "\n" + line
+			n, fields = s.begunAt, s.split(line)
+		} else {
+			s.tooShort(s.begunAt, s.begun)
+		}
+		s.begun = ""
+	}
+	switch {
+	case len(fields) == len(s.names):
+		return s.job(n, fields)
+	case len(fields) > len(s.names):
+		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
+			len(s.names))})
+	case s.free >= 0 && len(fields) > s.free && len(line) < maxText:
+		s.begun, s.begunAt = line, n
+	default:
+		s.tooShort(n, line)
+	}
+	return !s.c.hopeless()
+}
+
+func (s *sacct) tooShort(n int, line string) {
+	s.c.bad(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
+		len(s.split(line)), len(s.names), s.names[0])})
+}
+
+// split cuts a line into its fields. Separators that are too many are the users', where one field alone has their text.
+func (s *sacct) split(line string) []string {
 	if s.trail {
 		line = strings.TrimSuffix(line, "|")
 	}
-	fields := strings.SplitN(line, "|", len(s.names))
-	if len(fields) < len(s.names) {
-		s.c.bad(&LineError{Line: n,
-			Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
-				len(fields), len(s.names), s.names[0])})
-		return !s.c.hopeless()
+	fields := strings.Split(line, "|")
+	if more := len(fields) - len(s.names); more > 0 && s.free >= 0 {
+		text := strings.Join(fields[s.free:s.free+more+1], "|")
+		fields = slices.Replace(fields, s.free, s.free+more+1, text)
 	}
-	last := len(fields) - 1
-	if strings.Contains(fields[last], "|") && !strings.EqualFold(s.names[last], "JobName") {
-		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
-			len(s.names))})
-		return true
-	}
+	return fields
+}
+
+// job takes a job's fields.
+func (s *sacct) job(n int, fields []string) bool {
 	j := &Job{}
 	for i, set := range s.set {
 		if set == nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -252,13 +253,14 @@ func (j *Job) settleTimes(zone *time.Location) {
 }
 
 // pickHour chooses among the two times that a clock's reading may stand for when it was set back by an hour: those that
-// lie as far apart as the job lasted.
+// lie as far apart as the job lasted, or, where it was suspended meanwhile, the least longer.
 func (j *Job) pickHour(zone *time.Location, lasted time.Duration) {
-	for _, start := range readings(j.Start, zone) {
-		for _, end := range readings(j.End, zone) {
-			if end.Sub(start) == lasted {
-				j.Start, j.End = start, end
-				return
+	least := time.Duration(math.MaxInt64)
+	starts, ends := readings(j.Start, zone), readings(j.End, zone)
+	for _, start := range starts {
+		for _, end := range ends {
+			if over := end.Sub(start) - lasted; over >= 0 && over < least {
+				least, j.Start, j.End = over, start, end
 			}
 		}
 	}

@@ -117,6 +117,33 @@ func TestBadLinesDoNotStopTheRest(t *testing.T) {
 	}
 }
 
+// TestTextOfUsers: what users write may hold the separator or the end of a line, and costs no job.
+func TestTextOfUsers(t *testing.T) {
+	for text, want := range map[string]string{
+		"JobID|JobName|State|NodeList\n7|crazy|name|FAILED|n1\n8|ok|TIMEOUT|n2\n":              "7 FAILED 1;8 TIMEOUT 1;",
+		"JobID|WorkDir|State|NodeList|\n7|/a|b|FAILED|n1|\n8|/c|TIMEOUT|n2|\n":                 "7 FAILED 1;8 TIMEOUT 1;",
+		"JobID|SubmitLine|State|NodeList\n7|sh -c \"a &&\n\nb|c\"|FAILED|n1\n8|x|TIMEOUT|n2\n": "7 FAILED 1;8 TIMEOUT 1;",
+		"JobID|Comment|State|NodeList|JobName\n7|x|FAILED|n1|a|b\n8|x|TIMEOUT|n2|c\n":          "7 FAILED 1;8 TIMEOUT 1;",
+		"JobID|SubmitLine|State|NodeList\n7|cut off\n8|x|TIMEOUT|n2\n9|x\n":                    "8 TIMEOUT 1;line 2,line 4",
+		"JobID|Comment|JobName|State\n7|a|b|c|FAILED\n8|x|y|TIMEOUT\n":                         "8 TIMEOUT 0;line 2",
+	} {
+		jobs, err := readAll(t, text, Options{})
+		got, lines := "", []string{}
+		for _, j := range jobs {
+			got += fmt.Sprintf("%s %s %d;", j.ID, j.State, len(j.Nodes))
+		}
+		if err != nil {
+			for line := range strings.Lines(err.Error()) {
+				line, _, _ = strings.Cut(line, ":")
+				lines = append(lines, line)
+			}
+		}
+		if got += strings.Join(lines, ","); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestJSONShapes(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		// 21.08: plain numbers, the end is a plan while the job runs.
@@ -127,6 +154,15 @@ func TestJSONShapes(t *testing.T) {
 		 "exit_code":0,
 		  "job_resources":{"nodes":"cs[75-76]"}}]}`,
 			"5000000000/5000000000// RUNNING ann 05-15T01:42:01..- el=- lim=1800 n=2 nodes=2 exit=0"},
+		// What wait gave of a program that ended with 2, and one that was killed; the partition's time limit.
+		{
+			`{"jobs":[{"job_id":9,"job_state":"FAILED","exit_code":512,"time_limit":4294967294,"nodes":"c1"}]}`,
+			"9/9// FAILED  -..- el=- lim=- n=- nodes=1 exit=2",
+		},
+		{
+			`{"jobs":[{"job_id":9,"job_state":"FAILED","exit_code":9,"time_limit":null,"nodes":"c1"}]}`,
+			"9/9// FAILED  -..- el=- lim=- n=- nodes=1 exit=0",
+		},
 		// 24.05: set, infinite, number; lists.
 		{
 			`{"jobs":[{"job_id":9,"array_job_id":{"set":true,"infinite":false,"number":7},

@@ -167,7 +167,7 @@ func (r *Reader) add(to *exchange, s *superblock) {
 		op := &s.operations[i]
 		class := &to.class[2]
 		switch op.name {
-		case "READ":
+		case "READ", "READ_PLUS":
 			class = &to.class[0]
 		case "WRITE":
 			class = &to.class[1]
@@ -254,13 +254,13 @@ func (r *Reader) Server(into *collector.Reading) error {
 	resets := r.rates.Resets
 	v3, v4 := lines["proc3"], lines["proc4ops"]
 	if len(v3)+len(v4) > 0 {
-		r.rates.AddTo(&reads, key{field: servedReads}, sum(v3, 6)+sum(v4, 25))
+		r.rates.AddTo(&reads, key{field: servedReads}, sum(v3, 6)+sum(v4, 25, 68))
 		r.rates.AddTo(&writes, key{field: servedWrites}, sum(v3, 7)+sum(v4, 38))
 		// What asks something of the file system besides data; version 4's bookkeeping of file handles and clients
 		// does not.
 		r.rates.AddTo(&meta, key{field: servedMeta},
 			sum(v3, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 21)+
-				sum(v4, 3, 4, 5, 6, 9, 11, 12, 14, 15, 18, 26, 27, 28, 29, 34))
+				sum(v4, 3, 4, 5, 6, 9, 11, 12, 14, 15, 18, 26, 27, 28, 29, 34, 59, 60, 62, 69, 71, 72, 73, 74, 75))
 	}
 	if r.rates.Resets > resets {
 		r.rates32.RestartOf(key{field: bytesRead}, key{field: bytesWritten})

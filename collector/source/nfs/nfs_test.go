@@ -273,6 +273,29 @@ func TestThreadsThatWereBusy(t *testing.T) {
 	}
 }
 
+// TestReadsOfSparseFiles: a read that may be answered with holes is a read, at the client and at the server.
+func TestReadsOfSparseFiles(t *testing.T) {
+	for name, read := range map[string]func(*Reader, *collector.Reading) error{"client": (*Reader).Client,
+		"server": (*Reader).Server} {
+		r := New(nil)
+		defer r.Close()
+		var last collector.Reading
+		for k := range 2 {
+			text := strings.Replace(mounted("s:/p", "/p", 10*k, 100*k, 7, 7), "per-op statistics\n",
+				fmt.Sprintf("per-op statistics\n\t   READ_PLUS: %d %d 0 9 9 1 2 9 0\n", 3*k, 3*k), 1)
+			served := strings.Fields(strings.Repeat("0 ", 76))
+			served[25], served[68] = fmt.Sprint(10*k), fmt.Sprint(3*k)
+			r.files = fstest.MapFS{"self/mountstats": file(proc + text),
+				"net/rpc/nfsd": file("th 8 0\nproc4ops 76 " + strings.Join(served, " ") + "\n")}
+			last = reading(t, r, k, func(into *collector.Reading) error { return read(r, into) })
+		}
+		reads, _ := collector.SampleOf(last.Samples, collector.ReadOps)
+		if meta, _ := collector.SampleOf(last.Samples, collector.MetaOps); reads != 13 || meta != 0 {
+			t.Errorf("%s: %g reads, %g of metadata", name, reads, meta)
+		}
+	}
+}
+
 // seconds plays a node's log: what is known of each second, and the errors.
 func seconds(t *testing.T, log string, read func(*Reader, *collector.Reading) error,
 	each func(*Reader, collector.Reading)) {

@@ -53,6 +53,8 @@ func TestCarriersCountOnce(t *testing.T) {
 			"tun0", "macvlan0"}, sys: []string{cardOf("eth0")}, link: 100},
 		"a virtual function": {links: []string{"eth0", "vf0"},
 			sys: []string{cardOf("eth0"), "class/net/vf0/device/physfn/vendor"}, link: 200},
+		"a function of a switch": {links: []string{"eth0", "eth0_0"}, sys: []string{cardOf("eth0"), cardOf("eth0_0"),
+			"class/net/eth0/phys_port_name=p0", "class/net/eth0_0/phys_port_name=c1pf0vf3"}, link: 100},
 		"no card at all": {links: []string{"eth0", "vlan5"},
 			sys: []string{"class/net/eth0/type", "class/net/vlan5/lower_eth0/type"}, link: 100},
 		"nothing of sys":     {links: []string{"eth0"}, link: 100},
@@ -68,7 +70,8 @@ func TestCarriersCountOnce(t *testing.T) {
 	} {
 		sys := fstest.MapFS{}
 		for _, f := range c.sys {
-			sys[f] = file("1\n")
+			name, text, _ := strings.Cut(f+"=1", "=")
+			sys[name] = file(text + "\n")
 		}
 		got := twoSeconds(t, func(second int) fstest.MapFS {
 			dev, disks := "Inter-| R | T\n face |b |b\n", ""

@@ -56,6 +56,9 @@ func (s *Source) listSys(now time.Time) {
 			c.ipoib[name], c.carriers[name] = counted, true
 			continue
 		}
+		if strings.Contains(s.says(n+"/phys_port_name"), "pf") {
+			continue // it represents a function of a card that switches by itself, whose port counts all
+		}
 		_, virtual := fs.Stat(c.files, n+"/device")
 		_, whole := fs.Stat(c.files, n+"/device/physfn") // virtual functions come and go with containers
 		if virtual == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"fairway/collector/logs/darshan"
+	"fairway/collector/topology"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -49,7 +50,7 @@ func jobOf(h *darshan.Header, id int64) iolog.Job {
 		SizeWrites: make([]int64, 10),
 	}
 	if h.Job.JobID > 0 {
-		j.JobID = strconv.FormatInt(h.Job.JobID, 10)
+		j.JobID = string(topology.JobOf(strconv.FormatInt(h.Job.JobID, 10)))
 	}
 	if exe != "" {
 		j.App = path.Base(exe)

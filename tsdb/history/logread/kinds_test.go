@@ -2,9 +2,11 @@ package logread
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"fairway/collector/logs/darshan"
 	"fairway/tsdb/history/iolog"
 )
 
@@ -111,5 +113,30 @@ func TestWhatTheHeadSaysWrongly(t *testing.T) {
 	j := parse(t, b).Jobs[0]
 	if j.JobID != "" || !math.IsNaN(j.RunSeconds) || !strings.Contains(strings.Join(j.Notes, ";"), "end lies before") {
 		t.Errorf("%+v", j)
+	}
+}
+
+// TestHeatOfAllRanks: maps whose bins differ in number and width are one, and one that cannot be costs itself.
+func TestHeatOfAllRanks(t *testing.T) {
+	rank := func(width float64, written ...int64) darshan.RankBins {
+		return darshan.RankBins{API: "POSIX", Bins: darshan.Bins{WidthSeconds: width, Write: written,
+			Read: make([]int64, len(written))}}
+	}
+	for name, c := range map[string]struct {
+		maps []darshan.RankBins
+		want []int64
+	}{
+		"eight bins more": {[]darshan.RankBins{rank(.2, 1, 2), rank(.2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 5)},
+			[]int64{2, 2, 0, 0, 0, 0, 0, 0, 0, 5}},
+		"widths of their own": {[]darshan.RankBins{rank(.1, 1, 2, 4, 8, 16), rank(.2, 100, 200, 400),
+			rank(.4, 1000, 2000)}, []int64{1315, 2416}},
+		"below 0":            {[]darshan.RankBins{rank(.2, 1, -8, 3)}, []int64{1, 0, 3}},
+		"wider than the run": {[]darshan.RankBins{rank(.2, 1, 2), rank(1e9, 7), rank(math.NaN(), 7)}, []int64{1, 2}},
+	} {
+		j := iolog.Job{RunSeconds: 10, HeatSeconds: math.NaN()}
+		addHeat(&j, c.maps)
+		if !slices.Equal(j.HeatWrite, c.want) {
+			t.Errorf("%s: %v each %g s, want %v", name, j.HeatWrite, j.HeatSeconds, c.want)
+		}
 	}
 }

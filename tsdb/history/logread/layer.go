@@ -267,8 +267,19 @@ func secondsOf(in []darshan.Interval) (sum float64) {
 	return sum
 }
 
-// addHeat sums the heat maps of the ranks of the layer that moved more.
+// addHeat sums the heat maps of the ranks of the layer that moved more. Some runtimes give each rank bins of a width of
+// its own, doubled as often as its time did not fit: the widest has place for all.
 func addHeat(j *iolog.Job, maps []darshan.RankBins) {
+	most, wide := math.MaxFloat64, 0.0
+	if j.RunSeconds > 0 {
+		most = j.RunSeconds + graceSeconds
+	}
+	usable := func(width float64) bool { return width > 0 && width <= most }
+	for i := range maps {
+		if w := maps[i].WidthSeconds; usable(w) && w > wide {
+			wide, j.HeatSeconds = w, w
+		}
+	}
 	var best int64 = -1
 	for _, l := range []func(api string) bool{
 		func(api string) bool { return api != "MPIIO" }, func(api string) bool { return api == "MPIIO" },
@@ -276,13 +287,10 @@ func addHeat(j *iolog.Job, maps []darshan.RankBins) {
 		var read, write []int64
 		var bytes int64
 		for i := range maps {
-			m := &maps[i]
-			if !l(m.API) || !(m.WidthSeconds > 0 && m.WidthSeconds <= math.MaxFloat64) ||
-				j.HeatSeconds > 0 && m.WidthSeconds != j.HeatSeconds {
-				continue
+			if m := &maps[i]; l(m.API) && usable(m.WidthSeconds) {
+				part := m.WidthSeconds / wide
+				bytes += addBins(&read, m.Read, part) + addBins(&write, m.Write, part)
 			}
-			j.HeatSeconds = m.WidthSeconds
-			bytes += addBins(&read, m.Read) + addBins(&write, m.Write)
 		}
 		if read != nil && bytes > best {
 			best, j.HeatRead, j.HeatWrite = bytes, read, write
@@ -290,12 +298,14 @@ func addHeat(j *iolog.Job, maps []darshan.RankBins) {
 	}
 }
 
-func addBins(to *[]int64, bins []int64) (bytes int64) {
-	if more := len(bins) - len(*to); more > 0 {
+// addBins adds bins to others of which each has a part of theirs.
+func addBins(to *[]int64, bins []int64, part float64) (bytes int64) {
+	at := func(i int) int { return int(math.Floor(float64(i)*part + 1e-9)) }
+	if more := at(len(bins)-1) + 1 - len(*to); more > 0 {
 		*to = append(*to, make([]int64, more)...)
 	}
 	for i, n := range bins {
-		(*to)[i] += known(n)
+		(*to)[at(i)] += known(n)
 		bytes += known(n)
 	}
 	return bytes
