@@ -210,10 +210,12 @@ func noNodes(func(string) string) ([]topology.NodeID, string, error) {
 			`$FLUX_JOB_ID)"`)
 }
 
+// once leaves out names that are there already, and domains, which some sites' PBS and LSF have and no node.
 func once(names []string) (out []topology.NodeID) {
 	seen := make(map[string]bool, len(names))
 	for _, n := range names {
-		if !seen[n] {
+		n, _, _ = strings.Cut(n, ".")
+		if n != "" && !seen[n] {
 			seen[n] = true
 			out = append(out, topology.NodeID(n))
 		}

@@ -16,7 +16,7 @@ import (
 // TestJobsOfBatchSystems: the environments that batch systems give their prologues, as their manuals have them.
 func TestJobsOfBatchSystems(t *testing.T) {
 	hosts := filepath.Join(t.TempDir(), "nodes")
-	if err := os.WriteFile(hosts, []byte("cn2\ncn2\ncn1\ncn1\n"), 0o600); err != nil {
+	if err := os.WriteFile(hosts, []byte("cn2\ncn2\ncn1.ib0.example.org\ncn1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	two := []topology.NodeID{"cn2", "cn1"}
@@ -40,6 +40,8 @@ func TestJobsOfBatchSystems(t *testing.T) {
 		"lsf": {env: "LSB_JOBID=12|LSB_JOBINDEX=0|LSB_MCPU_HOSTS=cn2 16 cn1 16|LSFUSER=wei|LSB_JOBNAME=roms|" +
 			"LSB_PROJECT_NAME=sea",
 			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
+		"lsf's full names": {env: "LSB_JOBID=12|LSB_MCPU_HOSTS=cn2.example.org 16 cn1.example.org 16",
+			want: dispatch.Request{Job: "12", Nodes: two}},
 		"lsf's array": {env: "LSB_JOBID=12|LSB_JOBINDEX=3|LSB_HOSTS=cn2 cn2 cn1|LSFUSER=wei|USER=eve",
 			want: dispatch.Request{Job: "12[3]", User: "wei", Nodes: two}},
 		"lsf's host file": {env: "LSB_JOBID=12|LSB_DJOB_HOSTFILE=" + hosts,

@@ -119,13 +119,14 @@ func TestBadLinesDoNotStopTheRest(t *testing.T) {
 
 // TestTextOfUsers: what users write may hold the separator or the end of a line, and costs no job.
 func TestTextOfUsers(t *testing.T) {
+	const both = "7 FAILED 1;8 TIMEOUT 1;"
 	for text, want := range map[string]string{
-		"JobID|JobName|State|NodeList\n7|crazy|name|FAILED|n1\n8|ok|TIMEOUT|n2\n":              "7 FAILED 1;8 TIMEOUT 1;",
-		"JobID|WorkDir|State|NodeList|\n7|/a|b|FAILED|n1|\n8|/c|TIMEOUT|n2|\n":                 "7 FAILED 1;8 TIMEOUT 1;",
-		"JobID|SubmitLine|State|NodeList\n7|sh -c \"a &&\n\nb|c\"|FAILED|n1\n8|x|TIMEOUT|n2\n": "7 FAILED 1;8 TIMEOUT 1;",
-		"JobID|Comment|State|NodeList|JobName\n7|x|FAILED|n1|a|b\n8|x|TIMEOUT|n2|c\n":          "7 FAILED 1;8 TIMEOUT 1;",
-		"JobID|SubmitLine|State|NodeList\n7|cut off\n8|x|TIMEOUT|n2\n9|x\n":                    "8 TIMEOUT 1;line 2,line 4",
-		"JobID|Comment|JobName|State\n7|a|b|c|FAILED\n8|x|y|TIMEOUT\n":                         "8 TIMEOUT 0;line 2",
+		"JobID|JobName|State|NodeList\n7|crazy|name|FAILED|n1\n8|ok|TIMEOUT|n2\n":     both,
+		"JobID|WorkDir|State|NodeList|\n7|/a|b|FAILED|n1|\n8|/c|TIMEOUT|n2|\n":        both,
+		"JobID|Comment|State|NodeList|JobName\n7|x|FAILED|n1|a|b\n8|x|TIMEOUT|n2|c\n": both,
+		"JobID|SubmitLine|State|NodeList\n7|a &&\n\nb|c|FAILED|n1\n8|x|TIMEOUT|n2\n":  both,
+		"JobID|SubmitLine|State|NodeList\n7|cut off\n8|x|TIMEOUT|n2\n9|x\n":           "8 TIMEOUT 1;line 2,line 4",
+		"JobID|Comment|JobName|State\n7|a|b|c|FAILED\n8|x|y|TIMEOUT\n":                "8 TIMEOUT 0;line 2",
 	} {
 		jobs, err := readAll(t, text, Options{})
 		got, lines := "", []string{}
