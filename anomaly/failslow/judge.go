@@ -302,6 +302,9 @@ func (d *Detector) decide(n *node) {
 		n.level = anomaly.Unseen
 		return
 	}
+	if n.Alarm {
+		top = n.Cause
+	}
 	v.Ratio = n.shownRatio(top)
 	n.level = v.Level
 	if v.Level >= anomaly.Doubt {
@@ -313,9 +316,6 @@ func (d *Detector) decide(n *node) {
 // shownRatio is by how much longer the node's requests took in the newest second, by what speaks most against it; 0
 // where the load does not show it: a canary, a capped link and quick answers are no ratio.
 func (n *node) shownRatio(top int) float64 {
-	if n.Alarm {
-		top = n.Cause
-	}
 	if top == canary || top == capped || top == metaSlow || !n.now.seen[Read] && !n.now.seen[Write] {
 		return 0
 	}

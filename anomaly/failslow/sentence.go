@@ -12,9 +12,6 @@ func ln(x float64) float64 { return math.Log(x) }
 
 // explain writes the verdict's sentence and numbers.
 func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
-	if n.Alarm {
-		top = n.Cause
-	}
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
 	if c := Class(top - readSlow); (top == readSlow || top == writeSlow) && n.ratio[c] < visible {

@@ -13,7 +13,6 @@
 //	public traces, beside two usual rules          ScoreOfPublic        skipped where the traces are not
 //	their closed-loop siblings                     ScoreOfClosedTraces  FAIRWAY_TRACES (where they are written)
 //	capped links, by what clients wait on the way  ScoreOfLinks         as closed loops
-//	without each threshold (not in bench-detect)   Ablation             FAIRWAY_ABLATION=1, _SEEDS, _FIRST
 //
 // In the public traces load does not react to slowness. `make bench-detect TRACES=DIR` writes three siblings into DIR
 // (bin/traces without it) in which clients wait for answers: closed-a (80 forwarders), closed-b (64) and closed-c (96,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -263,14 +264,11 @@ func (c *causes) peers(own float64, by compared) float64 {
 		slices.Sort(all)
 		c.means[by] = all
 	}
-	others := len(all) - 1
-	if others < 1 {
+	_, high, n := compare.Others(all, own)
+	if n < 1 {
 		return math.NaN()
 	}
-	if at, _ := slices.BinarySearch(all, own); at <= others/2 {
-		return all[others/2+1]
-	}
-	return all[others/2]
+	return high
 }
 
 // percent writes a share for a sentence.
