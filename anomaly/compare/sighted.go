@@ -192,8 +192,16 @@ func (j *Judge) close(now int64) {
 	for _, group := range slices.SortedFunc(maps.Keys(of), order) {
 		all := of[group]
 		slices.SortFunc(all, order)
+		var took, asked []float64
 		for _, k := range all {
-			j.look(k, all, views)
+			if s := j.Known(k.subject); s == nil || !s.Alarm {
+				took, asked = append(took, j.block[k].log()), append(asked, j.block[k].ops)
+			}
+		}
+		slices.Sort(took)
+		slices.Sort(asked)
+		for _, k := range all {
+			j.look(k, took, asked, views)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(views)) {
@@ -205,14 +213,8 @@ func order(a, b pair) int {
 	return cmp.Or(cmp.Compare(a.observer, b.observer), cmp.Compare(a.class, b.class), cmp.Compare(a.subject, b.subject))
 }
 
-// look adds what one observer saw of a subject beside its others.
-func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
-	var others, asked []float64
-	for _, o := range all {
-		if s := j.Known(o.subject); o != k && (s == nil || !s.Alarm) {
-			others, asked = append(others, j.block[o].log()), append(asked, j.block[o].ops)
-		}
-	}
+// look adds what one observer saw of a subject beside what all of its subjects took, and how much it asked of them.
+func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*view) {
 	b, h := j.block[k], j.past[k]
 	if h == nil {
 		h = &habit{}
@@ -221,9 +223,10 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 	took, apart := b.log(), 0.0
 	known := h.took.N >= j.rules.PastBlocks
 	excess, usual := took-h.took.Mean-j.rules.PastMargin, h.took.Mean
-	peers := len(others) >= j.rules.Few-1
+	low, high, others := Others(all, took)
+	peers := others >= j.rules.Few-1
 	if peers {
-		usualOfOthers := anomaly.Median(others)
+		usualOfOthers := (low + high) / 2
 		apart = took - usualOfOthers
 		excess, usual = apart-j.rules.Margin, usualOfOthers
 		if !j.rules.Alike {
@@ -245,7 +248,7 @@ func (j *Judge) look(k pair, all []pair, views map[topology.NodeID]*view) {
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
-		v.busier = v.busier || b.ops > j.rules.Busier*anomaly.Median(asked)
+		v.busier = v.busier || b.ops > j.rules.Busier*MedianOfOthers(asked, b.ops)
 	} else {
 		v.busier = v.busier || known && math.Log(b.ops)-h.ops.Mean > math.Log(j.rules.Busier)
 	}

@@ -32,9 +32,7 @@ type Router struct {
 	BuffersFree float64
 	// Sending are the messages on their way to each peer, Waiting those of them that wait for a credit.
 	Sending, Waiting map[topology.TargetID]float64
-	// Held is what senders have on their way through it, and Senders how many of them have anything.
-	Held    float64
-	Senders int
+	Senders          int // how many have anything on its way through it
 	// Starved are the threads of its network drivers that had no processor, mean over the second; 0 where nobody
 	// counts them. A message that waits for such a thread is not yet, or not any more, counted as inside.
 	Starved float64

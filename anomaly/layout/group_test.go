@@ -29,7 +29,7 @@ func newLayer(routers int) *layer {
 		last: map[string]anomaly.Verdict{}, noise: 0.2}
 	for i := range routers {
 		l.rows = append(l.rows, Router{Node: topology.NodeID(fmt.Sprintf("r%d", i+1)), Group: "o2ib tcp", Messages: 800,
-			Bytes: 180e6, BuffersFree: 0.99, Waiting: map[topology.TargetID]float64{}, Senders: 3, Held: 5})
+			Bytes: 180e6, BuffersFree: 0.99, Waiting: map[topology.TargetID]float64{}, Senders: 3})
 		l.took = append(l.took, 2.5e-3)
 	}
 	return l
@@ -187,7 +187,7 @@ func TestARouterThatStandsStill(t *testing.T) {
 	if l.run(60); l.last["fail_slow r1"].Level != anomaly.Clean {
 		t.Errorf("forwards again: %+v", l.last["fail_slow r1"])
 	}
-	l.rows[1].Messages, l.rows[1].Senders, l.rows[1].Held = 0, 0, 0 // idle
+	l.rows[1].Messages, l.rows[1].Senders = 0, 0 // idle
 	if first := l.run(60); len(first) > 0 {
 		t.Errorf("an idle router: %v", first)
 	}

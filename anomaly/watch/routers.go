@@ -131,7 +131,7 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
 	for i := range r.rows {
 		if h := r.held[r.rows[i].Node]; h != nil {
-			r.rows[i].Held, r.rows[i].Senders = h.messages, h.senders
+			r.rows[i].Senders = h.senders
 		}
 	}
 	// Where round trips are known, the time inside says less: on TCP it ends at the socket.
