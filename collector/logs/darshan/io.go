@@ -145,13 +145,15 @@ func (o *IO) merge(n *IO) {
 	o.Shared = o.Shared || n.Shared
 	for _, c := range []struct{ to, from *int64 }{
 		{&o.Opens, &n.Opens}, {&o.Reads, &n.Reads}, {&o.Writes, &n.Writes}, {&o.Seeks, &n.Seeks}, {&o.Stats, &n.Stats},
-		{&o.Syncs, &n.Syncs}, {&o.CollectiveOps, &n.CollectiveOps}, {&o.BytesRead, &n.BytesRead},
-		{&o.BytesWritten, &n.BytesWritten}, {&o.ConsecReads, &n.ConsecReads}, {&o.ConsecWrites, &n.ConsecWrites},
-		{&o.SeqReads, &n.SeqReads}, {&o.SeqWrites, &n.SeqWrites},
+		{&o.Syncs, &n.Syncs}, {&o.CollectiveOps, &n.CollectiveOps},
+		{&o.ConsecReads, &n.ConsecReads}, {&o.ConsecWrites, &n.ConsecWrites}, {&o.SeqReads, &n.SeqReads},
+		{&o.SeqWrites, &n.SeqWrites},
 		{&o.FileNotAligned, &n.FileNotAligned}, {&o.Movers, &n.Movers}, {&o.oneMiB, &n.oneMiB},
 	} {
 		*c.to = sum(*c.to, *c.from)
 	}
+	// A rank's bytes may be wrong, below 0: those of the others stay.
+	o.BytesRead, o.BytesWritten = total(o.BytesRead, n.BytesRead), total(o.BytesWritten, n.BytesWritten)
 	for i := range o.SizeRead {
 		o.SizeRead[i] = sum(o.SizeRead[i], n.SizeRead[i])
 		o.SizeWrite[i] = sum(o.SizeWrite[i], n.SizeWrite[i])

@@ -80,6 +80,10 @@ func Read(in io.ReaderAt, size int64) (*Log, error) {
 	}
 	g := gatherer{log: &Log{Header: *r.Header()}, r: r, files: map[uint64]int{}}
 	err = r.Each(g.record)
+	if g.below0 > 0 {
+		err = errors.Join(err, fmt.Errorf("%d records count bytes below 0, as some MPI libraries have it: theirs are "+
+			"missing in the sums", g.below0))
+	}
 	for i := range g.log.Files {
 		g.log.Files[i].DXTPOSIX.merge()
 		g.log.Files[i].DXTMPIIO.merge()
@@ -100,6 +104,8 @@ type gatherer struct {
 	r     *Reader
 	files map[uint64]int
 	bytes int
+	// below0 are the records whose bytes cannot be.
+	below0 int
 	// byName are the files by their names, for datasets that do not say the id of theirs.
 	byName map[string]int
 	// totals are those of POSIX, MPI-IO and STDIO.
@@ -186,6 +192,9 @@ func (g *gatherer) add(which int, rank int64, to **IO, one IO) error {
 		one.Ranks = 1
 	}
 	one.setMovers(g.log.Job.NProcs)
+	if min(one.BytesRead, one.BytesWritten) < NotRecorded {
+		g.below0++
+	}
 	t := &g.totals[which]
 	before := len(t.ranks)
 	t.add(rank, &one, *to == nil)

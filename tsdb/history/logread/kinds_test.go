@@ -39,6 +39,11 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 			func(f *iolog.JobFile) bool {
 				return f.BytesWritten == 1600 && f.Writes == 16 && f.CountedBy == layerMPIIO && f.WriteEnd == 10
 			}},
+		"a rank's bytes below 0": {nil, []record{{id: 1, rank: 0, ints: map[string]int64{"MPIIO_INDEP_WRITES": 3,
+			"MPIIO_BYTES_WRITTEN": -32574}}, {id: 1, rank: 1, ints: map[string]int64{"MPIIO_INDEP_WRITES": 3,
+			"MPIIO_BYTES_WRITTEN": 9000}}}, func(f *iolog.JobFile) bool {
+			return f.BytesWritten == 9000 && f.Writes == 6
+		}},
 		"what POSIX saw less of": {of(written, times(nil)), of(mpi, nil), func(f *iolog.JobFile) bool {
 			return f.BytesWritten == 1600 && f.PosixWrites == 8 && f.TimedBy == layerFS
 		}},
@@ -73,6 +78,10 @@ func TestWhatALogSaysOfAFile(t *testing.T) {
 		l := parse(t, handmade(c.posix, c.mpiio, nil))
 		if f := &l.JobFiles[0]; !c.want(f) {
 			t.Errorf("%s: %+v", name, *f)
+		}
+		if is := strings.Contains(name, "below 0"); l.Jobs[0].Partial != is ||
+			strings.Contains(l.Problem, "below 0") != is {
+			t.Errorf("%s: partial: %t, problem %q", name, l.Jobs[0].Partial, l.Problem)
 		}
 	}
 }
