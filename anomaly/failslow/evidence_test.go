@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 )
 
 // long is a long block of a background with that mean.
@@ -21,6 +22,24 @@ func quiet() (*Detector, *node) {
 		n.Habit.Offset[c][small].Count = 1000
 	}
 	return d, n
+}
+
+// TestOldEvidenceCountsOnce: what a class showed in its last block before a job hid it stands beside each later block
+// of the other class, but wins no more than it did once.
+func TestOldEvidenceCountsOnce(t *testing.T) {
+	d, n := quiet()
+	for block := range 20 {
+		d.now += longSeconds
+		n.long[Read][small] = long(0.3)
+		if block == 0 {
+			n.long[Write][small] = long(0.12)
+		}
+		d.closeLong(n)
+	}
+	once := compare.Against(0.12, 1.0/400+longBackgroundDoubt*longBackgroundDoubt+0.04/1000, 0.1)
+	if got := n.Tests[mild].Log; got < once || got > 2*once+1e-9 {
+		t.Errorf("20 blocks of reads beside one of writes won %.2f, want %.2f to %.2f", got, once, 2*once)
+	}
 }
 
 // TestAYoungNodeIsFoundWell: a node that is in doubt teaches nothing, so that its own offset stays unknown; its health

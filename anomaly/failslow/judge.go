@@ -180,8 +180,8 @@ func (d *comparison) closeLone(n *node, bet float64) {
 	if best(&n.short[Read]) == streamed && n.short[Read][streamed].Weight == 0 {
 		c = Write
 	}
-	if other := n.shown[1-c]; float64(d.now-max(other[small].at, other[large].at)) < bothFor &&
-		float64(d.now-d.began) > bothFor {
+	if other := n.shown[1-c]; float64(d.now-max(other[small].at, other[large].at)) < carryFor &&
+		float64(d.now-d.began) > carryFor {
 		return
 	}
 	most := loneCeiling * d.limit
@@ -196,32 +196,38 @@ func (ref *reference) calm(c Class) bool { return ref.common[c] < calmCommon && 
 
 // longBlock is what a long block says of a node.
 type longBlock struct {
-	of    [2]estimate // the surest evidence of each class
-	kind  [2]int
-	worst float64 // log, the smaller of the classes' bets; infinite without both
-	most  float64 // log, that it can win
+	fresh    bool // something was seen in it
+	mean     [2]float64
+	streamed [2]bool // only what jobs stream speaks
+	worst    float64 // log, the smaller of the classes' bets; infinite without both
+	most     float64 // log, that it can win
 }
 
 func (d *comparison) closeLong(n *node) {
 	b := d.takeLong(n)
-	if math.IsInf(b.worst, 0) {
+	if !b.fresh || math.IsInf(b.worst, 0) {
 		return
 	}
-	if b.kind == [2]int{streamed, streamed} && n.Tests[mild].Log > streamCeiling*d.limit { // as in closeShort
+	if b.streamed[Read] && b.streamed[Write] && n.Tests[mild].Log > streamCeiling*d.limit { // as in closeShort
 		b.most = 0
 	}
 	bet := clip(b.worst, -longMost, b.most)
+	for c := range n.spent {
+		n.spent[c] += max(0, bet)
+	}
 	n.Tests[mild].Bet(d.now, bet, d.limit+overThreshold)
 	if float64(d.now-n.compared) > canarySilent { // where requests wait, canaries cannot clear whom they accused
 		n.Tests[canary].Bet(d.now, min(bet, 0), d.limit+overThreshold)
 	}
 	for c := range Meta {
-		most := d.limit + overThreshold
+		other := 1 - c
+		switch {
 		// a job's habit or the node's: enough for a canary, not for an accusation
-		if b.kind[c] >= past || n.unlike[c] {
-			most = loneCeiling * d.limit
+		case b.streamed[c] || n.kind[c] == past || n.unlike[c]:
+			d.oneClass(n, c, b.mean, loneCeiling*d.limit)
+		case n.age[c] == d.now && (b.streamed[other] || float64(d.now-n.age[other]) <= carryFor):
+			d.oneClass(n, c, b.mean, d.limit+overThreshold)
 		}
-		d.oneClass(n, c, &b, most)
 	}
 }
 
@@ -229,37 +235,59 @@ func (d *comparison) closeLong(n *node) {
 func (d *comparison) takeLong(n *node) longBlock {
 	b := longBlock{worst: math.Inf(1), most: longMost}
 	for c := range Meta { // reads and writes
-		kind := best(&n.long[c])
-		e, doubt, known := n.long[c][kind], longDoubt(kind), n.Habit.Offset[c][small].Count
-		b.of[c], b.kind[c] = e, kind
-		n.long[c] = [kinds]estimate{}
+		e, doubt := d.takeClass(n, c, &b)
 		if e.Weight == 0 {
 			b.worst = math.Inf(-1)
 			continue
 		}
-		if known < youngFor && kind == background {
-			b.most = 0 // too young to accuse; not to be found well
-		}
 		// The offset is itself known only so well.
-		variance := e.variance() + doubt*doubt + 0.04/max(known, 60)
-		b.worst = min(b.worst, compare.Against(e.mean(), variance, mildSlow))
+		b.mean[c] = e.mean()
+		variance := e.variance() + doubt*doubt + 0.04/max(n.Habit.Offset[c][small].Count, 60)
+		bet := compare.Against(b.mean[c], variance, mildSlow)
+		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
+			bet = max(0, bet-n.spent[c])
+		}
+		b.worst = min(b.worst, bet)
 		if n.Alarm { // what is hardly slower than its peers is not what was accused
-			b.worst = min(b.worst, compare.Against(e.mean(), variance, wellSlow))
+			b.worst = min(b.worst, compare.Against(b.mean[c], variance, wellSlow))
 		}
 	}
 	return b
 }
 
-// oneClass bets on one class being slow while the other is not.
-func (d *comparison) oneClass(n *node, c Class, b *longBlock, most float64) {
-	variance, margin := b.of[c].variance()+oneDoubt*oneDoubt, 0.0
-	switch b.kind[c] {
-	case compared, past:
-		margin = comparedMargin
-	case streamed:
-		variance = oneStreamedDoubt * oneStreamedDoubt
+// takeClass is what speaks for a class in a long block, and how far it may be wrong: its background or what was
+// compared, of this block or of an earlier one, or else what jobs stream; without weight: nothing.
+func (d *comparison) takeClass(n *node, c Class, b *longBlock) (e estimate, doubt float64) {
+	kind := best(&n.long[c])
+	e = n.long[c][kind]
+	stream := n.long[c][streamed]
+	n.long[c] = [kinds]estimate{}
+	if kind != streamed {
+		n.carried[c], n.age[c], n.spent[c], n.kind[c] = e, d.now, 0, kind
+		b.fresh = true
 	}
-	bet := compare.Against(b.of[c].mean()-margin-max(0, b.of[1-c].mean()), variance, oneSlow)
+	switch {
+	case n.carried[c].Weight > 0 && float64(d.now-n.age[c]) <= carryFor:
+		if n.Habit.Offset[c][small].Count < youngFor && n.kind[c] == background {
+			b.most = 0 // too young to accuse; not to be found well
+		}
+		return n.carried[c], longDoubt(n.kind[c])
+	case stream.Weight > 0:
+		b.streamed[c], b.fresh = true, true
+	}
+	return stream, longStreamedDoubt
+}
+
+// oneClass bets on one class being slow while the other is not.
+func (d *comparison) oneClass(n *node, c Class, mean [2]float64, most float64) {
+	variance, margin := oneCarriedDoubt*oneCarriedDoubt, 0.0
+	if n.kind[c] != background && d.now == n.age[c] {
+		margin = comparedMargin
+	}
+	if e := n.carried[c]; d.now == n.age[c] {
+		variance = e.variance() + oneDoubt*oneDoubt
+	}
+	bet := compare.Against(mean[c]-margin-max(0, mean[1-c]), variance, oneSlow)
 	n.Tests[readSlow+int(c)].Bet(d.now, clip(bet, -2*oneMost, oneMost), most)
 }
 

@@ -138,6 +138,10 @@ type company struct {
 type blocks struct {
 	short     [2][kinds]estimate // of this block
 	long      [2][kinds]estimate // of this long block
+	carried   [2]estimate        // the newest long block with something in it
+	age       [2]int64           // of carried
+	kind      [2]int             // of carried
+	spent     [2]float64         // log wealth that was won with carried after its block
 	cap       estimate
 	burst     burst
 	storm     estimate // metadata operations against those of the job's other forwarders

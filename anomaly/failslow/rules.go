@@ -31,8 +31,8 @@ const (
 	longStreamedDoubt = 0.26
 	// oneDoubt, log: error of one class against the other.
 	oneDoubt = 0.087
-	// oneStreamedDoubt, log: the same, of what jobs stream.
-	oneStreamedDoubt = 0.1
+	// oneCarriedDoubt, log: the same, where the class spoke in an earlier block.
+	oneCarriedDoubt = 0.1
 	// canaryDoubt, log: error of a canary beyond its noise.
 	canaryDoubt = 0.05
 
@@ -63,8 +63,8 @@ const (
 	// doubtFrom, of the threshold: wealth from which a node is in doubt.
 	doubtFrom = 0.3
 
-	// bothFor, s: for which a node that has served both classes is not judged by one alone.
-	bothFor = 300
+	// carryFor, s: for which a class that is not seen speaks through what it last showed.
+	carryFor = 300
 	// shownFor, s: for which a forwarder is compared with: where all wait for the slowest, others are done.
 	shownFor = 30
 	// amongLeast, forwarders: of each of a node's jobs that must do as it does before what it streams accuses it.
