@@ -337,6 +337,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (Answer, error) {
 	}
 	if hints != nil {
 		if len(hints.Hints) > 0 {
+			hints.pair(s, r.Nodes, moves)
 			j.run.Given = append(j.run.Given, history.GivenHints)
 		}
 		a.Given = append(a.Given, hints.words())

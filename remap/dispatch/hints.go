@@ -1,11 +1,13 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,6 +45,44 @@ func (h *ROMIOHints) words() string {
 	}
 	return fmt.Sprintf("ROMIO hints from job %s: %s", h.Run, strings.ReplaceAll(strings.TrimSpace(h.File()), "\n",
 		", "))
+}
+
+// maxHint is how long the value of a hint may be: Open MPI's bound, MPICH's is 1024.
+const maxHint = 255
+
+// pair names the nodes that are to write for the others, so that they are behind as many forwarders as may be. By
+// itself ROMIO takes the first nodes, which are often behind one. Where it knows nodes by other names it takes any.
+func (h *ROMIOHints) pair(s *remap.Situation, nodes []topology.NodeID, moves []remap.Move) {
+	at := topology.Mapping{}
+	for _, n := range nodes {
+		if on := s.On(n); len(on) > 0 {
+			at[n] = on[0]
+		}
+	}
+	for _, m := range moves {
+		at[m.Node] = m.To
+	}
+	turns, behind := map[topology.NodeID]int{}, map[topology.ForwarderID]int{}
+	for _, n := range nodes {
+		turns[n] = behind[at[n]]
+		behind[at[n]]++
+	}
+	writers, _ := strconv.Atoi(h.Hints["cb_nodes"])
+	if len(behind) < 2 || writers == 0 {
+		return
+	}
+	nodes = slices.Clone(nodes)
+	slices.SortStableFunc(nodes, func(a, b topology.NodeID) int { return cmp.Compare(turns[a], turns[b]) })
+	list := ""
+	for _, n := range nodes[:min(writers, len(nodes))] {
+		if len(list)+len(n)+len(":1,*:1") > maxHint || strings.ContainsAny(string(n), ":,* ") {
+			break
+		}
+		list += string(n) + ":1,"
+	}
+	if list != "" {
+		h.Hints["cb_config_list"] = list + "*:1"
+	}
 }
 
 // logsWithin bounds the question for the logs of the last run: the job waits for it.

@@ -92,3 +92,32 @@ func TestHintsAreAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestWritersAreSpreadOverForwarders: the nodes named are behind as many forwarders as there are, after the job's moves;
+// any others may take their place.
+func TestWritersAreSpreadOverForwarders(t *testing.T) {
+	m := newMachine(8, 2, 2) // four nodes a forwarder
+	long := topology.NodeID(strings.Repeat("n", 125))
+	for _, c := range []struct {
+		writers, want string
+		nodes         []topology.NodeID
+		moves         []remap.Move
+	}{
+		{"2", "c0:1,c4:1,*:1", cns(0, 8), nil},
+		{"3", "c0:1,c4:1,c1:1,*:1", cns(0, 8), nil},
+		{"9", "c3:1,c4:1,c5:1,*:1", cns(3, 6), nil},
+		{"2", "", cns(0, 4), nil},
+		{"2", "c0:1,c3:1,*:1", cns(0, 4), []remap.Move{{Node: cn(3), To: "f1"}}},
+		{"2", "", cns(3, 5), []remap.Move{{Node: cn(4), To: "f0"}}},
+		{"", "", cns(0, 8), nil},
+		{"2", "", []topology.NodeID{"fe80::1", cn(4)}, nil},
+		{"4", "c0:1," + string(long) + ":1,*:1", []topology.NodeID{cn(0), long, long + "m"},
+			[]remap.Move{{Node: long, To: "f1"}, {Node: long + "m", To: "f1"}}},
+	} {
+		h := &ROMIOHints{Hints: map[string]string{"cb_nodes": c.writers}}
+		if h.pair(m.situation(), c.nodes, c.moves); h.Hints["cb_config_list"] != c.want {
+			t.Errorf("%s writers of %v, moves %v: %q, want %q", c.writers, c.nodes, c.moves, h.Hints["cb_config_list"],
+				c.want)
+		}
+	}
+}

@@ -64,6 +64,29 @@ func TestHintsAreTakenByROMIO(t *testing.T) {
 	}
 }
 
+// TestAggregatorsAreThoseThatAreNamed: a real MPI-IO library takes the nodes of cb_config_list in its order, one
+// process of each, and passes over names that it does not know.
+func TestAggregatorsAreThoseThatAreNamed(t *testing.T) {
+	writer := buildWriter(t)
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: nodes' names need root")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	argv := []string{"mpiexec.hydra", "-launcher", "fork"}
+	for i := range ranks {
+		argv = append(argv, "-n", "1", "unshare", "--uts", "sh", "-c", `hostname "$0" && exec "$@"`,
+			fmt.Sprint("c", i/2), writer, file, "4", "4000", "romio_cb_write=enable",
+			"cb_nodes=2", "cb_config_list=c1:1,nobody:1,*:1", ":")
+	}
+	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:len(argv)-1]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got := strings.Fields(pairs(usedLine, out)["romio_aggregator_list"]); !slices.Equal(got, []string{"2", "0"}) {
+		t.Errorf("aggregators are ranks %v, want 2 and 0: the first of c1, then of c0", got)
+	}
+}
+
 func buildWriter(t *testing.T) string {
 	t.Helper()
 	for _, p := range []string{"mpicc.mpich", "mpiexec.hydra"} {
