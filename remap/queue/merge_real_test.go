@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"fairway/cmd/lab/testbed"
 	"fairway/collector/p9"
+	"fairway/collector/topology"
 )
 
 // counted counts the writes that go to a forwarder: each message is one Write of the queue.
@@ -172,6 +174,56 @@ func TestStridedWritesOnTheRealLayer(t *testing.T) {
 		t.Logf("%s: %d writes arrive, %d without gathering", p.name, merged, plain)
 		if merged > plain || p.name == "strided" && merged*2 > plain {
 			t.Errorf("%s: %d writes arrive, %d without gathering", p.name, merged, plain)
+		}
+	}
+}
+
+// TestMPIRanksAreGathered: real MPI ranks on four nodes write one file by turns, each with MPI-IO through its node's
+// mount; their writes of 4,000 bytes arrive as fewer, byte for byte. How few depends on whether they get along side
+// by side.
+func TestMPIRanksAreGathered(t *testing.T) {
+	for _, p := range []string{"mpicc.mpich", "mpiexec.hydra"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("skipped: %s is not installed (Debian: mpich libmpich-dev)", p)
+		}
+	}
+	l := newLayer(t, 0, 2*time.Millisecond)
+	dir, err := os.MkdirTemp("", "ranks") // where nodes see it, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	writer := filepath.Join(dir, "writer")
+	if out, err := exec.Command("mpicc.mpich", "-O1", "-o", writer,
+		"../../cmd/lab/papers/mpi/collective.c").CombinedOutput(); err != nil {
+		t.Fatalf("build the writer: %v\n%s", err, out)
+	}
+	const pieces, size = 60, 4000
+	for _, ranks := range []int{4, 16} {
+		var on []topology.NodeID
+		for i := range ranks {
+			on = append(on, topology.NodeID(fmt.Sprintf("cn%03d", i*4/ranks)))
+		}
+		name := fmt.Sprint("ranks", ranks)
+		before := *l.queue.Report().Merged
+		if out, err := l.tb.MPIRun(t.Context(), on, writer, filepath.Join(testbed.MountPoint, name), fmt.Sprint(pieces),
+			fmt.Sprint(size), "romio_cb_write=disable", "romio_ds_write=disable"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		after := *l.queue.Report().Merged
+		in, out := after.WritesIn-before.WritesIn, after.WritesOut-before.WritesOut
+		t.Logf("%d ranks: of %d writes %d went with others, in %d messages", ranks, ranks*pieces, in, out)
+		if out == 0 && ranks == 4 { // more have to be quick to meet
+			t.Error("no write met its neighbours")
+		}
+		got, err := os.ReadFile(filepath.Join(l.tb.Dir(), name))
+		if err != nil || len(got) != ranks*pieces*size {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+		for i, b := range got {
+			if b != byte('a'+i/size%26) {
+				t.Fatalf("%d ranks: byte %d is %q", ranks, i, b)
+			}
 		}
 	}
 }

@@ -165,11 +165,14 @@ func (r *Queue) use(s *sharing) {
 	}
 	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
 	s.weigh(r.global.shares)
-	before := r.queue
-	r.sharing, r.queue = s, newQueue(s, r.cfg.Window, r.random)
-	if before != nil {
-		r.queue.asked = before.asked
+	queue := newQueue(s, r.cfg.Window, r.random)
+	if r.queue != nil {
+		queue.asked = r.queue.asked
+		if maps.Equal(r.sharing.limitsInForce(), s.limitsInForce()) {
+			queue.depth = r.queue.depth
+		}
 	}
+	r.sharing, r.queue = s, queue
 	old := r.served
 	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
 	for _, j := range s.jobs {
@@ -426,11 +429,11 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 		return true
 	}
 	delete(c.flights, tag)
-	r.landed(c)
+	r.landed(c, f.cost)
 	// A flushed request has no reply of its own once the flush has one.
-	if _, left := c.flights[f.old]; left && reply[4] == rFlush {
+	if old, left := c.flights[f.old]; left && reply[4] == rFlush {
 		delete(c.flights, f.old)
-		r.landed(c)
+		r.landed(c, old.cost)
 	}
 	if f.joint != nil {
 		return r.merge.share(c, f.joint, reply)
@@ -440,9 +443,10 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 }
 
 // landed frees the place of one request. r.mu is held.
-func (r *Queue) landed(c *conn) {
+func (r *Queue) landed(c *conn, cost int) {
 	r.inFlight--
 	r.queue.flies(c.lane, -1)
+	r.queue.answered(cost)
 }
 
 // pump sends as many requests as there are places for. r.mu is held.
@@ -453,7 +457,7 @@ func (r *Queue) pump() {
 			return
 		}
 		c := q.conn
-		f := flight{joint: q.joint}
+		f := flight{joint: q.joint, cost: q.cost}
 		if q.frame[4] == tFlush && len(q.frame) >= headerBytes+2 {
 			f.old = binary.LittleEndian.Uint16(q.frame[headerBytes:])
 		}

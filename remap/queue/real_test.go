@@ -27,7 +27,7 @@ type layer struct {
 	jobs  Table
 }
 
-func newLayer(t testing.TB, linkBytesPerSec float64) *layer {
+func newLayer(t testing.TB, linkBytesPerSec float64, gather time.Duration) *layer {
 	t.Helper()
 	cfg := testbed.Config{Forwarders: 1, ComputeNodes: 5, LinkBytesPerSec: linkBytesPerSec}
 	if os.Geteuid() != 0 {
@@ -53,7 +53,7 @@ func newLayer(t testing.TB, linkBytesPerSec float64) *layer {
 			t.Error(err)
 		}
 	})
-	l := &layer{tb: tb, queue: New(Config{Dial: func(ctx context.Context) (net.Conn, error) {
+	l := &layer{tb: tb, queue: New(Config{Gather: gather, Dial: func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", tb.ForwarderAddr("fwd000"))
 	}})}
 	l.serve(t, cfg.MountProgram)
@@ -160,7 +160,7 @@ func (l *layer) measure(t testing.TB, policy string, d time.Duration) (big, smal
 var evenLoad = map[string]int{"cn000": 2, "cn001": 2, "cn002": 2, "cn003": 2, "cn004": 8}
 
 func TestRatiosOnTheRealLayer(t *testing.T) {
-	l := newLayer(t, 40e6) // slow enough that the processor is not what they share
+	l := newLayer(t, 40e6, 0) // slow enough that the processor is not what they share
 	stop := l.load(t, evenLoad)
 	l.awaitQueue(t, "big", "small")
 	// How near the ratios come to the policy is a measurement (BenchmarkRealLayer); here the policy must be seen to
@@ -190,7 +190,7 @@ func TestRatiosOnTheRealLayer(t *testing.T) {
 func BenchmarkRealLayer(b *testing.B) {
 	for _, link := range []float64{100e6, 0} {
 		b.Run(fmt.Sprintf("link%gMB", link/1e6), func(b *testing.B) {
-			l := newLayer(b, link)
+			l := newLayer(b, link, 0)
 			stop := l.load(b, evenLoad)
 			time.Sleep(2 * time.Second)
 			policies := []string{"", "size-fair", "job-fair"}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -78,7 +79,8 @@ func readMessage(r io.Reader) ([]byte, error) {
 type forwarder struct {
 	threads chan struct{}
 	service time.Duration
-	most    int // requests seen at once
+	random  *rand.Rand // half to one and a half times as long; nil: always as long
+	most    int        // requests seen at once
 	mu      sync.Mutex
 	now     int
 }
@@ -105,10 +107,14 @@ func (f *forwarder) serve(c net.Conn) {
 		f.mu.Lock()
 		f.now++
 		f.most = max(f.most, f.now)
+		service := f.service
+		if f.random != nil {
+			service = time.Duration((.5 + f.random.Float64()) * float64(service))
+		}
 		f.mu.Unlock()
 		go func() {
 			f.threads <- struct{}{}
-			time.Sleep(f.service)
+			time.Sleep(service)
 			<-f.threads
 			f.mu.Lock()
 			f.now--
