@@ -93,8 +93,8 @@ func TestHintsAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestWritersAreSpreadOverForwarders: the nodes named are behind as many forwarders as there are, after the job's moves;
-// any others may take their place.
+// TestWritersAreSpreadOverForwarders: the nodes named are behind as many forwarders as there are, after the job's
+// moves; any others may take their place.
 func TestWritersAreSpreadOverForwarders(t *testing.T) {
 	m := newMachine(8, 2, 2) // four nodes a forwarder
 	long := topology.NodeID(strings.Repeat("n", 125))

@@ -30,8 +30,8 @@ type done struct {
 func (d *done) rate() float64 { return float64(d.cost) / d.took.Seconds() }
 
 const (
-	// sliceWindows is how many windows of answers a slice counts. The first of them is left out: it was asked for in the
-	// slice before.
+	// sliceWindows is how many windows of answers a slice counts. The first of them is left out: it was asked for in
+	// the slice before.
 	sliceWindows = 9
 	// A trial has so many answers of each kind, or takes so long: where times are random the rates differ by 3 % then.
 	trialAnswers = 4096

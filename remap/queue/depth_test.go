@@ -176,8 +176,8 @@ func TestALimitedJobKeepsTheForwarderBusy(t *testing.T) {
 				slices.Sort(x)
 				return fmt.Sprintf("%.2f (%.2f to %.2f)", x[len(x)/2], x[0], x[len(x)-1])
 			}
-			t.Logf("time by that alone: without a limit %s, with one request %s, as found %s", say(unlimited), say(single),
-				say(found))
+			t.Logf("time by that alone: without a limit %s, with one request %s, as found %s", say(unlimited),
+				say(single), say(found))
 			t.Logf("total by that without a limit: with one request %s, as found %s", say(singleTotal), say(foundTotal))
 			if mean(found) > c.longer || mean(foundTotal) < .95 {
 				t.Errorf("want at most %g and at least 0.95", c.longer)

@@ -223,8 +223,7 @@ func writeThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, queue 
 	writers.Wait()
 }
 
-// attachThrough is the root of the forwarder's tree, from an address; nil, and an error of the benchmark's, where there
-// is none.
+// attachThrough is the root of the forwarder's tree, from an address; nil: the benchmark has failed.
 func attachThrough(b *testing.B, ctx context.Context, tb *testbed.Testbed, queue string, from netip.Addr) *p9.Fid {
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
 	conn, err := d.DialContext(ctx, "tcp", queue)
