@@ -253,8 +253,7 @@ func accused(verdicts []anomaly.Verdict, id topology.NodeID) string {
 	return ""
 }
 
-// Trend is the layer's past in steps, the oldest first, and when the newest step ended; now is the mean of the last
-// seconds.
+// Trend is the layer's past in steps, the oldest first, and when the newest ended; now is the mean of the last ones.
 func (d *Detectors) Trend() (steps []Second, now Second, end time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

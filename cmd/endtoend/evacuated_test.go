@@ -55,8 +55,7 @@ func TestModelledSitesAreLeft(t *testing.T) {
 	})
 }
 
-// startRuled starts a site with two jobs that a rule looks after, and a fault of gw2 once the detectors have seen it
-// healthy.
+// startRuled starts a site with two jobs that a rule looks after, and a fault of gw2 once it was seen healthy.
 func startRuled(t *testing.T, layer, fault string, amount ...string) *site {
 	s := startSite(t, "--layer", layer, "--auto", "--named-jobs", "--spares", "1")
 	s.begin(batchJob{"1", "GRAPES", "cn1,cn2,cn3", "N-N", "0.3"})
@@ -77,7 +76,7 @@ func leftByRule(t *testing.T, layer, fault, refused string) {
 	s.until("the rule's plans for both jobs have ended", func() bool {
 		plans = s.plansOfRule()
 		return len(plans) == 2 && !slices.ContainsFunc(plans, func(p api.PlanView) bool {
-			return p.State != remap.Verified && p.State != remap.Failed
+			return p.State != remap.Verified && p.State != remap.Failed && p.State != remap.Partial
 		})
 	})
 	s.saysOnly("gw2", condition)
@@ -93,7 +92,9 @@ func leftByRule(t *testing.T, layer, fault, refused string) {
 				return at[string(m.Node)].Forwarder == want
 			})
 		}
-		if ok := refused == ""; ok != (p.State == remap.Verified) || !strings.Contains(p.Error, refused) {
+		// A client that shares its address with one of a job's, and does nothing, has moved and cannot show it.
+		moved := p.State == remap.Verified || p.State == remap.Partial && strings.Contains(p.Error, "quiet")
+		if ok := refused == ""; ok != moved || !strings.Contains(p.Error, refused) {
 			t.Errorf("%s is %s: %s, want it refused as %q", p.ID, p.State, p.Error, refused)
 		}
 		if refused != "" {

@@ -43,8 +43,7 @@ func (f *Fault) Check() error {
 	return nil
 }
 
-// Health is what is left of a node: shares of its links in both directions, of what they say they have, and of its
-// processor.
+// Health is what is left of a node: shares of its links both ways, of what they say they have, and of its processor.
 type Health struct {
 	LinkIn, LinkOut, Lanes, CPU float64
 	Loss                        float64 // of the messages on its links, which are sent again
