@@ -217,7 +217,7 @@ func TestSizesOfRecords(t *testing.T) {
 		}
 	}
 	if fixed[Combined].ints[combinedDevice] != "CP_DEVICE" ||
-		fixed[Combined].floats[combinedSlowestTime] != "CP_F_SLOWEST_RANK_TIME" {
+		fixed[Combined].floats[combinedPOSIX.slowest] != "CP_F_SLOWEST_RANK_TIME" {
 		t.Error("places in combined records")
 	}
 }

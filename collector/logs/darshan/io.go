@@ -143,22 +143,22 @@ func small(bins *[10]int64, without int64) int64 {
 func (o *IO) merge(n *IO) {
 	o.Ranks += n.Ranks
 	o.Shared = o.Shared || n.Shared
-	for _, c := range []struct{ to, from *int64 }{
-		{&o.Opens, &n.Opens}, {&o.Reads, &n.Reads}, {&o.Writes, &n.Writes}, {&o.Seeks, &n.Seeks}, {&o.Stats, &n.Stats},
-		{&o.Syncs, &n.Syncs}, {&o.CollectiveOps, &n.CollectiveOps},
-		{&o.ConsecReads, &n.ConsecReads}, {&o.ConsecWrites, &n.ConsecWrites}, {&o.SeqReads, &n.SeqReads},
-		{&o.SeqWrites, &n.SeqWrites},
-		{&o.FileNotAligned, &n.FileNotAligned}, {&o.Movers, &n.Movers}, {&o.oneMiB, &n.oneMiB},
-	} {
-		*c.to = sum(*c.to, *c.from)
-	}
 	// A rank's bytes may be wrong, below 0: those of the others stay.
-	o.BytesRead, o.BytesWritten = total(o.BytesRead, n.BytesRead), total(o.BytesWritten, n.BytesWritten)
+	read, written := total(o.BytesRead, n.BytesRead), total(o.BytesWritten, n.BytesWritten)
+	to, from := o.counts(), n.counts()
+	for i := range to {
+		if i < sumFigures {
+			*to[i] = sum(*to[i], *from[i])
+		} else {
+			*to[i] = max(*to[i], *from[i])
+		}
+	}
+	o.Movers, o.oneMiB = sum(o.Movers, n.Movers), sum(o.oneMiB, n.oneMiB)
+	o.BytesRead, o.BytesWritten = read, written
 	for i := range o.SizeRead {
 		o.SizeRead[i] = sum(o.SizeRead[i], n.SizeRead[i])
 		o.SizeWrite[i] = sum(o.SizeWrite[i], n.SizeWrite[i])
 	}
-	o.MaxByteRead, o.MaxByteWritten = max(o.MaxByteRead, n.MaxByteRead), max(o.MaxByteWritten, n.MaxByteWritten)
 	o.Open.join(n.Open)
 	o.Read.join(n.Read)
 	o.Write.join(n.Write)
@@ -166,7 +166,6 @@ func (o *IO) merge(n *IO) {
 	o.ReadSeconds += n.ReadSeconds
 	o.WriteSeconds += n.WriteSeconds
 	o.MetaSeconds += n.MetaSeconds
-	o.FileAlignment = max(o.FileAlignment, n.FileAlignment)
 	if n.SlowestSeconds > o.SlowestSeconds {
 		o.SlowestRank = n.SlowestRank
 	}
@@ -201,16 +200,6 @@ func unsized() (bins [10]int64) {
 	return bins
 }
 
-// fileTimes reads the floats of POSIX and MPI-IO records.
-func (o *IO) fileTimes(f []float64, rank int64, ranks []int64) {
-	o.Open = Span{f[floatOpenStart], f[floatOpenEnd]}
-	o.Read = Span{f[floatReadStart], f[floatReadEnd]}
-	o.Write = Span{f[floatWriteStart], f[floatWriteEnd]}
-	o.Close = Span{f[floatCloseStart], f[floatCloseEnd]}
-	o.ReadSeconds, o.WriteSeconds, o.MetaSeconds = f[floatReadTime], f[floatWriteTime], f[floatMetaTime]
-	o.setRank(rank, f[floatSlowestRankTime], ranks, f[floatVarianceBytes])
-}
-
 // setRank says whose record it is and what the slowest rank had of its time. ranks are the fastest rank and its bytes,
 // then the slowest and its.
 func (o *IO) setRank(rank int64, slowest float64, ranks []int64, variance float64) {
@@ -235,56 +224,4 @@ func positive(v float64) float64 {
 		return v
 	}
 	return 0
-}
-
-func posixIO(rec *Record) IO {
-	c := rec.Counters
-	o := IO{Opens: c[posixOpens], Reads: c[posixReads], Writes: c[posixWrites], Seeks: c[posixSeeks],
-		Stats: c[posixStats],
-		Syncs: total(c[posixFsyncs], c[posixFdsyncs]), CollectiveOps: NotRecorded,
-		BytesRead: c[posixBytesRead], BytesWritten: c[posixBytesWritten],
-		ConsecReads: c[posixConsecReads], ConsecWrites: c[posixConsecWrites],
-		SeqReads: c[posixSeqReads], SeqWrites: c[posixSeqWrites],
-		MaxByteRead: c[posixMaxByteRead], MaxByteWritten: c[posixMaxByteWritten],
-		FileNotAligned: c[posixFileNotAligned],
-		FileAlignment:  c[posixFileAlignment], oneMiB: exactly1MiB(c[posixAccess:])}
-	copy(o.SizeRead[:], c[posixSizeRead:])
-	copy(o.SizeWrite[:], c[posixSizeWrite:])
-	o.fileTimes(rec.FCounters, rec.Rank, c[posixRanks:])
-	return o
-}
-
-func mpiioIO(rec *Record) IO {
-	c := rec.Counters
-	o := IO{Opens: total(c[mpiioIndepOpens], c[mpiioCollOpens]),
-		Reads:  total(c[mpiioIndepReads], c[mpiioCollReads], c[mpiioSplitReads], c[mpiioNBReads]),
-		Writes: total(c[mpiioIndepWrites], c[mpiioCollWrites], c[mpiioSplitWrites], c[mpiioNBWrites]),
-		Seeks:  NotRecorded, Stats: NotRecorded, Syncs: c[mpiioSyncs],
-		CollectiveOps: total(c[mpiioCollReads : mpiioSplitWrites+1]...),
-		BytesRead:     c[mpiioBytesRead], BytesWritten: c[mpiioBytesWritten],
-		ConsecReads: NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
-		MaxByteRead: NotRecorded, MaxByteWritten: NotRecorded,
-		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, oneMiB: exactly1MiB(c[mpiioAccess:])}
-	copy(o.SizeRead[:], c[mpiioSizeRead:])
-	copy(o.SizeWrite[:], c[mpiioSizeWrite:])
-	o.fileTimes(rec.FCounters, rec.Rank, c[mpiioRanks:])
-	return o
-}
-
-func stdioIO(rec *Record) IO {
-	c, f := rec.Counters, rec.FCounters
-	o := IO{Opens: c[stdioOpens], Reads: c[stdioReads], Writes: c[stdioWrites], Seeks: c[stdioSeeks],
-		Stats: NotRecorded,
-		Syncs: c[stdioFlushes], CollectiveOps: NotRecorded, BytesRead: c[stdioBytesRead],
-		BytesWritten: c[stdioBytesWritten],
-		ConsecReads:  NotRecorded, ConsecWrites: NotRecorded, SeqReads: NotRecorded, SeqWrites: NotRecorded,
-		MaxByteRead: c[stdioMaxByteRead], MaxByteWritten: c[stdioMaxByteWritten],
-		FileNotAligned: NotRecorded, FileAlignment: NotRecorded, SizeRead: unsized(), SizeWrite: unsized()}
-	o.Open = Span{f[stdioOpenStart], f[stdioOpenEnd]}
-	o.Read = Span{f[stdioReadStart], f[stdioReadEnd]}
-	o.Write = Span{f[stdioWriteStart], f[stdioWriteEnd]}
-	o.Close = Span{f[stdioCloseStart], f[stdioCloseEnd]}
-	o.ReadSeconds, o.WriteSeconds, o.MetaSeconds = f[stdioReadTime], f[stdioWriteTime], f[stdioMetaTime]
-	o.setRank(rec.Rank, f[stdioSlowestRankTime], c[stdioRanks:], f[stdioVarianceBytes])
-	return o
 }

@@ -40,15 +40,20 @@ func named(prefix string, names ...string) []string {
 	return out
 }
 
-// without returns the first n places except some.
-func without(n int, missing ...int) []int {
+// places returns the places of all names but the missing ones.
+func places(names, missing []string) []int {
 	var out []int
-	for i := range n {
-		if !slices.Contains(missing, i) {
+	for i, n := range names {
+		if !slices.Contains(missing, n) {
 			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// oldFloats are those of POSIX and MPI-IO before both ends of opening and closing were recorded.
+func oldFloats(c *counters) []int {
+	return slices.Delete(places(c.floats, nil), 3, 5)
 }
 
 var fileFloats = []string{"OPEN_START_TIMESTAMP", "READ_START_TIMESTAMP", "WRITE_START_TIMESTAMP",
@@ -73,17 +78,18 @@ func posixCounters() *counters {
 		"STRIDE1_COUNT", "STRIDE2_COUNT", "STRIDE3_COUNT", "STRIDE4_COUNT"}
 	c := &counters{ints: named("POSIX_", slices.Concat(names, accessNames, rankNames)...),
 		floats: named("POSIX_F_", fileFloats...)}
-	all, floats := len(c.ints), len(c.floats)
-	v3 := without(all, posixFilenos, posixDups, posixRenameSources, posixRenameTargets, posixRenamedFrom)
+	all := places(c.ints, nil)
+	floats := places(c.floats, nil)
+	v3 := places(c.ints, named("POSIX_", "FILENOS", "DUPS", "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM"))
 	// Version 1 has four counters of stdio after MMAPS.
-	stdio := slices.Index(v3, posixMmaps) + 1
+	stdio := slices.Index(v3, slices.Index(c.ints, "POSIX_MMAPS")) + 1
 	v1 := slices.Insert(slices.Clone(v3), stdio, -1, -1, -1, -1)
-	old := without(floats, floatCloseStart, floatOpenEnd)
+	old := oldFloats(c)
 	c.versions = []layout{
 		{ints: v1, floats: old, dropIf: stdio},
 		{ints: v3, floats: old, dropIf: -1},
-		{ints: v3, floats: without(floats), dropIf: -1},
-		{ints: without(all), floats: without(floats), dropIf: -1},
+		{ints: v3, floats: floats, dropIf: -1},
+		{ints: all, floats: floats, dropIf: -1},
 	}
 	return c
 }
@@ -95,9 +101,9 @@ func mpiioCounters() *counters {
 		"RW_SWITCHES", "MAX_READ_TIME_SIZE", "MAX_WRITE_TIME_SIZE", "SIZE_READ_AGG_*", "SIZE_WRITE_AGG_*"}
 	c := &counters{ints: named("MPIIO_", slices.Concat(names, accessNames, rankNames)...),
 		floats: named("MPIIO_F_", fileFloats...)}
-	ints, floats := without(len(c.ints)), len(c.floats)
-	old := layout{ints: ints, floats: without(floats, floatCloseStart, floatOpenEnd), dropIf: -1}
-	c.versions = []layout{old, old, {ints: ints, floats: without(floats), dropIf: -1}}
+	ints := places(c.ints, nil)
+	old := layout{ints: ints, floats: oldFloats(c), dropIf: -1}
+	c.versions = []layout{old, old, {ints: ints, floats: places(c.floats, nil), dropIf: -1}}
 	return c
 }
 
@@ -110,10 +116,10 @@ func stdioCounters() *counters {
 		"READ_START_TIMESTAMP", "OPEN_END_TIMESTAMP", "CLOSE_END_TIMESTAMP", "WRITE_END_TIMESTAMP",
 		"READ_END_TIMESTAMP",
 		"FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")}
-	ints, floats := len(c.ints), without(len(c.floats))
+	floats := places(c.floats, nil)
 	c.versions = []layout{
-		{ints: without(ints, stdioFdopens), floats: floats, dropIf: -1},
-		{ints: without(ints), floats: floats, dropIf: -1},
+		{ints: places(c.ints, []string{"STDIO_FDOPENS"}), floats: floats, dropIf: -1},
+		{ints: places(c.ints, nil), floats: floats, dropIf: -1},
 	}
 	return c
 }
@@ -121,7 +127,7 @@ func stdioCounters() *counters {
 func bgqCounters() *counters {
 	c := &counters{ints: named("BGQ_", "CSJOBID", "NNODES", "RANKSPERNODE", "DDRPERNODE", "INODES", "ANODES", "BNODES",
 		"CNODES", "DNODES", "ENODES", "TORUSENABLED"), floats: named("BGQ_F_", "TIMESTAMP")}
-	newest := layout{ints: without(len(c.ints)), floats: without(1), dropIf: -1}
+	newest := layout{ints: places(c.ints, nil), floats: []int{0}, dropIf: -1}
 	first := newest
 	first.skip = 8
 	c.versions = []layout{first, newest}
@@ -134,7 +140,7 @@ func h5fCounters() *counters {
 	c.versions = []layout{
 		{ints: []int{0}, floats: []int{0, 3}, dropIf: -1},
 		{ints: []int{0}, floats: []int{0, 1, 2, 3}, dropIf: -1},
-		{ints: without(3), floats: without(5), dropIf: -1},
+		{ints: places(c.ints, nil), floats: places(c.floats, nil), dropIf: -1},
 	}
 	return c
 }
@@ -150,9 +156,10 @@ func h5dCounters() *counters {
 	names = append(append(names, rankNames...), fileID)
 	c := &counters{ints: named("H5D_", names...), floats: named("H5D_F_", fileFloats...)}
 	last := len(c.ints) - 1
+	first, floats := places(c.ints[:last], nil), places(c.floats, nil)
 	c.versions = []layout{
-		{ints: without(last), floats: without(len(c.floats)), dropIf: -1},
-		{ints: append([]int{last}, without(last)...), floats: without(len(c.floats)), dropIf: -1},
+		{ints: first, floats: floats, dropIf: -1},
+		{ints: append([]int{last}, first...), floats: floats, dropIf: -1},
 	}
 	return c
 }
@@ -177,7 +184,7 @@ func pnetcdfFileCounters() *counters {
 	c.versions = []layout{ // the first two count independent and collective opens
 		{ints: []int{1, 1}, floats: []int{0, 4}, dropIf: -1},
 		{ints: []int{1, 1}, floats: []int{0, 1, 3, 4}, dropIf: -1},
-		{ints: without(len(c.ints)), floats: without(len(c.floats)), dropIf: -1},
+		{ints: places(c.ints, nil), floats: places(c.floats, nil), dropIf: -1},
 	}
 	return c
 }
@@ -198,7 +205,8 @@ func pnetcdfVarCounters() *counters {
 	names = append(append(names, rankNames...), fileID)
 	c := &counters{ints: named("PNETCDF_VAR_", names...), floats: named("PNETCDF_VAR_F_", fileFloats...)}
 	last := len(c.ints) - 1
-	c.versions = []layout{{ints: append([]int{last}, without(last)...), floats: without(len(c.floats)), dropIf: -1}}
+	c.versions = []layout{{ints: append([]int{last}, places(c.ints[:last], nil)...), floats: places(c.floats, nil),
+		dropIf: -1}}
 	return c
 }
 
@@ -220,7 +228,7 @@ func CounterNames(m Module) (ints, floats []string) {
 
 // isID says of counters that are record ids, which are unsigned.
 func isID(m Module, i int) bool {
-	return m == POSIX && i == posixRenamedFrom || namesFile(m) && i == len(fixed[m].ints)-1
+	return m == POSIX && fixed[m].ints[i] == "POSIX_RENAMED_FROM" || namesFile(m) && i == len(fixed[m].ints)-1
 }
 
 // namesFile says of a module that its records are of parts of files, whose id is the last counter.

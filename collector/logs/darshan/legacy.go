@@ -69,17 +69,6 @@ func legacyForms() []legacyForm {
 	return forms
 }
 
-// places returns the places of all names but the missing ones.
-func places(names, missing []string) []int {
-	var out []int
-	for i, n := range names {
-		if !slices.Contains(missing, n) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 func combinedCounters() *counters {
 	names := named("CP_", "INDEP_OPENS", "COLL_OPENS", "INDEP_READS", "INDEP_WRITES", "COLL_READS", "COLL_WRITES",
 		"SPLIT_READS", "SPLIT_WRITES", "NB_READS", "NB_WRITES", "SYNCS", "POSIX_READS", "POSIX_WRITES", "POSIX_OPENS",

@@ -144,11 +144,11 @@ func (g *gatherer) record(rec *Record) error {
 	case Combined:
 		return g.combined(f, rec)
 	case POSIX:
-		return g.add(0, rec.Rank, &f.POSIX, posixIO(rec))
+		return g.add(0, rec.Rank, &f.POSIX, posixFigures.io(rec))
 	case MPIIO:
-		return g.add(1, rec.Rank, &f.MPIIO, mpiioIO(rec))
+		return g.add(1, rec.Rank, &f.MPIIO, mpiioFigures.io(rec))
 	case STDIO:
-		return g.add(2, rec.Rank, &f.STDIO, stdioIO(rec))
+		return g.add(2, rec.Rank, &f.STDIO, stdioFigures.io(rec))
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (g *gatherer) file(rec *Record) (*File, error) {
 }
 
 // add puts one record's figures to those of the file's other ranks and to the totals of its interface.
-func (g *gatherer) add(which int, rank int64, to **IO, one IO) error {
+func (g *gatherer) add(which int, rank int64, to **IO, one *IO) error {
 	if one.Shared {
 		one.Ranks = g.log.Job.NProcs
 	} else {
@@ -197,21 +197,21 @@ func (g *gatherer) add(which int, rank int64, to **IO, one IO) error {
 	}
 	t := &g.totals[which]
 	before := len(t.ranks)
-	t.add(rank, &one, *to == nil)
+	t.add(rank, one, *to == nil)
 	if err := g.grow(32 * (len(t.ranks) - before)); err != nil {
 		return err
 	}
 	if *to == nil {
-		*to = &one
+		*to = one
 		return g.grow(512)
 	}
-	(*to).merge(&one)
+	(*to).merge(one)
 	return nil
 }
 
 // combined splits a record of formats 1.x and 2.x into its interfaces.
 func (g *gatherer) combined(f *File, rec *Record) error {
-	posix, stdio, mpiio := combinedIO(rec, g.log.Version[0] == '1')
+	posix, stdio, mpiio := combinedIO(rec)
 	for i, one := range []struct {
 		to **IO
 		io *IO
@@ -219,7 +219,10 @@ func (g *gatherer) combined(f *File, rec *Record) error {
 		if one.io == nil {
 			continue
 		}
-		if err := g.add(i, rec.Rank, one.to, *one.io); err != nil {
+		if g.log.Version[0] == '1' && one.io.Shared {
+			one.io.SlowestSeconds = NotRecorded
+		}
+		if err := g.add(i, rec.Rank, one.to, one.io); err != nil {
 			return err
 		}
 	}
