@@ -17,8 +17,8 @@ import (
 	"fairway/remap/queue"
 )
 
-// openControl answers on a unix socket that only the queue's own user and root may use: GET /stats,
-// GET /report, GET /clients, GET /merged, PUT /table with a table, and PUT /global with shares of an all-gather.
+// openControl answers on a unix socket that only the queue's own user and root may use: GET /report,
+// GET /clients, GET /merged, PUT /table with a table, and PUT /global with shares of an all-gather.
 func openControl(path string, r *queue.Queue) (io.Closer, error) {
 	l, err := unixsocket.Listen(path, 0o600)
 	if err != nil {
@@ -29,7 +29,6 @@ func openControl(path string, r *queue.Queue) (io.Closer, error) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(v)
 	}
-	mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Stats()) })
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report()) })
 	mux.HandleFunc("GET /clients", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Clients()) })
 	mux.HandleFunc("GET /merged", func(w http.ResponseWriter, _ *http.Request) { answer(w, r.Report().Merged) })

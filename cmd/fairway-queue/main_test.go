@@ -69,7 +69,7 @@ func TestQueuesARealForwarder(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := ask(t.Context(), control, "GET", "/stats", nil, &out); err != nil {
+	if err := ask(t.Context(), control, "GET", "/report", nil, &out); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `"1000":{"requests":`) {

@@ -47,9 +47,6 @@ func (e *TransportError) Error() string {
 	return fmt.Sprintf("9P connection to %s: %v", e.Addr, e.cause)
 }
 
-// Closed reports whether the connection ended by this side's Close.
-func (e *TransportError) Closed() bool { return errors.Is(e.cause, net.ErrClosed) }
-
 // maxMessage bounds what a server may send at once, whatever it negotiates.
 const maxMessage = 4 << 20
 
@@ -161,16 +158,13 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 		c.socket, _ = s.SyscallConn()
 	}
 	go c.readAll()
-	e := c.request()
-	e.u32(c.msize)
-	e.str(version)
-	d, err := c.do(ctx, &call{op: "version", want: tVersion + 1, tag: noTag}, e.b, nil)
+	d, err := c.do(ctx, &call{op: "version", want: TVersion + 1, tag: noTag}, newRequest(c.msize, version), nil)
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
-	got, name := d.u32(), d.str()
-	if d.err != nil || name != version || got < 4096 || got > c.msize {
+	got, name := d.U32(), d.Text()
+	if d.Err != nil || name != version || got < 4096 || got > c.msize {
 		c.Close()
 		return nil, fmt.Errorf("%s: the server speaks %q with messages of %d bytes, not %s with 4096 to %d", addr, name,
 			got, version, c.msize)
@@ -179,12 +173,8 @@ func NewClient(ctx context.Context, conn net.Conn, addr string, msize uint32) (*
 	return c, nil
 }
 
-// MSize is the negotiated largest message, bytes; IOUnit what one read or write can carry.
-func (c *Client) MSize() uint32  { return c.msize }
-func (c *Client) IOUnit() uint32 { return c.msize - ioHeader }
-
-// Addr is where the client is connected.
-func (c *Client) Addr() string { return c.addr }
+// IOUnit is what one read or write can carry, bytes.
+func (c *Client) IOUnit() uint32 { return c.msize - IOHeader }
 
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
@@ -224,10 +214,8 @@ func (c *Client) fail(cause error) {
 	c.conn.Close()
 }
 
-func (c *Client) request() *encoder { return &encoder{make([]byte, headerBytes, 128)} }
-
 // do sends one message (its header still empty, payload behind it) and waits for the reply.
-func (c *Client) do(ctx context.Context, w *call, msg, payload []byte) (*decoder, error) {
+func (c *Client) do(ctx context.Context, w *call, msg, payload []byte) (*Decoder, error) {
 	if err := c.begin(ctx, w, msg, payload); err != nil {
 		return nil, err
 	}
@@ -243,7 +231,7 @@ func (c *Client) begin(ctx context.Context, w *call, msg, payload []byte) error 
 }
 
 // wait returns the reply of a call that has begun.
-func (c *Client) wait(ctx context.Context, w *call) (*decoder, error) {
+func (c *Client) wait(ctx context.Context, w *call) (*Decoder, error) {
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
@@ -255,7 +243,7 @@ func (c *Client) wait(ctx context.Context, w *call) (*decoder, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	return &decoder{b: w.reply}, nil
+	return &Decoder{Rest: w.reply}, nil
 }
 
 // start registers a call under a free tag.
@@ -353,7 +341,7 @@ func (c *Client) readAll() {
 	for {
 		// What is read with a header does not come into a pipe without a copy.
 		if in.limit = readAhead; c.piping.Load() > 0 {
-			in.limit = headerBytes + countBytes
+			in.limit = HeaderBytes + countBytes
 		}
 		if err := c.readOne(in, r); err != nil {
 			c.fail(err)
@@ -393,16 +381,16 @@ func (in *inbox) Read(b []byte) (int, error) {
 
 // readOne reads one message and completes its call.
 func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
-	var h [headerBytes]byte
+	var h [HeaderBytes]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return err
 	}
 	in.limit = 0
 	size, kind, tag := binary.LittleEndian.Uint32(h[:]), h[4], binary.LittleEndian.Uint16(h[5:])
-	if size < headerBytes || size > maxMessage {
+	if size < HeaderBytes || size > maxMessage {
 		return fmt.Errorf("the server sent a message of %d bytes (limit %d)", size, maxMessage)
 	}
-	body := int(size) - headerBytes
+	body := int(size) - HeaderBytes
 	c.mu.Lock()
 	w := c.calls[tag]
 	if w == nil {
@@ -413,7 +401,7 @@ func (c *Client) readOne(in *inbox, r *bufio.Reader) error {
 		}
 		return fmt.Errorf("the server answered tag %d, which was not asked", tag)
 	}
-	direct := !w.gone && (w.into != nil || w.pipe != nil) && kind == tRead+1
+	direct := !w.gone && (w.into != nil || w.pipe != nil) && kind == TRead+1
 	c.mu.Unlock()
 	err := c.receive(w, r, kind, body, direct)
 	if err != nil {

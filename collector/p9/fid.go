@@ -17,9 +17,6 @@ type Fid struct {
 	chunk uint32
 }
 
-// QID is the file's identity at the time it was walked to, opened or created.
-func (f *Fid) QID() QID { return f.qid }
-
 func (c *Client) newFid() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,21 +35,17 @@ func (c *Client) freeFid(id uint32) {
 	c.mu.Unlock()
 }
 
-// call sends a request of op built by put and decodes its reply with get; either may be nil.
-func (c *Client) call(ctx context.Context, op string, t uint8, put func(*encoder), get func(*decoder)) error {
-	e := c.request()
-	if put != nil {
-		put(e)
-	}
-	d, err := c.do(ctx, &call{op: op, want: t + 1}, e.b, nil)
+// call sends a request of op and decodes its reply with get, which may be nil.
+func (c *Client) call(ctx context.Context, op string, t uint8, get func(*Decoder), fields ...any) error {
+	d, err := c.do(ctx, &call{op: op, want: t + 1}, newRequest(fields...), nil)
 	if err != nil {
 		return err
 	}
 	if get != nil {
 		get(d)
 	}
-	if d.err != nil {
-		return fmt.Errorf("%s: reply of %s: %w", op, c.addr, d.err)
+	if d.Err != nil {
+		return fmt.Errorf("%s: reply of %s: %w", op, c.addr, d.Err)
 	}
 	return nil
 }
@@ -60,13 +53,8 @@ func (c *Client) call(ctx context.Context, op string, t uint8, put func(*encoder
 // Attach opens the tree aname ("ctl", or the path of an export or of a folder below one) as a user.
 func (c *Client) Attach(ctx context.Context, aname string, uid uint32) (*Fid, error) {
 	f := &Fid{c: c, id: c.newFid(), chunk: c.IOUnit()}
-	err := c.call(ctx, "attach "+aname, tAttach, func(e *encoder) {
-		e.u32(f.id)
-		e.u32(noFid)
-		e.str("")
-		e.str(aname)
-		e.u32(uid)
-	}, func(d *decoder) { f.qid = d.qid() })
+	err := c.call(ctx, "attach "+aname, TAttach, func(d *Decoder) { f.qid = d.qid() }, f.id, uint32(noFid), "", aname,
+		uid)
 	if err != nil {
 		c.forget(f, err)
 		return nil, err
@@ -104,24 +92,17 @@ func (f *Fid) Walk(ctx context.Context, names ...string) (*Fid, error) {
 
 func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
 	g := &Fid{c: f.c, id: f.c.newFid(), qid: f.qid, chunk: f.c.IOUnit()}
-	e := f.c.request()
-	e.u32(f.id)
-	e.u32(g.id)
-	e.u16(uint16(len(names)))
-	for _, name := range names {
-		e.str(name)
-	}
-	d, err := f.c.do(ctx, &call{op: "walk", want: tWalk + 1, undo: g.ClunkLater}, e.b, nil)
+	d, err := f.c.do(ctx, &call{op: "walk", want: TWalk + 1, undo: g.ClunkLater}, newRequest(f.id, g.id, names), nil)
 	if err != nil {
 		f.c.forget(g, err)
 		return nil, err
 	}
-	for n := int(d.u16()); n > 0 && d.err == nil; n-- {
+	for n := int(d.U16()); n > 0 && d.Err == nil; n-- {
 		g.qid = d.qid()
 		names = names[min(1, len(names)):]
 	}
-	if d.err != nil {
-		return nil, fmt.Errorf("walk: reply of %s: %w", f.c.addr, d.err)
+	if d.Err != nil {
+		return nil, fmt.Errorf("walk: reply of %s: %w", f.c.addr, d.Err)
 	}
 	if len(names) > 0 {
 		// diod keeps the new fid after a partial walk, against the protocol.
@@ -132,24 +113,22 @@ func (f *Fid) walkStep(ctx context.Context, names []string) (*Fid, error) {
 }
 
 // Clunk gives the fid back. The fid is gone even when an error is returned.
-func (f *Fid) Clunk(ctx context.Context) error { return f.end(ctx, "clunk", tClunk) }
+func (f *Fid) Clunk(ctx context.Context) error { return f.end(ctx, "clunk", TClunk) }
 
 // ClunkLater gives the fid back without waiting, not even for room on the way to a hung server; on a
 // connection that ends the server forgets it anyway.
 func (f *Fid) ClunkLater() {
 	f.c.background(func() {
-		e := f.c.request()
-		e.u32(f.id)
-		w := &call{op: "clunk", want: tClunk + 1, after: func() { f.c.freeFid(f.id) }}
-		f.c.begin(context.Background(), w, e.b, nil)
+		w := &call{op: "clunk", want: TClunk + 1, after: func() { f.c.freeFid(f.id) }}
+		f.c.begin(context.Background(), w, newRequest(f.id), nil)
 	})
 }
 
 // Remove removes the file and gives the fid back, also when an error is returned.
-func (f *Fid) Remove(ctx context.Context) error { return f.end(ctx, "remove", tRemove) }
+func (f *Fid) Remove(ctx context.Context) error { return f.end(ctx, "remove", TRemove) }
 
 func (f *Fid) end(ctx context.Context, op string, t uint8) error {
-	err := f.c.call(ctx, op, t, func(e *encoder) { e.u32(f.id) }, nil)
+	err := f.c.call(ctx, op, t, nil, f.id)
 	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
 		f.c.freeFid(f.id)
 	}
@@ -158,26 +137,17 @@ func (f *Fid) end(ctx context.Context, op string, t uint8) error {
 
 // Open opens the file with Linux open(2) flags.
 func (f *Fid) Open(ctx context.Context, flags uint32) error {
-	return f.c.call(ctx, "open", tLopen, func(e *encoder) {
-		e.u32(f.id)
-		e.u32(flags)
-	}, f.opened)
+	return f.c.call(ctx, "open", TLopen, f.opened, f.id, flags)
 }
 
 // Create creates and opens a file in the directory f, which becomes the file.
 func (f *Fid) Create(ctx context.Context, name string, flags, mode, gid uint32) error {
-	return f.c.call(ctx, "create "+name, tLcreate, func(e *encoder) {
-		e.u32(f.id)
-		e.str(name)
-		e.u32(flags)
-		e.u32(mode)
-		e.u32(gid)
-	}, f.opened)
+	return f.c.call(ctx, "create "+name, TLcreate, f.opened, f.id, name, flags, mode, gid)
 }
 
-func (f *Fid) opened(d *decoder) {
+func (f *Fid) opened(d *Decoder) {
 	f.qid = d.qid()
-	if unit := d.u32(); unit > 0 && unit < f.chunk {
+	if unit := d.U32(); unit > 0 && unit < f.chunk {
 		f.chunk = unit
 	}
 }
@@ -196,12 +166,8 @@ func (f *Fid) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 }
 
 func (f *Fid) beginRead(ctx context.Context, w *call, off int64, size int) error {
-	w.op, w.want, w.size = "read", tRead+1, size
-	e := f.c.request()
-	e.u32(f.id)
-	e.u64(uint64(off))
-	e.u32(uint32(size))
-	return f.c.begin(ctx, w, e.b, nil)
+	w.op, w.want, w.size = "read", TRead+1, size
+	return f.c.begin(ctx, w, newRequest(f.id, uint64(off), uint32(size)), nil)
 }
 
 // WriteAt writes p at an offset, in as many requests in flight as it takes. With an error the number
@@ -223,12 +189,8 @@ func (f *Fid) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 // writeAt is WriteAt up to the first piece that is written in part, which is io.EOF.
 func (f *Fid) writeAt(ctx context.Context, p []byte, off int64) (int, error) {
 	return f.transfer(ctx, len(p), func(w *call, done, size int) error {
-		w.op, w.want, w.size = "write", tWrite+1, size
-		e := f.c.request()
-		e.u32(f.id)
-		e.u64(uint64(off) + uint64(done))
-		e.u32(uint32(size))
-		return f.c.begin(ctx, w, e.b, p[done:done+size])
+		w.op, w.want, w.size = "write", TWrite+1, size
+		return f.c.begin(ctx, w, newRequest(f.id, uint64(off)+uint64(done), uint32(size)), p[done:done+size])
 	}, nil)
 }
 
@@ -277,14 +239,14 @@ func (f *Fid) transfer(ctx context.Context, size int, begin func(w *call, done, 
 }
 
 // moved checks the answer to a read or write of which w.n bytes went through.
-func (w *call) moved(d *decoder, err error) error {
+func (w *call) moved(d *Decoder, err error) error {
 	if err != nil {
 		return err
 	}
-	if w.want == tWrite+1 {
-		w.n = int(d.u32())
+	if w.want == TWrite+1 {
+		w.n = int(d.U32())
 	}
-	if d.err != nil || w.n > w.size {
+	if d.Err != nil || w.n > w.size {
 		return fmt.Errorf("%s: the server says %d of %d bytes: %w", w.op, w.n, w.size, errShort)
 	}
 	return nil

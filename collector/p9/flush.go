@@ -28,7 +28,7 @@ func (c *Client) abandon(w *call) bool {
 // taken until the answer to that, although its own reply may come before: used again at once it would name another
 // request, which the server would forget instead.
 func (c *Client) flush(w *call) bool {
-	f := &call{op: "flush", want: tFlush + 1}
+	f := &call{op: "flush", want: TFlush + 1}
 	if c.start(context.Background(), f) != nil {
 		return false
 	}
@@ -40,9 +40,7 @@ func (c *Client) flush(w *call) bool {
 	}
 	w.flushing = true
 	c.mu.Unlock()
-	e := c.request()
-	e.u16(w.tag)
-	err := c.send(context.Background(), f, e.b, nil)
+	err := c.send(context.Background(), f, newRequest(w.tag), nil)
 	if err == nil {
 		_, err = c.wait(context.Background(), f)
 	}

@@ -28,7 +28,7 @@ func scripted(t *testing.T) (c *Client, got <-chan asked, reply func(kind uint8,
 
 // answered is a reply with what is behind its header.
 func answered(kind uint8, tag uint16, body ...byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(headerBytes+len(body)))
+	b := binary.LittleEndian.AppendUint32(nil, uint32(HeaderBytes+len(body)))
 	return append(append(b, kind, byte(tag), byte(tag>>8)), body...)
 }
 
@@ -38,18 +38,18 @@ func scriptedOver(t *testing.T, near, far net.Conn) (c *Client, got <-chan asked
 	go func() {
 		defer close(requests)
 		for {
-			var h [headerBytes]byte
+			var h [HeaderBytes]byte
 			if _, err := io.ReadFull(far, h[:]); err != nil {
 				return
 			}
-			body := make([]byte, binary.LittleEndian.Uint32(h[:])-headerBytes)
+			body := make([]byte, binary.LittleEndian.Uint32(h[:])-HeaderBytes)
 			io.ReadFull(far, body)
-			if h[4] == tVersion {
-				far.Write(answered(tVersion+1, noTag, []byte("\x00\x20\x00\x00\x08\x009P2000.L")...))
+			if h[4] == TVersion {
+				far.Write(answered(TVersion+1, noTag, []byte("\x00\x20\x00\x00\x08\x009P2000.L")...))
 				continue
 			}
 			a := asked{kind: h[4], tag: binary.LittleEndian.Uint16(h[5:])}
-			if a.kind == tFlush {
+			if a.kind == TFlush {
 				a.old = binary.LittleEndian.Uint16(body)
 			}
 			requests <- a
@@ -65,8 +65,8 @@ func scriptedOver(t *testing.T, near, far net.Conn) (c *Client, got <-chan asked
 // fill begins as many calls as there are tags but spare, and returns the last one.
 func fill(t *testing.T, c *Client, got <-chan asked, spare int) (last *call) {
 	for range maxInFlight - spare {
-		last = &call{op: "clunk", want: tClunk + 1}
-		if err := c.begin(t.Context(), last, c.request().b, nil); err != nil {
+		last = &call{op: "clunk", want: TClunk + 1}
+		if err := c.begin(t.Context(), last, newRequest(), nil); err != nil {
 			t.Fatal(err)
 		}
 		<-got
@@ -80,15 +80,15 @@ func TestAFlushNeverHitsAnotherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, got, reply := scripted(t)
 		defer c.Close()
-		first := &call{op: "clunk", want: tClunk + 1}
-		if err := c.begin(t.Context(), first, c.request().b, nil); err != nil {
+		first := &call{op: "clunk", want: TClunk + 1}
+		if err := c.begin(t.Context(), first, newRequest(), nil); err != nil {
 			t.Fatal(err)
 		}
 		<-got
 		last := fill(t, c, got, 1)
 		next := make(chan error, 1)
 		go func() {
-			_, err := c.do(t.Context(), &call{op: "clunk", want: tClunk + 1}, c.request().b, nil)
+			_, err := c.do(t.Context(), &call{op: "clunk", want: TClunk + 1}, newRequest(), nil)
 			next <- err
 		}()
 		synctest.Wait() // it waits for a tag, and before the flush does
@@ -96,20 +96,20 @@ func TestAFlushNeverHitsAnotherCall(t *testing.T) {
 		cancel()
 		c.wait(ctx, last)
 		synctest.Wait()
-		reply(tClunk+1, last.tag)
+		reply(TClunk+1, last.tag)
 		synctest.Wait()
 		reused := <-got
 		if reused.tag != last.tag {
 			t.Fatalf("the next call has tag %d, want the one that was answered, %d", reused.tag, last.tag)
 		}
-		reply(tClunk+1, first.tag) // a tag for the flush
+		reply(TClunk+1, first.tag) // a tag for the flush
 		synctest.Wait()
 		select {
 		case a := <-got:
 			t.Errorf("the server was asked to forget tag %d, which is another call's now", a.old)
 		default:
 		}
-		reply(tClunk+1, reused.tag)
+		reply(TClunk+1, reused.tag)
 		if err := <-next; err != nil {
 			t.Error(err)
 		}
@@ -126,18 +126,18 @@ func TestATagIsTakenUntilItsFlushIsAnswered(t *testing.T) {
 		cancel()
 		c.wait(ctx, last)
 		flush := <-got
-		if flush.kind != tFlush || flush.old != last.tag {
+		if flush.kind != TFlush || flush.old != last.tag {
 			t.Fatalf("got %+v, want a flush of %d", flush, last.tag)
 		}
-		reply(tClunk+1, last.tag)
-		go c.do(t.Context(), &call{op: "clunk", want: tClunk + 1}, c.request().b, nil)
+		reply(TClunk+1, last.tag)
+		go c.do(t.Context(), &call{op: "clunk", want: TClunk + 1}, newRequest(), nil)
 		synctest.Wait()
 		select {
 		case a := <-got:
 			t.Fatalf("tag %d is used again before the flush of %d is answered", a.tag, last.tag)
 		default:
 		}
-		reply(tFlush+1, flush.tag)
+		reply(TFlush+1, flush.tag)
 		synctest.Wait()
 		if a := <-got; a.tag != flush.tag && a.tag != last.tag {
 			t.Errorf("the next call has tag %d", a.tag)
@@ -155,8 +155,8 @@ func TestAnErrorUnderRerrorsNumberIsARefusal(t *testing.T) {
 	c, got := scriptedOver(t, near, far)
 	defer c.Close()
 	for _, kind := range []uint8{rLerror, rError} {
-		w := &call{op: "walk", want: tWalk + 1}
-		if err := c.begin(t.Context(), w, c.request().b, nil); err != nil {
+		w := &call{op: "walk", want: TWalk + 1}
+		if err := c.begin(t.Context(), w, newRequest(), nil); err != nil {
 			t.Fatal(err)
 		}
 		far.Write(answered(kind, (<-got).tag, 2, 0, 0, 0))
@@ -180,26 +180,26 @@ func TestALateAnswerIsLeftOut(t *testing.T) {
 		c.wait(ctx, last)
 		synctest.Wait()
 		flush := <-got
-		if flush.kind != tFlush || flush.old != last.tag {
+		if flush.kind != TFlush || flush.old != last.tag {
 			t.Fatalf("the server was asked %+v, want to forget %d", flush, last.tag)
 		}
-		reply(tFlush+1, flush.tag)
+		reply(TFlush+1, flush.tag)
 		synctest.Wait()
 		for range 2 {
-			next := &call{op: "clunk", want: tClunk + 1}
-			if err := c.begin(t.Context(), next, c.request().b, nil); err != nil {
+			next := &call{op: "clunk", want: TClunk + 1}
+			if err := c.begin(t.Context(), next, newRequest(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if <-got; next.tag == last.tag {
 				t.Errorf("tag %d is used again, and its late answer would be the new request's", last.tag)
 			}
 		}
-		reply(tClunk+1, last.tag)
+		reply(TClunk+1, last.tag)
 		synctest.Wait()
 		if err := c.err; err != nil {
 			t.Errorf("a late answer ended the connection: %v", err)
 		}
-		reply(tClunk+1, last.tag) // once
+		reply(TClunk+1, last.tag) // once
 		synctest.Wait()
 		if c.err == nil {
 			t.Error("a second answer was taken")
@@ -217,7 +217,7 @@ func TestAWriteInPartSaysWhy(t *testing.T) {
 	answers := [][]byte{{10, 0, 0, 0}, {byte(syscall.EDQUOT), 0, 0, 0}, {10, 0, 0, 0}, {0, 0, 0, 0}}
 	go func() {
 		for i, body := range answers {
-			kind := uint8(tWrite + 1)
+			kind := uint8(TWrite + 1)
 			if i == 1 {
 				kind = rLerror
 			}
@@ -248,8 +248,8 @@ func TestATagIsFreedOnce(t *testing.T) {
 		callers.Go(func() {
 			for range 4000 {
 				ctx, cancel := context.WithCancel(t.Context())
-				w := &call{op: "clunk", want: tClunk + 1}
-				if err := c.begin(ctx, w, c.request().b, nil); err != nil {
+				w := &call{op: "clunk", want: TClunk + 1}
+				if err := c.begin(ctx, w, newRequest(), nil); err != nil {
 					t.Error(err)
 				} else {
 					go cancel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -15,10 +16,7 @@ const attrBasic = 0x7ff // everything stat(2) gives
 // GetAttr reads the file's attributes.
 func (f *Fid) GetAttr(ctx context.Context) (Attr, error) {
 	var a Attr
-	err := f.c.call(ctx, "getattr", tGetattr, func(e *encoder) {
-		e.u32(f.id)
-		e.u64(attrBasic)
-	}, func(d *decoder) { a = d.attr() })
+	err := f.c.call(ctx, "getattr", TGetattr, func(d *Decoder) { a = d.attr() }, f.id, uint64(attrBasic))
 	if err == nil && !a.possible() {
 		err = fmt.Errorf("getattr: mode %o, %d bytes: no file has these: %w", a.Mode, a.Size, syscall.EIO)
 	}
@@ -39,109 +37,59 @@ func (a *Attr) possible() bool {
 
 // SetAttr changes the file's attributes.
 func (f *Fid) SetAttr(ctx context.Context, s SetAttr) error {
-	return f.c.call(ctx, "setattr", tSetattr, func(e *encoder) {
-		e.u32(f.id)
-		e.u32(s.Valid)
-		e.u32(s.Mode)
-		e.u32(s.UID)
-		e.u32(s.GID)
-		e.u64(s.Size)
-		e.u64(s.AtimeSec)
-		e.u64(s.AtimeNsec)
-		e.u64(s.MtimeSec)
-		e.u64(s.MtimeNsec)
-	}, nil)
+	return f.c.call(ctx, "setattr", TSetattr, nil, f.id, s.Valid, s.Mode, s.UID, s.GID, s.Size, s.AtimeSec, s.AtimeNsec,
+		s.MtimeSec, s.MtimeNsec)
 }
 
 // ReadDir reads entries of an open directory behind an offset (0 is the start, then the last entry's
 // Offset); an empty answer is the end.
 func (f *Fid) ReadDir(ctx context.Context, offset uint64) ([]Dirent, error) {
 	var out []Dirent
-	err := f.c.call(ctx, "readdir", tReaddir, func(e *encoder) {
-		e.u32(f.id)
-		e.u64(offset)
-		e.u32(f.c.IOUnit())
-	}, func(d *decoder) {
-		n := int(d.u32())
-		if d.err != nil || n != len(d.b) {
-			d.err = errShort
+	err := f.c.call(ctx, "readdir", TReaddir, func(d *Decoder) {
+		n := int(d.U32())
+		if d.Err != nil || n != len(d.Rest) {
+			d.Err = errShort
 			return
 		}
-		out, d.err = dirents(d.b)
-	})
+		out, d.Err = dirents(d.Rest)
+	}, f.id, offset, f.c.IOUnit())
 	return out, err
 }
 
 // Mkdir creates a directory in the directory f.
-func (f *Fid) Mkdir(ctx context.Context, name string, mode, gid uint32) (QID, error) {
-	var q QID
-	err := f.c.call(ctx, "mkdir "+name, tMkdir, func(e *encoder) {
-		e.u32(f.id)
-		e.str(name)
-		e.u32(mode)
-		e.u32(gid)
-	}, func(d *decoder) { q = d.qid() })
-	return q, err
+func (f *Fid) Mkdir(ctx context.Context, name string, mode, gid uint32) error {
+	return f.c.call(ctx, "mkdir "+name, TMkdir, nil, f.id, name, mode, gid)
 }
 
 // Mknod creates a device, fifo or socket in the directory f.
-func (f *Fid) Mknod(ctx context.Context, name string, mode, major, minor, gid uint32) (QID, error) {
-	var q QID
-	err := f.c.call(ctx, "mknod "+name, tMknod, func(e *encoder) {
-		e.u32(f.id)
-		e.str(name)
-		e.u32(mode)
-		e.u32(major)
-		e.u32(minor)
-		e.u32(gid)
-	}, func(d *decoder) { q = d.qid() })
-	return q, err
+func (f *Fid) Mknod(ctx context.Context, name string, mode, major, minor, gid uint32) error {
+	return f.c.call(ctx, "mknod "+name, TMknod, nil, f.id, name, mode, major, minor, gid)
 }
 
 // Symlink creates a symbolic link in the directory f.
-func (f *Fid) Symlink(ctx context.Context, name, target string, gid uint32) (QID, error) {
-	var q QID
-	err := f.c.call(ctx, "symlink "+name, tSymlink, func(e *encoder) {
-		e.u32(f.id)
-		e.str(name)
-		e.str(target)
-		e.u32(gid)
-	}, func(d *decoder) { q = d.qid() })
-	return q, err
+func (f *Fid) Symlink(ctx context.Context, name, target string, gid uint32) error {
+	return f.c.call(ctx, "symlink "+name, TSymlink, nil, f.id, name, target, gid)
 }
 
 // Readlink reads a symbolic link's target.
-func (f *Fid) Readlink(ctx context.Context) (string, error) {
-	var s string
-	err := f.c.call(ctx, "readlink", tReadlink, func(e *encoder) { e.u32(f.id) }, func(d *decoder) { s = d.str() })
+func (f *Fid) Readlink(ctx context.Context) (s string, err error) {
+	err = f.c.call(ctx, "readlink", TReadlink, func(d *Decoder) { s = d.Text() }, f.id)
 	return s, err
 }
 
 // Link makes name in the directory f another name of the file target.
 func (f *Fid) Link(ctx context.Context, target *Fid, name string) error {
-	return f.c.call(ctx, "link "+name, tLink, func(e *encoder) {
-		e.u32(f.id)
-		e.u32(target.id)
-		e.str(name)
-	}, nil)
+	return f.c.call(ctx, "link "+name, TLink, nil, f.id, target.id, name)
 }
 
-// Fsync flushes the open file to storage.
-func (f *Fid) Fsync(ctx context.Context, dataOnly bool) error {
-	return f.c.call(ctx, "fsync", tFsync, func(e *encoder) {
-		e.u32(f.id)
-		if dataOnly {
-			e.u32(1)
-		} else {
-			e.u32(0)
-		}
-	}, nil)
+// Fsync flushes the open file to storage; mode 1: its data only.
+func (f *Fid) Fsync(ctx context.Context, mode uint32) error {
+	return f.c.call(ctx, "fsync", TFsync, nil, f.id, mode)
 }
 
 // StatFS reads the file system's size and free space.
-func (f *Fid) StatFS(ctx context.Context) (StatFS, error) {
-	var s StatFS
-	err := f.c.call(ctx, "statfs", tStatfs, func(e *encoder) { e.u32(f.id) }, func(d *decoder) { s = d.statfs() })
+func (f *Fid) StatFS(ctx context.Context) (s StatFS, err error) {
+	err = f.c.call(ctx, "statfs", TStatfs, func(d *Decoder) { s = d.statfs() }, f.id)
 	return s, err
 }
 
@@ -149,12 +97,7 @@ func (f *Fid) StatFS(ctx context.Context) (StatFS, error) {
 // (diod before 1.1) get a walk and Trename.
 func (f *Fid) Rename(ctx context.Context, name string, dir *Fid, to string) error {
 	err := f.c.tryAt(func() error {
-		return f.c.call(ctx, "renameat "+name, tRenameat, func(e *encoder) {
-			e.u32(f.id)
-			e.str(name)
-			e.u32(dir.id)
-			e.str(to)
-		}, nil)
+		return f.c.call(ctx, "renameat "+name, TRenameat, nil, f.id, name, dir.id, to)
 	})
 	if !errors.Is(err, errNoAt) {
 		return err
@@ -164,11 +107,7 @@ func (f *Fid) Rename(ctx context.Context, name string, dir *Fid, to string) erro
 		return err
 	}
 	defer file.ClunkLater()
-	return f.c.call(ctx, "rename "+name, tRename, func(e *encoder) {
-		e.u32(file.id)
-		e.u32(dir.id)
-		e.str(to)
-	}, nil)
+	return f.c.call(ctx, "rename "+name, TRename, nil, file.id, dir.id, to)
 }
 
 // atRemoveDir is the flag of unlinkat(2) for directories.
@@ -176,16 +115,12 @@ const atRemoveDir = 0x200
 
 // Unlink removes name from the directory f. Servers without Tunlinkat get a walk and Tremove.
 func (f *Fid) Unlink(ctx context.Context, name string, dir bool) error {
+	flags := uint32(0)
+	if dir {
+		flags = atRemoveDir
+	}
 	err := f.c.tryAt(func() error {
-		return f.c.call(ctx, "unlinkat "+name, tUnlinkat, func(e *encoder) {
-			e.u32(f.id)
-			e.str(name)
-			if dir {
-				e.u32(atRemoveDir)
-			} else {
-				e.u32(0)
-			}
-		}, nil)
+		return f.c.call(ctx, "unlinkat "+name, TUnlinkat, nil, f.id, name, flags)
 	})
 	if !errors.Is(err, errNoAt) {
 		return err
@@ -225,31 +160,34 @@ func (c *Client) tryAt(op func() error) error {
 	return err
 }
 
-// ReadFile reads a whole small file below f, such as one of a control tree. More than limit bytes is
-// an error.
-func (f *Fid) ReadFile(ctx context.Context, limit int, names ...string) ([]byte, error) {
-	g, err := f.Walk(ctx, names...)
+// ReadFile reads a file of a control tree below f into buf, grown as needed; more than limit bytes are an error. Where
+// it fits into buf that takes four requests: its size is not known, and a short read with a whole last line ends it.
+func (f *Fid) ReadFile(ctx context.Context, buf []byte, limit int, name string) ([]byte, error) {
+	const first = 16 << 10
+	if buf = buf[:0]; cap(buf) < first {
+		buf = make([]byte, 0, first)
+	}
+	g, err := f.Walk(ctx, name)
 	if err != nil {
-		return nil, err
+		return buf, err
 	}
-	defer g.ClunkLater()
+	defer g.ClunkLater() // a hung forwarder must not hold the caller past its deadline
 	if err := g.Open(ctx, syscall.O_RDONLY); err != nil {
-		return nil, err
+		return buf, err
 	}
-	var out []byte
-	buf := make([]byte, min(limit+1, int(g.chunk)))
 	for {
-		// A control file's size is not known and its reads may be short before the end.
-		n, err := g.ReadAt(ctx, buf, int64(len(out)))
-		out = append(out, buf[:n]...)
+		room := buf[len(buf):cap(buf)]
+		n, err := g.ReadAt(ctx, room, int64(len(buf)))
+		buf = buf[:len(buf)+n]
 		switch {
 		case err != nil && err != io.EOF:
-			return nil, err
-		case len(out) > limit:
-			return nil, fmt.Errorf("%v at %s: more than %d bytes", names, f.c.addr, limit)
-		case n == 0:
-			return out, nil
+			return buf, err
+		case len(buf) > limit:
+			return buf, fmt.Errorf("%s at %s: more than %d bytes", name, f.c.addr, limit)
+		case n == 0, n < len(room) && buf[len(buf)-1] == '\n':
+			return buf, nil
 		}
+		buf = slices.Grow(buf, 1)
 	}
 }
 

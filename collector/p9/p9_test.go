@@ -98,11 +98,11 @@ func TestControlTree(t *testing.T) {
 	addr, dir, _ := startDiod(t)
 	ctl := attach(t, addr, "ctl")
 	anchor := attach(t, addr, dir)
-	b, err := ctl.ReadFile(t.Context(), 1<<20, "tpools")
+	b, err := ctl.ReadFile(t.Context(), nil, 1<<20, "tpools")
 	if err != nil || !bytes.Contains(b, []byte(dir)) {
 		t.Errorf("tpools: %v\n%s", err, b)
 	}
-	if _, err := ctl.ReadFile(t.Context(), 10, "tpools"); err == nil {
+	if _, err := ctl.ReadFile(t.Context(), nil, 10, "tpools"); err == nil {
 		t.Error("a file above the limit was read")
 	}
 	if d, err := anchor.TimeGetAttr(t.Context()); err != nil || d <= 0 {
@@ -120,9 +120,7 @@ func TestFileLife(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := root.Mkdir(ctx, "d", 0o755, uint32(os.Getgid())); err != nil {
-		t.Fatal(err)
-	}
+	must(root.Mkdir(ctx, "d", 0o755, uint32(os.Getgid())))
 	f, err := root.Walk(ctx, "d")
 	must(err)
 	must(f.Create(ctx, "a", syscall.O_RDWR, 0o644, uint32(os.Getgid())))
@@ -133,7 +131,7 @@ func TestFileLife(t *testing.T) {
 	if n, err := f.WriteAt(ctx, data, 5); n != len(data) || err != nil {
 		t.Fatalf("wrote %d: %v", n, err)
 	}
-	must(f.Fsync(ctx, false))
+	must(f.Fsync(ctx, 0))
 	got := make([]byte, len(data)+100)
 	if n, err := f.ReadAt(ctx, got, 5); n != len(data) || err != io.EOF || !bytes.Equal(got[:n], data) {
 		t.Fatalf("read %d of %d: %v", n, len(data), err)
@@ -146,7 +144,7 @@ func TestFileLife(t *testing.T) {
 	must(err)
 	must(d.Rename(ctx, "a", root, "b"))
 	must(f.Clunk(ctx))
-	if _, err := d.Symlink(ctx, "s", "../b", 0); err != nil {
+	if err := d.Symlink(ctx, "s", "../b", 0); err != nil {
 		t.Fatal(err)
 	}
 	s, err := root.Walk(ctx, "d", "s")
@@ -355,7 +353,7 @@ func TestReadFileHonoursItsDeadline(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := root.ReadFile(ctx, 100, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := root.ReadFile(ctx, nil, 100, "a"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("read: %v", err)
 		}
 	})
@@ -380,7 +378,7 @@ func TestCancelledWalksGiveTheirFidsBack(t *testing.T) {
 	var pools []byte
 	for range 200 {
 		var err error
-		if pools, err = ctl.ReadFile(t.Context(), 1<<20, "tpools"); err != nil {
+		if pools, err = ctl.ReadFile(t.Context(), nil, 1<<20, "tpools"); err != nil {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(pools) {
@@ -449,7 +447,7 @@ func FuzzServer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		root.ReadFile(ctx, 1000, "a")
+		root.ReadFile(ctx, nil, 1000, "a")
 		root.ReadDir(ctx, 0)
 		root.GetAttr(ctx)
 	})

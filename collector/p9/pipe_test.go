@@ -161,9 +161,9 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 	near, far := loopback(t)
 	c, got := scriptedOver(t, near, far)
 	defer c.Close()
-	other := [2]*call{{op: "getattr", want: tGetattr + 1}, {op: "clunk", want: tClunk + 1}}
+	other := [2]*call{{op: "getattr", want: TGetattr + 1}, {op: "clunk", want: TClunk + 1}}
 	for _, w := range other {
-		if err := c.begin(t.Context(), w, c.request().b, nil); err != nil {
+		if err := c.begin(t.Context(), w, newRequest(), nil); err != nil {
 			t.Fatal(err)
 		}
 		<-got
@@ -171,12 +171,12 @@ func TestAPieceTakesOnlyItsOwn(t *testing.T) {
 	data := make([]byte, c.IOUnit()+100)
 	rand.NewChaCha8([32]byte{8}).Read(data)
 	piece := func(data []byte) []byte {
-		return answered(tRead+1, (<-got).tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
+		return answered(TRead+1, (<-got).tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
 			data...)...)
 	}
 	go func() {
-		far.Write(slices.Concat(piece(data[:c.IOUnit()]), answered(tGetattr+1, other[0].tag, make([]byte, 153)...),
-			piece(data[c.IOUnit():]), answered(tClunk+1, other[1].tag)))
+		far.Write(slices.Concat(piece(data[:c.IOUnit()]), answered(TGetattr+1, other[0].tag, make([]byte, 153)...),
+			piece(data[c.IOUnit():]), answered(TClunk+1, other[1].tag)))
 	}()
 	within(t, "the replies", func() {
 		p := newPipe(t)
@@ -214,7 +214,7 @@ func TestAServerStopsInTheMiddleOfData(t *testing.T) {
 			f := &Fid{c: c, chunk: c.IOUnit()}
 			data := bytes.Repeat([]byte("x"), int(c.IOUnit()))
 			reply := func(tag uint16) []byte {
-				return answered(tRead+1, tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
+				return answered(TRead+1, tag, append(binary.LittleEndian.AppendUint32(nil, uint32(len(data))),
 					data...)...)
 			}
 			into := make([]byte, len(data))

@@ -23,7 +23,7 @@ import (
 type Poller struct {
 	addr, file string
 	msize      uint32
-	out        encoder
+	out        []byte
 	in         []byte // answers not yet complete
 	text       []byte
 
@@ -47,7 +47,6 @@ const (
 const (
 	slots     = 4
 	rootFid   = 0
-	noWalks   = 1
 	pollMsize = 64 << 10
 )
 
@@ -79,46 +78,43 @@ func DialPoller(ctx context.Context, addr, aname, file string, uid uint32) (*Pol
 
 // greet agrees on the protocol and attaches to the tree.
 func (p *Poller) greet(conn net.Conn, aname string, uid uint32) error {
-	p.out.b = p.out.b[:0]
-	p.request(tVersion, noTag, func(e *encoder) { e.u32(pollMsize); e.str(version) })
-	d, err := p.ask(conn, "version", tVersion)
+	p.out = p.out[:0]
+	p.request(TVersion, noTag, uint32(pollMsize), version)
+	d, err := p.ask(conn, "version", TVersion)
 	if err != nil {
 		return err
 	}
-	if p.msize = d.u32(); d.str() != version || d.err != nil || p.msize < 4096 || p.msize > pollMsize {
+	if p.msize = d.U32(); d.Text() != version || d.Err != nil || p.msize < 4096 || p.msize > pollMsize {
 		return fmt.Errorf("%s: the server does not speak %s", p.addr, version)
 	}
-	p.request(tAttach, 0, func(e *encoder) { e.u32(rootFid); e.u32(noFid); e.str(""); e.str(aname); e.u32(uid) })
-	_, err = p.ask(conn, "attach "+aname, tAttach)
+	p.request(TAttach, 0, uint32(rootFid), uint32(noFid), "", aname, uid)
+	_, err = p.ask(conn, "attach "+aname, TAttach)
 	return err
 }
 
 // request appends one message to what will be written.
-func (p *Poller) request(kind uint8, tag uint16, fields func(*encoder)) {
-	at := len(p.out.b)
-	p.out.u32(0)
-	p.out.u8(kind)
-	p.out.u16(tag)
-	fields(&p.out)
-	binary.LittleEndian.PutUint32(p.out.b[at:], uint32(len(p.out.b)-at))
+func (p *Poller) request(kind uint8, tag uint16, fields ...any) {
+	at := len(p.out)
+	p.out = appendFields(appendFields(p.out, uint32(0), kind, tag), fields...)
+	binary.LittleEndian.PutUint32(p.out[at:], uint32(len(p.out)-at))
 }
 
 // ask writes what was requested and reads one answer.
-func (p *Poller) ask(conn net.Conn, op string, kind uint8) (*decoder, error) {
-	_, err := conn.Write(p.out.b)
-	p.out.b = p.out.b[:0]
-	var head [headerBytes]byte
+func (p *Poller) ask(conn net.Conn, op string, kind uint8) (*Decoder, error) {
+	_, err := conn.Write(p.out)
+	p.out = p.out[:0]
+	var head [HeaderBytes]byte
 	if err == nil {
 		_, err = io.ReadFull(conn, head[:])
 	}
 	size := binary.LittleEndian.Uint32(head[:])
-	if err == nil && (size < headerBytes || size > pollMsize) {
+	if err == nil && (size < HeaderBytes || size > pollMsize) {
 		err = fmt.Errorf("an answer of %d bytes", size)
 	}
 	if err != nil {
 		return nil, &TransportError{p.addr, err}
 	}
-	body := make([]byte, size-headerBytes)
+	body := make([]byte, size-HeaderBytes)
 	if _, err := io.ReadFull(conn, body); err != nil {
 		return nil, &TransportError{p.addr, err}
 	}
@@ -127,15 +123,15 @@ func (p *Poller) ask(conn net.Conn, op string, kind uint8) (*decoder, error) {
 
 // answer is the body of a reply to a request of kind. An Error is the server's refusal; any other error means that
 // the server does not keep to the protocol.
-func answer(op string, got, kind uint8, body []byte) (*decoder, error) {
-	d := &decoder{b: body}
+func answer(op string, got, kind uint8, body []byte) (*Decoder, error) {
+	d := &Decoder{Rest: body}
 	switch got {
 	case kind + 1:
 		return d, nil
 	case rLerror, rError:
-		errno := syscall.Errno(d.u32())
-		if d.err != nil {
-			return nil, d.err
+		errno := syscall.Errno(d.U32())
+		if d.Err != nil {
+			return nil, d.Err
 		}
 		return nil, &Error{Op: op, Errno: errno}
 	}
@@ -169,7 +165,7 @@ func (p *Poller) Look() (text []byte, ok bool, err error) {
 
 // send moves every slot one step on.
 func (p *Poller) send() error {
-	p.out.b = p.out.b[:0]
+	p.out = p.out[:0]
 	for slot := range uint32(slots) {
 		if p.step[slot] == idle && slot != p.look%slots {
 			continue // its turn to begin comes
@@ -177,9 +173,9 @@ func (p *Poller) send() error {
 		p.next(slot)
 	}
 	p.look++
-	n, err := rawIO(unix.SYS_WRITE, p.fd, p.out.b)
-	if err == nil && n < len(p.out.b) {
-		err = fmt.Errorf("%d of %d bytes written", n, len(p.out.b))
+	n, err := rawIO(unix.SYS_WRITE, p.fd, p.out)
+	if err == nil && n < len(p.out) {
+		err = fmt.Errorf("%d of %d bytes written", n, len(p.out))
 	}
 	if err != nil {
 		return &TransportError{p.addr, err}
@@ -192,16 +188,16 @@ func (p *Poller) next(slot uint32) {
 	p.waiting[slot] = true
 	switch p.step[slot] {
 	case idle:
-		p.request(tWalk, tag, func(e *encoder) { e.u32(rootFid); e.u32(fid); e.u16(noWalks); e.str(p.file) })
+		p.request(TWalk, tag, uint32(rootFid), fid, uint16(1), p.file)
 		p.step[slot] = walked
 	case walked:
-		p.request(tLopen, tag, func(e *encoder) { e.u32(fid); e.u32(syscall.O_RDONLY) })
+		p.request(TLopen, tag, fid, uint32(syscall.O_RDONLY))
 		p.step[slot] = opened
 	case opened:
-		p.request(tRead, tag, func(e *encoder) { e.u32(fid); e.u64(0); e.u32(p.msize - ioHeader) })
+		p.request(TRead, tag, fid, uint64(0), p.msize-IOHeader)
 		p.step[slot] = wasRead
 	case wasRead:
-		p.request(tClunk, tag, func(e *encoder) { e.u32(fid) })
+		p.request(TClunk, tag, fid)
 		p.step[slot] = idle
 	}
 }
@@ -222,15 +218,15 @@ func (p *Poller) receive() (got bool, err error) {
 	}
 	p.in = p.in[:len(p.in)+n]
 	rest := p.in
-	for len(rest) >= headerBytes {
+	for len(rest) >= HeaderBytes {
 		size := binary.LittleEndian.Uint32(rest)
-		if size < headerBytes || size > pollMsize {
+		if size < HeaderBytes || size > pollMsize {
 			return got, &TransportError{p.addr, fmt.Errorf("an answer of %d bytes", size)}
 		}
 		if int(size) > len(rest) {
 			break
 		}
-		isText, aerr := p.take(rest[4], binary.LittleEndian.Uint16(rest[5:]), rest[headerBytes:size])
+		isText, aerr := p.take(rest[4], binary.LittleEndian.Uint16(rest[5:]), rest[HeaderBytes:size])
 		got = got || isText
 		err = errors.Join(err, aerr)
 		rest = rest[size:]
@@ -256,7 +252,7 @@ func (p *Poller) take(kind uint8, tag uint16, body []byte) (isText bool, err err
 		return false, &TransportError{p.addr, fmt.Errorf("an answer to no question, tag %d", tag)}
 	}
 	p.waiting[tag] = false
-	asked := [...]uint8{idle: tClunk, walked: tWalk, opened: tLopen, wasRead: tRead}[p.step[tag]]
+	asked := [...]uint8{idle: TClunk, walked: TWalk, opened: TLopen, wasRead: TRead}[p.step[tag]]
 	d, err := answer(p.file, kind, asked, body)
 	if err != nil {
 		switch p.step[tag] {
@@ -267,14 +263,14 @@ func (p *Poller) take(kind uint8, tag uint16, body []byte) (isText bool, err err
 		}
 		return false, err
 	}
-	if asked != tRead {
+	if asked != TRead {
 		return false, nil
 	}
-	n := d.u32()
-	if d.err != nil || int(n) > len(d.b) {
+	n := d.U32()
+	if d.Err != nil || int(n) > len(d.Rest) {
 		return false, &TransportError{p.addr, errShort}
 	}
-	p.text = append(p.text[:0], d.b[:n]...)
+	p.text = append(p.text[:0], d.Rest[:n]...)
 	return true, nil
 }
 

@@ -57,7 +57,7 @@ func TestPollerSeesEverySnapshot(t *testing.T) {
 
 func controlFile(t *testing.T, addr string) ([]byte, error) {
 	t.Helper()
-	return attach(t, addr, "ctl").ReadFile(t.Context(), 1<<20, "tpools")
+	return attach(t, addr, "ctl").ReadFile(t.Context(), nil, 1<<20, "tpools")
 }
 
 // A refusal is the server's word on one file: it is returned each time, and the connection stays.

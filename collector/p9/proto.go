@@ -8,37 +8,46 @@ import (
 
 // Message types of 9P2000.L; a reply is its request plus one.
 const (
-	rLerror     = 7
-	rError      = 107 // with Rlerror's body: nfs-ganesha's errors
-	tStatfs     = 8
-	tLopen      = 12
-	tLcreate    = 14
-	tSymlink    = 16
-	tMknod      = 18
-	tRename     = 20
-	tReadlink   = 22
-	tGetattr    = 24
-	tSetattr    = 26
-	tReaddir    = 40
-	tFsync      = 50
-	tLink       = 70
-	tMkdir      = 72
-	tRenameat   = 74
-	tUnlinkat   = 76
-	tVersion    = 100
-	tAttach     = 104
-	tFlush      = 108
-	tWalk       = 110
-	tRead       = 116
-	tWrite      = 118
-	tClunk      = 120
-	tRemove     = 122
+	rLerror      = 7
+	rError       = 107 // with Rlerror's body: nfs-ganesha's errors
+	TStatfs      = 8
+	TLopen       = 12
+	TLcreate     = 14
+	TSymlink     = 16
+	TMknod       = 18
+	TRename      = 20
+	TReadlink    = 22
+	TGetattr     = 24
+	TSetattr     = 26
+	TXattrwalk   = 30
+	TXattrcreate = 32
+	TReaddir     = 40
+	TFsync       = 50
+	TLock        = 52
+	TGetlock     = 54
+	TLink        = 70
+	TMkdir       = 72
+	TRenameat    = 74
+	TUnlinkat    = 76
+	TVersion     = 100
+	TAuth        = 102
+	TAttach      = 104
+	TFlush       = 108
+	TWalk        = 110
+	TRead        = 116
+	TWrite       = 118
+	TClunk       = 120
+	TRemove      = 122
+)
+
+// The sizes of messages, bytes, and other limits of the protocol.
+const (
 	version     = "9P2000.L"
 	noTag       = 0xffff
 	noFid       = 0xffffffff
-	headerBytes = 7  // size[4] type[1] tag[2]
+	HeaderBytes = 7  // size[4] type[1] tag[2]
 	countBytes  = 4  // before the data of a read or write
-	ioHeader    = 24 // more than the header of any read, write or readdir message
+	IOHeader    = 24 // more than the header of any read, write or readdir message
 	maxWalk     = 16 // names in one Twalk
 )
 
@@ -73,7 +82,6 @@ const (
 	SetSize     = 1 << 3
 	SetAtime    = 1 << 4
 	SetMtime    = 1 << 5
-	SetCtime    = 1 << 6
 	SetAtimeVal = 1 << 7 // the time given, else the server's now
 	SetMtimeVal = 1 << 8
 )
@@ -106,70 +114,88 @@ type StatFS struct {
 // errShort says that a message ends before its fields do.
 var errShort = errors.New("message is shorter than its fields")
 
-// encoder appends fields; the first headerBytes are filled in when the message is sent.
-type encoder struct{ b []byte }
-
-func (e *encoder) u8(v uint8)   { e.b = append(e.b, v) }
-func (e *encoder) u16(v uint16) { e.b = binary.LittleEndian.AppendUint16(e.b, v) }
-func (e *encoder) u32(v uint32) { e.b = binary.LittleEndian.AppendUint32(e.b, v) }
-func (e *encoder) u64(v uint64) { e.b = binary.LittleEndian.AppendUint64(e.b, v) }
-func (e *encoder) str(s string) {
-	e.u16(uint16(len(s)))
-	e.b = append(e.b, s...)
+// appendFields appends the fields of a message: numbers of 8 to 64 bits, texts, and a list of names.
+func appendFields(b []byte, fields ...any) []byte {
+	for _, f := range fields {
+		switch v := f.(type) {
+		case uint8:
+			b = append(b, v)
+		case uint16:
+			b = binary.LittleEndian.AppendUint16(b, v)
+		case uint32:
+			b = binary.LittleEndian.AppendUint32(b, v)
+		case uint64:
+			b = binary.LittleEndian.AppendUint64(b, v)
+		case string:
+			b = append(binary.LittleEndian.AppendUint16(b, uint16(len(v))), v...)
+		case []string:
+			b = binary.LittleEndian.AppendUint16(b, uint16(len(v)))
+			for _, name := range v {
+				b = append(binary.LittleEndian.AppendUint16(b, uint16(len(name))), name...)
+			}
+		}
+	}
+	return b
 }
 
-// decoder takes fields off a message body; after the first short field every value is zero and err is set.
-type decoder struct {
-	b   []byte
-	err error
+// newRequest makes a message of its fields; the header is filled in when it is sent.
+func newRequest(fields ...any) []byte { return appendFields(make([]byte, HeaderBytes, 128), fields...) }
+
+// Decoder takes the fields off the rest of a message's body; after the first one that is not there every value is zero
+// and Err is set.
+type Decoder struct {
+	Rest []byte
+	Err  error
 }
 
-func (d *decoder) take(n int) []byte {
-	if d.err != nil || len(d.b) < n {
-		d.err = errShort
+// Take takes n bytes.
+func (d *Decoder) Take(n int) []byte {
+	if d.Err != nil || len(d.Rest) < n {
+		d.Err = errShort
 		return make([]byte, n)
 	}
-	out := d.b[:n]
-	d.b = d.b[n:]
+	out := d.Rest[:n]
+	d.Rest = d.Rest[n:]
 	return out
 }
 
-func (d *decoder) u8() uint8   { return d.take(1)[0] }
-func (d *decoder) u16() uint16 { return binary.LittleEndian.Uint16(d.take(2)) }
-func (d *decoder) u32() uint32 { return binary.LittleEndian.Uint32(d.take(4)) }
-func (d *decoder) u64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
-func (d *decoder) str() string {
-	n := int(d.u16())
-	if len(d.b) < n {
-		d.err = errShort
+// U8, U16, U32 and U64 take numbers, Text a text behind its length.
+func (d *Decoder) U8() uint8   { return d.Take(1)[0] }
+func (d *Decoder) U16() uint16 { return binary.LittleEndian.Uint16(d.Take(2)) }
+func (d *Decoder) U32() uint32 { return binary.LittleEndian.Uint32(d.Take(4)) }
+func (d *Decoder) U64() uint64 { return binary.LittleEndian.Uint64(d.Take(8)) }
+func (d *Decoder) Text() string {
+	n := int(d.U16())
+	if len(d.Rest) < n {
+		d.Err = errShort
 		return ""
 	}
-	return string(d.take(n))
+	return string(d.Take(n))
 }
-func (d *decoder) qid() QID { return QID{d.u8(), d.u32(), d.u64()} }
+func (d *Decoder) qid() QID { return QID{d.U8(), d.U32(), d.U64()} }
 
-func (d *decoder) attr() Attr {
-	a := Attr{Valid: d.u64(), QID: d.qid(), Mode: d.u32(), UID: d.u32(), GID: d.u32(), Nlink: d.u64(), Rdev: d.u64(),
-		Size: d.u64(), BlockSize: d.u64(), Blocks: d.u64()}
-	a.AtimeSec, a.AtimeNsec = d.u64(), d.u64()
-	a.MtimeSec, a.MtimeNsec = d.u64(), d.u64()
-	a.CtimeSec, a.CtimeNsec = d.u64(), d.u64()
+func (d *Decoder) attr() Attr {
+	a := Attr{Valid: d.U64(), QID: d.qid(), Mode: d.U32(), UID: d.U32(), GID: d.U32(), Nlink: d.U64(), Rdev: d.U64(),
+		Size: d.U64(), BlockSize: d.U64(), Blocks: d.U64()}
+	a.AtimeSec, a.AtimeNsec = d.U64(), d.U64()
+	a.MtimeSec, a.MtimeNsec = d.U64(), d.U64()
+	a.CtimeSec, a.CtimeNsec = d.U64(), d.U64()
 	return a
 }
 
-func (d *decoder) statfs() StatFS {
-	return StatFS{Type: d.u32(), BlockSize: d.u32(), Blocks: d.u64(), BlocksFree: d.u64(), BlocksAvail: d.u64(),
-		Files: d.u64(), FilesFree: d.u64(), FSID: d.u64(), NameLen: d.u32()}
+func (d *Decoder) statfs() StatFS {
+	return StatFS{Type: d.U32(), BlockSize: d.U32(), Blocks: d.U64(), BlocksFree: d.U64(), BlocksAvail: d.U64(),
+		Files: d.U64(), FilesFree: d.U64(), FSID: d.U64(), NameLen: d.U32()}
 }
 
 // dirents decodes the data of an Rreaddir; a cut-off last entry is an error.
 func dirents(b []byte) ([]Dirent, error) {
-	d := decoder{b: b}
+	d := Decoder{Rest: b}
 	var out []Dirent
-	for len(d.b) > 0 {
-		e := Dirent{QID: d.qid(), Offset: d.u64(), Type: d.u8(), Name: d.str()}
-		if d.err != nil {
-			return nil, fmt.Errorf("directory entry %d of %d bytes: %w", len(out), len(b), d.err)
+	for len(d.Rest) > 0 {
+		e := Dirent{QID: d.qid(), Offset: d.U64(), Type: d.U8(), Name: d.Text()}
+		if d.Err != nil {
+			return nil, fmt.Errorf("directory entry %d of %d bytes: %w", len(out), len(b), d.Err)
 		}
 		out = append(out, e)
 	}

@@ -5,6 +5,7 @@
 package rootfs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -126,4 +129,25 @@ func ReadOfSelf(files fs.FS, proc, name string) ([]byte, error) {
 		b, err = fs.ReadFile(files, path.Join(proc, "1", name))
 	}
 	return b, err
+}
+
+// CPUTime is how long a process has had a processor. The line's command, which may hold spaces and brackets, ends at
+// the last bracket; user and system time are in hundredths of a second on every Linux.
+func CPUTime(proc fs.FS, pid int) (seconds float64, err error) {
+	name := strconv.Itoa(pid) + "/stat"
+	text, err := fs.ReadFile(proc, name)
+	if err != nil {
+		return 0, err
+	}
+	const user, system, perSecond = 11, 12, 100 // behind the command
+	f := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(f) <= system {
+		return 0, fmt.Errorf("%s: %d fields behind the command, want more than %d", name, len(f), system)
+	}
+	u, bad := strconv.ParseUint(f[user], 10, 62)
+	s, also := strconv.ParseUint(f[system], 10, 62)
+	if err := errors.Join(bad, also); err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return float64(u+s) / perSecond, nil
 }

@@ -80,3 +80,14 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	refused("null", "neither a file")
 	refused("loop", "symbolic links")
 }
+
+func TestCPUTime(t *testing.T) {
+	const well = "12 (a) b (c)) S 1 1 1 0 -1 4 5 6 7 8 250 50 0 0 20 0 9 0 1 1 1"
+	for text, want := range map[string]float64{well: 3, "": -1, "12 (diod) S 1 2": -1,
+		"12 (d) S 1 1 1 0 -1 4 5 6 7 8 x y 0": -1} {
+		v, err := CPUTime(fstest.MapFS{"12/stat": {Data: []byte(text)}}, 12)
+		if (err == nil) != (want >= 0) || err == nil && v != want {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+	}
+}

@@ -27,8 +27,6 @@ const (
 	aheadStreak = 2
 	// aheadMost bounds the blocks of a mount, each as large as the reads it follows.
 	aheadMost = 32
-	// aheadSpare is how many buffers are kept for reuse.
-	aheadSpare = 4
 )
 
 // reader follows the reads of one open file and holds at most one block read ahead.
@@ -187,44 +185,32 @@ func (b *block) put() {
 	b.m.blocks.leave(b.buf)
 }
 
-// blocks bounds the blocks of a mount and reuses their buffers. The last one given back goes out first: it is still
-// in the processor's cache.
+// blocks bounds the blocks of a mount and reuses their buffers.
 type blocks struct {
-	mu    sync.Mutex
-	out   int
-	spare [][]byte
+	out   atomic.Int32
+	spare sync.Pool // of *[]byte
 }
 
 // enter counts a block; it reports false when there are enough.
 func (p *blocks) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.out == aheadMost {
-		return false
+	if p.out.Add(1) <= aheadMost {
+		return true
 	}
-	p.out++
-	return true
+	p.out.Add(-1)
+	return false
 }
 
 // get returns a buffer for a block.
 func (p *blocks) get(size int) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.spare); n > 0 {
-		buf := p.spare[n-1]
-		p.spare = p.spare[:n-1]
-		if cap(buf) >= size {
-			return buf[:size]
-		}
+	if spare, _ := p.spare.Get().(*[]byte); spare != nil && cap(*spare) >= size {
+		return (*spare)[:size]
 	}
 	return make([]byte, size)
 }
 
 // leave takes a block's buffer back, if it had one.
 func (p *blocks) leave(buf []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.out--; buf != nil && len(p.spare) < aheadSpare {
-		p.spare = append(p.spare, buf)
+	if p.out.Add(-1); buf != nil {
+		p.spare.Put(&buf)
 	}
 }

@@ -89,10 +89,8 @@ func TestReadAhead(t *testing.T) {
 	}
 	f.Close()
 	within(t, "the blocks' return", func() {
-		for out := 1; out > 0; time.Sleep(time.Millisecond) {
-			m.blocks.mu.Lock()
-			out = m.blocks.out
-			m.blocks.mu.Unlock()
+		for m.blocks.out.Load() > 0 {
+			time.Sleep(time.Millisecond)
 		}
 	})
 }
@@ -186,7 +184,7 @@ func TestReadAheadRules(t *testing.T) {
 		if c.answered {
 			b.put()
 		}
-		if m.blocks.out != 0 {
+		if m.blocks.out.Load() != 0 {
 			t.Errorf("%s: the buffer is not given back", c.name)
 		}
 	}

@@ -99,30 +99,26 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode,
 	fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	h := &handle{uid: n.m.userOf(ctx), flags: flags & keepFlags}
-	errno = n.m.do(ctx, opCreate, func(ctx context.Context, s *session, retry int) error {
-		return n.with(ctx, s, func(dir *p9.Fid) error {
-			gid := callersGroup(ctx)
-			fid, err := dir.Walk(ctx)
-			if err != nil {
-				return err
-			}
-			send := flags & (keepFlags | syscall.O_TRUNC | syscall.O_EXCL)
-			if retry > 0 {
-				send &^= syscall.O_EXCL
-			}
-			if err := fid.Create(ctx, name, send|syscall.O_CREAT, mode, gid); err != nil {
-				fid.ClunkLater()
-				return err
-			}
-			a, err := fid.GetAttr(ctx)
-			if err != nil {
-				fid.ClunkLater()
-				return err
-			}
-			inode = n.child(ctx, s, name, nil, a, out)
-			h.session, h.fid = s, fid
-			return nil
-		})
+	errno = n.doWith(ctx, opCreate, func(ctx context.Context, s *session, dir *p9.Fid, retry int) error {
+		fid, err := dir.Walk(ctx)
+		if err != nil {
+			return err
+		}
+		send := flags & (keepFlags | syscall.O_TRUNC | syscall.O_EXCL)
+		if retry > 0 {
+			send &^= syscall.O_EXCL
+		}
+		var a p9.Attr
+		if err = fid.Create(ctx, name, send|syscall.O_CREAT, mode, callersGroup(ctx)); err == nil {
+			a, err = fid.GetAttr(ctx)
+		}
+		if err != nil {
+			fid.ClunkLater()
+			return err
+		}
+		inode = n.child(ctx, s, name, nil, a, out)
+		h.session, h.fid = s, fid
+		return nil
 	})
 	if errno != 0 {
 		return nil, nil, 0, errno
@@ -174,7 +170,7 @@ func (h *handle) Fsync(ctx context.Context, flags uint32) syscall.Errno {
 		if err != nil {
 			return err
 		}
-		return fid.Fsync(ctx, flags&1 != 0)
+		return fid.Fsync(ctx, flags&1)
 	})
 }
 

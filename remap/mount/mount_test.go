@@ -231,7 +231,7 @@ func clients(t *testing.T, at Target) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ctl.ReadFile(t.Context(), 1<<20, "connections")
+	b, err := ctl.ReadFile(t.Context(), nil, 1<<20, "connections")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,23 +25,11 @@ func already(err error, retry int, want syscall.Errno) bool {
 // looks it up.
 func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.EntryOut,
 	create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
-		return n.with(ctx, s, func(dir *p9.Fid) error {
-			if err := create(dir, callersGroup(ctx)); err != nil && !already(err, retry, syscall.EEXIST) {
-				return err
-			}
-			fid, err := dir.Walk(ctx, name)
-			if err != nil {
-				return err
-			}
-			a, err := fid.GetAttr(ctx)
-			if err != nil {
-				fid.ClunkLater()
-				return err
-			}
-			inode = n.child(ctx, s, name, fid, a, out)
-			return nil
-		})
+	errno = n.doWith(ctx, op, func(ctx context.Context, s *session, dir *p9.Fid, retry int) (err error) {
+		if err = create(dir, callersGroup(ctx)); err == nil || already(err, retry, syscall.EEXIST) {
+			inode, err = n.find(ctx, s, dir, name, out)
+		}
+		return err
 	})
 	return inode, errno
 }
@@ -57,8 +45,7 @@ func callersGroup(ctx context.Context) uint32 {
 // Mkdir makes a directory.
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	return n.make(ctx, opMkdir, name, out, func(dir *p9.Fid, gid uint32) error {
-		_, err := dir.Mkdir(ctx, name, mode, gid)
-		return err
+		return dir.Mkdir(ctx, name, mode, gid)
 	})
 }
 
@@ -66,16 +53,14 @@ func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.En
 func (n *node) Mknod(ctx context.Context, name string, mode, dev uint32, out *fuse.EntryOut) (*fs.Inode,
 	syscall.Errno) {
 	return n.make(ctx, opMknod, name, out, func(dir *p9.Fid, gid uint32) error {
-		_, err := dir.Mknod(ctx, name, mode, unix.Major(uint64(dev)), unix.Minor(uint64(dev)), gid)
-		return err
+		return dir.Mknod(ctx, name, mode, unix.Major(uint64(dev)), unix.Minor(uint64(dev)), gid)
 	})
 }
 
 // Symlink makes a symbolic link.
 func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	return n.make(ctx, opSymlink, name, out, func(dir *p9.Fid, gid uint32) error {
-		_, err := dir.Symlink(ctx, name, target, gid)
-		return err
+		return dir.Symlink(ctx, name, target, gid)
 	})
 }
 
@@ -86,19 +71,17 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 	if !ok {
 		return nil, syscall.EXDEV
 	}
-	errno = n.m.do(ctx, opLink, func(ctx context.Context, s *session, retry int) error {
-		return n.with(ctx, s, func(dir *p9.Fid) error {
-			return other.with(ctx, s, func(file *p9.Fid) error {
-				if err := dir.Link(ctx, file, name); err != nil && !already(err, retry, syscall.EEXIST) {
-					return err
-				}
-				a, err := file.GetAttr(ctx)
-				if err == nil {
-					fill(&out.Attr, a)
-					inode = other.EmbeddedInode()
-				}
+	errno = n.doWith(ctx, opLink, func(ctx context.Context, s *session, dir *p9.Fid, retry int) error {
+		return other.with(ctx, s, func(file *p9.Fid) error {
+			if err := dir.Link(ctx, file, name); err != nil && !already(err, retry, syscall.EEXIST) {
 				return err
-			})
+			}
+			a, err := file.GetAttr(ctx)
+			if err == nil {
+				fill(&out.Attr, a)
+				inode = other.EmbeddedInode()
+			}
+			return err
 		})
 	})
 	return inode, errno
@@ -115,20 +98,18 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 }
 
 func (n *node) remove(ctx context.Context, op opKind, name string, dir bool) syscall.Errno {
-	return n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
-		return n.with(ctx, s, func(fid *p9.Fid) error {
-			back, err := n.keepOpen(ctx, s, fid, name, nil)
-			if err != nil {
-				return err
-			}
-			if err = fid.Unlink(ctx, name, dir); already(err, retry, syscall.ENOENT) {
-				return nil
-			}
-			if errors.As(err, new(*p9.Error)) {
-				back()
-			}
+	return n.doWith(ctx, op, func(ctx context.Context, s *session, fid *p9.Fid, retry int) error {
+		back, err := n.keepOpen(ctx, s, fid, name, nil)
+		if err != nil {
 			return err
-		})
+		}
+		if err = fid.Unlink(ctx, name, dir); already(err, retry, syscall.ENOENT) {
+			return nil
+		}
+		if errors.As(err, new(*p9.Error)) {
+			back()
+		}
+		return err
 	})
 }
 
@@ -143,34 +124,35 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	if flags != 0 && flags != unix.RENAME_NOREPLACE {
 		return syscall.EINVAL // exchange and whiteout are not in the protocol
 	}
-	return n.m.do(ctx, opRename, func(ctx context.Context, s *session, retry int) error {
-		return n.with(ctx, s, func(from *p9.Fid) error {
-			return target.with(ctx, s, func(dir *p9.Fid) error {
-				if flags == unix.RENAME_NOREPLACE && retry == 0 {
-					if there, err := dir.Walk(ctx, to); err == nil {
-						there.ClunkLater()
-						return &p9.Error{Op: "rename", Errno: syscall.EEXIST}
-					}
-				}
-				back, err := target.keepOpen(ctx, s, dir, to, n.childNode(name))
-				if err != nil {
-					return err
-				}
-				err = from.Rename(ctx, name, dir, to)
-				if already(err, retry, syscall.ENOENT) {
-					if there, e := dir.Walk(ctx, to); e == nil {
-						there.ClunkLater()
-						err = nil
-					}
-				}
-				if errors.As(err, new(*p9.Error)) {
-					back()
-				}
-				n.m.names.Add(1)
+	return n.doWith(ctx, opRename, func(ctx context.Context, s *session, from *p9.Fid, retry int) error {
+		return target.with(ctx, s, func(dir *p9.Fid) error {
+			if flags == unix.RENAME_NOREPLACE && retry == 0 && exists(ctx, dir, to) {
+				return &p9.Error{Op: "rename", Errno: syscall.EEXIST}
+			}
+			back, err := target.keepOpen(ctx, s, dir, to, n.childNode(name))
+			if err != nil {
 				return err
-			})
+			}
+			err = from.Rename(ctx, name, dir, to)
+			if already(err, retry, syscall.ENOENT) && exists(ctx, dir, to) {
+				err = nil
+			}
+			if errors.As(err, new(*p9.Error)) {
+				back()
+			}
+			n.m.names.Add(1)
+			return err
 		})
 	})
+}
+
+// exists reports whether a name can be walked to.
+func exists(ctx context.Context, dir *p9.Fid, name string) bool {
+	there, err := dir.Walk(ctx, name)
+	if err == nil {
+		there.ClunkLater()
+	}
+	return err == nil
 }
 
 // A forwarder knows files by their names, so a file that is removed while programs have it open would

@@ -49,12 +49,7 @@ func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
 		}
 	}
 	n.mu.Unlock()
-	u, err := s.users.enter(ctx, uid)
-	if err != nil {
-		return nil, err
-	}
-	defer s.users.leave(u)
-	fid, err := u.root.Walk(ctx, n.path()...)
+	fid, u, err := n.walk(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -110,19 +105,20 @@ func (n *node) release(r *ref) {
 }
 
 // walk goes to the node's present path from the root of the operation's user.
-func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
+func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, *user, error) {
 	u, err := s.users.enter(ctx, n.m.userOf(ctx))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.users.leave(u)
-	return u.root.Walk(ctx, n.path()...)
+	fid, err := u.root.Walk(ctx, n.path()...)
+	return fid, u, err
 }
 
 // openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has
 // it open already.
 func (n *node) openAt(ctx context.Context, s *session, flags uint32, again bool) (*p9.Fid, error) {
-	fid, err := n.walk(ctx, s)
+	fid, _, err := n.walk(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +158,14 @@ func (n *node) with(ctx context.Context, s *session, f func(*p9.Fid) error) erro
 		}
 	}
 	return nil
+}
+
+// doWith is Mount.do with the node's fid.
+func (n *node) doWith(ctx context.Context, op opKind,
+	f func(ctx context.Context, s *session, fid *p9.Fid, retry int) error) syscall.Errno {
+	return n.m.do(ctx, op, func(ctx context.Context, s *session, retry int) error {
+		return n.with(ctx, s, func(fid *p9.Fid) error { return f(ctx, s, fid, retry) })
+	})
 }
 
 // stale drops the node's kept fid after an ENOENT, which may be about its own path; it reports whether
@@ -233,12 +237,9 @@ var (
 
 // Lookup finds a name in the directory.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.do(ctx, opLookup, func(ctx context.Context, s *session, _ int) error {
-		return n.with(ctx, s, func(dir *p9.Fid) error {
-			var err error
-			inode, err = n.find(ctx, s, dir, name, out)
-			return err
-		})
+	errno = n.doWith(ctx, opLookup, func(ctx context.Context, s *session, dir *p9.Fid, _ int) (err error) {
+		inode, err = n.find(ctx, s, dir, name, out)
+		return err
 	})
 	return inode, errno
 }
@@ -364,12 +365,10 @@ func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
 
 // Readlink reads a symbolic link.
 func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
-	errno = n.m.do(ctx, opReadlink, func(ctx context.Context, s *session, _ int) error {
-		return n.with(ctx, s, func(fid *p9.Fid) error {
-			t, err := fid.Readlink(ctx)
-			target = []byte(t)
-			return err
-		})
+	errno = n.doWith(ctx, opReadlink, func(ctx context.Context, _ *session, fid *p9.Fid, _ int) error {
+		t, err := fid.Readlink(ctx)
+		target = []byte(t)
+		return err
 	})
 	return target, errno
 }

@@ -119,9 +119,7 @@ func awaitPipes(t *testing.T, m *Mount) {
 	within(t, "the pipes' and blocks' return", func() {
 		for whole := false; !whole; time.Sleep(time.Millisecond) {
 			m.pipes.mu.Lock()
-			m.blocks.mu.Lock()
-			whole = m.pipes.made > 0 && len(m.pipes.idle) == m.pipes.made && m.blocks.out == 0
-			m.blocks.mu.Unlock()
+			whole = m.pipes.made > 0 && len(m.pipes.idle) == m.pipes.made && m.blocks.out.Load() == 0
 			m.pipes.mu.Unlock()
 		}
 	})

@@ -1,13 +1,13 @@
 package mount
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -112,23 +112,24 @@ const sigKill = 1 << 8
 // waiting reports whether a thread that was interrupted still waits in the kernel: its sleep can only
 // be ended by a kill then. A thread that cannot be seen from here counts as waiting.
 func waiting(tid uint32) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	status, err := statusOf(tid)
 	if err != nil {
 		return tid == 0 || !errors.Is(err, fs.ErrNotExist)
 	}
-	for line := range bytes.Lines(b) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch string(name) {
-		case "State":
-			if !bytes.HasPrefix(value, []byte("D")) {
-				return false
-			}
-		case "SigPnd", "ShdPnd":
-			if mask, err := strconv.ParseUint(string(value), 16, 64); err == nil && mask&sigKill != 0 {
-				return false
-			}
-		}
+	killed := func(name string) bool {
+		mask, err := strconv.ParseUint(status[name], 16, 64)
+		return err == nil && mask&sigKill != 0
 	}
-	return true
+	return strings.HasPrefix(status["State"], "D") && !killed("SigPnd") && !killed("ShdPnd")
+}
+
+// statusOf reads what the kernel says of a process or thread, by name.
+func statusOf(pid uint32) (map[string]string, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	values := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		values[name] = strings.TrimSpace(value)
+	}
+	return values, err
 }

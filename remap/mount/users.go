@@ -1,13 +1,11 @@
 package mount
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -78,7 +76,9 @@ func (p *users) enter(ctx context.Context, uid uint32) (*user, error) {
 		if mine {
 			u.root, u.err = p.attach(ctx, uid)
 			if u.err != nil {
-				p.drop(u)
+				p.mu.Lock()
+				p.takeOut(u)
+				p.mu.Unlock()
 			}
 			close(u.ready)
 		}
@@ -136,16 +136,13 @@ func (p *users) giveWay() bool {
 	if oldest == nil {
 		return false
 	}
-	oldest.gone = true
-	delete(p.by, oldest.uid)
+	p.takeOut(oldest)
 	go oldest.giveBack() // nodes have locks of their own
 	return true
 }
 
-// drop takes an attach out of use.
-func (p *users) drop(u *user) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// takeOut takes an attach out of use. The caller holds mu.
+func (p *users) takeOut(u *user) {
 	u.gone = true
 	if p.by[u.uid] == u {
 		delete(p.by, u.uid)
@@ -156,10 +153,9 @@ func (p *users) drop(u *user) {
 func (p *users) sweep(before time.Time) {
 	var idle []*user
 	p.mu.Lock()
-	for uid, u := range p.by {
+	for _, u := range p.by {
 		if u.uses == 0 && u.used.Load() < before.UnixNano() {
-			u.gone = true
-			delete(p.by, uid)
+			p.takeOut(u)
 			idle = append(idle, u)
 		}
 	}
@@ -270,18 +266,16 @@ func (n *node) Access(ctx context.Context, mask uint32) syscall.Errno {
 	if mask &= unix.R_OK | unix.W_OK | unix.X_OK; mask == 0 {
 		return 0
 	}
-	return n.m.do(ctx, opGetattr, func(ctx context.Context, s *session, _ int) error {
-		return n.with(ctx, s, func(fid *p9.Fid) error {
-			a, err := fid.GetAttr(ctx)
-			if err != nil {
-				return err
-			}
-			return n.permits(ctx, fid, a, mask)
-		})
+	return n.doWith(ctx, opGetattr, func(ctx context.Context, _ *session, fid *p9.Fid, _ int) error {
+		a, err := fid.GetAttr(ctx)
+		if err != nil {
+			return err
+		}
+		return permits(ctx, fid, a, mask)
 	})
 }
 
-func (n *node) permits(ctx context.Context, fid *p9.Fid, a p9.Attr, mask uint32) error {
+func permits(ctx context.Context, fid *p9.Fid, a p9.Attr, mask uint32) error {
 	dir, regular := a.Mode&syscall.S_IFMT == syscall.S_IFDIR, a.Mode&syscall.S_IFMT == syscall.S_IFREG
 	if mask&unix.R_OK != 0 && (dir || regular) {
 		flags := uint32(syscall.O_RDONLY)
@@ -343,17 +337,10 @@ func modeFor(ctx context.Context, a p9.Attr) uint32 {
 
 // groupsOf are a process's supplementary groups; none when it is gone.
 func groupsOf(pid uint32) (groups []uint32) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return nil
-	}
-	for line := range bytes.Lines(b) {
-		if list, ok := bytes.CutPrefix(line, []byte("Groups:")); ok {
-			for _, f := range bytes.Fields(list) {
-				if g, err := strconv.ParseUint(string(f), 10, 32); err == nil {
-					groups = append(groups, uint32(g))
-				}
-			}
+	status, _ := statusOf(pid)
+	for f := range strings.FieldsSeq(status["Groups"]) {
+		if g, err := strconv.ParseUint(f, 10, 32); err == nil {
+			groups = append(groups, uint32(g))
 		}
 	}
 	return groups

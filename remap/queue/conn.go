@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/collector/topology"
 )
 
@@ -78,8 +79,8 @@ func newConn(r *Queue, client, up net.Conn) *conn {
 
 // agreed notes what a reply of the forwarder says of messages' length.
 func (c *conn) agreed(reply []byte) {
-	if reply[4] == rVersion && binary.LittleEndian.Uint32(reply) >= headerBytes+4 {
-		c.largest.Store(min(max(binary.LittleEndian.Uint32(reply[headerBytes:]), headerBytes), maxFrame))
+	if reply[4] == p9.TVersion+1 && binary.LittleEndian.Uint32(reply) >= p9.HeaderBytes+4 {
+		c.largest.Store(min(max(binary.LittleEndian.Uint32(reply[p9.HeaderBytes:]), p9.HeaderBytes), maxFrame))
 	}
 }
 
@@ -111,13 +112,13 @@ func giveBack(b []byte) {
 
 // next is the length of the message that r is at, once its head has been read.
 func next(r *bufio.Reader, largest uint32) (int, error) {
-	head, err := r.Peek(headerBytes)
+	head, err := r.Peek(p9.HeaderBytes)
 	if err != nil {
 		return 0, err
 	}
 	n := binary.LittleEndian.Uint32(head)
-	if n < headerBytes || n > largest {
-		return 0, fmt.Errorf("a message of %d bytes is not 9P (want %d to %d)", n, headerBytes, largest)
+	if n < p9.HeaderBytes || n > largest {
+		return 0, fmt.Errorf("a message of %d bytes is not 9P (want %d to %d)", n, p9.HeaderBytes, largest)
 	}
 	return int(n), nil
 }
@@ -137,7 +138,7 @@ func readFrame(r *bufio.Reader, largest uint32) ([]byte, error) {
 
 // atHand says that a whole message has been read ahead.
 func atHand(r *bufio.Reader, largest uint32) bool {
-	if r.Buffered() < headerBytes {
+	if r.Buffered() < p9.HeaderBytes {
 		return false
 	}
 	n, err := next(r, largest)
@@ -160,7 +161,7 @@ func (c *conn) takeRequests(ctx context.Context) error {
 		largest := c.largest.Load()
 		for len(together) == 0 || len(together) < maxTogether && atHand(in, largest) {
 			if len(together) == 0 { // it may have been waited for, and agreed on meanwhile
-				if _, err := in.Peek(headerBytes); err != nil {
+				if _, err := in.Peek(p9.HeaderBytes); err != nil {
 					return err
 				}
 				largest = c.largest.Load()
@@ -240,9 +241,9 @@ func (c *conn) fromForwarder(context.Context) error {
 func wholeMessages(r *bufio.Reader) []byte {
 	b, _ := r.Peek(r.Buffered()) // cannot fail: it is there
 	end := 0
-	for len(b)-end >= headerBytes {
+	for len(b)-end >= p9.HeaderBytes {
 		n := binary.LittleEndian.Uint32(b[end:])
-		if n < headerBytes || uint64(n) > uint64(len(b)-end) {
+		if n < p9.HeaderBytes || uint64(n) > uint64(len(b)-end) {
 			break
 		}
 		end += int(n)

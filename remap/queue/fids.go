@@ -5,30 +5,8 @@ import (
 	"hash/maphash"
 	"strings"
 
+	"fairway/collector/p9"
 	"fairway/remap/queue/aggregate"
-)
-
-// More of 9P2000.L: what says which file a fid is, and what meets a file's data.
-const (
-	tLopen       = 12
-	tLcreate     = 14
-	tRename      = 20
-	tGetattr     = 24
-	tSetattr     = 26
-	tXattrwalk   = 30
-	tXattrcreate = 32
-	tFsync       = 50
-	tLock        = 52
-	tGetlock     = 54
-	tRenameat    = 74
-	tUnlinkat    = 76
-	tVersion     = 100
-	tAuth        = 102
-	tAttach      = 104
-	tWalk        = 110
-	tClunk       = 120
-	tRemove      = 122
-	qidBytes     = 13
 )
 
 // The flags of an open: how it may be used, those that make each write a thing of its own, and those that say when a
@@ -82,44 +60,23 @@ func (s placeSeed) below(place uint64, name string) uint64 {
 	return h.Sum64()
 }
 
-// fields takes the fields off a message's body; after one that is not there all are zero and short is set.
-type fields struct {
-	b     []byte
-	short bool
-}
-
-func (f *fields) take(n int) []byte {
-	if f.short || len(f.b) < n {
-		f.short = true
-		return make([]byte, n)
-	}
-	out := f.b[:n]
-	f.b = f.b[n:]
-	return out
-}
-
-func (f *fields) u16() uint16  { return binary.LittleEndian.Uint16(f.take(2)) }
-func (f *fields) u32() uint32  { return binary.LittleEndian.Uint32(f.take(4)) }
-func (f *fields) u64() uint64  { return binary.LittleEndian.Uint64(f.take(8)) }
-func (f *fields) text() string { return string(f.take(int(f.u16()))) }
-
 // request notes what a request is about to make of a handle, and returns the handle that it is about.
 func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 	a := &inquiry{kind: frame[4]}
-	f := fields{b: frame[headerBytes:]}
+	f := p9.Decoder{Rest: frame[p9.HeaderBytes:]}
 	switch a.kind {
-	case tVersion:
+	case p9.TVersion:
 		clear(t.known)
 		return a
-	case tAuth:
-		delete(t.known, f.u32())
+	case p9.TAuth:
+		delete(t.known, f.U32())
 		return a
 	}
-	a.fid = f.u32()
+	a.fid = f.U32()
 	switch was := t.known[a.fid]; a.kind {
-	case tAttach:
-		f.u32()
-		user, tree, number := f.text(), f.text(), f.u32()
+	case p9.TAttach:
+		f.U32()
+		user, tree, number := f.Text(), f.Text(), f.U32()
 		a.is.User = s.below(uint64(number), user)
 		for name := range strings.SplitSeq(tree, "/") {
 			if name != "" && name != "." {
@@ -128,68 +85,68 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 			}
 		}
 		delete(t.known, a.fid)
-	case tWalk:
+	case p9.TWalk:
 		_, found := t.known[a.fid]
 		a.is = fid{Target: was.Target, lost: was.lost || !found}
-		a.fid = f.u32()
-		a.names = int(f.u16())
+		a.fid = f.U32()
+		a.names = int(f.U16())
 		for range a.names {
-			name := f.text()
+			name := f.Text()
 			a.is.lost = a.is.lost || name == ".." || name == "." || strings.Contains(name, "/")
 			a.is.Place = s.below(a.is.Place, name)
 		}
 		delete(t.known, a.fid)
-	case tXattrwalk:
-		delete(t.known, f.u32())
-	case tXattrcreate:
+	case p9.TXattrwalk:
+		delete(t.known, f.U32())
+	case p9.TXattrcreate:
 		delete(t.known, a.fid) // what is written to it does not go into the file
-	case tLopen:
+	case p9.TLopen:
 		a.is = was
-		a.is.flags = f.u32()
-	case tLcreate:
+		a.is.flags = f.U32()
+	case p9.TLcreate:
 		a.is = was
-		a.is.Place = s.below(was.Place, f.text())
-		a.is.flags = f.u32()
-	case tClunk, tRemove:
+		a.is.Place = s.below(was.Place, f.Text())
+		a.is.flags = f.U32()
+	case p9.TClunk, p9.TRemove:
 		delete(t.known, a.fid)
 	}
-	a.is.lost = a.is.lost || f.short
-	a.is.Most = int(most) - ioHeader
+	a.is.lost = a.is.lost || f.Err != nil
+	a.is.Most = int(most) - p9.IOHeader
 	return a
 }
 
-// ioHeader is what servers leave of a message for the header of a read or a write.
-const ioHeader = 24
+// qidBytes is how long a server's identity of a file is in a message.
+const qidBytes = 13
 
 // reply notes what has become of a handle.
 func (t *fids) reply(a *inquiry, reply []byte) {
 	if reply[4] != a.kind+1 || len(t.known) >= maxFids {
 		return
 	}
-	f := fields{b: reply[headerBytes:]}
+	f := p9.Decoder{Rest: reply[p9.HeaderBytes:]}
 	switch a.kind {
-	case tWalk:
-		n := int(f.u16())
+	case p9.TWalk:
+		n := int(f.U16())
 		if n != a.names {
 			return // it led nowhere and made no handle
 		}
 		if n > 0 {
-			f.take((n - 1) * qidBytes)
+			f.Take((n - 1) * qidBytes)
 		}
 		if n == 0 {
 			t.known[a.fid] = a.is
 			return
 		}
-	case tAttach, tLopen, tLcreate:
+	case p9.TAttach, p9.TLopen, p9.TLcreate:
 	default:
 		return
 	}
-	f.take(5)
-	a.is.Path = f.u64()
-	if a.kind == tLopen || a.kind == tLcreate {
+	f.Take(5)
+	a.is.Path = f.U64()
+	if a.kind == p9.TLopen || a.kind == p9.TLcreate {
 		a.is.open, a.is.Flags = true, a.is.flags&flagsSync
 	}
-	if !f.short {
+	if f.Err == nil {
 		t.known[a.fid] = a.is
 	}
 }

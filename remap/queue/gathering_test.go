@@ -84,28 +84,28 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 	s.count[m[4]]++
 	le := binary.LittleEndian
 	refuse := func(e syscall.Errno) (byte, []byte) { return 7, le.AppendUint32(nil, uint32(e)) }
-	f := fields{b: m[headerBytes:]}
+	f := p9.Decoder{Rest: m[p9.HeaderBytes:]}
 	switch m[4] {
-	case tVersion:
-		return tVersion + 1, m[headerBytes:]
-	case tFlush:
-		return rFlush, nil
+	case p9.TVersion:
+		return p9.TVersion + 1, m[p9.HeaderBytes:]
+	case p9.TFlush:
+		return p9.TFlush + 1, nil
 	}
-	id := f.u32()
+	id := f.U32()
 	h := handles[id]
-	if h == nil && m[4] != tAttach {
+	if h == nil && m[4] != p9.TAttach {
 		return refuse(syscall.EBADF)
 	}
 	switch m[4] {
-	case tAttach:
+	case p9.TAttach:
 		handles[id] = &handle{}
-		return tAttach + 1, s.qid(nil)
-	case tWalk:
-		to, names := f.u32(), int(f.u16())
+		return p9.TAttach + 1, s.qid(nil)
+	case p9.TWalk:
+		to, names := f.U32(), int(f.U16())
 		body = le.AppendUint16(nil, uint16(names))
 		at := h.file
 		for range names {
-			file, found := s.files[f.text()]
+			file, found := s.files[f.Text()]
 			if !found {
 				return refuse(syscall.ENOENT)
 			}
@@ -113,10 +113,10 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 			body = append(body, s.qid(at)...)
 		}
 		handles[to] = &handle{at}
-	case tLopen:
+	case p9.TLopen:
 		body = append(s.qid(h.file), 0, 0, 0, 0)
-	case tLcreate:
-		name := f.text()
+	case p9.TLcreate:
+		name := f.Text()
 		if s.files[name] == nil {
 			number, found := s.numbers[name]
 			if !found {
@@ -126,34 +126,34 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 		}
 		h.file = s.files[name]
 		body = append(s.qid(h.file), 0, 0, 0, 0)
-	case tWrite:
-		offset, n := int(f.u64()), int(f.u32())
-		data := f.take(n)
+	case p9.TWrite:
+		offset, n := int(f.U64()), int(f.U32())
+		data := f.Take(n)
 		if n = min(n, s.most-offset); n <= 0 {
 			return refuse(syscall.ENOSPC)
 		}
 		h.file.data = append(h.file.data, make([]byte, max(0, offset+n-len(h.file.data)))...)
 		copy(h.file.data[offset:], data[:n])
 		body = le.AppendUint32(nil, uint32(n))
-	case tRead:
-		offset, n := int(f.u64()), int(f.u32())
+	case p9.TRead:
+		offset, n := int(f.U64()), int(f.U32())
 		data := h.file.data[min(offset, len(h.file.data)):]
 		data = data[:min(n, len(data))]
 		body = append(le.AppendUint32(nil, uint32(len(data))), data...)
-	case tGetattr:
+	case p9.TGetattr:
 		body = make([]byte, 153)
 		copy(body[8:], s.qid(h.file))
 		le.PutUint32(body[21:], syscall.S_IFREG)
 		le.PutUint64(body[49:], uint64(len(h.file.data)))
-	case tSetattr:
-		if f.u32()&8 != 0 {
-			f.take(12)
-			size := int(f.u64())
+	case p9.TSetattr:
+		if f.U32()&8 != 0 {
+			f.Take(12)
+			size := int(f.U64())
 			h.file.data = append(h.file.data, make([]byte, max(0, size-len(h.file.data)))...)[:size]
 		}
-	case tClunk, tRemove:
+	case p9.TClunk, p9.TRemove:
 		delete(handles, id)
-	case tFsync:
+	case p9.TFsync:
 	default:
 		return refuse(syscall.EOPNOTSUPP)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fairway/collector/p9"
 )
 
 // tests a queue before a forwarder, as a client that means it harm, and wants nothing left behind.
@@ -73,7 +75,7 @@ func TestMessagesAreAsLongAsAgreed(t *testing.T) {
 				if _, err := readMessage(there); err != nil {
 					return
 				}
-				if _, err := there.Write(frame(rVersion, 1,
+				if _, err := there.Write(frame(p9.TVersion+1, 1,
 					binary.LittleEndian.AppendUint32(nil, agreed))); err != nil {
 					return
 				}
@@ -87,10 +89,10 @@ func TestMessagesAreAsLongAsAgreed(t *testing.T) {
 			c := p.dial("10.0.0.1")
 			defer c.Close()
 			for _, n := range lengths {
-				if _, err := c.Write(frame(100, 1, make([]byte, n-headerBytes))); err != nil {
+				if _, err := c.Write(frame(100, 1, make([]byte, n-p9.HeaderBytes))); err != nil {
 					return false
 				}
-				if _, err := io.ReadFull(c, make([]byte, headerBytes+4)); err != nil {
+				if _, err := io.ReadFull(c, make([]byte, p9.HeaderBytes+4)); err != nil {
 					return false
 				}
 			}
@@ -114,7 +116,7 @@ func TestBytesOfAClientAreBounded(t *testing.T) {
 		here, there := net.Pipe()
 		go func() {
 			_, _ = readMessage(there)
-			_, _ = there.Write(frame(rVersion, 1, binary.LittleEndian.AppendUint32(nil, maxFrame)))
+			_, _ = there.Write(frame(p9.TVersion+1, 1, binary.LittleEndian.AppendUint32(nil, maxFrame)))
 		}()
 		return here, nil
 	}
@@ -124,13 +126,13 @@ func TestBytesOfAClientAreBounded(t *testing.T) {
 		if _, err := c.Write(frame(100, 1, nil)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.ReadFull(c, make([]byte, headerBytes+4)); err != nil {
+		if _, err := io.ReadFull(c, make([]byte, p9.HeaderBytes+4)); err != nil {
 			t.Fatal(err)
 		}
 		sent := 0
 		for ; sent < 100; sent++ {
 			c.SetWriteDeadline(time.Now().Add(time.Minute))
-			if _, err := c.Write(frame(tWrite, uint16(sent), make([]byte, 1<<20))); err != nil {
+			if _, err := c.Write(frame(p9.TWrite, uint16(sent), make([]byte, 1<<20))); err != nil {
 				break
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/remap/policy/share"
 )
 
@@ -34,16 +35,10 @@ const (
 	maxOwed  = 4 * quantum
 )
 
-// 9P2000.L: size[4] type[1] tag[2], then the fields of the type.
+// Where the data of reads and writes is counted, and where that of a write begins.
 const (
-	headerBytes = 7
-	rVersion    = 101
-	tFlush      = 108
-	rFlush      = tFlush + 1
-	tRead       = 116
-	tWrite      = 118
-	readCount   = headerBytes + 4 + 8 // fid[4] offset[8] count[4]
-	writeData   = headerBytes + 4 + 8 + 4
+	readCount = p9.HeaderBytes + 4 + 8 // fid[4] offset[8] count[4]
+	writeData = readCount + 4
 )
 
 // tagOf is the number by which a message and its answer know each other.
@@ -52,9 +47,9 @@ func tagOf(frame []byte) uint16 { return binary.LittleEndian.Uint16(frame[5:]) }
 // cost is what a message makes the forwarder do.
 func cost(frame []byte) int {
 	switch {
-	case frame[4] == tWrite:
+	case frame[4] == p9.TWrite:
 		return requestCost + max(len(frame)-writeData, 0)
-	case frame[4] == tRead && len(frame) >= readCount+4:
+	case frame[4] == p9.TRead && len(frame) >= readCount+4:
 		return requestCost + int(min(binary.LittleEndian.Uint32(frame[readCount:]), maxFrame))
 	}
 	return requestCost

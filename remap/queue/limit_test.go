@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fairway/collector/p9"
 )
 
 // asks sends one write at a time with a pause after each, and returns how long the answers took in the mean.
@@ -18,7 +20,7 @@ func asks(t *testing.T, c net.Conn, n int, pause time.Duration) time.Duration {
 	took := time.Duration(0)
 	for i := range n {
 		from := time.Now()
-		if _, err := c.Write(frame(tWrite, uint16(i), make([]byte, writeData-headerBytes+8000))); err != nil {
+		if _, err := c.Write(frame(p9.TWrite, uint16(i), make([]byte, writeData-p9.HeaderBytes+8000))); err != nil {
 			t.Fatal(err)
 		}
 		m, err := readMessage(c)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/collector/source/queue"
 	"fairway/remap/queue/aggregate"
 )
@@ -101,25 +102,25 @@ func (r *merging) gather(c *conn, frame []byte) error {
 	}
 	var f fid
 	known := false
-	if len(frame) >= headerBytes+4 {
-		f, known = c.known[binary.LittleEndian.Uint32(frame[headerBytes:])]
+	if len(frame) >= p9.HeaderBytes+4 {
+		f, known = c.known[binary.LittleEndian.Uint32(frame[p9.HeaderBytes:])]
 	}
-	if frame[4] == tVersion && len(c.asked) > 0 {
+	if frame[4] == p9.TVersion && len(c.asked) > 0 {
 		return fmt.Errorf("a Tversion while %d requests have no answer yet", len(c.asked))
 	}
 	a := c.request(frame, r.places, c.largest.Load())
 	c.asked[tag] = a
 	taken := false
 	switch frame[4] {
-	case tWrite:
+	case p9.TWrite:
 		taken = known && r.gatherWrite(c, a, frame, f)
-	case tRead:
+	case p9.TRead:
 		taken = known && r.joinRead(c, a, frame, f)
-	case tFlush:
+	case p9.TFlush:
 		taken, known = r.holdFlush(c, a, frame), true
-	case tGetattr, tSetattr, tFsync, tClunk, tRemove, tLock, tGetlock, tRename, tLopen, tXattrwalk, tXattrcreate:
+	case p9.TGetattr, p9.TSetattr, p9.TFsync, p9.TClunk, p9.TRemove, p9.TLock, p9.TGetlock, p9.TRename, p9.TLopen, p9.TXattrwalk, p9.TXattrcreate:
 		r.settle(f.Path)
-	case tUnlinkat, tRenameat:
+	case p9.TUnlinkat, p9.TRenameat:
 		r.settleNamed(frame, c)
 	default:
 		known = true // it meets no file's data
@@ -145,10 +146,10 @@ func (r *merging) settle(path uint64) {
 
 // settleNamed sends what waits for the files whose names a request changes. r.mu is held.
 func (r *merging) settleNamed(frame []byte, c *conn) {
-	f := fields{b: frame[headerBytes:]}
-	for len(f.b) > 4 {
-		dir, found := c.known[f.u32()]
-		place := r.places.below(dir.Place, f.text())
+	f := p9.Decoder{Rest: frame[p9.HeaderBytes:]}
+	for f.Err == nil && len(f.Rest) > 4 {
+		dir, found := c.known[f.U32()]
+		place := r.places.below(dir.Place, f.Text())
 		r.send(r.table.FlushWhere(func(t aggregate.Target) bool { return !found || dir.lost || t.Place == place }))
 	}
 }
@@ -158,7 +159,7 @@ func (r *merging) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
 	if len(frame) < writeData {
 		return false
 	}
-	offset, n := binary.LittleEndian.Uint64(frame[headerBytes+4:]), len(frame)-writeData
+	offset, n := binary.LittleEndian.Uint64(frame[p9.HeaderBytes+4:]), len(frame)-writeData
 	if !f.writes() || offset > math.MaxInt64-maxFrame ||
 		uint64(binary.LittleEndian.Uint32(frame[writeData-4:])) != uint64(n) {
 		r.settle(f.Path)
@@ -167,7 +168,7 @@ func (r *merging) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
 	p := &part{conn: c, tag: tagOf(frame), frame: frame, to: f.Target, offset: int64(offset), length: n}
 	a.part = p
 	r.send(r.table.Add(time.Now(), f.Target, aggregate.Write[*part, opened]{ID: p,
-		By: opened{c, binary.LittleEndian.Uint32(frame[headerBytes:])}, Offset: p.offset, Length: n}))
+		By: opened{c, binary.LittleEndian.Uint32(frame[p9.HeaderBytes:])}, Offset: p.offset, Length: n}))
 	return true
 }
 
@@ -195,7 +196,7 @@ func (r *merging) send(messages []aggregate.Message[*part, opened]) {
 		frame := lend(n)
 		copy(frame, j.carrier.frame[:writeData])
 		binary.LittleEndian.PutUint32(frame, uint32(n))
-		binary.LittleEndian.PutUint64(frame[headerBytes+4:], uint64(j.parts[0].offset))
+		binary.LittleEndian.PutUint64(frame[p9.HeaderBytes+4:], uint64(j.parts[0].offset))
 		binary.LittleEndian.PutUint32(frame[writeData-4:], uint32(n-writeData))
 		at := frame[writeData:]
 		for _, p := range j.parts {
@@ -229,10 +230,10 @@ func (r *merging) pushAlone(p *part) {
 // it, says so. What is under way with others' is answered first, or the forwarder might drop it for all of them. False:
 // the flush goes on. r.mu is held.
 func (r *merging) holdFlush(c *conn, a *inquiry, frame []byte) bool {
-	if len(frame) < headerBytes+2 {
+	if len(frame) < p9.HeaderBytes+2 {
 		return false
 	}
-	old := binary.LittleEndian.Uint16(frame[headerBytes:])
+	old := binary.LittleEndian.Uint16(frame[p9.HeaderBytes:])
 	o := c.asked[old]
 	if o == nil || o.part == nil {
 		return false
@@ -345,8 +346,8 @@ func (r *merging) pushFlush(q request) {
 func (r *merging) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
 	r.unload(c, j)
 	done, at := 0, 0
-	if reply[4] == tWrite+1 && len(reply) >= headerBytes+4 {
-		done = int(min(binary.LittleEndian.Uint32(reply[headerBytes:]), maxFrame))
+	if reply[4] == p9.TWrite+1 && len(reply) >= p9.HeaderBytes+4 {
+		done = int(min(binary.LittleEndian.Uint32(reply[p9.HeaderBytes:]), maxFrame))
 	}
 	for _, p := range j.parts {
 		at += p.length
@@ -356,12 +357,12 @@ func (r *merging) shareWrite(c *conn, j *joint, reply []byte) (pass bool) {
 			p.conn.waiting++
 			r.pushAlone(p)
 		case p == j.carrier:
-			binary.LittleEndian.PutUint32(reply[headerBytes:], uint32(p.length))
+			binary.LittleEndian.PutUint32(reply[p9.HeaderBytes:], uint32(p.length))
 			p.conn.finish(p)
 			pass = true
 		default:
-			answer := [headerBytes + 4]byte{headerBytes + 4, 0, 0, 0, tWrite + 1}
-			binary.LittleEndian.PutUint32(answer[headerBytes:], uint32(p.length))
+			answer := [p9.HeaderBytes + 4]byte{p9.HeaderBytes + 4, 0, 0, 0, p9.TWrite + 1}
+			binary.LittleEndian.PutUint32(answer[p9.HeaderBytes:], uint32(p.length))
 			p.conn.post(answer[:], p.tag)
 			p.conn.finish(p)
 		}
@@ -403,7 +404,7 @@ func (c *conn) note(tag, flushed uint16, reply []byte) {
 	}
 	delete(c.asked, tag)
 	c.fids.reply(a, reply)
-	if reply[4] == rFlush {
+	if reply[4] == p9.TFlush+1 {
 		delete(c.asked, flushed)
 	}
 }

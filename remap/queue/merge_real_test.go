@@ -29,7 +29,7 @@ type counted struct {
 }
 
 func (c counted) Write(b []byte) (int, error) {
-	if len(b) > 4 && b[4] == tWrite {
+	if len(b) > 4 && b[4] == p9.TWrite {
 		c.writes.Add(1)
 	}
 	return c.Conn.Write(b)
@@ -127,7 +127,7 @@ func (d *delegates) write(t testing.TB, which int, p pattern) (took time.Duratio
 					t.Errorf("rank %d: %d bytes, %v", i, n, err)
 				}
 			}
-			if err := f.Fsync(ctx, false); err != nil {
+			if err := f.Fsync(ctx, 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -255,7 +255,7 @@ func BenchmarkGather(b *testing.B) {
 				}
 			}
 			slices.Sort(ratios)
-			least := float64(16*p.pieces*p.size) / (65536 - ioHeader) * float64(b.N)
+			least := float64(16*p.pieces*p.size) / (65536 - p9.IOHeader) * float64(b.N)
 			b.ReportMetric(ratios[len(ratios)/2], "time")
 			b.ReportMetric(ratios[len(ratios)-1], "time-most")
 			b.ReportMetric(float64(slower), "slower")

@@ -29,7 +29,7 @@ func TestStridedWritesAreMerged(t *testing.T) {
 					t.Errorf("block %d: %d bytes, %v", at, n, err)
 				}
 			}
-			if err := r.file.Fsync(ctx, false); err != nil {
+			if err := r.file.Fsync(ctx, 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -39,12 +39,12 @@ func TestStridedWritesAreMerged(t *testing.T) {
 				t.Fatalf("block %d is not what was written", at)
 			}
 		}
-		if got, all := s.count[tWrite], rounds*len(ranks); got*10 > all {
+		if got, all := s.count[p9.TWrite], rounds*len(ranks); got*10 > all {
 			t.Errorf("%d writes arrived as %d requests, want a tenth at most", all, got)
 		}
 		report, stats := r.Report(), r.Stats()[""]
-		if m := report.Merged; m.WritesIn-m.WritesOut != int64(rounds*len(ranks)-s.count[tWrite]) || m.Bytes == 0 {
-			t.Errorf("it reports %+v, the forwarder had %d", *m, s.count[tWrite])
+		if m := report.Merged; m.WritesIn-m.WritesOut != int64(rounds*len(ranks)-s.count[p9.TWrite]) || m.Bytes == 0 {
+			t.Errorf("it reports %+v, the forwarder had %d", *m, s.count[p9.TWrite])
 		}
 		if stats.Bytes != rounds*16*size || stats.Waiting != 0 {
 			t.Errorf("the job has %+v, it wrote %d bytes", stats, rounds*16*size)
@@ -133,7 +133,7 @@ func TestEachHasItsOwnError(t *testing.T) {
 // slowWrites answers writes of more than one block after a while.
 func slowWrites(s *fileServer, d time.Duration) {
 	s.service = func(kind byte) time.Duration {
-		if kind == tWrite {
+		if kind == p9.TWrite {
 			return d
 		}
 		return time.Millisecond
@@ -148,7 +148,7 @@ func TestTheCarrierLeaves(t *testing.T) {
 		writeOnce(ctx, ranks, 0, func(int, int, error) {})
 		writeOnce(ctx, ranks, 10, func(int, int, error) {})
 		slowWrites(s, 5*time.Second)
-		before := s.count[tWrite]
+		before := s.count[p9.TWrite]
 		go func() {
 			time.Sleep(time.Second)
 			r.mu.Lock()
@@ -165,8 +165,8 @@ func TestTheCarrierLeaves(t *testing.T) {
 				failed++
 			}
 		})
-		if took := time.Since(start); failed != 1 || took > 6*time.Second || s.count[tWrite] > before+1 {
-			t.Errorf("%d of 10 failed in %v, %d writes arrived", failed, took, s.count[tWrite]-before)
+		if took := time.Since(start); failed != 1 || took > 6*time.Second || s.count[p9.TWrite] > before+1 {
+			t.Errorf("%d of 10 failed in %v, %d writes arrived", failed, took, s.count[p9.TWrite]-before)
 		}
 		if data := s.files["shared"].data; !bytes.Equal(data[21*4096:22*4096], block(21, 4096)) {
 			t.Error("what was answered is not there")
@@ -255,14 +255,14 @@ func TestIdenticalReadsShare(t *testing.T) {
 			if _, err := ranks[k].file.WriteAt(ctx, want, 0); err != nil {
 				t.Fatal(err)
 			}
-			before := s.count[tRead]
+			before := s.count[p9.TRead]
 			each(ranks, func(i int, r *rank) {
 				got := make([]byte, len(want))
 				if n, err := r.file.ReadAt(ctx, got, 0); n != len(want) || err != nil || !bytes.Equal(got, want) {
 					t.Errorf("rank %d: %d bytes, %v, right: %v", i, n, err, bytes.Equal(got, want))
 				}
 			})
-			if n := s.count[tRead] - before; n > 2 {
+			if n := s.count[p9.TRead] - before; n > 2 {
 				t.Errorf("16 reads of the same arrived as %d", n)
 			}
 		}
@@ -334,7 +334,7 @@ func TestOrderIsThatOfAnswers(t *testing.T) {
 					var err error
 					switch {
 					case own.IntN(20) == 0:
-						err = r.file.Fsync(ctx, false)
+						err = r.file.Fsync(ctx, 0)
 						sp.begin = time.Time{}
 					case sp.write:
 						guard.Lock()

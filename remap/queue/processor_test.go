@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fairway/collector/p9"
 )
 
 // BenchmarkProcessor is what choosing costs when there is nothing but the processor: a forwarder that answers at once,
@@ -172,7 +174,7 @@ func ask(ctx context.Context, c net.Conn, g *gate, size int) {
 	defer context.AfterFunc(ctx, func() { c.Close() })()
 	m := frame(24, 0, make([]byte, 12)) // Tgetattr
 	if size > 0 {
-		m = frame(tWrite, 0, make([]byte, writeData-headerBytes+size))
+		m = frame(p9.TWrite, 0, make([]byte, writeData-p9.HeaderBytes+size))
 	}
 	tags := make(chan uint16, 8)
 	for i := range cap(tags) {
@@ -180,7 +182,7 @@ func ask(ctx context.Context, c net.Conn, g *gate, size int) {
 	}
 	go func() {
 		in := bufio.NewReader(c)
-		var reply [headerBytes]byte
+		var reply [p9.HeaderBytes]byte
 		for {
 			if _, err := io.ReadFull(in, reply[:]); err != nil {
 				close(tags)
@@ -213,7 +215,7 @@ func answerAll(l net.Listener) {
 			defer c.Close()
 			in := bufio.NewReaderSize(c, 128<<10)
 			for {
-				head, err := in.Peek(headerBytes)
+				head, err := in.Peek(p9.HeaderBytes)
 				if err != nil {
 					return
 				}

@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/collector/source/queue"
 	"fairway/collector/topology"
 )
@@ -431,7 +432,7 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 	delete(c.flights, tag)
 	r.landed(c, f.cost)
 	// A flushed request has no reply of its own once the flush has one.
-	if old, left := c.flights[f.old]; left && reply[4] == rFlush {
+	if old, left := c.flights[f.old]; left && reply[4] == p9.TFlush+1 {
 		delete(c.flights, f.old)
 		r.landed(c, old.cost)
 	}
@@ -458,8 +459,8 @@ func (r *Queue) pump() {
 		}
 		c := q.conn
 		f := flight{joint: q.joint, cost: q.cost}
-		if q.frame[4] == tFlush && len(q.frame) >= headerBytes+2 {
-			f.old = binary.LittleEndian.Uint16(q.frame[headerBytes:])
+		if q.frame[4] == p9.TFlush && len(q.frame) >= p9.HeaderBytes+2 {
+			f.old = binary.LittleEndian.Uint16(q.frame[p9.HeaderBytes:])
 		}
 		tag := tagOf(q.frame)
 		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both

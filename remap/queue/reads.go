@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/remap/queue/aggregate"
 )
 
@@ -22,7 +23,7 @@ func (r *merging) joinRead(c *conn, a *inquiry, frame []byte, f fid) bool {
 	if len(frame) < readCount+4 {
 		return false
 	}
-	offset, count := binary.LittleEndian.Uint64(frame[headerBytes+4:]), binary.LittleEndian.Uint32(frame[readCount:])
+	offset, count := binary.LittleEndian.Uint64(frame[p9.HeaderBytes+4:]), binary.LittleEndian.Uint32(frame[readCount:])
 	end := int64(math.MaxInt64)
 	if offset < math.MaxInt64-maxFrame {
 		end = int64(offset) + int64(min(count, maxFrame))
@@ -93,7 +94,7 @@ func (r *merging) shareRead(c *conn, j *joint, reply []byte) bool {
 	for _, p := range j.parts {
 		switch {
 		case p == j.carrier || p.conn.gone:
-		case reply[4] == tRead+1:
+		case reply[4] == p9.TRead+1:
 			p.conn.post(reply, p.tag)
 			p.conn.finish(p)
 		default:

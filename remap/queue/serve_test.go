@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/collector/p9"
 	"fairway/remap/policy/share"
 )
 
@@ -56,22 +57,22 @@ func (p *pipes) dial(from string) net.Conn {
 
 // frame makes a message of a type with a body.
 func frame(kind byte, tag uint16, body []byte) []byte {
-	b := make([]byte, headerBytes+len(body))
+	b := make([]byte, p9.HeaderBytes+len(body))
 	binary.LittleEndian.PutUint32(b, uint32(len(b)))
 	b[4] = kind
 	binary.LittleEndian.PutUint16(b[5:], tag)
-	copy(b[headerBytes:], body)
+	copy(b[p9.HeaderBytes:], body)
 	return b
 }
 
 func readMessage(r io.Reader) ([]byte, error) {
-	head := make([]byte, headerBytes)
+	head := make([]byte, p9.HeaderBytes)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
 	b := make([]byte, binary.LittleEndian.Uint32(head))
 	copy(b, head)
-	_, err := io.ReadFull(r, b[headerBytes:])
+	_, err := io.ReadFull(r, b[p9.HeaderBytes:])
 	return b, err
 }
 
@@ -134,7 +135,7 @@ func work(ctx context.Context, c net.Conn, depth, size int) {
 	send := make(chan uint16, depth)
 	go func() {
 		for tag := range send {
-			if _, err := c.Write(frame(tWrite, tag, make([]byte, writeData-headerBytes+size))); err != nil {
+			if _, err := c.Write(frame(p9.TWrite, tag, make([]byte, writeData-p9.HeaderBytes+size))); err != nil {
 				return
 			}
 		}
@@ -329,21 +330,21 @@ func TestFlush(t *testing.T) {
 		client := p.dial("10.0.0.1")
 		server := <-up
 		go func() {
-			client.Write(frame(tWrite, 7, make([]byte, 100)))
-			client.Write(frame(tFlush, 8, []byte{7, 0}))
-			client.Write(frame(tRead, 9, make([]byte, 16)))
+			client.Write(frame(p9.TWrite, 7, make([]byte, 100)))
+			client.Write(frame(p9.TFlush, 8, []byte{7, 0}))
+			client.Write(frame(p9.TRead, 9, make([]byte, 16)))
 		}()
-		for _, want := range []byte{tWrite, tFlush} {
+		for _, want := range []byte{p9.TWrite, p9.TFlush} {
 			if m, err := readMessage(server); err != nil || m[4] != want {
 				t.Fatalf("the forwarder got %v, %v, want a message of type %d", m, err, want)
 			}
 		}
-		go server.Write(frame(rFlush, 8, nil))
-		if m, err := readMessage(client); err != nil || m[4] != rFlush {
+		go server.Write(frame(p9.TFlush+1, 8, nil))
+		if m, err := readMessage(client); err != nil || m[4] != p9.TFlush+1 {
 			t.Fatalf("the client got %v, %v", m, err)
 		}
 		// Both places are free: the third request comes through.
-		if m, err := readMessage(server); err != nil || m[4] != tRead {
+		if m, err := readMessage(server); err != nil || m[4] != p9.TRead {
 			t.Fatalf("after the flush the forwarder got %v, %v", m, err)
 		}
 		synctest.Wait()
@@ -381,8 +382,8 @@ func TestGarbageEndsItsConnection(t *testing.T) {
 			}
 			c.Close()
 		}
-		go good.Write(frame(tRead, 3, make([]byte, 16)))
-		if m, err := readMessage(good); err != nil || m[4] != tRead+1 {
+		go good.Write(frame(p9.TRead, 3, make([]byte, 16)))
+		if m, err := readMessage(good); err != nil || m[4] != p9.TRead+1 {
 			t.Errorf("the good client got %v, %v", m, err)
 		}
 		good.Close()
@@ -414,9 +415,10 @@ func TestTable(t *testing.T) {
 
 // Whatever a client sends: no panic, and nothing is left behind.
 func FuzzClient(f *testing.F) {
-	f.Add(frame(tWrite, 7, make([]byte, 100)))
-	f.Add(append(frame(tFlush, 8, []byte{8, 0}), frame(tFlush, 8, nil)...))
-	f.Add(frame(tRead, 8, make([]byte, 20)))
+	f.Add(frame(p9.TWrite, 7, make([]byte, 100)))
+	f.Add(append(frame(p9.TFlush, 8, []byte{8, 0}), frame(p9.TFlush, 8, nil)...))
+	f.Add(frame(p9.TRead, 8, make([]byte, 20)))
+	f.Add(frame(p9.TUnlinkat, 8, []byte("\x01\x00\x00\x00\xc8\x00abcdef"))) // a name that is cut off
 	f.Fuzz(func(t *testing.T, in []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			fw := newForwarder()

@@ -37,7 +37,7 @@ func tpools(t *testing.T, tb *Testbed, i int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := root.ReadFile(t.Context(), 1<<20, "tpools")
+	b, err := root.ReadFile(t.Context(), nil, 1<<20, "tpools")
 	if err != nil {
 		t.Fatal(err)
 	}

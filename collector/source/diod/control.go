@@ -1,17 +1,12 @@
 package diod
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"strconv"
 	"syscall"
 	"time"
 
-	"fairway/collector"
 	"fairway/collector/p9"
 )
 
@@ -79,37 +74,9 @@ func (r *remote) Wait(ctx context.Context) bool { return ctx.Err() == nil && r.t
 
 func (r *remote) Look() (text []byte, ok bool, err error) { return r.gauge.Look() }
 
-// ReadFile takes one read where the file fits into buf: 4 requests in all.
+// ReadFile reads a file of the control tree.
 func (r *remote) ReadFile(ctx context.Context, name string, buf []byte) ([]byte, error) {
-	const first = 16 << 10
-	if cap(buf) < first {
-		buf = make([]byte, 0, first)
-	}
-	buf = buf[:0]
-	f, err := r.ctl.Walk(ctx, name)
-	if err != nil {
-		return buf, err
-	}
-	defer f.ClunkLater() // a hung forwarder must not hold the tick past its deadline
-	if err := f.Open(ctx, syscall.O_RDONLY); err != nil {
-		return buf, err
-	}
-	for {
-		room := buf[len(buf):cap(buf)]
-		n, err := f.ReadAt(ctx, room, int64(len(buf)))
-		buf = buf[:len(buf)+n]
-		switch {
-		case err != nil && err != io.EOF:
-			return buf, err
-		case n == 0, n < len(room) && buf[len(buf)-1] == '\n':
-			return buf, nil
-		case len(buf) >= maxFile:
-			return buf, fmt.Errorf("%s: more than %d bytes", name, maxFile)
-		}
-		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
-		}
-	}
+	return r.ctl.ReadFile(ctx, buf, maxFile, name)
 }
 
 // maxFile bounds a control file: some ten thousand trees.
@@ -123,43 +90,4 @@ func (r *remote) Attach(ctx context.Context, tree string) (anchor, error) {
 // Close ends both connections and a Wait.
 func (r *remote) Close() error {
 	return errors.Join(r.ticks.close(), r.client.Close(), r.gauge.Close())
-}
-
-// ticksPerSecond is the unit of CPU times in /proc on every Linux that runs diod (USER_HZ).
-const ticksPerSecond = 100
-
-// cpuReader reads a process's CPU time and remembers its file's name.
-type cpuReader struct {
-	pid  int
-	path string
-}
-
-func (c *cpuReader) read(proc fs.FS, pid int) (ticks uint64, err error) {
-	if c.pid != pid {
-		c.pid, c.path = pid, strconv.Itoa(pid)+"/stat"
-	}
-	text, err := fs.ReadFile(proc, c.path)
-	if err != nil {
-		return 0, err
-	}
-	if ticks, err = parseCPU(text); err != nil {
-		return 0, fmt.Errorf("/proc/%s: %w", c.path, err)
-	}
-	return ticks, nil
-}
-
-// parseCPU sums user and system time of a stat file (fields 14 and 15). The command's name, which
-// may hold spaces and brackets, ends at the last bracket.
-func parseCPU(text []byte) (ticks uint64, err error) {
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const user, system = 11, 12 // behind the name
-	if len(fields) <= system {
-		return 0, fmt.Errorf("%d fields behind the name, want more than %d", len(fields), system)
-	}
-	u, ok1 := collector.Decimal(fields[user])
-	s, ok2 := collector.Decimal(fields[system])
-	if !ok1 || !ok2 {
-		return 0, fmt.Errorf("CPU times %q and %q are not numbers", fields[user], fields[system])
-	}
-	return u + s, nil
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/rootfs"
 	"fairway/collector/topology"
 )
 
@@ -65,7 +66,6 @@ type Source struct {
 	pools    []pool
 	clients  map[string]bool
 	timeouts int // ticks without an answer
-	cpuTicks cpuReader
 }
 
 type key struct {
@@ -327,7 +327,7 @@ func (s *Source) readCPU(into *collector.Reading) error {
 	if !ok {
 		return nil
 	}
-	ticks, err := s.cpuTicks.read(s.opt.Proc, pid)
+	seconds, err := rootfs.CPUTime(s.opt.Proc, pid)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it ended; the control tree reports it
@@ -335,8 +335,9 @@ func (s *Source) readCPU(into *collector.Reading) error {
 		return err
 	}
 	s.cpu.Begin(time.Now())
-	if v, ok := s.cpu.Rate("cpu", ticks); ok {
-		into.Add(collector.CPUSeconds, v/ticksPerSecond)
+	const micro = 1e6
+	if v, ok := s.cpu.Rate("cpu", uint64(seconds*micro)); ok {
+		into.Add(collector.CPUSeconds, v/micro)
 	}
 	return nil
 }

@@ -208,22 +208,17 @@ func jobOf(tree string) (topology.JobID, bool) {
 // parseConnections calls client for every host of a connections file, without its domain, and names
 // the lines that are not right.
 func parseConnections(text []byte, client func(host []byte)) error {
-	var errs []error
-	for n := 1; len(text) > 0; n++ {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
-		fields := bytes.Fields(line)
-		if len(fields) == 0 {
-			continue
+	err := collector.Lines(text, func(_ []byte, f [][]byte) error {
+		if _, ok := collector.Decimal(f[len(f)-1]); len(f) != 2 || !ok {
+			return errors.New("want a host and its number of fids")
 		}
-		if _, ok := collector.Decimal(fields[len(fields)-1]); len(fields) != 2 || !ok {
-			errs = append(errs, fmt.Errorf("connections line %d (%s): want a host and its number of fids", n,
-				excerpt(line)))
-			continue
-		}
-		client(shortHost(fields[0]))
+		client(shortHost(f[0]))
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("connections %w", err)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // shortHost cuts a domain off; an address stays whole.

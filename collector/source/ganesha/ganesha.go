@@ -21,6 +21,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/hostname"
+	"fairway/collector/rootfs"
 	"fairway/collector/topology"
 )
 
@@ -80,7 +81,7 @@ func New(opt Options) *Source {
 	s := newSource(opt, func(ctx context.Context) (bus, error) { return dialBus(ctx, opt.Bus) },
 		hostname.New(hostname.Lookup))
 	s.connections = func(pid int) ([]connection, error) { return readConnections(opt.Proc, pid) }
-	s.cpuTime = func(pid int) (float64, error) { return readCPUTime(opt.Proc, pid) }
+	s.cpuTime = func(pid int) (float64, error) { return rootfs.CPUTime(os.DirFS(opt.Proc), pid) }
 	if opt.Addr != "" {
 		s.probe = newProbe(opt.Addr, opt.Export, opt.UID)
 	}

@@ -49,20 +49,3 @@ func addrPort(ip net.IP, port uint64) (netip.AddrPort, bool) {
 	a, ok := netip.AddrFromSlice(ip)
 	return netip.AddrPortFrom(a, uint16(port)), ok && port <= 1<<16-1
 }
-
-// readCPUTime returns the CPU time of a process in seconds.
-func readCPUTime(proc string, pid int) (seconds float64, err error) {
-	fs, err := procfs.NewFS(proc)
-	if err != nil {
-		return 0, err
-	}
-	p, err := fs.Proc(pid)
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
-	st, err := p.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("process %d: %w", pid, err)
-	}
-	return st.CPUTime(), nil
-}

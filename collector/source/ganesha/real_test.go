@@ -13,6 +13,7 @@ import (
 	"fairway/cmd/lab/testbed"
 	"fairway/collector"
 	"fairway/collector/p9"
+	"fairway/collector/rootfs"
 	"fairway/collector/topology"
 )
 
@@ -192,7 +193,7 @@ func TestConnectionsAndCPUTimeOfAProcess(t *testing.T) {
 	if !found {
 		t.Errorf("%v to %v is not among %d connections", c.LocalAddr(), l.Addr(), len(conns))
 	}
-	if v, err := readCPUTime("/proc", os.Getpid()); err != nil || v < 0 || v > 1e6 {
+	if v, err := rootfs.CPUTime(os.DirFS("/proc"), os.Getpid()); err != nil || v < 0 || v > 1e6 {
 		t.Errorf("CPU time %v s, %v", v, err)
 	}
 }

@@ -47,8 +47,8 @@ var ErrRefused = errors.New("refused")
 // maxAnswer bounds an answer, bytes.
 const maxAnswer = 16 << 20
 
-// Ask sends one request to the control socket of a queue: GET /stats, /report,
-// /clients or /merged, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about
+// Ask sends one request to the control socket of a queue: GET /report, /clients
+// or /merged, or PUT /table or /global. What the queue refuses wraps ErrRefused; all else is about
 // reaching it.
 func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
