@@ -20,7 +20,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"sync"
 
 	"fairway/collector"
 )
@@ -77,9 +76,7 @@ type Source struct {
 	rates  collector.Rates[key]
 	list   listTimes
 
-	mu      sync.Mutex // guards what follows
-	sampler *sampler   // of a client
-	closed  bool
+	gauges collector.Sampler[gauges] // of a client
 }
 
 // key is a counter: of one file's requests of a class, of the node's bytes, or of its times.
@@ -110,16 +107,7 @@ func New(root fs.FS, server bool) *Source { return &Source{fsys: root, server: s
 func (*Source) Name() string { return "dvs" }
 
 // Close ends the sampling.
-func (s *Source) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.sampler != nil {
-		s.sampler.end()
-		s.sampler = nil
-	}
-	return nil
-}
+func (s *Source) Close() error { return s.gauges.Close() }
 
 // read reads one file, and of one that is too long no more than that shows.
 func (s *Source) read(name string) ([]byte, error) {
@@ -143,7 +131,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.rates.Begin(into.Now)
 	perSecond, found, bad := s.counts(into)
 	if !found {
-		if s.stopSampling(); bad == nil {
+		if s.gauges.Stop(); bad == nil {
 			bad = fmt.Errorf("%w: no DVS below %s or %s", collector.ErrNoData, roots[0].files, roots[1].files)
 		}
 		return bad

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"sync"
 	"time"
 
 	"fairway/collector"
@@ -23,58 +22,26 @@ type gauges struct {
 	oldest  time.Duration // of any of them
 }
 
-// sampler reads the list between two ticks.
-type sampler struct {
-	source *Source
-	end    func() // stops it and waits for it
-
-	mu  sync.Mutex // guards what follows
-	sum gauges
-	err error // of the newest sample
-}
-
-func newSampler(s *Source) *sampler {
-	p := &sampler{source: s}
-	p.end = collector.Every(time.Second/SampleHz, p.sample, p.failed)
-	return p
-}
-
 // sample reads the list once.
-func (p *sampler) sample() {
-	all, err := p.source.requests()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err = err; err != nil {
-		return
+func (s *Source) sample() (add func(*gauges), err error) {
+	all, err := s.requests()
+	if err != nil {
+		return nil, err
 	}
-	p.sum.samples++
-	for i := range all {
-		r := &all[i]
-		if r.Kind == lock {
-			continue
+	return func(sum *gauges) {
+		sum.samples++
+		for i := range all {
+			r := &all[i]
+			if r.Kind == lock {
+				continue
+			}
+			sum.all++
+			sum.oldest = max(sum.oldest, r.Age)
+			if c, ok := classOf(r.Kind); ok {
+				sum.class[c]++
+			}
 		}
-		p.sum.all++
-		p.sum.oldest = max(p.sum.oldest, r.Age)
-		if c, ok := classOf(r.Kind); ok {
-			p.sum.class[c]++
-		}
-	}
-}
-
-// failed notes why a sample was not taken.
-func (p *sampler) failed(err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err = err
-}
-
-// take returns the sums since the last time.
-func (p *sampler) take() (gauges, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	sum, err := p.sum, p.err
-	p.sum, p.err = gauges{}, nil
-	return sum, err
+	}, nil
 }
 
 // requests reads the list.
@@ -125,17 +92,9 @@ func (l *listTimes) add(into *collector.Reading, g *gauges, perSecond [classes]f
 
 // outstanding reports what a client waits for. Sampling begins with the first tick that finds a mount.
 func (s *Source) outstanding(into *collector.Reading, perSecond [classes]float64, exact bool) error {
-	s.mu.Lock()
-	if s.sampler == nil && !s.closed {
-		s.sampler = newSampler(s)
-	}
-	p := s.sampler
-	s.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	p.sample() // what is wrong with the list now is known now
-	g, err := p.take()
+	s.gauges.Start(time.Second/SampleHz, s.sample)
+	s.gauges.Add(s.sample) // what is wrong with the list now is known now
+	g, _, err := s.gauges.Take()
 	if g.samples == 0 || s.rates.Seconds() == 0 { // else they are of more than the second
 		return err
 	}
@@ -146,14 +105,4 @@ func (s *Source) outstanding(into *collector.Reading, perSecond [classes]float64
 		s.list.add(into, &g, perSecond)
 	}
 	return err
-}
-
-// stopSampling ends it on a node without a mount.
-func (s *Source) stopSampling() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sampler != nil {
-		s.sampler.end()
-		s.sampler = nil
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/collector"
 )
 
 // Count is one kind of request: what a client asked and what a server answered, well and with an error.
@@ -57,34 +59,26 @@ func ParseStats(b []byte) (st Stats, bad error) {
 }
 
 func parseLegacy(b []byte) (st Stats, bad error) {
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
+	bad = collector.Lines(b, func(line []byte, _ [][]byte) error {
 		kind, rest, ok := bytes.Cut(line, []byte(":"))
 		name, ours := strings.CutPrefix(string(bytes.TrimSpace(kind)), "RQ_")
 		if !ours {
-			continue
+			return nil
 		}
 		c := Count{Kind: name}
 		f := bytes.Fields(rest)
-		err := fmt.Errorf("%d numbers, not 4 and two times", len(f))
-		if ok && len(f) >= 4 {
-			err = nil
-			for i, to := range []*uint64{&c.Client[0], &c.Client[1], &c.Server[0], &c.Server[1]} {
-				v, e := strconv.ParseUint(string(f[i]), 10, 64)
-				if *to = v; e != nil && err == nil {
-					err = fmt.Errorf("%.40q is not a count", f[i])
-				}
-			}
+		if !ok || len(f) < 4 {
+			return fmt.Errorf("%d numbers, not 4 and two times", len(f))
 		}
-		if err != nil {
-			if bad == nil {
-				bad = fmt.Errorf("line %d: %.80q: %w", n, line, err)
+		for i, to := range []*uint64{&c.Client[0], &c.Client[1], &c.Server[0], &c.Server[1]} {
+			var err error
+			if *to, err = strconv.ParseUint(string(f[i]), 10, 64); err != nil {
+				return fmt.Errorf("%.40q is not a count", f[i])
 			}
-			continue
 		}
 		st.Counts = append(st.Counts, c)
-	}
+		return nil
+	})
 	if len(st.Counts) == 0 && bad == nil {
 		bad = errors.New("no line of it counts requests (RQ_...)")
 	}
@@ -95,22 +89,23 @@ func parseLegacy(b []byte) (st Stats, bad error) {
 func parseFlat(b []byte) (st Stats, bad error) {
 	st.Bytes = &[2]uint64{}
 	at := map[string]int{} // in Counts, by kind
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
+	off := false
+	bad = collector.Lines(b, func(line []byte, _ [][]byte) error {
 		name, value, _ := strings.Cut(string(line), " ")
 		value = strings.TrimSpace(value)
-		if name == "STATS.flags" && strings.Contains(","+value+",", ",disable,") {
-			return st, errors.New("its statistics are switched off; write enable to it")
-		}
+		off = off || name == "STATS.flags" && strings.Contains(","+value+",", ",disable,")
 		to := st.flat(name, at)
 		if to == nil {
-			continue
+			return nil
 		}
 		v, err := strconv.ParseUint(value, 10, 64)
-		if *to = v; err != nil && bad == nil {
-			bad = fmt.Errorf("line %d: %.80q: %.40q is not a count", n, line, value)
+		if *to = v; err != nil {
+			err = fmt.Errorf("%.40q is not a count", value)
 		}
+		return err
+	})
+	if off {
+		return st, errors.New("its statistics are switched off; write enable to it")
 	}
 	if len(st.Counts) == 0 { // nothing was asked yet
 		st.Counts = append(st.Counts, Count{Kind: "LOOKUP"})
@@ -164,30 +159,19 @@ type Timing struct {
 // returns the others and an error that names the first one.
 func ParseTimings(b []byte) (out []Timing, bad error) {
 	at := map[string]int{}
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
-		f := bytes.Fields(line)
-		if len(f) == 0 || f[0][0] == '#' {
-			continue
+	bad = collector.Lines(b, func(_ []byte, f [][]byte) error {
+		if f[0][0] == '#' {
+			return nil
+		}
+		if len(f) < 4 {
+			return fmt.Errorf("%d words, not a name, a measurement and numbers", len(f))
 		}
 		var v [2]uint64
-		err := error(nil)
-		if len(f) < 4 {
-			err = fmt.Errorf("%d words, not a name, a measurement and numbers", len(f))
-		}
 		for i := range v {
-			if err == nil {
-				if v[i], err = strconv.ParseUint(string(f[2+i]), 10, 64); err != nil {
-					err = fmt.Errorf("%.40q is not a count", f[2+i])
-				}
+			var err error
+			if v[i], err = strconv.ParseUint(string(f[2+i]), 10, 64); err != nil {
+				return fmt.Errorf("%.40q is not a count", f[2+i])
 			}
-		}
-		if err != nil {
-			if bad == nil {
-				bad = fmt.Errorf("line %d: %.80q: %w", n, line, err)
-			}
-			continue
 		}
 		kind := string(f[0])
 		i, known := at[kind]
@@ -205,7 +189,8 @@ func ParseTimings(b []byte) (out []Timing, bad error) {
 		case "Total":
 			t.Number, t.Total = v[0], v[1]
 		}
-	}
+		return nil
+	})
 	if len(out) == 0 && bad == nil {
 		bad = errors.New("no line of it has times of messages")
 	}

@@ -31,12 +31,11 @@ func BenchmarkRouterSecond(b *testing.B) {
 	}
 	s := New(os.DirFS(dir))
 	const root = "sys/kernel/debug/lnet"
-	p := &sampler{source: s, root: root, stats: root + "/stats", buffers: root + "/buffers", nis: root + "/nis"}
-	s.sampler = p // its samples are taken here
+	s.sampled = root // its samples are taken here
 	now := time.Unix(50, 0)
 	for b.Loop() {
 		for range SampleHz {
-			p.sample()
+			s.gauges.Add(func() (func(*gauges), error) { return s.sample(root) })
 		}
 		now = now.Add(time.Second)
 		if err := s.Read(b.Context(), &collector.Reading{Now: now}); err != nil {

@@ -23,7 +23,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"sync"
 	"syscall"
 
 	"fairway/collector"
@@ -51,9 +50,8 @@ type Source struct {
 	routers map[string]bool // that it sends through, and whether a route over each is up
 	peers   []Peer
 
-	mu      sync.Mutex // guards what follows
-	sampler *sampler   // of a router
-	closed  bool
+	gauges  collector.Sampler[gauges] // of a router
+	sampled string                    // the root of the files that are sampled; empty: none are
 }
 
 var _ collector.Source = (*Source)(nil)
@@ -69,16 +67,7 @@ func New(root fs.FS) *Source {
 func (s *Source) Name() string { return "lnet" }
 
 // Close ends the sampling.
-func (s *Source) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.sampler != nil {
-		s.sampler.end()
-		s.sampler = nil
-	}
-	return nil
-}
+func (s *Source) Close() error { return s.gauges.Close() }
 
 // retries is how often a table is read again that changed while it was read.
 const retries = 2
@@ -138,7 +127,7 @@ func (s *Source) readAll(root string, st Stats, into *collector.Reading) error {
 		s.interfaces(root, perSecond, into)
 	}
 	waiting, known, bad := s.readPeers(root, router, into)
-	g, sampled := s.gauges(root, router)
+	g, sampled := s.readGauges(root, router)
 	if router && s.bytes.Seconds() > 0 { // else they are of more than the second
 		waiting += emitGauges(g, perSecond, into)
 	}
@@ -302,29 +291,6 @@ func (s *Source) interfaces(root string, perSecond float64, into *collector.Read
 			Samples: []collector.Sample{{Metric: collector.RoutedOps, Value: perSecond},
 				{Metric: collector.TxWaiting, Value: waiting[nid]}}})
 	}
-}
-
-// gauges returns what was sampled since the last tick; a router's sampling begins with its first tick.
-func (s *Source) gauges(root string, router bool) (gauges, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return gauges{}, nil
-	case !router:
-		if s.sampler != nil {
-			s.sampler.end()
-			s.sampler = nil
-		}
-		return gauges{}, nil
-	case s.sampler == nil || s.sampler.root != root:
-		if s.sampler != nil {
-			s.sampler.end()
-		}
-		s.sampler = newSampler(s, root)
-		return gauges{}, nil
-	}
-	return s.sampler.take()
 }
 
 // emitGauges reports a router's gauges and returns the messages that wait for a buffer or an interface.

@@ -3,16 +3,12 @@ package lustre
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// maxFile bounds one counter file, bytes.
-const maxFile = 64 << 20
 
 // files lists what may match a pattern below any of the roots: its plain name at the end in each folder. Whether the
 // file is there, reading it shows.
@@ -36,31 +32,15 @@ func has(s *Source, pattern string) bool {
 	})
 }
 
-// readBounded reads one file, and of one without end a byte more than there may be.
-func readBounded(fsys fs.FS, name string) ([]byte, error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
-}
-
 // read reads one file; one that is not there is passed over.
-func (s *Source) read(name string) (b []byte, err error) {
-	b, err = readBounded(s.fsys, name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	case err == nil && len(b) > maxFile:
-		err = fmt.Errorf("%d bytes, more than %d", len(b), maxFile)
-	}
-	if err != nil {
+func (s *Source) read(name string) ([]byte, error) {
+	b, err := fs.ReadFile(s.fsys, name)
+	if err == nil {
+		s.seen = true
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		s.fail(name, err)
-		return nil, err
 	}
-	s.seen = true
-	return b, nil
+	return b, err
 }
 
 // number reads a file that holds one.

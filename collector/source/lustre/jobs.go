@@ -257,8 +257,8 @@ func (j *jobReader) totalOf(table string) (all tally, known bool) {
 	if path.Base(path.Dir(folder)) == "mdt" {
 		file = "md_stats"
 	}
-	b, err := readBounded(j.fsys, path.Join(folder, file))
-	if err != nil || len(b) > maxFile {
+	b, err := fs.ReadFile(j.fsys, path.Join(folder, file))
+	if err != nil {
 		return all, false
 	}
 	stats, err := ParseStats(b)

@@ -2,6 +2,7 @@ package lustre
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,65 +24,54 @@ type Stat struct {
 // maxQuote bounds what is quoted of a bad line, and maxNames the names of a file, which has some dozen.
 const maxQuote, maxNames = 80, 512
 
-func badLine(n int, line []byte, why string) error {
-	return fmt.Errorf("line %d: %q: %s", n, line[:min(len(line), maxQuote)], why)
-}
-
 // ParseStats reads a "stats" file of llite, osc, mdc, obdfilter, mdt or a service. Lines of time and
 // empty ones are passed over; a name that is listed twice is added up. With a bad line it returns
 // the others and an error that names it.
 func ParseStats(b []byte) ([]Stat, error) {
 	out := make([]Stat, 0, min(bytes.Count(b, []byte("\n")), maxNames))
-	var bad error
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
-		s, ok, err := parseStat(line)
-		if err != "" && bad == nil {
-			bad = badLine(n, line, err)
+	full := false
+	bad := collector.Lines(b, func(_ []byte, f [][]byte) error {
+		if full {
+			return nil
 		}
-		if !ok {
-			continue
-		}
-		if len(out) == maxNames {
-			return out, badLine(n, line, fmt.Sprintf("more than %d names; the rest is not read", maxNames))
-		}
-		if i := slices.IndexFunc(out, func(o Stat) bool { return o.Name == s.Name }); i >= 0 {
+		s, ok, err := parseStat(f)
+		i := slices.IndexFunc(out, func(o Stat) bool { return ok && o.Name == s.Name })
+		switch {
+		case !ok:
+		case i >= 0:
 			out[i].Samples += s.Samples
 			out[i].Sum += s.Sum
-			continue
+		case len(out) == maxNames:
+			full = true
+			return fmt.Errorf("more than %d names; the rest is not read", maxNames)
+		default:
+			out = append(out, s)
 		}
-		out = append(out, s)
-	}
+		return err
+	})
 	return out, bad
 }
 
 // parseStat reads "name N samples [unit] min max sum sumsq", the numbers behind the unit optional.
-func parseStat(line []byte) (s Stat, ok bool, bad string) {
-	var row [16][]byte
-	f := collector.Fields(row[:0], line)
-	if len(f) == 0 {
-		return s, false, ""
-	}
+func parseStat(f [][]byte) (s Stat, ok bool, err error) {
 	switch string(bytes.TrimSuffix(f[0], []byte(":"))) {
 	case "snapshot_time", "start_time", "elapsed_time":
-		return s, false, ""
+		return s, false, nil
 	}
 	if len(f) < 4 || string(f[2]) != "samples" || len(f[3]) < 2 || f[3][0] != '[' {
-		return s, false, "not \"name N samples [unit] ...\""
+		return s, false, errors.New(`not "name N samples [unit] ..."`)
 	}
 	s.Name, s.Unit = string(f[0]), string(bytes.Trim(f[3], "[]"))
-	var err error
 	if s.Samples, err = strconv.ParseUint(string(f[1]), 10, 64); err != nil {
-		return s, false, "the count is not a number"
+		return s, false, errors.New("the count is not a number")
 	}
 	if len(f) >= 7 { // min max sum [sumsq]
 		if s.Sum, err = strconv.ParseUint(string(f[6]), 10, 64); err != nil {
-			return s, false, "the sum is not a number"
+			return s, false, errors.New("the sum is not a number")
 		}
 		s.HasSum = true
 	}
-	return s, true, ""
+	return s, true, nil
 }
 
 // Row is one bucket of a histogram: its key in plain numbers, and what reads and writes it holds.
@@ -109,32 +99,24 @@ type RPCStats struct {
 // it returns the others and an error that names it.
 func ParseRPCStats(b []byte) (RPCStats, error) {
 	r := RPCStats{Gauges: map[string]uint64{}}
-	var bad error
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
-		if err := r.line(line); err != "" && bad == nil {
-			bad = badLine(n, line, err)
-		}
-	}
+	bad := collector.Lines(b, r.line)
 	return r, bad
 }
 
-func (r *RPCStats) line(line []byte) (bad string) {
-	f := bytes.Fields(line)
+func (r *RPCStats) line(line []byte, f [][]byte) error {
 	// headings over the columns
-	if len(f) == 0 || string(f[0]) == "read" && len(f) <= 3 || string(f[0]) == "modify" && len(f) == 1 {
-		return ""
+	if string(f[0]) == "read" && len(f) <= 3 || string(f[0]) == "modify" && len(f) == 1 {
+		return nil
 	}
 	if title, halves := tableTitle(line); halves > 0 {
 		r.Tables = append(r.Tables, Table{Title: title, Modify: halves == 1, Rows: []Row{}})
-		return ""
+		return nil
 	}
 	key, isRow := bytes.CutSuffix(f[0], []byte(":"))
 	name, value, hasColon := bytes.Cut(line, []byte(":"))
 	switch {
 	case string(key) == "snapshot_time" || string(key) == "start_time" || string(key) == "elapsed_time":
-		return ""
+		return nil
 	case isRow && len(f) >= 8 && len(r.Tables) > 0:
 		return r.row(key, f)
 	case isRow && len(f) == 4 && len(r.Tables) > 0 && r.Tables[len(r.Tables)-1].Modify:
@@ -142,12 +124,12 @@ func (r *RPCStats) line(line []byte) (bad string) {
 	case hasColon:
 		v, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 10, 64)
 		if err != nil {
-			return "not a histogram row and not \"name: number\""
+			return errors.New("not a histogram row and not \"name: number\"")
 		}
 		r.Gauges[string(bytes.TrimSpace(name))] = v
-		return ""
+		return nil
 	}
-	return "not a line of rpc_stats or brw_stats"
+	return errors.New("not a line of rpc_stats or brw_stats")
 }
 
 // tableTitle knows a table by its column heading, which has "% cum %" for each half, one or two; the last
@@ -163,34 +145,34 @@ func tableTitle(line []byte) (title string, halves int) {
 }
 
 // modifyRow reads "key: n % cum%" of a metadata client.
-func (r *RPCStats) modifyRow(key []byte, f [][]byte) (bad string) {
+func (r *RPCStats) modifyRow(key []byte, f [][]byte) error {
 	k, ok := scaled(key)
 	n, err := strconv.ParseUint(string(f[1]), 10, 64)
 	if !ok || err != nil {
-		return "not \"key: requests % %\""
+		return errors.New("not \"key: requests % %\"")
 	}
 	t := &r.Tables[len(r.Tables)-1]
 	t.Rows = append(t.Rows, Row{Key: k, Write: n})
-	return ""
+	return nil
 }
 
 // row reads "key: r r% rcum% | w w% wcum%".
-func (r *RPCStats) row(key []byte, f [][]byte) (bad string) {
+func (r *RPCStats) row(key []byte, f [][]byte) error {
 	k, ok := scaled(key)
 	if !ok {
-		return "the bucket is not a number"
+		return errors.New("the bucket is not a number")
 	}
 	read, err := strconv.ParseUint(string(f[1]), 10, 64)
 	if err != nil || string(f[4]) != "|" {
-		return "not \"key: reads % % | writes % %\""
+		return errors.New("not \"key: reads % % | writes % %\"")
 	}
 	write, err := strconv.ParseUint(string(f[5]), 10, 64)
 	if err != nil {
-		return "the number of writes is not a number"
+		return errors.New("the number of writes is not a number")
 	}
 	t := &r.Tables[len(r.Tables)-1]
 	t.Rows = append(t.Rows, Row{k, read, write})
-	return ""
+	return nil
 }
 
 // scaled reads a number with an optional K, M or G behind it.

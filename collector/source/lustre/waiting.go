@@ -131,12 +131,6 @@ func inflight(s *Source, file string) (n float64, known bool) {
 	if err != nil {
 		return 0, false
 	}
-	_, rest, found := bytes.Cut(text, []byte("inflight:"))
-	if !found {
-		return 0, false
-	}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	v, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 10, 32)
-	s.fail(file, err)
-	return float64(v), err == nil
+	v, known := numberBehind(text, "inflight:")
+	return float64(v), known
 }

@@ -69,7 +69,7 @@ func (s *Source) memory(into *collector.Reading) error {
 	}
 	var total, available uint64
 	known := false
-	err = lines(text, func(f [][]byte) error {
+	err = collector.Lines(text, func(_ []byte, f [][]byte) error {
 		const fields = 3 // name, count, kB
 		to := &total
 		switch string(f[0]) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"syscall"
 
 	"fairway/collector"
@@ -46,7 +45,7 @@ func (s *Source) disks(into *collector.Reading) error {
 	var read, write collector.Total
 	busiest, known := 0.0, false
 	const fewest, sectorsRead, sectorsWritten, busyMillis = 14, 5, 9, 12
-	err = lines(text, func(f [][]byte) error {
+	err = collector.Lines(text, func(_ []byte, f [][]byte) error {
 		if len(f) < fewest {
 			return fmt.Errorf("%d fields, want at least %d", len(f), fewest)
 		}
@@ -98,7 +97,7 @@ func (s *Source) links(into *collector.Reading) error {
 		return err
 	}
 	var rx, tx collector.Total
-	err = lines(text, func(f [][]byte) error {
+	err = collector.Lines(text, func(_ []byte, f [][]byte) error {
 		if bytes.IndexByte(f[0], '|') >= 0 || len(f) > 1 && bytes.IndexByte(f[1], '|') >= 0 {
 			return nil // headings
 		}
@@ -153,7 +152,7 @@ func (s *Source) pressure(into *collector.Reading) error {
 	if err != nil {
 		return err
 	}
-	return lines(text, func(f [][]byte) error {
+	return collector.Lines(text, func(_ []byte, f [][]byte) error {
 		total, ok := bytes.CutPrefix(f[len(f)-1], []byte("total="))
 		us, isNumber := collector.Decimal(total)
 		var m collector.Metric
@@ -174,22 +173,4 @@ func (s *Source) pressure(into *collector.Reading) error {
 		}
 		return nil
 	})
-}
-
-// lines calls each for the fields of every line that has any; an error names the line.
-func lines(text []byte, each func(fields [][]byte) error) error {
-	var room [32][]byte
-	for n := 1; len(text) > 0; n++ {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
-		fields := collector.Fields(room[:0], line)
-		if len(fields) == 0 {
-			continue
-		}
-		if err := each(fields); err != nil {
-			const most = 40
-			return fmt.Errorf("line %d (%s): %w", n, strconv.Quote(string(line[:min(len(line), most)])), err)
-		}
-	}
-	return nil
 }

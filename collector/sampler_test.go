@@ -11,7 +11,7 @@ import (
 func TestEveryGoesOnAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, bad := 0, []error{}
-		end := Every(100*time.Millisecond, func() {
+		end := every(100*time.Millisecond, func() {
 			if calls++; calls == 2 {
 				panic("index out of range")
 			}
