@@ -1,6 +1,10 @@
 package collector
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
 
 // Output keeps the first Most bytes of what a program prints, and takes the rest without keeping it, so that the
 // program never waits and what it prints costs no more memory.
@@ -23,3 +27,41 @@ func (o *Output) Bytes() []byte { return o.kept.Bytes() }
 
 // String is what was kept, without the space around it.
 func (o *Output) String() string { return string(bytes.TrimSpace(o.kept.Bytes())) }
+
+// Faults keeps the first errors of an input and counts the others.
+type Faults struct {
+	errs    []error
+	dropped int
+}
+
+// MostFaults are kept of an input.
+const MostFaults = 20
+
+// Add notes an error.
+func (f *Faults) Add(err error) {
+	if len(f.errs) == MostFaults {
+		f.dropped++
+		return
+	}
+	f.errs = append(f.errs, err)
+}
+
+// Kept is how many were kept.
+func (f *Faults) Kept() int { return len(f.errs) }
+
+// All joins them; nil where there are none.
+func (f *Faults) All() error {
+	all := f.errs
+	if f.dropped > 0 {
+		all = append(all[:len(all):len(all)], fmt.Errorf("and %d more", f.dropped))
+	}
+	return errors.Join(all...)
+}
+
+// Clip is a text of an input as messages quote it.
+func Clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "..."
+	}
+	return s
+}

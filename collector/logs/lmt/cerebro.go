@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -57,7 +58,7 @@ func ParseCerebro(line string) (out []Reading, ok bool, err error) {
 	case "router 1.0":
 		out, err = groups(head, f[4:], 1, func(r *Reading, f []string) error { return counts(f, &r.RoutedBytesTotal) })
 	default:
-		err = fmt.Errorf("version %q is not known (ost 2, mdt 1 and 3, router 1.0)", clip(f[0]))
+		err = fmt.Errorf("version %q is not known (ost 2, mdt 1 and 3, router 1.0)", collector.Clip(f[0]))
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", word, err)
@@ -125,7 +126,7 @@ func counts(f []string, to ...**uint64) error {
 		}
 		n, err := strconv.ParseUint(f[i], 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is not a count", clip(f[i]))
+			return fmt.Errorf("%q is not a count", collector.Clip(f[i]))
 		}
 		*p = &n
 	}
@@ -135,7 +136,7 @@ func counts(f []string, to ...**uint64) error {
 func percent(s string) (*float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v <= 1e6) {
-		return nil, fmt.Errorf("%q is not a percentage", clip(s))
+		return nil, fmt.Errorf("%q is not a percentage", collector.Clip(s))
 	}
 	return &v, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -36,7 +37,7 @@ func readDatabase(in io.ReaderAt, size int64, o Options, give func(*Reading) err
 	if err := n.read(db, o); err != nil {
 		return err
 	}
-	var bad faults
+	var bad collector.Faults
 	if err := n.ostData(db, give, &bad); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func readDatabase(in io.ReaderAt, size int64, o Options, give func(*Reading) err
 			return err
 		}
 	}
-	return bad.all()
+	return bad.All()
 }
 
 func (n *names) read(db *database, o Options) error {
@@ -96,22 +97,22 @@ func (n *names) read(db *database, o Options) error {
 }
 
 // begin makes the reading of a data row; nil where its target or time is not in the database.
-func (n *names) begin(of map[int64]Reading, table string, id, ts value, bad *faults) *Reading {
+func (n *names) begin(of map[int64]Reading, table string, id, ts value, bad *collector.Faults) *Reading {
 	r, ok := of[integer(id)]
 	if !ok {
-		bad.add(fmt.Errorf("%s: a row of target %v, which has no name", table, id))
+		bad.Add(fmt.Errorf("%s: a row of target %v, which has no name", table, id))
 		return nil
 	}
 	at, ok := n.times[integer(ts)]
 	if !ok {
-		bad.add(fmt.Errorf("%s: a row of TS_ID %v, which has no time", table, ts))
+		bad.Add(fmt.Errorf("%s: a row of TS_ID %v, which has no time", table, ts))
 		return nil
 	}
 	r.Time = time.Unix(at, 0).UTC()
 	return &r
 }
 
-func (n *names) ostData(db *database, give func(*Reading) error, bad *faults) error {
+func (n *names) ostData(db *database, give func(*Reading) error, bad *collector.Faults) error {
 	columns := []string{"OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES", "PCT_CPU", "KBYTES_FREE", "KBYTES_USED",
 		"INODES_FREE", "INODES_USED"}
 	return db.each("OST_DATA", columns, func(row []value) error {
@@ -128,14 +129,14 @@ func (n *names) ostData(db *database, give func(*Reading) error, bad *faults) er
 		r.InodesFree, errs[4] = count(row[7])
 		r.InodesUsed, errs[5] = count(row[8])
 		if err := errors.Join(errs[:]...); err != nil {
-			bad.add(fmt.Errorf("OST_DATA: %s at %s: %w", r.Target, r.Time.Format(time.RFC3339), err))
+			bad.Add(fmt.Errorf("OST_DATA: %s at %s: %w", r.Target, r.Time.Format(time.RFC3339), err))
 		}
 		return give(r)
 	})
 }
 
 // mdsData gives one reading for all operations of a server at one time; their rows lie together.
-func (n *names) mdsData(db *database, give func(*Reading) error, bad *faults) error {
+func (n *names) mdsData(db *database, give func(*Reading) error, bad *collector.Faults) error {
 	var now *Reading
 	var server, at value
 	err := db.each("MDS_OPS_DATA", []string{"MDS_ID", "TS_ID", "OPERATION_ID", "SAMPLES"}, func(row []value) error {

@@ -7,12 +7,12 @@
 package lmt
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -175,29 +175,6 @@ func minus(now, before *uint64, up bool) (*uint64, bool) {
 	return &v, up
 }
 
-const maxErrors = 20
-
-// faults keeps the first errors.
-type faults struct {
-	errs    []error
-	dropped int
-}
-
-func (f *faults) add(err error) {
-	if len(f.errs) == maxErrors {
-		f.dropped++
-		return
-	}
-	f.errs = append(f.errs, err)
-}
-
-func (f *faults) all() error {
-	if f.dropped > 0 {
-		f.errs = append(f.errs, fmt.Errorf("and %d more", f.dropped))
-	}
-	return errors.Join(f.errs...)
-}
-
 // clock reads local times in order.
 type clock struct {
 	zone *time.Location
@@ -211,7 +188,7 @@ func (c *clock) read(s string) (time.Time, error) {
 	s = strings.Replace(s, "T", " ", 1)
 	t, err := time.ParseInLocation(layout, s, c.zone)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a time (want %s)", clip(s), layout)
+		return time.Time{}, fmt.Errorf("%q is not a time (want %s)", collector.Clip(s), layout)
 	}
 	best := t
 	for _, shift := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -224,11 +201,4 @@ func (c *clock) read(s string) (time.Time, error) {
 	}
 	c.last = best
 	return best.UTC(), nil
-}
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "..."
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -42,7 +43,7 @@ type rows struct {
 	comma   string
 	clock   clock
 	give    func(*Reading) error
-	faults  faults
+	faults  collector.Faults
 }
 
 func readText(in io.Reader, o Options, give func(*Reading) error) error {
@@ -62,14 +63,14 @@ func readText(in io.Reader, o Options, give func(*Reading) error) error {
 		seen = seen || known
 	}
 	if s.Err() != nil {
-		r.faults.add(s.Err())
+		r.faults.Add(s.Err())
 	}
-	if !seen && len(r.faults.errs) == 0 {
+	if !seen && r.faults.Kept() == 0 {
 		return errors.New(
 			"neither cerebro strings (ost: 2;...) nor rows with a header line (OST_NAME, TIMESTAMP, READ_BYTES, " +
 				"WRITE_BYTES)")
 	}
-	return r.faults.all()
+	return r.faults.All()
 }
 
 // line reads one line; known says that it is of a form that is read. The error is give's.
@@ -77,7 +78,7 @@ func (r *rows) line(n int, line string) (known bool, err error) {
 	if r.columns == nil {
 		readings, ok, bad := ParseCerebro(line)
 		if bad != nil {
-			r.faults.add(fmt.Errorf("line %d: %w", n, bad))
+			r.faults.Add(fmt.Errorf("line %d: %w", n, bad))
 		}
 		for i := range readings {
 			if err := r.give(&readings[i]); err != nil {
@@ -88,7 +89,7 @@ func (r *rows) line(n int, line string) (known bool, err error) {
 	}
 	reading, bad := r.row(line)
 	if bad != nil {
-		r.faults.add(fmt.Errorf("line %d: %w", n, bad))
+		r.faults.Add(fmt.Errorf("line %d: %w", n, bad))
 	}
 	if reading == nil {
 		return true, nil

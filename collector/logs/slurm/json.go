@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/collector"
 )
 
 // num is a number in any of Slurm's shapes: 5, "5", null, {"set":true,"infinite":false,"number":5}.
@@ -316,7 +318,7 @@ func (c *collected) jobs(d *json.Decoder, in *budget) error {
 		var j jobJSON
 		if err := json.Unmarshal(v, &j); err != nil {
 			// Unmarshal goes on after a field of the wrong type, so the job is still good for the rest.
-			c.bad(&LineError{Job: strconv.FormatInt(j.JobID.v, 10), Field: fmt.Sprintf("jobs[%d]", n), Err: err})
+			c.Add(&LineError{Job: strconv.FormatInt(j.JobID.v, 10), Field: fmt.Sprintf("jobs[%d]", n), Err: err})
 		}
 		if j.JobID.ok && !c.job(&j) {
 			return nil
@@ -347,7 +349,7 @@ func (c *collected) job(v *jobJSON) bool {
 		CancelledBy:    v.Killer, TRES: parseTRES(v.TRESAlloc)}
 	bad := func(field string, err error) {
 		if err != nil {
-			c.bad(&LineError{Job: id, Field: field, Err: err})
+			c.Add(&LineError{Job: id, Field: field, Err: err})
 		}
 	}
 	bad("job_id", j.setID(v.fullID()))
@@ -439,7 +441,7 @@ func (c *collected) step(of *Job, v *stepJSON) bool {
 	j.Start, err1 = epoch(v.Time.Start.v)
 	j.End, err2 = epoch(v.Time.End.v)
 	if err := errors.Join(err1, err2, j.setNodes(string(v.Nodes))); err != nil {
-		c.bad(&LineError{Job: string(j.ID) + "." + j.Step, Err: err})
+		c.Add(&LineError{Job: string(j.ID) + "." + j.Step, Err: err})
 	}
 	j.setState(string(v.State))
 	j.settleTimes(time.UTC)
@@ -491,7 +493,7 @@ func (c *collected) cached(v json.RawMessage, o Options) (ok bool) {
 		err = j.setNodes(string(one.Nodes))
 	}
 	if err != nil {
-		c.bad(&LineError{Job: clip(one.RawID), Err: err})
+		c.Add(&LineError{Job: collector.Clip(one.RawID), Err: err})
 	}
 	if j.ID != "" {
 		c.give(j)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/collector"
 )
 
 // plainOrder are the fields of `sacct -P` output without a header line, in the order that XDMoD asks for.
@@ -86,7 +88,7 @@ func setRawID(j *Job, s string, _ *time.Location) error {
 	base, _, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(base, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%q is not a number", clip(s))
+		return fmt.Errorf("%q is not a number", collector.Clip(s))
 	}
 	j.RawID = n
 	if j.ID == "" {
@@ -183,7 +185,7 @@ func (s *sacct) line(n int, line string) bool {
 	case len(fields) == len(s.names):
 		return s.job(n, fields)
 	case len(fields) > len(s.names):
-		s.c.bad(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
+		s.c.Add(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
 			len(s.names))})
 	case s.free >= 0 && len(fields) > s.free && len(line) < maxText:
 		s.begun, s.begunAt = line, n
@@ -194,7 +196,7 @@ func (s *sacct) line(n int, line string) bool {
 }
 
 func (s *sacct) tooShort(n int, line string) {
-	s.c.bad(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
+	s.c.Add(&LineError{Line: n, Err: fmt.Errorf("%d fields, want %d (%s, ...); print with sacct -P and a header line",
 		len(s.split(line)), len(s.names), s.names[0])})
 }
 
@@ -219,7 +221,7 @@ func (s *sacct) job(n int, fields []string) bool {
 			continue
 		}
 		if err := set(j, fields[i], s.o.zone()); err != nil {
-			s.c.bad(&LineError{n, string(j.ID), s.names[i], err})
+			s.c.Add(&LineError{n, string(j.ID), s.names[i], err})
 		}
 	}
 	if j.ID == "" {

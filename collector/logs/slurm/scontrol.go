@@ -48,13 +48,13 @@ func readScontrol(b *bufio.Reader, o Options, c *collected) error {
 		}
 		for _, p := range pairs(line, oneLine) {
 			if err := j.scontrol(known, p.key, p.value, o.zone()); err != nil {
-				c.bad(&LineError{n, string(j.ID), p.key, err})
+				c.Add(&LineError{n, string(j.ID), p.key, err})
 			}
 		}
 		return true
 	})
 	if err != nil {
-		c.bad(&LineError{Line: begun, Err: err})
+		c.Add(&LineError{Line: begun, Err: err})
 	}
 	if c.stopped == nil {
 		flush()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/topology"
 )
 
@@ -99,10 +100,7 @@ func (e *LineError) Error() string {
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-const (
-	maxLine   = 16 << 20 // a node list of a million names
-	maxErrors = 20
-)
+const maxLine = 16 << 20 // a node list of a million names
 
 // Options are what the input itself does not say.
 type Options struct {
@@ -146,7 +144,7 @@ func Read(in io.Reader, o Options, each func(*Job) error) error {
 	if c.stopped != nil {
 		return c.stopped
 	}
-	return errors.Join(c.all(), err)
+	return errors.Join(c.All(), err)
 }
 
 // skipSpace returns the first byte that is not white space, unread; 0 at the end of the input.
@@ -169,28 +167,12 @@ func skipSpace(b *bufio.Reader) (byte, error) {
 type collected struct {
 	each    func(*Job) error
 	stopped error
-	errs    []error
-	dropped int
 	given   int
+	collector.Faults
 }
 
 // hopeless says that there were many errors and no job.
-func (c *collected) hopeless() bool { return c.given == 0 && len(c.errs) == maxErrors }
-
-func (c *collected) bad(err error) {
-	if len(c.errs) == maxErrors {
-		c.dropped++
-		return
-	}
-	c.errs = append(c.errs, err)
-}
-
-func (c *collected) all() error {
-	if c.dropped > 0 {
-		c.errs = append(c.errs, fmt.Errorf("and %d more", c.dropped))
-	}
-	return errors.Join(c.errs...)
-}
+func (c *collected) hopeless() bool { return c.given == 0 && c.Kept() == collector.MostFaults }
 
 // give hands a job on; it returns false where reading is to end.
 func (c *collected) give(j *Job) bool {
@@ -220,7 +202,7 @@ var jobID = regexp.MustCompile(`^([0-9]+)(?:_([0-9]+|\[[^\]]*\]))?(\+[0-9]+)?(?:
 func (j *Job) setID(text string) error {
 	m := jobID.FindStringSubmatch(text)
 	if m == nil {
-		return fmt.Errorf("%q is not a job ID", clip(text))
+		return fmt.Errorf("%q is not a job ID", collector.Clip(text))
 	}
 	j.ArrayTask, j.Step = m[2], m[4]
 	if j.Step != "" {
@@ -317,11 +299,4 @@ func (j *Job) setNodes(text string) error {
 	var err error
 	j.Nodes, err = topology.ParseHostList(text)
 	return err
-}
-
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "..."
-	}
-	return s
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/collector"
 )
 
 // unknown says that a field's text stands for no value.
@@ -33,7 +35,7 @@ func parseTime(s string, zone *time.Location) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time (want 2006-01-02T15:04:05)", clip(s))
+	return time.Time{}, fmt.Errorf("%q is not a time (want 2006-01-02T15:04:05)", collector.Clip(s))
 }
 
 // epoch reads seconds since 1970; 0 is unknown.
@@ -52,7 +54,7 @@ func parseDuration(s string) (*int64, error) {
 	if unknown(s) || s == "UNLIMITED" || s == "Partition_Limit" {
 		return nil, nil
 	}
-	bad := fmt.Errorf("%q is not a duration (want [D-]HH:MM:SS)", clip(s))
+	bad := fmt.Errorf("%q is not a duration (want [D-]HH:MM:SS)", collector.Clip(s))
 	clock, days := s, int64(0)
 	if d, rest, ok := strings.Cut(s, "-"); ok {
 		n, err := strconv.ParseUint(d, 10, 20)
@@ -99,7 +101,7 @@ func scaled(s string, kilo float64) (int64, error) {
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0) || v*scale >= 1<<62 {
-		return 0, fmt.Errorf("%q is not a number", clip(s))
+		return 0, fmt.Errorf("%q is not a number", collector.Clip(s))
 	}
 	return int64(v * scale), nil
 }
@@ -141,7 +143,7 @@ func parseExit(s string) (code, signal *int64, err error) {
 	a, b, _ := strings.Cut(s, ":")
 	n, err := strconv.ParseInt(a, 10, 64)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%q is not an exit code", clip(s))
+		return nil, nil, fmt.Errorf("%q is not an exit code", collector.Clip(s))
 	}
 	if k, err := strconv.ParseInt(b, 10, 64); err == nil && k != 0 {
 		signal = &k
