@@ -1,6 +1,11 @@
 package wire
 
-import "fairway/collector/topology"
+import (
+	"slices"
+	"strings"
+
+	"fairway/collector/topology"
+)
 
 // MaxOrders is how many orders a daemon leaves to an agent at once; further ones wait at the daemon.
 const MaxOrders = 8
@@ -93,6 +98,26 @@ type AddressesAnswer struct {
 
 // Suspended is the flag of a node that somebody has suspended; it may be one of several, with commas between.
 const Suspended = "Suspended"
+
+// FewestLeft is how many other nodes must take addresses where one is suspended: one that fails then has a successor.
+const FewestLeft = 2
+
+// IsSuspended says whether a forwarder is suspended.
+func (a *AddressesAnswer) IsSuspended(f topology.ForwarderID) bool {
+	return slices.ContainsFunc(strings.Split(a.Flags[f], ","), func(flag string) bool {
+		return strings.EqualFold(strings.TrimSpace(flag), Suspended)
+	})
+}
+
+// OthersLeft counts the nodes but one that take addresses.
+func (a *AddressesAnswer) OthersLeft(f topology.ForwarderID) (n int) {
+	for other, flags := range a.Flags {
+		if other != f && flags == "" {
+			n++
+		}
+	}
+	return n
+}
 
 // SuspendOrder says what must be so when it is answered, of the node that it is given to: it is suspended, for a plan,
 // or takes addresses again. Only what was suspended for a plan is ended by an order.

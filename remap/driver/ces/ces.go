@@ -132,7 +132,7 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 			return nil, fmt.Errorf("%s: mmces lists it at %q, and %s has it: look there before anything is moved",
 				u.address, says, from)
 		}
-		if isSuspended(table.Flags[u.to]) {
+		if table.IsSuspended(u.to) {
 			return nil, fmt.Errorf("%s is suspended and takes no addresses (mmces node list): roll back the plan that "+
 				"has done it, or end it by mmces node resume", u.to)
 		}

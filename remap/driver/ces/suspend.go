@@ -17,8 +17,6 @@ import (
 
 // Rules of suspended nodes.
 const (
-	// fewestLeft is how many other nodes must take addresses where one is suspended; its agent has the same rule.
-	fewestLeft = 2
 	// strayFor is for how long after a node takes addresses again those are watched for that the system gives it.
 	strayFor, strayEvery = 15 * time.Second, 3 * time.Second
 )
@@ -49,35 +47,24 @@ func (d *Driver) suspends(p *remap.Plan, f topology.ForwarderID, table *wire.Add
 			return false, ""
 		}
 	}
-	flags, known := table.Flags[f]
-	left := 0
-	for other, not := range table.Flags {
-		if other != f && not == "" {
-			left++
-		}
-	}
+	_, known := table.Flags[f]
+	left := table.OthersLeft(f)
 	has := fmt.Sprintf("%s has no address left", f)
 	switch {
 	case !lasting(p) || !returns(table.Policy):
 		return false, ""
 	case !known:
 		return false, has + ", and is not suspended: whether it is, mmces node list does not say"
-	case isSuspended(flags):
+	case table.IsSuspended(f):
 		return true, has + ", and is suspended already: if another one has done it, it stays so after a roll back"
-	case left < fewestLeft:
+	case left < wire.FewestLeft:
 		return false, fmt.Sprintf("%s, and is not suspended: %d other nodes take addresses, at least %d must be left",
-			has, left, fewestLeft)
+			has, left, wire.FewestLeft)
 	case !d.cfg.Agents.Connected(f.Node()):
 		return false, has + ", and is not suspended: its agent is not connected"
 	}
 	return true, fmt.Sprintf("%s, and is suspended (mmces node suspend): the system gives it none until the plan is "+
 		"rolled back, and its services go on", has)
-}
-
-func isSuspended(flags string) bool {
-	return slices.ContainsFunc(strings.Split(flags, ","), func(f string) bool {
-		return strings.EqualFold(f, wire.Suspended)
-	})
 }
 
 // keepOff suspends the nodes that the plan has left without an address, when all that it moved away from one is
@@ -141,7 +128,7 @@ func (d *Driver) keep(ctx context.Context, p *remap.Plan, f topology.ForwarderID
 		gone[routes[m.Node].Address] = true
 	}
 	do, _ := d.suspends(p, f, &table, gone)
-	if !do || isSuspended(table.Flags[f]) {
+	if !do || table.IsSuspended(f) {
 		return nil
 	}
 	_, err = d.suspend(ctx, p, f, true)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -50,13 +49,6 @@ func (m *Mover) flags(ctx context.Context) (map[topology.ForwarderID]string, err
 		return nil, fmt.Errorf("mmces node list: no node in %.200q", out)
 	}
 	return found, nil
-}
-
-// isSuspended says whether it is among a node's flags.
-func isSuspended(flags string) bool {
-	return slices.ContainsFunc(strings.Split(flags, ","), func(f string) bool {
-		return strings.EqualFold(strings.TrimSpace(f), wire.Suspended)
-	})
 }
 
 // suspendedFor is what this node was suspended for; the file is there while it is, or may be.
@@ -115,7 +107,7 @@ func (m *Mover) Suspend(ctx context.Context, o wire.SuspendOrder) (a wire.Addres
 	}
 	flags, listed := a.Flags[o.Forwarder]
 	// Another release may have another word: of a node that was suspended for a plan any flag is it.
-	switch is := isSuspended(flags) || plan != "" && flags != ""; {
+	switch is := a.IsSuspended(o.Forwarder) || plan != "" && flags != ""; {
 	case !listed:
 		return a, fmt.Errorf("mmces node list does not have %s (%s)", o.Forwarder, name)
 	case is && plan == "":
@@ -143,7 +135,7 @@ func (m *Mover) Suspend(ctx context.Context, o wire.SuspendOrder) (a wire.Addres
 		return a, errors.Join(ran, err) // it may be suspended: the note stays
 	}
 	now := a.Flags[o.Forwarder]
-	if is := isSuspended(now) || o.Suspended && now != "" && now != flags; is != o.Suspended {
+	if is := a.IsSuspended(o.Forwarder) || o.Suspended && now != "" && now != flags; is != o.Suspended {
 		if ran == nil {
 			ran = fmt.Errorf("mmces node %s reported success, and mmces node list has %s with the flags %q", verb,
 				o.Forwarder, now)
@@ -177,15 +169,9 @@ func (m *Mover) tables(ctx context.Context, a *wire.AddressesAnswer) (err error)
 // mayLeave refuses to suspend a node that has an address, and where a node that has one takes none now, or no two
 // others are left.
 func mayLeave(a *wire.AddressesAnswer, f topology.ForwarderID) error {
-	left := 0
-	for other, flags := range a.Flags {
-		if other != f && flags == "" {
-			left++
-		}
-	}
-	if left < FewestLeft {
+	if left := a.OthersLeft(f); left < wire.FewestLeft {
 		return fmt.Errorf("%s is not suspended: %d other nodes take addresses, at least %d must be left", f, left,
-			FewestLeft)
+			wire.FewestLeft)
 	}
 	for address, at := range a.At {
 		switch {
@@ -198,6 +184,3 @@ func mayLeave(a *wire.AddressesAnswer, f topology.ForwarderID) error {
 	}
 	return nil
 }
-
-// FewestLeft is how many other nodes must take addresses where one is suspended: one that fails then has a successor.
-const FewestLeft = 2
