@@ -392,9 +392,6 @@ func ShownAs(role topology.Role, p Place) (metrics []Metric) {
 	return metrics
 }
 
-// CatalogueOfJobs lists the metrics of a job's share alone.
-func CatalogueOfJobs() []Info { return slices.Clone(ofJobs[:]) }
-
 // Info returns a metric's row; an empty one for an unknown number.
 func (m Metric) Info() Info {
 	switch {

@@ -60,7 +60,7 @@ func catalogueTable() string {
 func jobsTable() string {
 	var b strings.Builder
 	b.WriteString("| metric | unit | meaning |\n|---|---|---|\n")
-	for _, row := range CatalogueOfJobs() {
+	for _, row := range ofJobs {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.Name, row.Unit.Info().Name, row.Help)
 	}
 	return b.String()

@@ -64,7 +64,7 @@ func TestWhatFsyncAcknowledgedSurvives(t *testing.T) {
 						return
 					}
 					answered[i] = k + 1
-					if k%5 == 4 && f.Fsync(t.Context(), false) != nil {
+					if k%5 == 4 && f.Fsync(t.Context(), 0) != nil {
 						return
 					}
 				}

@@ -112,11 +112,7 @@ func (o Options) interval() time.Duration {
 // time for each target.
 type Differ struct {
 	Interval time.Duration
-	// Repeated counts readings that are not later than the one before; they are left without a Delta.
-	Repeated int
-	// Resets counts counters that went backwards.
-	Resets int
-	last   map[string]Reading
+	last     map[string]Reading
 }
 
 // Add sets r.Delta, nil for a target's first reading.
@@ -130,7 +126,6 @@ func (d *Differ) Add(r *Reading) {
 	key := r.Kind + string(r.Target)
 	before, ok := d.last[key]
 	if ok && !r.Time.After(before.Time) {
-		d.Repeated++
 		return
 	}
 	now := *r
@@ -148,7 +143,6 @@ func (d *Differ) Add(r *Reading) {
 		up = up && (!known || n >= m)
 	}
 	if !up {
-		d.Resets++
 		r.Delta = &Delta{Start: before.Time, Seconds: took.Seconds(), Gap: delta.Gap, Reset: true}
 		return
 	}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -53,9 +52,7 @@ type Source struct {
 	dial func(context.Context) (control, error)
 	skip map[string]bool
 
-	mu   sync.Mutex // guards link and closed
-	link *link
-	done bool
+	link collector.Held[*link]
 
 	// What follows belongs to Read.
 	rates    collector.Rates[key]
@@ -104,53 +101,23 @@ func newSource(opt Options, dial func(context.Context) (control, error)) *Source
 func (s *Source) Name() string { return "diod" }
 
 // Close ends the connection and the sampling.
-func (s *Source) Close() error {
-	s.mu.Lock()
-	l := s.link
-	s.link, s.done = nil, true
-	s.mu.Unlock()
-	return l.close()
-}
+func (s *Source) Close() error { return s.link.Close() }
 
 // connected returns the link to diod, made anew if needed.
 func (s *Source) connected(ctx context.Context) (*link, error) {
-	s.mu.Lock()
-	l, done := s.link, s.done
-	s.mu.Unlock()
-	if done {
-		return nil, fmt.Errorf("diod %s: %w", s.opt.Addr, os.ErrClosed)
+	dial := func(ctx context.Context) (*link, error) {
+		c, err := s.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return newLink(c, uint64(s.opt.Workers)), nil
 	}
-	if l != nil && l.broken() == nil {
-		return l, nil
+	l, err := s.link.Get(ctx, dial)
+	if err == nil && l.broken() != nil {
+		s.link.Drop(l)
+		return s.link.Get(ctx, dial)
 	}
-	if l != nil {
-		s.drop(l)
-	}
-	c, err := s.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l = newLink(c, uint64(s.opt.Workers))
-	s.mu.Lock()
-	done = s.done
-	if !done {
-		s.link = l
-	}
-	s.mu.Unlock()
-	if done {
-		return nil, errors.Join(os.ErrClosed, l.close())
-	}
-	return l, nil
-}
-
-// drop ends a link whose connection is gone; the next Read makes another.
-func (s *Source) drop(l *link) {
-	s.mu.Lock()
-	if s.link == l {
-		s.link = nil
-	}
-	s.mu.Unlock()
-	l.close()
+	return l, err
 }
 
 // failed drops the link when its connection is gone: at once where that is known, after some ticks
@@ -163,7 +130,7 @@ func (s *Source) failed(ctx context.Context, l *link, err error) {
 	var refusal syscall.Errno
 	if s.timeouts > patience || ctx.Err() == nil && !errors.As(err, &refusal) {
 		s.timeouts = 0
-		s.drop(l)
+		s.link.Drop(l)
 	}
 }
 

@@ -93,11 +93,8 @@ func newLink(c control, workers uint64) *link {
 	return l
 }
 
-// close ends the link and waits for its goroutines; a nil link is closed.
-func (l *link) close() error {
-	if l == nil {
-		return nil
-	}
+// Close ends the link and waits for its goroutines.
+func (l *link) Close() error {
 	l.mu.Lock()
 	l.cancel() // under mu, so that hold starts nothing afterwards
 	l.mu.Unlock()

@@ -16,7 +16,6 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"fairway/collector"
@@ -52,9 +51,7 @@ type Source struct {
 	names       *hostname.Names
 	probe       *probe // nil: no getattr is timed
 
-	mu   sync.Mutex // guards bus and done
-	bus  bus
-	done bool
+	bus collector.Held[bus]
 
 	// What follows belongs to Read.
 	owner string // the bus name of the ganesha that the counters are of
@@ -97,53 +94,10 @@ func (s *Source) Name() string { return "ganesha" }
 
 // Close ends the connections and what runs beside Read.
 func (s *Source) Close() error {
-	s.mu.Lock()
-	b := s.bus
-	s.bus, s.done = nil, true
-	s.mu.Unlock()
+	err := s.bus.Close()
 	s.probe.close()
 	s.names.Close()
-	if b == nil {
-		return nil
-	}
-	return b.Close()
-}
-
-// connected returns the connection to the bus, made anew if needed.
-func (s *Source) connected(ctx context.Context) (bus, error) {
-	s.mu.Lock()
-	b, done := s.bus, s.done
-	s.mu.Unlock()
-	switch {
-	case done:
-		return nil, os.ErrClosed
-	case b != nil:
-		return b, nil
-	}
-	b, err := s.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	done = s.done
-	if !done {
-		s.bus = b
-	}
-	s.mu.Unlock()
-	if done {
-		return nil, errors.Join(os.ErrClosed, b.Close())
-	}
-	return b, nil
-}
-
-// drop ends a connection that is of no more use; the next Read makes another.
-func (s *Source) drop(b bus) {
-	s.mu.Lock()
-	if s.bus == b {
-		s.bus = nil
-	}
-	s.mu.Unlock()
-	_ = b.Close() // it is broken
+	return err
 }
 
 // Read asks for every counter once. Errors that cost only a part of it come with the rest.
@@ -151,7 +105,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	b, err := s.connected(ctx)
+	b, err := s.bus.Get(ctx, s.dial)
 	if err != nil {
 		return fmt.Errorf("ganesha: %w", err)
 	}
@@ -164,7 +118,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	took := time.Since(at)
 	if err != nil {
 		if errors.Is(err, errBroken) {
-			s.drop(b)
+			s.bus.Drop(b)
 		} else if s.ended() { // who is not on the bus may serve yet: this one does not
 			err = fmt.Errorf("%s (%d): %w", collector.ServiceEnded, s.pid, err)
 		}

@@ -48,7 +48,7 @@ func TestAGaneshaThatHasEndedIsSaid(t *testing.T) {
 		gone error
 		want bool
 	}{{nil, false}, {errors.New("may not be read"), false}, {fmt.Errorf("process 1: %w", fs.ErrNotExist), true}} {
-		s.bus, gone = left{}, c.gone
+		s.bus, has, gone = collector.Held[bus]{}, left{}, c.gone
 		err := s.Read(t.Context(), &collector.Reading{Now: time.Now()})
 		if err == nil || strings.Contains(err.Error(), collector.ServiceEnded) != c.want {
 			t.Errorf("%v: %v", c.gone, err)
