@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"fairway/collector"
 	"fairway/collector/rootfs"
@@ -63,10 +62,7 @@ func newSources(c Config) (out []collector.Source) {
 		out = append(out, routes.New(opt))
 	}
 	if s := c.Source.LWFS; s.Enabled {
-		// The trace has local times, and every machine with LWFS stands in China.
-		zone := time.FixedZone("CST", 8*60*60)
-		out = append(out, lwfs.New(lwfs.Options{Root: rootfs.At(filepath.Dir(s.Trace)), Path: filepath.Base(s.Trace),
-			Zone: zone}))
+		out = append(out, lwfs.New(rootfs.At(filepath.Dir(s.Trace)), filepath.Base(s.Trace)))
 	}
 	if s := c.Source.DVS; s.Enabled {
 		out = append(out, dvs.New(root, c.Role == topology.Forwarder.String()))

@@ -41,7 +41,7 @@ type remote struct {
 // controlMessage is the message size asked for: a control file of some hundred trees fits in one.
 const controlMessage = 64 << 10
 
-func dialDiod(addr string, uid uint32, hz int) func(context.Context) (control, error) {
+func dialDiod(addr string, uid uint32) func(context.Context) (control, error) {
 	return func(ctx context.Context) (control, error) {
 		c, err := p9.Dial(ctx, addr, controlMessage)
 		if err != nil {
@@ -61,7 +61,7 @@ func dialDiod(addr string, uid uint32, hz int) func(context.Context) (control, e
 			c.Close()
 			return nil, fmt.Errorf("diod %s: queue gauge: %w", addr, err)
 		}
-		ticks, err := newTicker(time.Second / time.Duration(hz))
+		ticks, err := newTicker(time.Second / queueHz)
 		if err != nil {
 			return nil, errors.Join(err, c.Close(), gauge.Close())
 		}

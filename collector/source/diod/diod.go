@@ -24,8 +24,8 @@ import (
 	"fairway/collector/topology"
 )
 
-// DefaultQueueHz is how often the queue gauge is sampled.
-const DefaultQueueHz = 20
+// queueHz is how often a second the queue gauge is sampled.
+const queueHz = 20
 
 // DefaultWorkers is how many threads diod gives each tree by default.
 const DefaultWorkers = 16
@@ -35,7 +35,6 @@ type Options struct {
 	Addr string            // HOST:PORT
 	Node topology.NodeID   // the forwarding node, which routes lead to
 	UID  uint32            // the user to attach as
-	Hz   int               // queue samples a second; 0 is DefaultQueueHz
 	Skip []topology.NodeID // clients that are no compute nodes: collectors, monitors
 	// Behind says that a queue stands in front: its address is the only client, and routes and connections
 	// are left to the queue's own source.
@@ -43,7 +42,6 @@ type Options struct {
 	// Workers is how many threads diod has for each tree (its --nwthreads); 0 is DefaultWorkers.
 	Workers int
 	PID     func() (int, bool) // diod's process on this machine; nil is not known
-	Proc    fs.FS              // the proc file system for PID; nil is /proc
 }
 
 // Source reads one diod.
@@ -75,18 +73,12 @@ var _ collector.Source = (*Source)(nil)
 // New returns the source of a diod. It connects at the first Read, and again whenever the connection
 // was lost.
 func New(opt Options) *Source {
-	if opt.Hz <= 0 {
-		opt.Hz = DefaultQueueHz
-	}
-	return newSource(opt, dialDiod(opt.Addr, opt.UID, opt.Hz))
+	return newSource(opt, dialDiod(opt.Addr, opt.UID))
 }
 
 func newSource(opt Options, dial func(context.Context) (control, error)) *Source {
 	if opt.Workers <= 0 {
 		opt.Workers = DefaultWorkers
-	}
-	if opt.Proc == nil {
-		opt.Proc = os.DirFS("/proc")
 	}
 	s := &Source{opt: opt, dial: dial, skip: map[string]bool{"localhost": true, string(opt.Node): true}, known: names{},
 		clients: map[string]bool{}}
@@ -294,7 +286,7 @@ func (s *Source) readCPU(into *collector.Reading) error {
 	if !ok {
 		return nil
 	}
-	seconds, err := rootfs.CPUTime(s.opt.Proc, pid)
+	seconds, err := rootfs.CPUTime(os.DirFS("/proc"), pid)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // it ended; the control tree reports it

@@ -46,7 +46,7 @@ func (f fixture) Wait(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(time.Second / DefaultQueueHz):
+	case <-time.After(time.Second / queueHz):
 		return true
 	}
 }

@@ -38,7 +38,6 @@ type Options struct {
 	// "" times none.
 	Addr, Export string
 	UID          uint32
-	Proc         string // the proc file system; "" is /proc
 }
 
 // Source reads one ganesha.
@@ -72,13 +71,10 @@ func New(opt Options) *Source {
 	if opt.Bus == "" {
 		opt.Bus = DefaultBus
 	}
-	if opt.Proc == "" {
-		opt.Proc = "/proc"
-	}
 	s := newSource(opt, func(ctx context.Context) (bus, error) { return dialBus(ctx, opt.Bus) },
 		hostname.New(hostname.Lookup))
-	s.connections = func(pid int) ([]connection, error) { return readConnections(opt.Proc, pid) }
-	s.cpuTime = func(pid int) (float64, error) { return rootfs.CPUTime(os.DirFS(opt.Proc), pid) }
+	s.connections = func(pid int) ([]connection, error) { return readConnections("/proc", pid) }
+	s.cpuTime = func(pid int) (float64, error) { return rootfs.CPUTime(os.DirFS("/proc"), pid) }
 	if opt.Addr != "" {
 		s.probe = newProbe(opt.Addr, opt.Export, opt.UID)
 	}

@@ -23,20 +23,12 @@ import (
 	"fairway/collector"
 )
 
-// DefaultEdges are the assumed upper edges of the buckets but the last, seconds. The trace does not
-// state them; decades from 10 microseconds fit the published sample.
-var DefaultEdges = [Buckets - 1]float64{10e-6, 100e-6, 1e-3, 10e-3, 100e-3, 1, 10}
+// edges are the assumed upper edges of the buckets but the last, seconds. The trace does not state them; decades from 10
+// microseconds fit the published sample.
+var edges = [Buckets - 1]float64{10e-6, 100e-6, 1e-3, 10e-3, 100e-3, 1, 10}
 
-// Options say where a server's trace is.
-type Options struct {
-	Root fs.FS
-	Path string // below Root
-	// Host is the server's address in the trace; empty takes every line.
-	Host string
-	// Zone is that of the trace's local times; nil is UTC+8.
-	Zone  *time.Location
-	Edges [Buckets - 1]float64 // zero: DefaultEdges
-}
+// zone is that of the trace's local times: every machine with LWFS stands in China.
+var zone = time.FixedZone("CST", 8*60*60)
 
 // Limits of one tick.
 const (
@@ -47,7 +39,8 @@ const (
 
 // Source follows one server's trace.
 type Source struct {
-	opt     Options
+	root    fs.FS
+	path    string // below root
 	middles [Buckets]float64
 
 	mu      sync.Mutex // guards what follows
@@ -62,20 +55,14 @@ type Source struct {
 
 var _ collector.Source = (*Source)(nil)
 
-// New makes a source that follows a trace from its present end.
-func New(opt Options) *Source {
-	if opt.Zone == nil {
-		opt.Zone = time.FixedZone("UTC+8", 8*3600)
-	}
-	if opt.Edges == [Buckets - 1]float64{} {
-		opt.Edges = DefaultEdges
-	}
-	s := &Source{opt: opt}
-	s.middles[0] = opt.Edges[0] / 2
+// New makes a source that follows the trace at a path below root from its present end.
+func New(root fs.FS, path string) *Source {
+	s := &Source{root: root, path: path}
+	s.middles[0] = edges[0] / 2
 	for i := 1; i < Buckets-1; i++ {
-		s.middles[i] = math.Sqrt(opt.Edges[i-1] * opt.Edges[i])
+		s.middles[i] = math.Sqrt(edges[i-1] * edges[i])
 	}
-	s.middles[Buckets-1] = opt.Edges[Buckets-2] * math.Sqrt(10)
+	s.middles[Buckets-1] = edges[Buckets-2] * math.Sqrt(10)
 	return s
 }
 
@@ -123,7 +110,7 @@ func (s *Source) appended() ([]byte, error) {
 			return out, err
 		}
 	}
-	now, err := s.opt.Root.Open(s.opt.Path)
+	now, err := s.root.Open(s.path)
 	if err != nil {
 		return out, err
 	}
@@ -168,7 +155,7 @@ func sameFile(f fs.File, info fs.FileInfo) bool {
 func (s *Source) drain() ([]byte, error) {
 	at, ok := s.file.(io.ReaderAt)
 	if !ok {
-		return nil, fmt.Errorf("%s: cannot be read from the middle", s.opt.Path)
+		return nil, fmt.Errorf("%s: cannot be read from the middle", s.path)
 	}
 	b, err := io.ReadAll(io.LimitReader(io.NewSectionReader(at, s.offset, math.MaxInt64-s.offset), maxTick))
 	s.offset += int64(len(b))
@@ -177,7 +164,7 @@ func (s *Source) drain() ([]byte, error) {
 	s.partial = append([]byte(nil), b[end:]...)
 	if len(s.partial) > maxLine {
 		s.partial = nil
-		err = errors.Join(err, fmt.Errorf("%s: a line of more than %d bytes", s.opt.Path, maxLine))
+		err = errors.Join(err, fmt.Errorf("%s: a line of more than %d bytes", s.path, maxLine))
 	}
 	return b[:end], err
 }
@@ -195,14 +182,12 @@ type tick struct {
 }
 
 func (t *tick) lines(b []byte) {
-	for n := 1; len(b) > 0; n++ {
-		var line []byte
-		line, b, _ = bytes.Cut(b, []byte("\n"))
-		l, ok, err := ParseLine(line, t.s.opt.Zone)
+	for line := range bytes.Lines(b) {
+		l, ok, err := ParseLine(bytes.TrimSuffix(line, []byte("\n")), zone)
 		if err != nil && t.bad == nil {
-			t.bad = fmt.Errorf("%s: %w", t.s.opt.Path, err)
+			t.bad = fmt.Errorf("%s: %w", t.s.path, err)
 		}
-		if !ok || t.s.opt.Host != "" && l.Host != t.s.opt.Host {
+		if !ok {
 			continue
 		}
 		if l.At.After(t.at) {

@@ -47,8 +47,7 @@ type follower struct {
 
 func follow(t *testing.T, begin string) *follower {
 	dir := t.TempDir()
-	f := &follower{t, New(Options{Root: os.DirFS(dir), Path: "trace", Host: "20.0.2.35"}), filepath.Join(dir, "trace"),
-		time.Unix(0, 0)}
+	f := &follower{t, New(os.DirFS(dir), "trace"), filepath.Join(dir, "trace"), time.Unix(0, 0)}
 	t.Cleanup(func() { f.s.Close() })
 	f.append(begin)
 	return f
@@ -87,7 +86,7 @@ func TestConformance(t *testing.T) {
 	first := sample(1, 1000, 400, 200, 3)
 	trace := func(text string) fstest.MapFS { return fstest.MapFS{"log/trace": {Data: []byte(text)}} }
 	sourcetest.Run(t, sourcetest.Suite{
-		New:    func(fsys fs.FS) collector.Source { return New(Options{Root: fsys, Path: "log/trace"}) },
+		New:    func(fsys fs.FS) collector.Source { return New(fsys, "log/trace") },
 		First:  trace(first),
 		Second: trace(first + sample(2, 1600, 700, 500, 5)),
 		Want: []collector.Metric{
@@ -151,7 +150,7 @@ func TestRotationAndTruncation(t *testing.T) {
 }
 
 func TestNoTraceAndBadLines(t *testing.T) {
-	s := New(Options{Root: os.DirFS(t.TempDir()), Path: "none"})
+	s := New(os.DirFS(t.TempDir()), "none")
 	var r collector.Reading
 	if err := s.Read(t.Context(), &r); !errors.Is(err, collector.ErrNoData) {
 		t.Error(err)

@@ -160,7 +160,7 @@ func watchGateways(t *testing.T, l Layer, seed uint64) *watched {
 		case DVS, OldDVS:
 			n.sources = append(n.sources, dvs.New(n.tree, true))
 		case LWFS:
-			n.sources = append(n.sources, lwfs.New(lwfs.Options{Root: n.tree, Path: traceFile}))
+			n.sources = append(n.sources, lwfs.New(n.tree, traceFile))
 		}
 		w.nodes = append(w.nodes, n)
 		w.machine.Forwarders = append(w.machine.Forwarders, topology.ForwarderID(g.Name))
