@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/program"
+	"fairway/collector/hostname"
 	"fairway/collector/topology"
 	"fairway/remap/queue"
 )
@@ -107,10 +107,6 @@ const nameWithin = 2 * time.Second
 func nodeName(ctx context.Context, a netip.Addr) topology.NodeID {
 	ctx, cancel := context.WithTimeout(ctx, nameWithin)
 	defer cancel()
-	names, err := net.DefaultResolver.LookupAddr(ctx, a.String())
-	if err != nil || len(names) == 0 {
-		return ""
-	}
-	name, _, _ := strings.Cut(names[0], ".")
+	name, _ := hostname.Lookup(ctx, a)
 	return topology.NodeID(name)
 }

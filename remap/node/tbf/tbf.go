@@ -9,7 +9,6 @@ package tbf
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -26,8 +25,6 @@ type Server struct {
 	// Partitions is the number of its CPU partitions; 1 if 0. Each one applies a rate for itself, so a
 	// job that reaches the server through all of them gets that many times the rate.
 	Partitions int
-	// Service is the parameter of the service; "ost.OSS.ost_io" if empty.
-	Service string
 }
 
 // Rule holds the requests of a job, as the clients' jobid_var names it, to a rate.
@@ -126,7 +123,7 @@ func (s Server) set(param, value string) []string {
 
 func (s Server) get(param string) []string { return []string{"lctl", "get_param", s.param(param)} }
 
-func (s Server) param(name string) string { return cmp.Or(s.Service, "ost.OSS.ost_io") + "." + name }
+func (s Server) param(name string) string { return "ost.OSS.ost_io." + name }
 
 // Rules reads what `lctl get_param ost.OSS.ost_io.nrs_tbf_rule` prints: the rules of the regular requests, by name.
 // Each partition lists all rules; where they differ the first one counts, and the next write brings them together. A
