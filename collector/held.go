@@ -18,26 +18,26 @@ type Held[C interface {
 	done bool
 }
 
-// Get returns the connection, made anew by dial where there is none; after Close it is os.ErrClosed.
+// Get returns the connection held, or one that dial makes; after Close it fails with os.ErrClosed.
 func (h *Held[C]) Get(ctx context.Context, dial func(context.Context) (C, error)) (C, error) {
-	var none C
+	var zero C
 	h.mu.Lock()
 	conn, done := h.conn, h.done
 	h.mu.Unlock()
 	switch {
 	case done:
-		return none, os.ErrClosed
-	case conn != none:
+		return zero, os.ErrClosed
+	case conn != zero:
 		return conn, nil
 	}
 	conn, err := dial(ctx)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.done {
-		return none, errors.Join(os.ErrClosed, conn.Close())
+		return zero, errors.Join(os.ErrClosed, conn.Close())
 	}
 	h.conn = conn
 	return conn, nil
@@ -45,23 +45,23 @@ func (h *Held[C]) Get(ctx context.Context, dial func(context.Context) (C, error)
 
 // Drop ends a connection that is of no more use; the next Get makes another.
 func (h *Held[C]) Drop(conn C) {
-	var none C
+	var zero C
 	h.mu.Lock()
 	if h.conn == conn {
-		h.conn = none
+		h.conn = zero
 	}
 	h.mu.Unlock()
 	_ = conn.Close() // it is broken
 }
 
-// Close ends the connection, and lets none be made.
+// Close ends the connection, and lets no other be made.
 func (h *Held[C]) Close() error {
-	var none C
+	var zero C
 	h.mu.Lock()
 	conn := h.conn
-	h.conn, h.done = none, true
+	h.conn, h.done = zero, true
 	h.mu.Unlock()
-	if conn == none {
+	if conn == zero {
 		return nil
 	}
 	return conn.Close()

@@ -118,7 +118,8 @@ func (r *merging) gather(c *conn, frame []byte) error {
 		taken = known && r.joinRead(c, a, frame, f)
 	case p9.TFlush:
 		taken, known = r.holdFlush(c, a, frame), true
-	case p9.TGetattr, p9.TSetattr, p9.TFsync, p9.TClunk, p9.TRemove, p9.TLock, p9.TGetlock, p9.TRename, p9.TLopen, p9.TXattrwalk, p9.TXattrcreate:
+	case p9.TGetattr, p9.TSetattr, p9.TFsync, p9.TClunk, p9.TRemove, p9.TLock,
+		p9.TGetlock, p9.TRename, p9.TLopen, p9.TXattrwalk, p9.TXattrcreate:
 		r.settle(f.Path)
 	case p9.TUnlinkat, p9.TRenameat:
 		r.settleNamed(frame, c)

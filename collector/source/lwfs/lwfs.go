@@ -23,8 +23,8 @@ import (
 	"fairway/collector"
 )
 
-// edges are the assumed upper edges of the buckets but the last, seconds. The trace does not state them; decades from 10
-// microseconds fit the published sample.
+// edges are the assumed upper edges of the buckets but the last, seconds. The trace does not state them; decades from
+// 10 microseconds fit the published sample.
 var edges = [Buckets - 1]float64{10e-6, 100e-6, 1e-3, 10e-3, 100e-3, 1, 10}
 
 // zone is that of the trace's local times: every machine with LWFS stands in China.
