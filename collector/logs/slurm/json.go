@@ -454,8 +454,7 @@ func (c *collected) step(of *Job, v *stepJSON) bool {
 func (v *stepJSON) id() string {
 	var s string
 	if json.Unmarshal(v.Step.ID, &s) == nil {
-		_, step, ok := strings.Cut(s, ".")
-		if ok {
+		if _, step, ok := strings.Cut(s, "."); ok {
 			return step
 		}
 		return s
@@ -469,8 +468,7 @@ func (v *stepJSON) id() string {
 	return "?"
 }
 
-// cached reads one member of a pytokio cache: a job or step by name, with the fields of sacct in lower
-// case; ok says that v is such a one.
+// cached reads a member of a pytokio cache: a job or step by name, with sacct's fields in lower case; ok: v is one.
 func (c *collected) cached(v json.RawMessage, o Options) (ok bool) {
 	var one struct {
 		RawID string `json:"jobidraw"`
