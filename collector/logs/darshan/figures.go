@@ -118,6 +118,8 @@ func (f *figures) io(rec *Record) *IO {
 				*to += n
 			} else if n >= 0 {
 				*to, known = n, true
+			} else if len(f.counts[i]) == 1 {
+				*to = n // as it is: bytes below 0 are told apart
 			}
 		}
 	}
