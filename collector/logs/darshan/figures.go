@@ -119,7 +119,7 @@ func (f *figures) io(rec *Record) *IO {
 			} else if n >= 0 {
 				*to, known = n, true
 			} else if len(f.counts[i]) == 1 {
-				*to = n // as it is: bytes below 0 are told apart
+				*to = n // as it is, also below 0: the log is then partial
 			}
 		}
 	}
