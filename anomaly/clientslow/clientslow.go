@@ -284,9 +284,9 @@ func (d *Detector) bet(n *node, c int) bool {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	h.Teach(s.Log, memory, memory)
+	h.Teach(s.Log-max(0, common), memory, memory)
 	if known {
-		d.Noise[c].teach(s.Log - usual)
+		d.Noise[c].teach(s.Log - usual - common)
 		d.remember(s, c, s.Log-usual-common, sigma)
 	}
 	return true
