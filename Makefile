@@ -59,7 +59,7 @@ lint: compiler
 PLAIN   := ./webui/browsertest ./cmd/endtoend ./cmd/lab/attack ./cmd/installtest ./cmd/fairwayd/daemontest ./cmd/lab/knfs \
   ./anomaly/scenariotest ./cmd/fairway-demo ./cmd/lab/testbed ./cmd/lab/sitefiles ./console ./cmd/lab/sitefiles/gateways \
   ./remap/effect ./cmd/lab/simmachine ./cmd/lab/replay ./webui/incident ./cmd ./webui/report ./tsdb/history/logread \
-  $(addprefix ./anomaly,/recorded / /backend /capacity /clientslow /failslow /interference /layout /rootcause /sighted /survey \
+  $(addprefix ./anomaly,/recorded / /backend /capacity /clientslow /failslow /interference /compare /layout /rootcause /survey \
   /targetslow) $(addprefix ./remap,/ /advise /backtest /place /queue/aggregate /window) $(addprefix ./remap/policy/,avoid \
   cycles dfra mckp sharedfiles strictjson) $(addprefix ./tsdb,/ /engine/column /engine/log /engine/tier /history/iolog /migrate) \
   $(addprefix ./collector/,escape rootfs ingest/lineproto logs/lmt source/nfs) ./cmd/lab/sitefiles/model ./cmd/fairwayd/host
