@@ -1,6 +1,7 @@
 package failslow
 
 import (
+	"iter"
 	"math"
 
 	"fairway/anomaly/compare"
@@ -14,6 +15,7 @@ func capCertain(c Class) float64 { return [2]float64{capRead, capWrite}[c] }
 // flow is what a node streams of one class, kept a while for its peers to be compared with.
 type flow struct {
 	saturated int64   // newest second in which requests waited although less than the peak was moved
+	size      float64 // mean bytes of a request in it
 	free      int64   // newest second in which it streamed and nothing waited
 	freeSize  float64 // mean bytes of a request in that
 }
@@ -24,6 +26,8 @@ type burst struct {
 	last    int64 // newest saturated second
 	length  int
 	pending float64 // what the newest says, NaN for nothing
+	byPeers bool    // only the peers say that it is not the job
+	gain    float64 // log wealth that this burst has won
 }
 
 // collectCap looks at a saturated second: requests wait although the node moves less than its peak.
@@ -47,21 +51,30 @@ func (d *comparison) collectCap(n *node, o *Observation) {
 	}
 	if k.Wait < waits {
 		n.flow[c].free, n.flow[c].freeSize = d.now, s.size[c]
+		f := &n.Habit.Freely[c][octave(s.size[c])]
+		*f = max(*f, s.util)
 		return
 	}
 	switch gap := float64(d.now - b.last); {
-	case gap > 1:
+	case gap > burstGap:
 		*b = burst{}
-	case b.length > 1 && !math.IsNaN(b.pending):
+	case gap > 1:
+		*b = burst{gain: b.gain, byPeers: b.byPeers}
+	}
+	b.byPeers = b.byPeers || s.size[c] < capCertain(c)
+	if b.length > 1 && !math.IsNaN(b.pending) {
 		n.cap.add(b.pending, 0.1, 1)
 	}
 	b.last, b.length = d.now, b.length+1
 	if float64(b.length) > burstEdge && s.util < atPeak {
-		n.flow[c].saturated = d.now
+		n.flow[c].saturated, n.flow[c].size = d.now, s.size[c]
 	}
 	if b.pending = d.shortOf(n, c); b.pending > 0 {
 		if n.Habit.CapAt == 0 || n.Tests[capped].Log == 0 {
 			n.Habit.CapAt = s.util
+		}
+		if b.byPeers && math.Abs(math.Log(s.util/n.Habit.CapAt)) > capNear {
+			b.pending = -capMoved
 		}
 		n.Habit.CapAt += (s.util - n.Habit.CapAt) / 10
 	}
@@ -71,35 +84,91 @@ func (d *comparison) collectCap(n *node, o *Observation) {
 // than its link may be the reason.
 func (d *comparison) shortOf(n *node, c Class) float64 {
 	s := &n.now
-	switch {
-	case s.util < capLeast || s.size[c] < capCertain(c):
+	plain := s.size[c] >= capCertain(c)
+	// Of small or random requests the peers can say that it is not the job: they serve its others freely.
+	// One file may be written through one node alone, so that of writes the node's own past must say it too.
+	free := 0.0
+	for range d.freePeers(n, c, min(shownFor, float64(n.burst.length))) {
+		free++
+	}
+	peers := float64(n.burst.length) > capSettled && free >= amongLeast
+	past := s.util*capMore < n.Habit.Freely[c][octave(s.size[c])]
+	all, some := d.jobWaits(n, c)
+	if s.util < capLeast || all || !plain && !(peers && (c == Read || past)) {
 		return math.NaN()
-	case !d.stretched(n, c):
+	}
+	n.burst.byPeers = n.burst.byPeers || some
+	if !d.stretched(n, c, !plain && c == Write) {
 		return 0
 	}
 	// With all threads at work the bytes moved in a second are the bandwidth, whatever the mix.
-	return math.Log(1/s.util) - max(0, d.common[c]) - d.backend
+	short := math.Log(1/s.util) - math.Max(0, d.common[c])
+	// a slow storage pool would hold up the job's other forwarders as well
+	if d.backend > slowPool && peers && (past || c == Read) {
+		n.burst.byPeers = true
+		return short
+	}
+	return short - d.backend
+}
+
+// octave is the place of a request size in node.Freely.
+func octave(size float64) int {
+	return max(0, min(octaves-1, int(math.Log2(max(size, 1))+0.5)-15))
 }
 
 // stretched says that the streamed requests themselves take longer than on a full but healthy node, and longer than
-// through the job's forwarders that stream as large ones without waiting: what they need there, too, is the job's locks
-// and not this link.
-func (d *comparison) stretched(n *node, c Class) bool {
+// through the job's forwarders on which nothing waits: what they need there, too, is the job's locks and not this link.
+// byPast says that the fleet does not show it: what it needs for small writes has its shared files in it.
+func (d *comparison) stretched(n *node, c Class, byPast bool) bool {
 	s := &n.now
 	full := s.size[c] * threads / d.peak.value()
 	took := math.Exp(s.log[c] - max(0, d.common[c]))
-	if took <= capStretch*full || !s.known[c] {
+	if took <= capStretch*full || byPast || !s.known[c] {
 		return took > capStretch*full
 	}
 	level := 0.0
-	for p := range d.peers(n) {
-		f, was := p.flow[c], &p.shown[c][s.regime[c]]
-		if float64(d.now-f.free) < shownFor && f.free > f.saturated && float64(d.now-was.at) < shownFor &&
-			math.Abs(math.Log(f.freeSize/s.size[c])) < amongNear {
+	for p := range d.freePeers(n, c, shownFor) {
+		if was := &p.shown[c][s.regime[c]]; float64(d.now-was.at) < shownFor {
 			level = max(level, was.mean-s.expected[c]-d.common[c])
 		}
 	}
 	return spared(s.residual[c]-d.common[c], level) > capSlow
+}
+
+// jobWaits says that the other forwarders of one of the node's jobs wait like it, for reads like its or for any
+// writes, which one shared file may hold up: then it is the job. A few may wait for reasons of their own: some says so.
+func (d *comparison) jobWaits(n *node, c Class) (all, some bool) {
+	off := func(size float64) float64 { return math.Abs(math.Log(size / n.now.size[c])) }
+	for _, job := range d.jobs[n] {
+		waiting, free := 0, 0
+		for _, p := range job {
+			f := p.flow[c]
+			switch {
+			case p == n:
+			case float64(d.now-f.saturated) < shownFor && f.saturated >= f.free &&
+				(c == Write || off(f.size) < capAlike):
+				waiting++
+			case float64(d.now-f.free) < shownFor && off(f.freeSize) < amongNear:
+				free++
+			}
+		}
+		some = some || waiting > 0
+		all = all || waiting > 0 && waiting >= free
+	}
+	return all, some
+}
+
+// freePeers are the other forwarders of the node's jobs that stream requests of that size without waiting, within so
+// many seconds.
+func (d *comparison) freePeers(n *node, c Class, within float64) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for p := range d.peers(n) {
+			if f := p.flow[c]; float64(d.now-f.free) < within && f.free > f.saturated &&
+				math.Abs(math.Log(f.freeSize/n.now.size[c])) < amongNear && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 func (d *comparison) closeCap(n *node) {
@@ -108,6 +177,14 @@ func (d *comparison) closeCap(n *node) {
 	if e.Weight == 0 {
 		return
 	}
-	bet := clip(compare.Against(e.mean()-capDoubt, e.variance()+capDoubt*capDoubt, suddenSlow), -capLoses, capWins)
+	least := -capLoses
+	if n.burst.byPeers {
+		least = -capGone
+	}
+	bet := clip(compare.Against(e.mean()-capDoubt, e.variance()+capDoubt*capDoubt, suddenSlow), least, capWins)
+	if n.burst.byPeers {
+		bet = min(bet, max(0, capByPeers*d.limit-n.burst.gain))
+	}
+	n.burst.gain += max(0, bet)
 	n.Tests[capped].Bet(d.now, bet, d.limit+overThreshold)
 }

@@ -8,33 +8,40 @@ import (
 	"fairway/collector/topology"
 )
 
-// TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 256 kB in bursts; those on which requests
-// wait move less than the others: it is their link.
+// TestWhatALinkHoldsBack: the forwarders of a job, from 1 on, serve reads of 128 kB in bursts; those on which requests
+// wait move less than the others. Whether that is their link or the job follows from how many wait, and by whether what
+// they move then stays the same.
 func TestWhatALinkHoldsBack(t *testing.T) {
-	const of, from, every, lasts, size = 8, 600, 100, 25, 256e3
+	const from, every, lasts, size = 600, 100, 25, 128e3
+	steady := func(int) float64 { return 0.12 }
 	for _, c := range []struct {
 		name    string
+		of      int
 		waiting []int
+		moves   func(int) float64 // share of the peak, by burst
 		accused int
 	}{
-		{"one", []int{3}, 1},
-		{"two of eight", []int{3, 5}, 2},
+		{"one, always as much", 8, []int{3}, steady, 1},
+		{"two of eight", 8, []int{3, 5}, steady, 2},
+		{"three of five: it is the job", 5, []int{2, 3, 5}, steady, 0},
+		{"one, now more and now less: it is what the threads are held by", 8, []int{3},
+			func(burst int) float64 { return []float64{0.1, 0.13, 0.17}[burst%3] }, 0},
 	} {
 		set := DefaultSettings()
 		set.PeakBytesPerSec = 2.5e9
 		l, d := newLayer(12), New(set)
 		job := Job{ID: "1"}
-		for n := 1; n <= of; n++ {
+		for n := 1; n <= c.of; n++ {
 			job.Nodes = append(job.Nodes, l.rows[n].Node)
 		}
 		d.Jobs([]Job{job})
 		got := l.alarms(d, 1600, func(s, n int, o *Observation) {
-			if n < 1 || n > of || s%every >= lasts {
+			if n < 1 || n > c.of || s%every >= lasts {
 				return
 			}
 			moves, k := 0.3, &o.Class[Read]
 			if k.Exec *= 3; s >= from && slices.Contains(c.waiting, n) {
-				moves = 0.12
+				moves = c.moves(s / every)
 				k.Exec, k.Wait, o.QueueLen = threads*size/(moves*set.PeakBytesPerSec), 50e-3, 60
 			}
 			k.Bytes = moves * set.PeakBytesPerSec

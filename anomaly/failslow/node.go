@@ -83,6 +83,8 @@ func (e *estimate) add(r, sigma, most float64) {
 func (e estimate) mean() float64     { return e.Sum / e.Weight }
 func (e estimate) variance() float64 { return 1 / e.Weight }
 
+const octaves = 8 // of request sizes, from 32 KiB
+
 // node is one forwarder.
 type node struct {
 	kept
@@ -120,7 +122,8 @@ type habit struct {
 	Quiet   [2]float64 // operations a second of a class while no job makes any
 	Meta    metaState
 	Canary  [classes]offset
-	CapAt   float64 // share of the peak at which the node was saturated lately
+	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt   float64             // share of the peak at which the node was saturated lately
 }
 
 // company is what a node has to do with the other forwarders of its jobs.

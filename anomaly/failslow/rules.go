@@ -129,20 +129,34 @@ const (
 	capPast = 1.3
 	// capBelow, times: the same without waiting, less surely.
 	capBelow = 0.8
+	// capNear, log: what a link holds back differs by less from burst to burst.
+	capNear = 0.06
+	// capMore, times: as much without waiting, for the past to speak.
+	capMore = 1.1
+	// capSettled, s: of saturation after which a burst is compared with others.
+	capSettled = 3
+	// capByPeers, of the threshold: most that a burst wins by comparison only.
+	capByPeers = 0.4
 	// capStretch, times: as long as on a full healthy node requests take behind a cap.
 	capStretch = 1.3
 	// capSlow, log: and so much longer than the fleet needs.
 	capSlow = 0.25
+	// capAlike, log bytes: sizes of requests that wait for the same reason.
+	capAlike = 0.5
 	// capDoubt, log: error of what a saturated block says, and what it must be short of the peak by.
 	capDoubt = 0.15
 	// capWins, log wealth: most that a saturated block wins.
 	capWins = 3
 	// capLoses, log wealth: and loses.
 	capLoses = 0.3
-	// capGone, log wealth: that a second loses which shows that the cap is gone.
+	// capGone, log wealth: the same by comparison only, and of a second that shows that the cap is gone.
 	capGone = 1
 	// capDoubted, log wealth: that a second without waiting loses.
 	capDoubted = 0.5
+	// capMoved, log: that a second speaks against a cap that moved.
+	capMoved = 0.25
+	// burstGap, s: without waiting that end a burst.
+	burstGap = 20
 	// burstEdge, s: of a burst that are only partly filled.
 	burstEdge = 2
 	// slowPool, log: of the worst storage pool's slowness that matters.
