@@ -195,10 +195,11 @@ func wait(t *testing.T, what string, ok func() bool) {
 func stats(socket string) (s map[string]queue.Served) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if b, err := queuesource.Ask(ctx, socket, "GET", "/stats", nil); err != nil || json.Unmarshal(b, &s) != nil {
+	var r queue.Report
+	if b, err := queuesource.Ask(ctx, socket, "GET", "/report", nil); err != nil || json.Unmarshal(b, &r) != nil {
 		return nil
 	}
-	return s
+	return r.Jobs
 }
 
 // attachFrom connects a client of an address to a queue.

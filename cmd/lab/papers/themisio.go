@@ -92,12 +92,13 @@ func wanted(policy string, jobs []contender) (map[string]float64, error) {
 }
 
 // stats are what the queue in front of a forwarder has done for each job.
-func stats(ctx context.Context, tb *testbed.Testbed, f topology.ForwarderID) (s map[string]queue.Served, err error) {
-	b, err := queuesource.Ask(ctx, tb.QueueSocket(f), "GET", "/stats", nil)
+func stats(ctx context.Context, tb *testbed.Testbed, f topology.ForwarderID) (map[string]queue.Served, error) {
+	var r queue.Report
+	b, err := queuesource.Ask(ctx, tb.QueueSocket(f), "GET", "/report", nil)
 	if err == nil {
-		err = json.Unmarshal(b, &s)
+		err = json.Unmarshal(b, &r)
 	}
-	return s, err
+	return r.Jobs, err
 }
 
 // load has jobs write until stop is called.
