@@ -23,8 +23,7 @@ import (
 // TestALimitFromProposalToTheWayBack: a job of four nodes keeps a real diod busy, and a request of the other job
 // waits for it. A limit is proposed by the command, previewed, approved, kept by the queue and seen there, which
 // finds how many requests keep the forwarder busy; rolled back, the queue keeps none, and the audit has every step.
-// What the other job gains is measured in remap/queue: here it is the processors of this machine that everybody waits
-// for.
+// What the other job gains is measured in remap/queue: here everybody waits for this machine's processors.
 func TestALimitFromProposalToTheWayBack(t *testing.T) {
 	tb := realDiods(t, 1)
 	d := newRealDaemon(t, "[queue]\npolicy = \"job-fair\"\n[desk]\nself_approval = true\n"+fiveNodes())

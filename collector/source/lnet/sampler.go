@@ -19,8 +19,7 @@ type gauges struct {
 	noBuffer, noCredit float64 // messages that wait for a buffer, and for an interface's credit
 }
 
-// sample reads the stats, buffers and nis of a root once. The first two take LNet's exclusive lock for some
-// microseconds.
+// sample reads the stats, buffers and nis of a root once. The first two take LNet's exclusive lock.
 func (s *Source) sample(root string) (add func(*gauges), err error) {
 	var one gauges
 	b, err := s.read(root + "/stats")

@@ -37,8 +37,7 @@ func cpus(began, lasted [2]int) map[string]string {
 	return files
 }
 
-// A package counts once however many processors it has; the hottest one's time counts, and a kernel without times has
-// none.
+// A package counts once however many processors it has; the hottest one's time counts, a kernel without times has none.
 func TestThrottling(t *testing.T) {
 	const none = -1.0 // absent
 	offline := cpus([2]int{9, 0}, [2]int{900, 0})
