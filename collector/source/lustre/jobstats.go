@@ -14,8 +14,7 @@ import (
 
 // JobStat is one entry of a job_stats file.
 type JobStat struct {
-	// ID is as the client gave it; Job is the scheduler's number in it, "" where it holds none (a process name, for
-	// instance).
+	// ID is as the client gave it; Job is the scheduler's number in it, "" where it holds none.
 	ID  string         `json:"id"`
 	Job topology.JobID `json:"job,omitempty"`
 	// start_time where the server prints it: another one means counts from 0
