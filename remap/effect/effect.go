@@ -152,7 +152,8 @@ func (m *measurement) figures(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.choose(&groups); m.moved == nil {
+	// Of nodes that could say how long they wait, and did nothing, the forwarders' other clients say nothing.
+	if m.choose(&groups); m.moved == nil && !m.timed {
 		m.byClients = false
 		left, err := m.groups(ctx, m.left())
 		if err != nil {

@@ -138,6 +138,16 @@ func TestEffectByForwarders(t *testing.T) {
 			t.Errorf("%v, %v", e.Text(), err)
 		}
 	}
+	// Nodes that could time their requests have sent none: what the forwarders' other clients wait says nothing.
+	for s := range 130 {
+		at := moment.Add(time.Duration(s-60) * time.Second).UnixMilli()
+		_ = more.Append(t.Context(), []collector.Frame{{Node: "c1", Role: topology.Compute, TimeMillis: at,
+			Samples: []collector.Sample{{Metric: collector.InFlight, Value: 0}}}})
+	}
+	const want = "not known whether it helped: too little I/O before or after the move to compare"
+	if e, err := effect.Measure(t.Context(), more, ask()); err != nil || e.Text() != want {
+		t.Errorf("of idle nodes: %v, %v", e.Text(), err)
+	}
 }
 
 // Until the minute is over the figures are those of the seconds so far, and the beginning of the trouble bounds

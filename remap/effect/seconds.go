@@ -39,6 +39,8 @@ type reader struct {
 	store     Selector
 	from, to  time.Time // whole seconds
 	byClients bool      // else by the forwarders' own clocks
+	// timed says that a node that was read by its own clock has one, whether it did anything or not.
+	timed bool
 }
 
 func (r *reader) seconds() int { return int(r.to.Sub(r.from) / time.Second) }
@@ -89,6 +91,7 @@ func (r *reader) add(ctx context.Context, nodes []topology.NodeID, to *[collecto
 			return err
 		}
 		for _, s := range series {
+			r.timed = r.timed || m == collector.InFlight && len(s.Points) > 0
 			rows := samples[s.Node]
 			if rows == nil {
 				rows = make([][]collector.Sample, r.seconds())
