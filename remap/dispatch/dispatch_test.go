@@ -281,11 +281,11 @@ func TestAJobIsScaledOutVerifiedMeasuredAndRestored(t *testing.T) {
 		}
 		s.at["c3"] = "f4" // another hand's, for a moment
 		s.mu.Unlock()
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // a look falls into it, whichever comes first where both are due
 		s.mu.Lock()
 		s.at["c3"] = "f3"
 		s.mu.Unlock()
-		time.Sleep(time.Second)
+		time.Sleep(500 * time.Millisecond)
 		e, err := s.d.End(t.Context(), "1")
 		if err != nil || !e.Known || !slices.Equal(e.Plans, []string{a.Plan}) {
 			t.Fatalf("end: %+v, %v", e, err)
