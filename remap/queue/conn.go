@@ -40,6 +40,7 @@ type conn struct {
 	wake       chan struct{}   // something is in out
 	room       chan struct{}   // held is below maxWaiting again
 
+	replyBy time.Time // the deadline that client has; guarded by sending
 	// largest is how long a message of the client may be: what it and the forwarder have agreed on (Rversion). Before
 	// that it has nothing large to say.
 	largest atomic.Uint32
@@ -63,7 +64,6 @@ type load struct {
 type flight struct {
 	old   uint16
 	joint *joint
-	cost  int
 }
 
 func newConn(r *Queue, client, up net.Conn) *conn {
@@ -251,12 +251,15 @@ func wholeMessages(r *bufio.Reader) []byte {
 	return b[:end]
 }
 
-// reply writes to the client, within replyWithin.
+// reply writes to the client, within replyWithin or a second less.
 func (c *conn) reply(b []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
-	if err := c.client.SetWriteDeadline(time.Now().Add(replyWithin)); err != nil {
-		return err
+	if now := time.Now(); c.replyBy.Sub(now) < replyWithin-time.Second {
+		c.replyBy = now.Add(replyWithin)
+		if err := c.client.SetWriteDeadline(c.replyBy); err != nil {
+			return err
+		}
 	}
 	_, err := c.client.Write(b)
 	return err

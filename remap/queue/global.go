@@ -22,8 +22,6 @@ type Report struct {
 	Jobs          map[string]Served `json:"jobs"`
 	// Limits are those in force, by job.
 	Limits map[string]float64 `json:"limits,omitempty"`
-	// Depth is how many requests keep the forwarder busy, found while limits are in force; absent: not yet.
-	Depth int `json:"depth,omitempty"`
 	// Merged is what was gathered; absent where nothing is.
 	Merged *queue.Merged `json:"merged,omitempty"`
 }
@@ -47,8 +45,7 @@ func (r *Queue) Report() Report {
 	now := time.Now()
 	_, waited := r.queue.waits(now)
 	return Report{Merged: r.merge.merged(), UpSeconds: now.Sub(r.begun).Seconds(), By: r.sharing.by(),
-		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs, Limits: r.sharing.limitsInForce(),
-		Depth: r.queue.depth.found()}
+		WaitedSeconds: (r.waited + waited).Seconds(), Jobs: jobs, Limits: r.sharing.limitsInForce()}
 }
 
 func (s *sharing) limitsInForce() map[string]float64 {

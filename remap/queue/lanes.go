@@ -64,9 +64,7 @@ type laneQueue struct {
 	length  int
 	from    *conn // whose requests go on, and how many may
 	more    int
-	limited []int     // lanes of jobs with a limit
-	flights [2]int    // at the forwarder: of jobs without a limit, of those with one
-	depth   *depth    // what they keep to while others ask for something
+	limited bool
 	asked   time.Time // when a job without a limit asked for something last, where another has one
 
 	since  time.Time // when something began to wait, while it does
@@ -81,7 +79,8 @@ type lane struct {
 	credit  int
 	since   time.Time // when it began to wait, while it does
 	waited  time.Duration
-	limited bool
+	flights int // at the forwarder
+	most    int // of those while others ask for something; 0: any number
 }
 
 // othersRest is how long after their last request jobs without a limit count as asking: programs do something
@@ -90,10 +89,10 @@ const othersRest = time.Second
 
 // newQueue makes a queue in front of a forwarder that takes so many requests at once.
 func newQueue(s *sharing, window int, random *rand.Rand) *laneQueue {
-	q := &laneQueue{lanes: make([]lane, len(s.jobs)), random: random, depth: newDepth(window)}
+	q := &laneQueue{lanes: make([]lane, len(s.jobs)), random: random, limited: s.limited}
 	for i, limit := range s.limits {
 		if limit > 0 {
-			q.lanes[i].limited, q.limited = true, append(q.limited, i)
+			q.lanes[i].most = max(1, int(limit*float64(window)))
 		}
 	}
 	q.choose(s)
@@ -116,49 +115,19 @@ func (q *laneQueue) choose(s *sharing) {
 	}
 }
 
-// ready says that a lane has a request that may go next: while others ask for something, jobs with a limit have no more
-// at the forwarder than keep it busy with those of the others, so that these find it free.
+// ready says that a lane has a request that may go next: a job with a limit has few at the forwarder while others
+// ask for something, so that theirs find it free.
 func (q *laneQueue) ready(l *lane) bool {
-	return !l.empty() && (!l.limited || q.flights[1] < max(1, q.depth.now-q.flights[0]) ||
-		time.Since(q.asked) > othersRest)
+	return !l.empty() && (l.most == 0 || l.flights < l.most || time.Since(q.asked) > othersRest)
 }
 
 // flies counts requests of a lane that went to the forwarder, or with a number below 0 came back.
 func (q *laneQueue) flies(job, n int) {
-	kind := 0
-	if q.lanes[job].limited {
-		kind = 1
+	l := &q.lanes[job]
+	l.flights += n
+	if l.most > 0 && q.lottery != nil {
+		q.lottery.Work(job, q.ready(l))
 	}
-	q.flights[kind] += n
-	q.look()
-}
-
-// look lets jobs with a limit go on, or holds them.
-func (q *laneQueue) look() {
-	if q.lottery == nil {
-		return
-	}
-	for _, i := range q.limited {
-		q.lottery.Work(i, q.ready(&q.lanes[i]))
-	}
-}
-
-// answered counts an answer of the forwarder where its jobs are to keep it busy and no more.
-func (q *laneQueue) answered(cost int) {
-	if len(q.limited) == 0 || q.lottery == nil {
-		return
-	}
-	now := time.Now()
-	asks := q.flights[1] > 0
-	for _, i := range q.limited {
-		asks = asks || !q.lanes[i].empty()
-	}
-	if !asks || q.flights[0] >= q.depth.window/2 || now.Sub(q.asked) > othersRest {
-		q.depth.restart()
-		return
-	}
-	q.depth.answered(now, cost)
-	q.look()
 }
 
 // waits is how long each lane, and any, has had something to wait so far. In the order of arrival lanes are
@@ -194,7 +163,7 @@ func (q *laneQueue) push(job int, r request) {
 	l.waiting = append(l.waiting, r)
 	q.length++
 	if q.lottery != nil {
-		if !l.limited && len(q.limited) > 0 {
+		if l.most == 0 && q.limited {
 			q.asked = time.Now()
 		}
 		q.lottery.Work(job, q.ready(l))

@@ -166,14 +166,11 @@ func (r *Queue) use(s *sharing) {
 	}
 	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
 	s.weigh(r.global.shares)
-	queue := newQueue(s, r.cfg.Window, r.random)
-	if r.queue != nil {
-		queue.asked = r.queue.asked
-		if maps.Equal(r.sharing.limitsInForce(), s.limitsInForce()) {
-			queue.depth = r.queue.depth
-		}
+	before := r.queue
+	r.sharing, r.queue = s, newQueue(s, r.cfg.Window, r.random)
+	if before != nil {
+		r.queue.asked = before.asked
 	}
-	r.sharing, r.queue = s, queue
 	old := r.served
 	r.served, r.byLane = make(map[string]*Served, len(s.jobs)), r.byLane[:0]
 	for _, j := range s.jobs {
@@ -430,11 +427,11 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 		return true
 	}
 	delete(c.flights, tag)
-	r.landed(c, f.cost)
+	r.landed(c)
 	// A flushed request has no reply of its own once the flush has one.
-	if old, left := c.flights[f.old]; left && reply[4] == p9.TFlush+1 {
+	if _, left := c.flights[f.old]; left && reply[4] == p9.TFlush+1 {
 		delete(c.flights, f.old)
-		r.landed(c, old.cost)
+		r.landed(c)
 	}
 	if f.joint != nil {
 		return r.merge.share(c, f.joint, reply)
@@ -444,10 +441,9 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 }
 
 // landed frees the place of one request. r.mu is held.
-func (r *Queue) landed(c *conn, cost int) {
+func (r *Queue) landed(c *conn) {
 	r.inFlight--
 	r.queue.flies(c.lane, -1)
-	r.queue.answered(cost)
 }
 
 // pump sends as many requests as there are places for. r.mu is held.
@@ -458,7 +454,7 @@ func (r *Queue) pump() {
 			return
 		}
 		c := q.conn
-		f := flight{joint: q.joint, cost: q.cost}
+		f := flight{joint: q.joint}
 		if q.frame[4] == p9.TFlush && len(q.frame) >= p9.HeaderBytes+2 {
 			f.old = binary.LittleEndian.Uint16(q.frame[p9.HeaderBytes:])
 		}

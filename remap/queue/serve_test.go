@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"strings"
@@ -80,8 +79,7 @@ func readMessage(r io.Reader) ([]byte, error) {
 type forwarder struct {
 	threads chan struct{}
 	service time.Duration
-	random  *rand.Rand // half to one and a half times as long; nil: always as long
-	most    int        // requests seen at once
+	most    int // requests seen at once
 	mu      sync.Mutex
 	now     int
 }
@@ -108,14 +106,10 @@ func (f *forwarder) serve(c net.Conn) {
 		f.mu.Lock()
 		f.now++
 		f.most = max(f.most, f.now)
-		service := f.service
-		if f.random != nil {
-			service = time.Duration((.5 + f.random.Float64()) * float64(service))
-		}
 		f.mu.Unlock()
 		go func() {
 			f.threads <- struct{}{}
-			time.Sleep(service)
+			time.Sleep(f.service)
 			<-f.threads
 			f.mu.Lock()
 			f.now--
