@@ -107,8 +107,8 @@ func (s *class) usual() (own float64, known, ok bool) {
 	return sum / max(n, 1), false, n >= ownSeconds
 }
 
-// spread is how far healthy seconds of a class are from what their node is used to: the mean absolute
-// difference, log.
+// spread is how far healthy seconds of a class are from what their node is used to, less what slows all: the mean
+// absolute difference, log.
 type spread struct{ Mean, N float64 }
 
 func (s *spread) teach(x float64) {
@@ -284,9 +284,11 @@ func (d *Detector) bet(n *node, c int) bool {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	h.Teach(s.Log-max(0, common), memory, memory)
+	// What slows all is nobody's habit, as far as this node is slowed.
+	alike := max(0, min(common, s.Log-usual))
+	h.Teach(s.Log-alike, memory, memory)
 	if known {
-		d.Noise[c].teach(s.Log - usual - common)
+		d.Noise[c].teach(s.Log - usual - alike)
 		d.remember(s, c, s.Log-usual-common, sigma)
 	}
 	return true

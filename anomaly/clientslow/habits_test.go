@@ -128,3 +128,25 @@ func TestWhatSlowsAllIsNobodysHabit(t *testing.T) {
 		t.Errorf("%q", accused)
 	}
 }
+
+// TestWhoIsSparedKeepsItsHabit: one that always took three times as long is not slowed while the seven others are, and
+// is not accused when they are well again.
+func TestWhoIsSparedKeepsItsHabit(t *testing.T) {
+	for seed := range uint64(3) {
+		layer := 1.0
+		if got := accusedFor(seed, func(r *rand.Rand, node int) float64 {
+			x := 0.3 * r.NormFloat64()
+			if node != 2 {
+				x += math.Log(layer)
+			}
+			return x
+		}, func(s int, _ *rand.Rand) work {
+			if layer = 1; s >= 1200 && s < 1500 {
+				layer = 10
+			}
+			return work{3, 120, 0}
+		}); got != "" {
+			t.Errorf("seed %d: %s", seed, got)
+		}
+	}
+}

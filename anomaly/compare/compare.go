@@ -171,7 +171,8 @@ func (m *Mean) Teach(x, fast, slow float64) {
 	m.Mean += (x - m.Mean) / n
 }
 
-// Others are the two values in the middle of n sorted ones without one's own, which are one if n is odd.
+// Others are the two values in the middle of n sorted ones without one's own, which are one if n is odd. Not a number
+// stands for an own one that is not among them.
 func Others(sorted []float64, own float64) (low, high float64, n int) {
 	at, found := slices.BinarySearch(sorted, own)
 	n = len(sorted)

@@ -223,7 +223,11 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 	took, apart := b.log(), 0.0
 	known := h.took.N >= j.rules.PastBlocks
 	excess, usual := took-h.took.Mean-j.rules.PastMargin, h.took.Mean
-	low, high, others := Others(all, took)
+	own, ownOps := took, b.ops
+	if s := j.Known(k.subject); s != nil && s.Alarm { // who is accused is not among the others
+		own, ownOps = math.NaN(), math.NaN()
+	}
+	low, high, others := Others(all, own)
 	peers := others >= j.rules.Few-1
 	if peers {
 		usualOfOthers := (low + high) / 2
@@ -248,7 +252,7 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
-		v.busier = v.busier || b.ops > j.rules.Busier*MedianOfOthers(asked, b.ops)
+		v.busier = v.busier || b.ops > j.rules.Busier*MedianOfOthers(asked, ownOps)
 	} else {
 		v.busier = v.busier || known && math.Log(b.ops)-h.ops.Mean > math.Log(j.rules.Busier)
 	}

@@ -1,6 +1,6 @@
 // Package layout finds which of several nodes that serve the same senders is slow: a forwarder, or one of those that
 // it sends to. It compares, in the same seconds, what each of them takes with what the others take for the same, and
-// judges by failslow's sequential test.
+// judges by compare's sequential test.
 //
 // Routers of Lustre's network are compared within their group, which are the routers between the same nets. What shows
 // a slow one is the time that messages spend in it: unlike bytes and unlike the times that clients see it shows at any
@@ -213,14 +213,15 @@ func (g *Group) UnmarshalBinary(b []byte) error { return anomaly.Load(b, &g.lear
 func (g *Group) take(o *Router) {
 	r := g.Routers.Get(o.Node)
 	r.Group, r.seen = o.Group, g.now
-	if o.Senders < hungSenders || o.Messages >= 1 {
+	// Counters that are not known (not a number) do not say that nothing was forwarded.
+	if hangs := o.Senders >= hungSenders && o.Messages < 1; !hangs {
 		if r.Stopped {
 			r.Forget()
 		}
 		r.Hung, r.Stopped = 0, false
-	} else if r.Hung++; r.Hung == hungSeconds {
+	} else if r.Hung++; r.Hung >= hungSeconds && (!r.Stopped || r.Wealth() < g.bar.Alarm) {
 		r.Stopped = true
-		*r.Test(0) = compare.Test{Log: max(r.Wealth(), g.bar.Alarm), Start: g.now - hungSeconds}
+		*r.Test(0) = compare.Test{Log: max(r.Wealth(), g.bar.Alarm), Start: g.now - int64(r.Hung)}
 	}
 	if math.IsNaN(o.Inside) || math.IsNaN(o.Messages) {
 		return

@@ -191,6 +191,10 @@ func TestARouterThatStandsStill(t *testing.T) {
 	if first := l.run(60); len(first) > 0 {
 		t.Errorf("an idle router: %v", first)
 	}
+	l.rows[1].Messages, l.rows[1].Inside, l.rows[1].Senders = math.NaN(), math.NaN(), 3 // its counters are unreadable
+	if first := l.run(60); len(first) > 0 {
+		t.Errorf("a router of which nothing is known: %v", first)
+	}
 }
 
 // A slow router at full load forwards smaller messages than its peers, because senders give their bulk to the others:

@@ -80,7 +80,7 @@ func (c *Canaries) May(now time.Time, f topology.ForwarderID) error {
 // that failed returns without an error: its result says so. Errors: those of May, and ErrEnding.
 func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anomaly.Canary, error) {
 	results, refused := make(chan anomaly.Canary, 1), make(chan error, 1)
-	c.call(func(ctx context.Context) {
+	ask := func(ctx context.Context) {
 		if err := c.runner.Ask(ctx, now, f.Node(), func(r probe.Result) {
 			c.call(func(ctx context.Context) {
 				c.keep(ctx, r)
@@ -89,7 +89,12 @@ func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anoma
 		}); err != nil {
 			refused <- err
 		}
-	})
+	}
+	select {
+	case c.calls <- ask: // whoever asks may wait, and is to have an answer
+	case <-c.ended:
+		return anomaly.Canary{}, ErrEnding
+	}
 	select {
 	case one := <-results:
 		one.By = by

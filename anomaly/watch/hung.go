@@ -56,10 +56,10 @@ func (w *waits) take(f *collector.Frame, elsewhere bool) {
 // asked says through which forwarders nodes asked what is not answered yet.
 type asked map[topology.NodeID]request
 
-// request is a node's oldest one: when it began, Unix seconds, and through which forwarder.
+// request is a node's oldest one: when it began, Unix seconds, and through which forwarder. It is saved.
 type request struct {
-	began float64
-	by    topology.ForwarderID
+	Began float64
+	By    topology.ForwarderID
 }
 
 const (
@@ -78,8 +78,8 @@ func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
 		return false
 	}
 	began := float64(f.TimeMillis)/1000 - age
-	if was, ok := a[f.Node]; ok && math.Abs(began-was.began) < askedWithin {
-		return was.by != by
+	if was, ok := a[f.Node]; ok && math.Abs(began-was.Began) < askedWithin {
+		return was.By != by
 	}
 	a[f.Node] = request{began, by}
 	return false

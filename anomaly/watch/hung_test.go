@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -37,6 +38,16 @@ func TestWhatANodeAskedElsewhereAccusesNobody(t *testing.T) {
 			frames = append(frames, collector.Frame{Node: n, Role: topology.Compute,
 				TimeMillis: now.Add(-time.Second).UnixMilli(),
 				Samples:    samples(collector.RequestAge, age, collector.MetaOps, ended)})
+		}
+		if second == 12 { // a restart
+			saved, err := d.State(now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d = NewDetectors(board, failslow.DefaultSettings())
+			if _, err := d.LoadState(bytes.NewReader(saved), now, time.Minute); err != nil {
+				t.Fatal(err)
+			}
 		}
 		board.Take(frames, now)
 		found := ""

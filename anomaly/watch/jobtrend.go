@@ -27,7 +27,7 @@ const (
 const (
 	// jobSteps of TrendStep seconds are kept of a job: a quarter of an hour.
 	jobSteps = 15 * 60 / TrendStep
-	// mostJobs bounds how many jobs are followed, with those that have ended: a quarter of an hour of each is 4 kB.
+	// mostJobs bounds how many jobs are followed, with those that have ended: a quarter of an hour of each is 13 kB.
 	mostJobs = 4096
 	// leastNodes keeps a part of a node from counting more than it is.
 	leastNodes = 0.1

@@ -19,7 +19,7 @@ import (
 // The file of the detectors' state: stateMagic with its version, the gob of a savedState, and the CRC-32C of that.
 const (
 	stateName  = "fairway detectors"
-	stateMagic = stateName + " 2\n"
+	stateMagic = stateName + " 3\n"
 	// mostState bounds what is read: 41,488 forwarders take about a tenth of it.
 	mostState = 512 << 20
 	// skew is how far in the future a state may have been saved: clocks are set back a little.
@@ -43,6 +43,7 @@ type savedState struct {
 	Accused map[topology.NodeID]bool
 	Alone   map[topology.NodeID]*[3]habitOfClient // clients that are slow by themselves
 	Clock   map[topology.NodeID]bool
+	Asked   asked
 	Heard   map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
 	Quiet   map[topology.NodeID]int64
 	Rates   linkRates
@@ -68,7 +69,7 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := savedState{SavedAt: now.UTC(), Tests: map[string][]byte{}, Nets: d.routers.nets,
-		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Heard: d.silence.last,
+		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked, Heard: d.silence.last,
 		Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases, Trend: d.trend.save()}
 	var err error
 	for name, t := range testsOf(d) {
@@ -109,6 +110,7 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	d.clients.slow.begin()
 	maps.Copy(d.clients.slow.of, s.Alone)
 	maps.Copy(d.ownClock, s.Clock)
+	maps.Copy(d.clients.asked, s.Asked)
 	for n, at := range s.Heard {
 		if s.SavedAt.Unix()-at <= silentAfter {
 			at = now.Unix() // no forwarder could report while the daemon was down

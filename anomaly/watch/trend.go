@@ -214,8 +214,11 @@ func (t *trend) transit(rows []layout.Router) {
 				others = append(others, lasts[k])
 			}
 		}
-		t.wait(topology.ForwarderID(rows[i].Node),
-			Wait{Took: newest[i], Slow: lasts[i] / anomaly.Median(others), Routed: true})
+		slow := math.NaN() // nothing was inside
+		if lasts[i] > 0 {
+			slow = lasts[i] / anomaly.Median(others)
+		}
+		t.wait(topology.ForwarderID(rows[i].Node), Wait{Took: newest[i], Slow: slow, Routed: true})
 	}
 }
 

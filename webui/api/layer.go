@@ -41,7 +41,7 @@ type Overview struct {
 	Jobs         *int              `json:"jobs,omitempty"` // running now; nil when no batch system is known
 	Forwarders   []ForwarderRow    `json:"forwarders"`
 	Findings     []anomaly.Finding `json:"findings"`
-	// Now is the mean of the layer's last ten seconds; nil of the past and where nothing judges it.
+	// Now is the mean of the layer's last 6 to 10 s, two steps; nil of the past and where nothing judges it.
 	Now *LayerNow `json:"now,omitempty"`
 	Todo
 	// NotKept says, of a past second, what of it is not known and where the rest comes from.
@@ -122,7 +122,7 @@ type ForwarderRow struct {
 
 // Slowness is how a forwarder's operations compare.
 type Slowness struct {
-	// Latency is how long an operation took its clients in the last ten seconds. Slow is how many times as long
+	// Latency is how long an operation took its clients in the last 6 to 10 s. Slow is how many times as long
 	// as on its peers at the same load operations took, by the slowest kind, SlowOp: read, write or meta. A
 	// forwarder that reports its own service times is compared by these, without the wait for a thread; any other
 	// by its clients' times.

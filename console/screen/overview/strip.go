@@ -51,7 +51,7 @@ func moves(n *api.LayerNow) *float64 {
 	return screen.Sum(screen.Sum(n.ReadBytesPerSec, n.WriteBytesPerSec), n.RoutedBytesPerSec)
 }
 
-// now is the mean of the last ten seconds; nothing of data that is too old.
+// now is the mean of the last 6 to 10 s; nothing of data that is too old.
 func now(s *screen.State) *api.LayerNow {
 	if s.Shown.Now == nil || s.Stale() {
 		return &api.LayerNow{}
