@@ -100,9 +100,7 @@ func (h jobs) get(r *http.Request, by access.Caller) (v api.JobView, err error) 
 	if err != nil {
 		return v, err
 	}
-	if run.NodeList, err = dispatch.NodesOf(h.Jobs, &run); err != nil {
-		return v, err
-	}
+	run.NodeList = dispatch.NodesOf(h.Jobs, &run)
 	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
 	v.Decision = mine.decision(h.Jobs.Decided(id))
 	if run.End.IsZero() {

@@ -305,9 +305,7 @@ func (h jobs) series(r *http.Request, by access.Caller) (v api.JobSeries, err er
 	if err != nil {
 		return v, err
 	}
-	if run.NodeList, err = dispatch.NodesOf(h.Jobs, &run); err != nil {
-		return v, err
-	}
+	run.NodeList = dispatch.NodesOf(h.Jobs, &run)
 	from, to, err := parseRange(r, 15*time.Minute)
 	if err != nil {
 		return v, err

@@ -300,7 +300,7 @@ func (d *runs) observe(e *entry, now time.Time) {
 		d.verified(e, now)
 	case len(waiting) == 0:
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: e.Goal})
-	case late:
+	case late && e.Back == nil: // one that waits for its way back has time
 		var names []string
 		for _, m := range waiting {
 			names = append(names, string(m.Node))

@@ -63,6 +63,10 @@ func TestNoWayBackOntoAnAccusedForwarder(t *testing.T) {
 				if err := ask(d)(t, p.ID); err != nil {
 					t.Fatal(err)
 				}
+				if name == soon { // longer than others may take to be seen
+					time.Sleep(2 * d.cfg.Settings.VerifyWithin)
+					wantState(t, d, p.ID, remap.Applied)
+				}
 				m.see(true)
 				time.Sleep(time.Hour)
 				held := wantState(t, d, p.ID, remap.Verified)

@@ -81,19 +81,20 @@ func RanAt(h *history.Store, at time.Time) ([]remap.Job, error) {
 	return jobs, nil
 }
 
-// NodesOf are the nodes of a run; those of an ended one stand with its start. Errors are those of the history.
-func NodesOf(d *Dispatcher, r *history.Run) ([]topology.NodeID, error) {
+// NodesOf are the nodes of a run; those of an ended one stand with its start. Nil: not known, also where the history
+// cannot be read there, which is logged.
+func NodesOf(d *Dispatcher, r *history.Run) []topology.NodeID {
 	if r.NodeList != nil || r.End.IsZero() {
-		return r.NodeList, nil
+		return r.NodeList
 	}
-	jobs, err := RanAt(d.cfg.History, r.Start)
-	if err != nil {
-		return nil, err
-	}
-	for i := range jobs {
-		if jobs[i].ID == r.Job && jobs[i].Start.Equal(r.Start) {
-			return jobs[i].Nodes, nil
+	runs, err := d.cfg.History.At(r.Start)
+	for i := range runs {
+		if runs[i].Job == r.Job && runs[i].Start.Equal(r.Start) {
+			return runs[i].NodeList
 		}
 	}
-	return nil, nil
+	if err != nil {
+		d.cfg.Log.Warn("which nodes an ended job had is not known", "job", r.Job, "err", err)
+	}
+	return nil
 }

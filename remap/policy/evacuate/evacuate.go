@@ -66,7 +66,7 @@ type Line struct {
 // Decide says which plans are to be made now, and of the other jobs that wait why none is.
 func Decide(c *Case) (plans []Proposal, held []Line) {
 	s := c.Situation
-	added := map[topology.ForwarderID]float64{}
+	added, with := map[topology.ForwarderID]float64{}, map[topology.NodeID]topology.JobID{}
 	for i := range s.Findings {
 		f := &s.Findings[i]
 		id := topology.ForwarderID(f.Node)
@@ -85,10 +85,19 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 			if len(nodes) == 0 {
 				continue
 			}
-			p, why := c.decide(f, j, nodes, known, s.At.Sub(since), added)
-			if why != "" {
-				held = append(held, Line{At: s.At, Finding: f.ID, Forwarder: id, Job: j.ID, Text: why})
+			line := Line{At: s.At, Finding: f.ID, Forwarder: id, Job: j.ID}
+			if other, moves := with[nodes[0]]; moves {
+				line.Text = "its nodes move with job " + string(other) + ", whose address they share"
+				held = append(held, line)
 				continue
+			}
+			p, why := c.decide(f, j, nodes, known, s.At.Sub(since), added)
+			if line.Text = why; why != "" {
+				held = append(held, line)
+				continue
+			}
+			for _, m := range p.Moves {
+				with[m.Node] = j.ID
 			}
 			plans = append(plans, *p)
 		}
@@ -157,7 +166,7 @@ func (c *Case) waiting(f *anomaly.Finding, j *remap.Job) (nodes []topology.NodeI
 			nodes = append(nodes, n)
 		}
 	}
-	return append(nodes, sharing(s, nodes)...), known
+	return nodes, known
 }
 
 // sharing are the further nodes that reach their forwarder by a floating address of one of these (GPFS): an address
@@ -209,12 +218,15 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 			says = fmt.Sprintf("; rule %s acts, %d of at most %d in 24 hours", rule.Name, n+1, rule.atMost())
 		}
 	}
+	part := c.part(j, len(nodes))
+	nodes = append(nodes, sharing(c.Situation, nodes)...)
 	for _, n := range nodes {
-		if w := c.Waiting[n]; w != nil && !(p.Act && w.Proposer == remap.PolicyPerson(Name).Name) {
+		own := p.Act && c.Waiting[n] != nil && c.Waiting[n].Proposer == remap.PolicyPerson(Name).Name &&
+			c.Waiting[n].Job == j.ID
+		if w := c.Waiting[n]; w != nil && !own {
 			return nil, w.ID + " waits and moves these nodes"
 		}
 	}
-	part := c.part(j, len(nodes))
 	targets, lost, counted := c.choose(p.Forwarder, part, len(nodes), rule.loss(), added)
 	switch {
 	case len(targets) == 0:

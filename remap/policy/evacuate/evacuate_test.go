@@ -167,6 +167,28 @@ func TestAnAddressMovesWithAllItsClients(t *testing.T) {
 	if got := strings.Join(names, ", "); got != "cn00 fwd2, cn01 fwd2, cn02 fwd2, cn03 fwd2, cn10 fwd2" {
 		t.Error(got)
 	}
+	// The other job waits, too: it has moved with the first, in this second and while that plan waits.
+	s.Jobs[1].Nodes, s.Observed["cn10"] = []topology.NodeID{"cn10"}, "fwd0"
+	s.Findings[0].Impact = append(s.Findings[0].Impact, anomaly.Impact{Job: "2", Share: 0.5})
+	waiting := &remap.Plan{ID: "P-1", Job: "1", Proposer: remap.PolicyPerson(Name).Name}
+	for _, waits := range []*remap.Plan{nil, waiting} {
+		want := "its nodes move with job 1, whose address they share"
+		c := &Case{Situation: s, Waiting: map[topology.NodeID]*remap.Plan{}, Acted: map[string]int{},
+			Taken: map[topology.ForwarderID]bool{}, Rules: []Rule{{Name: "night", Action: Act}},
+			Refused: func(*anomaly.Finding, topology.JobID) string { return "" },
+			Demand:  func(*remap.Job) *float64 { return new(2e8) }}
+		if waits != nil {
+			want = "P-1 waits and moves these nodes"
+			for _, m := range plans[0].Moves {
+				c.Waiting[m.Node] = waits
+			}
+			s.Findings[0].Impact = s.Findings[0].Impact[1:] // so that it comes first
+		}
+		now, held := Decide(c)
+		if waits == nil && len(now) != 1 || waits != nil && len(now) != 0 || len(held) != 1 || held[0].Text != want {
+			t.Errorf("%+v, held %+v, want %s", now, held, want)
+		}
+	}
 }
 
 // TestWould: what rules would have done is what they do, within their time and their bound.

@@ -150,6 +150,7 @@ func (p *Policy) keep(ctx context.Context, s *remap.Situation, plans []remap.Pla
 		case plan.Limits(): // it ends with its job
 		case plan.State == remap.Verified && plan.Back == nil:
 			_, err = p.cfg.Desk.Restore(ctx, by, plan.ID, remap.Answer{Reason: "its nodes go back when it is well"})
+		case plan.Back != nil: // its way back was asked for
 		case (plan.State == remap.Failed || plan.State == remap.Partial) && approvedByRule(plan):
 			err = p.tryAgain(ctx, s, plan)
 		case plan.State == remap.Proposed:
