@@ -18,7 +18,7 @@ type Held[C interface {
 	done bool
 }
 
-// Get returns the connection held, or one that dial makes; after Close it fails with os.ErrClosed.
+// Get returns the connection held, or one that dial makes; after Close it fails with os.ErrClosed. One reader calls it.
 func (h *Held[C]) Get(ctx context.Context, dial func(context.Context) (C, error)) (C, error) {
 	var zero C
 	h.mu.Lock()
@@ -35,11 +35,13 @@ func (h *Held[C]) Get(ctx context.Context, dial func(context.Context) (C, error)
 		return zero, err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.done {
+	if done = h.done; !done {
+		h.conn = conn
+	}
+	h.mu.Unlock()
+	if done {
 		return zero, errors.Join(os.ErrClosed, conn.Close())
 	}
-	h.conn = conn
 	return conn, nil
 }
 

@@ -69,8 +69,9 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := savedState{SavedAt: now.UTC(), Tests: map[string][]byte{}, Nets: d.routers.nets,
-		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked, Heard: d.silence.last,
-		Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases, Trend: d.trend.save()}
+		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked,
+		Heard: d.silence.last, Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases,
+		Trend: d.trend.save()}
 	var err error
 	for name, t := range testsOf(d) {
 		saved, bad := t.MarshalBinary()

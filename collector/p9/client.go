@@ -286,7 +286,12 @@ func (c *Client) send(ctx context.Context, w *call, msg, payload []byte) error {
 	select {
 	case c.writing <- struct{}{}:
 	case <-ctx.Done():
-		c.finish(w.tag)
+		c.mu.Lock()
+		mine := c.calls[w.tag] == w // a server that answers what it was not asked has freed the tag
+		c.mu.Unlock()
+		if mine {
+			c.finish(w.tag)
+		}
 		return fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
 	case <-c.done:
 		<-w.ready

@@ -133,6 +133,8 @@ func appendFields(b []byte, fields ...any) []byte {
 			for _, name := range v {
 				b = append(binary.LittleEndian.AppendUint16(b, uint16(len(name))), name...)
 			}
+		default:
+			panic(fmt.Sprintf("BUG: a 9P field of %T", f))
 		}
 	}
 	return b

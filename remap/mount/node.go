@@ -49,7 +49,12 @@ func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
 		}
 	}
 	n.mu.Unlock()
-	fid, u, err := n.walk(ctx, s)
+	u, err := s.users.enter(ctx, uid) // held until the fid is kept: a user whose attach goes takes the fids along
+	if err != nil {
+		return nil, err
+	}
+	defer s.users.leave(u)
+	fid, err := u.root.Walk(ctx, n.path()...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,20 +110,19 @@ func (n *node) release(r *ref) {
 }
 
 // walk goes to the node's present path from the root of the operation's user.
-func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, *user, error) {
+func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
 	u, err := s.users.enter(ctx, n.m.userOf(ctx))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer s.users.leave(u)
-	fid, err := u.root.Walk(ctx, n.path()...)
-	return fid, u, err
+	return u.root.Walk(ctx, n.path()...)
 }
 
 // openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has
 // it open already.
 func (n *node) openAt(ctx context.Context, s *session, flags uint32, again bool) (*p9.Fid, error) {
-	fid, _, err := n.walk(ctx, s)
+	fid, err := n.walk(ctx, s)
 	if err != nil {
 		return nil, err
 	}

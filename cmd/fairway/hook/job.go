@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -210,11 +211,14 @@ func noNodes(func(string) string) ([]topology.NodeID, string, error) {
 			`$FLUX_JOB_ID)"`)
 }
 
-// once leaves out names that are there already, and domains, which some sites' PBS and LSF have and no node.
+// once leaves out names that are there already, and domains, which some sites' PBS and LSF have and no node. An address
+// stays whole.
 func once(names []string) (out []topology.NodeID) {
 	seen := make(map[string]bool, len(names))
 	for _, n := range names {
-		n, _, _ = strings.Cut(n, ".")
+		if _, err := netip.ParseAddr(n); err != nil {
+			n, _, _ = strings.Cut(n, ".")
+		}
 		if n != "" && !seen[n] {
 			seen[n] = true
 			out = append(out, topology.NodeID(n))

@@ -42,6 +42,8 @@ func TestJobsOfBatchSystems(t *testing.T) {
 			want: dispatch.Request{Job: "12", User: "wei", App: "roms", Project: "sea", Nodes: two}},
 		"lsf's full names": {env: "LSB_JOBID=12|LSB_MCPU_HOSTS=cn2.example.org 16 cn1.example.org 16",
 			want: dispatch.Request{Job: "12", Nodes: two}},
+		"lsf's addresses": {env: "LSB_JOBID=12|LSB_MCPU_HOSTS=10.0.0.2 16 10.0.0.1 16",
+			want: dispatch.Request{Job: "12", Nodes: []topology.NodeID{"10.0.0.2", "10.0.0.1"}}},
 		"lsf's array": {env: "LSB_JOBID=12|LSB_JOBINDEX=3|LSB_HOSTS=cn2 cn2 cn1|LSFUSER=wei|USER=eve",
 			want: dispatch.Request{Job: "12[3]", User: "wei", Nodes: two}},
 		"lsf's host file": {env: "LSB_JOBID=12|LSB_DJOB_HOSTFILE=" + hosts,

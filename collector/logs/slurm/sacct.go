@@ -114,14 +114,16 @@ type sacct struct {
 	o     Options
 	c     *collected
 
-	begun   string // a job whose line ends within a user's text
-	begunAt int    // its line
+	begun   []string // the parts of a job whose line ends within a user's text
+	begunAt int      // its line
+	// size and bars are the bytes and separators of these parts.
+	size, bars int
 }
 
 func readSacct(b *bufio.Reader, o Options, c *collected) error {
 	s := &sacct{o: o, c: c}
 	err := lines(b, func(n int, line string) bool {
-		if strings.TrimSpace(line) == "" && s.begun == "" {
+		if strings.TrimSpace(line) == "" && s.begun == nil {
 			return true
 		}
 		if header := s.names == nil; header {
@@ -132,8 +134,8 @@ func readSacct(b *bufio.Reader, o Options, c *collected) error {
 		}
 		return s.line(n, line)
 	})
-	if s.begun != "" {
-		s.tooShort(s.begunAt, s.begun)
+	if s.begun != nil {
+		s.tooShort(s.begunAt, strings.Join(s.begun, "\n"))
 	}
 	if err == nil && c.hopeless() {
 		err = errors.New("none of the first lines is a job; this is not output of sacct -P")
@@ -172,14 +174,18 @@ func (s *sacct) header(line string) (ok bool) {
 // line reads a line: a job, a part of one, or the end of one.
 func (s *sacct) line(n int, line string) bool {
 	fields := s.split(line)
-	if s.begun != "" {
+	if s.begun != nil {
 		if len(fields) < len(s.names) || !jobID.MatchString(fields[s.id]) {
-			line = s.begun + "\n" + line
+			// A text of thousands of lines is joined once, when its separators suffice.
+			if s.add(line); s.bars < len(s.names)-1 && s.size < maxText {
+				return true
+			}
+			line = strings.Join(s.begun, "\n")
 			n, fields = s.begunAt, s.split(line)
 		} else {
-			s.tooShort(s.begunAt, s.begun)
+			s.tooShort(s.begunAt, strings.Join(s.begun, "\n"))
 		}
-		s.begun = ""
+		s.begun, s.size, s.bars = nil, 0, 0
 	}
 	switch {
 	case len(fields) == len(s.names):
@@ -188,11 +194,18 @@ func (s *sacct) line(n int, line string) bool {
 		s.c.Add(&LineError{Line: n, Err: fmt.Errorf("over %d fields: a field holds the separator; put JobName last",
 			len(s.names))})
 	case s.free >= 0 && len(fields) > s.free && len(line) < maxText:
-		s.begun, s.begunAt = line, n
+		s.begunAt = n
+		s.add(line)
 	default:
 		s.tooShort(n, line)
 	}
 	return !s.c.hopeless()
+}
+
+// add keeps a part of a job.
+func (s *sacct) add(line string) {
+	s.begun = append(s.begun, line)
+	s.size, s.bars = s.size+len(line)+1, s.bars+strings.Count(line, "|")
 }
 
 func (s *sacct) tooShort(n int, line string) {

@@ -206,7 +206,7 @@ func jobOf(tree string) (topology.JobID, bool) {
 }
 
 // parseConnections calls client for every host of a connections file, without its domain, and names
-// the lines that are not right.
+// the first line that is not right.
 func parseConnections(text []byte, client func(host []byte)) error {
 	err := collector.Lines(text, func(_ []byte, f [][]byte) error {
 		if _, ok := collector.Decimal(f[len(f)-1]); len(f) != 2 || !ok {

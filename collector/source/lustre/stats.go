@@ -43,12 +43,14 @@ func ParseStats(b []byte) ([]Stat, error) {
 			out[i].Sum += s.Sum
 		case len(out) == maxNames:
 			full = true
-			return fmt.Errorf("more than %d names; the rest is not read", maxNames)
 		default:
 			out = append(out, s)
 		}
 		return err
 	})
+	if full { // says more than a line that cannot be read
+		bad = errors.Join(fmt.Errorf("more than %d names; the rest is not read", maxNames), bad)
+	}
 	return out, bad
 }
 

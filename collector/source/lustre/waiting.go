@@ -2,6 +2,7 @@ package lustre
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 	"time"
 
@@ -132,5 +133,8 @@ func inflight(s *Source, file string) (n float64, known bool) {
 		return 0, false
 	}
 	v, known := numberBehind(text, "inflight:")
+	if !known && bytes.Contains(text, []byte("inflight:")) {
+		s.fail(file, errors.New("inflight: want a number"))
+	}
 	return float64(v), known
 }
