@@ -203,14 +203,10 @@ func (d *Driver) Restore(ctx context.Context, p remap.Plan, report func(remap.Re
 // report says what became of the unit's nodes; why is empty for those that are moved.
 func (u *unit) report(report func(remap.Result), why string) {
 	for _, m := range u.moves {
-		u.reportOne(m, report, why)
+		r := u.result
+		r.Node, r.OK, r.Error = m.Node, why == "", why
+		report(r)
 	}
-}
-
-func (u *unit) reportOne(m remap.Move, report func(remap.Result), why string) {
-	r := u.result
-	r.Node, r.OK, r.Error = m.Node, why == "", why
-	report(r)
 }
 
 // each orders the addresses of moves to their nodes, and returns those that were answered as done; all others are

@@ -233,7 +233,7 @@ func TestOnlyTrafficVerifies(t *testing.T) {
 		{"the new node moves less than its clients", func(c *cluster) { c.rate["fwd2"] = 1e8 }, watchFor + time.Second,
 			"fwd2 has 10.2.3.1, and has moved"},
 		{"the nodes are quiet", func(c *cluster) { c.rate["cn1"], c.rate["cn2"] = 0, 0 }, watchFor + time.Second,
-			"quiet: its address has moved, but it has only done 0 operations since"},
+			"quiet: its address has moved, but its clients have only done 0 operations since"},
 		{"it is busy", func(c *cluster) { c.broken["10.2.3.1"] = true }, time.Second, "locked"},
 		{"somebody else has mounted it since", func(c *cluster) { c.mounts["cn7"] = "10.2.3.1" }, time.Second,
 			"10.2.3.1 is the address of cn7, too"},
@@ -258,20 +258,22 @@ func TestOnlyTrafficVerifies(t *testing.T) {
 	}
 }
 
-// One of an address's clients that is quiet does not hold up the other; the plan is completed when it does something.
-func TestAQuietNodeIsCompleted(t *testing.T) {
+// TestAQuietNodeGoesWithItsAddress: one client's traffic shows where an address leads for the others, too; an address
+// whose clients are all quiet is completed when one does something.
+func TestAQuietNodeGoesWithItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(2, 1)
-		c.rate["cn2"] = 0
+		c.rate["cn1"], c.rate["cn2"] = 0, 0
 		d, results := c.driver("fwd2"), map[topology.NodeID]remap.Result{}
 		report := func(r remap.Result) { results[r.Node] = r }
 		err := d.Apply(t.Context(), remap.Plan{Moves: moves("cn1", "cn2")}, report)
-		if err != nil || !results["cn1"].OK || !strings.HasPrefix(results["cn2"].Error, "quiet") {
+		if err != nil || !strings.HasPrefix(results["cn1"].Error, "quiet") ||
+			!strings.HasPrefix(results["cn2"].Error, "quiet") {
 			t.Fatalf("%v, %v", err, results)
 		}
 		c.rate["cn2"] = 1e8
-		if err := d.Apply(t.Context(), remap.Plan{Moves: moves("cn2")}, report); err != nil || !results["cn2"].OK ||
-			c.changes != 1 {
+		if err := d.Apply(t.Context(), remap.Plan{Moves: moves("cn1", "cn2")}, report); err != nil ||
+			!results["cn1"].OK || !results["cn2"].OK || c.changes != 1 {
 			t.Fatalf("%v, %v, %d changes", err, results, c.changes)
 		}
 	})

@@ -86,12 +86,12 @@ func TestANodeIsSuspendedAndTakenBack(t *testing.T) {
 		}
 		all := remap.Plan{ID: "P-1", Moves: allMoves}
 
-		c.rate["cn4"] = 0 // 10.2.3.2 has moved, and is not verified
+		c.rate["cn2"], c.rate["cn4"] = 0, 0 // 10.2.3.2 has moved, and is not verified
 		results := apply(all, move)
 		if results["cn1"] != "" || !strings.HasPrefix(results["cn4"], "quiet") || c.flags["fwd1"] != "" {
 			t.Fatalf("%v, %v", results, c.flags)
 		}
-		c.rate["cn4"], c.refuses = 1e8, "mmces: locked"
+		c.rate["cn2"], c.rate["cn4"], c.refuses = 1e8, 1e8, "mmces: locked"
 		results = apply(remap.Plan{ID: "P-1", Moves: moves("cn4")}, move)
 		if why := results["cn4"]; !strings.Contains(why, "may move it back: fwd1: ") ||
 			!strings.Contains(why, "locked; complete the plan") || c.flags["fwd1"] != "" {
