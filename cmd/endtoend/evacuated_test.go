@@ -92,12 +92,10 @@ func leftByRule(t *testing.T, layer, fault, refused string) {
 				return at[string(m.Node)].Forwarder == want
 			})
 		}
-		// A client that shares its address with one of a job's, and does nothing, has moved and cannot show it.
-		moved := p.State == remap.Verified || p.State == remap.Partial && strings.Contains(p.Error, "quiet")
-		if ok := refused == ""; ok != moved || !strings.Contains(p.Error, refused) {
+		if ok := refused == ""; ok != (p.State == remap.Verified) || !strings.Contains(p.Error, refused) {
 			t.Errorf("%s is %s: %s, want it refused as %q", p.ID, p.State, p.Error, refused)
 		}
-		if refused != "" || p.State == remap.Partial { // which is not measured
+		if refused != "" {
 			continue
 		}
 		s.until("what "+p.ID+" brought is known", func() bool {
