@@ -52,6 +52,7 @@ const maxHint = 255
 
 // pair names the nodes that are to write for the others, so that they are behind as many forwarders as may be. By
 // itself ROMIO takes the first nodes, which are often behind one. Where it knows nodes by other names it takes any.
+// Nodes whose forwarder is not known come last: they may share one with any other.
 func (h *ROMIOHints) pair(s *remap.Situation, nodes []topology.NodeID, moves []remap.Move) {
 	at := topology.Mapping{}
 	for _, n := range nodes {
@@ -64,6 +65,10 @@ func (h *ROMIOHints) pair(s *remap.Situation, nodes []topology.NodeID, moves []r
 	}
 	turns, behind := map[topology.NodeID]int{}, map[topology.ForwarderID]int{}
 	for _, n := range nodes {
+		if at[n] == "" {
+			turns[n] = len(nodes)
+			continue
+		}
 		turns[n] = behind[at[n]]
 		behind[at[n]]++
 	}

@@ -111,6 +111,8 @@ func TestWritersAreSpreadOverForwarders(t *testing.T) {
 		{"2", "", cns(3, 5), []remap.Move{{Node: cn(4), To: "f0"}}},
 		{"", "", cns(0, 8), nil},
 		{"2", "", []topology.NodeID{"fe80::1", cn(4)}, nil},
+		{"2", "", append(cns(0, 2), "x", "y"), nil}, // behind one forwarder, or who knows
+		{"4", "c0:1,c4:1,c1:1,x:1,*:1", append([]topology.NodeID{"x"}, append(cns(0, 2), cn(4))...), nil},
 		{"4", "c0:1," + string(long) + ":1,*:1", []topology.NodeID{cn(0), long, long + "m"},
 			[]remap.Move{{Node: long, To: "f1"}, {Node: long + "m", To: "f1"}}},
 	} {
