@@ -378,8 +378,13 @@ func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, ma
 			return "nodes that stayed behind where it left became faster, too", nil
 		}
 	}
-	if moved.by > 0 == (c.gain > 0) { // by is what they take longer
-		return "its requests take as long as before, and the others' do not", nil
+	// What others became slower is an incident of theirs: it need not have come to the moved nodes.
+	own := -moved.by
+	if c.gain < 0 {
+		own = moved.by
+	}
+	if own < math.Abs(c.gain)/2 {
+		return "its requests take about as long as before, and the others' do not", nil
 	}
 	if !moved.atMove {
 		return "its requests changed before the move, or long after it", nil
@@ -387,7 +392,7 @@ func (m *measurement) otherwise(ctx context.Context, moved step, c *compared, ma
 	ops, _, bytes, _ := m.moved.sums(0, m.span.before)
 	opsAfter, _, bytesAfter, _ := m.moved.sums(m.span.after, m.span.end)
 	if size := bytesAfter / opsAfter / (bytes / ops); bytes > 0 && bytesAfter > 0 &&
-		math.Abs(math.Log(size)) > max(math.Ln2, math.Abs(c.gain)/2) {
+		math.Abs(math.Log(size)) > max(math.Log(1.25), math.Abs(c.gain)/2) {
 		return fmt.Sprintf("its requests became %.2g times as large", size), nil
 	}
 	perSecond, perSecondAfter := ops/float64(m.span.before), opsAfter/float64(m.span.end-m.span.after)

@@ -27,7 +27,8 @@ func drawn(r *rand.Rand, seed uint64) *world {
 // any time around the plan. At most 1 % count as helped, of FAIRWAY_SEEDS (200) from seed FAIRWAY_FIRST (0) on.
 func TestShamPlans(t *testing.T) {
 	kinds := []string{"nothing happens", "the load changes", "a neighbour ends", "a fault heals",
-		"the fault of all heals", "a hung forwarder comes back", "the job asks for less", "the job's requests change"}
+		"the fault of all heals", "a hung forwarder comes back", "the job asks for less", "the job's requests change",
+		"the others become slow", "the others' fault heals"}
 	verdicts := map[string]map[remap.Verdict]int{}
 	helped := 0
 	first, _ := strconv.ParseUint(os.Getenv("FAIRWAY_FIRST"), 10, 32)
@@ -62,6 +63,14 @@ func TestShamPlans(t *testing.T) {
 			for _, f := range w.forwarders {
 				f.slow = from(at, 4, 1)
 			}
+		case "the others become slow", "the others' fault heals":
+			at, by := planAt+10*r.Float64()-5, 2+20*r.Float64()
+			if kind == "the others' fault heals" {
+				by = 1 / by
+			}
+			for _, f := range w.forwarders[1:] {
+				f.slow = from(at, max(1, 1/by), max(1, by))
+			}
 		case "a hung forwarder comes back":
 			w.forwarders[0].hungFrom, w.forwarders[0].hungTo = at-40, at
 		}
@@ -71,7 +80,7 @@ func TestShamPlans(t *testing.T) {
 			verdicts[kind] = map[remap.Verdict]int{}
 		}
 		verdicts[kind][e.Verdict]++
-		if e.Verdict == remap.Helped {
+		if e.Verdict == remap.Helped || e.Verdict == remap.Worse {
 			helped++
 			t.Logf("sham %d (%s at %+.0f s, everybody %v): %s (%+v)", i, kind, at-planAt, everybody, e.Text(), e.Gain)
 		}
