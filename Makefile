@@ -53,9 +53,10 @@ lint: compiler
 	  else echo "not installed: codespell; spelling is not checked"; fi
 
 # What runs without the race detector, under which it takes several times as long: what starts the programs as shipped and
-# asks them from outside, the pages in a browser (the server's races are webui's tests'), the console's screens, and what
-# nothing but the clock runs beside: the scores of detectors and of simulated sites, judges, policies, files. In both lists the packages
-# that take longest begin first, so that none of them is left running alone at the end; results come in the lists' order.
+# asks them from outside, the pages in a browser (the server's races are webui's tests'), the console's screens, the scores
+# of detectors and of simulated sites, judges, policies, files. Some start goroutines in the test's process all the same
+# (testbed, fairway-demo, sitefiles, simmachine, console, source/nfs): races among these are not looked for. In both lists
+# the packages that take longest begin first, so that none is left running alone at the end; results come in their order.
 PLAIN   := ./webui/browsertest ./cmd/endtoend ./cmd/lab/attack ./cmd/installtest ./cmd/fairwayd/daemontest ./cmd/lab/knfs \
   ./anomaly/scenariotest ./cmd/fairway-demo ./cmd/lab/testbed ./cmd/lab/sitefiles ./console ./cmd/lab/sitefiles/gateways \
   ./remap/effect ./cmd/lab/simmachine ./cmd/lab/replay ./webui/incident ./cmd ./webui/report ./tsdb/history/logread \
