@@ -53,7 +53,7 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 		t.Errorf("as alerts of Prometheus: %+v %v", open, err)
 	}
 	const some = "count(fairway_read_bytes_per_second) > bool 0"
-	if v, _, err := library.Query(t.Context(), some, time.Now()); err != nil ||
+	if v, _, _, err := library.Query(t.Context(), some, time.Now()); err != nil ||
 		!strings.Contains(v.String(), "=> 1 @") {
 		t.Errorf("Prometheus's library is answered %v %v", v, err)
 	}

@@ -208,7 +208,7 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(timeout, a.cfg.Timeout))
 	defer cancel()
-	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, lookback))
+	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, lookback, nil))
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
 	}

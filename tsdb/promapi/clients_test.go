@@ -24,128 +24,132 @@ func TestLibrary(t *testing.T) {
 	first, never := begin.Add(100*time.Second), time.Unix(1000, 0)
 	const bytes = `fairway_read_bytes_per_second`
 	stored := []string{`{__name__=~"fairway_(read|meta).+"}`}
+	type (
+		warnings = v1.Warnings
+		infos    = v1.Infos
+	)
 	type call struct {
 		name string
-		ask  func(c v1.API) (any, v1.Warnings, error)
+		ask  func(c v1.API) (any, warnings, infos, error)
 		want string // of ours alone; "": what Prometheus answers
 	}
-	alone := func(v any, err error) (any, v1.Warnings, error) { return v, nil, err }
+	alone := func(v any, err error) (any, warnings, infos, error) { return v, nil, nil, err }
 	calls := []call{
-		{"query", func(c v1.API) (any, v1.Warnings, error) { return c.Query(ctx, bytes, first) }, ""},
-		{"query, scalar", func(c v1.API) (any, v1.Warnings, error) { return c.Query(ctx, "1+1", first) }, ""},
-		{"query of nothing", func(c v1.API) (any, v1.Warnings, error) {
+		{"query", func(c v1.API) (any, warnings, infos, error) { return c.Query(ctx, bytes, first) }, ""},
+		{"query, scalar", func(c v1.API) (any, warnings, infos, error) { return c.Query(ctx, "1+1", first) }, ""},
+		{"query of nothing", func(c v1.API) (any, warnings, infos, error) {
 			return c.Query(ctx, "sum(no_such)", first)
 		}, ""},
-		{"query, options", func(c v1.API) (any, v1.Warnings, error) {
+		{"query, options", func(c v1.API) (any, warnings, infos, error) {
 			return c.Query(ctx, bytes, first, v1.WithTimeout(time.Second), v1.WithLookbackDelta(5*time.Second))
 		}, ""},
-		{"query, stats", func(c v1.API) (any, v1.Warnings, error) {
+		{"query, stats", func(c v1.API) (any, warnings, infos, error) {
 			return c.Query(ctx, bytes, first, v1.WithStats(v1.AllStatsValue))
 		}, ""},
-		{"query that cannot be read", func(c v1.API) (any, v1.Warnings, error) {
+		{"query that cannot be read", func(c v1.API) (any, warnings, infos, error) {
 			return c.Query(ctx, "sum(", first)
 		}, ""},
-		{"query that cannot be run", func(c v1.API) (any, v1.Warnings, error) {
+		{"query that cannot be run", func(c v1.API) (any, warnings, infos, error) {
 			return c.Query(ctx, bytes+` * on (role) `+bytes, first)
 		}, ""},
-		{"query_range", func(c v1.API) (any, v1.Warnings, error) {
+		{"query_range", func(c v1.API) (any, warnings, infos, error) {
 			return c.QueryRange(ctx, bytes, v1.Range{Start: begin, End: end, Step: 15 * time.Second})
 		}, ""},
-		{"query_range of nothing", func(c v1.API) (any, v1.Warnings, error) {
+		{"query_range of nothing", func(c v1.API) (any, warnings, infos, error) {
 			return c.QueryRange(ctx, "avg by (role) ("+bytes+")", v1.Range{Start: never, End: never.Add(time.Minute),
 				Step: 15 * time.Second})
 		}, ""},
-		{"query_exemplars", func(c v1.API) (any, v1.Warnings, error) {
+		{"query_exemplars", func(c v1.API) (any, warnings, infos, error) {
 			return alone(c.QueryExemplars(ctx, bytes, begin, end))
 		}, ""},
-		{"query_exemplars that cannot be read", func(c v1.API) (any, v1.Warnings, error) {
+		{"query_exemplars that cannot be read", func(c v1.API) (any, warnings, infos, error) {
 			return alone(c.QueryExemplars(ctx, "sum(", begin, end))
 		}, ""},
-		{"format_query", func(c v1.API) (any, v1.Warnings, error) {
+		{"format_query", func(c v1.API) (any, warnings, infos, error) {
 			return alone(c.FormatQuery(ctx, "sum by(role)(rate("+bytes+"[5m]))"))
 		}, ""},
-		{"labels", func(c v1.API) (any, v1.Warnings, error) { return c.LabelNames(ctx, nil, begin, end) }, ""},
-		{"labels of two selectors", func(c v1.API) (any, v1.Warnings, error) {
+		{"labels", func(c v1.API) (any, warnings, infos, error) { return c.LabelNames(ctx, nil, begin, end) }, ""},
+		{"labels of two selectors", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelNames(ctx, []string{bytes, `{node="c1"}`}, begin, end)
 		}, ""},
-		{"labels of before", func(c v1.API) (any, v1.Warnings, error) {
+		{"labels of before", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelNames(ctx, nil, never, never.Add(time.Hour))
 		}, ""},
-		{"labels of no time", func(c v1.API) (any, v1.Warnings, error) {
+		{"labels of no time", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelNames(ctx, nil, time.Time{}, time.Time{})
 		}, ""},
-		{"label values", func(c v1.API) (any, v1.Warnings, error) {
+		{"label values", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelValues(ctx, "node", stored, begin, end)
 		}, ""},
-		{"label values of bytes that are not text", func(c v1.API) (any, v1.Warnings, error) {
+		{"label values of bytes that are not text", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelValues(ctx, "\xff", nil, begin, end)
 		}, "refused: bad_data"},
-		{"series", func(c v1.API) (any, v1.Warnings, error) { return c.Series(ctx, stored, begin, end) }, ""},
-		{"series of before", func(c v1.API) (any, v1.Warnings, error) {
+		{"series", func(c v1.API) (any, warnings, infos, error) { return c.Series(ctx, stored, begin, end) }, ""},
+		{"series of before", func(c v1.API) (any, warnings, infos, error) {
 			return c.Series(ctx, stored, never, never.Add(time.Hour))
 		}, ""},
-		{"series of anything", func(c v1.API) (any, v1.Warnings, error) {
+		{"series of anything", func(c v1.API) (any, warnings, infos, error) {
 			return c.Series(ctx, []string{"{}"}, begin, end)
 		}, ""},
-		{"alerts", func(c v1.API) (any, v1.Warnings, error) { return alone(c.Alerts(ctx)) }, ""},
-		{"alertmanagers", func(c v1.API) (any, v1.Warnings, error) { return alone(c.AlertManagers(ctx)) }, ""},
-		{"rules", func(c v1.API) (any, v1.Warnings, error) { return alone(c.Rules(ctx, nil)) }, ""},
-		{"targets", func(c v1.API) (any, v1.Warnings, error) { return alone(c.Targets(ctx)) }, ""},
-		{"targets/metadata", func(c v1.API) (any, v1.Warnings, error) {
+		{"alerts", func(c v1.API) (any, warnings, infos, error) { return alone(c.Alerts(ctx)) }, ""},
+		{"alertmanagers", func(c v1.API) (any, warnings, infos, error) { return alone(c.AlertManagers(ctx)) }, ""},
+		{"rules", func(c v1.API) (any, warnings, infos, error) { return alone(c.Rules(ctx, nil)) }, ""},
+		{"targets", func(c v1.API) (any, warnings, infos, error) { return alone(c.Targets(ctx)) }, ""},
+		{"targets/metadata", func(c v1.API) (any, warnings, infos, error) {
 			return alone(c.TargetsMetadata(ctx, "", "", ""))
 		}, ""},
-		{"status/walreplay", func(c v1.API) (any, v1.Warnings, error) { return alone(c.WalReplay(ctx)) }, ""},
-		{"status/tsdb/blocks", func(c v1.API) (any, v1.Warnings, error) { return alone(c.TSDBBlocks(ctx)) },
-			`{"status":"","data":{"blocks":null}}`},
-		{"status/config", func(c v1.API) (any, v1.Warnings, error) { return alone(c.Config(ctx)) }, `{"yaml":""}`},
-		{"status/flags", func(c v1.API) (any, v1.Warnings, error) { return alone(c.Flags(ctx)) }, `{}`},
-		{"status/buildinfo", func(c v1.API) (any, v1.Warnings, error) {
+		{"status/walreplay", func(c v1.API) (any, warnings, infos, error) { return alone(c.WalReplay(ctx)) }, ""},
+		{"status/tsdb/blocks", func(c v1.API) (any, warnings, infos, error) { return alone(c.TSDBBlocks(ctx)) },
+			`{"blocks":[]}`},
+		{"status/config", func(c v1.API) (any, warnings, infos, error) { return alone(c.Config(ctx)) }, `{"yaml":""}`},
+		{"status/flags", func(c v1.API) (any, warnings, infos, error) { return alone(c.Flags(ctx)) }, `{}`},
+		{"status/buildinfo", func(c v1.API) (any, warnings, infos, error) {
 			b, err := c.Buildinfo(ctx)
-			return strings.HasPrefix(b.Version, "2.") && b.GoVersion != "", nil, err
+			return strings.HasPrefix(b.Version, "2.") && b.GoVersion != "", nil, nil, err
 		}, ""},
-		{"status/runtimeinfo", func(c v1.API) (any, v1.Warnings, error) {
+		{"status/runtimeinfo", func(c v1.API) (any, warnings, infos, error) {
 			r, err := c.Runtimeinfo(ctx)
 			return r.ReloadConfigSuccess && time.Since(r.StartTime) < time.Hour && r.GoroutineCount > 1 &&
-				r.GOMAXPROCS > 0, nil, err
+				r.GOMAXPROCS > 0, nil, nil, err
 		}, ""},
-		{"status/tsdb", func(c v1.API) (any, v1.Warnings, error) {
+		{"status/tsdb", func(c v1.API) (any, warnings, infos, error) {
 			s, err := c.TSDB(ctx)
 			return s.HeadStats.NumSeries > 0 && len(s.SeriesCountByMetricName) > 0 &&
-				len(s.LabelValueCountByLabelName) > 0, nil, err
+				len(s.LabelValueCountByLabelName) > 0, nil, nil, err
 		}, "true"},
-		{"metadata", func(c v1.API) (any, v1.Warnings, error) {
+		{"metadata", func(c v1.API) (any, warnings, infos, error) {
 			return alone(c.Metadata(ctx, "fairway_meta_ops_per_second", ""))
 		}, `{"fairway_meta_ops_per_second":[{"type":"gauge","help":"Metadata operations completed.",` +
 			`"unit":"per_second"}]}`},
-		{"metadata, two", func(c v1.API) (any, v1.Warnings, error) {
+		{"metadata, two", func(c v1.API) (any, warnings, infos, error) {
 			m, err := c.Metadata(ctx, "", "2")
-			return len(m), nil, err
+			return len(m), nil, nil, err
 		}, "2"},
 		// Prometheus 2.42 has no limits yet.
-		{"query, two", func(c v1.API) (any, v1.Warnings, error) {
-			v, w, err := c.Query(ctx, `count by (node) (`+bytes+`)`, first, v1.WithLimit(2))
-			return strings.Count(v.String(), "\n"), w, err
+		{"query, two", func(c v1.API) (any, warnings, infos, error) {
+			v, w, i, err := c.Query(ctx, `count by (node) (`+bytes+`)`, first, v1.WithLimit(2))
+			return strings.Count(v.String(), "\n"), w, i, err
 		}, `1 ["results truncated due to limit"]`},
-		{"query_range, one", func(c v1.API) (any, v1.Warnings, error) {
-			v, w, err := c.QueryRange(ctx, `count(`+bytes+`) by (node)`, v1.Range{Start: begin, End: begin,
+		{"query_range, one", func(c v1.API) (any, warnings, infos, error) {
+			v, w, i, err := c.QueryRange(ctx, `count(`+bytes+`) by (node)`, v1.Range{Start: begin, End: begin,
 				Step: time.Second}, v1.WithLimit(1))
-			return v, w, err
+			return v, w, i, err
 		}, `[{"metric":{"node":"c1"},"values":[[1700000400,"1"]]}] ["results truncated due to limit"]`},
-		{"labels, three", func(c v1.API) (any, v1.Warnings, error) {
+		{"labels, three", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelNames(ctx, nil, begin, end, v1.WithLimit(3))
 		}, `["__name__","node","rack"] ["results truncated due to limit"]`},
-		{"label values, one", func(c v1.API) (any, v1.Warnings, error) {
+		{"label values, one", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelValues(ctx, "node", nil, begin, end, v1.WithLimit(1))
 		}, `["c1"] ["results truncated due to limit"]`},
-		{"label values, three of three", func(c v1.API) (any, v1.Warnings, error) {
+		{"label values, three of three", func(c v1.API) (any, warnings, infos, error) {
 			return c.LabelValues(ctx, "node", nil, begin, end, v1.WithLimit(3))
 		}, `["c1","f1","f2"]`},
-		{"series, one", func(c v1.API) (any, v1.Warnings, error) {
+		{"series, one", func(c v1.API) (any, warnings, infos, error) {
 			return c.Series(ctx, []string{bytes}, begin, end, v1.WithLimit(1))
 		}, `[{"__name__":"fairway_read_bytes_per_second","node":"c1","rack":"r1","role":"compute"}] ` +
 			`["results truncated due to limit"]`},
 	}
-	say := func(v any, w v1.Warnings, err error) string {
+	say := func(v any, w warnings, i infos, err error) string {
 		var refused *v1.Error
 		if errors.As(err, &refused) {
 			return "refused: " + string(refused.Type)
@@ -160,6 +164,9 @@ func TestLibrary(t *testing.T) {
 		if len(w) > 0 {
 			text = append(text, ' ')
 			text = fmt.Appendf(text, "%q", []string(w))
+		}
+		if len(i) > 0 {
+			text = fmt.Appendf(text, " info %q", []string(i))
 		}
 		return string(text)
 	}

@@ -27,7 +27,7 @@ func selector(nodes []topology.NodeID, m collector.Metric) string {
 }
 
 // matrix reads an answer of several series, or says why it has not come.
-func (s *Store) matrix(answer model.Value, warnings v1.Warnings, err error) (model.Matrix, error) {
+func (s *Store) matrix(answer model.Value, warnings v1.Warnings, _ v1.Infos, err error) (model.Matrix, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the store's server: %w", err)
 	}
@@ -131,7 +131,7 @@ func (s *Store) known(ctx context.Context) ([]remote.Known, error) {
 		metrics[model.LabelValue(m.SeriesName())] = m
 	}
 	// VictoriaMetrics takes a start of 0 for one that is not given.
-	series, _, err := s.api.Series(ctx, []string{`{__name__=~"fairway_.+",node!=""}`}, time.Unix(1, 0),
+	series, _, _, err := s.api.Series(ctx, []string{`{__name__=~"fairway_.+",node!=""}`}, time.Unix(1, 0),
 		time.Now().Add(maxAhead))
 	if err != nil {
 		return nil, fmt.Errorf("ask the store's server for its series: %w", err)

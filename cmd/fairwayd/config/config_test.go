@@ -32,7 +32,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"misspelt key of a node", "[[node]]\nid = \"f\"\nrole = \"forwarder\"\nadress = \"x\"\n",
 			[]string{"f.toml:4", "node.adress"}},
 		{"two at once", "nam = \"x\"\nlog = 3\n", []string{"f.toml:1", "f.toml:2"}},
-		{"not TOML", "name = \"x\"\nlisten = {\n", []string{"f.toml:2"}},
+		{"not TOML", "name = \"x\"\nlisten = = 3\n", []string{"f.toml:2"}},
 		{"wrong type", "name = \"x\"\n[desk]\nbig_plan = \"many\"\n", []string{"f.toml", "big_plan"}},
 		{"wrong duration", "[desk]\nverify_within = \"15 parsecs\"\n", []string{"f.toml", "parsecs"}},
 		{"out of range", "[desk]\nverify_within = \"1ms\"\n", []string{"desk.verify_within = 1ms", "1s"}},
