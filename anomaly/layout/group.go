@@ -110,9 +110,8 @@ type router struct {
 	Group string
 	Habit compare.Mean // by how much longer than its peers' its messages take, log
 	Ratio float64      // smoothed log ratio to the peers
-	// Stopped routers have forwarded nothing for long enough while senders waited, Hung counts such seconds.
-	Stopped bool
-	Hung    int
+	// Hung counts the seconds in which it has forwarded nothing while senders waited, up to the newest.
+	Hung int
 
 	sum    block
 	seen   int64
@@ -210,18 +209,20 @@ func (g *Group) MarshalBinary() ([]byte, error) { return anomaly.Save(&g.learnt)
 // UnmarshalBinary takes up a saved state. On an error the group is as it was.
 func (g *Group) UnmarshalBinary(b []byte) error { return anomaly.Load(b, &g.learnt) }
 
+// stands says that a router has forwarded nothing for long enough while senders waited.
+func (r *router) stands() bool { return r.Hung >= hungSeconds }
+
 func (g *Group) take(o *Router) {
 	r := g.Routers.Get(o.Node)
 	r.Group, r.seen = o.Group, g.now
 	// Counters that are not known (not a number) do not say that nothing was forwarded.
-	if hangs := o.Senders >= hungSenders && o.Messages < 1; !hangs {
-		if r.Stopped {
+	if hangs := o.Senders >= hungSenders && o.Messages < 1; hangs {
+		r.Hung++
+	} else {
+		if r.stands() && !r.Alarm { // what it took before it stood still, and after, is the stop's doing
 			r.Forget()
 		}
-		r.Hung, r.Stopped = 0, false
-	} else if r.Hung++; r.Hung >= hungSeconds && (!r.Stopped || r.Wealth() < g.bar.Alarm) {
-		r.Stopped = true
-		*r.Test(0) = compare.Test{Log: max(r.Wealth(), g.bar.Alarm), Start: g.now - int64(r.Hung)}
+		r.Hung = 0
 	}
 	if math.IsNaN(o.Inside) || math.IsNaN(o.Messages) {
 		return

@@ -197,6 +197,40 @@ func TestARouterThatStandsStill(t *testing.T) {
 	}
 }
 
+// A router that stands still and runs again is what it was before: a healthy one is well, whatever piled up in it, and
+// one that was accused as slow stays so while it is as slow.
+func TestARouterThatRunsAgain(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		before, after float64 // times as slow
+		level         anomaly.Level
+	}{{"healthy before and after", 1, 1, anomaly.Clean}, {"slow before and after", 3, 3, anomaly.Alarm},
+		{"slow before", 3, 1, anomaly.Clean}, {"slow since", 1, 3, anomaly.Alarm}} {
+		l := newLayer(4)
+		l.run(300)
+		l.took[0] *= c.before
+		l.run(60)
+		l.rows[0].Messages, l.rows[0].Bytes = 0, 0
+		if l.run(12); l.last["fail_slow r1"].Condition != anomaly.Hung {
+			t.Errorf("%s: stands still: %+v", c.what, l.last["fail_slow r1"])
+		}
+		l.rows[0].Messages, l.rows[0].Bytes = 800, 180e6
+		l.took[0] *= c.after / c.before
+		for s := range 120 {
+			delete(l.last, "fail_slow r1")
+			l.run(1)
+			v, judged := l.last["fail_slow r1"]
+			if judged && (v.Condition == anomaly.Hung || c.before == c.after && v.Level != c.level) {
+				t.Errorf("%s: %d s after: %+v", c.what, s, v)
+				break
+			}
+		}
+		if v := l.last["fail_slow r1"]; v.Level != c.level {
+			t.Errorf("%s: %+v, want level %d", c.what, v, c.level)
+		}
+	}
+}
+
 // A slow router at full load forwards smaller messages than its peers, because senders give their bulk to the others:
 // it is accused all the same. One whose messages are larger than its peers' is not compared with them.
 func TestSmallerMessagesTakeNoLonger(t *testing.T) {

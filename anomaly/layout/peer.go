@@ -28,6 +28,8 @@ const (
 	starvedShare = 0.15
 	// namedBlocks is for how many blocks in a row a peer or the buffers must be at fault before it is named.
 	namedBlocks = 3
+	// hungConfidence is that of a router that forwards nothing, at least.
+	hungConfidence = 0.83
 )
 
 // peer is one that messages wait for.
@@ -163,13 +165,18 @@ func counted(routers int) string {
 func (g *Group) decide(id topology.NodeID, r *router) {
 	v, _ := r.Verdict(&g.bar, id)
 	v.Ratio = r.newest.ratio
-	if r.Stopped {
-		v.Condition, v.Ratio = anomaly.Hung, 0
-	}
-	if v.Level >= anomaly.Doubt {
+	switch {
+	case r.stands(): // a fact, beside which what is held against it as a slow one stays as it is
+		if v.Level < anomaly.Alarm {
+			v.Since = time.Unix(g.now-int64(r.Hung), 0).UTC()
+		}
+		v.Level, v.Condition, v.Ratio, v.Evidence = anomaly.Alarm, anomaly.Hung, 0, nil
+		v.Score, v.Confidence = max(v.Score, 1), max(v.Confidence, hungConfidence)
+		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", v.Node)
+	case v.Level >= anomaly.Doubt:
 		g.explain(r, &v)
 	}
-	if r.newest.known || r.Stopped { // without messages nothing speaks, for it or against it
+	if r.newest.known || r.stands() { // without messages nothing speaks, for it or against it
 		g.verdicts = append(g.verdicts, v)
 	}
 	if g.now%blockSeconds != 0 {
@@ -190,11 +197,6 @@ func (g *Group) decide(id topology.NodeID, r *router) {
 }
 
 func (g *Group) explain(r *router, v *anomaly.Verdict) {
-	if r.Stopped {
-		v.Evidence = nil
-		v.Sentence = fmt.Sprintf("%s forwards nothing while senders wait for it", v.Node)
-		return
-	}
 	took := math.Exp(r.newest.x)
 	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.newest.rate}
 	if r.newest.own {

@@ -53,13 +53,16 @@ func (w *waits) take(f *collector.Frame, elsewhere bool) {
 	w.oldest = max(w.oldest, age)
 }
 
-// asked says through which forwarders nodes asked what is not answered yet.
+// asked says through which forwarder a node asked what is not answered yet.
 type asked map[topology.NodeID]request
 
-// request is a node's oldest one: when it began, Unix seconds, and through which forwarder. It is saved.
+// request is a node's oldest one: when it began, Unix seconds, and through which forwarder. Uses is the forwarder that
+// the node uses, Since the time of its first second there, and Before the one that it used until then. It is saved.
 type request struct {
-	Began float64
-	By    topology.ForwarderID
+	Began        float64
+	By           topology.ForwarderID
+	Uses, Before topology.ForwarderID
+	Since        float64
 }
 
 const (
@@ -67,22 +70,33 @@ const (
 	askedFrom = 1.0
 	// askedWithin is how much the beginnings of one request differ that two seconds say, seconds.
 	askedWithin = 1.5
+	// moveTakes is the time before a node's first second at a forwarder, seconds, in which it may have moved there.
+	moveTakes = 0.9
 )
 
 // elsewhere reports whether a node's oldest request was asked of another forwarder than the one it uses now: a node
-// that is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else.
+// that is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else. What it asked
+// in the second of the move itself counts for the new one, where its first requests begin.
 func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
-	age, _ := f.Value(collector.RequestAge)
-	if age < askedFrom {
-		delete(a, f.Node)
+	age, known := f.Value(collector.RequestAge)
+	if !known {
 		return false
 	}
-	began := float64(f.TimeMillis)/1000 - age
-	if was, ok := a[f.Node]; ok && math.Abs(began-was.Began) < askedWithin {
-		return was.By != by
+	at, was := float64(f.TimeMillis)/1000, a[f.Node]
+	now := was
+	if now.Uses != by {
+		now.Before, now.Uses, now.Since = now.Uses, by, at
 	}
-	a[f.Node] = request{began, by}
-	return false
+	if began := at - age; age >= askedFrom && math.Abs(began-now.Began) >= askedWithin {
+		now.Began, now.By = began, by
+		if began <= now.Since-moveTakes && now.Before != "" {
+			now.By = now.Before
+		}
+	}
+	if now != was {
+		a[f.Node] = now
+	}
+	return age >= askedFrom && now.By != by
 }
 
 // deadSilence is for how long neither its clients nor the daemon hear anything of a node that is dead, s.
