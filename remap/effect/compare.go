@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/anomaly"
+	"fairway/collector"
 	"fairway/remap"
 )
 
@@ -64,6 +65,22 @@ func (g *group) oldest(a, z int) (age float64) {
 		}
 	}
 	return age
+}
+
+// idle reports whether requests of nodes were counted in the seconds from a to z, and there were none of any class.
+func idle(of [collector.Classes]*group, a, z int) bool {
+	seconds := 0
+	for i := max(a, 0); i < min(z, len(of[0].age)); i++ {
+		for _, g := range of {
+			if g.ops[i] > 0 || g.age[i] > 0 {
+				return false
+			}
+		}
+		if !math.IsNaN(of[0].age[i]) {
+			seconds++
+		}
+	}
+	return seconds >= least
 }
 
 // logs are the logarithms of the mean time of a request in blocks of so many seconds from a to z; NaN: nothing was

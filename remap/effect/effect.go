@@ -138,6 +138,8 @@ type measurement struct {
 	beside Beside
 	class  int
 	moved  *group // nil: too little is known of the moved nodes
+	// stopped says that the moved nodes report, and have nothing under way since.
+	stopped bool
 }
 
 // figures are what is shown while the effect is measured: of the class that the nodes waited longest for before, by the
@@ -170,6 +172,13 @@ func (m *measurement) figures(ctx context.Context) error {
 	}
 	e := m.effect
 	e.ByClients = m.byClients
+	if m.moved == nil && m.timed && idle(groups, m.span.after, m.span.end) {
+		done, err := m.rate(ctx, nodes, e.AfterFrom.Truncate(time.Second), m.to)
+		if err != nil {
+			return err
+		}
+		m.stopped = done == 0
+	}
 	job := m.JobNodes
 	if len(job) == 0 {
 		job, e.Job = nodes, ""
@@ -287,7 +296,10 @@ func (m *measurement) judge(ctx context.Context) (decided bool, err error) {
 	e.Verdict = remap.EffectUnknown
 	e.Why = "too little I/O before or after the move to compare"
 	if m.moved == nil {
-		if e.Rate != nil {
+		switch {
+		case m.stopped:
+			e.Why = "its nodes have done no I/O since the move"
+		case e.Rate != nil && !m.timed:
 			e.Why = "its requests are not timed"
 		}
 		return false, nil

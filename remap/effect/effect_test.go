@@ -261,3 +261,19 @@ func TestEffectOfAMoveOffAHungForwarder(t *testing.T) {
 		})
 	}
 }
+
+// TestNodesThatStop: the reason of nodes that report, and ask for nothing after the move, is that.
+func TestNodesThatStop(t *testing.T) {
+	w := newWorld(5, 10, 3, 2, lasting)
+	a := w.ask(planAt, true)
+	for _, n := range w.nodes {
+		if n.at == 0 {
+			n.think = from(planAt-1, n.think(0), 1e6)
+		}
+	}
+	w.run()
+	const want = "not known whether it helped: its nodes have done no I/O since the move"
+	if e := measured(t, w, a); e.Text() != want {
+		t.Error(e.Text())
+	}
+}
