@@ -25,6 +25,7 @@ build:
 # diod forwarders; DEMO_FLAGS are further ones of fairway-demo.
 demo:
 	@.ci/deps demo
+	@echo "building; the first time takes some minutes"
 	@$(MAKE) --no-print-directory build
 	@$(BIN)/fairway-demo $(if $(SIM),--sim) $(if $(LAYER),--layer $(LAYER)) $(DEMO_FLAGS)
 

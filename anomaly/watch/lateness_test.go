@@ -51,4 +51,13 @@ func TestNothingIsRecordedWhileLate(t *testing.T) {
 	if err := l.step(20, alarm("fwd1")); err != nil || l.states() != "F-0001 confirmed" {
 		t.Errorf("after it there is %q (%v), want one that is confirmed", l.states(), err)
 	}
+	hurts := alarm("fwd1")
+	hurts.Impact = []anomaly.Impact{{Job: "5", Share: 1}}
+	if err := l.step(8, hurts); err != nil {
+		t.Fatal(err)
+	}
+	l.cfg.Lateness.Note(l.now, l.now.Add(3*time.Second)) // what a job lost since the last record is not forgotten
+	if err := l.step(17, hurts); err != nil || l.Findings()[0].Impact[0].CostSeconds < 8 {
+		t.Errorf("while late again, a job that waited for 8 s has lost %+v (%v)", l.Findings()[0].Impact, err)
+	}
 }

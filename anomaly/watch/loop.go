@@ -244,9 +244,10 @@ func (l *Loop) Step(ctx context.Context, now time.Time) error {
 		}
 	}
 	l.takeInbox()
-	if l.cfg.Acting != nil && !l.cfg.Acting() || l.cfg.Lateness.Within(now) > 0 {
+	acts := l.cfg.Acting == nil || l.cfg.Acting()
+	if !acts || l.cfg.Lateness.Within(now) > 0 {
 		l.publish(now)
-		l.behind = true // another daemon records, or nobody is accused now
+		l.behind = !acts // who is late accuses nobody, and keeps what jobs have lost since the last record
 		return nil
 	}
 	changes := l.tracker.Step(now, verdicts, anomaly.Pool{Forwarders: len(m.Forwarders), Healthy: m.Healthy,

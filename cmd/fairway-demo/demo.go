@@ -84,6 +84,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	case d.site != nil:
 		start = d.startSite
 	}
+	fmt.Fprintln(out, "starting what is watched; a real layer takes half a minute")
 	what, err := start(ctx)
 	if err != nil {
 		return interrupted(ctx, err)

@@ -72,6 +72,9 @@ func TestDemoRunsAndLeavesNothing(t *testing.T) {
 			}
 			socket := ""
 			lines := bufio.NewScanner(out)
+			if !lines.Scan() || !strings.HasPrefix(lines.Text(), "starting") {
+				t.Errorf("nothing says what is waited for: %q", lines.Text())
+			}
 			for lines.Scan() && !strings.HasPrefix(lines.Text(), "first second shown") {
 				t.Log(lines.Text())
 				if m := regexp.MustCompile(`unix:(\S+)`).FindStringSubmatch(lines.Text()); m != nil {

@@ -123,6 +123,29 @@ func Ends(a, b string, w int) string {
 	return Left(a, w-ansi.StringWidth(b)) + b
 }
 
+// Clauses is as much of a text as fits w columns and ends where a clause does, outside of brackets; empty where the
+// first clause is longer.
+func Clauses(s string, w int) string {
+	if width(s) <= w {
+		return s
+	}
+	end, depth := 0, 0
+	for i, r := range s {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		ends := strings.HasPrefix(s[i:], ", ") || strings.HasPrefix(s[i:], "; ") || strings.HasPrefix(s[i:], ". ") ||
+			strings.HasPrefix(s[i:], " (")
+		if ends && depth == 0 && width(s[:i]) <= w {
+			end = i
+		}
+	}
+	return s[:end]
+}
+
 // Wrap breaks text at spaces into lines of at most w columns.
 func Wrap(s string, w int) []string {
 	if w < 1 {

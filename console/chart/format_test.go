@@ -112,3 +112,16 @@ func TestBothFacesWriteNumbersAlike(t *testing.T) {
 		}
 	}
 }
+
+// A text that is too long ends where a clause does, and never inside of brackets.
+func TestClausesStayWhole(t *testing.T) {
+	const text = "2 of 2 nodes use fwd7. So far 87 -> 18 ms (4.8x, beside others), job 8 12 -> 18 MB/s; 3 s left"
+	for w, want := range map[int]string{
+		200: text, 88: text[:87], 66: "2 of 2 nodes use fwd7. So far 87 -> 18 ms (4.8x, beside others)",
+		60: "2 of 2 nodes use fwd7. So far 87 -> 18 ms", 40: "2 of 2 nodes use fwd7", 20: "", 0: "",
+	} {
+		if got := chart.Clauses(text, w); got != want {
+			t.Errorf("%d columns: %q, want %q", w, got, want)
+		}
+	}
+}

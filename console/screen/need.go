@@ -3,6 +3,7 @@ package screen
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -218,6 +219,17 @@ func ShareBar(p *chart.Palette, share float64, w int) string {
 	}
 	n := max(0, min(w, int(share*float64(w)+0.5)))
 	return p.Paint(look, strings.Repeat(full, n)) + p.Paint(p.Frame, strings.Repeat(empty, w-n))
+}
+
+// DoneStep is the newest step of a card that was done, with its time; empty before the first.
+func DoneStep(s *State, c *advise.Card) string {
+	newest := advise.Card{}
+	for _, step := range c.Steps {
+		if step.State == "done" && !step.At.IsZero() {
+			newest.Steps = []advise.Step{step}
+		}
+	}
+	return StepLine(s, &newest, math.MaxInt)
 }
 
 // StepLine are the steps of a card in one line, as far as it is wide.

@@ -163,10 +163,13 @@ func conditionOf(f *anomaly.Finding) anomaly.Condition {
 	return anomaly.Slow
 }
 
-// enteredAt is when a finding came into a state last; zero: never.
+// enteredAt is when a finding came into a state first since it was last over; zero: never.
 func enteredAt(f *anomaly.Finding, state anomaly.State) (at time.Time) {
-	for _, s := range f.Steps {
-		if s.State == state {
+	for i, s := range f.Steps {
+		if i > 0 && (f.Steps[i-1].State == anomaly.Returned || f.Steps[i-1].State == anomaly.Dismissed) {
+			at = time.Time{}
+		}
+		if s.State == state && at.IsZero() {
 			at = s.At
 		}
 	}

@@ -120,10 +120,10 @@ func (b *board) wanted(f *anomaly.Finding) bool {
 	return slices.ContainsFunc(f.Impact, func(i anomaly.Impact) bool { return i.Share > 0 || i.CostSeconds > 0 })
 }
 
-// needless says that whom a finding hurt has ended: only a node that is confirmed, and so hurts the next job, too, or a
-// link or agent that is gone, is still a person's matter.
+// needless says that whom a finding hurt has ended: only a node that is confirmed, and so hurts the next job, too, one
+// that a plan is to leave, or a link or agent that is gone, is still a person's matter.
 func (b *board) needless(f *anomaly.Finding, c *Card) bool {
-	if len(c.Victims) > 0 || f.State == anomaly.Confirmed && f.Kind == anomaly.FailSlow || f.OfLink() ||
+	if len(c.Victims) > 0 || c.Plan != "" || f.State == anomaly.Confirmed && f.Kind == anomaly.FailSlow || f.OfLink() ||
 		f.Kind == anomaly.TargetFull {
 		return false
 	}

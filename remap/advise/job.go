@@ -56,14 +56,16 @@ func AnswerFor(w *Work, now time.Time) string {
 		text += fmt.Sprintf(" lost nothing to a slow node in %s of I/O", Span(*w.IOSeconds))
 	}
 	text += w.movedText(now)
-	switch {
+	switch at := movedAt(w.Moved); {
 	case w.Ended || w.Wait == nil:
+	case at != nil && now.Sub(*at) < time.Minute: // its last minute has seconds from before
+		text += "; whether that helps is being measured"
 	case *w.Wait >= waitsFrom:
 		text += fmt.Sprintf("; now it waits %.0f %% of its time", 100**w.Wait)
 		if w.Cause != "" {
 			text += " for " + w.Cause
 		}
-	case movedAt(w.Moved) != nil:
+	case at != nil:
 		text += "; since then normal"
 	case len(lost) > 0:
 		text += "; now normal"

@@ -27,6 +27,8 @@ func TestAnswerFor(t *testing.T) {
 		}
 		return p
 	}
+	lately := moved(remap.Verified, "")
+	lately.Results[0].At = now.Add(-30 * time.Second)
 	back := moved(remap.RolledBack, remap.NoEffect)
 	back.Ended = &remap.Ended{By: "olga", At: now.Add(-8 * time.Minute)}
 	restored := moved(remap.Restored, remap.Helped)
@@ -39,6 +41,8 @@ func TestAnswerFor(t *testing.T) {
 		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:40 UTC; since then normal": {IOSeconds: &io,
 			Findings: []anomaly.Finding{of("001", "5", 30), of("001", "5", 8)}, Moved: moved(remap.Verified, ""),
 			Wait: &normal},
+		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:59 UTC; whether that helps is being measured": {
+			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: lately, Wait: &waits},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001, 3 s to fwd002; now it waits 77 % of its time for a slow forwarder": {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("002", "5", 3), of("001", "5", 38)}, Wait: &waits,
 			Cause: "a slow forwarder"},

@@ -158,11 +158,8 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 	c.Stage = b.stageOfPlan(p)
 	c.Effect = b.effectOf(p)
 	open := Action{Name: ActOpen, Label: "Open " + p.ID, Plan: p.ID}
-	back := Action{Name: remap.ActRollBack, Label: "Roll back", Plan: p.ID, Text: b.backText(p)}
+	back := Action{Name: remap.ActRollBack, Label: "Roll back", Plan: p.ID, Text: b.undoText(p)}
 	still, drain := b.still(f)
-	if p.Back != nil && drain != nil { // why they do not go back says it
-		still = ""
-	}
 	n, ok, failed, seen := p.Progress()
 	to := targets(p)
 	switch c.Stage {
@@ -227,7 +224,9 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 	}
 	switch {
 	case p.Back == nil:
-	case f != nil && f.Over():
+	case drain != nil && !strings.HasSuffix(c.Second, still):
+		c.Second += still + "; " + p.Back.Until()
+	case drain != nil, f != nil && f.Over():
 		c.Second += "; " + p.Back.Until()
 	default:
 		c.Second += "; " + p.Back.Why
@@ -262,6 +261,14 @@ func (b *board) still(f *anomaly.Finding) (text string, drain *Action) {
 	}
 	return fmt.Sprintf(". %s itself is still %s", subject(f), stageOf(f)),
 		&Action{Name: remap.ActExclude, Label: "Drain", Text: "drain it to keep the next job off"}
+}
+
+// undoText says what a roll back does.
+func (b *board) undoText(p *remap.Plan) string {
+	if p.Limits() {
+		return "undo lifts the limit"
+	}
+	return "undo moves them back " + b.backText(p)
 }
 
 // backText says where a roll back goes, how that is, and what nodes wait for: to fwd001, which is 10x slow, once it

@@ -89,9 +89,16 @@ func Second(f *anomaly.Finding, now time.Time) string {
 	}
 	var parts []string
 	_, rest := clauses(f.Sentence)
+	// The figures are of the newest seconds, the headline's ratio is not: a third of another window would contradict both.
+	figures := strings.Contains(rest, " ms, peers ") && (stage == Slow || stage == Suspect)
 	switch age, asked := f.Evidence["request_age"]; {
 	case f.Factor > 0 && stage == Slow && strings.Contains(f.Sentence, " at canaries: "):
 		parts = append(parts, "canaries through it take longer than through its peers")
+	case figures:
+		parts = append(parts, "now "+rest)
+		if f.FactorNow > 0 && f.FactorNow < anomaly.AmongPeers {
+			parts = append(parts, "among its peers at the moment")
+		}
 	case stage == Suspect:
 		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" is "))
 	case stage == Hung && asked:
@@ -102,7 +109,7 @@ func Second(f *anomaly.Finding, now time.Time) string {
 	case rest != "":
 		parts = append(parts, rest)
 	}
-	if f.FactorNow > 0 && stage == Slow && (f.FactorNow < 0.8*f.Factor || f.FactorNow > 1.25*f.Factor) {
+	if !figures && f.FactorNow > 0 && stage == Slow && (f.FactorNow < 0.8*f.Factor || f.FactorNow > 1.25*f.Factor) {
 		parts = append(parts, "now "+anomaly.Times(f.FactorNow))
 	}
 	if f.Times > 1 {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,12 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 			t.Errorf("%d pixels wide: %d remedies in sight: %q", size[0], n, text)
 		}
 	}
+	s.FindMu.Lock() // another job suffers most: its line opens its page, and not that of whose line it was
+	s.Find[0].Impact = slices.Clone(s.Find[0].Impact)
+	s.Find[0].Impact[0].Job = "99000"
+	s.FindMu.Unlock()
+	b.until("a line of who suffers opens the page of that job",
+		`document.querySelector('.need.first a[href="/jobs/99000"]')?.textContent.startsWith('job 99000')`)
 }
 
 // suffering opens the page of a slow forwarder, and that of a plan against it.

@@ -289,9 +289,18 @@ func TestAJobsNodesStandBesideEachOther(t *testing.T) {
 	s := jobSite(t)
 	began := time.Now().Truncate(time.Second).Add(-time.Minute)
 	nodes := []topology.NodeID{"far1", "far2", "far3", "far4"} // of which the machine itself reports nothing
-	if err := s.History.Begin(history.Run{Job: "51", User: "wei", App: "ROMS", Nodes: len(nodes), NodeList: nodes,
-		Start: began}); err != nil {
-		t.Fatal(err)
+	var many []topology.NodeID                                 // of which every third is looked at
+	for i := range 200 {
+		many = append(many, nodes[i/3%4])
+		if i%3 > 0 || i >= 12 {
+			many[i] = topology.NodeID(fmt.Sprintf("silent%d", i))
+		}
+	}
+	for job, list := range map[string][]topology.NodeID{"51": nodes, "52": many} {
+		if err := s.History.Begin(history.Run{Job: job, User: "wei", App: "ROMS", Nodes: len(list), NodeList: list,
+			Start: began}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for second := range 60 {
 		var frames []collector.Frame
@@ -319,5 +328,8 @@ func TestAJobsNodesStandBesideEachOther(t *testing.T) {
 	b.until("it alone is red, for two thirds of its time", "(r => (red => red > 0.55 && red < 0.8)("+
 		"r[0].querySelectorAll('.late').length / r[0].querySelectorAll('rect').length) && "+
 		"r.slice(1).every(o => !o.querySelector('.late')))("+rows+")")
+	b.says("The 4 slowest of its 4 nodes.")
 	b.shot("job-nodes")
+	b.open("http://" + s.TCP + "/jobs/52")
+	b.says("The 4 slowest of 67 looked at, spread over its 200 nodes.")
 }

@@ -124,6 +124,10 @@ export const steps = all =>
     ),
   );
 
+/** What it is about, with its node where the sentence does not name it. @param {any} n */
+const idOf = n =>
+  [...new Set([n.finding ?? n.plan ?? n.node, !n.sentence?.includes(n.node) && n.node])].filter(Boolean).join(' ');
+
 /** What is so in one sentence, how much and why, who pays, what to press. @param {import('./app.js').App} app
  * @param {any} n @param {number} most victims that are named */
 const words = (app, n, most) =>
@@ -132,7 +136,7 @@ const words = (app, n, most) =>
     h(
       'div.head',
       pill(n),
-      h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
+      h('a.id', { href: needAt(n) }, idOf(n)),
       h('span.for.dim', since(app, n)),
     ),
     h('a.what', { href: needAt(n) }, n.sentence),
@@ -161,7 +165,7 @@ export class Needs {
     let plans = wrong ? PLANS : MOST;
     const shown = needs.filter(n => n.stage !== 'plan' || plans-- > 0).slice(0, MOST);
     const key = JSON.stringify(
-      shown.map(n => [n.finding, n.plan, n.stage, n.victims.length, n.action, n.others, n.steps]),
+      shown.map(n => [n.finding, n.plan, n.stage, n.cause, n.victims.map(v => v.job), n.action, n.others, n.steps]),
     );
     if (!needs.length) return this.calm(o);
     if (key !== this.key) {
@@ -169,17 +173,9 @@ export class Needs {
       this.story.className = `need first card ${tone(shown[0])}`;
       this.story.replaceChildren(words(this.app, shown[0], wrong >= MANY ? 1 : 3), this.proof, steps(shown[0].steps));
       this.list.replaceChildren(...shown.slice(1).map(n => this.row(n)));
-      if (needs.length > shown.length)
-        this.list.append(
-          h(
-            'p',
-            h(
-              'a',
-              { href: o.sites ? null : wrong > MOST ? '/findings' : '/plans' },
-              `${needs.length - shown.length} more`,
-            ),
-          ),
-        );
+      const more = needs.length - shown.length,
+        href = o.sites ? null : wrong > MOST ? '/findings' : '/plans';
+      if (more) this.list.append(h('p', h('a', { href }, `${more} more`)));
       this.el.hidden = shown.length < 2;
     }
     // Numbers change in place: a button keeps the focus.
@@ -229,7 +225,7 @@ export class Needs {
     return h(
       `article.need.brief.${tone(n)}`,
       pill(n),
-      h('a.id', { href: needAt(n) }, n.finding ?? n.plan ?? n.node ?? ''),
+      h('a.id', { href: needAt(n) }, idOf(n)),
       h('a.what', { href: needAt(n) }),
       victimLines(n.victims, 1)[0],
       h('span.for.dim'),

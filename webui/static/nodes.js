@@ -36,14 +36,15 @@ export async function nodesPart(nodes, charts, start) {
     for (const r of rows) r.cells.push(r.took.get(t) && usual ? r.took.get(t) / usual : null);
   }
   for (const r of rows) r.factor = mid(r.cells.slice(-CELLS / 4).filter(v => v)) ?? mid(r.cells.filter(v => v)) ?? 0;
-  const known = rows.filter(r => r.factor).sort((a, b) => b.factor - a.factor),
-    shown = known.slice(0, SHOWN);
-  if (shown.length < 3) return [];
+  const slowest = rows.filter(r => r.factor).sort((a, b) => b.factor - a.factor);
+  if (slowest.length < 3) return [];
   const opacity = v => (v > LATE ? Math.min(1, 0.35 + 0.65 * (Math.log(v / LATE) / Math.log(MOST / LATE))) : 0.25),
     cell = (v, i) =>
       v && s('rect', { x: i * 8, width: 7.5, height: 14, class: v > LATE ? 'late' : '', 'fill-opacity': opacity(v) }),
-    box = `0 0 ${shown[0].cells.length * 8} 14`,
-    picture = { class: 'cells', viewBox: box, preserveAspectRatio: 'none', 'aria-hidden': 'true' };
+    shown = slowest.slice(0, SHOWN),
+    viewBox = `0 0 ${shown[0].cells.length * 8} 14`,
+    some = asked.length < nodes.length ? `${asked.length} looked at, spread over ` : '',
+    picture = { class: 'cells', viewBox, preserveAspectRatio: 'none', 'aria-hidden': 'true' };
   const row = r =>
     h(
       'tr',
@@ -57,7 +58,7 @@ export async function nodesPart(nodes, charts, start) {
     h(
       'p.dim',
       `${metricOf[name].label}; ${counted(step, 'second')} a cell, red from ${LATE} times their median. ` +
-        `The ${shown.length} slowest of ${counted(asked.length, 'node')}.`,
+        `The ${shown.length} slowest of ${some}its ${counted(nodes.length, 'node')}.`,
     ),
     plain('how long its nodes waited', ['NODE', 'OVER TIME', '#NEWEST ms', '#BESIDE OTHERS'], shown.map(row)),
   ];

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -45,10 +46,11 @@ func storyCard(s *screen.State, w, h, chosen int) []string {
 	if beside != nil {
 		lines = chart.Beside(lines, words+2, beside)
 	}
-	tail := strings.TrimSpace(c.Finding + " " + since(s, c))
-	if c.Finding == "" {
-		tail = strings.TrimSpace(c.Plan + " " + since(s, c))
+	tail := cmp.Or(c.Finding, c.Plan) + " "
+	if node := string(c.Node); !strings.Contains(c.Sentence, node) { // what was done is said, and not yet of what
+		tail += node + " "
 	}
+	tail = strings.TrimSpace(tail + since(s, c))
 	if !c.Since.IsZero() && w >= 110 {
 		tail += ", since " + chart.Clock(c.Since)
 	}
@@ -91,17 +93,22 @@ func cardLines(s *screen.State, c *advise.Card, w, h int) []string {
 		who = bar + " " + screen.Fitting(screen.VictimWords(c.Victims), w-9)
 	}
 	if h <= smallCard {
+		between := ": "
+		if strings.HasSuffix(sentence, "?") {
+			between = " "
+		}
 		head := pal.Paint(pal.Bold, sentence)
-		if second != "" && who != "" { // else it has the next line
-			if room := w - ansi.StringWidth(sentence) - 2; room > 12 {
-				head += ": " + chart.Clip(second, room)
-			}
+		if beside := chart.Clauses(second, w-ansi.StringWidth(sentence+between)); beside != "" && who != "" {
+			head += between + beside
 		}
 		lines := []string{head}
 		if who != "" {
 			lines = append(lines, who)
-		} else if rest := chart.Wrap(second, w); len(rest) > 0 {
-			lines = append(lines, rest[0])
+		} else if second != "" {
+			lines = append(lines, cmp.Or(chart.Clauses(second, w), chart.Clip(second, w)))
+		}
+		if done := " " + screen.DoneStep(s, c); ansi.StringWidth(keys+done) <= w {
+			keys = chart.Ends(keys, done, w)
 		}
 		return append(lines, keys)
 	}
@@ -109,8 +116,9 @@ func cardLines(s *screen.State, c *advise.Card, w, h int) []string {
 	for _, text := range []string{second, chart.Clean(c.Cause)} {
 		if text != "" {
 			wrapped := chart.Wrap(text, w)
-			if len(wrapped) > 2 { // the second ends with a sign that there is more
-				wrapped = []string{wrapped[0], chart.Clip(wrapped[1]+" "+wrapped[2], w)}
+			if len(wrapped) > 2 {
+				rest := strings.Join(wrapped[1:], " ")
+				wrapped = []string{wrapped[0], cmp.Or(chart.Clauses(rest, w), chart.Clip(rest, w))}
 			}
 			for _, l := range wrapped {
 				lines = append(lines, pal.Paint(pal.Dim, l))
