@@ -10,6 +10,8 @@ import (
 	"fairway/cmd/lab/simsite"
 	"fairway/remap"
 	"fairway/webui/api"
+
+	"github.com/chromedp/chromedp"
 )
 
 // axe is axe-core 4.10.3 (testdata/axe/LICENSE), which looks for what keeps people with disabilities from using a page.
@@ -47,15 +49,20 @@ func TestPagesAreAccessible(t *testing.T) {
 			"document.querySelector('#page').textContent.length > 20 && "+
 			"document.querySelector('#keys').textContent.includes('help')")
 		js[bool](b, axe+"\n;true")
-		// The theme changes colours alone.
-		for theme, rules := range map[string]string{"light": "{}", "dark": "{ runOnly: ['color-contrast'] }"} {
+		// The theme changes colours alone; on a phone tables scroll.
+		for _, look := range []struct {
+			theme, rules string
+			width        int64
+		}{{"light", "{}", 1280}, {"dark", "{ runOnly: ['color-contrast'] }", 1280}, {"light", "{}", 390}} {
+			theme, rules := look.theme, look.rules
+			b.do(chromedp.EmulateViewport(look.width, 900))
 			js[bool](b, fmt.Sprintf("(document.documentElement.dataset.theme = %q, dispatchEvent(new "+
 				"Event('fairway-theme')), window.faults = null, axe.run(%s).then((r) => { window.faults = "+
 				"r.violations.flatMap((v) => v.nodes.slice(0, 3).map((n) => v.id + ' (' + v.impact + '): ' + "+
 				"n.html.slice(0, 160))); }), true)", theme, rules))
 			b.until("axe has looked at "+path, "window.faults")
 			for _, f := range js[[]string](b, "window.faults") {
-				t.Errorf("%s, %s: %s", path, theme, f)
+				t.Errorf("%s, %s, %d wide: %s", path, theme, look.width, f)
 			}
 		}
 	}

@@ -296,7 +296,7 @@ func TestAJobsNodesStandBesideEachOther(t *testing.T) {
 			many[i] = topology.NodeID(fmt.Sprintf("silent%d", i))
 		}
 	}
-	for job, list := range map[string][]topology.NodeID{"51": nodes, "52": many} {
+	for job, list := range map[topology.JobID][]topology.NodeID{"51": nodes, "52": many} {
 		if err := s.History.Begin(history.Run{Job: job, User: "wei", App: "ROMS", Nodes: len(list), NodeList: list,
 			Start: began}); err != nil {
 			t.Fatal(err)

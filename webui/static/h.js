@@ -8,7 +8,9 @@ export function h(tag, ...parts) {
   const el = document.createElement(name);
   if (classes.length) el.className = classes.join(' ');
   const first = parts[0];
-  return furnish(el, first && typeof first === 'object' && !(first instanceof Node) ? parts.shift() : {}, parts);
+  furnish(el, first && typeof first === 'object' && !(first instanceof Node) ? parts.shift() : {}, parts);
+  if (classes.includes('scroll') && !el.querySelector('button, a')) el.tabIndex = 0; // who has only keys scrolls it
+  return el;
 }
 
 const there = v => v !== null && v !== undefined && v !== false;

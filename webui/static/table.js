@@ -112,7 +112,7 @@ export class Table {
     this.body = h('tbody');
     this.table = h('table', h('caption.sr', o.caption ?? ''), h('thead', this.head), this.body);
     this.more = h('button.dim', { type: 'button', hidden: true, click: () => this.hide(false) });
-    this.el = h('div.scroll', this.table, this.more);
+    this.el = h('div.scroll', { tabindex: o.fixed ? 0 : null }, this.table, this.more);
     this.drawHead();
   }
 
