@@ -117,7 +117,8 @@ func TestBothFacesWriteNumbersAlike(t *testing.T) {
 func TestClausesStayWhole(t *testing.T) {
 	const text = "2 of 2 nodes use fwd7. So far 87 -> 18 ms (4.8x, beside others), job 8 12 -> 18 MB/s; 3 s left"
 	for w, want := range map[int]string{
-		200: text, 88: text[:len(text)-len("; 3 s left")], 66: "2 of 2 nodes use fwd7. So far 87 -> 18 ms (4.8x, beside others)",
+		200: text, 88: strings.TrimSuffix(text, "; 3 s left"),
+		66: "2 of 2 nodes use fwd7. So far 87 -> 18 ms (4.8x, beside others)",
 		60: "2 of 2 nodes use fwd7. So far 87 -> 18 ms", 40: "2 of 2 nodes use fwd7", 20: "", 0: "",
 	} {
 		if got := chart.Clauses(text, w); got != want {

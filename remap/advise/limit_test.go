@@ -41,7 +41,8 @@ func TestTheCardOfALimit(t *testing.T) {
 			advise.ActOpen, ""},
 		"it did not": {remap.Verified, "5", &remap.Effect{Verdict: remap.NoEffect,
 			Latency: &remap.Change{Before: .036, After: .036, Of: "the other jobs' nodes"}}, advise.InVain,
-			"It did not help: 36 -> 36 ms. the other jobs' nodes wait as before", remap.ActRollBack, "undo lifts the limit"},
+			"It did not help: 36 -> 36 ms. the other jobs' nodes wait as before", remap.ActRollBack,
+			"undo lifts the limit"},
 		"it is taken back": {remap.RollingBack, "5", nil, advise.Moving, "Lifting: limit job 5 to 5 % of fwd1",
 			remap.ActStop, ""},
 	} {

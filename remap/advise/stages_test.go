@@ -97,7 +97,8 @@ func TestStages(t *testing.T) {
 			sentence: "It helped: 8.8x as fast", action: remap.ActExclude},
 		"helped, and its nodes go back": {f: slow, plan: helpedBack, stage: advise.Helped, action: remap.ActExclude,
 			sentence: "It helped: 8.8x as fast",
-			second:   "36 -> 4.1 ms (expected ~3.6 ms). fwd1 itself is still slow; the nodes go back when it has been well"},
+			second: "36 -> 4.1 ms (expected ~3.6 ms). fwd1 itself is still slow; " +
+				"the nodes go back when it has been well"},
 		"did not help": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.NoEffect, .036, .035)),
 			stage: advise.InVain, sentence: "It did not help: 36 -> 35 ms", second: "the cause is not fwd1 alone",
 			action: remap.ActRollBack, filled: true},
@@ -193,7 +194,8 @@ func TestWhatWasDoneStaysDone(t *testing.T) {
 		Since: now.Add(-time.Hour), Steps: []anomaly.Step{{State: anomaly.Suspect, At: now.Add(-99 * time.Minute)},
 			{State: anomaly.Returned, At: now.Add(-98 * time.Minute)}, // what follows is another time
 			{State: anomaly.Suspect, At: now.Add(-55 * time.Minute)},
-			{State: anomaly.Suspect, At: now.Add(-54 * time.Minute), Condition: anomaly.Hung}, {State: anomaly.Confirmed, At: now.Add(-50 * time.Minute)}}}
+			{State: anomaly.Suspect, At: now.Add(-54 * time.Minute), Condition: anomaly.Hung},
+			{State: anomaly.Confirmed, At: now.Add(-50 * time.Minute)}}}
 	p := remap.Plan{ID: "P-9", State: remap.Verified, Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}},
 		Created: now.Add(-45 * time.Minute), Changed: now.Add(-40 * time.Minute),
 		Approvals: []remap.Approval{{By: "olga", At: now.Add(-41 * time.Minute)}},

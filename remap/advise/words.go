@@ -89,7 +89,7 @@ func Second(f *anomaly.Finding, now time.Time) string {
 	}
 	var parts []string
 	_, rest := clauses(f.Sentence)
-	// The figures are of the newest seconds, the headline's ratio is not: a third of another window would contradict both.
+	// Figures are of the newest seconds, the headline's ratio is not; a third ratio would contradict both.
 	figures := strings.Contains(rest, " ms, peers ") && (stage == Slow || stage == Suspect)
 	switch age, asked := f.Evidence["request_age"]; {
 	case f.Factor > 0 && stage == Slow && strings.Contains(f.Sentence, " at canaries: "):

@@ -47,7 +47,7 @@ func storyCard(s *screen.State, w, h, chosen int) []string {
 		lines = chart.Beside(lines, words+2, beside)
 	}
 	tail := cmp.Or(c.Finding, c.Plan) + " "
-	if node := string(c.Node); !strings.Contains(c.Sentence, node) { // what was done is said, and not yet of what
+	if node := string(c.Node); !strings.Contains(c.Sentence, node) { // it is about what was done
 		tail += node + " "
 	}
 	tail = strings.TrimSpace(tail + since(s, c))
