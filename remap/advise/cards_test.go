@@ -145,7 +145,8 @@ func TestAPlanIsShownWithItsSuspect(t *testing.T) {
 	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
 		Jobs: []remap.Job{{ID: "6", Nodes: []topology.NodeID{"cn1"}}},
 		Findings: []anomaly.Finding{{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Suspect,
-			Since: now, Class: "write", Impact: []anomaly.Impact{{Job: "5", Share: .5, CostSeconds: 9}}}}}) // job 5 has ended
+			Since: now, Class: "write", // job 5 has ended
+			Impact: []anomaly.Impact{{Job: "5", Share: .5, CostSeconds: 9}}}}})
 	move := remap.Plan{ID: "P-1", Job: "6", Moves: []remap.Move{{Node: "cn1", From: "fwd1", To: "fwd7"}}}
 	for plan, want := range map[*remap.Plan]string{nil: "", &move: "fwd1 may be slow at writing P-1"} {
 		var plans []remap.Plan
