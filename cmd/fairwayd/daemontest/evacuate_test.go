@@ -419,7 +419,7 @@ func (e *evacuation) left(n topology.NodeID, since time.Time) (took time.Duratio
 	e.t.Helper()
 	for f := topology.ForwarderID(n); ; time.Sleep(200 * time.Millisecond) {
 		took = time.Since(since)
-		here := slices.Contains(slices.Collect(maps.Values(e.observed())), f)
+		here := slices.Contains(slices.Collect(maps.Values(e.working(e.observed()))), f)
 		if !here || took > actedWithin {
 			return took, !here
 		}
