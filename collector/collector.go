@@ -6,6 +6,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"fairway/collector/topology"
@@ -79,7 +80,8 @@ type SourceStatus struct {
 	Failures uint64        `json:"failures"` // since the agent's start
 	Resets   uint64        `json:"resets"`   // counters seen to go backwards, since start
 	Err      string        `json:"err,omitempty"`
-	// Note is what the source says in words of a value, such as what GPFS's longest waiter waits for.
+	// Note is what the source says in words of a value, such as what GPFS's longest waiter waits for; of several, a
+	// line each that begins with what it is about.
 	Note string `json:"note,omitempty"`
 }
 
@@ -103,6 +105,21 @@ type Frame struct {
 
 // Value returns the frame's value of a metric; ok is false where it was not reported.
 func (f *Frame) Value(m Metric) (v float64, ok bool) { return SampleOf(f.Samples, m) }
+
+// NoteOf returns what a source says in words about one thing; "" where it says nothing of it.
+func (f *Frame) NoteOf(source, about string) string {
+	for i := range f.Sources {
+		if f.Sources[i].Name != source {
+			continue
+		}
+		for line := range strings.Lines(f.Sources[i].Note) {
+			if text, is := strings.CutPrefix(line, about+": "); is {
+				return strings.TrimSuffix(text, "\n")
+			}
+		}
+	}
+	return ""
+}
 
 // SampleOf returns the value of a metric; ok is false where it is not among the samples.
 func SampleOf(samples []Sample, m Metric) (v float64, ok bool) {
@@ -137,6 +154,14 @@ type Reading struct {
 
 // Add appends one sample.
 func (r *Reading) Add(m Metric, v float64) { r.Samples = append(r.Samples, Sample{m, v}) }
+
+// AddNote says in words something about one thing.
+func (r *Reading) AddNote(about, text string) {
+	if r.Note != "" {
+		r.Note += "\n"
+	}
+	r.Note += about + ": " + text
+}
 
 // Source is one kind of thing an agent reads. Read is called once a second from one goroutine,
 // must honour ctx (the runner's deadline) and leaves absent what it does not know. Close releases

@@ -34,6 +34,11 @@ const (
 	mostKept = 32768
 )
 
+// lustreSource is the source whose notes are who has what of a target: behind its name stands one of whatOf.
+const lustreSource = "lustre"
+
+var whatOf = map[collector.Metric]string{collector.SpaceUsedRatio: " bytes", collector.InodesUsedRatio: " inodes"}
+
 // ofTarget is what of a target is used up: bytes or inodes.
 type ofTarget struct {
 	target topology.NodeID
@@ -48,6 +53,7 @@ type fill struct {
 	server topology.NodeID
 	kept   []used
 	newest used
+	who    string // has most of it, and whose grew, in words
 	full   bool
 	named  bool // full, and among those that have a finding
 }
@@ -67,7 +73,14 @@ func (j Judge) Take(f *collector.Frame, now int64) {
 		}
 		for _, t := range f.Targets {
 			if v, ok := collector.SampleOf(t.Samples, m); ok {
-				j.note(ofTarget{topology.NodeID(t.Target), m}, f.Node, used{now, v})
+				of := ofTarget{topology.NodeID(t.Target), m}
+				j.note(of, f.Node, used{now, v})
+				if fill := j[of]; fill != nil {
+					fill.who = ""
+					if v >= fillingFrom {
+						fill.who = f.NoteOf(lustreSource, string(t.Target)+whatOf[m])
+					}
+				}
 			}
 		}
 	}
@@ -134,6 +147,9 @@ func (j Judge) Verdicts(now time.Time) (out []anomaly.Verdict) {
 		v := anomaly.Verdict{Node: of.target, Kind: anomaly.TargetFull, Level: anomaly.Alarm,
 			Confidence: 1, Score: f.newest.share, Model: "capacity-1",
 			Evidence: map[string]float64{of.metric.String(): f.newest.share}, Sentence: f.sentence(of)}
+		if f.who != "" {
+			v.Sentence += "; " + f.who
+		}
 		if more > 0 {
 			v.Sentence += fmt.Sprintf("; %d more are as full", more)
 		}

@@ -135,11 +135,11 @@ func (c *userCount) frame(f *collector.Frame) {
 		for i := range f.Jobs {
 			addTo(&u.own, f.Jobs[i].Job, didOf(f.Jobs[i].Samples), 1)
 		}
-		u.note = noteOf(f)
+		u.note = noteOf(f, "")
 	}
 	for i := range f.Jobs {
 		if u := c.at[topology.NodeID(f.Jobs[i].Target)]; u != nil && f.Jobs[i].Target != "" {
-			u.seen, u.note, u.role = true, noteOf(f), f.Role
+			u.seen, u.note, u.role = true, noteOf(f, f.Jobs[i].Target), f.Role
 			addTo(&u.own, f.Jobs[i].Job, didOf(f.Jobs[i].Samples), 1)
 		}
 	}
@@ -185,8 +185,18 @@ func (c *userCount) client(f *collector.Frame) {
 	}
 }
 
-// noteOf is what a Lustre server's agent says of its tables of jobs.
-func noteOf(f *collector.Frame) string {
+// noteOf is what a Lustre server's agent says of its tables of jobs, and of who fills its targets; of one target what
+// is about that.
+func noteOf(f *collector.Frame, target topology.TargetID) string {
+	if target != "" {
+		var lines []string
+		for _, about := range []string{"job_stats", string(target) + " bytes", string(target) + " inodes"} {
+			if text := f.NoteOf("lustre", about); text != "" {
+				lines = append(lines, about+": "+text)
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
 	for i := range f.Sources {
 		if f.Sources[i].Name == "lustre" {
 			return f.Sources[i].Note

@@ -12,16 +12,19 @@ import (
 // capacityEvery is how often a server's targets are asked how full they are: a minute fills no target.
 const capacityEvery = time.Minute
 
-// fill is how full a server's targets were when they were asked last.
+// fill is how full a server's targets were when they were asked last, and the tables of who has what of those that
+// fill.
 type fill struct {
-	at      time.Time
-	targets []collector.TargetSamples
+	at       time.Time
+	targets  []collector.TargetSamples
+	tables   []accountTable
+	accounts accounts
 }
 
 // reportCapacity reports how full each target of a server is, and the fullest as the node's.
 func reportCapacity(s *Source) {
 	if age := s.into.Now.Sub(s.full.at); age < 0 || age >= capacityEvery {
-		s.full = fill{at: s.into.Now, targets: s.full.targets[:0:0]}
+		s.full.at, s.full.targets, s.full.tables = s.into.Now, s.full.targets[:0:0], s.full.tables[:0:0]
 		for _, name := range s.files("osd-*/*/filestotal") {
 			folder := path.Dir(name)
 			id := path.Base(folder)
@@ -32,6 +35,12 @@ func reportCapacity(s *Source) {
 			addUsed(s, &of, collector.SpaceUsedRatio, folder+"/kbytestotal", folder+"/kbytesfree",
 				folder+"/kbytesavail")
 			addUsed(s, &of, collector.InodesUsedRatio, name, folder+"/filesfree", folder+"/filesfree")
+			for _, used := range of.Samples {
+				if used.Value >= watchedFrom {
+					s.full.tables = append(s.full.tables, accountTable{file: folder + "/quota_slave/acct_user", of: id,
+						used: used.Value, inodes: used.Metric == collector.InodesUsedRatio})
+				}
+			}
 			if len(of.Samples) > 0 {
 				s.full.targets = append(s.full.targets,
 					collector.TargetSamples{Target: topology.TargetID(id), Samples: of.Samples})

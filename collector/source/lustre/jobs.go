@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"fairway/collector"
@@ -39,12 +36,8 @@ type jobReader struct {
 	before time.Time // when the newest reading that ended was begun
 	due    time.Time // when the next may begin
 	begun  time.Time // when the one under way was
-	under  chan *jobReading
+	under  beside[*jobReading]
 	newest *jobReading
-
-	mu     sync.Mutex // guards what follows: a source may be closed while it reads
-	stop   context.CancelFunc
-	closed bool
 }
 
 // jobReading is what one reading of all tables made.
@@ -52,7 +45,6 @@ type jobReading struct {
 	trouble
 	at      time.Time
 	seconds float64 // since the one before; 0 where it makes no rates
-	took    time.Duration
 	jobs    []collector.JobSamples
 }
 
@@ -61,33 +53,23 @@ type jobReading struct {
 func (s *Source) readJobs(ctx context.Context) {
 	j := &s.jobs
 	now := s.into.Now
-	if j.under == nil && !now.Before(j.due) {
+	if !j.under.way() && !now.Before(j.due) {
 		files := append(s.files("obdfilter/*/job_stats"), s.files("mdt/*/job_stats")...)
 		if len(files) == 0 {
 			j.newest = nil
 			return
 		}
-		reading, stop := context.WithTimeout(context.WithoutCancel(ctx), longestReading)
-		done := make(chan *jobReading, 1)
-		if !j.begin(stop) {
-			stop()
-			return
-		}
-		j.under, j.begun = done, now
-		go func() { done <- j.read(reading, now, files) }()
+		j.under.begin(ctx, func(ctx context.Context) *jobReading { return j.read(ctx, now, files) })
+		j.begun = now
 		soon, enough := shortly(ctx)
 		defer enough()
 		select {
-		case r := <-done:
-			j.take(s, r)
+		case <-j.under.done:
 		case <-soon.Done():
 		}
-	} else if j.under != nil {
-		select {
-		case r := <-j.under:
-			j.take(s, r)
-		default:
-		}
+	}
+	if r, ended := j.under.take(); ended {
+		j.take(s, r)
 	}
 	j.report(s)
 }
@@ -101,31 +83,10 @@ func shortly(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// begin keeps what ends a reading; false after close.
-func (j *jobReader) begin(stop context.CancelFunc) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.stop = stop
-	return !j.closed
-}
-
-// close ends a reading that is under way, and lets none begin.
-func (j *jobReader) close() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed = true; j.stop != nil {
-		j.stop()
-	}
-}
-
 // take notes a reading that has ended, and when the next is due.
 func (j *jobReader) take(s *Source, r *jobReading) {
-	j.mu.Lock()
-	j.stop()
-	j.mu.Unlock()
-	j.under = nil
 	j.newest, j.before = r, r.at
-	j.due = r.at.Add(paceOf(r.took))
+	j.due = r.at.Add(paceOf(j.under.took))
 	s.into.Resets += r.resets
 }
 
@@ -140,7 +101,7 @@ func paceOf(took time.Duration) time.Duration {
 
 // report adds the newest reading's rows.
 func (j *jobReader) report(s *Source) {
-	if late := s.into.Now.Sub(j.begun); j.under != nil && late > longestPace {
+	if late := s.into.Now.Sub(j.begun); j.under.way() && late > longestPace {
 		s.err = firstOf(s.err, fmt.Errorf("job_stats: still being read after %.0f s: what jobs do on this server is "+
 			"not known meanwhile", late.Seconds()))
 	}
@@ -165,15 +126,12 @@ func (j *jobReader) report(s *Source) {
 		}
 	}
 	if len(notes) > 0 {
-		s.into.Note = "job_stats: " + strings.Join(notes, ", ")
+		s.into.AddNote("job_stats", strings.Join(notes, ", "))
 	}
 }
 
-// read reads all tables. The processor time is that of its own thread, the kernel's work for it included.
+// read reads all tables.
 func (j *jobReader) read(ctx context.Context, at time.Time, files []string) *jobReading {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	began := threadTime()
 	r := &jobReading{at: at}
 	if gap := at.Sub(j.before); !j.before.IsZero() && gap > 0 && gap <= longestSpan {
 		r.seconds = gap.Seconds()
@@ -195,17 +153,7 @@ func (j *jobReader) read(ctx context.Context, at time.Time, files []string) *job
 	slices.SortFunc(r.jobs, func(a, b collector.JobSamples) int {
 		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Target, b.Target))
 	})
-	r.took = threadTime() - began
 	return r
-}
-
-// threadTime is the processor time of this thread.
-func threadTime() time.Duration {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_THREAD, &used) != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // readTable reads what one target counted in all, and then its table to the end.

@@ -2,6 +2,7 @@ package lustre
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -410,7 +411,7 @@ func BenchmarkTableOfJobs(b *testing.B) {
 	}
 	b.ReportMetric(float64(end)/1e6, "MB")
 	b.ReportMetric(took.Seconds()*1e3/float64(b.N), "cpu-ms/read")
-	b.ReportMetric(paceOf(s.jobs.newest.took).Seconds(), "pace-s")
+	b.ReportMetric(paceOf(s.jobs.under.took).Seconds(), "pace-s")
 	b.ReportMetric(float64(rows), "rows")
 	runtime.GC()
 	var m runtime.MemStats
@@ -424,13 +425,18 @@ func TestATableThatDoesNotEnd(t *testing.T) {
 	s := &Source{}
 	begun := time.Unix(1_700_000_000, 0)
 	s.into = &collector.Reading{Now: begun.Add(2 * time.Minute)}
-	s.jobs.under, s.jobs.begun = make(chan *jobReading), begun
+	s.jobs.under.done, s.jobs.begun = make(chan struct{}), begun
 	s.jobs.report(s)
 	if s.err == nil || !strings.Contains(s.err.Error(), "still being read after 120 s") {
 		t.Errorf("after two minutes: %v", s.err)
 	}
-	s.jobs.close()
-	if s.jobs.begin(func() {}) {
+	s = &Source{}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	s.jobs.under.begin(t.Context(), func(ctx context.Context) *jobReading { return &jobReading{trouble: trouble{err: ctx.Err()}} })
+	<-s.jobs.under.done
+	if r, ended := s.jobs.under.take(); !ended || r.err == nil {
 		t.Error("a reading begins after the end")
 	}
 }

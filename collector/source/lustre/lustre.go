@@ -12,8 +12,8 @@
 // (md_stats times its operations from 2.14 on, before that the services those that are no locks), meta_wait, queue_len,
 // meta_queue_len, threads_busy, threads. Both servers add what each job, each other id and nobody did at each target
 // (job_stats, less often than once a second where they are large), a metadata server with files_created and
-// files_opened, and how full each target is, read once a minute (space_used_ratio, inodes_used_ratio), and recovering
-// (recovery_status). A tick reads a file for each target and service: about 20 microseconds each.
+// files_opened, and how full each target is, read once a minute (space_used_ratio, inodes_used_ratio), with the users
+// who have most of one that fills (quota_slave), and recovering (recovery_status). A tick reads a file for each target and service: about 20 microseconds each.
 package lustre
 
 import (
@@ -83,8 +83,12 @@ func New(root fs.FS) *Source {
 // Name is "lustre".
 func (s *Source) Name() string { return "lustre" }
 
-// Close ends a reading of tables of jobs that is under way.
-func (s *Source) Close() error { s.jobs.close(); return nil }
+// Close ends readings of tables that are under way.
+func (s *Source) Close() error {
+	s.jobs.under.close()
+	s.full.accounts.under.close()
+	return nil
+}
 
 // Read reads every file that is there. A bad line costs itself and is named in the error.
 func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
@@ -93,7 +97,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	clear(s.whole)
 	s.rates.Begin(into.Now)
 	for _, part := range []func(context.Context){s.client, s.objectServer, s.metadataServer,
-		func(context.Context) { reportCapacity(s); reportRecovery(s) }} {
+		func(ctx context.Context) { reportCapacity(s); reportAccounts(ctx, s); reportRecovery(s) }} {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
