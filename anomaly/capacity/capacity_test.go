@@ -64,18 +64,18 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestWhoFills: what the server's agent knows of who has a target's space is said, of what of it fills alone.
+// TestWhoFills: a sentence names who has most of what fills, and of nothing else.
 func TestWhoFills(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for metric, want := range map[collector.Metric]string{
-		collector.SpaceUsedRatio:  "fs-OST0000 on oss1 is 96 % full: its growth is known after 10 minutes; has most: uid 7",
-		collector.InodesUsedRatio: "fs-OST0000 on oss1 has 96 % of its inodes used: its growth is known after 10 minutes",
+		collector.SpaceUsedRatio:  "is 96 % full: its growth is known after 10 minutes; has most: uid 7",
+		collector.InodesUsedRatio: "has 96 % of its inodes used: its growth is known after 10 minutes",
 	} {
 		j, f := Judge{}, second(metric, 0.96)
 		f.Sources = []collector.SourceStatus{{Name: "procfs", Note: "fs-OST0000 bytes: no"}, {Name: "lustre",
 			Note: "job_stats: means over 5 s\nfs-OST0001 bytes: has most: uid 1\nfs-OST0000 bytes: has most: uid 7"}}
 		j.Take(f, now.Unix())
-		if out := j.Verdicts(now); len(out) != 1 || out[0].Sentence != want {
+		if out := j.Verdicts(now); len(out) != 1 || out[0].Sentence != "fs-OST0000 on oss1 "+want {
 			t.Errorf("%+v, want %s", out, want)
 		}
 	}

@@ -286,7 +286,10 @@ func (t *accountTable) readLimits(ctx context.Context, f io.Reader) (string, err
 	slices.SortFunc(all, func(x, y near) int { return cmp.Or(cmp.Compare(part(y), part(x)), cmp.Compare(x.id, y.id)) })
 	text := "near their quotas:"
 	for i, x := range all[:min(len(all), mostNamed)] {
-		text += fmt.Sprintf("%s uid %d (%s of %s)", strings.Repeat(",", min(i, 1)), x.id, t.amount(x.has), t.amount(x.most))
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(" uid %d (%s of %s)", x.id, t.amount(x.has), t.amount(x.most))
 	}
 	if more := len(all) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

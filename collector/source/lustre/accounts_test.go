@@ -28,7 +28,8 @@ func tableOf(kbytes map[int]uint64) *fstest.MapFile {
 func TestWhoFillsATarget(t *testing.T) {
 	const target = "proc/fs/lustre/osd-ldiskfs/fs-OST0000/"
 	tree := fstest.MapFS{target + "filestotal": file("1000\n"), target + "filesfree": file("900\n"),
-		target + "kbytestotal": file("1000\n"), target + "kbytesavail": file("300\n"), target + "kbytesfree": file("300\n")}
+		target + "kbytestotal": file("1000\n"), target + "kbytesavail": file("300\n"),
+		target + "kbytesfree": file("300\n")}
 	s := New(tree)
 	defer s.Close()
 	start := time.Unix(1_800_000_000, 0)
@@ -97,7 +98,8 @@ func TestBadAccounts(t *testing.T) {
 		"not supported":          "not supported\n",
 	} {
 		table := accountTable{file: "t", of: "fs-OST0000"}
-		got, err := table.read(t.Context(), fstest.MapFS{"t": file("usr_accounting:\n" + text)}, time.Unix(1, 0), &ledger{})
+		tree := fstest.MapFS{"t": file("usr_accounting:\n" + text)}
+		got, err := table.read(t.Context(), tree, time.Unix(1, 0), &ledger{})
 		want := "who has most: uid 7 (16 MB)"
 		if name == "not supported" {
 			want = ""
@@ -134,14 +136,14 @@ func TestQuotas(t *testing.T) {
 			"uid 12 (10 of 10), uid 7 (950 of 1000) and 1 more"},
 	} {
 		table := accountTable{file: "t", of: "fs-QMT0000", limits: true, inodes: c.inodes}
-		if got, err := table.read(t.Context(), fstest.MapFS{"t": file(c.text)}, time.Unix(1, 0), &ledger{}); err != nil ||
-			got != c.want {
+		tree := fstest.MapFS{"t": file(c.text)}
+		if got, err := table.read(t.Context(), tree, time.Unix(1, 0), &ledger{}); err != nil || got != c.want {
 			t.Errorf("%q, %v; want %q", got, err, c.want)
 		}
 	}
 }
 
-// TestManyAccounts: of more users than are remembered growth is never said to be more than it was.
+// TestManyAccounts: of more users than are remembered no growth is larger than it was.
 func TestManyAccounts(t *testing.T) {
 	var l ledger
 	table := accountTable{file: "t", of: "fs-OST0000", inodes: true}

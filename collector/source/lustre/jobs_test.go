@@ -434,7 +434,9 @@ func TestATableThatDoesNotEnd(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	s.jobs.under.begin(t.Context(), func(ctx context.Context) *jobReading { return &jobReading{trouble: trouble{err: ctx.Err()}} })
+	s.jobs.under.begin(t.Context(), func(ctx context.Context) *jobReading {
+		return &jobReading{trouble: trouble{err: ctx.Err()}}
+	})
 	<-s.jobs.under.done
 	if r, ended := s.jobs.under.take(); !ended || r.err == nil {
 		t.Error("a reading begins after the end")

@@ -13,7 +13,8 @@
 // meta_queue_len, threads_busy, threads. Both servers add what each job, each other id and nobody did at each target
 // (job_stats, less often than once a second where they are large), a metadata server with files_created and
 // files_opened, and how full each target is, read once a minute (space_used_ratio, inodes_used_ratio), with the users
-// who have most of one that fills (quota_slave), and recovering (recovery_status). A tick reads a file for each target and service: about 20 microseconds each.
+// who have most of one that fills (quota_slave), and recovering (recovery_status). A tick reads a file for each target
+// and service: about 20 microseconds each.
 package lustre
 
 import (
