@@ -22,16 +22,18 @@ func readLog(zone string) (func(context.Context, archive.Input) (*iolog.Log, err
 		return nil, fmt.Errorf("--zone %q: %w; want a name such as America/Los_Angeles", zone, err)
 	}
 	return func(_ context.Context, in archive.Input) (*iolog.Log, error) {
-		return explained(in, logread.Options{Zone: loc})
+		return explained(in, logread.Options{Zone: loc, NoAccounts: in.Users})
 	}, nil
 }
 
 func explained(in archive.Input, o logread.Options) (*iolog.Log, error) {
 	l, err := logread.Read(in.Content, in.ID, o)
-	if errors.Is(err, logread.ErrUnknown) {
+	switch {
+	case errors.Is(err, logread.ErrUnknown):
 		return nil, archive.ErrNotALog
-	}
-	if err != nil {
+	case errors.Is(err, logread.ErrAccounts):
+		return nil, archive.ErrAccounts
+	case err != nil:
 		return nil, err
 	}
 	for i := range l.Jobs {

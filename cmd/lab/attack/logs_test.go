@@ -1,7 +1,9 @@
 package attack
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,8 +53,20 @@ func TestAttackLogs(t *testing.T) {
 		t.Skip("skipped: this file system has no such files: ", err)
 	}
 	f.Close()
-	attack(t, s, "a sparse file of 1 TB among the logs", func() string {
-		c := exec.Command(binary(t, "fairwayd"), "import", logs, "--config", filepath.Join(s.dir, "fairwayd.toml"))
+	few, err := os.Create(filepath.Join(logs, "bomb.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(few)
+	_, err = z.Write([]byte("JobID|JobName|User|Account|Partition|State|Submit|Start|End|NNodes|NodeList\n" +
+		strings.Repeat("1|n|u|a|p|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-01T01:00:00|1|"+
+			"cn[1-65000]\n", 20000)))
+	if err := errors.Join(err, z.Close(), few.Chown(4711, -1), few.Close()); err != nil {
+		t.Fatal(err)
+	}
+	attack(t, s, "a sparse file of 1 TB among the logs, and one of 60 kB that unpacks to 30 GB", func() string {
+		c := exec.Command("prlimit", "--data=3000000000", binary(t, "fairwayd"), "import", logs, "--config",
+			filepath.Join(s.dir, "fairwayd.toml"))
 		var out strings.Builder
 		c.Stdout, c.Stderr = &out, &out
 		if err := c.Start(); err != nil {
@@ -75,6 +89,9 @@ func TestAttackLogs(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), "sparse.darshan: it has") {
 			t.Errorf("the import does not name it: %s, %v", out.String(), err)
+		}
+		if !strings.Contains(out.String(), "bomb.gz: the accounts of") {
+			t.Errorf("a user's accounts are not refused: %s, %v", out.String(), err)
 		}
 		return "refused by name"
 	})

@@ -25,12 +25,17 @@ import (
 // ErrNotALog is what a reader answers to a file that is not an I/O log at all; such files are passed over.
 var ErrNotALog = errors.New("not an I/O log")
 
+// ErrAccounts is what a reader answers to accounts in a file that may have none (Input.Users).
+var ErrAccounts = errors.New("the accounts of a batch system or of servers")
+
 // Input is one file to read.
 type Input struct {
 	Path    string
 	Content *io.SectionReader
 	// ID is the log's identity for the column log.
 	ID int64
+	// Users says that a user owns the file: accounts in it count for nothing, and are as long as that user likes.
+	Users bool
 }
 
 // Importer reads I/O logs into an archive. Read is required; the zero value of everything else works.
@@ -306,7 +311,7 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 	}
 	defer closer()
 	l, err := r.read(ctx, &res, content, sum)
-	if err == nil && l != nil && r.brought(l, &res.read) {
+	if errors.Is(err, ErrAccounts) || err == nil && l != nil && r.brought(l, &res.read) {
 		r.memory.release([16]byte(sum[:16]))
 		l, err = r.read(ctx, &res, content, sha256.Sum256(fmt.Appendf(sum[:], " of %d", res.read.UID)))
 	}
@@ -315,10 +320,13 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.state = known
 	case errors.Is(err, ErrNotALog):
 		res.state = skipped
+	case errors.Is(err, ErrAccounts):
+		res.read.Problem = fmt.Sprintf("%v, in a file of uid %d: want one of root's or of who imports it, or "+
+			"--trust-owner", ErrAccounts, res.read.UID)
 	case err != nil:
 		res.read.Problem = err.Error()
-	case !r.own(l, &res.read):
 	default:
+		r.own(l, &res.read)
 		res.state, res.log = imported, l
 		res.read.Bad, res.read.Kind, res.read.Rows, res.read.Problem = false, l.Kind, int64(l.Rows()), l.Problem
 	}
@@ -331,28 +339,27 @@ func (r *run) read(ctx context.Context, res *result, content *io.SectionReader, 
 	if !r.memory.claim([16]byte(sum[:16])) {
 		return nil, nil
 	}
-	return r.Read(ctx, Input{Path: res.found.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8]))})
+	l, err := r.Read(ctx, Input{Path: res.found.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8])),
+		Users: r.users(&res.read)})
+	if l != nil && r.users(&res.read) && len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 {
+		return nil, ErrAccounts
+	}
+	return l, err
+}
+
+// users says whether a file is a user's, and not of root's or of who imports it.
+func (im *Importer) users(from *iolog.Read) bool {
+	return im.TrustedBy == "" && from.UID != 0 && from.UID != int64(os.Geteuid())
 }
 
 // brought says whether a user brings what is not hers. Such a copy is known as that user's: whoever it belongs to may
 // bring it yet.
 func (im *Importer) brought(l *iolog.Log, from *iolog.Read) bool {
-	if im.TrustedBy != "" || from.UID == 0 || from.UID == int64(os.Geteuid()) {
-		return false
-	}
-	return len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 ||
-		slices.ContainsFunc(l.Jobs, func(j iolog.Job) bool { return j.UID != from.UID })
+	return im.users(from) && slices.ContainsFunc(l.Jobs, func(j iolog.Job) bool { return j.UID != from.UID })
 }
 
-// own says of each job's log whose it is. Accounts of others than users, such as a batch system's, count only from a
-// file that root or whoever imports owns: false.
-func (im *Importer) own(l *iolog.Log, from *iolog.Read) bool {
-	if len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 && im.TrustedBy == "" && from.UID != 0 &&
-		from.UID != int64(os.Geteuid()) {
-		from.Problem = fmt.Sprintf("the accounts of a batch system or of servers, in a file of uid %d: want one of "+
-			"root's or of who imports it, or --trust-owner", from.UID)
-		return false
-	}
+// own says of each job's log whose it is.
+func (im *Importer) own(l *iolog.Log, from *iolog.Read) {
 	from.TrustedBy = im.TrustedBy
 	for i := range l.Jobs {
 		switch j := &l.Jobs[i]; {
@@ -363,7 +370,6 @@ func (im *Importer) own(l *iolog.Log, from *iolog.Read) bool {
 		}
 		l.Jobs[i].User = im.UserOf(l.Jobs[i].UID)
 	}
-	return true
 }
 
 // The bounds of one file: a log of a job has megabytes, a batch system's accounts of years have a few gigabytes.
@@ -387,7 +393,8 @@ func open(ctx context.Context, f found, note *iolog.Read) (content *io.SectionRe
 	if err == nil && size <= slurp {
 		defer file.Close()
 		b, err := io.ReadAll(content)
-		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))), sha256.Sum256(b), func() {}, err
+		return io.NewSectionReader(untilDone{bytes.NewReader(b), ctx}, 0, int64(len(b))), sha256.Sum256(b), func() {},
+			err
 	}
 	h := sha256.New()
 	if err == nil {

@@ -18,10 +18,28 @@ import (
 // ErrUnknown is the error of a file that is not a log of a known kind.
 var ErrUnknown = errors.New("not an I/O log")
 
+// ErrAccounts is the error of a file of accounts where Options wants none.
+var ErrAccounts = errors.New("the accounts of a batch system or of servers")
+
 // Options are what the files themselves do not say.
 type Options struct {
 	// Zone is where times without a zone are, of Slurm's and LMT's hosts; nil is UTC.
 	Zone *time.Location
+	// NoAccounts has a file of accounts refused by its first bytes.
+	NoAccounts bool
+}
+
+// mostMemory is what the rows of one file of accounts may take, bytes: its text says little of how many they are.
+const mostMemory = 4 << 30
+
+// room is how many bytes more may be taken.
+type room int64
+
+func (r *room) take(n int) error {
+	if *r -= room(n); *r < 0 {
+		return errors.New("its rows take too much memory: give it in parts, such as a file a month")
+	}
+	return nil
 }
 
 // headBytes is how much of a file its kind follows from.
@@ -38,10 +56,11 @@ func Read(in *io.SectionReader, id int64, o Options) (*iolog.Log, error) {
 	if _, err := in.ReadAt(head, 0); err != nil {
 		return nil, err
 	}
-	if bytes.HasPrefix(head, gzipped) {
-		return unzipped(io.NewSectionReader(in, 0, in.Size()), o)
-	}
 	switch {
+	case bytes.HasPrefix(head, gzipped):
+		return unzipped(io.NewSectionReader(in, 0, in.Size()), o)
+	case o.NoAccounts && (looksLikeSlurm(head) || looksLikeLMT(head)):
+		return nil, ErrAccounts
 	case looksLikeSlurm(head):
 		return Slurm(io.NewSectionReader(in, 0, in.Size()), o)
 	case looksLikeLMT(head):
@@ -64,6 +83,9 @@ func unzipped(in *io.SectionReader, o Options) (*iolog.Log, error) {
 	text := bufio.NewReaderSize(&limited{z, maxGrowth * in.Size()}, headBytes)
 	if head, err := text.Peek(headBytes); err != nil && !errors.Is(err, io.EOF) || !looksLikeSlurm(head) {
 		return nil, ErrUnknown
+	}
+	if o.NoAccounts {
+		return nil, ErrAccounts
 	}
 	return Slurm(text, o)
 }

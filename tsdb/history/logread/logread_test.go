@@ -281,6 +281,19 @@ func TestSlurm(t *testing.T) {
 	if _, err := read(squeeze(dump[:100] + strings.Repeat("0", 64<<20))); err == nil {
 		t.Error("a line of 64 MB from a few bytes was read")
 	}
+	// A list of names in brackets is long in memory, not in a file: what was read until the bound is kept.
+	many := strings.Repeat(strings.Replace(dump[:strings.IndexByte(dump, '\n')+1], "n1|x", "n[1-1000]|x", 1), 100)
+	bounded, err := slurmRows(strings.NewReader(many), Options{}, 50*(rowBytes+1000*nameBytes))
+	if err != nil || !strings.Contains(bounded.Problem, "memory") || len(bounded.Slurm) != 51 {
+		t.Errorf("a hundred thousand node names: %v", err)
+	}
+	for what, text := range map[string]string{"compressed": squeeze(dump), "plain": dump,
+		"a target's": "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n"} {
+		_, err := Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{NoAccounts: true})
+		if !errors.Is(err, ErrAccounts) {
+			t.Errorf("accounts where none may be, %s: %v", what, err)
+		}
+	}
 	// A truncated answer is a bad log, not another kind of file.
 	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("a cut answer: %v", err)

@@ -29,13 +29,16 @@ func looksLikeSlurm(head []byte) bool {
 var sacctLine = regexp.MustCompile(`^[0-9]+(_[0-9\[\]-]+)?(\+[0-9]+)?(\.[a-z0-9+]+)?\|`)
 
 // Slurm reads what Slurm accounts for: one row a job, none for its steps.
-func Slurm(in io.Reader, o Options) (*iolog.Log, error) {
+func Slurm(in io.Reader, o Options) (*iolog.Log, error) { return slurmRows(in, o, mostMemory) }
+
+func slurmRows(in io.Reader, o Options, left room) (*iolog.Log, error) {
 	l := &iolog.Log{Kind: "slurm"}
 	err := slurm.Read(in, slurm.Options{Zone: o.Zone}, func(j *slurm.Job) error {
-		if j.Step == "" {
-			l.Slurm = append(l.Slurm, slurmRow(j))
+		if j.Step != "" {
+			return nil
 		}
-		return nil
+		l.Slurm = append(l.Slurm, slurmRow(j))
+		return left.take(rowBytes + nameBytes*len(j.Nodes))
 	})
 	if err != nil && len(l.Slurm) == 0 {
 		return nil, err
@@ -48,6 +51,9 @@ func Slurm(in io.Reader, o Options) (*iolog.Log, error) {
 	}
 	return l, nil
 }
+
+// What a row takes besides its nodes, and each of these, about.
+const rowBytes, nameBytes = 1 << 10, 32
 
 func slurmRow(j *slurm.Job) iolog.Slurm {
 	row := iolog.Slurm{
