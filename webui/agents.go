@@ -56,10 +56,10 @@ func (h *agents) enrol(r *http.Request, by access.Caller, ask api.Enrolment) (v 
 
 // revoke refuses nodes' tokens from now on.
 func (h *agents) revoke(r *http.Request, by access.Caller, ask api.Revocation) (v api.Revocation, err error) {
-	now := time.Now().UTC().Truncate(time.Second) // as tokens say when they were issued
+	now := time.Now()
 	for n, until := range ask.Nodes {
 		if until.IsZero() || until.After(now) {
-			ask.Nodes[n] = now
+			ask.Nodes[n] = h.gate.RevokeUntil(n, now)
 		}
 	}
 	if err := h.Desk.RevokeNodes(r.Context(), by.Person, ask.Nodes, answerOf(r, "")); err != nil {

@@ -56,7 +56,7 @@ func printOnce(ctx context.Context, c Config, log *slog.Logger, w io.Writer) err
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(program.Raw(w))
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

@@ -133,7 +133,7 @@ func ask(cmd *cobra.Command, socket string, q report.Request) error {
 	if err != nil {
 		return err
 	}
-	e := json.NewEncoder(cmd.OutOrStdout())
+	e := json.NewEncoder(program.Raw(cmd.OutOrStdout()))
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }

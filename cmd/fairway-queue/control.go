@@ -99,7 +99,7 @@ func newStatus() *cobra.Command {
 		Example: "  fairway-queue status /run/fairway/queue.sock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return ask(cmd.Context(), a[0], http.MethodGet, "/report", nil, cmd.OutOrStdout())
+			return ask(cmd.Context(), a[0], http.MethodGet, "/report", nil, program.Raw(cmd.OutOrStdout()))
 		},
 	}
 }

@@ -40,8 +40,8 @@ func run(ctx context.Context, args []string) int {
 // newRootOn makes the commands, which print to out and say what failed to errs.
 func newRootOn(out, errs io.Writer) *cobra.Command {
 	root := newRoot()
-	root.SetOut(cli.Plain(out))
-	root.SetErr(cli.Plain(errs))
+	root.SetOut(out)
+	root.SetErr(errs)
 	return root
 }
 

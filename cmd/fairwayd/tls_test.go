@@ -148,8 +148,11 @@ func TestEverythingOverTLS(t *testing.T) {
 	if _, err := stream.Enroll(t.Context(), url, trusting(t, dir, ""), join, "fwd1"); err == nil {
 		t.Error("a join token of compute nodes enrolled a forwarder")
 	}
-	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn6"}); err != nil {
+	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn5", "cn6"}); err != nil {
 		t.Fatal(err)
+	}
+	if err := bring(t, url, "", trusting(t, dir, "cn5"), "cn5", 1); err == nil {
+		t.Error("a revoked certificate was taken")
 	}
 	if err := bring(t, url, token, trusting(t, dir, ""), "cn6", 1); err == nil {
 		t.Error("a revoked token was taken")

@@ -6,13 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 )
 
 // The exit codes of every program and command.
@@ -49,14 +54,41 @@ func Main(run func(ctx context.Context, args []string) int) {
 	os.Exit(code)
 }
 
-// Run executes a command line and says on the standard error why it failed.
+// Run executes a command line and says on the standard error why it failed. What it prints goes through Plain.
 func Run(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SetArgs(args)
+	root.SetOut(Plain(root.OutOrStdout()))
+	root.SetErr(Plain(root.ErrOrStderr()))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
 	}
 	return err
+}
+
+// cleaned is an output without what could change a terminal, and the output itself.
+type cleaned struct {
+	io.Writer
+	to io.Writer
+}
+
+// Plain is w without what could change a terminal: names of jobs, nodes, sources and files are texts from outside. Line
+// ends and tabs pass; every other control character, and one that is not printed, is a '?'.
+func Plain(w io.Writer) io.Writer {
+	return cleaned{transform.NewWriter(w, runes.Map(func(r rune) rune {
+		if r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	})), w}
+}
+
+// Raw is where JSON and logs go as they are: they escape what a terminal would obey, and programs read them.
+func Raw(w io.Writer) io.Writer {
+	if c, ok := w.(cleaned); ok {
+		return c.to
+	}
+	return w
 }
 
 // Code is the exit code of a command's outcome.

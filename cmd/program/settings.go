@@ -70,7 +70,7 @@ func Log(w io.Writer, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", ErrSettings, level)
 	}
-	return slog.New(newFewLines(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))), nil
+	return slog.New(newFewLines(slog.NewTextHandler(Raw(w), &slog.HandlerOptions{Level: l}))), nil
 }
 
 // ReadSettings reads the text of the settings file at path; without a path, of the one at fallback if

@@ -176,8 +176,7 @@ func (id *identities) identify(r *http.Request, d Listener) (Caller, error) {
 		return id.byToken(w, auth)
 	}
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		leaf := r.TLS.VerifiedChains[0][0]
-		return byCertificate(w, leaf.DNSNames, leaf.NotAfter)
+		return id.byCertificate(w, r.TLS.VerifiedChains[0][0])
 	}
 	switch d {
 	case UnixSocket:

@@ -3,6 +3,7 @@ package access
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -22,9 +23,9 @@ import (
 
 // Enrolment is what nodes' tokens are made and checked with.
 type Enrolment struct {
-	// Secrets returns the secrets; the first one signs, all of them verify.
+	// Secrets returns the secrets; the first one signs, all of them verify. nil: nodes have certificates alone.
 	Secrets func() ([]string, error)
-	// Revoked returns up to when a node's tokens are refused; the zero time for none.
+	// Revoked returns up to when a node's tokens are refused; the zero time for none. nil: none are.
 	Revoked func(node topology.NodeID) time.Time
 }
 
@@ -33,7 +34,7 @@ const (
 	joinPrefix = "fwj1" // a join token: fwj1.PATTERN.UNTIL.MAC
 	// maxToken bounds what is looked at, bytes.
 	maxToken = 1024
-	// nodeSpread is how far the daemon's clock may have been set back since a token was issued.
+	// nodeSpread is how far apart the clocks may be by which a token is issued and checked.
 	nodeSpread = time.Hour
 )
 
@@ -100,7 +101,26 @@ func (e *Enrolment) signer() (string, error) {
 	return s[0], nil
 }
 
-// NodeToken makes a node's token.
+// until is up to when a node's tokens are refused, and next when the first is issued after that.
+func (e *Enrolment) until(n topology.NodeID) (until, next time.Time) {
+	if e == nil || e.Revoked == nil {
+		return until, next
+	}
+	until = e.Revoked(n)
+	return until, until.Add(time.Second)
+}
+
+// RevokeUntil is up to when a node's tokens must be refused so that none is left that was accepted until now: by the
+// clock of another daemon, or by this one's before it was set back, it may have been issued later.
+func (g *Gate) RevokeUntil(n topology.NodeID, now time.Time) time.Time {
+	until := now.UTC().Truncate(time.Second).Add(nodeSpread) // tokens have whole seconds
+	if _, next := g.conf.Enrolment.until(n); next.After(until) {
+		return next
+	}
+	return until
+}
+
+// NodeToken makes a node's token, which is later than those that are revoked.
 func (e *Enrolment) NodeToken(n topology.NodeID, now time.Time) (string, error) {
 	if n == "" || len(n) > maxName || !topology.CleanName(string(n)) {
 		return "", fmt.Errorf("%w: node %q: want a name of 1 to %d letters without control characters", api.ErrInvalid,
@@ -110,6 +130,9 @@ func (e *Enrolment) NodeToken(n topology.NodeID, now time.Time) (string, error) 
 	s, err := e.signer()
 	if err != nil {
 		return "", err
+	}
+	if until, next := e.until(n); !now.After(until) {
+		now = next
 	}
 	return sign(s, nodePrefix, string(n), now), nil
 }
@@ -133,11 +156,11 @@ func (e *Enrolment) node(token string, now time.Time) (topology.NodeID, error) {
 		return "", err
 	}
 	n := topology.NodeID(name)
-	if issued.After(now.Add(nodeSpread)) {
-		return "", fmt.Errorf("%w: the token of node %s was issued in the future", api.ErrSignIn, n)
-	}
-	if until := e.Revoked(n); !until.IsZero() && !issued.After(until) {
+	switch until, next := e.until(n); {
+	case !until.IsZero() && !issued.After(until):
 		return n, fmt.Errorf("%w: the token of node %s is revoked; fairwayd enroll makes another", api.ErrSignIn, n)
+	case issued.After(now.Add(nodeSpread)) && !issued.Equal(next):
+		return "", fmt.Errorf("%w: the token of node %s was issued in the future", api.ErrSignIn, n)
 	}
 	return n, nil
 }
@@ -202,10 +225,19 @@ func (g *Gate) Enrol(by Caller, n topology.NodeID) (token string, err error) {
 }
 
 // byCertificate is the agent of the node that a client certificate names.
-func byCertificate(w Caller, names []string, end time.Time) (Caller, error) {
-	if len(names) != 1 || names[0] == "" {
+func (id *identities) byCertificate(w Caller, leaf *x509.Certificate) (Caller, error) {
+	if len(leaf.DNSNames) != 1 || leaf.DNSNames[0] == "" {
 		return w, fmt.Errorf("%w: the client certificate has %d names, want the node's alone", api.ErrSignIn,
-			len(names))
+			len(leaf.DNSNames))
 	}
-	return ofNode(w, topology.NodeID(names[0]), "certificate", func() bool { return time.Now().Before(end) }), nil
+	n := topology.NodeID(leaf.DNSNames[0])
+	revoked := func() bool {
+		until, _ := id.conf.Enrolment.until(n)
+		return !until.IsZero() && !leaf.NotBefore.After(until.Add(-nodeSpread))
+	}
+	if revoked() {
+		return w, fmt.Errorf("%w: the certificate of node %s is revoked; it needs one that begins later",
+			api.ErrSignIn, n)
+	}
+	return ofNode(w, n, "certificate", func() bool { return time.Now().Before(leaf.NotAfter) && !revoked() }), nil
 }

@@ -85,6 +85,24 @@ func TestNodeTokenIsItsNodesAlone(t *testing.T) {
 	if got := speaks(t, e, again); got != "cn5" {
 		t.Errorf("a token made after the revocation speaks for %q", got)
 	}
+	early, _ := e.NodeToken("cn7", now.Add(nodeSpread/2))
+	if got := speaks(t, e, early); got != "cn7" {
+		t.Errorf("a token of a clock that is ahead speaks for %q", got)
+	}
+	gate, err := NewGate(Config{Enrolment: e}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each revocation ends what is made after the one before, within a second too
+		revoked["cn7"] = gate.RevokeUntil("cn7", now)
+		if got := speaks(t, e, early); got != "" {
+			t.Errorf("a revoked token of a clock that is ahead, or made after a revocation, speaks for %q", got)
+		}
+		early, _ = e.NodeToken("cn7", now)
+		if got := speaks(t, e, early); got != "cn7" {
+			t.Errorf("a token made after a revocation speaks for %q", got)
+		}
+	}
 	turned, _ := enrolment("the new secret of the daemon, long too", "a secret of the daemon's, long enough")
 	if got := speaks(t, turned, token); got != "cn5" {
 		t.Errorf("after a rotation the token speaks for %q", got)

@@ -9,43 +9,13 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/text/runes"
-	"golang.org/x/text/transform"
 
 	"fairway/cmd/program"
 )
 
-// plain is an output without what could change a terminal, and the output itself.
-type plain struct {
-	io.Writer
-	to io.Writer
-}
-
-// Plain is w without what could change a terminal: names of jobs, nodes, sources and files are texts from outside. Line
-// ends and tabs pass; every other control character, and one that is not printed, is a '?'.
-func Plain(w io.Writer) io.Writer {
-	return plain{transform.NewWriter(w, runes.Map(func(r rune) rune {
-		if r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	})), w}
-}
-
-// Raw is where JSON goes as it is: it escapes what a terminal would obey, and programs read it.
-func Raw(w io.Writer) io.Writer {
-	if p, ok := w.(plain); ok {
-		return p.to
-	}
-	return w
-}
-
 // PrintJSON writes one value, indented, with a line end.
 func PrintJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(Raw(w))
+	e := json.NewEncoder(program.Raw(w))
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

@@ -157,7 +157,7 @@ func TestSitesInOneList(t *testing.T) {
 	t.Setenv("FAIRWAY_SITES", file)
 	var out bytes.Buffer
 	root := cli.NewRoot(Add)
-	root.SetOut(cli.Plain(&out))
+	root.SetOut(program.Plain(&out))
 	root.SetArgs([]string{"sites"})
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)

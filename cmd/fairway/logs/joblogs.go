@@ -109,7 +109,7 @@ func newLMT() *cobra.Command {
 
 // jsonLines reads the named files one after the other and prints a line of JSON for all that read gives it.
 func jsonLines(cmd *cobra.Command, names []string, read func(name string, emit func(any) error) error) error {
-	return eachInput(cmd, cli.Raw(cmd.OutOrStdout()), names, "files", func(name string, w *bufio.Writer) error {
+	return eachInput(cmd, program.Raw(cmd.OutOrStdout()), names, "files", func(name string, w *bufio.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		return read(name, func(v any) error { return errors.Join(cmd.Context().Err(), e.Encode(v)) })

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fairway/anomaly/rootcause"
-	"fairway/cmd/fairway/cli"
+	"fairway/cmd/program"
 	"fairway/webui/api"
 )
 
@@ -24,7 +24,7 @@ func TestWhyIsPrinted(t *testing.T) {
 	var out strings.Builder
 	v := api.JobCause{Job: "9", Logs: []api.LogCause{{App: "roms", Procs: 64, Start: time.Unix(0, 0),
 		Write: &a}}}
-	if err := printCause(cli.Plain(&out), v); err != nil {
+	if err := printCause(program.Plain(&out), v); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"no reads", "0.0 s [" + strings.Repeat("a", 40) + strings.Repeat("b", 8) +

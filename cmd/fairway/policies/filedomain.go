@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairway/cli"
+	"fairway/cmd/program"
 	"fairway/remap/policy/filedomain"
 )
 
@@ -29,7 +30,7 @@ func newFiledomain() *cobra.Command {
 			if err := readCase(cmd, args[0], cli.MaxFileBytes, &c, func() error { return c.Check() }); err != nil {
 				return err
 			}
-			return json.NewEncoder(cli.Raw(cmd.OutOrStdout())).Encode(struct {
+			return json.NewEncoder(program.Raw(cmd.OutOrStdout())).Encode(struct {
 				filedomain.Answer
 				Advice filedomain.Advice `json:"advice"`
 			}{filedomain.Divide(c), filedomain.Advise(c)})

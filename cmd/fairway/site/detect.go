@@ -53,7 +53,7 @@ func newDetect(o *cli.Options) *cobra.Command {
 			set.Occupancy = set.Occupancy || o.JSON
 			to := c.OutOrStdout()
 			if o.JSON {
-				to = cli.Raw(to)
+				to = program.Raw(to)
 			}
 			out := bufio.NewWriter(to)
 			lines := json.NewEncoder(out)

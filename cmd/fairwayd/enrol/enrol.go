@@ -22,11 +22,11 @@ import (
 	"fairway/webui/access"
 )
 
-// Tokens returns what makes and checks nodes' tokens by the secrets of a file; nil without one. revoked is up to when a
-// node's are refused; nil where none is checked.
+// Tokens returns what makes and checks nodes' tokens by the secrets of a file, if there is one. revoked is up to when a
+// node's are refused; nil where none is checked or made.
 func Tokens(path string, revoked func(topology.NodeID) time.Time, log *slog.Logger) *access.Enrolment {
 	if path == "" {
-		return nil
+		return &access.Enrolment{Revoked: revoked}
 	}
 	secrets := config.Watch(log, func() ([]string, error) { return readSecrets(path) }, path)
 	return &access.Enrolment{Secrets: secrets.Get, Revoked: revoked}
@@ -80,7 +80,11 @@ func Enroll(path *string) *cobra.Command {
 			if made != "" {
 				fmt.Fprintf(c.ErrOrStderr(), "made %s; the daemon's user must be able to read it\n", made)
 			}
-			e := Tokens(conf.Access.Enrolment.SecretFile, nil, nil)
+			revoked, err := readRevoked(conf.StateDir)
+			if err != nil {
+				return err
+			}
+			e := Tokens(conf.Access.Enrolment.SecretFile, func(n topology.NodeID) time.Time { return revoked[n] }, nil)
 			if join != "" {
 				token, err := e.JoinToken(join, time.Now().Add(lasts))
 				if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/program"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
@@ -41,7 +42,7 @@ func List(path *string) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(all)
+				return json.NewEncoder(program.Raw(c.OutOrStdout())).Encode(all)
 			}
 			return all.print(c.OutOrStdout())
 		},
@@ -84,9 +85,10 @@ type revokedNode struct {
 	IssuedUntil time.Time       `json:"issued_until"`
 }
 
-func listTokens(c *config.Config) (*tokenList, error) {
+// readRevoked reads in a state directory's journal up to when nodes' tokens are refused.
+func readRevoked(stateDir string) (map[topology.NodeID]time.Time, error) {
 	revoked := map[topology.NodeID]time.Time{}
-	_, err := journal.Read(filepath.Join(c.StateDir, "journal"), func(r *journal.Record) error {
+	_, err := journal.Read(filepath.Join(stateDir, "journal"), func(r *journal.Record) error {
 		for n, until := range r.Revoked {
 			if until.After(revoked[n]) {
 				revoked[n] = until
@@ -94,7 +96,15 @@ func listTokens(c *config.Config) (*tokenList, error) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return revoked, err
+}
+
+func listTokens(c *config.Config) (*tokenList, error) {
+	revoked, err := readRevoked(c.StateDir)
+	if err != nil {
 		return nil, err
 	}
 	all := &tokenList{Tokens: []listedToken{}, NodesSecret: c.Access.Enrolment.SecretFile, Revoked: []revokedNode{}}

@@ -17,6 +17,7 @@ import (
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/program"
 	"fairway/collector/escape"
+	"fairway/collector/topology"
 	"fairway/tsdb/history/archive"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/access/hostuser"
@@ -42,7 +43,7 @@ func Answer() *cobra.Command {
 	return &cobra.Command{
 		Use: askCommand, Hidden: true, Args: cobra.NoArgs, Short: "Answer a question of the daemon to the archive",
 		RunE: func(c *cobra.Command, _ []string) error {
-			return archive.Answer(c.Context(), c.InOrStdin(), c.OutOrStdout())
+			return archive.Answer(c.Context(), c.InOrStdin(), program.Raw(c.OutOrStdout()))
 		},
 	}
 }
@@ -79,7 +80,7 @@ func Import(path *string) *cobra.Command {
 			if trust {
 				im.TrustedBy = cmp.Or(im.UserOf(int64(os.Getuid())), fmt.Sprint("uid", os.Getuid()))
 			}
-			im.Progress = progressTo(c.ErrOrStderr(), program.IsTerminal(os.Stderr))
+			im.Progress = progressTo(program.Raw(c.ErrOrStderr()), program.IsTerminal(os.Stderr))
 			report, err := im.Import(c.Context(), args...)
 			if errors.Is(err, archive.ErrBusy) {
 				return err
@@ -121,7 +122,7 @@ const shownBad = 20
 
 func printReport(w io.Writer, r archive.Report, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(r)
+		return json.NewEncoder(program.Raw(w)).Encode(r)
 	}
 	fmt.Fprintf(w, "%d files: %d read, %d known, %d no logs, %d bad; %d rows in %.1f s\n", r.Files, r.Imported, r.Known,
 		r.Skipped, len(r.Bad), r.Rows, r.Seconds)
@@ -130,7 +131,7 @@ func printReport(w io.Writer, r archive.Report, asJSON bool) error {
 			fmt.Fprintf(w, "and %d more: fairwayd query bad-logs\n", len(r.Bad)-i)
 			break
 		}
-		fmt.Fprintf(w, "bad: %s: %s\n", b.Path, b.Problem)
+		fmt.Fprintf(w, "bad: %s: %s\n", topology.Clean(b.Path), topology.Clean(b.Problem))
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func Query(path *string) *cobra.Command {
 			case err != nil:
 				return err
 			case asJSON:
-				return json.NewEncoder(c.OutOrStdout()).Encode(res)
+				return json.NewEncoder(program.Raw(c.OutOrStdout())).Encode(res)
 			case asCSV:
 				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/cmd/fairwayd/config"
+	"fairway/cmd/program"
 	"fairway/tsdb/engine"
 )
 
@@ -38,7 +39,7 @@ func Fsck(path *string) *cobra.Command {
 			}
 			out := c.OutOrStdout()
 			if asJSON {
-				if err := json.NewEncoder(out).Encode(rep); err != nil {
+				if err := json.NewEncoder(program.Raw(out)).Encode(rep); err != nil {
 					return err
 				}
 			} else {

@@ -57,7 +57,7 @@ func Migrate(path *string) *cobra.Command {
 
 func runMigrate(c *cobra.Command, conf *config.Config, from, to, state string) (err error) {
 	conf.Store.Sync = time.Nanosecond // each slice is waited for: with nothing to gather, a sync at once is faster
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+	log := slog.New(slog.NewTextHandler(program.Raw(c.ErrOrStderr()), nil))
 	var stores [2]Opened
 	for i, kind := range []string{from, to} {
 		if err := conf.Store.ValidateServer(kind); err != nil {
