@@ -67,6 +67,9 @@ func (d *trust) RevokeNodes(ctx context.Context, by remap.Person, nodes map[topo
 	if err := by.May(remap.Admin, "revoking nodes' tokens"); err != nil {
 		return err
 	}
+	if len(nodes) == 0 {
+		return fmt.Errorf("%w: no node is named", remap.ErrInvalid)
+	}
 	for n := range nodes {
 		if n == "" || len(n) > longestName || !topology.CleanName(string(n)) {
 			return fmt.Errorf("%w: node %.100q: want a node's name", remap.ErrInvalid, n)

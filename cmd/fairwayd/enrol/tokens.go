@@ -51,9 +51,9 @@ func List(path *string) *cobra.Command {
 	c.AddCommand(&cobra.Command{
 		Use:   "revoke NODE...",
 		Short: "Refuse the tokens and certificates that these nodes have now, by the daemon that runs here",
-		Long: "Asks the daemon on this host, which must run, to refuse the tokens and certificates that these nodes have " +
-			"now. It is a record of the journal, and so holds at every daemon of a cluster and after a " +
-			"restore. Their connections end within 20 s.",
+		Long: "Asks the daemon on this host, which must run, to refuse the tokens and certificates that these nodes " +
+			"have now. It is a record of the journal, and so holds at every daemon of a cluster and after a restore. " +
+			"Their connections end within 20 s.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, nodes []string) error {
 			conf, err := config.File.Load(*path)
