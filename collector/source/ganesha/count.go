@@ -77,20 +77,37 @@ func askExports(ctx context.Context, b bus) ([]export, error) {
 	return out, nil
 }
 
-// protocols reads which protocols an export or client was used with: the list of pairs in its row.
+// protocolsInOrder are those of a row that has a word of yes or no for each instead of their names: 2.4 to 3.
+var protocolsInOrder = [...]string{"NFSv3", "MNT", "NLMv4", "RQUOTA", "NFSv40", "NFSv41", "NFSv42", "9P"}
+
+// protocols reads which protocols an export or client was used with: a list of pairs somewhere in its row, behind which
+// releases put more and more, or, up to release 3, the words alone.
 func protocols(row []any) (map[string]bool, bool) {
-	pairs, ok := at[[]any](row, len(row)-2)
-	used := map[string]bool{}
+	used, words := map[string]bool{}, 0
+	for i := range row {
+		if on, isWord := at[bool](row, i); isWord && words < len(protocolsInOrder) {
+			used[protocolsInOrder[words]] = on
+			words++
+		}
+		if pairs, isList := at[[]any](row, i); isList && readPairs(pairs, used) {
+			return used, true
+		}
+	}
+	return used, words == len(protocolsInOrder)
+}
+
+// readPairs reads a list of names, each with yes or no; ok is false for any other list, and for an empty one.
+func readPairs(pairs []any, used map[string]bool) (ok bool) {
 	for _, p := range pairs {
 		pair, isPair := p.([]any)
 		name, isName := at[string](pair, 0)
 		on, isOn := at[bool](pair, 1)
 		if !isPair || !isName || !isOn {
-			return nil, false
+			return false
 		}
 		used[name] = on
 	}
-	return used, ok
+	return len(pairs) > 0
 }
 
 // metadata are the 9P requests that count as metadata operations; those of the protocol itself (version, attach,
@@ -109,6 +126,7 @@ var metadataV4 = map[string]bool{"ACCESS": true, "COMMIT": true, "CREATE": true,
 type asked struct {
 	call
 	take func(t *totals, r *reply) error
+	lost func(t *totals) error // takes that this release has no such call; nil: nothing of the kind has happened
 }
 
 // errNotCounted is the error of what a server does not count, or not within bounds: the rest is known.
@@ -140,7 +158,7 @@ func (s *Source) count(ctx context.Context, b bus, exports []export) (*totals, e
 	var clients []string
 	if nine {
 		c := call{object: clientObject, method: "clientmgr.ShowClients"}
-		list = append(list, asked{c, func(_ *totals, r *reply) (err error) {
+		list = append(list, asked{call: c, take: func(_ *totals, r *reply) (err error) {
 			clients, err = clientsOf(&c, r)
 			return err
 		}})
@@ -167,6 +185,8 @@ func run(ctx context.Context, b bus, t *totals, list []asked) (errs []error) {
 	}
 	for i, r := range b.Ask(ctx, calls) {
 		switch {
+		case errors.Is(r.err, errUnknown) && list[i].lost != nil:
+			errs = append(errs, list[i].lost(t))
 		case errors.Is(r.err, errUnknown):
 		case r.err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", &list[i].call, r.err))
@@ -185,7 +205,7 @@ func run(ctx context.Context, b bus, t *totals, list []asked) (errs []error) {
 // ask9P asks for an export's requests of one kind.
 func (s *Source) ask9P(e *export, op string, to *collector.Total) asked {
 	c := call{exportObject, "exportstats.Get9pOpStats", []any{e.id, "_9P_T" + op}}
-	return asked{c, func(_ *totals, r *reply) error {
+	return asked{call: c, take: func(_ *totals, r *reply) error {
 		row, ok, err := figures(&c, r, 3, 1)
 		if ok {
 			s.rates.AddTo(to, key{"9P export " + e.name(), op}, row[0])
@@ -198,7 +218,17 @@ func (s *Source) ask9P(e *export, op string, to *collector.Total) asked {
 // errors, nanoseconds, and a wait that is always 0.
 func (s *Source) askIO(e *export, version string) asked {
 	c := call{exportObject, "exportstats.Get" + version + "IO", []any{e.id}}
-	return asked{c, func(t *totals, r *reply) error {
+	// Releases up to 3 count version 4.2 and have no call for it.
+	lost := func(t *totals) error {
+		for i := range t.nfs.ops {
+			for _, part := range []*collector.Total{&t.nfs.ops[i], &t.nfs.bytes[i], &t.nfs.nanos[i]} {
+				part.Lose()
+			}
+		}
+		return fmt.Errorf("%s: reads and writes are %w: clients use %s and this release has no call for them", &c,
+			errNotCounted, version)
+	}
+	return asked{call: c, lost: lost, take: func(t *totals, r *reply) error {
 		for i, what := range [...]string{" read", " write"} {
 			row, ok, err := figures(&c, r, 3+i, 5)
 			if !ok {
@@ -218,7 +248,7 @@ func (s *Source) askIO(e *export, version string) asked {
 // since the start.
 func (s *Source) askV4() asked {
 	c := call{object: exportObject, method: "exportstats.GetFULLV4Stats"}
-	return asked{c, func(t *totals, r *reply) error {
+	return asked{call: c, take: func(t *totals, r *reply) error {
 		if on, ok := at[bool](r.body, 0); ok && !on {
 			return fmt.Errorf("%s: NFSv4's metadata operations are %w: %.100v; set Enable_FULLV4_Stats in "+
 				"NFS_CORE_PARAM", &c, errNotCounted, r.body[1:])
@@ -251,7 +281,7 @@ func (s *Source) askV4() asked {
 // askWire asks for a 9P client's bytes, messages and errors, received and sent.
 func (s *Source) askWire(addr string) asked {
 	c := call{clientObject, "clientstats.Get9pTrans", []any{addr}}
-	return asked{c, func(t *totals, r *reply) error {
+	return asked{call: c, take: func(t *totals, r *reply) error {
 		row, ok, err := figures(&c, r, 3, 6)
 		if !ok {
 			return err

@@ -263,6 +263,53 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 }
 
+// TestReleasesOfGanesha: rows of exports and clients are read as each release writes them, and what a release counts
+// and does not tell is not left out of a sum.
+func TestReleasesOfGanesha(t *testing.T) {
+	const words = `false, false, false, false, false, true, %v, false`
+	for name, c := range map[string]struct {
+		change  func(m fstest.MapFS)
+		of      func(int) fstest.MapFS
+		reads   float64 // -1: not known
+		problem string
+	}{
+		"2.8 and 3": {func(m fstest.MapFS) {
+			m["ShowExports"] = file(`[%s, {"rows": [[{"u16": 3}, "/data", `+words+`, [0, 0]]]}]`, stamp, false)
+		}, server, 8, ""},
+		"3, and clients of 4.2": {func(m fstest.MapFS) {
+			m["ShowExports"] = file(`[%s, {"rows": [[{"u16": 3}, "/data", `+words+`, [0, 0]]]}]`, stamp, true)
+		}, server, -1, "GetNFSv42IO 3: reads and writes are not counted"},
+		"6, whose clients have states": {func(m fstest.MapFS) {
+			m["ShowClients"] = file(`[%s, {"rows": [["::ffff:10.0.0.7", `+usedBy+`, ["Open", 3, "Lock", 0, "Delegation",
+				1], [0, 0]]]}]`, stamp, false, true)
+		}, gateway, 16, ""},
+		"without 9P and NFSv3": {func(m fstest.MapFS) {
+			m["ShowExports"] = file(`[%s, {"rows": [[{"u16": 3}, "/data", [["NFSv40", false], ["NFSv41", true]],
+				[0, 0]]]}]`, stamp)
+		}, server, 8, ""},
+		"another row": {func(m fstest.MapFS) {
+			m["ShowExports"] = file(`[%s, {"rows": [[{"u16": 3}, "/data", true, false, [0, 0]]]}]`, stamp)
+		}, server, -1, "an export is not as expected"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var now fs.FS
+			s := forwarderOver(tree{swapped{&now}})
+			defer s.Close()
+			first, then := c.of(1), c.of(3)
+			c.change(first)
+			c.change(then)
+			r, err := second(t, s, first, then, &now)
+			if c.problem == "" && err != nil || c.problem != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.problem)) {
+				t.Errorf("%s: %v, want %q", name, err, c.problem)
+			}
+			if v, ok := collector.SampleOf(r.Samples, collector.ReadOps); ok != (c.reads >= 0) || ok && v != c.reads {
+				t.Errorf("%s: read_ops %v, known %v; want %v", name, v, ok, c.reads)
+			}
+		})
+	}
+}
+
 func TestAnotherProcessIsAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now fs.FS
