@@ -13,137 +13,6 @@ import (
 	"fairway/collector"
 )
 
-// num is a number in any of Slurm's shapes: 5, "5", null, {"set":true,"infinite":false,"number":5}.
-// Infinite and unset ones are not known.
-type num struct {
-	v  int64
-	ok bool
-}
-
-func (n *num) UnmarshalJSON(b []byte) error {
-	*n = num{}
-	switch b[0] {
-	case '{':
-		var o struct {
-			Set, Infinite bool
-			Number        json.Number
-		}
-		if err := json.Unmarshal(b, &o); err != nil {
-			return err
-		}
-		if o.Set && !o.Infinite {
-			n.set(o.Number.String())
-		}
-	case '"':
-		var s string
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-		n.set(s)
-	default:
-		n.set(string(b))
-	}
-	return nil
-}
-
-// set takes a number's text; what is not a number is unknown.
-func (n *num) set(s string) {
-	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
-		*n = num{v, true}
-	} else if f, err := strconv.ParseFloat(s, 64); err == nil && f > -1<<62 && f < 1<<62 {
-		*n = num{int64(f), true}
-	}
-}
-
-func (n num) pointer() *int64 {
-	if !n.ok {
-		return nil
-	}
-	return &n.v
-}
-
-// first is a text that newer versions give as a list, of which the first element counts.
-type first string
-
-func (f *first) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*f = first(one)
-		return nil
-	}
-	var list []string
-	if json.Unmarshal(b, &list) == nil && len(list) > 0 {
-		*f = first(list[0])
-	}
-	return nil
-}
-
-// hosts is a node list: text, a list of names, or an object that holds one of them.
-type hosts string
-
-func (h *hosts) UnmarshalJSON(b []byte) error {
-	var list []string
-	switch b[0] {
-	case '{':
-		var o struct {
-			List  json.RawMessage
-			Range string
-		}
-		if err := json.Unmarshal(b, &o); err != nil {
-			return err
-		}
-		*h = hosts(o.Range)
-		if o.Range == "" && len(o.List) > 0 && o.List[0] != '{' {
-			return h.UnmarshalJSON(o.List)
-		}
-	case '[':
-		if json.Unmarshal(b, &list) == nil {
-			*h = hosts(strings.Join(list, ","))
-		}
-	case '"':
-		return json.Unmarshal(b, (*string)(h))
-	}
-	return nil
-}
-
-// comment is the user's comment: text, or slurmdbd's object that has the administrator's too.
-type comment string
-
-func (c *comment) UnmarshalJSON(b []byte) error {
-	if b[0] != '{' {
-		return (*first)(c).UnmarshalJSON(b)
-	}
-	var o struct{ Job string }
-	err := json.Unmarshal(b, &o)
-	*c = comment(o.Job)
-	return err
-}
-
-// exit is an exit code: an object of code and signal, or, before 23.02, the number that wait gave.
-type exit struct{ code, signal num }
-
-func (e *exit) UnmarshalJSON(b []byte) error {
-	if b[0] != '{' {
-		err := e.code.UnmarshalJSON(b)
-		e.signal = num{e.code.v & 0x7f, e.code.ok}
-		e.code.v = e.code.v >> 8 & 0xff
-		return err
-	}
-	var o struct {
-		Code   num `json:"return_code"`
-		Signal struct {
-			ID     num `json:"id"`
-			Number num `json:"signal_id"`
-		}
-	}
-	err := json.Unmarshal(b, &o)
-	e.code, e.signal = o.Code, o.Signal.ID
-	if !e.signal.ok {
-		e.signal = o.Signal.Number
-	}
-	return err
-}
-
 // jobJSON holds the fields of jobs: those of both, and those that slurmctld (squeue) and slurmdbd (sacct) have by names
 // of their own.
 type jobJSON struct {
@@ -265,6 +134,10 @@ func readJSON(b *bufio.Reader, o Options, c *collected) error {
 		if err := d.Decode(&v); err != nil {
 			return jsonError(d, err)
 		}
+		if key == "errors" {
+			c.refused(v)
+			continue
+		}
 		if c.cached(v, o) {
 			jobs = true
 		}
@@ -320,12 +193,41 @@ func (c *collected) jobs(d *json.Decoder, in *budget) error {
 			// Unmarshal goes on after a field of the wrong type, so the job is still good for the rest.
 			c.Add(&LineError{Job: strconv.FormatInt(j.JobID.v, 10), Field: fmt.Sprintf("jobs[%d]", n), Err: err})
 		}
-		if j.JobID.ok && !c.job(&j) {
+		if !j.JobID.ok {
+			c.Add(&LineError{Field: fmt.Sprintf("jobs[%d]", n), Err: errNoID})
+			if c.hopeless() {
+				return errNoID
+			}
+		} else if !c.job(&j) {
 			return nil
 		}
 	}
 	_, err := d.Token()
 	return err
+}
+
+// errNoID is the error of an entry that is no job of Slurm's: those of flux jobs --json have another name for it. A list
+// of them is not a list without jobs.
+var errNoID = errors.New("no job_id; want the output of sacct --json or squeue --json")
+
+// refused takes what Slurm's programs put beside a list that they could not get, or not whole, some without failing
+// themselves. That nothing was found is an answer.
+func (c *collected) refused(v json.RawMessage) {
+	const nothingFound = 9003
+	var all []struct {
+		Description string `json:"description"`
+		Error       string `json:"error"`
+		Number      num    `json:"error_number"`
+	}
+	if err := json.Unmarshal(v, &all); err != nil {
+		c.Add(&LineError{Field: "errors", Err: err})
+	}
+	for i := range all {
+		if e := &all[i]; e.Number.v != nothingFound {
+			c.Add(&LineError{Field: "errors", Err: fmt.Errorf("the list is not whole: %s (%s)",
+				collector.Clip(e.Description), collector.Clip(e.Error))})
+		}
+	}
 }
 
 // or takes the second number where the first is not known or zero.
@@ -462,10 +364,14 @@ func (v *stepJSON) id() string {
 	var o struct {
 		StepID json.RawMessage `json:"step_id"`
 	}
-	if json.Unmarshal(v.Step.ID, &o) == nil && len(o.StepID) > 0 {
-		return strings.Trim(string(o.StepID), `"`)
+	if json.Unmarshal(v.Step.ID, &o) != nil || len(o.StepID) == 0 {
+		return "?"
 	}
-	return "?"
+	var n num // as a number that may not be set
+	if o.StepID[0] == '{' && json.Unmarshal(o.StepID, &n) == nil {
+		return strconv.FormatInt(n.v, 10)
+	}
+	return strings.Trim(string(o.StepID), `"`)
 }
 
 // cached reads a member of a pytokio cache: a job or step by name, with sacct's fields in lower case; ok: v is one.

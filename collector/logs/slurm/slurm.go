@@ -52,7 +52,8 @@ type Job struct {
 
 	Submit   time.Time `json:"submit,omitzero"`
 	Eligible time.Time `json:"eligible,omitzero"`
-	Start    time.Time `json:"start,omitzero"`
+	// Start is of a pending job the one that Slurm expects.
+	Start time.Time `json:"start,omitzero"`
 	// End is absent while the job runs, also where Slurm prints the end that it expects.
 	End            time.Time `json:"end,omitzero"`
 	ElapsedSeconds *int64    `json:"elapsed_seconds,omitempty"`
@@ -100,6 +101,9 @@ func (e *LineError) Error() string {
 
 func (e *LineError) Unwrap() error { return e.Err }
 
+// noJobs is what scontrol prints where there are none.
+const noJobs = "No jobs in the system"
+
 const maxLine = 16 << 20 // a node list of a million names
 
 // Options are what the input itself does not say.
@@ -134,10 +138,13 @@ func Read(in io.Reader, o Options, each func(*Job) error) error {
 	case start == '[':
 		err = errors.New(`a JSON list; want the object that sacct --json or squeue --json prints, with a list "jobs"`)
 	default:
-		head, _ := b.Peek(6)
-		if string(head) == "JobId=" {
+		head, _ := b.Peek(len(noJobs))
+		switch text := string(head); {
+		case text == noJobs:
+			return nil
+		case strings.HasPrefix(text, "JobId="):
 			err = readScontrol(b, o, c)
-		} else {
+		default:
 			err = readSacct(b, o, c)
 		}
 	}
@@ -221,15 +228,16 @@ func (j *Job) setState(text string) {
 	}
 }
 
-// settleTimes takes back an end that is a plan, and picks the hour of a time that clocks showed twice, once all fields
-// are known. A run that was requeued did end, where it lasted until then.
+// settleTimes takes back an end that is a plan, and picks the hour of a time that clocks showed twice, once
+// all fields are known. A run that was requeued, and the part of one before it got other nodes, did end, where it
+// lasted until then.
 func (j *Job) settleTimes(zone *time.Location) {
 	if j.ElapsedSeconds != nil && !j.Start.IsZero() && !j.End.IsZero() {
 		j.pickHour(zone, time.Duration(*j.ElapsedSeconds)*time.Second)
 	}
 	lasted := j.ElapsedSeconds != nil && !j.Start.IsZero() &&
 		j.End.Sub(j.Start) == time.Duration(*j.ElapsedSeconds)*time.Second
-	if !j.ended() && !(j.State == "REQUEUED" && lasted) {
+	if !j.ended() && !((j.State == "REQUEUED" || j.State == "RESIZING") && lasted) {
 		j.End = time.Time{}
 	}
 }

@@ -202,12 +202,13 @@ func TestJSONSteps(t *testing.T) {
 	 {"type":"energy","count":-2},{"type":"gres","name":"gpu","count":1}]},"steps":[{"step":{"id":"1.batch",
 	 "name":"batch"},"nodes":{"count":1,"range":"a1","list":["a1"]},
 	 "state":["COMPLETED"],"time":{"elapsed":1,"start":{"set":true,"number":1747754469},"end":{"set":true,
-	 "number":1747754470}}},
+	 "number":1747754470}}},{"step":{"id":{"job_id":1,"step_id":{"set":true,"infinite":false,"number":3}}}},
 	 {"step":{"id":{"job_id":1,"step_id":"0"},"name":"app"},"nodes":{"list":["a1","a2"]},"state":"RUNNING",
 	 "time":{"start":1747754469,"end":1747754470}}]}]}`, Options{})
-	if err != nil || len(got) != 3 {
+	if err != nil || len(got) != 4 || got[2].Step != "3" {
 		t.Fatal(err, got)
 	}
+	got = append(got[:2], got[3])
 	if j := got[0]; *j.CPUs != 4 || j.TRES["gres/gpu"] != "1" || len(j.TRES) != 2 {
 		t.Errorf("%+v", j)
 	}
@@ -228,6 +229,30 @@ func TestJSONRefusals(t *testing.T) {
 	} {
 		if _, err := readAll(t, text, Options{}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+// TestListsThatAreNotWhole: what Slurm puts beside a list that it could not get is an error, also where its program did
+// not fail; so is a list of something else. A list without jobs is none.
+func TestListsThatAreNotWhole(t *testing.T) {
+	const down = `"errors":[{"description":"Failed to query","error_number":1,"error":"Unable to contact slurm ` +
+		`controller","source":"slurm_load_jobs()"}]`
+	for text, want := range map[string]string{
+		`{"jobs":[],` + down + `}`:                                       "Failed to query (Unable to contact",
+		`{` + down + `,"jobs":[{"job_id":7}]}`:                           "the list is not whole",
+		`{"jobs":[],"errors":"none"}`:                                    "errors: json",
+		`{"jobs":[{"id":"f2PTYP4HzE5","state":"RUN","nnodes":2}]}`:       "jobs[0]: no job_id",
+		`{"jobs":[` + strings.Repeat(`{"id":1},`, 30) + `{"id":2}]}`:     "no job_id; want",
+		"JobId=one JobName=x\n":                                          "not a job ID",
+		`{"jobs":[],"errors":[],"warnings":[{"description":"late"}]}`:    "",
+		`{"jobs":[],"errors":[{"error_number":9003,"error":"Nothing"}]}`: "",
+		"No jobs in the system\n":                                        "",
+	} {
+		jobs, err := readAll(t, text, Options{})
+		if want == "" && (err != nil || len(jobs) > 0) || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60s: %d jobs, %v; want %q", text, len(jobs), err, want)
 		}
 	}
 }

@@ -198,3 +198,134 @@ func (s *state) UnmarshalJSON(b []byte) error {
 	}
 	return (*first)(s).UnmarshalJSON(b)
 }
+
+// num is a number in any of Slurm's shapes: 5, "5", null, {"set":true,"infinite":false,"number":5}.
+// Infinite and unset ones are not known.
+type num struct {
+	v  int64
+	ok bool
+}
+
+func (n *num) UnmarshalJSON(b []byte) error {
+	*n = num{}
+	switch b[0] {
+	case '{':
+		var o struct {
+			Set, Infinite bool
+			Number        json.Number
+		}
+		if err := json.Unmarshal(b, &o); err != nil {
+			return err
+		}
+		if o.Set && !o.Infinite {
+			n.set(o.Number.String())
+		}
+	case '"':
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		n.set(s)
+	default:
+		n.set(string(b))
+	}
+	return nil
+}
+
+// set takes a number's text; what is not a number is unknown.
+func (n *num) set(s string) {
+	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
+		*n = num{v, true}
+	} else if f, err := strconv.ParseFloat(s, 64); err == nil && f > -1<<62 && f < 1<<62 {
+		*n = num{int64(f), true}
+	}
+}
+
+func (n num) pointer() *int64 {
+	if !n.ok {
+		return nil
+	}
+	return &n.v
+}
+
+// first is a text that newer versions give as a list, of which the first element counts.
+type first string
+
+func (f *first) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*f = first(one)
+		return nil
+	}
+	var list []string
+	if json.Unmarshal(b, &list) == nil && len(list) > 0 {
+		*f = first(list[0])
+	}
+	return nil
+}
+
+// hosts is a node list: text, a list of names, or an object that holds one of them.
+type hosts string
+
+func (h *hosts) UnmarshalJSON(b []byte) error {
+	var list []string
+	switch b[0] {
+	case '{':
+		var o struct {
+			List  json.RawMessage
+			Range string
+		}
+		if err := json.Unmarshal(b, &o); err != nil {
+			return err
+		}
+		*h = hosts(o.Range)
+		if o.Range == "" && len(o.List) > 0 && o.List[0] != '{' {
+			return h.UnmarshalJSON(o.List)
+		}
+	case '[':
+		if json.Unmarshal(b, &list) == nil {
+			*h = hosts(strings.Join(list, ","))
+		}
+	case '"':
+		return json.Unmarshal(b, (*string)(h))
+	}
+	return nil
+}
+
+// comment is the user's comment: text, or slurmdbd's object that has the administrator's too.
+type comment string
+
+func (c *comment) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return (*first)(c).UnmarshalJSON(b)
+	}
+	var o struct{ Job string }
+	err := json.Unmarshal(b, &o)
+	*c = comment(o.Job)
+	return err
+}
+
+// exit is an exit code: an object of code and signal, or, before 23.02, the number that wait gave.
+type exit struct{ code, signal num }
+
+func (e *exit) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		err := e.code.UnmarshalJSON(b)
+		e.signal = num{e.code.v & 0x7f, e.code.ok}
+		e.code.v = e.code.v >> 8 & 0xff
+		return err
+	}
+	var o struct {
+		Code   num `json:"return_code"`
+		Signal struct {
+			ID     num `json:"id"`
+			Number num `json:"signal_id"`
+		}
+	}
+	err := json.Unmarshal(b, &o)
+	e.code, e.signal = o.Code, o.Signal.ID
+	if !e.signal.ok {
+		e.signal = o.Signal.Number
+	}
+	return err
+}

@@ -326,3 +326,14 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestAStartThatIsExpected is none.
+func TestAStartThatIsExpected(t *testing.T) {
+	for state, began := range map[string]bool{"PENDING": false, "RUNNING": true} {
+		l, err := Slurm(strings.NewReader(`{"jobs":[{"job_id":7,"job_state":["`+state+`"],"start_time":1750086400}]}`),
+			Options{})
+		if err != nil || len(l.Slurm) != 1 || l.Slurm[0].Start.IsZero() == began {
+			t.Errorf("%s: %+v, %v", state, l, err)
+		}
+	}
+}

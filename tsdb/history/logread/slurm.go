@@ -7,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"time"
 
 	"fairway/collector/logs/slurm"
 	"fairway/tsdb/history/iolog"
@@ -63,6 +64,9 @@ func slurmRow(j *slurm.Job) iolog.Slurm {
 	}
 	if j.RawID > 0 {
 		row.JobID = strconv.FormatInt(j.RawID, 10)
+	}
+	if j.State == "PENDING" { // an expected start is no start
+		row.Start = time.Time{}
 	}
 	if j.ElapsedSeconds != nil {
 		row.RunSeconds = float64(*j.ElapsedSeconds)
