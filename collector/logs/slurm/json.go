@@ -206,8 +206,8 @@ func (c *collected) jobs(d *json.Decoder, in *budget) error {
 	return err
 }
 
-// errNoID is the error of an entry that is no job of Slurm's: those of flux jobs --json have another name for it. A list
-// of them is not a list without jobs.
+// errNoID is the error of an entry that is not a job of Slurm's, such as those of flux jobs --json. A list of them is
+// not a list without jobs.
 var errNoID = errors.New("no job_id; want the output of sacct --json or squeue --json")
 
 // refused takes what Slurm's programs put beside a list that they could not get, or not whole, some without failing

@@ -234,7 +234,7 @@ func TestJSONRefusals(t *testing.T) {
 }
 
 // TestListsThatAreNotWhole: what Slurm puts beside a list that it could not get is an error, also where its program did
-// not fail; so is a list of something else. A list without jobs is none.
+// not fail; so is a list of something else. A list without jobs is read.
 func TestListsThatAreNotWhole(t *testing.T) {
 	const down = `"errors":[{"description":"Failed to query","error_number":1,"error":"Unable to contact slurm ` +
 		`controller","source":"slurm_load_jobs()"}]`

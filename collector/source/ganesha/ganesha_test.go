@@ -264,7 +264,7 @@ func TestWhatIsCounted(t *testing.T) {
 }
 
 // TestReleasesOfGanesha: rows of exports and clients are read as each release writes them, and what a release counts
-// and does not tell is not left out of a sum.
+// and has no call for is not left out of a sum.
 func TestReleasesOfGanesha(t *testing.T) {
 	const words = `false, false, false, false, false, true, %v, false`
 	for name, c := range map[string]struct {

@@ -327,7 +327,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestAStartThatIsExpected is none.
+// TestAStartThatIsExpected: a pending job has no start.
 func TestAStartThatIsExpected(t *testing.T) {
 	for state, began := range map[string]bool{"PENDING": false, "RUNNING": true} {
 		l, err := Slurm(strings.NewReader(`{"jobs":[{"job_id":7,"job_state":["`+state+`"],"start_time":1750086400}]}`),

@@ -65,7 +65,7 @@ func slurmRow(j *slurm.Job) iolog.Slurm {
 	if j.RawID > 0 {
 		row.JobID = strconv.FormatInt(j.RawID, 10)
 	}
-	if j.State == "PENDING" { // an expected start is no start
+	if j.State == "PENDING" { // the start is expected
 		row.Start = time.Time{}
 	}
 	if j.ElapsedSeconds != nil {
