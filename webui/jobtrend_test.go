@@ -43,6 +43,9 @@ func jobsThatWaitComeFirst(t *testing.T) {
 	if first.Cause != "forwarder" && first.Cause != "neighbour" && first.Cause != "own pattern" {
 		t.Errorf("it waits for %q", first.Cause)
 	}
+	if (first.Cause == "forwarder") != (first.Slow == string(slow)) {
+		t.Errorf("it waits for %q, which is %q, not %q", first.Cause, first.Slow, slow)
+	}
 	last := 1.0
 	for _, r := range rows {
 		if r.Now == nil || r.Now.Wait == nil || *r.Now.Wait > last {

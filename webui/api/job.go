@@ -93,9 +93,11 @@ type JobNow struct {
 	MovedBytesPerSec *float64 `json:"moved_bytes_per_sec"`
 	// Wait is the part of their time, 0..1, that its nodes behind one forwarder waited in the last minute beyond what
 	// operations take elsewhere, those that waited the most; Cause is for what, where they waited.
-	Wait    *float64 `json:"wait"`
-	Cause   string   `json:"cause,omitempty"` // forwarder, neighbour, back end or own pattern
-	Waiting bool     `json:"waiting"`         // more than 5 %: worth a look
+	Wait  *float64 `json:"wait"`
+	Cause string   `json:"cause,omitempty"` // forwarder, neighbour, back end or own pattern
+	// Slow is the forwarder that a finding accuses of it, where Cause is one.
+	Slow    string `json:"slow,omitempty"`
+	Waiting bool   `json:"waiting"` // more than 5 %: worth a look
 	// Forwarders counts those that its nodes use.
 	Forwarders int `json:"forwarders"`
 	// Moved are the last five minutes in steps of StepSeconds, bytes/s, the oldest first; null where not known.

@@ -5,6 +5,7 @@ import (
 
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
@@ -103,7 +104,25 @@ func JobsNow(p *Picture) map[topology.JobID]*api.JobNow {
 			}
 		}
 	}
+	for id, now := range out {
+		nameSlow(now, id, sit)
+	}
 	return out
+}
+
+// nameSlow names the slow forwarder that a job waits for, or has waited for, where one is accused.
+func nameSlow(now *api.JobNow, id topology.JobID, sit *remap.Situation) {
+	if now.Cause != causes[watch.ByForwarder].name {
+		return
+	}
+	most := 0.0
+	for i := range sit.Findings {
+		for _, hurt := range sit.Findings[i].Impact {
+			if hurt.Job == id && sit.Findings[i].Kind.Accuses() && hurt.CostSeconds > most {
+				now.Slow, most = string(sit.Findings[i].Node), hurt.CostSeconds
+			}
+		}
+	}
 }
 
 // JobWhole is what an ended run did: its last five minutes and how long it waited where the detectors followed it, what
@@ -116,6 +135,7 @@ func JobWhole(p *Picture, run *history.Run) *api.JobNow {
 		if past.Known && itself {
 			out.Moved = jobNow(past.Steps).Moved
 			putWait(out, &watch.JobStep{Waits: past.Waits})
+			nameSlow(out, run.Job, p.Snapshot().Situation)
 		}
 	}
 	if run.Profile != nil {

@@ -7,13 +7,10 @@ import { mega, millis } from './format.js?v=__V__';
 function bars(what, sides, write) {
   const known = Object.entries(sides).filter(([, v]) => v !== undefined);
   const max = Math.max(...known.map(([, v]) => Number(v))) || 1;
-  const bar = (side, v) =>
-    h(
-      'span.side',
-      h('span.dim', side),
-      h('meter', { min: 0, max, value: v, 'aria-label': `${what} ${side}` }),
-      write(v),
-    );
+  const bar = (side, value) => {
+    const meter = h('meter', { min: 0, max, value, 'aria-label': `${what} ${side}` });
+    return h(`span.side.${side}`, h('span.dim', side), meter, write(value));
+  };
   return h('div', h('span.what', what), ...known.map(([side, v]) => bar(side, Number(v))));
 }
 
@@ -22,7 +19,7 @@ export function effectMeter(p, mayRollBack) {
   const e = p.effect;
   const vain = ['no_effect', 'worse'].includes(e.verdict) && mayRollBack;
   return h(
-    'div.effect',
+    `div.effect.${e.verdict}`,
     h('div', p.brought + (vain ? ': B takes it back' : '')),
     e.latency &&
       bars(

@@ -9,7 +9,7 @@ import { exportKeys } from './export.js?v=__V__';
 import { AROUND, Incident } from './incident.js?v=__V__';
 import { drawNoted } from './levels.js?v=__V__';
 import { metricOf, shown } from './metrics.js?v=__V__';
-import { needOf, sharedLines, steps } from './needs.js?v=__V__';
+import { needOf, sharedLines, steps, tone } from './needs.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 
@@ -110,8 +110,8 @@ export async function findingPage(app, id) {
   function draw() {
     setText(head, `${v.id}  ${v.node === '*' ? 'back end' : v.node}  ${state(v)}`);
     const look = { confirmed: 'slow', suspect: 'suspect' }[/** @type {'suspect'} */ (v.state)] ?? '';
-    about.className = `card about ${look}`;
     const card = (!app.at() && needOf(app.overview, id)) || v.card;
+    about.className = `card about ${['plan', 'well'].includes(tone(card)) ? tone(card) : look}`;
     setText(sentence, card?.sentence ?? findingWords(v));
     setText(
       second,

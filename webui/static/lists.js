@@ -55,7 +55,7 @@ export async function jobsPage(app, q) {
           'of an ended one of its run',
         text: r => ratio(now(r).wait),
       }),
-      column('for', 'FOR', r => now(r).cause ?? '', { wrap: 'phone' }),
+      column('for', 'FOR', r => now(r).slow ?? now(r).cause ?? '', { wrap: 'phone' }),
       numeric('forwarders', 'FORWARDERS', r => now(r).forwarders, null, {
         wide: true,
         text: r => String(now(r).forwarders || missing),

@@ -27,7 +27,7 @@ const MANY = 3;
 const PLANS = 2;
 
 /** The tone of a card. @param {any} c */
-export const tone = c => TONES[c.stage]?.[0] ?? 'off';
+export const tone = c => TONES[c?.stage]?.[0] ?? 'off';
 
 /** Its stage in a word. @param {any} c */
 export const pill = c => h(`span.pill.${tone(c)}`, TONES[c.stage]?.[1] ?? c.stage);

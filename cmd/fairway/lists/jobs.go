@@ -27,7 +27,7 @@ func printJobs(w io.Writer, jobs []api.JobRow) error {
 		"STARTED", "ENDED"}, jobs, func(j *api.JobRow) []string {
 		moved, wait, cause, fwds := chart.Missing, chart.Missing, "", chart.Missing
 		if n := cmp.Or(j.Now, j.Whole); n != nil {
-			moved, wait, cause = chart.Mega(n.MovedBytesPerSec), chart.Ratio(n.Wait), n.Cause
+			moved, wait, cause = chart.Mega(n.MovedBytesPerSec), chart.Ratio(n.Wait), cmp.Or(n.Slow, n.Cause)
 			fwds = strconv.Itoa(n.Forwarders)
 		}
 		return []string{string(j.ID), chart.OrMissing(j.App), chart.OrMissing(j.User), strconv.Itoa(j.NodeCount),

@@ -70,7 +70,7 @@ func waitText(now *api.JobNow) string {
 	if now.Wait == nil {
 		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 12)
 	}
-	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(now.Cause), 11)
+	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(cmp.Or(now.Slow, now.Cause)), 11)
 }
 
 // mostOf is the largest of the known values: the top of a graph.
