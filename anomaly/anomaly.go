@@ -66,7 +66,7 @@ type Finding struct {
 	// 30 50. FactorNow is that of the newest ten seconds. 0 is not known.
 	Factor    float64 `json:"factor,omitempty"`
 	FactorNow float64 `json:"factor_now,omitempty"`
-	// Cause is what was looked at for the cause and what was found, in one line; "cause not known: looked at ..." else.
+	// Cause is what was looked at for the cause and what was found, in one line; "cause not known: ..." else.
 	Cause string `json:"cause,omitempty"`
 	// Sentence is the finding in a sentence with its numbers.
 	Sentence string             `json:"sentence"`

@@ -47,7 +47,7 @@ var signs = [...]sign{
 			": who receives from it, or the way there, is slow"
 	}},
 	// Loss of 0.2 % costs TCP more than it loses; below that a full link loses as much.
-	{collector.ResentRatio, "segments sent again", 0.002, func(own, peers, _ float64) string {
+	{collector.ResentRatio, "TCP segments sent again", 0.002, func(own, peers, _ float64) string {
 		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", percent(own),
 			percent(peers))
 	}},
@@ -248,7 +248,7 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 	}
 	v.Cause = notKnown + "too little is known of its processors and links since then"
 	if len(looked) > 0 {
-		v.Cause = notKnown + "looked at " + strings.Join(looked, ", ") + ", which are as before or as its peers'"
+		v.Cause = notKnown + strings.Join(looked, ", ") + " are as before or as its peers'"
 	}
 }
 

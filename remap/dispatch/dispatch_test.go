@@ -390,7 +390,7 @@ func TestNobodyIsMovedWithinASickBackEnd(t *testing.T) {
 		t.Errorf("%+v, %v; %+v; want c2 and c3 on f3, which is in front of be1", p.Moves, err, a)
 	}
 	if why := a.Decision.Reasons[len(a.Decision.Reasons)-1].Text; !strings.HasPrefix(why,
-		"default forwarder f0 waits for its back end be0, which is slow (F-1); ") {
+		"its forwarder f0 waits for its back end be0, which is slow (F-1); ") {
 		t.Errorf("the reason is %q", why)
 	}
 	m.busy["f3"] = true

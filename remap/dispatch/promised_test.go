@@ -8,6 +8,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/remap"
+	"fairway/remap/policy/dfra"
 )
 
 // What a plan that waits would fill is not proposed to a second job, and its decision says whose it is; another idle
@@ -23,7 +24,7 @@ func TestTwoJobsAreNotSentToOneIdleForwarder(t *testing.T) {
 	}
 	second := s.dispatch(t, "2", "NEW", cns(2, 4))
 	reasons := second.Decision.Reasons
-	want := "take its place: 0; promised: f2 to " + first.Plan
+	want := "; 0 idle healthy forwarders can take its place; promised: f2 to " + first.Plan
 	if why := reasons[len(reasons)-1].Text; second.Plan != "" || !strings.HasSuffix(why, want) {
 		t.Errorf("the second one is sent to %v by %q: %s; want %s", second.Decision.Forwarders, second.Plan, why, want)
 	}
@@ -40,5 +41,19 @@ func TestTwoJobsAreNotSentToOneIdleForwarder(t *testing.T) {
 	}
 	if a := s.dispatch(t, "5", "NEW", cns(0, 2)); fmt.Sprint(a.Decision.Forwarders) != "[f2]" {
 		t.Errorf("after the first plan was withdrawn the next job is sent to %v", a.Decision.Forwarders)
+	}
+}
+
+// The reason of a plan that only takes nodes off one that is not well is that alone.
+func TestAReasonSaysWhatMatters(t *testing.T) {
+	rule := dfra.Reason{Text: "its forwarder f1 is not well; 1 idle healthy forwarder can take its place"}
+	for want, d := range map[string]dfra.Decision{
+		rule.Text: {Action: dfra.Default, Count: 3, Reasons: []dfra.Reason{{Text: "no history"}, rule}},
+		"dfra: isolate on 1 forwarder; " + rule.Text: {Action: dfra.Isolate, Count: 1, Reasons: []dfra.Reason{rule}},
+		"dfra: default on 2 forwarders":              {Action: dfra.Default, Count: 2},
+	} {
+		if got := reason("dfra", &d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/anomaly"
 	"fairway/remap"
 	"fairway/remap/policy/avoid"
 	"fairway/remap/policy/dfra"
@@ -70,14 +71,17 @@ func (d proposer) askAgain(ctx context.Context) {
 
 // reason is the decision in a sentence for the audit.
 func reason(policy string, d *dfra.Decision) string {
-	text := fmt.Sprintf("%s: %s on %d forwarders", policy, d.Action, d.Count)
-	if d.Count == 1 {
-		text = fmt.Sprintf("%s: %s on 1 forwarder", policy, d.Action)
-	}
+	text, last := fmt.Sprintf("%s: %s on %s", policy, d.Action, anomaly.Counted(d.Count, "forwarder")), ""
 	if n := len(d.Reasons); n > 0 {
-		text += "; " + d.Reasons[n-1].Text
+		last = d.Reasons[n-1].Text
 	}
-	return text
+	switch {
+	case last == "":
+		return text
+	case d.Action == dfra.Default: // nothing is granted: the reason is all there is
+		return last
+	}
+	return text + "; " + last
 }
 
 // Policy decides one case; it is a pure function.

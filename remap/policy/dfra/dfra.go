@@ -275,8 +275,8 @@ func (s *decider) replaceAnomalous() {
 			continue
 		}
 		if !s.tried("anomaly", float64(len(spare)), 1, len(spare) > 0,
-			"default forwarder %s %s; idle healthy forwarders that can take its place: %d%s", f,
-			cmp.Or(s.c.Forwarders.Why[f], "is anomalous"), len(spare), s.promised()) {
+			"its forwarder %s %s; %s can take its place%s", f, cmp.Or(s.c.Forwarders.Why[f], "is not well"),
+			anomaly.Counted(len(spare), "idle healthy forwarder"), s.promised()) {
 			continue
 		}
 		s.d.Forwarders[i], spare = spare[0], spare[1:]
