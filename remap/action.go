@@ -72,7 +72,7 @@ func (a Action) CheckReason(reason string) error {
 // CheckReason refuses a reason that is too short to be understood in an audit.
 func CheckReason(reason string) error {
 	if n := utf8.RuneCountInString(strings.TrimSpace(reason)); n < ReasonLetters {
-		return fmt.Errorf("%w: reason %q has %d letters, at least %d are kept in the audit", ErrInvalid, reason, n,
+		return fmt.Errorf("%w: reason %q: want %d letters at least, for who reads the audit", ErrInvalid, reason,
 			ReasonLetters)
 	}
 	return CheckText(reason)

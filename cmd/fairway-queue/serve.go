@@ -34,6 +34,11 @@ func newServe() *cobra.Command {
 			if gather < 0 || gather > maxGather {
 				return program.BadUsage(fmt.Errorf("--gather %v: want 0 to %v", gather, maxGather))
 			}
+			for _, addr := range a {
+				if _, _, err := net.SplitHostPort(addr); err != nil {
+					return program.BadUsage(err)
+				}
+			}
 			var t queue.Table
 			if table != "" {
 				var err error

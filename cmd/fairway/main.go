@@ -46,7 +46,23 @@ func newRootOn(out, errs io.Writer) *cobra.Command {
 }
 
 func newRoot() *cobra.Command {
-	return cli.NewRoot(terminal.Add, lists.Add, decisions.Add, site.Add, logs.Add, policies.Add, hook.Add, addVersion)
+	return cli.NewRoot(under("Look at it", terminal.Add), under("Ask the daemon", lists.Add),
+		under("Decide", decisions.Add), under("Check a site, or look at servers without a daemon", site.Add),
+		under("Explain jobs by their logs", logs.Add), under("Work out what a policy would do", policies.Add),
+		under("In the batch system's hooks and in jobs", hook.Add), addVersion)
+}
+
+// under lists the commands of a room under a heading of the help.
+func under(title string, add func(*cobra.Command, *cli.Options)) func(*cobra.Command, *cli.Options) {
+	return func(root *cobra.Command, o *cli.Options) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+		add(root, o)
+		for _, c := range root.Commands() {
+			if c.GroupID == "" {
+				c.GroupID = title
+			}
+		}
+	}
 }
 
 func addVersion(root *cobra.Command, o *cli.Options) {

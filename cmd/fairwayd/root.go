@@ -45,7 +45,6 @@ func newRoot() *cobra.Command {
 		Short:   "The daemon: takes frames in, keeps them, shows the machine, and remaps",
 		Version: version,
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	path := config.File.Flag(root)
 	root.AddCommand(

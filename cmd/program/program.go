@@ -3,6 +3,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,10 @@ func Run(ctx context.Context, root *cobra.Command, args []string) error {
 	root.SetArgs(args)
 	root.SetOut(Plain(root.OutOrStdout()))
 	root.SetErr(Plain(root.ErrOrStderr()))
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+		err = cmp.Or(missing(c, err), err)
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.Name(), wording(err))
 	}
 	return err
 }
@@ -99,8 +101,6 @@ func Code(err error) int {
 		return Done
 	case errors.As(err, &of):
 		return of.code
-	case strings.HasPrefix(err.Error(), "required flag"): // cobra gives it no type of its own
-		return Usage
 	}
 	return Failed
 }
@@ -109,12 +109,15 @@ func Code(err error) int {
 // to read. It is called when all commands have been added.
 func Strict(root *cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
-	root.SetFlagErrorFunc(see)
+	root.SetFlagErrorFunc(flagError)
 	strictArgs(root)
 	return root
 }
 
 func strictArgs(c *cobra.Command) {
+	if !c.Runnable() { // cobra would give its help for any word, and succeed
+		c.Args, c.RunE = cobra.NoArgs, func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
@@ -134,6 +137,13 @@ func plain(c *cobra.Command, args []string, err error) error {
 	switch {
 	case strings.HasPrefix(text, "unknown command") && !c.HasSubCommands():
 		return fmt.Errorf("'%s' takes no arguments, and got %q", c.CommandPath(), args[0])
+	case strings.HasPrefix(text, "unknown command"):
+		c.SuggestionsMinimumDistance = 2
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("'%s' has no command %q; did you mean '%s %s'?", c.CommandPath(), args[0],
+				c.CommandPath(), near[0])
+		}
+		return fmt.Errorf("'%s' has no command %q", c.CommandPath(), args[0])
 	case strings.HasPrefix(text, "accepts "), strings.HasPrefix(text, "requires at "):
 		return fmt.Errorf("want '%s', got %d arguments", strings.TrimSuffix(c.UseLine(), " [flags]"), len(args))
 	}

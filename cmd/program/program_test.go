@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/spf13/cobra"
@@ -21,7 +25,14 @@ func TestHowAProgramEnds(t *testing.T) {
 		"badly":  errors.New("no space left"),
 		"wrong":  fmt.Errorf("line 3: %w", program.BadUsage(errors.New("no such field"))),
 		"lonely": fmt.Errorf("asking: %w", program.NoAnswer(errors.New("connection refused"))),
+		"none":   fmt.Errorf("nothing to replay: %w", fs.ErrNotExist),
 	}
+	_, err := os.Open("/nope/x")
+	outcome["file"] = fmt.Errorf("token: %w", err)
+	_, err = net.Dial("tcp", "127.0.0.1:1")
+	outcome["dial"] = fmt.Errorf("asking 127.0.0.1:1: %w", err)
+	_, outcome["fetch"] = http.Get("http://127.0.0.1:1/x")
+	_, _, outcome["addr"] = net.SplitHostPort("a")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -36,15 +47,29 @@ func TestHowAProgramEnds(t *testing.T) {
 		{[]string{"two", "one"}, program.Usage,
 			"tool: want 'tool two FROM TO', got 1 arguments (see 'tool two --help')\n"},
 		{[]string{"well", "--colour"}, program.Usage, "tool: unknown flag: --colour (see 'tool well --help')\n"},
-		{[]string{"needy"}, program.Usage, "tool: required flag(s) \"to\" not set\n"},
+		{[]string{"needy"}, program.Usage, "tool: 'tool needy' needs --to (see 'tool needy --help')\n"},
+		{[]string{"needy", "--to", "a", "--for", "4"}, program.Usage, "tool: --for \"4\": want a time with its unit, " +
+			"such as 500ms, 30s or 2h (see 'tool needy --help')\n"},
+		{[]string{"needy", "--to", "a", "--peak", "10GB"}, program.Usage, "tool: --peak \"10GB\": want a number " +
+			"(see 'tool needy --help')\n"},
+		{[]string{"welll"}, program.Usage, "tool: 'tool' has no command \"welll\"; did you mean 'tool well'? " +
+			"(see 'tool --help')\n"},
+		{[]string{"x"}, program.Usage, "tool: 'tool' has no command \"x\" (see 'tool --help')\n"},
+		{[]string{"file"}, program.Failed, "tool: token: /nope/x: no such file or directory\n"},
+		{[]string{"dial"}, program.Failed, "tool: asking 127.0.0.1:1: connection refused\n"},
+		{[]string{"fetch"}, program.Failed, "tool: http://127.0.0.1:1/x: 127.0.0.1:1: connection refused\n"},
+		{[]string{"addr"}, program.Failed, "tool: a: want HOST:PORT\n"},
+		{[]string{"none"}, program.Failed, "tool: nothing to replay\n"},
 	} {
-		root := &cobra.Command{Use: "tool"}
+		root := &cobra.Command{Use: "tool", Args: cobra.NoArgs}
 		for name, err := range outcome {
 			root.AddCommand(&cobra.Command{Use: name, Args: cobra.NoArgs,
 				RunE: func(*cobra.Command, []string) error { return err }})
 		}
 		needy := &cobra.Command{Use: "needy", Run: func(*cobra.Command, []string) {}}
 		needy.Flags().String("to", "", "")
+		needy.Flags().Duration("for", 0, "")
+		needy.Flags().Float64("peak", 0, "")
 		if err := needy.MarkFlagRequired("to"); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +86,10 @@ func TestHowAProgramEnds(t *testing.T) {
 
 type conf struct {
 	Name  string
-	Store struct{ Keep int }
+	Store struct {
+		Keep int
+		Wait time.Duration
+	}
 }
 
 func TestSettingsNameTheLine(t *testing.T) {
@@ -71,10 +99,14 @@ func TestSettingsNameTheLine(t *testing.T) {
 			"mean \"store.keep\"?)",
 		"\nentirely_different = 1\n": "configuration: f.toml:2: unknown setting \"entirely_different\" " +
 			"(tool config lists the known ones)",
-		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml: toml: line 3 (last key "store.keep"): ` +
-			`incompatible types`,
-		"name = \n":        "configuration: f.toml:1: ",
-		"[other]\nx = 1\n": `configuration: f.toml:`,
+		"name = \"a\"\n[store]\nkeep = \"x\"\n": `configuration: f.toml:3: store.keep: want a whole number, ` +
+			`got text in quotes`,
+		"name = 5\n":                    `configuration: f.toml:1: name: want text in quotes, got a whole number`,
+		"name = [\"a\"]\n":              `configuration: f.toml:1: name: want text in quotes, got a list in brackets`,
+		"store = 5\n":                   `configuration: f.toml:1: store: want a table, got a whole number`,
+		"[store]\nwait = \"30 days\"\n": `configuration: f.toml:2: store.wait = "30 days": want a time with its unit`,
+		"name = \n":                     "configuration: f.toml:1: ",
+		"[other]\nx = 1\n":              `configuration: f.toml:`,
 	} {
 		var c conf
 		_, err := program.ParseSettings("f.toml", []byte(text), &c, known, "tool config")

@@ -146,10 +146,7 @@ func ParseSettings(path string, text []byte, c any, known []string, list string)
 	}
 	meta, err := toml.Decode(string(now), c)
 	if err != nil {
-		if bad := (toml.ParseError{}); errors.As(err, &bad) {
-			return meta, fmt.Errorf("%w: %s:%d: %s", ErrSettings, path, bad.Position.Line, bad.Message)
-		}
-		return meta, fmt.Errorf("%w: %s: %w", ErrSettings, path, err)
+		return meta, tomlError(path, err)
 	}
 	var unknown []error
 	_, retired := formerOf(c)

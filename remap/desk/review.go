@@ -84,9 +84,8 @@ const MaxSilence = 7 * 24 * time.Hour
 func (r *Review) Silence(ctx context.Context, by remap.Person, id string, long time.Duration,
 	a remap.Answer) (anomaly.Finding, error) {
 	if long != 0 && (long < time.Minute || long > MaxSilence) {
-		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %s, or 0 to end one", remap.ErrInvalid,
-			long,
-			MaxSilence)
+		return anomaly.Finding{}, fmt.Errorf("%w: a silence of %s: want 1m to %gh, or 0 to end one", remap.ErrInvalid,
+			long, MaxSilence.Hours())
 	}
 	words := "silenced for " + inWords(long)
 	if long == 0 {

@@ -276,6 +276,10 @@ func mayUse(by Caller, t *Route) error {
 		return fmt.Errorf("%w: %s %s needs the role %s; sign in, use a bearer token, or use the unix socket on the "+
 			"server's host", api.ErrSignIn, t.Method, t.Path, t.Need)
 	}
+	if by.Role == "" {
+		return fmt.Errorf("%w: %s %s needs the role %s, and %s has none (by %s); the daemon's [access] gives roles",
+			api.ErrNotAllowed, t.Method, t.Path, t.Need, by.Name, by.Via)
+	}
 	return fmt.Errorf("%w: %s %s needs the role %s, %s has %q (by %s)", api.ErrNotAllowed, t.Method, t.Path, t.Need,
 		by.Name, by.Role, by.Via)
 }

@@ -6,18 +6,22 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gorilla/websocket"
+	"golang.org/x/sys/unix"
 
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -330,7 +334,27 @@ func (e *lostError) Error() string {
 	if errors.As(e.err, &op) {
 		text = op.Err.Error() // without the address, which stands before it
 	}
-	return fmt.Sprintf("fairwayd does not answer: %s (%s)", text, e.daemon)
+	if call := new(os.SyscallError); errors.As(e.err, &call) {
+		text = call.Err.Error()
+	}
+	if dns := new(net.DNSError); errors.As(e.err, &dns) {
+		text = dns.Err // without the server that was asked
+	}
+	return fmt.Sprintf("fairwayd does not answer: %s (%s)%s", text, e.daemon, e.advice())
+}
+
+// advice is what to do about the commonest causes.
+func (e *lostError) advice() string {
+	switch {
+	case strings.HasPrefix(e.daemon, "unix:") &&
+		(errors.Is(e.err, fs.ErrNotExist) || errors.Is(e.err, unix.ECONNREFUSED)):
+		return "; start it on this host, or name another by --addr or FAIRWAY_ADDR"
+	case errors.Is(e.err, http.ErrSchemeMismatch):
+		return "; its address begins with http://"
+	case errors.As(e.err, new(x509.UnknownAuthorityError)):
+		return "; let SSL_CERT_FILE name the certificate of the site's own authority"
+	}
+	return ""
 }
 
 func (e *lostError) Unwrap() []error { return []error{api.ErrUnreachable, e.err} }

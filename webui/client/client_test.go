@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -296,4 +298,29 @@ func TestWatchSaysARefusal(t *testing.T) {
 		}
 		cancel()
 	})
+}
+
+// TestWhatToDoWhereNobodyAnswers: who asks a daemon that is not there reads what to do.
+func TestWhatToDoWhereNobodyAnswers(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secret := httptest.NewTLSServer(http.NotFoundHandler())
+	secret.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer secret.Close()
+	for addr, want := range map[string]string{
+		"unix:" + gone: "fairwayd does not answer: no such file or directory (unix:" + gone +
+			"); start it on this host, or name another by --addr or FAIRWAY_ADDR",
+		strings.Replace(plain.URL, "http", "https", 1): "its address begins with http://",
+		secret.URL: "let SSL_CERT_FILE name the certificate of the site's own authority",
+	} {
+		c, err := client.New(addr, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = c.Plans(t.Context()); !errors.Is(err, api.ErrUnreachable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", addr, err, want)
+		}
+		c.Close()
+	}
 }

@@ -48,7 +48,7 @@ func (o *Options) Connect() (*client.Client, error) {
 	}
 	token, err := client.ReadToken(o.TokenFile)
 	if err != nil {
-		return nil, err
+		return nil, program.BadUsage(err)
 	}
 	return client.New(o.Addr, token)
 }

@@ -21,7 +21,6 @@ func newWindow(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use: "window", Short: "Keep a job's I/O to the window that it was given",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	wait := &cobra.Command{
 		Use: "wait", Short: "Return when the job's I/O window is open; at once if it has none",

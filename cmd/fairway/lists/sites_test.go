@@ -75,7 +75,7 @@ const sitesGolden = `hpc1 needs you; nothing is known of dead, refusing and slow
 3 forwarders, 12 compute nodes, 0 B/s read, 0 B/s written, 2 open findings.
 
 SITE      STATE        NEWEST  FINDINGS  ADDRESS                 WORST
-dead      no answer    -       -         http://127.0.0.1:DEADx  fairwayd does not answer: connect: connection ` +
+dead      no answer    -       -         http://127.0.0.1:DEADx  fairwayd does not answer: connection ` +
 	`refused (http://127.0.0.1:DEADx)
 hpc1      1 needs you  0 s     1         http://127.0.0.1:HPC1x  back end: scratch-OST0005 takes?<b>3x</b> ?[31mas ` +
 	`long (F-000012)

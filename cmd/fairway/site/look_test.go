@@ -231,7 +231,7 @@ func TestLookSaysWhatItCannotRead(t *testing.T) {
 		code int
 		want string
 	}{
-		{nil, program.Usage, `required flag(s) "from" not set`},
+		{nil, program.Usage, "'fairway look' needs --from"},
 		{[]string{"--from", dir}, program.Usage, "has nothing that is read here of two scrapes (0 series)"},
 		{[]string{"--from", file}, program.Usage, "is not a folder"},
 		{[]string{"--from", filepath.Join(dir, "none")}, program.Usage, "no such file"},

@@ -295,6 +295,7 @@ func TestClearTextBeyondThisHost(t *testing.T) {
 		{Listen{HTTP: ":7117", ClearText: true}, true},
 		{Listen{HTTP: ":7117", TLS: TLS{Certificate: "c", Key: "k"}}, true},
 		{Listen{HTTP: ":7117", TLS: TLS{Certificate: "c"}}, false}, {Listen{TLS: TLS{ClientCA: "c"}}, false},
+		{Listen{HTTP: "127.0.0.1"}, false}, {Listen{Agents: "fw1"}, false},
 	} {
 		if err := c.listen.Validate(); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.listen, err)

@@ -60,6 +60,11 @@ func (l *Listen) Validate() error {
 	if err := l.TLS.validate(); err != nil {
 		return err
 	}
+	for key, addr := range map[string]string{"http": l.HTTP, "agents": l.Agents} {
+		if _, _, err := net.SplitHostPort(addr); addr != "" && err != nil {
+			return fmt.Errorf("listen.%s = %q: want HOST:PORT, such as 127.0.0.1:7117", key, addr)
+		}
+	}
 	if c := l.Clear(); len(c) > 0 && !l.ClearText {
 		return fmt.Errorf(
 			"listen: %s can be reached beyond this host, where tokens and passwords would cross the network in "+

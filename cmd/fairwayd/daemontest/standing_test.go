@@ -50,7 +50,7 @@ func TestStandingApproval(t *testing.T) {
 		t.Fatalf("without a standing approval: %+v", before)
 	}
 	d.fairway(0, "no standing approval yet", "APPLICATION", "standing")
-	d.fairway(2, "without an application", `required flag(s) "app"`, "standing", "allow", "--reason",
+	d.fairway(2, "without an application", "needs --app", "standing", "allow", "--reason",
 		"agreed with the users")
 	d.fairway(2, "for a second", "1m", "standing", "allow", "--app", "ROMS", "--for", "1s", "--reason",
 		"agreed with the users")

@@ -81,6 +81,11 @@ func Import(path *string) *cobra.Command {
 				im.TrustedBy = cmp.Or(im.UserOf(int64(os.Getuid())), fmt.Sprint("uid", os.Getuid()))
 			}
 			im.Progress = progressTo(program.Raw(c.ErrOrStderr()), program.IsTerminal(os.Stderr))
+			for _, path := range args {
+				if _, err := os.Stat(path); err != nil {
+					return program.BadUsage(err)
+				}
+			}
 			report, err := im.Import(c.Context(), args...)
 			if errors.Is(err, archive.ErrBusy) {
 				return err

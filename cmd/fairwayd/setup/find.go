@@ -159,11 +159,6 @@ func (s *site) findForwarders(ctx context.Context, o *initOptions) error {
 	}
 	mounts := s.mounts()
 	s.net = cmp.Or(o.net, behind)
-	if o.layer != "" {
-		if s.layer = layerNamed(o.layer); s.layer == nil {
-			return program.BadUsage(fmt.Errorf("init: --layer %q: want %s", o.layer, layerNames()))
-		}
-	}
 	if i := slices.IndexFunc(mounts, func(m mounted) bool {
 		return s.layer == nil ||
 			m.kind == s.layer.mount

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,13 +54,16 @@ func Command() *cobra.Command {
 			"speed of links, user groups, the batch system. A flag says what it cannot find out. It writes into DIR\n" +
 			"  fairwayd.toml                the daemon's settings, each with where it is from\n" +
 			"  tls/, enroll.secret          the site's certificates, and what nodes' tokens are made with\n" +
-			"  nodes/LAYER/                 what a node of the layer gets as /etc/fairway: the agent's settings,\n" +
+			"  nodes/ROLE/                  what a node of the role gets as /etc/fairway: the agent's settings,\n" +
 			"                               the authority's certificate, a join token, the capabilities that the\n" +
 			"                               unit needs\n" +
 			"and prints what comes next. Nothing that exists is overwritten without --force; secrets and\n" +
 			"certificates never are.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if port, err := strconv.ParseUint(o.port, 10, 16); err != nil || port == 0 {
+				return program.BadUsage(fmt.Errorf("init: --port %q: want 1 to 65535", o.port))
+			}
 			found, err := o.look(c.Context(), thisMachine(root))
 			if err != nil {
 				return err
@@ -195,7 +199,7 @@ func (s *site) say(w io.Writer, o *initOptions, now time.Time) {
 		fmt.Fprintf(w, "wrote %s for %d %s nodes\n", filepath.Join(o.dir, "nodes", l.role), len(l.nodes), l.role)
 	}
 	fmt.Fprintf(w, "next: systemctl enable --now fairwayd\n")
-	fmt.Fprintf(w, "then: give each node its layer's files as /etc/fairway, and start fairway-agent there, until %s "+
+	fmt.Fprintf(w, "then: give each node its role's files as /etc/fairway, and start fairway-agent there, until %s "+
 		"(docs/install.md)\n", now.Add(o.joinFor).UTC().Format("2006-01-02 15:04 UTC"))
 	if o.orders && s.layer.orders == byRemount {
 		fmt.Fprintf(w, "on compute nodes %s is not enough to mount for the whole node: their unit wants "+
@@ -207,6 +211,11 @@ func (s *site) say(w io.Writer, o *initOptions, now time.Time) {
 // look asks the machine and takes what the flags say.
 func (o *initOptions) look(ctx context.Context, m *machine) (*site, error) {
 	s := &site{machine: m}
+	if o.layer != "" {
+		if s.layer = layerNamed(o.layer); s.layer == nil {
+			return nil, program.BadUsage(fmt.Errorf("init: --layer %q: want %s", o.layer, layerNames()))
+		}
+	}
 	if err := s.findNodes(ctx, o); err != nil {
 		return nil, err
 	}

@@ -192,6 +192,7 @@ func TestInitSaysWhatItCannotFindOut(t *testing.T) {
 		"a wrong host list": {opt: initOptions{compute: "cn[1-"}, want: "--compute"},
 		"no layer":          {commands: someNodes, want: "--layer (diod, ganesha"},
 		"an unknown layer":  {commands: someNodes, opt: initOptions{layer: "magic"}, want: `--layer "magic"`},
+		"a layer first":     {opt: initOptions{layer: "magic"}, want: `--layer "magic"`},
 		"no forwarders":     {commands: someNodes, opt: initOptions{layer: "lwfs"}, want: "--forwarders 'fwd[1-4]'"},
 		"a node twice":      {opt: initOptions{layer: "diod", compute: "a,b", forwarders: "b"}, want: "node b"},
 		"a router's no name": {commands: someNodes,

@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 	"time"
 
@@ -60,6 +61,9 @@ func Ask(ctx context.Context, socket, method, path string, body []byte) ([]byte,
 		return nil, fmt.Errorf("queue at %s: %w", socket, err)
 	}
 	a, err := client.Do(q)
+	if bad := new(url.Error); errors.As(err, &bad) {
+		err = bad.Err // without the host that HTTP wants and a socket has not
+	}
 	if err != nil {
 		return nil, fmt.Errorf("queue at %s: %w", socket, err)
 	}

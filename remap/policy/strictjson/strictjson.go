@@ -50,7 +50,7 @@ func explain(text []byte, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("line %d: the text ends inside the object", line(text, int64(len(bytes.TrimSpace(text)))))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("line %d: %w", line(text, syntax.Offset-1), err)
+		return fmt.Errorf("line %d: not JSON: %w", line(text, syntax.Offset-1), err)
 	case errors.As(err, &kind) && kind.Field == "":
 		return fmt.Errorf("line %d: a JSON %s; want %s", line(text, kind.Offset-1), kind.Value, wanted(kind.Type))
 	case kind != nil:

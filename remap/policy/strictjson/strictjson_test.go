@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 		"":                                     "it is empty",
 		" \n":                                  "it is empty",
 		"{\n\"Jobs\":[\n{}":                    "line 3: the text ends inside the object",
-		"{\n\"Jobs\":[,]}":                     "line 2: invalid character ','",
+		"{\n\"Jobs\":[,]}":                     "line 2: not JSON: invalid character ','",
 		"{\n\"Jbs\":[]}":                       `line 2: unknown field "Jbs"`,
 		"{}\n{}":                               "line 2: something follows",
 		"{\n\"Jobs\":[{},\n{\"Size\":\"x\"}]}": "line 3: Jobs.Size: a JSON string; want a number",
