@@ -65,9 +65,9 @@ func TestExporters(t *testing.T) {
 		}},
 		// lustrefs-exporter, which has no times of one size twice.
 		{folder: "lustrefs-exporter", exporter: lustre, want: []string{
-			"1015 fs1-MDT0000|mds1|MDTs of fs1: meta_ops=5 meta_exec(open)=3/30",
+			"1015 fs1-MDT0000|mds1|MDTs of fs1: meta_ops=6 meta_exec(open)=3/30",
 			"1015 fs1-OST0000|mds1|OSTs of fs1: read_bytes=1",
-			"1015 mds1|mds1|Lustre's metadata servers: meta_ops=5 meta_exec(open)=3/30",
+			"1015 mds1|mds1|Lustre's metadata servers: meta_ops=6 meta_exec(open)=3/30",
 			"1015 mds1|mds1|Lustre's object servers: read_bytes=1",
 		}},
 		// Telegraf's lustre2, with shares of clients and jobs beside.

@@ -59,9 +59,9 @@ const (
 	links = "(en|eth|hsn|em[0-9]|p[0-9]+p).*"
 	// disks leaves out partitions and volumes.
 	disks = "(sd|vd|hd|xvd)[a-z]+|nvme[0-9]+n[0-9]+"
-	// metaFields are the operations of an md_stats file.
-	metaFields = "lustre2_(open|close|mknod|link|unlink|mkdir|rmdir|rename|getattr|setattr|getxattr|setxattr|statfs|" +
-		"sync)"
+	// metaOps are the operations of an md_stats file, as source lustre counts them: an open that creates is a mknod,
+	// too, a rename a samedir_rename or crossdir_rename, and a target with files' data counts its reads and writes.
+	metaOps = "open|close|link|unlink|mkdir|rmdir|rename|getattr|setattr|getxattr|setxattr|statfs|sync"
 	// mounts begins the names of what an NFS client counted of one operation.
 	mounts = "node_mountstats_nfs_operations_"
 )
@@ -70,7 +70,8 @@ const (
 // 2.1 of HPE and GSI, lustrefs-exporter 0.12, and Telegraf 1.18 and later.
 func rows() []row {
 	const ms, us = 1e-3, 1e-6
-	ost, mdt := []label{{"component", "ost"}}, []label{{"component", "mdt"}}
+	ost := []label{{"component", "ost"}}
+	mdt := []label{{"component", "mdt"}, {"operation", metaOps}}
 	lnet := []label{{"component", "lnet"}}
 	// lustrefs-exporter has the buckets by size of operation, too.
 	osdRead := []label{{"component", "ost"}, {"operation", "read"}, {"opsize", ""}}
@@ -100,7 +101,7 @@ func rows() []row {
 		{lustre2, "lustre2_write_calls", Target, rate, c.WriteOps, "name", ost2, "", 0},
 		{lustre2, "lustre2_read_ios", Target, histogram, c.ReadExec, "name", osd2, "bucket", 0},
 		{lustre2, "lustre2_write_ios", Target, histogram, c.WriteExec, "name", osd2, "bucket", 0},
-		{lustre2, metaFields, Target, rate, c.MetaOps, "name", mdt2, "", 0},
+		{lustre2, "lustre2_(" + metaOps + ")", Target, rate, c.MetaOps, "name", mdt2, "", 0},
 
 		{nfs, "nfsstat_bytes", SeenNFS, rate, c.ReadBytes, "serverexport", read, "", 0},
 		{nfs, "nfsstat_bytes", SeenNFS, rate, c.WriteBytes, "serverexport", write, "", 0},
