@@ -16,7 +16,6 @@ import (
 // every second, in order, with what arrived in it. Its methods must not be called concurrently.
 type Detector struct {
 	comparison
-	meta     metaLayer
 	canaries canaryLayer
 	verdicts []anomaly.Verdict
 }

@@ -10,7 +10,6 @@ import (
 const (
 	blockSeconds = 5
 	longSeconds  = 10
-	metaSeconds  = 30
 	// ratioSeconds is the memory of what a sentence says: shorter than what the worst faults take to be found.
 	ratioSeconds = 6
 )
@@ -126,9 +125,6 @@ func (d *Detector) judge(n *node) {
 	if phase%longSeconds == 0 {
 		d.closeLong(n)
 		d.closeStorm(n)
-	}
-	if phase%metaSeconds == 0 {
-		d.closeMeta(n)
 	}
 	d.decide(n)
 }

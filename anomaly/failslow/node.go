@@ -120,7 +120,6 @@ type habit struct {
 	Offset  [2][regimes]offset
 	Streams [2]offset  // log bytes of what jobs stream
 	Quiet   [2]float64 // operations a second of a class while no job makes any
-	Meta    metaState
 	Canary  [classes]offset
 	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
 	CapAt   float64             // share of the peak at which the node was saturated lately

@@ -29,9 +29,6 @@ type ClassSecond struct {
 	// Exec is the mean seconds in service, the back end's share included. Where a server has no
 	// such clock, the time that its clients saw stands in.
 	Exec float64
-	// Hist counts the operations by execution time, below 10 us, 100 us, 1 ms, 10 ms, 100 ms, 1 s, 10 s
-	// and above; nil where it is not known.
-	Hist *[8]uint32
 }
 
 // Observation is one node's second as it arrived. A node may have none, or several that arrived

@@ -168,22 +168,8 @@ const (
 
 	// metaQuiet, operations/s: above which a job makes them.
 	metaQuiet = 30
-	// metaQuick, s: a lone operation that was answered from memory.
-	metaQuick = 12e-6
-	// metaBlock, operations: that make a bet.
-	metaBlock = 12
-	// metaMemory, operations: of the layer whose share of quick ones counts.
-	metaMemory = 50000
-	// metaUsual, share: of quick answers below which nothing can be seen.
-	metaUsual = 0.2
-	// metaWell, times: the usual share of quick answers that a healthy node has at least.
-	metaWell = 0.6
-	// metaSick, times: and that a slow one is bet to have.
-	metaSick = 0.25
 	// stormScatter, log: of a second's mean of metadata operations that jobs make.
 	stormScatter = 0.5
-	// metaMost, log wealth: most that a block of metadata operations wins or loses.
-	metaMost = 4
 
 	// idleLoad, of the peak: below it a node is idle.
 	idleLoad = 0.02
@@ -268,6 +254,4 @@ const (
 	sizesWide = 3
 	// visible, log: of what load shows; below it a sentence says that canaries alone have accused.
 	visible = 0.1
-	// metaMuch, operations: of the layer before shares of quick answers are compared.
-	metaMuch = 500
 )

@@ -33,7 +33,7 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 		v.Sentence = fmt.Sprintf("%s is %s slow at writing, for its load; reading is normal", n.ID, anomaly.Times(w))
 	case metaSlow:
 		v.Class = Meta.String()
-		v.Sentence = fmt.Sprintf("%s is slow at metadata: it seldom answers at once, unlike its peers", n.ID)
+		v.Sentence = fmt.Sprintf("%s is slow at metadata, unlike its peers", n.ID)
 	case capped:
 		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID,
 			100*n.Habit.CapAt)

@@ -11,7 +11,6 @@ type state struct {
 	Model   model
 	Peak    peak
 	PeakOps peak
-	Meta    metaLayer
 	Canary  canaryLayer
 	Nodes   []kept
 }
@@ -22,7 +21,7 @@ func (d *Detector) MarshalBinary() ([]byte, error) {
 	for i, n := range d.order {
 		nodes[i] = n.kept
 	}
-	return anomaly.Save(state{d.now, d.model, d.peak, d.peakOps, d.meta, d.canaries, nodes})
+	return anomaly.Save(state{d.now, d.model, d.peak, d.peakOps, d.canaries, nodes})
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. Evidence and habits go on from
@@ -38,8 +37,8 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		nodes[order[i].ID] = order[i]
 	}
 	s.Peak.fixed = d.peak.fixed
-	d.now, d.began, d.model, d.peak, d.peakOps, d.meta, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
-		s.PeakOps, s.Meta, s.Canary, order, nodes
+	d.now, d.began, d.model, d.peak, d.peakOps, d.canaries, d.order, d.nodes = s.Now, s.Now, s.Model, s.Peak,
+		s.PeakOps, s.Canary, order, nodes
 	d.jobs, d.lastSeen = nil, make([]int64, len(nodes))
 	return nil
 }

@@ -86,11 +86,11 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	write(t, dir, "samples.csv", header)
-	write(t, dir, "hist.csv.gz", "")
-	if err := os.WriteFile(filepath.Join(dir, "hist.csv.gz"), []byte("not gzip"), 0o600); err != nil {
+	write(t, dir, "backend.csv.gz", "")
+	if err := os.WriteFile(filepath.Join(dir, "backend.csv.gz"), []byte("not gzip"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, none); err == nil || !strings.Contains(err.Error(), "hist.csv.gz") {
+	if _, err := Open(dir, none); err == nil || !strings.Contains(err.Error(), "backend.csv.gz") {
 		t.Error(err)
 	}
 }
@@ -100,10 +100,7 @@ func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 	write(t, dir, "samples.csv.gz", header+
 		"100,100,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n100,100,f2,1600,1600,1,1,3,0,5,5,5,500,500,9\n"+
 		"115,115,f1,1600,1600,1,1,3,0,5,5,5,500,500,9\n")
-	write(t, dir, "hist.csv",
-		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f2,m,2,1,0,0,0,0,0,0\n"+
-			"100,f2,x,2,1,0,0,0,0,0,0\n115,f1,r,0,1,0,0,0,0,0,0\n")
-	write(t, dir, "backend.csv", "rx,pool0_us,pool1_us,mds_us\n100,900,1800,190\n")
+	write(t, dir, "backend.csv", "rx,pool0_us,pool1_us,mds_us\n100,900,1800,190\n115,soon,1800,190\n")
 	write(t, dir, "probe.csv", "rx,node,read1m_us,write1m_us,stat_us\n100,f1,2000,2100,300\n")
 	write(t, dir, "nodes.csv", "node,group,rack,default_service\nf1,A,0,1\nf2,A,0,0\n")
 	write(t, dir, "jobs.csv", "job,app,start,end,nodes\nj1,a,90,200,f1;f2\nj2,a,soon,200,f1\n")
@@ -116,9 +113,6 @@ func TestOptionalFilesJoinTheirSecond(t *testing.T) {
 	s, err := tr.Next()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if h := s.Rows[1].Class[2].Hist; h == nil || h[0] != 2 || s.Rows[0].Class[2].Hist != nil {
-		t.Errorf("histograms %v", s.Rows)
 	}
 	if len(s.Pools) != 2 || s.Pools[1] != 1800e-6 {
 		t.Errorf("pools %v", s.Pools)
@@ -143,9 +137,8 @@ func drawnTrace(t *testing.T, until int) string {
 	t.Helper()
 	const begin = 1_600_000_000
 	r := rand.New(rand.NewPCG(7, 7))
-	var samples, hist, probes strings.Builder
+	var samples, probes strings.Builder
 	samples.WriteString(header)
-	hist.WriteString("rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n")
 	probes.WriteString("rx,node,read1m_us,write1m_us,stat_us\n")
 	for at := range until {
 		for n := range 16 {
@@ -159,7 +152,6 @@ func drawnTrace(t *testing.T, until int) string {
 			fmt.Fprintf(&samples, "%d,%d,f%d,%d,%d,%d,%d,%d,%d,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f\n", begin+at, begin+at, n,
 				ops<<20, ops<<20, ops, ops, ops, 0, jitter(20), jitter(20), jitter(10), exec(900), exec(1100),
 				exec(120))
-			fmt.Fprintf(&hist, "%d,f%d,w,0,0,%d,%d,0,0,0,0\n", begin+at, n, ops/3, ops-ops/3)
 		}
 		if at%10 == 0 {
 			took := map[bool]int{true: 9000, false: 3000}[at >= 500]
@@ -168,7 +160,6 @@ func drawnTrace(t *testing.T, until int) string {
 	}
 	dir := t.TempDir()
 	write(t, dir, "samples.csv.gz", samples.String())
-	write(t, dir, "hist.csv.gz", hist.String())
 	write(t, dir, "probe.csv.gz", probes.String())
 	var jobs strings.Builder
 	jobs.WriteString("job,start,end,nodes\n")
@@ -211,12 +202,12 @@ func TestOnlyThePastDecides(t *testing.T) {
 
 func FuzzTrace(f *testing.F) {
 	f.Add(header+"100,100,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n",
-		"rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n100,f1,m,2,1,0,0,0,0,0,0\n")
+		"rx,pool0_us,pool1_us\n100,900,1800\n")
 	f.Add(header+"1e3,,f1,4294967295,1600,4294967295,1,0,0,5,5,0,500,500,0\n\n,,\n", "rx\n")
-	f.Fuzz(func(t *testing.T, samples, hist string) {
+	f.Fuzz(func(t *testing.T, samples, pools string) {
 		dir := t.TempDir()
 		write(t, dir, "samples.csv", samples)
-		write(t, dir, "hist.csv", hist)
+		write(t, dir, "backend.csv", pools)
 		_, _ = Detect(context.Background(), dir, DefaultSettings(), func(Event) error { return nil },
 			func(*RowError) {})
 	})
@@ -274,24 +265,24 @@ func TestLogsOfATrace(t *testing.T) {
 // time is left out; of two files of one name the plain one is read; gzip data under a plain name is reported.
 func TestDamagedFiles(t *testing.T) {
 	dir := t.TempDir()
-	var rows, hists strings.Builder
+	var rows, pools strings.Builder
 	rows.WriteString(header)
-	hists.WriteString("rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s\n")
+	pools.WriteString("rx,pool0_us,pool1_us\n")
 	for s := range 2000 {
 		fmt.Fprintf(&rows, "%d,%d,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n", 5000+s, s)
-		fmt.Fprintf(&hists, "%d,f1,r,%d,1,0,0,0,0,0,0\n", 5000+s, s*s%977)
+		fmt.Fprintf(&pools, "%d,900,%d\n", 5000+s, 900+s*s%97)
 		if s == 1000 {
 			rows.WriteString("5600,5600,f1,1600,1600,1,1,0,0,5,5,0,500,500,0\n")
 		}
 	}
 	write(t, dir, "samples.csv", rows.String())
 	write(t, dir, "samples.csv.gz", header)
-	write(t, dir, "hist.csv.gz", hists.String())
-	whole, err := os.ReadFile(filepath.Join(dir, "hist.csv.gz"))
+	write(t, dir, "backend.csv.gz", pools.String())
+	whole, err := os.ReadFile(filepath.Join(dir, "backend.csv.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "hist.csv.gz"), whole[:len(whole)/2], 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "backend.csv.gz"), whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var bad []string
@@ -299,7 +290,7 @@ func TestDamagedFiles(t *testing.T) {
 		func(e *RowError) {
 			bad = append(bad, strings.TrimPrefix(e.Error(), dir+"/"))
 		})
-	if err == nil || !strings.Contains(err.Error(), "hist.csv.gz:") || sum.Rows != 2001 || sum.Seconds != 2000 {
+	if err == nil || !strings.Contains(err.Error(), "backend.csv.gz:") || sum.Rows != 2001 || sum.Seconds != 2000 {
 		t.Error(sum, err)
 	}
 	want := "samples.csv.gz: samples.csv is there too and is read; it is left out; samples.csv:1003: field rx: 5600 " +

@@ -34,15 +34,14 @@ type Trace struct {
 	Jobs  []Job
 	Rows  int // read so far
 
-	samples, hist, backend, probe *table
-	ids                           map[string]topology.NodeID
-	second                        Second
-	cursor                        int // the row that the newest histogram belonged to
-	slots                         map[topology.NodeID]slot
-	ahead                         map[*table]bool // the table stands on a row that is not used yet
-	ended                         map[*table]bool // optional files that are damaged from where they were read to
-	damage                        error           // what of them could not be read
-	bad                           func(*RowError)
+	samples, backend, probe *table
+	ids                     map[string]topology.NodeID
+	second                  Second
+	slots                   map[topology.NodeID]slot
+	ahead                   map[*table]bool // the table stands on a row that is not used yet
+	ended                   map[*table]bool // optional files that are damaged from where they were read to
+	damage                  error           // what of them could not be read
+	bad                     func(*RowError)
 }
 
 var sampleColumns = []string{"rx", "node", "r_bytes", "r_ops", "r_wait_us", "r_exe_us", "w_bytes", "w_ops", "w_wait_us",
@@ -70,7 +69,6 @@ func Open(dir string, bad func(*RowError)) (t *Trace, err error) {
 		name    string
 		columns string
 	}{
-		{&t.hist, "hist.csv", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s"},
 		{&t.backend, "backend.csv",
 			"rx,pool0_us,pool1_us?,pool2_us?,pool3_us?,pool4_us?,pool5_us?,pool6_us?,pool7_us?"},
 		{&t.probe, "probe.csv", "rx,node,read1m_us?,write1m_us?,stat_us?"},
@@ -92,7 +90,7 @@ func (t *Trace) Damage() error { return t.damage }
 // Close closes the files.
 func (t *Trace) Close() error {
 	var errs []error
-	for _, f := range []*table{t.samples, t.hist, t.backend, t.probe} {
+	for _, f := range []*table{t.samples, t.backend, t.probe} {
 		if f != nil {
 			errs = append(errs, f.close())
 		}
@@ -232,7 +230,7 @@ func (t *Trace) others() {
 	for _, f := range []struct {
 		t   *table
 		use func() *RowError
-	}{{t.hist, t.histRow}, {t.backend, t.backendRow}, {t.probe, t.probeRow}} {
+	}{{t.backend, t.backendRow}, {t.probe, t.probeRow}} {
 		if f.t == nil || t.ended[f.t] {
 			continue
 		}
@@ -253,37 +251,6 @@ func (t *Trace) others() {
 			t.ahead[f.t] = false
 		}
 	}
-}
-
-func (t *Trace) histRow() *RowError {
-	f := t.hist
-	class := -1
-	if name := f.text(2); len(name) == 1 {
-		class = strings.IndexByte("rwm", name[0])
-	}
-	if class < 0 {
-		return &RowError{f.name, f.line, "cls", "want r, w or m"}
-	}
-	var h [8]uint32
-	for i := range h {
-		v, bad := f.number(i + 3)
-		if bad != nil {
-			return bad
-		}
-		h[i] = uint32(min(v, math.MaxUint32))
-	}
-	node := t.id(f.text(1))
-	// Both files name the nodes of a second in the same order, mostly.
-	for range t.second.Rows {
-		t.cursor %= len(t.second.Rows)
-		if r := &t.second.Rows[t.cursor]; r.Node != node {
-			t.cursor++
-		} else {
-			r.Class[class].Hist = &h
-			break
-		}
-	}
-	return nil
 }
 
 func (t *Trace) backendRow() *RowError {

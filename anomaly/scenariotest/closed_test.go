@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/anomaly/failslow"
 	"fairway/anomaly/recorded"
 )
 
@@ -41,7 +40,6 @@ func writeTrace(dir string, r *Recording) error {
 	}{
 		{"samples.csv.gz", "rx,ts,node,r_bytes,w_bytes,r_ops,w_ops,m_ops,qlen,r_wait_us,w_wait_us,m_wait_us,r_exe_us," +
 			"w_exe_us,m_exe_us", r.samples},
-		{"hist.csv.gz", "rx,node,cls,lt10us,lt100us,lt1ms,lt10ms,lt100ms,lt1s,lt10s,ge10s", r.hists},
 		{"backend.csv.gz", "rx,pool0_us,pool1_us,pool2_us,pool3_us,pool4_us,pool5_us,pool6_us,pool7_us,mds_us",
 			r.backend},
 		{"probe.csv.gz", "rx,node,read1m_us,write1m_us,stat_us", r.probes},
@@ -85,17 +83,6 @@ func (r *Recording) samples(w io.Writer) {
 			fmt.Fprintf(w, "%d,%d,%s,%.0f,%.0f,%.0f,%.0f,%.0f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f,%.1f\n", s.RX, s.RX, o.Node,
 				c[0].Bytes, c[1].Bytes, c[0].Ops, c[1].Ops, c[2].Ops, o.QueueLen, c[0].Wait*us, c[1].Wait*us,
 				c[2].Wait*us, c[0].Exec*us, c[1].Exec*us, c[2].Exec*us)
-		}
-	}
-}
-
-func (r *Recording) hists(w io.Writer) {
-	for i := range r.Seconds {
-		for k := range r.Seconds[i].Rows {
-			o := &r.Seconds[i].Rows[k]
-			if h := o.Class[failslow.Meta].Hist; h != nil {
-				fmt.Fprintf(w, "%d,%s,m,%s\n", r.Seconds[i].RX, o.Node, joined(h[:], ","))
-			}
 		}
 	}
 }
@@ -225,8 +212,7 @@ func TestTraceIsTheLayer(t *testing.T) {
 			for c := range a.Class {
 				x, y := a.Class[c], b.Class[c]
 				if a.Node != b.Node || x.Ops != y.Ops || math.Abs(x.Bytes-y.Bytes) > 0.5 ||
-					math.Abs(x.Exec-y.Exec) > near || (x.Hist == nil) != (y.Hist == nil) ||
-					x.Hist != nil && *x.Hist != *y.Hist {
+					math.Abs(x.Exec-y.Exec) > near {
 					t.Fatalf("second %d: %s, class %d: %+v, want %+v", i, a.Node, c, x, y)
 				}
 			}

@@ -16,9 +16,9 @@
 //
 // In the public traces load does not react to slowness. `make bench-detect TRACES=DIR` writes three siblings into DIR
 // (bin/traces without it) in which clients wait for answers: closed-a (80 forwarders), closed-b (64) and closed-c (96,
-// six neighbours fail at once), an hour each, from fixed seeds, with the same files: samples, hist (metadata only),
-// backend, probe, nodes, jobs and labels.csv. Further faults are times (every request severity times as long),
-// write_slow, and client_link (a cap between clients and forwarder, seen in canaries alone and not counted).
+// six neighbours fail at once), an hour each, from fixed seeds, with the same files: samples, backend,
+// probe, nodes, jobs and labels.csv. Further faults are times (every request severity times as long), write_slow, and
+// client_link (a cap between clients and forwarder, seen in canaries alone and not counted).
 //
 // # Another detector on the same traces
 //

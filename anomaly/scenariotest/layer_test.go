@@ -26,7 +26,6 @@ type Layer struct {
 	now      int
 	trickle  [][2]float64 // reads and writes a second that each node always has
 	second   recorded.Second
-	hists    [][8]uint32
 	pools    [poolSet]float64
 	on       []bool // the burst state of intermittent faults
 	until    []int
@@ -86,10 +85,6 @@ func (l *Layer) Next() (*recorded.Second, bool) {
 	}
 	s := &l.second
 	*s = recorded.Second{RX: epoch + int64(l.now), Rows: s.Rows[:0], Pools: s.Pools[:0]}
-	l.hists = l.hists[:0]
-	if cap(l.hists) < 3*l.Scenario.Nodes {
-		l.hists = make([][8]uint32, 0, 3*l.Scenario.Nodes)
-	}
 	l.playBackend()
 	for f := range l.Scenario.Faults {
 		l.playBurst(f)

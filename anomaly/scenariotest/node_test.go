@@ -231,8 +231,6 @@ func (l *Layer) metaRow(n int) failslow.ClassSecond {
 		return failslow.ClassSecond{}
 	}
 	slow := l.state(n).meta
-	l.hists = append(l.hists, [8]uint32{})
-	h := &l.hists[len(l.hists)-1]
 	drawn := min(ops, 200)
 	sum := 0.0
 	for range int(drawn) {
@@ -244,9 +242,8 @@ func (l *Layer) metaRow(n int) failslow.ClassSecond {
 		}
 		t *= slow
 		sum += t
-		h[min(7, max(0, int(math.Floor(math.Log10(t)))+6))] += uint32(ops / drawn)
 	}
-	return failslow.ClassSecond{Ops: ops, Wait: 20e-6, Exec: sum / drawn, Hist: h}
+	return failslow.ClassSecond{Ops: ops, Wait: 20e-6, Exec: sum / drawn}
 }
 
 // Canary is what a probe of the node would have seen in this second. Its chance is its own, so that a layer is the same

@@ -44,14 +44,6 @@ func Record(s *Scenario) *Recording {
 		}
 		kept := *second
 		kept.Rows, kept.Pools = slices.Clone(second.Rows), slices.Clone(second.Pools)
-		for i := range kept.Rows {
-			for c := range kept.Rows[i].Class {
-				if h := &kept.Rows[i].Class[c].Hist; *h != nil {
-					was := **h
-					*h = &was
-				}
-			}
-		}
 		r.Seconds = append(r.Seconds, kept)
 		for n := range s.Nodes {
 			r.canaries = append(r.canaries, l.Canary(n))

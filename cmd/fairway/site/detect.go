@@ -25,8 +25,7 @@ func newDetect(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "detect DIR",
 		Short: "Find fail-slow forwarders in a recorded trace (docs/detection.md)",
-		Long: "Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, hist.csv[.gz], backend.csv[.gz] " +
-			"and probe.csv[.gz]\n" +
+		Long: "Reads samples.csv[.gz] and, where they are, nodes.csv, jobs.csv, backend.csv[.gz] and probe.csv[.gz]\n" +
 			"from DIR, as if they arrived now, and writes events as CSV (type,node,start,end,detail; seconds " +
 			"of the column rx), or with\n" +
 			"--json one object a line with the jobs, the sentence and the confidence too. targets.csv[.gz] and " +
