@@ -190,7 +190,8 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 				r[c] = spared(r[c], metaBorrowed)
 			}
 		case (layer || blind) && some:
-			r[c] = over[c] - others[c]
+			// of what a canary takes through a full node the back end is a smaller part than through an idle one
+			r[c] = over[c] - max(others[c], followed*d.pools)
 		default:
 			r[c] = longer(p.Took[c], at.usual(Class(c), d.commonOf(c)), off) - n.habit(c)
 			if blind && c != int(Meta) {

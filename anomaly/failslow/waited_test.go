@@ -149,3 +149,27 @@ func TestCanariesClearWhomALoadAccused(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatSlowPoolsExplainOfACanary: of what a canary takes through full forwarders the back end is a smaller part than
+// through an idle one. That is accused by what slow pools do not explain.
+func TestWhatSlowPoolsExplainOfACanary(t *testing.T) {
+	for _, c := range []struct {
+		times float64
+		grows bool
+	}{{1.8, false}, {6, true}} {
+		d, n := quiet()
+		d.Backend(4.5, 2.8)
+		idle := &d.canaries.Level[0]
+		for i, usual := range []float64{2e-3, 2e-3, 0.3e-3} {
+			idle.Usual[i], idle.Noise[i] = offset{math.Log(usual), 100}, noise{0.06, 100}
+		}
+		for other := range 4 {
+			through := &node{index: n.index + 1 + other}
+			d.canaries.newest.note(through, d.now, &d.reference, [classes]float64{0.1, 0.1})
+		}
+		d.Probe(time.Unix(d.now, 0), Probe{n.ID, [classes]float64{2e-3 * c.times, 2e-3 * c.times, 0.3e-3}})
+		if got := n.Tests[canary].Log > 0; got != c.grows {
+			t.Errorf("%g times as long: wealth %g", c.times, n.Tests[canary].Log)
+		}
+	}
+}
