@@ -137,23 +137,29 @@ func (d *comparison) stretched(n *node, c Class, byPast bool) bool {
 
 // jobWaits says that the other forwarders of one of the node's jobs wait like it, for reads like its or for any
 // writes, which one shared file may hold up: then it is the job. A few may wait for reasons of their own: some says so.
+// In the first seconds of a burst of writes the one before it speaks, where all of them waited.
 func (d *comparison) jobWaits(n *node, c Class) (all, some bool) {
 	off := func(size float64) float64 { return math.Abs(math.Log(size / n.now.size[c])) }
+	young := c == Write && float64(n.burst.length) <= capSettled
 	for _, job := range d.jobs[n] {
-		waiting, free := 0, 0
+		waiting, free, waited, freed := 0, 0, 0, 0 // now, and in the burst before
 		for _, p := range job {
 			f := p.flow[c]
 			switch {
 			case p == n:
-			case float64(d.now-f.saturated) < shownFor && f.saturated >= f.free &&
+			case float64(d.now-f.saturated) < carryFor && f.saturated >= f.free &&
 				(c == Write || off(f.size) < capAlike):
-				waiting++
-			case float64(d.now-f.free) < shownFor && off(f.freeSize) < amongNear:
-				free++
+				if waited++; float64(d.now-f.saturated) < shownFor {
+					waiting++
+				}
+			case float64(d.now-f.free) < carryFor && off(f.freeSize) < amongNear:
+				if freed++; float64(d.now-f.free) < shownFor {
+					free++
+				}
 			}
 		}
 		some = some || waiting > 0
-		all = all || waiting > 0 && waiting >= free
+		all = all || waiting > 0 && waiting >= free || young && waited >= amongLeast && freed == 0
 	}
 	return all, some
 }

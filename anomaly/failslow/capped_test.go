@@ -109,3 +109,33 @@ func TestWhatAJobsLocksHoldBack(t *testing.T) {
 		}
 	}
 }
+
+// TestShortBurstsOfLocks: three forwarders write one file in bursts of six seconds, further apart than what nearby
+// seconds show: that their requests wait at half of the peak is the file's locks, from the first second of a burst on.
+// One of them alone is its link.
+func TestShortBurstsOfLocks(t *testing.T) {
+	const from, every, lasts, size = 300, 40, 6, 512e3
+	set := DefaultSettings()
+	set.PeakBytesPerSec = 2.5e9
+	free := threads * size / set.PeakBytesPerSec / 3
+	for _, c := range []struct{ waiting, accused int }{{3, 0}, {1, 1}} {
+		l, d := newLayer(12), New(set)
+		d.Jobs([]Job{{"1", []topology.NodeID{l.rows[0].Node, l.rows[1].Node, l.rows[2].Node}}})
+		got := l.alarms(d, 1800, func(s, n int, o *Observation) {
+			k := &o.Class[Write]
+			if s%every >= lasts || n < 3 && s < from {
+				return
+			}
+			moves, took := 0.2, free
+			if n < c.waiting {
+				moves, took = 0.5, 6*free
+				k.Wait, o.QueueLen = 25e-3, 72
+			}
+			k.Bytes, k.Exec = moves*set.PeakBytesPerSec, took*(0.95+0.1*l.random.Float64())
+			k.Ops = k.Bytes / size
+		})
+		if len(got) != c.accused {
+			t.Errorf("%d wait: accused %v, want %d", c.waiting, got, c.accused)
+		}
+	}
+}
