@@ -197,3 +197,51 @@ func TestFullIsNotSlow(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsBehindAForwarderIsNotItsOwn: small requests look like every forwarder's background and may be those of a
+// job whose pool is slow, and what some do faster than ever makes nobody slower. Who is slower than its like is found.
+func TestWhatIsBehindAForwarderIsNotItsOwn(t *testing.T) {
+	const from, nodes, behind = 600, 12, 4
+	for _, c := range []struct {
+		name  string
+		pool  float64 // how many times its usual time the slowest of eight pools takes
+		times func(n int) float64
+		want  []int
+	}{
+		{"a job's pool is slow", 4.6, func(n int) float64 {
+			return []float64{2.6, 1.05}[min(n/behind, 1)]
+		}, nil},
+		{"and one of its forwarders, too", 4.6, func(n int) float64 {
+			return []float64{8, 2.6, 2.6, 2.6, 1.05}[min(n, behind)]
+		}, []int{0}},
+		{"most are faster than ever", 1, func(n int) float64 { return []float64{1, 0.35}[min(n/5, 1)] }, nil},
+		{"all but one are", 1, func(n int) float64 { return []float64{1, 0.35}[min(n, 1)] }, []int{0}},
+	} {
+		l, d := newLayer(nodes), New(DefaultSettings())
+		job := Job{ID: "1"}
+		for n := range behind {
+			job.Nodes = append(job.Nodes, l.rows[n].Node)
+		}
+		d.Jobs([]Job{job})
+		got := l.alarms(d, 1200, func(s, n int, o *Observation) {
+			for c := range Meta { // a background is never as much in every second
+				k := &o.Class[c]
+				k.Ops *= 0.7 + 0.6*l.random.Float64()
+				k.Bytes = k.Ops * 16e3
+			}
+			if s >= from {
+				d.Backend(c.pool, 1+(c.pool-1)/8)
+				slower(o, Read, c.times(n))
+				slower(o, Write, c.times(n))
+			}
+		})
+		if len(got) != len(c.want) {
+			t.Errorf("%s: accused %v", c.name, got)
+		}
+		for _, n := range c.want {
+			if _, found := got[l.rows[n].Node]; !found {
+				t.Errorf("%s: %s is not found", c.name, l.rows[n].Node)
+			}
+		}
+	}
+}

@@ -66,7 +66,11 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	level, sure, alone := d.jobLevel(n, c)
 	n.unlike[c] = alone && !sure && !n.Bare[c]
 	if s.quiet[c] && d.witnessed[c] && !s.guess[c] { // every node has it, whatever its jobs do
-		if r = d.forgiven(r, d.common[c]); d.full(n) {
+		r = d.forgiven(r, d.common[c])
+		if d.backend > slowPool { // or a job's steady requests look like it, which lie on the slowest pool
+			r = spared(r, level)
+		}
+		if d.full(n) {
 			r = min(r, 0)
 		}
 		return r, background
@@ -74,7 +78,7 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 	if sure {
 		n.sure[c] = d.now
 	}
-	if alone { // its job may lie on the slowest pool
+	if alone || s.quiet[c] && len(d.jobs[n]) > 0 { // its job may lie on the slowest pool
 		level = max(level, d.backend-max(0, d.common[c]))
 	}
 	r = spared(r, level)

@@ -100,6 +100,8 @@ const (
 	calmCommon = 0.3
 	// calmPools, log: the same of the mean storage pool.
 	calmPools = 0.1
+	// plainlyFast, log: the whole layer is by more than chance when three quarters of the witnesses are.
+	plainlyFast = 0.1
 	// witnesses, nodes: whose background shows how slow the back end is.
 	witnesses = 4
 	// youngFor, s: of a node that must have been seen before its background accuses.
