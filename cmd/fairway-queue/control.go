@@ -94,8 +94,11 @@ func newStatus() *cobra.Command {
 			"KiB for\n" +
 			"each request), waited_seconds (for how long any of its requests waited here), and now waiting and " +
 			"connections.\n" +
-			"Clients in no job are under \"\". With --gather merged has the writes and reads of clients that went\n" +
-			"together (writes_in, reads_in), the messages that they went in (writes_out, reads_out), and their bytes.",
+			"Clients in no job are under \"\". With --gather or --read-cache merged has the writes and reads of\n" +
+			"clients that went together (writes_in, reads_in), the messages that they went in (writes_out,\n" +
+			"reads_out), and their bytes; reads that needed no message of their own (hits) and that did (misses);\n" +
+			"and the bytes that were read before anybody asked (ahead_bytes), and for which nobody did\n" +
+			"(unused_bytes).",
 		Example: "  fairway-queue status /run/fairway/queue.sock",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -37,7 +37,8 @@ func TestWhatFsyncAcknowledgedSurvives(t *testing.T) {
 	defer tb.Close()
 	for _, victim := range []string{"queue", "forwarder"} {
 		listen := "127.0.0.1:" + freePort(t)
-		queue := exec.Command(program, "serve", "--gather", "2ms", listen, tb.ForwarderAddr("fwd000"))
+		queue := exec.Command(program, "serve", "--gather", "2ms", "--read-cache", "16", listen,
+			tb.ForwarderAddr("fwd000"))
 		if err := queue.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 
 func newServe() *cobra.Command {
 	var control, table string
-	var window int
+	var window, readCache int
 	var gather time.Duration
 	c := &cobra.Command{
 		Use:   "serve LISTEN FORWARDER",
@@ -39,6 +39,9 @@ func newServe() *cobra.Command {
 					return program.BadUsage(err)
 				}
 			}
+			if readCache < 0 || readCache > maxReadCache {
+				return program.BadUsage(fmt.Errorf("--read-cache %d: want 0 to %d MiB", readCache, maxReadCache))
+			}
 			var t queue.Table
 			if table != "" {
 				var err error
@@ -47,7 +50,7 @@ func newServe() *cobra.Command {
 				}
 			}
 			return serve(cmd.Context(), a[0], a[1], control, t,
-				queue.Config{Window: window, Gather: gather})
+				queue.Config{Window: window, Gather: gather, Cache: readCache << 20})
 		},
 	}
 	f := c.Flags()
@@ -57,13 +60,20 @@ func newServe() *cobra.Command {
 		"requests at the forwarder at once: twice its worker threads, or fewer where jobs have few requests on their "+
 			"way")
 	f.DurationVar(&gather, "gather", 0,
-		"how long a small write may wait for its neighbours in the file (such as 2ms), so that they go as one, and "+
-			"one\nof several reads of the same for its answer; 0: none waits")
+		"how long a small write may wait for its neighbours in the file (such as 2ms), so that they go as one; 0: "+
+			"none waits")
+	f.IntVar(&readCache, "read-cache", 0,
+		"MiB of what was read that are kept for a second for all clients, with what comes next of files that are "+
+			"read on;\nwho keeps a file open may miss for so long what is written to it another way; 0: none")
 	return c
 }
 
-// maxGather bounds how long a write may wait: longer than a disk takes nothing is gained.
-const maxGather = 100 * time.Millisecond
+// maxGather bounds how long a write may wait: longer than a disk takes nothing is gained. maxReadCache is in MiB: no
+// forwarder moves more in the second for which it is kept.
+const (
+	maxGather    = 100 * time.Millisecond
+	maxReadCache = 64 << 10
+)
 
 func readTable(name string) (queue.Table, error) {
 	f, err := os.Open(name)
@@ -101,7 +111,7 @@ func serve(ctx context.Context, listen, forwarder, control string, t queue.Table
 		defer socket.Close()
 	}
 	cfg.Log.Info("queueing", "listen", l.Addr().String(), "forwarder", forwarder, "window", cfg.Window, "gather",
-		cfg.Gather)
+		cfg.Gather, "read_cache", cfg.Cache)
 	return r.Serve(ctx, l)
 }
 

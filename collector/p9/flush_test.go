@@ -154,7 +154,7 @@ func TestAnErrorUnderRerrorsNumberIsARefusal(t *testing.T) {
 	near, far := net.Pipe()
 	c, got := scriptedOver(t, near, far)
 	defer c.Close()
-	for _, kind := range []uint8{rLerror, rError} {
+	for _, kind := range []uint8{RLerror, rError} {
 		w := &call{op: "walk", want: TWalk + 1}
 		if err := c.begin(t.Context(), w, newRequest(), nil); err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestAWriteInPartSaysWhy(t *testing.T) {
 		for i, body := range answers {
 			kind := uint8(TWrite + 1)
 			if i == 1 {
-				kind = rLerror
+				kind = RLerror
 			}
 			far.Write(answered(kind, (<-got).tag, body...))
 		}

@@ -128,7 +128,7 @@ func answer(op string, got, kind uint8, body []byte) (*Decoder, error) {
 	switch got {
 	case kind + 1:
 		return d, nil
-	case rLerror, rError:
+	case RLerror, rError:
 		errno := syscall.Errno(d.U32())
 		if d.Err != nil {
 			return nil, d.Err

@@ -8,7 +8,7 @@ import (
 
 // Message types of 9P2000.L; a reply is its request plus one.
 const (
-	rLerror      = 7
+	RLerror      = 7
 	rError       = 107 // with Rlerror's body: nfs-ganesha's errors
 	TStatfs      = 8
 	TLopen       = 12

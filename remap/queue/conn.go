@@ -251,10 +251,8 @@ func wholeMessages(r *bufio.Reader) []byte {
 	return b[:end]
 }
 
-// reply writes to the client, within replyWithin or a second less.
+// reply writes to the client, within replyWithin or a second less; sending is held.
 func (c *conn) reply(b []byte) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
 	if now := time.Now(); c.replyBy.Sub(now) < replyWithin-time.Second {
 		c.replyBy = now.Add(replyWithin)
 		if err := c.client.SetWriteDeadline(c.replyBy); err != nil {
@@ -263,4 +261,70 @@ func (c *conn) reply(b []byte) error {
 	}
 	_, err := c.client.Write(b)
 	return err
+}
+
+// post sends a client an answer that did not come through its connection. Queue.mu is held.
+func (c *conn) post(reply []byte, tag uint16) {
+	at := len(c.posts)
+	c.posts = append(c.posts, reply...)
+	binary.LittleEndian.PutUint16(c.posts[at+5:], tag)
+	if at == 0 {
+		notify(c.posted)
+	}
+}
+
+// toClient writes the answers that did not come through the connection.
+func (c *conn) toClient(ctx context.Context) error {
+	for {
+		select {
+		case <-c.posted:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := c.deliver(nil); err != nil {
+			return err
+		}
+	}
+}
+
+// deliver writes answers to the client, first those that were posted before: the answer to a flush comes behind that of
+// what it flushed. Where the client takes none although writes of others go through its connection, it is cut off, and
+// its forwarder's end stays.
+func (c *conn) deliver(replies []byte) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	for _, b := range [][]byte{c.takePosts(), replies} {
+		if len(b) == 0 {
+			continue
+		}
+		if err := c.reply(b); err != nil {
+			c.queue.mu.Lock()
+			defer c.queue.mu.Unlock()
+			if c.carries == 0 {
+				return err
+			}
+			c.client.Close()
+			return nil
+		}
+	}
+	return nil
+}
+
+// takePosts takes what is posted, in the room of what was before. Its sending is held.
+func (c *conn) takePosts() []byte {
+	if !c.queue.merge.on() {
+		return nil
+	}
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	was := c.full()
+	posts := c.posts
+	if cap(c.spare) > maxFrame {
+		c.spare = nil
+	}
+	c.posts, c.spare = c.spare[:0], posts
+	if was && !c.full() {
+		notify(c.room)
+	}
+	return posts
 }

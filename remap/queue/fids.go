@@ -13,10 +13,14 @@ import (
 // write is answered, in which writes that go together must agree.
 const (
 	flagsAccess = 0o3
-	flagsAlone  = 0o2000 | 0o40000 // O_APPEND, O_DIRECT
-	flagsSync   = 0o4010000        // O_SYNC, O_DSYNC
+	flagsAlone  = 0o2000 | flagDirect // O_APPEND
+	flagsSync   = 0o4010000           // O_SYNC, O_DSYNC
 	writeOnly   = 0o1
 	readWrite   = 0o2
+
+	flagExclusive = 0o200
+	flagTruncate  = 0o1000
+	flagDirect    = 0o40000
 )
 
 // maxFids is how many fids of a connection are known; the others' requests pass as they are.
@@ -25,9 +29,10 @@ const maxFids = 1 << 16
 // fid is what is known of a client's handle.
 type fid struct {
 	aggregate.Target
-	flags uint32
-	open  bool
-	lost  bool // the way there is not known: its place is unknown
+	flags  uint32
+	open   bool
+	opened uint64 // when that was asked for, by the cache's clock
+	lost   bool   // the way there is not known: its place is unknown
 }
 
 // inquiry is a request that was not answered yet.
@@ -37,6 +42,9 @@ type inquiry struct {
 	names int   // of a Twalk
 	is    fid   // what the fid will be
 	part  *part // what is gathered of it, or waits for what is; may be nil
+
+	path    uint64 // of the file that it is about
+	changes change
 }
 
 // fids knows the files behind the handles of a connection by the messages that pass. It takes a file for known only
@@ -158,4 +166,6 @@ func (f *fid) writes() bool {
 }
 
 // reads says that reads through the handle may share an answer.
-func (f *fid) reads() bool { return f.open && !f.lost && f.flags&flagsAccess != writeOnly }
+func (f *fid) reads() bool {
+	return f.open && !f.lost && f.flags&flagDirect == 0 && f.flags&flagsAccess != writeOnly
+}

@@ -20,6 +20,8 @@ import (
 type fileServer struct {
 	service func(kind byte) time.Duration
 	most    int // bytes that a file may have; what a write has beyond is cut off, or refused
+	bad     int // a byte that cannot be read; 0: none
+	answer  int // bytes of a read's answer at most; 0: all that was asked for
 	numbers map[string]uint64
 	mu      sync.Mutex
 	files   map[string]*memory
@@ -30,6 +32,7 @@ type fileServer struct {
 type memory struct {
 	number uint64
 	data   []byte
+	mtime  uint64
 }
 
 func newFileServer(service time.Duration) *fileServer {
@@ -114,6 +117,9 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 		}
 		handles[to] = &handle{at}
 	case p9.TLopen:
+		if f.U32()&syscall.O_TRUNC != 0 {
+			h.file.data, h.file.mtime = nil, h.file.mtime+1
+		}
 		body = append(s.qid(h.file), 0, 0, 0, 0)
 	case p9.TLcreate:
 		name := f.Text()
@@ -125,6 +131,9 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 			s.files[name] = &memory{number: number}
 		}
 		h.file = s.files[name]
+		if f.U32()&syscall.O_TRUNC != 0 {
+			h.file.data, h.file.mtime = nil, h.file.mtime+1
+		}
 		body = append(s.qid(h.file), 0, 0, 0, 0)
 	case p9.TWrite:
 		offset, n := int(f.U64()), int(f.U32())
@@ -134,22 +143,31 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 		}
 		h.file.data = append(h.file.data, make([]byte, max(0, offset+n-len(h.file.data)))...)
 		copy(h.file.data[offset:], data[:n])
+		h.file.mtime++
 		body = le.AppendUint32(nil, uint32(n))
 	case p9.TRead:
 		offset, n := int(f.U64()), int(f.U32())
 		data := h.file.data[min(offset, len(h.file.data)):]
 		data = data[:min(n, len(data))]
+		if s.answer > 0 {
+			data = data[:min(s.answer, len(data))]
+		}
+		if s.bad > 0 && offset <= s.bad && s.bad < offset+len(data) {
+			return refuse(syscall.EIO)
+		}
 		body = append(le.AppendUint32(nil, uint32(len(data))), data...)
 	case p9.TGetattr:
 		body = make([]byte, 153)
 		copy(body[8:], s.qid(h.file))
 		le.PutUint32(body[21:], syscall.S_IFREG)
 		le.PutUint64(body[49:], uint64(len(h.file.data)))
+		le.PutUint64(body[89:], h.file.mtime)
 	case p9.TSetattr:
 		if f.U32()&8 != 0 {
 			f.Take(12)
 			size := int(f.U64())
-			h.file.data = append(h.file.data, make([]byte, max(0, size-len(h.file.data)))...)[:size]
+			h.file.data = append(h.file.data, make([]byte, max(0, size-len(h.file.data)))...)[:size:size]
+			h.file.mtime++
 		}
 	case p9.TClunk, p9.TRemove:
 		delete(handles, id)
@@ -160,11 +178,12 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 	return m[4] + 1, body
 }
 
-// gathering runs a queue that gathers in front of a server, in a bubble, and wants nothing left behind.
+// gathering runs a queue that gathers and keeps what was read in front of a server, in a bubble, and wants nothing left
+// behind.
 func gathering(t *testing.T, s *fileServer, do func(ctx context.Context, r *Queue, p *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := New(Config{Dial: s.dial, Gather: 2 * time.Millisecond, Seed: 1})
+		r := New(Config{Dial: s.dial, Gather: 2 * time.Millisecond, Cache: 1 << 20, Seed: 1})
 		ctx, cancel := context.WithCancel(t.Context())
 		p := newPipes()
 		done := make(chan error)
@@ -172,9 +191,12 @@ func gathering(t *testing.T, s *fileServer, do func(ctx context.Context, r *Queu
 		do(ctx, r, p)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if r.merge.table.Bytes() != 0 || len(r.merge.reads) != 0 || r.inFlight != 0 || r.queue.length != 0 {
-			t.Errorf("%d bytes and %d reads wait, %d in flight, %d in the queue are left", r.merge.table.Bytes(),
-				len(r.merge.reads), r.inFlight, r.queue.length)
+		if r.merge.table.Bytes() != 0 || r.inFlight != 0 || r.queue.length != 0 {
+			t.Errorf("%d bytes wait, %d in flight, %d in the queue are left", r.merge.table.Bytes(), r.inFlight,
+				r.queue.length)
+		}
+		if next := r.merge.cache.Next(); !next.IsZero() {
+			t.Errorf("something is kept: %v", next)
 		}
 		for c := range r.conns {
 			if c.held != 0 || c.bytes != 0 || c.waiting != 0 || len(c.asked) != 0 || c.carries != 0 {
@@ -194,7 +216,7 @@ func gathering(t *testing.T, s *fileServer, do func(ctx context.Context, r *Queu
 // rank is a client with one file open.
 type rank struct {
 	client *p9.Client
-	conn   net.Conn
+	root   *p9.Fid
 	file   *p9.Fid
 }
 
@@ -217,7 +239,7 @@ func openRank(t *testing.T, ctx context.Context, p *pipes, from, name string, ui
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rank{c, conn, f}
+	return &rank{c, root, f}
 }
 
 // openRanks opens a file from as many nodes.

@@ -35,25 +35,15 @@ func (r *merging) dropOf(c *conn) {
 	for _, q := range r.q.queue.drop(func(q request) bool { return q.conn == c }) {
 		switch j := q.joint; {
 		case j == nil:
-		case j.read:
-			j.pushed = false
-			if r.pushRead(j); !j.pushed {
-				r.end(j)
-			}
+		case j.fetch != nil:
+			r.loseRead(j)
 		default:
 			r.table.Answered(time.Now(), j.writes)
-			r.scatter(j.parts, j.flushes)
+			for _, p := range j.parts {
+				r.pushAlone(p)
+			}
+			r.pushFlushes(j)
 		}
-	}
-}
-
-// scatter lets parts go alone. r.mu is held.
-func (r *merging) scatter(parts []*part, flushes []request) {
-	for _, p := range parts {
-		r.pushAlone(p)
-	}
-	for _, q := range flushes {
-		r.pushFlush(q)
 	}
 }
 
@@ -61,16 +51,18 @@ func (r *merging) scatter(parts []*part, flushes []request) {
 // be done later, when its range was written again: those who wrote are cut off, as they would be had their own
 // connection ended. r.mu is held.
 func (r *merging) lose(j *joint) {
-	if !j.read {
-		r.table.Answered(time.Now(), j.writes)
-		for _, p := range j.parts {
-			p.conn.client.Close()
-		}
+	if j.fetch != nil {
+		r.loseRead(j)
 		return
 	}
-	r.end(j)
-	for _, p := range j.parts[1:] {
-		p.conn.waiting++
+	r.table.Answered(time.Now(), j.writes)
+	for _, p := range j.parts {
+		p.conn.client.Close()
 	}
-	r.scatter(j.parts[1:], j.flushes)
+}
+
+// loseRead lets those who wait for a read that will not be answered ask again. r.mu is held.
+func (r *merging) loseRead(j *joint) {
+	r.reading.lose(j)
+	r.pushFlushes(j)
 }

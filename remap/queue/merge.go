@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,18 +17,16 @@ import (
 
 // merging is what the queue gathers, guarded by Queue.mu. Small writes that touch go as one, through the open file of
 // one of those who wrote. It may do there what the others may: the same user has opened the same file for writing
-// through each. Reads of the same bytes have one answer. Each part is answered when the forwarder has answered the
-// whole; where that failed or stopped short the parts go alone, so that each has its own answer.
+// through each. Each part is answered when the forwarder has answered the whole; where that failed or stopped short the
+// parts go alone, so that each has its own answer.
 type merging struct {
 	q      *Queue
-	table  *aggregate.Table[*part, opened] // nil: nothing is gathered
-	wait   time.Duration
+	table  *aggregate.Table[*part, opened]
+	wait   time.Duration // 0: no write is gathered
 	places placeSeed
-	reads  map[readKey]*joint // the newest of each
-	later  []*joint           // reads that wait for the answer of the same, the oldest first
-	timer  *time.Timer
-	wakes  time.Time // when timer looks again; zero: it does not
-	done   queue.Merged
+	reading
+	timer *time.Timer
+	wakes time.Time // when timer looks again; zero: it does not
 }
 
 // opened is an open file of a client.
@@ -43,51 +40,57 @@ type part struct {
 	conn   *conn
 	tag    uint16
 	frame  []byte // not the part's any more once it was sent by itself
+	fid    uint32
 	to     aggregate.Target
+	opened uint64 // as in fid; of reads
 	offset int64
 	length int
 	in     *joint // nil while it waits in the table
 }
 
-// joint is one request for several: a write of all their data, or the read of the first.
+// joint is one request for several: a write of all their data, or a read of what all want.
 type joint struct {
 	parts   []*part
 	carrier *part // whose connection it goes through
 	writes  aggregate.Message[*part, opened]
-	key     readKey
-	read    bool
-	pushed  bool // into a job's queue
-	sent    bool // to the forwarder
-	by      time.Time
-	next    *joint    // the same read for those who asked when this one had been sent
-	flushes []request // that wait for the answer
+	fetch   *aggregate.Fetch[*joint] // nil: it writes
+	sent    bool                     // to the forwarder
+	flushes []request                // that wait for the answer
 }
 
 // gathered is what a connection has to do with those of others; guarded by Queue.mu but for sending.
 type gathered struct {
 	fids
-	posts   []byte // answers that came through other connections
+	posts   []byte // answers that did not come through the connection
 	posted  chan struct{}
 	sending sync.Mutex    // guards writing to the client
+	spare   []byte        // becomes posts; guarded by sending
 	carries int           // writes at the forwarder that are others' too
 	settled chan struct{} // closed when there are none, once the client has gone
 	gone    bool          // the client ended
 }
 
-func newMerging(q *Queue, wait time.Duration) *merging {
-	m := &merging{q: q, wait: wait, places: placeSeed{maphash.MakeSeed()}, reads: map[readKey]*joint{}}
-	if wait > 0 {
-		m.table = aggregate.New[*part, opened](wait)
+func newMerging(q *Queue, wait time.Duration, cache int) *merging {
+	m := &merging{q: q, wait: wait, places: placeSeed{maphash.MakeSeed()}, table: aggregate.New[*part, opened](wait)}
+	if m.reading.q = q; cache > 0 {
+		m.cache = aggregate.NewCache[*joint](cache)
 	}
 	return m
 }
 
-// merged is what was gathered so far; nil where nothing is. r.mu is held.
+// on says that something goes together.
+func (r *merging) on() bool { return r.wait > 0 || r.cache != nil }
+
+// merged is what went together so far; nil where nothing does. r.mu is held.
 func (r *merging) merged() *queue.Merged {
-	if r.table == nil {
+	if !r.on() {
 		return nil
 	}
 	done := r.done
+	if r.cache != nil {
+		n := r.cache.Counts()
+		done.Hits, done.Misses, done.AheadBytes, done.UnusedBytes = n.Hits, n.Misses, n.AheadBytes, n.UnusedBytes
+	}
 	return &done
 }
 
@@ -110,12 +113,14 @@ func (r *merging) gather(c *conn, frame []byte) error {
 	}
 	a := c.request(frame, r.places, c.largest.Load())
 	c.asked[tag] = a
+	r.begin(a, f, known)
 	taken := false
 	switch frame[4] {
 	case p9.TWrite:
 		taken = known && r.gatherWrite(c, a, frame, f)
 	case p9.TRead:
-		taken = known && r.joinRead(c, a, frame, f)
+		r.flushRange(frame, f.Path)
+		taken = known && r.take(c, a, frame, f)
 	case p9.TFlush:
 		taken, known = r.holdFlush(c, a, frame), true
 	case p9.TGetattr, p9.TSetattr, p9.TFsync, p9.TClunk, p9.TRemove, p9.TLock,
@@ -136,13 +141,18 @@ func (r *merging) gather(c *conn, frame []byte) error {
 }
 
 // settle sends what waits for a file. r.mu is held.
-func (r *merging) settle(path uint64) {
-	r.send(r.table.Flush(path, 0, math.MaxInt64))
-	for _, j := range r.later {
-		if j.key.Path == path {
-			r.pushRead(j)
-		}
+func (r *merging) settle(path uint64) { r.send(r.table.Flush(path, 0, math.MaxInt64)) }
+
+// flushRange sends what waits for the range that a read asks for. r.mu is held.
+func (r *merging) flushRange(frame []byte, path uint64) {
+	if len(frame) < readCount+4 {
+		return
 	}
+	offset, end := binary.LittleEndian.Uint64(frame[p9.HeaderBytes+4:]), int64(math.MaxInt64)
+	if offset < math.MaxInt64-maxFrame {
+		end = int64(offset) + int64(min(binary.LittleEndian.Uint32(frame[readCount:]), maxFrame))
+	}
+	r.send(r.table.Flush(path, int64(min(offset, math.MaxInt64)), end))
 }
 
 // settleNamed sends what waits for the files whose names a request changes. r.mu is held.
@@ -161,7 +171,7 @@ func (r *merging) gatherWrite(c *conn, a *inquiry, frame []byte, f fid) bool {
 		return false
 	}
 	offset, n := binary.LittleEndian.Uint64(frame[p9.HeaderBytes+4:]), len(frame)-writeData
-	if !f.writes() || offset > math.MaxInt64-maxFrame ||
+	if r.wait == 0 || !f.writes() || offset > math.MaxInt64-maxFrame ||
 		uint64(binary.LittleEndian.Uint32(frame[writeData-4:])) != uint64(n) {
 		r.settle(f.Path)
 		return false
@@ -180,7 +190,7 @@ func (r *merging) send(messages []aggregate.Message[*part, opened]) {
 			r.pushAlone(m.Writes[0].ID)
 			continue
 		}
-		j := &joint{writes: m, pushed: true}
+		j := &joint{writes: m}
 		n := writeData
 		for i := range m.Writes {
 			p := m.Writes[i].ID
@@ -243,14 +253,13 @@ func (r *merging) holdFlush(c *conn, a *inquiry, frame []byte) bool {
 	switch j := p.in; {
 	case j == nil:
 		r.table.Remove(p.to, p.offset, p)
-		delete(c.asked, old)
+		c.conclude(old)
 		c.waiting--
 		c.free(1, len(p.frame))
 		giveBack(p.frame)
 		return false
-	case j.read && len(j.parts) == 1:
-		r.pushRead(j)
-		r.end(j)
+	case j.fetch != nil && len(j.parts) == 1:
+		r.cache.Lost(j.fetch)
 		return false
 	default:
 		a.part = p
@@ -306,40 +315,38 @@ func (r *merging) depart(q request) {
 		}
 		r.q.byLane[c.lane].Bytes += int64(p.length)
 	}
-	n := int64(len(j.parts))
-	switch {
-	case !j.read:
-		q.conn.carries++
-		q.conn.held++ // the parts are counted until they are answered
-		q.conn.bytes += len(q.frame)
-		r.done.WritesIn += n
-		r.done.WritesOut++
-		r.done.Bytes += int64(len(q.frame) - writeData)
-	case n > 1:
-		r.done.ReadsIn += n
-		r.done.ReadsOut++
-		r.done.Bytes += n * int64(j.parts[0].length)
+	if j.fetch != nil {
+		r.cache.Sent(time.Now(), j.fetch)
+		return
 	}
+	q.conn.carries++
+	q.conn.held++ // the parts are counted until they are answered
+	q.conn.bytes += len(q.frame)
+	r.done.WritesIn += int64(len(j.parts))
+	r.done.WritesOut++
+	r.done.Bytes += int64(len(q.frame) - writeData)
 }
 
-// share gives each part of a joint request its answer; false where the reply is not for the carrier. r.mu is held.
-func (r *merging) share(c *conn, j *joint, reply []byte) (pass bool) {
-	if j.read {
-		pass = r.shareRead(c, j, reply)
+// answer gives each part of a joint request its answer; false where the reply is not for the carrier. r.mu is held.
+func (r *merging) answer(c *conn, j *joint, reply []byte) (pass bool) {
+	if j.fetch != nil {
+		pass = r.share(j, reply)
 	} else {
 		pass = r.shareWrite(c, j, reply)
 	}
-	for _, q := range j.flushes {
-		r.pushFlush(q)
-	}
+	r.pushFlushes(j)
 	return pass
 }
 
-// pushFlush lets a Tflush go whose request was answered, or goes alone. r.mu is held.
-func (r *merging) pushFlush(q request) {
-	if a := q.conn.asked[tagOf(q.frame)]; a != nil && !q.conn.gone {
-		a.part = nil
-		r.q.push(q)
+// pushFlushes lets each Tflush go whose request was answered, or goes alone; one that goes with others holds it again.
+// r.mu is held.
+func (r *merging) pushFlushes(j *joint) {
+	for _, q := range j.flushes {
+		if a := q.conn.asked[tagOf(q.frame)]; a != nil && !q.conn.gone {
+			if a.part = nil; !r.holdFlush(q.conn, a, q.frame) {
+				r.q.push(q)
+			}
+		}
 	}
 }
 
@@ -382,18 +389,16 @@ func (r *merging) unload(c *conn, j *joint) {
 
 // finish forgets a part that was answered, whose own message was not sent. Queue.mu is held.
 func (c *conn) finish(p *part) {
-	delete(c.asked, p.tag)
+	c.conclude(p.tag)
 	c.free(1, len(p.frame))
 	giveBack(p.frame)
 }
 
-// post sends a client an answer that came through another connection. Queue.mu is held.
-func (c *conn) post(reply []byte, tag uint16) {
-	at := len(c.posts)
-	c.posts = append(c.posts, reply...)
-	binary.LittleEndian.PutUint16(c.posts[at+5:], tag)
-	if at == 0 {
-		notify(c.posted)
+// conclude forgets a request that was answered, or never will be. Queue.mu is held.
+func (c *conn) conclude(tag uint16) {
+	if a := c.asked[tag]; a != nil {
+		delete(c.asked, tag)
+		c.queue.merge.over(a)
 	}
 }
 
@@ -403,64 +408,24 @@ func (c *conn) note(tag, flushed uint16, reply []byte) {
 	if a == nil {
 		return
 	}
-	delete(c.asked, tag)
+	c.conclude(tag)
 	c.fids.reply(a, reply)
+	c.queue.merge.see(a, reply)
 	if reply[4] == p9.TFlush+1 {
-		delete(c.asked, flushed)
+		c.conclude(flushed)
 	}
-}
-
-// toClient writes the answers that came through other connections.
-func (c *conn) toClient(ctx context.Context) error {
-	var posts []byte
-	for {
-		c.queue.mu.Lock()
-		posts, c.posts = c.posts, posts[:0]
-		c.queue.mu.Unlock()
-		if len(posts) == 0 {
-			select {
-			case <-c.posted:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			continue
-		}
-		if err := c.deliver(posts); err != nil {
-			return err
-		}
-	}
-}
-
-// deliver writes answers to the client. Where it takes none although writes of others go through its connection, it is
-// cut off, and its forwarder's end stays.
-func (c *conn) deliver(replies []byte) error {
-	if len(replies) == 0 {
-		return nil
-	}
-	err := c.reply(replies)
-	if err == nil {
-		return nil
-	}
-	c.queue.mu.Lock()
-	defer c.queue.mu.Unlock()
-	if c.carries == 0 {
-		return err
-	}
-	c.client.Close()
-	return nil
 }
 
 // rearm looks again when something will have waited long enough. r.mu is held.
 func (r *merging) rearm() {
-	if r.table == nil {
+	if !r.on() {
 		return
 	}
 	next := r.table.Next()
-	for len(r.later) > 0 && r.later[0].pushed {
-		r.later = r.later[1:]
-	}
-	if len(r.later) > 0 && (next.IsZero() || r.later[0].by.Before(next)) {
-		next = r.later[0].by
+	if r.cache != nil {
+		if sweep := r.cache.Next(); next.IsZero() || !sweep.IsZero() && sweep.Before(next) {
+			next = sweep
+		}
 	}
 	if next.IsZero() || !r.wakes.IsZero() && !next.Before(r.wakes) {
 		return
@@ -480,9 +445,8 @@ func (r *merging) due() {
 	now := time.Now()
 	r.wakes = time.Time{}
 	r.send(r.table.Due(now))
-	for len(r.later) > 0 && (r.later[0].pushed || !r.later[0].by.After(now)) {
-		r.pushRead(r.later[0])
-		r.later = r.later[1:]
+	if r.cache != nil && !r.cache.Next().After(now) {
+		r.cache.Sweep(now)
 	}
 	r.q.pump()
 	r.rearm()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -22,32 +23,33 @@ import (
 	"fairway/collector/topology"
 )
 
-// counted counts the writes that go to a forwarder: each message is one Write of the queue.
+// counted counts the reads and writes that go to a forwarder: each message is one Write of the queue.
 type counted struct {
 	net.Conn
-	writes *atomic.Int64
+	requests *atomic.Int64
 }
 
 func (c counted) Write(b []byte) (int, error) {
-	if len(b) > 4 && b[4] == p9.TWrite {
-		c.writes.Add(1)
+	if len(b) > 4 && (b[4] == p9.TWrite || b[4] == p9.TRead) {
+		c.requests.Add(1)
 	}
 	return c.Conn.Write(b)
 }
 
-// delegates are two queues before one real diod, one of which gathers, and sixteen clients of each.
+// delegates are two queues before one real diod, one of which gathers and keeps what was read, and sixteen clients of
+// each.
 type delegates struct {
-	dir    string
-	ranks  [2][]*p9.Fid // roots
-	writes [2]atomic.Int64
+	dir      string
+	ranks    [2][]*p9.Fid // roots
+	requests [2]atomic.Int64
 }
 
 func newDelegates(t testing.TB, tb *testbed.Testbed) *delegates {
 	d := &delegates{dir: tb.Dir()}
 	for i, wait := range []time.Duration{0, 2 * time.Millisecond} {
-		r := New(Config{Gather: wait, Dial: func(ctx context.Context) (net.Conn, error) {
+		r := New(Config{Gather: wait, Cache: i * 64 << 20, Dial: func(ctx context.Context) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", tb.ForwarderAddr("fwd000"))
-			return counted{c, &d.writes[i]}, err
+			return counted{c, &d.requests[i]}, err
 		}})
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -117,7 +119,7 @@ func (d *delegates) write(t testing.TB, which int, p pattern) (took time.Duratio
 		files[i] = f
 	}
 	data := block(7, p.size+16)
-	before, start := d.writes[which].Load(), time.Now()
+	before, start := d.requests[which].Load(), time.Now()
 	var all sync.WaitGroup
 	for i, f := range files {
 		all.Go(func() {
@@ -133,7 +135,7 @@ func (d *delegates) write(t testing.TB, which int, p pattern) (took time.Duratio
 		})
 	}
 	all.Wait()
-	took, arrived = time.Since(start), int(d.writes[which].Load()-before)
+	took, arrived = time.Since(start), int(d.requests[which].Load()-before)
 	for i, f := range files {
 		got, err := os.ReadFile(filepath.Join(d.dir, name(i)))
 		if err != nil {
@@ -236,32 +238,123 @@ func BenchmarkGather(b *testing.B) {
 	for _, p := range []pattern{{"strided4KiB", 4096, 100, false}, {"strided16KiB", 16384, 50, false},
 		{"own4KiB", 4096, 100, true}, {"large1MiB", 1 << 20, 8, false}, {"largeOwn1MiB", 1 << 20, 8, true}} {
 		b.Run(p.name, func(b *testing.B) {
-			d.write(b, 0, p)
-			d.write(b, 1, p)
-			var ratios []float64
-			var arrived [2]int
-			slower := 0
-			for range b.N {
-				var took [2]time.Duration
-				first := rand.IntN(2)
-				for _, which := range []int{first, 1 - first} {
-					var n int
-					took[which], n = d.write(b, which, p)
-					arrived[which] += n
-				}
-				ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
-				if took[1] > took[0] {
-					slower++
+			arrived := compare(b, func(which int) (time.Duration, int) { return d.write(b, which, p) })
+			least := float64(16*p.pieces*p.size) / (65536 - p9.IOHeader) * float64(b.N)
+			b.ReportMetric(float64(arrived)/least, "messages")
+		})
+	}
+}
+
+// compare has two queues do the same by turns, in random order, and reports the times and requests of the second by
+// those of the first.
+func compare(b *testing.B, do func(which int) (took time.Duration, arrived int)) (arrivedSecond int) {
+	do(0)
+	do(1)
+	var ratios []float64
+	var arrived [2]int
+	slower := 0
+	for range b.N {
+		var took [2]time.Duration
+		first := rand.IntN(2)
+		for _, which := range []int{first, 1 - first} {
+			var n int
+			took[which], n = do(which)
+			arrived[which] += n
+		}
+		ratios = append(ratios, took[1].Seconds()/took[0].Seconds())
+		if took[1] > took[0] {
+			slower++
+		}
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "time")
+	b.ReportMetric(ratios[len(ratios)-1], "time-most")
+	b.ReportMetric(float64(slower), "slower")
+	b.ReportMetric(float64(arrived[1])/float64(arrived[0]), "requests")
+	b.ReportMetric(0, "ns/op")
+	return arrived[1]
+}
+
+// read has some clients of a queue read a file each in pieces of a size, checks what they have, and returns how long it
+// took and how many reads arrived.
+func (d *delegates) read(t testing.TB, which, clients, size int, name string, want []byte) (took time.Duration,
+	arrived int) {
+	ctx := t.Context()
+	var files []*p9.Fid
+	for _, root := range d.ranks[which][:clients] {
+		f, err := root.Walk(ctx, name)
+		if err == nil {
+			err = f.Open(ctx, syscall.O_RDONLY)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Clunk(ctx)
+		files = append(files, f)
+	}
+	before, start := d.requests[which].Load(), time.Now()
+	var all sync.WaitGroup
+	for i, f := range files {
+		all.Go(func() {
+			b := make([]byte, size)
+			for at := 0; at < len(want); at += size {
+				n, err := f.ReadAt(ctx, b, int64(at))
+				if err != nil && err != io.EOF || !bytes.Equal(b[:n], want[at:min(at+size, len(want))]) {
+					t.Errorf("client %d: %d bytes at %d, %v; want the file's", i, n, at, err)
+					return
 				}
 			}
-			slices.Sort(ratios)
-			least := float64(16*p.pieces*p.size) / (65536 - p9.IOHeader) * float64(b.N)
-			b.ReportMetric(ratios[len(ratios)/2], "time")
-			b.ReportMetric(ratios[len(ratios)-1], "time-most")
-			b.ReportMetric(float64(slower), "slower")
-			b.ReportMetric(float64(arrived[1])/float64(arrived[0]), "requests")
-			b.ReportMetric(float64(arrived[1])/least, "messages")
-			b.ReportMetric(0, "ns/op")
+		})
+	}
+	all.Wait()
+	return time.Since(start), int(d.requests[which].Load() - before)
+}
+
+// readers are clients that read one file in pieces of a size.
+type readers struct {
+	name          string
+	clients, size int
+	bytes         int
+}
+
+var reading16 = []readers{{"one4KiB", 1, 4096, 4 << 20}, {"sixteen4KiB", 16, 4096, 4 << 20},
+	{"sixteen60KiB", 16, 60 << 10, 16 << 20}, {"sixteen1MiB", 16, 1 << 20, 32 << 20}, {"one1MiB", 1, 1 << 20, 64 << 20}}
+
+// writeFile writes a file at the forwarder itself.
+func (d *delegates) writeFile(t testing.TB, name string, version, size int) []byte {
+	data := bytes.Repeat(block(version, 4099), size/4099+1)[:size]
+	if err := os.WriteFile(filepath.Join(d.dir, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Clients of a real diod that read one file, which changes at the forwarder between their opens, have its bytes, by far
+// fewer requests.
+func TestReadersOnTheRealLayer(t *testing.T) {
+	d := newDelegates(t, startDiod(t))
+	for _, c := range reading16[:3] {
+		for version := range 5 {
+			data := d.writeFile(t, c.name, version, c.bytes/8)
+			_, plain := d.read(t, 0, c.clients, c.size, c.name, data)
+			_, kept := d.read(t, 1, c.clients, c.size, c.name, data)
+			if kept*4 > plain {
+				t.Errorf("%s: %d reads arrive, %d without a cache", c.name, kept, plain)
+			}
+		}
+	}
+}
+
+// BenchmarkReadCache is what the cache does to requests and times on a real diod, the two queues in turns in random
+// order; the figures are those of BenchmarkGather.
+func BenchmarkReadCache(b *testing.B) {
+	d := newDelegates(b, startDiod(b))
+	for _, c := range reading16 {
+		b.Run(c.name, func(b *testing.B) {
+			data := d.writeFile(b, c.name, 1, c.bytes)
+			compare(b, func(which int) (time.Duration, int) {
+				return d.read(b, which, c.clients, c.size, c.name, data)
+			})
 		})
 	}
 }

@@ -40,9 +40,11 @@ type Config struct {
 	Dial func(context.Context) (net.Conn, error)
 	// Name returns the node that an address belongs to, empty where that is not known; nil: no name is looked up.
 	Name func(context.Context, netip.Addr) topology.NodeID
-	// Gather is how long a small write may wait for its neighbours in the file, so that they go as one; 0: none waits,
-	// and no two reads share an answer.
+	// Gather is how long a small write may wait for its neighbours in the file, so that they go as one; 0: none waits.
 	Gather time.Duration
+	// Cache is how many bytes of what was read are kept for a moment, for all clients; 0: none, and no two reads share
+	// an answer.
+	Cache int
 	// Window is how many requests may be at the forwarder at once; DefaultWindow if 0.
 	Window int
 	// Seed of the draws.
@@ -107,7 +109,7 @@ func New(cfg Config) *Queue {
 	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
 		clients: clients{map[*conn]bool{}, map[netip.Addr]int{}},
 		counts:  counts{served: map[string]*Served{}, begun: time.Now()}}
-	r.merge = newMerging(r, cfg.Gather)
+	r.merge = newMerging(r, cfg.Gather, cfg.Cache)
 	if err := r.Share(Table{}); err != nil {
 		panic(err) // the empty table is sound
 	}
@@ -326,6 +328,9 @@ func (r *Queue) forget(c *conn) {
 			r.merge.lose(f.joint)
 		}
 	}
+	for tag := range c.asked {
+		c.conclude(tag)
+	}
 	c.flights = nil
 	r.pump()
 }
@@ -338,7 +343,7 @@ func (r *Queue) enqueue(c *conn, together [][]byte) (full bool, err error) {
 	c.held += len(together)
 	c.bytes += total(together)
 	for _, frame := range together {
-		if r.merge.table == nil {
+		if !r.merge.on() {
 			r.push(request{conn: c, frame: frame, cost: cost(frame)})
 		} else if err := r.merge.gather(c, frame); err != nil {
 			return false, err
@@ -356,8 +361,10 @@ func (r *Queue) push(q request) {
 	r.queue.push(q.conn.lane, q)
 }
 
-// full says that a client has as many requests, or bytes of them, here as it may have. Queue.mu is held.
-func (c *conn) full() bool { return c.held >= maxWaiting || c.bytes >= maxBytes }
+// full says that a client has as many requests, or bytes of them or of answers, here as it may have. Queue.mu is held.
+func (c *conn) full() bool {
+	return c.held >= maxWaiting || c.bytes >= maxBytes || len(c.posts) >= maxBytes
+}
 
 func total(frames [][]byte) (n int) {
 	for _, f := range frames {
@@ -434,7 +441,7 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 		r.landed(c)
 	}
 	if f.joint != nil {
-		return r.merge.share(c, f.joint, reply)
+		return r.merge.answer(c, f.joint, reply)
 	}
 	c.note(tag, f.old, reply)
 	return true

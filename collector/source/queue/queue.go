@@ -33,13 +33,19 @@ type Client struct {
 // Merged is what a queue sent together since it began.
 type Merged struct {
 	// WritesIn are writes of clients that went with others, in WritesOut messages; ReadsIn are reads that shared the
-	// answers to ReadsOut.
+	// answers to ReadsOut, or were answered by what was kept of them.
 	WritesIn  int64 `json:"writes_in"`
 	WritesOut int64 `json:"writes_out"`
 	ReadsIn   int64 `json:"reads_in"`
 	ReadsOut  int64 `json:"reads_out"`
 	// Bytes are those of the clients' requests.
 	Bytes int64 `json:"bytes"`
+	// Hits are reads that needed no message of their own, Misses those that did; AheadBytes were read before anybody
+	// asked for them, and nobody did for UnusedBytes.
+	Hits        int64 `json:"hits,omitempty"`
+	Misses      int64 `json:"misses,omitempty"`
+	AheadBytes  int64 `json:"ahead_bytes,omitempty"`
+	UnusedBytes int64 `json:"unused_bytes,omitempty"`
 }
 
 // ErrRefused says that a queue answered and did not do what it was asked.

@@ -1,6 +1,7 @@
-// Package aggregate gathers the small writes of many clients to one file into few large ones, as the delegates of
-// "I/O Delegation" do (Northwestern, Scalable I/O Optimizations for Peta-scale Systems) for independent requests. It
-// says which writes go together and when; who sends and answers them is the caller's affair.
+// Package aggregate gathers the small writes of many clients to one file into few large ones, and keeps for all what
+// one has read, as the delegates of "I/O Delegation" do (Northwestern, Scalable I/O Optimizations for Peta-scale
+// Systems) for independent requests. It says which requests go together and when; who sends and answers them is the
+// caller's affair.
 //
 // No write is answered before the message that carries it was. So each that waits here is under way for the program
 // that sent it, and may go before or after whatever else is under way: that is all the order that POSIX knows.
