@@ -1,6 +1,7 @@
 package mount
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -139,21 +140,28 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 }
 
 // Write writes to the file in requests that are in flight together; an appending file's go one by one,
-// because the server puts each at the end.
+// because the server puts each at the end. Of those, after a lost connection, none is repeated that arrived.
 func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
-	n := 0
+	n, asked, appends := 0, 0, h.flags&syscall.O_APPEND != 0
 	errno := h.node.m.transfer(ctx, opWrite, &n, func(ctx context.Context, s *session, _ int) error {
 		fid, err := h.at(ctx, s)
 		if err != nil {
 			return err
 		}
 		step := len(data)
-		if h.flags&syscall.O_APPEND != 0 {
+		switch {
+		case !appends:
+			n = 0
+		case h.has(ctx, s, data[n:asked], off+int64(n)):
+			n = asked
+			fallthrough
+		default:
 			step = int(s.client.IOUnit())
 		}
-		for n = 0; n < len(data) && err == nil; {
+		for n < len(data) && err == nil {
 			var k int
-			k, err = fid.WriteAt(ctx, data[n:min(n+step, len(data))], off+int64(n))
+			asked = min(n+step, len(data))
+			k, err = fid.WriteAt(ctx, data[n:asked], off+int64(n))
 			n += k
 		}
 		return err
@@ -161,6 +169,22 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	h.moved(ctx, opWrite, n)
 	h.node.changes.Add(1)
 	return uint32(n), errno
+}
+
+// has says whether a piece of an append whose answer was lost is where the kernel knew the file's end. Where others
+// append, too, it may be elsewhere; then, and where the file cannot be read, it counts as not arrived.
+func (h *handle) has(ctx context.Context, s *session, piece []byte, at int64) bool {
+	if len(piece) == 0 {
+		return false
+	}
+	fid, err := h.node.openAt(asUser(ctx, h.uid), s, syscall.O_RDONLY, false)
+	if err != nil {
+		return false
+	}
+	defer fid.ClunkLater()
+	got := make([]byte, len(piece))
+	n, err := fid.ReadAt(ctx, got, at)
+	return err == nil && n == len(piece) && bytes.Equal(got, piece)
 }
 
 // Fsync flushes the file to storage.

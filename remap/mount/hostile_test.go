@@ -228,3 +228,46 @@ func TestDirectoryWithoutEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestALostAnswerRepeatsNoAppend cuts the connection before the answer to an append, of one request and of several: the
+// file has each byte once.
+func TestALostAnswerRepeatsNoAppend(t *testing.T) {
+	const written = 119 // Rwrite
+	for name, c := range map[string]struct {
+		flags, size, lost int // the answer to which request of a write is lost
+	}{
+		"a line": {os.O_WRONLY, 10, 1}, "a line of a file that is read, too": {os.O_RDWR, 10, 1},
+		"the second of three requests": {os.O_WRONLY, 2500 << 10, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var answers atomic.Int64
+			h, m, want := mountHostile(t, func(r []byte) []byte {
+				if r[4] == written && answers.Add(1) == int64(c.lost) {
+					return nil
+				}
+				return r
+			})
+			f, err := os.OpenFile(filepath.Join(m.opt.MountPoint, "a"), os.O_APPEND|c.flags, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			h.on.Store(true)
+			for i := range 3 {
+				answers.Store(0)
+				more := bytes.Repeat([]byte{'0' + byte(i)}, c.size)
+				if _, err := f.Write(more); err != nil {
+					t.Fatal(err)
+				}
+				if answers.Load() < int64(c.lost) {
+					t.Fatalf("%d answers: none was lost", answers.Load())
+				}
+				want = append(want, more...)
+			}
+			got, err := os.ReadFile(f.Name())
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("the file has %d bytes, want %d: %v", len(got), len(want), err)
+			}
+		})
+	}
+}

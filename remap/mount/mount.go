@@ -5,8 +5,8 @@
 //
 // Limits: locks, and files that another node removed while they were open here, do not move; after a
 // forced remap off a forwarder that is hung, not dead, requests it still holds may land when it wakes,
-// so it must be fenced first; an append that a forced remap repeats may be stored twice; shared
-// writable memory maps are refused by the kernel, because all I/O goes to the forwarder at once.
+// so it must be fenced first; an append whose answer was lost may be stored twice where other nodes append to the
+// file too; shared writable memory maps are refused by the kernel, because all I/O goes to the forwarder at once.
 package mount
 
 import (
