@@ -247,3 +247,68 @@ func TestSettingsOfThePages(t *testing.T) {
 		t.Errorf("only %d settings were found", seen)
 	}
 }
+
+// TestEndpointsOfThePages: each address of the API that a page names is in docs/access.md, which the server's own table
+// is compared with, and each counter is made somewhere.
+func TestEndpointsOfThePages(t *testing.T) {
+	out, err := exec.Command("git", "-C", "..", "grep", "-ohE", `fairway_[a-z_]+`, "--", "*.go", ":!*_test.go").Output()
+	if err != nil {
+		t.Skipf("skipped: not a git checkout: %v", err)
+	}
+	made := string(out)
+	all, seen := pages(t), 0
+	var known []string
+	variable := regexp.MustCompile(`\\{.*?\\}`)
+	for _, p := range all {
+		if p.name == "docs/access.md" {
+			for _, m := range regexp.MustCompile(`(?m)^[A-Z]+ +(/api/\S+)`).FindAllStringSubmatch(p.text, -1) {
+				known = append(known, variable.ReplaceAllString(regexp.QuoteMeta(m[1]), `[^/]+`))
+			}
+		}
+	}
+	is := regexp.MustCompile("^(" + strings.Join(known, "|") + ")$")
+	named := regexp.MustCompile("(?m)(?:^|[ `])(/api/v[12]/[A-Za-z0-9/_{}.-]*[A-Za-z0-9}])")
+	counter := regexp.MustCompile(`\bfairway_[a-z_]*[a-z]`)
+	for _, p := range all {
+		if p.name == "CHANGELOG.md" {
+			continue // what went is named there
+		}
+		for _, m := range named.FindAllStringSubmatch(p.text, -1) {
+			if seen++; !is.MatchString(m[1]) {
+				t.Errorf("%s: the API has no %s", p.name, m[1])
+			}
+		}
+		for _, name := range counter.FindAllString(p.text, -1) {
+			if seen++; !strings.Contains(made, name) {
+				t.Errorf("%s: nothing counts %s", p.name, name)
+			}
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d addresses and counters were found", seen)
+	}
+}
+
+// TestDriversOfThePages: docs/drivers.md has the kinds of driver that the setting's help has, and no other.
+func TestDriversOfThePages(t *testing.T) {
+	settings, err := os.ReadFile("../docs/fairwayd.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := regexp.MustCompile(`# How compute nodes are moved: .*`).FindString(string(settings))
+	page, err := os.ReadFile("../docs/drivers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| `driver.kind` |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	kinds := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|").FindAllStringSubmatch(table, -1)
+	for _, k := range kinds {
+		if !regexp.MustCompile(`\b` + k[1] + `\b`).MatchString(help) {
+			t.Errorf("docs/drivers.md has the driver %s, the setting %q", k[1], help)
+		}
+	}
+	if named := len(regexp.MustCompile(`none|agents|exec|ces`).FindAllString(help, -1)); len(kinds) != named {
+		t.Errorf("docs/drivers.md has %d kinds of driver, the setting %d: %q", len(kinds), named, help)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"fairway/anomaly"
 	"fairway/remap"
@@ -87,15 +88,35 @@ func reason(policy string, d *dfra.Decision) string {
 // Policy decides one case; it is a pure function.
 type Policy func(dfra.Case) dfra.Decision
 
-// PolicyByName returns dfra, mckp (with its bound on harm; see mckp.Policy) or avoid.
-func PolicyByName(name string, harm float64) (Policy, error) {
-	switch name {
-	case "dfra":
-		return dfra.Decide, nil
-	case "mckp":
-		return mckp.Policy(harm), nil
-	case "avoid":
-		return avoid.Decide, nil
+// Choice is a policy that a site can choose.
+type Choice struct {
+	Name   string
+	Decide Policy
+	// Arbitrates says that it looks at the jobs that start within the same minute together.
+	Arbitrates bool
+}
+
+// Policies are those that a site can choose, the default first; harm is how much slower than on its default mapping
+// mckp may make a job (mckp.Policy). Adding one is a row.
+func Policies(harm float64) []Choice {
+	return []Choice{{"dfra", dfra.Decide, false}, {"mckp", mckp.Policy(harm), true}, {"avoid", avoid.Decide, false}}
+}
+
+// PolicyNames are the names of Policies, as a text has them.
+func PolicyNames() string {
+	var names []string
+	for _, p := range Policies(0) {
+		names = append(names, p.Name)
 	}
-	return nil, fmt.Errorf("policy = %q: want dfra, mckp or avoid", name)
+	return strings.Join(names, ", ")
+}
+
+// PolicyByName returns one of Policies.
+func PolicyByName(name string, harm float64) (Policy, error) {
+	for _, p := range Policies(harm) {
+		if p.Name == name {
+			return p.Decide, nil
+		}
+	}
+	return nil, fmt.Errorf("policy = %q: want one of %s", name, PolicyNames())
 }

@@ -14,9 +14,8 @@ import (
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
 	"fairway/remap/backtest"
-	"fairway/remap/policy/avoid"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
-	"fairway/remap/policy/mckp"
 	"fairway/tsdb/history"
 )
 
@@ -41,8 +40,8 @@ func newBacktest(o *cli.Options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backtest",
 		Short: "Replay a history of jobs through every policy, and say who would have gained or lost",
-		Long: "Replays jobs through ffm (the fixed mapping), rr-32, dfra, mckp and avoid on a modelled machine, " +
-			"without a daemon.\n" +
+		Long: "Replays jobs through ffm (the fixed mapping), rr-32, " + dispatch.PolicyNames() +
+			" on a modelled machine, without a daemon.\n" +
 			"The jobs come from a CSV (job, user, app, nodes, start, end, volume_bytes, io_nodes, mode, " +
 			"...), from a\n" +
 			"daemon's history, or from TaihuLight's job list of 2018 with the I/O of Darshan summaries.",
@@ -149,8 +148,10 @@ func (f *backtestFlags) replay(c *cobra.Command, runs []history.Run) ([]*backtes
 			return nil, err
 		}
 	}
-	policies := []backtest.Policy{backtest.FFM, backtest.RR, {Name: "dfra", Decide: dfra.Decide},
-		{Name: "mckp", Decide: mckp.Policy(f.harm), Arbitrates: true}, {Name: "avoid", Decide: avoid.Decide}}
+	policies := []backtest.Policy{backtest.FFM, backtest.RR}
+	for _, p := range dispatch.Policies(f.harm) {
+		policies = append(policies, backtest.Policy{Name: p.Name, Decide: p.Decide, Arbitrates: p.Arbitrates})
+	}
 	results, errs := make([]*backtest.Result, len(policies)), make([]error, len(policies))
 	var wait sync.WaitGroup
 	for i, p := range policies {

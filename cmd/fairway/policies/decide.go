@@ -38,7 +38,7 @@ func newDecide() *cobra.Command {
 			return cli.PrintJSON(cmd.OutOrStdout(), policy(c))
 		},
 	}
-	c.Flags().StringVar(&name, "policy", "dfra", "dfra, mckp or avoid")
+	c.Flags().StringVar(&name, "policy", "dfra", "one of "+dispatch.PolicyNames())
 	c.Flags().Float64Var(&harm, "harm-bound", 0,
 		"how much slower than on its default mapping mckp may make a job; 0.05 is 5 %")
 	return c

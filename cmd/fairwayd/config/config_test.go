@@ -16,6 +16,7 @@ import (
 
 	"fairway/cmd/program"
 	"fairway/remap"
+	"fairway/remap/dispatch"
 	"fairway/webui/access"
 )
 
@@ -100,6 +101,12 @@ func TestEverySettingHasHelp(t *testing.T) {
 		}
 	}
 	walk(reflect.TypeFor[Config](), "")
+	f, _ := reflect.TypeFor[Dispatch]().FieldByName("Policy")
+	for _, p := range dispatch.Policies(0) {
+		if !strings.Contains(f.Tag.Get("help"), p.Name) {
+			t.Errorf("dispatch.policy: its help does not name %s", p.Name)
+		}
+	}
 }
 
 // TestSettingsThatWentAreSaidAndWork: an old file with each of them is read as one without, and each is named with its
