@@ -163,6 +163,29 @@ func TestAPlanIsShownWithItsSuspect(t *testing.T) {
 	}
 }
 
+// Of plans that leave one forwarder the card asks for the one that helps the most nodes, whichever came last.
+func TestTheLargestPlanIsAskedForFirst(t *testing.T) {
+	now := time.Unix(1.8e9, 0)
+	sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: &topology.Machine{},
+		Jobs: []remap.Job{{ID: "5", Nodes: []topology.NodeID{"cn1", "cn2"}},
+			{ID: "6", Nodes: []topology.NodeID{"cn3"}}},
+		Findings: []anomaly.Finding{{ID: "F-1", Node: "fwd1", Kind: anomaly.FailSlow, State: anomaly.Confirmed,
+			Since: now, Impact: []anomaly.Impact{{Job: "5", Share: .5}, {Job: "6", Share: .5}}}}})
+	move := func(n topology.NodeID, from topology.ForwarderID) remap.Move {
+		return remap.Move{Node: n, From: from, To: "fwd7"}
+	}
+	plans := []remap.Plan{
+		{ID: "P-4", Created: now.Add(-time.Second), Moves: []remap.Move{move("cn3", "fwd1")}},
+		{ID: "P-3", Created: now.Add(-2 * time.Second), Moves: []remap.Move{move("cn4", "fwd2"), move("cn5", "fwd2"),
+			move("cn6", "fwd2")}},
+		{ID: "P-2", Created: now.Add(-3 * time.Second), Moves: []remap.Move{move("cn1", "fwd1"), move("cn2", "fwd1")}},
+		{ID: "P-1", Created: now.Add(-4 * time.Second), Moves: []remap.Move{move("cn1", "fwd1"), move("cn2", "fwd1")}},
+	}
+	if first := cards(sit, plans, now)[0]; first.Finding != "F-1" || first.Plan != "P-1" {
+		t.Errorf("it asks for %q: %+v", first.Plan, first)
+	}
+}
+
 // Two plans that go to one forwarder exclude each other, or share what one was promised: each says so.
 // TestATargetIsNeededBeforeItIsFull: its card stands although nobody waits, asks for no move, and goes when it is over.
 func TestATargetIsNeededBeforeItIsFull(t *testing.T) {

@@ -114,17 +114,20 @@ func (b *board) on(node topology.NodeID, f topology.ForwarderID) bool {
 	return f != "" && (f.Node() == node || b.Situation.Load[f].BackEnd == node)
 }
 
-// waiting is the plan that waits and takes nodes off a finding's node.
-func (b *board) waiting(f *anomaly.Finding) *remap.Plan {
-	for i := range b.Plans {
-		p := &b.Plans[i]
-		if p.State == remap.Proposed && slices.ContainsFunc(p.Moves, func(m remap.Move) bool {
-			return b.limits(p, &m, f) || m.Limit == 0 && b.leaves(&m, f.Node)
-		}) {
-			return p
+// waiting is the plan that waits and takes the most nodes off a finding's node, of equals the oldest; nil: none does.
+func (b *board) waiting(f *anomaly.Finding) (most *remap.Plan) {
+	for i, nodes := 0, 0; i < len(b.Plans); i++ {
+		p, n := &b.Plans[i], 0
+		for _, m := range p.Moves {
+			if p.State == remap.Proposed && (b.limits(p, &m, f) || m.Limit == 0 && b.leaves(&m, f.Node)) {
+				n++
+			}
+		}
+		if n > nodes || n > 0 && n == nodes && p.Created.Before(most.Created) {
+			most, nodes = p, n
 		}
 	}
-	return nil
+	return most
 }
 
 // leaves says that a waiting plan's move takes its node off a forwarder, or off the gateways of a back end: where the
