@@ -240,6 +240,11 @@ func (p *Plan) Progress() (n, ok, failed, verified int) {
 // ByPolicy says whether a policy proposed the plan.
 func (p *Plan) ByPolicy() bool { return strings.HasPrefix(p.Proposer, policyPrefix) }
 
+// ByRule says whether a rule approved the plan.
+func (p *Plan) ByRule() bool {
+	return slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.Via == ViaRule })
+}
+
 // PolicyPerson is a policy as proposer of plans.
 func PolicyPerson(name string) Person {
 	return Person{Name: policyPrefix + name, Role: Operator, Via: ViaPolicy}

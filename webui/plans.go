@@ -19,6 +19,7 @@ import (
 	"fairway/remap/policy/evacuate"
 	"fairway/remap/policy/periodic"
 	"fairway/remap/policy/share"
+	"fairway/remap/policy/strictjson"
 	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
@@ -255,7 +256,10 @@ func (h whatif) periodic(r *http.Request, _ access.Caller) (v api.PatternView, e
 	if text == "" {
 		return v, fmt.Errorf("%w: set: a JSON object as fairway periodic reads it is missing", api.ErrInvalid)
 	}
-	set, err := periodic.ReadSet(strings.NewReader(text))
+	var set periodic.Set
+	if err = strictjson.Read(strings.NewReader(text), int64(len(text)), &set); err == nil {
+		set, err = periodic.Complete(set)
+	}
 	if err != nil {
 		return v, fmt.Errorf("%w: set: %w", api.ErrInvalid, err)
 	}

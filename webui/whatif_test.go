@@ -49,7 +49,7 @@ func TestPeriodicWhatIf(t *testing.T) {
 		t.Errorf("two that take turns: %+v", v)
 	}
 	for set, says := range map[string]string{
-		"": "missing", "{": "EOF", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
+		"": "missing", "{": "ends inside the object", strings.Replace(twoWriters, "procs", "proc", 1): "unknown field",
 		// short, but still little work
 		strings.Replace(twoWriters, `"w":10,"vol":10`, `"w":0.01,"vol":0.01`, 1):              "",
 		strings.Replace(twoWriters, `"kprime":2,"eps":0.01`, `"kprime":1000,"eps":0.0001`, 1): "raise eps",

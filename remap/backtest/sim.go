@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
 	"fairway/tsdb/history"
 )
@@ -200,19 +201,13 @@ func (s *sim) mapByDefault(j *job) {
 	}
 }
 
-const (
-	// togetherFor is how close starts must be to be arbitrated together, and togetherMost how many.
-	togetherFor  = time.Minute
-	togetherMost = 16
-)
-
 // decide asks the policy, and moves the job's nodes as the daemon would.
 func (s *sim) decide(j *job, later []event) {
 	c := s.caseOf(j)
 	if s.policy.Arbitrates {
 		for i := range later {
 			o := later[i].job
-			if later[i].at.Sub(s.last) > togetherFor || len(c.Rivals) == togetherMost {
+			if later[i].at.Sub(s.last) > dispatch.TogetherFor || len(c.Rivals) == dispatch.TogetherMost {
 				break
 			}
 			if k := s.latest[o.run.Key()]; later[i].start && k != nil {

@@ -33,7 +33,7 @@ func (d *answers) Reject(ctx context.Context, by remap.Person, id string, a rema
 // Withdraw ends a plan that has not begun and that nobody has to answer any more. Errors: those of Reject.
 func (d *answers) Withdraw(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
 	return d.act(ctx, by, remap.ActWithdraw, id, a, func(_ *entry, now time.Time) (*journal.Record, error) {
-		return withdrawal(now, a.Reason), nil
+		return withdrawal(id, now, a.Reason), nil
 	})
 }
 
@@ -76,10 +76,8 @@ func (d *answers) goBack(ctx context.Context, by remap.Person, id string, a rema
 // ErrNotFound, ErrNotAllowed, ErrState, ErrConflict.
 func (d *answers) Complete(ctx context.Context, by remap.Person, id string, a remap.Answer) (remap.Plan, error) {
 	return d.act(ctx, by, remap.ActComplete, id, a, func(e *entry, _ time.Time) (*journal.Record, error) {
-		for _, c := range checkOthers(e.Plan, d.rec.state.plans.moving()) {
-			if c.Level == remap.Red {
-				return nil, fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, c.Text)
-			}
+		if why := red(checkOthers(e.Plan, d.rec.state.plans.moving())); why != "" {
+			return nil, fmt.Errorf("plan %s: %w: %s", id, remap.ErrState, why)
 		}
 		return &journal.Record{Kind: journal.StepComplete, State: remap.Applying}, nil
 	})
@@ -245,10 +243,8 @@ func (d *answers) mayApproveNow(by remap.Person, e *entry, v *remap.Preview, has
 			set.PlansPerMinute)
 	}
 	// A plan approved since the preview was made may have taken a node or a forwarder.
-	for _, c := range checkOthers(v.Plan, plans.moving()) {
-		if c.Level == remap.Red {
-			return fmt.Errorf("plan %s: %w: %s", e.ID, remap.ErrState, c.Text)
-		}
+	if why := red(checkOthers(v.Plan, plans.moving())); why != "" {
+		return fmt.Errorf("plan %s: %w: %s", e.ID, remap.ErrState, why)
 	}
 	owners := d.plans.Owners()
 	targets := remap.Targets(v.Plan.Moves)

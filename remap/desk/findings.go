@@ -217,8 +217,8 @@ func (d *findings) stepsOf(changes []anomaly.Change, s *remap.Situation) ([]*jou
 }
 
 // withdrawal is the step that ends a plan which is of no use before anybody has answered.
-func withdrawal(at time.Time, why string) *journal.Record {
-	return &journal.Record{At: at.UTC(), Kind: journal.StepWithdraw, State: remap.Withdrawn,
+func withdrawal(plan string, at time.Time, why string) *journal.Record {
+	return &journal.Record{At: at.UTC(), Kind: journal.StepWithdraw, Plan: plan, State: remap.Withdrawn,
 		Reason: remap.ShortenReason(why)}
 }
 
@@ -234,9 +234,7 @@ func (d *runs) verified(e *entry, now time.Time) {
 	moved := subjectsOf(&e.Plan)
 	for _, w := range d.rec.state.plans.waiting() {
 		if everyMove(w, func(m *remap.Move) bool { return moved[w.Subject(m)] }) {
-			r := withdrawal(now, fmt.Sprintf("superseded by %s, which moved its nodes", e.ID))
-			r.Plan = w.ID
-			recs = append(recs, r)
+			recs = append(recs, withdrawal(w.ID, now, fmt.Sprintf("superseded by %s, which moved its nodes", e.ID)))
 		}
 	}
 	_ = d.rec.record(recs...) // what is not recorded did not happen: the next tick tries again
@@ -257,9 +255,7 @@ func (d *findings) outlived(changes []anomaly.Change) (recs []*journal.Record) {
 			!everyMove(w, func(m *remap.Move) bool { return m.About() == w.Moves[0].About() }) {
 			continue
 		}
-		r := withdrawal(c.At, fmt.Sprintf("%s has ended (%s)", c.Finding.ID, c.Why))
-		r.Plan = w.ID
-		recs = append(recs, r)
+		recs = append(recs, withdrawal(w.ID, c.At, fmt.Sprintf("%s has ended (%s)", c.Finding.ID, c.Why)))
 	}
 	return recs
 }
@@ -280,8 +276,8 @@ func (d *findings) accused(c *anomaly.Change, changes []anomaly.Change) bool {
 
 // waiting returns the plans that wait for an answer.
 func (t *planTable) waiting() (out []*entry) {
-	for _, id := range t.open {
-		if e := t.of[id]; e.State == remap.Proposed {
+	for e := range t.unfinished {
+		if e.State == remap.Proposed {
 			out = append(out, e)
 		}
 	}
@@ -289,10 +285,5 @@ func (t *planTable) waiting() (out []*entry) {
 }
 
 func everyMove(e *entry, is func(*remap.Move) bool) bool {
-	for i := range e.Moves {
-		if !is(&e.Moves[i]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Moves, func(m remap.Move) bool { return !is(&m) })
 }

@@ -121,10 +121,8 @@ func (p *plans) Plans(ctx context.Context, limit int) (out []remap.Plan, err err
 // Waiting returns the plans that wait for a person, the newest first, as Plans does.
 func (p *plans) Waiting(ctx context.Context) (out []remap.Plan, err error) {
 	err = p.rec.do(ctx, func() error {
-		for e := range p.rec.state.plans.unfinished {
-			if e.State == remap.Proposed {
-				out = append(out, e.brief())
-			}
+		for _, e := range p.rec.state.plans.waiting() {
+			out = append(out, e.brief())
 		}
 		return nil
 	})

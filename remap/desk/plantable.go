@@ -396,7 +396,7 @@ func (t *planTable) ruledSince(then time.Time) (n int) {
 		if e.Created.Before(then) {
 			return n // older ones were approved when they were proposed, if by rule
 		}
-		if slices.ContainsFunc(e.Approvals, func(a remap.Approval) bool { return a.Via == remap.ViaRule }) {
+		if e.ByRule() {
 			n++
 		}
 	}

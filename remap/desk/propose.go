@@ -80,9 +80,8 @@ func (d *answers) put(by remap.Person, key, body string, s *remap.Situation, p *
 		}
 		if by.Via == remap.ViaPolicy && w.ByPolicy() &&
 			!everyMove(w, func(m *remap.Move) bool { return goes[w.Subject(m)] == end{} }) {
-			r := withdrawal(p.Created, fmt.Sprintf("superseded by %s, which moves some of the same nodes", p.ID))
-			r.Plan = w.ID
-			recs = append(recs, r)
+			recs = append(recs, withdrawal(w.ID, p.Created,
+				fmt.Sprintf("superseded by %s, which moves some of the same nodes", p.ID)))
 		}
 	}
 	if by.Via == remap.ViaPolicy {

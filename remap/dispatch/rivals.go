@@ -22,8 +22,8 @@ type Expected struct {
 
 // Jobs that start so close are decided on together, and so many of them at most; as in the back-test.
 const (
-	togetherFor  = time.Minute
-	togetherMost = 16
+	TogetherFor  = time.Minute
+	TogetherMost = 16
 )
 
 // contenders are other jobs that want forwarders: requests that wait for their decision, and jobs that wait for nodes.
@@ -76,7 +76,7 @@ func (c *contenders) awaited(s *remap.Situation, own topology.JobID) (out []topo
 // caller holds d.mu.
 func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.Rival) {
 	add := func(j dfra.Job, k history.Key) {
-		if p, ok := d.cfg.History.Predict(k); ok && len(out) < togetherMost {
+		if p, ok := d.cfg.History.Predict(k); ok && len(out) < TogetherMost {
 			out = append(out, dfra.Rival{Job: j, History: []dfra.Run{*Past(&p.Run)}})
 		}
 	}
@@ -96,7 +96,7 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 		}
 	}
 	for _, e := range c.expected {
-		if e.Start.After(s.At.Add(togetherFor)) {
+		if e.Start.After(s.At.Add(TogetherFor)) {
 			break
 		}
 		if e.Job != own && d.jobs[e.Job] == nil && c.arrived[e.Job] == nil {

@@ -84,12 +84,20 @@ func (f Fan) try(ctx context.Context, m remap.Move, one func(context.Context, re
 		if r.Tries >= f.Tries || errors.Is(err, ErrPermanent) || ctx.Err() != nil {
 			return r
 		}
-		select {
-		case <-time.After(wait):
-			wait *= 2
-		case <-ctx.Done():
+		if !Pause(ctx, wait) {
 			return r
 		}
+		wait *= 2
+	}
+}
+
+// Pause waits, and says whether nothing has ended ctx meanwhile.
+func Pause(ctx context.Context, wait time.Duration) bool {
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

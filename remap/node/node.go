@@ -139,6 +139,14 @@ var ErrNoRoute = errors.New("no forwarder is in use")
 // word is one argument: no shell reads it.
 type Command func(ctx context.Context, argv ...string) ([]byte, error)
 
+// Do runs argv: by Exec where c is nil.
+func (c Command) Do(ctx context.Context, argv ...string) ([]byte, error) {
+	if c == nil {
+		return Exec(ctx, argv...)
+	}
+	return c(ctx, argv...)
+}
+
 // maxOutput bounds a program's output: one that is cut off is never taken for the whole.
 const maxOutput = 1 << 20
 

@@ -221,10 +221,7 @@ func (d *Driver) awaitAgents(ctx context.Context, moves []remap.Move) {
 	const back, look = 30 * time.Second, 100 * time.Millisecond // an agent's longest pause between two tries is 22.5 s
 	missing := func(m remap.Move) bool { return !d.agents.Connected(m.Node) }
 	for time.Since(d.made) < back && ctx.Err() == nil && slices.ContainsFunc(moves, missing) {
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-		}
+		driver.Pause(ctx, look)
 	}
 }
 

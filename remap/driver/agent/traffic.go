@@ -93,10 +93,7 @@ func (d *Driver) verify(ctx context.Context, all []*moved, report func(remap.Res
 	}
 	before := d.traffic(ctx, all)
 	for end := time.Now().Add(watchFor); ctx.Err() == nil; {
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
-		}
+		driver.Pause(ctx, lookEvery)
 		after, last := d.traffic(ctx, all), time.Now().After(end)
 		all = slices.DeleteFunc(all, func(m *moved) bool {
 			if m.result.OK && !judge(m, before, after, last) {

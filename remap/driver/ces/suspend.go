@@ -13,6 +13,7 @@ import (
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
+	"fairway/remap/driver"
 )
 
 // Rules of suspended nodes.
@@ -179,9 +180,7 @@ func (d *Driver) settle(ctx context.Context, p *remap.Plan, was *wire.AddressesA
 	}
 	var why error
 	for begun, quiet := time.Now(), 0; quiet < 2; {
-		select {
-		case <-time.After(strayEvery):
-		case <-ctx.Done():
+		if !driver.Pause(ctx, strayEvery) {
 			return ctx.Err()
 		}
 		table, err := d.look(ctx, again[0].Node())

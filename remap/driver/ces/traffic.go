@@ -9,6 +9,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/remap/driver"
 )
 
 // The rules of verification by traffic.
@@ -99,10 +100,7 @@ func (d *Driver) verify(ctx context.Context, moved []*unit, report func(remap.Re
 		if len(moved) == 0 {
 			return
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
-		}
+		driver.Pause(ctx, lookEvery)
 	}
 }
 

@@ -213,11 +213,8 @@ func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Resul
 			}
 			return nil
 		}
-		select {
-		case <-time.After(wait):
-			wait *= 2
-		case <-ctx.Done():
-		}
+		driver.Pause(ctx, wait)
+		wait *= 2
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func unsteer(ctx context.Context, m *Mover, from []topology.ForwarderID) error {
 func (m *Mover) settle(ctx context.Context) error {
 	low := slices.Clone(m.kept.Avoid)
 	if to := m.kept.To; to != "" && !slices.Contains(low, to) {
-		for _, f := range named(m.Gateways) {
+		for _, f := range slices.Sorted(maps.Keys(m.Gateways)) {
 			if f != to && !slices.Contains(low, f) {
 				low = append(low, f)
 			}
@@ -81,7 +81,7 @@ func (m *Mover) settle(ctx context.Context) error {
 	}
 	var errs []error
 	each := func(in bool, do func(gateway string) error) {
-		for _, f := range named(m.Gateways) {
+		for _, f := range slices.Sorted(maps.Keys(m.Gateways)) {
 			if slices.Contains(low, f) == in {
 				if err := do(m.Gateways[f]); err != nil {
 					errs = append(errs, fmt.Errorf("%s: %w", f, err))
@@ -210,20 +210,10 @@ func (m *Mover) addRoute(ctx context.Context, routes []route, gateway string) er
 	return nil
 }
 
-// named lists the forwarders of the table by name.
-func named(gateways map[topology.ForwarderID]string) []topology.ForwarderID {
-	var out []topology.ForwarderID
-	for f := range gateways {
-		out = append(out, f)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // avoided is what the journal has.
 func avoided(gateways map[topology.ForwarderID]string, k *kept) wire.AvoidAnswer {
 	a := wire.AvoidAnswer{Forwarders: []topology.ForwarderID{}}
-	for _, f := range named(gateways) {
+	for _, f := range slices.Sorted(maps.Keys(gateways)) {
 		if _, ok := k.Routes[gateways[f]]; ok && slices.Contains(k.Avoid, f) {
 			a.Forwarders = append(a.Forwarders, f)
 		}

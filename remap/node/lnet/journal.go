@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"fairway/collector/appendlog"
 	"fairway/collector/topology"
@@ -58,7 +59,7 @@ func (m *Mover) open() error {
 			}
 			if k.Added == nil { // written before nodes were moved by it
 				k.Added = map[string]bool{}
-				for _, f := range named(m.Gateways) {
+				for _, f := range slices.Sorted(maps.Keys(m.Gateways)) {
 					if _, lowered := k.Routes[m.Gateways[f]]; lowered {
 						k.Avoid = append(k.Avoid, f)
 					}

@@ -29,7 +29,7 @@ type Kernel struct {
 	Net string // the file system's, such as o2ib1
 	// Gateways are the forwarders' network ids, such as 10.0.0.1@tcp. Routes over others are left alone.
 	Gateways map[topology.ForwarderID]string
-	Run      node.Command // nil: mover.Exec
+	Run      node.Command // nil: node.Exec
 }
 
 // Mover changes this node's route to one net.
@@ -65,11 +65,7 @@ type route struct {
 }
 
 func (k *Kernel) lnetctl(ctx context.Context, args ...string) ([]byte, error) {
-	run := k.Run
-	if run == nil {
-		run = node.Exec
-	}
-	return run(ctx, append([]string{"lnetctl"}, args...)...)
+	return k.Run.Do(ctx, append([]string{"lnetctl"}, args...)...)
 }
 
 // dropsAsymmetric says whether the node drops what comes over a router that it has no route over.

@@ -12,7 +12,6 @@ import (
 	"fairway/collector/source/dvs"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
-	"fairway/remap/node"
 )
 
 // DVS is the type of Cray's Data Virtualization Service. Its servers are an option of the mount.
@@ -66,7 +65,7 @@ func (m *Mover) moveByCommands(ctx context.Context, f topology.ForwarderID, forc
 		if force {
 			argv = slices.Insert(argv, 1, "-l")
 		}
-		if _, err := m.run(ctx, argv...); err != nil {
+		if _, err := m.Run.Do(ctx, argv...); err != nil {
 			return wire.RouteAnswer{}, err
 		}
 	}
@@ -103,17 +102,10 @@ func (m *Mover) mountByCommand(ctx context.Context, server string) error {
 	if options != "" {
 		argv = append(argv, "-o", options)
 	}
-	_, err := m.run(ctx, append(argv, from, m.Point)...)
+	_, err := m.Run.Do(ctx, append(argv, from, m.Point)...)
 	return err
 }
 
 func unknown(f topology.ForwarderID) error {
 	return fmt.Errorf("no source for %s: set it in [orders.forwarders]", f)
-}
-
-func (m *Mover) run(ctx context.Context, argv ...string) ([]byte, error) {
-	if m.Run == nil {
-		return node.Exec(ctx, argv...)
-	}
-	return m.Run(ctx, argv...)
 }

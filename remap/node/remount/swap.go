@@ -100,7 +100,7 @@ func (b *beside) mount(ctx context.Context, m *Mover, s *swap) error {
 	if words := s.want.words(); words != "" {
 		argv = append(argv, "-o", words)
 	}
-	if _, err := m.run(ctx, append(argv, s.want.Source, b.at())...); err != nil {
+	if _, err := m.Run.Do(ctx, append(argv, s.want.Source, b.at())...); err != nil {
 		return err
 	}
 	if err := within(ctx, func() error { return b.kernel.Read(b.at()) }); err != nil {
@@ -144,7 +144,7 @@ func (m *Mover) back(ctx context.Context, was *mounted) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), backWithin)
 	defer cancel()
-	_, err := m.run(ctx, "mount", "-t", was.Type, "-o", was.words(), was.Source, m.Point)
+	_, err := m.Run.Do(ctx, "mount", "-t", was.Type, "-o", was.words(), was.Source, m.Point)
 	return err
 }
 

@@ -137,11 +137,7 @@ func (r *Runner) note(on bool) error {
 func (r *Runner) lctl(ctx context.Context, argv []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.Timeout, DefaultTimeout))
 	defer cancel()
-	run := r.Run
-	if run == nil {
-		run = node.Exec
-	}
-	return run(ctx, argv...)
+	return r.Run.Do(ctx, argv...)
 }
 
 // inForce reads `lctl get_param ost.OSS.ost_io.nrs_policies`: the policy that orders the regular requests. Beside

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,7 +152,7 @@ func (p *Policy) keep(ctx context.Context, s *remap.Situation, plans []remap.Pla
 		case plan.State == remap.Verified && plan.Back == nil:
 			_, err = p.cfg.Desk.Restore(ctx, by, plan.ID, remap.Answer{Reason: "its nodes go back when it is well"})
 		case plan.Back != nil: // its way back was asked for
-		case (plan.State == remap.Failed || plan.State == remap.Partial) && approvedByRule(plan):
+		case (plan.State == remap.Failed || plan.State == remap.Partial) && plan.ByRule():
 			err = p.tryAgain(ctx, s, plan)
 		case plan.State == remap.Proposed:
 			for _, to := range remap.Targets(plan.Moves) {
@@ -204,7 +205,7 @@ func (p *Policy) caseOf(s *remap.Situation, plans []remap.Plan) *Case {
 				c.Waiting[m.Node] = plan
 			}
 		}
-		if plan.Rule != "" && s.At.Sub(plan.Created) < day && approvedByRule(plan) {
+		if plan.Rule != "" && s.At.Sub(plan.Created) < day && plan.ByRule() {
 			c.Acted[plan.Rule]++
 		}
 	}
@@ -214,21 +215,9 @@ func (p *Policy) caseOf(s *remap.Situation, plans []remap.Plan) *Case {
 
 // waitsFor says whether a plan is this policy's and waits: its own promise keeps nobody from carrying it out.
 func waitsFor(plans []remap.Plan, id string) bool {
-	for i := range plans {
-		if plans[i].ID == id {
-			return plans[i].State == remap.Proposed && plans[i].Proposer == remap.PolicyPerson(Name).Name
-		}
-	}
-	return false
-}
-
-func approvedByRule(plan *remap.Plan) bool {
-	for _, a := range plan.Approvals {
-		if a.Via == remap.ViaRule {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(plans, func(p remap.Plan) bool {
+		return p.ID == id && p.State == remap.Proposed && p.Proposer == remap.PolicyPerson(Name).Name
+	})
 }
 
 // refused says who ended an earlier plan of this policy for the job, while the same finding held.
@@ -272,8 +261,8 @@ func (p *Policy) propose(ctx context.Context, at time.Time, x *Proposal) {
 func (p *Policy) note(l Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.log) - 1; i >= 0; i-- {
-		if o := &p.log[i]; o.Job == l.Job && o.Forwarder == l.Forwarder {
+	for _, o := range slices.Backward(p.log) {
+		if o.Job == l.Job && o.Forwarder == l.Forwarder {
 			if o.Text == l.Text && o.Plan == l.Plan {
 				return
 			}
@@ -303,13 +292,11 @@ type RuleView struct {
 func (p *Policy) View() View {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	v := View{Rules: make([]RuleView, 0, len(p.cfg.Rules)), Log: make([]Line, 0, len(p.log))}
+	v := View{Rules: make([]RuleView, 0, len(p.cfg.Rules)), Log: append([]Line{}, p.log...)}
 	for _, r := range p.cfg.Rules {
 		r.AtMost, r.Loss = r.atMost(), r.loss()
 		v.Rules = append(v.Rules, RuleView{r, p.acted[r.Name]})
 	}
-	for i := len(p.log) - 1; i >= 0; i-- {
-		v.Log = append(v.Log, p.log[i])
-	}
+	slices.Reverse(v.Log)
 	return v
 }

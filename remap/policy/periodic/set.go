@@ -18,10 +18,8 @@ package periodic
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 )
@@ -85,22 +83,7 @@ const (
 	maxKPrime     = 1000
 	maxApps       = 1024
 	maxInstances  = 1 << 20
-	maxBytes      = 16 << 20
 )
-
-// ReadSet reads a set, fills in defaults and checks it. Keys it does not know are errors.
-func ReadSet(r io.Reader) (Set, error) {
-	var s Set
-	d := json.NewDecoder(io.LimitReader(r, maxBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&s); err != nil {
-		return Set{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Set{}, fmt.Errorf("something follows the set at byte %d", d.InputOffset())
-	}
-	return Complete(s)
-}
 
 // Complete fills in the defaults of a set and checks it.
 func Complete(s Set) (Set, error) {

@@ -1,9 +1,6 @@
 package share
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // Lottery draws the job to serve next. It knows which jobs have requests waiting: tokens of idle jobs
 // are not drawn, their share goes to the others as Idle says. A draw costs one walk down the tree; it
@@ -12,7 +9,7 @@ type Lottery struct {
 	levels []drum
 }
 
-// drum is one level: the columns of each row, those with work so laid out that one is found fast.
+// drum is one level: the columns of each row, with the weights of those with work.
 type drum struct {
 	row     []int32 // column -> row
 	start   []int32 // row -> first of its cells
@@ -20,10 +17,9 @@ type drum struct {
 	column  []int32 // cell -> column
 	working []int32 // column -> jobs below it with work (in the last level 0 or 1)
 	live    []int32 // row -> columns with work
-	// weight and cell are nil where a row is divided evenly: then the columns with work are kept in the
-	// row's first cells. Otherwise cells hold sums of weights, a Fenwick tree for each row, and total
-	// what they come to.
-	weight, cell, total []float64
+	weight  []float64
+	// cell holds sums of weights, a Fenwick tree for each row, and total what they come to.
+	cell, total []float64
 }
 
 // NewLottery makes a lottery over jobs, all of them idle.
@@ -45,9 +41,7 @@ func newDrum(m *matrix) drum {
 	d := drum{
 		row: m.row, slot: make([]int32, n), column: make([]int32, n), working: make([]int32, n),
 		start: make([]int32, rows+1), live: make([]int32, rows),
-	}
-	if slices.ContainsFunc(m.weight, func(w float64) bool { return w != 1 }) {
-		d.weight, d.cell, d.total = m.weight, make([]float64, n), make([]float64, rows)
+		weight: m.weight, cell: make([]float64, n), total: make([]float64, rows),
 	}
 	for _, r := range m.row {
 		d.start[r+1]++
@@ -92,25 +86,12 @@ func (d *drum) toggle(column int32, has bool) {
 	if !has {
 		change = -1
 	}
-	if d.weight == nil {
-		border := d.start[r] + d.live[r]
-		if !has {
-			border--
-		}
-		d.swap(d.slot[column], border)
-	} else {
-		d.add(column, float64(change)*d.weight[column])
-	}
+	d.add(column, float64(change)*d.weight[column])
 	d.live[r] += change
-	if d.live[r] == 0 && d.weight != nil { // no rounding stays behind in an empty row
+	if d.live[r] == 0 { // no rounding stays behind in an empty row
 		clear(d.cell[d.start[r]:d.start[r+1]])
 		d.total[r] = 0
 	}
-}
-
-func (d *drum) swap(a, b int32) {
-	d.column[a], d.column[b] = d.column[b], d.column[a]
-	d.slot[d.column[a]], d.slot[d.column[b]] = a, b
 }
 
 func (d *drum) add(column int32, weight float64) {
@@ -138,11 +119,6 @@ func (l *Lottery) Draw(u float64) (job int, found bool) {
 // pick finds the column of a row that u hits and where inside the column it hits, again of [0,1).
 func (d *drum) pick(row int32, u float64) (column int32, inside float64) {
 	first, size := d.start[row], d.start[row+1]-d.start[row]
-	if d.weight == nil {
-		left := u * float64(d.live[row])
-		at := min(int32(left), d.live[row]-1)
-		return d.column[first+at], min(left-float64(at), almost1)
-	}
 	cells := d.cell[first : first+size]
 	at, left := 0, u*d.total[row]
 	for step := 1 << (bits.Len32(uint32(size)) - 1); step > 0; step >>= 1 {
