@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"fairway/collector/ingest"
 	"fairway/remap"
@@ -277,11 +279,18 @@ func (p *Proxy) trusts(r *http.Request) bool {
 }
 
 func (p *Proxy) identify(w Caller, r *http.Request) (Caller, error) {
-	w.Person = remap.Person{Name: r.Header.Get(p.UserHeader), Role: p.Default, Via: "proxy"}
 	w.cookie = true // the proxy's cookie
-	if w.Name == "" {
-		return w, fmt.Errorf("%w: the proxy sent no %s", api.ErrSignIn, p.UserHeader)
+	for _, name := range []string{p.UserHeader, p.GroupsHeader} {
+		if name != "" && len(r.Header.Values(name)) > 1 { // the first is what the client wrote before the proxy did
+			return w, fmt.Errorf("%w: %s came %d times: let the proxy set it in place of the client's",
+				api.ErrSignIn, name, len(r.Header.Values(name)))
+		}
 	}
+	name := r.Header.Get(p.UserHeader)
+	if !goodName(name) {
+		return w, fmt.Errorf("%w: the proxy sent %.100q as %s: want a name", api.ErrSignIn, name, p.UserHeader)
+	}
+	w.Person = remap.Person{Name: name, Role: p.Default, Via: "proxy"}
 	if p.GroupsHeader != "" {
 		for _, g := range strings.Split(r.Header.Get(p.GroupsHeader), ",") {
 			if role, ok := p.Roles[strings.TrimSpace(g)]; ok && !w.Role.Includes(role) {
@@ -290,6 +299,12 @@ func (p *Proxy) identify(w Caller, r *http.Request) (Caller, error) {
 		}
 	}
 	return w, nil
+}
+
+// goodName says whether a name that somebody else vouches for cannot be taken for another on a screen.
+func goodName(name string) bool {
+	return name != "" && len(name) <= maxName && utf8.ValidString(name) && strings.TrimSpace(name) == name &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // cookieName is the name of the cookie of a session.

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -257,8 +256,7 @@ func (s *SignIn) byOIDC(p *provider, r *http.Request) (session, error) {
 // person is who the claims say, with the largest role of the groups.
 func (o *OIDC) person(claims map[string]any) (session, error) {
 	name, _ := claims[o.NameClaim].(string)
-	if name == "" || len(name) > maxName ||
-		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !goodName(name) {
 		return session{}, fmt.Errorf("%w: the ID token has no usable claim %q (access.oidc.name_claim); it has %s",
 			api.ErrSignIn, o.NameClaim, strings.Join(slices.Sorted(maps.Keys(claims)), ", "))
 	}

@@ -1,7 +1,9 @@
 package access
 
 import (
+	"net/http/httptest"
 	"os/user"
+	"strings"
 	"testing"
 
 	"fairway/remap"
@@ -37,6 +39,35 @@ func TestRoleNow(t *testing.T) {
 	for _, via := range []string{"session", "proxy"} {
 		if role, known := a.RoleNow("somebody", via); known {
 			t.Errorf("by %s: %q, though somebody else vouches", via, role)
+		}
+	}
+}
+
+// TestNamesOfOthers: the proxy and the provider name nobody whom people take for another.
+func TestNamesOfOthers(t *testing.T) {
+	p := Proxy{UserHeader: "X-Remote-User", GroupsHeader: "X-Groups",
+		Roles: map[string]remap.Role{"ops": remap.Operator}}
+	o := OIDC{NameClaim: "name", Roles: map[string]remap.Role{"*": remap.Viewer}}
+	for name, good := range map[string]bool{"olga": true, "Ольга": true, "olga p": true, "": false, "olga\u202e": false,
+		"olga\u200b": false, "olga\xff": false, "\u00a0olga": false, "o\x1blga": false, " olga": false,
+		strings.Repeat("o", maxName+1): false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header["X-Remote-User"] = []string{name}
+		if c, err := p.identify(Caller{}, r); (err == nil) != good || good != (c.Name == name && name != "") {
+			t.Errorf("by the proxy %q: %+v, %v", name, c.Person, err)
+		}
+		if c, err := o.person(map[string]any{"name": name}); (err == nil) != good {
+			t.Errorf("by the provider %q: %+v, %v", name, c, err)
+		}
+	}
+	// What the client wrote itself comes first, where the proxy adds instead of setting.
+	for _, twice := range []string{"X-Remote-User", "X-Groups"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("X-Remote-User", "olga")
+		r.Header.Set("X-Groups", "ops")
+		r.Header.Add(twice, "x")
+		if c, err := p.identify(Caller{}, r); err == nil {
+			t.Errorf("%s came twice: %+v", twice, c.Person)
 		}
 	}
 }
