@@ -113,6 +113,8 @@ engines:
 	@.ci/deps engines
 	FAIRWAY_THANOS=$$(command -v thanos || echo $${XDG_CACHE_HOME:-$$HOME/.cache}/fairway/bin/thanos) \
 	  $(GO) test -count=1 -timeout 1h -v -run Thanos -skip /samples_an_hour_late_are_taken ./tsdb/prometheus
+	FAIRWAY_GOFAKES3=$${XDG_CACHE_HOME:-$$HOME/.cache}/fairway/bin/gofakes3 \
+	  $(GO) test -count=1 -v -run TestArchiveOnAnObjectStore ./tsdb/history/archive
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:
