@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -161,9 +163,11 @@ func legend(s *screen.State, full string, r *api.ForwarderRow, w int) string {
 	}
 	text := " . idle  0-9 tenths of " + full +
 		"  ! slow  ?! suspect  x drained  d dedicated  > plan  ? silent"
-	if w < 110 {
+	if ansi.StringWidth(text+at) >= w {
 		text = " . idle 0-9 slowness ! slow ?! suspect x drained > plan ? silent"
-		at = "[ ] " + chart.Clean(string(r.ID))
+		if w < 110 {
+			at = "[ ] " + chart.Clean(string(r.ID))
+		}
 	}
 	return chart.Ends(text, at+" ", w)
 }

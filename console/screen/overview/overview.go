@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
 	"fairway/collector/topology"
@@ -261,7 +262,11 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	if o.Machine == "" {
 		return " fairway"
 	}
+	const status = len("LIVE 12:00:00 GMT+8 late 3s") + 2 // stands behind the title
 	title := " " + chart.Clean(o.Machine) + "  "
+	if o.Simulated && w < 110 {
+		title, w = "  ", w-len(" SIMULATED") // stands before it
+	}
 	text, look := state(s)
 	if s.Stale() || o.LateSeconds > 0 {
 		text, look = "not known", ""
@@ -276,7 +281,9 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	}
 	switch {
 	case w < 110 && o.User != "":
-		title += "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role)
+		if who := "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role); ansi.StringWidth(title+who) <= w-status {
+			title += who
+		}
 	case o.User != "":
 		title += "   " + chart.Clean(o.User) + " (" + chart.Clean(o.Role) + ")"
 	default:

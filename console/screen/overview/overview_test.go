@@ -13,6 +13,8 @@ import (
 	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/webui/api"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // console is one without screens, whose keys are all n.
@@ -154,5 +156,39 @@ func TestASmallCardSaysNothingTwice(t *testing.T) {
 	c := &advise.Card{Stage: advise.Cleared, Sentence: "fwd001 was slow", Second: "it lasted 9m"}
 	if text := strings.Join(cardLines(s, c, 76, smallCard), "\n"); strings.Count(text, c.Second) != 1 {
 		t.Errorf("the card says\n%s", text)
+	}
+}
+
+// What stands at one place of a frame is whole at every size: the title before the time, the legend, and what is said
+// of the node under the cursor.
+func TestNothingIsCut(t *testing.T) {
+	now := time.Unix(10000, 0)
+	for _, w := range []int{160, 120, 80} {
+		for _, simulated := range []bool{false, true} {
+			s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes, false),
+				Host: console{height: 36}}
+			o := &s.Shown
+			o.At, o.Simulated, o.Machine, o.User, o.Role = now, simulated, "taihulight-sim", "root", "admin"
+			o.Waiting = make([]api.PlanRow, 1)
+			o.Forwarders = []api.ForwarderRow{{ID: "fwd054", State: api.StateSlow,
+				ClientCounts: api.ClientCounts{Clients: 512}, Slowness: api.Slowness{Slow: new(123.0)}}}
+			o.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd054", Kind: anomaly.FailSlow,
+				State: anomaly.Confirmed, Since: now.Add(-47 * time.Second), Sentence: "fwd054 is 50x slow"}}
+			title := New(screen.Address{}).Title(s, w)
+			if simulated {
+				title = " SIMULATED" + title
+			}
+			if got := ansi.StringWidth(title + "  LIVE 12:00:00 UTC late 3s"); got > w ||
+				!strings.Contains(title, "1 forwarder slow") || !strings.Contains(title, "1 plan waits") {
+				t.Errorf("%d columns: the title needs %d: %q", w, got, title)
+			}
+			text := legend(s, metrics[0].full, &o.Forwarders[0], w)
+			if w >= 120 { // the list takes the rest
+				text += "\n" + strings.Join(New(screen.Address{}).detail(s, &o.Forwarders[0], w-76, 12), "\n")
+			}
+			if strings.Contains(text, "..") {
+				t.Errorf("%d columns: %s", w, text)
+			}
+		}
 	}
 }

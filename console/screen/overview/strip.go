@@ -219,17 +219,17 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 		out = append(out, chart.Clip(" "+chart.Left(label, 9)+text, w))
 	}
 	if f != nil {
-		add("finding", fmt.Sprintf("%s %s for %s, %s", chart.Clean(f.ID), screen.StateOf(s, f),
-			chart.Age(s.AsOf().Sub(f.From())), anomaly.Counted(r.Clients, "node")))
+		text := fmt.Sprintf("%s %s for %s", chart.Clean(f.ID), screen.StateOf(s, f), chart.Age(s.AsOf().Sub(f.From())))
+		add("finding", screen.Fitting([]string{text + ", " + anomaly.Counted(r.Clients, "node"), text}, w-10))
 		if n := screen.NeedOf(s, f.ID); n != nil && len(n.Victims) > 0 {
 			add("victims", screen.Fitting(screen.VictimWords(n.Victims), w-10))
 		}
 	} else {
 		add("serves", screen.Serves(r))
 	}
-	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-24), s.SignLook(sign))+" "+
-		chart.Times(s.Value(r, r.Slow))+
-		", 5 min")
+	const behind = len(" over 100x, 5 min") // the graph has one width, whatever stands behind it
+	add("slow", pal.SlowGraph(screen.SlowMinutes(s, r), max(8, w-len(" finding  ")-behind), s.SignLook(sign))+" "+
+		chart.Times(s.Value(r, r.Slow))+", 5 min")
 	routed, l := s.Value(r, r.Value(collector.RoutedBytes)), s.Value(r, r.Latency)
 	switch {
 	case routed != nil && l != nil:
