@@ -232,7 +232,8 @@ func (s *Server) routes(p *parts) []row {
 		route(post, "/api/v1/jobs/{id}/end", scheduler, every, answers(jobs{p}.end), led,
 			"a job has ended: take its mapping back and build its profile"),
 		route(get, "/api/v1/jobs/{id}/rootcause", user, every, p.inArchive(answers(archives{p}.rootCause)), archived,
-			"why a job's I/O took as long as it did, from its logs"),
+			"why a job's I/O took as long as it did, from its logs",
+			"empty: no logs in place of an error where the archive has none of it"),
 		route(get, "/api/v1/jobs/{id}/domains", user, every, answers(domains{p}.get), archived,
 			"how a file that several processes of a job wrote could be divided among them, what it costs in locks, "+
 				"and the hints to set", "file: which of its shared files, from 0 on, the most bytes first",

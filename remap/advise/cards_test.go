@@ -177,7 +177,7 @@ func TestTheLargestPlanIsAskedForFirst(t *testing.T) {
 	plans := []remap.Plan{
 		{ID: "P-4", Created: now.Add(-time.Second), Moves: []remap.Move{move("cn3", "fwd1")}},
 		{ID: "P-3", Created: now.Add(-2 * time.Second), Moves: []remap.Move{move("cn4", "fwd2"), move("cn5", "fwd2"),
-			move("cn6", "fwd2")}},
+			move("cn3", "fwd1")}},
 		{ID: "P-2", Created: now.Add(-3 * time.Second), Moves: []remap.Move{move("cn1", "fwd1"), move("cn2", "fwd1")}},
 		{ID: "P-1", Created: now.Add(-4 * time.Second), Moves: []remap.Move{move("cn1", "fwd1"), move("cn2", "fwd1")}},
 	}

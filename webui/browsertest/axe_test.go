@@ -53,7 +53,8 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, look := range []struct {
 			theme, rules string
 			width        int64
-		}{{"light", "{}", 1280}, {"dark", "{ runOnly: ['color-contrast'] }", 1280}, {"light", "{}", 390}} {
+		}{{"light", "{ rules: { 'target-size': { enabled: true } } }", 1280},
+			{"dark", "{ runOnly: ['color-contrast'] }", 1280}, {"light", "{}", 390}} {
 			theme, rules := look.theme, look.rules
 			b.do(chromedp.EmulateViewport(look.width, 900))
 			js[bool](b, fmt.Sprintf("(document.documentElement.dataset.theme = %q, dispatchEvent(new "+

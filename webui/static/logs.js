@@ -111,10 +111,7 @@ const mark = colour =>
 
 /** @param {import('./app.js').App} app @param {string} id @returns {Promise<import('./app.js').Page>} */
 export async function whyPage(app, id) {
-  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause`).catch(err => {
-    if (err.status !== 404) throw err;
-    return null;
-  });
+  const v = await get(`/api/v1/jobs/${encodeURIComponent(id)}/rootcause?empty`);
   const job = `/jobs/${encodeURIComponent(id)}`,
     title = h('h1', `Why job ${id}'s I/O took as long as it did`);
   /** @type {import('./app.js').Page} */
@@ -128,7 +125,7 @@ export async function whyPage(app, id) {
       l: ['all logs', () => app.go('/logs')],
     },
   };
-  if (!v) {
+  if (!v.logs.length) {
     title.after(
       h(
         'p.empty',
