@@ -39,7 +39,7 @@ func TestRootCause(t *testing.T) {
 		t.Errorf("a job without a log: %d", res.StatusCode)
 	}
 	if v := get[api.JobCause](s, "/api/v1/jobs/10/rootcause?empty"); v.Job != "10" || v.Logs == nil || len(v.Logs) > 0 {
-		t.Errorf("a job without a log, where that is no error: %+v", v)
+		t.Errorf("a job without a log, asked so that none is well: %+v", v)
 	}
 	// A forwarder that was excluded while the job ran is named, for as long as the job did I/O.
 	post(s, "/api/v1/dispatch", simsite.HookSecret, dispatch.Request{Job: "9", User: "wei", App: "ROMS",

@@ -159,7 +159,7 @@ func TestASmallCardSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// What stands at one place of a frame is whole at every size: the title before the time, the legend, and what is said
+// What stands at one place of a frame is whole at every size: the title before the time, the legend, and the words
 // of the node under the cursor.
 func TestNothingIsCut(t *testing.T) {
 	now := time.Unix(10000, 0)
