@@ -55,8 +55,8 @@ const (
 )
 
 const (
-	// links leaves out what stands on other devices: bonds, bridges, tunnels, IPoIB.
-	links = "(en|eth|hsn|em[0-9]|p[0-9]+p).*"
+	// links leaves out what stands on other devices: bonds, bridges, tunnels, IPoIB, and the VLANs of a card.
+	links = "(en|eth|hsn|em[0-9]|p[0-9]+p)[^.:@]*"
 	// disks leaves out partitions and volumes.
 	disks = "(sd|vd|hd|xvd)[a-z]+|nvme[0-9]+n[0-9]+"
 	// metaOps are the operations of an md_stats file, as source lustre counts them: an open that creates is a mknod,

@@ -30,8 +30,11 @@ func parseText(text string, wanted func(name string) bool, each func(labels map[
 			continue
 		}
 		labels, rest, err := parseLabels(line[end:])
-		value, _, _ := strings.Cut(strings.TrimLeft(rest, " \t"), " ")
-		v, notNumber := strconv.ParseFloat(strings.TrimRight(value, "\t"), 64)
+		value := strings.TrimLeft(rest, " \t")
+		if end := strings.IndexAny(value, " \t"); end >= 0 {
+			value = value[:end] // a time may follow, behind blanks or tabs
+		}
+		v, notNumber := strconv.ParseFloat(value, 64)
 		if err != nil || notNumber != nil {
 			bad++
 			continue

@@ -20,6 +20,7 @@ var expositions = []string{
 	"a { x = \"y\" , } 2\n",
 	"a{} 3\nb\t4\n",
 	"a{x=\"{,}=\"} 5\n",
+	"a\t6\t1395066363000\nb{x=\"y\"}\t7 \t1395066363000\n",
 }
 
 // ours reads a text as this package does.

@@ -126,7 +126,8 @@ func devices(files fs.FS) func(point string) string {
 	of := map[string]string{}
 	for line := range bytes.Lines(text) {
 		f := bytes.Fields(line)
-		if len(f) > 4 {
+		_, kind, _ := bytes.Cut(line, []byte(" - "))
+		if len(f) > 4 && bytes.HasPrefix(kind, []byte("nfs")) { // an automounter's own is at the same place
 			if was, again := of[string(f[4])]; again && was != string(f[2]) {
 				f[2] = nil // several at one place, where the newest hides the others: which is which is not known
 			}

@@ -154,6 +154,13 @@ func (r *Reader) nameOf(server string) (name string, known bool) {
 	return name, true
 }
 
+// answersNo are operations whose failures are answers to what programs ask all the time: a name that is not there, or is
+// there already, a lock that another has. The kernel counts them with all others.
+var answersNo = map[string]bool{"LOOKUP": true, "LOOKUPP": true, "ACCESS": true, "OPEN": true, "OPEN_NOATTR": true,
+	"CREATE": true, "MKDIR": true, "MKNOD": true, "SYMLINK": true, "LINK": true, "REMOVE": true, "RMDIR": true,
+	"RENAME": true, "READLINK": true, "LOCK": true, "LOCKT": true, "GETACL": true, "GETXATTR": true,
+	"LISTXATTRS": true, "REMOVEXATTR": true, "SEEK": true, "LAYOUTGET": true}
+
 // add counts a file system's exchange.
 func (r *Reader) add(to *exchange, s *superblock) {
 	if s.counted {
@@ -190,8 +197,10 @@ func (r *Reader) add(to *exchange, s *superblock) {
 			k.field = sentAgain
 			r.rates.AddTo(&to.again, k, op.sent-op.requests)
 		}
-		k.field = failed
-		r.rates.AddTo(&to.errors, k, op.failed)
+		if !answersNo[op.name] {
+			k.field = failed
+			r.rates.AddTo(&to.errors, k, op.failed)
+		}
 	}
 }
 

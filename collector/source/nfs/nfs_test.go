@@ -56,6 +56,10 @@ func TestSuperblocksCountOnce(t *testing.T) {
 		tree func(int) fstest.MapFS
 	}{
 		"by device number": {func(int) fstest.MapFS { return fstest.MapFS{"self/mountinfo": file(info)} }},
+		"at an automounter's places": {func(int) fstest.MapFS {
+			return fstest.MapFS{"self/mountinfo": file("38 1 0:49 / /home/a rw - autofs auto.home rw\n" +
+				"39 1 0:50 / /home/b rw - autofs auto.home rw\n" + info)}
+		}},
 		"two at one place": {func(int) fstest.MapFS {
 			return fstest.MapFS{"self/mountinfo": file(info + "43 1 0:59 / /pfs rw - nfs4 srv2:/pfs rw\n")}
 		}},
@@ -107,6 +111,22 @@ func TestWhatCannotBeReadCostsItself(t *testing.T) {
 		if v, _ := collector.SampleOf(into.Samples, collector.ReadBytes); k == 2 && v != 100 || !r.Serves() {
 			t.Errorf("the server read %g", v)
 		}
+	}
+}
+
+// TestAnswersAreNoErrors: names that are not there are answers, data that could not be read is an error.
+func TestAnswersAreNoErrors(t *testing.T) {
+	r := New(nil)
+	defer r.Close()
+	var last collector.Reading
+	for k := range 2 {
+		r.files = fstest.MapFS{"self/mountstats": file(proc + mounted("s:/p", "/p", 10*k, 100*k, 7, 7) +
+			fmt.Sprintf("\tACCESS: 9 9 0 1 1 0 0 0 %d\n\tLOOKUP: 9 9 0 1 1 0 0 0 %d\n\tOPEN: 9 9 0 1 1 0 0 0 %d\n"+
+				"\tREAD: 9 9 0 1 1 0 0 0 %d\n\tGETATTR: 9 9 0 1 1 0 0 0 %d\n", 90*k, 80*k, 70*k, 2*k, 3*k))}
+		last = reading(t, r, k, r.Client)
+	}
+	if v, ok := collector.SampleOf(last.Samples, collector.Errors); !ok || v != 5 {
+		t.Errorf("%g errors, known: %t; want 5", v, ok)
 	}
 }
 

@@ -3,6 +3,7 @@ package procfs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,18 @@ func TestCarriersCountOnce(t *testing.T) {
 		"nothing of sys":     {links: []string{"eth0"}, link: 100},
 		"names with a colon": {links: []string{"eth0", "eth0:1", "tun10:2"}, sys: []string{cardOf("eth0")}, link: 100},
 		"parts of disks of all kinds": {disks: []string{"dasda", "dasda1", "nbd0", "nbd0p1", "rbd1", "rbd1p2", "pmem0",
-			"pmem0p1", "cciss/c0d0", "cciss/c0d0p1", "emcpowera", "emcpowera1"}, disk: 600},
+			"pmem0p1", "cciss/c0d0", "cciss/c0d0p1"}, disk: 500},
+		"ways that a maker's driver joins": {disks: []string{"sda", "sdb", "sda1", "emcpowera", "emcpowera1", "VxDMP1",
+			"VxVM17", "sddlmaa", "vpatha", "tdmpa"}, disk: 200},
+		"a disk that a program serves": {disks: []string{"nvme0n1", "ublkb0"}, disk: 100},
+		"a virtual machine's card and its function of the host's": {links: []string{"eth0", "enP1s1"},
+			sys: []string{cardOf("eth0"), "class/net/eth0/lower_enP1s1/type", cardOf("enP1s1")}, link: 100},
+		"a card that counts RDMA apart": {links: []string{"eth0"}, sys: []string{cardOf("eth0"),
+			"class/infiniband/efa_0/ports/1/hw_counters/rx_bytes=@",
+			"class/infiniband/efa_0/ports/1/hw_counters/tx_bytes=@"}, link: 200},
+		"a card that counts all": {links: []string{"eth0", "hsn0", "hsn1"}, sys: []string{cardOf("eth0"),
+			cardOf("hsn0"), cardOf("hsn1"), "class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets=@@1750000000.25",
+			"class/cxi/cxi0/device/telemetry/hni_sts_tx_ok_octets=@@1750000000.25"}, link: 300},
 		"xen's parts":                   {disks: []string{"xvda1", "xvda2"}, disk: 200},
 		"a disk's parts":                {disks: []string{"xvda", "xvda1", "nvme0n1", "nvme0n1p1"}, disk: 200},
 		"ways to a disk, counted at it": {disks: []string{"nvme0n1", "nvme0c0n1", "nvme0c1n1"}, disk: 100},
@@ -73,7 +85,11 @@ func TestCarriersCountOnce(t *testing.T) {
 			name, text, _ := strings.Cut(f+"=1", "=")
 			sys[name] = file(text + "\n")
 		}
+		counters := maps.Clone(sys)
 		got := twoSeconds(t, func(second int) fstest.MapFS {
+			for name, f := range counters {
+				sys[name] = file(strings.Replace(string(f.Data), "@", fmt.Sprint(1000+100*second), 1))
+			}
 			dev, disks := "Inter-| R | T\n face |b |b\n", ""
 			for _, l := range c.links {
 				dev += fmt.Sprintf("%s: %d%s\n", l, 1000+100*second, strings.Repeat(" 0", 15))

@@ -33,7 +33,9 @@ func isPartition(name string, diskstats []byte) bool {
 }
 
 // notDisks are patterns of block devices that stand for disks which are counted, or for memory, and of removable media.
-var notDisks = []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*"}
+// Those of the second line are of makers' own multipath drivers, beside the paths; /sys does not say what they are of.
+var notDisks = []string{"loop*", "ram*", "zram*", "dm-*", "md*", "sr*", "fd*", "zd*", "bcache*", "drbd*", "ublkb*",
+	"emcpower*", "VxDMP*", "VxVM*", "sddlm*", "vpath*", "tdmp*"}
 
 // disks reads diskstats: major, minor, name, then 11 counters or more, among them sectors read (3rd)
 // and written (7th) and the milliseconds in which anything was in progress (10th, 32 bits wide).

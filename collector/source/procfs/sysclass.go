@@ -16,9 +16,10 @@ import (
 type sysClass struct {
 	files    fs.FS
 	ports    []string        // folders of InfiniBand's ports, those of RDMA over Ethernet among them
+	octets   [][2]string     // files of the bytes that cards received and sent which count them in none of these
 	cards    []string        // physical network cards; an InfiniBand card's link is its port's
 	carriers map[string]bool // links of net/dev that count where any is known: others pass on what these carry
-	ipoib    map[string]bool // links of net/dev whose bytes a port counts, too
+	ipoib    map[string]bool // links of net/dev whose bytes a port or card counts, too
 	stacked  map[string]bool // disks that are made of others, and links that are
 	packages []string        // thermal_throttle of one processor of each package
 	listed   time.Time
@@ -30,7 +31,7 @@ func (s *Source) listSys(now time.Time) {
 	if !c.listed.IsZero() && now.Sub(c.listed) < listEvery {
 		return
 	}
-	c.listed, c.ports, c.cards, c.ipoib = now, nil, nil, map[string]bool{}
+	c.listed, c.ports, c.octets, c.cards, c.ipoib = now, nil, nil, nil, map[string]bool{}
 	c.carriers, c.stacked = map[string]bool{}, map[string]bool{}
 	for _, pattern := range []string{"block/*/slaves/*", "class/net/*/lower_*"} {
 		made, _ := fs.Glob(c.files, pattern) // the patterns are good
@@ -45,7 +46,18 @@ func (s *Source) listSys(now time.Time) {
 	for _, p := range ports {
 		if !s.skip(link, s.intern([]byte(strings.Split(p, "/")[2])), s.opt.SkipLinks) {
 			c.ports = append(c.ports, p)
+			if s.says(p+"/counters/port_rcv_data") == "" { // Amazon's EFA
+				c.addOctets(s, p+"/hw_counters/rx_bytes", p+"/hw_counters/tx_bytes")
+			}
 			counted = counted || s.says(p+"/link_layer") == "InfiniBand" && s.says(p+"/counters/port_rcv_data") != ""
+		}
+	}
+	slingshot, _ := fs.Glob(c.files, "class/cxi/cxi[0-9]*") // the pattern is good
+	for _, card := range slingshot {
+		number := strings.TrimPrefix(path.Base(card), "cxi")
+		if name := "hsn" + number; !s.skip(link, name, s.opt.SkipLinks) {
+			c.ipoib[name] = c.addOctets(s, card+"/device/telemetry/hni_sts_rx_ok_octets",
+				card+"/device/telemetry/hni_sts_tx_ok_octets")
 		}
 	}
 	const infiniband = "32" // the kernel's number of the hardware
@@ -64,10 +76,19 @@ func (s *Source) listSys(now time.Time) {
 		if virtual == nil {
 			c.carriers[name] = true
 		}
-		if virtual == nil && whole != nil && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
+		// A virtual machine's card that hands its traffic to a function of the host's has that as its lower one.
+		if virtual == nil && whole != nil && !c.stacked[name] && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
 			c.cards = append(c.cards, n)
 		}
 	}
+}
+
+// addOctets takes a card's files of bytes, if they are there.
+func (c *sysClass) addOctets(s *Source, received, sent string) (there bool) {
+	if there = s.says(received) != "" && s.says(sent) != ""; there {
+		c.octets = append(c.octets, [2]string{received, sent})
+	}
+	return there
 }
 
 // says is a file of one line; "" where it is not there, and where its driver does not serve it: a port's that counts
@@ -86,6 +107,7 @@ func (s *Source) number(name string) (v uint64, ok bool, err error) {
 	if text == "" {
 		return 0, false, nil
 	}
+	text, _, _ = strings.Cut(text, "@") // behind it is when a card of Slingshot counted
 	if v, ok = collector.Decimal([]byte(text)); !ok {
 		return 0, false, fmt.Errorf("%s of sys is %.40q, want a count", name, text)
 	}
@@ -115,6 +137,17 @@ func (s *Source) addPorts(rx, tx *collector.Total) (known bool, err error) {
 			s.rates.AddTo(to, key{kind: port, name: p, field: uint8(i)}, word*words)
 		}
 	}
+	for _, files := range s.sys.octets {
+		for i, to := range []*collector.Total{rx, tx} {
+			octets, there, err := s.number(files[i])
+			if err != nil {
+				return false, err
+			}
+			if there {
+				s.rates.AddTo(to, key{kind: port, name: files[i]}, octets)
+			}
+		}
+	}
 	return true, nil
 }
 
@@ -134,6 +167,9 @@ func (s *Source) waiting(p string, ticks *collector.Total) (known bool, err erro
 	}
 	return true, nil
 }
+
+// unknown16 and unknown32 are -1 as drivers of 16 and 32 bits write a rate that they do not know; others write 0.
+const unknown16, unknown32 = 1<<16 - 1, 1<<32 - 1
 
 // linkState reads the rates of the links that are up, and the errors of ports and how long they waited.
 func (s *Source) linkState(into *collector.Reading) error {
@@ -167,17 +203,21 @@ func (s *Source) linkState(into *collector.Reading) error {
 			}
 		}
 	}
+	known := true
 	for _, n := range s.sys.cards {
-		const mega = 1e6
-		if speed, ok := collector.Decimal([]byte(s.says(n + "/speed"))); ok && s.says(n+"/carrier") == "1" {
-			bits += mega * float64(speed) // -1 and errors: not known
+		if s.says(n+"/carrier") != "1" {
+			continue
 		}
+		const mega = 1e6
+		speed, ok := collector.Decimal([]byte(s.says(n + "/speed")))
+		bits += mega * float64(speed)
+		known = known && ok && speed > 0 && speed != unknown16 && speed < unknown32
 	}
 	into.AddTotal(collector.LinkErrors, &errs)
 	if counted {
 		into.AddTotal(collector.LinkWaitTicks, &ticks)
 	}
-	if bits > 0 {
+	if known && bits > 0 { // without one link's it would be less than what the links can carry
 		into.Add(collector.LinkRateBits, bits)
 	}
 	if fewest > 0 {

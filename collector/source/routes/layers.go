@@ -176,13 +176,16 @@ func (s *Source) nfsServers() (map[string]topology.ForwarderID, error) {
 			strings.HasPrefix(f[1], s.opt.Beside+"/") {
 			continue
 		}
-		server, _, _ := strings.Cut(f[0], ":/")
+		host, _, _ := strings.Cut(f[0], ":/")
+		server := strings.Trim(host, "[]")
 		for o := range strings.SplitSeq(f[3], ",") {
 			if addr, ok := strings.CutPrefix(o, "addr="); ok {
 				server = addr
 			}
 		}
-		if on, known := s.names[server]; known {
+		if on, known := s.names[spelled(server)]; known {
+			out[f[1]] = on
+		} else if on, known = s.names[host]; known { // as it was mounted
 			out[f[1]] = on
 		}
 		if addr, err := netip.ParseAddr(server); err == nil && s.floating() {

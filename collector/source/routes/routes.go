@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/netip"
 	"os/exec"
 	"slices"
 	"strings"
@@ -73,10 +74,18 @@ func New(opt Options) *Source {
 	s := &Source{opt: opt, names: map[string]topology.ForwarderID{}}
 	for f, name := range opt.Forwarders {
 		for one := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == ',' || r == ' ' }) {
-			s.names[one] = f
+			s.names[spelled(one)] = f
 		}
 	}
 	return s
+}
+
+// spelled writes an address as the kernel does; what is not one stays.
+func spelled(name string) string {
+	if a, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return a.Unmap().String()
+	}
+	return name
 }
 
 // Name is "routes".

@@ -130,6 +130,22 @@ func testNFS(t *testing.T) {
 	}
 }
 
+// TestNamesOfNFSServers: a server is the same however its address is written, or by the name it was mounted with.
+func TestNamesOfNFSServers(t *testing.T) {
+	for name, mount := range map[string]string{
+		"2001:DB8::0011":   "[2001:db8::11]:/pfs /pfs nfs4 rw,addr=2001:db8::11 0 0\n",
+		"[2001:db8::11]":   "[2001:db8::11]:/pfs /pfs nfs4 rw,vers=4.2 0 0\n",
+		"::ffff:10.9.0.11": "gw1:/pfs /pfs nfs4 rw,addr=10.9.0.11 0 0\n",
+		"gw1":              "gw1:/pfs /pfs nfs4 rw,addr=10.9.0.11 0 0\n",
+	} {
+		s := New(Options{Kind: NFS, Node: "cn1", Root: fstest.MapFS{"proc/self/mounts": file(mount)},
+			Forwarders: map[topology.ForwarderID]string{"f1": name}})
+		if got := read(t, s, 0); len(got) != 1 || got[0].Forwarder != "f1" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // TestDVS: the active servers of a mount are the node's.
 func TestDVS(t *testing.T) {
 	tree := fstest.MapFS{"proc/fs/dvs/mounts/0/mount": file("local-mount /pfs\nactive_nodes c0-0c0s0n2 c0-0c0s1n2\n" +
