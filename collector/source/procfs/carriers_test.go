@@ -83,6 +83,7 @@ func TestCarriersCountOnce(t *testing.T) {
 		sys := fstest.MapFS{}
 		for _, f := range c.sys {
 			name, text, _ := strings.Cut(f+"=1", "=")
+			text, _, _ = strings.Cut(text, "=")
 			sys[name] = file(text + "\n")
 		}
 		counters := maps.Clone(sys)
