@@ -154,8 +154,8 @@ func (r *Reader) nameOf(server string) (name string, known bool) {
 	return name, true
 }
 
-// answersNo are operations whose failures are answers to what programs ask all the time: a name that is not there, or is
-// there already, a lock that another has. The kernel counts them with all others.
+// answersNo are operations whose failures are answers to what programs ask all the time: a name that is not there, or
+// is there already, a lock that another has. The kernel counts them with all others.
 var answersNo = map[string]bool{"LOOKUP": true, "LOOKUPP": true, "ACCESS": true, "OPEN": true, "OPEN_NOATTR": true,
 	"CREATE": true, "MKDIR": true, "MKNOD": true, "SYMLINK": true, "LINK": true, "REMOVE": true, "RMDIR": true,
 	"RENAME": true, "READLINK": true, "LOCK": true, "LOCKT": true, "GETACL": true, "GETXATTR": true,
