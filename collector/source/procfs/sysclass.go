@@ -77,8 +77,8 @@ func (s *Source) listSys(now time.Time) {
 			c.carriers[name] = true
 		}
 		// A virtual machine's card that hands its traffic to a function of the host's has that as its lower one.
-		whole := whole != nil && !c.stacked[name]
-		if virtual == nil && whole && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
+		card := virtual == nil && whole != nil && !c.stacked[name]
+		if card && !s.skip(link, s.intern([]byte(name)), s.opt.SkipLinks) {
 			c.cards = append(c.cards, n)
 		}
 	}
