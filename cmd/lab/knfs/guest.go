@@ -127,6 +127,7 @@ func (g *guest) post(ctx context.Context, path, body string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	req.Close = true // the next site's guest has the same address, and knows nothing of this connection
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
