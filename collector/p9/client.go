@@ -288,9 +288,12 @@ func (c *Client) send(ctx context.Context, w *call, msg, payload []byte) error {
 	case <-ctx.Done():
 		c.mu.Lock()
 		mine := c.calls[w.tag] == w // a server that answers what it was not asked has freed the tag
+		if mine {
+			delete(c.calls, w.tag)
+		}
 		c.mu.Unlock()
 		if mine {
-			c.finish(w.tag)
+			c.tags.release(w.tag)
 		}
 		return fmt.Errorf("%s at %s: %w", w.op, c.addr, context.Cause(ctx))
 	case <-c.done:

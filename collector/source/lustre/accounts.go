@@ -125,7 +125,7 @@ func reportAccounts(ctx context.Context, s *Source) {
 			}
 		}
 		if a.due = now.Add(accountsEvery); len(tables) == 0 {
-			a.newest = accountsReading{}
+			a.newest, a.ledgers = accountsReading{}, nil // what is remembered grows old
 		} else {
 			a.under.begin(ctx, func(ctx context.Context) accountsReading { return a.read(ctx, s.fsys, now, tables) })
 		}
@@ -176,13 +176,13 @@ func (t *accountTable) read(ctx context.Context, from fs.FS, now time.Time, l *l
 	if t.inodes {
 		name, unit = "inodes:", 1
 	}
-	err = scanAccounts(ctx, f, "usage:", []string{name}, func(id uint32, n []uint64) {
+	bad, err := scanAccounts(ctx, f, "usage:", []string{name}, func(id uint32, n []uint64) {
 		if n[0] > 0 {
 			s.all = append(s.all, holding{id, n[0] * unit})
 		}
 	})
-	if len(s.all) == 0 {
-		return "", err
+	if err != nil || len(s.all) == 0 { // of a part, who has most is not known, and all others would grow from nothing
+		return "", firstOf(err, bad)
 	}
 	// A table that changes while it is read may have an entry twice: the larger is taken.
 	slices.SortFunc(s.all, func(x, y holding) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(y.n, x.n)) })
@@ -194,7 +194,7 @@ func (t *accountTable) read(ctx context.Context, from fs.FS, now time.Time, l *l
 		}
 	}
 	l.keep(s)
-	return text, err
+	return text, bad
 }
 
 // list writes users with their amounts.
@@ -274,13 +274,13 @@ func (t *accountTable) readLimits(ctx context.Context, f io.Reader) (string, err
 	if t.inodes {
 		unit = 1
 	}
-	err := scanAccounts(ctx, f, "limits:", []string{"hard:", "soft:", "granted:"}, func(id uint32, n []uint64) {
+	bad, err := scanAccounts(ctx, f, "limits:", []string{"hard:", "soft:", "granted:"}, func(id uint32, n []uint64) {
 		if most := cmp.Or(n[0], n[1]); most > 0 && float64(n[2]) >= nearLimit*float64(most) {
 			all = append(all, near{id, n[2] * unit, most * unit})
 		}
 	})
-	if len(all) == 0 {
-		return "", err
+	if err != nil || len(all) == 0 {
+		return "", firstOf(err, bad)
 	}
 	part := func(x near) float64 { return float64(x.has) / float64(x.most) }
 	slices.SortFunc(all, func(x, y near) int { return cmp.Or(cmp.Compare(part(y), part(x)), cmp.Compare(x.id, y.id)) })
@@ -294,13 +294,13 @@ func (t *accountTable) readLimits(ctx context.Context, f io.Reader) (string, err
 	if more := len(all) - mostNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text, err
+	return text, bad
 }
 
 // scanAccounts hands each entry's id and the named numbers of its line to take. An entry that cannot be understood
-// costs itself; the first one is in the error.
+// costs itself; the first one is in bad. err says that reading ended before the table did.
 func scanAccounts(ctx context.Context, r io.Reader, kind string, names []string,
-	take func(id uint32, n []uint64)) (bad error) {
+	take func(id uint32, n []uint64)) (bad, err error) {
 	in := bufio.NewReaderSize(io.LimitReader(r, mostOfIt), scanBuffer)
 	id, open, values := uint64(0), false, make([]uint64, len(names))
 	wrong := func(line []byte) {
@@ -308,7 +308,7 @@ func scanAccounts(ctx context.Context, r io.Reader, kind string, names []string,
 	}
 	for lines := 0; ; lines++ {
 		if lines%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return bad, ctx.Err()
 		}
 		line, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) { // no line is as long: what is left of it goes
@@ -336,9 +336,9 @@ func scanAccounts(ctx context.Context, r io.Reader, kind string, names []string,
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return bad
+			return bad, nil
 		case err != nil:
-			return err
+			return bad, err
 		}
 	}
 }

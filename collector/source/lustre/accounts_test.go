@@ -1,6 +1,8 @@
 package lustre
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -78,6 +80,10 @@ func TestWhoFillsATarget(t *testing.T) {
 	tree[target+"kbytesavail"] = file("300\n")
 	if got := read(101); got != "" {
 		t.Errorf("of a target that has space again: %s", got)
+	}
+	tree[target+"kbytesavail"] = file("100\n")
+	if got := read(300); !strings.HasPrefix(got, "fs-OST0000 bytes: who has most") || strings.Contains(got, "grew") {
+		t.Errorf("when it fills again, hours later: %s", got)
 	}
 }
 
@@ -170,6 +176,41 @@ func TestManyAccounts(t *testing.T) {
 	want := fmt.Sprintf("whose grew most in 20 minutes: uid 5 (%d)", 40_006-2*mostHeld)
 	if got := read(21, 40_000); !strings.HasSuffix(got, want) {
 		t.Errorf("%s; want %s", got, want)
+	}
+}
+
+// endedFS gives a file whose first reading ends the context.
+type endedFS struct {
+	fstest.MapFS
+	end context.CancelFunc
+}
+
+type endedFile struct {
+	fs.File
+	end context.CancelFunc
+}
+
+func (f endedFS) Open(name string) (fs.File, error) {
+	file, err := f.MapFS.Open(name)
+	return endedFile{file, f.end}, err
+}
+
+func (f endedFile) Read(b []byte) (int, error) { f.end(); return f.File.Read(b) }
+
+// TestAPartOfATable: of a table that was not read to its end nothing is said or remembered.
+func TestAPartOfATable(t *testing.T) {
+	var text strings.Builder
+	for id := range 2000 {
+		fmt.Fprintf(&text, "- id:      %d\n  usage:   { inodes: 1, kbytes: 1 }\n", id)
+		fmt.Fprintf(&text, "- id:      %d\n  limits:  { hard: 10, soft: 0, granted: 10, time: 1 }\n", id)
+	}
+	for _, limits := range []bool{false, true} {
+		ctx, end := context.WithCancel(t.Context())
+		table, l := accountTable{file: "t", of: "fs-OST0000", limits: limits}, &ledger{}
+		got, err := table.read(ctx, endedFS{fstest.MapFS{"t": file(text.String())}, end}, time.Unix(1, 0), l)
+		if got != "" || !errors.Is(err, context.Canceled) || len(l.first.all) > 0 {
+			t.Errorf("limits %v: %q, %v, %d are remembered", limits, got, err, len(l.first.all))
+		}
 	}
 }
 
