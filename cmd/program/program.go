@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
@@ -70,24 +71,31 @@ func Run(ctx context.Context, root *cobra.Command, args []string) error {
 
 // cleaned is an output without what could change a terminal, and the output itself.
 type cleaned struct {
-	io.Writer
-	to io.Writer
+	mu    sync.Mutex // guards clean: goroutines may print at once, as to a file
+	clean io.Writer
+	to    io.Writer
+}
+
+func (c *cleaned) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clean.Write(p)
 }
 
 // Plain is w without what could change a terminal: names of jobs, nodes, sources and files are texts from outside. Line
 // ends and tabs pass; every other control character, and one that is not printed, is a '?'.
 func Plain(w io.Writer) io.Writer {
-	return cleaned{transform.NewWriter(w, runes.Map(func(r rune) rune {
+	return &cleaned{to: w, clean: transform.NewWriter(w, runes.Map(func(r rune) rune {
 		if r == utf8.RuneError || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	})), w}
+	}))}
 }
 
 // Raw is where JSON and logs go as they are: they escape what a terminal would obey, and programs read them.
 func Raw(w io.Writer) io.Writer {
-	if c, ok := w.(cleaned); ok {
+	if c, ok := w.(*cleaned); ok {
 		return c.to
 	}
 	return w

@@ -33,6 +33,7 @@ func TestHowAProgramEnds(t *testing.T) {
 	outcome["dial"] = fmt.Errorf("asking 127.0.0.1:1: %w", err)
 	_, outcome["fetch"] = http.Get("http://127.0.0.1:1/x")
 	_, _, outcome["addr"] = net.SplitHostPort("a")
+	_, outcome["port"] = net.Dial("tcp", "127.0.0.1:99999")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -55,10 +56,13 @@ func TestHowAProgramEnds(t *testing.T) {
 		{[]string{"welll"}, program.Usage, "tool: 'tool' has no command \"welll\"; did you mean 'tool well'? " +
 			"(see 'tool --help')\n"},
 		{[]string{"x"}, program.Usage, "tool: 'tool' has no command \"x\" (see 'tool --help')\n"},
+		{[]string{"needi", "--for", "4"}, program.Usage, "tool: 'tool' has no command \"needi\"; did you mean " +
+			"'tool needy'? (see 'tool --help')\n"},
 		{[]string{"file"}, program.Failed, "tool: token: /nope/x: no such file or directory\n"},
 		{[]string{"dial"}, program.Failed, "tool: asking 127.0.0.1:1: connection refused\n"},
 		{[]string{"fetch"}, program.Failed, "tool: http://127.0.0.1:1/x: 127.0.0.1:1: connection refused\n"},
 		{[]string{"addr"}, program.Failed, "tool: a: want HOST:PORT\n"},
+		{[]string{"port"}, program.Failed, "tool: 99999: want a port of 1 to 65535\n"},
 		{[]string{"none"}, program.Failed, "tool: nothing to replay\n"},
 	} {
 		root := &cobra.Command{Use: "tool", Args: cobra.NoArgs}

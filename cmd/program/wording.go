@@ -37,7 +37,9 @@ func inWords(err error, text *string) {
 	case *net.DNSError:
 		subject, words = e.Name, e.Err
 	case *net.AddrError:
-		subject, words = e.Addr, "want HOST:PORT"
+		if subject, words = e.Addr, "want HOST:PORT"; strings.Contains(e.Err, "invalid port") { // Addr is the port alone
+			words = "want a port of 1 to 65535"
+		}
 	case *os.SyscallError:
 		words = wording(e.Err)
 	}
@@ -79,8 +81,14 @@ func kind(of string) string {
 	return of
 }
 
-// flagError is what is wrong with a flag: its value, as what was wanted.
+// flagError is what is wrong with a flag: its value, as what was wanted. Behind a command that is not known every flag
+// is wrong, which is no help.
 func flagError(c *cobra.Command, err error) error {
+	if words := c.Flags().Args(); len(words) > 0 && c.HasSubCommands() {
+		if wrong := c.ValidateArgs(words); wrong != nil {
+			return wrong
+		}
+	}
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
 		if want, ok := kinds[bad.GetFlag().Value.Type()]; ok {
