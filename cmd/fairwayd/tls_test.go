@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -153,6 +154,20 @@ func TestEverythingOverTLS(t *testing.T) {
 	}
 	if err := bring(t, url, "", trusting(t, dir, "cn5"), "cn5", 1); err == nil {
 		t.Error("a revoked certificate was taken")
+	}
+	authority, _, err := certify.Open(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.New("not tried")
+	for begun := time.Now(); err != nil && time.Since(begun) < 20*time.Second; { // one of the same second is refused
+		if _, err := authority.IssueNode("cn5", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		err = bring(t, url, "", trusting(t, dir, "cn5"), "cn5", 1)
+	}
+	if err != nil {
+		t.Errorf("cn5 by a certificate made after the revocation: %v", err)
 	}
 	if err := bring(t, url, token, trusting(t, dir, ""), "cn6", 1); err == nil {
 		t.Error("a revoked token was taken")

@@ -37,7 +37,7 @@ func inWords(err error, text *string) {
 	case *net.DNSError:
 		subject, words = e.Name, e.Err
 	case *net.AddrError:
-		if subject, words = e.Addr, "want HOST:PORT"; strings.Contains(e.Err, "invalid port") { // Addr is the port alone
+		if subject, words = e.Addr, "want HOST:PORT"; e.Err == "invalid port" { // which Addr is then
 			words = "want a port of 1 to 65535"
 		}
 	case *os.SyscallError:

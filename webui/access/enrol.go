@@ -231,13 +231,17 @@ func (id *identities) byCertificate(w Caller, leaf *x509.Certificate) (Caller, e
 			len(leaf.DNSNames))
 	}
 	n := topology.NodeID(leaf.DNSNames[0])
-	revoked := func() bool {
+	revoked := func() (at time.Time, is bool) {
 		until, _ := id.conf.Enrolment.until(n)
-		return !until.IsZero() && !leaf.NotBefore.After(until.Add(-nodeSpread))
+		at = until.Add(-nodeSpread)
+		return at, !until.IsZero() && !leaf.NotBefore.After(at)
 	}
-	if revoked() {
-		return w, fmt.Errorf("%w: the certificate of node %s is revoked; it needs one that begins later",
-			api.ErrSignIn, n)
+	if at, is := revoked(); is {
+		return w, fmt.Errorf("%w: the certificate of node %s is revoked; it needs one that begins after %s",
+			api.ErrSignIn, n, at.UTC().Format(time.RFC3339))
 	}
-	return ofNode(w, n, "certificate", func() bool { return time.Now().Before(leaf.NotAfter) && !revoked() }), nil
+	return ofNode(w, n, "certificate", func() bool {
+		_, is := revoked()
+		return time.Now().Before(leaf.NotAfter) && !is
+	}), nil
 }

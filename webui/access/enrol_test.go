@@ -1,6 +1,7 @@
 package access
 
 import (
+	"crypto/x509"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -171,4 +172,26 @@ func FuzzNodeToken(f *testing.F) {
 			t.Errorf("%q joins %q", token, p)
 		}
 	})
+}
+
+// TestCertificatesAreRevoked: a certificate that began before its node was revoked is refused, a later one is not.
+func TestCertificatesAreRevoked(t *testing.T) {
+	e, revoked := enrolment("a secret of the daemon's, long enough")
+	id, err := newIdentities(Config{Enrolment: e}, budget.New(budget.Defaults(), 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := NewGate(Config{Enrolment: e}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Truncate(time.Second)
+	revoked["cn5"] = gate.RevokeUntil("cn5", now)
+	for after, ok := range map[time.Duration]bool{-time.Hour: false, 0: false, time.Second: true} {
+		c, err := id.byCertificate(Caller{}, &x509.Certificate{DNSNames: []string{"cn5"}, NotBefore: now.Add(after),
+			NotAfter: now.Add(time.Hour)})
+		if (err == nil) != ok || ok && !c.Speaker.Valid() {
+			t.Errorf("one that begins %s after the revocation: %v", after, err)
+		}
+	}
 }

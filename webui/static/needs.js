@@ -126,7 +126,9 @@ export const steps = all =>
 
 /** What it is about, with its node where the sentence does not name it. @param {any} n */
 const idOf = n =>
-  [...new Set([n.finding ?? n.plan ?? n.node, !n.sentence?.includes(n.node) && n.node])].filter(Boolean).join(' ');
+  [...new Set([n.finding ?? n.plan ?? n.node, !n.sentence?.includes(n.node) && n.node])]
+    .filter(v => v && v !== '*')
+    .join(' ');
 
 /** What is so in one sentence, how much and why, who pays, what to press. @param {import('./app.js').App} app
  * @param {any} n @param {number} most victims that are named */

@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ import (
 const (
 	caYears   = 10
 	certYears = 1
-	// backdated is how far a client's clock may be behind.
+	// backdated is how far the clock of who checks the daemon's certificate may be behind.
 	backdated = time.Hour
 )
 
@@ -74,7 +75,9 @@ func (a *Authority) issue(name string, t *x509.Certificate, now time.Time) error
 	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return err
 	}
-	t.NotBefore = now.Add(-backdated)
+	if t.NotBefore = now.Add(-backdated); slices.Contains(t.ExtKeyUsage, x509.ExtKeyUsageClientAuth) {
+		t.NotBefore = now // the daemon checks it, and would take one made after a revocation for one of before
+	}
 	if a.cert == nil {
 		a.cert, a.key = t, key
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/console/chart"
 	"fairway/console/screen"
@@ -47,8 +48,8 @@ func storyCard(s *screen.State, w, h, chosen int) []string {
 		lines = chart.Beside(lines, words+2, beside)
 	}
 	tail := cmp.Or(c.Finding, c.Plan) + " "
-	if node := string(c.Node); !strings.Contains(c.Sentence, node) { // it is about what was done
-		tail += node + " "
+	if node := string(c.Node); c.Node != anomaly.Everywhere && !strings.Contains(c.Sentence, node) {
+		tail += node + " " // the sentence is about what was done
 	}
 	tail = strings.TrimSpace(tail + since(s, c))
 	if !c.Since.IsZero() && w >= 110 {

@@ -192,3 +192,22 @@ func TestNothingIsCut(t *testing.T) {
 		}
 	}
 }
+
+// TestACardNamesItsNodeOnce: where its sentence has not. The back end has no node's name.
+func TestACardNamesItsNodeOnce(t *testing.T) {
+	now := time.Unix(10000, 0)
+	for want, c := range map[string]advise.Card{
+		"F-2 fwd001": {Finding: "F-2", Node: "fwd001", Stage: advise.Slow, Sentence: "2 nodes were moved"},
+		"F-3":        {Finding: "F-3", Node: "fwd001", Stage: advise.Slow, Sentence: "fwd001 is 7x slow"},
+		"F-4":        {Finding: "F-4", Node: anomaly.Everywhere, Stage: advise.BackEnd, Sentence: "It is 3x slow"},
+	} {
+		s := &screen.State{Now: now, Received: now, Palette: chart.NewPalette(chart.NoAttributes, false),
+			Host: console{height: 24}}
+		s.Shown.At, s.Shown.Needs = now, []advise.Card{c}
+		head := storyCard(s, 78, smallCard, -1)[0]
+		if !strings.Contains(head, want) || strings.Contains(head, "*") ||
+			want == c.Finding && strings.Contains(head, string(c.Node)) {
+			t.Errorf("its frame says %q, want %q", head, want)
+		}
+	}
+}
