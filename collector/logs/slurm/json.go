@@ -368,7 +368,10 @@ func (v *stepJSON) id() string {
 		return "?"
 	}
 	var n num // as a number that may not be set
-	if o.StepID[0] == '{' && json.Unmarshal(o.StepID, &n) == nil {
+	if o.StepID[0] == '{' {
+		if json.Unmarshal(o.StepID, &n) != nil || !n.ok {
+			return "?"
+		}
 		return strconv.FormatInt(n.v, 10)
 	}
 	return strings.Trim(string(o.StepID), `"`)

@@ -203,12 +203,13 @@ func TestJSONSteps(t *testing.T) {
 	 "name":"batch"},"nodes":{"count":1,"range":"a1","list":["a1"]},
 	 "state":["COMPLETED"],"time":{"elapsed":1,"start":{"set":true,"number":1747754469},"end":{"set":true,
 	 "number":1747754470}}},{"step":{"id":{"job_id":1,"step_id":{"set":true,"infinite":false,"number":3}}}},
+	 {"step":{"id":{"job_id":1,"step_id":{"set":false,"infinite":false,"number":0}}}},
 	 {"step":{"id":{"job_id":1,"step_id":"0"},"name":"app"},"nodes":{"list":["a1","a2"]},"state":"RUNNING",
 	 "time":{"start":1747754469,"end":1747754470}}]}]}`, Options{})
-	if err != nil || len(got) != 4 || got[2].Step != "3" {
+	if err != nil || len(got) != 5 || got[2].Step != "3" || got[3].Step != "?" {
 		t.Fatal(err, got)
 	}
-	got = append(got[:2], got[3])
+	got = append(got[:2], got[4])
 	if j := got[0]; *j.CPUs != 4 || j.TRES["gres/gpu"] != "1" || len(j.TRES) != 2 {
 		t.Errorf("%+v", j)
 	}

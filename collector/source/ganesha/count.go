@@ -183,20 +183,29 @@ func run(ctx context.Context, b bus, t *totals, list []asked) (errs []error) {
 	for i := range list {
 		calls[i] = list[i].call
 	}
+	failed := 0
 	for i, r := range b.Ask(ctx, calls) {
+		var err error
 		switch {
 		case errors.Is(r.err, errUnknown) && list[i].lost != nil:
-			errs = append(errs, list[i].lost(t))
+			err = list[i].lost(t)
 		case errors.Is(r.err, errUnknown):
 		case r.err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", &list[i].call, r.err))
+			err = fmt.Errorf("%s: %w", &list[i].call, r.err)
 		default:
-			if err := list[i].take(t, &r); err != nil {
-				errs = append(errs, err)
-			}
+			err = list[i].take(t, &r)
 		}
-		if len(errs) > 3 || ctx.Err() != nil {
-			break // they are all alike
+		const enough = 4 // they are all alike
+		switch {
+		case err == nil:
+		case !errors.Is(err, errNotCounted):
+			errs = append(errs, err)
+			failed++
+		case len(errs) < enough:
+			errs = append(errs, err)
+		}
+		if failed == enough || ctx.Err() != nil {
+			break
 		}
 	}
 	return errs

@@ -279,6 +279,11 @@ func TestReleasesOfGanesha(t *testing.T) {
 		"3, and clients of 4.2": {func(m fstest.MapFS) {
 			m["ShowExports"] = file(`[%s, {"rows": [[{"u16": 3}, "/data", `+words+`, [0, 0]]]}]`, stamp, true)
 		}, server, -1, "GetNFSv42IO 3: reads and writes are not counted"},
+		"3, and clients of 4.2 at five exports": {func(m fstest.MapFS) {
+			const one = `[{"u16": 3}, "/data", ` + words + `, [0, 0]]`
+			m["ShowExports"] = file(`[%s, {"rows": [`+strings.Repeat(one+", ", 4)+one+`]}]`, stamp, true, true, true, true,
+				true)
+		}, server, -1, "GetNFSv42IO 3: reads and writes are not counted"},
 		"6, whose clients have states": {func(m fstest.MapFS) {
 			m["ShowClients"] = file(`[%s, {"rows": [["::ffff:10.0.0.7", `+usedBy+`, ["Open", 3, "Lock", 0, "Delegation",
 				1], [0, 0]]]}]`, stamp, false, true)
@@ -305,6 +310,9 @@ func TestReleasesOfGanesha(t *testing.T) {
 			}
 			if v, ok := collector.SampleOf(r.Samples, collector.ReadOps); ok != (c.reads >= 0) || ok && v != c.reads {
 				t.Errorf("%s: read_ops %v, known %v; want %v", name, v, ok, c.reads)
+			}
+			if v, ok := collector.SampleOf(r.Samples, collector.MetaOps); ok != (name != "another row") {
+				t.Errorf("%s: meta_ops %v, known %v", name, v, ok)
 			}
 		})
 	}

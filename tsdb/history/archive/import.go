@@ -322,7 +322,7 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		res.state = skipped
 	case errors.Is(err, ErrAccounts):
 		res.read.Problem = fmt.Sprintf("%v, in a file of uid %d: want one of root's or of who imports it, or "+
-			"--trust-owner", ErrAccounts, res.read.UID)
+			"--trust-owner with --retry", ErrAccounts, res.read.UID)
 	case err != nil:
 		res.read.Problem = err.Error()
 	default:
