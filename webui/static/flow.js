@@ -106,7 +106,8 @@ export async function flowPage(app, q) {
   const load = async () => {
     if (of) {
       const u = (await get(`/api/v1/nodes/${encodeURIComponent(of)}`)).uses ?? { rows: [], unknown: 'Nobody counts.' };
-      setText(picture, `${ratio(u.attributed)} % attributed. ${u.unknown ?? ''} ${u.note ?? ''}`);
+      const note = (u.note ?? '').replaceAll('\n', '; ');
+      setText(picture, `${ratio(u.attributed)} % attributed. ${u.unknown ?? ''} ${note}`);
       return table.update(u.rows.map(r => ({ ...r, job: r.who, server: of, by: r.why || r.kind })));
     }
     const f = await get('/api/v1/flow?limit=2000');
