@@ -53,7 +53,7 @@ type jobReading struct {
 func (s *Source) readJobs(ctx context.Context) {
 	j := &s.jobs
 	now := s.into.Now
-	if !j.under.way() && !now.Before(j.due) {
+	if !j.under.way() && (!now.Before(j.due) || now.Before(j.before)) { // or the clock was set back
 		files := append(s.files("obdfilter/*/job_stats"), s.files("mdt/*/job_stats")...)
 		if len(files) == 0 {
 			j.newest = nil

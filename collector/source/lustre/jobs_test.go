@@ -348,6 +348,25 @@ func TestMoreEntriesThanAreRemembered(t *testing.T) {
 	}
 }
 
+// TestTablesAfterTheClockWasSetBack: rates of before are not those of now, for as long as it takes the clock.
+func TestTablesAfterTheClockWasSetBack(t *testing.T) {
+	now := fstest.MapFS{}
+	s := New(now)
+	for i, at := range []int64{5000, 5001, 1000, 1001} {
+		wrote := uint64(100+i) * mib
+		for name, f := range treeOf(0, wrote, 0, entryOf(work{id: "1", start: 1, used: float64(at), wrote: wrote})) {
+			now[name] = f
+		}
+		r := collector.Reading{Now: time.Unix(at, 0)}
+		if err := s.Read(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := did(r)["1"], float64(i%2)*mib; got != want {
+			t.Errorf("at %d it wrote %.0f bytes/s, want %.0f", at, got, want)
+		}
+	}
+}
+
 func TestPaceOfTables(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 0, 40 * time.Millisecond: 0,
 		80 * time.Millisecond: 2 * time.Second, 400 * time.Millisecond: 10 * time.Second, time.Hour: longestPace} {
