@@ -139,7 +139,9 @@ func (c *userCount) frame(f *collector.Frame) {
 	}
 	for i := range f.Jobs {
 		if u := c.at[topology.NodeID(f.Jobs[i].Target)]; u != nil && f.Jobs[i].Target != "" {
-			u.seen, u.note, u.role = true, noteOf(f, f.Jobs[i].Target), f.Role
+			if u.seen, u.role = true, f.Role; u.note == "" { // it is in many rows
+				u.note = noteOf(f, f.Jobs[i].Target)
+			}
 			addTo(&u.own, f.Jobs[i].Job, didOf(f.Jobs[i].Samples), 1)
 		}
 	}
