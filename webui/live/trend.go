@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"fairway/anomaly"
 	"fairway/anomaly/watch"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -117,9 +118,13 @@ func nameSlow(now *api.JobNow, id topology.JobID, sit *remap.Situation) {
 	}
 	most := 0.0
 	for i := range sit.Findings {
-		for _, hurt := range sit.Findings[i].Impact {
-			if hurt.Job == id && sit.Findings[i].Kind.Accuses() && hurt.CostSeconds > most {
-				now.Slow, most = string(sit.Findings[i].Node), hurt.CostSeconds
+		f := &sit.Findings[i]
+		if !f.Kind.Accuses() || f.State == anomaly.Dismissed {
+			continue
+		}
+		for _, hurt := range f.Impact {
+			if hurt.Job == id && hurt.CostSeconds > most {
+				now.Slow, most = string(f.Node), hurt.CostSeconds
 			}
 		}
 	}
