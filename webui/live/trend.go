@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"time"
 
 	"fairway/anomaly"
@@ -116,15 +117,18 @@ func nameSlow(now *api.JobNow, id topology.JobID, sit *remap.Situation) {
 	if now.Cause != causes[watch.ByForwarder].name {
 		return
 	}
-	most := 0.0
+	var most anomaly.Impact
+	more := func(a anomaly.Impact) bool {
+		return cmp.Or(cmp.Compare(a.Share, most.Share), cmp.Compare(a.CostSeconds, most.CostSeconds)) > 0
+	}
 	for i := range sit.Findings {
 		f := &sit.Findings[i]
 		if !f.Kind.Accuses() || f.State == anomaly.Dismissed {
 			continue
 		}
 		for _, hurt := range f.Impact {
-			if hurt.Job == id && hurt.CostSeconds > most {
-				now.Slow, most = string(f.Node), hurt.CostSeconds
+			if hurt.Job == id && more(hurt) {
+				now.Slow, most = string(f.Node), hurt
 			}
 		}
 	}

@@ -281,8 +281,8 @@ func TestReleasesOfGanesha(t *testing.T) {
 		}, server, -1, "GetNFSv42IO 3: reads and writes are not counted"},
 		"3, and clients of 4.2 at five exports": {func(m fstest.MapFS) {
 			const one = `[{"u16": 3}, "/data", ` + words + `, [0, 0]]`
-			m["ShowExports"] = file(`[%s, {"rows": [`+strings.Repeat(one+", ", 4)+one+`]}]`, stamp, true, true, true, true,
-				true)
+			m["ShowExports"] = file(`[%s, {"rows": [`+strings.Repeat(one+", ", 4)+one+`]}]`, stamp, true, true, true,
+				true, true)
 		}, server, -1, "GetNFSv42IO 3: reads and writes are not counted"},
 		"6, whose clients have states": {func(m fstest.MapFS) {
 			m["ShowClients"] = file(`[%s, {"rows": [["::ffff:10.0.0.7", `+usedBy+`, ["Open", 3, "Lock", 0, "Delegation",
