@@ -21,6 +21,8 @@ const (
 	flagExclusive = 0o200
 	flagTruncate  = 0o1000
 	flagDirect    = 0o40000
+	// flagsKnown are those of the protocol. A server that hands others on, such as O_PATH, opens what may not be read.
+	flagsKnown = 0o7777777
 )
 
 // maxFids is how many fids of a connection are known; the others' requests pass as they are.
@@ -42,6 +44,7 @@ type inquiry struct {
 	names int   // of a Twalk
 	is    fid   // what the fid will be
 	part  *part // what is gathered of it, or waits for what is; may be nil
+	void  bool  // the handle was given up since: it is not what the answer says
 
 	path    uint64 // of the file that it is about
 	changes change
@@ -77,11 +80,11 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 		clear(t.known)
 		return a
 	case p9.TAuth:
-		delete(t.known, f.U32())
+		t.drop(f.U32())
 		return a
 	}
 	a.fid = f.U32()
-	switch was := t.known[a.fid]; a.kind {
+	switch was, found := t.known[a.fid]; a.kind {
 	case p9.TAttach:
 		f.U32()
 		user, tree, number := f.Text(), f.Text(), f.U32()
@@ -92,9 +95,8 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 				a.is.Place = s.below(a.is.Place, name)
 			}
 		}
-		delete(t.known, a.fid)
+		t.drop(a.fid)
 	case p9.TWalk:
-		_, found := t.known[a.fid]
 		a.is = fid{Target: was.Target, lost: was.lost || !found}
 		a.fid = f.U32()
 		a.names = int(f.U16())
@@ -103,24 +105,34 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 			a.is.lost = a.is.lost || name == ".." || name == "." || strings.Contains(name, "/")
 			a.is.Place = s.below(a.is.Place, name)
 		}
-		delete(t.known, a.fid)
+		t.drop(a.fid)
 	case p9.TXattrwalk:
-		delete(t.known, f.U32())
+		t.drop(f.U32())
 	case p9.TXattrcreate:
-		delete(t.known, a.fid) // what is written to it does not go into the file
+		t.drop(a.fid) // what is written to it does not go into the file
 	case p9.TLopen:
 		a.is = was
+		a.is.lost = was.lost || !found
 		a.is.flags = f.U32()
 	case p9.TLcreate:
 		a.is = was
+		a.is.lost = was.lost || !found
 		a.is.Place = s.below(was.Place, f.Text())
 		a.is.flags = f.U32()
 	case p9.TClunk, p9.TRemove:
-		delete(t.known, a.fid)
+		t.drop(a.fid)
 	}
 	a.is.lost = a.is.lost || f.Err != nil
 	a.is.Most = int(most) - p9.IOHeader
 	return a
+}
+
+// drop forgets a handle, and what those will say of it that have no answer yet.
+func (t *fids) drop(fid uint32) {
+	delete(t.known, fid)
+	for _, a := range t.asked {
+		a.void = a.void || a.fid == fid
+	}
 }
 
 // qidBytes is how long a server's identity of a file is in a message.
@@ -128,7 +140,7 @@ const qidBytes = 13
 
 // reply notes what has become of a handle.
 func (t *fids) reply(a *inquiry, reply []byte) {
-	if reply[4] != a.kind+1 || len(t.known) >= maxFids {
+	if a.void || reply[4] != a.kind+1 || len(t.known) >= maxFids {
 		return
 	}
 	f := p9.Decoder{Rest: reply[p9.HeaderBytes:]}
@@ -159,13 +171,17 @@ func (t *fids) reply(a *inquiry, reply []byte) {
 	}
 }
 
+// usual says that a handle is an open file whose place is known.
+func (f *fid) usual() bool { return f.open && !f.lost && f.flags&^flagsKnown == 0 }
+
 // writes says that small writes through the handle may go together with those of others.
 func (f *fid) writes() bool {
 	access := f.flags & flagsAccess
-	return f.open && !f.lost && f.flags&flagsAlone == 0 && (access == writeOnly || access == readWrite)
+	return f.usual() && f.flags&flagsAlone == 0 && (access == writeOnly || access == readWrite)
 }
 
 // reads says that reads through the handle may share an answer.
 func (f *fid) reads() bool {
-	return f.open && !f.lost && f.flags&flagDirect == 0 && f.flags&flagsAccess != writeOnly
+	access := f.flags & flagsAccess
+	return f.usual() && f.flags&flagDirect == 0 && (access == 0 || access == readWrite)
 }

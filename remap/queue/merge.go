@@ -55,6 +55,7 @@ type joint struct {
 	writes  aggregate.Message[*part, opened]
 	fetch   *aggregate.Fetch[*joint] // nil: it writes
 	sent    bool                     // to the forwarder
+	flushed bool                     // who asked has given it up, and the forwarder knows
 	flushes []request                // that wait for the answer
 }
 
@@ -260,6 +261,7 @@ func (r *merging) holdFlush(c *conn, a *inquiry, frame []byte) bool {
 		return false
 	case j.fetch != nil && len(j.parts) == 1:
 		r.cache.Lost(j.fetch)
+		j.flushed = true
 		return false
 	default:
 		a.part = p

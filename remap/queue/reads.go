@@ -144,6 +144,9 @@ func (r *reading) share(j *joint, reply []byte) (pass bool) {
 		n := binary.LittleEndian.Uint32(data)
 		data, whole = data[4:], int(n) == len(data)-4
 	}
+	if j.carrier.conn.known[j.carrier.fid].opened != j.carrier.opened {
+		whole = false // its handle was given up meanwhile: of which file the data is nobody knows
+	}
 	several := len(j.parts) > 1 || g.Ahead()
 	if several {
 		r.done.ReadsOut++
@@ -157,6 +160,11 @@ func (r *reading) share(j *joint, reply []byte) (pass bool) {
 		case first && !g.Ahead():
 			pass = true
 		case !whole || from > 0 && from+p.length > len(data):
+			if first && j.flushed { // behind its flush it must not go again
+				p.conn.postError(p.tag, syscall.EINTR)
+				p.conn.conclude(p.tag)
+				continue
+			}
 			if first {
 				p.renew()
 			}
@@ -206,7 +214,7 @@ func (r *reading) repeat(parts []*part, together bool) {
 		switch {
 		case f.opened != p.opened || f.Target != p.to: // closed before it was answered
 			p.conn.waiting--
-			p.conn.post([]byte{p9.HeaderBytes + 4, 0, 0, 0, p9.RLerror, 0, 0, byte(syscall.EBADF), 0, 0, 0}, p.tag)
+			p.conn.postError(p.tag, syscall.EBADF)
 			p.conn.finish(p)
 		case together:
 			r.ask(p)
@@ -230,6 +238,11 @@ func (r *reading) lose(j *joint) {
 		again = append(again, p)
 	}
 	r.repeat(again, true)
+}
+
+// postError sends a client an error. Queue.mu is held.
+func (c *conn) postError(tag uint16, err syscall.Errno) {
+	c.post([]byte{p9.HeaderBytes + 4, 0, 0, 0, p9.RLerror, 0, 0, byte(err), 0, 0, 0}, tag)
 }
 
 // postData sends a client the data of a read. Queue.mu is held.
