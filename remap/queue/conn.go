@@ -40,7 +40,8 @@ type conn struct {
 	wake       chan struct{}   // something is in out
 	room       chan struct{}   // held is below maxWaiting again
 
-	replyBy time.Time // the deadline that client has; guarded by sending
+	replyBy time.Time    // the deadline that client has; guarded by sending
+	writes  atomic.Int64 // since when something is being written to client, Unix ns; 0: nothing is
 	// largest is how long a message of the client may be: what it and the forwarder have agreed on (Rversion). Before
 	// that it has nothing large to say.
 	largest atomic.Uint32
@@ -253,7 +254,10 @@ func wholeMessages(r *bufio.Reader) []byte {
 
 // reply writes to the client, within replyWithin or a second less; sending is held.
 func (c *conn) reply(b []byte) error {
-	if now := time.Now(); c.replyBy.Sub(now) < replyWithin-time.Second {
+	now := time.Now()
+	c.writes.Store(now.UnixNano())
+	defer c.writes.Store(0)
+	if c.replyBy.Sub(now) < replyWithin-time.Second {
 		c.replyBy = now.Add(replyWithin)
 		if err := c.client.SetWriteDeadline(c.replyBy); err != nil {
 			return err

@@ -63,6 +63,7 @@ type joint struct {
 type gathered struct {
 	fids
 	posts   []byte // answers that did not come through the connection
+	awaits  int    // bytes of reads that wait for others': they will be posted
 	posted  chan struct{}
 	sending sync.Mutex    // guards writing to the client
 	spare   []byte        // becomes posts; guarded by sending
@@ -448,6 +449,7 @@ func (r *merging) due() {
 	r.wakes = time.Time{}
 	r.send(r.table.Due(now))
 	if r.cache != nil && !r.cache.Next().After(now) {
+		r.release(now)
 		r.cache.Sweep(now)
 	}
 	r.q.pump()

@@ -363,7 +363,7 @@ func (r *Queue) push(q request) {
 
 // full says that a client has as many requests, or bytes of them or of answers, here as it may have. Queue.mu is held.
 func (c *conn) full() bool {
-	return c.held >= maxWaiting || c.bytes >= maxBytes || len(c.posts) >= maxBytes
+	return c.held >= maxWaiting || c.bytes >= maxBytes || len(c.posts)+c.awaits >= maxBytes
 }
 
 func total(frames [][]byte) (n int) {

@@ -106,8 +106,9 @@ func (r *reading) ask(p *part) {
 		c.finish(p)
 		return
 	}
-	if g := r.cache.Join(now, who, p.offset, p.length); g != nil && g.ID.takes(c) {
+	if g := r.cache.Join(now, who, p.offset, p.length); g != nil && g.ID.takes(c, now) {
 		r.cache.Joined(now, g, who, p.offset, p.length)
+		c.await(p.length)
 		p.in = g.ID
 		p.in.parts = append(p.in.parts, p)
 		if p.in.sent {
@@ -123,9 +124,54 @@ func (r *reading) ask(p *part) {
 }
 
 // takes says that a client's read may wait for a read of others: not for one that waits in another job's queue, nor
-// with more than may be answered at once.
-func (j *joint) takes(c *conn) bool {
-	return len(j.parts) < maxWaiting && (j.sent || j.carrier.conn.lane == c.lane)
+// with more than may be answered at once, nor where it comes behind answers that nobody takes.
+func (j *joint) takes(c *conn, now time.Time) bool {
+	from := j.carrier.conn
+	return len(j.parts) < maxWaiting && (j.sent || from.lane == c.lane) && !from.stalls(now)
+}
+
+// stallsFrom is how long a client may take to accept an answer before nobody else waits for what comes behind it.
+const stallsFrom = 100 * time.Millisecond
+
+// stalls says that a client does not take its answers.
+func (c *conn) stalls(now time.Time) bool {
+	since := c.writes.Load()
+	return since != 0 && now.Sub(time.Unix(0, since)) > stallsFrom
+}
+
+// await counts bytes of reads that wait for others'. Queue.mu is held.
+func (c *conn) await(bytes int) {
+	was := c.full()
+	c.awaits += bytes
+	if was && !c.full() {
+		notify(c.room)
+	}
+}
+
+// release lets those ask again who wait for what comes behind answers that a client does not take.
+func (r *reading) release(now time.Time) {
+	for c := range r.q.conns {
+		if !c.stalls(now) {
+			continue
+		}
+		for _, f := range c.flights {
+			j := f.joint
+			if j == nil || j.fetch == nil || len(j.parts) < 2 {
+				continue
+			}
+			r.cache.Lost(j.fetch)
+			var again []*part
+			for _, p := range j.parts[1:] {
+				if p.conn.await(-p.length); !p.conn.gone {
+					again = append(again, p)
+				}
+			}
+			j.parts = j.parts[:1]
+			r.repeat(again, true)
+			r.q.merge.pushFlushes(j)
+			j.flushes = nil
+		}
+	}
 }
 
 // count counts a read that the forwarder is not asked for.
@@ -154,6 +200,9 @@ func (r *reading) share(j *joint, reply []byte) (pass bool) {
 	var again []*part
 	for i, p := range j.parts {
 		from, first := int(p.offset-g.Begin), i == 0
+		if !first {
+			p.conn.await(-p.length)
+		}
 		switch {
 		case p.conn.gone:
 			continue
@@ -228,7 +277,10 @@ func (r *reading) repeat(parts []*part, together bool) {
 func (r *reading) lose(j *joint) {
 	r.cache.Lost(j.fetch)
 	var again []*part
-	for _, p := range j.parts {
+	for i, p := range j.parts {
+		if i > 0 {
+			p.conn.await(-p.length)
+		}
 		if p.conn.gone {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"syscall"
 	"testing"
@@ -330,6 +331,73 @@ func TestTheFirstReaderLeaves(t *testing.T) {
 	}
 }
 
+// deaf is a client with the shared file open as handle 1, which reads no answer by itself.
+func deaf(t *testing.T, p *pipes) net.Conn {
+	t.Helper()
+	c := p.dial("10.0.0.9")
+	say(t, c, p9.TVersion, text(binary.LittleEndian.AppendUint32(nil, 65536), "9P2000.L"))
+	openHandle(t, c, "shared")
+	return c
+}
+
+// openHandle makes a file handle 1.
+func openHandle(t *testing.T, c net.Conn, file string) {
+	t.Helper()
+	say(t, c, p9.TAttach, append(text(text([]byte{1, 0, 0, 0, 255, 255, 255, 255}, ""), "/"), 232, 3, 0, 0))
+	say(t, c, p9.TLcreate, append(text([]byte{1, 0, 0, 0}, file), make([]byte, 12)...))
+}
+
+func text(b []byte, s string) []byte {
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(s))), s...)
+}
+
+// say sends a request, and wants its answer next.
+func say(t *testing.T, c net.Conn, kind byte, body []byte) {
+	t.Helper()
+	if _, err := c.Write(frame(kind, 1, body)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := readMessage(c); err != nil || m[4] != kind+1 {
+		t.Fatalf("message %d: %v, %v", kind, m, err)
+	}
+}
+
+// readOf is a read through handle 1.
+func readOf(offset uint64, n uint32) []byte {
+	b := binary.LittleEndian.AppendUint64([]byte{1, 0, 0, 0}, offset)
+	return binary.LittleEndian.AppendUint32(b, n)
+}
+
+// Nobody waits for what comes behind answers that another does not take.
+func TestASlowReaderHoldsUpNobody(t *testing.T) {
+	s := newFileServer(time.Millisecond)
+	data := block(0, 65000)
+	s.put("shared", data)
+	gathering(t, s, func(ctx context.Context, r *Queue, p *pipes) {
+		ranks := openRanks(t, ctx, p, 2)
+		c := deaf(t, p)
+		defer c.Close()
+		for tag, offset := range []uint64{0, 20000, 40000} {
+			if _, err := c.Write(frame(p9.TRead, uint16(tag), readOf(offset, 20000))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+		begun := time.Now()
+		each(ranks, func(i int, r *rank) {
+			for at := int64(0); at < 60000; at += 20000 {
+				if got := readAt(t, ctx, r.file, 20000, at); !bytes.Equal(got, data[at:at+20000]) {
+					t.Errorf("rank %d at %d: %d bytes, which are not the file's", i, at, len(got))
+				}
+			}
+		})
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("they wait for %v", took)
+		}
+		closeRanks(ranks)
+	})
+}
+
 // Answers that a client does not take are bounded, and so is what is kept.
 func TestTheCacheIsBounded(t *testing.T) {
 	s := newFileServer(time.Millisecond)
@@ -348,23 +416,10 @@ func TestTheCacheIsBounded(t *testing.T) {
 			readAt(t, ctx, ranks[k].file, 32768, 0)
 		}
 		// One opens the file, asks, and takes no answer.
-		c := p.dial("10.0.0.9")
+		c := deaf(t, p)
 		defer c.Close()
-		le := binary.LittleEndian
-		name := func(b []byte, s string) []byte { return append(le.AppendUint16(b, uint16(len(s))), s...) }
-		say := func(kind byte, body []byte) {
-			if _, err := c.Write(frame(kind, 1, body)); err != nil {
-				t.Fatal(err)
-			}
-			if m, err := readMessage(c); err != nil || m[4] != kind+1 {
-				t.Fatalf("message %d: %v, %v", kind, m, err)
-			}
-		}
-		say(p9.TVersion, name(le.AppendUint32(nil, 65536), "9P2000.L"))
-		say(p9.TAttach, append(name(name([]byte{1, 0, 0, 0, 255, 255, 255, 255}, ""), "/"), 232, 3, 0, 0))
-		say(p9.TLcreate, append(name([]byte{1, 0, 0, 0}, "shared"), make([]byte, 12)...))
-		read := []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 128, 0, 0}
-		say(p9.TRead, read)
+		read := readOf(0, 32768)
+		say(t, c, p9.TRead, read)
 		for _, k := range []int{0, 1} {
 			readAt(t, ctx, ranks[k].file, 32768, 0)
 		}

@@ -268,29 +268,36 @@ func (c *Cache[ID]) clear(f *contents[ID], b *block[ID]) bool {
 			return false
 		}
 	}
-	for _, old := range slices.Clone(f.blocks[from:to]) {
-		c.drop(old)
+	for _, old := range f.blocks[from:to] {
+		c.end(old)
 	}
+	f.blocks = slices.Delete(f.blocks, from, to)
 	return true
 }
 
 // drop takes a block out, if it is still there.
 func (c *Cache[ID]) drop(b *block[ID]) {
-	if b.gone {
-		return
+	if f := b.file; !b.gone {
+		at := f.search(b.begin)
+		f.blocks = slices.Delete(f.blocks, at, at+1)
+		c.end(b)
 	}
+}
+
+// end counts a block out that its file has no more.
+func (c *Cache[ID]) end(b *block[ID]) {
 	b.gone = true
 	c.bytes -= len(b.data)
 	c.counts.UnusedBytes += max(0, b.end()-b.reached)
 	b.data = nil
-	b.file.blocks = slices.DeleteFunc(b.file.blocks, func(o *block[ID]) bool { return o == b })
 }
 
 // spoil ends what was read of a file.
 func (c *Cache[ID]) spoil(f *contents[ID]) {
-	for _, b := range slices.Clone(f.blocks) {
-		c.drop(b)
+	for _, b := range f.blocks {
+		c.end(b)
 	}
+	f.blocks = nil
 	for _, g := range f.flying {
 		g.spoilt = g.spoilt || g.asked > 0
 	}
@@ -342,12 +349,13 @@ func (c *Cache[ID]) Next() time.Time {
 func (c *Cache[ID]) Sweep(now time.Time) {
 	c.swept = now
 	c.order = slices.DeleteFunc(c.order, func(b *block[ID]) bool {
-		if now.Sub(b.since) > KeepFor {
-			c.drop(b)
+		if !b.gone && now.Sub(b.since) > KeepFor {
+			c.end(b)
 		}
 		return b.gone
 	})
 	for path, f := range c.files {
+		f.blocks = slices.DeleteFunc(f.blocks, func(b *block[ID]) bool { return b.gone })
 		if len(f.blocks) == 0 && len(f.flying) == 0 && f.changing == 0 && now.Sub(f.used) >= KeepFor {
 			delete(c.files, path)
 		}
