@@ -284,8 +284,11 @@ func (d *Detector) bet(n *node, c int) bool {
 		return true
 	}
 	s.Margin = max(0, min(s.Margin+marginRate*(math.Exp(bet)-1), mostMargin))
-	// What slows all is nobody's habit, as far as this node is slowed.
-	alike := max(0, min(common, s.Log-usual))
+	// What slows all is nobody's habit, as far as this node is slowed; of one without a past that is not known.
+	alike := max(0, common)
+	if ok {
+		alike = max(0, min(common, s.Log-usual))
+	}
 	h.Teach(s.Log-alike, memory, memory)
 	if known {
 		d.Noise[c].teach(s.Log - usual - alike)

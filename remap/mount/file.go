@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -171,8 +172,9 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	return uint32(n), errno
 }
 
-// has says whether a piece of an append whose answer was lost is where the kernel knew the file's end. Where others
-// append, too, it may be elsewhere; then, and where the file cannot be read, it counts as not arrived.
+// has says whether a piece of an append whose answer was lost is where the kernel knew the file's end, and nothing
+// behind it. Where others append, too, it may be elsewhere, or what is there may be theirs: lines are often alike. Then,
+// and where the file cannot be read, it counts as not arrived: stored twice is better than not at all.
 func (h *handle) has(ctx context.Context, s *session, piece []byte, at int64) bool {
 	if len(piece) == 0 {
 		return false
@@ -182,9 +184,9 @@ func (h *handle) has(ctx context.Context, s *session, piece []byte, at int64) bo
 		return false
 	}
 	defer fid.ClunkLater()
-	got := make([]byte, len(piece))
+	got := make([]byte, len(piece)+1)
 	n, err := fid.ReadAt(ctx, got, at)
-	return err == nil && n == len(piece) && bytes.Equal(got, piece)
+	return errors.Is(err, io.EOF) && bytes.Equal(got[:n], piece)
 }
 
 // Fsync flushes the file to storage.

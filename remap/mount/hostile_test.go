@@ -26,6 +26,7 @@ type hostile struct {
 	behind string // the true one's address
 	on     atomic.Bool
 	tamper func(reply []byte) []byte // one message, with its size; nil: the connection ends
+	loses  func(request []byte) bool // and it ends before a request arrives; nil: never
 }
 
 // startHostile leads to a true forwarder, and passes its answers on as they are until it is switched on.
@@ -48,30 +49,39 @@ func startHostile(t *testing.T, behind string, tamper func(reply []byte) []byte)
 				near.Close()
 				continue
 			}
-			go func() { io.Copy(far, near); far.Close() }()
-			go func() { h.answer(near, far); near.Close(); far.Close() }()
+			go func() {
+				h.pass(far, near, func(r []byte) []byte {
+					if h.loses != nil && h.loses(r) {
+						return nil
+					}
+					return r
+				})
+				far.Close()
+			}()
+			go func() { h.pass(near, far, h.tamper); near.Close(); far.Close() }()
 		}
 	}()
 	return h
 }
 
-func (h *hostile) answer(near io.Writer, far io.Reader) {
-	in := bufio.NewReader(far)
+// pass passes messages on, as they are or what tamper makes of them.
+func (h *hostile) pass(to io.Writer, from io.Reader, tamper func([]byte) []byte) {
+	in := bufio.NewReader(from)
 	for {
 		head, err := in.Peek(4)
 		if err != nil {
 			return
 		}
-		reply := make([]byte, binary.LittleEndian.Uint32(head))
-		if _, err := io.ReadFull(in, reply); err != nil {
+		message := make([]byte, binary.LittleEndian.Uint32(head))
+		if _, err := io.ReadFull(in, message); err != nil {
 			return
 		}
 		if h.on.Load() {
-			if reply = h.tamper(reply); reply == nil {
+			if message = tamper(message); message == nil {
 				return
 			}
 		}
-		if _, err := near.Write(reply); err != nil {
+		if _, err := to.Write(message); err != nil {
 			return
 		}
 	}
@@ -269,5 +279,36 @@ func TestALostAnswerRepeatsNoAppend(t *testing.T) {
 				t.Errorf("the file has %d bytes, want %d: %v", len(got), len(want), err)
 			}
 		})
+	}
+}
+
+// TestWhatOthersAppendedIsNotTakenForOnesOwn: another node appends the same line, and more, before the request of this
+// one is lost on its way: the file has both lines.
+func TestWhatOthersAppendedIsNotTakenForOnesOwn(t *testing.T) {
+	const write = 118 // Twrite
+	h, m, want := mountHostile(t, func(r []byte) []byte { return r })
+	var requests atomic.Int64
+	h.loses = func(r []byte) bool { return r[4] == write && requests.Add(1) == 1 }
+	flags := os.O_APPEND | os.O_WRONLY
+	f, err := os.OpenFile(filepath.Join(m.opt.MountPoint, "a"), flags, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	other, err := os.OpenFile(filepath.Join(m.opt.Tree, "a"), flags, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.WriteString("tick\ntock\n"); err != nil {
+		t.Fatal(err)
+	}
+	h.on.Store(true)
+	if _, err := f.WriteString("tick\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(other.Name())
+	if want = append(want, "tick\ntock\ntick\n"...); err != nil || !bytes.Equal(got, want) || requests.Load() != 2 {
+		t.Errorf("the file has %d bytes, want %d, after %d requests: %v", len(got), len(want), requests.Load(), err)
 	}
 }
