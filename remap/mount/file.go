@@ -173,8 +173,8 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 }
 
 // has says whether a piece of an append whose answer was lost is where the kernel knew the file's end, and nothing
-// behind it. Where others append, too, it may be elsewhere, or what is there may be theirs: lines are often alike. Then,
-// and where the file cannot be read, it counts as not arrived: stored twice is better than not at all.
+// behind it. Where others append, too, it may be elsewhere, or what is there may be theirs: lines are often alike.
+// Then, and where the file cannot be read, it counts as not arrived: stored twice is better than not at all.
 func (h *handle) has(ctx context.Context, s *session, piece []byte, at int64) bool {
 	if len(piece) == 0 {
 		return false
