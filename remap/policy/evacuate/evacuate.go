@@ -86,8 +86,9 @@ func Decide(c *Case) (plans []Proposal, held []Line) {
 				continue
 			}
 			line := Line{At: s.At, Finding: f.ID, Forwarder: id, Job: j.ID}
-			if other, moves := with[nodes[0]]; moves {
-				line.Text = "its nodes move with job " + string(other) + ", whose address they share"
+			if k := slices.IndexFunc(nodes, func(n topology.NodeID) bool { return with[n] != "" }); k >= 0 {
+				line.Text = fmt.Sprintf("%s moves with job %s, which is on it, or on its address, too", nodes[k],
+					with[nodes[k]])
 				held = append(held, line)
 				continue
 			}

@@ -168,11 +168,11 @@ func TestAnAddressMovesWithAllItsClients(t *testing.T) {
 		t.Error(got)
 	}
 	// The other job waits, too: it has moved with the first, in this second and while that plan waits.
-	s.Jobs[1].Nodes, s.Observed["cn10"] = []topology.NodeID{"cn10"}, "fwd0"
+	s.Jobs[1].Nodes, s.Observed["cn10"], s.Observed["cn11"] = []topology.NodeID{"cn11", "cn10"}, "fwd0", "fwd0"
 	s.Findings[0].Impact = append(s.Findings[0].Impact, anomaly.Impact{Job: "2", Share: 0.5})
 	waiting := &remap.Plan{ID: "P-1", Job: "1", Proposer: remap.PolicyPerson(Name).Name}
 	for _, waits := range []*remap.Plan{nil, waiting} {
-		want := "its nodes move with job 1, whose address they share"
+		want := "cn10 moves with job 1, which is on it, or on its address, too"
 		c := &Case{Situation: s, Waiting: map[topology.NodeID]*remap.Plan{}, Acted: map[string]int{},
 			Taken: map[topology.ForwarderID]bool{}, Rules: []Rule{{Name: "night", Action: Act}},
 			Refused: func(*anomaly.Finding, topology.JobID) string { return "" },
