@@ -58,7 +58,7 @@ func AnswerFor(w *Work, now time.Time) string {
 	text += w.movedText(now)
 	switch at := movedAt(w.Moved); {
 	case w.Ended || w.Wait == nil:
-	case at != nil && now.Sub(*at) < time.Minute: // its last minute has seconds from before
+	case at != nil && w.Moved.Ended == nil && now.Sub(*at) < time.Minute: // its last minute has seconds from before
 		text += "; whether that helps is being measured"
 	case *w.Wait >= waitsFrom:
 		text += fmt.Sprintf("; now it waits %.0f %% of its time", 100**w.Wait)

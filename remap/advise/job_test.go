@@ -29,6 +29,8 @@ func TestAnswerFor(t *testing.T) {
 	}
 	lately := moved(remap.Verified, "")
 	lately.Results[0].At = now.Add(-30 * time.Second)
+	soon := moved(remap.RolledBack, "")
+	soon.Results[0].At, soon.Ended = now.Add(-30*time.Second), &remap.Ended{By: "olga", At: now.Add(-10 * time.Second)}
 	back := moved(remap.RolledBack, remap.NoEffect)
 	back.Ended = &remap.Ended{By: "olga", At: now.Add(-8 * time.Minute)}
 	restored := moved(remap.Restored, remap.Helped)
@@ -43,6 +45,8 @@ func TestAnswerFor(t *testing.T) {
 			Wait: &normal},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:59 UTC; whether that helps is being measured": {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: lately, Wait: &waits},
+		"Job 5 lost nothing to a slow node in 91 s of I/O; moved at 06:59 UTC, back at 06:59 UTC; now it waits 77 % of " +
+			"its time": {IOSeconds: &io, Moved: soon, Wait: &waits},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001, 3 s to fwd002; now it waits 77 % of its time for a slow forwarder": {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("002", "5", 3), of("001", "5", 38)}, Wait: &waits,
 			Cause: "a slow forwarder"},
