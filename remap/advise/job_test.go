@@ -45,8 +45,8 @@ func TestAnswerFor(t *testing.T) {
 			Wait: &normal},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001; moved at 06:59 UTC; whether that helps is being measured": {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("001", "5", 38)}, Moved: lately, Wait: &waits},
-		"Job 5 lost nothing to a slow node in 91 s of I/O; moved at 06:59 UTC, back at 06:59 UTC; now it waits 77 % of " +
-			"its time": {IOSeconds: &io, Moved: soon, Wait: &waits},
+		"Job 5 lost nothing to a slow node in 91 s of I/O; moved at 06:59 UTC, back at 06:59 UTC; now it waits 77 % " +
+			"of its time": {IOSeconds: &io, Moved: soon, Wait: &waits},
 		"Job 5 lost 38 s of 91 s of I/O to fwd001, 3 s to fwd002; now it waits 77 % of its time for a slow forwarder": {
 			IOSeconds: &io, Findings: []anomaly.Finding{of("002", "5", 3), of("001", "5", 38)}, Wait: &waits,
 			Cause: "a slow forwarder"},
