@@ -21,7 +21,8 @@ const (
 	flagExclusive = 0o200
 	flagTruncate  = 0o1000
 	flagDirect    = 0o40000
-	// flagsKnown are those of the protocol. A server that hands others on, such as O_PATH, opens what may not be read.
+	// flagsKnown are those of the protocol. A server that passed others on, such as O_PATH, would open what may not be
+	// read; diod drops them.
 	flagsKnown = 0o7777777
 )
 
