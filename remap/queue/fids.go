@@ -172,17 +172,17 @@ func (t *fids) reply(a *inquiry, reply []byte) {
 	}
 }
 
-// usual says that a handle is an open file whose place is known.
-func (f *fid) usual() bool { return f.open && !f.lost && f.flags&^flagsKnown == 0 }
+// shares says that requests through a handle may go with those of others: it is a file whose place is known.
+func (f *fid) shares() bool { return f.open && !f.lost && f.flags&^flagsKnown == 0 }
 
 // writes says that small writes through the handle may go together with those of others.
 func (f *fid) writes() bool {
 	access := f.flags & flagsAccess
-	return f.usual() && f.flags&flagsAlone == 0 && (access == writeOnly || access == readWrite)
+	return f.shares() && f.flags&flagsAlone == 0 && (access == writeOnly || access == readWrite)
 }
 
 // reads says that reads through the handle may share an answer.
 func (f *fid) reads() bool {
 	access := f.flags & flagsAccess
-	return f.usual() && f.flags&flagDirect == 0 && (access == 0 || access == readWrite)
+	return f.shares() && f.flags&flagDirect == 0 && (access == 0 || access == readWrite)
 }
