@@ -82,7 +82,7 @@ func kind(of string) string {
 }
 
 // flagError is what is wrong with a flag: its value, as what was wanted. Behind a command that is not known every flag
-// is wrong, which is no help.
+// is wrong, which helps nobody.
 func flagError(c *cobra.Command, err error) error {
 	if words := c.Flags().Args(); len(words) > 0 && c.HasSubCommands() {
 		if wrong := c.ValidateArgs(words); wrong != nil {

@@ -68,7 +68,7 @@ func TestWhatWasGivenUpIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// A handle is what the server has said of its last use: nothing that was answered late, nor what cannot be read.
+// A handle is what the server has answered of its last use: nothing that was answered late, nor what cannot be read.
 func TestWhatIsKnownOfAHandle(t *testing.T) {
 	le := binary.LittleEndian
 	two := []byte{2, 0, 0, 0}

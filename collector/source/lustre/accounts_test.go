@@ -197,7 +197,7 @@ func (f endedFS) Open(name string) (fs.File, error) {
 
 func (f endedFile) Read(b []byte) (int, error) { f.end(); return f.File.Read(b) }
 
-// TestAPartOfATable: of a table that was not read to its end nothing is said or remembered.
+// TestAPartOfATable: of a table that was not read to its end nothing is reported or remembered.
 func TestAPartOfATable(t *testing.T) {
 	var text strings.Builder
 	for id := range 2000 {
