@@ -21,6 +21,7 @@ type sysClass struct {
 	carriers map[string]bool // links of net/dev that count where any is known: others pass on what these carry
 	ipoib    map[string]bool // links of net/dev whose bytes a port or card counts, too
 	stacked  map[string]bool // disks that are made of others, and links that are
+	rated    map[string]bool // cards whose rate was known once
 	packages []string        // thermal_throttle of one processor of each package
 	listed   time.Time
 }
@@ -33,6 +34,9 @@ func (s *Source) listSys(now time.Time) {
 	}
 	c.listed, c.ports, c.octets, c.cards, c.ipoib = now, nil, nil, nil, map[string]bool{}
 	c.carriers, c.stacked = map[string]bool{}, map[string]bool{}
+	if c.rated == nil {
+		c.rated = map[string]bool{}
+	}
 	for _, pattern := range []string{"block/*/slaves/*", "class/net/*/lower_*"} {
 		made, _ := fs.Glob(c.files, pattern) // the patterns are good
 		for _, m := range made {
@@ -211,14 +215,20 @@ func (s *Source) linkState(into *collector.Reading) error {
 		}
 		const mega = 1e6
 		speed, ok := collector.Decimal([]byte(s.says(n + "/speed")))
-		bits += mega * float64(speed)
-		known = known && ok && speed > 0 && speed != unknown16 && speed < unknown32
+		if ok && speed > 0 && speed != unknown16 && speed < unknown32 {
+			bits += mega * float64(speed)
+			s.sys.rated[n] = true
+		} else if s.sys.rated[n] {
+			known = false
+		}
 	}
 	into.AddTotal(collector.LinkErrors, &errs)
 	if counted {
 		into.AddTotal(collector.LinkWaitTicks, &ticks)
 	}
-	if known && bits > 0 { // without one link's it would be less than what the links can carry
+	// Without one link's rate the sum would look like a link that has become slower. Cards that never say theirs, as a
+	// management controller's do, are not in it.
+	if known && bits > 0 {
 		into.Add(collector.LinkRateBits, bits)
 	}
 	if fewest > 0 {

@@ -84,6 +84,8 @@ func TestLinksOfSysClass(t *testing.T) {
 			9000 + 4*600, none, 4, 3, false},
 		"a rate that is not known": {nil, map[string]string{"class/net/eth0/speed": "-1\n"}, nil,
 			9000 + 4*600, none, 4, 3, false},
+		"a card that never says its rate": {map[string]string{"class/net/eth1/carrier": "1\n"},
+			map[string]string{"class/net/eth1/carrier": "1\n"}, nil, 9000 + 4*600, 125e9, 4, 3, false},
 		"a port that counts nothing": {noPMA, noPMA, nil, 9000 + 500, 125e9, 4, none, false},
 		"left out":                   {nil, nil, []string{"lo", "mlx5_0"}, 9000 + 500 + 4*10, 25e9, none, none, false},
 		"not a count": {nil, map[string]string{ib + "counters/symbol_error": "many\n"}, nil, 9000 + 4*600, none, none,
