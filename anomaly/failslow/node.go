@@ -19,7 +19,7 @@ const (
 const (
 	background = iota // small requests that every node always has
 	compared          // what jobs stream, against what their other forwarders need for it in the same seconds
-	past              // what jobs stream that takes many times as long as the fleet needs for it
+	past              // what jobs stream, against what the node needs for it since these jobs run
 	streamed          // what jobs stream, against what the fleet needs: their habits are in it
 	kinds
 )
@@ -59,6 +59,12 @@ func (n *node) noteQuiet(c int, ops float64) bool {
 		*q += quietRises * (ops - *q)
 	}
 	return ops <= quietMost*(*q)
+}
+
+// follow takes a value that is not a residual.
+func (o *offset) follow(x float64) {
+	o.Count = min(o.Count+1, offsetFast)
+	o.Mean += (x - o.Mean) / o.Count
 }
 
 // estimate is a weighted mean of clipped residuals.
@@ -111,21 +117,23 @@ type kept struct {
 
 // habit is what a node is like while it is healthy.
 type habit struct {
-	Offset [2][regimes]offset
-	Quiet  [2]float64 // operations a second of a class while no job makes any
-	Canary [classes]offset
-	Freely [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
-	CapAt  float64             // share of the peak at which the node was saturated lately
+	Offset  [2][regimes]offset
+	Streams [2]offset  // log bytes of what jobs stream
+	Quiet   [2]float64 // operations a second of a class while no job makes any
+	Canary  [classes]offset
+	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt   float64             // share of the peak at which the node was saturated lately
 }
 
 // company is what a node has to do with the other forwarders of its jobs.
 type company struct {
-	visited int64 // see roster.peers
-	shown   [2][regimes]shown
-	storms  shown    // metadata operations that jobs make
-	sure    [2]int64 // newest second compared with enough forwarders of its jobs
-	unlike  [2]bool  // what looks like its background may be those of a job that nobody else serves
-	flow    [2]flow
+	jobsSince, jobsKey int64
+	visited            int64 // see roster.peers
+	shown              [2][regimes]shown
+	storms             shown    // metadata operations that jobs make
+	sure               [2]int64 // newest second compared with enough forwarders of its jobs
+	unlike             [2]bool  // what looks like its background may be those of a job that nobody else serves
+	flow               [2]flow
 }
 
 // blocks gather what a node showed for the next bets.
