@@ -166,6 +166,10 @@ func (l *lines) end(t *testing.T, mayFail bool) string {
 	l.stop()
 	<-l.ended
 	text, err := l.tb.Exec(t.Context(), "cn001", "cat", l.file)
+	for end := time.Now().Add(aWhile); err != nil && mayFail && time.Now().Before(end); { // its mount comes back
+		time.Sleep(100 * time.Millisecond)
+		text, err = l.tb.Exec(t.Context(), "cn001", "cat", l.file)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
