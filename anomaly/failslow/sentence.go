@@ -8,8 +8,6 @@ import (
 	"fairway/collector/topology"
 )
 
-func ln(x float64) float64 { return math.Log(x) }
-
 // explain writes the verdict's sentence and numbers.
 func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
