@@ -56,7 +56,7 @@ func TestReadersOfOneFile(t *testing.T) {
 	}{
 		"one":           {1, 14, false, 0}, // 147 pieces: one, 9 or 10 messages, the last piece and the end
 		"sixteen":       {16, 2*16 + 14, false, 0},
-		"in strides":    {16, 60, true, 0},
+		"in strides":    {16, 90, true, 0},
 		"short answers": {16, 16 * 148, false, 5500}, // no end of the file
 	} {
 		s := newFileServer(time.Millisecond)

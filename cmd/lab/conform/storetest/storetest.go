@@ -429,7 +429,12 @@ func reopen(_ *testing.T, s *suite) {
 			s.Fatalf("Close: %v", err)
 		}
 		s.store = s.open()
-		if got := s.points("f1", collector.ReadBytes, 0, 600); len(got) != int(round+1)*150 || got[3] != "3:-1" {
+		got := s.points("f1", collector.ReadBytes, 0, 600)
+		for tries := 0; len(got) != int(round+1)*150 && tries < 50; tries++ { // a busy server shows it late
+			time.Sleep(100 * time.Millisecond)
+			got = s.points("f1", collector.ReadBytes, 0, 600)
+		}
+		if len(got) != int(round+1)*150 || got[3] != "3:-1" {
 			s.Fatalf("round %d: %d points, the fourth %q", round, len(got), got[3])
 		}
 		if got := s.points("f2", collector.ReadBytes, 0, 600); len(got) != int(round+1)*150 {
