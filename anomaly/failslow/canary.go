@@ -36,8 +36,8 @@ type canaryLevel struct {
 	Wide  [classes]noise // the same, with the tail
 }
 
-// followed is the share of the common factor that canaries follow: theirs is another one of the back end than the
-// background's.
+// followed is the share of the common factor that canaries follow: the back end is another part of theirs than of the
+// background's requests.
 const followed = 0.5
 
 // level is the place in canaryLayer of a canary that is sent through a node now.

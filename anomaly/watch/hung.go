@@ -114,8 +114,8 @@ func (s *silence) bury(now time.Time, hung []anomaly.Verdict) []anomaly.Verdict 
 	return hung
 }
 
-// mute reports whether a node's agent, which reported before, has been silent for as long as a request that no queue
-// explains.
+// mute reports whether a node's agent, which reported before, has been silent for as long as a request waits that no
+// queue explains.
 func (s *silence) mute(now time.Time, n topology.NodeID) bool {
 	a, known := s.agents[n]
 	return known && float64(now.Unix()-a.at) >= hangAge

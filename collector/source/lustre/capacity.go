@@ -12,8 +12,7 @@ import (
 // capacityEvery is how often a server's targets are asked how full they are: a minute fills no target.
 const capacityEvery = time.Minute
 
-// fill is how full a server's targets were when they were asked last, and the tables of who has what of those that
-// fill.
+// fill is how full a server's targets were when they were asked last, and who has what of those that fill.
 type fill struct {
 	at       time.Time
 	targets  []collector.TargetSamples

@@ -11,8 +11,8 @@ import (
 //
 //   - who opened the file before the answer was asked for: it has all that was closed before that open, wherever it was
 //     written (close to open, as with NFS);
-//   - nobody once a change of the file was under way here since it was asked for: clients of one queue have POSIX's
-//     order;
+//   - nobody once a change of the file was under way here since it was asked for: clients of one queue have the
+//     order of POSIX;
 //   - for KeepFor, and not after the file was seen to have another time or size: so long may a change that comes
 //     another way be missed by who had the file open.
 //
