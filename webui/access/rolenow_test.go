@@ -49,7 +49,8 @@ func TestNamesOfOthers(t *testing.T) {
 		Roles: map[string]remap.Role{"ops": remap.Operator}}
 	o := OIDC{NameClaim: "name", Roles: map[string]remap.Role{"*": remap.Viewer}}
 	for name, good := range map[string]bool{"olga": true, "Ольга": true, "olga p": true, "": false,
-		"olga\u202e": false, "olga\u200b": false, "olga\xff": false, "\u00a0olga": false, "o\x1blga": false, " olga": false,
+		"olga\u202e": false,
+		"olga\u200b": false, "olga\xff": false, "\u00a0olga": false, "o\x1blga": false, " olga": false,
 		strings.Repeat("o", maxName+1): false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header["X-Remote-User"] = []string{name}
