@@ -244,6 +244,9 @@ func TestCapacity(t *testing.T) {
 		if err := s.Read(t.Context(), &r); err == nil {
 			used = "all is well; "
 		}
+		if done := s.full.accounts.under.done; done != nil {
+			<-done // it reads the tree, which changes
+		}
 		all := append([]collector.TargetSamples{{Target: "fullest", Samples: r.Samples}}, r.Targets...)
 		for _, target := range all {
 			for _, v := range target.Samples {
