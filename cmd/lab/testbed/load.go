@@ -63,9 +63,9 @@ func (tb *Testbed) loadOnce(ctx context.Context, f topology.ForwarderID, s workl
 // MPIRun runs an MPI program (MPICH), a rank on each of the compute nodes in order, and returns what it printed. What
 // ranks say to each other stays on the machine and crosses no link of the testbed.
 func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...string) ([]byte, error) {
-	// Without -launcher it looks for a batch system, and for ssh.
-	run := []string{"mpiexec.hydra", "-launcher", "fork"}
-	var network string // of all ranks: the first node's
+	// Without -launcher it looks for a batch system, and for ssh. Without UCX_TLS ranks open each network device of the
+	// machine, and give up when one has gone meanwhile, as another testbed's do.
+	run := []string{"mpiexec.hydra", "-launcher", "fork", "-genv", "UCX_TLS", "self,sm"}
 	for i, id := range on {
 		n, err := tb.find(id)
 		if err != nil {
@@ -76,14 +76,10 @@ func (tb *Testbed) MPIRun(ctx context.Context, on []topology.NodeID, argv ...str
 		}
 		run = append(run, "-n", "1")
 		if n.root {
-			if network == "" {
-				network = fmt.Sprintf("--net=/proc/%d/ns/net", n.pid())
-			}
 			// The libraries look their own process up in /proc, which is the node's; and processes of several nodes may
-			// have the same number. They list the network's devices in /sys, too, and give up if one goes meanwhile, as
-			// the host's do when another testbed ends.
-			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount", network, "unshare",
-				"--mount", "sh", "-c", `mount -t proc proc /proc && mount -t sysfs sysfs /sys && exec "$0" "$@"`)
+			// have the same number.
+			run = append(run, "nsenter", "--target", strconv.Itoa(n.pid()), "--uts", "--mount", "unshare",
+				"--mount", "sh", "-c", `mount -t proc proc /proc && exec "$0" "$@"`)
 		}
 		run = append(run, argv...)
 	}
