@@ -112,8 +112,7 @@ func TestSimulatedFailSlowForwarder(t *testing.T) {
 			t.Errorf("seed %d: before any fault, accused are %v", seed, a)
 		}
 		slow := s.busiest()
-		if err := s.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow,
-			Start: s.now.Add(time.Second)}); err != nil {
+		if err := s.m.Slow(slow, s.now.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		took := s.live(10*time.Minute, func() bool { return s.accused()[slow.Node()] == anomaly.Excluded })
@@ -145,7 +144,7 @@ func TestASlowForwarderIsNotALink(t *testing.T) {
 	var slow topology.ForwarderID
 	s.live(5*time.Minute, nil)
 	s.live(time.Hour, func() (ok bool) { slow, ok = s.m.Busiest(); return ok })
-	if err := s.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: s.now}); err != nil {
+	if err := s.m.Slow(slow, s.now); err != nil {
 		t.Fatal(err)
 	}
 	beyond := 0

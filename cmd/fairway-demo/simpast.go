@@ -126,10 +126,10 @@ func slowOnes(after time.Duration, log *slog.Logger) func(*simmachine.Machine, t
 			return // nobody else would notice: the next second
 		}
 		slow, next = append(slow, busiest), now.Add(simSlowEvery)
-		if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: busiest, Start: now}); err != nil {
+		if err := m.Slow(busiest, now); err != nil {
 			panic(fmt.Sprintf("BUG: %v", err))
 		}
-		log.Info(slowNow, "node", busiest, "how", simmachine.Hard)
+		log.Info(slowNow, "node", busiest)
 	}
 }
 

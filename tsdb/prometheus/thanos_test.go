@@ -16,17 +16,17 @@ import (
 
 func TestContractOfThanos(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) func() tsdb.Store {
-		c := storetest.StartThanos(t, week)
-		return opened(t, prometheus.Config{WriteURL: c.WriteURL, ReadURL: c.ReadURL},
-			func(context.Context) error { c.Settle(t, 3); return nil })
+		c := startThanos(t, week)
+		return opened(t, prometheus.Config{WriteURL: c.writeURL, ReadURL: c.readURL},
+			func(context.Context) error { c.settle(t, 3); return nil })
 	})
 }
 
 // TestThanosLosesAReceiver: a full machine's 240 forwarders report 300 seconds; meanwhile a receiver is killed and
 // comes back, then the one that is written to. Reads answer all the time, and nothing that was acknowledged is lost.
 func TestThanosLosesAReceiver(t *testing.T) {
-	c := storetest.StartThanos(t, week)
-	s, err := prometheus.Open(prometheus.Config{WriteURL: c.WriteURL, ReadURL: c.ReadURL, SpoolDir: t.TempDir(),
+	c := startThanos(t, week)
+	s, err := prometheus.Open(prometheus.Config{WriteURL: c.writeURL, ReadURL: c.readURL, SpoolDir: t.TempDir(),
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
@@ -88,23 +88,23 @@ func TestThanosLosesAReceiver(t *testing.T) {
 	}
 	report(0, 100)
 	flush()
-	c.Settle(t, 3)
+	c.settle(t, 3)
 	check("all are there", 100)
 	report(100, 130)
-	c.Kill(1)
+	c.kill(1)
 	report(130, 200)
 	check("one is dead", 100)
 	flush() // two of three are enough
 	check("one is dead, and what came since is there", 200)
-	c.Restart(t, 1)
-	c.Settle(t, 3)
+	c.restart(t, 1)
+	c.settle(t, 3)
 	check("it is back", 200)
 	report(200, 230)
-	c.Kill(0)
+	c.kill(0)
 	report(230, seconds)
 	check("the one that is written to is dead", 200)
-	c.Restart(t, 0)
+	c.restart(t, 0)
 	flush()
-	c.Settle(t, 3)
+	c.settle(t, 3)
 	check("all are back", seconds)
 }

@@ -48,7 +48,7 @@ const (
 	readyWithin = time.Minute
 )
 
-// Start runs the program with settings, whose socket is listen.socket, in dir, and waits until it answers.
+// Start writes settings, whose socket is listen.socket, into a file in dir, and runs the program on it.
 func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, error) {
 	file := filepath.Join(dir, "fairwayd.toml")
 	simulated := conf["simulated"] == true // no setting: screens show it
@@ -60,16 +60,22 @@ func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, er
 	if err := errors.Join(toml.NewEncoder(f).Encode(conf), f.Close()); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	d := &Daemon{Ended: make(chan struct{}), log: filepath.Join(dir, "fairwayd.log")}
-	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
 	c := exec.Command(program, "run", "--config", file)
 	if simulated {
 		c.Env = append(os.Environ(), "FAIRWAY_SIMULATED=1")
 	}
+	socket, _ := conf.Table("listen")["socket"].(string)
+	return Run(ctx, c, socket, filepath.Join(dir, "fairwayd.log"))
+}
+
+// Run runs a daemon, whose output goes to the end of a file, and waits until it answers at its socket.
+func Run(ctx context.Context, c *exec.Cmd, socket, file string) (*Daemon, error) {
+	d := &Daemon{Ended: make(chan struct{}), log: file}
+	log, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
 	c.Stdout, c.Stderr = log, log
 	// An interrupt of the terminal is the caller's; the daemon ends when the caller ends it, or dies.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -88,7 +94,6 @@ func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, er
 		return nil, err
 	}
 	d.process = c.Process
-	socket, _ := conf.Table("listen")["socket"].(string)
 	if err := d.answers(ctx, socket); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

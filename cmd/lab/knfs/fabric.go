@@ -15,17 +15,15 @@ import (
 
 // fabric joins the guests, in a network namespace that goes with the thread in it.
 type fabric struct {
-	inside, outside *leash.Thread // in the namespace, and on this machine's own network
-	host            netip.Addr    // this machine's, as the guests reach it
-	uplink          string
+	inside *leash.Thread // in the namespace
+	host   netip.Addr    // this machine's, as the guests reach it
+	uplink string
 }
 
 func (f *fabric) close() error {
 	err := leash.RemoveLink(f.uplink)
-	for _, t := range []*leash.Thread{f.inside, f.outside} {
-		if t != nil {
-			t.Close()
-		}
+	if f.inside != nil {
+		f.inside.Close()
 	}
 	return err
 }
@@ -37,9 +35,6 @@ func tap(name string, net int) string { return fmt.Sprintf("%s.%d", name, net) }
 func join(ctx context.Context, inst *leash.Instance, guests []*guest) (f *fabric, err error) {
 	f = &fabric{uplink: leash.Uplink(inst.Name)}
 	if f.inside, err = leash.NewThread(); err != nil {
-		return f, err
-	}
-	if f.outside, err = leash.NewThread(); err != nil {
 		return f, err
 	}
 	tid := 0

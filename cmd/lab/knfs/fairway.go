@@ -12,15 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"fairway/webui/client"
+	"fairway/cmd/lab/daemon"
 )
 
 // Fairway is the daemon of a site, with an agent on every node.
 type Fairway struct {
-	site    *Site
-	process *exec.Cmd
+	site *Site
+	*daemon.Daemon
 }
 
 // Socket is the daemon's, on this machine.
@@ -44,41 +42,24 @@ func capabilities(dir string) (string, error) {
 // when it is asked on a compute node; of the daemon's only the socket's place is another. It returns when all report.
 func (s *Site) StartFairway(ctx context.Context) (*Fairway, error) {
 	f := &Fairway{site: s}
-	return f, f.start(ctx)
-}
-
-func (f *Fairway) start(ctx context.Context) error {
-	s := f.site
 	if err := f.writeSettings(ctx); err != nil {
-		return err
+		return f, err
 	}
-	log, err := os.Create(filepath.Join(s.inst.Dir, "log", "fairwayd.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	f.process = exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
-		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml"))
-	f.process.Stdout, f.process.Stderr = log, log
-	if err := s.net.outside.Start(f.process); err != nil {
-		return err
+	var err error
+	if f.Daemon, err = daemon.Run(ctx, exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
+		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml")), f.Socket(), f.log()); err != nil {
+		return f, err
 	}
 	s.daemon = f
-	if err := f.answers(ctx); err != nil {
-		return err
-	}
 	for _, g := range s.guests {
 		if err := f.startAgent(ctx, g); err != nil {
-			return err
+			return f, err
 		}
 	}
-	return f.allReport(ctx)
+	return f, f.allReport(ctx)
 }
 
-func (f *Fairway) close() {
-	_ = f.process.Process.Signal(unix.SIGTERM)
-	_ = f.process.Wait()
-}
+func (f *Fairway) log() string { return filepath.Join(f.site.inst.Dir, "log", "fairwayd.log") }
 
 // operatorsGroup is the group whose people may propose.
 const operatorsGroup = "nogroup"
@@ -150,47 +131,24 @@ func (f *Fairway) startAgent(ctx context.Context, g *guest) error {
 	return err
 }
 
-// startWithin bounds the start of daemon and agents.
-const startWithin = time.Minute
-
-func (f *Fairway) answers(ctx context.Context) error {
-	return f.until(ctx, "fairwayd answers", func(ctx context.Context, c *client.Client) error {
-		_, err := c.Overview(ctx)
-		return err
-	})
-}
+// reportWithin bounds how long nodes may take to report.
+const reportWithin = time.Minute
 
 // allReport waits until every node has reported.
 func (f *Fairway) allReport(ctx context.Context) error {
-	return f.until(ctx, "all nodes report", func(ctx context.Context, _ *client.Client) error {
-		out, err := f.Run(ctx, "doctor")
-		want := fmt.Sprintf("%d of %d nodes reported", len(f.site.guests), len(f.site.guests))
-		if !strings.Contains(out, want) {
-			return fmt.Errorf("doctor (%w) says no %q:\n%s", err, want, out)
-		}
-		return nil
-	})
-}
-
-// until calls try until it succeeds.
-func (f *Fairway) until(ctx context.Context, what string,
-	try func(context.Context, *client.Client) error) error {
-	c, err := client.New("unix:"+f.Socket(), "")
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	ctx, cancel := context.WithTimeout(ctx, reportWithin)
 	defer cancel()
+	want := fmt.Sprintf("%d of %d nodes reported", len(f.site.guests), len(f.site.guests))
 	for {
-		err := try(ctx, c)
-		if err == nil {
+		out, err := f.Run(ctx, "doctor")
+		if strings.Contains(out, want) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			log, _ := os.ReadFile(filepath.Join(f.site.inst.Dir, "log", "fairwayd.log"))
-			return fmt.Errorf("%s: not within %s: %w\n%s", what, startWithin, err, log[max(0, len(log)-1000):])
+			log, _ := os.ReadFile(f.log())
+			return fmt.Errorf("not within %s: doctor (%w) says no %q:\n%s\n%s", reportWithin, err, want, out,
+				log[max(0, len(log)-1000):])
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

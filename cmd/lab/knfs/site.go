@@ -217,12 +217,12 @@ func (s *Site) setClock(ctx context.Context, g *guest) {
 func (s *Site) Close() error {
 	s.stop()
 	s.tasks.Wait()
+	var errs []error
 	if s.daemon != nil {
-		s.daemon.close()
+		errs = append(errs, s.daemon.Close())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
 	for _, g := range s.guests {
 		g.kill()
 	}

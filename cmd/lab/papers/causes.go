@@ -65,11 +65,8 @@ type causeRuns struct {
 // causeResults runs a job with known causes of slow I/O and asks fairway why it took as long as it did: from the job's
 // Darshan log and from what was found of its forwarder meanwhile.
 func causeResults(ctx context.Context, l *Lab) (_ []Row, err error) {
-	m := topology.Mapping{}
-	for i, n := range nodes(0, 16) {
-		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/4))
-	}
-	s, err := l.newSite(ctx, testbed.Config{Forwarders: 4, ComputeNodes: 16, LinkBytesPerSec: 2 * l.link(), Mapping: m},
+	s, err := l.newSite(ctx, testbed.Config{Forwarders: 4, ComputeNodes: 16, LinkBytesPerSec: 2 * l.link(),
+		Mapping: behind(16, 4)},
 		func(c daemon.Settings) {
 			c.Table("dispatch")["policy"], c.Table("desk")["mode"] = "avoid", "observe"
 		})

@@ -20,11 +20,8 @@ func (l *Lab) link() float64 { return pick(l, 8e6, 2e6) }
 // dfraResults runs every program first without a history, on its default forwarder, and then again as the policy
 // decides by what the first run did.
 func dfraResults(ctx context.Context, l *Lab) (rows []Row, err error) {
-	m := topology.Mapping{}
-	for i, n := range nodes(0, 8) {
-		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/4))
-	}
-	s, err := l.newSite(ctx, testbed.Config{Forwarders: 6, ComputeNodes: 8, LinkBytesPerSec: l.link(), Mapping: m},
+	s, err := l.newSite(ctx, testbed.Config{Forwarders: 6, ComputeNodes: 8, LinkBytesPerSec: l.link(),
+		Mapping: behind(8, 4)},
 		l.dfraSettings)
 	if err != nil {
 		return nil, err

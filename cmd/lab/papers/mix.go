@@ -36,11 +36,8 @@ var mixPolicies = []string{"fixed", "fixed again", "dfra", "mckp", "avoid"}
 
 // mixResults runs the mix under each policy in turn, on one history.
 func mixResults(ctx context.Context, l *Lab) (rows []Row, err error) {
-	m := topology.Mapping{}
-	for i, n := range nodes(0, 16) {
-		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/4))
-	}
-	s, err := l.newSite(ctx, testbed.Config{Forwarders: 8, ComputeNodes: 16, LinkBytesPerSec: l.link(), Mapping: m},
+	s, err := l.newSite(ctx, testbed.Config{Forwarders: 8, ComputeNodes: 16, LinkBytesPerSec: l.link(),
+		Mapping: behind(16, 4)},
 		func(c daemon.Settings) {
 			l.dfraSettings(c)
 			c.Table("dispatch")["n_min"], c.Table("dispatch")["harm_bound"] = 2.0, 0.05

@@ -17,7 +17,7 @@ import (
 // do: of one that takes all of two processors the noise is a hundred times what is asked for.
 func overheadResults(ctx context.Context, l *Lab) ([]Row, error) {
 	row, err := l.pairs(ctx, "4 nodes writing through one forwarder of 40 MB/s", pick(l, 40e6, 8e6),
-		workload.Spec{Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 16, 2) << 20})
+		workload.Spec{Name: "pair", Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 16, 2) << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (l *Lab) pairs(ctx context.Context, what string, link float64, w workload.S
 				return Row{}, err
 			}
 			time.Sleep(pick(l, 1200*time.Millisecond, 100*time.Millisecond)) // agents that go on send what they missed
-			took, err := c.together(ctx, w, 4)
+			took, err := c.together(ctx, w, nodes(0, 4))
 			if err != nil {
 				return Row{}, err
 			}
@@ -61,22 +61,6 @@ func (l *Lab) pairs(ctx context.Context, what string, link float64, w workload.S
 		Effect: fmt.Sprintf("I/O time with collection, more than without: %s; mean %+.2f %% +- %.2f (95 %% confidence)",
 			what, at, half), Paper: "", Values: percent, Unit: " %", Bar: "mean <= 1 %",
 		Why: "agents, forwarders and jobs share two processors"}, s.tb.SignalAgents(syscall.SIGCONT)
-}
-
-// together runs a program's ranks on nodes at the same time, and compares what they wrote.
-func (c *contention) together(ctx context.Context, w workload.Spec, ranks int) (seconds float64, err error) {
-	w.Name = "pair"
-	fillSpec(&w, ranks)
-	w.Keep, w.Bursts = w.Mode != workload.MetadataStorm, 1
-	bursts, err := c.spread(ctx, &w, nodes(0, ranks))
-	if err != nil {
-		return 0, err
-	}
-	o := outcome{bursts: bursts}
-	if !w.Keep {
-		return o.seconds(), nil
-	}
-	return o.seconds(), verify(ctx, c.tb, &w)
 }
 
 // confidence is the mean of some values and half the width of its 95 % interval, by Student's t.

@@ -1,9 +1,7 @@
 package papers
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,7 +90,7 @@ func perschedResults(ctx context.Context, l *Lab) (rows []Row, err error) {
 func (l *Lab) periodicSet(ctx context.Context, tb *testbed.Testbed) (periodic.Set, error) {
 	c := &contention{l, tb}
 	alone := workload.Spec{Name: "alone", Mode: workload.FilePerProcess, BurstBytes: pick[int64](l, 24, 2) << 20}
-	took, err := c.once(ctx, alone, nodes(0, 1)[0])
+	took, err := c.together(ctx, alone, nodes(0, 1))
 	if err != nil {
 		return periodic.Set{}, err
 	}
@@ -140,14 +138,8 @@ func (r *periodicRuns) add(ctx context.Context, l *Lab, tb *testbed.Testbed, set
 			l.program("fairway"), strings.Join(w.Argv(l.Self), " "))
 		all.Go(func() {
 			out, err := tb.Exec(ctx, nodes(i, 1)[0], "env", window.Env+"="+env, "sh", "-c", script)
-			runs[i].err = err
-			for line := range bytes.Lines(out) {
-				var b workload.Burst
-				if err := json.Unmarshal(line, &b); err != nil {
-					runs[i].err = fmt.Errorf("%s printed %q: %w", a.name, line, err)
-					return
-				}
-				runs[i].bursts = append(runs[i].bursts, b)
+			if runs[i].err = err; err == nil {
+				runs[i].bursts, runs[i].err = burstsOf(a.name, out)
 			}
 		})
 	}

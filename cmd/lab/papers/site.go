@@ -256,17 +256,34 @@ func (s *site) wait(ctx context.Context, id topology.JobID) (*outcome, error) {
 	if err != nil || state != "COMPLETED" {
 		return nil, fmt.Errorf("job %s is %s (%v); it printed:\n%s", id, state, err, text)
 	}
+	if o.bursts, err = burstsOf("job "+string(id), text); err != nil {
+		return nil, err
+	}
+	return o, s.awaitProfile(ctx, id)
+}
+
+// burstsOf reads what ranks printed.
+func burstsOf(who string, text []byte) (bursts []workload.Burst, err error) {
 	for line := range bytes.Lines(text) {
 		var b workload.Burst
 		if err := json.Unmarshal(line, &b); err != nil {
-			return nil, fmt.Errorf("job %s printed %q: %w", id, line, err)
+			return nil, fmt.Errorf("%s printed %q: %w", who, line, err)
 		}
-		o.bursts = append(o.bursts, b)
+		bursts = append(bursts, b)
 	}
-	if len(o.bursts) == 0 {
-		return nil, fmt.Errorf("job %s reported nothing", id)
+	if len(bursts) == 0 {
+		return nil, fmt.Errorf("%s reported nothing", who)
 	}
-	return o, s.awaitProfile(ctx, id)
+	return bursts, nil
+}
+
+// behind maps compute nodes to forwarders, so many in a row to each.
+func behind(compute, each int) topology.Mapping {
+	m := topology.Mapping{}
+	for i, n := range nodes(0, compute) {
+		m[n] = topology.ForwarderID(fmt.Sprintf("fwd%03d", i/each))
+	}
+	return m
 }
 
 // awaitProfile waits until what an ended job did is known.

@@ -1,7 +1,6 @@
 package papers
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -328,7 +327,7 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 	job := workload.Spec{Name: "little", Mode: workload.FilePerProcess, BurstBytes: pick[int64](c.Lab, 4096, 512) << 10}
 	little := contender{"small", "bob", nodes(4, 1), 1}
 	for range c.repeat(3) {
-		alone, err := c.once(ctx, job, little.nodes[0])
+		alone, err := c.together(ctx, job, little.nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -338,7 +337,7 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 			if err := errors.Join(c.table(ctx, policy, twoJobs), c.busy(ctx, twoJobs[:1])); err != nil {
 				return nil, err
 			}
-			took, err := c.once(ctx, job, little.nodes[0])
+			took, err := c.together(ctx, job, little.nodes)
 			if err != nil {
 				return nil, err
 			}
@@ -349,45 +348,29 @@ func (c *contention) slowdown(ctx context.Context) ([]Row, error) {
 	return rows, nil
 }
 
-// once runs a program's one rank on a node and compares what it wrote.
-func (c *contention) once(ctx context.Context, w workload.Spec, n topology.NodeID) (seconds float64, err error) {
-	fillSpec(&w, 1)
-	w.Keep, w.Bursts = true, 1
-	out, err := c.tb.Exec(ctx, n, append(w.Argv(c.Self), "--report")...)
-	if err != nil {
-		return 0, err
-	}
-	var b workload.Burst
-	if err := json.Unmarshal(out, &b); err != nil {
-		return 0, fmt.Errorf("%s printed %q: %w", w.Name, out, err)
-	}
-	return b.End.Sub(b.Start).Seconds(), verify(ctx, c.tb, &w)
-}
-
-// spread runs a program's ranks on nodes at the same time, each with further words on its command line.
-func (c *contention) spread(ctx context.Context, w *workload.Spec, on []topology.NodeID,
-	more ...string) (bursts []workload.Burst, err error) {
+// together runs a program's ranks on nodes at the same time, and compares what they wrote.
+func (c *contention) together(ctx context.Context, w workload.Spec, on []topology.NodeID) (seconds float64, err error) {
+	fillSpec(&w, len(on))
+	w.Keep, w.Bursts = w.Mode != workload.MetadataStorm, 1
 	outs, errs := make([][]byte, len(on)), make([]error, len(on))
 	var all sync.WaitGroup
 	for rank, n := range on {
 		all.Go(func() {
 			argv := slices.Concat([]string{"env", fmt.Sprint("SLURM_PROCID=", rank),
-				fmt.Sprint("SLURM_NTASKS=", len(on))}, w.Argv(c.Self), []string{"--report"}, more)
+				fmt.Sprint("SLURM_NTASKS=", len(on))}, w.Argv(c.Self), []string{"--report"})
 			outs[rank], errs[rank] = c.tb.Exec(ctx, n, argv...)
 		})
 	}
 	all.Wait()
-	for _, out := range outs {
-		for line := range bytes.Lines(out) {
-			var b workload.Burst
-			if err := json.Unmarshal(line, &b); err != nil {
-				return nil, fmt.Errorf("%s printed %q: %w", w.Name, line, err)
-			}
-			bursts = append(bursts, b)
-		}
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
 	}
-	if err := errors.Join(errs...); err != nil || len(bursts) == 0 {
-		return nil, fmt.Errorf("%s reported %d times: %w", w.Name, len(bursts), err)
+	var o outcome
+	if o.bursts, err = burstsOf(w.Name, slices.Concat(outs...)); err != nil {
+		return 0, err
 	}
-	return bursts, nil
+	if w.Keep {
+		err = verify(ctx, c.tb, &w)
+	}
+	return o.seconds(), err
 }

@@ -2,6 +2,7 @@ package simmachine
 
 import (
 	"math"
+	"time"
 
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -71,7 +72,9 @@ func (d *demand) add(j *job, w wish, n, exec float64) {
 type forwarder struct {
 	id topology.ForwarderID
 	served
-	clients int
+	clients  int
+	slow     bool
+	slowFrom time.Time
 
 	samples []collector.Sample
 	shares  []collector.JobSamples
@@ -89,13 +92,11 @@ type served struct {
 	queue, metaQueue, busy                  float64
 }
 
-func newForwarder(id topology.ForwarderID) forwarder { return forwarder{id: id} }
-
 // serve lives through one second: metadata first, then data as far as threads and bandwidth go.
 // Waiting follows Little's law on the requests that clients keep outstanding.
-func (f *forwarder) serve(m *Machine, d *demand, h effect) {
-	threads := float64(m.cfg.Threads)
-	f.metaExec = metaExec * h.meta * m.slowdown
+func (f *forwarder) serve(m *Machine, d *demand) {
+	threads, times := float64(m.cfg.Threads), f.times(m.now)
+	f.metaExec = metaExec * times * m.slowdown
 	f.granted = wish{1, 1, 1}
 	metaBusy := d.meta * f.metaExec
 	if metaBusy > threads {
@@ -103,20 +104,20 @@ func (f *forwarder) serve(m *Machine, d *demand, h effect) {
 		metaBusy = threads
 	}
 	f.metaOps = d.meta * f.granted.meta
-	hold := d.readHold*h.read*m.slowdown + d.writeHold*h.write*m.slowdown
+	hold := d.readHold*times*m.slowdown + d.writeHold*times*m.slowdown
 	left := math.Max(threads-metaBusy, 0.05*threads)
 	share := 1.0
 	if hold > left {
 		share = left / hold
 	}
-	if limit := m.cfg.ForwarderBytesPerSec * h.bandwidth; (d.read+d.write)*share > limit {
+	if limit := m.cfg.ForwarderBytesPerSec * (1 / times); (d.read+d.write)*share > limit {
 		share = limit / (d.read + d.write)
 	}
 	f.granted.read, f.granted.write = share, share
 	f.read, f.write = d.read*share, d.write*share
 	f.readOps, f.writeOps = d.readOps*share, d.writeOps*share
-	f.readExec = per(d.readHold, d.readOps)*h.read*m.slowdown + h.delay
-	f.writeExec = per(d.writeHold, d.writeOps)*h.write*m.slowdown + h.delay
+	f.readExec = per(d.readHold, d.readOps) * times * m.slowdown
+	f.writeExec = per(d.writeHold, d.writeOps) * times * m.slowdown
 	f.busy = math.Min(hold*share+metaBusy, threads)
 	f.wait(d, threads, metaBusy)
 }

@@ -114,7 +114,7 @@ func (h *hour) plant() (slow topology.ForwarderID) {
 	if slow == "" {
 		h.t.Fatalf("for %d s there was no forwarder whose slowness anybody would notice", waited)
 	}
-	if err := h.m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: time.Now()}); err != nil {
+	if err := h.m.Slow(slow, time.Now()); err != nil {
 		h.t.Fatal(err)
 	}
 	return slow

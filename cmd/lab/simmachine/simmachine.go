@@ -1,6 +1,6 @@
 // Package simmachine is a seeded model of an I/O-forwarded machine that shows itself as frames: jobs
 // with phases and I/O modes, forwarding nodes with a fixed thread pool, metadata priority and a
-// bandwidth cap, a back end that may slow down, and fail-slow faults. It obeys remaps. It is for
+// bandwidth cap, a back end that is slow beyond its peak, and slow forwarders. It obeys remaps. It is for
 // scale, screens and what-if; its numbers are never a measurement of anything.
 //
 // The model keeps no clock: Step takes the time and answers the second that ended then. The same
@@ -88,7 +88,6 @@ type Machine struct {
 	nextJob int
 	changes
 	vacant
-	faults []Fault
 	// slowdown is the back end's factor on service times this second, 1 when healthy.
 	slowdown float64
 	reused
@@ -170,7 +169,7 @@ func New(cfg Config) (*Machine, error) {
 	m.demand = make([]demand, cfg.Forwarders)
 	for i := range m.fwds {
 		id := topology.ForwarderID(fmt.Sprintf("fwd%03d", i))
-		m.fwds[i] = newForwarder(id)
+		m.fwds[i].id = id
 		m.fwdIdx[id] = i
 		m.topo.Nodes = append(m.topo.Nodes, topology.Node{ID: id.Node(), Role: topology.Forwarder,
 			Rack: fmt.Sprintf("r%02d", i/12), Addr: fmt.Sprintf("%s:564", id),
@@ -257,7 +256,7 @@ func (m *Machine) pass(now time.Time) {
 		m.ask(j)
 	}
 	for i := range m.fwds {
-		m.fwds[i].serve(m, &m.demand[i], m.faultAt(i))
+		m.fwds[i].serve(m, &m.demand[i])
 	}
 	for _, j := range m.jobs {
 		m.deliver(j)

@@ -114,7 +114,7 @@ func TestFaultShowsAndRemapHelps(t *testing.T) {
 		return atFault / n
 	}
 	healthy, sick := mustNew(t, cfg), mustNew(t, cfg)
-	if err := sick.Inject(Fault{Kind: Hard, Forwarder: "fwd000", Start: t0}); err != nil {
+	if err := sick.Slow("fwd000", t0); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := exec(healthy, 0), exec(sick, 0); b < 3*a {
@@ -149,34 +149,8 @@ func TestRemapRefusals(t *testing.T) {
 	if r, _ := m.Route("c00000"); r.Generation != 2 || r.Forwarder != "fwd003" {
 		t.Errorf("route %+v after one remap and its repetition", r)
 	}
-	for _, f := range []Fault{{Kind: "odd"}, {Kind: Hard, Forwarder: "x"},
-		{Kind: Hard, Forwarder: "fwd000", Severity: 2}} {
-		if m.Inject(f) == nil {
-			t.Errorf("fault %+v was taken", f)
-		}
-	}
-}
-
-func TestEveryFaultKindSlowsItsOwn(t *testing.T) {
-	for kind := range defaultSeverity {
-		m := mustNew(t, Small(1))
-		m.now = t0.Add(900 * time.Second)
-		if err := m.Inject(Fault{Kind: kind, Forwarder: "fwd001", Start: t0.Add(890 * time.Second),
-			End: t0.Add(910 * time.Second)}); err != nil {
-			t.Fatal(err)
-		}
-		m.backEnd()
-		healthy := effect{1, 1, 1, 1, 0}
-		if m.faultAt(0) != healthy {
-			t.Errorf("%s on fwd001 slows fwd000", kind)
-		}
-		if e := m.faultAt(1); kind != Brownout && e == healthy || kind == Brownout && m.slowdown == 1 {
-			t.Errorf("%s does nothing: %+v", kind, e)
-		}
-		m.Clear("fwd001")
-		if m.faultAt(1) != healthy {
-			t.Errorf("%s is not cleared", kind)
-		}
+	if m.Slow("x", t0) == nil {
+		t.Error("a forwarder that does not exist became slow")
 	}
 }
 

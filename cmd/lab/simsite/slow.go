@@ -54,7 +54,7 @@ func NewSlow(t testing.TB, o Options) (s *Site, slow topology.ForwarderID) {
 					slow = f
 				}
 			}
-			if err := m.Inject(simmachine.Fault{Kind: simmachine.Hard, Forwarder: slow, Start: t0}); err != nil {
+			if err := m.Slow(slow, t0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -163,7 +163,7 @@ func (w *watched) unrest(t *testing.T, rng *rand.Rand) {
 	case 3:
 		r := fmt.Sprintf("rtr%d", 1+rng.IntN(4))
 		w.events = append(w.events, fmt.Sprintf("at %d s %s is started anew", w.seconds, r))
-		must(w.model.Reboot(r))
+		w.reboot(r)
 	default:
 		j, mix := w.model.Jobs[rng.IntN(4)], model.Mixes()[rng.IntN(len(model.Mixes()))]
 		mix.Think = w.model.Think(mix, w.Model().Load)

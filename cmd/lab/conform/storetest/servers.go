@@ -41,19 +41,13 @@ func program(t *testing.T, dir, name, file, listen, health string, args ...strin
 	if err != nil {
 		t.Skipf("no %s here (.ci/deps test installs it): %v", file, err)
 	}
-	addr := free(t)
-	start(t, dir, name, "http://"+addr+health, exec.Command(path, append([]string{listen + "=" + addr}, args...)...))
+	addr := Free(t, 1)[0]
+	Start(t, dir, name, "http://"+addr+health, exec.Command(path, append([]string{listen + "=" + addr}, args...)...))
 	return "http://" + addr
 }
 
-// free returns an address that nobody listens at.
-func free(t *testing.T) string {
-	t.Helper()
-	return frees(t, 1)[0]
-}
-
-// frees are several such addresses, each another one.
-func frees(t *testing.T, n int) (out []string) {
+// Free returns addresses that nobody listens at.
+func Free(t *testing.T, n int) (out []string) {
 	t.Helper()
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,14 +60,14 @@ func frees(t *testing.T, n int) (out []string) {
 	return out
 }
 
-// start starts a server for one test, and returns once it is healthy.
-func start(t *testing.T, dir, name, health string, cmd *exec.Cmd) {
+// Start starts a server for one test, and returns once it is healthy.
+func Start(t *testing.T, dir, name, health string, cmd *exec.Cmd) {
 	t.Helper()
-	answers(t, health, launch(t, dir, name, cmd))
+	Answers(t, health, Launch(t, dir, name, cmd))
 }
 
-// launch starts a program for one test and returns the file of its output.
-func launch(t *testing.T, dir, name string, cmd *exec.Cmd) (log string) {
+// Launch starts a program for one test and returns the file of its output.
+func Launch(t *testing.T, dir, name string, cmd *exec.Cmd) (log string) {
 	t.Helper()
 	logs, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -105,7 +99,7 @@ func built(t *testing.T, name, variable, how string) string {
 func Influx(t *testing.T) string {
 	t.Helper()
 	path, dir := built(t, "influxd", "FAIRWAY_INFLUXD", ".ci/deps test"), t.TempDir()
-	addrs := [2]string{free(t), free(t)}
+	addrs := Free(t, 2)
 	conf := filepath.Join(dir, "influxdb.conf")
 	text := fmt.Sprintf(
 		"reporting-disabled = true\nbind-address = %q\n[meta]\ndir = %q\n[data]\ndir = %q\nwal-dir = "+
@@ -115,7 +109,7 @@ func Influx(t *testing.T) string {
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, dir, "influxd", "http://"+addrs[1]+"/ping", exec.Command(path, "-config", conf))
+	Start(t, dir, "influxd", "http://"+addrs[1]+"/ping", exec.Command(path, "-config", conf))
 	return "http://" + addrs[1]
 }
 
@@ -132,8 +126,8 @@ func InfluxDatabase(t *testing.T, at, name string) {
 	}
 }
 
-// answers waits until a server that was started answers.
-func answers(t *testing.T, url, log string) {
+// Answers waits until a server that was started answers.
+func Answers(t *testing.T, url, log string) {
 	t.Helper()
 	for range 3000 { // InfluxDB takes 4 s of CPU to begin
 		res, err := http.Get(url)

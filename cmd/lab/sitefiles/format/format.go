@@ -69,15 +69,7 @@ func (r Release) sec() string {
 }
 
 // stamp is a time as the kernel prints it: seconds and nine digits.
-func stamp(t time.Time) string {
-	var b text
-	b.nanos(t.Unix(), time.Duration(t.Nanosecond()))
-	return b.String()
-}
+func stamp(t time.Time) string { return fmt.Sprintf("%d.%09d", t.Unix(), t.Nanosecond()) }
 
 // span is a duration in the same form.
-func span(d time.Duration) string {
-	var b text
-	b.nanos(int64(d/time.Second), d%time.Second)
-	return b.String()
-}
+func span(d time.Duration) string { return fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second) }

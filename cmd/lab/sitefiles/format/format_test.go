@@ -49,8 +49,7 @@ func TestRealSamples(t *testing.T) {
 	sample(t, "lustre/hpe_2.10/proc/sys/lnet/stats")
 	for name, check := range map[string]func(*testing.T){
 		"lnet stats": testLNetStats, "routes": testRoutes, "stats": testStatsFiles, "stats of 2.14": testSectionsOf214,
-		"nrs_policies": testPolicies, "rpc_stats": testRPCStats, "job_stats": testJobStats,
-		"linux": testPressureAndPorts, "lnetctl": testLnetctlNet, "mmpmon": testMmpmon,
+		"job_stats": testJobStats, "linux": testPressureAndPorts, "lnetctl": testLnetctlNet, "mmpmon": testMmpmon,
 	} {
 		t.Run(name, check)
 	}
@@ -172,32 +171,6 @@ func testSectionsOf214(t *testing.T) {
 	}
 }
 
-func testPolicies(t *testing.T) {
-	same(t, "nrs_policies", Policies(0, 1), sample(t, "lustre/hpe_2.10/proc/fs/lustre/ost/OSS/ost_io/nrs_policies"))
-}
-
-// testRPCStats writes the heads and the first table of a client's rpc_stats.
-func testRPCStats(t *testing.T) {
-	text := sample(t, "lustre/hpe_2.10/proc/fs/lustre/osc/lustrefs-OST0000-osc-ffff88105db50000/rpc_stats")
-	first, _, _ := strings.Cut(text, "\nrpcs in flight")
-	first = strings.TrimSuffix(first, "\n\t\t\tread\t\t\twrite")
-	var pages [2][11]uint64
-	at, row := time.Time{}, 0
-	for line := range strings.Lines(first) {
-		var key, r, w, p uint64
-		var bar string
-		if f := strings.Fields(line); len(f) > 1 && f[0] == "snapshot_time:" {
-			at = timeOf(t, f[1])
-		}
-		if n, _ := fmt.Sscanf(line, "%d: %d %d %d %s %d", &key, &r, &p, &p, &bar, &w); n == 6 {
-			pages[0][row], pages[1][row] = r, w
-			row++
-		}
-	}
-	got := RPCStats(at, 0, 6, pages)
-	same(t, "rpc_stats", got, strings.ReplaceAll(first, "pending write pages:  1244", "pending write pages:  0"))
-}
-
 // testJobStats writes a target's jobs with the sample's own numbers: 2.10 and 2.14.
 func testJobStats(t *testing.T) {
 	st := func(n, least, most, sum, squares uint64) *model.Stat {
@@ -283,12 +256,6 @@ func TestTables(t *testing.T) {
 		"nid                      status alive refs peer  rtr   max    tx   min\n"+
 			"0@lo                         up     0    2    0    0     0     0     0\n"+
 			"10.0.0.1@tcp                 up     0    9    8  128   128   120    60\n")
-	rows := []*model.Route{{Net: "o2ib", Gateway: "10.0.0.1@tcp"}}
-	same(t, "routers of 2.10", Release(10).Routers(rows),
-		"ref  rtr_ref alive_cnt  state    last_ping ping_sent deadline down_ni router\n"+
-			"4          1         1     up           21         0       NA       0 10.0.0.1@tcp\n")
-	same(t, "routers of 2.15", Release(15).Routers(rows),
-		"ref  rtr_ref alive router\n4          1    up 10.0.0.1@tcp\n")
 }
 
 func testMmpmon(t *testing.T) {

@@ -26,20 +26,13 @@ func Pressure(some time.Duration, rate float64, full bool) string {
 
 // NetDev is /proc/net/dev.
 func NetDev(links []*model.NI) string {
-	var b text
-	b.add("Inter-|   Receive                                                |  Transmit\n")
-	b.add(" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo " +
+	var b strings.Builder
+	b.WriteString("Inter-|   Receive                                                |  Transmit\n" +
+		" face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo " +
 		"colls carrier compressed\n")
 	row := func(name string, in, out uint64) {
-		b.right(6, name)
-		b.add(": ")
-		for i, n := range [...]uint64{in, in / 1400, 0, 0, 0, 0, 0, 0, out, out / 1400, 0, 0, 0, 0, 0, 0} {
-			if i > 0 {
-				b.add(" ")
-			}
-			b.unsigned([...]int{7, 7, 4, 4, 4, 5, 10, 9, 8, 7, 4, 4, 4, 5, 7, 10}[i], n)
-		}
-		b.add("\n")
+		fmt.Fprintf(&b, "%6s: %7d %7d    0    0    0     0          0         0 %8d %7d    0    0    0     0       0"+
+			"          0\n", name, in, in/1400, out, out/1400)
 	}
 	row("lo", 1664039, 1664039)
 	for _, ni := range links {

@@ -29,28 +29,21 @@ const (
 
 // StatsFile is a file of statistics.
 func (r Release) StatsFile(t Times, lines []Line) string {
-	b := make(text, 0, 100*(3+len(lines)))
-	b.add("snapshot_time             ", stamp(t.Now), " secs.nsecs\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, "snapshot_time             %s secs.nsecs\n", stamp(t.Now))
 	if r >= 15 {
-		b.add("start_time                ", stamp(t.Since), " secs.nsecs\n")
-		b.add("elapsed_time              ", span(t.Now.Sub(t.Since)), " secs.nsecs\n")
+		fmt.Fprintf(&b, "start_time                %s secs.nsecs\n", stamp(t.Since))
+		fmt.Fprintf(&b, "elapsed_time              %s secs.nsecs\n", span(t.Now.Sub(t.Since)))
 	}
 	for _, l := range lines {
-		b.left(25, l.Name)
-		b.add(" ")
-		b.unsigned(0, l.N)
-		b.add(" samples [", r.unit(l.Unit), "]")
+		fmt.Fprintf(&b, "%-25s %d samples [%s]", l.Name, l.N, r.unit(l.Unit))
 		if l.Only < onlyCount {
-			for _, n := range [...]uint64{l.Min, l.Max, l.Sum} {
-				b.add(" ")
-				b.unsigned(0, n)
-			}
+			fmt.Fprintf(&b, " %d %d %d", l.Min, l.Max, l.Sum)
 		}
 		if l.Only == all {
-			b.add(" ")
-			b.unsigned(0, l.SquareS)
+			fmt.Fprintf(&b, " %d", l.SquareS)
 		}
-		b.add("\n")
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -119,22 +112,20 @@ func (r Release) Target(t Times, ops *model.Stats) string {
 
 // JobStats is a target's job_stats.
 func (r Release) JobStats(t Times, base time.Time, jobs []*model.JobStats, names []string) string {
-	b := make(text, 0, 20+130*(4+len(names))*len(jobs))
-	b.add("job_stats:\n")
+	var b strings.Builder
+	b.WriteString("job_stats:\n")
 	for _, j := range jobs {
-		b.add("- job_id:          ", j.Job, "\n")
+		fmt.Fprintf(&b, "- job_id:          %s\n", j.Job)
 		at := base.Add(j.Last)
 		if r >= 14 {
-			b.add("  snapshot_time:   ", stamp(at), " secs.nsecs\n")
-			b.add("  start_time:      ", stamp(t.Since), " secs.nsecs\n")
-			b.add("  elapsed_time:    ", span(at.Sub(t.Since)), " secs.nsecs\n")
+			fmt.Fprintf(&b, "  snapshot_time:   %s secs.nsecs\n", stamp(at))
+			fmt.Fprintf(&b, "  start_time:      %s secs.nsecs\n", stamp(t.Since))
+			fmt.Fprintf(&b, "  elapsed_time:    %s secs.nsecs\n", span(at.Sub(t.Since)))
 		} else {
-			b.add("  snapshot_time:   ")
-			b.num(0, at.Unix())
-			b.add("\n")
+			fmt.Fprintf(&b, "  snapshot_time:   %d\n", at.Unix())
 		}
 		for _, name := range names {
-			b.add(r.jobLine(name, j.Stats.Get(name)))
+			b.WriteString(r.jobLine(name, j.Stats.Get(name)))
 		}
 	}
 	return b.String()
@@ -142,35 +133,21 @@ func (r Release) JobStats(t Times, base time.Time, jobs []*model.JobStats, names
 
 func (r Release) jobLine(name string, st model.Stat) string {
 	isBytes := strings.HasSuffix(name, "_bytes")
-	if r < 14 && (name == "read" || name == "write") {
-		return ""
-	}
-	b := make(text, 0, 200)
-	b.add("  ", name, ":")
-	b.pad(16 - len(name) - len(":"))
-	b.add(" { samples: ")
-	b.unsigned(11, st.N)
-	unit, widths, tail := "usecs", [...]int{8, 8, 16}, ""
+	head := fmt.Sprintf("  %-16s { samples: %11d, unit: ", name+":", st.N)
 	switch {
-	case isBytes && r < 14:
-		unit, widths = "bytes", [...]int{7, 7, 15}
-	case isBytes:
-		unit, tail = "bytes", ", hist: {  }"
+	case r < 14 && (name == "read" || name == "write"):
+		return ""
+	case r < 14 && isBytes:
+		return head + fmt.Sprintf("bytes, min: %7d, max: %7d, sum: %15d }\n", st.Min, st.Max, st.Sum)
 	case r < 14:
-		b.add(", unit:  reqs }\n")
-		return b.String()
+		return head + " reqs }\n"
 	}
-	b.add(", unit: ", unit)
-	for i, n := range [...]uint64{st.Min, st.Max, st.Sum} {
-		b.add([...]string{", min: ", ", max: ", ", sum: "}[i])
-		b.unsigned(widths[i], n)
+	unit, tail := "usecs", ""
+	if isBytes {
+		unit, tail = "bytes", ", hist: {  }"
 	}
-	if r >= 14 {
-		b.add(", sumsq: ")
-		b.unsigned(18, st.SquareS)
-	}
-	b.add(tail, " }\n")
-	return b.String()
+	return head + fmt.Sprintf("%s, min: %8d, max: %8d, sum: %16d, sumsq: %18d%s }\n", unit, st.Min, st.Max, st.Sum,
+		st.SquareS, tail)
 }
 
 // Names of the operations in a target's job_stats.
@@ -181,39 +158,6 @@ var (
 		"getxattr", "setxattr", "statfs", "sync", "samedir_rename", "crossdir_rename"}
 )
 
-// RPCStats is a client's rpc_stats of one OST: what is under way, and its calls by pages.
-func RPCStats(now time.Time, readsNow, writesNow int, pages [2][11]uint64) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "snapshot_time:         %s (secs.nsecs)\n", stamp(now))
-	fmt.Fprintf(&b, "read RPCs in flight:  %d\nwrite RPCs in flight: %d\n", readsNow, writesNow)
-	fmt.Fprintf(&b, "pending write pages:  %d\npending read pages:   %d\n", 0, 0)
-	b.WriteString("\n\t\t\tread\t\t\twrite\n")
-	b.WriteString("pages per rpc         rpcs   % cum % |       rpcs   % cum %\n")
-	var total, sum [2]uint64
-	last := 0
-	for i := range pages[0] {
-		total[0] += pages[0][i]
-		total[1] += pages[1][i]
-		if pages[0][i]+pages[1][i] > 0 {
-			last = i
-		}
-	}
-	for i := 0; i <= last; i++ {
-		sum[0] += pages[0][i]
-		sum[1] += pages[1][i]
-		fmt.Fprintf(&b, "%d:\t\t%10d %3d %3d   | %10d %3d %3d\n", 1<<i, pages[0][i], percent(pages[0][i], total[0]),
-			percent(sum[0], total[0]), pages[1][i], percent(pages[1][i], total[1]), percent(sum[1], total[1]))
-	}
-	return b.String()
-}
-
-func percent(n, of uint64) uint64 {
-	if of == 0 {
-		return 0
-	}
-	return 100 * n / of
-}
-
 // Import is a client's view of its connection to one target.
 func Import(name, target, nid string, inFlight int, meanUsec uint64) string {
 	var b strings.Builder
@@ -223,26 +167,5 @@ func Import(name, target, nid string, inFlight int, meanUsec uint64) string {
 	fmt.Fprintf(&b, "    rpcs:\n       inflight: %d\n       unregistering: 0\n       timeouts: 0\n", inFlight)
 	fmt.Fprintf(&b, "       avg_waittime: %d usec\n", meanUsec)
 	b.WriteString("    service_estimates:\n       services: 1 sec\n       network: 1 sec\n")
-	return b.String()
-}
-
-// Policies is a service's nrs_policies.
-func Policies(queued, active int) string {
-	var b strings.Builder
-	b.WriteByte('\n')
-	for _, queue := range []string{"regular_requests", "high_priority_requests"} {
-		fmt.Fprintf(&b, "%s:\n", queue)
-		for _, name := range []string{"fifo", "crrn", "orr", "trr", "tbf", "delay"} {
-			state, fallback, q, a := "stopped", "no", 0, 0
-			if name == "fifo" {
-				state, fallback = "started", "yes"
-				if queue == "regular_requests" {
-					q, a = queued, active
-				}
-			}
-			fmt.Fprintf(&b, "  - name: %s\n    state: %s\n    fallback: %s\n    queued: %-20d\n    active: %-20d\n\n",
-				name, state, fallback, q, a)
-		}
-	}
 	return b.String()
 }

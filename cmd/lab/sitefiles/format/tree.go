@@ -39,7 +39,6 @@ func (w Writer) LNet(n *model.Node) Tree {
 	dir := w.Release.LNetDir()
 	t := w.Fast(n)
 	t[dir+"routes"] = Routes(n.Role == model.Router, n.Table.Routes)
-	t[dir+"routers"] = w.Release.Routers(n.Table.Routes)
 	t[dir+"peers"] = Peers(n.Peers)
 	return t
 }
@@ -77,10 +76,6 @@ func (w Writer) client(n *model.Node, at Times, t Tree) {
 		t[stats+dir+"stats"] = w.Release.StatsFile(at, full(&im.Stats))
 		wait := im.Stats.Get("req_waittime")
 		t[stats+dir+"import"] = Import(name, im.Target.Name, im.Target.NID(), im.InFlight, wait.Sum/max(1, wait.N))
-		t[param+dir+"max_rpcs_in_flight"] = "8\n"
-		if kind == "osc" {
-			t[stats+dir+"rpc_stats"] = RPCStats(at.Now, 0, im.InFlight, im.Pages)
-		}
 	}
 	t["proc/self/mounts"] = fmt.Sprintf("%s:/%s /%s lustre rw,flock,lazystatfs 0 0\n",
 		n.Front.Imports[len(n.Front.Imports)-1].Target.NID(), model.FSName, model.FSName)
@@ -89,8 +84,6 @@ func (w Writer) client(n *model.Node, at Times, t Tree) {
 func (w Writer) service(dir string, s *model.Service, at Times, t Tree) {
 	t[w.Release.statsDir()+dir+"/stats"] = w.Release.StatsFile(at, full(&s.Stats))
 	t[w.Release.paramDir()+dir+"/threads_started"] = fmt.Sprintf("%d\n", s.Threads)
-	t[w.Release.paramDir()+dir+"/threads_max"] = fmt.Sprintf("%d\n", 2*s.Threads)
-	t[w.Release.paramDir()+dir+"/nrs_policies"] = Policies(len(s.Waiting), s.Active)
 }
 
 func (w Writer) objects(n *model.Node, at Times, t Tree) {

@@ -20,8 +20,6 @@ type Import struct {
 	Target   *Target
 	Stats    Stats // osc's or mdc's
 	InFlight int
-	// Pages are its calls by the power of two of 4 KiB that they move; reads and writes.
-	Pages [2][11]uint64
 }
 
 // Sharing is how a job's processes share its files.
@@ -214,11 +212,6 @@ func (s calls) answered(r *RPC) {
 	ops := &r.client.Front.Ops
 	if r.Op.Data() {
 		im.Stats.Of(r.Op.String()+"_bytes", "bytes").Add(uint64(r.Size))
-		pages := 0
-		for k := r.Size / page; k > 1 && pages < len(im.Pages[0])-1; k /= 2 {
-			pages++
-		}
-		im.Pages[r.Op][pages]++
 		ops.Of(r.Op.String()+"_bytes", "bytes").Add(uint64(r.Size))
 	}
 	if name, unit := serviceName(r.Op); unit == "usec" {

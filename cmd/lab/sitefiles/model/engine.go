@@ -1,12 +1,15 @@
 package model
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // Engine is the order of what happens in a model: a heap of events by time, then by the order they were asked for.
 type Engine struct {
 	now time.Duration // since the site's start
 	seq uint64
-	q   []event
+	q   queue
 }
 
 type event struct {
@@ -15,7 +18,21 @@ type event struct {
 	do  func()
 }
 
-func (a event) before(b event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+type queue []*event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(e any)   { *q = append(*q, e.(*event)) }
+
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last], *q = nil, (*q)[:last]
+	return e
+}
 
 // Now returns the time since the start.
 func (e *Engine) Now() time.Duration { return e.now }
@@ -26,43 +43,13 @@ func (e *Engine) After(d time.Duration, do func()) { e.At(e.now+max(d, 0), do) }
 // At calls do at a time, at once where that is past.
 func (e *Engine) At(t time.Duration, do func()) {
 	e.seq++
-	e.q = append(e.q, event{max(t, e.now), e.seq, do})
-	i := len(e.q) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !e.q[i].before(e.q[up]) {
-			break
-		}
-		e.q[i], e.q[up] = e.q[up], e.q[i]
-		i = up
-	}
-}
-
-func (e *Engine) pop() event {
-	first := e.q[0]
-	last := len(e.q) - 1
-	e.q[0] = e.q[last]
-	e.q[last] = event{}
-	e.q = e.q[:last]
-	for i := 0; ; {
-		least := i
-		for _, c := range [2]int{2*i + 1, 2*i + 2} {
-			if c < last && e.q[c].before(e.q[least]) {
-				least = c
-			}
-		}
-		if least == i {
-			return first
-		}
-		e.q[i], e.q[least] = e.q[least], e.q[i]
-		i = least
-	}
+	heap.Push(&e.q, &event{max(t, e.now), e.seq, do})
 }
 
 // Run lets everything happen that is due until t.
 func (e *Engine) Run(t time.Duration) {
 	for len(e.q) > 0 && e.q[0].at <= t {
-		next := e.pop()
+		next := heap.Pop(&e.q).(*event)
 		e.now = next.at
 		next.do()
 	}

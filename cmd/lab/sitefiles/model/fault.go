@@ -221,21 +221,3 @@ func (s *Site) pinger() {
 		}
 	}
 }
-
-// Reboot starts a node's counters anew.
-func (s *Site) Reboot(name string) error {
-	n := s.Node(name)
-	if n == nil {
-		return fmt.Errorf("node %q is not of this site", name)
-	}
-	n.Since = s.Now()
-	n.LNet = Counters{Alloc: n.LNet.Alloc, AllocMax: n.LNet.Alloc}
-	for _, p := range n.Peers {
-		p.Sent, p.Received = Counts{}, Counts{}
-		p.Tx.Min, p.Rtr.Min = p.Tx.Now, p.Rtr.Now
-	}
-	for _, ni := range n.NIs {
-		ni.Sent, ni.Received, ni.InBytes, ni.OutBytes = Counts{}, Counts{}, 0, 0
-	}
-	return nil
-}

@@ -171,9 +171,6 @@ func (n *Node) peerOf(other *Node, net string) *Peer {
 	return p
 }
 
-// Alive is for how long the node has been up.
-func (n *Node) Alive() time.Duration { return n.site.Now() - n.Since }
-
 // Node is the neighbour itself.
 func (p *Peer) Node() *Node { return p.node }
 

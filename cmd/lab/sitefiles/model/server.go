@@ -51,8 +51,6 @@ type Target struct {
 	speed float64 // share of its disks' speed
 	node  *Node
 	rng   *rand.Rand
-	// Took are its disk operations by milliseconds, a power of two a bucket; reads and writes.
-	Took [2][16]uint64
 }
 
 // JobStats is what one job did at a target.
@@ -195,13 +193,6 @@ func (t *Target) disk(s *Site, r *RPC, done func()) {
 	}
 	d := time.Duration(float64(mean) * logNormal(t.rng, spread) / t.speed)
 	_, ends := t.disks.serve(s.now, d)
-	if r.Op.Data() {
-		bucket := 0
-		for ms := d / time.Millisecond; ms > 1 && bucket < 15; ms /= 2 {
-			bucket++
-		}
-		t.Took[r.Op][bucket]++
-	}
 	s.At(ends, done)
 }
 

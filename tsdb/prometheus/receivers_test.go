@@ -1,4 +1,4 @@
-package storetest
+package prometheus_test
 
 import (
 	"encoding/json"
@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/cmd/lab/conform/storetest"
 )
 
-// Thanos is three receivers that keep each sample three times, and a querier over them.
-type Thanos struct {
-	// WriteURL is the first receiver's and ReadURL the querier's, as a prometheus.Config wants them.
-	WriteURL, ReadURL string
+// thanos is three receivers that keep each sample three times, and a querier over them.
+type thanos struct {
+	// writeURL is the first receiver's and readURL the querier's, as a prometheus.Config wants them.
+	writeURL, readURL string
 	dir               string
 	receivers         [3]receiver
 }
@@ -26,16 +28,16 @@ type receiver struct {
 	cmd    *exec.Cmd
 }
 
-// StartThanos starts a Thanos for one test, which takes samples that are at most a window late.
-func StartThanos(t *testing.T, window time.Duration) *Thanos {
+// startThanos starts a Thanos for one test, which takes samples that are at most a window late.
+func startThanos(t *testing.T, window time.Duration) *thanos {
 	t.Helper()
 	path := os.Getenv("FAIRWAY_THANOS")
 	if path == "" {
 		t.Skip("skipped: make engines builds Thanos and names it")
 	}
-	addrs := frees(t, 14)
+	addrs := storetest.Free(t, 14)
 	next := func() (addr string) { addr, addrs = addrs[0], addrs[1:]; return addr }
-	c := &Thanos{dir: t.TempDir()}
+	c := &thanos{dir: t.TempDir()}
 	type endpoint struct {
 		Address   string `json:"address"`
 		CapNProto string `json:"capnproto_address"`
@@ -62,30 +64,30 @@ func StartThanos(t *testing.T, window time.Duration) *Thanos {
 			fmt.Sprintf("--label=replica=%q", fmt.Sprint(i)),
 			fmt.Sprintf("--tsdb.out-of-order.time-window=%ds", int(window.Seconds()))}
 		if i == 0 {
-			c.WriteURL = "http://" + write + "/api/v1/receive"
+			c.writeURL = "http://" + write + "/api/v1/receive"
 		}
 		query = append(query, "--endpoint="+e.Address)
 	}
 	for i := range c.receivers {
 		r := &c.receivers[i]
 		r.cmd = exec.Command(r.args[0], r.args[1:]...)
-		launch(t, c.dir, fmt.Sprint("receive", i), r.cmd)
+		storetest.Launch(t, c.dir, fmt.Sprint("receive", i), r.cmd)
 	}
 	for i := range c.receivers {
-		answers(t, c.receivers[i].health, filepath.Join(c.dir, fmt.Sprint("receive", i, ".log")))
+		storetest.Answers(t, c.receivers[i].health, filepath.Join(c.dir, fmt.Sprint("receive", i, ".log")))
 	}
-	c.ReadURL = "http://" + at
-	start(t, c.dir, "query", c.ReadURL+"/-/ready", exec.Command(path, query...))
+	c.readURL = "http://" + at
+	storetest.Start(t, c.dir, "query", c.readURL+"/-/ready", exec.Command(path, query...))
 	return c
 }
 
-// Settle returns when the querier has asked so many receivers anew which times they have, as it does every few seconds.
-func (c *Thanos) Settle(t *testing.T, receivers int) {
+// settle returns when the querier has asked so many receivers anew which times they have, as it does every few seconds.
+func (c *thanos) settle(t *testing.T, receivers int) {
 	t.Helper()
 	var text []byte
 	begun := time.Now()
 	for range 1500 {
-		res, err := http.Get(c.ReadURL + "/api/v1/stores")
+		res, err := http.Get(c.readURL + "/api/v1/stores")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,16 +116,16 @@ func (c *Thanos) Settle(t *testing.T, receivers int) {
 	t.Fatalf("the querier does not read from %d receivers: %s", receivers, text)
 }
 
-// Kill ends a receiver as kill -9 does.
-func (c *Thanos) Kill(i int) {
+// kill ends a receiver as kill -9 does.
+func (c *thanos) kill(i int) {
 	c.receivers[i].cmd.Process.Kill()
 	c.receivers[i].cmd.Wait()
 }
 
-// Restart starts a receiver again over its data.
-func (c *Thanos) Restart(t *testing.T, i int) {
+// restart starts a receiver again over its data.
+func (c *thanos) restart(t *testing.T, i int) {
 	t.Helper()
 	r := &c.receivers[i]
 	r.cmd = exec.Command(r.args[0], r.args[1:]...)
-	start(t, c.dir, fmt.Sprint("receive", i), r.health, r.cmd)
+	storetest.Start(t, c.dir, fmt.Sprint("receive", i), r.health, r.cmd)
 }
