@@ -1,10 +1,10 @@
 package knfs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 
@@ -70,19 +70,13 @@ func join(ctx context.Context, inst *leash.Instance, guests []*guest) (f *fabric
 			}
 		}
 		cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
-		cmd.Stdin = strings.NewReader(b.String())
-		out, err := os.CreateTemp(inst.Dir, "ip")
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		cmd.Stdout, cmd.Stderr = out, out
+		var out bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(b.String()), &out, &out
 		if err := f.inside.Start(cmd); err != nil {
 			return err
 		}
 		if err := cmd.Wait(); err != nil {
-			text, _ := os.ReadFile(out.Name())
-			return fmt.Errorf("ip: %w: %s", err, text)
+			return fmt.Errorf("ip: %w: %s", err, out.Bytes())
 		}
 		return nil
 	})

@@ -25,13 +25,8 @@ func (s *Site) AccuseInThePast() (since time.Time) {
 	s.Says.Detector = Accuse("fwd001")
 	since = time.Now().Truncate(time.Second).Add(-40 * time.Second)
 	for i := range 7 {
-		if err := s.Loop.Step(s.T.Context(), since.Add(time.Duration(i)*time.Second)); err != nil {
-			s.T.Fatal(err)
-		}
+		s.Judge(since.Add(time.Duration(i) * time.Second))
 	}
-	s.FindMu.Lock()
-	s.Find = s.Loop.Findings()
-	s.FindMu.Unlock()
 	return since
 }
 

@@ -90,9 +90,6 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 		return Answer{Err: "Usage: lnetctl OBJECT VERB [OPTIONS]\n", Code: 1}
 	}
 	c := command{site: s, node: n, object: args[0], verb: args[1], shadow: s.shadows[node]}
-	if args[0] == "ping" || args[0] == "discover" {
-		c.verb, args = "", append([]string{args[0], ""}, args[1:]...)
-	}
 	changes := c.verb == "add" || c.verb == "del" || c.verb == "set" || c.object == "set"
 	switch mode := s.trickOn(node, args); {
 	case mode == TrickHang:
@@ -187,8 +184,7 @@ func (c *command) refuse(e model.Errno) Answer {
 
 func text(e model.Errno) string {
 	return map[model.Errno]string{model.NotThere: "No such file or directory", model.Exists: "File exists",
-		model.Invalid: "Invalid argument", model.Unreachable: "No route to host", model.Busy: "Device or resource busy",
-		model.NotPermitted: "Operation not permitted"}[e]
+		model.Invalid: "Invalid argument", model.Unreachable: "No route to host", model.Busy: "Device or resource busy"}[e]
 }
 
 func (c *command) run() (string, error) {
@@ -212,8 +208,6 @@ func (c *command) run() (string, error) {
 			c.node.Table.DropAsym = c.words[0] == "1"
 			return "", nil
 		}
-	case "ping ":
-		return c.ping()
 	}
 	if c.object == "udsp" && c.site.opt.Release >= 15 {
 		return c.udsp()
@@ -299,20 +293,4 @@ func (c *command) peers() string {
 		}
 	}
 	return c.site.opt.Release.PeerShow(out, c.primary, c.number("verbose", 0))
-}
-
-func (c *command) ping() (string, error) {
-	if len(c.words) != 1 {
-		return "", errors.New("lnetctl: ping: want one NID")
-	}
-	for _, n := range c.site.model.Nodes {
-		for _, ni := range n.NIs {
-			if ni.NID == c.words[0] {
-				return fmt.Sprintf(
-					"ping:\n    - primary nid: %s\n      Multi-Rail: False\n      peer ni:\n        - nid: %s\n",
-					ni.NID, ni.NID), nil
-			}
-		}
-	}
-	return "", model.Errno(model.Unreachable)
 }

@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -88,18 +89,18 @@ func (q *queue) Ack(seq uint64) {
 	q.acked += uint64(n)
 }
 
-// lags counts durations by hundredths of a second up to a minute.
+// lags are how long things took.
 type lags struct {
 	mu   sync.Mutex
-	open bool // nothing is counted before
-	bins [6001]uint64
+	open bool // nothing is kept before
+	all  []time.Duration
 }
 
 func (l *lags) add(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open {
-		l.bins[min(max(int(d/(10*time.Millisecond)), 0), len(l.bins)-1)]++
+		l.all = append(l.all, d)
 	}
 }
 
@@ -109,28 +110,25 @@ func (l *lags) begin() {
 	l.open = true
 }
 
-// quantile is the upper end of the bin in which a share of all durations is reached.
+// quantile is the shortest time that a share of all did not exceed; 0 without any.
 func (l *lags) quantile(share float64) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	total, seen := uint64(0), uint64(0)
-	for _, n := range l.bins {
-		total += n
+	if len(l.all) == 0 {
+		return 0
 	}
-	for i, n := range l.bins {
-		if seen += n; total > 0 && float64(seen) >= share*float64(total) {
-			return time.Duration(i+1) * 10 * time.Millisecond
-		}
-	}
-	return 0
+	slices.Sort(l.all)
+	return l.all[int(math.Ceil(share*float64(len(l.all))))-1].Round(time.Millisecond)
 }
 
-// above counts the durations over d.
-func (l *lags) above(d time.Duration) (n uint64) {
+// above counts those that took longer than d.
+func (l *lags) above(d time.Duration) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := int(d / (10 * time.Millisecond)); i < len(l.bins); i++ {
-		n += l.bins[i]
+	for _, took := range l.all {
+		if took > d {
+			n++
+		}
 	}
 	return n
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,17 +26,12 @@ const (
 // Config says what to start. The zero value of every field has a default.
 type Config struct {
 	Layer Layer // Diod if ""
-	// BackEnds is the number of servers behind the gateways of the layer NFS, 2 if 0; they take the gateways in turn.
-	BackEnds int
 	// Forwarders and ComputeNodes are the numbers of nodes; 2 and 4 if 0.
 	Forwarders, ComputeNodes int
 	// ForwarderName and ComputeName are the node names with one %d verb: "fwd%03d", "cn%03d".
 	ForwarderName, ComputeName string
-	backEndName                string
 	// Mapping is the default mapping; without it consecutive compute nodes share a forwarder.
 	Mapping topology.Mapping
-	// SizeBytes bounds the file system, which is in memory; 2 GiB if 0.
-	SizeBytes int64
 	// LinkBytesPerSec shapes each forwarder's link in each direction, so that its peak bandwidth
 	// is known; 0 leaves the links alone. Needs root.
 	LinkBytesPerSec float64
@@ -60,16 +54,14 @@ type Config struct {
 	Loopback bool
 	// StateDir holds one directory an instance; /run/fairway-testbed for root.
 	StateDir string
+	backEnds int // servers behind the gateways of the layer NFS; they take the gateways in turn
 }
 
 // The bounds of a testbed: past them one machine cannot sensibly hold it.
 const (
 	maxForwarders   = 64
 	maxComputeNodes = 512
-	maxBackEnds     = 16
 )
-
-var nodeNameFormat = regexp.MustCompile(`^[a-z][a-z0-9-]*%0?[0-9]?d$`)
 
 // fill sets defaults and refuses what cannot be started.
 func (c *Config) fill() error {
@@ -78,35 +70,18 @@ func (c *Config) fill() error {
 	setDefault(&c.ComputeNodes, 4)
 	setDefault(&c.ForwarderName, "fwd%03d")
 	setDefault(&c.ComputeName, "cn%03d")
-	setDefault(&c.backEndName, "be%03d")
 	setDefault(&c.Layer, Diod)
 	if c.Layer == NFS {
-		setDefault(&c.BackEnds, min(2, c.Forwarders))
+		c.backEnds = min(2, c.Forwarders)
 	}
-	setDefault(&c.SizeBytes, 2<<30)
 	setDefault(&c.StateDir, defaultStateDir(c.Root))
 	switch {
 	case c.Forwarders < 1 || c.Forwarders > maxForwarders:
 		return fmt.Errorf("testbed: %d forwarders; 1 to %d are possible", c.Forwarders, maxForwarders)
 	case c.ComputeNodes < 1 || c.ComputeNodes > maxComputeNodes:
 		return fmt.Errorf("testbed: %d compute nodes; 1 to %d are possible", c.ComputeNodes, maxComputeNodes)
-	case !nodeNameFormat.MatchString(c.ForwarderName) || len(c.ForwarderName) > 12:
-		return fmt.Errorf(
-			"testbed: forwarder name %q is not letters and one verb such as fwd%%03d (12 characters at most)",
-			c.ForwarderName)
-	case !nodeNameFormat.MatchString(c.ComputeName) || len(c.ComputeName) > 12:
-		return fmt.Errorf(
-			"testbed: compute node name %q is not letters and one verb such as cn%%03d (12 characters at most)",
-			c.ComputeName)
 	case c.Layer != Diod && c.Layer != NFS:
 		return fmt.Errorf("testbed: no layer is called %q (there are %s and %s)", c.Layer, Diod, NFS)
-	case c.Layer == Diod && c.BackEnds != 0:
-		return fmt.Errorf("testbed: the layer %s has no back ends: its forwarders have the file system", Diod)
-	case c.BackEnds < 0 || c.BackEnds > min(maxBackEnds, c.Forwarders):
-		return fmt.Errorf("testbed: %d back ends; 1 to %d are possible, no more than forwarders", c.BackEnds,
-			maxBackEnds)
-	case c.forwarder(0).Node() == c.compute(0):
-		return fmt.Errorf("testbed: forwarders and compute nodes are both named %q", c.ComputeName)
 	}
 	for what, asked := range map[string]bool{"the layer nfs": c.Layer == NFS, "Slurm": c.Slurm,
 		"a link's speed": c.LinkBytesPerSec != 0, "a queue": c.QueueProgram != "", "a mount": c.MountProgram != ""} {
@@ -159,17 +134,17 @@ func (c *Config) forwarder(i int) topology.ForwarderID {
 
 // backEnd is a server behind the gateways.
 func (c *Config) backEnd(i int) topology.NodeID {
-	return topology.NodeID(fmt.Sprintf(c.backEndName, i))
+	return topology.NodeID(fmt.Sprintf("be%03d", i))
 }
 
 // backEndOf is the back end of a gateway: they take turns, so that neighbours have different ones.
-func (c *Config) backEndOf(gateway int) topology.NodeID { return c.backEnd(gateway % c.BackEnds) }
+func (c *Config) backEndOf(gateway int) topology.NodeID { return c.backEnd(gateway % c.backEnds) }
 
 // hasFiles says whether a node has the file system itself.
 func (c *Config) hasFiles(id topology.NodeID) bool {
 	n, name := c.Forwarders, func(i int) topology.NodeID { return c.forwarder(i).Node() }
 	if c.Layer == NFS {
-		n, name = c.BackEnds, c.backEnd
+		n, name = c.backEnds, c.backEnd
 	}
 	for i := range n {
 		if name(i) == id {
@@ -198,7 +173,7 @@ func (c *Config) compute(i int) topology.NodeID {
 // hostBits is the number of address bits the nodes, the host and the scheduler need.
 func (c *Config) hostBits() int {
 	bits := 8
-	for 1<<bits < 2*c.Forwarders+c.ComputeNodes+c.BackEnds+firstNodeAddr+1 {
+	for 1<<bits < 2*c.Forwarders+c.ComputeNodes+c.backEnds+firstNodeAddr+1 {
 		bits++
 	}
 	return bits

@@ -34,14 +34,14 @@ type fabric struct {
 
 // startNodes powers the fabric, the forwarders, the compute nodes and the scheduler on.
 func (tb *Testbed) startNodes(context.Context) error {
-	names := make([]topology.NodeID, 0, tb.cfg.Forwarders+tb.cfg.ComputeNodes+tb.cfg.BackEnds+1)
+	names := make([]topology.NodeID, 0, tb.cfg.Forwarders+tb.cfg.ComputeNodes+tb.cfg.backEnds+1)
 	for i := range tb.cfg.Forwarders {
 		names = append(names, tb.cfg.forwarder(i).Node())
 	}
 	for i := range tb.cfg.ComputeNodes {
 		names = append(names, tb.cfg.compute(i))
 	}
-	for i := range tb.cfg.BackEnds {
+	for i := range tb.cfg.backEnds {
 		names = append(names, tb.cfg.backEnd(i))
 	}
 	for _, f := range tb.cfg.queued() {

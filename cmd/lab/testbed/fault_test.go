@@ -88,7 +88,7 @@ func (s speeds) String() string {
 }
 
 func TestFaultsSlowTheForwarderAndAreUndone(t *testing.T) {
-	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1, SizeBytes: 64 << 20})
+	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1})
 	testFaults(t, tb, Fault{Kind: SlowLink, Amount: 5e6}, Fault{Kind: PacketLoss, Amount: 0.1}, Fault{Kind: StarvedCPU},
 		Fault{Kind: StopGo}, Fault{Kind: SlowData}, Fault{Kind: SlowMeta, Amount: 0.01}, Fault{Kind: Kill},
 		Fault{Kind: Hang})
@@ -148,7 +148,7 @@ func testFaults(t *testing.T, tb *Testbed, faults ...Fault) {
 }
 
 func TestFaultOfOneForwarderSparesTheOther(t *testing.T) {
-	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1, SizeBytes: 64 << 20})
+	tb := start(t, Config{Forwarders: 2, ComputeNodes: 1})
 	if err := tb.Inject(t.Context(), Fault{Kind: SlowLink, Node: "fwd000", Amount: 2e6}); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestFaultOfOneForwarderSparesTheOther(t *testing.T) {
 
 func TestBaseLinkSpeedIsKeptAndRestored(t *testing.T) {
 	const base = 30e6
-	tb := start(t, Config{Forwarders: 1, ComputeNodes: 1, SizeBytes: 64 << 20, LinkBytesPerSec: base})
+	tb := start(t, Config{Forwarders: 1, ComputeNodes: 1, LinkBytesPerSec: base})
 	addr := tb.ForwarderAddr("fwd000")
 	f := Fault{Kind: SlowLink, Node: "fwd000", Amount: 3e6}
 	if err := tb.Inject(t.Context(), f); err != nil {

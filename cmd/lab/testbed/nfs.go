@@ -59,7 +59,7 @@ const busConfig = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Con
 // startBackEnds starts the servers behind the gateways of the layer NFS.
 func (tb *Testbed) startBackEnds(ctx context.Context) error {
 	var servers []*node
-	for i := range tb.cfg.BackEnds {
+	for i := range tb.cfg.backEnds {
 		n, err := tb.find(tb.cfg.backEnd(i))
 		if err != nil {
 			return err
@@ -175,11 +175,11 @@ func listens(ctx context.Context, n *node) error {
 
 // BackEnds returns the servers behind the gateways, and which of them each gateway uses; nil in the layer Diod.
 func (tb *Testbed) BackEnds() (servers []topology.NodeID, of map[topology.ForwarderID]topology.NodeID) {
-	if tb.cfg.BackEnds == 0 {
+	if tb.cfg.backEnds == 0 {
 		return nil, nil
 	}
 	of = map[topology.ForwarderID]topology.NodeID{}
-	for i := range tb.cfg.BackEnds {
+	for i := range tb.cfg.backEnds {
 		servers = append(servers, tb.cfg.backEnd(i))
 	}
 	for g := range tb.cfg.Forwarders {

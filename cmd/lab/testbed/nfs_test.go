@@ -9,7 +9,7 @@ import (
 )
 
 func TestGatewaysShareTheFileSystemOfTheirBackEnds(t *testing.T) {
-	tb := start(t, Config{Layer: NFS, Forwarders: 3, ComputeNodes: 1, SizeBytes: 64 << 20})
+	tb := start(t, Config{Layer: NFS, Forwarders: 3, ComputeNodes: 1})
 	servers, of := tb.BackEnds()
 	if len(servers) != 2 || of["fwd000"] != "be000" || of["fwd001"] != "be001" || of["fwd002"] != "be000" {
 		t.Fatalf("back ends %v of %v", servers, of)

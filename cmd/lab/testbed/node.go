@@ -183,7 +183,7 @@ func (tb *Testbed) Exec(ctx context.Context, id topology.NodeID, argv ...string)
 
 // privateRoot gives the calling thread a mount namespace and a root directory of its own in it:
 // everything of the machine's, plus the mount point, plus the file system at exportDir.
-func (c *Config) privateRoot(at string) error {
+func privateRoot(at string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w (is the machine a container without CAP_SYS_ADMIN?)", err)
 	}
@@ -200,11 +200,11 @@ func (c *Config) privateRoot(at string) error {
 		return err
 	}
 	export := filepath.Join(at, exportDir)
-	if err := errors.Join(mkdirAll(filepath.Join(at, MountPoint)), mkdirAll(export)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(at, MountPoint), 0o755), os.MkdirAll(export, 0o755)); err != nil {
 		return err
 	}
-	if err := c.mountFilesystem(export); err != nil {
-		return err
+	if err := unix.Mount("tmpfs", export, "tmpfs", 0, "mode=1777,size=2g"); err != nil {
+		return fmt.Errorf("mount a file system in memory: %w", err)
 	}
 	// pivot_root(".", "."): the old root ends up above the new one and is let go.
 	if err := unix.Chdir(at); err != nil {
@@ -248,13 +248,3 @@ func bindTopFolders(at string) error {
 	}
 	return nil
 }
-
-// mountFilesystem puts a file system in memory at the export.
-func (c *Config) mountFilesystem(export string) error {
-	if err := unix.Mount("tmpfs", export, "tmpfs", 0, fmt.Sprintf("mode=1777,size=%d", c.SizeBytes)); err != nil {
-		return fmt.Errorf("mount a file system of %d bytes in memory: %w", c.SizeBytes, err)
-	}
-	return nil
-}
-
-func mkdirAll(dir string) error { return os.MkdirAll(dir, 0o755) }

@@ -161,7 +161,7 @@ func (tb *Testbed) Machine() topology.Machine {
 	for i := range tb.cfg.ComputeNodes {
 		m.Nodes = append(m.Nodes, topology.Node{ID: tb.cfg.compute(i), Role: topology.Compute})
 	}
-	for i := range tb.cfg.BackEnds {
+	for i := range tb.cfg.backEnds {
 		m.Nodes = append(m.Nodes, topology.Node{ID: tb.cfg.backEnd(i), Role: topology.Storage})
 	}
 	return m
@@ -244,7 +244,7 @@ func (tb *Testbed) startFilesystem(context.Context) error {
 	if !tb.cfg.Root {
 		return os.MkdirAll(tb.Dir(), 0o755)
 	}
-	return tb.base.Do(func() error { return tb.cfg.privateRoot(filepath.Join(tb.inst.Dir, "root")) })
+	return tb.base.Do(func() error { return privateRoot(filepath.Join(tb.inst.Dir, "root")) })
 }
 
 // Sweep removes what testbeds left whose process died without Close, and says how many there were. With an empty

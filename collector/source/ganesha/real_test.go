@@ -20,7 +20,7 @@ import (
 // layer starts gateways in front of a back end; the test is skipped where it cannot.
 func layer(t testing.TB) *testbed.Testbed {
 	t.Helper()
-	cfg := testbed.Config{Layer: testbed.NFS, Forwarders: 1, ComputeNodes: 1, SizeBytes: 64 << 20}
+	cfg := testbed.Config{Layer: testbed.NFS, Forwarders: 1, ComputeNodes: 1}
 	if missing := testbed.Missing(cfg); len(missing) > 0 {
 		t.Skipf("skipped: not installed: %s", strings.Join(missing, " "))
 	}

@@ -100,12 +100,11 @@ func (n *Node) hasRoute(to, via *Node) bool {
 
 // Errors of a node's LNet, by the number of its kernel.
 const (
-	NotThere     = -2
-	Exists       = -17
-	Invalid      = -22
-	Unreachable  = -113
-	NotPermitted = -1
-	Busy         = -16
+	NotThere    = -2
+	Exists      = -17
+	Invalid     = -22
+	Unreachable = -113
+	Busy        = -16
 )
 
 // Errno is a refusal of the kernel.
