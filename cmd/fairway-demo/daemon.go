@@ -65,6 +65,6 @@ func (d *demo) startDaemon(ctx context.Context) (err error) {
 	if d.fairwayd, err = daemon.Start(ctx, d.program("fairwayd"), d.dir, d.conf); err != nil {
 		return err
 	}
-	d.atEnd(d.fairwayd.Close)
+	d.atEnd(d.fairwayd.Terminate)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/cmd/lab/daemon"
+	"fairway/cmd/lab/leash"
 	"fairway/cmd/lab/testbed"
 	"fairway/cmd/program"
 	"fairway/collector"
@@ -48,7 +49,7 @@ type demo struct {
 	ends     []func() error
 	// senses start, once the daemon listens, what sends frames and what keeps the machine busy.
 	senses   []func(context.Context) error
-	fairwayd *daemon.Daemon
+	fairwayd *leash.Process
 }
 
 func newDemo(o options) (d *demo, err error) {

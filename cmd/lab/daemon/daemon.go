@@ -8,13 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/BurntSushi/toml"
 
+	"fairway/cmd/lab/leash"
 	"fairway/webui/client"
 )
 
@@ -31,25 +30,11 @@ func (s Settings) Table(name string) Settings {
 	return t
 }
 
-// Daemon is a running fairwayd.
-type Daemon struct {
-	// Ended is closed when the process has ended.
-	Ended chan struct{}
-
-	log     string
-	why     error // how it ended; valid once Ended is closed
-	process *os.Process
-}
-
-const (
-	// endWithin bounds how long the daemon may take to end.
-	endWithin = 10 * time.Second
-	// readyWithin bounds how long it may take to answer.
-	readyWithin = time.Minute
-)
+// readyWithin bounds how long the daemon may take to answer.
+const readyWithin = time.Minute
 
 // Start writes settings, whose socket is listen.socket, into a file in dir, and runs the program on it.
-func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, error) {
+func Start(ctx context.Context, program, dir string, conf Settings) (*leash.Process, error) {
 	file := filepath.Join(dir, "fairwayd.toml")
 	simulated := conf["simulated"] == true // no setting: screens show it
 	delete(conf, "simulated")
@@ -68,79 +53,33 @@ func Start(ctx context.Context, program, dir string, conf Settings) (*Daemon, er
 	return Run(ctx, c, socket, filepath.Join(dir, "fairwayd.log"))
 }
 
-// Run runs a daemon, whose output goes to the end of a file, and waits until it answers at its socket.
-func Run(ctx context.Context, c *exec.Cmd, socket, file string) (*Daemon, error) {
-	d := &Daemon{Ended: make(chan struct{}), log: file}
-	log, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// Run runs a daemon, whose output goes to the end of a file, and waits until it answers at its socket. It ends when the
+// caller ends it, or dies.
+func Run(ctx context.Context, c *exec.Cmd, socket, file string) (*leash.Process, error) {
+	thread, err := leash.NewThread()
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	c.Stdout, c.Stderr = log, log
-	// An interrupt of the terminal is the caller's; the daemon ends when the caller ends it, or dies.
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	started := make(chan error, 1)
-	go func() {
-		// A parent's death is its thread's: this one lives as long as the daemon.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.Start()
-		if started <- err; err == nil {
-			d.why = c.Wait()
-			close(d.Ended)
-		}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	p, err := leash.Launch("fairwayd", file, c, func() error { return thread.Start(c) })
+	if err != nil {
+		thread.Close()
+		return nil, err
+	}
+	go func() { // ends with the daemon
+		<-p.Ended
+		thread.Close()
 	}()
-	if err := <-started; err != nil {
-		return nil, err
+	api, err := client.New("unix:"+socket, "")
+	if err == nil {
+		defer api.Close()
+		err = p.AwaitReady(ctx, readyWithin, func(ctx context.Context) error {
+			_, err := api.Overview(ctx)
+			return err
+		})
 	}
-	d.process = c.Process
-	if err := d.answers(ctx, socket); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return d, nil
-}
-
-// PID is the process's number.
-func (d *Daemon) PID() int { return d.process.Pid }
-
-// Close ends the daemon, by force if it takes too long.
-func (d *Daemon) Close() error {
-	_ = d.process.Signal(syscall.SIGTERM) // one that has ended does not mind
-	select {
-	case <-d.Ended:
-	case <-time.After(endWithin):
-		_ = d.process.Kill()
-		<-d.Ended
-	}
-	return nil
-}
-
-// answers waits until the daemon answers on its socket.
-func (d *Daemon) answers(ctx context.Context, socket string) error {
-	c, err := client.New("unix:"+socket, "")
 	if err != nil {
-		return err
+		return nil, errors.Join(err, p.Terminate())
 	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	for {
-		if _, err = c.Overview(ctx); err == nil {
-			return nil
-		}
-		select {
-		case <-d.Ended:
-			return d.Err()
-		case <-ctx.Done():
-			return fmt.Errorf("fairwayd does not answer: %w", errors.Join(ctx.Err(), err))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// Err is the error of a daemon that ended by itself, with the end of its log.
-func (d *Daemon) Err() error {
-	text, _ := os.ReadFile(d.log)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return fmt.Errorf("fairwayd ended by itself (%v):\n%s", d.why, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+	return p, nil
 }

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"fairway/cmd/lab/daemon"
+	"fairway/cmd/lab/leash"
 )
 
 // Fairway is the daemon of a site, with an agent on every node.
 type Fairway struct {
-	site *Site
-	*daemon.Daemon
+	site   *Site
+	daemon *leash.Process
 }
 
 // Socket is the daemon's, on this machine.
@@ -46,8 +47,9 @@ func (s *Site) StartFairway(ctx context.Context) (*Fairway, error) {
 		return f, err
 	}
 	var err error
-	if f.Daemon, err = daemon.Run(ctx, exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
-		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml")), f.Socket(), f.log()); err != nil {
+	if f.daemon, err = daemon.Run(ctx, exec.Command(filepath.Join(s.cfg.Programs, "fairwayd"), "run", "-c",
+		filepath.Join(s.inst.Dir, "etc", "fairwayd.toml")), f.Socket(),
+		filepath.Join(s.inst.Dir, "log", "fairwayd.log")); err != nil {
 		return f, err
 	}
 	s.daemon = f
@@ -58,8 +60,6 @@ func (s *Site) StartFairway(ctx context.Context) (*Fairway, error) {
 	}
 	return f, f.allReport(ctx)
 }
-
-func (f *Fairway) log() string { return filepath.Join(f.site.inst.Dir, "log", "fairwayd.log") }
 
 // operatorsGroup is the group whose people may propose.
 const operatorsGroup = "nogroup"
@@ -146,9 +146,8 @@ func (f *Fairway) allReport(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			log, _ := os.ReadFile(f.log())
 			return fmt.Errorf("not within %s: doctor (%w) says no %q:\n%s\n%s", reportWithin, err, want, out,
-				log[max(0, len(log)-1000):])
+				f.daemon.Tail())
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -61,8 +61,8 @@ func (s *Site) Break(ctx context.Context, kind, node string) error {
 		off, err = leash.Starve(s.inst.Name, node, starvedShare, g.pids()...)
 		mend = func(context.Context) error { return off() }
 	case kind == "frozen":
-		err = g.signal(unix.SIGSTOP)
-		mend = func(context.Context) error { return g.signal(unix.SIGCONT) }
+		err = g.kernel.Signal(unix.SIGSTOP)
+		mend = func(context.Context) error { return g.kernel.Signal(unix.SIGCONT) }
 	case kind == "clock":
 		s.late(node, clockBehind)
 		mend = func(context.Context) error { s.late(node, 0); return nil }

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"fairway/cmd/lab/leash"
 )
 
 // role is what a guest does.
@@ -31,13 +31,11 @@ type guest struct {
 	name    string
 	role    role
 	dir     string    // its folder on the machine
-	log     string    // what it prints there
 	addrs   [3]string // with lengths, on the machine's network, the front's, the back's; "" where it is on none
 	source  string    // a client's: what it mounts at first, and how
 	options string
 
-	cmd   *exec.Cmd
-	ended chan struct{}
+	kernel *leash.Process // nil: not started yet
 }
 
 // memory is a guest's, in megabytes: pages that it never touches cost nothing.
@@ -58,12 +56,6 @@ func (s *Site) startGuest(g *guest) error {
 		os.WriteFile(filepath.Join(g.dir, "hosts"), []byte(s.hosts()), 0o644)); err != nil {
 		return err
 	}
-	g.log = filepath.Join(s.inst.Dir, "log", g.name+".console.log")
-	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	argv := []string{"linux.uml", fmt.Sprintf("mem=%dM", g.memory()), "rootfstype=hostfs", "rootflags=/", "ro",
 		"init=" + boot, "umid=" + g.name, "uml_dir=" + g.dir + "/", "con=null", "con0=null,fd:1", "ssl=null", "quiet"}
 	for i, addr := range g.addrs {
@@ -71,53 +63,31 @@ func (s *Site) startGuest(g *guest) error {
 			argv = append(argv, fmt.Sprintf("eth%d=tuntap,%s", i, tap(g.name, i)))
 		}
 	}
-	g.cmd = exec.Command(argv[0], argv[1:]...)
-	g.cmd.Stdout, g.cmd.Stderr = log, log
-	g.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + s.shim, "TMPDIR=/dev/shm", "HOME=" + g.dir}
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	if err := s.net.inside.Start(g.cmd); err != nil {
-		return fmt.Errorf("start the guest %s: %w", g.name, err)
-	}
-	g.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) { // ends with the guest
-		_ = cmd.Wait()
-		close(ended)
-	}(g.cmd, g.ended)
-	return nil
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LD_PRELOAD=" + s.shim, "TMPDIR=/dev/shm", "HOME=" + g.dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	var err error
+	g.kernel, err = leash.Launch("the guest "+g.name, filepath.Join(s.inst.Dir, "log", g.name+".console.log"), cmd,
+		func() error { return s.net.inside.Start(cmd) })
+	return err
 }
 
 // kill ends the guest at once.
 func (g *guest) kill() {
-	if g.cmd != nil {
-		_ = g.cmd.Process.Kill()
-		<-g.ended
+	if g.kernel != nil {
+		g.kernel.Kill()
 	}
 }
+
+// upWithin is how long a guest may take to come up on a machine with much other work; else a quarter of it.
+const upWithin = 4 * time.Minute
 
 // await waits until the guest has come up.
 func (g *guest) await(ctx context.Context) error {
-	for {
-		if _, err := os.Stat(filepath.Join(g.dir, "up")); err == nil {
-			return nil
-		}
-		select {
-		case <-g.ended:
-			return fmt.Errorf("the guest %s ended before it was up; its console:\n%s", g.name, g.console())
-		case <-ctx.Done():
-			return fmt.Errorf("the guest %s is not up: %w; its console:\n%s", g.name, ctx.Err(), g.console())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// console is the end of what the guest printed.
-func (g *guest) console() string {
-	text, err := os.ReadFile(g.log)
-	if err != nil {
-		return err.Error()
-	}
-	const shown = 1500
-	return string(text[max(0, len(text)-shown):])
+	return g.kernel.AwaitReady(ctx, upWithin, func(context.Context) error {
+		_, err := os.Stat(filepath.Join(g.dir, "up"))
+		return err
+	})
 }
 
 func (g *guest) post(ctx context.Context, path, body string) (string, error) {
@@ -142,7 +112,7 @@ func (g *guest) post(ctx context.Context, path, body string) (string, error) {
 
 // pids are a guest's processes on this machine: its kernel, and one for each of its address spaces.
 func (g *guest) pids() []int {
-	pids := []int{g.cmd.Process.Pid}
+	pids := []int{g.kernel.PID()}
 	for i := 0; i < len(pids); i++ {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pids[i]))
 		for word := range strings.FieldsSeq(string(text)) {
@@ -154,6 +124,3 @@ func (g *guest) pids() []int {
 	}
 	return pids
 }
-
-// signal sends a signal to the guest's kernel.
-func (g *guest) signal(sig unix.Signal) error { return g.cmd.Process.Signal(sig) }

@@ -163,9 +163,6 @@ func (s *Site) up(ctx context.Context) error {
 			return err
 		}
 	}
-	const upWithin = 4 * time.Minute // on a machine with much other work; else a quarter of one
-	ctx, cancel := context.WithTimeout(ctx, upWithin)
-	defer cancel()
 	for _, g := range s.guests {
 		if err := g.await(ctx); err != nil {
 			return err
@@ -219,7 +216,7 @@ func (s *Site) Close() error {
 	s.tasks.Wait()
 	var errs []error
 	if s.daemon != nil {
-		errs = append(errs, s.daemon.Close())
+		errs = append(errs, s.daemon.daemon.Terminate())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,12 +69,14 @@ func OnOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// Start starts a command that is killed when the thread ends.
+// Start starts a command that is killed, or gets its own Pdeathsig, when the thread ends.
 func (t *Thread) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	if cmd.SysProcAttr.Pdeathsig == 0 {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 	cmd.SysProcAttr.Setsid = true // a terminal's interrupt is for this process, not for its children
 	return t.Do(cmd.Start)
 }

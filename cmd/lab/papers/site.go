@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"fairway/cmd/lab/daemon"
+	"fairway/cmd/lab/leash"
 	"fairway/cmd/lab/testbed"
 	"fairway/cmd/lab/testbed/workload"
 	"fairway/collector"
@@ -31,7 +32,7 @@ type site struct {
 	tb       *testbed.Testbed
 	dir      string
 	conf     daemon.Settings
-	fairwayd *daemon.Daemon
+	fairwayd *leash.Process
 	api      *client.Client
 }
 
@@ -114,7 +115,7 @@ func (s *site) start(ctx context.Context) (err error) {
 
 // restart runs the daemon on changed settings.
 func (s *site) restart(ctx context.Context) error {
-	if err := errors.Join(s.fairwayd.Close(), s.start(ctx)); err != nil {
+	if err := errors.Join(s.fairwayd.Terminate(), s.start(ctx)); err != nil {
 		return err
 	}
 	return s.awaitNodes(ctx)
@@ -123,7 +124,7 @@ func (s *site) restart(ctx context.Context) error {
 func (s *site) close() error {
 	var errs []error
 	if s.fairwayd != nil {
-		errs = append(errs, s.fairwayd.Close())
+		errs = append(errs, s.fairwayd.Terminate())
 	}
 	if s.api != nil {
 		s.api.Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -56,7 +57,7 @@ func (tb *Testbed) StartAgents(ctx context.Context, a Agents) error {
 		tb.mu.Lock()
 		tb.agents = append(tb.agents, p)
 		tb.mu.Unlock()
-		return p.awaitReady(ctx, func(context.Context) error {
+		return p.AwaitReady(ctx, readyWithin, func(context.Context) error {
 			_, err := os.Stat(tb.spoolDir(n.id))
 			return err
 		})
@@ -69,7 +70,7 @@ func (tb *Testbed) SignalAgents(s syscall.Signal) error {
 	defer tb.mu.Unlock()
 	var errs []error
 	for _, p := range tb.agents {
-		errs = append(errs, p.signal(s))
+		errs = append(errs, p.Signal(s))
 	}
 	return errors.Join(errs...)
 }
@@ -129,12 +130,12 @@ func (tb *Testbed) pidFile(id topology.NodeID) string {
 }
 
 // writePIDFile finds the number that a process has in its own process namespace.
-func (tb *Testbed) writePIDFile(n *node, p *process) error {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
+func (tb *Testbed) writePIDFile(n *node, p *leash.Process) error {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.what, err)
 	}
-	pid := strconv.Itoa(p.pid())
+	pid := strconv.Itoa(p.PID())
 	for line := range strings.Lines(string(b)) {
 		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
 			all := strings.Fields(ids)

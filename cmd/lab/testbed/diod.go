@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/p9"
 	"fairway/collector/topology"
 )
@@ -71,7 +72,7 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 		return err
 	}
 	tb.setService(n, p)
-	if err := p.awaitReady(ctx, func(ctx context.Context) error {
+	if err := p.AwaitReady(ctx, readyWithin, func(ctx context.Context) error {
 		return answers(ctx, addr,
 			tb.Attach())
 	}); err != nil {
@@ -81,7 +82,7 @@ func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 }
 
 // setService makes a process the file service of its node.
-func (tb *Testbed) setService(n *node, p *process) {
+func (tb *Testbed) setService(n *node, p *leash.Process) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	tb.services[n.id] = p
@@ -142,7 +143,7 @@ func (tb *Testbed) startQueues(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.awaitReady(ctx, func(ctx context.Context) error {
+		if err := p.AwaitReady(ctx, readyWithin, func(ctx context.Context) error {
 			return answers(ctx, tb.entryAddr(f), tb.Attach())
 		}); err != nil {
 			return err

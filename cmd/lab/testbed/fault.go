@@ -52,10 +52,10 @@ type Fault struct {
 	Amount float64 // how bad, in the kind's unit; 0 is the kind's default
 }
 
-// faultKinds says how each kind is switched on. A starter returns how to switch the fault off.
+// faultKinds says how each kind is switched on. A starter returns what switches the fault off.
 var faultKinds = map[FaultKind]struct {
 	amount, least, most float64 // default and bounds
-	start               func(*Testbed, context.Context, *node, *process, float64) (func(context.Context) error, error)
+	start               func(*Testbed, context.Context, *node, *leash.Process, float64) (undo, error)
 }{
 	SlowLink:   {20e6, 1e4, 1e11, (*Testbed).slowLink},
 	PacketLoss: {0.02, 0.001, 0.9, (*Testbed).loseLink},
@@ -81,8 +81,11 @@ func FaultKinds() []FaultKind {
 // activeFault is a fault that is on.
 type activeFault struct {
 	Fault
-	off func(context.Context) error
+	off undo
 }
+
+// undo switches a fault off.
+type undo func(context.Context) error
 
 // Inject switches a fault on and returns when it works. The error wraps errors.ErrUnsupported
 // where this machine, or a testbed without root, cannot do it.
@@ -171,34 +174,32 @@ func (tb *Testbed) faultOn(id topology.NodeID, kind FaultKind) int {
 }
 
 // service returns the running or last file service of a forwarder or back end, nil for another name.
-func (tb *Testbed) service(id topology.NodeID) *process {
+func (tb *Testbed) service(id topology.NodeID) *leash.Process {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
 	return tb.services[id]
 }
 
-func (tb *Testbed) killService(_ context.Context, n *node, p *process, _ float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) killService(_ context.Context, n *node, p *leash.Process, _ float64) (undo, error) {
 	if tb.isBackEnd(n.id) {
 		return nil, fmt.Errorf("%w: the gateways of a killed back end do not recover (hang it instead)",
 			errors.ErrUnsupported)
 	}
-	p.kill()
+	p.Kill()
 	return func(ctx context.Context) error { return tb.startForwarder(ctx, n) }, nil
 }
 
-func (tb *Testbed) hang(_ context.Context, _ *node, p *process, _ float64) (func(context.Context) error, error) {
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+func (tb *Testbed) hang(_ context.Context, _ *node, p *leash.Process, _ float64) (undo, error) {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
-	return func(context.Context) error { return p.signal(syscall.SIGCONT) }, nil
+	return func(context.Context) error { return p.Signal(syscall.SIGCONT) }, nil
 }
 
 // stopGoCycle is the period of StopGo.
 const stopGoCycle = 100 * time.Millisecond
 
-func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) stopGo(_ context.Context, _ *node, p *leash.Process, share float64) (undo, error) {
 	stopped := time.Duration(share * float64(stopGoCycle))
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() { // ended by the returned function
@@ -208,7 +209,7 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64)
 				sig  syscall.Signal
 				hold time.Duration
 			}{{syscall.SIGSTOP, stopped}, {syscall.SIGCONT, stopGoCycle - stopped}} {
-				if p.signal(phase.sig) != nil {
+				if p.Signal(phase.sig) != nil {
 					return
 				}
 				select {
@@ -222,29 +223,27 @@ func (tb *Testbed) stopGo(_ context.Context, _ *node, p *process, share float64)
 	return func(context.Context) error {
 		close(end)
 		<-ended
-		return p.signal(syscall.SIGCONT)
+		return p.Signal(syscall.SIGCONT)
 	}, nil
 }
 
 // starve puts a file service into a control group with a quota, and back.
-func (tb *Testbed) starve(_ context.Context, n *node, p *process, share float64) (func(context.Context) error, error) {
-	off, err := leash.Starve(tb.inst.Name, string(n.id), share, p.pid())
+func (tb *Testbed) starve(_ context.Context, n *node, p *leash.Process, share float64) (undo, error) {
+	off, err := leash.Starve(tb.inst.Name, string(n.id), share, p.PID())
 	if err != nil {
 		return nil, err
 	}
 	return func(context.Context) error { return off() }, nil
 }
 
-func (tb *Testbed) slowData(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) slowData(ctx context.Context, n *node, p *leash.Process, seconds float64) (undo, error) {
 	if !tb.cfg.hasFiles(n.id) {
 		return nil, errNoFiles
 	}
 	return tb.slowCalls(ctx, n, p, "pread64,pwrite64,preadv,pwritev", seconds)
 }
 
-func (tb *Testbed) slowMeta(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) slowMeta(ctx context.Context, n *node, p *leash.Process, seconds float64) (undo, error) {
 	if !tb.cfg.hasFiles(n.id) {
 		return nil, errNoFiles
 	}
@@ -258,50 +257,49 @@ func (tb *Testbed) slowMeta(ctx context.Context, n *node, p *process, seconds fl
 var errNoFiles = fmt.Errorf("%w: a gateway has no file system (slow its back end, or what it sends)",
 	errors.ErrUnsupported)
 
-func (tb *Testbed) slowSend(ctx context.Context, n *node, p *process, seconds float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) slowSend(ctx context.Context, n *node, p *leash.Process, seconds float64) (undo, error) {
 	return tb.slowCalls(ctx, n, p, "sendmsg,sendto,write,writev", seconds)
 }
 
 // slowCalls delays the named system calls of a file service: strace stops each at its entry. Nothing else
 // of the program changes, and the end of strace ends it.
-func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *process, calls string,
-	seconds float64) (func(context.Context) error, error) {
+func (tb *Testbed) slowCalls(ctx context.Context, n *node, p *leash.Process, calls string,
+	seconds float64) (undo, error) {
 	tracer, err := tb.trace(ctx, n, p, "-o", "/dev/null", "-e", "trace="+calls,
 		"-e", fmt.Sprintf("inject=%s:delay_enter=%.0f", calls, seconds*1e6))
 	if err != nil {
 		return nil, err
 	}
-	return func(context.Context) error { return tracer.terminate() }, nil
+	return func(context.Context) error { return tracer.Terminate() }, nil
 }
 
 // trace attaches strace with some arguments to every thread of a file service.
-func (tb *Testbed) trace(ctx context.Context, n *node, p *process, argv ...string) (*process, error) {
-	by, err := traced(p.pid())
+func (tb *Testbed) trace(ctx context.Context, n *node, p *leash.Process, argv ...string) (*leash.Process, error) {
+	by, err := traced(p.PID())
 	if err != nil {
 		return nil, err
 	}
 	if by != 0 {
-		return nil, fmt.Errorf("%s is traced by process %d already: clear its other fault of system calls first",
-			p.what, by)
+		return nil, fmt.Errorf("process %d is traced by process %d already: clear its other fault of system calls first",
+			p.PID(), by)
 	}
 	if _, err := lookProgram("strace"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
 	}
-	argv = append([]string{"strace", "-f", "-q", "-p", strconv.Itoa(p.pid())}, argv...)
+	argv = append([]string{"strace", "-f", "-q", "-p", strconv.Itoa(p.PID())}, argv...)
 	tracer, err := tb.launch(tb.local(), "strace."+string(n.id), argv...)
 	if err != nil {
 		return nil, err
 	}
-	err = tracer.awaitReady(ctx, func(context.Context) error {
-		by, err := traced(p.pid())
+	err = tracer.AwaitReady(ctx, readyWithin, func(context.Context) error {
+		by, err := traced(p.PID())
 		if err == nil && by == 0 {
 			err = errors.New("not every thread is traced yet")
 		}
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), tracer.terminate())
+		return nil, errors.Join(fmt.Errorf("%w: %w", errors.ErrUnsupported, err), tracer.Terminate())
 	}
 	return tracer, nil
 }
@@ -331,8 +329,7 @@ func traced(pid int) (int, error) {
 }
 
 // slowLink replaces the base speed of a node's link, and puts it back.
-func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *process, bytesPerSec float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) slowLink(ctx context.Context, n *node, _ *leash.Process, bytesPerSec float64) (undo, error) {
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}
@@ -369,8 +366,7 @@ func (tb *Testbed) shape(ctx context.Context, n *node, bytesPerSec float64) erro
 }
 
 // loseLink drops a share of the packets that arrive at a node.
-func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *process, share float64) (func(context.Context) error,
-	error) {
+func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *leash.Process, share float64) (undo, error) {
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}

@@ -101,5 +101,5 @@ func (tb *Testbed) TraceWrites(ctx context.Context, f topology.ForwarderID, path
 	if err != nil {
 		return nil, err
 	}
-	return tracer.terminate, nil
+	return tracer.Terminate, nil
 }

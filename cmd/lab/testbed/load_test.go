@@ -133,7 +133,8 @@ func TestSlurmJobGoesThroughTheMounts(t *testing.T) {
 	}
 	state, err := tb.WaitJob(t.Context(), id)
 	if err != nil || state != "COMPLETED" {
-		t.Fatalf("job %s is %s, %v:\n%s", id, state, err, tail(filepath.Join(tb.LogDir(), "job."+string(id)+".log")))
+		text, _ := os.ReadFile(filepath.Join(tb.LogDir(), "job."+string(id)+".log"))
+		t.Fatalf("job %s is %s, %v:\n%s", id, state, err, text)
 	}
 	if a, b := written(t, tb, 0), written(t, tb, 1); a != 4<<20 || b != 8<<20 {
 		t.Errorf("fwd000 wrote %d bytes and fwd001 %d; want those of one and of two nodes, %d each", a, b, 4<<20)

@@ -27,7 +27,7 @@ func (tb *Testbed) startMount(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	return p.awaitReady(ctx, func(context.Context) error {
+	return p.AwaitReady(ctx, readyWithin, func(context.Context) error {
 		return n.enter(func() error {
 			var there, above unix.Stat_t
 			if err := errors.Join(unix.Stat(MountPoint, &there), unix.Stat("/", &above)); err != nil {

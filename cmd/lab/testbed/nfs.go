@@ -103,7 +103,7 @@ func (tb *Testbed) startGateway(ctx context.Context, n *node) error {
 		if err == nil || try == gatewayTries || ctx.Err() != nil {
 			return err
 		}
-		tb.service(n.id).kill()
+		tb.service(n.id).Kill()
 	}
 }
 
@@ -141,7 +141,7 @@ func (tb *Testbed) startGanesha(ctx context.Context, n *node, conf string, ready
 		if err != nil {
 			return err
 		}
-		if err := p.awaitReady(ctx, func(context.Context) error { _, err := os.Stat(bus); return err }); err != nil {
+		if err := p.AwaitReady(ctx, readyWithin, func(context.Context) error { _, err := os.Stat(bus); return err }); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (tb *Testbed) startGanesha(ctx context.Context, n *node, conf string, ready
 		return err
 	}
 	tb.setService(n, p)
-	return p.awaitReady(ctx, ready)
+	return p.AwaitReady(ctx, readyWithin, ready)
 }
 
 // BusSocket is the socket of the D-Bus that a gateway's or back end's ganesha is on.

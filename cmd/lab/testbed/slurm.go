@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -22,8 +23,8 @@ import (
 // node. Everything it keeps is below dir.
 type slurm struct {
 	dir    string
-	munged *process
-	ctld   *process
+	munged *leash.Process
+	ctld   *leash.Process
 }
 
 func (s *slurm) conf() string   { return filepath.Join(s.dir, "slurm.conf") }
@@ -57,7 +58,7 @@ func (tb *Testbed) startSlurm(ctx context.Context) error {
 	}
 	compute := tb.computeNodes()
 	tb.slurm = s
-	var last *process
+	var last *leash.Process
 	err = eachNode(compute, func(n *node) error {
 		p, err := tb.launch(n, "slurmd", "slurmd", "-D", "-f", s.conf())
 		if n == compute[len(compute)-1] {
@@ -68,8 +69,8 @@ func (tb *Testbed) startSlurm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ctld.awaitReady(ctx, tb.allIdle); err != nil {
-		return fmt.Errorf("%w; the last slurmd's log ends:\n%s", err, tail(last.log))
+	if err := s.ctld.AwaitReady(ctx, readyWithin, tb.allIdle); err != nil {
+		return fmt.Errorf("%w; the last slurmd's log ends:\n%s", err, last.Tail())
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func (tb *Testbed) startMunged(ctx context.Context, sched *node, s *slurm) error
 	if err != nil {
 		return err
 	}
-	return s.munged.awaitReady(ctx, func(ctx context.Context) error {
+	return s.munged.AwaitReady(ctx, readyWithin, func(ctx context.Context) error {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "unix", s.socket())
 		if err == nil {

@@ -44,8 +44,8 @@ type Testbed struct {
 
 	mu sync.Mutex // guards everything that follows
 	// services are the newest file service of every forwarder and back end.
-	services map[topology.NodeID]*process
-	agents   []*process
+	services map[topology.NodeID]*leash.Process
+	agents   []*leash.Process
 	closed   bool
 
 	faultMu sync.Mutex // guards faults, and lets one at a time be switched off
@@ -67,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Testbed, error) {
 	}
 	tb := &Testbed{
 		cfg: cfg, inst: inst,
-		services: map[topology.NodeID]*process{},
+		services: map[topology.NodeID]*leash.Process{},
 	}
 	if err := tb.up(ctx); err != nil {
 		return nil, errors.Join(err, tb.Close())
@@ -126,13 +126,13 @@ func (tb *Testbed) Close() error {
 		n.wait()
 	}
 	tb.mu.Lock()
-	loose := make([]*process, 0, len(tb.services))
+	loose := make([]*leash.Process, 0, len(tb.services))
 	for _, p := range tb.services {
 		loose = append(loose, p)
 	}
 	tb.mu.Unlock()
 	for _, p := range loose {
-		p.kill()
+		p.Kill()
 	}
 	if tb.base != nil {
 		tb.base.Close()

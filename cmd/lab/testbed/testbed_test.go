@@ -126,7 +126,7 @@ func TestFailedProgramIsNamedWithItsLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.awaitReady(t.Context(), func(context.Context) error { return errors.New("not yet") })
+	err = p.AwaitReady(t.Context(), readyWithin, func(context.Context) error { return errors.New("not yet") })
 	if err == nil || !strings.Contains(err.Error(), "broken on cn000") ||
 		!strings.Contains(err.Error(), "no such flag") {
 		t.Errorf("error %v names neither the program nor the end of its log", err)
@@ -164,7 +164,7 @@ func (tb *Testbed) processes(t *testing.T) []string {
 		}
 	}
 	for _, d := range tb.services {
-		pids = append(pids, fmt.Sprint(d.pid()))
+		pids = append(pids, fmt.Sprint(d.PID()))
 	}
 	return pids
 }
