@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/cmd/lab/conform/storetest"
+	"fairway/cmd/lab/leash"
 )
 
 // thanos is three receivers that keep each sample three times, and a querier over them.
@@ -25,7 +26,7 @@ type thanos struct {
 type receiver struct {
 	args   []string
 	health string
-	cmd    *exec.Cmd
+	*leash.Process
 }
 
 // startThanos starts a Thanos for one test, which takes samples that are at most a window late.
@@ -69,12 +70,10 @@ func startThanos(t *testing.T, window time.Duration) *thanos {
 		query = append(query, "--endpoint="+e.Address)
 	}
 	for i := range c.receivers {
-		r := &c.receivers[i]
-		r.cmd = exec.Command(r.args[0], r.args[1:]...)
-		storetest.Launch(t, c.dir, fmt.Sprint("receive", i), r.cmd)
+		c.launch(t, i)
 	}
 	for i := range c.receivers {
-		storetest.Answers(t, c.receivers[i].health, filepath.Join(c.dir, fmt.Sprint("receive", i, ".log")))
+		storetest.Answers(t, c.receivers[i].health, c.receivers[i].Process)
 	}
 	c.readURL = "http://" + at
 	storetest.Start(t, c.dir, "query", c.readURL+"/-/ready", exec.Command(path, query...))
@@ -117,15 +116,17 @@ func (c *thanos) settle(t *testing.T, receivers int) {
 }
 
 // kill ends a receiver as kill -9 does.
-func (c *thanos) kill(i int) {
-	c.receivers[i].cmd.Process.Kill()
-	c.receivers[i].cmd.Wait()
-}
+func (c *thanos) kill(i int) { c.receivers[i].Kill() }
 
 // restart starts a receiver again over its data.
 func (c *thanos) restart(t *testing.T, i int) {
 	t.Helper()
+	c.launch(t, i)
+	storetest.Answers(t, c.receivers[i].health, c.receivers[i].Process)
+}
+
+func (c *thanos) launch(t *testing.T, i int) {
+	t.Helper()
 	r := &c.receivers[i]
-	r.cmd = exec.Command(r.args[0], r.args[1:]...)
-	storetest.Start(t, c.dir, fmt.Sprint("receive", i), r.health, r.cmd)
+	r.Process = storetest.Launch(t, c.dir, fmt.Sprint("receive", i), exec.Command(r.args[0], r.args[1:]...))
 }

@@ -141,7 +141,10 @@ func (tb *Testbed) startGanesha(ctx context.Context, n *node, conf string, ready
 		if err != nil {
 			return err
 		}
-		if err := p.AwaitReady(ctx, readyWithin, func(context.Context) error { _, err := os.Stat(bus); return err }); err != nil {
+		if err := p.AwaitReady(ctx, readyWithin, func(context.Context) error {
+			_, err := os.Stat(bus)
+			return err
+		}); err != nil {
 			return err
 		}
 	}

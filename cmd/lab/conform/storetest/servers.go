@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/cmd/lab/leash"
 )
 
 // Victoria starts a real VictoriaMetrics on a free port, for one test, and returns its address.
@@ -66,20 +70,15 @@ func Start(t *testing.T, dir, name, health string, cmd *exec.Cmd) {
 	Answers(t, health, Launch(t, dir, name, cmd))
 }
 
-// Launch starts a program for one test and returns the file of its output.
-func Launch(t *testing.T, dir, name string, cmd *exec.Cmd) (log string) {
+// Launch starts a program for one test.
+func Launch(t *testing.T, dir, name string, cmd *exec.Cmd) *leash.Process {
 	t.Helper()
-	logs, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p, err := leash.Launch(name, filepath.Join(dir, name+".log"), cmd, cmd.Start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer logs.Close()
-	cmd.Stdout, cmd.Stderr = logs, logs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return logs.Name()
+	t.Cleanup(p.Kill)
+	return p
 }
 
 // built finds a server in a variable, on the path, or where .ci/deps builds it.
@@ -126,19 +125,20 @@ func InfluxDatabase(t *testing.T, at, name string) {
 	}
 }
 
-// Answers waits until a server that was started answers.
-func Answers(t *testing.T, url, log string) {
+// Answers waits until a server that was launched answers.
+func Answers(t *testing.T, url string, p *leash.Process) {
 	t.Helper()
-	for range 3000 { // InfluxDB takes 4 s of CPU to begin
+	const within = time.Minute // InfluxDB takes 4 s of CPU to begin
+	if err := p.AwaitReady(t.Context(), within, func(context.Context) error {
 		res, err := http.Get(url)
 		if err == nil {
-			res.Body.Close()
-			if res.StatusCode < http.StatusInternalServerError {
-				return
+			err = res.Body.Close()
+			if res.StatusCode >= http.StatusInternalServerError {
+				err = errors.New(res.Status)
 			}
 		}
-		time.Sleep(20 * time.Millisecond)
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
-	output, err := os.ReadFile(log)
-	t.Fatalf("%s does not answer; its log (%v): %s", url, err, output)
 }
