@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,12 +84,11 @@ func (f *Fairway) writeSettings(ctx context.Context) error {
 			return err
 		}
 	}
-	free, err := net.Listen("tcp", net.JoinHostPort(s.net.host.String(), "0"))
+	free, err := leash.FreeAddr(s.net.host.String())
 	if err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	free.Close()
+	_, port, _ := strings.Cut(free, ":")
 	etc := filepath.Join(s.inst.Dir, "etc")
 	out, err := exec.CommandContext(ctx, filepath.Join(s.cfg.Programs, "fairwayd"), "init", "--dir", etc,
 		"--state-dir", filepath.Join(s.inst.Dir, "state"), "--address", s.net.host.String(), "--port", port,

@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 )
 
 // cpuPeriodMicros is the length over which a processor quota is counted.
@@ -47,14 +49,17 @@ func (c cpuController) limit(parent, group string, share float64) error {
 
 // of returns the control group that a process is in.
 func (c cpuController) of(pid int) (string, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) == 3 && (c.v2 && f[0] == "0" || !c.v2 && strings.Contains(","+f[1]+",", ",cpu,")) {
-			return filepath.Join(c.root, f[2]), nil
+	groups, err := p.Cgroups()
+	if err != nil {
+		return "", err
+	}
+	for _, g := range groups {
+		if c.v2 && g.HierarchyID == 0 || !c.v2 && slices.Contains(g.Controllers, "cpu") {
+			return filepath.Join(c.root, g.Path), nil
 		}
 	}
 	return "", fmt.Errorf("process %d is in no control group below %s", pid, c.root)

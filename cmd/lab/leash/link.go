@@ -53,9 +53,9 @@ func nextPrefix(p netip.Prefix) netip.Prefix {
 
 // IP runs ip on this machine itself.
 func IP(ctx context.Context, input string, args ...string) error {
-	ip, err := exec.LookPath("ip")
+	ip, err := Look("ip")
 	if err != nil {
-		ip = "/usr/sbin/ip" // on no path of other users than root
+		return err
 	}
 	cmd := exec.CommandContext(ctx, ip, args...)
 	cmd.Stdin = strings.NewReader(input)

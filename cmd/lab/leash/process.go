@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -123,4 +125,32 @@ func TailOf(b []byte) string {
 		return "(empty)"
 	}
 	return string(b)
+}
+
+// Look finds a program on PATH or in the administrator's folders, which a user's PATH may lack.
+func Look(name string) (string, error) {
+	for _, dir := range []string{"", "/usr/sbin/", "/sbin/", "/usr/local/sbin/"} {
+		if p, err := exec.LookPath(dir + name); err == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("program %s not found", name)
+}
+
+// ShellWords writes an argv so that a shell reads it back.
+func ShellWords(argv ...string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " ")
+}
+
+// FreeAddr is an address of a host, HOST:PORT, that nobody listens at.
+func FreeAddr(host string) (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }

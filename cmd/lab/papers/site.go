@@ -2,12 +2,12 @@ package papers
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -62,7 +62,7 @@ func (l *Lab) newSite(ctx context.Context, cfg testbed.Config, more func(daemon.
 	if err := os.WriteFile(secret, []byte(token+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	addr, err := freeAddr(tb.HostAddr().String())
+	addr, err := leash.FreeAddr(tb.HostAddr().String())
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +173,6 @@ func until(ctx context.Context, what string, so func() (bool, error)) error {
 	}
 }
 
-func freeAddr(host string) (string, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
 // nodes are the compute nodes from first on.
 func nodes(first, n int) []topology.NodeID {
 	out := make([]topology.NodeID, n)
@@ -206,18 +197,11 @@ func (s *site) submit(ctx context.Context, w *workload.Spec, on []topology.NodeI
 // fillSpec sets what a mode does not use and a check wants.
 func fillSpec(w *workload.Spec, ranks int) {
 	w.Ranks = ranks
-	orElse(&w.BurstBytes, 1)
-	orElse(&w.BlockBytes, 256<<10)
-	orElse(&w.BurstFiles, 1)
-	orElse(&w.Period, time.Second)
-	orElse(&w.Duration, 10*time.Minute)
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	w.BurstBytes = cmp.Or(w.BurstBytes, 1)
+	w.BlockBytes = cmp.Or(w.BlockBytes, 256<<10)
+	w.BurstFiles = cmp.Or(w.BurstFiles, 1)
+	w.Period = cmp.Or(w.Period, time.Second)
+	w.Duration = cmp.Or(w.Duration, 10*time.Minute)
 }
 
 // outcome is what a job's ranks reported.

@@ -2,12 +2,13 @@ package papers
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"fairway/anomaly"
 )
@@ -74,36 +75,26 @@ func mean(v []float64) float64 {
 // machine is this one in a few words.
 func machine() string {
 	text := fmt.Sprintf("%d processors", runtime.NumCPU())
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return text
-	}
-	if f := strings.Fields(string(info)); len(f) > 1 && f[0] == "MemTotal:" {
-		if kib, err := strconv.ParseFloat(f[1], 64); err == nil {
-			text += fmt.Sprintf(", %.0f GB", kib/1024/1024)
+	if proc, err := procfs.NewDefaultFS(); err == nil {
+		if m, err := proc.Meminfo(); err == nil && m.MemTotal != nil {
+			text += fmt.Sprintf(", %.0f GB", float64(*m.MemTotal)/1024/1024)
 		}
 	}
 	return text
 }
 
-// ticksPerSecond is what /proc/stat counts in; the kernel shows every program 100.
-const ticksPerSecond = 100
-
 // busySeconds is the time that all processors have worked since the machine's start; below 0 where that is not known.
 func busySeconds() float64 {
-	text, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return -1
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal ...
-	sum := 0.0
-	for i, s := range f {
-		if v, err := strconv.ParseFloat(s, 64); err == nil && i < 9 && i != 4 && i != 5 {
-			sum += v
-		}
+	s, err := proc.Stat()
+	if err != nil {
+		return -1
 	}
-	return sum / ticksPerSecond
+	c := s.CPUTotal
+	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal
 }
 
 // partOf is that of the processors' time in a span; below 0: not known.

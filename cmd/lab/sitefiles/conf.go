@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"fairway/cmd/lab/leash"
 	"fairway/cmd/lab/sitefiles/model"
 )
 
@@ -48,11 +48,8 @@ func WriteAgent(dir, node string, conf map[string]any, command []string, program
 		}
 	}
 	for _, program := range programs {
-		words := append(slices.Clone(command), node, program)
-		for i, w := range words {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", strings.Join(words, " "))
+		words := leash.ShellWords(append(slices.Clone(command), node, program)...)
+		script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", words)
 		if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o755); err != nil {
 			return err
 		}

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/BurntSushi/toml"
+	"github.com/prometheus/procfs"
 
 	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
@@ -131,16 +130,14 @@ func (tb *Testbed) pidFile(id topology.NodeID) string {
 
 // writePIDFile finds the number that a process has in its own process namespace.
 func (tb *Testbed) writePIDFile(n *node, p *leash.Process) error {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	proc, err := procfs.NewProc(p.PID())
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.what, err)
+		return err
 	}
-	pid := strconv.Itoa(p.PID())
-	for line := range strings.Lines(string(b)) {
-		if ids, found := strings.CutPrefix(line, "NSpid:"); found {
-			all := strings.Fields(ids)
-			pid = all[len(all)-1]
-		}
+	status, err := proc.NewStatus()
+	if err != nil {
+		return err
 	}
+	pid := strconv.FormatUint(status.NSpids[len(status.NSpids)-1], 10)
 	return os.WriteFile(tb.pidFile(n.id), []byte(pid+"\n"), 0o644)
 }

@@ -1,14 +1,15 @@
 package testbed
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -66,15 +67,15 @@ const (
 // fill sets defaults and refuses what cannot be started.
 func (c *Config) fill() error {
 	c.Root = os.Geteuid() == 0 && !c.Loopback
-	setDefault(&c.Forwarders, 2)
-	setDefault(&c.ComputeNodes, 4)
-	setDefault(&c.ForwarderName, "fwd%03d")
-	setDefault(&c.ComputeName, "cn%03d")
-	setDefault(&c.Layer, Diod)
+	c.Forwarders = cmp.Or(c.Forwarders, 2)
+	c.ComputeNodes = cmp.Or(c.ComputeNodes, 4)
+	c.ForwarderName = cmp.Or(c.ForwarderName, "fwd%03d")
+	c.ComputeName = cmp.Or(c.ComputeName, "cn%03d")
+	c.Layer = cmp.Or(c.Layer, Diod)
 	if c.Layer == NFS {
 		c.backEnds = min(2, c.Forwarders)
 	}
-	setDefault(&c.StateDir, defaultStateDir(c.Root))
+	c.StateDir = cmp.Or(c.StateDir, defaultStateDir(c.Root))
 	switch {
 	case c.Forwarders < 1 || c.Forwarders > maxForwarders:
 		return fmt.Errorf("testbed: %d forwarders; 1 to %d are possible", c.Forwarders, maxForwarders)
@@ -119,13 +120,6 @@ func defaultStateDir(root bool) string {
 		return "/run/fairway-testbed"
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("fairway-testbed.%d", os.Geteuid()))
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c *Config) forwarder(i int) topology.ForwarderID {
@@ -225,23 +219,10 @@ func Missing(cfg Config) []string {
 func missingOf(programs [][2]string) []string {
 	var out []string
 	for _, p := range programs {
-		if _, err := lookProgram(p[0]); err != nil {
+		if _, err := leash.Look(p[0]); err != nil {
 			out = append(out, p[1])
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// lookProgram finds a program on PATH or in the administrator's folders, which a user's PATH may lack.
-func lookProgram(name string) (string, error) {
-	if p, err := exec.LookPath(name); err == nil {
-		return p, nil
-	}
-	for _, dir := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} {
-		if p, err := exec.LookPath(dir + "/" + name); err == nil {
-			return p, nil
-		}
-	}
-	return "", fmt.Errorf("program %s not found", name)
 }

@@ -60,7 +60,7 @@ func (tb *Testbed) startForwarder(ctx context.Context, n *node) error {
 func (tb *Testbed) startDiod(ctx context.Context, n *node) error {
 	f := topology.ForwarderID(n.id)
 	addr := tb.ForwarderAddr(f)
-	diod, err := lookProgram("diod")
+	diod, err := leash.Look("diod")
 	if err != nil {
 		return err
 	}

@@ -283,7 +283,7 @@ func (tb *Testbed) trace(ctx context.Context, n *node, p *leash.Process, argv ..
 		return nil, fmt.Errorf("process %d is traced by process %d already: clear its other fault of system calls first",
 			p.PID(), by)
 	}
-	if _, err := lookProgram("strace"); err != nil {
+	if _, err := leash.Look("strace"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install strace)", errors.ErrUnsupported, err)
 	}
 	argv = append([]string{"strace", "-f", "-q", "-p", strconv.Itoa(p.PID())}, argv...)
@@ -370,7 +370,7 @@ func (tb *Testbed) loseLink(ctx context.Context, n *node, _ *leash.Process, shar
 	if !n.root {
 		return nil, fmt.Errorf("%w: the loopback testbed has no links", errors.ErrUnsupported)
 	}
-	if _, err := lookProgram("nft"); err != nil {
+	if _, err := leash.Look("nft"); err != nil {
 		return nil, fmt.Errorf("%w: %w (apt-get install nftables)", errors.ErrUnsupported, err)
 	}
 	const outOf = 1000

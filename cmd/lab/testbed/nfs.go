@@ -13,6 +13,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
 )
 
@@ -148,7 +149,7 @@ func (tb *Testbed) startGanesha(ctx context.Context, n *node, conf string, ready
 			return err
 		}
 	}
-	program, err := lookProgram("ganesha.nfsd")
+	program, err := leash.Look("ganesha.nfsd")
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ var namespaces = []struct {
 // startNode powers a node on.
 func startNode(base *leash.Thread, id topology.NodeID) (*node, error) {
 	n := &node{id: id, root: true, base: base}
-	env, err := lookProgram("env")
+	env, err := leash.Look("env")
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ type NodeCommand struct {
 }
 
 func (n *node) command(ctx context.Context, argv ...string) (*NodeCommand, error) {
-	program, err := lookProgram(argv[0])
+	program, err := leash.Look(argv[0])
 	if err != nil {
 		return nil, err
 	}

@@ -158,23 +158,14 @@ func (tb *Testbed) writeHooks(s *slurm) ([]string, error) {
 	for _, key := range slices.Sorted(maps.Keys(tb.cfg.Hooks)) {
 		file := filepath.Join(s.dir, key)
 		text := fmt.Sprintf("#!/bin/sh\nexec >>%s 2>&1\nTESTBED=%s exec %s\n",
-			shellWords(filepath.Join(tb.LogDir(), "hooks.log")), shellWords(tb.inst.Dir),
-			shellWords(tb.cfg.Hooks[key]...))
+			leash.ShellWords(filepath.Join(tb.LogDir(), "hooks.log")), leash.ShellWords(tb.inst.Dir),
+			leash.ShellWords(tb.cfg.Hooks[key]...))
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 			return nil, err
 		}
 		lines = append(lines, key+"="+file)
 	}
 	return lines, nil
-}
-
-// shellWords writes an argv so that a shell reads it back.
-func shellWords(argv ...string) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-	}
-	return strings.Join(words, " ")
 }
 
 // allIdle says whether every compute node can take a job.
@@ -252,7 +243,7 @@ func (tb *Testbed) Submit(ctx context.Context, j Job) (topology.JobID, error) {
 		}
 		argv = append(argv, "--nodelist="+strings.Join(names, ","))
 	}
-	script := "#!/bin/sh\nexec srun " + shellWords(j.Argv...) + "\n"
+	script := "#!/bin/sh\nexec srun " + leash.ShellWords(j.Argv...) + "\n"
 	out, err := tb.slurmInput(ctx, script, append(argv, j.Options...)...)
 	if err != nil {
 		return "", fmt.Errorf("submit job %s: %w", j.Name, err)
