@@ -5,7 +5,6 @@ package sitefiles
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -179,34 +178,29 @@ func (f *Files) Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// Every so often the routers' fast files are written, and at the whole seconds all files.
-const (
-	fastEvery = 50 * time.Millisecond
-	slowEvery = time.Second
-)
+// fastEvery is how often the routers' fast files are written.
+const fastEvery = 50 * time.Millisecond
 
-// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind: its seconds
-// become longer, none is left out.
-func (s *Site) Run(ctx context.Context) error {
-	if err := os.MkdirAll(s.opt.Dir, 0o755); err != nil {
-		return err
-	}
-	tick := time.NewTicker(fastEvery)
-	defer tick.Stop()
-	pace := NewPace(2 * fastEvery)
-	for last := time.Duration(-1); ; {
-		now := pace.Now()
-		if err := s.Step(now, last < 0 || now/slowEvery != last/slowEvery); err != nil {
-			return fmt.Errorf("write the site's files: %w", err)
-		}
-		last = now
+// Run lets the site live with the wall's clock until ctx ends.
+func (s *Site) Run(ctx context.Context) error { return Live(ctx, fastEvery, s.Step) }
+
+// Live has a site step every so often until ctx ends, each time with the site's time. Once a second the step is to write
+// all files, half a second after agents read: both at once would make seconds of nothing and of double. A site that
+// cannot keep up falls behind: its seconds become longer, none is left out.
+func Live(ctx context.Context, every time.Duration, step func(t time.Duration, all bool) error) error {
+	pace := NewPace(2 * every)
+	for next := time.Now(); ; {
 		select {
-		case <-tick.C:
+		case <-time.After(min(time.Until(next), every)):
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return nil
-			}
-			return ctx.Err()
+			return nil
+		}
+		all := !time.Now().Before(next)
+		if all {
+			next = next.Truncate(time.Second).Add(3 * time.Second / 2)
+		}
+		if err := step(pace.Now(), all); err != nil {
+			return fmt.Errorf("write the site's files: %w", err)
 		}
 	}
 }

@@ -61,10 +61,7 @@ func manyNames(text string) string {
 // attacked has each file in turn hold what it should not for a second between two good ones: nothing panics, no value
 // is below 0 or not a number, what comes back is not a spike, and the other files are read meanwhile.
 func attacked(t *testing.T, s Suite) {
-	tr := newTree(s.First)
-	whole := s.New(tr)
-	full, _ := twoTicks(t, whole, tr, s.Second)
-	closeIt(t, whole)
+	full := s.full(t)
 	for file, was := range s.First {
 		for kind, made := range attacks {
 			bad := without(s.Second, file)

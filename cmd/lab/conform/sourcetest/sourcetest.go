@@ -147,10 +147,28 @@ func closeIt(t *testing.T, src collector.Source) {
 	}
 }
 
-func reports(t *testing.T, s Suite) {
-	tr := newTree(s.First)
+// over makes a source over a tree, which is closed with the test.
+func (s Suite) over(t *testing.T, m fstest.MapFS) (*tree, collector.Source) {
+	t.Helper()
+	tr := newTree(m)
 	src := s.New(tr)
-	defer closeIt(t, src)
+	t.Cleanup(func() { closeIt(t, src) })
+	return tr, src
+}
+
+// full is what the second tick reports of whole trees.
+func (s Suite) full(t *testing.T) collector.Reading {
+	t.Helper()
+	tr, src := s.over(t, s.First)
+	r, err := twoTicks(t, src, tr, s.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func reports(t *testing.T, s Suite) {
+	tr, src := s.over(t, s.First)
 	if src.Name() == "" {
 		t.Error("the source has no name")
 	}
@@ -178,8 +196,7 @@ func names(ms []collector.Metric) []string {
 }
 
 func missing(t *testing.T, s Suite) {
-	src := s.New(newTree(fstest.MapFS{}))
-	defer closeIt(t, src)
+	_, src := s.over(t, fstest.MapFS{})
 	for range 2 {
 		r, err := read(t, src)
 		if !errors.Is(err, collector.ErrNoData) {
@@ -196,9 +213,7 @@ func reset(t *testing.T, s Suite) {
 	if s.NoCounters {
 		return
 	}
-	tr := newTree(s.Second)
-	src := s.New(tr)
-	defer closeIt(t, src)
+	tr, src := s.over(t, s.Second)
 	r, err := twoTicks(t, src, tr, s.First)
 	if err != nil {
 		t.Fatal(err)
@@ -209,9 +224,7 @@ func reset(t *testing.T, s Suite) {
 }
 
 func gap(t *testing.T, s Suite) {
-	tr := newTree(s.First)
-	src := s.New(tr)
-	defer closeIt(t, src)
+	tr, src := s.over(t, s.First)
 	fresh, _ := read(t, src)
 	time.Sleep(time.Minute)
 	tr.set(s.Second)
@@ -228,23 +241,15 @@ func gap(t *testing.T, s Suite) {
 }
 
 func absent(t *testing.T, s Suite) {
-	tr := newTree(s.First)
-	whole := s.New(tr)
-	full, err := twoTicks(t, whole, tr, s.Second)
-	closeIt(t, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	full := s.full(t)
 	for file := range s.First {
-		tr := newTree(without(s.First, file))
-		src := s.New(tr)
+		tr, src := s.over(t, without(s.First, file))
 		r, _ := twoTicks(t, src, tr, without(s.Second, file))
 		for _, m := range metrics(r) {
 			if !slices.Contains(metrics(full), m) {
 				t.Errorf("without %s: %v appeared from nothing", file, m)
 			}
 		}
-		closeIt(t, src)
 	}
 }
 
@@ -267,8 +272,7 @@ func garbage(t *testing.T, s Suite) {
 			"cut": cut(s.First[file].Data)} {
 			bad := without(s.First, file)
 			bad[file] = &fstest.MapFile{Data: []byte(bytes)}
-			tr := newTree(bad)
-			src := s.New(tr)
+			tr, src := s.over(t, bad)
 			_, err := read(t, src)
 			if kind == "binary" && (err == nil || !strings.Contains(err.Error(), path.Base(file))) {
 				t.Errorf("%s of garbage: error %v, want one that names the file", file, err)
@@ -278,7 +282,6 @@ func garbage(t *testing.T, s Suite) {
 			if _, err := read(t, src); err != nil {
 				t.Errorf("after %s garbage in %s was mended: %v", kind, file, err)
 			}
-			closeIt(t, src)
 		}
 	}
 }
@@ -287,10 +290,7 @@ func garbage(t *testing.T, s Suite) {
 // was read, a right that is missing. Nothing appears that is not known without it, and once it can be read again the
 // source goes on.
 func unreadable(t *testing.T, s Suite) {
-	tr := newTree(s.First)
-	whole := s.New(tr)
-	full, _ := twoTicks(t, whole, tr, s.Second)
-	closeIt(t, whole)
+	full := s.full(t)
 	for file := range s.First {
 		for _, reason := range []error{syscall.EIO, syscall.ESTALE, fs.ErrPermission} {
 			tr := newTree(s.First)
@@ -371,8 +371,7 @@ func (f *refusing) ReadFile(name string) ([]byte, error) {
 func cut(b []byte) string { return string(b[:len(b)-len(b)/5-1]) }
 
 func contextual(t *testing.T, s Suite) {
-	src := s.New(newTree(s.First))
-	defer closeIt(t, src)
+	_, src := s.over(t, s.First)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := collector.Reading{Now: time.Now()}

@@ -77,11 +77,15 @@ func (s *Site) Nodes() (out []string) {
 
 func (s *Site) root(node string) string { return filepath.Join(s.dir, "nodes", node) }
 
-// Step lets the site live until t after its start, and writes its files.
-func (s *Site) Step(t time.Duration) error {
+// step lets the site live until t after its start, and writes its files, or DVS clients' lists of outstanding requests
+// alone: a kernel makes these when they are read.
+func (s *Site) step(t time.Duration, all bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.model.Run(t)
+	if !all {
+		return s.lists(t)
+	}
 	for _, c := range s.model.Clients {
 		if err := s.writeClient(c); err != nil {
 			return err
@@ -96,6 +100,19 @@ func (s *Site) Step(t time.Duration) error {
 			if err := s.appendTrace(g, t); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+func (s *Site) lists(t time.Duration) error {
+	for _, c := range s.model.Clients {
+		if c.on == nil || !s.layer.isDVS() {
+			continue
+		}
+		list := format.Tree{dvsListFile(s.layer): dvsList(c, t)}
+		if err := s.files.Write(s.root(c.Name), list); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -143,49 +160,16 @@ func (s *Site) appendTrace(g *Gateway, t time.Duration) error {
 	return errors.Join(err, f.Close())
 }
 
-// Run lets the site live with the wall's clock until ctx ends. A site that cannot keep up falls behind. It writes half
-// a second after agents read: both at once would make seconds of nothing and of double.
+// Run lets the site live with the wall's clock until ctx ends.
 func (s *Site) Run(ctx context.Context) error {
-	pace := sitefiles.NewPace(2 * time.Second)
-	every := time.Second
 	if s.layer.isDVS() {
-		every = listEvery
+		return sitefiles.Live(ctx, listEvery, s.step)
 	}
-	for next := time.Now(); ; {
-		select {
-		case <-time.After(min(time.Until(next), every)):
-		case <-ctx.Done():
-			return nil
-		}
-		write := s.lists
-		if !time.Now().Before(next) {
-			write, next = s.Step, next.Truncate(time.Second).Add(3*time.Second/2)
-		}
-		if err := write(pace.Now()); err != nil {
-			return fmt.Errorf("write the site's files: %w", err)
-		}
-	}
+	return sitefiles.Live(ctx, time.Second, s.step)
 }
 
-// listEvery is how often DVS clients' lists of outstanding requests are written: a kernel makes one when it is read.
+// listEvery is how often DVS clients' lists of outstanding requests are written.
 const listEvery = 100 * time.Millisecond
-
-// lists lets the site live until t after its start, and writes these lists alone.
-func (s *Site) lists(t time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.model.Run(t)
-	for _, c := range s.model.Clients {
-		if c.on == nil || !s.layer.isDVS() {
-			continue
-		}
-		list := format.Tree{dvsListFile(s.layer): dvsList(c, s.model.Now())}
-		if err := s.files.Write(s.root(c.Name), list); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Do calls f with the model while it stands still.
 func (s *Site) Do(f func(sitefiles.Breakable) error) error {
