@@ -79,7 +79,7 @@ const blockBytes, fileBlocks = 32 << 10, 16
 // tally is what the load's processes saw in one second.
 type tally struct {
 	mu    sync.Mutex // guards everything that follows
-	kinds map[string]*seen
+	kinds map[string]seen
 }
 
 type seen struct {
@@ -92,22 +92,19 @@ func (t *tally) add(kind string, took time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.kinds[kind]
-	if s == nil {
-		s = &seen{}
-		t.kinds[kind] = s
-	}
 	if err != nil {
 		s.failed++
-		return
+	} else {
+		s.n, s.sum, s.max = s.n+1, s.sum+took, max(s.max, took)
 	}
-	s.n, s.sum, s.max = s.n+1, s.sum+took, max(s.max, took)
+	t.kinds[kind] = s
 }
 
 // load writes, reads and makes files below dir until ctx ends, with gap between two operations, and prints each second
 // of each kind: Unix time, kind, operations, mean and longest milliseconds, failures. It opens by name each time, as
 // programs do that a move must not harm.
 func load(ctx context.Context, dir, name string, gap time.Duration) error {
-	t := &tally{kinds: map[string]*seen{}}
+	t := &tally{kinds: map[string]seen{}}
 	block := make([]byte, blockBytes)
 	var group sync.WaitGroup
 	work := func(kind string, one func(i int) error) {
@@ -176,13 +173,7 @@ func (t *tally) print(at time.Time) {
 	var b strings.Builder
 	for _, kind := range []string{"write", "read", "meta"} {
 		s := t.kinds[kind]
-		if s == nil {
-			s = &seen{}
-		}
-		mean := time.Duration(0)
-		if s.n > 0 {
-			mean = s.sum / time.Duration(s.n)
-		}
+		mean := s.sum / time.Duration(max(s.n, 1))
 		fmt.Fprintf(&b, "%d %s %d %.1f %.1f %d\n", at.Unix(), kind, s.n, mean.Seconds()*1e3, s.max.Seconds()*1e3,
 			s.failed)
 	}

@@ -198,10 +198,6 @@ func (s fabric) left(m *message, to *Peer) {
 	r.LNet.RoutedBytes += uint64(m.size)
 	r.Truth.Left++
 	r.Truth.Inside += s.now - m.arrived
-	if m.size > page {
-		r.Truth.BulkLeft++
-		r.Truth.Bulk += s.now - m.arrived
-	}
 	c := m.src
 	if c.Role != Client {
 		c = m.dst

@@ -129,11 +129,9 @@ type Node struct {
 
 // Truth is what nobody on the site can read: for judging what others make of its files.
 type Truth struct {
-	Inside   time.Duration // sum over the messages that have left, of their time inside the router
-	Left     uint64        // messages that have left
-	Bulk     time.Duration // of those over a page
-	BulkLeft uint64
-	From     map[string]uint64 // bytes routed from and to a client, by its NID
+	Inside time.Duration     // sum over the messages that have left, of their time inside the router
+	Left   uint64            // messages that have left
+	From   map[string]uint64 // bytes routed from and to a client, by its NID
 }
 
 // NIOf is the node's interface to a net, nil where it has no interface to it.
