@@ -3,9 +3,10 @@ package sitefiles
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"fairway/cmd/lab/sitefiles/format"
 	"fairway/cmd/lab/sitefiles/model"
@@ -36,12 +37,6 @@ func (t *Trick) Check() error {
 	return fmt.Errorf("mode %q: want busy, hang, ignore or lie", t.Mode)
 }
 
-// shadow is what a lying lnetctl shows.
-type shadow struct {
-	routes []*model.Route
-	rules  []model.Rule
-}
-
 // Answer is a program's.
 type Answer struct {
 	Out  string `json:"out,omitempty"`
@@ -58,7 +53,7 @@ func (s *Site) Trick(t Trick) error {
 		return err
 	}
 	if t.Mode == "" {
-		s.tricks, s.shadows = nil, map[string]*shadow{}
+		s.tricks, s.shadows = nil, map[string]*model.Table{}
 		return nil
 	}
 	if t.Node != "" && s.model.Node(t.Node) == nil {
@@ -89,7 +84,7 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 	if len(args) < 2 {
 		return Answer{Err: "Usage: lnetctl OBJECT VERB [OPTIONS]\n", Code: 1}
 	}
-	c := command{site: s, node: n, object: args[0], verb: args[1], shadow: s.shadows[node]}
+	c := command{site: s, node: n, object: args[0], verb: args[1]}
 	changes := c.verb == "add" || c.verb == "del" || c.verb == "set" || c.object == "set"
 	switch mode := s.trickOn(node, args); {
 	case mode == TrickHang:
@@ -98,13 +93,12 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 		return c.refuse(model.Errno(model.Busy))
 	case mode == TrickIgnore && changes:
 		return Answer{}
-	case mode == TrickLie && changes && c.shadow == nil:
-		c.shadow = &shadow{rules: slices.Clone(n.Table.Rules)}
-		for _, r := range n.Table.Routes {
-			copied := *r
-			c.shadow.routes = append(c.shadow.routes, &copied)
-		}
-		s.shadows[node] = c.shadow
+	case mode == TrickLie && changes && s.shadows[node] == nil:
+		s.shadows[node] = n.Table.Clone()
+	}
+	if shadow := s.shadows[node]; shadow != nil { // all that it does is done to that, and shown of it
+		shown := *n
+		shown.Table, c.node = shadow, &shown
 	}
 	if err := c.parse(args[2:]); err != nil {
 		return Answer{Err: err.Error() + "\n", Code: 1}
@@ -124,47 +118,26 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 type command struct {
 	site         *Site
 	node         *model.Node
-	shadow       *shadow
 	object, verb string
 	flags        map[string]string
 	words        []string
 }
 
-// short names of options.
-var short = map[string]string{"-n": "net", "-g": "gateway", "-c": "hop", "-p": "priority", "-v": "verbose"}
-
 func (c *command) parse(args []string) error {
-	c.flags = map[string]string{}
-	for i := 0; i < len(args); i++ {
-		name, isLong := strings.CutPrefix(args[i], "--")
-		if !isLong {
-			if name = short[args[i]]; name == "" {
-				if strings.HasPrefix(args[i], "-") {
-					return fmt.Errorf("lnetctl: unrecognized option '%s'", args[i])
-				}
-				c.words = append(c.words, args[i])
-				continue
-			}
-		}
-		if key, value, ok := strings.Cut(name, "="); ok {
-			c.flags[key] = value
-			continue
-		}
-		if name == "verbose" { // its argument may be left out
-			c.flags[name] = "1"
-			if i+1 < len(args) {
-				if _, err := strconv.Atoi(args[i+1]); err == nil {
-					c.flags[name] = args[i+1]
-					i++
-				}
-			}
-			continue
-		}
-		if i+1 == len(args) {
-			return fmt.Errorf("lnetctl: option '--%s' requires an argument", name)
-		}
-		i++
-		c.flags[name] = args[i]
+	f := pflag.NewFlagSet("lnetctl", pflag.ContinueOnError)
+	f.Usage = func() {}
+	for name, short := range map[string]string{"net": "n", "gateway": "g", "hop": "c", "priority": "p", "verbose": "v",
+		"nid": "", "src": "", "dst": "", "rte": "", "idx": ""} {
+		f.StringP(name, short, "", "")
+	}
+	f.Lookup("verbose").NoOptDefVal = "1"
+	if err := f.Parse(args); err != nil {
+		return fmt.Errorf("lnetctl: %w", err)
+	}
+	c.flags, c.words = map[string]string{}, f.Args()
+	f.Visit(func(x *pflag.Flag) { c.flags[x.Name] = x.Value.String() })
+	if c.flags["verbose"] != "" && len(c.words) > 0 { // its argument may be left out
+		c.flags["verbose"] = c.words[0]
 	}
 	return nil
 }
@@ -192,9 +165,9 @@ func (c *command) run() (string, error) {
 	case "route show":
 		return c.site.opt.Release.RouteShow(c.routes(), c.number("verbose", 0)), nil
 	case "route add":
-		return "", c.addRoute()
+		return "", c.node.AddRoute(c.flags["net"], c.flags["gateway"], c.number("hop", -1), c.number("priority", 0))
 	case "route del":
-		return "", c.delRoute()
+		return "", c.node.DelRoute(c.flags["net"], c.flags["gateway"])
 	case "peer show":
 		return c.peers(), nil
 	case "net show":
@@ -216,12 +189,8 @@ func (c *command) run() (string, error) {
 }
 
 func (c *command) routes() []*model.Route {
-	all := c.node.Table.Routes
-	if c.shadow != nil {
-		all = c.shadow.routes
-	}
 	var out []*model.Route
-	for _, r := range all {
+	for _, r := range c.node.Table.Routes {
 		if net := c.flags["net"]; net == "" || net == r.Net {
 			out = append(out, r)
 		}
@@ -229,48 +198,15 @@ func (c *command) routes() []*model.Route {
 	return out
 }
 
-func (c *command) addRoute() error {
-	net, gateway := c.flags["net"], c.flags["gateway"]
-	if c.shadow != nil {
-		c.shadow.routes = append(c.shadow.routes,
-			&model.Route{Net: net, Gateway: gateway, Hops: c.number("hop", -1), Priority: c.number("priority", 0)})
-		return nil
-	}
-	return c.node.AddRoute(net, gateway, c.number("hop", -1), c.number("priority", 0))
-}
-
-func (c *command) delRoute() error {
-	net, gateway := c.flags["net"], c.flags["gateway"]
-	if c.shadow != nil {
-		c.shadow.routes = slices.DeleteFunc(c.shadow.routes,
-			func(r *model.Route) bool { return r.Net == net && r.Gateway == gateway })
-		return nil
-	}
-	return c.node.DelRoute(net, gateway)
-}
-
 func (c *command) udsp() (string, error) {
-	rules := c.node.Table.Rules
-	if c.shadow != nil {
-		rules = c.shadow.rules
-	}
 	switch c.verb {
 	case "show":
-		return format.RuleShow(rules), nil
+		return format.RuleShow(c.node.Table.Rules), nil
 	case "add":
-		r := model.Rule{Src: c.flags["src"], Dst: c.flags["dst"], Rte: c.flags["rte"]}
-		if c.shadow != nil {
-			c.shadow.rules = append(c.shadow.rules, r)
-			return "", nil
-		}
-		return "", c.node.AddRule(r, c.number("idx", -1))
+		return "", c.node.AddRule(model.Rule{Src: c.flags["src"], Dst: c.flags["dst"], Rte: c.flags["rte"]},
+			c.number("idx", -1))
 	case "del":
-		i := c.number("idx", -1)
-		if c.shadow != nil && i >= 0 && i < len(rules) {
-			c.shadow.rules = slices.Delete(c.shadow.rules, i, i+1)
-			return "", nil
-		}
-		return "", c.node.DelRule(i)
+		return "", c.node.DelRule(c.number("idx", -1))
 	}
 	return "", fmt.Errorf("lnetctl: 'udsp %s' is not a command", c.verb)
 }

@@ -35,7 +35,7 @@ type Site struct {
 	model   *model.Site
 	writer  format.Writer
 	files   *Files
-	shadows map[string]*shadow
+	shadows map[string]*model.Table // what lying lnetctls show
 	tricks  []Trick
 }
 
@@ -52,7 +52,7 @@ func New(o Options, start time.Time) (*Site, error) {
 		return nil, fmt.Errorf("blind: %q is not a router of this site", o.Blind)
 	}
 	return &Site{opt: o, model: m, writer: format.Writer{Release: o.Release, Start: start},
-		files: NewFiles(o.Dir), shadows: map[string]*shadow{}}, nil
+		files: NewFiles(o.Dir), shadows: map[string]*model.Table{}}, nil
 }
 
 // Model is what the site was built from.

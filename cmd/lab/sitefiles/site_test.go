@@ -213,7 +213,7 @@ func TestLnetctlKeepsTheKernelsRules(t *testing.T) {
 		{"stats show", "route_length:", ""},
 		{"net show -v 2", "nid: 10.1.0.1@o2ib", ""},
 		{"peer show --nid " + gw + " -v 2", "received_stats:", ""},
-		{"route add --net", "", "requires an argument"},
+		{"route add --net", "", "needs an argument"},
 		{"route frobnicate", "", "not a command"},
 	} {
 		a := do("oss1", c.line)

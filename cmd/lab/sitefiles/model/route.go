@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,17 @@ type Table struct {
 	// matches clears it first, and deleting any such rule clears it.
 	preferred map[string][]string
 	next      uint64
+}
+
+// Clone copies a table; the copy is in force nowhere.
+func (t *Table) Clone() *Table {
+	c := *t
+	c.Routes, c.Rules, c.preferred = nil, slices.Clone(t.Rules), maps.Clone(t.preferred)
+	for _, r := range t.Routes {
+		copied := *r
+		c.Routes = append(c.Routes, &copied)
+	}
+	return &c
 }
 
 // Primary is the identifier by which a node knows a router: its first, or the far one where peers
