@@ -18,7 +18,6 @@ type ces struct {
 	addresses []*cesAddress
 	suspended map[*Gateway]bool
 	shown     map[string]string // what a lying mmces lists, nil: the truth
-	flagged   map[string]string // the same of nodes' flags
 }
 
 type cesAddress struct {
@@ -184,7 +183,10 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 		}
 		s.model.ces.policy = words[2]
 	case len(words) == 4 && words[0] == "node" && words[2] == "-N" && to != nil:
-		suspend(s, to, words[1] == "suspend", mode)
+		if mode == "" {
+			s.model.ces.suspended[to] = words[1] == "suspend"
+			s.model.spread()
+		}
 	case len(words) == 6 && words[0] == "address" && words[1] == "move" && words[2] == "--ces-ip" &&
 		words[4] == "--ces-node":
 		return s.move(words[3], words[5], to, mode, refuse)
@@ -217,21 +219,6 @@ func (s *Site) move(address, name string, to *Gateway, mode string,
 	return sitefiles.Answer{}
 }
 
-// suspend is "mmces node suspend" and "resume".
-func suspend(s *Site, g *Gateway, on bool, mode string) {
-	switch c := s.model.ces; mode {
-	case sitefiles.TrickIgnore:
-	case sitefiles.TrickLie:
-		if c.flagged == nil {
-			c.flagged = map[string]string{}
-		}
-		c.flagged[cesName(g)] = cesFlags(on)
-	default:
-		c.suspended[g] = on
-		s.model.spread()
-	}
-}
-
 func cesFlags(suspended bool) string {
 	if suspended {
 		return "Suspended"
@@ -241,11 +228,7 @@ func cesFlags(suspended bool) string {
 
 func (m *Model) cesNodes() (rows []format.CESNode) {
 	for _, g := range m.Gateways {
-		r := format.CESNode{Name: cesName(g), Flags: cesFlags(m.ces.suspended[g])}
-		if lie := m.ces.flagged[r.Name]; lie != "" {
-			r.Flags = lie
-		}
-		rows = append(rows, r)
+		rows = append(rows, format.CESNode{Name: cesName(g), Flags: cesFlags(m.ces.suspended[g])})
 	}
 	return rows
 }
@@ -302,7 +285,7 @@ func (s *Site) Trick(t sitefiles.Trick) error {
 	}
 	if t.Mode == "" {
 		if s.tricks = nil; s.model.ces != nil {
-			s.model.ces.shown, s.model.ces.flagged = nil, nil
+			s.model.ces.shown = nil
 		}
 		return nil
 	}
