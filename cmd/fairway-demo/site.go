@@ -119,13 +119,13 @@ var siteCommands = []struct {
 		false, 3, 4, makeFault},
 	{"mend DIR NODE", "End every fault of a node", false, 2, 2,
 		func(c *cobra.Command, dir string, args []string) error {
-			return ask(c, dir, "/mend", model.Fault{Node: args[0]})
+			return ask(c, dir, "Mend", args[0])
 		}},
 	{"trick DIR [NODE MODE [COMMAND]]",
 		"Make a node's lnetctl or mmces busy, hang, ignore or lie; without NODE all are honest again", false, 1, 4,
 		func(c *cobra.Command, dir string, args []string) error {
 			args = append(args, "", "", "")
-			return ask(c, dir, "/trick", sitefiles.Trick{Node: args[0], Mode: args[1], Command: args[2]})
+			return ask(c, dir, "Cheat", sitefiles.Trick{Node: args[0], Mode: args[1], Command: args[2]})
 		}},
 	{"truth DIR", "What the model knows and no file shows (JSON)", false, 1, 1, printTruth},
 	// The batch system's part of a job, fairway's hooks, is the caller's.
@@ -134,17 +134,17 @@ var siteCommands = []struct {
 		false, 5, 5, startSiteJob},
 	{"end DIR ID", "End a job of a running site", false, 2, 2,
 		func(c *cobra.Command, dir string, args []string) error {
-			return ask(c, dir, "/end", sitefiles.JobOrder{ID: args[0]})
+			return ask(c, dir, "End", sitefiles.JobOrder{ID: args[0]})
 		}},
 }
 
-func ask(c *cobra.Command, dir, path string, what any) error {
-	return sitefiles.NewAsker(dir).Ask(c.Context(), path, what, nil)
+func ask(c *cobra.Command, dir, order string, what any) error {
+	return sitefiles.Ask(c.Context(), dir, order, what, &struct{}{})
 }
 
 // runTool is a program of a node: mount, umount, and GPFS's.
 func runTool(c *cobra.Command, dir string, args []string) error {
-	a, err := sitefiles.NewAsker(dir).Tool(c.Context(), args[0], args[1:])
+	a, err := sitefiles.Tool(c.Context(), dir, args[0], args[1:])
 	for args[1] == "mmpmon" && err == nil && a.Code == 0 { // as it does with -r 0 -d 1000
 		if _, err = fmt.Fprint(os.Stdout, a.Out); err != nil {
 			return err
@@ -154,7 +154,7 @@ func runTool(c *cobra.Command, dir string, args []string) error {
 		case <-c.Context().Done():
 			return nil
 		}
-		a, err = sitefiles.NewAsker(dir).Tool(c.Context(), args[0], args[1:])
+		a, err = sitefiles.Tool(c.Context(), dir, args[0], args[1:])
 	}
 	if err == nil {
 		answer(a)
@@ -192,7 +192,7 @@ func makeFault(c *cobra.Command, dir string, args []string) (err error) {
 			return err
 		}
 	}
-	return ask(c, dir, "/fault", f)
+	return ask(c, dir, "Fault", f)
 }
 
 func startSiteJob(c *cobra.Command, dir string, args []string) (err error) {
@@ -203,16 +203,15 @@ func startSiteJob(c *cobra.Command, dir string, args []string) (err error) {
 	if o.Load, err = strconv.ParseFloat(args[3], 64); err != nil {
 		return err
 	}
-	return ask(c, dir, "/job", o)
+	return ask(c, dir, "Job", o)
 }
 
 func printTruth(c *cobra.Command, dir string, _ []string) error {
-	var text json.RawMessage
-	if err := sitefiles.NewAsker(dir).Ask(c.Context(), "/truth", nil, &text); err != nil {
+	var t sitefiles.Truth
+	if err := sitefiles.Ask(c.Context(), dir, "Tell", struct{}{}, &t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
-	return err
+	return json.NewEncoder(c.OutOrStdout()).Encode(t)
 }
 
 // startSite starts the model; the daemon and the agents find its files.

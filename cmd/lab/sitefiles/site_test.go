@@ -302,20 +302,19 @@ func TestSocketAndFiles(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	ask := NewAsker(dir)
-	a, err := ask.Tool(ctx, "cn1", []string{"lnetctl", "route", "show"})
+	a, err := Tool(ctx, dir, "cn1", []string{"lnetctl", "route", "show"})
 	if err != nil || !strings.Contains(a.Out, "10.0.255.1@tcp") {
 		t.Error(a, err)
 	}
-	if err := ask.Ask(ctx, "/fault", model.Fault{Kind: "fire", Node: "rtr1", Value: 1}, nil); err == nil ||
+	if err := Ask(ctx, dir, "Fault", model.Fault{Kind: "fire", Node: "rtr1", Value: 1}, &struct{}{}); err == nil ||
 		!strings.Contains(err.Error(), "want one of") {
 		t.Error(err)
 	}
-	if err := ask.Ask(ctx, "/fault", model.Fault{Kind: model.FaultHung, Node: "rtr1"}, nil); err != nil {
+	if err := Ask(ctx, dir, "Fault", model.Fault{Kind: model.FaultHung, Node: "rtr1"}, &struct{}{}); err != nil {
 		t.Error(err)
 	}
 	var truth Truth
-	if err := ask.Ask(ctx, "/truth", nil, &truth); err != nil || len(truth.Routers) != 4 ||
+	if err := Ask(ctx, dir, "Tell", struct{}{}, &truth); err != nil || len(truth.Routers) != 4 ||
 		!slices.ContainsFunc(truth.Nodes["oss1"], func(r model.Route) bool { return r.Net == model.ClientNet }) {
 		t.Errorf("%+v, %v", truth, err)
 	}

@@ -1,17 +1,13 @@
 package sitefiles
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
+	"net/rpc"
 	"os"
 	"path/filepath"
-	"time"
 
 	"fairway/cmd/lab/sitefiles/model"
 )
@@ -46,19 +42,55 @@ func ServeAt(ctx context.Context, dir string, s Ordered) error {
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: handler(s), ReadHeaderTimeout: time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	srv := rpc.NewServer()
+	if err := srv.RegisterName("Site", &orders{s}); err != nil {
 		return err
 	}
+	for {
+		c, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go srv.ServeConn(c) // ends with the connection
+	}
+}
+
+// orders are a site's, in the shape of net/rpc.
+type orders struct{ Ordered }
+
+func (o *orders) Fault(f model.Fault, _ *struct{}) error {
+	return o.Do(func(m Breakable) error { return m.Break(f) })
+}
+
+func (o *orders) Mend(node string, _ *struct{}) error {
+	return o.Do(func(m Breakable) error { return m.Mend(node) })
+}
+
+func (o *orders) Cheat(t Trick, _ *struct{}) error { return o.Trick(t) }
+
+func (o *orders) Job(j JobOrder, _ *struct{}) error { return o.StartJob(j) }
+
+func (o *orders) End(j JobOrder, _ *struct{}) error { return o.StopJob(j) }
+
+func (o *orders) Tell(_ struct{}, t *Truth) error {
+	*t = o.Truth()
 	return nil
 }
 
-// call is a run of one of a node's programs.
-type call struct {
-	Node string   `json:"node"`
-	Args []string `json:"args"` // the program first
+func (o *orders) Run(c Call, a *Answer) error {
+	*a = o.Tool(c.Node, c.Args)
+	return nil
+}
+
+// Call is a run of one of a node's programs.
+type Call struct {
+	Node string
+	Args []string // the program first
 }
 
 // Truth is what the model knows and no file shows.
@@ -99,36 +131,6 @@ func (s *Site) Truth() Truth {
 		t.Routers[n.Name] = r
 	}
 	return t
-}
-
-func handler(s Ordered) http.Handler {
-	m := http.NewServeMux()
-	m.HandleFunc("POST /tool", func(w http.ResponseWriter, r *http.Request) {
-		var c call
-		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		a := s.Tool(c.Node, c.Args)
-		if a.Hang {
-			<-r.Context().Done()
-			return
-		}
-		_ = json.NewEncoder(w).Encode(a)
-	})
-	m.HandleFunc("POST /fault", order(func(f model.Fault) error {
-		return s.Do(func(m Breakable) error { return m.Break(f) })
-	}))
-	m.HandleFunc("POST /mend", order(func(f model.Fault) error {
-		return s.Do(func(m Breakable) error { return m.Mend(f.Node) })
-	}))
-	m.HandleFunc("POST /trick", order(s.Trick))
-	m.HandleFunc("POST /job", order(s.StartJob))
-	m.HandleFunc("POST /end", order(s.StopJob))
-	m.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(s.Truth())
-	})
-	return m
 }
 
 // Tool runs a program of a node, which has lnetctl alone.
@@ -174,66 +176,27 @@ func (s *Site) StopJob(o JobOrder) error {
 	return s.model.Stop(o.ID)
 }
 
-// order reads a body, carries it out, and answers with what went wrong.
-func order[T any](do func(T) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var body T
-		err := json.NewDecoder(r.Body).Decode(&body)
-		if err == nil {
-			err = do(body)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-		}
-	}
-}
-
-// Asker speaks to a site at its socket.
-type Asker struct{ client http.Client }
-
-// NewAsker makes one for the site in a folder.
-func NewAsker(dir string) *Asker {
-	return &Asker{http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", Socket(dir))
-		}}}}
-}
-
-// Ask posts an order, or gets where body is nil, and reads the answer into answer unless that is nil.
-func (a *Asker) Ask(ctx context.Context, path string, body, answer any) error {
-	method, text := http.MethodGet, []byte(nil)
-	if body != nil {
-		method = http.MethodPost
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return err
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://site"+path, bytes.NewReader(text))
+// Ask gives an order to the site in a folder, and reads its answer into answer.
+func Ask(ctx context.Context, dir, order string, what, answer any) error {
+	c, err := rpc.Dial("unix", Socket(dir))
 	if err != nil {
 		return err
 	}
-	res, err := a.client.Do(req)
-	if err != nil {
-		return err
+	defer c.Close()
+	call := c.Go("Site."+order, what, answer, nil)
+	select {
+	case <-call.Done:
+		return call.Error
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	switch {
-	case err != nil:
-		return err
-	case res.StatusCode != http.StatusOK:
-		return fmt.Errorf("the site at %s: %s", path, bytes.TrimSpace(got))
-	case answer == nil:
-		return nil
-	}
-	return json.Unmarshal(got, answer)
 }
 
-// Tool runs a program of a node of the site.
-func (a *Asker) Tool(ctx context.Context, node string, args []string) (Answer, error) {
-	var out Answer
-	err := a.Ask(ctx, "/tool", call{node, args}, &out)
-	return out, err
+// Tool runs a program of a node of the site in a folder.
+func Tool(ctx context.Context, dir, node string, args []string) (a Answer, err error) {
+	if err = Ask(ctx, dir, "Run", Call{node, args}, &a); err == nil && a.Hang {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	return a, err
 }

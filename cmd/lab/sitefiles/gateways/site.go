@@ -420,7 +420,7 @@ func Command(ctx context.Context, dir string, order []byte) (answers []map[strin
 			if o.Force {
 				args = slices.Insert(args, 1, "-l")
 			}
-			switch done, err := sitefiles.NewAsker(dir).Tool(ctx, string(m.Node), args); {
+			switch done, err := sitefiles.Tool(ctx, dir, string(m.Node), args); {
 			case err != nil:
 				a["error"] = err.Error()
 			case done.Code != 0:
