@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"fairway/cmd/lab/daemon"
+	"fairway/cmd/lab/leash"
 	"fairway/webui/access"
 )
 
@@ -47,13 +48,12 @@ func freeAddr(addr string) (string, error) {
 	l, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(addr)
-		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		return leash.FreeAddr(host)
 	}
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return l.Addr().String(), l.Close()
 }
 
 // startDaemon runs fairwayd on the demo's configuration and waits until it answers.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,8 +142,7 @@ func (d *demo) startJobs(ctx context.Context, tb *testbed.Testbed) error {
 			s.BytesPerSec /= 2
 			s.BurstFiles, s.FilesPerSec = s.BurstFiles/5, s.FilesPerSec/5
 		}
-		setUnset(&s.BurstBytes, 1)
-		setUnset(&s.BurstFiles, 1)
+		s.BurstBytes, s.BurstFiles = cmp.Or(s.BurstBytes, 1), cmp.Or(s.BurstFiles, 1)
 		s.Ranks, s.BlockBytes, s.Duration = nodes, 256<<10, demoJobTime
 		if tb.HasSlurm() {
 			s.Duration = j.run
@@ -251,13 +251,6 @@ func (d *demo) submitAgain(ctx context.Context, tb *testbed.Testbed, id topology
 		if e := d.keepLog(ctx, ended, j); e != nil && ctx.Err() == nil {
 			d.log.Error("the Darshan log of a job was not kept", "job", ended, "err", e)
 		}
-	}
-}
-
-// setUnset sets what a mode does not use and a check wants.
-func setUnset[T int | int64](field *T, value T) {
-	if *field == 0 {
-		*field = value
 	}
 }
 
