@@ -170,13 +170,11 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, firstSecondWithin)
-	defer cancel()
 	first := collector.WriteBytes
 	if d.site != nil && d.site.layer == "lnet" {
 		first = collector.RoutedBytes // a router knows no writes
 	}
-	for {
+	return d.fairwayd.AwaitReady(ctx, firstSecondWithin, func(ctx context.Context) error {
 		o, err := c.Overview(ctx)
 		seen := 0
 		for _, f := range o.Forwarders {
@@ -184,16 +182,11 @@ func (d *demo) awaitFirstSecond(ctx context.Context) error {
 				seen++
 			}
 		}
-		if err == nil && seen > 0 && seen >= d.forwarders {
-			return nil
+		if err == nil && (seen == 0 || seen < d.forwarders) {
+			err = fmt.Errorf("%d of %d forwarders reported", seen, d.forwarders)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d of %d forwarders reported in %s: %w", seen, d.forwarders, firstSecondWithin,
-				errors.Join(ctx.Err(), err))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return err
+	})
 }
 
 // runConsole runs the operator's console on this terminal until it is left.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"fairway/cmd/lab/leash"
 	"fairway/collector/topology"
@@ -136,18 +137,15 @@ func (f *fabric) wire(ctx context.Context, members []*node) error {
 // eachNode runs f for all nodes, a few at a time, and joins the errors.
 func eachNode(nodes []*node, f func(*node) error) error {
 	const atOnce = 8
-	errs := make(chan error, len(nodes))
-	slots := make(chan struct{}, atOnce)
-	for _, n := range nodes {
+	errs, slots := make([]error, len(nodes)), make(chan struct{}, atOnce)
+	var all sync.WaitGroup
+	for i, n := range nodes {
 		slots <- struct{}{}
-		go func() {
+		all.Go(func() {
 			defer func() { <-slots }()
-			errs <- f(n)
-		}()
+			errs[i] = f(n)
+		})
 	}
-	var all []error
-	for range nodes {
-		all = append(all, <-errs)
-	}
-	return errors.Join(all...)
+	all.Wait()
+	return errors.Join(errs...)
 }
