@@ -175,7 +175,7 @@ func (s *Site) up(ctx context.Context) error {
 func (s *Site) makeShim(ctx context.Context) error {
 	source := filepath.Join(s.inst.Dir, "shim.c")
 	s.shim = filepath.Join(s.inst.Dir, "shim.so")
-	if err := os.WriteFile(source, []byte(shim), 0o644); err != nil {
+	if err := os.WriteFile(source, shim, 0o644); err != nil {
 		return err
 	}
 	cc := exec.CommandContext(ctx, "cc", "-O2", "-shared", "-fPIC", "-o", s.shim, source)

@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -116,40 +117,19 @@ func (tb *Testbed) startMunged(ctx context.Context, sched *node, s *slurm) error
 	})
 }
 
+// slurmConf has stand-ins for what is a testbed's own.
+//
+//go:embed slurm.conf
+var slurmConf string
+
 // slurmConf is a batch system for whole nodes that starts jobs within a second.
 func (tb *Testbed) slurmConf(s *slurm, hooks []string) string {
 	names := make([]string, tb.cfg.ComputeNodes)
 	for i := range names {
 		names[i] = string(tb.cfg.compute(i))
 	}
-	lines := []string{
-		"ClusterName=fairway",
-		"SlurmctldHost=" + schedulerName,
-		"SlurmUser=root",
-		"AuthType=auth/munge",
-		"AuthInfo=socket=" + s.socket(),
-		"CredType=cred/munge",
-		"StateSaveLocation=" + filepath.Join(s.dir, "state"),
-		"SlurmctldPidFile=" + filepath.Join(s.dir, "slurmctld.pid"),
-		"SlurmdPidFile=" + filepath.Join(s.dir, "slurmd.%n.pid"),
-		"SlurmdSpoolDir=" + filepath.Join(s.dir, "spool.%n"),
-		// The machine's real processors are shared by all nodes, whatever the nodes say of themselves.
-		"SlurmdParameters=config_overrides",
-		"ProctrackType=proctrack/linuxproc",
-		"TaskPlugin=task/none",
-		"SwitchType=switch/none",
-		"MpiDefault=none",
-		"SelectType=select/linear",
-		"PrologFlags=Alloc",
-		"JobCompType=jobcomp/filetxt",
-		"JobCompLoc=" + filepath.Join(s.dir, "jobcomp.txt"),
-		"ReturnToService=2",
-		"KillWait=2",
-		"SchedulerParameters=sched_min_interval=100000,batch_sched_delay=0,sched_interval=1",
-		"NodeName=" + strings.Join(names, ",") + " CPUs=1 State=UNKNOWN",
-		"PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=EXCLUSIVE State=UP",
-	}
-	return strings.Join(append(lines, hooks...), "\n") + "\n"
+	return strings.NewReplacer("SCHEDULER", schedulerName, "SOCKET", s.socket(), "DIR", s.dir, "NODES",
+		strings.Join(names, ",")).Replace(slurmConf) + strings.Join(append(hooks, ""), "\n")
 }
 
 // writeHooks writes the controller's hooks as scripts and returns their lines of slurm.conf.
