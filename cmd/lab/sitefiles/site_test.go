@@ -314,8 +314,7 @@ func TestSocketAndFiles(t *testing.T) {
 		t.Error(err)
 	}
 	var truth Truth
-	if err := Ask(ctx, dir, "Tell", struct{}{}, &truth); err != nil || len(truth.Routers) != 4 ||
-		!slices.ContainsFunc(truth.Nodes["oss1"], func(r model.Route) bool { return r.Net == model.ClientNet }) {
+	if err := Ask(ctx, dir, "Tell", struct{}{}, &truth); err != nil || len(truth.Routers) != 4 {
 		t.Errorf("%+v, %v", truth, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/rpc"
 	"os"
@@ -95,40 +96,36 @@ type Call struct {
 
 // Truth is what the model knows and no file shows.
 type Truth struct {
-	Seconds float64                  `json:"seconds"`
-	Routers map[string]RouterTruth   `json:"routers"`
-	Nodes   map[string][]model.Route `json:"nodes"`
-	Dropped uint64                   `json:"dropped"` // messages, of all nodes, since their starts
+	Seconds float64                `json:"seconds"`
+	Routers map[string]RouterTruth `json:"routers"`
+	Dropped uint64                 `json:"dropped"` // messages, of all nodes, since their starts
 }
 
-// RouterTruth is a router's part of it, since the site's start.
+// RouterTruth is a router's or gateway's part of it, since the site's start.
 type RouterTruth struct {
-	Messages     uint64            `json:"messages"`
-	InsideMicros float64           `json:"inside_us"` // sum over them of the time inside
-	Bytes        uint64            `json:"bytes"`
-	ByClient     map[string]uint64 `json:"bytes_by_client"`
+	Bytes    uint64            `json:"bytes"`
+	ByClient map[string]uint64 `json:"bytes_by_client"`
+}
+
+// NewRouterTruth is that of a router that has moved so many bytes for each client.
+func NewRouterTruth(by map[string]uint64) RouterTruth {
+	r := RouterTruth{ByClient: maps.Clone(by)}
+	for _, b := range by {
+		r.Bytes += b
+	}
+	return r
 }
 
 // Truth reads the model.
 func (s *Site) Truth() Truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := Truth{Seconds: s.model.Now().Seconds(), Routers: map[string]RouterTruth{}, Nodes: map[string][]model.Route{}}
+	t := Truth{Seconds: s.model.Now().Seconds(), Routers: map[string]RouterTruth{}}
 	for _, n := range s.model.Nodes {
 		t.Dropped += uint64(n.LNet.Dropped)
-		for _, r := range n.Table.Routes {
-			t.Nodes[n.Name] = append(t.Nodes[n.Name], *r)
+		if n.Role == model.Router {
+			t.Routers[n.Name] = NewRouterTruth(n.Truth.From)
 		}
-		if n.Role != model.Router {
-			continue
-		}
-		r := RouterTruth{Messages: n.Truth.Left, InsideMicros: float64(n.Truth.Inside) / 1e3,
-			ByClient: map[string]uint64{}}
-		for nid, b := range n.Truth.From {
-			r.Bytes += b
-			r.ByClient[nid] = b
-		}
-		t.Routers[n.Name] = r
 	}
 	return t
 }

@@ -227,12 +227,7 @@ func (s *Site) Truth() sitefiles.Truth {
 	defer s.mu.Unlock()
 	t := sitefiles.Truth{Seconds: s.model.Now().Seconds(), Routers: map[string]sitefiles.RouterTruth{}}
 	for _, g := range s.model.Gateways {
-		r := sitefiles.RouterTruth{ByClient: map[string]uint64{}}
-		for c, b := range g.bytesOf {
-			r.Bytes += b
-			r.ByClient[c] = b
-		}
-		t.Routers[g.Name] = r
+		t.Routers[g.Name] = sitefiles.NewRouterTruth(g.bytesOf)
 	}
 	return t
 }
