@@ -56,7 +56,7 @@ func (d *demo) startTestbed(ctx context.Context) (what string, err error) {
 		Loopback: d.loopback, Mapping: demoMapping(d.forwarders, d.computeNodes)}
 	if os.Geteuid() == 0 && !d.loopback {
 		cfg.LinkBytesPerSec, cfg.MountProgram, cfg.Slurm = demoLinkBytesPerSec, d.program("fairway-mount"), true
-		cfg.Hooks = demoHooks(d.program("fairway"))
+		cfg.Hooks = testbed.Hooks(d.program("fairway"), demoDir)
 		if cfg.Queued = queuedForwarders(&cfg); len(cfg.Queued) > 0 {
 			cfg.QueueProgram = d.program("fairway-queue")
 		}
@@ -210,16 +210,6 @@ func queuedForwarders(c *testbed.Config) []topology.ForwarderID {
 	return []topology.ForwarderID{
 		topology.ForwarderID(fmt.Sprintf("fwd%03d", c.Forwarders-3)),
 		topology.ForwarderID(fmt.Sprintf("fwd%03d", c.Forwarders-2))}
-}
-
-// demoHooks report each job's start and end to the demo's daemon, whose socket is in the testbed's directory.
-func demoHooks(fairway string) map[string][]string {
-	report := func(verb string) []string {
-		return []string{"sh", "-c",
-			`exec "$0" hook "$1" --system slurm --addr "unix:$TESTBED/` + demoDir + `/fairwayd.sock"`, fairway,
-			verb}
-	}
-	return map[string][]string{"PrologSlurmctld": report("dispatch"), "EpilogSlurmctld": report("end")}
 }
 
 // tryAgain is how long after a call that the batch system did not answer the next is made.

@@ -38,12 +38,8 @@ type site struct {
 
 // newSite starts a testbed with Slurm, agents, and a daemon with more settings; the caller must close it.
 func (l *Lab) newSite(ctx context.Context, cfg testbed.Config, more func(daemon.Settings)) (_ *site, err error) {
-	cfg.MountProgram, cfg.Slurm, cfg.Hooks = l.program("fairway-mount"), true, map[string][]string{}
-	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
-		cfg.Hooks[key] = []string{"sh", "-c",
-			`exec "$0" hook "$1" --system slurm --within 10s --addr "unix:$TESTBED/site/fairwayd.sock"`,
-			l.program("fairway"), verb}
-	}
+	cfg.MountProgram, cfg.Slurm = l.program("fairway-mount"), true
+	cfg.Hooks = testbed.Hooks(l.program("fairway"), "site", "--within", "10s")
 	tb, err := l.newTestbed(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -132,6 +132,17 @@ func (tb *Testbed) slurmConf(s *slurm, hooks []string) string {
 		strings.Join(names, ",")).Replace(slurmConf) + strings.Join(append(hooks, ""), "\n")
 }
 
+// Hooks report jobs' starts and ends, by the command fairway with further flags, to the daemon whose socket is in a
+// folder of the testbed.
+func Hooks(fairway, folder string, flags ...string) map[string][]string {
+	hooks := map[string][]string{}
+	for key, verb := range map[string]string{"PrologSlurmctld": "dispatch", "EpilogSlurmctld": "end"} {
+		hooks[key] = append([]string{"sh", "-c", `exec "$@" --addr "unix:$TESTBED/` + folder + `/fairwayd.sock"`, "sh",
+			fairway, "hook", verb, "--system", "slurm"}, flags...)
+	}
+	return hooks
+}
+
 // writeHooks writes the controller's hooks as scripts and returns their lines of slurm.conf.
 func (tb *Testbed) writeHooks(s *slurm) ([]string, error) {
 	var lines []string
