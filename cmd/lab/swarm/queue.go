@@ -118,7 +118,7 @@ func (l *lags) quantile(share float64) time.Duration {
 		return 0
 	}
 	slices.Sort(l.all)
-	return l.all[int(math.Ceil(share*float64(len(l.all))))-1].Round(time.Millisecond)
+	return l.all[int(math.Ceil(share*float64(len(l.all))))-1].Round(100 * time.Microsecond)
 }
 
 // above counts those that took longer than d.
