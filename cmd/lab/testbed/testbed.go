@@ -17,9 +17,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,10 +128,7 @@ func (tb *Testbed) Close() error {
 		n.wait()
 	}
 	tb.mu.Lock()
-	loose := make([]*leash.Process, 0, len(tb.services))
-	for _, p := range tb.services {
-		loose = append(loose, p)
-	}
+	loose := slices.Collect(maps.Values(tb.services))
 	tb.mu.Unlock()
 	for _, p := range loose {
 		p.Kill()
