@@ -3,6 +3,7 @@ package sitefiles
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,13 +29,34 @@ const (
 	TrickLie    = "lie"    // reports success, shows the change, and does nothing
 )
 
-// Check says what is wrong with a trick; an empty mode is right: it ends all.
-func (t *Trick) Check() error {
+// Tricks are those of a site's programs.
+type Tricks []Trick
+
+// Take adds a trick on one of some nodes, or on all; an empty mode takes all tricks away.
+func (all *Tricks) Take(t Trick, nodes []string) error {
 	switch t.Mode {
-	case "", TrickBusy, TrickHang, TrickIgnore, TrickLie:
+	case "":
+		*all = nil
 		return nil
+	case TrickBusy, TrickHang, TrickIgnore, TrickLie:
+	default:
+		return fmt.Errorf("mode %q: want busy, hang, ignore or lie", t.Mode)
 	}
-	return fmt.Errorf("mode %q: want busy, hang, ignore or lie", t.Mode)
+	if t.Node != "" && !slices.Contains(nodes, t.Node) {
+		return fmt.Errorf("node %q is not of this site", t.Node)
+	}
+	*all = append(*all, t)
+	return nil
+}
+
+// On is the mode of the trick on a node's command line; empty: none.
+func (all Tricks) On(node, line string) string {
+	for _, t := range all {
+		if (t.Node == "" || t.Node == node) && strings.HasPrefix(line, t.Command) {
+			return t.Mode
+		}
+	}
+	return ""
 }
 
 // Answer is a program's.
@@ -49,28 +71,10 @@ type Answer struct {
 func (s *Site) Trick(t Trick) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := t.Check(); err != nil {
-		return err
-	}
 	if t.Mode == "" {
-		s.tricks, s.shadows = nil, map[string]*model.Table{}
-		return nil
+		s.shadows = map[string]*model.Table{}
 	}
-	if t.Node != "" && s.model.Node(t.Node) == nil {
-		return fmt.Errorf("node %q is not of this site", t.Node)
-	}
-	s.tricks = append(s.tricks, t)
-	return nil
-}
-
-func (s *Site) trickOn(node string, args []string) string {
-	line := strings.Join(args, " ")
-	for _, t := range s.tricks {
-		if (t.Node == "" || t.Node == node) && strings.HasPrefix(line, t.Command) {
-			return t.Mode
-		}
-	}
-	return ""
+	return s.tricks.Take(t, s.Nodes())
 }
 
 // Lnetctl runs the lnetctl of a node.
@@ -86,7 +90,7 @@ func (s *Site) Lnetctl(node string, args []string) Answer {
 	}
 	c := command{site: s, node: n, object: args[0], verb: args[1]}
 	changes := c.verb == "add" || c.verb == "del" || c.verb == "set" || c.object == "set"
-	switch mode := s.trickOn(node, args); {
+	switch mode := s.tricks.On(node, strings.Join(args, " ")); {
 	case mode == TrickHang:
 		return Answer{Hang: true}
 	case mode == TrickBusy:

@@ -36,7 +36,7 @@ type Site struct {
 	writer  format.Writer
 	files   *Files
 	shadows map[string]*model.Table // what lying lnetctls show
-	tricks  []Trick
+	tricks  Tricks
 }
 
 // New builds a site; Write or Run writes it.

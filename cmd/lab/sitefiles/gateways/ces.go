@@ -149,13 +149,7 @@ func (s *Site) cesTool(node string, args []string) sitefiles.Answer {
 	case args[0] != "mmces" && line != "mmdiag --waiters":
 		return refuse("no such program")
 	}
-	mode := ""
-	for _, t := range s.tricks {
-		if own := t.Node == "" || t.Node == node; own &&
-			strings.HasPrefix(strings.TrimPrefix(line, "mmces "), t.Command) {
-			mode = t.Mode
-		}
-	}
+	mode := s.tricks.On(node, strings.TrimPrefix(line, "mmces "))
 	switch mode {
 	case sitefiles.TrickHang:
 		return sitefiles.Answer{Hang: true}
@@ -280,15 +274,8 @@ func mmpmon(g *Gateway, at time.Time) string {
 func (s *Site) Trick(t sitefiles.Trick) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := t.Check(); err != nil {
-		return err
+	if t.Mode == "" && s.model.ces != nil {
+		s.model.ces.shown = nil
 	}
-	if t.Mode == "" {
-		if s.tricks = nil; s.model.ces != nil {
-			s.model.ces.shown = nil
-		}
-		return nil
-	}
-	s.tricks = append(s.tricks, t)
-	return nil
+	return s.tricks.Take(t, s.Nodes())
 }

@@ -27,7 +27,7 @@ type Site struct {
 	model *Model
 	files *sitefiles.Files
 
-	tricks []sitefiles.Trick // of mmces
+	tricks sitefiles.Tricks // of mmces
 }
 
 // New builds a site; Run lets it live. With named nothing runs but what StartJob starts, and the last spares gateways
