@@ -17,7 +17,7 @@ type ces struct {
 	policy    string
 	addresses []*cesAddress
 	suspended map[*Gateway]bool
-	shown     map[string]string // what a lying mmces lists, nil: the truth
+	shown     map[string]string // what a lying mmces lists
 }
 
 type cesAddress struct {
@@ -46,7 +46,7 @@ func (m *Model) float(n, spares int) {
 	for _, g := range m.Gateways {
 		g.free = workers
 	}
-	m.ces = &ces{policy: evenCoverage, suspended: map[*Gateway]bool{}}
+	m.ces = &ces{policy: evenCoverage, suspended: map[*Gateway]bool{}, shown: map[string]string{}}
 	if spares > 0 {
 		m.ces.policy = noPolicy // any other one would use them
 	}
@@ -203,9 +203,6 @@ func (s *Site) move(address, name string, to *Gateway, mode string,
 	case c.suspended[to]:
 		return refuse("%s does not take addresses now", name)
 	case mode == sitefiles.TrickLie:
-		if c.shown == nil {
-			c.shown = map[string]string{}
-		}
 		c.shown[address] = name
 	case mode != sitefiles.TrickIgnore && c.addresses[i].at != to:
 		s.model.moveAddress(c.addresses[i], to)
@@ -275,7 +272,7 @@ func (s *Site) Trick(t sitefiles.Trick) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.Mode == "" && s.model.ces != nil {
-		s.model.ces.shown = nil
+		clear(s.model.ces.shown)
 	}
 	return s.tricks.Take(t, s.Nodes())
 }
