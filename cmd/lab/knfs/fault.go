@@ -15,22 +15,19 @@ import (
 // shell is a fault that a command inside the guest makes, and one that ends it.
 type shell struct{ on, off string }
 
-// onFront is a fault of what a gateway sends to its clients, onBack of what the back end sends.
-func onFront(netem string) shell {
-	return shell{"tc qdisc add dev eth1 root netem " + netem, "tc qdisc del dev eth1 root"}
-}
-
-func onBack(netem string) shell {
-	return shell{"tc qdisc add dev eth2 root netem " + netem, "tc qdisc del dev eth2 root"}
+// netem is a fault of what a node sends through an interface: eth1 leads a gateway to its clients, eth2 the back end to
+// its gateways.
+func netem(dev, how string) shell {
+	return shell{"tc qdisc add dev " + dev + " root netem " + how, "tc qdisc del dev " + dev + " root"}
 }
 
 // shells are the faults by command.
 var shells = map[string]shell{
-	"delay":      onFront("delay 300ms"),
-	"rate":       onFront("rate 400kbit limit 100"),
-	"loss":       onFront("loss 20%"),
+	"delay":      netem("eth1", "delay 300ms"),
+	"rate":       netem("eth1", "rate 400kbit limit 100"),
+	"loss":       netem("eth1", "loss 20%"),
 	"one-thread": {"rpc.nfsd 1", fmt.Sprintf("rpc.nfsd %d", threads)},
-	"back-delay": onBack("delay 200ms"),
+	"back-delay": netem("eth2", "delay 200ms"),
 	"agent-mute": {"pkill -STOP fairway-agent", "pkill -CONT fairway-agent"},
 }
 
