@@ -20,10 +20,10 @@ type thanos struct {
 	// writeURL is the first receiver's and readURL the querier's, as a prometheus.Config wants them.
 	writeURL, readURL string
 	dir               string
-	receivers         [3]receiver
+	receivers         [3]member
 }
 
-type receiver struct {
+type member struct {
 	args   []string
 	health string
 	*leash.Process
