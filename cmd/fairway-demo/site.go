@@ -125,7 +125,7 @@ var siteCommands = []struct {
 		"Make a node's lnetctl or mmces busy, hang, ignore or lie; without NODE all are honest again", false, 1, 4,
 		func(c *cobra.Command, dir string, args []string) error {
 			args = append(args, "", "", "")
-			return ask(c, dir, "Cheat", sitefiles.Trick{Node: args[0], Mode: args[1], Command: args[2]})
+			return ask(c, dir, "Trick", sitefiles.Trick{Node: args[0], Mode: args[1], Command: args[2]})
 		}},
 	{"truth DIR", "What the model knows and no file shows (JSON)", false, 1, 1, printTruth},
 	// The batch system's part of a job, fairway's hooks, is the caller's.
@@ -208,7 +208,7 @@ func startSiteJob(c *cobra.Command, dir string, args []string) (err error) {
 
 func printTruth(c *cobra.Command, dir string, _ []string) error {
 	var t sitefiles.Truth
-	if err := sitefiles.Ask(c.Context(), dir, "Tell", struct{}{}, &t); err != nil {
+	if err := sitefiles.Ask(c.Context(), dir, "Truth", struct{}{}, &t); err != nil {
 		return err
 	}
 	return json.NewEncoder(c.OutOrStdout()).Encode(t)

@@ -169,7 +169,8 @@ func (c *command) run() (string, error) {
 	case "route show":
 		return c.site.opt.Release.RouteShow(c.routes(), c.number("verbose", 0)), nil
 	case "route add":
-		return "", c.node.AddRoute(c.flags["net"], c.flags["gateway"], c.number("hop", -1), c.number("priority", 0))
+		return "", c.node.AddRoute(c.flags["net"], c.flags["gateway"], c.number("hop", -1),
+			c.number("priority", 0))
 	case "route del":
 		return "", c.node.DelRoute(c.flags["net"], c.flags["gateway"])
 	case "peer show":

@@ -184,9 +184,9 @@ const fastEvery = 50 * time.Millisecond
 // Run lets the site live with the wall's clock until ctx ends.
 func (s *Site) Run(ctx context.Context) error { return Live(ctx, fastEvery, s.Step) }
 
-// Live has a site step every so often until ctx ends, each time with the site's time. Once a second the step is to write
-// all files, half a second after agents read: both at once would make seconds of nothing and of double. A site that
-// cannot keep up falls behind: its seconds become longer, none is left out.
+// Live has a site step every so often until ctx ends, each time with the site's time. Once a second the step is to
+// write all files, half a second after agents read: both at once would make seconds of nothing and of double. A site
+// that cannot keep up falls behind: its seconds become longer, none is left out.
 func Live(ctx context.Context, every time.Duration, step func(t time.Duration, all bool) error) error {
 	pace := NewPace(2 * every)
 	for next := time.Now(); ; {

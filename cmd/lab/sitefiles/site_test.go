@@ -314,7 +314,7 @@ func TestSocketAndFiles(t *testing.T) {
 		t.Error(err)
 	}
 	var truth Truth
-	if err := Ask(ctx, dir, "Tell", struct{}{}, &truth); err != nil || len(truth.Routers) != 4 {
+	if err := Ask(ctx, dir, "Truth", struct{}{}, &truth); err != nil || len(truth.Routers) != 4 {
 		t.Errorf("%+v, %v", truth, err)
 	}
 }

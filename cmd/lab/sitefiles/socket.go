@@ -72,19 +72,19 @@ func (o *orders) Mend(node string, _ *struct{}) error {
 	return o.Do(func(m Breakable) error { return m.Mend(node) })
 }
 
-func (o *orders) Cheat(t Trick, _ *struct{}) error { return o.Trick(t) }
+func (o *orders) Trick(t Trick, _ *struct{}) error { return o.Ordered.Trick(t) }
 
 func (o *orders) Job(j JobOrder, _ *struct{}) error { return o.StartJob(j) }
 
 func (o *orders) End(j JobOrder, _ *struct{}) error { return o.StopJob(j) }
 
-func (o *orders) Tell(_ struct{}, t *Truth) error {
-	*t = o.Truth()
+func (o *orders) Truth(_ struct{}, t *Truth) error {
+	*t = o.Ordered.Truth()
 	return nil
 }
 
-func (o *orders) Run(c Call, a *Answer) error {
-	*a = o.Tool(c.Node, c.Args)
+func (o *orders) Tool(c Call, a *Answer) error {
+	*a = o.Ordered.Tool(c.Node, c.Args)
 	return nil
 }
 
@@ -191,7 +191,7 @@ func Ask(ctx context.Context, dir, order string, what, answer any) error {
 
 // Tool runs a program of a node of the site in a folder.
 func Tool(ctx context.Context, dir, node string, args []string) (a Answer, err error) {
-	if err = Ask(ctx, dir, "Run", Call{node, args}, &a); err == nil && a.Hang {
+	if err = Ask(ctx, dir, "Tool", Call{node, args}, &a); err == nil && a.Hang {
 		<-ctx.Done()
 		err = ctx.Err()
 	}

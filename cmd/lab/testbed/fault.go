@@ -280,7 +280,7 @@ func (tb *Testbed) trace(ctx context.Context, n *node, p *leash.Process, argv ..
 		return nil, err
 	}
 	if by != 0 {
-		return nil, fmt.Errorf("process %d is traced by process %d already: clear its other fault of system calls first",
+		return nil, fmt.Errorf("process %d is traced by %d already: clear its other fault of system calls first",
 			p.PID(), by)
 	}
 	if _, err := leash.Look("strace"); err != nil {

@@ -43,7 +43,8 @@ func (n *node) execInput(ctx context.Context, input string, argv ...string) ([]b
 		if ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), err)
 		}
-		return out.Bytes(), fmt.Errorf("%s on %s: %w: %s", strings.Join(argv, " "), n.id, err, leash.TailOf(errOut.Bytes()))
+		return out.Bytes(), fmt.Errorf("%s on %s: %w: %s", strings.Join(argv, " "), n.id, err,
+			leash.TailOf(errOut.Bytes()))
 	}
 	return out.Bytes(), nil
 }

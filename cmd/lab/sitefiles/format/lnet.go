@@ -61,8 +61,8 @@ func NIs(nis []*model.NI) string {
 		"0@lo                         up     0    2    0    0     0     0     0\n")
 	for _, ni := range nis {
 		for _, c := range ni.Tx {
-			fmt.Fprintf(&b, "%-24s     up     0 %4d %4d %4d %5d %5d %5d\n", ni.NID, 1+c.Max-c.Now, ni.PeerTx, ni.PeerRtr,
-				c.Max, c.Now, c.Min)
+			fmt.Fprintf(&b, "%-24s     up     0 %4d %4d %4d %5d %5d %5d\n", ni.NID, 1+c.Max-c.Now, ni.PeerTx,
+				ni.PeerRtr, c.Max, c.Now, c.Min)
 		}
 	}
 	return b.String()
