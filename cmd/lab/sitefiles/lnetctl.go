@@ -161,7 +161,8 @@ func (c *command) refuse(e model.Errno) Answer {
 
 func text(e model.Errno) string {
 	return map[model.Errno]string{model.NotThere: "No such file or directory", model.Exists: "File exists",
-		model.Invalid: "Invalid argument", model.Unreachable: "No route to host", model.Busy: "Device or resource busy"}[e]
+		model.Invalid: "Invalid argument", model.Unreachable: "No route to host",
+		model.Busy: "Device or resource busy"}[e]
 }
 
 func (c *command) run() (string, error) {
