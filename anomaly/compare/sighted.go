@@ -12,10 +12,12 @@ import (
 	"fairway/collector/topology"
 )
 
-// Sighting is what one observer saw of one subject in a second: operations of a class and their mean seconds.
+// Sighting is what one observer saw of one subject in a second: operations of a class, about as large where Size says
+// so, and their mean seconds.
 type Sighting struct {
 	Observer, Subject topology.NodeID
 	Class             string
+	Size              int
 	Ops, Took         float64
 }
 
@@ -36,15 +38,16 @@ type Rules struct {
 	MostBet            float64 // log wealth that a block wins
 	PastBlocks         float64 // that show what is usual
 	Busier             float64 // times the usual operations, or its others', beyond which it may be slower for its load
-	// What is what an observer sees take long, Others who else it sees.
-	What, Others string
+	// What is what an observer sees take long, Others who else it sees. Observer is how a sentence calls one; empty: they
+	// are not counted.
+	What, Others, Observer string
 }
 
 // Routers are the rules of routers by their senders' round trips.
 func Routers() Rules {
 	return Rules{Kind: anomaly.FailSlow, Block: 10 * time.Second, Stale: 30 * time.Second, FewOps: 6, Few: 3,
 		Alike: true, Margin: 0.2, PastMargin: math.Inf(1), Noise: 0.3, MostBet: 8, PastBlocks: 12,
-		Busier: 1.1, What: "a round trip through it", Others: "the other routers of the same senders"}
+		Busier: 1.1, What: "a round trip through it", Others: "the other routers of the same senders", Observer: "node"}
 }
 
 // Targets are the rules of storage targets and metadata servers by their clients.
@@ -52,11 +55,25 @@ func Targets() Rules {
 	return Rules{Kind: anomaly.TargetSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
 		LongWait: time.Second,
 		Margin:   0.4, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
-		What: "a request to it", Others: "the other targets of the same clients"}
+		What: "a request to it", Others: "the other targets of the same clients", Observer: "node"}
 }
 
-// pooled reports whether an observer stands for many, so that they are not counted.
-func (r *Rules) pooled() bool { return !r.Alike && math.IsInf(r.PastMargin, 1) }
+// Forwarders are the rules of forwarders by the storage targets that they ask, each of which is also asked by others in
+// the same seconds: a slow target is slow for all, and moves nobody's ratio.
+func Forwarders() Rules {
+	return Rules{Kind: anomaly.FailSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 5, Few: 3,
+		Alike: true, Margin: 0.15, PastMargin: math.Inf(1), Noise: 0.2, MostBet: 6, Busier: 1.15,
+		What: "a request to storage through it", Others: "the other forwarders to the same targets"}
+}
+
+// Clients are the rules of compute nodes so; their own depth of requests makes their times longer. One that is slow to
+// all of its targets, which answer the other clients, is slow by itself.
+func Clients() Rules {
+	r := Forwarders()
+	r.Kind, r.Margin, r.Noise, r.Busier = anomaly.ClientSlow, 0.6, 0.3, 2
+	r.What, r.Others = "a request of it to storage", "the other clients of the same targets"
+	return r
+}
 
 // Gateways are the rules of forwarders by all of their clients together, beside those of the same back end. Neither a
 // peer nor the past alone accuses: a job may do as much.
@@ -93,6 +110,7 @@ type Judge struct {
 type pair struct {
 	observer, subject topology.NodeID
 	class             string
+	size              int
 }
 
 type sum struct{ ops, waited float64 }
@@ -138,7 +156,7 @@ func (j *Judge) Take(s Sighting) {
 	if !(s.Ops > 0) || !(s.Took > 0) || math.IsInf(s.Took, 1) {
 		return
 	}
-	k := pair{s.Observer, s.Subject, s.Class}
+	k := pair{s.Observer, s.Subject, s.Class, s.Size}
 	b := j.block[k]
 	if b == nil {
 		if len(j.block) >= mostPairs {
@@ -172,6 +190,7 @@ func (j *Judge) Second(now time.Time) (out []anomaly.Verdict) {
 // view is what the block says of one subject: sums over its observers.
 type view struct {
 	ops, waited, usual float64 // usual is what as many operations would have waited
+	others             float64 // operations that its others had
 	excess             float64 // weighted by time waited
 	peers, busier      bool
 	who                map[topology.NodeID]bool
@@ -180,11 +199,11 @@ type view struct {
 
 // close compares what each observer saw, and bets.
 func (j *Judge) close(now int64) {
-	of := map[pair][]pair{} // by observer and class
+	of := map[pair][]pair{} // by observer, class and size
 	for k, b := range j.block {
 		// Who waits for seconds says much with a single request: the slower, the fewer end.
 		if b.ops >= j.rules.FewOps || !j.rules.Alike && b.waited >= j.rules.LongWait.Seconds() {
-			group := pair{observer: k.observer, class: k.class}
+			group := pair{observer: k.observer, class: k.class, size: k.size}
 			of[group] = append(of[group], k)
 		}
 	}
@@ -210,7 +229,8 @@ func (j *Judge) close(now int64) {
 }
 
 func order(a, b pair) int {
-	return cmp.Or(cmp.Compare(a.observer, b.observer), cmp.Compare(a.class, b.class), cmp.Compare(a.subject, b.subject))
+	return cmp.Or(cmp.Compare(a.observer, b.observer), cmp.Compare(a.class, b.class), cmp.Compare(a.size, b.size),
+		cmp.Compare(a.subject, b.subject))
 }
 
 // look adds what one observer saw of a subject beside what all of its subjects took, and how much it asked of them.
@@ -248,11 +268,11 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 		h.apart.Teach(apart, habitMost, habitMost)
 		h.ops.Teach(math.Log(b.ops), habitMost, habitMost)
 	})
-	if !peers && (j.rules.Alike || j.rules.pooled()) || !j.rules.Alike && !known {
+	if !peers && math.IsInf(j.rules.PastMargin, 1) || !j.rules.Alike && !known {
 		return
 	}
 	if j.rules.Alike { // a slow one passes fewer on; the one with more has the queue of what is behind all
-		v.busier = v.busier || b.ops > j.rules.Busier*MedianOfOthers(asked, ownOps)
+		v.others += MedianOfOthers(asked, ownOps)
 	} else {
 		v.busier = v.busier || known && math.Log(b.ops)-h.ops.Mean > math.Log(j.rules.Busier)
 	}
@@ -287,7 +307,7 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 		least = clearBet
 	}
 	bet := max(least, min(Against(excess, j.rules.Noise*j.rules.Noise+1/ops, step), j.rules.MostBet))
-	if v.busier {
+	if v.busier || j.rules.Alike && v.ops > j.rules.Busier*v.others {
 		bet = min(bet, 0)
 	}
 	s.Bet(&j.bar, 0, now, bet)
@@ -308,8 +328,11 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	peers := s.shown.took / s.shown.ratio
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = s.shown.took, peers
 	by := ""
-	if !j.rules.pooled() {
-		v.Evidence["observers"], by = float64(s.shown.who), " as "+seen(s.shown.who)
+	if who := j.rules.Observer; who != "" {
+		v.Evidence["observers"], by = float64(s.shown.who), fmt.Sprintf(" as %d %ss see it", s.shown.who, who)
+		if s.shown.who == 1 {
+			by = " as one " + who + " sees it"
+		}
 	}
 	beside := "for " + j.rules.Others
 	if s.past {
@@ -318,11 +341,4 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.shown.ratio),
 		j.rules.What, anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
 	return v
-}
-
-func seen(observers int) string {
-	if observers == 1 {
-		return "one node sees it"
-	}
-	return fmt.Sprintf("%d nodes see it", observers)
 }

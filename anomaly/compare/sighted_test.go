@@ -27,8 +27,8 @@ func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (foun
 				if k == 0 && s >= begin && s < end {
 					took, ops = took*slow, ops/slow
 				}
-				j.Take(Sighting{topology.NodeID(fmt.Sprint("c", o)), topology.NodeID(fmt.Sprint("s", k)), "read", ops,
-					took})
+				j.Take(Sighting{topology.NodeID(fmt.Sprint("c", o)), topology.NodeID(fmt.Sprint("s", k)), "read", 0,
+					ops, took})
 			}
 		}
 		for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
@@ -43,12 +43,17 @@ func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (foun
 	return found, over
 }
 
+func allRules() map[string]Rules {
+	return map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways(), "forwarders": Forwarders(),
+		"clients": Clients()}
+}
+
 // A subject that is slow for all who ask it is found within a minute, nobody else is accused, and it is over within two
 // after it is well.
 func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
-	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways()} {
+	for name, rules := range allRules() {
 		times := 4.0
-		if rules.pooled() {
+		if name == "gateways" {
 			times = 6
 		}
 		for seed := range uint64(20) {
@@ -65,7 +70,7 @@ func TestASlowSubjectIsNamedAndNobodyElse(t *testing.T) {
 
 // Nobody is accused in an hour of chance, nor for a load that others do not have.
 func TestChanceAndLoadAccuseNobody(t *testing.T) {
-	for name, rules := range map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways()} {
+	for name, rules := range allRules() {
 		for seed := range uint64(5) {
 			if found, _ := play(rules, seed, 1, 0, 0, 3600); len(found) > 0 {
 				t.Errorf("%s, seed %d: %v", name, seed, found)
@@ -79,7 +84,7 @@ func TestChanceAndLoadAccuseNobody(t *testing.T) {
 			if k == 0 { // it has the queue of what is behind all, and passes more on
 				ops, took = 40, 0.1
 			}
-			j.Take(Sighting{"c", topology.NodeID(fmt.Sprint("s", k)), "", ops, took})
+			j.Take(Sighting{Observer: "c", Subject: topology.NodeID(fmt.Sprint("s", k)), Ops: ops, Took: took})
 		}
 		for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
 			if v.Level > anomaly.Clean {
@@ -104,7 +109,7 @@ func TestGatewaysNeedAPeerAndAPast(t *testing.T) {
 		j, found := New(500*24*time.Hour, Gateways()), ""
 		for s := range 390 {
 			for k := range c.nodes {
-				j.Take(Sighting{"be1", topology.NodeID(fmt.Sprint("s", k)), "write 8", 5, c.took(s, k)})
+				j.Take(Sighting{"be1", topology.NodeID(fmt.Sprint("s", k)), "write", 8, 5, c.took(s, k)})
 			}
 			for _, v := range j.Second(time.Unix(int64(1_000_000+s), 0)) {
 				if v.Level == anomaly.Alarm {
@@ -114,6 +119,54 @@ func TestGatewaysNeedAPeerAndAPast(t *testing.T) {
 		}
 		if found != c.found {
 			t.Errorf("%s: found %q, want %q", name, found, c.found)
+		}
+	}
+}
+
+// Forwarders that are clients of the same targets: the slow one is distinguished from a slow target, and a target that
+// is slow for all accuses nobody, whoever asks it for most.
+func TestASlowTargetIsNobodysFault(t *testing.T) {
+	rng, now := rand.New(rand.NewPCG(1, 2)), int64(1e9)
+	j := New(500*24*time.Hour, Forwarders())
+	for _, c := range []struct {
+		name    string
+		seconds int64
+		slow    func(f, o int) bool
+		times   float64
+		found   map[topology.NodeID]int64 // within which seconds
+	}{
+		{"healthy", 600, func(f, o int) bool { return false }, 1, nil},
+		{"a slow target", 600, func(f, o int) bool { return o == 3 }, 10, nil},
+		{"a slow forwarder", 120, func(f, o int) bool { return f == 2 }, 2, map[topology.NodeID]int64{"f2": 45}},
+	} {
+		begun, found := now, map[topology.NodeID]int64{}
+		for ; now < begun+c.seconds; now++ {
+			for f := range 4 {
+				for o := range 6 {
+					ops, took := 20.0, 4e-3*math.Exp(0.25*rng.NormFloat64())
+					if f == 1 && o == 3 { // most of what this target does
+						ops = 200
+					}
+					if c.slow(f, o) {
+						took *= c.times
+					}
+					j.Take(Sighting{topology.NodeID(fmt.Sprint("OST", o)), topology.NodeID(fmt.Sprint("f", f)), "write", 20,
+						ops, took})
+				}
+			}
+			for _, v := range j.Second(time.Unix(now, 0)) {
+				if v.Level == anomaly.Alarm && found[v.Node] == 0 {
+					found[v.Node] = now - begun
+				}
+			}
+		}
+		if len(found) != len(c.found) {
+			t.Errorf("%s: %v are accused", c.name, found)
+		}
+		for id, within := range c.found {
+			if at := found[id]; at == 0 || at > within {
+				t.Errorf("%s: %s is accused after %d s", c.name, id, at)
+			}
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package layout finds which of several nodes that serve the same senders is slow: a forwarder, or one of those that
-// it sends to. It compares, in the same seconds, what each of them takes with what the others take for the same, and
-// judges by compare's sequential test.
+// Package layout finds which of several routers that serve the same senders is slow, or which of those that they send
+// to. It compares, in the same seconds, what each of them takes with what the others take for the same, and judges by
+// compare's sequential test.
 //
 // Routers of Lustre's network are compared within their group, which are the routers between the same nets. What shows
 // a slow one is the time that messages spend in it: unlike bytes and unlike the times that clients see it shows at any
@@ -42,8 +42,8 @@ type Router struct {
 
 const (
 	blockSeconds = 5
-	// fewMessages in a block say nothing of it; of a client fewRequests.
-	fewMessages, fewRequests = 100, 10
+	// fewMessages in a block say nothing of it.
+	fewMessages = 100
 	// alike is by how much mean message sizes of routers that are compared may differ, log: a factor of two.
 	alike = 0.7
 	// busyAlike is the least load of a router that is compared with: one with less has shorter queues.
@@ -51,11 +51,8 @@ const (
 	// busier is how much more than its peers a router may forward before its queues may be longer, too.
 	busier = 1.15
 	// routerMargin is what a router may be slower than its peers, and slowBy what is bet on beyond that, log: evidence
-	// grows from half of slowBy above the margin on. storageMargin is that of forwarders to storage targets, and
-	// aloneMargin that where one peer speaks alone.
-	routerMargin, storageMargin, slowBy, aloneMargin = 0.08, 0.15, 0.2, 0.4
-	// clientMargin is that of clients, whose own depth of requests makes their times longer.
-	clientMargin = 0.35
+	// grows from half of slowBy above the margin on. aloneMargin is that where one peer speaks alone.
+	routerMargin, slowBy, aloneMargin = 0.08, 0.2, 0.4
 	// A habit is learnt over habitFast blocks, later over habitSlow of them, and is at most mostHabit: what is more is
 	// a fault.
 	habitFast, habitSlow, mostHabit = 24, 1080, 0.25
@@ -82,10 +79,6 @@ const (
 type Group struct {
 	learnt
 	bar      compare.Bar
-	margin   float64
-	bySize   bool    // what is as large takes as long; larger ones take longer
-	few      float64 // messages in a block that say nothing of it
-	words    words
 	now      int64
 	named    map[topology.TargetID]*peer
 	verdicts []anomaly.Verdict
@@ -152,31 +145,9 @@ func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
 
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
-	return &Group{words: words{"messages", "through", "the other routers between its nets"},
-		bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model, Doubt: doubtAt,
-			Alarm: compare.Threshold(every, blockSeconds*time.Second, 1)},
-		margin: routerMargin, few: fewMessages, bySize: true, named: map[topology.TargetID]*peer{}}
+	return &Group{named: map[topology.TargetID]*peer{}, bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model,
+		Doubt: doubtAt, Alarm: compare.Threshold(every, blockSeconds*time.Second, 1)}}
 }
-
-// NewForwarders makes one of forwarders by what Rows leaves of their requests to storage.
-func NewForwarders(every time.Duration) *Group {
-	g := NewGroup(every)
-	g.words = words{"requests to storage", "through", "the other forwarders to the same targets"}
-	g.margin, g.bySize = storageMargin, false // Rows compares what is about as large
-	return g
-}
-
-// NewClients makes one of clients by what Rows leaves of their requests to storage. A client that is slow to all of its
-// targets, which answer the other clients, is slow by itself.
-func NewClients(every time.Duration) *Group {
-	g := NewGroup(every)
-	g.words = words{"requests to storage", "from", "the other clients of the same targets"}
-	g.margin, g.few, g.bySize = clientMargin, fewRequests, false
-	return g
-}
-
-// words are what a group's sentences speak of.
-type words struct{ what, through, peers string }
 
 // Second takes one second of the routers and returns the verdicts on those that were seen, and on what holds them
 // up. The slice is used again by the next call.
@@ -255,7 +226,7 @@ func (g *Group) take(o *Router) {
 // closeBlock compares the routers over the last seconds. What a block teaches is not used in it.
 func (g *Group) closeBlock() {
 	for _, r := range g.Routers.All() {
-		r.measure(g.few)
+		r.measure()
 	}
 	g.findPeers()
 	opinions := map[*router]opinion{}
@@ -270,10 +241,10 @@ func (g *Group) closeBlock() {
 }
 
 // measure sums the block up.
-func (r *router) measure(few float64) {
+func (r *router) measure() {
 	b := &r.sum
 	r.newest = measured{}
-	if b.seconds == 0 || b.messages < few || b.inside <= 0 {
+	if b.seconds == 0 || b.messages < fewMessages || b.inside <= 0 {
 		return
 	}
 	r.newest.known, r.newest.x = true, r.took(nil)
@@ -314,9 +285,9 @@ func (g *Group) judge(r *router) (o opinion) {
 	}
 	times, rates, sizes := g.peersOf(r, nil, nil)
 	own := r.Habit.Mean * r.Habit.N / (r.Habit.N + habitFast)
-	o.margin, o.sigma = g.margin, g.sigma(r)
+	o.margin, o.sigma = routerMargin, g.sigma(r)
 	if len(times) == 1 {
-		o.margin = max(aloneMargin, g.margin)
+		o.margin = aloneMargin
 	}
 	usual, known := g.expect(r.load())
 	switch o.peers = len(times) > 0; {
@@ -362,9 +333,7 @@ func (g *Group) peersOf(r *router, among []*router, without []topology.TargetID)
 			if len(without) > 0 {
 				x = p.took(without)
 			}
-			if g.bySize { // at most by as much as they are larger
-				x += max(0, r.newest.size-p.newest.size)
-			}
+			x += max(0, r.newest.size-p.newest.size) // at most by as much as they are larger
 			times, rates = append(times, x), append(rates, p.newest.rate)
 			sizes = append(sizes, p.newest.size)
 		}

@@ -22,7 +22,8 @@ type Canaries struct {
 	store     func(ctx context.Context, frames []collector.Frame) error
 	runner    *probe.Runner
 
-	calls chan func(context.Context)     // that Run makes
+	asks  chan func(context.Context)     // by which persons' canaries begin; Run makes them
+	calls chan func(context.Context)     // by which answered ones are taken; Run makes them, none is dropped
 	clean map[topology.NodeID]probe.Took // newest times of nodes that were not suspected then; Run's
 	ended chan struct{}                  // closed when Run has
 
@@ -33,21 +34,13 @@ type Canaries struct {
 // NewCanaries sends probes on their way and gives results to the detectors, the tracker and the store.
 func NewCanaries(l *Loop, d *Detectors, store func(context.Context, []collector.Frame) error, limits probe.Limits,
 	way func(topology.NodeID) (probe.Way, bool)) *Canaries {
-	c := &Canaries{loop: l, detectors: d, store: store, calls: make(chan func(context.Context), 256),
-		clean: map[topology.NodeID]probe.Took{}, ended: make(chan struct{}),
-		newest: map[topology.ForwarderID]anomaly.Canary{}}
+	c := &Canaries{loop: l, detectors: d, store: store, asks: make(chan func(context.Context)),
+		calls: make(chan func(context.Context), limits.AtOnce), clean: map[topology.NodeID]probe.Took{},
+		ended: make(chan struct{}), newest: map[topology.ForwarderID]anomaly.Canary{}}
 	c.runner = probe.NewRunner(limits, way, func(r probe.Result) {
-		c.call(func(ctx context.Context) { c.take(ctx, r) })
+		c.calls <- func(ctx context.Context) { c.take(ctx, r) }
 	})
 	return c
-}
-
-// call has Run make a call; it never waits.
-func (c *Canaries) call(f func(context.Context)) {
-	select {
-	case c.calls <- f:
-	default: // so many are never under way
-	}
 }
 
 // WriteMetrics writes what the canaries cost in Prometheus text format.
@@ -82,16 +75,16 @@ func (c *Canaries) Send(now time.Time, f topology.ForwarderID, by string) (anoma
 	results, refused := make(chan anomaly.Canary, 1), make(chan error, 1)
 	ask := func(ctx context.Context) {
 		if err := c.runner.Ask(ctx, now, f.Node(), func(r probe.Result) {
-			c.call(func(ctx context.Context) {
+			c.calls <- func(ctx context.Context) {
 				c.keep(ctx, r)
 				results <- c.canary(r)
-			})
+			}
 		}); err != nil {
 			refused <- err
 		}
 	}
 	select {
-	case c.calls <- ask: // whoever asks may wait, and is to have an answer
+	case c.asks <- ask: // whoever asks may wait, and is to have an answer
 	case <-c.ended:
 		return anomaly.Canary{}, ErrEnding
 	}
@@ -112,15 +105,28 @@ func (c *Canaries) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	defer close(c.ended)
-	defer c.runner.Wait()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case call := <-c.calls:
 			call(ctx)
+		case ask := <-c.asks:
+			ask(ctx)
 		case now := <-tick.C:
 			c.step(ctx, now)
+		}
+	}
+	answered := make(chan struct{})
+	go func() {
+		c.runner.Wait()
+		close(answered)
+	}()
+	for {
+		select {
+		case call := <-c.calls:
+			call(ctx)
+		case <-answered:
+			return
 		}
 	}
 }

@@ -2,12 +2,14 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/anomaly"
@@ -93,6 +95,45 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 			t.Errorf("%s: under suspicion, canaries after %v", n, late)
 		}
 	}
+}
+
+// TestEveryPersonHasAnAnswer: of more persons than may wait anywhere each has his canary's result or a refusal, and none
+// waits on when the daemon ends.
+func TestEveryPersonHasAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const persons = 600
+		c := NewCanaries(newLoop(t, anomaly.ModeObserve).Loop, NewDetectors(window.NewBoard(0), failslow.DefaultSettings()),
+			func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
+			func(topology.NodeID) (probe.Way, bool) {
+				return tellingWay(func() probe.Took { return probe.Took{Read: time.Millisecond} }), true
+			})
+		ctx, end := context.WithCancel(t.Context())
+		answers := make(chan error, persons)
+		for i := range persons {
+			go func() {
+				_, err := c.Send(time.Now(), topology.ForwarderID(fmt.Sprint("fwd", i)), "ada")
+				answers <- err
+			}()
+		}
+		synctest.Wait() // all of them ask before any is heard
+		go c.Run(ctx)
+		sent := 0
+		for range persons {
+			if err := <-answers; err == nil {
+				sent++
+			} else if !errors.Is(err, probe.ErrNow) {
+				t.Error(err)
+			}
+		}
+		if sent == 0 {
+			t.Error("no canary was sent")
+		}
+		end()
+		if _, err := c.Send(time.Now(), "fwd0", "ada"); !errors.Is(err, ErrEnding) && !errors.Is(err, probe.ErrNow) {
+			t.Error(err)
+		}
+		<-c.ended
+	})
 }
 
 // TestOneSlowCanaryIsChance: an operation is too slow for a canary to pass only where the one just before was, too.

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -65,12 +64,16 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 	d.clients.slow.begin()
 	d.clients.ran.take(m.Jobs)
 	oldest := now.Add(-fresh).UnixMilli()
+	var askers *compare.Judge
+	if len(d.routers.nets) > 0 {
+		askers = d.clients.sights.clients
+	}
 	d.board.Layer(topology.Compute, func(f *window.Node) {
 		if f.TimeMillis < oldest {
 			return
 		}
 		known := false
-		d.clients.sights.take(&f.Frame)
+		d.clients.sights.take(&f.Frame, askers)
 		m.over(f.Node, func(fwd topology.ForwarderID, part float64) {
 			sums := d.clients.of[fwd]
 			if sums == nil {
@@ -88,6 +91,9 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 		}
 	})
 	d.clients.slow.compare()
+	if now.Unix()%60 == 0 {
+		d.clients.asked.forget(now)
+	}
 }
 
 // takeGateway notes what all clients of an NFS server that counts who waits for its threads saw of it, by the size of
@@ -101,9 +107,8 @@ func (c *clients) takeGateway(o *failslow.Observation) {
 		if o.Full || o.Excused[class] || !(k.Ops > 0) {
 			continue
 		}
-		size := math.Round(math.Log2(max(1, k.Bytes/k.Ops)) / 2)
-		c.plain.Take(compare.Sighting{Observer: o.Behind, Subject: o.Node,
-			Class: fmt.Sprint(failslow.Class(class), size), Ops: k.Ops, Took: k.Exec})
+		c.plain.Take(compare.Sighting{Observer: o.Behind, Subject: o.Node, Class: failslow.Class(class).String(),
+			Size: int(math.Round(math.Log2(max(1, k.Bytes/k.Ops)) / 2)), Ops: k.Ops, Took: k.Exec})
 	}
 }
 

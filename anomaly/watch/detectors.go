@@ -110,8 +110,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 				d.routers.take(&n.Frame)
 				return
 			}
-			d.routers.back.take(&n.Frame)
-			d.clients.sights.take(&n.Frame)
+			d.clients.sights.take(&n.Frame, d.clients.sights.forwarders)
 			d.second.rows = append(d.second.rows, d.observation(&n.Frame))
 		}
 	})
@@ -175,7 +174,7 @@ func judgesOf(d *Detectors) []judge {
 		}},
 		{"back ends", func(*moment) []anomaly.Verdict { return d.judgeBackEnds() }},
 		{"routers", func(m *moment) []anomaly.Verdict { return m.routers }},
-		{"forwarders' own requests", func(m *moment) []anomaly.Verdict { return d.routers.back.judge(m.now) }},
+		{"own requests", func(m *moment) []anomaly.Verdict { return d.clients.sights.judgeAskers(m.now) }},
 		{"hung", func(m *moment) []anomaly.Verdict { return judgeHung(d, m) }},
 		{"links' rates", func(m *moment) []anomaly.Verdict { return d.silence.rates.verdicts(m.now) }},
 		{"silence", func(m *moment) []anomaly.Verdict { return d.silence.verdicts(m.now, m.machine.mapped) }},
@@ -420,8 +419,8 @@ func (d *Detectors) Forget(n topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain,
-		d.clients.links.test, d.clients.sights.judge, d.targets, d.backEnds, d.routers.group, d.routers.trips,
-		d.routers.front.group, d.routers.back.group} {
+		d.clients.links.test, d.clients.sights.targets, d.clients.sights.forwarders, d.clients.sights.clients, d.targets,
+		d.backEnds, d.routers.group, d.routers.trips} {
 		one.Forget(n)
 	}
 	delete(d.clients.beside, n)

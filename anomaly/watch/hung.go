@@ -54,15 +54,16 @@ func (w *waits) take(f *collector.Frame, elsewhere bool) {
 }
 
 // asked says through which forwarder a node asked what is not answered yet.
-type asked map[topology.NodeID]request
+type asked map[topology.NodeID]*request
 
-// request is a node's oldest one: when it began, Unix seconds, and through which forwarder. Uses is the forwarder that
-// the node uses, Since the time of its first second there, and Before the one that it used until then. It is saved.
+// request is a node's oldest one: when it began, and through which forwarder. Uses is the forwarder that the node uses,
+// Seen the newest second in which it was seen there; Before is the one that it used until then, Left the last second in
+// which it was seen there. Times are Unix seconds. It is saved.
 type request struct {
 	Began        float64
 	By           topology.ForwarderID
 	Uses, Before topology.ForwarderID
-	Since        float64
+	Seen, Left   float64
 }
 
 const (
@@ -70,33 +71,40 @@ const (
 	askedFrom = 1.0
 	// askedWithin is how much the beginnings of one request differ that two seconds say, seconds.
 	askedWithin = 1.5
-	// moveTakes is the time before a node's first second at a forwarder, seconds, in which it may have moved there.
-	moveTakes = 0.9
 )
 
 // elsewhere reports whether a node's oldest request was asked of another forwarder than the one it uses now: a node
 // that is moved off one that hangs may wait on for what it had asked of it, and that accuses nobody else. What it asked
-// in the second of the move itself counts for the new one, where its first requests begin.
+// after the last second in which it was seen there counts for the new one: in the second of the move, or while the
+// daemon was down, its first requests may have begun.
 func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
 	age, known := f.Value(collector.RequestAge)
 	if !known {
 		return false
 	}
-	at, was := float64(f.TimeMillis)/1000, a[f.Node]
-	now := was
-	if now.Uses != by {
-		now.Before, now.Uses, now.Since = now.Uses, by, at
+	r, at := a[f.Node], float64(f.TimeMillis)/1000
+	if r == nil {
+		r = &request{}
+		a[f.Node] = r
 	}
-	if began := at - age; age >= askedFrom && math.Abs(began-now.Began) >= askedWithin {
-		now.Began, now.By = began, by
-		if began <= now.Since-moveTakes && now.Before != "" {
-			now.By = now.Before
+	if r.Uses != by {
+		r.Before, r.Uses, r.Left = r.Uses, by, r.Seen
+	}
+	r.Seen = at
+	if began := at - age; age >= askedFrom && math.Abs(began-r.Began) >= askedWithin {
+		r.Began, r.By = began, by
+		if began <= r.Left && r.Before != "" {
+			r.By = r.Before
 		}
 	}
-	if now != was {
-		a[f.Node] = now
-	}
-	return age >= askedFrom && now.By != by
+	return age >= askedFrom && r.By != by
+}
+
+// forget drops the nodes that have reported nothing for as long as anything is said to hang.
+func (a asked) forget(now time.Time) {
+	maps.DeleteFunc(a, func(_ topology.NodeID, r *request) bool {
+		return float64(now.Unix())-r.Seen > hangSince.Seconds()
+	})
 }
 
 // deadSilence is for how long neither its clients nor the daemon hear anything of a node that is dead, s.

@@ -85,6 +85,31 @@ func playMove(t *testing.T, asked float64, want string) {
 	}
 }
 
+// TestWhatWasAskedWhileTheDaemonWasDown: a node that was seen at f0 up to second 5 is seen at f3 from second 60 on. What
+// it asked meanwhile may have been asked of f3; what it asked before was asked of f0. Who is gone is forgotten.
+func TestWhatWasAskedWhileTheDaemonWasDown(t *testing.T) {
+	for asksAt, elsewhere := range map[float64]bool{2: true, 4.5: true, 5: true, 30: false, 59.5: false} {
+		a := asked{}
+		for _, at := range []int64{1, 2, 3, 4, 5, 60, 61, 62} {
+			by := topology.ForwarderID("f0")
+			if at >= 60 {
+				by = "f3"
+			}
+			f := collector.Frame{Node: "cn0", Role: topology.Compute, TimeMillis: 1000 * at,
+				Samples: samples(collector.RequestAge, max(0, float64(at)-asksAt))}
+			if got, want := a.elsewhere(&f, by), elsewhere && at >= 60; got != want {
+				t.Errorf("asked at %g: in second %d elsewhere %v, want %v", asksAt, at, got, want)
+			}
+		}
+		if a.forget(time.Unix(3600, 0)); len(a) != 1 {
+			t.Error("forgotten within the hour")
+		}
+		if a.forget(time.Unix(3700, 0)); len(a) != 0 {
+			t.Error("never forgotten")
+		}
+	}
+}
+
 // TestHungForwarder: a forwarder whose compute nodes wait for 4 s and end nothing is named at once; not one whose nodes
 // end something, not for one node, and none where all hang, which is what is behind them.
 func TestHungForwarder(t *testing.T) {

@@ -29,8 +29,6 @@ type routers struct {
 	trips *compare.Judge            // by the round trips of their senders
 	lost  map[topology.NodeID]*lost // those whose senders get nothing through them
 	last  map[topology.NodeID]int64 // newest second that a router reported
-	back  backHalf                  // of the forwarders that do know files
-	front backHalf                  // of the clients
 }
 
 // held is what senders have on their way through a router.
@@ -62,8 +60,8 @@ const (
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, back: newBackHalf(every), front: newFrontHalf(every),
-		held: map[topology.NodeID]*held{}, taken: map[topology.NodeID]int64{}, last: map[topology.NodeID]int64{},
+		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{},
+		taken: map[topology.NodeID]int64{}, last: map[topology.NodeID]int64{},
 		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{}}
 }
 
@@ -123,9 +121,6 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 			isNew := n.TimeMillis != r.taken[n.Node]
 			r.taken[n.Node] = n.TimeMillis
 			r.addSender(&n.Frame, isNew)
-			if isNew && layer == topology.Compute {
-				r.front.take(&n.Frame)
-			}
 		})
 	}
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
@@ -144,7 +139,6 @@ func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
 	})
 	out = anomaly.Merge(out, r.trips.Second(now))
 	out = anomaly.Merge(out, r.judgeLost(now.Unix()))
-	out = append(out, r.front.judge(now)...)
 	r.rows = r.rows[:0]
 	return out
 }

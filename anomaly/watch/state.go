@@ -40,7 +40,6 @@ type savedState struct {
 	SavedAt time.Time
 	Tests   map[string][]byte // by the names of tests
 	Nets    map[topology.NodeID][]string
-	Accused map[topology.NodeID]bool
 	Alone   map[topology.NodeID]*[3]habitOfClient // clients that are slow by themselves
 	Clock   map[topology.NodeID]bool
 	Asked   asked
@@ -61,7 +60,7 @@ type test interface {
 func testsOf(d *Detectors) map[string]test {
 	return map[string]test{"forwarders": d.slow, "clients": d.byClient, "links": d.clients.links.test,
 		"targets": d.targets, "back ends": d.backEnds, "routers": d.routers.group,
-		"forwarders' requests": d.routers.back.group}
+		"forwarders by their targets": d.clients.sights.forwarders}
 }
 
 // State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
@@ -69,7 +68,7 @@ func (d *Detectors) State(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := savedState{SavedAt: now.UTC(), Tests: map[string][]byte{}, Nets: d.routers.nets,
-		Accused: d.routers.back.accused, Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked,
+		Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked,
 		Heard: d.silence.last, Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases,
 		Trend: d.trend.save()}
 	var err error
@@ -105,9 +104,8 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 		}
 	}
 	d.slow, d.byClient, d.targets, d.backEnds = anew.slow, anew.byClient, anew.targets, anew.backEnds
-	d.routers, d.clients.links = anew.routers, anew.clients.links
+	d.routers, d.clients.links, d.clients.sights = anew.routers, anew.clients.links, anew.clients.sights
 	maps.Copy(d.routers.nets, s.Nets)
-	maps.Copy(d.routers.back.accused, s.Accused)
 	d.clients.slow.begin()
 	maps.Copy(d.clients.slow.of, s.Alone)
 	maps.Copy(d.ownClock, s.Clock)

@@ -10,7 +10,6 @@ import (
 	"fairway/anomaly/backend"
 	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/layout"
 	"fairway/anomaly/targetslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -32,18 +31,23 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 	return to
 }
 
-// sights judge storage targets and metadata servers by those who ask them, whether they report or not.
+// sights judge storage targets and metadata servers by those who ask them, whether they report or not, and those who
+// ask by each other.
 type sights struct {
-	judge *compare.Judge
-	taken map[topology.NodeID]int64 // the newest second of each node that was taken
+	targets    *compare.Judge
+	forwarders *compare.Judge
+	clients    *compare.Judge            // behind routers, which know no files
+	taken      map[topology.NodeID]int64 // the newest second of each node that was taken
 }
 
 func newSights(every time.Duration) sights {
-	return sights{judge: compare.New(every, compare.Targets()), taken: map[topology.NodeID]int64{}}
+	return sights{targets: compare.New(every, compare.Targets()), forwarders: compare.New(every, compare.Forwarders()),
+		clients: compare.New(every, compare.Clients()), taken: map[topology.NodeID]int64{}}
 }
 
-// take notes what a node saw of each that it asks.
-func (s *sights) take(f *collector.Frame) {
+// take notes what a node saw of each that it asks, and what these saw of it beside those who ask for what is about as
+// large; askers nil: of its kind nobody is judged so.
+func (s *sights) take(f *collector.Frame, askers *compare.Judge) {
 	if len(f.Targets) == 0 || s.taken[f.Node] == f.TimeMillis {
 		return
 	}
@@ -52,12 +56,25 @@ func (s *sights) take(f *collector.Frame) {
 		for c, m := range classOf {
 			ops, _ := collector.SampleOf(t.Samples, m.ops)
 			took, ok := collector.SampleOf(t.Samples, m.client)
-			if ok && !t.Target.IsNID() {
-				s.judge.Take(compare.Sighting{Observer: f.Node, Subject: topology.NodeID(t.Target),
-					Class: failslow.Class(c).String(), Ops: ops, Took: took})
+			if !ok || t.Target.IsNID() {
+				continue
+			}
+			class, target := failslow.Class(c), topology.NodeID(t.Target)
+			s.targets.Take(compare.Sighting{Observer: f.Node, Subject: target, Class: class.String(), Ops: ops, Took: took})
+			if askers != nil && class != failslow.Meta {
+				bytes, _ := collector.SampleOf(t.Samples, m.bytes)
+				askers.Take(compare.Sighting{Observer: target, Subject: f.Node, Class: class.String(),
+					Size: int(math.Round(math.Log2(max(bytes/ops, 1)))), Ops: ops, Took: took})
 			}
 		}
 	}
+}
+
+// judgeAskers accuses forwarders and clients by their own requests to storage. That one asks its targets as fast as
+// others do clears it of nothing.
+func (s *sights) judgeAskers(now time.Time) []anomaly.Verdict {
+	return slices.DeleteFunc(append(s.forwarders.Second(now), s.clients.Second(now)...),
+		func(v anomaly.Verdict) bool { return v.Level < anomaly.Doubt })
 }
 
 // judgeTargets compares the servers of the back end. A server that is slow in several classes gets one verdict, on
@@ -76,75 +93,13 @@ func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []ano
 			out[last] = v
 		}
 	}
-	seen := d.clients.sights.judge.Second(now)
+	seen := d.clients.sights.targets.Second(now)
 	if slices.ContainsFunc(routers, func(v anomaly.Verdict) bool {
 		return v.Kind == anomaly.FailSlow && v.Level >= anomaly.Doubt
 	}) {
 		seen = nil
 	}
 	return anomaly.Merge(out, seen)
-}
-
-// backHalf judges forwarders by their own requests to the storage targets, which others ask in the same seconds.
-type backHalf struct {
-	group   *layout.Group
-	kind    anomaly.Kind // of what it finds
-	pairs   []layout.Pair
-	accused map[topology.NodeID]bool
-}
-
-func newBackHalf(every time.Duration) backHalf {
-	return backHalf{group: layout.NewForwarders(every), kind: anomaly.FailSlow, accused: map[topology.NodeID]bool{}}
-}
-
-// newFrontHalf judges clients so: a slow one is nobody else's fault.
-func newFrontHalf(every time.Duration) backHalf {
-	return backHalf{group: layout.NewClients(every), kind: anomaly.ClientSlow, accused: map[topology.NodeID]bool{}}
-}
-
-// mostPairs of a node and a storage target are compared in a second; on a machine with more clients are not.
-const mostPairs = 20_000
-
-// take notes what a forwarder asked of each storage target.
-func (b *backHalf) take(f *collector.Frame) {
-	if b.kind == anomaly.ClientSlow && len(b.pairs) > mostPairs {
-		return
-	}
-	for _, t := range f.Targets {
-		if t.Target.IsNID() {
-			continue
-		}
-		for _, c := range []failslow.Class{failslow.Read, failslow.Write} {
-			m := classOf[c]
-			ops, okOps := collector.SampleOf(t.Samples, m.ops)
-			bytes, _ := collector.SampleOf(t.Samples, m.bytes)
-			took, ok := collector.SampleOf(t.Samples, m.client)
-			if ok && okOps {
-				b.pairs = append(b.pairs, layout.Pair{Forwarder: f.Node, Target: t.Target, Class: c, Ops: ops,
-					Bytes: bytes,
-					Took:  took})
-			}
-		}
-	}
-}
-
-// judge compares the forwarders of the second. That one asks its targets as fast as others do clears it of nothing
-// else: only what was accused here is cleared here.
-func (b *backHalf) judge(now time.Time) []anomaly.Verdict {
-	var rows []layout.Router
-	if b.kind == anomaly.FailSlow || len(b.pairs) <= mostPairs {
-		rows = layout.Rows(b.pairs)
-	}
-	b.pairs = b.pairs[:0]
-	out := slices.DeleteFunc(b.group.Second(now, rows), func(v anomaly.Verdict) bool {
-		was := b.accused[v.Node]
-		b.accused[v.Node] = v.Level >= anomaly.Doubt
-		return v.Kind != anomaly.FailSlow || v.Level < anomaly.Doubt && !was
-	})
-	for i := range out {
-		out[i].Kind = b.kind
-	}
-	return out
 }
 
 // takeBackEnds takes the newest seconds of the storage servers behind the forwarders, and has each forwarder's
