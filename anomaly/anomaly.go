@@ -262,14 +262,20 @@ type Value struct {
 	Value      float64 `json:"v"`
 }
 
-// Digits writes a ratio or a time for a sentence: two digits, from 100 on a whole number, never a power of ten;
-// x >= 0.0001.
+// Digits writes a ratio or a time for a sentence: two digits, from 100 on a whole number, never a power of ten; less
+// than 0.0001 is 0.
 func Digits(x float64) string {
-	if x >= 99.5 {
+	switch {
+	case x >= 99.5:
 		return strconv.FormatFloat(x, 'f', 0, 64)
+	case x < 1e-4:
+		return "0"
 	}
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
+
+// Percent writes a share for a sentence.
+func Percent(share float64) string { return Digits(100*share) + " %" }
 
 // Saturated is the ratio from which on ratios say the same: beyond it the peers' time is next to nothing, and chance.
 const Saturated = 100

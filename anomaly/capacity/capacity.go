@@ -184,16 +184,13 @@ func (f *fill) sentence(of ofTarget) string {
 	case !known:
 		return text + fmt.Sprintf("its growth is known after %d minutes", leastGrowth/60)
 	case hourly > leastShown:
-		return text + fmt.Sprintf("at the growth of the last hour, %s an hour, it is %s in %s", percent(hourly), what,
+		return text + fmt.Sprintf("at the growth of the last hour, %s an hour, it is %s in %s", anomaly.Percent(hourly), what,
 			longTime(f.left()))
 	case hourly < -leastShown:
-		return text + fmt.Sprintf("it shrinks by %s an hour", percent(-hourly))
+		return text + fmt.Sprintf("it shrinks by %s an hour", anomaly.Percent(-hourly))
 	}
 	return text + "it does not grow"
 }
-
-// percent writes a share for a sentence.
-func percent(share float64) string { return anomaly.Digits(100*share) + " %" }
 
 // longTime writes a time that is not known to the minute.
 func longTime(seconds float64) string {

@@ -42,9 +42,11 @@ type Detector struct {
 
 // learnt is what outlives a restart.
 type learnt struct {
-	Now    int64
-	Noise  [classes]spread // of healthy seconds
-	Swings [classes]swing  // of all nodes
+	Now int64
+	// Noise is how far healthy seconds of a class are from what their node is used to, less what slows all: the mean
+	// absolute difference, log.
+	Noise  [classes]compare.Mean
+	Swings [classes]swing // of all nodes
 	Nodes  compare.Subjects[node, *node]
 }
 
@@ -106,18 +108,6 @@ func (s *class) usual() (own float64, known, ok bool) {
 	}
 	return sum / max(n, 1), false, n >= ownSeconds
 }
-
-// spread is how far healthy seconds of a class are from what their node is used to, less what slows all: the mean
-// absolute difference, log.
-type spread struct{ Mean, N float64 }
-
-func (s *spread) teach(x float64) {
-	s.N = min(s.N+1, 5000)
-	s.Mean += (min(math.Abs(x), 2) - s.Mean) / (s.N + 100)
-}
-
-// sigma is the standard deviation, never less than noise.
-func (s *spread) sigma() float64 { return max(noise, 1.25*s.Mean) }
 
 // New makes a detector whose healthy nodes are accused once in every on
 // average; see failslow.Settings.FalseAlarmEvery.
@@ -255,7 +245,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	default:
 		x = min(x, s.Log-usual-max(0, common))
 	}
-	sigma := d.Noise[c].sigma()
+	sigma := max(noise, 1.25*d.Noise[c].Mean)
 	variance := sigma * sigma * d.Swings[c].inflation(&s.Swing)
 	most := mostBet
 	if c != int(own) { // one operation a second says little, however long it takes
@@ -291,7 +281,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	}
 	h.Teach(s.Log-alike, memory, memory)
 	if known {
-		d.Noise[c].teach(s.Log - usual - alike)
+		d.Noise[c].Teach(min(math.Abs(s.Log-usual-alike), 2), noiseSeconds, noiseSeconds)
 		d.remember(s, c, s.Log-usual-common, sigma)
 	}
 	return true
@@ -409,8 +399,12 @@ func (d *Detector) explain(n *node, id topology.NodeID, worst int, v *anomaly.Ve
 	if slow > 1 {
 		v.Class = ""
 	}
-	v.Sentence = fmt.Sprintf(
-		"%s is %s slow at %s: %s ms, peers %s%s", id, anomaly.Times(ratios[worst]),
-		anomaly.ClassWords(failslow.Class(worst).String()), compare.Milliseconds(s.Took),
-		compare.Milliseconds(s.Took-s.Ratio), others)
+	v.Sentence = Sentence(id, failslow.Class(worst), ratios[worst], math.Exp(s.Took), math.Exp(s.Took-s.Ratio)) + others
+}
+
+// Sentence says how slow a forwarder is at a class for its clients: how many times as slow, and what an operation takes
+// them and its peers', seconds.
+func Sentence(id topology.NodeID, c failslow.Class, ratio, took, peers float64) string {
+	return fmt.Sprintf("%s is %s slow at %s: %s ms, peers %s", id, anomaly.Times(ratio), anomaly.ClassWords(c.String()),
+		anomaly.Digits(1000*took), anomaly.Digits(1000*peers))
 }

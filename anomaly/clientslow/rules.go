@@ -46,6 +46,8 @@ const (
 	strange = 0.7
 	// noise, log: least standard deviation of a healthy second.
 	noise = 0.3
+	// noiseSeconds, s: healthy ones of all nodes, over which the noise is learnt.
+	noiseSeconds = 5000
 	// mostBet, log wealth: most that a second wins: no single one accuses.
 	mostBet = 0.8
 	// leastBet, log wealth: and loses.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -36,9 +37,9 @@ func TestAnAbsurdCounterIsLeftOut(t *testing.T) {
 // TestAHabitIsAtMostAQuarter: more than that is a fault.
 func TestAHabitIsAtMostAQuarter(t *testing.T) {
 	for _, r := range []float64{0.9, -0.9} {
-		var o offset
+		var o compare.Mean
 		for range 100000 {
-			o.teach(r)
+			teachOffset(&o, r)
 		}
 		if math.Abs(o.Mean) != offsetMost {
 			t.Errorf("a habit of %g is learnt as %g, want %g", r, o.Mean, offsetMost)

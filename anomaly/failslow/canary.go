@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/anomaly/compare"
 	"fairway/collector/topology"
 )
 
@@ -31,9 +32,9 @@ type canaryLayer struct {
 
 // canaryLevel is in log seconds.
 type canaryLevel struct {
-	Usual [classes]offset
-	Noise [classes]noise
-	Wide  [classes]noise // the same, with the tail
+	Usual [classes]compare.Mean
+	Noise [classes]compare.Mean // absolute
+	Wide  [classes]compare.Mean // the same, with the tail
 }
 
 // followed is the share of the common factor that canaries follow: the back end is another part of theirs than of the
@@ -99,20 +100,15 @@ func (n *node) loadLately(now int64) (most float64) {
 }
 
 func (l *canaryLevel) teach(c Class, x, common float64) {
-	u, n := &l.Usual[c], &l.Noise[c]
-	u.Count++
-	step := x - l.usual(c, common)
-	// What the metadata server takes changes with its load, and quickly.
-	weight := 1 / min(u.Count, [classes]float64{200, 200, 30}[c])
-	if u.Count > readyAfter {
-		w := &l.Wide[c]
-		w.Count = min(w.Count+1, 500)
-		w.Mean += (min(math.Abs(step), mostNoise) - w.Mean) / w.Count
+	u, step := &l.Usual[c], x-l.usual(c, common)
+	if u.N >= readyAfter {
+		l.Wide[c].Teach(min(math.Abs(step), mostNoise), 500, 500)
 		step = clip(step, -0.3, 0.3)
-		n.Count = min(n.Count+1, 500)
-		n.Mean += (math.Abs(step) - n.Mean) / n.Count
+		l.Noise[c].Teach(math.Abs(step), 500, 500)
 	}
-	u.Mean += step * weight
+	// What the metadata server takes changes with its load, and quickly.
+	memory := [classes]float64{200, 200, 30}[c]
+	u.Teach(u.Mean+step, memory, memory)
 }
 
 // usual is what a canary takes while the layer has that common factor.
@@ -128,7 +124,7 @@ func (l *canaryLevel) sigma(c Class) float64 {
 	if l.tailed(c) {
 		return max(leastSigma, absoluteToSigma*l.Wide[c].Mean)
 	}
-	return max(leastSigma, absoluteToSigma*(n.Mean*n.Count+0.12*20)/(n.Count+20))
+	return max(leastSigma, absoluteToSigma*(n.Mean*n.N+0.12*20)/(n.N+20))
 }
 
 // tailed says that some canaries take many times as long as usual without any fault.
@@ -184,7 +180,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 		u, off := &at.Usual[c], at.share(c, w.off[c])
 		switch {
-		case u.Count < judgeAfter:
+		case u.N < judgeAfter:
 			if c == int(Meta) && stat != nil {
 				r[c] = longer(p.Took[c], stat.Usual[c].Mean, stat.share(c, w.off[c])) - n.habit(c)
 				r[c] = spared(r[c], metaBorrowed)
@@ -206,12 +202,10 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		}
 		// a crowd teaches only what nobody has shown yet: else a healed one could not be cleared
 		if w.sure(p, Class(c)) && !layer && !blind && !filled &&
-			(crowd && u.Count < judgeAfter || !n.doubted() && n.Wealth() <= noExample) {
+			(crowd && u.N < judgeAfter || !n.doubted() && n.Wealth() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
-			if u.Count > readyAfter {
-				h := &n.Habit.Canary[c]
-				h.Count++
-				h.Mean += (clip(r[c]+n.habit(c), -0.3, 0.3) - h.Mean) / min(h.Count, 50)
+			if u.N > readyAfter {
+				n.Habit.Canary[c].Teach(clip(r[c]+n.habit(c), -0.3, 0.3), 50, 50)
 			}
 		}
 	}
@@ -238,7 +232,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 func (d *Detector) statLevel(at *canaryLevel) (known *canaryLevel) {
 	for i := range d.canaries.Level {
 		l := &d.canaries.Level[i]
-		if l.Usual[Meta].Count >= judgeAfter {
+		if l.Usual[Meta].N >= judgeAfter {
 			known = l
 		}
 		if l == at {
@@ -264,7 +258,7 @@ func (r *reference) commonOf(c int) float64 {
 // habit is the node's own offset in canaries, never more than a little.
 func (n *node) habit(c int) float64 {
 	h := &n.Habit.Canary[c]
-	return clip(h.Mean*h.Count/(h.Count+10), -0.1, 0.1)
+	return clip(h.Mean*h.N/(h.N+10), -0.1, 0.1)
 }
 
 // betCanary bets on reads and writes, and returns by how much both took longer.
@@ -354,7 +348,7 @@ func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 // are not answered none is sent sooner.
 func (d *Detector) teaches(n *node) bool {
 	answered := n.Probed != 0 && n.Asked-n.Probed < suspectProbeEvery
-	return answered && (d.set.ProbeBusy || n.Load < idleLoad) && d.level(n).Usual[Write].Count < judgeAfter &&
+	return answered && (d.set.ProbeBusy || n.Load < idleLoad) && d.level(n).Usual[Write].N < judgeAfter &&
 		d.calm(Read) && d.calm(Write)
 }
 

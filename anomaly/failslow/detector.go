@@ -252,7 +252,7 @@ func (d *comparison) read(n *node, o *Observation, gap float64) {
 // own is the node's offset, drawn to nothing while it is young.
 func (n *node) own(c, regime int) float64 {
 	o := &n.Habit.Offset[c][regime]
-	return o.Mean * o.Count / (o.Count + 60)
+	return o.Mean * o.N / (o.N + 60)
 }
 
 // findCommon takes the median residual of small requests as the factor of the whole layer. Where fewer than four
@@ -306,13 +306,13 @@ func (d *comparison) learn(n *node) {
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
 			if !s.quiet[c] {
-				n.Habit.Streams[c].follow(math.Log(s.size[c]))
+				n.Habit.Streams[c].Teach(math.Log(s.size[c]), offsetFast, offsetFast)
 			}
 			if s.regime[c] == small {
 				d.model.teachNoise(Class(c), s.ops[c], r)
 			}
 			if Class(c) != Read || float64(d.now-n.Back) > coldFor {
-				n.Habit.Offset[c][s.regime[c]].teach(r + n.own(c, s.regime[c]))
+				teachOffset(&n.Habit.Offset[c][s.regime[c]], r+n.own(c, s.regime[c]))
 			}
 		}
 	}

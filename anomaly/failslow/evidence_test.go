@@ -19,7 +19,7 @@ func quiet() (*Detector, *node) {
 	d.now = 100000
 	n := d.node("fwd0")
 	for c := range 2 {
-		n.Habit.Offset[c][small].Count = 1000
+		n.Habit.Offset[c][small].N = 1000
 	}
 	return d, n
 }
@@ -50,7 +50,7 @@ func TestAYoungNodeIsFoundWell(t *testing.T) {
 		least, most float64
 	}{{0, 0, 5}, {0.4, 6, 6}} {
 		d, n := quiet()
-		n.Habit.Offset, n.level = [2][regimes]offset{}, anomaly.Doubt
+		n.Habit.Offset, n.level = [2][regimes]compare.Mean{}, anomaly.Doubt
 		n.Tests[mild].Log = 6
 		for range 10 {
 			d.now += longSeconds
@@ -120,7 +120,7 @@ func TestCanariesFollowTheLayerByTheirOwnShare(t *testing.T) {
 			for i := range phase.canaries {
 				x := -6 + share*phase.actual + 0.07*r.NormFloat64()
 				common := phase.common + 0.03*r.NormFloat64()
-				if i >= 20 && l.Usual[Read].Count > judgeAfter {
+				if i >= 20 && l.Usual[Read].N > judgeAfter {
 					sum += x - l.usual(Read, common)
 					n++
 				}

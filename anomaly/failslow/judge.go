@@ -242,7 +242,7 @@ func (d *comparison) takeLong(n *node) longBlock {
 		}
 		// The offset is itself known only so well.
 		b.mean[c] = e.mean()
-		variance := e.variance() + doubt*doubt + 0.04/max(n.Habit.Offset[c][small].Count, 60)
+		variance := e.variance() + doubt*doubt + 0.04/max(n.Habit.Offset[c][small].N, 60)
 		bet := compare.Against(b.mean[c], variance, mildSlow)
 		if bet > 0 && !b.streamed[c] && n.age[c] != d.now { // what it showed once wins once, however long it speaks
 			bet = max(0, bet-n.spent[c])
@@ -268,7 +268,7 @@ func (d *comparison) takeClass(n *node, c Class, b *longBlock) (e estimate, doub
 	}
 	switch {
 	case n.carried[c].Weight > 0 && float64(d.now-n.age[c]) <= carryFor:
-		if n.Habit.Offset[c][small].Count < youngFor && n.kind[c] == background {
+		if n.Habit.Offset[c][small].N < youngFor && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
 		return n.carried[c], longDoubt(n.kind[c])

@@ -1,6 +1,10 @@
 package failslow
 
-import "math"
+import (
+	"math"
+
+	"fairway/anomaly/compare"
+)
 
 // The fleet model is a table of mean log execution times by class, request size and utilisation, each
 // cell taught by the healthy seconds of the whole layer.
@@ -20,7 +24,7 @@ type cell struct {
 
 type model struct {
 	Cells [2][utilBins][sizeBins]cell
-	Noise [2][16]noise // by class and log2 of the operations in the second
+	Noise [2][16]compare.Mean // absolute residuals, by class and log2 of the operations in the second
 	Sizes [2]sizes
 }
 
@@ -59,9 +63,6 @@ func (z *sizes) background(ops float64) bool {
 
 // absoluteToSigma makes a standard deviation of a normal law's mean distance.
 const absoluteToSigma = 1.25
-
-// noise is the running mean of absolute residuals.
-type noise struct{ Mean, Count float64 }
 
 // place returns where a mean request size lies between two cells.
 func place(size float64) (bin int, part float64) {
@@ -139,13 +140,11 @@ func (l *cell) teach(x, weight float64, who int) {
 func (m *model) sigma(c Class, ops float64) float64 {
 	n := &m.Noise[c][noiseBin(ops)]
 	prior := 0.08 + 0.9/math.Sqrt(max(ops, 1))
-	return max(0.05, absoluteToSigma*(n.Mean*n.Count+prior*50)/(n.Count+50))
+	return max(0.05, absoluteToSigma*(n.Mean*n.N+prior*50)/(n.N+50))
 }
 
 func noiseBin(ops float64) int { return min(15, max(0, int(math.Log2(max(ops, 1))))) }
 
 func (m *model) teachNoise(c Class, ops, residual float64) {
-	n := &m.Noise[c][noiseBin(ops)]
-	n.Count = min(n.Count+1, 20000)
-	n.Mean += (min(math.Abs(residual), 1) - n.Mean) / n.Count
+	m.Noise[c][noiseBin(ops)].Teach(min(math.Abs(residual), 1), 20000, 20000)
 }

@@ -24,23 +24,16 @@ const (
 	kinds
 )
 
-// offset is what a node's residuals have always been: its own slow-moving mean.
-type offset struct{ Mean, Count float64 }
-
 const (
 	offsetFast = 300  // seconds of plain averaging
 	offsetSlow = 5400 // seconds, time constant afterwards
 	offsetMost = 0.25 // of log time: more than that is a fault, not a habit
 )
 
-func (o *offset) teach(r float64) {
-	o.Count++
-	n := o.Count
-	if n > offsetFast {
-		n = offsetSlow
-	}
-	o.Mean += (max(-0.6, min(0.6, r)) - o.Mean) / n
-	o.Mean = max(-offsetMost, min(offsetMost, o.Mean))
+// teachOffset lets a residual teach what a node's have always been: its own slow-moving mean.
+func teachOffset(o *compare.Mean, r float64) {
+	o.Teach(clip(r, -0.6, 0.6), offsetFast, offsetSlow)
+	o.Mean = clip(o.Mean, -offsetMost, offsetMost)
 }
 
 const (
@@ -59,12 +52,6 @@ func (n *node) noteQuiet(c int, ops float64) bool {
 		*q += quietRises * (ops - *q)
 	}
 	return ops <= quietMost*(*q)
-}
-
-// follow takes a value that is not a residual.
-func (o *offset) follow(x float64) {
-	o.Count = min(o.Count+1, offsetFast)
-	o.Mean += (x - o.Mean) / o.Count
 }
 
 // estimate is a weighted mean of clipped residuals.
@@ -117,10 +104,10 @@ type kept struct {
 
 // habit is what a node is like while it is healthy.
 type habit struct {
-	Offset  [2][regimes]offset
-	Streams [2]offset  // log bytes of what jobs stream
-	Quiet   [2]float64 // operations a second of a class while no job makes any
-	Canary  [classes]offset
+	Offset  [2][regimes]compare.Mean
+	Streams [2]compare.Mean // log bytes of what jobs stream
+	Quiet   [2]float64      // operations a second of a class while no job makes any
+	Canary  [classes]compare.Mean
 	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
 	CapAt   float64             // share of the peak at which the node was saturated lately
 }

@@ -111,7 +111,7 @@ type passed struct {
 // too few canaries have shown what is usual.
 func (d *Detector) over(n *node, at *canaryLevel, p Probe, w *waiting) (x [classes]float64, ok bool) {
 	for c := range x {
-		if math.IsNaN(p.Took[c]) || at.Usual[c].Count < judgeAfter {
+		if math.IsNaN(p.Took[c]) || at.Usual[c].N < judgeAfter {
 			return x, false
 		}
 		x[c] = longer(p.Took[c], at.Usual[c].Mean, at.share(c, w.off[c])) - n.habit(c)

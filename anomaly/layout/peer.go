@@ -146,19 +146,12 @@ func (g *Group) name() {
 			v.Evidence = map[string]float64{"share": p.share, "routers": float64(p.routers)}
 			v.Sentence = fmt.Sprintf(
 				"%.0f %% of the messages that wait in %s wait for %s, which takes them slowly; "+
-					"no router is accused for it", 100*p.share, counted(p.routers), id)
+					"no router is accused for it", 100*p.share, anomaly.Counted(p.routers, "router"), id)
 		default:
 			continue
 		}
 		g.verdicts = append(g.verdicts, v)
 	}
-}
-
-func counted(routers int) string {
-	if routers == 1 {
-		return "one router"
-	}
-	return fmt.Sprintf("%d routers", routers)
 }
 
 // decide turns what is known of a router into verdicts.

@@ -28,8 +28,8 @@ type sign struct {
 var signs = [...]sign{
 	// A twentieth of the time costs less than what is found.
 	{collector.ThrottledRatio, "processors", 0.05, func(own, peers, _ float64) string {
-		return fmt.Sprintf("its processors were throttled for %s of the time, its peers' for %s", percent(own),
-			percent(peers))
+		return fmt.Sprintf("its processors were throttled for %s of the time, its peers' for %s", anomaly.Percent(own),
+			anomaly.Percent(peers))
 	}},
 	// Once in 20 s. Kernels before 5.5 keep no time, later ones count it when the throttling ends.
 	{collector.ThrottleEvents, "processors", 0.05, func(own, peers, seconds float64) string {
@@ -48,8 +48,8 @@ var signs = [...]sign{
 	}},
 	// Loss of 0.2 % costs TCP more than it loses; below that a full link loses as much.
 	{collector.ResentRatio, "TCP segments sent again", 0.002, func(own, peers, _ float64) string {
-		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", percent(own),
-			percent(peers))
+		return fmt.Sprintf("%s of the TCP segments that it sent were sent again, %s at its peers", anomaly.Percent(own),
+			anomaly.Percent(peers))
 	}},
 	// Two a minute; a mount that idled does not count.
 	{collector.Reconnects, "reconnects", 0.03, func(own, peers, seconds float64) string {
@@ -57,12 +57,12 @@ var signs = [...]sign{
 			often(peers*seconds))
 	}},
 	{collector.Recovering, "recovery", 0.05, func(own, peers, _ float64) string {
-		return fmt.Sprintf("%s of its targets were in recovery, %s of its peers'", digits(own), digits(peers))
+		return fmt.Sprintf("%s of its targets were in recovery, %s of its peers'", anomaly.Digits(own), anomaly.Digits(peers))
 	}},
 	// A link within its specification has one in hours.
 	{collector.LinkErrors, "link errors", 1, func(own, peers, _ float64) string {
-		return fmt.Sprintf("its InfiniBand ports counted %s errors a second, its peers' %s", digits(own),
-			digits(peers))
+		return fmt.Sprintf("its InfiniBand ports counted %s errors a second, its peers' %s", anomaly.Digits(own),
+			anomaly.Digits(peers))
 	}},
 }
 
@@ -269,18 +269,6 @@ func (c *causes) peers(own float64, by compared) float64 {
 		return math.NaN()
 	}
 	return high
-}
-
-// percent writes a share for a sentence.
-func percent(share float64) string { return digits(100*share) + " %" }
-
-// digits writes a number that may be 0.
-func digits(x float64) string {
-	const shown = 1e-4
-	if x < shown {
-		return "0"
-	}
-	return anomaly.Digits(x)
 }
 
 // often writes how many times something happened.

@@ -141,8 +141,7 @@ func (g *metricRead) put(out map[topology.NodeID]*anomaly.Frozen) {
 			}
 		}
 		if len(values) > 0 {
-			slices.Sort(values)
-			f.Peers[name] = values[len(values)/2]
+			f.Peers[name] = anomaly.Median(values)
 		}
 	}
 }

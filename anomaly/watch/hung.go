@@ -346,14 +346,10 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 		return
 	}
 	took, peers := m.took[worst]/m.asked[worst], m.usual[worst]/m.asked[worst]
-	_, others, _ := strings.Cut(v.Sentence, ";")
-	if others != "" {
-		others = ";" + others
-	}
+	others := v.Sentence[strings.IndexByte(v.Sentence+";", ';'):]
 	v.Add("took_seconds", took)
 	v.Add("peers_seconds", peers)
-	v.Sentence = fmt.Sprintf("%s is %s slow at %s: %s ms, peers %s%s", v.Node, anomaly.Times(most),
-		anomaly.ClassWords(worst.String()), anomaly.Digits(1000*took), anomaly.Digits(1000*peers), others)
+	v.Sentence = clientslow.Sentence(v.Node, worst, most, took, peers) + others
 }
 
 // next adds a second to the last ones, of which there may be none.
