@@ -118,7 +118,7 @@ engines:
 
 # How well slow forwarders are found (go doc ./anomaly/scenariotest).
 bench-detect:
-	$(GO) test -count=1 -v -run 'ScoreOfPublic|ScoreOfSizes|ScoreOfLoops|SteadyLoops|ScoreOfLinks' ./anomaly/scenariotest
+	$(GO) test -count=1 -v -run 'ScoreOf(Public|Sizes|ASmallSite|Loops|Links)|SteadyLoops' ./anomaly/scenariotest
 	FAIRWAY_TRACES=$(abspath $(or $(TRACES),$(BIN)/traces)) $(GO) test -count=1 -v -run 'ScoreOfClosedTraces' ./anomaly/scenariotest
 	FAIRWAY_NODES=80 FAIRWAY_SEEDS=4 $(GO) test -count=1 -v -run 'ScoreOfLoops' ./anomaly/scenariotest
 

@@ -184,8 +184,8 @@ func (f *fill) sentence(of ofTarget) string {
 	case !known:
 		return text + fmt.Sprintf("its growth is known after %d minutes", leastGrowth/60)
 	case hourly > leastShown:
-		return text + fmt.Sprintf("at the growth of the last hour, %s an hour, it is %s in %s", anomaly.Percent(hourly), what,
-			longTime(f.left()))
+		return text + fmt.Sprintf("at the growth of the last hour, %s an hour, it is %s in %s",
+			anomaly.Percent(hourly), what, longTime(f.left()))
 	case hourly < -leastShown:
 		return text + fmt.Sprintf("it shrinks by %s an hour", anomaly.Percent(-hourly))
 	}

@@ -38,8 +38,8 @@ type Rules struct {
 	MostBet            float64 // log wealth that a block wins
 	PastBlocks         float64 // that show what is usual
 	Busier             float64 // times the usual operations, or its others', beyond which it may be slower for its load
-	// What is what an observer sees take long, Others who else it sees. Observer is how a sentence calls one; empty: they
-	// are not counted.
+	// What is what an observer sees take long, Others who else it sees. Observer is how a sentence calls one; empty:
+	// they are not counted.
 	What, Others, Observer string
 }
 

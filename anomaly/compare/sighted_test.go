@@ -44,8 +44,8 @@ func play(rules Rules, seed uint64, slow float64, begin, end, seconds int) (foun
 }
 
 func allRules() map[string]Rules {
-	return map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways(), "forwarders": Forwarders(),
-		"clients": Clients()}
+	return map[string]Rules{"routers": Routers(), "targets": Targets(), "gateways": Gateways(),
+		"forwarders": Forwarders(), "clients": Clients()}
 }
 
 // A subject that is slow for all who ask it is found within a minute, nobody else is accused, and it is over within two
@@ -150,8 +150,8 @@ func TestASlowTargetIsNobodysFault(t *testing.T) {
 					if c.slow(f, o) {
 						took *= c.times
 					}
-					j.Take(Sighting{topology.NodeID(fmt.Sprint("OST", o)), topology.NodeID(fmt.Sprint("f", f)), "write", 20,
-						ops, took})
+					j.Take(Sighting{topology.NodeID(fmt.Sprint("OST", o)), topology.NodeID(fmt.Sprint("f", f)), "write",
+						20, ops, took})
 				}
 			}
 			for _, v := range j.Second(time.Unix(now, 0)) {

@@ -193,8 +193,8 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 	took := math.Exp(r.newest.x)
 	v.Evidence = map[string]float64{"took_seconds": took, "per_second": r.newest.rate}
 	if r.newest.own {
-		v.Sentence = fmt.Sprintf("messages take %s ms through %s, longer than ever at this load; no peer does the same "+
-			"now, so that it is only suspected", anomaly.Digits(1000*took), v.Node)
+		v.Sentence = fmt.Sprintf("messages take %s ms through %s, longer than ever at this load; no peer does the "+
+			"same now, so that it is only suspected", anomaly.Digits(1000*took), v.Node)
 		return
 	}
 	v.Evidence["peers_seconds"] = took / math.Exp(r.Ratio)
@@ -204,7 +204,7 @@ func (g *Group) explain(r *router, v *anomaly.Verdict) {
 		why = fmt.Sprintf("; %.0f %% of that its network threads wait for a processor: it is short of CPU",
 			100*r.newest.starved)
 	}
-	v.Sentence = fmt.Sprintf("%s is %s slow: messages take %s ms through it, %s ms through the other routers between its "+
-		"nets%s", v.Node, anomaly.Times(math.Exp(r.Ratio)), anomaly.Digits(1000*took),
+	v.Sentence = fmt.Sprintf("%s is %s slow: messages take %s ms through it, %s ms through the other routers between "+
+		"its nets%s", v.Node, anomaly.Times(math.Exp(r.Ratio)), anomaly.Digits(1000*took),
 		anomaly.Digits(1000*took/math.Exp(r.Ratio)), why)
 }

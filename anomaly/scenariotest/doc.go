@@ -10,6 +10,7 @@
 //	                                                                    _PROBE_BUSY=0 (idle nodes and suspects alone)
 //	steady load, one forwarder 2 to 20 times slow  SteadyLoops          FAIRWAY_NODES (a list: 8,80), _FIRST
 //	open loops, four mixes of work                 ScoreOfSizes         as closed loops, and FAIRWAY_MIX
+//	eight forwarders as a daemon records them      ScoreOfASmallSite    FAIRWAY_SEEDS
 //	public traces, beside two usual rules          ScoreOfPublic        skipped where the traces are not
 //	their closed-loop siblings                     ScoreOfClosedTraces  FAIRWAY_TRACES (where they are written)
 //	capped links, by what clients wait on the way  ScoreOfLinks         as closed loops

@@ -97,12 +97,13 @@ func TestEveryForwarderHasItsCanary(t *testing.T) {
 	}
 }
 
-// TestEveryPersonHasAnAnswer: of more persons than may wait anywhere each has his canary's result or a refusal, and none
-// waits on when the daemon ends.
+// TestEveryPersonHasAnAnswer: of more persons than may wait anywhere each has his canary's result or a refusal, and
+// none waits on when the daemon ends.
 func TestEveryPersonHasAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const persons = 600
-		c := NewCanaries(newLoop(t, anomaly.ModeObserve).Loop, NewDetectors(window.NewBoard(0), failslow.DefaultSettings()),
+		c := NewCanaries(newLoop(t, anomaly.ModeObserve).Loop,
+			NewDetectors(window.NewBoard(0), failslow.DefaultSettings()),
 			func(context.Context, []collector.Frame) error { return nil }, probe.DefaultLimits(),
 			func(topology.NodeID) (probe.Way, bool) {
 				return tellingWay(func() probe.Took { return probe.Took{Read: time.Millisecond} }), true

@@ -57,7 +57,8 @@ var signs = [...]sign{
 			often(peers*seconds))
 	}},
 	{collector.Recovering, "recovery", 0.05, func(own, peers, _ float64) string {
-		return fmt.Sprintf("%s of its targets were in recovery, %s of its peers'", anomaly.Digits(own), anomaly.Digits(peers))
+		return fmt.Sprintf("%s of its targets were in recovery, %s of its peers'", anomaly.Digits(own),
+			anomaly.Digits(peers))
 	}},
 	// A link within its specification has one in hours.
 	{collector.LinkErrors, "link errors", 1, func(own, peers, _ float64) string {

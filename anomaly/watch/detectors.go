@@ -419,8 +419,8 @@ func (d *Detectors) Forget(n topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain,
-		d.clients.links.test, d.clients.sights.targets, d.clients.sights.forwarders, d.clients.sights.clients, d.targets,
-		d.backEnds, d.routers.group, d.routers.trips} {
+		d.clients.links.test, d.clients.sights.targets, d.clients.sights.forwarders, d.clients.sights.clients,
+		d.targets, d.backEnds, d.routers.group, d.routers.trips} {
 		one.Forget(n)
 	}
 	delete(d.clients.beside, n)

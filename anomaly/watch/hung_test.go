@@ -85,8 +85,8 @@ func playMove(t *testing.T, asked float64, want string) {
 	}
 }
 
-// TestWhatWasAskedWhileTheDaemonWasDown: a node that was seen at f0 up to second 5 is seen at f3 from second 60 on. What
-// it asked meanwhile may have been asked of f3; what it asked before was asked of f0. Who is gone is forgotten.
+// TestWhatWasAskedWhileTheDaemonWasDown: a node that was seen at f0 up to second 5 is seen at f3 from second 60 on.
+// What it asked meanwhile may have been asked of f3; what it asked before was asked of f0. Who is gone is forgotten.
 func TestWhatWasAskedWhileTheDaemonWasDown(t *testing.T) {
 	for asksAt, elsewhere := range map[float64]bool{2: true, 4.5: true, 5: true, 30: false, 59.5: false} {
 		a := asked{}

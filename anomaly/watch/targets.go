@@ -60,7 +60,8 @@ func (s *sights) take(f *collector.Frame, askers *compare.Judge) {
 				continue
 			}
 			class, target := failslow.Class(c), topology.NodeID(t.Target)
-			s.targets.Take(compare.Sighting{Observer: f.Node, Subject: target, Class: class.String(), Ops: ops, Took: took})
+			s.targets.Take(compare.Sighting{Observer: f.Node, Subject: target, Class: class.String(), Ops: ops,
+				Took: took})
 			if askers != nil && class != failslow.Meta {
 				bytes, _ := collector.SampleOf(t.Samples, m.bytes)
 				askers.Take(compare.Sighting{Observer: target, Subject: f.Node, Class: class.String(),
