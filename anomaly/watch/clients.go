@@ -72,8 +72,11 @@ func (d *Detectors) sumClients(now time.Time, m *Machine) {
 		if f.TimeMillis < oldest {
 			return
 		}
-		known := false
-		d.clients.sights.take(&f.Frame, askers)
+		known, isNew := false, d.tally.isNew(f, now)
+		d.routers.addSender(&f.Frame, isNew)
+		if isNew {
+			d.clients.sights.take(&f.Frame, askers)
+		}
 		m.over(f.Node, func(fwd topology.ForwarderID, part float64) {
 			sums := d.clients.of[fwd]
 			if sums == nil {
@@ -415,10 +418,11 @@ const (
 	fewClientOps = 2
 )
 
+func newSlowClients() slowClients {
+	return slowClients{map[topology.NodeID]*[3]habitOfClient{}, map[topology.ForwarderID][]clientSecond{}}
+}
+
 func (s *slowClients) begin() {
-	if s.of == nil {
-		s.of, s.heard = map[topology.NodeID]*[3]habitOfClient{}, map[topology.ForwarderID][]clientSecond{}
-	}
 	for f := range s.heard {
 		s.heard[f] = s.heard[f][:0]
 	}

@@ -64,7 +64,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings) *Detectors {
 			quiet: map[topology.NodeID]int64{},
 			rates: linkRates{}, causes: newCauses(), full: capacity.Judge{}},
 		ownClock: map[topology.NodeID]bool{},
-		clients: clients{of: map[topology.ForwarderID]*clientSums{}, asked: asked{},
+		clients: clients{of: map[topology.ForwarderID]*clientSums{}, asked: asked{}, slow: newSlowClients(),
 			judges: map[topology.ForwarderID]*judged{},
 			plain:  compare.New(slow.FalseAlarmEvery, compare.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
@@ -116,7 +116,12 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	})
 	for _, servers := range []topology.Role{topology.Storage, topology.Metadata} {
 		d.board.Layer(servers, func(n *window.Node) {
-			if d.tally.isNew(n, now) {
+			if now.UnixMilli()-n.TimeMillis > fresh.Milliseconds() {
+				return
+			}
+			isNew := d.tally.isNew(n, now)
+			d.routers.addSender(&n.Frame, isNew)
+			if isNew {
 				d.silence.take(&n.Frame, now.Unix())
 				d.second.points = appendPoints(d.second.points, &n.Frame)
 				d.silence.full.Take(&n.Frame, now.Unix())
@@ -169,7 +174,7 @@ func judgesOf(d *Detectors) []judge {
 			return nil
 		}},
 		{"servers", func(m *moment) []anomaly.Verdict {
-			m.routers = d.routers.judge(m.now, d.board)
+			m.routers = d.routers.judge(m.now)
 			return d.judgeTargets(m.now, m.routers)
 		}},
 		{"back ends", func(*moment) []anomaly.Verdict { return d.judgeBackEnds() }},
@@ -418,10 +423,10 @@ func (d *Detectors) takeJobs(now time.Time, m *Machine) {
 func (d *Detectors) Forget(n topology.NodeID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, one := range []interface{ Forget(topology.NodeID) }{d.slow, d.byClient, d.clients.plain,
-		d.clients.links.test, d.clients.sights.targets, d.clients.sights.forwarders, d.clients.sights.clients,
-		d.targets, d.backEnds, d.routers.group, d.routers.trips} {
-		one.Forget(n)
+	for _, part := range partsOf(d) {
+		if judge, ok := part.(interface{ Forget(topology.NodeID) }); ok {
+			judge.Forget(n)
+		}
 	}
 	delete(d.clients.beside, n)
 }

@@ -14,7 +14,6 @@ import (
 	"fairway/anomaly/layout"
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb/window"
 )
 
 // routers are the forwarders that route messages and know no files: judged by the time that messages spend in them.
@@ -25,7 +24,6 @@ type routers struct {
 	nets  map[topology.NodeID][]string
 	own   map[topology.TargetID]topology.NodeID
 	held  map[topology.NodeID]*held
-	taken map[topology.NodeID]int64 // the newest second of each sender that was taken
 	trips *compare.Judge            // by the round trips of their senders
 	lost  map[topology.NodeID]*lost // those whose senders get nothing through them
 	last  map[topology.NodeID]int64 // newest second that a router reported
@@ -60,8 +58,7 @@ const (
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{},
-		taken: map[topology.NodeID]int64{}, last: map[topology.NodeID]int64{},
+		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{}, last: map[topology.NodeID]int64{},
 		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{}}
 }
 
@@ -107,21 +104,10 @@ func (r *routers) take(f *collector.Frame) {
 }
 
 // judge compares the routers of a second, with what the senders have on their way through each.
-func (r *routers) judge(now time.Time, board *window.Board) []anomaly.Verdict {
+func (r *routers) judge(now time.Time) []anomaly.Verdict {
+	defer clear(r.held)
 	if len(r.rows) == 0 {
 		return nil
-	}
-	clear(r.held)
-	oldest := now.Add(-fresh).UnixMilli()
-	for _, layer := range []topology.Role{topology.Compute, topology.Storage, topology.Metadata} {
-		board.Layer(layer, func(n *window.Node) {
-			if n.TimeMillis < oldest {
-				return
-			}
-			isNew := n.TimeMillis != r.taken[n.Node]
-			r.taken[n.Node] = n.TimeMillis
-			r.addSender(&n.Frame, isNew)
-		})
 	}
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
 	for i := range r.rows {
@@ -203,6 +189,7 @@ func (r *routers) lostOf(id topology.NodeID) *lost {
 	return l
 }
 
+// addSender notes what a sender has on its way through each router.
 func (r *routers) addSender(f *collector.Frame, isNew bool) {
 	for _, t := range f.Targets {
 		id, known := r.own[t.Target]

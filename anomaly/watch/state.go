@@ -2,7 +2,6 @@ package watch
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/binary"
 	"encoding/gob"
 	"errors"
@@ -13,13 +12,13 @@ import (
 	"slices"
 	"time"
 
-	"fairway/collector/topology"
+	"fairway/anomaly"
 )
 
 // The file of the detectors' state: stateMagic with its version, the gob of a savedState, and the CRC-32C of that.
 const (
 	stateName  = "fairway detectors"
-	stateMagic = stateName + " 3\n"
+	stateMagic = stateName + " 4\n"
 	// mostState bounds what is read: 41,488 forwarders take about a tenth of it.
 	mostState = 512 << 20
 	// skew is how far in the future a state may have been saved: clocks are set back a little.
@@ -35,46 +34,36 @@ var (
 	ErrStateOld     = errors.New("the saved state of the detectors is too old")
 )
 
-// savedState is what outlives a restart. Interference shows itself again in seconds.
+// savedState is what outlives a restart: what is learnt of each part, in a gob of its own.
 type savedState struct {
 	SavedAt time.Time
-	Tests   map[string][]byte // by the names of tests
-	Nets    map[topology.NodeID][]string
-	Alone   map[topology.NodeID]*[3]habitOfClient // clients that are slow by themselves
-	Clock   map[topology.NodeID]bool
-	Asked   asked
-	Heard   map[topology.NodeID]int64 // a forwarder that fell silent before the restart still is
-	Quiet   map[topology.NodeID]int64
-	Rates   linkRates
-	Cases   map[topology.NodeID]*explained
-	Trend   savedTrend // a restart does not empty what people look at
+	Parts   map[string][]byte
 }
 
-// test is a detector that saves what it has learnt, and the evidence so far.
-type test interface {
-	encoding.BinaryMarshaler
-	encoding.BinaryUnmarshaler
-}
-
-// testsOf are the detectors whose evidence lasts.
-func testsOf(d *Detectors) map[string]test {
-	return map[string]test{"forwarders": d.slow, "clients": d.byClient, "links": d.clients.links.test,
-		"targets": d.targets, "back ends": d.backEnds, "routers": d.routers.group,
-		"forwarders by their targets": d.clients.sights.forwarders}
+// partsOf are the parts of detectors that outlive a restart: what they have learnt, and the evidence so far.
+// Interference shows itself again in seconds.
+func partsOf(d *Detectors) map[string]any {
+	return map[string]any{
+		"forwarders": d.slow, "clients": d.byClient, "gateways": d.clients.plain, "links": d.clients.links.test,
+		"targets": d.targets, "targets by clients": d.clients.sights.targets,
+		"forwarders by targets": d.clients.sights.forwarders, "clients by targets": d.clients.sights.clients,
+		"back ends": d.backEnds, "routers": d.routers.group, "round trips": d.routers.trips,
+		"nets": &d.routers.nets, "slow clients": &d.clients.slow.of, "clocks": &d.ownClock, "asked": &d.clients.asked,
+		"heard": &d.silence.last, "quiet": &d.silence.quiet, "rates": &d.silence.rates, "causes": &d.silence.causes.cases,
+		// a restart does not empty what people look at
+		"second": &d.trend.newest, "layer": d.trend.layer, "waits": &d.trend.waits,
+	}
 }
 
 // State returns what the detectors have learnt, and the evidence so far, for LoadState after a restart.
 func (d *Detectors) State(now time.Time) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := savedState{SavedAt: now.UTC(), Tests: map[string][]byte{}, Nets: d.routers.nets,
-		Alone: d.clients.slow.of, Clock: d.ownClock, Asked: d.clients.asked,
-		Heard: d.silence.last, Quiet: d.silence.quiet, Rates: d.silence.rates, Cases: d.silence.causes.cases,
-		Trend: d.trend.save()}
+	s := savedState{SavedAt: now.UTC(), Parts: map[string][]byte{}}
 	var err error
-	for name, t := range testsOf(d) {
-		saved, bad := t.MarshalBinary()
-		s.Tests[name], err = saved, errors.Join(err, bad)
+	for name, part := range partsOf(d) {
+		saved, bad := anomaly.Save(part)
+		s.Parts[name], err = saved, errors.Join(err, bad)
 	}
 	b := bytes.NewBufferString(stateMagic)
 	if err = errors.Join(err, gob.NewEncoder(b).Encode(s)); err != nil {
@@ -97,32 +86,21 @@ func (d *Detectors) LoadState(from io.Reader, now time.Time, maxAge time.Duratio
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	anew := NewDetectors(d.board, d.set)
-	for name, t := range testsOf(anew) {
-		if err := t.UnmarshalBinary(s.Tests[name]); err != nil {
-			return age, fmt.Errorf("%w: %w", ErrStateDamaged, err)
+	for _, to := range []*Detectors{NewDetectors(d.board, d.set), d} { // others try first whether all can be read
+		for name, part := range partsOf(to) {
+			if err := gob.NewDecoder(bytes.NewReader(s.Parts[name])).Decode(part); err != nil {
+				return age, fmt.Errorf("%w: %s: %w", ErrStateDamaged, name, err)
+			}
 		}
 	}
-	d.slow, d.byClient, d.targets, d.backEnds = anew.slow, anew.byClient, anew.targets, anew.backEnds
-	d.routers, d.clients.links, d.clients.sights = anew.routers, anew.clients.links, anew.clients.sights
-	maps.Copy(d.routers.nets, s.Nets)
-	d.clients.slow.begin()
-	maps.Copy(d.clients.slow.of, s.Alone)
-	maps.Copy(d.ownClock, s.Clock)
-	maps.Copy(d.clients.asked, s.Asked)
-	for n, at := range s.Heard {
+	for n, at := range d.silence.last {
 		if s.SavedAt.Unix()-at <= silentAfter {
-			at = now.Unix() // no forwarder could report while the daemon was down
+			d.silence.last[n] = now.Unix() // no forwarder could report while the daemon was down
 		}
-		d.silence.last[n] = at
 	}
-	maps.Copy(d.silence.quiet, s.Quiet)
-	maps.Copy(d.silence.rates, s.Rates)
-	for n, of := range s.Cases {
+	for _, of := range d.silence.causes.cases {
 		of.Seen = now.Unix() // nobody could doubt it while the daemon was down
-		d.silence.causes.cases[n] = of
 	}
-	d.trend.load(s.Trend)
 	d.silence.order = slices.Sorted(maps.Keys(d.silence.last))
 	return age, nil
 }

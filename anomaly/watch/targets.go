@@ -36,22 +36,17 @@ func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point 
 type sights struct {
 	targets    *compare.Judge
 	forwarders *compare.Judge
-	clients    *compare.Judge            // behind routers, which know no files
-	taken      map[topology.NodeID]int64 // the newest second of each node that was taken
+	clients    *compare.Judge // behind routers, which know no files
 }
 
 func newSights(every time.Duration) sights {
 	return sights{targets: compare.New(every, compare.Targets()), forwarders: compare.New(every, compare.Forwarders()),
-		clients: compare.New(every, compare.Clients()), taken: map[topology.NodeID]int64{}}
+		clients: compare.New(every, compare.Clients())}
 }
 
 // take notes what a node saw of each that it asks, and what these saw of it beside those who ask for what is about as
 // large; askers nil: of its kind nobody is judged so.
 func (s *sights) take(f *collector.Frame, askers *compare.Judge) {
-	if len(f.Targets) == 0 || s.taken[f.Node] == f.TimeMillis {
-		return
-	}
-	s.taken[f.Node] = f.TimeMillis
 	for _, t := range f.Targets {
 		for c, m := range classOf {
 			ops, _ := collector.SampleOf(t.Samples, m.ops)

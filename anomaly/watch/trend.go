@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"maps"
 	"math"
 	"time"
 
@@ -125,23 +124,6 @@ func (t *trend) part(share float64) float64 {
 		}
 	}
 	return math.NaN()
-}
-
-// savedTrend is a trend that outlives a restart.
-type savedTrend struct {
-	Newest     int64
-	Layer      *past
-	Forwarders map[topology.ForwarderID]*waitPast
-}
-
-func (t *trend) save() savedTrend { return savedTrend{t.newest, t.layer, t.waits} }
-
-// load goes on from a saved trend; one that was not saved changes nothing.
-func (t *trend) load(s savedTrend) {
-	if s.Newest > t.newest && s.Layer != nil {
-		t.newest, t.layer = s.Newest, s.Layer
-		maps.Copy(t.waits, s.Forwarders)
-	}
 }
 
 // takeTrend adds the newest second to the past; called after the detectors have judged it.
