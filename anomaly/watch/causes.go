@@ -77,9 +77,8 @@ const (
 	around = 10
 	// earlier is the time before that it is compared with, seconds.
 	earlier = 30
-	// blockOfSigns is a mean's length, seconds.
-	blockOfSigns = 5
-	blocksKept   = 24
+	// signSteps of TrendStep seconds are kept: two minutes.
+	signSteps = 24
 	// fewestSigns are the seconds of which a mean must be.
 	fewestSigns = 5
 	// caseLasts is for how long a node may be beyond doubt until its cause is forgotten, seconds.
@@ -100,17 +99,10 @@ type compared struct {
 	from int64
 }
 
-// signsOf are a node's signs by blocks of seconds, in a ring.
+// signsOf are a node's signs, in the order of signs.
 type signsOf struct {
-	role   topology.Role
-	newest int64 // block
-	blocks [blocksKept]block
-}
-
-// block are the sums of a node's signs and of how many seconds.
-type block struct {
-	sum     [len(signs)]float32
-	seconds [len(signs)]uint8
+	*past
+	role topology.Role
 }
 
 // explained is a node in doubt: which of its signs rose when it became slow. Its fields are saved.
@@ -126,46 +118,28 @@ func newCauses() causes {
 
 // take notes a node's second.
 func (c *causes) take(f *collector.Frame, now int64) {
-	n := c.nodes[f.Node]
-	for _, s := range f.Samples {
-		i := slices.IndexFunc(signs[:], func(o sign) bool { return o.metric == s.Metric })
-		if i < 0 {
-			continue
-		}
-		if n == nil {
-			n = &signsOf{role: f.Role, newest: now / blockOfSigns}
-			c.nodes[f.Node] = n
-		}
-		n.until(now / blockOfSigns)
-		b := &n.blocks[n.newest%blocksKept]
-		b.sum[i] += float32(s.Value)
-		b.seconds[i]++
+	var values [len(signs)]float64
+	known := false
+	for i, s := range signs {
+		values[i] = valueOr(f, s.metric, math.NaN())
+		known = known || !math.IsNaN(values[i])
 	}
+	if !known {
+		return
+	}
+	if c.nodes[f.Node] == nil {
+		c.nodes[f.Node] = &signsOf{newPast(signSteps * TrendStep), f.Role}
+	}
+	c.nodes[f.Node].add(now, values[:]...)
 }
 
-// until empties the blocks up to one; one of before what is kept begins anew: the clock was set back.
-func (n *signsOf) until(last int64) {
-	if last < n.newest {
-		*n = signsOf{role: n.role, newest: last}
-	}
-	for b := max(n.newest+1, last-blocksKept+1); b <= last; b++ {
-		n.blocks[b%blocksKept] = block{}
-	}
-	n.newest = last
-}
-
-// mean is that of a sign over the blocks from one up to and with another, of those that are kept; NaN where it
-// is not known.
+// mean is that of a sign over the steps from..to, of those that are kept; NaN where it is not known.
 func (n *signsOf) mean(sign int, from, to int64) float64 {
-	sum, seconds := 0.0, 0
-	for b := max(from, n.newest-blocksKept+1); b <= min(to, n.newest); b++ {
-		at := &n.blocks[b%blocksKept]
-		sum, seconds = sum+float64(at.sum[sign]), seconds+int(at.seconds[sign])
-	}
+	sum, seconds := n.sum(sign, from, to)
 	if seconds < fewestSigns {
 		return math.NaN()
 	}
-	return sum / float64(seconds)
+	return sum / seconds
 }
 
 // notKnown begins a cause that says what was looked at in vain.
@@ -208,22 +182,22 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 // rose says whether a sign rose within some seconds of a moment; that is known for two minutes.
 func (n *signsOf) rose(sign int, at int64) (rose, known bool) {
 	begin, end := at-around, at+around
-	before := n.mean(sign, (begin-earlier)/blockOfSigns, begin/blockOfSigns-1)
-	then := n.mean(sign, begin/blockOfSigns, end/blockOfSigns)
+	before := n.mean(sign, (begin-earlier)/TrendStep, begin/TrendStep-1)
+	then := n.mean(sign, begin/TrendStep, end/TrendStep)
 	return then-before >= signs[sign].least && then >= roseBy*before, !math.IsNaN(before) && !math.IsNaN(then)
 }
 
 // say adds the signs that are still there and that the peers have not.
 func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
-	from, when := (v.Since.Unix()+blockOfSigns-1)/blockOfSigns, "since it became slow"
-	if oldest := n.newest - blocksKept + 1; from < oldest {
+	from, when := (v.Since.Unix()+TrendStep-1)/TrendStep, "since it became slow"
+	if oldest := n.Newest - signSteps + 1; from < oldest {
 		from, when = oldest, "in the last two minutes"
 	}
-	seconds := float64(now - from*blockOfSigns)
+	seconds := float64(now - from*TrendStep)
 	var found []string
 	throttled := false
 	for i, s := range signs {
-		own := n.mean(i, from, n.newest)
+		own := n.mean(i, from, n.Newest)
 		if of.Signs>>i&1 == 0 || !(own >= s.least) || s.metric == collector.ThrottleEvents && throttled {
 			continue
 		}
@@ -243,7 +217,7 @@ func (c *causes) say(now int64, v *anomaly.Verdict, n *signsOf, of *explained) {
 	}
 	var looked []string
 	for i, s := range signs {
-		if !math.IsNaN(n.mean(i, from, n.newest)) && !slices.Contains(looked, s.of) {
+		if !math.IsNaN(n.mean(i, from, n.Newest)) && !slices.Contains(looked, s.of) {
 			looked = append(looked, s.of)
 		}
 	}
@@ -258,7 +232,7 @@ func (c *causes) peers(own float64, by compared) float64 {
 	all, known := c.means[by]
 	if !known {
 		for _, n := range c.nodes {
-			if m := n.mean(by.sign, by.from, n.newest); n.role == by.role && !math.IsNaN(m) {
+			if m := n.mean(by.sign, by.from, n.Newest); n.role == by.role && !math.IsNaN(m) {
 				all = append(all, m)
 			}
 		}

@@ -132,7 +132,6 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.second.rows = d.clients.addSilent(d.second.rows)
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.rows, func(a, b failslow.Observation) int { return cmp.Compare(a.Node, b.Node) })
-	d.slow.Backend(d.others.Pools())
 	d.takeBackEnds(now)
 	d.clients.full.mark(d.second.rows, m.Peaks)
 	second := &moment{now: now, machine: m}

@@ -34,13 +34,17 @@ func newPast(seconds int) *past { return &past{Steps: make([][]sum, seconds/Tren
 
 func (p *past) row(step int64) *[]sum { return &p.Steps[step%int64(len(p.Steps))] }
 
-// add takes a second's values; NaN: not known.
+// add takes a second's values; NaN: not known. After a clock that was set back the past begins anew.
 func (p *past) add(second int64, values ...float64) {
 	step := second / TrendStep
+	if step < p.Newest {
+		clear(p.Steps)
+		p.Newest = step
+	}
 	for s := max(p.Newest+1, step-int64(len(p.Steps))+1); s <= step; s++ {
 		clear(*p.row(s))
 	}
-	p.Newest = max(p.Newest, step)
+	p.Newest = step
 	row := p.row(step)
 	if *row == nil {
 		*row = make([]sum, len(values))
@@ -54,13 +58,18 @@ func (p *past) add(second int64, values ...float64) {
 
 // mean is that of a value in the known seconds of the steps from..to; NaN of none.
 func (p *past) mean(value int, from, to int64) float64 {
-	sum, n := 0.0, 0.0
+	sum, n := p.sum(value, from, to)
+	return sum / n
+}
+
+// sum is that of a value in the steps from..to, and in how many seconds it was known.
+func (p *past) sum(value int, from, to int64) (sum, n float64) {
 	for s := max(from, p.Newest-int64(len(p.Steps))+1, 0); s <= min(to, p.Newest); s++ {
 		if row := *p.row(s); row != nil {
 			sum, n = sum+float64(row[value].Sum), n+float64(row[value].N)
 		}
 	}
-	return sum / n
+	return sum, n
 }
 
 // Second is the layer in one second, or the mean of some. What was not reported is NaN.
