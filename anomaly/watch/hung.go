@@ -291,11 +291,15 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 	c.beside = compared
 }
 
-// mateTimes are what requests took a forwarder's jobs, and what as many took the same jobs' nodes at other forwarders,
-// seconds, by failslow.Class.
-type mateTimes struct {
-	took, usual, asked [3]float64
-	ops                [3]float64 // of those asked so many as both have
+// mateTimes are mateTime by failslow.Class.
+type mateTimes [3]mateTime
+
+// mateTime is what requests took a forwarder's jobs, and what as many took the same jobs' nodes at other forwarders,
+// seconds. Ops are of those asked as many as both have.
+type mateTime struct{ took, usual, asked, ops float64 }
+
+func (m mateTime) plus(o mateTime, weight float64) mateTime {
+	return mateTime{m.took + weight*o.took, m.usual + weight*o.usual, m.asked + weight*o.asked, m.ops + weight*o.ops}
 }
 
 const (
@@ -322,10 +326,8 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 		}
 		for c := range mates.ops {
 			if mates.ops[c] > 0 && job.ops[c] > 0 {
-				out.took[c] += job.took[c]
-				out.asked[c] += job.ops[c]
-				out.usual[c] += job.ops[c] * mates.took[c] / mates.ops[c]
-				out.ops[c] += min(job.ops[c], mates.ops[c])
+				out[c] = out[c].plus(mateTime{job.took[c], job.ops[c] * mates.took[c] / mates.ops[c], job.ops[c],
+					min(job.ops[c], mates.ops[c])}, 1)
 			}
 		}
 	}
@@ -345,7 +347,7 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 		strings.Contains(v.Sentence, " takes ") { // a loss of packets or a slow stat of its agent says more
 		return
 	}
-	took, peers := m.took[worst]/m.asked[worst], m.usual[worst]/m.asked[worst]
+	took, peers := m[worst].took/m[worst].asked, m[worst].usual/m[worst].asked
 	others := v.Sentence[strings.IndexByte(v.Sentence+";", ';'):]
 	v.Add("took_seconds", took)
 	v.Add("peers_seconds", peers)
@@ -356,11 +358,8 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 func (m *mateTimes) next(second *mateTimes) *mateTimes {
 	out := *second
 	if m != nil {
-		for c := range out.ops {
-			out.took[c] += mateWeight * m.took[c]
-			out.usual[c] += mateWeight * m.usual[c]
-			out.asked[c] += mateWeight * m.asked[c]
-			out.ops[c] += mateWeight * m.ops[c]
+		for c := range out {
+			out[c] = out[c].plus(m[c], mateWeight)
 		}
 	}
 	return &out
@@ -369,14 +368,14 @@ func (m *mateTimes) next(second *mateTimes) *mateTimes {
 // ratio is how many times as long requests of a class, of all if empty, took as the mates', as a ratio of sums; 0:
 // fewer than so many were alike.
 func (m *mateTimes) ratio(class string, least float64) float64 {
-	took, usual, ops := 0.0, 0.0, 0.0
-	for c := range m.ops {
+	var all mateTime
+	for c, one := range m {
 		if class == "" || class == failslow.Class(c).String() {
-			took, usual, ops = took+m.took[c], usual+m.usual[c], ops+m.ops[c]
+			all = all.plus(one, 1)
 		}
 	}
-	if !(usual > 0) || ops < least {
+	if !(all.usual > 0) || all.ops < least {
 		return 0
 	}
-	return took / usual
+	return all.took / all.usual
 }

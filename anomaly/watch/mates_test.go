@@ -64,8 +64,7 @@ func TestTheRatioIsTheClients(t *testing.T) {
 // TestTheSentenceIsTheClients: who has no clock of its own is as slow as its clients' mates show, of the class that is
 // slowest; other words that say more stay.
 func TestTheSentenceIsTheClients(t *testing.T) {
-	m := &mateTimes{took: [3]float64{.9, .02, .01}, usual: [3]float64{.1, .01, .01}, asked: [3]float64{10, 10, 10},
-		ops: [3]float64{10, 10, 10}}
+	m := &mateTimes{{.9, .1, 10, 10}, {.02, .01, 10, 10}, {.01, .01, 10, 10}}
 	const layers = "f1 is 5x slow at writing: 11 ms, peers 2"
 	for before, want := range map[string]string{
 		layers:                         "f1 is 9x slow at reading: 90 ms, peers 10",
