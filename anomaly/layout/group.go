@@ -143,6 +143,15 @@ func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
 	return r.Habit.Mean, true
 }
 
+// Ratio is how many times as long as its peers' a router's messages took in the newest block; not a number where that
+// is not known.
+func (g *Group) Ratio(id topology.NodeID) float64 {
+	if r := g.Routers.Known(id); r != nil && r.newest.ratio > 0 {
+		return r.newest.ratio
+	}
+	return math.NaN()
+}
+
 // NewGroup makes a comparison whose healthy routers are accused once in every on average.
 func NewGroup(every time.Duration) *Group {
 	return &Group{named: map[topology.TargetID]*peer{}, bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model,

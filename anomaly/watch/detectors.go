@@ -260,25 +260,19 @@ func (d *Detectors) failSlow(now time.Time) []anomaly.Verdict {
 		}
 		d.second.clocked = append(d.second.clocked, o)
 	}
-	out := append(d.second.verdicts[:0], d.slow.Second(now, d.second.clocked)...)
 	server := map[topology.NodeID]topology.NodeID{}
 	for i := range d.second.rows {
 		server[d.second.rows[i].Node] = d.second.rows[i].Behind
 	}
-	out = slices.DeleteFunc(out, func(v anomaly.Verdict) bool {
+	clocked := slices.DeleteFunc(d.slow.Second(now, d.second.clocked), func(v anomaly.Verdict) bool {
 		if v.Level >= anomaly.Doubt && d.backEnds.Sick(server[v.Node]) {
 			return true // canaries go through to it
 		}
 		return unclocked[v.Node] && v.Level < anomaly.Doubt // without service times no clean second can be seen
 	})
-	for _, v := range d.byClient.Second(now, d.second.byClients) {
-		if i := slices.IndexFunc(out, func(o anomaly.Verdict) bool { return o.Node == v.Node }); i < 0 {
-			out = append(out, v)
-		} else if v.Level >= out[i].Level {
-			out[i] = v // what the load suffers says more than what canaries do
-		}
-	}
-	out = anomaly.Merge(out, d.clients.plain.Second(now))
+	// what the load suffers says more than what canaries do
+	out := append(d.second.verdicts[:0], d.byClient.Second(now, d.second.byClients)...)
+	out = anomaly.Merge(anomaly.Merge(out, clocked), d.clients.plain.Second(now))
 	return anomaly.Merge(out, d.clients.links.judge(now, out))
 }
 

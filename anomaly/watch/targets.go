@@ -73,22 +73,14 @@ func (s *sights) judgeAskers(now time.Time) []anomaly.Verdict {
 		func(v anomaly.Verdict) bool { return v.Level < anomaly.Doubt })
 }
 
-// judgeTargets compares the servers of the back end. A server that is slow in several classes gets one verdict, on
-// the worst of them. While a router is in doubt, what clients wait for is its doing and accuses no server.
+// judgeTargets compares the servers of the back end. A server that is slow in several classes gets one verdict. While a
+// router is in doubt, what clients wait for is its doing and accuses no server.
 func (d *Detectors) judgeTargets(now time.Time, routers []anomaly.Verdict) []anomaly.Verdict {
 	// The window has no order, and verdicts must not depend on it.
 	slices.SortFunc(d.second.points, func(a, b targetslow.Point) int {
 		return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Group, b.Group))
 	})
-	out := []anomaly.Verdict{}
-	for _, v := range d.targets.Take(now, d.second.points) { // in order of targets
-		switch last := len(out) - 1; {
-		case last < 0 || out[last].Node != v.Node:
-			out = append(out, v)
-		case v.Level > out[last].Level || v.Level == out[last].Level && v.Score > out[last].Score:
-			out[last] = v
-		}
-	}
+	out := anomaly.Merge(nil, d.targets.Take(now, d.second.points))
 	seen := d.clients.sights.targets.Second(now)
 	if slices.ContainsFunc(routers, func(v anomaly.Verdict) bool {
 		return v.Kind == anomaly.FailSlow && v.Level >= anomaly.Doubt

@@ -6,7 +6,6 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
-	"fairway/anomaly/layout"
 	"fairway/collector"
 	"fairway/collector/topology"
 )
@@ -166,8 +165,12 @@ func (d *Detectors) takeTrend(now time.Time) {
 		for _, n := range r.Waiting {
 			add(&sec.Waiting, n)
 		}
+		took := r.Inside / r.Messages
+		if math.IsInf(took, 0) { // messages are inside and none left
+			took = nan
+		}
+		t.wait(topology.ForwarderID(r.Node), Wait{Took: took, Slow: d.routers.group.Ratio(r.Node), Routed: true})
 	}
-	t.transit(d.routers.rows)
 	t.layer.add(t.newest, sec.Read, sec.Write, sec.Routed, sec.Meta, sec.Waiting, sec.P50, sec.P95)
 }
 
@@ -181,35 +184,6 @@ func (t *trend) wait(id topology.ForwarderID, one Wait) {
 	w.Past.add(t.newest, one.Took, one.Slow)
 	if w.known.Routed = one.Routed; !math.IsNaN(one.Slow) {
 		w.known, w.at = one, t.newest
-	}
-}
-
-// transit notes how long messages took through each router, and how many times as long lately as through its group's.
-func (t *trend) transit(rows []layout.Router) {
-	newest, lasts := make([]float64, len(rows)), make([]float64, len(rows))
-	for i := range rows {
-		if newest[i] = rows[i].Inside / rows[i].Messages; math.IsInf(newest[i], 0) {
-			newest[i] = math.NaN() // messages are inside and none left
-		}
-		lasts[i] = newest[i]
-		if w := t.waits[topology.ForwarderID(rows[i].Node)]; w != nil {
-			if before := w.Past.mean(0, t.newest/TrendStep-1, t.newest/TrendStep); before > 0 {
-				lasts[i] = before
-			}
-		}
-	}
-	for i := range rows {
-		var others []float64
-		for k := range rows {
-			if k != i && rows[k].Group == rows[i].Group && lasts[k] > 0 {
-				others = append(others, lasts[k])
-			}
-		}
-		slow := math.NaN() // nothing was inside
-		if lasts[i] > 0 {
-			slow = lasts[i] / anomaly.Median(others)
-		}
-		t.wait(topology.ForwarderID(rows[i].Node), Wait{Took: newest[i], Slow: slow, Routed: true})
 	}
 }
 
