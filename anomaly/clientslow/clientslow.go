@@ -62,7 +62,8 @@ type node struct {
 // class is one operation class of a forwarder.
 type class struct {
 	At        int64                // newest second seen
-	counts    counts               // what that second may say of the node
+	full      bool                 // then the node was: that second says nothing against it
+	excused   bool                 // the server behind the node explains that second, which says nothing
 	Log, Size float64              // of the newest second: log of seconds an operation took, log of its bytes
 	Ops       float64              // and how many there were
 	Usual     [levels]compare.Mean // log, of its seconds
@@ -168,12 +169,12 @@ func (d *Detector) read(o *failslow.Observation) {
 		}
 		s := &n.Class[c]
 		s.At, s.Log, s.Size = d.Now, math.Log(max(k.Exec, least)), math.Log(max(1, k.Bytes/k.Ops))
-		s.Ops, s.Now, s.counts = k.Ops, levelOf(all-k.Ops), countsOf(o, failslow.Class(c))
+		s.Ops, s.Now, s.full, s.excused = k.Ops, levelOf(all-k.Ops), o.Full, o.Excused[c]
 	}
 	if t := o.Class[failslow.Meta].Wait; t > 0 && !math.IsInf(t, 1) && o.QueueLen+o.Serving < calmQueue {
 		s := &n.Class[own]
 		s.At, s.Log, s.Ops = d.Now, math.Log(max(t, least)), manyOps
-		s.counts = countsOf(o, failslow.Meta)
+		s.full, s.excused = o.Full, o.Excused[failslow.Meta]
 	}
 	d.readInside(n, o)
 	if o.Packets >= fewPackets {
@@ -198,26 +199,7 @@ func (d *Detector) readInside(n *node, o *failslow.Observation) {
 	s := &n.Class[inside]
 	s.At, s.Log = d.Now, math.Log(max(min(o.InFlight, threads)/o.Completed, leastInside))
 	s.Size, s.Ops = math.Log(max(1, o.Moved/o.Completed)), o.Completed
-	s.counts = countsOf(o, failslow.Meta)
-}
-
-// counts is what a second of a class may say of its node.
-type counts uint8
-
-const (
-	either     counts = iota
-	notAgainst        // the node was full
-	nothing           // the server behind it explains the second
-)
-
-func countsOf(o *failslow.Observation, c failslow.Class) counts {
-	switch {
-	case o.Excused[c]:
-		return nothing
-	case o.Full:
-		return notAgainst
-	}
-	return either
+	s.full, s.excused = o.Full, o.Excused[failslow.Meta]
 }
 
 // bet lets one second of a class speak for or against its node; false when there are no peers to
@@ -225,7 +207,7 @@ func countsOf(o *failslow.Observation, c failslow.Class) counts {
 func (d *Detector) bet(n *node, c int) bool {
 	s := &n.Class[c]
 	peers, took, some := d.views[c].peers(s)
-	if !some || s.counts == nothing {
+	if !some || s.excused {
 		return false
 	}
 	x := s.Log - peers
@@ -259,7 +241,7 @@ func (d *Detector) bet(n *node, c int) bool {
 	by := max(slowBy, min(s.Slower, mostBy)) // of the seconds before this one
 	s.Slower += slowerRate * (x - s.Slower)
 	bet := max(lowest, min(compare.Against(x, variance, by), most)) * min(1, s.Ops/manyOps)
-	if s.counts == notAgainst { // it teaches what is usual: of a forwarder that fills its link nothing else is known
+	if s.full { // it teaches what is usual: of a forwarder that fills its link nothing else is known
 		bet = min(bet, 0)
 	}
 	test := n.Test(c)

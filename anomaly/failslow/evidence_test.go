@@ -36,7 +36,7 @@ func TestOldEvidenceCountsOnce(t *testing.T) {
 		}
 		d.closeLong(n)
 	}
-	once := compare.Against(0.12, 1.0/400+longBackgroundDoubt*longBackgroundDoubt+0.04/1000, 0.1)
+	once := compare.Against(0.12, 1.0/400+0.052*0.052+0.04/1000, 0.1)
 	if got := n.Tests[mild].Log; got < once || got > 2*once+1e-9 {
 		t.Errorf("20 blocks of reads beside one of writes won %.2f, want %.2f to %.2f", got, once, 2*once)
 	}

@@ -213,19 +213,16 @@ func TestSettingsSayWhatIsWrong(t *testing.T) {
 // The mean of each bet's factor is at most 1 while nothing is wrong, in seconds with many operations and with few: on
 // it rests the promise about false alarms.
 func TestBetsDoNotPayOnHealthyNodes(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r, short, long := rand.New(rand.NewPCG(3, 4)), doubts(background).short, doubts(background).long
 	for _, b := range []struct {
 		name string
 		bet  func(x, variance float64) float64
 	}{
 		{"sudden", func(x, v float64) float64 {
-			return clip(compare.Against(x, v+backgroundDoubt*backgroundDoubt, 0.4), -0.12, 4) - floorFee(v,
-				backgroundDoubt*backgroundDoubt, 0.4,
-				-0.12)
+			return clip(compare.Against(x, v+short*short, 0.4), -0.12, 4) - floorFee(v, short*short, 0.4, -0.12)
 		}},
 		{"mild", func(x, v float64) float64 {
-			return clip(compare.Against(x, v+longBackgroundDoubt*longBackgroundDoubt, 0.1), -longMost,
-				longMost)
+			return clip(compare.Against(x, v+long*long, 0.1), -longMost, longMost)
 		}},
 	} {
 		for _, sd := range []float64{0.03, 0.06, 0.2, 0.5} {

@@ -14,15 +14,6 @@ const (
 	ratioSeconds = 6
 )
 
-// shortDoubt is what a short block may be wrong by beyond its noise, and longDoubt what a long one, by kind.
-func shortDoubt(kind int) float64 {
-	return [kinds]float64{backgroundDoubt, comparedDoubt, pastDoubt, streamedDoubt}[kind]
-}
-
-func longDoubt(kind int) float64 {
-	return [kinds]float64{longBackgroundDoubt, longComparedDoubt, longPastDoubt, longStreamedDoubt}[kind]
-}
-
 // best is the surest kind of evidence in a block.
 func best(e *[kinds]estimate) int {
 	for kind := range e {
@@ -143,7 +134,7 @@ func (d *comparison) closeShort(n *node) {
 	fee := 0.0
 	for c := range 2 {
 		kind := best(&n.short[c])
-		e, doubt := &n.short[c][kind], shortDoubt(kind)
+		e, doubt := &n.short[c][kind], doubts(kind).short
 		if kind == streamed {
 			streams++
 		}
@@ -271,11 +262,11 @@ func (d *comparison) takeClass(n *node, c Class, b *longBlock) (e estimate, doub
 		if n.Habit.Offset[c][small].N < youngFor && n.kind[c] == background {
 			b.most = 0 // too young to accuse; not to be found well
 		}
-		return n.carried[c], longDoubt(n.kind[c])
+		return n.carried[c], doubts(n.kind[c]).long
 	case stream.Weight > 0:
 		b.streamed[c], b.fresh = true, true
 	}
-	return stream, longStreamedDoubt
+	return stream, doubts(streamed).long
 }
 
 // oneClass bets on one class being slow while the other is not.

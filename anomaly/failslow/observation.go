@@ -41,6 +41,8 @@ type Observation struct {
 	// InFlight is how many requests were in the server in the mean of the second, those that wait included, and
 	// Completed how many ended in it, whatever their class, that moved Moved bytes; 0 where not known.
 	InFlight, Completed, Moved float64
+	// Inside is the mean seconds of an operation in the server, where it reports that and no more; 0 where not known.
+	Inside float64
 	// Packets is how many went between the node and its clients, as these saw it, and Lost how many of them
 	// did not arrive as they were sent; 0 packets where that is not known.
 	Packets, Lost float64

@@ -1,5 +1,14 @@
 package failslow
 
+// doubt is what a block may be wrong by beyond its noise, log.
+type doubt struct{ short, long float64 }
+
+// doubts are those of each kind of evidence, the surer one first.
+func doubts(kind int) doubt {
+	return [kinds]doubt{background: {0.12, 0.052}, compared: {0.2, 0.12}, past: {0.25, 0.2},
+		streamed: {0.3, 0.26}}[kind]
+}
+
 // The thresholds: each with its unit and what it is for.
 const (
 	// suddenSlow, log: the slowness that a short block bets on: half as slow again.
@@ -13,22 +22,6 @@ const (
 	// wellSlow, log: an accused node loses below half of it.
 	wellSlow = 0.3
 
-	// backgroundDoubt, log: error of a short block beyond its noise, small requests of every node.
-	backgroundDoubt = 0.12
-	// comparedDoubt, log: the same, of what is compared with the job's other forwarders.
-	comparedDoubt = 0.2
-	// pastDoubt, log: the same, of what is compared with the node's past.
-	pastDoubt = 0.25
-	// streamedDoubt, log: the same, of what jobs stream.
-	streamedDoubt = 0.3
-	// longBackgroundDoubt, log: as background_doubt, of a long block.
-	longBackgroundDoubt = 0.052
-	// longComparedDoubt, log: as compared_doubt, of a long block.
-	longComparedDoubt = 0.12
-	// longPastDoubt, log: as past_doubt, of a long block.
-	longPastDoubt = 0.2
-	// longStreamedDoubt, log: as streamed_doubt, of a long block.
-	longStreamedDoubt = 0.26
 	// oneDoubt, log: error of one class against the other.
 	oneDoubt = 0.087
 	// oneCarriedDoubt, log: the same, where the class spoke in an earlier block.

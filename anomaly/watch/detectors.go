@@ -44,11 +44,10 @@ type Detectors struct {
 // second is what was read of the newest second. Its memory is used again in the next one.
 type second struct {
 	rows      []failslow.Observation
-	clocked   []failslow.Observation      // rows, without the times that only clients saw
-	byClients []failslow.Observation      // rows with times that only clients saw
-	inside    map[topology.NodeID]float64 // mean seconds in the server, where it reports that and no more
-	points    []targetslow.Point          // of storage and metadata servers
-	servers   []backend.Second            // of back ends
+	clocked   []failslow.Observation // rows, without the times that only clients saw
+	byClients []failslow.Observation // rows with times that only clients saw
+	points    []targetslow.Point     // of storage and metadata servers
+	servers   []backend.Second       // of back ends
 	waiters   waiters
 	verdicts  []anomaly.Verdict
 }
@@ -69,7 +68,7 @@ func NewDetectors(board *window.Board, slow failslow.Settings) *Detectors {
 			plain:  compare.New(slow.FalseAlarmEvery, compare.Gateways()), links: newLinks(slow.FalseAlarmEvery),
 			sights: newSights(slow.FalseAlarmEvery),
 			lost:   map[topology.NodeID]*losses{}, full: full{}},
-		second: second{inside: map[topology.NodeID]float64{}, waiters: waiters{}}, trend: newTrend(),
+		second: second{waiters: waiters{}}, trend: newTrend(),
 		tally: tally{seen: map[topology.NodeID]int64{}, came: map[topology.NodeID]uint64{}}}
 }
 
@@ -96,7 +95,6 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.takeJobs(now, m)
 	d.sumClients(now, m)
 	d.second.rows, d.second.points = d.second.rows[:0], d.second.points[:0]
-	clear(d.second.inside)
 	clear(d.second.waiters)
 	d.tally.begin(now)
 	d.board.Layer(topology.Forwarder, func(n *window.Node) {
@@ -288,10 +286,7 @@ func (d *Detectors) observation(f *collector.Frame) failslow.Observation {
 	// Its rates are by the second, however long ago the detectors last looked.
 	o := failslow.Observation{Node: f.Node, Spans: 1, QueueLen: valueOr(f, collector.QueueLen, inFlight)}
 	sums := d.clients.of[topology.ForwarderID(f.Node)]
-	if t, ok := f.Value(collector.ServerTime); ok {
-		d.second.inside[f.Node] = t
-	}
-	o.Behind = behind(f)
+	o.Behind, o.Inside = behind(f), valueOr(f, collector.ServerTime, 0)
 	if serving := inFlight - o.QueueLen; serving > 0 {
 		o.Serving = serving
 	}
@@ -360,8 +355,7 @@ func (d *Detectors) boundExec() {
 			}
 		}
 		scale := math.NaN()
-		if t, ok := d.second.inside[o.Node]; ok {
-			in := t * ops
+		if in := o.Inside * ops; o.Inside > 0 {
 			if o.Serving > 0 { // the other requests of its queue wait
 				in = min(in, o.Serving)
 			}

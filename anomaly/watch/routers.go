@@ -58,8 +58,9 @@ const (
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{}, last: map[topology.NodeID]int64{},
-		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{}}
+		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{},
+		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{},
+		last: map[topology.NodeID]int64{}}
 }
 
 // is says whether a forwarder's second is a router's.
