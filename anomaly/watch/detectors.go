@@ -133,10 +133,9 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	d.takeBackEnds(now)
 	d.clients.full.mark(d.second.rows, m.Peaks)
 	second := &moment{now: now, machine: m}
-	for i, j := range judgesOf(d) {
-		if more := j.second(second); i > 0 { // the first one's are the list itself
-			d.second.verdicts = anomaly.Merge(d.second.verdicts, more)
-		}
+	for _, j := range judgesOf(d) {
+		more := j.second(second)
+		d.second.verdicts = anomaly.Merge(d.second.verdicts, more)
 	}
 	for i := range d.second.verdicts {
 		d.addImpact(now, &d.second.verdicts[i])
@@ -185,12 +184,13 @@ func judgesOf(d *Detectors) []judge {
 	}
 }
 
-// judgeForwarders judges forwarders by their own clocks and by their clients', and what else needs these.
+// judgeForwarders judges forwarders by their own clocks and by their clients', and what else needs these; theirs begin
+// the second's list.
 func judgeForwarders(d *Detectors, m *moment) []anomaly.Verdict {
 	d.second.verdicts = d.failSlow(m.now)
 	d.tally.noteClasses(d.slow.Served())
 	d.takeTrend(m.now)
-	return d.second.verdicts
+	return nil
 }
 
 // judgeNeighbours says what else explains that forwarders are slow.

@@ -19,13 +19,9 @@ import (
 // appendPoints takes the service times that a storage or metadata server reports: each class of operations is
 // compared among the servers of that role.
 func appendPoints(to []targetslow.Point, f *collector.Frame) []targetslow.Point {
-	for _, c := range []struct {
-		metric collector.Metric
-		what   string
-	}{{collector.ReadExec, " servers in reads"}, {collector.WriteExec, " servers in writes"},
-		{collector.MetaExec, " servers in metadata operations"}} {
-		if v, ok := f.Value(c.metric); ok {
-			to = append(to, targetslow.Point{Target: f.Node, Group: f.Role.String() + c.what, Cost: v})
+	for c, what := range [...]string{"reads", "writes", "metadata operations"} {
+		if v, ok := f.Value(classOf[c].exec); ok {
+			to = append(to, targetslow.Point{Target: f.Node, Group: f.Role.String() + " servers in " + what, Cost: v})
 		}
 	}
 	return to
