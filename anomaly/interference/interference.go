@@ -4,6 +4,7 @@ package interference
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -42,7 +43,6 @@ type Layer struct {
 // Detector names interference second by second. It has no clock; its methods must not be called concurrently.
 type Detector struct {
 	nodes    map[topology.NodeID]*node
-	order    []*node
 	jobs     map[topology.NodeID][]failslow.Job
 	moves    func(topology.NodeID, topology.JobID) float64
 	now      int64
@@ -78,7 +78,8 @@ func (d *Detector) Second(now time.Time, obs []failslow.Observation, layer Layer
 	for i := range obs {
 		d.look(&obs[i], layer)
 	}
-	for _, n := range d.order {
+	for _, id := range slices.Sorted(maps.Keys(d.nodes)) {
+		n := d.nodes[id]
 		for k := range n.streaks {
 			if n.seen != d.now {
 				n.streaks[k].step(d.now, false, 1, release)
@@ -151,7 +152,6 @@ func (d *Detector) look(o *failslow.Observation, layer Layer) {
 	if n == nil {
 		n = &node{id: o.Node}
 		d.nodes[o.Node] = n
-		d.order = append(d.order, n)
 	}
 	bytes := o.Class[failslow.Read].Bytes + o.Class[failslow.Write].Bytes
 	if n.seen == d.now || d.gap > 1 && n.seen != 0 || bytes > 1e12 || o.Class[failslow.Meta].Ops > 1e7 {

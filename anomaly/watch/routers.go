@@ -23,10 +23,19 @@ type routers struct {
 	// nets are those that each router was seen to have neighbours on, and own whose network interface each is.
 	nets  map[topology.NodeID][]string
 	own   map[topology.TargetID]topology.NodeID
-	held  map[topology.NodeID]*held
+	seen  map[topology.NodeID]*sent // as their senders see them
 	trips *compare.Judge            // by the round trips of their senders
-	lost  map[topology.NodeID]*lost // those whose senders get nothing through them
-	last  map[topology.NodeID]int64 // newest second that a router reported
+}
+
+// sent is a router as its senders see it: for how many seconds in a row most of them have called it down, and for how
+// many something has been under way through it. Out is the condition that came of it, since when.
+type sent struct {
+	held        *held // of this second; nil: no sender lists it
+	down, stuck int
+	tripped     int64 // newest second with round trips through it
+	reported    int64 // newest second of its own
+	since       int64
+	out         anomaly.Condition
 }
 
 // held is what senders have on their way through a router.
@@ -34,15 +43,6 @@ type held struct {
 	messages float64
 	senders  int
 	up, down int // senders whose own table says so
-}
-
-// lost is for how many seconds in a row most senders of a router have called it down, and for how many something has
-// been under way through it; out is the condition that came of it.
-type lost struct {
-	down, stuck int
-	tripped     int64 // newest second with round trips through it
-	since       int64
-	out         anomaly.Condition
 }
 
 const (
@@ -58,9 +58,16 @@ const (
 
 func newRouters(every time.Duration) routers {
 	return routers{group: layout.NewGroup(every), nets: map[topology.NodeID][]string{},
-		own: map[topology.TargetID]topology.NodeID{}, held: map[topology.NodeID]*held{},
-		trips: compare.New(every, compare.Routers()), lost: map[topology.NodeID]*lost{},
-		last: map[topology.NodeID]int64{}}
+		own: map[topology.TargetID]topology.NodeID{}, seen: map[topology.NodeID]*sent{},
+		trips: compare.New(every, compare.Routers())}
+}
+
+// of returns a router as its senders see it.
+func (r *routers) of(id topology.NodeID) *sent {
+	if r.seen[id] == nil {
+		r.seen[id] = &sent{}
+	}
+	return r.seen[id]
 }
 
 // is says whether a forwarder's second is a router's.
@@ -106,13 +113,17 @@ func (r *routers) take(f *collector.Frame) {
 
 // judge compares the routers of a second, with what the senders have on their way through each.
 func (r *routers) judge(now time.Time) []anomaly.Verdict {
-	defer clear(r.held)
+	defer func() {
+		for _, s := range r.seen {
+			s.held = nil
+		}
+	}()
 	if len(r.rows) == 0 {
 		return nil
 	}
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
 	for i := range r.rows {
-		if h := r.held[r.rows[i].Node]; h != nil {
+		if h := r.of(r.rows[i].Node).held; h != nil {
 			r.rows[i].Senders = h.senders
 		}
 	}
@@ -135,13 +146,17 @@ func (r *routers) judge(now time.Time) []anomaly.Verdict {
 func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
 	carrying := 0
 	for i := range r.rows {
-		r.last[r.rows[i].Node] = now
+		r.of(r.rows[i].Node).reported = now
 		if r.rows[i].Messages >= 1 {
 			carrying++
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(r.held)) {
-		h, l := r.held[id], r.lostOf(id)
+	for _, id := range slices.Sorted(maps.Keys(r.seen)) {
+		l := r.seen[id]
+		h := l.held
+		if h == nil {
+			continue
+		}
 		l.down, l.stuck = l.down+1, l.stuck+1
 		if 2*h.down <= h.up+h.down {
 			l.down = 0
@@ -149,7 +164,7 @@ func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
 		if h.messages == 0 {
 			l.stuck = 0
 		}
-		quiet := now - r.last[id]
+		quiet := now - l.reported
 		v := anomaly.Verdict{Node: id, Kind: anomaly.FailSlow, Level: anomaly.Alarm, Confidence: 0.95,
 			Model: "senders-1"}
 		switch {
@@ -181,15 +196,6 @@ func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
 	return out
 }
 
-func (r *routers) lostOf(id topology.NodeID) *lost {
-	l := r.lost[id]
-	if l == nil {
-		l = &lost{}
-		r.lost[id] = l
-	}
-	return l
-}
-
 // addSender notes what a sender has on its way through each router.
 func (r *routers) addSender(f *collector.Frame, isNew bool) {
 	for _, t := range f.Targets {
@@ -198,11 +204,11 @@ func (r *routers) addSender(f *collector.Frame, isNew bool) {
 			continue
 		}
 		n, _ := collector.SampleOf(t.Samples, collector.InFlight)
-		h := r.held[id]
-		if h == nil {
-			h = &held{}
-			r.held[id] = h
+		l := r.of(id)
+		if l.held == nil {
+			l.held = &held{}
 		}
+		h := l.held
 		if n > 0 {
 			h.messages, h.senders = h.messages+n, h.senders+1
 		}
@@ -213,7 +219,7 @@ func (r *routers) addSender(f *collector.Frame, isNew bool) {
 		}
 		trips, _ := collector.SampleOf(t.Samples, collector.RoundTrips)
 		if took, known := collector.SampleOf(t.Samples, collector.RoundTripTime); known && isNew {
-			r.lostOf(id).tripped = f.TimeMillis / 1000
+			l.tripped = f.TimeMillis / 1000
 			r.trips.Take(compare.Sighting{Observer: f.Node, Subject: id, Ops: trips * countedEvery, Took: took})
 		}
 	}
