@@ -124,6 +124,9 @@ func (s *Subjects[T, P]) Get(id topology.NodeID) P {
 	return s.byName[id]
 }
 
+// Count is how many there are.
+func (s *Subjects[T, P]) Count() int { return len(s.byName) }
+
 // All are the subjects in order of their names.
 func (s *Subjects[T, P]) All() iter.Seq2[topology.NodeID, P] {
 	if len(s.sorted) != len(s.byName) {

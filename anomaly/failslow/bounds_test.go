@@ -184,7 +184,7 @@ func TestCanariesWhileThePoolsAreSlow(t *testing.T) {
 			second()
 			probe(nodes-1, c.times)
 		}
-		if got := d.order[nodes-1].Tests[canary].Log > 0; got != c.accuses {
+		if got := d.nodes.Known(l.rows[nodes-1].Node).Tests[canary].Log > 0; got != c.accuses {
 			t.Errorf("%+v: accused: %v", c, got)
 		}
 	}

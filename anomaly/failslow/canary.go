@@ -68,7 +68,7 @@ func (d *comparison) noteLoad(n *node, o *Observation) {
 	for c := range o.Class {
 		ops += max(0, o.Class[c].Ops)
 	}
-	d.peakOps.see(n.index, ops)
+	d.peakOps.see(n.Index, ops)
 	load := n.Load
 	if most := d.peakOps.value(); most > 0 {
 		load = max(load, ops/most)
@@ -142,7 +142,7 @@ func (l *canaryLevel) most(plain float64, of ...Class) float64 {
 
 // Probe takes what a canary saw. What it waited for a thread is taken off; where that is not known, it says nothing.
 func (d *Detector) Probe(now time.Time, p Probe) {
-	n := d.nodes[p.Node]
+	n := d.nodes.Known(p.Node)
 	if n == nil || d.full(n) {
 		return
 	}
@@ -152,7 +152,7 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 	}
 	n.Probed = now.Unix()
 	// when so many are slow at once, and nobody to compare with, it is not they
-	crowd := float64(d.canaries.suspects) > max(crowdLeast, crowdShare*float64(len(d.order)))
+	crowd := float64(d.canaries.suspects) > max(crowdLeast, crowdShare*float64(d.nodes.Count()))
 	at := d.level(n)
 	for c, took := range p.Took {
 		if p.Took[c] = took - w.took[c]; !known(took) {
@@ -325,7 +325,7 @@ func (d *Detector) suspect(n *node) bool {
 func (d *Detector) Due(now time.Time) (suspects, idle []topology.NodeID) {
 	t := now.Unix()
 	d.canaries.suspects = 0
-	for _, n := range d.order {
+	for _, n := range d.nodes.All() {
 		doubt := d.suspect(n)
 		if doubt {
 			d.canaries.suspects++
@@ -354,7 +354,7 @@ func (d *Detector) teaches(n *node) bool {
 
 // Asked records that a canary was sent to a node, whatever its outcome. Probe takes the outcome.
 func (d *Detector) Asked(now time.Time, id topology.NodeID) {
-	if n := d.nodes[id]; n != nil {
+	if n := d.nodes.Known(id); n != nil {
 		n.Asked = now.Unix()
 	}
 }

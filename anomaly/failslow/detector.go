@@ -31,14 +31,12 @@ type comparison struct {
 
 // roster is who there is, and who works with whom.
 type roster struct {
-	now      int64 // the newest second, Unix
-	began    int64
-	nodes    map[topology.NodeID]*node
-	order    []*node             // in order of first appearance
-	lastSeen []int64             // newest second with a row, by node
-	rows     []*node             // of this second, by row
-	jobs     map[*node][][]*node // the forwarders of each of a node's jobs, itself among them
-	visit    int64               // see peers
+	now   int64 // the newest second, Unix
+	began int64
+	nodes compare.Subjects[node, *node]
+	rows  []*node             // of this second, by row
+	jobs  map[*node][][]*node // the forwarders of each of a node's jobs, itself among them
+	visit int64               // see peers
 }
 
 // reference is what the layer shows that no node is blamed for.
@@ -60,9 +58,8 @@ type reference struct {
 // New makes a detector that knows nothing yet.
 func New(set Settings) *Detector {
 	limit := compare.Threshold(set.FalseAlarmEvery, blockSeconds*time.Second, testCount)
-	return &Detector{comparison: comparison{set: set, roster: roster{nodes: map[topology.NodeID]*node{}},
-		reference: reference{peak: peak{fixed: set.PeakBytesPerSec}}, limit: limit,
-		bar: compare.Bar{Kind: anomaly.FailSlow, Alarm: limit, Doubt: doubtFrom}}}
+	return &Detector{comparison: comparison{set: set, reference: reference{peak: peak{fixed: set.PeakBytesPerSec}},
+		limit: limit, bar: compare.Bar{Kind: anomaly.FailSlow, Alarm: limit, Doubt: doubtFrom}}}
 }
 
 // Jobs sets which forwarders serve which job from now on. It may never be called.
@@ -79,7 +76,7 @@ func (r *roster) Jobs(jobs []Job) {
 			keys[n] += int64(maphash.String(jobSeed, string(j.ID)))
 		}
 	}
-	for _, n := range r.order {
+	for _, n := range r.nodes.All() {
 		if key := keys[n]; key != n.jobsKey {
 			n.jobsKey, n.jobsSince = key, r.now
 		}
@@ -114,7 +111,7 @@ func (r *reference) Backend(worst, mean float64) {
 
 // Busy is what a node moved in its newest second as a share of the peak; 0 of one that was never seen.
 func (r *roster) Busy(id topology.NodeID) float64 {
-	if n := r.nodes[id]; n != nil {
+	if n := r.nodes.Known(id); n != nil {
 		return n.Load
 	}
 	return 0
@@ -160,37 +157,29 @@ func (d *Detector) Second(now time.Time, obs []Observation) []anomaly.Verdict {
 			d.collect(n, &obs[i])
 		}
 		d.judge(n)
-		d.lastSeen[n.index] = d.now
+		n.judged = d.now
 	}
-	for i, at := range d.lastSeen {
-		if at != d.now {
-			d.judge(d.order[i])
+	for _, n := range d.nodes.All() {
+		if n.judged != d.now {
+			d.judge(n)
 		}
 	}
 	return d.verdicts
 }
 
 // Forget ends what is held against a node that was seen to be well otherwise; what it is used to stays.
-func (d *Detector) Forget(id topology.NodeID) {
-	if n := d.nodes[id]; n != nil {
-		n.Case.Forget()
-		n.level = anomaly.Unseen
-	}
-}
+func (r *roster) Forget(id topology.NodeID) { r.nodes.Forget(id) }
 
 func (r *roster) node(id topology.NodeID) *node {
-	n := r.nodes[id]
-	if n == nil {
-		n = &node{kept: kept{Case: compare.Case{Tests: make([]compare.Test, testCount)}, ID: id}, index: len(r.order)}
-		r.nodes[id] = n
-		r.order = append(r.order, n)
-		r.lastSeen = append(r.lastSeen, 0)
+	n := r.nodes.Get(id)
+	if n.Tests == nil {
+		n.Tests, n.ID, n.Index = make([]compare.Test, testCount), id, r.nodes.Count()-1
 	}
 	return n
 }
 
 // need is how many nodes must have taught a cell.
-func (r *roster) need() int { return min(teachers, max(1, len(r.order))) }
+func (r *roster) need() int { return min(teachers, max(1, r.nodes.Count())) }
 
 // read turns a row into residuals against the fleet.
 func (d *comparison) read(n *node, o *Observation, gap float64) {
@@ -213,7 +202,7 @@ func (d *comparison) read(n *node, o *Observation, gap float64) {
 		n.Waited = d.now
 	}
 	if gap == 1 {
-		d.peak.see(n.index, o.Class[Read].Bytes+o.Class[Write].Bytes)
+		d.peak.see(n.Index, o.Class[Read].Bytes+o.Class[Write].Bytes)
 	}
 	for c := range 2 {
 		k := &o.Class[c]
@@ -302,7 +291,7 @@ func (d *comparison) learn(n *node) {
 			continue
 		}
 		// Not without the common factor: a median taken off again and again would carry the model away.
-		d.model.teach(Class(c), s.size[c], s.util, s.log[c], n.index)
+		d.model.teach(Class(c), s.size[c], s.util, s.log[c], n.Index)
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
 			if !s.quiet[c] {

@@ -75,7 +75,7 @@ func TestOneClassOfAJobIsNoSuspect(t *testing.T) {
 	if !due {
 		t.Error("no canary was asked for")
 	}
-	n := d.nodes[l.rows[3].Node]
+	n := d.nodes.Known(l.rows[3].Node)
 	n.ratio[Read] = 0
 	var v anomaly.Verdict
 	if d.explain(n, readSlow, &v); strings.Contains(v.Sentence, "canary") {

@@ -113,7 +113,7 @@ func spared(r, explained float64) float64 {
 // judge closes the node's blocks when their time has come and gives the verdict. Nodes close in turn,
 // so that no second has all the work.
 func (d *Detector) judge(n *node) {
-	phase := d.now + int64(n.index)
+	phase := d.now + int64(n.Index)
 	if phase%blockSeconds == 0 {
 		d.closeShort(n)
 	}

@@ -74,11 +74,11 @@ const octaves = 8 // of request sizes, from 32 KiB
 
 // node is one forwarder.
 type node struct {
-	kept
+	Kept
 	company
 	blocks
-	index   int // in order of first appearance
-	row     int // of the newest second
+	row     int   // of the newest second
+	judged  int64 // newest second with a row
 	level   anomaly.Level
 	loads   [loadedFor]recent
 	now     second
@@ -86,10 +86,17 @@ type node struct {
 	through [2]float64       // the same of its canaries
 }
 
-// kept is what outlives a restart.
-type kept struct {
+// Forget ends what is held against the node.
+func (n *node) Forget() {
+	n.Case.Forget()
+	n.level = anomaly.Unseen
+}
+
+// Kept is what outlives a restart.
+type Kept struct {
 	compare.Case
 	ID     topology.NodeID
+	Index  int // in order of first appearance
 	Seen   int64
 	Back   int64 // when it last came back after a silence
 	Probed int64 // newest canary

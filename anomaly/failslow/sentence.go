@@ -57,7 +57,7 @@ func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
 // Ratio is how many times as long as on its peers at the same load operations of each class of a node took lately; 0
 // where that is not known, ok is false for a node that was never seen.
 func (d *Detector) Ratio(id topology.NodeID) (ratio [classes]float64, ok bool) {
-	n := d.nodes[id]
+	n := d.nodes.Known(id)
 	if n == nil {
 		return ratio, false
 	}

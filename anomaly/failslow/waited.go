@@ -120,7 +120,7 @@ func (d *Detector) over(n *node, at *canaryLevel, p Probe, w *waiting) (x [class
 }
 
 func (b *beside) note(n *node, now int64, ref *reference, over [classes]float64) {
-	b.ring[b.next] = passed{now, n.index + 1, over, ref.pools, ref.common[Write]}
+	b.ring[b.next] = passed{now, n.Index + 1, over, ref.pools, ref.common[Write]}
 	b.next = (b.next + 1) % besideMost
 }
 
@@ -128,7 +128,7 @@ func (b *beside) note(n *node, now int64, ref *reference, over [classes]float64)
 // Only those count that met a back end as slow as it is now.
 func (b *beside) of(n *node, now int64, ref *reference) (level [classes]float64, ok bool) {
 	var all [classes][]float64
-	seen := map[int]bool{0: true, n.index + 1: true}
+	seen := map[int]bool{0: true, n.Index + 1: true}
 	for i := range b.ring {
 		p := &b.ring[(b.next+2*besideMost-1-i)%besideMost]
 		if seen[p.node] || float64(now-p.at) > besideFor || math.Abs(p.pools-ref.pools) > calmPools ||

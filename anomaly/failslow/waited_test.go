@@ -165,7 +165,7 @@ func TestWhatSlowPoolsExplainOfACanary(t *testing.T) {
 			idle.Usual[i], idle.Noise[i] = compare.Mean{math.Log(usual), 100}, compare.Mean{0.06, 100}
 		}
 		for other := range 4 {
-			through := &node{index: n.index + 1 + other}
+			through := &node{Kept: Kept{Index: n.Index + 1 + other}}
 			d.canaries.newest.note(through, d.now, &d.reference, [classes]float64{0.1, 0.1})
 		}
 		d.Probe(time.Unix(d.now, 0), Probe{n.ID, [classes]float64{2e-3 * c.times, 2e-3 * c.times, 0.3e-3}})
