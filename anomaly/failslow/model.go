@@ -58,7 +58,7 @@ func (z *sizes) usual(size, ops float64) bool {
 // about as many.
 func (z *sizes) background(ops float64) bool {
 	return z.Count >= sizesFrom && z.Spread < sizesNear && z.OpsSpread < opsWide &&
-		math.Log(ops)-z.Ops < opsFar*z.OpsSpread
+		math.Log(ops)-z.Ops <= opsFar*z.OpsSpread
 }
 
 // absoluteToSigma makes a standard deviation of a normal law's mean distance.
