@@ -23,7 +23,6 @@ type track struct {
 	passes       int       // canary probes passed, less those that failed (Tracker.Probe)
 	probed       bool      // since the newest change
 	about        subject
-	took         time.Time // newest second taken
 	named        time.Time // newest second in which the job that it is about was named
 	// What jobs had lost before the second at hurtAt.
 	hurtAt time.Time
@@ -108,12 +107,11 @@ func (k *track) take(now time.Time, v *Verdict) (turned bool) {
 		k.seen = now
 		return false
 	case Alarm:
-		if !k.took.Equal(now) { // not once a node
+		if !k.bad.Equal(now) { // not once a node
 			k.alarm++
 		}
 		k.certain = true
 	}
-	k.took = now
 	k.clean, k.passes, k.seen, k.bad = 0, 0, now, now
 	turned = k.grade(now, v)
 	if k.Factor = k.head.factor(now, k.Factor); v.Cause != "" {
