@@ -5,6 +5,14 @@ import (
 	"encoding/gob"
 )
 
+// Entry is what a map has for a key, which begins as nothing.
+func Entry[K comparable, V any](of map[K]*V, key K) *V {
+	if of[key] == nil {
+		of[key] = new(V)
+	}
+	return of[key]
+}
+
 // Save writes what outlives a detector's restart.
 func Save(learnt any) ([]byte, error) {
 	var b bytes.Buffer

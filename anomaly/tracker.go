@@ -169,12 +169,7 @@ func (t *Tracker) remember(now time.Time, s subject, v *Verdict) {
 	if !(v.Ratio > 0) || !s.kind.Accuses() && s.kind != TargetSlow {
 		return
 	}
-	p := t.pasts[s]
-	if p == nil {
-		p = &past{}
-		t.pasts[s] = p
-	}
-	p.note(now.Unix(), math.Log(v.Ratio))
+	Entry(t.pasts, s).note(now.Unix(), math.Log(v.Ratio))
 }
 
 // subjects are the open ones in a fixed order: the first one found is excluded first.

@@ -113,8 +113,12 @@ func (s *class) usual() (own float64, known, ok bool) {
 // New makes a detector whose healthy nodes are accused once in every on
 // average; see failslow.Settings.FalseAlarmEvery.
 func New(every time.Duration) *Detector {
-	return &Detector{bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model,
+	d := &Detector{bar: compare.Bar{Kind: anomaly.FailSlow, Model: Model,
 		Alarm: compare.Threshold(every, time.Second, 1), Doubt: doubtAt}}
+	for c := range d.views {
+		d.views[c].alike, d.views[c].windows = map[topology.NodeID][]float64{}, map[int]window{}
+	}
+	return d
 }
 
 // Second takes one second of the forwarders that are judged by their clients: Exec holds what the

@@ -34,9 +34,6 @@ func (v *view) gather(d *Detector, c int) {
 	v.lately, v.changes = v.lately[:0], v.changes[:0]
 	clear(v.windows)
 	clear(v.alike)
-	if v.windows == nil {
-		v.windows = map[int]window{}
-	}
 	for _, n := range d.Nodes.All() {
 		s := &n.Class[c]
 		if s.At == d.Now {
@@ -50,9 +47,6 @@ func (v *view) gather(d *Detector, c int) {
 		if usual, _, ok := s.usual(); ok {
 			v.changes = append(v.changes, s.Log-usual)
 			if behind := n.behind; behind != "" && float64(d.Now-s.At) <= alikeAge {
-				if v.alike == nil {
-					v.alike = map[topology.NodeID][]float64{}
-				}
 				v.alike[behind] = append(v.alike[behind], s.Log-usual)
 			}
 		}

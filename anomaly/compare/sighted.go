@@ -193,7 +193,8 @@ type view struct {
 	others             float64 // operations that its others had
 	excess             float64 // weighted by time waited
 	peers, busier      bool
-	who                map[topology.NodeID]bool
+	who                int // observers
+	newest             topology.NodeID
 	teach              []func()
 }
 
@@ -235,11 +236,7 @@ func order(a, b pair) int {
 
 // look adds what one observer saw of a subject beside what all of its subjects took, and how much it asked of them.
 func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*view) {
-	b, h := j.block[k], j.past[k]
-	if h == nil {
-		h = &habit{}
-		j.past[k] = h
-	}
+	b, h := j.block[k], anomaly.Entry(j.past, k)
 	took, apart := b.log(), 0.0
 	known := h.took.N >= j.rules.PastBlocks
 	excess, usual := took-h.took.Mean-j.rules.PastMargin, h.took.Mean
@@ -258,11 +255,7 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 			excess = min(took-usual-j.rules.Margin, took-h.took.Mean-j.rules.Margin)
 		}
 	}
-	v := views[k.subject]
-	if v == nil {
-		v = &view{who: map[topology.NodeID]bool{}}
-		views[k.subject] = v
-	}
+	v := anomaly.Entry(views, k.subject)
 	v.teach = append(v.teach, func() {
 		h.took.Teach(took, habitMost, habitMost)
 		h.apart.Teach(apart, habitMost, habitMost)
@@ -279,7 +272,9 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 	v.peers = v.peers || peers
 	v.ops, v.waited, v.usual = v.ops+b.ops, v.waited+b.waited, v.usual+b.ops*math.Exp(usual)
 	v.excess += b.waited * excess
-	v.who[k.observer] = true
+	if v.newest != k.observer { // they come one after the other
+		v.newest, v.who = k.observer, v.who+1
+	}
 }
 
 // bet lets a block speak for or against a subject. What teaches is decided by the blocks before.
@@ -293,7 +288,7 @@ func (j *Judge) bet(now int64, id topology.NodeID, v *view) {
 	if v.waited == 0 {
 		return
 	}
-	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, len(v.who), !v.peers
+	s.seen, s.ratio, s.took, s.who, s.past = now, v.waited/v.usual, v.waited/v.ops, v.who, !v.peers
 	if !s.Alarm || s.ratio >= wellRatio {
 		s.shown = shown{s.ratio, s.took, s.who}
 	}

@@ -148,11 +148,8 @@ func (s *streak) step(now int64, hit bool, need, release int) {
 }
 
 func (d *Detector) look(o *failslow.Observation, layer Layer) {
-	n := d.nodes[o.Node]
-	if n == nil {
-		n = &node{id: o.Node}
-		d.nodes[o.Node] = n
-	}
+	n := anomaly.Entry(d.nodes, o.Node)
+	n.id = o.Node
 	bytes := o.Class[failslow.Read].Bytes + o.Class[failslow.Write].Bytes
 	if n.seen == d.now || d.gap > 1 && n.seen != 0 || bytes > 1e12 || o.Class[failslow.Meta].Ops > 1e7 {
 		n.seen = d.now

@@ -426,8 +426,5 @@ func (g *Group) apply(r *router, o opinion) {
 	if g.Usual == nil {
 		g.Usual = map[load]*compare.Mean{}
 	}
-	if g.Usual[at] == nil {
-		g.Usual[at] = &compare.Mean{}
-	}
-	g.Usual[at].Teach(r.newest.x, habitFast, habitSlow)
+	anomaly.Entry(g.Usual, at).Teach(r.newest.x, habitFast, habitSlow)
 }

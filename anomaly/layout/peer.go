@@ -47,11 +47,7 @@ func (g *Group) findPeers() {
 		total, most, who := r.waits()
 		if r.sum.seconds > 0 && total >= fewWaiting*r.sum.seconds && most > onePeer*total && g.elsewhere(r, who, 0) {
 			r.newest.blocked = true
-			p := at[who]
-			if p == nil {
-				p = &peer{}
-				at[who] = p
-			}
+			p := anomaly.Entry(at, who)
 			p.routers, p.share = p.routers+1, max(p.share, most/total)
 		}
 		b := &r.sum

@@ -120,11 +120,8 @@ func (g *group) add(i *scraped.Interval) {
 	for _, t := range i.Means {
 		class := classOf(t)
 		n.took[class] = spent{n.took[class].ops + t.Ops, n.took[class].seconds + t.Seconds}
-		if m.means[t.Metric] == nil {
-			m.means[t.Metric] = &spent{}
-		}
-		m.means[t.Metric].ops += t.Ops
-		m.means[t.Metric].seconds += t.Seconds
+		mean := anomaly.Entry(m.means, t.Metric)
+		mean.ops, mean.seconds = mean.ops+t.Ops, mean.seconds+t.Seconds
 		g.timed = true
 	}
 }

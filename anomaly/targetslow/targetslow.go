@@ -105,10 +105,7 @@ func (d *Detector) Take(now time.Time, points []Point) []anomaly.Verdict {
 		if !(p.Cost > 0) || math.IsInf(p.Cost, 1) {
 			continue
 		}
-		if d.groups[p.Group] == nil {
-			d.groups[p.Group] = &group{}
-		}
-		g := d.groups[p.Group]
+		g := anomaly.Entry(d.groups, p.Group)
 		g.points = append(g.points, p)
 	}
 	d.verdicts = d.verdicts[:0]

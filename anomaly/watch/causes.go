@@ -160,11 +160,7 @@ func (c *causes) explain(now time.Time, verdicts []anomaly.Verdict) {
 			v.Cause = notKnown + "its node reports neither processors nor links"
 			continue
 		}
-		of := c.cases[v.Node]
-		if of == nil {
-			of = &explained{}
-			c.cases[v.Node] = of
-		}
+		of := anomaly.Entry(c.cases, v.Node)
 		of.Seen = t
 		for s := range signs {
 			if rose, known := n.rose(s, v.Since.Unix()); known {

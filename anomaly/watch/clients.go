@@ -215,11 +215,7 @@ func (c *clientSums) addJobs(f *collector.Frame, jobs []collector.JobSamples, pa
 	ofNode, _ := collector.WaitingOf(f.Samples)
 	for k := range jobs {
 		j := &jobs[k]
-		job := c.jobs[j.Job]
-		if job == nil {
-			job = &jobSums{}
-			c.jobs[j.Job] = job
-		}
+		job := anomaly.Entry(c.jobs, j.Job)
 		job.nodes += part
 		read, _ := collector.SampleOf(j.Samples, collector.ReadBytes)
 		write, _ := collector.SampleOf(j.Samples, collector.WriteBytes)
@@ -468,10 +464,7 @@ func (s *slowClients) compareAlike(all []clientSecond) {
 		if m >= i {
 			m++
 		}
-		if s.of[c.node] == nil {
-			s.of[c.node] = &[3]habitOfClient{}
-		}
-		h := &s.of[c.node][c.class]
+		h := &anomaly.Entry(s.of, c.node)[c.class]
 		h.Seconds = min(h.Seconds+1, clientMemory)
 		h.Longer += (c.log - all[m].log - h.Longer) / float64(h.Seconds)
 	}

@@ -82,11 +82,7 @@ func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
 	if !known {
 		return false
 	}
-	r, at := a[f.Node], float64(f.TimeMillis)/1000
-	if r == nil {
-		r = &request{}
-		a[f.Node] = r
-	}
+	r, at := anomaly.Entry(a, f.Node), float64(f.TimeMillis)/1000
 	if r.Uses != by {
 		r.Before, r.Uses, r.Left = r.Uses, by, r.Seen
 	}

@@ -115,11 +115,7 @@ func takeJobTrends(d *Detectors, now time.Time, m *Machine) {
 	for id, sums := range d.clients.of {
 		ratios := ratiosOf(d, id.Node())
 		for job, j := range sums.jobs {
-			s := seconds[job]
-			if s == nil {
-				s = &JobStep{}
-				seconds[job] = s
-			}
+			s := anomaly.Entry(seconds, job)
 			s.Moved += float32(j.bytes)
 			cause := causeOf(d.second.verdicts, id.Node(), job)
 			own, behind := j.lost(ratios), 0.0

@@ -127,11 +127,7 @@ func (l linkRates) take(f *collector.Frame, now int64) {
 	if !known {
 		return
 	}
-	r := l[f.Node]
-	if r == nil {
-		r = &linkRate{}
-		l[f.Node] = r
-	}
+	r := anomaly.Entry(l, f.Node)
 	if now-r.at > silentAfter || now < r.at {
 		r.since, r.changed = now, now
 	}

@@ -130,7 +130,8 @@ func New(ctx context.Context, cfg Config, now time.Time) (*Loop, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Loop{cfg: cfg, evidence: evidence{store: cfg.Store, log: cfg.Log}}
+	l := &Loop{cfg: cfg, evidence: evidence{store: cfg.Store, log: cfg.Log},
+		cost: cost{alarms: map[anomaly.Kind]uint64{}}}
 	if err := l.reload(ctx); err != nil {
 		return nil, err
 	}
@@ -314,9 +315,6 @@ func (c *cost) take(cpu time.Duration, verdicts []anomaly.Verdict) {
 	defer c.mu.Unlock()
 	c.seconds++
 	c.cpu += cpu
-	if c.alarms == nil {
-		c.alarms = map[anomaly.Kind]uint64{}
-	}
 	for i := range verdicts {
 		if verdicts[i].Level == anomaly.Alarm {
 			c.alarms[verdicts[i].Kind]++

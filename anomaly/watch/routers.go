@@ -62,14 +62,6 @@ func newRouters(every time.Duration) routers {
 		trips: compare.New(every, compare.Routers())}
 }
 
-// of returns a router as its senders see it.
-func (r *routers) of(id topology.NodeID) *sent {
-	if r.seen[id] == nil {
-		r.seen[id] = &sent{}
-	}
-	return r.seen[id]
-}
-
 // is says whether a forwarder's second is a router's.
 func (r *routers) is(f *collector.Frame) bool {
 	_, routes := f.Value(collector.RoutedOps)
@@ -123,7 +115,7 @@ func (r *routers) judge(now time.Time) []anomaly.Verdict {
 	}
 	slices.SortFunc(r.rows, func(a, b layout.Router) int { return cmp.Compare(a.Node, b.Node) })
 	for i := range r.rows {
-		if h := r.of(r.rows[i].Node).held; h != nil {
+		if h := anomaly.Entry(r.seen, r.rows[i].Node).held; h != nil {
 			r.rows[i].Senders = h.senders
 		}
 	}
@@ -146,7 +138,7 @@ func (r *routers) judge(now time.Time) []anomaly.Verdict {
 func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
 	carrying := 0
 	for i := range r.rows {
-		r.of(r.rows[i].Node).reported = now
+		anomaly.Entry(r.seen, r.rows[i].Node).reported = now
 		if r.rows[i].Messages >= 1 {
 			carrying++
 		}
@@ -204,7 +196,7 @@ func (r *routers) addSender(f *collector.Frame, isNew bool) {
 			continue
 		}
 		n, _ := collector.SampleOf(t.Samples, collector.InFlight)
-		l := r.of(id)
+		l := anomaly.Entry(r.seen, id)
 		if l.held == nil {
 			l.held = &held{}
 		}
