@@ -236,7 +236,10 @@ func order(a, b pair) int {
 
 // look adds what one observer saw of a subject beside what all of its subjects took, and how much it asked of them.
 func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*view) {
-	b, h := j.block[k], anomaly.Entry(j.past, k)
+	b, h := j.block[k], &habit{}
+	if !j.rules.Alike {
+		h = anomaly.Entry(j.past, k)
+	}
 	took, apart := b.log(), 0.0
 	known := h.took.N >= j.rules.PastBlocks
 	excess, usual := took-h.took.Mean-j.rules.PastMargin, h.took.Mean
@@ -256,7 +259,7 @@ func (j *Judge) look(k pair, all, asked []float64, views map[topology.NodeID]*vi
 		}
 	}
 	v := anomaly.Entry(views, k.subject)
-	v.teach = append(v.teach, func() {
+	v.teach = append(v.teach, func() { // of those that are alike nothing is kept
 		h.took.Teach(took, habitMost, habitMost)
 		h.apart.Teach(apart, habitMost, habitMost)
 		h.ops.Teach(math.Log(b.ops), habitMost, habitMost)
