@@ -11,6 +11,7 @@ import (
 
 	"fairway/anomaly"
 	"fairway/anomaly/clientslow"
+	"fairway/anomaly/compare"
 	"fairway/anomaly/failslow"
 	"fairway/collector"
 	"fairway/collector/topology"
@@ -247,18 +248,12 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 			took[f.Node()] = t
 		}
 	}
-	compared := map[topology.NodeID]*mateTimes{}
+	all, compared := slices.Sorted(maps.Values(took)), map[topology.NodeID]*mateTimes{}
 	for i := range verdicts {
 		v := &verdicts[i]
 		own, known := took[v.Node]
 		if !known || v.Level < anomaly.Doubt || !v.Kind.Accuses() {
 			continue
-		}
-		var others []float64
-		for n, t := range took {
-			if n != v.Node {
-				others = append(others, t)
-			}
 		}
 		v.Add(anomaly.ClientsWait, own)
 		if v.Kind == anomaly.FailSlow && !v.Fact() {
@@ -280,8 +275,8 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 				v.Level = anomaly.Doubt
 			}
 		}
-		if len(others) > 0 {
-			v.Add(anomaly.PeersWait, anomaly.Median(others))
+		if len(all) > 1 {
+			v.Add(anomaly.PeersWait, compare.MedianOfOthers(all, own))
 		}
 	}
 	c.beside = compared
