@@ -10,47 +10,38 @@ import (
 
 // explain writes the verdict's sentence and numbers.
 func (d *Detector) explain(n *node, top int, v *anomaly.Verdict) {
-	r, w := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write])
+	r, w, c := math.Exp(n.ratio[Read]), math.Exp(n.ratio[Write]), Class(top-readSlow)
 	v.Evidence = map[string]float64{"read_ratio": r, "write_ratio": w, "score": v.Score}
-	if c := Class(top - readSlow); (top == readSlow || top == writeSlow) && n.ratio[c] < visible {
-		v.Class = c.String()
-		v.Sentence = fmt.Sprintf("%s was slow at %s, for its load; it is not now", n.ID,
-			[]string{"reading", "writing"}[c])
-		if n.through[c] >= visible {
-			v.Sentence = fmt.Sprintf(
-				"%s is slow at canary %ss, those of the other class take as long as through its peers", n.ID, v.Class)
-		}
-		return
+	one := top == readSlow || top == writeSlow
+	shown := max(n.ratio[Read], n.ratio[Write])
+	if top == canary {
+		shown = min(n.ratio[Read], n.ratio[Write])
 	}
-	switch top {
-	case readSlow:
-		v.Class = Read.String()
-		v.Sentence = fmt.Sprintf("%s is %s slow at reading, for its load; writing is normal", n.ID, anomaly.Times(r))
-	case writeSlow:
-		v.Class = Write.String()
-		v.Sentence = fmt.Sprintf("%s is %s slow at writing, for its load; reading is normal", n.ID, anomaly.Times(w))
-	case metaSlow:
-		v.Class = Meta.String()
+	if one || top == metaSlow {
+		v.Class = c.String()
+	}
+	what := anomaly.ClassWords(v.Class)
+	switch {
+	case one && n.ratio[c] >= visible:
+		v.Sentence = fmt.Sprintf("%s is %s slow at %s, for its load; %s is normal", n.ID,
+			anomaly.Times(math.Exp(n.ratio[c])), what, anomaly.ClassWords((1 - c).String()))
+	case one && n.through[c] >= visible:
+		v.Sentence = fmt.Sprintf(
+			"%s is slow at canary %ss, those of the other class take as long as through its peers", n.ID, v.Class)
+	case top == metaSlow:
 		v.Sentence = fmt.Sprintf("%s is slow at metadata, unlike its peers", n.ID)
-	case capped:
+	case top == capped:
 		v.Sentence = fmt.Sprintf("%s moves only %.0f%% of a forwarder's peak while requests wait", n.ID,
 			100*n.Habit.CapAt)
-	default: // both classes, by its load, by canaries or by both: what the load shows says more
-		shown := max(n.ratio[Read], n.ratio[Write])
-		if top == canary {
-			shown = min(n.ratio[Read], n.ratio[Write])
-		}
-		if shown < visible {
-			v.Sentence = fmt.Sprintf(
-				"%s is slow at canaries: reads %s and writes %s as long as through its peers", n.ID,
-				anomaly.Times(math.Exp(n.through[Read])), anomaly.Times(math.Exp(n.through[Write])))
-			if top != canary && max(n.through[Read], n.through[Write]) < visible {
-				v.Sentence = fmt.Sprintf("%s was slow at reading and writing, for its load; it is not now", n.ID)
-			}
-			return
-		}
+	// both classes, by its load, by canaries or by both: what the load shows says more
+	case !one && shown >= visible:
 		v.Sentence = fmt.Sprintf("%s is %s slow at reading and %s at writing, for its load", n.ID, anomaly.Times(r),
 			anomaly.Times(w))
+	case !one && (top == canary || max(n.through[Read], n.through[Write]) >= visible):
+		v.Sentence = fmt.Sprintf("%s is slow at canaries: reads %s and writes %s as long as through its peers", n.ID,
+			anomaly.Times(math.Exp(n.through[Read])), anomaly.Times(math.Exp(n.through[Write])))
+	default:
+		v.Sentence = fmt.Sprintf("%s was slow at %s, for its load; it is not now", n.ID, what)
 	}
 }
 
