@@ -109,14 +109,6 @@ func (r *reference) Backend(worst, mean float64) {
 	r.backend, r.pools = math.Log(max(1, worst)), math.Log(max(1, mean))
 }
 
-// Busy is what a node moved in its newest second as a share of the peak; 0 of one that was never seen.
-func (r *roster) Busy(id topology.NodeID) float64 {
-	if n := r.nodes.Known(id); n != nil {
-		return n.Load
-	}
-	return 0
-}
-
 // Served counts the seconds with reads or writes so far, a class of a node each, and those of them for which nobody had
 // shown what such requests need: the detector could not judge them.
 func (r *reference) Served() (served, unknown uint64) { return r.served, r.unknown }

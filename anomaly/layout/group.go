@@ -134,15 +134,6 @@ type block struct {
 	sending, waiting                 map[topology.TargetID]float64
 }
 
-// Habit is by how much longer than its peers' a router's messages usually take, log; not known before it was compared.
-func (g *Group) Habit(id topology.NodeID) (log float64, known bool) {
-	r := g.Routers.Known(id)
-	if r == nil || r.Habit.N == 0 {
-		return 0, false
-	}
-	return r.Habit.Mean, true
-}
-
 // Ratio is how many times as long as its peers' a router's messages took in the newest block; not a number where that
 // is not known.
 func (g *Group) Ratio(id topology.NodeID) float64 {
