@@ -227,3 +227,21 @@ func TestBackgroundThatMayBeAJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestRatesAreOfTheSecondsThatTheyCover: where rates are by the second, a second that was not seen makes no forwarder
+// look a third as busy; counters that cover what passed do.
+func TestRatesAreOfTheSecondsThatTheyCover(t *testing.T) {
+	for spans, want := range map[float64]float64{1: 0.6, 0: 0.2} {
+		set := DefaultSettings()
+		set.PeakBytesPerSec = 100e6
+		d := New(set)
+		for _, s := range []int64{0, 1, 4} {
+			o := Observation{Node: "fwd1", Spans: spans}
+			o.Class[Read] = ClassSecond{Ops: 90, Bytes: 60e6, Exec: 0.01}
+			d.Second(time.Unix(1795000000+s, 0), []Observation{o})
+		}
+		if got := d.nodes.Known("fwd1").Load; math.Abs(got-want) > 1e-9 {
+			t.Errorf("counters of %g s: %.2f busy, want %.2f", spans, got, want)
+		}
+	}
+}
