@@ -37,17 +37,20 @@ type Rules struct {
 	Noise              float64 // standard deviation of a healthy block
 	MostBet            float64 // log wealth that a block wins
 	PastBlocks         float64 // that show what is usual
+	Most               int     // pairs of an observer and a subject in a block; 0: mostPairs
 	Busier             float64 // times the usual operations, or its others', beyond which it may be slower for its load
-	// What is what an observer sees take long, Others who else it sees. Observer is how a sentence calls one; empty:
-	// they are not counted.
-	What, Others, Observer string
+	Words              Words
 }
+
+// Words are a judge's: What is what an observer sees take long, Others who else it sees, Observer one of them; without
+// that they are not counted.
+type Words struct{ What, Others, Observer string }
 
 // Routers are the rules of routers by their senders' round trips.
 func Routers() Rules {
 	return Rules{Kind: anomaly.FailSlow, Block: 10 * time.Second, Stale: 30 * time.Second, FewOps: 6, Few: 3,
 		Alike: true, Margin: 0.2, PastMargin: math.Inf(1), Noise: 0.3, MostBet: 8, PastBlocks: 12,
-		Busier: 1.1, What: "a round trip through it", Others: "the other routers of the same senders", Observer: "node"}
+		Busier: 1.1, Words: Words{"a round trip through it", "the other routers of the same senders", "node"}}
 }
 
 // Targets are the rules of storage targets and metadata servers by their clients.
@@ -55,7 +58,7 @@ func Targets() Rules {
 	return Rules{Kind: anomaly.TargetSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
 		LongWait: time.Second,
 		Margin:   0.4, PastMargin: 0.6, Noise: 0.4, MostBet: 4, PastBlocks: 12, Busier: 1.5,
-		What: "a request to it", Others: "the other targets of the same clients", Observer: "node"}
+		Words: Words{"a request to it", "the other targets of the same clients", "node"}}
 }
 
 // Forwarders are the rules of forwarders by the storage targets that they ask, each of which is also asked by others in
@@ -63,15 +66,16 @@ func Targets() Rules {
 func Forwarders() Rules {
 	return Rules{Kind: anomaly.FailSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 5, Few: 3,
 		Alike: true, Margin: 0.15, PastMargin: math.Inf(1), Noise: 0.2, MostBet: 6, Busier: 1.15,
-		What: "a request to storage through it", Others: "the other forwarders to the same targets"}
+		Most: mostOfForwarders, Words: Words{What: "a request to storage through it",
+			Others: "the other forwarders to the same targets"}}
 }
 
 // Clients are the rules of compute nodes so; their own depth of requests makes their times longer. One that is slow to
 // all of its targets, which answer the other clients, is slow by itself.
 func Clients() Rules {
 	r := Forwarders()
-	r.Kind, r.Margin, r.Noise, r.Busier = anomaly.ClientSlow, 0.6, 0.3, 2
-	r.What, r.Others = "a request of it to storage", "the other clients of the same targets"
+	r.Kind, r.Margin, r.Noise, r.Most, r.Busier = anomaly.ClientSlow, 0.6, 0.3, mostPairs, 2
+	r.Words = Words{What: "a request of it to storage", Others: "the other clients of the same targets"}
 	return r
 }
 
@@ -81,7 +85,7 @@ func Gateways() Rules {
 	return Rules{Kind: anomaly.FailSlow, Block: 5 * time.Second, Stale: 15 * time.Second, FewOps: 2, Few: 2,
 		LongWait: time.Second, Margin: 0.6, PastMargin: math.Inf(1), Noise: 0.4, MostBet: 4,
 		PastBlocks: 6, Busier: 2,
-		What: "an operation of its clients", Others: "clients of the others"}
+		Words: Words{What: "an operation of its clients", Others: "clients of the others"}}
 }
 
 const (
@@ -92,6 +96,7 @@ const (
 	wellSeconds                           = 60         // with a ratio below wellRatio end an alarm
 	wellRatio                             = 1.2
 	mostPairs                             = 20_000 // of a block; on a machine with more, some clients speak for all
+	mostOfForwarders                      = 500_000
 )
 
 // Judge judges nodes by what others see of them, whether they report themselves or not, block by block. Each observer
@@ -159,7 +164,7 @@ func (j *Judge) Take(s Sighting) {
 	k := pair{s.Observer, s.Subject, s.Class, s.Size}
 	b := j.block[k]
 	if b == nil {
-		if len(j.block) >= mostPairs {
+		if len(j.block) >= cmp.Or(j.rules.Most, mostPairs) {
 			return
 		}
 		b = &sum{}
@@ -326,17 +331,17 @@ func (j *Judge) verdict(id topology.NodeID, s *subject) anomaly.Verdict {
 	peers := s.shown.took / s.shown.ratio
 	v.Evidence["took_seconds"], v.Evidence["peers_seconds"] = s.shown.took, peers
 	by := ""
-	if who := j.rules.Observer; who != "" {
+	if who := j.rules.Words.Observer; who != "" {
 		v.Evidence["observers"], by = float64(s.shown.who), fmt.Sprintf(" as %d %ss see it", s.shown.who, who)
 		if s.shown.who == 1 {
 			by = " as one " + who + " sees it"
 		}
 	}
-	beside := "for " + j.rules.Others
+	beside := "for " + j.rules.Words.Others
 	if s.past {
 		beside = "before at this load"
 	}
 	v.Sentence = fmt.Sprintf("%s is %s slow: %s takes %s ms%s, %s ms %s", id, anomaly.Times(s.shown.ratio),
-		j.rules.What, anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
+		j.rules.Words.What, anomaly.Digits(1000*s.shown.took), by, anomaly.Digits(1000*peers), beside)
 	return v
 }
