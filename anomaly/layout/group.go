@@ -1,6 +1,6 @@
-// Package layout finds which of several routers that serve the same senders is slow, or which of those that they send
-// to. It compares, in the same seconds, what each of them takes with what the others take for the same, and judges by
-// compare's sequential test.
+// Package layout finds which of several routers that serve the same senders is slow: one of them, or one of those that
+// they send to. It compares, in the same seconds, what each of them takes with what the others take for the same, and
+// judges by compare's sequential test.
 //
 // Routers of Lustre's network are compared within their group, which are the routers between the same nets. What shows
 // a slow one is the time that messages spend in it: unlike bytes and unlike the times that clients see it shows at any
