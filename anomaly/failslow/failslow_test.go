@@ -160,7 +160,7 @@ func TestStateGoesOn(t *testing.T) {
 			t.Errorf("accused at %v, after a restart at %v", one, two)
 		}
 	}
-	if again := New(DefaultSettings()); again.UnmarshalBinary(saved[:len(saved)/2]) == nil || len(again.nodes) != 0 {
+	if again := New(DefaultSettings()); again.UnmarshalBinary(saved[:len(saved)/2]) == nil || again.nodes.Count() != 0 {
 		t.Error("half a state was taken up")
 	}
 }
