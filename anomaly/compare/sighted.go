@@ -75,7 +75,7 @@ func Forwarders() Rules {
 func Clients() Rules {
 	r := Forwarders()
 	r.Kind, r.Margin, r.Noise, r.Most, r.Busier = anomaly.ClientSlow, 0.6, 0.3, mostPairs, 2
-	r.Words = Words{What: "a request of it to storage", Others: "the other clients of the same targets"}
+	r.Words = Words{What: "a request from it to storage", Others: "the other clients of the same targets"}
 	return r
 }
 
