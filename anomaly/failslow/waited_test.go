@@ -111,7 +111,7 @@ func TestAStatIsKnownFromLessLoad(t *testing.T) {
 		grows bool
 	}{{2e-3, false}, {8e-3, true}} {
 		d, n := quiet()
-		d.canaries.Level[0].Usual[Meta] = compare.Mean{math.Log(1e-3), judgeAfter}
+		d.canaries.Level[0].Usual[Meta] = compare.Mean{Mean: math.Log(1e-3), N: judgeAfter}
 		n.loads[0] = recent{at: d.now, load: 1}
 		d.Probe(time.Unix(d.now, 0), Probe{n.ID, [classes]float64{math.NaN(), math.NaN(), c.took}})
 		if got := n.Tests[metaSlow].Log > 0; got != c.grows {
@@ -125,7 +125,7 @@ func TestAStatIsKnownFromLessLoad(t *testing.T) {
 func TestAStatThroughAFullForwarder(t *testing.T) {
 	for _, over := range []float64{0, 1.5} {
 		d, n := quiet()
-		d.canaries.Level[3].Usual[Meta] = compare.Mean{math.Log(1e-3), judgeAfter}
+		d.canaries.Level[3].Usual[Meta] = compare.Mean{Mean: math.Log(1e-3), N: judgeAfter}
 		n.loads[0] = recent{at: d.now, load: 1, streamed: 1}
 		n.stormOver, n.stormed = over, d.now
 		d.Probe(time.Unix(d.now, 0), Probe{n.ID, [classes]float64{math.NaN(), math.NaN(), 8e-3}})
@@ -162,7 +162,7 @@ func TestWhatSlowPoolsExplainOfACanary(t *testing.T) {
 		d.Backend(4.5, 2.8)
 		idle := &d.canaries.Level[0]
 		for i, usual := range []float64{2e-3, 2e-3, 0.3e-3} {
-			idle.Usual[i], idle.Noise[i] = compare.Mean{math.Log(usual), 100}, compare.Mean{0.06, 100}
+			idle.Usual[i], idle.Noise[i] = compare.Mean{Mean: math.Log(usual), N: 100}, compare.Mean{Mean: 0.06, N: 100}
 		}
 		for other := range 4 {
 			through := &node{Kept: Kept{Index: n.Index + 1 + other}}
