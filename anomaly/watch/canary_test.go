@@ -116,7 +116,7 @@ func TestEveryPersonHasAnAnswer(t *testing.T) {
 				answers <- err
 			}()
 		}
-		synctest.Wait() // all of them ask before any is heard
+		synctest.Wait() // all of them ask before any has an answer
 		go c.Run(ctx)
 		sent := 0
 		for range persons {

@@ -97,7 +97,7 @@ func (a asked) elsewhere(f *collector.Frame, by topology.ForwarderID) bool {
 	return age >= askedFrom && r.By != by
 }
 
-// forget drops the nodes that have reported nothing for as long as anything is said to hang.
+// forget drops the nodes that have reported nothing for as long as anything may hang.
 func (a asked) forget(now time.Time) {
 	maps.DeleteFunc(a, func(_ topology.NodeID, r *request) bool {
 		return float64(now.Unix())-r.Seen > hangSince.Seconds()

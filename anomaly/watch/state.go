@@ -49,7 +49,7 @@ func partsOf(d *Detectors) map[string]any {
 		"forwarders by targets": d.clients.sights.forwarders, "clients by targets": d.clients.sights.clients,
 		"back ends": d.backEnds, "routers": d.routers.group, "round trips": d.routers.trips,
 		"nets": &d.routers.nets, "slow clients": &d.clients.slow.of, "clocks": &d.ownClock, "asked": &d.clients.asked,
-		"heard": &d.silence.last, "quiet": &d.silence.quiet, "rates": &d.silence.rates,
+		"reported": &d.silence.last, "quiet": &d.silence.quiet, "rates": &d.silence.rates,
 		"causes": &d.silence.causes.cases,
 		// a restart does not empty what people look at
 		"second": &d.trend.newest, "layer": d.trend.layer, "waits": &d.trend.waits,
