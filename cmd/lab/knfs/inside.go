@@ -113,6 +113,9 @@ func load(ctx context.Context, dir, name string, gap time.Duration) error {
 				begun := time.Now()
 				err := one(i)
 				t.add(kind, time.Since(begun), err)
+				if err != nil {
+					fmt.Printf("%d %s: %v\n", begun.UnixMilli(), kind, err)
+				}
 				time.Sleep(time.Duration(float64(gap) * (0.5 + rand.Float64())))
 			}
 		})

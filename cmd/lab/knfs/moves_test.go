@@ -3,11 +3,16 @@ package knfs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"fairway/remap"
@@ -35,6 +40,10 @@ func (f *Fairway) Move(ctx context.Context, node, to string, force bool) (api.Pl
 	propose.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := propose.Output()
 	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			out = exit.Stderr
+		}
 		return api.PlanView{}, fmt.Errorf("propose: %w: %s", err, out)
 	}
 	var p api.PlanView
@@ -95,4 +104,94 @@ func (s *Site) Mounted(ctx context.Context, node string) (string, error) {
 		return "", err
 	}
 	return g.post(ctx, "/run", "grep ' "+mountPoint+" nfs' /proc/self/mounts")
+}
+
+// movesDrawn is how many moves TestMovesKeepTheMount draws.
+const movesDrawn = 20
+
+// Of moves that are drawn, half leave a file open: mount options stay byte for byte, no client is without its mount for
+// a moment, and a plan is verified if nothing stays behind, else partial until that is closed.
+func TestMovesKeepTheMount(t *testing.T) {
+	if os.Getenv("FAIRWAY_LONG") == "" {
+		t.Skip("skipped: takes ten minutes: FAIRWAY_LONG=1")
+	}
+	s, f := live(t, 4, 3)
+	clients := []string{"cn1", "cn2", "cn3", "cn4"}
+	for _, node := range clients {
+		s.inGuest(t, node, `echo held > %[1]s/held.%[3]s
+			setsid sh -c 'while :; do grep -q " %[1]s nfs" /proc/self/mounts || date +%%s.%%N; sleep .1; done' \
+			>%[2]s/without 2>&1 </dev/null &`, mountPoint, ownDir, node)
+	}
+	// What differs between two gateways' mounts: their addresses, and the port that each one's mountd has drawn.
+	place := regexp.MustCompile(`10\.31\.0\.[0-9]+|mountport=[0-9]+`)
+	random := rand.New(rand.NewPCG(31, 20))
+	for i := range movesDrawn {
+		node, held := clients[random.IntN(len(clients))], i%2 == 1
+		was, err := s.Mounted(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := random.IntN(3)
+		if strings.HasPrefix(was, s.gatewayAddr(g)+":") {
+			g = (g + 1) % 3
+		}
+		gateway := fmt.Sprint("gw", g+1)
+		if held {
+			s.inGuest(t, node, `setsid sh -c 'exec 3<%s/held.%s; echo $$ >%s/holder; exec sleep 600' \
+				>/dev/null 2>&1 </dev/null &`, mountPoint, node, ownDir)
+			s.inGuest(t, node, "for i in 1 2 3 4 5 6 7 8 9; do [ -s %[1]s/holder ] && exit; sleep .1; done; exit 1", ownDir)
+		}
+		p, err := f.Move(t.Context(), node, gateway, held)
+		if err != nil {
+			t.Fatalf("move %d, %s: %v", i, node, err)
+		}
+		t.Logf("%d: move %d, load %s: %s -> %s, a file open: %t: %s %s", time.Now().UnixMilli(), i, machineLoad(), node, gateway, held,
+			p.State, p.Error)
+		want := remap.Verified
+		if held {
+			want = remap.Partial
+			s.inGuest(t, node, "kill $(cat %[1]s/holder); rm %[1]s/holder", ownDir)
+		}
+		if p.State != want {
+			t.Errorf("move %d, %s -> %s: %s (%s), want %s", i, node, gateway, p.State, p.Error, want)
+		}
+		for end := time.Now().Add(time.Minute); held && p.State == remap.Partial && time.Now().Before(end); {
+			time.Sleep(time.Second)
+			if p, err = f.Decide(t.Context(), p.ID, (*client.Client).Complete); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p.State != remap.Verified {
+			t.Errorf("move %d, %s, completed: %s (%s)", i, node, p.State, p.Error)
+		}
+		is, err := s.Mounted(t.Context(), node)
+		if err != nil || !strings.HasPrefix(is, s.gatewayAddr(g)+":") ||
+			place.ReplaceAllString(is, "") != place.ReplaceAllString(was, "") {
+			t.Errorf("move %d, %s: %v: mounted\n%swas\n%s", i, node, err, is, was)
+		}
+	}
+	for _, node := range clients {
+		without, err := os.ReadFile(filepath.Join(s.inst.Dir, node, "without"))
+		if err != nil || len(without) > 0 {
+			t.Errorf("%s was without its mount: %v %s", node, err, without)
+		}
+		log, _ := os.ReadFile(filepath.Join(s.inst.Dir, node, "load.log"))
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, ": ") {
+				t.Errorf("%s: an operation of its load failed: %s", node, line)
+			}
+		}
+	}
+}
+
+// inGuest runs a script on a guest.
+func (s *Site) inGuest(t *testing.T, node, script string, args ...any) {
+	t.Helper()
+	g, err := s.find(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := g.post(t.Context(), "/run", fmt.Sprintf(script, args...)); err != nil {
+		t.Fatalf("%s: %v: %s", node, err, out)
+	}
 }
