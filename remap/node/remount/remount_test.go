@@ -32,6 +32,7 @@ var sources = map[topology.ForwarderID]string{"fwd1": "10.0.0.1:/export", "fwd2"
 type kernel struct {
 	mu     sync.Mutex // guards everything that follows
 	mounts map[string]mounted
+	below  mounted // what is beneath /pfs
 	next   int
 	orders []string
 	refuse string
@@ -53,7 +54,7 @@ func at(t *testing.T, source string) *kernel {
 
 func (k *kernel) order(line string) error {
 	k.orders = append(k.orders, line)
-	if k.refuse != "" && strings.Contains(line, k.refuse) {
+	if slices.ContainsFunc(strings.Fields(k.refuse), func(word string) bool { return strings.Contains(line, word) }) {
 		return fmt.Errorf("%s: %w", line, unix.EBUSY)
 	}
 	return nil
@@ -80,6 +81,21 @@ func (k *kernel) run(ctx context.Context, argv ...string) ([]byte, error) {
 
 func (k *kernel) Hold(string) error { return nil }
 
+func (k *kernel) Beneath(_, from, point string) (func(bool) error, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.order("beneath " + point); err != nil {
+		return nil, err
+	}
+	k.below = k.mounts[from]
+	return func(stays bool) error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.below = mounted{}
+		return k.order(fmt.Sprintf("end %t", stays))
+	}, nil
+}
+
 func (k *kernel) Read(string) error { return nil }
 
 // volume has the kernel keep a file system that is mounted nowhere any more.
@@ -98,6 +114,9 @@ func (k *kernel) Unmount(point string, lazy bool) error {
 	}
 	delete(k.mounts, point)
 	delete(k.mounts, point+"/new")
+	if point == "/pfs" && k.below.Source != "" {
+		k.mounts[point] = k.below
+	}
 	return nil
 }
 
@@ -179,20 +198,22 @@ func TestMoves(t *testing.T) {
 		err    string
 	}{
 		{"move", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "", "",
-			mount + "; unmount /pfs false; take /pfs", sources["fwd2"], ""},
+			mount + "; beneath /pfs; unmount /pfs false; end true", sources["fwd2"], ""},
 		{"forced", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2", Force: true}, "", "",
-			mount + "; unmount /pfs true; take /pfs", sources["fwd2"], ""},
+			mount + "; beneath /pfs; unmount /pfs true; end true", sources["fwd2"], ""},
+		{"one after the other", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "beneath", "",
+			mount + "; beneath /pfs; unmount /pfs false; take /pfs", sources["fwd2"], ""},
 		{"nothing mounted", "", wire.RemapOrder{Forwarder: "fwd2"}, "", "",
 			"mount -n -t nfs -o vers=4.2,retry=0 10.0.0.2:/export BESIDE; take /pfs", sources["fwd2"], ""},
 		{"already there", sources["fwd2"], wire.RemapOrder{Forwarder: "fwd2"}, "", "", "", sources["fwd2"], ""},
-		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "unmount", "", mount + "; unmount /pfs false",
+		{"busy", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "unmount", "", mount + "; beneath /pfs; unmount /pfs false; end false",
 			sources["fwd1"], "/pfs is busy (open files: 1 of fio (4711)); 10.0.0.1:/export is mounted at /pfs"},
 		{"the new server fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "10.0.0.2", "", mount,
 			sources["fwd1"], mount},
 		{"other options", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "", ",sync", mount, sources["fwd1"],
 			"10.0.0.2:/export cannot be mounted as 10.0.0.1:/export is: sync is new"},
-		{"the last step fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "take", "",
-			mount + "; unmount /pfs false; take /pfs; " +
+		{"the last step fails", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd2"}, "beneath take", "",
+			mount + "; beneath /pfs; unmount /pfs false; take /pfs; " +
 				"mount -t nfs4 -o rw,relatime,vers=4.2,nconnect=4,hard,retry=0 10.0.0.1:/export /pfs",
 			sources["fwd1"], "move the new mount to /pfs: take /pfs"},
 		{"unknown", sources["fwd1"], wire.RemapOrder{Forwarder: "fwd9"}, "", "", "", sources["fwd1"],
@@ -348,30 +369,81 @@ func TestForeignRoot(t *testing.T) {
 	}
 }
 
-// TestRealMount moves a real mount: a tmpfs, whose source may be any name.
+// TestRealMount moves a real mount: a tmpfs, whose source may be any name. A program that looks all the time never sees
+// the place without one, and no mount of a move stays behind.
 func TestRealMount(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: mounting needs root")
 	}
-	dir := t.TempDir() + "/p f s" // the kernel escapes blanks
+	for _, c := range []struct {
+		name  string
+		above uintptr // how what is mounted on the mount above propagates
+	}{{"private", unix.MS_PRIVATE}, {"shared", unix.MS_SHARED}} {
+		t.Run(c.name, func(t *testing.T) {
+			above := t.TempDir()
+			for _, err := range []error{unix.Mount("above", above, "tmpfs", 0, ""), propagate(above, c.above)} {
+				if err != nil {
+					t.Skipf("skipped: this root may not mount: %v", err)
+				}
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(above, unix.MNT_DETACH); err != nil {
+					t.Error(err)
+				}
+			})
+			moveReally(t, above+"/p f s") // the kernel escapes blanks
+			all, err := table(os.DirFS("/"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = slices.DeleteFunc(all, func(m mounted) bool { return !strings.HasPrefix(m.point, above) })
+			if len(all) != 2 || all[0].shared != (c.above == unix.MS_SHARED) || all[1].shared != all[0].shared {
+				t.Errorf("mounts: %+v", all)
+			}
+		})
+	}
+}
+
+func moveReally(t *testing.T, dir string) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var bare unix.Stat_t
+	if err := unix.Stat(dir, &bare); err != nil {
 		t.Fatal(err)
 	}
 	own := t.TempDir()
 	m := &Mover{Point: dir, Type: "tmpfs", Options: "size=1024k", Sources: sources, Root: os.DirFS("/"),
 		Beside: own + "/beside", Journal: own + "/last.json"}
-	t.Cleanup(func() {
-		for unix.Unmount(dir, unix.MNT_DETACH) == nil {
-		}
-	})
-	for _, f := range []topology.ForwarderID{"fwd1", "fwd2", "fwd2", "fwd1"} {
-		a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: f, Addr: "-"})
-		if err != nil && strings.Contains(err.Error(), "permission denied") {
-			t.Skipf("skipped: this root may not mount: %v", err)
-		}
+	expect := func(f topology.ForwarderID, force bool) wire.RouteAnswer {
+		t.Helper()
+		a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: f, Addr: "-", Force: force})
 		if err != nil || a.Forwarder != f {
 			t.Fatalf("%+v, %v", a, err)
 		}
+		return a
+	}
+	expect("fwd1", false)
+	end, ended := make(chan struct{}), make(chan int)
+	go func() {
+		without := 0
+		for {
+			select {
+			case <-end:
+				ended <- without
+				return
+			default:
+			}
+			var at unix.Stat_t
+			if err := unix.Stat(dir, &at); err != nil || at.Dev == bare.Dev {
+				without++
+			}
+		}
+	}()
+	for range 2 {
+		expect("fwd2", false)
+		expect("fwd1", true)
+		expect("fwd1", false)
 	}
 	open, err := os.Create(dir + "/open")
 	if err != nil {
@@ -383,10 +455,13 @@ func TestRealMount(t *testing.T) {
 		t.Errorf("a busy mount was moved: %v", err)
 	}
 	for range 2 { // a repeated order says again what stays behind
-		a, err := m.Move(t.Context(), wire.RemapOrder{Forwarder: "fwd2", Addr: "-", Force: true})
-		if err != nil || a.Forwarder != "fwd2" || !strings.Contains(a.Left, "open files: 1 of remount.test") {
-			t.Errorf("forced: %+v, %v", a, err)
+		if a := expect("fwd2", true); !strings.Contains(a.Left, "open files: 1 of remount.test") {
+			t.Errorf("forced: %+v", a)
 		}
+	}
+	close(end)
+	if n := <-ended; n > 0 {
+		t.Errorf("%d looks found nothing mounted", n)
 	}
 	open.Close()
 	if a, err := m.Route(t.Context()); err != nil || a.Left != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +14,12 @@ import (
 
 // Kernel changes this node's mounts. None of its calls asks a server of what is unmounted.
 type Kernel interface {
-	// Hold makes a folder a mount of its own, from which mounts may be moved.
+	// Hold makes a folder a mount of its own, from which mounts may be moved, in place of one that an agent left that
+	// was killed.
 	Hold(dir string) error
+	// Beneath puts a mount of dir under what is mounted at a point: it shows as soon as that is gone. Once it is, or is
+	// not to go any more, end is called, which takes the mount out again unless it stays.
+	Beneath(dir, from, point string) (end func(stays bool) error, err error)
 	// Unmount takes a mount away, with lazy even a busy one; Take moves one.
 	Unmount(point string, lazy bool) error
 	Take(from, to string) error
@@ -26,10 +31,57 @@ type Kernel interface {
 type linux struct{}
 
 func (linux) Hold(dir string) error {
+	_ = propagate(filepath.Join(dir, "peer"), unix.MS_PRIVATE) // else what it has put beneath a mount goes with it
+	_ = unix.Unmount(dir, unix.MNT_DETACH)
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
-	return unix.Mount("", dir, "", unix.MS_PRIVATE, "")
+	return propagate(dir, unix.MS_PRIVATE)
+}
+
+// propagate says whether what is mounted on a mount is mounted on those it shares with, too.
+func propagate(point string, how uintptr) error { return unix.Mount("", point, "", how, "") }
+
+// Beneath uses that the kernel, since 4.11, puts what propagates from a mount's peer under what is already there; to put
+// it there directly needs 6.5.
+func (linux) Beneath(dir, from, point string) (end func(stays bool) error, err error) {
+	parent, shared, err := holds(os.DirFS("/"), point)
+	if err != nil {
+		return nil, err
+	}
+	private := func(points ...string) (err error) {
+		for _, p := range points {
+			err = errors.Join(err, propagate(p, unix.MS_PRIVATE))
+		}
+		return err
+	}
+	own := []string{parent} // what only this move makes shared
+	if shared {
+		own = nil
+	} else if err := propagate(parent, unix.MS_SHARED); err != nil {
+		return nil, err
+	}
+	peer := filepath.Join(dir, "peer")
+	below := filepath.Join(peer, strings.TrimPrefix(point, parent))
+	err = os.MkdirAll(peer, 0o700)
+	if err == nil {
+		err = unix.Mount(parent, peer, "", unix.MS_BIND, "")
+	}
+	if err == nil {
+		err = unix.Mount(from, below, "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		return nil, errors.Join(err, private(own...))
+	}
+	return func(stays bool) error {
+		var err error
+		if !stays {
+			err = unix.Unmount(below, unix.MNT_DETACH)
+		} else if !shared {
+			own = append(own, point)
+		}
+		return errors.Join(err, private(append(own, peer)...))
+	}, nil
 }
 
 func (linux) Unmount(point string, lazy bool) error {
@@ -82,7 +134,6 @@ func (m *Mover) beside(ctx context.Context, s *swap) (*beside, error) {
 	if err := os.MkdirAll(b.hold, 0o700); err != nil {
 		return nil, err
 	}
-	_ = b.kernel.Unmount(b.hold, true) // what an agent left that was killed
 	if err := b.kernel.Hold(b.hold); err != nil {
 		return nil, fmt.Errorf("hold %s: %w", b.hold, err)
 	}
@@ -127,10 +178,16 @@ func (m *Mover) replace(ctx context.Context, s *swap, force bool) (err error) {
 		return err
 	}
 	if s.was.Source != "" {
-		if err := m.away(s, force); err != nil {
+		end, cannot := b.kernel.Beneath(b.hold, b.at(), m.Point)
+		err := m.away(s, force)
+		if cannot == nil {
+			return errors.Join(err, end(err == nil))
+		}
+		if err != nil {
 			return err
 		}
 	}
+	// For a moment nothing is mounted there, where the kernel puts nothing beneath another mount.
 	if err := b.kernel.Take(b.at(), m.Point); err != nil {
 		return errors.Join(fmt.Errorf("move the new mount to %s: %w", m.Point, err), m.back(ctx, &s.was))
 	}

@@ -1,6 +1,7 @@
 package remount
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -19,10 +20,15 @@ type mounted struct {
 	Type   string `json:"type"`
 	// Options are the mount's own and then those of its file system, as the kernel writes them.
 	Options string `json:"options"`
+
+	parent int    // the mount that it is mounted on
+	point  string // where
+	shared bool   // what is mounted on it is mounted on others, its peers, too
+	slave  bool   // or comes to it from others
 }
 
-// table lists the mounts at a point, the topmost last.
-func table(root fs.FS, point string) ([]mounted, error) {
+// table lists the mounts of this node.
+func table(root fs.FS) ([]mounted, error) {
 	text, err := rootfs.ReadOfSelf(root, "proc", "mountinfo")
 	if err != nil {
 		return nil, err
@@ -32,15 +38,21 @@ func table(root fs.FS, point string) ([]mounted, error) {
 		f := strings.Fields(line)
 		// ID parent device root point options tagged... - type source options
 		dash := slices.Index(f, "-")
-		if dash < 6 || len(f) < dash+4 || unescape.Replace(f[4]) != point {
+		if dash < 6 || len(f) < dash+4 {
 			continue
 		}
 		id, err := strconv.Atoi(f[0])
-		if err != nil {
-			return nil, fmt.Errorf("proc/self/mountinfo: %q: %w", f[0], err)
+		parent, e := strconv.Atoi(f[1])
+		if err = errors.Join(err, e); err != nil {
+			return nil, fmt.Errorf("proc/self/mountinfo: %q: %w", f[:2], err)
 		}
-		out = append(out, mounted{ID: id, Device: f[2], Source: unescape.Replace(f[dash+2]), Type: f[dash+1],
-			Options: f[5] + "," + f[dash+3]})
+		m := mounted{ID: id, Device: f[2], Source: unescape.Replace(f[dash+2]), Type: f[dash+1],
+			Options: f[5] + "," + f[dash+3], parent: parent, point: unescape.Replace(f[4])}
+		for _, tag := range f[6:dash] {
+			m.shared = m.shared || strings.HasPrefix(tag, "shared:")
+			m.slave = m.slave || strings.HasPrefix(tag, "master:") || tag == "unbindable"
+		}
+		out = append(out, m)
 	}
 	return out, nil
 }
@@ -64,13 +76,31 @@ func alive(root fs.FS, was *mounted) bool {
 	})
 }
 
-// topmost returns what is mounted at a point.
+// topmost returns what is mounted at a point: of several the one on which no other is.
 func topmost(root fs.FS, point string) (mounted, error) {
-	all, err := table(root, point)
-	if err != nil || len(all) == 0 {
-		return mounted{}, err
+	all, err := table(root)
+	all = slices.DeleteFunc(all, func(m mounted) bool { return m.point != point })
+	for i := range all {
+		if !slices.ContainsFunc(all, func(m mounted) bool { return m.parent == all[i].ID }) {
+			return all[i], err
+		}
 	}
-	return all[len(all)-1], nil
+	return mounted{}, err
+}
+
+// holds finds the mount on which alone a point's is mounted, and whether it is shared.
+func holds(root fs.FS, point string) (parent string, shared bool, err error) {
+	at, err := topmost(root, point)
+	if err != nil {
+		return "", false, err
+	}
+	all, err := table(root)
+	for _, m := range all {
+		if m.ID == at.parent && m.point != point && !m.slave {
+			return m.point, m.shared, err
+		}
+	}
+	return "", false, errors.Join(err, fmt.Errorf("%s is mounted on what can have no peer", point))
 }
 
 // unescape reads the kernel's way of writing blanks in names.
