@@ -56,10 +56,10 @@ var layerProofs = []struct {
 		{"model", "cmd/endtoend", "TestSlowLWFSServerIsLeft"},
 		{"refused, model", "cmd/endtoend", "TestJobsOnLWFSKeepTheirServers"}}},
 	{"kernel NFS", [6]proof{
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"real", "cmd/lab/knfs", "TestAFrozenGatewayIsLeft"},
-		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"real", "cmd/lab/knfs", "TestAFrozenGatewayIsLeft"},
+		{"real", "cmd/lab/knfs", "TestFaults"},
+		{"real", "cmd/lab/knfs", "TestMovesKeepTheMount"},
 		{"model", "cmd/endtoend", "TestSlowNFSGatewayIsLeft"},
 		{"model", "cmd/endtoend", "TestJobsOnNFSAreDispatched"}}},
 	{"Cray DVS", [6]proof{
