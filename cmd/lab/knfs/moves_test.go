@@ -139,14 +139,15 @@ func TestMovesKeepTheMount(t *testing.T) {
 		if held {
 			s.inGuest(t, node, `setsid sh -c 'exec 3<%s/held.%s; echo $$ >%s/holder; exec sleep 600' \
 				>/dev/null 2>&1 </dev/null &`, mountPoint, node, ownDir)
-			s.inGuest(t, node, "for i in 1 2 3 4 5 6 7 8 9; do [ -s %[1]s/holder ] && exit; sleep .1; done; exit 1", ownDir)
+			s.inGuest(t, node, "for i in 1 2 3 4 5 6 7 8 9; do [ -s %[1]s/holder ] && exit; sleep .1; done; exit 1",
+				ownDir)
 		}
 		p, err := f.Move(t.Context(), node, gateway, held)
 		if err != nil {
 			t.Fatalf("move %d, %s: %v", i, node, err)
 		}
-		t.Logf("%d: move %d, load %s: %s -> %s, a file open: %t: %s %s", time.Now().UnixMilli(), i, machineLoad(), node, gateway, held,
-			p.State, p.Error)
+		t.Logf("%d: move %d, load %s: %s -> %s, a file open: %t: %s %s", time.Now().UnixMilli(), i, machineLoad(),
+			node, gateway, held, p.State, p.Error)
 		want := remap.Verified
 		if held {
 			want = remap.Partial

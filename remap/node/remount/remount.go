@@ -1,10 +1,10 @@
 // Package remount moves compute nodes by mounting their file system from another server: for kernel clients of 9P, NFS
 // or DVS, which cannot change their server while they are mounted.
 //
-// The new mount is made beside the old one, with the options that the old one has, and read; only then it is put beneath
-// the old one, so that it is there in the moment in which that one goes. Programs that use the mount keep it busy, so a
-// move succeeds before a job starts and after it has ended; a forced one detaches the old mount at once, programs with
-// open files keep using the old server, and the answer says which.
+// The new mount is made beside the old one, with the options that the old one has, and read; only then it is put
+// beneath the old one, so that it is there in the moment in which that one goes. Programs that use the mount keep it
+// busy, so a move succeeds before a job starts and after it has ended; a forced one detaches the old mount at once,
+// programs with open files keep using the old server, and the answer says which.
 package remount
 
 import (

@@ -42,8 +42,8 @@ func (linux) Hold(dir string) error {
 // propagate says whether what is mounted on a mount is mounted on those it shares with, too.
 func propagate(point string, how uintptr) error { return unix.Mount("", point, "", how, "") }
 
-// Beneath uses that the kernel, since 4.11, puts what propagates from a mount's peer under what is already there; to put
-// it there directly needs 6.5.
+// Beneath uses that the kernel, since 4.11, puts what propagates from a mount's peer under what is already there; to
+// put it there directly needs 6.5.
 func (linux) Beneath(dir, from, point string) (end func(stays bool) error, err error) {
 	parent, shared, err := holds(os.DirFS("/"), point)
 	if err != nil {
