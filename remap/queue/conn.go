@@ -28,8 +28,12 @@ const (
 	readAhead   = 4 << 10 // small: large messages go straight into their buffers
 )
 
-// maxEach is how many connections an address may have: a node's mounts need a few.
-const maxEach = 256
+// maxEach is how many connections an address may have: a node's mounts need a few. Together they may have as many bytes
+// here as four.
+const (
+	maxEach      = 256
+	maxEachBytes = 4 * maxBytes
+)
 
 // conn is one client's connection and the one to the forwarder behind it.
 type conn struct {
@@ -55,6 +59,7 @@ type conn struct {
 
 // load is what a client has here; guarded by Queue.mu.
 type load struct {
+	peers   *int     // connections of its address
 	waiting int      // in the queue
 	held    int      // waiting, and chosen but not written yet
 	bytes   int      // of those
@@ -63,15 +68,16 @@ type load struct {
 
 // flight is a request at the forwarder; old is the tag that a Tflush flushes, joint what the request carries of others.
 type flight struct {
-	old   uint16
-	joint *joint
+	old     uint16
+	flushes bool
+	joint   *joint
 }
 
-func newConn(r *Queue, client, up net.Conn) *conn {
-	from := clientAddr(client)
+func newConn(r *Queue, client, up net.Conn, from netip.Addr, peers *int) *conn {
 	c := &conn{
 		queue: r, client: client, up: up, from: from, name: topology.NodeID(from.String()),
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1), flights: map[uint16]flight{},
+		load:     load{peers: peers},
 		gathered: gathered{fids: fids{map[uint32]fid{}, map[uint16]*inquiry{}}, posted: make(chan struct{}, 1)},
 	}
 	c.largest.Store(usualFrame)
@@ -321,14 +327,11 @@ func (c *conn) takePosts() []byte {
 	}
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	was := c.full()
 	posts := c.posts
 	if cap(c.spare) > maxFrame {
 		c.spare = nil
 	}
 	c.posts, c.spare = c.spare[:0], posts
-	if was && !c.full() {
-		notify(c.room)
-	}
+	c.makeRoom()
 	return posts
 }

@@ -36,6 +36,7 @@ type fid struct {
 	open   bool
 	opened uint64 // when that was asked for, by the cache's clock
 	lost   bool   // the way there is not known: its place is unknown
+	link   bool   // it is a symbolic link: what is done through it may be done to another file
 }
 
 // inquiry is a request that was not answered yet.
@@ -98,7 +99,7 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 		}
 		t.drop(a.fid)
 	case p9.TWalk:
-		a.is = fid{Target: was.Target, lost: was.lost || !found}
+		a.is = fid{Target: was.Target, lost: was.lost || !found, link: was.link}
 		a.fid = f.U32()
 		a.names = int(f.U16())
 		for range a.names {
@@ -120,6 +121,8 @@ func (t *fids) request(frame []byte, s placeSeed, most uint32) *inquiry {
 		a.is.lost = was.lost || !found
 		a.is.Place = s.below(was.Place, f.Text())
 		a.is.flags = f.U32()
+	case p9.TSetattr:
+		a.is.flags = f.U32() // what it sets
 	case p9.TClunk, p9.TRemove:
 		t.drop(a.fid)
 	}
@@ -136,8 +139,11 @@ func (t *fids) drop(fid uint32) {
 	}
 }
 
-// qidBytes is how long a server's identity of a file is in a message.
-const qidBytes = 13
+// qidBytes is how long a server's identity of a file is in a message, qidLink its first byte's bit of a symbolic link.
+const (
+	qidBytes = 13
+	qidLink  = 0x02
+)
 
 // reply notes what has become of a handle.
 func (t *fids) reply(a *inquiry, reply []byte) {
@@ -162,8 +168,8 @@ func (t *fids) reply(a *inquiry, reply []byte) {
 	default:
 		return
 	}
-	f.Take(5)
-	a.is.Path = f.U64()
+	kind, _ := f.U8(), f.U32()
+	a.is.Path, a.is.link = f.U64(), kind&qidLink != 0
 	if a.kind == p9.TLopen || a.kind == p9.TLcreate {
 		a.is.open, a.is.Flags = true, a.is.flags&flagsSync
 	}
@@ -173,7 +179,7 @@ func (t *fids) reply(a *inquiry, reply []byte) {
 }
 
 // shares says that requests through a handle may go with those of others: it is a file whose place is known.
-func (f *fid) shares() bool { return f.open && !f.lost && f.flags&^flagsKnown == 0 }
+func (f *fid) shares() bool { return f.open && !f.lost && !f.link && f.flags&^flagsKnown == 0 }
 
 // writes says that small writes through the handle may go together with those of others.
 func (f *fid) writes() bool {

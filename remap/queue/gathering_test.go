@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -22,10 +23,12 @@ type fileServer struct {
 	most    int // bytes that a file may have; what a write has beyond is cut off, or refused
 	bad     int // a byte that cannot be read; 0: none
 	answer  int // bytes of a read's answer at most; 0: all that was asked for
+	lazy    int // one of so many flushes is answered; 0: each
 	numbers map[string]uint64
 	mu      sync.Mutex
 	files   map[string]*memory
-	count   map[byte]int // requests
+	links   map[string]string // by name: where it leads
+	count   map[byte]int      // requests
 	conns   []net.Conn
 }
 
@@ -37,7 +40,8 @@ type memory struct {
 
 func newFileServer(service time.Duration) *fileServer {
 	return &fileServer{service: func(byte) time.Duration { return service }, most: 1 << 30,
-		numbers: map[string]uint64{}, files: map[string]*memory{}, count: map[byte]int{}}
+		numbers: map[string]uint64{}, files: map[string]*memory{}, links: map[string]string{},
+		count: map[byte]int{}}
 }
 
 func (s *fileServer) dial(context.Context) (net.Conn, error) {
@@ -49,8 +53,11 @@ func (s *fileServer) dial(context.Context) (net.Conn, error) {
 	return here, nil
 }
 
-// handle is a fid at the server: a file, or where it is nil the folder.
-type handle struct{ file *memory }
+// handle is a fid at the server: a file, or where it is nil the folder; a link to a file until that is opened.
+type handle struct {
+	file *memory
+	link bool
+}
 
 func (s *fileServer) serve(c net.Conn) {
 	defer c.Close()
@@ -64,6 +71,9 @@ func (s *fileServer) serve(c net.Conn) {
 		go func() {
 			time.Sleep(s.service(m[4]))
 			kind, body := s.do(handles, m)
+			if kind == 0 {
+				return
+			}
 			replies.Lock()
 			defer replies.Unlock()
 			c.Write(frame(kind, tagOf(m), body))
@@ -71,16 +81,28 @@ func (s *fileServer) serve(c net.Conn) {
 	}
 }
 
-func (s *fileServer) qid(f *memory) []byte {
+func (h *handle) qid() []byte {
 	q := make([]byte, qidBytes)
-	if f == nil {
+	switch {
+	case h.file == nil:
 		q[0] = 0x80
-		return q
+	case h.link:
+		q[0] = qidLink
+		binary.LittleEndian.PutUint64(q[5:], 1000+h.file.number)
+	default:
+		binary.LittleEndian.PutUint64(q[5:], h.file.number)
 	}
-	binary.LittleEndian.PutUint64(q[5:], f.number)
 	return q
 }
 
+// content is what is in a file now.
+func (s *fileServer) content(name string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.files[name].data)
+}
+
+// do does a request; kind 0: it is not answered.
 func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,6 +114,9 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 	case p9.TVersion:
 		return p9.TVersion + 1, m[p9.HeaderBytes:]
 	case p9.TFlush:
+		if s.lazy > 0 && s.count[p9.TFlush]%s.lazy != 0 {
+			return 0, nil
+		}
 		return p9.TFlush + 1, nil
 	}
 	id := f.U32()
@@ -102,25 +127,31 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 	switch m[4] {
 	case p9.TAttach:
 		handles[id] = &handle{}
-		return p9.TAttach + 1, s.qid(nil)
+		return p9.TAttach + 1, handles[id].qid()
 	case p9.TWalk:
 		to, names := f.U32(), int(f.U16())
 		body = le.AppendUint16(nil, uint16(names))
-		at := h.file
+		at := *h
 		for range names {
-			file, found := s.files[f.Text()]
+			name := f.Text()
+			target, link := s.links[name]
+			if link {
+				name = target
+			}
+			file, found := s.files[name]
 			if !found {
 				return refuse(syscall.ENOENT)
 			}
-			at = file
-			body = append(body, s.qid(at)...)
+			at = handle{file, link}
+			body = append(body, at.qid()...)
 		}
-		handles[to] = &handle{at}
+		handles[to] = &at
 	case p9.TLopen:
+		h.link = false // it is followed
 		if f.U32()&syscall.O_TRUNC != 0 {
 			h.file.data, h.file.mtime = nil, h.file.mtime+1
 		}
-		body = append(s.qid(h.file), 0, 0, 0, 0)
+		body = append(h.qid(), 0, 0, 0, 0)
 	case p9.TLcreate:
 		name := f.Text()
 		if s.files[name] == nil {
@@ -134,7 +165,7 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 		if f.U32()&syscall.O_TRUNC != 0 {
 			h.file.data, h.file.mtime = nil, h.file.mtime+1
 		}
-		body = append(s.qid(h.file), 0, 0, 0, 0)
+		body = append(h.qid(), 0, 0, 0, 0)
 	case p9.TWrite:
 		offset, n := int(f.U64()), int(f.U32())
 		data := f.Take(n)
@@ -158,7 +189,7 @@ func (s *fileServer) do(handles map[uint32]*handle, m []byte) (kind byte, body [
 		body = append(le.AppendUint32(nil, uint32(len(data))), data...)
 	case p9.TGetattr:
 		body = make([]byte, 153)
-		copy(body[8:], s.qid(h.file))
+		copy(body[8:], h.qid())
 		le.PutUint32(body[21:], syscall.S_IFREG)
 		le.PutUint64(body[49:], uint64(len(h.file.data)))
 		le.PutUint64(body[89:], h.file.mtime)

@@ -99,21 +99,6 @@ func (g *Global) check() error {
 	return nil
 }
 
-// held is a Global in force; no shares: none is.
-type held struct {
-	shares map[string]float64
-	timer  *time.Timer
-	count  uint64 // so that a late timer knows that it is not its own
-}
-
-func (h *held) end() {
-	if h.timer != nil {
-		h.timer.Stop()
-	}
-	h.shares, h.timer = nil, nil
-	h.count++
-}
-
 // maxHold bounds how long global shares may hold, seconds.
 const maxHold = 3600
 
@@ -124,35 +109,22 @@ func (r *Queue) Gathered(g Global) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	same := r.global.shares != nil && maps.Equal(r.global.shares, g.Shares)
-	r.global.end()
-	r.global.shares = g.Shares
-	count := r.global.count
-	r.global.timer = time.AfterFunc(time.Duration(g.HoldSeconds*float64(time.Second)),
-		func() { r.alone(count, g.HoldSeconds) })
-	if !same {
-		r.reweigh()
+	r.hold.begin(&r.mu, g.HoldSeconds, func() {
+		r.reweigh(nil)
+		r.cfg.Log.Warn("no global shares came in time; jobs share this forwarder by their local shares",
+			"hold_seconds", g.HoldSeconds)
+	})
+	if r.global == nil || !maps.Equal(r.global, g.Shares) {
+		r.reweigh(g.Shares)
 	}
 	return nil
 }
 
-// alone goes back to local shares when nobody has gathered for too long.
-func (r *Queue) alone(count uint64, seconds float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.global.count != count {
-		return
-	}
-	r.global.end()
-	r.reweigh()
-	r.cfg.Log.Warn("no global shares came in time; jobs share this forwarder by their local shares", "hold_seconds",
-		seconds)
-}
-
-// reweigh takes global shares that have changed, for the requests that wait already too. r.mu is held.
-func (r *Queue) reweigh() {
+// reweigh takes other global shares, for the requests that wait already too. r.mu is held.
+func (r *Queue) reweigh(global map[string]float64) {
+	r.global = global
 	s := *r.sharing
-	s.weigh(r.global.shares)
+	s.weigh(global)
 	r.sharing = &s
 	r.queue.choose(&s)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,25 @@ func TestConnectionsOfAnAddressAreBounded(t *testing.T) {
 		}
 		if n := open(); n != 0 {
 			t.Errorf("%d connections are left", n)
+		}
+	})
+}
+
+// Connections that wait for the forwarder, or for their names, count.
+func TestAClientHasNoMoreThanItsConnectionsDialled(t *testing.T) {
+	dialled := atomic.Int64{}
+	dial := func(ctx context.Context) (net.Conn, error) {
+		dialled.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	hostile(t, dial, func(t *testing.T, r *Queue, p *pipes) {
+		for range 2 * maxEach {
+			p.dial("10.0.0.1")
+		}
+		synctest.Wait()
+		if n := dialled.Load(); n != maxEach {
+			t.Errorf("%d connections are made to the forwarder, want %d", n, maxEach)
 		}
 	})
 }
@@ -120,28 +140,42 @@ func TestBytesOfAClientAreBounded(t *testing.T) {
 		}()
 		return here, nil
 	}
-	hostile(t, dial, func(t *testing.T, r *Queue, p *pipes) {
-		c := p.dial("10.0.0.1")
-		defer c.Close()
-		if _, err := c.Write(frame(100, 1, nil)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(c, make([]byte, p9.HeaderBytes+4)); err != nil {
-			t.Fatal(err)
-		}
-		sent := 0
-		for ; sent < 100; sent++ {
-			c.SetWriteDeadline(time.Now().Add(time.Minute))
-			if _, err := c.Write(frame(p9.TWrite, uint16(sent), make([]byte, 1<<20))); err != nil {
-				break
+	for _, connections := range []int{1, 64} {
+		hostile(t, dial, func(t *testing.T, r *Queue, p *pipes) {
+			var all []net.Conn
+			for range connections {
+				c := p.dial("10.0.0.1")
+				defer c.Close()
+				if _, err := c.Write(frame(100, 1, nil)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(c, make([]byte, p9.HeaderBytes+4)); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, c)
 			}
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for one := range r.conns {
-			if one.bytes > maxBytes+2<<20 || sent > 20 {
-				t.Errorf("%d MB are held after %d messages of 1 MB", one.bytes>>20, sent)
+			const size = 1 << 18
+			for i, c := range all {
+				sent := 0
+				for ; sent < 1000; sent++ {
+					c.SetWriteDeadline(time.Now().Add(time.Second))
+					if _, err := c.Write(frame(p9.TWrite, uint16(sent), make([]byte, size))); err != nil {
+						break
+					}
+				}
+				if sent*size > maxBytes+1<<20 {
+					t.Errorf("connection %d of %d takes %d MB", i, connections, sent*size>>20)
+				}
 			}
-		}
-	})
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			held := 0
+			for one := range r.conns {
+				held += one.bytes
+			}
+			if most := min(connections*maxBytes, maxEachBytes) + connections*2*size; held > most {
+				t.Errorf("%d MB are held of %d connections, want %d at most", held>>20, connections, most>>20)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -65,4 +66,57 @@ func (r *merging) lose(j *joint) {
 func (r *merging) loseRead(j *joint) {
 	r.reading.lose(j)
 	r.pushFlushes(j)
+}
+
+// admit counts a connection of an address in; nil where that has as many as it may.
+func (r *Queue) admit(from netip.Addr) (peers *int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if peers = r.from[from]; peers == nil {
+		peers = new(int)
+		r.from[from] = peers
+	}
+	if *peers >= maxEach {
+		return nil
+	}
+	*peers++
+	return peers
+}
+
+// dismiss counts a connection of an address out.
+func (r *Queue) dismiss(from netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	peers := r.from[from]
+	if *peers--; *peers == 0 {
+		delete(r.from, from)
+	}
+}
+
+// join takes a connection in whose client is known.
+func (r *Queue) join(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.lane = r.sharing.of(c)
+	r.conns[c] = true
+}
+
+// forget drops what waits of a connection that ended and frees its places at the forwarder.
+func (r *Queue) forget(c *conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+	r.merge.dropOf(c)
+	r.inFlight -= len(c.flights)
+	r.queue.flies(c.lane, -len(c.flights))
+	for _, f := range c.flights {
+		if f.joint != nil {
+			r.merge.lose(f.joint)
+		}
+	}
+	for tag := range c.asked {
+		c.conclude(tag, false)
+	}
+	c.flights = nil
+	r.pump()
 }

@@ -255,7 +255,7 @@ func (r *merging) holdFlush(c *conn, a *inquiry, frame []byte) bool {
 	switch j := p.in; {
 	case j == nil:
 		r.table.Remove(p.to, p.offset, p)
-		c.conclude(old)
+		c.conclude(old, true)
 		c.waiting--
 		c.free(1, len(p.frame))
 		giveBack(p.frame)
@@ -279,21 +279,12 @@ func (j *joint) costs(q request) iter.Seq2[*conn, int] {
 		for _, p := range j.parts {
 			all += p.length
 		}
-		left := q.cost
-		for i, p := range j.parts {
-			cost := left
-			if i < len(j.parts)-1 {
-				cost = q.cost / len(j.parts)
-				if all > 0 {
-					cost = int(int64(q.cost) * int64(p.length) / int64(all))
-				}
-			}
-			left -= cost
+		for _, p := range j.parts {
 			c := p.conn
 			if c.gone {
 				c = q.conn
 			}
-			if !yield(c, cost) {
+			if !yield(c, int(int64(q.cost)*int64(p.length)/int64(all))) {
 				return
 			}
 		}
@@ -392,36 +383,34 @@ func (r *merging) unload(c *conn, j *joint) {
 
 // finish forgets a part that was answered, whose own message was not sent. Queue.mu is held.
 func (c *conn) finish(p *part) {
-	c.conclude(p.tag)
+	c.conclude(p.tag, true)
 	c.free(1, len(p.frame))
 	giveBack(p.frame)
 }
 
 // conclude forgets a request that was answered, or never will be. Queue.mu is held.
-func (c *conn) conclude(tag uint16) {
+func (c *conn) conclude(tag uint16, answered bool) {
 	if a := c.asked[tag]; a != nil {
 		delete(c.asked, tag)
-		c.queue.merge.over(a)
+		c.queue.merge.over(a, answered)
 	}
 }
 
 // note keeps what a reply says of the client's handles. Queue.mu is held.
-func (c *conn) note(tag, flushed uint16, reply []byte) {
+func (c *conn) note(tag uint16, reply []byte) {
 	a := c.asked[tag]
 	if a == nil {
 		return
 	}
-	c.conclude(tag)
+	c.conclude(tag, true)
 	c.fids.reply(a, reply)
 	c.queue.merge.see(a, reply)
-	if reply[4] == p9.TFlush+1 {
-		c.conclude(flushed)
-	}
 }
 
 // rearm looks again when something will have waited long enough. r.mu is held.
 func (r *merging) rearm() {
-	if !r.on() {
+	// What came meanwhile waits at least as long as it may from now on.
+	if !r.on() || !r.wakes.IsZero() && time.Until(r.wakes) <= r.wait {
 		return
 	}
 	next := r.table.Next()

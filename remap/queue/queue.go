@@ -59,9 +59,9 @@ type Queue struct {
 
 	mu       sync.Mutex // guards everything below, and what conn says
 	sharing  *sharing
-	lease    *time.Timer // ends the policy; nil: it holds for ever
-	tables   uint64      // counts them, so that a late lease knows that it is not its own
-	global   held        // shares of an all-gather
+	lease    term               // of the policy
+	global   map[string]float64 // shares of an all-gather; nil: none is in force
+	hold     term               // of those
 	queue    *laneQueue
 	inFlight int
 	arrived  uint64
@@ -81,7 +81,7 @@ type counts struct {
 // clients are who is connected.
 type clients struct {
 	conns map[*conn]bool
-	from  map[netip.Addr]int // how many of them an address has
+	from  map[netip.Addr]*int // how many of them an address has, with those that are not connected through yet
 }
 
 // Served is what a queue has done for a job.
@@ -107,7 +107,7 @@ func New(cfg Config) *Queue {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Queue{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, cfg.Seed)),
-		clients: clients{map[*conn]bool{}, map[netip.Addr]int{}},
+		clients: clients{map[*conn]bool{}, map[netip.Addr]*int{}},
 		counts:  counts{served: map[string]*Served{}, begun: time.Now()}}
 	r.merge = newMerging(r, cfg.Gather, cfg.Cache)
 	if err := r.Share(Table{}); err != nil {
@@ -124,35 +124,45 @@ func (r *Queue) Share(t Table) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endLease()
-	r.tables++
-	if table := r.tables; t.LeaseSeconds > 0 {
-		r.lease = time.AfterFunc(time.Duration(t.LeaseSeconds*float64(time.Second)),
-			func() { r.lapse(table, t.LeaseSeconds) })
-	}
+	r.lease.begin(&r.mu, t.LeaseSeconds, func() {
+		s := *r.sharing
+		s.policy = nil // its jobs stay, for the counts
+		r.use(&s)
+		r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival",
+			"lease_seconds", t.LeaseSeconds)
+	})
 	r.use(s)
 	return nil
 }
 
-// endLease stops a lease that is running. r.mu is held.
-func (r *Queue) endLease() {
-	if r.lease != nil {
-		r.lease.Stop()
-	}
+// term ends what holds for a while.
+type term struct {
+	timer *time.Timer
+	count uint64 // so that a late timer knows that it is not its own
 }
 
-// lapse ends a policy whose lease was not renewed. Its jobs stay, for the counts.
-func (r *Queue) lapse(table uint64, seconds float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tables != table {
-		return // a newer one came while this waited
+// begin begins another term, behind which over is called with mu held, as it is held now; 0 is for ever.
+func (t *term) begin(mu *sync.Mutex, seconds float64, over func()) {
+	t.end()
+	if seconds == 0 {
+		return
 	}
-	s := *r.sharing
-	s.policy = nil
-	r.use(&s)
-	r.cfg.Log.Warn("no new table came within the lease; requests are served in the order of their arrival",
-		"lease_seconds", seconds)
+	count := t.count
+	t.timer = time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if t.count == count {
+			over()
+		}
+	})
+}
+
+// end ends a term before its time.
+func (t *term) end() {
+	t.count++
+	if t.timer != nil {
+		t.timer.Stop()
+	}
 }
 
 // use serves by s from now on. r.mu is held.
@@ -167,7 +177,7 @@ func (r *Queue) use(s *sharing) {
 		waiting = r.queue.drop(func(request) bool { return true })
 	}
 	slices.SortFunc(waiting, func(a, b request) int { return cmp.Compare(a.seq, b.seq) })
-	s.weigh(r.global.shares)
+	s.weigh(r.global)
 	before := r.queue
 	r.sharing, r.queue = s, newQueue(s, r.cfg.Window, r.random)
 	if before != nil {
@@ -240,8 +250,8 @@ func (r *Queue) Serve(ctx context.Context, l net.Listener) error {
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.endLease()
-		r.global.end()
+		r.lease.end()
+		r.hold.end()
 	}()
 	for {
 		client, err := l.Accept()
@@ -268,20 +278,24 @@ const acceptPause = 100 * time.Millisecond
 // pass serves one client until either side ends.
 func (r *Queue) pass(ctx context.Context, client net.Conn) error {
 	defer client.Close()
+	from := clientAddr(client)
+	peers := r.admit(from)
+	if peers == nil {
+		return fmt.Errorf("%s has %d connections already", from, maxEach)
+	}
+	defer r.dismiss(from)
 	up, err := r.cfg.Dial(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the forwarder: %w", err)
 	}
 	defer up.Close()
-	c := newConn(r, client, up)
+	c := newConn(r, client, up, from, peers)
 	if r.cfg.Name != nil {
 		if name := r.cfg.Name(ctx, c.from); name != "" {
 			c.name = name
 		}
 	}
-	if !r.admit(c) {
-		return fmt.Errorf("%s has %d connections already", c.from, maxEach)
-	}
+	r.join(c)
 	defer r.forget(c)
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -297,42 +311,6 @@ func (r *Queue) pass(ctx context.Context, client net.Conn) error {
 		return err
 	}
 	return nil
-}
-
-// admit counts a connection in; false where its address has as many as it may.
-func (r *Queue) admit(c *conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.from[c.from] >= maxEach {
-		return false
-	}
-	r.from[c.from]++
-	c.lane = r.sharing.of(c)
-	r.conns[c] = true
-	return true
-}
-
-// forget drops what waits of a connection that ended and frees its places at the forwarder.
-func (r *Queue) forget(c *conn) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.conns, c)
-	if r.from[c.from]--; r.from[c.from] == 0 {
-		delete(r.from, c.from)
-	}
-	r.merge.dropOf(c)
-	r.inFlight -= len(c.flights)
-	r.queue.flies(c.lane, -len(c.flights))
-	for _, f := range c.flights {
-		if f.joint != nil {
-			r.merge.lose(f.joint)
-		}
-	}
-	for tag := range c.asked {
-		c.conclude(tag)
-	}
-	c.flights = nil
-	r.pump()
 }
 
 // enqueue takes requests from a client, and says that it has as many here as it may have.
@@ -363,7 +341,15 @@ func (r *Queue) push(q request) {
 
 // full says that a client has as many requests, or bytes of them or of answers, here as it may have. Queue.mu is held.
 func (c *conn) full() bool {
-	return c.held >= maxWaiting || c.bytes >= maxBytes || len(c.posts)+c.awaits >= maxBytes
+	most := min(maxBytes, maxEachBytes / *c.peers)
+	return c.held >= maxWaiting || c.bytes >= most || len(c.posts)+c.awaits >= most
+}
+
+// makeRoom lets a client go on that may have more here again. Queue.mu is held.
+func (c *conn) makeRoom() {
+	if !c.full() {
+		notify(c.room)
+	}
 }
 
 func total(frames [][]byte) (n int) {
@@ -394,12 +380,9 @@ func (r *Queue) chosen(c *conn, written [][]byte) [][]byte {
 
 // free makes room for more of a client's requests. Queue.mu is held.
 func (c *conn) free(requests, bytes int) {
-	was := c.full()
 	c.held -= requests
 	c.bytes -= bytes
-	if was && !c.full() {
-		notify(c.room)
-	}
+	c.makeRoom()
 }
 
 // answered frees the places of requests whose replies have come, which are whole messages, and returns those that are
@@ -435,16 +418,26 @@ func (r *Queue) answer(c *conn, reply []byte) (pass bool) {
 	}
 	delete(c.flights, tag)
 	r.landed(c)
-	// A flushed request has no reply of its own once the flush has one.
-	if _, left := c.flights[f.old]; left && reply[4] == p9.TFlush+1 {
-		delete(c.flights, f.old)
-		r.landed(c)
+	if f.flushes && reply[4] == p9.TFlush+1 {
+		r.flushed(c, f.old)
 	}
 	if f.joint != nil {
 		return r.merge.answer(c, f.joint, reply)
 	}
-	c.note(tag, f.old, reply)
+	c.note(tag, reply)
 	return true
+}
+
+// flushed frees the places of a request that was flushed, which has no reply of its own any more, and of other flushes
+// of it: a server may answer the last one alone. r.mu is held.
+func (r *Queue) flushed(c *conn, old uint16) {
+	for tag, f := range c.flights {
+		if f.flushes && f.old == old || tag == old && (f.joint == nil || f.joint.flushed) {
+			delete(c.flights, tag)
+			r.landed(c)
+			c.conclude(tag, false)
+		}
+	}
 }
 
 // landed frees the place of one request. r.mu is held.
@@ -463,7 +456,7 @@ func (r *Queue) pump() {
 		c := q.conn
 		f := flight{joint: q.joint}
 		if q.frame[4] == p9.TFlush && len(q.frame) >= p9.HeaderBytes+2 {
-			f.old = binary.LittleEndian.Uint16(q.frame[p9.HeaderBytes:])
+			f.old, f.flushes = binary.LittleEndian.Uint16(q.frame[p9.HeaderBytes:]), true
 		}
 		tag := tagOf(q.frame)
 		if _, twice := c.flights[tag]; !twice { // a client that repeats a tag in use has one reply for both

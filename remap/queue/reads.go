@@ -27,10 +27,14 @@ type change struct {
 	path      uint64
 }
 
-// changes says what a request may change until it is answered. What the protocol does not have may change anything.
+// changes says what a request may change until it is answered. What the protocol does not have may change anything, and
+// so may what goes through a symbolic link: a server that follows it cuts the file where it leads.
 func changes(kind byte, flags uint32, f fid, known bool) change {
+	known = known && !f.link
 	switch kind {
-	case p9.TWrite, p9.TSetattr, p9.TFsync, p9.TLock, p9.TRename, p9.TRemove:
+	case p9.TSetattr:
+		return change{!f.link || flags&p9.SetSize != 0, known, f.Path}
+	case p9.TWrite, p9.TFsync, p9.TLock, p9.TRename, p9.TRemove:
 		return change{true, known, f.Path}
 	case p9.TLopen:
 		return change{flags&flagTruncate != 0, known, f.Path}
@@ -59,9 +63,9 @@ func (r *reading) begin(a *inquiry, f fid, known bool) {
 }
 
 // over notes that a request was answered, or never will be.
-func (r *reading) over(a *inquiry) {
+func (r *reading) over(a *inquiry, answered bool) {
 	if a.changes.is {
-		r.cache.Changed(a.changes.path, a.changes.known)
+		r.cache.Changed(time.Now(), a.changes.path, a.changes.known, answered)
 	}
 }
 
@@ -86,6 +90,10 @@ func (r *reading) take(c *conn, a *inquiry, frame []byte, f fid) bool {
 	}
 	offset, count := binary.LittleEndian.Uint64(frame[p9.HeaderBytes+4:]), binary.LittleEndian.Uint32(frame[readCount:])
 	if offset > math.MaxInt64-2*maxFrame || count == 0 || int(count) > f.Most {
+		return false
+	}
+	who := aggregate.Reader{Path: f.Path, Place: f.Place, Opened: f.opened}
+	if r.cache.Pass(time.Now(), who, int64(offset), int(count), f.Most) {
 		return false
 	}
 	a.part = &part{conn: c, tag: tagOf(frame), frame: frame, to: f.Target, opened: f.opened, offset: int64(offset),
@@ -141,11 +149,8 @@ func (c *conn) stalls(now time.Time) bool {
 
 // await counts bytes of reads that wait for others'. Queue.mu is held.
 func (c *conn) await(bytes int) {
-	was := c.full()
 	c.awaits += bytes
-	if was && !c.full() {
-		notify(c.room)
-	}
+	c.makeRoom()
 }
 
 // release lets those ask again who wait for what comes behind answers that a client does not take.
@@ -211,7 +216,7 @@ func (r *reading) share(j *joint, reply []byte) (pass bool) {
 		case !whole || from > 0 && from+p.length > len(data):
 			if first && j.flushed { // behind its flush it must not go again
 				p.conn.postError(p.tag, syscall.EINTR)
-				p.conn.conclude(p.tag)
+				p.conn.conclude(p.tag, true)
 				continue
 			}
 			if first {
@@ -227,7 +232,7 @@ func (r *reading) share(j *joint, reply []byte) (pass bool) {
 			r.done.Bytes += int64(p.length)
 		}
 		if first { // its message was sent
-			p.conn.conclude(p.tag)
+			p.conn.conclude(p.tag, true)
 		} else {
 			p.conn.finish(p)
 		}

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -12,20 +13,32 @@ import (
 //   - who opened the file before the answer was asked for: it has all that was closed before that open, wherever it was
 //     written (close to open, as with NFS);
 //   - nobody once a change of the file was under way here since it was asked for: clients of one queue have the
-//     order of POSIX;
+//     order of POSIX. A change that gets no answer may still be made: it counts as under way for lateFor more;
 //   - for KeepFor, and not after the file was seen to have another time or size: so long may a change that comes
 //     another way be missed by who had the file open.
 //
 // The end of a file is not remembered. A Cache is not safe for concurrent use.
 type Cache[ID any] struct {
-	most     int // bytes
-	bytes    int
-	files    map[uint64]*contents[ID] // by Reader.Path
-	order    []*block[ID]             // the oldest first; with those that are gone
-	changing int                      // changes under way of files that are not known
-	clock    uint64
-	swept    time.Time
-	counts   CacheCounts
+	most    int // bytes
+	bytes   int
+	files   map[uint64]*contents[ID] // by Reader.Path
+	order   []*block[ID]             // the oldest first; with those that are gone
+	changes                          // of files that are not known
+	clock   uint64
+	swept   time.Time
+	counts  CacheCounts
+}
+
+// changes are what is known of the changes of a file, or of any.
+type changes struct {
+	underWay int
+	void     uint64    // by the clock: what was asked for before serves nobody else
+	late     time.Time // until then a change that got no answer may still be made
+}
+
+// allow says that what was asked for then may serve others.
+func (c *changes) allow(asked uint64, since time.Time) bool {
+	return c.underWay == 0 && asked > c.void && !since.Before(c.late)
 }
 
 // CacheCounts are what a Cache did: reads that were answered from it or by what was under way, and those that were not;
@@ -45,7 +58,6 @@ type Fetch[ID any] struct {
 	place      uint64
 	asked      uint64 // by the clock; 0: not yet
 	since      time.Time
-	spoilt     bool          // it serves those who have joined it, and nobody else
 	file       *contents[ID] // nil: nothing is kept of it
 }
 
@@ -54,16 +66,17 @@ func (f *Fetch[ID]) Ahead() bool { return f.End > f.wanted }
 
 // contents is what is known of a file.
 type contents[ID any] struct {
-	path     uint64
-	changing int          // changes under way
-	blocks   []*block[ID] // by begin; they do not overlap
-	flying   []*Fetch[ID]
-	ends     [readEnds]readEnd
-	next     int       // in ends
-	last     uint64    // who read it last, by Opened; 0: nobody
-	shared   time.Time // when readers took turns last
-	attr     string    // as it was seen last
-	used     time.Time
+	path uint64
+	changes
+	blocks []*block[ID] // by begin; they do not overlap
+	flying []*Fetch[ID]
+	ends   [readEnds]readEnd
+	next   int       // in ends
+	last   uint64    // who read it last, by Opened; 0: nobody
+	shared time.Time // when readers took turns last
+	others time.Time // when another reader than before read last
+	attr   string    // as it was seen last
+	used   time.Time
 }
 
 // readEnd is where a read ended, and how long it was.
@@ -90,6 +103,8 @@ const (
 	// KeepFor is how long an answer is kept: clients that read side by side are less apart, and a change that comes
 	// another way is not missed for longer.
 	KeepFor = time.Second
+	// lateFor is how long a server may take over a change that was given up.
+	lateFor = 30 * time.Second
 	// readEnds is how many of a file's last reads are known, to see who reads on.
 	readEnds = 64
 	// aheadPart is the part of a message that a read has at most where more is read ahead.
@@ -124,7 +139,8 @@ func (c *Cache[ID]) Find(now time.Time, r Reader, offset int64, n int, into [][]
 	at, k := offset, from
 	for ; at < end && k < len(f.blocks); k++ {
 		b := f.blocks[k]
-		if b.begin > at || b.place != r.Place || b.asked < r.Opened || now.Sub(b.since) > KeepFor {
+		if b.begin > at || b.place != r.Place || b.asked < r.Opened || now.Sub(b.since) > KeepFor ||
+			!c.allow(b.asked, b.since) || !f.allow(b.asked, b.since) {
 			return nil
 		}
 		at = b.end()
@@ -159,6 +175,9 @@ func (f *contents[ID]) read(now time.Time, r Reader, end int64, n int) {
 	if r.Opened < f.last {
 		f.shared = now
 	}
+	if r.Opened != f.last && f.last != 0 {
+		f.others = now
+	}
 	f.last = r.Opened
 }
 
@@ -175,12 +194,17 @@ func (c *Cache[ID]) Join(now time.Time, r Reader, offset int64, n int) *Fetch[ID
 		return nil
 	}
 	for _, g := range f.flying {
-		if !g.spoilt && g.place == r.Place && g.Begin <= offset && offset+int64(n) <= g.End &&
-			(g.asked == 0 || g.asked > r.Opened && now.Sub(g.since) <= KeepFor) {
+		if g.place == r.Place && g.Begin <= offset && offset+int64(n) <= g.End && (g.asked == 0 ||
+			g.asked > r.Opened && now.Sub(g.since) <= KeepFor && c.serves(g)) {
 			return g
 		}
 	}
 	return nil
+}
+
+// serves says that a read that was sent may serve others.
+func (c *Cache[ID]) serves(g *Fetch[ID]) bool {
+	return c.allow(g.asked, g.since) && g.file.allow(g.asked, g.since)
 }
 
 // Joined notes that a reader waits for a read that was there.
@@ -189,6 +213,18 @@ func (c *Cache[ID]) Joined(now time.Time, g *Fetch[ID], r Reader, offset int64, 
 	end := offset + int64(n)
 	g.reached = max(g.reached, end)
 	g.file.read(now, r, end, n)
+}
+
+// Pass notes a large read of a file that nobody else reads now, for which nothing is to be done; false: it may serve
+// others.
+func (c *Cache[ID]) Pass(now time.Time, r Reader, offset int64, n, most int) bool {
+	f := c.files[r.Path]
+	if f == nil || n <= most/aheadPart || f.last != r.Opened || now.Sub(f.others) <= KeepFor {
+		return false
+	}
+	c.counts.Misses++
+	f.read(now, r, offset+int64(n), n)
+	return true
 }
 
 // Ask begins a read of a range. Most is how many bytes a message carries: where somebody reads on, so many whole reads
@@ -204,7 +240,8 @@ func (c *Cache[ID]) Ask(now time.Time, r Reader, offset int64, n, most int) *Fet
 	if f == nil {
 		return g
 	}
-	if n <= most/aheadPart && f.changing == 0 && c.changing == 0 && f.goesOn(offset, most/aheadPart) {
+	if n <= most/aheadPart && c.allow(math.MaxUint64, now) && f.allow(math.MaxUint64, now) &&
+		f.goesOn(offset, most/aheadPart) {
 		g.End = offset + int64(most/n*n)
 	}
 	g.file = f
@@ -223,10 +260,7 @@ func (c *Cache[ID]) know(path uint64) *contents[ID] {
 }
 
 // Sent notes that a read goes to the server now.
-func (c *Cache[ID]) Sent(now time.Time, g *Fetch[ID]) {
-	g.asked, g.since = c.Tick(), now
-	g.spoilt = g.spoilt || c.changing > 0 || g.file != nil && g.file.changing > 0
-}
+func (c *Cache[ID]) Sent(now time.Time, g *Fetch[ID]) { g.asked, g.since = c.Tick(), now }
 
 // Lost ends a read that nobody else is to join, and of which nothing is kept.
 func (c *Cache[ID]) Lost(g *Fetch[ID]) {
@@ -240,17 +274,18 @@ func (c *Cache[ID]) Lost(g *Fetch[ID]) {
 // ask for it.
 func (c *Cache[ID]) Done(now time.Time, g *Fetch[ID], data []byte) {
 	f := g.file
+	data = data[:min(int64(len(data)), g.End-g.Begin)]
+	end := g.Begin + int64(len(data))
+	c.counts.AheadBytes += max(0, end-g.wanted)
+	keep := f != nil && c.serves(g) && (g.Ahead() || now.Sub(f.shared) <= KeepFor) && len(data) > 0 &&
+		len(data) <= c.most && now.Sub(g.since) <= KeepFor
 	c.Lost(g)
-	b := &block[ID]{file: f, place: g.place, asked: g.asked, since: g.since, begin: g.Begin,
-		reached: g.reached, data: data[:min(int64(len(data)), g.End-g.Begin)]}
-	c.counts.AheadBytes += max(0, b.end()-g.wanted)
-	keep := f != nil && !g.spoilt && (g.Ahead() || now.Sub(f.shared) <= KeepFor) && len(b.data) > 0 &&
-		len(b.data) <= c.most && now.Sub(g.since) <= KeepFor
-	if !keep || !c.clear(f, b) {
-		c.counts.UnusedBytes += max(0, b.end()-max(b.reached, g.wanted))
+	if !keep || !c.clear(f, g, end) {
+		c.counts.UnusedBytes += max(0, end-max(g.reached, g.wanted))
 		return
 	}
-	b.data = slices.Clone(b.data)
+	b := &block[ID]{file: f, place: g.place, asked: g.asked, since: g.since, begin: g.Begin, reached: g.reached,
+		data: slices.Clone(data)}
 	f.blocks = slices.Insert(f.blocks, f.search(b.begin), b)
 	c.order = append(c.order, b)
 	for c.bytes += len(b.data); c.bytes > c.most; {
@@ -259,12 +294,12 @@ func (c *Cache[ID]) Done(now time.Time, g *Fetch[ID], data []byte) {
 	}
 }
 
-// clear makes room for a block, if it is newer than what is there.
-func (c *Cache[ID]) clear(f *contents[ID], b *block[ID]) bool {
-	from := f.search(b.begin)
+// clear makes room for what was read up to an end, if it is newer than what is there.
+func (c *Cache[ID]) clear(f *contents[ID], g *Fetch[ID], end int64) bool {
+	from := f.search(g.Begin)
 	to := from
-	for ; to < len(f.blocks) && f.blocks[to].begin < b.end(); to++ {
-		if f.blocks[to].asked > b.asked {
+	for ; to < len(f.blocks) && f.blocks[to].begin < end; to++ {
+		if f.blocks[to].asked > g.asked {
 			return false
 		}
 	}
@@ -292,39 +327,33 @@ func (c *Cache[ID]) end(b *block[ID]) {
 	b.data = nil
 }
 
-// spoil ends what was read of a file.
-func (c *Cache[ID]) spoil(f *contents[ID]) {
-	for _, b := range f.blocks {
-		c.end(b)
+// of are the changes of a file that is known, or of any.
+func (c *Cache[ID]) of(path uint64, known bool) *changes {
+	if known {
+		return &c.know(path).changes
 	}
-	f.blocks = nil
-	for _, g := range f.flying {
-		g.spoilt = g.spoilt || g.asked > 0
-	}
+	return &c.changes
 }
 
 // Change notes that something may change a file from now on; not known: any file.
 func (c *Cache[ID]) Change(path uint64, known bool) {
-	if !known {
-		c.changing++
-		for _, f := range c.files {
-			c.spoil(f)
-		}
-		return
-	}
-	f := c.know(path)
-	f.changing++
-	c.spoil(f)
+	of := c.of(path, known)
+	of.underWay++
+	of.void = c.Tick()
 }
 
-// Changed notes that what Change noted was answered, or never will be. What was read meanwhile was not kept.
-func (c *Cache[ID]) Changed(path uint64, known bool) {
-	if !known {
-		c.changing--
-		return
+// Changed notes that what Change noted was answered, or never will be. What was asked for meanwhile is not kept.
+func (c *Cache[ID]) Changed(now time.Time, path uint64, known, answered bool) {
+	of := c.of(path, known)
+	of.underWay--
+	of.void = c.Tick()
+	if !answered {
+		if len(c.files) > maxTargets {
+			of = &c.changes // for so long no further ones can be known
+		}
+		of.late = now.Add(lateFor)
 	}
-	f := c.files[path]
-	if f.changing--; f.changing == 0 && f.last == 0 {
+	if f := c.files[path]; known && f.last == 0 && f.allow(math.MaxUint64, now) {
 		delete(c.files, path) // it is not read
 	}
 }
@@ -332,8 +361,7 @@ func (c *Cache[ID]) Changed(path uint64, known bool) {
 // Seen takes what a file was seen to have of times and size: what was read before of another is not served any more.
 func (c *Cache[ID]) Seen(path uint64, attr string) {
 	if f := c.files[path]; f != nil && f.attr != attr {
-		f.attr = attr
-		c.spoil(f)
+		f.attr, f.void = attr, c.Tick()
 	}
 }
 
@@ -356,7 +384,7 @@ func (c *Cache[ID]) Sweep(now time.Time) {
 	})
 	for path, f := range c.files {
 		f.blocks = slices.DeleteFunc(f.blocks, func(b *block[ID]) bool { return b.gone })
-		if len(f.blocks) == 0 && len(f.flying) == 0 && f.changing == 0 && now.Sub(f.used) >= KeepFor {
+		if len(f.blocks) == 0 && len(f.flying) == 0 && f.allow(math.MaxUint64, now) && now.Sub(f.used) >= KeepFor {
 			delete(c.files, path)
 		}
 	}

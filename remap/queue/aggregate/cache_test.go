@@ -65,6 +65,34 @@ func TestWhatIsReadAhead(t *testing.T) {
 	}
 }
 
+// Large reads of a file that one reads alone are nobody else's affair, until another comes, and a while after the last.
+func TestLargeReadsOfOneReader(t *testing.T) {
+	s := newScript(t)
+	a, b := s.open(), s.open()
+	read := func(r Reader, n int, want bool) {
+		t.Helper()
+		if got := s.c.Pass(s.now, r, 0, n, 8000); got != want {
+			t.Errorf("a read of %d bytes by reader %d at %v passes %v", n, r.Opened, s.now.Unix(), got)
+		}
+		if !want {
+			s.c.Lost(s.c.Ask(s.now, r, 0, n, 8000))
+		}
+	}
+	read(a, 8000, false) // the first
+	read(a, 8000, true)
+	read(a, 4000, false) // small
+	read(a, 4001, true)
+	read(b, 8000, false)
+	read(b, 8000, false)
+	read(a, 8000, false)
+	s.now = s.now.Add(KeepFor + 1)
+	read(a, 8000, true)
+	read(b, 8000, false)
+	if n := s.c.Counts(); n.Misses != 9 || n.Hits != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
 func (s *script) joins(r Reader) bool { return s.c.Join(s.now, r, 100, 500) != nil }
 
 // Whom an answer serves: who opened before it was asked for, until the file changes here or a second has gone.
@@ -102,13 +130,13 @@ func TestWhomAnAnswerServes(t *testing.T) {
 			s.read("1", a)
 			s.c.Change(path, true)
 			during := s.found(b)
-			s.c.Changed(path, true)
+			s.c.Changed(s.now, path, true, true)
 			return during == -1 && s.found(b) == -1
 		},
 		"not behind a change of who knows what": func(s *script, a, b Reader) bool {
 			s.read("1", a)
 			s.c.Change(0, false)
-			s.c.Changed(0, false)
+			s.c.Changed(s.now, 0, false, true)
 			return s.found(b) == -1
 		},
 		"sent before a change that comes first": func(s *script, a, b Reader) bool {
@@ -117,7 +145,7 @@ func TestWhomAnAnswerServes(t *testing.T) {
 			s.serve("1")
 			s.c.Change(path, true)
 			joins := s.joins(b)
-			s.c.Changed(path, true)
+			s.c.Changed(s.now, path, true, true)
 			joins = joins || s.joins(b)
 			s.keep("1")
 			return !joins && s.found(b) == -1
@@ -129,7 +157,7 @@ func TestWhomAnAnswerServes(t *testing.T) {
 			s.ask("2", a)
 			s.send("2")
 			s.serve("2")
-			s.c.Changed(path, true)
+			s.c.Changed(s.now, path, true, true)
 			joins := s.joins(b)
 			s.keep("2")
 			return during == -1 && !joins && s.found(b) == -1
@@ -137,24 +165,43 @@ func TestWhomAnAnswerServes(t *testing.T) {
 		"sent while who knows what changes": func(s *script, a, b Reader) bool {
 			s.c.Change(0, false)
 			s.read("1", a)
-			s.c.Changed(0, false)
+			s.c.Changed(s.now, 0, false, true)
 			return s.found(b) == -1
 		},
 		"sent behind a change": func(s *script, a, b Reader) bool {
 			s.c.Change(path, true)
 			s.ask("1", a)
 			s.version++
-			s.c.Changed(path, true)
+			s.c.Changed(s.now, path, true, true)
 			joins := s.joins(b)
 			s.send("1")
 			s.serve("1")
 			s.keep("1")
 			return joins && s.found(b) == 1
 		},
+		"for as long as one that was given up may still be made": func(s *script, a, b Reader) bool {
+			s.c.Change(path, true)
+			s.c.Changed(s.now, path, true, false)
+			s.read("1", a)
+			s.ask("2", a)
+			s.send("2")
+			during := s.found(b) == -1 && !s.joins(b)
+			s.now = s.now.Add(lateFor - KeepFor/2)
+			s.ask("3", a)
+			s.send("3")
+			s.serve("3")
+			s.now = s.now.Add(KeepFor)
+			s.keep("3")
+			during = during && s.found(b) == -1
+			for _, r := range []Reader{a, b, a} {
+				s.read("4", r)
+			}
+			return during && s.found(b) == 0
+		},
 		"another file's change": func(s *script, a, b Reader) bool {
 			s.read("1", a)
 			s.c.Change(path+1, true)
-			s.c.Changed(path+1, true)
+			s.c.Changed(s.now, path+1, true, true)
 			return s.found(b) == 0
 		},
 		"the newer of two": func(s *script, a, b Reader) bool {
