@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/VictoriaMetrics/metrics"
 	"github.com/gorilla/websocket"
 
-	"fairway/anomaly"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/access"
@@ -65,8 +65,8 @@ type feed struct {
 	picture *live.Picture
 	desk    interface{ Feed() remap.Feed }
 	grids   *live.Grids
-	open    func(cookie string) bool // whether a session is open
-	took    *histogram               // from snapshot to every client's queue
+	open    func(cookie string) bool     // whether a session is open
+	took    *metrics.PrometheusHistogram // from snapshot to every client's queue
 	log     *slog.Logger
 
 	// Of the goroutine that publishes: which exclusions the listeners have, and until when that is enough.
@@ -78,79 +78,97 @@ type feed struct {
 // publish turns a snapshot into frames. It runs in the picture's goroutine, once or twice a second.
 func (h *feed) publish(snap *live.Snapshot, plansChanged bool) {
 	begun := time.Now()
-	frames := h.messages(nil, api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
-	if len(h.wanted(topicOverview)) > 0 {
-		frames = h.withChanges(h.overview(frames, &snap.Overview, begun), begun)
-	}
+	frames := h.message(api.LiveMessage{Topic: topicBeat, Now: begun.UTC()})
 	if plansChanged {
-		frames = h.messages(frames, api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})
+		frames = append(frames, h.message(api.LiveMessage{Topic: topicPlans, Now: begun.UTC()})...)
 	}
-	if len(h.wanted(topicFindings)) > 0 {
-		frames = h.messages(frames, findingsMessage(snap.Overview.Findings, begun))
-	}
-	frames = h.exclusionFrames(frames, begun)
-	for _, id := range h.wanted(topicForwarder) {
-		// A forwarder that is gone has no news; its page says so when it is loaded again.
-		if d, err := h.picture.Forwarder(context.Background(), topology.ForwarderID(id), false); err == nil {
-			frames = h.messages(frames, api.LiveMessage{Topic: topicForwarder + id, Now: begun.UTC(),
-				Forwarder: &d})
+	for topic := range *h.topics.Load() {
+		if topic == topicExclude && !h.excludesAnew(begun) {
+			continue
 		}
-	}
-	for _, key := range h.wanted(topicOwn) {
-		frames = h.ownFrames(frames, key, snap, begun)
-	}
-	for _, name := range h.wanted(topicGrid) {
-		if i := gridMetric(name); i >= 0 {
-			frames = append(frames, liveFrame{topic: topicGrid + name, binary: true, whole: h.grids.Frame(snap, i)})
+		frames = append(frames, h.framesOf(topic, snap, begun)...)
+		if topic == topicOverview {
+			frames = h.withChanges(frames, begun)
 		}
 	}
 	h.hub.publish(frames)
-	h.took.observe(time.Since(begun).Seconds())
+	h.took.UpdateDuration(begun)
 }
 
-// exclusionFrames adds the exclusions when the listeners need them anew.
-func (h *feed) exclusionFrames(frames []liveFrame, now time.Time) []liveFrame {
-	if len(h.wanted(topicExclude)) == 0 {
-		return frames
-	}
+// excludesAnew says that the listeners need the exclusions anew.
+func (h *feed) excludesAnew(now time.Time) bool {
 	f := h.desk.Feed()
 	if f.Generation == h.fedGeneration && !now.After(h.feedAgain) {
-		return frames
+		return false
 	}
 	h.fedGeneration, h.feedAgain = f.Generation, now.Add(f.ValidUntil.Sub(now)/3)
-	return h.messages(frames, feedMessage(f, now))
+	return true
 }
 
-func findingsMessage(all []anomaly.Finding, now time.Time) api.LiveMessage {
-	return api.LiveMessage{Topic: topicFindings, Now: now.UTC(), Findings: all}
-}
-
-func feedMessage(f remap.Feed, now time.Time) api.LiveMessage {
-	return api.LiveMessage{Topic: topicExclude, Now: now.UTC(), Exclusions: &f}
+// framesOf makes one topic of a snapshot, one of a user's with what that user may see; none where it has no news.
+func (h *feed) framesOf(topic string, snap *live.Snapshot, now time.Time) (made []liveFrame) {
+	var mine *own
+	of := topic
+	if key, isOwn := strings.CutPrefix(topic, topicOwn); isOwn {
+		var name string
+		name, of, _ = strings.Cut(key, "\x00")
+		mine = ownOf(remap.Person{Name: name, Role: user}, snap.Situation)
+	}
+	id, isForwarder := strings.CutPrefix(of, topicForwarder)
+	grid, isGrid := strings.CutPrefix(of, topicGrid)
+	message := api.LiveMessage{Topic: of, Now: now.UTC()}
+	switch {
+	case of == topicOverview:
+		o := mine.overview(snap.Overview)
+		made = h.overview(&o, now)
+	case of == topicFindings:
+		message.Findings = mine.findings(snap.Overview.Findings)
+		made = h.message(message)
+	case of == topicExclude:
+		f := h.desk.Feed()
+		message.Exclusions = &f
+		made = h.message(message)
+	case isForwarder && (mine == nil || mine.forwarders[topology.ForwarderID(id)]):
+		// A forwarder that is gone has no news; its page says so when it is loaded again.
+		d, err := h.picture.Forwarder(context.Background(), topology.ForwarderID(id), false)
+		if err == nil {
+			d, err = mine.forwarder(d)
+		}
+		if err == nil {
+			message.Forwarder = &d
+			made = h.message(message)
+		}
+	case isGrid && gridMetric(grid) >= 0:
+		made = []liveFrame{{binary: true, whole: h.grids.Frame(snap, gridMetric(grid))}}
+	}
+	for i := range made {
+		made[i].topic = topic
+	}
+	return made
 }
 
 func gridMetric(name string) int {
 	return slices.IndexFunc(live.GridMetrics, func(m live.GridMetric) bool { return m.Name == name })
 }
 
-// messages adds a message, encoded once for everybody. One that cannot be encoded is missing from the feed and in the
+// message is a message, encoded once for everybody. One that cannot be encoded is missing from the feed and in the
 // log: a screen must not take the daemon with it.
-func (h *feed) messages(frames []liveFrame, m api.LiveMessage) []liveFrame {
+func (h *feed) message(m api.LiveMessage) []liveFrame {
 	b, err := api.Encode(m)
 	if err != nil {
 		h.unencoded(m.Topic, err)
-		return frames
+		return nil
 	}
-	return append(frames, liveFrame{topic: m.Topic, whole: b})
+	return []liveFrame{{topic: m.Topic, whole: b}}
 }
 
-// overview adds the overview, with each client's own name and role. Three JSON objects are encoded apart and joined
+// overview is the overview, with each client's own name and role. Three JSON objects are encoded apart and joined
 // member by member: the message around it, the person (once a connection) and the rest.
-func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []liveFrame {
+func (h *feed) overview(o *api.Overview, now time.Time) []liveFrame {
 	around, err := api.Encode(api.LiveMessage{Topic: topicOverview, Now: now.UTC()})
 	if err != nil {
 		h.unencoded(topicOverview, err)
-		return frames
+		return nil
 	}
 	rest, err := api.Encode(struct {
 		*api.Overview
@@ -159,11 +177,9 @@ func (h *feed) overview(frames []liveFrame, o *api.Overview, now time.Time) []li
 	}{Overview: o})
 	if err != nil {
 		h.unencoded(topicOverview, err)
-		return frames
+		return nil
 	}
-	return append(frames, liveFrame{topic: topicOverview,
-		before: append(around[:len(around)-1], `,"overview":{`...),
-		after:  append(rest[1:], '}')})
+	return []liveFrame{{before: append(around[:len(around)-1], `,"overview":{`...), after: append(rest[1:], '}')}}
 }
 
 // withChanges gives the newest frame, the overview's, what of it changed since the one before. It is compressed once
@@ -273,25 +289,13 @@ func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) e
 // first puts the present picture in a new client's slots, so that it need not wait for the next.
 func (h *feed) first(c *liveClient) {
 	snap, now := h.picture.Snapshot(), time.Now()
-	var frames []liveFrame
 	for _, t := range c.topics {
-		name, isGrid := strings.CutPrefix(t, topicGrid)
-		mine, isOwn := strings.CutPrefix(t, topicOwn)
-		switch {
-		case isOwn:
-			frames = h.ownFrames(frames, mine, snap, now)
-		case t == topicOverview:
-			frames = h.overview(frames, &snap.Overview, now)
-		case t == topicFindings:
-			frames = h.messages(frames, findingsMessage(snap.Overview.Findings, now))
-		case t == topicExclude:
-			frames = h.messages(frames, feedMessage(h.desk.Feed(), now))
-		case isGrid:
-			frames = append(frames, liveFrame{topic: t, binary: true, whole: h.grids.Frame(snap, gridMetric(name))})
+		if strings.HasPrefix(t, topicForwarder) {
+			continue // who listens to it has read the page a moment ago
 		}
-	}
-	for i := range frames {
-		c.put(&frames[i])
+		for _, f := range h.framesOf(t, snap, now) {
+			c.put(&f)
+		}
 	}
 }
 

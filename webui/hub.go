@@ -93,16 +93,6 @@ func (h *hub) ended(cookie string) {
 	}
 }
 
-// wanted lists the topics with a prefix that somebody listens to.
-func (h *hub) wanted(prefix string) (names []string) {
-	for t := range *h.topics.Load() {
-		if name, ok := strings.CutPrefix(t, prefix); ok {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // publish hands frames to the owner; when it is behind, the oldest picture is not worth waiting for.
 func (h *hub) publish(frames []liveFrame) {
 	select {

@@ -1,12 +1,10 @@
 package webui
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
@@ -17,7 +15,6 @@ import (
 	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
-	"fairway/webui/live"
 )
 
 // unnamed stands where the name of another user's job would.
@@ -297,30 +294,4 @@ func ownTopics(by remap.Person, topics []string) (out []string, err error) {
 		}
 	}
 	return out, nil
-}
-
-// ownFrames makes one of a user's topics: key is topicOwn's rest.
-func (h *feed) ownFrames(frames []liveFrame, key string, snap *live.Snapshot, now time.Time) []liveFrame {
-	name, topic, _ := strings.Cut(key, "\x00")
-	mine := ownOf(remap.Person{Name: name, Role: user}, snap.Situation)
-	var made []liveFrame
-	switch id, isForwarder := strings.CutPrefix(topic, topicForwarder); {
-	case topic == topicOverview:
-		o := mine.overview(snap.Overview)
-		made = h.overview(nil, &o, now)
-	case topic == topicFindings:
-		made = h.messages(nil, findingsMessage(mine.findings(snap.Overview.Findings), now))
-	case isForwarder && mine.forwarders[topology.ForwarderID(id)]:
-		d, err := h.picture.Forwarder(context.Background(), topology.ForwarderID(id), false)
-		if err == nil {
-			d, err = mine.forwarder(d)
-		}
-		if err == nil {
-			made = h.messages(nil, api.LiveMessage{Topic: topic, Now: now.UTC(), Forwarder: &d})
-		}
-	}
-	for i := range made {
-		made[i].topic = topicOwn + key
-	}
-	return append(frames, made...)
 }
