@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -69,30 +70,37 @@ func parseSeries(r *http.Request) (q tsdb.Query, err error) {
 			q.Nodes = append(q.Nodes, topology.NodeID(n))
 		}
 	}
-	from, to, err := parseRange(r, 15*time.Minute)
-	if err != nil {
+	if err = parseSteps(r, &q); err != nil {
 		return q, err
 	}
-	step, err := parseSpan("step", v.Get("step"), time.Second)
-	if err != nil {
-		return q, err
-	}
-	q.FromMillis, q.ToMillis, q.StepMillis = from.UnixMilli(), to.UnixMilli(), step.Milliseconds()
-	q.Agg = tsdb.Agg(v.Get("agg"))
-	if q.Agg == "" {
-		q.Agg = tsdb.AggMean
-	}
-	points := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes))
+	q.Agg = cmp.Or(tsdb.Agg(v.Get("agg")), tsdb.AggMean)
 	switch {
 	case len(q.Nodes) == 0 || len(q.Nodes) > maxSeriesNodes:
 		return q, fmt.Errorf("%w: node: %d names; want 1 to %d", api.ErrInvalid, len(q.Nodes), maxSeriesNodes)
-	case points > maxSeriesPoints:
-		return q, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid,
-			points, maxSeriesPoints)
 	case !slices.Contains([]tsdb.Agg{tsdb.AggMean, tsdb.AggSum, tsdb.AggMin, tsdb.AggMax, tsdb.AggCount}, q.Agg):
 		return q, fmt.Errorf("%w: agg %q; there are mean, sum, min, max and count", api.ErrInvalid, q.Agg)
 	}
-	return q, nil
+	return q, fewPoints(&q)
+}
+
+// parseSteps reads the range of a query, the last quarter of an hour without one, and its step.
+func parseSteps(r *http.Request, q *tsdb.Query) error {
+	from, to, err := parseRange(r, 15*time.Minute)
+	if err != nil {
+		return err
+	}
+	step, err := parseSpan("step", r.URL.Query().Get("step"), time.Second)
+	q.FromMillis, q.ToMillis, q.StepMillis = from.UnixMilli(), to.UnixMilli(), step.Milliseconds()
+	return err
+}
+
+// fewPoints refuses a query of more than one answer has.
+func fewPoints(q *tsdb.Query) error {
+	if n := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes)); n > maxSeriesPoints {
+		return fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid, n,
+			maxSeriesPoints)
+	}
+	return nil
 }
 
 // withGaps puts a point without value where steps are missing between two points.
@@ -306,31 +314,21 @@ func (h jobs) series(r *http.Request, by access.Caller) (v api.JobSeries, err er
 		return v, err
 	}
 	run.NodeList = dispatch.NodesOf(h.Jobs, &run)
-	from, to, err := parseRange(r, 15*time.Minute)
-	if err != nil {
+	q := tsdb.Query{Nodes: evenly(run.NodeList, maxSeriesNodes), Agg: tsdb.AggMean}
+	if err := parseSteps(r, &q); err != nil {
 		return v, err
 	}
-	step, err := parseSpan("step", r.URL.Query().Get("step"), time.Second)
-	if err != nil {
-		return v, err
+	q.FromMillis = max(q.FromMillis, run.Start.UnixMilli())
+	if !run.End.IsZero() {
+		q.ToMillis = min(q.ToMillis, run.End.UnixMilli())
 	}
-	if from.Before(run.Start) {
-		from = run.Start
-	}
-	if !run.End.IsZero() && to.After(run.End) {
-		to = run.End
-	}
-	q := tsdb.Query{Nodes: evenly(run.NodeList, maxSeriesNodes), FromMillis: from.UnixMilli(), ToMillis: to.UnixMilli(),
-		StepMillis: step.Milliseconds(), Agg: tsdb.AggMean}
 	a := api.JobSeries{Job: run.Job, FromMillis: q.FromMillis, ToMillis: q.ToMillis, StepMillis: q.StepMillis,
 		Nodes: len(q.Nodes), OfNodes: len(run.NodeList), Series: map[string][]api.GapPoint{}}
-	points := (q.ToMillis - q.FromMillis) / q.StepMillis * int64(len(q.Nodes))
-	switch {
-	case q.FromMillis >= q.ToMillis || len(q.Nodes) == 0:
+	if q.FromMillis >= q.ToMillis || len(q.Nodes) == 0 {
 		return a, nil
-	case points > maxSeriesPoints:
-		return v, fmt.Errorf("%w: %d points, at most %d; ask for a longer step or a shorter range", api.ErrInvalid,
-			points, maxSeriesPoints)
+	}
+	if err := fewPoints(&q); err != nil {
+		return v, err
 	}
 	if err := h.together(r.Context(), q, &a); err != nil {
 		return v, err

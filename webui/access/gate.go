@@ -155,7 +155,7 @@ func (g *Gate) Handler(l Listener, s *Site) http.Handler {
 			return
 		}
 		if _, pattern := mux.Handler(r); pattern == "" {
-			err := s.noRoute(r, l)
+			err := noRoute(mux, r, l)
 			if err == nil {
 				err = s.fenced(pages, func() error { return g.pass(w, r, l, pages, s) })
 			}
@@ -317,9 +317,11 @@ func (g *Gate) knownHost(host string) bool {
 }
 
 // noRoute refuses what no route takes; nil: it is for the pages of the console.
-func (s *Site) noRoute(r *http.Request, l Listener) error {
-	other := slices.ContainsFunc(s.Routes, func(t Route) bool {
-		return t.On&l != 0 && t.Method != r.Method && pathFits(t.Path, r.URL.Path)
+func noRoute(mux *http.ServeMux, r *http.Request, l Listener) error {
+	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
+	other := slices.ContainsFunc(methods, func(method string) bool {
+		_, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+		return pattern != ""
 	})
 	switch {
 	case other:
@@ -328,18 +330,4 @@ func (s *Site) noRoute(r *http.Request, l Listener) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w on this listener; see /api/v1/openapi.json", r.Method, r.URL.Path, api.ErrNotFound)
-}
-
-// pathFits compares a path with a pattern of net/http without its wildcards' names.
-func pathFits(pattern, path string) bool {
-	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] && !strings.HasPrefix(a[i], "{") {
-			return false
-		}
-	}
-	return true
 }
