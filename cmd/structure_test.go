@@ -68,7 +68,7 @@ var bans = []struct{ from, banned, why string }{
 	{"remap/queue", "fairway/tsdb", "the queue is in the way of every byte: it stores nothing"},
 	{"cmd/fairway-queue", "fairway/tsdb", "the queue is a small static binary"},
 	{"cmd/fairway-queue", "fairway/webui", "the queue is a small static binary"},
-	{"console", "net/http", "a face asks a Backend; webui/client speaks HTTP"},
+	{"console", "net/http", "a face asks webui/client, which speaks HTTP"},
 	{"webui", "fairway/tsdb/history/archive", "DuckDB is the daemon's; the API asks an interface"},
 	{"anomaly", "fairway/tsdb/history/archive", "a judge gets rows, not a database"},
 	{"anomaly", "fairway/remap", "a judge hands findings to a recorder; it excludes nothing itself"},

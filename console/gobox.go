@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,8 +36,7 @@ func (p *goPage) Answer(_ *screen.State, msg tea.Msg) tea.Cmd {
 	return nil
 }
 func (p *goPage) Refresh(s *screen.State) tea.Cmd {
-	return p.jobs.Refresh(s, "the jobs",
-		func(ctx context.Context) ([]api.JobRow, error) { return s.Server.Jobs(ctx) })
+	return p.jobs.Refresh(s, "the jobs", s.Server.Jobs)
 }
 func (p *goPage) Act(*screen.State, screen.Action) tea.Cmd { return nil }
 func (p *goPage) Title(*screen.State, int) string {

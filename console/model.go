@@ -1,5 +1,5 @@
 // Package console is the terminal face: a bubbletea model over screens, which show the values of webui/api and
-// ask a small Backend, which webui/client is.
+// ask webui/client.
 package console
 
 import (
@@ -21,6 +21,7 @@ import (
 	"fairway/console/screen/replay"
 	"fairway/console/screen/whatif"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // Messages of the watch and of the clock.
@@ -70,10 +71,10 @@ type visit struct {
 
 // NewModel makes the console's model on a first screen. Requests end with ctx; now is the clock, clip puts text on
 // the operator's clipboard.
-func NewModel(ctx context.Context, b screen.Backend, first screen.Address, p *chart.Palette, now func() time.Time,
+func NewModel(ctx context.Context, c *client.Client, first screen.Address, p *chart.Palette, now func() time.Time,
 	clip func(string)) *Model {
 	m := &Model{keys: DefaultKeys(), copy: clip, overview: overview.New(first)}
-	m.state = &screen.State{Palette: p, Now: now(), Host: m, Server: screen.Server{Backend: b, Ctx: ctx, Clock: now}}
+	m.state = &screen.State{Palette: p, Now: now(), Host: m, Server: screen.Server{Client: c, Ctx: ctx, Clock: now}}
 	m.screens = []screen.Screen{m.overview}
 	if at, ok := screen.AddressTime(first.At, now()); ok {
 		m.first, m.firstSpeed = at, replay.SpeedOf(first.Speed)

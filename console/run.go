@@ -18,11 +18,12 @@ import (
 	_ "fairway/console/early"
 	"fairway/console/screen" // before bubbletea's initialisation
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // Run shows the console on the terminal until the operator quits or ctx ends; it answers to keys. A guided one leads
 // through an incident; demo is what OfDemo takes, empty of another console.
-func Run(ctx context.Context, b screen.Backend, first screen.Address, colors chart.Colors, keys *Keys,
+func Run(ctx context.Context, server *client.Client, first screen.Address, colors chart.Colors, keys *Keys,
 	guided bool, demo string) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -33,7 +34,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	defer func() { err = errors.Join(err, t.restore()) }()
 	palette := chart.NewPalette(colors, chart.LightOf(os.Getenv))
 	palette.Blocks = chart.BlocksOf(os.Getenv)
-	c := &canvas{Model: NewModel(ctx, b, first, palette, time.Now, t.copy), paint: t.Paint}
+	c := &canvas{Model: NewModel(ctx, server, first, palette, time.Now, t.copy), paint: t.Paint}
 	c.Use(keys)
 	Keep(c.Model, listsFile(os.Getenv))
 	if guided {
@@ -48,7 +49,7 @@ func Run(ctx context.Context, b screen.Backend, first screen.Address, colors cha
 	c.later = func(d time.Duration) { time.AfterFunc(d, func() { p.Send(paintMsg{}) }) }
 	var others sync.WaitGroup
 	others.Go(func() {
-		b.Watch(ctx, func(o api.Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
+		server.Watch(ctx, func(o api.Overview, err error) { p.Send(OverviewMsg(o, err, time.Now())) })
 	})
 	others.Go(func() { t.sizes(ctx, p.Send) })
 	_, err = p.Run()

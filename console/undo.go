@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"fmt"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -24,8 +23,7 @@ func (u *undoing) ask(s *screen.State) tea.Cmd {
 	if u.Asked() != screen.ActUndo || !u.Again(s, screen.ActUndo) {
 		return screen.Ask(s, "what you did last", s.Server.LastAct)
 	}
-	seq := u.last.Seq
-	return screen.Ask(s, undoCall, func(ctx context.Context) (api.LastAct, error) { return s.Server.Undo(ctx, seq) })
+	return screen.Ask(s, undoCall, screen.With(s.Server.Undo, u.last.Seq))
 }
 
 // answered says what would be taken back, what has been, or why nothing is.

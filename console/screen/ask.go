@@ -10,6 +10,7 @@ import (
 
 	"fairway/console/chart"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // askTimeout bounds every request of a screen, except for a canary: that is answered when the canary is, which
@@ -21,7 +22,7 @@ const (
 
 // Server is whom screens ask: requests end with Ctx, Clock says when they were sent.
 type Server struct {
-	Backend
+	*client.Client
 	Ctx   context.Context
 	Clock func() time.Time
 }
@@ -46,7 +47,12 @@ type Answer[T any] struct {
 // Sent is the request.
 func (a Answer[T]) Sent() Request { return a.Request }
 
-// Ask makes a call of the Backend a command whose answer says which request it was.
+// With is a call with its one argument.
+func With[A, T any](call func(context.Context, A) (T, error), arg A) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) { return call(ctx, arg) }
+}
+
+// Ask makes a call of the server a command whose answer says which request it was.
 func Ask[T any](s *State, call string, f func(context.Context) (T, error)) tea.Cmd {
 	return AskWithin(s, askTimeout, call, f)
 }

@@ -10,13 +10,14 @@ import (
 	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/table"
+	"fairway/webui/client"
 )
 
 // Listing is what a list shows: its objects and how a line of them looks.
 type Listing[T any] struct {
 	Screen string // as in the key table
 	At     Address
-	Ask    func(ctx context.Context, b Backend) ([]T, error)
+	Ask    func(c *client.Client, ctx context.Context) ([]T, error)
 	Head   string
 	Line   func(s *State, row *T) string
 	Title  func(s *State, rows []T) string
@@ -73,7 +74,7 @@ func (p *List[T]) shown(s *State) []T {
 
 func (p *List[T]) Refresh(s *State) tea.Cmd {
 	return p.rows.Refresh(s, p.of.Noun+"s",
-		func(ctx context.Context) ([]T, error) { return p.of.Ask(ctx, s.Server) })
+		func(ctx context.Context) ([]T, error) { return p.of.Ask(s.Server.Client, ctx) })
 }
 
 func (p *List[T]) Answer(_ *State, msg tea.Msg) tea.Cmd {

@@ -1,7 +1,6 @@
 package screen
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -33,8 +32,7 @@ func (t *Trend) Refresh(s *State) tea.Cmd {
 	if t.asked.Have || s.Replays() {
 		return nil
 	}
-	return t.asked.Refresh(s, "the last minutes",
-		func(ctx context.Context) (api.Trend, error) { return s.Server.Trend(ctx) })
+	return t.asked.Refresh(s, "the last minutes", s.Server.Trend)
 }
 
 // Answer takes them.

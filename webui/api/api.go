@@ -121,7 +121,7 @@ func finite(v reflect.Value) reflect.Value {
 	return v
 }
 
-// What a Backend refuses, and why. Errors of a Backend wrap one of these or are failures of the
+// What the server refuses, and why. Errors of webui/client wrap one of these or are failures of the
 // server; table gives each its HTTP status, and fairway its exit code.
 var (
 	ErrInvalid     = errors.New("invalid request")

@@ -27,7 +27,8 @@ const (
 	maxMessage = 32 << 20
 )
 
-// Watch follows the live feed until ctx ends; see console.Viewer.
+// Watch calls update with each new overview (1 Hz, the newest only for a slow reader) until ctx ends. While the server
+// cannot be reached it calls update with the last one and an error that wraps api.ErrUnreachable, and keeps trying.
 func (c *Client) Watch(ctx context.Context, update func(api.Overview, error)) {
 	var last api.Overview
 	retry := firstRetry

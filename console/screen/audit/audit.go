@@ -2,7 +2,6 @@
 package audit
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,8 +50,7 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 		}
 	}
 	call := strings.TrimSpace("audit " + auditText(q, time.UTC))
-	return p.entries.Refresh(s, call,
-		func(ctx context.Context) ([]api.AuditEntry, error) { return s.Server.Audit(ctx, q) })
+	return p.entries.Refresh(s, call, screen.With(s.Server.Audit, q))
 }
 
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {

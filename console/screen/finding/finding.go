@@ -44,8 +44,7 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 		p.view.Expire()
 	}
 	p.inc.Again = again
-	return tea.Batch(p.view.Refresh(s, "finding "+p.id,
-		func(ctx context.Context) (api.FindingView, error) { return s.Server.Finding(ctx, p.id) }),
+	return tea.Batch(p.view.Refresh(s, "finding "+p.id, screen.With(s.Server.Finding, p.id)),
 		p.inc.Refresh(s, "what belongs to finding "+p.id,
 			func(ctx context.Context) (*incident.Incident, error) { return s.Server.Incident(ctx, p.id, false) }))
 }

@@ -1,7 +1,6 @@
 package forwarder
 
 import (
-	"context"
 	"fmt"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -35,9 +34,7 @@ func (p *Screen) askCanary(s *screen.State) tea.Cmd {
 	}
 	p.canaryOut = true
 	s.Note = "a canary is under way through " + chart.Clean(string(p.id))
-	id := p.id
-	return screen.AskWithin(s, screen.CanaryTimeout, "canary through "+string(id),
-		func(ctx context.Context) (anomaly.Canary, error) { return s.Server.Canary(ctx, id) })
+	return screen.AskWithin(s, screen.CanaryTimeout, "canary through "+string(p.id), screen.With(s.Server.Canary, p.id))
 }
 
 // sent takes what a canary found.

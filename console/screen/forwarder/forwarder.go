@@ -61,8 +61,7 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 		return nil
 	}
 	if !s.Replays() {
-		return p.detail.Refresh(s, "forwarder "+string(id),
-			func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.Forwarder(ctx, id) })
+		return p.detail.Refresh(s, "forwarder "+string(id), screen.With(s.Server.Forwarder, id))
 	}
 	p.detail.Expire()
 	return p.detail.Refresh(s, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339),

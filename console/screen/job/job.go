@@ -3,7 +3,6 @@
 package job
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,8 +44,8 @@ func (p *Screen) Address(*screen.State) screen.Address {
 }
 
 func (p *Screen) Refresh(s *screen.State) tea.Cmd {
-	return tea.Batch(askRuns(&p.runs, s, p.id), p.job.Refresh(s, "job "+string(p.id),
-		func(ctx context.Context) (api.JobView, error) { return s.Server.Job(ctx, p.id) }))
+	return tea.Batch(askRuns(&p.runs, s, p.id),
+		p.job.Refresh(s, "job "+string(p.id), screen.With(s.Server.Job, p.id)))
 }
 
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {

@@ -2,7 +2,6 @@ package job
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,12 +9,13 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // List lists the running jobs, then those that ended last.
 var List = &screen.Listing[api.JobRow]{
 	Screen: screen.OnJobs, At: screen.Address{Page: "jobs"},
-	Ask: func(ctx context.Context, b screen.Backend) ([]api.JobRow, error) { return b.Jobs(ctx) }, Noun: "job",
+	Ask: (*client.Client).Jobs, Noun: "job",
 	Head:   " JOB        APPLICATION USER    NODES   MB/s  WAIT FOR            RAN 5 MIN       FWDS     STARTED  ENDED",
 	Narrow: 80, Whole: 106, // to the end of the graph
 	Empty: "No job is known. The batch system reports jobs by 'fairway hook dispatch' and 'fairway hook end' in its " +

@@ -2,7 +2,6 @@ package job
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,8 +33,7 @@ func (p *Why) Address(*screen.State) screen.Address {
 }
 
 func (p *Why) Refresh(s *screen.State) tea.Cmd {
-	return p.Load.Refresh(s, "why "+string(p.id),
-		func(ctx context.Context) (api.JobCause, error) { return s.Server.Cause(ctx, p.id) })
+	return p.Load.Refresh(s, "why "+string(p.id), screen.With(s.Server.Cause, p.id))
 }
 
 func (p *Why) Act(s *screen.State, a screen.Action) tea.Cmd {

@@ -74,8 +74,7 @@ func (p *Screen) Typed(*screen.State, bool) tea.Cmd {
 }
 
 func (p *Screen) Refresh(s *screen.State) tea.Cmd {
-	return p.plan.Refresh(s, "plan "+p.id,
-		func(ctx context.Context) (api.PlanView, error) { return s.Server.Plan(ctx, p.id) })
+	return p.plan.Refresh(s, "plan "+p.id, screen.With(s.Server.Plan, p.id))
 }
 
 func (p *Screen) Answer(s *screen.State, msg tea.Msg) tea.Cmd {

@@ -1,19 +1,19 @@
 package plan
 
 import (
-	"context"
 	"fmt"
 
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // List lists the plans, the newest first as the server gives them.
 var List = &screen.Listing[api.PlanRow]{
 	Screen: screen.OnPlans, At: screen.Address{Page: "plans"},
-	Ask: func(ctx context.Context, b screen.Backend) ([]api.PlanRow, error) { return b.Plans(ctx) }, Noun: "plan",
+	Ask: (*client.Client).Plans, Noun: "plan",
 	Head:  " PLAN         STATE          AGE  EXPIRES   WHAT",
 	Empty: "No plan was ever proposed here. p on a forwarder or a client proposes one.",
 	Title: func(s *screen.State, _ []api.PlanRow) string {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,8 +55,7 @@ func (p *Proposal) Refresh(s *screen.State) tea.Cmd {
 		return nil
 	}
 	p.on.Expire()
-	return p.on.Refresh(s, "forwarder "+string(p.from),
-		func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.Forwarder(ctx, p.from) })
+	return p.on.Refresh(s, "forwarder "+string(p.from), screen.With(s.Server.Forwarder, p.from))
 }
 
 func (p *Proposal) Answer(s *screen.State, msg tea.Msg) tea.Cmd {
@@ -118,8 +116,7 @@ func (p *Proposal) Typed(s *screen.State, ok bool) tea.Cmd {
 	}
 	p.reason, p.sent = nil, true
 	m := api.ManualRemap{Nodes: p.nodes, To: p.cursor, Reason: reason, Force: p.force}
-	return decide(s, "propose remap to "+string(m.To),
-		func(ctx context.Context) (api.PlanView, error) { return s.Server.Propose(ctx, m) })
+	return decide(s, "propose remap to "+string(m.To), screen.With(s.Server.Propose, m))
 }
 
 // targets are the rows of the forwarders that clients can go to, in the server's order, the best first.

@@ -3,7 +3,6 @@
 package replay
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"time"
@@ -81,9 +80,7 @@ func (r *Replay) GoTo(s *screen.State, at time.Time) tea.Cmd {
 		return nil
 	}
 	r.asking = true
-	past := s.Past
-	get := screen.Ask(s, "overview at "+past.UTC().Format(time.RFC3339),
-		func(ctx context.Context) (api.Overview, error) { return s.Server.OverviewAt(ctx, past) })
+	get := screen.Ask(s, "overview at "+s.Past.UTC().Format(time.RFC3339), screen.With(s.Server.OverviewAt, s.Past))
 	return func() tea.Msg { return PastMsg{get().(screen.Answer[api.Overview])} }
 }
 

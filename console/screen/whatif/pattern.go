@@ -1,7 +1,6 @@
 package whatif
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -56,9 +55,7 @@ func (p *Pattern) Refresh(s *screen.State) tea.Cmd {
 	if p.Load.Have && p.Load.Err == nil && p.Load.Of(p.call()) {
 		return nil // it depends on nothing but the question
 	}
-	set := p.set
-	return p.Load.Refresh(s, p.call(),
-		func(ctx context.Context) (api.PatternView, error) { return s.Server.Pattern(ctx, set) })
+	return p.Load.Refresh(s, p.call(), screen.With(s.Server.Pattern, p.set))
 }
 
 func (p *Pattern) call() string { return "pattern of " + p.set }
