@@ -359,9 +359,8 @@ func (h domains) compare(v *api.DomainsView, q api.DomainsQuery, nodes int) erro
 	v.Assumed, v.Caveat = assumed, sharedfiles.Caveat(f)
 	v.Window = c.Window(shownStripes)
 	v.Methods = filedomain.Compare(c, v.Window)
-	advice := filedomain.Choose(c, v.Methods)
-	v.Advice = &advice
-	c.Method = advice.Method // what the command for it would be asked
+	v.Advice = new(filedomain.Choose(c, v.Methods))
+	c.Method = v.Advice.Method // what the command for it would be asked
 	v.Case = &c
 	return nil
 }

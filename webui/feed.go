@@ -119,14 +119,12 @@ func (h *feed) framesOf(topic string, snap *live.Snapshot, now time.Time) (made 
 	message := api.LiveMessage{Topic: of, Now: now.UTC()}
 	switch {
 	case of == topicOverview:
-		o := mine.overview(snap.Overview)
-		made = h.overview(&o, now)
+		made = h.overview(new(mine.overview(snap.Overview)), now)
 	case of == topicFindings:
 		message.Findings = mine.findings(snap.Overview.Findings)
 		made = h.message(message)
 	case of == topicExclude:
-		f := h.desk.Feed()
-		message.Exclusions = &f
+		message.Exclusions = new(h.desk.Feed())
 		made = h.message(message)
 	case isForwarder && (mine == nil || mine.forwarders[topology.ForwarderID(id)]):
 		// A forwarder that is gone has no news; its page says so when it is loaded again.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -148,13 +149,9 @@ func (c *liveClient) put(f *liveFrame) bool {
 func (c *liveClient) take() []*liveFrame {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]*liveFrame, 0, len(c.slots))
-	for _, f := range c.slots {
-		out = append(out, f)
-	}
-	clear(c.slots)
-	slices.SortFunc(out, func(a, b *liveFrame) int { return strings.Compare(a.topic, b.topic) })
-	return out
+	defer clear(c.slots)
+	return slices.SortedFunc(maps.Values(c.slots),
+		func(a, b *liveFrame) int { return strings.Compare(a.topic, b.topic) })
 }
 
 // read keeps the connection's end in sight; nothing that a client says here is heeded.

@@ -344,8 +344,7 @@ func runRow(r *history.Run) api.RunRow {
 		row.Forwarders = []topology.ForwarderID{}
 	}
 	if p.IOSeconds > 0 {
-		mean, ops := p.VolumeBytes()/p.IOSeconds, p.MetaOps/p.IOSeconds
-		row.BytesPerSec, row.MetaOpsPerSec = &mean, &ops
+		row.BytesPerSec, row.MetaOpsPerSec = new(p.VolumeBytes()/p.IOSeconds), new(p.MetaOps/p.IOSeconds)
 	}
 	if p.From == history.FromCollectors || p.From == history.FromWatching { // this daemon's desk had it in hand
 		row.Remapped = new(bool)
@@ -374,8 +373,7 @@ func (h jobs) remapped(r *http.Request, v *api.JobRuns) error {
 		for _, row := range rows[p.Job] {
 			during := !p.Created.Before(row.Start) && (row.End.IsZero() || p.Created.Before(row.End))
 			if during && p.State.Moved() && row.Plan == "" {
-				yes := true
-				row.Remapped, row.Plan = &yes, p.ID
+				row.Remapped, row.Plan = new(true), p.ID
 			}
 		}
 	}

@@ -215,8 +215,7 @@ func (h forwarders) get(r *http.Request, by access.Caller) (v api.ForwarderDetai
 		for i := range d.ClientNodes {
 			d.ClientNodes[i].Way = wayOf(h.Ingest, d.ClientNodes[i].ID)
 		}
-		o := h.Desk.ForwarderOptions(by.Person, h.Picture.Snapshot().Situation, h.noCanary)(id)
-		d.Options = &o
+		d.Options = new(h.Desk.ForwarderOptions(by.Person, h.Picture.Snapshot().Situation, h.noCanary)(id))
 		d.Targets = advise.Targets(h.Picture.Snapshot().Situation, id, h.Desk.Promised())
 	}
 	if d, err = mine.forwarder(d); err != nil {

@@ -75,8 +75,7 @@ func (o *own) overview(v api.Overview) api.Overview {
 		return v
 	}
 	if v.Jobs != nil {
-		n := len(o.jobs)
-		v.Jobs = &n
+		v.Jobs = new(len(o.jobs))
 	}
 	rows := []api.ForwarderRow{}
 	for _, r := range v.Forwarders {
@@ -188,8 +187,7 @@ func (o *own) forwarder(d api.ForwarderDetail) (api.ForwarderDetail, error) {
 		life := *d.Life
 		life.Next = ""
 		if life.Last != nil {
-			last := o.finding(life.Last)
-			life.Last = &last
+			life.Last = new(o.finding(life.Last))
 		}
 		d.Life = &life
 	}

@@ -131,8 +131,7 @@ func RefusesForwarder(s *State, a Action, row *api.ForwarderRow, sent *remap.Opt
 		act = remap.ActReturn
 	}
 	if sent == nil {
-		options := remap.ForwarderOptions(s.person(), excluded, nil)
-		sent = &options
+		sent = new(remap.ForwarderOptions(s.person(), excluded, nil))
 	}
 	switch {
 	case s.Replays():

@@ -134,8 +134,7 @@ func lowest(s *State) string {
 	if s.Palette == nil {
 		return ""
 	}
-	one := 1.0
-	return s.Palette.SlowGraph([]*float64{&one}, 1, "")
+	return s.Palette.SlowGraph([]*float64{new(1.0)}, 1, "")
 }
 
 // SlowMinutes is what that graph shows; nothing of a replay, whose minutes are others.
@@ -178,6 +177,5 @@ func Part(v *float64, of float64) *float64 {
 	if v == nil || of <= 0 {
 		return nil
 	}
-	p := *v / of
-	return &p
+	return new(*v / of)
 }

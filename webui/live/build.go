@@ -76,8 +76,7 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 		o.Findings = []anomaly.Finding{}
 	}
 	if p.cfg.JobsKnown != nil && p.cfg.JobsKnown() {
-		n := len(sit.Jobs)
-		o.Jobs = &n
+		o.Jobs = new(len(sit.Jobs))
 	}
 	rows := make(map[topology.NodeID]*api.ForwarderRow, len(p.forwarders.nodes))
 	for i, n := range p.forwarders.nodes {
@@ -321,8 +320,7 @@ func nameTopJob(row *api.ForwarderRow, jobs map[topology.JobID]did) {
 		}
 	}
 	if total > 0 {
-		part := most.bytes() / total
-		row.TopJobShare = &part
+		row.TopJobShare = new(most.bytes() / total)
 	}
 }
 

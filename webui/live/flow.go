@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -255,12 +256,9 @@ func (p *Picture) Interference(f Flow, most int) Interference {
 			on[l.Forwarder] = append(on[l.Forwarder], l)
 		}
 	}
-	for j := range ofJob {
-		out.Jobs = append(out.Jobs, j)
-	}
+	out.Jobs = slices.AppendSeq(out.Jobs, maps.Keys(ofJob))
 	slices.SortFunc(out.Jobs, func(a, b topology.JobID) int {
-		return cmp.Or(cmp.Compare(ofJob[b], ofJob[a]),
-			cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(ofJob[b], ofJob[a]), cmp.Compare(a, b))
 	})
 	out.Left = max(0, len(out.Jobs)-most)
 	out.Jobs = out.Jobs[:min(most, len(out.Jobs))]

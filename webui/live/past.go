@@ -132,8 +132,7 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 	}
 	for _, a := range answers {
 		if row := &rows[place[a.Node]]; len(a.Buckets) > 0 && !row.LastSeen.IsZero() {
-			share := a.Buckets[0].Share()
-			row.Occupancy = &share
+			row.Occupancy = new(a.Buckets[0].Share())
 		}
 	}
 	return rows, nil

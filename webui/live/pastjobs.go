@@ -24,8 +24,7 @@ func (p *past) recallJobs(ctx context.Context, m *moment, sit *remap.Situation) 
 	if err != nil {
 		return err
 	}
-	n := len(jobs)
-	o.Jobs, sit.Jobs = &n, jobs
+	o.Jobs, sit.Jobs = new(len(jobs)), jobs
 	if err := p.forgetEnded(sit); err != nil {
 		return err
 	}

@@ -56,8 +56,7 @@ func addWaits(d *watch.Detectors, o *api.Overview) {
 		return
 	}
 	_, now, _ := d.Trend()
-	l := layerNow(now)
-	o.Now = &l
+	o.Now = new(layerNow(now))
 	waits := d.Now()
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]

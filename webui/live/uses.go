@@ -87,12 +87,10 @@ func (d did) without(e did) did {
 // parts are those of bytes and of metadata operations in a whole.
 func (d did) parts(all did) (bytes, meta *float64) {
 	if moved := all.bytes(); moved > 0 {
-		part := d.bytes() / moved
-		bytes = &part
+		bytes = new(d.bytes() / moved)
 	}
 	if all[didMeta] > 0 {
-		part := d[didMeta] / all[didMeta]
-		meta = &part
+		meta = new(d[didMeta] / all[didMeta])
 	}
 	return bytes, meta
 }
@@ -129,8 +127,7 @@ func (c *userCount) frame(f *collector.Frame) {
 	if u := c.at[f.Node]; u != nil {
 		u.seen, u.role = true, f.Role
 		if f.CountsIO() {
-			total := didOf(f.Samples)
-			u.total = &total
+			u.total = new(didOf(f.Samples))
 		}
 		for i := range f.Jobs {
 			addTo(&u.own, f.Jobs[i].Job, didOf(f.Jobs[i].Samples), 1)

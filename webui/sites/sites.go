@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -247,7 +248,7 @@ func Accused(answers []Answer) []topology.NodeID {
 }
 
 // accused lists those of most sites first.
-func accused(answers []Answer) (names []topology.NodeID) {
+func accused(answers []Answer) []topology.NodeID {
 	at := map[topology.NodeID]int{}
 	for i := range answers {
 		seen := map[topology.NodeID]bool{}
@@ -258,11 +259,7 @@ func accused(answers []Answer) (names []topology.NodeID) {
 			}
 		}
 	}
-	for n := range at {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(a, b topology.NodeID) int {
+	return slices.SortedFunc(maps.Keys(at), func(a, b topology.NodeID) int {
 		return cmp.Or(cmp.Compare(at[b], at[a]), cmp.Compare(a, b))
 	})
-	return names
 }

@@ -4,6 +4,7 @@ package finding
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -202,11 +203,7 @@ func (p *Screen) evidence(s *screen.State, w int) []string {
 	}
 	lines := []string{chart.Clip(fmt.Sprintf(" EVIDENCE as it was at %s: the two minutes before, and the peers' median",
 		chart.Clock(at)), w)}
-	names := make([]string, 0, len(frozen.Series))
-	for n := range frozen.Series {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(frozen.Series))
 	labels, tails, labelled, widest := map[string]string{}, map[string]string{}, 12, 0
 	for _, n := range names {
 		series := frozen.Series[n]

@@ -39,8 +39,7 @@ func ratioGraph(s *screen.State, r *api.ForwarderRow, w, high int, look string) 
 	values := make([]*float64, len(slow))
 	for i, v := range slow {
 		if v != nil {
-			up := math.Log(min(max(*v, 1), mostBeside))
-			values[i] = &up
+			values[i] = new(math.Log(min(max(*v, 1), mostBeside)))
 		}
 	}
 	labels := make([]string, high)

@@ -81,8 +81,7 @@ func (g *gauge) graph(s *screen.State, w, high int) []string {
 		}
 		for i, v := range values {
 			if v != nil && *v > 0 {
-				log := math.Log(*v/least) + 0.2
-				values[i] = &log
+				values[i] = new(math.Log(*v/least) + 0.2)
 			}
 		}
 		top = math.Log(top/least) + 0.4
