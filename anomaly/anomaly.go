@@ -313,6 +313,14 @@ func Counted[T int | int64 | float64](n T, thing string) string {
 	return fmt.Sprintf("%v %ss", n, thing)
 }
 
+// VerbOf is a verb behind a number of things: 1 node waits, 2 nodes wait.
+func VerbOf(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // Median of the values; not a number of none.
 func Median(v []float64) float64 {
 	if len(v) == 0 {

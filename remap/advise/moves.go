@@ -193,7 +193,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 			c.Second = "So far " + text + "; " + c.Second
 		}
 		if nodesKnown(p) && !p.Limits() {
-			c.Second = fmt.Sprintf("%d of %s %s %s. %s", seen, anomaly.Counted(n, "node"), use(n), to, c.Second)
+			c.Second = fmt.Sprintf("%d of %s %s %s. %s", seen, anomaly.Counted(n, "node"), anomaly.VerbOf(n, "uses", "use"), to, c.Second)
 		}
 		c.Action, c.Others = &back, []Action{open}
 	case Helped:
@@ -323,13 +323,6 @@ func whose(p *remap.Plan) string {
 	return nodes
 }
 
-func use(n int) string {
-	if n == 1 {
-		return "uses"
-	}
-	return "use"
-}
-
 // targets names where a plan goes.
 func targets(p *remap.Plan) string {
 	to := remap.Targets(p.Moves)
@@ -427,18 +420,11 @@ func helpText(e *remap.Effect) string {
 		return anomaly.Times(e.Gain.Times) + " as fast"
 	case e.Later != nil && e.Later.Runs > 0:
 		return fmt.Sprintf("%d of %s %s faster", e.Later.Faster, anomaly.Counted(e.Later.Runs, "later run"),
-			are(e.Later.Faster))
+			anomaly.VerbOf(e.Later.Faster, "is", "are"))
 	case e.Latency != nil && e.Latency.After > 0 && e.Latency.Before > 0:
 		return anomaly.Times(e.Latency.Before/e.Latency.After) + " as fast"
 	}
 	return "its nodes are served again"
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // expectedText is what was promised.

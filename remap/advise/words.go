@@ -142,7 +142,8 @@ func (v *Victim) Write() {
 			beside = fmt.Sprintf(", a request takes them %s ms beside %s", anomaly.Digits(v.Wait*1e3),
 				anomaly.Digits(v.PeersWait*1e3))
 		}
-		v.Text = fmt.Sprintf("%s it%s; jobs are not reported here", uses(v.Waiting), beside)
+		v.Text = fmt.Sprintf("%s %s it%s; jobs are not reported here", anomaly.Counted(v.Waiting, "compute node"),
+			anomaly.VerbOf(v.Waiting, "uses", "use"), beside)
 		return
 	}
 	var b strings.Builder
@@ -159,11 +160,8 @@ func (v *Victim) Write() {
 	case !v.waits():
 		b.WriteString("waits no more")
 	case v.Nodes > 0 && v.Waiting > 0:
-		verb := "wait"
-		if v.Waiting == 1 {
-			verb = "waits"
-		}
-		fmt.Fprintf(&b, "%d of %s %s %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"), verb, 100*v.Share)
+		fmt.Fprintf(&b, "%d of %s %s %.0f %%", v.Waiting, anomaly.Counted(v.Nodes, "node"),
+			anomaly.VerbOf(v.Waiting, "waits", "wait"), 100*v.Share)
 	default:
 		fmt.Fprintf(&b, "waits %.0f %%", 100*v.Share)
 	}
@@ -171,13 +169,6 @@ func (v *Victim) Write() {
 		b.WriteString(", each of its nodes lost " + Span(v.CostSeconds))
 	}
 	v.Text = b.String()
-}
-
-func uses(nodes int) string {
-	if nodes == 1 {
-		return "1 compute node uses"
-	}
-	return fmt.Sprintf("%d compute nodes use", nodes)
 }
 
 // Span writes seconds as people read them: 18 s, 6m12, 2h05.

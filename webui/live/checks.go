@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -48,11 +47,9 @@ func (p *Picture) Checks(ctx context.Context, driver Observer) []api.Check {
 	if c, known := alikeCheck(r.facts); known {
 		checks = append(checks, c)
 	}
-	if p.cfg.Detectors != nil {
-		if d := p.cfg.Detectors(); d != nil {
-			lately, _ := d.Judged()
-			checks = append(checks, judgedCheck(lately))
-		}
+	if d := p.cfg.detectors(); d != nil {
+		lately, _ := d.Judged()
+		checks = append(checks, judgedCheck(lately))
 	}
 	if len(r.behind) > 0 {
 		checks = append(checks, backEndsCheck(r))
@@ -444,17 +441,14 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 			return c
 		}
 	}
-	say := "they say"
-	if len(ask) == 1 {
-		say = "it says"
-	}
-	c.Text = fmt.Sprintf("asked %s, and %s what is observed", anomaly.Counted(len(ask), "compute node"), say)
+	c.Text = fmt.Sprintf("asked %s, and %s what is observed", anomaly.Counted(len(ask), "compute node"),
+		anomaly.VerbOf(len(ask), "it says", "they say"))
 	return c
 }
 
 // some names a few nodes and counts the rest.
 func some(nodes []topology.NodeID) string {
-	slices.SortFunc(nodes, func(a, b topology.NodeID) int { return cmp.Compare(a, b) })
+	slices.Sort(nodes)
 	names := make([]string, 0, nameAtMost)
 	for _, n := range nodes[:min(len(nodes), nameAtMost)] {
 		names = append(names, string(n))

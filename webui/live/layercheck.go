@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -172,7 +173,9 @@ func layerCheck(board *window.Board, now time.Time) api.Check {
 	}
 	if len(nothing) > 0 {
 		slices.Sort(nothing)
-		texts = append(texts, fmt.Sprintf("no source reports what %s: %s", counted(len(nothing)), some(nothing)))
+		texts = append(texts, fmt.Sprintf("no source reports what %s: %s",
+			anomaly.VerbOf(len(nothing), "a forwarder moves", fmt.Sprintf("%d forwarders move", len(nothing))),
+			some(nothing)))
 		fixes = append(fixes, "switch on the source of your layer there (source.lnet, source.lustre, source.lwfs, "+
 			"source.dvs, source.gpfs, source.diod; docs/layers.md)")
 	}
@@ -198,13 +201,6 @@ func still(f *collector.Frame) bool {
 		}
 	}
 	return known
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "a forwarder moves"
-	}
-	return fmt.Sprintf("%d forwarders move", n)
 }
 
 // words says what the forwarders of a kind report, and what does what is missing.

@@ -59,11 +59,8 @@ func (r *Report) slowInShort() string {
 			lost += h.CostSeconds
 		}
 	}
-	verb := "were"
-	if r.SlowNodes() == 1 {
-		verb = "was"
-	}
-	text := fmt.Sprintf("%s %s slow, for %s in all", anomaly.Counted(r.SlowNodes(), "node"), verb, spanText(seconds))
+	text := fmt.Sprintf("%s %s slow, for %s in all", anomaly.Counted(r.SlowNodes(), "node"),
+		anomaly.VerbOf(r.SlowNodes(), "was", "were"), spanText(seconds))
 	if len(jobs) > 0 {
 		text += "; " + anomaly.Counted(len(jobs), "job") + " lost time by it"
 		if lost > 0 {

@@ -154,7 +154,7 @@ func makeRow(a *Answer, now time.Time) Row {
 	if n := len(o.Needs); n > 0 {
 		c := &o.Needs[0]
 		r.Worst = &Worst{Stage: c.Stage, Sentence: c.Sentence, Finding: c.Finding, Plan: c.Plan}
-		r.State = strconv.Itoa(n) + map[bool]string{true: " needs you", false: " need you"}[n == 1]
+		r.State = strconv.Itoa(n) + anomaly.VerbOf(n, " needs you", " need you")
 	}
 	if o.Simulated {
 		r.State += ", simulated"

@@ -162,8 +162,7 @@ func (t *target) describe() (Shared, bool) {
 			s.Text += "; whether it is one and the same is not reported"
 		}
 	} else if len(s.Users) > 0 {
-		s.Text += "; " + join(s.Users) +
-			map[bool]string{true: " uses it, too", false: " use it, too"}[len(s.Users) == 1]
+		s.Text += "; " + join(s.Users) + anomaly.VerbOf(len(s.Users), " uses it, too", " use it, too")
 	}
 	if t.name != anomaly.Everywhere && len(mute)+len(unknown) < len(t.of) {
 		s.Lines = append(s.Lines, t.sayMost(&s, len(by) == 1))
@@ -223,7 +222,7 @@ func (t *target) reporters() string {
 			names = append(names, t.answers[i].Site)
 		}
 	}
-	return join(names) + map[bool]string{true: " reports", false: " report"}[len(names) == 1]
+	return join(names) + anomaly.VerbOf(len(names), " reports", " report")
 }
 
 // sayWhole says of a site that does not report the target what it moves in all.

@@ -239,13 +239,7 @@ func quantity(metric string, v float64) (label, text string) {
 		return chart.Clean(metric), chart.Number(v)
 	}
 	info := m.Info()
-	unit := info.Unit.Info()
-	if unit.Digits == 0 {
-		text = chart.Fixed(v*unit.Scale, 0)
-	} else {
-		text = chart.Number(v * unit.Scale)
-	}
-	return info.Label, strings.TrimSpace(text + " " + unit.Shown)
+	return info.Label, strings.TrimSpace(chart.Metric(m, &v) + " " + info.Unit.Info().Shown)
 }
 
 func (p *Screen) Twin(s *screen.State, a screen.Action) string { return findingTwin(p.newest(s), a) }

@@ -80,6 +80,14 @@ func (p *List) at(rows []anomaly.Finding) int {
 	return 0
 }
 
+// chosen is the finding under the cursor; nil without one.
+func (p *List) chosen(s *screen.State) *anomaly.Finding {
+	if rows := p.rows(s); len(rows) > 0 {
+		return &rows[p.at(rows)]
+	}
+	return nil
+}
+
 func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
 	rows := p.rows(s)
 	if a == screen.ActPanel {
@@ -204,27 +212,17 @@ func impact(f *anomaly.Finding) string {
 	for _, i := range f.Impact {
 		most = max(most, i.Share)
 	}
-	if len(f.Impact) == 1 {
-		return fmt.Sprintf("1 job waits %s", screen.EstimatedShare(most))
-	}
-	return fmt.Sprintf("%d jobs wait %s", len(f.Impact), screen.EstimatedShare(most))
+	return fmt.Sprintf("%s %s %s", anomaly.Counted(len(f.Impact), "job"),
+		anomaly.VerbOf(len(f.Impact), "waits", "wait"), screen.EstimatedShare(most))
 }
 
 func (p *List) Twin(s *screen.State, a screen.Action) string {
-	rows := p.rows(s)
-	if len(rows) == 0 {
-		return ""
-	}
-	return findingTwin(&rows[p.at(rows)], a)
+	return findingTwin(p.chosen(s), a)
 }
 
 // Refuses says why something cannot be done with the chosen finding now.
 func (p *List) Refuses(s *screen.State, a screen.Action) string {
-	rows := p.rows(s)
-	if len(rows) == 0 {
-		return p.Judging.Refuses(s, a, nil, nil)
-	}
-	return p.Judging.Refuses(s, a, &rows[p.at(rows)], nil)
+	return p.Judging.Refuses(s, a, p.chosen(s), nil)
 }
 
 // Hides leaves out what is refused.

@@ -215,25 +215,21 @@ func (p *Screen) clients(s *screen.State, w, h int) []string {
 		}
 		return append(lines, chart.Clip(" No compute node is seen to use this forwarder.", w))
 	}
-	at, old := p.client(), s.Stale()
-	hide := func(v *float64) *float64 {
-		if old {
-			return nil
-		}
-		return v
-	}
 	var why []string
-	if text := p.detail.Value.ClientsUnreported; text != "" && !old {
+	if text := p.detail.Value.ClientsUnreported; text != "" && !s.Stale() {
 		why = chart.Paragraphs(w, "No bytes or times from them: "+chart.Clean(text)+".")
 	}
-	lines = append(lines, table.Lines(s.Palette, len(all), at, w, h-1-len(why), "", func(i int) string {
-		c, mark := &all[i], " "
+	lines = append(lines, table.Lines(s.Palette, len(all), p.client(), w, h-1-len(why), "", func(i int) string {
+		c, mark := all[i], " "
 		if p.marked[c.ID] {
 			mark = "*"
 		}
-		return mark + chart.Row([]int{-14, 8, 8, 8, 7}, chart.Clean(string(c.ID)), chart.Mega(hide(c.ReadBytesPerSec)),
-			chart.Mega(hide(c.WriteBytesPerSec)), chart.Count(hide(c.MetaOpsPerSec)),
-			chart.Millis(hide(c.LatencySeconds))) + "  " + chart.OrMissing(string(c.Job)) + shareText(c) + wayText(c)
+		if s.Stale() {
+			c.ReadBytesPerSec, c.WriteBytesPerSec, c.MetaOpsPerSec, c.LatencySeconds = nil, nil, nil, nil
+		}
+		return mark + chart.Row([]int{-14, 8, 8, 8, 7}, chart.Clean(string(c.ID)), chart.Mega(c.ReadBytesPerSec),
+			chart.Mega(c.WriteBytesPerSec), chart.Count(c.MetaOpsPerSec), chart.Millis(c.LatencySeconds)) + "  " +
+			chart.OrMissing(string(c.Job)) + shareText(&c) + wayText(&c)
 	})...)
 	return append(lines, why...)
 }

@@ -154,8 +154,7 @@ func (p *Screen) waiting(s *screen.State, r *api.ForwarderRow) (items []string) 
 		if wait == nil || exec == nil || *exec <= 0 {
 			return nil
 		}
-		v := *wait / *exec
-		return &v
+		return new(*wait / *exec)
 	}
 	name := "wait/exec "
 	for _, class := range []string{"write", "read"} {

@@ -274,7 +274,7 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	// The look ends before the rest, which is bold again.
 	title += s.Palette.Paint(look, text) + s.Palette.Bold + p.Filter.Title()
 	if n := len(o.Waiting); n > 0 {
-		title += "  " + anomaly.Counted(n, "plan") + " " + map[bool]string{true: "waits", false: "wait"}[n == 1]
+		title += "  " + anomaly.Counted(n, "plan") + " " + anomaly.VerbOf(n, "waits", "wait")
 		if w >= 110 {
 			title += " for you"
 		}
