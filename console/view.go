@@ -92,15 +92,11 @@ func (m *Model) banners() (lines []string) {
 		}
 		text := chart.Paragraphs(w, fmt.Sprintf("%s since %s, trying again: %s", what, chart.Clock(s.LostSince),
 			chart.Clean(s.Lost.Error())))
-		for _, l := range text[:min(2, len(text))] { // what it is about stands at the end of the second
-			lines = append(lines, s.Bold(l))
-		}
+		lines = append(lines, s.BoldLines(text[:min(2, len(text))])...) // what it is about ends the second
 	}
 	if s.Shown.Notice != "" {
 		text := chart.Paragraphs(w, " "+chart.Clean(s.Shown.Notice))
-		for _, l := range text[:min(2, len(text))] {
-			lines = append(lines, s.Bold(l))
-		}
+		lines = append(lines, s.BoldLines(text[:min(2, len(text))])...)
 	}
 	if !s.Replays() {
 		return lines
@@ -139,10 +135,7 @@ func (m *Model) bottom() []string {
 			lines = append(lines[:mostNoted-1], chart.Clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")),
 				w))
 		}
-		for i := range lines {
-			lines[i] = s.Bold(lines[i])
-		}
-		return lines
+		return s.BoldLines(lines)
 	}
 	line := replayHints(m.keys, w)
 	if !s.Replays() {

@@ -304,12 +304,16 @@ func Paragraphs(w int, texts ...string) (lines []string) {
 
 // Labelled wraps a text behind a label.
 func Labelled(label, text string, w int) []string {
-	return LabelledLines(label, Wrap(text, max(1, w-12)), w)
+	return labelled(label, Wrap(text, max(1, w-12)), w)
 }
 
-// LabelledLines puts a label before the first of lines.
-func LabelledLines(label string, text []string, w int) []string {
-	var lines []string
+// LabelledItems sets items side by side behind a label.
+func LabelledItems(label string, items []string, w int) []string {
+	return labelled(label, WrapItems(items, max(1, w-12)), w)
+}
+
+// labelled puts a label before the first of lines.
+func labelled(label string, text []string, w int) (lines []string) {
 	for _, l := range text {
 		lines = append(lines, Clip(" "+Left(label, 10)+l, w))
 		label = ""
@@ -323,6 +327,15 @@ func OrMissing(s string) string {
 		return Missing
 	}
 	return Clean(s)
+}
+
+// Names are names from outside, side by side.
+func Names[T ~string](all []T) string {
+	clean := make([]string, len(all))
+	for i, name := range all {
+		clean[i] = Clean(string(name))
+	}
+	return strings.Join(clean, " ")
 }
 
 // Rule is a line across the screen.

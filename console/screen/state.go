@@ -191,3 +191,11 @@ func (s *State) Key(a Action) string { return s.Host.Key(a) }
 
 // Bold paints a line that stands out.
 func (s *State) Bold(line string) string { return s.Palette.Paint(s.Palette.Bold, line) }
+
+// BoldLines paints lines that stand out.
+func (s *State) BoldLines(lines []string) []string {
+	for i := range lines {
+		lines[i] = s.Bold(lines[i])
+	}
+	return lines
+}

@@ -23,6 +23,12 @@ type Column[R any] struct {
 	Number func(r *R) *float64
 }
 
+// Numbered is a column that sorts by a number and shows it as text has it.
+func Numbered[R any](name, title string, width int, text func(*float64) string, of func(*R) *float64) Column[R] {
+	return Column[R]{Name: name, Title: title, Width: width, Number: of,
+		Text: func(r *R) string { return text(of(r)) }}
+}
+
 // Pick is the columns with these names, in the order of all.
 func Pick[R any](all []Column[R], names ...string) []Column[R] {
 	out := make([]Column[R], 0, len(names))

@@ -78,7 +78,7 @@ func canary(s *screen.State, c *anomaly.Canary, w int) []string {
 	default:
 		parts = append(parts, anomaly.Counted(c.PeersOf, "peer"))
 	}
-	return chart.LabelledLines("CANARY", chart.WrapItems(parts, max(1, w-12)), w)
+	return chart.LabelledItems("CANARY", parts, w)
 }
 
 func (p *Screen) Twin(s *screen.State, a screen.Action) string {

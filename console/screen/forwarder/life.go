@@ -40,5 +40,5 @@ func life(s *screen.State, l *api.ForwarderLife, w int) []string {
 	if len(steps) > 0 {
 		items = []string{strings.Join(steps, " -> "), history}
 	}
-	return chart.LabelledLines("STATE", chart.WrapItems(items, max(1, w-12)), w)
+	return chart.LabelledItems("STATE", items, w)
 }

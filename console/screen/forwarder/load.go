@@ -59,12 +59,10 @@ func (p *Screen) load(s *screen.State, w int) []string {
 		lines = append(lines, " "+l)
 	}
 	if len(never) > 0 && s.Standing(r) != remap.ForwarderStale {
-		texts := chart.WrapItems(unreported(d, never), max(1, w-12))
-		lines = append(lines, chart.LabelledLines("NOT KNOWN", texts, w)...)
+		lines = append(lines, chart.LabelledItems("NOT KNOWN", unreported(d, never), w)...)
 	}
 	if d.BackEnd != "" {
-		lines = append(lines, chart.LabelledLines("BACK END", chart.WrapItems([]string{chart.Clean(d.BackEnd)},
-			max(1, w-12)), w)...)
+		lines = append(lines, chart.LabelledItems("BACK END", []string{chart.Clean(d.BackEnd)}, w)...)
 	}
 	return lines
 }
@@ -137,7 +135,7 @@ func (p *Screen) others(s *screen.State, w, h int) []string {
 		}
 	}
 	lines := []string{s.Palette.Rule(w)}
-	lines = append(lines, chart.LabelledLines("ALSO", chart.WrapItems(items, max(1, w-12)), w)...)
+	lines = append(lines, chart.LabelledItems("ALSO", items, w)...)
 	if len(lines) > h {
 		lines = lines[:h]
 		lines[h-1] = chart.Clip(lines[h-1], w-3) + " .."

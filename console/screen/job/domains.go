@@ -144,10 +144,7 @@ func (p *Domains) Body(s *screen.State, w, h int) []string {
 // advised is what follows from a case: the advice and what it rests on.
 func (p *Domains) advised(s *screen.State, w int) []string {
 	v := &p.Load.Value
-	var lines []string
-	for _, l := range chart.Labelled("ADVICE", v.Advice.Why, w) {
-		lines = append(lines, s.Bold(l))
-	}
+	lines := screen.Labelled(s, "ADVICE", v.Advice.Why, w)
 	if v.Caveat != "" {
 		lines = append(lines, chart.Labelled("!!", v.Caveat, w)...)
 	}

@@ -143,11 +143,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, s.Palette.Rule(w))
 		return append(lines, p.where(s, w, h-len(lines))...)
 	}
-	served := make([]string, len(j.Served))
-	for i, f := range j.Served {
-		served[i] = chart.Clean(string(f))
-	}
-	return append(lines, chart.Labelled("ON", "served by "+chart.OrMissing(strings.Join(served, " ")), w)...)
+	return append(lines, chart.Labelled("ON", "served by "+chart.OrMissing(chart.Names(j.Served)), w)...)
 }
 
 // roomForWhere is how many lines are kept for the forwarders of a running job and the plans above.
@@ -326,10 +322,7 @@ func decisionLines(s *screen.State, a *dispatch.Answer, w int) []string {
 	case a.Plan != "":
 		head += fmt.Sprintf("; plan %s is %s", chart.Clean(a.Plan), chart.Clean(string(a.State)))
 	}
-	lines := chart.Labelled("DECISION", head, w)
-	for i := range lines {
-		lines[i] = s.Bold(lines[i])
-	}
+	lines := screen.Labelled(s, "DECISION", head, w)
 	for i := range d.Reasons {
 		mark := "ok  "
 		if r := &d.Reasons[i]; !r.Passed {
@@ -363,8 +356,8 @@ func (p *Screen) where(s *screen.State, w, h int) []string {
 	if len(on) == 0 {
 		return []string{chart.Clip(" No forwarder of its nodes is observed.", w)}
 	}
-	lines := []string{s.Palette.Paint(s.Palette.Bold,
-		chart.Clip(" FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)", w))}
+	head := " FORWARDER     STATE       NODES   READ  WRITE  QUEUE   MDms   (MB/s, ms; all of its load)"
+	lines := []string{s.Bold(chart.Clip(head, w))}
 	return append(lines, table.Lines(s.Palette, len(on), p.cursor, w, max(1, h-1), "", func(i int) string {
 		line := " " + chart.Left(chart.Clean(string(on[i])), 13)
 		if r := s.Forwarder(on[i]); r != nil {

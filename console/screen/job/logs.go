@@ -40,14 +40,15 @@ var slowColumns = []table.Column[api.SlowJob]{
 	{Name: "procs", Title: "PROCS", Width: 9,
 		Text:   func(r *api.SlowJob) string { return strconv.FormatInt(r.Procs, 10) },
 		Number: func(r *api.SlowJob) *float64 { n := float64(r.Procs); return &n }},
-	numbered(columnRate, "MB/s", 8, chart.Mega, func(r *api.SlowJob) *float64 { return r.BytesPerSec }),
-	numbered("bytes", "BYTES", 9, sized, func(r *api.SlowJob) *float64 { return r.Bytes }),
-	numbered("small", "SMALL%", 8, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Small }),
-	numbered("nonconsec", "NONCONS%", 10, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Nonconsec }),
-	numbered("collective", "COLL%", 7, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Collective }),
-	numbered("longest_share", "ONEFILE%", 10, chart.Ratio, func(r *api.SlowJob) *float64 { return r.LongestShare }),
-	numbered("osts", "OSTS", 7, chart.Count, func(r *api.SlowJob) *float64 { return r.OSTs }),
-	numbered("contention", "PROCS/OST", 11, chart.Count, func(r *api.SlowJob) *float64 { return r.ProcsPerOST }),
+	table.Numbered(columnRate, "MB/s", 8, chart.Mega, func(r *api.SlowJob) *float64 { return r.BytesPerSec }),
+	table.Numbered("bytes", "BYTES", 9, sized, func(r *api.SlowJob) *float64 { return r.Bytes }),
+	table.Numbered("small", "SMALL%", 8, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Small }),
+	table.Numbered("nonconsec", "NONCONS%", 10, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Nonconsec }),
+	table.Numbered("collective", "COLL%", 7, chart.Ratio, func(r *api.SlowJob) *float64 { return r.Collective }),
+	table.Numbered("longest_share", "ONEFILE%", 10, chart.Ratio,
+		func(r *api.SlowJob) *float64 { return r.LongestShare }),
+	table.Numbered("osts", "OSTS", 7, chart.Count, func(r *api.SlowJob) *float64 { return r.OSTs }),
+	table.Numbered("contention", "PROCS/OST", 11, chart.Count, func(r *api.SlowJob) *float64 { return r.ProcsPerOST }),
 }
 
 func allSlowColumns(time.Time) []table.Column[api.SlowJob] { return slowColumns }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -39,13 +38,6 @@ func NewRuns(id, sort string) *Runs {
 	return &Runs{id: topology.JobID(id), Sorted: screen.NewSorted(runColumns, table.Sorting{Column: "started"}, sort)}
 }
 
-// numbered makes a column that sorts by a number and shows it as text has it.
-func numbered[R any](name, title string, width int, text func(*float64) string,
-	v func(*R) *float64) table.Column[R] {
-	return table.Column[R]{Name: name, Title: title, Width: width, Number: v,
-		Text: func(r *R) string { return text(v(r)) }}
-}
-
 // sized is an amount of bytes, where it is known.
 func sized(v *float64) string { return chart.Known(v, anomaly.Size) }
 
@@ -56,14 +48,14 @@ func runColumns(now time.Time) []table.Column[api.RunRow] {
 		{Name: "started", Title: "STARTED", Width: 14,
 			Text:   func(r *api.RunRow) string { return chart.Moment(r.Start, now) },
 			Number: func(r *api.RunRow) *float64 { return new(float64(r.Start.Unix())) }},
-		numbered("ran", "RAN", 8, func(v *float64) string { return chart.Age(time.Duration(*v * 1e9)) },
+		table.Numbered("ran", "RAN", 8, func(v *float64) string { return chart.Age(time.Duration(*v * 1e9)) },
 			func(r *api.RunRow) *float64 { return new(r.End.Sub(r.Start).Seconds()) }),
-		numbered("read", "READ", 9, sized, func(r *api.RunRow) *float64 { return &r.ReadBytes }),
-		numbered("written", "WRITTEN", 9, sized, func(r *api.RunRow) *float64 { return &r.WriteBytes }),
-		numbered("io", "I/O TIME", 10, func(v *float64) string { return seconds(*v) },
+		table.Numbered("read", "READ", 9, sized, func(r *api.RunRow) *float64 { return &r.ReadBytes }),
+		table.Numbered("written", "WRITTEN", 9, sized, func(r *api.RunRow) *float64 { return &r.WriteBytes }),
+		table.Numbered("io", "I/O TIME", 10, func(v *float64) string { return seconds(*v) },
 			func(r *api.RunRow) *float64 { return &r.IOSeconds }),
-		numbered("bw", "MB/s", 8, chart.Mega, func(r *api.RunRow) *float64 { return r.BytesPerSec }),
-		numbered("md", "MD/s", 8, chart.Count, func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
+		table.Numbered("bw", "MB/s", 8, chart.Mega, func(r *api.RunRow) *float64 { return r.BytesPerSec }),
+		table.Numbered("md", "MD/s", 8, chart.Count, func(r *api.RunRow) *float64 { return r.MetaOpsPerSec }),
 		{Name: "waited", Title: "WAITED", Width: 13,
 			Text: func(r *api.RunRow) string { return longestWait(r.Waits) },
 			Number: func(r *api.RunRow) *float64 {
@@ -92,17 +84,10 @@ func moved(r *api.RunRow) string {
 }
 
 func forwardersText(on []topology.ForwarderID) string {
-	if len(on) == 0 {
-		return chart.Missing
-	}
-	names := make([]string, len(on))
-	for i, f := range on {
-		names[i] = chart.Clean(string(f))
-	}
 	if len(on) > 1 {
-		return strconv.Itoa(len(on)) + ": " + strings.Join(names, " ")
+		return strconv.Itoa(len(on)) + ": " + chart.Names(on)
 	}
-	return names[0]
+	return chart.OrMissing(chart.Names(on))
 }
 
 // longestWait is the forwarder that a run waited for most.

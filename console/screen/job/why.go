@@ -63,11 +63,7 @@ func (p *Why) Body(s *screen.State, w, h int) []string {
 	v := &p.Load.Value
 	var lines []string
 	if len(v.Forwarders) > 0 {
-		names := make([]string, len(v.Forwarders))
-		for i, f := range v.Forwarders {
-			names[i] = chart.Clean(string(f))
-		}
-		lines = append(lines, chart.Labelled("FORWARDER", strings.Join(names, " "), w)...)
+		lines = append(lines, chart.Labelled("FORWARDER", chart.Names(v.Forwarders), w)...)
 	}
 	for i := range v.Logs {
 		l := &v.Logs[i]
