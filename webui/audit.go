@@ -40,11 +40,7 @@ func (all records) visit(ctx context.Context, w journal.Wanted, f func(*journal.
 	return nil
 }
 
-func (h audits) get(r *http.Request, _ access.Caller) (v []api.AuditEntry, err error) {
-	limit, err := parseLimit(r)
-	if err != nil {
-		return v, err
-	}
+func (h audits) get(r *http.Request, _ access.Caller, limit int) (v []api.AuditEntry, err error) {
 	q := r.URL.Query()
 	entries := []api.AuditEntry{}
 	from, to, err := parseRange(r, 10*366*24*60*60*1e9)

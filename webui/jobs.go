@@ -32,12 +32,8 @@ func jobRow(r *history.Run) api.JobRow {
 		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
-func (h jobs) list(r *http.Request, by access.Caller) (v []api.JobRow, err error) {
+func (h jobs) list(r *http.Request, by access.Caller, limit int) (v []api.JobRow, err error) {
 	mine := h.asking(by)
-	limit, err := parseLimit(r)
-	if err != nil {
-		return v, err
-	}
 	rows := []api.JobRow{}
 	switch state := r.URL.Query().Get("state"); state {
 	case "", "running", "ended", "all":
@@ -91,17 +87,23 @@ func (h jobs) ended(rows []api.JobRow, limit int, mine *own) ([]api.JobRow, erro
 	return rows, nil
 }
 
-func (h jobs) get(r *http.Request, by access.Caller) (v api.JobView, err error) {
-	mine := h.asking(by)
-	id := topology.JobID(r.PathValue("id"))
+// ofJob makes an endpoint of a function of a job that runs or has ended.
+func ofJob[Out any](p *parts, f func(*http.Request, access.Caller, *history.Run) (Out, error)) endpoint {
+	return answers(func(r *http.Request, by access.Caller) (v Out, err error) {
+		run, err := p.run(topology.JobID(r.PathValue("id")), p.asking(by))
+		if err != nil {
+			return v, err
+		}
+		return f(r, by, &run)
+	})
+}
+
+func (h jobs) get(r *http.Request, by access.Caller, run *history.Run) (v api.JobView, err error) {
+	mine, id := h.asking(by), topology.JobID(r.PathValue("id"))
 	v = api.JobView{Forwarders: map[topology.ForwarderID]int{}, Plans: []string{},
 		Neighbours: []api.Neighbour{}}
-	run, err := h.run(id, mine)
-	if err != nil {
-		return v, err
-	}
-	run.NodeList = dispatch.NodesOf(h.Jobs, &run)
-	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(&run), run.Forwarders, run.Pending, run.Profile
+	run.NodeList = dispatch.NodesOf(h.Jobs, run)
+	v.JobRow, v.Served, v.Pending, v.Profile = jobRow(run), run.Forwarders, run.Pending, run.Profile
 	v.Decision = mine.decision(h.Jobs.Decided(id))
 	if run.End.IsZero() {
 		v.SoFar, v.WatchedSince = h.Jobs.SoFar(id)
@@ -120,7 +122,7 @@ func (h jobs) get(r *http.Request, by access.Caller) (v api.JobView, err error) 
 			}
 		}
 	}
-	v.RunTime, v.IOShare = advise.RunTime(&run, cmp.Or(v.Profile, v.SoFar), v.WatchedSince, time.Now())
+	v.RunTime, v.IOShare = advise.RunTime(run, cmp.Or(v.Profile, v.SoFar), v.WatchedSince, time.Now())
 	plans, err := h.Desk.OfJob(r.Context(), id)
 	if err != nil {
 		return v, err
@@ -131,7 +133,7 @@ func (h jobs) get(r *http.Request, by access.Caller) (v api.JobView, err error) 
 			d.State = plans[i].State // the answer's is that of the job's start
 		}
 	}
-	if v.Answer, err = h.answer(r.Context(), &run, &v, plans); err != nil {
+	if v.Answer, err = h.answer(r.Context(), run, &v, plans); err != nil {
 		return v, err
 	}
 	return v, nil
@@ -244,13 +246,9 @@ func (h *parts) run(id topology.JobID, mine *own) (history.Run, error) {
 	return run, err
 }
 
-func (h jobs) profile(r *http.Request, by access.Caller) (v api.ProfileView, err error) {
-	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
-	if err != nil {
-		return v, err
-	}
-	return api.ProfileView{JobRow: jobRow(&run), Served: run.Forwarders, Pending: run.Pending,
-		Profile: run.Profile}, err
+func (h jobs) profile(_ *http.Request, _ access.Caller, run *history.Run) (api.ProfileView, error) {
+	return api.ProfileView{JobRow: jobRow(run), Served: run.Forwarders, Pending: run.Pending,
+		Profile: run.Profile}, nil
 }
 
 func (h jobs) dispatch(r *http.Request, _ access.Caller, in dispatch.Request) (v dispatch.Answer, err error) {
@@ -291,16 +289,12 @@ const (
 	maxRuns     = 500
 )
 
-func (h jobs) runs(r *http.Request, by access.Caller) (v api.JobRuns, err error) {
+func (h jobs) runs(r *http.Request, _ access.Caller, run *history.Run) (v api.JobRuns, err error) {
 	limit, err := parseMost(r, defaultRuns, maxRuns)
 	if err != nil {
 		return v, err
 	}
-	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
-	if err != nil {
-		return v, err
-	}
-	like, all, err := h.Jobs.Like(&run, limit+1) // one may be the job itself
+	like, all, err := h.Jobs.Like(run, limit+1) // one may be the job itself
 	if err != nil {
 		return v, err
 	}
@@ -321,7 +315,7 @@ func (h jobs) runs(r *http.Request, by access.Caller) (v api.JobRuns, err error)
 		v.Runs = append(v.Runs, runRow(&like[i]))
 	}
 	if run.Profile != nil {
-		this := runRow(&run)
+		this := runRow(run)
 		this.Partial = run.End.IsZero() && since.Sub(run.Start) > watchSlack
 		v.This = &this
 	}

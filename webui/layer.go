@@ -160,11 +160,7 @@ type FlowView struct {
 // mostTargets may be asked for at once.
 const mostTargets = 64
 
-func (h layer) flow(r *http.Request, _ access.Caller) (v FlowView, err error) {
-	limit, err := parseLimit(r)
-	if err != nil {
-		return v, err
-	}
+func (h layer) flow(r *http.Request, _ access.Caller, limit int) (v FlowView, err error) {
 	if names := r.URL.Query()["target"]; len(names) > 0 {
 		var of []topology.NodeID
 		for _, n := range names[:min(len(names), mostTargets)] {

@@ -29,11 +29,7 @@ import (
 // plans answers plans and takes decisions on them.
 type plans struct{ *parts }
 
-func (h plans) list(r *http.Request, _ access.Caller) (v []api.PlanRow, err error) {
-	limit, err := parseLimit(r)
-	if err != nil {
-		return v, err
-	}
+func (h plans) list(r *http.Request, _ access.Caller, limit int) (v []api.PlanRow, err error) {
 	plans, err := h.Desk.Plans(r.Context(), limit)
 	if err != nil {
 		return v, err

@@ -81,6 +81,17 @@ func answers[Out any](f func(*http.Request, access.Caller) (Out, error)) endpoin
 	}, nil, reflect.TypeFor[Out]()}
 }
 
+// limited makes an endpoint of a list of which a request says how many rows it wants.
+func limited[Out any](f func(r *http.Request, by access.Caller, limit int) (Out, error)) endpoint {
+	return answers(func(r *http.Request, by access.Caller) (v Out, err error) {
+		limit, err := parseMost(r, 200, 10000)
+		if err != nil {
+			return v, err
+		}
+		return f(r, by, limit)
+	})
+}
+
 // takes makes an endpoint of a function of the request's body.
 func takes[In, Out any](f func(*http.Request, access.Caller, In) (Out, error)) endpoint {
 	return endpoint{func(w http.ResponseWriter, r *http.Request, by access.Caller) error {
@@ -158,7 +169,7 @@ func (s *Server) routes(p *parts) []row {
 			"the newest second of every forwarder, or a past one", atParam...),
 		route(get, "/api/v1/trend", user, every, answers(layer{p}.trend), 0,
 			"the last 15 minutes of the layer, and the last 5 of how long each forwarder's clients waited"),
-		route(get, "/api/v1/marks", viewer, every, answers(replay{p}.marks), seconds,
+		route(get, "/api/v1/marks", viewer, every, limited(replay{p}.marks), seconds,
 			"when findings, plans and exclusions changed, jobs began and ended and connections broke, oldest first; "+
 				"the last hour without a range", slices.Concat(pageParams, rangeParams)...),
 		route(get, "/api/v1/grid", viewer, every, writes(replay{p}.grid, nil, nil), seconds,
@@ -175,7 +186,7 @@ func (s *Server) routes(p *parts) []row {
 		route(post, "/api/v1/forwarders/{id}/canary", operator, every, takes(forwarders{p}.canary), led,
 			"send one canary (a small write, read and stat) through a forwarder, at most one in 10 s, and say what "+
 				"it found"),
-		route(get, "/api/v1/flow", viewer, every, answers(layer{p}.flow), 0,
+		route(get, "/api/v1/flow", viewer, every, limited(layer{p}.flow), 0,
 			"which way jobs' bytes take now: job to forwarder to storage, the most bytes first",
 			slices.Concat([]string{"job: only that job, and its neighbours on its forwarders",
 				"target: instead, who uses that storage target; may be given several times"}, pageParams)...),
@@ -214,18 +225,18 @@ func (s *Server) routes(p *parts) []row {
 			"exclude a forwarder, or renew its lease; nobody is moved"),
 		route(del, "/api/v1/exclusions/{node}", operator, every, answers(exclusions{p}.remove), led,
 			"take a forwarder back into allocation", "reason: why; kept in the audit"),
-		route(get, "/api/v1/jobs", user, every, answers(jobs{p}.list), 0,
+		route(get, "/api/v1/jobs", user, every, limited(jobs{p}.list), 0,
 			"jobs: those that run, or those that have ended, newest first",
 			slices.Concat([]string{"state: running (without it) or ended"}, pageParams)...),
-		route(get, "/api/v1/jobs/{id}", user, every, answers(jobs{p}.get), seconds,
+		route(get, "/api/v1/jobs/{id}", user, every, ofJob(p, jobs{p}.get), seconds,
 			"one job, the forwarders of its nodes and its plans"),
-		route(get, "/api/v1/jobs/{id}/runs", user, every, answers(jobs{p}.runs), seconds,
+		route(get, "/api/v1/jobs/{id}/runs", user, every, ofJob(p, jobs{p}.runs), seconds,
 			"a job beside the ended runs like it: of the same user, application, project and number of nodes",
 			"limit: compare with the newest so many, at most 500; 50 without it"),
-		route(get, "/api/v1/jobs/{id}/series", user, every, answers(jobs{p}.series), seconds,
+		route(get, "/api/v1/jobs/{id}/series", user, every, ofJob(p, jobs{p}.series), seconds,
 			"what a job's nodes did together, by time (at most 4,096 of them)",
 			slices.Concat([]string{"step: such as 10s; 1s without it"}, rangeParams)...),
-		route(get, "/api/v1/jobs/{id}/profile", user, every, answers(jobs{p}.profile), seconds,
+		route(get, "/api/v1/jobs/{id}/profile", user, every, ofJob(p, jobs{p}.profile), seconds,
 			"what a job did to the file system"),
 		route(post, "/api/v1/dispatch", scheduler, every, takes(jobs{p}.dispatch), led,
 			"a job is about to start: decide, and propose its plan"),
@@ -256,7 +267,7 @@ func (s *Server) routes(p *parts) []row {
 		route(get, "/api/v1/periodic", viewer, every, answers(whatif{p}.periodic), 0,
 			"stagger periodic applications: what if",
 			"set: processors, bandwidths and applications as JSON, as fairway periodic reads them"),
-		route(get, "/api/v1/plans", viewer, every, answers(plans{p}.list), 0, "plans, newest first", pageParams...),
+		route(get, "/api/v1/plans", viewer, every, limited(plans{p}.list), 0, "plans, newest first", pageParams...),
 		route(post, "/api/v1/plans", operator, every, writes(plans{p}.propose, api.ManualRemap{}, api.PlanView{}), led,
 			"propose a remap; nothing moves"),
 		route(get, "/api/v1/plans/{id}", viewer, every, answers(plans{p}.get), led,
@@ -293,7 +304,7 @@ func (s *Server) routes(p *parts) []row {
 			"what you did last, and what would take it back or why nothing can"),
 		route(post, "/api/v1/undo", operator, every, takes(undo{p}.post), led,
 			"take back what you did last, if it is still that"),
-		route(get, "/api/v1/audit", viewer, every, answers(audits{p}.get), seconds,
+		route(get, "/api/v1/audit", viewer, every, limited(audits{p}.get), seconds,
 			"who did what, newest first", slices.Concat([]string{"actor: a person's or policy's name",
 				"subject: a plan, a finding or an excluded forwarder"}, pageParams, rangeParams)...),
 	}...)
@@ -369,9 +380,6 @@ func parseSpan(name, text string, fallback time.Duration) (time.Duration, error)
 	}
 	return d.Truncate(time.Second), nil
 }
-
-// parseLimit reads how many rows of a list are wanted.
-func parseLimit(r *http.Request) (int, error) { return parseMost(r, 200, 10000) }
 
 // parseMost reads a limit, which is usual where it is not given, and at most most.
 func parseMost(r *http.Request, usual, most int) (int, error) {

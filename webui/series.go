@@ -17,6 +17,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/tsdb"
+	"fairway/tsdb/history"
 	"fairway/webui/access"
 	"fairway/webui/api"
 )
@@ -223,11 +224,7 @@ type replay struct{ *parts }
 const markSpan = time.Hour
 
 // marks lists what happened in a range: the points that a replay jumps to and a plot shows.
-func (h replay) marks(r *http.Request, _ access.Caller) (v []remap.Mark, err error) {
-	limit, err := parseLimit(r)
-	if err != nil {
-		return v, err
-	}
+func (h replay) marks(r *http.Request, _ access.Caller, limit int) (v []remap.Mark, err error) {
 	from, to, err := parseRange(r, markSpan)
 	if err != nil {
 		return v, err
@@ -308,12 +305,8 @@ var (
 )
 
 // series answers what a job's compute nodes did together between from and to, as far as it ran then.
-func (h jobs) series(r *http.Request, by access.Caller) (v api.JobSeries, err error) {
-	run, err := h.run(topology.JobID(r.PathValue("id")), h.asking(by))
-	if err != nil {
-		return v, err
-	}
-	run.NodeList = dispatch.NodesOf(h.Jobs, &run)
+func (h jobs) series(r *http.Request, _ access.Caller, run *history.Run) (v api.JobSeries, err error) {
+	run.NodeList = dispatch.NodesOf(h.Jobs, run)
 	q := tsdb.Query{Nodes: evenly(run.NodeList, maxSeriesNodes), Agg: tsdb.AggMean}
 	if err := parseSteps(r, &q); err != nil {
 		return v, err
