@@ -13,11 +13,10 @@ import (
 
 // helpPage lists the keys that work on the page it was called from, out of the key table.
 type helpPage struct {
-	of     string
-	keys   *Keys
-	top    int
-	find   string
-	typing *screen.Input
+	of   string
+	keys *Keys
+	top  int
+	find screen.Filter
 }
 
 func (p *helpPage) Name() string                          { return screen.OnHelp }
@@ -25,30 +24,17 @@ func (p *helpPage) Address(*screen.State) screen.Address  { return screen.Addres
 func (p *helpPage) Refresh(*screen.State) tea.Cmd         { return nil }
 func (p *helpPage) Answer(*screen.State, tea.Msg) tea.Cmd { return nil }
 func (p *helpPage) Title(*screen.State, int) string       { return " keys on this screen (" + p.of + ")" }
-
-func (p *helpPage) Field() *screen.Input { return p.typing }
+func (p *helpPage) Field() *screen.Input                  { return p.find.Field() }
 
 // Typed ends the search: enter keeps it, escape takes it away.
 func (p *helpPage) Typed(s *screen.State, ok bool) tea.Cmd {
-	p.find, p.top = "", 0
-	if ok {
-		p.find = strings.TrimSpace(p.typing.Text)
-	}
-	p.typing = nil
-	return nil
-}
-
-// searched is what is looked for, also while it is typed.
-func (p *helpPage) searched() string {
-	if p.typing != nil {
-		return strings.ToLower(p.typing.Text)
-	}
-	return strings.ToLower(p.find)
+	p.top = 0
+	return p.find.Typed(s, ok)
 }
 
 func (p *helpPage) Act(s *screen.State, a screen.Action) tea.Cmd {
 	if a == screen.ActFilter {
-		p.typing = &screen.Input{Label: "a key or a word:", Text: p.find}
+		p.find.Begin("a key or a word:")
 		return nil
 	}
 	p.top = max(0, p.top+a.Step())
@@ -78,14 +64,12 @@ func groupOf(b *binding) helpGroup {
 
 func (p *helpPage) Body(s *screen.State, w, h int) []string {
 	var lines []string
-	find := p.searched()
 	for _, group := range []helpGroup{changes, acts, looks} {
 		head := []string{"", s.Bold(chart.Clip(" "+string(group), w))}
 		for i := range p.keys.table {
 			b := &p.keys.table[i]
 			keys := p.keys.shownOn(p.of, b)
-			if keys == "" || !b.works(p.of) || groupOf(b) != group ||
-				!strings.Contains(strings.ToLower(keys+" "+b.does), find) {
+			if keys == "" || !b.works(p.of) || groupOf(b) != group || !p.find.Keeps(keys+" "+b.does) {
 				continue
 			}
 			lines, head = append(lines, head...), nil
@@ -101,7 +85,7 @@ func (p *helpPage) Body(s *screen.State, w, h int) []string {
 		lines = append(lines, "", " In a replay ("+s.Key(screen.ActHistory)+"):")
 		for i := range p.keys.replay {
 			b := &p.keys.replay[i]
-			if b.show == "" || !strings.Contains(strings.ToLower(b.show+" "+b.does), find) {
+			if b.show == "" || !p.find.Keeps(b.show+" "+b.does) {
 				continue
 			}
 			lines = append(lines, chart.Clip(" "+chart.Left(b.show, 14)+b.does, w))
@@ -117,7 +101,7 @@ func (p *helpPage) Body(s *screen.State, w, h int) []string {
 	words := append([]api.Term{{Word: "cells", Means: text}}, api.Glossary()...)
 	head := []string{"", s.Bold(" signs and words")}
 	for _, one := range words {
-		if !strings.Contains(strings.ToLower(one.Word+" "+one.Means), find) {
+		if !p.find.Keeps(one.Word + " " + one.Means) {
 			continue
 		}
 		lines, head = append(lines, head...), nil

@@ -25,7 +25,7 @@ func (f *Filter) Left() Kept { return Kept{Filter: f.Text} }
 func (f *Filter) Restore(k Kept) { f.Text = k.Filter }
 
 // Begin opens the field.
-func (f *Filter) Begin() { f.field = &Input{Label: "filter:", Text: f.Text} }
+func (f *Filter) Begin(label string) { f.field = &Input{Label: label, Text: f.Text} }
 
 // Typed ends the filter: enter keeps it, escape takes it away.
 func (f *Filter) Typed(_ *State, ok bool) tea.Cmd {
@@ -55,16 +55,20 @@ func (f *Filter) words() []string {
 // Narrows says whether lines may be left out.
 func (f *Filter) Narrows() bool { return len(f.words()) > 0 }
 
+// Keeps says that a line has every word.
+func (f *Filter) Keeps(line string) bool {
+	text := strings.ToLower(ansi.Strip(line))
+	return !slices.ContainsFunc(f.words(), func(w string) bool { return !strings.Contains(text, w) })
+}
+
 // Left are the rows whose lines have every word.
 func Left[T any](f *Filter, rows []T, line func(*T) string) []T {
-	words := f.words()
-	if len(words) == 0 {
+	if !f.Narrows() {
 		return rows
 	}
 	var out []T
 	for i := range rows {
-		text := strings.ToLower(ansi.Strip(line(&rows[i])))
-		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) }) {
+		if f.Keeps(line(&rows[i])) {
 			out = append(out, rows[i])
 		}
 	}

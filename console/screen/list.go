@@ -87,7 +87,7 @@ func (p *List[T]) Act(s *State, a Action) tea.Cmd {
 	rows := p.shown(s)
 	switch {
 	case a == ActFilter:
-		p.Begin()
+		p.Begin("filter:")
 	case a == ActOpen && p.cursor < len(rows):
 		return s.Host.Open(p.of.Open(&rows[p.cursor]))
 	case a == ActOpen:

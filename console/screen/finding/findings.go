@@ -95,7 +95,7 @@ func (p *List) Act(s *screen.State, a screen.Action) tea.Cmd {
 		return nil
 	}
 	if a == screen.ActFilter {
-		p.filter.Begin()
+		p.filter.Begin("filter:")
 		return nil
 	}
 	if len(rows) == 0 {

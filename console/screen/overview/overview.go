@@ -115,7 +115,7 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActPanel:
 		p.panel = (p.panel + 1) % panelCount
 	case screen.ActFilter:
-		p.Begin()
+		p.Begin("filter:")
 	case screen.ActOpen:
 		if p.panel == panelNeeds && !p.asTable {
 			return p.openNeed(s)

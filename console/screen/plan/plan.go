@@ -265,9 +265,7 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	v := &p.plan.Value
 	var lines []string
 	say := func(label, text string) {
-		for i, l := range chart.Wrap(chart.Clean(text), w-12) {
-			lines = append(lines, " "+chart.Left(first(i, label), 10)+l)
-		}
+		lines = append(lines, chart.Labelled(label, chart.Clean(text), w)...)
 	}
 	say("", v.Title)
 	change := v.Change()
