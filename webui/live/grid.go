@@ -12,7 +12,6 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
-	"fairway/tsdb"
 	"fairway/tsdb/window"
 	"fairway/webui/api"
 )
@@ -99,21 +98,17 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	m := &GridMetrics[metric]
 	c := newGrid(s, m)
 	c.forget()
-	ids, cell := make([]topology.NodeID, len(c.nodes)), make(map[topology.NodeID]int, len(c.nodes))
+	ids := make([]topology.NodeID, len(c.nodes))
 	for i, n := range c.nodes {
-		ids[i], cell[n.ID] = n.ID, i
+		ids[i] = n.ID
 	}
-	for _, of := range m.Metrics {
-		err := g.p.past.newest(ctx, ids, of, at, func(n topology.NodeID, p tsdb.Point) {
-			i := cell[n]
-			if v := p.Value / c.fullOf(i); math.IsNaN(c.next[i]) {
-				c.next[i] = v
-			} else {
-				c.next[i] += v
-			}
-		})
-		if err != nil {
-			return nil, err
+	frames, err := g.p.past.frames(ctx, ids, at, m.Metrics...)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
+		if f := frames[id]; f != nil {
+			c.next[i] = m.sum(f.Samples) / c.fullOf(i)
 		}
 	}
 	for i, share := range c.next {

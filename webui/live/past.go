@@ -17,9 +17,6 @@ import (
 	"fairway/webui/api"
 )
 
-// pastMetrics are what a row of the overview shows.
-var pastMetrics = api.ListedMetrics
-
 // timelineMargin is how long a record may be on its way to the journal.
 const timelineMargin = 2 * time.Second
 
@@ -111,18 +108,14 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 		ids[i], place[n.ID], peaks[n.ID] = n.ID, i, n.PeakBytesPerSec
 		rows[i] = api.ForwarderRow{ID: topology.ForwarderID(n.ID), Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec}
 	}
-	for _, m := range pastMetrics {
-		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
-			i := place[n]
-			row := &rows[i]
-			if seen := time.UnixMilli(newest.TimeMillis).UTC().Add(time.Second); seen.After(row.LastSeen) {
-				row.LastSeen = seen
-			}
-			values.fill(i, row, []collector.Sample{{Metric: m, Value: newest.Value}})
-		})
-		if err != nil {
-			return nil, err
-		}
+	frames, err := p.frames(ctx, ids, at, api.ListedMetrics...)
+	if err != nil {
+		return nil, err
+	}
+	for n, f := range frames {
+		row := &rows[place[n]]
+		row.LastSeen = time.UnixMilli(f.TimeMillis).UTC().Add(time.Second)
+		values.fill(place[n], row, f.Samples)
 	}
 	q := tsdb.OccupancyQuery{Nodes: ids, FromMillis: at.Add(-time.Hour).UnixMilli(),
 		ToMillis: at.Add(time.Second).UnixMilli(), PeakBytesPerSec: peaks}
@@ -138,21 +131,34 @@ func (p *past) rows(ctx context.Context, nodes []topology.Node, at time.Time) ([
 	return rows, nil
 }
 
-// newest shows each node's newest point of the last seconds: as live, it counts until it is stale.
-func (p *past) newest(ctx context.Context, ids []topology.NodeID, m collector.Metric, at time.Time,
-	visit func(topology.NodeID, tsdb.Point)) error {
-	series, err := p.cfg.Store.Select(ctx,
-		tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(),
-			ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
-	if err != nil {
-		return err
+// frames are what nodes had of some metrics in the last seconds, each its newest: as live, it counts until it is stale.
+func (p *past) frames(ctx context.Context, ids []topology.NodeID, at time.Time,
+	metrics ...collector.Metric) (map[topology.NodeID]*collector.Frame, error) {
+	frames := map[topology.NodeID]*collector.Frame{}
+	if len(ids) == 0 {
+		return frames, nil
 	}
-	for _, one := range series {
-		if len(one.Points) > 0 {
-			visit(one.Node, one.Points[len(one.Points)-1])
+	for _, m := range metrics {
+		series, err := p.cfg.Store.Select(ctx,
+			tsdb.Query{Nodes: ids, Metric: m, FromMillis: at.Add(-remap.StaleAfter).UnixMilli(),
+				ToMillis: at.Add(time.Second).UnixMilli(), StepMillis: 1000})
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range series {
+			if len(one.Points) == 0 {
+				continue
+			}
+			f, newest := frames[one.Node], one.Points[len(one.Points)-1]
+			if f == nil {
+				f = &collector.Frame{}
+				frames[one.Node] = f
+			}
+			f.TimeMillis = max(f.TimeMillis, newest.TimeMillis)
+			f.Samples = append(f.Samples, collector.Sample{Metric: m, Value: newest.Value})
 		}
 	}
-	return nil
+	return frames, nil
 }
 
 // recall adds what the journal knows, derives every forwarder's standing from it as live, and says
@@ -333,20 +339,9 @@ var clientMetrics = []collector.Metric{collector.ReadBytes, collector.WriteBytes
 
 func (p *past) clients(ctx context.Context, ids []topology.NodeID, at time.Time) ([]api.ClientRow, error) {
 	rows := make([]api.ClientRow, len(ids))
-	if len(ids) == 0 {
-		return rows, nil
-	}
-	frames := map[topology.NodeID]*collector.Frame{}
-	for _, m := range clientMetrics {
-		err := p.newest(ctx, ids, m, at, func(n topology.NodeID, newest tsdb.Point) {
-			if frames[n] == nil {
-				frames[n] = &collector.Frame{}
-			}
-			frames[n].Samples = append(frames[n].Samples, collector.Sample{Metric: m, Value: newest.Value})
-		})
-		if err != nil {
-			return nil, err
-		}
+	frames, err := p.frames(ctx, ids, at, clientMetrics...)
+	if err != nil {
+		return nil, err
 	}
 	for i, n := range ids {
 		rows[i].ID = n

@@ -8,7 +8,6 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/tsdb"
 	"fairway/webui/api"
 )
 
@@ -46,22 +45,21 @@ func (p *past) recallJobs(ctx context.Context, m *moment, sit *remap.Situation) 
 	o.NotKept = append(o.NotKept,
 		"top jobs: by what their compute nodes did; those of nodes that two jobs had at once, or that nobody "+
 			"measured, are left out")
-	if len(nodes) == 0 {
-		return nil
+	slices.Sort(nodes) // sums do not wobble
+	frames, err := p.frames(ctx, nodes, o.At, collector.ReadBytes, collector.WriteBytes, collector.MetaOps)
+	if err != nil {
+		return err
 	}
 	on := map[topology.ForwarderID]map[topology.JobID]did{}
-	for _, metric := range []collector.Metric{collector.ReadBytes, collector.WriteBytes, collector.MetaOps} {
-		err := p.newest(ctx, nodes, metric, o.At, func(n topology.NodeID, newest tsdb.Point) {
-			f := m.mapping[n]
-			if on[f] == nil {
-				on[f] = map[topology.JobID]did{}
-			}
-			one := didOf([]collector.Sample{{Metric: metric, Value: newest.Value}})
-			on[f][m.jobs[n]] = on[f][m.jobs[n]].plus(one, 1)
-		})
-		if err != nil {
-			return err
+	for _, n := range nodes {
+		if frames[n] == nil {
+			continue
 		}
+		f := m.mapping[n]
+		if on[f] == nil {
+			on[f] = map[topology.JobID]did{}
+		}
+		on[f][m.jobs[n]] = on[f][m.jobs[n]].plus(didOf(frames[n].Samples), 1)
 	}
 	for i := range o.Forwarders {
 		nameTopJob(&o.Forwarders[i], on[o.Forwarders[i].ID])
