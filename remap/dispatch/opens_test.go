@@ -10,6 +10,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/history"
 )
 
 // TestModeIsWhatPhasesCreateAndOpen: how a job's nodes share files by what a metadata server counts, phase by phase.
@@ -103,6 +104,22 @@ func TestProfileHasTheModeThatMetadataServersSaw(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOneNodesFilesAreNotOfMany: where one node did all I/O the mode is 1-1, however many files it made.
+func TestOneNodesFilesAreNotOfMany(t *testing.T) {
+	for _, c := range []struct {
+		nodes, ioNodes int
+		created        float64
+		want           topology.Mode
+	}{
+		{1, 1, 3, topology.Mode11}, {2, 1, 3, topology.Mode11}, {2, 2, 3, topology.ModeNN}, {4, 1, 1, topology.Mode11},
+	} {
+		j := job{run: history.Run{Nodes: c.nodes}, opens: opens{phase: counted{created: c.created}}}
+		if got := j.mode(&history.Profile{IONodes: c.ioNodes}); got != c.want {
+			t.Errorf("%d of %d nodes made %.0f files: %q, want %q", c.ioNodes, c.nodes, c.created, got, c.want)
+		}
 	}
 }
 
