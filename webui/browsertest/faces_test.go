@@ -198,7 +198,7 @@ func compareRow(t *testing.T, f *face, page, name string, nth int, row map[strin
 func sameSentences(t *testing.T, b *tab, s *simsite.Site) {
 	t.Helper()
 	for _, c := range []struct{ path, words string }{
-		{"/plans/P-000001", `c00004 +fwd001 -> fwd000`},
+		{"/plans/P-000001", `c00004 +fwd001 (->|→) fwd000`},
 		{"/jobs/9/why", `I/O took \d[^.]*%\)`},
 		{"/jobs/9/why", `[\d.]+ GB in [\d.]+ s of I/O, [\d.]+ [kMG]B/s`},
 		{"/whatif", `no schedule computes more than \d+ % of the machine here, and \d+ % if`},
@@ -214,7 +214,8 @@ func sameSentences(t *testing.T, b *tab, s *simsite.Site) {
 		}
 		inBrowser, inTerminal := words.FindString(js[string](b, "document.querySelector('#page').textContent")),
 			words.FindString(f.model.View())
-		if one := strings.Join(strings.Fields(inBrowser), " "); one == "" ||
+		// In the browser an arrow is one letter: a narrow screen breaks no line within it.
+		if one := strings.ReplaceAll(strings.Join(strings.Fields(inBrowser), " "), "→", "->"); one == "" ||
 			one != strings.Join(strings.Fields(inTerminal), " ") {
 			t.Errorf("%s: the browser says %q, the terminal %q\n%s", c.path, inBrowser, inTerminal, f.model.View())
 		}

@@ -41,9 +41,9 @@ func TestJudgingInTheBrowser(t *testing.T) {
 	b.open("http://" + s.TCP + s.SignInPath("olga", remap.Operator))
 	b.says("olga (operator)")
 	b.open("http://" + s.TCP + "/forwarders/fwd001")
-	b.says("healthy -> suspect")
+	b.says("healthy → suspect")
 	b.frames(3)
-	b.says("healthy -> suspect") // the feed must not take it away
+	b.says("healthy → suspect") // the feed must not take it away
 	b.key("e")
 	b.says("Why: drain fwd001 for 4 h")
 	b.key("broken" + enter)

@@ -235,7 +235,7 @@ func TestBrowserShowsTheLayerAndMovesANode(t *testing.T) {
 	b.says("1 chosen")
 	b.key("p")
 	b.says("Propose: move 1 client of fwd001")
-	b.until("the best target is chosen, with why", "/fwd001 -> fwd/.test(document.body.innerText) && "+
+	b.until("the best target is chosen, with why", "/fwd001 → fwd/.test(document.body.innerText) && "+
 		"/the best of 7: (idle|busy)/.test(document.querySelector('tr.sel').innerText)")
 	b.key("j")
 	b.until("another is chosen", "!/the best of/.test(document.querySelector('tr.sel').innerText)")

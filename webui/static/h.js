@@ -14,6 +14,8 @@ export function h(tag, ...parts) {
 }
 
 const there = v => v !== null && v !== undefined && v !== false;
+// No line breaks within an arrow of one letter.
+const whole = text => String(text ?? '').replaceAll(' -> ', ' → ');
 /** @param {Element} el @param {Record<string, any>} attributes @param {any[]} children */
 function furnish(el, attributes, children) {
   for (const [k, v] of Object.entries(attributes)) {
@@ -21,17 +23,15 @@ function furnish(el, attributes, children) {
     else if (typeof v === 'function') el.addEventListener(k, v);
     else if (there(v)) el.setAttribute(k, v === true && !k.startsWith('aria-') ? '' : String(v));
   }
-  el.append(...children.filter(there).map(c => (c instanceof Node ? c : String(c))));
+  el.append(...children.filter(there).map(c => (c instanceof Node ? c : whole(c))));
   return el;
 }
 
 /** Changes the text only when it differs, so that a quiet second costs no layout, and where it stands: no element
  * comes or goes, and no selector has to be matched again. @param {Element} el @param {string} text */
 export function setText(el, text) {
-  const only = el.childNodes.length === 1 && text ? el.firstChild : null;
-  if (only instanceof Text) {
-    if (only.data !== text) only.data = text;
-  } else if (el.textContent !== text) el.textContent = text;
+  const only = el.childNodes.length === 1 && text && el.firstChild instanceof Text ? el.firstChild : el;
+  if (el.textContent !== whole(text)) only.textContent = whole(text);
 }
 
 /** @param {string} text @param {(e: any) => any} click @param {Record<string, any>} [more] attributes
