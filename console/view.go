@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ func (m *Model) draw() string {
 	return strings.Join(lines, "\n")
 }
 
+// gaps are those between the parts of a title where there is room.
+var gaps = regexp.MustCompile(` {3,}`)
+
 // titleLine is the first line of every screen: what it is, and how old its data is.
 func titleLine(s *screen.State, fresh func() (string, string), title string, w int) string {
 	p := s.Palette
@@ -48,7 +52,7 @@ func titleLine(s *screen.State, fresh func() (string, string), title string, w i
 		title = " SIMULATED" + title
 	}
 	if room := w - len(status) - 2; ansi.StringWidth(title) > room {
-		title = chart.Clip(title, max(0, room))
+		title = chart.Clip(gaps.ReplaceAllString(title, "  "), max(0, room))
 	}
 	gap := strings.Repeat(" ", max(0, w-1-ansi.StringWidth(title)-len(status)))
 	return p.Paint(p.Bold, title) + gap + p.Paint(look, status)

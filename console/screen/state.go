@@ -186,6 +186,15 @@ func (s *State) Value(r *api.ForwarderRow, v *float64) *float64 {
 	return v
 }
 
+// TitleRoom is how many of w columns a title may have before what stands behind it.
+func (s *State) TitleRoom(w int) int {
+	w -= len("LIVE 12:00:00 GMT+8 late 3s") + 2
+	if s.Shown.Simulated {
+		w -= len(" SIMULATED") // stands before it
+	}
+	return w
+}
+
 // Key is what the key of an action is called on the screen shown.
 func (s *State) Key(a Action) string { return s.Host.Key(a) }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
 
 	"fairway/anomaly"
 	"fairway/collector"
@@ -100,16 +101,20 @@ func (p *Screen) Act(s *screen.State, a screen.Action) tea.Cmd {
 	return p.Judge(s, a, f, p.sent())
 }
 
-func (p *Screen) Title(s *screen.State, _ int) string {
+func (p *Screen) Title(s *screen.State, w int) string {
 	f := p.newest(s)
 	if f.ID == "" {
 		return " finding " + chart.Clean(p.id)
 	}
 	title := fmt.Sprintf(" %s   %s   %s   ", chart.Clean(f.ID), screen.Subject(f.Node), screen.FindingTitle(f))
+	state, long := strings.ToUpper(screen.StateWords(f)), " for "+chart.Age(s.AsOf().Sub(f.Changed))
 	if f.Open() && f.Silent(s.Now) {
-		return title + "SILENT for another " + chart.Age(f.Silenced.Sub(s.Now))
+		state, long = "SILENT", " for another "+chart.Age(f.Silenced.Sub(s.Now))
 	}
-	return title + fmt.Sprintf("%s for %s", strings.ToUpper(screen.StateWords(f)), chart.Age(s.AsOf().Sub(f.Changed)))
+	if ansi.StringWidth(title+state+long) > s.TitleRoom(w)+len("   ") { // its gaps may get narrow
+		return title + state
+	}
+	return title + state + long
 }
 
 func (p *Screen) Body(s *screen.State, w, h int) []string {

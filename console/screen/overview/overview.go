@@ -262,10 +262,9 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	if o.Machine == "" {
 		return " fairway"
 	}
-	const status = len("LIVE 12:00:00 GMT+8 late 3s") + 2 // stands behind the title
 	title := " " + chart.Clean(o.Machine) + "  "
 	if o.Simulated && w < 110 {
-		title, w = "  ", w-len(" SIMULATED") // stands before it
+		title = "  "
 	}
 	text, look := state(s)
 	if s.Stale() || o.LateSeconds > 0 {
@@ -281,7 +280,7 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	}
 	switch {
 	case w < 110 && o.User != "":
-		if who := "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role); ansi.StringWidth(title+who) <= w-status {
+		if who := "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role); ansi.StringWidth(title+who) <= s.TitleRoom(w) {
 			title += who
 		}
 	case o.User != "":
