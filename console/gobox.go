@@ -19,6 +19,7 @@ import (
 
 // goPage is the go box: type a part of a name, enter opens the first hit.
 type goPage struct {
+	screen.Place
 	model *Model
 	under screen.Screen // the screen below
 	query *screen.Input
@@ -26,11 +27,9 @@ type goPage struct {
 }
 
 func newGoPage(m *Model) *goPage {
-	return &goPage{model: m, under: m.top(), query: &screen.Input{Label: ":"}}
+	return &goPage{Place: beside(screen.OnGo), model: m, under: m.top(), query: &screen.Input{Label: ":"}}
 }
 
-func (p *goPage) Name() string                         { return screen.OnGo }
-func (p *goPage) Address(*screen.State) screen.Address { return screen.Address{Page: "overview"} }
 func (p *goPage) Answer(_ *screen.State, msg tea.Msg) tea.Cmd {
 	p.jobs.Take(msg)
 	return nil

@@ -13,14 +13,13 @@ import (
 
 // helpPage lists the keys that work on the page it was called from, out of the key table.
 type helpPage struct {
+	screen.Place
 	of   string
 	keys *Keys
 	top  int
 	find screen.Filter
 }
 
-func (p *helpPage) Name() string                          { return screen.OnHelp }
-func (p *helpPage) Address(*screen.State) screen.Address  { return screen.Address{Page: "overview"} }
 func (p *helpPage) Refresh(*screen.State) tea.Cmd         { return nil }
 func (p *helpPage) Answer(*screen.State, tea.Msg) tea.Cmd { return nil }
 func (p *helpPage) Title(*screen.State, int) string       { return " keys on this screen (" + p.of + ")" }

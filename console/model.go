@@ -89,23 +89,23 @@ func NewModel(ctx context.Context, c *client.Client, first screen.Address, p *ch
 func screenOf(a screen.Address) screen.Screen {
 	switch {
 	case a.Page == "forwarders":
-		return forwarder.New(a.ID)
+		return forwarder.New(a)
 	case a.Page == "plans" && a.ID != "":
-		return plan.New(a.ID, a.View == "approve")
+		return plan.New(a)
 	case a.Page == "plans":
 		return screen.NewList(plan.List).Filtered(a.Filter)
 	case a.Page == "findings" && a.ID != "":
-		return finding.New(a.ID)
+		return finding.New(a)
 	case a.Page == "findings":
 		return finding.NewList(a.Filter)
 	case a.Page == "jobs" && a.Part == screen.PartWhy:
-		return job.NewWhy(a.ID)
+		return job.NewWhy(a)
 	case a.Page == "jobs" && a.Part == screen.PartDomains:
-		return job.NewDomains(a.ID, a.Domains)
+		return job.NewDomains(a)
 	case a.Page == "jobs" && a.Part == screen.PartRuns:
 		return job.NewRuns(a.ID, a.Sort)
 	case a.Page == "jobs" && a.ID != "":
-		return job.New(a.ID)
+		return job.New(a)
 	case a.Page == "jobs":
 		return screen.NewList(job.List).Filtered(a.Filter)
 	case a.Page == "audit":
@@ -115,11 +115,16 @@ func screenOf(a screen.Address) screen.Screen {
 	case a.Page == "logs":
 		return job.NewLogs(a)
 	case a.Page == "whatif" && a.Set != "":
-		return whatif.NewPattern(a.Set)
+		return whatif.NewPattern(a)
 	case a.Page == "whatif":
-		return whatif.NewShares(a.Policy, topology.ForwarderID(a.Forwarder))
+		return whatif.NewShares(a)
 	}
 	return nil
+}
+
+// beside is the place of a screen that has no address of its own.
+func beside(on string) screen.Place {
+	return screen.Place{On: on, At: screen.Address{Page: "overview"}}
 }
 
 // Use gives the console other keys than the default ones.
@@ -416,11 +421,11 @@ func (m *Model) do(a screen.Action) tea.Cmd {
 	case screen.ActNext:
 		return m.overview.Next(s, len(m.screens) > 1)
 	case screen.ActHelp:
-		return m.put(&helpPage{of: m.top().Name(), keys: m.keys})
+		return m.put(&helpPage{Place: beside(screen.OnHelp), of: m.top().Name(), keys: m.keys})
 	case screen.ActGo:
 		return m.put(newGoPage(m))
 	case screen.ActRequests:
-		return m.put(&requestsPage{sent: &m.requests})
+		return m.put(&requestsPage{Place: beside(screen.OnRequests), sent: &m.requests})
 	case screen.ActPause:
 		if s.Paused {
 			s.Live()

@@ -12,12 +12,11 @@ import (
 
 // requestsPage is the log of what this console asked of the server, the newest first.
 type requestsPage struct {
+	screen.Place
 	sent *[]screen.Request
 	top  int
 }
 
-func (p *requestsPage) Name() string                          { return screen.OnRequests }
-func (p *requestsPage) Address(*screen.State) screen.Address  { return screen.Address{Page: "overview"} }
 func (p *requestsPage) Refresh(*screen.State) tea.Cmd         { return nil }
 func (p *requestsPage) Answer(*screen.State, tea.Msg) tea.Cmd { return nil }
 func (p *requestsPage) Title(*screen.State, int) string       { return " requests this console sent" }

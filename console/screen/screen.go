@@ -26,6 +26,18 @@ type Screen interface {
 	Body(s *State, w, h int) []string
 }
 
+// Place is a screen's name in the key table and its address, which holds what is asked for.
+type Place struct {
+	On string
+	At Address
+}
+
+// Name is described at Screen.
+func (p *Place) Name() string { return p.On }
+
+// Address is described at Screen.
+func (p *Place) Address(*State) Address { return p.At }
+
 // Typist is a screen with a field: while Field is not nil keys are text.
 type Typist interface {
 	Field() *Input

@@ -26,6 +26,7 @@ import (
 // Screen is one finding: its sentence, its life, whom it hits, and the evidence as it was
 // when it last changed.
 type Screen struct {
+	screen.Place
 	screen.Judging
 	id   string
 	view screen.Load[api.FindingView]
@@ -33,11 +34,8 @@ type Screen struct {
 	top  int // first line shown
 }
 
-func New(id string) *Screen { return &Screen{id: id} }
-
-func (p *Screen) Name() string { return screen.OnFinding }
-func (p *Screen) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "findings", ID: p.id}
+func New(a screen.Address) *Screen {
+	return &Screen{Place: screen.Place{On: screen.OnFinding, At: screen.AtFinding(a.ID)}, id: a.ID}
 }
 
 // Refresh asks for the life again when the finding has changed since, and now and then.

@@ -22,6 +22,7 @@ const sparkSpan = 5 * time.Minute
 
 // Screen is one forwarder: its load against its peers, its clients, its findings.
 type Screen struct {
+	screen.Place
 	screen.Judging
 	id        topology.ForwarderID
 	detail    screen.Load[api.ForwarderDetail]
@@ -45,14 +46,10 @@ const (
 	panelStorage
 )
 
-func New(id string) *Screen {
-	return &Screen{id: topology.ForwarderID(id), marked: map[topology.NodeID]bool{},
-		detail: screen.Load[api.ForwarderDetail]{Again: screen.EverySecond}}
-}
-
-func (p *Screen) Name() string { return screen.OnForwarder }
-func (p *Screen) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "forwarders", ID: string(p.id)}
+func New(a screen.Address) *Screen {
+	id := topology.ForwarderID(a.ID)
+	return &Screen{Place: screen.Place{On: screen.OnForwarder, At: screen.AtForwarder(id)}, id: id,
+		marked: map[topology.NodeID]bool{}, detail: screen.Load[api.ForwarderDetail]{Again: screen.EverySecond}}
 }
 
 func (p *Screen) Refresh(s *screen.State) tea.Cmd {

@@ -23,29 +23,26 @@ import (
 
 // Domains compares the ways of dividing a job's shared file and advises hints.
 type Domains struct {
+	screen.Place
 	screen.Page[api.DomainsView]
-	id    topology.JobID
-	query api.DomainsQuery
-	edit  *screen.Input
-	top   int
+	id   topology.JobID
+	edit *screen.Input
+	top  int
 }
 
-func NewDomains(id string, q api.DomainsQuery) *Domains {
-	return &Domains{id: topology.JobID(id), query: q}
+func NewDomains(a screen.Address) *Domains {
+	return &Domains{Place: screen.Place{On: screen.OnDomains, At: screen.Address{Page: "jobs", ID: a.ID,
+		Part: screen.PartDomains, Domains: a.Domains}}, id: topology.JobID(a.ID)}
 }
 
-func (p *Domains) Name() string         { return screen.OnDomains }
 func (p *Domains) Field() *screen.Input { return p.edit }
-func (p *Domains) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartDomains, Domains: p.query}
-}
 
 func (p *Domains) call() string {
-	return strings.TrimSpace("file domains of " + string(p.id) + " " + p.query.Values().Encode())
+	return strings.TrimSpace("file domains of " + string(p.id) + " " + p.At.Domains.Values().Encode())
 }
 
 func (p *Domains) Refresh(s *screen.State) tea.Cmd {
-	query := p.query
+	query := p.At.Domains
 	return p.Load.Refresh(s, p.call(),
 		func(ctx context.Context) (api.DomainsView, error) { return s.Server.Domains(ctx, p.id, query) })
 }
@@ -73,8 +70,8 @@ func (p *Domains) Typed(s *screen.State, ok bool) tea.Cmd {
 		s.Note = chart.Clean(err.Error())
 		return nil
 	}
-	q.File = p.query.File
-	p.query, p.top = q, 0
+	q.File = p.At.Domains.File
+	p.At.Domains, p.top = q, 0
 	return p.Refresh(s)
 }
 
@@ -88,10 +85,10 @@ func (p *Domains) Act(s *screen.State, a screen.Action) tea.Cmd {
 			s.Note = "no other shared file"
 			return nil
 		}
-		p.query.File, p.top = (p.query.File+1)%n, 0
+		p.At.Domains.File, p.top = (p.At.Domains.File+1)%n, 0
 		return p.Refresh(s)
 	case screen.ActEdit:
-		given := p.query
+		given := p.At.Domains
 		given.File = 0
 		p.edit = &screen.Input{Label: "servers= stripe_size= aggregators=",
 			Text: strings.ReplaceAll(given.Values().Encode(),

@@ -25,6 +25,7 @@ import (
 
 // Screen is one job: its load, its forwarders, what was decided for it and what it did.
 type Screen struct {
+	screen.Place
 	id     topology.JobID
 	job    screen.Load[api.JobView]
 	runs   screen.Load[api.JobRuns]
@@ -34,13 +35,10 @@ type Screen struct {
 // jobEvery is how often the page asks: the server counts all bytes of the layer for it.
 const jobEvery = 2 * time.Second
 
-func New(id string) *Screen {
-	return &Screen{id: topology.JobID(id), job: screen.Load[api.JobView]{Again: jobEvery}}
-}
-
-func (p *Screen) Name() string { return screen.OnJob }
-func (p *Screen) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "jobs", ID: string(p.id)}
+func New(a screen.Address) *Screen {
+	id := topology.JobID(a.ID)
+	return &Screen{Place: screen.Place{On: screen.OnJob, At: screen.AtJob(id, "")}, id: id,
+		job: screen.Load[api.JobView]{Again: jobEvery}}
 }
 
 func (p *Screen) Refresh(s *screen.State) tea.Cmd {

@@ -20,16 +20,15 @@ import (
 
 // Why explains a job from its logs: the verdict with its numbers, and the critical files.
 type Why struct {
+	screen.Place
 	screen.Page[api.JobCause]
 	id  topology.JobID
 	top int
 }
 
-func NewWhy(id string) *Why { return &Why{id: topology.JobID(id)} }
-
-func (p *Why) Name() string { return screen.OnWhy }
-func (p *Why) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "jobs", ID: string(p.id), Part: screen.PartWhy}
+func NewWhy(a screen.Address) *Why {
+	id := topology.JobID(a.ID)
+	return &Why{Place: screen.Place{On: screen.OnWhy, At: screen.AtJob(id, screen.PartWhy)}, id: id}
 }
 
 func (p *Why) Refresh(s *screen.State) tea.Cmd {

@@ -26,6 +26,7 @@ const (
 
 // Screen is one plan: what it changes, what is checked, who must say yes, how far it is.
 type Screen struct {
+	screen.Place
 	id     string
 	plan   screen.Load[api.PlanView]
 	focus  int
@@ -41,9 +42,10 @@ type Screen struct {
 	changes []string
 }
 
-// New is the screen of a plan; decides asks at once whether to approve it.
-func New(id string, decides bool) *Screen {
-	return &Screen{id: id, decides: decides, plan: screen.Load[api.PlanView]{Again: screen.EverySecond},
+// New is the screen of a plan; one of AtDecision asks at once whether to approve it.
+func New(a screen.Address) *Screen {
+	return &Screen{Place: screen.Place{On: screen.OnPlan, At: screen.AtPlan(a.ID)}, id: a.ID,
+		decides: a.View == "approve", plan: screen.Load[api.PlanView]{Again: screen.EverySecond},
 		reason: screen.Input{Label: "Reason:"}}
 }
 
@@ -53,11 +55,6 @@ func Shown(p screen.Screen) *api.PlanView {
 		return &one.plan.Value
 	}
 	return nil
-}
-
-func (p *Screen) Name() string { return screen.OnPlan }
-func (p *Screen) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "plans", ID: p.id}
 }
 
 func (p *Screen) Field() *screen.Input {

@@ -18,6 +18,7 @@ import (
 
 // Proposal makes a manual remap: choose where the clients shall go, say why.
 type Proposal struct {
+	screen.Place
 	from   topology.ForwarderID
 	nodes  []topology.NodeID // empty: all clients of from, once they are known
 	all    bool
@@ -32,7 +33,8 @@ type Proposal struct {
 
 // NewProposal proposes for clients of a forwarder: those nodes, or those of a job, or all.
 func NewProposal(from topology.ForwarderID, job topology.JobID, nodes []topology.NodeID) *Proposal {
-	p := &Proposal{from: from, job: job, all: job != "" || len(nodes) == 0}
+	p := &Proposal{Place: screen.Place{On: screen.OnPropose, At: screen.AtForwarder(from)}, from: from, job: job,
+		all: job != "" || len(nodes) == 0}
 	if job != "" {
 		p.only = nodes
 	} else {
@@ -41,10 +43,6 @@ func NewProposal(from topology.ForwarderID, job topology.JobID, nodes []topology
 	return p
 }
 
-func (p *Proposal) Name() string { return screen.OnPropose }
-func (p *Proposal) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "forwarders", ID: string(p.from)}
-}
 func (p *Proposal) Field() *screen.Input { return p.reason }
 
 // Refresh asks for the clients and for where they can go until there are some: the proposal is about those on screen,

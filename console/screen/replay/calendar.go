@@ -38,6 +38,7 @@ const CalendarOf = "month"
 // of them in each bucket of time ("End-to-end I/O Monitoring on a Leading Supercomputer", NSDI'19,
 // figure 3), the newest first.
 type Calendar struct {
+	screen.Place
 	screen.Page[api.OccupancyView]
 	span   CalendarSpan
 	cursor int
@@ -45,12 +46,9 @@ type Calendar struct {
 
 func NewCalendar(span string) *Calendar {
 	i := slices.IndexFunc(CalendarSpans, func(c CalendarSpan) bool { return c.Name == span })
-	return &Calendar{span: CalendarSpans[max(0, i)]}
-}
-
-func (p *Calendar) Name() string { return screen.OnCalendar }
-func (p *Calendar) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "occupancy", Span: p.span.Name}
+	one := CalendarSpans[max(0, i)]
+	return &Calendar{Place: screen.Place{On: screen.OnCalendar, At: screen.Address{Page: "occupancy", Span: one.Name}},
+		span: one}
 }
 
 // Refresh asks again as soon as the newest bucket may look different.
@@ -68,7 +66,7 @@ func (p *Calendar) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActMetric:
 		i := slices.Index(CalendarSpans, p.span)
 		p.span, p.cursor = CalendarSpans[(i+1)%len(CalendarSpans)], 0
-		p.Load.Have = false
+		p.At.Span, p.Load.Have = p.span.Name, false
 		return p.Refresh(s)
 	case screen.ActOpen:
 		if p.cursor >= len(rows) || s.Newest.At.IsZero() {

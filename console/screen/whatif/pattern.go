@@ -32,33 +32,27 @@ const maxSet = 16 << 10
 // Pattern draws when periodic applications should do their I/O: a row for each application under
 // the bandwidth they use together.
 type Pattern struct {
+	screen.Place // with the set, JSON as fairway periodic reads it
 	screen.Page[api.PatternView]
-	set  string // JSON as fairway periodic reads it
 	edit *screen.Input
 	top  int
 }
 
-func NewPattern(set string) *Pattern {
-	if set == "" {
-		set = ExamplePattern
-	}
-	return &Pattern{set: set}
+func NewPattern(a screen.Address) *Pattern {
+	return &Pattern{Place: screen.Place{On: screen.OnPattern, At: screen.Address{Page: "whatif",
+		WhatIf: screen.WhatIf{Set: a.Set}}}}
 }
 
-func (p *Pattern) Name() string { return screen.OnPattern }
-func (p *Pattern) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: p.set}}
-}
 func (p *Pattern) Field() *screen.Input { return p.edit }
 
 func (p *Pattern) Refresh(s *screen.State) tea.Cmd {
 	if p.Load.Have && p.Load.Err == nil && p.Load.Of(p.call()) {
 		return nil // it depends on nothing but the question
 	}
-	return p.Load.Refresh(s, p.call(), screen.With(s.Server.Pattern, p.set))
+	return p.Load.Refresh(s, p.call(), screen.With(s.Server.Pattern, p.At.Set))
 }
 
-func (p *Pattern) call() string { return "pattern of " + p.set }
+func (p *Pattern) call() string { return "pattern of " + p.At.Set }
 
 func (p *Pattern) Typed(s *screen.State, ok bool) tea.Cmd {
 	text := strings.TrimSpace(p.edit.Text)
@@ -66,7 +60,7 @@ func (p *Pattern) Typed(s *screen.State, ok bool) tea.Cmd {
 	if !ok || text == "" {
 		return nil
 	}
-	p.set, p.top = text, 0
+	p.At.Set, p.top = text, 0
 	return p.Refresh(s)
 }
 
@@ -75,7 +69,7 @@ func (p *Pattern) Act(s *screen.State, a screen.Action) tea.Cmd {
 	case screen.ActPanel:
 		return s.Host.Replace(screen.Address{Page: "whatif"})
 	case screen.ActEdit:
-		p.edit = &screen.Input{Label: "set:", Text: p.set, Most: maxSet}
+		p.edit = &screen.Input{Label: "set:", Text: p.At.Set, Most: maxSet}
 	default:
 		p.top += a.Step() // kept in range where it is drawn
 	}
@@ -94,7 +88,7 @@ func (p *Pattern) Body(s *screen.State, w, h int) []string {
 	}
 	v := &p.Load.Value
 	var lines []string
-	if p.set == ExamplePattern {
+	if p.At.Set == ExamplePattern {
 		lines = []string{s.Bold(chart.Clip(" AN EXAMPLE, not this machine: "+s.Key(screen.ActEdit)+" changes it", w))}
 	}
 	widths := []int{-34, 16, 10}

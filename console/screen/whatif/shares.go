@@ -2,6 +2,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -26,36 +27,29 @@ var sharePolicies = []string{"size-fair", "job-fair", "user-fair", "user-size-fa
 
 // Shares asks what a sharing policy would give every running job; nothing is changed by it.
 type Shares struct {
+	screen.Place // its policy, and its forwarder: "" is all of them
 	screen.Page[api.SharesView]
-	policy    string
-	forwarder topology.ForwarderID // "" is all of them
-	cursor    int
+	cursor int
 }
 
-func NewShares(policy string, f topology.ForwarderID) *Shares {
-	if policy == "" {
-		policy = sharePolicies[0]
-	}
-	return &Shares{policy: policy, forwarder: f}
-}
-
-func (p *Shares) Name() string { return screen.OnShares }
-
-func (p *Shares) Address(*screen.State) screen.Address {
-	return screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Policy: p.policy, Forwarder: string(p.forwarder)}}
+func NewShares(a screen.Address) *Shares {
+	a.WhatIf = screen.WhatIf{Policy: cmp.Or(a.Policy, sharePolicies[0]), Forwarder: a.Forwarder}
+	return &Shares{Place: screen.Place{On: screen.OnShares, At: screen.Address{Page: "whatif", WhatIf: a.WhatIf}}}
 }
 
 func (p *Shares) Refresh(s *screen.State) tea.Cmd {
-	policy := p.policy
-	return p.Load.Refresh(s, strings.TrimSpace("shares "+policy+" "+string(p.forwarder)),
-		func(ctx context.Context) (api.SharesView, error) { return s.Server.Shares(ctx, policy, p.forwarder) })
+	of := p.At.WhatIf
+	return p.Load.Refresh(s, strings.TrimSpace("shares "+of.Policy+" "+of.Forwarder),
+		func(ctx context.Context) (api.SharesView, error) {
+			return s.Server.Shares(ctx, of.Policy, topology.ForwarderID(of.Forwarder))
+		})
 }
 
 func (p *Shares) Act(s *screen.State, a screen.Action) tea.Cmd {
 	jobs := p.Load.Value.Jobs
 	switch a {
 	case screen.ActMetric:
-		p.policy = sharePolicies[(slices.Index(sharePolicies, p.policy)+1)%len(sharePolicies)]
+		p.At.Policy = sharePolicies[(slices.Index(sharePolicies, p.At.Policy)+1)%len(sharePolicies)]
 		return p.Refresh(s)
 	case screen.ActPanel:
 		return s.Host.Replace(screen.Address{Page: "whatif", WhatIf: screen.WhatIf{Set: ExamplePattern}})
@@ -87,9 +81,9 @@ func (p *Shares) Table(*screen.State) [][]string {
 }
 
 func (p *Shares) Title(*screen.State, int) string {
-	title := " what if: shares under " + chart.Clean(p.policy)
-	if p.forwarder != "" {
-		title += " on " + chart.Clean(string(p.forwarder))
+	title := " what if: shares under " + chart.Clean(p.At.Policy)
+	if p.At.Forwarder != "" {
+		title += " on " + chart.Clean(p.At.Forwarder)
 	}
 	return title
 }
