@@ -96,11 +96,11 @@ func (m *Model) banners() (lines []string) {
 		}
 		text := chart.Paragraphs(w, fmt.Sprintf("%s since %s, trying again: %s", what, chart.Clock(s.LostSince),
 			chart.Clean(s.Lost.Error())))
-		lines = append(lines, s.BoldLines(text[:min(2, len(text))])...) // what it is about ends the second
+		lines = append(lines, screen.BoldLines(s, text[:min(2, len(text))])...) // what it is about ends the second
 	}
 	if s.Shown.Notice != "" {
 		text := chart.Paragraphs(w, " "+chart.Clean(s.Shown.Notice))
-		lines = append(lines, s.BoldLines(text[:min(2, len(text))])...)
+		lines = append(lines, screen.BoldLines(s, text[:min(2, len(text))])...)
 	}
 	if !s.Replays() {
 		return lines
@@ -139,7 +139,7 @@ func (m *Model) bottom() []string {
 			lines = append(lines[:mostNoted-1], chart.Clip(" "+strings.TrimSpace(strings.Join(lines[mostNoted-1:], "")),
 				w))
 		}
-		return s.BoldLines(lines)
+		return screen.BoldLines(s, lines)
 	}
 	line := replayHints(m.keys, w)
 	if !s.Replays() {

@@ -52,7 +52,7 @@ func NeedLines(s *State, n *advise.Card, w int) (lines []string) {
 
 // Labelled is a text behind a label, in bold.
 func Labelled(s *State, label, text string, w int) []string {
-	return s.BoldLines(chart.Labelled(label, text, w))
+	return BoldLines(s, chart.Labelled(label, text, w))
 }
 
 // Helps is what helps and the keys that do it.

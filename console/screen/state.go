@@ -202,7 +202,7 @@ func (s *State) Key(a Action) string { return s.Host.Key(a) }
 func (s *State) Bold(line string) string { return s.Palette.Paint(s.Palette.Bold, line) }
 
 // BoldLines paints lines that stand out.
-func (s *State) BoldLines(lines []string) []string {
+func BoldLines(s *State, lines []string) []string {
 	for i := range lines {
 		lines[i] = s.Bold(lines[i])
 	}

@@ -139,7 +139,7 @@ func (p *Screen) Body(s *screen.State, w, h int) []string {
 	if n := screen.NeedOf(s, f.ID); n != nil && n.Plan != "" {
 		lines = append(lines, s.Bold(chart.Clip(" next: "+screen.Helps(s, n), w)))
 	} else if next := screen.NextCommand(f); next != "" {
-		lines = append(lines, s.BoldLines(chart.Paragraphs(w, "next: "+screen.NextKey(s, f)+"   or "+next))...)
+		lines = append(lines, screen.BoldLines(s, chart.Paragraphs(w, "next: "+screen.NextKey(s, f)+"   or "+next))...)
 	}
 	lines = append(lines, s.Palette.Rule(w))
 	lines = append(lines, p.life(s, w)...)
