@@ -86,28 +86,21 @@ func SlowStep(slow float64) int {
 // above it is painted.
 func (p *Palette) SlowGraph(slow []*float64, w int, look string) string {
 	steps := p.steps()
-	var b strings.Builder
-	painted := false
+	b := NewPainter(p)
 	for _, v := range columns(slow, w) {
-		up := !math.IsNaN(v) && SlowStep(v) > 0
-		if up != painted && look != "" {
-			if up {
-				b.WriteString(look)
-			} else {
-				b.WriteString(p.Reset)
-			}
-			painted = up
-		}
-		if math.IsNaN(v) {
+		switch {
+		case math.IsNaN(v):
+			b.Wear("")
 			b.WriteByte(' ')
 			continue
+		case SlowStep(v) > 0:
+			b.Wear(look)
+		default:
+			b.Wear("")
 		}
 		b.WriteRune(steps[SlowStep(v)])
 	}
-	if painted {
-		b.WriteString(p.Reset)
-	}
-	return b.String()
+	return b.Painted()
 }
 
 // Times is a ratio to peers as people say it: 1x, 2.4x, 10x, over 100x.
@@ -123,21 +116,31 @@ func Times(v *float64) string {
 
 // Card puts a frame in a look around lines, with a pill at the left of its upper edge and a tail at the right.
 func (p *Palette) Card(look, pill, tail string, lines []string, w, h int) []string {
-	b := lipgloss.ASCIIBorder()
-	if p.Blocks {
-		b = lipgloss.RoundedBorder()
-	}
+	b := p.border()
 	tail = Clip(" "+tail+" ", max(0, w-ansi.StringWidth(pill)-8))
 	gap := max(0, w-5-ansi.StringWidth(pill)-2-ansi.StringWidth(tail))
-	out := []string{p.Paint(look, b.TopLeft+b.Top) + p.Paint(look+p.Reverse, " "+pill+" ") +
-		p.Paint(look, strings.Repeat(b.Top, gap)) + p.Paint(p.Dim, tail) + p.Paint(look, b.Top+b.Top+b.TopRight)}
-	side := p.Paint(look, b.Left)
+	edge := p.Paint(look, b.TopLeft+b.Top) + p.Paint(look+p.Reverse, " "+pill+" ") +
+		p.Paint(look, strings.Repeat(b.Top, gap)) + p.Paint(p.Dim, tail) + p.Paint(look, b.Top+b.Top+b.TopRight)
+	return p.framed(look, edge, " ", lines, w, h)
+}
+
+func (p *Palette) border() lipgloss.Border {
+	if p.Blocks {
+		return lipgloss.RoundedBorder()
+	}
+	return lipgloss.ASCIIBorder()
+}
+
+// framed puts an upper edge, sides with a margin and a lower edge around lines, w columns and h lines in all.
+func (p *Palette) framed(look, edge, margin string, lines []string, w, h int) []string {
+	b := p.border()
+	out, side := []string{edge}, p.Paint(look, b.Left)
 	for i := range h - 2 {
 		line := ""
 		if i < len(lines) {
 			line = lines[i]
 		}
-		out = append(out, side+" "+Left(line, w-4)+" "+side)
+		out = append(out, side+margin+Left(line, w-2-2*len(margin))+margin+side)
 	}
 	return append(out, p.Paint(look, b.BottomLeft+strings.Repeat(b.Bottom, w-2)+b.BottomRight))
 }
@@ -181,23 +184,11 @@ func (p *Palette) Box(title string, lines []string, w, h int) []string {
 	if w < 6 || h < 2 {
 		return lines
 	}
-	b := lipgloss.ASCIIBorder()
-	if p.Blocks {
-		b = lipgloss.RoundedBorder()
-	}
+	b := p.border()
 	head := Clip(" "+title+" ", w-4)
 	edge := p.Paint(p.Frame, b.TopLeft+b.Top) + p.Paint(p.Bold, head) +
 		p.Paint(p.Frame, strings.Repeat(b.Top, max(0, w-3-ansi.StringWidth(head)))+b.TopRight)
-	out := []string{edge}
-	side := p.Paint(p.Frame, b.Left)
-	for i := range h - 2 {
-		line := ""
-		if i < len(lines) {
-			line = lines[i]
-		}
-		out = append(out, side+Left(line, w-2)+side)
-	}
-	return append(out, p.Paint(p.Frame, b.BottomLeft+strings.Repeat(b.Bottom, w-2)+b.BottomRight))
+	return p.framed(p.Frame, edge, "", lines, w, h)
 }
 
 // Side is what stands between two columns of lines.

@@ -153,6 +153,32 @@ func NewPalette(c Colors, light bool) *Palette {
 	return p
 }
 
+// Painter writes text in looks, with a control sequence only where the look changes.
+type Painter struct {
+	strings.Builder
+	reset, look string
+}
+
+// NewPainter begins without a look.
+func NewPainter(p *Palette) *Painter { return &Painter{reset: p.Reset} }
+
+// Wear changes the look of what follows; "" is none.
+func (w *Painter) Wear(look string) {
+	if look == w.look {
+		return
+	}
+	if w.WriteString(look); look == "" {
+		w.WriteString(w.reset)
+	}
+	w.look = look
+}
+
+// Painted is the whole text; no look goes on behind it.
+func (w *Painter) Painted() string {
+	w.Wear("")
+	return w.String()
+}
+
 // Paint wraps text in a look; an empty text stays empty.
 func (p *Palette) Paint(look, text string) string {
 	if look == "" || text == "" {

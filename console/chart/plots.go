@@ -62,29 +62,20 @@ func Bar(done float64, w int) string {
 
 // Tenths draws bandwidths as the grid does levels, and a computation elsewhere.
 func Tenths(p *Palette, io []float64, most float64, computes []bool) string {
-	var b strings.Builder
-	look := ""
+	b := NewPainter(p)
 	for c, bw := range io {
-		next, symbol := "", byte(' ')
+		look, symbol := "", byte(' ')
 		switch {
 		case bw > most*1e-9:
 			l := min(9, int(bw/most*10))
-			next, symbol = p.Level[l], byte('0'+l)
+			look, symbol = p.Level[l], byte('0'+l)
 		case computes[c]:
 			symbol = '-'
 		}
-		if next != look {
-			if b.WriteString(next); next == "" {
-				b.WriteString(p.Reset)
-			}
-			look = next
-		}
+		b.Wear(look)
 		b.WriteByte(symbol)
 	}
-	if look != "" {
-		b.WriteString(p.Reset)
-	}
-	return b.String()
+	return b.Painted()
 }
 
 // BoxPlot draws |--[==|==]--| from the least to the most value in w cells, with o where the job stands.

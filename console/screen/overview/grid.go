@@ -2,7 +2,6 @@ package overview
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -75,23 +74,11 @@ func (p *Screen) chosenPlan(s *screen.State) string {
 // gridRow draws the cells from..to-1. The control sequence of a level is written only where it
 // changes, which keeps a row that changes every second cheap on the wire.
 func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int) string {
-	var b strings.Builder
-	b.Grow(512)
-	fmt.Fprintf(&b, " %03d ", from)
-	look, top, extra := "", byte('-'), 0
 	pal := s.Palette
-	set := func(next string) {
-		if next != look {
-			if next == "" {
-				next = pal.Reset
-			}
-			b.WriteString(next)
-			look = next
-			if look == pal.Reset {
-				look = ""
-			}
-		}
-	}
+	b := chart.NewPainter(pal)
+	b.Grow(512)
+	fmt.Fprintf(b, " %03d ", from)
+	top, extra := byte('-'), 0
 	pending := byte(0) // the mark of the cell before, not yet written
 	flush := func(opens bool) {
 		switch {
@@ -99,18 +86,18 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 			if pending == 0 {
 				extra++
 			}
-			set("")
+			b.Wear("")
 			b.WriteByte('[')
 		case opens:
-			set("")
+			b.Wear("")
 			b.WriteByte(pending)
 			b.WriteByte('[')
 			extra++
 		case pending == '!':
-			set(pal.Slow)
+			b.Wear(pal.Slow)
 			b.WriteByte(pending)
 		case pending != 0:
-			set("")
+			b.Wear("")
 			b.WriteByte(pending)
 		}
 		pending = 0
@@ -132,14 +119,14 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 			}
 		}
 		if symbol >= '0' && symbol <= '9' {
-			set(pal.Level[symbol-'0'])
+			b.Wear(pal.Level[symbol-'0'])
 		} else {
-			set("")
+			b.Wear("")
 		}
 		b.WriteByte(symbol)
 		pending = m
 		if i == cursor {
-			set("")
+			b.Wear("")
 			b.WriteByte(m)
 			b.WriteByte(']')
 			pending = 0
@@ -147,12 +134,12 @@ func (p *Screen) gridRow(s *screen.State, chosen string, from, to, cursor, w int
 		}
 	}
 	flush(false)
-	set("")
+	b.Wear("")
 	if w >= 120 {
 		pad := (p.perRow-(to-from))*2 + 4 - extra
-		fmt.Fprintf(&b, "%*srow max %c", max(1, pad), "", top)
+		fmt.Fprintf(b, "%*srow max %c", max(1, pad), "", top)
 	}
-	return b.String()
+	return b.Painted()
 }
 
 // legend explains the cells and names the one under the cursor.
