@@ -211,20 +211,23 @@ func (h undo) undoExclusion(by remap.Person, rec *journal.Record, a *act) {
 	e, left := rec.Exclusion, time.Until(rec.Exclusion.Until).Round(time.Second)
 	f, back := e.Forwarder, rec.Kind == journal.StepReturn
 	reason, out := h.Desk.Excluded()[f]
+	a.Did = fmt.Sprintf("drained %s", f)
+	if back {
+		a.Did = fmt.Sprintf("returned %s", f)
+	}
 	switch {
 	case !back && (out || rec.Kind == journal.StepMaintenance):
-		a.Did = fmt.Sprintf("drained %s (%s)", f, e.Reason)
+		a.Did += " (" + e.Reason + ")"
 		a.offer(fmt.Sprintf("take %s back into allocation", f), func(ctx context.Context, answer remap.Answer) error {
 			return h.Desk.Return(ctx, by, f, answer)
 		})
 	case !back:
-		a.Did, a.WhyNot = fmt.Sprintf("drained %s", f), "it is in allocation again"
+		a.WhyNot = "it is in allocation again"
 	case out:
-		a.Did, a.WhyNot = fmt.Sprintf("returned %s", f), "it is drained again: "+reason
+		a.WhyNot = "it is drained again: " + reason
 	case left < time.Second:
-		a.Did, a.WhyNot = fmt.Sprintf("returned %s", f), "its lease would have ended"
+		a.WhyNot = "its lease would have ended"
 	default:
-		a.Did = fmt.Sprintf("returned %s", f)
 		a.offer(fmt.Sprintf("drain %s for %s", f, left), func(ctx context.Context, answer remap.Answer) error {
 			answer.Reason = e.Reason
 			_, err := h.Desk.Exclude(ctx, by, f, left, answer)

@@ -69,6 +69,11 @@ func (o *own) row(r api.ForwarderRow) api.ForwarderRow {
 	return r
 }
 
+// only are those of a list that may be seen.
+func only[T any](all []T, may func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !may(one) })
+}
+
 // overview is that of the own forwarders.
 func (o *own) overview(v api.Overview) api.Overview {
 	if o == nil {
@@ -94,7 +99,7 @@ func (o *own) needs(all []advise.Card, found []anomaly.Finding) []advise.Card {
 	out := []advise.Card{}
 	for _, n := range all {
 		i := slices.IndexFunc(found, func(f anomaly.Finding) bool { return f.ID == n.Finding })
-		victims := slices.DeleteFunc(slices.Clone(n.Victims), func(v advise.Victim) bool { return !o.jobs[v.Job] })
+		victims := only(n.Victims, func(v advise.Victim) bool { return o.jobs[v.Job] })
 		if i >= 0 && len(victims) > 0 {
 			out = append(out, advise.Card{Finding: n.Finding, Node: n.Node, Stage: n.Stage, Sentence: found[i].Sentence,
 				Since: n.Since, Victims: victims})
@@ -123,21 +128,9 @@ func (o *own) finding(f *anomaly.Finding) anomaly.Finding {
 	v := anomaly.Finding{ID: f.ID, Node: f.Node, Kind: f.Kind, State: f.State, Since: f.Since, Changed: f.Changed,
 		Confidence: f.Confidence, Times: f.Times, Again: f.Again, Class: f.Class, Steps: f.Steps, Stage: f.Stage,
 		Relapses: f.Relapses, Condition: f.Condition, Factor: f.Factor, FactorNow: f.FactorNow}
-	for _, j := range f.Jobs {
-		if o.jobs[j] {
-			v.Jobs = append(v.Jobs, j)
-		}
-	}
-	for _, i := range f.Impact {
-		if o.jobs[i.Job] {
-			v.Impact = append(v.Impact, i)
-		}
-	}
-	for _, n := range f.Nodes {
-		if o.nodes[n] || o.forwarders[topology.ForwarderID(n)] {
-			v.Nodes = append(v.Nodes, n)
-		}
-	}
+	v.Jobs = only(f.Jobs, func(j topology.JobID) bool { return o.jobs[j] })
+	v.Impact = only(f.Impact, func(i anomaly.Impact) bool { return o.jobs[i.Job] })
+	v.Nodes = only(f.Nodes, func(n topology.NodeID) bool { return o.nodes[n] || o.forwarders[topology.ForwarderID(n)] })
 	v.Sentence = sentenceOfOwn(&v)
 	return v
 }
@@ -274,7 +267,7 @@ func (p *parts) asking(by access.Caller) *own {
 // runs are the ended runs that may be seen, at most limit of them, of the newest.
 func (o *own) runs(runs []history.Run, limit int) []history.Run {
 	if o != nil {
-		runs = slices.DeleteFunc(runs, func(r history.Run) bool { return !o.has(r.User) })
+		runs = only(runs, func(r history.Run) bool { return o.has(r.User) })
 	}
 	return runs[:min(limit, len(runs))]
 }

@@ -83,6 +83,15 @@ type WaitTrend struct {
 	Slow []*float64 `json:"slow"`
 }
 
+// KnownOf are Known numbers of some values.
+func KnownOf[T any](all []T, of func(T) float64) []*float64 {
+	out := make([]*float64, 0, len(all))
+	for _, one := range all {
+		out = append(out, Known(of(one)))
+	}
+	return out
+}
+
 // Known is a number of three digits, nil for one that is not known: what is shown has no more, and what does not change
 // is not sent again.
 func Known(v float64) *float64 {

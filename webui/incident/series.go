@@ -359,11 +359,7 @@ func peers(nodes []topology.NodeID, rows map[topology.NodeID][]float64) []Peer {
 	out := []Peer{}
 	for _, n := range nodes {
 		if row := rows[n]; row != nil {
-			p := Peer{Node: n}
-			for _, v := range row {
-				p.Latency = append(p.Latency, api.Known(v))
-			}
-			out = append(out, p)
+			out = append(out, Peer{n, api.KnownOf(row, func(v float64) float64 { return v })})
 		}
 	}
 	return out

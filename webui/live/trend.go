@@ -26,12 +26,8 @@ func (p *Picture) Trend() api.Trend {
 		t.Layer = append(t.Layer, layerNow(s))
 	}
 	for id, waits := range d.Waits() {
-		w := api.WaitTrend{}
-		for _, one := range waits {
-			w.Took = append(w.Took, api.Known(one.Took))
-			w.Slow = append(w.Slow, api.Known(one.Slow))
-		}
-		t.Waits[id] = w
+		t.Waits[id] = api.WaitTrend{Took: api.KnownOf(waits, func(w watch.Wait) float64 { return w.Took }),
+			Slow: api.KnownOf(waits, func(w watch.Wait) float64 { return w.Slow })}
 	}
 	return t
 }
@@ -153,10 +149,7 @@ func JobWhole(p *Picture, run *history.Run) *api.JobNow {
 }
 
 func jobNow(steps []watch.JobStep) *api.JobNow {
-	now := &api.JobNow{StepSeconds: watch.TrendStep, Moved: make([]*float64, 0, len(steps))}
-	for _, s := range steps {
-		now.Moved = append(now.Moved, api.Known(float64(s.Moved)))
-	}
+	now := &api.JobNow{StepSeconds: watch.TrendStep, Moved: api.KnownOf(steps, movedIn)}
 	if m, known := watch.MeanOf(newest(steps, nowSteps)); known > 0 {
 		now.MovedBytesPerSec = api.Known(float64(m.Moved))
 	}
@@ -176,6 +169,8 @@ func putWait(of *api.JobNow, mean *watch.JobStep) {
 	}
 }
 
+func movedIn(s watch.JobStep) float64 { return float64(s.Moved) }
+
 func newest(steps []watch.JobStep, n int) []watch.JobStep { return steps[max(0, len(steps)-n):] }
 
 // JobWaits is a running job's last quarter of an hour; nil of one that is not followed.
@@ -189,16 +184,11 @@ func JobWaits(p *Picture, id topology.JobID) *api.JobWaits {
 		return nil
 	}
 	steps := past.Steps
-	w := &api.JobWaits{End: past.End.UTC(), StepSeconds: watch.TrendStep}
-	for _, s := range steps {
-		w.Moved = append(w.Moved, api.Known(float64(s.Moved)))
-	}
+	w := &api.JobWaits{End: past.End.UTC(), StepSeconds: watch.TrendStep, Moved: api.KnownOf(steps, movedIn)}
 	m, known := watch.MeanOf(newest(steps, minuteSteps))
 	for c, words := range causes {
-		row := api.WaitCause{Cause: words.name, Text: words.text}
-		for _, s := range steps {
-			row.Waits = append(row.Waits, api.Known(float64(s.Waits[c])))
-		}
+		row := api.WaitCause{Cause: words.name, Text: words.text,
+			Waits: api.KnownOf(steps, func(s watch.JobStep) float64 { return float64(s.Waits[c]) })}
 		if known > 0 {
 			row.Now = api.Known(float64(m.Waits[c]))
 		}
