@@ -68,11 +68,7 @@ func (c *Client) SlowJobs(ctx context.Context, op string, all bool) ([]api.SlowJ
 
 // Shares is what a policy would give the running jobs, of a forwarder or, for none, of all.
 func (c *Client) Shares(ctx context.Context, policy string, on topology.ForwarderID) (api.SharesView, error) {
-	q := url.Values{"policy": {policy}}
-	if on != "" {
-		q.Set("forwarder", string(on))
-	}
-	return get[api.SharesView](ctx, c, q, "shares")
+	return get[api.SharesView](ctx, c, given(map[string]string{"policy": policy, "forwarder": string(on)}), "shares")
 }
 
 // Pattern staggers the periodic applications of a set, JSON as fairway periodic reads it.
@@ -97,13 +93,7 @@ func (c *Client) Cause(ctx context.Context, id topology.JobID) (api.JobCause, er
 
 // Report returns the report of a period; empty: of the last seven days. Errors: ErrInvalid.
 func (c *Client) Report(ctx context.Context, from, to string) (*report.Report, error) {
-	q := url.Values{}
-	for name, text := range map[string]string{"from": from, "to": to} {
-		if text != "" {
-			q.Set(name, text)
-		}
-	}
-	return get[*report.Report](ctx, c, q, "report")
+	return get[*report.Report](ctx, c, given(map[string]string{"from": from, "to": to}), "report")
 }
 
 // Series asks for one metric of some nodes second by second, from inclusive, to exclusive. A second of which nothing is

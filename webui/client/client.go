@@ -72,14 +72,16 @@ func New(addr, token string) (*Client, error) {
 
 func newPlace(addr, token string) (*place, error) {
 	p := &place{}
-	net := &net.Dialer{Timeout: dialTimeout}
-	p.dial = net.DialContext
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	p.dial = dialer.DialContext
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		if path = strings.TrimPrefix(path, "//"); path == "" {
 			return nil, fmt.Errorf("address %q: %w: want unix:/path/to/socket", addr, api.ErrInvalid)
 		}
 		p.base = url.URL{Scheme: "http", Host: "localhost"}
-		p.dial, p.near = unixDial(net, path), true
+		p.near, p.dial = true, func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", path)
+		}
 		return p, nil
 	}
 	u, err := url.Parse(addr)
@@ -114,10 +116,6 @@ func (c *Client) connect() {
 		p.dialer = &websocket.Dialer{NetDialContext: p.dial, HandshakeTimeout: dialTimeout}
 	}
 	c.http = &http.Client{Transport: c.to}
-}
-
-func unixDial(d *net.Dialer, path string) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", path) }
 }
 
 func loopback(host string) bool {
@@ -155,14 +153,7 @@ func (c *Client) Forwarder(ctx context.Context, id topology.ForwarderID) (api.Fo
 
 // Nodes lists nodes by role and health; "" is any.
 func (c *Client) Nodes(ctx context.Context, role, health string) ([]api.NodeRow, error) {
-	q := url.Values{}
-	if role != "" {
-		q.Set("role", role)
-	}
-	if health != "" {
-		q.Set("health", health)
-	}
-	return get[[]api.NodeRow](ctx, c, q, "nodes")
+	return get[[]api.NodeRow](ctx, c, given(map[string]string{"role": role, "health": health}), "nodes")
 }
 
 // Node returns one node of any layer; ErrNotFound when the machine has no such one.
@@ -175,14 +166,19 @@ func (c *Client) Checks(ctx context.Context) ([]api.Check, error) {
 	return get[[]api.Check](ctx, c, nil, "checks")
 }
 
-func pastQuery(at time.Time) url.Values { return url.Values{"at": {at.UTC().Format(time.RFC3339)}} }
+func pastQuery(at time.Time) url.Values {
+	if at.IsZero() {
+		return nil
+	}
+	return url.Values{"at": {at.UTC().Format(time.RFC3339)}}
+}
 
-// OverviewAt is the layer as it was.
+// OverviewAt is the layer as it was; the zero time is now.
 func (c *Client) OverviewAt(ctx context.Context, at time.Time) (api.Overview, error) {
 	return get[api.Overview](ctx, c, pastQuery(at), "overview")
 }
 
-// ForwarderAt is one forwarder as it was; ErrNotFound when the machine has no such one.
+// ForwarderAt is one forwarder as it was, of the zero time as it is; ErrNotFound when the machine has no such one.
 func (c *Client) ForwarderAt(ctx context.Context, id topology.ForwarderID, at time.Time) (api.ForwarderDetail,
 	error) {
 	return get[api.ForwarderDetail](ctx, c, pastQuery(at), "forwarders", string(id))
@@ -227,12 +223,7 @@ func (c *Client) Plan(ctx context.Context, id string) (api.PlanView, error) {
 
 // Audit returns what was done, the newest first; ErrInvalid for what is not a time.
 func (c *Client) Audit(ctx context.Context, q api.AuditQuery) ([]api.AuditEntry, error) {
-	query := url.Values{}
-	for name, text := range map[string]string{"actor": q.Actor, "subject": q.Subject, "from": q.From, "to": q.To} {
-		if text != "" {
-			query.Set(name, text)
-		}
-	}
+	query := given(map[string]string{"actor": q.Actor, "subject": q.Subject, "from": q.From, "to": q.To})
 	if q.Limit > 0 {
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
@@ -273,6 +264,17 @@ func (c *Client) Stop(ctx context.Context, id, reason string) (api.PlanView, err
 // Errors: ErrNotAllowed, ErrNotFound (not on this listener), ErrConflict (no address for browsers).
 func (c *Client) SignInLink(ctx context.Context) (api.SignInLink, error) {
 	return send[api.SignInLink](ctx, c, nil, "sign-in-link")
+}
+
+// given are the parameters that are not empty.
+func given(params map[string]string) url.Values {
+	q := url.Values{}
+	for name, text := range params {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	return q
 }
 
 func get[T any](ctx context.Context, c *Client, query url.Values, parts ...string) (T, error) {

@@ -57,11 +57,12 @@ func (p *Screen) Refresh(s *screen.State) tea.Cmd {
 	if p.detail.Asking() {
 		return nil
 	}
-	if !s.Replays() {
-		return p.detail.Refresh(s, "forwarder "+string(id), screen.With(s.Server.Forwarder, id))
+	call := "forwarder " + string(id)
+	if s.Replays() {
+		call += " at " + at.UTC().Format(time.RFC3339)
+		p.detail.Expire()
 	}
-	p.detail.Expire()
-	return p.detail.Refresh(s, "forwarder "+string(id)+" at "+at.UTC().Format(time.RFC3339),
+	return p.detail.Refresh(s, call,
 		func(ctx context.Context) (api.ForwarderDetail, error) { return s.Server.ForwarderAt(ctx, id, at) })
 }
 
