@@ -76,7 +76,7 @@ func NewModel(ctx context.Context, c *client.Client, first screen.Address, p *ch
 	m := &Model{keys: DefaultKeys(), copy: clip, overview: overview.New(first)}
 	m.state = &screen.State{Palette: p, Now: now(), Host: m, Server: screen.Server{Client: c, Ctx: ctx, Clock: now}}
 	m.screens = []screen.Screen{m.overview}
-	if at, ok := screen.AddressTime(first.At, now()); ok {
+	if at, ok := api.ParseTime(first.At, now()); ok {
 		m.first, m.firstSpeed = at, replay.SpeedOf(first.Speed)
 	}
 	if p := screenOf(first); p != nil {

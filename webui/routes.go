@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"fairway/remap"
@@ -333,22 +332,14 @@ func past(r *http.Request) (time.Time, error) {
 
 // parseTime reads RFC 3339, Unix milliseconds, "now" or "-15m"; empty is fallback.
 func parseTime(name, text string, now, fallback time.Time) (time.Time, error) {
-	switch {
-	case text == "":
+	if text == "" {
 		return fallback, nil
-	case text == "now", text == "live":
-		return now, nil
-	case strings.HasPrefix(text, "-"):
-		if d, err := time.ParseDuration(text); err == nil {
-			return now.Add(d), nil
-		}
-	default:
-		if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms < 1<<43 {
-			return time.UnixMilli(ms), nil
-		}
-		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-			return t, nil
-		}
+	}
+	if at, ok := api.ParseTime(text, now); ok {
+		return at, nil
+	}
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 && ms < 1<<43 {
+		return time.UnixMilli(ms), nil
 	}
 	return time.Time{}, fmt.Errorf("%w: %s=%q; want RFC 3339, Unix milliseconds, now or -15m", api.ErrInvalid, name,
 		text)

@@ -112,7 +112,7 @@ func ParseAddress(text string) (Address, error) {
 		a.At = "-" + ReplayBack.String()
 	}
 	for _, p := range []struct{ name, text string }{{"at", a.At}, {"from", a.From}, {"to", a.To}} {
-		if _, ok := AddressTime(p.text, time.Time{}); p.text != "" && !ok {
+		if _, ok := api.ParseTime(p.text, time.Time{}); p.text != "" && !ok {
 			return Address{},
 				fmt.Errorf(
 					"address %q: %w: %s=%s is neither a time such as 2026-11-21T11:42:00Z nor an age such as -2h", text,
@@ -120,16 +120,6 @@ func ParseAddress(text string) (Address, error) {
 		}
 	}
 	return a, nil
-}
-
-// AddressTime reads RFC 3339, or an age such as -2h before now.
-func AddressTime(text string, now time.Time) (time.Time, bool) {
-	if strings.HasPrefix(text, "-") {
-		d, err := time.ParseDuration(text)
-		return now.Add(d), err == nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	return at, err == nil
 }
 
 // String is the address as path and query; ParseAddress reads it back.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"fairway/collector/topology"
@@ -81,6 +82,19 @@ type LayerNow struct {
 type WaitTrend struct {
 	Took []*float64 `json:"latency_seconds"`
 	Slow []*float64 `json:"slow"`
+}
+
+// ParseTime reads RFC 3339, now or live, or an age such as -15m before now.
+func ParseTime(text string, now time.Time) (time.Time, bool) {
+	switch {
+	case text == "now", text == "live":
+		return now, true
+	case strings.HasPrefix(text, "-"):
+		d, err := time.ParseDuration(text)
+		return now.Add(d), err == nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	return at, err == nil
 }
 
 // KnownOf are Known numbers of some values.

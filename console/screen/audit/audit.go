@@ -220,7 +220,7 @@ func parseAuditFilter(text string, now time.Time) (api.AuditQuery, error) {
 
 // auditMoment reads a time of day (the newest past one), a day, both, RFC 3339, or -2h before now.
 func auditMoment(text string, now time.Time) (time.Time, bool) {
-	if at, ok := screen.AddressTime(text, now); ok {
+	if at, ok := api.ParseTime(text, now); ok {
 		return at, true
 	}
 	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
