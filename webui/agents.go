@@ -62,10 +62,7 @@ func (h *agents) revoke(r *http.Request, by access.Caller, ask api.Revocation) (
 			ask.Nodes[n] = h.gate.RevokeUntil(n, now)
 		}
 	}
-	if err := h.Desk.RevokeNodes(r.Context(), by.Person, ask.Nodes, answerOf(r, "")); err != nil {
-		return v, err
-	}
-	return ask, nil
+	return ask, h.Desk.RevokeNodes(r.Context(), by.Person, ask.Nodes, answerOf(r, ""))
 }
 
 // lines is InfluxDB's v2 write API, for others' collectors.

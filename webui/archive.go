@@ -318,10 +318,8 @@ func (h domains) get(r *http.Request, by access.Caller) (v api.DomainsView, err 
 		return v, fmt.Errorf("%w: file=%d; the job has %d shared files, numbered from 0", api.ErrInvalid, q.File,
 			len(v.Files))
 	}
-	if err := h.compare(&v, q, run.Nodes); err != nil {
-		return v, err
-	}
-	return v, nil
+	err = h.compare(&v, q, run.Nodes)
+	return v, err
 }
 
 // sharedFiles are those of a job's logs, or of its profile where it has no log.

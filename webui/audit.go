@@ -134,10 +134,7 @@ func (h undo) post(r *http.Request, by access.Caller, in api.Undo) (v api.LastAc
 	case a.do == nil:
 		return v, fmt.Errorf("undo: %w: you %s; %s", api.ErrConflict, a.Did, a.WhyNot)
 	}
-	if err := a.do(r.Context(), answerOf(r, "taken back")); err != nil {
-		return v, err
-	}
-	return a.LastAct, nil
+	return a.LastAct, a.do(r.Context(), answerOf(r, "taken back"))
 }
 
 // findLast finds a person's newest act and how it is taken back.

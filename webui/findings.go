@@ -202,24 +202,19 @@ func (h exclusions) put(r *http.Request, by access.Caller, in api.Exclude) (v re
 	}
 	a := answerOf(r, in.Reason)
 	f := topology.ForwarderID(r.PathValue("node"))
-	var e remap.Exclusion
 	switch {
 	case in.Maintenance:
-		e, err = h.Desk.Maintain(r.Context(), by.Person, f, in.From, ttl, a)
+		return h.Desk.Maintain(r.Context(), by.Person, f, in.From, ttl, a)
 	case !in.From.IsZero():
-		err = fmt.Errorf("%w: from: only maintenance is planned ahead", api.ErrInvalid)
-	default:
-		e, err = h.Desk.Exclude(r.Context(), by.Person, f, ttl, a)
+		return v, fmt.Errorf("%w: from: only maintenance is planned ahead", api.ErrInvalid)
 	}
-	return e, err
+	return h.Desk.Exclude(r.Context(), by.Person, f, ttl, a)
 }
 
 func (h exclusions) remove(r *http.Request, by access.Caller) (v remap.Feed, err error) {
 	a := answerOf(r, r.URL.Query().Get("reason"))
-	if err := h.Desk.Return(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), a); err != nil {
-		return v, err
-	}
-	return h.Desk.Feed(), nil
+	err = h.Desk.Return(r.Context(), by.Person, topology.ForwarderID(r.PathValue("node")), a)
+	return h.Desk.Feed(), err
 }
 
 // alerts answers who is called, and how delivery goes.

@@ -133,10 +133,8 @@ func (h jobs) get(r *http.Request, by access.Caller, run *history.Run) (v api.Jo
 			d.State = plans[i].State // the answer's is that of the job's start
 		}
 	}
-	if v.Answer, err = h.answer(r.Context(), run, &v, plans); err != nil {
-		return v, err
-	}
-	return v, nil
+	v.Answer, err = h.answer(r.Context(), run, &v, plans)
+	return v, err
 }
 
 // slowTargets are the storage targets that are accused and that a job uses or waits for.

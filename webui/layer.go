@@ -214,10 +214,7 @@ func (h forwarders) get(r *http.Request, by access.Caller) (v api.ForwarderDetai
 		d.Options = new(h.Desk.ForwarderOptions(by.Person, h.Picture.Snapshot().Situation, h.noCanary)(id))
 		d.Targets = advise.Targets(h.Picture.Snapshot().Situation, id, h.Desk.Promised())
 	}
-	if d, err = mine.forwarder(d); err != nil {
-		return v, err
-	}
-	return d, nil
+	return mine.forwarder(d)
 }
 
 // noCanary says why no canary can be sent through a forwarder; empty: one can, within the sender's limits.

@@ -323,10 +323,8 @@ func (h jobs) series(r *http.Request, _ access.Caller, run *history.Run) (v api.
 	if err := fewPoints(&q); err != nil {
 		return v, err
 	}
-	if err := h.together(r.Context(), q, &a); err != nil {
-		return v, err
-	}
-	return a, nil
+	err = h.together(r.Context(), q, &a)
+	return a, err
 }
 
 // evenly picks at most so many of a job's nodes, in equal steps through its list.
