@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -18,10 +19,7 @@ type lists struct {
 
 // listsFile is where a person's lists are kept.
 func listsFile(env func(string) string) string {
-	dir := env("XDG_STATE_HOME")
-	if dir == "" {
-		dir = filepath.Join(env("HOME"), ".local", "state")
-	}
+	dir := cmp.Or(env("XDG_STATE_HOME"), filepath.Join(env("HOME"), ".local", "state"))
 	return filepath.Join(dir, "fairway", "lists.json")
 }
 

@@ -73,7 +73,8 @@ func namesOf(nodes map[topology.NodeID]time.Time) (names []string) {
 }
 
 func auditEntry(rec *journal.Record) api.AuditEntry {
-	e := api.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: rec.Actor, From: rec.Via, Action: string(rec.Kind),
+	e := api.AuditEntry{Seq: rec.Seq, At: rec.At, Actor: cmp.Or(rec.Actor, "desk"), From: rec.Via,
+		Action:  string(rec.Kind),
 		Subject: rec.Plan, Reason: rec.Reason, Result: string(rec.State), Hash: rec.Hash}
 	if rec.Exclusion != nil {
 		e.Subject = string(rec.Exclusion.Forwarder)
@@ -86,9 +87,6 @@ func auditEntry(rec *journal.Record) api.AuditEntry {
 	}
 	if rec.Revoked != nil {
 		e.Subject = strings.Join(namesOf(rec.Revoked), " ")
-	}
-	if e.Actor == "" {
-		e.Actor = "desk"
 	}
 	if rec.Approval != nil {
 		e.Reason = rec.Approval.Reason

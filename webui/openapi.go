@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -23,9 +24,6 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request, _ access.Caller
 type object = map[string]any
 
 func describe(rows []row, version string) object {
-	if version == "" {
-		version = "devel"
-	}
 	k := schemas{object{}}
 	refuse := object{"description": "refused: " + api.ProblemType,
 		"content": object{api.ProblemType: object{"schema": k.of(reflect.TypeFor[api.Problem]())}}}
@@ -41,11 +39,7 @@ func describe(rows []row, version string) object {
 		if t.out != nil {
 			answer["content"] = object{"application/json": object{"schema": k.of(t.out)}}
 		}
-		need := string(t.Need)
-		if need == "" {
-			need = "anybody"
-		}
-		op := object{"summary": t.about, "x-role": need, "x-listeners": t.On.Names(),
+		op := object{"summary": t.about, "x-role": cmp.Or(string(t.Need), "anybody"), "x-listeners": t.On.Names(),
 			"responses": object{"200": answer, "default": refuse}}
 		if p := parameters(t); len(p) > 0 {
 			op["parameters"] = p
@@ -58,7 +52,7 @@ func describe(rows []row, version string) object {
 	}
 	return object{
 		"openapi": "3.1.0",
-		"info": object{"title": "fairway", "version": version,
+		"info": object{"title": "fairway", "version": cmp.Or(version, "devel"),
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
 		"paths": paths,
 		"components": object{"schemas": k.named, "securitySchemes": object{
@@ -155,17 +149,13 @@ func (k schemas) fields(t reflect.Type, props object, required *[]string) {
 		switch {
 		case name == "-" || !f.IsExported():
 		case f.Anonymous && name == "":
-			inner := f.Type
-			if needs := required; inner.Kind() == reflect.Pointer { // absent as a whole where it is nil
-				inner, needs = inner.Elem(), &[]string{}
-				k.fields(inner, props, needs)
-				continue
+			if inner := f.Type; inner.Kind() == reflect.Pointer { // absent as a whole where it is nil
+				k.fields(inner.Elem(), props, &[]string{})
+			} else {
+				k.fields(inner, props, required)
 			}
-			k.fields(inner, props, required)
 		default:
-			if name == "" {
-				name = f.Name
-			}
+			name = cmp.Or(name, f.Name)
 			props[name] = k.of(f.Type)
 			if !strings.Contains(opts, "omitempty") && !strings.Contains(opts, "omitzero") {
 				*required = append(*required, name)

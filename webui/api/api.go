@@ -4,6 +4,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,10 +227,8 @@ func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 // Error turns an answered problem back into the error it stands for. A status outside the table
 // becomes a plain error.
 func (d Problem) Error() error {
-	text := d.Detail
-	if text == "" {
-		text = fmt.Sprintf("the server answered %d %s without saying why", d.Status, http.StatusText(d.Status))
-	}
+	text := cmp.Or(d.Detail,
+		fmt.Sprintf("the server answered %d %s without saying why", d.Status, http.StatusText(d.Status)))
 	for _, e := range table {
 		if e.status == d.Status {
 			return &refusal{text: text, err: e.err}

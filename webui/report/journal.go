@@ -113,10 +113,7 @@ func (r *Report) take(f *anomaly.Finding) (took []time.Duration) {
 	}
 	s := Slow{ID: f.ID, Node: string(f.Node), Kind: f.Kind, State: f.State, Since: f.Since, Sentence: advise.AtWorst(f),
 		Hurt: f.Impact, Excluded: excluded}
-	end := r.To
-	if r.Made.Before(end) {
-		end = r.Made
-	}
+	end := r.end()
 	if !f.Open() {
 		s.Ended, s.Why = f.Changed, f.Why
 		end = f.Changed

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -39,16 +40,9 @@ var words = texttemplate.FuncMap{
 		}
 		return fmt.Sprintf("%.2fx", *x)
 	},
-	"day": func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
-	"kind": func(k anomaly.Kind) string {
-		return remap.KindWords(k)
-	},
-	"name": func(s string) string {
-		if s == "" {
-			return "(unknown)"
-		}
-		return s
-	},
+	"day":   func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
+	"kind":  remap.KindWords,
+	"name":  func(s string) string { return cmp.Or(s, "(unknown)") },
 	"ended": endWords, "became": planWords, "hurt": hurtWords,
 	"top":   func(all []Use) []Use { return all[:min(len(all), shown)] },
 	"more":  func(all []Use) int { return max(0, len(all)-shown) },

@@ -221,6 +221,14 @@ func (r *Report) use(ctx context.Context, s Sources) error {
 	return err
 }
 
+// end is that of the period, or of what is past of it.
+func (r *Report) end() time.Time {
+	if r.Made.Before(r.To) {
+		return r.Made
+	}
+	return r.To
+}
+
 // stepOf divides a period into at most 200 steps, whose bounds are those of minutes, hours or days.
 func stepOf(span time.Duration) time.Duration {
 	for _, step := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
@@ -272,11 +280,7 @@ func (r *Report) layer(ctx context.Context, s Sources) error {
 	if err != nil {
 		return err
 	}
-	end := r.To
-	if r.Made.Before(end) {
-		end = r.Made
-	}
-	if span := end.Sub(r.From).Seconds() * float64(len(s.Forwarders)); span > 0 {
+	if span := r.end().Sub(r.From).Seconds() * float64(len(s.Forwarders)); span > 0 {
 		l.Reported = min(1, seconds/span)
 	}
 	return nil

@@ -238,9 +238,7 @@ func state(s *screen.State) (text, look string) {
 		if c.n == 0 {
 			continue
 		}
-		if look == "" {
-			look = c.look
-		}
+		look = cmp.Or(look, c.look)
 		if len(words) == 0 {
 			words = append(words, fmt.Sprintf("%s %s", anomaly.Counted(c.n, "forwarder"), c.what))
 		} else {
@@ -280,7 +278,8 @@ func (p *Screen) Title(s *screen.State, w int) string {
 	}
 	switch {
 	case w < 110 && o.User != "":
-		if who := "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role); ansi.StringWidth(title+who) <= s.TitleRoom(w) {
+		who := "  " + chart.Clean(o.User) + "/" + chart.Clean(o.Role)
+		if ansi.StringWidth(title+who) <= s.TitleRoom(w) {
 			title += who
 		}
 	case o.User != "":
