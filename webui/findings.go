@@ -153,17 +153,20 @@ func (h incidents) get(w http.ResponseWriter, r *http.Request, _ access.Caller) 
 }
 
 // names are those of the machine and of the jobs that run.
-func names(snap *live.Snapshot) (n incident.Names) {
+func names(snap *live.Snapshot) incident.Names {
+	n := incident.Names{}
 	for _, node := range snap.Machine.Nodes {
+		what := "node"
 		if node.Role == topology.Forwarder {
-			n.Forwarders = append(n.Forwarders, node.ID)
-		} else {
-			n.Computes = append(n.Computes, node.ID)
+			what = "forwarder"
 		}
+		n.Add(what, string(node.ID))
 	}
 	for i := range snap.Situation.Jobs {
 		j := &snap.Situation.Jobs[i]
-		n.Jobs, n.Users, n.Apps = append(n.Jobs, j.ID), append(n.Users, j.User), append(n.Apps, j.App)
+		n.Add("job", string(j.ID))
+		n.Add("user", j.User)
+		n.Add("application", j.App)
 	}
 	return n
 }

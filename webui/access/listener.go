@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,19 +41,9 @@ func (l Listener) Names() (names []string) {
 	return names
 }
 
-func (l Listener) String() string {
-	switch l {
-	case UnixSocket:
-		return "unix"
-	case TCP:
-		return "tcp"
-	case IngestPort:
-		return "ingest"
-	case Peer:
-		return "peer"
-	}
-	return "none"
-}
+var listenerNames = map[Listener]string{UnixSocket: "unix", TCP: "tcp", IngestPort: "ingest", Peer: "peer"}
+
+func (l Listener) String() string { return cmp.Or(listenerNames[l], "none") }
 
 // peer is the process at the other end of the unix socket, as the kernel says.
 type peer struct {

@@ -7,16 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/collector/topology"
 	"fairway/webui/api"
 )
 
-// Names are what a file for outsiders must not hold, beside the names that the incident itself lists.
-type Names struct {
-	Forwarders, Computes []topology.NodeID
-	Jobs                 []topology.JobID
-	Users, Apps          []string
-}
+// Names are what a file for outsiders must not hold beside the names that the incident itself lists, by what they are:
+// forwarder, node, job, user or application.
+type Names map[string][]string
+
+// Add adds names.
+func (n Names) Add(what string, names ...string) { n[what] = append(n[what], names...) }
 
 // StandIns returns the incident with a stand-in for every name of a node, job, user, application and the site, the
 // same one each time. Reasons that people typed are left out: nobody knows what they hold.
@@ -28,19 +27,21 @@ func (inc *Incident) StandIns(n Names) (*Incident, error) {
 	}
 	for i := range out.Audit {
 		out.Audit[i].Reason, out.Audit[i].From = "", ""
-		n.Users = append(n.Users, out.Audit[i].Actor)
+		n.Add("user", out.Audit[i].Actor)
 	}
 	for i := range out.Life {
 		if out.Life[i].By != "" {
-			n.Users = append(n.Users, out.Life[i].By)
+			n.Add("user", out.Life[i].By)
 			out.Life[i].Why = ""
 		}
 	}
 	for _, s := range out.Steps {
-		n.Users = append(n.Users, s.By)
+		n.Add("user", s.By)
 	}
 	for _, v := range out.Victims {
-		n.Jobs, n.Users, n.Apps = append(n.Jobs, v.Job), append(n.Users, v.User), append(n.Apps, v.App)
+		n.Add("job", string(v.Job))
+		n.Add("user", v.User)
+		n.Add("application", v.App)
 	}
 	b, err := api.Encode(&out)
 	if err != nil {
@@ -83,17 +84,10 @@ func newReplacer(inc *Incident, n Names) replacer {
 	for _, p := range inc.Series.Peers {
 		add(r.names, "forwarder", string(p.Node))
 	}
-	for _, f := range n.Forwarders {
-		add(r.names, "forwarder", string(f))
+	for _, what := range []string{"forwarder", "node", "user", "application"} {
+		add(r.names, what, n[what]...)
 	}
-	for _, c := range n.Computes {
-		add(r.names, "node", string(c))
-	}
-	add(r.names, "user", n.Users...)
-	add(r.names, "application", n.Apps...)
-	for _, j := range n.Jobs {
-		add(r.jobs, "job", string(j))
-	}
+	add(r.jobs, "job", n["job"]...)
 	return r
 }
 
