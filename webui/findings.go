@@ -34,10 +34,7 @@ func (h findings) list(r *http.Request, by access.Caller) (v []anomaly.Finding, 
 	default:
 		return v, fmt.Errorf("%w: state %q; there is open", api.ErrInvalid, state)
 	}
-	if all == nil {
-		all = []anomaly.Finding{}
-	}
-	return all, nil
+	return api.ListOf(all), nil
 }
 
 // get answers one finding with its whole life, from the journal.

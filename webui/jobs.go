@@ -24,12 +24,8 @@ import (
 type jobs struct{ *parts }
 
 func jobRow(r *history.Run) api.JobRow {
-	nodes := r.NodeList
-	if nodes == nil {
-		nodes = []topology.NodeID{}
-	}
-	return api.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project, Nodes: nodes,
-		Start: r.Start}, NodeCount: r.Nodes, End: r.End}
+	return api.JobRow{Job: remap.Job{ID: r.Job, User: r.User, App: r.App, Project: r.Project,
+		Nodes: api.ListOf(r.NodeList), Start: r.Start}, NodeCount: r.Nodes, End: r.End}
 }
 
 func (h jobs) list(r *http.Request, by access.Caller, limit int) (v []api.JobRow, err error) {
@@ -331,10 +327,7 @@ func runRow(r *history.Run) api.RunRow {
 	p := r.Profile
 	row := api.RunRow{Job: r.Job, Start: r.Start, End: r.End, ReadBytes: p.ReadBytes, WriteBytes: p.WriteBytes,
 		MetaOps: p.MetaOps, Mode: p.Mode, IOSeconds: p.IOSeconds,
-		Forwarders: r.Forwarders, Waits: p.Waits}
-	if row.Forwarders == nil {
-		row.Forwarders = []topology.ForwarderID{}
-	}
+		Forwarders: api.ListOf(r.Forwarders), Waits: p.Waits}
 	if p.IOSeconds > 0 {
 		row.BytesPerSec, row.MetaOpsPerSec = new(p.VolumeBytes()/p.IOSeconds), new(p.MetaOps/p.IOSeconds)
 	}

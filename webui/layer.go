@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"fairway/anomaly"
-	"fairway/collector"
 	"fairway/collector/ingest"
 	"fairway/collector/topology"
 	"fairway/remap"
@@ -25,9 +24,7 @@ func (h layer) machine(_ *http.Request, _ access.Caller) (v api.MachineView, err
 	snap := h.Picture.Snapshot()
 	v = api.MachineView{Machine: *snap.Machine, Generation: snap.Generation, Observed: snap.Situation.Observed,
 		Simulated: snap.Overview.Simulated}
-	if v.Nodes == nil {
-		v.Nodes = []topology.Node{}
-	}
+	v.Nodes = api.ListOf(v.Nodes)
 	if v.Default == nil {
 		v.Default = topology.Mapping{}
 	}
@@ -140,9 +137,7 @@ func (h layer) node(r *http.Request, _ access.Caller) (v api.NodeView, err error
 	if used && v.Role != topology.Compute {
 		v.Uses = &uses
 	}
-	if v.Sources == nil {
-		v.Sources = []collector.SourceStatus{}
-	}
+	v.Sources = api.ListOf(v.Sources)
 	return v, nil
 }
 

@@ -33,6 +33,14 @@ func WriteJSON(w http.ResponseWriter, v any) error {
 	return nil
 }
 
+// ListOf is a list that is [] in JSON where it has nothing, and not null.
+func ListOf[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
 // ReadJSON reads a body of one JSON object without unknown fields.
 func ReadJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))

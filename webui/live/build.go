@@ -69,11 +69,8 @@ func (p *Picture) build(old *Snapshot) *Snapshot {
 	}
 	o := api.Overview{LateAfter: remap.LateAfter.Seconds(), StaleAfter: remap.StaleAfter.Seconds(),
 		Machine: s.Machine.Name, Banner: p.cfg.banner(now), ComputeNodes: p.compute,
-		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: sit.Findings,
+		Forwarders: make([]api.ForwarderRow, len(p.forwarders.nodes)), Findings: api.ListOf(sit.Findings),
 		Todo: api.Todo{Waiting: []api.PlanRow{}},
-	}
-	if o.Findings == nil {
-		o.Findings = []anomaly.Finding{}
 	}
 	if p.cfg.JobsKnown != nil && p.cfg.JobsKnown() {
 		o.Jobs = new(len(sit.Jobs))
