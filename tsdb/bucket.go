@@ -3,6 +3,8 @@ package tsdb
 import (
 	"fmt"
 	"slices"
+
+	"fairway/collector/topology"
 )
 
 // Figures are what the seconds of a bucket come to.
@@ -73,3 +75,37 @@ func FloorDiv(a, b int64) int64 {
 
 // CeilSecond rounds milliseconds up to seconds, as ranges and steps of whole seconds do.
 func CeilSecond(millis int64) int64 { return -FloorDiv(-millis, 1000) }
+
+// MeanOver is the mean of values over the numbers of what they are of, such as what requests took over how many there
+// were, of the nodes of each group together, by time.
+func MeanOver[K comparable](values, numbers []Series, of func(topology.NodeID) K) map[K]map[int64]float64 {
+	weights := map[topology.NodeID]map[int64]float64{}
+	for _, one := range numbers {
+		weights[one.Node] = map[int64]float64{}
+		for _, p := range one.Points {
+			weights[one.Node][p.TimeMillis] = p.Value
+		}
+	}
+	type sum struct{ weight, value float64 }
+	sums := map[K]map[int64]sum{}
+	for _, one := range values {
+		k := of(one.Node)
+		for _, p := range one.Points {
+			if w := weights[one.Node][p.TimeMillis]; w > 0 {
+				if sums[k] == nil {
+					sums[k] = map[int64]sum{}
+				}
+				s := sums[k][p.TimeMillis]
+				sums[k][p.TimeMillis] = sum{s.weight + w, s.value + w*p.Value}
+			}
+		}
+	}
+	out := map[K]map[int64]float64{}
+	for k, times := range sums {
+		out[k] = map[int64]float64{}
+		for t, s := range times {
+			out[k][t] = s.value / s.weight
+		}
+	}
+	return out
+}

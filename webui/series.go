@@ -367,37 +367,7 @@ func (h jobs) together(ctx context.Context, q tsdb.Query, a *api.JobSeries) erro
 		if err != nil {
 			return err
 		}
-		a.Put(m.String(), meanOver(took, counts))
+		a.Put(m.String(), tsdb.MeanOver(took, counts, func(topology.NodeID) bool { return true })[true])
 	}
 	return nil
-}
-
-// meanOver is the mean of a value over the requests of all nodes, by step.
-func meanOver(took, counts []tsdb.Series) map[int64]float64 {
-	ops, waited := map[int64]float64{}, map[int64]float64{}
-	node := map[topology.NodeID]*tsdb.Series{}
-	for i := range counts {
-		node[counts[i].Node] = &counts[i]
-	}
-	for i := range took {
-		count := node[took[i].Node]
-		if count == nil {
-			continue
-		}
-		of := map[int64]float64{}
-		for _, p := range count.Points {
-			of[p.TimeMillis] = p.Value
-		}
-		for _, p := range took[i].Points {
-			ops[p.TimeMillis] += of[p.TimeMillis]
-			waited[p.TimeMillis] += p.Value * of[p.TimeMillis]
-		}
-	}
-	out := map[int64]float64{}
-	for t, n := range ops {
-		if n > 0 {
-			out[t] = waited[t] / n
-		}
-	}
-	return out
 }

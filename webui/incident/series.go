@@ -172,44 +172,37 @@ func (r *reader) len() int {
 	return int(r.series.To.Sub(r.series.From).Seconds()) / r.series.StepSeconds
 }
 
-// each visits the values of a metric by step.
-func (r *reader) each(ctx context.Context, nodes []topology.NodeID, m collector.Metric,
-	visit func(n topology.NodeID, step int, v float64)) error {
-	s := r.series
+// read reads a metric of nodes over what is shown.
+func (r *reader) read(ctx context.Context, nodes []topology.NodeID, m collector.Metric) ([]tsdb.Series, error) {
 	if len(nodes) == 0 {
-		return nil
+		return nil, nil
 	}
-	got, err := r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, FromMillis: s.From.UnixMilli(),
+	s := r.series
+	return r.store.Select(ctx, tsdb.Query{Nodes: nodes, Metric: m, FromMillis: s.From.UnixMilli(),
 		ToMillis: s.To.UnixMilli(), StepMillis: int64(s.StepSeconds) * 1000})
-	for _, one := range got {
-		for _, p := range one.Points {
-			i := int((p.TimeMillis - s.From.UnixMilli()) / int64(s.StepSeconds) / 1000)
-			if i >= 0 && i < r.len() {
-				visit(one.Node, i, p.Value)
-			}
-		}
-	}
-	return err
 }
 
-// unknown is a row of steps of which nothing is known.
-func (r *reader) unknown() []float64 {
-	row := make([]float64, r.len())
-	for i := range row {
-		row[i] = math.NaN()
+// put sets a value of a node's row, all of which is unknown before the first one.
+func (r *reader) put(rows map[topology.NodeID][]float64, n topology.NodeID, at int64, v float64) {
+	i := int((at - r.series.From.UnixMilli()) / int64(r.series.StepSeconds) / 1000)
+	if i < 0 || i >= r.len() {
+		return
 	}
-	return row
+	if rows[n] == nil {
+		rows[n] = slices.Repeat([]float64{math.NaN()}, r.len())
+	}
+	rows[n][i] = v
 }
 
 // own are the values that the nodes report of themselves.
 func (r *reader) own(ctx context.Context, m collector.Metric) (map[topology.NodeID][]float64, error) {
+	got, err := r.read(ctx, r.nodes, m)
 	rows := map[topology.NodeID][]float64{}
-	err := r.each(ctx, r.nodes, m, func(n topology.NodeID, i int, v float64) {
-		if rows[n] == nil {
-			rows[n] = r.unknown()
+	for _, one := range got {
+		for _, p := range one.Points {
+			r.put(rows, one.Node, p.TimeMillis, p.Value)
 		}
-		rows[n][i] = v
-	})
+	}
 	return rows, err
 }
 
@@ -223,36 +216,15 @@ func (r *reader) latency(ctx context.Context, ops, took collector.Metric) (map[t
 			clients = append(clients, c)
 		}
 	}
-	type sum struct{ ops, waited float64 }
-	counts := map[topology.NodeID][]float64{}
-	err := r.each(ctx, clients, ops, func(n topology.NodeID, i int, v float64) {
-		if counts[n] == nil {
-			counts[n] = make([]float64, r.len())
-		}
-		counts[n][i] = v
-	})
+	counts, err := r.read(ctx, clients, ops)
 	if err != nil {
 		return nil, err
 	}
-	sums := map[topology.NodeID][]sum{}
-	err = r.each(ctx, clients, took, func(n topology.NodeID, i int, v float64) {
-		if counts[n] == nil || counts[n][i] <= 0 {
-			return
-		}
-		f := of[n]
-		if sums[f] == nil {
-			sums[f] = make([]sum, r.len())
-		}
-		sums[f][i].ops += counts[n][i]
-		sums[f][i].waited += counts[n][i] * v
-	})
+	waits, err := r.read(ctx, clients, took)
 	rows := map[topology.NodeID][]float64{}
-	for f, s := range sums {
-		rows[f] = r.unknown()
-		for i := range s {
-			if s[i].ops > 0 {
-				rows[f][i] = s[i].waited / s[i].ops
-			}
+	for f, means := range tsdb.MeanOver(waits, counts, func(c topology.NodeID) topology.NodeID { return of[c] }) {
+		for at, v := range means {
+			r.put(rows, f, at, v)
 		}
 	}
 	return rows, err
