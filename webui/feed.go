@@ -146,7 +146,7 @@ func (h *feed) framesOf(topic string, snap *live.Snapshot, now time.Time) (made 
 }
 
 func gridMetric(name string) int {
-	return slices.IndexFunc(live.GridMetrics, func(m live.GridMetric) bool { return m.Name == name })
+	return slices.IndexFunc(live.GridMetrics, func(m api.Scale) bool { return m.Name == name })
 }
 
 // message is a message, encoded once for everybody. One that cannot be encoded is missing from the feed and in the

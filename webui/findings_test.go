@@ -43,7 +43,7 @@ func TestFindingsAreAcknowledgedAndDismissed(t *testing.T) {
 	eventually(t, "the overview shows the finding and its forwarder as slow", func() bool {
 		o := get[api.Overview](s, "/api/v1/overview")
 		return len(o.Findings) == 1 && o.Findings[0].State == anomaly.Confirmed &&
-			o.Forwarders[1].State == api.StateSlow && o.Forwarders[2].State != api.StateSlow
+			o.Forwarders[1].State == remap.ForwarderSlow && o.Forwarders[2].State != remap.ForwarderSlow
 	})
 	library := prometheusOf(t, s, simsite.ViewerSecret)
 	open, err := library.Alerts(t.Context())

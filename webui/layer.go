@@ -129,7 +129,7 @@ func (h layer) node(r *http.Request, _ access.Caller) (v api.NodeView, err error
 	if len(rows) == 0 && !used {
 		return v, fmt.Errorf("node %q: %w", id, api.ErrNotFound)
 	}
-	v = api.NodeView{NodeRow: api.NodeRow{ID: id, Role: topology.Storage, State: api.StateOK, // a storage target
+	v = api.NodeView{NodeRow: api.NodeRow{ID: id, Role: topology.Storage, State: remap.ForwarderOK, // a storage target
 		Values: map[string]float64{}}}
 	if len(rows) > 0 {
 		v = api.NodeView{NodeRow: rows[0], Sources: h.Picture.Sources(id)}

@@ -184,8 +184,8 @@ func ownOfAUser(t *testing.T, s *simsite.Site, slow topology.ForwarderID, mine r
 	// A busy machine may miss seconds, and shows the forwarder as stale meanwhile.
 	eventually(t, "the own forwarder is suspected", func() bool {
 		d := decode[api.ForwarderDetail](t, ask("/api/v1/forwarders/"+string(slow), 200))
-		return (d.State == api.StateSuspect || d.State == api.StateSlow ||
-			d.State == api.StateExcluded) && len(d.ClientNodes) > 0 &&
+		return (d.State == remap.ForwarderSuspect || d.State == remap.ForwarderSlow ||
+			d.State == remap.ForwarderExcluded) && len(d.ClientNodes) > 0 &&
 			len(d.Series) > 0
 	})
 	for _, n := range s.Machine.Topo.ByRole(topology.Forwarder) {

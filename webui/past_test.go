@@ -90,9 +90,9 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 	for _, c := range []struct {
 		after   time.Duration
 		finding anomaly.State
-		state   api.ForwarderState
-	}{{-10 * time.Second, "", api.StateOK}, {time.Second, anomaly.Suspect, api.StateSuspect},
-		{20 * time.Second, anomaly.Confirmed, api.StateSlow}} {
+		state   remap.ForwarderState
+	}{{-10 * time.Second, "", remap.ForwarderOK}, {time.Second, anomaly.Suspect, remap.ForwarderSuspect},
+		{20 * time.Second, anomaly.Confirmed, remap.ForwarderSlow}} {
 		o := get[api.Overview](s, at("/api/v1/overview", since.Add(c.after)))
 		got := anomaly.State("")
 		if len(o.Findings) > 0 {
@@ -104,7 +104,7 @@ func TestThePastHasItsOwnFindingsClientsAndCells(t *testing.T) {
 		}
 	}
 	if o := get[api.Overview](s, at("/api/v1/overview",
-		since.Add(-time.Hour))); o.Forwarders[1].State != api.StateStale ||
+		since.Add(-time.Hour))); o.Forwarders[1].State != remap.ForwarderStale ||
 		o.Forwarders[1].Value(collector.ReadBytes) != nil {
 		t.Errorf("an hour before the first second: %+v", o.Forwarders[1])
 	}

@@ -83,22 +83,6 @@ func (o *Overview) Quiet() {
 	o.CalmWord, o.Calm = advise.Calm(o.Findings, compared, len(o.Forwarders), nearest, ratio)
 }
 
-// ForwarderState is a forwarder's standing.
-type ForwarderState = remap.ForwarderState
-
-// The standings of a forwarder, as pages and the API call them.
-const (
-	StateStale     = remap.ForwarderStale
-	StateExcluded  = remap.ForwarderExcluded
-	StateTrial     = remap.ForwarderTrial
-	StateSuspect   = remap.ForwarderSuspect
-	StateSlow      = remap.ForwarderSlow
-	StateDedicated = remap.ForwarderDedicated
-	StateIdle      = remap.ForwarderIdle
-	StateOK        = remap.ForwarderOK
-	StateUnknown   = remap.ForwarderUnknown
-)
-
 // ForwarderRow is one forwarder's newest second. A nil pointer is a value that is not known.
 type ForwarderRow struct {
 	ID              topology.ForwarderID `json:"id"`

@@ -7,6 +7,7 @@ import (
 
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/remap"
 )
 
 // The levels of a heat map's cell besides 0 to 9, which are tenths of full scale.
@@ -110,7 +111,7 @@ func (r *ForwarderRow) SetLevels(shown string) {
 	switch {
 	case r.Slow != nil: // one that works is not idle, however fast it is
 		add(max(0.02, math.Log(max(1, *r.Slow))/math.Log(MostSlow)))
-	case r.State == StateUnknown || r.State == StateSlow || r.State == StateSuspect:
+	case r.State == remap.ForwarderUnknown || r.State == remap.ForwarderSlow || r.State == remap.ForwarderSuspect:
 		add(math.NaN())
 	default:
 		add(0)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"fairway/remap"
 	"fairway/remap/advise"
-	"fairway/webui/api"
 	"fairway/webui/client"
 )
 
@@ -107,7 +107,7 @@ func (d *demo) known(t *testing.T) (needs map[string]advise.Card) {
 			continue
 		}
 		t.Logf("%s is %s; its need: %+v", r.ID, r.State, needs[string(r.ID)])
-		if r.State != api.StateSlow {
+		if r.State != remap.ForwarderSlow {
 			t.Errorf("%s was made slow and is %s", r.ID, r.State)
 		}
 	}

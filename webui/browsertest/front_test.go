@@ -172,7 +172,7 @@ func suffering(t *testing.T, s *simsite.Site, slow topology.ForwarderID) {
 	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
 	var idle []topology.ForwarderID
 	for _, r := range get[api.Overview](s, "/api/v1/overview").Forwarders {
-		if r.State == api.StateIdle {
+		if r.State == remap.ForwarderIdle {
 			idle = append(idle, r.ID)
 		}
 	}

@@ -133,7 +133,7 @@ func TestGuideShowsAnEffect(t *testing.T) {
 	eventually(t, "routes are known", func() bool { return len(s.Situation().Observed) == 1024 })
 	var to topology.ForwarderID
 	for _, r := range get[api.Overview](s, "/api/v1/overview").Forwarders {
-		if r.State == api.StateIdle && r.Plan == "" && to == "" {
+		if r.State == remap.ForwarderIdle && r.Plan == "" && to == "" {
 			to = r.ID
 		}
 	}

@@ -149,12 +149,12 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 	id := topology.ForwarderID(n.ID)
 	load, seen := sit.Load[id]
 	row := api.ForwarderRow{ID: id, Rack: n.Rack, PeakBytesPerSec: n.PeakBytesPerSec,
-		State: api.ForwarderState(sit.State(id)), LastSeen: load.LastSeen.UTC(),
+		State: sit.State(id), LastSeen: load.LastSeen.UTC(),
 		ClientCounts: api.ClientCounts{Clients: sit.Clients[id], Assumed: sit.Assumed[id], Sharing: sit.Sharing[id]}}
 	if !seen {
 		row.LastSeen = time.Time{}
 	}
-	if row.State != api.StateStale {
+	if row.State != remap.ForwarderStale {
 		row.Busy = load.Busy()
 	}
 	if n.PeakBytesPerSec > 0 && seen { // without a peak no second can count as occupied
@@ -166,8 +166,8 @@ func newRow(sit *remap.Situation, n topology.Node) api.ForwarderRow {
 // excuse calls forwarders without news unknown while it is the daemon that is late: nobody knows that they are silent.
 func excuse(rows []api.ForwarderRow) {
 	for i := range rows {
-		if rows[i].State == api.StateStale {
-			rows[i].State = api.StateUnknown
+		if rows[i].State == remap.ForwarderStale {
+			rows[i].State = remap.ForwarderUnknown
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (p *Picture) readForwarders(rows []api.ForwarderRow, now time.Time) time.Ti
 		if n.TimeMillis > newest && n.TimeMillis <= latest {
 			newest = n.TimeMillis
 		}
-		if rows[i].State != api.StateStale {
+		if rows[i].State != remap.ForwarderStale {
 			values.fill(i, &rows[i], n.Samples)
 		}
 	})
@@ -294,7 +294,7 @@ func (p *Picture) nameTopJobs(s *Snapshot, rows map[topology.NodeID]*api.Forward
 		}
 	})
 	for n, row := range rows {
-		if row.State == api.StateStale {
+		if row.State == remap.ForwarderStale {
 			continue
 		}
 		if jobs := on[row.ID]; jobs != nil {
@@ -327,7 +327,7 @@ func nameSufferers(rows []api.ForwarderRow, needs []advise.Card) {
 	for i := range rows {
 		r := &rows[i]
 		at := slices.IndexFunc(needs, func(n advise.Card) bool { return n.Node == r.ID.Node() && len(n.Victims) > 0 })
-		if at < 0 || r.TopJob != "" || r.State == api.StateStale {
+		if at < 0 || r.TopJob != "" || r.State == remap.ForwarderStale {
 			continue
 		}
 		if v := &needs[at].Victims[0]; v.Share > 0 {

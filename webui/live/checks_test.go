@@ -275,7 +275,8 @@ func TestALateDaemonJudgesNoNode(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	machine := &topology.Machine{Nodes: []topology.Node{{ID: "fwd1", Role: topology.Forwarder}}}
-	for l, want := range map[*watch.Lateness]api.ForwarderState{late: api.StateUnknown, nil: api.StateStale} {
+	for l, want := range map[*watch.Lateness]remap.ForwarderState{late: remap.ForwarderUnknown,
+		nil: remap.ForwarderStale} {
 		sit := remap.BuildSituation(remap.SituationParts{At: now, Machine: machine})
 		p := New(Config{Board: window.NewBoard(0), Situation: func() *remap.Situation { return sit }, Lateness: l,
 			Notice: func() string { return "it follows" }})

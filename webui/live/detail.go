@@ -196,7 +196,7 @@ func peersMedian(rows []api.ForwarderRow, me topology.ForwarderID) map[string]*f
 		for i := range rows {
 			r := &rows[i]
 			if v := r.Values[place]; v != nil && r.ID != me &&
-				(r.State == api.StateOK || r.State == api.StateDedicated) {
+				(r.State == remap.ForwarderOK || r.State == remap.ForwarderDedicated) {
 				all = append(all, *v)
 			}
 		}
@@ -211,7 +211,7 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 	rows, ids := []api.NodeRow{}, []topology.NodeID{}
 	for _, n := range s.Machine.Nodes {
 		if keep(n) {
-			row := api.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: api.StateStale,
+			row := api.NodeRow{ID: n.ID, Role: n.Role, Rack: n.Rack, State: remap.ForwarderStale,
 				Values: map[string]float64{}}
 			if r, ok := s.Situation.Routes[n.ID]; ok && !r.Stale {
 				row.Forwarder, row.Generation, row.Lost = r.Forwarder, r.Generation, r.Lost
@@ -226,9 +226,9 @@ func (p *Picture) Nodes(keep func(topology.Node) bool) []api.NodeRow {
 		if s.Made.Sub(row.LastSeen) > remap.StaleAfter {
 			return
 		}
-		row.State = api.StateOK
+		row.State = remap.ForwarderOK
 		if row.Role == topology.Forwarder {
-			row.State = api.ForwarderState(s.Situation.State(topology.ForwarderID(f.Node)))
+			row.State = s.Situation.State(topology.ForwarderID(f.Node))
 		}
 		for _, m := range f.Samples {
 			row.Values[m.Metric.String()] = m.Value

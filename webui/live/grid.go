@@ -33,16 +33,8 @@ const (
 	gridHeader  = 28
 )
 
-// GridMetric is a scale of the compute grid.
-type GridMetric api.Scale
-
 // GridMetrics are the scales of the compute grid; the index is the frame's metric byte.
-var GridMetrics = func() (scales []GridMetric) {
-	for _, s := range api.ScalesOf(topology.Compute) {
-		scales = append(scales, GridMetric(s))
-	}
-	return scales
-}()
+var GridMetrics = api.ScalesOf(topology.Compute)
 
 // Grids makes grid frames. It keeps the shown levels, so that a value on a border between two
 // steps does not flicker; one per Picture, for one goroutine at a time.
@@ -79,7 +71,7 @@ func (g *Grids) Frame(s *Snapshot, metric int) []byte {
 	oldest := oldestShown(s.Made)
 	g.p.cfg.Board.Layer(topology.Compute, func(n *window.Node) {
 		if i := c.of(n); i >= 0 && n.TimeMillis >= oldest {
-			c.next[i] = m.sum(n.Samples) / c.fullOf(i)
+			c.next[i] = sumScale(m, n.Samples) / c.fullOf(i)
 		}
 	})
 	for i, share := range c.next {
@@ -108,7 +100,7 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	}
 	for i, id := range ids {
 		if f := frames[id]; f != nil {
-			c.next[i] = m.sum(f.Samples) / c.fullOf(i)
+			c.next[i] = sumScale(m, f.Samples) / c.fullOf(i)
 		}
 	}
 	for i, share := range c.next {
@@ -117,8 +109,8 @@ func (g *Grids) FrameAt(ctx context.Context, metric int, at time.Time) ([]byte, 
 	return appendGrid(metric, s.Generation, at, c.full, c.shown), nil
 }
 
-// scale is ten tenths of a grid: the peak that all nodes share, where the metric goes by it.
-func (m *GridMetric) scale(nodes []topology.Node) float64 {
+// scaleOf is ten tenths of a grid: the peak that all nodes share, where the metric goes by it.
+func scaleOf(m *api.Scale, nodes []topology.Node) float64 {
 	if p := samePeak(nodes); m.Peak && p > 0 {
 		return p
 	}
@@ -139,8 +131,8 @@ func (c *grid) forget() {
 	}
 }
 
-// sum adds up the samples that the grid shows; not a number without any.
-func (m *GridMetric) sum(samples []collector.Sample) float64 {
+// sumScale adds up the samples that the grid shows; not a number without any.
+func sumScale(m *api.Scale, samples []collector.Sample) float64 {
 	total, left := 0.0, len(m.Metrics)
 	first, last := m.Metrics[0], m.Metrics[left-1] // the usual scale has one or two
 	for i := range samples {
@@ -159,9 +151,9 @@ func (m *GridMetric) sum(samples []collector.Sample) float64 {
 	return total
 }
 
-func newGrid(s *Snapshot, m *GridMetric) *grid {
+func newGrid(s *Snapshot, m *api.Scale) *grid {
 	c := &grid{generation: s.Generation, places: newPlaces(s.Machine, topology.Compute)}
-	if c.full = m.scale(c.nodes); m.Peak && samePeak(c.nodes) == 0 {
+	if c.full = scaleOf(m, c.nodes); m.Peak && samePeak(c.nodes) == 0 {
 		for _, n := range c.nodes {
 			c.peaks = append(c.peaks, cmp.Or(max(0, n.PeakBytesPerSec), c.full))
 		}

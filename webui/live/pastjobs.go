@@ -8,7 +8,6 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/webui/api"
 )
 
 // recallJobs names each forwarder's largest job of that second. The store keeps no shares of jobs, but what
@@ -31,7 +30,7 @@ func (p *past) recallJobs(ctx context.Context, m *moment, sit *remap.Situation) 
 	quiet := map[topology.ForwarderID]bool{} // most are in most seconds: their clients need not be read
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
-		quiet[r.ID] = r.State == api.StateStale ||
+		quiet[r.ID] = r.State == remap.ForwarderStale ||
 			(r.Value(collector.ReadBytes) != nil || r.Value(collector.WriteBytes) != nil) &&
 				orZero(r.Value(collector.ReadBytes))+orZero(r.Value(collector.WriteBytes))+
 					orZero(r.Value(collector.MetaOps)) == 0

@@ -51,7 +51,7 @@ func TestASlowForwarderNamesWhoWaits(t *testing.T) {
 	need := func(node topology.NodeID, share float64) advise.Card {
 		return advise.Card{Node: node, Victims: []advise.Victim{{Job: "5", Share: share}, {Job: "6", Share: share / 2}}}
 	}
-	rows := []api.ForwarderRow{{ID: "slow"}, {ID: "busy", TopJob: "1"}, {ID: "silent", State: api.StateStale},
+	rows := []api.ForwarderRow{{ID: "slow"}, {ID: "busy", TopJob: "1"}, {ID: "silent", State: remap.ForwarderStale},
 		{ID: "over"}, {ID: "other"}}
 	nameSufferers(rows, []advise.Card{need("slow", 0.8), need("busy", 0.8), need("silent", 0.8), need("over", 0),
 		{Node: "other", Victims: []advise.Victim{}}})

@@ -57,7 +57,7 @@ func addWaits(d *watch.Detectors, o *api.Overview) {
 	for i := range o.Forwarders {
 		r := &o.Forwarders[i]
 		w, ok := waits[r.ID]
-		if !ok || r.State == api.StateStale {
+		if !ok || r.State == remap.ForwarderStale {
 			continue
 		}
 		r.Latency, r.Slow = api.Known(w.Took), api.Known(w.Slow)

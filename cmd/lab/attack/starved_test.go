@@ -14,6 +14,7 @@ import (
 	"fairway/cmd/lab/leash"
 	"fairway/collector"
 	"fairway/collector/topology"
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -140,7 +141,7 @@ func (s *site) starve(share float64, during time.Duration) (late int) {
 			}
 		}
 		for _, r := range o.Forwarders {
-			if o.LateSeconds > 0 && r.State == api.StateStale {
+			if o.LateSeconds > 0 && r.State == remap.ForwarderStale {
 				s.t.Errorf("late by %.1f s the daemon calls %s silent", o.LateSeconds, r.ID)
 				break
 			}

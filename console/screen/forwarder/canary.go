@@ -8,7 +8,7 @@ import (
 	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/webui/api"
+	"fairway/remap"
 )
 
 // Refuses says why an action is not possible here and now; the server decides again for itself.
@@ -86,7 +86,7 @@ func (p *Screen) Twin(s *screen.State, a screen.Action) string {
 	switch r := s.Forwarder(p.id); {
 	case a == screen.ActCanary:
 		return "fairway canary " + id
-	case a == screen.ActExclude && r != nil && r.State == api.StateExcluded:
+	case a == screen.ActExclude && r != nil && r.State == remap.ForwarderExcluded:
 		return "fairway return " + id
 	case a == screen.ActExclude:
 		return "fairway drain " + id

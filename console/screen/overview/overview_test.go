@@ -52,7 +52,7 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 		s.Shown.At = now
 		for i := range 240 {
 			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{
-				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: api.StateIdle})
+				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: remap.ForwarderIdle})
 		}
 		for i := range 5 {
 			slow := &s.Shown.Forwarders[10*i]
@@ -62,7 +62,7 @@ func TestTheFirstScreenHasPlaceForThreeSlowOnes(t *testing.T) {
 			n := advise.Card{Node: slow.ID.Node(), Stage: advise.Waits, Sentence: "a plan",
 				Plan: fmt.Sprint("P-", i), Since: now}
 			if i < 3 {
-				slow.State = api.StateSlow
+				slow.State = remap.ForwarderSlow
 				n = advise.Card{Finding: fmt.Sprint("F-", i), Node: n.Node, Stage: advise.Slow, Since: now,
 					Sentence: string(slow.ID) + " is 9.8x slow at reading and 4.4x at writing, for its load",
 					Victims:  []advise.Victim{v, v},
@@ -112,9 +112,9 @@ func TestFreeLinesShowSinceWhen(t *testing.T) {
 		s.Shown.At = now
 		for i := range 8 {
 			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{
-				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: api.StateIdle})
+				ID: topology.ForwarderID(fmt.Sprintf("fwd%03d", i)), State: remap.ForwarderIdle})
 		}
-		s.Shown.Forwarders[3].State = api.StateSlow
+		s.Shown.Forwarders[3].State = remap.ForwarderSlow
 		lines := New(screen.Address{}).Body(s, w, h)
 		text := strings.Join(lines, "\n")
 		if len(lines) != h || strings.TrimSpace(lines[h-1]) == "" {
@@ -170,7 +170,7 @@ func TestNothingIsCut(t *testing.T) {
 			o := &s.Shown
 			o.At, o.Simulated, o.Machine, o.User, o.Role = now, simulated, "taihulight-sim", "root", "admin"
 			o.Waiting = make([]api.PlanRow, 1)
-			o.Forwarders = []api.ForwarderRow{{ID: "fwd054", State: api.StateSlow,
+			o.Forwarders = []api.ForwarderRow{{ID: "fwd054", State: remap.ForwarderSlow,
 				ClientCounts: api.ClientCounts{Clients: 512}, Slowness: api.Slowness{Slow: new(123.0)}}}
 			o.Findings = []anomaly.Finding{{ID: "F-0001", Node: "fwd054", Kind: anomaly.FailSlow,
 				State: anomaly.Confirmed, Since: now.Add(-47 * time.Second), Sentence: "fwd054 is 50x slow"}}
