@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/collector/topology"
+	"fairway/tsdb"
 )
 
 // Kind is what is wrong.
@@ -250,16 +251,10 @@ type Change struct {
 type Frozen struct {
 	// Series are the node's last seconds by metric, Peers the median over the other forwarders' means of the
 	// last ten seconds.
-	Series map[string][]Value `json:"series,omitempty"`
+	Series map[string][]tsdb.Point `json:"series,omitempty"`
 	Peers  map[string]float64 `json:"peers,omitempty"`
 	// Missing lists the metrics that could not be read from the store in time.
 	Missing []string `json:"missing,omitempty"`
-}
-
-// Value is one second of a frozen series: Unix milliseconds and the value.
-type Value struct {
-	TimeMillis int64   `json:"t"`
-	Value      float64 `json:"v"`
 }
 
 // Digits writes a ratio or a time for a sentence: two digits, from 100 on a whole number, never a power of ten; less

@@ -50,7 +50,7 @@ func (e *evidence) read(ctx context.Context, now time.Time, nodes []topology.Nod
 	out := map[topology.NodeID]*anomaly.Frozen{}
 	for _, n := range nodes {
 		if n != anomaly.Everywhere {
-			out[n] = &anomaly.Frozen{Series: map[string][]anomaly.Value{}, Peers: map[string]float64{}}
+			out[n] = &anomaly.Frozen{Series: map[string][]tsdb.Point{}, Peers: map[string]float64{}}
 		}
 	}
 	if e.store == nil || len(out) == 0 {
@@ -125,9 +125,7 @@ func (g *metricRead) put(out map[topology.NodeID]*anomaly.Frozen) {
 	name := g.metric.String()
 	for _, s := range g.own {
 		if f := out[s.Node]; f != nil {
-			for _, p := range s.Points {
-				f.Series[name] = append(f.Series[name], anomaly.Value(p))
-			}
+			f.Series[name] = append(f.Series[name], s.Points...)
 		}
 	}
 	for n, f := range out {

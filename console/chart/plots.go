@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/tsdb"
 	"fairway/webui/api"
 )
 
@@ -25,7 +26,7 @@ var sparkSteps = []rune("_.-=*#")
 
 // Sparkline draws the last w seconds before end, one column a bucket holding the largest value of
 // its seconds; a second without a point leaves a gap.
-func (p *Palette) Sparkline(points []api.Point, end time.Time, span time.Duration, top float64, w int) string {
+func (p *Palette) Sparkline(points []tsdb.Point, end time.Time, span time.Duration, top float64, w int) string {
 	if w <= 0 || top <= 0 {
 		return strings.Repeat(" ", max(0, w))
 	}

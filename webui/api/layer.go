@@ -10,6 +10,7 @@ import (
 	"fairway/remap"
 	"fairway/remap/advise"
 	"fairway/remap/alert"
+	"fairway/tsdb"
 )
 
 // Banner is what every screen says of the numbers and of the daemon that shows them.
@@ -129,9 +130,9 @@ type ForwarderDetail struct {
 	ForwarderRow
 	// Options are the caller's; nil of the past and in the live feed, which is the same for everybody.
 	*remap.Options
-	ClientNodes []ClientRow         `json:"client_nodes"`
-	Series      map[string][]Point  `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
-	PeersMedian map[string]*float64 `json:"peers_median"`
+	ClientNodes []ClientRow             `json:"client_nodes"`
+	Series      map[string][]tsdb.Point `json:"series"` // metric name -> last 5 minutes, 1 Hz, gaps absent
+	PeersMedian map[string]*float64     `json:"peers_median"`
 	// Unreported says of numbers of such a forwarder why they are missing where they are, by metric;
 	// ClientsUnreported why none of its compute nodes reports what it reads and writes, "" where one does.
 	Unreported        map[string]string `json:"unreported,omitempty"`
@@ -205,12 +206,6 @@ type ForwarderLife struct {
 	Earlier   int              `json:"earlier"`
 	Last      *anomaly.Finding `json:"last,omitempty"`
 	LastWords string           `json:"last_words,omitempty"`
-}
-
-// Point is one second of a series: Unix milliseconds and the value.
-type Point struct {
-	TimeMillis int64   `json:"t"`
-	Value      float64 `json:"v"`
 }
 
 // ClientRow is one compute node behind a forwarder.

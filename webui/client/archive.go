@@ -12,6 +12,7 @@ import (
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
+	"fairway/tsdb"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
 	"fairway/webui/report"
@@ -99,7 +100,7 @@ func (c *Client) Report(ctx context.Context, from, to string) (*report.Report, e
 // Series asks for one metric of some nodes second by second, from inclusive, to exclusive. A second of which nothing is
 // known has no point.
 func (c *Client) Series(ctx context.Context, m collector.Metric, nodes []topology.NodeID, from,
-	to time.Time) (map[topology.NodeID][]api.Point, error) {
+	to time.Time) (map[topology.NodeID][]tsdb.Point, error) {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = string(n)
@@ -109,11 +110,11 @@ func (c *Client) Series(ctx context.Context, m collector.Metric, nodes []topolog
 	if err != nil {
 		return nil, err
 	}
-	out := map[topology.NodeID][]api.Point{}
+	out := map[topology.NodeID][]tsdb.Point{}
 	for _, s := range a.Series {
 		for _, p := range s.Points {
 			if p.Value != nil {
-				out[s.Node] = append(out[s.Node], api.Point{TimeMillis: p.TimeMillis, Value: *p.Value})
+				out[s.Node] = append(out[s.Node], tsdb.Point{TimeMillis: p.TimeMillis, Value: *p.Value})
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	d := api.ForwarderDetail{
 		ForwarderRow: s.Overview.Forwarders[i],
 		ClientNodes:  p.clients(s, id),
-		Series:       map[string][]api.Point{},
+		Series:       map[string][]tsdb.Point{},
 		PeersMedian:  peersMedian(s.Overview.Forwarders, id),
 		Drained:      s.Situation.Excluded[id],
 	}
@@ -53,7 +53,7 @@ func (p *Picture) Forwarder(ctx context.Context, id topology.ForwarderID, withSe
 	}
 	for _, sample := range f.Samples {
 		if name := sample.Metric.String(); name != "" {
-			d.Series[name] = []api.Point{{TimeMillis: f.TimeMillis, Value: sample.Value}}
+			d.Series[name] = []tsdb.Point{{TimeMillis: f.TimeMillis, Value: sample.Value}}
 		}
 	}
 	if !withSeries {
@@ -73,14 +73,6 @@ func addUnreported(board *window.Board, d *api.ForwarderDetail) {
 	}) {
 		d.ClientsUnreported = ""
 	}
-}
-
-func points(in []tsdb.Point) []api.Point {
-	out := make([]api.Point, len(in))
-	for i, q := range in {
-		out[i] = api.Point(q)
-	}
-	return out
 }
 
 // clients lists the compute nodes that are observed on a forwarder and those that have it by default, then those that

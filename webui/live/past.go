@@ -246,7 +246,7 @@ func (p *Picture) ForwarderAt(ctx context.Context, id topology.ForwarderID, at t
 		return api.ForwarderDetail{}, fmt.Errorf("forwarder %q: %w: %s has no such forwarding node", id,
 			api.ErrNotFound, o.Machine)
 	}
-	d := api.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]api.Point{},
+	d := api.ForwarderDetail{ForwarderRow: o.Forwarders[i], Series: map[string][]tsdb.Point{},
 		PeersMedian: peersMedian(o.Forwarders, id),
 		Storage:     api.StorageView{Rows: []api.StorageRow{}, Unknown: "not kept of the past"}}
 	if d.ClientNodes, err = p.past.clients(ctx, m.mapping.Clients(id), o.At); err != nil {
@@ -363,7 +363,7 @@ func (p *Picture) addSeries(ctx context.Context, d *api.ForwarderDetail, to time
 			return err
 		}
 		if len(series) > 0 && len(series[0].Points) > 0 {
-			d.Series[m.String()] = points(series[0].Points)
+			d.Series[m.String()] = series[0].Points
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
+	"fairway/tsdb"
 	"fairway/webui/api"
 )
 
@@ -19,7 +20,7 @@ func TestMissingEvidenceIsNamed(t *testing.T) {
 	if got := p.evidence(s, 120); len(got) != 1 || !strings.Contains(got[0], want) {
 		t.Errorf("without any series: %q", got)
 	}
-	p.view.Value.Changes[0].Frozen.Series = map[string][]anomaly.Value{"write_bytes": {{TimeMillis: 1000, Value: 1}}}
+	p.view.Value.Changes[0].Frozen.Series = map[string][]tsdb.Point{"write_bytes": {{TimeMillis: 1000, Value: 1}}}
 	if got := p.evidence(s, 120); len(got) != 3 || !strings.Contains(got[2], want) {
 		t.Errorf("with one series: %q", got)
 	}

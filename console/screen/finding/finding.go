@@ -218,16 +218,12 @@ func (p *Screen) evidence(s *screen.State, w int) []string {
 		widest = max(widest, len(tails[n]))
 	}
 	for _, n := range names {
-		points := make([]api.Point, 0, len(frozen.Series[n]))
-		for _, v := range frozen.Series[n] {
-			points = append(points, api.Point(v))
-		}
 		top := 0.0
-		for _, v := range points {
+		for _, v := range frozen.Series[n] {
 			top = max(top, v.Value)
 		}
 		head := " " + chart.Left(labels[n], labelled)
-		lines = append(lines, chart.Clip(head+s.Palette.Sparkline(points, at, 2*time.Minute, top,
+		lines = append(lines, chart.Clip(head+s.Palette.Sparkline(frozen.Series[n], at, 2*time.Minute, top,
 			max(1, min(60, w-1-len(head)-widest)))+tails[n], w))
 	}
 	return append(lines, missing...)

@@ -8,7 +8,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap/advise"
-	"fairway/webui/api"
+	"fairway/tsdb"
 	"fairway/webui/incident"
 )
 
@@ -45,12 +45,12 @@ func beside(s *screen.State, inc *incident.Incident, w int) []string {
 		labelled = max(labelled, len(c.Label)+1)
 	}
 	for _, c := range of.Charts {
-		var points []api.Point
+		var points []tsdb.Point
 		top, last, peers := 0.0, "-", "-"
 		for i, v := range c.Node {
 			if v != nil {
 				at := of.From.Add(time.Duration(i*of.StepSeconds) * time.Second)
-				points = append(points, api.Point{TimeMillis: at.UnixMilli(), Value: *v})
+				points = append(points, tsdb.Point{TimeMillis: at.UnixMilli(), Value: *v})
 				top, last = max(top, *v), chart.Number(*v*c.Scale)
 			}
 			if i < len(c.Mid) && c.Mid[i] != nil {

@@ -11,6 +11,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/remap"
+	"fairway/tsdb"
 	"fairway/webui/api"
 )
 
@@ -104,7 +105,7 @@ func figure(m collector.Metric, v *float64) string {
 }
 
 // lately is the newest value of a metric that does not come each second, and how long ago it came.
-func lately(s *screen.State, points []api.Point) (v *float64, ago string) {
+func lately(s *screen.State, points []tsdb.Point) (v *float64, ago string) {
 	const most = time.Minute
 	if len(points) == 0 {
 		return nil, ""
@@ -169,7 +170,7 @@ func (p *Screen) waiting(s *screen.State, r *api.ForwarderRow) (items []string) 
 }
 
 // latest is a series' newest value; nil without one.
-func latest(points []api.Point) *float64 {
+func latest(points []tsdb.Point) *float64 {
 	if len(points) == 0 {
 		return nil
 	}
@@ -185,7 +186,7 @@ func peers(median string) string {
 }
 
 // largest is the largest value of a series, at least floor.
-func largest(points []api.Point, floor float64) float64 {
+func largest(points []tsdb.Point, floor float64) float64 {
 	top := max(floor, 1)
 	for _, p := range points {
 		top = max(top, p.Value)
