@@ -252,7 +252,7 @@ type Frozen struct {
 	// Series are the node's last seconds by metric, Peers the median over the other forwarders' means of the
 	// last ten seconds.
 	Series map[string][]tsdb.Point `json:"series,omitempty"`
-	Peers  map[string]float64 `json:"peers,omitempty"`
+	Peers  map[string]float64      `json:"peers,omitempty"`
 	// Missing lists the metrics that could not be read from the store in time.
 	Missing []string `json:"missing,omitempty"`
 }

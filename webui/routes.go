@@ -402,24 +402,15 @@ var deskErrors = []struct{ desk, api error }{
 	{remap.ErrNotLeading, api.ErrUnreachable},
 }
 
-// refusal keeps the words of a desk's error and adds its kind.
-type refusal struct {
-	err  error
-	kind error
-}
-
-func (r refusal) Error() string   { return r.err.Error() }
-func (r refusal) Unwrap() []error { return []error{r.err, r.kind} }
-
 // fromDesk gives an error of the desk its kind; a route that the leader answers takes too long where it is not reached.
 func fromDesk(err error, led bool) error {
 	for _, e := range deskErrors {
 		if errors.Is(err, e.desk) {
-			return refusal{err, e.api}
+			return api.Refused(err, e.api)
 		}
 	}
 	if led && errors.Is(err, context.DeadlineExceeded) {
-		return refusal{err, api.ErrUnreachable}
+		return api.Refused(err, api.ErrUnreachable)
 	}
 	return err
 }

@@ -239,17 +239,16 @@ func (d Problem) Error() error {
 		fmt.Sprintf("the server answered %d %s without saying why", d.Status, http.StatusText(d.Status)))
 	for _, e := range table {
 		if e.status == d.Status {
-			return &refusal{text: text, err: e.err}
+			return Refused(errors.New(text), e.err)
 		}
 	}
 	return errors.New(text)
 }
 
-// refusal keeps the server's words, which already name the kind, and the kind for errors.Is.
-type refusal struct {
-	text string
-	err  error
-}
+// Refused is an error in its own words that is also one of the kinds above.
+func Refused(err, kind error) error { return refusal{err, kind} }
 
-func (r *refusal) Error() string { return r.text }
-func (r *refusal) Unwrap() error { return r.err }
+type refusal struct{ err, kind error }
+
+func (r refusal) Error() string   { return r.err.Error() }
+func (r refusal) Unwrap() []error { return []error{r.err, r.kind} }
