@@ -115,14 +115,10 @@ func hasTargets(f *collector.Frame) bool {
 // bytes first. Clients' own counts are taken where there are any, else those of servers; nil: nobody counts.
 func TargetUses(p *Picture, of []topology.NodeID) []api.TargetUse {
 	s := p.Snapshot()
-	c := useCount{oldest: oldestShown(s.Made), situation: s.Situation, jobs: map[topology.NodeID]topology.JobID{},
+	c := useCount{oldest: oldestShown(s.Made), situation: s.Situation, jobs: ownersOf(s.Situation.Jobs),
 		on: map[topology.NodeID][]Link{}, sums: map[api.TargetUse]*api.TargetUse{}, of: of}
 	for i := range s.Situation.Jobs {
-		j := &s.Situation.Jobs[i]
-		c.known = append(c.known, j.ID)
-		for _, n := range j.Nodes {
-			c.jobs[n] = j.ID
-		}
+		c.known = append(c.known, s.Situation.Jobs[i].ID)
 	}
 	flow := s.flow()
 	for _, l := range flow.Links {
