@@ -32,11 +32,7 @@ func (h layer) machine(_ *http.Request, _ access.Caller) (v api.MachineView, err
 }
 
 func (h layer) overview(r *http.Request, by access.Caller) (v api.Overview, err error) {
-	mine := h.asking(by)
-	if err := mine.onlyNow(r); err != nil {
-		return v, err
-	}
-	at, err := past(r)
+	mine, at, err := h.askingAt(r, by)
 	if err != nil {
 		return v, err
 	}
@@ -181,11 +177,7 @@ func (h layer) interference(_ *http.Request, _ access.Caller) (v live.Interferen
 type forwarders struct{ *parts }
 
 func (h forwarders) get(r *http.Request, by access.Caller) (v api.ForwarderDetail, err error) {
-	mine := h.asking(by)
-	if err := mine.onlyNow(r); err != nil {
-		return v, err
-	}
-	at, err := past(r)
+	mine, at, err := h.askingAt(r, by)
 	if err != nil {
 		return v, err
 	}

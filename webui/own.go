@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/rootcause"
@@ -53,12 +54,14 @@ func ownOf(by remap.Person, sit *remap.Situation) *own {
 // has says whether what belongs to a user may be seen.
 func (o *own) has(user string) bool { return o == nil || user != "" && user == o.name }
 
-// onlyNow refuses a user the past: whose job was where then is not kept with a second.
-func (o *own) onlyNow(r *http.Request) error {
-	if at, err := past(r); o == nil || err == nil && at.IsZero() {
-		return err
+// askingAt is the own of who asks, and the second that is asked for, zero live. A user has no past: whose job was where
+// then is not kept with a second.
+func (p *parts) askingAt(r *http.Request, by access.Caller) (mine *own, at time.Time, err error) {
+	mine = p.asking(by)
+	if at, err = past(r); err == nil && mine != nil && !at.IsZero() {
+		err = fmt.Errorf("%w: the past of the layer needs the role %s", api.ErrNotAllowed, viewer)
 	}
-	return fmt.Errorf("%w: the past of the layer needs the role %s", api.ErrNotAllowed, viewer)
+	return mine, at, err
 }
 
 func (o *own) row(r api.ForwarderRow) api.ForwarderRow {
