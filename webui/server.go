@@ -185,9 +185,7 @@ func NewOfSites(cfg SitesConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.files, err = s.files.only(sitesPage); err != nil {
-		return nil, err
-	}
+	s.files = s.files.only(sitesPage)
 	s.signIn.Machine, s.signIn.Ended = func() string { return "all machines" }, func(string) {}
 	s.site.Pages, s.site.Panicked = s.files.serve, s.stats.panicked(nil)
 	s.serves(append(s.commonRoutes(), route(http.MethodGet, "/api/v1/sites", viewer, every,
@@ -258,13 +256,12 @@ type staticFiles struct {
 const sitesPage = "sites"
 
 // only are the files of a console that has one page alone.
-func (s *staticFiles) only(page string) (*staticFiles, error) {
+func (s *staticFiles) only(page string) *staticFiles {
 	out := &staticFiles{s.version, maps.Clone(s.files), []string{"", page}}
 	const mark = `class="opening"`
-	index, err := newStaticFile("index.html",
+	out.files["index.html"] = newStaticFile("index.html",
 		bytes.Replace(s.files["index.html"].plain, []byte(mark), []byte(mark+` data-only="`+page+`"`), 1))
-	out.files["index.html"] = index
-	return out, err
+	return out
 }
 
 // versionMark stands in the sources where the hash goes.
@@ -294,18 +291,12 @@ var loadStatic = sync.OnceValues(func() (*staticFiles, error) {
 	}
 	s.version = hex.EncodeToString(sum.Sum(nil))[:12]
 	for name, b := range raw {
-		if s.files[name], err = newStaticFile(name,
-			bytes.ReplaceAll(b, []byte(versionMark), []byte(s.version))); err != nil {
-			return nil, err
-		}
-	}
-	if s.files["index.html"] == nil {
-		return nil, fmt.Errorf("the embedded pages have no index.html")
+		s.files[name] = newStaticFile(name, bytes.ReplaceAll(b, []byte(versionMark), []byte(s.version)))
 	}
 	return s, nil
 })
 
-func newStaticFile(name string, b []byte) (*staticFile, error) {
+func newStaticFile(name string, b []byte) *staticFile {
 	f := &staticFile{plain: b, kind: mime.TypeByExtension(path.Ext(name))}
 	switch path.Ext(name) { // not what this host's mime table happens to say
 	case ".js":
@@ -318,22 +309,15 @@ func newStaticFile(name string, b []byte) (*staticFile, error) {
 		f.kind = "text/plain; charset=utf-8"
 	}
 	var z bytes.Buffer
-	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(b); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
+	w, _ := gzip.NewWriterLevel(&z, gzip.BestCompression) // there is this level, and memory takes what is written
+	_, _ = w.Write(b)
+	_ = w.Close()
 	if z.Len() < len(b) {
 		f.gzip = z.Bytes()
 	}
 	sum := sha256.Sum256(b)
 	f.etag = `"` + hex.EncodeToString(sum[:8]) + `"`
-	return f, nil
+	return f
 }
 
 // serve answers a file by its name, and every other address with the console's one page, which
