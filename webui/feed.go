@@ -208,15 +208,12 @@ func (h *feed) unencoded(topic string, err error) {
 }
 
 // personMembers are the members of a JSON object that say who somebody is, and the comma after them.
-func personMembers(p remap.Person) ([]byte, error) {
-	b, err := json.Marshal(struct {
+func personMembers(p remap.Person) []byte {
+	b, _ := json.Marshal(struct {
 		User string     `json:"user"`
 		Role remap.Role `json:"role"`
-	}{p.Name, p.Role})
-	if err != nil {
-		return nil, err
-	}
-	return append(b[1:len(b)-1], ','), nil
+	}{p.Name, p.Role}) // text is always encoded
+	return append(b[1:len(b)-1], ',')
 }
 
 var liveUpgrader = websocket.Upgrader{
@@ -245,17 +242,14 @@ func (h *feed) serve(w http.ResponseWriter, r *http.Request, by access.Caller) e
 	if b, ok := ws.NetConn().(interface{ SetWriteBuffer(int) error }); ok {
 		_ = b.SetWriteBuffer(liveBuffer) // without it the kernel's own bound holds
 	}
-	c := &liveClient{ws: ws, topics: topics, slots: map[string]*liveFrame{}, wake: make(chan struct{}, 1),
-		session: by.Session, signedOut: make(chan struct{})}
+	c := &liveClient{ws: ws, topics: topics, person: personMembers(by.Person), slots: map[string]*liveFrame{},
+		wake: make(chan struct{}, 1), session: by.Session, signedOut: make(chan struct{})}
 	if c.patches = r.URL.Query().Get("changes") == "1"; c.patches {
 		h.patched.Add(1)
 		defer h.patched.Add(-1)
 	}
 	if r.URL.Query().Get("background") == "1" {
 		c.gap = backgroundGap
-	}
-	if c.person, err = personMembers(by.Person); err != nil {
-		return nil // unreachable: a name and a role are text
 	}
 	select {
 	case h.join <- c:

@@ -282,13 +282,8 @@ func rounded(v any) any {
 		if !strings.ContainsAny(v.String(), ".eE") {
 			return v
 		}
-		f, err := v.Float64()
-		if err != nil {
-			return v // unreachable: it was encoded from a float64
-		}
-		if f, err = strconv.ParseFloat(strconv.FormatFloat(f, 'g', shownDigits, 64), 64); err != nil {
-			return v
-		}
+		f, _ := v.Float64() // it was encoded from one
+		f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'g', shownDigits, 64), 64)
 		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 	case map[string]any:
 		for k := range v {

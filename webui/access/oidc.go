@@ -115,10 +115,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // host is how the sign-in page calls the provider.
 func (p *provider) host() string {
-	u, err := url.Parse(p.conf.Issuer)
-	if err != nil {
-		return p.conf.Issuer
-	}
+	u, _ := url.Parse(p.conf.Issuer) // newProvider has checked it
 	return u.Host
 }
 
