@@ -48,18 +48,10 @@ func (inc *Incident) StandIns(n Names) (*Incident, error) {
 		return nil, fmt.Errorf("stand-ins: %w", err)
 	}
 	var tree any
-	if err := json.Unmarshal(b, &tree); err != nil {
-		return nil, fmt.Errorf("stand-ins: %w", err)
-	}
-	r := newReplacer(&out, n)
-	if b, err = json.Marshal(r.walk("", tree)); err != nil {
-		return nil, fmt.Errorf("stand-ins: %w", err)
-	}
+	_ = json.Unmarshal(b, &tree) // it was encoded a moment ago
+	b, _ = json.Marshal(newReplacer(&out, n).walk("", tree))
 	out = Incident{}
-	if err := json.Unmarshal(b, &out); err != nil {
-		return nil, fmt.Errorf("stand-ins: %w", err)
-	}
-	return &out, nil
+	return &out, json.Unmarshal(b, &out)
 }
 
 // replacer has a stand-in for each name.
