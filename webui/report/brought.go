@@ -55,9 +55,6 @@ type givenRun struct {
 }
 
 func (b *brought) row(app, by string) *tries {
-	if b.rows == nil {
-		b.rows = map[[2]string]*tries{}
-	}
 	t := b.rows[[2]string{app, by}]
 	if t == nil {
 		t = &tries{}
@@ -76,9 +73,6 @@ func (b *brought) run(r *history.Run) {
 	for i, by := range r.Given {
 		others := slices.Delete(slices.Clone(r.Given), i, i+1)
 		b.given = append(b.given, givenRun{by, runsThatGot(r.Key(), others), cost})
-	}
-	if b.cost == nil {
-		b.cost = map[likeRuns][]float64{}
 	}
 	k := runsThatGot(r.Key(), r.Given)
 	b.cost[k] = append(b.cost[k], cost)

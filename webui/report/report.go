@@ -166,7 +166,7 @@ type Sources struct {
 func Make(ctx context.Context, s Sources, from, to, now time.Time) (*Report, error) {
 	r := &Report{Site: s.Site, Version: s.Version, From: from, To: to, Made: now, Total: Use{Name: "all"},
 		Findings: []Slow{}, Planned: Planned{Plans: []Moved{}}}
-	s.brought = &brought{}
+	s.brought = &brought{rows: map[[2]string]*tries{}, cost: map[likeRuns][]float64{}}
 	for _, part := range []struct {
 		what string
 		make func(context.Context, Sources) error
