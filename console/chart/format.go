@@ -340,9 +340,5 @@ func Names[T ~string](all []T) string {
 
 // Rule is a line across the screen.
 func (p *Palette) Rule(w int) string {
-	line := "-"
-	if p.Blocks {
-		line = "─"
-	}
-	return " " + p.Paint(p.Frame, strings.Repeat(line, max(0, w-2)))
+	return " " + p.Paint(p.Frame, strings.Repeat(p.Glyph("─", "-"), max(0, w-2)))
 }

@@ -193,10 +193,7 @@ func (p *Palette) Box(title string, lines []string, w, h int) []string {
 
 // Side is what stands between two columns of lines.
 func (p *Palette) Side() string {
-	if p.Blocks {
-		return p.Paint(p.Frame, " │ ")
-	}
-	return p.Paint(p.Frame, " | ")
+	return p.Paint(p.Frame, p.Glyph(" │ ", " | "))
 }
 
 // Beside sets two columns of lines side by side, the left one of w columns.

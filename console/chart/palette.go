@@ -153,6 +153,14 @@ func NewPalette(c Colors, light bool) *Palette {
 	return p
 }
 
+// Glyph is a sign in block graphics, or what every terminal has in its place.
+func (p *Palette) Glyph(block, ascii string) string {
+	if p.Blocks {
+		return block
+	}
+	return ascii
+}
+
 // Painter writes text in looks, with a control sequence only where the look changes.
 type Painter struct {
 	strings.Builder

@@ -166,19 +166,12 @@ func Pill(p *chart.Palette, stage advise.Stage, text string) string {
 	if !ok {
 		sign = [2]string{"▲", "!"}
 	}
-	one := sign[1]
-	if p.Blocks {
-		one = sign[0]
-	}
-	return one + " " + strings.ToUpper(cmp.Or(text, string(stage)))
+	return p.Glyph(sign[0], sign[1]) + " " + strings.ToUpper(cmp.Or(text, string(stage)))
 }
 
 // Arrow stands before what is proposed.
 func Arrow(p *chart.Palette) string {
-	if p.Blocks {
-		return p.Paint(p.Accent, "⇥")
-	}
-	return ">"
+	return p.Paint(p.Accent, p.Glyph("⇥", ">"))
 }
 
 // Buttons are what can be pressed about a card, with the keys; the one that is expected has a ground of its own.
@@ -206,10 +199,7 @@ func Buttons(s *State, c *advise.Card) string {
 
 // ShareBar is a bar of w columns for a share of time that is waited.
 func ShareBar(p *chart.Palette, share float64, w int) string {
-	full, empty, look := "#", "-", p.Dim
-	if p.Blocks {
-		full, empty = "━", "━"
-	}
+	full, empty, look := p.Glyph("━", "#"), p.Glyph("━", "-"), p.Dim
 	if share >= 0.05 {
 		look = p.Slow
 	}
@@ -231,10 +221,7 @@ func DoneStep(s *State, c *advise.Card) string {
 // StepLine are the steps of a card in one line, as far as it is wide.
 func StepLine(s *State, c *advise.Card, w int) string {
 	var out []string
-	done := "+"
-	if s.Palette.Blocks {
-		done = "✓"
-	}
+	done := s.Palette.Glyph("✓", "+")
 	for _, step := range c.Steps {
 		text := chart.Clean(step.Name)
 		switch step.State {

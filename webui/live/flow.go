@@ -118,12 +118,15 @@ type flowCount struct {
 }
 
 func (c *flowCount) link(j topology.JobID, f topology.ForwarderID) *Link {
-	l := c.links[way{j, f}]
-	if l == nil {
-		l = &Link{Job: j, Forwarder: f}
-		c.links[way{j, f}] = l
+	return entryOf(c.links, way{j, f}, Link{Job: j, Forwarder: f})
+}
+
+// entryOf is what a map has of a key, at first a value.
+func entryOf[K comparable, T any](of map[K]*T, key K, first T) *T {
+	if of[key] == nil {
+		of[key] = &first
 	}
-	return l
+	return of[key]
 }
 
 func (c *flowCount) frame(f *collector.Frame) {
@@ -156,11 +159,7 @@ func (c *flowCount) frame(f *collector.Frame) {
 			if c.stored[j.Job] == nil {
 				c.stored[j.Job] = map[topology.NodeID]*StorageLink{}
 			}
-			at := c.stored[j.Job][f.Node]
-			if at == nil {
-				at = &StorageLink{Job: j.Job, Server: f.Node}
-				c.stored[j.Job][f.Node] = at
-			}
+			at := entryOf(c.stored[j.Job], f.Node, StorageLink{Job: j.Job, Server: f.Node})
 			at.ReadBytesPerSec, at.WriteBytesPerSec = at.ReadBytesPerSec+read, at.WriteBytesPerSec+write
 		}
 	}
@@ -279,11 +278,7 @@ func (p *Picture) Interference(f Flow, most int) Interference {
 				if !iShown || !kShown {
 					continue
 				}
-				c := cells[[2]int{i, k}]
-				if c == nil {
-					c = &Cell{Job: a.Job, By: b.Job}
-					cells[[2]int{i, k}] = c
-				}
+				c := entryOf(cells, [2]int{i, k}, Cell{Job: a.Job, By: b.Job})
 				c.add(row.ID, a.bytes()/ofJob[a.Job], b.bytes(), ofForwarder[row.ID], row.PeakBytesPerSec)
 				if id := blamed[way{b.Job, row.ID}]; id != "" && a.Job != b.Job {
 					c.Finding = id

@@ -213,11 +213,7 @@ func (c *useCount) add(u api.TargetUse, read, write float64) {
 	if read+write <= 0 || !slices.Contains(c.of, u.Target) {
 		return
 	}
-	sum := c.sums[u]
-	if sum == nil {
-		sum = &u
-		c.sums[u] = sum
-	}
+	sum := entryOf(c.sums, u, u)
 	sum.ReadBytesPerSec, sum.WriteBytesPerSec = sum.ReadBytesPerSec+read, sum.WriteBytesPerSec+write
 }
 
@@ -228,12 +224,8 @@ func (p *Picture) addServers(s *Snapshot, v *api.StorageView, id topology.Forwar
 		if l.Forwarder != id {
 			continue
 		}
-		row := at[l.Server]
-		if row == nil {
-			row = &api.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64),
-				WriteBytesPerSec: new(float64)}
-			at[l.Server] = row
-		}
+		row := entryOf(at, l.Server, api.StorageRow{Target: string(l.Server), ReadBytesPerSec: new(float64),
+			WriteBytesPerSec: new(float64)})
 		*row.ReadBytesPerSec += l.ReadBytesPerSec
 		*row.WriteBytesPerSec += l.WriteBytesPerSec
 		row.Estimated = row.Estimated || l.Estimated
