@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -127,7 +126,7 @@ func (d *Daemon) validateURL(at string) error {
 	if err != nil || u.Scheme != "ws" || d.ClearText {
 		return nil // what cannot be parsed is refused where it is dialled
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+	if topology.Loopback(u.Hostname()) {
 		return nil
 	}
 	return fmt.Errorf(

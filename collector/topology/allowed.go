@@ -8,6 +8,12 @@ import (
 	"strings"
 )
 
+// Loopback says whether a host is this one, by its name or address.
+func Loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // Allowed are the addresses of forwarders that an order may name; without an entry none.
 type Allowed struct {
 	networks []netip.Prefix

@@ -9,7 +9,6 @@ import (
 	"html/template"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"fairway/collector/socket"
+	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/webui/api"
 )
@@ -70,7 +70,7 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 	for _, u := range []struct{ setting, text string }{{"issuer", conf.Issuer}, {"url", conf.URL}} {
 		parsed, err := url.Parse(u.text)
 		if err != nil || parsed.Host == "" || parsed.Scheme != "https" &&
-			!(parsed.Scheme == "http" && isLoopback(parsed.Hostname())) {
+			!(parsed.Scheme == "http" && topology.Loopback(parsed.Hostname())) {
 			return nil, fmt.Errorf("access.oidc.%s = %q: want an https address; http only on this host", u.setting,
 				u.text)
 		}
@@ -95,11 +95,6 @@ func newProvider(conf *OIDC, hosts []string) (*provider, error) {
 	}
 	return &provider{conf: *conf, looking: make(chan struct{}, 1), secure: strings.HasPrefix(conf.URL, "https:"),
 		client: &http.Client{Timeout: oidcTimeout, Transport: bounded{http.DefaultTransport}}}, nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // bounded ends answers that are larger than any provider's.

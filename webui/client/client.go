@@ -88,7 +88,7 @@ func newPlace(addr, token string) (*place, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("address %q: %w: want unix:/path or http(s)://host:port", addr, api.ErrInvalid)
 	}
-	if token != "" && u.Scheme == "http" && !loopback(u.Hostname()) {
+	if token != "" && u.Scheme == "http" && !topology.Loopback(u.Hostname()) {
 		return nil,
 			fmt.Errorf(
 				"address %q: %w: a token would cross the network in clear text; use https or the unix socket", addr,
@@ -116,11 +116,6 @@ func (c *Client) connect() {
 		p.dialer = &websocket.Dialer{NetDialContext: p.dial, HandshakeTimeout: dialTimeout}
 	}
 	c.http = &http.Client{Transport: c.to}
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Close gives the idle connections back.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"fairway/collector/topology"
 )
 
 // Listen says where the daemon can be reached.
@@ -38,11 +40,7 @@ func (t *TLS) validate() error {
 // Local says whether an address is of this host alone.
 func Local(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && topology.Loopback(host)
 }
 
 // Clear lists the addresses beyond this host that are not encrypted.
