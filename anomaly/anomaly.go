@@ -308,6 +308,9 @@ func Counted[T int | int64 | float64](n T, thing string) string {
 	return fmt.Sprintf("%v %ss", n, thing)
 }
 
+// CountedAs is a number of things with the words for one or for more.
+func CountedAs(n int, one, many string) string { return fmt.Sprintf("%d %s", n, VerbOf(n, one, many)) }
+
 // VerbOf is a verb behind a number of things: 1 node waits, 2 nodes wait.
 func VerbOf(n int, one, many string) string {
 	if n == 1 {

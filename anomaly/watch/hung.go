@@ -150,8 +150,8 @@ func (c *clients) hangs(now time.Time, mute func(time.Time, topology.NodeID) boo
 			Confidence: 0.95, Score: w.oldest, Model: "hang-1", Condition: anomaly.Hung,
 			Evidence: map[string]float64{"request_age": w.oldest, "nodes_waiting": float64(w.stuck)},
 			Sentence: fmt.Sprintf("%s answers nothing: %s %.0f s and longer for it, while %s", f,
-				counted(w.stuck, "compute node waits", "compute nodes wait"), hangAge,
-				counted(answered, "other forwarder answers", "other forwarders answer"))})
+				anomaly.CountedAs(w.stuck, "compute node waits", "compute nodes wait"), hangAge,
+				anomaly.CountedAs(answered, "other forwarder answers", "other forwarders answer"))})
 	}
 	slices.SortFunc(out, func(a, b anomaly.Verdict) int { return cmp.Compare(a.Node, b.Node) })
 	return out

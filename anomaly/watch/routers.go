@@ -166,7 +166,7 @@ func (r *routers) judgeLost(now int64) (out []anomaly.Verdict) {
 			v.Condition = anomaly.Dead
 			v.Evidence = map[string]float64{"senders_down": float64(h.down), "senders": float64(h.up + h.down)}
 			v.Sentence = fmt.Sprintf("%s is down: %d of its %s say so, while %s carry their messages", id, h.down,
-				counted(h.up+h.down, "sender", "senders"), counted(carrying, "other router", "other routers"))
+				anomaly.Counted(h.up+h.down, "sender"), anomaly.Counted(carrying, "other router"))
 		case l.stuck >= stuckSeconds && quiet >= stuckSeconds && now-l.tripped >= endedWithin:
 			v.Condition = anomaly.Hung
 			v.Evidence = map[string]float64{"messages_waiting": h.messages, "silent_seconds": float64(quiet)}

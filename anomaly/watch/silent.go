@@ -104,7 +104,8 @@ func (s *silence) verdicts(now time.Time, used func(topology.NodeID) int) (out [
 			begun := time.Unix(since, 0).UTC()
 			condition, sentence := s.condition(n, t, others, fresh[others])
 			if clients := used(n); clients > 0 {
-				sentence += "; " + counted(clients, "compute node is mapped to it", "compute nodes are mapped to it")
+				sentence += "; " + anomaly.Counted(clients, "compute node") + anomaly.VerbOf(clients, " is", " are") +
+					" mapped to it"
 			}
 			out = append(out, anomaly.Verdict{Node: n, Kind: s.kind(n, condition), Level: anomaly.Alarm,
 				Condition: condition, Since: begun, Confidence: 0.95,
@@ -131,7 +132,8 @@ func (s *silence) condition(n topology.NodeID, now int64, others topology.Role, 
 		if others != everyRole {
 			who = "other " + others.String()
 		}
-		return anomaly.Silent, fmt.Sprintf("%s does not report, while %s", n, counted(fresh, who+" does", who+"s do"))
+		return anomaly.Silent, fmt.Sprintf("%s does not report, while %s", n,
+			anomaly.CountedAs(fresh, who+" does", who+"s do"))
 	case refuses(a.why):
 		return anomaly.Dead, fmt.Sprintf("%s answers nobody, its agent is well: %s", n, a.why)
 	}
@@ -159,14 +161,6 @@ func (s *silence) kind(n topology.NodeID, c anomaly.Condition) anomaly.Kind {
 	return anomaly.ForwarderSilent
 }
 
-// counted is a number with the words for one or for more.
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
-}
-
 // speakerFor is how long a second speaker that was refused counts as present: longer than an agent waits between tries.
 const speakerFor = time.Minute
 
@@ -177,13 +171,13 @@ func (s *silence) speakerVerdicts(now time.Time) (out []anomaly.Verdict) {
 	}
 	for _, i := range s.intruders(now.Add(-speakerFor)) {
 		sentence := fmt.Sprintf("%s with the token %q speaks for %s, which has a speaker already, at %s; refused %s",
-			i.Remote, i.Token, i.Node, i.Owner, counted(int(i.Times), "time", "times"))
+			i.Remote, i.Token, i.Node, i.Owner, anomaly.Counted(int(i.Times), "time"))
 		kind := anomaly.SecondSpeaker
 		if i.Owner == "" {
 			kind = anomaly.LongList
 			sentence = fmt.Sprintf("%s with the token %q lists more clients of %s than can be; left out %s; if they "+
 				"exist, name the compute nodes in the settings", i.Remote, i.Token, i.Node,
-				counted(int(i.Times), "time", "times"))
+				anomaly.Counted(int(i.Times), "time"))
 		}
 		out = append(out, anomaly.Verdict{Node: i.Node, Kind: kind, Level: anomaly.Alarm,
 			Since:      i.First,

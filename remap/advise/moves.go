@@ -193,7 +193,8 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 			c.Second = "So far " + text + "; " + c.Second
 		}
 		if nodesKnown(p) && !p.Limits() {
-			c.Second = fmt.Sprintf("%d of %s %s %s. %s", seen, anomaly.Counted(n, "node"), anomaly.VerbOf(n, "uses", "use"), to, c.Second)
+			c.Second = fmt.Sprintf("%d of %s %s %s. %s", seen, anomaly.Counted(n, "node"),
+				anomaly.VerbOf(n, "uses", "use"), to, c.Second)
 		}
 		c.Action, c.Others = &back, []Action{open}
 	case Helped:

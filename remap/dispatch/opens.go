@@ -151,9 +151,9 @@ func (c *callbacks) mode() topology.Mode {
 	return ""
 }
 
-// mode is how the run's nodes shared files, 1-1 where one of them did all I/O: by what their mounts report, else by what
-// the metadata servers counted where at least half of the nodes did I/O, else by the locks that the nodes took from each
-// other.
+// mode is how the run's nodes shared files, 1-1 where one of them did all I/O: by what their mounts report, else by
+// what the metadata servers counted where at least half of the nodes did I/O, else by the locks that the nodes took
+// from each other.
 func (j *job) mode(p *history.Profile) topology.Mode {
 	if p.IONodes == 1 {
 		return topology.Mode11

@@ -340,14 +340,6 @@ func (p *Screen) text(s *screen.State, w int) []string {
 	return append(lines, p.progress(s, w)...)
 }
 
-// tried counts the tries of a node's change.
-func tried(n int) string {
-	if n == 1 {
-		return "1 try"
-	}
-	return fmt.Sprintf("%d tries", n)
-}
-
 func (p *Screen) needs() string {
 	v := &p.plan.Value
 	text := "1 approval"
@@ -398,7 +390,7 @@ func (p *Screen) progress(s *screen.State, w int) []string {
 	for _, r := range results {
 		if !r.OK {
 			lines = append(lines, chart.Clip(fmt.Sprintf("   %s failed after %s: %s", chart.Clean(string(r.Node)),
-				tried(r.Tries),
+				anomaly.CountedAs(r.Tries, "try", "tries"),
 				chart.Clean(r.Error)), w))
 		}
 	}

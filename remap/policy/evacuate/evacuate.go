@@ -357,10 +357,7 @@ func costWords(at []candidate, worst float64) string {
 	for i := range at {
 		jobs += at[i].jobs
 	}
-	lose := "lose"
-	if jobs == 1 {
-		lose = "loses"
-	}
+	lose := anomaly.VerbOf(jobs, "loses", "lose")
 	switch {
 	case jobs == 0:
 		return "where no other job is"
