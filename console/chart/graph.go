@@ -49,6 +49,16 @@ func (p *Palette) Graph(values []*float64, top float64, w, high int) []string {
 	return lines
 }
 
+// Most is the largest of the known values: the top of a graph.
+func Most(values []*float64) (most float64) {
+	for _, v := range values {
+		if v != nil {
+			most = max(most, *v)
+		}
+	}
+	return most
+}
+
 // columns puts values into w columns, the newest at the right; NaN is a gap. Each column but those of a short past has
 // as many values, so that a column does not change while others come.
 func columns(values []*float64, w int) []float64 {

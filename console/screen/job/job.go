@@ -377,7 +377,7 @@ func waitLines(s *screen.State, waits *api.JobWaits, w int) (lines []string) {
 	label := "WAITS FOR"
 	for i := range waits.Causes {
 		c := &waits.Causes[i]
-		if mostOf(c.Waits) < 0.005 {
+		if chart.Most(c.Waits) < 0.005 {
 			continue
 		}
 		graph := s.Palette.Graph(c.Waits, 1, min(45, max(10, w-60)), 1)[0]

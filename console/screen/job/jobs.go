@@ -50,7 +50,7 @@ var List = &screen.Listing[api.JobRow]{
 				forwarders = strconv.Itoa(now.Forwarders)
 			}
 			if len(now.Moved) > 0 {
-				graph = s.Palette.Graph(now.Moved, mostOf(now.Moved), graphWidth, 1)[0]
+				graph = s.Palette.Graph(now.Moved, chart.Most(now.Moved), graphWidth, 1)[0]
 			}
 			if now.Waiting {
 				head = s.Palette.Paint(s.Palette.Suspect, head)
@@ -71,14 +71,4 @@ func waitText(now *api.JobNow) string {
 		return chart.Right(chart.Missing, 6) + strings.Repeat(" ", 12)
 	}
 	return chart.Right(chart.Ratio(now.Wait)+"%", 6) + " " + chart.Left(chart.Clean(cmp.Or(now.Slow, now.Cause)), 11)
-}
-
-// mostOf is the largest of the known values: the top of a graph.
-func mostOf(values []*float64) (most float64) {
-	for _, v := range values {
-		if v != nil {
-			most = max(most, *v)
-		}
-	}
-	return most
 }

@@ -65,12 +65,7 @@ func (g *gauge) graph(s *screen.State, w, high int) []string {
 		return slices.Repeat([]string{strings.Repeat(" ", max(0, w))}, high)
 	}
 	values := s.Trend.Layer(g.of)
-	top := 0.0
-	for _, v := range values {
-		if v != nil {
-			top = max(top, *v)
-		}
-	}
+	top := chart.Most(values)
 	if strings.HasPrefix(g.name, "wait p") {
 		values = slices.Clone(values)
 		least := math.Inf(1)
