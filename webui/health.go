@@ -47,15 +47,14 @@ func (h health) checks(r *http.Request, _ access.Caller) (v []api.Check, err err
 
 // called says whether somebody is called when something needs a person.
 func (h health) called() api.Check {
-	c := api.Check{Name: "alerts", Level: api.CheckOK}
+	c := api.Check{Name: "alerts"}
 	var receivers []alert.Status
 	if h.Alerts != nil {
 		receivers, _ = h.Alerts.Status()
 	}
 	if len(receivers) == 0 {
-		c.Level, c.Text = api.CheckWarned, "nobody is called when a forwarder is slow: findings wait on a screen"
-		c.Fix = "add [[alert.receiver]] to the daemon's settings (docs/alerts.md)"
-		return c
+		return c.Is(api.CheckWarned, "nobody is called when a forwarder is slow: findings wait on a screen",
+			"add [[alert.receiver]] to the daemon's settings (docs/alerts.md)")
 	}
 	var names, bad []string
 	for _, r := range receivers {
@@ -64,24 +63,21 @@ func (h health) called() api.Check {
 			bad = append(bad, fmt.Sprintf("%s does not take alerts (%d wait): %s", r.Receiver, r.Waiting, r.Error))
 		}
 	}
-	c.Text = "alerts go to " + strings.Join(names, ", ")
 	if len(bad) > 0 {
-		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
-		c.Fix = "mend the receiver or its settings; 'fairway alerts test' tries them all"
+		return c.Is(api.CheckFailed, strings.Join(bad, "; "),
+			"mend the receiver or its settings; 'fairway alerts test' tries them all")
 	}
-	return c
+	return c.Is(api.CheckOK, "alerts go to "+strings.Join(names, ", "), "")
 }
 
 // disks says whether what comes in and what is decided can be written down.
 func (h health) disks() api.Check {
-	c := api.Check{Name: "disks", Level: api.CheckOK,
-		Text: "the store keeps the frames, the journal takes records"}
-	bad := h.unkept()
-	if len(bad) > 0 {
-		c.Level, c.Text = api.CheckFailed, strings.Join(bad, "; ")
-		c.Fix = "free the disk of state_dir (df, fairwayd fsck); the log says when it goes on"
+	c := api.Check{Name: "disks"}
+	if bad := h.unkept(); len(bad) > 0 {
+		return c.Is(api.CheckFailed, strings.Join(bad, "; "),
+			"free the disk of state_dir (df, fairwayd fsck); the log says when it goes on")
 	}
-	return c
+	return c.Is(api.CheckOK, "the store keeps the frames, the journal takes records", "")
 }
 
 // stalledAfter is how long messages may wait for the store, one of which is answered twice a second.

@@ -368,6 +368,11 @@ type Check struct {
 	Fix   string     `json:"fix,omitempty"`
 }
 
+// Is is the check with what was found, and what to do about it.
+func (c Check) Is(level CheckLevel, text, fix string) Check {
+	return Check{Name: c.Name, Level: level, Text: text, Fix: fix}
+}
+
 // Alerts is who is called when something needs a person, and how delivery goes.
 type Alerts struct {
 	Receivers []alert.Status `json:"receivers"`

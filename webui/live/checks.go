@@ -67,7 +67,7 @@ func excused(checks []api.Check, late string) []api.Check {
 	}
 	for i := range checks {
 		if c := &checks[i]; c.Level != api.CheckOK {
-			*c = api.Check{Name: c.Name, Level: api.CheckUnknown, Text: "not judged while the daemon itself is late"}
+			*c = c.Is(api.CheckUnknown, "not judged while the daemon itself is late", "")
 		}
 	}
 	return append([]api.Check{{Name: "daemon", Level: api.CheckFailed, Text: late,
@@ -130,25 +130,25 @@ func readHealth(p *Picture, now time.Time) health {
 }
 
 func agentsCheck(s *Snapshot, h health) api.Check {
-	c := api.Check{Name: "agents", Level: api.CheckOK}
+	c := api.Check{Name: "agents"}
 	var silent []topology.NodeID
 	for _, n := range s.Machine.Nodes {
 		if !h.reports[n.ID] && (n.Role == topology.Forwarder || n.Role == topology.Compute) {
 			silent = append(silent, n.ID)
 		}
 	}
-	c.Text = fmt.Sprintf("%d of %d nodes reported in the last %s", len(h.reports), len(s.Machine.Nodes),
+	text := fmt.Sprintf("%d of %d nodes reported in the last %s", len(h.reports), len(s.Machine.Nodes),
 		remap.StaleAfter)
 	switch {
 	case len(h.reports) == 0:
-		c.Level, c.Fix = api.CheckFailed,
+		return c.Is(api.CheckFailed, text,
 			"give the nodes their settings and start fairway-agent there (docs/install.md); 'fairway-agent check' "+
-				"says what keeps one from reaching the daemon"
+				"says what keeps one from reaching the daemon")
 	case len(silent) > 0:
-		c.Level, c.Text = api.CheckWarned, c.Text+"; silent: "+some(silent)
-		c.Fix = "run 'fairway-agent check' there, or take the nodes out of the machine's configuration"
+		return c.Is(api.CheckWarned, text+"; silent: "+some(silent),
+			"run 'fairway-agent check' there, or take the nodes out of the machine's configuration")
 	}
-	return c
+	return c.Is(api.CheckOK, text, "")
 }
 
 // clocksCheck compares the nodes' clocks with this host's, and where most are off alike, with each other: then the
@@ -157,8 +157,7 @@ func clocksCheck(h health) api.Check {
 	c := api.Check{Name: "clocks", Level: api.CheckOK,
 		Text: fmt.Sprintf("every node's seconds arrive within %s of their time", 2*clockLimit)}
 	if len(h.ahead) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no node reports"
-		return c
+		return c.Is(api.CheckUnknown, "no node reports", "")
 	}
 	// A frame describes the second that begins at its time and is sent when that is over.
 	off := func(ahead time.Duration) bool { return ahead > clockLimit || ahead < -2*clockLimit }
@@ -201,17 +200,14 @@ func clocksCheck(h health) api.Check {
 
 func sourcesCheck(h health) api.Check {
 	c := api.Check{Name: "sources", Level: api.CheckOK, Text: "every source of every agent answers"}
-	if len(h.reports) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no node reports"
+	switch {
+	case len(h.reports) == 0:
+		return c.Is(api.CheckUnknown, "no node reports", "")
+	case len(h.failing) == 0:
 		return c
 	}
-	if len(h.failing) == 0 {
-		return c
-	}
-	c.Level, c.Text = api.CheckWarned, listed(h.failing)
-	c.Fix = "do what it says, or run 'fairway-agent check' on such a node; switch the source off where it has " +
-		"nothing to read"
-	return c
+	return c.Is(api.CheckWarned, listed(h.failing), "do what it says, or run 'fairway-agent check' on such a node; "+
+		"switch the source off where it has nothing to read")
 }
 
 // listed names what fails, and where.
@@ -274,8 +270,8 @@ func alikeCheck(facts map[fact]map[string][]topology.NodeID) (c api.Check, known
 		odd = append(odd[:nameAtMost], fmt.Sprintf("and %d things more", len(odd)-nameAtMost))
 	}
 	if len(odd) > 0 {
-		c.Level, c.Text = api.CheckWarned, strings.Join(odd, ". ")
-		c.Fix = "set them up alike: they are compared with each other, and who differs may be slow for that alone"
+		c = c.Is(api.CheckWarned, strings.Join(odd, ". "),
+			"set them up alike: they are compared with each other, and who differs may be slow for that alone")
 	}
 	return c, len(facts) > 0
 }
@@ -283,8 +279,7 @@ func alikeCheck(facts map[fact]map[string][]topology.NodeID) (c api.Check, known
 func peaksCheck(s *Snapshot) api.Check {
 	c := api.Check{Name: "peaks", Level: api.CheckOK, Text: "every forwarder's peak bandwidth is known"}
 	if len(s.Machine.ByRole(topology.Forwarder)) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no forwarder is known"
-		return c
+		return c.Is(api.CheckUnknown, "no forwarder is known", "")
 	}
 	var without []topology.NodeID
 	for _, n := range s.Machine.ByRole(topology.Forwarder) {
@@ -293,8 +288,8 @@ func peaksCheck(s *Snapshot) api.Check {
 		}
 	}
 	if len(without) > 0 {
-		c.Level, c.Text = api.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without)
-		c.Fix = "set forwarder.peak_bytes_per_sec, or a [[node]]'s own, in fairwayd's configuration"
+		return c.Is(api.CheckWarned, "no peak bandwidth, and so no occupancy: "+some(without),
+			"set forwarder.peak_bytes_per_sec, or a [[node]]'s own, in fairwayd's configuration")
 	}
 	return c
 }
@@ -305,9 +300,8 @@ func mappingCheck(s *Snapshot) api.Check {
 		Text: fmt.Sprintf("the forwarder of every one of %d compute nodes is observed", len(compute))}
 	switch len(compute) {
 	case 0:
-		c.Level, c.Text = api.CheckUnknown, "no compute node is known"
-		c.Fix = "a forwarder's source that lists its clients, or fairway-mount on compute nodes, shows which exist"
-		return c
+		return c.Is(api.CheckUnknown, "no compute node is known",
+			"a forwarder's source that lists its clients, or fairway-mount on compute nodes, shows which exist")
 	case 1:
 		c.Text = "the forwarder of the only compute node is observed"
 	}
@@ -322,16 +316,15 @@ func mappingCheck(s *Snapshot) api.Check {
 	}
 	switch {
 	case len(lost) > 0:
-		c.Level, c.Text = api.CheckFailed,
-			fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s", len(lost), len(compute),
-				some(lost))
-		c.Fix = "their I/O waits: start the forwarder again, or move them off it by force (fairway remap --force)"
+		return c.Is(api.CheckFailed, fmt.Sprintf("%d of %d compute nodes have no forwarder, theirs does not answer: %s",
+			len(lost), len(compute), some(lost)),
+			"their I/O waits: start the forwarder again, or move them off it by force (fairway remap --force)")
 	case len(unseen) > 0:
-		c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
-			len(unseen), len(compute), some(unseen))
-		c.Fix = "such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's; " +
-			"on LNet, NFS, DVS and LWFS its agent needs [routes], and where the addresses of NFS's servers float " +
-			"theirs, too, by = \"addresses\" (docs/agent.md)"
+		return c.Is(api.CheckWarned, fmt.Sprintf("%d of %d compute nodes' forwarders are not observed: %s",
+			len(unseen), len(compute), some(unseen)),
+			"such a node cannot be moved: there would be no way back; look at its agent, or at its forwarder's; "+
+				"on LNet, NFS, DVS and LWFS its agent needs [routes], and where the addresses of NFS's servers float "+
+				"theirs, too, by = \"addresses\" (docs/agent.md)")
 	}
 	return c
 }
@@ -348,11 +341,9 @@ func backEndsCheck(h health) api.Check {
 	c := api.Check{Name: "back ends", Level: api.CheckOK, Text: fmt.Sprintf("%s in front of %s; every back end reports",
 		anomaly.Counted(gateways, "gateway"), anomaly.Counted(len(h.behind), "back end"))}
 	if len(silent) > 0 {
-		c.Level, c.Text = api.CheckWarned,
-			"back ends of gateways do not report, so a slow one is taken for its gateways: "+
-				some(silent)
-		c.Fix = `run fairway-agent there, with role = "storage" and [source.ganesha]`
-		return c
+		return c.Is(api.CheckWarned,
+			"back ends of gateways do not report, so a slow one is taken for its gateways: "+some(silent),
+			`run fairway-agent there, with role = "storage" and [source.ganesha]`)
 	}
 	for _, lack := range []struct {
 		of           []topology.NodeID
@@ -360,10 +351,9 @@ func backEndsCheck(h health) api.Check {
 	}{{h.noData, "reads and writes", "Enable_NFS_Stats"}, {h.noMeta, "metadata operations", "Enable_FULLV4_Stats"}} {
 		lack.of = slices.DeleteFunc(lack.of, func(n topology.NodeID) bool { return h.behind[n] == 0 })
 		if len(lack.of) > 0 {
-			c.Level = api.CheckWarned
-			c.Text = fmt.Sprintf("back ends of gateways do not count %s, so one that is slow at them is taken for its "+
-				"gateways: %s", lack.what, some(lack.of))
-			c.Fix = "set " + lack.toHave + " = true in NFS_CORE_PARAM of their ganesha"
+			c = c.Is(api.CheckWarned, fmt.Sprintf("back ends of gateways do not count %s, so one that is slow at them "+
+				"is taken for its gateways: %s", lack.what, some(lack.of)),
+				"set "+lack.toHave+" = true in NFS_CORE_PARAM of their ganesha")
 		}
 	}
 	return c
@@ -374,8 +364,7 @@ func judgedCheck(j watch.Judged) api.Check {
 	c := api.Check{Name: "detection", Level: api.CheckOK}
 	came := j.Judged + j.Late + j.Skipped
 	if came == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no second of a forwarder came in the last ten minutes"
-		return c
+		return c.Is(api.CheckUnknown, "no second of a forwarder came in the last ten minutes", "")
 	}
 	share := func(part, of uint64) float64 { return 100 * float64(part) / float64(max(of, 1)) }
 	c.Text = fmt.Sprintf("%.1f %% of the forwarders' seconds of the last ten minutes were judged",
@@ -391,20 +380,18 @@ func judgedCheck(j watch.Judged) api.Check {
 	case j.Starting:
 		c.Text += "; the daemon began a moment ago, and agents send what they kept meanwhile"
 	case share(j.Judged, came) < mostlyJudged:
-		c.Level = api.CheckWarned
-		c.Fix = "a slow forwarder is found late: give the daemon's host more processor time, or look at the network " +
-			"of the agents"
+		return c.Is(api.CheckWarned, c.Text, "a slow forwarder is found late: give the daemon's host more processor "+
+			"time, or look at the network of the agents")
 	}
 	return c
 }
 
 // driverCheck asks a few compute nodes through the driver where they are and compares.
 func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
-	c := api.Check{Name: "driver", Level: api.CheckOK}
+	c := api.Check{Name: "driver"}
 	if driver == nil {
-		c.Level, c.Text, c.Fix = api.CheckWarned, "none is configured: remaps can be proposed, not applied",
-			"set driver.kind in fairwayd's configuration"
-		return c
+		return c.Is(api.CheckWarned, "none is configured: remaps can be proposed, not applied",
+			"set driver.kind in fairwayd's configuration")
 	}
 	var ask []topology.NodeID
 	for n, r := range s.Situation.Routes {
@@ -415,35 +402,31 @@ func driverCheck(ctx context.Context, s *Snapshot, driver Observer) api.Check {
 	slices.Sort(ask)
 	ask = ask[:min(len(ask), askNodes)]
 	if len(ask) == 0 {
-		c.Level, c.Text = api.CheckUnknown, "no compute node's forwarder is known, so none was asked"
-		return c
+		return c.Is(api.CheckUnknown, "no compute node's forwarder is known, so none was asked", "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	says, err := driver.Observe(ctx, ask)
 	if err != nil {
 		quiet := slices.DeleteFunc(slices.Clone(ask), func(n topology.NodeID) bool { return says[n] != "" })
-		if c.Level = api.CheckWarned; len(quiet) == len(ask) {
-			c.Level = api.CheckFailed
+		level := api.CheckWarned
+		if len(quiet) == len(ask) {
+			level = api.CheckFailed
 		}
-		c.Text = fmt.Sprintf("%d of %s cannot be asked where they are, nor moved: %s (%v)", len(quiet),
-			anomaly.Counted(len(ask), "compute node"), some(quiet), err)
-		c.Fix = "run fairway-agent on such nodes with orders.enabled = true (with driver.kind = \"ces\" on their " +
-			"protocol nodes), or set driver.kind = \"exec\" and a command of the site that moves them; what is seen " +
-			"of them comes from their forwarders and goes on"
-		return c
+		return c.Is(level, fmt.Sprintf("%d of %s cannot be asked where they are, nor moved: %s (%v)", len(quiet),
+			anomaly.Counted(len(ask), "compute node"), some(quiet), err),
+			"run fairway-agent on such nodes with orders.enabled = true (with driver.kind = \"ces\" on their "+
+				"protocol nodes), or set driver.kind = \"exec\" and a command of the site that moves them; what is "+
+				"seen of them comes from their forwarders and goes on")
 	}
 	for _, n := range ask {
 		if is := s.Situation.Routes[n].Forwarder; says[n] != is {
-			c.Level, c.Text = api.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n],
-				is)
-			c.Fix = "wait for the move under way, or look at the forwarder's list of clients"
-			return c
+			return c.Is(api.CheckWarned, fmt.Sprintf("%s says that it uses %q, observed is %q", n, says[n], is),
+				"wait for the move under way, or look at the forwarder's list of clients")
 		}
 	}
-	c.Text = fmt.Sprintf("asked %s, and %s what is observed", anomaly.Counted(len(ask), "compute node"),
-		anomaly.VerbOf(len(ask), "it says", "they say"))
-	return c
+	return c.Is(api.CheckOK, fmt.Sprintf("asked %s, and %s what is observed",
+		anomaly.Counted(len(ask), "compute node"), anomaly.VerbOf(len(ask), "it says", "they say")), "")
 }
 
 // some names a few nodes and counts the rest.

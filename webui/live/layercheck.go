@@ -139,7 +139,7 @@ func (k *layerKind) unreported(id topology.ForwarderID) (numbers map[string]stri
 
 // layerCheck says, for each kind of forwarder that reports, which columns work, and what to switch on for the others.
 func layerCheck(board *window.Board, now time.Time) api.Check {
-	c := api.Check{Name: "layer", Level: api.CheckOK}
+	c := api.Check{Name: "layer"}
 	missing := map[string]map[string][]topology.NodeID{} // by kind and column
 	count := map[string]int{}
 	var nothing []topology.NodeID
@@ -179,16 +179,14 @@ func layerCheck(board *window.Board, now time.Time) api.Check {
 		fixes = append(fixes, "switch on the source of your layer there (source.lnet, source.lustre, source.lwfs, "+
 			"source.dvs, source.gpfs, source.diod; docs/layers.md)")
 	}
+	level := api.CheckOK
 	switch {
 	case len(texts) == 0:
-		c.Level, c.Text = api.CheckUnknown, "no forwarder reports"
-	default:
-		c.Text, c.Fix = strings.Join(texts, "; "), strings.Join(fixes, "; ")
-		if c.Fix != "" {
-			c.Level = api.CheckWarned
-		}
+		return c.Is(api.CheckUnknown, "no forwarder reports", "")
+	case len(fixes) > 0:
+		level = api.CheckWarned
 	}
-	return c
+	return c.Is(level, strings.Join(texts, "; "), strings.Join(fixes, "; "))
 }
 
 // still says that a forwarder did nothing in its second, as it reports itself.

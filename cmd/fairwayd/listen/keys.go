@@ -81,9 +81,8 @@ func checkEncryption(l *config.Listen, w *config.Watched[keys], now time.Time) a
 	if w == nil {
 		c.Text = "this host alone is listened on"
 		if addrs := l.Clear(); len(addrs) > 0 {
-			c.Level, c.Text = api.CheckWarned, strings.Join(addrs, " and ")+" is in clear text beyond this host"
-			c.Fix = "set [listen.tls] ('fairwayd certificate' makes certificates), or keep TLS in the proxy in front " +
-				"of it"
+			return c.Is(api.CheckWarned, strings.Join(addrs, " and ")+" is in clear text beyond this host",
+				"set [listen.tls] ('fairwayd certificate' makes certificates), or keep TLS in the proxy in front of it")
 		}
 		return c
 	}
@@ -92,8 +91,7 @@ func checkEncryption(l *config.Listen, w *config.Watched[keys], now time.Time) a
 		k.certificate.Leaf, err = x509.ParseCertificate(k.certificate.Certificate[0])
 	}
 	if err != nil {
-		c.Level, c.Text = api.CheckFailed, err.Error()
-		return c
+		return c.Is(api.CheckFailed, err.Error(), "")
 	}
 	end := k.certificate.Leaf.NotAfter
 	c.Text = fmt.Sprintf("TLS; the certificate (%s) ends %s", l.TLS.Certificate, end.UTC().Format("2006-01-02"))
