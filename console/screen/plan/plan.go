@@ -11,6 +11,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"fairway/anomaly"
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
