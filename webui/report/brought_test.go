@@ -12,7 +12,7 @@ import (
 // got all but these; a plan
 // that was not measured and a run whose I/O is not known count nowhere.
 func TestBrought(t *testing.T) {
-	var b brought
+	b := brought{rows: map[[2]string]*tries{}, cost: map[likeRuns][]float64{}}
 	run := func(app string, bytes, seconds float64, given ...string) {
 		b.run(&history.Run{App: app, User: "wei", Nodes: 4, Given: given,
 			Profile: &history.Profile{WriteBytes: bytes, IOSeconds: seconds}})
