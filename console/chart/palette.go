@@ -170,7 +170,7 @@ type Painter struct {
 // NewPainter begins without a look.
 func NewPainter(p *Palette) *Painter { return &Painter{reset: p.Reset} }
 
-// Wear changes the look of what follows; "" is none.
+// Wear changes the look of what follows; "" takes it off.
 func (w *Painter) Wear(look string) {
 	if look == w.look {
 		return
