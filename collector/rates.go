@@ -24,16 +24,22 @@ type Rates[K comparable] struct {
 	// Resets counts the counters of this snapshot that went backwards.
 	Resets int
 
-	prev, cur map[K]uint64
+	prev, cur map[K]count
 	at        time.Time
 	seconds   float64 // since the previous snapshot; 0 where it makes no rates
+}
+
+// count is what a counter had.
+type count struct {
+	n      uint64
+	before uint64 // what it had before it went back to 0, while it is there
 }
 
 // Begin starts a snapshot that was read at that time.
 func (r *Rates[K]) Begin(at time.Time) {
 	r.prev, r.cur = r.cur, r.prev
 	if r.cur == nil {
-		r.cur = make(map[K]uint64)
+		r.cur = make(map[K]count)
 	}
 	clear(r.cur)
 	gap := at.Sub(r.at)
@@ -62,7 +68,7 @@ func (r *Rates[K]) Restart() {
 func (r *Rates[K]) RestartOf(keys ...K) {
 	for _, k := range keys {
 		if _, ok := r.prev[k]; ok {
-			r.prev[k] = math.MaxUint64
+			r.prev[k] = count{n: math.MaxUint64}
 		}
 	}
 }
@@ -80,27 +86,29 @@ const (
 	wentBack
 )
 
+// step takes a counter. One that is 0 and then again at least what it was has not counted from 0: something read 0 where
+// it could not read. That costs both seconds, and so does a wrap of 32 bits that ends at just 0.
 func (r *Rates[K]) step(key K, v uint64) (increase uint64, c change) {
-	r.cur[key] = v
 	was, ok := r.prev[key]
+	now := count{n: v}
+	if v == 0 {
+		now.before = max(was.n, was.before)
+	}
+	r.cur[key] = now
 	if !ok && r.seconds > 0 && r.FromZero != nil && r.FromZero(key) {
 		return v, grown
 	}
+	wraps := r.Wrap32 && v > 0 && was.n <= 1<<32-1 && was.n > v && was.n-v > 1<<31
 	switch {
-	case !ok:
+	case was.n == 0 && was.before > 0 && v >= was.before, v < was.n && !wraps:
+		r.Resets++
+		return 0, wentBack
+	case !ok || r.seconds == 0:
 		return 0, fresh
-	case v >= was && r.seconds == 0:
-		return 0, fresh
-	case v >= was:
-		return v - was, grown
-	case r.Wrap32 && was <= 1<<32-1 && was-v > 1<<31:
-		if r.seconds == 0 {
-			return 0, fresh
-		}
-		return v + 1<<32 - was, grown
+	case wraps:
+		return v + 1<<32 - was.n, grown
 	}
-	r.Resets++
-	return 0, wentBack
+	return v - was.n, grown
 }
 
 // Rate returns the counter's increase per second since the snapshot before; ok is false when there

@@ -36,6 +36,16 @@ func TestRates(t *testing.T) {
 			steps: []step{{time.Second, 5000, none}, {time.Second, 20, none}}, resets: 1},
 		"a 64-bit value with the option is normal": {wrap: true,
 			steps: []step{{time.Second, 1 << 40, none}, {time.Second, 1<<40 + 7, 7}}},
+		"0 for one reading counts nothing": {steps: []step{{time.Second, 1 << 50, none}, {time.Second, 1<<50 + 9, 9},
+			{time.Second, 0, none}, {time.Second, 1<<50 + 20, none}, {time.Second, 1<<50 + 25, 5}}, resets: 2},
+		"and for several": {steps: []step{{time.Second, 1 << 50, none}, {time.Second, 0, none}, {time.Second, 0, 0},
+			{time.Second, 1 << 50, none}, {time.Second, 1<<50 + 3, 3}}, resets: 2},
+		"a counter that began anew at 0 counts on": {steps: []step{{time.Second, 900, none}, {time.Second, 0, none},
+			{time.Second, 30, 30}, {time.Second, 2000, 1970}}, resets: 1},
+		"0 is no wrap of 32 bits": {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 0, none},
+			{time.Second, 1<<32 - 5, none}, {time.Second, 20, 25}}, resets: 2},
+		"0 before a gap": {steps: []step{{time.Second, 500, none}, {time.Second, 0, none}, {time.Minute, 700, none},
+			{time.Second, 710, 10}}, resets: 2},
 		"the clock stood still": {steps: []step{{time.Second, 1, none}, {0, 5, none}, {time.Second, 9, 4}}},
 	} {
 		t.Run(name, func(t *testing.T) {

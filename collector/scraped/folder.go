@@ -98,12 +98,12 @@ func (r *Reader) readFile(dir, name string, add func(map[string]string, ...Point
 }
 
 func addAnswer(b []byte, add func(map[string]string, ...Point)) error {
-	series, err := parseAnswer(b)
+	series, partial, err := parseAnswer(b)
 	if err != nil {
 		return fmt.Errorf("not an answer of the query API: %w; it is left out", err)
 	}
 	for _, s := range series {
 		add(s.Labels, s.Points...)
 	}
-	return nil
+	return partial
 }

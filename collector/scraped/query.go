@@ -22,6 +22,7 @@ import (
 type Prometheus struct {
 	base url.URL
 	http http.Client
+	bad  func(error) // of one Read
 }
 
 // NewPrometheus makes the client of an address such as prometheus://host:9090/prefix or https://host.
@@ -49,8 +50,15 @@ const (
 // errTooMuch says that an answer would be too large.
 var errTooMuch = errors.New("the answer would be too large")
 
-// Read reads the time from begin to end into r.
-func (p *Prometheus) Read(ctx context.Context, r *Reader, begin, end time.Time) error {
+// Read reads the time from begin to end into r. bad gets, each once, why an answer may lack what the server has.
+func (p *Prometheus) Read(ctx context.Context, r *Reader, begin, end time.Time, bad func(error)) error {
+	told := map[string]bool{}
+	p.bad = func(err error) {
+		if !told[err.Error()] {
+			told[err.Error()] = true
+			bad(err)
+		}
+	}
 	count, err := p.ask(ctx, `count({__name__=~"lustre_job_.+|lustre2_jobstats_.+"})`, end)
 	if err != nil {
 		return err
@@ -163,8 +171,11 @@ func (p *Prometheus) ask(ctx context.Context, query string, at time.Time) ([]Ser
 	case len(body) > mostBytes:
 		return nil, fmt.Errorf("%s: %w: more than %d MB", p.base.Redacted(), errTooMuch, mostBytes>>20)
 	}
-	series, err := parseAnswer(body)
+	series, partial, err := parseAnswer(body)
 	if err == nil && res.StatusCode/100 == 2 {
+		if partial != nil {
+			p.bad(fmt.Errorf("%s: %w", p.base.Redacted(), partial))
+		}
 		return series, nil
 	}
 	if res.StatusCode == http.StatusUnprocessableEntity { // too many samples, or too long
@@ -179,9 +190,11 @@ func (p *Prometheus) ask(ctx context.Context, query string, at time.Time) ([]Ser
 
 // answer is what the query API answers.
 type answer struct {
-	Status string `json:"status"`
-	Error  string `json:"error"`
-	Data   struct {
+	Status    string   `json:"status"`
+	Error     string   `json:"error"`
+	Warnings  []string `json:"warnings"`
+	IsPartial bool     `json:"isPartial"` // of VictoriaMetrics: some of its nodes did not answer
+	Data      struct {
 		ResultType string `json:"resultType"`
 		Result     []struct {
 			Metric map[string]string `json:"metric"`
@@ -191,23 +204,28 @@ type answer struct {
 	} `json:"data"`
 }
 
-// parseAnswer reads an answer of the query API: a matrix, or a vector.
-func parseAnswer(body []byte) ([]Series, error) {
+// parseAnswer reads an answer of the query API: a matrix, or a vector. partial says why it may lack what the server has.
+func parseAnswer(body []byte) (out []Series, partial, err error) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if a.Status != "success" {
-		return nil, fmt.Errorf("status %q: %s", a.Status, a.Error)
+		return nil, nil, fmt.Errorf("status %q: %s", a.Status, a.Error)
 	}
-	out := make([]Series, 0, len(a.Data.Result))
+	if a.IsPartial {
+		a.Warnings = append(a.Warnings, "some of its storage did not answer")
+	}
+	if len(a.Warnings) > 0 {
+		partial = fmt.Errorf("the answer may lack values: %.500s", strings.Join(a.Warnings, "; "))
+	}
 	for _, s := range a.Data.Result {
 		if s.Value != nil {
 			s.Values = append(s.Values, *s.Value)
 		}
 		out = append(out, Series{s.Metric, s.Values})
 	}
-	return out, nil
+	return out, partial, nil
 }
 
 // UnmarshalJSON reads [seconds,"value"].

@@ -58,7 +58,8 @@ func TestAPrometheusIsAskedForEachStretchOnce(t *testing.T) {
 	}
 	seen := 0
 	r := NewReader([]string{"gw7"}, func(Interval) error { seen++; return nil })
-	if err := p.Read(context.Background(), r, time.Unix(end-600, 0), time.Unix(end, 0)); err != nil {
+	if err := p.Read(context.Background(), r, time.Unix(end-600, 0), time.Unix(end, 0),
+		func(err error) { t.Error(err) }); err != nil {
 		t.Fatal(err)
 	}
 	if covered != 600_000 || until[len(until)-1] != end*1000 || refused == 0 || seen == 0 {
@@ -105,7 +106,7 @@ func TestWhatIsNoPrometheus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.Read(context.Background(), NewReader(nil, nil), time.Unix(1000, 0), time.Unix(2000, 0))
+		err = p.Read(context.Background(), NewReader(nil, nil), time.Unix(1000, 0), time.Unix(2000, 0), nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path+"/api/v1/query") {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -117,5 +118,38 @@ func TestWhatIsNoPrometheus(t *testing.T) {
 		if _, err := NewPrometheus(address); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// TestPartOfAnAnswerIsNamed: what a store could not look at is said, once, and what it has shown is read.
+func TestPartOfAnAnswerIsNamed(t *testing.T) {
+	for name, c := range map[string]struct{ says, want string }{
+		"whole":           {`"infos":["a metric may be no counter"],`, ""},
+		"Thanos":          {`"warnings":["store 10.0.0.7 is down"],`, "the answer may lack values: store 10.0.0.7 is down"},
+		"VictoriaMetrics": {`"isPartial":true,`, "the answer may lack values: some of its storage did not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"status":"success",%s"data":{"resultType":"matrix","result":[{"metric":{"__name__":`+
+					`"node_nfsd_server_threads","instance":"gw1:9100"},"values":[[1500,"8"]]}]}}`, c.says)
+			}))
+			defer s.Close()
+			p, err := NewPrometheus(s.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			r := NewReader(nil, func(Interval) error { return nil })
+			err = p.Read(context.Background(), r, time.Unix(1000, 0), time.Unix(2000, 0),
+				func(bad error) { told = append(told, bad.Error()) })
+			if err != nil || r.Summary().Values == 0 {
+				t.Errorf("%v, %d values", err, r.Summary().Values)
+			}
+			switch {
+			case c.want == "" && len(told) == 0:
+			case c.want == "" || len(told) != 1 || !strings.HasSuffix(told[0], c.want):
+				t.Errorf("told %q, want %q once", told, c.want)
+			}
+		})
 	}
 }

@@ -81,13 +81,19 @@ func look(c *cobra.Command, from string, nodes []topology.NodeID, last time.Dura
 	}
 	s := survey.New(failslow.DefaultSettings().FalseAlarmEvery)
 	r := scraped.NewReader(names, s.Take)
+	shown := 0
+	bad := func(err error) {
+		if shown++; shown <= shownRows {
+			fmt.Fprintln(c.ErrOrStderr(), "fairway: look:", err)
+		}
+	}
 	var err error
 	if strings.Contains(from, "://") {
 		var p *scraped.Prometheus
 		if p, err = scraped.NewPrometheus(from); err != nil {
 			return survey.Answer{}, program.BadUsage(err)
 		}
-		err = p.Read(c.Context(), r, now.Add(-last), now)
+		err = p.Read(c.Context(), r, now.Add(-last), now, bad)
 		if errors.As(err, new(*url.Error)) {
 			err = program.NoAnswer(err)
 		}
@@ -97,15 +103,10 @@ func look(c *cobra.Command, from string, nodes []topology.NodeID, last time.Dura
 		err = program.BadUsage(fmt.Errorf("%s is not a folder; want one of answers or expositions that were saved",
 			from))
 	} else {
-		shown := 0
-		err = r.ReadFolder(from, func(bad error) {
-			if shown++; shown <= shownRows {
-				fmt.Fprintln(c.ErrOrStderr(), "fairway: look:", bad)
-			}
-		})
-		if shown > shownRows {
-			fmt.Fprintf(c.ErrOrStderr(), "fairway: look: %d more files could not be used\n", shown-shownRows)
-		}
+		err = r.ReadFolder(from, bad)
+	}
+	if shown > shownRows {
+		fmt.Fprintf(c.ErrOrStderr(), "fairway: look: %d more like these\n", shown-shownRows)
 	}
 	if err != nil {
 		return survey.Answer{}, err

@@ -37,6 +37,9 @@ type Reading struct {
 
 	// Delta is set by Differ.
 	Delta *Delta `json:"delta,omitempty"`
+
+	// zeroed are what bytes read and written were before they were 0, of a Differ's newest reading.
+	zeroed [2]*uint64
 }
 
 // Space is what of a target is free and used.
@@ -129,13 +132,28 @@ func (d *Differ) Add(r *Reading) {
 		return
 	}
 	now := *r
+	again := false // a counter that was 0 for a while is what it was: it did not count from 0
+	for i, c := range [...]struct{ now, was *uint64 }{{r.ReadBytesTotal, before.ReadBytesTotal},
+		{r.WriteBytesTotal, before.WriteBytesTotal}} {
+		had := before.zeroed[i]
+		switch {
+		case c.now == nil:
+		case *c.now > 0:
+			again = again || had != nil && *c.now >= *had
+		case c.was != nil && *c.was > 0:
+			had = c.was
+			fallthrough
+		default:
+			now.zeroed[i] = had
+		}
+	}
 	d.last[key] = now
 	if !ok {
 		return
 	}
 	took := r.Time.Sub(before.Time)
 	delta := &Delta{Start: before.Time, Seconds: took.Seconds(), Gap: took > d.Interval*3/2}
-	up := true
+	up := !again
 	delta.ReadBytes, up = minus(r.ReadBytesTotal, before.ReadBytesTotal, up)
 	delta.WriteBytes, up = minus(r.WriteBytesTotal, before.WriteBytesTotal, up)
 	for op, n := range r.OpsTotal {

@@ -163,6 +163,39 @@ func TestOperationsOfAMetadataServer(t *testing.T) {
 	}
 }
 
+// TestBytesThatAreZeroForAWhile: where a counter is 0 and then what it was, nothing was counted from 0.
+func TestBytesThatAreZeroForAWhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		written []uint64
+		want    string // by reading: bytes written, or reset
+	}{
+		"one reading":    {[]uint64{1 << 40, 1<<40 + 7, 0, 1<<40 + 9, 1<<40 + 12}, "7 reset reset 3"},
+		"two readings":   {[]uint64{1 << 40, 0, 0, 1 << 40, 1<<40 + 5}, "reset 0 reset 5"},
+		"begun anew":     {[]uint64{900, 0, 30, 2000}, "reset 30 1970"},
+		"begun at once":  {[]uint64{900, 30, 2000}, "reset 1970"},
+		"nothing before": {[]uint64{0, 0, 1 << 40}, "0 1099511627776"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &Differ{Interval: 5 * time.Second}
+			var got []string
+			for i, n := range c.written {
+				r := &Reading{Kind: "ost", Target: "fs-OST0000", Time: time.Unix(int64(1e9+5*i), 0),
+					Totals: Totals{WriteBytesTotal: &n}}
+				switch d.Add(r); {
+				case r.Delta == nil:
+				case r.Delta.Reset:
+					got = append(got, "reset")
+				default:
+					got = append(got, fmt.Sprint(*r.Delta.WriteBytes))
+				}
+			}
+			if all := strings.Join(got, " "); all != c.want {
+				t.Errorf("%s, want %s", all, c.want)
+			}
+		})
+	}
+}
+
 // realSamples is the folder of real files, where there is one.
 const realSamples = "../../../../shared/data"
 

@@ -229,16 +229,19 @@ func (r *run) all(ctx context.Context) error {
 	defer wg.Wait()
 	defer cancel()
 	for n := range r.found {
+		var res result
 		select {
-		case res := <-results:
-			if err := r.take(res); err != nil {
-				return err
-			}
-			if r.Progress != nil {
-				r.Progress(Progress{int64(n + 1), r.done, r.report.Files, r.total, r.Now().Sub(r.begun)})
-			}
+		case res = <-results:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // what comes now was cut off, and is no bad log
 			return errors.Join(ctx.Err(), r.flush())
+		}
+		if err := r.take(res); err != nil {
+			return err
+		}
+		if r.Progress != nil {
+			r.Progress(Progress{int64(n + 1), r.done, r.report.Files, r.total, r.Now().Sub(r.begun)})
 		}
 	}
 	return r.flush()
@@ -310,10 +313,22 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 		return res
 	}
 	defer closer()
-	l, err := r.read(ctx, &res, content, sum)
+	ofUser, asUsers := r.users(&res.read), sha256.Sum256(fmt.Appendf(sum[:], " of %d", res.read.UID))
+	if !r.memory.isNew(keyOf(sum)) || ofUser && !r.memory.isNew(keyOf(asUsers)) {
+		res.state = known
+		return res
+	}
+	res.read.Hash = hex.EncodeToString(sum[:])
+	l, err := r.Read(ctx, Input{Path: f.path, Content: content, ID: idOf(sum), Users: ofUser})
+	if l != nil && ofUser && len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 {
+		l, err = nil, ErrAccounts
+	}
 	if errors.Is(err, ErrAccounts) || err == nil && l != nil && r.brought(l, &res.read) {
-		r.memory.release([16]byte(sum[:16]))
-		l, err = r.read(ctx, &res, content, sha256.Sum256(fmt.Appendf(sum[:], " of %d", res.read.UID)))
+		sum, res.read.Hash = asUsers, hex.EncodeToString(asUsers[:])
+		number(l, idOf(sum))
+	}
+	if !r.memory.claim(keyOf(sum)) {
+		l, err = nil, nil
 	}
 	switch {
 	case l == nil && err == nil:
@@ -333,18 +348,21 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 	return res
 }
 
-// read reads a file whose content is known by sum; nil where it was read before.
-func (r *run) read(ctx context.Context, res *result, content *io.SectionReader, sum [32]byte) (*iolog.Log, error) {
-	res.read.Hash = hex.EncodeToString(sum[:])
-	if !r.memory.claim([16]byte(sum[:16])) {
-		return nil, nil
+// idOf and keyOf are what a log is known by, of the hash of its content.
+func idOf(sum [32]byte) int64     { return int64(binary.BigEndian.Uint64(sum[:8])) }
+func keyOf(sum [32]byte) [16]byte { return [16]byte(sum[:16]) }
+
+// number gives a log's rows its identity; without a log there are none.
+func number(l *iolog.Log, id int64) {
+	if l == nil {
+		return
 	}
-	l, err := r.Read(ctx, Input{Path: res.found.path, Content: content, ID: int64(binary.BigEndian.Uint64(sum[:8])),
-		Users: r.users(&res.read)})
-	if l != nil && r.users(&res.read) && len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 {
-		return nil, ErrAccounts
+	for i := range l.Jobs {
+		l.Jobs[i].Log = id
 	}
-	return l, err
+	for i := range l.JobFiles {
+		l.JobFiles[i].Log = id
+	}
 }
 
 // users says whether a file is a user's, and not of root's or of who imports it.

@@ -19,7 +19,7 @@ type memory struct {
 func statKey(f found) [16]byte {
 	// Parquet keeps microseconds.
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", f.size, f.modified.UnixMicro(), f.path))
-	return [16]byte(sum[:16])
+	return keyOf(sum)
 }
 
 // readMemory loads the table read; with retry, logs that could not be read are not remembered.
@@ -55,11 +55,4 @@ func (m *memory) claim(key [16]byte) bool {
 	_, found := m.keys[key]
 	m.keys[key] = struct{}{}
 	return !found
-}
-
-// release forgets a key that was claimed.
-func (m *memory) release(key [16]byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.keys, key)
 }

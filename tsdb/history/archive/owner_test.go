@@ -2,9 +2,12 @@ package archive
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +146,64 @@ func TestACopyKeepsNobodyOut(t *testing.T) {
 		"(SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM slurm), (SELECT count(*) FROM read)")
 	if want := []any{int64(2), int64(1), int64(2), int64(1), int64(4)}; !slices.Equal(got, want) {
 		t.Errorf("jobs, those that count, their logs, accounts, files: %v, want %v", got, want)
+	}
+}
+
+// TestACopyAtTheSameTimeKeepsNobodyOut: while a user's copy is being read the true log comes.
+func TestACopyAtTheSameTimeKeepsNobodyOut(t *testing.T) {
+	from, dir := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+	for name, uid := range map[string]int{"a-copy": 1002, "log": 1001} {
+		path := filepath.Join(from, name)
+		if err := os.WriteFile(path, []byte("log"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(path, uid, -1); err != nil {
+			t.Skip("skipped: files cannot be given to others: ", err)
+		}
+	}
+	both := make(chan struct{}, 2)
+	im := Importer{Dir: dir, Workers: 2, Read: func(ctx context.Context, in Input) (*iolog.Log, error) {
+		both <- struct{}{}
+		for len(both) < 2 && ctx.Err() == nil { // each is read while the other is
+			runtime.Gosched()
+		}
+		return &iolog.Log{Jobs: []iolog.Job{{Log: in.ID, JobID: "7", UID: 1001, Start: testDay}},
+			JobFiles: []iolog.JobFile{{Log: in.ID, File: 1}}}, ctx.Err()
+	}}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if r, err := im.Import(ctx, from); err != nil || r.Imported != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	got := one(t, dir, "SELECT (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM job WHERE owner = 'file'), "+
+		"(SELECT count(*) FROM jobfile JOIN job USING (log))")
+	if want := []any{int64(2), int64(1), int64(2)}; !slices.Equal(got, want) {
+		t.Errorf("logs, those that count, their files: %v, want %v", got, want)
+	}
+}
+
+// TestALogThatWasCutOffIsNotBad: what an import was reading when it was ended is read by the next one.
+func TestALogThatWasCutOffIsNotBad(t *testing.T) {
+	const logs = 8
+	for range logs {
+		from, dir := t.TempDir(), filepath.Join(t.TempDir(), "archive")
+		for i := range logs {
+			if err := os.WriteFile(filepath.Join(from, fmt.Sprint(i)), fmt.Appendf(nil, `{"Job":"%d"}`, i), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		im := Importer{Dir: dir, Workers: logs, Read: func(ctx context.Context, _ Input) (*iolog.Log, error) {
+			stop()
+			return nil, ctx.Err()
+		}}
+		if r, err := im.Import(ctx, from); !errors.Is(err, context.Canceled) || len(r.Bad) > 0 {
+			t.Errorf("%+v %v", r, err)
+		}
+		im = Importer{Dir: dir, Read: readRecipe}
+		if r, err := im.Import(t.Context(), from); err != nil || r.Imported != logs {
+			t.Fatalf("the next one: %+v %v", r, err)
+		}
 	}
 }
 

@@ -22,21 +22,21 @@ func looksLikeLMT(head []byte) bool {
 
 // LMT reads what storage targets moved between LMT's readings, one row a target and interval. There is no
 // row for a target's first reading, nor where a counter went backwards.
-func LMT(in *io.SectionReader, o Options) (*iolog.Log, error) {
+func LMT(in *io.SectionReader, o Options) (*iolog.Log, error) { return lmtRows(in, o, mostMemory) }
+
+// ostBytes is what a row of a target takes, about.
+const ostBytes = 128
+
+func lmtRows(in *io.SectionReader, o Options, left room) (*iolog.Log, error) {
 	l := &iolog.Log{Kind: "lmt"}
-	err := lmt.Read(in, in.Size(), lmt.Options{Zone: o.Zone}, func(r *lmt.Reading) error {
-		if row, ok := OST(r); ok {
-			l.OSTs = append(l.OSTs, row)
+	return kept(l, lmt.Read(in, in.Size(), lmt.Options{Zone: o.Zone}, func(r *lmt.Reading) error {
+		row, ok := OST(r)
+		if !ok {
+			return nil
 		}
-		return nil
-	})
-	if err != nil && len(l.OSTs) == 0 {
-		return nil, err
-	}
-	if err != nil {
-		l.Problem = err.Error()
-	}
-	return l, nil
+		l.OSTs = append(l.OSTs, row)
+		return left.take(ostBytes)
+	}))
 }
 
 // OST is the row of a reading; ok is false where it has no interval of a storage target.

@@ -42,6 +42,17 @@ func (r *room) take(n int) error {
 	return nil
 }
 
+// kept is a log of which an error ended the reading, or some lines could not be read; nothing where none could.
+func kept(l *iolog.Log, err error) (*iolog.Log, error) {
+	switch {
+	case err != nil && l.Rows() == 0:
+		return nil, err
+	case err != nil:
+		l.Problem = err.Error()
+	}
+	return l, nil
+}
+
 // headBytes is how much of a file its kind follows from.
 const headBytes = 4096
 

@@ -313,6 +313,10 @@ func TestLMT(t *testing.T) {
 		!l.OSTs[0].Time.Equal(time.Date(2018, 1, 28, 8, 0, 0, 0, time.UTC)) || l.OSTs[0].Seconds != 5 {
 		t.Errorf("%+v", l.OSTs)
 	}
+	bounded, err := lmtRows(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), Options{}, ostBytes)
+	if err != nil || len(bounded.OSTs) != 2 || !strings.Contains(bounded.Problem, "too much memory") {
+		t.Errorf("with room for one row: %+v %v", bounded, err)
+	}
 }
 
 func FuzzRead(f *testing.F) {

@@ -41,16 +41,10 @@ func slurmRows(in io.Reader, o Options, left room) (*iolog.Log, error) {
 		l.Slurm = append(l.Slurm, slurmRow(j))
 		return left.take(rowBytes + nameBytes*len(j.Nodes))
 	})
-	if err != nil && len(l.Slurm) == 0 {
-		return nil, err
-	}
 	if err == nil && len(l.Slurm) == 0 {
 		return nil, errors.New("no jobs in it")
 	}
-	if err != nil {
-		l.Problem = err.Error()
-	}
-	return l, nil
+	return kept(l, err)
 }
 
 // What a row takes besides its nodes, and each of these, about.
