@@ -110,7 +110,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"status":"success","data":{"result":[{"metric":{"a":"b"},"value":[1,"2"]}]}}`))
 	f.Add([]byte(`{"status":"success","data":{"result":[{"metric":null,"values":[[1.5,"NaN"],[2,"1e3"]]}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		series, err := parseAnswer(body)
+		series, _, err := parseAnswer(body)
 		if err != nil {
 			return
 		}
