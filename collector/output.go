@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // Output keeps the first Most bytes of what a program prints, and takes the rest without keeping it, so that the
@@ -27,6 +28,23 @@ func (o *Output) Bytes() []byte { return o.kept.Bytes() }
 
 // String is what was kept, without the space around it.
 func (o *Output) String() string { return string(bytes.TrimSpace(o.kept.Bytes())) }
+
+// Bounded reads up to Left bytes of In; that there are more is Err, and no end.
+type Bounded struct {
+	In   io.Reader
+	Left int64
+	Err  error
+}
+
+// Read implements io.Reader.
+func (b *Bounded) Read(p []byte) (int, error) {
+	if b.Left <= 0 {
+		return 0, b.Err
+	}
+	n, err := b.In.Read(p[:min(int64(len(p)), b.Left)])
+	b.Left -= int64(n)
+	return n, err
+}
 
 // Faults keeps the first errors of an input and counts the others.
 type Faults struct {

@@ -12,6 +12,7 @@ import (
 
 	"fairway/anomaly/rootcause"
 	"fairway/cmd/program"
+	"fairway/tsdb/history/iolog"
 	"fairway/tsdb/history/logread"
 	"fairway/webui/api"
 )
@@ -97,7 +98,7 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	}
 	l, err := logread.Read(content, 0, logread.Options{})
 	if err != nil {
-		if errors.Is(err, logread.ErrUnknown) {
+		if errors.Is(err, iolog.ErrNotALog) {
 			return rootcause.Job{}, fmt.Errorf("%s: neither a Darshan log nor a JSON object of intervals", name)
 		}
 		return rootcause.Job{}, fmt.Errorf("%s: a Darshan log that cannot be read: %w", name, err)

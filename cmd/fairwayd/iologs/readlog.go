@@ -4,7 +4,6 @@ package iologs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,12 +27,7 @@ func readLog(zone string) (func(context.Context, archive.Input) (*iolog.Log, err
 
 func explained(in archive.Input, o logread.Options) (*iolog.Log, error) {
 	l, err := logread.Read(in.Content, in.ID, o)
-	switch {
-	case errors.Is(err, logread.ErrUnknown):
-		return nil, archive.ErrNotALog
-	case errors.Is(err, logread.ErrAccounts):
-		return nil, archive.ErrAccounts
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	for i := range l.Jobs {

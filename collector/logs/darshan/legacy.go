@@ -19,7 +19,6 @@ import (
 type legacyReader struct {
 	dec     decoder
 	form    *legacyForm
-	closer  io.Closer
 	counted *countingReader
 	suffix  string
 }
@@ -30,11 +29,10 @@ type legacyForm struct {
 	metadata  int // bytes of key=value notes (2.x)
 	jobBytes  int64
 	recBytes  int
-	ints      []int
-	floats    []int
 	suffixAt  int
 	suffixLen int
 	old       bool // 1.x: 32-bit, big-endian, no job id
+	layout
 }
 
 // legacyForms lists the formats. Counters that 1.x logs do not have are those named here.
@@ -50,8 +48,8 @@ func legacyForms() []legacyForm {
 		"CP_F_VARIANCE_RANK_BYTES"}
 	maxTime := []string{"CP_F_MAX_READ_TIME", "CP_F_MAX_WRITE_TIME"}
 	old := func(version string, ints, floats []int) legacyForm {
-		counters := 16 + 8*(len(ints)+len(floats))
-		return legacyForm{version, 0, 1024, counters + 16, ints, floats, counters, 12, true}
+		l := layout{ints: ints, floats: floats, dropIf: -1}
+		return legacyForm{version, 0, 1024, l.size() + 16, l.size(), 12, true, l}
 	}
 	forms := []legacyForm{
 		old("1.21", ints(slices.Concat(nc, device, rank)...), floats(slices.Concat(rankTime, maxTime)...)),
@@ -64,7 +62,8 @@ func legacyForms() []legacyForm {
 		if v >= 4 {
 			job = 4096
 		}
-		forms = append(forms, legacyForm{fmt.Sprintf("2.0%d", v), metadata, job, 1328, ints(), floats(), 16, 16, false})
+		forms = append(forms, legacyForm{fmt.Sprintf("2.0%d", v), metadata, job, 1328, 16, 16, false,
+			layout{skip: 16, ints: ints(), floats: floats(), dropIf: -1}})
 	}
 	return forms
 }
@@ -138,7 +137,7 @@ func (r *Reader) openLegacy() (ok bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		in, l.closer = z, z
+		in = z
 	case string(b[:3]) == "BZh":
 		in = bzip2.NewReader(r.buf)
 		r.head.Compression = Bzip2
@@ -148,8 +147,7 @@ func (r *Reader) openLegacy() (ok bool, err error) {
 	default:
 		return false, nil
 	}
-	in = &ratioLimit{in: in, left: max(r.size*maxRatio, freeExpand)}
-	l.dec = decoder{in: bufio.NewReader(in), rec: &r.record, order: binary.BigEndian}
+	l.dec = decoder{in: bufio.NewReader(bounded(in, r.size)), rec: &r.record, order: binary.BigEndian}
 	return true, l.readJob(r)
 }
 
@@ -239,9 +237,6 @@ func (h *Header) deviceMount(device int64) (Mount, bool) {
 
 // each reads the records to the end of the stream.
 func (l *legacyReader) each(f func(*Record) error) error {
-	if l.closer != nil {
-		defer l.closer.Close()
-	}
 	d := &l.dec
 	for {
 		at := d.at
@@ -260,23 +255,9 @@ func (l *legacyReader) each(f func(*Record) error) error {
 		}
 		suffix, _, _ := bytes.Cut(b[l.form.suffixAt:l.form.suffixAt+l.form.suffixLen], []byte{0})
 		l.suffix = string(suffix)
-		l.fill(b)
+		d.fill(&l.form.layout, b)
 		if err := f(d.rec); err != nil {
 			return err
 		}
-	}
-}
-
-func (l *legacyReader) fill(b []byte) {
-	b = b[16:]
-	if !l.form.old {
-		b = b[l.form.suffixLen:]
-	}
-	for i, place := range l.form.ints {
-		l.dec.rec.Counters[place] = l.dec.int(b[8*i:])
-	}
-	b = b[8*len(l.form.ints):]
-	for i, place := range l.form.floats {
-		l.dec.rec.FCounters[place] = l.dec.float(b[8*i:])
 	}
 }

@@ -1,6 +1,7 @@
 package darshan
 
 import (
+	"bufio"
 	"io"
 	"math"
 	"strconv"
@@ -10,33 +11,20 @@ import (
 // record id, counter, value, file name, mount point and file system, separated by tabs. Lines of
 // formats 1.x and 2.x have no module, as that program's 2.x version prints them.
 type Printer struct {
-	out    io.Writer
+	out    *bufio.Writer // keeps its first error
 	r      *Reader
-	buf    []byte
 	before []byte // module, rank and id of the record at hand
 	after  []byte // file name, mount point and file system
 }
 
-// printBuffer is how much is gathered for one write.
-const printBuffer = 64 << 10
-
 // PrintCounters writes every counter of a log. DXT segments, which the upstream program does not print either, are
 // left out. Damaged regions are returned as errors, after everything that can be read was written.
 func PrintCounters(out io.Writer, r *Reader) error {
-	p := &Printer{out: out, r: r, buf: make([]byte, 0, printBuffer+8192)}
+	p := &Printer{out: bufio.NewWriterSize(out, 64<<10), r: r}
 	err := r.Each(p.record)
-	if flushErr := p.flush(); err == nil {
+	if flushErr := p.out.Flush(); err == nil {
 		err = flushErr
 	}
-	return err
-}
-
-func (p *Printer) flush() error {
-	if len(p.buf) == 0 {
-		return nil
-	}
-	_, err := p.out.Write(p.buf)
-	p.buf = p.buf[:0]
 	return err
 }
 
@@ -47,10 +35,17 @@ func (p *Printer) record(rec *Record) error {
 	p.frame(rec)
 	switch rec.Module {
 	case Lustre:
-		return p.lustre(rec.Layout)
+		p.lustre(rec.Layout)
 	case Heatmap:
-		return p.bins(rec.Bins)
+		p.bins(rec.Bins)
+	default:
+		p.counters(rec)
 	}
+	_, err := p.out.Write(nil) // what failed before
+	return err
+}
+
+func (p *Printer) counters(rec *Record) {
 	c := fixed[rec.Module]
 	for i, name := range c.ints {
 		if namesFile(rec.Module) && i == len(c.ints)-1 {
@@ -68,7 +63,6 @@ func (p *Printer) record(rec *Record) error {
 	if last := len(c.ints) - 1; namesFile(rec.Module) {
 		p.text(c.ints[last], strconv.FormatUint(uint64(rec.Counters[last]), 10))
 	}
-	return p.full()
 }
 
 // frame prepares what all lines of a record have in common.
@@ -104,30 +98,20 @@ func (r *Reader) mountOf(rec *Record, name string) (Mount, bool) {
 	return r.head.Mount(name)
 }
 
-func (p *Printer) int(name string, v int64) {
-	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
-	p.buf = append(strconv.AppendInt(p.buf, v, 10), p.after...)
+// begin is a line up to its value, in the writer's own memory.
+func (p *Printer) begin(name string) []byte {
+	return append(append(append(p.out.AvailableBuffer(), p.before...), name...), '\t')
 }
 
-func (p *Printer) text(name, v string) {
-	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
-	p.buf = append(append(p.buf, v...), p.after...)
-}
+func (p *Printer) end(line []byte) { _, _ = p.out.Write(append(line, p.after...)) }
 
-func (p *Printer) float(name string, v float64) {
-	p.buf = append(append(append(p.buf, p.before...), name...), '\t')
-	p.buf = append(appendFixed6(p.buf, v), p.after...)
-}
+func (p *Printer) int(name string, v int64) { p.end(strconv.AppendInt(p.begin(name), v, 10)) }
 
-// full writes what is gathered once there is enough of it.
-func (p *Printer) full() error {
-	if len(p.buf) < printBuffer {
-		return nil
-	}
-	return p.flush()
-}
+func (p *Printer) text(name, v string) { p.end(append(p.begin(name), v...)) }
 
-func (p *Printer) lustre(l *Layout) error {
+func (p *Printer) float(name string, v float64) { p.end(appendFixed6(p.begin(name), v)) }
+
+func (p *Printer) lustre(l *Layout) {
 	stripes := int64(0)
 	for i := range l.Components {
 		stripes += l.Components[i].StripeCount
@@ -151,15 +135,11 @@ func (p *Printer) lustre(l *Layout) error {
 		p.text(comp+"_POOL_NAME", pool)
 		for k, id := range c.OSTs {
 			p.int(comp+"_OST_ID_"+strconv.Itoa(k), id)
-			if err := p.full(); err != nil {
-				return err
-			}
 		}
 	}
-	return p.full()
 }
 
-func (p *Printer) bins(h *Bins) error {
+func (p *Printer) bins(h *Bins) {
 	p.float("HEATMAP_F_BIN_WIDTH_SECONDS", h.WidthSeconds)
 	for _, side := range []struct {
 		name string
@@ -167,12 +147,8 @@ func (p *Printer) bins(h *Bins) error {
 	}{{"HEATMAP_READ_BIN_", h.Read}, {"HEATMAP_WRITE_BIN_", h.Write}} {
 		for i, v := range side.bins {
 			p.int(side.name+strconv.Itoa(i), v)
-			if err := p.full(); err != nil {
-				return err
-			}
 		}
 	}
-	return p.full()
 }
 
 // PatternName returns the striping pattern's name, "N/A" where it is not recorded.

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/zlib"
+
+	"fairway/collector"
 )
 
 // Bounds of what one log may make this package hold or do.
@@ -82,7 +84,7 @@ func (r *Reader) open(s section) io.Reader {
 	default:
 		in = &streams{r: r}
 	}
-	return &ratioLimit{in: in, left: max(s.length*maxRatio, freeExpand)}
+	return bounded(in, s.length)
 }
 
 // streams reads the zlib streams of a region one after the other.
@@ -121,19 +123,10 @@ func (s *streams) next() (err error) {
 	return err
 }
 
-// ratioLimit stops a region that decompresses to more than any record could.
-type ratioLimit struct {
-	in   io.Reader
-	left int64
-}
-
-func (l *ratioLimit) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, fmt.Errorf("%w: decompresses to over %d times its size", ErrTooLarge, maxRatio)
-	}
-	n, err := l.in.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
+// bounded stops what decompresses to more than any record could.
+func bounded(in io.Reader, size int64) io.Reader {
+	return &collector.Bounded{In: in, Left: max(size*maxRatio, freeExpand),
+		Err: fmt.Errorf("%w: decompresses to over %d times its size", ErrTooLarge, maxRatio)}
 }
 
 // Name returns the path of a record, once Each has begun; ok is false for one that has no name. The

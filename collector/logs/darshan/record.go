@@ -176,6 +176,12 @@ func (d *decoder) fixed() (bool, error) {
 		return false, err
 	}
 	d.rec.clear(l)
+	d.fill(l, b)
+	return true, nil
+}
+
+// fill takes a record's counters to their places.
+func (d *decoder) fill(l *layout, b []byte) {
 	b = b[16+l.skip:]
 	for i, place := range l.ints {
 		v := d.int(b[8*i:])
@@ -192,7 +198,6 @@ func (d *decoder) fixed() (bool, error) {
 	for i, place := range l.floats {
 		d.rec.FCounters[place] = d.float(b[8*i:])
 	}
-	return true, nil
 }
 
 // clear marks the counters that the record's version does not have.

@@ -111,14 +111,15 @@ const noLimit = 1<<32 - 2
 
 // readJSON reads an object with a list of jobs, one job at a time.
 func readJSON(b *bufio.Reader, o Options, c *collected) error {
-	in := &budget{in: b, left: maxLine}
+	// The decoder holds each value as a whole.
+	in := &collector.Bounded{In: b, Left: maxLine, Err: fmt.Errorf("a value of over %d bytes", maxLine)}
 	d := json.NewDecoder(in)
 	if _, err := d.Token(); err != nil {
 		return jsonError(d, err)
 	}
 	jobs := false
 	for d.More() {
-		in.left = maxLine
+		in.Left = maxLine
 		key, err := d.Token()
 		if err != nil {
 			return jsonError(d, err)
@@ -152,21 +153,6 @@ func readJSON(b *bufio.Reader, o Options, c *collected) error {
 	return jsonError(d, err)
 }
 
-// budget bounds how much is read for one value, which the decoder holds as a whole.
-type budget struct {
-	in   io.Reader
-	left int
-}
-
-func (b *budget) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("a value of over %d bytes", maxLine)
-	}
-	n, err := b.in.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
-}
-
 func jsonError(d *json.Decoder, err error) error {
 	if err == nil {
 		return nil
@@ -178,12 +164,12 @@ func jsonError(d *json.Decoder, err error) error {
 }
 
 // jobs reads the list.
-func (c *collected) jobs(d *json.Decoder, in *budget) error {
+func (c *collected) jobs(d *json.Decoder, in *collector.Bounded) error {
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
 		return errors.Join(err, fmt.Errorf("jobs is not a list"))
 	}
 	for n := 0; d.More(); n++ {
-		in.left = maxLine
+		in.Left = maxLine
 		var v json.RawMessage
 		if err := d.Decode(&v); err != nil {
 			return err

@@ -25,65 +25,65 @@ type PeerInterface struct {
 // RoundTrip counts answered requests since LNet was started, and the nanoseconds that they took in all.
 type RoundTrip struct{ Count, NanosecondsSum uint64 }
 
+// shownPeer is an entry of lnetctl peer show.
+type shownPeer struct {
+	Primary    string `yaml:"primary nid"`
+	Interfaces []struct {
+		NID, State string
+		Statistics struct {
+			Sent     *uint64 `yaml:"send_count"`
+			Received uint64  `yaml:"recv_count"`
+			Gets     uint64  `yaml:"get_rtt_samples"`
+			GetNanos uint64  `yaml:"get_rtt_avg_nsec"`
+			PutAcks  uint64  `yaml:"put_ack_samples"`
+			PutNanos uint64  `yaml:"put_ack_avg_nsec"`
+		}
+		ByKind struct {
+			Put        *uint64
+			Reply, Ack uint64
+		} `yaml:"received_stats"`
+	} `yaml:"peer ni"`
+}
+
 // ParsePeerShow reads lnetctl peer show at any verbosity.
 func ParsePeerShow(text []byte) (out []PeerInterface, err error) {
-	peers, err := parseShown(text, "peer")
-	if err != nil {
+	var peers []shownPeer
+	if err := readShown(text, "peer", &peers); err != nil {
 		return nil, err
 	}
-	for _, peer := range peers {
-		primary, named := valueOf(peer, "primary nid")
-		if !named {
-			return nil, fmt.Errorf("line %d: a peer without a primary nid", peer.Line)
+	for i, peer := range peers {
+		if peer.Primary == "" {
+			return nil, fmt.Errorf("peer %d of %d has no primary nid", i+1, len(peers))
 		}
-		for _, ni := range entries(childOf(peer, "peer ni")) {
-			p := PeerInterface{Primary: primary}
-			p.NID, _ = valueOf(ni, "nid")
-			p.State, _ = valueOf(ni, "state")
-			if p.NID == "" {
-				return nil, fmt.Errorf("line %d: an interface of %q without a nid", ni.Line, primary)
+		for _, ni := range peer.Interfaces {
+			if ni.NID == "" {
+				return nil, fmt.Errorf("an interface of %q without a nid", peer.Primary)
 			}
-			if err := p.readCounts(childOf(ni, "statistics"), childOf(ni, "received_stats")); err != nil {
-				return nil, fmt.Errorf("%s: %w", p.NID, err)
+			p := PeerInterface{Primary: peer.Primary, NID: ni.NID, State: ni.State}
+			all, kinds := &ni.Statistics, &ni.ByKind
+			if p.Counted = all.Sent != nil; p.Counted {
+				p.Messages = *all.Sent + all.Received
 			}
+			if p.ByKind = kinds.Put != nil; p.ByKind {
+				p.FromPut, p.FromReply, p.FromAck = *kinds.Put, kinds.Reply, kinds.Ack
+			}
+			p.RoundTrips = RoundTrip{all.Gets + all.PutAcks, all.Gets*all.GetNanos + all.PutAcks*all.PutNanos}
 			out = append(out, p)
 		}
 	}
 	return out, nil
 }
 
-// readCounts reads the counts of an interface, in all and by kind.
-func (p *PeerInterface) readCounts(all, received *yaml.Node) (err error) {
-	count := func(of *yaml.Node, name string) (n uint64) {
-		text, has := valueOf(of, name)
-		if !has {
-			return 0
-		}
-		n, bad := strconv.ParseUint(text, 10, 64)
-		if bad != nil && err == nil {
-			err = fmt.Errorf("%s: %.40q is not a count", name, text)
-		}
-		return n
-	}
-	_, p.Counted = valueOf(all, "send_count")
-	p.Messages = count(all, "send_count") + count(all, "recv_count")
-	for _, kind := range []string{"get_rtt", "put_ack"} {
-		n := count(all, kind+"_samples")
-		p.RoundTrips.Count += n
-		p.RoundTrips.NanosecondsSum += n * count(all, kind+"_avg_nsec")
-	}
-	_, p.ByKind = valueOf(received, "put")
-	p.FromPut, p.FromReply, p.FromAck = count(received, "put"), count(received, "reply"), count(received, "ack")
-	return err
-}
-
 // ParseNetShow reads the node's own network ids from lnetctl net show, without the loopback's.
 func ParseNetShow(text []byte) (nids []string, err error) {
-	nets, err := parseShown(text, "net")
+	var nets []struct {
+		Interfaces []struct{ NID string } `yaml:"local NI(s)"`
+	}
+	err = readShown(text, "net", &nets)
 	for _, net := range nets {
-		for _, ni := range entries(childOf(net, "local NI(s)")) {
-			if nid, _ := valueOf(ni, "nid"); nid != "" && !strings.HasSuffix(nid, "@lo") {
-				nids = append(nids, nid)
+		for _, ni := range net.Interfaces {
+			if ni.NID != "" && !strings.HasSuffix(ni.NID, "@lo") {
+				nids = append(nids, ni.NID)
 			}
 		}
 	}
@@ -95,21 +95,21 @@ func ParseNetShow(text []byte) (nids []string, err error) {
 
 // ParseRouteShow reads lnetctl route show; a node without routes prints nothing.
 func ParseRouteShow(text []byte) (out []Route, err error) {
-	routes, err := parseShown(text, "route")
-	if err != nil {
+	var routes []struct {
+		Net, State, Gateway string
+		Hop                 *signed
+		Priority            signed
+	}
+	if err := readShown(text, "route", &routes); err != nil {
 		return nil, err
 	}
 	for _, e := range routes {
-		r := Route{Hops: -1}
-		r.Net, _ = valueOf(e, "net")
-		r.State, _ = valueOf(e, "state")
-		if r.Router, _ = valueOf(e, "gateway"); r.Router == "" {
-			return nil, fmt.Errorf("line %d: a route without a gateway", e.Line)
+		if e.Gateway == "" {
+			return nil, fmt.Errorf("a route to %q without a gateway", e.Net)
 		}
-		for name, to := range map[string]*int{"hop": &r.Hops, "priority": &r.Priority} {
-			if err := readSigned(e, name, to); err != nil {
-				return nil, err
-			}
+		r := Route{Net: e.Net, Hops: -1, Priority: int(e.Priority), State: e.State, Router: e.Gateway}
+		if e.Hop != nil {
+			r.Hops = int(*e.Hop)
 		}
 		out = append(out, r)
 	}
@@ -124,50 +124,46 @@ type Rule struct {
 
 // ParseRules reads lnetctl udsp show; a node without rules prints nothing.
 func ParseRules(text []byte) (out []Rule, err error) {
-	rules, err := parseShown(text, "udsp")
-	if err != nil {
+	var rules []struct {
+		Idx      *signed
+		Dst, Rte string
+	}
+	if err := readShown(text, "udsp", &rules); err != nil {
 		return nil, err
 	}
-	for _, e := range rules {
-		r := Rule{Index: -1}
-		r.To, _ = valueOf(e, "dst")
-		r.Preferred, _ = valueOf(e, "rte")
-		if err := readSigned(e, "idx", &r.Index); err != nil {
-			return nil, err
+	for i, e := range rules {
+		if e.Idx == nil || *e.Idx < 0 {
+			return nil, fmt.Errorf("rule %d of %d has no index", i+1, len(rules))
 		}
-		if r.Index < 0 {
-			return nil, fmt.Errorf("line %d: a rule without an index", e.Line)
-		}
-		out = append(out, r)
+		out = append(out, Rule{int(*e.Idx), e.Dst, e.Rte})
 	}
 	return out, nil
 }
 
 // ParseGlobal reads one setting of lnetctl global show; has is false where the release lacks it.
 func ParseGlobal(text []byte, name string) (value string, has bool, err error) {
-	section, err := sectionOf(text, "global")
-	if err == nil && section == nil {
+	var settings map[string]yaml.Node
+	err = readShown(text, "global", &settings)
+	if err == nil && settings == nil {
 		err = errors.New("it printed nothing")
 	}
-	value, has = valueOf(section, name)
-	return value, has, err
+	of, has := settings[name]
+	return of.Value, has, err
 }
 
-// parseShown returns the entries of one section of what lnetctl printed.
-func parseShown(text []byte, section string) ([]*yaml.Node, error) {
-	of, err := sectionOf(text, section)
-	if err != nil {
-		return nil, err
-	}
-	if of != nil && of.Kind != yaml.SequenceNode && of.Tag != "!!null" {
-		return nil, fmt.Errorf("line %d: %s is not a list", of.Line, section)
-	}
-	return entries(of), nil
+// signed is a number of 32 bits that may be printed with or without its sign.
+type signed int
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *signed) UnmarshalText(text []byte) error {
+	n, err := parseSigned(string(text))
+	*s = signed(n)
+	return err
 }
 
-// sectionOf finds a section in what lnetctl printed. Nothing at all is a section without entries; something without the
+// readShown reads a section of what lnetctl printed. Nothing at all is a section without entries; something without the
 // section is an error, such as the one that it prints as YAML.
-func sectionOf(text []byte, section string) (*yaml.Node, error) {
+func readShown(text []byte, section string, into any) error {
 	in := yaml.NewDecoder(bytes.NewReader(quoteNames(text)))
 	for {
 		var doc yaml.Node
@@ -176,18 +172,18 @@ func sectionOf(text []byte, section string) (*yaml.Node, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("not YAML: %w", err)
+			return fmt.Errorf("not YAML: %w", err)
 		}
-		if len(doc.Content) > 0 {
-			if of := childOf(doc.Content[0], section); of != nil {
-				return of, nil
-			}
+		var sections map[string]yaml.Node
+		_ = doc.Decode(&sections) // what is no mapping has no section
+		if of, has := sections[section]; has {
+			return of.Decode(into)
 		}
 	}
 	if len(bytes.TrimSpace(text)) > 0 {
-		return nil, fmt.Errorf("no section %q in %.200q", section, text)
+		return fmt.Errorf("no section %q in %.200q", section, text)
 	}
-	return nil, nil
+	return nil
 }
 
 // quoteNames quotes values that YAML reads as something else, such as *@tcp, a whole net.
@@ -209,48 +205,4 @@ func quoteNames(text []byte) []byte {
 		rest = rest[i:]
 	}
 	return append(out, rest...)
-}
-
-// entries are a list's.
-func entries(of *yaml.Node) []*yaml.Node {
-	if of == nil || of.Kind != yaml.SequenceNode {
-		return nil
-	}
-	return of.Content
-}
-
-// childOf finds a key of a mapping; nil where it has no such key.
-func childOf(of *yaml.Node, key string) *yaml.Node {
-	if of == nil || of.Kind != yaml.MappingNode {
-		return nil
-	}
-	for i := 0; i+1 < len(of.Content); i += 2 {
-		if of.Content[i].Value == key {
-			return of.Content[i+1]
-		}
-	}
-	return nil
-}
-
-// valueOf is the text of a key of a mapping.
-func valueOf(of *yaml.Node, key string) (text string, has bool) {
-	value := childOf(of, key)
-	if value == nil || value.Kind != yaml.ScalarNode {
-		return "", false
-	}
-	return value.Value, true
-}
-
-// readSigned reads a number of a mapping; one that is not there stays as it is.
-func readSigned(of *yaml.Node, name string, to *int) error {
-	text, has := valueOf(of, name)
-	if !has {
-		return nil
-	}
-	n, err := parseSigned(text)
-	if err != nil {
-		return fmt.Errorf("line %d: %s %.40q is not a number", of.Line, name, text)
-	}
-	*to = n
-	return nil
 }

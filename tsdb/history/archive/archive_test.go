@@ -35,7 +35,7 @@ func readRecipe(_ context.Context, in Input) (*iolog.Log, error) {
 		return nil, err
 	}
 	if bytes.HasPrefix(b, []byte("text")) {
-		return nil, ErrNotALog
+		return nil, iolog.ErrNotALog
 	}
 	if bytes.HasPrefix(b, []byte("panic")) {
 		panic("as asked")

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"fairway/tsdb/history/iolog"
@@ -49,10 +50,8 @@ func around(ctx context.Context, dir string, j *iolog.Job) (iolog.Around, error)
 
 // with adds a parameter to others.
 func with(params map[string]any, name string, value any) map[string]any {
-	out := map[string]any{name: value}
-	for k, v := range params {
-		out[k] = v
-	}
+	out := maps.Clone(params)
+	out[name] = value
 	return out
 }
 

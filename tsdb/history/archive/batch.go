@@ -18,8 +18,8 @@ import (
 
 // batch collects rows in DuckDB's memory until they are worth a part. One goroutine owns it.
 type batch struct {
-	db      *duckdb.Connector
-	conn    driver.Conn
+	conn    *duckdb.Conn
+	done    func() // closes conn
 	writers map[*table]*writer
 	names   map[fileDay]bool // names already in this batch
 	reads   []iolog.Read
@@ -39,16 +39,11 @@ type writer struct {
 }
 
 func newBatch() (*batch, error) {
-	db, err := duckdb.NewConnector("", nil)
+	conn, done, err := openDB(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	conn, err := db.Connect(context.Background())
-	if err != nil {
-		db.Close()
-		return nil, fmt.Errorf("archive: %w", err)
-	}
-	b := &batch{db: db, conn: conn}
+	b := &batch{conn: conn, done: done}
 	for _, t := range tables {
 		if err := b.exec(fmt.Sprintf("CREATE TABLE %q (%s)", t.name, t.declare())); err != nil {
 			b.close()
@@ -63,12 +58,11 @@ func (b *batch) close() {
 	for _, w := range b.writers {
 		w.app.Close() // its rows are dropped with the tables
 	}
-	b.conn.Close()
-	b.db.Close()
+	b.done()
 }
 
 func (b *batch) exec(query string) error {
-	_, err := b.conn.(driver.ExecerContext).ExecContext(context.Background(), query, nil)
+	_, err := b.conn.ExecContext(context.Background(), query, nil)
 	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
@@ -199,7 +193,7 @@ func (b *batch) writeTable(t *table, dir, name string) error {
 
 // days lists the days that a table has rows of.
 func (b *batch) days(t *table) ([]time.Time, error) {
-	rows, err := b.conn.(driver.QueryerContext).QueryContext(context.Background(),
+	rows, err := b.conn.QueryContext(context.Background(),
 		fmt.Sprintf("SELECT DISTINCT day FROM %q ORDER BY day", t.name), nil)
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)

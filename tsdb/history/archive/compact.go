@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/duckdb/duckdb-go/v2"
 	"golang.org/x/sys/unix"
+
+	"fairway/collector/appendlog"
 )
 
 // A site that imports every few minutes makes hundreds of small parts a day, and a query opens each.
@@ -84,7 +85,7 @@ func (s *store) compactDay(t *table, day string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, day, unix.RENAME_EXCHANGE); err != nil {
 		return err
 	}
-	return syncPath(filepath.Dir(day))
+	return appendlog.SyncDir(filepath.Dir(day))
 }
 
 // mergedName depends on what is merged, so that it cannot meet an older part.
@@ -103,17 +104,12 @@ func merge(t *table, parts []string, to, scratch string) error {
 	if t == fileTable {
 		what = "DISTINCT *"
 	}
-	db, err := duckdb.NewConnector("", nil)
+	conn, done, err := openDB(context.Background())
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	c, err := db.Connect(context.Background())
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	_, err = c.(*duckdb.Conn).ExecContext(context.Background(), fmt.Sprintf(
+	defer done()
+	_, err = conn.ExecContext(context.Background(), fmt.Sprintf(
 		"SET memory_limit = '%s'; SET temp_directory = %s; COPY (SELECT %s FROM read_parquet([%s], union_by_name = "+
 			"true, hive_partitioning = false) ORDER BY %s) TO %s (FORMAT parquet, COMPRESSION zstd)",
 		memoryLimit, quote(scratch), what, strings.Join(quoted, ", "), t.order, quote(to)), nil)

@@ -15,18 +15,13 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/tsdb/history/iolog"
 )
-
-// ErrNotALog is what a reader answers to a file that is not an I/O log at all; such files are passed over.
-var ErrNotALog = errors.New("not an I/O log")
-
-// ErrAccounts is what a reader answers to accounts in a file that may have none (Input.Users).
-var ErrAccounts = errors.New("the accounts of a batch system or of servers")
 
 // Input is one file to read.
 type Input struct {
@@ -41,7 +36,8 @@ type Input struct {
 // Importer reads I/O logs into an archive. Read is required; the zero value of everything else works.
 type Importer struct {
 	Dir string
-	// Read turns a file into rows. It is called from several goroutines and may panic: that spoils the one log.
+	// Read turns a file into rows. It is called from several goroutines and may panic: that spoils the one log. It
+	// answers iolog.ErrNotALog, and of Input.Users iolog.ErrAccounts.
 	Read func(ctx context.Context, in Input) (*iolog.Log, error)
 	// Now is the clock that rows of the table read are stamped with; default time.Now.
 	Now func() time.Time
@@ -203,29 +199,19 @@ const (
 // all reads the files with several workers and takes their results one by one.
 func (r *run) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	todo, results := make(chan found), make(chan result, r.Workers)
+	results := make(chan result, r.Workers)
 	var wg sync.WaitGroup
+	var begun atomic.Int64
 	for range r.Workers {
 		wg.Go(func() {
-			for f := range todo {
+			for i := begun.Add(1); i <= int64(len(r.found)) && ctx.Err() == nil; i = begun.Add(1) {
 				select {
-				case results <- r.one(ctx, f):
+				case results <- r.one(ctx, r.found[i-1]):
 				case <-ctx.Done():
-					return
 				}
 			}
 		})
 	}
-	wg.Go(func() {
-		defer close(todo)
-		for _, f := range r.found {
-			select {
-			case todo <- f:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
 	defer wg.Wait()
 	defer cancel()
 	for n := range r.found {
@@ -321,9 +307,9 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 	res.read.Hash = hex.EncodeToString(sum[:])
 	l, err := r.Read(ctx, Input{Path: f.path, Content: content, ID: idOf(sum), Users: ofUser})
 	if l != nil && ofUser && len(l.Slurm)+len(l.OSTs)+len(l.Forwarders) > 0 {
-		l, err = nil, ErrAccounts
+		l, err = nil, iolog.ErrAccounts
 	}
-	if errors.Is(err, ErrAccounts) || err == nil && l != nil && r.brought(l, &res.read) {
+	if errors.Is(err, iolog.ErrAccounts) || err == nil && l != nil && r.brought(l, &res.read) {
 		sum, res.read.Hash = asUsers, hex.EncodeToString(asUsers[:])
 		number(l, idOf(sum))
 	}
@@ -333,11 +319,11 @@ func (r *run) one(ctx context.Context, f found) (res result) {
 	switch {
 	case l == nil && err == nil:
 		res.state = known
-	case errors.Is(err, ErrNotALog):
+	case errors.Is(err, iolog.ErrNotALog):
 		res.state = skipped
-	case errors.Is(err, ErrAccounts):
+	case errors.Is(err, iolog.ErrAccounts):
 		res.read.Problem = fmt.Sprintf("%v, in a file of uid %d: want one of root's or of who imports it, or "+
-			"--trust-owner with --retry", ErrAccounts, res.read.UID)
+			"--trust-owner with --retry", iolog.ErrAccounts, res.read.UID)
 	case err != nil:
 		res.read.Problem = err.Error()
 	default:

@@ -70,12 +70,11 @@ func Each(ctx context.Context, dir, query string, params map[string]any, visit f
 
 func each(ctx context.Context, dir, query string, params map[string]any, columns *[]string,
 	visit func([]any) error) error {
-	db, conn, err := openReader(ctx, dir)
+	conn, done, err := openReader(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	defer conn.Close()
+	defer done()
 	stmt, err := conn.Prepare(query)
 	if err != nil {
 		return fmt.Errorf("%w: %w", iolog.ErrQuery, err)
@@ -117,31 +116,40 @@ func named(params map[string]any) []driver.NamedValue {
 	return out
 }
 
+// openDB opens an empty database in memory; done closes it.
+func openDB(ctx context.Context) (conn *duckdb.Conn, done func(), err error) {
+	db, err := duckdb.NewConnector("", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := db.Connect(ctx)
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return c.(*duckdb.Conn), func() {
+		c.Close()
+		db.Close()
+	}, nil
+}
+
 // openReader makes an empty database with a view for every table, and then locks it against the host's files.
-func openReader(ctx context.Context, dir string) (*duckdb.Connector, *duckdb.Conn, error) {
+func openReader(ctx context.Context, dir string) (*duckdb.Conn, func(), error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("archive: %w", err)
 	}
-	db, err := duckdb.NewConnector("", nil)
+	conn, done, err := openDB(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("archive: %w", err)
 	}
-	c, err := db.Connect(ctx)
-	if err != nil {
-		db.Close()
-		return nil, nil, fmt.Errorf("archive: %w", err)
-	}
-	conn := c.(*duckdb.Conn)
 	if _, err := conn.ExecContext(ctx, prepare(dir, limitsOf(ctx)), nil); err != nil {
-		conn.Close()
-		db.Close()
+		done()
 		if bad := (*duckdb.Error)(nil); errors.As(err, &bad) && bad.Type == duckdb.ErrorTypeOutOfMemory {
 			err = fmt.Errorf("%w: %w", iolog.ErrQuery, err) // the archive is large for the bound of one question
 		}
 		return nil, nil, fmt.Errorf("archive %s: %w", dir, err)
 	}
-	return db, conn, nil
+	return conn, done, nil
 }
 
 // prepare is the SQL before the user's: the views, then no file outside the archive, no extension, no

@@ -77,8 +77,7 @@ func (s *store) recover() error {
 			if err := s.moveIn(dir); err != nil {
 				return err
 			}
-		}
-		if err := os.RemoveAll(dir); err != nil {
+		} else if err := os.RemoveAll(dir); err != nil {
 			return fmt.Errorf("archive: %w", err)
 		}
 	}
@@ -97,29 +96,16 @@ func (s *store) begin(batch string) (string, error) {
 // commit makes a batch whose parts are written part of the archive.
 func (s *store) commit(dir string) error {
 	if err := syncTree(dir); err != nil {
-		return err
-	}
-	mark := filepath.Join(dir, commitName)
-	if err := os.WriteFile(mark+".tmp", nil, 0o640); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if err := os.Rename(mark+".tmp", mark); err != nil {
+	if err := appendlog.ReplaceFile(filepath.Join(dir, commitName), nil, 0o640); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	if err := syncPath(dir); err != nil {
-		return err
-	}
-	if err := s.moveIn(dir); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	return nil
+	return s.moveIn(dir)
 }
 
-// moveIn renames the parts of a committed batch into place. Doing it twice is safe: a part is either
-// still below pending or already in.
+// moveIn renames the parts of a committed batch into place and removes its folder. Doing it twice is safe: a part is
+// either still below pending or already in.
 func (s *store) moveIn(batch string) error {
 	touched := map[string]bool{}
 	err := filepath.WalkDir(batch, func(p string, d fs.DirEntry, err error) error {
@@ -138,37 +124,29 @@ func (s *store) moveIn(batch string) error {
 		touched[filepath.Dir(filepath.Dir(to))] = true
 		return os.Rename(p, to)
 	})
+	for dir := range touched {
+		err = errors.Join(err, appendlog.SyncDir(dir))
+	}
+	if err == nil {
+		err = appendlog.SyncDir(s.dir)
+	}
+	if err == nil {
+		err = os.RemoveAll(batch)
+	}
 	if err != nil {
 		return fmt.Errorf("archive: batch %s: %w", filepath.Base(batch), err)
 	}
-	for dir := range touched {
-		if err := syncPath(dir); err != nil {
-			return err
-		}
-	}
-	return syncPath(s.dir)
+	return nil
 }
 
 // syncTree writes every file and folder below dir to disk.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
 		if err != nil {
-			return fmt.Errorf("archive: %w", err)
+			return err
 		}
-		return syncPath(p)
+		return appendlog.SyncDir(p) // a file's bytes as well
 	})
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("archive: sync %s: %w", path, err)
-	}
-	return nil
 }
 
 // Backup copies the archive in from to the new directory to. It holds the importer's lock meanwhile: a part that is
@@ -201,7 +179,10 @@ func Backup(ctx context.Context, from, to string) error {
 	if _, err := os.Stat(to); err != nil {
 		return nil // it was empty
 	}
-	return syncTree(to)
+	if err := syncTree(to); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
 }
 
 // Forget takes the days that ended before a time out of the archive in dir and returns how many. Which logs were read
@@ -235,7 +216,7 @@ func Forget(dir string, before time.Time) (days int, err error) {
 			if err == nil {
 				err = os.Rename(path, filepath.Join(pending, name))
 			}
-			if err := errors.Join(err, os.RemoveAll(pending), syncPath(filepath.Dir(path))); err != nil {
+			if err := errors.Join(err, os.RemoveAll(pending), appendlog.SyncDir(filepath.Dir(path))); err != nil {
 				return len(gone), fmt.Errorf("archive: forget %s of %s: %w", name, t.name, err)
 			}
 			gone[name] = true

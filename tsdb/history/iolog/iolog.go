@@ -7,7 +7,17 @@
 // become NULL.
 package iolog
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+var (
+	// ErrNotALog is the error of a file that is not an I/O log at all; such files are passed over.
+	ErrNotALog = errors.New("not an I/O log")
+	// ErrAccounts is the error of accounts in a file that may have none.
+	ErrAccounts = errors.New("the accounts of a batch system or of servers")
+)
 
 // Job is one log of one program run; a batch job has one for each program it started.
 type Job struct {

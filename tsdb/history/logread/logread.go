@@ -11,15 +11,10 @@ import (
 	"io"
 	"time"
 
+	"fairway/collector"
 	"fairway/collector/logs/darshan"
 	"fairway/tsdb/history/iolog"
 )
-
-// ErrUnknown is the error of a file that is not a log of a known kind.
-var ErrUnknown = errors.New("not an I/O log")
-
-// ErrAccounts is the error of a file of accounts where Options wants none.
-var ErrAccounts = errors.New("the accounts of a batch system or of servers")
 
 // Options are what the files themselves do not say.
 type Options struct {
@@ -71,13 +66,13 @@ func Read(in *io.SectionReader, id int64, o Options) (*iolog.Log, error) {
 	case bytes.HasPrefix(head, gzipped):
 		return unzipped(io.NewSectionReader(in, 0, in.Size()), o)
 	case o.NoAccounts && (looksLikeSlurm(head) || looksLikeLMT(head)):
-		return nil, ErrAccounts
+		return nil, iolog.ErrAccounts
 	case looksLikeSlurm(head):
 		return Slurm(io.NewSectionReader(in, 0, in.Size()), o)
 	case looksLikeLMT(head):
 		return LMT(in, o)
 	}
-	return nil, ErrUnknown
+	return nil, iolog.ErrNotALog
 }
 
 var gzipped = []byte{0x1f, 0x8b}
@@ -89,29 +84,15 @@ const maxGrowth = 1 << 10
 func unzipped(in *io.SectionReader, o Options) (*iolog.Log, error) {
 	z, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, ErrUnknown
+		return nil, iolog.ErrNotALog
 	}
-	text := bufio.NewReaderSize(&limited{z, maxGrowth * in.Size()}, headBytes)
+	text := bufio.NewReaderSize(&collector.Bounded{In: z, Left: maxGrowth * in.Size(),
+		Err: fmt.Errorf("it grows to more than %d times its size when it is decompressed", maxGrowth)}, headBytes)
 	if head, err := text.Peek(headBytes); err != nil && !errors.Is(err, io.EOF) || !looksLikeSlurm(head) {
-		return nil, ErrUnknown
+		return nil, iolog.ErrNotALog
 	}
 	if o.NoAccounts {
-		return nil, ErrAccounts
+		return nil, iolog.ErrAccounts
 	}
 	return Slurm(text, o)
-}
-
-// limited is an error, and not an end, where the limit is reached.
-type limited struct {
-	io.Reader
-	left int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, fmt.Errorf("it grows to more than %d times its size when it is decompressed", maxGrowth)
-	}
-	n, err := l.Reader.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
 }

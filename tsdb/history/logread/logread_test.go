@@ -150,7 +150,7 @@ func TestDamage(t *testing.T) {
 		t.Errorf("%d files, problem %q", len(l.JobFiles), l.Problem)
 	}
 	if _, err := Read(io.NewSectionReader(strings.NewReader("# readme"), 0, 8), 1, Options{}); !errors.Is(err,
-		ErrUnknown) {
+		iolog.ErrNotALog) {
 		t.Errorf("a readme: %v", err)
 	}
 }
@@ -246,7 +246,7 @@ func TestSlurm(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, text := range []string{`{"files":[]}`, "a|b|c|d\n1|2|3|4\n", "some text\n"} {
-		if _, err := read(text); !errors.Is(err, ErrUnknown) {
+		if _, err := read(text); !errors.Is(err, iolog.ErrNotALog) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestSlurm(t *testing.T) {
 	if l, err := read(cut[:len(cut)/2]); err != nil || len(l.Slurm) == 0 || l.Problem == "" {
 		t.Errorf("a cut dump: %v", err)
 	}
-	if _, err := read(squeeze("hello")); !errors.Is(err, ErrUnknown) {
+	if _, err := read(squeeze("hello")); !errors.Is(err, iolog.ErrNotALog) {
 		t.Errorf("compressed text: %v", err)
 	}
 	if _, err := read(squeeze(dump[:100] + strings.Repeat("0", 64<<20))); err == nil {
@@ -290,12 +290,12 @@ func TestSlurm(t *testing.T) {
 	for what, text := range map[string]string{"compressed": squeeze(dump), "plain": dump,
 		"a target's": "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n"} {
 		_, err := Read(io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), 1, Options{NoAccounts: true})
-		if !errors.Is(err, ErrAccounts) {
+		if !errors.Is(err, iolog.ErrAccounts) {
 			t.Errorf("accounts where none may be, %s: %v", what, err)
 		}
 	}
 	// A truncated answer is a bad log, not another kind of file.
-	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, ErrUnknown) {
+	if _, err := read(`{"meta":{"Slurm":{}},"jobs":[{"job_id":`); err == nil || errors.Is(err, iolog.ErrNotALog) {
 		t.Errorf("a cut answer: %v", err)
 	}
 }
