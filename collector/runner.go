@@ -11,11 +11,12 @@ import (
 	"fairway/collector/topology"
 )
 
-// Defaults of a Runner.
 const (
+	// DefaultInterval is the time between ticks.
 	DefaultInterval = time.Second
-	DefaultDeadline = 800 * time.Millisecond
-	stopGrace       = 2 * time.Second
+	// deadline is how long after its tick a source may take.
+	deadline  = 800 * time.Millisecond
+	stopGrace = 2 * time.Second
 )
 
 // Runner reads a node's sources once a second, aligned to the wall clock's second, and emits one
@@ -28,14 +29,10 @@ type Runner struct {
 	Sources []Source
 	// Emit receives the frame; it and its slices are valid only during the call.
 	Emit func(*Frame)
-	// Interval between ticks; 0 is DefaultInterval.
-	Interval time.Duration
-	// Phase delays the tick into the second, 0 <= Phase < Interval, so that many agents need not
+	// Phase delays the tick into the second, 0 <= Phase < DefaultInterval, so that many agents need not
 	// send at once.
 	Phase time.Duration
-	// Deadline is how long after its tick a source may take; 0 is DefaultDeadline.
-	Deadline time.Duration
-	Log      *slog.Logger // nil is slog.Default
+	Log   *slog.Logger // nil is slog.Default
 
 	workers []*worker
 	results chan *worker
@@ -72,35 +69,25 @@ func (r *Runner) Run(ctx context.Context) error {
 }
 
 func (r *Runner) defaults() error {
-	if r.Interval == 0 {
-		r.Interval = DefaultInterval
-	}
-	if r.Deadline == 0 {
-		r.Deadline = min(DefaultDeadline, r.Interval*8/10)
-	}
 	if r.Log == nil {
 		r.Log = slog.Default()
 	}
-	if r.Phase < 0 || r.Phase >= r.Interval {
-		return fmt.Errorf("phase %v is outside 0..%v", r.Phase, r.Interval)
-	}
-	if r.Deadline <= 0 || r.Deadline >= r.Interval {
-		return fmt.Errorf("deadline %v is outside 0..%v: a source must end before the next tick", r.Deadline,
-			r.Interval)
+	if r.Phase < 0 || r.Phase >= DefaultInterval {
+		return fmt.Errorf("phase %v is outside 0..%v", r.Phase, DefaultInterval)
 	}
 	return nil
 }
 
 // nextTick is the first tick after now, by the wall clock.
 func (r *Runner) nextTick(now time.Time) time.Time {
-	return now.Round(0).Add(-r.Phase).Truncate(r.Interval).Add(r.Interval + r.Phase)
+	return now.Round(0).Add(-r.Phase).Truncate(DefaultInterval).Add(DefaultInterval + r.Phase)
 }
 
 // following is the tick after the one at last. Of a clock that was slewed back a little no second is
 // repeated; one that was set back is followed at once: seconds reported twice are better than none.
 func (r *Runner) following(last, now time.Time) time.Time {
-	next := last.Add(r.Interval)
-	if now.After(last) || next.Sub(now.Round(0)) > 2*r.Interval {
+	next := last.Add(DefaultInterval)
+	if now.After(last) || next.Sub(now.Round(0)) > 2*DefaultInterval {
 		return r.nextTick(now)
 	}
 	return next
@@ -111,7 +98,7 @@ func wallUntil(t time.Time) time.Duration { return t.Sub(time.Now().Round(0)) }
 
 // tick reads every source that is free and emits what came before the deadline.
 func (r *Runner) tick(ctx context.Context, at time.Time) {
-	readCtx, cancel := context.WithTimeout(ctx, r.Deadline)
+	readCtx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	for len(r.results) > 0 { // of sources that were late for an earlier tick
 		(<-r.results).busy = false
@@ -149,7 +136,7 @@ func (r *Runner) tick(ctx context.Context, at time.Time) {
 func (r *Runner) build(at time.Time) {
 	f := &r.frame
 	*f = Frame{
-		Node: r.Node, Role: r.Role, TimeMillis: at.Add(-r.Phase - r.Interval).UnixMilli(),
+		Node: r.Node, Role: r.Role, TimeMillis: at.Add(-r.Phase - DefaultInterval).UnixMilli(),
 		Samples: f.Samples[:0], Jobs: f.Jobs[:0], Targets: f.Targets[:0], Routes: f.Routes[:0], Sources: f.Sources[:0],
 	}
 	var seen [MetricCount]bool

@@ -72,8 +72,8 @@ func newSources(c Config) (out []collector.Source) {
 	}
 	if s := c.Source.Procfs; s.Enabled {
 		out = append(out, procfs.New(procfs.Options{
-			Root: filepath.Join(c.Root, "proc"), SkipLinks: s.SkipLinks, NFSClient: true,
-			NFSServer: true, ReportWaiting: c.Role == topology.Compute.String(),
+			Root: filepath.Join(c.Root, "proc"), SkipLinks: s.SkipLinks,
+			ReportWaiting: c.Role == topology.Compute.String(),
 		}))
 	}
 	return out

@@ -212,8 +212,7 @@ func (b *Builder) Role(id topology.NodeID) topology.Role {
 
 // KeepOccupancy computes the forwarders' occupancy of the last hour now and then, until ctx ends. setPeaks gives
 // the store the peaks that it counts occupancy by; nil for a store that does not count ahead.
-func (b *Builder) KeepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64,
-	threshold float64)) {
+func (b *Builder) KeepOccupancy(ctx context.Context, setPeaks func(bytesPerSec map[topology.NodeID]float64)) {
 	every := occupancyEvery
 	if setPeaks == nil { // the hour's seconds come over the network
 		every = remoteOccupancyEvery
@@ -222,7 +221,7 @@ func (b *Builder) KeepOccupancy(ctx context.Context, setPeaks func(bytesPerSec m
 	defer tick.Stop()
 	for {
 		if setPeaks != nil {
-			setPeaks(b.Peaks(), tsdb.DefaultThreshold)
+			setPeaks(b.Peaks())
 		}
 		if err := b.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			b.cfg.Log.Warn("the forwarders' occupancy could not be read; the last one is shown", "err", err)

@@ -256,17 +256,13 @@ func (db *DB) Hours(ctx context.Context) ([]int64, error) {
 	return db.head.blocks.Hours(), nil
 }
 
-// SetPeaks says what the nodes' peak bandwidths are and the share of it from which a second is
-// occupied (0 is DefaultThreshold). Blocks that are sealed from now on count such seconds in their
-// index, which makes Occupancy with the same figures fast; any other figures give the same answers
-// from the data.
-func (db *DB) SetPeaks(peakBytesPerSec map[topology.NodeID]float64, threshold float64) {
-	if threshold == 0 {
-		threshold = tsdb.DefaultThreshold
-	}
+// SetPeaks says what the nodes' peak bandwidths are. Blocks that are sealed from now on count the occupied seconds in
+// their index, which makes Occupancy with these peaks and DefaultThreshold fast; any other figures give the same
+// answers from the data.
+func (db *DB) SetPeaks(peakBytesPerSec map[topology.NodeID]float64) {
 	limits := make(map[topology.NodeID]float64, len(peakBytesPerSec))
 	for node, peak := range peakBytesPerSec {
-		limits[node] = threshold * peak
+		limits[node] = tsdb.DefaultThreshold * peak
 	}
 	db.head.mu.Lock()
 	defer db.head.mu.Unlock()

@@ -58,7 +58,7 @@ func TestSealedBlocksKeepTheContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			db.SetPeaks(map[topology.NodeID]float64{"f1": 1000, "f2": 1000}, 0)
+			db.SetPeaks(map[topology.NodeID]float64{"f1": 1000, "f2": 1000})
 			t.Cleanup(func() {
 				if d := db.Damages(); len(d) > 0 {
 					t.Errorf("damaged: %v", d)
@@ -281,7 +281,7 @@ func TestOccupancyOfRowsInTwoBlocks(t *testing.T) {
 	}
 	defer db.Close()
 	peaks := map[topology.NodeID]float64{"f1": 1000}
-	db.SetPeaks(peaks, 0)
+	db.SetPeaks(peaks)
 	put := func(m collector.Metric, secs int, v float64) {
 		t.Helper()
 		var frames []collector.Frame

@@ -44,7 +44,7 @@ func TestPromQLBeforeAndAfterRetention(t *testing.T) {
 	db := tierStore(t, t.TempDir(), &now, 240*time.Hour)
 	defer db.Close()
 	peaks := map[topology.NodeID]float64{"steps": 600, "noise": 1000}
-	db.SetPeaks(peaks, 0)
+	db.SetPeaks(peaks)
 	r := rand.New(rand.NewPCG(1, 2))
 	var frames []collector.Frame
 	for at := int64(0); at < 12*3600; at++ {

@@ -60,7 +60,7 @@ func BenchmarkReads(b *testing.B) {
 		for _, n := range nodes {
 			peaks[n] = 1.2e9
 		}
-		db.SetPeaks(peaks, 0)
+		db.SetPeaks(peaks)
 		m.fill(b, db, func() uint64 { return 0 })
 		ctx := context.Background()
 		check := func(n int, err error) {
@@ -171,7 +171,7 @@ func BenchmarkPromQLAgainstPrometheus(b *testing.B) {
 	if err := p.db.CompactHead(promtsdb.NewRangeHead(head, head.MinTime(), head.MaxTime())); err != nil {
 		b.Fatal(err)
 	}
-	api := promapi.New(promapi.Config{Store: db, Log: slog.New(slog.DiscardHandler), Timeout: 5 * time.Minute})
+	api := promapi.New(promapi.Config{Store: db, Log: slog.New(slog.DiscardHandler)})
 	parse := parser.NewParser(parser.Options{})
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50_000_000, Timeout: 5 * time.Minute,
 		LookbackDelta:            10 * time.Second,

@@ -33,7 +33,7 @@ func tierStore(t *testing.T, dir string, now *atomic.Int64, keep time.Duration) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.SetPeaks(map[topology.NodeID]float64{"a": 1000, "c": 10}, 0)
+	db.SetPeaks(map[topology.NodeID]float64{"a": 1000, "c": 10})
 	return db
 }
 

@@ -27,14 +27,12 @@ const requestSeconds = 30
 
 // Config says where the server is and how frames wait for it.
 type Config struct {
-	URL    string // such as http://127.0.0.1:8086
-	Org    string
-	Bucket string
-	Token  string // never logged
-	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is remote.DefaultSpoolBytes).
-	SpoolDir   string
-	SpoolBytes int64
-	Log        *slog.Logger // nil is slog.Default()
+	URL      string // such as http://127.0.0.1:8086
+	Org      string
+	Bucket   string
+	Token    string       // never logged
+	SpoolDir string       // holds what the server has not taken yet, at most remote.DefaultSpoolBytes of it
+	Log      *slog.Logger // nil is slog.Default()
 }
 
 // Store is a tsdb.Store over InfluxDB.
@@ -54,7 +52,7 @@ func Open(cfg Config) (*Store, error) {
 	write := s.client.WriteAPIBlocking(cfg.Org, cfg.Bucket)
 	var err error
 	s.Store, err = remote.OpenStore(
-		remote.Config{Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Batch: &batch{write: write}},
+		remote.Config{Dir: cfg.SpoolDir, Log: cfg.Log, Batch: &batch{write: write}},
 		remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: s.client.Close})
 	if err != nil {
 		return nil, fmt.Errorf("influx store: %w", err)

@@ -28,17 +28,19 @@ type Config struct {
 	Store tsdb.Store
 	Log   *slog.Logger // nil: discard
 	// Racks and Peaks come from the machine's description; nil: not known.
-	Racks     func() map[topology.NodeID]string
-	Peaks     func() map[topology.NodeID]float64 // bytes/s
-	Threshold float64                            // of peak, 0..1; 0 is tsdb.DefaultThreshold
+	Racks func() map[topology.NodeID]string
+	Peaks func() map[topology.NodeID]float64 // bytes/s
 
-	MaxSamples int           // a query may hold; 0 is 50 million, Prometheus's default
-	MaxBytes   int64         // of an answer; 0 is 32 MiB
-	Timeout    time.Duration // of a query; 0 is 30 s
-	// Lookback is how far back an instant looks for a sample; 0 is 10 s, for there is one a second
-	// and a gap should be seen.
-	Lookback time.Duration
+	MaxSamples int   // a query may hold; 0 is 50 million, Prometheus's default
+	MaxBytes   int64 // of an answer; 0 is 32 MiB
 }
+
+const (
+	// longestQuery is how long a query may take.
+	longestQuery = 30 * time.Second
+	// lookback is how far back an instant looks for a sample: there is one a second, and a gap should be seen.
+	lookback = 10 * time.Second
+)
 
 func (c *Config) racks() map[topology.NodeID]string {
 	if c.Racks == nil {
@@ -77,15 +79,9 @@ func New(cfg Config) *API {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = 32 << 20
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 30 * time.Second
-	}
-	if cfg.Lookback == 0 {
-		cfg.Lookback = 10 * time.Second
-	}
 	a := &API{cfg: cfg, parser: parser.NewParser(parser.Options{}), mux: http.NewServeMux(), begun: time.Now()}
 	a.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: cfg.Log, MaxSamples: cfg.MaxSamples, Timeout: cfg.Timeout, LookbackDelta: cfg.Lookback,
+		Logger: cfg.Log, MaxSamples: cfg.MaxSamples, Timeout: longestQuery, LookbackDelta: lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return defaultStep.Milliseconds() },
 		EnableAtModifier:         true, EnableNegativeOffset: true, Parser: a.parser,
 	})
@@ -101,7 +97,7 @@ func New(cfg Config) *API {
 	for path, h := range routes {
 		for _, method := range []string{"GET ", "POST "} {
 			a.mux.HandleFunc(method+"/api/v1/"+path, func(w http.ResponseWriter, r *http.Request) {
-				ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
+				ctx, cancel := context.WithTimeout(r.Context(), longestQuery)
 				defer cancel()
 				answer(w, r.WithContext(ctx), h)
 			})
@@ -194,11 +190,11 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	if err != nil {
 		return nil, err
 	}
-	lookback, err := duration(r, "lookback_delta", 0)
+	back, err := duration(r, "lookback_delta", 0)
 	if err != nil {
 		return nil, err
 	}
-	timeout, err := duration(r, "timeout", a.cfg.Timeout)
+	timeout, err := duration(r, "timeout", longestQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +202,9 @@ func (a *API) run(r *http.Request, start, end time.Time,
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(timeout, a.cfg.Timeout))
+	ctx, cancel := context.WithTimeout(r.Context(), min(timeout, longestQuery))
 	defer cancel()
-	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, lookback, nil))
+	q, err := make(a.storage(made), promql.NewPrometheusQueryOpts(false, back, nil))
 	if err != nil {
 		return nil, badRequest{fmt.Errorf("invalid parameter \"query\": %w", err)}
 	}

@@ -248,7 +248,7 @@ func (q *querier) readOccupancy(ctx context.Context, nodes []topology.NodeID, fr
 	add := func(to, bucket int64) error {
 		list, err := q.store.Occupancy(ctx, tsdb.OccupancyQuery{Nodes: nodes, BucketMillis: bucket,
 			FromMillis: tsdb.FloorDiv(after, bucket) * bucket, ToMillis: -tsdb.FloorDiv(-to, bucket) * bucket,
-			PeakBytesPerSec: q.cfg.peaks(), Threshold: q.cfg.Threshold})
+			PeakBytesPerSec: q.cfg.peaks()})
 		for _, o := range list {
 			for _, b := range o.Buckets {
 				for at := b.TimeMillis + step; at <= b.TimeMillis+bucket; at += step {

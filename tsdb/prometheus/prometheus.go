@@ -38,11 +38,9 @@ type Config struct {
 	// ReadURL is what comes before /api/v1/query.
 	ReadURL string
 	// Token is sent as a bearer token; empty: none. Never logged.
-	Token string
-	// SpoolDir holds what the server has not taken yet, at most SpoolBytes of it (0 is remote.DefaultSpoolBytes).
-	SpoolDir   string
-	SpoolBytes int64
-	Log        *slog.Logger // nil is slog.Default()
+	Token    string
+	SpoolDir string       // holds what the server has not taken yet, at most remote.DefaultSpoolBytes of it
+	Log      *slog.Logger // nil is slog.Default()
 }
 
 // Store is a tsdb.Store over a server. By its default VictoriaMetrics shows a sample some 30 s late.
@@ -71,7 +69,7 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{api: v1.NewAPI(reads{client}), log: cfg.Log}
 	places := newPlaces(time.Now)
 	s.Store, err = remote.OpenStore(remote.Config{
-		Dir: cfg.SpoolDir, MaxBytes: cfg.SpoolBytes, Log: cfg.Log, Millis: places.millis,
+		Dir: cfg.SpoolDir, Log: cfg.Log, Millis: places.millis,
 		Batch: &batch{url: write, http: h, now: time.Now},
 	}, remote.Server{Reader: remote.Reader{Raw: s.raw, Span: s.span}, Known: s.known, Release: h.CloseIdleConnections})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 type Opened struct {
 	migrate.Source
 	// SetPeaks gives the store the peaks by which it counts occupancy ahead.
-	SetPeaks     func(bytesPerSec map[topology.NodeID]float64, threshold float64)
+	SetPeaks     func(bytesPerSec map[topology.NodeID]float64)
 	WriteMetrics func(io.Writer)
 }
 

@@ -85,8 +85,7 @@ func (s *Site) newAgent(node string) (*agent, error) {
 	switch {
 	case s.Layer == NFS:
 		way.Kind, way.Net = routes.NFS, ""
-		proc.NFSClient, proc.NFSServer = a.role == topology.Compute, a.role != topology.Compute
-		proc.ReportWaiting = proc.NFSClient
+		proc.ReportWaiting = a.role == topology.Compute
 	case a.role != topology.Compute:
 		way.Net = s.FrontNet
 	}

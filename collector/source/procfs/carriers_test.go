@@ -21,7 +21,7 @@ func twoSeconds(t *testing.T, proc func(second int) fstest.MapFS, sys fstest.Map
 	var r collector.Reading
 	synctest.Test(t, func(t *testing.T) {
 		files := fstest.MapFS{}
-		s := New(Options{Root: "/proc", Files: files, Sys: sys, NFSClient: true, NFSServer: true,
+		s := New(Options{Root: "/proc", Files: files, Sys: sys,
 			SkipLinks: []string{"lo", "bond*"}})
 		defer s.Close()
 		for second := range 2 {

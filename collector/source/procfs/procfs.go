@@ -30,8 +30,6 @@ type Options struct {
 	Files     fs.FS    // nil: what is below Root
 	Sys       fs.FS    // nil: what is below sys, beside Root
 	SkipLinks []string // path.Match patterns of network links that are not counted
-	NFSClient bool
-	NFSServer bool
 	// ReportWaiting says that the node's requests are its programs' own: those under way are reported.
 	ReportWaiting bool
 }
@@ -108,7 +106,7 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 	s.nfs.Begin(at)
 	s.listSys(at)
 	client, lookAtLoad := s.nfs.Client, s.load.due(into.Now)
-	if s.opt.NFSServer && s.opt.NFSClient && s.nfs.Serves() {
+	if s.nfs.Serves() {
 		client = s.nfs.BackEnds // it serves what it mounts
 	}
 	var errs []error
@@ -127,8 +125,8 @@ func (s *Source) Read(ctx context.Context, into *collector.Reading) error {
 		{lookAtLoad, "stat", s.processors},
 		{lookAtLoad, "meminfo", s.memory},
 		{true, "schedstat of the service's threads", s.threads},
-		{s.opt.NFSClient, "self/mountstats", client},
-		{s.opt.NFSServer, "net/rpc/nfsd", s.nfs.Server},
+		{true, "self/mountstats", client},
+		{true, "net/rpc/nfsd", s.nfs.Server},
 	} {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(errs, err)...)

@@ -108,8 +108,7 @@ proc4ops 40 0 0 0 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 %d 1 1 1 1 1 1 1 
 }
 
 func options(root string) Options {
-	return Options{Root: root, SkipLinks: []string{"lo"}, NFSClient: true,
-		NFSServer: true}
+	return Options{Root: root, SkipLinks: []string{"lo"}}
 }
 
 func TestConformance(t *testing.T) {
@@ -164,9 +163,10 @@ func rates(t *testing.T, opt Options, first, second fstest.MapFS) map[collector.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*math.Abs(b) }
 
 func TestValues(t *testing.T) {
-	opt := options(filepath.Join(t.TempDir(), "proc"))
-	opt.NFSServer = false
-	got := rates(t, opt, tree(1), tree(2))
+	first, second := tree(1), tree(2)
+	delete(first, "net/rpc/nfsd")
+	delete(second, "net/rpc/nfsd")
+	got := rates(t, options(filepath.Join(t.TempDir(), "client", "proc")), first, second)
 	for m, want := range map[collector.Metric]float64{
 		collector.DiskReadBytes: (8 + 2) * 512, collector.DiskWriteBytes: (16 + 4) * 512,
 		collector.LinkRxBytes: 1050, collector.LinkTxBytes: 270,
@@ -183,8 +183,10 @@ func TestValues(t *testing.T) {
 	if v := got[collector.DiskBusyRatio]; v <= 0 || v > 1 {
 		t.Errorf("busy ratio %v", v)
 	}
-	opt.NFSClient, opt.NFSServer = false, true
-	got = rates(t, opt, tree(1), tree(2))
+	first, second = tree(1), tree(2)
+	delete(first, "1/mountstats")
+	delete(second, "1/mountstats")
+	got = rates(t, options(filepath.Join(t.TempDir(), "server", "proc")), first, second)
 	for m, want := range map[collector.Metric]float64{
 		collector.ReadBytes: 1 << 20, collector.WriteBytes: 2 << 20, collector.ReadOps: 3 + 7,
 		collector.WriteOps: 4 + 8,

@@ -190,9 +190,7 @@ func procOf(n *watchedNode) collector.Source {
 	if err != nil || err2 != nil {
 		panic(errors.Join(err, err2))
 	}
-	nfs := n.disk != ""
-	return procfs.New(procfs.Options{Root: filepath.Join(n.disk, "proc"), Files: files, Sys: sys,
-		NFSClient: nfs && n.client != nil, NFSServer: nfs && n.client == nil})
+	return procfs.New(procfs.Options{Root: filepath.Join(n.disk, "proc"), Files: files, Sys: sys})
 }
 
 // run lets the site live for some seconds and judges each.
