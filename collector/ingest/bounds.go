@@ -50,38 +50,22 @@ func (h *Hub) wrongTime(f *collector.Frame, newest int64, now time.Time) string 
 }
 
 // unclean returns the first name in a frame with a character that a terminal would obey; empty without one.
-func unclean(f *collector.Frame) string {
-	if !topology.CleanName(string(f.Node)) {
-		return string(f.Node)
+func unclean(f *collector.Frame) (name string) {
+	bad := func(names ...string) bool {
+		i := slices.IndexFunc(names, func(n string) bool { return !topology.CleanName(n) })
+		if i >= 0 {
+			name = names[i]
+		}
+		return i >= 0
 	}
-	for i := range f.Jobs {
-		for _, name := range []string{string(f.Jobs[i].Job), string(f.Jobs[i].Target)} {
-			if !topology.CleanName(name) {
-				return name
-			}
-		}
-	}
-	for i := range f.Routes {
-		r := &f.Routes[i]
-		if !topology.CleanName(string(r.Client)) {
-			return string(r.Client)
-		}
-		if !topology.CleanName(string(r.Forwarder)) {
-			return string(r.Forwarder)
-		}
-		if !topology.CleanName(r.Address) {
-			return r.Address
-		}
-	}
-	for i := range f.Sources {
-		if !topology.CleanName(f.Sources[i].Name) {
-			return f.Sources[i].Name
-		}
-	}
-	for i := range f.Targets {
-		if !topology.CleanName(string(f.Targets[i].Target)) {
-			return string(f.Targets[i].Target)
-		}
+	if bad(string(f.Node)) ||
+		slices.ContainsFunc(f.Jobs, func(j collector.JobSamples) bool { return bad(string(j.Job), string(j.Target)) }) ||
+		slices.ContainsFunc(f.Routes, func(r collector.Route) bool {
+			return bad(string(r.Client), string(r.Forwarder), r.Address)
+		}) ||
+		slices.ContainsFunc(f.Sources, func(s collector.SourceStatus) bool { return bad(s.Name) }) ||
+		slices.ContainsFunc(f.Targets, func(t collector.TargetSamples) bool { return bad(string(t.Target)) }) {
+		return name
 	}
 	return ""
 }

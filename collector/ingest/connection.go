@@ -75,7 +75,7 @@ func (d *direct) room(c *connection, size int) error {
 			return ErrClosed
 		}
 	}
-	if !c.sender.held.take(mostHeld(size), d.hub.stopping) {
+	if c.sender.held.Acquire(d.hub.ctx, int64(mostHeld(size))) != nil {
 		return ErrClosed
 	}
 	return nil
@@ -220,20 +220,20 @@ func (c *connection) message(msg []byte, held int) error {
 	d := c.hub.decoder()
 	m, err := c.decode(d, msg)
 	if err != nil {
-		c.sender.held.give(held)
+		c.sender.held.Release(int64(held))
 		return err
 	}
 	switch m := m.(type) {
 	case *wire.Frames:
 		now := min(d.Held(), held)
-		c.sender.held.give(held - now)
+		c.sender.held.Release(int64(held - now))
 		return c.take(m, d, len(msg), now)
 	case wire.OrderResult:
 		c.answered(m)
 	default:
 		err = wire.Reject{Code: wire.RejectVersion, Text: fmt.Sprintf("%T is not for the daemon", m)}
 	}
-	c.sender.held.give(held)
+	c.sender.held.Release(int64(held))
 	c.hub.release(d)
 	return err
 }
@@ -255,7 +255,7 @@ func (c *connection) take(m *wire.Frames, d *wire.Decoder, size, held int) error
 	c.hub.stats.frames.Add(uint64(len(m.Frames)))
 	c.hub.stats.bytes.Add(uint64(size))
 	if err := c.check(m); err != nil {
-		c.sender.held.give(held)
+		c.sender.held.Release(int64(held))
 		if r := (wire.Reject{}); !errors.As(err, &r) || r.Seq == 0 {
 			return err
 		}

@@ -202,7 +202,7 @@ func (f *inFlight) free() {
 	if f.memory != nil {
 		f.conn.hub.release(f.memory)
 		f.memory, f.frames = nil, nil
-		f.conn.sender.held.give(f.held)
+		f.conn.sender.held.Release(int64(f.held))
 	}
 }
 

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"fairway/collector"
@@ -16,7 +15,7 @@ import (
 const (
 	// maxLarge is how many large messages of a token are read or taken at a time.
 	maxLarge = 2
-	// maxHeld is what all messages of a token that are on their way to the store may hold; one alone may always.
+	// maxHeld is what all messages of a token that are on their way to the store may hold, more than one message can.
 	maxHeld = 128 << 20
 	// maxGrowth is how much more than its bytes a message may hold: a job without samples has two, and takes forty.
 	maxGrowth = 20
@@ -26,46 +25,6 @@ const (
 	// until the node's next second. fewBytes is what most nodes' hold, which is not counted.
 	maxLists, fewBytes = 128 << 20, 4 << 10
 )
-
-// held counts bytes, and has those wait who find no room.
-type held struct {
-	mu    sync.Mutex
-	bytes int
-	freed chan struct{} // closed when there is more room; nil: nobody waits
-}
-
-// take waits for room; false when stop is closed.
-func (h *held) take(n int, stop <-chan struct{}) bool {
-	for {
-		h.mu.Lock()
-		if h.bytes == 0 || h.bytes+n <= maxHeld {
-			h.bytes += n
-			h.mu.Unlock()
-			return true
-		}
-		if h.freed == nil {
-			h.freed = make(chan struct{})
-		}
-		freed := h.freed
-		h.mu.Unlock()
-		select {
-		case <-freed:
-		case <-stop:
-			return false
-		}
-	}
-}
-
-// give gives bytes back.
-func (h *held) give(n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.bytes -= n
-	if h.freed != nil {
-		close(h.freed)
-		h.freed = nil
-	}
-}
 
 // mostHeld is the most that a message of a size can hold.
 func mostHeld(size int) int { return min(size*maxGrowth, wire.MaxHeldBytes) }

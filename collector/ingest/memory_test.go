@@ -15,30 +15,35 @@ import (
 // TestBytesOfATokenAreBounded: who finds no room waits until others have given theirs back, or the end; one message
 // alone is always taken.
 func TestBytesOfATokenAreBounded(t *testing.T) {
+	const largest = wire.MaxMessageBytes
+	if mostHeld(largest) > maxHeld {
+		t.Fatal("one message alone is not taken")
+	}
 	synctest.Test(t, func(t *testing.T) {
-		var h held
-		stop := make(chan struct{})
-		if !h.take(2*maxHeld, stop) {
-			t.Fatal("one message alone was not taken")
+		h := New(Config{})
+		c := &connection{hub: h, sender: h.sender(&Speaker{Name: "many", Limits: DefaultLimits()})}
+		d := &direct{hub: h}
+		came := make(chan error, maxHeld/mostHeld(largest)+2)
+		for range cap(came) {
+			go func() { came <- d.room(c, largest) }()
 		}
-		came := make(chan bool, 2)
-		for range 2 {
-			go func() { came <- h.take(maxHeld, stop) }()
+		take := func(want int, err error) {
+			t.Helper()
+			synctest.Wait()
+			if len(came) != want {
+				t.Fatalf("%d messages were taken, want %d", len(came), want)
+			}
+			for range want {
+				if got := <-came; got != err {
+					t.Error(got)
+				}
+			}
 		}
-		synctest.Wait()
-		if len(came) != 0 {
-			t.Fatal("a message was taken without room")
-		}
-		h.give(2 * maxHeld)
-		synctest.Wait()
-		if len(came) != 1 || !<-came {
-			t.Fatalf("%d messages were taken, want one of the two", len(came))
-		}
-		close(stop)
-		synctest.Wait()
-		if len(came) != 1 || <-came {
-			t.Error("the other message was taken, or waits beyond the end")
-		}
+		take(cap(came)-2, nil)
+		c.sender.held.Release(int64(mostHeld(largest)))
+		take(1, nil)
+		h.Close()
+		take(1, ErrClosed)
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 )
@@ -32,7 +34,7 @@ type sender struct {
 
 	// large is a place for each large message that is read or taken.
 	large chan struct{}
-	held  held // by messages on their way to the store
+	held  *semaphore.Weighted // bytes, by messages on their way to the store
 
 	mu    sync.Mutex // guards everything that follows
 	nodes members
@@ -53,7 +55,7 @@ func (h *Hub) sender(by *Speaker) *sender {
 	p := h.senders[by.Name]
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
-			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
+			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge), held: semaphore.NewWeighted(maxHeld),
 			nodes: newMembers(by.Limits.Nodes), clients: newMembers(0), listing: map[topology.NodeID]struct{}{},
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}

@@ -73,29 +73,16 @@ func parseLabels(text string) (labels map[string]string, rest string, err error)
 	}
 }
 
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+
 // unquote reads a label's value up to its quote.
 func unquote(text string) (value, rest string, ok bool) {
-	var out strings.Builder
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
-		case '"':
-			return out.String(), text[i+1:], true
 		case '\\':
 			i++
-			if i == len(text) {
-				return "", "", false
-			}
-			switch text[i] {
-			case 'n':
-				out.WriteByte('\n')
-			case '\\', '"':
-				out.WriteByte(text[i])
-			default:
-				out.WriteByte('\\')
-				out.WriteByte(text[i])
-			}
-		default:
-			out.WriteByte(text[i])
+		case '"':
+			return unescape.Replace(text[:i]), text[i+1:], true
 		}
 	}
 	return "", "", false

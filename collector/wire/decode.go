@@ -106,7 +106,6 @@ func (r *reader) readFrames() *Frames {
 		d.targets[:0]
 	d.out.Seq = r.uvarint("sequence")
 	base := r.varint("base time")
-	const minFrameBytes = 4
 	d.held = 0
 	n := r.list("frames", MaxFrames, minFrameBytes, int(unsafe.Sizeof(collector.Frame{})))
 	if cap(d.frames) < n {
@@ -127,6 +126,15 @@ func (r *reader) readFrames() *Frames {
 	return &d.out
 }
 
+// The shortest that an element of a list can be.
+const (
+	minFrameBytes  = 4
+	minJobBytes    = 2
+	minTargetBytes = 2
+	minRouteBytes  = 3
+	minSourceBytes = 5
+)
+
 func (r *reader) frame(f *collector.Frame, base int64) {
 	// Messages of one stream list the same nodes in the same order, so that the name to expect is
 	// the one that stood here before.
@@ -142,16 +150,17 @@ func (r *reader) frame(f *collector.Frame, base int64) {
 	f.Samples = r.readSamples(false)
 	// A list that is there and empty reads as one that is not: it says no more.
 	if flags&flagJobs != 0 {
-		f.Jobs = r.readJobs()
+		f.Jobs = elements(r, "jobs", MaxJobsPerFrame, minJobBytes, &r.d.jobs, r.job)
 	}
 	if flags&flagRoutes != 0 {
-		f.Routes = r.readRoutes(string(node))
+		f.Routes = elements(r, "routes", MaxRoutesPerFrame, minRouteBytes, &r.d.routes,
+			func(before collector.Route) collector.Route { return r.route(string(node), before) })
 	}
 	if flags&flagSources != 0 {
-		f.Sources = r.readSources()
+		f.Sources = elements(r, "sources", MaxSourcesPerFrame, minSourceBytes, &r.d.sources, r.source)
 	}
 	if flags&flagTargets != 0 {
-		f.Targets = r.readTargets()
+		f.Targets = elements(r, "targets", MaxTargetsPerFrame, minTargetBytes, &r.d.targets, r.target)
 	}
 	if r.retired {
 		r.retired = false
@@ -223,96 +232,68 @@ func (r *reader) readSamples(ofJob bool) []collector.Sample {
 	return all[from:len(all):len(all)]
 }
 
-func (r *reader) readJobs() []collector.JobSamples {
-	const minJobBytes = 2
-	n := r.list("jobs", MaxJobsPerFrame, minJobBytes, int(unsafe.Sizeof(collector.JobSamples{})))
+// elements reads a list into the memory that all has; one is told what stood there before: messages are much alike.
+func elements[T any](r *reader, what string, most, smallest int, all *[]T, one func(before T) T) []T {
+	n := r.list(what, most, smallest, int(unsafe.Sizeof(*new(T))))
 	if n == 0 {
 		return nil
 	}
-	from := len(r.d.jobs)
+	from := len(*all)
 	for i := 0; i < n && r.err == nil; i++ {
-		j := collector.JobSamples{Job: topology.JobID(r.name("job"))}
-		if at := strings.LastIndexByte(string(j.Job), ' '); at >= 0 {
-			j.Job, j.Target = j.Job[:at], topology.TargetID(j.Job[at+1:])
+		var before T
+		if l := *all; len(l) < cap(l) {
+			before = l[:len(l)+1][len(l)]
 		}
-		j.Samples = r.readSamples(true)
-		r.d.jobs = append(r.d.jobs, j)
+		*all = append(*all, one(before))
 	}
-	return r.d.jobs[from:len(r.d.jobs):len(r.d.jobs)]
+	return (*all)[from:len(*all):len(*all)]
 }
 
-func (r *reader) readTargets() []collector.TargetSamples {
-	const minTargetBytes = 2
-	n := r.list("targets", MaxTargetsPerFrame, minTargetBytes, int(unsafe.Sizeof(collector.TargetSamples{})))
-	if n == 0 {
-		return nil
+func (r *reader) job(collector.JobSamples) collector.JobSamples {
+	j := collector.JobSamples{Job: topology.JobID(r.name("job"))}
+	if at := strings.LastIndexByte(string(j.Job), ' '); at >= 0 {
+		j.Job, j.Target = j.Job[:at], topology.TargetID(j.Job[at+1:])
 	}
-	from := len(r.d.targets)
-	for i := 0; i < n && r.err == nil; i++ {
-		one := collector.TargetSamples{Target: topology.TargetID(r.name("target")), Samples: r.readSamples(false)}
-		r.d.targets = append(r.d.targets, one)
-	}
-	return r.d.targets[from:len(r.d.targets):len(r.d.targets)]
+	j.Samples = r.readSamples(true)
+	return j
 }
 
-func (r *reader) readRoutes(own string) []collector.Route {
-	const minRouteBytes = 3
-	n := r.list("routes", MaxRoutesPerFrame, minRouteBytes, int(unsafe.Sizeof(collector.Route{})))
-	if n == 0 {
-		return nil
-	}
-	from := len(r.d.routes)
-	for i := 0; i < n && r.err == nil; i++ {
-		before := next(r.d.routes)
-		route := collector.Route{
-			Client:     topology.NodeID(r.ownName("client", own, string(before.Client))),
-			Forwarder:  topology.ForwarderID(r.ownName("forwarder", own, string(before.Forwarder))),
-			Generation: r.uvarint("generation"),
-		}
-		if route.Generation&flagShare != 0 {
-			part := r.uvarint("share")
-			if part>>1 > wholeShare {
-				r.fail("share", fmt.Sprintf("%d of %d", part>>1, wholeShare), ErrMalformed)
-			}
-			route.Share, route.Assumed = float64(part>>1)/wholeShare, part&1 != 0
-		}
-		if route.Generation&flagAddress != 0 {
-			route.Address = r.expectedName("address", before.Address)
-		}
-		route.Lost = route.Generation&flagLost != 0
-		route.Generation &^= flagLost | flagShare | flagAddress
-		r.d.routes = append(r.d.routes, route)
-	}
-	return r.d.routes[from:len(r.d.routes):len(r.d.routes)]
+func (r *reader) target(collector.TargetSamples) collector.TargetSamples {
+	return collector.TargetSamples{Target: topology.TargetID(r.name("target")), Samples: r.readSamples(false)}
 }
 
-func (r *reader) readSources() []collector.SourceStatus {
-	const minSourceBytes = 5
-	n := r.list("sources", MaxSourcesPerFrame, minSourceBytes, int(unsafe.Sizeof(collector.SourceStatus{})))
-	if n == 0 {
-		return nil
+// route reads a route of what a node of the name own sent.
+func (r *reader) route(own string, before collector.Route) collector.Route {
+	route := collector.Route{
+		Client:     topology.NodeID(r.ownName("client", own, string(before.Client))),
+		Forwarder:  topology.ForwarderID(r.ownName("forwarder", own, string(before.Forwarder))),
+		Generation: r.uvarint("generation"),
 	}
-	from := len(r.d.sources)
-	for i := 0; i < n && r.err == nil; i++ {
-		before := next(r.d.sources)
-		r.d.sources = append(r.d.sources, collector.SourceStatus{
-			Name: r.expectedName("source", before.Name), Duration: time.Duration(r.varint("duration")),
-			Failures: r.uvarint("failures"), Resets: r.uvarint("resets"), Err: r.text("error"),
-		})
-		if s := &r.d.sources[len(r.d.sources)-1]; s.Resets&flagNote != 0 {
-			s.Resets &^= flagNote
-			s.Note = r.text("note")
+	if route.Generation&flagShare != 0 {
+		part := r.uvarint("share")
+		if part>>1 > wholeShare {
+			r.fail("share", fmt.Sprintf("%d of %d", part>>1, wholeShare), ErrMalformed)
 		}
+		route.Share, route.Assumed = float64(part>>1)/wholeShare, part&1 != 0
 	}
-	return r.d.sources[from:len(r.d.sources):len(r.d.sources)]
+	if route.Generation&flagAddress != 0 {
+		route.Address = r.expectedName("address", before.Address)
+	}
+	route.Lost = route.Generation&flagLost != 0
+	route.Generation &^= flagLost | flagShare | flagAddress
+	return route
 }
 
-// next is what stood where the next element of a list will: messages are much alike.
-func next[T any](list []T) (before T) {
-	if len(list) < cap(list) {
-		before = list[:len(list)+1][len(list)]
+func (r *reader) source(before collector.SourceStatus) collector.SourceStatus {
+	s := collector.SourceStatus{
+		Name: r.expectedName("source", before.Name), Duration: time.Duration(r.varint("duration")),
+		Failures: r.uvarint("failures"), Resets: r.uvarint("resets"), Err: r.text("error"),
 	}
-	return before
+	if s.Resets&flagNote != 0 {
+		s.Resets &^= flagNote
+		s.Note = r.text("note")
+	}
+	return s
 }
 
 func timeOf(ms int64) time.Time {

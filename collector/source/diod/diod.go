@@ -188,7 +188,8 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 			for _, m := range reported {
 				js.Samples = append(js.Samples, collector.Sample{Metric: m.metric, Value: perSec[m.c]})
 			}
-			if mean, ok := q.of(p.tree); ok {
+			sum, seen := q.trees[p.tree]
+			if mean, ok := q.mean(sum); ok && seen {
 				js.Samples = append(js.Samples, collector.Sample{Metric: collector.InFlight, Value: mean})
 			}
 			into.Jobs = append(into.Jobs, js)
@@ -205,13 +206,13 @@ func (s *Source) samples(into *collector.Reading, l *link, at time.Time, complet
 	if s.rates.Seconds() == 0 {
 		return // what was sampled over a gap is not of this second
 	}
-	if mean, ok := q.total(); ok {
+	if mean, ok := q.mean(q.sum); ok {
 		into.Add(collector.InFlight, mean)
 		if known && total[allOps] > 0 {
 			into.Add(collector.ServerTime, mean/total[allOps])
 		}
 	}
-	if mean, ok := q.backlog(); ok {
+	if mean, ok := q.mean(q.waiting); ok {
 		into.Add(collector.QueueLen, mean)
 	}
 	if waited {

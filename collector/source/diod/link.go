@@ -50,31 +50,16 @@ type hold struct {
 type queue struct {
 	samples int
 	sum     uint64
-	waiting uint64 // of sum: more than a tree has workers
+	waiting uint64 // of sum: more than a tree has workers, so that none was free for them
 	trees   map[string]uint64
 }
 
-func (q *queue) total() (mean float64, ok bool) {
+// mean is what a sum comes to in a sample; ok is false without any.
+func (q *queue) mean(sum uint64) (mean float64, ok bool) {
 	if q.samples == 0 {
-		return 0, false
-	}
-	return float64(q.sum) / float64(q.samples), true
-}
-
-func (q *queue) of(tree string) (mean float64, ok bool) {
-	sum, ok := q.trees[tree]
-	if !ok || q.samples == 0 {
 		return 0, false
 	}
 	return float64(sum) / float64(q.samples), true
-}
-
-// backlog is the mean number of requests that no worker was free for.
-func (q *queue) backlog() (mean float64, ok bool) {
-	if q.samples == 0 {
-		return 0, false
-	}
-	return float64(q.waiting) / float64(q.samples), true
 }
 
 func newLink(c control, workers uint64) *link {

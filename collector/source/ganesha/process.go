@@ -1,6 +1,7 @@
 package ganesha
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -24,12 +25,9 @@ func readConnections(proc string, pid int) ([]connection, error) {
 	}
 	//lint:ignore SA1019 its successor asks the kernel, which answers of the caller's own network alone
 	four, err := fs.NetTCP()
-	if err != nil {
-		return nil, fmt.Errorf("connections of process %d: %w", pid, err)
-	}
 	//lint:ignore SA1019 as above
-	six, err := fs.NetTCP6()
-	if err != nil {
+	six, bad := fs.NetTCP6()
+	if err := errors.Join(err, bad); err != nil {
 		return nil, fmt.Errorf("connections of process %d: %w", pid, err)
 	}
 	var out []connection
