@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"fairway/collector"
@@ -177,26 +178,16 @@ func (t *nodeTable) number(name topology.NodeID) int {
 func nodeInfos(entries []nodeEntry) []tsdb.NodeInfo {
 	out := make([]tsdb.NodeInfo, 0, len(entries))
 	for _, e := range entries {
-		info := tsdb.NodeInfo{Node: e.name, Role: e.role}
 		if e.metrics.Has(collector.RetiredBacklogLen) {
 			e.metrics.Add(collector.QueueLen)
 			e.metrics.Add(collector.InFlight)
 		}
-		for m := range collector.Metrics() {
-			if e.metrics.Has(m) {
-				info.Metrics = append(info.Metrics, m)
-			}
-		}
-		if e.name != "" && info.Metrics != nil {
-			out = append(out, info)
+		metrics := slices.DeleteFunc(slices.Collect(e.metrics.All()), func(m collector.Metric) bool { return !m.Known() })
+		if e.name != "" && len(metrics) > 0 {
+			out = append(out, tsdb.NodeInfo{Node: e.name, Role: e.role, Metrics: metrics})
 		}
 	}
-	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int {
-		if a.Node < b.Node {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int { return strings.Compare(string(a.Node), string(b.Node)) })
 	return out
 }
 

@@ -74,6 +74,12 @@ type second struct {
 	underWay float64
 }
 
+// place is a step of a node.
+type place struct {
+	node topology.NodeID
+	step int
+}
+
 type builder struct {
 	store          Selector
 	from, to, step int64 // Unix seconds
@@ -101,10 +107,6 @@ func (b *builder) rates(ctx context.Context, nodes []topology.NodeID, m collecto
 	counts, err := b.store.Select(ctx, q)
 	if err != nil {
 		return err
-	}
-	type place struct {
-		node topology.NodeID
-		step int
 	}
 	seconds := map[place]float64{}
 	each(counts, b, func(n topology.NodeID, i int, v float64) { seconds[place{n, i}] = v })
@@ -135,7 +137,8 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 		busy[n][i] += rate * seconds / step
 		b.peakNode = max(b.peakNode, busy[n][i])
 	}
-	metaRate := map[topology.NodeID]map[int]float64{}
+	ops := func(_ topology.NodeID, i int, rate, seconds float64) { b.sum[i].ops += rate * seconds / step }
+	metaRate := map[place]float64{}
 	for _, m := range []struct {
 		metric collector.Metric
 		take   func(n topology.NodeID, i int, rate, seconds float64)
@@ -149,22 +152,13 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 			b.sum[i].write += rate * seconds / step
 			add(n, i, rate, seconds)
 		}},
-		{collector.ReadOps, func(_ topology.NodeID, i int, rate,
-			seconds float64) {
-			b.sum[i].ops += rate * seconds / step
-		}},
-		{collector.WriteOps, func(_ topology.NodeID, i int, rate,
-			seconds float64) {
-			b.sum[i].ops += rate * seconds / step
-		}},
+		{collector.ReadOps, ops},
+		{collector.WriteOps, ops},
 		{collector.MetaOps, func(n topology.NodeID, i int, rate, seconds float64) {
 			b.sum[i].meta += rate * seconds / step
 			b.metaKnown = true
 			if b.asked += rate * seconds; rate > 0 {
-				if metaRate[n] == nil {
-					metaRate[n] = map[int]float64{}
-				}
-				metaRate[n][i] = rate * seconds / step
+				metaRate[place{n, i}] = rate * seconds / step
 			}
 		}},
 		{collector.InFlight, func(_ topology.NodeID, i int, underway, seconds float64) {
@@ -177,14 +171,14 @@ func (b *builder) nodes(ctx context.Context, nodes []topology.NodeID) error {
 			b.load.memory = max(b.load.memory, used)
 		}},
 		{collector.MetaInFlight, func(n topology.NodeID, i int, underway, _ float64) {
-			if rate, ok := metaRate[n][i]; ok {
+			if rate, ok := metaRate[place{n, i}]; ok {
 				b.sum[i].waiting += underway
 				b.timed += rate * step
-				delete(metaRate[n], i) // a time of the same operations adds nothing
+				delete(metaRate, place{n, i}) // a time of the same operations adds nothing
 			}
 		}},
 		{collector.ClientMeta, func(n topology.NodeID, i int, duration, _ float64) {
-			if rate, ok := metaRate[n][i]; ok {
+			if rate, ok := metaRate[place{n, i}]; ok {
 				b.sum[i].waiting += rate * duration
 				b.timed += rate * step
 			}
@@ -279,10 +273,6 @@ const estimated = 2
 // metaService is the mean time in service of metadata operations at forwarders by step, as they report it themselves or
 // as clients of what is behind them. Routers serve none.
 func (b *builder) metaService(ctx context.Context, forwarders []topology.NodeID) (map[int]float64, error) {
-	type place struct {
-		node topology.NodeID
-		step int
-	}
 	rate, took, ops := map[place]float64{}, map[int]float64{}, map[int]float64{}
 	err := b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, _ float64) {
 		rate[place{n, i}] = perSecond
@@ -304,10 +294,6 @@ func (b *builder) metaService(ctx context.Context, forwarders []topology.NodeID)
 // metaWaits adds up the metadata operations that waited at forwarders while the run did I/O, by Little's law. Seconds
 // without any operation say that none waited only of forwarders that report how long some did.
 func (b *builder) metaWaits(ctx context.Context, forwarders []topology.NodeID) (sum, seconds float64, err error) {
-	type place struct {
-		node topology.NodeID
-		step int
-	}
 	rate, idle, busy, timed := map[place]float64{}, 0.0, false, false
 	err = b.rates(ctx, forwarders, collector.MetaOps, func(n topology.NodeID, i int, perSecond, known float64) {
 		if b.sum[i].served() {

@@ -3,7 +3,6 @@ package history
 import (
 	"bufio"
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -182,12 +182,11 @@ func decode(line []byte) (r Run, err error) {
 		return r, fmt.Errorf("%w: not a CRC and a record", ErrDamaged)
 	}
 	body := line[crcDigits+1:]
-	var sum [crcDigits / 2]byte
-	if _, err := hex.Decode(sum[:], line[:crcDigits]); err != nil {
+	want, err := strconv.ParseUint(string(line[:crcDigits]), 16, 32)
+	if err != nil {
 		return r, fmt.Errorf("%w: CRC %q", ErrDamaged, line[:crcDigits])
 	}
-	want := uint32(sum[0])<<24 | uint32(sum[1])<<16 | uint32(sum[2])<<8 | uint32(sum[3])
-	if got := appendlog.Sum(body); got != want {
+	if got := appendlog.Sum(body); got != uint32(want) {
 		return r, fmt.Errorf("%w: CRC is %08x, its bytes give %08x", ErrDamaged, want, got)
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -344,21 +343,17 @@ func (s *Store) Predict(k Key) (p Prediction, ok bool) {
 // how many there are.
 func (s *Store) Like(k Key, limit int) (runs []Run, all int, err error) {
 	s.mu.RLock()
-	var past []outcome
+	var places []int64
 	if found := s.idx.series[k]; found != nil {
 		all = len(found.past)
-		past = slices.Clone(found.past[max(0, all-limit):])
+		for _, o := range found.past[max(0, all-limit):] {
+			places = append(places, o.at)
+		}
 	}
 	file := s.file
 	s.mu.RUnlock()
-	for _, o := range slices.Backward(past) {
-		r, err := read(file, o.at)
-		if err != nil {
-			return runs, all, err
-		}
-		runs = append(runs, r)
-	}
-	return runs, all, nil
+	runs, err = newest(file, places)
+	return runs, all, err
 }
 
 // Accuracy is the site's own, over all runs.
@@ -455,9 +450,13 @@ func (s *Store) Recent(limit int) ([]Run, error) {
 	s.mu.RLock()
 	places, file := slices.Clone(s.ended[max(0, len(s.ended)-limit):]), s.file
 	s.mu.RUnlock()
-	slices.Reverse(places)
+	return newest(file, places)
+}
+
+// newest reads the runs at places of a file, the last one first.
+func newest(file *os.File, places []int64) ([]Run, error) {
 	runs := make([]Run, 0, len(places))
-	for _, at := range places {
+	for _, at := range slices.Backward(places) {
 		r, err := read(file, at)
 		if err != nil {
 			return runs, err

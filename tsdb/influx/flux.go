@@ -54,9 +54,6 @@ func instant(millis int64) string { return time.UnixMilli(millis).UTC().Format(t
 // raw implements remote.Raw.
 func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
 	put func(topology.NodeID, int64, float64)) error {
-	if m.String() == "" {
-		return nil
-	}
 	flux := s.from(nodes, m, fromMillis, toMillis) + ` |> keep(columns: ["_time", "_value", "node"])`
 	return s.rows(ctx, flux, func(r *query.FluxRecord) {
 		if v, ok := r.Value().(float64); ok {
@@ -69,9 +66,6 @@ func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Me
 // span implements remote.Span.
 func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
 	toMillis int64) (first, last int64, ok bool, err error) {
-	if m.String() == "" {
-		return 0, 0, false, nil
-	}
 	for _, end := range []string{"first", "last"} {
 		flux := s.from(nodes, m, fromMillis, toMillis) + " |> " + end + `() |> keep(columns: ["_time"])`
 		err := s.rows(ctx, flux, func(r *query.FluxRecord) {

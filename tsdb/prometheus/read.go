@@ -44,9 +44,6 @@ func (s *Store) matrix(answer model.Value, warnings v1.Warnings, _ v1.Infos, err
 // raw implements remote.Raw.
 func (s *Store) raw(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis, toMillis int64,
 	put func(topology.NodeID, int64, float64)) error {
-	if m.String() == "" {
-		return nil
-	}
 	// A range ends with its instant; the samples of a second lie in all its milliseconds.
 	list, err := s.matrix(s.api.Query(ctx, fmt.Sprintf("%s[%dms]", selector(nodes, m), toMillis-fromMillis),
 		time.UnixMilli(toMillis-1)))
@@ -80,9 +77,6 @@ const (
 // span implements remote.Span.
 func (s *Store) span(ctx context.Context, nodes []topology.NodeID, m collector.Metric, fromMillis,
 	toMillis int64) (first, last int64, ok bool, err error) {
-	if m.String() == "" {
-		return 0, 0, false, nil
-	}
 	// VictoriaMetrics looks some way before a range, and answers nothing where that is before 1970.
 	from, to := time.UnixMilli(max(fromMillis, 2*day.Milliseconds())), time.UnixMilli(toMillis)
 	if latest := time.Now().Add(maxAhead); to.After(latest) {

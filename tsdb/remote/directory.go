@@ -78,14 +78,8 @@ func (d *Directory) List(ctx context.Context) ([]tsdb.NodeInfo, error) {
 	defer d.mu.Unlock()
 	out := make([]tsdb.NodeInfo, 0, len(d.nodes))
 	for node, e := range d.nodes {
-		info := tsdb.NodeInfo{Node: node, Role: e.role}
-		for m := range collector.Metrics() {
-			if e.metrics.Has(m) {
-				info.Metrics = append(info.Metrics, m)
-			}
-		}
-		if node != "" && info.Metrics != nil {
-			out = append(out, info)
+		if metrics := slices.Collect(e.metrics.All()); node != "" && metrics != nil {
+			out = append(out, tsdb.NodeInfo{Node: node, Role: e.role, Metrics: metrics})
 		}
 	}
 	slices.SortFunc(out, func(a, b tsdb.NodeInfo) int { return strings.Compare(string(a.Node), string(b.Node)) })

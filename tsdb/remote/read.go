@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"fairway/collector"
@@ -86,7 +87,7 @@ type bucket struct {
 
 // Select answers tsdb.Store's Select from raw seconds, hour by hour.
 func (r *Reader) Select(ctx context.Context, q tsdb.Query) ([]tsdb.Series, error) {
-	if err := q.Check(); err != nil {
+	if err := q.Check(); err != nil || q.Metric.String() == "" {
 		return nil, err
 	}
 	step := max(tsdb.CeilSecond(q.StepMillis), 1)
@@ -169,12 +170,7 @@ func (r *Reader) Hours(ctx context.Context, list []tsdb.NodeInfo) (hours []int64
 
 // fold adds seconds, which are later than those in list or in its last bucket.
 func fold(list []bucket, s seconds, step int64) []bucket {
-	order := make([]int64, 0, len(s))
-	for second := range s {
-		order = append(order, second)
-	}
-	slices.Sort(order)
-	for _, second := range order {
+	for _, second := range slices.Sorted(maps.Keys(s)) {
 		start := tsdb.FloorDiv(second, step) * step
 		if n := len(list); n == 0 || list[n-1].start != start {
 			list = append(list, bucket{start: start})
@@ -234,17 +230,9 @@ type counter struct {
 }
 
 func (c *counter) count(node topology.NodeID, read, write seconds, limit float64) {
-	order := make([]int64, 0, len(read)+len(write))
-	for second := range read {
-		order = append(order, second)
-	}
-	for second := range write {
-		if _, both := read[second]; !both {
-			order = append(order, second)
-		}
-	}
+	order := slices.AppendSeq(slices.Collect(maps.Keys(read)), maps.Keys(write))
 	slices.Sort(order)
-	for _, second := range order {
+	for _, second := range slices.Compact(order) {
 		start := c.first
 		if c.step > 0 {
 			start = tsdb.FloorDiv(second, c.step) * c.step

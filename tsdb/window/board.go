@@ -8,7 +8,9 @@
 package window
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -237,17 +239,11 @@ func (b *Board) Learn(configured topology.Machine, now time.Time) *topology.Mach
 // compareNames orders cn2 before cn10: digits by their number, the rest by bytes.
 func compareNames(a, b string) int {
 	for a != "" && b != "" {
-		da, db := digits(a), digits(b)
+		da, db := len(a)-len(strings.TrimLeft(a, digits)), len(b)-len(strings.TrimLeft(b, digits))
 		if da > 0 && db > 0 {
-			na, nb := trimZeros(a[:da]), trimZeros(b[:db])
-			if len(na) != len(nb) {
-				return len(na) - len(nb)
-			}
-			if na != nb {
-				if na < nb {
-					return -1
-				}
-				return 1
+			na, nb := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
+			if c := cmp.Or(len(na)-len(nb), strings.Compare(na, nb)); c != 0 {
+				return c
 			}
 			a, b = a[da:], b[db:]
 			continue
@@ -260,17 +256,4 @@ func compareNames(a, b string) int {
 	return len(a) - len(b)
 }
 
-func digits(s string) int {
-	n := 0
-	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-		n++
-	}
-	return n
-}
-
-func trimZeros(s string) string {
-	for len(s) > 1 && s[0] == '0' {
-		s = s[1:]
-	}
-	return s
-}
+const digits = "0123456789"

@@ -132,6 +132,18 @@ func (c *Column) Measure() {
 	c.Stats = s
 }
 
+// Kept measures a column, and says how a block keeps it and the value of a constant one.
+func (c *Column) Kept() (Kind, float64) {
+	if c.Present == (Mask{}) {
+		return None, 0
+	}
+	c.Measure()
+	if c.Stats.Count == Seconds && c.Stats.Min == c.Stats.Max {
+		return Constant, c.Stats.Min
+	}
+	return Varied, 0
+}
+
 // Ways to say which seconds are coded; the other present ones are 0. Bits 0-2 of the first byte.
 const (
 	zerosCoded  = iota // every present second is coded

@@ -14,13 +14,6 @@ import (
 	"fairway/tsdb/engine/disk"
 )
 
-// segmentReader reads the records of a segment.
-type segmentReader struct {
-	r   *bufio.Reader
-	at  int64 // of the next record
-	buf []byte
-}
-
 // readSegment calls header with the number of the first record and the block id of the segment's head, then record
 // with every intact record in order, and returns how far the file was intact. A torn end is not an error: it is a
 // record that was never answered.
@@ -31,9 +24,9 @@ func readSegment(path string, header func(first, block uint64),
 		return 0, false, err
 	}
 	defer f.Close()
-	s := segmentReader{r: bufio.NewReaderSize(f, 1<<20), at: headerBytes}
+	r, at := bufio.NewReaderSize(f, 1<<20), int64(headerBytes)
 	head := make([]byte, headerBytes)
-	if _, err := io.ReadFull(s.r, head); err != nil {
+	if _, err := io.ReadFull(r, head); err != nil {
 		return 0, true, nil // the file was made and its header not yet written
 	}
 	if string(head[:4]) != segmentMagic || appendlog.Sum(head[:24]) != binary.LittleEndian.Uint32(head[24:]) {
@@ -44,31 +37,21 @@ func readSegment(path string, header func(first, block uint64),
 		return 0, false, err
 	}
 	header(binary.LittleEndian.Uint64(head[8:]), binary.LittleEndian.Uint64(head[16:]))
-	for {
-		s.toPage()
-		number, payload, err := s.record()
-		if err != nil {
-			return s.at, !errors.Is(err, io.EOF), nil
+	for payload := []byte(nil); ; {
+		if over := at % pageBytes; over > 0 { // a record begins at a page
+			n, _ := r.Discard(int(pageBytes - over))
+			at += int64(n)
+		}
+		number := uint64(0)
+		number, payload, err = appendlog.ReadRecord(r, maxRecord, payload)
+		if err != nil { // io.EOF: the log ends here; any other: no whole record is here
+			return at, !errors.Is(err, io.EOF), nil
 		}
 		if err := record(number, payload); err != nil {
-			return s.at, false, err
+			return at, false, err
 		}
-		s.at += recordHead + int64(len(payload))
+		at += recordHead + int64(len(payload))
 	}
-}
-
-// toPage skips to where the next record begins.
-func (s *segmentReader) toPage() {
-	if over := s.at % pageBytes; over > 0 {
-		n, _ := s.r.Discard(int(pageBytes - over))
-		s.at += int64(n)
-	}
-}
-
-// record reads a record. io.EOF says that the log ends here; any other error that no whole record is here.
-func (s *segmentReader) record() (number uint64, payload []byte, err error) {
-	number, s.buf, err = appendlog.ReadRecord(s.r, maxRecord, s.buf)
-	return number, s.buf, err
 }
 
 // ErrCannotReplay says that something other than the log kept it from being replayed.

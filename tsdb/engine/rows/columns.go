@@ -108,14 +108,7 @@ func (o *Columns) Read(m collector.Metric, c *column.Column, w *column.Whole) (c
 		return column.Constant, math.Float64frombits(first)
 	}
 	o.fill(slot, c)
-	if c.Present == (column.Mask{}) {
-		return column.None, 0
-	}
-	c.Measure()
-	if c.Stats.Count == column.Seconds && c.Stats.Min == c.Stats.Max {
-		return column.Constant, c.Stats.Min
-	}
-	return column.Varied, 0
+	return c.Kept()
 }
 
 func isConstant[T int64 | uint64](vals []T) bool {

@@ -2,6 +2,7 @@ package tier
 
 import (
 	"fairway/collector"
+	"fairway/tsdb"
 	"fairway/tsdb/engine/column"
 )
 
@@ -23,26 +24,20 @@ const (
 
 var figureNames = [figures]string{"min", "max", "last", "absent", "occupied", "unreported", "limit", "sum"}
 
-// bucketFigures is one metric's buckets of a block.
-type bucketFigures struct {
-	count               [column.Seconds]int
-	sum, min, max, last [column.Seconds]float64
-}
-
-func (b *bucketFigures) add(k, count int, sum, least, most, last float64) {
-	if b.count[k] == 0 {
-		b.min[k], b.max[k] = least, most
+// figuresAt are those of bucket k of so many seconds, by their columns; without the last ones a mean stands for it.
+func figuresAt(cols *[figures]column.Column, k int, seconds int64, lasts bool) tsdb.Figures {
+	f := tsdb.Figures{Count: seconds - int64(cols[figAbsent].V[k]), Sum: cols[figSum].V[k], Min: cols[figMin].V[k],
+		Max: cols[figMax].V[k], Last: cols[figLast].V[k]}
+	if !lasts {
+		f.Last = f.Sum / float64(f.Count)
 	}
-	b.count[k] += count
-	b.sum[k] += sum
-	b.last[k] = last
-	b.min[k], b.max[k] = min(b.min[k], least), max(b.max[k], most)
+	return f
 }
 
 // nodeBuckets is one node's part of a tier's block.
 type nodeBuckets struct {
 	metrics  []collector.Metric
-	by       [collector.MetricCount]bucketFigures
+	by       [collector.MetricCount][column.Seconds]tsdb.Figures
 	limit    float64 // 0 where it is not known: then nothing is counted
 	occupied [column.Seconds]int
 	reported [column.Seconds]int
@@ -72,25 +67,25 @@ func (c figureColumns) Metrics() []collector.Metric {
 
 func (c figureColumns) Read(m collector.Metric, col *column.Column, _ *column.Whole) (column.Kind, float64) {
 	*col = column.Column{}
-	b := &c.n.by[m]
-	counts := &b.count
-	if c.figure == figOccupied || c.figure == figUnreported || c.figure == figLimit {
-		counts = &c.n.reported
-	}
-	for k, count := range counts {
+	for k := range col.V {
+		b := &c.n.by[m][k]
+		count := int(b.Count)
+		if c.figure == figOccupied || c.figure == figUnreported || c.figure == figLimit {
+			count = c.n.reported[k]
+		}
 		if count == 0 {
 			continue
 		}
 		col.Present.Set(k)
 		switch c.figure {
 		case figSum:
-			col.V[k] = b.sum[k]
+			col.V[k] = b.Sum
 		case figMin:
-			col.V[k] = b.min[k]
+			col.V[k] = b.Min
 		case figMax:
-			col.V[k] = b.max[k]
+			col.V[k] = b.Max
 		case figLast:
-			col.V[k] = b.last[k]
+			col.V[k] = b.Last
 		case figAbsent, figUnreported:
 			col.V[k] = float64(c.seconds - count)
 		case figOccupied:
@@ -99,12 +94,5 @@ func (c figureColumns) Read(m collector.Metric, col *column.Column, _ *column.Wh
 			col.V[k] = c.n.limit
 		}
 	}
-	if col.Present == (column.Mask{}) {
-		return column.None, 0
-	}
-	col.Measure()
-	if col.Stats.Count == column.Seconds && col.Stats.Min == col.Stats.Max {
-		return column.Constant, col.Stats.Min
-	}
-	return column.Varied, 0
+	return col.Kept()
 }

@@ -83,14 +83,7 @@ func (p *Part) Buckets(agg tsdb.Agg, read func(*block.Span, *column.Column) bool
 			if bucket < p.from || bucket >= p.to {
 				return
 			}
-			f := tsdb.Figures{
-				Count: p.Seconds - int64(cols[figAbsent].V[k]), Sum: cols[figSum].V[k], Min: cols[figMin].V[k],
-				Max: cols[figMax].V[k], Last: cols[figLast].V[k],
-			}
-			if !last {
-				f.Last = f.Sum / float64(f.Count)
-			}
-			put(bucket*p.Seconds, f)
+			put(bucket*p.Seconds, figuresAt(&cols, k, p.Seconds, last))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package tier
 
 import (
 	"fairway/collector"
+	"fairway/tsdb"
 	"fairway/tsdb/engine/block"
 	"fairway/tsdb/engine/column"
 )
@@ -47,7 +48,8 @@ func (s *secondsSource) read(node int, metrics *collector.MetricSet, limit float
 			any = true
 			s.col.Present.Each(func(k int) {
 				v := s.col.V[k]
-				n.by[m].add(int((sp.Start+int64(k)-s.start)/s.seconds), 1, v, v, v, v)
+				at := (sp.Start + int64(k) - s.start) / s.seconds
+				n.by[m][at].Merge(tsdb.Figures{Count: 1, Sum: v, Min: v, Max: v, Last: v})
 			})
 		}
 		if any {
@@ -113,13 +115,7 @@ func (s *coarserSource) read(node int, metrics *collector.MetricSet, _ float64, 
 			any = true
 			lasts := s.columns(start, node, m, figLast)
 			s.cols[figSum].Present.Each(func(k int) {
-				count := int(s.fine.seconds) - int(s.cols[figAbsent].V[k])
-				last := s.cols[figLast].V[k]
-				if !lasts {
-					last = s.cols[figSum].V[k] / float64(count)
-				}
-				n.by[m].add(s.bucket(start, k), count, s.cols[figSum].V[k], s.cols[figMin].V[k], s.cols[figMax].V[k],
-					last)
+				n.by[m][s.bucket(start, k)].Merge(figuresAt(&s.cols, k, s.fine.seconds, lasts))
 			})
 		}
 		if any {
