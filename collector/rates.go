@@ -86,8 +86,8 @@ const (
 	wentBack
 )
 
-// step takes a counter. One that is 0 and then again at least what it was has not counted from 0: something read 0 where
-// it could not read. That costs both seconds, and so does a wrap of 32 bits that ends at just 0.
+// step takes a counter. One that is 0 and then again at least what it was has not counted from 0: something read 0
+// where it could not read. That costs both seconds, and so does a wrap of 32 bits that ends at just 0.
 func (r *Rates[K]) step(key K, v uint64) (increase uint64, c change) {
 	was, ok := r.prev[key]
 	now := count{n: v}

@@ -59,7 +59,9 @@ func unclean(f *collector.Frame) (name string) {
 		return i >= 0
 	}
 	if bad(string(f.Node)) ||
-		slices.ContainsFunc(f.Jobs, func(j collector.JobSamples) bool { return bad(string(j.Job), string(j.Target)) }) ||
+		slices.ContainsFunc(f.Jobs, func(j collector.JobSamples) bool {
+			return bad(string(j.Job), string(j.Target))
+		}) ||
 		slices.ContainsFunc(f.Routes, func(r collector.Route) bool {
 			return bad(string(r.Client), string(r.Forwarder), r.Address)
 		}) ||

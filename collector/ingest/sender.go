@@ -55,7 +55,8 @@ func (h *Hub) sender(by *Speaker) *sender {
 	p := h.senders[by.Name]
 	if p == nil {
 		p = &sender{name: by.Name, limits: by.Limits, room: make(chan struct{}, maxPosts),
-			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge), held: semaphore.NewWeighted(maxHeld),
+			entering: make(chan struct{}, 1), large: make(chan struct{}, maxLarge),
+			held:  semaphore.NewWeighted(maxHeld),
 			nodes: newMembers(by.Limits.Nodes), clients: newMembers(0), listing: map[topology.NodeID]struct{}{},
 			named:  map[topology.NodeID]struct{}{},
 			tokens: by.Limits.FramesPerSec * max(by.Limits.BurstSeconds, 1), filled: time.Now()}

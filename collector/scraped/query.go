@@ -52,10 +52,10 @@ var errTooMuch = errors.New("the answer would be too large")
 
 // Read reads the time from begin to end into r. bad gets, each once, why an answer may lack what the server has.
 func (p *Prometheus) Read(ctx context.Context, r *Reader, begin, end time.Time, bad func(error)) error {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	p.bad = func(err error) {
-		if !told[err.Error()] {
-			told[err.Error()] = true
+		if !seen[err.Error()] {
+			seen[err.Error()] = true
 			bad(err)
 		}
 	}
@@ -204,7 +204,7 @@ type answer struct {
 	} `json:"data"`
 }
 
-// parseAnswer reads an answer of the query API: a matrix, or a vector. partial says why it may lack what the server has.
+// parseAnswer reads an answer of the query API: a matrix, or a vector. partial is why it may lack what the server has.
 func parseAnswer(body []byte) (out []Series, partial, err error) {
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {

@@ -145,7 +145,8 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 		"oss1@1000": good + "15\n", "oss1@1015.prom": good + "30\n" + good + "many\n", "notes.txt": good + "1\n",
 		"oss2@1000": "<html>lustre_read_bytes_total{", "broken.json": "{",
 		"refused.json": `{"status":"error","error":"no"}`,
-		"saved.json": `{"status":"success","warnings":["a store is down"],"data":{"resultType":"matrix","result":[{"metric":{"__name__":` +
+		"saved.json": `{"status":"success","warnings":["a store is down"],"data":{"resultType":"matrix",` +
+			`"result":[{"metric":{"__name__":` +
 			`"lustre_read_bytes_total","component":"ost","target":"a-OST0009","instance":"oss9:9169","job":"l"},` +
 			`"values":[[2000.001,"15"],[2015.001,"45"]]}]}}`,
 	} {

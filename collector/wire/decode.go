@@ -232,7 +232,7 @@ func (r *reader) readSamples(ofJob bool) []collector.Sample {
 	return all[from:len(all):len(all)]
 }
 
-// elements reads a list into the memory that all has; one is told what stood there before: messages are much alike.
+// elements reads a list into the memory that all has; one gets what stood there before: messages are much alike.
 func elements[T any](r *reader, what string, most, smallest int, all *[]T, one func(before T) T) []T {
 	n := r.list(what, most, smallest, int(unsafe.Sizeof(*new(T))))
 	if n == 0 {

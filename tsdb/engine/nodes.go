@@ -182,7 +182,8 @@ func nodeInfos(entries []nodeEntry) []tsdb.NodeInfo {
 			e.metrics.Add(collector.QueueLen)
 			e.metrics.Add(collector.InFlight)
 		}
-		metrics := slices.DeleteFunc(slices.Collect(e.metrics.All()), func(m collector.Metric) bool { return !m.Known() })
+		metrics := slices.DeleteFunc(slices.Collect(e.metrics.All()),
+			func(m collector.Metric) bool { return !m.Known() })
 		if e.name != "" && len(metrics) > 0 {
 			out = append(out, tsdb.NodeInfo{Node: e.name, Role: e.role, Metrics: metrics})
 		}

@@ -175,7 +175,7 @@ func readShown(text []byte, section string, into any) error {
 			return fmt.Errorf("not YAML: %w", err)
 		}
 		var sections map[string]yaml.Node
-		_ = doc.Decode(&sections) // what is no mapping has no section
+		_ = doc.Decode(&sections) // what has no keys has no section
 		if of, has := sections[section]; has {
 			return of.Decode(into)
 		}

@@ -220,7 +220,7 @@ func (r *run) all(ctx context.Context) error {
 		case res = <-results:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil { // what comes now was cut off, and is no bad log
+		if ctx.Err() != nil { // what comes now was cut off; the log may be good
 			return errors.Join(ctx.Err(), r.flush())
 		}
 		if err := r.take(res); err != nil {

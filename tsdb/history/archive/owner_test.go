@@ -175,7 +175,8 @@ func TestACopyAtTheSameTimeKeepsNobodyOut(t *testing.T) {
 	if r, err := im.Import(ctx, from); err != nil || r.Imported != 2 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	got := one(t, dir, "SELECT (SELECT count(DISTINCT log) FROM job), (SELECT count(*) FROM job WHERE owner = 'file'), "+
+	got := one(t, dir, "SELECT (SELECT count(DISTINCT log) FROM job), "+
+		"(SELECT count(*) FROM job WHERE owner = 'file'), "+
 		"(SELECT count(*) FROM jobfile JOIN job USING (log))")
 	if want := []any{int64(2), int64(1), int64(2)}; !slices.Equal(got, want) {
 		t.Errorf("logs, those that count, their files: %v, want %v", got, want)
@@ -188,7 +189,8 @@ func TestALogThatWasCutOffIsNotBad(t *testing.T) {
 	for range logs {
 		from, dir := t.TempDir(), filepath.Join(t.TempDir(), "archive")
 		for i := range logs {
-			if err := os.WriteFile(filepath.Join(from, fmt.Sprint(i)), fmt.Appendf(nil, `{"Job":"%d"}`, i), 0o644); err != nil {
+			log := fmt.Appendf(nil, `{"Job":"%d"}`, i)
+			if err := os.WriteFile(filepath.Join(from, fmt.Sprint(i)), log, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
