@@ -42,7 +42,7 @@ func TestRates(t *testing.T) {
 			{time.Second, 1 << 50, none}, {time.Second, 1<<50 + 3, 3}}, resets: 2},
 		"a counter that began anew at 0 counts on": {steps: []step{{time.Second, 900, none}, {time.Second, 0, none},
 			{time.Second, 30, 30}, {time.Second, 2000, 1970}}, resets: 1},
-		"0 after 32 bits is a reset": {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 0, none},
+		"0 after 32 bits: a reset": {wrap: true, steps: []step{{time.Second, 1<<32 - 10, none}, {time.Second, 0, none},
 			{time.Second, 1<<32 - 5, none}, {time.Second, 20, 25}}, resets: 2},
 		"0 before a gap": {steps: []step{{time.Second, 500, none}, {time.Second, 0, none}, {time.Minute, 700, none},
 			{time.Second, 710, 10}}, resets: 2},
