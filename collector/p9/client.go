@@ -42,9 +42,22 @@ type TransportError struct {
 	cause error
 }
 
-// Error says the address and the cause.
+// Error says the address and the cause, without the names that Go gives to the calls that failed.
 func (e *TransportError) Error() string {
-	return fmt.Sprintf("9P connection to %s: %v", e.Addr, e.cause)
+	cause := e.cause.Error()
+	switch call, name := (*os.SyscallError)(nil), (*net.DNSError)(nil); {
+	case errors.As(e.cause, &call):
+		cause = call.Err.Error()
+	case errors.As(e.cause, &name):
+		cause = name.Err
+	case errors.Is(e.cause, io.EOF), errors.Is(e.cause, io.ErrUnexpectedEOF):
+		cause = "the server ended it"
+	case errors.Is(e.cause, net.ErrClosed):
+		cause = "it was closed here"
+	case errors.Is(e.cause, context.DeadlineExceeded):
+		cause = "no answer in time"
+	}
+	return fmt.Sprintf("9P connection to %s: %s", e.Addr, cause)
 }
 
 // maxMessage bounds what a server may send at once, whatever it negotiates.

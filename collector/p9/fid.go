@@ -17,6 +17,12 @@ type Fid struct {
 	chunk uint32
 }
 
+// QID is the server's identity of the file.
+func (f *Fid) QID() QID { return f.qid }
+
+// IOUnit is what one read or write of the open file can carry, bytes.
+func (f *Fid) IOUnit() uint32 { return f.chunk }
+
 func (c *Client) newFid() uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

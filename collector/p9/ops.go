@@ -18,7 +18,8 @@ func (f *Fid) GetAttr(ctx context.Context) (Attr, error) {
 	var a Attr
 	err := f.c.call(ctx, "getattr", TGetattr, func(d *Decoder) { a = d.attr() }, f.id, uint64(attrBasic))
 	if err == nil && !a.possible() {
-		err = fmt.Errorf("getattr: mode %o, %d bytes: no file has these: %w", a.Mode, a.Size, syscall.EIO)
+		err = fmt.Errorf("getattr: number %d, mode %o, %d bytes: no file has these: %w", a.QID.Path, a.Mode, a.Size,
+			syscall.EIO)
 	}
 	return a, err
 }
@@ -32,7 +33,8 @@ func (a *Attr) possible() bool {
 		return false
 	}
 	const second = 1e9
-	return a.Size <= math.MaxInt64 && max(a.AtimeNsec, a.MtimeNsec, a.CtimeNsec) < second
+	return a.Size <= math.MaxInt64 && a.QID.Path != math.MaxUint64 &&
+		max(a.AtimeNsec, a.MtimeNsec, a.CtimeNsec) < second
 }
 
 // SetAttr changes the file's attributes.

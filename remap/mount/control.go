@@ -89,7 +89,7 @@ func (c *control) answer(line []byte) report.Response {
 		return report.Response{Report: c.m.Report()}
 	case "remap", "force":
 		if _, _, err := net.SplitHostPort(q.Addr); err != nil {
-			return refuse(fmt.Errorf("addr: %w", err))
+			return refuse(fmt.Errorf("addr: %q: want HOST:PORT", q.Addr))
 		}
 		if allowed := c.m.opt.Allowed; allowed != nil {
 			if err := allowed.Check(q.Addr); err != nil {

@@ -48,34 +48,20 @@ var opNames = [opKinds]string{"read", "write", "lookup", "getattr", "setattr", "
 	"symlink", "readlink",
 	"link", "unlink", "rmdir", "rename", "readdir", "statfs", "fsync"}
 
-// tally is the running form of a report.Op.
-type tally struct {
-	count, errors, bytes, nanos atomic.Uint64
-	hist                        [report.Buckets]atomic.Uint64
-}
-
-func (t *tally) add(n int, took time.Duration, errno syscall.Errno) {
-	t.count.Add(1)
-	t.bytes.Add(uint64(n))
-	t.nanos.Add(uint64(took))
-	t.hist[min(bits.Len64(uint64(took.Microseconds())), report.Buckets-1)].Add(1)
+// count adds an operation that was answered.
+func count(o *report.Op, n int, took time.Duration, errno syscall.Errno) {
+	o.Count++
+	o.Bytes += uint64(n)
+	o.Nanos += uint64(took)
+	o.Hist[min(bits.Len64(uint64(took.Microseconds())), report.Buckets-1)]++
 	if errno != 0 && errno != syscall.ENOENT {
-		t.errors.Add(1)
+		o.Errors++
 	}
-}
-
-func (t *tally) op(underWay report.UnderWay) report.Op {
-	o := report.Op{Count: t.count.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(), Nanos: t.nanos.Load(),
-		UnderWay: underWay}
-	for i := range t.hist {
-		o.Hist[i] = t.hist[i].Load()
-	}
-	return o
 }
 
 // jobTally is one job's share, by reads, writes and metadata.
 type jobTally struct {
-	read, write, meta tally
+	read, write, meta report.Op    // guarded by counts.waits
 	files             [2]fileSet   // opRead, opWrite
 	last              atomic.Int64 // Unix seconds of the last operation
 }
@@ -94,14 +80,14 @@ const (
 // counts is everything the mount counts.
 type counts struct {
 	started time.Time
-	ops     [opKinds]tally
 
 	mu      sync.RWMutex // guards the maps
 	jobs    map[topology.JobID]*jobTally
 	callers map[uint32]callerJob
 
-	// waits guards underWay, and the sums while an operation leaves it: a report counts each operation once.
+	// waits guards underWay and the sums: a report counts each operation once.
 	waits    sync.Mutex
+	ops      [opKinds]report.Op
 	underWay map[*operation]struct{}
 }
 
@@ -141,17 +127,17 @@ func (c *counts) end(o *operation, n int, errno syscall.Errno) {
 	defer c.waits.Unlock()
 	now := time.Since(c.started) // not before a report's, which would see its time shrink
 	delete(c.underWay, o)
-	c.ops[o.kind].add(n, now-o.begun, errno)
+	count(&c.ops[o.kind], n, now-o.begun, errno)
 	if o.job != nil {
 		o.job.last.Store(c.started.Add(now).Unix())
-		o.job.of(o.kind).add(n, now-o.begun, errno)
+		count(o.job.of(o.kind), n, now-o.begun, errno)
 	}
 }
 
 func (c *counts) now() time.Time { return c.started.Add(time.Since(c.started)) }
 
-// of is the tally that an operation adds to.
-func (j *jobTally) of(kind opKind) *tally {
+// of is the sum that an operation adds to.
+func (j *jobTally) of(kind opKind) *report.Op {
 	switch kind {
 	case opRead:
 		return &j.read
@@ -161,19 +147,21 @@ func (j *jobTally) of(kind opKind) *tally {
 	return &j.meta
 }
 
-// waiting adds up what is under way, by kind and by job's tally. The caller holds waits.
-func (c *counts) waiting() (byKind [opKinds]report.UnderWay, byJob map[*tally]report.UnderWay) {
+// renew adds up what is under way. The caller holds waits, and mu to read.
+func (c *counts) renew() {
+	for k := range c.ops {
+		c.ops[k].UnderWay = report.UnderWay{}
+	}
+	for _, j := range c.jobs {
+		j.read.UnderWay, j.write.UnderWay, j.meta.UnderWay = report.UnderWay{}, report.UnderWay{}, report.UnderWay{}
+	}
 	now := time.Since(c.started)
-	byJob = map[*tally]report.UnderWay{}
 	for o := range c.underWay {
-		byKind[o.kind].Add(now - o.begun)
+		c.ops[o.kind].UnderWay.Add(now - o.begun)
 		if o.job != nil {
-			of := byJob[o.job.of(o.kind)]
-			of.Add(now - o.begun)
-			byJob[o.job.of(o.kind)] = of
+			o.job.of(o.kind).UnderWay.Add(now - o.begun)
 		}
 	}
-	return byKind, byJob
 }
 
 // jobOf finds the tally of the job that a process belongs to.
@@ -218,20 +206,19 @@ func (c *counts) forget(now time.Time) {
 func (c *counts) fill(r *report.Report) {
 	c.waits.Lock()
 	defer c.waits.Unlock()
-	byKind, byJob := c.waiting()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	c.renew()
 	r.Started, r.CountsUnderWay = c.started, true
 	r.Ops = make(map[string]report.Op, opKinds)
-	for k := range c.ops {
-		if o := c.ops[k].op(byKind[k]); o.Count+o.UnderWay.Count > 0 {
+	for k, o := range c.ops {
+		if o.Count+o.UnderWay.Count > 0 {
 			r.Ops[opNames[k]] = o
 		}
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
 	r.Jobs = make(map[topology.JobID]report.Share, len(c.jobs))
 	for id, j := range c.jobs {
-		r.Jobs[id] = report.Share{Read: j.read.op(byJob[&j.read]), Write: j.write.op(byJob[&j.write]),
-			Meta:      j.meta.op(byJob[&j.meta]),
+		r.Jobs[id] = report.Share{Read: j.read, Write: j.write, Meta: j.meta,
 			ReadFiles: j.files[opRead].files(), WrittenFiles: j.files[opWrite].files()}
 	}
 }

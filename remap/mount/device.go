@@ -194,21 +194,11 @@ func (d *device) read(in *fuse.ReadIn, dest []byte) {
 	if late, ok := result.(*lateRead); ok {
 		d.readLate(late, in.Unique)
 	} else {
-		d.answerRead(in.Unique, result, status, dest)
+		d.answer(in.Unique, syscall.Errno(status), nil)
 	}
 	d.mu.Lock()
 	delete(d.reads, in.Unique)
 	d.mu.Unlock()
-}
-
-// answerRead sends data that is in this process's memory.
-func (d *device) answerRead(unique uint64, result fuse.ReadResult, status fuse.Status, dest []byte) {
-	var data []byte
-	if status.Ok() && result != nil {
-		data, status = result.Bytes(dest)
-		defer result.Done()
-	}
-	d.answer(unique, syscall.Errno(status), data)
 }
 
 // answer sends an answer of a header and data.

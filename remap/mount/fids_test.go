@@ -2,6 +2,7 @@ package mount
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -65,16 +66,30 @@ func (c *fidCounter) pass(to io.Writer, from io.Reader) {
 	}
 }
 
+// TestFidsAreBounded looks up more files than the mount may keep fids of: it gives those of others back, and each file
+// is still there.
+func TestFidsAreBounded(t *testing.T) {
+	m, counter := mountCounted(t)
+	const files, most = 300, 50
+	m.link.cur.users.mu.Lock()
+	m.link.cur.users.most = most
+	m.link.cur.users.mu.Unlock()
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(m.opt.Tree, fmt.Sprint(i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 * files {
+		if _, err := os.Stat(filepath.Join(m.opt.MountPoint, fmt.Sprint(i%files))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counter.wantFewer(t, most+20)
+}
+
 // TestRepeatedLookupsHoldNoFids looks files up again and again that the kernel knows: each time the mount walks there.
 func TestRepeatedLookupsHoldNoFids(t *testing.T) {
-	_, dir, fwd := startMount(t, 1) // skips where nothing can be mounted
-	counter := countFids(t, fwd[0].Target)
-	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: counter.Target, Tree: dir,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Unmount(true) })
+	m, counter := mountCounted(t)
 	at := func(name string) string { return filepath.Join(m.opt.MountPoint, name) }
 	if err := os.WriteFile(at("x"), nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -95,12 +110,31 @@ func TestRepeatedLookupsHoldNoFids(t *testing.T) {
 			}
 		}
 	}
-	held := counter.held.Load()
-	for range 100 { // what is given back goes out behind the programs' backs
-		if held = counter.held.Load(); held < 20 {
+	counter.wantFewer(t, 20)
+}
+
+// mountCounted mounts a directory whose forwarder's fids are counted.
+func mountCounted(t *testing.T) (*Mount, *fidCounter) {
+	_, dir, fwd := startMount(t, 1) // skips where nothing can be mounted
+	counter := countFids(t, fwd[0].Target)
+	m, err := Start(t.Context(), Options{MountPoint: t.TempDir(), Target: counter.Target, Tree: dir,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Unmount(true) })
+	return m, counter
+}
+
+// wantFewer waits until clients hold fewer fids: what is given back goes out behind the programs' backs.
+func (c *fidCounter) wantFewer(t *testing.T, than int64) {
+	t.Helper()
+	held := int64(0)
+	for range 100 {
+		if held = c.held.Load(); held < than {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Errorf("after %d rounds of 2 lookups the mount holds %d fids of 2 files", rounds, held)
+	t.Errorf("the mount holds %d fids, want fewer than %d", held, than)
 }

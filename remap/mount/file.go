@@ -69,22 +69,20 @@ func (h *handle) set(s *session, fid *p9.Fid, err error) (*p9.Fid, error) {
 	return fid, err
 }
 
-var (
-	_ fs.FileReader   = (*handle)(nil)
-	_ fs.FileWriter   = (*handle)(nil)
-	_ fs.FileFsyncer  = (*handle)(nil)
-	_ fs.FileReleaser = (*handle)(nil)
-)
-
 // Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h := &handle{node: n, uid: n.m.userOf(ctx), flags: flags & keepFlags}
+	n.reserve() // who removes the file meanwhile keeps it for this program
 	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
 		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC), false)
-		h.session, h.fid = s, fid
+		if err == nil {
+			h.session, h.fid = s, fid
+			n.m.link.add(h)
+		}
 		return err
 	})
 	if errno != 0 {
+		n.released(ctx)
 		return nil, 0, errno
 	}
 	if flags&syscall.O_TRUNC != 0 {
@@ -93,7 +91,6 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	if n.m.opt.ReadAhead {
 		h.reader = newReader(h, flags)
 	}
-	n.opened(h)
 	return h, openFlags, 0
 }
 
@@ -101,17 +98,24 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode,
 	fh fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	h := &handle{uid: n.m.userOf(ctx), flags: flags & keepFlags}
-	errno = n.doWith(ctx, opCreate, func(ctx context.Context, s *session, dir *p9.Fid, retry int) error {
+	send := flags&(keepFlags|syscall.O_TRUNC|syscall.O_EXCL) | syscall.O_CREAT
+	var lost doubt
+	errno = n.doWith(ctx, opCreate, func(ctx context.Context, s *session, dir *p9.Fid, _ int) error {
 		fid, err := dir.Walk(ctx)
 		if err != nil {
 			return err
 		}
-		send := flags & (keepFlags | syscall.O_TRUNC | syscall.O_EXCL)
-		if retry > 0 {
-			send &^= syscall.O_EXCL
+		create := func() error { return fid.Create(ctx, name, send, mode, callersGroup(ctx)) }
+		err = lost.run(create)
+		if errors.Is(err, syscall.EEXIST) {
+			if err = lost.settle(ctx, dir, name, err); err == nil {
+				send &^= syscall.O_EXCL
+				err = create()
+			}
 		}
 		var a p9.Attr
-		if err = fid.Create(ctx, name, send|syscall.O_CREAT, mode, callersGroup(ctx)); err == nil {
+		if err == nil {
+			send &^= syscall.O_EXCL // a further run finds it
 			a, err = fid.GetAttr(ctx)
 		}
 		if err != nil {
@@ -119,14 +123,14 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 			return err
 		}
 		inode = n.child(ctx, s, name, nil, a, out)
-		h.session, h.fid = s, fid
+		h.node, h.session, h.fid = inode.Operations().(*node), s, fid
+		h.node.reserve()
+		n.m.link.add(h)
 		return nil
 	})
 	if errno != 0 {
 		return nil, nil, 0, errno
 	}
-	h.node = inode.Operations().(*node)
-	h.node.opened(h)
 	return inode, h, openFlags, 0
 }
 
@@ -141,29 +145,36 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 }
 
 // Write writes to the file in requests that are in flight together; an appending file's go one by one,
-// because the server puts each at the end. Of those, after a lost connection, none is repeated that arrived.
+// because the server puts each at the end. Of those, after a lost connection, none is repeated that is seen to have
+// arrived.
 func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
-	n, asked, appends := 0, 0, h.flags&syscall.O_APPEND != 0
+	n, asked := 0, 0
+	var lost doubt
 	errno := h.node.m.transfer(ctx, opWrite, &n, func(ctx context.Context, s *session, _ int) error {
 		fid, err := h.at(ctx, s)
 		if err != nil {
 			return err
 		}
-		step := len(data)
-		switch {
-		case !appends:
-			n = 0
-		case h.has(ctx, s, data[n:asked], off+int64(n)):
-			n = asked
-			fallthrough
-		default:
-			step = int(s.client.IOUnit())
+		if h.flags&syscall.O_APPEND == 0 {
+			n, err = fid.WriteAt(ctx, data, off)
+			return err
+		}
+		if asked > n {
+			arrived, err := h.has(ctx, s, lost, data[n:asked], off+int64(n))
+			if err != nil {
+				return err
+			}
+			if arrived {
+				n = asked
+			}
 		}
 		for n < len(data) && err == nil {
-			var k int
-			asked = min(n+step, len(data))
-			k, err = fid.WriteAt(ctx, data[n:asked], off+int64(n))
-			n += k
+			lost, asked = nil, min(n+int(fid.IOUnit()), len(data))
+			err = lost.run(func() error {
+				k, err := fid.WriteAt(ctx, data[n:asked], off+int64(n))
+				n += k
+				return err
+			})
 		}
 		return err
 	})
@@ -172,21 +183,21 @@ func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, sys
 	return uint32(n), errno
 }
 
-// has says whether a piece of an append whose answer was lost is where the kernel knew the file's end, and nothing
-// behind it. Where others append, too, it may be elsewhere, or what is there may be theirs: lines are often alike.
-// Then, and where the file cannot be read, it counts as not arrived: stored twice is better than not at all.
-func (h *handle) has(ctx context.Context, s *session, piece []byte, at int64) bool {
-	if len(piece) == 0 {
-		return false
-	}
+// has says whether a piece of an append whose answer was lost is where the kernel knew the file's end, nothing behind
+// it, and written when this one may have been: others append, too, and lines are often alike. Where it is elsewhere, or
+// the file cannot be read, it counts as not arrived: stored twice is better than not at all.
+func (h *handle) has(ctx context.Context, s *session, lost doubt, piece []byte, at int64) (bool, error) {
 	fid, err := h.node.openAt(asUser(ctx, h.uid), s, syscall.O_RDONLY, false)
 	if err != nil {
-		return false
+		return false, noAnswer(err)
 	}
 	defer fid.ClunkLater()
 	got := make([]byte, len(piece)+1)
 	n, err := fid.ReadAt(ctx, got, at)
-	return errors.Is(err, io.EOF) && bytes.Equal(got[:n], piece)
+	if !errors.Is(err, io.EOF) || !bytes.Equal(got[:n], piece) {
+		return false, noAnswer(err)
+	}
+	return lost.covers(ctx, fid)
 }
 
 // Fsync flushes the file to storage.
@@ -279,12 +290,6 @@ type listing struct {
 	next uint64 // where the entries behind list begin
 	done bool
 }
-
-var (
-	_ fs.FileReaddirenter = (*listing)(nil)
-	_ fs.FileSeekdirer    = (*listing)(nil)
-	_ fs.FileReleasedirer = (*listing)(nil)
-)
 
 // OpendirHandle opens the directory.
 func (n *node) OpendirHandle(ctx context.Context, _ uint32) (fs.FileHandle, uint32, syscall.Errno) {

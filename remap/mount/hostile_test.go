@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -27,6 +29,7 @@ type hostile struct {
 	on     atomic.Bool
 	tamper func(reply []byte) []byte // one message, with its size; nil: the connection ends
 	loses  func(request []byte) bool // and it ends before a request arrives; nil: never
+	away   atomic.Bool               // it takes no connections
 }
 
 // startHostile leads to a true forwarder, and passes its answers on as they are until it is switched on.
@@ -43,6 +46,10 @@ func startHostile(t *testing.T, behind string, tamper func(reply []byte) []byte)
 			near, err := l.Accept()
 			if err != nil {
 				return
+			}
+			if h.away.Load() {
+				near.Close()
+				continue
 			}
 			far, err := net.Dial("tcp4", behind)
 			if err != nil {
@@ -239,76 +246,64 @@ func TestDirectoryWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestALostAnswerRepeatsNoAppend cuts the connection before the answer to an append, of one request and of several: the
-// file has each byte once.
-func TestALostAnswerRepeatsNoAppend(t *testing.T) {
-	const written = 119 // Rwrite
+// Where the answer to Tgetattr has the file's number, and its mode.
+const (
+	rgetattr     = 25
+	attrNumberAt = 20
+	attrModeAt   = 28
+)
+
+// TestImpossibleAnswers gets attributes that no file can have, or that lead in a circle: they are errors of who asked.
+func TestImpossibleAnswers(t *testing.T) {
+	const tmkdir, rwalk = 72, 111
+	le := binary.LittleEndian
+	var made atomic.Bool
 	for name, c := range map[string]struct {
-		flags, size, lost int // the answer to which request of a write is lost
+		tamper func(r []byte)
+		do     func(at string) error
+		want   error
 	}{
-		"a line": {os.O_WRONLY, 10, 1}, "a line of a file that is read, too": {os.O_RDWR, 10, 1},
-		"the second of three requests": {os.O_WRONLY, 2500 << 10, 2},
+		"a number that no file has": {func(r []byte) {
+			if r[4] == rgetattr {
+				le.PutUint64(r[attrNumberAt:], 1<<64-1)
+			}
+		}, func(at string) error { _, err := os.Stat(at + "/d/b"); return err }, syscall.EIO},
+		"a new directory that is a file": {func(r []byte) {
+			if r[4] == rgetattr && made.Load() {
+				le.PutUint32(r[attrModeAt:], syscall.S_IFREG|0o644)
+			}
+		}, func(at string) error { return os.Mkdir(at+"/new", 0o755) }, syscall.EEXIST}, // the kernel looks again
+		"a directory inside itself": {func(r []byte) {
+			switch {
+			case r[4] == rgetattr && le.Uint32(r[attrModeAt:])&syscall.S_IFMT == syscall.S_IFDIR:
+				le.PutUint64(r[attrNumberAt:], 4242)
+			case r[4] == rwalk && len(r) > 9 && r[len(r)-13]&0x80 != 0:
+				le.PutUint64(r[len(r)-8:], 4242)
+			}
+		}, func(at string) error { _, err := os.Stat(at + "/d/e"); return err }, syscall.ELOOP},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var answers atomic.Int64
-			h, m, want := mountHostile(t, func(r []byte) []byte {
-				if r[4] == written && answers.Add(1) == int64(c.lost) {
-					return nil
+			made.Store(false)
+			h, m, _ := mountHostile(t, func(r []byte) []byte { c.tamper(r); return r })
+			h.loses = func(r []byte) bool {
+				if r[4] == tmkdir {
+					made.Store(true)
 				}
-				return r
-			})
-			f, err := os.OpenFile(filepath.Join(m.opt.MountPoint, "a"), os.O_APPEND|c.flags, 0)
-			if err != nil {
+				return false
+			}
+			if err := os.Mkdir(filepath.Join(m.opt.Tree, "d/e"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close()
 			h.on.Store(true)
-			for i := range 3 {
-				answers.Store(0)
-				more := bytes.Repeat([]byte{'0' + byte(i)}, c.size)
-				if _, err := f.Write(more); err != nil {
-					t.Fatal(err)
+			within(t, "the answer", func() {
+				if err := c.do(m.opt.MountPoint); !errors.Is(err, c.want) {
+					t.Errorf("it is answered with %v, want %v", err, c.want)
 				}
-				if answers.Load() < int64(c.lost) {
-					t.Fatalf("%d answers: none was lost", answers.Load())
-				}
-				want = append(want, more...)
-			}
-			got, err := os.ReadFile(f.Name())
-			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("the file has %d bytes, want %d: %v", len(got), len(want), err)
-			}
+			})
+			h.on.Store(false)
+			within(t, "a true answer", func() {
+				run(t, m.opt.MountPoint, "sh", "-ec", "stat d d/b >/dev/null; mkdir d/n; test -d d/n")
+			})
 		})
-	}
-}
-
-// TestWhatOthersAppendedIsNotTakenForOnesOwn: another node appends the same line, and more, before the request of this
-// one is lost on its way: the file has both lines.
-func TestWhatOthersAppendedIsNotTakenForOnesOwn(t *testing.T) {
-	const write = 118 // Twrite
-	h, m, want := mountHostile(t, func(r []byte) []byte { return r })
-	var requests atomic.Int64
-	h.loses = func(r []byte) bool { return r[4] == write && requests.Add(1) == 1 }
-	flags := os.O_APPEND | os.O_WRONLY
-	f, err := os.OpenFile(filepath.Join(m.opt.MountPoint, "a"), flags, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	other, err := os.OpenFile(filepath.Join(m.opt.Tree, "a"), flags, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if _, err := other.WriteString("tick\ntock\n"); err != nil {
-		t.Fatal(err)
-	}
-	h.on.Store(true)
-	if _, err := f.WriteString("tick\n"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(other.Name())
-	if want = append(want, "tick\ntock\ntick\n"...); err != nil || !bytes.Equal(got, want) || requests.Load() != 2 {
-		t.Errorf("the file has %d bytes, want %d, after %d requests: %v", len(got), len(want), requests.Load(), err)
 	}
 }

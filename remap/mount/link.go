@@ -36,6 +36,7 @@ const (
 
 var (
 	errClosed = errors.New("the mount is ending")
+	errSilent = errors.New("no answer in time")
 	errGaveUp = errors.New("a forced remap came in between")
 	errSlow   = errors.New("the new forwarder does not open the open files in time")
 	errHung   = errors.New(
@@ -80,6 +81,7 @@ type link struct {
 // dialer is what every session of a link is made with.
 type dialer struct {
 	tree        string // what is attached at the forwarder
+	number      uint64 // of its root at the first one
 	uid         uint32
 	log         *slog.Logger
 	connections atomic.Uint64 // made so far
@@ -100,7 +102,7 @@ func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	l.cur = s
+	l.cur, l.number = s, s.root.QID().Path
 	l.watch(s)
 	l.watchers.Go(l.sweep)
 	return l, nil
@@ -108,17 +110,24 @@ func newLink(ctx context.Context, t Target, tree string, uid uint32, log *slog.L
 
 // connect dials a forwarder and attaches to the tree.
 func (l *link) connect(ctx context.Context, t Target) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, errSilent)
 	defer cancel()
+	explain := func(err error) error {
+		if errors.As(err, new(*p9.Error)) {
+			return fmt.Errorf("forwarder %s at %s: %w; name a tree that it exports to this node", t.Forwarder, t.Addr,
+				err)
+		}
+		return fmt.Errorf("forwarder %s: %w; start its 9P service, or name another forwarder", t.Forwarder, err)
+	}
 	c, err := p9.Dial(ctx, t.Addr, 0)
 	if err != nil {
-		return nil, fmt.Errorf("forwarder %s: %w", t.Forwarder, err)
+		return nil, explain(err)
 	}
 	others := c
 	if l.uid == 0 {
 		if others, err = p9.Dial(ctx, t.Addr, 0); err != nil {
 			c.Close()
-			return nil, fmt.Errorf("forwarder %s: %w", t.Forwarder, err)
+			return nil, explain(err)
 		}
 	}
 	all := newUsers(c, others, l.tree)
@@ -126,7 +135,7 @@ func (l *link) connect(ctx context.Context, t Target) (*session, error) {
 	if err != nil {
 		c.Close()
 		others.Close()
-		return nil, fmt.Errorf("forwarder %s at %s: %w", t.Forwarder, t.Addr, err)
+		return nil, explain(err)
 	}
 	return &session{client: c, others: others, root: own.root, users: all, number: l.connections.Add(1),
 		since: time.Now()}, nil

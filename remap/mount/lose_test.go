@@ -44,7 +44,7 @@ func TestAConnectionThatDiesYoungBacksOff(t *testing.T) {
 		t.Errorf("pause %s after many losses, want %s", l.pause, reconnectMost)
 	}
 	l.watchers.Wait()
-	if !strings.Contains(text.String(), "use of closed network connection") {
+	if !strings.Contains(text.String(), "it was closed here") {
 		t.Errorf("the log does not say why: %s", text.String())
 	}
 }

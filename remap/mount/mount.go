@@ -3,7 +3,7 @@
 // open file again at the new forwarder and goes on; a forced remap cuts a dead or hung forwarder off
 // and repeats the requests it held.
 //
-// Limits: locks, and files that another node removed while they were open here, do not move; after a
+// Limits: locks, and files that another node removed or replaced while they were open here, do not move; after a
 // forced remap off a forwarder that is hung, not dead, requests it still holds may land when it wakes,
 // so it must be fenced first; an append whose answer was lost may be stored twice where other nodes append to the
 // file too; shared writable memory maps are refused by the kernel, because all I/O goes to the forwarder at once.
@@ -73,7 +73,7 @@ func Start(ctx context.Context, opt Options) (*Mount, error) {
 	}
 	l, err := newLink(ctx, opt.Target, opt.Tree, uint32(os.Getuid()), opt.Log)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("nothing is mounted on %s: %w", opt.MountPoint, err)
 	}
 	m := &Mount{opt: opt, link: l}
 	m.counts.start()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -18,9 +17,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+
 	"fairway/collector/p9"
 	report "fairway/collector/source/mount"
 	"fairway/collector/topology"
+)
+
+// go-fuse looks for these among the methods: one with another signature would not be called.
+var (
+	_ fs.NodeLookuper       = (*node)(nil)
+	_ fs.NodeGetattrer      = (*node)(nil)
+	_ fs.NodeSetattrer      = (*node)(nil)
+	_ fs.NodeMkdirer        = (*node)(nil)
+	_ fs.NodeMknoder        = (*node)(nil)
+	_ fs.NodeSymlinker      = (*node)(nil)
+	_ fs.NodeReadlinker     = (*node)(nil)
+	_ fs.NodeLinker         = (*node)(nil)
+	_ fs.NodeUnlinker       = (*node)(nil)
+	_ fs.NodeRmdirer        = (*node)(nil)
+	_ fs.NodeRenamer        = (*node)(nil)
+	_ fs.NodeStatfser       = (*node)(nil)
+	_ fs.NodeOnForgetter    = (*node)(nil)
+	_ fs.NodeOpener         = (*node)(nil)
+	_ fs.NodeCreater        = (*node)(nil)
+	_ fs.NodeOpendirHandler = (*node)(nil)
+	_ fs.NodeAccesser       = (*node)(nil)
+	_ fs.FileReader         = (*handle)(nil)
+	_ fs.FileWriter         = (*handle)(nil)
+	_ fs.FileFsyncer        = (*handle)(nil)
+	_ fs.FileReleaser       = (*handle)(nil)
+	_ fs.FileReaddirenter   = (*listing)(nil)
+	_ fs.FileSeekdirer      = (*listing)(nil)
+	_ fs.FileReleasedirer   = (*listing)(nil)
+	_ fuse.ReadResult       = (*lateRead)(nil)
 )
 
 // diod is a real forwarder of the test's directory.
@@ -152,7 +183,7 @@ two"
 		}
 	}
 	list, err := os.ReadDir(at)
-	if n := len(slices.DeleteFunc(list, func(e fs.DirEntry) bool {
+	if n := len(slices.DeleteFunc(list, func(e os.DirEntry) bool {
 		return !strings.HasPrefix(e.Name(),
 			"file-")
 	})); err != nil || n != 2000 {

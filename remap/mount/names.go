@@ -1,12 +1,15 @@
 package mount
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -16,19 +19,103 @@ import (
 )
 
 // A forced remap or a lost forwarder leaves open whether a request was carried out. The operations below that are not
-// harmless to repeat take the second run's "it is so already" as the first run's success.
-func already(err error, retry int, want syscall.Errno) bool {
-	return retry > 0 && errors.Is(err, want)
+// harmless to repeat look, when they run again, whether what they find is their own doing or another node's.
+
+// doubt is when an operation was under way whose answer was lost, each time.
+type doubt []struct{ from, to time.Time }
+
+const (
+	// soon is how long after it was sent an operation is carried out that is taken for one's own. Nodes that wait for
+	// one hung forwarder are moved one after the other, and repeat what may be alike.
+	soon = time.Second
+	// clockStep is how coarse the times of files may be, where they are not in seconds.
+	clockStep = 20 * time.Millisecond
+)
+
+// run runs the operation once.
+func (d *doubt) run(f func() error) error {
+	from := time.Now()
+	err := f()
+	if errors.As(err, new(*p9.TransportError)) {
+		*d = append(*d, struct{ from, to time.Time }{from, time.Now()})
+	}
+	return err
+}
+
+// covers says whether the last change of a file may be the operation's: whether it was made soon after that was sent
+// and before the connection was lost, by the server's clock. That is read off the file's time of access, which becomes
+// now. Who may not set it has not made the file, nor written to it.
+func (d doubt) covers(ctx context.Context, fid *p9.Fid) (bool, error) {
+	before, err := fid.GetAttr(ctx)
+	asked := time.Now()
+	if err == nil {
+		err = fid.SetAttr(ctx, p9.SetAttr{Valid: p9.SetAtime})
+	}
+	answered := time.Now()
+	after := before
+	if err == nil {
+		after, err = fid.GetAttr(ctx)
+	}
+	if err != nil {
+		return false, noAnswer(err)
+	}
+	age := time.Duration(after.AtimeSec-before.MtimeSec)*time.Second + time.Duration(after.AtimeNsec-before.MtimeNsec)
+	step := clockStep
+	if before.MtimeNsec == 0 && after.AtimeNsec == 0 {
+		step = time.Second
+	}
+	for _, lost := range d {
+		latest := lost.from.Add(soon)
+		if lost.to.Before(latest) {
+			latest = lost.to
+		}
+		if !asked.Add(-age-step).After(latest) && !answered.Add(step-age).Before(lost.from) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// settle is what has come of making a name in a directory: nil where it is there already because a run before, whose
+// answer was lost, has made it.
+func (d doubt) settle(ctx context.Context, dir *p9.Fid, name string, err error) error {
+	if len(d) == 0 || !errors.Is(err, syscall.EEXIST) {
+		return err
+	}
+	fid, failed := dir.Walk(ctx, name)
+	if failed == nil {
+		defer fid.ClunkLater()
+		var mine bool
+		if mine, failed = d.covers(ctx, fid); mine {
+			return nil
+		}
+	}
+	return cmp.Or(noAnswer(failed), err)
+}
+
+// noAnswer is an error that is not a server's answer; nil for others.
+func noAnswer(err error) error {
+	if err == io.EOF || errors.As(err, new(*p9.Error)) {
+		return nil
+	}
+	return err
 }
 
 // make runs an operation that creates name in the directory, gives the new file to the caller and
 // looks it up.
 func (n *node) make(ctx context.Context, op opKind, name string, out *fuse.EntryOut,
 	create func(dir *p9.Fid, gid uint32) error) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.doWith(ctx, op, func(ctx context.Context, s *session, dir *p9.Fid, retry int) (err error) {
-		if err = create(dir, callersGroup(ctx)); err == nil || already(err, retry, syscall.EEXIST) {
-			inode, err = n.find(ctx, s, dir, name, out)
+	var lost doubt
+	made := false
+	errno = n.doWith(ctx, op, func(ctx context.Context, s *session, dir *p9.Fid, _ int) (err error) {
+		if !made {
+			err = lost.run(func() error { return create(dir, callersGroup(ctx)) })
+			if err = lost.settle(ctx, dir, name, err); err != nil {
+				return err
+			}
+			made = true
 		}
+		inode, err = n.find(ctx, s, dir, name, out)
 		return err
 	})
 	return inode, errno
@@ -44,9 +131,13 @@ func callersGroup(ctx context.Context) uint32 {
 
 // Mkdir makes a directory.
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	return n.make(ctx, opMkdir, name, out, func(dir *p9.Fid, gid uint32) error {
+	inode, errno := n.make(ctx, opMkdir, name, out, func(dir *p9.Fid, gid uint32) error {
 		return dir.Mkdir(ctx, name, mode, gid)
 	})
+	if errno == 0 && out.Mode&syscall.S_IFMT != syscall.S_IFDIR {
+		return nil, syscall.ESTALE // another file by now; go-fuse would end the process
+	}
+	return inode, errno
 }
 
 // Mknod makes a device, fifo or socket.
@@ -73,10 +164,16 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 	}
 	errno = n.doWith(ctx, opLink, func(ctx context.Context, s *session, dir *p9.Fid, retry int) error {
 		return other.with(ctx, s, func(file *p9.Fid) error {
-			if err := dir.Link(ctx, file, name); err != nil && !already(err, retry, syscall.EEXIST) {
-				return err
+			err := dir.Link(ctx, file, name)
+			if retry > 0 && errors.Is(err, syscall.EEXIST) {
+				if there, e := identify(ctx, dir, name); e == nil && other.is(s, there) {
+					err = nil
+				}
 			}
-			a, err := file.GetAttr(ctx)
+			var a p9.Attr
+			if err == nil {
+				a, err = file.GetAttr(ctx)
+			}
 			if err == nil {
 				fill(&out.Attr, a)
 				inode = other.EmbeddedInode()
@@ -99,14 +196,17 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 
 func (n *node) remove(ctx context.Context, op opKind, name string, dir bool) syscall.Errno {
 	return n.doWith(ctx, op, func(ctx context.Context, s *session, fid *p9.Fid, retry int) error {
+		if retry > 0 {
+			there, err := identify(ctx, fid, name)
+			if errors.Is(err, syscall.ENOENT) || err == nil && !n.childNode(name).is(s, there) {
+				return nil // it was removed, and perhaps made anew by another node
+			}
+		}
 		back, err := n.keepOpen(ctx, s, fid, name, nil)
 		if err != nil {
 			return err
 		}
-		if err = fid.Unlink(ctx, name, dir); already(err, retry, syscall.ENOENT) {
-			return nil
-		}
-		if errors.As(err, new(*p9.Error)) {
+		if err = fid.Unlink(ctx, name, dir); errors.As(err, new(*p9.Error)) {
 			back()
 		}
 		return err
@@ -126,16 +226,21 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	}
 	return n.doWith(ctx, opRename, func(ctx context.Context, s *session, from *p9.Fid, retry int) error {
 		return target.with(ctx, s, func(dir *p9.Fid) error {
-			if flags == unix.RENAME_NOREPLACE && retry == 0 && exists(ctx, dir, to) {
-				return &p9.Error{Op: "rename", Errno: syscall.EEXIST}
+			c := n.childNode(name)
+			if flags == unix.RENAME_NOREPLACE && retry == 0 {
+				if _, err := identify(ctx, dir, to); err == nil {
+					return &p9.Error{Op: "rename", Errno: syscall.EEXIST}
+				}
 			}
-			back, err := target.keepOpen(ctx, s, dir, to, n.childNode(name))
+			back, err := target.keepOpen(ctx, s, dir, to, c)
 			if err != nil {
 				return err
 			}
 			err = from.Rename(ctx, name, dir, to)
-			if already(err, retry, syscall.ENOENT) && exists(ctx, dir, to) {
-				err = nil
+			if retry > 0 && errors.Is(err, syscall.ENOENT) {
+				if there, e := identify(ctx, dir, to); e == nil && c.is(s, there) {
+					err = nil
+				}
 			}
 			if errors.As(err, new(*p9.Error)) {
 				back()
@@ -146,13 +251,14 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	})
 }
 
-// exists reports whether a name can be walked to.
-func exists(ctx context.Context, dir *p9.Fid, name string) bool {
+// identify is the server's identity of what a name leads to.
+func identify(ctx context.Context, dir *p9.Fid, name string) (p9.QID, error) {
 	there, err := dir.Walk(ctx, name)
-	if err == nil {
-		there.ClunkLater()
+	if err != nil {
+		return p9.QID{}, err
 	}
-	return err == nil
+	there.ClunkLater()
+	return there.QID(), nil
 }
 
 // A forwarder knows files by their names, so a file that is removed while programs have it open would
@@ -169,12 +275,11 @@ type spare struct {
 	uid  uint32 // who removed the file, and so may remove this name
 }
 
-// opened keeps a handle of the node until it is released.
-func (n *node) opened(h *handle) {
+// reserve keeps the file until it is released.
+func (n *node) reserve() {
 	n.mu.Lock()
 	n.opens++
 	n.mu.Unlock()
-	n.m.link.add(h)
 }
 
 // released takes note that a handle is gone; the last one takes a removed file's spare name away.
@@ -191,18 +296,26 @@ func (n *node) released(ctx context.Context) {
 	}
 }
 
-// path is the node's present place below the root.
-func (n *node) path() []string {
+// maxDepth bounds the names of a path: more than the kernel takes.
+const maxDepth = 4096
+
+// path is the node's present place below the root. One that has none, or is inside itself, leads nowhere.
+func (n *node) path() (names []string) {
 	n.mu.Lock()
 	gone := n.spare
 	n.mu.Unlock()
 	if gone != nil {
 		return append(gone.dir.path(), gone.name)
 	}
-	if p := n.Path(n.m.root.EmbeddedInode()); p != "" {
-		return strings.Split(p, "/")
+	for in := n.EmbeddedInode(); !in.IsRoot(); {
+		name, up := in.Parent()
+		if names = append(names, name); up == nil || len(names) > maxDepth {
+			return []string{searched}
+		}
+		in = up
 	}
-	return nil
+	slices.Reverse(names)
+	return names
 }
 
 // keepOpen gives the file behind a name of the directory a spare name if a program has it open; other

@@ -54,7 +54,7 @@ func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
 		return nil, err
 	}
 	defer s.users.leave(u)
-	fid, err := u.root.Walk(ctx, n.path()...)
+	fid, err := n.walkAs(ctx, s, u)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +63,14 @@ func (n *node) acquire(ctx context.Context, s *session) (*ref, error) {
 
 // keep makes r the node's own fid of its user and leaves one use with the caller. Fids of sessions that are over go.
 func (n *node) keep(r *ref) *ref {
-	if !r.user.keeps(n, true) {
-		return r // not kept
+	kept, over := r.user.keeps(n, true)
+	if !kept {
+		return r
 	}
 	n.take(func(old *ref) bool { return old.user.uid == r.user.uid || old.session != r.session }, r)
+	if over != nil {
+		over.forgetOf(r.user)
+	}
 	return r
 }
 
@@ -116,7 +120,23 @@ func (n *node) walk(ctx context.Context, s *session) (*p9.Fid, error) {
 		return nil, err
 	}
 	defer s.users.leave(u)
-	return u.root.Walk(ctx, n.path()...)
+	return n.walkAs(ctx, s, u)
+}
+
+// walkAs is walk for a user who has entered. Where another node has put another file there it is ESTALE.
+func (n *node) walkAs(ctx context.Context, s *session, u *user) (*p9.Fid, error) {
+	fid, err := u.root.Walk(ctx, n.path()...)
+	if err == nil && !n.is(s, fid.QID()) {
+		fid.ClunkLater()
+		return nil, &p9.Error{Op: "walk", Errno: syscall.ESTALE}
+	}
+	return fid, err
+}
+
+// is says that a server's identity is that of the node's file. Servers that number the same tree otherwise than the
+// first one are taken at their word; a node that is not known is every file.
+func (n *node) is(s *session, qid p9.QID) bool {
+	return n == nil || n.IsRoot() || qid.Path == n.StableAttr().Ino || s.root.QID().Path != n.m.link.number
 }
 
 // openAt walks to the node and opens it with flags that are safe to repeat; again says that a program has
@@ -157,7 +177,8 @@ func (n *node) with(ctx context.Context, s *session, f func(*p9.Fid) error) erro
 		}
 		err = f(r.fid)
 		n.release(r)
-		if again == 1 || !errors.Is(err, syscall.ENOENT) || !n.stale(r) {
+		gone := errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESTALE)
+		if again == 1 || !gone || !n.take(func(kept *ref) bool { return kept == r }, nil) {
 			return err
 		}
 	}
@@ -171,10 +192,6 @@ func (n *node) doWith(ctx context.Context, op opKind,
 		return n.with(ctx, s, func(fid *p9.Fid) error { return f(ctx, s, fid, retry) })
 	})
 }
-
-// stale drops the node's kept fid after an ENOENT, which may be about its own path; it reports whether
-// there was one older than this operation.
-func (n *node) stale(r *ref) bool { return n.take(func(kept *ref) bool { return kept == r }, nil) }
 
 // child makes the inode of a file that was just walked to by name or created, keeping its fid; without a fid there is
 // none to keep. A file that is known by that name keeps its inode: a new one would only be dropped for it, and its fid
@@ -219,26 +236,6 @@ func fill(out *fuse.Attr, a p9.Attr) {
 // blockSize is what programs are advised to read and write at once, bytes.
 const blockSize = 128 << 10
 
-var (
-	_ fs.NodeLookuper       = (*node)(nil)
-	_ fs.NodeGetattrer      = (*node)(nil)
-	_ fs.NodeSetattrer      = (*node)(nil)
-	_ fs.NodeMkdirer        = (*node)(nil)
-	_ fs.NodeMknoder        = (*node)(nil)
-	_ fs.NodeSymlinker      = (*node)(nil)
-	_ fs.NodeReadlinker     = (*node)(nil)
-	_ fs.NodeLinker         = (*node)(nil)
-	_ fs.NodeUnlinker       = (*node)(nil)
-	_ fs.NodeRmdirer        = (*node)(nil)
-	_ fs.NodeRenamer        = (*node)(nil)
-	_ fs.NodeStatfser       = (*node)(nil)
-	_ fs.NodeOnForgetter    = (*node)(nil)
-	_ fs.NodeOpener         = (*node)(nil)
-	_ fs.NodeCreater        = (*node)(nil)
-	_ fs.NodeOpendirHandler = (*node)(nil)
-	_ fs.NodeAccesser       = (*node)(nil)
-)
-
 // Lookup finds a name in the directory.
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
 	errno = n.doWith(ctx, opLookup, func(ctx context.Context, s *session, dir *p9.Fid, _ int) (err error) {
@@ -267,7 +264,7 @@ func (n *node) find(ctx context.Context, s *session, dir *p9.Fid, name string, o
 func (n *node) withOpen(ctx context.Context, s *session, fh fs.FileHandle, f func(*p9.Fid) error) error {
 	err := n.with(ctx, s, f)
 	h, open := fh.(*handle)
-	if !open || !errors.Is(err, syscall.ENOENT) {
+	if !open || !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ESTALE) {
 		return err
 	}
 	fid, err := h.at(ctx, s)
@@ -278,12 +275,12 @@ func (n *node) withOpen(ctx context.Context, s *session, fh fs.FileHandle, f fun
 }
 
 // attributes reads the node's attributes; a spare name is nobody's link.
-func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) error {
+func (n *node) attributes(ctx context.Context, s *session, fid *p9.Fid, out *fuse.Attr) error {
 	a, err := fid.GetAttr(ctx)
 	if err != nil {
 		return err
 	}
-	if a.Mode&syscall.S_IFMT != n.StableAttr().Mode {
+	if a.Mode&syscall.S_IFMT != n.StableAttr().Mode || !n.is(s, a.QID) {
 		// Another file by now; of a changed kind the kernel would give the inode up for good.
 		return &p9.Error{Op: "getattr", Errno: syscall.ESTALE}
 	}
@@ -292,7 +289,7 @@ func (n *node) attributes(ctx context.Context, fid *p9.Fid, out *fuse.AttrOut) e
 		a.Nlink--
 	}
 	n.mu.Unlock()
-	fill(&out.Attr, a)
+	fill(out, a)
 	return nil
 }
 
@@ -302,7 +299,7 @@ func (n *node) Getattr(ctx context.Context, fh fs.FileHandle, out *fuse.AttrOut)
 		if h, open := fh.(*handle); open {
 			ctx = asUser(ctx, h.uid)
 		}
-		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error { return n.attributes(ctx, fid, out) })
+		return n.withOpen(ctx, s, fh, func(fid *p9.Fid) error { return n.attributes(ctx, s, fid, &out.Attr) })
 	})
 }
 
@@ -320,14 +317,17 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 			change := func() error { return fid.SetAttr(ctx, set) }
 			var err error
 			if writes {
-				err = n.asOwner(ctx, fid, change)
+				// What is cut must be the file that was opened.
+				if err = n.attributes(ctx, s, fid, &out.Attr); err == nil {
+					err = n.asOwner(ctx, fid, change)
+				}
 			} else {
 				err = change()
 			}
 			if err != nil {
 				return err
 			}
-			return n.attributes(ctx, fid, out)
+			return n.attributes(ctx, s, fid, &out.Attr)
 		})
 	})
 }

@@ -86,8 +86,6 @@ type lateRead struct {
 	block *block // what was read ahead of it, nil for nothing
 }
 
-var _ fuse.ReadResult = (*lateRead)(nil)
-
 // Bytes reads into memory.
 func (r *lateRead) Bytes([]byte) ([]byte, fuse.Status) {
 	n, errno := r.do(r.intoMemory)
@@ -150,7 +148,8 @@ func (d *device) readLate(r *lateRead, unique uint64) {
 	d.pipes.give(pipe)
 	if err != nil && !nobodyWaits(err) {
 		d.log.Warn("answering the kernel through a pipe", "err", err)
-		d.answerRead(unique, r, fuse.OK, nil)
+		data, status := r.Bytes(nil)
+		d.answer(unique, syscall.Errno(status), data)
 	}
 }
 

@@ -87,6 +87,50 @@ func TestRemovedWhileOpen(t *testing.T) {
 	}
 }
 
+// TestAFileThatAnotherNodeReplaced has a file open under whose name another node puts its own: that is neither looked
+// at nor cut nor written to by who has the old one open, and who opens the name has the new one.
+func TestAFileThatAnotherNodeReplaced(t *testing.T) {
+	m, dir, fwd := startMount(t, 2)
+	at, theirs := filepath.Join(m.opt.MountPoint, "f"), []byte("another node's file")
+	if err := os.WriteFile(at, []byte("hello"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(at, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(filepath.Join(dir, "new"), theirs, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "f")); err != nil {
+		t.Fatal(err)
+	}
+	wantStale := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, syscall.ESTALE) {
+			t.Errorf("%s: %v, want %v", what, err, syscall.ESTALE)
+		}
+	}
+	_, err = f.Stat()
+	wantStale("fstat", err)
+	wantStale("ftruncate", f.Truncate(2))
+	if _, err := f.WriteAt([]byte("J"), 0); err != nil {
+		t.Errorf("the old file is written: %v", err)
+	}
+	if got, err := os.ReadFile(at); err != nil || string(got) != string(theirs) {
+		t.Errorf("under the name: %q, %v", got, err)
+	}
+	if r, err := m.Remap(t.Context(), fwd[1].Target, false); err != nil || r.LostFiles != 1 {
+		t.Errorf("remap: %+v, %v; want one lost file", r, err)
+	}
+	_, err = f.WriteAt([]byte("K"), 0)
+	wantStale("a write behind the remap", err)
+	if got, err := os.ReadFile(filepath.Join(dir, "f")); err != nil || string(got) != string(theirs) {
+		t.Errorf("the other node's file has %q, %v", got, err)
+	}
+}
+
 // TestRefusedRemovalLeavesNoSpare takes back the preparation of a removal that the server refuses.
 func TestRefusedRemovalLeavesNoSpare(t *testing.T) {
 	m, dir, _ := startMount(t, 1)

@@ -28,6 +28,8 @@ const (
 	idleFor = 10 * time.Minute
 	// sweepEvery is how often idle ones are looked for.
 	sweepEvery = time.Minute
+	// maxKept bounds the fids that a session keeps of nodes, which a server and a queue remember: any others go.
+	maxKept = 1 << 14
 )
 
 // users are the attaches of one session.
@@ -35,8 +37,10 @@ type users struct {
 	root, others *p9.Client // see session
 	tree         string
 
-	mu sync.Mutex // guards everything below, and the users' uses, gone and nodes
-	by map[uint32]*user
+	mu   sync.Mutex // guards everything below, and the users' uses, gone and nodes
+	by   map[uint32]*user
+	kept int // nodes of all users
+	most int // of those
 }
 
 // user is one user's attach.
@@ -55,7 +59,7 @@ type user struct {
 }
 
 func newUsers(root, others *p9.Client, tree string) *users {
-	return &users{root: root, others: others, tree: tree, by: map[uint32]*user{}}
+	return &users{root: root, others: others, tree: tree, by: map[uint32]*user{}, most: maxKept}
 }
 
 // attach attaches on the connection for a user.
@@ -170,6 +174,7 @@ func (u *user) giveBack() {
 	u.of.mu.Lock()
 	nodes := u.nodes
 	u.nodes = nil
+	u.of.kept -= len(nodes)
 	u.of.mu.Unlock()
 	for n := range nodes {
 		n.forgetOf(u)
@@ -179,19 +184,31 @@ func (u *user) giveBack() {
 	}
 }
 
-// keeps notes that a node keeps a fid of the user, or no more; false when the user is gone.
-func (u *user) keeps(n *node, does bool) bool {
+// keeps notes that a node keeps a fid of the user, or no more; false when the user is gone. Where that makes too many,
+// over is one that is to give its fid back.
+func (u *user) keeps(n *node, does bool) (kept bool, over *node) {
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
 	if u.gone {
-		return false
+		return false, nil
 	}
-	if does {
-		u.nodes[n] = struct{}{}
-	} else {
+	u.of.kept -= len(u.nodes)
+	defer func() { u.of.kept += len(u.nodes) }()
+	if !does {
 		delete(u.nodes, n)
+		return true, nil
 	}
-	return true
+	u.nodes[n] = struct{}{}
+	if u.of.kept+len(u.nodes) <= u.of.most {
+		return true, nil
+	}
+	for over = range u.nodes {
+		if over != n {
+			delete(u.nodes, over)
+			return true, over
+		}
+	}
+	return true, nil
 }
 
 // sweep drops idle users until the link ends.
