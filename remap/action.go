@@ -1,6 +1,7 @@
 package remap
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,10 +111,7 @@ type Options struct {
 func choose(by Person, actions []Action, refused map[Action]string) Options {
 	o := Options{Can: []Action{}, WhyNot: map[Action]string{}, ReasonLetters: map[Action]int{}}
 	for _, a := range actions {
-		why := by.lacks(Operator, a.Words())
-		if why == "" {
-			why = refused[a]
-		}
+		why := cmp.Or(by.lacks(Operator, a.Words()), refused[a])
 		if why != "" {
 			o.WhyNot[a] = why
 			continue
@@ -133,9 +131,7 @@ func PlanOptions(by Person, s PlanState, approve string) Options {
 	for _, a := range planActions {
 		refused[a] = s.Refuses(a)
 	}
-	if refused[ActApprove] == "" {
-		refused[ActApprove] = approve
-	}
+	refused[ActApprove] = cmp.Or(refused[ActApprove], approve)
 	return choose(by, planActions, refused)
 }
 

@@ -64,6 +64,15 @@ func (m *Move) Over(r *window.Route) bool {
 		func(s topology.Share, f topology.ForwarderID) bool { return s.Forwarder == f })
 }
 
+// NodesOf returns the nodes of moves, in their order.
+func NodesOf(moves []Move) []topology.NodeID {
+	nodes := make([]topology.NodeID, len(moves))
+	for i := range moves {
+		nodes[i] = moves[i].Node
+	}
+	return nodes
+}
+
 // MoveAll asks that every node use one forwarder; the desk fills in where they come from.
 func MoveAll(nodes []topology.NodeID, to topology.ForwarderID) []Move {
 	moves := make([]Move, 0, len(nodes))
@@ -151,10 +160,7 @@ func (p *Plan) Change() string {
 
 // where names the nodes of the plan's limits.
 func (p *Plan) where() string {
-	if len(p.Moves) == 1 {
-		return string(p.Moves[0].Node)
-	}
-	return anomaly.Counted(len(p.Moves), "server")
+	return NameOrCount(NodesOf(p.Moves), "server")
 }
 
 // ProposedBy names who proposed the plan, and the rule by which.
@@ -280,34 +286,31 @@ func Title(p *Plan) string {
 	if p.Limits() {
 		return fmt.Sprintf("limit job %s to %.2g %% of %s", p.Job, 100*p.Moves[0].Limit, p.where())
 	}
-	nodes := anomaly.Counted(len(p.Moves), "node")
-	if len(p.Moves) == 1 {
-		nodes = string(p.Moves[0].Node)
-	}
+	nodes := NameOrCount(NodesOf(p.Moves), "node")
 	if p.Job != "" {
 		nodes = fmt.Sprintf("job %s (%s)", p.Job, nodes)
 	}
-	targets := Targets(p.Moves)
-	to := anomaly.Counted(len(targets), "forwarder")
-	if len(targets) == 1 {
-		to = string(targets[0])
-	}
+	to := NameOrCount(Targets(p.Moves), "forwarder")
 	if p.Dedicated {
 		to += ", dedicated"
 	}
 	return nodes + " -> " + to
 }
 
+// NameOrCount names the only one of some things, or says how many there are.
+func NameOrCount[S ~string](names []S, thing string) string {
+	if len(names) == 1 {
+		return string(names[0])
+	}
+	return anomaly.Counted(len(names), thing)
+}
+
 // Targets returns the forwarders that moves go to, each once; limits have none.
 func Targets(moves []Move) (targets []topology.ForwarderID) {
-	seen := map[topology.ForwarderID]bool{"": true}
-	for _, m := range moves {
-		if !seen[m.To] {
-			seen[m.To] = true
-			targets = append(targets, m.To)
-		}
+	for i := range moves {
+		targets = append(targets, moves[i].To)
 	}
-	return targets
+	return topology.Distinct(targets)
 }
 
 // Preview is what approving a plan would do now, in words, and the hash that binds an approval

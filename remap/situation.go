@@ -226,8 +226,7 @@ func LoadOf(value func(collector.Metric) *float64, lastSeen time.Time, peakBytes
 		ReadBytesPerSec: value(collector.ReadBytes), WriteBytesPerSec: value(collector.WriteBytes),
 		RoutedBytesPerSec: value(collector.RoutedBytes), MetaOpsPerSec: value(collector.MetaOps)}
 	if r, w := value(collector.ReadOps), value(collector.WriteOps); r != nil && w != nil {
-		ops := *r + *w
-		l.DataOpsPerSec = &ops
+		l.DataOpsPerSec = new(*r + *w)
 	}
 	return l
 }
@@ -280,8 +279,7 @@ func (l *Load) Busy() *float64 {
 	if !known || l.PeakBytesPerSec <= 0 {
 		return nil
 	}
-	share := min(1, rate/l.PeakBytesPerSec)
-	return &share
+	return new(min(1, rate/l.PeakBytesPerSec))
 }
 
 // state is what the load alone says: busy is shown by what is known, idle only when everything is.

@@ -232,7 +232,7 @@ func (h alerts) test(r *http.Request, by access.Caller) (api.Alerts, error) {
 	if h.Alerts == nil {
 		return api.Alerts{}, alert.ErrNoReceiver
 	}
-	if err := h.Alerts.Test(r.Context(), by.Person); err != nil {
+	if err := h.Alerts.Test(by.Person); err != nil {
 		return api.Alerts{}, err
 	}
 	return h.get(r, by)

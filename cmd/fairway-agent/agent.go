@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -179,9 +180,7 @@ func (s streams) state() (out stream.State) {
 		st := one.State()
 		out.Connected = out.Connected && st.Connected
 		out.Refused += st.Refused
-		if out.Err == "" {
-			out.Err = st.Err
-		}
+		out.Err = cmp.Or(out.Err, st.Err)
 	}
 	return out
 }

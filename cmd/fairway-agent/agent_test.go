@@ -144,7 +144,7 @@ func TestMisspeltSettingIsNamedWithItsLine(t *testing.T) {
 			"source.lustre.root are one setting now, and differ: say it once, as root",
 		"[source.procfs]\nskip_links = \"lo\"\n": "agent.toml",
 	} {
-		_, _, err := parseConfig("agent.toml", []byte(text))
+		_, _, err := settings.Parse("agent.toml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "configuration") {
 			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
 		}
@@ -189,7 +189,7 @@ nfs_client = true
 [source.lustre]
 root = "/host"
 `
-	c, _, err := parseConfig("old.toml", []byte(text))
+	c, _, err := settings.Parse("old.toml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestPrintedConfigurationReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := parseConfig("printed", out.Bytes())
+	got, _, err := settings.Parse("printed", out.Bytes())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\ngot  %+v\nwant %+v\n%s", err, got, want, &out)
 	}
@@ -330,6 +330,21 @@ func TestBadSourceAndWrongToken(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &f); err != nil || f.Node != "n1" || len(f.Sources) != 2 ||
 		f.Sources[0].Failures == 0 {
 		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// TestCheckSpeaksPlainly: a daemon that is not there is named without the names that Go gives to the calls that failed.
+func TestCheckSpeaksPlainly(t *testing.T) {
+	var out, errs bytes.Buffer
+	file := writeConfig(t, "ws://127.0.0.1:1", "any", "")
+	if code := execute(t.Context(), []string{"check", "-c", file}, &out, &errs, keepAll); code != program.Failed {
+		t.Errorf("exit code %d", code)
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if strings.HasPrefix(line, "daemon") && (!strings.Contains(line, "127.0.0.1:1: connection refused") ||
+			strings.Contains(line, "dial")) {
+			t.Error(line)
+		}
 	}
 }
 

@@ -67,19 +67,11 @@ func newCheck(path *string, privileges drop) *cobra.Command {
 		Use:   "check",
 		Short: "Read every source twice, dial the daemon, and say what works",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := settings.Load(*path)
-			if err != nil {
-				return err
-			}
-			log, err := program.Log(c.ErrOrStderr(), conf.LogLevel)
-			if err != nil {
-				return err
-			}
-			if err := privileges(&conf, log); err != nil {
+		RunE: settings.With(path, func(c *cobra.Command, _ []string, conf *Config) error {
+			if err := privileges(conf, program.Log(c.ErrOrStderr(), conf.LogLevel)); err != nil {
 				return err // what works with more power than the agent's would not be true
 			}
-			found, err := check(c.Context(), conf)
+			found, err := check(c.Context(), *conf)
 			if err != nil {
 				return err
 			}
@@ -89,7 +81,7 @@ func newCheck(path *string, privileges drop) *cobra.Command {
 				err = found.print(c.OutOrStdout())
 			}
 			return errors.Join(err, found.failed())
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
 	return c
@@ -134,7 +126,7 @@ func check(ctx context.Context, c Config) (*checked, error) {
 	}
 	clients, spool, err := newClients(ctx, c, quiet)
 	if err != nil {
-		found.Daemons = []daemonCheck{{Error: err.Error()}}
+		found.Daemons = []daemonCheck{{Error: program.Wording(err)}}
 		return found, nil
 	}
 	defer spool.Close()
@@ -142,7 +134,7 @@ func check(ctx context.Context, c Config) (*checked, error) {
 		d := daemonCheck{URL: one.URL}
 		begun := time.Now()
 		if err := one.Probe(ctx); err != nil {
-			d.Error = err.Error()
+			d.Error = program.Wording(err)
 		}
 		d.Seconds = time.Since(begun).Seconds()
 		found.Daemons = append(found.Daemons, d)

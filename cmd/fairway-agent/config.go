@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"fairway/cmd/program"
 	"fairway/collector/source/diod"
 	"fairway/collector/source/routes"
@@ -17,16 +15,16 @@ import (
 
 // Config is the agent's file. The help tags are what `fairway-agent config` prints above each setting.
 type Config struct {
-	Node     string      `toml:"node" help:"This node's name without domain; empty: the host's name."`
-	Role     string      `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
-	Root     string      `toml:"root" help:"The directory that holds proc and sys."`
-	LogLevel string      `toml:"log_level" help:"debug, info, warn or error."`
-	Daemon   Daemon      `toml:"daemon"`
-	Spool    SpoolConfig `toml:"spool"`
-	Routes   Routes      `toml:"routes"`
-	Orders   Orders      `toml:"orders"`
-	TBF      TBF         `toml:"tbf"`
-	Source   Sources     `toml:"source"`
+	Node     string        `toml:"node" help:"This node's name without domain; empty: the host's name."`
+	Role     string        `toml:"role" help:"The node's layer: compute, forwarder, storage or metadata."`
+	Root     string        `toml:"root" help:"The directory that holds proc and sys."`
+	LogLevel program.Level `toml:"log_level" help:"debug, info, warn or error."`
+	Daemon   Daemon        `toml:"daemon"`
+	Spool    SpoolConfig   `toml:"spool"`
+	Routes   Routes        `toml:"routes"`
+	Orders   Orders        `toml:"orders"`
+	TBF      TBF           `toml:"tbf"`
+	Source   Sources       `toml:"source"`
 }
 
 // Routes says where this compute node's way to storage can be looked at. Looking needs no right to move.
@@ -154,26 +152,19 @@ func defaultConfig() Config {
 	}
 }
 
-var settings = program.File[Config]{Path: "/etc/fairway/fairway-agent.toml", Parse: parseConfig,
-	Defaults: defaultConfig}
+var settings = program.File[Config]{Path: "/etc/fairway/fairway-agent.toml", Defaults: defaultConfig,
+	Check: (*Config).check}
 
-func parseConfig(path string, text []byte) (Config, toml.MetaData, error) {
-	c := defaultConfig()
-	meta, err := program.ParseSettings(path, text, &c, program.KnownSettings(&c), "fairway-agent config")
-	if err != nil {
-		return c, meta, err
-	}
+// check names the node by its host where the settings do not.
+func (c *Config) check() error {
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return c, meta, fmt.Errorf("%w: node is not set and the host has no name: %w", program.ErrSettings, err)
+			return fmt.Errorf("node is not set and the host has no name: %w", err)
 		}
 		c.Node, _, _ = strings.Cut(host, ".")
 	}
-	if err := c.validate(); err != nil {
-		return c, meta, fmt.Errorf("%w: %s: %w", program.ErrSettings, path, err)
-	}
-	return c, meta, nil
+	return c.validate()
 }
 
 func (c *Config) validate() error {

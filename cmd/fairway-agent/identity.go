@@ -12,25 +12,17 @@ import (
 	"strings"
 
 	"fairway/cmd/program"
+	"fairway/collector/appendlog"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 )
 
 // readSecret reads a file that nobody else may read, without the space around its text.
 func readSecret(setting, path string) (string, error) {
-	info, err := os.Stat(path)
+	text, err := appendlog.ReadPrivate(path)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s: %w", program.ErrSettings, setting, err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%w: %s: %s can be read by others (mode %v); chmod 600 it", program.ErrSettings, setting,
-			path, info.Mode().Perm())
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("%w: %s: %w", program.ErrSettings, setting, err)
-	}
-	text := strings.TrimSpace(string(b))
 	if text == "" {
 		return "", fmt.Errorf("%w: %s: %s is empty", program.ErrSettings, setting, path)
 	}

@@ -55,16 +55,9 @@ func newRoot(privileges drop) *cobra.Command {
 	}
 	path := settings.Flag(root)
 	once := root.Flags().Bool("once", false, "print one frame as JSON and end; nothing is sent")
-	root.RunE = func(c *cobra.Command, _ []string) error {
-		conf, err := settings.Load(*path)
-		if err != nil {
-			return err
-		}
-		log, err := program.Log(c.ErrOrStderr(), conf.LogLevel)
-		if err != nil {
-			return err
-		}
-		if err := privileges(&conf, log); err != nil {
+	root.RunE = settings.With(path, func(c *cobra.Command, _ []string, conf *Config) error {
+		log := program.Log(c.ErrOrStderr(), conf.LogLevel)
+		if err := privileges(conf, log); err != nil {
 			return err
 		}
 		if role, _ := topology.ParseRole(conf.Role); os.Getenv("GOMEMLIMIT") == "" &&
@@ -72,10 +65,10 @@ func newRoot(privileges drop) *cobra.Command {
 			debug.SetMemoryLimit(serversLimit)
 		}
 		if *once {
-			return printOnce(c.Context(), conf, log, c.OutOrStdout())
+			return printOnce(c.Context(), *conf, log, c.OutOrStdout())
 		}
-		return run(c.Context(), conf, log)
-	}
+		return run(c.Context(), *conf, log)
+	})
 	root.AddCommand(settings.Command(path), newCheck(path, privileges))
 	return program.Strict(root)
 }

@@ -12,7 +12,7 @@ import (
 // TestSettingsThatWentAreSaidAndWork: an old file with each of them is read as one without, and each is named with its
 // reason and line.
 func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
-	plain, _, err := parseConfig("new.toml", []byte("node = \"cn1\"\n"))
+	plain, _, err := settings.Parse("new.toml", []byte("node = \"cn1\"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 			if strings.Contains(key, ".") {
 				text = []byte("node = \"cn1\"\n" + key + " = 7\n")
 			}
-			c, _, err := parseConfig("old.toml", text)
+			c, _, err := settings.Parse("old.toml", text)
 			if got, want := fmt.Sprintf("%+v", c), fmt.Sprintf("%+v", plain); err != nil || got != want {
 				t.Errorf("it is\n%s, %v, want\n%s", got, err, want)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"fairway/cmd/lab/knfs"
 	"fairway/cmd/program"
+	"fairway/collector/pace"
 )
 
 // layerKNFS is the layer of real kernel-NFS gateways, on guests with kernels of their own.
@@ -51,9 +52,7 @@ func (d *demo) runKNFS(ctx context.Context, out io.Writer) (err error) {
 	}
 	if d.slowAfter > 0 {
 		d.tasks.Go(func() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(d.slowAfter):
+			if pace.Wait(ctx, d.slowAfter) {
 				if err := s.Break(ctx, kind, node); err != nil {
 					fmt.Fprintln(out, err)
 				}

@@ -18,11 +18,10 @@ import (
 // version is set by the linker (-X main.version=...).
 var version = "dev"
 
-func main() { program.Main(execute) }
-
-// execute is main without the process, so that tests can call it.
-func execute(ctx context.Context, args []string) int {
-	return program.Code(program.Run(ctx, newRoot(), args))
+func main() {
+	program.Main(func(ctx context.Context, args []string) int {
+		return program.Code(program.Run(ctx, newRoot(), args))
+	})
 }
 
 func newRoot() *cobra.Command {

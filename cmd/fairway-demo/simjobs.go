@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"fairway/cmd/lab/simmachine"
+	"fairway/collector/appendlog"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap/dispatch"
 	"fairway/webui/client"
@@ -36,7 +37,7 @@ func (d *demo) runBatch(ctx context.Context, runner *simmachine.Runner) {
 	}
 	defer c.Close()
 	b := batch{file: filepath.Join(d.dir, jobsFile), running: map[topology.JobID]simmachine.Job{}}
-	for first := true; ; first = false {
+	for first := true; first || pace.Wait(ctx, time.Second); first = false {
 		var began []simmachine.Job
 		var ended []topology.JobID
 		if runner.Do(ctx, func(m *simmachine.Machine) { began, ended = m.Changes() }) != nil {
@@ -47,11 +48,6 @@ func (d *demo) runBatch(ctx context.Context, runner *simmachine.Runner) {
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Error("a simulated job was not reported", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Second):
 		}
 	}
 }
@@ -87,10 +83,7 @@ func (b *batch) list(began []simmachine.Job, ended []topology.JobID) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(b.file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(b.file+".new", b.file)
+	return appendlog.ReplaceFile(b.file, text, 0o600)
 }
 
 func report(ctx context.Context, c *client.Client, began []simmachine.Job, ended []topology.JobID) error {

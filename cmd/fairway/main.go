@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -58,9 +59,7 @@ func under(title string, add func(*cobra.Command, *cli.Options)) func(*cobra.Com
 		root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
 		add(root, o)
 		for _, c := range root.Commands() {
-			if c.GroupID == "" {
-				c.GroupID = title
-			}
+			c.GroupID = cmp.Or(c.GroupID, title)
 		}
 	}
 }

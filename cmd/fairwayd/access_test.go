@@ -24,7 +24,7 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 	write(t, short, "secret\n")
 	sum := access.HashToken("x")
 	token := func(k config.Token) config.Access { return config.Access{Tokens: []config.Token{k}} }
-	provider := func(o config.OIDC) config.Access { return config.Access{OIDC: o} }
+	provider := func(o access.OIDC) config.Access { return config.Access{OIDC: o} }
 	for _, c := range []struct {
 		name  string
 		given config.Access
@@ -42,21 +42,21 @@ func TestAccessErrorsNameTheEntry(t *testing.T) {
 			[]string{"/nonexistent"}},
 		{"unknown role", token(config.Token{Name: "a", Role: "king", SHA256: sum}), []string{`"a"`, "king"}},
 		{"anonymous operator", config.Access{Anonymous: remap.Operator}, []string{"anonymous", "operator"}},
-		{"proxy that everybody could be", config.Access{Proxy: []config.Proxy{{UserHeader: "X"}}},
+		{"proxy that everybody could be", config.Access{Proxy: []access.Proxy{{UserHeader: "X"}}},
 			[]string{"[[access.proxy]]", "from"}},
-		{"provider in clear text", provider(config.OIDC{Issuer: "http://sso.site", URL: "http://localhost",
+		{"provider in clear text", provider(access.OIDC{Issuer: "http://sso.site", URL: "http://localhost",
 			ClientID: "f", NameClaim: "sub"}), []string{"access.oidc.issuer", "https"}},
 		{"provider that sends people elsewhere",
-			provider(config.OIDC{Issuer: "https://sso.site", URL: "https://elsewhere.site", ClientID: "f",
+			provider(access.OIDC{Issuer: "https://sso.site", URL: "https://elsewhere.site", ClientID: "f",
 				NameClaim: "sub"}), []string{"access.oidc.url", "listen.hosts"}},
-		{"provider for nobody", provider(config.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117",
+		{"provider for nobody", provider(access.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117",
 			ClientID: "f", NameClaim: "sub"}), []string{"access.oidc", "nobody can sign in"}},
 		{"provider with an unknown role",
-			provider(config.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f",
+			provider(access.OIDC{Issuer: "https://sso.site", URL: "http://localhost:7117", ClientID: "f",
 				NameClaim: "sub", Roles: map[string]remap.Role{"*": "king"}}), []string{"access.oidc.roles.*", "king"}},
-		{"provider's secret that others read", provider(config.OIDC{Issuer: "https://sso.site", SecretFile: open}),
+		{"provider's secret that others read", provider(access.OIDC{Issuer: "https://sso.site", SecretFile: open}),
 			[]string{"client_secret_file", "chmod 600"}},
-		{"two proxies", config.Access{Proxy: make([]config.Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
+		{"two proxies", config.Access{Proxy: make([]access.Proxy, 2)}, []string{"[[access.proxy]]", "at most one"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conf := testConf(t)
@@ -87,7 +87,7 @@ func TestTokenCommand(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(out.String(), "#   ")
 	secret, _, _ := strings.Cut(rest, "\n")
-	c, _, err := config.Parse("f.toml", out.Bytes())
+	c, _, err := config.File.Parse("f.toml", out.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func openDaemon(conf *config.Config, log *slog.Logger) (d *daemon, err error) {
 	connections := host.RaiseOpenFiles(log)
 	people, err := conf.Access.ForWeb()
 	if err != nil {
-		return d, err
+		return d, fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	var older enrol.Older
 	people.Enrolment = enrol.Tokens(conf.Access.Enrolment.SecretFile, func(n topology.NodeID) time.Time {

@@ -65,20 +65,8 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 	switch c.Kind {
 	case config.DriverAgents:
 		a := agent.New(d.agents, d.conf.ForwarderAddrs(), fan)
-		a.SetRouters(func() (out []topology.NodeID) {
-			for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
-				out = append(out, n.ID)
-			}
-			return out
-		})
-		a.SetServers(func() (out []topology.NodeID) {
-			for _, role := range []topology.Role{topology.Storage, topology.Metadata} {
-				for _, n := range d.situation.Situation().Machine.ByRole(role) {
-					out = append(out, n.ID)
-				}
-			}
-			return out
-		})
+		a.SetRouters(d.nodesOf(topology.Forwarder))
+		a.SetServers(d.nodesOf(topology.Storage, topology.Metadata))
 		return a, nil
 	case config.DriverExec:
 		e, err := exec.New(c.Command, fan)
@@ -88,13 +76,20 @@ func (d *daemon) newDriver() (remap.Driver, error) {
 		return e, nil
 	case config.DriverCES:
 		return ces.New(ces.Config{Agents: d.agents, Frame: d.board.Frame, Fan: fan,
-			Routes: func() map[topology.NodeID]window.Route { return d.situation.Situation().Routes },
-			Forwarders: func() (out []topology.NodeID) {
-				for _, n := range d.situation.Situation().Machine.ByRole(topology.Forwarder) {
-					out = append(out, n.ID)
-				}
-				return out
-			}}), nil
+			Routes:     func() map[topology.NodeID]window.Route { return d.situation.Situation().Routes },
+			Forwarders: d.nodesOf(topology.Forwarder)}), nil
 	}
 	return driver.Unassigned{}, nil
+}
+
+// nodesOf lists the machine's nodes of some layers, as they are when it is asked.
+func (d *daemon) nodesOf(roles ...topology.Role) func() []topology.NodeID {
+	return func() (out []topology.NodeID) {
+		for _, role := range roles {
+			for _, n := range d.situation.Situation().Machine.ByRole(role) {
+				out = append(out, n.ID)
+			}
+		}
+		return out
+	}
 }

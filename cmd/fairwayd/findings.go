@@ -13,6 +13,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/watch"
 	"fairway/collector/appendlog"
+	"fairway/collector/pace"
 	"fairway/collector/probe"
 	"fairway/collector/topology"
 	"fairway/remap/desk"
@@ -51,14 +52,7 @@ func (j *judges) load(path string, memory time.Duration, log *slog.Logger) {
 
 // keep saves what the detectors know every so often, and once more when ctx ends.
 func (j *judges) keep(ctx context.Context, path string, log *slog.Logger) {
-	tick := time.NewTicker(saveDetectorsEvery)
-	defer tick.Stop()
-	for ended := false; !ended; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			ended = true
-		}
+	save := func(time.Time) {
 		state, err := j.detectors.State(time.Now())
 		if err == nil {
 			err = appendlog.ReplaceFile(path, state, 0o600)
@@ -67,6 +61,8 @@ func (j *judges) keep(ctx context.Context, path string, log *slog.Logger) {
 			log.Error("the detectors' state was not saved; after a restart they would learn anew", "err", err)
 		}
 	}
+	pace.Every(ctx, saveDetectorsEvery, saveDetectorsEvery, save)
+	save(time.Now())
 }
 
 // openFindings continues with the findings of the journal.

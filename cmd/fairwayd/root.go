@@ -31,12 +31,9 @@ var self string
 
 func main() {
 	self = "/proc/self/exe"
-	program.Main(execute)
-}
-
-// execute is main without the process, so that tests can call it.
-func execute(ctx context.Context, args []string) int {
-	return program.Code(program.Run(ctx, newRoot(), args))
+	program.Main(func(ctx context.Context, args []string) int {
+		return program.Code(program.Run(ctx, newRoot(), args))
+	})
 }
 
 func newRoot() *cobra.Command {
@@ -73,17 +70,9 @@ func newRun(path *string) *cobra.Command {
 		Use:   "run",
 		Short: "Run the daemon until SIGINT or SIGTERM",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
-			log, err := program.Log(os.Stderr, conf.LogLevel)
-			if err != nil {
-				return err
-			}
-			return run(c.Context(), &conf, log)
-		},
+		RunE: config.File.With(path, func(c *cobra.Command, _ []string, conf *config.Config) error {
+			return run(c.Context(), conf, program.Log(os.Stderr, conf.LogLevel))
+		}),
 	}
 }
 

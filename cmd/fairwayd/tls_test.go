@@ -190,7 +190,7 @@ func TestEverythingOverTLS(t *testing.T) {
 func TestSessionCookieIsThisServersAlone(t *testing.T) {
 	dir := certificates(t)
 	c := encrypted(t, dir)
-	c.Access.Accounts = []config.Account{{Name: "olga", Role: remap.Operator,
+	c.Access.Accounts = []access.Account{{Name: "olga", Role: remap.Operator,
 		Hash: access.HashPassword("a long password")}}
 	d := start(t, c)
 	defer d.Close()

@@ -64,7 +64,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) error {
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil {
 		err = cmp.Or(missing(c, err), err)
-		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.Name(), wording(err))
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.Name(), Wording(err))
 	}
 	return err
 }

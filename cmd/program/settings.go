@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -18,9 +19,23 @@ var ErrSettings = BadUsage(errors.New("configuration"))
 
 // File is a program's settings file: what is read where none is named, if that exists, and how.
 type File[C any] struct {
-	Path     string
-	Parse    func(path string, text []byte) (C, toml.MetaData, error)
+	Path     string // its last part is the program's name with .toml
 	Defaults func() C
+	// Check sets what the others or the host say, and refuses what cannot work.
+	Check func(*C) error
+}
+
+// Parse reads the settings of a text over the defaults.
+func (f File[C]) Parse(path string, text []byte) (c C, meta toml.MetaData, err error) {
+	c = f.Defaults()
+	list := strings.TrimSuffix(filepath.Base(f.Path), ".toml") + " config"
+	if meta, err = ParseSettings(path, text, &c, KnownSettings(&c), list); err != nil {
+		return c, meta, err
+	}
+	if err := f.Check(&c); err != nil {
+		return c, meta, fmt.Errorf("%w: %s: %w", ErrSettings, path, err)
+	}
+	return c, meta, nil
 }
 
 // Flag adds the flag that names another file.
@@ -41,6 +56,18 @@ func (f File[C]) Load(path string) (c C, err error) {
 		}
 	}
 	return c, err
+}
+
+// With makes what a command does of what it does with the settings.
+func (f File[C]) With(path *string, do func(c *cobra.Command, args []string, conf *C) error) func(*cobra.Command,
+	[]string) error {
+	return func(c *cobra.Command, args []string) error {
+		conf, err := f.Load(*path)
+		if err != nil {
+			return err
+		}
+		return do(c, args, &conf)
+	}
 }
 
 // Command prints the settings.
@@ -64,13 +91,23 @@ func (f File[C]) Command(path *string) *cobra.Command {
 	}
 }
 
-// Log writes to w what is at least of a level of the settings.
-func Log(w io.Writer, level string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("%w: log_level = %q: want debug, info, warn or error", ErrSettings, level)
+// Level is the least of what is logged.
+type Level string
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Level) UnmarshalText(text []byte) error {
+	*l = Level(text)
+	if new(slog.Level).UnmarshalText(text) != nil {
+		return fmt.Errorf("log_level = %q: want debug, info, warn or error", text)
 	}
-	return slog.New(newFewLines(slog.NewTextHandler(Raw(w), &slog.HandlerOptions{Level: l}))), nil
+	return nil
+}
+
+// Log writes to w what is at least of a level.
+func Log(w io.Writer, level Level) *slog.Logger {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(level)) // the settings were read
+	return slog.New(newFewLines(slog.NewTextHandler(Raw(w), &slog.HandlerOptions{Level: l})))
 }
 
 // ReadSettings reads the text of the settings file at path; without a path, of the one at fallback if

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// wording is an error in the words of who started the program: without the names that Go gives to the call that failed.
-func wording(err error) string {
+// Wording is an error in the words of who started the program: without the names that Go gives to the call that failed.
+func Wording(err error) string {
 	text := err.Error()
 	inWords(err, &text)
 	return text
@@ -27,13 +27,13 @@ func inWords(err error, text *string) {
 	subject, words := "", ""
 	switch e := err.(type) {
 	case *fs.PathError:
-		subject, words = e.Path, wording(e.Err)
+		subject, words = e.Path, Wording(e.Err)
 	case *net.OpError:
-		if words = wording(e.Err); e.Addr != nil {
+		if words = Wording(e.Err); e.Addr != nil {
 			subject = e.Addr.String()
 		}
 	case *url.Error:
-		subject, words = e.URL, wording(e.Err)
+		subject, words = e.URL, Wording(e.Err)
 	case *net.DNSError:
 		subject, words = e.Name, e.Err
 	case *net.AddrError:
@@ -41,7 +41,7 @@ func inWords(err error, text *string) {
 			words = "want a port of 1 to 65535"
 		}
 	case *os.SyscallError:
-		words = wording(e.Err)
+		words = Wording(e.Err)
 	}
 	if words != "" {
 		if subject != "" {

@@ -8,12 +8,14 @@
 package appendlog
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -64,6 +66,19 @@ func SyncDir(dir string) error {
 	return d.Sync()
 }
 
+// ReadPrivate reads a file that nobody but its owner may read, without the space around its text.
+func ReadPrivate(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s can be read by others (mode %v); chmod 600 it", path, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	return strings.TrimSpace(string(b)), err
+}
+
 // ReplaceFile makes b the content of path: a reader, also one after a crash, sees the old file or the new
 // one, never a part.
 func ReplaceFile(path string, b []byte, mode os.FileMode) error {
@@ -80,4 +95,28 @@ func ReplaceFile(path string, b []byte, mode os.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// ReadNote reads a small file of JSON into v, which stays as it is where there is none.
+func ReadNote(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteNote replaces a small file of JSON.
+func WriteNote(path string, v any, mode os.FileMode) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return fmt.Errorf("BUG: write %s: %w", path, err)
+	}
+	return ReplaceFile(path, append(b, '\n'), mode)
 }

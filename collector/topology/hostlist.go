@@ -39,6 +39,19 @@ func ParseHostList(text string) ([]NodeID, error) {
 	return out, nil
 }
 
+// Distinct returns the different ones of a list, in their order; the zero value counts as none.
+func Distinct[T comparable](list []T) (out []T) {
+	var none T
+	seen := map[T]bool{none: true}
+	for _, x := range list {
+		if !seen[x] {
+			seen[x] = true
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
 // CutHostList cuts a host list at the first comma that is not in brackets.
 func CutHostList(s string) (before, after string) {
 	depth := 0

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"fairway/collector/appendlog"
 )
 
 // channel gives messages to one receiver. send is called by one goroutine; it returns nil once the receiver has
@@ -51,19 +53,10 @@ func (r *Receiver) secret() (string, error) {
 	if r.SecretFile == "" {
 		return "", nil
 	}
-	info, err := os.Stat(r.SecretFile)
+	secret, err := appendlog.ReadPrivate(r.SecretFile)
 	if err != nil {
 		return "", fmt.Errorf("secret_file: %w", err)
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("secret_file %s: mode %o: others can read it; chmod 600 it", r.SecretFile,
-			info.Mode().Perm())
-	}
-	b, err := os.ReadFile(r.SecretFile)
-	if err != nil {
-		return "", fmt.Errorf("secret_file: %w", err)
-	}
-	secret := strings.TrimSpace(string(b))
 	if secret == "" {
 		return "", fmt.Errorf("secret_file %s is empty", r.SecretFile)
 	}

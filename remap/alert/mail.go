@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/wneessen/go-mail"
+
+	"fairway/collector/topology"
 )
 
 // mailer sends one mail for all alerts of a message. Its Message-ID is the message's, so that a mail which a crash
@@ -95,7 +97,7 @@ func subject(m *message) string {
 		if !a.Ended.IsZero() {
 			what = "ended"
 		}
-		return clean(fmt.Sprintf("[%s] %s: %s", m.Site, what, a.Summary))
+		return topology.Clean(fmt.Sprintf("[%s] %s: %s", m.Site, what, a.Summary))
 	}
 	ended := 0
 	for i := range batch {
@@ -103,7 +105,7 @@ func subject(m *message) string {
 			ended++
 		}
 	}
-	return clean(fmt.Sprintf("[%s] %d alerts, %d of them ended", m.Site, len(batch), ended))
+	return topology.Clean(fmt.Sprintf("[%s] %d alerts, %d of them ended", m.Site, len(batch), ended))
 }
 
 func (m *mailer) id(what *message) string {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
@@ -54,14 +55,12 @@ type Config struct {
 type Sender struct {
 	cfg     Config
 	targets []*target
-	tests   chan testRequest
 
 	mu     sync.Mutex // guards what follows
 	status []Status
 	drops  uint64
 	open   int
-	// panicked is the newest panic that the loop has not taken yet.
-	panicked *Alert
+	own    map[string]*Alert // by ID, the daemon's own that the loop has not taken yet
 }
 
 // Status is how delivery to one receiver goes.
@@ -98,14 +97,9 @@ type outcome struct {
 	at  time.Time
 }
 
-type testRequest struct {
-	by  string
-	now time.Time
-}
-
 // New makes a sender; nothing is sent before Run. Errors name the receiver and the secret that cannot be read.
 func New(cfg Config) (*Sender, error) {
-	s := &Sender{cfg: cfg, tests: make(chan testRequest)}
+	s := &Sender{cfg: cfg, own: map[string]*Alert{}}
 	for i := range cfg.Settings.Receivers {
 		r := &cfg.Settings.Receivers[i]
 		ch, err := newChannel(r)
@@ -187,8 +181,6 @@ func (l *loop) run(ctx context.Context) {
 			l.table.clean(l.cfg.Settings.Receivers, now)
 		case o := <-l.results:
 			l.result(&o)
-		case r := <-l.tests:
-			l.test(&r)
 		}
 	}
 }
@@ -222,36 +214,37 @@ func (l *loop) follow() {
 
 // takeOwn makes one alert of all panics of handlers until none comes for an hour, and one of the daemon's lateness.
 func (l *loop) takeOwn(now time.Time) {
-	l.mu.Lock()
-	own := []*Alert{l.panicked}
-	l.panicked = nil
-	l.mu.Unlock()
 	if l.cfg.Late != nil {
 		if by := l.cfg.Late(now); by >= lateCalls {
-			own = append(own, &Alert{ID: "late", Kind: DaemonLate, Severity: Warning, Since: now, Due: now,
-				Summary: fmt.Sprintf("the daemon was %.0f s late: nobody is accused meanwhile; give its host "+
-					"more processor time", by.Seconds())})
+			l.call("late", DaemonLate, Warning, now, "the daemon was %.0f s late: nobody is accused meanwhile; give "+
+				"its host more processor time", by.Seconds())
 		}
 	}
-	for _, a := range own {
-		if a == nil {
-			continue
-		}
-		if had := l.table.Alerts[a.ID]; had != nil && had.Ended.IsZero() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, a := range l.own {
+		if had := l.table.Alerts[id]; had != nil && had.Ended.IsZero() {
 			had.Due, had.Summary = a.Due, a.Summary
 			continue
 		}
-		l.table.forgetGiven(a.ID)
-		l.table.Alerts[a.ID] = a
+		l.table.forgetGiven(id)
+		l.table.Alerts[id] = a
 	}
+	clear(l.own)
+}
+
+// call makes an alert of the daemon's own. It never waits.
+func (s *Sender) call(id, kind string, severity Severity, at time.Time, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own[id] = &Alert{ID: id, Kind: kind, Severity: severity, Since: at, Due: at,
+		Summary: fmt.Sprintf(format, args...)}
 }
 
 // Panicked has people called because a handler panicked. It never waits.
 func (s *Sender) Panicked(route, what string, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.panicked = &Alert{ID: "panic", Kind: DaemonPanicked, Severity: Critical, Since: at, Due: at,
-		Summary: fmt.Sprintf("the daemon has a fault: %s panicked (%s); its log has the stack, report it", route, what)}
+	s.call("panic", DaemonPanicked, Critical, at,
+		"the daemon has a fault: %s panicked (%s); its log has the stack, report it", route, what)
 }
 
 // settle forgets what had ended before the journal was read for the first time: nobody is called for it.
@@ -343,7 +336,7 @@ func (l *loop) result(o *outcome) {
 }
 
 func (l *loop) save() {
-	err := l.table.save(l.cfg.Path)
+	err := appendlog.WriteNote(l.cfg.Path, l.table, 0o600)
 	if err != nil && !l.noSave {
 		l.cfg.Log.Error("what receivers have been given was not saved; after a restart they may be given it again",
 			"err", err)
@@ -351,31 +344,22 @@ func (l *loop) save() {
 	l.noSave = err != nil
 }
 
-// test puts an alert in that every receiver is given.
-func (l *loop) test(r *testRequest) {
-	id := fmt.Sprintf("test-%d", r.now.Unix())
-	l.table.Alerts[id] = &Alert{ID: id, Kind: Test, Severity: Critical, Since: r.now, Due: r.now,
-		Summary: fmt.Sprintf("a test that %s asked for: nothing is wrong", r.by)}
-}
-
 // ErrNoReceiver is wrapped by the refusal to test what is not configured.
 var ErrNoReceiver = fmt.Errorf("%w: no receiver of alerts is configured: add [[alert.receiver]] to the daemon's "+
 	"settings", remap.ErrState)
 
 // Test sends a test alert to every receiver, whatever it wants otherwise. Errors: ErrNotAllowed, ErrNoReceiver.
-func (s *Sender) Test(ctx context.Context, by remap.Person) error {
+func (s *Sender) Test(by remap.Person) error {
 	if err := by.May(remap.Operator, "sending a test alert"); err != nil {
 		return err
 	}
 	if len(s.targets) == 0 {
 		return ErrNoReceiver
 	}
-	select {
-	case s.tests <- testRequest{by: by.Name, now: time.Now()}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	now := time.Now()
+	s.call(fmt.Sprintf("test-%d", now.Unix()), Test, Critical, now, "a test that %s asked for: nothing is wrong",
+		by.Name)
+	return nil
 }
 
 // Status returns how delivery goes, in the order of the settings, and the number of alerts that are open.

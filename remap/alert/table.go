@@ -3,12 +3,8 @@ package alert
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -73,15 +69,8 @@ func newTable() *table {
 // that says why.
 func loadTable(path string) (*table, error) {
 	t := newTable()
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
-	}
-	if err != nil {
-		return t, err
-	}
-	if err := json.Unmarshal(b, t); err != nil {
-		return newTable(), fmt.Errorf("read %s: %w", path, err)
+	if err := appendlog.ReadNote(path, t); err != nil {
+		return newTable(), err
 	}
 	if t.Version != tableVersion || t.Alerts == nil || t.Given == nil || t.Sending == nil {
 		return newTable(), fmt.Errorf("read %s: version %d: want %d", path, t.Version, tableVersion)
@@ -97,14 +86,6 @@ func loadTable(path string) (*table, error) {
 		}
 	}
 	return t, nil
-}
-
-func (t *table) save(path string) error {
-	b, err := json.Marshal(t)
-	if err != nil {
-		return fmt.Errorf("BUG: encode the alerts: %w", err)
-	}
-	return appendlog.ReplaceFile(path, b, 0o600)
 }
 
 // take folds the next record of the journal in and reports whether it concerns an alert.
@@ -268,7 +249,7 @@ func line(a *Alert) string {
 	if a.URL != "" {
 		fmt.Fprintf(&b, "; %s", a.URL)
 	}
-	return clean(b.String())
+	return topology.Clean(b.String())
 }
 
 const hurtShown = 5
@@ -289,14 +270,4 @@ func hurtWords(hurt []Hurt) string {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(words, ", ")
-}
-
-// clean keeps an alert in its line: names of jobs come from users.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/anomaly"
+	"fairway/collector/appendlog"
 	"fairway/remap"
 	"fairway/remap/journal"
 )
@@ -55,7 +56,7 @@ func TestEachAlertIsGivenOnce(t *testing.T) {
 				deliver(&all[rnd.IntN(2)])
 			case 5:
 				tab.clean(all, now)
-				if err := tab.save(path); err != nil {
+				if err := appendlog.WriteNote(path, tab, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				var err error

@@ -116,8 +116,7 @@ func (s *Summary) profile(nodes int) *history.Profile {
 	default:
 		p.Mode = topology.ModeNM
 	}
-	queue := metaSeconds * p.MetaOps / max(1, s.Seconds)
-	p.MetaQueue = &queue
+	p.MetaQueue = new(metaSeconds * p.MetaOps / max(1, s.Seconds))
 	return p
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ const (
 
 // New makes a node; it takes part from Start on.
 func New(cfg Config) (*Node, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	id, err := newIdentity(cfg.Secret, cfg.Name)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)

@@ -207,8 +207,7 @@ func (d *answers) approve(ctx context.Context, by remap.Person, id string, a rem
 		r := &journal.Record{Kind: journal.StepApprove, Frozen: &shown.Frozen,
 			Approval: &remap.Approval{By: by.Name, Via: by.Via, At: now, Hash: moves, Reason: a.Reason}}
 		if given+1 >= shown.Needs {
-			start := now.Add(d.cfg.Settings.ApprovalTTL)
-			r.State, r.Moves, r.Expires = remap.Approved, shown.Plan.Moves, &start
+			r.State, r.Moves, r.Expires = remap.Approved, shown.Plan.Moves, new(now.Add(d.cfg.Settings.ApprovalTTL))
 		}
 		return r, nil
 	})

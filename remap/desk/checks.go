@@ -39,7 +39,7 @@ func checkFresh(targets []topology.ForwarderID, s *remap.Situation) []remap.Chec
 
 func checkTargets(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation) []remap.Check {
 	var checks []remap.Check
-	var healthy []string
+	var healthy []topology.ForwarderID
 	for _, id := range targets {
 		c := remap.Check{Name: "target " + string(id)}
 		f, accused := s.Accused(id)
@@ -56,14 +56,15 @@ func checkTargets(targets []topology.ForwarderID, p remap.Plan, s *remap.Situati
 		case s.State(id) == remap.ForwarderUnknown:
 			c.Level, c.Text = remap.Amber, fmt.Sprintf("what %s moves is not known: it may be full", id)
 		default:
-			healthy = append(healthy, string(id))
+			healthy = append(healthy, id)
 			continue
 		}
 		checks = append(checks, c)
 	}
 	switch n := len(healthy); {
 	case n == 1:
-		checks = append(checks, remap.Check{Name: "targets", Level: remap.Green, Text: healthy[0] + " is healthy"})
+		checks = append(checks, remap.Check{Name: "targets", Level: remap.Green,
+			Text: string(healthy[0]) + " is healthy"})
 	case n > 1:
 		checks = append(checks, remap.Check{Name: "targets", Level: remap.Green,
 			Text: fmt.Sprintf("%d targets are healthy: %s", n,
@@ -129,17 +130,17 @@ func checkAlone(targets []topology.ForwarderID, p remap.Plan, s *remap.Situation
 
 // checkSources asks that every node's present forwarder is known, since it is the way back.
 func checkSources(p remap.Plan, s *remap.Situation) []remap.Check {
-	var unknown, stay, lingering, spread []string
+	var unknown, stay, lingering, spread []topology.NodeID
 	for _, m := range p.Moves {
 		switch r := s.Routes[m.Node]; {
 		case m.Spread != "":
-			spread = append(spread, string(m.Node))
+			spread = append(spread, m.Node)
 		case m.From == "":
-			unknown = append(unknown, string(m.Node))
+			unknown = append(unknown, m.Node)
 		case m.From == m.To:
-			stay = append(stay, string(m.Node))
+			stay = append(stay, m.Node)
 		case len(r.Lingering) > 0:
-			lingering = append(lingering, string(m.Node))
+			lingering = append(lingering, m.Node)
 		}
 	}
 	switch {

@@ -3,6 +3,7 @@
 package desk
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,9 +73,7 @@ func Open(cfg Config) (*Desk, journal.Summary, error) {
 }
 
 func start(cfg Config, s *state, j *journal.Journal) *Desk {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	rec := newRecorder(s, j, cfg.Log)
 	rec.together.log = cfg.Together
 	d := &Desk{cfg: &cfg, recorder: rec, plans: &plans{rec: rec}, exclusions: &exclusions{cfg: &cfg, rec: rec},

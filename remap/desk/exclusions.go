@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"fairway/collector/appendlog"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/journal"
@@ -331,10 +331,9 @@ func (d *exclusions) AwaitFeed(ctx context.Context, generation uint64) (remap.Fe
 // written beside it, forced to disk and renamed. A file that cannot be written is reported and
 // tried again; its reader goes by the lease in the one it has.
 func (d *exclusions) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) {
-	generation, failing := uint64(0), false
-	f := d.Feed()
+	failing, f := false, d.Feed()
 	for {
-		err := writeFeed(path, f)
+		err := appendlog.WriteNote(path, f, 0o644) // it is no secret, and its reader another user
 		switch {
 		case err != nil && !failing:
 			log.Error("the file of exclusions was not written; its readers fall back when its lease ends", "err", err,
@@ -343,28 +342,11 @@ func (d *exclusions) KeepFeedFile(ctx context.Context, path string, log *slog.Lo
 			log.Info("the file of exclusions is written again", "file", path)
 		}
 		failing = err != nil
-		generation = f.Generation
-		if f, err = d.AwaitFeed(ctx, generation); err != nil {
+		if f, err = d.AwaitFeed(ctx, f.Generation); err != nil {
 			return
 		}
-		if failing { // a full disk is not helped by haste
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(time.Second):
-			}
+		if failing && !pace.Wait(ctx, time.Second) { // a full disk is not helped by haste
+			return
 		}
 	}
-}
-
-func writeFeed(path string, f remap.Feed) error {
-	b, err := json.MarshalIndent(f, "", " ")
-	if err != nil {
-		return fmt.Errorf("BUG: encode the feed: %w", err)
-	}
-	// No secret, and its reader is another user.
-	if err := appendlog.ReplaceFile(path, append(b, '\n'), 0o644); err != nil {
-		return fmt.Errorf("exclusions: %w", err)
-	}
-	return nil
 }

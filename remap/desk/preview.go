@@ -235,12 +235,16 @@ func foldNodes(nodes []topology.NodeID) string {
 }
 
 // shorten lists up to eight names.
-func shorten(names []string) string {
+func shorten[S ~string](names []S) string {
 	const most = 8
-	if len(names) <= most {
-		return strings.Join(names, " ")
+	text := ""
+	for _, n := range names[:min(most, len(names))] {
+		text += " " + string(n)
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], " "), len(names)-most)
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.TrimSpace(text)
 }
 
 // fromText says where a node comes from: one forwarder, or all that it spreads its traffic over.

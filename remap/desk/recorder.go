@@ -93,8 +93,7 @@ func (r *recorder) record(recs ...*journal.Record) error {
 			recs[0].Kind, "err", err)
 		return err
 	}
-	begun := time.Now()
-	r.writing.Store(&begun)
+	r.writing.Store(new(time.Now()))
 	err := r.write(recs)
 	r.writing.Store(nil)
 	r.records.Store(r.journal.Records())

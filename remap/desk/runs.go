@@ -240,18 +240,16 @@ func (d *runs) settle(e *entry, r *run, err error, now time.Time) bool {
 
 // lacking names the nodes without a good result.
 func (d *runs) lacking(e *entry, what string, err error) string {
-	var names []string
-	why := ""
-	for _, m := range e.open() {
-		names = append(names, string(m.Node))
-		if r, ok := e.result(m.Node); ok && why == "" {
+	nodes, why := remap.NodesOf(e.open()), ""
+	for _, n := range nodes {
+		if r, ok := e.result(n); ok && why == "" {
 			why = r.Error
 		}
 	}
 	if err != nil {
 		why = err.Error()
 	}
-	text := fmt.Sprintf("%d of %d %s: %s", len(names), len(e.Moves), what, shorten(names))
+	text := fmt.Sprintf("%d of %d %s: %s", len(nodes), len(e.Moves), what, shorten(nodes))
 	if why != "" {
 		text += " (" + why + ")"
 	}
@@ -301,12 +299,9 @@ func (d *runs) observe(e *entry, now time.Time) {
 	case len(waiting) == 0:
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: e.Goal})
 	case late && e.Back == nil: // one that waits for its way back has time
-		var names []string
-		for _, m := range waiting {
-			names = append(names, string(m.Node))
-		}
 		d.step(e, &journal.Record{At: now, Kind: journal.StepFinish, State: remap.Partial, Error: fmt.Sprintf(
-			"reported as done, but not observed within %s: %s", d.cfg.Settings.VerifyWithin, shorten(names))})
+			"reported as done, but not observed within %s: %s", d.cfg.Settings.VerifyWithin,
+			shorten(remap.NodesOf(waiting)))})
 	}
 }
 
@@ -385,16 +380,13 @@ func (d *runs) stop() {
 
 // noWayBack says which forwarder the plan's nodes would go back to that is not well; empty: all of them are.
 func (d *runs) noWayBack(e *entry, s *remap.Situation, now time.Time) string {
-	seen := map[topology.ForwarderID]bool{}
+	var back []topology.ForwarderID
 	for i := range e.Moves {
-		for _, f := range e.Moves[i].Sources() {
-			if seen[f] {
-				continue
-			}
-			seen[f] = true
-			if why := d.unfit(f, s, now); why != "" {
-				return remap.StayText(why, inWords(d.cfg.Settings.ReturnAfter))
-			}
+		back = append(back, e.Moves[i].Sources()...)
+	}
+	for _, f := range topology.Distinct(back) {
+		if why := d.unfit(f, s, now); why != "" {
+			return remap.StayText(why, inWords(d.cfg.Settings.ReturnAfter))
 		}
 	}
 	return ""

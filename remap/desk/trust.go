@@ -53,8 +53,7 @@ type trust struct {
 
 // publish has others read the table as it is now; the next record makes another one.
 func (d *trust) publish() {
-	now := d.rec.state.trust.revoked
-	d.revoked.Store(&now)
+	d.revoked.Store(new(d.rec.state.trust.revoked))
 }
 
 // RevokedUntil is up to when the tokens that a node was given are refused; the zero time for a node without any.

@@ -47,8 +47,7 @@ func (d *Dispatcher) caseOf(s *remap.Situation, j *job, p *history.Prediction) d
 		}
 		n := dfra.Neighbour{Job: o.run.Job, Forwarders: o.on, History: o.past}
 		if !o.since.IsZero() && s.At.Sub(o.since) >= d.cfg.LiveAfter {
-			live := o.live
-			n.Live = &live
+			n.Live = new(o.live)
 		}
 		c.Neighbours = append(c.Neighbours, n)
 	}

@@ -147,9 +147,7 @@ type job struct {
 
 // New returns a dispatcher that knows the jobs that ran when the history was opened.
 func New(cfg Config) *Dispatcher {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	d := &Dispatcher{cfg: cfg, log: cfg.Log, due: make(chan struct{}, 1), jobs: map[topology.JobID]*job{},
 		at: map[topology.NodeID]topology.JobID{}, ended: map[topology.JobID]*job{},
 		contenders: contenders{arrived: map[topology.JobID]*Request{}}}
@@ -215,8 +213,7 @@ func (d *Dispatcher) Decided(id topology.JobID) *Answer {
 	if j == nil || j.answer == nil {
 		return nil
 	}
-	a := j.answered()
-	return &a
+	return new(j.answered())
 }
 
 // SoFar returns what a running job has done since it is watched, and since when that is; nil where it
@@ -250,6 +247,11 @@ const maxNodes = 1 << 20
 
 // maxText bounds the names of a request, bytes.
 const maxText = 400
+
+// key is what runs like it have in common.
+func (r *Request) key() history.Key {
+	return history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)}
+}
 
 func (r *Request) check(s *remap.Situation) error {
 	bad := func(format string, args ...any) error {
@@ -447,10 +449,7 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 		if d.cfg.Windows {
 			e.Windows = d.windows.renew(d, d.cfg.Situation(), nil, at)
 		}
-		select {
-		case d.due <- struct{}{}:
-		default:
-		}
+		d.buildSoon()
 	}
 	plans, err := d.cfg.Desk.OfJob(ctx, id)
 	if err != nil {
@@ -473,6 +472,14 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 		e.Plans = append(e.Plans, plans[i].ID)
 	}
 	return e, nil
+}
+
+// buildSoon has the profiler look for profiles that are due.
+func (d *Dispatcher) buildSoon() {
+	select {
+	case d.due <- struct{}{}:
+	default:
+	}
 }
 
 // takeBack is what ends a plan at its job's end; nil: nothing is to be done.

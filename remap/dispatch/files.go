@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"maps"
+
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/history"
@@ -38,12 +40,9 @@ func (s *seen) addFiles(n topology.NodeID, samples []collector.Sample) {
 // noteFiles keeps the newest report of each node: it is about the whole run.
 func (j *job) noteFiles(v *seen) {
 	if j.files == nil {
-		j.files = v.files
-		return
+		j.files = map[topology.NodeID]nodeFiles{}
 	}
-	for n, f := range v.files {
-		j.files[n] = f
-	}
+	maps.Copy(j.files, v.files)
 }
 
 // modeOf is how a run's nodes shared the files of its main direction; "" where fewer than half of those

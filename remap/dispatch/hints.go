@@ -95,7 +95,7 @@ const logsWithin = time.Second
 
 // hintsFor advises a job that asked for it; without hints the answer says why there are none.
 func hintsFor(ctx context.Context, cfg *Config, s *remap.Situation, r *Request) *ROMIOHints {
-	p, ok := cfg.History.Predict(history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
+	p, ok := cfg.History.Predict(r.key())
 	if !ok {
 		return &ROMIOHints{Why: "no run like this one was measured"}
 	}

@@ -25,10 +25,7 @@ func Learn(d *Dispatcher, r history.Run) error {
 		d.remove(j)
 		d.ended[r.Job] = j
 	}
-	select {
-	case d.due <- struct{}{}:
-	default:
-	}
+	d.buildSoon()
 	return nil
 }
 

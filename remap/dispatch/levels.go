@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -67,9 +68,7 @@ func (l *Levels) fill(c dfra.Config) dfra.Config {
 		learned float64
 	}{{&c.HighBW, l.HighBW}, {&c.HighIOPS, l.HighIOPS}, {&c.LowBW, l.LowBW}, {&c.LowIOPS, l.LowIOPS},
 		{&c.LowMeta, l.LowMeta}} {
-		if *f.set == 0 {
-			*f.set = f.learned
-		}
+		*f.set = cmp.Or(*f.set, f.learned)
 	}
 	return c
 }

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -75,24 +76,19 @@ func (c *contenders) awaited(s *remap.Situation, own topology.JobID) (out []topo
 // decision, and those that are to start within a minute. Only those with a history claim any. The
 // caller holds d.mu.
 func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.Rival) {
-	add := func(j dfra.Job, k history.Key) {
+	add := func(k history.Key, on []topology.ForwarderID) {
 		if p, ok := d.cfg.History.Predict(k); ok && len(out) < TogetherMost {
-			out = append(out, dfra.Rival{Job: j, History: []dfra.Run{*Past(&p.Run)}})
+			out = append(out, dfra.Rival{Job: dfra.Job{App: k.App, User: k.User, Project: k.Project,
+				Nodes: dfra.NodeCount(k.Nodes), DefaultForwarders: on}, History: []dfra.Run{*Past(&p.Run)}})
 		}
 	}
 	c := &d.contenders
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	here := make([]*Request, 0, len(c.arrived))
-	for _, r := range c.arrived {
-		here = append(here, r)
-	}
-	slices.SortFunc(here, func(a, b *Request) int { return cmp.Compare(a.Job, b.Job) })
-	for _, r := range here {
+	byJob := func(a, b *Request) int { return cmp.Compare(a.Job, b.Job) }
+	for _, r := range slices.SortedFunc(maps.Values(c.arrived), byJob) {
 		if r.Job != own && d.jobs[r.Job] == nil {
-			add(dfra.Job{App: r.App, User: r.User, Project: r.Project, Nodes: dfra.NodeCount(len(r.Nodes)),
-				DefaultForwarders: s.Forwarders(r.Nodes)},
-				history.Key{User: r.User, App: r.App, Project: r.Project, Nodes: len(r.Nodes)})
+			add(r.key(), s.Forwarders(r.Nodes))
 		}
 	}
 	for _, e := range c.expected {
@@ -101,8 +97,7 @@ func (d *Dispatcher) rivals(s *remap.Situation, own topology.JobID) (out []dfra.
 		}
 		if e.Job != own && d.jobs[e.Job] == nil && c.arrived[e.Job] == nil {
 			// Its nodes are not known yet: as many forwarders as they need at least.
-			add(dfra.Job{App: e.App, User: e.User, Project: e.Project, Nodes: dfra.NodeCount(e.Nodes)},
-				history.Key{User: e.User, App: e.App, Project: e.Project, Nodes: e.Nodes})
+			add(history.Key{User: e.User, App: e.App, Project: e.Project, Nodes: e.Nodes}, nil)
 		}
 	}
 	return out

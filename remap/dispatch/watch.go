@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/policy/dfra"
@@ -21,20 +23,13 @@ const (
 
 // Run watches the running jobs and builds the profiles of those that have ended, until ctx ends.
 func (d *Dispatcher) Run(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
 	profiled := make(chan struct{})
 	go func() { defer close(profiled); profiler{d}.run(ctx) }()
-	for {
-		select {
-		case <-ctx.Done():
-			<-profiled
-			return
-		case now := <-tick.C:
-			d.watch(now)
-			proposer{d}.askAgain(ctx)
-		}
-	}
+	pace.Every(ctx, watchEvery, watchEvery, func(now time.Time) {
+		d.watch(now)
+		proposer{d}.askAgain(ctx)
+	})
+	<-profiled
 }
 
 // watch takes down what every running job does in this second.
@@ -88,21 +83,17 @@ func (d *Dispatcher) watch(now time.Time) {
 func noteAll(d *Dispatcher, all map[topology.JobID]*seen, now time.Time) (learned bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id, j := range d.ended {
-		if v := all[id]; v != nil {
-			j.noteFiles(v)
-			j.opens.note(v.opens, j.run.Nodes)
-			j.locks.note(v.locks, j.run.Nodes)
-		}
-	}
-	for id, j := range d.jobs {
-		v := all[id]
-		if v == nil {
+	for id, v := range all {
+		j := cmp.Or(d.jobs[id], d.ended[id])
+		if j == nil {
 			continue
 		}
 		j.noteFiles(v)
 		j.opens.note(v.opens, j.run.Nodes)
 		j.locks.note(v.locks, j.run.Nodes)
+		if d.jobs[id] == nil {
+			continue
+		}
 		if len(v.on) > 0 {
 			j.on = v.on
 		}

@@ -151,8 +151,7 @@ func (j *job) answered() Answer {
 	a := *j.answer
 	a.Window = nil
 	if j.rhythm.window != nil {
-		given := j.rhythm.given
-		a.Window = &given
+		a.Window = new(j.rhythm.given)
 	}
 	return a
 }
@@ -205,8 +204,7 @@ func (w *windows) cycleOf(d *Dispatcher, j *job) *cycles.Live {
 	defer d.mu.Unlock()
 	j.rhythm.asked = true
 	if found := cycles.Of(runs, cycles.Defaults()); len(found) == 1 && found[0].Periodic && j.rhythm.cycle == nil {
-		c := found[0].Live()
-		j.rhythm.cycle = &c
+		j.rhythm.cycle = new(found[0].Live())
 	}
 	return j.rhythm.cycle
 }
@@ -294,8 +292,7 @@ func (w Windows) Pattern() RunningPattern {
 		j := d.jobs[id]
 		row := RunningJob{Job: id, App: j.run.App, User: j.run.User, Nodes: j.run.Nodes, Cycle: j.rhythm.cycle}
 		if j.rhythm.window != nil {
-			given := j.rhythm.given
-			row.Window = &given
+			row.Window = new(j.rhythm.given)
 		}
 		v.Jobs = append(v.Jobs, row)
 	}
@@ -334,8 +331,7 @@ func (j *job) keptWindows(d *Dispatcher) *history.KeptWindows {
 	if j.rhythm.kept == (history.KeptWindows{}) {
 		return nil
 	}
-	kept := j.rhythm.kept
-	return &kept
+	return new(j.rhythm.kept)
 }
 
 // words says in words what window a job got.

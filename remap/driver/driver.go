@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
@@ -84,20 +85,10 @@ func (f Fan) try(ctx context.Context, m remap.Move, one func(context.Context, re
 		if r.Tries >= f.Tries || errors.Is(err, ErrPermanent) || ctx.Err() != nil {
 			return r
 		}
-		if !Pause(ctx, wait) {
+		if !pace.Wait(ctx, wait) {
 			return r
 		}
 		wait *= 2
-	}
-}
-
-// Pause waits, and says whether nothing has ended ctx meanwhile.
-func Pause(ctx context.Context, wait time.Duration) bool {
-	select {
-	case <-time.After(wait):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -118,14 +109,10 @@ func (f Fan) once(ctx context.Context, m remap.Move, one func(context.Context, r
 // error names one.
 func Gather[A any](ctx context.Context, f Fan, nodes []topology.NodeID,
 	ask func(context.Context, topology.NodeID) (A, error)) (map[topology.NodeID]A, error) {
-	moves := make([]remap.Move, len(nodes))
-	for i, n := range nodes {
-		moves[i].Node = n
-	}
 	var mu sync.Mutex
 	found := map[topology.NodeID]A{}
 	var failed error
-	err := f.Each(ctx, moves, func(ctx context.Context, m remap.Move) error {
+	err := f.Each(ctx, remap.MoveAll(nodes, ""), func(ctx context.Context, m remap.Move) error {
 		a, err := ask(ctx, m.Node)
 		if err == nil {
 			mu.Lock()

@@ -145,7 +145,7 @@ type measurement struct {
 // figures are what is shown while the effect is measured: of the class that the nodes waited longest for before, by the
 // clients' clocks where they have some.
 func (m *measurement) figures(ctx context.Context) error {
-	nodes := m.moving()
+	nodes := remap.NodesOf(m.Plan.Moves)
 	var to []topology.NodeID
 	for _, move := range m.Plan.Moves {
 		to = append(to, move.To.Node())
@@ -255,7 +255,7 @@ func (g *group) hungBefore(s span) float64 {
 // that stayed had none.
 func (m *measurement) freed(ctx context.Context) (bool, error) {
 	m.byClients = true // forwarders do not know what waits at their clients
-	moved, err := m.groups(ctx, spread(m.moving(), most))
+	moved, err := m.groups(ctx, spread(remap.NodesOf(m.Plan.Moves), most))
 	if err != nil {
 		return false, err
 	}
@@ -273,14 +273,6 @@ func (m *measurement) freed(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// moving are the plan's nodes.
-func (m *measurement) moving() (nodes []topology.NodeID) {
-	for _, move := range m.Plan.Moves {
-		nodes = append(nodes, move.Node)
-	}
-	return nodes
 }
 
 // answeredAt reports whether a request ended in the seconds of the move or those next to it.

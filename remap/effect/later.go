@@ -34,11 +34,7 @@ func newLater(ctx context.Context, store Selector, p remap.Plan, e *remap.Effect
 	}
 	r := reader{store: store, byClients: true, from: e.BeforeFrom.Truncate(time.Second),
 		to: e.BeforeTo.Truncate(time.Second)}
-	var nodes []topology.NodeID
-	for _, m := range p.Moves {
-		nodes = append(nodes, m.Node)
-	}
-	groups, err := r.groups(ctx, spread(nodes, most))
+	groups, err := r.groups(ctx, spread(remap.NodesOf(p.Moves), most))
 	l := &later{plan: p, effect: e, seen: []topology.JobID{p.Job}}
 	waited := 0.0
 	for c, g := range groups {

@@ -132,8 +132,9 @@ func (x *catalog) read(n uint64) (*Record, error) {
 	return rec, nil
 }
 
-// since shows the records after number n, the oldest first, and says the number of the last that visit took.
-func (x *catalog) since(n uint64, visit func(*Record) error) (uint64, error) {
+// Since shows the records after number n, the oldest first, as they are on disk, beside a writer of more;
+// it returns the number of the last one that visit took, for the next time. An error of visit ends it.
+func (x *catalog) Since(n uint64, visit func(*Record) error) (uint64, error) {
 	x.mu.RLock()
 	n = max(n, x.base)
 	file, last, end, start := x.file, x.base+uint64(len(x.starts)), x.end, x.end
@@ -165,8 +166,8 @@ func (x *catalog) records() uint64 {
 	return x.base + uint64(len(x.starts))
 }
 
-// lines reads the first n records' lines.
-func (x *catalog) lines(n uint64) (io.Reader, error) {
+// Lines reads the lines of the first n records, beside a writer of more.
+func (x *catalog) Lines(n uint64) (io.Reader, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	end := x.end
@@ -186,8 +187,7 @@ var errArchived = errors.New("is in a segment beside it")
 
 // History shows the records that are wanted, the newest first, as they are on disk: it reads those and
 // no others, beside a writer of more. After an error there is nothing more.
-func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
-	x := j.catalog
+func (x *catalog) History(w Wanted) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for n := x.previous(&w, 0); n > 0; n = x.previous(&w, n) {
 			rec, err := x.read(n)
@@ -199,12 +199,6 @@ func (j *Journal) History(w Wanted) iter.Seq2[*Record, error] {
 			}
 		}
 	}
-}
-
-// Since shows the records after number n, the oldest first, as they are on disk, beside a writer of more;
-// it returns the number of the last one that visit took, for the next time. An error of visit ends it.
-func (j *Journal) Since(n uint64, visit func(*Record) error) (uint64, error) {
-	return j.catalog.since(n, visit)
 }
 
 // Wanted says which records History shows.

@@ -26,11 +26,11 @@ import (
 // batch: after a crash there are all of them or none. The file is locked while open.
 // A Journal is used by one goroutine.
 type Journal struct {
-	path    string
-	file    *appendlog.File
-	seq     uint64
-	prev    [sha256.Size]byte
-	catalog *catalog
+	*catalog
+	path string
+	file *appendlog.File
+	seq  uint64
+	prev [sha256.Size]byte
 }
 
 // Summary is what reading a whole journal found.

@@ -112,11 +112,6 @@ func (j *Journal) HashAt(n uint64) (string, error) {
 	return r.Hash, nil
 }
 
-// Lines reads the lines of the first n records, beside a writer of more.
-func (j *Journal) Lines(n uint64) (io.Reader, error) {
-	return j.catalog.lines(n)
-}
-
 // Batches cuts lines into pieces of whole batches, of at least size bytes but for the last one.
 func Batches(src io.Reader, size int, visit func(lines []byte) error) error {
 	c := chain{name: "lines"}

@@ -114,7 +114,6 @@ type old struct {
 	first    uint64
 	records  []place
 	recent   int // the first record that is not before; len(records) without one
-	found    bool
 	subjects map[string]*reach
 	over     []reach // subjects that ended and may begin again
 	newest   map[string]string
@@ -126,8 +125,8 @@ func (o *old) take(r *Record) error {
 		o.first, o.newest = r.Seq, map[string]string{}
 	}
 	o.records = append(o.records, place{r.Seq, r.end, r.At, r.Hash})
-	if !o.found && !r.At.Before(o.before) {
-		o.recent, o.found = i, true
+	if o.recent == i && r.At.Before(o.before) {
+		o.recent++
 	}
 	o.reach(fmt.Sprintf("batch %d", r.first()), i, false, false)
 	switch {
@@ -173,42 +172,25 @@ func (o *old) reach(subject string, i int, open, ends bool) *reach {
 
 // cut is how many records may go: nothing that must stay together lies on both sides.
 func (o *old) cut() uint64 {
-	if len(o.records) == 0 {
-		return 0
-	}
-	cut := o.recent
-	if !o.found {
-		cut = len(o.records)
-	}
 	for _, name := range o.newest {
 		o.subjects[name].open = true
 	}
-	begins := make([]int, len(o.records)+2) // by the place where something ends, the least at which such a thing begins
-	for i := range begins {
-		begins[i] = i
-	}
-	across := func(s *reach) {
-		end := s.last + 1
-		if s.open {
-			end = len(o.records) + 1
-		}
-		begins[end] = min(begins[end], s.first)
-	}
+	more := make([]int, len(o.records)+2) // by place, how many things a cut there parts beyond those one place before
 	for _, s := range o.subjects {
-		across(s)
+		o.over = append(o.over, *s)
 	}
-	for i := range o.over {
-		across(&o.over[i])
+	for _, s := range o.over {
+		more[s.first+1]++
+		if s.open {
+			s.last = len(o.records)
+		}
+		more[s.last+1]--
 	}
-	// A place p may be cut at where nothing that ends behind it begins before it.
-	least := begins[len(o.records)+1]
-	may := make([]bool, len(o.records)+1)
-	for p := len(o.records); p >= 0; p-- {
-		may[p] = least >= p
-		least = min(least, begins[p])
-	}
-	for cut > 0 && !may[cut] {
-		cut--
+	cut, parted := 0, 0
+	for place := range o.recent + 1 {
+		if parted += more[place]; parted == 0 {
+			cut = place
+		}
 	}
 	return uint64(cut)
 }

@@ -123,19 +123,14 @@ func (t *Timeline) propose(r *Record) {
 // take takes from a plan what is kept of its moves.
 func (p *planLife) take(q *remap.Plan) {
 	p.ways, p.touch, p.to = make(map[topology.NodeID]remap.Move, len(q.Moves)), nil, remap.Targets(q.Moves)
-	seen := map[topology.ForwarderID]bool{"": true}
 	for _, m := range q.Moves {
 		if m.Limit > 0 {
 			continue
 		}
 		p.ways[m.Node] = m
-		for _, f := range append(m.Sources(), m.To) {
-			if !seen[f] {
-				seen[f] = true
-				p.touch = append(p.touch, f)
-			}
-		}
+		p.touch = append(append(p.touch, m.Sources()...), m.To)
 	}
+	p.touch = topology.Distinct(p.touch)
 	p.name = remap.Title(q)
 	p.Moves, p.Results, p.Undo, p.Frozen = nil, nil, nil, remap.Frozen{}
 }

@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/appendlog"
 	"fairway/collector/stream"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
@@ -166,6 +169,23 @@ func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 		return out.Bytes(), fmt.Errorf("%s: it printed more than %d bytes", strings.Join(argv, " "), maxOutput)
 	}
 	return out.Bytes(), nil
+}
+
+// ReadNote reads what a mover noted of its changes; where there is no note, into stays as it is. says is what a note
+// that cannot be read would have said, and where to look.
+func ReadNote(path string, into any, says string) error {
+	if err := appendlog.ReadNote(path, into); err != nil {
+		return fmt.Errorf("%w; it says %s, then remove it", err, says)
+	}
+	return nil
+}
+
+// WriteNote notes a change, before it is made.
+func WriteNote(path string, v any) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return appendlog.WriteNote(path, v, 0o600)
 }
 
 // ByAddress finds the forwarder that has an address in a table of forwarders.

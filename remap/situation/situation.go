@@ -6,6 +6,7 @@ package situation
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"fairway/anomaly"
 	"fairway/anomaly/watch"
 	"fairway/collector"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/tsdb"
@@ -217,30 +219,20 @@ func (b *Builder) KeepOccupancy(ctx context.Context, setPeaks func(bytesPerSec m
 	if setPeaks == nil { // the hour's seconds come over the network
 		every = remoteOccupancyEvery
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	pace.Every(ctx, 0, every, func(time.Time) {
 		if setPeaks != nil {
 			setPeaks(b.Peaks())
 		}
 		if err := b.countOccupancy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			b.cfg.Log.Warn("the forwarders' occupancy could not be read; the last one is shown", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 func (b *Builder) countOccupancy(ctx context.Context, now time.Time) error {
 	q := tsdb.OccupancyQuery{FromMillis: now.Add(-occupancySpan).UnixMilli(), ToMillis: now.UnixMilli(),
 		PeakBytesPerSec: b.Peaks()}
-	for node := range q.PeakBytesPerSec {
-		q.Nodes = append(q.Nodes, node)
-	}
-	if len(q.Nodes) == 0 {
+	if q.Nodes = slices.Collect(maps.Keys(q.PeakBytesPerSec)); len(q.Nodes) == 0 {
 		return nil
 	}
 	answers, err := b.cfg.Store.Occupancy(ctx, q)

@@ -74,12 +74,12 @@ func HashToken(secret string) string {
 
 // Proxy is a reverse proxy that has signed people in.
 type Proxy struct {
-	From       []netip.Prefix // where it connects from
-	UserHeader string         // such as X-Remote-User
+	From       []netip.Prefix `toml:"from" help:"Address ranges it connects from."`
+	UserHeader string         `toml:"user_header" help:"Header with a person's name."` // such as X-Remote-User
 	// GroupsHeader lists groups, separated by commas, that Roles maps; "" gives everybody Default.
-	GroupsHeader string
-	Roles        map[string]remap.Role
-	Default      remap.Role
+	GroupsHeader string                `toml:"groups_header,omitempty" help:"Header with the person's groups."`
+	Roles        map[string]remap.Role `toml:"roles,omitempty" help:"Role by group."`
+	Default      remap.Role            `toml:"default,omitempty" help:"Role without such a group; empty: refused."`
 }
 
 // Caller is what the gate found out about a request.

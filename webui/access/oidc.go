@@ -26,16 +26,16 @@ import (
 
 // OIDC is an OpenID Connect provider that people sign in at, by authorization code with PKCE.
 type OIDC struct {
-	Issuer       string
-	ClientID     string
-	ClientSecret string // "" is a public client
-	// URL is the console as browsers reach it; the provider sends people back to OIDCBackPath below it.
-	URL    string
-	Scopes []string // openid is always asked for
-	// NameClaim is the claim that a person is called by here, GroupsClaim the one with the groups that Roles maps;
-	// everybody is in the group "*".
-	NameClaim, GroupsClaim string
-	Roles                  map[string]remap.Role
+	Issuer       string `toml:"issuer" help:"Address of the OpenID Connect provider; empty: no provider."`
+	ClientID     string `toml:"client_id" help:"fairway's client ID at the provider."`
+	SecretFile   string `toml:"client_secret_file" help:"File (0600) with the client's secret, if any."`
+	ClientSecret string `toml:"-"` // what SecretFile has; "" is a public client
+	// URL is where the provider sends people back to, at OIDCBackPath below it.
+	URL         string                `toml:"url" help:"The console for browsers, such as https://fairway.site."`
+	Scopes      []string              `toml:"scopes" help:"Scopes besides openid: those that bring the two claims."`
+	NameClaim   string                `toml:"name_claim" help:"Claim of the ID token with a person's name."`
+	GroupsClaim string                `toml:"groups_claim" help:"Claim with a person's groups, a list or one."`
+	Roles       map[string]remap.Role `toml:"roles" help:"Role by the provider's group, * everybody; the largest."`
 }
 
 // OIDCBackPath is the path that the provider must know as the redirect address.

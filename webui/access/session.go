@@ -21,10 +21,9 @@ import (
 
 // Account is a person who signs in with a password.
 type Account struct {
-	Name string
-	Role remap.Role
-	// Hash is what HashPassword returned.
-	Hash string
+	Name string     `toml:"name" help:"The person's name."`
+	Role remap.Role `toml:"role" help:"user (own jobs only), viewer, operator or admin."`
+	Hash string     `toml:"hash" help:"Hash of the password, by fairwayd hash-password."`
 }
 
 // CookieName is the cookie of a session.

@@ -33,7 +33,7 @@ func newHookEnv(g *given) *cobra.Command {
 				lines, err = g.readEnv(r.Job)
 			}
 			if err != nil && (g.envDir == "" || !errors.Is(err, fs.ErrNotExist)) {
-				fmt.Fprintf(c.ErrOrStderr(), "fairway hook env: %v (the job goes on without it)\n", err)
+				goOn(c, err)
 				return nil
 			}
 			for _, line := range lines {

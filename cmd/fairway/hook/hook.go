@@ -15,6 +15,7 @@ import (
 
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
+	"fairway/collector/pace"
 	"fairway/remap"
 	"fairway/remap/dispatch"
 	"fairway/remap/policy/dfra"
@@ -60,15 +61,15 @@ func newHook(o *cli.Options) *cobra.Command {
 			RunE: func(c *cobra.Command, _ []string) error {
 				env, err := withoutEnvironment(o, c, &g)
 				if err != nil {
-					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
+					goOn(c, err)
 					return nil
 				}
-				hang := time.AfterFunc(within+hookGrace, func() { os.Exit(program.Done) })
+				hang := time.AfterFunc(within+hookGrace, func() { giveUp(c, within) })
 				defer hang.Stop()
 				ctx, cancel := context.WithTimeout(c.Context(), within)
 				defer cancel()
 				if err := report(ctx, o, env, act, &g, c.OutOrStdout()); err != nil {
-					fmt.Fprintf(c.ErrOrStderr(), "fairway hook %s: %v (the job goes on without it)\n", name, err)
+					goOn(c, err)
 				}
 				return nil
 			}}
@@ -89,6 +90,25 @@ func newHook(o *cli.Options) *cobra.Command {
 	end.Flags().StringVar(&g.envDir, "env-dir", "", "folder of hook dispatch: what is there of the job is removed")
 	c.AddCommand(start, end, newHookEnv(&g))
 	return c
+}
+
+// goOn says what failed, which costs the job nothing but that.
+func goOn(c *cobra.Command, err error) {
+	fmt.Fprintf(c.ErrOrStderr(), "%s: %s (the job goes on without it)\n", c.CommandPath(), program.Wording(err))
+}
+
+// giveUp ends the process, and says so unless it is the output that hangs.
+func giveUp(c *cobra.Command, within time.Duration) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		goOn(c, fmt.Errorf("it hung for longer than --within %s, and was ended", within))
+	}()
+	select {
+	case <-said:
+	case <-time.After(hookGrace):
+	}
+	os.Exit(program.Done)
 }
 
 // Is says whether a command line asks for a hook.
@@ -155,9 +175,7 @@ func dispatchJob(ctx context.Context, o *cli.Options, cl *client.Client, env env
 	a, err := cl.Dispatch(ctx, r)
 	for err == nil && slices.Contains([]remap.PlanState{remap.Approved, remap.Applying}, a.State) {
 		plan, state := a.Plan, a.State
-		select {
-		case <-ctx.Done():
-		case <-time.After(hookAsks):
+		if pace.Wait(ctx, hookAsks) {
 			a, err = cl.Dispatch(ctx, r)
 		}
 		if ctx.Err() != nil && (err != nil || a.State == state) { // the last known state is the answer

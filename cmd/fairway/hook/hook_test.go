@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,7 +74,10 @@ func TestHookFailsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { deaf.Close() })
-	stop := filepath.Join(t.TempDir(), "nothing")
+	stop, fifo := filepath.Join(t.TempDir(), "nothing"), filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		env  []string
@@ -105,6 +109,8 @@ func TestHookFailsOpen(t *testing.T) {
 		{"a bad flag", slurmEnv, []string{"dispatch", "--adr", "x"}, "unknown flag"},
 		{"no token", slurmEnv, []string{"end", "--token-file", stop}, "token file"},
 		{"no verb", slurmEnv, nil, "needs a verb"},
+		{"a list of nodes that nobody writes", []string{"PBS_JOBID=12.pbs01", "PBS_NODEFILE=" + fifo},
+			[]string{"dispatch", "--addr", "unix:" + stop}, "it hung for longer than --within 300ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -214,15 +214,11 @@ func noNodes(func(string) string) ([]topology.NodeID, string, error) {
 // once leaves out names that are there already, and domains, which some sites' PBS and LSF have and no node. An address
 // stays whole.
 func once(names []string) (out []topology.NodeID) {
-	seen := make(map[string]bool, len(names))
 	for _, n := range names {
 		if _, err := netip.ParseAddr(n); err != nil {
 			n, _, _ = strings.Cut(n, ".")
 		}
-		if n != "" && !seen[n] {
-			seen[n] = true
-			out = append(out, topology.NodeID(n))
-		}
+		out = append(out, topology.NodeID(n))
 	}
-	return out
+	return topology.Distinct(out)
 }

@@ -11,6 +11,7 @@ import (
 
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
+	"fairway/collector/pace"
 	"fairway/remap/window"
 )
 
@@ -36,17 +37,13 @@ func newWindow(o *cli.Options) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			w, err := readWindow(text)
 			if err != nil {
-				fmt.Fprintf(c.ErrOrStderr(), "fairway window wait: %v (the job goes on without it)\n", err)
+				goOn(c, err)
 			}
 			if err != nil || w.Every == 0 {
 				return nil
 			}
-			select {
-			case <-c.Context().Done():
-				return c.Context().Err()
-			case <-time.After(min(most, w.Wait(time.Now()))):
-				return nil
-			}
+			pace.Wait(c.Context(), min(most, w.Wait(time.Now())))
+			return c.Context().Err()
 		},
 	}
 	f := wait.Flags()

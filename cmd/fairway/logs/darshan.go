@@ -51,13 +51,13 @@ func newDarshan() *cobra.Command {
 				}
 				f, err := os.Open(name)
 				if err != nil {
-					return bare(err)
+					return err
 				}
 				defer f.Close()
 				info, err := f.Stat()
 				switch {
 				case err != nil:
-					return bare(err)
+					return err
 				case !info.Mode().IsRegular():
 					return errors.New("not a regular file")
 				}
@@ -75,13 +75,4 @@ func darshanCounters(out *bufio.Writer, _ string, in io.ReaderAt, size int64) er
 		return err
 	}
 	return darshan.PrintCounters(out, r)
-}
-
-// bare takes the file's name out of an error that is printed behind it.
-func bare(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

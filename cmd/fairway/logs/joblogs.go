@@ -54,7 +54,7 @@ func newSacct() *cobra.Command {
 			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				in, err := cli.OpenInput(cmd, name)
 				if err != nil {
-					return bare(err)
+					return err
 				}
 				defer in.Close()
 				return slurm.Read(in, slurm.Options{Zone: at}, func(j *slurm.Job) error { return emit(j) })
@@ -93,7 +93,7 @@ func newLMT() *cobra.Command {
 			return jsonLines(cmd, args, func(name string, emit func(any) error) error {
 				in, size, done, err := openSeekable(cmd, name, maxHeld)
 				if err != nil {
-					return bare(err)
+					return err
 				}
 				defer done()
 				return lmt.Read(in, size, lmt.Options{Zone: at, Interval: interval},
@@ -128,8 +128,9 @@ func eachInput(cmd *cobra.Command, out io.Writer, names []string, what string,
 			return fmt.Errorf("writing: %w", broken)
 		}
 		if err != nil {
+			text := strings.TrimPrefix(program.Wording(fmt.Errorf("%s: %w", name, err)), name+": ")
 			fmt.Fprintf(cmd.ErrOrStderr(), "fairway: %s: %s\n", name,
-				strings.ReplaceAll(err.Error(), "\n", "\nfairway: "+name+": "))
+				strings.ReplaceAll(text, "\n", "\nfairway: "+name+": "))
 			failed++
 		}
 	}

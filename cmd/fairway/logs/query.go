@@ -1,8 +1,10 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"fairway/collector/escape"
 	"fairway/tsdb/history/iolog"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // newQuery is `fairway query`: questions to the daemon's I/O-log archive, or to one in a directory.
@@ -41,21 +44,14 @@ func newQuery(o *cli.Options) *cobra.Command {
 			if dir != "" {
 				return becomeDaemon("query", o.JSON, asCSV, append([]string{"--dir", dir, "--"}, args...))
 			}
-			cl, err := o.Ask(c)
-			if err != nil {
-				return err
-			}
-			defer cl.Close()
-			res, err := cl.Ask(c.Context(), q)
-			switch {
-			case err != nil:
-				return err
-			case o.JSON:
-				return cli.PrintJSON(c.OutOrStdout(), res)
-			case asCSV:
-				return escape.WriteCSV(c.OutOrStdout(), res.Texts())
-			}
-			return res.WriteTable(c.OutOrStdout())
+			return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (iolog.Result, error) {
+				return cl.Ask(ctx, q)
+			}, func(w io.Writer, res iolog.Result) error {
+				if asCSV {
+					return escape.WriteCSV(w, res.Texts())
+				}
+				return res.WriteTable(w)
+			})
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", "", "ask the archive in this directory, without a daemon")

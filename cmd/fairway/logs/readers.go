@@ -20,7 +20,7 @@ import (
 func whole(cmd *cobra.Command, name string) ([]byte, error) {
 	in, err := cli.OpenInput(cmd, name)
 	if err != nil {
-		return nil, bare(err)
+		return nil, err
 	}
 	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, cli.MaxFileBytes+1))

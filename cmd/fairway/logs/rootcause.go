@@ -77,7 +77,7 @@ func readRootcause(cmd *cobra.Command, name string, op rootcause.Op, record *lmt
 	}
 	in, size, done, err := openSeekable(cmd, name, maxIntervals)
 	if err != nil {
-		return rootcause.Job{}, fmt.Errorf("%s: %w", name, bare(err))
+		return rootcause.Job{}, fmt.Errorf("%s: %w", name, err)
 	}
 	defer done()
 	content := io.NewSectionReader(in, 0, size)

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,10 @@ import (
 	"fairway/anomaly"
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
+	"fairway/remap/dispatch"
 	"fairway/remap/policy/periodic"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 // newPeriodic is `fairway periodic`: when periodic applications should do their I/O, of a file with no
@@ -170,31 +173,27 @@ func validPattern(s periodic.Set) (periodic.Pattern, error) {
 
 // runningPattern prints the pattern of the running jobs, and on standard error those not known to be periodic.
 func runningPattern(cmd *cobra.Command, o *cli.Options, chart bool) error {
-	cl, err := o.Connect()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	v, err := cl.Windows(cmd.Context())
-	if err != nil {
-		return err
-	}
-	for _, j := range v.Jobs {
-		about := "not known to be periodic"
-		if j.Cycle != nil {
-			about = j.Cycle.Words()
+	return cli.Show(o, cmd, func(ctx context.Context, cl *client.Client) (dispatch.RunningPattern, error) {
+		v, err := cl.Windows(ctx)
+		for _, j := range v.Jobs {
+			about := "not known to be periodic"
+			if j.Cycle != nil {
+				about = j.Cycle.Words()
+			}
+			if j.Window != nil {
+				about += "; " + j.Window.Words
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s, %s of %s on %s: %s\n", j.Job, j.App, j.User,
+				anomaly.Counted(j.Nodes, "node"), about)
 		}
-		if j.Window != nil {
-			about += "; " + j.Window.Words
+		if err == nil && v.Pattern == nil {
+			err = fmt.Errorf("%w: %s", api.ErrNotFound, v.Problem)
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s, %s of %s on %s: %s\n", j.Job, j.App, j.User,
-			anomaly.Counted(j.Nodes, "node"), about)
-	}
-	if v.Pattern == nil {
-		return fmt.Errorf("%w: %s", api.ErrNotFound, v.Problem)
-	}
-	if chart {
-		return drawPattern(cmd.OutOrStdout(), v.Set, *v.Pattern, *v.Unplanned)
-	}
-	return cli.PrintJSON(cmd.OutOrStdout(), v)
+		return v, err
+	}, func(w io.Writer, v dispatch.RunningPattern) error {
+		if chart {
+			return drawPattern(w, v.Set, *v.Pattern, *v.Unplanned)
+		}
+		return cli.PrintJSON(w, v)
+	})
 }

@@ -203,8 +203,7 @@ func surveyRow(m *survey.Member) []string {
 	unit := m.Load.Info().Unit.Info()
 	var share *float64
 	if m.Mean != nil && *m.Peak > 0 {
-		of := *m.Mean / *m.Peak
-		share = &of
+		share = new(*m.Mean / *m.Peak)
 	}
 	var took []string
 	for _, metric := range slices.Sorted(maps.Keys(m.Took)) {

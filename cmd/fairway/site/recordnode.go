@@ -2,6 +2,7 @@ package site
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,7 @@ func newRecord() *cobra.Command {
 			if word == "" && names != "" {
 				return program.BadUsage(errors.New("--names belongs to --stand-ins"))
 			}
-			if as == "" {
-				as = host
-			}
+			as = cmp.Or(as, host)
 			n := trees.Node{Root: rootfs.At(root), Run: node.Exec}
 			if word != "" {
 				all := []string{host}

@@ -16,6 +16,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/webui/api"
+	"fairway/webui/client"
 )
 
 func newTop(o *cli.Options) *cobra.Command {
@@ -103,23 +104,20 @@ func pastMoment(args []string, now time.Time) (time.Time, error) {
 func show(o *cli.Options, c *cobra.Command, a screen.Address) error { return open(o, c, a, false, "") }
 
 func open(o *cli.Options, c *cobra.Command, a screen.Address, guided bool, demo string) error {
+	if o.JSON {
+		return cli.Show(o, c, func(ctx context.Context, cl *client.Client) (api.Overview, error) {
+			if at, err := time.Parse(time.RFC3339, a.At); err == nil {
+				return cl.OverviewAt(ctx, at)
+			}
+			return cl.Overview(ctx)
+		}, nil)
+	}
 	cl, err := o.Connect()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	if o.JSON {
-		overview := cl.Overview
-		if at, err := time.Parse(time.RFC3339, a.At); err == nil {
-			overview = func(ctx context.Context) (api.Overview, error) { return cl.OverviewAt(ctx, at) }
-		}
-		v, err := overview(c.Context())
-		if err != nil {
-			return err
-		}
-		return cli.PrintJSON(c.OutOrStdout(), v)
-	}
-	if fi, err := os.Stdout.Stat(); err != nil || fi.Mode()&os.ModeCharDevice == 0 {
+	if !program.IsTerminal(os.Stdout) {
 		return program.BadUsage(errors.New(
 			"the console needs a terminal; use --json, or a command such as 'fairway nodes'"))
 	}

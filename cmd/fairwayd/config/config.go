@@ -4,12 +4,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/BurntSushi/toml"
 
 	"fairway/anomaly"
 	"fairway/anomaly/failslow"
@@ -22,13 +19,14 @@ import (
 	"fairway/remap/policy/dfra"
 	"fairway/remap/policy/evacuate"
 	"fairway/remap/queue/tables"
+	"fairway/webui/access"
 )
 
 // Config is the daemon's file. The help tags are what `fairwayd config` prints above each setting.
 type Config struct {
-	Name     string `toml:"name" help:"The machine's name, on every screen."`
-	StateDir string `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
-	LogLevel string `toml:"log_level" help:"debug, info, warn or error."`
+	Name     string        `toml:"name" help:"The machine's name, on every screen."`
+	StateDir string        `toml:"state_dir" help:"Directory of the store and the journal; absolute."`
+	LogLevel program.Level `toml:"log_level" help:"debug, info, warn or error."`
 
 	Listen  Listen           `toml:"listen"`
 	Access  Access           `toml:"access"`
@@ -64,7 +62,7 @@ func Default() Config {
 		LogLevel: "info",
 		Listen:   Listen{Socket: "/run/fairway/fairwayd.sock", HTTP: "127.0.0.1:7117"},
 		Keeping:  Keeping{Store{Kind: StoreEmbedded, Sync: 500 * time.Millisecond}, defaultKeep()},
-		Access: Access{OIDC: OIDC{Scopes: []string{"profile", "groups"},
+		Access: Access{OIDC: access.OIDC{Scopes: []string{"profile", "groups"},
 			NameClaim: "preferred_username", GroupsClaim: "groups"}},
 		Desk: desk.DefaultSettings(),
 		Judging: Judging{Detector: failslow.DefaultSettings(), Findings: anomaly.DefaultSettings(),
@@ -75,47 +73,28 @@ func Default() Config {
 }
 
 // File is where the settings are, and how they are read.
-var File = program.File[Config]{Path: "/etc/fairway/fairwayd.toml", Parse: Parse, Defaults: Default}
-
-// Parse reads the settings of a text.
-func Parse(path string, text []byte) (Config, toml.MetaData, error) {
-	c := Default()
-	meta, err := program.ParseSettings(path, text, &c, program.KnownSettings(&c), "fairwayd config")
-	if err != nil {
-		return Config{}, meta, err
-	}
-	if err := c.Validate(); err != nil {
-		return Config{}, meta, fmt.Errorf("%w (%s)", err, path)
-	}
-	return c, meta, nil
-}
+var File = program.File[Config]{Path: "/etc/fairway/fairwayd.toml", Defaults: Default, Check: (*Config).Validate}
 
 // Validate refuses settings that cannot work, by the name of the first.
 func (c *Config) Validate() error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: "+format, append([]any{program.ErrSettings}, args...)...)
-	}
 	switch {
 	case c.Name == "":
-		return bad("name is empty: screens need one")
+		return errors.New("name is empty: screens need one")
 	case !filepath.IsAbs(c.StateDir):
-		return bad("state_dir = %q: want an absolute path", c.StateDir)
+		return fmt.Errorf("state_dir = %q: want an absolute path", c.StateDir)
 	case c.Listen.Socket == "" && c.Listen.HTTP == "" && c.Listen.Agents == "":
-		return bad("listen.socket and listen.http are both empty: nobody could ask anything")
+		return errors.New("listen.socket and listen.http are both empty: nobody could ask anything")
 	case !slices.Contains([]string{DriverNone, DriverAgents, DriverExec, DriverCES}, c.Driver.Kind):
-		return bad("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
+		return fmt.Errorf("driver.kind = %q: want %s, %s, %s or %s (fwdmount is called agents now)", c.Driver.Kind,
 			DriverNone, DriverAgents, DriverExec, DriverCES)
 	case c.Driver.Drain && c.Driver.Kind != DriverAgents:
-		return bad("driver.drain needs driver.kind = %q: the nodes' agents change their routes", DriverAgents)
+		return fmt.Errorf("driver.drain needs driver.kind = %q: the nodes' agents change their routes", DriverAgents)
 	case c.Driver.Kind == DriverExec && len(c.Driver.Command) == 0:
-		return bad("driver.command is empty: the kind exec needs one")
+		return errors.New("driver.command is empty: the kind exec needs one")
 	case c.Driver.Timeout < time.Millisecond:
-		return bad("driver.timeout = %s: want at least 1ms", c.Driver.Timeout)
+		return fmt.Errorf("driver.timeout = %s: want at least 1ms", c.Driver.Timeout)
 	case c.Forwarder.PeakBytesPerSec < 0:
-		return bad("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
-	}
-	if _, err := program.Log(io.Discard, c.LogLevel); err != nil {
-		return err
+		return fmt.Errorf("forwarder.peak_bytes_per_sec = %g: want 0 (not known) or more", c.Forwarder.PeakBytesPerSec)
 	}
 	for _, room := range []struct {
 		prefix string
@@ -126,27 +105,23 @@ func (c *Config) Validate() error {
 		{"", c.Probe.validate()}, {"", c.Feed.validate()}, {"alert.", c.Alert.Validate()}, {"", c.Slurm.validate()},
 		{"", c.Dispatch.validate()}, {"queue.", c.Queue.Validate()},
 	} {
-		switch {
-		case room.err == nil:
-		case errors.Is(room.err, program.ErrSettings):
-			return room.err
-		default:
-			return bad("%s%w", room.prefix, room.err)
+		if room.err != nil {
+			return fmt.Errorf("%s%w", room.prefix, room.err)
 		}
 	}
 	if c.Queue.Policy == tables.ByWindows && !c.Dispatch.Windows {
-		return bad("queue.policy = %q: dispatch.windows is false, so that no job has a window", c.Queue.Policy)
+		return fmt.Errorf("queue.policy = %q: dispatch.windows is false, so that no job has a window", c.Queue.Policy)
 	}
 	if c.Queue.ByPriority() && len(c.Slurm.Jobs) == 0 {
-		return bad(
+		return fmt.Errorf(
 			"queue.policy = %q: jobs' priorities are the batch system's, and slurm.jobs does not say how to ask it",
 			c.Queue.Policy)
 	}
 	if err := evacuate.Validate(c.Rules); err != nil {
-		return bad("%v", err)
+		return err
 	}
 	if err := c.Mounts.Check(); err != nil {
-		return bad("[[mount]] %v", err)
+		return fmt.Errorf("[[mount]] %w", err)
 	}
 	return c.validateNodes()
 }
@@ -156,19 +131,18 @@ func (c *Config) validateNodes() error {
 	for i, n := range c.Nodes {
 		switch {
 		case n.ID == "":
-			return fmt.Errorf("%w: [[node]] number %d has no id", program.ErrSettings, i+1)
+			return fmt.Errorf("[[node]] number %d has no id", i+1)
 		case n.Role == topology.RoleUnknown:
-			return fmt.Errorf(
-				"%w: [[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata",
-				program.ErrSettings, n.ID)
+			return fmt.Errorf("[[node]] %s: role is missing or unknown: want compute, forwarder, storage or metadata",
+				n.ID)
 		case roles[n.ID] != topology.RoleUnknown:
-			return fmt.Errorf("%w: [[node]] %s is listed twice", program.ErrSettings, n.ID)
+			return fmt.Errorf("[[node]] %s is listed twice", n.ID)
 		}
 		roles[n.ID] = n.Role
 	}
 	for cn, f := range c.Default {
 		if r := roles[f.Node()]; r != topology.Forwarder && r != topology.RoleUnknown {
-			return fmt.Errorf("%w: default_mapping: %s = %q, which is a %s node", program.ErrSettings, cn, f, r)
+			return fmt.Errorf("default_mapping: %s = %q, which is a %s node", cn, f, r)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func TestConfigErrorsNameTheLine(t *testing.T) {
 		{"nowhere to listen", "[listen]\nsocket = \"\"\nhttp = \"\"\n", []string{"listen.socket", "listen.http"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := Parse("f.toml", []byte(c.text))
+			_, _, err := File.Parse("f.toml", []byte(c.text))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -124,7 +124,7 @@ func TestSettingsThatWentAreSaidAndWork(t *testing.T) {
 		}
 		text += key + " = 7\n"
 	}
-	c, _, err := Parse("old.toml", []byte(text))
+	c, _, err := File.Parse("old.toml", []byte(text))
 	if err != nil || c.Name != "old" {
 		t.Fatalf("an old file: %q, %v", c.Name, err)
 	}
@@ -150,7 +150,7 @@ func TestRenamedSettingsWork(t *testing.T) {
 	text := "[relay]\npolicy = \"size-fair\"\n[dispatch]\nfwd_peak_bw = 2.5e9\n" +
 		"[forwarder]\npeak_bytes_per_sec = 0.0\n[access.oidc]\ndefault = \"viewer\"\nissuer = \"\"\n" +
 		"[store]\nkind = \"victoria\"\n[store.victoria]\nwrite_url = \"http://h:8428\"\nread_url = \"http://h:8428\"\n"
-	c, _, err := Parse("old.toml", []byte(text))
+	c, _, err := File.Parse("old.toml", []byte(text))
 	if err != nil || c.Queue.Policy != "size-fair" || c.Forwarder.PeakBytesPerSec != 2.5e9 ||
 		c.Access.OIDC.Roles["*"] != remap.Viewer || c.Store.Kind != StorePrometheus ||
 		c.Store.Prometheus != (Prometheus{WriteURL: "http://h:8428", ReadURL: "http://h:8428"}) {
@@ -212,7 +212,7 @@ user_header = "X-Remote-User"
 // TestConfigIsPrintedAsAFile checks the golden text, and that it reads back as what it shows.
 func TestConfigIsPrintedAsAFile(t *testing.T) {
 	for name, text := range map[string]string{"default": "", "sample": sample} {
-		c, meta, err := Parse(name, []byte(text))
+		c, meta, err := File.Parse(name, []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestConfigIsPrintedAsAFile(t *testing.T) {
 		if !bytes.Equal(out.Bytes(), want) {
 			t.Errorf("%s differs from %s (run with -update and look at the difference):\n%s", name, golden, out.Bytes())
 		}
-		again, _, err := Parse("printed", out.Bytes())
+		again, _, err := File.Parse("printed", out.Bytes())
 		if err != nil {
 			t.Fatalf("%s: the printed file cannot be read: %v", name, err)
 		}
@@ -264,7 +264,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte("[desk\nx"))
 	f.Add([]byte("a.b.c = 1\n[]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, _, err := Parse("f.toml", text)
+		c, _, err := File.Parse("f.toml", text)
 		if err == nil && c.Validate() != nil {
 			t.Error("a configuration was taken that is not valid")
 		}
@@ -326,7 +326,7 @@ func TestStoreSettingsAreChecked(t *testing.T) {
 		"[keep]\nhistory = \"1m\"": {"keep.history"},
 		"[keep]\narchive = \"1m\"": {"keep.archive"},
 	} {
-		_, _, err := Parse("f.toml", []byte("[store]\n"+text+"\n"))
+		_, _, err := File.Parse("f.toml", []byte("[store]\n"+text+"\n"))
 		for _, w := range words {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%q: error %v does not say %q", text, err, w)
@@ -351,7 +351,7 @@ func TestClusterSettingsAreChecked(t *testing.T) {
 		"[cluster]\nname = \"d0\"\nsecret_file = \"s\"\n" + daemons(3, "127.0.0.1:1"): {"twice"},
 		"[cluster]\n" + daemons(3, "127.0.0.N:1"):                                     {"cluster.name"},
 	} {
-		_, _, err := Parse("f.toml", []byte(text))
+		_, _, err := File.Parse("f.toml", []byte(text))
 		for _, w := range words {
 			if err == nil || !strings.Contains(err.Error(), w) {
 				t.Errorf("%q: error %v does not say %q", text, err, w)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"fairway/collector/appendlog"
 )
 
 // Watched is what files say, read anew when one of them has changed. What cannot be read leaves the last good reading
@@ -79,26 +81,10 @@ const MinSecret = 26
 
 // ReadSecret reads a token of MinSecret letters or more from a file that nobody else may read.
 func ReadSecret(path string) (string, error) {
-	secret, err := ReadPrivate(path)
+	secret, err := appendlog.ReadPrivate(path)
 	if err == nil && len(secret) < MinSecret {
 		return "", fmt.Errorf("%s holds %d letters, a token has at least %d (fairwayd token makes one)", path,
 			len(secret), MinSecret)
 	}
 	return secret, err
-}
-
-// ReadPrivate reads a file that nobody else may read, without the space around its text.
-func ReadPrivate(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s can be read by others (mode %v); chmod 600 it", path, info.Mode().Perm())
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(b)), nil
 }

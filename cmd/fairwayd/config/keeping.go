@@ -1,11 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
-
-	"fairway/cmd/program"
 )
 
 // Keeping says where and how long things are kept.
@@ -63,18 +62,15 @@ func (s *Store) validate() error {
 	s.Kind = kind
 	switch {
 	case !known:
-		return fmt.Errorf("%w: store.kind = %q: want embedded, influx or prometheus", program.ErrSettings, s.Kind)
+		return fmt.Errorf("store.kind = %q: want embedded, influx or prometheus", s.Kind)
 	case s.Keep < 0 || s.KeepBytes < 0:
-		return fmt.Errorf("%w: store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", program.ErrSettings,
-			s.Keep, s.KeepBytes)
+		return fmt.Errorf("store.keep = %s, store.keep_bytes = %d: want 0 (no limit) or more", s.Keep, s.KeepBytes)
 	case s.Keep10s < 0 || s.Keep5m < 0 || s.Keep5m > 0 && s.Keep10s == 0:
-		return fmt.Errorf(
-			"%w: store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs keep_10s",
-			program.ErrSettings, s.Keep10s, s.Keep5m)
+		return fmt.Errorf("store.keep_10s = %s, store.keep_5m = %s: want 0 (no such tier) or more, and keep_5m needs "+
+			"keep_10s", s.Keep10s, s.Keep5m)
 	case s.Kind != StoreEmbedded && (s.Keep > 0 || s.KeepBytes > 0 || s.Keep10s > 0):
-		return fmt.Errorf(
-			"%w: store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s has its own "+
-				"retention", program.ErrSettings, s.Kind)
+		return fmt.Errorf("store.keep, keep_bytes, keep_10s and keep_5m are the embedded store's; the server of %s "+
+			"has its own retention", s.Kind)
 	}
 	return s.ValidateServer(s.Kind)
 }
@@ -86,9 +82,8 @@ func (s *Store) ValidateServer(kind string) error {
 	case StoreInflux:
 		addresses["store.influx.url"] = s.Influx.URL
 		if s.Influx.Bucket == "" {
-			return fmt.Errorf(
-				"%w: store.influx.bucket is empty: want a bucket's name, or database/retention for InfluxDB 1.8",
-				program.ErrSettings)
+			return errors.New("store.influx.bucket is empty: want a bucket's name, or database/retention for " +
+				"InfluxDB 1.8")
 		}
 	case StorePrometheus:
 		addresses["store.prometheus.write_url"], addresses["store.prometheus.read_url"] = s.Prometheus.WriteURL,
@@ -96,8 +91,7 @@ func (s *Store) ValidateServer(kind string) error {
 	}
 	for key, address := range addresses {
 		if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("%w: %s = %q: want an address such as http://127.0.0.1:8086", program.ErrSettings, key,
-				address)
+			return fmt.Errorf("%s = %q: want an address such as http://127.0.0.1:8086", key, address)
 		}
 	}
 	return nil
@@ -120,7 +114,7 @@ func (k *Keep) validate() error {
 		long time.Duration
 	}{{"history", k.History}, {"archive", k.Archive}} {
 		if s.long != 0 && s.long < least {
-			return fmt.Errorf("%w: keep.%s = %s: want %s or more, or 0", program.ErrSettings, s.name, s.long, least)
+			return fmt.Errorf("keep.%s = %s: want %s or more, or 0", s.name, s.long, least)
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/program"
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/webui/access"
 )
@@ -34,7 +35,7 @@ func Tokens(path string, revoked func(topology.NodeID) time.Time, log *slog.Logg
 
 // readSecrets reads one secret a line; the first one makes new tokens.
 func readSecrets(path string) (out []string, err error) {
-	text, err := config.ReadPrivate(path)
+	text, err := appendlog.ReadPrivate(path)
 	if err != nil {
 		return nil, fmt.Errorf("access.enrolment.secret_file: %w", err)
 	}
@@ -65,11 +66,7 @@ func Enroll(path *string) *cobra.Command {
 		Use: "enroll [NODE...]",
 		Short: "Make the tokens of nodes' agents, each good for its node alone, or a join token by which agents get " +
 			"theirs",
-		RunE: func(c *cobra.Command, nodes []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
+		RunE: config.File.With(path, func(c *cobra.Command, nodes []string, conf *config.Config) error {
 			if join == "" && len(nodes) == 0 && !rotate {
 				return program.BadUsage(errors.New("no node is named; name some, or use --join PATTERN"))
 			}
@@ -98,7 +95,7 @@ func Enroll(path *string) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 	f := c.Flags()
 	f.StringVar(&join, "join", "", "print a join token for nodes whose names fit this pattern, such as 'cn*'")

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/webui/client"
 )
@@ -57,7 +58,7 @@ func (o *Older) Until(n topology.NodeID) time.Time {
 // Record has the journal take what the file says, by the daemon that answers at a socket, and removes it. Until that is
 // done its nodes are refused here.
 func (o *Older) Record(ctx context.Context, socket string, log *slog.Logger) {
-	for wait := time.Second; o.until.Load() != nil; {
+	for wait := time.Second; o.until.Load() != nil; wait = min(2*wait, time.Minute) {
 		c, err := client.New("unix:"+socket, "")
 		if err == nil {
 			_, err = c.RevokeNodes(ctx, *o.until.Load())
@@ -72,11 +73,8 @@ func (o *Older) Record(ctx context.Context, socket string, log *slog.Logger) {
 		}
 		log.Warn("revoked nodes are not in the journal yet, and refused at this daemon alone", "file", o.path,
 			"err", err)
-		select {
-		case <-ctx.Done():
+		if !pace.Wait(ctx, wait) {
 			return
-		case <-time.After(wait):
-			wait = min(2*wait, time.Minute)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"fairway/cmd/fairwayd/config"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/tsdb"
 	"fairway/tsdb/history"
@@ -65,16 +66,8 @@ type learner struct {
 // KeepHistory adds the jobs that imports put into the archive to the history, until ctx ends.
 func KeepHistory(ctx context.Context, conf *config.Config, h *history.Store, log *slog.Logger) {
 	l := learner{conf, h, log}
-	tick := time.NewTicker(archiveLookedAt)
-	defer tick.Stop()
-	for learned := ""; ; {
-		learned = l.learn(ctx, learned)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	learned := ""
+	pace.Every(ctx, 0, archiveLookedAt, func(time.Time) { learned = l.learn(ctx, learned) })
 }
 
 // learn adds the archive's runs to the history if it is not in the state that was learned before, and

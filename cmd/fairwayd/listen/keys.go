@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/cmd/fairwayd/config"
+	"fairway/collector/appendlog"
 	"fairway/webui/api"
 )
 
@@ -20,7 +21,7 @@ type keys struct {
 }
 
 func readKeys(t *config.TLS) (k keys, err error) {
-	key, err := config.ReadPrivate(t.Key)
+	key, err := appendlog.ReadPrivate(t.Key)
 	if err != nil {
 		return k, fmt.Errorf("listen.tls.key: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/fairwayd/listen"
 	"fairway/cmd/program"
+	"fairway/collector/pace"
 	"fairway/remap/cluster"
 	"fairway/remap/desk"
 	"fairway/remap/dispatch"
@@ -87,25 +88,16 @@ func (m *Member) WhileLeading(ctx context.Context, act func(context.Context)) {
 		act(ctx)
 		return
 	}
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
+	const look = 100 * time.Millisecond
+	for ; ctx.Err() == nil; pace.Wait(ctx, look) {
 		if term := m.node.Term(); term > 0 {
 			span, stop := context.WithCancel(ctx)
 			ended := make(chan struct{})
 			go func() { defer close(ended); act(span) }()
-			for m.node.Term() == term && ctx.Err() == nil {
-				select {
-				case <-ctx.Done():
-				case <-tick.C:
-				}
+			for m.node.Term() == term && pace.Wait(ctx, look) {
 			}
 			stop()
 			<-ended
-		}
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
 		}
 	}
 }

@@ -129,23 +129,14 @@ func (s *site) findNodes(ctx context.Context, o *initOptions) (err error) {
 
 // hostList reads host lists on lines of their own; each node counts once.
 func hostList(text string) (out []topology.NodeID, err error) {
-	seen := map[topology.NodeID]bool{}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		nodes, err := topology.ParseHostList(line)
+		nodes, err := topology.ParseHostList(strings.TrimSpace(line))
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range nodes {
-			if !seen[n] {
-				seen[n] = true
-				out = append(out, n)
-			}
-		}
+		out = append(out, nodes...)
 	}
-	return out, nil
+	return topology.Distinct(out), nil
 }
 
 // mounted is a file system of this host that comes through a forwarder.
@@ -349,8 +340,7 @@ func (s *site) findNames(ctx context.Context, o *initOptions) {
 			}
 		}
 	}
-	seen := map[string]bool{}
-	s.names = slices.DeleteFunc(s.names, func(n string) bool { was := seen[n]; seen[n] = true; return was })
+	s.names = topology.Distinct(s.names)
 }
 
 // findGroups: who can become root may be an operator without getting more.

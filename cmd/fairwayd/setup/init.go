@@ -110,7 +110,7 @@ func (o *initOptions) write(w io.Writer, s *site, now time.Time) error {
 	if err := s.keys(o, w, now); err != nil {
 		return err
 	}
-	conf, _, err := config.Parse(main, []byte(files[main]))
+	conf, _, err := config.File.Parse(main, []byte(files[main]))
 	if err != nil {
 		return fmt.Errorf("init made settings that cannot be used: %w", err)
 	}

@@ -54,18 +54,14 @@ func Backup(path *string, version string) *cobra.Command {
 			"DIR'\n" +
 			"makes a state directory of it. Seconds on a server (store.kind) are backed up there.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
-			note, err := backUp(c.Context(), &conf, args[0], version, time.Now())
+		RunE: config.File.With(path, func(c *cobra.Command, args []string, conf *config.Config) error {
+			note, err := backUp(c.Context(), conf, args[0], version, time.Now())
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is copied to %s: %s\n", conf.StateDir, args[0], note.words())
 			return err
-		},
+		}),
 	}
 }
 
@@ -123,11 +119,7 @@ func backUp(ctx context.Context, c *config.Config, dir, version string, now time
 			return nil, err
 		}
 	}
-	b, err := json.MarshalIndent(note, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("BUG: encode the note of a backup: %w", err)
-	}
-	return note, appendlog.ReplaceFile(filepath.Join(dir, backupNote), append(b, '\n'), 0o600)
+	return note, appendlog.WriteNote(filepath.Join(dir, backupNote), note, 0o600)
 }
 
 // copyPrefix copies what a growing file holds now. A record that is being written is cut short, and is dropped where
@@ -162,12 +154,8 @@ func Restore(path *string) *cobra.Command {
 			"checked;\n" +
 			"nothing is changed where it is broken. Start the daemon afterwards.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
-			note, sum, err := restore(&conf, args[0])
+		RunE: config.File.With(path, func(c *cobra.Command, args []string, conf *config.Config) error {
+			note, sum, err := restore(conf, args[0])
 			if err != nil {
 				return err
 			}
@@ -175,7 +163,7 @@ func Restore(path *string) *cobra.Command {
 				conf.StateDir,
 				note.Site, note.At.Format(time.RFC3339), sum.Records, note.words())
 			return err
-		},
+		}),
 	}
 }
 

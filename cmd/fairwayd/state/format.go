@@ -1,10 +1,7 @@
 package state
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,31 +21,21 @@ type stateNote struct {
 // note. Nothing is changed where it is refused.
 func CheckFormat(dir, version string) error {
 	path, note := filepath.Join(dir, formatFile), stateNote{}
-	b, err := os.ReadFile(path)
-	if err == nil {
-		if err := json.Unmarshal(b, &note); err != nil {
-			return fmt.Errorf("%s: %w; restore it from a backup", path, err)
-		}
-		if note.Format > stateFormat {
-			return fmt.Errorf(
-				"%s was written by fairwayd %s in format %d, and this is fairwayd %s, which reads formats "+
-					"up to %d: install %s or later, or restore a backup that this version made", dir, note.By,
-				note.Format,
-				version, stateFormat, note.By)
-		}
-		if note.Format == stateFormat {
-			return nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := appendlog.ReadNote(path, &note); err != nil {
+		return fmt.Errorf("%w; restore it from a backup", err)
 	}
-	if b, err = json.Marshal(stateNote{stateFormat, version}); err != nil {
-		return fmt.Errorf("BUG: %w", err)
+	if note.Format > stateFormat {
+		return fmt.Errorf("%s was written by fairwayd %s in format %d, and this is fairwayd %s, which reads formats "+
+			"up to %d: install %s or later, or restore a backup that this version made", dir, note.By, note.Format,
+			version, stateFormat, note.By)
+	}
+	if note.Format == stateFormat {
+		return nil
 	}
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
 	}
-	return appendlog.ReplaceFile(path, append(b, '\n'), 0o640)
+	return appendlog.WriteNote(path, stateNote{stateFormat, version}, 0o640)
 }
 
 // formatFile is the stateNote's name in a state directory.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/cmd/fairwayd/config"
+	"fairway/collector/pace"
 	"fairway/remap/desk"
 	"fairway/tsdb/history"
 )
@@ -24,17 +25,11 @@ type Old struct {
 
 // Run forgets once a day, until ctx ends.
 func (o *Old) Run(ctx context.Context) {
-	for wait := time.NewTimer(time.Minute); ; wait.Reset(24 * time.Hour) {
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		case now := <-wait.C:
-			if err := o.forget(ctx, now); err != nil && ctx.Err() == nil {
-				o.Log.Warn("what is old is still in the journal or the history; the next try is in a day", "err", err)
-			}
+	pace.Every(ctx, time.Minute, 24*time.Hour, func(now time.Time) {
+		if err := o.forget(ctx, now); err != nil && ctx.Err() == nil {
+			o.Log.Warn("what is old is still in the journal or the history; the next try is in a day", "err", err)
 		}
-	}
+	})
 }
 
 func (o *Old) forget(ctx context.Context, now time.Time) error {

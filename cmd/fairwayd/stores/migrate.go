@@ -28,7 +28,7 @@ func Migrate(path *string) *cobra.Command {
 			"set\n" +
 			"store.kind to the new one, restart the daemon, and copy the old one while the daemon runs.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
+		RunE: config.File.With(path, func(c *cobra.Command, _ []string, conf *config.Config) error {
 			var source, target bool
 			from, source = config.KnownKind(from)
 			to, target = config.KnownKind(to)
@@ -36,18 +36,14 @@ func Migrate(path *string) *cobra.Command {
 				return program.BadUsage(fmt.Errorf("--from %q --to %q: want two of embedded, influx and prometheus",
 					from, to))
 			}
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
 			state := filepath.Join(conf.StateDir, fmt.Sprintf("migrate-%s-%s.json", from, to))
 			if restart {
 				if err := os.Remove(state); err != nil && !errors.Is(err, os.ErrNotExist) {
 					return err
 				}
 			}
-			return runMigrate(c, &conf, from, to, state)
-		},
+			return runMigrate(c, conf, from, to, state)
+		}),
 	}
 	cmd.Flags().StringVar(&from, "from", "", "store to read: embedded, influx or prometheus")
 	cmd.Flags().StringVar(&to, "to", "", "store to write")
@@ -61,7 +57,7 @@ func runMigrate(c *cobra.Command, conf *config.Config, from, to, state string) (
 	var stores [2]Opened
 	for i, kind := range []string{from, to} {
 		if err := conf.Store.ValidateServer(kind); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", program.ErrSettings, err)
 		}
 		if stores[i], err = Open(conf, kind, log); err != nil {
 			return fmt.Errorf("open the %s store: %w", kind, err)

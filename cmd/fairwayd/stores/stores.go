@@ -12,6 +12,7 @@ import (
 
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/program"
+	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/tsdb/engine"
 	"fairway/tsdb/influx"
@@ -78,5 +79,5 @@ func serverToken(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	return config.ReadPrivate(path)
+	return appendlog.ReadPrivate(path)
 }

@@ -152,7 +152,7 @@ func serveSites(ctx context.Context, conf *config.Config, at, socket string, nam
 	}
 	people, err := conf.Access.ForWeb()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", program.ErrSettings, err)
 	}
 	listeners, err := listen.Open(&conf.Listen, log)
 	if err != nil {

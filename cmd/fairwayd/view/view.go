@@ -16,6 +16,7 @@ import (
 	"fairway/cmd/fairwayd/config"
 	"fairway/cmd/program"
 	"fairway/collector"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap/alert"
 	"fairway/tsdb"
@@ -39,27 +40,21 @@ func Command(path *string, version string,
 			"whatever their stores, and serves the page /sites: what needs somebody at any of them, the targets\n" +
 			"that they share, and which of them does not answer. The settings say who may read it.",
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
-			log, err := program.Log(os.Stderr, conf.LogLevel)
-			if err != nil {
-				return err
-			}
+		RunE: config.File.With(path, func(c *cobra.Command, _ []string, conf *config.Config) error {
+			log := program.Log(os.Stderr, conf.LogLevel)
 			if len(of) > 0 {
-				return serveSites(c.Context(), &conf, at, socket, of, version, log)
+				return serveSites(c.Context(), conf, at, socket, of, version, log)
 			}
-			if err := Prepare(&conf, at, socket); err != nil {
+			err := Prepare(conf, at, socket)
+			if err != nil {
 				return err
 			}
 			if conf.StateDir, err = os.MkdirTemp("", "fairwayd-view"); err != nil {
 				return err
 			}
 			defer os.RemoveAll(conf.StateDir)
-			return run(c.Context(), &conf, log)
-		},
+			return run(c.Context(), conf, log)
+		}),
 	}
 	c.Flags().StringVar(&at, "http", "127.0.0.1:7119", "HOST:PORT for browsers and terminals")
 	c.Flags().StringSliceVar(&of, "of", nil, "machines by commas, as 'fairway sites' knows them")
@@ -112,10 +107,8 @@ const (
 
 // Keep puts each node's newest second of the store on the board, until ctx ends.
 func Keep(ctx context.Context, store tsdb.Store, board *window.Board, arrived func(), log *slog.Logger) {
-	tick := time.NewTicker(viewEvery)
-	defer tick.Stop()
 	failing := false
-	for {
+	pace.Every(ctx, 0, viewEvery, func(time.Time) {
 		frames, err := newestOf(ctx, store, time.Now())
 		if ctx.Err() != nil {
 			return
@@ -128,12 +121,7 @@ func Keep(ctx context.Context, store tsdb.Store, board *window.Board, arrived fu
 		failing = err != nil
 		board.Take(frames, time.Now())
 		arrived()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // newestOf reads each node's newest second within viewSpan before now.

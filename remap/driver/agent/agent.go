@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
@@ -49,9 +50,10 @@ func (d *Driver) Preview(ctx context.Context, p remap.Plan) ([]string, error) {
 		}
 	}
 	first := p.Moves[:min(len(p.Moves), previewed)]
-	routes := once(ctx, d, nodesOf(first), func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
-		return d.order(ctx, n, wire.OrderRoute, "way", wire.RouteOrder{Node: n})
-	})
+	routes := once(ctx, d, remap.NodesOf(first),
+		func(ctx context.Context, n topology.NodeID) (wire.RouteAnswer, error) {
+			return d.order(ctx, n, wire.OrderRoute, "way", wire.RouteOrder{Node: n})
+		})
 	ways, err := waysOf(first, routes)
 	if err != nil {
 		return nil, err
@@ -81,14 +83,6 @@ func once[A any](ctx context.Context, d *Driver, nodes []topology.NodeID,
 	return got
 }
 
-func nodesOf(moves []remap.Move) []topology.NodeID {
-	nodes := make([]topology.NodeID, len(moves))
-	for i, m := range moves {
-		nodes[i] = m.Node
-	}
-	return nodes
-}
-
 // try has those of a plan's first nodes that are moved by mounting anew try it as far as nothing changes, and returns
 // what the moves would do to programs there.
 func (d *Driver) try(ctx context.Context, p *remap.Plan, first []remap.Move,
@@ -104,7 +98,7 @@ func (d *Driver) try(ctx context.Context, p *remap.Plan, first []remap.Move,
 	for _, m := range first {
 		to[m.Node] = m.To
 	}
-	all := once(ctx, d, nodesOf(first), func(ctx context.Context, n topology.NodeID) (t tried, _ error) {
+	all := once(ctx, d, remap.NodesOf(first), func(ctx context.Context, n topology.NodeID) (t tried, _ error) {
 		addr, _ := d.addr(to[n])
 		t.TryAnswer, t.err = driver.Ask[wire.TryAnswer](ctx, d.agents, n, wire.OrderTry, p.ID,
 			wire.RemapOrder{Node: n, Forwarder: to[n], Addr: addr, Force: p.Force})
@@ -221,7 +215,7 @@ func (d *Driver) awaitAgents(ctx context.Context, moves []remap.Move) {
 	const back, look = 30 * time.Second, 100 * time.Millisecond // an agent's longest pause between two tries is 22.5 s
 	missing := func(m remap.Move) bool { return !d.agents.Connected(m.Node) }
 	for time.Since(d.made) < back && ctx.Err() == nil && slices.ContainsFunc(moves, missing) {
-		driver.Pause(ctx, look)
+		pace.Wait(ctx, look)
 	}
 }
 

@@ -41,7 +41,7 @@ func (d *Driver) steer(ctx context.Context, moves []remap.Move, back bool) map[t
 	if len(can) == 0 {
 		return nil // where the data goes shows by the traffic
 	}
-	looks := d.looks(ctx, nodesOf(moves))
+	looks := d.looks(ctx, remap.NodesOf(moves))
 	to := map[topology.ForwarderID][]string{}
 	for _, m := range moves {
 		if look, ok := looks[m.Node]; ok {
@@ -69,11 +69,8 @@ func (d *Driver) steer(ctx context.Context, moves []remap.Move, back bool) map[t
 	long := d.fan
 	long.Timeout = max(long.Timeout, within+time.Duration(len(moves))*perRule)
 	var mu sync.Mutex
-	var servers []remap.Move
-	for s := range can {
-		servers = append(servers, remap.Move{Node: s})
-	}
-	_ = long.Each(ctx, servers, func(ctx context.Context, s remap.Move) error {
+	servers := slices.Collect(maps.Keys(can))
+	_ = long.Each(ctx, remap.MoveAll(servers, ""), func(ctx context.Context, s remap.Move) error {
 		for _, o := range orders {
 			if _, err := d.agents.Send(ctx, s.Node, wire.OrderSteer, wire.OrderSteer, o); err != nil {
 				return err

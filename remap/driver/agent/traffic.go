@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
@@ -93,7 +94,7 @@ func (d *Driver) verify(ctx context.Context, all []*moved, report func(remap.Res
 	}
 	before := d.traffic(ctx, all)
 	for end := time.Now().Add(watchFor); ctx.Err() == nil; {
-		driver.Pause(ctx, lookEvery)
+		pace.Wait(ctx, lookEvery)
 		after, last := d.traffic(ctx, all), time.Now().After(end)
 		all = slices.DeleteFunc(all, func(m *moved) bool {
 			if m.result.OK && !judge(m, before, after, last) {

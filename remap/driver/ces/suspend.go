@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
-	"fairway/remap/driver"
 )
 
 // Rules of suspended nodes.
@@ -180,7 +180,7 @@ func (d *Driver) settle(ctx context.Context, p *remap.Plan, was *wire.AddressesA
 	}
 	var why error
 	for begun, quiet := time.Now(), 0; quiet < 2; {
-		if !driver.Pause(ctx, strayEvery) {
+		if !pace.Wait(ctx, strayEvery) {
 			return ctx.Err()
 		}
 		table, err := d.look(ctx, again[0].Node())

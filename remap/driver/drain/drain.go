@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap"
@@ -71,29 +73,22 @@ func New(cfg Config) *Drains {
 
 // Run orders nodes until ctx ends, and returns when all orders have ended.
 func (d *Drains) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	room := make(chan struct{}, parallel)
-	for {
-		select {
-		case now := <-tick.C:
-			for id, o := range d.due(now) {
-				select {
-				case room <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-				wg.Go(func() {
-					defer func() { <-room }()
-					d.order(ctx, id, o)
-				})
+	pace.Every(ctx, every, every, func(now time.Time) {
+		for id, o := range d.due(now) {
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return
 			}
-		case <-ctx.Done():
-			return
+			wg.Go(func() {
+				defer func() { <-room }()
+				d.order(ctx, id, o)
+			})
 		}
-	}
+	})
 }
 
 // due takes down what the routers pass, and lists the nodes that must be asked.
@@ -193,9 +188,7 @@ func (d *Drains) Of(f topology.ForwarderID) *remap.Drain {
 			continue
 		default:
 			out.Missing = append(out.Missing, id)
-			if out.Why == "" {
-				out.Why = n.err
-			}
+			out.Why = cmp.Or(out.Why, n.err)
 		}
 		out.Nodes++
 	}
@@ -245,6 +238,5 @@ func (d *Drains) share(f topology.ForwarderID) *float64 {
 	if all < leastSeen {
 		return nil
 	}
-	share := mine / all
-	return &share
+	return new(mine / all)
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap"
 	"fairway/remap/driver"
@@ -213,7 +214,7 @@ func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Resul
 			}
 			return nil
 		}
-		driver.Pause(ctx, wait)
+		pace.Wait(ctx, wait)
 		wait *= 2
 	}
 	return nil
@@ -221,10 +222,7 @@ func (d *Driver) moveAll(ctx context.Context, q request, report func(remap.Resul
 
 // Observe asks the command which forwarder the nodes use.
 func (d *Driver) Observe(ctx context.Context, nodes []topology.NodeID) (topology.Mapping, error) {
-	q := request{Verb: "observe", Moves: make([]remap.Move, len(nodes))}
-	for i, n := range nodes {
-		q.Moves[i].Node = n
-	}
+	q := request{Verb: "observe", Moves: remap.MoveAll(nodes, "")}
 	found := topology.Mapping{}
 	var cannot error
 	err := d.run(ctx, q, func(a answer) {

@@ -2,16 +2,15 @@ package ces
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
-	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
+	"fairway/remap/node"
 )
 
 // flags are what "mmces node list" says of nodes that take no addresses now: "" of those that do.
@@ -56,23 +55,6 @@ type suspendedFor struct {
 	Plan string `json:"plan"`
 }
 
-// heldFor reads for which plan the node was suspended; "" for none.
-func (m *Mover) heldFor() (string, error) {
-	b, err := os.ReadFile(m.Journal)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
-	}
-	var h suspendedFor
-	if err == nil {
-		err = json.Unmarshal(b, &h)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w; it says for which plan this node is suspended: look at mmces node list, then "+
-			"remove it", m.Journal, err)
-	}
-	return h.Plan, nil
-}
-
 // hold notes for which plan the node is suspended, on disk first; "" for none any more.
 func (m *Mover) hold(plan string) error {
 	if plan == "" {
@@ -81,11 +63,7 @@ func (m *Mover) hold(plan string) error {
 		}
 		return nil
 	}
-	b, err := json.Marshal(suspendedFor{plan})
-	if err != nil {
-		return err
-	}
-	return appendlog.ReplaceFile(m.Journal, b, 0o600)
+	return node.WriteNote(m.Journal, suspendedFor{plan})
 }
 
 // Suspend has the node take no addresses any more, or take them again. It suspends a node that has none, so that no
@@ -98,10 +76,12 @@ func (m *Mover) Suspend(ctx context.Context, o wire.SuspendOrder) (a wire.Addres
 	case m.Journal == "" || o.Plan == "":
 		return a, fmt.Errorf("%s: no plan %q, or no place to note it", o.Forwarder, o.Plan)
 	}
-	plan, err := m.heldFor()
+	var held suspendedFor
+	err = node.ReadNote(m.Journal, &held, "for which plan this node is suspended: look at mmces node list")
 	if err != nil {
 		return a, err
 	}
+	plan := held.Plan
 	if err := m.tables(ctx, &a); err != nil {
 		return a, err
 	}

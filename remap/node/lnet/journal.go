@@ -1,16 +1,11 @@
 package lnet
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
-	"slices"
 
-	"fairway/collector/appendlog"
 	"fairway/collector/topology"
+	"fairway/remap/node"
 )
 
 // kept is what the mover has changed and has to give back.
@@ -46,25 +41,9 @@ func (m *Mover) open() error {
 	}
 	k := kept{Routes: map[string]keptRoute{}, Rules: map[string]string{}, Added: map[string]bool{}}
 	if m.Journal != "" {
-		b, err := os.ReadFile(m.Journal)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
+		err := node.ReadNote(m.Journal, &k, "which routes were changed: compare it with lnetctl route show")
+		if err != nil {
 			return err
-		default:
-			if err := json.Unmarshal(b, &k); err != nil {
-				return fmt.Errorf(
-					"%s: %w; it says which routes were changed: compare it with lnetctl route show, then "+
-						"remove it", m.Journal, err)
-			}
-			if k.Added == nil { // written before nodes were moved by it
-				k.Added = map[string]bool{}
-				for _, f := range slices.Sorted(maps.Keys(m.Gateways)) {
-					if _, lowered := k.Routes[m.Gateways[f]]; lowered {
-						k.Avoid = append(k.Avoid, f)
-					}
-				}
-			}
 		}
 	}
 	m.set(&k)
@@ -80,22 +59,10 @@ func (m *Mover) keep(change func(*kept)) error {
 	}
 	change(&next)
 	if m.Journal != "" {
-		if err := writeFile(m.Journal, next); err != nil {
+		if err := node.WriteNote(m.Journal, next); err != nil {
 			return fmt.Errorf("the journal of changed routes: %w; nothing was changed", err)
 		}
 	}
 	m.set(&next)
 	return nil
-}
-
-// writeFile writes a file that a crash leaves old or new.
-func writeFile(name string, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	return appendlog.ReplaceFile(name, append(b, '\n'), 0o600)
 }

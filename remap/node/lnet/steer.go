@@ -1,6 +1,7 @@
 package lnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,9 +133,7 @@ func covers(pattern, dst string) bool {
 		return pattern == dst
 	}
 	_, net, _ := strings.Cut(dst, "@")
-	if net == "" {
-		net = dst
-	}
+	net = cmp.Or(net, dst)
 	addr, itsNet, ok := strings.Cut(pattern, "@")
 	if !ok {
 		return pattern == net

@@ -9,15 +9,12 @@ package remount
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
-	"fairway/collector/appendlog"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -221,18 +218,12 @@ type remembered struct {
 }
 
 func (m *Mover) remembered() (r remembered) {
-	if text, err := os.ReadFile(m.Journal); err == nil {
-		_ = json.Unmarshal(text, &r) // one that cannot be read remembers nothing
-	}
+	_ = node.ReadNote(m.Journal, &r, "") // one that cannot be read remembers nothing
 	return r
 }
 
 func (m *Mover) remember(r remembered) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if err := appendlog.ReplaceFile(m.Journal, text, 0o600); err != nil {
+	if err := node.WriteNote(m.Journal, r); err != nil {
 		return fmt.Errorf("remember what was mounted: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package dfra
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -295,15 +296,8 @@ func (c Config) withDefaults() Config {
 	if c.F == 0 && c.FwdPeakBW > 0 && c.CNPeakBW > 0 {
 		c.F = c.FwdPeakBW / c.CNPeakBW
 	}
-	orElse := func(v *float64, d float64) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	orElse(&c.F, defaultF)
-	orElse(&c.VMinBytes, defaultVMinBytes)
-	orElse(&c.NMin, c.F)
-	orElse(&c.WMetadata, defaultWMetadata)
-	orElse(&c.DefaultRatio, defaultRatio)
+	c.F, c.VMinBytes = cmp.Or(c.F, defaultF), cmp.Or(c.VMinBytes, defaultVMinBytes)
+	c.NMin, c.WMetadata = cmp.Or(c.NMin, c.F), cmp.Or(c.WMetadata, defaultWMetadata)
+	c.DefaultRatio = cmp.Or(c.DefaultRatio, defaultRatio)
 	return c
 }

@@ -255,7 +255,8 @@ func (c *Case) decide(f *anomaly.Finding, j *remap.Job, nodes []topology.NodeID,
 		waits = "may wait"
 	}
 	p.Reason = remap.ShortenReason(fmt.Sprintf("%s is %s (%s) and job %s %s for it: %s to %s, %s%s", f.Node,
-		conditionWords(f), f.ID, j.ID, waits, anomaly.Counted(len(nodes), "node"), names(targets), lost, says))
+		conditionWords(f), f.ID, j.ID, waits, anomaly.Counted(len(nodes), "node"),
+		remap.NameOrCount(targets, "forwarder"), lost, says))
 	return p, ""
 }
 
@@ -266,21 +267,16 @@ func conditionWords(f *anomaly.Finding) string {
 	return string(f.Condition)
 }
 
-func names(targets []topology.ForwarderID) string {
-	if len(targets) == 1 {
-		return string(targets[0])
-	}
-	return fmt.Sprintf("%d forwarders", len(targets))
-}
-
 // part is what so many of a job's nodes move when nothing holds them up; nil where that is not known.
 func (c *Case) part(j *remap.Job, nodes int) *float64 {
-	all := c.Demand(j)
-	if all == nil {
+	return scaled(c.Demand(j), float64(nodes)/float64(len(j.Nodes)))
+}
+
+func scaled(v *float64, by float64) *float64 {
+	if v == nil {
 		return nil
 	}
-	part := *all * float64(nodes) / float64(len(j.Nodes))
-	return &part
+	return new(*v * by)
 }
 
 // candidate is a forwarder that may take nodes.
@@ -317,7 +313,7 @@ func (c *Case) choose(from topology.ForwarderID, part *float64, nodes int, bound
 	for k := 1; k <= min(len(all), nodes); k++ {
 		worst, unknown := 0.0, false
 		for i := range all[:k] {
-			share, known := all[i].loses(portion(part, k))
+			share, known := all[i].loses(scaled(part, 1/float64(k)))
 			worst, unknown = max(worst, share), unknown || !known
 		}
 		if unknown {
@@ -335,14 +331,6 @@ func (c *Case) choose(from topology.ForwarderID, part *float64, nodes int, bound
 	}
 	return nil, fmt.Sprintf("wherever its nodes went, jobs there would lose %.0f %% or more; %.0f %% is the bound",
 		100*least, 100*bound), false
-}
-
-func portion(part *float64, k int) *float64 {
-	if part == nil {
-		return nil
-	}
-	p := *part / float64(k)
-	return &p
 }
 
 func ids(of []candidate) (out []topology.ForwarderID) {

@@ -56,9 +56,7 @@ type Policy struct {
 
 // New returns a policy that has decided nothing yet.
 func New(cfg Config) *Policy {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Policy{cfg: cfg, acted: map[string]int{}, tries: map[string]int{}}
 }
 

@@ -1,6 +1,10 @@
 package filedomain
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/anomaly"
+)
 
 // Advice is what a user can set, and why.
 type Advice struct {
@@ -123,9 +127,9 @@ func Choose(c Case, compared []Comparison) Advice {
 	matched := c
 	matched.Aggregators, matched.Method = p, StaticCyclic
 	cyclic := Divide(matched)
-	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s", counted(scores[StaticCyclic].conflicts, "conflict"),
-		counted(c.Aggregators, "aggregator"))
-	fit := "its " + counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
+	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s",
+		anomaly.Counted(scores[StaticCyclic].conflicts, "conflict"), anomaly.Counted(c.Aggregators, "aggregator"))
+	fit := "its " + anomaly.Counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
 	if p != c.Aggregators {
 		dealt += fmt.Sprintf(", %d with %d", sum(cyclic.Conflicts), p)
 		fit = fmt.Sprintf("of %d aggregators %d would do: %s", c.Aggregators, p, matchWords(p, c.Servers))
@@ -137,9 +141,9 @@ func Choose(c Case, compared []Comparison) Advice {
 			"cb_nodes":       dealt,
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
 			"striping_unit": fmt.Sprintf("domains end where stripes do: %s cut evenly, %d cut at stripes",
-				counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
+				anomaly.Counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
 			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made",
-				counted(c.Servers, "server")),
+				anomaly.Counted(c.Servers, "server")),
 			"cb_buffer_size": fmt.Sprintf("%s at once, so no request ends inside one; conflicts stay as they are",
 				wholeStripes(buffer/c.StripeSize)),
 		},
@@ -151,7 +155,7 @@ func Choose(c Case, compared []Comparison) Advice {
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
 		Why: fmt.Sprintf("%s has %s on %s where even has %d and aligned %d; %s",
-			best, counted(scores[best].conflicts, "lock conflict"), counted(c.Servers, "server"),
+			best, anomaly.Counted(scores[best].conflicts, "lock conflict"), anomaly.Counted(c.Servers, "server"),
 			scores[Even].conflicts, scores[Aligned].conflicts, fit),
 	}
 }
@@ -170,17 +174,9 @@ func writers(n int) string {
 	return fmt.Sprintf("%d aggregators write", n)
 }
 
-// counted is a number of things as people say it: 1 server, 2 servers.
-func counted[T int | int64](n T, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 func matchWords(p, n int) string {
 	if p >= n {
-		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", counted(n, "server"))
+		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", anomaly.Counted(n, "server"))
 	}
-	return fmt.Sprintf("a divisor of %s, so each server has one writer", counted(n, "server"))
+	return fmt.Sprintf("a divisor of %s, so each server has one writer", anomaly.Counted(n, "server"))
 }

@@ -87,9 +87,7 @@ const (
 
 // Complete fills in the defaults of a set and checks it.
 func Complete(s Set) (Set, error) {
-	if s.KPrime == 0 {
-		s.KPrime = defaultKPrime
-	}
+	s.KPrime = cmp.Or(s.KPrime, defaultKPrime)
 	if s.Eps == 0 {
 		s.Eps = defaultEps
 	}

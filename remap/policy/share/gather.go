@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -140,10 +141,7 @@ func (r *Round) why(s Split, reports []Report) string {
 	share, can, reached := 0.0, 0.0, 0.0
 	var jobs, servers []string
 	for _, j := range s.Crowded {
-		name := r.Jobs[j].Name
-		if name == "" {
-			name = "clients in no job"
-		}
+		name := cmp.Or(r.Jobs[j].Name, "clients in no job")
 		jobs = append(jobs, name)
 		share += r.Shares[j]
 		reached += r.Reached[j]
