@@ -56,6 +56,7 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	revoked("recorded", d, "cn9")
+	begun := time.Now().Truncate(time.Second)
 	if err := enrol.Revoke(t.Context(), c.Listen.Socket, []string{"cn5", "cn6"}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,13 @@ func TestRevocationsOutliveTheDaemon(t *testing.T) {
 		if !strings.Contains(listed, "node "+n) {
 			t.Errorf("%s is not listed:\n%s", n, listed)
 		}
+	}
+	at := regexp.MustCompile(`node cn5 +revoked +at (\S+);`).FindStringSubmatch(listed)
+	if at == nil {
+		t.Fatalf("when cn5 was revoked is not listed:\n%s", listed)
+	}
+	if when, err := time.Parse(time.RFC3339, at[1]); err != nil || when.Before(begun) || when.After(time.Now()) {
+		t.Errorf("cn5 was revoked at %s, after %s (%v)", when, begun, err)
 	}
 }
 

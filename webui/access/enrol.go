@@ -120,6 +120,9 @@ func (g *Gate) RevokeUntil(n topology.NodeID, now time.Time) time.Time {
 	return until
 }
 
+// RevokedAt is when that was decided which refuses a node's tokens up to a time.
+func RevokedAt(until time.Time) time.Time { return until.Add(-nodeSpread) }
+
 // NodeToken makes a node's token, which is later than those that are revoked.
 func (e *Enrolment) NodeToken(n topology.NodeID, now time.Time) (string, error) {
 	if n == "" || len(n) > maxName || !topology.CleanName(string(n)) {
@@ -233,7 +236,7 @@ func (id *identities) byCertificate(w Caller, leaf *x509.Certificate) (Caller, e
 	n := topology.NodeID(leaf.DNSNames[0])
 	revoked := func() (at time.Time, is bool) {
 		until, _ := id.conf.Enrolment.until(n)
-		at = until.Add(-nodeSpread)
+		at = RevokedAt(until)
 		return at, !until.IsZero() && !leaf.NotBefore.After(at)
 	}
 	if at, is := revoked(); is {

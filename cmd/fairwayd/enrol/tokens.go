@@ -32,12 +32,8 @@ func List(path *string) *cobra.Command {
 		Use:   "tokens",
 		Short: "List the tokens of the configuration and the nodes whose own tokens are revoked",
 		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
-			all, err := listTokens(&conf)
+		RunE: config.File.With(path, func(c *cobra.Command, _ []string, conf *config.Config) error {
+			all, err := listTokens(conf)
 			if err != nil {
 				return err
 			}
@@ -45,7 +41,7 @@ func List(path *string) *cobra.Command {
 				return json.NewEncoder(program.Raw(c.OutOrStdout())).Encode(all)
 			}
 			return all.print(c.OutOrStdout())
-		},
+		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "answer as JSON")
 	c.AddCommand(&cobra.Command{
@@ -55,13 +51,9 @@ func List(path *string) *cobra.Command {
 			"have now. It is a record of the journal, and so holds at every daemon of a cluster and after a restore. " +
 			"Their connections end within 20 s.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, nodes []string) error {
-			conf, err := config.File.Load(*path)
-			if err != nil {
-				return err
-			}
+		RunE: config.File.With(path, func(c *cobra.Command, nodes []string, conf *config.Config) error {
 			return Revoke(c.Context(), conf.Listen.Socket, nodes)
-		},
+		}),
 	})
 	return c
 }
@@ -81,8 +73,10 @@ type listedToken struct {
 }
 
 type revokedNode struct {
-	Node        topology.NodeID `json:"node"`
-	IssuedUntil time.Time       `json:"issued_until"`
+	Node      topology.NodeID `json:"node"`
+	RevokedAt time.Time       `json:"revoked_at"`
+	// IssuedUntil is up to when tokens are refused: clocks may differ by the hour between the two.
+	IssuedUntil time.Time `json:"issued_until"`
 }
 
 // readRevoked reads in a state directory's journal up to when nodes' tokens are refused.
@@ -113,7 +107,7 @@ func listTokens(c *config.Config) (*tokenList, error) {
 		all.Tokens = append(all.Tokens, listedToken{k.Name, k.Role, k.Nodes})
 	}
 	for _, n := range slices.Sorted(maps.Keys(revoked)) {
-		all.Revoked = append(all.Revoked, revokedNode{n, revoked[n].UTC()})
+		all.Revoked = append(all.Revoked, revokedNode{n, access.RevokedAt(revoked[n]).UTC(), revoked[n].UTC()})
 	}
 	return all, nil
 }
@@ -132,8 +126,8 @@ func (l *tokenList) print(w io.Writer) error {
 		fmt.Fprintf(t, "nodes' own\tagent\teach its node (secret in %s)\n", topology.Clean(l.NodesSecret))
 	}
 	for _, n := range l.Revoked {
-		fmt.Fprintf(t, "node %s\trevoked\tissued until %s\n", topology.Clean(string(n.Node)),
-			n.IssuedUntil.Format(time.RFC3339))
+		fmt.Fprintf(t, "node %s\trevoked\tat %s; fairwayd enroll makes another\n", topology.Clean(string(n.Node)),
+			n.RevokedAt.Format(time.RFC3339))
 	}
 	return t.Flush()
 }

@@ -32,10 +32,12 @@ type cluster struct {
 	broken  map[string]bool
 	hung    map[string]chan struct{}
 	rate    map[topology.NodeID]float64 // bytes a second; 4,096 to an operation
-	policy  string
-	flags   map[topology.ForwarderID]string
-	resumed func() // what the system does when a node takes addresses again
-	refuses string // to suspend or to end it
+	// metadata says that these operations are of metadata, and move nothing.
+	metadata bool
+	policy   string
+	flags    map[topology.ForwarderID]string
+	resumed  func() // what the system does when a node takes addresses again
+	refuses  string // to suspend or to end it
 }
 
 func newCluster(clients, addresses int) *cluster {
@@ -131,9 +133,17 @@ func (c *cluster) driver(connected ...topology.NodeID) *Driver {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return collector.Frame{Node: n, TimeMillis: time.Now().Truncate(time.Second).UnixMilli() + 1000,
-				Samples: []collector.Sample{{Metric: collector.ReadBytes, Value: c.rate[n]},
-					{Metric: collector.ReadOps, Value: c.rate[n] / 4096}}}, true
+				Samples: c.samples(n)}, true
 		}})
+}
+
+// samples are what a node does in a second.
+func (c *cluster) samples(n topology.NodeID) []collector.Sample {
+	if c.metadata {
+		return []collector.Sample{{Metric: collector.MetaOps, Value: c.rate[n] / 4096}}
+	}
+	return []collector.Sample{{Metric: collector.ReadBytes, Value: c.rate[n]},
+		{Metric: collector.ReadOps, Value: c.rate[n] / 4096}}
 }
 
 func moves(nodes ...topology.NodeID) (out []remap.Move) {
@@ -232,8 +242,10 @@ func TestOnlyTrafficVerifies(t *testing.T) {
 			"mmces reports that 10.2.3.1 is at fwd2, whose kernel does not have it; fwd1 has it"},
 		{"the new node moves less than its clients", func(c *cluster) { c.rate["fwd2"] = 1e8 }, watchFor + time.Second,
 			"fwd2 has 10.2.3.1, and has moved"},
+		{"its clients do metadata alone", func(c *cluster) { c.metadata = true }, watchFor + time.Second,
+			"quiet: its address has moved, but its clients have only done 0 reads and writes since"},
 		{"the nodes are quiet", func(c *cluster) { c.rate["cn1"], c.rate["cn2"] = 0, 0 }, watchFor + time.Second,
-			"quiet: its address has moved, but its clients have only done 0 operations since"},
+			"quiet: its address has moved, but its clients have only done 0 reads and writes since"},
 		{"it is busy", func(c *cluster) { c.broken["10.2.3.1"] = true }, time.Second, "locked"},
 		{"somebody else has mounted it since", func(c *cluster) { c.mounts["cn7"] = "10.2.3.1" }, time.Second,
 			"10.2.3.1 is the address of cn7, too"},

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"fairway/collector"
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/remap"
-	"fairway/remap/driver"
 )
 
 // The rules of verification by traffic.
@@ -19,7 +19,8 @@ const (
 	// arrivesIn is when its new node's kernel has an address: CES puts it there within seconds.
 	arrivesIn = 20 * time.Second
 	lookEvery = 300 * time.Millisecond
-	// fewestOps or fewestBytes of a node are needed before they show anything.
+	// fewestOps reads and writes, or fewestBytes, of a node are needed before they show anything. Metadata shows
+	// nothing: no bytes of it could be seen at the new node.
 	fewestOps, fewestBytes = 200, 64 << 20
 	crossed                = 0.95
 )
@@ -37,7 +38,7 @@ func (f *flow) add(frame *collector.Frame, since time.Time) {
 	f.newest = frame.TimeMillis
 	for _, s := range frame.Samples {
 		switch s.Metric {
-		case collector.ReadOps, collector.WriteOps, collector.MetaOps:
+		case collector.ReadOps, collector.WriteOps:
 			f.ops += s.Value
 		case collector.ReadBytes, collector.WriteBytes:
 			f.bytes += s.Value
@@ -85,11 +86,11 @@ func (d *Driver) verify(ctx context.Context, moved []*unit, report func(remap.Re
 			ops, enough := 0.0, false
 			for _, m := range u.moves {
 				f := flows[m.Node]
-				ops, enough = ops+f.ops, enough || f.ops >= fewestOps || f.bytes >= fewestBytes
+				ops, enough = ops+f.ops, enough || f.bytes > 0 && f.ops >= fewestOps || f.bytes >= fewestBytes
 			}
 			if why == "" && !enough {
-				why = fmt.Sprintf("quiet: its address has moved, but its clients have only done %.0f operations "+
-					"since; complete the plan when they do I/O", ops)
+				why = fmt.Sprintf("quiet: its address has moved, but its clients have only done %.0f reads and "+
+					"writes since; complete the plan when they do I/O", ops)
 			}
 			if why != "" && !last {
 				return false
@@ -100,7 +101,7 @@ func (d *Driver) verify(ctx context.Context, moved []*unit, report func(remap.Re
 		if len(moved) == 0 {
 			return
 		}
-		driver.Pause(ctx, lookEvery)
+		pace.Wait(ctx, lookEvery)
 	}
 }
 

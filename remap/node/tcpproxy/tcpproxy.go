@@ -5,6 +5,7 @@
 package tcpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/collector/pace"
 	"fairway/collector/topology"
 	"fairway/collector/wire"
 	"fairway/remap/node"
@@ -69,16 +71,11 @@ func Start(o Options) (*Proxy, error) {
 	}
 	r := &Proxy{log: o.Log, listener: l, forwarder: o.Forwarder, addr: o.Addr, generation: 1,
 		pairs: map[*pair]struct{}{}}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
+	r.log = cmp.Or(r.log, slog.New(slog.DiscardHandler))
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.running.Go(r.accept)
 	return r, nil
 }
-
-// ListenAddr is where clients connect.
-func (r *Proxy) ListenAddr() string { return r.listener.Addr().String() }
 
 // Close ends every connection and waits.
 func (r *Proxy) Close() error {
@@ -101,10 +98,7 @@ func (r *Proxy) accept() {
 		}
 		if err != nil { // out of descriptors, most often: it passes
 			r.log.Warn("proxy: a connection was not accepted", "err", err)
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-r.ctx.Done():
-			}
+			pace.Wait(r.ctx, 100*time.Millisecond)
 			continue
 		}
 		r.running.Go(func() { r.serve(c) })
@@ -205,11 +199,4 @@ func (r *Proxy) Route(context.Context) (wire.RouteAnswer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return wire.RouteAnswer{Forwarder: r.forwarder, Generation: r.generation}, nil
-}
-
-// Connections counts what is being passed on now.
-func (r *Proxy) Connections() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.pairs)
 }
