@@ -12,7 +12,7 @@ import (
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		ctx, stop := context.WithTimeout(t.Context(), 9*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
 		defer stop()
 		var at []float64
 		Every(ctx, time.Second, 2*time.Second, func(now time.Time) {
@@ -24,7 +24,7 @@ func TestEvery(t *testing.T) {
 		if got := fmt.Sprint(at); got != "[1 3 5 7]" {
 			t.Error(got)
 		}
-		if d := time.Since(begun); d != 9*time.Second || Wait(ctx, 0) {
+		if d := time.Since(begun); d != 8*time.Second || Wait(ctx, 0) {
 			t.Errorf("ended after %s", d)
 		}
 	})

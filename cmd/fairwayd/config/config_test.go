@@ -282,9 +282,9 @@ func TestAnyOperator(t *testing.T) {
 			"slurm": access.RoleScheduler}, Tokens: []Token{{Role: access.RoleAgent}}}, false},
 		{Access{Groups: map[string]remap.Role{"ops": remap.Operator}}, true},
 		{Access{Tokens: []Token{{Role: remap.Admin}}}, true},
-		{Access{Accounts: []Account{{Role: remap.Operator}}}, true},
-		{Access{Proxy: []Proxy{{Roles: map[string]remap.Role{"ops": remap.Operator}}}}, true},
-		{Access{OIDC: OIDC{Roles: map[string]remap.Role{"ops": remap.Operator}}}, true},
+		{Access{Accounts: []access.Account{{Role: remap.Operator}}}, true},
+		{Access{Proxy: []access.Proxy{{Roles: map[string]remap.Role{"ops": remap.Operator}}}}, true},
+		{Access{OIDC: access.OIDC{Roles: map[string]remap.Role{"ops": remap.Operator}}}, true},
 	} {
 		if got := c.access.AnyOperator(); got != c.want {
 			t.Errorf("%+v: %v", c.access, got)
