@@ -97,7 +97,7 @@ func ReplaceFile(path string, b []byte, mode os.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// ReadNote reads a small file of JSON into v, which stays as it is where there is none.
+// ReadNote reads a small file of JSON into v, which stays as it is where the file is missing.
 func ReadNote(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

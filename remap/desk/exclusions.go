@@ -333,7 +333,7 @@ func (d *exclusions) AwaitFeed(ctx context.Context, generation uint64) (remap.Fe
 func (d *exclusions) KeepFeedFile(ctx context.Context, path string, log *slog.Logger) {
 	failing, f := false, d.Feed()
 	for {
-		err := appendlog.WriteNote(path, f, 0o644) // it is no secret, and its reader another user
+		err := appendlog.WriteNote(path, f, 0o644) // its reader is another user
 		switch {
 		case err != nil && !failing:
 			log.Error("the file of exclusions was not written; its readers fall back when its lease ends", "err", err,

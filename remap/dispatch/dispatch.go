@@ -449,7 +449,7 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 		if d.cfg.Windows {
 			e.Windows = d.windows.renew(d, d.cfg.Situation(), nil, at)
 		}
-		d.buildSoon()
+		poke(d.due)
 	}
 	plans, err := d.cfg.Desk.OfJob(ctx, id)
 	if err != nil {
@@ -474,10 +474,10 @@ func (d *Dispatcher) endAt(ctx context.Context, id topology.JobID, at time.Time)
 	return e, nil
 }
 
-// buildSoon has the profiler look for profiles that are due.
-func (d *Dispatcher) buildSoon() {
+// poke has the profiler look for profiles that are due.
+func poke(due chan<- struct{}) {
 	select {
-	case d.due <- struct{}{}:
+	case due <- struct{}{}:
 	default:
 	}
 }

@@ -25,7 +25,7 @@ func Learn(d *Dispatcher, r history.Run) error {
 		d.remove(j)
 		d.ended[r.Job] = j
 	}
-	d.buildSoon()
+	poke(d.due)
 	return nil
 }
 

@@ -171,8 +171,8 @@ func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ReadNote reads what a mover noted of its changes; where there is no note, into stays as it is. says is what a note
-// that cannot be read would have said, and where to look.
+// ReadNote reads what a mover noted of its changes; without a note into stays as it is. says is what one that cannot be
+// read would tell, and where to look.
 func ReadNote(path string, into any, says string) error {
 	if err := appendlog.ReadNote(path, into); err != nil {
 		return fmt.Errorf("%w; it says %s, then remove it", err, says)

@@ -1,10 +1,6 @@
 package filedomain
 
-import (
-	"fmt"
-
-	"fairway/anomaly"
-)
+import "fmt"
 
 // Advice is what a user can set, and why.
 type Advice struct {
@@ -127,9 +123,9 @@ func Choose(c Case, compared []Comparison) Advice {
 	matched := c
 	matched.Aggregators, matched.Method = p, StaticCyclic
 	cyclic := Divide(matched)
-	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s",
-		anomaly.Counted(scores[StaticCyclic].conflicts, "conflict"), anomaly.Counted(c.Aggregators, "aggregator"))
-	fit := "its " + anomaly.Counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
+	dealt := fmt.Sprintf("stripes dealt in turn: %s with %s", counted(scores[StaticCyclic].conflicts, "conflict"),
+		counted(c.Aggregators, "aggregator"))
+	fit := "its " + counted(p, "aggregator") + " fit: " + matchWords(p, c.Servers)
 	if p != c.Aggregators {
 		dealt += fmt.Sprintf(", %d with %d", sum(cyclic.Conflicts), p)
 		fit = fmt.Sprintf("of %d aggregators %d would do: %s", c.Aggregators, p, matchWords(p, c.Servers))
@@ -141,9 +137,9 @@ func Choose(c Case, compared []Comparison) Advice {
 			"cb_nodes":       dealt,
 			// ROMIO's generic driver cuts at multiples of it, as the traced run of the tests shows.
 			"striping_unit": fmt.Sprintf("domains end where stripes do: %s cut evenly, %d cut at stripes",
-				anomaly.Counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
+				counted(scores[Even].conflicts, "conflict"), scores[Aligned].conflicts),
 			"striping_factor": fmt.Sprintf("the counts are for a file on %s; it has to be set before the file is made",
-				anomaly.Counted(c.Servers, "server")),
+				counted(c.Servers, "server")),
 			"cb_buffer_size": fmt.Sprintf("%s at once, so no request ends inside one; conflicts stay as they are",
 				wholeStripes(buffer/c.StripeSize)),
 		},
@@ -155,7 +151,7 @@ func Choose(c Case, compared []Comparison) Advice {
 			"striping_unit":   fmt.Sprint(c.StripeSize),
 		},
 		Why: fmt.Sprintf("%s has %s on %s where even has %d and aligned %d; %s",
-			best, anomaly.Counted(scores[best].conflicts, "lock conflict"), anomaly.Counted(c.Servers, "server"),
+			best, counted(scores[best].conflicts, "lock conflict"), counted(c.Servers, "server"),
 			scores[Even].conflicts, scores[Aligned].conflicts, fit),
 	}
 }
@@ -174,9 +170,17 @@ func writers(n int) string {
 	return fmt.Sprintf("%d aggregators write", n)
 }
 
+// counted is a number of things as people say it: 1 server, 2 servers.
+func counted[T int | int64](n T, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 func matchWords(p, n int) string {
 	if p >= n {
-		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", anomaly.Counted(n, "server"))
+		return fmt.Sprintf("a multiple of %s, so each always talks to the same one", counted(n, "server"))
 	}
-	return fmt.Sprintf("a divisor of %s, so each server has one writer", anomaly.Counted(n, "server"))
+	return fmt.Sprintf("a divisor of %s, so each server has one writer", counted(n, "server"))
 }
