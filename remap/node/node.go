@@ -172,7 +172,7 @@ func Exec(ctx context.Context, argv ...string) ([]byte, error) {
 }
 
 // ReadNote reads what a mover noted of its changes; without a note into stays as it is. says is what one that cannot be
-// read would tell, and where to look.
+// read would have, and where to look.
 func ReadNote(path string, into any, says string) error {
 	if err := appendlog.ReadNote(path, into); err != nil {
 		return fmt.Errorf("%w; it says %s, then remove it", err, says)

@@ -99,13 +99,13 @@ func goOn(c *cobra.Command, err error) {
 
 // giveUp ends the process, and says so unless it is the output that hangs.
 func giveUp(c *cobra.Command, within time.Duration) {
-	told := make(chan struct{})
+	printed := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(printed)
 		goOn(c, fmt.Errorf("it hung for longer than --within %s, and was ended", within))
 	}()
 	select {
-	case <-told:
+	case <-printed:
 	case <-time.After(hookGrace):
 	}
 	os.Exit(program.Done)
