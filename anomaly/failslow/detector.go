@@ -1,7 +1,6 @@
 package failslow
 
 import (
-	"hash/maphash"
 	"iter"
 	"math"
 	"slices"
@@ -65,7 +64,6 @@ func New(set Settings) *Detector {
 // Jobs sets which forwarders serve which job from now on. It may never be called.
 func (r *roster) Jobs(jobs []Job) {
 	r.jobs = map[*node][][]*node{}
-	keys := map[*node]int64{}
 	for _, j := range jobs {
 		all := make([]*node, len(j.Nodes))
 		for i, id := range j.Nodes {
@@ -73,17 +71,9 @@ func (r *roster) Jobs(jobs []Job) {
 		}
 		for _, n := range all {
 			r.jobs[n] = append(r.jobs[n], all)
-			keys[n] += int64(maphash.String(jobSeed, string(j.ID)))
-		}
-	}
-	for _, n := range r.nodes.All() {
-		if key := keys[n]; key != n.jobsKey {
-			n.jobsKey, n.jobsSince = key, r.now
 		}
 	}
 }
-
-var jobSeed = maphash.MakeSeed()
 
 // peers are the other forwarders of a node's jobs, each once.
 func (r *roster) peers(n *node) iter.Seq[*node] {
@@ -286,9 +276,6 @@ func (d *comparison) learn(n *node) {
 		d.model.teach(Class(c), s.size[c], s.util, s.log[c], n.Index)
 		if s.known[c] {
 			r := s.residual[c] - d.common[c]
-			if !s.quiet[c] {
-				n.Habit.Streams[c].Teach(math.Log(s.size[c]), offsetFast, offsetFast)
-			}
 			if s.regime[c] == small {
 				d.model.teachNoise(Class(c), s.ops[c], r)
 			}

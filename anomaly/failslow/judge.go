@@ -84,7 +84,7 @@ func (d *comparison) ownPart(n *node, c Class) (r float64, kind int) {
 		return r, background
 	case sure:
 		return r, compared
-	case d.settled(n, c), r > plainSlow && len(d.jobs[n]) > 0:
+	case r > plainSlow && len(d.jobs[n]) > 0:
 		return r, past
 	case s.regime[c] == small && len(d.jobs[n]) == 0 && !s.guess[c]:
 		return r, background

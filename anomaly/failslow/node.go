@@ -111,23 +111,21 @@ type Kept struct {
 
 // habit is what a node is like while it is healthy.
 type habit struct {
-	Offset  [2][regimes]compare.Mean
-	Streams [2]compare.Mean // log bytes of what jobs stream
-	Quiet   [2]float64      // operations a second of a class while no job makes any
-	Canary  [classes]compare.Mean
-	Freely  [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
-	CapAt   float64             // share of the peak at which the node was saturated lately
+	Offset [2][regimes]compare.Mean
+	Quiet  [2]float64 // operations a second of a class while no job makes any
+	Canary [classes]compare.Mean
+	Freely [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
+	CapAt  float64             // share of the peak at which the node was saturated lately
 }
 
 // company is what a node has to do with the other forwarders of its jobs.
 type company struct {
-	jobsSince, jobsKey int64
-	visited            int64 // see roster.peers
-	shown              [2][regimes]shown
-	storms             shown    // metadata operations that jobs make
-	sure               [2]int64 // newest second compared with enough forwarders of its jobs
-	unlike             [2]bool  // what looks like its background may be those of a job that nobody else serves
-	flow               [2]flow
+	visited int64 // see roster.peers
+	shown   [2][regimes]shown
+	storms  shown    // metadata operations that jobs make
+	sure    [2]int64 // newest second compared with enough forwarders of its jobs
+	unlike  [2]bool  // what looks like its background may be those of a job that nobody else serves
+	flow    [2]flow
 }
 
 // blocks gather what a node showed for the next bets.

@@ -68,11 +68,3 @@ func (d *comparison) jobLevel(n *node, c Class) (level float64, sure, alone bool
 	}
 	return level, sure, alone
 }
-
-// settled says that the node does for its jobs what it did long enough to have a habit of it: who is slower in both
-// classes than that habit, while no job began, is not held back by a job's requests.
-func (d *comparison) settled(n *node, c Class) bool {
-	return len(d.jobs[n]) > 0 && float64(d.now-n.jobsSince) >= pastJobs &&
-		n.Habit.Offset[c][n.now.regime[c]].N >= pastHabit &&
-		math.Abs(math.Log(n.now.size[c])-n.Habit.Streams[c].Mean) < pastNear && d.backend < slowPool
-}

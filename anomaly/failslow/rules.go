@@ -70,12 +70,6 @@ const (
 	busyAlike = 0.5
 	// servingAlike, times: as many requests in service: who has more serves another job's, too.
 	servingAlike = 2
-	// pastJobs, s: for which a node's jobs are the same before its past accuses it.
-	pastJobs = 300
-	// pastHabit, s: that taught a habit before it accuses.
-	pastHabit = 120
-	// pastNear, log bytes: sizes of requests that may be compared with the past.
-	pastNear = 0.25
 	// plainSlow, log: no habit of jobs is ten times as slow, so that nobody needs to do the same to accuse.
 	plainSlow = 2.3
 	// comparedMargin, log: by which one class may be slower than through the job's other forwarders.
