@@ -182,14 +182,14 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		switch {
 		case u.N < judgeAfter:
 			if c == int(Meta) && stat != nil {
-				r[c] = longer(p.Took[c], stat.Usual[c].Mean, stat.share(c, w.off[c])) - n.habit(c)
+				r[c] = longer(p.Took[c], stat.Usual[c].Mean, stat.share(c, w.off[c]))
 				r[c] = spared(r[c], metaBorrowed)
 			}
 		case (layer || blind) && some:
 			// of what a canary takes through a full node the back end is a smaller part than through an idle one
 			r[c] = over[c] - max(others[c], followed*d.pools)
 		default:
-			r[c] = longer(p.Took[c], at.usual(Class(c), d.commonOf(c)), off) - n.habit(c)
+			r[c] = longer(p.Took[c], at.usual(Class(c), d.commonOf(c)), off)
 			if blind && c != int(Meta) {
 				r[c] = d.forgiven(r[c], d.commonOf(c))
 			}
@@ -204,9 +204,6 @@ func (d *Detector) Probe(now time.Time, p Probe) {
 		if w.sure(p, Class(c)) && !layer && !blind && !filled &&
 			(crowd && u.N < judgeAfter || !n.doubted() && n.Wealth() <= noExample) {
 			at.teach(Class(c), math.Log(p.Took[c]), d.commonOf(c))
-			if u.N > readyAfter {
-				n.Habit.Canary[c].Teach(clip(r[c]+n.habit(c), -0.3, 0.3), 50, 50)
-			}
 		}
 	}
 	both := 0.0
@@ -253,12 +250,6 @@ func (r *reference) commonOf(c int) float64 {
 		return 0
 	}
 	return r.lately[c]
-}
-
-// habit is the node's own offset in canaries, never more than a little.
-func (n *node) habit(c int) float64 {
-	h := &n.Habit.Canary[c]
-	return clip(h.Mean*h.N/(h.N+10), -0.1, 0.1)
 }
 
 // betCanary bets on reads and writes, and returns by how much both took longer.

@@ -112,8 +112,7 @@ type Kept struct {
 // habit is what a node is like while it is healthy.
 type habit struct {
 	Offset [2][regimes]compare.Mean
-	Quiet  [2]float64 // operations a second of a class while no job makes any
-	Canary [classes]compare.Mean
+	Quiet  [2]float64          // operations a second of a class while no job makes any
 	Freely [2][octaves]float64 // the most that it streamed without waiting, of the peak, by request size
 	CapAt  float64             // share of the peak at which the node was saturated lately
 }

@@ -114,7 +114,7 @@ func (d *Detector) over(n *node, at *canaryLevel, p Probe, w *waiting) (x [class
 		if math.IsNaN(p.Took[c]) || at.Usual[c].N < judgeAfter {
 			return x, false
 		}
-		x[c] = longer(p.Took[c], at.Usual[c].Mean, at.share(c, w.off[c])) - n.habit(c)
+		x[c] = longer(p.Took[c], at.Usual[c].Mean, at.share(c, w.off[c]))
 	}
 	return x, true
 }
