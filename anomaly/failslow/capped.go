@@ -93,11 +93,9 @@ func (d *comparison) shortOf(n *node, c Class) float64 {
 	}
 	peers := float64(n.burst.length) > capSettled && free >= amongLeast
 	past := s.util*capMore < n.Habit.Freely[c][octave(s.size[c])]
-	all, some := d.jobWaits(n, c)
-	if s.util < capLeast || all || !plain && !(peers && (c == Read || past)) {
+	if s.util < capLeast || d.jobWaits(n, c) || !plain && !(peers && (c == Read || past)) {
 		return math.NaN()
 	}
-	n.burst.byPeers = n.burst.byPeers || some
 	if !d.stretched(n, c, !plain && c == Write) {
 		return 0
 	}
@@ -136,9 +134,9 @@ func (d *comparison) stretched(n *node, c Class, byPast bool) bool {
 }
 
 // jobWaits says that the other forwarders of one of the node's jobs wait like it, for reads like its or for any
-// writes, which one shared file may hold up: then it is the job. A few may wait for reasons of their own: some says so.
+// writes, which one shared file may hold up: then it is the job.
 // In the first seconds of a burst of writes the one before it speaks, where all of them waited.
-func (d *comparison) jobWaits(n *node, c Class) (all, some bool) {
+func (d *comparison) jobWaits(n *node, c Class) bool {
 	off := func(size float64) float64 { return math.Abs(math.Log(size / n.now.size[c])) }
 	young := c == Write && float64(n.burst.length) <= capSettled
 	for _, job := range d.jobs[n] {
@@ -158,10 +156,11 @@ func (d *comparison) jobWaits(n *node, c Class) (all, some bool) {
 				}
 			}
 		}
-		some = some || waiting > 0
-		all = all || waiting > 0 && waiting >= free || young && waited >= amongLeast && freed == 0
+		if waiting > 0 && waiting >= free || young && waited >= amongLeast && freed == 0 {
+			return true
+		}
 	}
-	return all, some
+	return false
 }
 
 // freePeers are the other forwarders of the node's jobs that stream requests of that size without waiting, within so
