@@ -278,16 +278,11 @@ func (d *Detector) betCanary(n *node, l *canaryLevel, r [classes]float64, w *wai
 	if n.Alarm { // where no load shows that it is well again, canaries do
 		n.Tests[sudden].Bet(d.now, min(bet, 0), most)
 	}
-	one := r[Read] - r[Write]
-	if r[Write] < 0 {
-		one = r[Read] + r[Write]/2
-	}
 	variance = sr*sr + sw*sw + canaryDoubt*canaryDoubt
-	n.Tests[readSlow].Bet(d.now, clip(against(one, variance, canaryOne), -canaryOneLoses,
-		win(canaryOneWins, Read, Write)), most)
-	one = r[Write] - max(0, r[Read])
-	n.Tests[writeSlow].Bet(d.now, clip(against(one, variance, canaryOne), -canaryOneLoses,
-		win(canaryOneWins, Read, Write)), most)
+	for c := range 2 {
+		bet := against(r[c]-max(0, r[1-c]), variance, canaryOne)
+		n.Tests[readSlow+c].Bet(d.now, clip(bet, -canaryOneLoses, win(canaryOneWins, Read, Write)), most)
+	}
 	return both
 }
 
