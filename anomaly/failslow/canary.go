@@ -64,16 +64,7 @@ type recent struct {
 
 // noteLoad keeps how much of what any node was seen to do the node does now.
 func (d *comparison) noteLoad(n *node, o *Observation) {
-	ops := 0.0
-	for c := range o.Class {
-		ops += max(0, o.Class[c].Ops)
-	}
-	d.peakOps.see(n.Index, ops)
-	load := n.Load
-	if most := d.peakOps.value(); most > 0 {
-		load = max(load, ops/most)
-	}
-	r := recent{at: d.now, load: load, queued: queued(o)}
+	r := recent{at: d.now, load: n.Load, queued: queued(o)}
 	for c := range o.Class {
 		r.wait[c] = o.Class[c].Wait
 	}

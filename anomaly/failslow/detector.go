@@ -42,7 +42,6 @@ type roster struct {
 type reference struct {
 	model     model
 	peak      peak
-	peakOps   peak                  // as peak, in operations of all classes
 	common    [2]float64            // this second's factor of the whole layer, log
 	quiet     [2]float64            // the same without what jobs stream
 	lately    [2]float64            // the common factor, mean over the last seconds

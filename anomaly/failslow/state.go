@@ -7,17 +7,16 @@ import (
 
 // state is what outlives a restart: what was learnt and the evidence so far.
 type state struct {
-	Now     int64
-	Model   model
-	Peak    peak
-	PeakOps peak
-	Canary  canaryLayer
-	Nodes   compare.Subjects[node, *node]
+	Now    int64
+	Model  model
+	Peak   peak
+	Canary canaryLayer
+	Nodes  compare.Subjects[node, *node]
 }
 
 // MarshalBinary saves what was learnt and the evidence so far.
 func (d *Detector) MarshalBinary() ([]byte, error) {
-	return anomaly.Save(&state{d.now, d.model, d.peak, d.peakOps, d.canaries, d.nodes})
+	return anomaly.Save(&state{d.now, d.model, d.peak, d.canaries, d.nodes})
 }
 
 // UnmarshalBinary takes up a saved state; the settings stay those of New. Evidence and habits go on from
@@ -28,7 +27,7 @@ func (d *Detector) UnmarshalBinary(b []byte) error {
 		return err
 	}
 	s.Peak.fixed = d.peak.fixed
-	d.now, d.began, d.model, d.peak, d.peakOps = s.Now, s.Now, s.Model, s.Peak, s.PeakOps
+	d.now, d.began, d.model, d.peak = s.Now, s.Now, s.Model, s.Peak
 	d.canaries, d.nodes, d.jobs = s.Canary, s.Nodes, nil
 	return nil
 }
