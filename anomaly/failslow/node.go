@@ -19,7 +19,7 @@ const (
 const (
 	background = iota // small requests that every node always has
 	compared          // what jobs stream, against what their other forwarders need for it in the same seconds
-	past              // what jobs stream, against what the node needs for it since these jobs run
+	past              // what jobs stream, far slower than any habit of jobs
 	streamed          // what jobs stream, against what the fleet needs: their habits are in it
 	kinds
 )
