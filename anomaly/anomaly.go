@@ -63,10 +63,12 @@ type Finding struct {
 	Confidence float64         `json:"confidence"` // 0..1
 	// Condition is the way in which the node fails: the worst seen lately. Empty for kinds that accuse nobody.
 	Condition Condition `json:"condition,omitempty"`
-	// Factor is the headline: the median ratio to the peers since the finding began, on steps of 1.5 2 3 5 7 10 15 20
-	// 30 50. FactorNow is that of the newest ten seconds. 0 is not known.
-	Factor    float64 `json:"factor,omitempty"`
-	FactorNow float64 `json:"factor_now,omitempty"`
+	// Factor is the headline: how many times as long as usual its clients' requests took since the finding began, and
+	// where they do not time them the median ratio to the peers, on steps. FactorAtLeast says that it may be more:
+	// much of what they ask has not ended. FactorNow is the ratio of the newest ten seconds. 0 is not known.
+	Factor        float64 `json:"factor,omitempty"`
+	FactorAtLeast bool    `json:"factor_at_least,omitempty"`
+	FactorNow     float64 `json:"factor_now,omitempty"`
 	// Cause is what was looked at for the cause and what was found, in one line; "cause not known: ..." else.
 	Cause string `json:"cause,omitempty"`
 	// Sentence is the finding in a sentence with its numbers.
@@ -206,6 +208,7 @@ type Verdict struct {
 	Level      Level
 	Condition  Condition // empty: the one that the kind implies
 	Ratio      float64   // of this second's operations to the peers'; 0 is not known
+	Waits      *Waits    // of this second, as a forwarder's clients see it; nil is not known
 	Cause      string    // see Finding
 	Since      time.Time // of the first evidence; zero: now
 	Confidence float64   // 0..1
@@ -281,6 +284,17 @@ func Times(ratio float64) string {
 		return fmt.Sprintf("over %dx", Saturated)
 	}
 	return Digits(ratio) + "x"
+}
+
+// Headline is the factor as all faces write it; empty where there is none.
+func (f *Finding) Headline() string {
+	switch {
+	case f.Factor == 0:
+		return ""
+	case f.FactorAtLeast:
+		return "over " + Digits(f.Factor) + "x"
+	}
+	return Times(f.Factor)
 }
 
 // Size writes bytes with three digits and the unit that fits them, decimal as bandwidths of storage are given.

@@ -179,8 +179,8 @@ func TestMerge(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	for _, c := range []struct{ ratio, want float64 }{{0.5, 0}, {1.1, 0}, {1.25, 1.5}, {1.7, 1.5}, {1.8, 2}, {4.1, 5},
-		{13, 15}, {24, 20}, {25, 30}, {38, 30}, {40, 50}, {900, 50}} {
+	for _, c := range []struct{ ratio, want float64 }{{0.5, 0}, {1.1, 0}, {1.25, 1.5}, {1.7, 1.5}, {1.8, 2}, {4.1, 4},
+		{13, 12}, {24, 25}, {27, 25}, {28, 30}, {60, 70}, {900, Saturated}} {
 		if got := stepOf(math.Log(c.ratio)); got != c.want {
 			t.Errorf("%g: %g, want %g", c.ratio, got, c.want)
 		}

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// steps are the factors that a headline says; more would be read as measured to the digit.
-var steps = [...]float64{1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50}
+// steps are the factors that a headline says; more would be read as measured to the digit. The middle between two is
+// within a fifth of both.
+var steps = [...]float64{1.5, 2, 2.5, 3, 4, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 70, Saturated}
 
 const (
 	binWidth = 0.05 // log; of the ratios that are counted
 	binCount = 100
 	// pastStep is how far a median must be beyond its step's edge before the step changes, log.
-	pastStep = 0.08
+	pastStep = 0.05
 	// mostChanges of a headline's step are in an hour; each waits changeWait longer than the one before, by growth.
 	mostChanges      = 4
 	changeWait       = 10 * time.Second
@@ -30,8 +31,10 @@ const (
 // call it slow.
 const AmongPeers = 1.2
 
-// headline makes of the ratios of a finding's seconds the one that is shown: their median since the change.
+// headline is the ratio of a finding that is shown: what its clients measure since the change and, where these do not
+// time their requests, the median of its seconds' ratios.
 type headline struct {
+	measure measure
 	counts  [binCount]uint32
 	seconds uint32
 	present float64     // log, smoothed
@@ -56,29 +59,50 @@ func (h *headline) median() float64 {
 	return 0
 }
 
-// factor is the step to say at now, after the one shown so far; 0 of a node that is hardly slower than its peers.
-func (h *headline) factor(now time.Time, shown float64) float64 {
-	if h.seconds == 0 {
-		return shown
+// said is a headline: the factor, and whether it is only known to be as much or more.
+type said struct {
+	factor  float64
+	atLeast bool
+}
+
+// next is the step that is nearest to what is known, after the one shown so far; factor 0 of a node that is hardly
+// slower than its peers.
+func (h *headline) next(shown said, class string) said {
+	log, atLeast, known := h.measure.ratio(class)
+	if !known {
+		log, atLeast = h.median(), false
 	}
-	m := h.median()
-	next := stepOf(m)
-	if shown != 0 && next != 0 { // beyond the edge, not at it
-		if next > shown {
-			next = max(shown, stepOf(m-pastStep))
-		} else {
-			next = min(shown, stepOf(m+pastStep))
-		}
+	next := stepOf(log)
+	switch {
+	case atLeast:
+		least := floorOf(log)
+		return said{least, least > 0}
+	case log > math.Log(Saturated)+pastStep:
+		return said{Saturated, true}
+	case shown.factor == 0 || next == 0 || shown.atLeast:
+	case next > shown.factor: // beyond the edge, not at it
+		next = max(shown.factor, stepOf(log-pastStep))
+	default:
+		next = min(shown.factor, stepOf(log+pastStep))
 	}
+	return said{factor: next}
+}
+
+// say is what to say at now, after what was shown so far. A suspicion has no headline yet, which may change as it will.
+func (h *headline) say(now time.Time, shown said, class string, suspected bool) said {
+	next := h.next(shown, class)
 	h.changed = slices.DeleteFunc(h.changed, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
-	if next == shown || next == 0 && shown != 0 {
+	if next == shown || next.factor == 0 && shown.factor != 0 {
 		return shown
+	}
+	if suspected {
+		return next
 	}
 	wait := changeWait
 	for range len(h.changed) - 1 {
 		wait *= changeWaitGrowth
 	}
-	if n := len(h.changed); shown != 0 && n > 0 && (n >= mostChanges || now.Sub(h.changed[n-1]) < wait) {
+	if n := len(h.changed); shown.factor != 0 && n > 0 && (n >= mostChanges || now.Sub(h.changed[n-1]) < wait) {
 		return shown
 	}
 	h.changed = append(h.changed, now)
@@ -97,15 +121,31 @@ func stepOf(log float64) float64 {
 	return steps[k]
 }
 
-// past is a ring of a node's newest log ratios, by second.
-type past struct {
-	at  [pastSeconds]int64
-	log [pastSeconds]float32
-	n   int
+// floorOf is the greatest step that a log ratio reaches; 0 below the first one.
+func floorOf(log float64) (floor float64) {
+	for _, step := range steps {
+		if math.Log(step) <= log {
+			floor = step
+		}
+	}
+	return floor
 }
 
-func (p *past) note(now int64, log float64) {
-	p.at[p.n%pastSeconds], p.log[p.n%pastSeconds] = now, float32(log)
+// past is a ring of a node's newest log ratios, and of what its clients waited, by second.
+type past struct {
+	at    [pastSeconds]int64
+	log   [pastSeconds]float32
+	waits [pastSeconds]*Waits
+	n     int
+}
+
+// note keeps a second; of one whose ratio is not known the one before stands.
+func (p *past) note(now int64, v *Verdict) {
+	i := p.n % pastSeconds
+	p.at[i], p.waits[i], p.log[i] = now, v.Waits, p.log[(i+pastSeconds-1)%pastSeconds]
+	if v.Ratio > 0 {
+		p.log[i] = float32(math.Log(v.Ratio))
+	}
 	p.n++
 }
 
@@ -132,14 +172,28 @@ func (p *past) rise() (at int64, from int, known bool) {
 	return p.at[(p.n-n+from)%pastSeconds], from, known
 }
 
-// since begins a headline at the change that a ring shows; without one it begins with what comes.
+// since begins a headline at the change that a ring shows; without one it begins with what comes. The seconds up to the
+// change have requests of both sides, and count on neither. The newest second is the finding's own to take.
 func (p *past) since() (h headline, at time.Time) {
 	second, from, known := p.rise()
-	if !known {
-		return h, at
+	n := min(p.n, pastSeconds)
+	var before Waits
+	for i := range n - 1 {
+		k := (p.n - n + i) % pastSeconds
+		if known && i >= from {
+			h.take(float64(p.log[k]))
+		}
+		switch w := p.waits[k]; {
+		case w == nil, known && i <= from && i > from-leastPart:
+		case known && i > from:
+			h.measure.take(w)
+		default:
+			before.add(w)
+			h.measure.before = before.All
+		}
 	}
-	for i := from; i < min(p.n, pastSeconds); i++ {
-		h.take(float64(p.log[(p.n-min(p.n, pastSeconds)+i)%pastSeconds]))
+	if known {
+		at = time.Unix(second, 0).UTC()
 	}
-	return h, time.Unix(second, 0).UTC()
+	return h, at
 }

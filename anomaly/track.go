@@ -76,12 +76,13 @@ func (k *track) become(c Condition) {
 	}
 }
 
-// weigh takes a second's ratio into what the finding says.
-func (k *track) weigh(now time.Time, ratio float64) {
-	if !(ratio > 0) {
+// weigh takes a second's ratio, and what clients waited, into what the finding says.
+func (k *track) weigh(v *Verdict) {
+	k.head.measure.take(v.Waits)
+	if !(v.Ratio > 0) {
 		return
 	}
-	k.head.take(math.Log(ratio))
+	k.head.take(math.Log(v.Ratio))
 	k.FactorNow, _ = strconv.ParseFloat(Digits(math.Exp(k.head.present)), 64)
 	if k.head.present >= math.Log(AmongPeers) {
 		k.head.well = 0
@@ -92,7 +93,7 @@ func (k *track) weigh(now time.Time, ratio float64) {
 
 // take counts one second of evidence and keeps its sentence and numbers. It reports whether the condition changed.
 func (k *track) take(now time.Time, v *Verdict) (turned bool) {
-	k.weigh(now, v.Ratio)
+	k.weigh(v)
 	switch v.Level {
 	case Unseen:
 		return false
@@ -114,12 +115,21 @@ func (k *track) take(now time.Time, v *Verdict) (turned bool) {
 	}
 	k.clean, k.passes, k.seen, k.bad = 0, 0, now, now
 	turned = k.grade(now, v)
-	if k.Factor = k.head.factor(now, k.Factor); v.Cause != "" {
+	if v.Cause != "" {
 		k.Cause = v.Cause
 	}
-	if v.Level == Doubt && k.certain {
-		return turned // a doubt after an alarm does not replace its sentence
+	if v.Level == Alarm || !k.certain { // a doubt after an alarm does not replace its sentence
+		k.describe(now, v)
 	}
+	if k.Condition == Slow || k.Condition == "" {
+		next := k.head.say(now, said{k.Factor, k.FactorAtLeast}, k.Class, k.State == "" || k.State == Suspect)
+		k.Factor, k.FactorAtLeast = next.factor, next.atLeast
+	}
+	return turned
+}
+
+// describe takes what a second of evidence says, and of which jobs.
+func (k *track) describe(now time.Time, v *Verdict) {
 	k.Confidence, k.Score, k.Class, k.Model = v.Confidence, v.Score, v.Class, v.Model
 	k.hurt(now, v.Impact)
 	switch {
@@ -150,7 +160,6 @@ func (k *track) take(now time.Time, v *Verdict) (turned bool) {
 	if v.Node == k.Node && ofIt || k.Sentence == "" {
 		k.Sentence, k.Evidence = v.Sentence, v.Evidence
 	}
-	return turned
 }
 
 // hurt counts what jobs lose in this second. Those that lose nothing now stay listed with what they have lost. Several

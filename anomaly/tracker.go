@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -166,10 +165,10 @@ func (t *Tracker) Step(now time.Time, verdicts []Verdict, pool Pool) []Change {
 
 // remember keeps the ratio of a node or target, from which the start of what slows it is read.
 func (t *Tracker) remember(now time.Time, s subject, v *Verdict) {
-	if !(v.Ratio > 0) || !s.kind.Accuses() && s.kind != TargetSlow {
+	if !(v.Ratio > 0) && v.Waits == nil || !s.kind.Accuses() && s.kind != TargetSlow {
 		return
 	}
-	Entry(t.pasts, s).note(now.Unix(), math.Log(v.Ratio))
+	Entry(t.pasts, s).note(now.Unix(), v)
 }
 
 // subjects are the open ones in a fixed order: the first one found is excluded first.
@@ -261,7 +260,8 @@ func (t *Tracker) again(now time.Time, s subject) *track {
 			continue
 		}
 		t.closed = slices.Delete(t.closed, i, i+1)
-		f.Times, f.Again, f.Condition, f.Factor, f.FactorNow = max(1, f.Times)+1, now, "", 0, 0
+		f.Times, f.Again, f.Condition = max(1, f.Times)+1, now, ""
+		f.Factor, f.FactorAtLeast, f.FactorNow = 0, false, 0
 		return &track{Finding: f, about: s}
 	}
 	return nil

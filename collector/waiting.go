@@ -21,6 +21,7 @@ type Waiting struct {
 	Oldest float64
 	// ended are the seconds that the requests of each class took together that ended in the second.
 	ended [Classes]float64
+	timed bool // ended are seconds
 }
 
 // endedOf are the metrics of the requests of a class that ended, and of their mean time.
@@ -59,7 +60,7 @@ func WaitingOf(samples []Sample) (w Waiting, known bool) {
 		w.UnderWay = sum
 		return w, whole && (seen[ClassRead] || seen[ClassWrite] || seen[ClassMeta])
 	}
-	if sum == 0 {
+	if w.timed = sum > 0 || ops == [Classes]float64{}; !w.timed {
 		w.ended = ops // nothing is timed: a request of one class weighs as much as one of another
 	}
 	return w, true
@@ -90,6 +91,15 @@ func (w *Waiting) ByClass() (seconds [Classes]float64) {
 		seconds[c] = s * w.UnderWay / sum
 	}
 	return seconds
+}
+
+// Ended returns the seconds that the requests took together that ended in the second; of a source that times none all
+// that were waited.
+func (w *Waiting) Ended() float64 {
+	if !w.timed {
+		return w.UnderWay
+	}
+	return w.ended[ClassRead] + w.ended[ClassWrite] + w.ended[ClassMeta]
 }
 
 // LostSeconds returns the seconds of byClass that healthy service would have spared. ratio is how many times as long as

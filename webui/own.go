@@ -130,7 +130,8 @@ func (o *own) findings(all []anomaly.Finding) []anomaly.Finding {
 func (o *own) finding(f *anomaly.Finding) anomaly.Finding {
 	v := anomaly.Finding{ID: f.ID, Node: f.Node, Kind: f.Kind, State: f.State, Since: f.Since, Changed: f.Changed,
 		Confidence: f.Confidence, Times: f.Times, Again: f.Again, Class: f.Class, Steps: f.Steps, Stage: f.Stage,
-		Relapses: f.Relapses, Condition: f.Condition, Factor: f.Factor, FactorNow: f.FactorNow}
+		Relapses: f.Relapses, Condition: f.Condition, Factor: f.Factor, FactorAtLeast: f.FactorAtLeast,
+		FactorNow: f.FactorNow}
 	v.Jobs = only(f.Jobs, func(j topology.JobID) bool { return o.jobs[j] })
 	v.Impact = only(f.Impact, func(i anomaly.Impact) bool { return o.jobs[i.Job] })
 	v.Nodes = only(f.Nodes, func(n topology.NodeID) bool { return o.nodes[n] || o.forwarders[topology.ForwarderID(n)] })

@@ -21,6 +21,7 @@ type clients struct {
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
 	beside map[topology.NodeID]*mateTimes   // of forwarders that are accused, in the last seconds
+	lately map[topology.JobID][]atForwarder // what jobs' requests took, by forwarder
 	lost   map[topology.NodeID]*losses      // by slow node
 	full   full                             // forwarders at their peak
 	asked  asked                            // what is not answered yet
@@ -41,8 +42,11 @@ type judged struct {
 type clientSums struct {
 	ops, took [3]float64 // by failslow.Class: operations that ended, and seconds of all of them together
 	bytes     [3]float64 // that they moved
-	newest    int64      // of their seconds, Unix ms
-	waits     waits
+	// underWay is how many were under way of those of nodes that count them, open what they waited in this second less
+	// what those took that ended.
+	underWay, open float64
+	newest         int64 // of their seconds, Unix ms
+	waits          waits
 	// Packets on the way between the forwarder and its clients, and those of them that were lost.
 	packets, lost float64
 	jobs          map[topology.JobID]*jobSums
@@ -52,6 +56,7 @@ type clientSums struct {
 type jobSums struct {
 	took  [3]float64 // seconds waited in this second, by failslow.Class
 	ops   [3]float64 // requests that ended, where the source counts them by job
+	ended [3]float64 // seconds that these took, also before this second
 	bytes float64
 	nodes float64 // of one that uses several forwarders its part here
 	// stuck are those of the nodes with a request that is not answered, oldest the ages of these together, seconds.
@@ -149,6 +154,10 @@ const segmentBytes = 1448
 // of the forwarder, nor does what it asked elsewhere.
 func (c *clientSums) add(f *collector.Frame, alone [3]bool, elsewhere bool) {
 	c.waits.take(f, elsewhere)
+	if w, _ := collector.WaitingOf(f.Samples); w.Counted && !elsewhere && alone == [3]bool{} {
+		c.underWay += w.UnderWay
+		c.open += w.UnderWay - w.Ended()
+	}
 	if loss, ok := f.Value(collector.PathLossRatio); ok {
 		read, write := valueOr(f, collector.ReadBytes, 0), valueOr(f, collector.WriteBytes, 0)
 		packets := (read+write)/segmentBytes + valueOr(f, collector.MetaOps, 0)
@@ -231,6 +240,10 @@ func (c *clientSums) addJobs(f *collector.Frame, jobs []collector.JobSamples, pa
 			job.took[i] += part * t
 			if ops, counted := collector.SampleOf(j.Samples, classOf[i].ops); known && counted {
 				job.ops[i] += part * ops
+				if _, took, timed := spent(j.Samples, classOf[i].ops, classOf[i].client); timed {
+					t = took
+				}
+				job.ended[i] += part * t
 			}
 		}
 		if w.Stuck() && (known || len(jobs) == 1) {

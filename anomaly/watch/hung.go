@@ -235,12 +235,24 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 	}
 }
 
-// noteWaits adds to what accuses a forwarder how long its clients' requests took in this second, beside the median of
+// noteWaits gives each forwarder's verdict what its clients waited in this second, and a verdict without evidence to
+// those that have none. It adds to what accuses a forwarder how long its clients' requests took, beside the median of
 // the other forwarders'. Where no job is known it is the one thing that shows who suffers. What its own clock shows is
 // less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too.
 // Where these wait for others just as long, nothing decides that it is slow: behind a back end that just became slow,
 // who got its clients back a moment ago is held against others' seconds of before.
-func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly.Verdict) {
+func (c *clients) noteWaits(now time.Time, clocked map[topology.NodeID]bool,
+	verdicts []anomaly.Verdict) []anomaly.Verdict {
+	waits := c.waited(now)
+	for i := range verdicts {
+		if v := &verdicts[i]; v.Kind == anomaly.FailSlow {
+			v.Waits = waits[v.Node]
+			delete(waits, v.Node)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(waits)) {
+		verdicts = append(verdicts, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Waits: waits[n]})
+	}
 	of := c.of
 	took := map[topology.NodeID]float64{}
 	for f, sums := range of {
@@ -280,6 +292,95 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 		}
 	}
 	c.beside = compared
+	return verdicts
+}
+
+// atForwarder is what a job's requests took at one forwarder in their last seconds at work there.
+type atForwarder struct {
+	id topology.ForwarderID
+	at int64     // of the newest second, Unix
+	of mateTimes // what they took, and how many they were
+}
+
+const (
+	// latelySeconds at work are remembered of what a job's requests took, and forgotten when it does nothing for
+	// latelyAge, s: the nodes that wait for nobody have long been done when those of a slow forwarder still write.
+	latelySeconds, latelyAge = 10, 300
+)
+
+// waited is what the clients of each forwarder waited in this second. The same jobs' requests at other forwarders,
+// whether they are at work in it or not, show what is usual.
+func (c *clients) waited(now time.Time) map[topology.NodeID]*anomaly.Waits {
+	c.remember(now.Unix())
+	all := map[topology.JobID]mateTimes{}
+	for job, places := range c.lately {
+		var sum mateTimes
+		for i := range places {
+			sum = sum.plus(&places[i].of, 1)
+		}
+		all[job] = sum
+	}
+	out := map[topology.NodeID]*anomaly.Waits{}
+	for f, sums := range c.of {
+		w := &anomaly.Waits{UnderWay: sums.underWay, Open: sums.open}
+		for class := range w.All {
+			w.All[class] = anomaly.Waited{Ops: sums.ops[class], Took: sums.took[class]}
+		}
+		for _, name := range slices.Sorted(maps.Keys(sums.jobs)) {
+			job, mates := sums.jobs[name], all[name]
+			if i, known := find(c.lately[name], f); known {
+				mates = mates.plus(&c.lately[name][i].of, -1)
+			}
+			for class, m := range mates {
+				if b := &w.Beside[class]; job.ops[class] > 0 && m.ops >= leastMates {
+					b.Ops += job.ops[class]
+					b.Took += job.ended[class]
+					b.Usual += job.ops[class] * m.took / m.ops
+				}
+			}
+		}
+		if w.UnderWay > 0 || sums.ops != [3]float64{} {
+			out[f.Node()] = w
+		}
+	}
+	return out
+}
+
+// remember takes a second's requests of jobs, and forgets those that ended long ago.
+func (c *clients) remember(now int64) {
+	if c.lately == nil {
+		c.lately = map[topology.JobID][]atForwarder{}
+	}
+	for f, sums := range c.of {
+		for name, job := range sums.jobs {
+			if job.ops == [3]float64{} {
+				continue
+			}
+			i, known := find(c.lately[name], f)
+			if !known {
+				c.lately[name] = slices.Insert(c.lately[name], i, atForwarder{id: f})
+			}
+			a := &c.lately[name][i]
+			a.at = now
+			for class, ops := range job.ops {
+				if ops > 0 {
+					a.of[class] = mateTime{took: job.ended[class], ops: ops}.plus(a.of[class], 1-1.0/latelySeconds)
+				}
+			}
+		}
+	}
+	for name, places := range c.lately {
+		places = slices.DeleteFunc(places, func(a atForwarder) bool { return now-a.at > latelyAge })
+		if c.lately[name] = places; len(places) == 0 {
+			delete(c.lately, name)
+		}
+	}
+}
+
+func find(places []atForwarder, id topology.ForwarderID) (i int, known bool) {
+	return slices.BinarySearchFunc(places, id, func(a atForwarder, id topology.ForwarderID) int {
+		return cmp.Compare(a.id, id)
+	})
 }
 
 // mateTimes are mateTime by failslow.Class.
@@ -311,13 +412,13 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 		for _, other := range forwarders {
 			if mate := of[other].jobs[name]; mate != nil && other != id {
 				for c := range mates.ops {
-					mates.ops[c], mates.took[c] = mates.ops[c]+mate.ops[c], mates.took[c]+mate.took[c]
+					mates.ops[c], mates.ended[c] = mates.ops[c]+mate.ops[c], mates.ended[c]+mate.ended[c]
 				}
 			}
 		}
 		for c := range mates.ops {
 			if mates.ops[c] > 0 && job.ops[c] > 0 {
-				out[c] = out[c].plus(mateTime{job.took[c], job.ops[c] * mates.took[c] / mates.ops[c], job.ops[c],
+				out[c] = out[c].plus(mateTime{job.ended[c], job.ops[c] * mates.ended[c] / mates.ops[c], job.ops[c],
 					min(job.ops[c], mates.ops[c])}, 1)
 			}
 		}
@@ -325,15 +426,10 @@ func besideMates(of map[topology.ForwarderID]*clientSums, id topology.ForwarderI
 	return out
 }
 
-// say puts what requests of the class that is slowest took, and its mates', in the place of what was compared with a
-// layer's medians.
+// say puts what requests of the class took that is named or waited longest for, and its mates', in the place of what
+// was compared with a layer's medians.
 func (m *mateTimes) say(v *anomaly.Verdict) {
-	worst, most := failslow.Read, 0.0
-	for _, c := range []failslow.Class{failslow.Read, failslow.Write, failslow.Meta} {
-		if r := m.ratio(c.String(), leastMates); r > most && (v.Class == "" || v.Class == c.String()) {
-			worst, most = c, r
-		}
-	}
+	worst, most := m.class(v.Class), m.ratio(v.Class, leastMates)
 	if most < anomaly.AmongPeers || v.Model != clientslow.Model || !strings.Contains(v.Sentence, " ms, peers ") ||
 		strings.Contains(v.Sentence, " takes ") { // a loss of packets or a slow stat of its agent says more
 		return
@@ -349,24 +445,37 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 func (m *mateTimes) next(second *mateTimes) *mateTimes {
 	out := *second
 	if m != nil {
-		for c := range out {
-			out[c] = out[c].plus(m[c], mateWeight)
-		}
+		out = out.plus(m, mateWeight)
 	}
 	return &out
 }
 
-// ratio is how many times as long requests of a class, of all if empty, took as the mates', as a ratio of sums; 0:
-// fewer than so many were alike.
-func (m *mateTimes) ratio(class string, least float64) float64 {
-	var all mateTime
-	for c, one := range m {
-		if class == "" || class == failslow.Class(c).String() {
-			all = all.plus(one, 1)
+func (m mateTimes) plus(o *mateTimes, weight float64) mateTimes {
+	for c := range m {
+		m[c] = m[c].plus(o[c], weight)
+	}
+	return m
+}
+
+// class is the one of a name, of no name the one that was waited longest for.
+func (m *mateTimes) class(name string) (longest failslow.Class) {
+	for c := failslow.Read; c <= failslow.Meta; c++ {
+		if c.String() == name {
+			return c
+		}
+		if m[c].took > m[longest].took {
+			longest = c
 		}
 	}
-	if !(all.usual > 0) || all.ops < least {
+	return longest
+}
+
+// ratio is how many times as long requests of a class took as the mates', as a ratio of sums; 0: fewer than so many were
+// alike.
+func (m *mateTimes) ratio(class string, least float64) float64 {
+	one := m[m.class(class)]
+	if !(one.usual > 0) || one.ops < least {
 		return 0
 	}
-	return all.took / all.usual
+	return one.took / one.usual
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"fairway/anomaly"
 	"fairway/anomaly/clientslow"
@@ -32,7 +33,7 @@ func TestTheRatioIsTheClients(t *testing.T) {
 		"others do no such":   {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 0, 0, 20}}, 1.5, 1.5, false},
 		"another job":         {[]node{{"f1", "7", 10, .009, 0}, {"f2", "8", 20, .001, 0}}, 1.5, 1.5, false},
 		"few requests":        {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 4, .001, 0}}, 1.5, 1.5, false},
-		"by what it asks for": {[]node{{"f1", "7", 10, .009, 90}, {"f2", "7", 10, .001, 90}}, 1.5, .18 / .1, false},
+		"waited longest for":  {[]node{{"f1", "7", 10, .009, 80}, {"f2", "7", 10, .001, 80}}, 1.5, 9, false},
 		"of two jobs": {[]node{{"f1", "7", 10, .009, 0}, {"f2", "7", 20, .001, 0}, {"f1", "8", 10, .02, 0},
 			{"f3", "8", 10, .01, 0}}, 1.5, .29 / .11, false},
 	} {
@@ -51,7 +52,7 @@ func TestTheRatioIsTheClients(t *testing.T) {
 		}
 		verdicts := []anomaly.Verdict{{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Ratio: c.shown}}
 		of := &clients{of: behind}
-		of.noteWaits(map[topology.NodeID]bool{"f1": true}, verdicts)
+		of.noteWaits(time.Unix(1_800_000_000, 0), map[topology.NodeID]bool{"f1": true}, verdicts)
 		if got := verdicts[0].Ratio; got < c.want*0.999 || got > c.want*1.001 {
 			t.Errorf("%s: %.3g, want %.3g", name, got, c.want)
 		}

@@ -297,7 +297,7 @@ func (b *board) backText(p *remap.Plan) string {
 		if f, ok := b.Situation.Accused(from[0]); ok && !f.Over() {
 			how := string(stageOf(&f))
 			if f.Factor > 0 {
-				how = anomaly.Times(f.Factor) + " slow"
+				how = f.Headline() + " slow"
 			}
 			return text + ", which is " + how + ", once it is well"
 		}

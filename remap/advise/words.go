@@ -33,7 +33,7 @@ func Sentence(f *anomaly.Finding) string {
 	case stage == Suspect:
 		return fmt.Sprintf("%s may be slow%s", node, atWhat(f))
 	case stage == Slow && f.Factor > 0:
-		return fmt.Sprintf("%s is %s slow%s", node, anomaly.Times(f.Factor), atWhat(f))
+		return fmt.Sprintf("%s is %s slow%s", node, f.Headline(), atWhat(f))
 	case stage == Slow && f.Sentence == "":
 		return fmt.Sprintf("%s is slow%s", node, atWhat(f))
 	}

@@ -57,7 +57,7 @@ func Make(ctx context.Context, s Sources, v *api.FindingView, now time.Time) (*I
 	aerr := inc.audit(ctx, s)
 	var serr error
 	if beside := clients(s.Situation, f.Node); beside != nil {
-		c := Compared{Node: f.Node, Class: f.Class, Factor: f.Factor, Named: f.Evidence, Accused: inc.Accused,
+		c := Compared{Node: f.Node, Class: f.Class, Times: f.Headline(), Named: f.Evidence, Accused: inc.Accused,
 			Shown: s.Shown, Now: now, Clients: beside}
 		c.Clients[f.Node] = append(c.Clients[f.Node], moved...)
 		inc.Series, serr = Read(ctx, s.Store, c)

@@ -45,7 +45,7 @@ type Selector interface {
 type Compared struct {
 	Node    topology.NodeID
 	Class   string             // of the finding: read, write or meta, or empty
-	Factor  float64            // that its headline says; 0: none
+	Times   string             // that its headline says; empty: none
 	Named   map[string]float64 // its evidence: a metric's name among it is what it accuses with
 	Accused Span
 	// Shown is what the charts cover; zero: the accused span and some minutes on either side.
@@ -81,9 +81,9 @@ func Read(ctx context.Context, store Selector, c Compared) (Series, error) {
 		if chart == nil {
 			continue
 		}
-		if c.Factor > 0 && chart.Says != "" { // at the same load and since the change, which these means are not
+		if c.Times != "" && chart.Says != "" { // at the same load and since the change, which these means are not
 			if chart.Says, chart.Means = "", ""; c.Class == "" || c.Class == t.class {
-				chart.Says = anomaly.Times(c.Factor)
+				chart.Says = c.Times
 			}
 		}
 		s.Charts = append(s.Charts, *chart)

@@ -89,6 +89,8 @@ type evacuation struct {
 	jobs  map[string]context.CancelFunc
 	wait  sync.WaitGroup
 	asked int // writes
+	// headlines of slow forwarders, and those of them within 30 % of what clients saw.
+	headlines, right int
 	// next are what has not been drawn since all of its kind have.
 	next map[string][]string
 
@@ -197,6 +199,9 @@ func (e *evacuation) play(kinds []testbed.Fault, faults, lookAlikes int) {
 		happen()
 	}
 	e.calm()
+	if e.t.Logf("%d of %d headlines are within 30 %% of what clients saw", e.right, e.headlines); 5*e.right < 4*e.headlines {
+		e.t.Error("fewer than four of five headlines are what clients saw")
+	}
 }
 
 // drawFault draws one of some kinds, and its forwarder.
@@ -313,8 +318,13 @@ func (e *evacuation) fault(f testbed.Fault) {
 		e.t.Errorf("%sconfirmed, and it slows nobody: %s", row, found.Sentence)
 		fallthrough
 	default:
-		row += fmt.Sprintf("%s confirmed after %s (%s %gx)", found.ID, found.Changed.Sub(begun).Round(time.Second),
-			found.Condition, found.Factor)
+		row += fmt.Sprintf("%s confirmed after %s (%s %s)", found.ID, found.Changed.Sub(begun).Round(time.Second),
+			found.Condition, found.Headline())
+		if said := found.Factor / slower.Ratio(); found.Condition == anomaly.Slow {
+			if e.headlines++; said < 1.3 && (said > 1/1.3 || found.FactorAtLeast) {
+				e.right++
+			}
+		}
 		took, ok := e.left(f.Node, found.Changed)
 		if !ok {
 			var v any

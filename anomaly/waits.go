@@ -1,0 +1,105 @@
+package anomaly
+
+import (
+	"math"
+	"slices"
+
+	"fairway/collector"
+)
+
+// Waited is what requests of one class took: how many ended, the seconds that they took together, and those that as
+// many usually take.
+type Waited struct{ Ops, Took, Usual float64 }
+
+// Waits are what the clients of a forwarder waited for it in some seconds.
+type Waits struct {
+	// All are of all requests, and what is usual is not known of them. Beside are of those whose jobs have other nodes
+	// at other forwarders: what such requests took these lately is usual.
+	All, Beside [collector.Classes]Waited
+	// UnderWay is how many requests were under way in the newest second. Open are the seconds that requests waited
+	// beyond those that ended ones took: of what has not ended.
+	UnderWay, Open float64
+}
+
+func (w *Waits) add(o *Waits) {
+	for _, sums := range [...]struct{ to, from *[collector.Classes]Waited }{{&w.All, &o.All}, {&w.Beside, &o.Beside}} {
+		for c := range sums.to {
+			to, from := &sums.to[c], &sums.from[c]
+			to.Ops, to.Took, to.Usual = to.Ops+from.Ops, to.Took+from.Took, to.Usual+from.Usual
+		}
+	}
+	w.UnderWay, w.Open = o.UnderWay, w.Open+o.Open
+}
+
+// longest is the class that was waited longest for.
+func (w *Waits) longest() (longest int) {
+	for c := range w.All {
+		if w.All[c].Took > w.All[longest].Took {
+			longest = c
+		}
+	}
+	return longest
+}
+
+const (
+	// fewRequests that ended make no ratio.
+	fewRequests = 5
+	// mostOpen is the part of what ended requests took that others may have waited beside them for the mean of those
+	// to be the truth.
+	mostOpen = 0.25
+)
+
+// measure is by how much requests take longer than usual since a finding began, as their clients see it: a ratio of
+// sums. Seconds of a forwarder that answers late have few requests, and one second of it as it was may have as many as
+// a minute: only seconds between such as are slow count.
+type measure struct {
+	since  Waits
+	quick  Waits // of the newest seconds in which requests took no longer than usual
+	before [collector.Classes]Waited
+}
+
+func (m *measure) take(w *Waits) {
+	if w == nil {
+		return
+	}
+	m.quick.add(w)
+	if took, usual := m.mean(w, w.longest(), 1); usual == 0 || took >= AmongPeers*usual {
+		m.since.add(&m.quick)
+		m.quick = Waits{}
+	}
+}
+
+// mean is what a request of a class took, and usually takes, seconds: beside other nodes of the same jobs, else beside
+// the time before. Both are 0 where that is not known, or fewer than least ended.
+func (m *measure) mean(w *Waits, class int, least float64) (took, usual float64) {
+	k := w.Beside[class]
+	if k.Ops < least || k.Usual == 0 {
+		k = w.All[class]
+		k.Usual = k.Ops * m.before[class].Took / max(1, m.before[class].Ops)
+	}
+	if k.Ops < least || k.Usual == 0 {
+		return 0, 0
+	}
+	return k.Took / k.Ops, k.Usual / k.Ops
+}
+
+// ratio is by how much longer than usual, log, requests of a class take, of no class those that are waited longest for.
+// Where much of what is asked has not ended, atLeast says that it is so much or more; known is false where too little
+// has, or nothing is usual.
+func (m *measure) ratio(class string) (log float64, atLeast, known bool) {
+	w := &m.since
+	c := slices.Index([]string{"read", "write", "meta"}, class)
+	if c < 0 {
+		c = w.longest()
+	}
+	open, ended := w.Open, w.All[collector.ClassRead].Took+w.All[collector.ClassWrite].Took+w.All[collector.ClassMeta].Took
+	took, usual := m.mean(w, c, fewRequests)
+	if atLeast = open > mostOpen*ended && w.UnderWay > 0; atLeast {
+		k := &w.All[c]
+		took = (k.Took + open) / max(1, k.Ops+w.UnderWay) // as if all of it ended now
+		if _, usual = m.mean(w, c, 1); usual == 0 {
+			usual = m.before[c].Took / max(1, m.before[c].Ops)
+		}
+	}
+	return math.Log(took / usual), atLeast, took > AmongPeers*usual && usual > 0
+}
