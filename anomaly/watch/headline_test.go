@@ -297,11 +297,11 @@ func off(f *anomaly.Finding, truth float64) float64 {
 }
 
 // TestAHeadlineIsTheClients draws faults of forwarders and holds what their findings say, at once and a minute later,
-// against what the requests of their clients took: nine of ten within 30 %.
+// against what the requests of their clients took: all but one of twenty within 30 %.
 func TestAHeadlineIsTheClients(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 30))
 	right, said := 0, 0
-	for i := range 64 {
+	for i := range 40 {
 		d := drawn{kind: []string{"rate", "delay", "processor", "disk"}[i%4], times: math.Exp(math.Log(1.5) +
 			r.Float64()*math.Log(60/1.5)), nodes: []int{1, 2, 6}[r.IntN(3)], burst: []int{0, 0, 60}[r.IntN(3)],
 			alone: r.IntN(6) == 0, clock: r.IntN(4) == 0, took: 0.5e-3 * math.Exp(2*r.Float64()), seed: uint64(i)}
@@ -319,11 +319,11 @@ func TestAHeadlineIsTheClients(t *testing.T) {
 			t.Logf("%s: %s %s at %d s, its clients %.1fx: off by %.0f %%", d, f.Headline(), f.Class, got.after+60*k,
 				got.truth[k], 100*wrong)
 		}
-		if got.changes > 5 {
+		if got.changes > 3 { // the first among them
 			t.Errorf("%s: its headline changed %d times", d, got.changes-1)
 		}
 	}
-	if t.Logf("%d of %d headlines within 30 %%", right, said); 10*right < 9*said || said < 64 {
+	if t.Logf("%d of %d headlines within 30 %%", right, said); 20*right < 19*said || said < 50 {
 		t.Errorf("%d of %d headlines are within 30 %% of what clients see", right, said)
 	}
 }
