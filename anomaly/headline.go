@@ -7,8 +7,8 @@ import (
 )
 
 // steps are the factors that a headline says; more would be read as measured to the digit. The middle between two is
-// within a fifth of both.
-var steps = [...]float64{1.5, 2, 2.5, 3, 4, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 70, Saturated}
+// within a sixth of both.
+var steps = [...]float64{1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, Saturated}
 
 const (
 	binWidth = 0.05 // log; of the ratios that are counted
