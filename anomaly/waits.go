@@ -7,26 +7,35 @@ import (
 	"fairway/collector"
 )
 
-// Waited is what requests of one class took: how many ended, the seconds that they took together, and those that as
-// many usually take.
-type Waited struct{ Ops, Took, Usual float64 }
+// Waited is what requests of one class took: how many ended, and the seconds that they took together.
+type Waited struct{ Ops, Took float64 }
 
-// Waits are what the clients of a forwarder waited for it in some seconds.
+// Add adds others, so many times.
+func (w *Waited) Add(o Waited, times float64) { w.Ops, w.Took = w.Ops+times*o.Ops, w.Took+times*o.Took }
+
+// mean is what one took, seconds; 0: fewer than least ended.
+func (w *Waited) mean(least float64) float64 {
+	if w.Ops < least || w.Ops == 0 {
+		return 0
+	}
+	return w.Took / w.Ops
+}
+
+// Waits are what the clients of a forwarder waited for it in some seconds, by class.
 type Waits struct {
-	// All are of all requests, and what is usual is not known of them. Beside are of those whose jobs have other nodes
-	// at other forwarders: what such requests took these lately is usual.
-	All, Beside [collector.Classes]Waited
+	// All are all their requests, Beside those of jobs that have nodes at other forwarders, too, and Mates those of as
+	// many nodes of these jobs there.
+	All, Beside, Mates [collector.Classes]Waited
 	// UnderWay is how many requests were under way in the newest second. Open are the seconds that requests waited
 	// beyond those that ended ones took: of what has not ended.
 	UnderWay, Open float64
 }
 
 func (w *Waits) add(o *Waits) {
-	for _, sums := range [...]struct{ to, from *[collector.Classes]Waited }{{&w.All, &o.All}, {&w.Beside, &o.Beside}} {
-		for c := range sums.to {
-			to, from := &sums.to[c], &sums.from[c]
-			to.Ops, to.Took, to.Usual = to.Ops+from.Ops, to.Took+from.Took, to.Usual+from.Usual
-		}
+	for c := range w.All {
+		w.All[c].Add(o.All[c], 1)
+		w.Beside[c].Add(o.Beside[c], 1)
+		w.Mates[c].Add(o.Mates[c], 1)
 	}
 	w.UnderWay, w.Open = o.UnderWay, w.Open+o.Open
 }
@@ -69,18 +78,17 @@ func (m *measure) take(w *Waits) {
 	}
 }
 
-// mean is what a request of a class took, and usually takes, seconds: beside other nodes of the same jobs, else beside
-// the time before. Both are 0 where that is not known, or fewer than least ended.
+// mean is what a request of a class took, and usually takes, seconds: beside other nodes of the same jobs in the same
+// seconds, else beside the time before. Usual is 0 where that is not known, or fewer than least ended.
 func (m *measure) mean(w *Waits, class int, least float64) (took, usual float64) {
-	k := w.Beside[class]
-	if k.Ops < least || k.Usual == 0 {
-		k = w.All[class]
-		k.Usual = k.Ops * m.before[class].Took / max(1, m.before[class].Ops)
+	took, usual = w.Beside[class].mean(least), w.Mates[class].mean(least)
+	if took == 0 || usual == 0 {
+		took, usual = w.All[class].mean(least), m.before[class].mean(1)
 	}
-	if k.Ops < least || k.Usual == 0 {
-		return 0, 0
+	if took == 0 {
+		usual = 0
 	}
-	return k.Took / k.Ops, k.Usual / k.Ops
+	return took, usual
 }
 
 // ratio is by how much longer than usual, log, requests of a class take, of no class those that are waited longest for.
@@ -98,8 +106,8 @@ func (m *measure) ratio(class string) (log float64, atLeast, known bool) {
 		k := &w.All[c]
 		took = (k.Took + open) / max(1, k.Ops+w.UnderWay) // as if all of it ended now
 		if _, usual = m.mean(w, c, 1); usual == 0 {
-			usual = m.before[c].Took / max(1, m.before[c].Ops)
+			usual = m.before[c].mean(1)
 		}
 	}
-	return math.Log(took / usual), atLeast, took > AmongPeers*usual && usual > 0
+	return math.Log(took / usual), atLeast, usual > 0 && took > AmongPeers*usual
 }

@@ -21,7 +21,6 @@ type clients struct {
 	of     map[topology.ForwarderID]*clientSums
 	slow   slowClients
 	beside map[topology.NodeID]*mateTimes   // of forwarders that are accused, in the last seconds
-	lately map[topology.JobID][]atForwarder // what jobs' requests took, by forwarder
 	lost   map[topology.NodeID]*losses      // by slow node
 	full   full                             // forwarders at their peak
 	asked  asked                            // what is not answered yet

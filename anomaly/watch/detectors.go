@@ -140,7 +140,7 @@ func (d *Detectors) Verdicts(now time.Time, m *Machine) []anomaly.Verdict {
 	for i := range d.second.verdicts {
 		d.addImpact(now, &d.second.verdicts[i])
 	}
-	d.second.verdicts = d.clients.noteWaits(now, d.ownClock, d.second.verdicts)
+	d.second.verdicts = d.clients.noteWaits(d.ownClock, d.second.verdicts)
 	d.silence.causes.explain(now, d.second.verdicts)
 	d.second.waiters.explain(d.second.verdicts)
 	return d.second.verdicts

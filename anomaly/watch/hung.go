@@ -241,9 +241,8 @@ func (w waiters) explain(verdicts []anomaly.Verdict) {
 // less than clients wait where requests lie in its sockets: theirs counts, where the same jobs ask elsewhere, too.
 // Where these wait for others just as long, nothing decides that it is slow: behind a back end that just became slow,
 // who got its clients back a moment ago is held against others' seconds of before.
-func (c *clients) noteWaits(now time.Time, clocked map[topology.NodeID]bool,
-	verdicts []anomaly.Verdict) []anomaly.Verdict {
-	waits := c.waited(now)
+func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly.Verdict) []anomaly.Verdict {
+	waits := c.waited()
 	for i := range verdicts {
 		if v := &verdicts[i]; v.Kind == anomaly.FailSlow {
 			v.Waits = waits[v.Node]
@@ -295,30 +294,13 @@ func (c *clients) noteWaits(now time.Time, clocked map[topology.NodeID]bool,
 	return verdicts
 }
 
-// atForwarder is what a job's requests took at one forwarder in their last seconds at work there.
-type atForwarder struct {
-	id topology.ForwarderID
-	at int64     // of the newest second, Unix
-	of mateTimes // what they took, and how many they were
-}
-
-const (
-	// latelySeconds at work are remembered of what a job's requests took, and forgotten when it does nothing for
-	// latelyAge, s: the nodes that wait for nobody have long been done when those of a slow forwarder still write.
-	latelySeconds, latelyAge = 10, 300
-)
-
-// waited is what the clients of each forwarder waited in this second. The same jobs' requests at other forwarders,
-// whether they are at work in it or not, show what is usual.
-func (c *clients) waited(now time.Time) map[topology.NodeID]*anomaly.Waits {
-	c.remember(now.Unix())
-	all := map[topology.JobID]mateTimes{}
-	for job, places := range c.lately {
-		var sum mateTimes
-		for i := range places {
-			sum = sum.plus(&places[i].of, 1)
+// waited is what the clients of each forwarder waited in this second, and what as many nodes of their jobs did elsewhere.
+func (c *clients) waited() map[topology.NodeID]*anomaly.Waits {
+	all, forwarders := map[topology.JobID]*jobSums{}, slices.Sorted(maps.Keys(c.of))
+	for _, f := range forwarders {
+		for name, job := range c.of[f].jobs {
+			anomaly.Entry(all, name).count(job, 1)
 		}
-		all[job] = sum
 	}
 	out := map[topology.NodeID]*anomaly.Waits{}
 	for f, sums := range c.of {
@@ -327,16 +309,13 @@ func (c *clients) waited(now time.Time) map[topology.NodeID]*anomaly.Waits {
 			w.All[class] = anomaly.Waited{Ops: sums.ops[class], Took: sums.took[class]}
 		}
 		for _, name := range slices.Sorted(maps.Keys(sums.jobs)) {
-			job, mates := sums.jobs[name], all[name]
-			if i, known := find(c.lately[name], f); known {
-				mates = mates.plus(&c.lately[name][i].of, -1)
+			job, mates := sums.jobs[name], *all[name]
+			if mates.count(job, -1); mates.nodes < leastNodes {
+				continue
 			}
-			for class, m := range mates {
-				if b := &w.Beside[class]; job.ops[class] > 0 && m.ops >= leastMates {
-					b.Ops += job.ops[class]
-					b.Took += job.ended[class]
-					b.Usual += job.ops[class] * m.took / m.ops
-				}
+			for class, ops := range mates.ops {
+				w.Beside[class].Add(anomaly.Waited{Ops: job.ops[class], Took: job.ended[class]}, 1)
+				w.Mates[class].Add(anomaly.Waited{Ops: ops, Took: mates.ended[class]}, job.nodes/mates.nodes)
 			}
 		}
 		if w.UnderWay > 0 || sums.ops != [3]float64{} {
@@ -346,41 +325,12 @@ func (c *clients) waited(now time.Time) map[topology.NodeID]*anomaly.Waits {
 	return out
 }
 
-// remember takes a second's requests of jobs, and forgets those that ended long ago.
-func (c *clients) remember(now int64) {
-	if c.lately == nil {
-		c.lately = map[topology.JobID][]atForwarder{}
+// count adds the requests that ended of a job's nodes, so many times.
+func (j *jobSums) count(o *jobSums, times float64) {
+	j.nodes += times * o.nodes
+	for c := range j.ops {
+		j.ops[c], j.ended[c] = j.ops[c]+times*o.ops[c], j.ended[c]+times*o.ended[c]
 	}
-	for f, sums := range c.of {
-		for name, job := range sums.jobs {
-			if job.ops == [3]float64{} {
-				continue
-			}
-			i, known := find(c.lately[name], f)
-			if !known {
-				c.lately[name] = slices.Insert(c.lately[name], i, atForwarder{id: f})
-			}
-			a := &c.lately[name][i]
-			a.at = now
-			for class, ops := range job.ops {
-				if ops > 0 {
-					a.of[class] = mateTime{took: job.ended[class], ops: ops}.plus(a.of[class], 1-1.0/latelySeconds)
-				}
-			}
-		}
-	}
-	for name, places := range c.lately {
-		places = slices.DeleteFunc(places, func(a atForwarder) bool { return now-a.at > latelyAge })
-		if c.lately[name] = places; len(places) == 0 {
-			delete(c.lately, name)
-		}
-	}
-}
-
-func find(places []atForwarder, id topology.ForwarderID) (i int, known bool) {
-	return slices.BinarySearchFunc(places, id, func(a atForwarder, id topology.ForwarderID) int {
-		return cmp.Compare(a.id, id)
-	})
 }
 
 // mateTimes are mateTime by failslow.Class.
@@ -445,16 +395,11 @@ func (m *mateTimes) say(v *anomaly.Verdict) {
 func (m *mateTimes) next(second *mateTimes) *mateTimes {
 	out := *second
 	if m != nil {
-		out = out.plus(m, mateWeight)
+		for c := range out {
+			out[c] = out[c].plus(m[c], mateWeight)
+		}
 	}
 	return &out
-}
-
-func (m mateTimes) plus(o *mateTimes, weight float64) mateTimes {
-	for c := range m {
-		m[c] = m[c].plus(o[c], weight)
-	}
-	return m
 }
 
 // class is the one of a name, of no name the one that was waited longest for.
