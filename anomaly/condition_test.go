@@ -104,7 +104,7 @@ func TestOneHeadline(t *testing.T) {
 	if off := f.Since.Sub(rose).Abs(); off > 4*time.Second {
 		t.Errorf("since %s after it rose", off)
 	}
-	if last := shown[len(shown)-1]; last != 7 && last != 8 && last != 10 || len(shown) > mostChanges+1 || f.FactorNow < 3 ||
+	if last := shown[len(shown)-1]; last < 7 || last > 10 || len(shown) > mostChanges+1 || f.FactorNow < 3 ||
 		f.FactorNow > 20 {
 		t.Errorf("it shown %v, and now %g", shown, f.FactorNow)
 	}

@@ -59,15 +59,15 @@ func (h *headline) median() float64 {
 	return 0
 }
 
-// said is a headline: the factor, and whether it is only known to be as much or more.
-type said struct {
+// heading is a headline: the factor, and whether it is only known to be as much or more.
+type heading struct {
 	factor  float64
 	atLeast bool
 }
 
 // next is the step that is nearest to what is known, after the one shown so far; factor 0 of a node that is hardly
 // slower than its peers.
-func (h *headline) next(shown said, class string) said {
+func (h *headline) next(shown heading, class string) heading {
 	log, atLeast, known := h.measure.ratio(class)
 	if !known {
 		log, atLeast = h.median(), false
@@ -76,20 +76,20 @@ func (h *headline) next(shown said, class string) said {
 	switch {
 	case atLeast:
 		least := floorOf(log)
-		return said{least, least > 0}
+		return heading{least, least > 0}
 	case log > math.Log(Saturated)+pastStep:
-		return said{Saturated, true}
+		return heading{Saturated, true}
 	case shown.factor == 0 || next == 0 || shown.atLeast:
 	case next > shown.factor: // beyond the edge, not at it
 		next = max(shown.factor, stepOf(log-pastStep))
 	default:
 		next = min(shown.factor, stepOf(log+pastStep))
 	}
-	return said{factor: next}
+	return heading{factor: next}
 }
 
 // say is what to say at now, after what was shown so far. A suspicion has no headline yet, which may change as it will.
-func (h *headline) say(now time.Time, shown said, class string, suspected bool) said {
+func (h *headline) say(now time.Time, shown heading, class string, suspected bool) heading {
 	next := h.next(shown, class)
 	h.changed = slices.DeleteFunc(h.changed, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
 	if next == shown || next.factor == 0 && shown.factor != 0 {

@@ -122,7 +122,7 @@ func (k *track) take(now time.Time, v *Verdict) (turned bool) {
 		k.describe(now, v)
 	}
 	if k.Condition == Slow || k.Condition == "" {
-		next := k.head.say(now, said{k.Factor, k.FactorAtLeast}, k.Class, k.State == "" || k.State == Suspect)
+		next := k.head.say(now, heading{k.Factor, k.FactorAtLeast}, k.Class, k.State == "" || k.State == Suspect)
 		k.Factor, k.FactorAtLeast = next.factor, next.atLeast
 	}
 	return turned

@@ -100,7 +100,10 @@ func (m *measure) ratio(class string) (log float64, atLeast, known bool) {
 	if c < 0 {
 		c = w.longest()
 	}
-	open, ended := w.Open, w.All[collector.ClassRead].Took+w.All[collector.ClassWrite].Took+w.All[collector.ClassMeta].Took
+	open, ended := w.Open, 0.0
+	for i := range w.All {
+		ended += w.All[i].Took
+	}
 	took, usual := m.mean(w, c, fewRequests)
 	if atLeast = open > mostOpen*ended && w.UnderWay > 0; atLeast {
 		k := &w.All[c]

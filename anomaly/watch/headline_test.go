@@ -28,8 +28,8 @@ type drawn struct {
 }
 
 func (d drawn) String() string {
-	return fmt.Sprintf("%s %.1f, %d nodes, bursts of %d, alone %v, clock %v, %.1f ms", d.kind, d.times, d.nodes, d.burst,
-		d.alone, d.clock, 1e3*d.took)
+	return fmt.Sprintf("%s %.1f, %d nodes, bursts of %d, alone %v, clock %v, %.1f ms", d.kind, d.times, d.nodes,
+		d.burst, d.alone, d.clock, 1e3*d.took)
 }
 
 const (
@@ -218,17 +218,17 @@ func (d drawn) truth(nodes []*asking) float64 {
 	return own[c][1][1] / own[c][1][0] / (usual[1] / usual[0])
 }
 
-// told is what was said of a drawn fault, and what was true, when it was confirmed and a while later.
-type told struct {
+// reported is what was shown of a drawn fault, and what was true, when it was confirmed and a while later.
+type reported struct {
 	found   bool
 	after   int // seconds
-	said    [2]anomaly.Finding
+	shown    [2]anomaly.Finding
 	truth   [2]float64
 	changes int
 }
 
 // play has a fault happen.
-func (d drawn) play() (out told) {
+func (d drawn) play() (out reported) {
 	engine, random := &model.Engine{}, rand.New(rand.NewPCG(d.seed, 30))
 	board, start := window.NewBoard(0), time.Unix(1_800_000_000, 0)
 	detectors, m := NewDetectors(board, failslow.DefaultSettings()), &Machine{Mapping: topology.Mapping{}}
@@ -274,12 +274,12 @@ func (d drawn) play() (out told) {
 			}
 			if !out.found {
 				out.found, confirmed, out.after = true, s, s-faultAt
-				out.said[0], out.truth[0] = f, d.truth(nodes)
+				out.shown[0], out.truth[0] = f, d.truth(nodes)
 			}
-			if f.Factor != out.said[1].Factor {
+			if f.Factor != out.shown[1].Factor {
 				out.changes++
 			}
-			out.said[1], out.truth[1] = f, d.truth(nodes)
+			out.shown[1], out.truth[1] = f, d.truth(nodes)
 		}
 		if out.found && s >= confirmed+60 {
 			break
@@ -300,7 +300,7 @@ func off(f *anomaly.Finding, truth float64) float64 {
 // against what the requests of their clients took: all but one of twenty within 30 %.
 func TestAHeadlineIsTheClients(t *testing.T) {
 	r := rand.New(rand.NewPCG(30, 30))
-	right, said := 0, 0
+	right, shown := 0, 0
 	for i := range 40 {
 		d := drawn{kind: []string{"rate", "delay", "processor", "disk"}[i%4], times: math.Exp(math.Log(1.5) +
 			r.Float64()*math.Log(60/1.5)), nodes: []int{1, 2, 6}[r.IntN(3)], burst: []int{0, 0, 60}[r.IntN(3)],
@@ -310,10 +310,10 @@ func TestAHeadlineIsTheClients(t *testing.T) {
 			t.Logf("%s: not found", d)
 			continue
 		}
-		for k := range got.said {
-			f := &got.said[k]
+		for k := range got.shown {
+			f := &got.shown[k]
 			wrong := off(f, got.truth[k])
-			if said++; wrong <= 0.3 {
+			if shown++; wrong <= 0.3 {
 				right++
 			}
 			t.Logf("%s: %s %s at %d s, its clients %.1fx: off by %.0f %%", d, f.Headline(), f.Class, got.after+60*k,
@@ -323,7 +323,7 @@ func TestAHeadlineIsTheClients(t *testing.T) {
 			t.Errorf("%s: its headline changed %d times", d, got.changes-1)
 		}
 	}
-	if t.Logf("%d of %d headlines within 30 %%", right, said); 20*right < 19*said || said < 50 {
-		t.Errorf("%d of %d headlines are within 30 %% of what clients see", right, said)
+	if t.Logf("%d of %d headlines within 30 %%", right, shown); 20*right < 19*shown || shown < 50 {
+		t.Errorf("%d of %d headlines are within 30 %% of what clients see", right, shown)
 	}
 }

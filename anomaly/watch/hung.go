@@ -294,7 +294,7 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 	return verdicts
 }
 
-// waited is what the clients of each forwarder waited in this second, and what as many nodes of their jobs did elsewhere.
+// waited is what the clients of each forwarder waited in this second, and as many nodes of their jobs elsewhere.
 func (c *clients) waited() map[topology.NodeID]*anomaly.Waits {
 	all, forwarders := map[topology.JobID]*jobSums{}, slices.Sorted(maps.Keys(c.of))
 	for _, f := range forwarders {
@@ -415,8 +415,8 @@ func (m *mateTimes) class(name string) (longest failslow.Class) {
 	return longest
 }
 
-// ratio is how many times as long requests of a class took as the mates', as a ratio of sums; 0: fewer than so many were
-// alike.
+// ratio is how many times as long requests of a class took as the mates', as a ratio of sums; 0: fewer than so many
+// were alike.
 func (m *mateTimes) ratio(class string, least float64) float64 {
 	one := m[m.class(class)]
 	if !(one.usual > 0) || one.ops < least {

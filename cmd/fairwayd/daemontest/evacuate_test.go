@@ -199,7 +199,8 @@ func (e *evacuation) play(kinds []testbed.Fault, faults, lookAlikes int) {
 		happen()
 	}
 	e.calm()
-	if e.t.Logf("%d of %d headlines are within 30 %% of what clients saw", e.right, e.headlines); 5*e.right < 4*e.headlines {
+	e.t.Logf("%d of %d headlines are within 30 %% of what clients saw", e.right, e.headlines)
+	if 5*e.right < 4*e.headlines {
 		e.t.Error("fewer than four of five headlines are what clients saw")
 	}
 }
@@ -320,8 +321,8 @@ func (e *evacuation) fault(f testbed.Fault) {
 	default:
 		row += fmt.Sprintf("%s confirmed after %s (%s %s)", found.ID, found.Changed.Sub(begun).Round(time.Second),
 			found.Condition, found.Headline())
-		if said := found.Factor / slower.Ratio(); found.Condition == anomaly.Slow {
-			if e.headlines++; said < 1.3 && (said > 1/1.3 || found.FactorAtLeast) {
+		if shown := found.Factor / slower.Ratio(); found.Condition == anomaly.Slow {
+			if e.headlines++; shown < 1.3 && (shown > 1/1.3 || found.FactorAtLeast) {
 				e.right++
 			}
 		}
