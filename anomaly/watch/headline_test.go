@@ -222,7 +222,7 @@ func (d drawn) truth(nodes []*asking) float64 {
 type reported struct {
 	found   bool
 	after   int // seconds
-	shown    [2]anomaly.Finding
+	shown   [2]anomaly.Finding
 	truth   [2]float64
 	changes int
 }
