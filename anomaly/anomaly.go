@@ -203,12 +203,11 @@ const (
 
 // Verdict is what a detector concludes about one node and kind in one second.
 type Verdict struct {
-	Node       topology.NodeID
-	Kind       Kind
-	Level      Level
-	Condition  Condition // empty: the one that the kind implies
-	Ratio      float64   // of this second's operations to the peers'; 0 is not known
-	Waits      *Waits    // of this second, as a forwarder's clients see it; nil is not known
+	Node      topology.NodeID
+	Kind      Kind
+	Level     Level
+	Condition Condition // empty: the one that the kind implies
+	Slowness
 	Cause      string    // see Finding
 	Since      time.Time // of the first evidence; zero: now
 	Confidence float64   // 0..1
@@ -219,6 +218,12 @@ type Verdict struct {
 	Evidence   map[string]float64
 	Impact     []Impact
 	Culprits   []topology.JobID // the jobs that cause it; none for one that accuses the node
+}
+
+// Slowness is how slow a node is in one second.
+type Slowness struct {
+	Ratio float64 // of its operations to the peers'; 0 is not known
+	Waits *Waits  // as a forwarder's clients see it; nil is not known
 }
 
 // Fact reports whether a verdict is of what was seen once, such as a link's rate: chance and peers are not asked.
@@ -286,7 +291,7 @@ func Times(ratio float64) string {
 	return Digits(ratio) + "x"
 }
 
-// Headline is the factor as all faces write it; empty where there is none.
+// Headline is the factor as all faces write it; empty where it has no factor.
 func (f *Finding) Headline() string {
 	switch {
 	case f.Factor == 0:

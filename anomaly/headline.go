@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// steps are the factors that a headline says; more would be read as measured to the digit. The middle between two is
-// within a sixth of both.
+// steps are the factors that a headline says; more would be read as measured to the digit. Half way
+// between two is within a sixth of both.
 var steps = [...]float64{1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, Saturated}
 
 const (

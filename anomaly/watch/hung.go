@@ -250,7 +250,8 @@ func (c *clients) noteWaits(clocked map[topology.NodeID]bool, verdicts []anomaly
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(waits)) {
-		verdicts = append(verdicts, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow, Waits: waits[n]})
+		verdicts = append(verdicts, anomaly.Verdict{Node: n, Kind: anomaly.FailSlow,
+			Slowness: anomaly.Slowness{Waits: waits[n]}})
 	}
 	of := c.of
 	took := map[topology.NodeID]float64{}

@@ -49,7 +49,8 @@ func TestTheRatioIsTheClients(t *testing.T) {
 			behind[n.at].add(f, [3]bool{}, false)
 			behind[n.at].addJobs(f, f.Jobs, 1)
 		}
-		verdicts := []anomaly.Verdict{{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm, Ratio: c.shown}}
+		verdicts := []anomaly.Verdict{{Node: "f1", Kind: anomaly.FailSlow, Level: anomaly.Alarm,
+			Slowness: anomaly.Slowness{Ratio: c.shown}}}
 		of := &clients{of: behind}
 		verdicts = of.noteWaits(map[topology.NodeID]bool{"f1": true}, verdicts)
 		if got := verdicts[0].Ratio; got < c.want*0.999 || got > c.want*1.001 {
