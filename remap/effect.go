@@ -92,6 +92,18 @@ func (e *Effect) Whose() string {
 	return "its nodes"
 }
 
+// Span writes seconds as people read them: 18 s, 6m12, 2h05.
+func Span(seconds float64) string {
+	s := int64(seconds + 0.5)
+	switch {
+	case s < 100:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh%02d", s/3600, s/60%60)
+}
+
 // InVain says that the moves were measured and have not helped: they may as well be taken back.
 func (e *Effect) InVain() bool { return e != nil && (e.Verdict == NoEffect || e.Verdict == Worse) }
 
@@ -120,7 +132,7 @@ func (e *Effect) Text() string {
 	}
 	sep := ": "
 	if e.HungSeconds > 0 {
-		text += fmt.Sprintf("%s%s had waited %.0f s without an answer", sep, e.Whose(), e.HungSeconds)
+		text += fmt.Sprintf("%s%s had waited %s without an answer", sep, e.Whose(), Span(e.HungSeconds))
 		sep = ", "
 	}
 	if l := e.Latency; l != nil && l.Before <= 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/anomaly"
 	"fairway/collector"
 	"fairway/collector/topology"
 	"fairway/tsdb/window"
@@ -51,6 +52,30 @@ func TestWhatIsNotKnownIsNotIdle(t *testing.T) {
 		healthy, idle := s.Healthy()
 		if unknown := c.text == "unknown"; unknown != (s.Unknown() == 1) || unknown && healthy+idle > 0 {
 			t.Errorf("%s: %d healthy, %d idle, %d unknown", c.name, healthy, idle, s.Unknown())
+		}
+	}
+}
+
+// TestAForwardersStandingIsItsCondition: one that serves nobody is called by what it does, and lists have it at the top.
+func TestAForwardersStandingIsItsCondition(t *testing.T) {
+	at := time.UnixMilli(2000)
+	for _, c := range []struct {
+		condition anomaly.Condition
+		state     anomaly.State
+		want      ForwarderState
+		failed    bool
+	}{
+		{anomaly.Slow, anomaly.Confirmed, ForwarderSlow, true},
+		{anomaly.Slow, anomaly.Suspect, ForwarderSuspect, false},
+		{anomaly.Hung, anomaly.Confirmed, "hung", true},
+		{anomaly.Dead, anomaly.Suspect, "dead", true},
+		{anomaly.Dead, anomaly.Returned, ForwarderUnknown, false},
+	} {
+		s := BuildSituation(SituationParts{At: at, Machine: &topology.Machine{Nodes: []topology.Node{{ID: "r1",
+			Role: topology.Forwarder}}}, Load: map[topology.ForwarderID]Load{"r1": {LastSeen: at}},
+			Findings: []anomaly.Finding{{Node: "r1", Kind: anomaly.FailSlow, State: c.state, Condition: c.condition}}})
+		if got := s.State("r1"); got != c.want || got.Failed() != c.failed {
+			t.Errorf("%s, %s: %q, failed %v; want %q, %v", c.condition, c.state, got, got.Failed(), c.want, c.failed)
 		}
 	}
 }

@@ -24,6 +24,8 @@ const (
 	ForwarderTrial     ForwarderState = "trial" // in use again, and watched
 	ForwarderSuspect   ForwarderState = "suspect"
 	ForwarderSlow      ForwarderState = "slow" // confirmed
+	ForwarderHung      ForwarderState = ForwarderState(anomaly.Hung)
+	ForwarderDead      ForwarderState = ForwarderState(anomaly.Dead)
 	ForwarderExcluded  ForwarderState = "drained"
 	ForwarderStale     ForwarderState = "silent" // no news: whatever was known is old
 )
@@ -42,6 +44,11 @@ func (s ForwarderState) Text(busy *float64) string {
 // Healthy says whether a forwarder of this standing may carry new work. One whose load is not known may be full.
 func (s ForwarderState) Healthy() bool {
 	return s == ForwarderIdle || s == ForwarderOK || s == ForwarderDedicated
+}
+
+// Failed says that a forwarder is slow for certain, or worse: lists have it at the top.
+func (s ForwarderState) Failed() bool {
+	return s == ForwarderSlow || s == ForwarderHung || s == ForwarderDead
 }
 
 // Ages at which news is called late and stale.
@@ -87,6 +94,8 @@ func (s *Situation) State(id topology.ForwarderID) ForwarderState {
 	}
 	if f, ok := s.Accused(id); ok {
 		switch {
+		case f.Condition == anomaly.Hung, f.Condition == anomaly.Dead:
+			return ForwarderState(f.Condition)
 		case !f.Condition.Serves():
 		case f.State == anomaly.Suspect:
 			return ForwarderSuspect

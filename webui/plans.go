@@ -65,15 +65,16 @@ func (h plans) show(r *http.Request, v *remap.Preview) api.PlanView {
 		Checks: v.Checks,
 		Needs:  v.Needs, MayApprove: v.MayApprove, Options: v.Options,
 		Expected: v.Expected(), Outcome: v.Plan.Ledger.Outcome()}
+	in := h.Picture.Snapshot().Advice()
+	p.Card, p.BackTo = advise.OfPlan(&v.Plan, in), advise.BackTo(&v.Plan, in)
 	if v.Plan.State == remap.Proposed {
+		// What is so once it was moved is no reason to take it back.
+		p.SuggestedReason = advise.ReasonFor(&p.Card, &v.Plan)
 		// Without a record of moves before it the plan is shown as well.
 		if plans, err := h.Desk.Plans(r.Context(), mostTracked); err == nil {
 			p.Track = remap.TrackOf(plans).Text()
 		}
 	}
-	in := h.Picture.Snapshot().Advice()
-	p.Card, p.BackTo = advise.OfPlan(&v.Plan, in), advise.BackTo(&v.Plan, in)
-	p.SuggestedReason = advise.ReasonFor(&p.Card, &v.Plan)
 	return p
 }
 

@@ -99,7 +99,7 @@ func TestASlowForwarderToItsEnd(t *testing.T) {
 		t.Skip("skipped: needs root for namespaces, mounts and Slurm")
 	}
 	need(t, append(testbed.Missing(testbed.Config{Slurm: true}), missingTools("tmux", "strace")...)...)
-	d := startDemo(t, "--no-console", "--slow-after", "1m")
+	d := startDemo(t, "--no-console", "--slow-after", "1m", "--slow-for", "0")
 	bad := ""
 	d.until("the demo makes a forwarder slow", 3*time.Minute, func() bool {
 		if found := slowNow.FindSubmatch(d.demoLog()); found != nil {

@@ -27,7 +27,7 @@ type options struct {
 	simulated, loopback      bool
 	noConsole                bool
 	http                     string
-	slowAfter                time.Duration
+	slowAfter, slowFor       time.Duration
 	layer                    string // of a testbed.Layer
 	fault                    string // KIND@NODE; "" is the layer's own
 	programs                 string // the folder of the other programs

@@ -55,6 +55,8 @@ func newRoot() *cobra.Command {
 	f.DurationVar(&o.slowAfter, "slow-after", time.Minute,
 		"when one forwarder becomes slow, a minute or more after the start for it to be found; 0: never; with --sim, "+
 			"which has a past, 10s is the default")
+	f.DurationVar(&o.slowFor, "slow-for", 15*time.Minute,
+		"how long it stays slow on diod and nfs, so that its healing is seen, too; 0: to the end")
 	f.StringVar(&o.fault, "fault", "", fmt.Sprintf("how which node becomes slow, such as slow-data@be000 or "+
 		"slow-link@fwd001; kinds: %v (default: one of the layer's own)", testbed.FaultKinds()))
 	f.StringVar(&o.programs, "programs", "", "folder of fairway's other programs (default: that of this one)")

@@ -295,5 +295,16 @@ func (d *demo) slowOne(ctx context.Context, tb *testbed.Testbed) {
 			return
 		}
 		d.log.Info(slowNow, "node", f.Node, "how", f.Kind)
+		if d.slowFor == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(d.slowFor):
+		}
+		if err := tb.Clear(ctx, f); err != nil && ctx.Err() == nil {
+			d.log.Error("what was made slow is not well again", "err", err)
+		}
 	})
 }

@@ -127,7 +127,9 @@ func Times(v *float64) string {
 // Card puts a frame in a look around lines, with a pill at the left of its upper edge and a tail at the right.
 func (p *Palette) Card(look, pill, tail string, lines []string, w, h int) []string {
 	b := p.border()
-	tail = Clip(" "+tail+" ", max(0, w-ansi.StringWidth(pill)-8))
+	if tail != "" {
+		tail = Clip(" "+tail+" ", max(0, w-ansi.StringWidth(pill)-8))
+	}
 	gap := max(0, w-5-ansi.StringWidth(pill)-2-ansi.StringWidth(tail))
 	edge := p.Paint(look, b.TopLeft+b.Top) + p.Paint(look+p.Reverse, " "+pill+" ") +
 		p.Paint(look, strings.Repeat(b.Top, gap)) + p.Paint(p.Dim, tail) + p.Paint(look, b.Top+b.Top+b.TopRight)

@@ -158,7 +158,7 @@ func (s *State) Sign(r *api.ForwarderRow) string {
 		return " x"
 	case remap.ForwarderDedicated:
 		return " d"
-	case remap.ForwarderSlow:
+	case remap.ForwarderSlow, remap.ForwarderHung, remap.ForwarderDead:
 		return " !"
 	case remap.ForwarderSuspect, remap.ForwarderTrial:
 		return "?!"
@@ -183,7 +183,7 @@ func (s *State) SignLook(sign string) string {
 func slowness(s *State, r *api.ForwarderRow) *float64 {
 	v, by := s.Value(r, r.Slow), 0.0
 	switch r.State {
-	case remap.ForwarderSlow:
+	case remap.ForwarderSlow, remap.ForwarderHung, remap.ForwarderDead:
 		by = 2000
 	case remap.ForwarderSuspect, remap.ForwarderTrial:
 		by = 1000

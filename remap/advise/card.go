@@ -50,6 +50,8 @@ type Card struct {
 	Second   string `json:"second,omitempty"`
 	// Since is when it began, of a cleared one since when it has been over.
 	Since time.Time `json:"since"`
+	// Until is when it was over, where what was done about it is still shown.
+	Until time.Time `json:"until,omitzero"`
 	// Factor is the headline on its steps, FactorNow that of the last seconds; 0 is not known.
 	Factor    float64       `json:"factor,omitempty"`
 	FactorNow float64       `json:"factor_now,omitempty"`

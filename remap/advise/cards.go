@@ -41,7 +41,7 @@ func Cards(in Input) []Card {
 	out := []Card{}
 	if in.Late >= starvedFrom {
 		out = append(out, Card{Stage: Starved, Victims: []Victim{}, Since: in.Now.Add(-in.Late).UTC(),
-			Sentence: fmt.Sprintf("fairway's own daemon was %s late", Span(in.Late.Seconds())),
+			Sentence: fmt.Sprintf("fairway's own daemon was %s late", remap.Span(in.Late.Seconds())),
 			Second:   "the machine that it runs on is starved: what is slow below may be only that",
 			Action:   &Action{Name: ActDoctor, Label: "Doctor", Filled: true}})
 	}
@@ -139,10 +139,19 @@ func (b *board) card(f *anomaly.Finding) Card {
 		c.Plan = p.ID
 		b.follow(&c, p, f)
 		c.Steps = steps(f, p, c.Stage)
+		if f.Over() {
+			c.Until = f.From().UTC()
+		}
 		return c
+	}
+	done := b.newest(f, b.outcome)
+	stage := c.Stage
+	if done != nil {
+		stage = b.outcome(done)
 	}
 	if c.Stage == Cleared {
 		c.Since = f.From().UTC()
+		c.Steps = steps(f, done, stage)
 		return c
 	}
 	plan := b.waiting(f)
@@ -150,13 +159,11 @@ func (b *board) card(f *anomaly.Finding) Card {
 		c.Plan = plan.ID
 	}
 	b.help(&c, f, plan)
-	stage := c.Stage
 	if plan == nil && !c.Waits() { // what was done against it stays done while it lasts
-		if plan = b.newest(f, b.outcome); plan != nil {
-			stage = b.outcome(plan)
-		}
+		c.Steps = steps(f, done, stage)
+	} else {
+		c.Steps = steps(f, plan, c.Stage)
 	}
-	c.Steps = steps(f, plan, stage)
 	return c
 }
 
@@ -201,7 +208,7 @@ func (b *board) victims(f *anomaly.Finding) []Victim {
 			if b.left(j, f.Node) {
 				v.Share = 0
 			}
-		} else if v.Share == 0 || len(b.jobs) > 0 {
+		} else if !f.Over() && (v.Share == 0 || len(b.jobs) > 0) {
 			continue // it has ended
 		}
 		out = append(out, v)

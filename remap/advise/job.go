@@ -38,13 +38,13 @@ func AnswerFor(w *Work, now time.Time) string {
 	lost := w.losses()
 	switch {
 	case len(lost) > 0:
-		text += " lost " + Span(lost[0].seconds)
+		text += " lost " + remap.Span(lost[0].seconds)
 		if w.IOSeconds != nil && *w.IOSeconds >= lost[0].seconds {
-			text += fmt.Sprintf(" of %s of I/O", Span(*w.IOSeconds))
+			text += fmt.Sprintf(" of %s of I/O", remap.Span(*w.IOSeconds))
 		}
 		text += " to " + lost[0].node
 		for _, l := range lost[1:min(3, len(lost))] {
-			text += fmt.Sprintf(", %s to %s", Span(l.seconds), l.node)
+			text += fmt.Sprintf(", %s to %s", remap.Span(l.seconds), l.node)
 		}
 	case w.IOSeconds == nil:
 		text += ": nothing is known of its I/O, because none of its nodes reported any"
@@ -53,7 +53,7 @@ func AnswerFor(w *Work, now time.Time) string {
 	case *w.IOSeconds == 0:
 		text += " did no I/O"
 	default:
-		text += fmt.Sprintf(" lost nothing to a slow node in %s of I/O", Span(*w.IOSeconds))
+		text += fmt.Sprintf(" lost nothing to a slow node in %s of I/O", remap.Span(*w.IOSeconds))
 	}
 	text += w.movedText(now)
 	switch at := movedAt(w.Moved); {
@@ -141,9 +141,9 @@ func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text str
 	switch {
 	case reported < wellReported:
 		text = fmt.Sprintf("I/O is %.0f %% of the run time (%s of %s), of which %.0f %% was reported.", 100*part,
-			Span(io), Span(seconds), 100*reported)
+			remap.Span(io), remap.Span(seconds), 100*reported)
 	case !little: // while one node does I/O the others may compute
-		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, Span(io), Span(seconds))
+		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, remap.Span(io), remap.Span(seconds))
 	}
 	switch {
 	case !r.End.IsZero():

@@ -187,7 +187,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		c.Action, c.Others = &open, []Action{back}
 		c.Action.Filled = true
 	case Measuring:
-		c.Sentence = fmt.Sprintf("%s %s ago. Does it help?", doneWord(p), Span(b.Now.Sub(p.Changed).Seconds()))
+		c.Sentence = fmt.Sprintf("%s %s ago. Does it help?", doneWord(p), remap.Span(b.Now.Sub(p.Changed).Seconds()))
 		c.Second = leftText(b.Now.Sub(p.Changed))
 		if text := changeText(c.Effect); text != "" {
 			c.Second = "So far " + text + "; " + c.Second
@@ -199,7 +199,7 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 		c.Action, c.Others = &back, []Action{open}
 	case Helped:
 		c.Sentence = "It helped: " + helpText(c.Effect)
-		c.Second = cmp.Or(changeText(c.Effect), "they answer again") + expectedText(c.Effect) + still
+		c.Second = cmp.Or(changeText(c.Effect), "They answer again") + expectedText(c.Effect) + still
 		c.Action, c.Others = drain, []Action{back, open}
 		if drain == nil {
 			c.Action, c.Others = &open, []Action{back}
@@ -248,9 +248,9 @@ func (b *board) follow(c *Card, p *remap.Plan, f *anomaly.Finding) {
 // leftText says how long it is still measured, so long after the move.
 func leftText(since time.Duration) string {
 	if left := measured - since; left > 0 {
-		return Span(left.Seconds()) + " left"
+		return remap.Span(left.Seconds()) + " left"
 	}
-	return "a minute did not decide; " + Span(max(0, (longest-since).Seconds())) + " left"
+	return "a minute did not decide; " + remap.Span(max(0, (longest-since).Seconds())) + " left"
 }
 
 // still says what the node that was left does now, and whether to drain it.
@@ -386,7 +386,7 @@ func latencyText(e *remap.Effect) string {
 		return ""
 	}
 	if e.HungSeconds > 0 {
-		return fmt.Sprintf("no answer for %s -> %s ms", Span(e.HungSeconds), remap.Figure(1e3*e.Latency.After))
+		return fmt.Sprintf("no answer for %s -> %s ms", remap.Span(e.HungSeconds), remap.Figure(1e3*e.Latency.After))
 	}
 	text := fmt.Sprintf("%s -> %s ms", remap.Figure(1e3*e.Latency.Before), remap.Figure(1e3*e.Latency.After))
 	if e.Verdict == remap.Helped && e.Gain != nil && e.Gain.Beside != "" {
@@ -416,7 +416,7 @@ func changeText(e *remap.Effect) string {
 func helpText(e *remap.Effect) string {
 	switch {
 	case e.HungSeconds > 0:
-		return fmt.Sprintf("%s had waited %s without an answer", e.Whose(), Span(e.HungSeconds))
+		return fmt.Sprintf("%s had waited %s without an answer", e.Whose(), remap.Span(e.HungSeconds))
 	case e.Gain != nil:
 		return anomaly.Times(e.Gain.Times) + " as fast"
 	case e.Later != nil && e.Later.Runs > 0:
@@ -477,6 +477,10 @@ func steps(f *anomaly.Finding, p *remap.Plan, stage Stage) (out []Step) {
 		result = Step{Name: "not known whether it helped", State: "failed"}
 	}
 	out = append(out, result)
+	if f != nil && f.Over() { // what was not done meanwhile is not to come any more
+		add("well again", f.From(), "")
+		return slices.DeleteFunc(out, func(s Step) bool { return s.State == "" })
+	}
 	for i := range out {
 		if out[i].State == "" {
 			out[i].State = "next"

@@ -99,6 +99,13 @@ func TestStages(t *testing.T) {
 			sentence: "It helped: 8.8x as fast",
 			second: "36 -> 4.1 ms (expected ~3.6 ms). fwd1 itself is still slow; " +
 				"the nodes go back when it has been well"},
+		"helped, and nobody had answered": {f: anomaly.Finding{}, condition: anomaly.Dead, plan: plan(remap.Verified,
+			2*time.Minute, &remap.Effect{Verdict: remap.Helped, HungSeconds: 284}), stage: advise.Helped,
+			sentence: "It helped: its nodes had waited 4m44 without an answer",
+			second:   "They answer again. fwd1 itself is still dead", action: remap.ActExclude},
+		"helped, and it is well again": {f: slow, state: anomaly.Returned, stage: advise.Helped,
+			plan:     plan(remap.Verified, 2*time.Minute, effect(remap.Helped, .036, .0041)),
+			sentence: "It helped: 8.8x as fast", second: "fwd1 is among its peers again", action: advise.ActOpen},
 		"did not help": {f: slow, plan: plan(remap.Verified, 2*time.Minute, effect(remap.NoEffect, .036, .035)),
 			stage: advise.InVain, sentence: "It did not help: 36 -> 35 ms", second: "the cause is not fwd1 alone",
 			action: remap.ActRollBack, filled: true},
@@ -159,6 +166,14 @@ func TestStages(t *testing.T) {
 			}
 			if c.plan == nil && !got.Since.Equal(from) {
 				t.Errorf("since %s, want %s", got.Since, from.UTC())
+			}
+			if last := got.Steps[max(0, len(got.Steps)-1):]; f.Over() {
+				if c.plan != nil && !got.Until.Equal(f.Changed) || last[0].Name != "well again" ||
+					!last[0].At.Equal(f.Changed) {
+					t.Errorf("until %s, last %+v; want it well again at %s", got.Until, last, f.Changed.UTC())
+				}
+			} else if !got.Until.IsZero() {
+				t.Errorf("until %s, and it is not over", got.Until)
 			}
 			name, filled := remap.Action(""), false
 			if got.Action != nil {

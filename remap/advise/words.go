@@ -103,7 +103,7 @@ func Second(f *anomaly.Finding, now time.Time) string {
 		parts = append(parts, strings.TrimPrefix(f.Sentence, string(f.Node)+" is "))
 	case stage == Hung && asked:
 		parts = append(parts, fmt.Sprintf("%.0f of its nodes wait, the oldest request for %s",
-			f.Evidence["nodes_waiting"], Span(age)))
+			f.Evidence["nodes_waiting"], remap.Span(age)))
 	case f.Factor > 0 && stage == Slow && !strings.Contains(rest, "peers"): // the headline has the ratio
 		parts = append(parts, ratios.ReplaceAllString(strings.TrimPrefix(f.Sentence, string(f.Node)+" "), ""))
 	case rest != "":
@@ -127,9 +127,9 @@ func secondOfCleared(f *anomaly.Finding, now time.Time) string {
 	for _, i := range f.Impact {
 		cost = max(cost, i.CostSeconds)
 	}
-	text := "it lasted " + Span(f.Lasted(now).Seconds())
+	text := "it lasted " + remap.Span(f.Lasted(now).Seconds())
 	if cost >= 0.5 {
-		text += "; each node of its job lost " + Span(cost)
+		text += "; each node of its job lost " + remap.Span(cost)
 	}
 	return text + ". No move is offered"
 }
@@ -166,21 +166,9 @@ func (v *Victim) Write() {
 		fmt.Fprintf(&b, "waits %.0f %%", 100*v.Share)
 	}
 	if v.CostSeconds >= 0.5 {
-		b.WriteString(", each of its nodes lost " + Span(v.CostSeconds))
+		b.WriteString(", each of its nodes lost " + remap.Span(v.CostSeconds))
 	}
 	v.Text = b.String()
-}
-
-// Span writes seconds as people read them: 18 s, 6m12, 2h05.
-func Span(seconds float64) string {
-	s := int64(seconds + 0.5)
-	switch {
-	case s < 100:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%02d", s/60, s%60)
-	}
-	return fmt.Sprintf("%dh%02d", s/3600, s/60%60)
 }
 
 // watchedFrom is how many times its peers' time a forwarder takes in the newest seconds for it to be under watch.

@@ -111,7 +111,7 @@ func (r *ForwarderRow) SetLevels(shown string) {
 	switch {
 	case r.Slow != nil: // one that works is not idle, however fast it is
 		add(max(0.02, math.Log(max(1, *r.Slow))/math.Log(MostSlow)))
-	case r.State == remap.ForwarderUnknown || r.State == remap.ForwarderSlow || r.State == remap.ForwarderSuspect:
+	case r.State == remap.ForwarderUnknown || r.State.Failed() || r.State == remap.ForwarderSuspect:
 		add(math.NaN())
 	default:
 		add(0)

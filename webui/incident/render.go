@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/remap/advise"
+	"fairway/remap"
 )
 
 //go:embed incident.html
@@ -18,7 +18,7 @@ var htmlText string
 
 var page = template.Must(template.New("incident").Funcs(template.FuncMap{
 	"at":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"span":  func(s Span) string { return advise.Span(s.To.Sub(s.From).Seconds()) },
+	"span":  func(s Span) string { return remap.Span(s.To.Sub(s.From).Seconds()) },
 	"chart": chartSVG,
 }).Parse(htmlText))
 

@@ -88,11 +88,11 @@ func (r *Report) take(f *anomaly.Finding) (took []time.Duration) {
 		r.Record.Suspected++
 	}
 	confirmed, excluded := false, false
-	for _, st := range f.Steps {
+	for i, st := range f.Steps {
 		in := !st.At.Before(r.From) && st.At.Before(r.To)
 		switch st.State {
 		case anomaly.Confirmed:
-			if confirmed = true; in {
+			if confirmed = true; in && (i == 0 || f.Steps[i-1].State != st.State) { // else in another condition
 				r.Record.Confirmed++
 				took = append(took, st.At.Sub(f.Steps[0].At))
 			}

@@ -15,7 +15,6 @@ import (
 	"fairway/anomaly"
 	"fairway/collector/escape"
 	"fairway/remap"
-	"fairway/remap/advise"
 )
 
 var (
@@ -40,8 +39,13 @@ var words = texttemplate.FuncMap{
 		}
 		return fmt.Sprintf("%.2fx", *x)
 	},
-	"day":   func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
-	"kind":  remap.KindWords,
+	"day": func(t time.Time) string { return t.Format("2006-01-02 15:04 MST") },
+	"kind": func(k anomaly.Kind) string {
+		if k == anomaly.FailSlow { // its sentence says in which way it failed
+			return ""
+		}
+		return remap.KindWords(k) + ": "
+	},
 	"name":  func(s string) string { return cmp.Or(s, "(unknown)") },
 	"ended": endWords, "became": planWords, "hurt": hurtWords,
 	"top":   func(all []Use) []Use { return all[:min(len(all), shown)] },
@@ -80,7 +84,7 @@ func spanText(seconds float64) string {
 	if d := time.Duration(seconds * float64(time.Second)); d >= 48*time.Hour {
 		return fmt.Sprintf("%.1f days", d.Hours()/24)
 	}
-	return advise.Span(seconds) // as on the pages
+	return remap.Span(seconds) // as on the pages
 }
 
 // The charts' size in units of their view box.

@@ -72,7 +72,8 @@ func sources(t testing.TB, seed uint64) (Sources, []history.Run) {
 		Since:   monday.Add(26 * time.Hour),
 		Changed: monday.Add(27 * time.Hour), Sentence: "fwd1 is 10x slow <script>", Why: "healthy again",
 		Impact: []anomaly.Impact{{Job: "7", Share: .77}}, Steps: []anomaly.Step{step(anomaly.Suspect, 26*time.Hour),
-			step(anomaly.Confirmed, 26*time.Hour+30*time.Second), step(anomaly.Returned, 27*time.Hour)}}
+			step(anomaly.Confirmed, 26*time.Hour+30*time.Second), // and then it was worse
+			step(anomaly.Confirmed, 26*time.Hour+40*time.Second), step(anomaly.Returned, 27*time.Hour)}}
 	wrong := anomaly.Finding{ID: "F-2", Node: "fwd2", Kind: anomaly.FailSlow, State: anomaly.Dismissed,
 		Since: monday.Add(30 * time.Hour), Changed: monday.Add(31 * time.Hour), Sentence: "fwd2 is 2x slow",
 		Steps: []anomaly.Step{step(anomaly.Suspect, 30*time.Hour), step(anomaly.Confirmed, 30*time.Hour+50*time.Second),

@@ -6,6 +6,7 @@ import { Live } from './live.js?v=__V__';
 import * as api from './api.js?v=__V__';
 import { overviewPage } from './overview.js?v=__V__';
 import { needAt } from './needs.js?v=__V__';
+import { FAILED } from './levels.js?v=__V__';
 import { RangePicker, rangeOf, shifted, spans, withRange } from './range.js?v=__V__';
 
 /**
@@ -473,14 +474,15 @@ function healthOf(o, old) {
   if (old || o.late_seconds) return ['not known', ''];
   const n = (/** @type {string[]} */ ...states) => o.forwarders.filter(r => states.includes(r.state)).length;
   const all = /** @type {[number, string][]} */ ([
-    [n('slow'), 'slow'],
+    ...FAILED.map(s => /** @type {[number, string]} */ ([n(s), s])),
     [n('suspect', 'trial'), 'suspect'],
     [n('silent'), 'silent'],
   ]).filter(([k]) => k);
   const words = all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`);
   const storage = o.findings.filter(f => f.kind === 'target_slow' && f.state === 'confirmed').length;
   if (storage) words.push(`${counted(storage, 'back end')} slow`);
-  return words.length ? [words.join(', '), all[0]?.[1] ?? 'suspect'] : ['healthy', 'well'];
+  const worst = all[0]?.[1] ?? 'suspect';
+  return words.length ? [words.join(', '), FAILED.includes(worst) ? 'slow' : worst] : ['healthy', 'well'];
 }
 
 export const isOpen = f => !['returned', 'dismissed'].includes(f.state);

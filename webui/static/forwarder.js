@@ -8,7 +8,7 @@ import { exportKeys } from './export.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
 import { actButtons, drain, stateFrom } from './findings.js?v=__V__';
 import { reasonForm } from './reason.js?v=__V__';
-import { glyph, standing } from './levels.js?v=__V__';
+import { FAILED, glyph, standing } from './levels.js?v=__V__';
 import { Charts, bySecond } from './charts.js?v=__V__';
 import { stepOf, words } from './range.js?v=__V__';
 import { metricOf, shownAs } from './metrics.js?v=__V__';
@@ -187,7 +187,7 @@ export async function forwarderPage(app, id, q) {
     const finding = openFinding();
     const plan = d.plan,
       med = d.peers_median;
-    const look = { slow: 'slow', silent: 'slow', suspect: 'suspect' }[/** @type {'slow'} */ (d.state)] ?? '';
+    const look = [...FAILED, 'silent'].includes(d.state) ? 'slow' : d.state === 'suspect' ? 'suspect' : '';
     about.className = `card about named ${look}`;
     setText(
       title,

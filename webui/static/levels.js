@@ -46,15 +46,18 @@ export const placeOf = (all, name) =>
 /** The sign of a row's level. @param {any} r @param {number} metric */
 const signOf = (r, metric) => r.levels?.[metric] ?? '-';
 
+/** The standings that are a level of alarm, the worst first. */
+export const FAILED = ['dead', 'hung', 'slow'];
+
 /** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
 export const rank = r =>
-  (({ slow: 2e4, suspect: 1e4, trial: 1e4 })[/** @type {'slow'} */ (r.state)] ?? 0) +
+  (FAILED.includes(r.state) ? 2e4 : ['suspect', 'trial'].includes(r.state) ? 1e4 : 0) +
   (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
 /** The level of a row; old numbers have none. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {
   if (hidden(r)) return UNKNOWN;
-  if (r.state === 'slow') return SLOW;
+  if (FAILED.includes(r.state)) return SLOW;
   if (r.state === 'suspect') return SUSPECT;
   const sign = signOf(r, metric);
   return sign === '.' ? IDLE : sign === '-' ? UNKNOWN : Number(sign);
@@ -67,8 +70,8 @@ export const standing = (state, busy) =>
 
 /** The second column of a cell. @param {any} r @param {string} [plan] whose forwarders are marked */
 export function mark(r, plan) {
-  const sign = { silent: '?', drained: 'x', slow: '!', suspect: '?!', trial: '?!' }[/** @type {'slow'} */ (r.state)];
-  if (sign) return sign;
+  const sign = { silent: '?', drained: 'x', suspect: '?!', trial: '?!' }[/** @type {'trial'} */ (r.state)];
+  if (sign || FAILED.includes(r.state)) return sign ?? '!';
   if (plan && r.plan === plan) return '>';
   return r.state === 'dedicated' ? 'd' : '';
 }

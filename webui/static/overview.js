@@ -3,7 +3,7 @@
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, millis, number, ratio, sum, times } from './format.js?v=__V__';
 import { isOpen } from './app.js?v=__V__';
-import { digit, drawNoted, levelOf, mark, metrics, placeOf, rank, standing } from './levels.js?v=__V__';
+import { FAILED, digit, drawNoted, levelOf, mark, metrics, placeOf, rank, standing } from './levels.js?v=__V__';
 import { GridView, rampCanvas } from './grid.js?v=__V__';
 import { Table, addressWith, column, numeric, plain, rowKeys, sortKeys } from './table.js?v=__V__';
 import { Needs, chosenPlan } from './needs.js?v=__V__';
@@ -56,7 +56,7 @@ export function summary(o) {
   const parts = [
     ['busy', n('ok') + n('dedicated')],
     ['idle', n('idle')],
-    ...['slow', 'suspect', 'trial', 'drained', 'silent', 'unknown'].map(s => [s, n(s)]),
+    ...[...FAILED, 'suspect', 'trial', 'drained', 'silent', 'unknown'].map(s => [s, n(s)]),
   ]
     .filter(([w, k]) => k || w === 'busy')
     .map(([w, k]) => `${k} ${w}`);

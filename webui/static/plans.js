@@ -133,7 +133,7 @@ export async function planPage(app, id, q) {
           ...(p.outcome ? [['measured', p.outcome]] : []),
           ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
           p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-          ['undo', `B at any time, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
+          ['undo', `B, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
           [
             open ? 'needs' : 'approved',
             open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,

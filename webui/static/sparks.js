@@ -1,6 +1,7 @@
 // Small pictures of a forwarder's last minutes: its clients' latency over the band of its peers', on one scale for all.
 import { s } from './h.js?v=__V__';
 import { get } from './api.js?v=__V__';
+import { FAILED } from './levels.js?v=__V__';
 
 const WIDE = 160,
   HIGH = 22,
@@ -58,7 +59,7 @@ export class Waits {
   /** Computes the peers' band and the scale. @param {any[]} rows */
   compare(rows) {
     const peers = rows
-      .filter(r => !['slow', 'suspect', 'drained'].includes(r.state))
+      .filter(r => ![...FAILED, 'suspect', 'drained'].includes(r.state))
       .map(r => this.took.get(r.id) ?? []);
     let least = Infinity,
       most = 0;

@@ -1,6 +1,7 @@
 // One table for every list: columns say what they show; rows are kept and changed in place.
 import { h, setText } from './h.js?v=__V__';
 import { counted, mega, missing } from './format.js?v=__V__';
+import { FAILED } from './levels.js?v=__V__';
 
 /**
  * @typedef {{name: string, head: string, num?: boolean, text: (r: any) => string, value?: (r: any) => any, wrap?:
@@ -279,7 +280,7 @@ export class Table {
       if (c.draw) c.draw(cell, r);
       else setText(cell, c.text(r));
     });
-    tr.dataset.state = r.state ?? '';
+    tr.dataset.state = FAILED.includes(r.state) ? 'slow' : (r.state ?? '');
     const to = this.o.go?.(r);
     if (to) tr.dataset.go = to;
     else delete tr.dataset.go;

@@ -16,7 +16,7 @@ import (
 	"fairway/cmd/fairway/cli"
 	"fairway/collector/topology"
 	"fairway/console/chart"
-	"fairway/remap/advise"
+	"fairway/remap"
 	"fairway/tsdb/history"
 	"fairway/webui/api"
 	"fairway/webui/client"
@@ -114,7 +114,7 @@ func printProfile(w io.Writer, when string, f *history.Profile) {
 	fmt.Fprintf(w,
 		"%sread %s, wrote %s, %s metadata operations, mode %s, %s for %s, peak %s/s, %s, %.0f %% reported\n",
 		when, anomaly.Size(f.ReadBytes), anomaly.Size(f.WriteBytes), chart.Number(f.MetaOps),
-		chart.OrMissing(string(f.Mode)), who, advise.Span(f.IOSeconds), anomaly.Size(f.PeakBytesPerSec),
+		chart.OrMissing(string(f.Mode)), who, remap.Span(f.IOSeconds), anomaly.Size(f.PeakBytesPerSec),
 		anomaly.Counted(len(f.Phases), "phase"), 100*f.Coverage)
 	for _, one := range f.Waits {
 		if one.Share >= 0.005 {
@@ -136,7 +136,7 @@ func printComparison(w io.Writer, v *api.JobRuns) {
 		rate = spread{"metadata operations while in I/O", func(v float64) string { return chart.Number(v) + "/s" },
 			v.MetaOpsPerSec}
 	}
-	for _, one := range []spread{{"I/O time", advise.Span, v.IOSeconds}, rate} {
+	for _, one := range []spread{{"I/O time", remap.Span, v.IOSeconds}, rate} {
 		if s := one.of; s != nil {
 			fmt.Fprintf(w, "%s: least %s, quartiles %s, %s, %s, most %s", one.name, one.text(s.Min), one.text(s.Q1),
 				one.text(s.Median), one.text(s.Q3), one.text(s.Max))

@@ -14,7 +14,7 @@ import (
 
 	"fairway/cmd/fairway/cli"
 	"fairway/cmd/program"
-	"fairway/remap/advise"
+	"fairway/remap"
 	"fairway/webui/api"
 	"fairway/webui/client"
 	"fairway/webui/sites"
@@ -79,13 +79,13 @@ func printSites(w io.Writer, v *sites.View) error {
 		r := &v.Sites[i]
 		age, findings, worst := "-", "-", cmp.Or(r.Why, "-")
 		if !r.Since.IsZero() {
-			worst += ", for " + advise.Span(v.At.Sub(r.Since).Seconds())
+			worst += ", for " + remap.Span(v.At.Sub(r.Since).Seconds())
 		}
 		if r.Findings != nil {
 			findings = strconv.Itoa(*r.Findings)
 		}
 		if r.AgeSeconds != nil {
-			age = advise.Span(*r.AgeSeconds)
+			age = remap.Span(*r.AgeSeconds)
 		}
 		if r.Worst != nil {
 			worst = r.Worst.Text()

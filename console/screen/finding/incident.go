@@ -7,7 +7,7 @@ import (
 
 	"fairway/console/chart"
 	"fairway/console/screen"
-	"fairway/remap/advise"
+	"fairway/remap"
 	"fairway/tsdb"
 	"fairway/webui/incident"
 )
@@ -39,7 +39,7 @@ func (p *Screen) victims(w int) (lines []string) {
 func beside(s *screen.State, inc *incident.Incident, w int) []string {
 	of := &inc.Series
 	lines := []string{chart.Clip(fmt.Sprintf(" EVIDENCE of %s, beside the median of its peers",
-		advise.Span(of.To.Sub(of.From).Seconds())), w)}
+		remap.Span(of.To.Sub(of.From).Seconds())), w)}
 	labelled := 12
 	for _, c := range of.Charts {
 		labelled = max(labelled, len(c.Label)+1)

@@ -16,6 +16,7 @@ import (
 	"fairway/console/chart"
 	"fairway/console/screen"
 	"fairway/console/table"
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -213,16 +214,9 @@ func (p *Screen) move(s *screen.State, a screen.Action) {
 
 // state is the layer's health in some words, and their look.
 func state(s *screen.State) (text, look string) {
-	slow, suspect, silent, storage := 0, 0, 0, 0
+	n, storage := map[remap.ForwarderState]int{}, 0
 	for i := range s.Shown.Forwarders {
-		switch s.Sign(&s.Shown.Forwarders[i]) {
-		case " !":
-			slow++
-		case "?!":
-			suspect++
-		case " ?":
-			silent++
-		}
+		n[s.Standing(&s.Shown.Forwarders[i])]++
 	}
 	for i := range s.Shown.Findings {
 		if f := &s.Shown.Findings[i]; f.Kind == anomaly.TargetSlow && f.State == anomaly.Confirmed {
@@ -234,7 +228,10 @@ func state(s *screen.State) (text, look string) {
 	for _, c := range []struct {
 		n          int
 		what, look string
-	}{{slow, "slow", pal.Slow}, {suspect, "suspect", pal.Suspect}, {silent, "silent", pal.Suspect}} {
+	}{{n[remap.ForwarderDead], "dead", pal.Slow}, {n[remap.ForwarderHung], "hung", pal.Slow},
+		{n[remap.ForwarderSlow], "slow", pal.Slow},
+		{n[remap.ForwarderSuspect] + n[remap.ForwarderTrial], "suspect", pal.Suspect},
+		{n[remap.ForwarderStale], "silent", pal.Suspect}} {
 		if c.n == 0 {
 			continue
 		}

@@ -150,6 +150,28 @@ func TestHealthHasTheBackEnds(t *testing.T) {
 	}
 }
 
+// TestHealthIsInTheWordsOfTheLayer: what a forwarder does is called the same in the header as on its card.
+func TestHealthIsInTheWordsOfTheLayer(t *testing.T) {
+	pal := chart.NewPalette(chart.Colors256, false)
+	for want, states := range map[string][]remap.ForwarderState{
+		"healthy":                          {remap.ForwarderOK, remap.ForwarderIdle, remap.ForwarderExcluded},
+		"1 forwarder dead":                 {remap.ForwarderOK, remap.ForwarderDead},
+		"1 forwarder hung, 2 slow":         {remap.ForwarderSlow, remap.ForwarderHung, remap.ForwarderSlow},
+		"2 forwarders suspect":             {remap.ForwarderTrial, remap.ForwarderSuspect},
+		"1 forwarder dead, 1 hung, 1 slow": {remap.ForwarderSlow, remap.ForwarderHung, remap.ForwarderDead},
+	} {
+		s := &screen.State{Palette: pal, Host: console{}}
+		for _, state := range states {
+			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{ID: "fwd001", State: state})
+		}
+		got, look := state(s)
+		alarm := strings.Contains(want, "dead") || strings.Contains(want, "hung")
+		if got != want || (look == pal.Slow) != alarm {
+			t.Errorf("%v: %q, in alarm's colour %v; want %q", states, got, look == pal.Slow, want)
+		}
+	}
+}
+
 // TestASmallCardSaysNothingTwice: where nobody suffers, what stands behind its sentence has the next line alone.
 func TestASmallCardSaysNothingTwice(t *testing.T) {
 	s := &screen.State{Palette: chart.NewPalette(chart.NoAttributes, false), Host: console{}}
