@@ -456,7 +456,9 @@ func steps(f *anomaly.Finding, p *remap.Plan, stage Stage) (out []Step) {
 		if n := len(p.Approvals); n > 0 && p.State != remap.Proposed {
 			approved, by = p.Approvals[n-1].At, p.Approvals[n-1].By
 		}
-		if p.State == remap.Verified || p.State == remap.Restored {
+		if at := movedAt(p); p.State == remap.Restored && at != nil { // its change is when they were back
+			moved = *at
+		} else if p.State == remap.Verified || p.State == remap.Restored {
 			moved = p.Changed
 		}
 	}

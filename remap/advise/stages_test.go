@@ -21,7 +21,7 @@ func TestStages(t *testing.T) {
 		p := &remap.Plan{ID: "P-9", State: state, App: "climate", Job: "5", Moves: move, Created: since,
 			Changed: now.Add(-ago), Effect: e, Approvals: []remap.Approval{{By: "olga", At: now.Add(-ago)}}}
 		for _, m := range move {
-			p.Results = append(p.Results, remap.Result{Node: m.Node, OK: true, Verified: state != remap.Applying})
+			p.Results = append(p.Results, remap.Result{Node: m.Node, OK: true, At: since, Verified: state != remap.Applying})
 		}
 		return p
 	}
@@ -153,7 +153,7 @@ func TestStages(t *testing.T) {
 				in.Plans = []remap.Plan{*c.plan}
 			}
 			got := advise.Of(&f, in)
-			if strings.Contains(got.Second, "peers ") && strings.Contains(got.Second, "x") {
+			if strings.Contains(got.Second, ", peers ") && strings.Contains(got.Second, "x") {
 				t.Errorf("two windows in one line: %q", got.Second)
 			}
 			if got.Stage != c.stage || got.Sentence != c.sentence || !strings.Contains(got.Second, c.second) {
@@ -166,6 +166,11 @@ func TestStages(t *testing.T) {
 			}
 			if c.plan == nil && !got.Since.Equal(from) {
 				t.Errorf("since %s, want %s", got.Since, from.UTC())
+			}
+			for _, s := range got.Steps {
+				if c.plan != nil && c.plan.State == remap.Restored && s.Name == "moved" && !s.At.Equal(since) {
+					t.Errorf("moved at %s, want %s: it is not when they were back", s.At, since.UTC())
+				}
 			}
 			if last := got.Steps[max(0, len(got.Steps)-1):]; f.Over() {
 				if c.plan != nil && !got.Until.Equal(f.Changed) || last[0].Name != "well again" ||

@@ -160,7 +160,9 @@ func TestHealthIsInTheWordsOfTheLayer(t *testing.T) {
 		"2 forwarders suspect":             {remap.ForwarderTrial, remap.ForwarderSuspect},
 		"1 forwarder dead, 1 hung, 1 slow": {remap.ForwarderSlow, remap.ForwarderHung, remap.ForwarderDead},
 	} {
-		s := &screen.State{Palette: pal, Host: console{}}
+		now := time.Unix(1.8e9, 0)
+		s := &screen.State{Now: now, Received: now, Palette: pal, Host: console{}}
+		s.Shown.At = now
 		for _, state := range states {
 			s.Shown.Forwarders = append(s.Shown.Forwarders, api.ForwarderRow{ID: "fwd001", State: state})
 		}
