@@ -472,16 +472,12 @@ function drawSites() {
 function healthOf(o, old) {
   if (!o?.forwarders.length) return ['', ''];
   if (old || o.late_seconds) return ['not known', ''];
-  const n = (/** @type {string[]} */ ...states) => o.forwarders.filter(r => states.includes(r.state)).length;
-  const all = /** @type {[number, string][]} */ ([
-    ...FAILED.map(s => /** @type {[number, string]} */ ([n(s), s])),
-    [n('suspect', 'trial'), 'suspect'],
-    [n('silent'), 'silent'],
-  ]).filter(([k]) => k);
-  const words = all.map(([k, what], i) => `${i ? k : counted(k, 'forwarder')} ${what}`);
+  const n = s => o.forwarders.filter(r => (r.state === 'trial' ? 'suspect' : r.state) === s).length;
+  const all = [...FAILED, 'suspect', 'silent'].filter(n);
+  const words = all.map((s, i) => `${i ? n(s) : counted(n(s), 'forwarder')} ${s}`);
   const storage = o.findings.filter(f => f.kind === 'target_slow' && f.state === 'confirmed').length;
   if (storage) words.push(`${counted(storage, 'back end')} slow`);
-  const worst = all[0]?.[1] ?? 'suspect';
+  const worst = all[0] ?? 'suspect';
   return words.length ? [words.join(', '), FAILED.includes(worst) ? 'slow' : worst] : ['healthy', 'well'];
 }
 

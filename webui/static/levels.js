@@ -51,8 +51,7 @@ export const FAILED = ['dead', 'hung', 'slow'];
 
 /** The place of a row among the slow: confirmed, then suspect, then by how slow it is. @param {any} r */
 export const rank = r =>
-  (FAILED.includes(r.state) ? 2e4 : ['suspect', 'trial'].includes(r.state) ? 1e4 : 0) +
-  (r.slow ?? (r.state === 'idle' ? -1 : 0));
+  (FAILED.includes(r.state) ? 2e4 : mark(r) === '?!' ? 1e4 : 0) + (r.slow ?? (r.state === 'idle' ? -1 : 0));
 
 /** The level of a row; old numbers have none. @param {any} r @param {number} metric */
 export function levelOf(r, metric) {

@@ -2,16 +2,13 @@
 import { h, setText } from './h.js?v=__V__';
 import { age, clock, pathTo } from './format.js?v=__V__';
 import { get } from './api.js?v=__V__';
+import { FAILED } from './levels.js?v=__V__';
 
 /** A stage's tone, and its pill where that has another word. @type {Record<string, [string, string?]>} */
 const TONES = {
   suspect: ['suspect'],
   late: ['suspect', 'starved'],
-  slow: ['slow'],
-  hung: ['slow'],
-  dead: ['slow'],
-  unreadable: ['slow'],
-  incomplete: ['slow'],
+  ...Object.fromEntries([...FAILED, 'unreadable', 'incomplete'].map(s => [s, ['slow']])),
   moving: ['plan'],
   measuring: ['plan', 'moved, measuring'],
   plan: ['plan', 'plan waits'],
