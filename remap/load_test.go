@@ -56,7 +56,7 @@ func TestWhatIsNotKnownIsNotIdle(t *testing.T) {
 	}
 }
 
-// TestAForwardersStandingIsItsCondition: one that serves nobody is called by what it does, and lists have it at the top.
+// TestAForwardersStandingIsItsCondition: one that serves nobody is called by what it does; lists have it at the top.
 func TestAForwardersStandingIsItsCondition(t *testing.T) {
 	at := time.UnixMilli(2000)
 	for _, c := range []struct {

@@ -68,7 +68,7 @@ func (h plans) show(r *http.Request, v *remap.Preview) api.PlanView {
 	in := h.Picture.Snapshot().Advice()
 	p.Card, p.BackTo = advise.OfPlan(&v.Plan, in), advise.BackTo(&v.Plan, in)
 	if v.Plan.State == remap.Proposed {
-		// What is so once it was moved is no reason to take it back.
+		// What is so once nodes were moved does not speak for taking them back.
 		p.SuggestedReason = advise.ReasonFor(&p.Card, &v.Plan)
 		// Without a record of moves before it the plan is shown as well.
 		if plans, err := h.Desk.Plans(r.Context(), mostTracked); err == nil {

@@ -50,8 +50,6 @@ type Card struct {
 	Second   string `json:"second,omitempty"`
 	// Since is when it began, of a cleared one since when it has been over.
 	Since time.Time `json:"since"`
-	// Until is when it was over, where what was done about it is still shown.
-	Until time.Time `json:"until,omitzero"`
 	// Factor is the headline on its steps, FactorNow that of the last seconds; 0 is not known.
 	Factor    float64       `json:"factor,omitempty"`
 	FactorNow float64       `json:"factor_now,omitempty"`
@@ -112,6 +110,17 @@ type Victim struct {
 
 // Over says that nothing is to be pressed any more: faces draw the card grey.
 func (c *Card) Over() bool { return c.Stage == Cleared }
+
+// wellAgain is the step with which an incident is over.
+const wellAgain = "well again"
+
+// Until is when it was over, also where what was done about it is still shown; zero: it is not.
+func (c *Card) Until() time.Time {
+	if n := len(c.Steps); n > 0 && c.Steps[n-1].Name == wellAgain {
+		return c.Steps[n-1].At
+	}
+	return time.Time{}
+}
 
 // Accuses says that the card is about a node that is slow or worse, as a level of alarm.
 func (c *Card) Accuses() bool {

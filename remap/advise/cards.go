@@ -139,9 +139,6 @@ func (b *board) card(f *anomaly.Finding) Card {
 		c.Plan = p.ID
 		b.follow(&c, p, f)
 		c.Steps = steps(f, p, c.Stage)
-		if f.Over() {
-			c.Until = f.From().UTC()
-		}
 		return c
 	}
 	done := b.newest(f, b.outcome)

@@ -143,7 +143,8 @@ func RunTime(r *history.Run, p *history.Profile, since, now time.Time) (text str
 		text = fmt.Sprintf("I/O is %.0f %% of the run time (%s of %s), of which %.0f %% was reported.", 100*part,
 			remap.Span(io), remap.Span(seconds), 100*reported)
 	case !little: // while one node does I/O the others may compute
-		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, remap.Span(io), remap.Span(seconds))
+		text = fmt.Sprintf("I/O is up to %.0f %% of the run time (%s of %s).", 100*part, remap.Span(io),
+			remap.Span(seconds))
 	}
 	switch {
 	case !r.End.IsZero():

@@ -480,7 +480,7 @@ func steps(f *anomaly.Finding, p *remap.Plan, stage Stage) (out []Step) {
 	}
 	out = append(out, result)
 	if f != nil && f.Over() { // what was not done meanwhile is not to come any more
-		add("well again", f.From(), "")
+		add(wellAgain, f.From(), "")
 		return slices.DeleteFunc(out, func(s Step) bool { return s.State == "" })
 	}
 	for i := range out {

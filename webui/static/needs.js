@@ -108,7 +108,8 @@ export function needFacts(n) {
 /** For how long, or for how long it has been over. @param {import('./app.js').App} app @param {any} n */
 export function since(app, n) {
   const from = Date.parse(n.since);
-  if (n.until) return 'lasted ' + age(Date.parse(n.until) - from);
+  const end = n.stage !== 'cleared' && n.steps?.find(s => s.name === 'well again');
+  if (end) return 'lasted ' + age(Date.parse(end.at) - from);
   const word = n.stage === 'cleared' ? 'over for ' : n.plan && !n.finding ? '' : 'for ';
   return from > 0 ? word + age(app.now() - from) : 'never seen';
 }

@@ -46,8 +46,8 @@ func since(s *screen.State, n *advise.Card) string {
 		return "never seen"
 	case n.Over():
 		word = "over for "
-	case !n.Until.IsZero():
-		return "lasted " + chart.Age(n.Until.Sub(n.Since))
+	case !n.Until().IsZero():
+		return "lasted " + chart.Age(n.Until().Sub(n.Since))
 	case n.Finding == "" && n.Plan != "":
 		word = "waits "
 	}
