@@ -103,7 +103,7 @@ func planWords(p Moved) string {
 	words := map[remap.PlanState]string{remap.Proposed: "waits for a person", remap.Approved: "approved",
 		remap.Applied:  "moved, not yet observed",
 		remap.Verified: "moved, and observed", remap.Partial: "moved in part", remap.RollingBack: "being undone",
-		remap.Restored: "undone at the job's end", remap.RolledBack: "undone"}
+		remap.Restored: "undone by itself", remap.RolledBack: "undone"}
 	w := cmp.Or(words[p.State], string(p.State))
 	if (p.State == remap.Withdrawn || p.State == remap.Expired) && p.Why != "" {
 		w += ": " + p.Why

@@ -133,7 +133,7 @@ export async function planPage(app, id, q) {
           ...(p.outcome ? [['measured', p.outcome]] : []),
           ...(p.brought ? [['effect', effectMeter(p, can('rollback'))]] : []),
           p.force ? ['force', 'cuts off the old forwarder instead of draining it first'] : null,
-          ['undo', `B, ${limits() ? 'and the limit is lifted' : p.back_to || 'to where they were'}`],
+          (open || can('rollback')) && ['undo', limits() ? 'B lifts the limit' : `B, ${p.back_to || 'back'}`],
           [
             open ? 'needs' : 'approved',
             open ? needs() : `${(p.approvals ?? []).map(a => `${a.by} (${a.reason})`).join(', ') || 'by nobody'}`,
@@ -230,7 +230,7 @@ export async function planPage(app, id, q) {
       rejected: 'rejected: nothing was moved',
       withdrawn: 'withdrawn: nothing was moved; if it is still wanted, propose it again',
       expired: 'expired: nothing was moved; propose it again',
-      restored: "taken back at the job's end",
+      restored: `taken back by itself at ${clock(p.changed)}`,
     };
     const text = /** @type {Record<string, string>} */ (words)[p.state] ?? '';
     const bad = results

@@ -10,6 +10,7 @@ import (
 	"fairway/collector"
 	"fairway/console/chart"
 	"fairway/console/screen"
+	"fairway/remap"
 	"fairway/webui/api"
 )
 
@@ -230,7 +231,7 @@ func (p *Screen) detail(s *screen.State, r *api.ForwarderRow, w, h int) []string
 		add("transit", chart.Millis(l)+" ms that a message is in it")
 	case l != nil:
 		add("latency", fmt.Sprintf("%s ms; median of all %s", chart.Millis(l), chart.Millis(now(s).P50)))
-	default:
+	case s.Standing(r) != remap.ForwarderStale: // else nobody knows
 		add("latency", "no client does I/O through it now")
 	}
 	value := func(m collector.Metric) string { return chart.Metric(m, s.Value(r, r.Value(m))) }
