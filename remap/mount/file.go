@@ -72,6 +72,9 @@ func (h *handle) set(s *session, fid *p9.Fid, err error) (*p9.Fid, error) {
 // Open opens the file. Every read and write goes to the forwarder at once (direct I/O).
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	h := &handle{node: n, uid: n.m.userOf(ctx), flags: flags & keepFlags}
+	if n.m.opt.ReadAhead {
+		h.reader = newReader(h, flags)
+	}
 	n.reserve() // who removes the file meanwhile keeps it for this program
 	errno := n.m.do(ctx, opOpen, func(ctx context.Context, s *session, _ int) error {
 		fid, err := n.openAt(ctx, s, flags&(keepFlags|syscall.O_TRUNC), false)
@@ -87,9 +90,6 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	}
 	if flags&syscall.O_TRUNC != 0 {
 		n.changes.Add(1)
-	}
-	if n.m.opt.ReadAhead {
-		h.reader = newReader(h, flags)
 	}
 	return h, openFlags, 0
 }
