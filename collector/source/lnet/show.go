@@ -31,16 +31,16 @@ type shownPeer struct {
 	Interfaces []struct {
 		NID, State string
 		Statistics struct {
-			Sent     *uint64 `yaml:"send_count"`
-			Received uint64  `yaml:"recv_count"`
-			Gets     uint64  `yaml:"get_rtt_samples"`
-			GetNanos uint64  `yaml:"get_rtt_avg_nsec"`
-			PutAcks  uint64  `yaml:"put_ack_samples"`
-			PutNanos uint64  `yaml:"put_ack_avg_nsec"`
+			Sent     *count `yaml:"send_count"`
+			Received count  `yaml:"recv_count"`
+			Gets     count  `yaml:"get_rtt_samples"`
+			GetNanos count  `yaml:"get_rtt_avg_nsec"`
+			PutAcks  count  `yaml:"put_ack_samples"`
+			PutNanos count  `yaml:"put_ack_avg_nsec"`
 		}
 		ByKind struct {
-			Put        *uint64
-			Reply, Ack uint64
+			Put        *count
+			Reply, Ack count
 		} `yaml:"received_stats"`
 	} `yaml:"peer ni"`
 }
@@ -62,12 +62,13 @@ func ParsePeerShow(text []byte) (out []PeerInterface, err error) {
 			p := PeerInterface{Primary: peer.Primary, NID: ni.NID, State: ni.State}
 			all, kinds := &ni.Statistics, &ni.ByKind
 			if p.Counted = all.Sent != nil; p.Counted {
-				p.Messages = *all.Sent + all.Received
+				p.Messages = uint64(*all.Sent + all.Received)
 			}
 			if p.ByKind = kinds.Put != nil; p.ByKind {
-				p.FromPut, p.FromReply, p.FromAck = *kinds.Put, kinds.Reply, kinds.Ack
+				p.FromPut, p.FromReply, p.FromAck = uint64(*kinds.Put), uint64(kinds.Reply), uint64(kinds.Ack)
 			}
-			p.RoundTrips = RoundTrip{all.Gets + all.PutAcks, all.Gets*all.GetNanos + all.PutAcks*all.PutNanos}
+			p.RoundTrips = RoundTrip{uint64(all.Gets + all.PutAcks),
+				uint64(all.Gets*all.GetNanos + all.PutAcks*all.PutNanos)}
 			out = append(out, p)
 		}
 	}
@@ -151,14 +152,30 @@ func ParseGlobal(text []byte, name string) (value string, has bool, err error) {
 	return of.Value, has, err
 }
 
+// count is what has been counted since LNet was started.
+type count uint64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (c *count) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%.40q is not a count", text)
+	}
+	*c = count(n)
+	return nil
+}
+
 // signed is a number of 32 bits that may be printed with or without its sign.
 type signed int
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *signed) UnmarshalText(text []byte) error {
 	n, err := parseSigned(string(text))
+	if err != nil {
+		return fmt.Errorf("%.40q is not a number", text)
+	}
 	*s = signed(n)
-	return err
+	return nil
 }
 
 // readShown reads a section of what lnetctl printed. Nothing at all is a section without entries; something without the
