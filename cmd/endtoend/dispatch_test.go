@@ -8,6 +8,7 @@ import (
 
 	"fairway/collector/topology"
 	"fairway/remap"
+	"fairway/tsdb/history"
 	"fairway/webui/api"
 )
 
@@ -34,6 +35,13 @@ func (s *site) job(j batchJob) (v api.JobView) {
 		s.t.Fatal(err)
 	}
 	return v
+}
+
+// profile is that of a job that has ended.
+func (s *site) profile(j batchJob) *history.Profile {
+	s.t.Helper()
+	s.until("job "+j.id+" has a profile", func() bool { return s.job(j).Profile != nil })
+	return s.job(j).Profile
 }
 
 // decided is what was decided on a job: the action, the forwarders, and the rules that did not pass.
@@ -124,8 +132,24 @@ func TestJobsOnLustreAreDispatched(t *testing.T) {
 		s.end(j)
 	}
 	for _, j := range first {
-		s.until("job "+j.id+" has a profile", func() bool { return s.job(j).Profile != nil })
-		if p := s.job(j).Profile; p.Mode != topology.Mode(j.files) || p.MetaQueue == nil || p.IONodes != 2 {
+		p := s.profile(j)
+		// On a busy machine an agent may read too late to say who opened what; then the mode is not known. The large
+		// job's is not asked for again: another run of it would not be its second.
+		for again := 0; p.Mode == "" && again < 3 && j != large; again++ {
+			addr := "10.0.0." + j.nodes[len("cn"):strings.Index(j.nodes, ",")] + "@tcp"
+			crossed := func() float64 {
+				now := s.truth()
+				by := now.crosses(addr)
+				return by["rtr1"] + by["rtr2"]
+			}
+			j.id += "0"
+			was := crossed()
+			s.begin(j)
+			s.until("job "+j.id+" has done its I/O", func() bool { return crossed() > was+5e7 })
+			s.end(j)
+			p = s.profile(j)
+		}
+		if p.Mode != topology.Mode(j.files) && (p.Mode != "" || j != large) || p.MetaQueue == nil || p.IONodes != 2 {
 			t.Errorf("job %s, %s: %+v", j.id, j.files, p)
 		}
 	}

@@ -16,7 +16,7 @@ import { isOpen } from './app.js?v=__V__';
 const FROZEN = 120; // seconds of evidence that are kept
 
 const state = f =>
-  Date.parse(f.silenced_until) > Date.now() && !['returned', 'dismissed'].includes(f.state)
+  Date.parse(f.silenced_until) > Date.now() && isOpen(f)
     ? `silent until ${clock(f.silenced_until)}`
     : f.state === 'probation'
       ? f.stage === 'canary'
@@ -96,7 +96,8 @@ export async function findingPage(app, id) {
     evidence = h('tbody'),
     at = h('span');
   const incident = new Incident(app, id),
-    act = actions(app, () => v, { done: load, moment: () => incident.moment });
+    act = actions(app, () => v, { done: load, moment: () => incident.moment }),
+    acts = actButtons(app, act.keys);
   const around = () => incident.load().catch(err => app.note(err.message));
   const save = standIns => incident.save(standIns).catch(err => app.note(`Nothing was saved: ${err.message}`));
   let ticks = 0;
@@ -123,12 +124,9 @@ export async function findingPage(app, id) {
       way.replaceChildren(steps(card?.steps));
     }
     shared.replaceChildren(...sharedLines(v.shared && [v.shared]));
-    setText(
-      facts,
-      [`confidence ${v.confidence.toFixed(2)}`, `since ${clock(v.since)}`, v.held ? `still in use: ${v.held}` : '']
-        .filter(Boolean)
-        .join('   '),
-    );
+    const held = v.held ? `   still in use: ${v.held}` : '';
+    setText(facts, `confidence ${v.confidence.toFixed(2)}   since ${clock(v.since)}${held}`);
+    for (const b of acts.children) b.hidden = !isOpen(v) && !b.textContent.endsWith('W'); // what is over takes a note
   }
   function drawLife() {
     life.replaceChildren(
@@ -160,7 +158,7 @@ export async function findingPage(app, id) {
         ),
     );
   }
-  about.append(facts, shared, actButtons(app, act.keys));
+  about.append(facts, shared, acts);
   draw();
   drawLife();
   await around();
