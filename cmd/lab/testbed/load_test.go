@@ -136,7 +136,10 @@ func TestSlurmJobGoesThroughTheMounts(t *testing.T) {
 		text, _ := os.ReadFile(filepath.Join(tb.LogDir(), "job."+string(id)+".log"))
 		t.Fatalf("job %s is %s, %v:\n%s", id, state, err, text)
 	}
-	if a, b := written(t, tb, 0), written(t, tb, 1); a != 4<<20 || b != 8<<20 {
-		t.Errorf("fwd000 wrote %d bytes and fwd001 %d; want those of one and of two nodes, %d each", a, b, 4<<20)
+	// A signal may interrupt a write that the server has done already; the program then repeats it.
+	const node, repeated = 4 << 20, 1 << 20
+	a, b := written(t, tb, 0), written(t, tb, 1)
+	if a < node || a > node+repeated || b < 2*node || b > 2*node+repeated {
+		t.Errorf("fwd000 wrote %d bytes and fwd001 %d; want those of one and of two nodes, %d each", a, b, node)
 	}
 }
