@@ -145,8 +145,7 @@ func (h *handle) Read(ctx context.Context, dest []byte, off int64) (fuse.ReadRes
 }
 
 // Write writes to the file in requests that are in flight together; an appending file's go one by one,
-// because the server puts each at the end. Of those, after a lost connection, none is repeated that is seen to have
-// arrived.
+// because the server puts each at the end. After a lost connection none of those is repeated that is seen to be there.
 func (h *handle) Write(ctx context.Context, data []byte, off int64) (uint32, syscall.Errno) {
 	n, asked := 0, 0
 	var lost doubt

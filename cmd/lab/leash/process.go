@@ -58,8 +58,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended by itself (%v); its log %s ends:\n%s", p.what, p.err, p.log, p.Tail())
 }
 
-// AwaitReady polls check until it succeeds; the program's end or a while ends the wait with an error that quotes its
-// log.
+// AwaitReady polls check until it succeeds. The program's end or a while ends the wait; the error quotes its log.
 func (p *Process) AwaitReady(ctx context.Context, within time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

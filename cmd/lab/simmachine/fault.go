@@ -35,8 +35,7 @@ func (f *forwarder) times(now time.Time) float64 {
 	return 1
 }
 
-// backEnd sets the back end's slowdown of this second: what the forwarders moved in the last one beyond its peak waits
-// there.
+// backEnd sets the back end's slowdown of this second: what was moved in the last one beyond its peak waits there.
 func (m *Machine) backEnd() {
 	moved := 0.0
 	for i := range m.fwds {

@@ -215,8 +215,7 @@ func (c *Cache[ID]) Joined(now time.Time, g *Fetch[ID], r Reader, offset int64, 
 	g.file.read(now, r, end, n)
 }
 
-// Pass notes a large read of a file that nobody else reads now, for which nothing is to be done; false: it may serve
-// others.
+// Pass notes a large read of a file that nobody else reads now and that needs nothing; false: it may serve others.
 func (c *Cache[ID]) Pass(now time.Time, r Reader, offset int64, n, most int) bool {
 	f := c.files[r.Path]
 	if f == nil || n <= most/aheadPart || f.last != r.Opened || now.Sub(f.others) <= KeepFor {
