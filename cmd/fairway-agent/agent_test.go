@@ -20,7 +20,6 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/gorilla/websocket"
-	"golang.org/x/sys/unix"
 
 	"fairway/cmd/lab/programs"
 	"fairway/cmd/program"
@@ -439,66 +438,4 @@ func TestOrdersNeedToBeEnabled(t *testing.T) {
 		!strings.Contains(string(answer), "fwd1") {
 		t.Errorf("the proxy's route: %s, %v", answer, err)
 	}
-}
-
-// overhead runs the shipped binary and reports what a minute of it costs by the kernel's clock of the
-// process, what its start has cost, and its whole life by getrusage.
-func overhead(b *testing.B, more string) {
-	b.Helper()
-	const begin, runFor = 3 * time.Second, 64 * time.Second
-	d := startDaemon(b)
-	defer d.Close()
-	bin, file := binary(b), writeConfig(b, d.url(), "t0ken", more)
-	for b.Loop() {
-		var out bytes.Buffer
-		cmd := exec.Command(bin, "-c", file)
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-		time.Sleep(begin)
-		start := cpuTime(b, cmd.Process.Pid)
-		time.Sleep(runFor)
-		used := cpuTime(b, cmd.Process.Pid) - start
-		cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			b.Fatalf("%v\n%s", err, &out)
-		}
-		b.ReportMetric(100*used.Seconds()/runFor.Seconds(), "%core")
-		b.ReportMetric(1000*start.Seconds(), "start-ms")
-		b.ReportMetric(1000*(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()).Seconds(), "life-ms")
-		b.ReportMetric(float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024, "MB-RSS")
-		b.ReportMetric(float64(len(d.seen())), "frames")
-	}
-}
-
-// cpuTime is the user and system time of a process so far.
-func cpuTime(b *testing.B, pid int) time.Duration {
-	b.Helper()
-	const schedClock = 2 // CPUCLOCK_SCHED: a process's clock is named by its number, see clock_getcpuclockid(3)
-	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &t); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(t.Nano())
-}
-
-// BenchmarkForwarder is the agent of a forwarding node: a real diod with 20 Hz queue sampling, and the
-// Linux node. Bars: 0.5 % of a core, 20 MB.
-func BenchmarkForwarder(b *testing.B) {
-	addr := os.Getenv("FAIRWAY_BENCH_DIOD")
-	if addr == "" {
-		b.Skip("set FAIRWAY_BENCH_DIOD to the HOST:PORT of a diod that exports ctl")
-	}
-	overhead(b, fmt.Sprintf("[source.diod]\nenabled = true\naddr = %q\n", addr))
-}
-
-// BenchmarkCompute is the agent of an idle compute node. Bar: 0.1 % of a core.
-func BenchmarkCompute(b *testing.B) {
-	control := os.Getenv("FAIRWAY_BENCH_MOUNT")
-	more := ""
-	if control != "" {
-		more = fmt.Sprintf("[source.mount]\nenabled = true\ncontrol = %q\n", control)
-	}
-	overhead(b, more)
 }

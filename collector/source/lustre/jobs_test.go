@@ -461,3 +461,8 @@ func TestATableThatDoesNotEnd(t *testing.T) {
 		t.Error("a reading begins after the end")
 	}
 }
+
+func FuzzJobStats(f *testing.F) {
+	f.Add([]byte("job_stats:\n- job_id: 24\n  write: { samples: 1, unit: usecs, sum: 3, hist: { 1K: 1 } }\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) { ParseJobStats(b); ParseParams(b) })
+}

@@ -496,8 +496,3 @@ func FuzzRPCStats(f *testing.F) {
 	f.Add([]byte("pages per rpc         rpcs   % cum % |       rpcs   % cum %\n1K:\t 5 0 0 | 7 0 0\n"))
 	f.Fuzz(func(_ *testing.T, b []byte) { ParseRPCStats(b) })
 }
-
-func FuzzJobStats(f *testing.F) {
-	f.Add([]byte("job_stats:\n- job_id: 24\n  write: { samples: 1, unit: usecs, sum: 3, hist: { 1K: 1 } }\n"))
-	f.Fuzz(func(_ *testing.T, b []byte) { ParseJobStats(b); ParseParams(b) })
-}
